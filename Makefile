@@ -19,7 +19,7 @@ PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist loadfil
 
 .DEFAULT_GOAL = build
 .PHONY: build environment help demo test test-all test-python opinfo bench bench-annotate bench-smoke \
-	bench-instructions asan fuzz fuzz-c lint wheel dist-test clean
+	test-programs bench-instructions asan fuzz fuzz-c lint wheel dist-test clean
 
 help:
 	@echo "make                        create .venv, compile, install in editable mode"
@@ -29,6 +29,7 @@ help:
 	@echo "make test-all               run the tests, with property tests at full length"
 	@echo "make test-python PYTHON=python3.12 [NUMPY=1.26.4]"
 	@echo "                            run the tests without torch on another Python"
+	@echo "make test-programs          run real programs under fastprof run"
 	@echo "make lint                   check style and types"
 	@echo "make asan                   test the C core and the modules under ASan and UBSan"
 	@echo "make wheel                  build the sdist and a wheel in dist/"
@@ -108,6 +109,23 @@ test-all: $(VENV)/.built $(VENV)/.test $(VENV)/.torch-$(TORCH)
 
 opinfo: $(VENV)/.built $(VENV)/.test $(VENV)/.torch-$(TORCH)
 	PYTHONPATH=tests $(BIN)/python -m opinfo_sweep --part $(PART)
+
+# Real programs, in an environment that contains the main one. There is no CPU build of torchvision:
+# it is kept apart, without its requirements, for the programs that define its operators first.
+PROGRAMS = $(VENV)/programs
+$(PROGRAMS)/.made: pyproject.toml | $(VENV)/.torch-$(TORCH)
+	$(BIN)/python -m venv --clear $(PROGRAMS)
+	$(BIN)/python -c "import sysconfig; print('import site; site.addsitedir(%r)' % \
+		sysconfig.get_path('purelib'))" > main.pth
+	mv main.pth $$($(PROGRAMS)/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")
+	$(PROGRAMS)/bin/python -m pip install --quiet --disable-pip-version-check "fastprof[programs]"
+	$(PROGRAMS)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps \
+		--target $(PROGRAMS)/vision "timm>=1.0,<2" "torchvision>=0.20,<1"
+	touch $@
+
+test-programs: $(VENV)/.built $(PROGRAMS)/.made
+	FASTPROF_PROGRAMS=1 FASTPROF_VISION=$(abspath $(PROGRAMS)/vision) $(PROGRAMS)/bin/python \
+		-m pytest -n auto tests/programs
 
 # Another Python, and optionally another numpy, in a separate environment.
 NUMPY ?= any

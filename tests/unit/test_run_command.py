@@ -276,6 +276,7 @@ def process(**facts):
         ([], "no Python of the program imported torch"),
         ([process()], "no Optimizer.step"),
         ([process(steps=6)], "use --steps 3:4"),
+        ([process(steps=9, recordings=[{"first": 10, "n_steps": 0}])], "use --steps 4:5"),
         ([process(problem="CaptureError: is already active")], "recording failed"),
         (
             [process(steps=11, by="optimizer", recordings=[{"first": 10, "n_steps": 1}])],

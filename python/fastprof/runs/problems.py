@@ -21,7 +21,7 @@ def problems_of(processes: Sequence[dict[str, Any]], settings: Settings) -> list
         for each in processes
         if each["problem"]
     ]
-    recorded = [each for each in processes if each["recordings"]]
+    recorded = [each for each in processes if any(map(_has_begun, each["recordings"]))]
     if recorded:
         return found + [line for each in recorded for line in _incomplete(each, settings)]
     if not processes:
@@ -31,6 +31,11 @@ def problems_of(processes: Sequence[dict[str, Any]], settings: Settings) -> list
         ]
     most = max(processes, key=lambda each: int(each["steps"]))
     return found or [_never(most, settings)]
+
+
+def _has_begun(recording: dict[str, Any]) -> bool:
+    """Whether anything is recorded; a program may end in the step that warms the profiler up."""
+    return bool(recording["n_steps"] or recording.get("path"))
 
 
 def _never(process: dict[str, Any], settings: Settings) -> str:
