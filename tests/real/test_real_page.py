@@ -16,7 +16,8 @@ TRACES = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*", "pyprof/*.sqlit
 def test_the_page_has_the_numbers_of_the_reports(path: str) -> None:
     profile = open_traces.profile(path, copies=True)
     html = profile.report().html
-    assert len(html) < 1_000_000
+    # The step of sd35_compile has 8000 kernels and 60 000 host events.
+    assert len(html) < (1_000_000 if len(profile) < 8_000 else 2_000_000)
     page = parsed(html)
     text = profile.summary()
     if text.n_rows:
