@@ -17,4 +17,6 @@ for _ in range(8):
 if distributed.get_rank() == 0:
     print(loss.item())
     write_called(net)  # annotate_layers leaves the prefix of the wrapper out
-distributed.barrier()  # destroy_process_group of gloo crashes now and then
+distributed.barrier()
+del model, optimizer, loss  # torch crashes now and then if they outlive the process group
+distributed.destroy_process_group()

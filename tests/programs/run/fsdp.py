@@ -22,3 +22,5 @@ if distributed.get_rank() == 0:
     print(loss.item())
     write_called(net)
 distributed.barrier()
+del net, optimizer, loss
+distributed.destroy_process_group()
