@@ -14,7 +14,9 @@ static int64_t plus(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint
 
 static int64_t minus(int64_t a, int64_t b) { return (int64_t)((uint64_t)a - (uint64_t)b); }
 
+/* INT64_MIN without an edge. */
 static int64_t reached(const fp_replay_graph *graph, const int64_t *time, int64_t i, int slot) {
+  if (graph->lag[slot][i] == INT32_MIN) return INT64_MIN;
   return plus(time[graph->source[slot][i]], graph->lag[slot][i]);
 }
 
@@ -24,7 +26,7 @@ static int64_t ready_at(const fp_replay_graph *graph, const int64_t *time, int64
     const int64_t other = reached(graph, time, i, s);
     if (other > ready) ready = other;
   }
-  return ready;
+  return ready == INT64_MIN ? 0 : ready;
 }
 
 static int64_t scaled(int64_t duration, double factor) {
@@ -75,7 +77,7 @@ fp_status fp_replay_path(const fp_replay_graph *graph, const int64_t *time, int3
     if (at > from) found.before = taken(&at, graph->before[i], from);
     for (int s = 0; s < FP_REPLAY_SLOTS && found.slot < 0; s++)
       if (reached(graph, time, i, s) == at) found.slot = s;
-    if (found.slot < 0 && at > from) return FP_E_ORDER; /* not the times of this graph */
+    if (found.slot < 0 && at > from && at) return FP_E_ORDER; /* not the times of this graph */
     if (found.slot >= 0 && at > from) found.lag = taken(&at, graph->lag[found.slot][i], from);
     if (*n < room) part[*n] = found;
     ++*n;
@@ -94,6 +96,7 @@ fp_status fp_replay_slack(const fp_replay_graph *graph, const int64_t *time, int
     const int64_t ready = minus(time[2 * i], graph->before[i]);
     for (int s = 0; s < FP_REPLAY_SLOTS; s++) {
       const int32_t source = graph->source[s][i] / 2;
+      if (graph->lag[s][i] == INT32_MIN) continue;
       const int64_t spare = plus(slack[i], minus(ready, reached(graph, time, i, s)));
       if (source && spare < slack[source]) slack[source] = spare;
     }

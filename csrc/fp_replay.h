@@ -4,7 +4,7 @@
  * origin: it starts and ends at time 0. Each other node has FP_REPLAY_SLOTS edges:
  *   start = max over edges (time of the source + lag) + before
  *   end   = start + duration
- * An edge without a source has source 0 and lag INT32_MIN. */
+ * Lag INT32_MIN: no edge. A node without edges is ready at time 0. */
 #ifndef FP_REPLAY_H
 #define FP_REPLAY_H
 

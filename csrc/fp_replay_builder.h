@@ -12,6 +12,7 @@ enum {
   FP_REPLAY_GAP = 20000,     /* the longest between work that follows at once */
   FP_REPLAY_EVENT = 50000,   /* the longest after the work that an event waits for */
   FP_REPLAY_FAR_BACK = 64,   /* work of a lane that is examined */
+  FP_REPLAY_QUEUE = 4096,    /* work that may be queued in a lane: more is not searched */
 };
 
 typedef struct {
@@ -60,6 +61,15 @@ static inline bool fp_replay_launched_before(const fp_replay_trace *of, int32_t 
 /* By slot: the longest wait of work after what its edge waits for that is usual. */
 static inline int64_t fp_replay_limit(int slot) {
   return slot == 0 ? FP_REPLAY_LATENCY : slot == 1 ? FP_REPLAY_GAP : FP_REPLAY_EVENT;
+}
+
+/* The last work of a lane that has started and was launched before a time, -1: none. */
+static inline int32_t fp_replay_started_last(const fp_replay_builder *b, int32_t lane,
+                                             int64_t time) {
+  int32_t k = b->last[lane];
+  for (int n = 0; k >= 0 && !fp_replay_launched_before(b->of, k, time); n++)
+    k = n < FP_REPLAY_QUEUE ? b->earlier[k] : -1;
+  return k;
 }
 
 /* A new node without edges. */

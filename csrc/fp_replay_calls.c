@@ -1,7 +1,7 @@
 /* Host calls: what each waits for, and what the host does before it. */
 #include "fp_replay_builder.h"
 
-/* ns, but for the queue */
+/* ns; the length of a queue: launches */
 enum {
   CLOCKS = 5000,        /* a call may return so long before the work that it waits for ends */
   HANDOVER = 50000,     /* the shortest gap of a thread that waits for another one */
@@ -69,8 +69,7 @@ static bool may_wait(const fp_replay_builder *b, int32_t i) {
 static int32_t waited_in_lane(const fp_replay_builder *b, int32_t call, int32_t lane) {
   const fp_replay_trace *of = b->of;
   const int64_t time = of->call_start[call], until = of->call_end[call];
-  int32_t k = b->last[lane], n = 0;
-  while (k >= 0 && !fp_replay_launched_before(of, k, time)) k = b->earlier[k];
+  int32_t k = fp_replay_started_last(b, lane, time), n = 0;
   if (of->call_kind[call] == FP_REPLAY_WAITS_EVENT) {
     while (k >= 0 && fp_replay_minus(fp_replay_end(of, k), until) > CLOCKS &&
            n++ < FP_REPLAY_FAR_BACK)

@@ -73,10 +73,12 @@ static void wait_for_work_at_end(fp_replay_builder *b, edges *to, int slot, int3
 
 /* The last work of a lane that is launched before a time, -1: none has started. */
 static int32_t launched_last(const fp_replay_builder *b, int32_t lane, int64_t time) {
-  int32_t k = b->last[lane];
-  while (k >= 0 && !fp_replay_launched_before(b->of, k, time)) k = b->earlier[k];
-  while (k >= 0 && b->later[k] >= 0 && fp_replay_launched_before(b->of, b->later[k], time))
-    k = b->later[k];
+  int32_t k = fp_replay_started_last(b, lane, time);
+  for (int n = 0; k >= 0 && n < FP_REPLAY_QUEUE; n++) {
+    const int32_t next = b->later[k];
+    if (next < 0 || !fp_replay_launched_before(b->of, next, time)) break;
+    k = next;
+  }
   return k;
 }
 

@@ -19,9 +19,13 @@ ARGUMENTS = [
 OpenPage = Callable[..., Any]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """Chromium, driven by Playwright."""
+    """Chromium, driven by Playwright.
+
+    Not for the session: while Playwright runs, so does its event loop in the main thread, and tests
+    of other modules cannot use asyncio.run.
+    """
     driver = pytest.importorskip("playwright.sync_api", reason="needs fastprof[browser]")
     if CHROMIUM is None:
         pytest.skip("needs chromium in PATH, or FASTPROF_CHROMIUM")

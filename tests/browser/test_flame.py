@@ -397,3 +397,19 @@ def test_layers_of_a_real_trace_are_where_the_table_says(open_page: Show, tmp_pa
             assert lines[1].startswith(f"GPU time: {quantity(layer['gpu_ns'])}, ")
             n += 1
     assert n > 20
+
+
+def test_the_chart_prints_in_light_colours(report: Report, open_page: Show) -> None:
+    shown = shown_of(report, open_page(report[1], color_scheme="dark"))
+    before = shown.page.evaluate(PIXEL)
+    shown.page.emulate_media(media="print")
+    shown.page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert sum(shown.page.evaluate(PIXEL)) > sum(before)
+    assert shown.page.locator(".flame-tools").is_hidden()
+    shown.page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert shown.page.evaluate(PIXEL) == before
+
+
+# Red, green and blue of the first row, which is grey.
+PIXEL = """[...document.querySelector('.flame-stage canvas').getContext('2d')
+           .getImageData(300, 3, 1, 1).data].slice(0, 3)"""

@@ -197,6 +197,7 @@ def test_controls_have_names(report: Report, open_page: Any) -> None:
     page = open_page(report[1])
     unnamed = page.evaluate(
         """[...document.querySelectorAll('button, input, canvas, a, [role=region]')]
+           .filter((each) => !each.closest('[aria-hidden=true], [role=application][aria-label]'))
            .filter((each) => !each.textContent.trim() && !each.getAttribute('aria-label'))
            .map((each) => each.outerHTML)"""
     )

@@ -25,6 +25,8 @@ LAUNCH = (
     *("--mixed_precision", "no", "--dynamo_backend", "no"),
 )
 FIRST, LAST = 3, 5
+# gloo's threads in torch 2.13 crash some 5 % of all programs at their end, also without fastprof.
+TORCH_CRASH = "terminate called without an active exception"
 pytestmark = pytest.mark.skipif(
     "FASTPROF_PROGRAMS" not in os.environ, reason="takes minutes: make test-programs"
 )
@@ -82,19 +84,24 @@ def started(words, folder, **environment):
 def test_a_program_is_recorded_and_sees_no_change(program, tmp_path):
     added = {"PYTHONPATH": VISION} if program.package in ("torchvision", "timm") else {}
     called = tmp_path / "called.json"
-    both = [
-        started(program.command(), tmp_path / "alone", CALLED_MODULES=str(called), **added),
-        started(
-            ["-m", "fastprof", "run", "--backend", "torch", "--steps", f"{FIRST}:{LAST}",
-             *program.command()],
-            tmp_path / "recorded", **added,
-        ),
-    ]  # fmt: skip
-    outputs = [each.communicate(timeout=PATIENCE) for each in both]
+    for attempt in range(3):
+        root = tmp_path / str(attempt)
+        root.mkdir()
+        both = [
+            started(program.command(), root / "alone", CALLED_MODULES=str(called), **added),
+            started(
+                ["-m", "fastprof", "run", "--backend", "torch", "--steps", f"{FIRST}:{LAST}",
+                 *program.command()],
+                root / "recorded", **added,
+            ),
+        ]  # fmt: skip
+        outputs = [each.communicate(timeout=PATIENCE) for each in both]
+        if not any(TORCH_CRASH in each[1] for each in outputs):
+            break
     assert both[0].returncode == 0, outputs[0][1]
     assert both[1].returncode == 0, outputs[1][1]
     assert outputs[1][0] == outputs[0][0]
-    (folder,) = (tmp_path / "recorded" / "fastprof-runs").iterdir()
+    (folder,) = (root / "recorded" / "fastprof-runs").iterdir()
     recorded = [
         each
         for each in json.loads((folder / "run.json").read_text())["processes"]

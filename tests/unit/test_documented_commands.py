@@ -28,8 +28,7 @@ COMMANDS = list(commands())
 NOT_RUN = {
     "--scheduler": "needs a Dask cluster at head:8786 (tests/unit/test_batch_cluster.py has one)",
     "net.nsys-rep": "needs nsys, which the report is exported by",
-    "fastprof run": "needs a program with torch (tests/programs has some)",
-    "train-2026": "names a run (tests/unit/test_run_answer.py has some)",
+    "fastprof run": "runs a program of the user (tests/unit/test_run_command.py runs its own)",
     "nsys --captured": "needs nsys and a GPU (tests/unit/test_cli_nsys.py has a stand-in)",
 }
 # Prefix of a line: run this Python and this fastprof regardless of the PATH.

@@ -180,7 +180,7 @@ def test_hostile_names_are_text(tmp_path: Path) -> None:
     assert {NAMES[0], NAMES[1], NAMES[2]} <= names
     assert max(map(len, names)) == 1000
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f\u2028\u2029\u202a-\u202e\ud800-\udfff]", html)
-    assert len(html) < 1_000_000
+    assert len(html) < 1_500_000  # names of 100 kB are cut
 
 
 def table_named(page: Parsed, caption: str) -> str:

@@ -64,6 +64,7 @@ synchronisations
 to_arrow
 to_pandas
 warnings
+whatif
 """
 KINDS = {
     "number": (Ints,),

@@ -133,6 +133,10 @@ def test_removed_kernels(program: Program, tmp_path: Path) -> None:
     )
 
 
+def test_a_step_without_kernels_takes_no_time(tmp_path: Path) -> None:
+    assert predicted(SYNC, tmp_path, remove="name=*")[0] == 0
+
+
 def test_no_sync(tmp_path: Path) -> None:
     found, of_steps = predicted(SYNC, tmp_path, no_sync=True)
     without = changed(SYNC, lambda op: replace(op, call=0) if op.what == "sync" else op)
@@ -355,5 +359,9 @@ def test_json_has_steps_changes_and_the_critical_path(tmp_path: Path) -> None:
     found = json.loads(done.stdout)
     assert found["changes"][0].keys() >= {"name", "wall_ns", "saved_ns"}
     assert found["steps"][0].keys() >= {"wall_ns", "replayed_ns"}
-    assert sum(each["ns"] for each in found["critical_path"]) > 0
+    on_path = found["critical_path"]
+    assert on_path[0].keys() == {"resource", "op", "layer", "line", "ns"}
+    counted = [each["wall_ns"] for each in found["steps"] if each["is_counted"]]
+    assert abs(sum(each["ns"] for each in on_path) - sum(counted) / len(counted)) <= len(on_path)
+    assert abs(sum(found["resources"].values()) - sum(counted) / len(counted)) <= len(on_path)
     assert [row["name"] for row in found["rows"]] == ["recorded", "no-sync"]

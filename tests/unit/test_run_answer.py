@@ -4,9 +4,11 @@ The program here copies traces into the directory of the run.
 """
 
 import json
+import sys
 
 import pytest
 
+from exports import Export
 from fastprof.cli import main
 from fastprof.runs import page
 from kineto_files import KinetoFile
@@ -48,8 +50,8 @@ def run(tmp_path, monkeypatch, capfd):
     (tmp_path / "program.py").write_text(COPIES)
     seen = set()
 
-    def run(*paths):
-        code = main(["run", "--backend", "torch", "program.py", *map(str, paths)])
+    def run(*paths, backend="torch"):
+        code = main(["run", "--backend", backend, "program.py", *map(str, paths)])
         assert code == 6
         (folder,) = set(tmp_path.glob("fastprof-runs/*")) - seen
         seen.add(folder)
@@ -106,6 +108,48 @@ def test_other_commands_take_a_run_of_ranks(run, traces, tmp_path, capfd):
     assert main(["diff", name, name]) == 0 and "total" in capfd.readouterr().out
     assert main(["report", name]) == 0
     assert "<title>2 ranks" in (tmp_path / f"{name}.html").read_text()
+
+
+NSYS = f"""#!{sys.executable}
+import os, shutil, subprocess, sys
+words = sys.argv[1:]
+if words[1:] == ["--help"]:
+    sys.exit("--python-backtrace=")
+while words[1].startswith("-"):
+    name, _, value = words.pop(1).partition("=")
+    if name == "--output":
+        output = value
+code = subprocess.run(words[1:]).returncode
+shutil.copy(os.environ["FAKE_EXPORT"], output + ".sqlite")
+sys.exit(code)
+"""
+
+
+def test_a_run_under_nsys_has_the_same_answer(run, traces, tmp_path, monkeypatch, capfd):
+    export = Export()
+    for step in range(STEPS):
+        at = STEP * step
+        export.push_pop(at, at + STEP, f"ProfilerStep#{step}", tid=1)
+        for number in range(KERNELS):
+            start, corr = at + 100 + 200 * number, KERNELS * step + number + 1
+            export.push_pop(start, start + 90, "aten::mm, seq = 0, op_id = 1", tid=1)
+            export.launch(start + 10, start + 20, corr=corr, tid=1)
+            export.kernel(start + 100, start + 200, corr=corr)
+    export.write(tmp_path / "export.sqlite")
+    tool = tmp_path / "nsys"
+    tool.write_text(NSYS)
+    tool.chmod(0o755)
+    monkeypatch.setenv("FASTPROF_NSYS", str(tool))
+    monkeypatch.setenv("FAKE_EXPORT", str(tmp_path / "export.sqlite"))
+    name, err = run(backend="nsys")
+    assert err.endswith(f"kept in fastprof-runs/{name.name}/report.html\n")
+    by_torch = run(traces[0])[0]
+    found = []
+    for each in (name, by_torch):
+        facts = json.loads((each / "run.json").read_text())
+        assert main(["summary", "--by", "op", "--csv", each.name]) == 0
+        found.append((facts["step_ns"], facts["kernels"], capfd.readouterr().out))
+    assert found[0] == found[1]
 
 
 def test_a_run_without_a_trace_is_an_error(run, capfd):

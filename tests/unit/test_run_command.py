@@ -170,14 +170,22 @@ def test_two_ranks_write_a_trace_each(program, tmp_path):
         "    model(torch.randn(4, 8)).sum().backward()\n"
         "    optimizer.step()\n"
         "torch.distributed.barrier()\n"
+        "del model, optimizer\n"
+        "torch.distributed.destroy_process_group()\n"
     )
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    done = run(
-        "--backend", "torch", "--steps", "2:4", *launcher, path, cwd=tmp_path,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
+    for attempt in range(3):
+        root = tmp_path / str(attempt)
+        root.mkdir()
+        done = run(
+            "--backend", "torch", "--steps", "2:4", *launcher, path, cwd=root,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )  # fmt: skip
+        # gloo's threads in torch 2.13 crash some 5 % of all programs, also without fastprof.
+        if "terminate called without an active exception" not in done.stderr:
+            break
     assert done.returncode == 0, done.stderr
-    folder, facts = facts_in(tmp_path)
+    folder, facts = facts_in(root)
     assert sorted(each.name for each in folder.glob("trace*")) == [
         "trace.rank0.json.gz",
         "trace.rank1.json.gz",

@@ -23,6 +23,7 @@ from fastprof.profile.reports import all_reports
 from fastprof.runs.directory import resolved
 
 DONE, BAD_INPUT, USAGE, MISTAKE, INTERRUPTED = 0, 1, 2, 3, 130
+_RESERVE = 4 << 20  # bytes, freed to print the message when no memory is left
 # Messages of Python and of the dynamic loader after a failed allocation.
 _NO_MEMORY = re.compile(
     "can't start new thread|failed to map segment|annot allocate memory|without exception set"
@@ -117,12 +118,14 @@ def _guarded(run: Callable[[], int]) -> int:
 
 
 def _exit_code(run: Callable[[], int], signals: _Signals) -> int:
+    reserve = bytearray(_RESERVE)
     try:
         return run()
     except BrokenPipeError:
         discard_stdout()
         return DONE
     except (Exception, KeyboardInterrupt) as error:
+        del reserve
         # numpy's import replaces an interruption by an ImportError.
         if signals.received or isinstance(error, KeyboardInterrupt):
             log("interrupted")

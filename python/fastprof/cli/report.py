@@ -72,17 +72,13 @@ def run(arguments: argparse.Namespace) -> int:
 def _page_of_file(arguments: argparse.Namespace) -> Page:
     from fastprof.ops.user import load_file
     from fastprof.page import page_of
-    from fastprof.profile.load import open as open_trace
+    from fastprof.profile.load import open_with_host
 
     for path in arguments.ops:
         load_file(path)
     with Bar() as bar:
-        profile = open_trace(
-            arguments.paths[0],
-            bar,
-            copies=True,
-            mine=arguments.mine,
-            graph_capture=arguments.graph_capture,
+        profile = open_with_host(
+            arguments.paths[0], bar, mine=arguments.mine, graph_capture=arguments.graph_capture
         )
     for warning in profile.warnings:
         log(f"warning: {warning}")

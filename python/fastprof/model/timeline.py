@@ -95,7 +95,7 @@ class RecordedEvents:
 
 @dataclass(kw_only=True)
 class RecordedHost:
-    """All API calls and the synchronisations of a trace.
+    """All API calls, synchronisations and allocations of a trace.
 
     Indices of threads are those of this object, which may differ from those of the Recording.
     """
@@ -106,6 +106,7 @@ class RecordedHost:
     threads: Int32 | Int64  # thread ids of the operating system
     process_of_thread: Int32  # index into processes
     processes: Int32  # process ids
+    memory: Memory = field(default_factory=Memory)  # allocations
 
 
 @dataclass(kw_only=True)
@@ -125,9 +126,7 @@ class Recorded(RecordedHost):
     Parameters
     ----------
     phase_domain : [Trace.phases] as `RecordedRanges.domain`
-    memory : allocations that the first reading skips
     """
 
     ranges: RecordedRanges
     phase_domain: Values
-    memory: Memory = field(default_factory=Memory)

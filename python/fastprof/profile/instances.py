@@ -114,6 +114,8 @@ class RangeInstances(Instances):
         torch's numbers, -1 if none.
     of_events : bool
         Whether they are events of torch.profiler, whose names contain neither shapes nor numbers.
+    n_ended_elsewhere : int
+        Rows of `ended_elsewhere`.
     n_own : int
         Rows of the trace itself. The rows after it are those of graph-capture files, whose times
         are shifted to after the trace.
@@ -125,6 +127,7 @@ class RangeInstances(Instances):
     of_events: bool
     meanings: list[Meaning]
     n_own: int
+    n_ended_elsewhere: int
     _find_places: Callable[[], RangePlaces]
     _find_kinds: Callable[[], RangeKinds]
 

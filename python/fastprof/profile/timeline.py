@@ -37,19 +37,14 @@ class DiffersError(Exception):
 class Timeline:
     """The ranges, in the order of `Attribution.ranges`, and API calls of a trace.
 
-    find_memory : reads allocations that the first reading of the file skips
+    memory : allocations
     """
 
     ranges: RangeInstances
     api: ApiCalls
     syncs: RecordedSyncs
     processes: Int32
-    find_memory: Callable[[], Memory]
-
-    @cached_property
-    def memory(self) -> Memory:
-        """Allocations that the first reading of the file skips."""
-        return self.find_memory()
+    memory: Memory
 
     @cached_property
     def synchronisations(self) -> Synchronisations:
@@ -94,8 +89,7 @@ def timeline_of(trace: Trace, attribution: Attribution, recorded: Recorded) -> T
     ranges = _ranges(trace, attribution, times, threads, lambda: kinds)
     _refer(recorded.calls, thread_of)
     api = _api(recorded, threads, _calls_of_kernels(trace, recorded.calls, threads))
-    memory = recorded.memory
-    return Timeline(ranges, api, recorded.syncs, recorded.processes, lambda: memory)
+    return Timeline(ranges, api, recorded.syncs, recorded.processes, recorded.memory)
 
 
 class KeptTimes(NamedTuple):
@@ -117,7 +111,7 @@ def timeline_of_kept(
     ranges = _ranges(trace, attribution, kept.ranges, threads, lambda: again().ranges.kinds)
     _refer(host.calls, thread_of)
     api = _api(host, threads, host.call_of_kernel)
-    return Timeline(ranges, api, host.syncs, host.processes, lambda: again().memory)
+    return Timeline(ranges, api, host.syncs, host.processes, host.memory)
 
 
 def _refer(calls: RecordedCalls, thread_of: Int32) -> None:
@@ -199,6 +193,7 @@ def _ranges(
         of_events=trace.about.format == "kineto",
         meanings=attribution.meanings,
         n_own=n_own,
+        n_ended_elsewhere=len(trace.phases.start),
         _find_places=lambda: _places(trace, attribution, thread),
         _find_kinds=find_kinds,
     )

@@ -10,7 +10,7 @@ import numpy as np
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import CannotJudge, Finding
 from fastprof.analysis.replay import host_changes
-from fastprof.analysis.replay.model import Model, Weights
+from fastprof.analysis.replay.model import Model, Weights, rounded
 
 __all__ = ["ReplayedSavings", "replayed_savings"]
 
@@ -80,9 +80,9 @@ def _shorter(model: Model, weights: Weights, rows: np.ndarray, factor: float) ->
     """Kernels times a factor, collectives with their waits."""
     found = weights.changed(before=True, duration=True)
     nodes = model.graph.node_of_kernel[rows]
-    found.duration[nodes] = np.rint(found.duration[nodes] * factor).astype(np.int64)
+    found.duration[nodes] = rounded(found.duration[nodes] * factor)
     waits = nodes[model.kernel_class[rows] == 1]
-    found.before[waits] = np.rint(found.before[waits] * factor).astype(np.int64)
+    found.before[waits] = rounded(found.before[waits] * factor)
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Final
 
 import numpy as np
 
@@ -11,12 +12,34 @@ from fastprof.analysis.cells import cells_of
 from fastprof.analysis.grouping import group
 from fastprof.analysis.key_names import check_keys
 from fastprof.analysis.keys import key_of
-from fastprof.analysis.replay.model import Model, Weights
-from fastprof.analysis.replay.path import HOST, KERNELS, WAITS, path_of
+from fastprof.analysis.replay.model import Model, Weights, rounded
+from fastprof.analysis.replay.path import HOST, KERNELS, RESOURCES, WAITS, Path, path_of
 from fastprof.model.columns import Ints, Values
 from fastprof.model.table import Cells, Floats
 
-__all__ = ["path_by"]
+__all__ = ["path_by", "path_rows"]
+
+_ROWS: Final = ("op", "layer", "line")
+_MOST: Final = 200
+
+
+def path_rows(model: Model, path: Path) -> list[dict[str, Any]]:
+    """The critical path by resource, operator, layer and line, for JSON; the largest first."""
+    cells = cells_of(model.profile, _ROWS)
+    keys = [key_of(cells, name) for name in _ROWS]
+    groups = group(keys, len(cells))
+    of_piece = take(take(groups.ids, cells.of_kernel), path.kernel)
+    place = (of_piece.astype(np.int64) + 1) * len(RESOURCES) + path.resource
+    sums = np.bincount(place, path.ns, (groups.n + 1) * len(RESOURCES)) / max(path.n_steps, 1)
+    found = []
+    for each in np.argsort(-sums, kind="stable")[:_MOST].tolist():
+        if sums[each] > 0:
+            one, resource = divmod(each, len(RESOURCES))
+            row = None if not one else int(groups.first[one - 1])
+            values = [None if row is None else key.at(row) for key in keys]
+            named = dict(zip(_ROWS, values, strict=True))
+            found.append({"resource": RESOURCES[resource], **named, "ns": round(sums[each])})
+    return found
 
 
 def path_by(model: Model, weights: Weights, names: Sequence[str]) -> dict[str, Cells]:
@@ -54,6 +77,6 @@ def path_by(model: Model, weights: Weights, names: Sequence[str]) -> dict[str, C
     }
     whole = {"path_ns": total, "kernels_ns": parts[0], "host_ns": parts[1], "waits_ns": parts[2]}
     whole |= {"gpu_ns": gpu, "slack_ns": least}
-    columns |= {key: Ints(np.rint(each[order]).astype(np.int64)) for key, each in whole.items()}
+    columns |= {key: Ints(rounded(each[order])) for key, each in whole.items()}
     columns["path_share"] = Floats(total[order] / max(float(total.sum()), 1.0))
     return columns

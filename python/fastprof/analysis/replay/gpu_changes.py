@@ -13,7 +13,7 @@ from fastprof.analysis.advice.shapes import sizes
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import Floats64
 from fastprof.analysis.ideal import PRODUCTS, Ideals, ideals_of
-from fastprof.analysis.replay.model import Model, Weights
+from fastprof.analysis.replay.model import Model, Weights, rounded
 from fastprof.errors import ReportError
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Values
@@ -145,5 +145,5 @@ def _with_durations(
 ) -> tuple[Weights, int]:
     """The same with other durations, and how many nodes differ."""
     found = weights.changed(duration=True)
-    found.duration[nodes] = np.rint(ns).astype(np.int64)
+    found.duration[nodes] = rounded(ns)
     return found, len(nodes)

@@ -10,7 +10,7 @@ import numpy as np
 from fastprof._core._take import take
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.replay.graph import CALL, RETURN
-from fastprof.analysis.replay.model import NO_EDGE, Model, Weights
+from fastprof.analysis.replay.model import NO_EDGE, Model, Weights, rounded
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.profile.api_classes import COPY, SYNC
 
@@ -38,8 +38,8 @@ def host_scaled(model: Model, weights: Weights, factor: float) -> tuple[Weights,
     found = weights.changed(before=True, duration=True)
     loading = np.minimum(model.loading[nodes], found.before[nodes])
     own = found.before[nodes] - loading
-    found.before[nodes] = loading + np.rint(own * factor).astype(np.int64)
-    found.duration[nodes] = np.rint(found.duration[nodes] * factor).astype(np.int64)
+    found.before[nodes] = loading + rounded(own * factor)
+    found.duration[nodes] = rounded(found.duration[nodes] * factor)
     return found, len(nodes)
 
 
@@ -48,9 +48,9 @@ def alloc_scaled(model: Model, weights: Weights, factor: float) -> tuple[Weights
     graph = model.graph
     nodes = np.flatnonzero((graph.kind != 0) & model.allocates[graph.call])
     found = weights.changed(before=True, duration=True)
-    found.duration[nodes] = np.rint(found.duration[nodes] * factor).astype(np.int64)
+    found.duration[nodes] = rounded(found.duration[nodes] * factor)
     returns = nodes[graph.kind[nodes] == RETURN]
-    found.before[returns] = np.rint(found.before[returns] * factor).astype(np.int64)
+    found.before[returns] = rounded(found.before[returns] * factor)
     return found, len(nodes)
 
 
@@ -58,7 +58,7 @@ def without_loading(model: Model, weights: Weights, share: float = 1.0) -> tuple
     """Batches that are ready when the host fetches them, or a share of that time less."""
     found = weights.changed(before=True)
     nodes = np.flatnonzero(model.loading > 0)
-    saved = np.rint(model.loading[nodes] * share).astype(np.int64)
+    saved = rounded(model.loading[nodes] * share)
     found.before[nodes] = np.maximum(found.before[nodes] - saved, 0)
     return replace(found, has_loading=weights.has_loading and share < 1), len(nodes)
 
@@ -68,7 +68,7 @@ def without_stalls(model: Model, weights: Weights, share: float) -> Weights:
     found = weights.changed(before=True)
     nodes = np.flatnonzero((model.graph.kind == CALL) & ~model.allocates[model.graph.call])
     own = found.before[nodes] - model.loading[nodes]
-    saved = np.rint(np.maximum(own - _STALL_NS, 0) * share).astype(np.int64)
+    saved = rounded(np.maximum(own - _STALL_NS, 0) * share)
     found.before[nodes] -= saved
     return found
 

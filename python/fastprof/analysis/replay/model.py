@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from fastprof._core import _replay
 from fastprof._core._pools import alike
@@ -23,10 +24,11 @@ from fastprof.profile.api_classes import ALLOC, LOAD
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["NO_EDGE", "Model", "Replayed", "Weights"]
+__all__ = ["NO_EDGE", "Model", "Replayed", "Weights", "rounded"]
 
 # Collectives that agree in these transfer as much.
 _SAME_MESSAGE: Final = ("name", "message_bytes", "op", "shape", "layer", "dir")
+_MOST_NS: Final = 9e18
 NO_EDGE: Final = np.iinfo(np.int32).min
 
 
@@ -298,6 +300,12 @@ class Model:
             node = int(nodes[np.argmax(fits)]) if fits.any() else 0
             found[pid] = node, int(time[2 * node] - self.base.before[node])
         return found
+
+
+def rounded(values: npt.NDArray[np.floating[Any]]) -> Int64:
+    """The nearest integers; times of damaged files may exceed 64 bits."""
+    found: Int64 = np.rint(np.clip(values, -_MOST_NS, _MOST_NS)).astype(np.int64)
+    return found
 
 
 def _with_waits(profile: Profile, graph: Graph, weights: Weights) -> Weights:

@@ -78,7 +78,7 @@ def path_of(model: Model, weights: Weights, replayed: Replayed, most: int | None
     loading = model.loading if weights.has_loading else np.zeros(len(model.graph), np.int64)
     found = Path(*_pieces(model, parts, loading[parts["node"]]), n_steps=len(rows))
     after_waits = found.by_resource()["sync"]
-    if after_waits <= _LITTLE * sum(found.by_resource().values()):
+    if after_waits <= max(_LITTLE * sum(found.by_resource().values()), 0.0):
         return found
     wall = model.mean(replayed.wall)
     saved = wall - model.mean(model.run(without_sync(model, weights)[0]).wall)

@@ -10,9 +10,9 @@ import numpy as np
 from fastprof.analysis.key_names import heading_of
 from fastprof.analysis.peaks import devices_with
 from fastprof.analysis.replay.answers import Answer, answers_of
-from fastprof.analysis.replay.by_key import path_by
+from fastprof.analysis.replay.by_key import path_by, path_rows
 from fastprof.analysis.replay.changes import Change, changes_of
-from fastprof.analysis.replay.model import Model
+from fastprof.analysis.replay.model import Model, rounded
 from fastprof.analysis.replay.options import CHANGES, OF_PATH, OF_SPEEDUPS
 from fastprof.analysis.replay.path import Path, path_of
 from fastprof.analysis.replay.speedups import speedups
@@ -86,7 +86,10 @@ def whatif(
     names = (by,) if isinstance(by, str) else tuple(by or ())
     if "start" not in profile.names or not len(profile):
         return _nothing(profile)
-    return _answer(Model(profile, steps), changes, names)
+    model = Model(profile, steps)
+    if not len(model.rows):
+        return _nothing(profile, "no step has GPU work of known length: --steps names another mark")
+    return _answer(model, changes, names)
 
 
 def _answer(model: Model, changes: Sequence[Change], by: tuple[str, ...]) -> Table:
@@ -116,9 +119,9 @@ def _of_changes(answers: list[Answer], recorded: float, path: Path) -> dict[str,
     rows = [Answer("recorded", recorded, 0.0, binds, share, 0), *answers]
     return {
         "name": texts([each.name for each in rows]),
-        "wall_ns": Ints(np.array([round(each.wall) for each in rows], np.int64)),
+        "wall_ns": Ints(rounded(np.array([each.wall for each in rows]))),
         "saved_ns": Ints(
-            np.array([round(each.saved) for each in rows], np.int64), none=np.iinfo(np.int64).min
+            rounded(np.array([each.saved for each in rows])), none=np.iinfo(np.int64).min
         ),
         "share": Floats(np.array([each.saved / max(recorded, 1.0) for each in rows])),
         "binds": texts([each.binds for each in rows]),
@@ -150,9 +153,8 @@ def _facts(model: Model, wall: Int64, path: Path) -> dict[str, Any]:
             }
             for i, row in enumerate(model.rows.tolist())
         ],
-        "critical_path": [
-            {"resource": name, "ns": round(ns)} for name, ns in path.by_resource().items() if ns
-        ],
+        "resources": {name: round(ns) for name, ns in path.by_resource().items() if ns},
+        "critical_path": path_rows(model, path),
         "unexplained_ns": model.graph.unexplained,
         "cut": model.graph.n_cut,
     }
@@ -171,8 +173,8 @@ def _lead(model: Model, wall: Int64, path: Path) -> Iterator[str]:
     )
     total = sum(path.by_resource().values())
     shares = sorted(path.by_resource().items(), key=lambda each: -each[1])
-    parts = [f"{name} {ns / total:.0%}" for name, ns in shares if ns >= 0.005 * total]
-    yield f"critical path: {', '.join(parts)}"
+    parts = [f"{name} {ns / total:.0%}" for name, ns in shares if 0 < ns >= 0.005 * total]
+    yield f"critical path: {', '.join(parts) or 'empty'}"
 
 
 def _notes(model: Model) -> Iterator[str]:
@@ -202,9 +204,9 @@ def _notes(model: Model) -> Iterator[str]:
         yield "no steps: all times are those of the capture"
 
 
-def _nothing(profile: Profile) -> Table:
-    why = "no GPU work in the file"
-    if len(profile):
+def _nothing(profile: Profile, why: str = "no GPU work in the file") -> Table:
+    """A table without rows, and the reason."""
+    if "start" not in profile.names:
         why = "dict lines contain no times: run fastprof whatif on the original trace"
     none: Cells = Ints(np.empty(0, np.int64))
     return Table({each.key: none for each in CHANGES}, CHANGES, notes=(why,))

@@ -16,7 +16,7 @@ from fastprof.analysis.replay.host_changes import (
     without_loading,
     without_sync,
 )
-from fastprof.analysis.replay.model import Model, Weights
+from fastprof.analysis.replay.model import Model, Weights, rounded
 from fastprof.analysis.replay.path import KERNELS, Path
 from fastprof.model.arrays import Int32
 from fastprof.model.columns import Ints, Values
@@ -64,7 +64,7 @@ def _whole(values: list[float]) -> Cells:
     found = np.array(values, np.float64)
     if np.isnan(found).any():
         return Floats(found)
-    return Ints(np.rint(found).astype(np.int64), none=np.iinfo(np.int64).min)
+    return Ints(rounded(found), none=np.iinfo(np.int64).min)
 
 
 def _resources(model: Model, path: Path) -> Iterator[_Row]:

@@ -34,7 +34,7 @@ fastprof.define("flame", (host, data, arrays, page) => {
     back: goBack,
   };
   const tools = flameParts.tools(page, trees, acts);
-  let crumbs = page.element("nav");
+  let crumbs = page.element("div");
   let key = page.element("div");
   const scroll = page.element("div", "flame-scroll");
   scroll.tabIndex = 0;
@@ -45,6 +45,7 @@ fastprof.define("flame", (host, data, arrays, page) => {
   const [under, over] = [page.element("canvas"), page.element("canvas", "flame-over")];
   const stage = page.element("div", "flame-stage");
   const space = page.element("div");
+  stage.setAttribute("aria-hidden", "true"); // the selected part is text
   stage.append(under, over);
   scroll.append(stage, space);
   const detail = page.element("div", "flame-detail");

@@ -106,12 +106,13 @@ const flameParts = (() => {
   /** The names from all to a node, each a button that brings it into view; long paths are cut in
    * their middle. */
   function crumbs(page, tree, node, act) {
-    const nav = page.element("nav", "flame-crumbs");
-    nav.setAttribute("aria-label", "Part in view");
+    const list = page.element("div", "flame-crumbs");
+    list.setAttribute("role", "group");
+    list.setAttribute("aria-label", "Part in view");
     const chain = tree.chain(node);
     chain.forEach((each, i) => {
       if (i >= OUTER && i < chain.length - INNER) {
-        if (i === OUTER) nav.append(page.element("span", "", "› …"));
+        if (i === OUTER) list.append(page.element("span", "", "› …"));
         return;
       }
       const made = page.element("button", "", each === 0 ? "all" : tree.label(each));
@@ -119,9 +120,9 @@ const flameParts = (() => {
       made.title = tree.name(each);
       if (i === chain.length - 1) made.setAttribute("aria-current", "true");
       made.addEventListener("click", () => act(each));
-      nav.append(made);
+      list.append(made);
     });
-    return nav;
+    return list;
   }
 
   /** The phases or kinds of the tree with their colours. */

@@ -119,7 +119,7 @@ def _missing(profile: Profile, timelines: StepTimelines) -> Iterator[str]:
             "No ranges are recorded: layers and operators are unknown. Record with fastprof.init() "
             "and torch.autograd.profiler.emit_nvtx, or with torch.profiler."
         )
-    elsewhere = len(profile.ranges.ended_elsewhere.start)
+    elsewhere = profile.ranges.n_ended_elsewhere
     if elsewhere:
         yield f"{elsewhere:,} ranges end on another thread than they start on; they are not drawn."
 

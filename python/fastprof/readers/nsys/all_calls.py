@@ -11,7 +11,7 @@ from fastprof._core._take import take
 from fastprof.model.arrays import Int32
 from fastprof.model.timeline import KeptHost, RecordedCalls
 from fastprof.model.trace import Kernels, Launches
-from fastprof.readers.nsys import host_events, schema
+from fastprof.readers.nsys import host_events, memory, schema
 from fastprof.readers.nsys.launches import Reading, process_of
 from fastprof.readers.nsys.pieces import Pieces
 from fastprof.readers.nsys.strings import texts_of
@@ -82,6 +82,7 @@ class ReadingAll(Reading):
                 correlation=calls["correlationId"],
             ),
             syncs=syncs,
+            memory=memory.read(database),
             strings=texts_of(database, own.strings),
             threads=(threads & schema.LOW_24_BITS).astype(np.int32),
             process_of_thread=process_of(numbers, own, schema.PROCESS_SHIFT),

@@ -71,7 +71,7 @@ def _finding(calls: Calls, members: list[tuple[CallGroup, list[Part]]]) -> Found
     longest = max(parts, key=lambda part: part.ns)
     evidence = {
         "gpu_ns": time,
-        "of all kernels_share": time / calls.kernel_ns,
+        "of all kernels_share": time / max(calls.kernel_ns, 1.0),
         "attainable_ns": ideal,
         "kernel": longest.kernel,
     }

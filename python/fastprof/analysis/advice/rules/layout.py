@@ -120,7 +120,7 @@ def _copies(calls: Calls, groups: list[CallGroup], parts: list[Part], is_cast: b
         {part.id: part.ns for part in parts},
         {
             "gpu_ns": time,
-            "of all kernels_share": time / calls.kernel_ns,
+            "of all kernels_share": time / max(calls.kernel_ns, 1.0),
             "kernels": _kernels(parts),
         },
         remedy,
