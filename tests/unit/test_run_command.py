@@ -13,7 +13,7 @@ import pytest
 from fastprof.cli import main
 from fastprof.errors import BadInputError
 from fastprof.runs.collect import collect
-from fastprof.runs.directory import all_runs, new_directory, resolved, write_facts
+from fastprof.runs.directory import all_runs, new_directory, resolved, traces_of, write_facts
 from fastprof.runs.launch import program_name, python_command
 from fastprof.runs.nsys import nsys_command
 from fastprof.runs.problems import problems_of
@@ -246,12 +246,15 @@ def test_a_directory_that_cannot_be_made_is_an_error(tmp_path):
 def test_a_name_stands_for_the_trace_of_its_run(tmp_path):
     home = tmp_path / "runs"
     one, two = new_directory("one", home), new_directory("two", home)
-    for each, names in ((one, ["trace.json.gz"]), (two, ["trace.rank0.json", "trace.rank1.json"])):
+    of_one = ["trace.json.gz", "trace-2.json.gz"]  # two recordings
+    for each, names in ((one, of_one), (two, [f"trace.rank{rank}.json" for rank in range(11)])):
         write_facts(each, {})
         for name in names:
             (each / name).write_text("")
     assert resolved(one.name, home) == str(one / "trace.json.gz")
     assert resolved(two.name, home) == str(two)
+    assert resolved(two.name, home, one=True) == str(two / "trace.rank0.json")
+    assert [each.name for each in traces_of(two)][9:] == ["trace.rank9.json", "trace.rank10.json"]
     assert resolved("other.sqlite", home) == "other.sqlite"
 
 

@@ -16,7 +16,8 @@ from fastprof.errors import BadInputError
 HOME = "fastprof-runs"
 FACTS = "run.json"
 PAGE = "report.html"
-_TRACE = re.compile(r"trace.*(\.json|\.json\.gz|\.sqlite)$")
+# trace-2.rank0.json.gz: the second recording of rank 0.
+_TRACE = re.compile(r"trace(?:-(\d+))?(?:\.rank(\d+))?(\.json|\.json\.gz|\.sqlite)$")
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Run:
 
     @property
     def traces(self) -> list[Path]:
-        """The traces, in order of name."""
+        """The first trace of each rank."""
         return traces_of(self.path)
 
 
@@ -68,8 +69,13 @@ def write_facts(path: Path, facts: dict[str, Any]) -> None:
 
 
 def traces_of(directory: str | os.PathLike[str]) -> list[Path]:
-    """The traces in a directory of a run, in order of name."""
-    return sorted(each for each in Path(directory).iterdir() if _TRACE.match(each.name))
+    """The first trace of each rank of a run, in order of rank; `kill -USR2` adds others."""
+    found = []
+    for each in Path(directory).iterdir():
+        match = _TRACE.match(each.name)
+        if match and match[1] is None:
+            found.append((int(match[2] or 0), each))
+    return [each for _, each in sorted(found)]
 
 
 def is_run(path: str | os.PathLike[str]) -> bool:
