@@ -6,20 +6,11 @@
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_XDECREF
 from fastprof._core._hooks cimport Wrapped
+from fastprof._core._python cimport (
+    call, Py_TPFLAGS_METHOD_DESCRIPTOR, PyErr_Fetch, PyErr_Restore, PyErr_SetObject,
+    PyType_Modified, PyTypeObject,
+)
 from types import MethodType
-
-cdef extern from "Python.h":
-    ctypedef PyObject *(*ternaryfunc)(PyObject *self, PyObject *args, PyObject *kwargs) noexcept
-    ctypedef struct PyTypeObject:
-        unsigned long tp_flags
-        ternaryfunc tp_call
-    unsigned long Py_TPFLAGS_METHOD_DESCRIPTOR
-    void PyType_Modified(PyTypeObject *type)
-    # noexcept, so NULL is returned unchanged and exceptions pass without a frame of this module.
-    PyObject *call "PyObject_Call"(PyObject *function, PyObject *args, PyObject *kwargs) noexcept
-    void PyErr_Fetch(PyObject **kind, PyObject **value, PyObject **traceback) noexcept
-    void PyErr_Restore(PyObject *kind, PyObject *value, PyObject *traceback) noexcept
-    void PyErr_SetObject(object kind, object value) noexcept
 
 
 cdef class Around(Wrapped):

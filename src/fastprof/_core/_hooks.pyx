@@ -10,24 +10,15 @@ from cpython.object cimport (
     PyObject, PyObject_CallObject, PyObject_GenericGetAttr, PyObject_GenericSetAttr,
 )
 from fastprof._core._layers cimport follow, uncover
+from fastprof._core._python cimport (
+    call, Py_TPFLAGS_METHOD_DESCRIPTOR, PyErr_Fetch, PyErr_Restore, PyErr_SetObject,
+    PyType_Modified, PyTypeObject,
+)
 from fastprof._core._ranges cimport Marker, Opened, anybody_listens, call_begins, call_ends
 from fastprof._core._stacks cimport call_site
 from copy import deepcopy
 from pkgutil import resolve_name
 from types import MethodType
-
-cdef extern from "Python.h":
-    ctypedef PyObject *(*ternaryfunc)(PyObject *self, PyObject *args, PyObject *kwargs) noexcept
-    ctypedef struct PyTypeObject:
-        unsigned long tp_flags
-        ternaryfunc tp_call
-    unsigned long Py_TPFLAGS_METHOD_DESCRIPTOR
-    void PyType_Modified(PyTypeObject *type)
-    # noexcept, so NULL is returned unchanged and exceptions pass without a frame of this module.
-    PyObject *call "PyObject_Call"(PyObject *function, PyObject *args, PyObject *kwargs) noexcept
-    void PyErr_Fetch(PyObject **kind, PyObject **value, PyObject **traceback) noexcept
-    void PyErr_Restore(PyObject *kind, PyObject *value, PyObject *traceback) noexcept
-    void PyErr_SetObject(object kind, object value) noexcept
 
 
 # Further signatures of a function (a changing learning rate) are described but not cached.
