@@ -77,7 +77,7 @@ _SEVERAL: Final = -2  # see distinct_ids
 
 
 def group(keys: Sequence[Values], n_kernels: int, rows: Bools | None = None) -> Grouping:
-    """Group kernels that agree in all keys, in order of their first kernel.
+    """Group kernels that agree in all keys, in order of the keys' ids.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ from typing import Any, Final
 from fastprof.model.markers import Kind, Meaning
 from fastprof.profile.range_columns import params_of
 
-__all__ = ["LOOKS", "category_of", "details_of", "shown", "title_of"]
+__all__ = ["LOOKS", "WORK", "category_of", "details_of", "shown", "title_of"]
 
 _CATEGORIES: Final = {
     Kind.USER: "range",
@@ -20,8 +20,8 @@ _CATEGORIES: Final = {
     Kind.FRAME: "python",
     Kind.HIDDEN: "python",
 }
-# The columns of kernels in which those of one look agree, and the names of their arguments.
-LOOKS: Final = {
+# The columns that say what GPU work computes, and the names of their arguments.
+WORK: Final = {
     "op": "op",
     "layer": "layer",
     "dir": "direction",
@@ -31,6 +31,10 @@ LOOKS: Final = {
     "compute_type": "compute type",
     "tc": "tensor cores",
     "phase": "phase",
+}
+# The columns of kernels in which those of one look agree, and the names of their arguments.
+LOOKS: Final = {
+    **WORK,
     "copy_direction": "copy",
     "grid": "grid",
     "block": "block",

@@ -12,13 +12,14 @@ from fastprof._core._rows import RowWriter
 from fastprof._core._take import take
 from fastprof.exports.chrome.rows import EventRows, quoted
 from fastprof.exports.events import GpuWork
+from fastprof.exports.names import WORK
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.trace import NO_TIME
 
 __all__ = ["gpu_rows"]
 
 _CATEGORIES: Final = {"memcpy": "gpu_memcpy", "memset": "gpu_memset"}
-# Arguments of torch.profiler, then those that fastprof adds.
+# Arguments of torch.profiler; fastprof adds WORK.
 _TORCH: Final = {
     "device": "device",
     "context": "context",
@@ -29,17 +30,6 @@ _TORCH: Final = {
     "shared_memory": "shared memory",
     "graph_id": "graph id",
     "graph_node": "graph node id",
-}
-_ADDED: Final = {
-    "op": "op",
-    "layer": "layer",
-    "dir": "direction",
-    "params": "shapes",
-    "line": "line",
-    "class": "class",
-    "compute_type": "compute type",
-    "tc": "tensor cores",
-    "phase": "phase",
 }
 
 
@@ -68,7 +58,7 @@ def gpu_rows(work: GpuWork, correlation: Int64, external: Int64, origin: int) ->
 
 def _beginnings(work: GpuWork) -> list[str]:
     """Type, category, name, places and arguments of each look, the arguments still open."""
-    columns = {name: work.of_looks(name) for name in (*_TORCH, *_ADDED)}
+    columns = {name: work.of_looks(name) for name in (*_TORCH, *WORK)}
     names, kinds = work.of_looks("name"), work.of_looks("kind")
     directions, memory = work.of_looks("copy_direction"), work.of_looks("copy_memory")
     found = []
@@ -77,7 +67,7 @@ def _beginnings(work: GpuWork) -> list[str]:
             name = _copy_name(kind, directions[i], memory[i])
         arguments = ",".join(
             f"{quoted(key)}:{quoted(value)}"
-            for names_of in (_TORCH, _ADDED)
+            for names_of in (_TORCH, WORK)
             for key, value in _arguments({key: columns[each][i] for each, key in names_of.items()})
         )
         found.append(
