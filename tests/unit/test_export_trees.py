@@ -16,6 +16,7 @@ import fastprof
 from exports import Export
 from fastprof.errors import ReportError
 from fastprof.exports.registry import FORMATS
+from kineto_files import KinetoFile
 from real_data import real, traces
 
 VENDOR = Path(__file__).resolve().parents[1] / "vendor"
@@ -118,6 +119,19 @@ def test_speedscope_files_have_the_schema_and_the_gpu_time(trace, tmp_path):
         device = profile.kernels["device"]
         for number, each in zip(sorted(profile.devices), found["profiles"], strict=True):
             assert sum(each["weights"]) == int(profile.kernels["sil"][device == number].sum())
+
+
+@pytest.mark.parametrize("where", [{"device": "1"}, ["device=1"], "device=1", ["device!=0"]])
+def test_speedscope_has_the_selected_kernels_of_each_gpu(where, tmp_path):
+    trace = KinetoFile()
+    for number, device in enumerate((0, 0, 1), 1):
+        trace.launch(100 * number, 100 * number + 5, number)
+        trace.kernel(1_000 * number, 1_000 * number + 10 * number, number, device=device)
+    profile = fastprof.open(trace.write(tmp_path / "two.json"))
+    assert set(profile.devices) == {0, 1}
+    profile.export(tmp_path / "net.json", to="speedscope", where=where)
+    found = json.loads((tmp_path / "net.json").read_text())
+    assert [sum(each["weights"]) for each in found["profiles"]] == [0, 30]
 
 
 def test_speedscope_frames_have_files_and_lines(tmp_path):

@@ -13,7 +13,7 @@ from fastprof.analysis.columns import Columns
 from fastprof.analysis.key_names import condition
 from fastprof.model.arrays import Bools
 
-__all__ = ["Where", "keys_in", "selected"]
+__all__ = ["Where", "condition_texts", "keys_in", "selected"]
 
 Where = Mapping[str, str | Sequence[str]] | Sequence[str]
 
@@ -52,13 +52,24 @@ def keys_in(where: Where | None) -> list[str]:
     return [name for name, _ in _conditions(where)]
 
 
+def condition_texts(where: Where | None) -> list[str]:
+    """The conditions as texts KEY=PATTERN and KEY!=PATTERN."""
+    if not isinstance(where, Mapping):
+        return [where] if isinstance(where, str) else list(where or ())
+    return [
+        f"{key}={each}"
+        for key, patterns in where.items()
+        for each in ([patterns] if isinstance(patterns, str) else patterns)
+    ]
+
+
 def _conditions(where: Where | None) -> dict[tuple[str, bool], list[str]]:
     found: dict[tuple[str, bool], list[str]] = {}
     if isinstance(where, Mapping):
         for key, patterns in where.items():
             found[key, True] = [patterns] if isinstance(patterns, str) else list(patterns)
         return found
-    for text in [where] if isinstance(where, str) else where or ():
+    for text in condition_texts(where):
         name, is_wanted, pattern = condition(text)
         found.setdefault((name, is_wanted), []).append(pattern)
     return found

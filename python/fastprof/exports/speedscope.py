@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
 from typing import Any, BinaryIO, Final
 
 from fastprof._version import __version__
-from fastprof.analysis.selection import Where
+from fastprof.analysis.selection import Where, condition_texts
 from fastprof.analysis.stacks import DIRECTIONS, Stacks, stacks
 from fastprof.exports.weights import own_weights, paths_of
 from fastprof.model.markers.frames import place_of
@@ -78,19 +77,11 @@ def _trees(profile: Profile, stack: str, where: Where | None) -> list[tuple[str,
         return [(name, stacks(profile, stack, where=where))]
     found = []
     for device in devices:
-        of_device = [f"device={device}", *_conditions(where)]
+        # Not device=N: patterns of one key are alternatives, and `where` may have that key.
+        others = [f"device!={other}" for other in devices if other != device]
+        of_device = [*condition_texts(where), *others]
         found.append((_name(profile, device), stacks(profile, stack, where=of_device)))
     return found
-
-
-def _conditions(where: Where | None) -> list[str]:
-    if isinstance(where, Mapping):
-        return [
-            f"{key}={each}"
-            for key, patterns in where.items()
-            for each in ([patterns] if isinstance(patterns, str) else patterns)
-        ]
-    return list(where or ())
 
 
 def _name(profile: Profile, device: int | None) -> str:
