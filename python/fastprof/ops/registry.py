@@ -12,20 +12,18 @@ register its name with a signature (`fastprof.ops.signature`): `"mylib::scale(fa
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, TypeVar, get_type_hints
+from typing import Any, Final, TypeVar
 
 from fastprof.errors import OpError
-from fastprof.model.call import Call, Tensor
+from fastprof.model.call import Call
 from fastprof.ops.cost import CannotModel, Work
-from fastprof.ops.formula import AROUND, Formula
+from fastprof.ops.declaration import Declaration, Entry
+from fastprof.ops.formula import Formula
 from fastprof.ops.out_forms import ATEN
-from fastprof.ops.parameters import members
-from fastprof.ops.signature import Signature, Slot
+from fastprof.ops.signature import Signature
 from fastprof.ops.unmodelled import UNMODELLED
 
 __all__ = [
@@ -69,13 +67,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _TRITON: Final = re.compile(r"triton_[a-z]+_")
 
 
-@dataclass(frozen=True)
-class _Entry:
-    formula: Formula
-    signatures: tuple[Signature, ...]
-
-
-_entries: dict[tuple[str, str], _Entry] = {}
+_entries: dict[tuple[str, str], Entry] = {}
 _generated: dict[re.Pattern[str], tuple[str, str]] = {}
 _answers: dict[str, Work | str] = {}
 _MOST_ANSWERS: Final = 1 << 16
@@ -124,23 +116,24 @@ def op(module: str | None, *names: str, aten: Iterable[str] = ()) -> Callable[[F
         raise OpError(f"aten={aten!r}: expected a list of names")
 
     def register(function: Function) -> Function:
-        formula, slots = _formula(function)
-        keyed: dict[tuple[str, str], list[Signature]] = {}
+        declared = Declaration(function)
+        keyed: dict[tuple[str, str], list[str]] = {}
         for text in names:
-            signature = _read(text, slots, formula)
-            keyed.setdefault((_home(module), signature.name), []).append(signature)
+            keyed.setdefault((_home(module), declared.name_in(text)), []).append(text)
         for text in aten:
-            signature = _read(text, slots, formula)
-            space, _, name = signature.name.rpartition("::")
-            keyed.setdefault((space or ATEN, name), []).append(signature)
-        if not keyed:
-            raise OpError(f"{_name(function)}: expected a name of an operator, found none")
-        for key in keyed:
+            space, _, name = declared.name_in(text).rpartition("::")
+            keyed.setdefault((space or ATEN, name), []).append(text)
+        entries = {key: Entry(declared, tuple(texts)) for key, texts in keyed.items()}
+        if not entries:
+            raise OpError(f"{declared}: expected a name of an operator, found none")
+        if not declared.is_builtin:
+            for entry in entries.values():
+                entry.signatures  # noqa: B018  raises
+        for key in entries:
             if key in _entries:
-                other = _name(_entries[key].formula.function)
-                raise OpError(f"{_name(function)}: {'.'.join(key)} already has a formula, {other}")
-        for key, signatures in keyed.items():
-            _entries[key] = _Entry(formula, tuple(signatures))
+                other = _entries[key].declared
+                raise OpError(f"{declared}: {'.'.join(key)} already has a formula, {other}")
+        _entries.update(entries)
         _answers.clear()
         return function
 
@@ -169,62 +162,7 @@ def _home(module: str | None) -> str:
     return TORCH if module in MODULES else module
 
 
-def _name(function: Callable[..., Any]) -> str:
-    return f"{function.__module__}.{getattr(function, '__qualname__', function)}"
-
-
-def _formula(function: Callable[..., Any]) -> tuple[Formula, tuple[Slot, ...]]:
-    # The formula of a function, and its parameters as slots of a signature.
-    if not callable(function):
-        raise OpError(f"expected a function, found {function!r}")
-    name = _name(function)
-    try:
-        parameters = dict(inspect.signature(function).parameters)
-        hints = get_type_hints(function)
-    except (NameError, TypeError, ValueError) as error:
-        raise OpError(f"{name}: cannot read its Python signature: {error}") from None
-    asked = _asked(parameters)
-    for key in asked:
-        del parameters[key]
-    for each in parameters.values():
-        if each.kind not in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY):
-            raise OpError(f"{name}: parameter {each} must be positional-or-keyword or keyword-only")
-    allowed = {key: members(hints.get(key, Any)) for key in parameters}
-    needed = {key for key, each in parameters.items() if each.default is each.empty}
-    slots = tuple(Slot(key, key, _takes_list(allowed[key])) for key in parameters)
-    return Formula(function, allowed, frozenset(needed), asked), slots
-
-
-def _asked(parameters: dict[str, inspect.Parameter]) -> frozenset[str]:
-    # Parameters not filled from arguments. For compatibility, `direction` need not be keyword-only.
-    return frozenset(
-        key
-        for key, each in parameters.items()
-        if key == "direction" or (key in AROUND and each.kind is each.KEYWORD_ONLY)
-    )
-
-
-def _takes_list(allowed: frozenset[Any]) -> bool:
-    return tuple[Tensor, ...] in allowed and Tensor not in allowed
-
-
-def _read(text: str, slots: tuple[Slot, ...], formula: Formula) -> Signature:
-    name = _name(formula.function)
-    try:
-        signature = Signature.read(text, slots)
-    except (TypeError, ValueError) as error:
-        raise OpError(f"{name}: {error}") from None
-    given = signature.parameters
-    strange = sorted(given - formula.allowed.keys())
-    if strange:
-        raise OpError(f"{name}: signature {text!r}: the function has no parameter {strange[0]}")
-    missing = sorted(formula.needed - given)
-    if missing:
-        raise OpError(f"{name}: signature {text!r} omits {missing[0]}, which has no default")
-    return signature
-
-
-def _entry(call: Call) -> _Entry | None:
+def _entry(call: Call) -> Entry | None:
     if call.mod in MODULES:
         return _entries.get((TORCH, call.op))
     if call.mod.startswith(_OPS):  # Python calls of operators

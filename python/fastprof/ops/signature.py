@@ -25,12 +25,24 @@ from typing import Any, Final, NamedTuple
 
 from fastprof.model.call import UNKNOWN, Arg, Tensor
 
-__all__ = ["Signature", "Slot"]
+__all__ = ["Signature", "Slot", "name_of"]
 
 _FIRST: Final = ("input", "self")
 _SLOT: Final = re.compile(r"(?:(\w+)=)?(\w+)(\*\??)?\Z")
 _GATHERED: Final = re.compile(r"(\w+)\*\*\Z")
 _TEXT: Final = re.compile(r"([\w:.]+)(?:\((.*)\))?\Z", re.DOTALL)
+
+
+def name_of(text: str) -> str:
+    """The operator's name in a signature; raises ValueError if the text is malformed."""
+    return _parsed(text)[1]
+
+
+def _parsed(text: str) -> re.Match[str]:
+    match = _TEXT.match(text.strip())
+    if match is None:
+        raise ValueError(f"signature {text!r}: expected a name, or name(argument, ...)")
+    return match
 
 
 class Slot(NamedTuple):
@@ -75,9 +87,7 @@ class Signature:
         ValueError
             The text is malformed.
         """
-        match = _TEXT.match(text.strip())
-        if match is None:
-            raise ValueError(f"signature {text!r}: expected a name, or name(argument, ...)")
+        match = _parsed(text)
         if match[2] is None:
             return cls(match[1], parameters)
         items = [item.strip() for item in match[2].split(",")] if match[2].strip() else []

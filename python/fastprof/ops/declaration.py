@@ -1,0 +1,125 @@
+"""What a decorated function declares: a formula, and signatures of operators.
+
+fastprof registers some 900 functions for 4000 names, and a capture calls a few dozen. Annotations
+and signatures of its own functions are therefore read on first use, which halves the time of
+`import fastprof.ops`; those of other functions at once, so that an error names the user's line.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, get_type_hints
+
+from fastprof._system.threads import computed_once
+from fastprof.errors import OpError
+from fastprof.model.call import Tensor
+from fastprof.ops.formula import AROUND, Formula
+from fastprof.ops.parameters import members
+from fastprof.ops.signature import Signature, Slot, name_of
+
+__all__ = ["Declaration", "Entry"]
+
+
+class Declaration:
+    """A function that computes costs; its text is the function's import path.
+
+    Raises
+    ------
+    OpError
+        It is no function.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        if not callable(function):
+            raise OpError(f"expected a function, found {function!r}")
+        self._function = function
+
+    def __str__(self) -> str:
+        function = self._function
+        return f"{function.__module__}.{getattr(function, '__qualname__', function)}"
+
+    @property
+    def is_builtin(self) -> bool:
+        """Whether the function is fastprof's own."""
+        return self._function.__module__.startswith(f"{__package__}.")
+
+    @property
+    def formula(self) -> Formula:
+        """The formula; raises OpError if the function's parameters cannot be read."""
+        return self._read[0]
+
+    def name_in(self, text: str) -> str:
+        """The operator's name in a signature; raises OpError if the text is malformed."""
+        try:
+            return name_of(text)
+        except (TypeError, ValueError) as error:
+            raise OpError(f"{self}: {error}") from None
+
+    def signature(self, text: str) -> Signature:
+        """The signature of a text; raises OpError if it does not fit the function."""
+        formula, slots = self._read
+        try:
+            signature = Signature.read(text, slots)
+        except (TypeError, ValueError) as error:
+            raise OpError(f"{self}: {error}") from None
+        given = signature.parameters
+        strange = sorted(given - formula.allowed.keys())
+        if strange:
+            raise OpError(f"{self}: signature {text!r}: the function has no parameter {strange[0]}")
+        missing = sorted(formula.needed - given)
+        if missing:
+            raise OpError(f"{self}: signature {text!r} omits {missing[0]}, which has no default")
+        return signature
+
+    @computed_once
+    def _read(self) -> tuple[Formula, tuple[Slot, ...]]:
+        # The formula, and the function's parameters as slots of a signature.
+        function = self._function
+        try:
+            parameters = dict(inspect.signature(function).parameters)
+            hints = get_type_hints(function)
+        except (NameError, TypeError, ValueError) as error:
+            raise OpError(f"{self}: cannot read its Python signature: {error}") from None
+        asked = _asked(parameters)
+        for key in asked:
+            del parameters[key]
+        for each in parameters.values():
+            if each.kind not in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY):
+                raise OpError(
+                    f"{self}: parameter {each} must be positional-or-keyword or keyword-only"
+                )
+        allowed = {key: members(hints.get(key, Any)) for key in parameters}
+        needed = {key for key, each in parameters.items() if each.default is each.empty}
+        slots = tuple(Slot(key, key, _takes_list(allowed[key])) for key in parameters)
+        return Formula(function, allowed, frozenset(needed), asked), slots
+
+
+class Entry:
+    """An operator: the function that serves it, and its signatures."""
+
+    def __init__(self, declared: Declaration, texts: tuple[str, ...]) -> None:
+        self.declared, self._texts = declared, texts
+
+    @property
+    def formula(self) -> Formula:
+        """The operator's formula; raises OpError, see `Declaration`."""
+        return self.declared.formula
+
+    @computed_once
+    def signatures(self) -> tuple[Signature, ...]:
+        """The operator's signatures; raises OpError, see `Declaration`."""
+        return tuple(self.declared.signature(text) for text in self._texts)
+
+
+def _asked(parameters: dict[str, inspect.Parameter]) -> frozenset[str]:
+    # Parameters not filled from arguments. For compatibility, `direction` need not be keyword-only.
+    return frozenset(
+        key
+        for key, each in parameters.items()
+        if key == "direction" or (key in AROUND and each.kind is each.KEYWORD_ONLY)
+    )
+
+
+def _takes_list(allowed: frozenset[Any]) -> bool:
+    return tuple[Tensor, ...] in allowed and Tensor not in allowed
