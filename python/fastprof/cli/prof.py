@@ -113,7 +113,10 @@ def run(arguments: argparse.Namespace) -> int:
                 mine=arguments.mine,
                 graph_capture=arguments.graph_capture,
             )
+    keys = [column.key for column in chosen]
+    columns = _columns(profile, keys)  # may read the file again: an error is the only line
     log_profile(profile)
+    _log_lacking(profile, keys)
     if arguments.check:
         log(f"checked: {profile.check()}")
     if arguments.unknown:
@@ -123,8 +126,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.width is not None:
         style = "width"
     with output(arguments.output, arguments.file) as file:
-        keys = [column.key for column in chosen]
-        write_report(_columns(profile, keys), keys, style, file, arguments.width)
+        write_report(columns, keys, style, file, arguments.width)
     return 0
 
 
@@ -133,10 +135,13 @@ def _columns(profile: Profile, keys: list[str]) -> dict[str, Column]:
     from fastprof.model.columns import unknown
 
     there = profile.available
-    lacking = [key for key in dict.fromkeys(keys) if key not in there]
+    return {key: profile.column(key) if key in there else unknown(len(profile)) for key in keys}
+
+
+def _log_lacking(profile: Profile, keys: list[str]) -> None:
+    lacking = [key for key in dict.fromkeys(keys) if key not in profile.available]
     if lacking:
         log(
             f"warning: {profile.name}: dict lines do not contain {','.join(lacking)}, shown as na; "
             "run prof on the original trace"
         )
-    return {key: profile.column(key) if key in there else unknown(len(profile)) for key in keys}
