@@ -12,6 +12,7 @@ from fastprof.analysis.exposure import Exposure
 from fastprof.analysis.gpu_work import TimeLine
 from fastprof.analysis.grouping import Grouping
 from fastprof.analysis.keys import key_of
+from fastprof.analysis.saturated import limited
 from fastprof.model.arrays import Int64
 from fastprof.model.columns import Ints, Values
 from fastprof.model.heading import Heading
@@ -71,7 +72,7 @@ def lead(found: Exposure) -> tuple[tuple[str, ...], dict[str, Any]]:
     lines = list(found.of_device.values())
 
     def column(name: str) -> Int64:
-        return np.array([getattr(each, name) for each in lines], np.int64)
+        return limited(getattr(each, name) for each in lines)
 
     shares = [np.nan if each.hidden_share is None else each.hidden_share for each in lines]
     devices = [device if device >= 0 else None for device in found.of_device]

@@ -1,21 +1,31 @@
-"""Sums of numbers that are not negative. Sums of integers are exact, at most 2**63 - 1."""
+"""Integers of 64 bits from larger ones, which only damaged files have.
+
+Sums are of numbers that are not negative; those of integers are exact, at most 2**63 - 1.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from fastprof._core import _path
-from fastprof.model.arrays import Int32
+from fastprof.model.arrays import Int32, Int64
 
-__all__ = ["across", "in_subtrees", "scattered"]
+__all__ = ["across", "in_subtrees", "limited", "scattered"]
 
 Numbers = npt.NDArray[Any]
 
-_LARGEST: Final = np.iinfo(np.int64).max
+_LARGEST: Final = 2**63 - 1
 _SAFE: Final = 2.0**62
+
+
+def limited(values: Iterable[int]) -> Int64:
+    """int64 [n]; integers beyond 64 bits are the largest or the smallest one."""
+    found = (max(-_LARGEST, min(each, _LARGEST)) for each in values)
+    return np.fromiter(found, np.int64)
 
 
 def in_subtrees(parent: Int32, own: Numbers) -> Numbers:

@@ -215,7 +215,8 @@ def calls_of(
     keys = {name: key_of(cells, name) for name in _KEYS}
     layers = texts(cells, "layer").mapped(lambda names: tuple(map(without_index, names)))
     model = keys["device"].mapped(lambda number: devices[number].name or "")
-    of_name = {each.name or "": each for each in devices.values()}
+    of_name: dict[str | None, Device] = {each.name or "": each for each in devices.values()}
+    of_name[None] = Device(None)
     found = group([model, layers, *(keys[name] for name in _KEYS[1:])], len(cells))
     of_part, parts = _parts(
         cells, found, is_in, ideals_of(cells, devices, "practical"), 1 / n_steps

@@ -18,6 +18,7 @@ from fastprof.analysis.grouping import Floats64
 from fastprof.analysis.host_states import State, host_states
 from fastprof.analysis.keys import key_of
 from fastprof.analysis.replay.graph import CALL, RETURN, Graph, graph_of
+from fastprof.analysis.saturated import limited
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.trace import NEVER
 from fastprof.profile.api_classes import ALLOC, LOAD
@@ -282,7 +283,8 @@ class Model:
             return int(time[2 * self._nodes_of_step(0)].min())
         start = int(self.steps.gpu_end[first] - self.steps.gpu_length[first]) - self.graph.origin
         node, ready = self._anchors[pid]
-        return start + int(time[2 * node] - weights.before[node]) - ready
+        begin = start + int(time[2 * node] - weights.before[node]) - ready
+        return int(limited([begin])[0])
 
     @cached_property
     def _anchors(self) -> dict[int, tuple[int, int]]:
