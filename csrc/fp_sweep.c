@@ -100,25 +100,6 @@ static uint64_t covered(cover *of, int64_t time) {
   return of->until > time ? of->sum - ((uint64_t)of->until - (uint64_t)time) : of->sum;
 }
 
-fp_status fp_sweep_own(const fp_sweep_work *work, int64_t *own) {
-  fp_status status = check(work);
-  if (status != FP_OK) return status;
-  int64_t until[FP_SWEEP_KINDS] = {INT64_MIN, INT64_MIN, INT64_MIN};
-  cover lower[FP_SWEEP_KINDS];
-  for (int k = 0; k < FP_SWEEP_KINDS; k++) lower[k] = (cover){work, k, 0, INT64_MIN, 0};
-  for (int64_t i = 0; i < work->n; i++) {
-    int k = lowest_kind(work->kind[i]);
-    int64_t begin = work->start[i] > until[k] ? work->start[i] : until[k];
-    own[i] = 0;
-    if (work->end[i] <= begin) continue;
-    until[k] = work->end[i];
-    uint64_t before = covered(&lower[k], begin);
-    uint64_t taken = covered(&lower[k], work->end[i]) - before;
-    own[i] = (int64_t)((uint64_t)work->end[i] - (uint64_t)begin - taken);
-  }
-  return FP_OK;
-}
-
 static fp_status check_windows(const int64_t *start, const int64_t *end, int64_t n) {
   if (n > INT32_MAX) return FP_E_TOO_MANY;
   for (int64_t w = 1; w < n; w++)
@@ -157,28 +138,66 @@ fp_status fp_sweep_idle(const fp_sweep_work *work, int64_t first, const int64_t 
   return FP_OK;
 }
 
-fp_status fp_sweep_cut(const fp_sweep_work *work, const int64_t *window_start,
-                       const int64_t *window_end, int64_t n_windows, const fp_sweep_parts *parts,
-                       int64_t room, int64_t *n_parts) {
+/* The end of the work of each kind so far, and the union of the work of the kinds below it. */
+typedef struct {
+  int64_t until[FP_SWEEP_KINDS];
+  cover lower[FP_SWEEP_KINDS];
+} owners;
+
+static owners no_owners(const fp_sweep_work *work) {
+  owners of;
+  for (int k = 0; k < FP_SWEEP_KINDS; k++) {
+    of.until[k] = INT64_MIN;
+    of.lower[k] = (cover){work, k, 0, INT64_MIN, 0};
+  }
+  return of;
+}
+
+/* The part of [begin, end) without work of lower kinds. Times of one kind only grow. */
+static int64_t own_between(owners *of, int kind, int64_t begin, int64_t end) {
+  if (end <= begin) return 0;
+  uint64_t before = covered(&of->lower[kind], begin);
+  uint64_t taken = covered(&of->lower[kind], end) - before;
+  return (int64_t)((uint64_t)end - (uint64_t)begin - taken);
+}
+
+fp_status fp_sweep_own(const fp_sweep_work *work, int64_t *own) {
+  fp_status status = check(work);
+  if (status != FP_OK) return status;
+  owners of = no_owners(work);
+  for (int64_t i = 0; i < work->n; i++) {
+    int k = lowest_kind(work->kind[i]);
+    int64_t begin = work->start[i] > of.until[k] ? work->start[i] : of.until[k];
+    own[i] = own_between(&of, k, begin, work->end[i]);
+    if (work->end[i] > of.until[k]) of.until[k] = work->end[i];
+  }
+  return FP_OK;
+}
+
+fp_status fp_sweep_own_parts(const fp_sweep_work *work, const int64_t *window_start,
+                             const int64_t *window_end, int64_t n_windows,
+                             const fp_sweep_parts *parts, int64_t room, int64_t *n_parts) {
   int64_t first = 0, n = 0;
   *n_parts = 0;
   if (work->n > INT32_MAX) return FP_E_TOO_MANY;
-  fp_status status = check_windows(window_start, window_end, n_windows);
+  fp_status status = check(work);
+  if (status == FP_OK) status = check_windows(window_start, window_end, n_windows);
   if (status != FP_OK) return status;
+  owners of = no_owners(work);
   for (int64_t i = 0; i < work->n; i++) {
+    int k = lowest_kind(work->kind[i]);
     int64_t start = work->start[i], end = end_of(work, i);
-    if (i && start < work->start[i - 1]) return FP_E_ORDER;
+    int64_t begin = start > of.until[k] ? start : of.until[k];
     while (first < n_windows && window_end[first] <= start) first++;
-    for (int64_t w = first; w < n_windows; w++) {
+    for (int64_t w = first; w < n_windows; w++, n++) {
       if (window_start[w] > start && window_start[w] >= end) break;
-      if (n < room) {
-        parts->interval[n] = (int32_t)i;
-        parts->window[n] = (int32_t)w;
-        parts->start[n] = start > window_start[w] ? start : window_start[w];
-        parts->end[n] = end < window_end[w] ? end : window_end[w];
-      }
-      n++;
+      if (n >= room) continue;
+      int64_t from = begin > window_start[w] ? begin : window_start[w];
+      parts->interval[n] = (int32_t)i;
+      parts->window[n] = (int32_t)w;
+      parts->ns[n] = own_between(&of, k, from, end < window_end[w] ? end : window_end[w]);
     }
+    if (end > of.until[k]) of.until[k] = end;
   }
   *n_parts = n;
   return FP_OK;

@@ -53,18 +53,17 @@ fp_status fp_sweep_idle(const fp_sweep_work *work, int64_t first, const int64_t 
  * own: [n] */
 fp_status fp_sweep_own(const fp_sweep_work *work, int64_t *own);
 
-/* The parts of intervals within windows, in order of interval, then window; all [room]. Bounds are
- * those of the part. */
+/* The parts of work within windows, in order of work, then window; all [room]. */
 typedef struct {
   int32_t *interval, *window;
-  int64_t *start, *end;
+  int64_t *ns;
 } fp_sweep_parts;
 
-/* Cuts intervals at the bounds of windows, whose starts and ends ascend. `kind` is not read. An
- * interval without length is in the window that contains its start. *n_parts counts those beyond
- * `room` too. */
-fp_status fp_sweep_cut(const fp_sweep_work *work, const int64_t *window_start,
-                       const int64_t *window_end, int64_t n_windows, const fp_sweep_parts *parts,
-                       int64_t room, int64_t *n_parts);
+/* Divides as fp_sweep_own does, and the own time of each piece of work among windows. Starts and
+ * ends of windows ascend; they do not overlap. Work without length is in the window that contains
+ * its start. *n_parts counts those beyond `room` too; the times are right if there are none. */
+fp_status fp_sweep_own_parts(const fp_sweep_work *work, const int64_t *window_start,
+                             const int64_t *window_end, int64_t n_windows,
+                             const fp_sweep_parts *parts, int64_t room, int64_t *n_parts);
 
 #endif

@@ -88,14 +88,19 @@ static void parts_are_within_windows(const fp_sweep_work *work, int32_t n_window
     end[w] = bounds[2 * w + 1];
     sum[w] = 0;
   }
-  CHECK(fp_sweep_cut(work, begin, end, n_windows, &(fp_sweep_parts){0}, 0, &n) == FP_OK);
-  fp_sweep_parts parts = {ARRAY(int32_t, n), ARRAY(int32_t, n), ARRAY(int64_t, n),
-                          ARRAY(int64_t, n)};
-  CHECK(fp_sweep_cut(work, begin, end, n_windows, &parts, n, &again) == FP_OK && again == n);
+  fp_sweep_parts parts = {0};
+  CHECK(fp_sweep_own_parts(work, begin, end, n_windows, &parts, 0, &n) == FP_OK);
+  parts = (fp_sweep_parts){ARRAY(int32_t, n), ARRAY(int32_t, n), ARRAY(int64_t, n)};
+  CHECK(fp_sweep_own_parts(work, begin, end, n_windows, &parts, n, &again) == FP_OK && again == n);
   for (int64_t i = 0; i < n; i++) {
     int32_t w = parts.window[i], of = parts.interval[i];
-    CHECK(begin[w] <= parts.start[i] && parts.end[i] <= end[w]);
-    CHECK(work->start[of] <= parts.start[i] && parts.start[i] <= parts.end[i]);
+    CHECK(begin[w] <= work->end[of] || begin[w] <= work->start[of]);
+    CHECK(0 <= parts.ns[i] && parts.ns[i] <= end[w] - begin[w]);
+    sum[w] += parts.ns[i];
+  }
+  for (int32_t w = 0; w < n_windows; w++) {
+    for (int64_t now = begin[w]; now < end[w]; now++) sum[w] -= mask_at(work, now) != 0;
+    CHECK(!sum[w]);
   }
   CHECK(fp_sweep_idle(work, first, begin, end, n_windows, short_ns, sum, NULL, 0, &n) == FP_OK);
   fp_sweep_idle_part *idle = ARRAY(fp_sweep_idle_part, n);
@@ -112,8 +117,7 @@ static void parts_are_within_windows(const fp_sweep_work *work, int32_t n_window
   free(idle);
   free(parts.interval);
   free(parts.window);
-  free(parts.start);
-  free(parts.end);
+  free(parts.ns);
   free(begin);
   free(end);
   free(sum);
@@ -133,8 +137,8 @@ static void bad_input_is_found(const fp_sweep_work *work, int64_t *start, uint8_
   CHECK(fp_sweep_gaps(work, NULL, 0, &n) == FP_E_ORDER);
   const int64_t bounds[] = {0, LAST}, reversed[] = {LAST, 0};
   const fp_sweep_parts none = {0};
-  CHECK(fp_sweep_cut(work, bounds, bounds, 2, &none, 0, &n) == FP_E_ORDER);
-  CHECK(fp_sweep_cut(work, reversed, bounds, 2, &none, 0, &n) == FP_E_ORDER);
+  CHECK(fp_sweep_own_parts(work, bounds, bounds, 2, &none, 0, &n) == FP_E_ORDER);
+  CHECK(fp_sweep_own_parts(work, reversed, bounds, 2, &none, 0, &n) == FP_E_ORDER);
   CHECK(fp_sweep_idle(work, 0, bounds, bounds, 2, 1, NULL, NULL, 0, &n) == FP_E_ORDER);
 }
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from intervals import INT64_MAX, INT64_MIN, frozen
 
-from fastprof._core._sweep import Sweep, cut
+from fastprof._core._sweep import Sweep
 from fastprof.analysis.gpu_work import GpuWork, gaps, idle_parts, ns_with, own_ns, sweep
 from fastprof.errors import InternalError
 from hypothesis_profiles import examples
@@ -82,17 +82,33 @@ def disjoint(rows):
 
 @examples(400)
 @given(WORK, WINDOWS)
-def test_the_parts_of_work_within_windows(rows, bounds):
+def test_each_moment_with_work_in_a_window_belongs_to_one_work(rows, bounds):
     work, (begin, finish) = work_of(rows), disjoint(bounds)
     windows = list(zip(begin.tolist(), finish.tolist(), strict=True))
-    expected = [
-        (i, w, max(start, first), min(max(start, end), last))
+    expected = {
+        (i, w): 0
         for i, (start, end, _) in enumerate(rows)
         for w, (first, last) in enumerate(windows)
         if last > start and (first < end or first <= start)
-    ]
-    found = cut(work.start, work.end, begin, finish)
-    assert list(zip(*(each.tolist() for each in found), strict=True)) == expected
+    }
+    for w, (first, last) in enumerate(windows):
+        for time in range(first, last):
+            running = [i for i, (start, end, _) in enumerate(rows) if start <= time < end]
+            if running:
+                lowest = min(rows[i][2] for i in running)
+                expected[next(i for i in running if rows[i][2] == lowest), w] += 1
+    found = Sweep(work.start, work.end, work.kind).own_in(begin, finish)
+    interval, window, ns = (each.tolist() for each in found)
+    assert dict(zip(zip(interval, window, strict=True), ns, strict=True)) == expected
+    assert list(zip(interval, window, strict=True)) == list(expected)
+
+
+def test_many_works_cross_a_bound():
+    rows = [(0, 25, 1)] * 40
+    work, (begin, finish) = work_of(rows), windows_of([(0, 10), (10, 25)])
+    interval, window, ns = Sweep(work.start, work.end, work.kind).own_in(begin, finish)
+    assert len(interval) == 80 and ns[:2].tolist() == [10, 15] and not ns[2:].any()
+    assert window.tolist() == [0, 1] * 40
 
 
 @examples(400)
@@ -150,10 +166,10 @@ def test_input_out_of_order_is_rejected():
         Sweep(times, times, kind[:1])
     for wrong in ((start, start, times, times), (times, times, start, start)):
         with pytest.raises(InternalError):
-            cut(*wrong)
+            Sweep(*wrong[:2], kind).own_in(*wrong[2:])
         with pytest.raises(InternalError):
             Sweep(*wrong[:2], kind).idle(0, *wrong[2:], 1)
     with pytest.raises(ValueError, match="lengths differ"):
-        cut(times, times, times, times[:1])
+        Sweep(times, times, kind).own_in(times, times[:1])
     with pytest.raises(ValueError, match="lengths differ"):
         Sweep(times, times, kind).idle(0, times, times[:1], 1)

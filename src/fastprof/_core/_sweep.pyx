@@ -44,12 +44,12 @@ cdef extern from "fp_sweep.h":
     ctypedef struct fp_sweep_parts:
         int32_t *interval
         int32_t *window
-        int64_t *start
-        int64_t *end
+        int64_t *ns
 
-    fp_status fp_sweep_cut(const fp_sweep_work *work, const int64_t *window_start,
-                           const int64_t *window_end, int64_t n_windows,
-                           const fp_sweep_parts *parts, int64_t room, int64_t *n_parts) nogil
+    fp_status fp_sweep_own_parts(const fp_sweep_work *work, const int64_t *window_start,
+                                 const int64_t *window_end, int64_t n_windows,
+                                 const fp_sweep_parts *parts, int64_t room,
+                                 int64_t *n_parts) nogil
 
 
 cdef class Sweep:
@@ -182,52 +182,45 @@ cdef class Sweep:
         check(status, "times of work")
         return found
 
+    def own_in(self, const int64_t[::1] window_start, const int64_t[::1] window_end):
+        """Divide the time with work among the intervals, as `own` does, and among windows.
 
-def cut(const int64_t[::1] start, const int64_t[::1] end, const int64_t[::1] window_start,
-        const int64_t[::1] window_end):
-    """Cut intervals at the bounds of windows.
+        Parameters
+        ----------
+        window_start, window_end : int64 [windows]
+            Both ascend; windows do not overlap.
 
-    Parameters
-    ----------
-    start, end : int64 [n]
-        Starts ascend. An interval without length is in the window that contains its start.
-    window_start, window_end : int64 [windows]
-        Both ascend.
-
-    Returns
-    -------
-    interval, window : int32 [parts]
-        Rows, in order of interval, then window.
-    start, end : int64 [parts]
-        Those of the parts.
-    """
-    cdef int64_t n_windows = window_start.shape[0], room = 0, n = 0
-    cdef fp_sweep_work work
-    cdef fp_sweep_parts parts
-    cdef fp_status status = FP_OK
-    cdef int32_t[::1] interval, window
-    cdef int64_t[::1] begin, finish
-    work.n = start.shape[0]
-    if end.shape[0] != work.n or window_end.shape[0] != n_windows:
-        raise ValueError(f"lengths differ: {work.n}, {end.shape[0]}; {n_windows}, "
-                         f"{window_end.shape[0]}")
-    if work.n and n_windows:
-        work.start, work.end = &start[0], &end[0]
-        with nogil:
-            status = fp_sweep_cut(&work, &window_start[0], &window_end[0], n_windows, &parts, 0,
-                                  &room)
-        check(status, "parts of intervals")
-    intervals, windows = np.empty(room, np.int32), np.empty(room, np.int32)
-    begins, ends = np.empty(room, np.int64), np.empty(room, np.int64)
-    if room:
-        interval, window, begin, finish = intervals, windows, begins, ends
-        parts.interval, parts.window = &interval[0], &window[0]
-        parts.start, parts.end = &begin[0], &finish[0]
-        with nogil:
-            status = fp_sweep_cut(&work, &window_start[0], &window_end[0], n_windows, &parts, room,
-                                  &n)
-        check(status, "parts of intervals")
-    return intervals, windows, begins, ends
+        Returns
+        -------
+        interval, window : int32 [parts]
+            Rows, in order of interval, then window. An interval without length is in the window
+            that contains its start.
+        ns : int64 [parts]
+            The own time of the interval in the window.
+        """
+        cdef int64_t n_windows = window_start.shape[0], n = 0, room
+        cdef fp_sweep_parts parts
+        cdef fp_status status
+        cdef int32_t[::1] interval, window
+        cdef int64_t[::1] own
+        if window_end.shape[0] != n_windows:
+            raise ValueError(f"lengths differ: {n_windows}, {window_end.shape[0]}")
+        room = self.work.n + 8 * n_windows + 1  # at first, 8 intervals cross a bound
+        while True:
+            intervals, windows = np.empty(room, np.int32), np.empty(room, np.int32)
+            times = np.empty(room, np.int64)
+            if self.work.n == 0 or n_windows == 0:
+                break
+            interval, window, own = intervals, windows, times
+            parts.interval, parts.window, parts.ns = &interval[0], &window[0], &own[0]
+            with nogil:
+                status = fp_sweep_own_parts(&self.work, &window_start[0], &window_end[0],
+                                            n_windows, &parts, room, &n)
+            check(status, "times of work in windows")
+            if n <= room:
+                break
+            room = n
+        return intervals[:n], windows[:n], times[:n]
 
 
 _GAP = np.dtype(

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastprof._core._sweep import cut
+from fastprof._core._sweep import Sweep
 from fastprof._core._take import take
-from fastprof.analysis.gpu_work import GpuWork, idle_parts, own_ns
+from fastprof.analysis.gpu_work import idle_parts
 from fastprof.analysis.idle_causes import Cause, Host, split
 from fastprof.analysis.steps_windows import Windows
 from fastprof.model.arrays import Int32, Int64
@@ -42,17 +42,12 @@ def own_work(windows: Windows) -> Own:
     for lane, rows in windows.by_lane():
         order, start, end = _in_order(windows, rows)
         work = lane.selected
-        piece, place, begin, finish = cut(work.start, work.end, start, end)
-        if np.any(begin[1:] < begin[:-1]):  # work that crosses the bound of a window
-            by_start = np.argsort(begin, kind="stable")
-            piece, place = piece[by_start], place[by_start]
-            begin, finish = begin[by_start], finish[by_start]
-        inside = GpuWork(take(work.rows, piece), begin, finish, take(work.kind, piece, 0))
-        found.append(Own(inside.rows, take(order, place), own_ns(inside)))
+        piece, place, ns = Sweep(work.start, work.end, work.kind).own_in(start, end)
+        found.append(Own(take(work.rows, piece), take(order, place), ns))
     if not found:
         none = np.empty(0, np.int32)
         return Own(none, none, np.empty(0, np.int64))
-    return Own._make(map(np.concatenate, zip(*found, strict=True)))
+    return found[0] if len(found) == 1 else Own._make(map(np.concatenate, zip(*found, strict=True)))
 
 
 def idle_by_cause(windows: Windows, host: Host) -> Int64:
