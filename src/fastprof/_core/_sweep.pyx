@@ -211,23 +211,22 @@ def cut(const int64_t[::1] start, const int64_t[::1] end, const int64_t[::1] win
     if end.shape[0] != work.n or window_end.shape[0] != n_windows:
         raise ValueError(f"lengths differ: {work.n}, {end.shape[0]}; {n_windows}, "
                          f"{window_end.shape[0]}")
-    if work.n and n_windows:
-        work.start, work.end = &start[0], &end[0]
-        with nogil:
-            status = fp_sweep_cut(&work, &window_start[0], &window_end[0], n_windows, &parts, 0,
-                                  &room)
-        check(status, "parts of intervals")
-    intervals, windows = np.empty(room, np.int32), np.empty(room, np.int32)
-    begins, ends = np.empty(room, np.int64), np.empty(room, np.int64)
-    if room:
-        interval, window, begin, finish = intervals, windows, begins, ends
-        parts.interval, parts.window = &interval[0], &window[0]
-        parts.start, parts.end = &begin[0], &finish[0]
-        with nogil:
-            status = fp_sweep_cut(&work, &window_start[0], &window_end[0], n_windows, &parts, room,
-                                  &n)
-        check(status, "parts of intervals")
-    return intervals, windows, begins, ends
+    room = work.n + n_windows if work.n and n_windows else 0
+    while True:
+        intervals, windows = np.empty(room, np.int32), np.empty(room, np.int32)
+        begins, ends = np.empty(room, np.int64), np.empty(room, np.int64)
+        if room:
+            interval, window, begin, finish = intervals, windows, begins, ends
+            work.start, work.end = &start[0], &end[0]
+            parts.interval, parts.window = &interval[0], &window[0]
+            parts.start, parts.end = &begin[0], &finish[0]
+            with nogil:
+                status = fp_sweep_cut(&work, &window_start[0], &window_end[0], n_windows, &parts,
+                                      room, &n)
+            check(status, "parts of intervals")
+        if n <= room:
+            return intervals[:n], windows[:n], begins[:n], ends[:n]
+        room = n
 
 
 _GAP = np.dtype(

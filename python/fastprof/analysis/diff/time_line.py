@@ -52,6 +52,8 @@ def own_work(windows: Windows) -> Own:
     if not found:
         none = np.empty(0, np.int32)
         return Own(none, none, np.empty(0, np.int64))
+    if len(found) == 1:
+        return found[0]
     return Own._make(map(np.concatenate, zip(*found, strict=True)))
 
 
