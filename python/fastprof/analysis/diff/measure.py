@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from fastprof._core._counted import counted
 from fastprof._core._take import take
 from fastprof._system.threads import SecondThread
 from fastprof.analysis.cells import Cells, cells_of, computing_costs
@@ -13,7 +14,7 @@ from fastprof.analysis.columns import numbers
 from fastprof.analysis.diff.launching import launching
 from fastprof.analysis.diff.side import COMMUNICATION, COMPUTE, COPIES, KEYS, Side
 from fastprof.analysis.diff.time_line import Own, idle_by_cause, own_work
-from fastprof.analysis.grouping import Grouping, group
+from fastprof.analysis.grouping import group
 from fastprof.analysis.idle_causes import Host
 from fastprof.analysis.keys import key_of
 from fastprof.analysis.missing import NO_GPU_WORK
@@ -109,13 +110,19 @@ def _work_of_groups(
     profile: Profile, windows: Windows, steps: StepsOfKernels, groups: _Groups, own: Own
 ) -> dict[str, Any]:
     """The fields of a Side that describe groups."""
-    is_counted = _of_window(windows, steps, own, len(profile))
-    counted = Grouping(np.where(is_counted, groups.of_kernel, np.int32(-1)), groups.n)
-    of_calls = groups.of_kernel[groups.first_of_call(is_counted)]
-    group_of, window, ns = _pieces(own, groups.of_kernel, len(windows))
+    is_counted = np.zeros(len(steps), np.uint8)
+    is_counted[windows.step] = True
+    sums, pieces = counted(
+        (groups.of_kernel, steps.of_kernel, numbers(profile, "call"), numbers(profile, "sil")),
+        own,
+        is_counted,
+        groups.n,
+    )
+    kernels, calls, gpu_ns, first = sums
+    group_of, window, ns = _added(*pieces, len(windows))
     # In order of their first kernel in a step; groups that run outside only are omitted.
-    first = np.where(counted.counts > 0, counted.first, len(profile))
-    is_used = counted.counts > 0
+    first = np.where(kernels > 0, first, np.int32(len(profile)))
+    is_used = kernels > 0
     is_used[group_of] = True
     used = np.flatnonzero(is_used)
     used = used[np.argsort(first[used], kind="stable")]
@@ -123,38 +130,20 @@ def _work_of_groups(
     place[used] = np.arange(len(used))
     return {
         "keys": {name: Values(each.ids[used], each.values) for name, each in groups.keys.items()},
-        "calls": np.bincount(of_calls, minlength=groups.n)[used].astype(np.int64),
-        "kernels": counted.counts[used],
-        "gpu_ns": counted.stats(numbers(profile, "sil")).sum[used],
+        "calls": calls[used],
+        "kernels": kernels[used],
+        "gpu_ns": gpu_ns[used],
         "group": place[group_of],
         "window": window,
         "own_ns": ns,
     }
 
 
-def _of_window(windows: Windows, steps: StepsOfKernels, own: Own, n_kernels: int) -> Bools:
-    """Which kernels count: launched in the step of a window, or in none and run in a window."""
-    is_counted = np.zeros(len(steps), bool)
-    is_counted[windows.step] = True
-    found = take(is_counted, steps.of_kernel, False)
-    if (steps.of_kernel < 0).any():
-        runs = np.zeros(n_kernels, bool)
-        runs[own.row] = True
-        found |= runs & (steps.of_kernel < 0)
-    is_selected = np.zeros(n_kernels, bool)
-    for lane in windows.lanes:
-        is_selected[lane.selected.rows] = True
-    counted: Bools = found & is_selected
-    return counted
-
-
-def _pieces(own: Own, group_of: Int32, n_windows: int) -> tuple[Int32, Int32, Int64]:
-    """Sum the pieces of each group in each window: group, window, ns."""
-    key = group(
-        [Values(own.window, [None] * n_windows), _ids(take(group_of, own.row))], len(own.ns)
-    )
+def _added(group_of: Int32, window: Int32, ns: Int64, n_windows: int) -> tuple[Int32, Int32, Int64]:
+    """Add up the pieces of each group in each window."""
+    key = group([Values(window, [None] * n_windows), _ids(group_of)], len(ns))
     first = key.first
-    return take(group_of, own.row[first]), own.window[first], key.stats(own.ns).sum
+    return group_of[first], window[first], key.stats(ns).sum
 
 
 def _ids(numbers: Int32) -> Values:
@@ -176,7 +165,6 @@ class _Groups:
     """
 
     def __init__(self, profile: Profile, rows: Bools | None) -> None:
-        self._profile = profile
         with computing_costs(profile, footer=False):
             has_ops = bool((key_of(profile, "op").ids >= 0).any())
             cells = cells_of(profile, () if has_ops else ("range",))
@@ -198,12 +186,3 @@ class _Groups:
             return unknown(len(cells))
         found = key_of(cells, name)
         return found.mapped(_folded) if name == "layer" else found
-
-    def first_of_call(self, rows: Bools) -> Int64:
-        """The first of the selected kernels of each call; kernels without a call are one each."""
-        call = numbers(self._profile, "call")
-        places = np.flatnonzero(rows)
-        own = call[places]
-        first = np.full(int(own.max(initial=-1)) + 2, -1, np.int64)
-        first[own[::-1]] = places[::-1]
-        return np.concatenate([first[:-1][first[:-1] >= 0], places[own < 0]])

@@ -47,7 +47,9 @@ def own_work(windows: Windows) -> Own:
     if not found:
         none = np.empty(0, np.int32)
         return Own(none, none, np.empty(0, np.int64))
-    return found[0] if len(found) == 1 else Own._make(map(np.concatenate, zip(*found, strict=True)))
+    if len(found) == 1:
+        return found[0]
+    return Own._make(map(np.concatenate, zip(*found, strict=True)))
 
 
 def idle_by_cause(windows: Windows, host: Host) -> Int64:
