@@ -1,6 +1,7 @@
-"""Hypothesis profiles: `fast` by default, `full` with HYPOTHESIS_PROFILE=full (`make test-all`).
+"""The profiles of a test run: `fast` by default, `full` with HYPOTHESIS_PROFILE=full (`make test-all`).
 
-Neither has deadlines or checks of the wall clock, which fail on a busy machine.
+Both are profiles of Hypothesis. Other tests use `IS_FULL` to choose the combinations that they run.
+Neither profile has deadlines or checks of the wall clock, which fail on a busy machine.
 """
 
 from __future__ import annotations
