@@ -1,4 +1,4 @@
-"""The profiles of a test run: `fast` by default, `full` with HYPOTHESIS_PROFILE=full (`make test-all`).
+"""Profiles of a test run: `fast`, and `full` with HYPOTHESIS_PROFILE=full, as in `make test-all`.
 
 Both are profiles of Hypothesis. Other tests use `IS_FULL` to choose the combinations that they run.
 Neither profile has deadlines or checks of the wall clock, which fail on a busy machine.
