@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from bench.generate import generate
 
 import fastprof
+from hypothesis_profiles import some
 from kineto_files import KinetoFile
 
 HOSTILE = "</script><img src=x onerror=document.title='hit'>"
@@ -172,10 +174,9 @@ def test_bars_lead_from_before_to_after(tmp_path: Path, open_page: Any) -> None:
     assert page.locator("#changes tr.marked").get_attribute("data-row") == "0"
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(("theme", "width"), some(product(["light", "dark"], WIDTHS), 5))
 def test_charts_fit_the_width(
-    width: int, theme: str, report: tuple[fastprof.Profile, Path], open_page: Any
+    theme: str, width: int, report: tuple[fastprof.Profile, Path], open_page: Any
 ) -> None:
     page = open_page(report[1], viewport={"width": width, "height": 800}, color_scheme=theme)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
