@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench import generate
 
 import fastprof
 from fastprof.analysis.stacks import DIRECTIONS, Stacks, stacks
@@ -109,16 +108,6 @@ class Shown:
     @property
     def status(self) -> str:
         return self.page.locator(".flame-status").inner_text()  # type: ignore[no-any-return]
-
-
-@pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    """A generated capture with steps, layers, lines and costs, and its page."""
-    folder = tmp_path_factory.mktemp("page")
-    generate.generate(folder / "net.sqlite", 3000)
-    profile = fastprof.open(folder / "net.sqlite", copies=True)
-    profile.report().save(folder / "net.html")
-    return profile, folder / "net.html"
 
 
 def shown_of(report: Report, page: Any, kind: str = "layers") -> Shown:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench.generate import generate
 
 import fastprof
 from fastprof.model.quantity import quantity
@@ -15,16 +14,6 @@ from hypothesis_profiles import some
 from rank_files import run as write_ranks
 
 Report = tuple[fastprof.Profile, Path]
-
-
-@pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    """A profile of a generated capture, and its page."""
-    folder = tmp_path_factory.mktemp("page")
-    generate(folder / "net.sqlite", 3000)
-    profile = fastprof.open(folder / "net.sqlite", copies=True)
-    profile.report().save(folder / "net.html")
-    return profile, folder / "net.html"
 
 
 def table(page: Any, caption: str) -> Any:

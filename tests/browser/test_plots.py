@@ -17,15 +17,6 @@ HOSTILE = "</script><img src=x onerror=document.title='hit'>"
 WIDTHS = (380, 900, 1600)
 
 
-@pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> tuple[fastprof.Profile, Path]:
-    folder = tmp_path_factory.mktemp("plots")
-    generate(folder / "net.sqlite", 1000, 1)
-    profile = fastprof.open(folder / "net.sqlite", copies=True)
-    profile.report().save(folder / "net.html")
-    return profile, folder / "net.html"
-
-
 def with_memory(folder: Path) -> fastprof.Profile:
     capture = KinetoFile().annotation(0, 40_000, HOSTILE)
     capture.op(0, 9_000, f"aten::{HOSTILE}").launch(5, 6, 1).kernel(10, 30_000, 1, HOSTILE)

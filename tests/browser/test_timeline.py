@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench import generate
 
 import fastprof
 from fastprof.analysis.step_timeline import StepTimeline, StepTimelines
@@ -65,13 +64,9 @@ class Shown:
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> tuple[StepTimelines, Path]:
+def report(report: tuple[fastprof.Profile, Path]) -> tuple[StepTimelines, Path]:
     """The time lines of a generated capture, and its page."""
-    folder = tmp_path_factory.mktemp("page")
-    generate.generate(folder / "net.sqlite", 3000)
-    profile = fastprof.open(folder / "net.sqlite", copies=True)
-    profile.report().save(folder / "net.html")
-    return StepTimelines(profile), folder / "net.html"
+    return StepTimelines(report[0]), report[1]
 
 
 def median(timelines: StepTimelines) -> StepTimeline:
