@@ -24,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from contextlib import suppress
+from contextlib import redirect_stderr, suppress
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +183,21 @@ def _run(words: list[str]) -> int:
         return error.code
 
 
+def _fill_caches() -> None:
+    """Run commands on a small export: each fork would fill caches of regexes and of packages."""
+    from exports import Export
+    from fastprof.cli import main
+
+    export = Export().push_pop(0, 100, "layer:net", tid=1).push_pop(5, 95, "aten::mm", tid=1)
+    export.launch(10, 20, corr=1, tid=1).kernel(30, 70, corr=1)
+    with tempfile.TemporaryDirectory() as folder:
+        path, out = str(export.write(Path(folder, "x.sqlite"))), os.path.join(folder, "x.txt")
+        with open(os.devnull, "w") as sink, redirect_stderr(sink):
+            for words in (["prof"], ["parse"], ["advise"]):
+                if code := main([*words, path, "-o", out]):
+                    raise RuntimeError(f"fastprof {words[0]} returned {code}")
+
+
 def _main(path: str) -> None:
     importlib.import_module("fastprof.analysis.advice.registry").all_rules()  # in their order
     for room in ROOMS:
@@ -196,6 +211,7 @@ def _main(path: str) -> None:
     from fastprof.ranks import process
 
     process._PROGRAM = forking(process._PROGRAM, path)
+    _fill_caches()
     gc.collect()
     gc.freeze()  # a collection in a fork would write to all pages
     _end(_run(serve(path)))

@@ -38,6 +38,12 @@ def pytest_collection_modifyitems(config, items):
 
 
 @pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config):
+    """`-n auto`: a worker per core that this process may use, as with taskset."""
+    return len(os.sched_getaffinity(0))
+
+
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
     """Distribute files, and the tests of real traces by trace: each trace is parsed once."""
     if config.getvalue("dist") != "loadfile":

@@ -1,14 +1,18 @@
-"""Hypothesis profiles: `fast` by default, `full` with HYPOTHESIS_PROFILE=full (`make test-all`).
+"""Profiles of a test run: `fast`, and `full` with HYPOTHESIS_PROFILE=full, as in `make test-all`.
 
-Neither has deadlines or checks of the wall clock, which fail on a busy machine.
+Both are profiles of Hypothesis. Other tests use `some` or `IS_FULL` to choose their cases.
+Neither profile has deadlines or checks of the wall clock, which fail on a busy machine.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
+from typing import TypeVar
 
 from hypothesis import HealthCheck, settings
 
+Case = TypeVar("Case")
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "fast")
 IS_FULL = PROFILE == "full"
 FAST_SHARE = 5  # the fast profile draws a fifth of the examples
@@ -32,3 +36,8 @@ def register() -> None:
 def examples(n: int) -> settings:
     """Settings that draw `n` examples in the full profile, and a fifth of them in the fast one."""
     return settings(max_examples=n if IS_FULL else n // FAST_SHARE)
+
+
+def some(cases: Iterable[Case], step: int) -> list[Case]:
+    """All cases in the full profile, every `step`-th in the fast one, from the first."""
+    return list(cases)[:: 1 if IS_FULL else step]

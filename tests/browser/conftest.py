@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bench.generate import generate
+
+import fastprof
 
 CHROMIUM = os.environ.get("FASTPROF_CHROMIUM") or shutil.which("chromium")
 ARGUMENTS = [
@@ -33,6 +36,16 @@ def browser() -> Iterator[Any]:
         started = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield started
         started.close()
+
+
+@pytest.fixture(scope="session")
+def report(tmp_path_factory: pytest.TempPathFactory) -> tuple[fastprof.Profile, Path]:
+    """A generated capture with steps, layers, lines and costs, and its page."""
+    folder = tmp_path_factory.mktemp("page")
+    generate(folder / "net.sqlite", 3000)
+    profile = fastprof.open(folder / "net.sqlite", copies=True)
+    profile.report().save(folder / "net.html")
+    return profile, folder / "net.html"
 
 
 @pytest.fixture

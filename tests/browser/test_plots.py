@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -9,19 +10,11 @@ import pytest
 from bench.generate import generate
 
 import fastprof
+from hypothesis_profiles import some
 from kineto_files import KinetoFile
 
 HOSTILE = "</script><img src=x onerror=document.title='hit'>"
 WIDTHS = (380, 900, 1600)
-
-
-@pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> tuple[fastprof.Profile, Path]:
-    folder = tmp_path_factory.mktemp("plots")
-    generate(folder / "net.sqlite", 1000, 1)
-    profile = fastprof.open(folder / "net.sqlite", copies=True)
-    profile.report().save(folder / "net.html")
-    return profile, folder / "net.html"
 
 
 def with_memory(folder: Path) -> fastprof.Profile:
@@ -172,10 +165,9 @@ def test_bars_lead_from_before_to_after(tmp_path: Path, open_page: Any) -> None:
     assert page.locator("#changes tr.marked").get_attribute("data-row") == "0"
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(("theme", "width"), some(product(["light", "dark"], WIDTHS), 5))
 def test_charts_fit_the_width(
-    width: int, theme: str, report: tuple[fastprof.Profile, Path], open_page: Any
+    theme: str, width: int, report: tuple[fastprof.Profile, Path], open_page: Any
 ) -> None:
     page = open_page(report[1], viewport={"width": width, "height": 800}, color_scheme=theme)
     assert page.evaluate("document.documentElement.scrollWidth") <= width

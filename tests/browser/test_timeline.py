@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench import generate
 
 import fastprof
 from fastprof.analysis.step_timeline import StepTimeline, StepTimelines
 from fastprof.page.sections import timeline as section
+from hypothesis_profiles import some
 from kineto_files import KinetoFile
 from step_timelines import Row, rows
 
@@ -64,13 +64,9 @@ class Shown:
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> tuple[StepTimelines, Path]:
+def report(report: tuple[fastprof.Profile, Path]) -> tuple[StepTimelines, Path]:
     """The time lines of a generated capture, and its page."""
-    folder = tmp_path_factory.mktemp("page")
-    generate.generate(folder / "net.sqlite", 3000)
-    profile = fastprof.open(folder / "net.sqlite", copies=True)
-    profile.report().save(folder / "net.html")
-    return StepTimelines(profile), folder / "net.html"
+    return StepTimelines(report[0]), report[1]
 
 
 def median(timelines: StepTimelines) -> StepTimeline:
@@ -92,7 +88,7 @@ def test_the_first_view_is_the_median_step(report: Report, open_page: Show) -> N
     assert shown.selected is None
 
 
-@pytest.mark.parametrize("width", [380, 900, 1600])
+@pytest.mark.parametrize("width", some([380, 900, 1600], 2))
 def test_a_click_selects_the_kernel_at_the_pointer(
     report: Report, open_page: Show, width: int
 ) -> None:

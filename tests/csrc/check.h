@@ -32,8 +32,8 @@ static inline uint64_t random_bits(void) {
 static inline int32_t random_below(int32_t n) { return (int32_t)(random_bits() % (uint64_t)n); }
 
 /* How many random inputs to try: all n where the variable is set (the full profile of the tests), a
-   fifth of them elsewhere. */
-static inline int32_t rounds(int32_t n) { return getenv("FASTPROF_ALL_ROUNDS") ? n : n / 5; }
+   twentieth of them elsewhere. */
+static inline int32_t rounds(int32_t n) { return getenv("FASTPROF_ALL_ROUNDS") ? n : n / 20; }
 
 /* Allocates exactly n items, freed by the caller; the next byte is out of bounds. */
 static inline void *array_of(int64_t n, size_t size) {

@@ -1,25 +1,59 @@
-"""The order of tests of real traces: tests of one trace follow each other and share its data."""
+"""The order of tests of real traces: tests of one trace follow each other and share its data.
+
+In the fast profile, a file of tests runs on a quarter of the traces, each file on another quarter.
+"""
 
 import gc
+import zlib
+from collections import defaultdict
 
 import pytest
 
 import open_traces
+from hypothesis_profiles import IS_FULL
 from real_data import data_dir, trace_of
 
+SHARE = 1 if IS_FULL else 4
 
-def pytest_collection_modifyitems(items):
+
+def pytest_collection_modifyitems(config, items):
     """Put the tests of a trace together, those of the largest first; then all other tests."""
     here = __file__.removesuffix("conftest.py")
     places = [i for i, item in enumerate(items) if str(item.path).startswith(here)]
-    ordered = sorted((items[i] for i in places), key=_largest_first)
-    for i, item in zip(places, ordered, strict=True):
-        items[i] = item
+    own = [items[i] for i in places]
+    is_named = any("::" in word for word in config.args)
+    kept = own if is_named else _share_of(own)
+    config.hook.pytest_deselected(items=[*set(own).difference(kept)])
+    items[slice(places[0], places[-1] + 1)] = sorted(kept, key=_largest_first)
+
+
+def _share_of(items):
+    """The tests of one in SHARE traces, and at least one of each test and of each trace."""
+    traces = sorted({trace_of(each.nodeid) for each in items} - {""}, key=lambda each: -_size(each))
+    by_test = defaultdict(list)
+    for item in items:
+        by_test[item.nodeid.replace(trace_of(item.nodeid), "")].append(item)
+    kept = set()
+    for each in by_test.values():
+        first = zlib.crc32(each[0].path.name.encode()) % SHARE
+        taken = traces[first::SHARE]
+        chosen = [item for item in each if trace_of(item.nodeid) in taken]
+        kept.update(each if len(each) == 1 else chosen or each[:1])
+    missing = {trace_of(each.nodeid): each for each in items}
+    for item in kept:
+        missing.pop(trace_of(item.nodeid), None)
+    kept.update(missing.values())
+    return [item for item in items if item in kept]
 
 
 def _largest_first(item):
     path = trace_of(item.nodeid)
-    return -((data_dir() / path).stat().st_size if path else 0), path
+    return -_size(path), path
+
+
+def _size(path):
+    file = data_dir() and data_dir() / path
+    return file.stat().st_size if path and file and file.is_file() else 0
 
 
 @pytest.fixture(autouse=True, scope="module")

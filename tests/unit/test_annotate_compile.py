@@ -1,6 +1,7 @@
 """torch.compile, export, FX and jit see the originals: no graph breaks, no recompilation."""
 
 import shutil
+from itertools import product
 
 import pytest
 
@@ -13,6 +14,7 @@ from torch.nn import functional
 import fastprof
 from annotation_modes import MODES, listening
 from fastprof._core._hooks import Wrapped
+from hypothesis_profiles import some
 
 X = torch.linspace(-1, 1, 12).reshape(3, 4)
 
@@ -76,7 +78,7 @@ def graphs():
     return stats["unique_graphs"]
 
 
-@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("backend", some(["aot_eager", "eager"], 2))
 def test_compiled_whole_and_once_whoever_listens(backend):
     expected = net()(X)
     fastprof.init()
@@ -308,8 +310,10 @@ class Scriptable(nn.Module):
         return self.recurrent(y[None])[0], functional.softmax(y, -1) @ torch.eye(4)
 
 
-@pytest.mark.parametrize("made", ["before init", "after init"])
-@pytest.mark.parametrize("how", ["script", "trace"])
+JITTED = product(["before init", "after init"], ["script", "trace"])
+
+
+@pytest.mark.parametrize(("made", "how"), some(JITTED, 3))
 def test_jit_makes_and_runs_the_same(made, how):
     model = Scriptable().eval()
     expected = model(X)

@@ -20,6 +20,7 @@ from commands import forked
 from exports import Export
 from fastprof.cli import parser
 from fastprof.writers import COLUMNS, TRACE_COLUMNS
+from hypothesis_profiles import some
 from waiting import PATIENCE
 
 PACKAGE = Path(fastprof.__file__).parent
@@ -48,6 +49,25 @@ def run(*words, module="fastprof", stdin=b"", **others):
     return subprocess.run(
         command(module, *words), input=stdin, capture_output=True, timeout=PATIENCE, **others
     )
+
+
+IN_SUCCESSION = """
+import sys
+from fastprof.cli import main
+words = iter(sys.argv[1:])
+while each := list(iter(lambda: next(words, ";"), ";")):
+    assert main(each) == 0
+"""
+
+
+def run_in_succession(*commands, env):
+    """The standard output of commands that one new interpreter runs."""
+    words = [str(word) for each in commands for word in (*each, ";")]
+    done = subprocess.run(
+        [sys.executable, "-c", IN_SUCCESSION, *words], env=env, capture_output=True,
+        timeout=PATIENCE, check=True,
+    )  # fmt: skip
+    return done.stdout
 
 
 @functools.cache
@@ -114,7 +134,7 @@ def dict_file(folder, trace):
 
 def test_the_modules_work_as_the_commands_do(trace, dict_file):
     assert report(trace, module="fastprof.parse") == report("parse", trace)
-    for words in ([trace], [dict_file, "--csv"], ["-c", "idx,op", trace]):
+    for words in some(([trace], [dict_file, "--csv"], ["-c", "idx,op", trace]), 3):
         assert report(*words, module="fastprof.prof") == report("prof", *words)
 
 
@@ -533,8 +553,9 @@ def test_output_is_utf8_whatever_the_locale_says(tmp_path):
     export = Export().push_pop(0, 100, "layer:é層", tid=1).launch(1, 2, corr=1, tid=1)
     path = export.kernel(3, 4, corr=1, name="ñ").write(tmp_path / "é.sqlite")
     env = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    for words in (["parse"], ["prof", "--csv", "-c", "layer,kernel"], ["prof", "--json"]):
-        assert run(*words, path, env=env).stdout.decode() == report(*words, path)
+    words = (["parse"], ["prof", "--csv", "-c", "layer,kernel"], ["prof", "--json"])
+    expected = "".join(report(*each, path) for each in words)
+    assert run_in_succession(*([*each, path] for each in words), env=env).decode() == expected
     assert "é層" in report("prof", "--csv", "-c", "layer", path)
 
 
@@ -584,8 +605,7 @@ def test_a_torch_that_is_there_is_not_touched(trace, dict_file, tmp_path):
         (tmp_path / f"{name}.py").write_text("raise SystemExit(f'{__name__} was imported')\n")
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     env = {**os.environ, "PYTHONPATH": path}
-    for words in (["parse", trace], ["prof", trace], ["prof", dict_file]):
-        assert run(*words, env=env).stdout.decode()
+    assert run_in_succession(["parse", trace], ["prof", trace], ["prof", dict_file], env=env)
 
 
 # Own source files.

@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import subprocess
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from bench.generate import generate
 
 import rank_files
 from commands import command, run
-from hypothesis_profiles import IS_FULL
+from hypothesis_profiles import IS_FULL, some
 from nvprof_files import NvprofFile
 from outputs import WORDS, outputs
 from real_data import data_dir
@@ -30,11 +31,9 @@ MACHINES = {
     "SQLite": {"FASTPROF_SCAN": "sqlite"},
     "SQLite and one core": {"FASTPROF_SCAN": "sqlite", "cores": 1},
 }
-# The fast profile: another hash seed, another number of cores, and both ways to read a database;
-# tests/property/test_pages.py reads the real exports both ways.
-FAST_MACHINES = {"made": ("one core", "SQLite"), "real_files": ("one core",)}
-FORMS = ["made", "real_files"]
-CASES = [(form, name) for form in FORMS for name in (MACHINES if IS_FULL else FAST_MACHINES[form])]
+# The fast profile: another hash seed, another number of cores, and both ways to read a database.
+FAST_CASES = [("made", "SQLite and one core"), ("real_files", "one core")]
+CASES = [*product(("made", "real_files"), MACHINES)] if IS_FULL else FAST_CASES
 # Workers and hash seed of a batch.
 BATCHES = [("1", "0"), ("2", "1"), ("3", "77")] if IS_FULL else [("1", "0"), ("2", "77")]
 
@@ -67,7 +66,7 @@ def kineto(path: Path) -> Path:
 def made(tmp_path_factory):
     """One file of each format."""
     folder = tmp_path_factory.mktemp("made")
-    generate(folder / "net.sqlite", 4000, 3, 2)
+    generate(folder / "net.sqlite", 4000 if IS_FULL else 1000, 3, 2)
     assert run("parse", folder / "net.sqlite", "-o", folder / "net.dict").returncode == 0
     return [
         folder / "net.sqlite",
@@ -85,12 +84,12 @@ def real_files():
     names = [
         "nsys/emit_nvtx_2gpu_nsys2026.sqlite",
         "nsys/cudagraph_a100_nsys2024.sqlite",
-        "nvprof/nccl_4gpu.nvvp",
         "pyprof/lm_v100_nvprof.sql",
+        "nvprof/nccl_4gpu.nvvp",
         "kineto/dlrm_rank0.json.gz",
         "kineto/resnet18_mi300_full.json.gz",
     ]
-    return [directory / name for name in names]
+    return [directory / name for name in some(names, 2)]
 
 
 @pytest.fixture(scope="module")

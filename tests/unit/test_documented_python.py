@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+import command_server
 import torch_server
 from documents import DOCUMENTS, Block, blocks, write_files
+from hypothesis_profiles import IS_FULL
 from waiting import PATIENCE
 
 BLOCKS = [each for name in DOCUMENTS for each in blocks(name) if each.language == "python"]
@@ -93,7 +95,11 @@ def run(folder: Path, needed: str, preamble: str, chosen: list[Block]) -> str:
     main = "\n".join([preamble, *parts])
     body = "".join(f"    {line}\n" if line else "\n" for line in main.splitlines())
     program.write_text(f"def main():\n{body}\n\nif __name__ == '__main__':\n    main()\n")
-    command = torch_server.command(program) if needed else [sys.executable, program]
+    command = [*command_server.client(), command_server.PROGRAM, str(program)]
+    if needed:
+        command = torch_server.command(program)
+    elif IS_FULL:  # the command server has imported more modules
+        command = [sys.executable, str(program)]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -16,13 +16,14 @@ import fastprof
 from exports import Export
 from fastprof.errors import ReportError
 from fastprof.exports.registry import FORMATS
+from hypothesis_profiles import some
 from kineto_files import KinetoFile
 from real_data import real, traces
 
 VENDOR = Path(__file__).resolve().parents[1] / "vendor"
 HOSTILE = 'a;b\n</script><img onerror="x">\u2028'
 TREES = ("layers", "path", "lines", "stack")
-REAL = traces("nsys/*.sqlite", "kineto/*.json.gz", "nvprof/*", "pyprof/*.sql*")
+REAL = some(traces("nsys/*.sqlite", "kineto/*.json.gz", "nvprof/*", "pyprof/*.sql*"), 3)
 
 
 def collapsed(profile, path, **options):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import subprocess
 from collections.abc import Iterator
@@ -30,13 +31,25 @@ IN_TRAINING = {"annotate", "integrations"}
 OF_TRAINING = {"torch", "nvtx", "lightning", "pytorch_lightning"}
 
 
+@functools.cache
+def nodes(path: Path) -> list[ast.AST]:
+    """All nodes of a module of the library, the module first."""
+    return list(ast.walk(ast.parse(path.read_text())))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _forget() -> Iterator[None]:
+    yield
+    nodes.cache_clear()
+
+
 def room_of(module: str) -> str:
     return module.split(".")[1] if "." in module else module
 
 
 def imports_of(path: Path) -> set[str]:
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module == "fastprof":
@@ -65,7 +78,7 @@ def test_modules_import_only_from_the_rooms_below() -> None:
 def modules_imported_by(path: Path, modules: set[str]) -> set[str]:
     """The modules of fastprof that a module imports when it runs."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path):
         if isinstance(node, ast.ImportFrom) and node.module:
             names = {f"{node.module}.{alias.name}" for alias in node.names}
             found |= (names & modules) or {node.module} & modules
@@ -81,9 +94,7 @@ def test_imports_have_no_cycles() -> None:
 
 def test_every_package_says_what_it_is_for() -> None:
     packages = [path for path in MODULES if path.name == "__init__.py"]
-    assert [
-        named(path) for path in packages if not ast.get_docstring(ast.parse(path.read_text()))
-    ] == []
+    assert [named(path) for path in packages if not ast.get_docstring(nodes(path)[0])] == []
 
 
 def test_only_annotate_and_integrations_import_what_training_needs() -> None:
@@ -145,7 +156,7 @@ def test_the_library_neither_evaluates_nor_asserts_nor_prints() -> None:
     found += [
         f"{named(path)}:{node.lineno}: assert"
         for path in MODULES
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in nodes(path)
         if isinstance(node, ast.Assert)
     ]
     assert found == []

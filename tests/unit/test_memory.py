@@ -21,7 +21,7 @@ from fastprof._system import memory
 from fastprof.cli import main
 from fastprof.readers import memory_estimate
 from fastprof.readers.sqlite.database import Database
-from hypothesis_profiles import IS_FULL
+from hypothesis_profiles import some
 from waiting import PATIENCE
 
 if not sys.platform.startswith("linux"):
@@ -197,7 +197,7 @@ def test_a_file_that_is_clearly_too_large_is_refused_before_it_is_read(
 BOUNDS = [60, 100, 150, 200, 250, 280, 300, 320, 340]
 
 
-@pytest.mark.parametrize("megabytes", BOUNDS if IS_FULL else BOUNDS[::2])
+@pytest.mark.parametrize("megabytes", some(BOUNDS, 3))
 def test_memory_that_ends_anywhere_is_one_line_or_the_whole_report(megabytes, trace, tmp_path):
     done = run("parse", trace, "-o", tmp_path / "out", preexec_fn=bounded(megabytes * MB),
                env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})  # fmt: skip
