@@ -147,28 +147,28 @@ def test_launches(path: str) -> None:
     expected = {}
     for key, each in phases.items():
         total, api, queue, kernel = (list(values) for values in zip(*each, strict=True))
-        queued = [value for value in queue if value > 0]
+        queued = [value for value in queue if value >= 0]
         expected[key] = [len(total), len(queued), *spread(total), *spread(api)]
-        expected[key] += spread(queued) if queued else [None] * 5
+        expected[key] += spread(queued) if queued else [*[None] * 4, 0.0]
         expected[key] += spread(kernel)
     keys = ["PID", "TID", "DevId", "API Name", "Kernel Name"]
     assert table(path, "cuda_kern_exec_sum", keys) == expected
 
 
 def contained(path: str, table: str, name: str) -> list[tuple[Any, ...]]:
-    """Range (name, style, thread, start, end) and work (name, start, end) launched inside."""
+    """Range (name, style, thread, start, end) and work (name, start, end, id) launched inside."""
     if not query(path, "SELECT 1", "NVTX_EVENTS", CUPTI + table):
         return []
     with open_read_only(real(path)) as connection:
         connection.execute(
             f"""CREATE TEMP TABLE work AS
-            SELECT {name} name, w.start, w."end", r.globalTid, r.start launch
+            SELECT {name} name, w.start, w."end", r.globalTid, r.start launch, w.rowid id
             FROM {CUPTI}{table} w JOIN {CUPTI}RUNTIME r ON r.correlationId = w.correlationId
             AND r.globalTid >> 24 = w.globalPid >> 24"""
         )
         connection.execute("CREATE INDEX by_launch ON work (globalTid, launch)")
         return connection.execute(
-            f"""SELECT g.*, work.name, work.start, work."end" FROM ({RANGES}) g JOIN work
+            f"""SELECT g.*, work.name, work.start, work."end", id FROM ({RANGES}) g JOIN work
             ON work.globalTid = g.globalTid AND launch >= g.start
             AND launch < coalesce(g."end", 1 << 62)"""
         ).fetchall()
@@ -177,15 +177,16 @@ def contained(path: str, table: str, name: str) -> list[tuple[Any, ...]]:
 @every_export
 def test_kernels_of_ranges(path: str) -> None:
     names = "(SELECT value FROM StringIds WHERE id = w.demangledName)"
-    instances, duration = defaultdict(set), defaultdict(list)
-    for name, style, thread, begin, until, _, kernel, start, end in contained(
+    instances, kernels, duration = defaultdict(set), defaultdict(set), defaultdict(list)
+    for name, style, thread, begin, until, _, kernel, start, end, number in contained(
         path, "KERNEL", names
     ):
         key = name, style, thread >> 24 & 0xFFFFFF, thread & 0xFFFFFF, kernel
         instances[key].add((begin, until))
+        kernels[key].add(number)
         duration[key].append(end - start)
     expected = {
-        key: [len(instances[key]), len(each), sum(each), *spread(each)]
+        key: [len(instances[key]), len(kernels[key]), sum(each), *spread(each)]
         for key, each in duration.items()
     }
     keys = ["NVTX Range", "Style", "PID", "TID", "Kernel Name"]
@@ -196,7 +197,7 @@ def test_kernels_of_ranges(path: str) -> None:
 def test_projections(path: str) -> None:
     work = [row for kind in ("KERNEL", "MEMCPY", "MEMSET") for row in contained(path, kind, "NULL")]
     inside = defaultdict(list)
-    for name, style, thread, begin, until, same, _, start, end in work:
+    for name, style, thread, begin, until, same, _, start, end, _ in work:
         assert same
         inside[name, style, thread, begin, until].append((start, end))
     trace, summary = {}, defaultdict(list)

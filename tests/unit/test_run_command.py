@@ -14,6 +14,7 @@ import commands
 import gloo_crashes
 from fastprof.cli import main
 from fastprof.errors import BadInputError
+from fastprof.runs import nsys
 from fastprof.runs.collect import collect
 from fastprof.runs.directory import all_runs, new_directory, resolved, traces_of, write_facts
 from fastprof.runs.launch import program_name, python_command
@@ -296,16 +297,40 @@ def test_a_run_says_why_it_recorded_less(processes, words):
     assert words in line
 
 
-def test_nsys_gets_the_options_that_its_version_has(tmp_path):
-    tool = tmp_path / "nsys"
-    for has in ((), ("--python-backtrace=", "--pytorch=")):
-        tool.write_text(f"#!/bin/sh\necho '{' '.join(has)}'\n")
-        tool.chmod(0o755)
-        words = nsys_command(str(tool), tmp_path, "autograd-nvtx")
-        assert ("--python-backtrace=cuda" in words) == bool(has)
-        assert ("--pytorch=autograd-nvtx" in words) == bool(has)
-        assert "--capture-range=cudaProfilerApi" in words
-    assert not [each for each in nsys_command(str(tool), tmp_path, None) if "pytorch" in each]
+@pytest.fixture
+def tool(tmp_path, monkeypatch):
+    """An nsys with some help text; a GPU or none."""
+    path = tmp_path / "nsys"
+
+    def make(text, has_gpu):
+        path.write_text(f"#!/bin/sh\necho '{text}'\n")
+        path.chmod(0o755)
+        monkeypatch.setattr(nsys, "_NVIDIA", (str(path),) if has_gpu else ())
+        return str(path)
+
+    return make
+
+
+def test_nsys_gets_the_options_that_its_version_has(tool, tmp_path):
+    both = "--python-backtrace= --pytorch="
+    words = nsys_command(tool(both, has_gpu=True), tmp_path, "autograd-nvtx")
+    assert {"--python-backtrace=cuda", "--pytorch=autograd-nvtx"} < set(words)
+    assert {"--trace=cuda,nvtx,osrt", "--capture-range=cudaProfilerApi"} < set(words)
+    assert not [each for each in nsys_command(words[0], tmp_path, None) if "pytorch" in each]
+    words = nsys_command(tool("", has_gpu=True), tmp_path, None)
+    assert not [each for each in words if "python" in each]
+    words = nsys_command(tool(both, has_gpu=False), tmp_path, None)
+    assert {"--trace=nvtx,osrt", "--capture-range=nvtx"} < set(words)
+    assert not [each for each in words if "cuda" in each]
+
+
+def test_an_option_that_nsys_lacks_is_an_error(tool, tmp_path):
+    with pytest.raises(BadInputError, match="--pytorch: needs an NVIDIA GPU"):
+        nsys_command(tool("--pytorch=", has_gpu=False), tmp_path, "autograd-nvtx")
+    with pytest.raises(BadInputError, match="version 2023.4.4, without this option"):
+        nsys_command(
+            tool("NVIDIA Nsight Systems version 2023.4.4", has_gpu=True), tmp_path, "autograd-nvtx"
+        )
 
 
 def usage_error(capfd, *words):

@@ -63,7 +63,7 @@ def test_gpu_work(profile):
     ]
     assert rows(profile, "cuda_gpu_mem_size_sum") == [
         (2.0, 1, 2.0, 2.0, 2.0, 2.0, 0.0, "[CUDA memcpy Host-to-Device]"),
-        (0.0, 1, 0.0, 0.0, 0.0, 0.0, 0.0, "[CUDA memset]"),
+        (0.001, 1, 0.001, 0.001, 0.001, 0.001, 0.0, "[CUDA memset]"),
     ]  # 0.0005 MB is rounded
 
 
@@ -80,6 +80,36 @@ def test_queue_times_are_those_of_kernels_that_waited(profile):
         (100, 1, 0, 2, 1, 27.5, 27.5, 5, 50, 31.8, 6.0, 6.0, 2, 10, 5.7,
          20.0, 20.0, 20, 20, 0.0, 12.0, 12.0, 4, 20, 11.3, "cudaLaunchKernel", "gemm"),
     ]  # fmt: skip
+
+
+def test_numbers_are_rounded_as_nsys_rounds_them():
+    ids = np.zeros(4, np.int32)
+    mean = Statistics(ids, np.array([1239, 1239, 1239, 1240]), 1).spread()[0]  # 1239.25
+    assert mean.values.tolist() == [1239.3]
+    assert Statistics(ids[:1], np.array([62_500]), 1).sum_in_mb().values.tolist() == [0.062]
+    assert Statistics(ids[:1], np.array([500]), 1).sum_in_mb().values.tolist() == [0.001]
+
+
+def test_a_kernel_in_nested_ranges_of_one_name_is_one_instance(tmp_path):
+    made = Export().push_pop(0, 100, "step", tid=1).push_pop(10, 60, "step", tid=1)
+    made.launch(20, 30, corr=1, tid=1).kernel(50, 70, corr=1, name="gemm")
+    made.push_pop(110, 150, "a", tid=1).launch(120, 130, corr=2, tid=1)
+    made.kernel(130, 150, corr=2, name="gemm")  # starts when the call returns: waits for 0 ns
+    profile = fastprof.open(made.write(tmp_path / "net.sqlite"))
+    assert [row[:7] for row in rows(profile, "nvtx_kern_sum")] == [
+        (":a", "PushPop", 100, 1, 1, 1, 20),
+        (":step", "PushPop", 100, 1, 2, 1, 40),
+    ]
+    assert rows(profile, "cuda_kern_exec_sum")[0][3:5] == (2, 2)
+
+
+def test_kernels_are_in_order_of_the_mean_time_from_launch_to_end(tmp_path):
+    made = Export()
+    for i in range(5):
+        made.launch(100 * i, 100 * i + 5, corr=i, tid=1).kernel(100 * i, 100 * i + 20, corr=i)
+    made.launch(900, 905, corr=9, tid=1).kernel(910, 950, corr=9, name="slow")
+    profile = fastprof.open(made.write(tmp_path / "net.sqlite"))
+    assert [row[-1] for row in rows(profile, "cuda_kern_exec_sum")][0] == "slow"
 
 
 def test_a_few_rows_of_a_large_table_have_the_statistics_of_all_rows():

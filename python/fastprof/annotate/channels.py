@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 
@@ -19,17 +20,31 @@ def connect() -> None:
     global _connected
     if _connected:
         return
-    domain = nvtx.get_domain()
-    attached = type(domain).__name__ != "DummyDomain"
+    domain = tool_domain()
     _ranges.connect(
-        domain if attached else None,
+        domain,
         vars(profiler),
         _is_recording,
         _recorder(),
         recordable,
-        _plain() if attached else None,
+        None if domain is None else _plain(),
     )
     _connected = True
+
+
+def tool_domain(name: str | None = None) -> nvtx.Domain | None:
+    """A domain of the attached NVTX tool, the default one without a name; None without a tool."""
+    domain = nvtx.get_domain(name)
+    if type(domain).__name__ != "DummyDomain":
+        return domain
+    if not os.environ.get("NVTX_INJECTION64_PATH"):
+        return None
+    # Nsight Systems up to 2023.4 at least records ranges of domains that it reports as disabled.
+    compiled = nvtx._lib.lib
+    domain = object.__new__(compiled.Domain)
+    domain.handle = compiled.DomainHandle(name)
+    domain.__init__(name)
+    return domain
 
 
 def _is_recording() -> bool:

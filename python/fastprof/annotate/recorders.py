@@ -14,8 +14,10 @@ import torch
 from torch.autograd.profiler import emit_nvtx
 from torch.cuda import nvtx, profiler
 
+from fastprof.annotate.channels import tool_domain
 from fastprof.annotate.session import is_on
 from fastprof.errors import CaptureError
+from fastprof.runs.settings import CAPTURE_DOMAIN, CAPTURE_RANGE
 
 DEFAULT_PATH: Final = "fastprof_trace.json.gz"
 _SUFFIXES: Final = (".json", ".json.gz")
@@ -95,6 +97,46 @@ class NvtxRecorder:
         if not self._is_recorded:
             self._on.callback(nvtx.range_pop)
             self._on.callback(synchronize)
+            self._is_recorded = True
+
+    def end(self, keep: bool) -> None:
+        self._on.close()
+
+
+class RangesRecorder:
+    """fastprof's ranges, and a window for `nsys --capture-range=nvtx`; for programs without CUDA."""
+
+    def __init__(
+        self,
+        schedule: tuple[int, int, int],
+        path: str | os.PathLike[str] | None,
+        with_stack: bool | None,
+    ) -> None:
+        default, own = tool_domain(), tool_domain(CAPTURE_DOMAIN)
+        if default is None or own is None:
+            raise CaptureError(
+                "no NVTX tool is attached to this process; expected nsys to set "
+                "NVTX_INJECTION64_PATH: pass the environment on to this process"
+            )
+        self._domain, self._own = default, own
+        self._on = ExitStack()
+
+    def prepare(self, rank: int, world: int) -> None:
+        self._on = ExitStack()
+        self._is_recorded = False
+
+    def enter(self, iteration: int, is_on: bool, is_recorded: bool) -> None:
+        if not is_recorded:
+            return
+        if self._is_recorded:
+            self._domain.pop_range()
+        else:
+            window = self._own.get_event_attributes(message=CAPTURE_RANGE)
+            self._on.callback(self._own.end_range, self._own.start_range(window))
+        step = self._domain.get_event_attributes(message=f"ProfilerStep#{iteration}")
+        self._domain.push_range(step)
+        if not self._is_recorded:
+            self._on.callback(self._domain.pop_range)
             self._is_recorded = True
 
     def end(self, keep: bool) -> None:

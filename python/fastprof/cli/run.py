@@ -126,7 +126,7 @@ def run(arguments: argparse.Namespace) -> int:
     facts = facts_of(command, before)
     write_facts(directory, facts)
     began = time.monotonic()
-    code = run_program([*before, *command], settings)
+    code = run_program(command, settings, before)
     facts |= {"seconds": round(time.monotonic() - began, 3), "exit_code": code}
     facts["processes"] = collect(directory)
     write_facts(directory, facts)
@@ -148,6 +148,7 @@ def _tool(arguments: argparse.Namespace) -> str | None:
 
 
 def _settings(arguments: argparse.Namespace, directory: Path, is_nsys: bool) -> Settings:
+    from fastprof.runs.nsys import has_gpu
     from fastprof.runs.settings import Settings
 
     first, last = arguments.steps or _DEFAULT
@@ -157,7 +158,7 @@ def _settings(arguments: argparse.Namespace, directory: Path, is_nsys: bool) -> 
         last=last,
         after=arguments.after,
         seconds=arguments.seconds,
-        backend="nvtx" if is_nsys else "torch",
+        backend=("nvtx" if has_gpu() else "ranges") if is_nsys else "torch",
         functions=arguments.functions,
         step=arguments.step_by,
     )
@@ -168,12 +169,16 @@ def _answer(directory: Path, facts: dict[str, Any], settings: Settings) -> None:
     from fastprof.profile.load import open as open_trace
     from fastprof.runs.directory import traces_of, write_facts
     from fastprof.runs.facts import step_facts
+    from fastprof.runs.nsys import export_problem
     from fastprof.runs.page import write_page
     from fastprof.runs.problems import problems_of
 
     for problem in problems_of(facts["processes"], settings):
         log(problem)
     traces = traces_of(directory)
+    is_recorded = any(each["recordings"] for each in facts["processes"])
+    if settings.backend != "torch" and is_recorded and not traces:
+        log(export_problem(directory))
     if not traces:
         return
     profile = open_trace(os.path.relpath(traces[0]), copies=True)

@@ -8,13 +8,14 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
 from fastprof._system.signals import deferred
 from fastprof.errors import BadInputError
-from fastprof.runs.settings import NOW, VARIABLE, Settings
+from fastprof.runs.nsys import started
+from fastprof.runs.settings import NOW, PID, VARIABLE, Settings
 
 STARTUP = Path(__file__).with_name("startup")
 # From a terminal, these reach the program without our help.
@@ -52,24 +53,37 @@ def environment(settings: Settings) -> dict[str, str]:
     }
 
 
-def run_program(command: Sequence[str], settings: Settings) -> int:
+def run_program(command: Sequence[str], settings: Settings, nsys: Sequence[str] = ()) -> int:
     """Run the program with our stdin, stdout and stderr, and return its exit code.
 
     Signals go to the program, except SIGUSR2, which asks it for a recording. If a signal ended the
-    program, the exit code is its negative number.
+    program, the exit code is its negative number; under nsys it is 128 plus the number.
+
+    Parameters
+    ----------
+    command : the program with its arguments
+    settings : what to record
+    nsys : the words of nsys, if it starts the program
 
     Raises
     ------
     BadInputError
         The program cannot be started.
     """
-    try:
-        with deferred():
-            running = subprocess.Popen(list(command), env=environment(settings))
-    except OSError as error:
-        raise BadInputError(f"{command[0]}: cannot be started: {error.strerror}") from error
-    with _forwarding(running, Path(settings.directory)):
-        return running.wait()
+    variables = environment(settings)
+    directory = Path(settings.directory)
+    with ExitStack() as stack:
+        try:
+            with deferred():
+                if nsys:
+                    running = stack.enter_context(started(nsys, command, directory, variables))
+                else:
+                    running = subprocess.Popen(list(command), env=variables)
+        except OSError as error:
+            what = error.filename or command[0]
+            raise BadInputError(f"{what}: cannot be started: {error.strerror}") from error
+        with _forwarding(running, directory):
+            return running.wait()
 
 
 def end_like(code: int) -> int:
@@ -91,7 +105,7 @@ def _forwarding(running: subprocess.Popen[bytes], directory: Path) -> Iterator[N
 
     def forward(number: int, _: FrameType | None) -> None:
         if signal.Signals(number).name not in _OF_TERMINAL or not _in_foreground():
-            running.send_signal(number)
+            _send(running, directory, number)
 
     def ask(_: int, __: FrameType | None) -> None:
         (directory / NOW).write_text(uuid.uuid4().hex)
@@ -107,6 +121,14 @@ def _forwarding(running: subprocess.Popen[bytes], directory: Path) -> Iterator[N
     finally:
         for number, old in before.items():
             signal.signal(number, old)
+
+
+def _send(running: subprocess.Popen[bytes], directory: Path, number: int) -> None:
+    """Send a signal to the program; to nsys before the program starts and after it ends."""
+    try:
+        os.kill(int((directory / PID).read_text()), number)
+    except (OSError, ValueError):
+        running.send_signal(number)
 
 
 def _in_foreground() -> bool:

@@ -1,34 +1,54 @@
-"""The command line of Nsight Systems that records a program of `fastprof run`."""
+"""Runs a program of `fastprof run` under Nsight Systems."""
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from fastprof.errors import BadInputError
 from fastprof.readers.nsys.report import find_nsys
+from fastprof.runs.settings import CAPTURE_DOMAIN, CAPTURE_RANGE, PID
 
 OPTIONS = (
-    "--trace=cuda,nvtx,osrt",
     "--sample=none",
     "--cpuctxsw=none",
-    "--cuda-graph-trace=node",
     "--force-overwrite=true",
     "--export=sqlite",
-    "--capture-range=cudaProfilerApi",
     "--capture-range-end=stop",
+    "--wait=primary",
+)
+_WITH_GPU = (
+    "--trace=cuda,nvtx,osrt",
+    "--cuda-graph-trace=node",
+    "--capture-range=cudaProfilerApi",
+)
+_WITHOUT_GPU = (
+    "--trace=nvtx,osrt",
+    "--capture-range=nvtx",
+    f"--nvtx-capture={CAPTURE_RANGE}@{CAPTURE_DOMAIN}",
 )
 _NVIDIA = ("/dev/nvidiactl", "/dev/dxg", "/dev/nvhost-ctrl-gpu")  # also WSL and Jetson
 # --python-backtrace=cuda: Python call stacks of CUDA calls.
 _BACKTRACE = re.compile(r"--python-backtrace=")
 _PYTORCH = re.compile(r"--pytorch=")
+_LOG = "nsys.log"
+_EXEC = Path(__file__).with_name("exec_program.py")
+
+
+def has_gpu() -> bool:
+    """Whether there is an NVIDIA GPU."""
+    return any(map(os.path.exists, _NVIDIA))
 
 
 def usable_nsys() -> str | None:
     """The nsys to record with; None without one, or without an NVIDIA GPU."""
-    return find_nsys() if any(map(os.path.exists, _NVIDIA)) else None
+    return find_nsys() if has_gpu() else None
 
 
 def nsys_command(tool: str, directory: Path, pytorch: str | None) -> list[str]:
@@ -39,12 +59,22 @@ def nsys_command(tool: str, directory: Path, pytorch: str | None) -> list[str]:
     tool : nsys
     directory : of the run; the recording is its `trace.nsys-rep`, the export `trace.sqlite`
     pytorch : value of nsys's own option --pytorch, None for fastprof's annotation alone
+
+    Raises
+    ------
+    BadInputError
+        This nsys has no option --pytorch, or there is no NVIDIA GPU for it.
     """
-    text = _help(tool)
-    options = list(OPTIONS)
-    if _BACKTRACE.search(text):
+    text = _output([tool, "profile", "--help"])
+    options = [*(_WITH_GPU if has_gpu() else _WITHOUT_GPU), *OPTIONS]
+    if has_gpu() and _BACKTRACE.search(text):
         options.append("--python-backtrace=cuda")
-    if pytorch is not None and _PYTORCH.search(text):
+    if pytorch is not None:
+        if not has_gpu():
+            raise BadInputError("--pytorch: needs an NVIDIA GPU, and none was found; omit it")
+        if not _PYTORCH.search(text):
+            found = f"{tool} is version {version(tool) or 'unknown'}"
+            raise BadInputError(f"--pytorch: {found}, without this option; omit it, or update nsys")
         options.append(f"--pytorch={pytorch}")
     return [tool, "profile", *options, f"--output={directory / 'trace'}"]
 
@@ -54,8 +84,67 @@ def version(tool: str) -> str:
     return _output([tool, "--version"]).strip().removeprefix("NVIDIA Nsight Systems version ")
 
 
-def _help(tool: str) -> str:
-    return _output([tool, "profile", "--help"])
+@contextmanager
+def started(
+    before: Sequence[str], command: Sequence[str], directory: Path, variables: Mapping[str, str]
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Start nsys, which starts the program with our standard streams; nsys's own go to a log.
+
+    Parameters
+    ----------
+    before, command : the words of nsys, and of the program
+    directory : of the run
+    variables : the environment
+
+    Raises
+    ------
+    OSError
+        nsys, or the program, cannot be started.
+    BadInputError
+        nsys ended without starting the program.
+    """
+    if shutil.which(command[0], path=variables.get("PATH")) is None:
+        raise FileNotFoundError(2, os.strerror(2), command[0])
+    with ExitStack() as stack:
+        log = stack.enter_context(open(directory / _LOG, "wb"))
+        streams = [_duplicate(each) for each in range(3)]
+        for each in streams:
+            stack.callback(os.close, each)
+        pid = directory / PID
+        start = [sys.executable, "-I", "-S", str(_EXEC), *map(str, streams), str(pid)]
+        yield subprocess.Popen(
+            [*before, *start, *command],
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            pass_fds=streams,
+        )
+    if not pid.exists():
+        raise BadInputError(f"nsys did not start the program{_last_words(directory)}")
+    pid.unlink()
+
+
+def export_problem(directory: Path) -> str:
+    """Why nsys left no export of what it recorded."""
+    made = [name for name in ("trace.nsys-rep", "trace.qdstrm") if (directory / name).exists()]
+    what = f"wrote {made[0]}, but no trace.sqlite" if made else "wrote no trace"
+    return f"nsys {what}{_last_words(directory)}"
+
+
+def _last_words(directory: Path) -> str:
+    log = directory / _LOG
+    lines = log.read_text("utf-8", "replace").replace("\r", "\n").split("\n")
+    said = [line.strip() for line in lines if line.strip()]
+    return f": {said[-1] if said else 'no output'}; see {os.path.relpath(log)}"
+
+
+def _duplicate(descriptor: int) -> int:
+    """A copy of a standard stream; the null device for a closed one."""
+    try:
+        return os.dup(descriptor)
+    except OSError:
+        return os.open(os.devnull, os.O_RDWR)
 
 
 def _output(command: Sequence[str]) -> str:

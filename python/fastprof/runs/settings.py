@@ -8,6 +8,9 @@ from dataclasses import asdict, dataclass
 
 VARIABLE = "FASTPROF_RUN"
 NOW = "record-now"  # a file of this name in the directory asks for a recording
+PID = "pid"  # a file of this name in the directory has the process id of the program under nsys
+# The NVTX range, and its domain, that nsys records without CUDA.
+CAPTURE_RANGE, CAPTURE_DOMAIN = "fastprof.recording", "fastprof"
 STATUS = "status"  # names of files with what a process reports begin with it
 
 
@@ -21,7 +24,7 @@ class Settings:
     first, last : the steps to record, from 0: `first` up to, not including, `last`
     after : s to wait before recording, None to count steps
     seconds : s to record, None to count steps
-    backend : "torch" or "nvtx", see `fastprof.capture`
+    backend : "torch" or "nvtx", see `fastprof.capture`; "ranges" for nsys without a GPU
     functions : also record function names, see `fastprof.init`
     step : what ends a step: "auto", "optimizer" or "call"
     """

@@ -57,7 +57,7 @@ def cuda_kern_exec_sum(profile: Profile) -> list[Cells]:
         for each in (
             np.maximum(end, returned) - begin,
             returned - begin,
-            np.where(queue > 0, queue, -1),
+            np.where(queue >= 0, queue, -1),
             duration[rows],
         )
     ]

@@ -123,8 +123,8 @@ def table_name(name: str) -> str:
 
 DESCRIPTION: Final = (
     """\
-The tables of nsys stats, with its column names, units and rounding, from Nsight Systems, NVProf and
-torch.profiler. Definitions are those of NVIDIA's documentation of nsys stats.
+The tables of nsys stats, with its column names, units, rounding and order, from Nsight Systems,
+NVProf and torch.profiler. Definitions are those of NVIDIA's documentation of nsys stats.
 
   fastprof stats net.sqlite
   fastprof stats net.json.gz cuda_gpu_kern_sum --csv
@@ -135,6 +135,7 @@ Tables:
     + """
 A range contains the GPU work whose API call starts inside the range, on its thread. Lvl and
 NumChild count all open ranges of the thread that contain GPU work, RangeId is the row of
-Profile.ranges.
+Profile.ranges. Ranges that were not closed are left out of nvtx_sum, and kernels outside all ranges
+of nvtx_kern_sum; nsys ends the ranges with the recording, and gives the kernels an empty range.
 """
 )

@@ -155,7 +155,11 @@ def nvtx_gpu_proj_trace(profile: Profile) -> list[Cells]:
 
 
 def nvtx_kern_sum(profile: Profile) -> list[Cells]:
-    """Kernels by the range that contains their launch, thread and name."""
+    """Kernels by the range that contains their launch, thread and name.
+
+    A kernel inside several ranges of one name counts once in Kern Inst, and once per range in the
+    times. Unlike nsys, without the kernels outside all ranges.
+    """
     ranges, kernels = profile.ranges, texts(profile, "name")
     duration = numbers(profile, "sil")
     row, kernel = _contained(profile, of_kinds(profile, "kernel") & (duration >= 0))
@@ -167,18 +171,23 @@ def nvtx_kern_sum(profile: Profile) -> list[Cells]:
     stats = Statistics(ids, duration[kernel], n)
     first = np.empty(n, np.intp)
     first[ids[::-1]] = np.arange(len(ids) - 1, -1, -1)
-    instances, _ = pairs(ids, row)
-    of_instance = np.empty(int(instances.max(initial=-1)) + 1, np.int32)
-    of_instance[instances] = ids
     of_first = row[first]
     return [
         Values(names.ids[of_first], names.values),
         Values(styles.ids[of_first], STYLES),
         Ints(take(ranges.threads.pid, ranges.thread[of_first])),
         Ints(take(ranges.threads.tid, ranges.thread[of_first])),
-        Ints(np.bincount(of_instance, minlength=n).astype(np.int64)),
-        Ints(stats.count),
+        Ints(_n_distinct(ids, row, n)),
+        Ints(_n_distinct(ids, kernel, n)),
         Ints(stats.sum),
         *stats.spread(),
         Values(name[first], kernels.values),
     ]
+
+
+def _n_distinct(ids: Int32, rows: Int32, n: int) -> Int64:
+    """The number of distinct rows with each of `n` ids."""
+    numbers_of_pairs, _ = pairs(ids, rows)
+    of_pair = np.empty(int(numbers_of_pairs.max(initial=-1)) + 1, np.int32)
+    of_pair[numbers_of_pairs] = ids
+    return np.bincount(of_pair, minlength=n).astype(np.int64)

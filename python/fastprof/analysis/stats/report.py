@@ -28,8 +28,27 @@ _MAKERS: Final[dict[str, Callable[[Profile], list[Cells]]]] = {
     "nvtx_gpu_proj_sum": projection.nvtx_gpu_proj_sum,
     "nvtx_gpu_proj_trace": projection.nvtx_gpu_proj_trace,
 }
-# The columns that tables are sorted by, largest first; by name in the absence of all.
-_ORDER: Final = ("Total Proj Time (ns)", "Total Time (ns)", "Total (MB)", "Projected Start (ns)")
+_ASCENDING, _DESCENDING = True, False
+# How nsys sorts tables; the others by their total, largest first.
+_ORDER: Final[dict[str, tuple[tuple[str, bool], ...]]] = {
+    "cuda_gpu_kern_sum": (
+        ("Total Time (ns)", _DESCENDING),
+        ("Instances", _ASCENDING),
+        ("Name", _ASCENDING),
+    ),
+    "cuda_kern_exec_sum": (("TAvg (ns)", _DESCENDING),),
+    "nvtx_kern_sum": (
+        ("NVTX Range", _ASCENDING),
+        ("PID", _ASCENDING),
+        ("TID", _ASCENDING),
+        ("Total Time (ns)", _DESCENDING),
+    ),
+    "nvtx_gpu_proj_trace": (
+        ("Projected Start (ns)", _ASCENDING),
+        ("Projected Duration (ns)", _DESCENDING),
+    ),
+}
+_TOTALS: Final = ("Total Proj Time (ns)", "Total Time (ns)", "Total (MB)")
 
 
 def stats(profile: Profile, names: Sequence[str] = ()) -> Table:
@@ -80,17 +99,19 @@ def _table(profile: Profile, name: str) -> Table:
     table = Table(
         dict(zip(kind.columns, columns, strict=True)), kind.headings, f"{kind.title} ({name})"
     )
-    rows = _in_order(table)
+    rows = _in_order(table, name)
     counts = next((each for each in ("Instances", "Num Calls", "Count") if each in table), None)
     if counts is not None:  # groups without members are left out
         rows = rows[np.ma.getdata(table[counts])[rows] > 0]
     return table.take(rows)
 
 
-def _in_order(table: Table) -> npt.NDArray[np.intp]:
-    """Largest totals first; traces in order of start."""
-    by = next((name for name in _ORDER if name in table), None)
-    if by is None:
-        count, each = (np.ma.getdata(table[name]).astype(float) for name in ("Count", "TAvg (ns)"))
-        return np.argsort(-count * each, kind="stable")
-    return table.order(by, ascending=by == "Projected Start (ns)")
+def _in_order(table: Table, name: str) -> npt.NDArray[np.intp]:
+    """The rows of a table in the order of nsys."""
+    keys = _ORDER.get(name)
+    if keys is None:
+        return table.order(next(each for each in _TOTALS if each in table), ascending=False)
+    rows = np.arange(table.n_rows)
+    for column, is_ascending in reversed(keys):
+        rows = rows[table.take(rows).order(column, ascending=is_ascending)]
+    return rows

@@ -22,9 +22,21 @@ _BYTES_OF_MB = 1e6
 _FEW_GROUPS = 1 << 16
 
 
-def rounded(values: Floats64, decimals: int = 1) -> Floats:
-    """Numbers with as many decimals as nsys prints."""
-    return Floats(np.round(values, decimals))
+def rounded(values: Floats64) -> Floats:
+    """Numbers with one decimal, as nsys prints them."""
+    return Floats(_half_away(values))
+
+
+def _half_away(values: Floats64) -> Floats64:
+    """Rounded to one decimal as SQLite's round() does for nsys: half away from zero."""
+    tenths = values * 10
+    found: Floats64 = np.trunc(tenths + np.copysign(0.5, tenths)) / 10
+    return found
+
+
+def _in_mb(n_bytes: npt.NDArray[np.number]) -> Floats:
+    """MB with three decimals; rounded as by printf."""
+    return Floats(np.array([round(each, 3) for each in (n_bytes / _BYTES_OF_MB).tolist()]))
 
 
 def known_duration(start: Int64, end: Int64) -> Int64:
@@ -72,11 +84,11 @@ class Statistics:
             self._mean(every), stats.median(), stats.min, stats.max, self._deviation(every)
         )  # fmt: skip
         known = stats.count > 0
-        return [rounded(np.where(known, each / _BYTES_OF_MB, np.nan), 3) for each in numbers]
+        return [_in_mb(np.where(known, each, np.nan)) for each in numbers]
 
     def sum_in_mb(self) -> Floats:
         """The sum of bytes, in MB."""
-        return rounded(self.sum / _BYTES_OF_MB, 3)
+        return _in_mb(self.sum)
 
     def times(self) -> list[Cells]:
         """Percentage of the total, total, count and spread: the first columns of most tables."""
@@ -87,7 +99,7 @@ class Statistics:
         return [share, total, count, *self.spread()]
 
     def _rounded(self, make: Callable[[Rows | slice], Floats64]) -> DerivedFloats:
-        return DerivedFloats(self._n, lambda rows: np.round(make(rows), 1))
+        return DerivedFloats(self._n, lambda rows: _half_away(make(rows)))
 
     def _mean(self, rows: Rows | slice) -> Floats64:
         return mean(self.sum[rows], self.count[rows])
@@ -108,7 +120,6 @@ class Statistics:
         return median
 
     def _deviation(self, rows: Rows | slice) -> Floats64:
-        """Of a sample; 0 for a single number, NaN for none."""
-        count = self.count[rows]
-        variance = self._stats.squares[rows] / np.maximum(count - 1, 1)
-        return np.where(count > 0, np.sqrt(variance), np.nan)
+        """Of a sample; 0 for fewer than two numbers."""
+        variance = self._stats.squares[rows] / np.maximum(self.count[rows] - 1, 1)
+        return np.sqrt(variance)

@@ -10,10 +10,11 @@ from pathlib import Path
 
 from fastprof._core import _hooks
 from fastprof.annotate.layers import Layers
-from fastprof.annotate.recorders import RECORDERS, rank_and_world
+from fastprof.annotate.recorders import RECORDERS, RangesRecorder, rank_and_world
 from fastprof.runs.settings import Settings, trace_name
 
 _ENDLESS = 1 << 30  # steps
+_RECORDERS = {**RECORDERS, "ranges": RangesRecorder}
 
 
 class Recording:
@@ -52,7 +53,7 @@ class Recording:
         self.first, self.last = step + warmup, None if n_steps is None else step + warmup + n_steps
         self._step, self._seconds = step, seconds
         is_file = settings.backend == "torch"
-        self._recorder = RECORDERS[settings.backend](
+        self._recorder = _RECORDERS[settings.backend](
             (step, int(warmup), n_steps or _ENDLESS),
             Path(settings.directory) / trace_name(number) if is_file else None,
             None,

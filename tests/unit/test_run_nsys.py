@@ -1,0 +1,210 @@
+"""`fastprof run` with a real Nsight Systems; skipped without one that records and exports."""
+
+import functools
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+
+import pytest
+
+import fastprof
+from fastprof.model.markers import Kind
+from fastprof.readers.nsys.report import find_nsys
+from waiting import PATIENCE
+
+pytest.importorskip("torch", reason="torch is not installed: make test TORCH=2.13.0")
+
+RUN = [sys.executable, "-m", "fastprof", "run", "--steps", "2:4"]
+TRAINING = """
+import os, signal, sys, time
+import torch
+torch.set_num_threads(1)
+net = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+def step():
+    optimizer.zero_grad()
+    net(torch.randn(4, 8)).sum().backward()
+    optimizer.step()
+"""
+
+
+@functools.cache
+def problem(folder):
+    """Why this machine's nsys cannot record; None if it can."""
+    tool = find_nsys()
+    if tool is None:
+        return "no nsys in $FASTPROF_NSYS or on the PATH"
+    words = ["profile", "--trace=nvtx,osrt", "--sample=none", "--cpuctxsw=none", "--export=sqlite"]
+    words += [f"--output={folder / 'tried'}", sys.executable, "-c", "import time; time.sleep(0.1)"]
+    tried = subprocess.run([tool, *words], capture_output=True, text=True, check=False)
+    if (folder / "tried.sqlite").exists():
+        return None
+    return f"{tool} does not record: {(tried.stdout + tried.stderr).strip()[-200:]}"
+
+
+@pytest.fixture(autouse=True)
+def nsys(tmp_path_factory):
+    why = problem(tmp_path_factory.getbasetemp())
+    if why is not None:
+        pytest.skip(why)
+
+
+@pytest.fixture
+def program(tmp_path):
+    def write(source):
+        path = tmp_path / "program.py"
+        path.write_text(TRAINING + source)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def run(tmp_path, program):
+    def run(source, backend="nsys", words=(sys.executable,), **options):
+        path = program(source)
+        options = {"cwd": tmp_path, "capture_output": True, "text": True, **options}
+        return subprocess.run(
+            [*RUN, "--backend", backend, "--", *words, str(path)],
+            check=False,
+            timeout=PATIENCE,
+            **options,
+        )
+
+    return run
+
+
+def only_run(tmp_path):
+    (facts,) = tmp_path.glob("fastprof-runs/*/run.json")
+    return facts.parent, json.loads(facts.read_text())
+
+
+def annotated(path):
+    """The steps of a trace, and its annotated calls with their layers and counts."""
+    profile = fastprof.open(path)
+    assert profile.warnings == []
+    ranges = profile.ranges
+    assert set(ranges.threads.pid) - {-1}
+    parents, labels = ranges.parent.tolist(), ranges.label.tolist()
+
+    def layers(row):
+        while row >= 0:
+            meaning = ranges.meanings[labels[row]]
+            if meaning.kind == Kind.LAYER:
+                yield meaning.name
+            row = parents[row]
+
+    calls = Counter(
+        (*layers(row), ranges.meanings[label].label)
+        for row, label in enumerate(labels)
+        if ranges.meanings[label].kind in (Kind.ARGUMENT, Kind.LAYER)
+    )
+    return profile.about.steps.number.tolist(), calls
+
+
+STEPS = "for i in range(6):\n    step()\n"
+
+
+def test_nsys_and_torch_record_the_same_steps_layers_and_calls(run, tmp_path):
+    found = []
+    for backend, name in (("nsys", "trace.sqlite"), ("torch", "trace.json.gz")):
+        done = run(STEPS + "print('trained', sys.stdin.read())", backend, input="in")
+        assert (done.returncode, done.stdout) == (0, "trained in\n"), done.stderr
+        assert "2 steps (ProfilerStep#2 to #3)" in done.stderr
+        (path,) = tmp_path.glob(f"fastprof-runs/*/{name}")
+        found.append(annotated(path))
+    assert found[0] == found[1]
+    steps, calls = found[0]
+    assert steps == [2, 3]
+    assert {call[-2:] for call in calls if call[-1].startswith("layer:")} >= {("0", "layer:0")}
+
+
+@pytest.mark.parametrize(
+    ("end", "code"),
+    [
+        ("sys.exit(3)", 3),
+        ("os._exit(4)", 4),
+        ("1 / 0", 1),
+        ("os.kill(os.getpid(), signal.SIGKILL)", 128 + signal.SIGKILL),
+        ("os.kill(os.getpid(), signal.SIGABRT)", 128 + signal.SIGABRT),
+    ],
+)
+def test_the_exit_code_is_that_of_the_program(run, tmp_path, end, code):
+    done = run(f"{STEPS}print('end', flush=True)\n{end}")
+    assert (done.returncode, done.stdout) == (code, "end\n"), done.stderr
+    assert ("ZeroDivisionError" in done.stderr) == (code == 1)
+    folder, facts = only_run(tmp_path)
+    assert facts["exit_code"] == code
+    assert annotated(folder / "trace.sqlite")[0] == [2, 3]
+
+
+def test_a_program_that_ends_within_the_recorded_steps(run, tmp_path):
+    done = run("for i in range(3):\n    step()\n")
+    assert done.returncode == 0
+    assert "recorded 1 of 2 steps: the program ended in step 3" in done.stderr
+    assert 2 in annotated(only_run(tmp_path)[0] / "trace.sqlite")[0]
+
+
+def test_a_program_without_steps(run, tmp_path):
+    done = run("print('done')")
+    assert (done.returncode, done.stdout) == (0, "done\n")
+    (line,) = done.stderr.splitlines()
+    assert "the program called no Optimizer.step" in line
+    assert not list(only_run(tmp_path)[0].glob("trace*"))
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1"])
+def test_signals_reach_the_program(program, tmp_path, name):
+    path = program(
+        f"{STEPS}"
+        f"signal.signal(signal.{name}, lambda *_: sys.exit(7))\n"
+        "print('ready', flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    command = subprocess.Popen(
+        [*RUN, "--backend", "nsys", str(path)], cwd=tmp_path, stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+    assert command.stdout is not None and command.stdout.readline() == b"ready\n"
+    command.send_signal(getattr(signal, name))
+    assert command.wait(PATIENCE) == 7
+    command.stdout.close()
+    assert annotated(only_run(tmp_path)[0] / "trace.sqlite")[0] == [2, 3]
+
+
+def test_sigusr2_records_now(program, tmp_path):
+    path = program(
+        "import pathlib\n"
+        "print('ready', flush=True)\n"
+        "while not list(pathlib.Path('fastprof-runs').glob('*/trace*.qdstrm')):\n"
+        "    step()\n"
+        "    if os.path.exists('stop'): break\n"
+    )
+    command = subprocess.Popen(
+        [*RUN, "--steps", "1000000:1000002", "--backend", "nsys", str(path)], cwd=tmp_path,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert command.stdout is not None and command.stdout.readline() == b"ready\n"
+    command.send_signal(signal.SIGUSR2)
+    time.sleep(3)
+    (tmp_path / "stop").touch()
+    _, err = command.communicate(timeout=PATIENCE)
+    assert command.returncode == 0, err
+    assert len(annotated(only_run(tmp_path)[0] / "trace.sqlite")[0]) == 2
+
+
+def test_ranks_are_recorded_in_one_trace(run, tmp_path):
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    source = "torch.distributed.init_process_group('gloo')\n" + STEPS
+    source += "torch.distributed.barrier()\nos._exit(0)\n"
+    done = run(source, words=[sys.executable, *torchrun], env={**os.environ, "OMP_NUM_THREADS": "1"})
+    assert done.returncode == 0, done.stderr
+    folder, facts = only_run(tmp_path)
+    print(done.stderr, facts["processes"])
+    ranks = [each for each in facts["processes"] if each["recordings"]]
+    assert [each["rank"] for each in ranks] == [0, 1]
+    assert set(fastprof.open(folder / "trace.sqlite").ranges.pid) == {each["pid"] for each in ranks}
