@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -147,7 +148,8 @@ def _work(profile: Profile, rows: Bools | None) -> _Work:
 
 
 def _folded(ranges: Values) -> Values:
-    return ranges.mapped(lambda names: tuple(map(without_numbers, names)))
+    folded = cache(without_numbers)
+    return ranges.mapped(lambda names: tuple(map(folded, names)))
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ kernels refer to it by index.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -191,7 +191,10 @@ class Lookups:
         return np.array([wanted(meaning) for meaning in self.attribution.meanings], np.uint8)
 
     def chains(
-        self, wanted: Callable[[Meaning], bool], paths: Paths, value: Callable[[list[Meaning]], Any]
+        self,
+        wanted: Callable[[Meaning], bool],
+        paths: Paths,
+        value: Callable[[Sequence[Meaning]], Any],
     ) -> SharedValues:
         """For each kernel, the value of the chain of wanted labels from the root of its path.
 
@@ -273,19 +276,16 @@ class Lookups:
 
 
 def _chains(
-    paths: Paths, meanings: list[Meaning], wanted: UInt8, value: Callable[[list[Meaning]], Any]
+    paths: Paths, meanings: list[Meaning], wanted: UInt8, value: Callable[[Sequence[Meaning]], Any]
 ) -> SharedValues:
     chain_of_node, parent, label = _path.nodes(paths.parent, paths.label, len(meanings), wanted)
     used, place = distinct(take(chain_of_node, paths.node), len(parent))
-    parents, labels_of = parent.tolist(), label.tolist()
+    chains: list[tuple[Meaning, ...]] = []
+    for outer, of in zip(parent.tolist(), label.tolist(), strict=True):  # parents come first
+        chains.append((*chains[outer], meanings[of]) if outer >= 0 else (meanings[of],))
+    chains.append(())  # of -1
     ids: dict[Any, int] = {}
-    id_of_chain = []
-    for chain in used:
-        labels = []
-        while chain >= 0:
-            labels.append(meanings[labels_of[chain]])
-            chain = parents[chain]
-        id_of_chain.append(ids.setdefault(value(labels[::-1]), len(ids)))
+    id_of_chain = [ids.setdefault(value(chains[each]), len(ids)) for each in used]
     return SharedValues(paths.place, take(np.array(id_of_chain, np.int32), place), list(ids))
 
 
@@ -297,18 +297,18 @@ def _is_own_range(meaning: Meaning) -> bool:
     return meaning.kind == Kind.USER and not affects_others and not STEP.match(meaning.name)
 
 
-def _labels(chain: list[Meaning]) -> tuple[str, ...]:
-    return tuple(meaning.label for meaning in chain)
+def _labels(chain: Sequence[Meaning]) -> tuple[str, ...]:
+    return tuple([meaning.label for meaning in chain])
 
 
-def _layers(chain: list[Meaning]) -> tuple[str, ...]:
+def _layers(chain: Sequence[Meaning]) -> tuple[str, ...]:
     names: tuple[str, ...] = ()
     for meaning in chain:
         names = meaning.layers or (*names, meaning.name)
     return names
 
 
-def _frames(chain: list[Meaning]) -> tuple[str, ...]:
+def _frames(chain: Sequence[Meaning]) -> tuple[str, ...]:
     frames: tuple[str, ...] = ()
     for meaning in chain:
         frames = (*frames, *meaning.frames) if meaning.kind == Kind.FRAME else meaning.frames

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -43,7 +43,7 @@ class Chains(Protocol):
         self,
         wanted: Callable[[Meaning], bool],
         paths: Any,
-        value: Callable[[list[Meaning]], Any],
+        value: Callable[[Sequence[Meaning]], Any],
     ) -> SharedValues: ...
 
 
@@ -87,7 +87,7 @@ def _has_phase(meaning: Meaning) -> bool:
     return turns or meaning.kind not in _WITHOUT_PHASE or STEP.match(meaning.name) is not None
 
 
-def _phase(chain: list[Meaning]) -> str:
+def _phase(chain: Sequence[Meaning]) -> str:
     for meaning in reversed(chain):
         if meaning.recompute:
             return RECOMPUTE
