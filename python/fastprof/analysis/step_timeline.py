@@ -35,7 +35,7 @@ from fastprof.profile.range_columns import params_of
 
 __all__ = ["EVENTS", "Names", "StepTimeline", "StepTimelines"]
 
-EVENTS: Final = 100_000  # of a time line, before neighbours are merged
+EVENTS: Final = 50_000  # of a time line, before neighbours are merged
 Names = Mapping[str, Values]
 
 
