@@ -20,7 +20,7 @@ from fastprof.profile.profile import Profile
 
 __all__ = ["section"]
 
-_ALL: Final = 75_000  # events of all time lines
+_ALL: Final = 70_000  # events of all time lines
 _LEAST: Final = 20_000  # of each
 _HEADINGS: Final = (
     Heading("lane", "lane", "", "GPU and stream, or thread"),
