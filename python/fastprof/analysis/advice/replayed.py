@@ -12,7 +12,7 @@ from fastprof.analysis.advice.finding import CannotJudge, Finding
 from fastprof.analysis.replay import host_changes
 from fastprof.analysis.replay.model import Model, Weights, rounded
 
-__all__ = ["ReplayedSavings", "replayed_savings"]
+__all__ = ["Base", "ReplayedSavings", "base_of", "replayed_savings"]
 
 _WAITS: Final = frozenset({"sync", "blocking copy"})
 _LAUNCHES: Final = frozenset({"launch-bound", "launch latency", "host-bound"})
@@ -32,18 +32,27 @@ class ReplayedSavings(NamedTuple):
     together: float
 
 
-def replayed_savings(facts: Facts, findings: Sequence[Finding]) -> ReplayedSavings | None:
-    """The savings of findings; None if the trace does not record what a replay needs."""
-    profile = facts.profile
-    if not facts.has_times or not findings or not (profile.api.of_kernel >= 0).any():
+class Base(NamedTuple):
+    """A run to replay, and the mean length of its steps in a replay without changes, ns."""
+
+    model: Model
+    wall: float
+
+
+def base_of(facts: Facts) -> Base | None:
+    """The run as recorded; None if the trace does not record what a replay needs."""
+    if not facts.has_times or not (facts.profile.api.of_kernel >= 0).any():
         return None
-    model = Model(profile, facts.steps_source)
-    if not len(model.rows):
-        return None
-    base = model.mean(model.run(model.base).wall)
+    model = Model(facts.profile, facts.steps_source)
+    return Base(model, model.mean(model.run(model.base).wall)) if len(model.rows) else None
+
+
+def replayed_savings(facts: Facts, base: Base, findings: Sequence[Finding]) -> ReplayedSavings:
+    """The savings of findings."""
+    model = base.model
 
     def saved(weights: Weights) -> float:
-        return max(base - model.mean(model.run(weights).wall), 0.0)
+        return max(base.wall - model.mean(model.run(weights).wall), 0.0)
 
     alone, together = [], model.base
     for each in findings:

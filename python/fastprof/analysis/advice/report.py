@@ -7,11 +7,12 @@ from typing import Final
 
 import numpy as np
 
+from fastprof._system.threads import SecondThread
 from fastprof.analysis.advice.columns import COLUMNS
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import CannotJudge, Finding
 from fastprof.analysis.advice.registry import ENTRY_POINTS, Rule, all_rules
-from fastprof.analysis.advice.replayed import replayed_savings
+from fastprof.analysis.advice.replayed import Base, base_of, replayed_savings
 from fastprof.analysis.advice.savings import Saving, without_overlaps
 from fastprof.analysis.peaks import devices_with
 from fastprof.model.columns import Ints
@@ -68,9 +69,11 @@ def findings(facts: Facts, least: float | None = None, fail_above: float | None 
         The file has changed since it was read.
     """
     problems = load_packages(ENTRY_POINTS, "rules")
-    found, not_judged = _judged(facts)
-    listed = [each for each in without_overlaps(facts, found) if _is_listed(facts, each, least)]
-    savings, together = _in_order(facts, listed)
+    with SecondThread() as second:
+        base = second.submit(base_of, facts)
+        found, not_judged = _judged(facts)
+        listed = [each for each in without_overlaps(facts, found) if _is_listed(facts, each, least)]
+        savings, together = _in_order(facts, listed, base.result())
     total = sum(each.ns for each in savings)
     limit = None if fail_above is None else fail_above / 100 * facts.step_ns
     return Table(
@@ -100,15 +103,17 @@ def _judged(facts: Facts) -> tuple[list[tuple[Rule, Finding]], dict[str, str]]:
     return found, not_judged
 
 
-def _in_order(facts: Facts, savings: list[Saving]) -> tuple[list[Saving], float | None]:
+def _in_order(
+    facts: Facts, savings: list[Saving], base: Base | None
+) -> tuple[list[Saving], float | None]:
     """The findings by what their replay saves, and what the replay of all together saves.
 
     Without a replay, they keep their order.
     """
     timed = [each for each in savings if not _saves_nothing(each)]
-    found = replayed_savings(facts, [each.finding for each in timed])
-    if found is None:
+    if base is None or not timed:
         return savings, None
+    found = replayed_savings(facts, base, [each.finding for each in timed])
     timed = [each._replace(replayed=ns) for each, ns in zip(timed, found.alone, strict=True)]
     others = [each for each in savings if _saves_nothing(each)]
     return [*sorted(timed, key=lambda each: -(each.replayed or 0.0)), *others], found.together

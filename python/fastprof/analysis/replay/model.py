@@ -29,6 +29,7 @@ __all__ = ["NO_EDGE", "Model", "Replayed", "Weights", "rounded"]
 
 # Collectives that agree in these transfer as much.
 _SAME_MESSAGE: Final = ("name", "message_bytes", "op", "shape", "layer", "dir")
+_BLOCK: Final = 1 << 16  # nodes
 _MOST_NS: Final = 9e18
 NO_EDGE: Final = np.iinfo(np.int32).min
 
@@ -174,6 +175,8 @@ class Model:
         group : int32 [nodes], -1 for none; durations are multiplied by the `factor` of their group
         """
         graph = self.graph
+        if len(self.rows) and not self.is_span:
+            _ = self._anchors  # their replay uses the same room
         replay = _replay.Replay(graph.source, weights.lag, weights.before, weights.duration)
         time, ends = replay.run(self._step_of_node, self._n_ends, group, factor, self._time)
         return Replayed(time, *self._bounds(time, ends, weights))
@@ -289,19 +292,26 @@ class Model:
     @cached_property
     def _anchors(self) -> dict[int, tuple[int, int]]:
         """The first call of the first step of each process, and when its host time begins."""
-        graph, api, found = self.graph, self.profile.api, {}
+        graph, found = self.graph, {}
         replay = _replay.Replay(graph.source, self.base.lag, self.base.before, self.base.duration)
-        time, _ = replay.run(self._step_of_node, self._n_ends)
-        nodes = np.flatnonzero(graph.kind == CALL)
-        calls = graph.call[nodes]
-        of_call = take(api.threads.pid, api.thread)[calls]
+        time, _ = replay.run(self._step_of_node, self._n_ends, out=self._time)
         for pid in self._pids.tolist():
             first = self._first_row(pid)
-            fits = api.start[calls] >= self.steps.start[0 if first is None else first]
-            fits &= (of_call == pid) | (pid == -1)
-            node = int(nodes[np.argmax(fits)]) if fits.any() else 0
+            node = self._first_call(pid, int(self.steps.start[0 if first is None else first]))
             found[pid] = node, int(time[2 * node] - self.base.before[node])
         return found
+
+    def _first_call(self, pid: int, start: int) -> int:
+        """The node of the first call of a process from a time on; 0 if there is none."""
+        graph, api = self.graph, self.profile.api
+        for begin in range(0, len(graph), _BLOCK):
+            nodes = begin + np.flatnonzero(graph.kind[begin : begin + _BLOCK] == CALL)
+            calls = graph.call[nodes]
+            fits = api.start[calls] >= start
+            fits &= (take(api.threads.pid, api.thread[calls]) == pid) | (pid == -1)
+            if fits.any():
+                return int(nodes[np.argmax(fits)])
+        return 0
 
 
 def rounded(values: npt.NDArray[np.floating[Any]]) -> Int64:
