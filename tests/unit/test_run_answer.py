@@ -115,17 +115,35 @@ import os, shutil, subprocess, sys
 words = sys.argv[1:]
 if words[1:] == ["--help"]:
     sys.exit("--python-backtrace=")
+print("Collecting data...")
 while words[1].startswith("-"):
     name, _, value = words.pop(1).partition("=")
     if name == "--output":
         output = value
-code = subprocess.run(words[1:]).returncode
-shutil.copy(os.environ["FAKE_EXPORT"], output + ".sqlite")
+mode = os.environ["FAKE_EXPORT"]
+if mode == "no start":
+    sys.exit("unrecognised option")
+code = subprocess.run(words[1:], close_fds=False).returncode
+if mode == "no importer":
+    open(output + ".qdstrm", "w").close()
+    print("The importer binary was not found.")
+else:
+    shutil.copy(mode, output + ".sqlite")
 sys.exit(code)
 """
 
 
-def test_a_run_under_nsys_has_the_same_answer(run, traces, tmp_path, monkeypatch, capfd):
+@pytest.fixture
+def nsys(tmp_path, monkeypatch):
+    """A stand-in for nsys: `nsys(mode)` runs programs and copies the file `mode`, or fails."""
+    path = tmp_path / "nsys"
+    path.write_text(NSYS)
+    path.chmod(0o755)
+    monkeypatch.setenv("FASTPROF_NSYS", str(path))
+    return lambda mode: monkeypatch.setenv("FAKE_EXPORT", str(mode))
+
+
+def test_a_run_under_nsys_has_the_same_answer(run, nsys, traces, tmp_path, capfd):
     export = Export()
     for step in range(STEPS):
         at = STEP * step
@@ -136,11 +154,7 @@ def test_a_run_under_nsys_has_the_same_answer(run, traces, tmp_path, monkeypatch
             export.launch(start + 10, start + 20, corr=corr, tid=1)
             export.kernel(start + 100, start + 200, corr=corr)
     export.write(tmp_path / "export.sqlite")
-    tool = tmp_path / "nsys"
-    tool.write_text(NSYS)
-    tool.chmod(0o755)
-    monkeypatch.setenv("FASTPROF_NSYS", str(tool))
-    monkeypatch.setenv("FAKE_EXPORT", str(tmp_path / "export.sqlite"))
+    nsys(tmp_path / "export.sqlite")
     name, err = run(backend="nsys")
     assert err.endswith(f"kept in fastprof-runs/{name.name}/report.html\n")
     by_torch = run(traces[0])[0]
@@ -150,6 +164,37 @@ def test_a_run_under_nsys_has_the_same_answer(run, traces, tmp_path, monkeypatch
         assert main(["summary", "--by", "op", "--csv", each.name]) == 0
         found.append((facts["step_ns"], facts["kernels"], capfd.readouterr().out))
     assert found[0] == found[1]
+
+
+REPORTS = """
+import json, os, pathlib
+directory = pathlib.Path(json.loads(os.environ["FASTPROF_RUN"])["directory"])
+recording = {"path": None, "first": 10, "n_steps": 3}
+report = {"pid": 1, "rank": 0, "world": 1, "steps": 13, "by": "optimizer", "problem": None}
+report["recordings"] = [recording]
+(directory / "status-1.json").write_text(json.dumps(report))
+print("program")
+"""
+
+
+def test_nsys_that_leaves_no_export_is_reported(nsys, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "program.py").write_text(REPORTS)
+    nsys("no importer")
+    assert main(["run", "--backend", "nsys", "program.py"]) == 0
+    out, err = capfd.readouterr()
+    assert out == "program\n"
+    assert "nsys wrote trace.qdstrm, but no trace.sqlite: The importer binary was not found." in err
+    assert "nsys.log" in err
+
+
+def test_nsys_that_does_not_start_the_program_is_an_error(nsys, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    nsys("no start")
+    assert main(["run", "--backend", "nsys", "program.py"]) == 1
+    assert "nsys did not start the program: unrecognised option; see" in capfd.readouterr().err
+    assert main(["run", "--backend", "nsys", "./no-such-program"]) == 1
+    assert "./no-such-program: cannot be started: No such file" in capfd.readouterr().err
 
 
 def test_a_run_without_a_trace_is_an_error(run, capfd):

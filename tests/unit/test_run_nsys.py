@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 
 import pytest
@@ -14,7 +13,7 @@ import pytest
 import fastprof
 from fastprof.model.markers import Kind
 from fastprof.readers.nsys.report import find_nsys
-from waiting import PATIENCE
+from waiting import PATIENCE, wait_for
 
 pytest.importorskip("torch", reason="torch is not installed: make test TORCH=2.13.0")
 
@@ -139,7 +138,10 @@ def test_the_exit_code_is_that_of_the_program(run, tmp_path, end, code):
     assert ("ZeroDivisionError" in done.stderr) == (code == 1)
     folder, facts = only_run(tmp_path)
     assert facts["exit_code"] == code
-    assert annotated(folder / "trace.sqlite")[0] == [2, 3]
+    # nsys may lose what a killed program has recorded just before.
+    is_lost = "the trace has no ranges" in done.stderr
+    assert not is_lost or code > 128
+    assert is_lost or annotated(folder / "trace.sqlite")[0] == [2, 3]
 
 
 def test_a_program_that_ends_within_the_recorded_steps(run, tmp_path):
@@ -178,11 +180,10 @@ def test_signals_reach_the_program(program, tmp_path, name):
 
 def test_sigusr2_records_now(program, tmp_path):
     path = program(
-        "import pathlib\n"
         "print('ready', flush=True)\n"
-        "while not list(pathlib.Path('fastprof-runs').glob('*/trace*.qdstrm')):\n"
+        "while not os.path.exists('stop'):\n"
         "    step()\n"
-        "    if os.path.exists('stop'): break\n"
+        "    time.sleep(0.01)\n"
     )
     command = subprocess.Popen(
         [*RUN, "--steps", "1000000:1000002", "--backend", "nsys", str(path)], cwd=tmp_path,
@@ -190,21 +191,30 @@ def test_sigusr2_records_now(program, tmp_path):
     )  # fmt: skip
     assert command.stdout is not None and command.stdout.readline() == b"ready\n"
     command.send_signal(signal.SIGUSR2)
-    time.sleep(3)
+    wait_for(lambda: list(tmp_path.glob("fastprof-runs/*/status-*.json")))  # recorded
     (tmp_path / "stop").touch()
     _, err = command.communicate(timeout=PATIENCE)
     assert command.returncode == 0, err
     assert len(annotated(only_run(tmp_path)[0] / "trace.sqlite")[0]) == 2
 
 
+RANKS = """
+torch.distributed.init_process_group("gloo")
+model = torch.nn.parallel.DistributedDataParallel(net)
+for i in range(6):
+    model(torch.randn(4, 8)).sum().backward()
+    optimizer.step()
+    time.sleep(0.2)
+torch.distributed.barrier()
+os._exit(0)
+"""
+
+
 def test_ranks_are_recorded_in_one_trace(run, tmp_path):
     torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    source = "torch.distributed.init_process_group('gloo')\n" + STEPS
-    source += "torch.distributed.barrier()\nos._exit(0)\n"
-    done = run(source, words=[sys.executable, *torchrun], env={**os.environ, "OMP_NUM_THREADS": "1"})
+    done = run(RANKS, words=[sys.executable, *torchrun], env={**os.environ, "OMP_NUM_THREADS": "1"})
     assert done.returncode == 0, done.stderr
     folder, facts = only_run(tmp_path)
-    print(done.stderr, facts["processes"])
     ranks = [each for each in facts["processes"] if each["recordings"]]
     assert [each["rank"] for each in ranks] == [0, 1]
     assert set(fastprof.open(folder / "trace.sqlite").ranges.pid) == {each["pid"] for each in ranks}

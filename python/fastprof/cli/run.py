@@ -171,7 +171,7 @@ def _answer(directory: Path, facts: dict[str, Any], settings: Settings) -> None:
     from fastprof.runs.facts import step_facts
     from fastprof.runs.nsys import export_problem
     from fastprof.runs.page import write_page
-    from fastprof.runs.problems import problems_of
+    from fastprof.runs.problems import EMPTY_TRACE, problems_of
 
     for problem in problems_of(facts["processes"], settings):
         log(problem)
@@ -182,6 +182,8 @@ def _answer(directory: Path, facts: dict[str, Any], settings: Settings) -> None:
     if not traces:
         return
     profile = open_trace(os.path.relpath(traces[0]), copies=True)
+    if settings.backend != "torch" and not len(profile) and not len(profile.ranges):
+        log(EMPTY_TRACE)
     overview = profile.report("overview")
     write_facts(directory, facts | step_facts(profile, overview))
     if sys.stderr is not None:

@@ -7,6 +7,11 @@ from typing import Any
 
 from fastprof.runs.settings import Settings
 
+EMPTY_TRACE = (
+    "the trace has no ranges and no kernels: the program ended before nsys received them; record "
+    "steps that are not the last, with --steps"
+)
+
 
 def problems_of(processes: Sequence[dict[str, Any]], settings: Settings) -> list[str]:
     """What to tell the user, a line each.
