@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import subprocess
 import sys
 import tempfile
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from fastprof.readers.nsys.report import find_nsys
 
+PATIENCE = 120.0  # seconds for one command of nsys
 
 
 @functools.cache
@@ -24,6 +26,12 @@ def why_not() -> str | None:
     return None if made else f"{tool} does not record: {output.strip()[-200:]}"
 
 
+def version() -> int:
+    """The year in the version."""
+    match = re.search(r"version (\d{4})", nsys("--version"))
+    return int(match[1]) if match else 0
+
+
 def profiled(name: Path, *program: str, threads: str = "none") -> str:
     """Record a program as NAME.nsys-rep and NAME.sqlite; returns the output.
 
@@ -35,8 +43,16 @@ def profiled(name: Path, *program: str, threads: str = "none") -> str:
 
 
 def nsys(*words: str) -> str:
-    """Run nsys and return its output."""
+    """Run nsys and return its output.
+
+    Raises
+    ------
+    subprocess.TimeoutExpired
+        It hangs.
+    """
     tool = find_nsys()
     assert tool is not None
-    done = subprocess.run([tool, *words], capture_output=True, text=True, check=False)
-    return done.stdout + done.stderr
+    with tempfile.TemporaryFile("w+") as output:  # a pipe would wait for all processes of nsys
+        subprocess.run([tool, *words], stdout=output, stderr=output, check=False, timeout=PATIENCE)
+        output.seek(0)
+        return output.read()

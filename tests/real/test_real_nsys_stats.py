@@ -43,9 +43,7 @@ def _number(text: str) -> object:
         return text
 
 
-@pytest.mark.parametrize(
-    "path", traces("nsys/*.sqlite", "pyprof/vsr_a100_nsys2024.sqlite")
-)
+@pytest.mark.parametrize("path", traces("nsys/*.sqlite", "pyprof/vsr_a100_nsys2024.sqlite"))
 def test_tables_equal_those_of_nsys(path: str, tmp_path: Path) -> None:
     copy = tmp_path / "net.sqlite"
     copy.write_bytes(Path(real(path)).read_bytes())

@@ -67,6 +67,8 @@ time.sleep(0.2)
 @pytest.fixture(scope="module", params=["none", "process-tree"])
 def recording(request, tmp_path_factory):
     """The stem of a recording, without and with CPU samples."""
+    if request.param != "none" and nsys_tool.version() < 2023:
+        pytest.skip("nsys 2022.4 may hang when it samples a program")
     folder = tmp_path_factory.mktemp("recorded")
     (folder / "program.py").write_text(PROGRAM)
     core = str(nvtx_recorder.core_api())

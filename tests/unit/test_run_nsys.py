@@ -10,7 +10,6 @@ from collections import Counter
 import pytest
 
 import fastprof
-import nsys_tool
 from fastprof.model.markers import Kind
 from waiting import PATIENCE, wait_for
 
