@@ -97,6 +97,16 @@ def record_nvtx(tmp_path):
     return functools.partial(nvtx_recorder.record, directory=tmp_path)
 
 
+@pytest.fixture(scope="session")
+def real_nsys():
+    """Skips the test without an nsys that records and exports."""
+    import nsys_tool
+
+    reason = nsys_tool.why_not()
+    if reason is not None:
+        pytest.skip(reason)
+
+
 @pytest.fixture
 def annotated():
     """The session of an init that ends with the test, which it is given to torch for."""

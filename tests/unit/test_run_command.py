@@ -327,7 +327,7 @@ def test_nsys_gets_the_options_that_its_version_has(tool, tmp_path):
 def test_an_option_that_nsys_lacks_is_an_error(tool, tmp_path):
     with pytest.raises(BadInputError, match="--pytorch: needs an NVIDIA GPU"):
         nsys_command(tool("--pytorch=", has_gpu=False), tmp_path, "autograd-nvtx")
-    with pytest.raises(BadInputError, match="version 2023.4.4, without this option"):
+    with pytest.raises(BadInputError, match=r"version 2023\.4\.4, without this option"):
         nsys_command(
             tool("NVIDIA Nsight Systems version 2023.4.4", has_gpu=True), tmp_path, "autograd-nvtx"
         )

@@ -1,6 +1,5 @@
 """`fastprof run` with a real Nsight Systems; skipped without one that records and exports."""
 
-import functools
 import json
 import os
 import signal
@@ -12,10 +11,11 @@ import pytest
 
 import fastprof
 from fastprof.model.markers import Kind
-from fastprof.readers.nsys.report import find_nsys
 from waiting import PATIENCE, wait_for
 
 pytest.importorskip("torch", reason="torch is not installed: make test TORCH=2.13.0")
+
+pytestmark = pytest.mark.usefixtures("real_nsys")
 
 RUN = [sys.executable, "-m", "fastprof", "run", "--steps", "2:4"]
 TRAINING = """
@@ -29,27 +29,6 @@ def step():
     net(torch.randn(4, 8)).sum().backward()
     optimizer.step()
 """
-
-
-@functools.cache
-def problem(folder):
-    """Why this machine's nsys cannot record; None if it can."""
-    tool = find_nsys()
-    if tool is None:
-        return "no nsys in $FASTPROF_NSYS or on the PATH"
-    words = ["profile", "--trace=nvtx,osrt", "--sample=none", "--cpuctxsw=none", "--export=sqlite"]
-    words += [f"--output={folder / 'tried'}", sys.executable, "-c", "import time; time.sleep(0.1)"]
-    tried = subprocess.run([tool, *words], capture_output=True, text=True, check=False)
-    if (folder / "tried.sqlite").exists():
-        return None
-    return f"{tool} does not record: {(tried.stdout + tried.stderr).strip()[-200:]}"
-
-
-@pytest.fixture(autouse=True)
-def nsys(tmp_path_factory):
-    why = problem(tmp_path_factory.getbasetemp())
-    if why is not None:
-        pytest.skip(why)
 
 
 @pytest.fixture

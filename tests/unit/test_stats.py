@@ -109,7 +109,7 @@ def test_kernels_are_in_order_of_the_mean_time_from_launch_to_end(tmp_path):
         made.launch(100 * i, 100 * i + 5, corr=i, tid=1).kernel(100 * i, 100 * i + 20, corr=i)
     made.launch(900, 905, corr=9, tid=1).kernel(910, 950, corr=9, name="slow")
     profile = fastprof.open(made.write(tmp_path / "net.sqlite"))
-    assert [row[-1] for row in rows(profile, "cuda_kern_exec_sum")][0] == "slow"
+    assert rows(profile, "cuda_kern_exec_sum")[0][-1] == "slow"
 
 
 def test_a_few_rows_of_a_large_table_have_the_statistics_of_all_rows():

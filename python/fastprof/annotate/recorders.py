@@ -104,7 +104,7 @@ class NvtxRecorder:
 
 
 class RangesRecorder:
-    """fastprof's ranges, and a window for `nsys --capture-range=nvtx`; for programs without CUDA."""
+    """fastprof's ranges, and a window for `nsys --capture-range=nvtx`; works without CUDA."""
 
     def __init__(
         self,

@@ -1,0 +1,66 @@
+"""The tables of `fastprof stats` equal those of a real nsys; skipped without one."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import nsys_tool
+import open_traces
+from fastprof.analysis.stats.headings import TABLES
+from real_data import real, traces
+
+pytestmark = pytest.mark.usefixtures("real_nsys")
+
+# nsys numbers ranges differently, and the rest has a row for work outside all ranges.
+NOT_COMPARED = {"RangeId", "ParentId", "RangeStack"}
+NAMES = {"NVTX Range", "Range", "Name"}
+# nsys orders these by columns that its SQL does not name, or leaves rows of equal totals unordered.
+UNORDERED = {"nvtx_sum", "nvtx_gpu_proj_sum", "nvtx_gpu_proj_trace"}
+
+
+def row(cells: dict[str, object], is_of_ranges: bool) -> tuple[object, ...]:
+    """The compared values; nsys before 2024 prints names of the default domain without ':'."""
+    found: list[object] = []
+    for name, value in cells.items():
+        text = "" if value is None else str(value)
+        if name in NOT_COMPARED:
+            continue
+        if is_of_ranges and name in NAMES:
+            found.append(text.removeprefix(":"))
+        else:
+            found.append(_number(text))
+    return tuple(found)
+
+
+def _number(text: str) -> object:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+@pytest.mark.parametrize("path", traces("nsys/*.sqlite", "pyprof/vsr_a100_nsys2024.sqlite"))
+def test_tables_equal_those_of_nsys(path: str, tmp_path: Path) -> None:
+    copy = tmp_path / "net.sqlite"
+    copy.write_bytes(Path(real(path)).read_bytes())
+    words = ["--force-export=false", "--quiet", "--format=csv", f"--output={tmp_path / 'of'}"]
+    output = nsys_tool.nsys("stats", *words, f"--report={','.join(TABLES)}", str(copy))
+    profile = open_traces.profile(path, copies=True)
+    compared = 0
+    for name in TABLES:
+        made = tmp_path / f"of_{name}.csv"
+        if not made.exists() or not made.read_text().strip():  # nsys found no data
+            continue
+        with made.open(newline="") as file:
+            theirs = [row(cells, name.startswith("nvtx")) for cells in csv.DictReader(file)]
+        theirs = [each for each in theirs if "" not in (each[0], each[-1])]
+        table = profile.report("stats", names=[name])
+        ours = [row(cells, name.startswith("nvtx")) for cells in table.rows()]
+        assert Counter(ours) == Counter(theirs), name
+        assert ours == theirs or name in UNORDERED, name
+        compared += 1
+    assert compared or "does not contain" in output or not len(profile.ranges), output
