@@ -278,7 +278,8 @@ fp_status fp_calls_find(const fp_calls_frames *t, const int32_t *frame, const in
   memset(s.number, -1, n_frames * sizeof *s.number);
   for (int64_t i = 0; i < n; i++) {
     if (is_outside(frame[i], t->n_frames) || is_outside(meaning[i], t->n_frames)) return FP_E_INDEX;
-    if (is_repeated(frame, meaning, i)) continue;
+    const bool is_forward = frame[i] == meaning[i]; /* runs no gradient */
+    if (is_repeated(frame, meaning, i) || (is_forward && !s.retyped)) continue;
     const fp_kernel k = kernel_of(t, &s, frame[i], meaning[i]);
     take_parts(t, &k, &s);
   }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -42,18 +43,19 @@ def blocking_copies(profile: Profile) -> tuple[Int64, Int64]:
     those that return after the GPU has begun to copy, as from pageable memory.
     """
     api = profile.api
-    alone = _named(api, _SYNC_COPY)
-    first, second = _copies_and_waits(api)
+    alone, copies, waits = api.name.where_each(
+        *map(_matches, (_SYNC_COPY, _ASYNC_COPY, _STREAM_WAIT))
+    )
+    first, second = _copies_and_waits(api, copies, waits)
     row = np.setdiff1d(_long_copies(profile), first)
     rows, until = np.concatenate([alone, first, row]), np.concatenate([alone, second, row])
     order = np.argsort(rows, kind="stable")
     return rows[order], until[order]
 
 
-def _copies_and_waits(api: ApiCalls) -> tuple[Int64, Int64]:
+def _copies_and_waits(api: ApiCalls, copies: Int64, waits: Int64) -> tuple[Int64, Int64]:
     """Asynchronous copies, and the StreamSynchronize that follows each at once."""
-    copies = _named(api, _ASYNC_COPY)
-    rows = np.union1d(copies, _named(api, _STREAM_WAIT))
+    rows = np.union1d(copies, waits)
     rows = rows[np.argsort(api.thread[rows], kind="stable")]
     is_copy = np.isin(rows, copies)
     first, second = rows[:-1], rows[1:]
@@ -72,7 +74,7 @@ def _long_copies(profile: Profile) -> Int64:
     end = take(api.end, call)
     blocks = (end != NEVER) & (end > numbers(profile, "start")[copies])
     blocks &= end - api.start[call] >= _BLOCKS_NS
-    blocks &= api.name.take(call).fits(lambda name: bool(_ASYNC_COPY.match(name)))
+    blocks &= api.name.take(call).fits(_matches(_ASYNC_COPY))
     found: Int64 = call[blocks].astype(np.int64)
     return found
 
@@ -82,6 +84,6 @@ _ASYNC_COPY: Final = re.compile(r"(?:cuda|cu|hip)Memcpy\w*Async")
 _STREAM_WAIT: Final = re.compile(r"(?:cuda|cu|hip)StreamSynchronize")
 
 
-def _named(api: ApiCalls, pattern: re.Pattern[str]) -> Int64:
-    """The calls whose name begins with a pattern, rows of `profile.api`."""
-    return api.name.where(lambda name: bool(pattern.match(name)))
+def _matches(pattern: re.Pattern[str]) -> Callable[[str], bool]:
+    """Whether a name begins with a pattern."""
+    return lambda name: bool(pattern.match(name))

@@ -120,14 +120,15 @@ def host_states(profile: Profile, data: str | None = None) -> HostStates:
         return ThreadEvents(instances.thread[rows], instances.start[rows], end, rows)
 
     copies, until = blocking_copies(profile)
-    classes = api.call_class
-    syncs = np.setdiff1d(classes.where(lambda each: each == SYNC), until)
+    allocs, syncs = api.call_class.where_each(
+        lambda each: each in (ALLOC, LOAD), lambda each: each == SYNC
+    )
     return HostStates(
         [
             events(ranges, loader_ranges(profile, data)),
-            events(api, classes.where(lambda each: each in (ALLOC, LOAD))),
+            events(api, allocs),
             events(api, copies, until),
-            events(api, syncs),
+            events(api, np.setdiff1d(syncs, until)),
         ]
     )
 

@@ -148,6 +148,14 @@ class Values:
         shared = self.shared()
         return where(Values(shared.id_of_row, self.values).fits(test), shared.rows)
 
+    def where_each(self, *tests: Callable[[Any], bool]) -> list[npt.NDArray[np.int64]]:
+        """`where` of several tests, in one pass over the rows."""
+        shared = self.shared()
+        flags = [Values(shared.id_of_row, self.values).fits(test) for test in tests]
+        rows = where(np.logical_or.reduce(flags), shared.rows)
+        ids = shared.rows[rows]
+        return [rows[take(each, ids, False)] for each in flags]
+
     def mapped(self, change: Callable[[Any], Any]) -> Values:
         """Apply a function to each distinct value; equal results get one id, None is "unknown"."""
         ids: dict[Any, int] = {}

@@ -28,14 +28,11 @@ def _factors(lookups: Lookups) -> Iterator[Int32]:
     trace = lookups.trace
     kernels, in_engine = trace.kernels, lookups.attribution.in_engine
     yield kernels.config
-
-    def fresh() -> Lookups:
-        """Other lookups, which release their arrays."""
-        return Lookups(trace, lookups.attribution, lookups.lines)
-
-    yield fresh().own_paths.place
-    yield fresh().meaning_paths.place
-    yield fresh().direction
+    paths = Lookups(trace, lookups.attribution, lookups.lines)  # its arrays are released here
+    yield paths.own_paths.place
+    yield paths.meaning_paths.place
+    yield paths.direction
+    del paths
     flags = [kernels.launch >= 0, lookups.frame >= 0, kernels.duration >= 0]
     flags += [] if in_engine is None else [in_engine]
     if any(gpu_work.launches_graph(name) for name in trace.strings):

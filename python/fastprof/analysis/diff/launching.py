@@ -34,7 +34,7 @@ def launching(profile: Profile, windows: Windows, steps: StepsOfKernels) -> dict
         work = lane.selected.rows
         step = take(steps.of_kernel, work)
         group[work] = np.where(step < 0, np.int32(NO_GROUP), step + np.int32(i * n_steps))
-    group[~of_kinds(profile, "kernel", "graph")] = OTHER
+    np.copyto(group, np.int32(OTHER), where=~of_kinds(profile, "kernel", "graph"))
     sums = launched(
         (group, api.of_kernel, numbers(profile, "start")),
         (api.start, api.end),
