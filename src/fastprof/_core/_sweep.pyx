@@ -3,7 +3,7 @@ import numpy as np
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from fastprof._core._c cimport FP_OK, fp_status
+from fastprof._core._c cimport fp_status
 from fastprof._core._status cimport check
 
 
