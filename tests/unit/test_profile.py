@@ -316,6 +316,13 @@ def test_numbers_become_lists_of_one_number() -> None:
     assert as_lists(made) is made
 
 
+def test_rows_of_several_tests() -> None:
+    column = values("a", None, "b", "ab", "a", None)
+    tests = [lambda text, each=each: each in text for each in "abc"]
+    assert [rows.tolist() for rows in column.where_each(*tests)] == [[0, 3, 4], [2, 3], []]
+    assert [column.where(each).tolist() for each in tests] == [[0, 3, 4], [2, 3], []]
+
+
 def test_an_unknown_name_lists_the_columns(lines: Profile) -> None:
     with pytest.raises(KeyError, match=r"no column 'start'; columns: idx, seq, "):
         lines.column("start")
