@@ -282,6 +282,12 @@ def process(**facts):
     return {"pid": 1, "steps": 0, "by": None, "problem": None, "recordings": [], **facts}
 
 
+def test_a_recording_by_time_without_steps_is_no_problem():
+    recording = {"path": None, "first": 0, "n_steps": 0, "has_begun": True}  # under nsys
+    timed = Settings("/none", 10, 13, after=1.0, seconds=1.0)
+    assert problems_of([process(recordings=[recording])], timed) == []
+
+
 @pytest.mark.parametrize(
     ("processes", "words"),
     [
