@@ -278,6 +278,12 @@ def process(**facts):
     return {"pid": 1, "steps": 0, "by": None, "problem": None, "recordings": [], **facts}
 
 
+def test_a_recording_by_time_without_steps_is_no_problem():
+    recording = {"path": None, "first": 0, "n_steps": 0, "has_begun": True}  # under nsys
+    timed = Settings("/none", 10, 13, after=1.0, seconds=1.0)
+    assert problems_of([process(recordings=[recording])], timed) == []
+
+
 @pytest.mark.parametrize(
     ("processes", "words"),
     [
@@ -311,26 +317,24 @@ def tool(tmp_path, monkeypatch):
     return make
 
 
-def test_nsys_gets_the_options_that_its_version_has(tool, tmp_path):
+def test_nsys_gets_the_options_that_its_version_has(tool):
     both = "--python-backtrace= --pytorch="
-    words = nsys_command(tool(both, has_gpu=True), tmp_path, "autograd-nvtx")
+    words = nsys_command(tool(both, has_gpu=True), "autograd-nvtx")
     assert {"--python-backtrace=cuda", "--pytorch=autograd-nvtx"} < set(words)
     assert {"--trace=cuda,nvtx,osrt", "--capture-range=cudaProfilerApi"} < set(words)
-    assert not [each for each in nsys_command(words[0], tmp_path, None) if "pytorch" in each]
-    words = nsys_command(tool("", has_gpu=True), tmp_path, None)
+    assert not [each for each in nsys_command(words[0], None) if "pytorch" in each]
+    words = nsys_command(tool("", has_gpu=True), None)
     assert not [each for each in words if "python" in each]
-    words = nsys_command(tool(both, has_gpu=False), tmp_path, None)
+    words = nsys_command(tool(both, has_gpu=False), None)
     assert {"--trace=nvtx,osrt", "--capture-range=nvtx"} < set(words)
     assert not [each for each in words if "cuda" in each]
 
 
-def test_an_option_that_nsys_lacks_is_an_error(tool, tmp_path):
+def test_an_option_that_nsys_lacks_is_an_error(tool):
     with pytest.raises(BadInputError, match="--pytorch: needs an NVIDIA GPU"):
-        nsys_command(tool("--pytorch=", has_gpu=False), tmp_path, "autograd-nvtx")
+        nsys_command(tool("--pytorch=", has_gpu=False), "autograd-nvtx")
     with pytest.raises(BadInputError, match=r"version 2023\.4\.4, without this option"):
-        nsys_command(
-            tool("NVIDIA Nsight Systems version 2023.4.4", has_gpu=True), tmp_path, "autograd-nvtx"
-        )
+        nsys_command(tool("NVIDIA Nsight Systems version 2023.4.4", has_gpu=True), "autograd-nvtx")
 
 
 def usage_error(capfd, *words):

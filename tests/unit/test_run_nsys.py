@@ -33,9 +33,9 @@ def step():
 
 @pytest.fixture
 def program(tmp_path):
-    def write(source):
+    def write(source, head=TRAINING):
         path = tmp_path / "program.py"
-        path.write_text(TRAINING + source)
+        path.write_text(head + source)
         return path
 
     return write
@@ -43,11 +43,11 @@ def program(tmp_path):
 
 @pytest.fixture
 def run(tmp_path, program):
-    def run(source, backend="nsys", words=(sys.executable,), **options):
-        path = program(source)
+    def run(source, backend="nsys", words=(sys.executable,), asked=(), head=TRAINING, **options):
+        path = program(source, head)
         options = {"cwd": tmp_path, "capture_output": True, "text": True, **options}
         return subprocess.run(
-            [*RUN, "--backend", backend, "--", *words, str(path)],
+            [*RUN, *asked, "--backend", backend, "--", *words, str(path)],
             check=False,
             timeout=PATIENCE,
             **options,
@@ -136,6 +136,19 @@ def test_a_program_without_steps(run, tmp_path):
     (line,) = done.stderr.splitlines()
     assert "the program called no Optimizer.step" in line
     assert not list(only_run(tmp_path)[0].glob("trace*"))
+
+
+def test_a_program_without_steps_is_recorded_by_time(run, tmp_path):
+    done = run(
+        "end = time.monotonic() + 6\nwhile time.monotonic() < end:\n    torch.ones(2).relu()\n"
+        "    time.sleep(0.01)",
+        head="import time, torch\n",
+        asked=["--after", "0.5", "--for", "0.5"],
+    )
+    assert done.returncode == 0 and "nothing recorded" not in done.stderr, done.stderr
+    assert any(
+        "'op': 'relu'" in call[0] for call in annotated(only_run(tmp_path)[0] / "trace.sqlite")[1]
+    )
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1"])

@@ -120,9 +120,9 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.error("no PROGRAM given; example: fastprof run train.py")
     command = python_command(words)
     tool = _tool(arguments)
+    before = [] if tool is None else nsys_command(tool, arguments.pytorch)
     directory = new_directory(arguments.name or program_name(command), arguments.runs)
     settings = _settings(arguments, directory, tool is not None)
-    before = [] if tool is None else nsys_command(tool, directory, arguments.pytorch)
     facts = facts_of(command, before)
     write_facts(directory, facts)
     began = time.monotonic()
@@ -171,13 +171,13 @@ def _answer(directory: Path, facts: dict[str, Any], settings: Settings) -> None:
     from fastprof.runs.facts import step_facts
     from fastprof.runs.nsys import export_problem
     from fastprof.runs.page import write_page
-    from fastprof.runs.problems import EMPTY_TRACE, problems_of
+    from fastprof.runs.problems import EMPTY_TRACE, has_begun, problems_of
 
     for problem in problems_of(facts["processes"], settings):
         log(problem)
     traces = traces_of(directory)
-    is_recorded = any(each["recordings"] for each in facts["processes"])
-    if settings.backend != "torch" and is_recorded and not traces:
+    recordings = [each for process in facts["processes"] for each in process["recordings"]]
+    if settings.backend != "torch" and any(map(has_begun, recordings)) and not traces:
         log(export_problem(directory))
     if not traces:
         return

@@ -21,7 +21,8 @@ def collect(directory: Path) -> list[dict[str, Any]]:
     """The reports of the processes, by rank; the traces are renamed and compressed.
 
     A report has `pid`, `arguments`, `rank`, `world`, `steps`, `by`, `versions`, `problem` and
-    `recordings`, each with `path`, `first` and `n_steps`.
+    `recordings`, each with `path`, `first`,
+    `n_steps` and `has_begun`.
     """
     reports = []
     for path in directory.glob(f"{STATUS}-*.json"):

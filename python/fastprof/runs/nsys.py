@@ -51,13 +51,12 @@ def usable_nsys() -> str | None:
     return find_nsys() if has_gpu() else None
 
 
-def nsys_command(tool: str, directory: Path, pytorch: str | None) -> list[str]:
-    """The words before the program.
+def nsys_command(tool: str, pytorch: str | None) -> list[str]:
+    """The words before the program, without the option --output.
 
     Parameters
     ----------
     tool : nsys
-    directory : of the run; the recording is its `trace.nsys-rep`, the export `trace.sqlite`
     pytorch : value of nsys's own option --pytorch, None for fastprof's annotation alone
 
     Raises
@@ -76,7 +75,7 @@ def nsys_command(tool: str, directory: Path, pytorch: str | None) -> list[str]:
             found = f"{tool} is version {version(tool) or 'unknown'}"
             raise BadInputError(f"--pytorch: {found}, without this option; omit it, or update nsys")
         options.append(f"--pytorch={pytorch}")
-    return [tool, "profile", *options, f"--output={directory / 'trace'}"]
+    return [tool, "profile", *options]
 
 
 def version(tool: str) -> str:
@@ -93,7 +92,7 @@ def started(
     Parameters
     ----------
     before, command : the words of nsys, and of the program
-    directory : of the run
+    directory : of the run; gets `trace.nsys-rep` and its export `trace.sqlite`
     variables : the environment
 
     Raises
@@ -113,7 +112,7 @@ def started(
         pid = directory / PID
         start = [sys.executable, "-I", "-S", str(_EXEC), *map(str, streams), str(pid)]
         yield subprocess.Popen(
-            [*before, *start, *command],
+            [*before, f"--output={directory / 'trace'}", *start, *command],
             env=variables,
             stdin=subprocess.DEVNULL,
             stdout=log,

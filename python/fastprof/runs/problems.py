@@ -26,7 +26,7 @@ def problems_of(processes: Sequence[dict[str, Any]], settings: Settings) -> list
         for each in processes
         if each["problem"]
     ]
-    recorded = [each for each in processes if any(map(_has_begun, each["recordings"]))]
+    recorded = [each for each in processes if any(map(has_begun, each["recordings"]))]
     if recorded:
         return found + [line for each in recorded for line in _incomplete(each, settings)]
     if not processes:
@@ -38,9 +38,9 @@ def problems_of(processes: Sequence[dict[str, Any]], settings: Settings) -> list
     return found or [_never(most, settings)]
 
 
-def _has_begun(recording: dict[str, Any]) -> bool:
+def has_begun(recording: dict[str, Any]) -> bool:
     """Whether anything is recorded; a program may end in the step that warms the profiler up."""
-    return bool(recording["n_steps"] or recording.get("path"))
+    return bool(recording["n_steps"] or recording.get("path") or recording.get("has_begun"))
 
 
 def _never(process: dict[str, Any], settings: Settings) -> str:

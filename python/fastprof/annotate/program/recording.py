@@ -69,6 +69,11 @@ class Recording:
             raise
 
     @property
+    def has_begun(self) -> bool:
+        """Whether anything is recorded, as opposed to a step that warms the profiler up."""
+        return self._began is not None
+
+    @property
     def n_recorded(self) -> int:
         """Complete recorded steps."""
         return max(0, self._step - self.first)
@@ -97,7 +102,7 @@ class Recording:
             The trace cannot be written.
         """
         self._annotate_no_more()
-        self.path = self._recorder.end(keep=self._began is not None)
+        self.path = self._recorder.end(keep=self.has_begun)
 
     def abandon(self) -> None:
         """End the recording after a failure; nothing is saved."""

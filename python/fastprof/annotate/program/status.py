@@ -39,6 +39,7 @@ class Status:
                 "path": recording.path and str(recording.path),
                 "first": recording.first,
                 "n_steps": recording.n_recorded,
+                "has_begun": recording.has_begun,
             }
         )
 
