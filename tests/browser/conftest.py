@@ -48,32 +48,64 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> tuple[fastprof.Profile, 
     return profile, folder / "net.html"
 
 
-@pytest.fixture
-def open_page(browser: Any) -> Iterator[OpenPage]:
-    """open_page(path, **options of the context): a page that has drawn its charts.
+class Pages:
+    """Pages that are open. Those of plain options are used again: a process costs half a second."""
 
-    Fails if the page logs an error, raises one, or requests anything.
-    """
-    problems: list[str] = []
-    contexts = []
+    def __init__(self, browser: Any) -> None:
+        self.problems: list[str] = []
+        self._browser = browser
+        self._free: dict[str, Any] = {}
+        self._used: list[tuple[str, Any]] = []
 
-    def opened(path: Path, **options: Any) -> Any:
-        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
-        contexts.append(context)
+    def open(self, path: Path, **options: Any) -> Any:
+        """A page that has drawn its charts; `options` of the context."""
+        key = "" if "color_scheme" in options else repr(options)
+        page = self._free.pop(key, None) or self._new(options)
+        self._used.append((key, page))
+        page.goto(path.resolve().as_uri())
+        page.wait_for_selector("html[data-ready]", timeout=20_000, state="attached")
+        return page
+
+    def end_of_test(self) -> list[str]:
+        """Close or clear the pages of a test; returns what they logged, raised or requested."""
+        for key, page in self._used:
+            if not key or key in self._free:
+                page.context.close()
+            else:
+                page.goto("about:blank")
+                page.mouse.move(0, 0)
+                self._free[key] = page
+        self._used.clear()
+        problems, self.problems[:] = [*self.problems], []
+        return problems
+
+    def _new(self, options: dict[str, Any]) -> Any:
+        problems = self.problems
+        context = self._browser.new_context(
+            **{"viewport": {"width": 1280, "height": 900}, **options}
+        )
         context.set_offline(True)
         page = context.new_page()
         page.on("console", lambda each: each.type == "error" and problems.append(each.text))
         page.on("pageerror", lambda each: problems.append(str(each)))
         page.on("dialog", lambda each: problems.append(f"dialog: {each.message}"))
         page.on("request", lambda each: _is_external(each.url) and problems.append(each.url))
-        page.goto(path.resolve().as_uri())
-        page.wait_for_selector("html[data-ready]", timeout=20_000, state="attached")
         return page
 
-    yield opened
-    for context in contexts:
-        context.close()
-    assert problems == []
+
+@pytest.fixture(scope="module")
+def _pages(browser: Any) -> Pages:
+    return Pages(browser)
+
+
+@pytest.fixture
+def open_page(_pages: Pages) -> Iterator[OpenPage]:
+    """open_page(path, **options of the context): a page that has drawn its charts.
+
+    Fails if the page logs an error, raises one, or requests anything.
+    """
+    yield _pages.open
+    assert _pages.end_of_test() == []
 
 
 def _is_external(url: str) -> bool:
