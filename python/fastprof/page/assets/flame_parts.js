@@ -58,15 +58,6 @@ const flameParts = (() => {
     return made;
   }
 
-  function button(page, text, label, act) {
-    const made = page.element("button", "", text);
-    made.type = "button";
-    made.setAttribute("aria-label", label);
-    made.title = label;
-    made.addEventListener("click", act);
-    return made;
-  }
-
   /** Choices of tree, width, direction and colours; search; back.
    *
    * acts: view(i), measure(name), direction(name or null), group(name), search(text), next(by),
@@ -88,7 +79,7 @@ const flameParts = (() => {
     });
     const status = page.element("span", "flame-status");
     status.setAttribute("role", "status");
-    const back = button(page, "Back", "Back to the part in view before", acts.back);
+    const back = page.button("Back", "Back to the part in view before", acts.back);
     bar.append(
       choice(page, "Rows", trees.map((tree, i) => [i, tree.title]), (i) => acts.view(Number(i))),
       choice(page, "Width", measures, acts.measure),

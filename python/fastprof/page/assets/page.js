@@ -71,6 +71,16 @@ const fastprof = (() => {
     return made;
   }
 
+  /** A new button with a text, and a label for the tooltip and screen readers. */
+  function button(text, label, act) {
+    const made = element("button", "", text);
+    made.type = "button";
+    made.setAttribute("aria-label", label);
+    made.title = label;
+    made.addEventListener("click", act);
+    return made;
+  }
+
   /** Data and typed arrays of a payload, see `packed` in embed.py. */
   async function decode(text) {
     const coded = atob(text);
@@ -97,6 +107,7 @@ const fastprof = (() => {
     colors,
     tooltip,
     element,
+    button,
     /** Tables by id: search(text), sort(key), reveal(row). Filled before charts are drawn. */
     tables: new Map(),
     /** Call after each change of colours: theme, print. */

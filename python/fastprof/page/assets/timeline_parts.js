@@ -97,15 +97,6 @@ const timelineParts = (() => {
     };
   }
 
-  function button(page, text, label, act) {
-    const made = page.element("button", "", text);
-    made.type = "button";
-    made.setAttribute("aria-label", label);
-    made.title = label;
-    made.addEventListener("click", act);
-    return made;
-  }
-
   /** Choice of the time line, search, zoom. */
   function tools(page, data, acts) {
     const bar = page.element("div", "timeline-tools");
@@ -131,9 +122,9 @@ const timelineParts = (() => {
     });
     const zoom = page.element("span", "timeline-zoom");
     zoom.append(
-      button(page, "−", "Zoom out", () => acts.zoom(2)),
-      button(page, "+", "Zoom in", () => acts.zoom(0.5)),
-      button(page, "Fit", "Show all of it", acts.fit),
+      page.button("−", "Zoom out", () => acts.zoom(2)),
+      page.button("+", "Zoom in", () => acts.zoom(0.5)),
+      page.button("Fit", "Show all of it", acts.fit),
     );
     bar.append(choice, zoom, search, status);
     return { bar, choice, search, status };
