@@ -93,7 +93,12 @@ def test_threads_that_call_a_model_are_recorded_from_one_of_them(record):
     found = record(
         SERVER
         + """
-threads = [threading.Thread(target=serve, args=(50,)) for _ in range(4)]
+together = threading.Barrier(4)
+def serve_together(n):
+    for i in range(n):
+        together.wait()  # no thread calls the model only while another one is recorded
+        serve(1)
+threads = [threading.Thread(target=serve_together, args=(50,)) for _ in range(4)]
 for each in threads: each.start()
 for each in threads: each.join()
         """
