@@ -58,7 +58,7 @@ class Pages:
         self._used: list[tuple[str, Any]] = []
 
     def open(self, path: Path, **options: Any) -> Any:
-        """A page that has drawn its charts; `options` of the context."""
+        """A page that has drawn its charts, which zoom at once; `options` of the context."""
         key = "" if "color_scheme" in options else repr(options)
         page = self._free.pop(key, None) or self._new(options)
         self._used.append((key, page))
@@ -82,7 +82,7 @@ class Pages:
     def _new(self, options: dict[str, Any]) -> Any:
         problems = self.problems
         context = self._browser.new_context(
-            **{"viewport": {"width": 1280, "height": 900}, **options}
+            **{"viewport": {"width": 1280, "height": 900}, "reduced_motion": "reduce", **options}
         )
         context.set_offline(True)
         page = context.new_page()

@@ -51,6 +51,7 @@ class Shown:
         self.area = page.locator(".flame-scroll")
         self.area.scroll_into_view_if_needed()
         self.may_move = False  # a zoom has begun
+        self.zoom_ms = 30
         self.show(None)
 
     def show(self, direction: str | None) -> None:
@@ -69,7 +70,7 @@ class Shown:
     def point(self, row: int, focus: int = 0) -> tuple[float, float]:
         """The middle of a node, in pixels of the viewport, where `focus` is in view."""
         if self.may_move:
-            self.page.wait_for_timeout(260)  # a zoom takes 180 ms
+            self.page.wait_for_timeout(self.zoom_ms)
             self.may_move = False
         box = self.page.locator(".flame-over").bounding_box()
         middle = self.left[row] + self.width[row] / 2 - self.left[focus]
@@ -184,7 +185,8 @@ def test_the_breadcrumb_and_the_rows_above_zoom_out(report: Report, open_page: S
 
 
 def test_hover_after_a_zoom_is_exact(report: Report, open_page: Show) -> None:
-    shown = shown_of(report, open_page(report[1]))
+    shown = shown_of(report, open_page(report[1], reduced_motion="no-preference"))
+    shown.zoom_ms = 260  # a zoom takes 180 ms
     outer = shown.row("images")
     shown.click(outer)
     for row in np.flatnonzero(shown.tree.parent == outer).tolist():
