@@ -30,11 +30,12 @@ def wrong(done):
 
 
 def test_mutants_end_in_rows_or_in_one_line(seeds):
-    """All of the list in the full profile, and one of each kind and format in the fast one."""
+    """All of the list; in the fast profile, one of each kind of a format, and of these every other."""
     chosen = mutants(seeds, N_MUTANTS, seed=0)
     if not IS_FULL:
         chosen = list({(seeds[each.seed].format, each.kind): each for each in chosen}.values())
         assert len(chosen) == sum(map(len, KINDS.values()))
+        chosen = chosen[::2]
         assert {seeds[each.seed].format for each in chosen} == set(FORMATS)
     done = list(outcomes(chosen, seeds, seconds=PATIENCE))
     assert wrong(done) == {}
@@ -55,7 +56,7 @@ def test_each_seed_is_whole(seeds, tmp_path):
     path.parent.mkdir()
     for seed in seeds.values():
         path.write_bytes(seed.content)
-        for number in range(3):
+        for number in range(3 if IS_FULL else 1):
             ended = check.check(path, seed.format, number)
             assert (ended.code, ended.stderr.count("\n")) == (0, 1), (seed.name, ended.stderr)
             assert len(ended.rows) > 10, seed.name
