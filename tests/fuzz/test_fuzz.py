@@ -30,7 +30,7 @@ def wrong(done):
 
 
 def test_mutants_end_in_rows_or_in_one_line(seeds):
-    """All of the list; in the fast profile, one of each kind of a format, and of these every other."""
+    """All of the list; in the fast profile, one of every other kind of each format."""
     chosen = mutants(seeds, N_MUTANTS, seed=0)
     if not IS_FULL:
         chosen = list({(seeds[each.seed].format, each.kind): each for each in chosen}.values())

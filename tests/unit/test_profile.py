@@ -162,14 +162,35 @@ def without_missing(column: Any) -> list[object]:
     return [None if missing else cell for cell, missing in cells]
 
 
-def test_a_data_frame_is_the_users_own(trace: Profile) -> None:
-    pytest.importorskip("pandas")
+@pytest.mark.parametrize("version", [None, "2.3.3"])
+def test_a_data_frame_is_the_users_own(
+    trace: Profile, version: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pandas = pytest.importorskip("pandas")
+    if version is not None:
+        monkeypatch.setattr(pandas, "__version__", version)
     before = {name: trace.kernels[name].tolist() for name in trace.names}
-    frame = trace.to_pandas()
+    frame, other = trace.to_pandas(), trace.to_pandas()
+    cells = {name: without_missing(other[name]) for name in other.columns}
+    n_changed = 0
     for name in frame.columns:
-        if frame[name].dtype.kind == "i":
-            frame.loc[:, name] = 7
+        if frame[name].dtype.kind == "i":  # of NumPy, or nullable
+            frame.loc[0, name] = 7
+            frame.loc[frame.index[1:], name] = 8
+            assert frame[name].tolist() == [7, *[8] * (len(frame) - 1)]
+            n_changed += 1
+    assert n_changed > 20
+    assert {name: without_missing(other[name]) for name in other.columns} == cells
     assert {name: trace.kernels[name].tolist() for name in trace.names} == before
+
+
+def test_a_data_frame_can_be_changed_when_its_profile_is_gone(tmp_path: Path) -> None:
+    pytest.importorskip("pandas")
+    generate(tmp_path / "net.sqlite", 50)
+    frame = fastprof.open(tmp_path / "net.sqlite").to_pandas()
+    for name in ("start", "flops", "device", "graph_node"):
+        frame.loc[3, name] = 7
+        assert frame[name][3] == 7
 
 
 def test_the_garbage_collector_pauses_while_a_data_frame_is_made(
@@ -267,7 +288,7 @@ def test_categories_are_as_pandas_makes_them(n_texts: int) -> None:
     texts = [f"text {i}" for i in range(n_texts)]
     rows = np.array([0, -1, n_texts, n_texts - 1, 1], np.int32)
     column = SharedValues(rows, np.arange(-1, n_texts, dtype=np.int32)[::-1].copy(), texts)
-    frames = dataframe.Frames()
+    frames = dataframe.Frames({})
     expected = pd.Categorical.from_codes(column.ids, categories=texts)
     for same in column, Values(column.ids, texts):
         found = frames.convert("op", same)["op"]
@@ -280,7 +301,7 @@ def test_categories_are_as_pandas_makes_them(n_texts: int) -> None:
 def test_columns_of_a_frame_have_memory_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pandas")
     monkeypatch.setattr(dataframe, "_PIECE", 256)
-    frames = dataframe.Frames()
+    frames = dataframe.Frames({})
     ids = np.array([0, 1, 2, 1, 0], np.int32)
     columns = {
         "sub": ints(5, -7, 5, 6, 7),

@@ -112,6 +112,7 @@ class Profile(ReportMethods):
         self.names: list[str] = source.names
         self.graph_capture = graph_capture
         self._source, self._recount = source, recount
+        self._series: dict[str, pandas.Series[Any]] = {}
 
     def __len__(self) -> int:
         return self._source.n_kernels
@@ -338,14 +339,15 @@ class Profile(ReportMethods):
         """A DataFrame of all columns; unknown values are missing.
 
         Numbers are integers, nullable (Int64) where some are unknown; texts are categories; lists
-        are tuples. grid and block become grid_x, grid_y, grid_z and so on.
+        are tuples. grid and block become grid_x, grid_y, grid_z and so on. With pandas 3, the frame
+        shares memory with the profile, and pandas copies a column before it changes it.
 
         Raises
         ------
         MissingDependencyError
             pandas is not installed.
         """
-        frames = dataframe.Frames()
+        frames = dataframe.Frames(self._series)
         return frames.join(self._converted(frames.convert).values())
 
     def _converted(self, convert: Callable[[str, Column], Result]) -> dict[str, Result]:
