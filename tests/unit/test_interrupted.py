@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import importlib
 import os
 import random
 import resource
@@ -340,3 +341,55 @@ def test_a_program_that_is_being_started_is_known_when_a_signal_takes_effect(num
     assert (
         subprocess.run(words, capture_output=True, timeout=PATIENCE).stdout == b"interrupted True\n"
     )
+
+
+LOST = """
+import os, signal, sys, time, weakref
+from fastprof.cli import _guarded
+
+class Kept: pass
+
+def callback(_):
+    os.kill(os.getpid(), getattr(signal, sys.argv[1]))
+    [i for i in (1, 2)]
+
+def run():
+    kept = Kept()
+    weak = weakref.ref(kept, callback)
+    del kept
+    time.sleep(600)
+    print("not interrupted")
+    return 0
+
+sys.exit(_guarded(run))
+"""
+
+
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
+def test_a_signal_where_python_ignores_exceptions_is_not_lost(number):
+    words = [sys.executable, "-c", LOST, number]
+    done = subprocess.run(words, capture_output=True, timeout=PATIENCE)
+    assert (done.returncode, done.stdout) == (130, b"")
+    assert done.stderr == b"fastprof: interrupted\n"
+
+
+IMPORTING = """
+import signal, sys, time, types
+from fastprof.cli import _Signals
+code = types.SimpleNamespace(co_filename=importing)
+number = getattr(signal, sys.argv[1])
+with _Signals() as signals:
+    try:
+        signals._interrupt(number, types.SimpleNamespace(f_code=code))
+        time.sleep(600)
+    except KeyboardInterrupt:
+        print("interrupted", signals._n_received, signal.SIGALRM in signals._before)
+"""
+
+
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
+def test_a_signal_in_the_import_of_a_module_takes_effect_after_it(number):
+    importing = importlib.import_module.__globals__["_bootstrap"]._gcd_import.__code__.co_filename
+    words = [sys.executable, "-c", f"importing = {importing!r}\n{IMPORTING}", number]
+    done = subprocess.run(words, capture_output=True, timeout=PATIENCE)
+    assert done.stdout == b"interrupted 1 True\n"
