@@ -38,3 +38,21 @@ fp_status fp_busy(const fp_busy_work *work, const fp_busy_lines *lines) {
   }
   return FP_OK;
 }
+
+fp_status fp_busy_overlaps(const fp_busy_work *work, int64_t *end, int64_t *count,
+                           int64_t *longest) {
+  for (int32_t id = 0; id < work->n_ids; id++) end[id] = INT64_MIN;
+  *count = *longest = 0;
+  for (int64_t i = 0; i < work->n; i++) {
+    int32_t id = work->id[i];
+    if ((uint32_t)id >= (uint32_t)work->n_ids) return FP_E_INDEX;
+    int64_t start = work->start[i], duration = work->duration[i];
+    if (end[id] > start) {
+      int64_t overlap = length(start, end[id]);
+      (*count)++;
+      if (overlap > *longest) *longest = overlap;
+    }
+    end[id] = duration > 0 ? sum(start, duration) : start;
+  }
+  return FP_OK;
+}

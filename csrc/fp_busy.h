@@ -26,4 +26,9 @@ typedef struct {
 
 fp_status fp_busy(const fp_busy_work *work, const fp_busy_lines *lines);
 
+/* Counts the work that starts before the preceding work of its id ends, and the longest such
+ * overlap, ns. Ignores group and mask. end : [n_ids], scratch. */
+fp_status fp_busy_overlaps(const fp_busy_work *work, int64_t *end, int64_t *count,
+                           int64_t *longest);
+
 #endif

@@ -51,13 +51,17 @@ static void time_lines_fit(int32_t n, int32_t n_groups) {
   CHECK(fp_busy(&work, &out) == FP_OK);
   for (int32_t g = 0; g < n_groups; g++)
     CHECK(out.begin[g] > out.end[g] ? !out.busy[g] : out.busy[g] <= out.end[g] - out.begin[g]);
+  int64_t *end = ARRAY(int64_t, 3), count, longest;
+  CHECK(fp_busy_overlaps(&work, end, &count, &longest) == FP_OK);
+  CHECK(count >= 0 && count <= n && (longest > 0) == (count > 0));
   if (n) {
     id[n - 1] = 3;
     CHECK(fp_busy(&work, &out) == FP_E_INDEX);
+    CHECK(fp_busy_overlaps(&work, end, &count, &longest) == FP_E_INDEX);
     start[n - 1] = -1;
     CHECK(n == 1 || fp_busy(&work, &out) == FP_E_ORDER);
   }
-  void *const arrays[] = {start, duration, id, group, mask, lines[0], lines[1], lines[2]};
+  void *const arrays[] = {start, duration, id, group, mask, end, lines[0], lines[1], lines[2]};
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
 }
 

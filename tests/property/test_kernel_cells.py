@@ -51,6 +51,21 @@ def test_a_time_line_counts_each_instant_once(work, is_masked):
         assert busy == len({time for first, last in own for time in range(first, last)})
 
 
+@examples(300)
+@given(WORK)
+def test_an_overlap_is_with_the_preceding_work_of_the_same_id(work):
+    start, duration, ids = (
+        frozen([row[i] for row in work], dtype)
+        for i, dtype in enumerate((np.int64, np.int64, np.int32))
+    )
+    expected, before = [], {}
+    for begin, length, own, _ in work:
+        expected.append(before.get(own, begin) - begin)
+        before[own] = begin + max(length, 0)
+    expected = [each for each in expected if each > 0]
+    assert _cells.overlaps(start, duration, ids, 3) == (len(expected), max(expected, default=0))
+
+
 def test_times_beyond_64_bits_are_the_largest_number():
     start, duration = frozen([INT64_MIN, INT64_MAX - 1], np.int64), frozen([1, 9], np.int64)
     ids, group = frozen([0, 0], np.int32), frozen([0], np.int32)
@@ -95,6 +110,7 @@ def test_cells_and_ids_out_of_bounds_are_refused():
         lambda: _cells.refine(one, 1, many, 7),
         lambda: _cells.busy(ns, ns, many, one, 1),
         lambda: _cells.busy(ns, ns, one, many, 7),
+        lambda: _cells.overlaps(ns, ns, many, 7),
         lambda: _cells.short_time(many, ns, ns, ns, flags, rates, rates, 1, 1.0),
     ):
         with pytest.raises(InternalError, match="out of bounds"):
@@ -107,6 +123,7 @@ def test_columns_of_different_lengths_are_refused():
     for wrong in (
         lambda: _cells.refine(one, 1, none, 1),
         lambda: _cells.busy(ns, ns, none, one, 1),
+        lambda: _cells.overlaps(ns, ns, none, 1),
         lambda: _cells.busy(ns, ns, one, one, 1, flags),
         lambda: _cells.short_time(one, ns, ns, ns, flags, rates, rates, 1, 1.0),
     ):

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 import fastprof
-from fastprof.analysis.gpu_work import COMMUNICATION, COMPUTE, COPY, gaps, sweep, work_of_device
+from fastprof.analysis.gpu_work import COMMUNICATION, COMPUTE, COPY, sweep, work_of_device
 from kineto_files import KinetoFile
 
 NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*)"
@@ -32,7 +32,7 @@ def test_work_has_the_kind_of_its_class(tmp_path: Path) -> None:
 
 
 def test_gaps_name_the_kernels_around_them(tmp_path: Path) -> None:
-    found = gaps(work_of_device(two_gpus(tmp_path / "two.json"))[0])
+    found = work_of_device(two_gpus(tmp_path / "two.json"))[0].gaps
     assert [each.tolist() for each in found] == [[260, 310], [300, 400], [2, 3], [3, 4]]
 
 

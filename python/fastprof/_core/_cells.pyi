@@ -15,6 +15,7 @@ def busy(
     n_groups: int,
     mask: _UInt8 | None = None,
 ) -> tuple[_Int64, _Int64, _Int64]: ...
+def overlaps(start: _Int64, duration: _Int64, ids: _Int32, n_ids: int) -> tuple[int, int]: ...
 def short_time(
     cell: _Int32,
     duration: _Int64,

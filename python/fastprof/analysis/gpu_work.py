@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +24,6 @@ __all__ = [
     "Gaps",
     "GpuWork",
     "TimeLine",
-    "gaps",
     "idle_parts",
     "ns_with",
     "own_ns",
@@ -37,6 +37,22 @@ COMMUNICATION: Final = 2
 COPY: Final = 4  # copies and memsets
 _KIND_OF_CLASS: Final = {"communication": COMMUNICATION, "memcpy": COPY, "memset": COPY}
 _N_MASKS: Final = 8
+
+
+class Gaps(NamedTuple):
+    """The gaps of a GPU: times without work between its first and last work.
+
+    Parameters
+    ----------
+    start, end : int64 [gaps], ns
+    before, after : int32 [gaps], kernel rows: the work that ends last before the gap, and the work
+        that begins at its end
+    """
+
+    start: Int64
+    end: Int64
+    before: Int32
+    after: Int32
 
 
 @dataclass(frozen=True)
@@ -58,6 +74,12 @@ class GpuWork:
     def __len__(self) -> int:
         return len(self.rows)
 
+    @cached_property
+    def gaps(self) -> Gaps:
+        """The gaps without work, in order."""
+        start, end, before, after = Sweep(self.start, self.end, self.kind).gaps()
+        return Gaps(start, end, take(self.rows, before), take(self.rows, after))
+
     def take(self, places: npt.NDArray[np.intp]) -> GpuWork:
         """Some of the work, in order of start."""
         return GpuWork(self.rows[places], self.start[places], self.end[places], self.kind[places])
@@ -68,32 +90,28 @@ class GpuWork:
         return (int(self.start[0]), int(self.end.max())) if len(self) else (0, 0)
 
 
-class Gaps(NamedTuple):
-    """The gaps of a GPU: times without work between its first and last work.
-
-    Parameters
-    ----------
-    start, end : int64 [gaps], ns
-    before, after : int32 [gaps], kernel rows: the work that ends last before the gap, and the work
-        that begins at its end
-    """
-
-    start: Int64
-    end: Int64
-    before: Int32
-    after: Int32
-
-
 def work_of_device(profile: Profile, rows: Bools | None = None) -> dict[int, GpuWork]:
     """The work of each GPU, by number, ascending; empty if the file has no times.
 
     -1 is the number of work whose GPU is not recorded. Unexpanded CUDA graphs and work of unknown
     class count as compute.
 
-    rows : the work to include, bool [kernels]; None for all
+    rows : the work to include, bool [kernels]; None for all, which is kept with its gaps while the
+        profile lives
     """
     if "start" not in profile.names or not len(profile):
         return {}
+    if rows is not None:
+        return _work_of_device(profile, rows)
+    if profile not in _ALL:
+        _ALL[profile] = _work_of_device(profile, None)
+    return dict(_ALL[profile])
+
+
+_ALL: Final[WeakKeyDictionary[Profile, dict[int, GpuWork]]] = WeakKeyDictionary()
+
+
+def _work_of_device(profile: Profile, rows: Bools | None) -> dict[int, GpuWork]:
     start = numbers(profile, "start")
     end = np.maximum(numbers(profile, "sil"), 0, dtype=np.int64)
     end += start
@@ -146,12 +164,6 @@ def ns_with(by_mask: Int64, kinds: int, without: int = 0) -> Int64:
     masks = [each for each in range(_N_MASKS) if each & kinds and not each & without]
     found: Int64 = by_mask[:, masks].sum(axis=1)
     return found
-
-
-def gaps(work: GpuWork) -> Gaps:
-    """The gaps of a GPU, in order."""
-    start, end, before, after = Sweep(work.start, work.end, work.kind).gaps()
-    return Gaps(start, end, take(work.rows, before), take(work.rows, after))
 
 
 def idle_parts(

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fastprof.analysis.gpu_work import Gaps, GpuWork, gaps
+from fastprof.analysis.gpu_work import Gaps, GpuWork
 from fastprof.analysis.idle_causes import Cause, Host, Split, split
 from fastprof.analysis.idle_places import places
 from fastprof.model.arrays import Bools, Int32, Int64, UInt8
@@ -48,7 +48,7 @@ def examine(
 ) -> Examined:
     """Find the causes of all gaps of at least `shortest` ns; see `host_states` for `data`."""
     host = Host(profile, data)
-    of_devices = [gaps(each) for each in work.values()]
+    of_devices = [each.gaps for each in work.values()]
     is_long = [each.end - each.start >= shortest for each in of_devices]
     pairs = list(zip(of_devices, is_long, strict=True))
     found = [_chosen(each, rows) for each, rows in pairs]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastprof.analysis.gpu_work import Gaps, gaps
+from fastprof.analysis.gpu_work import Gaps
 from fastprof.analysis.idle_causes import CAUSES, Host, split
 from fastprof.analysis.steps_windows import Lane, Windows
 from fastprof.model.arrays import Int64
@@ -23,7 +23,7 @@ class IdleCauses:
 
         rows, normal : of the windows: all of the lane, those to compare with
         """
-        self._host, self._gaps = Host(profile), gaps(lane.work)
+        self._host, self._gaps = Host(profile), lane.work.gaps
         self._row = windows.row_of(self._gaps.start, rows)
         self._mean = self._totals(normal) / len(normal)
 

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from fastprof.analysis.columns import numbers
-from fastprof.analysis.gpu_work import Gaps, gaps, work_of_device
+from fastprof.analysis.gpu_work import Gaps, work_of_device
 from fastprof.analysis.idle_causes import Host
 from fastprof.analysis.keys import key_of
 from fastprof.analysis.timeline_idle import idle_between
@@ -85,7 +85,7 @@ class Recorded:
     @cached_property
     def gaps(self) -> dict[int, Gaps]:
         """The gaps of each GPU, by number."""
-        return {device: gaps(work) for device, work in work_of_device(self.profile).items()}
+        return {device: work.gaps for device, work in work_of_device(self.profile).items()}
 
     @cached_property
     def end(self) -> Int64:

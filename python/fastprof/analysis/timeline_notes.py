@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from fastprof._core._cells import overlaps
 from fastprof.analysis import keys
 from fastprof.analysis.columns import numbers
 from fastprof.analysis.grouping import group
@@ -14,7 +15,6 @@ from fastprof.profile.profile import Profile
 __all__ = ["timeline_notes"]
 
 _STREAM = ("process", "device", "context", "stream")
-_RADIX = 1 << 16  # NumPy sorts numbers of 16 bits in linear time
 
 
 def timeline_notes(profile: Profile) -> tuple[str, ...]:
@@ -22,8 +22,10 @@ def timeline_notes(profile: Profile) -> tuple[str, ...]:
     if "start" not in profile.names or not len(profile):
         return ()
     start, launched = numbers(profile, "start"), numbers(profile, "launch_start")
-    early = np.where(launched == NO_TIME, 0, launched - start)
-    counts = [(int(np.count_nonzero(launched == NO_TIME)), 0), _positive(early), _overlaps(profile)]
+    early = np.flatnonzero(launched > start)  # without a launch, it is the least number
+    longest = int((launched[early] - start[early]).max(initial=0))
+    n_unknown = int(np.count_nonzero(launched == NO_TIME))
+    counts = [(n_unknown, 0), (len(early), longest), _overlaps(profile)]
     return tuple(
         text.format(n, quantity(longest, "ns"))
         for text, (n, longest) in zip(_TEXTS, counts, strict=True)
@@ -40,17 +42,10 @@ _TEXTS = (
 )
 
 
-def _positive(times: np.ndarray) -> tuple[int, int]:
-    """How many times are positive, and the longest."""
-    return int(np.count_nonzero(times > 0)), int(times.max(initial=0))
-
-
 def _overlaps(profile: Profile) -> tuple[int, int]:
     """How much work starts before the preceding one of its stream ends, and by how much at most."""
     streams = group([keys.key_of(profile, name) for name in _STREAM], len(profile))
-    ids = streams.ids.astype(np.uint16) if streams.n < _RADIX else streams.ids
-    order = np.argsort(ids, kind="stable")
-    start = numbers(profile, "start")[order]
-    end = start + np.maximum(numbers(profile, "sil")[order], 0)
-    is_same = ids[order][1:] == ids[order][:-1]
-    return _positive(np.where(is_same, end[:-1] - start[1:], 0))
+    start, length = (
+        np.ascontiguousarray(numbers(profile, name), np.int64) for name in ("start", "sil")
+    )
+    return overlaps(start, length, streams.ids, streams.n)

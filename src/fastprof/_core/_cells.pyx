@@ -26,6 +26,8 @@ cdef extern from "fp_busy.h":
         int64_t *busy
 
     fp_status fp_busy(const fp_busy_work *work, const fp_busy_lines *lines) nogil
+    fp_status fp_busy_overlaps(const fp_busy_work *work, int64_t *end, int64_t *count,
+                               int64_t *longest) nogil
 
 
 cdef extern from "fp_cells.h":
@@ -139,6 +141,44 @@ def busy(const int64_t[::1] start, const int64_t[::1] duration, const int32_t[::
     check(status, "time lines")
     return (np.asarray(begin)[:n_groups], np.asarray(end)[:n_groups],
             np.asarray(total)[:n_groups])
+
+
+def overlaps(const int64_t[::1] start, const int64_t[::1] duration, const int32_t[::1] ids,
+             int32_t n_ids):
+    """Work that starts before the preceding work of its id ends.
+
+    Parameters
+    ----------
+    start, duration : int64 [n], ns
+        A negative duration counts as 0.
+    ids : int32 [n]
+        0 .. n_ids - 1.
+
+    Returns
+    -------
+    count : int
+    longest : int, ns
+        The longest overlap, 0 if there is none.
+
+    Raises
+    ------
+    InternalError
+        An index is out of bounds.
+    """
+    cdef fp_busy_work work
+    cdef int64_t[::1] end = np.empty(n_ids + 1, np.int64)
+    cdef int64_t count, longest
+    cdef fp_status status
+    lengths = start.shape[0], duration.shape[0], ids.shape[0]
+    if len({*lengths}) != 1:
+        raise ValueError(f"lengths differ: {lengths}")
+    work.n, work.n_ids = start.shape[0], n_ids
+    if work.n:
+        work.start, work.duration, work.id = &start[0], &duration[0], &ids[0]
+    with nogil:
+        status = fp_busy_overlaps(&work, &end[0], &count, &longest)
+    check(status, "overlaps")
+    return count, longest
 
 
 def short_time(const int32_t[::1] cell, const int64_t[::1] duration, const int64_t[::1] flops,

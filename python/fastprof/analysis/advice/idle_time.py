@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastprof.analysis.advice.finding import CannotJudge
-from fastprof.analysis.gpu_work import Gaps, gaps
+from fastprof.analysis.gpu_work import Gaps
 from fastprof.analysis.idle_causes import CAUSES, Cause, Host, Split, split
 from fastprof.analysis.idle_places import places
 from fastprof.analysis.steps_windows import Windows
@@ -97,7 +97,7 @@ def idle_time(profile: Profile, windows: Windows, rows: Int64) -> IdleTime:
     index = np.full(len(windows) + 1, -1)
     index[rows] = np.arange(len(rows))
     for lane, own in windows.by_lane():
-        between = gaps(lane.work)
+        between = lane.work.gaps
         at = index[windows.row_of(between.start, own)]
         length = between.end - between.start
         short = np.flatnonzero((at >= 0) & (length < _SHORT_NS))
