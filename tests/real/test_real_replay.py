@@ -56,6 +56,16 @@ def test_a_replay_without_changes_has_the_recorded_lengths(path: str) -> None:
     assert model.graph.n_cut == 0
 
 
+@pytest.mark.parametrize("path", TRACES)
+def test_some_steps_replay_as_in_the_whole_run(path: str) -> None:
+    trace = profile(path, copies=True)
+    model = Model(trace, most=1)
+    if model.profile is trace:
+        pytest.skip("no more than five steps")
+    assert len(model.rows) == 5
+    assert np.abs(model.run(model.base).wall - model.wall).max(initial=0) == 0
+
+
 @pytest.mark.parametrize("path", MEAN_LAGS)
 def test_mean_latencies_suffice(path: str) -> None:
     """Waits are computed: the steps keep their lengths if no single latency is kept."""

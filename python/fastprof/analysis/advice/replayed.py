@@ -14,6 +14,7 @@ from fastprof.analysis.replay.model import Model, Weights, rounded
 
 __all__ = ["Base", "ReplayedSavings", "base_of", "replayed_savings"]
 
+MOST: Final = 100_000  # kernels to replay; the steps of longer runs are alike
 _WAITS: Final = frozenset({"sync", "blocking copy"})
 _LAUNCHES: Final = frozenset({"launch-bound", "launch latency", "host-bound"})
 _SHORT: Final = frozenset({"launch-bound", "launch latency"})
@@ -43,7 +44,7 @@ def base_of(facts: Facts) -> Base | None:
     """The run as recorded; None if the trace does not record what a replay needs."""
     if not facts.has_times or not (facts.profile.api.of_kernel >= 0).any():
         return None
-    model = Model(facts.profile, facts.steps_source)
+    model = Model(facts.profile, facts.steps_source, MOST)
     return Base(model, model.mean(model.run(model.base).wall)) if len(model.rows) else None
 
 
@@ -68,6 +69,7 @@ def _changed(facts: Facts, model: Model, weights: Weights, finding: Finding) -> 
     idle = {cause: ns for cause, ns in finding.idle_ns.items() if ns > 0}
     if own and finding.gpu_ns > 0:
         saved = min(finding.gpu_ns / own, 1.0)
+        rows = model.rows_of(rows)
         weights = _shorter(model, weights, rows, 1 - saved)
         if _LAUNCHES & idle.keys():
             weights = _without_launches(model, weights, rows, saved)

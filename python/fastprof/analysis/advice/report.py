@@ -70,21 +70,23 @@ def findings(facts: Facts, least: float | None = None, fail_above: float | None 
     """
     problems = load_packages(ENTRY_POINTS, "rules")
     with SecondThread() as second:
-        base = second.submit(base_of, facts)
+        building = second.submit(base_of, facts)
         found, not_judged = _judged(facts)
         listed = [each for each in without_overlaps(facts, found) if _is_listed(facts, each, least)]
-        savings, together = _in_order(facts, listed, base.result())
+        base = building.result()
+    savings, together = _in_order(facts, listed, base)
     total = sum(each.ns for each in savings)
     limit = None if fail_above is None else fail_above / 100 * facts.step_ns
     return Table(
         _columns(facts, savings),
         COLUMNS,
-        lead=(*_lead(facts, savings, total, together), ""),
+        lead=(*_lead(facts, savings, total, together, _part(facts, base)), ""),
         notes=(*facts.steps.notes, *_not_judged(not_judged), *problems),
         total={"saving_ns": round(total), "share": total / max(facts.step_ns, 1)},
         facts={
             "step_ns": round(facts.step_ns),
             "replayed_together_ns": None if together is None else round(together),
+            "replayed_steps": None if base is None else len(base.model.rows),
             "not_judged": [{"id": name, "because": why} for name, why in not_judged.items()],
             "failed": limit is not None and any(each.ns > limit for each in savings),
         },
@@ -158,8 +160,16 @@ def _floor(ns: float | None) -> int:
     return -1 if ns is None else int(ns)
 
 
+def _part(facts: Facts, base: Base | None) -> str:
+    """Which steps are replayed, if not all."""
+    if base is None or base.model.profile is facts.profile:
+        return ""
+    numbers = base.model.steps.number[base.model.rows]
+    return f" on {len(numbers)} of {len(facts.steps)} steps, #{numbers[0]} to #{numbers[-1]}"
+
+
 def _lead(
-    facts: Facts, savings: list[Saving], total: float, together: float | None
+    facts: Facts, savings: list[Saving], total: float, together: float | None, part: str
 ) -> Iterator[str]:
     """The step, and each finding in words."""
     gpus = gpu_names(facts.profile.about, facts.profile.column("device"))
@@ -173,7 +183,7 @@ def _lead(
     yield f"{step}: {saves if total else 'no finding saves time'}"
     if together is not None:
         yield (
-            f"all together, replayed: {quantity(round(together), 'ns')} saved, "
+            f"all together, replayed{part}: {quantity(round(together), 'ns')} saved, "
             f"{together / max(facts.step_ns, 1):.0%}"
         )
     for number, each in enumerate(savings, 1):

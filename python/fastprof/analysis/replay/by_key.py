@@ -25,7 +25,7 @@ _MOST: Final = 200
 
 def path_rows(model: Model, path: Path) -> list[dict[str, Any]]:
     """The critical path by resource, operator, layer and line, for JSON; the largest first."""
-    cells = cells_of(model.profile, _ROWS)
+    cells = cells_of(model.whole, _ROWS)
     keys = [key_of(cells, name) for name in _ROWS]
     groups = group(keys, len(cells))
     of_piece = take(take(groups.ids, cells.of_kernel), path.kernel)
@@ -54,7 +54,7 @@ def path_by(model: Model, weights: Weights, names: Sequence[str]) -> dict[str, C
     replayed = model.run(weights)
     slack = model.slack(weights, replayed)[model.graph.node_of_kernel]
     path = path_of(model, weights, replayed)
-    cells = cells_of(model.profile, names)
+    cells = cells_of(model.whole, names)
     keys = [key_of(cells, name) for name in names]
     groups = group(keys, len(cells))
     of_kernel = take(groups.ids, cells.of_kernel)

@@ -12,11 +12,11 @@ from fastprof._core import _replay
 from fastprof._core._pools import alike
 from fastprof._core._take import take
 from fastprof.analysis.columns import numbers, texts
+from fastprof.analysis.replay.part import Run
 from fastprof.model.arrays import Int32, Int64, UInt8
 from fastprof.model.trace import NEVER
 from fastprof.profile.api_classes import ALLOC, COPY, LAUNCH, LOAD, SYNC
 from fastprof.profile.instances import ApiCalls
-from fastprof.profile.profile import Profile
 
 __all__ = ["CALL", "RETURN", "WORK", "Graph", "graph_of"]
 
@@ -72,7 +72,7 @@ class Graph:
         return len(self.before)
 
 
-def graph_of(profile: Profile, begin: int) -> Graph:
+def graph_of(profile: Run, begin: int) -> Graph:
     """The graph of a trace. Reads the file again on first use.
 
     begin : when the first step begins, ns on the trace's clock
@@ -143,7 +143,7 @@ def _kinds(api: ApiCalls) -> UInt8:
     return np.where(named != _NONE, named, kinds)
 
 
-def _lanes(profile: Profile, api: ApiCalls) -> tuple[Int32, int, Int32, Int32]:
+def _lanes(profile: Run, api: ApiCalls) -> tuple[Int32, int, Int32, Int32]:
     """Processes of threads and kernels, their number, the lane of kernels, its first kernel.
 
     The kernels of a lane run one after another: a stream of a GPU of a process.
@@ -155,7 +155,7 @@ def _lanes(profile: Profile, api: ApiCalls) -> tuple[Int32, int, Int32, Int32]:
     return process, max(len(known), 1), lane, first
 
 
-def _waited_lanes(profile: Profile, lane: Int32) -> Int32:
+def _waited_lanes(profile: Run, lane: Int32) -> Int32:
     """[calls] The lane that a recorded synchronisation waits for, -1 if unknown."""
     api, syncs = profile.api, profile.synchronisations
     found = np.full(len(api) + 1, -1, np.int32)

@@ -18,6 +18,7 @@ from fastprof.analysis.grouping import Floats64
 from fastprof.analysis.host_states import State, host_states
 from fastprof.analysis.keys import key_of
 from fastprof.analysis.replay.graph import CALL, RETURN, Graph, graph_of
+from fastprof.analysis.replay.part import Part, Run, part_of
 from fastprof.analysis.saturated import limited
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.trace import NEVER
@@ -83,7 +84,8 @@ class Model:
 
     Attributes
     ----------
-    profile : Profile
+    whole : Profile
+    profile : what is replayed: `whole`, or a Part of it
     steps : StepsOfKernels
     graph : Graph
     base : Weights
@@ -97,14 +99,19 @@ class Model:
         Whether means include the step.
     """
 
-    def __init__(self, profile: Profile, steps: str | None = None) -> None:
-        """Build the graph. Reads the file again on first use."""
-        self.profile = profile
-        self.steps: StepsOfKernels = profile.find_steps(steps)
-        self.graph: Graph = graph_of(profile, int(self.steps.start.min(initial=NEVER)))
+    def __init__(self, profile: Profile, steps: str | None = None, most: int | None = None) -> None:
+        """Build the graph. Reads the file again on first use.
+
+        most : replay about so many kernels, see `part_of`; None for all
+        """
+        self.whole = profile
+        found = profile.find_steps(steps)
+        self.profile: Run = profile if most is None else part_of(profile, found, most)
+        self.steps: StepsOfKernels = self.profile.find_steps(steps)
+        self.graph: Graph = graph_of(self.profile, int(self.steps.start.min(initial=NEVER)))
         graph = self.graph
         self.base = _with_waits(
-            profile,
+            self.profile,
             graph,
             Weights(graph.before, graph.duration, (graph.lag[0], graph.lag[1], graph.lag[2])),
         )
@@ -121,8 +128,8 @@ class Model:
 
     @cached_property
     def cells(self) -> Cells:
-        """The cells of the kernels."""
-        return cells_of(self.profile)
+        """The cells of the kernels of the whole run."""
+        return cells_of(self.whole)
 
     @cached_property
     def kernel_class(self) -> Int32:
@@ -136,7 +143,7 @@ class Model:
     def loading(self) -> Int64:
         """[nodes] The part of `before` of host calls during which the thread loads data, ns."""
         graph, found = self.graph, np.zeros(len(self.graph), np.int64)
-        states = host_states(self.profile)
+        states = host_states(self.whole)
         if not len(states.events[State.DATA_LOADING].start):
             return found
         nodes = np.flatnonzero((graph.kind == CALL) & (graph.before > 0))
@@ -166,6 +173,10 @@ class Model:
         fits = (last >= 0) & (self.profile.api.thread[graph.call[source]] == same)
         found[reverse] = np.where(fits, found[source], -1)
         return found
+
+    def rows_of(self, kernels: Int64) -> Int64:
+        """Those kernels that are replayed, as rows of `profile`."""
+        return self.profile.within(kernels) if isinstance(self.profile, Part) else kernels
 
     def run(
         self, weights: Weights, group: Int32 | None = None, factor: Floats64 | None = None
@@ -320,7 +331,7 @@ def rounded(values: npt.NDArray[np.floating[Any]]) -> Int64:
     return found
 
 
-def _with_waits(profile: Profile, graph: Graph, weights: Weights) -> Weights:
+def _with_waits(profile: Run, graph: Graph, weights: Weights) -> Weights:
     """Of collectives, the wait for other ranks as `before`: the time above the fastest."""
     is_comm = texts(profile, "class").fits(lambda each: each == "communication")
     rows = np.flatnonzero(is_comm)

@@ -109,7 +109,7 @@ def _answer(model: Model, changes: Sequence[Change], by: tuple[str, ...]) -> Tab
         columns,
         tuple(headings),
         lead=(*_lead(model, wall, path), ""),
-        notes=(*model.steps.notes, *_notes(model), *timeline_notes(model.profile)),
+        notes=(*model.steps.notes, *_notes(model), *timeline_notes(model.whole)),
         facts={**_facts(model, wall, path), "changes": [_fact(each) for each in answers]},
     )
 
@@ -161,7 +161,7 @@ def _facts(model: Model, wall: Int64, path: Path) -> dict[str, Any]:
 
 
 def _lead(model: Model, wall: Int64, path: Path) -> Iterator[str]:
-    profile = model.profile
+    profile = model.whole
     gpus = gpu_names(profile.about, profile.column("device"))
     yield ", ".join(filter(None, [gpus, model.steps.description]))
     recorded, replayed = model.mean(model.wall), model.mean(wall)
@@ -193,12 +193,12 @@ def _notes(model: Model) -> Iterator[str]:
         )
     if graph.n_unplaced > 1:
         yield f"{graph.n_unplaced} kernels without launch start at their recorded time"
-    if not len(model.profile.api):
+    if not len(model.whole.api):
         yield (
             "no API calls in the file: GPU times can change, launches and the host cannot; record "
             "them with nsys profile -t cuda"
         )
-    elif not (model.profile.api.of_kernel >= 0).any():
+    elif not (model.whole.api.of_kernel >= 0).any():
         yield "no launches in the file: GPU times can change; host changes have no effect on them"
     if model.is_span:
         yield "no steps: all times are those of the capture"

@@ -23,12 +23,12 @@ def kernels_of(model: Model, selector: str) -> Bools:
         The selector is malformed, its key is unknown, or no kernel fits; the message names the
         nearest.
     """
-    cells = cells_of(model.profile, (), [selector])
+    cells = cells_of(model.whole, (), [selector])
     found = selected(cells, [selector])
     if found is None or not found.any():
         name, _, pattern = condition(selector)
         values = [str(each) for each in key_of(cells, name).values]
         if not values:
-            raise ReportError(f"{selector}: {name} is not recorded in {model.profile.name}")
+            raise ReportError(f"{selector}: {name} is not recorded in {model.whole.name}")
         raise ReportError(f"{selector}: {unknown_name(name, pattern, values)}")
     return cells.flags(found)
