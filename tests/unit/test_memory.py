@@ -167,6 +167,12 @@ def test_the_estimate_of_an_export_is_near_what_it_takes(trace, tmp_path):
         assert 0.8 < peak(*words, trace, "-o", tmp_path / "out") / expected < 2.5
 
 
+def test_the_estimate_of_a_page_is_near_what_it_takes(trace, tmp_path):
+    with Database(trace) as database:
+        expected = memory_estimate.of_page(database)
+    assert 0.5 < peak("report", trace, "-o", tmp_path / "x.html") / expected < 2
+
+
 def test_the_estimate_of_dict_lines_is_near_what_they_take(lines, tmp_path):
     expected = memory_estimate.of_dict_lines(lines)
     assert 0.8 < peak("prof", "--csv", lines, "-o", tmp_path / "out") / expected < 3

@@ -72,15 +72,16 @@ def run(arguments: argparse.Namespace) -> int:
 def _page_of_file(arguments: argparse.Namespace) -> Page:
     from fastprof.ops.user import load_file
     from fastprof.page import page_of
-    from fastprof.profile.load import open_with_host
+    from fastprof.profile.load import open_for_page
+    from fastprof.profile.without_host import why_omitted
 
     for path in arguments.ops:
         load_file(path)
     with Bar() as bar:
-        profile = open_with_host(
+        profile = open_for_page(
             arguments.paths[0], bar, mine=arguments.mine, graph_capture=arguments.graph_capture
         )
-    for warning in profile.warnings:
+    for warning in filter(None, (*profile.warnings, why_omitted(profile))):
         log(f"warning: {warning}")
     try:
         return page_of(profile, arguments.gpu, arguments.peak, arguments.bandwidth)

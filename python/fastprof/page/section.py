@@ -14,9 +14,11 @@ import numpy.typing as npt
 from fastprof._system.threads import SecondThread
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.peaks import devices_with
+from fastprof.model.columns import Ints
 from fastprof.model.table import Table
 from fastprof.profile.profile import Profile
 from fastprof.profile.reports import find
+from fastprof.profile.without_host import why_omitted
 
 __all__ = ["Card", "Chart", "Fact", "Section", "SectionMaker", "Source"]
 
@@ -146,6 +148,9 @@ class Source:
         return self._tables[key]
 
     def _make(self, name: str, options: Mapping[str, Any]) -> Table:
+        omitted = why_omitted(self.profile)
+        if omitted and find(name).uses_host:
+            return Table({name: Ints(np.empty(0, np.int64))}, (), notes=(omitted,))
         taken = {each.name for each in find(name).options} & set(_PEAKS)
         peaks = {each: value for each, value in self.peaks.items() if each in taken}
         return self.profile.report(name, **peaks, **options)

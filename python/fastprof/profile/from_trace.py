@@ -29,7 +29,7 @@ from fastprof.profile.paths import Paths, paths_of
 from fastprof.profile.range_columns import RangeColumns
 from fastprof.profile.source import ProfileSource
 from fastprof.profile.steps.of_kernels import StepsOfKernels
-from fastprof.profile.timeline import Timeline
+from fastprof.profile.timeline import Timeline, no_timeline
 from fastprof.profile.trace_cells import lookups_of_cells, partition
 
 _DIRECTIONS: Final = ["fprop", "bprop"]
@@ -98,6 +98,11 @@ class TraceSource(ProfileSource):
     def paths(self) -> Paths:
         """As in ProfileSource."""
         return paths_of(self._attribution)
+
+    def omit_host(self, why: str) -> None:
+        """As in ProfileSource."""
+        self.host_omitted = why
+        self.timeline = no_timeline(self.n_kernels)
 
     @cached_property
     def range_columns(self) -> RangeColumns:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from fastprof._core._pools import alike
 from fastprof._core._take import take
@@ -85,13 +85,17 @@ class EndedElsewhere:
     domain: Values
 
 
-class RangePlaces(NamedTuple):
+class RangePlaces(Protocol):
     """Where ranges are in the nesting; see `RangeInstances`."""
 
-    level: Int32
-    parent: Int32
-    forward: Int32
-    of_kernel: Int32
+    @property
+    def level(self) -> Int32: ...
+    @property
+    def parent(self) -> Int32: ...
+    @property
+    def forward(self) -> Int32: ...
+    @property
+    def of_kernel(self) -> Int32: ...
 
 
 class RangeKinds(NamedTuple):
@@ -128,12 +132,8 @@ class RangeInstances(Instances):
     meanings: list[Meaning]
     n_own: int
     n_ended_elsewhere: int
-    _find_places: Callable[[], RangePlaces]
+    _places: RangePlaces
     _find_kinds: Callable[[], RangeKinds]
-
-    @cached_property
-    def _places(self) -> RangePlaces:
-        return self._find_places()
 
     @cached_property
     def kinds(self) -> RangeKinds:

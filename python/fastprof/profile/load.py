@@ -11,6 +11,8 @@ from typing import BinaryIO
 from fastprof._core._take import take
 from fastprof._system import memory
 from fastprof._system.file_state import SameFile
+from fastprof._system.garbage import uncollected
+from fastprof._system.sizes import format_size
 from fastprof.errors import BadInputError
 from fastprof.model.markers import SourceLines
 from fastprof.model.timeline import RecordedEvents
@@ -31,10 +33,12 @@ from fastprof.profile.timeline import (
     timeline_of,
     timeline_of_kept,
 )
+from fastprof.profile.without_host import omit_host
 from fastprof.readers import dict_lines, memory_estimate
 from fastprof.readers.detect import (
     Format,
     detect_trace,
+    memory_of_page,
     read_host_events,
     read_timeline,
     read_trace,
@@ -107,6 +111,35 @@ def open_with_host(
     return _with_packages(lambda: _open(path, progress, True, SourceLines(mine), files, True))
 
 
+def open_for_page(
+    path: Path,
+    progress: Progress | None = None,
+    *,
+    mine: str | Sequence[str] = (),
+    graph_capture: Path | Sequence[Path] = (),
+) -> Profile:
+    """`open_with_host`; without the host's side if the page would not fit in memory with it.
+
+    `why_omitted` says so.
+    """
+    if not os.path.isfile(path):
+        return open_with_host(path, progress, mine=mine, graph_capture=graph_capture)
+    file, notices = detect_trace(path).exported(progress)
+    needed, (limit, source) = memory_of_page(file), memory.available()
+    if needed <= limit:
+        profile = open_with_host(path, progress, mine=mine, graph_capture=graph_capture)
+    else:
+        profile = open(path, progress, copies=True, mine=mine, graph_capture=graph_capture)
+        omit_host(
+            profile,
+            f"API calls and the times of ranges are left out: with them, the page takes about "
+            f"{format_size(needed)} of memory, but {source} {format_size(limit)}; use a larger "
+            "machine, or record less (nsys --duration, --capture-range)",
+        )
+    profile.warnings[:0] = notices
+    return profile
+
+
 def read_dict_lines(stream: BinaryIO, name: str, *, mine: str | Sequence[str] = ()) -> Profile:
     """The Profile of a stream of dict lines.
 
@@ -126,8 +159,9 @@ def read_dict_lines(stream: BinaryIO, name: str, *, mine: str | Sequence[str] = 
 
 def _with_packages(make: Callable[[], Profile]) -> Profile:
     """Make a Profile with the operator costs of installed packages, and add their warnings."""
-    problems = load_packages()
-    profile = make()
+    with uncollected():
+        problems = load_packages()
+        profile = make()
     profile.warnings += problems
     return profile
 

@@ -59,6 +59,7 @@ class ProfileSource(ABC):
         self.name, self.about, self.warnings, self.n_kernels = name, about, warnings, n_kernels
         self.names = [info.key for info in table if not info.on_request]
         self.on_request = [info.key for info in table if info.on_request]
+        self.host_omitted = ""  # why `timeline` contains nothing
         self._columns: dict[str, Column] = {}
         self._coverage: dict[bool, Coverage] = {}
 
@@ -121,6 +122,16 @@ class ProfileSource(ABC):
         ------
         BadInputError
             The file has changed, or it is dict lines, which contain neither.
+        """
+        raise self._lacks("ranges and API calls")
+
+    def omit_host(self, why: str) -> None:
+        """Let `timeline` contain nothing, and `host_omitted` say why.
+
+        Raises
+        ------
+        BadInputError
+            The file is dict lines, which have no timeline.
         """
         raise self._lacks("ranges and API calls")
 

@@ -24,7 +24,6 @@ from fastprof.profile.instances import (
     EndedElsewhere,
     RangeInstances,
     RangeKinds,
-    RangePlaces,
     Threads,
 )
 
@@ -55,6 +54,32 @@ class Timeline:
         """[kernels] The end of the launching API call."""
         end = take(self.api.end, self.api.of_kernel, NEVER)
         return Ints(np.where(end == NEVER, NO_TIME, end), none=NO_TIME)
+
+
+def no_timeline(n_kernels: int) -> Timeline:
+    """A timeline without ranges and API calls."""
+    int64, int32 = np.empty(0, np.int64), np.empty(0, np.int32)
+    of_kernel = np.full(n_kernels, -1, np.int32)
+    threads, texts = Threads(int64, int64), Values(int32, [])
+    kinds = RangeKinds(texts, np.empty(0, bool), EndedElsewhere(int64, int64, texts, texts))
+    ranges = RangeInstances(
+        start=int64,
+        end=int64,
+        thread=int32,
+        threads=threads,
+        label=int32,
+        seq=int64,
+        op_id=int64,
+        of_events=False,
+        meanings=[],
+        n_own=0,
+        n_ended_elsewhere=0,
+        _places=_NoPlaces(int32, int32, int32, of_kernel),
+        _find_kinds=lambda: kinds,
+    )
+    api = ApiCalls(int64, int64, int32, threads, texts, texts, int64, of_kernel)
+    syncs = RecordedSyncs(int64, int64, int32, int32, int32, int32, int64)
+    return Timeline(ranges, api, syncs, int32, Memory())
 
 
 class RangeTimes(NamedTuple):
@@ -194,21 +219,50 @@ def _ranges(
         meanings=attribution.meanings,
         n_own=n_own,
         n_ended_elsewhere=len(trace.phases.start),
-        _find_places=lambda: _places(trace, attribution, thread),
+        _places=_Places(trace, attribution, thread),
         _find_kinds=find_kinds,
     )
 
 
-def _places(trace: Trace, attribution: Attribution, thread: Int32) -> RangePlaces:
-    frame_range, frame_parent = attribution.frame_range, attribution.frame_parent
-    frame = np.empty(len(thread), np.int32)  # the first of each range: the last one assigned
-    frame[frame_range[::-1]] = np.arange(len(frame_range) - 1, -1, -1, dtype=np.int32)
-    return RangePlaces(
-        level=take(_path.levels(frame_parent), frame),
-        parent=take(frame_range, take(frame_parent, frame)),
-        forward=_forward(attribution),
-        of_kernel=_around_launches(trace, attribution, thread),
-    )
+class _NoPlaces(NamedTuple):
+    """The `RangePlaces` of no ranges."""
+
+    level: Int32
+    parent: Int32
+    forward: Int32
+    of_kernel: Int32
+
+
+class _Places:
+    """`RangePlaces`, each computed on first use."""
+
+    def __init__(self, trace: Trace, attribution: Attribution, thread: Int32) -> None:
+        self._trace, self._attribution, self._thread = trace, attribution, thread
+
+    @cached_property
+    def level(self) -> Int32:
+        return take(_path.levels(self._attribution.frame_parent), self._frame)
+
+    @cached_property
+    def parent(self) -> Int32:
+        found = self._attribution
+        return take(found.frame_range, take(found.frame_parent, self._frame))
+
+    @cached_property
+    def forward(self) -> Int32:
+        return _forward(self._attribution)
+
+    @cached_property
+    def of_kernel(self) -> Int32:
+        return _around_launches(self._trace, self._attribution, self._thread)
+
+    @property
+    def _frame(self) -> Int32:
+        """[ranges] The first frame of each: the last one assigned."""
+        frame_range = self._attribution.frame_range
+        frame = np.empty(len(self._thread), np.int32)
+        frame[frame_range[::-1]] = np.arange(len(frame_range) - 1, -1, -1, dtype=np.int32)
+        return frame
 
 
 def _forward(attribution: Attribution) -> Int32:

@@ -193,6 +193,20 @@ def _read_sqlite(
         return recording
 
 
+def memory_of_page(file: InputFile) -> float:
+    """Bytes that the page of a trace takes; 0 if not known: other formats than SQLite.
+
+    Raises
+    ------
+    BadInputError
+        The file cannot be read or is damaged.
+    """
+    if file.format is not Format.SQLITE:
+        return 0.0
+    with Database(file.path) as database:
+        return memory_estimate.of_page(database)
+
+
 def read_timeline(path: str | os.PathLike[str], progress: Progress | None = None) -> Recorded:
     """Read the ranges and all API calls of a trace, with their times.
 

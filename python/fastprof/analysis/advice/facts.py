@@ -21,6 +21,7 @@ from fastprof.model.columns import Values
 from fastprof.model.devices import Device
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
+from fastprof.profile.without_host import why_omitted
 
 __all__ = ["Facts"]
 
@@ -117,7 +118,10 @@ class Facts:
         """
         self.need_times()
         if not len(self.profile.api):
-            raise CannotJudge("no API calls in the file: record with nsys profile -t cuda")
+            raise CannotJudge(
+                why_omitted(self.profile)
+                or "no API calls in the file: record with nsys profile -t cuda"
+            )
         return idle_time(self.profile, self.windows, np.arange(len(self.windows)))
 
     @cached_property

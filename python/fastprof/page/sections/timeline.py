@@ -17,6 +17,7 @@ from fastprof.model.table import Cells, Table
 from fastprof.page.section import Chart, Section, Source
 from fastprof.page.timeline_arrays import arrays_of
 from fastprof.profile.profile import Profile
+from fastprof.profile.without_host import why_omitted
 
 __all__ = ["section"]
 
@@ -107,6 +108,10 @@ def _lead(choices: list[Choice], lines: list[StepTimeline]) -> Iterator[str]:
 
 
 def _missing(profile: Profile, timelines: StepTimelines) -> Iterator[str]:
+    omitted = why_omitted(profile)
+    if omitted:
+        yield f"{omitted}."
+        return
     if not timelines.recorded.has_gpu:
         yield "No GPU work is recorded. Record with nsys profile -t cuda, or ProfilerActivity.CUDA."
     elif not len(profile.api):
