@@ -10,6 +10,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from fastprof._system.garbage import uncollected
 from fastprof._version import __version__
 from fastprof.errors import (
     AnnotateError,
@@ -121,7 +122,8 @@ def __getattr__(name: str) -> object:
     """Import public names on first use: `--help` needs neither numpy nor the compiled core."""
     if name in _HOMES:
         try:
-            return getattr(import_module(_HOMES[name]), name)
+            with uncollected():
+                return getattr(import_module(_HOMES[name]), name)
         except ModuleNotFoundError as error:
             if error.name not in _OPTIONAL:
                 raise

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from functools import partial
+from itertools import chain
 from typing import Final, TypeAlias
 
 from fastprof._system import memory
+from fastprof._system.forked import ForkedCall
 from fastprof._system.threads import SecondThread
 from fastprof.analysis.diff.measure import side_of
 from fastprof.analysis.diff.side import Side, combined
@@ -52,9 +55,37 @@ def sides_of(
             baseline = load(each)
             steps, conditions = _agreed(each, baseline, steps, conditions)
             given[i] = baseline.side
-    with _Measuring(steps, conditions, opened) as measuring:
+    first, others = given[: len(given) // 2], given[len(given) // 2 :]
+    measured = partial(_measured, steps, conditions, opened)
+    if not _pays_to_fork(first, others):
+        return measured(given)
+    with ForkedCall(partial(measured, others)) as forked:
+        return [*measured(first), *forked.result()]
+
+
+def _measured(
+    steps: str | None, where: tuple[str, ...], opened: Opener, given: Iterable[Captures]
+) -> list[Side]:
+    with _Measuring(steps, where, opened) as measuring:
         found = [measuring.start(each) for each in given]
         return [side() for side in found]
+
+
+def _pays_to_fork(first: Iterable[Captures], others: Iterable[Captures]) -> bool:
+    """Whether both parts are traces that are large, but small enough to be open together."""
+    sizes = [list(chain.from_iterable(map(_sizes, part))) for part in (first, others)]
+    smaller, largest = min(map(sum, sizes)), max(chain.from_iterable(sizes), default=0.0)
+    return smaller >= _LARGE and 2 * _TIMES_FILE * largest < memory.available()[0]
+
+
+def _sizes(captures: Captures) -> Iterator[float]:
+    """The sizes of traces in bytes; infinity for what is in memory already."""
+    if isinstance(captures, Side | Profile):
+        yield math.inf
+    elif isinstance(captures, str | os.PathLike):
+        yield _size(captures)
+    else:
+        yield from chain.from_iterable(map(_sizes, captures))
 
 
 def _conditions(where: Where | None) -> tuple[str, ...]:
@@ -134,8 +165,12 @@ class _Measuring:
 
 def _has_room(path: Path) -> bool:
     """Whether a trace fits in memory easily."""
-    size = os.path.getsize(path) if os.path.exists(path) else math.inf
-    return _TIMES_FILE * size < memory.available()[0]
+    return _TIMES_FILE * _size(path) < memory.available()[0]
+
+
+def _size(path: Path) -> float:
+    return os.path.getsize(path) if os.path.exists(path) else math.inf
 
 
 _TIMES_FILE: Final = 4  # a profile takes up to 1.5 times the size of an export
+_LARGE: Final = 16 << 20  # bytes; smaller ones take less than a fork

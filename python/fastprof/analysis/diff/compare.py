@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
 
+from fastprof._system.garbage import uncollected
 from fastprof.analysis.diff.answer import answer, lines
 from fastprof.analysis.diff.captures import Captures, Opener, sides_of
 from fastprof.analysis.diff.confidence import THRESHOLD, Confidence
@@ -128,7 +129,8 @@ def diff(
     """
     keys = diff_keys(by)
     pairs = [(before, after), *runs]
-    sides = sides_of([each for pair in pairs for each in pair], steps, where, opened)
-    measured = list(zip(sides[::2], sides[1::2], strict=True))
-    found = waterfall(*(combined(each) for each in zip(*measured, strict=True)))
-    return Diff(found, judged(found, measured, threshold), keys)
+    with uncollected():
+        sides = sides_of([each for pair in pairs for each in pair], steps, where, opened)
+        measured = list(zip(sides[::2], sides[1::2], strict=True))
+        found = waterfall(*(combined(each) for each in zip(*measured, strict=True)))
+        return Diff(found, judged(found, measured, threshold), keys)
