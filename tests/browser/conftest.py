@@ -12,6 +12,8 @@ import pytest
 from bench.generate import generate
 
 import fastprof
+from fastprof.page.build import build
+from fastprof.page.section import SectionMaker, Source
 
 CHROMIUM = os.environ.get("FASTPROF_CHROMIUM") or shutil.which("chromium")
 ARGUMENTS = [
@@ -46,6 +48,13 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> tuple[fastprof.Profile, 
     profile = fastprof.open(folder / "net.sqlite", copies=True)
     profile.report().save(folder / "net.html")
     return profile, folder / "net.html"
+
+
+def page_with(path: Path, profile: fastprof.Profile, *sections: SectionMaker) -> Path:
+    """Write a page with some sections only, which is drawn sooner; returns its path."""
+    source = Source(profile)
+    path.write_text(build(path.stem, [], [each(source) for each in sections]), "utf-8")
+    return path
 
 
 class Pages:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import fastprof
+from browser.conftest import page_with
 from fastprof.analysis.stacks import DIRECTIONS, Stacks, stacks
 from fastprof.model.table import Table
 from fastprof.page.build import build
@@ -26,6 +27,12 @@ US = 1000
 HOSTILE = "</script><img src=x onerror=alert(1)><!-- ]]>\u2028\u202e"
 Show = Callable[..., Any]
 Report = tuple[fastprof.Profile, Path]
+
+
+@pytest.fixture(scope="module")
+def report(report: Report) -> Report:
+    """A generated capture, and a page with its icicle."""
+    return report[0], page_with(report[1].with_name("flame.html"), report[0], flame.section)
 
 
 def quantity(value: float, unit: str = "") -> str:
@@ -119,7 +126,7 @@ def row_of(table: Table, key: str, name: str) -> dict[str, Any]:
     return next(row for row in table.rows() if row[key] == name)
 
 
-@pytest.mark.parametrize("width", some([380, 900, 1600], 2))
+@pytest.mark.parametrize("width", some([380, 900, 1600], 3))
 def test_hover_gives_the_numbers_of_layers(report: Report, open_page: Show, width: int) -> None:
     shown = shown_of(report, open_page(report[1], viewport={"width": width, "height": 900}))
     table = report[0].layers()
@@ -195,7 +202,7 @@ def test_hover_after_a_zoom_is_exact(report: Report, open_page: Show) -> None:
         assert shown.hover(row, outer)[0] == shown.tree.chain(row)[-1]
 
 
-@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize("direction", some(DIRECTIONS, 2))
 def test_a_direction_gives_widths_and_shares_of_it(
     report: Report, open_page: Show, direction: str
 ) -> None:

@@ -177,7 +177,7 @@ def test_print_is_light(report: Report, open_page: Any, tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("width", some([380, 900, 1600], 2))
+@pytest.mark.parametrize("width", some([380, 900, 1600], 3))
 def test_the_page_is_as_wide_as_the_window(report: Report, open_page: Any, width: int) -> None:
     page = open_page(report[1], viewport={"width": width, "height": 900})
     assert page.evaluate("document.documentElement.scrollWidth") == width

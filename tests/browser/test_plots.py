@@ -10,11 +10,21 @@ import pytest
 from bench.generate import generate
 
 import fastprof
+from browser.conftest import page_with
+from fastprof.page.sections import memory, roofline
 from hypothesis_profiles import some
 from kineto_files import KinetoFile
 
 HOSTILE = "</script><img src=x onerror=document.title='hit'>"
 WIDTHS = (380, 900, 1600)
+
+
+@pytest.fixture(scope="module")
+def report(report: tuple[fastprof.Profile, Path]) -> tuple[fastprof.Profile, Path]:
+    """A generated capture, and a page with its plots."""
+    return report[0], page_with(
+        report[1].with_name("plots.html"), report[0], roofline.section, memory.section
+    )
 
 
 def with_memory(folder: Path) -> fastprof.Profile:
@@ -165,7 +175,7 @@ def test_bars_lead_from_before_to_after(tmp_path: Path, open_page: Any) -> None:
     assert page.locator("#changes tr.marked").get_attribute("data-row") == "0"
 
 
-@pytest.mark.parametrize(("theme", "width"), some(product(["light", "dark"], WIDTHS), 5))
+@pytest.mark.parametrize(("theme", "width"), some(product(["light", "dark"], WIDTHS), 6))
 def test_charts_fit_the_width(
     theme: str, width: int, report: tuple[fastprof.Profile, Path], open_page: Any
 ) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import fastprof
+from browser.conftest import page_with
 from fastprof.analysis.step_timeline import StepTimeline, StepTimelines
 from fastprof.page.sections import timeline as section
 from hypothesis_profiles import some
@@ -65,8 +66,10 @@ class Shown:
 
 @pytest.fixture(scope="module")
 def report(report: tuple[fastprof.Profile, Path]) -> tuple[StepTimelines, Path]:
-    """The time lines of a generated capture, and its page."""
-    return StepTimelines(report[0]), report[1]
+    """The time lines of a generated capture, and a page with them."""
+    return StepTimelines(report[0]), page_with(
+        report[1].with_name("timeline.html"), report[0], section.section
+    )
 
 
 def median(timelines: StepTimelines) -> StepTimeline:
@@ -88,7 +91,7 @@ def test_the_first_view_is_the_median_step(report: Report, open_page: Show) -> N
     assert shown.selected is None
 
 
-@pytest.mark.parametrize("width", some([380, 900, 1600], 2))
+@pytest.mark.parametrize("width", some([380, 900, 1600], 3))
 def test_a_click_selects_the_kernel_at_the_pointer(
     report: Report, open_page: Show, width: int
 ) -> None:
@@ -305,7 +308,7 @@ def test_without_a_host_side_the_page_tells_what_to_record(tmp_path: Path, open_
     assert Shown(page).view == (0, 90 * US)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", some(["light", "dark"], 2))
 def test_merged_events_give_their_number(
     report: Report, open_page: Show, tmp_path: Path, scheme: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,7 +15,7 @@ from waiting import PATIENCE
 HERE = Path(__file__).resolve().parent
 CSRC = HERE.parent.parent / "csrc"
 DRIVERS = sorted(path.stem for path in HERE.glob("*.c"))
-FLAGS = ("-std=c11", "-g", "-O1", "-Wall", "-Wextra", "-fno-sanitize-recover=all")
+FLAGS = ("-std=c11", "-g", "-O0", "-Wall", "-Wextra", "-fno-sanitize-recover=all")
 MEMORY = "-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc"
 # Drivers that replace functions of the C library.
 WRAP = {"memory": [MEMORY], "pages": [MEMORY, "-Wl,--wrap=pread,--wrap=pread64"]}

@@ -1,6 +1,6 @@
 """The order of tests of real traces: tests of one trace follow each other and share its data.
 
-In the fast profile, a file of tests runs on a quarter of the traces, each file on another quarter.
+In the fast profile, a file of tests runs on a sixth of the traces, each file on other ones.
 """
 
 import gc
@@ -13,7 +13,7 @@ import open_traces
 from hypothesis_profiles import IS_FULL
 from real_data import data_dir, trace_of
 
-SHARE = 1 if IS_FULL else 4
+SHARE = 1 if IS_FULL else 6
 
 
 def pytest_collection_modifyitems(config, items):

@@ -24,7 +24,7 @@ from hypothesis_profiles import IS_FULL
 from waiting import PATIENCE, wait_for
 
 # The full profile has every kind of damage at every place, the fast one a share of these cases.
-SHARE = 1 if IS_FULL else 6
+SHARE = 1 if IS_FULL else 12
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 CALLS = "CUPTI_ACTIVITY_KIND_RUNTIME"
 RANGES = "NVTX_EVENTS"

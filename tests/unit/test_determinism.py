@@ -85,11 +85,11 @@ def real_files():
         "nsys/emit_nvtx_2gpu_nsys2026.sqlite",
         "nsys/cudagraph_a100_nsys2024.sqlite",
         "pyprof/lm_v100_nvprof.sql",
-        "nvprof/nccl_4gpu.nvvp",
         "kineto/dlrm_rank0.json.gz",
+        "nvprof/nccl_4gpu.nvvp",
         "kineto/resnet18_mi300_full.json.gz",
     ]
-    return [directory / name for name in some(names, 2)]
+    return [directory / name for name in some(names, 3)]
 
 
 @pytest.fixture(scope="module")

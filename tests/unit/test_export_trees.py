@@ -23,7 +23,7 @@ from real_data import real, traces
 VENDOR = Path(__file__).resolve().parents[1] / "vendor"
 HOSTILE = 'a;b\n</script><img onerror="x">\u2028'
 TREES = ("layers", "path", "lines", "stack")
-REAL = some(traces("nsys/*.sqlite", "kineto/*.json.gz", "nvprof/*", "pyprof/*.sql*"), 3)
+REAL = some(traces("nsys/*.sqlite", "kineto/*.json.gz", "nvprof/*", "pyprof/*.sql*"), 6)
 
 
 def collapsed(profile, path, **options):
