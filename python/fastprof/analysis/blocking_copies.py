@@ -30,10 +30,14 @@ def blocked_ns(profile: Profile, rows: Int64) -> Int64:
     """
     api = profile.api
     calls, until = blocking_copies(profile)
-    waits = np.zeros(len(api) + 1, np.int64)  # the last for copies without a call
     known = api.end[until] != NEVER
-    waits[calls[known]] = (api.end[until] - api.start[calls])[known]
-    return waits[api.of_kernel[rows]]
+    calls, until = calls[known], until[known]
+    if not len(calls):
+        return np.zeros(len(rows), np.int64)
+    call = api.of_kernel[rows]
+    last = np.searchsorted(calls, call, "right") - 1
+    waits = api.end[until] - api.start[calls]
+    return np.where((last >= 0) & (calls[last] == call), waits[last], 0)
 
 
 def blocking_copies(profile: Profile) -> tuple[Int64, Int64]:

@@ -104,9 +104,9 @@ def _key(profile: Profile, name: str, rows: Int64) -> Values:
     """A key of some rows; the direction of a memset is `memset`."""
     column = keys.key_of(profile, name)
     if name != "direction":
-        return Values(column.ids[rows], column.values)
+        return column.take(rows)
     is_set = of_kinds(profile, "memset")[rows]
-    ids = np.where(is_set, np.int32(len(column.values)), column.ids[rows])
+    ids = np.where(is_set, np.int32(len(column.values)), column.take(rows).ids)
     return Values(ids, [*column.values, "memset"])
 
 

@@ -43,6 +43,8 @@ def exposure(profile: Profile) -> Exposure:
     for device, work in work_of_device(profile).items():
         of_device[device] = time_line(work)
         places = np.flatnonzero(work.kind == COMMUNICATION)
+        if not len(places):
+            continue
         rows = work.rows[places]
         exposed[rows] = own_ns(work)[places]
         hidden[rows] = own_ns(work.take(places)) - exposed[rows]

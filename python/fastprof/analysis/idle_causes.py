@@ -13,6 +13,7 @@ from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.gpu_work import Gaps
 from fastprof.analysis.host_activity import HostActivity, system_waits
 from fastprof.analysis.host_states import HostStates, State, host_states
+from fastprof.analysis.open_ranges import OpenRanges
 from fastprof.analysis.thread_events import ThreadEvents
 from fastprof.model.arrays import Bools, Int32, Int64, UInt8
 from fastprof.model.trace import NEVER, NO_TIME
@@ -61,6 +62,11 @@ class Host:
         self.profile = profile
         self.states: HostStates = host_states(profile, data)
         self.system: ThreadEvents = system_waits(profile)
+
+    @cached_property
+    def ranges(self) -> OpenRanges:
+        """The ranges of each thread."""
+        return OpenRanges(self.profile)
 
     @cached_property
     def activity(self) -> HostActivity:

@@ -17,7 +17,6 @@ from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Values
 from fastprof.model.markers import Kind
 from fastprof.model.numbers import without_numbers
-from fastprof.model.trace import NEVER
 from fastprof.profile.api_classes import COPY, LAUNCH
 from fastprof.profile.profile import Profile, range_columns
 
@@ -114,16 +113,16 @@ def _of_cause(
         event = np.where(loads, call, event)
         start = take(profile.api.start, event)
         return _Place(
-            _innermost(profile, take(profile.api.thread, event), start), names.of_calls(event)
+            host.ranges.innermost(take(profile.api.thread, event), start), names.of_calls(event)
         )
     middle = begin + (launch - begin) // 2
     if cause in (Cause.LAUNCH_BOUND, Cause.HOST_BOUND):
-        return _Place(_innermost(profile, thread, middle), none)
+        return _Place(host.ranges.innermost(thread, middle), none)
     if cause == Cause.OTHER_THREAD:
-        return _Place(_innermost(profile, np.where(other < 0, thread, other), middle), none)
+        return _Place(host.ranges.innermost(np.where(other < 0, thread, other), middle), none)
     if cause == Cause.SYSTEM:
         row, _ = host.system.longest(thread, begin, launch)
-        return _Place(_innermost(profile, thread, middle), names.of_system(row.astype(np.int32)))
+        return _Place(host.ranges.innermost(thread, middle), names.of_system(row.astype(np.int32)))
     if cause == Cause.DEPENDENCY:
         return _Place(none, _waits_for(profile, gaps, names, rows, call))
     return _Place(none, names.of_calls(call) if cause == Cause.LATENCY else none)
@@ -158,30 +157,17 @@ def _waits_for(profile: Profile, gaps: Gaps, names: _Names, rows: Int64, call: I
 def _event_waits(profile: Profile, call: Int32) -> Int32:
     """The call that made the stream of a launch wait for an event just before it, -1 for none."""
     api, found = profile.api, np.full(len(call), -1, np.int32)
-    is_wait = api.name.fits(lambda name: "StreamWait" in (name or ""))
-    works = api.call_class.fits(lambda name: name in (LAUNCH, COPY))
+    all_waits = api.name.where(lambda name: "StreamWait" in (name or ""))
+    if not len(all_waits):
+        return found
+    works = api.call_class.where(lambda name: name in (LAUNCH, COPY))
     known = np.flatnonzero(call >= 0)
     for each, rows in by_thread(api.thread[call[known]]):
-        of_thread = api.thread == each
-        waits = np.flatnonzero(of_thread & is_wait)
-        launches = np.flatnonzero(of_thread & works)
+        waits, launches = (some[api.thread[some] == each] for some in (all_waits, works))
         own = call[known[rows]]
         last_wait = np.append(waits, -1)[np.searchsorted(waits, own) - 1]
         last_launch = np.append(launches, -1)[np.searchsorted(launches, own) - 1]
         found[known[rows]] = np.where(last_wait > last_launch, last_wait, -1)
-    return found
-
-
-def _innermost(profile: Profile, thread: Int32, time: Int64) -> Int32:
-    """The innermost range that is open on each thread at each time, a row, -1 for none."""
-    ranges, found = profile.ranges, np.full(len(thread), -1, np.int32)
-    for each, rows in by_thread(thread):
-        own = np.append(np.flatnonzero(ranges.thread == each), -1).astype(np.int32)
-        at = np.searchsorted(ranges.start[own[:-1]], time[rows], "right") - 1
-        row = own[at]
-        while (closed := np.flatnonzero(take(ranges.end, row, NEVER) <= time[rows])).size:
-            row[closed] = ranges.parent[row[closed]]
-        found[rows] = row
     return found
 
 
@@ -206,10 +192,13 @@ def _own_ranges(profile: Profile, row: Int32) -> Values:
 
 
 def _of_rows(column: Values, row: Int32) -> Values:
-    return Values(take(column.ids, row), column.values)
+    known = row >= 0
+    found = np.full(len(row), -1, np.int32)
+    found[known] = column.take(row[known]).ids
+    return Values(found, column.values)
 
 
 def _or_next(column: Values, row: Int32, of_launch: Int32) -> Values:
     """The values of some ranges; where unknown, of those around the launch."""
-    own = take(column.ids, row)
-    return Values(np.where(own < 0, take(column.ids, of_launch), own), column.values)
+    own = _of_rows(column, row).ids
+    return Values(np.where(own < 0, _of_rows(column, of_launch).ids, own), column.values)

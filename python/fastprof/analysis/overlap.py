@@ -72,7 +72,7 @@ def overlap(
         return _table({name: unknown(0) for name in names or DEFAULT_KEYS}, {}, (NO_TIMES,))
     found, calls = exposure(profile), messages(profile).call
     rows = np.flatnonzero(calls >= 0 if chosen is None else (calls >= 0) & chosen)
-    by_name = {name: _of_rows(keys.key_of(profile, name), rows) for name in names or DEFAULT_KEYS}
+    by_name = {name: keys.key_of(profile, name).take(rows) for name in names or DEFAULT_KEYS}
     if not names:
         by_name = {name: key for name, key in by_name.items() if _is_told(name, key)}
     kernels = _Kernels(profile, rows, found, found_steps)
@@ -89,10 +89,6 @@ _TOTALS: Final = (
     *("calls", "kernels", "time_ns", "exposed_ns", "hidden_ns", "hidden_share"),
     *("step_exposed_ns", "bytes", "in_bytes", "out_bytes"),
 )
-
-
-def _of_rows(column: Values, rows: Rows) -> Values:
-    return Values(column.ids[rows], column.values)
 
 
 def _is_told(name: str, key: Values) -> bool:
@@ -114,7 +110,7 @@ class _Kernels:
         self._call = calls.call[rows]
         self._is_first = np.zeros(len(rows), bool)  # of the kernels of its call
         self._is_first[np.unique(self._call, return_index=True)[1]] = True
-        message = _of_rows(calls.message, rows)
+        message = calls.message.take(rows)
         parts = {
             "bytes": [each.size for each in message.values],
             "in_bytes": [each.given for each in message.values],

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from fastprof._core._take import where
 from fastprof.analysis.cells import cells_of
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import Grouping, group
@@ -171,13 +172,13 @@ class _Instances:
 def _instances(profile: Profile) -> _Instances:
     ranges = profile.ranges
     is_user = np.array([meaning.kind == Kind.USER for meaning in ranges.meanings], bool)
-    rows = np.flatnonzero(is_user[ranges.label]).astype(np.int32)
+    rows = where(is_user, ranges.label).astype(np.int32)
     chain = _folded(texts(range_columns(profile), "launch_ranges"))
-    paths = Values(chain.ids[rows], chain.values)
+    paths = chain.take(rows)
     used = group([paths], len(rows))
     names = [paths.at(row) or () for row in used.first.tolist()]
-    wall = np.where(ranges.end == NEVER, -1, ranges.end - ranges.start)[rows]
-    return _Instances(rows, used.ids, names, ranges.start[rows], wall)
+    start, end = ranges.start[rows], ranges.end[rows]
+    return _Instances(rows, used.ids, names, start, np.where(end == NEVER, -1, end - start))
 
 
 def _of_instances(

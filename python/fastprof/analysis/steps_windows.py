@@ -79,11 +79,21 @@ class Windows:
         for i, lane in enumerate(self.lanes):
             yield lane, np.flatnonzero(self.lane == i)
 
-    def row_of(self, time: Int64, rows: Int64) -> Int64:
-        """The row in which each time is, -1 for none; rows: those of one lane."""
+    def row_of(self, time: Int64, rows: Int64) -> Int32:
+        """The row in which each time is, -1 for none.
+
+        time : ascending
+        rows : those of one lane
+        """
         rows = rows[self.is_known[rows]]
-        row = np.append(rows, -1)[np.searchsorted(self.start[rows], time, "right") - 1]
-        return np.where((row >= 0) & (time < self.end[row]), row, -1)
+        first = np.append(np.searchsorted(time, self.start[rows]), len(time))
+        after = np.minimum(np.searchsorted(time, self.end[rows]), first[1:])
+        after = np.maximum(after, first[:-1])
+        changes = np.column_stack([first[:-1], after]).ravel()
+        lengths = np.diff(changes, prepend=0, append=len(time))
+        row = np.full(len(lengths), -1, np.int32)
+        row[1::2] = rows
+        return np.repeat(row, lengths)
 
     def take(self, rows: Int64) -> Windows:
         """Some rows, in this order."""

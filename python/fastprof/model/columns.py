@@ -120,7 +120,7 @@ class Values:
         index = int(self.ids[row])
         return None if index < 0 else self.values[index]
 
-    def take(self, rows: Rows) -> Values:
+    def take(self, rows: Rows | slice) -> Values:
         """Some rows, in this order."""
         return Values(self.ids[rows], self.values)
 
@@ -204,7 +204,7 @@ class SharedValues(Values):
         """An object array [n]; None where unknown."""
         return objects(self._distinct()[self.id_of_row].tolist(), self.rows)
 
-    def take(self, rows: Rows) -> Values:
+    def take(self, rows: Rows | slice) -> Values:
         """As in Values; the distinct values remain shared."""
         return SharedValues(self.rows[rows], self.id_of_row, self.values)
 

@@ -76,7 +76,8 @@ def messages_of(lookups: Lookups, read_payloads: Callable[[], HostEvents]) -> Me
     rows = np.flatnonzero(names.fits(lambda name: ops.classify(name).kind == COMMUNICATION))
     n, meanings = len(lookups.frame), lookups.attribution.meanings
     if not len(rows):
-        return Messages(unknown(n), np.full(n, -1, np.int32))
+        nothing = unknown(n)
+        return Messages(nothing, nothing.ids)
     frame, label = _frames(lookups, rows)
     pair, first = alike([label, names.ids[rows]])
     found = [

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from fastprof import ops
-from fastprof.model.arrays import Int32, Int64
+from fastprof.model.arrays import Int64
 from fastprof.model.columns import Column, Ints, Values
 from fastprof.model.markers import Kind, Meaning, SourceLines
 from fastprof.model.markers.collectives import RECORDED
@@ -55,7 +55,7 @@ class RangeColumns:
     ) -> None:
         self.about: About = trace.about
         self.ranges = ranges
-        own = _first_frames(attribution)
+        own = attribution.frame_of_range
         frames = replace(
             attribution, frame_of_kernel=own, launch_frame_of_kernel=own, in_engine=None
         )
@@ -93,14 +93,6 @@ class RangeColumns:
 
     def _of_label(self, value: Callable[[Meaning], str | None]) -> Values:
         return Values(self.ranges.label, self.ranges.meanings).mapped(value)
-
-
-def _first_frames(attribution: Attribution) -> Int32:
-    """[ranges] The first frame of each range. Crossing ranges have several."""
-    of_frame = attribution.frame_range
-    first = np.empty(len(attribution.ranges), np.int32)
-    first[of_frame[::-1]] = np.arange(len(of_frame) - 1, -1, -1, dtype=np.int32)
-    return first
 
 
 def steps_at(steps: StepsOfKernels, time: Int64, pid: Int64) -> Ints:

@@ -53,7 +53,8 @@ class Timeline:
     def launch_ends(self) -> Ints:
         """[kernels] The end of the launching API call."""
         end = take(self.api.end, self.api.of_kernel, NEVER)
-        return Ints(np.where(end == NEVER, NO_TIME, end), none=NO_TIME)
+        end[end == NEVER] = NO_TIME
+        return Ints(end, none=NO_TIME)
 
 
 def no_timeline(n_kernels: int) -> Timeline:
@@ -241,12 +242,13 @@ class _Places:
 
     @cached_property
     def level(self) -> Int32:
-        return take(_path.levels(self._attribution.frame_parent), self._frame)
+        found = self._attribution
+        return take(_path.levels(found.frame_parent), found.frame_of_range)
 
     @cached_property
     def parent(self) -> Int32:
         found = self._attribution
-        return take(found.frame_range, take(found.frame_parent, self._frame))
+        return take(found.frame_range, take(found.frame_parent, found.frame_of_range))
 
     @cached_property
     def forward(self) -> Int32:
@@ -255,14 +257,6 @@ class _Places:
     @cached_property
     def of_kernel(self) -> Int32:
         return _around_launches(self._trace, self._attribution, self._thread)
-
-    @property
-    def _frame(self) -> Int32:
-        """[ranges] The first frame of each: the last one assigned."""
-        frame_range = self._attribution.frame_range
-        frame = np.empty(len(self._thread), np.int32)
-        frame[frame_range[::-1]] = np.arange(len(frame_range) - 1, -1, -1, dtype=np.int32)
-        return frame
 
 
 def _forward(attribution: Attribution) -> Int32:

@@ -209,9 +209,9 @@ class Facts:
 
     def top(self, column: str, rows: Int64, most: int = 3) -> list[tuple[str, float]]:
         """The values of a key with most time of some kernels, with their share of that time."""
-        keys: Values = key_of(self.profile, column)
+        keys: Values = key_of(self.profile, column).take(rows)
         ns = self.of_kernels[rows]
-        sums = np.bincount(keys.ids[rows] + 1, ns, len(keys.values) + 1)[1:]
+        sums = np.bincount(keys.ids + 1, ns, len(keys.values) + 1)[1:]
         order = np.argsort(-sums, kind="stable")[:most].tolist()
         total = max(float(ns.sum()), 1.0)
         return [(str(keys.values[i]), float(sums[i]) / total) for i in order if sums[i] > 0]

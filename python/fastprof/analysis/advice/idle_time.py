@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fastprof._core._groups import sum_where
 from fastprof.analysis.advice.finding import CannotJudge
 from fastprof.analysis.gpu_work import Gaps
 from fastprof.analysis.idle_causes import CAUSES, Cause, Host, Split, split
@@ -94,15 +95,15 @@ def idle_time(profile: Profile, windows: Windows, rows: Int64) -> IdleTime:
     """
     host, found, parts, window = Host(profile), [], [], []
     by_window = np.zeros((len(rows), len(Cause)), np.int64)
-    index = np.full(len(windows) + 1, -1)
-    index[rows] = np.arange(len(rows))
+    index = np.full(len(windows) + 1, -1, np.int32)
+    index[rows] = np.arange(len(rows), dtype=np.int32)
     for lane, own in windows.by_lane():
         between = lane.work.gaps
         at = index[windows.row_of(between.start, own)]
         length = between.end - between.start
-        short = np.flatnonzero((at >= 0) & (length < _SHORT_NS))
-        np.add.at(by_window[:, Cause.SHORT], at[short], length[short])
-        some = np.flatnonzero((at >= 0) & (length >= _SHORT_NS))
+        is_short = length < _SHORT_NS
+        by_window[:, Cause.SHORT] += sum_where(at, length, is_short.view(np.uint8), len(rows))
+        some = np.flatnonzero((at >= 0) & ~is_short)
         found.append(Gaps._make(each[some] for each in between))
         parts.append(split(found[-1], host, at[some], len(rows)))
         by_window += parts[-1].of_windows

@@ -11,7 +11,7 @@ import numpy as np
 from fastprof._core._take import take
 from fastprof.analysis.columns import numbers
 from fastprof.model.arrays import Int32, Int64
-from fastprof.model.columns import Column, Values
+from fastprof.model.columns import Column
 from fastprof.model.metadata import About
 from fastprof.profile.cells import picked
 from fastprof.profile.host_events import Synchronisations
@@ -68,8 +68,8 @@ class Part:
             start=api.start[calls],
             end=api.end[calls],
             thread=api.thread[calls],
-            name=Values(api.name.ids[calls], api.name.values),
-            call_class=Values(api.call_class.ids[calls], api.call_class.values),
+            name=api.name.take(calls),
+            call_class=api.call_class.take(calls),
             correlation=api.correlation[calls],
             of_kernel=self._row_of(api.of_kernel[self.rows]),
         )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -67,6 +68,13 @@ class Attribution:
     launch_frame_of_kernel: Int32
     replay_of_kernel: Int32 | None = None
     in_engine: npt.NDArray[np.bool_] | None = None
+
+    @cached_property
+    def frame_of_range(self) -> Int32:
+        """[ranges] The first frame of each range. Crossing ranges have several."""
+        n, first = len(self.frame_range), np.empty(len(self.ranges), np.int32)
+        first[self.frame_range[::-1]] = np.arange(n - 1, -1, -1, dtype=np.int32)
+        return first
 
 
 class Attributed(NamedTuple):

@@ -80,9 +80,9 @@ def _where(facts: Facts, rows: Int64, *keys: str) -> str:
 
 def _pageable(facts: Facts, rows: Int64) -> float | None:
     """The share of the time of copies that is from or to pageable memory; None if not recorded."""
-    memory = key_of(facts.profile, "memory")
+    memory = key_of(facts.profile, "memory").take(rows)
     ns = facts.of_kernels[rows]
-    if not (memory.ids[rows] >= 0).any():
+    if not (memory.ids >= 0).any():
         return None
-    is_pageable = memory.fits(lambda text: "pageable" in str(text))[rows]
+    is_pageable = memory.fits(lambda text: "pageable" in str(text))
     return float(ns[is_pageable].sum() / max(float(ns.sum()), 1.0))
