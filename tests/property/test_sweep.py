@@ -51,7 +51,7 @@ def test_each_moment_of_a_window_counts_to_the_kinds_that_run(rows, windows):
 @examples(400)
 @given(WORK)
 def test_gaps_are_the_times_without_work(rows):
-    found = work_of(rows).gaps
+    found = work_of(rows).gaps()
     last = max((max(start, end) for start, end, _ in rows), default=0)
     in_gaps = [t for a, b in zip(found.start, found.end, strict=True) for t in range(a, b)]
     first = rows[0][0] if rows else 0
@@ -116,7 +116,7 @@ def test_many_works_cross_a_bound():
 def test_the_parts_of_gaps_within_windows(rows, bounds, short_ns):
     work, (begin, finish) = work_of(rows), disjoint(bounds)
     windows = list(zip(begin.tolist(), finish.tolist(), strict=True))
-    every = [(a, b, before, after) for a, b, before, after in zip(*work.gaps, strict=True)]
+    every = [(a, b, before, after) for a, b, before, after in zip(*work.gaps(), strict=True)]
     if rows and begin[0] < work.start[0]:
         every.insert(0, (begin[0], work.start[0], 100, 100))
     parts = [

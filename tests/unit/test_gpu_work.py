@@ -32,7 +32,7 @@ def test_work_has_the_kind_of_its_class(tmp_path: Path) -> None:
 
 
 def test_gaps_name_the_kernels_around_them(tmp_path: Path) -> None:
-    found = work_of_device(two_gpus(tmp_path / "two.json"))[0].gaps
+    found = work_of_device(two_gpus(tmp_path / "two.json"))[0].gaps()
     assert [each.tolist() for each in found] == [[260, 310], [300, 400], [2, 3], [3, 4]]
 
 

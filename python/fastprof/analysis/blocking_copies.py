@@ -13,7 +13,7 @@ from fastprof.analysis.columns import numbers, texts
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.trace import NEVER
 from fastprof.profile.instances import ApiCalls
-from fastprof.profile.profile import Profile
+from fastprof.profile.profile import Profile, kept
 
 __all__ = ["blocked_ns", "blocking_copies"]
 
@@ -29,7 +29,7 @@ def blocked_ns(profile: Profile, rows: Int64) -> Int64:
     rows : copies, kernel rows
     """
     api = profile.api
-    calls, until = blocking_copies(profile)
+    calls, until = kept(profile, blocking_copies)
     known = api.end[until] != NEVER
     calls, until = calls[known], until[known]
     if not len(calls):

@@ -183,7 +183,7 @@ def _places(profile: Profile, work: _Work, groups: Grouping) -> dict[str, Cells]
     best = np.full(groups.n, None, object)
     for name in ("op", "layer", "line"):
         key = keys.key_of(profile, name)
-        column = Values(key.ids[longest], key.values)
+        column = key.take(longest)
         found[f"longest_{name}"] = column
         best = np.where(column.ids >= 0, column.array(), best)
     names = [each for each in dict.fromkeys(best.tolist()) if each is not None]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +14,7 @@ from fastprof._core._take import take
 from fastprof.analysis.columns import numbers, texts
 from fastprof.model.arrays import Bools, Int32, Int64, UInt8
 from fastprof.model.columns import RepeatedInts
-from fastprof.profile.profile import Profile
+from fastprof.profile.profile import Profile, kept
 
 __all__ = [
     "COMMUNICATION",
@@ -74,7 +73,6 @@ class GpuWork:
     def __len__(self) -> int:
         return len(self.rows)
 
-    @cached_property
     def gaps(self) -> Gaps:
         """The gaps without work, in order."""
         start, end, before, after = Sweep(self.start, self.end, self.kind).gaps()
@@ -96,22 +94,16 @@ def work_of_device(profile: Profile, rows: Bools | None = None) -> dict[int, Gpu
     -1 is the number of work whose GPU is not recorded. Unexpanded CUDA graphs and work of unknown
     class count as compute.
 
-    rows : the work to include, bool [kernels]; None for all, which is kept with its gaps while the
-        profile lives
+    rows : the work to include, bool [kernels]; None for all, which is kept while the profile lives
     """
     if "start" not in profile.names or not len(profile):
         return {}
     if rows is not None:
         return _work_of_device(profile, rows)
-    if profile not in _ALL:
-        _ALL[profile] = _work_of_device(profile, None)
-    return dict(_ALL[profile])
+    return dict(kept(profile, _work_of_device))
 
 
-_ALL: Final[WeakKeyDictionary[Profile, dict[int, GpuWork]]] = WeakKeyDictionary()
-
-
-def _work_of_device(profile: Profile, rows: Bools | None) -> dict[int, GpuWork]:
+def _work_of_device(profile: Profile, rows: Bools | None = None) -> dict[int, GpuWork]:
     start = numbers(profile, "start")
     end = np.maximum(numbers(profile, "sil"), 0, dtype=np.int64)
     end += start

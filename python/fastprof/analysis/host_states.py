@@ -19,7 +19,7 @@ from fastprof.model.markers import Kind, Meaning
 from fastprof.model.trace import NEVER
 from fastprof.profile.api_classes import ALLOC, LOAD, SYNC
 from fastprof.profile.instances import Instances
-from fastprof.profile.profile import Profile
+from fastprof.profile.profile import Profile, kept
 
 __all__ = ["HostStates", "State", "host_states", "launching_threads", "loader_ranges"]
 
@@ -119,7 +119,7 @@ def host_states(profile: Profile, data: str | None = None) -> HostStates:
             end = np.where(end == NEVER, np.int64(max(_last(ranges), _last(api))), end)
         return ThreadEvents(instances.thread[rows], instances.start[rows], end, rows)
 
-    copies, until = blocking_copies(profile)
+    copies, until = kept(profile, blocking_copies)
     allocs, syncs = api.call_class.where_each(
         lambda each: each in (ALLOC, LOAD), lambda each: each == SYNC
     )

@@ -72,13 +72,13 @@ def idle(
     else:
         table = _by_key(profile, found, work, by, steps)
     lines, facts = overview(profile, work)
-    return replace(table, lead=lines, facts=facts, notes=notes(profile, found.n_late))
+    return replace(table, lead=lines, facts=facts, notes=notes(profile, found.causes.n_late))
 
 
 def _by_cause(found: Examined, work: dict[int, GpuWork]) -> Table:
     """A row for each GPU and cause, those of a GPU in order of time."""
-    groups = Grouping(found.device * np.int32(_N) + found.main, _N * len(work))
-    counts, ns = groups.counts.reshape(-1, _N), found.totals
+    groups = Grouping(found.device * np.int32(_N) + found.causes.main, _N * len(work))
+    counts, ns = groups.counts.reshape(-1, _N), found.totals()
     longest = groups.stats(found.gaps.end - found.gaps.start).max.reshape(-1, _N)
     of_short = Grouping(found.short_device, len(work))
     counts[:, Cause.SHORT] = of_short.counts
@@ -107,13 +107,15 @@ def _by_key(
         of_kernels = keys.key_of(profile, by)
     after = np.concatenate([found.gaps.after, found.short.after])
     device = np.concatenate([found.device, found.short_device])
-    main = np.concatenate([found.main, np.full(len(found.short.after), Cause.SHORT, np.uint8)])
+    main = np.concatenate(
+        [found.causes.main, np.full(len(found.short.after), Cause.SHORT, np.uint8)]
+    )
     length = np.concatenate([each.end - each.start for each in (found.gaps, found.short)])
     key = Values(of_kernels.ids[after], of_kernels.values)
     groups = group([Values(device, found.devices), key], len(after))
     by_cause = np.bincount(groups.ids * np.int64(_N) + main, length, groups.n * _N)
     stats, first = groups.stats(length), groups.first
-    most = _most(found, Grouping(groups.ids[: len(found.main)], groups.n))
+    most = _most(found, Grouping(groups.ids[: len(found.causes.main)], groups.n))
     columns: dict[str, Cells] = {
         by: Values(key.ids[first], key.values),
         "cause": Values(by_cause.reshape(-1, _N).argmax(axis=1).astype(np.int32), list(CAUSES)),
@@ -134,7 +136,7 @@ def _table(
     by: str = "",
 ) -> Table:
     spans = np.array([last - first for first, last in (each.span for each in work.values())])
-    total, n_gaps = int(ns.sum()), len(found.main) + len(found.short_device)
+    total, n_gaps = int(ns.sum()), len(found.causes.main) + len(found.short_device)
     numbers: dict[str, Cells] = {
         "device": Ints(np.array(found.devices)[device]),
         "ns": Ints(ns),
@@ -172,7 +174,7 @@ def _shown(
 
 def _most(found: Examined, groups: Grouping) -> dict[str, Values]:
     """The place that takes most of the time of the main cause in each group, by name, [groups]."""
-    return {name: heaviest(each, groups, found.main_ns) for name, each in found.places.items()}
+    return {name: heaviest(each, groups, found.causes.ns) for name, each in found.places.items()}
 
 
 def heaviest(place: Values, groups: Grouping, ns: Int64) -> Values:
@@ -198,7 +200,7 @@ def _listed(profile: Profile, found: Examined, n: int, steps: str | None) -> Tab
         "at_ns": Ints(start - first),
         "start_ns": Ints(start, none=-(2**63)),
         "ns": Ints(length[rows]),
-        "cause": Values(found.main[rows].astype(np.int32), list(CAUSES)),
+        "cause": Values(found.causes.main[rows].astype(np.int32), list(CAUSES)),
         "device": Ints(np.array(found.devices)[found.device[rows]]),
         "before": Values(names.ids[found.gaps.before[rows]], names.values),
         "after": Values(names.ids[after], names.values),

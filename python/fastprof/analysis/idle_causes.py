@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
 from functools import cached_property
 from typing import Final, NamedTuple
 
 import numpy as np
 
+from fastprof._core._groups import sum_where
 from fastprof._core._take import take
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.gpu_work import Gaps
 from fastprof.analysis.host_activity import HostActivity, system_waits
 from fastprof.analysis.host_states import HostStates, State, host_states
-from fastprof.analysis.open_ranges import OpenRanges
 from fastprof.analysis.thread_events import ThreadEvents
 from fastprof.model.arrays import Bools, Int32, Int64, UInt8
 from fastprof.model.trace import NEVER, NO_TIME
 from fastprof.profile.api_classes import LAUNCH
-from fastprof.profile.profile import Profile
+from fastprof.profile.profile import Profile, kept
 
-__all__ = ["CAUSES", "DRAINED_NS", "Cause", "Host", "Split", "split"]
+__all__ = ["CAUSES", "DRAINED_NS", "Cause", "Host", "Split", "joined", "split"]
 
 
 class Cause(IntEnum):
@@ -60,18 +61,40 @@ class Host:
 
     def __init__(self, profile: Profile, data: str | None = None) -> None:
         self.profile = profile
-        self.states: HostStates = host_states(profile, data)
-        self.system: ThreadEvents = system_waits(profile)
+        self.states: HostStates = (
+            kept(profile, host_states) if data is None else host_states(profile, data)
+        )
 
     @cached_property
-    def ranges(self) -> OpenRanges:
-        """The ranges of each thread."""
-        return OpenRanges(self.profile)
+    def system(self) -> ThreadEvents:
+        """Waits in the operating system. Reads the file again."""
+        return system_waits(self.profile)
 
     @cached_property
     def activity(self) -> HostActivity:
         """When each thread is active. Takes longer than the other ones, and is seldom needed."""
         return HostActivity(self.profile, self.states, self.system)
+
+
+class Parts(NamedTuple):
+    """The parts of gaps by cause, in order of gap; a part takes at least 1 ns.
+
+    Parameters
+    ----------
+    gap : int32 [parts], index of the gap
+    cause : uint8 [parts], a `Cause`
+    ns : int64 [parts]
+    """
+
+    gap: Int32
+    cause: UInt8
+    ns: Int64
+
+    def of_windows(self, window: Int32, n_windows: int) -> Int64:
+        """The time of each cause, ns [windows, causes]; window : int32 [gaps], -1 for none."""
+        n = len(Cause)
+        key = take(window, self.gap) * np.int32(n) + self.cause
+        return sum_where(key, self.ns, None, n_windows * n).reshape(n_windows, n)
 
 
 class Split(NamedTuple):
@@ -81,43 +104,42 @@ class Split(NamedTuple):
     ----------
     main : uint8 [gaps], the `Cause` that takes most of each gap
     ns : int64 [gaps], the time that it takes
-    thread : int32 [gaps], the thread that launched the next work, -1 if not recorded
-    other : int32 [gaps], the thread that ran before it in the gap, -1 for none
-    launch : int64 [gaps], ns, the start of the launch, at most the end of the gap; NO_TIME
-    totals : int64 [causes], ns; the sum is that of the gaps
-    of_windows : int64 [windows, causes], ns, the totals of each window
+    other : int32 [gaps], the thread that ran in the gap before the one that launched the next work,
+        -1 for none
+    parts : Parts; the sum is that of the gaps
     n_late : how many launches start after their work
     """
 
     main: UInt8
     ns: Int64
-    thread: Int32
     other: Int32
-    launch: Int64
-    totals: Int64
-    of_windows: Int64
+    parts: Parts
     n_late: int
 
 
-def split(gaps: Gaps, host: Host, window: Int32 | None = None, n_windows: int = 1) -> Split:
-    """Divide each gap of a GPU among its causes.
+def split(gaps: Gaps, host: Host) -> Split:
+    """Divide each gap of a GPU among its causes."""
+    firsts = range(0, len(gaps.start) or 1, _AT_ONCE)
+    found = [
+        _split(Gaps._make(each[first : first + _AT_ONCE] for each in gaps), host)
+        for first in firsts
+    ]
+    return joined(found, firsts)
 
-    window : int32 [gaps], ascending, the window of each, for `of_windows`; None: the first
-    """
-    n, parts = len(gaps.start), []
-    of = np.zeros(n, np.int32) if window is None else window
-    for first in range(0, n or 1, _AT_ONCE):
-        some = slice(first, first + _AT_ONCE)
-        parts.append(_split(Gaps._make(each[some] for each in gaps), host, of[some], n_windows))
-    *columns, totals, of_windows, n_late = zip(*parts, strict=True)
-    sums = (np.sum(each, axis=0) for each in (totals, of_windows))
-    return Split._make([*map(np.concatenate, columns), *sums, sum(n_late)])
+
+def joined(found: Sequence[Split], firsts: Sequence[int]) -> Split:
+    """Several as one; firsts : the index of the first gap of each."""
+    *columns, parts, n_late = zip(*found, strict=True)
+    gap, cause, ns = zip(*parts, strict=True)
+    gaps = [each + np.int32(first) for each, first in zip(gap, firsts, strict=True)]
+    together = Parts._make(map(np.concatenate, (gaps, cause, ns)))
+    return Split._make([*map(np.concatenate, columns), together, sum(n_late)])
 
 
 _AT_ONCE: Final = 1 << 16
 
 
-def _split(gaps: Gaps, host: Host, window: Int32, n_windows: int) -> Split:
+def _split(gaps: Gaps, host: Host) -> Split:
     profile, begin, end = host.profile, gaps.start, gaps.end
     call = take(profile.api.of_kernel, gaps.after)
     thread = take(profile.api.thread, call)
@@ -136,17 +158,17 @@ def _split(gaps: Gaps, host: Host, window: Int32, n_windows: int) -> Split:
     other = np.full(len(begin), -1, np.int32)
     other[rows] = _of_host(host, ns, late)
     ns[~known, Cause.UNKNOWN] = (end - begin)[~known]
-    main = ns.argmax(axis=1)
-    before = np.concatenate([np.zeros((1, len(Cause)), np.int64), np.cumsum(ns, axis=0)])
-    of_windows = np.diff(before[np.searchsorted(window, np.arange(n_windows + 1))], axis=0)
+    main, place = ns.argmax(axis=1), np.flatnonzero(ns)
+    parts = Parts(
+        (place // len(Cause)).astype(np.int32),
+        (place % len(Cause)).astype(np.uint8),
+        ns.ravel()[place],
+    )
     return Split(
         main.astype(np.uint8),
         ns[np.arange(len(main)), main],
-        thread,
         other,
-        np.where(known, called, NO_TIME),
-        ns.sum(axis=0),
-        of_windows,
+        parts,
         int(np.count_nonzero(launch > end)),
     )
 

@@ -1,34 +1,38 @@
-"""The gaps of all GPUs with their causes and places."""
+"""The gaps of GPUs with their causes and places."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
 
 import numpy as np
 
-from fastprof.analysis.gpu_work import Gaps, GpuWork
-from fastprof.analysis.idle_causes import Cause, Host, Split, split
+from fastprof._core._groups import sum_where
+from fastprof.analysis.gpu_work import Gaps, GpuWork, work_of_device
+from fastprof.analysis.idle_causes import Cause, Host, Split, joined, split
 from fastprof.analysis.idle_places import places
-from fastprof.model.arrays import Bools, Int32, Int64, UInt8
+from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Values
-from fastprof.profile.profile import Profile
+from fastprof.profile.profile import Profile, kept
 
-__all__ = ["Examined", "examine"]
+__all__ = ["SHORTEST", "Examined", "examine"]
+
+SHORTEST: Final = 1000  # ns
 
 
-class Examined(NamedTuple):
-    """The gaps of all GPUs.
+@dataclass(frozen=True)
+class Examined:
+    """The gaps of GPUs.
 
     Parameters
     ----------
     devices : the numbers of the GPUs
     gaps, device : those that are long enough, and int32 [gaps], indices into `devices`
     short, short_device : the other ones
-    main : uint8 [gaps], the `Cause` that takes most of each
-    main_ns : int64 [gaps], the time that it takes
-    totals : int64 [devices, causes], ns
-    places : where to look, by name of `PLACES`, [gaps]
-    n_late : how many launches start after their work
+    causes : Split of `gaps`
+    host : Host
     """
 
     devices: list[int]
@@ -36,34 +40,65 @@ class Examined(NamedTuple):
     device: Int32
     short: Gaps
     short_device: Int32
-    main: UInt8
-    main_ns: Int64
-    totals: Int64
-    places: dict[str, Values]
-    n_late: int
+    causes: Split
+    host: Host
+
+    @cached_property
+    def places(self) -> dict[str, Values]:
+        """Where to look for the causes of `gaps`, by name of `PLACES`, [gaps]."""
+        return places(self.gaps, self.causes, self.host)
+
+    def totals(self) -> Int64:
+        """The time of each cause, ns [devices, causes]."""
+        return self.of_windows(self.device, self.short_device, len(self.devices))
+
+    def of_windows(self, window: Int32, short: Int32, n_windows: int) -> Int64:
+        """The time of each cause, ns [windows, causes].
+
+        window, short : the windows of `gaps` and of `short`, -1 for none
+        """
+        found = self.causes.parts.of_windows(window, n_windows)
+        length = self.short.end - self.short.start
+        found[:, Cause.SHORT] += sum_where(short, length, None, n_windows)
+        return found
 
 
 def examine(
-    profile: Profile, work: dict[int, GpuWork], shortest: int, data: str | None
+    profile: Profile,
+    work: Mapping[int, GpuWork],
+    shortest: int = SHORTEST,
+    data: str | None = None,
 ) -> Examined:
-    """Find the causes of all gaps of at least `shortest` ns; see `host_states` for `data`."""
+    """Find the causes of all gaps of at least `shortest` ns; see `host_states` for `data`.
+
+    Those of all work of the profile are kept, with the default values of the other parameters.
+    """
+    of_all = work_of_device(profile)
+    is_all = all(map(lambda one, other: one is other, work.values(), of_all.values()))
+    if is_all and len(work) == len(of_all) and shortest == SHORTEST and data is None:
+        return kept(profile, _examined)
+    return _examined(profile, work, shortest, data)
+
+
+def _examined(
+    profile: Profile,
+    work: Mapping[int, GpuWork] | None = None,
+    shortest: int = SHORTEST,
+    data: str | None = None,
+) -> Examined:
+    work = work_of_device(profile) if work is None else work
     host = Host(profile, data)
-    of_devices = [each.gaps for each in work.values()]
+    of_devices = [each.gaps() for each in work.values()]
     is_long = [each.end - each.start >= shortest for each in of_devices]
     pairs = list(zip(of_devices, is_long, strict=True))
     found = [_chosen(each, rows) for each, rows in pairs]
     short = [_chosen(each, ~rows) for each, rows in pairs]
-    causes = [split(each, host) for each in found]
-    totals = np.array([each.totals for each in causes])
-    totals[:, Cause.SHORT] = [(each.end - each.start).sum() for each in short]
-    *columns, _, of_windows, n_late = zip(*causes, strict=True)
-    sums = totals.sum(axis=0), np.sum(of_windows, axis=0)
-    both = Split._make([*map(np.concatenate, columns), *sums, sum(n_late)])
-    together = _joined(found)
+    counts = [len(each.start) for each in found]
+    firsts = (np.cumsum(counts) - counts).tolist()
+    causes = joined([split(each, host) for each in found], firsts)
     return Examined(
-        list(work), together, _devices(found), _joined(short), _devices(short),
-        both.main, both.ns, totals, places(together, both, host), both.n_late,
-    )  # fmt: skip
+        list(work), _joined(found), _devices(found), _joined(short), _devices(short), causes, host
+    )
 
 
 def _chosen(of_device: Gaps, rows: Bools) -> Gaps:

@@ -12,11 +12,13 @@ from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.gpu_work import Gaps
 from fastprof.analysis.host_states import State
 from fastprof.analysis.idle_causes import DRAINED_NS, Cause, Host, Split
+from fastprof.analysis.open_ranges import OpenRanges
 from fastprof.analysis.thread_events import by_thread
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Values
 from fastprof.model.markers import Kind
 from fastprof.model.numbers import without_numbers
+from fastprof.model.trace import NO_TIME
 from fastprof.profile.api_classes import COPY, LAUNCH
 from fastprof.profile.profile import Profile, range_columns
 
@@ -39,12 +41,12 @@ def places(gaps: Gaps, causes: Split, host: Host) -> dict[str, Values]:
     of the gap; else that of the launch of the next work.
     """
     profile = host.profile
-    names = _Names(profile)
+    lookups = _Lookups(profile)
     of_launch = take(profile.ranges.of_kernel, gaps.after)
     found = _Place(of_launch.copy(), np.full(len(of_launch), -1, np.int32))
     for cause in np.unique(causes.main).tolist():
         rows = np.flatnonzero(causes.main == cause)
-        of_cause = _of_cause(host, Cause(cause), gaps, causes, names, rows)
+        of_cause = _of_cause(host, Cause(cause), gaps, causes, lookups, rows)
         found.row[rows] = np.where(of_cause.row < 0, found.row[rows], of_cause.row)
         found.call[rows] = of_cause.call
     columns = range_columns(profile)
@@ -52,7 +54,7 @@ def places(gaps: Gaps, causes: Split, host: Host) -> dict[str, Values]:
     layer = texts(columns, "layer").mapped(lambda names: ":".join(names) or None)
     operator = _around(profile, found.row, (Kind.TORCH, Kind.ARGUMENT))
     return {
-        "call": Values(found.call, names.texts),
+        "call": Values(found.call, lookups.texts),
         "line": _or_next(line, found.row, of_launch),
         "layer": _or_next(layer, found.row, of_launch),
         "range": _own_ranges(profile, found.row),
@@ -60,14 +62,15 @@ def places(gaps: Gaps, causes: Split, host: Host) -> dict[str, Values]:
     }
 
 
-class _Names:
-    """Ids of names of calls."""
+class _Lookups:
+    """Ids of names of calls, and the ranges of threads."""
 
     def __init__(self, profile: Profile) -> None:
         self._ids: dict[str, int] = {}
         self._of_api = self._many(profile.api.name.values)
         self._of_system = self._many(profile.os_calls.name.values)
         self._api, self._system = profile.api.name, profile.os_calls.name
+        self.ranges = OpenRanges(profile)
 
     def _many(self, values: list[str | None]) -> Int32:
         ids = [-1 if each is None else self.id(_VERSION.sub("", each)) for each in values]
@@ -93,12 +96,15 @@ _VERSION: Final = re.compile(r"_v\d{4,}\Z")
 
 
 def _of_cause(
-    host: Host, cause: Cause, gaps: Gaps, causes: Split, names: _Names, rows: Int64
+    host: Host, cause: Cause, gaps: Gaps, causes: Split, lookups: _Lookups, rows: Int64
 ) -> _Place:
     profile = host.profile
-    thread, other = causes.thread[rows], causes.other[rows]
-    begin, launch = gaps.start[rows], causes.launch[rows]
-    call = take(profile.api.of_kernel, gaps.after[rows])
+    begin, end = gaps.start[rows], gaps.end[rows]
+    after, other = gaps.after[rows], causes.other[rows]
+    call = take(profile.api.of_kernel, after)
+    thread = take(profile.api.thread, call)
+    launch = take(numbers(profile, "launch_start"), after)
+    launch = np.where(launch != NO_TIME, np.clip(launch, begin, end), NO_TIME)
     none = np.full(len(rows), -1, np.int32)
     if cause <= max(State):
         state = State(int(cause))
@@ -108,24 +114,27 @@ def _of_cause(
         if cause == Cause.DATA_LOADING:
             return _Place(event, none)
         # The launch itself may load code.
-        inside = np.minimum(take(profile.api.end, call), gaps.end[rows]) - launch
+        inside = np.minimum(take(profile.api.end, call), end) - launch
         loads = (event < 0) | ((inside > np.maximum(more, spent)) & (cause == Cause.ALLOC))
         event = np.where(loads, call, event)
         start = take(profile.api.start, event)
         return _Place(
-            host.ranges.innermost(take(profile.api.thread, event), start), names.of_calls(event)
+            lookups.ranges.innermost(take(profile.api.thread, event), start),
+            lookups.of_calls(event),
         )
     middle = begin + (launch - begin) // 2
     if cause in (Cause.LAUNCH_BOUND, Cause.HOST_BOUND):
-        return _Place(host.ranges.innermost(thread, middle), none)
+        return _Place(lookups.ranges.innermost(thread, middle), none)
     if cause == Cause.OTHER_THREAD:
-        return _Place(host.ranges.innermost(np.where(other < 0, thread, other), middle), none)
+        return _Place(lookups.ranges.innermost(np.where(other < 0, thread, other), middle), none)
     if cause == Cause.SYSTEM:
         row, _ = host.system.longest(thread, begin, launch)
-        return _Place(host.ranges.innermost(thread, middle), names.of_system(row.astype(np.int32)))
+        return _Place(
+            lookups.ranges.innermost(thread, middle), lookups.of_system(row.astype(np.int32))
+        )
     if cause == Cause.DEPENDENCY:
-        return _Place(none, _waits_for(profile, gaps, names, rows, call))
-    return _Place(none, names.of_calls(call) if cause == Cause.LATENCY else none)
+        return _Place(none, _waits_for(profile, gaps, lookups, rows, call))
+    return _Place(none, lookups.of_calls(call) if cause == Cause.LATENCY else none)
 
 
 def _event(
@@ -142,16 +151,16 @@ def _event(
     return row.astype(np.int32), ns
 
 
-def _waits_for(profile: Profile, gaps: Gaps, names: _Names, rows: Int64, call: Int32) -> Int32:
+def _waits_for(profile: Profile, gaps: Gaps, lookups: _Lookups, rows: Int64, call: Int32) -> Int32:
     """What work that was launched early waits for: an event, a copy or the work on a stream."""
     before, after = gaps.before[rows], gaps.after[rows]
     stream, kind = numbers(profile, "stream"), texts(profile, "kind")
     is_copy = kind.fits(lambda text: text.startswith("mem"))[before]
     same = stream[before] == stream[after]
-    found = np.where(same, names.id("(same stream)"), names.id("(other stream)"))
-    found = np.where(is_copy, names.id("(copy)"), found)
+    found = np.where(same, lookups.id("(same stream)"), lookups.id("(other stream)"))
+    found = np.where(is_copy, lookups.id("(copy)"), found)
     event = _event_waits(profile, call)
-    return np.where(event >= 0, names.of_calls(event), found).astype(np.int32)
+    return np.where(event >= 0, lookups.of_calls(event), found).astype(np.int32)
 
 
 def _event_waits(profile: Profile, call: Int32) -> Int32:

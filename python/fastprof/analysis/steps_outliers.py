@@ -10,8 +10,9 @@ import numpy as np
 from fastprof._core._take import take
 from fastprof.analysis.cells import cells_of
 from fastprof.analysis.grouping import Floats64, group
+from fastprof.analysis.idle_windows import idle_by_window
 from fastprof.analysis.keys import key_of
-from fastprof.analysis.steps_idle import IdleCauses
+from fastprof.analysis.steps_idle import idle_changes
 from fastprof.analysis.steps_sums import HOST_TIMES
 from fastprof.analysis.steps_windows import Lane, Windows
 from fastprof.model.arrays import Bools, Int64
@@ -82,7 +83,7 @@ def outliers_of(
     averaged, outlier : bool [rows]
     most : how many
     """
-    found = []
+    found, by_window = [], None
     for lane, rows in windows.by_lane():
         normal = rows[averaged[rows] & ~outlier[rows]]
         own = rows[outlier[rows]]
@@ -90,14 +91,15 @@ def outliers_of(
             continue
         over = windows.wall[own] - windows.wall[normal].mean()
         largest = np.argsort(-np.abs(over), kind="stable")[:most]
-        ops, causes = _Ops(profile, lane, windows, rows, normal), None
+        ops = _Ops(profile, lane, windows, rows, normal)
         for row, more in zip(own[largest].tolist(), over[largest].tolist(), strict=True):
             changes = _changes(columns, row, normal)
             found.append(Outlier(row, more, changes, ops.changes(row), {}))
             has_causes = len(profile.api) > 0 and lane.selected is lane.work
             if has_causes and abs(changes["idle_ns"]) >= LARGE * abs(more):
-                causes = causes or IdleCauses(profile, lane, windows, rows, normal)
-                found[-1] = found[-1]._replace(causes=causes.changes(row, changes["idle_ns"]))
+                by_window = idle_by_window(profile, windows) if by_window is None else by_window
+                causes = idle_changes(by_window, row, normal, changes["idle_ns"])
+                found[-1] = found[-1]._replace(causes=causes)
     return sorted(found, key=lambda each: -abs(each.over_ns))[:most]
 
 

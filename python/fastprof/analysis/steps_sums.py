@@ -10,7 +10,6 @@ from fastprof._core._take import distinct, take
 from fastprof.analysis.columns import numbers
 from fastprof.analysis.grouping import Grouping
 from fastprof.analysis.host_states import (
-    HostStates,
     State,
     host_states,
     launching_threads,
@@ -21,7 +20,7 @@ from fastprof.model.arrays import Int64
 from fastprof.model.columns import Ints
 from fastprof.model.devices import Device
 from fastprof.model.table import Cells, Floats
-from fastprof.profile.profile import Profile
+from fastprof.profile.profile import Profile, kept
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
 __all__ = ["HOST_TIMES", "host_times", "launched_work"]
@@ -51,19 +50,15 @@ def launched_work(
     return {"kernels": Ints(kernels), "flops": Ints(known), "mfu": Floats(mfu)}
 
 
-def host_times(
-    profile: Profile, windows: Windows, steps: StepsOfKernels, known: HostStates | None = None
-) -> dict[str, Int64]:
+def host_times(profile: Profile, windows: Windows, steps: StepsOfKernels) -> dict[str, Int64]:
     """The host time of the threads that launch a GPU's work, by the names in HOST_TIMES.
 
     int64 [rows], ns, summed over threads; -1 if no launch, or no data loading at all, is recorded.
-
-    known : the host states, if they are computed already
     """
     found = {name: np.full(len(windows), -1, np.int64) for name in HOST_TIMES}
     if not len(profile.api):
         return found
-    states = host_states(profile) if known is None else known
+    states = kept(profile, host_states)
     launching = launching_threads(profile)
     has_loader = len(states.events[State.DATA_LOADING].row) > 0
     for lane, rows in windows.by_lane():

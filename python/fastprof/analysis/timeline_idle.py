@@ -13,7 +13,6 @@ from fastprof.model.arrays import Int32, Int64
 __all__ = ["SHORTEST", "Idle", "idle_between"]
 
 SHORTEST: Final = 1000  # ns: shorter gaps are not examined, as in the report `idle`
-_AT_ONCE: Final = 1 << 14
 # The host prepares the launch, the call runs, the GPU begins.
 _ORDER: Final = np.array(
     [*(each for each in Cause if each not in (Cause.LATENCY, Cause.DEPENDENCY)),
@@ -52,11 +51,8 @@ def idle_between(every: Gaps, host: Host, begin: int, end: int) -> Idle:
     is_long = some.end - some.start >= SHORTEST
     ns[~is_long, Cause.SHORT] = (some.end - some.start)[~is_long]
     long = np.flatnonzero(is_long)
-    for first in range(0, len(long), _AT_ONCE):
-        rows = long[first : first + _AT_ONCE]
-        part = Gaps._make(each[rows] for each in some)
-        # A window per gap: the causes of each gap.
-        ns[rows] = split(part, host, np.arange(len(rows), dtype=np.int32), len(rows)).of_windows
+    parts = split(Gaps._make(each[long] for each in some), host).parts
+    ns[long[parts.gap], parts.cause] = parts.ns
     ns = ns[:, _ORDER]
     gap, place = np.nonzero(ns)
     length = ns[gap, place]

@@ -19,7 +19,7 @@ from fastprof.model.arrays import Int32, Int64
 from fastprof.model.trace import NEVER
 from fastprof.profile.cells import numbered
 from fastprof.profile.instances import ApiCalls, Instances
-from fastprof.profile.profile import Profile, cells
+from fastprof.profile.profile import Profile, cells, kept
 
 __all__ = ["LEVELS", "Found", "Lane", "Recorded", "Window", "lanes_between"]
 
@@ -80,12 +80,12 @@ class Recorded:
     @cached_property
     def host(self) -> Host:
         """What the threads do."""
-        return Host(self.profile)
+        return kept(self.profile, Host)
 
     @cached_property
     def gaps(self) -> dict[int, Gaps]:
         """The gaps of each GPU, by number."""
-        return {device: work.gaps for device, work in work_of_device(self.profile).items()}
+        return {device: work.gaps() for device, work in work_of_device(self.profile).items()}
 
     @cached_property
     def end(self) -> Int64:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final
 
 from fastprof._system.garbage import uncollected
 from fastprof._system.threads import SecondThread
+from fastprof.analysis.advice.finding import CannotJudge
 from fastprof.analysis.cells import cells_of, computing_costs
 from fastprof.model.page import Page
 from fastprof.page.build import build
@@ -39,11 +41,13 @@ def page_of(
     with uncollected(), SecondThread() as second:
         reading = second.submit(_read_host_side, profile)
         with computing_costs(profile):
-            _ = source.facts
+            facts = source.facts
+            reading.result()
+            with suppress(CannotJudge):  # the reports say so
+                _ = facts.idle
             cells_of(profile)
         for name in _OF_KERNELS:
             source.table(name)
-        reading.result()
         source.begin(second, _OF_TIME_LINE)
         sections = [each(source) for each in SECTIONS]
         return Page(build(_name(profile), _about(profile), sections))

@@ -33,7 +33,7 @@ def step_bars(facts: Facts) -> tuple[list[Chart], list[str]]:
         (title, "busy", color, times[name]) for name, title, color in _BUSY
     ]
     try:
-        causes = facts.idle_of_all.by_window
+        causes = facts.idle_by_window()
     except CannotJudge as reason:
         rest = "idle, cause unknown"
         missing.append(f"causes of idle time unknown: {reason}")

@@ -104,7 +104,7 @@ def synchronisations_of(syncs: RecordedSyncs, processes: Int32, api: ApiCalls) -
     call = _calls(syncs, processes, api)
     names = api.name.values
     kinds = np.array([*map(_kind_of_call, names), 0], np.int32)
-    kind = kinds[take(api.name.ids, call)]
+    kind = np.where(call >= 0, kinds[api.name.take(call).ids], np.int32(0))
     kind = np.where(kind > 0, kind, syncs.kind)
     rows = _in_order(syncs.start, syncs.end)
     return Synchronisations(

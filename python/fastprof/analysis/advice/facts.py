@@ -14,6 +14,7 @@ from fastprof.analysis.advice.windows import typical
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.gpu_work import own_ns
 from fastprof.analysis.grouping import Floats64
+from fastprof.analysis.idle_windows import idle_by_window
 from fastprof.analysis.keys import key_of
 from fastprof.analysis.steps_windows import Lane, Windows, times_of, windows_of
 from fastprof.model.arrays import Bools, Int64
@@ -105,24 +106,19 @@ class Facts:
         CannotJudge
             The file has no times, or no API calls.
         """
-        return self.idle_of_all.take(self.rows)
+        self.need_calls()
+        return idle_time(self.profile, self.windows, self.rows)
 
-    @cached_property
-    def idle_of_all(self) -> IdleTime:
-        """The idle time of all rows of `windows` by cause.
+    def idle_by_window(self) -> Int64:
+        """The idle time by cause of all rows of `windows`, ns [windows, causes].
 
         Raises
         ------
         CannotJudge
             The file has no times, or no API calls.
         """
-        self.need_times()
-        if not len(self.profile.api):
-            raise CannotJudge(
-                why_omitted(self.profile)
-                or "no API calls in the file: record with nsys profile -t cuda"
-            )
-        return idle_time(self.profile, self.windows, np.arange(len(self.windows)))
+        self.need_calls()
+        return idle_by_window(self.profile, self.windows)
 
     @cached_property
     def of_kernels(self) -> Floats64:
@@ -220,6 +216,15 @@ class Facts:
         """Raise CannotJudge if no GPU did anything."""
         if not self.step_ns:
             raise CannotJudge("no GPU work: use the original trace of a run on a GPU")
+
+    def need_calls(self) -> None:
+        """Raise CannotJudge if the file has no times, or no API calls."""
+        self.need_times()
+        if not len(self.profile.api):
+            raise CannotJudge(
+                why_omitted(self.profile)
+                or "no API calls in the file: record with nsys profile -t cuda"
+            )
 
     def need_times(self) -> None:
         """Raise CannotJudge if the file has no times."""

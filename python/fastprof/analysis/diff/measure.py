@@ -101,7 +101,7 @@ def _times(
         "rank": np.zeros(len(lanes), np.int64),
         "wall_ns": windows.wall,
         **times_of(windows),
-        **host_times(profile, windows, steps, host.states),
+        **host_times(profile, windows, steps),
         **launching(profile, windows, steps),
     }
 

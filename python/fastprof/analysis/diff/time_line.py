@@ -65,7 +65,7 @@ def idle_by_cause(windows: Windows, host: Host) -> Int64:
         work = lane.selected
         of_gaps, place, short = idle_parts(work, (start, end), _SHORT_NS)
         found[order, Cause.SHORT] = short
-        found[order] += split(of_gaps, host, place, len(order)).of_windows
+        found[order] += split(of_gaps, host).parts.of_windows(place, len(order))
         # After the last work, nothing ends the gap.
         tail = np.maximum(end - np.maximum(start, lane.selected.span[1]), 0)
         found[order, Cause.UNKNOWN] += tail

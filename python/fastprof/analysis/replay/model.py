@@ -23,7 +23,7 @@ from fastprof.analysis.saturated import limited
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.trace import NEVER
 from fastprof.profile.api_classes import ALLOC, LOAD
-from fastprof.profile.profile import Profile
+from fastprof.profile.profile import Profile, kept
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
 __all__ = ["NO_EDGE", "Model", "Replayed", "Weights", "rounded"]
@@ -143,7 +143,7 @@ class Model:
     def loading(self) -> Int64:
         """[nodes] The part of `before` of host calls during which the thread loads data, ns."""
         graph, found = self.graph, np.zeros(len(self.graph), np.int64)
-        states = host_states(self.whole)
+        states = kept(self.whole, host_states)
         if not len(states.events[State.DATA_LOADING].start):
             return found
         nodes = np.flatnonzero((graph.kind == CALL) & (graph.before > 0))
