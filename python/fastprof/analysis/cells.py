@@ -82,6 +82,8 @@ class Cells:
     @cached_property
     def kernels(self) -> Int64:
         """[cells] The number of kernels."""
+        if len(self) == len(self._base):
+            return self._base.kernels
         return np.bincount(self.of_kernel, minlength=len(self)).astype(np.int64)
 
     def refined(self, factors: Iterable[Int32]) -> Cells:

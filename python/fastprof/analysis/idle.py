@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from fastprof.analysis.gpu_work import GpuWork, work_of_device
 from fastprof.analysis.grouping import Grouping, group
 from fastprof.analysis.idle_causes import CAUSES, Cause
 from fastprof.analysis.idle_columns import BY, COLUMNS, OF_GAPS
-from fastprof.analysis.idle_examined import Examined, examine
+from fastprof.analysis.idle_examined import Examined, examine, places_of
 from fastprof.analysis.idle_overview import notes, overview
 from fastprof.analysis.idle_places import PLACES
 from fastprof.errors import ReportError
@@ -28,6 +28,7 @@ from fastprof.profile.profile import Profile
 __all__ = ["heaviest", "idle"]
 
 _N: Final = len(Cause)
+_Where: TypeAlias = dict[str, Values]  # the places of gaps, see `places_of`
 
 
 def idle(
@@ -65,17 +66,18 @@ def idle(
         none = {each.key: Ints(np.empty(0, np.int64)) for each in headings}
         return Table(dict(none), headings, notes=notes(profile, 0))
     found = examine(profile, work, round(min * 1000), data)
+    where = places_of(profile, found)
     if gaps is not None:
-        table = _listed(profile, found, gaps, steps)
+        table = _listed(profile, found, where, gaps, steps)
     elif by == "cause":
-        table = _by_cause(found, work)
+        table = _by_cause(found, where, work)
     else:
-        table = _by_key(profile, found, work, by, steps)
+        table = _by_key(profile, found, where, work, by, steps)
     lines, facts = overview(profile, work)
     return replace(table, lead=lines, facts=facts, notes=notes(profile, found.causes.n_late))
 
 
-def _by_cause(found: Examined, work: dict[int, GpuWork]) -> Table:
+def _by_cause(found: Examined, where: _Where, work: dict[int, GpuWork]) -> Table:
     """A row for each GPU and cause, those of a GPU in order of time."""
     groups = Grouping(found.device * np.int32(_N) + found.causes.main, _N * len(work))
     counts, ns = groups.counts.reshape(-1, _N), found.totals()
@@ -86,7 +88,7 @@ def _by_cause(found: Examined, work: dict[int, GpuWork]) -> Table:
     device, cause = np.nonzero(ns)
     order = np.lexsort((-ns[device, cause], device))
     device, cause = device[order], cause[order]
-    most = _most(found, groups)
+    most = _most(found, where, groups)
     columns: dict[str, Cells] = {
         "cause": Values(cause.astype(np.int32), list(CAUSES)),
         "gaps": Ints(counts[device, cause]),
@@ -97,7 +99,12 @@ def _by_cause(found: Examined, work: dict[int, GpuWork]) -> Table:
 
 
 def _by_key(
-    profile: Profile, found: Examined, work: dict[int, GpuWork], by: str, steps: str | None
+    profile: Profile,
+    found: Examined,
+    where: _Where,
+    work: dict[int, GpuWork],
+    by: str,
+    steps: str | None,
 ) -> Table:
     """A row for each GPU and value of a key of the work after the gap."""
     if by == "step":
@@ -115,7 +122,7 @@ def _by_key(
     groups = group([Values(device, found.devices), key], len(after))
     by_cause = np.bincount(groups.ids * np.int64(_N) + main, length, groups.n * _N)
     stats, first = groups.stats(length), groups.first
-    most = _most(found, Grouping(groups.ids[: len(found.causes.main)], groups.n))
+    most = _most(found, where, Grouping(groups.ids[: len(found.causes.main)], groups.n))
     columns: dict[str, Cells] = {
         by: Values(key.ids[first], key.values),
         "cause": Values(by_cause.reshape(-1, _N).argmax(axis=1).astype(np.int32), list(CAUSES)),
@@ -172,9 +179,9 @@ def _shown(
     return tuple(replace(each, in_text=each.in_text and in_text(each.key)) for each in headings)
 
 
-def _most(found: Examined, groups: Grouping) -> dict[str, Values]:
+def _most(found: Examined, where: _Where, groups: Grouping) -> dict[str, Values]:
     """The place that takes most of the time of the main cause in each group, by name, [groups]."""
-    return {name: heaviest(each, groups, found.causes.ns) for name, each in found.places.items()}
+    return {name: heaviest(each, groups, found.causes.ns) for name, each in where.items()}
 
 
 def heaviest(place: Values, groups: Grouping, ns: Int64) -> Values:
@@ -188,7 +195,7 @@ def heaviest(place: Values, groups: Grouping, ns: Int64) -> Values:
     return Values(most, place.values)
 
 
-def _listed(profile: Profile, found: Examined, n: int, steps: str | None) -> Table:
+def _listed(profile: Profile, found: Examined, where: _Where, n: int, steps: str | None) -> Table:
     """The longest gaps, in order of length."""
     length = found.gaps.end - found.gaps.start
     rows = np.argsort(-length, kind="stable")[:n]
@@ -205,7 +212,7 @@ def _listed(profile: Profile, found: Examined, n: int, steps: str | None) -> Tab
         "before": Values(names.ids[found.gaps.before[rows]], names.values),
         "after": Values(names.ids[after], names.values),
         "step": Ints(step.distinct[step.ids[after]]),
-        **{name: Values(each.ids[rows], each.values) for name, each in found.places.items()},
+        **{name: Values(each.ids[rows], each.values) for name, each in where.items()},
     }
     return Table(
         {each.key: columns[each.key] for each in OF_GAPS},

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -17,7 +16,7 @@ from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Values
 from fastprof.profile.profile import Profile, kept
 
-__all__ = ["SHORTEST", "Examined", "examine"]
+__all__ = ["SHORTEST", "Examined", "examine", "places_of"]
 
 SHORTEST: Final = 1000  # ns
 
@@ -32,7 +31,8 @@ class Examined:
     gaps, device : those that are long enough, and int32 [gaps], indices into `devices`
     short, short_device : the other ones
     causes : Split of `gaps`
-    host : Host
+    data : see `examine`
+    is_kept : whether these are all gaps of a profile, which are kept
     """
 
     devices: list[int]
@@ -41,12 +41,8 @@ class Examined:
     short: Gaps
     short_device: Int32
     causes: Split
-    host: Host
-
-    @cached_property
-    def places(self) -> dict[str, Values]:
-        """Where to look for the causes of `gaps`, by name of `PLACES`, [gaps]."""
-        return places(self.gaps, self.causes, self.host)
+    data: str | None
+    is_kept: bool
 
     def totals(self) -> Int64:
         """The time of each cause, ns [devices, causes]."""
@@ -76,17 +72,21 @@ def examine(
     of_all = work_of_device(profile)
     is_all = all(map(lambda one, other: one is other, work.values(), of_all.values()))
     if is_all and len(work) == len(of_all) and shortest == SHORTEST and data is None:
-        return kept(profile, _examined)
+        return kept(profile, _of_all)
     return _examined(profile, work, shortest, data)
+
+
+def _of_all(profile: Profile) -> Examined:
+    return _examined(profile, work_of_device(profile), SHORTEST, None, True)
 
 
 def _examined(
     profile: Profile,
-    work: Mapping[int, GpuWork] | None = None,
-    shortest: int = SHORTEST,
-    data: str | None = None,
+    work: Mapping[int, GpuWork],
+    shortest: int,
+    data: str | None,
+    is_kept: bool = False,
 ) -> Examined:
-    work = work_of_device(profile) if work is None else work
     host = Host(profile, data)
     of_devices = [each.gaps() for each in work.values()]
     is_long = [each.end - each.start >= shortest for each in of_devices]
@@ -97,8 +97,19 @@ def _examined(
     firsts = (np.cumsum(counts) - counts).tolist()
     causes = joined([split(each, host) for each in found], firsts)
     return Examined(
-        list(work), _joined(found), _devices(found), _joined(short), _devices(short), causes, host
-    )
+        list(work), _joined(found), _devices(found), _joined(short), _devices(short),
+        causes, data, is_kept,
+    )  # fmt: skip
+
+
+def places_of(profile: Profile, found: Examined) -> dict[str, Values]:
+    """Where to look for the causes of `found.gaps`, by name of `PLACES`, [gaps]."""
+    return kept(profile, _places) if found.is_kept else _places(profile, found)
+
+
+def _places(profile: Profile, found: Examined | None = None) -> dict[str, Values]:
+    some = kept(profile, _of_all) if found is None else found
+    return places(some.gaps, some.causes, Host(profile, some.data))
 
 
 def _chosen(of_device: Gaps, rows: Bools) -> Gaps:

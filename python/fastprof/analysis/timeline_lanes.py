@@ -19,7 +19,7 @@ from fastprof.model.arrays import Int32, Int64
 from fastprof.model.trace import NEVER
 from fastprof.profile.cells import numbered
 from fastprof.profile.instances import ApiCalls, Instances
-from fastprof.profile.profile import Profile, cells, kept
+from fastprof.profile.profile import Profile, cells
 
 __all__ = ["LEVELS", "Found", "Lane", "Recorded", "Window", "lanes_between"]
 
@@ -80,7 +80,7 @@ class Recorded:
     @cached_property
     def host(self) -> Host:
         """What the threads do."""
-        return kept(self.profile, Host)
+        return Host(self.profile)
 
     @cached_property
     def gaps(self) -> dict[int, Gaps]:

@@ -108,9 +108,15 @@ class TraceSource(ProfileSource):
     def range_columns(self) -> RangeColumns:
         """As in ProfileSource."""
         shared = {name: _MAKERS[name] for name in RangeColumns.SHARED}
-        lines, ranges = self._lookups.lines, self.timeline.ranges
+        # Without a reference to `self`, which would keep the trace until garbage is collected.
+        lookups, ranges = self._lookups, self.timeline.ranges
         return RangeColumns(
-            self._trace, self._attribution, lines, ranges, shared, lambda: self.steps(None)
+            self._trace,
+            self._attribution,
+            lookups.lines,
+            ranges,
+            shared,
+            lambda: lookups.steps(None, lambda: ranges),
         )
 
     @property

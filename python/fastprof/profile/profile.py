@@ -382,7 +382,10 @@ def range_columns(profile: Profile) -> RangeColumns:
 
 
 def kept(profile: Profile, function: Callable[[Profile], Result]) -> Result:
-    """The result of a function of a profile, which is computed once and lives as long as that."""
+    """The result of a function of a profile, which is computed once and lives as long as that.
+
+    It must not refer to the profile, whose memory would then wait for the garbage collector.
+    """
     if function not in profile._kept:
         profile._kept[function] = function(profile)
     found: Result = profile._kept[function]

@@ -60,17 +60,8 @@ class RangeColumns:
             attribution, frame_of_kernel=own, launch_frame_of_kernel=own, in_engine=None
         )
         self._lookups = Lookups(trace, frames, lines)
-        self._makers: dict[str, Maker] = {
-            **shared,
-            "op": lambda _: self._of_label(_op),
-            "mod": lambda _: self._of_label(lambda meaning: named(meaning).mod),
-            "params": lambda _: self._of_label(params_of),
-            "phase": phases.of_ranges,
-            "step": lambda _: steps_at(steps(), ranges.start, ranges.pid),
-            "tid": lambda _: Ints(ranges.tid),
-            "pid": lambda _: Ints(ranges.pid),
-        }
-        self.names = list(self._makers)
+        self._shared, self._steps = shared, steps
+        self.names = [*shared, *_OWN]
         self._columns: dict[str, Column] = {}
         self._calls: Values | None = None
 
@@ -80,7 +71,8 @@ class RangeColumns:
     def column(self, name: str) -> Column:
         """A column of `names`."""
         if name not in self._columns:
-            self._columns[name] = self._makers[name](self._lookups)
+            make = self._shared.get(name)
+            self._columns[name] = _OWN[name](self) if make is None else make(self._lookups)
         return self._columns[name]
 
     def calls(self, value: Callable[[Meaning], Any]) -> Values:
@@ -93,6 +85,17 @@ class RangeColumns:
 
     def _of_label(self, value: Callable[[Meaning], str | None]) -> Values:
         return Values(self.ranges.label, self.ranges.meanings).mapped(value)
+
+
+_OWN: Final[dict[str, Callable[[RangeColumns], Column]]] = {
+    "op": lambda columns: columns._of_label(_op),
+    "mod": lambda columns: columns._of_label(lambda meaning: named(meaning).mod),
+    "params": lambda columns: columns._of_label(params_of),
+    "phase": lambda columns: phases.of_ranges(columns._lookups),
+    "step": lambda columns: steps_at(columns._steps(), columns.ranges.start, columns.ranges.pid),
+    "tid": lambda columns: Ints(columns.ranges.tid),
+    "pid": lambda columns: Ints(columns.ranges.pid),
+}
 
 
 def steps_at(steps: StepsOfKernels, time: Int64, pid: Int64) -> Ints:

@@ -10,10 +10,11 @@ import numpy as np
 from fastprof.analysis.advice.finding import CannotJudge
 from fastprof.analysis.gpu_work import Gaps
 from fastprof.analysis.idle_causes import CAUSES, Cause
-from fastprof.analysis.idle_examined import Examined
+from fastprof.analysis.idle_examined import Examined, places_of
 from fastprof.analysis.idle_windows import examined_in
 from fastprof.analysis.steps_windows import Windows
 from fastprof.model.arrays import Bools, Int64
+from fastprof.model.columns import Values
 from fastprof.profile.profile import Profile
 
 __all__ = ["IdleTime", "idle_time"]
@@ -27,11 +28,13 @@ class IdleTime(NamedTuple):
     found : all gaps
     is_inside : bool [gaps], whether each is in one of the windows
     by_window : int64 [windows, causes], ns; adds up to the idle time after the first work
+    places : where to look, by name of `idle_places.PLACES`, [gaps]
     """
 
     found: Examined
     is_inside: Bools
     by_window: Int64
+    places: dict[str, Values]
 
     @property
     def gaps(self) -> Gaps:
@@ -55,7 +58,7 @@ class IdleTime(NamedTuple):
     def top(self, place: str, rows: Bools, most: int = 3) -> list[tuple[str, float]]:
         """The places that take most of some gaps, with their share of the time of these gaps."""
         chosen = np.flatnonzero(rows)
-        column = self.found.places[place].take(chosen)
+        column = self.places[place].take(chosen)
         ns = self.found.causes.ns[chosen].astype(np.float64)
         sums = np.bincount(column.ids + 1, ns, len(column.values) + 1)[1:]
         order = np.argsort(-sums, kind="stable")[:most].tolist()
@@ -83,4 +86,5 @@ def idle_time(profile: Profile, windows: Windows, rows: Int64) -> IdleTime:
     index = np.full(len(windows) + 1, -1, np.int32)
     index[rows] = np.arange(len(rows), dtype=np.int32)
     window, short = index[window], index[short]
-    return IdleTime(found, window >= 0, found.of_windows(window, short, len(rows)))
+    by_window = found.of_windows(window, short, len(rows))
+    return IdleTime(found, window >= 0, by_window, places_of(profile, found))
