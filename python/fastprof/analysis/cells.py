@@ -64,6 +64,11 @@ class Cells:
     def __len__(self) -> int:
         return len(self.first)
 
+    @property
+    def is_coarsest(self) -> bool:
+        """Whether these are the cells of the profile, not refined."""
+        return len(self) == len(self._base)
+
     def column(self, name: str) -> Column:
         """A column of `names` [cells]; of columns within cells, the value of the first kernel."""
         if name not in self._columns:
@@ -73,7 +78,7 @@ class Cells:
     def _make(self, name: str) -> Column:
         if name not in SUMS and name not in OF_CELLS:
             return picked(self.profile.column(name), self.first)
-        if len(self) == len(self._base):
+        if self.is_coarsest:
             return self._base.column(name)
         if name in SUMS:
             return Ints(sums(numbers(self.profile, name), self.of_kernel, self.first))
@@ -82,7 +87,7 @@ class Cells:
     @cached_property
     def kernels(self) -> Int64:
         """[cells] The number of kernels."""
-        if len(self) == len(self._base):
+        if self.is_coarsest:
             return self._base.kernels
         return np.bincount(self.of_kernel, minlength=len(self)).astype(np.int64)
 

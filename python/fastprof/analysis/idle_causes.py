@@ -68,7 +68,7 @@ class Host:
     @cached_property
     def system(self) -> ThreadEvents:
         """Waits in the operating system. Reads the file again."""
-        return system_waits(self.profile)
+        return kept(self.profile, system_waits)
 
     @cached_property
     def activity(self) -> HostActivity:

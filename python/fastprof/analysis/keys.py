@@ -12,7 +12,7 @@ from fastprof._core._pools import alike
 from fastprof.analysis.columns import Columns, numbers
 from fastprof.analysis.key_names import ALIASES, DEPTH, KEY_NAMES
 from fastprof.errors import ReportError
-from fastprof.model.columns import Column, Ints, RepeatedInts, Values, unknown
+from fastprof.model.columns import Column, Ints, RepeatedInts, SharedValues, Values, unknown
 from fastprof.model.names import unknown_name
 from fastprof.model.numbers import without_numbers
 
@@ -53,7 +53,7 @@ def _as_values(column: Column) -> Values:
         return column
     if isinstance(column, RepeatedInts):
         of_distinct = _as_values(Ints(column.distinct, column.none))
-        return Values(of_distinct.ids[column.ids], of_distinct.values)
+        return SharedValues(column.ids, of_distinct.ids, of_distinct.values)
     numbers, none = np.ascontiguousarray(column.values), getattr(column, "none", -1)
     ids, first = alike([numbers])
     values = numbers[first].tolist()

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof._core._take import take
+from fastprof.analysis.calls_of_cells import calls_of_cells
 from fastprof.analysis.columns import numbers
 from fastprof.analysis.grouping import group
 from fastprof.analysis.keys import key_of
@@ -19,6 +20,7 @@ from fastprof.analysis.stack_chains import Chains
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Values
 from fastprof.profile.phases import BACKWARD, FORWARD
+from fastprof.profile.profile import kept
 
 __all__ = ["DIRECTIONS", "Nodes"]
 
@@ -77,16 +79,22 @@ class Nodes:
 
     def calls(self) -> Int64:
         """[n, 3] The calls of operators, each at its first kernel; nodes below them have none."""
-        out = np.zeros((len(self.parent), len(DIRECTIONS)), np.int64)
+        shape = len(self.parent), len(DIRECTIONS)
         if "call" not in self._cells.names:
-            return out
+            return np.zeros(shape, np.int64)
+        return scattered(self._begun(), (self._rows_of_calls, self._direction), shape)
+
+    def _begun(self) -> Int64:
+        """[groups] How many calls have their first kernel in each group."""
+        if self._cells.is_coarsest and (self.groups.ids >= 0).all():
+            begun = kept(self._cells.profile, calls_of_cells).begun
+            return self.groups.stats(begun).sum
         group = take(self.groups.ids, self._cells.of_kernel)
         call = np.where(group >= 0, numbers(self._cells.profile, "call"), -1)
         first = np.full(int(call.max(initial=-1)) + 2, -1)  # the last for kernels without a call
         first[call[::-1]] = np.arange(len(call) - 1, -1, -1)
         groups = group[first[:-1][first[:-1] >= 0]]
-        np.add.at(out, (self._rows_of_calls[groups], self._direction[groups]), 1)
-        return out
+        return np.bincount(groups, minlength=self.groups.n).astype(np.int64)
 
     def dominant(self, key: str) -> Values:
         """[n] The value of a key with at least half of the GPU time inside each node."""

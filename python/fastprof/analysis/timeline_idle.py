@@ -7,12 +7,12 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from fastprof.analysis.gpu_work import Gaps
-from fastprof.analysis.idle_causes import Cause, Host, split
+from fastprof.analysis.idle_causes import Cause
+from fastprof.analysis.idle_examined import Examined
 from fastprof.model.arrays import Int32, Int64
 
-__all__ = ["SHORTEST", "Idle", "idle_between"]
+__all__ = ["Idle", "idle_between"]
 
-SHORTEST: Final = 1000  # ns: shorter gaps are not examined, as in the report `idle`
 # The host prepares the launch, the call runs, the GPU begins.
 _ORDER: Final = np.array(
     [*(each for each in Cause if each not in (Cause.LATENCY, Cause.DEPENDENCY)),
@@ -39,26 +39,39 @@ class Idle(NamedTuple):
     after: Int64
 
 
-def idle_between(every: Gaps, host: Host, begin: int, end: int) -> Idle:
+def idle_between(found: Examined, device: int, begin: int, end: int) -> Idle:
     """The gaps of a GPU that overlap a window, undivided by its limits.
 
-    every : the gaps of the GPU
+    device : index into `found.devices`
     begin, end : ns, the window
     """
-    inside = np.flatnonzero((every.end > begin) & (every.start < end))
-    some = Gaps._make(each[inside] for each in every)
-    ns = np.zeros((len(inside), len(Cause)), np.int64)
-    is_long = some.end - some.start >= SHORTEST
-    ns[~is_long, Cause.SHORT] = (some.end - some.start)[~is_long]
-    long = np.flatnonzero(is_long)
-    parts = split(Gaps._make(each[long] for each in some), host).parts
-    ns[long[parts.gap], parts.cause] = parts.ns
-    ns = ns[:, _ORDER]
+    long = _inside(found.gaps, found.device, device, begin, end)
+    short = _inside(found.short, found.short_device, device, begin, end)
+    parts = found.causes.parts
+    rows = slice(*np.searchsorted(parts.gap, [long.start, long.stop]))
+    n_long, n_short = long.stop - long.start, short.stop - short.start
+    chosen = (
+        Gaps._make(each[own] for each in gaps)
+        for gaps, own in ((found.gaps, long), (found.short, short))
+    )
+    some = Gaps._make(map(np.concatenate, zip(*chosen, strict=True)))
+    ns = np.zeros((n_long + n_short, len(Cause)), np.int64)
+    ns[parts.gap[rows] - long.start, parts.cause[rows]] = parts.ns[rows]
+    ns[n_long:, Cause.SHORT] = (some.end - some.start)[n_long:]
+    order = np.argsort(some.start, kind="stable")
+    ns = ns[order][:, _ORDER]
     gap, place = np.nonzero(ns)
     length = ns[gap, place]
     until = np.cumsum(length)
     before = np.concatenate([[0], until])[np.searchsorted(gap, gap)]
-    start = some.start[gap] + until - length - before
-    return Idle(
-        start, start + length, _ORDER[place].astype(np.int32), some.after[gap].astype(np.int64)
+    start, after = some.start[order][gap] + until - length - before, some.after[order][gap]
+    return Idle(start, start + length, _ORDER[place].astype(np.int32), after.astype(np.int64))
+
+
+def _inside(gaps: Gaps, of_gaps: Int32, device: int, begin: int, end: int) -> slice:
+    """The gaps of a GPU that overlap a window."""
+    first, last = np.searchsorted(of_gaps, [device, device + 1]).tolist()
+    return slice(
+        first + int(np.searchsorted(gaps.end[first:last], begin, "right")),
+        first + int(np.searchsorted(gaps.start[first:last], end)),
     )

@@ -10,8 +10,9 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from fastprof.analysis.columns import numbers
-from fastprof.analysis.gpu_work import Gaps, work_of_device
-from fastprof.analysis.idle_causes import Host
+from fastprof.analysis.gpu_work import work_of_device
+from fastprof.analysis.host_activity import system_waits
+from fastprof.analysis.idle_examined import Examined, examine
 from fastprof.analysis.keys import key_of
 from fastprof.analysis.timeline_idle import idle_between
 from fastprof.analysis.timeline_runs import Events, single
@@ -19,7 +20,7 @@ from fastprof.model.arrays import Int32, Int64
 from fastprof.model.trace import NEVER
 from fastprof.profile.cells import numbered
 from fastprof.profile.instances import ApiCalls, Instances
-from fastprof.profile.profile import Profile, cells
+from fastprof.profile.profile import Profile, cells, kept
 
 __all__ = ["LEVELS", "Found", "Lane", "Recorded", "Window", "lanes_between"]
 
@@ -78,14 +79,9 @@ class Recorded:
         self.has_host = "start" in profile.names and (len(profile.api) + len(profile.ranges) > 0)
 
     @cached_property
-    def host(self) -> Host:
-        """What the threads do."""
-        return Host(self.profile)
-
-    @cached_property
-    def gaps(self) -> dict[int, Gaps]:
-        """The gaps of each GPU, by number."""
-        return {device: work.gaps() for device, work in work_of_device(self.profile).items()}
+    def idle(self) -> Examined:
+        """The gaps of all GPUs."""
+        return examine(self.profile, work_of_device(self.profile))
 
     @cached_property
     def end(self) -> Int64:
@@ -156,7 +152,8 @@ def _of_gpus(recorded: Recorded, window: Window, rows: Int64) -> Iterator[tuple[
     found.sort(key=lambda each: (each[0].device, each[0].pid, each[0].stream))
     for device, streams in groupby(found, key=lambda each: each[0].device):
         if recorded.has_host:
-            idle = idle_between(recorded.gaps[device], recorded.host, *window)
+            gpu = recorded.idle.devices.index(device)
+            idle = idle_between(recorded.idle, gpu, *window)
             yield Lane("idle", device=device), single(idle.start, idle.end, idle.cause, idle.after)
         for lane, own in streams:
             yield lane, single(start[own], end[own], what[own], rows[own])
@@ -165,11 +162,11 @@ def _of_gpus(recorded: Recorded, window: Window, rows: Int64) -> Iterator[tuple[
 def _call_rows(profile: Profile, window: Window, work: Int64) -> Int64:
     """Calls in a window, and those that launched work in it."""
     api = profile.api
-    wanted = np.zeros(len(api) + 1, bool)  # the last for work without a call
     inside = _inside(api.start, api.end, window)
-    wanted[inside[(api.end[inside] != NEVER) | (api.start[inside] >= window.start)]] = True
-    wanted[api.of_kernel[work]] = True
-    return np.flatnonzero(wanted[:-1] & (api.thread >= 0))
+    inside = inside[(api.end[inside] != NEVER) | (api.start[inside] >= window.start)]
+    rows: Int64 = np.union1d(inside, api.of_kernel[work])
+    rows = rows[rows >= 0]
+    return rows[api.thread[rows] >= 0]
 
 
 def _of_ranges(profile: Profile, window: Window) -> tuple[list[tuple[Lane, Events]], int]:
@@ -206,7 +203,7 @@ def _of_system(recorded: Recorded, window: Window) -> Iterator[tuple[Lane, Event
 
     Threads without ranges and API calls are omitted.
     """
-    waits, calls = recorded.host.system, recorded.profile.os_calls
+    waits, calls = kept(recorded.profile, system_waits), recorded.profile.os_calls
     threads = recorded.profile.api.threads
     rows = _inside(waits.start, waits.end, window)
     rows = rows[(waits.thread[rows] >= 0) & (waits.thread[rows] < len(threads.tid))]

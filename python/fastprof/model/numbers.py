@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 __all__ = ["without_index", "without_numbers"]
@@ -15,6 +16,7 @@ _NUMBER: Final = re.compile(
 )
 
 
+@lru_cache(maxsize=1 << 14)
 def without_numbers(text: str) -> str:
     """A name with its numbers folded: `step 17` and `ProfilerStep#17` end in `*`."""
     return _NUMBER.sub("*", text)
