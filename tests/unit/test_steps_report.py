@@ -144,7 +144,7 @@ def test_an_outlier_is_compared_with_the_mean_of_the_others(tmp_path: Path) -> N
     assert found["ops"] == {"mm fprop": 1280}
     assert table.lead[2] == (
         "outlier: step 3 takes 1.4 us, 390 ns over the mean of the others: compute +1.28 us, "
-        "idle -890 ns (launch latency -591.7 ns, before the first work -300 ns); "
+        "idle -890 ns (short gaps -590 ns, before the first work -300 ns); "
         "GPU time: mm fprop +1.28 us"
     )
     assert sum(found["causes"].values()) == pytest.approx(-890)

@@ -13,7 +13,8 @@ from fastprof.analysis.columns import numbers, texts
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.trace import NEVER
 from fastprof.profile.instances import ApiCalls
-from fastprof.profile.profile import Profile, kept
+from fastprof.profile.kept import kept
+from fastprof.profile.profile import Profile
 
 __all__ = ["blocked_ns", "blocking_copies"]
 

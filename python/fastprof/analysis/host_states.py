@@ -19,7 +19,8 @@ from fastprof.model.markers import Kind, Meaning
 from fastprof.model.trace import NEVER
 from fastprof.profile.api_classes import ALLOC, LOAD, SYNC
 from fastprof.profile.instances import Instances
-from fastprof.profile.profile import Profile, kept
+from fastprof.profile.kept import kept
+from fastprof.profile.profile import Profile
 
 __all__ = ["HostStates", "State", "host_states", "launching_threads", "loader_ranges"]
 

@@ -19,7 +19,8 @@ from fastprof.analysis.thread_events import ThreadEvents
 from fastprof.model.arrays import Bools, Int32, Int64, UInt8
 from fastprof.model.trace import NEVER, NO_TIME
 from fastprof.profile.api_classes import LAUNCH
-from fastprof.profile.profile import Profile, kept
+from fastprof.profile.kept import kept
+from fastprof.profile.profile import Profile
 
 __all__ = ["CAUSES", "DRAINED_NS", "Cause", "Host", "Split", "joined", "split"]
 

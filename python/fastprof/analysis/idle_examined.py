@@ -14,7 +14,8 @@ from fastprof.analysis.idle_causes import Cause, Host, Split, joined, split
 from fastprof.analysis.idle_places import places
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Values
-from fastprof.profile.profile import Profile, kept
+from fastprof.profile.kept import kept
+from fastprof.profile.profile import Profile
 
 __all__ = ["SHORTEST", "Examined", "examine", "places_of"]
 

@@ -24,7 +24,7 @@ from fastprof.model.derived import DerivedFloats, DerivedInts
 from fastprof.model.heading import Heading
 from fastprof.model.table import Cells, Floats
 from fastprof.profile.facts import step_count
-from fastprof.profile.profile import kept
+from fastprof.profile.kept import kept
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
 __all__ = [

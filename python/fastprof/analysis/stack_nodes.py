@@ -19,8 +19,8 @@ from fastprof.analysis.saturated import in_subtrees, scattered
 from fastprof.analysis.stack_chains import Chains
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Values
+from fastprof.profile.kept import kept
 from fastprof.profile.phases import BACKWARD, FORWARD
-from fastprof.profile.profile import kept
 
 __all__ = ["DIRECTIONS", "Nodes"]
 

@@ -20,7 +20,8 @@ from fastprof.model.arrays import Int64
 from fastprof.model.columns import Ints
 from fastprof.model.devices import Device
 from fastprof.model.table import Cells, Floats
-from fastprof.profile.profile import Profile, kept
+from fastprof.profile.kept import kept
+from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
 __all__ = ["HOST_TIMES", "host_times", "launched_work"]

@@ -20,7 +20,8 @@ from fastprof.model.arrays import Int32, Int64
 from fastprof.model.trace import NEVER
 from fastprof.profile.cells import numbered
 from fastprof.profile.instances import ApiCalls, Instances
-from fastprof.profile.profile import Profile, cells, kept
+from fastprof.profile.kept import kept
+from fastprof.profile.profile import Profile, cells
 
 __all__ = ["LEVELS", "Found", "Lane", "Recorded", "Window", "lanes_between"]
 

@@ -104,7 +104,8 @@ def synchronisations_of(syncs: RecordedSyncs, processes: Int32, api: ApiCalls) -
     call = _calls(syncs, processes, api)
     names = api.name.values
     kinds = np.array([*map(_kind_of_call, names), 0], np.int32)
-    kind = np.where(call >= 0, kinds[api.name.take(call).ids], np.int32(0))
+    kind, known = np.zeros(len(call), np.int32), np.flatnonzero(call >= 0)
+    kind[known] = kinds[api.name.take(call[known]).ids]
     kind = np.where(kind > 0, kind, syncs.kind)
     rows = _in_order(syncs.start, syncs.end)
     return Synchronisations(

@@ -113,7 +113,6 @@ class Profile(ReportMethods):
         self.graph_capture = graph_capture
         self._source, self._recount = source, recount
         self._series: dict[str, pandas.Series[Any]] = {}
-        self._kept: dict[Callable[[Profile], Any], Any] = {}
 
     def __len__(self) -> int:
         return self._source.n_kernels
@@ -379,17 +378,6 @@ def dict_line_columns(profile: Profile) -> Mapping[str, Any]:
 def range_columns(profile: Profile) -> RangeColumns:
     """The columns of the ranges of a trace: `op`, `layer`, `line`, ..."""
     return profile._source.range_columns
-
-
-def kept(profile: Profile, function: Callable[[Profile], Result]) -> Result:
-    """The result of a function of a profile, which is computed once and lives as long as that.
-
-    It must not refer to the profile, whose memory would then wait for the garbage collector.
-    """
-    if function not in profile._kept:
-        profile._kept[function] = function(profile)
-    found: Result = profile._kept[function]
-    return found
 
 
 def cells(profile: Profile) -> Cells:

@@ -59,6 +59,7 @@ class ProfileSource(ABC):
         self.name, self.about, self.warnings, self.n_kernels = name, about, warnings, n_kernels
         self.names = [info.key for info in table if not info.on_request]
         self.on_request = [info.key for info in table if info.on_request]
+        self.kept: dict[object, Any] = {}  # see `fastprof.profile.kept`
         self.host_omitted = ""  # why `timeline` contains nothing
         self._columns: dict[str, Column] = {}
         self._coverage: dict[bool, Coverage] = {}

@@ -23,7 +23,8 @@ from fastprof.analysis.saturated import limited
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.trace import NEVER
 from fastprof.profile.api_classes import ALLOC, LOAD
-from fastprof.profile.profile import Profile, kept
+from fastprof.profile.kept import kept
+from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
 __all__ = ["NO_EDGE", "Model", "Replayed", "Weights", "rounded"]
