@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,7 +12,7 @@ from fastprof._core._groups import sum_where
 from fastprof.analysis.gpu_work import Gaps, GpuWork, work_of_device
 from fastprof.analysis.idle_causes import Cause, Host, Split, joined, split
 from fastprof.analysis.idle_places import places
-from fastprof.model.arrays import Bools, Int32, Int64
+from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Values
 from fastprof.profile.kept import kept
 from fastprof.profile.profile import Profile
@@ -89,11 +89,7 @@ def _examined(
     is_kept: bool = False,
 ) -> Examined:
     host = Host(profile, data)
-    of_devices = [each.gaps() for each in work.values()]
-    is_long = [each.end - each.start >= shortest for each in of_devices]
-    pairs = list(zip(of_devices, is_long, strict=True))
-    found = [_chosen(each, rows) for each, rows in pairs]
-    short = [_chosen(each, ~rows) for each, rows in pairs]
+    found, short = zip(*(_divided(each.gaps(), shortest) for each in work.values()), strict=True)
     counts = [len(each.start) for each in found]
     firsts = (np.cumsum(counts) - counts).tolist()
     causes = joined([split(each, host) for each in found], firsts)
@@ -113,14 +109,20 @@ def _places(profile: Profile, found: Examined | None = None) -> dict[str, Values
     return places(some.gaps, some.causes, Host(profile, some.data))
 
 
-def _chosen(of_device: Gaps, rows: Bools) -> Gaps:
-    return Gaps._make(each[rows] for each in of_device)
+def _divided(gaps: Gaps, shortest: int) -> tuple[Gaps, Gaps]:
+    """The gaps of at least `shortest` ns, and the other ones."""
+    is_long = gaps.end - gaps.start >= shortest
+    if is_long.all():
+        return gaps, Gaps._make(each[:0] for each in gaps)
+    return Gaps._make(each[is_long] for each in gaps), Gaps._make(each[~is_long] for each in gaps)
 
 
-def _joined(of_devices: list[Gaps]) -> Gaps:
+def _joined(of_devices: Sequence[Gaps]) -> Gaps:
+    if len(of_devices) == 1:
+        return of_devices[0]
     return Gaps._make(map(np.concatenate, zip(*of_devices, strict=True)))
 
 
-def _devices(of_devices: list[Gaps]) -> Int32:
+def _devices(of_devices: Sequence[Gaps]) -> Int32:
     counts = [len(each.start) for each in of_devices]
     return np.repeat(np.arange(len(counts), dtype=np.int32), counts)

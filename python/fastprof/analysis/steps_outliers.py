@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from fastprof._core._groups import sum_where
 from fastprof._core._take import take
 from fastprof.analysis.cells import cells_of
 from fastprof.analysis.grouping import Floats64, group
@@ -125,17 +126,19 @@ class _Ops:
         self._names = _names(profile)
         self._ids = take(self._names.ids, lane.selected.rows)
         self._time = lane.selected.end - lane.selected.start
-        self._row = windows.row_of(lane.selected.start, rows)
-        self._mean = self._sums(np.isin(self._row, normal)) / len(normal)
+        self._row, self._n_rows = windows.row_of(lane.selected.start, rows), len(windows)
+        self._mean = self._sums(normal) / len(normal)
 
-    def _sums(self, kernels: Bools) -> Floats64:
-        n = len(self._names.values) + 1
-        sums = np.bincount(self._ids[kernels] + 1, self._time[kernels], n)[1:]
+    def _sums(self, rows: Int64) -> Floats64:
+        wanted = np.zeros(self._n_rows, bool)
+        wanted[rows] = True
+        kernels = take(wanted, self._row, False).view(np.uint8)
+        sums = sum_where(self._ids, self._time, kernels, len(self._names.values))
         return sums.astype(np.float64)
 
     def changes(self, row: int) -> dict[str, float]:
         """The largest differences of a row from the mean, by name."""
-        over = self._sums(self._row == row) - self._mean
+        over = self._sums(np.array([row])) - self._mean
         largest = np.argsort(-np.abs(over), kind="stable")[:_MOST_OPS].tolist()
         return {self._names.values[each]: float(over[each]) for each in largest if over[each]}
 

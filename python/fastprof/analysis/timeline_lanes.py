@@ -195,7 +195,7 @@ def _of_calls(api: ApiCalls, rows: Int64) -> Iterator[tuple[Lane, Events]]:
         some = rows[own]
         start, end = api.start[some], api.end[some]
         end = np.where(end == NEVER, start, end)
-        events = single(start, end, api.name.ids[some], some)
+        events = single(start, end, api.name.take(some).ids, some)
         yield _of_thread("calls", api, thread), events
 
 

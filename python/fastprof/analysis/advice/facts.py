@@ -135,7 +135,9 @@ class Facts:
         is_typical[self.rows] = True
         for lane, rows in self.windows.by_lane():
             counts = is_typical[self.windows.row_of(lane.work.start, rows)]
-            found[lane.work.rows] = np.where(counts, own_ns(lane.work), 0)
+            own = own_ns(lane.work)
+            own[~counts] = 0
+            found[lane.work.rows] = own
         found /= self.n_steps
         return found
 
