@@ -11,6 +11,7 @@ from bench.generate import generate
 
 import fastprof
 from commands import run
+from fastprof.model.table import Table
 from fastprof.page import page_of
 from fastprof.page.section import Source
 from fastprof.page.sections import SECTIONS
@@ -20,6 +21,10 @@ from fastprof.profile.without_host import why_omitted
 from kineto_files import KinetoFile
 
 N = 40_000
+HOST_COLUMNS = {
+    "steps": {"sync_ns", "alloc_ns", "data_loading_ns"},
+    "copies": {"blocking", "blocked_ns"},
+}
 LEAVES_OUT = "API calls and the times of ranges are left out"
 
 
@@ -47,18 +52,33 @@ def test_the_host_is_left_out_only_if_the_page_would_not_fit(
     assert len(open_for_page(trace).api) > N
 
 
+def values(table: Table, name: str) -> list[object]:
+    column = table.columns[name]
+    return [column.at(row) for row in range(table.n_rows)]
+
+
 def test_reports_of_kernels_are_the_same_and_others_say_why(
     trace: Path, without: fastprof.Profile
 ) -> None:
     whole = fastprof.open(trace, copies=True)
     for name in ("summary", "layers", "lines", "roofline", "overlap"):
         assert without.report(name).csv() == whole.report(name).csv()
-    needing = [name for name, report in all_reports().items() if report.uses_host]
-    assert {"steps", "idle", "ranges"} <= {*needing}
-    for name in needing:
+    needing = {name for name, report in all_reports().items() if report.uses_host}
+    assert {"idle", "ranges", *HOST_COLUMNS} <= needing
+    for name in needing - {*HOST_COLUMNS}:
         table = Source(without).table(name)
         assert table.n_rows == 0
         assert table.notes == (why_omitted(without),)
+    for name, of_host in HOST_COLUMNS.items():
+        found, expected = Source(without).table(name), whole.report(name)
+        assert any(why_omitted(without) in note for note in found.notes)
+        assert not any("nsys profile -t cuda" in note for note in found.notes)
+        for column in expected.columns:
+            if column in of_host:
+                assert set(values(found, column)) == {None}
+                assert set(values(expected, column)) != {None}
+            else:
+                assert values(found, column) == values(expected, column)
     assert np.array_equal(without.find_steps().length, whole.find_steps().length)
 
 
@@ -71,7 +91,7 @@ def test_the_command_writes_the_page_and_warns(
     assert done.returncode == 0, message
     assert f"warning: {LEAVES_OUT}" in message
     html = (tmp_path / "x.html").read_text("utf-8")
-    assert "Your ranges, Causes of idle time, Steps, Copies and memsets: API calls" in html
+    assert "Your ranges, Causes of idle time: API calls" in html
     assert "causes of idle time unknown: API calls" in html
 
 

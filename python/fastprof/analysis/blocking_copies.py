@@ -27,18 +27,21 @@ _BLOCKS_NS: Final = 10_000
 def blocked_ns(profile: Profile, rows: Int64) -> Int64:
     """The time that the host waits in the call of each copy, ns; 0 if it does not wait.
 
+    -1 if the call is not recorded.
+
     rows : copies, kernel rows
     """
     api = profile.api
     calls, until = kept(profile, blocking_copies)
     known = api.end[until] != NEVER
     calls, until = calls[known], until[known]
-    if not len(calls):
-        return np.zeros(len(rows), np.int64)
     call = api.of_kernel[rows]
-    last = np.searchsorted(calls, call, "right") - 1
-    waits = api.end[until] - api.start[calls]
-    return np.where((last >= 0) & (calls[last] == call), waits[last], 0)
+    found: Int64 = np.where(call >= 0, np.int64(0), np.int64(-1))
+    if len(calls):
+        last = np.searchsorted(calls, call, "right") - 1
+        waits = (last >= 0) & (calls[last] == call)
+        found[waits] = (api.end[until] - api.start[calls])[last[waits]]
+    return found
 
 
 def blocking_copies(profile: Profile) -> tuple[Int64, Int64]:

@@ -26,6 +26,7 @@ from fastprof.model.table import Cells, Floats, Table
 from fastprof.profile.facts import step_count
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
+from fastprof.profile.without_host import why_omitted
 
 __all__ = ["copies"]
 
@@ -120,7 +121,7 @@ class _Work:
     time : int64 [copies], ns, 0 if unknown
     n_bytes : int64 [copies], -1 if unknown
     peaks : float64 [copies], bytes per second, NaN if unknown
-    blocked : int64 [copies], ns that the host waits
+    blocked : int64 [copies], ns that the host waits, -1 if unknown
     exposed : int64 [copies], ns during which the GPU only copies
     is_counted : bool [copies], in a step that means include
     n_steps : those steps, 0 if steps are not known
@@ -158,6 +159,7 @@ def _measures(work: _Work, groups: Grouping) -> dict[str, Cells]:
     copied = groups.sum_where(work.n_bytes, is_known)
     has_peak = is_known & ~np.isnan(work.peaks)
     ideal = groups.sums(np.where(has_peak, work.n_bytes / work.peaks * 1e9, 0.0))
+    blocked, blocking = groups.stats(work.blocked), groups.sums(work.blocked > 0)
     per_step = groups.sum_where(work.time, work.is_counted) / max(work.n_steps, 1)
     return {
         "copies": Ints(groups.counts),
@@ -168,8 +170,8 @@ def _measures(work: _Work, groups: Grouping) -> dict[str, Cells]:
         "max_ns": Ints(time.max),
         "bytes_per_s": Floats(ratio(copied, groups.sum_where(work.time, is_known)) * 1e9),
         "peak_share": Floats(ratio(ideal, groups.sum_where(work.time, has_peak))),
-        "blocking": Ints(groups.sums(work.blocked > 0).astype(np.int64)),
-        "blocked_ns": Ints(groups.stats(work.blocked).sum),
+        "blocking": Ints(np.where(blocked.count > 0, blocking, -1).astype(np.int64)),
+        "blocked_ns": Ints(np.where(blocked.count > 0, blocked.sum, -1)),
         "exposed_ns": Ints(groups.stats(work.exposed).sum),
     }
 
@@ -193,7 +195,7 @@ def _places(profile: Profile, work: _Work, groups: Grouping) -> dict[str, Cells]
 
 
 def _notes(profile: Profile, work: _Work) -> list[str]:
-    missing = int(np.count_nonzero(profile.api.of_kernel[work.rows] < 0))
-    if not missing:
-        return []
+    omitted, missing = why_omitted(profile), int(np.count_nonzero(work.blocked < 0))
+    if omitted or not missing:
+        return [omitted] if omitted else []
     return [f"launch not recorded for {missing} copies and memsets: blocked excludes them"]

@@ -38,11 +38,11 @@ def overview(
         lines = [f"{gpus}, {steps.description}", *steps.notes]
         share = f"{total['step_ns'] / steps.mean:.1%} of the step"
         work += f", {quantity(total['step_ns'], 'ns')} per step ({share})"
-    lines += [
-        work,
-        f"exposed {quantity(total['exposed_ns'], 'ns')}, during which the GPU only copies; the "
-        f"host waits {quantity(total['blocked_ns'], 'ns')} in {total['blocking']} of them",
-    ]
+    exposed = f"exposed {quantity(total['exposed_ns'], 'ns')}, during which the GPU only copies"
+    if total["blocked_ns"] is not None:
+        waits = quantity(total["blocked_ns"], "ns")
+        exposed += f"; the host waits {waits} in {total['blocking']} of them"
+    lines += [work, exposed]
     return [*lines, *_pageable(profile, rows)]
 
 

@@ -26,6 +26,7 @@ from fastprof.profile.advice import advice_on
 from fastprof.profile.facts import gpu_names
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
+from fastprof.profile.without_host import why_omitted
 
 __all__ = ["steps"]
 
@@ -149,7 +150,8 @@ def _notes(
     if len(set(devices)) < len(devices):
         yield "processes use the same GPU numbers: each row has the work of its own process only"
     if (values["sync_ns"] < 0).all():
-        yield "host times unknown: no API calls in the file; record them with nsys profile -t cuda"
+        missing = "no API calls in the file; record them with nsys profile -t cuda"
+        yield f"host times unknown: {why_omitted(profile) or missing}"
 
 
 def _table(

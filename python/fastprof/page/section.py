@@ -23,6 +23,7 @@ from fastprof.profile.without_host import why_omitted
 __all__ = ["Card", "Chart", "Fact", "Section", "SectionMaker", "Source"]
 
 _PEAKS = ("gpu", "peak", "bandwidth")
+_WITHOUT_HOST = ("steps", "copies")  # reports that the host's side only adds columns to
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,7 @@ class Source:
 
     def _make(self, name: str, options: Mapping[str, Any]) -> Table:
         omitted = why_omitted(self.profile)
-        if omitted and find(name).uses_host:
+        if omitted and find(name).uses_host and name not in _WITHOUT_HOST:
             return Table({name: Ints(np.empty(0, np.int64))}, (), notes=(omitted,))
         taken = {each.name for each in find(name).options} & set(_PEAKS)
         peaks = {each: value for each, value in self.peaks.items() if each in taken}
