@@ -13,7 +13,7 @@ from fastprof.analysis.cells import cells_of, computing_costs
 from fastprof.model.page import Page
 from fastprof.page.build import build
 from fastprof.page.section import Source
-from fastprof.page.sections import SECTIONS
+from fastprof.page.sections import SECTIONS, flame, timeline
 from fastprof.profile.facts import gpu_names
 from fastprof.profile.profile import Profile
 
@@ -49,10 +49,15 @@ def page_of(
         for name in _OF_KERNELS:
             source.table(name)
         source.begin(second, _OF_TIME_LINE)
-        sections = [each(source) for each in SECTIONS]
+        begun = {each: second.submit(each, source) for each in _LATER}
+        made = {each: each(source) for each in SECTIONS if each not in begun}
+        for each, section in begun.items():
+            made[each] = each(source) if section.cancel() else section.result()
+        sections = [made[each] for each in SECTIONS]
         return Page(build(_name(profile), _about(profile), sections))
 
 
+_LATER: Final = (flame.section,)  # on the second thread, after its reports
 # Reports that do not use the host side, and those that do.
 _OF_KERNELS: Final = ("summary", "layers", "lines")
 _OF_TIME_LINE: Final = ("steps", "idle", "ranges", "overlap", "copies")
