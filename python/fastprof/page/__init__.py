@@ -13,7 +13,7 @@ from fastprof.analysis.cells import cells_of, computing_costs
 from fastprof.model.page import Page
 from fastprof.page.build import build
 from fastprof.page.section import Source
-from fastprof.page.sections import SECTIONS, flame, timeline
+from fastprof.page.sections import SECTIONS, flame
 from fastprof.profile.facts import gpu_names
 from fastprof.profile.profile import Profile
 

@@ -74,16 +74,24 @@ class Lookups:
         """The same around the calls that kernels work for."""
         return self._paths(self._tree_without_user_ranges, self.meaning)
 
-    @cached_property
-    def ranges(self) -> tuple[Values, Values]:
-        """The user's own ranges around each kernel's call and around its launch."""
+    @property
+    def ranges(self) -> Values:
+        """The user's own ranges around each kernel's call."""
+        return self._user_chains(self.meaning)
+
+    @property
+    def launch_ranges(self) -> Values:
+        """The user's own ranges around each kernel's launch."""
+        return self._user_chains(self.attribution.launch_frame_of_kernel)
+
+    def _user_chains(self, frame: Int32) -> Values:
+        paths = self._paths(self._tree_of_user_ranges, frame)
         is_own = self.flags(lambda m: m.kind == Kind.USER)
-        tree = self._tree(is_own)
-        call, launch = (
-            _chains(self._paths(tree, frame), self.attribution.meanings, is_own, _labels)
-            for frame in (self.meaning, self.attribution.launch_frame_of_kernel)
-        )
-        return call, launch
+        return _chains(paths, self.attribution.meanings, is_own, _labels)
+
+    @cached_property
+    def _tree_of_user_ranges(self) -> tuple[Int32, Int32, Int32]:
+        return self._tree(self.flags(lambda m: m.kind == Kind.USER))
 
     @cached_property
     def _tree_without_user_ranges(self) -> tuple[Int32, Int32, Int32]:
@@ -223,18 +231,13 @@ class Lookups:
         """The source lines of each kernel's call, outermost first."""
         return self.frames(self.meaning_paths).mapped(self.lines.trace)
 
-    @cached_property
-    def user_ranges(self) -> tuple[Ints, Ints]:
-        """The innermost of the user's own ranges around each call and around each launch: its row
-        in `Attribution.ranges`."""
+    def user_range(self, frame: Int32) -> Ints:
+        """The innermost of the user's own ranges around each frame: its row in
+        `Attribution.ranges`."""
         attribution = self.attribution
         in_user = take(self.flags(lambda m: m.kind == Kind.USER), attribution.node_label, 0)
         innermost = _path.nearest(attribution.frame_parent, attribution.node_of_frame, in_user)
-
-        def around(frame: Int32) -> Ints:
-            return Ints(take(attribution.frame_range, take(innermost, frame)))
-
-        return around(self.meaning), around(attribution.launch_frame_of_kernel)
+        return Ints(take(attribution.frame_range, take(innermost, frame)))
 
     def markers(self, kind: Kind) -> Values:
         """The texts of the markers of one kind around each kernel, outermost first."""

@@ -11,6 +11,7 @@ from fastprof.analysis.advice.calls import Calls, calls_of
 from fastprof.analysis.advice.finding import CannotJudge
 from fastprof.analysis.advice.idle_time import IdleTime, idle_time
 from fastprof.analysis.advice.windows import typical
+from fastprof.analysis.cells import cells_of
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.gpu_work import own_ns
 from fastprof.analysis.grouping import Floats64
@@ -164,11 +165,12 @@ class Facts:
 
     def kernels(self, **keys: str | tuple[str, ...]) -> Int64:
         """The rows of kernels in typical steps by keys: `kernels(phase="backward", op="mm")`."""
-        fits = self.is_typical
+        cells = cells_of(self.profile, tuple(keys))
+        fits = np.ones(len(cells), bool)
         for name, values in keys.items():
             wanted = (values,) if isinstance(values, str) else values
-            fits = fits & self._has(name, wanted)
-        return np.flatnonzero(fits)
+            fits &= key_of(cells, name).fits(wanted.__contains__)
+        return np.flatnonzero(self.is_typical & cells.flags(fits))
 
     @cached_property
     def is_typical(self) -> Bools:
@@ -200,10 +202,6 @@ class Facts:
             sequences.append(name[rows[np.argsort(launched[rows], kind="stable")]])
         same = all(np.array_equal(sequences[0], each) for each in sequences[1:])
         return len(sequences[0]) if same else 0
-
-    def _has(self, column: str, values: tuple[str, ...]) -> Bools:
-        """[kernels] Whether a key has one of some values."""
-        return key_of(self.profile, column).fits(lambda value: value in values)
 
     def top(self, column: str, rows: Int64, most: int = 3) -> list[tuple[str, float]]:
         """The values of a key with most time of some kernels, with their share of that time."""
