@@ -67,12 +67,12 @@ class Lookups:
     @cached_property
     def own_paths(self) -> Paths:
         """The call paths without the user's own ranges, whose names may differ in each step."""
-        return self._paths(self._tree_without_user_ranges, self.frame)
+        return self._paths(self.tree_without_user_ranges, self.frame)
 
     @cached_property
     def meaning_paths(self) -> Paths:
         """The same around the calls that kernels work for."""
-        return self._paths(self._tree_without_user_ranges, self.meaning)
+        return self._paths(self.tree_without_user_ranges, self.meaning)
 
     @property
     def ranges(self) -> Values:
@@ -94,7 +94,9 @@ class Lookups:
         return self._tree(self.flags(lambda m: m.kind == Kind.USER))
 
     @cached_property
-    def _tree_without_user_ranges(self) -> tuple[Int32, Int32, Int32]:
+    def tree_without_user_ranges(self) -> tuple[Int32, Int32, Int32]:
+        """The call-path tree without the user's own ranges, see `_tree`; the same for any kernels
+        of a trace."""
         return self._tree(self.flags(lambda m: not _is_own_range(m)))
 
     def _tree(self, wanted: UInt8) -> tuple[Int32, Int32, Int32]:

@@ -29,6 +29,7 @@ def _factors(lookups: Lookups) -> Iterator[Int32]:
     kernels, in_engine = trace.kernels, lookups.attribution.in_engine
     yield kernels.config
     paths = Lookups(trace, lookups.attribution, lookups.lines)  # its arrays are released here
+    paths.tree_without_user_ranges = lookups.tree_without_user_ranges
     yield paths.own_paths.place
     yield paths.meaning_paths.place
     yield paths.direction
@@ -67,6 +68,7 @@ def lookups_of_cells(lookups: Lookups, of_kernel: Int32, first: Int32) -> Lookup
         ),
         lookups.lines,
     )
+    found.tree_without_user_ranges = lookups.tree_without_user_ranges
     found.__dict__["costs"] = lookups.costs.at(first)
     found.__dict__["flops"] = Ints(sums(lookups.flops.values, of_kernel, first))
     found.__dict__["bytes"] = Ints(sums(lookups.bytes.values, of_kernel, first))
