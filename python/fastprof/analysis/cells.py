@@ -114,16 +114,16 @@ class Cells:
 
 
 @contextmanager
-def computing_costs(profile: Profile, footer: bool = True) -> Iterator[None]:
+def computing_costs(profile: Profile, sums: bool = True) -> Iterator[None]:
     """Compute the costs on a second thread, which `cells_of` waits for.
 
-    footer : whether the report has a footer, which needs `Profile.contents`
+    sums : whether the report has FLOPs and bytes, and a footer, which needs `Profile.contents`
     """
     with SecondThread() as second:
-        for name in ("flops", "bytes", "call"):
+        for name in ("flops", "bytes", "call") if sums else ("op", "call"):
             if name in profile.names:
                 second.submit(profile.column, name)
-        if footer:
+        if sums:
             profile.contents  # noqa: B018  kept
         yield
 

@@ -18,7 +18,7 @@ from fastprof import ops
 from fastprof._core import _parts, _share
 from fastprof._core._parts import ALL_PARTS, BESIDE, VARIANTS
 from fastprof._core._take import take
-from fastprof.model.arrays import Int32, Int64
+from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Ints, SharedValues, Values
 from fastprof.profile import checks
 from fastprof.profile.calls import CallsOfKernels
@@ -127,6 +127,20 @@ class Costs:
     @property
     def bytes(self) -> Ints:
         return self._shares[1]
+
+    @property
+    def known(self) -> tuple[Bools, Bools]:
+        """[kernels] Whether flops and bytes are known, without computing the shares.
+
+        Kernels without a call's instance have only what is theirs alone.
+        """
+        part = np.arange(len(self._tables.flops)) % ALL_PARTS
+        has_group = self._calls.group >= 0
+        flops, moved = (
+            _of_cells(total, self._cell) & (has_group | _of_cells(part == BESIDE, self._cell))
+            for total in (np.array(self._tables.flops) >= 0, np.array(self._tables.bytes) >= 0)
+        )
+        return flops, moved
 
     @cached_property
     def _shares(self) -> tuple[Ints, Ints]:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from fastprof._core import _link, _path
 from fastprof._core._take import distinct, take
 from fastprof._system.threads import computed_once
-from fastprof.model.arrays import Int32, UInt8
+from fastprof.model.arrays import Bools, Int32, UInt8
 from fastprof.model.columns import Ints, Lists, SeqMarkers, SharedValues, Values
 from fastprof.model.markers import Kind, Meaning, SourceLines, dict_operators
 from fastprof.model.trace import Trace
@@ -171,6 +171,16 @@ class Lookups:
         recorded = gpu_work.are_copies(self.trace) & (copied >= 0)
         np.copyto(moved.values, copied, where=recorded)
         return moved
+
+    @property
+    def known(self) -> tuple[Bools, Bools]:
+        """[kernels] Whether `flops` and `bytes` are known, which takes less time than these."""
+        flops, moved = self.costs.known
+        if self.trace.kernels.copied is not None:
+            are_copies = gpu_work.are_copies(self.trace)
+            flops |= are_copies
+            moved |= are_copies & (gpu_work.copied(self.trace).values >= 0)
+        return flops, moved
 
     @property
     def exact(self) -> Ints:

@@ -7,9 +7,12 @@ from dataclasses import fields, replace
 
 import numpy as np
 
+from fastprof._system.threads import computed_once
 from fastprof.model.arrays import Int32
 from fastprof.model.columns import Ints
+from fastprof.model.trace import Trace
 from fastprof.profile import gpu_work
+from fastprof.profile.callpath.attribution import Attribution
 from fastprof.profile.cells import bits, numbered, sums
 from fastprof.profile.lookups import Lookups
 
@@ -40,7 +43,7 @@ def _factors(lookups: Lookups) -> Iterator[Int32]:
         flags += [gpu_work.of_graphs(trace)[0]]
     yield bits(*flags)
     yield lookups.costs.cell
-    yield bits(lookups.flops.values >= 0, lookups.bytes.values >= 0, lookups.calls.backward)
+    yield bits(*lookups.known, lookups.calls.backward)
 
 
 def lookups_of_cells(lookups: Lookups, of_kernel: Int32, first: Int32) -> Lookups:
@@ -57,7 +60,10 @@ def lookups_of_cells(lookups: Lookups, of_kernel: Int32, first: Int32) -> Lookup
     }
     time = sums(kernels.duration, of_kernel, first)
     in_engine, replay = attribution.in_engine, attribution.replay_of_kernel
-    found = Lookups(
+    found = _LookupsOfCells(
+        lookups,
+        of_kernel,
+        first,
         replace(trace, kernels=replace(kernels, **{**arrays, "duration": time})),
         replace(
             attribution,
@@ -66,10 +72,32 @@ def lookups_of_cells(lookups: Lookups, of_kernel: Int32, first: Int32) -> Lookup
             replay_of_kernel=None if replay is None else replay[first],
             in_engine=None if in_engine is None else in_engine[first],
         ),
-        lookups.lines,
     )
     found.tree_without_user_ranges = lookups.tree_without_user_ranges
     found.__dict__["costs"] = lookups.costs.at(first)
-    found.__dict__["flops"] = Ints(sums(lookups.flops.values, of_kernel, first))
-    found.__dict__["bytes"] = Ints(sums(lookups.bytes.values, of_kernel, first))
     return found
+
+
+class _LookupsOfCells(Lookups):
+    """Lookups of cells, whose FLOPs and bytes are sums."""
+
+    def __init__(
+        self,
+        whole: Lookups,
+        of_kernel: Int32,
+        first: Int32,
+        trace: Trace,
+        attribution: Attribution,
+    ) -> None:
+        super().__init__(trace, attribution, whole.lines)
+        self._whole, self._of_kernel, self._first = whole, of_kernel, first
+
+    @computed_once
+    def flops(self) -> Ints:
+        """The sum over the kernels of each cell; -1 if unknown."""
+        return Ints(sums(self._whole.flops.values, self._of_kernel, self._first))
+
+    @computed_once
+    def bytes(self) -> Ints:
+        """As `flops`."""
+        return Ints(sums(self._whole.bytes.values, self._of_kernel, self._first))

@@ -165,7 +165,7 @@ class _Groups:
     """
 
     def __init__(self, profile: Profile, rows: Bools | None) -> None:
-        with computing_costs(profile, footer=False):
+        with computing_costs(profile, sums=False):
             has_ops = bool((key_of(profile, "op").ids >= 0).any())
             cells = cells_of(profile, () if has_ops else ("range",))
             columns = {name: self._key(cells, name, has_ops) for name in KEYS}
