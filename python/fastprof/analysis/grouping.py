@@ -66,14 +66,14 @@ class Grouping:
     def distinct_counts(self, ids: Int32) -> Int64:
         """[groups] The number of distinct ids, counted from 0; -1 is not counted."""
         counts, home = distinct_ids(self.ids, ids, self.n, int(ids.max(initial=-1)) + 1)
-        if (home == SEVERAL).any():
-            rows = np.flatnonzero((np.append(home, -1)[ids] == SEVERAL) & (self.ids >= 0))
+        if (home == _SEVERAL).any():
+            rows = np.flatnonzero((np.append(home, -1)[ids] == _SEVERAL) & (self.ids >= 0))
             _, first = pairs(self.ids[rows], ids[rows])
             counts += np.bincount(self.ids[rows[first]], minlength=self.n)
         return counts
 
 
-SEVERAL: Final = -2  # see distinct_ids
+_SEVERAL: Final = -2  # see distinct_ids
 
 
 def group(keys: Sequence[Values], n_kernels: int, rows: Bools | None = None) -> Grouping:

@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from fastprof._core._groups import GroupStats
 from fastprof._core._take import take
-from fastprof.analysis.calls_of_cells import calls_of_cells
 from fastprof.analysis.cells import Cells as KernelCells
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import Floats64, Grouping
@@ -24,7 +23,6 @@ from fastprof.model.derived import DerivedFloats, DerivedInts
 from fastprof.model.heading import Heading
 from fastprof.model.table import Cells, Floats
 from fastprof.profile.facts import step_count
-from fastprof.profile.kept import kept
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
 __all__ = [
@@ -200,8 +198,6 @@ def calls(cells: KernelCells, groups: Grouping) -> Int64:
     """[groups] The number of distinct calls; -1 if the profile has no column `call`."""
     if "call" not in cells.names:
         return np.full(groups.n, -1, np.int64)
-    if cells.is_coarsest:
-        return kept(cells.profile, calls_of_cells).of_groups(groups)
     return cells.grouped(groups).distinct_counts(numbers(cells.profile, "call"))
 
 

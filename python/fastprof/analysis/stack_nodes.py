@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof._core._take import take
-from fastprof.analysis.calls_of_cells import calls_of_cells
 from fastprof.analysis.columns import numbers
 from fastprof.analysis.grouping import group
 from fastprof.analysis.keys import key_of
@@ -21,6 +20,7 @@ from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Values
 from fastprof.profile.kept import kept
 from fastprof.profile.phases import BACKWARD, FORWARD
+from fastprof.profile.profile import Profile, cells
 
 __all__ = ["DIRECTIONS", "Nodes"]
 
@@ -87,14 +87,9 @@ class Nodes:
     def _begun(self) -> Int64:
         """[groups] How many calls have their first kernel in each group."""
         if self._cells.is_coarsest and (self.groups.ids >= 0).all():
-            begun = kept(self._cells.profile, calls_of_cells).begun
-            return self.groups.stats(begun).sum
+            return self.groups.stats(kept(self._cells.profile, _begun)).sum
         group = take(self.groups.ids, self._cells.of_kernel)
-        call = np.where(group >= 0, numbers(self._cells.profile, "call"), -1)
-        first = np.full(int(call.max(initial=-1)) + 2, -1)  # the last for kernels without a call
-        first[call[::-1]] = np.arange(len(call) - 1, -1, -1)
-        groups = group[first[:-1][first[:-1] >= 0]]
-        return np.bincount(groups, minlength=self.groups.n).astype(np.int64)
+        return _first(np.where(group >= 0, _calls(self._cells.profile), -1), group, self.groups.n)
 
     def dominant(self, key: str) -> Values:
         """[n] The value of a key with at least half of the GPU time inside each node."""
@@ -108,6 +103,27 @@ class Nodes:
         most = inside.argmax(1)
         has_half = 2 * inside[np.arange(len(most)), most] >= inside.sum(1)
         return Values(np.where(has_half, most - 1, -1).astype(np.int32), values.values)
+
+
+def _calls(profile: Profile) -> Int32:
+    found: Int32 = numbers(profile, "call")
+    return found
+
+
+def _begun(profile: Profile) -> Int64:
+    """[cells] How many calls have their first kernel in each cell of a profile."""
+    base = cells(profile)
+    return _first(_calls(profile), base.of_kernel, len(base))
+
+
+def _first(call: Int32, group: Int32, n_groups: int) -> Int64:
+    """[groups] How many calls have their first kernel in each group.
+
+    call, group : int32 [kernels], -1 for none
+    """
+    first = np.full(int(call.max(initial=-1)) + 2, -1, np.int32)  # the last for those without
+    first[call[::-1]] = group[::-1]  # the last one assigned is that of the first kernel
+    return np.bincount(first[:-1] + 1, minlength=n_groups + 1)[1:].astype(np.int64)
 
 
 class _Tree:
