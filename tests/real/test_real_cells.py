@@ -1,0 +1,21 @@
+"""Cells of real traces: what is known without computing the shares of costs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fastprof.profile.from_trace import TraceSource
+from open_traces import profile
+from real_data import traces
+
+TRACES = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*.nvvp", "pyprof/*.s*")
+
+
+@pytest.mark.parametrize("path", TRACES)
+def test_a_cost_is_known_where_its_share_is(path: str) -> None:
+    source = profile(path, copies=True)._source
+    assert isinstance(source, TraceSource)
+    flops, moved = source._lookups.known
+    assert np.array_equal(flops, source.column("flops").values >= 0)
+    assert np.array_equal(moved, source.column("bytes").values >= 0)
