@@ -13,6 +13,7 @@ import numpy.typing as npt
 from fastprof._core._groups import GroupStats
 from fastprof._core._take import take
 from fastprof.analysis.cells import Cells as KernelCells
+from fastprof.analysis.cells import cells_of
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import Floats64, Grouping
 from fastprof.analysis.ideal import Ideals, against_ideal
@@ -23,6 +24,8 @@ from fastprof.model.derived import DerivedFloats, DerivedInts
 from fastprof.model.heading import Heading
 from fastprof.model.table import Cells, Floats
 from fastprof.profile.facts import step_count
+from fastprof.profile.kept import kept
+from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
 __all__ = [
@@ -60,8 +63,18 @@ def time_in_steps(cells: KernelCells, steps: StepsOfKernels) -> TimeInSteps:
     n_steps = 0 if steps.source == "none" else step_count(steps)
     if not n_steps:
         return TimeInSteps(np.zeros(len(cells), np.int64), 0)
-    time = numbers(cells.profile, "sil")
-    return TimeInSteps(cells.sum_where(time, in_counted_steps(steps)), n_steps)
+    profile = cells.profile
+    if cells.is_coarsest and steps is profile.find_steps():
+        return TimeInSteps(kept(profile, _time_in_steps), n_steps)
+    return TimeInSteps(_time(cells, steps), n_steps)
+
+
+def _time_in_steps(profile: Profile) -> Int64:
+    return _time(cells_of(profile), profile.find_steps())
+
+
+def _time(cells: KernelCells, steps: StepsOfKernels) -> Int64:
+    return cells.sum_where(numbers(cells.profile, "sil"), in_counted_steps(steps))
 
 
 def measures(
