@@ -10,7 +10,7 @@ from fastprof.analysis.gpu_work import (
     COMMUNICATION,
     TimeLine,
     own_ns,
-    time_line,
+    time_lines,
     work_of_device,
 )
 from fastprof.model.arrays import Int64
@@ -39,13 +39,11 @@ class Exposure:
 def exposure(profile: Profile) -> Exposure:
     """Sweep the work of each GPU; n log n in its communication, linear in its other work."""
     hidden, exposed = np.zeros((2, len(profile)), np.int64)
-    of_device = {}
-    for device, work in work_of_device(profile).items():
-        of_device[device] = time_line(work)
+    for work in work_of_device(profile).values():
         places = np.flatnonzero(work.kind == COMMUNICATION)
         if not len(places):
             continue
         rows = work.rows[places]
         exposed[rows] = own_ns(work)[places]
         hidden[rows] = own_ns(work.take(places)) - exposed[rows]
-    return Exposure(of_device, hidden, exposed)
+    return Exposure(time_lines(profile), hidden, exposed)

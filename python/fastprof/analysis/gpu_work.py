@@ -28,7 +28,7 @@ __all__ = [
     "ns_with",
     "own_ns",
     "sweep",
-    "time_line",
+    "time_lines",
     "work_of_device",
 ]
 
@@ -219,7 +219,16 @@ class TimeLine(NamedTuple):
         return self.hidden / self.communication if self.communication else None
 
 
-def time_line(work: GpuWork) -> TimeLine:
+def time_lines(profile: Profile) -> dict[int, TimeLine]:
+    """The time line of each GPU, by number; kept."""
+    return kept(profile, _time_lines)
+
+
+def _time_lines(profile: Profile) -> dict[int, TimeLine]:
+    return {device: _time_line(work) for device, work in work_of_device(profile).items()}
+
+
+def _time_line(work: GpuWork) -> TimeLine:
     """The time line of a GPU, between its first and its last work."""
     first, last = work.span
     by_mask = sweep(work, (np.array([first]), np.array([last])))

@@ -73,7 +73,7 @@ def idle(
         table = _by_cause(found, where, work)
     else:
         table = _by_key(profile, found, where, work, by, steps)
-    lines, facts = overview(profile, work)
+    lines, facts = overview(profile)
     return replace(table, lead=lines, facts=facts, notes=notes(profile, found.causes.n_late))
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from fastprof.analysis.columns import numbers, texts
-from fastprof.analysis.gpu_work import GpuWork, time_line
+from fastprof.analysis.gpu_work import TimeLine, time_lines
 from fastprof.model.quantity import quantity
 from fastprof.model.trace import NO_TIME
 from fastprof.profile.advice import advice_on
@@ -20,9 +20,9 @@ _STARVED_NS: Final = 10_000  # a launch that the GPU begins sooner was not queue
 _MOST_GPUS: Final = 8
 
 
-def overview(profile: Profile, work: dict[int, GpuWork]) -> tuple[tuple[str, ...], dict[str, Any]]:
+def overview(profile: Profile) -> tuple[tuple[str, ...], dict[str, Any]]:
     """A line for each GPU and one on the queue, and the values in them for JSON."""
-    of_devices = {device: _of_device(each) for device, each in work.items()}
+    of_devices = {device: _facts(each) for device, each in time_lines(profile).items()}
     starved = starved_share(profile)
     lines = [_line(device, found) for device, found in list(of_devices.items())[:_MOST_GPUS]]
     if len(of_devices) > _MOST_GPUS:
@@ -36,8 +36,7 @@ def overview(profile: Profile, work: dict[int, GpuWork]) -> tuple[tuple[str, ...
     return (*lines, ""), facts
 
 
-def _of_device(work: GpuWork) -> dict[str, Any]:
-    found = time_line(work)
+def _facts(found: TimeLine) -> dict[str, Any]:
     return {
         "span_ns": found.span,
         "busy_ns": found.span - found.idle,
