@@ -71,6 +71,7 @@ _entries: dict[tuple[str, str], Entry] = {}
 _generated: dict[re.Pattern[str], tuple[str, str]] = {}
 _answers: dict[str, Work | str] = {}
 _MOST_ANSWERS: Final = 1 << 16
+_last: tuple[Call | None, str] = (None, "")  # see `_text`
 
 
 def op(module: str | None, *names: str, aten: Iterable[str] = ()) -> Callable[[Function], Function]:
@@ -242,12 +243,21 @@ def _answer(call: Call, direction: str) -> Work | str:
     # The work, or why it is unknown.
     if direction not in DIRECTIONS:
         raise ValueError(f"direction {direction!r} is not one of {sorted(DIRECTIONS)}")
-    key = f"{direction} {call!r}"  # not the call as key: 1, 1.0 and True compare equal
+    key = f"{direction} {_text(call)}"
     if key not in _answers:
         if len(_answers) >= _MOST_ANSWERS:
             _answers.clear()
         _answers[key] = _answer_now(call, direction)
     return _answers[key]
+
+
+def _text(call: Call) -> str:
+    """Identifies a call, which 1, 1.0 and True do not: they compare equal."""
+    global _last
+    last = _last
+    if last[0] is not call:  # callers ask for both directions in turn
+        _last = last = (call, repr(call))
+    return last[1]
 
 
 def _answer_now(call: Call, direction: str) -> Work | str:
