@@ -19,7 +19,7 @@ from fastprof.profile.profile import Profile
 
 __all__ = ["SHORTEST", "Examined", "examine", "places_of"]
 
-SHORTEST: Final = 1000  # ns
+SHORTEST: Final = 1000  # ns; the causes of shorter gaps are not examined
 
 
 @dataclass(frozen=True)
@@ -101,12 +101,15 @@ def _examined(
 
 def places_of(profile: Profile, found: Examined) -> dict[str, Values]:
     """Where to look for the causes of `found.gaps`, by name of `PLACES`, [gaps]."""
-    return kept(profile, _places) if found.is_kept else _places(profile, found)
+    return kept(profile, _places_of_all) if found.is_kept else _places(profile, found)
 
 
-def _places(profile: Profile, found: Examined | None = None) -> dict[str, Values]:
-    some = kept(profile, _of_all) if found is None else found
-    return places(some.gaps, some.causes, Host(profile, some.data))
+def _places(profile: Profile, found: Examined) -> dict[str, Values]:
+    return places(found.gaps, found.causes, Host(profile, found.data))
+
+
+def _places_of_all(profile: Profile) -> dict[str, Values]:
+    return _places(profile, kept(profile, _of_all))
 
 
 def _divided(gaps: Gaps, shortest: int) -> tuple[Gaps, Gaps]:

@@ -85,10 +85,8 @@ def sums(values: npt.NDArray[Any], of_kernel: Int32, first: Int32) -> Int64:
 
 def picked(column: Column, rows: npt.NDArray[Any]) -> Column:
     """Some rows of a column of `OF_CELLS`, or of a key."""
-    if isinstance(column, SharedValues):
-        return SharedValues(column.rows[rows], column.id_of_row, column.values)
     if isinstance(column, Values):
-        return Values(column.ids[rows], column.values)
+        return column.take(rows)
     if isinstance(column, RepeatedInts):
         return RepeatedInts(column.ids[rows], column.distinct, column.none)
     if isinstance(column, Ints):

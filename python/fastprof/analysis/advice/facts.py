@@ -10,6 +10,7 @@ import numpy as np
 from fastprof.analysis.advice.calls import Calls, calls_of
 from fastprof.analysis.advice.finding import CannotJudge
 from fastprof.analysis.advice.idle_time import IdleTime, idle_time
+from fastprof.analysis.advice.shares import top_shares
 from fastprof.analysis.advice.windows import typical
 from fastprof.analysis.cells import cells_of
 from fastprof.analysis.columns import numbers, texts
@@ -19,7 +20,6 @@ from fastprof.analysis.idle_windows import idle_by_window
 from fastprof.analysis.keys import key_of
 from fastprof.analysis.steps_windows import Lane, Windows, times_of, windows_of
 from fastprof.model.arrays import Bools, Int64
-from fastprof.model.columns import Values
 from fastprof.model.devices import Device
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
@@ -205,12 +205,7 @@ class Facts:
 
     def top(self, column: str, rows: Int64, most: int = 3) -> list[tuple[str, float]]:
         """The values of a key with most time of some kernels, with their share of that time."""
-        keys: Values = key_of(self.profile, column).take(rows)
-        ns = self.of_kernels[rows]
-        sums = np.bincount(keys.ids + 1, ns, len(keys.values) + 1)[1:]
-        order = np.argsort(-sums, kind="stable")[:most].tolist()
-        total = max(float(ns.sum()), 1.0)
-        return [(str(keys.values[i]), float(sums[i]) / total) for i in order if sums[i] > 0]
+        return top_shares(key_of(self.profile, column).take(rows), self.of_kernels[rows], most)
 
     def need_work(self) -> None:
         """Raise CannotJudge if no GPU did anything."""

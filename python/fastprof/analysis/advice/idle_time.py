@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastprof.analysis.advice.finding import CannotJudge
+from fastprof.analysis.advice.shares import top_shares
 from fastprof.analysis.gpu_work import Gaps
 from fastprof.analysis.idle_causes import CAUSES, Cause
 from fastprof.analysis.idle_examined import Examined, places_of
@@ -58,12 +59,8 @@ class IdleTime(NamedTuple):
     def top(self, place: str, rows: Bools, most: int = 3) -> list[tuple[str, float]]:
         """The places that take most of some gaps, with their share of the time of these gaps."""
         chosen = np.flatnonzero(rows)
-        column = self.places[place].take(chosen)
         ns = self.found.causes.ns[chosen].astype(np.float64)
-        sums = np.bincount(column.ids + 1, ns, len(column.values) + 1)[1:]
-        order = np.argsort(-sums, kind="stable")[:most].tolist()
-        total = max(float(ns.sum()), 1.0)
-        return [(str(column.values[i]), float(sums[i]) / total) for i in order if sums[i] > 0]
+        return top_shares(self.places[place].take(chosen), ns, most)
 
     def by_cause(self, rows: Bools) -> Mapping[str, float]:
         """The time of the main cause of some gaps in windows, ns per window."""

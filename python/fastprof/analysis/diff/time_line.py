@@ -10,12 +10,11 @@ from fastprof._core._sweep import Sweep
 from fastprof._core._take import take
 from fastprof.analysis.gpu_work import idle_parts
 from fastprof.analysis.idle_causes import Cause, Host, split
+from fastprof.analysis.idle_examined import SHORTEST
 from fastprof.analysis.steps_windows import Windows
 from fastprof.model.arrays import Int32, Int64
 
 __all__ = ["Own", "idle_by_cause", "own_work"]
-
-_SHORT_NS = 1000  # the causes of shorter gaps are not examined
 
 
 class Own(NamedTuple):
@@ -63,7 +62,7 @@ def idle_by_cause(windows: Windows, host: Host) -> Int64:
             continue
         order, start, end = _in_order(windows, rows)
         work = lane.selected
-        of_gaps, place, short = idle_parts(work, (start, end), _SHORT_NS)
+        of_gaps, place, short = idle_parts(work, (start, end), SHORTEST)
         found[order, Cause.SHORT] = short
         found[order] += split(of_gaps, host).parts.of_windows(place, len(order))
         # After the last work, nothing ends the gap.
