@@ -96,7 +96,8 @@ static bool frames_are_sound(const fp_calls_frames *t) {
 /* Autocast calls the operator, or one that does its work, again inside itself in another type. */
 static bool is_retyped(const fp_calls_frames *t, int32_t frame) {
   int32_t call = t->picked[frame];
-  if (!says(t, call, FP_CALL_KNOWN) || !says(t, frame, FP_CALL_KNOWN)) return false;
+  if (call == frame || !says(t, frame, FP_CALL_KNOWN) || !says(t, call, FP_CALL_KNOWN))
+    return false;
   int32_t outer = t->label[call], own = t->label[frame];
   if (t->dtypes[outer] < 0 || t->dtypes[own] < 0 || t->dtypes[outer] == t->dtypes[own])
     return false;

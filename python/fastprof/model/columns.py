@@ -247,7 +247,10 @@ class Lists:
 
     def array(self) -> Objects:
         """An object array [n] of tuples of int."""
-        out = objects([()], np.zeros(len(self), np.int32))
+        out = np.empty(len(self), object)
+        out.fill(())
+        if not len(self.values):
+            return out
         some = np.flatnonzero(self.offsets[1:] != self.offsets[:-1])
         for first in range(0, len(some), _ROWS_AT_ONCE):
             rows = some[first : first + _ROWS_AT_ONCE]

@@ -42,10 +42,9 @@ class TraceSource(ProfileSource):
     read_events : reads further events of the host by name, None if the format has none
     """
 
-    # `step` may group kernels by operator and parameters.
     of_costs = (
-        *("flops", "bytes", "exact", "tc", "tc_reason", "params", "op", "mod"),
-        *("compute_type", "helper", "call", "step"),
+        *("flops", "tc", "tc_reason", "params", "op", "mod", "compute_type", "helper", "call"),
+        *("bytes", "exact"),
     )
 
     def __init__(

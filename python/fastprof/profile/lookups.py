@@ -7,7 +7,6 @@ kernels refer to it by index.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,16 +59,16 @@ class Lookups:
         """The frame of the call that a kernel works for: its own, or its forward call's."""
         return take(self.attribution.meaning_of_frame, self.frame)
 
-    @cached_property
+    @computed_once
     def node(self) -> Int32:
         return take(self.attribution.node_of_frame, self.frame)
 
-    @cached_property
+    @computed_once
     def own_paths(self) -> Paths:
         """The call paths without the user's own ranges, whose names may differ in each step."""
         return self._paths(self.tree_without_user_ranges, self.frame)
 
-    @cached_property
+    @computed_once
     def meaning_paths(self) -> Paths:
         """The same around the calls that kernels work for."""
         return self._paths(self.tree_without_user_ranges, self.meaning)
@@ -89,11 +88,11 @@ class Lookups:
         is_own = self.flags(lambda m: m.kind == Kind.USER)
         return _chains(paths, self.attribution.meanings, is_own, _labels)
 
-    @cached_property
+    @computed_once
     def _tree_of_user_ranges(self) -> tuple[Int32, Int32, Int32]:
         return self._tree(self.flags(lambda m: m.kind == Kind.USER))
 
-    @cached_property
+    @computed_once
     def tree_without_user_ranges(self) -> tuple[Int32, Int32, Int32]:
         """The call-path tree without the user's own ranges, see `_tree`; the same for any kernels
         of a trace."""
@@ -112,7 +111,7 @@ class Lookups:
         used, place = distinct(frame, len(parent), self.attribution.node_of_frame, path_of_node)
         return Paths(place, np.array(used, np.int32), parent, label)
 
-    @cached_property
+    @computed_once
     def direction(self) -> Int32:
         """NOWHERE, FORWARD or BACKWARD."""
         direction = take(self.attribution.direction_of_node, self.node, NOWHERE)
@@ -136,7 +135,7 @@ class Lookups:
         """The launching thread: index into Trace.threads."""
         return take(self.trace.launches.thread, self.trace.kernels.launch)
 
-    @cached_property
+    @computed_once
     def names(self) -> tuple[SharedValues, SharedValues]:
         """Long and short name of every kernel."""
         return gpu_work.names(self.trace)
@@ -238,7 +237,7 @@ class Lookups:
         values = [meanings[label].frames if label >= 0 else () for label in used]
         return SharedValues(paths.place, place, values)
 
-    @cached_property
+    @computed_once
     def source(self) -> Values:
         """The source lines of each kernel's call, outermost first."""
         return self.frames(self.meaning_paths).mapped(self.lines.trace)
@@ -255,14 +254,14 @@ class Lookups:
         """The texts of the markers of one kind around each kernel, outermost first."""
         return self.chains(lambda m: m.kind == kind, self.own_paths, _labels)
 
-    @cached_property
+    @computed_once
     def operators(self) -> SharedValues:
         """(mods, ops) of the complete chain around each kernel, as PyProf writes them."""
         return self.chains(
             lambda m: m.kind in (Kind.ARGUMENT, Kind.TORCH), self.own_paths, dict_operators
         )
 
-    @cached_property
+    @computed_once
     def numbers(self) -> tuple[Ints, Lists]:
         """seqId and altSeqId."""
         attribution, ranges = self.attribution, self.attribution.ranges

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 import numpy.typing as npt
 
 from fastprof._system.garbage import uncollected
-from fastprof._system.threads import SecondThread
+from fastprof._system.threads import map_on_threads
 from fastprof.model import arrow, dataframe
 from fastprof.model.columns import Column
 from fastprof.model.deferred import Deferred
@@ -351,22 +351,15 @@ class Profile(ReportMethods):
         return frames.join(self._converted(frames.convert).values())
 
     def _converted(self, convert: Callable[[str, Column], Result]) -> dict[str, Result]:
-        """Compute and convert all columns, those of costs on a second thread.
-
-        When the other columns are done, this thread converts the last columns of costs too.
-        """
-        of_costs = self._source.of_costs
-
-        def converted(name: str) -> Result:
-            return convert(name, self._source.column_once(name))
-
-        with uncollected(), SecondThread() as second:
-            costs = {name: second.submit(converted, name) for name in of_costs}
-            done = {name: converted(name) for name in self.names if name not in costs}
-            if of_costs:  # the first computes the costs that all need
-                costs[of_costs[0]].result()
-            for name in reversed(of_costs):
-                done[name] = converted(name) if costs[name].cancel() else costs[name].result()
+        """Compute and convert all columns on several threads."""
+        source = self._source
+        # The first column of costs takes longest, and the others wait for it.
+        first, *costs = source.of_costs or self.names[:1]
+        others = [name for name in self.names if name != first and name not in costs]
+        order = [first, *others, *costs]
+        with uncollected():
+            found = map_on_threads(lambda name: convert(name, source.column_once(name)), order)
+        done = dict(zip(order, found, strict=True))
         return {name: done[name] for name in self.names}
 
 

@@ -28,7 +28,7 @@ class ProfileSource(ABC):
     """A trace or dict lines. Columns are computed on first use and kept.
 
     `of_costs` names the columns that share the cost computation, about half of the total time, in
-    the order in which they need each other.
+    an order of computation on several threads: the first needs all of it, the last the first.
     `lines` selects the user's own source lines.
 
     Parameters

@@ -8,10 +8,11 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
+from fastprof._system.threads import usable_cores
 from fastprof.errors import FastprofError
 from fastprof.ranks.cluster import run_on_cluster
 from fastprof.ranks.files import find
-from fastprof.ranks.local import run_local, usable_cores
+from fastprof.ranks.local import run_local
 from fastprof.ranks.result import Batch
 from fastprof.ranks.store import Store
 from fastprof.ranks.summary import Summary

@@ -7,22 +7,12 @@ memory.
 
 from __future__ import annotations
 
-import os
 import queue
 import threading
 from collections.abc import Generator, Sequence
 
 from fastprof.ranks.process import Worker
 from fastprof.ranks.work import Failure, Options, Result
-
-__all__ = ["run_local", "usable_cores"]
-
-
-def usable_cores() -> int:
-    """The number of cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def run_local(

@@ -1,0 +1,103 @@
+"""Threads: values that are computed once, functions on several threads."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from fastprof._system.threads import computed_once, map_on_threads, usable_cores
+
+WAIT = 30.0  # s
+
+
+class Measured:
+    """Two properties; the first ends only after the second has been computed."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.second_done = threading.Event()
+
+    @computed_once
+    def first(self) -> int:
+        self.calls.append("first")
+        assert self.second_done.wait(WAIT)
+        return 1
+
+    @computed_once
+    def second(self) -> int:
+        self.calls.append("second")
+        self.second_done.set()
+        return 2
+
+    @computed_once
+    def sum(self) -> int:
+        self.calls.append("sum")
+        return self.first + self.second
+
+
+def test_threads_that_need_the_same_value_compute_it_once() -> None:
+    measured, n = Measured(), 4
+    ready = threading.Barrier(n)
+
+    def read(_: int) -> int:
+        ready.wait(WAIT)
+        return measured.sum
+
+    with ThreadPoolExecutor(n) as pool:
+        found = pool.map(read, range(n))
+        assert measured.second == 2
+        assert list(found) == [3] * n
+    assert sorted(measured.calls) == ["first", "second", "sum"]
+
+
+def test_one_property_does_not_wait_for_another() -> None:
+    measured = Measured()
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(lambda: measured.first)
+        assert measured.second == 2  # while the other thread computes `first`
+        assert first.result(WAIT) == 1
+
+
+def test_a_property_that_fails_is_computed_again() -> None:
+    class Failing:
+        tries = 0
+
+        @computed_once
+        def value(self) -> int:
+            self.tries += 1
+            if self.tries == 1:
+                raise ValueError("first try")
+            return self.tries
+
+    failing = Failing()
+    with pytest.raises(ValueError, match="first try"):
+        _ = failing.value
+    assert failing.value == failing.value == 2
+
+
+def test_a_map_gives_results_in_order_on_as_many_threads_as_asked() -> None:
+    used = set()
+
+    def square(n: int) -> int:
+        used.add(threading.get_ident())
+        return n * n
+
+    assert map_on_threads(square, range(50), 2) == [n * n for n in range(50)]
+    assert len(used) <= min(2, usable_cores())
+    assert threading.get_ident() not in used
+    assert map_on_threads(square, []) == []
+
+
+def test_a_map_raises_the_first_error_and_starts_nothing_more() -> None:
+    done = []
+
+    def fail_at_three(n: int) -> None:
+        if n == 3:
+            raise ValueError("three")
+        done.append(n)
+
+    with pytest.raises(ValueError, match="three"):
+        map_on_threads(fail_at_three, range(10_000), 1)
+    assert done[:3] == [0, 1, 2] and len(done) < 9_999
