@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CSRC, OUT = ROOT / "csrc", ROOT / "bench" / "out"
 SOURCE = Path(__file__).with_name("floor.c")
 LINKED = ("fp_btree", "fp_column", "fp_keys", "fp_names", "fp_pages", "fp_record")
-FLAGS = ("-std=c11", "-O2", "-fPIC", "-shared", f"-I{CSRC}")  # optimised as the package is
+FLAGS = ("-std=c11", "-O3", "-fPIC", "-shared", f"-I{CSRC}")  # optimised as the package is
 
 
 class FloorError(Exception):
