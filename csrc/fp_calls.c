@@ -6,23 +6,25 @@
 
 static bool is_outside(int32_t index, int32_t n) { return index < -1 || index >= n; }
 
-/* The state of a frame in fp_calls_outside; OUTSIDE is the result. */
-enum { OUTSIDE = 1, INHERITED = 2, HAS_NODE = 4 };
+/* The state of a frame in fp_calls_outside; OUTSIDE is the result. LABEL_BITS: FP_FRAME_* bits. */
+enum { OUTSIDE = 1, INHERITED = 2, HAS_NODE = 4, LABEL_BITS = 8 };
+
+static bool says_of(uint8_t state, int bits) { return state & LABEL_BITS * bits; }
 
 fp_status fp_calls_outside(const int32_t *parent, const int32_t *label, int32_t n,
                            const uint8_t *bits, int32_t n_labels, uint8_t *outside) {
   for (int32_t i = 0; i < n; i++) {
     if (parent[i] >= i || (uint32_t)label[i] >= (uint32_t)n_labels) return FP_E_INDEX;
-    outside[i] = 0;
-    if (bits[label[i]] & FP_FRAME_NODE && parent[i] >= 0) outside[parent[i]] |= HAS_NODE;
+    outside[i] = (uint8_t)(LABEL_BITS * bits[label[i]]);
+    if (says_of(outside[i], FP_FRAME_NODE) && parent[i] >= 0) outside[parent[i]] |= HAS_NODE;
   }
   for (int32_t i = 0; i < n; i++) {
-    uint8_t own = bits[label[i]], around = parent[i] < 0 ? 0 : bits[label[parent[i]]];
-    bool inherits = parent[i] >= 0 && outside[parent[i]] & INHERITED;
-    if (own & FP_FRAME_ENGINE) inherits = outside[i] & HAS_NODE;
-    if (own & FP_FRAME_NODE || (own & FP_FRAME_FITS && around & FP_FRAME_ENGINE)) inherits = false;
-    if (!inherits) continue;
-    outside[i] |= own & FP_FRAME_ENGINE ? INHERITED : INHERITED | OUTSIDE;
+    const uint8_t own = outside[i], around = parent[i] < 0 ? 0 : outside[parent[i]];
+    const bool is_engine = says_of(own, FP_FRAME_ENGINE);
+    if (!(is_engine ? own & HAS_NODE : around & INHERITED)) continue;
+    if (says_of(own, FP_FRAME_NODE)) continue;
+    if (says_of(own, FP_FRAME_FITS) && says_of(around, FP_FRAME_ENGINE)) continue;
+    outside[i] |= is_engine ? INHERITED : INHERITED | OUTSIDE;
   }
   for (int32_t i = 0; i < n; i++) outside[i] &= OUTSIDE;
   return FP_OK;
@@ -78,20 +80,23 @@ static int32_t label_of(const fp_calls_frames *t, int32_t frame) {
   return frame < 0 ? -1 : t->label[frame];
 }
 
-static bool frames_are_sound(const fp_calls_frames *t) {
+/* Whether the indices of frames `from` to `to` are in bounds. */
+static bool are_sound(const fp_calls_frames *t, int32_t from, int32_t to) {
   const uint32_t n = (uint32_t)t->n_frames; /* -1 + 1 is 0 in unsigned arithmetic */
   bool wrong = false;
-  for (int32_t i = 0; i < t->n_frames; i++) { /* without branches, several times as fast */
+  for (int32_t i = from; i < to; i++) { /* without branches, several times as fast */
     wrong |= t->parent[i] >= i;
     wrong |= (uint32_t)t->label[i] >= (uint32_t)t->n_labels;
     wrong |= (uint32_t)t->range[i] >= n;
-    wrong |= (uint32_t)t->picked[i] + 1 > n;
+    wrong |= t->picked[i] > i || t->picked[i] < -1; /* part of a call: of itself or an ancestor */
     wrong |= (uint32_t)t->inner[i] + 1 > n;
     wrong |= (uint32_t)t->backward[i] + 1 > n;
     wrong |= (uint32_t)t->instance[i] + 1 > n;
   }
   return !wrong;
 }
+
+enum { BLOCK = 4096 }; /* frames that fit in the cache together */
 
 /* Autocast calls the operator, or one that does its work, again inside itself in another type. */
 static bool is_retyped(const fp_calls_frames *t, int32_t frame) {
@@ -104,10 +109,15 @@ static bool is_retyped(const fp_calls_frames *t, int32_t frame) {
   return t->name[outer] == t->name[own] || said(t, call) & said(t, frame) & FP_CALL_FAMILY;
 }
 
-static bool any_retyped(const fp_calls_frames *t) {
-  for (int32_t i = 0; i < t->n_frames; i++)
-    if (is_retyped(t, i)) return true;
-  return false;
+/* Checks all frames, a block at a time; `any`: whether one is retyped. */
+static fp_status check_frames(const fp_calls_frames *t, bool *any) {
+  *any = false;
+  for (int32_t from = 0; from < t->n_frames; from += BLOCK) {
+    const int32_t to = t->n_frames - from < BLOCK ? t->n_frames : from + BLOCK;
+    if (!are_sound(t, from, to)) return FP_E_INDEX;
+    for (int32_t i = from; i < to && !*any; i++) *any = is_retyped(t, i);
+  }
+  return FP_OK;
 }
 
 static void find_retyped(const fp_calls_frames *t, int32_t *retyped) {
@@ -268,8 +278,10 @@ fp_status fp_calls_find(const fp_calls_frames *t, const int32_t *frame, const in
   const size_t n_frames = (size_t)t->n_frames; /* at least the number of ranges */
   fp_calls_state s = {NULL, NULL, scratch, (uint8_t *)(scratch + n_frames)};
   if (t->n_frames > FP_CALLS_MOST_FRAMES) return FP_E_TOO_MANY;
-  if (!frames_are_sound(t)) return FP_E_INDEX;
-  if (any_retyped(t)) { /* otherwise, most of the scratch stays untouched: no page of it is used */
+  bool retyped;
+  const fp_status status = check_frames(t, &retyped);
+  if (status != FP_OK) return status;
+  if (retyped) { /* otherwise, most of the scratch stays untouched: no page of it is used */
     s.inside = scratch + n_frames + n_frames / 4 + 1;
     s.retyped = s.inside + n_frames;
     find_retyped(t, s.retyped);

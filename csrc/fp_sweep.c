@@ -1,5 +1,6 @@
 #include "fp_sweep.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 /* The state at the time `now`. */
@@ -10,11 +11,10 @@ typedef struct {
 } sweep;
 
 static fp_status check(const fp_sweep_work *work) {
-  for (int64_t i = 0; i < work->n; i++) {
-    if (work->kind[i] >= FP_SWEEP_MASKS) return FP_E_INDEX;
-    if (i && work->start[i] < work->start[i - 1]) return FP_E_ORDER;
-  }
-  return FP_OK;
+  bool is_wrong = false, is_late = false; /* without branches, several times as fast */
+  for (int64_t i = 0; i < work->n; i++) is_wrong |= work->kind[i] >= FP_SWEEP_MASKS;
+  for (int64_t i = 1; i < work->n; i++) is_late |= work->start[i] < work->start[i - 1];
+  return is_wrong ? FP_E_INDEX : is_late ? FP_E_ORDER : FP_OK;
 }
 
 /* Kinds end one after another between two starts. */
@@ -156,6 +156,7 @@ static owners no_owners(const fp_sweep_work *work) {
 /* The part of [begin, end) without work of lower kinds. Times of one kind only grow. */
 static int64_t own_between(owners *of, int kind, int64_t begin, int64_t end) {
   if (end <= begin) return 0;
+  if (kind == 0) return (int64_t)((uint64_t)end - (uint64_t)begin); /* the lowest */
   uint64_t before = covered(&of->lower[kind], begin);
   uint64_t taken = covered(&of->lower[kind], end) - before;
   return (int64_t)((uint64_t)end - (uint64_t)begin - taken);

@@ -35,6 +35,7 @@ static void calls_are_those_of_frames(int32_t n, int32_t n_frames) {
   for (int32_t i = 0; i < n_frames; i++) {
     columns[0][i] = random_below(i + 1) - 1;
     columns[LABEL][i] = random_below(N_LABELS);
+    columns[3][i] = random_below(i + 2) - 1; /* part of a call: of itself or an ancestor */
     columns[2][i] = random_below(n_frames);
   }
   int32_t *name = numbers(N_LABELS, 0, 3), *dtypes = numbers(N_LABELS, -1, 3);

@@ -141,13 +141,14 @@ cdef class Sweep:
         short_sum : int64 [windows]
             ns of the short parts.
         """
-        cdef int64_t n = 0, room = 0, n_windows = window_start.shape[0]
+        cdef int64_t n = 0, n_windows = window_start.shape[0]
+        cdef int64_t room = self.work.n // 8 + 1  # at first, 1 of 8 intervals ends a long gap
         cdef fp_status status
         if window_end.shape[0] != n_windows:
             raise ValueError(f"lengths differ: {n_windows}, {window_end.shape[0]}")
         short = np.zeros(n_windows, np.int64)
         cdef int64_t[::1] short_sum = short
-        found = np.empty(1, _IDLE)
+        found = np.empty(room, _IDLE)
         cdef fp_sweep_idle_part[::1] parts = found
         while n_windows:
             short_sum[:] = 0
