@@ -29,13 +29,16 @@ class ForkedCall(Generic[Result]):
     this process cannot fork safely, or the fork fails or dies, `result` calls the function here, so
     that its errors are the usual ones.
 
-    A context manager: leaving it kills the fork.
+    A context manager: leaving it kills the fork. After a result, it does not wait until the system
+    has released the memory of the fork: `multiprocessing` waits at the next start of a process, or
+    at exit.
     """
 
     def __init__(self, function: Callable[[], Result]) -> None:
         """Begin."""
         self._function = function
         self._process: Any = None
+        self._has_result = False
         if not _can_fork():
             return
         context = multiprocessing.get_context("fork")
@@ -53,6 +56,7 @@ class ForkedCall(Generic[Result]):
         if self._process is not None:
             with suppress(EOFError, OSError):
                 printed, found = cast("tuple[str, Result]", self._results.recv())
+                self._has_result = True
                 if printed and sys.stderr is not None:
                     sys.stderr.write(printed)
                 return found
@@ -64,7 +68,8 @@ class ForkedCall(Generic[Result]):
     def __exit__(self, *exception: object) -> None:
         if self._process is not None:
             self._process.kill()
-            self._process.join()
+            if not self._has_result:
+                self._process.join()
             self._results.close()
 
 
