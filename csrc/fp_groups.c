@@ -1,12 +1,13 @@
 #include "fp_groups.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 static fp_status check(const fp_groups_rows *rows) {
-  for (int64_t i = 0; i < rows->n; i++)
-    if (rows->group[i] >= rows->n_groups) return FP_E_INDEX;
-  return FP_OK;
+  bool is_wrong = false; /* without branches, several times as fast */
+  for (int64_t i = 0; i < rows->n; i++) is_wrong |= rows->group[i] >= rows->n_groups;
+  return is_wrong ? FP_E_INDEX : FP_OK;
 }
 
 /* Welford's method: one pass, and no cancellation of large squares. */

@@ -110,13 +110,10 @@ cdef class Sweep:
         """
         cdef int64_t n = 0
         cdef fp_status status
-        with nogil:
-            status = fp_sweep_gaps(&self.work, NULL, 0, &n)
-        check(status, "gaps between work")
-        found = np.empty(n + 1, _GAP)
+        found = np.empty(self.work.n + 1, _GAP)
         cdef fp_sweep_gap[::1] gaps = found
         with nogil:
-            status = fp_sweep_gaps(&self.work, &gaps[0], n, &n)
+            status = fp_sweep_gaps(&self.work, &gaps[0], self.work.n, &n)
         check(status, "gaps between work")
         return tuple(np.ascontiguousarray(found[name][:n]) for name in _GAP.names)
 
