@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DRIVERS, CSRC, CHECK = ROOT / "bench" / "callgrind", ROOT / "csrc", ROOT / "tests" / "csrc"
 KEPT = ROOT / "bench" / "instructions.tsv"
 # As in setup.py, without flags for a specific processor; -g adds the names of functions.
-FLAGS = ("-std=c11", "-O2", "-g")
+FLAGS = ("-std=c11", "-O3", "-g")
 GROWTH_AT_MOST = 1.1
 HELP = "count the instructions of the C stages under valgrind"
 COUNTED = re.compile(r"Collected : (\d+)")
