@@ -1,7 +1,7 @@
 """Pools that store distinct texts or numbers once and give them dense ids in insertion order."""
 import numpy as np
 
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 from fastprof._core._c cimport FP_MORE, fp_status
 from fastprof._core._status cimport check
@@ -170,7 +170,7 @@ def alike(columns):
     first : int32 [distinct rows]
         The first row with each id.
     """
-    cdef const char[:, ::1] column
+    cdef const uint8_t[:, ::1] column
     cdef fp_alike_column each[_MOST_COLUMNS]
     cdef fp_alike_table table, larger
     cdef uint64_t[::1] slots, more
@@ -188,8 +188,8 @@ def alike(columns):
     cdef int32_t[::1] id = ids
     cdef int32_t[::1] first = firsts
     for k in range(n_columns):
-        column = columns[k].reshape(n, -1).view(np.int8)
-        each[k].values, each[k].size = &column[0, 0], column.shape[1]
+        column = columns[k].reshape(n, -1).view(np.uint8)
+        each[k].values, each[k].size = <const char *>&column[0, 0], column.shape[1]
     slots = np.zeros(FP_ALIKE_SLOTS, np.uint64)
     while True:
         table.slots, table.n_slots = &slots[0], slots.shape[0]

@@ -54,9 +54,9 @@ def take(values, const int32_t[::1] index, int64_t none=-1, out=None):
     """
     cdef int64_t n = index.shape[0], m = len(values)
     cdef size_t size = values.itemsize
-    cdef const char[::1] from_
-    cdef const char[::1] otherwise
-    cdef char[::1] to
+    cdef const uint8_t[::1] from_
+    cdef const uint8_t[::1] otherwise
+    cdef uint8_t[::1] to
     cdef fp_status status
     if out is None:
         out = np.empty(n, values.dtype)
@@ -68,9 +68,9 @@ def take(values, const int32_t[::1] index, int64_t none=-1, out=None):
     if n == 0:
         return out
     # C needs an address if there are no values. Every index must be -1 then.
-    from_ = np.ascontiguousarray(values if m else np.zeros(1, values.dtype)).view(np.int8)
-    otherwise = np.full(1, none, values.dtype).view(np.int8)
-    to = out.view(np.int8)
+    from_ = np.ascontiguousarray(values if m else np.zeros(1, values.dtype)).view(np.uint8)
+    otherwise = np.full(1, none, values.dtype).view(np.uint8)
+    to = out.view(np.uint8)
     with nogil:
         status = fp_take(&from_[0], size, m, &index[0], n, &otherwise[0], &to[0])
     check(status, "look-up")
@@ -189,14 +189,14 @@ def without(items, const int64_t[::1] rows):
     """
     cdef int64_t n = len(items), n_gaps = rows.shape[0], i
     cdef size_t size = items.itemsize
-    cdef char[::1] memory
+    cdef uint8_t[::1] memory
     for i in range(n_gaps):
         if not (rows[i - 1] if i else -1) < rows[i] < n:
             raise ValueError(f"expected strictly ascending rows below {n}, found {rows[i]}")
     if n_gaps:
-        memory = items.view(np.int8)
+        memory = items.view(np.uint8)
         with nogil:
-            fp_take_without(&memory[0], size, n, &rows[0], n_gaps)
+            fp_take_without(<char *>&memory[0], size, n, &rows[0], n_gaps)
     return items[:n - n_gaps]
 
 
