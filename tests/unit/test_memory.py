@@ -211,8 +211,23 @@ def test_memory_that_ends_anywhere_is_one_line_or_the_whole_report(megabytes, tr
     assert done.returncode in (0, 1), message
     assert "Traceback" not in message
     if done.returncode:
-        assert "memory" in message.splitlines()[-1]
+        # numpy's OpenBLAS ends the process with a message of its own.
+        assert "memory" in message.splitlines()[-1].lower()
         assert os.listdir(tmp_path) == []
+
+
+def test_an_import_that_memory_ended_is_one_line(monkeypatch, capsys):
+    def fail(arguments):
+        try:
+            raise ImportError("libopenblas.so: failed to map segment from shared object")
+        except ImportError as error:
+            raise ImportError("Error importing numpy: leave its\n source directory") from error
+
+    monkeypatch.setattr("fastprof.cli.info.run", fail)
+    assert main(["info", "net.sqlite"]) == 1
+    assert capsys.readouterr().err == (
+        "fastprof: not enough memory: libopenblas.so: failed to map segment from shared object\n"
+    )
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "dict"])

@@ -7,7 +7,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from types import FrameType
 from typing import Any
@@ -147,14 +147,24 @@ def _message(error: BaseException) -> str | None:
         return str(error)
     if isinstance(error, MemoryError):
         return f"not enough memory{f': {error}' if str(error) else ''}"
-    if isinstance(error, RuntimeError | ImportError | SystemError) and _NO_MEMORY.search(
-        str(error)
-    ):
-        return f"not enough memory: {' '.join(str(error).split())[:200]}"
+    if isinstance(error, RuntimeError | ImportError | SystemError):
+        # numpy's import replaces the error of the loader by another one.
+        texts = [" ".join(str(each).split()) for each in _causes(error)]
+        found = next(filter(_NO_MEMORY.search, texts), None)
+        if found is not None:
+            return f"not enough memory: {found[:200]}"
     if isinstance(error, OSError):
         where = f"{os.fsdecode(error.filename)}: " if error.filename else ""
         return f"{where}{error.strerror or error}"
     return None
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The error, and those that it was raised from or after."""
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__ or cause.__context__
 
 
 class _Interrupted(KeyboardInterrupt):
