@@ -63,14 +63,13 @@ def time_in_steps(cells: KernelCells, steps: StepsOfKernels) -> TimeInSteps:
     n_steps = 0 if steps.source == "none" else step_count(steps)
     if not n_steps:
         return TimeInSteps(np.zeros(len(cells), np.int64), 0)
-    profile = cells.profile
-    if cells.is_coarsest and steps is profile.find_steps():
-        return TimeInSteps(kept(profile, _time_in_steps), n_steps)
+    if cells.is_coarsest:
+        return TimeInSteps(kept(cells.profile, _time_of_coarsest, steps), n_steps)
     return TimeInSteps(_time(cells, steps), n_steps)
 
 
-def _time_in_steps(profile: Profile) -> Int64:
-    return _time(cells_of(profile), profile.find_steps())
+def _time_of_coarsest(profile: Profile, steps: StepsOfKernels) -> Int64:
+    return _time(cells_of(profile), steps)
 
 
 def _time(cells: KernelCells, steps: StepsOfKernels) -> Int64:

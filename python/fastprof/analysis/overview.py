@@ -16,11 +16,10 @@ from fastprof.model.quantity import quantity, scale_of
 from fastprof.model.table import Table
 from fastprof.model.table_text import side_by_side
 from fastprof.profile.facts import gpu_names, step_count
-from fastprof.profile.kept import kept
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["PARTS", "PART_COLUMNS", "BusyTimes", "busy_times", "headline", "overview"]
+__all__ = ["PARTS", "PART_COLUMNS", "BusyTimes", "headline", "overview"]
 
 PARTS: Final = ("phase", "kind")
 PART_COLUMNS: Final = ("step_ns", "gpu_ns", "share", "kernels")
@@ -45,16 +44,6 @@ class BusyTimes:
         self.all: dict[int, Busy] = busy_by_device(profile)
         self.in_steps: dict[int, Busy] = busy_by_device(profile, counted)
         self.kernels_in_steps = int(np.count_nonzero(counted))
-
-
-def busy_times(profile: Profile, steps: StepsOfKernels) -> BusyTimes:
-    """The time lines of the GPUs; those with the default steps are kept."""
-    is_default = steps is profile.find_steps()
-    return kept(profile, _with_default_steps) if is_default else BusyTimes(profile, steps)
-
-
-def _with_default_steps(profile: Profile) -> BusyTimes:
-    return BusyTimes(profile, profile.find_steps())
 
 
 def overview(

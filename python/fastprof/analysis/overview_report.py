@@ -13,7 +13,7 @@ from fastprof.analysis.advice.finding import CannotJudge
 from fastprof.analysis.advice.report import findings
 from fastprof.analysis.cells import cells_of, computing_costs
 from fastprof.analysis.idle_causes import CAUSES
-from fastprof.analysis.overview import busy_times, headline
+from fastprof.analysis.overview import BusyTimes, headline
 from fastprof.analysis.overview_columns import CAUSES_OF_IDLE
 from fastprof.analysis.overview_next import next_commands
 from fastprof.analysis.overview_text import Overview
@@ -22,6 +22,7 @@ from fastprof.analysis.peaks import devices_with
 from fastprof.model.columns import Ints
 from fastprof.model.metadata import FORMATS
 from fastprof.model.table import Cells, Floats, Table, texts
+from fastprof.profile.kept import kept
 from fastprof.profile.profile import Profile
 
 __all__ = ["overview"]
@@ -66,7 +67,7 @@ def overview(
         with computing_costs(profile):
             facts = Facts(profile, steps, devices)
             idling = second.submit(_idle, facts)
-            busy = busy_times(profile, facts.steps)
+            busy = kept(profile, BusyTimes, facts.steps)
             cells = cells_of(profile)
         tables = work_tables(cells, facts.steps, devices)
         lines, of_steps = headline(profile, facts.steps, devices, busy)

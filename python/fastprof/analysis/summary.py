@@ -17,7 +17,7 @@ from fastprof.analysis.ideal import Ideals, ideals_of
 from fastprof.analysis.key_names import check_keys, heading_of
 from fastprof.analysis.measures import TimeInSteps, measures, shown, time_in_steps, totals
 from fastprof.analysis.missing import NO_GPU_WORK, missing
-from fastprof.analysis.overview import PART_COLUMNS, PARTS, BusyTimes, busy_times, overview
+from fastprof.analysis.overview import PART_COLUMNS, PARTS, BusyTimes, overview
 from fastprof.analysis.peaks import devices_with, peaks_lines
 from fastprof.analysis.selection import Where, selected
 from fastprof.analysis.summary_columns import MEASURES
@@ -26,6 +26,7 @@ from fastprof.model.columns import Values
 from fastprof.model.devices import CLOCKS, Device
 from fastprof.model.table import Cells, Table
 from fastprof.profile.advice import advice_on
+from fastprof.profile.kept import kept
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
@@ -65,7 +66,7 @@ def summary(
     devices = devices_with(profile, gpu, peak, bandwidth)
     with computing_costs(profile):
         found = profile.find_steps(steps)
-        busy = None if where else busy_times(profile, found)
+        busy = None if where else kept(profile, BusyTimes, found)
         cells = cells_of(profile)
     events = cpu_events(profile) if cpu or _has_ranges_only(profile) else None
     names = (by,) if isinstance(by, str) else tuple(by or default_keys(cells, events))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import TypeVar
 
 from fastprof.profile.profile import Profile
@@ -12,13 +12,14 @@ __all__ = ["kept"]
 Result = TypeVar("Result")
 
 
-def kept(profile: Profile, function: Callable[[Profile], Result]) -> Result:
-    """The result of a function of a profile, which is computed once and lives as long as that.
+def kept(profile: Profile, function: Callable[..., Result], *arguments: Hashable) -> Result:
+    """function(profile, *arguments), which is computed once and lives as long as the profile.
 
-    It must not refer to the profile, whose memory would then wait for the garbage collector.
+    Neither arguments nor result may refer to the profile, whose memory would then wait for the
+    garbage collector.
     """
-    results = profile._source.kept
-    if function not in results:
-        results[function] = function(profile)
-    found: Result = results[function]
+    results, key = profile._source.kept, (function, *arguments)
+    if key not in results:
+        results[key] = function(profile, *arguments)
+    found: Result = results[key]
     return found

@@ -18,7 +18,7 @@ from fastprof.model.trace import NEVER, NO_TIME, Kernels, Trace
 _SLOW_FIRST: Final = 1.5  # a first step longer than this many medians is a warm-up
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class StepsOfKernels:
     """The steps of a profile, one row per step and process, in order of start.
 
