@@ -11,6 +11,7 @@ from torch.profiler import ProfilerActivity, profile
 from torch.utils.data import DataLoader, Dataset
 
 STEPS = 5
+WAIT = 0.1  # seconds; the rest of a step takes up to 0.02 on slow machines
 
 
 class Slow(Dataset):
@@ -18,7 +19,7 @@ class Slow(Dataset):
         return STEPS
 
     def __getitem__(self, index):
-        time.sleep(0.02)
+        time.sleep(WAIT)
         return torch.ones(8, 8)
 
 
@@ -31,7 +32,7 @@ def work(value):
 def with_item():
     for _ in range(STEPS):
         loss = work(torch.ones(8)).sum().item()  # waits
-        time.sleep(0.01)  # logs the loss
+        time.sleep(WAIT)  # logs the loss
         assert loss > 0
 
 
@@ -43,7 +44,7 @@ def with_slow_loader():
 def with_slow_python():
     for _ in range(STEPS):
         work(torch.ones(8))
-        time.sleep(0.02)
+        time.sleep(WAIT)
 
 
 for loop in (with_item, with_slow_loader, with_slow_python):

@@ -33,6 +33,6 @@ def test_a_loop_with_one_cause(folder: Path, loop: str, cause: str, place: str, 
     table = fastprof.open(path, copies=True, mine=PROGRAM.name).idle()
     row = next(table.rows())
     assert row["cause"] == cause
-    assert row["ns"] > 0.5 * table.total["ns"]  # the rest depends on the speed of the machine
+    assert row["ns"] > 0.8 * table.total["ns"]
     assert value in row[place]
     assert row["line"].endswith(loop)

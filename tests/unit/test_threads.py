@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
@@ -90,14 +90,27 @@ def test_a_map_gives_results_in_order_on_as_many_threads_as_asked() -> None:
     assert map_on_threads(square, []) == []
 
 
-def test_a_map_raises_the_first_error_and_starts_nothing_more() -> None:
-    done = []
+def test_a_map_raises_the_first_error_and_starts_nothing_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    n, started, tried = 10, [], []
+    all_cancelled = threading.Event()
+    cancel = Future.cancel
 
-    def fail_at_three(n: int) -> None:
-        if n == 3:
-            raise ValueError("three")
-        done.append(n)
+    def counted(future: Future[None]) -> bool:
+        is_cancelled = cancel(future)
+        tried.append(future)
+        if len(tried) == n - 1:
+            all_cancelled.set()
+        return is_cancelled
 
-    with pytest.raises(ValueError, match="three"):
-        map_on_threads(fail_at_three, range(10_000), 1)
-    assert done[:3] == [0, 1, 2] and len(done) < 9_999
+    def fail_first(number: int) -> None:
+        started.append(number)
+        if number == 0:
+            raise ValueError("the first")
+        assert all_cancelled.wait(WAIT)
+
+    monkeypatch.setattr(Future, "cancel", counted)
+    with pytest.raises(ValueError, match="the first"):
+        map_on_threads(fail_first, range(n), 1)
+    assert started[0] == 0 and len(started) <= 2  # one may start before all are cancelled
