@@ -54,7 +54,8 @@ typedef struct {
   const int32_t *parent;   /* [n_frames] tree of frames, parents first */
   const int32_t *label;    /* [n_frames] */
   const int32_t *range;    /* [n_frames] its range, 0 .. n_frames - 1 */
-  const int32_t *picked;   /* [n_frames] the frame of the call that the frame is part of */
+  const int32_t *picked;   /* [n_frames] the frame of the call that the frame is part of: itself or
+                              an ancestor */
   const int32_t *inner;    /* [n_frames] the innermost enclosing frame whose cost is known */
   const int32_t *backward; /* [n_frames] the enclosing backward call */
   const int32_t *instance; /* [n_frames] for backward calls: one frame that represents all backward

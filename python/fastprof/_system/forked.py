@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import io
 import multiprocessing
-import os
 import signal
 import sys
 import threading
@@ -16,6 +15,7 @@ from multiprocessing.connection import Connection
 from typing import Any, Generic, TypeVar, cast
 
 from fastprof._system.signals import deferred
+from fastprof._system.threads import usable_cores
 
 __all__ = ["ForkedCall"]
 
@@ -79,7 +79,7 @@ def _can_fork() -> bool:
         sys.platform == "linux"
         and threading.active_count() == 1  # a lock that another thread holds is never released
         and not multiprocessing.current_process().daemon
-        and len(os.sched_getaffinity(0)) > 1
+        and usable_cores() > 1
     )
 
 

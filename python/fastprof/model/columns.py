@@ -247,10 +247,7 @@ class Lists:
 
     def array(self) -> Objects:
         """An object array [n] of tuples of int."""
-        out = np.empty(len(self), object)
-        out.fill(())
-        if not len(self.values):
-            return out
+        out = objects([()], np.zeros(len(self), np.int32))
         some = np.flatnonzero(self.offsets[1:] != self.offsets[:-1])
         for first in range(0, len(some), _ROWS_AT_ONCE):
             rows = some[first : first + _ROWS_AT_ONCE]

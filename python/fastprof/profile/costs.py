@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from copy import copy
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from fastprof import ops
 from fastprof._core import _parts, _share
 from fastprof._core._parts import ALL_PARTS, BESIDE, VARIANTS
 from fastprof._core._take import take
+from fastprof._system.threads import computed_once
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Ints, SharedValues, Values
 from fastprof.profile import checks
@@ -142,7 +142,7 @@ class Costs:
         )
         return flops, moved
 
-    @cached_property
+    @computed_once
     def _shares(self) -> tuple[Ints, Ints]:
         flops, moved = _shared(self._tables, self._cell, self._calls, self._duration)
         return Ints(flops), Ints(moved)

@@ -352,11 +352,10 @@ class Profile(ReportMethods):
 
     def _converted(self, convert: Callable[[str, Column], Result]) -> dict[str, Result]:
         """Compute and convert all columns on several threads."""
-        source = self._source
+        source, costs = self._source, self._source.of_costs
         # The first column of costs takes longest, and the others wait for it.
-        first, *costs = source.of_costs or self.names[:1]
-        others = [name for name in self.names if name != first and name not in costs]
-        order = [first, *others, *costs]
+        others = [name for name in self.names if name not in costs]
+        order = [*costs[:1], *others, *costs[1:]]
         with uncollected():
             found = map_on_threads(lambda name: convert(name, source.column_once(name)), order)
         done = dict(zip(order, found, strict=True))

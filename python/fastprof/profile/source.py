@@ -28,7 +28,7 @@ class ProfileSource(ABC):
     """A trace or dict lines. Columns are computed on first use and kept.
 
     `of_costs` names the columns that share the cost computation, about half of the total time, in
-    an order of computation on several threads: the first needs all of it, the last the first.
+    an order for several threads: first the one that needs all of it, last those that need that one.
     `lines` selects the user's own source lines.
 
     Parameters

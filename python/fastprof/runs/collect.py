@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import shutil
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from fastprof._system.atomic_file import atomic_file
+from fastprof._system.threads import map_on_threads, usable_cores
 from fastprof.runs.settings import NOW, STATUS
 
 _COMPRESSION = 4
@@ -41,8 +40,7 @@ def collect(directory: Path) -> list[dict[str, Any]]:
                 final = directory / f"{stem.replace('trace', f'trace{number}', 1)}.json.gz"
                 moves.append((Path(recording["path"]), final))
                 recording["path"] = final.name
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(_compress, moves))
+    map_on_threads(_compress, moves, usable_cores())
     return reports
 
 

@@ -170,7 +170,7 @@ def find(frame, meaning, frames, says, name, dtypes, outside=None):
         parent : the parent frame; parents precede their children
         label : label of the frame's range
         range_ : the range, 0 .. frames - 1; crossing ranges have several frames
-        picked : the frame of the call that the frame is part of
+        picked : the frame of the call that the frame is part of: itself or an ancestor
         inner : the innermost enclosing frame whose cost is known
         backward : the enclosing backward call
         instance : for backward calls, one frame that represents all backward calls of the same
