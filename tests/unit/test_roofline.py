@@ -294,14 +294,15 @@ def test_mfu_is_the_model_s_flops_by_what_the_gpu_could_run(opened):
     found, flops = table.facts["utilisation"], 2 * N**3
     assert found["compute_type"] == "fp16"
     assert found["peak_flop_per_s"] == HALF
-    assert (found["model_flops"], found["step_ns"]) == (flops, 4_000_000)
-    assert found["hardware_flops"] == 1.5 * flops
-    assert found["mfu"] == pytest.approx(flops / (4e-3 * HALF))
-    assert found["hfu"] == pytest.approx(1.5 * flops / (4e-3 * HALF))
+    # The first step does not count. The second ends 200 ms after it: two products of one each.
+    assert (found["model_flops"], found["step_ns"]) == (flops, 200_000_000)
+    assert found["hardware_flops"] == 2 * flops
+    assert found["mfu"] == pytest.approx(flops / (0.2 * HALF))
+    assert found["hfu"] == pytest.approx(2 * flops / (0.2 * HALF))
     assert found["mfu_busy"] == pytest.approx(2 * flops / (3 * 500e-6 * HALF))
     assert [each["number"] for each in found["steps"]] == [0, 1]
     assert found["steps"][1]["hfu"] == pytest.approx(2 * found["steps"][1]["mfu"])
-    assert table.notes[0].startswith("MFU 11.0% of fp16 peak, 58.7% of the time with kernels; HFU")
+    assert table.notes[0].startswith("MFU 0.2% of fp16 peak, 58.7% of the time with kernels; HFU")
 
 
 def test_without_model_flops_there_is_no_mfu(opened):

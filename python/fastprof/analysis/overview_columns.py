@@ -16,8 +16,8 @@ operators, layers, source lines and causes of idle time that take the most time,
 what to run next. Without a command, fastprof runs overview: fastprof net.sqlite.
 
 Times are per step if steps are known, else of the capture. Layers and lines have their own work
-only, including its backward pass. Causes of idle time and findings are those of a typical step: no
-warm-up, no outlier.
+only, including its backward pass. The step, its causes of idle time and the findings are means over
+steps and GPUs: all complete steps with GPU work but a warm-up; see fastprof steps --help.
 
   fastprof net.sqlite
   fastprof net.sqlite --limit 10 --gpu H100
@@ -38,8 +38,8 @@ LAYERS: Final = Heading(
 LINES: Final = Heading("line", "line", "", "innermost source line of your own code", keeps_end=True)
 CAUSES_OF_IDLE: Final = (
     Heading("cause", "idle", "", "why the GPU has no work"),
-    Heading("ns", "time", "ns", "idle time of a typical step"),
-    Heading("share", "step", "share", "share of a typical step"),
+    Heading("ns", "time", "ns", "idle time of the mean step"),
+    Heading("share", "step", "share", "share of the mean step"),
     Heading("where", "where", "", "line, operator, layer or range with most of it", keeps_end=True),
 )
 COLUMNS: Final = (LAYERS, LINES, *OF_WORK, *CAUSES_OF_IDLE[:2], CAUSES_OF_IDLE[3])

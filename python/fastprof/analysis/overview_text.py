@@ -110,10 +110,9 @@ class Overview(Tables):
         yield ""
 
     def _step(self) -> str:
-        typical = self.facts["typical_step_ns"]
         has_steps = self.facts["steps"]["source"] != "none"
-        name = "a typical step" if has_steps else "the capture"
-        return f"{name} of {quantity(typical, 'ns')}"
+        name = "a step" if has_steps else "the capture"
+        return f"{name} of {quantity(self.facts['findings_of_ns'], 'ns')}"
 
     def _next(self) -> Iterator[str]:
         width = max((len(why) for _, why in self.commands), default=0)
