@@ -42,7 +42,10 @@ def parts(work: list[Work], begin: int, end: int) -> dict[str, int]:
 
 
 def windows(path: str, work: list[Work]) -> Iterator[tuple[int, int] | None]:
-    """Start and end of each step, None without GPU work, by profile.find_steps(), which has its own tests."""
+    """Start and end of each step by profile.find_steps(), which has its own tests.
+
+    None without GPU work.
+    """
     steps = profile(path, copies=True).find_steps()
     if steps.source == "none":
         yield work[0].start, max(each.end for each in work)
