@@ -11,6 +11,7 @@ from typing import Final
 from fastprof.analysis.overview_columns import ROWS
 from fastprof.errors import ReportError
 from fastprof.model.quantity import quantity
+from fastprof.model.table import Table
 from fastprof.model.table_text import printable, side_by_side
 from fastprof.model.tables import Tables
 
@@ -86,7 +87,12 @@ class Overview(Tables):
         if not table.n_rows:
             text = f"{_NAMES.get(name, name)}: {' '.join(table.notes) or 'none'}"
             return textwrap.wrap(text, width, subsequent_indent="  ")
-        plain = replace(table, title="", lead=(), notes=(), total={}, layout=None)
+        headings = [
+            each for each in table.headings if each.key != "flag" or _has_flags(table, limit)
+        ]
+        plain = replace(
+            table, headings=tuple(headings), title="", lead=(), notes=(), total={}, layout=None
+        )
         lines = plain.text(limit, width=width).splitlines()
         return [line for line in lines if not line.startswith("(too narrow ")]
 
@@ -119,6 +125,10 @@ class Overview(Tables):
         width = max((len(why) for _, why in self.commands), default=0)
         for number, (command, why) in enumerate(self.commands):
             yield f"{'      ' if number else 'next: '}{why.ljust(width)}  {command}"
+
+
+def _has_flags(table: Table, limit: int | None) -> bool:
+    return any(table["flag"][:limit])
 
 
 def _sentence(text: str, width: int, first: int = 0, rest: int = 3) -> list[str]:
