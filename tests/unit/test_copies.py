@@ -64,8 +64,7 @@ def test_copies_have_rate_peak_and_exposed_time(tmp_path):
 
 def test_more_bytes_than_the_gpu_can_move_have_no_rate(tmp_path):
     export = Export().gpu(name="NVIDIA A100-SXM4-80GB")
-    sizes = {"1": 90_000_000, "2": 9_000_000, "3": 900_000}  # in 1 us: 90, 9 and 0.9 TB/s
-    for i, n_bytes in enumerate(sizes.values()):
+    for i, n_bytes in enumerate((90_000_000, 900_000)):  # in 1 us: 90 and 0.9 TB/s
         at = 100 * i
         copied(export, 3 * i + 1, (at, at + 5), (at + 10, at + 11), 8, (DEVICE, DEVICE), n_bytes)
         copied(export, 3 * i + 2, (at, at + 5), (at + 20, at + 21), 1, (PINNED, DEVICE), n_bytes)

@@ -165,6 +165,7 @@ def test_bytes_from_the_cache_are_above_the_roof_and_lose_nothing(opened):
     row = only(opened(capture).roofline())
     assert row["peak_share"] == pytest.approx((12 << 20) / BANDWIDTH / 2500e-9)
     assert (row["flag"], row["lost_ns"], row["covered_share"]) == ("above roof", 0, 1)
+    assert "\nabove roof: fprop add\n" in opened(capture).report("overview").text()
 
 
 @pytest.mark.parametrize(
