@@ -23,13 +23,17 @@ ROOFLINE: Final = (
     Heading("bound", "bound", "", "compute, bandwidth, or latency: too small to fill the GPU"),
     Heading("peak_share", "roof", "share", "ideal time by GPU time, if known of 90 % of the time"),
     COVERED,
-    Heading("flop_per_s", "rate", "flop/s", "flops by the time of work with an ideal time"),
+    Heading("flop_per_s", "rate", "flop/s", "flops by the time of work with an ideal time", rank=1),
     Heading("attainable_flop_per_s", "roof rate", "flop/s", "flops by ideal time", in_text=False),
     Heading("peak_flop_per_s", "peak", "flop/s", "peak of its compute type", in_text=False),
-    Heading("bytes_per_s", "memory", "bytes/s", "bytes by the time of work with an ideal time"),
-    Heading("intensity", "FLOP/B", "", "arithmetic intensity: flops by bytes"),
-    Heading("compute_type", "type", "", "type of the arithmetic with the most GPU time"),
-    Heading("tc_share", "tc", "share", "time with tensor cores, of products that can use them"),
+    Heading(
+        "bytes_per_s", "memory", "bytes/s", "bytes by the time of work with an ideal time", rank=1
+    ),
+    Heading("intensity", "FLOP/B", "", "arithmetic intensity: flops by bytes", rank=1),
+    Heading("compute_type", "type", "", "type of the arithmetic with the most GPU time", rank=1),
+    Heading(
+        "tc_share", "tc", "share", "time with tensor cores, of products that can use them", rank=1
+    ),
     Heading("flops", "work", "flop", "floating point operations", in_text=False),
     Heading("bytes", "memory", "bytes", "bytes to move, without those of helpers", in_text=False),
     Heading("helper_ns", "helpers", "ns", "GPU time of helpers", in_text=False),

@@ -29,11 +29,21 @@ MEASURES: Final = (
     Heading("step_ns", "step", "ns", "GPU time per step, if steps are known"),
     Heading("peak_share", "roof", "share", "ideal time by GPU time, if known of 90 % of the time"),
     Heading("lost_ns", "lost", "ns", "GPU time of calls above their ideal time, if known"),
-    Heading("flop_per_s", "rate", "flop/s", "flops by GPU time, if known of 90 % of the time"),
-    Heading("bytes_per_s", "memory", "bytes/s", "bytes by GPU time, if known of 90 % of the time"),
-    Heading("tc_share", "tc", "share", "time with tensor cores, of products that can use them"),
+    Heading(
+        "flop_per_s", "rate", "flop/s", "flops by GPU time, if known of 90 % of the time", rank=1
+    ),
+    Heading(
+        "bytes_per_s",
+        "memory",
+        "bytes/s",
+        "bytes by GPU time, if known of 90 % of the time",
+        rank=1,
+    ),
+    Heading(
+        "tc_share", "tc", "share", "time with tensor cores, of products that can use them", rank=1
+    ),
     FLAG,
-    Heading("mean_ns", "mean", "ns", "mean GPU time of a row"),
+    Heading("mean_ns", "mean", "ns", "mean GPU time of a row", rank=1),
     Heading("median_ns", "median", "ns", "median GPU time of a row", in_text=False),
     Heading("min_ns", "min", "ns", "shortest row", in_text=False),
     Heading("max_ns", "max", "ns", "longest row", in_text=False),
