@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from fastprof.analysis.summary_columns import COVERED, FLAG
 from fastprof.model.heading import Heading
 
 __all__ = ["CAUSES_OF_IDLE", "COLUMNS", "DESCRIPTION", "LAYERS", "LINES", "OF_WORK", "ROWS"]
@@ -28,8 +29,10 @@ OF_WORK: Final = (
     Heading("step_ns", "step", "ns", "GPU time per step, if steps are known"),
     Heading("gpu_ns", "gpu", "ns", "GPU time", in_text=False),
     Heading("share", "time", "share", "share of the GPU time of the capture"),
-    Heading("peak_share", "roof", "share", "ideal time by GPU time, of rows with an ideal time"),
-    Heading("lost_ns", "lost", "ns", "GPU time less ideal time, of the capture", in_text=False),
+    Heading("peak_share", "roof", "share", "ideal time by GPU time, if known of 90 % of the time"),
+    FLAG,
+    Heading("lost_ns", "lost", "ns", "lost time of the capture, see roofline", in_text=False),
+    COVERED,
     Heading("kernels", "kernels", "", "kernels, copies and memsets", in_text=False),
 )
 LAYERS: Final = Heading(

@@ -18,7 +18,7 @@ from fastprof.analysis.key_names import check_keys, heading_of
 from fastprof.analysis.measures import TimeInSteps, measures, shown, time_in_steps, totals
 from fastprof.analysis.missing import NO_GPU_WORK, missing
 from fastprof.analysis.overview import PART_COLUMNS, PARTS, overview
-from fastprof.analysis.peaks import devices_with, peaks_lines
+from fastprof.analysis.peaks import devices_with, flag_notes, peaks_lines
 from fastprof.analysis.selection import Where, selected
 from fastprof.analysis.summary_columns import MEASURES
 from fastprof.model.arrays import Bools
@@ -82,6 +82,8 @@ def summary(
     if not len(profile):
         note = advice_on(profile.about, profile.contents, "op") if events is None else NO_GPU_WORK
         return replace(table, notes=(note,))
+    if "flag" in table:
+        footer += flag_notes(table.columns)
     if "ideal_ns" in table and table.total.get("ideal_ns") is not None:
         footer += (*peaks_lines(devices), CLOCKS)
     return replace(table, notes=footer, lead=lines, facts=facts)
