@@ -97,9 +97,10 @@ def _utilisation(
         return None
     name, peaks = found
     length = steps.length.astype(np.float64)
-    capacity = _peak_of_steps(cells, steps, peaks) * np.where(length > 0, length, np.nan) * 1e-9
+    capacity = _peak_of_steps(cells, steps, peaks) * length * 1e-9
+    capacity[capacity <= 0] = np.nan
     model, hardware = _by_step(cells, steps, work)
-    rows = np.flatnonzero(steps.is_counted & ~np.isnan(capacity))
+    rows = np.flatnonzero(steps.is_counted & (capacity > 0))
     if not len(rows):
         return None
     busy = busy_by_device(profile, cells.flags(~_is_one_of(texts(cells, "class"), _COPIES)))
