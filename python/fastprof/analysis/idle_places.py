@@ -36,8 +36,8 @@ class _Place(NamedTuple):
 def places(gaps: Gaps, causes: Split, host: Host) -> dict[str, Values]:
     """Where to look for the main cause of each gap, by name of `PLACES`, [gaps].
 
-    The ranges that are open for most of its time: in calls, of the longest call. From the launch
-    on, those around the launch of the next work.
+    The ranges that are open for most of the gap; in calls, for most of the longest call. From the
+    launch on, those around the launch of the next work.
     """
     profile = host.profile
     lookups = _Lookups(profile)
@@ -98,7 +98,6 @@ class _Rows(NamedTuple):
     ----------
     thread, other, call : int32 [gaps], see `Split`; the launch of the next work
     begin, launch, returned : int64 [gaps], ns: the start of the gap, and the launch, within it
-    ns : int64 [gaps], the time of the main cause
     """
 
     thread: Int32
@@ -107,7 +106,6 @@ class _Rows(NamedTuple):
     begin: Int64
     launch: Int64
     returned: Int64
-    ns: Int64
 
 
 def _of_cause(
@@ -125,7 +123,7 @@ def _of_cause(
     launch = np.clip(take(numbers(profile, "launch_start"), gaps.after[rows]), begin, end)
     chosen = _Rows(
         take(profile.api.thread, call), causes.other[rows], call, begin, launch,
-        np.clip(take(profile.api.end, call), launch, end), causes.ns[rows],
+        np.clip(take(profile.api.end, call), launch, end),
     )  # fmt: skip
     if cause <= max(State):
         return _in_state(host, State(int(cause)), chosen, lookups)
@@ -148,20 +146,20 @@ def _in_state(host: Host, state: State, chosen: _Rows, lookups: _Lookups) -> _Pl
     is_inside = end > chosen.begin[known]
     begin = np.where(is_inside, np.maximum(begin, chosen.begin[known]), begin)
     end = np.where(is_inside, np.minimum(end, chosen.returned[known]), end)
-    row[known] = lookups.ranges.covering(events.thread[own], begin, end, (end - begin) // 2)
+    row[known] = lookups.ranges.covering(events.thread[own], begin, end)
     call = np.full_like(row, -1)
     call[known] = events.row[own]
     return _Place(row, lookups.of_calls(call))
 
 
 def _in_python(host: Host, cause: Cause, chosen: _Rows, lookups: _Lookups) -> _Place:
-    """The ranges that are open for most of the time, of the launching thread or the other one."""
+    """The ranges that are open for most of the gap, of the launching thread or the other one."""
     threads = [chosen.thread, chosen.other]
     if cause == Cause.OTHER_THREAD:
         threads.reverse()
-    row = call = np.full(len(chosen.ns), -1, np.int32)
+    row = call = np.full(len(chosen.begin), -1, np.int32)
     for thread in threads:
-        of_thread = lookups.ranges.covering(thread, chosen.begin, chosen.launch, chosen.ns // 2)
+        of_thread = lookups.ranges.covering(thread, chosen.begin, chosen.launch)
         row = np.where(row < 0, of_thread, row)
     if cause == Cause.SYSTEM:
         event, _ = host.system.longest(chosen.thread, chosen.begin, chosen.launch)

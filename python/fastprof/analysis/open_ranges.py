@@ -31,24 +31,20 @@ class OpenRanges:
             found[places] = row
         return found
 
-    def covering(self, thread: Int32, begin: Int64, end: Int64, least: Int64) -> Int32:
-        """The innermost range of each thread that is open for more than `least` ns of a window.
+    def covering(self, thread: Int32, begin: Int64, end: Int64) -> Int32:
+        """The innermost range of each thread that is open for most of a window, a row, -1 for none.
 
-        Of those that are open in the middle of the window, or after one or three quarters of it. A
-        row, -1 for none.
+        It is open in the middle of the window, or does not take most of it.
         """
-        ranges, found = self._ranges, np.full(len(thread), -1, np.int32)
-        for quarter in (2, 1, 3):
-            rest = np.flatnonzero((found < 0) & (end > begin))
-            row = self.innermost(thread[rest], begin[rest] + (end - begin)[rest] * quarter // 4)
-            places = np.arange(len(rest))
-            while len(places):
-                inside, window = row[places], rest[places]
-                until = np.minimum(take(ranges.end, inside, 0), end[window])
-                since = np.maximum(take(ranges.start, inside, 0), begin[window])
-                places = places[(inside >= 0) & (until - since <= least[window])]
-                row[places] = ranges.parent[row[places]]
-            found[rest] = row
+        ranges, found = self._ranges, self.innermost(thread, begin + (end - begin) // 2)
+        places = np.arange(len(found))
+        while len(places):
+            row = found[places]
+            since = np.maximum(take(ranges.start, row, 0), begin[places])
+            until = np.minimum(take(ranges.end, row, 0), end[places])
+            is_short = 2 * (until - since) <= (end - begin)[places]
+            places = places[(row >= 0) & is_short]
+            found[places] = ranges.parent[found[places]]
         return found
 
     def _of(self, thread: int) -> tuple[Int32, Int64]:
