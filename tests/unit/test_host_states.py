@@ -93,6 +93,57 @@ def test_a_copy_that_returns_after_it_has_begun_blocks(tmp_path: Path) -> None:
     assert covered(trace, tmp_path, (0, 100)) == [{COPY: 30}]
 
 
+def busy(*calls: tuple[int, int, str], kernels: int = 4) -> KinetoFile:
+    """Kernels of 100 us from 10 us on, launched at the start, and calls with their times in us."""
+    trace = KinetoFile()
+    for i in range(kernels):
+        trace.launch(i, i + 1, 1000 + i)
+        trace.kernel((10 + 100 * i) * US, (110 + 100 * i) * US, 1000 + i)
+    for corr, (start, end, name) in enumerate(calls, 1):
+        trace.launch(start * US, end * US, corr, name=name)
+    return trace
+
+
+@pytest.mark.parametrize("memory", ["Pinned", "Pageable", "Device"])
+def test_a_copy_that_ends_behind_all_queued_work_waits(tmp_path: Path, memory: str) -> None:
+    trace = busy((20, 425, "cudaMemcpyAsync"))
+    trace.copy(410 * US, 420 * US, 1, f"Memcpy HtoD ({memory} -> Device)", 64)
+    assert covered(trace, tmp_path, (0, 500)) == [{COPY: 405}]
+
+
+def test_a_copy_that_is_only_queued_does_not_wait(tmp_path: Path) -> None:
+    trace = busy((20, 60, "cudaMemcpyAsync"))
+    trace.copy(410 * US, 420 * US, 1, "Memcpy HtoD (Pinned -> Device)", 64)
+    assert covered(trace, tmp_path, (0, 500)) == [{}]
+
+
+def test_a_free_that_waits_for_the_gpu(tmp_path: Path) -> None:
+    assert covered(busy((20, 415, "cudaFree")), tmp_path, (0, 500)) == [{SYNC: 395}]
+    # It goes on after its wait.
+    assert covered(busy((20, 900, "cudaFree")), tmp_path, (0, 1000)) == [{SYNC: 390, FREE: 490}]
+    # It ends while work runs: it does not wait.
+    assert covered(busy((20, 250, "cudaFree")), tmp_path, (0, 500)) == [{FREE: 230}]
+
+
+@pytest.mark.parametrize(("name", "state"), [("cudaMalloc", ALLOC), ("cudaHostRegister", ALLOC)])
+def test_other_calls_that_wait_for_the_gpu(tmp_path: Path, name: str, state: State) -> None:
+    assert covered(busy((20, 415, name)), tmp_path, (0, 500)) == [{SYNC: 395}]
+    assert covered(busy((420, 500, name)), tmp_path, (0, 500)) == [{state: 80}]
+
+
+@pytest.mark.parametrize(("kernels", "waits"), [(1024, True), (100, False)])
+def test_a_launch_into_a_full_queue(tmp_path: Path, kernels: int, waits: bool) -> None:
+    trace = busy((20, 112, "cudaLaunchKernel"), kernels=kernels)
+    trace.kernel(200_000 * US, 200_001 * US, 1)
+    assert covered(trace, tmp_path, (0, 200)) == [{SYNC: 92} if waits else {}]
+
+
+def test_a_launch_that_loads_code_does_not_wait(tmp_path: Path) -> None:
+    trace = busy((500, 900, "cudaLaunchKernel"))
+    trace.kernel(890 * US, 899 * US, 1, "new")
+    assert covered(trace, tmp_path, (0, 1000)) == [{CODE: 400}]
+
+
 def test_each_thread_has_its_own_states(tmp_path: Path) -> None:
     trace = trace_of()
     trace.launch(10 * US, 20 * US, 5, tid=2, name="cudaDeviceSynchronize")

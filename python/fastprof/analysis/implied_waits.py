@@ -34,20 +34,21 @@ class _Calls(NamedTuple):
     ----------
     row : int64 [calls], of `profile.api`
     start, end : int64 [calls], ns
-    queues, frees : bool [calls], whether they launch work or copy; whether they free memory
+    queues, copies, frees : bool [calls], whether they launch work or copy; copy; free memory
     """
 
     row: Int64
     start: Int64
     end: Int64
     queues: Bools
+    copies: Bools
     frees: Bools
 
 
 def implied_waits(profile: Profile) -> tuple[Int64, Int64]:
     """Calls that wait, rows of `profile.api` in order, and when each wait ends, ns.
 
-    - Calls that end as the work that they queued does, on a GPU that works meanwhile.
+    - Copies that end as their work does; other calls, on a GPU that works meanwhile.
     - Calls that queue nothing, and end as all work launched before does. Those that free memory
       may go on: their wait ends with that work.
     - Launches and copies into a full queue, which end as work does.
@@ -62,6 +63,7 @@ def implied_waits(profile: Profile) -> tuple[Int64, Int64]:
         calls = _Calls(
             long, api.start[long], end[long],
             classes.fits(lambda each: each in (LAUNCH, COPY)),
+            classes.fits(lambda each: each == COPY),
             names.fits(lambda name: any(each in name for each in FREES)),
         )  # fmt: skip
         pid = take(api.threads.pid, api.thread[long])
@@ -116,7 +118,7 @@ class _Queue:
         last = np.searchsorted(self._end, calls.end + _EARLY_NS, "right")
         ended = np.where(last > 0, self._end[last - 1], -1)
         is_full = is_own & calls.queues & (pending >= _FULL) & _ends_with(calls, ended)
-        waits = (is_own & is_busy & _ends_with(calls, own)) | is_full
+        waits = (is_own & (is_busy | calls.copies) & _ends_with(calls, own)) | is_full
         waits |= ~is_own & ~calls.queues & is_busy & _ends_with(calls, drained)
         frees = ~waits & calls.frees & (drained > calls.start) & (drained < calls.end)
         return np.where(waits, calls.end, np.where(frees, drained, -1))
