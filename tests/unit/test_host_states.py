@@ -138,6 +138,12 @@ def test_a_launch_into_a_full_queue(tmp_path: Path, kernels: int, waits: bool) -
     assert covered(trace, tmp_path, (0, 200)) == [{SYNC: 92} if waits else {}]
 
 
+def test_a_copy_into_a_full_queue_waits_for_a_place(tmp_path: Path) -> None:
+    trace = busy((20, 112, "cudaMemcpyAsync"), kernels=1024)
+    trace.copy(200_000 * US, 200_001 * US, 1, "Memcpy DtoD (Device -> Device)", 64)
+    assert covered(trace, tmp_path, (0, 200)) == [{SYNC: 92}]
+
+
 def test_a_launch_that_loads_code_does_not_wait(tmp_path: Path) -> None:
     trace = busy((500, 900, "cudaLaunchKernel"))
     trace.kernel(890 * US, 899 * US, 1, "new")
