@@ -27,6 +27,7 @@ from fastprof.profile.profile import Profile
 __all__ = ["overview"]
 
 _WHERE: Final = ("line", "op", "layer", "range", "call")
+_MOSTLY: Final = 0.5  # of the time of a cause, from which a place is its place
 
 
 def overview(
@@ -123,7 +124,13 @@ def _idle(facts: Facts) -> Table:
             if mean := idle.mean(cause):
                 gaps = idle.is_mainly(cause)
                 tops = (idle.top(place, gaps, 1) for place in _WHERE)
-                rows.append((cause, mean, next((top[0][0] for top in tops if top), None)))
+                rows.append(
+                    (
+                        cause,
+                        mean,
+                        next((top[0][0] for top in tops if top and top[0][1] >= _MOSTLY), None),
+                    )
+                )
     rows.sort(key=lambda row: -row[1])
     ns = np.array([each for _, each, _ in rows], np.float64)
     columns: dict[str, Cells] = {
