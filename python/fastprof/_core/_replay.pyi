@@ -40,6 +40,8 @@ class Replay:
         n_steps: int,
         group: _Int32 | None = None,
         factor: npt.NDArray[np.float64] | None = None,
+        part: _Int32 | None = None,
+        begin: _Int64 | None = None,
         out: _Int64 | None = None,
     ) -> tuple[_Int64, _Int64]: ...
     def path(self, time: _Int64, node: int, start: int) -> npt.NDArray[np.void]: ...

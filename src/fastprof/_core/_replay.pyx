@@ -22,6 +22,9 @@ cdef extern from "fp_replay.h":
         const int32_t *group
         const double *factor
         int32_t n_groups
+        const int32_t *part
+        const int64_t *begin
+        int32_t n_parts
         const int32_t *step
         int32_t n_steps
 
@@ -219,7 +222,8 @@ cdef class Replay:
             self.graph.lag[s] = &column[0]
 
     def run(self, const int32_t[::1] step, int32_t n_steps, const int32_t[::1] group=None,
-            const double[::1] factor=None, int64_t[::1] out=None):
+            const double[::1] factor=None, const int32_t[::1] part=None,
+            const int64_t[::1] begin=None, int64_t[::1] out=None):
         """Compute when each node starts and ends.
 
         Parameters
@@ -230,6 +234,10 @@ cdef class Replay:
         group : int32 [nodes], optional
             Durations of its nodes are multiplied by the factor of their group; -1: by 1.
         factor : float64 [groups]
+        part : int32 [nodes], optional
+            Nodes of part -1 keep the times that `out` has.
+        begin : int64 [parts], ns since the origin
+            No other node of a part starts before.
         out : int64 [2 * nodes], optional
             For the times.
 
@@ -242,13 +250,18 @@ cdef class Replay:
         cdef fp_status status
         cdef int64_t n = self.graph.n
         if step.shape[0] != n or (group is not None and (
-                group.shape[0] != n or factor is None)):
+                group.shape[0] != n or factor is None)) or (part is not None and (
+                part.shape[0] != n or begin is None or out is None)):
             raise ValueError("lengths differ")
         cdef int64_t[::1] time = np.empty(2 * n + 1, np.int64) if out is None else out
         if time.shape[0] < 2 * n:
             raise ValueError("lengths differ")
         cdef int64_t[::1] end = np.empty(n_steps + 1, np.int64)
         query.group, query.factor, query.n_groups = NULL, NULL, 0
+        query.part, query.begin, query.n_parts = NULL, NULL, 0
+        if n and part is not None and begin.shape[0]:
+            query.part, query.begin = &part[0], &begin[0]
+            query.n_parts = <int32_t>begin.shape[0]
         query.step, query.n_steps = (&step[0] if n else NULL), n_steps
         if n and group is not None and factor.shape[0]:
             query.group, query.factor = &group[0], &factor[0]

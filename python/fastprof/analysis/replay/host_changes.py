@@ -26,6 +26,7 @@ __all__ = [
 ]
 
 _STALL_NS: Final = 50_000
+_ROUNDING_NS: Final = 1000  # recorded times of successive work may overlap by so much
 
 
 def host_scaled(model: Model, weights: Weights, factor: float) -> tuple[Weights, int]:
@@ -113,13 +114,21 @@ def fused(model: Model, weights: Weights, kernels: Bools) -> tuple[Weights, int]
     longest of them, which moves its bytes once."""
     order, run = _neighbours(model, kernels)
     found = weights.changed(before=True, duration=True, lag=True)
+    if not len(order):
+        return found, 0
     is_first = np.append(True, run[1:] != run[:-1])
+    first = np.flatnonzero(is_first)
     nodes = model.graph.node_of_kernel[order]
-    longest = np.maximum.reduceat(found.duration[nodes], np.flatnonzero(is_first))
-    found.duration[nodes[is_first]] = longest
+    ns = weights.duration[nodes]
+    # Each keeps a share of the time of the longest, so that none ends later than it did.
+    sums, longest = np.add.reduceat(ns, first), np.maximum.reduceat(ns, first)
+    share = rounded(ns * (longest / np.maximum(sums, 1))[np.cumsum(is_first) - 1])
+    rest = longest - (np.add.reduceat(share, first) - share[first])
+    share[first] = np.clip(rest, 0, ns[first])
     others = np.zeros(len(kernels), bool)
     others[order[~is_first]] = True
     _remove(model, found, others)
+    found.duration[nodes] = share
     return found, int(np.count_nonzero(others))
 
 
@@ -129,7 +138,8 @@ def _neighbours(model: Model, kernels: Bools) -> tuple[Int64, Int64]:
     keys = [numbers(profile, name) for name in ("pid", "device", "stream")]
     order = np.lexsort((np.arange(n), *keys))
     own = [texts(profile, name).ids for name in ("layer", "phase", "dir")]
-    same = np.ones(n - 1, bool)
+    start = numbers(profile, "start")[order]
+    same = start[1:] >= (start + numbers(profile, "sil")[order])[:-1] - _ROUNDING_NS
     for each in (*keys, *own, model.steps.of_kernel):
         same &= each[order[1:]] == each[order[:-1]]
     same &= kernels[order[1:]] & kernels[order[:-1]]
@@ -156,8 +166,7 @@ def as_graph(model: Model, weights: Weights, kernels: Bools | None = None) -> tu
     typical = int(np.median(length[length > 0])) if (length > 0).any() else 0
     rest = launches[~is_first]
     found.before[rest] = np.minimum(found.before[rest], model.loading[rest])
-    found.duration[launches] = 0
-    found.duration[launches[is_first]] = typical
+    found.duration[launches] = np.where(is_first, np.minimum(length, typical), 0)
     return found, len(rest)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -17,9 +18,8 @@ from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import Floats64
 from fastprof.analysis.host_states import State, host_states
 from fastprof.analysis.keys import key_of
-from fastprof.analysis.replay.graph import CALL, RETURN, Graph, graph_of
+from fastprof.analysis.replay.graph import CALL, RETURN, WORK, Graph, graph_of
 from fastprof.analysis.replay.part import Part, Run, part_of
-from fastprof.analysis.saturated import limited
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.trace import NEVER
 from fastprof.profile.api_classes import ALLOC, LOAD
@@ -31,8 +31,8 @@ __all__ = ["NO_EDGE", "Model", "Replayed", "Weights", "rounded"]
 
 # Collectives that agree in these transfer as much.
 _SAME_MESSAGE: Final = ("name", "message_bytes", "op", "shape", "layer", "dir")
-_BLOCK: Final = 1 << 16  # nodes
 _MOST_NS: Final = 9e18
+_NEVER: Final = np.iinfo(np.int64).min
 NO_EDGE: Final = np.iinfo(np.int32).min
 
 
@@ -125,7 +125,6 @@ class Model:
         self.wall: Int64 = length[self.rows]
         counted = self.steps.is_counted[self.rows]
         self.is_counted: Bools = counted if counted.any() else np.ones(len(self.rows), bool)
-        self._time = np.empty(2 * len(graph) + 1, np.int64)
 
     @cached_property
     def cells(self) -> Cells:
@@ -187,26 +186,50 @@ class Model:
         group : int32 [nodes], -1 for none; durations are multiplied by the `factor` of their group
         """
         graph = self.graph
-        if len(self.rows) and not self.is_span:
-            _ = self._anchors  # their replay uses the same room
         replay = _replay.Replay(graph.source, weights.lag, weights.before, weights.duration)
-        time, ends = replay.run(self._step_of_node, self._n_ends, group, factor, self._time)
-        return Replayed(time, *self._bounds(time, ends, weights))
+        part, begins = self._parts
+        time, ends = replay.run(
+            self._step_of_node, len(self.steps), group, factor, part, begins, self._time
+        )
+        return Replayed(time, *self._bounds(ends))
 
     def mean(self, wall: Int64) -> float:
         """The mean length of the counted steps, ns."""
         return float(wall[self.is_counted].mean()) if len(wall) else float("nan")
 
     def paths(self, weights: Weights, replayed: Replayed, rows: Int64) -> np.ndarray:
-        """The critical paths of some steps, each the last part first; see `_replay.Replay.path`."""
-        ends = replayed.time[1::2]
+        """The critical paths of some steps, each the last part first; see `_replay.Replay.path`.
+
+        Steps that follow each other have one path, from the end of the last to the begin of the
+        first: no change saves more of them than it takes from this path.
+
+        rows : ascending, indices into `self.rows`
+        """
         replay = _replay.Replay(self.graph.source, weights.lag, weights.before, weights.duration)
         found = []
-        for row in rows.tolist():
-            nodes = self._nodes_of_step(row)
-            last = int(nodes[np.argmax(ends[nodes])])
-            found.append(replay.path(replayed.time, last, int(replayed.begin[row])))
+        for first, last in self._successive(rows):
+            node = self._last_node(replayed, last)
+            found.append(replay.path(replayed.time, node, int(replayed.begin[first])))
         return np.concatenate(found) if found else replay.path(replayed.time, 0, 0)
+
+    def _successive(self, rows: Int64) -> Iterator[tuple[int, int]]:
+        """The first and the last of steps of one process that follow each other."""
+        pid = self.steps.pid[self.rows]
+        for each in np.unique(pid[rows]).tolist():
+            own = np.flatnonzero(pid == each)
+            place = np.searchsorted(own, rows[pid[rows] == each])
+            for run in np.split(place, np.flatnonzero(np.diff(place) > 1) + 1):
+                yield int(own[run[0]]), int(own[run[-1]])
+
+    def _last_node(self, replayed: Replayed, row: int) -> int:
+        """The node of the work that ends a step: work of an earlier one may end later."""
+        pid = self.steps.pid[self.rows]
+        for earlier in np.flatnonzero(pid[: row + 1] == pid[row])[::-1].tolist():
+            nodes = self._nodes_of_step(earlier)
+            ends = replayed.time[2 * nodes.astype(np.int64) + 1]
+            if ends.max(initial=_NEVER) == replayed.end[row]:
+                return int(nodes[np.argmax(ends)])
+        return 0
 
     @cached_property
     def allocates(self) -> Bools:
@@ -241,89 +264,65 @@ class Model:
         return self.graph.node_of_kernel[order], first
 
     @cached_property
-    def _pids(self) -> Int64:
-        return np.unique(self.steps.pid)
-
-    @property
-    def _n_ends(self) -> int:
-        """The steps, and the work before the first step of each process."""
-        return len(self.steps) + len(self._pids)
-
-    @cached_property
     def _step_of_node(self) -> Int32:
-        steps, of_kernel = self.steps, self.steps.of_kernel.copy()
-        outside = np.flatnonzero(of_kernel < 0)
-        pid, start = (numbers(self.profile, name)[outside] for name in ("pid", "start"))
-        for i, each in enumerate(self._pids.tolist()):
-            first = self._first_row(each)
-            if first is None:
-                continue
-            is_before = start < steps.gpu_start[first]
-            is_own = np.ones(len(outside), bool) if each == -1 else pid == each
-            of_kernel[outside[is_before & is_own]] = len(steps) + i
         found = np.full(len(self.graph), -1, np.int32)
-        found[self.graph.node_of_kernel] = of_kernel
+        found[self.graph.node_of_kernel] = self.steps.of_kernel
         return found
-
-    def _first_row(self, pid: int) -> int | None:
-        rows = self.rows[self.steps.pid[self.rows] == pid]
-        return int(rows[0]) if len(rows) else None
-
-    def _bounds(self, time: Int64, ends: Int64, weights: Weights) -> tuple[Int64, Int64]:
-        """[rows] Start and end of each step, ns since the origin."""
-        never = np.iinfo(np.int64).min
-        begin, end = np.zeros(len(self.steps), np.int64), np.zeros(len(self.steps), np.int64)
-        for i, pid in enumerate(self._pids.tolist()):
-            own = np.flatnonzero(self.steps.pid == pid)
-            before = ends[[len(self.steps) + i]]
-            latest = np.maximum.accumulate(np.concatenate([before, ends[own]]))
-            begin[own], end[own] = latest[:-1], latest[1:]
-            first = self._first_row(pid)
-            if first is not None and (
-                self.is_span or self._has_begin(first, begin[first] != never)
-            ):
-                begin[first] = self._first_begin(pid, time, weights)
-        return begin[self.rows], end[self.rows]
-
-    def _has_begin(self, first: int, follows_work: bool) -> bool:
-        """Whether the first step of known length begins with the host's step."""
-        steps = self.steps
-        begin = steps.gpu_end[first] - steps.gpu_length[first]
-        return not follows_work or bool(begin == steps.start[first])
-
-    def _first_begin(self, pid: int, time: Int64, weights: Weights) -> int:
-        """The start of the first step: as far behind the same call or work as recorded."""
-        first = self._first_row(pid)
-        if first is None or self.is_span:
-            return int(time[2 * self._nodes_of_step(0)].min())
-        start = int(self.steps.gpu_end[first] - self.steps.gpu_length[first]) - self.graph.origin
-        node, ready = self._anchors[pid]
-        begin = start + int(time[2 * node] - weights.before[node]) - ready
-        return int(limited([begin])[0])
 
     @cached_property
-    def _anchors(self) -> dict[int, tuple[int, int]]:
-        """The first call of the first step of each process, and when its host time begins."""
-        graph, found = self.graph, {}
-        replay = _replay.Replay(graph.source, self.base.lag, self.base.before, self.base.duration)
-        time, _ = replay.run(self._step_of_node, self._n_ends, out=self._time)
-        for pid in self._pids.tolist():
-            first = self._first_row(pid)
-            node = self._first_call(pid, int(self.steps.start[0 if first is None else first]))
-            found[pid] = node, int(time[2 * node] - self.base.before[node])
+    def _time(self) -> Int64:
+        """[2 * nodes] The recorded times, which replays overwrite where they may differ."""
+        graph, base = self.graph, self.base
+        replay = _replay.Replay(graph.source, base.lag, base.before, base.duration)
+        return replay.run(self._step_of_node, len(self.steps))[0]
+
+    @cached_property
+    def _begins(self) -> dict[int, tuple[int, int]]:
+        """By process: when its first step of known length begins, and its first counted one.
+
+        ns since the origin, as recorded
+        """
+        steps, rows = self.steps, self.rows
+        begin = steps.gpu_start if self.is_span else steps.gpu_end - steps.gpu_length
+        begin, pid = (begin - self.graph.origin)[rows], steps.pid[rows]
+        found = {}
+        for each in np.unique(pid).tolist():
+            own = pid == each
+            counted = own & self.is_counted
+            first = counted if counted.any() else own
+            found[int(each)] = int(begin[np.argmax(own)]), int(begin[np.argmax(first)])
         return found
 
-    def _first_call(self, pid: int, start: int) -> int:
-        """The node of the first call of a process from a time on; 0 if there is none."""
+    @cached_property
+    def _parts(self) -> tuple[Int32, Int64]:
+        """[nodes] The process of each node, and when its first counted step begins.
+
+        -1 for nodes that start before: they keep their times.
+        """
         graph, api = self.graph, self.profile.api
-        for begin in range(0, len(graph), _BLOCK):
-            nodes = begin + np.flatnonzero(graph.kind[begin : begin + _BLOCK] == CALL)
-            calls = graph.call[nodes]
-            fits = api.start[calls] >= start
-            fits &= (take(api.threads.pid, api.thread[calls]) == pid) | (pid == -1)
-            if fits.any():
-                return int(nodes[np.argmax(fits)])
-        return 0
+        pids = np.array(list(self._begins), np.int64)
+        begins = np.array([counted for _, counted in self._begins.values()], np.int64)
+        begins = np.append(begins, begins.min(initial=np.iinfo(np.int64).max))
+        is_work = graph.kind == WORK
+        pid = take(numbers(self.profile, "pid"), np.where(is_work, graph.kernel, -1), -1)
+        thread = take(api.thread, graph.call)
+        pid = np.where(is_work, pid, take(api.threads.pid, thread, -1))
+        place = np.minimum(np.searchsorted(pids, pid), len(pids) - 1)
+        known = pids[place] == pid
+        part = np.where(known, place, 0 if pids.tolist() == [-1] else len(pids)).astype(np.int32)
+        part[self._time[: 2 * len(graph) : 2] < begins[part]] = -1
+        return part, begins
+
+    def _bounds(self, ends: Int64) -> tuple[Int64, Int64]:
+        """[rows] Start and end of each step, ns since the origin."""
+        begin, end = np.zeros(len(self.steps), np.int64), np.zeros(len(self.steps), np.int64)
+        for pid, (first, _) in self._begins.items():
+            own = np.flatnonzero(self.steps.pid == pid)
+            known = int(self.rows[self.steps.pid[self.rows] == pid][0])
+            latest = np.maximum.accumulate(ends[own])
+            begin[own], end[own] = np.append(first, latest[:-1]), latest
+            begin[known] = first
+        return begin[self.rows], end[self.rows]
 
 
 def rounded(values: npt.NDArray[np.floating[Any]]) -> Int64:
