@@ -13,7 +13,6 @@ import pytest
 import commands
 import fastprof
 from exports import Export
-from fastprof.analysis.replay import model
 from fastprof.cli import main
 from fastprof.errors import ReportError
 from simulated_run import CALL, Op, Program, changed, mean_ns, run
@@ -112,17 +111,6 @@ def test_scaled_kernels(program: Program, factor: float, tmp_path: Path) -> None
         )
 
     assert found == mean_ns(run(changed(program, scaled)), of_steps)
-
-
-@pytest.mark.parametrize("program", [HOST_BOUND, GPU_BOUND, TWO_STREAMS, SYNC, THREADS])
-@pytest.mark.parametrize("block", [1, 1 << 16])
-def test_the_first_call_of_a_step_is_found_in_any_block(
-    program: Program, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(model, "_BLOCK", block)
-    found, of_steps = predicted(program, tmp_path, scale="host:0.5")
-    halved = changed(program, lambda op: replace(op, host=op.host // 2, call=op.call // 2))
-    assert found == mean_ns(run(halved), of_steps)
 
 
 @pytest.mark.parametrize("program", [HOST_BOUND, GPU_BOUND, TWO_STREAMS, SYNC, THREADS])

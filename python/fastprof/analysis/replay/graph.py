@@ -18,7 +18,7 @@ from fastprof.model.trace import NEVER
 from fastprof.profile.api_classes import ALLOC, COPY, LAUNCH, LOAD, SYNC
 from fastprof.profile.instances import ApiCalls
 
-__all__ = ["CALL", "RETURN", "WORK", "Graph", "graph_of"]
+__all__ = ["CALL", "RETURN", "WORK", "Graph", "graph_of", "pids_of"]
 
 CALL, RETURN, WORK = 1, 2, 3
 _LAUNCHES, _WAITS, _WAITS_EVENT, _COPIES, _ALLOCATES, _WAITS_STREAM, _NONE = range(7)
@@ -131,6 +131,20 @@ def graph_of(profile: Run, begin: int) -> Graph:
     )
 
 
+def pids_of(profile: Run) -> Int64:
+    """[kernels] The process of each; without a launch, the only one known to use its GPU, or -1."""
+    pid, device = (numbers(profile, name) for name in ("pid", "device"))
+    known = pid >= 0
+    if known.all():
+        return pid
+    gpus, gpu = np.unique(device, return_inverse=True)
+    pairs = np.unique(np.stack([gpu[known], pid[known]], axis=1), axis=0)
+    only = np.where(np.bincount(pairs[:, 0], minlength=len(gpus)) == 1, 0, -1)
+    only[pairs[:, 0]] = np.where(only[pairs[:, 0]] == 0, pairs[:, 1], -1)
+    found: Int64 = np.where(known, pid, only[gpu])
+    return found
+
+
 def _kinds(api: ApiCalls) -> UInt8:
     """[calls] What each call does, by its class and name."""
     of_class = [_KIND_OF_CLASS.get(str(each), _NONE) for each in api.call_class.values]
@@ -148,7 +162,7 @@ def _lanes(profile: Run, api: ApiCalls) -> tuple[Int32, int, Int32, Int32]:
 
     The kernels of a lane run one after another: a stream of a GPU of a process.
     """
-    pid = np.concatenate([api.threads.pid, numbers(profile, "pid")])
+    pid = np.concatenate([api.threads.pid, pids_of(profile)])
     process, known = alike([np.ascontiguousarray(pid, np.int64)])
     keys = [np.ascontiguousarray(numbers(profile, name), np.int64) for name in ("device", "stream")]
     lane, first = alike([process[len(api.threads.pid) :], *keys])
@@ -163,7 +177,7 @@ def _waited_lanes(profile: Run, lane: Int32) -> Int32:
     rows = np.flatnonzero(of_stream & (syncs.call >= 0) & (syncs.stream >= 0))
     if not len(rows):
         return found[:-1]
-    number = [numbers(profile, name) for name in ("pid", "device", "stream")]
+    number = [pids_of(profile), *(numbers(profile, name) for name in ("device", "stream"))]
     lanes, first = np.unique(lane, return_index=True)
     place = {tuple(int(each[k]) for each in number): i for i, k in zip(lanes, first, strict=True)}
     pid = syncs.pid[rows].tolist()

@@ -16,14 +16,13 @@ from fastprof._core._take import take
 from fastprof.analysis.cells import Cells, cells_of
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import Floats64
-from fastprof.analysis.host_states import State, host_states
+from fastprof.analysis.intervals import BusyTime
 from fastprof.analysis.keys import key_of
-from fastprof.analysis.replay.graph import CALL, RETURN, WORK, Graph, graph_of
+from fastprof.analysis.replay.graph import CALL, RETURN, WORK, Graph, graph_of, pids_of
+from fastprof.analysis.replay.host_time import AS_RECORDED, HostTime, host_time
 from fastprof.analysis.replay.part import Part, Run, part_of
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.trace import NEVER
-from fastprof.profile.api_classes import ALLOC, LOAD
-from fastprof.profile.kept import kept
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
@@ -40,14 +39,14 @@ NO_EDGE: Final = np.iinfo(np.int32).min
 class Weights:
     """What the nodes and edges of a graph weigh, ns; see `Graph`.
 
-    Arrays are shared: `changed` copies those that a change writes to. `has_loading` is False if
-    `before` contains no data loading any more.
+    Arrays are shared: `changed` copies those that a change writes to. `left` is the share that
+    remains of the host time in each `State`.
     """
 
     before: Int64
     duration: Int64
     lag: tuple[Int32, Int32, Int32]
-    has_loading: bool = True
+    left: tuple[float, ...] = AS_RECORDED
 
     def changed(self, before: bool = False, duration: bool = False, lag: bool = False) -> Weights:
         """The same weights with own copies of some arrays."""
@@ -55,7 +54,7 @@ class Weights:
             self.before.copy() if before else self.before,
             self.duration.copy() if duration else self.duration,
             (self.lag[0].copy(), self.lag[1].copy(), self.lag[2].copy()) if lag else self.lag,
-            self.has_loading,
+            self.left,
         )
 
 
@@ -140,18 +139,51 @@ class Model:
         return of_class[classes.ids]
 
     @cached_property
-    def loading(self) -> Int64:
-        """[nodes] The part of `before` of host calls during which the thread loads data, ns."""
-        graph, found = self.graph, np.zeros(len(self.graph), np.int64)
-        states = kept(self.whole, host_states)
-        if not len(states.events[State.DATA_LOADING].start):
-            return found
-        nodes = np.flatnonzero((graph.kind == CALL) & (graph.before > 0))
-        thread = self.profile.api.thread[graph.call[nodes]]
-        end = self.profile.api.start[graph.call[nodes]]
-        spent = states.covered(thread, end - graph.before[nodes], end)[:, State.DATA_LOADING]
-        found[nodes] = np.minimum(spent, graph.before[nodes])
+    def host_time(self) -> HostTime:
+        """The host time in each `State`, as recorded."""
+        return host_time(self)
+
+    def in_states(self, weights: Weights) -> Int64:
+        """[nodes] The part of `before` of host calls in any `State`, ns."""
+        spent = self.host_time.before.sums(len(self.graph), weights.left)
+        return np.minimum(spent, np.maximum(weights.before, 0))
+
+    @cached_property
+    def _windows(self) -> dict[int, BusyTime]:
+        """The counted steps of each process, ns since the origin, as recorded."""
+        begin, end = self._bounds(self._recorded[1])
+        pid = np.where(self.is_counted, self.steps.pid[self.rows], _NEVER)
+        pids = np.unique(pid[self.is_counted]).tolist()
+        return {each: BusyTime(begin[pid == each], end[pid == each]) for each in pids}
+
+    @cached_property
+    def counted_ns(self) -> Int64:
+        """[kernels] The GPU time within the counted steps, as recorded, ns."""
+        start, pid = numbers(self.profile, "start") - self.graph.origin, pids_of(self.profile)
+        end = start + np.maximum(numbers(self.profile, "sil"), 0)
+        found: Int64 = np.zeros(len(start), np.int64)
+        for each, steps in self._windows.items():
+            own = np.flatnonzero((pid == each) | (pid < 0) | (each == -1))
+            found[own] = steps.until(end[own]) - steps.until(start[own])
         return found
+
+    def in_counted(self, start: Int64, end: Int64, pid: Int64) -> float:
+        """ns a counted step in at least one of the intervals of its process.
+
+        start : ascending, ns since the origin
+        """
+        found = 0
+        for each, steps in self._windows.items():
+            own = (pid == each) | (each == -1)
+            if own.any():
+                times = BusyTime(start[own], end[own])
+                found += int((times.until(steps.end) - times.until(steps.start)).sum())
+        return found / max(self.n_counted, 1)
+
+    @property
+    def n_counted(self) -> int:
+        """The steps that means include."""
+        return int(self.is_counted.sum())
 
     @cached_property
     def launches(self) -> Int32:
@@ -231,12 +263,6 @@ class Model:
                 return int(nodes[np.argmax(ends)])
         return 0
 
-    @cached_property
-    def allocates(self) -> Bools:
-        """[calls + 1] Whether a call allocates, frees or loads; the last for none."""
-        classes = self.profile.api.call_class
-        return np.append(classes.fits(lambda each: each in (ALLOC, LOAD)), False)
-
     def slack(self, weights: Weights, replayed: Replayed) -> Int64:
         """[nodes] How much later each node may start without making a step longer, ns; -1: any."""
         most = np.iinfo(np.int64).max
@@ -270,11 +296,23 @@ class Model:
         return found
 
     @cached_property
-    def _time(self) -> Int64:
-        """[2 * nodes] The recorded times, which replays overwrite where they may differ."""
+    def _recorded(self) -> tuple[Int64, Int64]:
+        """[2 * nodes] The recorded times, and [steps] the ends of the GPU work of the steps."""
         graph, base = self.graph, self.base
         replay = _replay.Replay(graph.source, base.lag, base.before, base.duration)
-        return replay.run(self._step_of_node, len(self.steps))[0]
+        time, ends = replay.run(self._step_of_node, len(self.steps))
+        return time, ends
+
+    @property
+    def recorded(self) -> Int64:
+        """[2 * nodes] Start and end of each node as recorded, ns since the origin."""
+        time, _ = self._recorded
+        return time
+
+    @cached_property
+    def _time(self) -> Int64:
+        """[2 * nodes] Room for the times of replays; of nodes that keep their times, these."""
+        return self.recorded.copy()
 
     @cached_property
     def _begins(self) -> dict[int, tuple[int, int]]:
@@ -304,13 +342,13 @@ class Model:
         begins = np.array([counted for _, counted in self._begins.values()], np.int64)
         begins = np.append(begins, begins.min(initial=np.iinfo(np.int64).max))
         is_work = graph.kind == WORK
-        pid = take(numbers(self.profile, "pid"), np.where(is_work, graph.kernel, -1), -1)
+        pid = take(pids_of(self.profile), np.where(is_work, graph.kernel, -1), -1)
         thread = take(api.thread, graph.call)
         pid = np.where(is_work, pid, take(api.threads.pid, thread, -1))
         place = np.minimum(np.searchsorted(pids, pid), len(pids) - 1)
         known = pids[place] == pid
         part = np.where(known, place, 0 if pids.tolist() == [-1] else len(pids)).astype(np.int32)
-        part[self._time[: 2 * len(graph) : 2] < begins[part]] = -1
+        part[self.recorded[::2] < begins[part]] = -1
         return part, begins
 
     def _bounds(self, ends: Int64) -> tuple[Int64, Int64]:
