@@ -1,4 +1,4 @@
-"""What host threads do besides launching: data loading, allocation, copies and synchronisation."""
+"""What host threads do besides launching: data loading, first use, allocation, copies and waits."""
 
 from __future__ import annotations
 
@@ -11,27 +11,39 @@ import numpy as np
 
 from fastprof._core._take import take, where
 from fastprof.analysis.blocking_copies import blocking_copies
+from fastprof.analysis.first_use import compilation, compiling_calls, creation, loading
+from fastprof.analysis.implied_waits import FREES, implied_waits
 from fastprof.analysis.intervals import BusyTime
-from fastprof.analysis.thread_events import ThreadEvents, by_thread
+from fastprof.analysis.thread_events import ThreadEvents, by_thread, in_order
 from fastprof.errors import ReportError
-from fastprof.model.arrays import Int32, Int64
+from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.markers import Kind, Meaning
 from fastprof.model.trace import NEVER
-from fastprof.profile.api_classes import ALLOC, LOAD, SYNC
-from fastprof.profile.instances import Instances
+from fastprof.profile.api_classes import ALLOC, COPY, SYNC
+from fastprof.profile.instances import ApiCalls, Instances
 from fastprof.profile.kept import kept
 from fastprof.profile.profile import Profile
 
-__all__ = ["HostStates", "State", "host_states", "launching_threads", "loader_ranges"]
+__all__ = ["SETUP", "HostStates", "State", "host_states", "launching_threads", "loader_ranges"]
 
 
 class State(IntEnum):
     """What a thread does. Where several apply, the first counts."""
 
     DATA_LOADING = 0  # fetches a batch
-    ALLOC = 1  # allocates, frees or registers memory, loads a module, instantiates a graph
-    BLOCKING_COPY = 2  # copies, and waits for the copy
-    SYNC = 3  # waits for the GPU
+    COMPILATION = 1  # compiles code at run time
+    CODE_LOADING = 2  # loads code: a module, a graph, a kernel at its first launch
+    CREATION = 3  # creates a stream, event, context or handle
+    ALLOC = 4  # allocates, maps or registers memory
+    FREE = 5  # frees memory
+    BLOCKING_COPY = 6  # copies, and waits for the copy
+    SYNC = 7  # waits for the GPU
+
+
+# What a program that runs steadily does once or seldom.
+SETUP: Final = (
+    State.COMPILATION, State.CODE_LOADING, State.CREATION, State.ALLOC, State.FREE,
+)  # fmt: skip
 
 
 class HostStates:
@@ -46,7 +58,10 @@ class HostStates:
     """
 
     def __init__(self, events: Sequence[ThreadEvents]) -> None:
-        """events : [states], of `profile.ranges` for DATA_LOADING, else of `profile.api`"""
+        """events : [states], of `profile.ranges` for DATA_LOADING, else of `profile.api`
+
+        The row is -1 where the thread is in no call: in ranges of compilers and libraries.
+        """
         self.events = events
         self._of_thread: dict[int, list[BusyTime | None]] = {}
 
@@ -114,24 +129,68 @@ def host_states(profile: Profile, data: str | None = None) -> HostStates:
     """
     ranges, api = profile.ranges, profile.api
 
-    def events(instances: Instances, rows: Int64, until: Int64 | None = None) -> ThreadEvents:
-        end = instances.end[rows if until is None else until]
-        if (end == NEVER).any():
-            end = np.where(end == NEVER, np.int64(max(_last(ranges), _last(api))), end)
-        return ThreadEvents(instances.thread[rows], instances.start[rows], end, rows)
+    last = np.int64(max(_last(ranges), _last(api)))
 
-    copies, until = kept(profile, blocking_copies)
-    allocs, syncs = api.call_class.where_each(
-        lambda each: each in (ALLOC, LOAD), lambda each: each == SYNC
-    )
+    def events(instances: Instances, rows: Int64, until: Int64 | None = None) -> ThreadEvents:
+        start, end = instances.start[rows], instances.end[rows] if until is None else until
+        end = np.where(end == NEVER, last, end)
+        return ThreadEvents(instances.thread[rows], start, end, rows)
+
+    waits, until = kept(profile, implied_waits)
+    whole = waits[until == api.end[waits]]  # the other ones free memory after their wait
+    copies, copied = _copies(profile, whole)
+    alloc, syncs = api.call_class.where_each(lambda each: each == ALLOC, lambda each: each == SYNC)
+    frees = _is_named(api, alloc, FREES)
+    loads = np.setdiff1d(loading(profile), np.concatenate([whole, compiling_calls(profile)]))
+    creates, handles = creation(profile)
+    compiles = compilation(profile)
+    own = np.isin(waits, copies, invert=True)
     return HostStates(
         [
             events(ranges, loader_ranges(profile, data)),
-            events(api, allocs),
-            events(api, copies, until),
-            events(api, np.setdiff1d(syncs, until)),
+            compiles._replace(end=np.where(compiles.end == NEVER, last, compiles.end)),
+            events(api, loads),
+            in_order(
+                [
+                    events(api, np.setdiff1d(creates, whole)),
+                    events(ranges, handles)._replace(row=np.full(len(handles), -1)),
+                ]
+            ),
+            events(api, np.setdiff1d(alloc[~frees], whole)),
+            _after(events(api, np.setdiff1d(alloc[frees], whole)), waits, until),
+            events(api, copies, api.end[copied]),
+            in_order(
+                [
+                    events(api, np.setdiff1d(syncs, copied)),
+                    events(api, waits[own], until[own]),
+                ]
+            ),
         ]
     )
+
+
+def _copies(profile: Profile, waits: Int64) -> tuple[Int64, Int64]:
+    """Copies that wait, by name or implied: rows of `profile.api`, and the call each ends with."""
+    api = profile.api
+    copies, until = kept(profile, blocking_copies)
+    more = waits[api.call_class.take(waits).fits(lambda each: each == COPY)]
+    more = np.setdiff1d(more, copies)
+    both, ends = np.concatenate([copies, more]), np.concatenate([until, more])
+    order = np.argsort(both, kind="stable")
+    return both[order], ends[order]
+
+
+def _is_named(api: ApiCalls, rows: Int64, parts: tuple[str, ...]) -> Bools:
+    """Whether the names of some calls contain any of some texts."""
+    return api.name.take(rows).fits(lambda name: any(each in name for each in parts))
+
+
+def _after(calls: ThreadEvents, waits: Int64, until: Int64) -> ThreadEvents:
+    """Calls, in order, from the end of their waits on."""
+    start = calls.start.copy()
+    _, place, wait = np.intersect1d(calls.row, waits, assume_unique=True, return_indices=True)
+    start[place] = until[wait]
+    return in_order([calls._replace(start=start)])
 
 
 def launching_threads(profile: Profile) -> Int32:

@@ -11,14 +11,13 @@ import numpy as np
 
 from fastprof._core._groups import sum_where
 from fastprof._core._take import take
-from fastprof.analysis.columns import numbers, texts
+from fastprof.analysis.columns import numbers
 from fastprof.analysis.gpu_work import Gaps
 from fastprof.analysis.host_activity import HostActivity, system_waits
 from fastprof.analysis.host_states import HostStates, State, host_states
 from fastprof.analysis.thread_events import ThreadEvents
 from fastprof.model.arrays import Bools, Int32, Int64, UInt8
 from fastprof.model.trace import NEVER, NO_TIME
-from fastprof.profile.api_classes import LAUNCH
 from fastprof.profile.kept import kept
 from fastprof.profile.profile import Profile
 
@@ -29,29 +28,34 @@ class Cause(IntEnum):
     """Why the GPU waits. The first ones are the `State` of a host thread."""
 
     DATA_LOADING = State.DATA_LOADING
+    COMPILATION = State.COMPILATION
+    CODE_LOADING = State.CODE_LOADING
+    CREATION = State.CREATION
     ALLOC = State.ALLOC
+    FREE = State.FREE
     BLOCKING_COPY = State.BLOCKING_COPY
     SYNC = State.SYNC
-    OTHER_THREAD = 4
-    SYSTEM = 5
-    LAUNCH_BOUND = 6
-    HOST_BOUND = 7
-    LATENCY = 8
-    DEPENDENCY = 9
-    UNKNOWN = 10
-    SHORT = 11  # gaps that are too short to be examined
+    OTHER_THREAD = 8
+    SYSTEM = 9
+    LAUNCH_BOUND = 10
+    HOST_BOUND = 11
+    LATENCY = 12
+    DEPENDENCY = 13
+    UNKNOWN = 14
+    SHORT = 15  # gaps that are too short to be examined
 
 
 CAUSES: Final = (
-    "data loading", "alloc/load", "blocking copy", "sync", "other thread", "operating system",
-    "launch-bound", "host-bound", "launch latency", "dependency", "unknown", "short gaps",
+    "data loading", "JIT compilation", "code loading", "creation", "allocation", "deallocation",
+    "blocking copy", "sync", "other thread", "operating system", "launch-bound", "host-bound",
+    "launch latency", "dependency", "unknown", "short gaps",
 )  # fmt: skip
 
 _LATENCY_NS: Final = 30_000  # the GPU begins work sooner after its launch
 _BETWEEN_NS: Final = 5_000  # and after the work before it
 DRAINED_NS: Final = 20_000  # a call that waits for the GPU returns sooner after its last work
+_RESUMES_NS: Final = 50_000  # after a wait, the thread can launch again sooner
 _SHORT_NS: Final = 50_000  # a gap that one operator can fill
-_LOADS_NS: Final = 100_000  # the first launch of a kernel takes as long if it loads its code
 
 
 class Host:
@@ -182,34 +186,14 @@ def _of_gpu(ns: Int64, begin: Int64, end: Int64, returned: Int64, done: Int64) -
 
 
 def _of_call(host: Host, ns: Int64, gaps: Gaps, called: Int64, returned: Int64) -> None:
-    """The time within the call that launches: a copy may block, the first launch loads code."""
+    """The time within the call that launches: it may copy and wait, or load code."""
     rows = np.flatnonzero(returned > called)
     after, spent = gaps.after[rows], (returned - called)[rows]
     api = host.profile.api
     call = take(api.of_kernel, after)
     inside = host.states.covered(api.thread[call], called[rows], returned[rows])
     ns[rows, : len(State)] += inside
-    rest = spent - inside.sum(axis=1)
-    long = np.flatnonzero(api.end[call] - api.start[call] >= _LOADS_NS)
-    loads = np.zeros(len(rows), bool)
-    loads[long] = _loads_code(host.profile, after[long], call[long])
-    ns[rows, Cause.ALLOC] += np.where(loads, rest, 0)
-    ns[rows, Cause.LATENCY] += np.where(loads, 0, rest)
-
-
-def _loads_code(profile: Profile, kernels: Int32, call: Int32) -> Bools:
-    """Which of these kernels their GPU runs for the first time."""
-    is_launch = profile.api.call_class.take(call).fits(lambda each: each == LAUNCH)
-    if not is_launch.any():
-        return is_launch
-    name, device = texts(profile, "name").ids, numbers(profile, "device")
-    first = np.zeros(len(kernels), bool)
-    for each in np.unique(device[kernels]).tolist():
-        of_device = np.flatnonzero(device == each)[::-1]
-        first_of = np.full(int(name.max(initial=-1)) + 2, -1, np.int64)
-        first_of[name[of_device]] = of_device
-        first |= first_of[name[kernels]] == kernels
-    return first & is_launch
+    ns[rows, Cause.LATENCY] += spent - inside.sum(axis=1)
 
 
 class _Late(NamedTuple):
@@ -247,10 +231,13 @@ def _of_host(host: Host, ns: Int64, late: _Late) -> Int32:
         rest[rows] -= found
     if len(host.system.thread):
         rest -= _of_system(host.activity, ns, late)
-    drained = _waited(host.states, late, late.thread)
-    drained = np.where(drained < 0, _waited(host.states, late, other), drained)
+    for thread in (late.thread, other):
+        state, resumes = _waited(host.states, late, thread)
+        resumes = np.minimum(resumes, rest)
+        ns[late.rows, state] += resumes
+        rest -= resumes
     by_length = np.where(late.length < _SHORT_NS, Cause.LAUNCH_BOUND, Cause.HOST_BOUND)
-    ns[late.rows, np.where(drained >= 0, drained, by_length)] += rest
+    ns[late.rows, by_length] += rest
     return other
 
 
@@ -305,15 +292,20 @@ def _of_system(activity: HostActivity, ns: Int64, late: _Late) -> Int64:
     return found
 
 
-def _waited(states: HostStates, late: _Late, thread: Int32) -> Int64:
-    """The state in which the thread waited for the GPU until about the start of the gap, or -1.
+def _waited(states: HostStates, late: _Late, thread: Int32) -> tuple[Int64, Int64]:
+    """The state in which the thread waited for the GPU until about the start of the gap.
 
-    It could launch nothing ahead of time, whatever it did after.
+    And the time until it can have launched again, which nothing ahead of time could fill: 0 without
+    such a wait.
     """
-    found, until = np.full(len(thread), -1), late.begin - DRAINED_NS
+    found, until = np.full(len(thread), np.int64(State.SYNC)), late.begin - DRAINED_NS
+    waited = np.zeros(len(thread), bool)
     for state in (State.SYNC, State.BLOCKING_COPY):
         _, end = states.events[state].last(thread, late.begin + 1)
         waits = end >= until
+        waited |= waits
         until = np.where(waits, end, until)
         found = np.where(waits, state, found)
-    return found
+    resumed = np.minimum(until + _RESUMES_NS, late.end)
+    resumes = np.maximum(resumed - np.maximum(until, late.begin), 0)
+    return found, np.where(waited, resumes, 0)

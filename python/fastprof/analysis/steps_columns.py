@@ -55,7 +55,7 @@ COLUMNS: Final = (
         "alloc_ns",
         "alloc",
         "ns",
-        "host time in allocation, free and loading of modules on these threads",
+        "host time in allocation, free, creation, loading and compilation of code on these threads",
         same_unit="wall_ns",
         rank=2,
     ),

@@ -10,6 +10,7 @@ from fastprof._core._take import distinct, take
 from fastprof.analysis.columns import numbers
 from fastprof.analysis.grouping import Grouping
 from fastprof.analysis.host_states import (
+    SETUP,
     State,
     host_states,
     launching_threads,
@@ -72,7 +73,7 @@ def host_times(profile: Profile, windows: Windows, steps: StepsOfKernels) -> dic
         for thread in threads:
             time += states.covered(np.full(len(rows), thread, np.int32), begin, end)
         found["sync_ns"][rows] = time[:, State.SYNC] + time[:, State.BLOCKING_COPY]
-        found["alloc_ns"][rows] = time[:, State.ALLOC]
+        found["alloc_ns"][rows] = time[:, list(SETUP)].sum(axis=1)
         if has_loader:
             found["data_loading_ns"][rows] = time[:, State.DATA_LOADING]
     return found

@@ -5,14 +5,29 @@ from __future__ import annotations
 import re
 from typing import Final
 
-LAUNCH, SYNC, ALLOC, LOAD, COPY, OTHER = "launch", "sync", "alloc", "load", "copy", "other"
+LAUNCH, SYNC, ALLOC, LOAD = "launch", "sync", "alloc", "load"
+CREATE, COPY, OTHER = "create", "copy", "other"
 
 # The first match decides. Names are without `cuda`, `cu` or `hip` and without a version.
 _CLASSES: Final = (
     (SYNC, re.compile(r"\w*Synchronize")),
     (COPY, re.compile(r"Memcpy\w*Async|Memset|MemPrefetchAsync")),
     (SYNC, re.compile(r"Memcpy")),
-    (LOAD, re.compile(r"(?:Module|Library)(?:Load|Unload)|GraphInstantiate|Link(?:Add|Complete)")),
+    (
+        LOAD,
+        re.compile(
+            r"(?:Module|Library)(?:Load|Unload)|GraphInstantiate|Link(?:Create|Add|Complete)"
+            r"|(?:nv|hip)rtc\w*(?:Compile|Link)"
+        ),
+    ),
+    (
+        CREATE,
+        re.compile(
+            r"(?:Stream|Event|Ctx|GreenCtx|MemPool|Multicast)(?:Create|Destroy)"
+            r"|DevicePrimaryCtx(?:Retain|Release|Reset)|DeviceReset|Init\Z|SetDevice\Z"
+            r"|(?:Device|Ctx)(?:EnablePeerAccess|SetLimit)"
+        ),
+    ),
     (
         ALLOC,
         re.compile(
@@ -27,11 +42,12 @@ _AFFIXES: Final = re.compile(r"\A(?:cuda|cu|hip)(?=[A-Z])|(?:_v\d+|_ptsz|_ptds|_
 
 
 def class_of(name: str) -> str:
-    """launch, sync, alloc, load, copy or other.
+    """launch, sync, alloc, load, create, copy or other.
 
     - sync: blocks the thread until the GPU is done (`*Synchronize`), and copies without `Async`.
       `*StreamWait*` only orders streams: other.
-    - alloc: allocates, frees, maps or registers memory. load: loads modules, instantiates graphs.
+    - alloc: allocates, frees, maps or registers memory. load: loads, links or compiles code,
+      instantiates graphs. create: creates or destroys streams, events or contexts.
     - copy: asynchronous copies and memsets. launch: kernels, graphs and host functions.
     """
     base = _AFFIXES.sub("", name)

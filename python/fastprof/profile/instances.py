@@ -243,7 +243,7 @@ class ApiCalls(Instances):
     name : Values
         The name as recorded.
     call_class : Values
-        launch, sync, alloc, load, copy or other, see `profile.api_classes`.
+        launch, sync, alloc, load, create, copy or other, see `profile.api_classes`.
     correlation : int64 [n]
         Links a call to the GPU work it launched, -1 if none.
     of_kernel : int32 [kernels]

@@ -306,7 +306,7 @@ class Model:
     @property
     def recorded(self) -> Int64:
         """[2 * nodes] Start and end of each node as recorded, ns since the origin."""
-        time, _ = self._recorded
+        time: Int64 = self._recorded[0]
         return time
 
     @cached_property

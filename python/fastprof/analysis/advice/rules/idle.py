@@ -10,6 +10,8 @@ import numpy as np
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import Finding
 from fastprof.analysis.advice.registry import rule
+from fastprof.analysis.host_states import SETUP, State
+from fastprof.analysis.idle_causes import CAUSES
 from fastprof.analysis.idle_overview import starved_share
 from fastprof.model.quantity import quantity
 
@@ -49,22 +51,45 @@ def _loader_remedy(ranges: list[str]) -> str:
 
 @rule("alloc", least=0.02)
 def alloc(facts: Facts) -> Iterator[Finding]:
-    """The GPU waits for allocations, frees and loading of code."""
-    ns = facts.idle.mean("alloc/load")
-    if not ns:
+    """The GPU waits for allocations, frees, creation, and loading and compilation of code."""
+    by_cause = {cause: ns for cause in _SETUP if (ns := facts.idle.mean(cause))}
+    if not by_cause:
         return
-    calls = _names(facts, ("alloc/load",), "call")
+    most = max(by_cause, key=lambda cause: by_cause[cause])
+    calls = _names(facts, (most,), "call")
     yield Finding(
-        what="The GPU waits while the host allocates or frees memory or loads code.",
-        where=_places(facts, ("alloc/load",), "call", "line", "range"),
-        evidence=_evidence(facts, "alloc/load"),
-        remedy=_alloc_remedy(calls),
+        what="The GPU waits while the host " + _DOES[most] + ".",
+        where=_places(facts, _SETUP, "call", "line", "range"),
+        evidence=_evidence(facts, *by_cause),
+        remedy=_setup_remedy(most, calls),
         confidence="high" if facts.has_steps else "low",
-        why="the thread that launches the next work is in these calls during this time"
+        why="the thread that launches the next work does so during this time"
         if facts.has_steps
         else "without steps, this includes the start of the program",
-        idle_ns={"alloc/load": ns},
+        idle_ns=by_cause,
     )
+
+
+_SETUP: Final = tuple(CAUSES[state] for state in SETUP)
+_DOES: Final = dict(
+    zip(
+        _SETUP,
+        ("compiles code", "loads code", "creates streams or contexts", "allocates memory",
+         "frees memory"),
+        strict=True,
+    )
+)  # fmt: skip
+
+
+def _setup_remedy(cause: str, calls: list[str]) -> str:
+    """The change for the cause that takes most."""
+    if cause in (CAUSES[State.ALLOC], CAUSES[State.FREE]):
+        return _alloc_remedy(calls)
+    if cause == CAUSES[State.CREATION]:
+        return "create streams and handles once, before the loop, and use them again"
+    if cause == CAUSES[State.COMPILATION]:
+        return "code is compiled at its first use, and for new shapes: record after the first steps"
+    return "code is loaded at its first use: record after the first steps (schedule(warmup=2))"
 
 
 def _alloc_remedy(calls: list[str]) -> str:
@@ -75,14 +100,12 @@ def _alloc_remedy(calls: list[str]) -> str:
             "do not call torch.cuda.empty_cache() in the loop; against fragmentation, "
             "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
         )
-    if "Malloc" in first or "Alloc" in first or "MemCreate" in first or "MemMap" in first:
-        return (
-            "keep shapes equal, so that the caching allocator reuses its blocks; record after "
-            "the first steps"
-        )
     if "Host" in first or "Register" in first:
         return "allocate pinned memory once, before the loop: DataLoader(pin_memory=True)"
-    return "code is loaded at its first use: record after the first steps (schedule(warmup=2))"
+    return (
+        "keep shapes equal, so that the caching allocator reuses its blocks; record after "
+        "the first steps"
+    )
 
 
 @rule("sync", least=0.02)

@@ -1,0 +1,170 @@
+"""What host threads do at first use: load or compile code, create streams and contexts."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import numpy as np
+
+from fastprof._core._take import take, where
+from fastprof.analysis.columns import numbers, texts
+from fastprof.analysis.open_ranges import OpenRanges
+from fastprof.analysis.thread_events import ThreadEvents, by_thread, in_order
+from fastprof.model.arrays import Bools, Int32, Int64
+from fastprof.model.markers import Kind, Meaning
+from fastprof.model.trace import NEVER
+from fastprof.profile.api_classes import ALLOC, COPY, CREATE, LAUNCH, LOAD, OTHER, SYNC
+from fastprof.profile.profile import Profile
+
+__all__ = ["compilation", "compiling_calls", "creation", "loading"]
+
+_LOADS_NS: Final = 100_000  # the first launch of a kernel takes as long if it loads its code
+_CREATES_NS: Final = 20_000  # shorter calls that create do nothing new
+_STARTS_NS: Final = 20_000_000  # the first call of a process takes as long if it creates a context
+_COMPILES_NS: Final = 1_000_000  # host time before code is loaded is longer if it compiles the code
+
+_COMPILES: Final = re.compile(r"(?:cu|hip)Link|(?:nv|hip)rtc")
+_LOADS_MODULE: Final = re.compile(r"(?:cu|hip)ModuleLoadData")
+_LOOKS_UP: Final = re.compile(
+    r"(?:cuda|cu|hip)(?:Func|Occupancy|Kernel|GetSymbol|GetFunc|ModuleGet|LibraryGet)"
+)
+_COMPILATION: Final = re.compile(
+    r".* \(dynamo_timed\)"  # torch.compile
+    r"|(?:entire_frame_compile|backend_compile|inductor_compile|fx_codegen_and_compile)\b.*"
+    r"|.*\b(?:compile_fx|inductor_codegen|async_compile)\b.*"
+    r"|\W*XlaCompile.*|.*(?:nv|hip)rtc\w*Compile.*"
+    # Python frames
+    r"|torch/_dynamo/convert_frame\.py\(\d+\): _?compile\w*"
+    r"|torch/utils/cpp_extension\.py\(\d+\): (?:load\w*|_jit_compile)"
+    r"|(?:.*/)?(?:triton|numba|cupy)/.*\.py\(\d+\): (?:_?(?:do_)?compile\w*)"
+)
+_NAMED_SO: Final = re.compile(r"\W*(?:jit[ _-]?)?compil(?:e|ing|ation)\W*", re.I)
+_LIBRARY_HANDLE: Final = re.compile(
+    r"(?:cublas|cudnn|cusolver|cusparse|cufft|curand|nccl|hipblas|rocblas|miopen|rccl)\w*"
+    r"(?:Create|Init)\w*"
+)
+_NUMBA: Final = "cudapy"  # in the names of its kernels
+
+
+def compiling_calls(profile: Profile) -> Int64:
+    """Calls that link or compile code, rows of `profile.api`."""
+    return profile.api.name.where(lambda name: bool(_COMPILES.match(name)))
+
+
+def compilation(profile: Profile) -> ThreadEvents:
+    """When threads compile code; the rows are calls, -1 for ranges and the time before calls.
+
+    - Ranges and Python functions of compilers: torch.compile, Triton, Numba, NVRTC, XLA.
+    - Calls that link or compile.
+    - The host's time before such a call, before a module is loaded, and before the first launch of
+      a kernel of Numba: since the thread last launched, copied or waited, in the innermost range.
+    """
+    ranges, api = profile.ranges, profile.api
+    fits = np.array([_compiles(meaning) for meaning in ranges.meanings], bool)
+    own = where(fits, ranges.label)
+    none = np.full(len(own), -1)
+    of_ranges = ThreadEvents(ranges.thread[own], ranges.start[own], ranges.end[own], none)
+    calls = compiling_calls(profile)
+    of_calls = ThreadEvents(api.thread[calls], api.start[calls], api.end[calls], calls)
+    return in_order([of_ranges, of_calls, _before(profile, calls)])
+
+
+def _compiles(meaning: Meaning) -> bool:
+    is_user = meaning.kind == Kind.USER
+    name = meaning.name
+    return bool(_COMPILATION.fullmatch(name) or (is_user and _NAMED_SO.fullmatch(name)))
+
+
+def _before(profile: Profile, compiling: Int64) -> ThreadEvents:
+    """The host's time before calls that need compiled code."""
+    api = profile.api
+    modules = api.name.where(lambda name: bool(_LOADS_MODULE.match(name)))
+    names = texts(profile, "name").where(lambda name: _NUMBA in name)
+    numba = _first_launches(profile, names)
+    calls = np.unique(np.concatenate([compiling, modules, numba]))
+    is_inner = np.zeros(len(calls), bool)  # the runtime loads its own modules
+    begin = np.full(len(calls), NEVER)
+    working = np.zeros(len(api), bool)
+    classes = api.call_class.where(lambda each: each in (LAUNCH, COPY, SYNC))
+    working[classes] = True
+    for thread, places in by_thread(api.thread[calls]):
+        own = np.flatnonzero(working & (api.thread == thread))
+        last = np.searchsorted(own, calls[places], "left") - 1
+        known = last >= 0
+        end = api.end[own[last[known]]]
+        is_inner[places[known]] = end > api.start[calls[places[known]]]
+        begin[places[known]] = end
+    inner = OpenRanges(profile).innermost(api.thread[calls], api.start[calls])
+    begin = np.where(
+        inner >= 0, np.maximum(take(profile.ranges.start, inner), _known(begin)), begin
+    )
+    rows = np.flatnonzero(~is_inner & (begin != NEVER))
+    rows = rows[api.start[calls[rows]] - begin[rows] >= _COMPILES_NS]
+    call = calls[rows]
+    return ThreadEvents(api.thread[call], begin[rows], api.start[call], np.full(len(rows), -1))
+
+
+def _known(begin: Int64) -> Int64:
+    return np.where(begin == NEVER, np.int64(0), begin)
+
+
+def creation(profile: Profile) -> tuple[Int64, Int64]:
+    """What creates streams, events, contexts or handles: rows of `profile.api` and of ranges.
+
+    Calls and ranges of libraries; and the first call of a process, if it is long.
+    """
+    ranges, api = profile.ranges, profile.api
+    length = _length(profile)
+    creates, others = api.call_class.where_each(
+        lambda each: each == CREATE, lambda each: each in (ALLOC, OTHER)
+    )
+    creates = creates[length[creates] >= _CREATES_NS]
+    _, first = np.unique(take(api.threads.pid, api.thread), return_index=True)
+    first = np.intersect1d(first, others)
+    first = first[length[first] >= _STARTS_NS]
+    fits = np.array([bool(_LIBRARY_HANDLE.match(each.name)) for each in ranges.meanings], bool)
+    return np.union1d(creates, first), where(fits, ranges.label)
+
+
+def loading(profile: Profile) -> Int64:
+    """Calls that load code, rows of `profile.api`.
+
+    Those of modules and graphs; launches of kernels that their GPU runs for the first time in the
+    capture, and calls that look up functions, if they are long.
+    """
+    api, length = profile.api, _length(profile)
+    loads, launches = api.call_class.where_each(
+        lambda each: each == LOAD, lambda each: each == LAUNCH
+    )
+    looks_up = api.name.where(lambda name: bool(_LOOKS_UP.match(name)))
+    long = np.zeros(len(api) + 1, bool)
+    long[launches[length[launches] >= _LOADS_NS]] = True
+    first = _first_launches(profile, np.flatnonzero(long[api.of_kernel]))
+    looks_up = looks_up[length[looks_up] >= _LOADS_NS]
+    return np.unique(np.concatenate([loads, first, looks_up]))
+
+
+def _length(profile: Profile) -> Int64:
+    api = profile.api
+    return np.where(api.end == NEVER, np.int64(0), api.end - api.start)
+
+
+def _first_launches(profile: Profile, kernels: Int64) -> Int64:
+    """The launches of those of some kernels that their GPU runs for the first time."""
+    kernels = kernels[profile.api.of_kernel[kernels] >= 0]
+    if not len(kernels):
+        return np.empty(0, np.int64)
+    name, device = texts(profile, "name").ids, numbers(profile, "device")
+    first = np.zeros(len(kernels), bool)
+    for each in np.unique(device[kernels]).tolist():
+        first |= _first_of(name, np.flatnonzero(device == each), kernels)
+    return np.unique(profile.api.of_kernel[kernels[first]]).astype(np.int64)
+
+
+def _first_of(name: Int32, of_device: Int64, kernels: Int64) -> Bools:
+    """Which kernels are the first of their name on a GPU."""
+    first = np.full(int(name.max(initial=-1)) + 2, -1, np.int64)
+    first[name[of_device[::-1]]] = of_device[::-1]
+    found: Bools = first[name[kernels]] == kernels
+    return found
