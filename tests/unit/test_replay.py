@@ -246,7 +246,7 @@ def test_virtual_speed_ups(tmp_path: Path) -> None:
 
 def test_call_time_is_the_hosts(tmp_path: Path) -> None:
     """A call that takes long before it launches: the time moves with the host."""
-    slow = steps(launch(10 * US, host=20 * US, call=300 * US), launch(10 * US, host=20 * US))
+    slow = steps(launch(10 * US, host=20 * US), launch(10 * US, host=20 * US, call=300 * US))
     assert run(slow).lengths()[1] > 300 * US + CALL
     found, of_steps = predicted(slow, tmp_path, scale="host:0.5")
     half = changed(slow, lambda op: replace(op, host=op.host // 2, call=op.call // 2))

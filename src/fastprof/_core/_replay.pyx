@@ -105,7 +105,8 @@ def build(const int64_t[::1] call_start, const int64_t[::1] call_end,
     call_thread, call_lane : int32 [calls]
         The lane that the call waits for, -1: any.
     call_kind : uint8 [calls]
-        0 launches, 1 waits, 2 waits for an event, 3 copies, 4 allocates, 5 makes a stream wait.
+        0 launches, 1 waits, 2 waits for an event, 3 copies, 4 allocates, 5 makes a stream wait,
+        6 waits for work that ends as it does.
     process_of_thread : int32 [threads]
     start, duration : int64 [work], ns
         Starts ascend.
