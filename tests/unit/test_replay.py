@@ -63,6 +63,13 @@ COLLECTIVE = [
     ]
     for late in (0, 30 * US, 80 * US, 10 * US)
 ]
+# A host that runs ahead, on two threads, until it copies from pageable memory.
+UPLOAD = steps(
+    Op("upload", SHORT, 40 * US),
+    *[launch(500 * US)] * 8,
+    Op("thread", ops=tuple([launch(900 * US, "wgrad")] * 10)),
+    *[launch(200 * US, "adam")] * 3,
+)
 ALL = {
     "one stream": GPU_BOUND,
     "host-bound": HOST_BOUND,
@@ -73,6 +80,7 @@ ALL = {
     "data loading": LOADING,
     "two threads": THREADS,
     "collective": COLLECTIVE,
+    "pageable copy": UPLOAD,
 }
 
 
@@ -103,7 +111,7 @@ def test_scaled_kernels(program: Program, factor: float, tmp_path: Path) -> None
     found, of_steps = predicted(program, tmp_path, scale=f"name=gemm:{factor}")
 
     def scaled(op: Op) -> Op:
-        if op.name != "gemm" or op.what == "copy":
+        if op.name != "gemm" or op.what in ("copy", "upload"):
             return op
         kernels = tuple(round(each * factor) for each in op.kernels)
         return replace(
@@ -198,6 +206,51 @@ BINDS: list[tuple[Program, str]] = [
 def test_what_binds(program: Program, expected: str, tmp_path: Path) -> None:
     table = opened(program, tmp_path).whatif(scale="name=gemm:1")
     assert list(table["binds"]) == [expected, expected]
+
+
+def busy_ns(trace: fastprof.Profile) -> int:
+    """During which the only GPU works; its work does not overlap."""
+    return sum(int(trace.column("sil").at(i)) for i in range(len(trace)))
+
+
+def on_path(table: fastprof.Table) -> dict[str, int]:
+    return {each["value"]: each["path_ns"] for each in table.rows() if each["key"] == "resource"}
+
+
+def test_a_gpu_that_is_never_idle_binds_the_step(tmp_path: Path) -> None:
+    """Copies from pageable memory that wait behind all queued work are no time of the host."""
+    trace = opened(UPLOAD, tmp_path)
+    found = on_path(trace.whatif())
+    lengths = run(UPLOAD).lengths()
+    assert busy_ns(trace) > 0.99 * sum(lengths)
+    assert found["GPU"] + found["copies"] > 0.99 * sum(lengths) / len(lengths)
+    assert found.get("host", 0) < 0.01 * sum(lengths) / len(lengths)
+
+
+@pytest.mark.parametrize("name", ["cudaEventQuery_v3020", "cudaHostUnregister_v4000"])
+def test_a_call_that_ends_as_all_work_does_is_a_wait(name: str, tmp_path: Path) -> None:
+    """Whatever its name."""
+    found = run(GPU_BOUND)
+    end = found.free[7]
+    found.correlation += 1
+    found.export.launch(found.time[1] + SHORT, end + US, found.correlation, 1, name)
+    found.time[1] = end + US
+    found.step(len(GPU_BOUND), GPU_BOUND[0])
+    trace = fastprof.open(found.write(tmp_path / "run.sqlite"), copies=True)
+    resources = on_path(trace.whatif())
+    assert resources["GPU"] > 0.9 * sum(found.lengths()) / len(found.lengths())
+
+
+def test_launches_into_a_full_queue_wait(tmp_path: Path) -> None:
+    """The host is 600 launches ahead: it waits in launches, and the GPU binds."""
+    program = steps(*[launch(30 * US, host=US)] * 1000, n=2)
+    recorded = run(program, room=600)
+    trace = fastprof.open(recorded.write(tmp_path / "run.sqlite"), copies=True)
+    table = trace.whatif(scale=["name=gemm:0.5"])
+    assert table.facts["resources"]["GPU"] > 0.95 * sum(recorded.lengths()) / 2
+    half = changed(program, lambda op: replace(op, ns=op.ns // 2))
+    expected = mean_ns(run(half, room=600), table.facts["steps"])
+    assert table.facts["changes"][0]["wall_ns"] == pytest.approx(expected, rel=0.02)
 
 
 def test_the_host_binds_once_the_gpu_is_fast(tmp_path: Path) -> None:
