@@ -14,10 +14,23 @@ static int64_t plus(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint
 
 static int64_t minus(int64_t a, int64_t b) { return (int64_t)((uint64_t)a - (uint64_t)b); }
 
+/* The lag after the end of a node that may have another duration than that at which it holds. */
+static int64_t scaled_lag(const fp_replay_graph *graph, const int64_t *time, int32_t node,
+                          int64_t lag) {
+  const int64_t ns = minus(time[2 * (int64_t)node + 1], time[2 * (int64_t)node]);
+  const int64_t full = graph->full[node];
+  if (ns == full) return lag;
+  if (full <= -lag) return minus(plus(full, lag), ns); /* at a time from its start */
+  return (int64_t)((double)lag * ((double)ns / (double)full));
+}
+
 /* INT64_MIN without an edge. */
 static int64_t reached(const fp_replay_graph *graph, const int64_t *time, int64_t i, int slot) {
-  if (graph->lag[slot][i] == INT32_MIN) return INT64_MIN;
-  return plus(time[graph->source[slot][i]], graph->lag[slot][i]);
+  int64_t lag = graph->lag[slot][i];
+  if (lag == INT32_MIN) return INT64_MIN;
+  const int32_t source = graph->source[slot][i];
+  if (lag < 0 && source % 2 && graph->full) lag = scaled_lag(graph, time, source / 2, lag);
+  return plus(time[source], lag);
 }
 
 static int64_t ready_at(const fp_replay_graph *graph, const int64_t *time, int64_t i) {
@@ -35,7 +48,7 @@ static int64_t scaled(int64_t duration, double factor) {
   return found >= 0 && found < 9e18 ? (int64_t)found : duration;
 }
 
-/* When a node may start at the earliest. */
+/* When a node is ready at the earliest. */
 static int64_t earliest(const fp_replay_query *query, int64_t i) {
   return query->part ? query->begin[query->part[i]] : INT64_MIN;
 }
@@ -50,9 +63,8 @@ static fp_status compute(const fp_replay_graph *graph, const fp_replay_query *qu
     if (query->group[i] >= query->n_groups) return FP_E_INDEX;
     duration = scaled(duration, query->factor[query->group[i]]);
   }
-  const int64_t least = earliest(query, i);
-  const int64_t start = plus(ready_at(graph, time, i), graph->before[i]);
-  time[2 * i] = start > least ? start : least;
+  const int64_t least = earliest(query, i), ready = ready_at(graph, time, i);
+  time[2 * i] = plus(ready > least ? ready : least, graph->before[i]);
   time[2 * i + 1] = plus(time[2 * i], duration);
   return FP_OK;
 }
@@ -102,7 +114,7 @@ fp_status fp_replay_path(const fp_replay_graph *graph, const int64_t *time, int3
       if (found.slot < 0 && at > from && at) return FP_E_ORDER; /* not the times of this graph */
     }
     const bool goes_on = found.slot >= 0 && until > from;
-    if (goes_on) found.lag = taken(&until, minus(at, graph->lag[found.slot][i]), from);
+    if (goes_on) found.lag = taken(&until, time[graph->source[found.slot][i]], from);
     if (*n < room) part[*n] = found;
     ++*n;
     if (!goes_on) break;

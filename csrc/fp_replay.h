@@ -4,7 +4,8 @@
  * origin: it starts and ends at time 0. Each other node has FP_REPLAY_SLOTS edges:
  *   start = max over edges (time of the source + lag) + before
  *   end   = start + duration
- * Lag INT32_MIN: no edge. A node without edges is ready at time 0. */
+ * Lag INT32_MIN: no edge. A node without edges is ready at time 0. A negative lag from the end of a
+ * source is a share of the source: it shrinks with the duration. */
 #ifndef FP_REPLAY_H
 #define FP_REPLAY_H
 
@@ -20,6 +21,7 @@ typedef struct {
   const int32_t *lag[FP_REPLAY_SLOTS];    /* [n] ns */
   const int64_t *before;                  /* [n] ns */
   const int64_t *duration;                /* [n] ns */
+  const int64_t *full;                    /* [n] ns, the durations at which lags hold; NULL: any */
 } fp_replay_graph;
 
 /* Groups of nodes whose durations are scaled, nodes that keep their times, and nodes whose ends are
@@ -29,7 +31,7 @@ typedef struct {
   const double *factor; /* [n_groups] */
   int32_t n_groups;
   const int32_t *part;  /* [n] -1: keeps its times; NULL: none does */
-  const int64_t *begin; /* [n_parts] ns, before which no other node of the part starts */
+  const int64_t *begin; /* [n_parts] ns, when the other nodes are ready at the earliest */
   int32_t n_parts;
   const int32_t *step; /* [n] -1: none */
   int32_t n_steps;

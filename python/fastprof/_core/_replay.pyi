@@ -33,6 +33,7 @@ class Replay:
         lag: Sequence[_Int32],
         before: _Int64,
         duration: _Int64,
+        full: _Int64 | None = None,
     ) -> None: ...
     def run(
         self,

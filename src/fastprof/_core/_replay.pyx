@@ -17,6 +17,7 @@ cdef extern from "fp_replay.h":
         const int32_t *lag[3]
         const int64_t *before
         const int64_t *duration
+        const int64_t *full
 
     ctypedef struct fp_replay_query:
         const int32_t *group
@@ -201,21 +202,26 @@ cdef class Replay:
     ----------
     source, lag : three int32 [nodes] each
     before, duration : int64 [nodes], ns
+    full : int64 [nodes], ns, optional
+        The durations at which negative lags hold: they shrink with the durations.
     """
     cdef fp_replay_graph graph
     cdef tuple kept
 
-    def __cinit__(self, source, lag, const int64_t[::1] before, const int64_t[::1] duration):
+    def __cinit__(self, source, lag, const int64_t[::1] before, const int64_t[::1] duration,
+                  const int64_t[::1] full=None):
         cdef const int32_t[::1] column
         cdef int64_t n = before.shape[0]
-        self.kept = tuple(source), tuple(lag), before, duration
-        self.graph.n = n
+        self.kept = tuple(source), tuple(lag), before, duration, full
+        self.graph.n, self.graph.full = n, NULL
         if len(source) != FP_REPLAY_SLOTS or len(lag) != FP_REPLAY_SLOTS or (
-                duration.shape[0] != n or any(len(each) != n for each in (*source, *lag))):
+                duration.shape[0] != n or (full is not None and full.shape[0] != n) or any(len(each) != n for each in (*source, *lag))):
             raise ValueError("lengths differ")
         if n == 0:
             return
         self.graph.before, self.graph.duration = &before[0], &duration[0]
+        if full is not None:
+            self.graph.full = &full[0]
         for s in range(FP_REPLAY_SLOTS):
             column = source[s]
             self.graph.source[s] = &column[0]
@@ -238,7 +244,7 @@ cdef class Replay:
         part : int32 [nodes], optional
             Nodes of part -1 keep the times that `out` has.
         begin : int64 [parts], ns since the origin
-            No other node of a part starts before.
+            When the other nodes of a part are ready at the earliest.
         out : int64 [2 * nodes], optional
             For the times.
 

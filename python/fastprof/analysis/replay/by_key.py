@@ -24,21 +24,28 @@ _MOST: Final = 200
 
 
 def path_rows(model: Model, path: Path) -> list[dict[str, Any]]:
-    """The critical path by resource, operator, layer and line, for JSON; the largest first."""
+    """The critical path by resource, operator, layer and line, for JSON; the largest first.
+
+    They add up to the step: the smallest ones are joined without operator, layer and line.
+    """
     cells = cells_of(model.whole, _ROWS)
     keys = [key_of(cells, name) for name in _ROWS]
     groups = group(keys, len(cells))
     of_piece = take(take(groups.ids, cells.of_kernel), path.kernel)
     place = (of_piece.astype(np.int64) + 1) * len(RESOURCES) + path.resource
     sums = np.bincount(place, path.ns, (groups.n + 1) * len(RESOURCES)) / max(path.n_steps, 1)
+    small = np.argsort(-sums, kind="stable")[_MOST:]
+    np.add.at(sums, small % len(RESOURCES), np.where(small < len(RESOURCES), 0, sums[small]))
+    sums[small[small >= len(RESOURCES)]] = 0
     found = []
-    for each in np.argsort(-sums, kind="stable")[:_MOST].tolist():
-        if sums[each] > 0:
-            one, resource = divmod(each, len(RESOURCES))
-            row = None if not one else int(groups.first[one - 1])
-            values = [None if row is None else key.at(row) for key in keys]
-            named = dict(zip(_ROWS, values, strict=True))
-            found.append({"resource": RESOURCES[resource], **named, "ns": round(sums[each])})
+    for each in np.argsort(-sums, kind="stable").tolist():
+        if sums[each] <= 0:
+            break
+        one, resource = divmod(each, len(RESOURCES))
+        row = None if not one else int(groups.first[one - 1])
+        values = [None if row is None else key.at(row) for key in keys]
+        named = dict(zip(_ROWS, values, strict=True))
+        found.append({"resource": RESOURCES[resource], **named, "ns": round(sums[each])})
     return found
 
 

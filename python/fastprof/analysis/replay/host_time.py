@@ -77,5 +77,5 @@ def host_time(model: Model) -> HostTime:
         node = host[longer[row]].astype(np.int32)
         return Spent(node, state.astype(np.uint8), ns[row, state])
 
-    before, duration = graph.before[host], graph.duration[host]
+    before, duration = model.base.before[host], model.base.duration[host]
     return HostTime(spent(start - before, start), spent(start, start + duration))

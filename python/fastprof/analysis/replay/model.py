@@ -124,6 +124,7 @@ class Model:
         self.wall: Int64 = length[self.rows]
         counted = self.steps.is_counted[self.rows]
         self.is_counted: Bools = counted if counted.any() else np.ones(len(self.rows), bool)
+        self.base = self._from_begin(self.base)
 
     @cached_property
     def cells(self) -> Cells:
@@ -217,13 +218,16 @@ class Model:
 
         group : int32 [nodes], -1 for none; durations are multiplied by the `factor` of their group
         """
-        graph = self.graph
-        replay = _replay.Replay(graph.source, weights.lag, weights.before, weights.duration)
+        replay = self._replay(weights)
         part, begins = self._parts
         time, ends = replay.run(
             self._step_of_node, len(self.steps), group, factor, part, begins, self._time
         )
         return Replayed(time, *self._bounds(ends))
+
+    def _replay(self, weights: Weights) -> _replay.Replay:
+        source, full = self.graph.source, self.base.duration
+        return _replay.Replay(source, weights.lag, weights.before, weights.duration, full)
 
     def mean(self, wall: Int64) -> float:
         """The mean length of the counted steps, ns."""
@@ -237,7 +241,7 @@ class Model:
 
         rows : ascending, indices into `self.rows`
         """
-        replay = _replay.Replay(self.graph.source, weights.lag, weights.before, weights.duration)
+        replay = self._replay(weights)
         found = []
         for first, last in self._successive(rows):
             node = self._last_node(replayed, last)
@@ -272,7 +276,7 @@ class Model:
         nodes = self.graph.node_of_kernel
         of_kernel = latest[self.steps.of_kernel]
         slack[nodes] = np.where(of_kernel == most, most, of_kernel - replayed.time[2 * nodes + 1])
-        replay = _replay.Replay(self.graph.source, weights.lag, weights.before, weights.duration)
+        replay = self._replay(weights)
         replay.slack(replayed.time, slack)
         return np.where(slack == most, -1, slack)
 
@@ -298,9 +302,7 @@ class Model:
     @cached_property
     def _recorded(self) -> tuple[Int64, Int64]:
         """[2 * nodes] The recorded times, and [steps] the ends of the GPU work of the steps."""
-        graph, base = self.graph, self.base
-        replay = _replay.Replay(graph.source, base.lag, base.before, base.duration)
-        time, ends = replay.run(self._step_of_node, len(self.steps))
+        time, ends = self._replay(self.base).run(self._step_of_node, len(self.steps))
         return time, ends
 
     @property
@@ -350,6 +352,15 @@ class Model:
         part = np.where(known, place, 0 if pids.tolist() == [-1] else len(pids)).astype(np.int32)
         part[self.recorded[::2] < begins[part]] = -1
         return part, begins
+
+    def _from_begin(self, weights: Weights) -> Weights:
+        """Of nodes that are ready before the first counted step begins, the time from then on."""
+        part, begins = self._parts
+        later = np.flatnonzero(part >= 0)
+        found = weights.changed(before=True)
+        since = self.recorded[2 * later] - begins[part[later]]
+        found.before[later] = np.minimum(found.before[later], since)
+        return found
 
     def _bounds(self, ends: Int64) -> tuple[Int64, Int64]:
         """[rows] Start and end of each step, ns since the origin."""
