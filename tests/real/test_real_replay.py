@@ -101,6 +101,7 @@ def test_hidden_data_loading() -> None:
     assert facts["changes"][0]["wall_ns"] == pytest.approx(measured, rel=0.1)
 
 
+@pytest.mark.every_trace
 @pytest.mark.parametrize("path", TRACES)
 def test_every_change_obeys_the_limits(path: str) -> None:
     trace = profile(path, copies=True)
@@ -109,6 +110,7 @@ def test_every_change_obeys_the_limits(path: str) -> None:
     replay_limits.check_changes(Model(trace))
 
 
+@pytest.mark.every_trace
 @pytest.mark.parametrize("path", TRACES)
 def test_no_part_saves_more_than_it_takes_of_the_path(path: str) -> None:
     trace = profile(path, copies=True)

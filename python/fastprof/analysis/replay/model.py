@@ -308,13 +308,13 @@ class Model:
     @property
     def recorded(self) -> Int64:
         """[2 * nodes] Start and end of each node as recorded, ns since the origin."""
-        time: Int64 = self._recorded[0]
-        return time
+        return self._recorded[0]
 
     @cached_property
     def _time(self) -> Int64:
         """[2 * nodes] Room for the times of replays; of nodes that keep their times, these."""
-        return self.recorded.copy()
+        room: Int64 = self.recorded.copy()
+        return room
 
     @cached_property
     def _begins(self) -> dict[int, tuple[int, int]]:
@@ -340,9 +340,11 @@ class Model:
         -1 for nodes that start before: they keep their times.
         """
         graph, api = self.graph, self.profile.api
+        if not self._begins:
+            return np.zeros(len(graph), np.int32), np.full(1, _NEVER)
         pids = np.array(list(self._begins), np.int64)
         begins = np.array([counted for _, counted in self._begins.values()], np.int64)
-        begins = np.append(begins, begins.min(initial=np.iinfo(np.int64).max))
+        begins = np.append(begins, begins.min())
         is_work = graph.kind == WORK
         pid = take(pids_of(self.profile), np.where(is_work, graph.kernel, -1), -1)
         thread = take(api.thread, graph.call)
@@ -355,6 +357,8 @@ class Model:
 
     def _from_begin(self, weights: Weights) -> Weights:
         """Of nodes that are ready before the first counted step begins, the time from then on."""
+        if not self._begins:
+            return weights
         part, begins = self._parts
         later = np.flatnonzero(part >= 0)
         found = weights.changed(before=True)

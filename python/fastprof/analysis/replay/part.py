@@ -101,7 +101,8 @@ class Part:
     def calls_within(self, rows: Int64) -> Int64:
         """Those API calls of the whole that are in the part, as rows of `api`."""
         first, end = self._calls.start, self._calls.stop
-        return rows[(rows >= first) & (rows < end)] - first
+        found: Int64 = rows[(rows >= first) & (rows < end)] - first
+        return found
 
 
 Run = Profile | Part
