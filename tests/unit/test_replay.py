@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 import pytest
@@ -294,12 +295,12 @@ def test_slack(tmp_path: Path) -> None:
 def test_virtual_speed_ups(tmp_path: Path) -> None:
     table = opened(GPU_BOUND, tmp_path).whatif()
     rows = {(each["key"], each["value"]): each for each in table.rows()}
-    base = sum(run(GPU_BOUND).lengths()) / len(GPU_BOUND)
+    base = mean(run(GPU_BOUND).lengths()[1:])  # the first step does not count
     gpu = rows["resource", "GPU"]
     assert gpu["gpu_ns"] == 6 * 80 * US
     for percent, factor in ((10, 0.9), (50, 0.5), (100, 0.0)):
         faster = changed(GPU_BOUND, lambda op, f=factor: replace(op, ns=round(op.ns * f)))
-        wall = sum(run(faster).lengths()) / len(faster)
+        wall = mean(run(faster).lengths()[1:])
         assert abs(gpu[f"saved_{percent}_ns"] - (base - wall)) <= 1
 
 
@@ -335,7 +336,7 @@ def test_products_at_the_roofline(tmp_path: Path) -> None:
 
 def test_kernels_above_the_roofline_keep_their_time(tmp_path: Path) -> None:
     label = "mm, op_id = 1, sizes = [[1024, 1024], [1024, 1024]]"
-    program = steps(launch(20 * US, SGEMM, label=label), launch(30 * US, "softmax"))
+    program = steps(launch(100 * US, SGEMM, label=label), launch(30 * US, "softmax"))
     found, of_steps = predicted(program, tmp_path, ideal="op=mm")
     assert found == mean_ns(run(program), of_steps)
 
