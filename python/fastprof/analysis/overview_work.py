@@ -10,6 +10,7 @@ import numpy as np
 
 from fastprof.analysis.cells import Cells as KernelCells
 from fastprof.analysis.cells import cells_of
+from fastprof.analysis.counted import headed
 from fastprof.analysis.grouping import Grouping, group
 from fastprof.analysis.ideal import Ideals, ideals_of
 from fastprof.analysis.key_names import heading_of
@@ -66,7 +67,7 @@ class _Work:
         """A row per group; `keys` are its first columns."""
         of_groups = measures(self.cells, groups, self.in_steps, self.ideal, _MEASURES)
         ordered = {name: of_groups[name] for name in _MEASURES}
-        time = "step_ns" if self.in_steps.n_steps else "gpu_ns"
+        time = "step_ns" if self.in_steps.n_windows else "gpu_ns"
         table = Table(
             {**keys, **ordered},
             (
@@ -78,7 +79,8 @@ class _Work:
             ),
             total=totals(ordered),
         )
-        return table.sort(time)
+        headings = headed(table.headings, self.cells.profile)
+        return replace(table, headings=headings).sort(time)
 
     def without(self, heading: Heading, depth: str) -> Table:
         """No rows, and what to record."""

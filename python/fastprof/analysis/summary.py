@@ -10,6 +10,7 @@ from fastprof._system.threads import SecondThread
 from fastprof.analysis import keys
 from fastprof.analysis.cells import Cells as KernelCells
 from fastprof.analysis.cells import cells_of, computing_costs
+from fastprof.analysis.counted import headed, notes_on_sums
 from fastprof.analysis.cpu import cpu_table
 from fastprof.analysis.cpu_events import CpuEvents, cpu_events
 from fastprof.analysis.grouping import group
@@ -73,17 +74,21 @@ def summary(
     check_keys(names)
     cells = cells_of(profile, names, where)
     ideal, in_steps = ideals_of(cells, devices), time_in_steps(cells, found)
+    chosen = selected(cells, where)
     with SecondThread() as second:
         if events is not None:
             making = second.submit(cpu_table, cells, events, names, in_steps, ideal, where)
         else:
-            making = second.submit(_grouped, cells, names, in_steps, ideal, selected(cells, where))
+            making = second.submit(_grouped, cells, names, in_steps, ideal, chosen)
         noting = second.submit(missing, profile, ("op", "shapes", "cost"))
         lines, facts = _overview(cells, found, in_steps, ideal, devices, busy)
         table, footer = making.result(), noting.result()
     if not len(profile):
         note = advice_on(profile.about, profile.contents, "op") if events is None else NO_GPU_WORK
         return replace(table, notes=(note,))
+    step = table.total.get("step_ns"), facts.get("step_busy_ns")
+    rows = None if chosen is None else cells.flags(chosen)
+    footer = (*notes_on_sums(profile, found, rows, step), *footer)
     if "ideal_ns" in table and table.total.get("ideal_ns") is not None:
         footer += (*peaks_lines(devices), CLOCKS)
     return replace(table, notes=footer, lead=lines, facts=facts)
@@ -133,7 +138,7 @@ def _grouped(
     of_groups = measures(cells, groups, in_steps, ideal, wanted)
     table = Table(
         {**columns, **of_groups},
-        (*map(heading_of, by), *shown(MEASURES, of_groups)),
+        headed((*map(heading_of, by), *shown(MEASURES, of_groups)), cells.profile),
         total=totals(of_groups),
     )
     return table.sort("gpu_ns")
