@@ -11,9 +11,10 @@ import numpy as np
 from fastprof._core import _cells
 from fastprof.analysis.cells import cells_of
 from fastprof.analysis.columns import numbers
-from fastprof.analysis.grouping import group
+from fastprof.analysis.grouping import Floats64, group
 from fastprof.analysis.keys import key_of
-from fastprof.model.arrays import Bools, Int32, Int64
+from fastprof.model.arrays import Bools, Int64
+from fastprof.model.columns import Values
 from fastprof.model.heading import Heading
 from fastprof.model.quantity import quantity
 from fastprof.profile.kept import kept
@@ -27,38 +28,38 @@ _LEAST_TWICE: Final = 0.001  # share of the GPU time that counts twice
 
 
 class _GPUs(NamedTuple):
-    """The GPUs of each process.
+    """The GPUs: the devices of each process.
 
     Parameters
     ----------
     pid : int64 [gpus], the process, -1 if not recorded
-    cell : int32 [kernels], the cell of each kernel
-    of_cell : int32 [cells], the GPU
+    total : GPU time of all work, ns
+    busy : the time in which a GPU works, on any stream: sum over the GPUs, ns
     """
 
     pid: Int64
-    cell: Int32
-    of_cell: Int32
-
-    def busy(self, profile: Profile) -> int:
-        """The time in which a GPU works: sum over the GPUs, ns."""
-        _, _, busy = _cells.busy(
-            np.ascontiguousarray(numbers(profile, "start"), np.int64),
-            np.ascontiguousarray(numbers(profile, "sil"), np.int64),
-            self.cell,
-            self.of_cell,
-            len(self.pid),
-        )
-        return int(busy.sum())
+    total: int
+    busy: int
 
 
 def _gpus(profile: Profile) -> _GPUs:
-    cells = cells_of(profile, ("process",))
-    pid = key_of(cells, "process")
-    groups = group([pid, key_of(cells, "device")], len(cells))
-    of_gpu = [pid.at(row) for row in groups.first.tolist()]
-    known = [-1 if each is None else int(each) for each in of_gpu]
-    return _GPUs(np.array(known, np.int64), cells.of_kernel, groups.ids)
+    pid = numbers(profile, "pid") if "pid" in profile.names else np.empty(0, np.int64)
+    if (pid != pid[:1]).any():
+        cells = cells_of(profile, ("process",))
+        process = key_of(cells, "process")
+    else:
+        cells, only = cells_of(profile), pid[:1].tolist()
+        process = Values(np.full(len(cells), len(only) - 1, np.int32), only)
+    groups = group([process, key_of(cells, "device")], len(cells))
+    of_gpu = [process.at(row) for row in groups.first.tolist()]
+    known = np.array([-1 if each is None else int(each) for each in of_gpu], np.int64)
+    time = np.ascontiguousarray(numbers(profile, "sil"), np.int64)
+    total = int(np.maximum(time, 0).sum())
+    if "start" not in profile.names:
+        return _GPUs(known, total, total)
+    start = np.ascontiguousarray(numbers(profile, "start"), np.int64)
+    _, _, busy = _cells.busy(start, time, cells.of_kernel, groups.ids, groups.n)
+    return _GPUs(known, total, int(busy.sum()))
 
 
 def steps_times_gpus(profile: Profile, steps: StepsOfKernels) -> int:
@@ -66,6 +67,10 @@ def steps_times_gpus(profile: Profile, steps: StepsOfKernels) -> int:
 
     0 if steps are unknown. A sum over kernels by this number is the mean per step and GPU.
     """
+    return kept(profile, _steps_times_gpus, steps)
+
+
+def _steps_times_gpus(profile: Profile, steps: StepsOfKernels) -> int:
     if steps.source == "none" or not len(profile):
         return 0
     has_work = np.bincount(steps.of_kernel + 1, minlength=len(steps) + 1)[1:] > 0
@@ -112,9 +117,7 @@ def notes_on_sums(
 
 def _outside(profile: Profile, steps: StepsOfKernels, rows: Bools | None) -> list[str]:
     """How much GPU time the times per step do not count."""
-    time = np.maximum(numbers(profile, "sil"), 0)
-    time = time if rows is None else np.where(rows, time, 0)
-    of_steps = np.bincount(steps.of_kernel + 1, time, len(steps) + 1)
+    of_steps = _of_steps(profile, steps, rows)
     outside, not_counted = of_steps[0], of_steps[1:][~steps.is_counted].sum()
     if outside + not_counted <= _LEAST_OUTSIDE * of_steps.sum():
         return []
@@ -129,13 +132,22 @@ def _outside(profile: Profile, steps: StepsOfKernels, rows: Bools | None) -> lis
     ]
 
 
+def _of_steps(profile: Profile, steps: StepsOfKernels, rows: Bools | None) -> Floats64:
+    """[1 + steps] The GPU time outside of all steps, and of the work of each."""
+    if rows is None:
+        return kept(profile, _of_all, steps)
+    time = np.where(rows, np.maximum(numbers(profile, "sil"), 0), 0)
+    return np.bincount(steps.of_kernel + 1, time, len(steps) + 1).astype(np.float64)
+
+
+def _of_all(profile: Profile, steps: StepsOfKernels) -> Floats64:
+    return _of_steps(profile, steps, np.ones(len(profile), bool))
+
+
 def _twice(profile: Profile, step: tuple[float | None, float | None]) -> list[str]:
     """How much more the rows sum to than the GPU is busy."""
-    if "start" not in profile.names:
-        return []
-    total = int(np.maximum(numbers(profile, "sil"), 0).sum())
     gpus = kept(profile, _gpus)
-    busy = gpus.busy(profile)
+    total, busy = gpus.total, gpus.busy
     if total - busy <= _LEAST_TWICE * total:
         return []
     what = "the GPU is busy" if len(gpus.pid) == 1 else "the GPUs are busy"
