@@ -133,7 +133,7 @@ static bool is_restated(const fp_calls_frames *t, int32_t outer, int32_t frame) 
   if (outer == frame || outer < 0 || !says(t, frame, FP_CALL_KNOWN)) return false;
   if (is_again(t, outer, frame)) return true;
   const int32_t flops = t->flops[t->label[frame]];
-  return says(t, frame, FP_CALL_FAMILY) && says(t, outer, FP_CALL_KNOWN) && flops >= 0 &&
+  return says(t, frame, FP_CALL_MATRICES) && says(t, outer, FP_CALL_KNOWN) && flops >= 0 &&
          flops != t->flops[t->label[outer]];
 }
 

@@ -97,8 +97,7 @@ typedef struct {
  *        family;
  *      - with other sizes, as DTensor does (its operators record global sizes, then run themselves
  *        on the local part) and vmap: the operator that encloses it, again;
- *      - a product, convolution or attention with other FLOPs: one of several in the call, or all
- *        of it.
+ *      - a matrix product with other FLOPs: one of several in the call, or all of it.
  *   4. An operator in addition to the products of a call of the family or of a call by rule 3: a
  *      helper.
  *

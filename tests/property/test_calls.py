@@ -116,7 +116,7 @@ class Calls:
         outer = self.outer(frame)
         if outer not in (frame, -1) and self.is_(frame, KNOWN):
             flops, of = self.flops[self.label[frame]], self.flops[self.label[outer]]
-            is_part = self.is_(frame, FAMILY) and self.is_(outer, KNOWN) and flops not in (-1, of)
+            is_part = self.is_(frame, MATRICES) and self.is_(outer, KNOWN) and flops not in (-1, of)
             if self.again(outer, frame) or is_part:
                 return frame
         return -1 if outer == self.picked[frame] else outer

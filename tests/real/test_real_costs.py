@@ -134,3 +134,15 @@ def test_a_dtensor_has_the_sizes_of_its_local_part():
     assert params["linear", "M=1408,N=32768,K=1024,fp32,"] == 8
     assert params["pow", "[2048,8,1024]fp32;[]fp32"] == 9
     assert not any(f"{key}=2816," in text for _, text in params for key in "MNK")
+
+
+def test_products_of_experts_are_products():
+    """Kernels of TensorRT-LLM with an activation (swiGlu) in their names, too."""
+    path = "kineto/moe_b200_eager.json.gz"
+    kernels = [e for e in open_traces.events(path) if e.get("cat") == "kernel"]
+    ran = sum(int(e["dur"] * 1000) for e in kernels if e["name"].startswith("bmm_"))
+    assert ran > 0.4 * sum(int(e["dur"] * 1000) for e in kernels)
+    columns = (profile(path).kernels[name].tolist() for name in ("name", "class", "tc", "sil"))
+    rows = [row for row in zip(*columns, strict=True) if row[0].startswith("bmm_")]
+    assert {row[1:3] for row in rows} == {("gemm", "1")}
+    assert sum(row[3] for row in rows) == pytest.approx(ran, rel=1e-4)

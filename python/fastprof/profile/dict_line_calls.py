@@ -31,7 +31,7 @@ from fastprof.profile.calls import (
 )
 from fastprof.profile.dict_line_groups import Grouping, Lines
 
-_PRODUCT: Final = _calls.KNOWN | _calls.FAMILY
+_PRODUCT: Final = _calls.KNOWN | _calls.MATRICES
 _KEYS: Final = ("marker", "seqMarker", "op", "mod")
 
 
