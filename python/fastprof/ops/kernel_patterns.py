@@ -111,8 +111,8 @@ ROWS: Final = (
         "gemm_&_reduce_kernel",
         auxiliary=True,
     ),
-    # Includes cuBLAS's dot product (dot_kernel) and persistent recurrent layers. bmm_ is TensorRT's:
-    # activation (swiGlu) and bias are part of the product. fmoe_, flatmm, wvsplitk: AMD.
+    # Includes cuBLAS's dot product (dot_kernel) and persistent recurrent layers. bmm_: TensorRT,
+    # with activation (swiGlu) and bias; fmoe_, flatmm and wvsplitk are AMD's.
     Row(
         "gemm",
         "gemm gemv nvjet ^cijk_ ^dot_kernel rocblas_dot matmul tensorop_ wmma marlin fusedmoe "
