@@ -86,6 +86,8 @@ class Launchers:
         self._is_backward = np.array(is_backward, bool)
         self._is_kernel = (configs.kind == Activity.KERNEL) | (configs.kind == Activity.GRAPH)
         self._stream = configs.device.astype(np.int64) << 32 | configs.stream.astype(np.int64)
+        self._device = take(configs.device, self._config)
+        self._on_device: dict[int, Int64] = {}
 
     def rows(self, thread: int) -> Rows:
         """The launches of a thread, in order of time."""
@@ -110,14 +112,17 @@ class Launchers:
 
     def on_device_of(self, thread: int) -> Int64:
         """[threads] Their launches on the GPU that this thread uses most."""
-        device = take(self.recording.kernels.configs.device, self._config)
-        own = device[self.rows(thread)]
+        own = self._device[self.rows(thread)]
         own = own[own >= 0]
         if not len(own):
             return self.counts
         numbers, times = np.unique(own, return_counts=True)
-        launched = self.recording.launches.thread[device == numbers[np.argmax(times)]]
-        return np.bincount(launched[launched >= 0], minlength=len(self.counts))
+        gpu = int(numbers[np.argmax(times)])
+        if gpu not in self._on_device:
+            launched = self.recording.launches.thread[self._device == gpu]
+            counts = np.bincount(launched[launched >= 0], minlength=len(self.counts))
+            self._on_device[gpu] = counts
+        return self._on_device[gpu]
 
 
 def _text(recording: Recording, name: int) -> str:
