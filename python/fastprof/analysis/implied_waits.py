@@ -34,7 +34,7 @@ class _Calls(NamedTuple):
     ----------
     row : int64 [calls], of `profile.api`
     start, end : int64 [calls], ns
-    queues, copies, frees : bool [calls], whether they launch work or copy; copy; free memory
+    queues, copies, frees : bool [calls], whether they queue work; copy; free memory
     """
 
     row: Int64
@@ -63,7 +63,7 @@ class Waits(NamedTuple):
 def implied_waits(profile: Profile) -> Waits:
     """The calls of a trace that wait, other than those that synchronise by their name.
 
-    - Copies that end as their work does; other calls, on a GPU that works meanwhile.
+    - Calls that end as the work that they queued does, on a GPU that works meanwhile.
     - Calls that queue nothing, and end as all work launched before does. Those that free memory
       may go on: their wait ends with that work.
     - Launches and copies into a full queue, which end as work does.
@@ -78,7 +78,7 @@ def implied_waits(profile: Profile) -> Waits:
         calls = _Calls(
             long, api.start[long], end[long],
             classes.fits(lambda each: each in (LAUNCH, COPY)),
-            classes.fits(lambda each: each == COPY),
+            names.fits(lambda name: "Memcpy" in name),
             names.fits(lambda name: any(each in name for each in FREES)),
         )  # fmt: skip
         pid = take(api.threads.pid, api.thread[long])
@@ -135,7 +135,7 @@ class _Queue:
         last = np.searchsorted(self._end, calls.end + _EARLY_NS, "right")
         ended = np.where(last > 0, self._end[last - 1], -1)
         is_full = is_own & calls.queues & (pending >= _FULL) & _ends_with(calls, ended)
-        of_own = is_own & (is_busy | calls.copies) & _ends_with(calls, own)
+        of_own = is_own & is_busy & _ends_with(calls, own)
         waits = of_own | is_full
         waits |= ~is_own & ~calls.queues & is_busy & _ends_with(calls, drained)
         frees = ~waits & calls.frees & (drained > calls.start) & (drained < calls.end)
