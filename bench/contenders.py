@@ -67,7 +67,7 @@ def walk(files: Files) -> None:
 def open_export(files: Files) -> object:
     import fastprof
 
-    return fastprof.open(str(files.export))
+    return fastprof.open(str(files.export), copies=False)
 
 
 def open_through_sqlite(files: Files) -> object:

@@ -14,10 +14,23 @@ static int64_t plus(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint
 
 static int64_t minus(int64_t a, int64_t b) { return (int64_t)((uint64_t)a - (uint64_t)b); }
 
+/* The lag after the end of a node that may have another duration than that at which it holds. */
+static int64_t scaled_lag(const fp_replay_graph *graph, const int64_t *time, int32_t node,
+                          int64_t lag) {
+  const int64_t ns = minus(time[2 * (int64_t)node + 1], time[2 * (int64_t)node]);
+  const int64_t full = graph->full[node];
+  if (ns == full) return lag;
+  if (full <= -lag) return minus(plus(full, lag), ns); /* at a time from its start */
+  return (int64_t)((double)lag * ((double)ns / (double)full));
+}
+
 /* INT64_MIN without an edge. */
 static int64_t reached(const fp_replay_graph *graph, const int64_t *time, int64_t i, int slot) {
-  if (graph->lag[slot][i] == INT32_MIN) return INT64_MIN;
-  return plus(time[graph->source[slot][i]], graph->lag[slot][i]);
+  int64_t lag = graph->lag[slot][i];
+  if (lag == INT32_MIN) return INT64_MIN;
+  const int32_t source = graph->source[slot][i];
+  if (lag < 0 && source % 2 && graph->full) lag = scaled_lag(graph, time, source / 2, lag);
+  return plus(time[source], lag);
 }
 
 static int64_t ready_at(const fp_replay_graph *graph, const int64_t *time, int64_t i) {
@@ -35,20 +48,35 @@ static int64_t scaled(int64_t duration, double factor) {
   return found >= 0 && found < 9e18 ? (int64_t)found : duration;
 }
 
+/* When a node is ready at the earliest. */
+static int64_t earliest(const fp_replay_query *query, int64_t i) {
+  return query->part ? query->begin[query->part[i]] : INT64_MIN;
+}
+
+static fp_status compute(const fp_replay_graph *graph, const fp_replay_query *query, int64_t i,
+                         int64_t *time) {
+  if (!is_in_order(graph, i)) return FP_E_ORDER;
+  if (query->part && query->part[i] < 0) return FP_OK;
+  if (query->part && query->part[i] >= query->n_parts) return FP_E_INDEX;
+  int64_t duration = graph->duration[i];
+  if (query->group && query->group[i] >= 0) {
+    if (query->group[i] >= query->n_groups) return FP_E_INDEX;
+    duration = scaled(duration, query->factor[query->group[i]]);
+  }
+  const int64_t least = earliest(query, i), ready = ready_at(graph, time, i);
+  time[2 * i] = plus(ready > least ? ready : least, graph->before[i]);
+  time[2 * i + 1] = plus(time[2 * i], duration);
+  return FP_OK;
+}
+
 fp_status fp_replay_run(const fp_replay_graph *graph, const fp_replay_query *query, int64_t *time,
                         int64_t *end) {
   if (graph->n > INT32_MAX / 2) return FP_E_TOO_MANY;
   for (int32_t i = 0; i < query->n_steps; i++) end[i] = INT64_MIN;
   if (graph->n) time[0] = time[1] = 0;
   for (int64_t i = 1; i < graph->n; i++) {
-    if (!is_in_order(graph, i)) return FP_E_ORDER;
-    int64_t duration = graph->duration[i];
-    if (query->group && query->group[i] >= 0) {
-      if (query->group[i] >= query->n_groups) return FP_E_INDEX;
-      duration = scaled(duration, query->factor[query->group[i]]);
-    }
-    time[2 * i] = plus(ready_at(graph, time, i), graph->before[i]);
-    time[2 * i + 1] = plus(time[2 * i], duration);
+    const fp_status status = compute(graph, query, i, time);
+    if (status != FP_OK) return status;
     const int32_t step = query->step[i];
     if (step >= query->n_steps) return FP_E_INDEX;
     if (step >= 0 && time[2 * i + 1] > end[step]) end[step] = time[2 * i + 1];
@@ -56,11 +84,14 @@ fp_status fp_replay_run(const fp_replay_graph *graph, const fp_replay_query *que
   return FP_OK;
 }
 
-/* The part of `ns` before *at that lies after `from`; moves *at back by ns. */
-static int64_t taken(int64_t *at, int64_t ns, int64_t from) {
-  const int64_t room = minus(*at, from);
-  *at = minus(*at, ns);
-  return ns < room ? ns : room;
+/* The part of [start, *until] after `from`; moves *until back to it. A node may start before the
+ * end of the one that it waits for, so that *until may lie before `start`. */
+static int64_t taken(int64_t *until, int64_t start, int64_t from) {
+  const int64_t since = start > from ? start : from;
+  if (since >= *until) return 0;
+  const int64_t ns = minus(*until, since);
+  *until = since;
+  return ns;
 }
 
 fp_status fp_replay_path(const fp_replay_graph *graph, const int64_t *time, int32_t node,
@@ -68,20 +99,25 @@ fp_status fp_replay_path(const fp_replay_graph *graph, const int64_t *time, int3
   *n = 0;
   if (node < 0 || node >= graph->n) return FP_E_INDEX;
   bool is_end = true;
-  while (node && time[2 * (int64_t)node + is_end] > from) {
+  int64_t until = time[2 * (int64_t)node + 1];
+  while (node && until > from) {
     const int64_t i = node;
     if (!is_in_order(graph, i)) return FP_E_ORDER;
-    int64_t at = time[2 * i + is_end];
+    int64_t at = time[2 * i];
     fp_replay_part found = {.node = node, .slot = -1};
-    if (is_end) found.own = taken(&at, minus(at, time[2 * i]), from);
-    if (at > from) found.before = taken(&at, graph->before[i], from);
-    for (int s = 0; s < FP_REPLAY_SLOTS && found.slot < 0; s++)
-      if (reached(graph, time, i, s) == at) found.slot = s;
-    if (found.slot < 0 && at > from && at) return FP_E_ORDER; /* not the times of this graph */
-    if (found.slot >= 0 && at > from) found.lag = taken(&at, graph->lag[found.slot][i], from);
+    if (is_end) found.own = taken(&until, at, from);
+    if (at > from) {
+      at = minus(at, graph->before[i]);
+      found.before = taken(&until, at, from);
+      for (int s = 0; s < FP_REPLAY_SLOTS && found.slot < 0; s++)
+        if (reached(graph, time, i, s) == at) found.slot = s;
+      if (found.slot < 0 && at > from && at) return FP_E_ORDER; /* not the times of this graph */
+    }
+    const bool goes_on = found.slot >= 0 && until > from;
+    if (goes_on) found.lag = taken(&until, time[graph->source[found.slot][i]], from);
     if (*n < room) part[*n] = found;
     ++*n;
-    if (found.slot < 0 || at <= from) break;
+    if (!goes_on) break;
     const int32_t source = graph->source[found.slot][i];
     node = source / 2;
     is_end = source % 2;

@@ -26,6 +26,7 @@ enum {
   FP_REPLAY_COPIES,       /* may wait for its own copy */
   FP_REPLAY_ALLOCATES,    /* may wait for all GPU work */
   FP_REPLAY_WAITS_STREAM, /* makes a lane wait for another; has no node */
+  FP_REPLAY_WAITS_LAST,   /* for the work of its process that ends as it does */
   FP_REPLAY_CALL_KINDS,
 };
 

@@ -54,6 +54,7 @@ static bool may_wait(const fp_replay_builder *b, int32_t i) {
     case FP_REPLAY_WAITS:
     case FP_REPLAY_WAITS_EVENT:
     case FP_REPLAY_ALLOCATES:
+    case FP_REPLAY_WAITS_LAST:
       return true;
     case FP_REPLAY_COPIES:
       if (work >= 0 && length > SHORT_CALL && of->start[work] < of->call_end[i]) return true;
@@ -95,6 +96,22 @@ static int32_t waited_work(const fp_replay_builder *b, int32_t call) {
   return found;
 }
 
+/* The last work of a process to end before a call does. */
+static int32_t ended_last(const fp_replay_builder *b, int32_t call) {
+  const fp_replay_trace *of = b->of;
+  const int32_t process = of->process_of_thread[of->call_thread[call]];
+  int32_t found = -1;
+  for (int32_t lane = 0; lane < of->n_lanes; lane++) {
+    if (of->process_of_lane[lane] != process) continue;
+    int32_t k = b->last[lane];
+    for (int n = 0; k >= 0 && n < FP_REPLAY_FAR_BACK; n++, k = b->earlier[k])
+      if (fp_replay_minus(fp_replay_end(of, k), of->call_end[call]) <= CLOCKS) break;
+    if (k >= 0 && fp_replay_minus(fp_replay_end(of, k), of->call_end[call]) > CLOCKS) continue;
+    if (k >= 0 && (found < 0 || fp_replay_end(of, k) > fp_replay_end(of, found))) found = k;
+  }
+  return found;
+}
+
 /* Connects the return of a call to the GPU work that it waits for; returns when it may go on. */
 static int64_t wait_for_work(fp_replay_builder *b, int32_t node, int32_t call) {
   const fp_replay_trace *of = b->of;
@@ -114,7 +131,7 @@ static int64_t wait_for_work(fp_replay_builder *b, int32_t node, int32_t call) {
       at_end = fp_replay_minus(fp_replay_end(of, k), end) <= fp_replay_minus(end, of->start[k]);
     }
   } else {
-    k = waited_work(b, call);
+    k = kind == FP_REPLAY_WAITS_LAST ? ended_last(b, call) : waited_work(b, call);
   }
   if (k < 0) return start;
   fp_replay_connect(b, node, 1, b->to->work_node[k], at_end);

@@ -37,13 +37,19 @@ static int64_t unexplained(const fp_replay_nodes *to, int32_t i, int32_t usual) 
   return to->before[i];
 }
 
+/* The host prepares memory before it copies: that is no wait for something unknown. */
+static bool is_copy(const fp_replay_builder *b, int32_t i) {
+  const int32_t call = b->of->call[b->to->row[i]];
+  return call >= 0 && b->of->call_kind[call] == FP_REPLAY_COPIES;
+}
+
 static void settle(fp_replay_builder *b, const int32_t *typical) {
   const fp_replay_nodes *to = b->to;
   for (int32_t i = 1; i < b->built->n_nodes; i++) {
     if (to->kind[i] != FP_REPLAY_WORK || !to->source[to->slot[i]][i]) continue;
     const int32_t usual = typical[class_of(to, i, to->slot[i])];
     const int64_t wait = unexplained(to, i, usual);
-    b->built->unexplained = fp_replay_plus(b->built->unexplained, wait);
+    if (!is_copy(b, i)) b->built->unexplained = fp_replay_plus(b->built->unexplained, wait);
     for (int s = 0; s < FP_REPLAY_SLOTS; s++) {
       const int32_t most = typical[class_of(to, i, s)];
       if (s != to->slot[i] && to->lag[s][i] > most) to->lag[s][i] = most;

@@ -124,6 +124,22 @@ static int32_t makes_room(const fp_replay_builder *b, int32_t k, int64_t ready) 
   return found;
 }
 
+/* The last work on the GPU to end within a call that copies, before its copy starts: a copy from or
+ * to pageable memory waits for it, then prepares. */
+static int32_t drained_before(const fp_replay_builder *b, int32_t k) {
+  const fp_replay_trace *of = b->of;
+  const int32_t call = of->call[k], lane = of->lane[k];
+  int32_t found = -1;
+  if (call < 0 || of->call_kind[call] != FP_REPLAY_COPIES) return -1;
+  for (int32_t other = 0; other < of->n_lanes; other++) {
+    if (other != lane && !shares_gpu(of, lane, other)) continue;
+    const int32_t j = ended_before(b, other, of->start[k]);
+    if (j < 0 || fp_replay_end(of, j) <= of->call_start[call]) continue;
+    if (found < 0 || fp_replay_end(of, j) > fp_replay_end(of, found)) found = j;
+  }
+  return found;
+}
+
 static int decides(const edges *of) {
   int found = -1;
   for (int s = 0; s < FP_REPLAY_SLOTS; s++)
@@ -150,7 +166,13 @@ void fp_replay_begin_work(fp_replay_builder *b, int32_t k) {
   if (other >= 0) wait_for_work_at_end(b, &own, 1, other, start);
   other = ordered_before(b, k);
   if (other >= 0) wait_for_work_at_end(b, &own, 2, other, start);
-  if (!is_explained(&own) && own.ns[0] != INT64_MAX) move_launch(b, &own, k);
+  if (!is_explained(&own) && own.ns[0] != INT64_MAX) {
+    other = drained_before(b, k);
+    if (other < 0)
+      move_launch(b, &own, k);
+    else
+      wait_for_work_at_end(b, &own, of->lane[other] == lane ? 1 : 2, other, start);
+  }
   if (!is_explained(&own)) {
     const int by = decides(&own);
     other = makes_room(b, k, by < 0 ? start : fp_replay_minus(start, own.ns[by]));

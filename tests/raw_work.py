@@ -20,6 +20,7 @@ class Work(NamedTuple):
     end: int
     kind: str
     correlation: int
+    stream: int = -1
 
 
 def work_of(path: str) -> list[Work]:
@@ -40,7 +41,8 @@ def work_of_events(events: Iterable[dict[str, Any]]) -> Iterator[Work]:
             kind = _kind_of(each["name"]) if category == "kernel" else COPY
             args = each["args"]
             device, correlation = args.get("device", -1), args.get("correlation", -1)
-            yield Work(device, start, start + duration, kind, correlation)
+            stream = args.get("stream", -1)
+            yield Work(device, start, start + duration, kind, correlation, stream)
 
 
 def _of_database(path: str) -> Iterator[Work]:

@@ -28,14 +28,21 @@ def real(path: str) -> Path:
     return file
 
 
+_READ = {"kineto", "nsys", "nvprof", "pyprof"}  # the directories of formats that fastprof reads
+
+
 def traces(*patterns: str) -> list[str]:
     """The real traces below the data directory that a pattern fits, to parametrize a test with.
 
     Where there are none, one name that no file has: the test is then skipped with the reason.
     """
     directory = data_dir()
-    found = [] if directory is None else [f for each in patterns for f in directory.glob(each)]
-    names = sorted(file.relative_to(directory).as_posix() for file in found if directory)
+    files = [] if directory is None else [f for each in patterns for f in directory.glob(each)]
+    names = sorted(
+        file.relative_to(directory).as_posix()
+        for file in files
+        if directory and file.is_file() and file.relative_to(directory).parts[0] in _READ
+    )
     return names or [f"{patterns[0]} (none)"]
 
 

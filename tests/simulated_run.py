@@ -15,6 +15,7 @@ from exports import Export
 
 BEGIN = 1_000_000
 CALL, LATENCY, GAP, WAKE, EVENT = 4_000, 6_000, 1_000, 8_000, 2_000  # ns
+STAGING = 60_000  # ns, from the end of all queued work to a copy from pageable memory
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class Op:
 
     Parameters
     ----------
-    what : launch, graph, sync, copy, wait, load or thread
+    what : launch, graph, sync, copy, upload, wait, load or thread
     host : the host's own time before it, ns
     ns : GPU time of launch and copy, host time of load
     name : of the kernel
@@ -74,6 +75,8 @@ class Run:
     held: dict[int, int] = field(default_factory=dict)  # by stream: when an event lets it go on
     correlation: int = 0
     ends: list[int] = field(default_factory=list)
+    room: int = 0  # launches that a queue holds, 0: any number
+    starts: list[int] = field(default_factory=list)
 
     def lengths(self) -> list[int]:
         """The length of each step: from the end of the GPU work of the one before."""
@@ -115,11 +118,15 @@ class Run:
         if stream in self.free:
             start = max(start, self.free[stream] + GAP)
         self.free[stream] = start + ns
+        self.starts.append(start)
         self.export.kernel(start, start + ns, correlation, name=name, stream=stream)
         return start + ns
 
     def _launch(self, op: Op, tid: int) -> int:
-        correlation = self._called(tid, op.call, "cudaLaunchKernel_v7000")
+        ns = op.call
+        if self.room and len(self.starts) >= self.room:  # until the queue has room
+            ns = max(self.starts[-self.room] - self.time[tid], 0) + op.call
+        correlation = self._called(tid, ns, "cudaLaunchKernel_v7000")
         return self._work(self.time[tid] + LATENCY, op.stream, op.ns, op.name, correlation)
 
     def _graph(self, op: Op, tid: int) -> int:
@@ -144,6 +151,15 @@ class Run:
         self.export.copy(start, start + op.ns, correlation, 2, 4096, stream=op.stream)
         return start + op.ns
 
+    def _upload(self, op: Op, tid: int) -> int:
+        """From pageable memory: the host waits for all work, prepares, and waits for the copy."""
+        start = max(self.time[tid] + CALL, self.free.get(op.stream, 0)) + STAGING
+        self.free[op.stream] = start + op.ns
+        call = start + op.ns + WAKE - self.time[tid]
+        correlation = self._called(tid, call, "cudaMemcpyAsync_v3020")
+        self.export.copy(start, start + op.ns, correlation, 1, 1 << 20, stream=op.stream)
+        return start + op.ns
+
     def _wait(self, op: Op, tid: int) -> None:
         self._called(tid, op.call, "cudaStreamWaitEvent_v3020")
         self.held[op.stream] = self.free[op.after] + EVENT
@@ -160,9 +176,9 @@ class Run:
         return end
 
 
-def run(program: Program) -> Run:
-    """Run a program."""
-    found = Run()
+def run(program: Program, room: int = 0) -> Run:
+    """Run a program. room : launches that a queue holds, 0 for any number"""
+    found = Run(room=room)
     for number, ops in enumerate(program):
         found.step(number, ops)
     return found

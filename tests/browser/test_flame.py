@@ -361,8 +361,7 @@ def stacks_sums() -> list[str]:
         "calls",
         "flops",
         "bytes",
-        "roof_ns",
-        "ideal_ns",
+        "lost_ns",
         *counts,
     ]
 

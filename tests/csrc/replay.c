@@ -100,7 +100,8 @@ static fp_replay_graph graph_of(const input *in, int64_t n) {
                            {to->source[0], to->source[1], to->source[2]},
                            {to->lag[0], to->lag[1], to->lag[2]},
                            to->before,
-                           to->duration};
+                           to->duration,
+                           NULL};
 }
 
 /* The latest end of all work if a node starts later. */
@@ -109,7 +110,7 @@ static int64_t end_with(input *in, int64_t n, int32_t node, int64_t delay) {
   int32_t *step = ARRAY(int32_t, n);
   int64_t *time = ARRAY(int64_t, 2 * n), end;
   for (int64_t i = 0; i < n; i++) step[i] = in->to.kind[i] == FP_REPLAY_WORK ? 0 : -1;
-  const fp_replay_query query = {NULL, NULL, 0, step, 1};
+  const fp_replay_query query = {.step = step, .n_steps = 1};
   in->to.before[node] += delay;
   CHECK(fp_replay_run(&graph, &query, time, &end) == FP_OK);
   in->to.before[node] -= delay;
@@ -140,9 +141,40 @@ static void a_path_adds_up(const fp_replay_graph *graph, const int64_t *time, in
   fp_replay_part *part = ARRAY(fp_replay_part, n);
   CHECK(fp_replay_path(graph, time, node, from, part, n, &again) == FP_OK && n == again);
   for (int64_t i = 0; i < n; i++) sum += part[i].own + part[i].before + part[i].lag;
-  if (n) CHECK(sum <= end - from);
+  CHECK(sum == (n ? end - from : 0));
   free(part);
   CHECK(fp_replay_path(graph, time, (int32_t)graph->n, from, NULL, 0, &n) == FP_E_INDEX);
+}
+
+/* Nodes before a time keep theirs, no other starts before it, and overlaps shrink with their source:
+ * nothing is later than without changes. */
+static void what_begins_before_stays(const input *in, const fp_replay_graph *as_built,
+                                     fp_replay_query query, const int64_t *time) {
+  const int64_t n = as_built->n, begin = random_below(LAST);
+  int32_t *part = ARRAY(int32_t, n);
+  int64_t *found = ARRAY(int64_t, 2 * n), *before = ARRAY(int64_t, n), end[STEPS];
+  fp_replay_graph graph = *as_built;
+  for (int64_t i = 0; i < n; i++) {
+    part[i] = time[2 * i] < begin ? -1 : 0;
+    before[i] = in->to.before[i];
+    if (!part[i] && before[i] > time[2 * i] - begin) before[i] = time[2 * i] - begin;
+  }
+  memcpy(found, time, 2 * (size_t)n * sizeof *found);
+  graph.before = before;
+  graph.full = in->to.duration;
+  query.part = part, query.begin = &begin, query.n_parts = 1;
+  CHECK(fp_replay_run(&graph, &query, found, end) == FP_OK);
+  for (int64_t i = 1; i < n; i++) {
+    CHECK(found[2 * i] <= time[2 * i] && found[2 * i + 1] <= time[2 * i + 1]);
+    if (part[i] < 0) CHECK(found[2 * i] == time[2 * i] && found[2 * i + 1] == time[2 * i + 1]);
+    if (!part[i] && before[i] >= 0) CHECK(found[2 * i] >= begin);
+  }
+  query.n_parts = 0;
+  for (int64_t i = 0; i < n; i++) part[i] = 0;
+  CHECK(fp_replay_run(&graph, &query, found, end) == (n > 1 ? FP_E_INDEX : FP_OK));
+  free(part);
+  free(found);
+  free(before);
 }
 
 static void work_starts_when_it_did(input *in, const fp_replay_built *built) {
@@ -154,7 +186,7 @@ static void work_starts_when_it_did(input *in, const fp_replay_built *built) {
     step[i] = in->to.kind[i] == FP_REPLAY_WORK ? 0 : -1;
     group[i] = random_below(3) - 1;
   }
-  fp_replay_query query = {NULL, NULL, 0, step, STEPS};
+  fp_replay_query query = {.step = step, .n_steps = STEPS};
   CHECK(fp_replay_run(&graph, &query, time, end) == FP_OK);
   CHECK(end[1] == INT64_MIN);
   for (int32_t k = 0; k < in->of.n_work; k++)
@@ -164,9 +196,11 @@ static void work_starts_when_it_did(input *in, const fp_replay_built *built) {
     slack_is_what_a_delay_may_take(in, &graph, time, end[0]);
   }
   const double factor[] = {0.5, 1.0};
-  query = (fp_replay_query){group, factor, 2, step, STEPS};
+  query = (fp_replay_query){
+      .group = group, .factor = factor, .n_groups = 2, .step = step, .n_steps = STEPS};
   CHECK(fp_replay_run(&graph, &query, scaled, end) == FP_OK);
   for (int64_t i = 1; i < 2 * n; i++) CHECK(scaled[i] <= time[i]);
+  what_begins_before_stays(in, &graph, query, time);
   query.n_groups = 1;
   for (int64_t i = 0; i < n; i++) group[i] = 1;
   CHECK(fp_replay_run(&graph, &query, scaled, end) == (n > 1 ? FP_E_INDEX : FP_OK));

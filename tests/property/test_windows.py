@@ -30,7 +30,13 @@ def test_a_time_is_in_the_last_window_that_begins_before_it(lengths, times, is_s
     columns[:, rows] = start, end, known
     lane = np.arange(2 * len(lengths), dtype=np.int32) % 2
     windows = Windows(
-        [], lane, lane, columns[0], columns[1], columns[2].astype(bool), np.zeros(len(lane), bool)
+        [],
+        lane,
+        lane,
+        columns[0],
+        columns[1],
+        columns[2].astype(bool),
+        *[np.zeros(len(lane), bool)] * 2,
     )
     found = windows.row_of(frozen(times, np.int64), np.array(rows, np.int64))
     for time, row in zip(times, found.tolist(), strict=True):

@@ -1,6 +1,7 @@
 """The order of tests of real traces: tests of one trace follow each other and share its data.
 
-In the fast profile, a file of tests runs on a sixth of the traces, each file on other ones.
+In the fast profile, a file of tests runs on a sixth of the traces, each file on other ones; tests
+marked `every_trace` run on all.
 """
 
 import gc
@@ -43,6 +44,7 @@ def _share_of(items):
     for item in kept:
         missing.pop(trace_of(item.nodeid), None)
     kept.update(missing.values())
+    kept.update(item for item in items if item.get_closest_marker("every_trace"))
     return [item for item in items if item in kept]
 
 

@@ -102,7 +102,7 @@ def test_a_saving_is_at_most_the_time_of_its_kernels(path: str) -> None:
     time = np.maximum(facts.profile.kernels["sil"].filled(0), 0)
     for name, some in findings(path).items():
         for each in some:
-            rows = each.kernels[facts.is_typical[each.kernels]]
+            rows = each.kernels[facts.is_counted[each.kernels]]
             assert 0 < each.gpu_ns <= time[rows].sum() / facts.n_steps * (1 + 1e-9), name
 
 
@@ -110,10 +110,10 @@ def test_groups_of_calls_have_all_the_time() -> None:
     facts = facts_of(R50)
     time = np.maximum(facts.profile.kernels["sil"].filled(0), 0)
     calls = facts.calls
-    assert calls.ns == pytest.approx(time[facts.is_typical].sum() / facts.n_steps)
+    assert calls.ns == pytest.approx(time[facts.is_counted].sum() / facts.n_steps)
     parts = [part for group in calls.groups for part in group.parts]
     assert len({part.id for part in parts}) == len(parts)
-    assert set(np.unique(calls.part_of_kernel[facts.is_typical])) == {part.id for part in parts}
+    assert set(np.unique(calls.part_of_kernel[facts.is_counted])) == {part.id for part in parts}
 
 
 def ms_per_step(path: str, words: Iterable[str], steps: int, shortest: float = 0) -> float:

@@ -136,15 +136,16 @@ def test_the_share_of_the_roof_is_ideal_time_by_time(path: str) -> None:
     rows, profile = rows_of(path), profile_of(path)
     ideal_times = ideals(path)
     table = profile.layers(depth=1)
-    expected: dict[str, list[float]] = defaultdict(lambda: [0, 0])
+    expected: dict[str, list[float]] = defaultdict(lambda: [0, 0, 0])
     for row, (ideal, time) in zip(rows, ideal_times, strict=True):
         of = expected["(no layer)" if not row["layer"] else row["layer"][0]]
-        of[0], of[1] = of[0] + ideal, of[1] + time
+        of[0], of[1], of[2] = of[0] + ideal, of[1] + time, of[2] + (row["sil"] or 0)
     if not any(row.get("phase") == "recompute" for row in rows):
         for row in table.rows():
-            ideal, time = expected[row["layer"]]
-            share = ideal / time if time else None
+            ideal, time, all_time = expected[row["layer"]]
+            share = ideal / time if time >= 0.9 * all_time > 0 else None
             assert row["peak_share"] == (share and pytest.approx(share)), row["layer"]
+            assert row["covered_share"] == (pytest.approx(time / all_time) if all_time else None)
     for each in (table, profile.lines(), profile.layers(), profile.layers(fold=True)):
         for row in each.rows():
             assert (row["peak_share"] or 0) <= 1 or row["flag"] == "above roof"

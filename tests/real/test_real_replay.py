@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import replay_limits
 from fastprof.analysis.replay.model import Model
 from open_traces import profile
 from real_data import traces
@@ -98,3 +99,21 @@ def test_hidden_data_loading() -> None:
     after = profile("kineto/resnet50_2021_4workers.json.gz", copies=True).whatif().facts
     measured = np.median([each["wall_ns"] for each in after["steps"]])
     assert facts["changes"][0]["wall_ns"] == pytest.approx(measured, rel=0.1)
+
+
+@pytest.mark.every_trace
+@pytest.mark.parametrize("path", TRACES)
+def test_every_change_obeys_the_limits(path: str) -> None:
+    trace = profile(path, copies=True)
+    if not len(trace):
+        pytest.skip("no GPU work")
+    replay_limits.check_changes(Model(trace))
+
+
+@pytest.mark.every_trace
+@pytest.mark.parametrize("path", TRACES)
+def test_no_part_saves_more_than_it_takes_of_the_path(path: str) -> None:
+    trace = profile(path, copies=True)
+    if not len(trace):
+        pytest.skip("no GPU work")
+    replay_limits.check_table(trace)

@@ -245,7 +245,7 @@ def test_uneven_steps(tmp_path: Path) -> None:
         trace.launch(at + 10, at + 20, i + 1).kernel(at + 30, at + length * US, i + 1)
         at += length * US
     row = advice(trace, tmp_path)["uneven-steps"]
-    assert row["what"].startswith("1 of 5 steps")
+    assert row["what"].startswith("1 of 4 steps")
     assert row["where"] == "step 2"
 
 

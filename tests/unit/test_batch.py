@@ -250,12 +250,14 @@ def test_dict_lines_are_ranks_too(tmp_path, folder):
     assert found.ranks["span"].tolist() == [None, None]
 
 
-def test_copies_count_when_they_are_asked_for(tmp_path):
+def test_copies_count_unless_they_are_left_out(tmp_path):
     export = Export().kernel(10, 30, corr=1, name="sgemm").copy(40, 45, 2, 1, 1000)
     path = export.write(tmp_path / "a.sqlite")
-    assert set(read(path).table("class")["class"]) == {"gemm"}
-    copy = one(read(path, copies=True).table("class"), **{"class": "memcpy"})
+    assert set(read(path, copies=False).table("class")["class"]) == {"gemm"}
+    both = read(path)
+    copy = one(both.table("class"), **{"class": "memcpy"})
     assert (copy["time"], copy["bytes"]) == (5, 1000)
+    assert both.ranks["busy"].tolist() == pytest.approx([25 / 35])
 
 
 def test_processes_of_one_file_are_ranks_in_order_of_device(tmp_path):

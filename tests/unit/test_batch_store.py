@@ -109,7 +109,7 @@ def test_a_file_with_the_same_times_and_another_content_is_done_again(run):
 def test_other_options_and_another_version_do_all_again(run, monkeypatch):
     _, read = run
     read()
-    assert read(copies=True)[0] == NAMES
+    assert read(copies=False)[0] == NAMES
     assert read()[0] == NAMES
     monkeypatch.setattr(store_module, "__version__", "0.0.1")
     assert read()[0] == NAMES

@@ -62,6 +62,27 @@ def test_copies_have_rate_peak_and_exposed_time(tmp_path):
     assert table.facts["buses"]["0"]["name"] == "PCIe 4.0 x16"
 
 
+def test_more_bytes_than_the_gpu_can_move_have_no_rate(tmp_path):
+    export = Export().gpu(name="NVIDIA A100-SXM4-80GB")
+    for i, n_bytes in enumerate((90_000_000, 900_000)):  # in 1 us: 90 and 0.9 TB/s
+        at = 100 * i
+        copied(export, 3 * i + 1, (at, at + 5), (at + 10, at + 11), 8, (DEVICE, DEVICE), n_bytes)
+        copied(export, 3 * i + 2, (at, at + 5), (at + 20, at + 21), 1, (PINNED, DEVICE), n_bytes)
+    table = opened(export, tmp_path / "net.sqlite").copies()
+    found = {(row["direction"], row["size_class"]): row for row in table.rows()}
+    for (direction, size), row in found.items():
+        is_small = (direction, size) == ("DtoD", "64 kB-1 MB")
+        assert (row["bytes_per_s"] is not None) == is_small, (direction, size)
+        assert (row["peak_share"] is not None) == is_small, (direction, size)
+        assert row["flag"] == ("" if is_small else "size too high"), (direction, size)
+    assert found["DtoD", "64 kB-1 MB"]["peak_share"] == pytest.approx(0.883, abs=1e-3)
+    # In the L2 cache: above the peak, but possible.
+    export = Export().gpu(name="NVIDIA A100-SXM4-80GB")
+    copied(export, 1, (0, 5), (10, 11), 8, (DEVICE, DEVICE), 2_000_000)
+    (row,) = opened(export, tmp_path / "small.sqlite").copies().rows()
+    assert (row["flag"], row["bytes_per_s"]) == ("above peak", 2e12)
+
+
 def test_the_user_knows_the_bus(tmp_path):
     export = copied(Export(), 1, (0, 5), (10, 20), n_bytes=100_000)
     profile = opened(export, tmp_path / "net.sqlite")
@@ -182,7 +203,8 @@ def test_steps_and_pageable_memory_come_first(tmp_path):
         export.kernel((at + 140) * US, (at + 890) * US, corr=3 * step + 3)
     table = opened(export, tmp_path / "net.sqlite").copies()
     assert table.lead[1:] == (
-        "6 copies and memsets of 6 MB take 240 us, 80 us per step (8.9% of the step)",
+        "means exclude step 0: the GPU work before it is not recorded",
+        "6 copies and memsets of 6 MB take 240 us, 80 us per step (8.0% of the step)",
         "exposed 240 us, during which the GPU only copies; the host waits 270 us in 3 of them",
         "HtoD: 3 of 6 copies from pageable memory, 50.0% of the bytes; pinned memory and "
         "non_blocking=True let them overlap with kernels",
@@ -194,7 +216,7 @@ def test_steps_and_pageable_memory_come_first(tmp_path):
 def test_nothing_to_copy(tmp_path):
     export = copied(Export(), 1, (0, 5), (10, 20)).kernel(30 * US, 40 * US, corr=2)
     path = export.write(tmp_path / "net.sqlite")
-    table = fastprof.open(path).copies()
+    table = fastprof.open(path, copies=False).copies()
     assert table.n_rows == 0
     assert table.notes == (
         "no memory copies or memsets; in Python, open the trace with copies=True",

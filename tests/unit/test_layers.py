@@ -147,10 +147,13 @@ def test_the_roof_is_that_of_the_gpu(opened: Any) -> None:
     assert net["ideal_ns"] == pytest.approx(2_000_000)  # 2 GFLOP at 1 TFLOP/s
     assert (net["lost_ns"], net["peak_share"]) == (pytest.approx(2_000_000), pytest.approx(0.5))
     assert (rest["ideal_ns"], rest["peak_share"]) == (None, None)
-    assert table.total["peak_share"] == pytest.approx(0.5)
+    # The total's roof would be that of 80 % of the time.
+    assert (table.total["ideal_ns"], table.total["peak_share"]) == (pytest.approx(2_000_000), None)
+    assert list(table["covered_share"]) == [1.0, 0.0]
     assert any("1 TFLOP/s" in note for note in table.notes), table.notes
-    (flag, _) = profile.layers(peak="fp32=0.1")["flag"]
-    assert flag == "above roof"
+    for peak, expected in (("fp32=0.45", "above roof"), ("fp32=0.1", "cost too high")):
+        (flag, _) = profile.layers(peak=peak)["flag"]
+        assert flag == expected
     with pytest.raises(ReportError, match="unknown GPU"):
         profile.layers(gpu="no such GPU")
 

@@ -85,7 +85,7 @@ def test_a_first_step_cut_by_the_start_of_the_capture_is_not_averaged(tmp_path: 
     work(trace, 510, 1200, 1510, 2200, 2300, 2510)
     found = find(trace, tmp_path, "Optimizer.step")
     assert found.is_counted.tolist() == [False, True, True]
-    assert found.notes == ("averages exclude the first step: the capture starts within it",)
+    assert found.notes == ("means exclude step 1: the capture starts within it",)
 
 
 def test_the_optimizer_that_steps_least_ends_a_step(tmp_path: Path) -> None:

@@ -60,7 +60,8 @@ def grouped(
 def test_measures_are_those_of_the_rows(
     by: tuple[str, ...], profile: fastprof.Profile, rows: list[dict[str, Any]]
 ) -> None:
-    table = profile.summary(by)
+    # Its random times are possible on a GPU that is fast enough.
+    table = profile.summary(by, peak=dict.fromkeys(("fp32", "fp16", "fp64"), 1e6), bandwidth=1e9)
     expected = grouped(rows, by)
     found = {tuple(row[name] for name in by): row for row in table.rows()}
     assert found.keys() == expected.keys()
@@ -78,7 +79,8 @@ def test_measures_are_those_of_the_rows(
             known = [each for each in members if each[name] is not None]
             assert row[name] == (sum(each[name] for each in known) if known else None)
             seconds = sum(each["sil"] for each in known) / 1e9
-            assert row[rate] == (pytest.approx(row[name] / seconds) if seconds else None)
+            is_rated = seconds >= 0.9 * sum(times) / 1e9 > 0
+            assert row[rate] == (pytest.approx(row[name] / seconds) if is_rated else None)
         used = sum(each["sil"] for each in members if each["tc"] == "1")
         unused = sum(each["sil"] for each in members if each["tc"] == "0")
         assert row["tc_share"] == (pytest.approx(used / (used + unused)) if used + unused else None)

@@ -33,6 +33,7 @@ class Replay:
         lag: Sequence[_Int32],
         before: _Int64,
         duration: _Int64,
+        full: _Int64 | None = None,
     ) -> None: ...
     def run(
         self,
@@ -40,6 +41,8 @@ class Replay:
         n_steps: int,
         group: _Int32 | None = None,
         factor: npt.NDArray[np.float64] | None = None,
+        part: _Int32 | None = None,
+        begin: _Int64 | None = None,
         out: _Int64 | None = None,
     ) -> tuple[_Int64, _Int64]: ...
     def path(self, time: _Int64, node: int, start: int) -> npt.NDArray[np.void]: ...

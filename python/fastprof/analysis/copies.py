@@ -11,12 +11,14 @@ import numpy as np
 from fastprof.analysis import keys
 from fastprof.analysis.blocking_copies import blocked_ns
 from fastprof.analysis.columns import numbers
-from fastprof.analysis.copies_columns import COLUMNS
+from fastprof.analysis.copies_columns import COLUMNS, FLAGS
 from fastprof.analysis.copies_overview import overview
-from fastprof.analysis.copy_peaks import copy_peaks
+from fastprof.analysis.copy_peaks import CopyPeaks, copy_peaks
 from fastprof.analysis.gpu_work import own_ns, work_of_device
 from fastprof.analysis.grouping import Floats64, Grouping, group
+from fastprof.analysis.ideal import KNOWN
 from fastprof.analysis.key_names import check_keys, heading_of
+from fastprof.analysis.limits import clock_ns
 from fastprof.analysis.measures import in_counted_steps, ratio, shown
 from fastprof.analysis.selection import Where, selected
 from fastprof.analysis.stats.gpu import of_kinds
@@ -73,7 +75,7 @@ def copies(
     if not len(rows):
         return _empty(names, bool(wanted.any()))
     peaks = copy_peaks(profile, rows, bus)
-    work = _work(profile, rows, peaks.of_copy, found)
+    work = _work(profile, rows, peaks, found)
     by_name = {name: _key(profile, name, rows) for name in names}
     groups = group(list(by_name.values()), len(rows))
     columns: dict[str, Cells] = {
@@ -121,6 +123,7 @@ class _Work:
     time : int64 [copies], ns, 0 if unknown
     n_bytes : int64 [copies], -1 if unknown
     peaks : float64 [copies], bytes per second, NaN if unknown
+    is_possible : bool [copies], whether the GPU can copy or set so many bytes in the time
     blocked : int64 [copies], ns that the host waits, -1 if unknown
     exposed : int64 [copies], ns during which the GPU only copies
     is_counted : bool [copies], in a step that means include
@@ -131,21 +134,24 @@ class _Work:
     time: Int64
     n_bytes: Int64
     peaks: Floats64
+    is_possible: Bools
     blocked: Int64
     exposed: Int64
     is_counted: Bools
     n_steps: int
 
 
-def _work(profile: Profile, rows: Int64, peaks: Floats64, steps: StepsOfKernels) -> _Work:
+def _work(profile: Profile, rows: Int64, peaks: CopyPeaks, steps: StepsOfKernels) -> _Work:
     exposed = np.zeros(len(profile), np.int64)
     for work in work_of_device(profile).values():
         exposed[work.rows] = own_ns(work)
+    time = np.maximum(numbers(profile, "sil")[rows], 0).astype(np.int64)
     return _Work(
         rows=rows,
-        time=np.maximum(numbers(profile, "sil")[rows], 0).astype(np.int64),
+        time=time,
         n_bytes=np.ascontiguousarray(numbers(profile, "copied")[rows], np.int64),
-        peaks=peaks,
+        peaks=peaks.of_copy,
+        is_possible=peaks.least_ns <= time + clock_ns(profile),
         blocked=blocked_ns(profile, rows),
         exposed=exposed[rows],
         is_counted=in_counted_steps(steps)[rows],
@@ -156,9 +162,14 @@ def _work(profile: Profile, rows: Int64, peaks: Floats64, steps: StepsOfKernels)
 def _measures(work: _Work, groups: Grouping) -> dict[str, Cells]:
     time, size = groups.stats(work.time), groups.stats(work.n_bytes)
     is_known = (work.n_bytes >= 0) & (work.time > 0)
-    copied = groups.sum_where(work.n_bytes, is_known)
-    has_peak = is_known & ~np.isnan(work.peaks)
+    is_rated = is_known & work.is_possible
+    rated = groups.sum_where(work.n_bytes, is_rated)
+    # Most bytes at an impossible rate: that of the rest says nothing of the row.
+    too_high = rated < KNOWN * groups.sum_where(work.n_bytes, is_known)
+    rate = ratio(np.where(too_high, np.nan, rated), groups.sum_where(work.time, is_rated)) * 1e9
+    has_peak = is_rated & ~np.isnan(work.peaks)
     ideal = groups.sums(np.where(has_peak, work.n_bytes / work.peaks * 1e9, 0.0))
+    share = ratio(np.where(too_high, np.nan, ideal), groups.sum_where(work.time, has_peak))
     blocked, blocking = groups.stats(work.blocked), groups.sums(work.blocked > 0)
     per_step = groups.sum_where(work.time, work.is_counted) / max(work.n_steps, 1)
     return {
@@ -168,8 +179,9 @@ def _measures(work: _Work, groups: Grouping) -> dict[str, Cells]:
         "step_ns": Floats(per_step if work.n_steps else np.full(groups.n, np.nan)),
         "mean_ns": Floats(ratio(time.sum, time.count)),
         "max_ns": Ints(time.max),
-        "bytes_per_s": Floats(ratio(copied, groups.sum_where(work.time, is_known)) * 1e9),
-        "peak_share": Floats(ratio(ideal, groups.sum_where(work.time, has_peak))),
+        "bytes_per_s": Floats(rate),
+        "peak_share": Floats(share),
+        "flag": Values(np.select([too_high, share > 1], (1, 2), 0).astype(np.int32), FLAGS),
         "blocking": Ints(np.where(blocked.count > 0, blocking, -1).astype(np.int64)),
         "blocked_ns": Ints(np.where(blocked.count > 0, blocked.sum, -1)),
         "exposed_ns": Ints(groups.stats(work.exposed).sum),

@@ -7,7 +7,9 @@ from typing import Final
 from fastprof.model.heading import Heading
 from fastprof.profile.reports import Option
 
-__all__ = ["BUS", "COLUMNS", "DESCRIPTION"]
+__all__ = ["BUS", "COLUMNS", "DESCRIPTION", "FLAGS"]
+
+FLAGS: Final = ["", "size too high", "above peak"]
 
 
 def _bus(text: str) -> float:
@@ -45,6 +47,12 @@ COLUMNS: Final = (
         "copies read and write",
         rank=3,
     ),
+    Heading(
+        "flag",
+        "flag",
+        "",
+        "size too high: the GPU cannot copy so many bytes in this time; above peak: in its cache",
+    ),
     Heading("blocking", "blocking", "", "copies that the host waits for", in_text=False),
     Heading(
         "blocked_ns",
@@ -79,7 +87,9 @@ Async, in copies from pageable memory, and where a StreamSynchronize follows, as
 in .item() and .cpu(); this includes the wait for earlier work. A copy is exposed
 while the GPU runs no kernel. The peak between host and GPU is that of the fastest
 PCIe bus that the GPU supports, or --bus. Copies within a GPU read and write its
-memory: their peak is half its bandwidth.
+memory: their peak is half its bandwidth. Small ones stay in the cache, and exceed
+it (above peak). More bytes than the GPU can move in the time have no rate (size
+too high).
 
 $ fastprof copies resnet50.json.gz -w 80
 Tesla V100-DGXS-32GB, 6 steps (ProfilerStep#5 to #10)

@@ -9,9 +9,11 @@ import numpy as np
 
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import Floats64
+from fastprof.analysis.limits import least_ns_of_bytes
 from fastprof.analysis.stats.gpu import of_kinds
 from fastprof.model.arrays import Int64
 from fastprof.model.bus import Bus, bus_of
+from fastprof.model.devices import Device
 from fastprof.model.quantity import quantity
 from fastprof.profile.profile import Profile
 
@@ -20,6 +22,7 @@ __all__ = ["CopyPeaks", "copy_peaks"]
 # Directions over the bus, and within a GPU. Copies between GPUs take a bus that is not recorded.
 _OVER_BUS: Final = frozenset({"HtoD", "DtoH", "HtoA", "AtoH"})
 _WITHIN: Final = frozenset({"DtoD", "DtoA", "AtoD", "AtoA"})
+_BUS_EXCESS: Final = 1.1  # of the vendor's clock
 
 
 class CopyPeaks(NamedTuple):
@@ -28,11 +31,13 @@ class CopyPeaks(NamedTuple):
     Parameters
     ----------
     of_copy : float64 [copies], bytes per second; NaN if unknown
+    least_ns : float64 [copies], the least time in which the GPU can do it
     buses : the bus of each GPU with copies over it, None if unknown
     is_given : whether the user gave the peak of the bus
     """
 
     of_copy: Floats64
+    least_ns: Floats64
     buses: dict[int, Bus | None]
     is_given: bool
 
@@ -76,7 +81,26 @@ def copy_peaks(profile: Profile, rows: Int64, bus: float | None) -> CopyPeaks:
             found = bus_of(each) if bus is None else Bus("--bus", bus * 1e9)
             buses[number] = found
             of_copy[own & over_bus] = np.nan if found is None else found.peak
-    return CopyPeaks(of_copy, buses, bus is not None)
+    n_bytes = np.maximum(numbers(profile, "copied")[rows], 0)
+    return CopyPeaks(
+        of_copy,
+        np.where(
+            over_bus & ~np.isnan(of_copy),
+            n_bytes / (of_copy * _BUS_EXCESS) * 1e9,
+            _least_in_memory(profile, device, np.where(within, 2 * n_bytes, n_bytes)),
+        ),
+        buses,
+        bus is not None,
+    )
+
+
+def _least_in_memory(profile: Profile, device: Int64, n_bytes: Int64) -> Floats64:
+    """[copies] The least time for bytes read and written in the memory of a GPU."""
+    gpus = [*profile.devices.values(), Device(None)]
+    place = np.full(len(device), len(gpus) - 1)
+    for i, number in enumerate(profile.devices):
+        place[device == number] = i
+    return least_ns_of_bytes(n_bytes, place, gpus, np.zeros(len(device), bool))
 
 
 def _has(profile: Profile, rows: Int64, names: Sequence[str] | frozenset[str]) -> Any:

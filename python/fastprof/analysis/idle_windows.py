@@ -1,37 +1,82 @@
-"""The causes of idle time in the windows of steps."""
+"""The idle time of GPUs in the windows of steps, by cause."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from fastprof.analysis.idle_causes import Cause
-from fastprof.analysis.idle_examined import Examined, examine
-from fastprof.analysis.steps_windows import Windows
+from fastprof.analysis.gpu_work import Gaps, idle_parts
+from fastprof.analysis.idle_causes import Cause, Host, Split, joined, split
+from fastprof.analysis.idle_examined import SHORTEST
+from fastprof.analysis.steps_windows import Windows, windows_of
 from fastprof.model.arrays import Int32, Int64
+from fastprof.profile.kept import kept
 from fastprof.profile.profile import Profile
+from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["examined_in", "idle_by_window"]
+__all__ = ["WindowGaps", "gaps_in_windows", "gaps_of_steps"]
 
 
-def idle_by_window(profile: Profile, windows: Windows) -> Int64:
-    """The time of each cause in each window, ns [windows, causes]. Reads the file on first use.
+class WindowGaps(NamedTuple):
+    """The gaps within windows, from the start of each window.
 
-    It adds up to the idle time after the first work of a window.
+    Parameters
+    ----------
+    gaps : Gaps, those of at least `SHORTEST` ns; in a gap before the first work of a GPU, `before`
+        is that work too
+    window : int32 [gaps]
+    causes : Split of `gaps`
+    by_window : int64 [windows, causes], ns; the sum of a window is its idle time
     """
-    if not windows.lanes:
-        return np.zeros((len(windows), len(Cause)), np.int64)
-    found, window, short = examined_in(profile, windows)
-    return found.of_windows(window, short, len(windows))
+
+    gaps: Gaps
+    window: Int32
+    causes: Split
+    by_window: Int64
 
 
-def examined_in(profile: Profile, windows: Windows) -> tuple[Examined, Int32, Int32]:
-    """The gaps of the lanes, and the windows of `gaps` and of `short`, -1 for none."""
-    found = examine(profile, {i: lane.work for i, lane in enumerate(windows.lanes)})
+def gaps_of_steps(profile: Profile, steps: StepsOfKernels) -> WindowGaps:
+    """The gaps within all steps, on all GPUs; kept. Reads the file again on first use.
 
-    def window_of(start: Int64, lane: Int32) -> Int32:
-        of_lanes = np.split(start, np.searchsorted(lane, range(1, len(windows.lanes))))
-        both = zip(of_lanes, windows.by_lane(), strict=True)
-        return np.concatenate([windows.row_of(each, rows) for each, (_, rows) in both])
+    Windows are those of `windows_of(profile, steps)`.
+    """
+    return kept(profile, _gaps_of_steps, steps)
 
-    window = window_of(found.gaps.start, found.device)
-    return found, window, window_of(found.short.start, found.short_device)
+
+def _gaps_of_steps(profile: Profile, steps: StepsOfKernels) -> WindowGaps:
+    return gaps_in_windows(windows_of(profile, steps), Host(profile))
+
+
+def gaps_in_windows(windows: Windows, host: Host) -> WindowGaps:
+    """The gaps without selected work.
+
+    windows : those of a GPU do not overlap
+    """
+    gaps, places, causes, firsts = [_NONE], [_NONE.after], [split(_NONE, host)], [0]
+    by_window = np.zeros((len(windows), len(Cause)), np.int64)
+    for lane, rows in windows.by_lane():
+        rows = rows[windows.is_known[rows]]
+        if not len(rows):
+            continue
+        rows = rows[np.argsort(windows.start[rows], kind="stable")].astype(np.int32)
+        start, end = windows.start[rows], windows.end[rows]
+        of_lane, place, short = idle_parts(lane.selected, (start, end), SHORTEST)
+        firsts.append(sum(len(part.start) for part in gaps))
+        gaps.append(of_lane)
+        places.append(rows[place].astype(np.int32))
+        causes.append(split(of_lane, host))
+        by_window[rows, Cause.SHORT] = short
+        # After the last work, nothing ends the gap.
+        by_window[rows, Cause.UNKNOWN] = np.maximum(
+            end - np.maximum(start, lane.selected.span[1]), 0
+        )
+    together, window = joined(causes, firsts), np.concatenate(places)
+    by_window += together.parts.of_windows(window, len(windows))
+    return WindowGaps(
+        Gaps._make(map(np.concatenate, zip(*gaps, strict=True))), window, together, by_window
+    )
+
+
+_NO_TIMES, _NO_ROWS = np.empty(0, np.int64), np.empty(0, np.int32)
+_NONE = Gaps(_NO_TIMES, _NO_TIMES, _NO_ROWS, _NO_ROWS)

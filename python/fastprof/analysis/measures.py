@@ -16,8 +16,8 @@ from fastprof.analysis.cells import Cells as KernelCells
 from fastprof.analysis.cells import cells_of
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import Floats64, Grouping
-from fastprof.analysis.ideal import Ideals, against_ideal
-from fastprof.analysis.summary_columns import ABOVE_ROOF, MEASURES
+from fastprof.analysis.ideal import KNOWN, Ideals, Roof, against_ideal
+from fastprof.analysis.summary_columns import ABOVE_ROOF, DOUBTS, MEASURES
 from fastprof.model.arrays import Bools, Int64
 from fastprof.model.columns import Ints, Values
 from fastprof.model.derived import DerivedFloats, DerivedInts
@@ -31,6 +31,7 @@ from fastprof.profile.steps.of_kernels import StepsOfKernels
 __all__ = [
     "TimeInSteps",
     "calls",
+    "flags_of",
     "in_counted_steps",
     "measures",
     "per_step",
@@ -147,18 +148,20 @@ class _Measures:
         return self._work[name]
 
     def rate(self, name: str) -> Cells:
-        """FLOPs or bytes per second of the kernels with a known count."""
-        known = numbers(self._cells, name) >= 0
+        """FLOPs or bytes per second of the kernels with a known and possible count."""
+        counts = numbers(self._cells, name)
+        known = (counts >= 0) & (self._ideal.doubt == 0)
         counted = self._groups.sum_where(self._time, known)
-        return Floats(ratio(np.maximum(self.work(name).values, 0), counted) * 1e9)
+        found = ratio(self._groups.sums(counts, known), counted) * 1e9
+        return Floats(np.where(counted >= KNOWN * self._gpu, found, np.nan))
 
     @cached_property
-    def roof(self) -> tuple[Floats64, Floats64, Floats64]:
-        """Ideal time, lost time, share of the roof."""
+    def roof(self) -> Roof:
+        """The groups against their ideal times."""
         return against_ideal(self._groups, self._ideal, np.maximum(self._time, 0))
 
     def flag(self) -> Cells:
-        return Values((self.roof[1] < 0).astype(np.int32), ["", ABOVE_ROOF])
+        return flags_of(self.roof)
 
     def tensor_cores(self) -> Cells:
         return Floats(tensor_cores(self._cells, self._groups, self._time))
@@ -181,12 +184,19 @@ _MAKERS: Final[dict[str, Callable[[_Measures], Cells]]] = {
     "flop_per_s": lambda of: of.rate("flops"),
     "bytes": lambda of: of.work("bytes"),
     "bytes_per_s": lambda of: of.rate("bytes"),
-    "peak_share": lambda of: Floats(of.roof[2]),
-    "ideal_ns": lambda of: Floats(of.roof[0]),
-    "lost_ns": lambda of: Floats(of.roof[1]),
+    "peak_share": lambda of: Floats(of.roof.share),
+    "ideal_ns": lambda of: Floats(of.roof.ideal),
+    "lost_ns": lambda of: Floats(of.roof.lost),
+    "covered_share": lambda of: Floats(of.roof.covered),
     "tc_share": _Measures.tensor_cores,
     "flag": _Measures.flag,
 }
+
+
+def flags_of(roof: Roof) -> Values:
+    """[groups] Why the share of the roof is unknown, or that it is above 1; "" for others."""
+    above = np.int32(1 + len(DOUBTS))
+    return Values(np.where(roof.is_above, above, roof.doubt), ["", *DOUBTS, ABOVE_ROOF])
 
 
 def ratio(above: npt.NDArray[Any], below: npt.NDArray[Any]) -> Floats64:

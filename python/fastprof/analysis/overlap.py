@@ -14,6 +14,7 @@ from fastprof.analysis.columns import numbers
 from fastprof.analysis.exposure import Exposure, exposure
 from fastprof.analysis.grouping import Floats64, Grouping, group
 from fastprof.analysis.key_names import check_keys
+from fastprof.analysis.limits import LARGEST
 from fastprof.analysis.measures import in_counted_steps, ratio, shown
 from fastprof.analysis.overlap_columns import COLUMNS, DEFAULT_KEYS, key_heading
 from fastprof.analysis.overlap_text import NO_TIMES, lead, notes
@@ -33,6 +34,8 @@ __all__ = ["overlap"]
 Rows: TypeAlias = npt.NDArray[np.intp]
 
 _SIZE: Final = "message_bytes"
+# Messages are read from memory and written to it. Faster ones have other sizes than recorded.
+_FASTEST: Final = LARGEST.bandwidth or np.inf
 
 
 def overlap(
@@ -145,7 +148,8 @@ class _Kernels:
             total, _ = self._sums(groups, name)
             columns[name] = Ints(np.nan_to_num(total, nan=-1).astype(np.int64))
         for name, rate in (("bytes", "algorithm_bytes_per_s"), ("bus_bytes", "bus_bytes_per_s")):
-            columns[rate] = Floats(ratio(*self._sums(groups, name)) * 1e9)
+            found = ratio(*self._sums(groups, name)) * 1e9
+            columns[rate] = Floats(np.where(found <= _FASTEST, found, np.nan))
         return columns
 
     def _sums(self, groups: Grouping, name: str) -> tuple[Floats64, Int64]:

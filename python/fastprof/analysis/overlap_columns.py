@@ -58,7 +58,8 @@ COLUMNS: Final = (
         "algorithm_bytes_per_s",
         "algbw",
         "bytes/s",
-        "algorithm bandwidth: bytes by time, of calls of known size",
+        "algorithm bandwidth: bytes by time, of calls of known size; na if above that of any GPU's "
+        "memory",
         rank=1,
     ),
     Heading(

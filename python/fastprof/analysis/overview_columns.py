@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from fastprof.analysis.summary_columns import COVERED, FLAG
 from fastprof.model.heading import Heading
 
 __all__ = ["CAUSES_OF_IDLE", "COLUMNS", "DESCRIPTION", "LAYERS", "LINES", "OF_WORK", "ROWS"]
@@ -16,8 +17,8 @@ operators, layers, source lines and causes of idle time that take the most time,
 what to run next. Without a command, fastprof runs overview: fastprof net.sqlite.
 
 Times are per step if steps are known, else of the capture. Layers and lines have their own work
-only, including its backward pass. Causes of idle time and findings are those of a typical step: no
-warm-up, no outlier.
+only, including its backward pass. The step, its causes of idle time and the findings are means over
+steps and GPUs: all complete steps with GPU work but a warm-up; see fastprof steps --help.
 
   fastprof net.sqlite
   fastprof net.sqlite --limit 10 --gpu H100
@@ -28,8 +29,10 @@ OF_WORK: Final = (
     Heading("step_ns", "step", "ns", "GPU time per step, if steps are known"),
     Heading("gpu_ns", "gpu", "ns", "GPU time", in_text=False),
     Heading("share", "time", "share", "share of the GPU time of the capture"),
-    Heading("peak_share", "roof", "share", "ideal time by GPU time, of rows with an ideal time"),
-    Heading("lost_ns", "lost", "ns", "GPU time less ideal time, of the capture", in_text=False),
+    Heading("peak_share", "roof", "share", "ideal time by GPU time, if known of 90 % of the time"),
+    FLAG,
+    Heading("lost_ns", "lost", "ns", "lost time of the capture, see roofline", in_text=False),
+    COVERED,
     Heading("kernels", "kernels", "", "kernels, copies and memsets", in_text=False),
 )
 LAYERS: Final = Heading(
@@ -38,8 +41,8 @@ LAYERS: Final = Heading(
 LINES: Final = Heading("line", "line", "", "innermost source line of your own code", keeps_end=True)
 CAUSES_OF_IDLE: Final = (
     Heading("cause", "idle", "", "why the GPU has no work"),
-    Heading("ns", "time", "ns", "idle time of a typical step"),
-    Heading("share", "step", "share", "share of a typical step"),
+    Heading("ns", "time", "ns", "idle time of the mean step"),
+    Heading("share", "step", "share", "share of the mean step"),
     Heading("where", "where", "", "line, operator, layer or range with most of it", keeps_end=True),
 )
 COLUMNS: Final = (LAYERS, LINES, *OF_WORK, *CAUSES_OF_IDLE[:2], CAUSES_OF_IDLE[3])

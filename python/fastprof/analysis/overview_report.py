@@ -13,7 +13,7 @@ from fastprof.analysis.advice.finding import CannotJudge
 from fastprof.analysis.advice.report import findings
 from fastprof.analysis.cells import cells_of, computing_costs
 from fastprof.analysis.idle_causes import CAUSES
-from fastprof.analysis.overview import BusyTimes, headline
+from fastprof.analysis.overview import headline
 from fastprof.analysis.overview_columns import CAUSES_OF_IDLE
 from fastprof.analysis.overview_next import next_commands
 from fastprof.analysis.overview_text import Overview
@@ -22,12 +22,12 @@ from fastprof.analysis.peaks import devices_with
 from fastprof.model.columns import Ints
 from fastprof.model.metadata import FORMATS
 from fastprof.model.table import Cells, Floats, Table, texts
-from fastprof.profile.kept import kept
 from fastprof.profile.profile import Profile
 
 __all__ = ["overview"]
 
 _WHERE: Final = ("line", "op", "layer", "range", "call")
+_MOSTLY: Final = 0.5  # of the time of a cause, from which a place is its place
 
 
 def overview(
@@ -67,10 +67,9 @@ def overview(
         with computing_costs(profile):
             facts = Facts(profile, steps, devices)
             idling = second.submit(_idle, facts)
-            busy = kept(profile, BusyTimes, facts.steps)
             cells = cells_of(profile)
         tables = work_tables(cells, facts.steps, devices)
-        lines, of_steps = headline(profile, facts.steps, devices, busy)
+        lines, of_steps = headline(profile, facts.steps, devices)
         _ = facts.calls, facts.of_kernels  # kept for the findings
         idle = idling.result()
     found = findings(facts)
@@ -84,7 +83,7 @@ def overview(
     commands = next_commands(facts, tables)
     more: dict[str, Any] = {
         **of_steps,
-        "typical_step_ns": round(facts.step_ns),
+        "findings_of_ns": round(facts.step_ns),
         "next": [command for command, _ in commands],
     }
     lead = (_file(profile), *lines, *_known(profile))
@@ -113,7 +112,7 @@ def _known(profile: Profile) -> tuple[str, ...]:
 
 
 def _idle(facts: Facts) -> Table:
-    """The idle time of a typical step by cause."""
+    """The idle time of the mean step by cause."""
     notes: tuple[str, ...] = ()
     rows: list[tuple[str, float, str | None]] = []
     try:
@@ -125,7 +124,13 @@ def _idle(facts: Facts) -> Table:
             if mean := idle.mean(cause):
                 gaps = idle.is_mainly(cause)
                 tops = (idle.top(place, gaps, 1) for place in _WHERE)
-                rows.append((cause, mean, next((top[0][0] for top in tops if top), None)))
+                rows.append(
+                    (
+                        cause,
+                        mean,
+                        next((top[0][0] for top in tops if top and top[0][1] >= _MOSTLY), None),
+                    )
+                )
     rows.sort(key=lambda row: -row[1])
     ns = np.array([each for _, each, _ in rows], np.float64)
     columns: dict[str, Cells] = {

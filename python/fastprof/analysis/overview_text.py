@@ -11,6 +11,7 @@ from typing import Final
 from fastprof.analysis.overview_columns import ROWS
 from fastprof.errors import ReportError
 from fastprof.model.quantity import quantity
+from fastprof.model.table import Table
 from fastprof.model.table_text import printable, side_by_side
 from fastprof.model.tables import Tables
 
@@ -86,9 +87,15 @@ class Overview(Tables):
         if not table.n_rows:
             text = f"{_NAMES.get(name, name)}: {' '.join(table.notes) or 'none'}"
             return textwrap.wrap(text, width, subsequent_indent="  ")
-        plain = replace(table, title="", lead=(), notes=(), total={}, layout=None)
+        headings = (
+            replace(each, in_text=each.in_text and each.key != "flag") for each in table.headings
+        )
+        plain = replace(
+            table, headings=tuple(headings), title="", lead=(), notes=(), total={}, layout=None
+        )
         lines = plain.text(limit, width=width).splitlines()
-        return [line for line in lines if not line.startswith("(too narrow ")]
+        marks = (line for each in _marks(table, limit) for line in textwrap.wrap(each, width))
+        return [*(line for line in lines if not line.startswith("(too narrow ")), *marks]
 
     def _findings(self, width: int) -> Iterator[str]:
         """The largest savings, and what to record."""
@@ -110,15 +117,29 @@ class Overview(Tables):
         yield ""
 
     def _step(self) -> str:
-        typical = self.facts["typical_step_ns"]
         has_steps = self.facts["steps"]["source"] != "none"
-        name = "a typical step" if has_steps else "the capture"
-        return f"{name} of {quantity(typical, 'ns')}"
+        name = "a step" if has_steps else "the capture"
+        return f"{name} of {quantity(self.facts['findings_of_ns'], 'ns')}"
 
     def _next(self) -> Iterator[str]:
         width = max((len(why) for _, why in self.commands), default=0)
         for number, (command, why) in enumerate(self.commands):
             yield f"{'      ' if number else 'next: '}{why.ljust(width)}  {command}"
+
+
+def _marks(table: Table, limit: int | None) -> list[str]:
+    """The flags of the shown rows, each with its rows."""
+    if "flag" not in table:
+        return []
+    marked: dict[str, list[str]] = {}
+    names = [
+        name for name in ("dir", "op", "range", "kind", "kernel", "layer", "line") if name in table
+    ]
+    for row, flag in enumerate(table["flag"][:limit].tolist()):
+        if flag:
+            words = (table.columns[name].at(row) for name in names)
+            marked.setdefault(flag, []).append(" ".join(str(each) for each in words if each))
+    return [f"{flag}: {', '.join(rows)}" for flag, rows in marked.items()]
 
 
 def _sentence(text: str, width: int, first: int = 0, rest: int = 3) -> list[str]:

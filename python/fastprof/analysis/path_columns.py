@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
+from fastprof.analysis.summary_columns import COVERED, FLAG
 from fastprof.model.heading import Heading
 
 __all__ = ["COUNTS", "STEP", "TIMES", "WORK", "time_heading"]
@@ -41,9 +43,15 @@ WORK: Final = (
         in_text=False,
     ),
     Heading(
-        "peak_share", "roof", "share", "ideal time by GPU time, of work with an ideal time", rank=1
+        "peak_share",
+        "roof",
+        "share",
+        "ideal time by GPU time, if known of 90 % of the time",
+        rank=1,
     ),
-    Heading("flop_per_s", "rate", "flop/s", "flops by the time of these kernels", rank=4),
+    Heading(
+        "flop_per_s", "rate", "flop/s", "flops by GPU time, if known of 90 % of the time", rank=4
+    ),
     Heading(
         "bytes",
         "memory",
@@ -56,10 +64,9 @@ WORK: Final = (
         "lost_ns",
         "lost",
         "ns",
-        "GPU time less ideal time, of work with an ideal time",
+        "GPU time of calls above their ideal time, if known",
         in_text=False,
     ),
-    Heading(
-        "flag", "flag", "", "above roof: data from a cache, or a cost that is too high", rank=1
-    ),
+    COVERED,
+    replace(FLAG, rank=1),
 )

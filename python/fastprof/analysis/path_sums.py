@@ -16,10 +16,9 @@ import numpy.typing as npt
 from fastprof.analysis.cells import Cells as KernelCells
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import Grouping
-from fastprof.analysis.ideal import Ideals
-from fastprof.analysis.measures import calls, ratio, time_in_steps
-from fastprof.analysis.summary_columns import ABOVE_ROOF
-from fastprof.model.columns import Ints, Values
+from fastprof.analysis.ideal import KNOWN, TOO_HIGH, TOO_SHORT, Ideals, Roof, roof_of
+from fastprof.analysis.measures import calls, flags_of, ratio, time_in_steps
+from fastprof.model.columns import Ints
 from fastprof.model.table import Cells, Floats
 from fastprof.profile.phases import BACKWARD, FORWARD
 from fastprof.profile.steps.of_kernels import StepsOfKernels
@@ -44,11 +43,12 @@ class Sums:
 
     Parameters
     ----------
-    of : arrays [paths] by name, int64 except ideal_ns. gpu_ns, forward_ns, backward_ns; steps_ns,
-        the GPU time in counted steps; kernels, calls (-1: not recorded); flops, bytes, and the
-        number of cells where they are known, n_flops, n_bytes; flops_ns, the GPU time of kernels
-        with known flops; ideal_ns, roof_ns and n_roof, ideal time, GPU time and number of cells
-        with an ideal time
+    of : arrays [paths] by name, int64 except ideal_ns and lost_ns. gpu_ns, forward_ns, backward_ns;
+        steps_ns, the GPU time in counted steps; kernels, calls (-1: not recorded); flops, bytes,
+        and the number of cells where they are known, n_flops, n_bytes; rated_flops and flops_ns,
+        FLOPs and GPU time of cells with known and possible flops; ideal_ns, lost_ns, roof_ns and
+        n_roof, ideal time, lost time, GPU time and number of cells with an ideal time;
+        too_high_ns, too_short_ns, GPU time of cells without one for these reasons
     n_steps : the number of counted steps, 0 if steps are unknown
     """
 
@@ -70,7 +70,8 @@ class Sums:
         """The columns of a table; `share` is that of `total_ns`."""
         of = self.of
         flops = np.where(of["n_flops"] > 0, of["flops"], -1)
-        rate = ratio(np.maximum(flops, 0), np.where(of["n_flops"] > 0, of["flops_ns"], 0)) * 1e9
+        is_rated = of["flops_ns"] >= KNOWN * of["gpu_ns"]
+        rate = ratio(of["rated_flops"], np.where(is_rated, of["flops_ns"], 0)) * 1e9
         columns: dict[str, Cells] = {
             "forward_ns": Ints(of["forward_ns"]),
             "backward_ns": Ints(of["backward_ns"]),
@@ -84,18 +85,22 @@ class Sums:
             "flop_per_s": Floats(rate),
             "bytes": Ints(np.where(of["n_bytes"] > 0, of["bytes"], -1)),
         }
-        return columns | (self._roof() if "ideal_ns" in of else {})
-
-    def _roof(self) -> dict[str, Cells]:
-        """The columns of ideal times."""
-        ideal, time, has_ideal = self.of["ideal_ns"], self.of["roof_ns"], self.of["n_roof"] > 0
-        lost = np.where(has_ideal, time - ideal, np.nan)
-        return {
-            "ideal_ns": Floats(np.where(has_ideal, ideal, np.nan)),
-            "lost_ns": Floats(lost),
-            "peak_share": Floats(ratio(ideal, time)),
-            "flag": Values((lost < 0).astype(np.int32), ["", ABOVE_ROOF]),
+        if "ideal_ns" not in of:
+            return columns
+        roof = self._roof()
+        return columns | {
+            "ideal_ns": Floats(roof.ideal),
+            "lost_ns": Floats(roof.lost),
+            "peak_share": Floats(roof.share),
+            "covered_share": Floats(roof.covered),
+            "flag": flags_of(roof),
         }
+
+    def _roof(self) -> Roof:
+        of, has_ideal = self.of, self.of["n_roof"] > 0
+        ideal, lost = (np.where(has_ideal, of[name], np.nan) for name in ("ideal_ns", "lost_ns"))
+        times = (of[name] for name in ("roof_ns", "gpu_ns", "too_high_ns", "too_short_ns"))
+        return roof_of(ideal, lost, *times)
 
     def totals(self) -> dict[str, Any]:
         """The sums over all paths, for the last row of a table."""
@@ -137,12 +142,16 @@ def path_sums(
     for name in ("flops", "bytes"):
         values = paths.stats(numbers(cells, name))
         of[name], of[f"n_{name}"] = values.sum, values.count
-    known = numbers(cells, "flops") >= 0
-    of["flops_ns"] = paths.stats(np.where(known, time, -1)).sum
+    flops = numbers(cells, "flops")
+    rated = (flops >= 0) if ideal is None else (flops >= 0) & (ideal.doubt == 0)
+    of["flops_ns"] = paths.stats(np.where(rated, time, -1)).sum
+    of["rated_flops"] = paths.stats(np.where(rated, flops, -1)).sum
     if ideal is not None:
         roof = paths.stats(np.where(ideal.is_counted, time, -1))
         of["roof_ns"], of["n_roof"] = roof.sum, roof.count
-        of["ideal_ns"] = paths.sums(ideal.ideal)
+        of["ideal_ns"], of["lost_ns"] = paths.sums(ideal.ideal), paths.sums(ideal.lost)
+        for name, doubt in (("too_high_ns", TOO_HIGH), ("too_short_ns", TOO_SHORT)):
+            of[name] = paths.stats(np.where(ideal.doubt == doubt, np.maximum(time, 1), -1)).sum
     in_steps = time_in_steps(cells, steps)
     of["steps_ns"] = paths.stats(in_steps.time).sum
     return Sums(of, in_steps.n_steps)

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from fastprof.analysis.summary_columns import ABOVE_ROOF, DOUBTS
 from fastprof.model.device_options import with_figures
 from fastprof.model.devices import CLOCKS, Device, peaks_text
 from fastprof.model.table import Cells
 from fastprof.profile.profile import Profile
 
-__all__ = ["devices_with", "peaks_lines", "roof_notes"]
+__all__ = ["devices_with", "flag_notes", "peaks_lines", "roof_notes"]
 
 
 def devices_with(
@@ -42,7 +43,14 @@ def peaks_lines(devices: Mapping[int, Device]) -> list[str]:
 
 
 def roof_notes(devices: Mapping[int, Device], columns: Mapping[str, Cells]) -> tuple[str, ...]:
-    """The notes of a table with the column `peak_share`: which peaks; () if it has no values."""
+    """The notes of a table with the column `peak_share`: its flags, and the peaks if known."""
     if np.isnan(columns["peak_share"].array()).all():
-        return ()
-    return (*peaks_lines(devices), CLOCKS)
+        return flag_notes(columns)
+    return (*flag_notes(columns), *peaks_lines(devices), CLOCKS)
+
+
+def flag_notes(columns: Mapping[str, Cells]) -> tuple[str, ...]:
+    """How many rows have a flag: text may be too narrow for the column."""
+    flags = columns["flag"].array().tolist()
+    counts = {flag: flags.count(flag) for flag in (*DOUBTS, ABOVE_ROOF)}
+    return tuple(f"{flag}: {n} of {len(flags)} rows" for flag, n in counts.items() if n)

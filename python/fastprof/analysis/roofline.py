@@ -13,16 +13,22 @@ from fastprof._system.threads import SecondThread
 from fastprof.analysis.cells import Cells as KernelCells
 from fastprof.analysis.cells import cells_of, computing_costs
 from fastprof.analysis.columns import numbers, texts
-from fastprof.analysis.grouping import Floats64, Grouping, group
+from fastprof.analysis.grouping import Grouping, group
 from fastprof.analysis.ideal import (
     BANDWIDTH,
+    KNOWN,
     PRACTICAL,
+    PRODUCTS,
+    TOO_HIGH,
+    TOO_SHORT,
     Ideals,
+    Roof,
     against_ideal,
     ideals_of,
 )
 from fastprof.analysis.key_names import check_keys, heading_of
 from fastprof.analysis.keys import key_of
+from fastprof.analysis.limits import is_one_of
 from fastprof.analysis.measures import (
     TimeInSteps,
     calls,
@@ -37,7 +43,7 @@ from fastprof.analysis.missing import missing
 from fastprof.analysis.peaks import devices_with, peaks_lines
 from fastprof.analysis.roofline_columns import ROOFLINE, ROOFS
 from fastprof.analysis.selection import Where, selected
-from fastprof.analysis.summary_columns import ABOVE_ROOF
+from fastprof.analysis.summary_columns import ABOVE_ROOF, DOUBTS
 from fastprof.analysis.utilisation import utilisation, utilisation_text
 from fastprof.errors import ReportError
 from fastprof.model.columns import Ints, Values
@@ -51,7 +57,7 @@ from fastprof.profile.profile import Profile
 __all__ = ["roofline"]
 
 BOUNDS: Final = ["compute", "bandwidth", "latency"]
-FLAGS: Final = [ABOVE_ROOF, "no roof", "no cost", "no peak", "partial cost"]
+FLAGS: Final = [*DOUBTS, ABOVE_ROOF, "no roof", "no cost", "no peak", "partial cost"]
 _SHORT: Final = 10_000  # ns, of a kernel
 _TOO_SHORT: Final = 2_000  # ns of ideal time: a kernel takes about as long without work
 _BY: Final = ("dir", "op", "shape")
@@ -106,17 +112,19 @@ def roofline(
             _measures, cells, groups, time_in_steps(cells, found), ideal, devices
         )
         of_steps = utilisation(profile, found, devices)
+        one = Grouping(np.minimum(groups.ids, 0), 1)
+        of_all = against_ideal(one, ideal, np.maximum(numbers(cells, "sil"), 0))
         measured = making.result()
     table = Table(
         {**columns, **measured},
         (*map(heading_of, names), *shown(ROOFLINE, measured)),
         lead=tuple(_lead(devices, roof)),
         notes=(
-            *_notes(measured, utilisation_text(of_steps)),
+            *_notes(measured, utilisation_text(of_steps), of_all),
             *footer.result(),
             *([CLOCKS] if any(device.flops for device in devices.values()) else ()),
         ),
-        total=_totals(measured),
+        total=totals(measured) | {"peak_share": Floats(of_all.share).at(0)},
         facts={
             "peaks": {str(number): _facts(device) for number, device in devices.items()},
             "roof": roof,
@@ -139,34 +147,37 @@ def _measures(
 ) -> dict[str, Cells]:
     time = np.maximum(numbers(cells, "sil"), 0)
     helper = numbers(cells, "helper") == 1
-    flops, bytes_ = (
-        groups.stats(np.where(helper, -1, numbers(cells, name))) for name in ("flops", "bytes")
+    flops, bytes_ = (np.where(helper, -1, numbers(cells, name)) for name in ("flops", "bytes"))
+    of_flops, of_bytes = groups.stats(flops), groups.stats(bytes_)
+    work, moved = (np.where(each.count > 0, each.sum, -1) for each in (of_flops, of_bytes))
+    roof = against_ideal(groups, ideal, time)
+    rated = np.where(roof.doubt == 0, roof.counted, 0.0)
+    rated_flops, rated_bytes = (
+        np.where(known >= 0, groups.sums(np.maximum(each, 0), ideal.is_counted), np.nan)
+        for known, each in ((work, flops), (moved, bytes_))
     )
-    ideal_ns, lost_ns, share = against_ideal(groups, ideal, time)
-    counted = ideal_ns + lost_ns
-    at_peak = groups.sums(ideal.at_peak)
-    work, moved = (np.where(each.count > 0, each.sum, -1) for each in (flops, bytes_))
     type_ = _most(groups, texts(cells, "compute_type").ids, np.where(helper, 0, time), 7)
     return {
         "calls": Ints(calls(cells, groups)),
         "kernels": Ints(groups.stats(cells.kernels).sum),
         "gpu_ns": Ints(groups.stats(time).sum),
         "step_ns": Floats(per_step(groups, in_steps)),
-        "ideal_ns": Floats(ideal_ns),
-        "lost_ns": Floats(lost_ns),
-        "bound": Values(_bounds(cells, groups, ideal, share, devices), BOUNDS),
-        "peak_share": Floats(share),
-        "flop_per_s": Floats(ratio(np.maximum(work, 0), counted) * 1e9),
-        "attainable_flop_per_s": Floats(ratio(np.maximum(work, 0), ideal_ns) * 1e9),
-        "peak_flop_per_s": Floats(ratio(np.maximum(work, 0), at_peak) * 1e9),
-        "bytes_per_s": Floats(ratio(np.maximum(moved, 0), counted) * 1e9),
+        "ideal_ns": Floats(roof.ideal),
+        "lost_ns": Floats(roof.lost),
+        "bound": Values(_bounds(cells, groups, ideal, devices), BOUNDS),
+        "peak_share": Floats(roof.share),
+        "covered_share": Floats(roof.covered),
+        "flop_per_s": Floats(ratio(rated_flops, rated) * 1e9),
+        "attainable_flop_per_s": Floats(ratio(rated_flops, np.nan_to_num(roof.ideal)) * 1e9),
+        "peak_flop_per_s": Floats(ratio(rated_flops, groups.sums(ideal.at_peak)) * 1e9),
+        "bytes_per_s": Floats(ratio(rated_bytes, rated) * 1e9),
         "intensity": Floats(ratio(np.where(work >= 0, work, np.nan), np.maximum(moved, 0))),
         "compute_type": Values(type_, list(COMPUTE_TYPES)),
         "tc_share": Floats(tensor_cores(cells, groups, time)),
         "flops": Ints(work),
         "bytes": Ints(moved),
         "helper_ns": Ints(groups.stats(np.where(helper, time, 0)).sum),
-        "flag": Values(_flags(cells, groups, ideal, lost_ns), [*FLAGS, ""]),
+        "flag": Values(_flags(cells, groups, ideal, roof), [*FLAGS, ""]),
     }
 
 
@@ -182,7 +193,6 @@ def _bounds(
     cells: KernelCells,
     groups: Grouping,
     ideal: Ideals,
-    share: Floats64,
     devices: Mapping[int, Device],
 ) -> npt.NDArray[np.int32]:
     """Index into BOUNDS of each group, -1 if unknown: that of the work with the most time."""
@@ -197,7 +207,8 @@ def _bounds(
     short = short_time(cells.of_kernel, duration, flops, bytes_, *coefficients, _SHORT, _TOO_SHORT)
     has_bound = ideal.bound >= 0
     is_short = groups.sums(short, has_bound) > 0.5 * groups.sums(time, has_bound)
-    latency = is_short & (bound >= 0) & (share < 0.5)
+    ideal_ns, counted = groups.sums(ideal.ideal), groups.sums(time, ideal.is_counted)
+    latency = is_short & (bound >= 0) & (ideal_ns < 0.5 * counted)
     return np.where(latency, BOUNDS.index("latency"), bound).astype(np.int32)
 
 
@@ -222,30 +233,24 @@ def _blocks(cells: KernelCells) -> npt.NDArray[np.int64]:
 
 
 def _flags(
-    cells: KernelCells, groups: Grouping, ideal: Ideals, lost: Floats64
+    cells: KernelCells, groups: Grouping, ideal: Ideals, roof: Roof
 ) -> npt.NDArray[np.int32]:
     """Index into FLAGS of each group, len(FLAGS) for none."""
     works = ideal.has_roof & (numbers(cells, "helper") != 1)
     flops, bytes_ = numbers(cells, "flops") >= 0, numbers(cells, "bytes") >= 0
 
-    has_roof, has_cost, known, partial = _some(
+    has_roof, has_cost, lacks_cost, known, partial = _some(
         groups,
         ideal.has_roof,
         works & (flops | bytes_),
+        works & ~(bytes_ | (flops & is_one_of(texts(cells, "class"), *PRODUCTS))),
         ideal.is_counted,
         works & ~(flops & bytes_ & ideal.is_counted),
     )
-    conditions = [lost < 0, ~has_roof, ~has_cost, ~known, partial]
+    doubts = [roof.doubt == each for each in (TOO_HIGH, TOO_SHORT)]
+    no_peak = ~known & ~lacks_cost
+    conditions = [*doubts, roof.is_above, ~has_roof, ~has_cost, no_peak, partial | ~known]
     return np.select(conditions, range(len(FLAGS)), len(FLAGS)).astype(np.int32)
-
-
-def _totals(columns: dict[str, Cells]) -> dict[str, Any]:
-    """Sums, and the share of the roof."""
-    found = totals(columns)
-    ideal, lost = found.get("ideal_ns"), found.get("lost_ns")
-    if ideal is not None and lost is not None and ideal + lost > 0:
-        found["peak_share"] = ideal / (ideal + lost)
-    return found
 
 
 def _facts(device: Device) -> dict[str, Any]:
@@ -269,9 +274,12 @@ def _lead(devices: Mapping[int, Device], roof: str) -> list[str]:
     return lines
 
 
-def _notes(columns: dict[str, Cells], utilisation_line: str) -> list[str]:
-    """Model FLOPs utilisation, and the GPU time of rows with flags."""
+def _notes(columns: dict[str, Cells], utilisation_line: str, of_all: Roof) -> list[str]:
+    """Model FLOPs utilisation, what roofs cover, and the GPU time of rows with flags."""
     notes = [utilisation_line] if utilisation_line else []
+    if 0 < of_all.covered[0] < KNOWN:
+        share = of_all.ideal[0] / of_all.counted[0]
+        notes.append(f"roof {share:.1%} of work with an ideal time, {of_all.covered[0]:.1%} of all")
     time, flag = columns["gpu_ns"].array(), columns["flag"]
     total = int(time.sum() or 0)
     if isinstance(flag, Values) and total:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from fastprof.analysis.summary_columns import COVERED
 from fastprof.errors import ReportError
 from fastprof.model.heading import Heading
 from fastprof.profile.reports import Option
@@ -18,20 +19,30 @@ ROOFLINE: Final = (
     Heading("gpu_ns", "gpu", "ns", "GPU time, helpers (casts, transposes, ...) included"),
     Heading("step_ns", "step", "ns", "GPU time per step, if steps are known"),
     Heading("ideal_ns", "ideal", "ns", "max(FLOPs / peak, bytes / bandwidth)"),
-    Heading("lost_ns", "lost", "ns", "GPU time less ideal time, of work with an ideal time"),
+    Heading("lost_ns", "lost", "ns", "GPU time of calls above their ideal time, if known"),
     Heading("bound", "bound", "", "compute, bandwidth, or latency: too small to fill the GPU"),
-    Heading("peak_share", "roof", "share", "ideal time by GPU time, of work with an ideal time"),
-    Heading("flop_per_s", "rate", "flop/s", "flops by the time of work with an ideal time"),
+    Heading("peak_share", "roof", "share", "ideal time by GPU time, if known of 90 % of the time"),
+    COVERED,
+    Heading("flop_per_s", "rate", "flop/s", "flops by the time of work with an ideal time", rank=1),
     Heading("attainable_flop_per_s", "roof rate", "flop/s", "flops by ideal time", in_text=False),
     Heading("peak_flop_per_s", "peak", "flop/s", "peak of its compute type", in_text=False),
-    Heading("bytes_per_s", "memory", "bytes/s", "bytes by the time of work with an ideal time"),
-    Heading("intensity", "FLOP/B", "", "arithmetic intensity: flops by bytes"),
-    Heading("compute_type", "type", "", "type of the arithmetic with the most GPU time"),
-    Heading("tc_share", "tc", "share", "time with tensor cores, of products that can use them"),
+    Heading(
+        "bytes_per_s", "memory", "bytes/s", "bytes by the time of work with an ideal time", rank=1
+    ),
+    Heading("intensity", "FLOP/B", "", "arithmetic intensity: flops by bytes", rank=1),
+    Heading("compute_type", "type", "", "type of the arithmetic with the most GPU time", rank=1),
+    Heading(
+        "tc_share", "tc", "share", "time with tensor cores, of products that can use them", rank=1
+    ),
     Heading("flops", "work", "flop", "floating point operations", in_text=False),
     Heading("bytes", "memory", "bytes", "bytes to move, without those of helpers", in_text=False),
     Heading("helper_ns", "helpers", "ns", "GPU time of helpers", in_text=False),
-    Heading("flag", "flag", "", "no cost, partial cost, no peak, no roof, above roof"),
+    Heading(
+        "flag",
+        "flag",
+        "",
+        "no cost, partial cost, cost too high, too short, no peak, no roof, above roof",
+    ),
 )
 
 DESCRIPTION: Final = """\
@@ -40,14 +51,18 @@ calls of the same operator, direction and shapes; casts, transposes and other he
 time of their call, not to its work.
 
   ideal    max(FLOPs / peak of the compute type and unit, bytes / memory bandwidth)
-  lost     GPU time less ideal time: what a faster kernel could save at most
+  lost     GPU time less ideal time, 0 for calls faster than it: what a faster kernel could save
+           at most
+  roof     ideal time by GPU time; na if less than 90 % of the time has an ideal time
   bound    the larger term; latency if most of the time is in kernels under 10 us that have fewer
            blocks than the GPU has multiprocessors, or an ideal time under 2 us, and the group takes
            over twice its ideal time
   flag     no cost: FLOPs and bytes unknown. partial cost: some unknown, or one of the two; lost is
-           then an upper bound. no peak: peak or bandwidth unknown (--gpu, --peak). no roof:
-           communication, copies between host and GPU. above roof: faster than possible; the data
-           is in cache, the algorithm needs fewer operations (Winograd), or the cost is wrong.
+           then an upper bound. cost too high: the FLOPs or bytes of the model exceed what the GPU
+           can do in this time, even from its cache; too short: less time than the clock resolves;
+           both have no ideal time. no peak: peak or bandwidth unknown (--gpu, --peak). no roof:
+           communication, copies between host and GPU. above roof: faster than the peaks; the data
+           is in cache, or the algorithm needs fewer operations (Winograd).
 
 Rows of --by op or layer add up ideal times of such groups.
 

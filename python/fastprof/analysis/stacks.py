@@ -48,7 +48,7 @@ _SMALLER: Final = "smaller"
 _COLORS: Final = ("phase", "kind")
 _SUMS: Final = (
     *("gpu_ns", "steps_ns", "kernels", "flops", "n_flops", "bytes", "n_bytes"),
-    *("roof_ns", "n_roof", "ideal_ns"),
+    *("lost_ns", "n_roof"),
 )
 
 
@@ -86,8 +86,8 @@ class Stacks:
     def own(self, measure: str, direction: str | None = None) -> Numbers:
         """[n] A measure of the kernels of each node without those of its children.
 
-        int64, -1 if unknown; step_ns and lost_ns are float64, NaN if unknown. lost_ns is GPU time
-        less ideal time, of work with an ideal time; it may be negative. A call of an operator
+        int64, -1 if unknown; step_ns and lost_ns are float64, NaN if unknown. lost_ns is the
+        GPU time of calls above their ideal time, where it is known. A call of an operator
         counts where its first kernel is, and not by kernel: the node of a kernel has none.
 
         Parameters
@@ -127,7 +127,7 @@ class Stacks:
         if measure == "step_ns":
             return ratio(of("steps_ns"), np.full(len(self), self.n_steps))
         if measure == "lost_ns":
-            return np.where(of("n_roof") > 0, of("roof_ns") - of("ideal_ns"), np.nan)
+            return np.where(of("n_roof") > 0, of("lost_ns"), np.nan)
         if measure in ("flops", "bytes"):
             return np.where(of(f"n_{measure}") > 0, of(measure), -1)
         raise ReportError(unknown_name("measure", measure, MEASURES))

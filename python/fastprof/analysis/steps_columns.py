@@ -6,10 +6,13 @@ from typing import Final
 
 from fastprof.model.heading import Heading
 
-__all__ = ["COLUMNS", "DESCRIPTION", "NOT_AVERAGED", "OUTLIER"]
+__all__ = ["COLUMNS", "CUT", "DESCRIPTION", "NO_WORK", "OUTLIER", "SLOW", "WARM_UP"]
 
 OUTLIER: Final = "outlier"
-NOT_AVERAGED: Final = "not averaged"
+SLOW: Final = "slow"
+CUT: Final = "cut"
+WARM_UP: Final = "warm-up"
+NO_WORK: Final = "no GPU work"
 
 
 def _time(key: str, header: str, about: str, rank: int = 0) -> Heading:
@@ -73,7 +76,7 @@ COLUMNS: Final = (
     Heading("flops", "work", "flop", "floating point operations of known cost", in_text=False),
     Heading("mfu", "mfu", "share", "model FLOPs by wall and peak of the GPU", rank=2),
     Heading("is_counted", "counted", "", "1 if the means include the step", in_text=False),
-    Heading("flag", "flag", "", "outlier; not averaged: see the notes"),
+    Heading("flag", "flag", "", "outlier or slow; means exclude: warm-up, cut, no GPU work"),
 )
 
 DESCRIPTION: Final = """\
@@ -85,8 +88,12 @@ inside this time counts. With several GPUs, a step has a row per GPU.
   wall      = compute + exposed comm + exposed copy + idle
   exposed   communication without compute; copies without compute and communication
   outlier   wall differs from the median by over 10 % and by over 5 times the median deviation
+  slow      the same, where more than a third of the steps differ: these are no exceptions
+  warm-up   a first step of over 1.5 times the median of three or more
+  cut       the capture starts or ends within the step
 
-The lines above the table compare each outlier with the mean of the other steps.
+Means include every complete step with GPU work but a warm-up: outliers and slow steps count. The
+lines above the table compare each outlier, or all slow steps, with the mean of the others.
 
 $ fastprof steps resnet50.json.gz -w 88
 Tesla V100-DGXS-32GB, 6 steps (ProfilerStep#5 to #10)

@@ -10,7 +10,7 @@ import numpy as np
 from fastprof.analysis.steps_outliers import LARGE, PARTS, Outlier
 from fastprof.analysis.steps_sums import HOST_TIMES
 from fastprof.analysis.steps_windows import Lane, Windows
-from fastprof.model.arrays import Bools, Int64
+from fastprof.model.arrays import Int64
 from fastprof.model.quantity import quantity, scale_of
 
 __all__ = ["lengths", "outlier_facts", "outlier_lines", "part_lines"]
@@ -27,13 +27,14 @@ _NAMES: Final = {
 }
 
 
-def lengths(
-    windows: Windows, columns: Mapping[str, Int64], averaged: Bools
-) -> list[dict[str, Any]]:
-    """Per GPU: mean, spread, median, least and greatest wall, and the mean of each part."""
+def lengths(windows: Windows, columns: Mapping[str, Int64]) -> list[dict[str, Any]]:
+    """Per GPU: mean, spread, median, least and greatest wall, and the mean of each part.
+
+    Of the counted steps.
+    """
     found = []
     for lane, rows in windows.by_lane():
-        rows = rows[averaged[rows]]
+        rows = rows[windows.is_counted[rows]]
         wall = windows.wall[rows]
         if not len(rows):
             continue
@@ -77,23 +78,28 @@ def part_lines(found: Sequence[Mapping[str, Any]], is_step: bool) -> Iterator[st
 def outlier_lines(
     found: Sequence[Outlier], n_outliers: int, windows: Windows, number: Int64
 ) -> Iterator[str]:
-    """A line per outlier.
+    """A line per outlier, or for the slow steps of a GPU.
 
     number : [rows] the number of the step
     """
-    several = len({int(windows.lane[each.row]) for each in found}) > 1 or len(windows.lanes) > 1
+    several = len(windows.lanes) > 1
     for each in found:
-        lane = windows.lanes[windows.lane[each.row]]
+        lane = windows.lanes[windows.lane[each.rows[0]]]
         where = f" on GPU {lane.device}" if several else ""
-        wall = quantity(float(windows.wall[each.row]), "ns")
+        wall = quantity(float(windows.wall[each.rows].mean()), "ns")
         way = "over" if each.over_ns > 0 else "under"
+        steps = f"outlier: step {number[each.rows[0]]}{where} takes"
+        if len(each.rows) > 1:
+            n = np.count_nonzero(windows.is_counted & (windows.lane == windows.lane[each.rows[0]]))
+            steps = f"slow: {len(each.rows)} of {n} steps{where} take on average"
         yield (
-            f"outlier: step {number[each.row]}{where} takes {wall}, "
+            f"{steps} {wall}, "
             f"{quantity(abs(each.over_ns), 'ns')} {way} the mean of the others: "
             f"{'; '.join(_differences(each))}"
         )
-    if n_outliers > len(found):
-        yield f"... {n_outliers - len(found)} more outliers, see the column flag"
+    shown = sum(len(each.rows) == 1 for each in found)
+    if n_outliers > shown:
+        yield f"... {n_outliers - shown} more outliers, see the column flag"
 
 
 def _differences(outlier: Outlier) -> Iterator[str]:
@@ -129,8 +135,9 @@ def outlier_facts(
     """The outliers for JSON; differences from the mean of the other steps."""
     return [
         {
-            "step": int(number[each.row]),
-            "device": _known(windows.lanes[windows.lane[each.row]]),
+            "step": int(number[each.rows[0]]) if len(each.rows) == 1 else None,
+            "steps": number[each.rows].tolist(),
+            "device": _known(windows.lanes[windows.lane[each.rows[0]]]),
             "over_ns": each.over_ns,
             "changes": each.changes,
             "ops": each.ops,

@@ -13,8 +13,8 @@ from fastprof.analysis.measures import shown
 from fastprof.analysis.missing import NO_GPU_WORK
 from fastprof.analysis.peaks import devices_with
 from fastprof.analysis.selection import Where, selected
-from fastprof.analysis.steps_columns import COLUMNS, NOT_AVERAGED, OUTLIER
-from fastprof.analysis.steps_outliers import is_outlier, outliers_of
+from fastprof.analysis.steps_columns import COLUMNS, CUT, NO_WORK, OUTLIER, SLOW, WARM_UP
+from fastprof.analysis.steps_outliers import far_steps, outliers_of
 from fastprof.analysis.steps_overview import lengths, outlier_facts, outlier_lines, part_lines
 from fastprof.analysis.steps_sums import host_times, launched_work
 from fastprof.analysis.steps_windows import Windows, times_of, windows_of
@@ -93,11 +93,9 @@ def _of_windows(
     defects: tuple[str, ...],
 ) -> Table:
     wall, number = windows.wall, steps.number[windows.step]
-    averaged = steps.is_counted[windows.step] & windows.is_known & ~windows.is_cut
-    outlier = np.zeros(len(windows), bool)
+    outlier, slow = np.zeros(len(windows), bool), np.zeros(len(windows), bool)
     for _, rows in windows.by_lane():
-        outlier[rows] = is_outlier(wall[rows], averaged[rows])
-    outlier &= ~windows.is_cut
+        outlier[rows], slow[rows] = far_steps(wall[rows], windows.is_counted[rows])
     host = steps.end - steps.start
     lane = [windows.lanes[each] for each in windows.lane.tolist()]
     columns |= {
@@ -106,12 +104,12 @@ def _of_windows(
         "device": Ints(np.array([each.device for each in lane], np.int64)),
         "wall_ns": Ints(wall),
         "host_ns": Ints(np.where(steps.source == "none", -1, host)[windows.step]),
-        "is_counted": Ints(averaged.astype(np.int64)),
-        "flag": texts(_flags(outlier, averaged)),
+        "is_counted": Ints(windows.is_counted.astype(np.int64)),
+        "flag": texts(_flags(windows, outlier, slow)),
     }
     values = {name: each.values for name, each in columns.items() if isinstance(each, Ints)}
-    of_gpus = lengths(windows, values, averaged)
-    found = outliers_of(profile, windows, values, averaged, outlier, _MOST_OUTLIERS)
+    of_gpus = lengths(windows, values)
+    found = outliers_of(profile, steps, windows, values, (outlier, slow), _MOST_OUTLIERS)
     gpus = gpu_names(profile.about, profile.column("device"))
     lead = (
         ", ".join(filter(None, [gpus, steps.description])),
@@ -124,11 +122,13 @@ def _of_windows(
     return _table(columns, lead, notes, facts)
 
 
-def _flags(outlier: Bools, averaged: Bools) -> list[str]:
-    return [
-        OUTLIER if far else "" if counts else NOT_AVERAGED
-        for far, counts in zip(outlier.tolist(), averaged.tolist(), strict=True)
-    ]
+def _flags(windows: Windows, outlier: Bools, slow: Bools) -> list[str]:
+    excluded = ~windows.is_counted
+    code = np.select(
+        [outlier, slow, ~windows.is_known, windows.is_cut & excluded, excluded], [1, 2, 3, 4, 5], 0
+    )
+    names = ("", OUTLIER, SLOW, NO_WORK, CUT, WARM_UP)
+    return [names[flag] for flag in code.tolist()]
 
 
 def _notes(
@@ -137,12 +137,6 @@ def _notes(
     windows: Windows,
     values: Mapping[str, np.ndarray],
 ) -> Iterator[str]:
-    if windows.is_cut.any():
-        cut = ", ".join(map(str, np.unique(steps.number[windows.step[windows.is_cut]]).tolist()))
-        yield (
-            f"step {cut} starts at its first GPU work and is not averaged: the end of the work "
-            "before is not recorded"
-        )
     outside = int(np.count_nonzero(steps.of_kernel < 0))
     if outside:
         yield f"outside of all steps: {outside} kernels and copies, busy time where they run"

@@ -54,8 +54,10 @@ class Windows:
     step : int32 [rows], row of the StepsOfKernels
     start, end : int64 [rows], ns; equal where the step has no GPU work
     is_known : bool [rows], False without GPU work
-    is_cut : bool [rows], whether the window starts at the step's first GPU work, as the end of the
-        work before is not recorded
+    is_cut : bool [rows], whether the capture cuts the step; the window then starts at the step's
+        first GPU work if the end of the work before is not recorded
+    is_counted : bool [rows], whether means over steps and GPUs include the row; where the capture
+        has only steps that do not count, they do
     """
 
     lanes: list[Lane]
@@ -65,6 +67,7 @@ class Windows:
     end: Int64
     is_known: Bools
     is_cut: Bools
+    is_counted: Bools
 
     def __len__(self) -> int:
         return len(self.step)
@@ -105,6 +108,7 @@ class Windows:
             self.end[rows],
             self.is_known[rows],
             self.is_cut[rows],
+            self.is_counted[rows],
         )
 
 
@@ -118,7 +122,7 @@ def windows_of(profile: Profile, steps: StepsOfKernels, rows: Bools | None = Non
     rows : the work that counts, bool [kernels]; None for all
     """
     lanes = list(_lanes(profile, rows))
-    start, end, is_cut = _of_steps(steps)
+    start, end = _of_steps(steps)
     found = []
     for i, lane in enumerate(lanes):
         own = np.flatnonzero((steps.pid == lane.pid) | (steps.pid == -1) | (lane.pid == -1))
@@ -128,14 +132,20 @@ def windows_of(profile: Profile, steps: StepsOfKernels, rows: Bools | None = Non
         found.append((np.full(len(own), i, np.int32), own.astype(np.int32), start[own], end[own]))
     if not found:
         no_rows, no_times, nowhere = np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, bool)
-        return Windows([], no_rows, no_rows, no_times, no_times, nowhere, nowhere)
+        return Windows([], no_rows, no_rows, no_times, no_times, nowhere, nowhere, nowhere)
     columns = zip(*found, strict=True)
     lane_of, step = (np.concatenate(each) for each in (next(columns), next(columns)))
     start, end = (np.concatenate(each) for each in columns)
     order = np.lexsort((lane_of, step))
     lane_of, step = lane_of[order], step[order]
     is_known = steps.gpu_end[step] != NO_TIME
-    made = Windows(lanes, lane_of, step, start[order], end[order], is_known, is_cut[step])
+    is_counted = steps.is_counted[step] & is_known
+    if not is_counted.any():
+        is_counted = is_known
+    is_cut = steps.is_cut[step]
+    made = Windows(
+        lanes, lane_of, step, start[order], end[order], is_known, is_cut, is_counted
+    )  # fmt: skip
     return made if rows is None else made.take(_with_work(made, steps))
 
 
@@ -166,16 +176,16 @@ def _part(work: GpuWork, n: int) -> GpuWork:
     return GpuWork(work.rows[:n], work.start[:n], work.end[:n], work.kind[:n])
 
 
-def _of_steps(steps: StepsOfKernels) -> tuple[Int64, Int64, Bools]:
-    """[steps] Start and end of each window, and whether it starts at the step's first work."""
+def _of_steps(steps: StepsOfKernels) -> tuple[Int64, Int64]:
+    """[steps] Start and end of each window."""
     end = steps.gpu_end.copy()
     for pid in np.unique(steps.pid):
         own = np.flatnonzero((steps.pid == pid) & (end != NO_TIME))
         end[own] = np.maximum.accumulate(end[own])
     has_work = end != NO_TIME
-    is_cut = has_work & (steps.gpu_length < 0)
-    length = np.where(is_cut, end - np.where(has_work, steps.gpu_start, end), steps.gpu_length)
-    return end - np.maximum(length, 0), end, is_cut
+    own = end - np.where(has_work, steps.gpu_start, end)
+    length = np.where(steps.gpu_length < 0, own, steps.gpu_length)
+    return end - np.maximum(length, 0), end
 
 
 TIMES = (

@@ -17,8 +17,8 @@ from fastprof.analysis.ideal import Ideals, ideals_of
 from fastprof.analysis.key_names import check_keys, heading_of
 from fastprof.analysis.measures import TimeInSteps, measures, shown, time_in_steps, totals
 from fastprof.analysis.missing import NO_GPU_WORK, missing
-from fastprof.analysis.overview import PART_COLUMNS, PARTS, BusyTimes, overview
-from fastprof.analysis.peaks import devices_with, peaks_lines
+from fastprof.analysis.overview import PART_COLUMNS, PARTS, overview
+from fastprof.analysis.peaks import devices_with, flag_notes, peaks_lines
 from fastprof.analysis.selection import Where, selected
 from fastprof.analysis.summary_columns import MEASURES
 from fastprof.model.arrays import Bools
@@ -26,7 +26,6 @@ from fastprof.model.columns import Values
 from fastprof.model.devices import CLOCKS, Device
 from fastprof.model.table import Cells, Table
 from fastprof.profile.advice import advice_on
-from fastprof.profile.kept import kept
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
@@ -66,7 +65,6 @@ def summary(
     devices = devices_with(profile, gpu, peak, bandwidth)
     with computing_costs(profile):
         found = profile.find_steps(steps)
-        busy = None if where else kept(profile, BusyTimes, found)
         cells = cells_of(profile)
     events = cpu_events(profile) if cpu or _has_ranges_only(profile) else None
     names = (by,) if isinstance(by, str) else tuple(by or default_keys(cells, events))
@@ -79,11 +77,13 @@ def summary(
         else:
             making = second.submit(_grouped, cells, names, in_steps, ideal, selected(cells, where))
         noting = second.submit(missing, profile, ("op", "shapes", "cost"))
-        lines, facts = _overview(cells, found, in_steps, ideal, devices, busy)
+        lines, facts = ((), {}) if where else _overview(cells, found, in_steps, ideal, devices)
         table, footer = making.result(), noting.result()
     if not len(profile):
         note = advice_on(profile.about, profile.contents, "op") if events is None else NO_GPU_WORK
         return replace(table, notes=(note,))
+    if "flag" in table:
+        footer += flag_notes(table.columns)
     if "ideal_ns" in table and table.total.get("ideal_ns") is not None:
         footer += (*peaks_lines(devices), CLOCKS)
     return replace(table, notes=footer, lead=lines, facts=facts)
@@ -95,13 +95,12 @@ def _overview(
     in_steps: TimeInSteps,
     ideal: Ideals,
     devices: Mapping[int, Device],
-    busy: BusyTimes | None,
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """The lines above the table of all work; none for a part of it."""
-    if busy is None or not len(cells):
+    """The lines above the table of all work."""
+    if not len(cells):
         return (), {}
     parts = {name: _grouped(cells, (name,), in_steps, ideal, None, PART_COLUMNS) for name in PARTS}
-    return overview(cells.profile, steps, parts, devices, busy)
+    return overview(cells.profile, steps, parts, devices)
 
 
 def _has_ranges_only(profile: Profile) -> bool:

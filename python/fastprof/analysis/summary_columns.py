@@ -6,9 +6,20 @@ from typing import Final
 
 from fastprof.model.heading import Heading
 
-__all__ = ["ABOVE_ROOF", "MEASURES"]
+__all__ = ["ABOVE_ROOF", "COVERED", "DOUBTS", "FLAG", "MEASURES"]
 
 ABOVE_ROOF: Final = "above roof"
+DOUBTS: Final = ("cost too high", "too short")
+FLAG: Final = Heading(
+    "flag",
+    "flag",
+    "",
+    "above roof: data from a cache, or fewer operations than the formula. cost too high: the FLOPs "
+    "or bytes of the model exceed what the GPU can do. too short: for the clock of the trace",
+)
+COVERED: Final = Heading(
+    "covered_share", "covered", "share", "share of the GPU time with an ideal time", in_text=False
+)
 
 MEASURES: Final = (
     Heading("calls", "calls", "", "calls of operators: distinct values of the column call"),
@@ -16,13 +27,23 @@ MEASURES: Final = (
     Heading("gpu_ns", "gpu", "ns", "GPU time"),
     Heading("share", "time", "share", "share of the GPU time of all selected rows"),
     Heading("step_ns", "step", "ns", "GPU time per step, if steps are known"),
-    Heading("peak_share", "roof", "share", "ideal time by GPU time, of rows with an ideal time"),
-    Heading("lost_ns", "lost", "ns", "GPU time less ideal time, of rows with an ideal time"),
-    Heading("flop_per_s", "rate", "flop/s", "flops by the time of these rows"),
-    Heading("bytes_per_s", "memory", "bytes/s", "bytes by the time of these rows"),
-    Heading("tc_share", "tc", "share", "time with tensor cores, of products that can use them"),
-    Heading("flag", "flag", "", "above roof: data from a cache, or a cost that is too high"),
-    Heading("mean_ns", "mean", "ns", "mean GPU time of a row"),
+    Heading("peak_share", "roof", "share", "ideal time by GPU time, if known of 90 % of the time"),
+    Heading("lost_ns", "lost", "ns", "GPU time of calls above their ideal time, if known"),
+    Heading(
+        "flop_per_s", "rate", "flop/s", "flops by GPU time, if known of 90 % of the time", rank=1
+    ),
+    Heading(
+        "bytes_per_s",
+        "memory",
+        "bytes/s",
+        "bytes by GPU time, if known of 90 % of the time",
+        rank=1,
+    ),
+    Heading(
+        "tc_share", "tc", "share", "time with tensor cores, of products that can use them", rank=1
+    ),
+    FLAG,
+    Heading("mean_ns", "mean", "ns", "mean GPU time of a row", rank=1),
     Heading("median_ns", "median", "ns", "median GPU time of a row", in_text=False),
     Heading("min_ns", "min", "ns", "shortest row", in_text=False),
     Heading("max_ns", "max", "ns", "longest row", in_text=False),
@@ -42,4 +63,5 @@ MEASURES: Final = (
         in_text=False,
     ),
     Heading("ideal_ns", "ideal", "ns", "time at peak rates; rows with a known cost", in_text=False),
+    COVERED,
 )

@@ -62,7 +62,7 @@ def utilisation(
         - compute_type: the type with the most model FLOPs
         - peak_flop_per_s: its peak, summed over GPUs
         - model_flops, hardware_flops: mean per counted step
-        - step_ns: median length of the counted steps
+        - step_ns: mean length of the counted steps
         - mfu, hfu: by that length; mfu_busy: by the time during which kernels run
         - unknown_share: share of the GPU time of products whose cost is unknown; if not 0, the
           above are lower bounds
@@ -97,13 +97,12 @@ def _utilisation(
         return None
     name, peaks = found
     length = steps.length.astype(np.float64)
-    capacity = _peak_of_steps(cells, steps, peaks) * np.where(length > 0, length, np.nan) * 1e-9
+    capacity = _peak_of_steps(cells, steps, peaks) * length * 1e-9
+    capacity[capacity <= 0] = np.nan
     model, hardware = _by_step(cells, steps, work)
-    rows = np.flatnonzero(steps.is_counted & ~np.isnan(capacity))
+    rows = np.flatnonzero(steps.is_counted & (capacity > 0))
     if not len(rows):
         return None
-    # Capacity of a step of median length.
-    typical = float(np.median(length[rows]) * np.mean(capacity[rows] / length[rows]))
     busy = busy_by_device(profile, cells.flags(~_is_one_of(texts(cells, "class"), _COPIES)))
     at_work = sum(each.busy * 1e-9 * peaks[number] for number, each in busy.items())
     of_products = int(cells.sum_where(numbers(profile, "sil"), work.is_product).sum())
@@ -112,9 +111,9 @@ def _utilisation(
         "peak_flop_per_s": sum(peaks.values()),
         "model_flops": float(model[rows].mean()),
         "hardware_flops": float(hardware[rows].mean()),
-        "step_ns": float(np.median(length[rows])),
-        "mfu": float(model[rows].mean()) / typical,
-        "hfu": float(hardware[rows].mean()) / typical,
+        "step_ns": float(length[rows].mean()),
+        "mfu": float(model[rows].sum() / capacity[rows].sum()),
+        "hfu": float(hardware[rows].sum() / capacity[rows].sum()),
         "mfu_busy": float(work.flops[work.in_model].sum()) / at_work if at_work else None,
         "unknown_share": _unknown(cells) / of_products if of_products else 0.0,
         "steps": [

@@ -80,7 +80,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="ADDRESS",
         help="run on the Dask cluster with this scheduler, e.g. tcp://HOST:8786",
     )
-    parser.add_argument("--all", action="store_true", help="include memory copies and memsets")
     add_ops(parser)
     add_graph_capture(parser)
     parser.add_argument(
@@ -112,7 +111,6 @@ def run(arguments: argparse.Namespace) -> int:
                 store=arguments.store,
                 progress=files,
                 ops=arguments.ops,
-                copies=arguments.all,
                 pattern=arguments.pattern,
                 graph_capture=arguments.graph_capture,
             )

@@ -44,7 +44,11 @@ def run(arguments: argparse.Namespace) -> int:
 
     with Bar() as bar:
         profile = open_trace(
-            arguments.file, bar, mine=arguments.mine, graph_capture=arguments.graph_capture
+            arguments.file,
+            bar,
+            copies=False,
+            mine=arguments.mine,
+            graph_capture=arguments.graph_capture,
         )
     columns = None
     if arguments.format != "parquet" and len(profile):

@@ -16,7 +16,7 @@ _MEASURE_OF: Final = {"ns": "ns", "flops": "flops", "bytes": "bytes", "lost": "l
 
 
 def own_weights(tree: Stacks, weight: str) -> npt.NDArray[np.int64]:
-    """[n, 3] The weight of the kernels of each node, by direction; 0 where unknown or negative.
+    """[n, 3] The weight of the kernels of each node, by direction; 0 where unknown.
 
     Raises
     ------

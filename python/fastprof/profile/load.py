@@ -54,7 +54,7 @@ def open(
     path: Path,
     progress: Progress | None = None,
     *,
-    copies: bool = False,
+    copies: bool = True,
     mine: str | Sequence[str] = (),
     graph_capture: Path | Sequence[Path] = (),
 ) -> Profile:
@@ -69,7 +69,9 @@ def open(
     progress : function, optional
         Called repeatedly with what is being read, the rows so far and the estimated total.
     copies : bool
-        Include a row for each memory copy and memset. Dict lines have none.
+        Include a row for each memory copy and memset, as the reports of the command line do.
+        Without them, the rows are those of `fastprof prof`, and busy and idle time, steps and
+        causes are those of kernels alone. Dict lines have no copies.
     mine : str or sequence of str
         Glob patterns of your own source files and directories, for the column `line`. Patterns are
         compared with the end of a path. By default, your files are those outside installed
@@ -83,7 +85,8 @@ def open(
     Returns
     -------
     Profile
-        One row per kernel, in order of start, and one per CUDA graph that was traced as one unit.
+        One row per kernel, copy and memset, in order of start, and one per CUDA graph that was
+        traced as one unit.
 
     Raises
     ------

@@ -54,7 +54,7 @@ def batch(
     store: str | os.PathLike[str] | None = None,
     progress: bool | Callable[[Done], None] = False,
     ops: Sequence[str | os.PathLike[str]] = (),
-    copies: bool = False,
+    copies: bool = True,
     pattern: str | None = None,
     graph_capture: Sequence[str | os.PathLike[str]] = (),
 ) -> Batch:
@@ -81,7 +81,7 @@ def batch(
         Python files that register operator costs (`fastprof.op`). Workers do not inherit costs that
         this process has registered.
     copies : bool
-        Include memory copies and memsets.
+        Include memory copies and memsets, as all reports do.
     pattern : str, optional
         Glob pattern of file names in directories: `*.pt.trace.json.gz`.
     graph_capture : paths

@@ -87,7 +87,7 @@ class Batch:
         """One row per rank, then one per failed file.
 
         rank; file; pid; devices; kernels; gpu_time; span (from the start of the first to the end of
-        the last kernel); busy (gpu_time / span; overlapping kernels both count); steps; launch,
+        the last kernel or copy); busy (the share of it in which any work runs); steps; launch,
         range, op, shapes, cost, source line (the share of the file's GPU time attributed to that
         depth); warnings (their number); seconds (to read the file); error.
         """
@@ -193,7 +193,7 @@ def _ranks(all_ranks: AllRanks, failures: Sequence[Failure]) -> Table:
             "gpu_time": numbers(times),
             "span": numbers(spans_ns),
             "busy": floats(
-                [t / s if s > 0 else np.nan for t, s in zip(times, spans_ns, strict=True)]
+                [np.nan if each is None or each.busy is None else each.busy for each in processes]
             ),
             "steps": numbers([each.steps for each in summaries]),
             **{

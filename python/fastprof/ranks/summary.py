@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from fastprof._core._take import distinct
 from fastprof._version import __version__
+from fastprof.analysis.intervals import busy_by_device
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Ints, Values
 from fastprof.profile.profile import Profile
@@ -70,9 +71,11 @@ class Process:
     ----------
     pid : None if unknown
     devices : of its kernels, ascending
-    kernels : number of kernels
-    time : total GPU time of kernels, ns
-    span : start of the first and end of the last kernel, ns on the file's clock; None if unknown
+    kernels : number of kernels, and of copies and memsets unless the batch excludes them
+    time : total GPU time of these, ns
+    span : start of the first and end of the last one, ns on the file's clock; None if unknown
+    busy : the share of the time, from the first to the last work of a GPU, in which any work runs;
+        of all its GPUs; None if unknown
     """
 
     pid: int | None
@@ -80,6 +83,7 @@ class Process:
     kernels: int
     time: int
     span: tuple[int, int] | None
+    busy: float | None
 
 
 @dataclass(frozen=True)
@@ -154,14 +158,17 @@ def _processes(profile: Profile) -> tuple[list[Process], Int32]:
     time = np.maximum(_ints(profile, "sil").values, 0).astype(np.int64)
     found = []
     for number, pid in enumerate(used.tolist()):
-        rows = place == number if len(used) > 1 else slice(None)
+        rows = place == number
         devices = tuple(np.unique(device[rows][device[rows] >= 0]).tolist())
-        span = None
+        span = busy = None
         if "start" in profile.names:
+            of_gpus = busy_by_device(profile, None if len(used) == 1 else rows).values()
+            length = sum(gpu.span for gpu in of_gpus)
+            busy = sum(gpu.busy for gpu in of_gpus) / length if length else None
             start = _ints(profile, "start").values[rows]
             span = int(start.min()), int((start + time[rows]).max())
         kernels, total = len(device[rows]), int(time[rows].sum())
-        found.append(Process(pid if pid >= 0 else None, devices, kernels, total, span))
+        found.append(Process(pid if pid >= 0 else None, devices, kernels, total, span, busy))
     order = sorted(range(len(found)), key=lambda i: (found[i].devices, found[i].pid or -1))
     rank = np.empty(len(found), np.int32)
     rank[order] = np.arange(len(found), dtype=np.int32)

@@ -31,7 +31,7 @@ class Options:
     graph_capture : paths of traces with captures of CUDA and HIP graphs
     """
 
-    copies: bool = False
+    copies: bool = True
     ops: tuple[str, ...] = ()
     graph_capture: tuple[str, ...] = ()
 

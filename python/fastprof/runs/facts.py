@@ -7,7 +7,6 @@ import platform
 import subprocess
 import time
 from collections.abc import Sequence
-from math import isnan
 from typing import TYPE_CHECKING, Any
 
 from fastprof._version import __version__
@@ -48,11 +47,10 @@ def facts_of(command: Sequence[str], recorder: Sequence[str]) -> dict[str, Any]:
 
 
 def step_facts(profile: Profile, overview: Table) -> dict[str, Any]:
-    """The facts that the first trace adds: median step in ns and kernels of a step, or None."""
-    median = profile.find_steps().median
-    kernels = overview.facts.get("step_kernels")
+    """The facts that the first trace adds: mean step in ns and kernels of a step, or None."""
+    step, kernels = (overview.facts.get(name) for name in ("step_ns", "step_kernels"))
     return {
-        "step_ns": None if isnan(median) else round(median),
+        "step_ns": None if step is None else round(step),
         "kernels": None if kernels is None else round(kernels),
     }
 

@@ -17,11 +17,15 @@ cdef extern from "fp_replay.h":
         const int32_t *lag[3]
         const int64_t *before
         const int64_t *duration
+        const int64_t *full
 
     ctypedef struct fp_replay_query:
         const int32_t *group
         const double *factor
         int32_t n_groups
+        const int32_t *part
+        const int64_t *begin
+        int32_t n_parts
         const int32_t *step
         int32_t n_steps
 
@@ -102,7 +106,8 @@ def build(const int64_t[::1] call_start, const int64_t[::1] call_end,
     call_thread, call_lane : int32 [calls]
         The lane that the call waits for, -1: any.
     call_kind : uint8 [calls]
-        0 launches, 1 waits, 2 waits for an event, 3 copies, 4 allocates, 5 makes a stream wait.
+        0 launches, 1 waits, 2 waits for an event, 3 copies, 4 allocates, 5 makes a stream wait,
+        6 waits for work that ends as it does.
     process_of_thread : int32 [threads]
     start, duration : int64 [work], ns
         Starts ascend.
@@ -197,21 +202,26 @@ cdef class Replay:
     ----------
     source, lag : three int32 [nodes] each
     before, duration : int64 [nodes], ns
+    full : int64 [nodes], ns, optional
+        The durations at which negative lags hold: they shrink with the durations.
     """
     cdef fp_replay_graph graph
     cdef tuple kept
 
-    def __cinit__(self, source, lag, const int64_t[::1] before, const int64_t[::1] duration):
+    def __cinit__(self, source, lag, const int64_t[::1] before, const int64_t[::1] duration,
+                  const int64_t[::1] full=None):
         cdef const int32_t[::1] column
         cdef int64_t n = before.shape[0]
-        self.kept = tuple(source), tuple(lag), before, duration
-        self.graph.n = n
+        self.kept = tuple(source), tuple(lag), before, duration, full
+        self.graph.n, self.graph.full = n, NULL
         if len(source) != FP_REPLAY_SLOTS or len(lag) != FP_REPLAY_SLOTS or (
-                duration.shape[0] != n or any(len(each) != n for each in (*source, *lag))):
+                duration.shape[0] != n or (full is not None and full.shape[0] != n) or any(len(each) != n for each in (*source, *lag))):
             raise ValueError("lengths differ")
         if n == 0:
             return
         self.graph.before, self.graph.duration = &before[0], &duration[0]
+        if full is not None:
+            self.graph.full = &full[0]
         for s in range(FP_REPLAY_SLOTS):
             column = source[s]
             self.graph.source[s] = &column[0]
@@ -219,7 +229,8 @@ cdef class Replay:
             self.graph.lag[s] = &column[0]
 
     def run(self, const int32_t[::1] step, int32_t n_steps, const int32_t[::1] group=None,
-            const double[::1] factor=None, int64_t[::1] out=None):
+            const double[::1] factor=None, const int32_t[::1] part=None,
+            const int64_t[::1] begin=None, int64_t[::1] out=None):
         """Compute when each node starts and ends.
 
         Parameters
@@ -230,6 +241,10 @@ cdef class Replay:
         group : int32 [nodes], optional
             Durations of its nodes are multiplied by the factor of their group; -1: by 1.
         factor : float64 [groups]
+        part : int32 [nodes], optional
+            Nodes of part -1 keep the times that `out` has.
+        begin : int64 [parts], ns since the origin
+            When the other nodes of a part are ready at the earliest.
         out : int64 [2 * nodes], optional
             For the times.
 
@@ -242,13 +257,18 @@ cdef class Replay:
         cdef fp_status status
         cdef int64_t n = self.graph.n
         if step.shape[0] != n or (group is not None and (
-                group.shape[0] != n or factor is None)):
+                group.shape[0] != n or factor is None)) or (part is not None and (
+                part.shape[0] != n or begin is None or out is None)):
             raise ValueError("lengths differ")
         cdef int64_t[::1] time = np.empty(2 * n + 1, np.int64) if out is None else out
         if time.shape[0] < 2 * n:
             raise ValueError("lengths differ")
         cdef int64_t[::1] end = np.empty(n_steps + 1, np.int64)
         query.group, query.factor, query.n_groups = NULL, NULL, 0
+        query.part, query.begin, query.n_parts = NULL, NULL, 0
+        if n and part is not None and begin.shape[0]:
+            query.part, query.begin = &part[0], &begin[0]
+            query.n_parts = <int32_t>begin.shape[0]
         query.step, query.n_steps = (&step[0] if n else NULL), n_steps
         if n and group is not None and factor.shape[0]:
             query.group, query.factor = &group[0], &factor[0]

@@ -64,7 +64,7 @@ COLUMNS: Final = (
 DESCRIPTION: Final = """\
 What to change to make a step shorter, in order of what a replay of the run saves with each change
 alone (docs/replay.md); all changes are replayed together as well. `up to` is a saving per step and
-GPU, the mean over typical steps (no warm-up, no outlier), taken from idle time or from the time of
+GPU, the mean over all complete steps but a warm-up, taken from idle time or from the time of
 kernels. Time that two findings could save counts to the larger one, and the sum is at most a step.
 A replay may save more than that: a host that is faster runs ahead of later waits too. The notes
 list the rules that the capture does not suffice for.

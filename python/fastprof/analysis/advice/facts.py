@@ -11,12 +11,11 @@ from fastprof.analysis.advice.calls import Calls, calls_of
 from fastprof.analysis.advice.finding import CannotJudge
 from fastprof.analysis.advice.idle_time import IdleTime, idle_time
 from fastprof.analysis.advice.shares import top_shares
-from fastprof.analysis.advice.windows import typical
 from fastprof.analysis.cells import cells_of
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.gpu_work import own_ns
 from fastprof.analysis.grouping import Floats64
-from fastprof.analysis.idle_windows import idle_by_window
+from fastprof.analysis.idle_windows import gaps_of_steps
 from fastprof.analysis.keys import key_of
 from fastprof.analysis.steps_windows import Lane, Windows, times_of, windows_of
 from fastprof.model.arrays import Bools, Int64
@@ -33,8 +32,8 @@ _LEAST_STEPS = 3
 class Facts:
     """What rules know of a profile.
 
-    Times are ns per step and GPU: the mean over the typical steps (no warm-up, no outlier) of all
-    GPUs. Without steps, the capture is one step.
+    Times are ns per step and GPU: the mean over the counted steps of all GPUs. Without steps, the
+    capture is one step.
 
     Attributes
     ----------
@@ -43,7 +42,7 @@ class Facts:
     steps_source : str or None, what a step is, see `Profile.find_steps`
     steps : StepsOfKernels
     windows : Windows, of all steps and GPUs; without rows if the file has no times
-    rows : int64 [n_steps], the typical rows of `windows`
+    rows : int64 [n_steps], the counted rows of `windows`
     """
 
     def __init__(
@@ -56,7 +55,7 @@ class Facts:
         self.devices = profile.devices if devices is None else devices
         self.steps: StepsOfKernels = profile.find_steps(steps)
         self.windows: Windows = windows_of(profile, self.steps)
-        self.rows = typical(self.windows, self.steps)
+        self.rows: Int64 = np.flatnonzero(self.windows.is_counted)
 
     @property
     def has_times(self) -> bool:
@@ -100,7 +99,7 @@ class Facts:
 
     @cached_property
     def idle(self) -> IdleTime:
-        """The idle time of the typical steps by cause.
+        """The idle time of the counted steps by cause.
 
         Raises
         ------
@@ -108,7 +107,7 @@ class Facts:
             The file has no times, or no API calls.
         """
         self.need_calls()
-        return idle_time(self.profile, self.windows, self.rows)
+        return idle_time(self.profile, self.steps, self.windows)
 
     def idle_by_window(self) -> Int64:
         """The idle time by cause of all rows of `windows`, ns [windows, causes].
@@ -119,11 +118,11 @@ class Facts:
             The file has no times, or no API calls.
         """
         self.need_calls()
-        return idle_by_window(self.profile, self.windows)
+        return gaps_of_steps(self.profile, self.steps).by_window
 
     @cached_property
     def of_kernels(self) -> Floats64:
-        """[kernels] The busy time that is each kernel's own; 0 outside the typical steps.
+        """[kernels] The busy time that is each kernel's own; 0 outside the counted steps.
 
         Each moment with work belongs to one kernel: compute before communication before copies.
         The sum is the busy time.
@@ -132,10 +131,9 @@ class Facts:
         if not self.has_times:
             found += np.maximum(numbers(self.profile, "sil"), 0)
             return found
-        is_typical = np.zeros(len(self.windows) + 1, bool)
-        is_typical[self.rows] = True
+        is_counted = np.append(self.windows.is_counted, False)
         for lane, rows in self.windows.by_lane():
-            counts = is_typical[self.windows.row_of(lane.work.start, rows)]
+            counts = is_counted[self.windows.row_of(lane.work.start, rows)]
             own = own_ns(lane.work)
             own[~counts] = 0
             found[lane.work.rows] = own
@@ -146,7 +144,7 @@ class Facts:
     def calls(self) -> Calls:
         """Groups of equal calls with their time in a step."""
         steps = self.steps if self.has_steps else None
-        return calls_of(self.profile, self.devices, self.is_typical, self.n_steps, steps)
+        return calls_of(self.profile, self.devices, self.is_counted, self.n_steps, steps)
 
     def own_ns(self, rows: Int64) -> float:
         """The busy time that is some kernels' own, ns per step and GPU."""
@@ -161,32 +159,31 @@ class Facts:
 
     def count(self, rows: Int64) -> float:
         """How many of some kernels run per step and GPU."""
-        return float(np.count_nonzero(self.is_typical[rows])) / self.n_steps
+        return float(np.count_nonzero(self.is_counted[rows])) / self.n_steps
 
     def kernels(self, **keys: str | tuple[str, ...]) -> Int64:
-        """The rows of kernels in typical steps by keys: `kernels(phase="backward", op="mm")`."""
+        """The rows of kernels in counted steps by keys: `kernels(phase="backward", op="mm")`."""
         cells = cells_of(self.profile, tuple(keys))
         fits = np.ones(len(cells), bool)
         for name, values in keys.items():
             wanted = (values,) if isinstance(values, str) else values
             fits &= key_of(cells, name).fits(wanted.__contains__)
-        return np.flatnonzero(self.is_typical & cells.flags(fits))
+        return np.flatnonzero(self.is_counted & cells.flags(fits))
 
     @cached_property
-    def is_typical(self) -> Bools:
-        """[kernels] Whether each starts in a typical step."""
+    def is_counted(self) -> Bools:
+        """[kernels] Whether each starts in a counted step."""
         if not self.has_times:
             return np.ones(len(self.profile), bool)
         found = np.zeros(len(self.profile), bool)
-        chosen = np.zeros(len(self.windows) + 1, bool)
-        chosen[self.rows] = True
+        chosen = np.append(self.windows.is_counted, False)
         for lane, rows in self.windows.by_lane():
             found[lane.work.rows] = chosen[self.windows.row_of(lane.work.start, rows)]
         return found
 
     @cached_property
     def repeated_kernels(self) -> int:
-        """How many kernels each typical step launches, if all launch the same ones in order; or 0.
+        """How many kernels each counted step launches, if all launch the same ones in order; or 0.
 
         Several steps are required.
         """

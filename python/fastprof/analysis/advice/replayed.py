@@ -9,15 +9,14 @@ import numpy as np
 
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import CannotJudge, Finding
-from fastprof.analysis.host_states import SETUP
-from fastprof.analysis.idle_causes import CAUSES
+from fastprof.analysis.host_states import State
 from fastprof.analysis.replay import host_changes
 from fastprof.analysis.replay.model import Model, Weights, rounded
+from fastprof.analysis.replay.path import OF_STATES
 
 __all__ = ["Base", "ReplayedSavings", "base_of", "replayed_savings"]
 
 MOST: Final = 100_000  # kernels to replay; the steps of longer runs are alike
-_SETUP: Final = frozenset(CAUSES[state] for state in SETUP)
 _WAITS: Final = frozenset({"sync", "blocking copy"})
 _LAUNCHES: Final = frozenset({"launch-bound", "launch latency", "host-bound"})
 _SHORT: Final = frozenset({"launch-bound", "launch latency"})
@@ -110,10 +109,9 @@ def _share(facts: Facts, cause: str, ns: float) -> float:
 
 
 def _without_idle(model: Model, weights: Weights, cause: str, share: float) -> Weights:
-    if cause == "data loading":
-        return host_changes.without_loading(model, weights, share)[0]
-    if cause in _SETUP:
-        return host_changes.alloc_scaled(model, weights, 1 - share)[0]
+    if cause in OF_STATES and cause not in _WAITS:
+        state = State(OF_STATES.index(cause))
+        return host_changes.states_scaled(model, weights, {state}, 1 - share)[0]
     if cause in _WAITS:
         return host_changes.without_sync(model, weights)[0]
     if cause in _SHORT:

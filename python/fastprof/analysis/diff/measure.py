@@ -13,9 +13,10 @@ from fastprof.analysis.cells import Cells, cells_of, computing_costs
 from fastprof.analysis.columns import numbers
 from fastprof.analysis.diff.launching import launching
 from fastprof.analysis.diff.side import COMMUNICATION, COMPUTE, COPIES, KEYS, Side
-from fastprof.analysis.diff.time_line import Own, idle_by_cause, own_work
+from fastprof.analysis.diff.time_line import Own, own_work
 from fastprof.analysis.grouping import group
 from fastprof.analysis.idle_causes import Host
+from fastprof.analysis.idle_windows import gaps_in_windows
 from fastprof.analysis.keys import key_of
 from fastprof.analysis.missing import NO_GPU_WORK
 from fastprof.analysis.selection import Where, selected
@@ -59,12 +60,12 @@ def side_of(profile: Profile, steps: str | None = None, where: Where | None = No
         grouping = second.submit(_Groups, profile, rows)
         found = profile.find_steps(steps)
         every = windows_of(profile, found, rows)
-        windows = every.take(np.flatnonzero(_is_counted(every, found)))
+        windows = every.take(np.flatnonzero(every.is_counted))
         if not len(windows):
             raise ReportError(f"{profile.name}: {_nothing(profile)}")
         host, own = Host(profile), own_work(windows)
         times = _times(profile, windows, found, host)
-        idle = idle_by_cause(windows, host)
+        idle = gaps_in_windows(windows, host).by_window
         groups = grouping.result()
     return Side(
         names=(profile.name,),
@@ -81,13 +82,6 @@ def side_of(profile: Profile, steps: str | None = None, where: Where | None = No
 def _nothing(profile: Profile) -> str:
     """Why there is nothing to measure."""
     return NO_GPU_WORK if len(profile) else advice_on(profile.about, profile.contents, "op")
-
-
-def _is_counted(windows: Windows, steps: StepsOfKernels) -> Bools:
-    """Whether means over windows include each; all known ones if none is counted."""
-    known = windows.is_known & ~windows.is_cut
-    counted: Bools = known & steps.is_counted[windows.step]
-    return counted if counted.any() else known
 
 
 def _times(

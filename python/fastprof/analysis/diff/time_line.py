@@ -1,4 +1,4 @@
-"""The time line of counted steps: which work and which gap takes each moment of a GPU."""
+"""The time line of counted steps: which work takes each moment of a GPU."""
 
 from __future__ import annotations
 
@@ -8,13 +8,10 @@ import numpy as np
 
 from fastprof._core._sweep import Sweep
 from fastprof._core._take import take
-from fastprof.analysis.gpu_work import idle_parts
-from fastprof.analysis.idle_causes import Cause, Host, split
-from fastprof.analysis.idle_examined import SHORTEST
 from fastprof.analysis.steps_windows import Windows
 from fastprof.model.arrays import Int32, Int64
 
-__all__ = ["Own", "idle_by_cause", "own_work"]
+__all__ = ["Own", "own_work"]
 
 
 class Own(NamedTuple):
@@ -49,26 +46,6 @@ def own_work(windows: Windows) -> Own:
     if len(found) == 1:
         return found[0]
     return Own._make(map(np.concatenate, zip(*found, strict=True)))
-
-
-def idle_by_cause(windows: Windows, host: Host) -> Int64:
-    """The idle time of each window by `Cause`, ns [windows, causes]; the sum is its idle time.
-
-    windows : those of a GPU do not overlap
-    """
-    found = np.zeros((len(windows), len(Cause)), np.int64)
-    for lane, rows in windows.by_lane():
-        if not len(rows):
-            continue
-        order, start, end = _in_order(windows, rows)
-        work = lane.selected
-        of_gaps, place, short = idle_parts(work, (start, end), SHORTEST)
-        found[order, Cause.SHORT] = short
-        found[order] += split(of_gaps, host).parts.of_windows(place, len(order))
-        # After the last work, nothing ends the gap.
-        tail = np.maximum(end - np.maximum(start, lane.selected.span[1]), 0)
-        found[order, Cause.UNKNOWN] += tail
-    return found
 
 
 def _in_order(windows: Windows, rows: Int64) -> tuple[Int32, Int64, Int64]:

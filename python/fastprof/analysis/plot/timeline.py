@@ -63,10 +63,7 @@ def timeline(
 
 def _median(windows: Windows, steps: StepsOfKernels) -> int:
     """The number of the counted step whose length is nearest to the median."""
-    usable = windows.is_known & ~windows.is_cut
-    rows = np.flatnonzero(usable & steps.is_counted[windows.step])
-    if not len(rows):
-        rows = np.flatnonzero(windows.is_known)
+    rows = np.flatnonzero(windows.is_counted)
     wall = windows.wall[rows]
     nearest = np.abs(wall - np.median(wall)).argmin() if len(rows) else 0
     return int(steps.number[windows.step[rows[nearest] if len(rows) else 0]])

@@ -9,7 +9,7 @@ import numpy as np
 
 from fastprof._core._take import take
 from fastprof.analysis.cells import cells_of
-from fastprof.analysis.grouping import group
+from fastprof.analysis.grouping import Floats64, group
 from fastprof.analysis.key_names import check_keys
 from fastprof.analysis.keys import key_of
 from fastprof.analysis.replay.model import Model, Weights, rounded
@@ -24,21 +24,28 @@ _MOST: Final = 200
 
 
 def path_rows(model: Model, path: Path) -> list[dict[str, Any]]:
-    """The critical path by resource, operator, layer and line, for JSON; the largest first."""
+    """The critical path by resource, operator, layer and line, for JSON; the largest first.
+
+    They add up to the step: the smallest ones are joined without operator, layer and line.
+    """
     cells = cells_of(model.whole, _ROWS)
     keys = [key_of(cells, name) for name in _ROWS]
     groups = group(keys, len(cells))
     of_piece = take(take(groups.ids, cells.of_kernel), path.kernel)
     place = (of_piece.astype(np.int64) + 1) * len(RESOURCES) + path.resource
     sums = np.bincount(place, path.ns, (groups.n + 1) * len(RESOURCES)) / max(path.n_steps, 1)
+    small = np.argsort(-sums, kind="stable")[_MOST:]
+    np.add.at(sums, small % len(RESOURCES), np.where(small < len(RESOURCES), 0, sums[small]))
+    sums[small[small >= len(RESOURCES)]] = 0
     found = []
-    for each in np.argsort(-sums, kind="stable")[:_MOST].tolist():
-        if sums[each] > 0:
-            one, resource = divmod(each, len(RESOURCES))
-            row = None if not one else int(groups.first[one - 1])
-            values = [None if row is None else key.at(row) for key in keys]
-            named = dict(zip(_ROWS, values, strict=True))
-            found.append({"resource": RESOURCES[resource], **named, "ns": round(sums[each])})
+    for each in np.argsort(-sums, kind="stable").tolist():
+        if sums[each] <= 0:
+            break
+        one, resource = divmod(each, len(RESOURCES))
+        row = None if not one else int(groups.first[one - 1])
+        values = [None if row is None else key.at(row) for key in keys]
+        named = dict(zip(_ROWS, values, strict=True))
+        found.append({"resource": RESOURCES[resource], **named, "ns": round(sums[each])})
     return found
 
 
@@ -58,25 +65,38 @@ def path_by(model: Model, weights: Weights, names: Sequence[str]) -> dict[str, C
     keys = [key_of(cells, name) for name in names]
     groups = group(keys, len(cells))
     of_kernel = take(groups.ids, cells.of_kernel)
-    place, n = take(of_kernel, path.kernel) + 1, groups.n + 1
+    ids = np.array([key.ids[groups.first] for key in keys], np.int32)
+    # Time that leads to no kernel has no key: the last row, unless kernels have none either.
+    without = int(np.argmax(np.append((ids < 0).all(axis=0), True)))
+    place, n = take(of_kernel, path.kernel), max(groups.n, without + 1)
+    place = np.where(place < 0, without, place)
     per_step = 1 / max(path.n_steps, 1)
     parts = [
-        np.bincount(place[path.form == form], path.ns[path.form == form], n)[1:] * per_step
+        np.bincount(place[path.form == form], path.ns[path.form == form], n) * per_step
         for form in (KERNELS, HOST, WAITS)
     ]
-    nodes = model.graph.node_of_kernel
-    gpu = np.bincount(of_kernel + 1, weights.duration[nodes], n)[1:] / max(len(model.rows), 1)
+    total = np.sum(parts, axis=0)
+    if not total[without]:
+        n = groups.n
+    gpu = np.bincount(of_kernel, _gpu_ns(model, weights), groups.n + 1) / max(model.n_counted, 1)
     least = np.full(groups.n + 1, np.iinfo(np.int64).max)
     np.minimum.at(least, of_kernel, np.where(slack < 0, np.iinfo(np.int64).max, slack))
-    least = np.where(least == np.iinfo(np.int64).max, -1, least)[: groups.n]
-    total = np.sum(parts, axis=0)
-    order = np.argsort(-total, kind="stable")
-    first = groups.first[order]
+    least = np.where(least == np.iinfo(np.int64).max, -1, least)
+    order = np.argsort(-total[:n], kind="stable")
     columns: dict[str, Cells] = {
-        name: Values(key.ids[first], key.values) for name, key in zip(names, keys, strict=True)
+        name: Values(np.append(own, np.int32(-1))[order], key.values)
+        for name, own, key in zip(names, ids, keys, strict=True)
     }
     whole = {"path_ns": total, "kernels_ns": parts[0], "host_ns": parts[1], "waits_ns": parts[2]}
     whole |= {"gpu_ns": gpu, "slack_ns": least}
     columns |= {key: Ints(rounded(each[order])) for key, each in whole.items()}
     columns["path_share"] = Floats(total[order] / max(float(total.sum()), 1.0))
     return columns
+
+
+def _gpu_ns(model: Model, weights: Weights) -> Floats64:
+    """[kernels] The time of each within the counted steps, ns; with changes, its share of it."""
+    nodes = model.graph.node_of_kernel
+    before = model.graph.duration[nodes]
+    now = weights.duration[nodes] + np.where(model.kernel_class == 1, model.base.before[nodes], 0)
+    return model.counted_ns * (now / np.maximum(before, 1))

@@ -12,19 +12,22 @@ from fastprof._core import _replay
 from fastprof._core._pools import alike
 from fastprof._core._take import take
 from fastprof.analysis.columns import numbers, texts
-from fastprof.analysis.replay.part import Run
+from fastprof.analysis.implied_waits import implied_waits
+from fastprof.analysis.replay.part import Part, Run
 from fastprof.model.arrays import Int32, Int64, UInt8
 from fastprof.model.trace import NEVER
 from fastprof.profile.api_classes import ALLOC, COPY, LAUNCH, LOAD, SYNC
 from fastprof.profile.instances import ApiCalls
+from fastprof.profile.kept import kept
 
-__all__ = ["CALL", "RETURN", "WORK", "Graph", "graph_of"]
+__all__ = ["CALL", "RETURN", "WORK", "Graph", "graph_of", "pids_of"]
 
 CALL, RETURN, WORK = 1, 2, 3
-_LAUNCHES, _WAITS, _WAITS_EVENT, _COPIES, _ALLOCATES, _WAITS_STREAM, _NONE = range(7)
+_LAUNCHES, _WAITS, _WAITS_EVENT, _COPIES, _ALLOCATES, _WAITS_STREAM, _WAITS_LAST, _NONE = range(8)
 _KIND_OF_CLASS: Final = {
     LAUNCH: _LAUNCHES, LOAD: _LAUNCHES, COPY: _COPIES, SYNC: _WAITS, ALLOC: _ALLOCATES,
 }  # fmt: skip
+_LONG_NS: Final = 20_000  # a shorter call of another class is part of the time before the next
 _BY_NAME: Final = (
     (re.compile(r"StreamWaitEvent"), _WAITS_STREAM),
     (re.compile(r"EventSynchronize"), _WAITS_EVENT),
@@ -83,10 +86,11 @@ def graph_of(profile: Run, begin: int) -> Graph:
         The file has changed, or it is dict lines.
     """
     api = profile.api
-    kinds = _kinds(api)
+    kinds = _kinds(profile)
     launches = np.zeros(len(api) + 1, bool)
     launches[api.of_kernel] = True
-    calls = np.flatnonzero((kinds != _NONE) | launches[:-1]).astype(np.int32)
+    is_long = np.where(api.end == NEVER, 0, api.end - api.start) >= _LONG_NS
+    calls = np.flatnonzero((kinds != _NONE) | launches[:-1] | is_long).astype(np.int32)
     kinds[kinds == _NONE] = _LAUNCHES
     place = np.full(len(api) + 1, -1, np.int32)
     place[calls] = np.arange(len(calls), dtype=np.int32)
@@ -131,8 +135,23 @@ def graph_of(profile: Run, begin: int) -> Graph:
     )
 
 
-def _kinds(api: ApiCalls) -> UInt8:
-    """[calls] What each call does, by its class and name."""
+def pids_of(profile: Run) -> Int64:
+    """[kernels] The process of each; without a launch, the only one known to use its GPU, or -1."""
+    pid, device = (numbers(profile, name) for name in ("pid", "device"))
+    known = pid >= 0
+    if known.all():
+        return pid
+    gpus, gpu = np.unique(device, return_inverse=True)
+    pairs = np.unique(np.stack([gpu[known], pid[known]], axis=1), axis=0)
+    only = np.where(np.bincount(pairs[:, 0], minlength=len(gpus)) == 1, 0, -1)
+    only[pairs[:, 0]] = np.where(only[pairs[:, 0]] == 0, pairs[:, 1], -1)
+    found: Int64 = np.where(known, pid, only[gpu])
+    return found
+
+
+def _kinds(profile: Run) -> UInt8:
+    """[calls] What each call does, by its class and name, or by when it ends."""
+    api = profile.api
     of_class = [_KIND_OF_CLASS.get(str(each), _NONE) for each in api.call_class.values]
     kinds = np.array([*of_class, _NONE], np.uint8)[api.call_class.ids]
     of_name = [
@@ -140,7 +159,12 @@ def _kinds(api: ApiCalls) -> UInt8:
         for name in api.name.values
     ]
     named = np.array([*of_name, _NONE], np.uint8)[api.name.ids]
-    return np.where(named != _NONE, named, kinds)
+    found = np.where(named != _NONE, named, kinds)
+    waits, _ = kept(profile.whole if isinstance(profile, Part) else profile, implied_waits)
+    if isinstance(profile, Part):
+        waits = profile.calls_within(waits)
+    found[waits[np.isin(found[waits], (_LAUNCHES, _NONE))]] = _WAITS_LAST
+    return found
 
 
 def _lanes(profile: Run, api: ApiCalls) -> tuple[Int32, int, Int32, Int32]:
@@ -148,7 +172,7 @@ def _lanes(profile: Run, api: ApiCalls) -> tuple[Int32, int, Int32, Int32]:
 
     The kernels of a lane run one after another: a stream of a GPU of a process.
     """
-    pid = np.concatenate([api.threads.pid, numbers(profile, "pid")])
+    pid = np.concatenate([api.threads.pid, pids_of(profile)])
     process, known = alike([np.ascontiguousarray(pid, np.int64)])
     keys = [np.ascontiguousarray(numbers(profile, name), np.int64) for name in ("device", "stream")]
     lane, first = alike([process[len(api.threads.pid) :], *keys])
@@ -163,7 +187,7 @@ def _waited_lanes(profile: Run, lane: Int32) -> Int32:
     rows = np.flatnonzero(of_stream & (syncs.call >= 0) & (syncs.stream >= 0))
     if not len(rows):
         return found[:-1]
-    number = [numbers(profile, name) for name in ("pid", "device", "stream")]
+    number = [pids_of(profile), *(numbers(profile, name) for name in ("device", "stream"))]
     lanes, first = np.unique(lane, return_index=True)
     place = {tuple(int(each[k]) for each in number): i for i, k in zip(lanes, first, strict=True)}
     pid = syncs.pid[rows].tolist()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Final
 
@@ -9,76 +10,85 @@ import numpy as np
 
 from fastprof._core._take import take
 from fastprof.analysis.columns import numbers, texts
+from fastprof.analysis.host_states import State
 from fastprof.analysis.replay.graph import CALL, RETURN
 from fastprof.analysis.replay.model import NO_EDGE, Model, Weights, rounded
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.profile.api_classes import COPY, SYNC
 
 __all__ = [
-    "alloc_scaled",
     "as_graph",
     "fused",
     "host_scaled",
     "removed",
+    "states_scaled",
+    "waiting",
     "without_loading",
     "without_stalls",
     "without_sync",
 ]
 
 _STALL_NS: Final = 50_000
+_ROUNDING_NS: Final = 1000  # recorded times of successive work may overlap by so much
 
 
 def host_scaled(model: Model, weights: Weights, factor: float) -> tuple[Weights, int]:
-    """The host's own time and calls times a factor.
-
-    Data loading, allocation and waits keep their length.
-    """
-    graph = model.graph
-    nodes = np.flatnonzero((graph.kind == CALL) & ~model.allocates[graph.call])
+    """The host's own time and calls times a factor; time in a `State` keeps its length."""
+    nodes = np.flatnonzero(model.graph.kind == CALL)
     found = weights.changed(before=True, duration=True)
-    loading = np.minimum(model.loading[nodes], found.before[nodes])
-    own = found.before[nodes] - loading
-    found.before[nodes] = loading + rounded(own * factor)
-    found.duration[nodes] = rounded(found.duration[nodes] * factor)
+    in_calls = model.host_time.own.sums(len(model.graph), weights.left)
+    for ns, rest in ((found.before, model.in_states(weights)), (found.duration, in_calls)):
+        fixed = np.minimum(rest[nodes], np.maximum(ns[nodes], 0))
+        ns[nodes] = fixed + rounded((ns[nodes] - fixed) * factor)
     return found, len(nodes)
 
 
-def alloc_scaled(model: Model, weights: Weights, factor: float) -> tuple[Weights, int]:
-    """Calls that allocate, free or load modules times a factor."""
-    graph = model.graph
-    nodes = np.flatnonzero((graph.kind != 0) & model.allocates[graph.call])
+def states_scaled(
+    model: Model, weights: Weights, states: Collection[State], factor: float
+) -> tuple[Weights, int]:
+    """Host time in some states times a factor; waits for GPU work keep their length."""
+    left = np.array(weights.left)
     found = weights.changed(before=True, duration=True)
-    found.duration[nodes] = rounded(found.duration[nodes] * factor)
-    returns = nodes[graph.kind[nodes] == RETURN]
-    found.before[returns] = rounded(found.before[returns] * factor)
-    return found, len(nodes)
+    n = 0
+    for spent, ns in (
+        (model.host_time.before, found.before),
+        (model.host_time.own, found.duration),
+    ):
+        of_state = np.flatnonzero(np.isin(spent.state, [int(each) for each in states]))
+        nodes = np.unique(spent.node[of_state])
+        saved = spent.ns[of_state] * left[spent.state[of_state]] * (1 - factor)
+        np.subtract.at(ns, spent.node[of_state], rounded(saved))
+        ns[nodes] = np.maximum(ns[nodes], 0)
+        n += len(nodes)
+    left[list(states)] *= factor
+    return replace(found, left=tuple(left.tolist())), n
 
 
-def without_loading(model: Model, weights: Weights, share: float = 1.0) -> tuple[Weights, int]:
-    """Batches that are ready when the host fetches them, or a share of that time less."""
-    found = weights.changed(before=True)
-    nodes = np.flatnonzero(model.loading > 0)
-    saved = rounded(model.loading[nodes] * share)
-    found.before[nodes] = np.maximum(found.before[nodes] - saved, 0)
-    return replace(found, has_loading=weights.has_loading and share < 1), len(nodes)
+def without_loading(model: Model, weights: Weights) -> tuple[Weights, int]:
+    """Batches that are ready when the host fetches them."""
+    return states_scaled(model, weights, {State.DATA_LOADING}, 0.0)
 
 
 def without_stalls(model: Model, weights: Weights, share: float) -> Weights:
-    """A share less of the host's own time in stretches over 50 us; data loading remains."""
+    """A share less of the host's own time in stretches over 50 us; time in a `State` remains."""
     found = weights.changed(before=True)
-    nodes = np.flatnonzero((model.graph.kind == CALL) & ~model.allocates[model.graph.call])
-    own = found.before[nodes] - model.loading[nodes]
-    saved = rounded(np.maximum(own - _STALL_NS, 0) * share)
-    found.before[nodes] -= saved
+    nodes = np.flatnonzero(model.graph.kind == CALL)
+    own = found.before[nodes] - model.in_states(weights)[nodes]
+    found.before[nodes] -= rounded(np.maximum(own - _STALL_NS, 0) * share)
     return found
+
+
+def waiting(model: Model) -> Int64:
+    """The nodes of returns from calls that synchronise, and from copies that block."""
+    classes = model.profile.api.call_class
+    waits = classes.fits(lambda each: each in (SYNC, COPY))
+    nodes = np.flatnonzero(model.graph.kind == RETURN)
+    return nodes[waits[model.graph.call[nodes]]]
 
 
 def without_sync(model: Model, weights: Weights) -> tuple[Weights, int]:
     """Calls that synchronise, and copies that block, return at once."""
-    classes = model.profile.api.call_class
-    waits = classes.fits(lambda each: each in (SYNC, COPY))
-    nodes = np.flatnonzero(model.graph.kind == RETURN)
-    nodes = nodes[waits[model.graph.call[nodes]]]
+    nodes = waiting(model)
     found = weights.changed(before=True, lag=True)
     found.lag[1][nodes] = NO_EDGE
     found.before[nodes] = 0
@@ -103,9 +113,15 @@ def _remove(model: Model, weights: Weights, kernels: Bools) -> None:
     gone[of_kernel[~kernels]] = gone[-1] = False  # the call launches other work too
     host = np.flatnonzero((graph.call >= 0) & gone[graph.call])
     weights.duration[host] = 0
-    weights.before[host] = np.minimum(weights.before[host], model.loading[host])
+    weights.before[host] = np.minimum(weights.before[host], _loading(model, weights)[host])
     returns = host[graph.kind[host] == RETURN]
     weights.lag[1][returns] = NO_EDGE
+
+
+def _loading(model: Model, weights: Weights) -> Int64:
+    """[nodes] The data loading before each node, ns."""
+    only = tuple(ns if i == State.DATA_LOADING else 0.0 for i, ns in enumerate(weights.left))
+    return model.host_time.before.sums(len(model.graph), only)
 
 
 def fused(model: Model, weights: Weights, kernels: Bools) -> tuple[Weights, int]:
@@ -113,13 +129,21 @@ def fused(model: Model, weights: Weights, kernels: Bools) -> tuple[Weights, int]
     longest of them, which moves its bytes once."""
     order, run = _neighbours(model, kernels)
     found = weights.changed(before=True, duration=True, lag=True)
+    if not len(order):
+        return found, 0
     is_first = np.append(True, run[1:] != run[:-1])
+    first = np.flatnonzero(is_first)
     nodes = model.graph.node_of_kernel[order]
-    longest = np.maximum.reduceat(found.duration[nodes], np.flatnonzero(is_first))
-    found.duration[nodes[is_first]] = longest
+    ns = weights.duration[nodes]
+    # Each keeps a share of the time of the longest, so that none ends later than it did.
+    sums, longest = np.add.reduceat(ns, first), np.maximum.reduceat(ns, first)
+    share = rounded(ns * (longest / np.maximum(sums, 1))[np.cumsum(is_first) - 1])
+    rest = longest - (np.add.reduceat(share, first) - share[first])
+    share[first] = np.clip(rest, 0, ns[first])
     others = np.zeros(len(kernels), bool)
     others[order[~is_first]] = True
     _remove(model, found, others)
+    found.duration[nodes] = share
     return found, int(np.count_nonzero(others))
 
 
@@ -129,7 +153,8 @@ def _neighbours(model: Model, kernels: Bools) -> tuple[Int64, Int64]:
     keys = [numbers(profile, name) for name in ("pid", "device", "stream")]
     order = np.lexsort((np.arange(n), *keys))
     own = [texts(profile, name).ids for name in ("layer", "phase", "dir")]
-    same = np.ones(n - 1, bool)
+    start = numbers(profile, "start")[order]
+    same = start[1:] >= (start + numbers(profile, "sil")[order])[:-1] - _ROUNDING_NS
     for each in (*keys, *own, model.steps.of_kernel):
         same &= each[order[1:]] == each[order[:-1]]
     same &= kernels[order[1:]] & kernels[order[:-1]]
@@ -155,9 +180,8 @@ def as_graph(model: Model, weights: Weights, kernels: Bools | None = None) -> tu
     length = found.duration[launches]
     typical = int(np.median(length[length > 0])) if (length > 0).any() else 0
     rest = launches[~is_first]
-    found.before[rest] = np.minimum(found.before[rest], model.loading[rest])
-    found.duration[launches] = 0
-    found.duration[launches[is_first]] = typical
+    found.before[rest] = np.minimum(found.before[rest], _loading(model, weights)[rest])
+    found.duration[launches] = np.where(is_first, np.minimum(length, typical), 0)
     return found, len(rest)
 
 

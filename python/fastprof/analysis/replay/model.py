@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -15,15 +16,13 @@ from fastprof._core._take import take
 from fastprof.analysis.cells import Cells, cells_of
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import Floats64
-from fastprof.analysis.host_states import State, host_states
+from fastprof.analysis.intervals import BusyTime
 from fastprof.analysis.keys import key_of
-from fastprof.analysis.replay.graph import CALL, RETURN, Graph, graph_of
+from fastprof.analysis.replay.graph import CALL, RETURN, WORK, Graph, graph_of, pids_of
+from fastprof.analysis.replay.host_time import AS_RECORDED, HostTime, host_time
 from fastprof.analysis.replay.part import Part, Run, part_of
-from fastprof.analysis.saturated import limited
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.trace import NEVER
-from fastprof.profile.api_classes import ALLOC, LOAD
-from fastprof.profile.kept import kept
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
@@ -31,8 +30,8 @@ __all__ = ["NO_EDGE", "Model", "Replayed", "Weights", "rounded"]
 
 # Collectives that agree in these transfer as much.
 _SAME_MESSAGE: Final = ("name", "message_bytes", "op", "shape", "layer", "dir")
-_BLOCK: Final = 1 << 16  # nodes
 _MOST_NS: Final = 9e18
+_NEVER: Final = np.iinfo(np.int64).min
 NO_EDGE: Final = np.iinfo(np.int32).min
 
 
@@ -40,14 +39,14 @@ NO_EDGE: Final = np.iinfo(np.int32).min
 class Weights:
     """What the nodes and edges of a graph weigh, ns; see `Graph`.
 
-    Arrays are shared: `changed` copies those that a change writes to. `has_loading` is False if
-    `before` contains no data loading any more.
+    Arrays are shared: `changed` copies those that a change writes to. `left` is the share that
+    remains of the host time in each `State`.
     """
 
     before: Int64
     duration: Int64
     lag: tuple[Int32, Int32, Int32]
-    has_loading: bool = True
+    left: tuple[float, ...] = AS_RECORDED
 
     def changed(self, before: bool = False, duration: bool = False, lag: bool = False) -> Weights:
         """The same weights with own copies of some arrays."""
@@ -55,7 +54,7 @@ class Weights:
             self.before.copy() if before else self.before,
             self.duration.copy() if duration else self.duration,
             (self.lag[0].copy(), self.lag[1].copy(), self.lag[2].copy()) if lag else self.lag,
-            self.has_loading,
+            self.left,
         )
 
 
@@ -125,7 +124,7 @@ class Model:
         self.wall: Int64 = length[self.rows]
         counted = self.steps.is_counted[self.rows]
         self.is_counted: Bools = counted if counted.any() else np.ones(len(self.rows), bool)
-        self._time = np.empty(2 * len(graph) + 1, np.int64)
+        self.base = self._from_begin(self.base)
 
     @cached_property
     def cells(self) -> Cells:
@@ -141,18 +140,51 @@ class Model:
         return of_class[classes.ids]
 
     @cached_property
-    def loading(self) -> Int64:
-        """[nodes] The part of `before` of host calls during which the thread loads data, ns."""
-        graph, found = self.graph, np.zeros(len(self.graph), np.int64)
-        states = kept(self.whole, host_states)
-        if not len(states.events[State.DATA_LOADING].start):
-            return found
-        nodes = np.flatnonzero((graph.kind == CALL) & (graph.before > 0))
-        thread = self.profile.api.thread[graph.call[nodes]]
-        end = self.profile.api.start[graph.call[nodes]]
-        spent = states.covered(thread, end - graph.before[nodes], end)[:, State.DATA_LOADING]
-        found[nodes] = np.minimum(spent, graph.before[nodes])
+    def host_time(self) -> HostTime:
+        """The host time in each `State`, as recorded."""
+        return host_time(self)
+
+    def in_states(self, weights: Weights) -> Int64:
+        """[nodes] The part of `before` of host calls in any `State`, ns."""
+        spent = self.host_time.before.sums(len(self.graph), weights.left)
+        return np.minimum(spent, np.maximum(weights.before, 0))
+
+    @cached_property
+    def _windows(self) -> dict[int, BusyTime]:
+        """The counted steps of each process, ns since the origin, as recorded."""
+        begin, end = self._bounds(self._recorded[1])
+        pid = np.where(self.is_counted, self.steps.pid[self.rows], _NEVER)
+        pids = np.unique(pid[self.is_counted]).tolist()
+        return {each: BusyTime(begin[pid == each], end[pid == each]) for each in pids}
+
+    @cached_property
+    def counted_ns(self) -> Int64:
+        """[kernels] The GPU time within the counted steps, as recorded, ns."""
+        start, pid = numbers(self.profile, "start") - self.graph.origin, pids_of(self.profile)
+        end = start + np.maximum(numbers(self.profile, "sil"), 0)
+        found: Int64 = np.zeros(len(start), np.int64)
+        for each, steps in self._windows.items():
+            own = np.flatnonzero((pid == each) | (pid < 0) | (each == -1))
+            found[own] = steps.until(end[own]) - steps.until(start[own])
         return found
+
+    def in_counted(self, start: Int64, end: Int64, pid: Int64) -> float:
+        """ns a counted step in at least one of the intervals of its process.
+
+        start : ascending, ns since the origin
+        """
+        found = 0
+        for each, steps in self._windows.items():
+            own = (pid == each) | (each == -1)
+            if own.any():
+                times = BusyTime(start[own], end[own])
+                found += int((times.until(steps.end) - times.until(steps.start)).sum())
+        return found / max(self.n_counted, 1)
+
+    @property
+    def n_counted(self) -> int:
+        """The steps that means include."""
+        return int(self.is_counted.sum())
 
     @cached_property
     def launches(self) -> Int32:
@@ -186,33 +218,54 @@ class Model:
 
         group : int32 [nodes], -1 for none; durations are multiplied by the `factor` of their group
         """
-        graph = self.graph
-        if len(self.rows) and not self.is_span:
-            _ = self._anchors  # their replay uses the same room
-        replay = _replay.Replay(graph.source, weights.lag, weights.before, weights.duration)
-        time, ends = replay.run(self._step_of_node, self._n_ends, group, factor, self._time)
-        return Replayed(time, *self._bounds(time, ends, weights))
+        replay = self._replay(weights)
+        part, begins = self._parts
+        time, ends = replay.run(
+            self._step_of_node, len(self.steps), group, factor, part, begins, self._time
+        )
+        return Replayed(time, *self._bounds(ends))
+
+    def _replay(self, weights: Weights) -> _replay.Replay:
+        source, full = self.graph.source, self.base.duration
+        return _replay.Replay(source, weights.lag, weights.before, weights.duration, full)
 
     def mean(self, wall: Int64) -> float:
         """The mean length of the counted steps, ns."""
         return float(wall[self.is_counted].mean()) if len(wall) else float("nan")
 
     def paths(self, weights: Weights, replayed: Replayed, rows: Int64) -> np.ndarray:
-        """The critical paths of some steps, each the last part first; see `_replay.Replay.path`."""
-        ends = replayed.time[1::2]
-        replay = _replay.Replay(self.graph.source, weights.lag, weights.before, weights.duration)
+        """The critical paths of some steps, each the last part first; see `_replay.Replay.path`.
+
+        Steps that follow each other have one path, from the end of the last to the begin of the
+        first: no change saves more of them than it takes from this path.
+
+        rows : ascending, indices into `self.rows`
+        """
+        replay = self._replay(weights)
         found = []
-        for row in rows.tolist():
-            nodes = self._nodes_of_step(row)
-            last = int(nodes[np.argmax(ends[nodes])])
-            found.append(replay.path(replayed.time, last, int(replayed.begin[row])))
+        for first, last in self._successive(rows):
+            node = self._last_node(replayed, last)
+            found.append(replay.path(replayed.time, node, int(replayed.begin[first])))
         return np.concatenate(found) if found else replay.path(replayed.time, 0, 0)
 
-    @cached_property
-    def allocates(self) -> Bools:
-        """[calls + 1] Whether a call allocates, frees or loads; the last for none."""
-        classes = self.profile.api.call_class
-        return np.append(classes.fits(lambda each: each in (ALLOC, LOAD)), False)
+    def _successive(self, rows: Int64) -> Iterator[tuple[int, int]]:
+        """The first and the last of steps of one process that follow each other."""
+        pid = self.steps.pid[self.rows]
+        for each in np.unique(pid[rows]).tolist():
+            own = np.flatnonzero(pid == each)
+            place = np.searchsorted(own, rows[pid[rows] == each])
+            for run in np.split(place, np.flatnonzero(np.diff(place) > 1) + 1):
+                yield int(own[run[0]]), int(own[run[-1]])
+
+    def _last_node(self, replayed: Replayed, row: int) -> int:
+        """The node of the work that ends a step: work of an earlier one may end later."""
+        pid = self.steps.pid[self.rows]
+        for earlier in np.flatnonzero(pid[: row + 1] == pid[row])[::-1].tolist():
+            nodes = self._nodes_of_step(earlier)
+            ends = replayed.time[2 * nodes.astype(np.int64) + 1]
+            if ends.max(initial=_NEVER) == replayed.end[row]:
+                return int(nodes[np.argmax(ends)])
+        return 0
 
     def slack(self, weights: Weights, replayed: Replayed) -> Int64:
         """[nodes] How much later each node may start without making a step longer, ns; -1: any."""
@@ -223,7 +276,7 @@ class Model:
         nodes = self.graph.node_of_kernel
         of_kernel = latest[self.steps.of_kernel]
         slack[nodes] = np.where(of_kernel == most, most, of_kernel - replayed.time[2 * nodes + 1])
-        replay = _replay.Replay(self.graph.source, weights.lag, weights.before, weights.duration)
+        replay = self._replay(weights)
         replay.slack(replayed.time, slack)
         return np.where(slack == most, -1, slack)
 
@@ -241,89 +294,88 @@ class Model:
         return self.graph.node_of_kernel[order], first
 
     @cached_property
-    def _pids(self) -> Int64:
-        return np.unique(self.steps.pid)
+    def _step_of_node(self) -> Int32:
+        found = np.full(len(self.graph), -1, np.int32)
+        found[self.graph.node_of_kernel] = self.steps.of_kernel
+        return found
+
+    @cached_property
+    def _recorded(self) -> tuple[Int64, Int64]:
+        """[2 * nodes] The recorded times, and [steps] the ends of the GPU work of the steps."""
+        time, ends = self._replay(self.base).run(self._step_of_node, len(self.steps))
+        return time, ends
 
     @property
-    def _n_ends(self) -> int:
-        """The steps, and the work before the first step of each process."""
-        return len(self.steps) + len(self._pids)
+    def recorded(self) -> Int64:
+        """[2 * nodes] Start and end of each node as recorded, ns since the origin."""
+        return self._recorded[0]
 
     @cached_property
-    def _step_of_node(self) -> Int32:
-        steps, of_kernel = self.steps, self.steps.of_kernel.copy()
-        outside = np.flatnonzero(of_kernel < 0)
-        pid, start = (numbers(self.profile, name)[outside] for name in ("pid", "start"))
-        for i, each in enumerate(self._pids.tolist()):
-            first = self._first_row(each)
-            if first is None:
-                continue
-            is_before = start < steps.gpu_start[first]
-            is_own = np.ones(len(outside), bool) if each == -1 else pid == each
-            of_kernel[outside[is_before & is_own]] = len(steps) + i
-        found = np.full(len(self.graph), -1, np.int32)
-        found[self.graph.node_of_kernel] = of_kernel
-        return found
-
-    def _first_row(self, pid: int) -> int | None:
-        rows = self.rows[self.steps.pid[self.rows] == pid]
-        return int(rows[0]) if len(rows) else None
-
-    def _bounds(self, time: Int64, ends: Int64, weights: Weights) -> tuple[Int64, Int64]:
-        """[rows] Start and end of each step, ns since the origin."""
-        never = np.iinfo(np.int64).min
-        begin, end = np.zeros(len(self.steps), np.int64), np.zeros(len(self.steps), np.int64)
-        for i, pid in enumerate(self._pids.tolist()):
-            own = np.flatnonzero(self.steps.pid == pid)
-            before = ends[[len(self.steps) + i]]
-            latest = np.maximum.accumulate(np.concatenate([before, ends[own]]))
-            begin[own], end[own] = latest[:-1], latest[1:]
-            first = self._first_row(pid)
-            if first is not None and (
-                self.is_span or self._has_begin(first, begin[first] != never)
-            ):
-                begin[first] = self._first_begin(pid, time, weights)
-        return begin[self.rows], end[self.rows]
-
-    def _has_begin(self, first: int, follows_work: bool) -> bool:
-        """Whether the first step of known length begins with the host's step."""
-        steps = self.steps
-        begin = steps.gpu_end[first] - steps.gpu_length[first]
-        return not follows_work or bool(begin == steps.start[first])
-
-    def _first_begin(self, pid: int, time: Int64, weights: Weights) -> int:
-        """The start of the first step: as far behind the same call or work as recorded."""
-        first = self._first_row(pid)
-        if first is None or self.is_span:
-            return int(time[2 * self._nodes_of_step(0)].min())
-        start = int(self.steps.gpu_end[first] - self.steps.gpu_length[first]) - self.graph.origin
-        node, ready = self._anchors[pid]
-        begin = start + int(time[2 * node] - weights.before[node]) - ready
-        return int(limited([begin])[0])
+    def _time(self) -> Int64:
+        """[2 * nodes] Room for the times of replays; of nodes that keep their times, these."""
+        room: Int64 = self.recorded.copy()
+        return room
 
     @cached_property
-    def _anchors(self) -> dict[int, tuple[int, int]]:
-        """The first call of the first step of each process, and when its host time begins."""
-        graph, found = self.graph, {}
-        replay = _replay.Replay(graph.source, self.base.lag, self.base.before, self.base.duration)
-        time, _ = replay.run(self._step_of_node, self._n_ends, out=self._time)
-        for pid in self._pids.tolist():
-            first = self._first_row(pid)
-            node = self._first_call(pid, int(self.steps.start[0 if first is None else first]))
-            found[pid] = node, int(time[2 * node] - self.base.before[node])
+    def _begins(self) -> dict[int, tuple[int, int]]:
+        """By process: when its first step of known length begins, and its first counted one.
+
+        ns since the origin, as recorded
+        """
+        steps, rows = self.steps, self.rows
+        begin = steps.gpu_start if self.is_span else steps.gpu_end - steps.gpu_length
+        begin, pid = (begin - self.graph.origin)[rows], steps.pid[rows]
+        found = {}
+        for each in np.unique(pid).tolist():
+            own = pid == each
+            counted = own & self.is_counted
+            first = counted if counted.any() else own
+            found[int(each)] = int(begin[np.argmax(own)]), int(begin[np.argmax(first)])
         return found
 
-    def _first_call(self, pid: int, start: int) -> int:
-        """The node of the first call of a process from a time on; 0 if there is none."""
+    @cached_property
+    def _parts(self) -> tuple[Int32, Int64]:
+        """[nodes] The process of each node, and when its first counted step begins.
+
+        -1 for nodes that start before: they keep their times.
+        """
         graph, api = self.graph, self.profile.api
-        for begin in range(0, len(graph), _BLOCK):
-            nodes = begin + np.flatnonzero(graph.kind[begin : begin + _BLOCK] == CALL)
-            calls = graph.call[nodes]
-            fits = api.start[calls] >= start
-            fits &= (take(api.threads.pid, api.thread[calls]) == pid) | (pid == -1)
-            if fits.any():
-                return int(nodes[np.argmax(fits)])
-        return 0
+        if not self._begins:
+            return np.zeros(len(graph), np.int32), np.full(1, _NEVER)
+        pids = np.array(list(self._begins), np.int64)
+        begins = np.array([counted for _, counted in self._begins.values()], np.int64)
+        begins = np.append(begins, begins.min())
+        is_work = graph.kind == WORK
+        pid = take(pids_of(self.profile), np.where(is_work, graph.kernel, -1), -1)
+        thread = take(api.thread, graph.call)
+        pid = np.where(is_work, pid, take(api.threads.pid, thread, -1))
+        place = np.minimum(np.searchsorted(pids, pid), len(pids) - 1)
+        known = pids[place] == pid
+        part = np.where(known, place, 0 if pids.tolist() == [-1] else len(pids)).astype(np.int32)
+        part[self.recorded[::2] < begins[part]] = -1
+        return part, begins
+
+    def _from_begin(self, weights: Weights) -> Weights:
+        """Of nodes that are ready before the first counted step begins, the time from then on."""
+        if not self._begins:
+            return weights
+        part, begins = self._parts
+        later = np.flatnonzero(part >= 0)
+        found = weights.changed(before=True)
+        since = self.recorded[2 * later] - begins[part[later]]
+        found.before[later] = np.minimum(found.before[later], since)
+        return found
+
+    def _bounds(self, ends: Int64) -> tuple[Int64, Int64]:
+        """[rows] Start and end of each step, ns since the origin."""
+        begin, end = np.zeros(len(self.steps), np.int64), np.zeros(len(self.steps), np.int64)
+        for pid, (first, _) in self._begins.items():
+            own = np.flatnonzero(self.steps.pid == pid)
+            known = int(self.rows[self.steps.pid[self.rows] == pid][0])
+            latest = np.maximum.accumulate(ends[own])
+            begin[own], end[own] = np.append(first, latest[:-1]), latest
+            begin[known] = first
+        return begin[self.rows], end[self.rows]
 
 
 def rounded(values: npt.NDArray[np.floating[Any]]) -> Int64:

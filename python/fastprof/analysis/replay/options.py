@@ -111,10 +111,24 @@ OF_SPEEDUPS: Final = (
     Heading("key", "what", "", "op, layer, line or resource"),
     Heading("value", "faster", "", "its value", keeps_end=True, min_width=20),
     Heading("gpu_ns", "time", "ns", "GPU or host time per step"),
-    Heading("path_ns", "on path", "ns", "the part of it on the critical path", same_unit="gpu_ns"),
+    Heading(
+        "path_ns",
+        "on path",
+        "ns",
+        "the part of it on the critical path, the most that it can save; resources add up to the "
+        "step",
+        same_unit="gpu_ns",
+    ),
     Heading("saved_10_ns", "10%", "ns", "saved if it is 10 % faster", same_unit="gpu_ns"),
     Heading("saved_50_ns", "50%", "ns", "saved if it is 50 % faster", same_unit="gpu_ns"),
     Heading("saved_100_ns", "100%", "ns", "saved if it takes no time", same_unit="gpu_ns"),
+    Heading(
+        "then",
+        "then",
+        "",
+        "if it saves less than it takes of the path: what takes most of the path then",
+    ),
+    Heading("then_ns", "takes", "ns", "how much", same_unit="gpu_ns"),
 )
 OF_PATH: Final = (
     Heading("path_ns", "path", "ns", "time on the critical path per step"),

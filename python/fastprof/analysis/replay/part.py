@@ -98,6 +98,12 @@ class Part:
         place = self._place[rows]
         return place[place >= 0].astype(np.int64)
 
+    def calls_within(self, rows: Int64) -> Int64:
+        """Those API calls of the whole that are in the part, as rows of `api`."""
+        first, end = self._calls.start, self._calls.stop
+        found: Int64 = rows[(rows >= first) & (rows < end)] - first
+        return found
+
 
 Run = Profile | Part
 

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Final
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from fastprof._core._take import take
 from fastprof.analysis.grouping import Floats64
-from fastprof.analysis.replay.graph import RETURN, WORK
-from fastprof.analysis.replay.host_changes import without_sync
-from fastprof.analysis.replay.model import Model, Replayed, Weights
+from fastprof.analysis.host_states import State
+from fastprof.analysis.idle_causes import CAUSES
+from fastprof.analysis.replay.graph import WORK
+from fastprof.analysis.replay.model import Model, Replayed, Weights, rounded
 from fastprof.model.arrays import Int32, Int64, UInt8
 
-__all__ = ["RESOURCES", "Path", "path_of"]
+__all__ = ["OF_STATES", "RESOURCES", "Path", "path_of"]
 
+OF_STATES: Final = CAUSES[: len(State)]
 RESOURCES: Final = (
-    "GPU", "communication", "copies", "host", "sync", "data loading", "alloc/load",
-    "launch latency", "unexplained",
+    "GPU", "communication", "copies", "host", *OF_STATES, "launch latency", "unexplained",
 )  # fmt: skip
-_GPU, _COMM, _COPY, _HOST, _SYNC, _LOADING, _ALLOC, _LATENCY, _UNEXPLAINED = range(len(RESOURCES))
+_GPU, _COMM, _COPY, _HOST = range(4)  # the first three as `Model.kernel_class`
+_LATENCY, _UNEXPLAINED = len(RESOURCES) - 2, len(RESOURCES) - 1
 KERNELS, HOST, WAITS = range(3)
-_LITTLE: Final = 0.02  # of the path
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +39,6 @@ class Path:
     form : uint8 [pieces], KERNELS, HOST or WAITS
     kernel : int32 [pieces], the kernel, or one of the launch that the host time leads to; -1
     n_steps : the steps
-    sync_share : of the host time after waits for the GPU, the share that the step saves without
-        these waits; the rest is the host's
     """
 
     ns: Int64
@@ -45,7 +46,6 @@ class Path:
     form: UInt8
     kernel: Int32
     n_steps: int
-    sync_share: float = 1.0
 
     def binds(self) -> tuple[str, float]:
         """The resource with most of the path, and its share."""
@@ -59,15 +59,11 @@ class Path:
         return dict(zip(RESOURCES, sums.tolist(), strict=True))
 
     def _sums(self) -> Floats64:
-        sums = np.bincount(self.resource, self.ns, len(RESOURCES)).astype(np.float64)
-        rest = sums[_SYNC] * (1 - self.sync_share)
-        sums[_SYNC] -= rest
-        sums[_HOST] += rest
-        return sums
+        return np.bincount(self.resource, self.ns, len(RESOURCES)).astype(np.float64)
 
 
 def path_of(model: Model, weights: Weights, replayed: Replayed, most: int | None = None) -> Path:
-    """The critical paths of the counted steps. Replays: the times of `replayed` become invalid.
+    """The critical paths of the counted steps.
 
     most : the number of steps, evenly spaced; None for all
     """
@@ -75,46 +71,50 @@ def path_of(model: Model, weights: Weights, replayed: Replayed, most: int | None
     if most is not None and len(rows) > most:
         rows = rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)]
     parts = model.paths(weights, replayed, rows)
-    loading = model.loading if weights.has_loading else np.zeros(len(model.graph), np.int64)
-    found = Path(*_pieces(model, parts, loading[parts["node"]]), n_steps=len(rows))
-    after_waits = found.by_resource()["sync"]
-    if after_waits <= max(_LITTLE * sum(found.by_resource().values()), 0.0):
-        return found
-    wall = model.mean(replayed.wall)
-    saved = wall - model.mean(model.run(without_sync(model, weights)[0]).wall)
-    return replace(found, sync_share=min(max(saved / after_waits, 0.0), 1.0))
+    ns, resource, form, kernel = _pieces(model, weights, parts)
+    return Path(ns, resource, form, kernel, len(rows))
 
 
-def _pieces(model: Model, parts: np.ndarray, loading: Int64) -> tuple[Int64, UInt8, UInt8, Int32]:
-    """The time of each part in pieces: its own, before it, and the lag of its edge."""
-    graph, node = model.graph, parts["node"]
-    is_work = graph.kind[node] == WORK
-    kernel = model.launches[node]
-    of_work = take(model.kernel_class, np.where(is_work, graph.kernel[node], -1), 0)
-    of_host = _host_resource(model, parts)
-    own = np.where(is_work, of_work, of_host)
-    before = np.where(is_work, np.where(of_work == _COMM, _COMM, _UNEXPLAINED), of_host)
-    lag = np.where(is_work, np.where(parts["slot"] == 0, _LATENCY, of_work), of_host)
-    loading = np.minimum(np.where(is_work, 0, loading), parts["before"])
-    forms = np.where(is_work, KERNELS, HOST), np.where(is_work, WAITS, HOST)
-    n = len(parts)
-    return (
-        np.concatenate([parts["own"], parts["before"] - loading, loading, parts["lag"]]),
-        np.concatenate([own, before, np.full(n, _LOADING), lag]).astype(np.uint8),
-        np.concatenate([forms[0], forms[1], np.full(n, HOST), forms[1]]).astype(np.uint8),
-        np.tile(kernel, 4),
-    )
+class _Piece(NamedTuple):
+    ns: Int64
+    resource: Int64
+    form: Int64
+    kernel: Int32
 
 
-def _host_resource(model: Model, parts: np.ndarray) -> UInt8:
-    """What host time of each part is: after a wait for the GPU and until the next work, sync."""
-    graph, node = model.graph, parts["node"]
-    # Parts are in reverse order of time.
-    mark = np.where(graph.kind[node] == WORK, 1, 0)
-    mark[(graph.kind[node] == RETURN) & (parts["slot"] == 1)] = 2
-    n = len(parts)
-    place = np.where(mark > 0, np.arange(n), n)
-    before = np.minimum.accumulate(place[::-1])[::-1]
-    follows_wait = np.append(mark, 0)[before] == 2
-    found = np.where(follows_wait, _SYNC, _HOST)
-    return np.where(model.allocates[graph.call[node]], _ALLOC, found).astype(np.uint8)
+def _pieces(model: Model, weights: Weights, parts: np.ndarray) -> Iterator[npt.NDArray[Any]]:
+    """The columns of `Path`: the time of each part in pieces."""
+    is_work = model.graph.kind[parts["node"]] == WORK
+    pieces = [*_of_work(model, parts[is_work]), *_of_host(model, weights, parts[~is_work])]
+    for column, dtype in zip(zip(*pieces, strict=True), _TYPES, strict=True):
+        yield np.concatenate(column).astype(dtype)
+
+
+_TYPES: Final = (np.int64, np.uint8, np.uint8, np.int32)
+
+
+def _of_work(model: Model, parts: np.ndarray) -> Iterator[_Piece]:
+    """Its own time, what it waits for without a record, and the lag of its edge."""
+    kernel = model.graph.kernel[parts["node"]]
+    own = take(model.kernel_class, kernel, 0).astype(np.int64)
+    waits = np.full(len(own), WAITS)
+    yield _Piece(parts["own"], own, np.full(len(own), KERNELS), kernel)
+    # A copy waits until the host has the memory ready, a collective for other ranks.
+    yield _Piece(parts["before"], np.where(own == _GPU, _UNEXPLAINED, own), waits, kernel)
+    yield _Piece(parts["lag"], np.where(parts["slot"] == 0, _LATENCY, own), waits, kernel)
+
+
+def _of_host(model: Model, weights: Weights, parts: np.ndarray) -> Iterator[_Piece]:
+    """Calls and the time before them: in each state, and the host's own."""
+    node, kernel = parts["node"], model.launches[parts["node"]]
+    form = np.full(len(node), HOST)
+    host = np.full(len(node), _HOST)
+    for name, spent in (("own", model.host_time.own), ("before", model.host_time.before)):
+        rest = parts[name].copy()
+        in_states = rounded(spent.of_nodes(node, weights.left))
+        for state in range(len(OF_STATES)):
+            ns = np.minimum(in_states[:, state], rest)
+            rest -= ns
+            yield _Piece(ns, host + 1 + state, form, kernel)
+        yield _Piece(rest, host, form, kernel)
+    yield _Piece(parts["lag"], host, form, kernel)

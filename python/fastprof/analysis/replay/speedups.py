@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from fastprof._core._take import take
 from fastprof.analysis.columns import texts
+from fastprof.analysis.grouping import Floats64
+from fastprof.analysis.host_states import State
 from fastprof.analysis.keys import key_of
-from fastprof.analysis.replay.host_changes import (
-    alloc_scaled,
-    host_scaled,
-    without_loading,
-    without_sync,
-)
+from fastprof.analysis.replay.gpu_changes import scaled
+from fastprof.analysis.replay.host_changes import host_scaled, states_scaled, waiting, without_sync
 from fastprof.analysis.replay.model import Model, Weights, rounded
-from fastprof.analysis.replay.path import KERNELS, Path
-from fastprof.model.arrays import Int32
+from fastprof.analysis.replay.path import KERNELS, OF_STATES, RESOURCES, Path, path_of
+from fastprof.model.arrays import Bools, Int32
 from fastprof.model.columns import Ints, Values
 from fastprof.model.numbers import without_index
 from fastprof.model.table import Cells, Floats
@@ -32,21 +31,38 @@ _FACTORS: Final = (0.9, 0.5, 0.0)
 _CLASSES: Final = ("GPU", "communication", "copies")  # as `Model.kernel_class`
 
 
+_ALMOST: Final = 0.98  # of its time on the path: a part that saves less has a reason
+_STEPS: Final = 8  # whose critical paths are examined for it
+_NAN: Final = float("nan")
+
+
 class _Row(NamedTuple):
+    """A part: its time a step, the part of it on the path, and the step for each factor, ns.
+
+    then : what takes most of the path if the part takes no time, "" if it saves all of its time
+    then_ns : how much
+    """
+
     key: str
     value: str
     ns: float
     path_ns: float
-    walls: tuple[float, ...]
+    walls: tuple[float, float, float]
+    then: str = ""
+    then_ns: float = _NAN
 
 
 def speedups(model: Model, path: Path, base: float) -> dict[str, Cells]:
     """The columns `OF_SPEEDUPS`: resources first, then the operators, layers and lines with the
     most GPU time.
 
+    The resources on the path add up to the step. No part saves more than its time on the path: the
+    path is there, only shorter, after a change of one part.
+
     base : mean length of a step of the replay without changes, ns
     """
-    rows = [*_resources(model, path), *_groups(model, path)]
+    rows = [*_resources(model, path, base), *_without_waits(model, base)]
+    rows += _groups(model, path, base)
     saved = [[base - wall for wall in row.walls] for row in rows]
     return {
         "key": text_column([row.key for row in rows]),
@@ -57,6 +73,8 @@ def speedups(model: Model, path: Path, base: float) -> dict[str, Cells]:
             f"saved_{percent}_ns": _whole([each[i] for each in saved])
             for i, percent in enumerate((10, 50, 100))
         },
+        "then": text_column([row.then or None for row in rows]),
+        "then_ns": _whole([row.then_ns for row in rows]),
     }
 
 
@@ -67,29 +85,67 @@ def _whole(values: list[float]) -> Cells:
     return Ints(rounded(found), none=np.iinfo(np.int64).min)
 
 
-def _resources(model: Model, path: Path) -> Iterator[_Row]:
-    """Rows of what a step waits for."""
-    on_path, nan = path.by_resource(), float("nan")
-
-    def wall(weights: Weights) -> float:
-        return model.mean(model.run(weights).wall)
-
+def _resources(model: Model, path: Path, base: float) -> Iterator[_Row]:
+    """Rows of what is on the path."""
+    on_path = path.by_resource()
     for code, name in enumerate(_CLASSES):
         group = np.where(model.kernel_class == code, 0, -1).astype(np.int32)
         ns = _sums(model, group, 1)[0]
         if ns:
-            yield _Row("resource", name, ns, on_path[name], _walls(model, group, 1, 0))
-    for name, scaled in (("host", host_scaled), ("alloc/load", alloc_scaled)):
+            walls = _walls(model, group, 1, 0)
+            row = _Row("resource", name, ns, on_path[name], walls)
+            yield _row(model, base, row, _none(model, group == 0))
+    if on_path["host"]:
+        yield _of_host(model, base, "host", on_path["host"], host_scaled)
+    for state, name in enumerate(OF_STATES):
         if on_path[name]:
-            walls = tuple(wall(scaled(model, model.base, factor)[0]) for factor in _FACTORS)
-            yield _Row("resource", name, nan, on_path[name], walls)
-    for name, change in (("sync", without_sync), ("data loading", without_loading)):
+            change = partial(states_scaled, states={State(state)})
+            yield _of_host(model, base, name, on_path[name], change)
+    for name in RESOURCES[-2:]:
         if on_path[name]:
-            all_of_it = wall(change(model, model.base)[0])
-            yield _Row("resource", name, nan, on_path[name], (nan, nan, all_of_it))
+            yield _Row("resource", name, _NAN, on_path[name], (_NAN, _NAN, _NAN))
 
 
-def _groups(model: Model, path: Path) -> Iterator[_Row]:
+def _of_host(
+    model: Model, base: float, name: str, ns: float, change: Callable[..., tuple[Weights, int]]
+) -> _Row:
+    weights = [change(model, model.base, factor=factor)[0] for factor in _FACTORS]
+    first, half, none = (model.mean(model.run(each).wall) for each in weights)
+    return _row(model, base, _Row("resource", name, _NAN, ns, (first, half, none)), weights[-1])
+
+
+def _row(model: Model, base: float, row: _Row, without: Weights) -> _Row:
+    """The row with the reason why the part saves less than its time on the path.
+
+    without : the run in which the part takes no time
+    """
+    saved = base - row.walls[-1]
+    if saved >= _ALMOST * row.path_ns:
+        return row
+    path = path_of(model, without, model.run(without), _STEPS)
+    then, share = path.binds()
+    return row._replace(then=then, then_ns=share * row.walls[-1])
+
+
+def _without_waits(model: Model, base: float) -> Iterator[_Row]:
+    """A row of the waits of the host: they are not on the path, but what it waits for is."""
+    waits = _waits(model)
+    if waits:
+        wall = model.mean(model.run(without_sync(model, model.base)[0]).wall)
+        yield _Row("change", "no-sync", waits, _NAN, (_NAN, _NAN, wall))
+
+
+def _waits(model: Model) -> float:
+    """ns a step in which a thread waits for the GPU; threads that wait at once count once."""
+    graph, api = model.graph, model.profile.api
+    nodes = waiting(model)
+    end = model.recorded[2 * nodes]
+    start = api.start[graph.call[nodes]] - graph.origin
+    order = np.argsort(start, kind="stable")
+    return model.in_counted(start[order], end[order], api.pid[graph.call[nodes[order]]])
+
+
+def _groups(model: Model, path: Path, base: float) -> Iterator[_Row]:
     of_kernels = path.form == KERNELS
     kernels, ns = path.kernel[of_kernels], path.ns[of_kernels]
     for name in _KEYS:
@@ -101,7 +157,8 @@ def _groups(model: Model, path: Path) -> Iterator[_Row]:
         for each in np.argsort(-sums, kind="stable")[:_TOP].tolist():
             if sums[each] > 0:
                 walls = _walls(model, of_kernel, n, each)
-                yield _Row(name, str(key.values[each]), sums[each], on_path[each], walls)
+                row = _Row(name, str(key.values[each]), sums[each], on_path[each], walls)
+                yield _row(model, base, row, _none(model, of_kernel == each))
 
 
 def _key(model: Model, name: str) -> Values:
@@ -113,21 +170,13 @@ def _key(model: Model, name: str) -> Values:
     )
 
 
-def _sums(model: Model, group: Int32, n: int) -> Any:
+def _sums(model: Model, group: Int32, n: int) -> Floats64:
     """[groups] GPU time a step."""
-    nodes = model.graph.node_of_kernel
-    counted = np.append(_is_counted(model), False)[model.steps.of_kernel]
-    ns = np.where(counted, model.graph.duration[nodes], 0)
-    return np.bincount(group + 1, ns, n + 1)[1:] / max(int(model.is_counted.sum()), 1)
-
-
-def _is_counted(model: Model) -> Any:
-    found = np.zeros(len(model.steps), bool)
-    found[model.rows[model.is_counted]] = True
+    found: Floats64 = np.bincount(group + 1, model.counted_ns, n + 1)[1:] / max(model.n_counted, 1)
     return found
 
 
-def _walls(model: Model, group: Int32, n: int, wanted: int) -> tuple[float, ...]:
+def _walls(model: Model, group: Int32, n: int, wanted: int) -> tuple[float, float, float]:
     """The mean length of a step for each factor of a group's kernels."""
     of_node = np.full(len(model.graph), -1, np.int32)
     of_node[model.graph.node_of_kernel] = group
@@ -136,4 +185,10 @@ def _walls(model: Model, group: Int32, n: int, wanted: int) -> tuple[float, ...]
         factors = np.ones(n)
         factors[wanted] = factor
         found.append(model.mean(model.run(model.base, of_node, factors).wall))
-    return tuple(found)
+    first, half, none = found
+    return first, half, none
+
+
+def _none(model: Model, kernels: Bools) -> Weights:
+    """The run in which some kernels take no time."""
+    return scaled(model, model.base, kernels, 0.0)[0]

@@ -98,8 +98,7 @@ const flameTree = (() => {
     }
 
     /** The place of each node from 0 to the width of the root, [n]: { left, right }.
-     * Negative values (less lost than ideal) have no width; children that then exceed their parent
-     * are scaled to it. */
+     * Children that exceed their parent by more than rounding are scaled to it. */
     places(measure, direction) {
       const { n } = this;
       const width = this.inside(measure, direction).map((value) => Math.max(value || 0, 0));

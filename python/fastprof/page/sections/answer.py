@@ -79,7 +79,7 @@ def _averaged(facts: Facts) -> str:
     """Which steps and GPUs the numbers are means of."""
     n_gpus = len({int(each) for each in facts.windows.lane[facts.rows]})
     n_steps = len({int(each) for each in facts.windows.step[facts.rows]})
-    steps = f"{n_steps} typical steps" if facts.has_steps and n_steps > 1 else ""
+    steps = f"{n_steps} steps" if facts.has_steps and n_steps > 1 else ""
     gpus = f"{n_gpus} GPUs" if n_gpus > 1 else ""
     both = " on ".join(filter(None, [steps, gpus]))
     return f"mean of {both}" if both else ""

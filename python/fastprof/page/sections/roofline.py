@@ -83,7 +83,7 @@ def _lead(table: Table, rows: np.ndarray) -> Iterator[str]:
     time = np.ma.filled(table["gpu_ns"], 0)
     rest = int(time.sum() - time[rows].sum())
     if rest:
-        why = "FLOPs or bytes are 0 or unknown"
+        why = "FLOPs or bytes are 0, unknown, or more than the GPU can do"
         if len(rows) == _MOST:
             why = f"the chart has the {_MOST} longest, {why} of others"
         yield (

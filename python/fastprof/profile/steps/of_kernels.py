@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from fastprof._core._cells import busy
+from fastprof._core._pools import alike
 from fastprof._core._take import take
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import RepeatedInts
@@ -16,6 +17,7 @@ from fastprof.model.metadata import Steps
 from fastprof.model.trace import NEVER, NO_TIME, Kernels, Trace
 
 _SLOW_FIRST: Final = 1.5  # a first step longer than this many medians is a warm-up
+_LEAST: Final = 3  # steps from which a warm-up is told
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,16 +48,19 @@ class StepsOfKernels:
     gpu_start, gpu_end : int64 [steps], ns
         Start of the first and end of the last GPU work of the step; the smallest int64 if none.
     length : int64 [steps], ns
-        Host time of a range; of steps without ranges (repetition, marks, anchor), `gpu_length`. -1
-        if unknown.
+        `gpu_length`; in a trace without GPU work, the host time of the range. -1 if unknown.
     gpu_length : int64 [steps], ns
         From the end of the GPU work of the preceding step to the end of the step's own. The first
-        step begins with its range, or where the GPU ends the work before; -1 if it has neither,
-        and for a step without GPU work. These lengths divide the GPU's time line: a kernel that
-        runs after the next step's last one counts there.
+        step begins where the GPU ends the work before it, at the earliest with its range; -1 if
+        neither is known, and for a step without GPU work. These lengths divide the GPU's time line:
+        a kernel that runs after the next step's last one counts there.
+    is_cut : bool [steps]
+        Whether the capture starts or ends within the step, or with it: where no GPU work before
+        the first step is recorded, the GPU may have begun earlier or later than its range.
     is_counted : bool [steps]
-        Whether averages include the step. False for a first step over 1.5 times the median, and for
-        a last step by anchor that the end of the capture cuts.
+        Whether means include the step: it has GPU work, is not cut, and is not a first step over
+        1.5 times the median of three or more. Slow steps count. If no step of a process is like
+        that, all with a known length count.
     of_kernel : int32 [kernels]
         Row of the step, -1: outside of all steps, or launch not recorded.
     before_first : int
@@ -76,6 +81,7 @@ class StepsOfKernels:
     gpu_end: Int64
     length: Int64
     gpu_length: Int64
+    is_cut: Bools
     is_counted: Bools
     of_kernel: Int32
     before_first: int = 0
@@ -152,37 +158,44 @@ def steps_of_kernels(
 
     ends_known : whether the host's end of each step is recorded
     starts_known : whether its start is; by default as `ends_known`
-    may_be_cut : 0: the capture may start within the first step, -1: end within the last
+    may_be_cut : the step that the capture may cut: 0 the first, -1 the last; None if ranges mark
+        both ends of each step
     """
     starts_known = ends_known if starts_known is None else starts_known
     of_kernel = take(of_launches(trace, steps), trace.kernels.launch)
     gpu_start, gpu_end = _gpu_times(trace.kernels, of_kernel, len(steps))
     end = np.where(steps.end == NEVER, np.maximum(gpu_end, steps.start), steps.end)
-    gpu_length = np.full(len(steps), -1, np.int64)
-    rows_of_process = [
-        (process, np.flatnonzero(steps.pid == pid))
-        for process, pid in enumerate(trace.processes.tolist())
-    ]
-    for process, rows in rows_of_process:
-        rows = rows[gpu_end[rows] != NO_TIME]
-        if len(rows):
-            before = _end_before(trace.kernels, process, of_kernel, gpu_start[rows[0]])
-            first = max(before, steps.start[rows[0]]) if starts_known else before
-            ends = np.maximum.accumulate(gpu_end[rows])
-            gpu_length[rows[1:]] = np.diff(ends)
-            # With clocks that differ, the work may end before its range starts.
-            gpu_length[rows[0]] = ends[0] - first if NO_TIME != first <= ends[0] else -1
-    length = end - steps.start if ends_known else gpu_length
-    is_counted, notes = np.ones(len(steps), bool), set()
-    for _, rows in rows_of_process:
-        is_counted[rows[:1]], note = _first_counts(length[rows])
-        notes.add(note)
-        if may_be_cut is not None and _is_cut(of_kernel, rows, may_be_cut):
-            is_counted[rows[may_be_cut]] = False
-            notes.add(_CUT[may_be_cut])
+    gpu_length, notes = np.full(len(steps), -1, np.int64), []
+    is_cut, is_slow = np.zeros(len(steps), bool), np.zeros(len(steps), bool)
+    counts = np.bincount(of_kernel + 1, minlength=len(steps) + 1)[1:]
+    for process, pid in enumerate(trace.processes.tolist()):
+        rows = np.flatnonzero((steps.pid == pid) & (gpu_end != NO_TIME))
+        if not len(rows):
+            continue
+        first, ends = rows[0], np.maximum.accumulate(gpu_end[rows])
+        before = _end_before(trace, process, of_kernel, steps.start[first], first, gpu_start[first])
+        begin = max(before, steps.start[first]) if starts_known else before
+        gpu_length[rows[1:]] = np.diff(ends)
+        # With clocks that differ, the work may end before its range starts.
+        gpu_length[first] = ends[0] - begin if NO_TIME != begin <= ends[0] else -1
+        is_slow[first], note = _is_warm_up(gpu_length[rows])
+        for place in (0, -1) if may_be_cut is None else (may_be_cut,):
+            if _has_less(counts[rows], place, may_be_cut is None):
+                is_cut[rows[place]] = True
+                note = note or _CUT[place].format(steps.number[rows[place]])
+        if before == NO_TIME or gpu_length[first] < 0:
+            is_cut[first] = True
+            note = note or _NO_START.format(steps.number[first])
+        notes.append(note if len(rows) > 1 else "")
+    length = gpu_length if len(trace.kernels) or not ends_known else end - steps.start
+    is_counted = (length >= 0) & ~is_cut & ~is_slow
+    for pid in trace.processes.tolist():
+        rows = steps.pid == pid
+        if not is_counted[rows].any():
+            is_counted[rows] = length[rows] >= 0
     return StepsOfKernels(
-        source, description, tuple(sorted(notes - {""})), steps.number, steps.pid, steps.start,
-        end, gpu_start, gpu_end, length, gpu_length, is_counted, of_kernel,
+        source, description, tuple(sorted({*notes} - {""})), steps.number, steps.pid, steps.start,
+        end, gpu_start, gpu_end, length, gpu_length, is_cut, is_counted, of_kernel,
         _before_first(trace, steps, of_kernel), confidence,
     )  # fmt: skip
 
@@ -196,11 +209,14 @@ def one_step(trace: Trace, reason: str) -> StepsOfKernels:
     first = min(launched.min(initial=NEVER), gpu_start[0]) if len(kernels) else 0
     start = np.array([first], np.int64)
     end = np.maximum(gpu_end, start)
+    length = np.where(gpu_end == NO_TIME, end, gpu_end) - np.where(
+        gpu_start == NO_TIME, start, gpu_start
+    )
     pid = trace.processes if len(trace.processes) == 1 else [-1]
     return StepsOfKernels(
         "none", f"one step, all of the capture: {reason}", (), np.array([1]),
-        np.array(pid, np.int64), start, end, gpu_start, gpu_end, end - start, end - start,
-        np.array([True]), of_kernel,
+        np.array(pid, np.int64), start, end, gpu_start, gpu_end, length, length,
+        np.array([False]), np.array([True]), of_kernel,
     )  # fmt: skip
 
 
@@ -209,7 +225,7 @@ def timeless_step(n_kernels: int, reason: str) -> StepsOfKernels:
     unknown, length = np.full(1, NO_TIME), np.array([-1])
     return StepsOfKernels(
         "none", f"one step, all kernels: {reason}", (), np.array([1]), np.array([-1]),
-        unknown, unknown, unknown, unknown, length, length, np.array([True]),
+        unknown, unknown, unknown, unknown, length, length, np.array([False]), np.array([True]),
         np.zeros(n_kernels, np.int32),
     )  # fmt: skip
 
@@ -227,32 +243,58 @@ def _gpu_times(kernels: Kernels, of_kernel: Int32, n: int) -> tuple[Int64, Int64
     return np.where(has_work, starts, NO_TIME), np.where(has_work, ends, NO_TIME)
 
 
-def _end_before(kernels: Kernels, process: int, of_kernel: Int32, time: int) -> int:
-    """End of the last GPU work of a process outside of all steps that starts before a time."""
-    rows = np.flatnonzero((kernels.process == process) & (of_kernel < 0) & (kernels.start < time))
+def _end_before(
+    trace: Trace, process: int, of_kernel: Int32, start: int, first: int, gpu_start: int
+) -> int:
+    """End of the last GPU work of a process before its first step.
+
+    That is work launched before the step, or, if its launch is not recorded, work that precedes
+    the step's own on the stream. The smallest int64 if there is none.
+
+    start : of the step on the host
+    first : row of the step
+    gpu_start : start of its first GPU work
+    """
+    kernels = trace.kernels
+    is_own = kernels.process == process
+    outside = np.flatnonzero(is_own & (of_kernel < 0))
+    if not len(outside):
+        return int(NO_TIME)
+    streams, _ = alike([kernels.configs.device, kernels.configs.stream])
+    stream = take(streams, kernels.config)
+    begins = np.full(int(streams.max(initial=-1)) + 1, gpu_start)
+    inside = np.flatnonzero(is_own & (of_kernel == first))[::-1]
+    begins[stream[inside]] = kernels.start[inside]  # the first of each stream stays
+    launch = take(trace.launches.start, kernels.launch[outside], NO_TIME)
+    is_before = np.where(
+        launch == NO_TIME, kernels.start[outside] < begins[stream[outside]], launch < start
+    )
+    rows = outside[is_before]
     ends = kernels.start[rows] + np.maximum(kernels.duration[rows], 0)
     return int(ends.max(initial=NO_TIME))
 
 
-def _first_counts(length: Int64) -> tuple[bool, str]:
-    """Whether averages include the first of these steps; the reason if not."""
-    known = length[length >= 0]
-    if len(known) < 2 or length[0] <= _SLOW_FIRST * np.median(known):
-        return True, ""
-    times = length[0] / max(np.median(known), 1)
-    return False, f"averages exclude the first step: it takes {times:.1f} times the median"
+def _is_warm_up(length: Int64) -> tuple[bool, str]:
+    """Whether the first of these steps is far longer than the others; what a reader must know."""
+    if len(length) < _LEAST or length[0] <= _SLOW_FIRST * np.median(length):
+        return False, ""
+    times = length[0] / max(np.median(length), 1)
+    return True, f"means exclude the first step: it takes {times:.1f} times the median"
 
 
-def _is_cut(of_kernel: Int32, rows: Int64, which: int) -> bool:
-    """Whether one of these steps has fewer kernels than each of the others."""
-    counts = np.bincount(of_kernel + 1)[1:]
-    counts = np.append(counts, np.zeros(rows.max(initial=-1) + 1, np.int64))[rows]
-    return len(counts) > 1 and bool((counts[which] < np.delete(counts, which)).all())
+def _has_less(counts: Int64, place: int, are_marked: bool) -> bool:
+    """Whether a step has fewer kernels than each of the others; if both of its ends are marked,
+    less than half as many.
+    """
+    others = np.delete(counts, place)
+    least = others // 2 if are_marked else others
+    return len(others) > 0 and bool((counts[place] < least).all())
 
 
+_NO_START: Final = "means exclude step {}: the GPU work before it is not recorded"
 _CUT: Final = {
-    0: "averages exclude the first step: the capture starts within it",
-    -1: "averages exclude the last step: the capture ends within it",
+    0: "means exclude step {}: the capture starts within it",
+    -1: "means exclude step {}: the capture ends within it",
 }
 
 

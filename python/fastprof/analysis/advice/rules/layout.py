@@ -125,7 +125,7 @@ def _copies(calls: Calls, groups: list[CallGroup], parts: list[Part], is_cast: b
         },
         remedy,
         "low",
-        "some copies can be necessary: the trace does not record strides",
+        "some copies can be necessary: which layout the next operator needs is not known",
     )
 
 

@@ -23,8 +23,7 @@ def uneven_steps(facts: Facts) -> Iterator[Finding]:
     """Some steps take far longer than the median."""
     facts.need_times()
     windows = facts.windows
-    counts = facts.steps.is_counted[windows.step] & windows.is_known & ~windows.is_cut
-    wall, step = windows.wall[counts], windows.step[counts]
+    wall, step = windows.wall[facts.rows], windows.step[facts.rows]
     if len(np.unique(step)) < _LEAST_STEPS:
         raise CannotJudge("fewer than 3 whole steps: record more, or name them with --steps")
     median, late = float(np.median(wall)), float(np.percentile(wall, 95))
@@ -33,7 +32,9 @@ def uneven_steps(facts: Facts) -> Iterator[Finding]:
     long = np.unique(step[wall > _LONG * median])
     numbers = ", ".join(map(str, facts.steps.number[long][:5].tolist()))
     outliers = facts.profile.report("steps", steps=facts.steps_source).lead
-    causes = [line for line in outliers if line.startswith("outlier:") and " over " in line][:1]
+    causes = [
+        line for line in outliers if line.startswith(("outlier:", "slow:")) and " over " in line
+    ][:1]
     yield Finding(
         what=f"{len(long)} of {len(np.unique(step))} steps take over 1.3 times the median.",
         where=f"step {numbers}",
@@ -47,5 +48,4 @@ def uneven_steps(facts: Facts) -> Iterator[Finding]:
         remedy="fastprof steps shows what differs in these steps: loader, allocation, logging, "
         "garbage collection (gc.freeze() or gc.disable() in the loop)",
         confidence="medium",
-        why="the mean of the steps above excludes outliers",
     )

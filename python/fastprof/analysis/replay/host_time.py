@@ -1,0 +1,81 @@
+"""What the host does in the time before and in its calls, by the states that `idle` names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from fastprof._core._take import take
+from fastprof.analysis.grouping import Floats64
+from fastprof.analysis.host_states import State, host_states
+from fastprof.analysis.replay.graph import CALL, RETURN
+from fastprof.model.arrays import Int32, Int64, UInt8
+from fastprof.profile.kept import kept
+
+if TYPE_CHECKING:
+    from fastprof.analysis.replay.model import Model
+
+__all__ = ["AS_RECORDED", "HostTime", "Spent", "host_time"]
+
+AS_RECORDED: Final = (1.0,) * len(State)
+
+
+class Spent(NamedTuple):
+    """Host time in states, in order of node and state.
+
+    Parameters
+    ----------
+    node : int32 [parts]
+    state : uint8 [parts], a `State`
+    ns : int64 [parts], more than 0
+    """
+
+    node: Int32
+    state: UInt8
+    ns: Int64
+
+    def of_nodes(self, nodes: Int32, left: tuple[float, ...]) -> Floats64:
+        """[nodes, states] The ns that remain of each state.
+
+        left : the share of each state that remains
+        """
+        key = self.node.astype(np.int64) * len(State) + self.state
+        wanted = nodes.astype(np.int64)[:, None] * len(State) + np.arange(len(State))
+        place = np.searchsorted(key, wanted)
+        ns = np.where(np.append(key, -1)[place] == wanted, np.append(self.ns, 0)[place], 0)
+        found: Floats64 = ns * np.array(left)
+        return found
+
+    def sums(self, n: int, left: tuple[float, ...]) -> Int64:
+        """[n nodes] The ns that remain of all states."""
+        ns = self.ns * np.array(left)[self.state]
+        return np.rint(np.bincount(self.node, ns, n)).astype(np.int64)
+
+
+class HostTime(NamedTuple):
+    """The time in states, before the nodes of host calls and in their own time."""
+
+    before: Spent
+    own: Spent
+
+
+def host_time(model: Model) -> HostTime:
+    """The host time of the graph as recorded."""
+    graph = model.graph
+    states = kept(model.whole, host_states)
+    host = np.flatnonzero((graph.kind == CALL) | (graph.kind == RETURN))
+    if not any(len(each.start) for each in states.events):
+        host = host[:0]
+    thread = take(model.profile.api.thread, graph.call[host])
+    start = model.recorded[2 * host] + graph.origin
+
+    def spent(begin: Int64, end: Int64) -> Spent:
+        longer = np.flatnonzero(end > begin)
+        ns = states.covered(thread[longer], begin[longer], end[longer])
+        row, state = np.nonzero(ns > 0)
+        node = host[longer[row]].astype(np.int32)
+        return Spent(node, state.astype(np.uint8), ns[row, state])
+
+    before, duration = model.base.before[host], model.base.duration[host]
+    return HostTime(spent(start - before, start), spent(start, start + duration))
