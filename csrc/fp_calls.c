@@ -274,8 +274,8 @@ static bool helps(const fp_calls_frames *t, const fp_kernel *k, const int32_t *i
   uint16_t bias = k->forward >= 0 ? FP_CALL_BIAS_BACKWARD : FP_CALL_BIAS, inner = said(t, k->inner);
   if (!says(t, call, FP_CALL_KNOWN) || !(inner & FP_CALL_KNOWN)) return false;
   if (k->restated < 0 && has_inside(t, inside, call)) {
-    const bool is_forward = k->forward < 0 && t->range[k->inner] != t->range[call];
-    if (is_forward || inner & FP_CALL_MOVES) return true;
+    const bool is_other = t->range[k->inner] != t->range[call] && !(inner & FP_CALL_FAMILY);
+    if ((k->forward < 0 && is_other) || inner & FP_CALL_MOVES) return true;
   }
   if (!says(t, call, FP_CALL_FAMILY) || inner & FP_CALL_FAMILY) return false;
   return inner & FP_CALL_MOVES || !(said(t, call) & bias);

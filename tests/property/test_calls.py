@@ -193,6 +193,7 @@ class Calls:
             return False
         moves = self.is_(inner, MOVES)
         is_own = forward < 0 and self.span[inner] != self.span[call]
+        is_own &= not self.is_(inner, FAMILY)
         if restated < 0 and self.span[call] in self.inside and (moves or is_own):
             return True
         is_product = self.is_(call, FAMILY) and not self.is_(inner, FAMILY)

@@ -180,13 +180,32 @@ def test_products_of_a_fused_layer_have_the_cost_of_their_own_sizes(told):
     assert [helper for *_, helper in rows] == [0, 1, 0, 1, 0, 0]
 
 
-def test_kernels_outside_of_recorded_products_do_the_rest_of_the_layer(told):
-    """The attention itself is one kernel without an operator around it."""
-    attention = (("my range", None),)
+@pytest.mark.parametrize(
+    "attention",
+    [
+        ("my range", None),
+        ("aten::_scaled_dot_product_efficient_attention", [[B, H, S, E // H]] * 3),
+    ],
+)
+def test_kernels_outside_of_products_do_the_rest_of_the_layer(told, attention):
+    """The attention itself is one kernel."""
     names = [SGEMM, NAMES[1], "fmha_cutlassF_f32_aligned_64x64_rf_sm80", SGEMM]
-    program = encoder([*INSIDE[:2], attention, INSIDE[5]], names)
+    program = encoder([*INSIDE[:2], (attention,), INSIDE[5]], names)
     flops = [flops for (flops,) in told(program, "flops")]
     assert flops == [PRODUCTS[0], 0, PRODUCTS[2] + PRODUCTS[4], PRODUCTS[5]]
+
+
+def test_a_layer_without_a_formula_has_its_operators_as_calls(told):
+    program = encoder()
+    sizes = [X, [], [], [3 * E, E], [3 * E], [E, E], [E]]
+    types = [FLOAT if each else "" for each in sizes]
+    program.trace.op(0, 20_000, "aten::_transformer_encoder_layer_fwd", dims=sizes, types=types)
+    program.time = 11_000
+    program.run([("aten::addmm", [[E], [B * S, E], [E, E], [], []])], SGEMM)
+    assert told(program, "op", "flops") == [
+        *(("_native_multi_head_attention", flops) for flops in PRODUCTS),
+        ("addmm", 2 * B * S * E * E),
+    ]
 
 
 def test_inner_calls_of_the_same_cost_leave_the_call_as_it_is(told):
