@@ -13,7 +13,9 @@ import pytest
 
 import commands
 import fastprof
+import replay_limits
 from exports import Export
+from fastprof.analysis.replay.model import Model
 from fastprof.cli import main
 from fastprof.errors import ReportError
 from simulated_run import CALL, Op, Program, changed, mean_ns, run
@@ -123,6 +125,36 @@ def test_scaled_kernels(program: Program, factor: float, tmp_path: Path) -> None
         )
 
     assert found == mean_ns(run(changed(program, scaled)), of_steps)
+
+
+@pytest.mark.parametrize("is_warm", [True, False])
+@pytest.mark.parametrize("program", ALL.values(), ids=ALL.keys())
+def test_every_change_obeys_the_limits(program: Program, is_warm: bool, tmp_path: Path) -> None:
+    """Whether the first step counts, or begins before anything is recorded."""
+    path = run(program, is_warm=is_warm).write(tmp_path / "run.sqlite")
+    trace = fastprof.open(path, copies=True)
+    assert trace.find_steps().is_counted[0] == is_warm
+    replay_limits.check_changes(Model(trace))
+    replay_limits.check_table(trace)
+
+
+@pytest.mark.parametrize("change", ["name=*:0.5", "name=*:0", "name=gemm:2", "host:0.5", "host:2"])
+@pytest.mark.parametrize("program", [HOST_BOUND, GPU_BOUND, TWO_STREAMS, SYNC, THREADS])
+def test_steps_after_one_that_does_not_count(program: Program, change: str, tmp_path: Path) -> None:
+    """They begin as soon as the changed work before them ends."""
+    program = list(program) * 3
+    factor = float(change.rpartition(":")[2])
+    name = change.partition("=")[2].partition(":")[0]
+
+    def scaled(op: Op) -> Op:
+        if not name:
+            return replace(op, host=round(op.host * factor), call=round(op.call * factor))
+        return replace(op, ns=round(op.ns * factor)) if name in ("*", op.name) else op
+
+    path = run(program, is_warm=False).write(tmp_path / "run.sqlite")
+    facts = fastprof.open(path, copies=True).whatif(scale=change).facts
+    expected = mean_ns(run(changed(program, scaled), is_warm=False), facts["steps"])
+    assert facts["changes"][0]["wall_ns"] == pytest.approx(expected, rel=0.03)
 
 
 @pytest.mark.parametrize("program", [HOST_BOUND, GPU_BOUND, TWO_STREAMS, SYNC, THREADS])
@@ -295,12 +327,12 @@ def test_slack(tmp_path: Path) -> None:
 def test_virtual_speed_ups(tmp_path: Path) -> None:
     table = opened(GPU_BOUND, tmp_path).whatif()
     rows = {(each["key"], each["value"]): each for each in table.rows()}
-    base = mean(run(GPU_BOUND).lengths()[1:])  # the first step does not count
+    base = mean(run(GPU_BOUND).lengths())
     gpu = rows["resource", "GPU"]
     assert gpu["gpu_ns"] == 6 * 80 * US
     for percent, factor in ((10, 0.9), (50, 0.5), (100, 0.0)):
         faster = changed(GPU_BOUND, lambda op, f=factor: replace(op, ns=round(op.ns * f)))
-        wall = mean(run(faster).lengths()[1:])
+        wall = mean(run(faster).lengths())
         assert abs(gpu[f"saved_{percent}_ns"] - (base - wall)) <= 1
 
 

@@ -96,7 +96,7 @@ def _answer(model: Model, changes: Sequence[Change], by: tuple[str, ...]) -> Tab
     """The table of changes, of the critical path or of virtual speed-ups."""
     base = model.run(model.base)
     wall = base.wall
-    path = path_of(model, model.base, base)
+    path = path_of(model, base)
     answers, last = answers_of(model, changes, model.mean(wall))
     headings: Sequence[Heading]
     if by:
