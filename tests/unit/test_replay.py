@@ -223,6 +223,28 @@ def test_the_wait_for_other_ranks_does_not_shrink(factor: float, tmp_path: Path)
     assert found == mean_ns(run(changed(COLLECTIVE, scaled)), of_steps)
 
 
+@pytest.mark.parametrize("copy_us", [10, 60, 400])
+def test_overlap_hides_copies_behind_other_work_at_most(copy_us: int, tmp_path: Path) -> None:
+    """110 us of kernels a step, after which the same stream uploads; the host runs ahead."""
+    export, n, time = Export(), 5, 1_000_000
+    for i in range(n):
+        begin = 100_000 + 20_000 * i
+        for j, ns in enumerate((60 * US, copy_us * US, 50 * US)):
+            correlation = 3 * i + j + 1
+            name = "cudaMemcpyAsync_v3020" if j == 1 else "cudaLaunchKernel_v7000"
+            export.launch(begin + 5_000 * j, begin + 5_000 * j + 4_000, correlation, 1, name)
+            if j == 1:
+                export.copy(time, time + ns, correlation, 1, 1 << 20)
+            else:
+                export.kernel(time, time + ns, correlation)
+            time += ns
+        export.push_pop(begin - 2_000, begin + 16_000, f"step {i}", 1)
+    trace = fastprof.open(export.gpu().write(tmp_path / "run.sqlite"), copies=True)
+    change = trace.whatif(overlap="class=memcpy").facts["changes"][0]
+    assert change["saved_ns"] == pytest.approx(min(copy_us, 110) * US, rel=0.25)
+    assert change["saved_ns"] <= min(copy_us, 110) * US
+
+
 def test_changes_are_replayed_together(tmp_path: Path) -> None:
     facts = opened(SYNC, tmp_path).whatif(scale="name=gemm:0.5", no_sync=True).facts
     both = changed(
