@@ -125,17 +125,22 @@ def test_allocation(name: str, remedy: str, tmp_path: Path) -> None:
     assert row["where"].startswith(f"{name} 100%")
 
 
-def test_a_synchronisation_takes_the_idle_time_after_it(tmp_path: Path) -> None:
-    trace = late().call(-100, 5, "cudaDeviceSynchronize")
-    found = advice(trace, tmp_path)
+def test_a_synchronisation_takes_the_idle_time_until_the_host_is_back(tmp_path: Path) -> None:
+    found = advice(late().call(-100, 350, "cudaDeviceSynchronize"), tmp_path)
     assert found["sync"]["saving_ns"] == 390 * US
     assert "host-bound" not in found
 
 
+def test_the_host_is_slow_after_a_synchronisation(tmp_path: Path) -> None:
+    found = advice(late().call(-100, 5, "cudaDeviceSynchronize"), tmp_path)
+    assert found["sync"]["saving_ns"] == 55 * US
+    assert found["host-bound"]["saving_ns"] == 335 * US
+
+
 def test_item_waits(tmp_path: Path) -> None:
     trace = late()
-    trace.each(lambda at: trace.op(at - 120 * US, at + 10 * US, "aten::_local_scalar_dense"))
-    row = advice(trace.call(-100, 5, "cudaStreamSynchronize"), tmp_path)["sync"]
+    trace.each(lambda at: trace.op(at - 120 * US, at + 360 * US, "aten::_local_scalar_dense"))
+    row = advice(trace.call(-100, 350, "cudaStreamSynchronize"), tmp_path)["sync"]
     assert ".item()" in row["remedy"]
     assert row["where"].startswith("_local_scalar_dense")
 

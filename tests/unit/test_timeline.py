@@ -223,7 +223,9 @@ def test_paths_are_the_tree_of_the_column(tmp_path):
         ("alloc", "cudaMalloc cuMemAlloc_v2 hipFree cudaHostAlloc cuMemHostRegister_v2 cuMemMap"),
         ("alloc", "cudaMallocAsync_v11020 hipHostMalloc hipExtMallocWithFlags cudaFreeHost"),
         ("load", "cuModuleLoadData cuLibraryLoadData cudaGraphInstantiateWithFlags_v11040"),
-        ("other", "cudaGetDevice cudaEventRecord cuMemGetInfo_v2 cudaStreamCreate cbid 7"),
+        ("other", "cudaGetDevice cudaEventRecord cuMemGetInfo_v2 cudaStreamGetPriority cbid 7"),
+        ("create", "cudaStreamCreateWithFlags cuCtxCreate_v2 hipEventCreate cuInit cudaSetDevice"),
+        ("load", "cuLinkAddData_v2 cuLinkComplete nvrtcCompileProgram hiprtcCompileProgram"),
     ],
 )
 def test_classes_of_calls(kind, names):

@@ -19,7 +19,7 @@ from fastprof.errors import ReportError
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.markers import Kind, Meaning
 from fastprof.model.trace import NEVER
-from fastprof.profile.api_classes import ALLOC, COPY, SYNC
+from fastprof.profile.api_classes import ALLOC, SYNC
 from fastprof.profile.instances import ApiCalls, Instances
 from fastprof.profile.kept import kept
 from fastprof.profile.profile import Profile
@@ -136,9 +136,9 @@ def host_states(profile: Profile, data: str | None = None) -> HostStates:
         end = np.where(end == NEVER, last, end)
         return ThreadEvents(instances.thread[rows], start, end, rows)
 
-    waits, until = kept(profile, implied_waits)
+    waits, until, of_copy = kept(profile, implied_waits)
     whole = waits[until == api.end[waits]]  # the other ones free memory after their wait
-    copies, copied = _copies(profile, whole)
+    copies, copied = _copies(profile, waits[of_copy])
     alloc, syncs = api.call_class.where_each(lambda each: each == ALLOC, lambda each: each == SYNC)
     frees = _is_named(api, alloc, FREES)
     loads = np.setdiff1d(loading(profile), np.concatenate([whole, compiling_calls(profile)]))
@@ -169,11 +169,9 @@ def host_states(profile: Profile, data: str | None = None) -> HostStates:
     )
 
 
-def _copies(profile: Profile, waits: Int64) -> tuple[Int64, Int64]:
-    """Copies that wait, by name or implied: rows of `profile.api`, and the call each ends with."""
-    api = profile.api
+def _copies(profile: Profile, more: Int64) -> tuple[Int64, Int64]:
+    """Copies that wait, and some more: rows of `profile.api`, and the call each ends with."""
     copies, until = kept(profile, blocking_copies)
-    more = waits[api.call_class.take(waits).fits(lambda each: each == COPY)]
     more = np.setdiff1d(more, copies)
     both, ends = np.concatenate([copies, more]), np.concatenate([until, more])
     order = np.argsort(both, kind="stable")

@@ -180,8 +180,17 @@ def _shown(
 
 
 def _most(found: Examined, where: _Where, groups: Grouping) -> dict[str, Values]:
-    """The place that takes most of the time of the main cause in each group, by name, [groups]."""
-    return {name: heaviest(each, groups, found.causes.ns) for name, each in where.items()}
+    """The place that takes most of the time of the main cause in each group, by name, [groups].
+
+    Unknown where more of the time is at no such place.
+    """
+    most = {}
+    for name, each in where.items():
+        none = len(each.values)
+        ids = np.where(each.ids < 0, np.int32(none), each.ids)
+        ids = heaviest(Values(ids, [*each.values, None]), groups, found.causes.ns).ids
+        most[name] = Values(np.where(ids == none, np.int32(-1), ids), each.values)
+    return most
 
 
 def heaviest(place: Values, groups: Grouping, ns: Int64) -> Values:

@@ -306,6 +306,8 @@ def _waited(states: HostStates, late: _Late, thread: Int32) -> tuple[Int64, Int6
         waited |= waits
         until = np.where(waits, end, until)
         found = np.where(waits, state, found)
-    resumed = np.minimum(until + _RESUMES_NS, late.end)
-    resumes = np.maximum(resumed - np.maximum(until, late.begin), 0)
-    return found, np.where(waited, resumes, 0)
+    rows, resumes = np.flatnonzero(waited), np.zeros(len(thread), np.int64)
+    begin, end = np.maximum(until, late.begin), np.minimum(until + _RESUMES_NS, late.end)
+    window = thread[rows], begin[rows], end[rows]
+    resumes[rows] = np.maximum(end - begin, 0)[rows] - states.covered(*window).sum(axis=1)
+    return found, resumes

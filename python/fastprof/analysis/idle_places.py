@@ -13,12 +13,11 @@ from fastprof.analysis.gpu_work import Gaps
 from fastprof.analysis.host_states import State
 from fastprof.analysis.idle_causes import DRAINED_NS, Cause, Host, Split
 from fastprof.analysis.open_ranges import OpenRanges
-from fastprof.analysis.thread_events import by_thread
+from fastprof.analysis.thread_events import ThreadEvents, by_thread
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Values
 from fastprof.model.markers import Kind
 from fastprof.model.numbers import without_numbers
-from fastprof.model.trace import NO_TIME
 from fastprof.profile.api_classes import COPY, LAUNCH
 from fastprof.profile.profile import Profile, range_columns
 
@@ -37,26 +36,23 @@ class _Place(NamedTuple):
 def places(gaps: Gaps, causes: Split, host: Host) -> dict[str, Values]:
     """Where to look for the main cause of each gap, by name of `PLACES`, [gaps].
 
-    Where the host waits in a call, the place of the call; where it runs Python, that in the middle
-    of the gap; else that of the launch of the next work.
+    The ranges that are open for most of the gap; in calls, for most of the longest call. From the
+    launch on, those around the launch of the next work.
     """
     profile = host.profile
     lookups = _Lookups(profile)
-    of_launch = take(profile.ranges.of_kernel, gaps.after)
-    found = _Place(of_launch.copy(), np.full(len(of_launch), -1, np.int32))
+    found = _Place(*(np.full(len(gaps.after), -1, np.int32) for _ in _Place._fields))
     for cause in np.unique(causes.main).tolist():
         rows = np.flatnonzero(causes.main == cause)
         of_cause = _of_cause(host, Cause(cause), gaps, causes, lookups, rows)
-        found.row[rows] = np.where(of_cause.row < 0, found.row[rows], of_cause.row)
-        found.call[rows] = of_cause.call
+        found.row[rows], found.call[rows] = of_cause
     columns = range_columns(profile)
-    line = texts(columns, "line")
     layer = texts(columns, "layer").mapped(lambda names: ":".join(names) or None)
     operator = _around(profile, found.row, (Kind.TORCH, Kind.ARGUMENT))
     return {
         "call": Values(found.call, lookups.texts),
-        "line": _or_next(line, found.row, of_launch),
-        "layer": _or_next(layer, found.row, of_launch),
+        "line": _of_rows(texts(columns, "line"), found.row),
+        "layer": _of_rows(layer, found.row),
         "range": _own_ranges(profile, found.row),
         "op": _of_rows(texts(columns, "op"), operator),
     }
@@ -95,60 +91,90 @@ class _Lookups:
 _VERSION: Final = re.compile(r"_v\d{4,}\Z")
 
 
+class _Rows(NamedTuple):
+    """Some gaps with one main cause.
+
+    Parameters
+    ----------
+    thread, other, call : int32 [gaps], see `Split`; the launch of the next work
+    begin, launch, returned : int64 [gaps], ns: the start of the gap, and the launch, within it
+    """
+
+    thread: Int32
+    other: Int32
+    call: Int32
+    begin: Int64
+    launch: Int64
+    returned: Int64
+
+
 def _of_cause(
     host: Host, cause: Cause, gaps: Gaps, causes: Split, lookups: _Lookups, rows: Int64
 ) -> _Place:
     profile = host.profile
+    call = take(profile.api.of_kernel, gaps.after[rows])
+    if cause >= Cause.LATENCY:
+        row = take(profile.ranges.of_kernel, gaps.after[rows])
+        if cause == Cause.DEPENDENCY:
+            return _Place(row, _waits_for(profile, gaps, lookups, rows, call))
+        is_call = cause == Cause.LATENCY
+        return _Place(row, lookups.of_calls(call if is_call else np.full_like(call, -1)))
     begin, end = gaps.start[rows], gaps.end[rows]
-    after, other = gaps.after[rows], causes.other[rows]
-    call = take(profile.api.of_kernel, after)
-    thread = take(profile.api.thread, call)
-    launch = take(numbers(profile, "launch_start"), after)
-    launch = np.where(launch != NO_TIME, np.clip(launch, begin, end), NO_TIME)
-    none = np.full(len(rows), -1, np.int32)
+    launch = np.clip(take(numbers(profile, "launch_start"), gaps.after[rows]), begin, end)
+    chosen = _Rows(
+        take(profile.api.thread, call), causes.other[rows], call, begin, launch,
+        np.clip(take(profile.api.end, call), launch, end),
+    )  # fmt: skip
     if cause <= max(State):
-        state = State(int(cause))
-        event, spent = _event(host, state, thread, begin, launch)
-        of_other, more = _event(host, state, other, begin, launch)
-        event = np.where((more > spent) | (event < 0), of_other, event)
-        if cause == Cause.DATA_LOADING:
-            return _Place(event, none)
-        # The launch itself may load code.
-        inside = np.minimum(take(profile.api.end, call), end) - launch
-        loads = (event < 0) | ((inside > np.maximum(more, spent)) & (cause == Cause.ALLOC))
-        event = np.where(loads, call, event)
-        start = take(profile.api.start, event)
-        return _Place(
-            lookups.ranges.innermost(take(profile.api.thread, event), start),
-            lookups.of_calls(event),
-        )
-    middle = begin + (launch - begin) // 2
-    if cause in (Cause.LAUNCH_BOUND, Cause.HOST_BOUND):
-        return _Place(lookups.ranges.innermost(thread, middle), none)
-    if cause == Cause.OTHER_THREAD:
-        return _Place(lookups.ranges.innermost(np.where(other < 0, thread, other), middle), none)
-    if cause == Cause.SYSTEM:
-        row, _ = host.system.longest(thread, begin, launch)
-        return _Place(
-            lookups.ranges.innermost(thread, middle), lookups.of_system(row.astype(np.int32))
-        )
-    if cause == Cause.DEPENDENCY:
-        return _Place(none, _waits_for(profile, gaps, lookups, rows, call))
-    return _Place(none, lookups.of_calls(call) if cause == Cause.LATENCY else none)
+        return _in_state(host, State(int(cause)), chosen, lookups)
+    return _in_python(host, cause, chosen, lookups)
 
 
-def _event(
-    host: Host, state: State, thread: Int32, begin: Int64, launch: Int64
-) -> tuple[Int32, Int64]:
-    """The row of the event of a state that takes most of each gap, and its time there.
-
-    If there is none, the last event, if it ended just before the gap. -1 for none.
-    """
+def _in_state(host: Host, state: State, chosen: _Rows, lookups: _Lookups) -> _Place:
+    """The longest event of the state, and the ranges around it."""
     events = host.states.events[state]
-    row, ns = events.longest(thread, begin, launch)
-    last, end = events.last(thread, launch)
-    row = np.where((ns == 0) & (end >= begin - DRAINED_NS), last, row)
-    return row.astype(np.int32), ns
+    event, spent = _event(events, chosen.thread, chosen.begin, chosen.returned)
+    of_other, more = _event(events, chosen.other, chosen.begin, chosen.launch)
+    event = np.where((more > spent) | (event < 0), of_other, event).astype(np.int32)
+    known = np.flatnonzero(event >= 0)
+    own, row = event[known], np.full(len(event), -1, np.int32)
+    if state == State.DATA_LOADING:
+        row[known] = events.row[own]
+        return _Place(row, np.full_like(row, -1))
+    # A wait before the gap is outside it.
+    begin, end = events.start[own], events.end[own]
+    is_inside = end > chosen.begin[known]
+    begin = np.where(is_inside, np.maximum(begin, chosen.begin[known]), begin)
+    end = np.where(is_inside, np.minimum(end, chosen.returned[known]), end)
+    row[known] = lookups.ranges.covering(events.thread[own], begin, end)
+    call = np.full_like(row, -1)
+    call[known] = events.row[own]
+    return _Place(row, lookups.of_calls(call))
+
+
+def _in_python(host: Host, cause: Cause, chosen: _Rows, lookups: _Lookups) -> _Place:
+    """The ranges that are open for most of the gap, of the launching thread or the other one."""
+    threads = [chosen.thread, chosen.other]
+    if cause == Cause.OTHER_THREAD:
+        threads.reverse()
+    row = call = np.full(len(chosen.begin), -1, np.int32)
+    for thread in threads:
+        of_thread = lookups.ranges.covering(thread, chosen.begin, chosen.launch)
+        row = np.where(row < 0, of_thread, row)
+    if cause == Cause.SYSTEM:
+        event, _ = host.system.longest(chosen.thread, chosen.begin, chosen.launch)
+        call = np.append(host.system.row, -1)[event].astype(np.int32)
+    return _Place(row, lookups.of_system(call))
+
+
+def _event(events: ThreadEvents, thread: Int32, begin: Int64, end: Int64) -> tuple[Int64, Int64]:
+    """The event that takes most of each window, and its time there.
+
+    If there is none, the last event, if it ended just before. -1 for none.
+    """
+    event, ns = events.longest(thread, begin, end)
+    last, ended = events.last(thread, end)
+    return np.where((ns == 0) & (ended >= begin - DRAINED_NS), last, event), ns
 
 
 def _waits_for(profile: Profile, gaps: Gaps, lookups: _Lookups, rows: Int64, call: Int32) -> Int32:
@@ -205,9 +231,3 @@ def _of_rows(column: Values, row: Int32) -> Values:
     found = np.full(len(row), -1, np.int32)
     found[known] = column.take(row[known]).ids
     return Values(found, column.values)
-
-
-def _or_next(column: Values, row: Int32, of_launch: Int32) -> Values:
-    """The values of some ranges; where unknown, of those around the launch."""
-    own = _of_rows(column, row).ids
-    return Values(np.where(own < 0, _of_rows(column, of_launch).ids, own), column.values)

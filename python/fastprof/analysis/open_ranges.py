@@ -31,6 +31,22 @@ class OpenRanges:
             found[places] = row
         return found
 
+    def covering(self, thread: Int32, begin: Int64, end: Int64) -> Int32:
+        """The innermost range of each thread that is open for most of a window, a row, -1 for none.
+
+        It is open in the middle of the window, or does not take most of it.
+        """
+        ranges, found = self._ranges, self.innermost(thread, begin + (end - begin) // 2)
+        places = np.arange(len(found))
+        while len(places):
+            row = found[places]
+            since = np.maximum(take(ranges.start, row, 0), begin[places])
+            until = np.minimum(take(ranges.end, row, 0), end[places])
+            is_short = 2 * (until - since) <= (end - begin)[places]
+            places = places[(row >= 0) & is_short]
+            found[places] = ranges.parent[found[places]]
+        return found
+
     def _of(self, thread: int) -> tuple[Int32, Int64]:
         """Its rows, with -1 at the end, and their starts."""
         if thread not in self._of_thread:

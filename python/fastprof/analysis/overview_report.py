@@ -12,6 +12,7 @@ from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import CannotJudge
 from fastprof.analysis.advice.report import findings
 from fastprof.analysis.cells import cells_of, computing_costs
+from fastprof.analysis.counted import notes_on_sums
 from fastprof.analysis.idle_causes import CAUSES
 from fastprof.analysis.overview import headline
 from fastprof.analysis.overview_columns import CAUSES_OF_IDLE
@@ -27,6 +28,7 @@ from fastprof.profile.profile import Profile
 __all__ = ["overview"]
 
 _WHERE: Final = ("line", "op", "layer", "range", "call")
+_MOSTLY: Final = 0.5  # of the time of a cause, from which a place is its place
 
 
 def overview(
@@ -85,7 +87,9 @@ def overview(
         "findings_of_ns": round(facts.step_ns),
         "next": [command for command, _ in commands],
     }
-    lead = (_file(profile), *lines, *_known(profile))
+    step = tables["ops"].total.get("step_ns"), of_steps.get("step_busy_ns")
+    sums = notes_on_sums(profile, facts.steps, step=step)
+    lead = (_file(profile), *lines, *sums, *_known(profile))
     return cast(Table, Overview(tables, more, lead, commands))
 
 
@@ -123,7 +127,13 @@ def _idle(facts: Facts) -> Table:
             if mean := idle.mean(cause):
                 gaps = idle.is_mainly(cause)
                 tops = (idle.top(place, gaps, 1) for place in _WHERE)
-                rows.append((cause, mean, next((top[0][0] for top in tops if top), None)))
+                rows.append(
+                    (
+                        cause,
+                        mean,
+                        next((top[0][0] for top in tops if top and top[0][1] >= _MOSTLY), None),
+                    )
+                )
     rows.sort(key=lambda row: -row[1])
     ns = np.array([each for _, each, _ in rows], np.float64)
     columns: dict[str, Cells] = {

@@ -29,24 +29,24 @@ class ThreadEvents(NamedTuple):
     row: Int64
 
     def last(self, thread: Int32, time: Int64) -> tuple[Int64, Int64]:
-        """Row and end of the last event that each thread began before each time.
+        """The last event that each thread began before each time, and its end.
 
         (-1, NO_TIME) if there is none.
         """
-        row, end = np.full(len(thread), -1), np.full(len(thread), NO_TIME)
+        found, end = np.full(len(thread), -1), np.full(len(thread), NO_TIME)
         for each, places in by_thread(thread):
             own = np.flatnonzero(self.thread == each)
             number = np.searchsorted(self.start[own], time[places], "left") - 1
             places, event = places[number >= 0], own[number[number >= 0]]
-            row[places], end[places] = self.row[event], self.end[event]
-        return row, end
+            found[places], end[places] = event, self.end[event]
+        return found, end
 
     def longest(self, thread: Int32, begin: Int64, end: Int64) -> tuple[Int64, Int64]:
-        """Row of the event of the thread that takes most of each window, and its ns there.
+        """The event of the thread that takes most of each window, and its ns there.
 
         (-1, 0) if there is none.
         """
-        row, ns = np.full((2, len(thread)), -1)
+        found, ns = np.full((2, len(thread)), -1)
         for each, places in by_thread(thread):
             own = np.flatnonzero(self.thread == each)
             until = np.maximum.accumulate(self.end[own])
@@ -59,9 +59,9 @@ class ThreadEvents(NamedTuple):
             inside = np.minimum(self.end[event], end[window])
             inside -= np.maximum(self.start[event], begin[window])
             order = np.argsort(inside, kind="stable")  # the last one of each window stays
-            row[window[order]] = self.row[event[order]]
+            found[window[order]] = event[order]
             ns[window[order]] = inside[order]
-        return np.where(ns > 0, row, -1), np.maximum(ns, 0)
+        return np.where(ns > 0, found, -1), np.maximum(ns, 0)
 
 
 def by_thread(thread: Int32) -> Iterator[tuple[int, Int64]]:

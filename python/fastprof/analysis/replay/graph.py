@@ -158,7 +158,7 @@ def _kinds(profile: Run) -> UInt8:
     ]
     named = np.array([*of_name, _NONE], np.uint8)[api.name.ids]
     found = np.where(named != _NONE, named, kinds)
-    waits, _ = kept(profile.whole if isinstance(profile, Part) else profile, implied_waits)
+    waits, *_ = kept(profile.whole if isinstance(profile, Part) else profile, implied_waits)
     if isinstance(profile, Part):
         waits = profile.calls_within(waits)
     found[waits[np.isin(found[waits], (_LAUNCHES, _NONE))]] = _WAITS_LAST
