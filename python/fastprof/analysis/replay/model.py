@@ -13,6 +13,7 @@ from fastprof._core._pools import alike
 from fastprof.analysis.cells import Cells, cells_of
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import Floats64
+from fastprof.analysis.host_states import host_states
 from fastprof.analysis.intervals import BusyTime
 from fastprof.analysis.keys import key_of
 from fastprof.analysis.replay.graph import CALL, RETURN, Graph, graph_of, pids_of
@@ -21,6 +22,7 @@ from fastprof.analysis.replay.part import Part, Run, part_of
 from fastprof.analysis.replay.runs import NO_EDGE, Replayed, Runs, Weights
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.trace import NEVER
+from fastprof.profile.kept import kept
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
@@ -95,7 +97,8 @@ class Model:
     @cached_property
     def host_time(self) -> HostTime:
         """The host time in each `State`, as recorded."""
-        return host_time(self)
+        states, thread = kept(self.whole, host_states), self.profile.api.thread
+        return host_time(states, self.graph, thread, self.base.before, self.recorded)
 
     def in_states(self, weights: Weights) -> Int64:
         """[nodes] The part of `before` of host calls in any `State`, ns."""
