@@ -11,7 +11,6 @@ from fastprof.analysis.grouping import Floats64
 from fastprof.analysis.host_states import HostStates, State
 from fastprof.analysis.replay.graph import CALL, RETURN, Graph
 from fastprof.model.arrays import Int32, Int64, UInt8
-from fastprof.profile.instances import ApiCalls
 
 __all__ = ["AS_RECORDED", "HostTime", "Spent", "host_time"]
 
@@ -58,20 +57,19 @@ class HostTime(NamedTuple):
 
 
 def host_time(
-    states: HostStates, calls: ApiCalls, graph: Graph, start: Int64, before: Int64, duration: Int64
+    states: HostStates, graph: Graph, thread_of_call: Int32, before: Int64, time: Int64
 ) -> HostTime:
-    """The host time of a graph.
+    """The host time of the graph as recorded.
 
-    Parameters
-    ----------
-    calls : the API calls of what is replayed
-    start, before, duration : int64 [nodes], ns, as recorded; `start` since the origin of the graph
+    thread_of_call : int32 [calls]
+    before : int64 [nodes], ns, the time before each node that counts
+    time : int64 [2 * nodes], ns since the origin, start and end of each
     """
     host = np.flatnonzero((graph.kind == CALL) | (graph.kind == RETURN))
     if not any(len(each.start) for each in states.events):
         host = host[:0]
-    thread = take(calls.thread, graph.call[host])
-    start = start[host] + graph.origin
+    thread = take(thread_of_call, graph.call[host])
+    start, end = (time[2 * host + i] + graph.origin for i in (0, 1))
 
     def spent(begin: Int64, end: Int64) -> Spent:
         longer = np.flatnonzero(end > begin)
@@ -80,4 +78,4 @@ def host_time(
         node = host[longer[row]].astype(np.int32)
         return Spent(node, state.astype(np.uint8), ns[row, state])
 
-    return HostTime(spent(start - before[host], start), spent(start, start + duration[host]))
+    return HostTime(spent(start - before[host], start), spent(start, end))

@@ -97,9 +97,8 @@ class Model:
     @cached_property
     def host_time(self) -> HostTime:
         """The host time in each `State`, as recorded."""
-        states, start = kept(self.whole, host_states), self.recorded[::2]
-        base = self.base
-        return host_time(states, self.profile.api, self.graph, start, base.before, base.duration)
+        states, thread = kept(self.whole, host_states), self.profile.api.thread
+        return host_time(states, self.graph, thread, self.base.before, self.recorded)
 
     def in_states(self, weights: Weights) -> Int64:
         """[nodes] The part of `before` of host calls in any `State`, ns."""
