@@ -21,6 +21,7 @@ from fastprof.analysis.steps_windows import Lane, Windows, times_of, windows_of
 from fastprof.model.arrays import Bools, Int64
 from fastprof.model.devices import Device
 from fastprof.profile.profile import Profile
+from fastprof.profile.program import Program
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 from fastprof.profile.without_host import why_omitted
 
@@ -56,6 +57,11 @@ class Facts:
         self.steps: StepsOfKernels = profile.find_steps(steps)
         self.windows: Windows = windows_of(profile, self.steps)
         self.rows: Int64 = np.flatnonzero(self.windows.is_counted)
+
+    @property
+    def program(self) -> Program:
+        """What kind of program it is."""
+        return self.profile.contents.program
 
     @property
     def has_times(self) -> bool:
