@@ -63,9 +63,10 @@ class Program:
         return self.kind in USES_TORCH
 
     def choose(self, texts: Mapping[str, str]) -> str:
-        """The text for its kind, else for PyTorch or C++ if it is of these, else that of OTHER."""
-        if self.kind in texts:
-            return texts[self.kind]
+        """The text for its name or kind, PyTorch or C++ if it is of these, else that of OTHER."""
+        for key in (self.name, self.kind):
+            if key in texts:
+                return texts[key]
         if self.kind == HIP and CUDA in texts:
             return texts[CUDA].replace("cuda", "hip").replace("CUDA", "HIP")
         return texts.get(TORCH, texts[OTHER]) if self.uses_torch else texts[OTHER]

@@ -176,7 +176,7 @@ class Calls:
     groups: list[CallGroup]
     part_of_kernel: Int32
     optimizer_ns: float = 0.0
-    program: Program = Program()
+    program: Program = field(default_factory=Program)
 
     @cached_property
     def has_ops(self) -> bool:
@@ -242,7 +242,8 @@ def calls_of(
     ]
     groups.sort(key=lambda each: each.first)
     span = 0.0 if steps is None else _optimizer_ns(profile, steps, is_in) / n_steps
-    return Calls(groups, take(of_part, cells.of_kernel), span, profile.contents.program)
+    program = profile.contents.program
+    return Calls(groups, take(of_part, cells.of_kernel), span, program)
 
 
 def _optimizer_ns(profile: Profile, steps: StepsOfKernels, is_in: Bools) -> float:

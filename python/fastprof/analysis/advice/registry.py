@@ -21,6 +21,8 @@ ENTRY_POINTS: Final = "fastprof.rules"
 # The modules of the built-in rules.
 _MODULES: Final = (
     "idle",
+    "setup",
+    "sync",
     "kernels",
     "communication",
     "copies",

@@ -10,6 +10,7 @@ from typing import Final
 from fastprof.analysis.advice.calls import CallGroup, Calls, Part
 from fastprof.analysis.advice.found import Found
 from fastprof.analysis.ideal import PRODUCTS
+from fastprof.profile.program import SERVING
 
 __all__ = ["autocast_casts", "copies_in_model", "layout"]
 
@@ -71,7 +72,9 @@ def autocast_casts(calls: Calls) -> list[Found]:
             groups,
             {part.id: part.ns for part in parts},
             {"gpu_ns": time, "kernels": _kernels(parts), "kernel": parts[0].kernel},
-            (
+            ("weights in the type of the activations",)
+            if calls.program.kind == SERVING
+            else (
                 "keep weights and activations in 16 bits: model.to(torch.bfloat16)",
                 "or one torch.autocast region around the forward pass, not one per layer",
             ),
@@ -105,14 +108,10 @@ def _is_copy(ops: Collection[str], group: CallGroup, part: Part) -> bool:
 
 def _copies(calls: Calls, groups: list[CallGroup], parts: list[Part], is_cast: bool) -> Found:
     time = sum(part.ns for part in parts)
-    remedy = (
-        ("keep one type through the layer", "torch.compile fuses casts with their neighbours")
-        if is_cast
-        else (
-            "avoid the layout change: view, or an operator that accepts strides",
-            "torch.compile fuses copies with their neighbours",
-        )
-    )
+    remedy = ["keep one type through the layer" if is_cast else _STRIDES]
+    if calls.program.uses_torch and not calls.program.is_compiled:
+        what = "casts" if is_cast else "copies"
+        remedy.append(f"torch.compile fuses {what} with their neighbours")
     ops = sorted({each.op for each in groups if each.op})
     return Found(
         f"The model {'casts' if is_cast else 'copies'} tensors ({', '.join(ops)})",
@@ -123,10 +122,13 @@ def _copies(calls: Calls, groups: list[CallGroup], parts: list[Part], is_cast: b
             "of all kernels_share": time / max(calls.kernel_ns, 1.0),
             "kernels": _kernels(parts),
         },
-        remedy,
+        tuple(remedy),
         "low",
         "some copies can be necessary: which layout the next operator needs is not known",
     )
+
+
+_STRIDES: Final = "avoid the layout change: view, or an operator that accepts strides"
 
 
 def _parts(
