@@ -139,7 +139,7 @@ _TRAINS: Final = _Mark(
     TRAINING,
     "PyTorch training",
     r"[Bb]ackward|_bwd|bwd_|wgrad|Adam|[sS][gG][dD](?:Math|Functor)|LAMB|LambStage",
-    r"^autograd::engine::evaluate_function|^Optimizer\.step#"
+    r"^autograd::engine::evaluate_function|^Optimizer\.(?:step|zero_grad)#"
     r"|^(?i:\W*(?:backward|optimi[sz]er|train(?:ing)?)(?:[ ._](?:pass|step))?\W*)$",
 )
 _COMPILED: Final = _Mark(
@@ -184,7 +184,9 @@ def program_of(
     if engine is not None:
         return Program(SERVING, engine[0].name, engine[1], is_compiled)
     if torch:
-        is_all = bool(names.kernels) and not has_graphs and not has_gradients
+        # Where all is recorded, nothing of a backward pass is there.
+        tells = names.of_kernels(_TORCH) or "\naten::" in f"\n{names.ranges}"
+        is_all = bool(names.kernels and tells) and not has_graphs and not has_gradients
         kind, name = (INFERENCE, "PyTorch inference") if is_all else (TORCH, "PyTorch")
         more = "; no backward pass, no optimizer" if is_all else ""
         return Program(kind, name, f"{torch}{more}", is_compiled, shares)

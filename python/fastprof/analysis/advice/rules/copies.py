@@ -135,7 +135,7 @@ def _is_on_stream_of_compute(facts: Facts, rows: Int64) -> bool:
     """Whether most of the time of copies is on streams that run kernels too."""
     profile = facts.profile
     streams = group([key_of(profile, name) for name in _STREAM], len(profile))
-    is_kernel = key_of(profile, "kind").fits(lambda kind: kind == "kernel") & facts.is_counted
+    is_kernel = key_of(profile, "kind").fits(lambda kind: kind not in ("memcpy", "memset"))
     computes = np.bincount(streams.ids[is_kernel], minlength=streams.n) > 0
     ns = facts.of_kernels[rows]
     return float(ns[computes[streams.ids[rows]]].sum()) >= _MAINLY * float(ns.sum())
