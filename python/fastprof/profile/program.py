@@ -14,7 +14,7 @@ from fastprof.ops.kernels import classify
 __all__ = [
     "CUDA", "CUPY", "HIP", "INFERENCE", "JAX", "MXNET", "NUMBA", "OTHER", "RAPIDS", "SERVING",
     "TENSORFLOW", "TORCH", "TRAINING", "TRAINS", "UNKNOWN", "USES_TORCH", "WITH_OPERATORS",
-    "Program", "program_of",
+    "WRITES_KERNELS", "Program", "program_of",
 ]  # fmt: skip
 
 TRAINING: Final = "torch training"
@@ -31,6 +31,8 @@ USES_TORCH: Final = frozenset({TRAINING, INFERENCE, TORCH, UNKNOWN})
 """The kinds of which the user writes code for PyTorch; most of what is unknown is one of these."""
 TRAINS: Final = frozenset({TRAINING, TORCH, UNKNOWN})
 """The kinds that may have gradients and an optimizer of PyTorch."""
+WRITES_KERNELS: Final = frozenset({CUDA, HIP, CUPY, NUMBA, OTHER})
+"""The kinds of which the user writes kernels and chooses streams."""
 WITH_OPERATORS: Final = USES_TORCH | {SERVING}
 """The kinds that may have operators of PyTorch."""
 

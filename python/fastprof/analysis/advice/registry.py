@@ -26,6 +26,7 @@ _MODULES: Final = (
     "kernels",
     "communication",
     "copies",
+    "cuda",
     "phases",
     "steps",
     "memory",

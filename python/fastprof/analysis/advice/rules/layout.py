@@ -61,7 +61,8 @@ def _is_transpose(group: CallGroup, part: Part) -> bool:
 
 def autocast_casts(calls: Calls) -> list[Found]:
     """Casts of the operands of 16-bit products, by autocast in each step."""
-    members = _parts(calls, _is_cast)
+    is_split = any(_NOCAST in part.name for group in calls.groups for part in group.parts)
+    members = _parts(calls, partial(_is_cast, is_split))
     if not members:
         return []
     groups, parts = members
@@ -84,12 +85,38 @@ def autocast_casts(calls: Calls) -> list[Found]:
     ]
 
 
-def _is_cast(group: CallGroup, part: Part) -> bool:
-    """A copy kernel of torch in a call whose product is of a 16-bit type."""
+_NOCAST: Final = "gpu_kernel_impl_nocast"
+_CONVERTS: Final = re.compile(
+    r"LoadWithCast|(?:float|half)\w*_copy_kernel|templated_elementwise"
+    r"|unrolled_elementwise(?!.*WithoutCast)"
+)
+_SECOND: Final = re.compile(r"lambda\(int\)(?:#| \(instance )[2-9]")
+
+
+def _is_cast(is_split: bool, group: CallGroup, part: Part) -> bool:
+    """A copy kernel of torch to another type, in a call whose product is of a 16-bit type.
+
+    is_split : see `_converts`
+    """
     is_copy = part.is_helper and part.kind == "copy" and "elementwise" in part.name
-    return is_copy and any(
-        each.kind in PRODUCTS and each.compute_type in _NARROW for each in group.parts
+    return (
+        is_copy
+        and _converts(part.name, is_split)
+        and any(each.kind in PRODUCTS and each.compute_type in _NARROW for each in group.parts)
     )
+
+
+def _converts(name: str, is_split: bool) -> bool:
+    """Whether a copy kernel of torch converts: its types differ.
+
+    is_split : the version of torch has kernels of their own for work without conversion. Earlier
+        ones name the function that converts tensors that are not contiguous as the second.
+    """
+    if _NOCAST in name or _CONVERTS.search(name):
+        return _NOCAST not in name
+    if "vectorized_elementwise" in name:
+        return False
+    return is_split or _SECOND.search(name) is not None
 
 
 def copies_in_model(calls: Calls) -> list[Found]:
