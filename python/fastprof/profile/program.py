@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from fastprof.model.markers import Kind, Meaning
+from fastprof.model.markers.meaning import EVALUATE
 from fastprof.model.metadata import About
 from fastprof.ops.kernels import classify
 
@@ -240,7 +241,7 @@ def _hit(what: str, pattern: str, text: str) -> str:
         what = "module"
     if len(name) > _SHOWN and match.start() - begin > _SHOWN // 2:
         name = text[match.start() :].partition("\n")[0]
-    return f"{what} {name[:_SHOWN]}"
+    return f"{what} {name.removeprefix(EVALUATE)[:_SHOWN]}"
 
 
 def _first(names: _Names, marks: Iterable[_Mark]) -> tuple[_Mark, str] | None:
