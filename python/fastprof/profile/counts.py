@@ -104,7 +104,7 @@ def contents_of(trace: Trace, attribution: Attribution) -> Contents:
         program=program_of(
             trace.about,
             _kernel_names(trace),
-            attribution.meanings,
+            meanings,
             has_gradients=bool(np.any(ranges.seq[:n_ranges] > 0)),
             has_graphs="graph" in work,
         ),
