@@ -216,6 +216,7 @@ OWN = "update(float*, int)"
         ("cudaMemcpy", AT, PAGEABLE, "from pinned memory with .to(device", "already"),
         ("cudaMemcpy", AT, PINNED, "pinned already", "from pinned memory"),
         ("cudaMemcpy", AT, RESULT, ".cpu()", ".to(device"),
+        ("cudaMemcpy", AT, VALUE, ".item()", ".cpu()"),
         ("cudaMemcpy", OWN, PAGEABLE, "cudaMallocHost", "already"),
         ("cudaMemcpy", OWN, PINNED, "pinned already", "cudaMallocHost"),
         ("cudaMemcpy", OWN, RESULT, "copy results with cudaMemcpyAsync", "single values"),

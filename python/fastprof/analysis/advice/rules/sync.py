@@ -122,10 +122,11 @@ def _remedy(facts: Facts, by_cause: Mapping[str, float], copies: _Copies | None)
     return "; ".join(dict.fromkeys(remedies)) or _LATER
 
 
+_ITEMS: Final = ".item(), print() and `if tensor:` wait: keep values on the GPU, log every N steps"
 _OPERATORS: Final = (
     (
         {"item", "_local_scalar_dense", "is_nonzero"},
-        ".item(), print() and `if tensor:` wait: keep values on the GPU, log every N steps",
+        _ITEMS,
     ),
     (
         {"nonzero", "index", "masked_select", "unique"},
@@ -183,6 +184,7 @@ _RESULTS: Final = {
 }
 _VALUES: Final = {
     **_RESULTS,
+    TORCH: _ITEMS,
     CUDA: "the host reads single values, one wait each: decide on the GPU (conditional graph "
     "nodes, a loop inside one kernel), or read the value every N launches, with cudaMemcpyAsync "
     "into pinned memory",
