@@ -10,8 +10,8 @@ from fastprof._system.threads import SecondThread
 from fastprof.analysis.advice.columns import COLUMNS
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import CannotJudge, Finding
-from fastprof.analysis.advice.registry import ENTRY_POINTS, Rule, all_rules
 from fastprof.analysis.advice.opening import opening
+from fastprof.analysis.advice.registry import ENTRY_POINTS, Rule, all_rules
 from fastprof.analysis.advice.replayed import Base, base_of, why_not_replayed
 from fastprof.analysis.advice.savings import Saving, savings
 from fastprof.analysis.grouping import Floats64
