@@ -16,7 +16,8 @@ from fastprof.analysis.replay import host_changes
 from fastprof.analysis.replay.host_time import HostTime
 from fastprof.analysis.replay.late_launches import late_launches
 from fastprof.analysis.replay.model import Model, Weights, rounded
-from fastprof.model.arrays import Int64
+from fastprof.analysis.replay.overlap import overlapped
+from fastprof.model.arrays import Bools, Int64
 
 __all__ = ["Base", "Planned", "base_of", "planned", "why_not_replayed"]
 
@@ -111,12 +112,14 @@ class _Change(NamedTuple):
     ----------
     rows : int64 [any], kernels of the model
     saved : the share of their time that is saved
+    overlaps : whether they take as long, but behind other work
     without_launches : whether their launches are saved too
     idle : the share of the idle time that is saved, by cause
     """
 
     rows: Int64
     saved: float
+    overlaps: bool
     without_launches: bool
     idle: Mapping[str, float]
 
@@ -130,12 +133,14 @@ def _change(facts: Facts, model: Model, finding: Finding) -> _Change:
     if launches:
         idle = {cause: ns for cause, ns in idle.items() if cause not in _LAUNCHES}
     shares = {cause: _share(facts, cause, ns) for cause, ns in idle.items()}
-    return _Change(model.rows_of(rows), saved, launches, shares)
+    return _Change(model.rows_of(rows), saved, finding.overlaps, launches, shares)
 
 
 def _changed(model: Model, late: HostTime, weights: Weights, change: _Change) -> Weights:
     """The run without the time that a finding claims."""
-    if change.saved:
+    if change.saved and change.overlaps:
+        weights = overlapped(model, weights, _flags(model, change.rows))[0]
+    elif change.saved:
         weights = _shorter(model, weights, change.rows, 1 - change.saved)
     if change.without_launches:
         weights = _without_launches(model, weights, change.rows, change.saved)
@@ -146,10 +151,15 @@ def _changed(model: Model, late: HostTime, weights: Weights, change: _Change) ->
 
 def _without_launches(model: Model, weights: Weights, rows: Int64, saved: float) -> Weights:
     """Kernels without launches if all their time is saved, else launched together."""
-    kernels = np.zeros(len(model.profile), bool)
-    kernels[rows] = True
     change = host_changes.removed if saved == 1.0 else host_changes.as_graph
-    return change(model, weights, kernels)[0]
+    return change(model, weights, _flags(model, rows))[0]
+
+
+def _flags(model: Model, rows: Int64) -> Bools:
+    """[kernels] Whether each is among some rows."""
+    found = np.zeros(len(model.profile), bool)
+    found[rows] = True
+    return found
 
 
 def _shorter(model: Model, weights: Weights, rows: Int64, factor: float) -> Weights:
