@@ -37,28 +37,26 @@ COLUMNS: Final = (
     Heading("id", "finding", "", "id of the rule", min_width=20),
     Heading(
         "saving_ns",
-        "up to",
+        "saves",
         "ns",
-        "upper bound of the time saved per step and GPU, without what larger findings save; "
-        "unknown for findings that save no time by themselves",
+        "time that a step saves by this change after those above it, replayed; unknown for "
+        "findings that save no time by themselves; see docs/replay.md",
     ),
+    Heading("share", "step", "share", "this saving, as a share of the step"),
     Heading(
-        "replayed_ns",
-        "replayed",
-        "ns",
-        "time that a step saves if it is replayed with this change alone; see docs/replay.md",
-        same_unit="saving_ns",
+        "is_bound",
+        "bound",
+        "",
+        "1 if the saving is an upper bound, because the trace cannot be replayed",
+        in_text=False,
     ),
-    Heading("share", "step", "share", "up to, as a share of the step"),
     Heading("confidence", "confidence", "", "high, medium or low"),
     Heading("where", "where", "", "layer, source line, operator, shapes, range", in_text=False),
     Heading("what", "what", "", "one sentence", in_text=False),
     Heading("evidence", "evidence", "", "the numbers", in_text=False),
     Heading("remedy", "remedy", "", "what to change", in_text=False),
     Heading("why", "why", "", "reason for the confidence", in_text=False),
-    Heading(
-        "alone_ns", "alone", "ns", "upper bound of the saving without other changes", in_text=False
-    ),
+    Heading("alone_ns", "alone", "ns", "the saving without the changes above it", in_text=False),
 )
 
 DESCRIPTION: Final = """\

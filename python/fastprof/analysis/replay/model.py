@@ -40,7 +40,7 @@ class Weights:
     """What the nodes and edges of a graph weigh, ns; see `Graph`.
 
     Arrays are shared: `changed` copies those that a change writes to. `left` is the share that
-    remains of the host time in each `State`.
+    remains of the host time of each `Cause` of idle time; the first ones are the `State`s.
     """
 
     before: Int64
@@ -210,6 +210,10 @@ class Model:
     def rows_of(self, kernels: Int64) -> Int64:
         """Those kernels that are replayed, as rows of `profile`."""
         return self.profile.within(kernels) if isinstance(self.profile, Part) else kernels
+
+    def places_of(self, kernels: Int32) -> Int32:
+        """The row of `profile` of each kernel, -1 if it is not replayed."""
+        return self.profile.places(kernels) if isinstance(self.profile, Part) else kernels
 
     def run(
         self, weights: Weights, group: Int32 | None = None, factor: Floats64 | None = None

@@ -67,4 +67,5 @@ def _finding(chain: list[CallGroup]) -> Found | None:
         ("torch.compile of this layer", "or one fused operator"),
         "medium",
         "the calls follow each other with one shape; the data flow is not recorded",
+        effect="One fused kernel would save {saving}.",
     )

@@ -17,23 +17,28 @@ from fastprof.model.quantity import quantity
 
 __all__: list[str] = []
 
+_LAUNCH_NS: Final = 50_000  # an operator is launched in this time; longer gaps have other host work
+_SEVERAL: Final = 3  # steps; what lasts for fewer may be the start
 _STARVED: Final = 0.1  # of the kernels; with fewer, the queue of the GPU hides the launches
 
 
 @rule("data-loading", least=0.05)
 def data_loading(facts: Facts) -> Iterator[Finding]:
     """The GPU waits for batches."""
-    ns = facts.idle.mean("data loading")
+    ns, causes = facts.idle.mean("data loading"), ("data loading",)
     if not ns:
         return
+    ranges = _names(facts, causes, "range")
     yield Finding(
         what="The GPU waits for the data loader.",
-        where=_places(facts, ("data loading",), "line", "range"),
-        evidence=_evidence(facts, "data loading"),
-        remedy=_loader_remedy(_names(facts, ("data loading",), "range")),
+        where=_places(facts, causes, "line", "range"),
+        evidence=_evidence(facts, *causes),
+        remedy=_loader_remedy(ranges),
         confidence="high",
         why="the thread that launches the next work is in the loader during this time",
         idle_ns={"data loading": ns},
+        cause=f"The GPU waits {{time}} for the data loader{_at(facts, causes, 'line')}.",
+        effect=f"{_loader_effect(ranges)} would save {{saving}}.",
     )
 
 
@@ -47,6 +52,12 @@ def _loader_remedy(ranges: list[str]) -> str:
         "DataLoader(num_workers=4, pin_memory=True, persistent_workers=True) prefetches batches; "
         "or move transforms to the GPU"
     )
+
+
+def _loader_effect(ranges: list[str]) -> str:
+    """What saves the time of a loader with or without worker processes."""
+    more = any("MultiProcessing" in each for each in ranges)
+    return "Batches that are ready in time" if more else "Workers"
 
 
 @rule("alloc", least=0.02)
@@ -67,6 +78,8 @@ def alloc(facts: Facts) -> Iterator[Finding]:
         if facts.has_steps
         else "without steps, this includes the start of the program",
         idle_ns=by_cause,
+        cause=f"The GPU waits {{time}} while the host {_DOES[most]}{_at(facts, _SETUP, 'call')}.",
+        effect=_setup_effect(facts, most),
     )
 
 
@@ -79,6 +92,16 @@ _DOES: Final = dict(
         strict=True,
     )
 )  # fmt: skip
+
+
+def _setup_effect(facts: Facts, most: str) -> str:
+    """What remains to be seen: nobody saves the start of a program."""
+    if not facts.has_steps:
+        return "This may be start-up: record after the first steps, or mark steps with --steps."
+    first_use = (State.COMPILATION, State.CODE_LOADING, State.CREATION)
+    if most in {CAUSES[each] for each in first_use} and len(facts.rows) < _SEVERAL:
+        return "This happens at first use: record later steps to see what remains."
+    return ""
 
 
 def _setup_remedy(cause: str, calls: list[str]) -> str:
@@ -124,6 +147,10 @@ def sync(facts: Facts) -> Iterator[Finding]:
         confidence="medium",
         why="the wait may be required; the time after it is idle because nothing is queued",
         idle_ns=by_cause,
+        cause=f"The host waits for the GPU{_at(facts, causes, 'line', 'op', 'call')}, which then "
+        "waits {time} for new work.",
+        effect="Where the program can do without these waits, the host would run ahead and save "
+        "{saving}.",
     )
 
 
@@ -149,6 +176,7 @@ def launch_bound(facts: Facts) -> Iterator[Finding]:
     starved = starved_share(facts.profile)
     if starved is None or starved < _STARVED:
         return
+    longer = facts.idle.first("host-bound", _LAUNCH_NS)
     repeats = facts.repeated_kernels
     graph = (
         "shapes repeat: torch.cuda.make_graphed_callables, or torch.compile"
@@ -160,30 +188,38 @@ def launch_bound(facts: Facts) -> Iterator[Finding]:
         where=_places(facts, causes, "op", "line", "range"),
         evidence=f"{starved:.1%} of the kernels start within 10 us of their launch; "
         + _evidence(facts, *causes)
+        + (f"; {quantity(round(longer), 'ns')} of longer gaps, 50 us of each" if longer else "")
         + (f"; each step launches the same {repeats} kernels" if repeats else ""),
         remedy=f'{graph}(mode="reduce-overhead") replays a CUDA graph; optimizers with fused=True '
         "or foreach=True; a larger batch",
         confidence="medium",
         why="a graph needs static shapes and no synchronisation inside",
-        idle_ns=by_cause,
+        idle_ns={**by_cause, "host-bound": longer},
+        cause="The GPU waits {time} for launches: its kernels take less time than the host takes "
+        "to launch them.",
+        effect="A CUDA graph would save {saving}.",
     )
 
 
 @rule("host-bound", least=0.03)
 def host_bound(facts: Facts) -> Iterator[Finding]:
     """The GPU waits for Python code and operators on the host."""
-    ns = facts.idle.mean("host-bound")
-    if not ns:
+    causes = ("host-bound",)
+    ns = facts.idle.mean(*causes) - facts.idle.first(*causes, _LAUNCH_NS)
+    if ns <= 0:
         return
     yield Finding(
         what="The GPU waits for Python code between launches.",
-        where=_places(facts, ("host-bound",), "line", "layer", "op", "range"),
-        evidence=_evidence(facts, "host-bound"),
+        where=_places(facts, causes, "line", "layer", "op", "range"),
+        evidence=f"{_evidence(facts, *causes)}; {quantity(round(ns), 'ns')} without 50 us of each "
+        "gap, in which the host launches an operator",
         remedy="move this host work out of the step or to another thread; torch.compile removes "
         "the overhead of Python",
         confidence="medium",
         why="the profiler itself slows down the host",
         idle_ns={"host-bound": ns},
+        cause=f"The GPU waits {{time}} for Python code between "
+        f"launches{_at(facts, causes, 'line', 'layer', 'op')}.",
     )
 
 
@@ -210,6 +246,7 @@ def _evidence(facts: Facts, *causes: str) -> str:
 
 
 _SPREAD: Final = 3  # steps
+_MOSTLY: Final = 0.5  # of the time of a cause, from which a place is its place
 _LEAST: Final = 0.1  # of the time of a cause; places below are not named
 
 
@@ -222,6 +259,16 @@ def _places(facts: Facts, causes: tuple[str, ...], *names: str) -> str:
         if top:
             found.append(", ".join(f"{text} {share:.0%}" for text, share in top))
     return "; ".join(found)
+
+
+def _at(facts: Facts, causes: tuple[str, ...], *names: str) -> str:
+    """` (resnet.py:44)`: the first kind of place of which one takes most; or nothing."""
+    rows = facts.idle.is_mainly(*causes)
+    for name in names:
+        for text, share in facts.idle.top(name, rows, most=1):
+            if share >= _MOSTLY:
+                return f" ({text})"
+    return ""
 
 
 def _names(facts: Facts, causes: tuple[str, ...], place: str) -> list[str]:
