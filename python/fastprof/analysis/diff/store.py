@@ -15,6 +15,7 @@ import numpy as np
 from fastprof._system.atomic_file import atomic_file
 from fastprof._system.optional import import_optional
 from fastprof._version import __version__
+from fastprof.analysis.diff.plan import Plan
 from fastprof.analysis.diff.side import KEYS, Side, values_of
 from fastprof.analysis.idle_causes import CAUSES
 from fastprof.errors import FastprofError
@@ -25,6 +26,7 @@ _FILE: Final = "baseline.parquet"
 _METADATA: Final = b"fastprof_baseline"
 _SCHEMA: Final = 1  # changes with the meaning of any value
 _SUMS: Final = ("calls", "kernels", "gpu_ns")
+_OLDER: Final = Plan((), "the baseline was stored without a plan; store it again with --save")
 _NEEDS: Final = "baselines are Parquet files, which need"
 
 
@@ -141,6 +143,7 @@ def _table(arrow: Any, baseline: Baseline) -> Any:
         "windows": {name: values.tolist() for name, values in side.windows.items()},
         "causes": CAUSES,
         "idle": side.idle.tolist(),
+        "plan": side.plan().data(),
     }
     return arrow.table(columns).replace_schema_metadata({_METADATA: json.dumps(properties)})
 
@@ -161,6 +164,9 @@ def _side(table: Any, properties: dict[str, Any]) -> Side:
     window, own_ns = (each.flatten().to_numpy() for each in lists.values())
     if len(window) != len(own_ns) or not ((window >= 0) & (window < n_windows)).all():
         raise ValueError("windows do not exist")
+    plan = Plan.of_data(properties["plan"]) if "plan" in properties else _OLDER
+    if not all(0 <= row < len(sizes) for each in plan.claims for row in each.groups):
+        raise ValueError("groups do not exist")
     calls, kernels, gpu_ns = (table.column(name).to_numpy().astype(np.int64) for name in _SUMS)
     return Side(
         tuple(properties["names"]),
@@ -177,4 +183,5 @@ def _side(table: Any, properties: dict[str, Any]) -> Side:
         window.astype(np.int32),
         own_ns.astype(np.int64),
         tuple(properties["notes"]),
+        lambda: plan,
     )
