@@ -49,8 +49,8 @@ def overview(
     -------
     Overview
         A mapping of names to tables, the largest rows first: `ops`, `idle`, `layers`, `lines`,
-        `findings`. `text()` is one screen; `facts` has the answer in a sentence, the step, the coverage and the next
-        commands. Times are ns.
+        `findings`. `text()` is one screen; `facts` has the answer in a sentence, the step, the
+        coverage and the next commands. Times are ns.
 
     Raises
     ------

@@ -35,6 +35,7 @@ class Finding:
     idle_ns : idle time saved per step and GPU, by cause (`idle_causes.CAUSES`), ns
     kernels : int [any], rows of the kernels whose time is saved
     gpu_ns : time of these kernels saved per step and GPU, ns; at most `Facts.own_ns` of them
+    overlaps : whether these kernels take as long, but behind other work
     cause : a sentence for the opening, {time} is the part of a step that is concerned, such as
         `47 of 209 ms a step`; `what` with that part if empty
     effect : the sentence after it, {saving} is such as `about 44 ms`; one that fits all if empty
@@ -49,6 +50,7 @@ class Finding:
     idle_ns: Mapping[str, float] = field(default_factory=dict)
     kernels: Any = ()
     gpu_ns: float = 0.0
+    overlaps: bool = False
     cause: str = ""
     effect: str = ""
 

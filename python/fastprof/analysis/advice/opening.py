@@ -70,8 +70,8 @@ def _close(facts: Facts) -> str:
     unit = "step" if facts.has_steps else "capture"
     if not facts.has_times:
         return (
-            f"No finding saves more than {_percent(_LARGE)} of the GPU time, and dict lines contain no "
-            "times: the original trace shows what the GPU waits for."
+            f"No finding saves more than {_percent(_LARGE)} of the GPU time, and dict lines "
+            "contain no times: the original trace shows what the GPU waits for."
         )
     busy = facts.times["busy_ns"] / facts.step_ns
     if busy < _BUSY:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -13,14 +14,17 @@ from fastprof.analysis.host_states import State
 from fastprof.analysis.idle_causes import CAUSES
 from fastprof.analysis.idle_windows import gaps_of_steps
 from fastprof.analysis.replay import host_changes
+from fastprof.analysis.replay.graph import CALL
 from fastprof.analysis.replay.host_time import HostTime
 from fastprof.analysis.replay.late_launches import late_launches
 from fastprof.analysis.replay.model import Model, Weights, rounded
-from fastprof.model.arrays import Int64
+from fastprof.analysis.replay.overlap import overlapped
+from fastprof.model.arrays import Bools, Int64
 
-__all__ = ["Base", "Planned", "base_of", "planned", "why_not_replayed"]
+__all__ = ["Base", "Plan", "Planned", "base_of", "planned", "why_not_replayed"]
 
 MOST: Final = 100_000  # kernels to replay; the steps of longer runs are alike
+_PAIRED: Final = 8  # of the findings that save too little by themselves, the largest
 _WAITS: Final = frozenset({"sync", "blocking copy"})
 _LAUNCHES: Final = frozenset({"launch-bound", "launch latency", "host-bound"})
 
@@ -33,11 +37,13 @@ class Planned(NamedTuple):
     number : index of the finding
     ns : what its change saves per step, after the changes of the findings before it
     alone : what it saves without these
+    is_needed : whether it saves too little by itself, but the next one needs it
     """
 
     number: int
     ns: float
     alone: float
+    is_needed: bool = False
 
 
 class Base(NamedTuple):
@@ -76,32 +82,88 @@ def planned(
     saves most.
 
     What each saves adds up to what all together save. Changes may need each other, so all that
-    remain are replayed again for each place. Findings that save less than `least` are left out.
+    remain are replayed again for each place. Findings that save less than `least` are left out;
+    if all do, but two of them save enough together, these are next, the larger one last: it needs
+    the other.
 
     least : smallest saving of each finding, ns
     """
-    model, weights, wall = base.model, base.model.base, base.wall
-    scale = facts.step_ns / base.wall  # a part of the run may be replayed
-    late = late_launches(model, gaps_of_steps(facts.profile, facts.steps))
-    changes = [_change(facts, model, finding) for finding in findings]
-    remaining = list(range(len(changes)))
-    found: list[Planned] = []
+    plan = Plan(facts, base, findings)
+    remaining, found = list(range(len(findings))), list[Planned]()
     alone: dict[int, float] = {}
     while remaining:
-        walls = {}
-        for number in remaining:
-            changed = _changed(model, late, weights, changes[number])
-            walls[number] = min(model.mean(model.run(changed).wall), wall)
-        saved = {number: (wall - each) * scale for number, each in walls.items()}
+        saved = {number: plan.saved(number) for number in remaining}
         alone = alone or saved
         fits = [number for number in remaining if saved[number] >= max(least[number], 1.0)]
-        if not fits:
+        chosen = [max(fits, key=saved.__getitem__)] if fits else plan.pair(remaining, least)
+        if not chosen:
             break
-        best = max(fits, key=saved.__getitem__)
-        found.append(Planned(best, saved[best], alone[best]))
-        weights, wall = _changed(model, late, weights, changes[best]), walls[best]
-        remaining.remove(best)
+        for number in chosen:
+            ns, is_first = plan.take(number), number != chosen[-1]
+            found.append(Planned(number, ns, alone[number], is_first))
+            remaining.remove(number)
     return found
+
+
+class Plan:
+    """The run with the changes of the findings so far."""
+
+    def __init__(self, facts: Facts, base: Base, findings: Sequence[Finding]) -> None:
+        self._model, self._wall = base.model, base.wall
+        self._scale = facts.step_ns / base.wall  # a part of the run may be replayed
+        self._weights = base.model.base
+        self._late = late_launches(base.model, gaps_of_steps(facts.profile, facts.steps))
+        self._claims = [each.gpu_ns + sum(each.idle_ns.values()) for each in findings]
+        self._changes = [_change(facts, base.model, finding) for finding in findings]
+
+    def saved(self, *numbers: int) -> float:
+        """What some findings save on top of those so far, ns a step."""
+        return (self._wall - self._replayed(self._with(numbers))) * self._scale
+
+    def take(self, number: int) -> float:
+        """Make a finding part of the plan; what it saves, ns a step."""
+        self._weights, before = self._with([number]), self._wall
+        self._wall = self._replayed(self._weights)
+        return (before - self._wall) * self._scale
+
+    def pair(self, remaining: Sequence[int], least: Sequence[float]) -> list[int]:
+        """The two findings that save most together, if that is enough for both; or none."""
+        largest = sorted(remaining, key=lambda number: -self._claims[number])[:_PAIRED]
+        pairs = {pair: self.saved(*pair) for pair in combinations(largest, 2)}
+        enough = {(i, j): max(least[i] + least[j], 1.0) for i, j in pairs}
+        fits = [pair for pair, ns in pairs.items() if ns >= enough[pair]]
+        best = max(fits, key=pairs.__getitem__, default=())
+        return sorted(best, key=self._claims.__getitem__)
+
+    def _with(self, numbers: Iterable[int]) -> Weights:
+        weights = self._weights
+        for number in numbers:
+            weights = _changed(self._model, self._late, weights, self._changes[number])
+        return weights
+
+    def _replayed(self, weights: Weights) -> float:
+        """The mean step; no change makes it longer."""
+        model = self._model
+        weights = _on_time(model, self._late, weights)
+        return min(model.mean(model.run(weights).wall), self._wall)
+
+
+def _on_time(model: Model, late: HostTime, weights: Weights) -> Weights:
+    """Launches that are not late any more stay so if kernels are shorter than they were: the host's
+    own time shrinks by as much as the GPU's."""
+    left = np.array(weights.left)
+    ns = np.concatenate([late.before.ns, late.own.ns])
+    state = np.concatenate([late.before.state, late.own.state])
+    if not ns.sum() or (left[state] == 1.0).all():
+        return weights
+    on_time = 1 - float((ns * left[state]).sum() / ns.sum())
+    nodes = model.graph.node_of_kernel[model.kernel_class == 0]
+    shorter = float((model.base.duration - weights.duration)[nodes].sum())
+    host = np.flatnonzero(model.graph.kind == CALL)
+    own = np.maximum(weights.before - model.in_states(weights), 0)[host].sum()
+    own += np.maximum(weights.duration, 0)[host].sum()
+    factor = 1 - min(on_time * shorter / max(float(own), 1.0), 1.0)
+    return host_changes.host_scaled(model, weights, factor)[0] if factor < 1 else weights
 
 
 class _Change(NamedTuple):
@@ -111,12 +173,14 @@ class _Change(NamedTuple):
     ----------
     rows : int64 [any], kernels of the model
     saved : the share of their time that is saved
+    overlaps : whether they take as long, but behind other work
     without_launches : whether their launches are saved too
     idle : the share of the idle time that is saved, by cause
     """
 
     rows: Int64
     saved: float
+    overlaps: bool
     without_launches: bool
     idle: Mapping[str, float]
 
@@ -130,12 +194,14 @@ def _change(facts: Facts, model: Model, finding: Finding) -> _Change:
     if launches:
         idle = {cause: ns for cause, ns in idle.items() if cause not in _LAUNCHES}
     shares = {cause: _share(facts, cause, ns) for cause, ns in idle.items()}
-    return _Change(model.rows_of(rows), saved, launches, shares)
+    return _Change(model.rows_of(rows), saved, finding.overlaps, launches, shares)
 
 
 def _changed(model: Model, late: HostTime, weights: Weights, change: _Change) -> Weights:
     """The run without the time that a finding claims."""
-    if change.saved:
+    if change.saved and change.overlaps:
+        weights = overlapped(model, weights, _flags(model, change.rows))[0]
+    elif change.saved:
         weights = _shorter(model, weights, change.rows, 1 - change.saved)
     if change.without_launches:
         weights = _without_launches(model, weights, change.rows, change.saved)
@@ -146,10 +212,15 @@ def _changed(model: Model, late: HostTime, weights: Weights, change: _Change) ->
 
 def _without_launches(model: Model, weights: Weights, rows: Int64, saved: float) -> Weights:
     """Kernels without launches if all their time is saved, else launched together."""
-    kernels = np.zeros(len(model.profile), bool)
-    kernels[rows] = True
     change = host_changes.removed if saved == 1.0 else host_changes.as_graph
-    return change(model, weights, kernels)[0]
+    return change(model, weights, _flags(model, rows))[0]
+
+
+def _flags(model: Model, rows: Int64) -> Bools:
+    """[kernels] Whether each is among some rows."""
+    found = np.zeros(len(model.profile), bool)
+    found[rows] = True
+    return found
 
 
 def _shorter(model: Model, weights: Weights, rows: Int64, factor: float) -> Weights:

@@ -207,7 +207,8 @@ def _saves(facts: Facts, saving: Saving) -> str:
         return ""
     verb = "at most" if saving.is_bound else "saves"
     share = saving.ns / max(facts.step_ns, 1)
-    return f" ({verb} {quantity(round(saving.ns), 'ns')}, {share:.0%})"
+    more = "; the next one needs it" if saving.is_needed else ""
+    return f" ({verb} {quantity(round(saving.ns), 'ns')}, {share:.0%}{more})"
 
 
 def _not_judged(reasons: dict[str, str]) -> Iterator[str]:

@@ -25,6 +25,7 @@ class Saving(NamedTuple):
     ns : per step and GPU, after the findings before it; 0 if it saves no time by itself
     alone : per step and GPU, without the findings before it
     is_bound : whether these are upper bounds, for lack of a replay
+    is_needed : whether it saves too little by itself, but the next one needs it
     """
 
     rule: Rule
@@ -32,6 +33,7 @@ class Saving(NamedTuple):
     ns: float = 0.0
     alone: float = 0.0
     is_bound: bool = False
+    is_needed: bool = False
 
     @property
     def is_timed(self) -> bool:
@@ -48,20 +50,28 @@ def savings(
     least : smallest saving, as a share of the step; None for that of each rule
     """
     every = [Saving(rule, finding) for rule, finding in found]
-    timed = [each for each in every if each.is_timed]
-    shares = [each.rule.least if least is None else least for each in timed]
-    wanted = [max(share * facts.step_ns, 1.0) for share in shares]
+    bounds = [each for each in _bounds(facts, every) if each.alone >= _least(facts, each, least)]
+    untimed = [each for each in every if not each.is_timed]
+    wanted = [_least(facts, each, least) for each in bounds]
     if base is None:
-        bounds = _bounds(facts, timed)
-        enough = {id(each.finding): ns for each, ns in zip(timed, wanted, strict=True)}
-        plan = [each for each in bounds if each.ns >= enough[id(each.finding)]]
-    else:
-        places = planned(facts, base, [each.finding for each in timed], wanted)
-        plan = [timed[place.number]._replace(ns=place.ns, alone=place.alone) for place in places]
-    return [*plan, *(each for each in every if not each.is_timed)]
+        enough = (each for each, ns in zip(bounds, wanted, strict=True) if each.ns >= ns)
+        return [*enough, *untimed]
+    plan = planned(facts, base, [each.finding for each in bounds], wanted)
+    return [
+        *(
+            Saving(*bounds[number][:2], ns, alone, is_needed=is_needed)
+            for number, ns, alone, is_needed in plan
+        ),
+        *untimed,
+    ]
 
 
-def _bounds(facts: Facts, timed: list[Saving]) -> list[Saving]:
+def _least(facts: Facts, saving: Saving, least: float | None) -> float:
+    """The smallest saving that is listed, ns: what is concerned is at least as long."""
+    return max((saving.rule.least if least is None else least) * facts.step_ns, 1.0)
+
+
+def _bounds(facts: Facts, every: list[Saving]) -> list[Saving]:
     """The idle time and the kernels that findings claim, in order of size.
 
     Each takes what larger ones leave of these: the sum is at most the length of a step.
@@ -71,6 +81,7 @@ def _bounds(facts: Facts, timed: list[Saving]) -> list[Saving]:
     except CannotJudge:
         idle = {}
     left, free = facts.step_ns, np.ones(len(facts.profile), bool)
+    timed = (each for each in every if each.is_timed)
     alone = [(sum(_claimed(facts, each.finding, idle, free)), each) for each in timed]
     found = []
     for claimed, each in sorted(alone, key=lambda pair: -pair[0]):

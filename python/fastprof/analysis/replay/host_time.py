@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from fastprof._core._take import take
 from fastprof.analysis.grouping import Floats64
-from fastprof.analysis.host_states import State, host_states
+from fastprof.analysis.host_states import HostStates, State
 from fastprof.analysis.idle_causes import Cause
-from fastprof.analysis.replay.graph import CALL, RETURN
+from fastprof.analysis.replay.graph import CALL, RETURN, Graph
 from fastprof.model.arrays import Int32, Int64, UInt8
-from fastprof.profile.kept import kept
-
-if TYPE_CHECKING:
-    from fastprof.analysis.replay.model import Model
+from fastprof.profile.instances import ApiCalls
 
 __all__ = ["AS_RECORDED", "HostTime", "Spent", "host_time"]
 
@@ -61,15 +58,21 @@ class HostTime(NamedTuple):
     own: Spent
 
 
-def host_time(model: Model) -> HostTime:
-    """The host time of the graph as recorded."""
-    graph = model.graph
-    states = kept(model.whole, host_states)
+def host_time(
+    states: HostStates, calls: ApiCalls, graph: Graph, start: Int64, before: Int64, duration: Int64
+) -> HostTime:
+    """The host time of a graph.
+
+    Parameters
+    ----------
+    calls : the API calls of what is replayed
+    start, before, duration : int64 [nodes], ns, as recorded; `start` since the origin of the graph
+    """
     host = np.flatnonzero((graph.kind == CALL) | (graph.kind == RETURN))
     if not any(len(each.start) for each in states.events):
         host = host[:0]
-    thread = take(model.profile.api.thread, graph.call[host])
-    start = model.recorded[2 * host] + graph.origin
+    thread = take(calls.thread, graph.call[host])
+    start = start[host] + graph.origin
 
     def spent(begin: Int64, end: Int64) -> Spent:
         longer = np.flatnonzero(end > begin)
@@ -78,5 +81,4 @@ def host_time(model: Model) -> HostTime:
         node = host[longer[row]].astype(np.int32)
         return Spent(node, state.astype(np.uint8), ns[row, state])
 
-    before, duration = model.base.before[host], model.base.duration[host]
-    return HostTime(spent(start - before, start), spent(start, start + duration))
+    return HostTime(spent(start - before[host], start), spent(start, start + duration[host]))

@@ -81,6 +81,7 @@ OPTIONS: Final = (
     ),
     _of_kernels("ideal", "kernels at the roofline, see --roof"),
     _of_kernels("remove", "no such kernels, nor their launches"),
+    _of_kernels("overlap", "copies or communication behind other work, on a stream of their own"),
     _of_kernels("fuse", "neighbours on a stream, in one layer and phase, as one kernel"),
     Option("dtype", "fp32 products in this type: tf32, fp16, bf16 or fp8", "TYPE", _type),
     Option("pad", "16-bit products padded to multiples of N, for tensor cores", "N", _multiple),

@@ -52,6 +52,7 @@ def exposed_communication(facts: Facts) -> Iterator[Finding]:
         gpu_ns=facts.hidden_ns(rows),
         cause="The GPU computes nothing during communication for {time}.",
         effect="Communication behind compute would save {saving}.",
+        overlaps=True,
     )
 
 

@@ -47,6 +47,7 @@ def exposed_copy(facts: Facts) -> Iterator[Finding]:
         gpu_ns=facts.hidden_ns(rows),
         cause="The GPU only copies from or to the host for {time}.",
         effect="Copies behind other work would save {saving}.",
+        overlaps=True,
     )
 
 
