@@ -165,7 +165,8 @@ class _Measuring:
                 self._wait()  # its error comes first
                 raise
             return self._submit(profile, has_plan)
-        found = [self.start(each) for each in captures]
+        has_plan = has_plan and len(captures) == 1
+        found = [self.start(each, has_plan) for each in captures]
         return lambda: combined([side() for side in found])
 
     def _submit(self, profile: Profile, has_plan: bool) -> Callable[[], Side]:

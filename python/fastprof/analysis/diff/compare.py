@@ -66,6 +66,19 @@ class Diff:
         with uncollected():
             return predictions(self.found)
 
+    def pair(self) -> dict[str, Any] | None:
+        """What is predicted and measured, for a store of baselines; None if nothing is gone."""
+        found = self.predictions
+        if found is None or not found.gone:
+            return None
+        return {
+            "before": list(self.before.names),
+            "after": list(self.after.names),
+            "ids": list(dict.fromkeys(each.id for each in found.gone)),
+            "predicted_ns": round(found.predicted_ns),
+            "measured_ns": round(found.measured_ns),
+        }
+
     @cached_property
     def wall(self) -> dict[str, Any]:
         """The change of the step.

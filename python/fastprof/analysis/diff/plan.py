@@ -66,7 +66,9 @@ class Plan(NamedTuple):
         return cls(tuple(claims), data["because"])
 
 
-NOT_PLANNED: Final = Plan((), "BEFORE has no plan: it is the trace of one process, with all work")
+NOT_PLANNED: Final = Plan(
+    (), "several traces, a selection of work and traces that are too large have none"
+)
 
 
 def make_plan(profile: Profile, steps: str | None, group: Int32) -> Plan:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -14,25 +14,30 @@ from fastprof.analysis.idle_causes import CAUSES
 from fastprof.model.arrays import Bools, Int64
 from fastprof.model.quantity import quantity
 
-__all__ = ["Prediction", "Predictions", "predictions"]
+__all__ = ["Prediction", "Predictions", "earlier_lines", "predictions"]
 
 _LEAST: Final = 0.01  # of the step: smaller parts do not make a finding
 _GONE: Final = 0.5  # share of what a finding claims that AFTER no longer has
+_ALL: Final = 0.995
+_SHOWN: Final = 5  # earlier pairs
 _RESHAPED: Final = 0.2  # share of the GPU time
 
 
 class Prediction(NamedTuple):
-    """A finding of BEFORE that is gone.
+    """A finding of BEFORE that is gone, or most of it.
 
     Parameters
     ----------
     id : of the rule
-    predicted_ns : what the step saves by it alone, or after other findings that are gone
+    gone : the share of what it claims that is gone, at most 1
+    predicted_ns : what the step saves by it alone, or after other findings that are gone; this
+        share of it
     own_ns : how much less of the idle time and kernels that it is about a step has
     is_bound : whether the prediction is an upper bound, for lack of a replay
     """
 
     id: str
+    gone: float
     predicted_ns: float
     own_ns: float
     is_bound: bool
@@ -68,6 +73,7 @@ class Predictions(NamedTuple):
             "findings": [
                 {
                     "id": each.id,
+                    "gone": each.gone,
                     "predicted_ns": round(each.predicted_ns),
                     "own_ns": round(each.own_ns),
                     "is_bound": each.is_bound,
@@ -88,9 +94,10 @@ class Predictions(NamedTuple):
                 f"measured {_ns(self.measured_ns)}"
             )
             for each in self.gone:
+                part = "" if each.gone >= _ALL else f", {each.gone:.0%} of it gone"
                 yield (
-                    f"  {each.id}: predicted {_ns(each.predicted_ns)}; its idle time and kernels "
-                    f"take {_ns(each.own_ns)} less"
+                    f"  {each.id}{part}: predicted {_ns(each.predicted_ns)}; its idle time and "
+                    f"kernels take {_ns(each.own_ns)} less"
                 )
             if not self.is_same_work:
                 yield "  the work differs: some of the change may have other reasons"
@@ -98,6 +105,19 @@ class Predictions(NamedTuple):
 
 def _ns(ns: float) -> str:
     return quantity(round(ns), "ns")
+
+
+def earlier_lines(pairs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Earlier predictions in words; see `store.earlier`."""
+    shares = [each["measured_ns"] / each["predicted_ns"] for each in pairs if each["predicted_ns"]]
+    if shares:
+        count = f"{len(shares)} earlier comparison{'s' if len(shares) > 1 else ''}"
+        yield f"{count} with baselines here: measured {np.median(shares):.0%} of what was predicted"
+    for each in pairs[-_SHOWN:]:
+        yield (
+            f"  {', '.join(each['ids'])}: predicted {_ns(each['predicted_ns'])}, "
+            f"measured {_ns(each['measured_ns'])}"
+        )
 
 
 def predictions(found: Waterfall) -> Predictions | None:
@@ -111,26 +131,15 @@ def predictions(found: Waterfall) -> Predictions | None:
         return None
     because = _not_comparable(found)
     plan = Plan((), because) if because else found.before.side.plan()
-    gone = [each for each in plan.claims if _is_gone(parts, each)]
+    gone = [each for each in plan.claims if parts.gone_of(each) >= _GONE]
     alone = len(gone) == 1
-    return Predictions(
-        tuple(
-            Prediction(
-                each.id,
-                each.alone_ns if alone else each.saving_ns,
-                parts.gain_of(each),
-                each.is_bound,
-            )
-            for each in gone
-        ),
-        float(before - after),
-        found.same_work,
-        plan.because,
-    )
+    rows = [_prediction(parts, each, each.alone_ns if alone else each.saving_ns) for each in gone]
+    return Predictions(tuple(rows), float(before - after), found.same_work, plan.because)
 
 
-def _is_gone(parts: _Parts, claim: Claim) -> bool:
-    return 0 < _GONE * claim.claimed_ns <= parts.gain_of(claim)
+def _prediction(parts: _Parts, claim: Claim, ns: float) -> Prediction:
+    share = parts.gone_of(claim)
+    return Prediction(claim.id, share, share * ns, parts.gain_of(claim), claim.is_bound)
 
 
 def _not_comparable(found: Waterfall) -> str:
@@ -138,7 +147,7 @@ def _not_comparable(found: Waterfall) -> str:
     before, after = (half.side for half in found.halves)
     if found.unit != STEPS:
         return "a capture has no steps"
-    if before.gpus != after.gpus:
+    if before.gpus and after.gpus and before.gpus != after.gpus:
         return "the GPUs differ"
     ratio = calls_ratio(found)
     if ratio is not None:
@@ -172,3 +181,8 @@ class _Parts:
         idle = sum(int(self.idle[CAUSES.index(cause)]) for cause in claim.idle_ns)
         rows = np.unique(self._row[np.array(claim.groups, np.int64)])
         return float(idle + self.rows[rows].sum())
+
+    def gone_of(self, claim: Claim) -> float:
+        """The share of what a finding claims that is gone, from 0 to 1."""
+        gain = max(self.gain_of(claim), 0.0)
+        return min(gain / claim.claimed_ns, 1.0) if claim.claimed_ns > 0 else 0.0
