@@ -11,6 +11,7 @@ import pytest
 import fastprof
 from fastprof.analysis.diff import store
 from fastprof.analysis.diff.captures import sides_of
+from fastprof.analysis.diff.plan import Plan
 from fastprof.analysis.diff.predictions import predictions
 from fastprof.analysis.diff.store import Baseline, BaselineError
 from fastprof.cli import main
@@ -96,7 +97,7 @@ def test_the_plan_is_made_only_if_something_is_shorter(tmp_path: Path) -> None:
     same = fastprof.diff(before, after).found
     made = []
 
-    def plan() -> object:
+    def plan() -> Plan:
         made.append(1)
         raise AssertionError
 
@@ -159,3 +160,17 @@ def test_the_page_shows_predictions(tmp_path: Path) -> None:
     html = fastprof.diff(before, after).page().html
     assert "What the advice predicted" in html and "Findings of BEFORE that are gone" in html
     assert "What the advice predicted" not in fastprof.diff(after, before).page().html
+
+
+def test_a_baseline_of_an_older_fastprof_has_no_plan(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
+    before, after = run(tmp_path / "a.json", LOADER), run(tmp_path / "b.json", 0)
+    (side,) = sides_of([before])
+    path, key = store.save(Baseline(side), tmp_path / "store"), b"fastprof_baseline"
+    table = parquet.read_table(path)
+    properties = json.loads(table.schema.metadata[key])
+    del properties["plan"]
+    parquet.write_table(table.replace_schema_metadata({key: json.dumps(properties)}), path)
+    found = fastprof.diff(tmp_path / "store", after).table().facts
+    assert "was stored without a plan" in found["predicted"]["because"]
+    assert found["wall"] == fastprof.diff(before, after).wall

@@ -39,7 +39,9 @@ step.
   fastprof diff --baseline store/ after.sqlite
 
 The interval is Welch's, from the spread of the steps of both captures; with --runs, of the runs. It
-assumes that both ran under the same conditions. Fewer than 3 steps are not judged.
+assumes that both ran under the same conditions. Fewer than 3 steps are not judged. Where findings
+of `fastprof advise BEFORE` are gone, the last lines compare what it predicted with what was
+measured.
 
 $ fastprof diff before.sqlite after.sqlite --by op --limit 5 -w 80 \\
     --steps 'anchor:flash_fwd_kernel>5ms'
