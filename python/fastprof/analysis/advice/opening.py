@@ -69,10 +69,10 @@ def _close(facts: Facts) -> str:
     """No finding saves much: why not."""
     unit = "step" if facts.has_steps else "capture"
     if not facts.has_times:
-        return (
-            f"No finding saves more than {_percent(_LARGE)} of the GPU time, and dict lines "
-            "contain no times: the original trace shows what the GPU waits for."
-        )
+        missing = "no step has all of its GPU work in the file: --steps names another mark"
+        if "start" not in facts.profile.names:
+            missing = "dict lines contain no times: the original trace shows what the GPU waits for"
+        return f"No finding saves more than {_percent(_LARGE)} of the GPU time, and {missing}."
     busy = facts.times["busy_ns"] / facts.step_ns
     if busy < _BUSY:
         return f"The GPU is idle {_part(facts, facts.times['idle_ns'])}{_why_idle(facts)}."

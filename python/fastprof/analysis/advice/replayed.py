@@ -10,6 +10,7 @@ import numpy as np
 
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import CannotJudge, Finding
+from fastprof.analysis.grouping import Floats64
 from fastprof.analysis.host_states import State
 from fastprof.analysis.idle_causes import CAUSES
 from fastprof.analysis.idle_windows import gaps_of_steps
@@ -67,7 +68,7 @@ def base_of(facts: Facts) -> Base | None:
 def why_not_replayed(facts: Facts) -> str:
     """What the trace lacks, "" if it can be replayed."""
     if not facts.has_times:
-        return "the trace has no times to replay"
+        return "the trace has no times of whole steps to replay"
     if not len(facts.profile.api):
         return "the trace has no API calls to replay"
     if not (facts.profile.api.of_kernel >= 0).any():
@@ -143,27 +144,40 @@ class Plan:
 
     def _replayed(self, weights: Weights) -> float:
         """The mean step; no change makes it longer."""
-        model = self._model
-        weights = _on_time(model, self._late, weights)
-        return min(model.mean(model.run(weights).wall), self._wall)
+        return min(self._mean(weights), self._on_time(weights), self._wall)
+
+    def _mean(self, weights: Weights) -> float:
+        return self._model.mean(self._model.run(weights).wall)
+
+    def _on_time(self, weights: Weights) -> float:
+        """The mean step if launches that are not late any more stay on time with shorter kernels.
+
+        The host's own time then shrinks by as much as the GPU's, but this saves no more than that.
+        """
+        model, late = self._model, self._late
+        left = np.array(weights.left)
+        ns = np.concatenate([late.before.ns, late.own.ns])
+        state = np.concatenate([late.before.state, late.own.state])
+        share = 1 - float((ns * left[state]).sum()) / max(float(ns.sum()), 1.0)
+        nodes = model.graph.node_of_kernel
+        shorter = np.where(model.kernel_class == 0, 1 - _ratio(model, weights)[nodes], 0.0)
+        saved = share * float((shorter * model.counted_ns).sum())
+        host = np.flatnonzero(model.graph.kind == CALL)
+        own = np.maximum(weights.before - model.in_states(weights), 0)[host].sum()
+        own += np.maximum(weights.duration, 0)[host].sum()
+        if saved < 1 or not own:
+            return self._wall
+        total = share * float((model.base.duration - weights.duration)[nodes].sum())
+        faster = host_changes.host_scaled(model, weights, 1 - min(total / float(own), 1.0))[0]
+        recorded = weights.changed(duration=True)
+        recorded.duration[nodes] = model.base.duration[nodes]
+        return max(self._mean(faster), self._mean(recorded) - saved / max(model.n_counted, 1))
 
 
-def _on_time(model: Model, late: HostTime, weights: Weights) -> Weights:
-    """Launches that are not late any more stay so if kernels are shorter than they were: the host's
-    own time shrinks by as much as the GPU's."""
-    left = np.array(weights.left)
-    ns = np.concatenate([late.before.ns, late.own.ns])
-    state = np.concatenate([late.before.state, late.own.state])
-    if not ns.sum() or (left[state] == 1.0).all():
-        return weights
-    on_time = 1 - float((ns * left[state]).sum() / ns.sum())
-    nodes = model.graph.node_of_kernel[model.kernel_class == 0]
-    shorter = float((model.base.duration - weights.duration)[nodes].sum())
-    host = np.flatnonzero(model.graph.kind == CALL)
-    own = np.maximum(weights.before - model.in_states(weights), 0)[host].sum()
-    own += np.maximum(weights.duration, 0)[host].sum()
-    factor = 1 - min(on_time * shorter / max(float(own), 1.0), 1.0)
-    return host_changes.host_scaled(model, weights, factor)[0] if factor < 1 else weights
+def _ratio(model: Model, weights: Weights) -> Floats64:
+    """[nodes] The time that remains of that recorded."""
+    found: Floats64 = weights.duration / np.maximum(model.base.duration, 1)
+    return found
 
 
 class _Change(NamedTuple):
