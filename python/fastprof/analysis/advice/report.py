@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from fastprof.ops.user import load_packages
 from fastprof.profile.facts import gpu_names
 from fastprof.profile.profile import Profile
 
-__all__ = ["advise", "findings", "saved_text"]
+__all__ = ["Plan", "advise", "findings", "plan_of", "saved_text"]
 
 
 def advise(
@@ -67,12 +68,7 @@ def findings(facts: Facts, least: float | None = None, fail_above: float | None 
     BadInputError
         The file has changed since it was read.
     """
-    problems = load_packages(ENTRY_POINTS, "rules")
-    with SecondThread() as second:
-        building = second.submit(base_of, facts)
-        found, not_judged = _judged(facts)
-        base = building.result()
-    plan = savings(facts, found, base, None if least is None else least / 100)
+    plan, base, not_judged, problems = plan_of(facts, None if least is None else least / 100)
     total = sum(each.ns for each in plan)
     limit = None if fail_above is None else fail_above / 100 * facts.step_ns
     answer = opening(facts, plan)
@@ -91,6 +87,36 @@ def findings(facts: Facts, least: float | None = None, fail_above: float | None 
             "failed": limit is not None and any(each.ns > limit for each in plan),
         },
     )
+
+
+class Plan(NamedTuple):
+    """The findings in order.
+
+    Parameters
+    ----------
+    savings : of each finding
+    base : the run that is replayed; None if savings are bounds
+    not_judged : why the capture does not suffice for a rule, by its id
+    problems : with packages of rules, one line each
+    """
+
+    savings: list[Saving]
+    base: Base | None
+    not_judged: dict[str, str]
+    problems: list[str]
+
+
+def plan_of(facts: Facts, least: float | None = None) -> Plan:
+    """The plan of a capture.
+
+    least : smallest saving, as a share of the step; None for that of each rule
+    """
+    problems = load_packages(ENTRY_POINTS, "rules")
+    with SecondThread() as second:
+        building = second.submit(base_of, facts)
+        found, not_judged = _judged(facts)
+        base = building.result()
+    return Plan(savings(facts, found, base, least), base, not_judged, problems)
 
 
 def _judged(facts: Facts) -> tuple[list[tuple[Rule, Finding]], dict[str, str]]:
