@@ -22,6 +22,9 @@ ENTRY_POINTS: Final = "fastprof.rules"
 _MODULES: Final = (
     "idle",
     "kernels",
+    "alignment",
+    "pointwise",
+    "update",
     "communication",
     "copies",
     "phases",

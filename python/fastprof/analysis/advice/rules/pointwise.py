@@ -1,0 +1,132 @@
+"""Pointwise kernels and copies of torch that take much of the time: what to fuse."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from fastprof.analysis.advice.calls import CallGroup, Calls, Part
+from fastprof.analysis.advice.facts import Facts
+from fastprof.analysis.advice.finding import Finding
+from fastprof.analysis.advice.found import Found, by_time
+from fastprof.analysis.advice.registry import rule
+from fastprof.analysis.ideal import PRODUCTS
+
+__all__ = ["unfused_pointwise"]
+
+_SHARE: Final = 0.15  # of the time of kernels
+_KERNELS: Final = 100  # a step
+_SAVED: Final = 0.5  # of their time
+_COMPILED: Final = 0.05  # of the time of kernels, in kernels that Inductor wrote
+_KINDS: Final = frozenset({"elementwise", "copy"})
+_TORCH: Final = re.compile(r"at(?:::|_)native")
+_MEANS: Final = re.compile(r"MeanOps")
+# Functors of torch's kernels, by what they compute; all patterns of a line must occur.
+_PATTERNS: Final = (
+    ("RMSNorm", (r"pow_tensor_scalar", r"rsqrt_kernel", r"MeanOps")),
+    ("rotary embedding", (r"neg_kernel", r"CatArray")),
+    ("SiLU", (r"silu_kernel",)),
+    ("SiLU", (r"sigmoid_kernel", r"MulFunctor")),
+    ("GELU", (r"Gelu\w*Kernel|gelu",)),
+    ("GELU", (r"tanh_kernel", r"pow_tensor_scalar")),
+    ("dropout", (r"fused_dropout|masked_scale|bernoulli",)),
+    ("softmax", (r"exp_kernel", r"MaxOps|max_functor", r"DivFunctor")),
+    ("masks", (r"where_kernel|masked_fill",)),
+    ("casts and copies", (r"direct_copy_kernel",)),
+)
+_LIGER: Final = frozenset({"RMSNorm", "rotary embedding", "SiLU"})
+_TOP: Final = 3  # functors in the evidence
+_FUNCTOR: Final = re.compile(
+    r"binary_internal::(\w+?)Functor|CUDAFunctor(?:OnSelf)?_(\w+)|(\w+?)_kernel_cuda|(CatArray)"
+    r"|(?<!\w)(?!gpu_)(\w+?)_kernel_impl|(\w+)Functor|(\w+)Ops<"
+)
+
+
+@rule("unfused-pointwise", least=0.03)
+def _unfused_pointwise(facts: Facts) -> Iterator[Finding]:
+    """Pointwise kernels and copies by the hundred that fused kernels replace."""
+    yield from (each.finding(facts.calls) for each in unfused_pointwise(facts.calls))
+
+
+def unfused_pointwise(calls: Calls) -> list[Found]:
+    """All pointwise kernels and copies of torch outside the optimizer, if they take much."""
+    members = [
+        (group, part) for group in calls.groups for part in group.parts if _fits(group, part)
+    ]
+    parts = sorted((part for _, part in members), key=lambda part: -part.ns)
+    count, time = sum(part.kernels for part in parts), sum(part.ns for part in parts)
+    if count < _KERNELS or time < _SHARE * calls.kernel_ns:
+        return []
+    names = _computed(parts)
+    work = f": {', '.join(names)}" if names else ""
+    return [
+        Found(
+            f"Pointwise kernels and copies read and write memory one after the other{work}",
+            sorted(
+                by_time({id(group): group for group, _ in members}.values()),
+                key=lambda group: group.op is None,
+            ),
+            {part.id: part.ns * _SAVED for part in parts},
+            {
+                "gpu_ns": time,
+                "of all kernels_share": time / calls.kernel_ns,
+                "kernels": count,
+                "most time": ", ".join(_functors(parts)),
+            },
+            _remedy(calls, names),
+            "medium" if names else "low",
+            "fused kernels are assumed to take half of the time: they pass over memory once",
+        )
+    ]
+
+
+def _fits(group: CallGroup, part: Part) -> bool:
+    """Whether a kernel of torch, outside the optimizer and the helpers of products, can be fused."""
+    is_pointwise = part.kind in _KINDS or (
+        part.kind == "reduction" and _MEANS.search(part.name) is not None
+    )
+    is_of_product = part.is_helper and any(each.kind in PRODUCTS for each in group.parts)
+    return (
+        is_pointwise
+        and not is_of_product
+        and group.phase != "optimizer"
+        and _TORCH.search(part.name) is not None
+    )
+
+
+def _computed(parts: list[Part]) -> list[str]:
+    """What the kernels compute together, by the functors in their names."""
+    text = "\n".join({part.name: None for part in parts})
+    named = [name for name, words in _PATTERNS if all(re.search(word, text) for word in words)]
+    return list(dict.fromkeys(named))
+
+
+def _functors(parts: list[Part]) -> list[str]:
+    """The functors with most time, with their count."""
+    counts: dict[str, tuple[float, float]] = {}
+    for part in parts:
+        named = _FUNCTOR.search(part.name)
+        name = next(filter(None, named.groups()), "") if named else part.kernel
+        ns, n = counts.get(name, (0.0, 0.0))
+        counts[name] = ns + part.ns, n + part.kernels
+    most = sorted(counts, key=lambda name: -counts[name][0])[:_TOP]
+    return [f"{name} {counts[name][1]:.0f} x" for name in most]
+
+
+def _remedy(calls: Calls, names: list[str]) -> tuple[str, ...]:
+    compiled = sum(
+        part.ns for each in calls.groups for part in each.parts if part.kind == "triton-fused"
+    )
+    if compiled > _COMPILED * calls.kernel_ns:
+        return (
+            "these run outside of what torch.compile fuses: TORCH_LOGS=graph_breaks,recompiles "
+            "names the places; fullgraph=True",
+        )
+    fused = [name for name in names if name in _LIGER]
+    if not fused:
+        return ("torch.compile(model) fuses them",)
+    return (
+        "torch.compile(model) fuses them",
+        f"or fused kernels for {', '.join(fused)} (torch.nn.functional.rms_norm, Liger Kernel)",
+    )
