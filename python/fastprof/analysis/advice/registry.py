@@ -25,6 +25,7 @@ _MODULES: Final = (
     "alignment",
     "pointwise",
     "update",
+    "uploads",
     "communication",
     "copies",
     "phases",

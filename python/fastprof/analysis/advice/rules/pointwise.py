@@ -37,9 +37,19 @@ _PATTERNS: Final = (
 )
 _LIGER: Final = frozenset({"RMSNorm", "rotary embedding", "SiLU"})
 _TOP: Final = 3  # functors in the evidence
-_FUNCTOR: Final = re.compile(
-    r"binary_internal::(\w+?)Functor|CUDAFunctor(?:OnSelf)?_(\w+)|(\w+?)_kernel_cuda|(CatArray)"
-    r"|(?<!\w)(?!gpu_)(\w+?)_kernel_impl|(\w+)Functor|(\w+)Ops<"
+# The first that matches names the work of a kernel.
+_FUNCTORS: Final = tuple(
+    map(
+        re.compile,
+        (
+            r"binary_internal::(\w+?)Functor",
+            r"CUDAFunctor(?:OnSelf)?_(\w+)",
+            r"(\w+?)_kernel_cuda",
+            r"(?<!\w)(?!gpu_)(\w+?)_kernel_impl",
+            r"(CatArray)",
+            r"(\w+)(?:Functor|Ops)<",
+        ),
+    )
 )
 
 
@@ -82,7 +92,7 @@ def unfused_pointwise(calls: Calls) -> list[Found]:
 
 
 def _fits(group: CallGroup, part: Part) -> bool:
-    """Whether a kernel of torch, outside the optimizer and the helpers of products, can be fused."""
+    """Whether a kernel is torch's, pointwise, and neither of the optimizer nor of a product."""
     is_pointwise = part.kind in _KINDS or (
         part.kind == "reduction" and _MEANS.search(part.name) is not None
     )
@@ -106,8 +116,8 @@ def _functors(parts: list[Part]) -> list[str]:
     """The functors with most time, with their count."""
     counts: dict[str, tuple[float, float]] = {}
     for part in parts:
-        named = _FUNCTOR.search(part.name)
-        name = next(filter(None, named.groups()), "") if named else part.kernel
+        named = next(filter(None, (each.search(part.name) for each in _FUNCTORS)), None)
+        name = named[1] if named else part.kernel
         ns, n = counts.get(name, (0.0, 0.0))
         counts[name] = ns + part.ns, n + part.kernels
     most = sorted(counts, key=lambda name: -counts[name][0])[:_TOP]

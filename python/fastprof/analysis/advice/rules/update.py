@@ -59,15 +59,16 @@ def _fills_in_succession(facts: Facts) -> tuple[Int64, float]:
     profile = facts.profile
     is_fill = key_of(profile, "class").fits("memset".__eq__)
     is_fill |= texts(profile, "name").fits(lambda name: bool(_ZEROS.search(name or "")))
+    is_fill &= facts.is_counted & ~key_of(profile, "phase").fits("zero_grad".__eq__)
     if not is_fill.any():
         return np.zeros(0, np.int64), 0.0
     streams = group([key_of(profile, name) for name in _STREAM], len(profile)).ids
     start, end = numbers(profile, "start"), numbers(profile, "end")
     order = np.lexsort((start, streams))
-    begins = _run_begins(is_fill[order] & facts.is_counted[order], streams[order])
+    begins = _run_begins(is_fill[order], streams[order])
     run = np.cumsum(begins) - 1
     is_long = np.bincount(run)[run] >= _RUN
-    chosen = is_long & is_fill[order] & facts.is_counted[order]
+    chosen = is_long & is_fill[order]
     rows = order[chosen]
     first = np.flatnonzero(np.diff(run[chosen], prepend=-1))
     if not len(first):
