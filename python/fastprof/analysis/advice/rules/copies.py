@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-import numpy as np
-
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import Finding
 from fastprof.analysis.advice.registry import rule
-from fastprof.analysis.advice.rules.uploads import parameter_copies
 from fastprof.analysis.keys import key_of
 from fastprof.model.arrays import Int64
 from fastprof.model.quantity import quantity
@@ -25,15 +22,13 @@ def exposed_copy(facts: Facts) -> Iterator[Finding]:
     """Copies between host and GPU during which the GPU does nothing else."""
     facts.need_times()
     rows = facts.kernels(kind="memcpy", direction=("HtoD", "DtoH"))
-    rows = np.setdiff1d(rows, parameter_copies(facts))
-    exposed = hidden = facts.own_ns(rows)
+    exposed = facts.own_ns(rows)
     if exposed <= _NEGLIGIBLE * facts.step_ns:
         return
     pageable = _pageable(facts, rows)
     if pageable is None or pageable < 0.5:
         pinned = "" if pageable is None else f"; {1 - pageable:.0%} of it from or to pinned memory"
         remedy = "copy the next batch on another stream while the GPU computes"
-        hidden = min(exposed, max(facts.step_ns - exposed, 0.0))
     else:
         pinned = f"; {pageable:.0%} of it from or to pageable memory"
         remedy = (
@@ -47,10 +42,10 @@ def exposed_copy(facts: Facts) -> Iterator[Finding]:
         f"{facts.count(rows):.4g} copies{pinned}",
         remedy=remedy,
         confidence="medium",
-        why="overlap needs other work that does not depend on the copy"
-        + ("" if hidden == exposed else ", and there is less of it than of copies"),
+        why="overlap needs other work that does not depend on the copy",
         kernels=rows,
-        gpu_ns=hidden,
+        gpu_ns=exposed,
+        overlaps=True,
     )
 
 

@@ -132,8 +132,8 @@ def _remedy(names: list[str]) -> str:
     if any(map(_FSDP.search, names)):
         return (
             "keep the parameters on the GPU: no CPUOffload (FSDP) or CPUOffloadPolicy (fully_shard)"
-            "; shard over more GPUs or use 8-bit weights if they do not fit; in training, reshard_after_forward="
-            "False saves the second upload"
+            "; shard over more GPUs or use 8-bit weights if they do not fit; in training, "
+            "reshard_after_forward=False saves the second upload"
         )
     if any(map(_ZERO.search, names)):
         return (
