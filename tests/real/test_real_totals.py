@@ -41,9 +41,7 @@ def traces() -> list[str]:
         return ["none"]
     wanted = (".sqlite", ".nvvp", ".sql", ".json.gz", ".dict")
     files = [path.relative_to(directory).as_posix() for path in directory.rglob("*.*")]
-    return sorted(
-        path for path in files if path.endswith(wanted) and not path.startswith("rocpd/")
-    )
+    return sorted(path for path in files if path.endswith(wanted) and not path.startswith("rocpd/"))
 
 
 every_trace = pytest.mark.parametrize("path", traces())
