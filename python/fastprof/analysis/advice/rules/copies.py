@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+import numpy as np
+
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import Finding
 from fastprof.analysis.advice.registry import rule
+from fastprof.analysis.advice.rules.uploads import parameter_copies
 from fastprof.analysis.keys import key_of
 from fastprof.model.arrays import Int64
 from fastprof.model.quantity import quantity
@@ -22,6 +25,7 @@ def exposed_copy(facts: Facts) -> Iterator[Finding]:
     """Copies between host and GPU during which the GPU does nothing else."""
     facts.need_times()
     rows = facts.kernels(kind="memcpy", direction=("HtoD", "DtoH"))
+    rows = np.setdiff1d(rows, parameter_copies(facts))  # they have a finding of their own
     exposed = facts.own_ns(rows)
     if exposed <= _NEGLIGIBLE * facts.step_ns:
         return
