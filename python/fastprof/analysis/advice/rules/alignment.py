@@ -56,8 +56,6 @@ def _finding(calls: Calls, kind: str, members: list[tuple[CallGroup, Part]]) -> 
     groups = by_time({id(group): group for group, _ in members}.values())
     time, has_cost = sum(part.ns for part in parts), all(part.has_ideal for part in parts)
     name = "Attention runs" if kind == "attention" else "Products run"
-    built, owned = _BUILT_FOR.search(parts[0].name), _capability(groups[0])
-    old = {"built for compute capability": f"{built[1][0]}.{built[1][1]} of a GPU of {owned}"}
     return Found(
         f"{name} on kernels for rows that are not a multiple of 16 bytes",
         groups,
@@ -66,7 +64,7 @@ def _finding(calls: Calls, kind: str, members: list[tuple[CallGroup, Part]]) -> 
             "gpu_ns": time,
             "of all kernels_share": time / max(calls.kernel_ns, 1.0),
             "kernel": _telling(parts[0]),
-            **(old if built and owned and built[1] != owned.replace(".", "") else {}),
+            **_older(parts[0], groups[0]),
         },
         (_padding(groups),),
         "medium",
@@ -87,9 +85,12 @@ def _telling(part: Part) -> str:
     return words[0] if words else part.kernel
 
 
-def _capability(group: CallGroup) -> str:
-    text = group.device.capability or ""
-    return text if re.fullmatch(r"\d+\.\d", text) else ""
+def _older(part: Part, group: CallGroup) -> dict[str, str]:
+    """For which older GPU a kernel was built, if its name tells one."""
+    built, owned = _BUILT_FOR.search(part.name), group.device.capability or ""
+    if built is None or not re.fullmatch(r"\d+\.\d", owned) or built[1] == owned.replace(".", ""):
+        return {}
+    return {"built for compute capability": f"{built[1][0]}.{built[1][1]} of a GPU of {owned}"}
 
 
 def _padding(groups: list[CallGroup]) -> str:
