@@ -26,6 +26,7 @@ _MODULES: Final = (
     "pointwise",
     "update",
     "uploads",
+    "graphs",
     "communication",
     "copies",
     "phases",

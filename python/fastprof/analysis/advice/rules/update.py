@@ -133,7 +133,7 @@ def optimizer_passes(calls: Calls) -> list[Found]:
             _update(
                 calls,
                 passes,
-                "The optimizer passes over all parameters once for each operation (foreach)",
+                "The optimizer makes a pass for each operation (foreach)",
                 _FOREACH_SAVED,
                 "a fused step reads and writes each tensor once: assumed to take half of the time",
             )
