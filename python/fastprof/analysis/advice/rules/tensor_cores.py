@@ -56,8 +56,9 @@ def no_tensor_cores(calls: Calls) -> list[Found]:
 def _is_fp32(part: Part) -> bool:
     """Whether a product is computed in fp32; with tensor cores only in attention."""
     is_product = part.kind in PRODUCTS and not part.is_helper
-    is_slow = part.tc == "0" or _is_attention(part)
-    return is_product and is_slow and part.compute_type == "fp32"
+    if _is_attention(part):
+        return is_product and part.compute_type in ("fp32", "tf32")
+    return is_product and part.tc == "0" and part.compute_type == "fp32"
 
 
 def _is_attention(part: Part) -> bool:
@@ -113,7 +114,7 @@ def _helpers(group: CallGroup) -> list[Part]:
 def _has_tf32(calls: Calls, device: Device, is_conv: bool) -> bool:
     """Whether TF32 is enabled: other calls use it."""
     return any(
-        part.compute_type == "tf32"
+        part.compute_type == "tf32" and not _is_attention(part)
         for group in calls.groups
         for part in group.parts
         if group.device is device and _is_conv(group, part) == is_conv
