@@ -18,11 +18,11 @@ __all__ = ["unfused_pointwise"]
 _SHARE: Final = 0.15  # of the time of kernels
 _KERNELS: Final = 100  # a step
 _SAVED: Final = 0.5  # of their time
-_COMPILED: Final = 0.05  # of the time of kernels, in kernels that Inductor wrote
+_COMPILED: Final = 0.05  # of the time of kernels, in work of torch.compile
 _KINDS: Final = frozenset({"elementwise", "copy"})
 _TORCH: Final = re.compile(r"at(?:::|_)native")
 _MEANS: Final = re.compile(r"MeanOps")
-# Functors of torch's kernels, by what they compute; all patterns of a line must occur.
+# Functors of torch's kernels, by what they compute: all patterns of a line occur often.
 _PATTERNS: Final = (
     ("RMSNorm", (r"pow_tensor_scalar", r"rsqrt_kernel", r"MeanOps")),
     ("rotary embedding", (r"neg_kernel", r"CatArray")),
@@ -35,6 +35,8 @@ _PATTERNS: Final = (
     ("masks", (r"where_kernel|masked_fill",)),
     ("casts and copies", (r"direct_copy_kernel",)),
 )
+_OFTEN: Final = 0.005  # of the kernels, for each pattern
+_OF_TRANSFORMERS: Final = frozenset({"rotary embedding", "SiLU"})  # other models negate and concat
 _LIGER: Final = frozenset({"RMSNorm", "rotary embedding", "SiLU"})
 _TOP: Final = 3  # functors in the evidence
 # The first that matches names the work of a kernel.
@@ -81,7 +83,7 @@ def unfused_pointwise(calls: Calls) -> list[Found]:
             {
                 "gpu_ns": time,
                 "of all kernels_share": time / calls.kernel_ns,
-                "kernels": count,
+                "kernels": round(count),
                 "most time": ", ".join(_functors(parts)),
             },
             _remedy(calls, names),
@@ -107,8 +109,14 @@ def _fits(group: CallGroup, part: Part) -> bool:
 
 def _computed(parts: list[Part]) -> list[str]:
     """What the kernels compute together, by the functors in their names."""
-    text = "\n".join({part.name: None for part in parts})
-    named = [name for name, words in _PATTERNS if all(re.search(word, text) for word in words)]
+    least = _OFTEN * sum(part.kernels for part in parts)
+    counts = {
+        word: sum(part.kernels for part in parts if re.search(word, part.name))
+        for word in {word for _, words in _PATTERNS for word in words}
+    }
+    named = [name for name, words in _PATTERNS if all(counts[word] > least for word in words)]
+    is_transformer = "RMSNorm" in named or counts["silu_kernel"] > least
+    named = [name for name in named if is_transformer or name not in _OF_TRANSFORMERS]
     return list(dict.fromkeys(named))
 
 
@@ -125,10 +133,7 @@ def _functors(parts: list[Part]) -> list[str]:
 
 
 def _remedy(calls: Calls, names: list[str]) -> tuple[str, ...]:
-    compiled = sum(
-        part.ns for each in calls.groups for part in each.parts if part.kind == "triton-fused"
-    )
-    if compiled > _COMPILED * calls.kernel_ns:
+    if _is_compiled(calls):
         return (
             "these run outside of what torch.compile fuses: TORCH_LOGS=graph_breaks,recompiles "
             "names the places; fullgraph=True",
@@ -140,3 +145,14 @@ def _remedy(calls: Calls, names: list[str]) -> tuple[str, ...]:
         "torch.compile(model) fuses them",
         f"or fused kernels for {', '.join(fused)} (torch.nn.functional.rms_norm, Liger Kernel)",
     )
+
+
+def _is_compiled(calls: Calls) -> bool:
+    """Whether torch.compile made some of the work."""
+    compiled = sum(
+        part.ns
+        for each in calls.groups
+        for part in each.parts
+        if part.kind == "triton-fused" or (each.op or "").startswith("CompiledFunction")
+    )
+    return compiled > _COMPILED * calls.kernel_ns
