@@ -12,13 +12,18 @@ from fastprof.analysis.advice.finding import Finding
 from fastprof.analysis.advice.found import Found, by_time
 from fastprof.analysis.advice.registry import rule
 from fastprof.analysis.ideal import PRODUCTS
+from fastprof.profile.program import OTHER, SERVING, TORCH, WITH_OPERATORS, Program
 
 __all__ = ["unfused_pointwise"]
 
 _SHARE: Final = 0.15  # of the time of kernels
 _KERNELS: Final = 100  # a step
 _SAVED: Final = 0.5  # of their time
-_COMPILED: Final = 0.05  # of the time of kernels, in work of torch.compile
+_COMPILED: Final = {
+    TORCH: "torch.compile(model) fuses them",
+    SERVING: "the engine's compilation, or an implementation of the model with fused kernels",
+    OTHER: "a compiler that fuses them",
+}
 _KINDS: Final = frozenset({"elementwise", "copy"})
 _TORCH: Final = re.compile(r"at(?:::|_)native")
 _MEANS: Final = re.compile(r"MeanOps")
@@ -55,7 +60,7 @@ _FUNCTORS: Final = tuple(
 )
 
 
-@rule("unfused-pointwise", least=0.03)
+@rule("unfused-pointwise", least=0.03, programs=WITH_OPERATORS)
 def _unfused_pointwise(facts: Facts) -> Iterator[Finding]:
     """Pointwise kernels and copies by the hundred that fused kernels replace."""
     yield from (each.finding(facts.calls) for each in unfused_pointwise(facts.calls))
@@ -86,7 +91,7 @@ def unfused_pointwise(calls: Calls) -> list[Found]:
                 "kernels": round(count),
                 "most time": ", ".join(_functors(parts)),
             },
-            _remedy(calls, names),
+            _remedy(calls.program, names),
             "medium" if names else "low",
             "fused kernels are assumed to take half of the time: they pass over memory once",
         )
@@ -132,27 +137,17 @@ def _functors(parts: list[Part]) -> list[str]:
     return [f"{name} {counts[name][1]:.0f} x" for name in most]
 
 
-def _remedy(calls: Calls, names: list[str]) -> tuple[str, ...]:
-    if _is_compiled(calls):
+def _remedy(program: Program, names: list[str]) -> tuple[str, ...]:
+    if program.is_compiled and program.uses_torch:
         return (
             "these run outside of what torch.compile fuses: TORCH_LOGS=graph_breaks,recompiles "
             "names the places; fullgraph=True",
         )
+    compiled = program.choose(_COMPILED)
     fused = [name for name in names if name in _LIGER]
-    if not fused:
-        return ("torch.compile(model) fuses them",)
+    if not fused or not program.uses_torch:
+        return (compiled,)
     return (
-        "torch.compile(model) fuses them",
+        compiled,
         f"or fused kernels for {', '.join(fused)} (torch.nn.functional.rms_norm, Liger Kernel)",
     )
-
-
-def _is_compiled(calls: Calls) -> bool:
-    """Whether torch.compile made some of the work."""
-    compiled = sum(
-        part.ns
-        for each in calls.groups
-        for part in each.parts
-        if part.kind == "triton-fused" or (each.op or "").startswith("CompiledFunction")
-    )
-    return compiled > _COMPILED * calls.kernel_ns

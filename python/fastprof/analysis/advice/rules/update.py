@@ -18,6 +18,7 @@ from fastprof.analysis.grouping import group
 from fastprof.analysis.keys import key_of
 from fastprof.model.arrays import Bools, Int64
 from fastprof.model.quantity import quantity
+from fastprof.profile.program import TRAINS
 
 __all__ = ["optimizer_passes"]
 
@@ -27,11 +28,12 @@ _ZEROS: Final = re.compile(r"FillFunctor|multi_tensor_apply.*Zero")
 _STREAM: Final = ("process", "device", "stream")
 
 
-@rule("gradient-fills", least=0.01)
+@rule("gradient-fills", least=0.01, programs=TRAINS)
 def gradient_fills(facts: Facts) -> Iterator[Finding]:
     """Gradients that are filled with zeros one by one."""
     facts.need_times()
-    if not facts.has_steps:
+    # Without steps, the model is built; None would cut a gradient from its buffer.
+    if not facts.has_steps or facts.program.shares_gradients:
         return
     rows, idle = _fills_in_succession(facts)
     count = len(rows) / facts.n_steps
@@ -44,8 +46,7 @@ def gradient_fills(facts: Facts) -> Iterator[Finding]:
         where="; ".join(name for name, _ in facts.top("range", rows, most=1)),
         evidence=f"{quantity(round(ns), 'ns')} {facts.per_step} in runs of memsets and fills"
         + (f", {top[0][0]} {top[0][1]:.0%}" if top else ""),
-        remedy="optimizer.zero_grad(set_to_none=True), the default since torch 2.0; not where "
-        "gradients are views of a bucket (gradient_as_bucket_view=True)",
+        remedy="optimizer.zero_grad(set_to_none=True), the default since PyTorch 2.0",
         confidence="medium",
         why="the names of the kernels: gradients are what a step clears together",
         idle_ns={"launch-bound": idle} if idle else {},
@@ -95,7 +96,7 @@ _SHARE: Final = 0.03  # of the time of kernels
 _FOREACH_SAVED: Final = 0.5
 
 
-@rule("unfused-optimizer", least=0.01)
+@rule("unfused-optimizer", least=0.01, programs=TRAINS)
 def _optimizer_passes(facts: Facts) -> Iterator[Finding]:
     """Optimizers that pass over the parameters several times."""
     yield from (each.finding(facts.calls) for each in optimizer_passes(facts.calls))

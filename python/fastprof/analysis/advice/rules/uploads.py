@@ -17,22 +17,25 @@ from fastprof.analysis.ideal import PRODUCTS
 from fastprof.model.arrays import Int64
 from fastprof.model.columns import Values
 from fastprof.model.quantity import quantity
+from fastprof.profile.program import WITH_OPERATORS
 
 __all__ = ["parameter_copies"]
 
-_SHARE: Final = 0.3  # of the busy time
+_SHARE: Final = 0.3  # of the busy time, if no range names who copies
+_NAMED_SHARE: Final = 0.05  # of the busy time, if one does
 _LARGE: Final = 1_000_000  # bytes of a copy; smaller ones are buffers and biases
 _SIZE_SHARE: Final = 0.5  # of the bytes, in copies whose size occurs again
 _BEFORE: Final = 0.5  # of the bytes, before the first product: the model is loaded
 _OFFLOADS: Final = re.compile(
-    r"FSDP|FullyShardedDataParallel|ZeRO|zero_stage|DeepSpeed|offload|AlignDevicesHook|pre_forward",
-    re.IGNORECASE,
+    r"\bFSDP::|FullyShardedDataParallel|_fsdp/|accelerate/hooks\.py|AlignDevicesHook|\bZeRO\b"
+    r"|deepspeed/.*(?:offload|swap)"
 )
-_FSDP: Final = re.compile(r"FSDP|FullySharded", re.IGNORECASE)
-_ZERO: Final = re.compile(r"ZeRO|DeepSpeed", re.IGNORECASE)
+_MAINLY: Final = 0.5  # of the time of copies, under such ranges
+_FSDP: Final = re.compile(r"FSDP::|FullySharded|_fsdp/")
+_ZERO: Final = re.compile(r"ZeRO|deepspeed/")
 
 
-@rule("parameter-upload", least=0.05)
+@rule("parameter-upload", least=0.05, programs=WITH_OPERATORS)
 def parameter_upload(facts: Facts) -> Iterator[Finding]:
     """Parameters that are copied from the host between the layers that use them."""
     facts.need_times()
@@ -43,7 +46,7 @@ def parameter_upload(facts: Facts) -> Iterator[Finding]:
     others = sum(times[name] for name in ("compute_ns", "exposed_communication_ns", "idle_ns"))
     names = _ranges(facts, rows)
     yield Finding(
-        what=f"The GPU mostly copies parameters from the host{_who(names)}.",
+        what=f"The GPU copies parameters from the host{_who(names)}.",
         where=", ".join(names[:2]),
         evidence=_evidence(facts, rows, exposed, others),
         remedy=_remedy(names),
@@ -66,12 +69,14 @@ def parameter_copies(facts: Facts) -> Int64:
     copies of a model that is loaded once come before the first product.
     """
     none: Int64 = np.zeros(0, np.int64)
-    if not facts.has_times:
+    if not facts.has_times or facts.program.kind not in WITH_OPERATORS:
         return none
     rows = facts.kernels(kind="memcpy", direction="HtoD")
     products = facts.kernels(**{"class": tuple(PRODUCTS)})
     busy = facts.times["busy_ns"]
-    if not len(rows) or not len(products) or facts.own_ns(rows) < _SHARE * busy:
+    is_named = bool(_ranges(facts, rows))
+    share = _NAMED_SHARE if is_named else _SHARE
+    if not len(rows) or not len(products) or facts.own_ns(rows) < share * busy:
         return none
     size = np.maximum(numbers(facts.profile, "copied")[rows], 0)
     start = numbers(facts.profile, "start")
@@ -80,13 +85,13 @@ def parameter_copies(facts: Facts) -> Int64:
         return none
     _, place, count = np.unique(size, return_inverse=True, return_counts=True)
     recurs = (count[place] > 1 + facts.n_steps) & (size >= _LARGE)
-    if not _ranges(facts, rows) and size[recurs].sum() < _SIZE_SHARE * total:
+    if not is_named and size[recurs].sum() < _SIZE_SHARE * total:
         return none
     return rows
 
 
 def _ranges(facts: Facts, rows: Int64) -> list[str]:
-    """The ranges around copies that name a library that offloads, the most time first."""
+    """The ranges around most copies that name a library that offloads, the most time first."""
     paths = facts.profile.paths
     is_named = paths.folded.fits(lambda label: bool(_OFFLOADS.search(label or "")))
     if not is_named.any():
@@ -99,7 +104,8 @@ def _ranges(facts: Facts, rows: Int64) -> list[str]:
     of_row = np.where(path >= 0, name[path], -1)
     own = facts.of_kernels[rows]
     short = Values(of_row.astype(np.int32), paths.folded.values).mapped(_without_module)
-    return [text for text, _ in top_shares(short, own, 3)]
+    named = top_shares(short, own, 3)
+    return [text for text, _ in named] if sum(share for _, share in named) >= _MAINLY else []
 
 
 def _without_module(label: str) -> str:
