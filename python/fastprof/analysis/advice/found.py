@@ -76,7 +76,7 @@ def _where(groups: Sequence[CallGroup]) -> str:
     call = " ".join(filter(None, [first.op, (first.shape or "").rstrip(",")]))
     places = [":".join(first.layer[-3:]), first.line]
     parts = [f"{calls_text(first.calls)} {call}" if call else "", *places]
-    others = f"and {len(groups) - 1} more" if len(groups) > 1 else ""
+    others = f"and {len(groups) - 1} more" if len(groups) > 1 and any(parts) else ""
     return ", ".join(filter(None, [*parts, others]))
 
 

@@ -1,0 +1,108 @@
+"""What the names of kernels tell about real traces: findings, and rows of the overview."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from fastprof.model.table import Table
+from open_traces import kept, profile
+from real_data import traces
+
+FSDP = "nsys/fsdp_upload_2gpu_h100.sqlite"
+QWEN = "kineto/qwen_h100_unlaunched.json.gz"
+OWL = "kineto/owlv2_h100.json.gz"
+FP32_LM = "nsys/ranges_lm_a100_nsys2024.sqlite"
+GRAPHS = "kineto/graph_replay_2024.json.gz"
+DECODE = "kineto/sglang_graph_decode.json.gz"
+MS = 1e6
+NEW = ("unaligned-kernel", "unfused-pointwise", "gradient-fills", "unfused-optimizer",
+       "parameter-upload", "graph-gaps")  # fmt: skip
+FIRED = {
+    FSDP: {"parameter-upload"},
+    QWEN: {"unfused-pointwise"},
+    OWL: {"unaligned-kernel"},
+    GRAPHS: {"graph-gaps", "unaligned-kernel"},
+}
+
+
+@kept
+def advice(path: str) -> Mapping[str, Mapping[str, Any]]:
+    return {row["id"]: row for row in profile(path, copies=True).advise().rows()}
+
+
+@kept
+def tables(path: str) -> Mapping[str, Table]:
+    return profile(path, copies=True).overview()
+
+
+@pytest.mark.parametrize("path", FIRED)
+def test_rules_fire(path: str) -> None:
+    assert {*NEW} & advice(path).keys() == FIRED[path]
+
+
+def test_uploads_of_fsdp() -> None:
+    # By SQL: 223 copies from pinned memory, 25475252224 bytes and 920.87 ms a GPU; kernels of
+    # 22.4 ms; GPU busy 99.3 % of 969.4 ms.
+    row = advice(FSDP)["parameter-upload"]
+    assert row["saving_ns"] == pytest.approx(920.8 * MS, rel=1e-3)
+    assert "25.48 GB a GPU in the capture at 27.7 GB/s from pinned memory" in row["evidence"]
+    assert "saves at most the 28.92 ms" in row["evidence"]
+    assert row["where"] == "FSDP::pre_forward"
+    assert "CPUOffload" in row["remedy"] and "next batch" not in row["remedy"]
+    assert "exposed-copy" not in advice(FSDP)
+
+
+def test_pointwise_work_of_a_model_of_hugging_face() -> None:
+    # By JSON: kernels of at::native but index and sums take 28.7 of 45.65 ms.
+    row = advice(QWEN)["unfused-pointwise"]
+    for name in ("RMSNorm", "rotary embedding", "SiLU"):
+        assert name in row["what"]
+    assert "Liger" in row["remedy"]
+    assert row["saving_ns"] == pytest.approx(14.36 * MS, rel=0.01)
+
+
+def test_products_of_an_odd_length() -> None:
+    row = advice(OWL)["unaligned-kernel"]
+    assert "cutlass_75_tensorop_bf16_s1688gemm_bf16_256x128_tn_align1" in row["evidence"]
+    assert "built for compute capability 7.5 of a GPU of 9.0" in row["evidence"]
+    assert "5185 to 5192" in row["remedy"]
+
+
+def test_products_of_a_capture_with_own_ranges_only() -> None:
+    # By SQL: sgemm 3.114 s; half of the ratio of TF32's peak to that of fp32 is 4.
+    row = advice(FP32_LM)["no-tensor-cores"]
+    assert row["alone_ns"] == pytest.approx(3.114e9 * 3 / 4, rel=1e-3)
+
+
+def test_gaps_within_graphs() -> None:
+    row = advice(GRAPHS)["graph-gaps"]
+    assert "123.2 ms idle per step" in row["evidence"]
+    assert row["saving_ns"] is None
+
+
+def test_kernels_of_a_graph_stand_for_its_operators() -> None:
+    ops = tables(DECODE)["ops"]
+    assert ops["work"].tolist()[:2] == ["Cijk MT256x32x64 (gemm)", ops["work"].tolist()[1]]
+    assert ops["work"].tolist()[1].startswith("paged_attention_ll4mi")
+    assert ops["gpu_ns"].tolist()[0] < 0.3 * ops.total["gpu_ns"]
+
+
+def test_lines_of_the_model_below_the_line_that_calls_it() -> None:
+    lines = tables(QWEN)["lines"]
+    names = [name for name in lines["line"].tolist() if name != "(no line)"]
+    assert names[0] == "transformers/models/qwen2/modeling_qwen2.py:56 forward"
+    assert len(names) > 5
+    heading = next(each for each in lines.headings if each.key == "line")
+    assert heading.header == "below …e_model.py:28"
+
+
+@pytest.mark.parametrize("path", traces("kineto/*.json.gz", "nsys/*.sqlite"))
+def test_findings_by_name_save_at_most_the_time_of_their_kernels(path: str) -> None:
+    for name in NEW:
+        row = advice(path).get(name)
+        if row is not None and row["saving_ns"] is not None:
+            assert 0 < row["saving_ns"] <= row["alone_ns"]
+            assert row["evidence"] and row["remedy"]
