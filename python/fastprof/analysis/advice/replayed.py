@@ -11,6 +11,7 @@ from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import CannotJudge, Finding
 from fastprof.analysis.host_states import State
 from fastprof.analysis.replay import host_changes
+from fastprof.analysis.replay.calibration import calibrated
 from fastprof.analysis.replay.model import Model, Weights, rounded
 from fastprof.analysis.replay.path import OF_STATES
 
@@ -36,9 +37,17 @@ class ReplayedSavings(NamedTuple):
 
 
 class Base(NamedTuple):
-    """A run to replay, and the mean length of its steps in a replay without changes, ns."""
+    """A run to replay, without the recorder where its part is known.
+
+    Parameters
+    ----------
+    model : Model
+    weights : those from which changes start
+    wall : the mean length of its steps in a replay without changes, ns
+    """
 
     model: Model
+    weights: Weights
     wall: float
 
 
@@ -47,7 +56,10 @@ def base_of(facts: Facts) -> Base | None:
     if not facts.has_times or not (facts.profile.api.of_kernel >= 0).any():
         return None
     model = Model(facts.profile, facts.steps_source, MOST)
-    return Base(model, model.mean(model.run(model.base).wall)) if len(model.rows) else None
+    if not len(model.rows):
+        return None
+    start = calibrated(model)
+    return Base(model, start.weights, start.wall)
 
 
 def replayed_savings(facts: Facts, base: Base, findings: Sequence[Finding]) -> ReplayedSavings:
@@ -57,9 +69,9 @@ def replayed_savings(facts: Facts, base: Base, findings: Sequence[Finding]) -> R
     def saved(weights: Weights) -> float:
         return max(base.wall - model.mean(model.run(weights).wall), 0.0)
 
-    alone, together = [], model.base
+    alone, together = [], base.weights
     for each in findings:
-        alone.append(saved(_changed(facts, model, model.base, each)))
+        alone.append(saved(_changed(facts, model, base.weights, each)))
         together = _changed(facts, model, together, each)
     return ReplayedSavings(alone, saved(together))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import numpy as np
@@ -13,6 +13,7 @@ from fastprof.analysis.advice.registry import rule
 from fastprof.analysis.host_states import SETUP, State
 from fastprof.analysis.idle_causes import CAUSES
 from fastprof.analysis.idle_overview import starved_share
+from fastprof.analysis.recorder import without_recorder
 from fastprof.model.quantity import quantity
 
 __all__: list[str] = []
@@ -159,7 +160,7 @@ def launch_bound(facts: Facts) -> Iterator[Finding]:
         what="The GPU finishes kernels faster than the host launches them.",
         where=_places(facts, causes, "op", "line", "range"),
         evidence=f"{starved:.1%} of the kernels start within 10 us of their launch; "
-        + _evidence(facts, *causes)
+        + _host_evidence(facts, by_cause)
         + (f"; each step launches the same {repeats} kernels" if repeats else ""),
         remedy=f'{graph}(mode="reduce-overhead") replays a CUDA graph; optimizers with fused=True '
         "or foreach=True; a larger batch",
@@ -178,12 +179,20 @@ def host_bound(facts: Facts) -> Iterator[Finding]:
     yield Finding(
         what="The GPU waits for Python code between launches.",
         where=_places(facts, ("host-bound",), "line", "layer", "op", "range"),
-        evidence=_evidence(facts, "host-bound"),
+        evidence=_host_evidence(facts, {"host-bound": ns}),
         remedy="move this host work out of the step or to another thread; torch.compile removes "
         "the overhead of Python",
         confidence="medium",
-        why="the profiler itself slows down the host",
+        why="the recorder itself slows down the host",
         idle_ns={"host-bound": ns},
+    )
+
+
+def _host_evidence(facts: Facts, by_cause: Mapping[str, float]) -> str:
+    """The same, and what remains without the time of the recorder."""
+    recorded = _evidence(facts, *(cause for cause, ns in by_cause.items() if ns))
+    return "; ".join(
+        filter(None, [recorded, without_recorder(facts.profile, facts.steps, by_cause)])
     )
 
 
