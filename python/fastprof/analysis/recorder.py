@@ -40,6 +40,7 @@ _ANNOTATION: Final = 400
 _FUNCTION: Final = 150  # of Python, and built-in ones
 _MOST: Final = 3.0  # times as much where caches are cold, or the host is slower
 _FUNCTIONS: Final = (Kind.FRAME, Kind.HIDDEN)
+_MODULE: Final = "nn.Module: "  # a call of a module, among the functions
 
 
 class RecorderTime(NamedTuple):
@@ -74,8 +75,8 @@ def recorder_lines(profile: Profile, steps: StepsOfKernels) -> Iterator[str]:
     if found is not None and means is not None:
         before = "step" if found.steps == 1 else f"{found.steps} steps"
         yield (
-            f"recorded {quantity(means.wall, 'ns')}, without the recorder "
-            f"{quantity(found.median_ns, 'ns')} a step (median of the {before} before, on the host)"
+            f"recorded {quantity(means.median, 'ns')}, without the recorder "
+            f"{quantity(found.median_ns, 'ns')} a step (medians, of {before} before it on the host)"
         )
     if has_stacks(profile):
         yield ("recorded with call stacks (with_stack): host times are inflated, GPU times are not")
@@ -131,7 +132,9 @@ def _recorder_time(profile: Profile, steps: StepsOfKernels) -> RecorderTime | No
     counted = windows.is_counted
     n = max(int(np.count_nonzero(counted)), 1)
     if measured is not None:
-        return _measured(measured, float(windows.wall[counted].mean()), inside.by_window[counted])
+        return _measured(
+            measured, float(np.median(windows.wall[counted])), inside.by_window[counted]
+        )
     if profile.about.format != "kineto":
         return None
     least, most = _of_gaps(profile, inside, counted[inside.window])
@@ -139,7 +142,10 @@ def _recorder_time(profile: Profile, steps: StepsOfKernels) -> RecorderTime | No
 
 
 def _measured(found: Unrecorded, recorded: float, by_window: Int64) -> RecorderTime:
-    """What recorded steps take longer, as a part of each cause of waiting for the host."""
+    """What recorded steps take longer, as a part of each cause of waiting for the host.
+
+    Between medians: a single slow step among few is not the recorder's.
+    """
     sums: Floats64 = np.zeros(len(Cause))
     causes = [*_HOST, Cause.LATENCY]
     sums[causes] = by_window[:, causes].mean(axis=0)
@@ -190,12 +196,14 @@ def _costs(meanings: list[Meaning], profile: Profile) -> Int64:
     operator = _OPERATOR
     operator += _SHAPES if profile.about.settings.get("record_shapes") else 0
     operator += _STACK if has_stacks(profile) else 0
-    kinds = np.array([each.kind for each in meanings], np.int32)
-    return np.where(
-        kinds == Kind.TORCH,
-        operator,
-        np.where(np.isin(kinds, _FUNCTIONS), _FUNCTION, _ANNOTATION),
-    ).astype(np.int64)
+    costs = [operator if each.kind == Kind.TORCH else _other(each) for each in meanings]
+    return np.array(costs, np.int64)
+
+
+def _other(meaning: Meaning) -> int:
+    """ns of a range that is no operator: a call of a function or of a module, or an annotation."""
+    is_call = meaning.kind in _FUNCTIONS or meaning.label.startswith(_MODULE)
+    return _FUNCTION if is_call else _ANNOTATION
 
 
 def _spent(

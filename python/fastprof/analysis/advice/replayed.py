@@ -58,7 +58,7 @@ def base_of(facts: Facts) -> Base | None:
     model = Model(facts.profile, facts.steps_source, MOST)
     if not len(model.rows):
         return None
-    start = calibrated(model)
+    start = calibrated(model, facts.steps)
     return Base(model, start.weights, start.wall)
 
 

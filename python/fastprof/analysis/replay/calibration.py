@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+import numpy as np
+
 from fastprof.analysis.recorder import unrecorded_step
 from fastprof.analysis.replay.host_changes import host_scaled
 from fastprof.analysis.replay.model import Model, Weights
+from fastprof.profile.steps.of_kernels import StepsOfKernels
 
 __all__ = ["Calibrated", "calibrated"]
 
@@ -30,29 +33,37 @@ class Calibrated(NamedTuple):
     factor: float | None
 
 
-def calibrated(model: Model) -> Calibrated:
-    """Scale the host's own time until replayed steps are as long as the unrecorded ones.
+def calibrated(model: Model, steps: StepsOfKernels) -> Calibrated:
+    """Scale the host's own time until the median replayed step is as long as the unrecorded one.
 
     The run as recorded, if unrecorded steps were not measured or not shorter, or if no plausible
     factor explains them.
+
+    steps : those of the whole run
     """
-    recorded = model.mean(model.run(model.base).wall)
-    as_recorded = Calibrated(model.base, recorded, None)
-    measured = unrecorded_step(model.whole, model.whole_steps)
-    if measured is None or measured.median_ns >= recorded:
-        return as_recorded
-
-    def at(factor: float) -> Calibrated:
-        weights, _ = host_scaled(model, model.base, factor)
-        return Calibrated(weights, model.mean(model.run(weights).wall), factor)
-
-    least, most, found = _LEAST, 1.0, at(_LEAST)
-    if found.wall > measured.median_ns * (1 + _CLOSE):
-        return as_recorded
+    recorded, typical = _replayed(model, model.base, None)
+    measured = unrecorded_step(model.whole, steps)
+    if measured is None or measured.median_ns >= typical:
+        return recorded
+    wanted, least, most = measured.median_ns, _LEAST, 1.0
+    found, typical = _scaled(model, least)
+    if typical > wanted * (1 + _CLOSE):
+        return recorded
     for _ in range(_HALVINGS):
-        if abs(found.wall - measured.median_ns) <= _CLOSE * measured.median_ns:
+        if abs(typical - wanted) <= _CLOSE * wanted:
             break
         middle = (least + most) / 2
-        found = at(middle)
-        least, most = (middle, most) if found.wall < measured.median_ns else (least, middle)
+        found, typical = _scaled(model, middle)
+        least, most = (middle, most) if typical < wanted else (least, middle)
     return found
+
+
+def _scaled(model: Model, factor: float) -> tuple[Calibrated, float]:
+    return _replayed(model, host_scaled(model, model.base, factor)[0], factor)
+
+
+def _replayed(model: Model, weights: Weights, factor: float | None) -> tuple[Calibrated, float]:
+    """The run with some weights, and the median length of its counted steps, ns."""
+    wall = model.run(weights).wall
+    typical = float(np.median(wall[model.is_counted])) if len(wall) else float("nan")
+    return Calibrated(weights, model.mean(wall), factor), typical

@@ -85,7 +85,6 @@ class Model:
     Attributes
     ----------
     whole : Profile
-    whole_steps : StepsOfKernels, its steps
     profile : what is replayed: `whole`, or a Part of it
     steps : StepsOfKernels
     graph : Graph
@@ -106,7 +105,7 @@ class Model:
         most : replay about so many kernels, see `part_of`; None for all
         """
         self.whole = profile
-        found = self.whole_steps = profile.find_steps(steps)
+        found = profile.find_steps(steps)
         self.profile: Run = profile if most is None else part_of(profile, found, most)
         self.steps: StepsOfKernels = self.profile.find_steps(steps)
         self.graph: Graph = graph_of(self.profile, int(self.steps.start.min(initial=NEVER)))

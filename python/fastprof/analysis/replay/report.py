@@ -26,6 +26,7 @@ from fastprof.model.quantity import quantity
 from fastprof.model.table import Cells, Floats, Table, texts
 from fastprof.profile.facts import gpu_names
 from fastprof.profile.profile import Profile
+from fastprof.profile.steps.of_kernels import StepsOfKernels
 
 __all__ = ["whatif"]
 
@@ -91,13 +92,16 @@ def whatif(
     model = Model(profile, steps)
     if not len(model.rows):
         return _nothing(profile, "no step has GPU work of known length: --steps names another mark")
-    return _answer(model, changes, names)
+    return _answer(model, changes, names, steps)
 
 
-def _answer(model: Model, changes: Sequence[Change], by: tuple[str, ...]) -> Table:
+def _answer(
+    model: Model, changes: Sequence[Change], by: tuple[str, ...], source: str | None
+) -> Table:
     """The table of changes, of the critical path or of virtual speed-ups."""
     wall = model.run(model.base).wall
-    start = calibrated(model)
+    steps = model.whole.find_steps(source)
+    start = calibrated(model, steps)
     path = path_of(model, start.weights, model.run(start.weights))
     answers, last = answers_of(model, changes, start)
     headings: Sequence[Heading]
@@ -110,7 +114,7 @@ def _answer(model: Model, changes: Sequence[Change], by: tuple[str, ...]) -> Tab
     return Table(
         columns,
         tuple(headings),
-        lead=(*_lead(model, wall, path, start), ""),
+        lead=(*_lead(model, steps, wall, path, start), ""),
         notes=(*model.steps.notes, *_notes(model), *timeline_notes(model.whole)),
         facts={**_facts(model, wall, path, start), "changes": [_fact(each) for each in answers]},
     )
@@ -167,7 +171,9 @@ def _facts(model: Model, wall: Int64, path: Path, start: Calibrated) -> dict[str
     }
 
 
-def _lead(model: Model, wall: Int64, path: Path, start: Calibrated) -> Iterator[str]:
+def _lead(
+    model: Model, steps: StepsOfKernels, wall: Int64, path: Path, start: Calibrated
+) -> Iterator[str]:
     profile = model.whole
     gpus = gpu_names(profile.about, profile.column("device"))
     yield ", ".join(filter(None, [gpus, model.steps.description]))
@@ -178,7 +184,7 @@ def _lead(model: Model, wall: Int64, path: Path, start: Calibrated) -> Iterator[
         f"{what} {quantity(round(recorded), 'ns')}; replayed without changes "
         f"{quantity(round(replayed), 'ns')}, largest difference of a {what} {off:.2%}"
     )
-    yield from recorder_lines(profile, model.whole_steps)
+    yield from recorder_lines(profile, steps)
     if start.factor is not None:
         yield f"replayed without the recorder: the host's own time times {start.factor:.2g}"
     total = sum(path.by_resource().values())

@@ -190,7 +190,7 @@ def host_bound(facts: Facts) -> Iterator[Finding]:
 
 def _host_evidence(facts: Facts, by_cause: Mapping[str, float]) -> str:
     """The same, and what remains without the time of the recorder."""
-    recorded = _evidence(facts, *(cause for cause, ns in by_cause.items() if ns))
+    recorded = _evidence(facts, *by_cause)
     return "; ".join(
         filter(None, [recorded, without_recorder(facts.profile, facts.steps, by_cause)])
     )
