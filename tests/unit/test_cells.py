@@ -67,6 +67,31 @@ def test_kernels_of_a_cell_agree_in_each_key(name: str, profile: fastprof.Profil
     agree(profile, cells)
 
 
+def test_a_key_within_cells_needs_finer_cells(profile: fastprof.Profile) -> None:
+    """The first kernel of a cell does not speak for the others."""
+    coarse, checked = cells_of(profile), 0
+    for name in KEY_NAMES:
+        ids = key_of(profile, name).ids
+        if (ids != ids[coarse.first][coarse.of_kernel]).any():
+            checked += 1
+            with pytest.raises(LookupError, match=name):
+                key_of(coarse, name)
+            key_of(cells_of(profile, [name]), name)
+    assert checked > 2
+    for name in profile.names:
+        if name not in OF_CELLS and name not in SUMS:
+            with pytest.raises(LookupError, match=name):
+                coarse.column(name)
+
+
+def test_finer_cells_keep_their_keys(profile: fastprof.Profile) -> None:
+    cells = cells_of(profile, ["range"])
+    finer = cells.refined([key_of(profile, "step").ids])
+    assert len(finer) > len(cells)
+    found = key_of(finer, "range").array()[finer.of_kernel]
+    assert found.tolist() == key_of(profile, "range").array().tolist()
+
+
 def test_conditions_refine_cells_too(profile: fastprof.Profile) -> None:
     assert len(cells_of(profile, where=["thread!=1"])) == len(cells_of(profile, ["thread"]))
     assert len(cells_of(profile, where={"step": "1*"})) == len(cells_of(profile, ["step"]))

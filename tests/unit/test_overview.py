@@ -11,6 +11,7 @@ from bench.generate import generate
 
 import fastprof
 from commands import one_line, run
+from exports import Export
 from fastprof.analysis.overview_text import Overview
 from kineto_files import KinetoFile
 
@@ -46,6 +47,19 @@ def test_operators_and_lines_are_those_of_summary(
             np.testing.assert_array_equal(np.asarray(own), np.asarray(expected), err_msg=name)
     named = ["(no line)" if each is None else each for each in table["line"]]
     assert found["lines"]["line"].tolist() == named
+
+
+def test_ranges_of_one_kernel_are_rows_of_their_own(tmp_path: Path) -> None:
+    """Where only ranges name the work, they are the first key: of each kernel, not of a cell."""
+    export = Export()
+    for i, name in enumerate(["compute", "compute fast", "compute", "compute fast"]):
+        start, ns = 10_000 * i, 3_000 if name == "compute" else 1_000
+        export.push_pop(start, start + 5_000, name, tid=1)
+        export.launch(start + 10, start + 20, i + 1, tid=1)
+        export.kernel(start + 30, start + 30 + ns, i + 1)
+    found = fastprof.open(export.write(tmp_path / "ranges.sqlite")).overview()
+    rows = {row["range"]: row["gpu_ns"] for row in found["ops"].rows()}
+    assert rows == {"compute": 6_000, "compute fast": 2_000}
 
 
 def test_layers_are_those_of_layers_folded(found: Overview, profile: fastprof.Profile) -> None:

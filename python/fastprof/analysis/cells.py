@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, Final
@@ -37,25 +37,36 @@ _WITHIN_CELLS: Final = frozenset(
 
 
 class Cells:
-    """Kernels that agree in all grouping keys in use, with the columns of a Profile.
+    """Kernels that agree in all grouping keys in use, with some columns of a Profile.
 
-    `sil`, `flops` and `bytes` are sums over the kernels of each cell, -1 if unknown.
+    Its columns are those in which all kernels of a cell agree, and the sums `sil`, `flops` and
+    `bytes` over the kernels of each cell, -1 if unknown.
 
     Attributes
     ----------
     profile : Profile
     about : About
     names : list of str
-        The columns.
+        The columns of the profile.
     of_kernel : int32 [kernels]
         The cell of each; cells are in order of their first kernel.
     first : int32 [cells]
         The first kernel of each.
     """
 
-    def __init__(self, profile: Profile, of_kernel: Int32, first: Int32) -> None:
-        """Wrap a refinement of the cells of the profile."""
+    def __init__(
+        self,
+        profile: Profile,
+        of_kernel: Int32,
+        first: Int32,
+        keys: Mapping[str, Values] | None = None,
+    ) -> None:
+        """Wrap a refinement of the cells of the profile.
+
+        keys : further keys in which the kernels of a cell agree, each [kernels]
+        """
         self.profile, self.of_kernel, self.first = profile, of_kernel, first
+        self._keys: Mapping[str, Values] = keys or {}
         self.about: About = profile.about
         self.names: list[str] = profile.names
         self._base = cells(profile)
@@ -70,19 +81,39 @@ class Cells:
         return len(self) == len(self._base)
 
     def column(self, name: str) -> Column:
-        """A column of `names` [cells]; of columns within cells, the value of the first kernel."""
+        """A column [cells].
+
+        Raises
+        ------
+        LookupError
+            The kernels of a cell may differ in it.
+        """
         if name not in self._columns:
             self._columns[name] = self._make(name)
         return self._columns[name]
 
     def _make(self, name: str) -> Column:
         if name not in SUMS and name not in OF_CELLS:
-            return picked(self.profile.column(name), self.first)
+            raise LookupError(f"the kernels of a cell may differ in the column {name}")
         if self.is_coarsest:
             return self._base.column(name)
         if name in SUMS:
             return Ints(sums(numbers(self.profile, name), self.of_kernel, self.first))
         return picked(self._base.column(name), self._base.of_kernel[self.first])
+
+    def own_key(self, name: str) -> Values | None:
+        """[cells] A key of `_WITHIN_CELLS`; None for other keys, which columns tell.
+
+        Raises
+        ------
+        LookupError
+            The cells are not refined by it: their kernels may differ.
+        """
+        if name not in _WITHIN_CELLS:
+            return None
+        if name not in self._keys:
+            raise LookupError(f"the kernels of a cell may differ in {name}: refine the cells by it")
+        return self.picked(self._keys[name])
 
     @cached_property
     def kernels(self) -> Int64:
@@ -93,7 +124,8 @@ class Cells:
 
     def refined(self, factors: Iterable[Int32]) -> Cells:
         """Cells whose kernels also agree in some numbers, each [kernels]."""
-        return Cells(self.profile, *numbered([self.of_kernel, *factors], len(self.of_kernel)))
+        finer = numbered([self.of_kernel, *factors], len(self.of_kernel))
+        return Cells(self.profile, *finer, self._keys)
 
     def picked(self, key: Values) -> Values:
         """[cells] A key [kernels] of which the cells are a refinement."""
@@ -134,8 +166,9 @@ def cells_of(profile: Profile, by: Sequence[str] = (), where: Where | None = Non
     by, where : further keys in use
     """
     base = cells(profile)
-    found = Cells(profile, base.of_kernel, base.first)
     names = {ALIASES.get(name, name) for name in (*by, *keys_in(where))} & _WITHIN_CELLS
-    if not names:
-        return found
-    return found.refined(key_of(profile, name).ids for name in sorted(names))
+    keys = {name: key_of(profile, name) for name in sorted(names)}
+    if not keys:
+        return Cells(profile, base.of_kernel, base.first)
+    factors = [base.of_kernel, *(key.ids for key in keys.values())]
+    return Cells(profile, *numbered(factors, len(profile)), keys)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy.typing as npt
 
 from fastprof.model.columns import Column, Values
 from fastprof.model.metadata import About
 
-__all__ = ["Columns", "numbers", "texts"]
+__all__ = ["Columns", "OwnKeys", "numbers", "texts"]
 
 
 class Columns(Protocol):
@@ -21,6 +21,14 @@ class Columns(Protocol):
     def names(self) -> list[str]: ...
     def column(self, name: str) -> Column: ...
     def __len__(self) -> int: ...
+
+
+@runtime_checkable
+class OwnKeys(Protocol):
+    """Columns of rows that stand for several kernels, such as those of `analysis.cells`."""
+
+    def own_key(self, name: str) -> Values | None:
+        """The values of a grouping key that columns cannot tell; None if they can."""
 
 
 def numbers(source: Columns, name: str) -> npt.NDArray[Any]:

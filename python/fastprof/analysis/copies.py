@@ -14,6 +14,7 @@ from fastprof.analysis.columns import numbers
 from fastprof.analysis.copies_columns import COLUMNS, FLAGS
 from fastprof.analysis.copies_overview import overview
 from fastprof.analysis.copy_peaks import CopyPeaks, copy_peaks
+from fastprof.analysis.counted import steps_times_gpus
 from fastprof.analysis.gpu_work import own_ns, work_of_device
 from fastprof.analysis.grouping import Floats64, Grouping, group
 from fastprof.analysis.ideal import KNOWN
@@ -25,7 +26,6 @@ from fastprof.analysis.stats.gpu import of_kinds
 from fastprof.model.arrays import Bools, Int64
 from fastprof.model.columns import Ints, Values
 from fastprof.model.table import Cells, Floats, Table
-from fastprof.profile.facts import step_count
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 from fastprof.profile.without_host import why_omitted
@@ -127,7 +127,7 @@ class _Work:
     blocked : int64 [copies], ns that the host waits, -1 if unknown
     exposed : int64 [copies], ns during which the GPU only copies
     is_counted : bool [copies], in a step that means include
-    n_steps : those steps, 0 if steps are not known
+    n_windows : those steps, each times the GPUs of its process; 0 if steps are not known
     """
 
     rows: Int64
@@ -138,7 +138,7 @@ class _Work:
     blocked: Int64
     exposed: Int64
     is_counted: Bools
-    n_steps: int
+    n_windows: int
 
 
 def _work(profile: Profile, rows: Int64, peaks: CopyPeaks, steps: StepsOfKernels) -> _Work:
@@ -155,7 +155,7 @@ def _work(profile: Profile, rows: Int64, peaks: CopyPeaks, steps: StepsOfKernels
         blocked=blocked_ns(profile, rows),
         exposed=exposed[rows],
         is_counted=in_counted_steps(steps)[rows],
-        n_steps=0 if steps.source == "none" else step_count(steps),
+        n_windows=steps_times_gpus(profile, steps),
     )
 
 
@@ -171,12 +171,12 @@ def _measures(work: _Work, groups: Grouping) -> dict[str, Cells]:
     ideal = groups.sums(np.where(has_peak, work.n_bytes / work.peaks * 1e9, 0.0))
     share = ratio(np.where(too_high, np.nan, ideal), groups.sum_where(work.time, has_peak))
     blocked, blocking = groups.stats(work.blocked), groups.sums(work.blocked > 0)
-    per_step = groups.sum_where(work.time, work.is_counted) / max(work.n_steps, 1)
+    per_step = groups.sum_where(work.time, work.is_counted) / max(work.n_windows, 1)
     return {
         "copies": Ints(groups.counts),
         "bytes": Ints(np.where(size.count > 0, size.sum, -1)),
         "time_ns": Ints(time.sum),
-        "step_ns": Floats(per_step if work.n_steps else np.full(groups.n, np.nan)),
+        "step_ns": Floats(per_step if work.n_windows else np.full(groups.n, np.nan)),
         "mean_ns": Floats(ratio(time.sum, time.count)),
         "max_ns": Ints(time.max),
         "bytes_per_s": Floats(rate),

@@ -27,7 +27,12 @@ COLUMNS: Final = (
     Heading("bytes", "size", "bytes", "bytes copied or set", rank=2),
     Heading("time_ns", "time", "ns", "time on the GPU"),
     Heading(
-        "step_ns", "step", "ns", "time per step, if steps are known", same_unit="time_ns", rank=5
+        "step_ns",
+        "step",
+        "ns",
+        "time per counted step and GPU, if steps are known",
+        same_unit="time_ns",
+        rank=5,
     ),
     Heading("mean_ns", "mean", "ns", "mean time", in_text=False),
     Heading("max_ns", "longest", "ns", "longest time", in_text=False),

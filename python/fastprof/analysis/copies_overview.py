@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from math import isnan
 from operator import eq
 from typing import Any, Final
 
 import numpy as np
 
 from fastprof.analysis.columns import numbers, texts
+from fastprof.analysis.step_means import step_means
 from fastprof.model.arrays import Int64
 from fastprof.model.quantity import quantity
 from fastprof.profile.facts import gpu_names
@@ -34,9 +34,10 @@ def overview(
         f"{total['copies']} copies and memsets of {quantity(total['bytes'] or 0, 'bytes')} take "
         f"{quantity(total['time_ns'], 'ns')}"
     )
-    if total["step_ns"] is not None and not isnan(steps.mean):
+    means = step_means(profile, steps)
+    if total["step_ns"] is not None and means is not None:
         lines = [f"{gpus}, {steps.description}", *steps.notes]
-        share = f"{total['step_ns'] / steps.mean:.1%} of the step"
+        share = f"{total['step_ns'] / means.wall:.1%} of the step"
         work += f", {quantity(total['step_ns'], 'ns')} per step ({share})"
     exposed = f"exposed {quantity(total['exposed_ns'], 'ns')}, during which the GPU only copies"
     if total["blocked_ns"] is not None:

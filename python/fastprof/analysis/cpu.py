@@ -9,6 +9,7 @@ import numpy as np
 
 from fastprof.analysis import keys
 from fastprof.analysis.cells import Cells as KernelCells
+from fastprof.analysis.counted import headed
 from fastprof.analysis.cpu_columns import CPU_MEASURES
 from fastprof.analysis.cpu_events import CpuEvents, Measure, counted, joined_ids
 from fastprof.analysis.grouping import Grouping, group
@@ -55,7 +56,9 @@ def cpu_table(
         total |= totals(of_gpu)
     else:
         columns |= of_cpu
-    headings = (*map(heading_of, names), *shown((*CPU_MEASURES, *MEASURES), columns))
+    headings = headed(
+        (*map(heading_of, names), *shown((*CPU_MEASURES, *MEASURES), columns)), cells.profile
+    )
     table = Table(columns, headings, total=total).sort("cpu_self_ns")
     return table.sort("gpu_ns") if n else table
 

@@ -11,6 +11,11 @@ Where the GPU time goes. The lines above the table describe a step, if steps are
 known: its length, how long the GPU works, MFU, phases and kinds of work. Rows are
 groups of kernels that agree in all keys of --by; --where selects work.
 
+`gpu` is the time of the whole capture, of all GPUs. `step` is the mean per step
+and GPU over the counted steps, so that it compares with the length of a step;
+time(%) then is its share, else that of `gpu`. Work that the counted steps leave
+out, and time that counts twice as kernels overlap on streams, are notes.
+
 $ fastprof summary resnet50.json.gz --limit 4 -w 80
 Tesla V100-DGXS-32GB, 6 steps (ProfilerStep#5 to #10)
 step 174.8 ms ± 5.7 (median 176.3 ms), 1516 kernels; GPU busy 100.6 ms, 57.5%,
@@ -29,13 +34,13 @@ zero_grad      0.17      0.2      966    memcpy             1.92      1.9
                                          memset             0.09      0.1
                                          ... 1 more rows
 
-dir    op          calls  kernels  gpu(ms)  time(%)  step(ms)  roof(%)  lost(ms)
-bprop  conv2d        318     1806    273.4     45.3      45.6     72.1      76.3
-fprop  conv2d        318      606    126.6     21.0      21.1     79.0      26.6
-bprop  batch_norm    318      318     61.9     10.3      10.3     76.6      14.5
-fprop  batch_norm    318      318     34.2      5.7       5.7     83.1       5.8
+dir    op          calls  kernels  gpu(ms)  step(ms)  time(%)  roof(%)  lost(ms)
+bprop  conv2d        318     1806    273.4      45.6     45.3     72.1      76.3
+fprop  conv2d        318      606    126.6      21.1     21.0     79.0      26.6
+bprop  batch_norm    318      318     61.9      10.3     10.3     76.6      14.5
+fprop  batch_norm    318      318     34.2       5.7      5.7     83.1       5.8
 ... 19 more rows
-total               7272     9096    603.6              100.6              138.6
+total               7272     9096    603.6     100.6                       138.6
 """
 
 LAYERS: Final = """\
@@ -86,16 +91,16 @@ total           196.53        386.62   603.56   603.56              76.6
 RANGES: Final = """\
 Your own ranges: of record_function, NVTX and annotations, also without GPU work.
 Ranges whose names differ in numbers are one row. `gpu` is the time of work launched
-inside, on the thread of the range. Autograd launches backward work on threads of its
-own: `with backward` adds the backward work of the calls inside. Work of autograd
-threads outside all ranges belongs to the ranges of the waiting thread.
+inside, on the thread of the range or on autograd's, for which it waits: `backward()`
+has its pass. `with backward` adds the backward work of the calls inside: `forward` has
+it too, so rows beside each other can add up to more than the range around them.
 
 $ fastprof ranges train.json.gz -c range,count,wall_ns,gpu_ns,with_backward_ns,idle_ns
 range                            count  wall(ms)  gpu(ms)  with backward(ms)  idle(ms)
-ProfilerStep#*                       5    394.14   156.09             467.25      7.57
+ProfilerStep#*                       5    394.14   472.45             472.45      7.57
   ## forward ##                      5    145.94   150.44             461.53      3.91
     DistributedDataParallel.f…       5    145.37   150.44             461.53      3.91
-  ## backward ##                     5    240.67     0.12               0.19      0.02
+  ## backward ##                     5    240.67   316.48             316.48      3.62
   ## optimizer ##                    5      4.83     5.53               5.53      0.03
     Optimizer.step#SGD.step          5      4.67     5.53               5.53      0.03
 """

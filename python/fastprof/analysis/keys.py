@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from fastprof._core._pools import alike
-from fastprof.analysis.columns import Columns, numbers
+from fastprof.analysis.columns import Columns, OwnKeys, numbers
 from fastprof.analysis.key_names import ALIASES, DEPTH, KEY_NAMES
 from fastprof.errors import ReportError
 from fastprof.model.columns import Column, Ints, RepeatedInts, SharedValues, Values, unknown
@@ -26,6 +26,8 @@ def key_of(profile: Columns, name: str) -> Values:
     ------
     ReportError
         There is no such key; the message names the nearest.
+    LookupError
+        The rows are cells whose kernels differ in the key.
     """
     depth = DEPTH.match(name)
     if depth is not None:
@@ -34,7 +36,8 @@ def key_of(profile: Columns, name: str) -> Values:
     found = ALIASES.get(name, name)
     if found not in _MAKERS:
         raise ReportError(unknown_name("key", name, [*KEY_NAMES, *ALIASES]))
-    return _MAKERS[found](profile)
+    own = profile.own_key(found) if isinstance(profile, OwnKeys) else None
+    return _MAKERS[found](profile) if own is None else own
 
 
 def _column(name: str) -> Callable[[Columns], Values]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import isnan
 from typing import Any, Final
 
 import numpy as np
@@ -14,8 +13,9 @@ from fastprof.analysis.launch_times import STARVED, LaunchTimes
 from fastprof.analysis.measures import in_counted_steps
 from fastprof.analysis.queue_depth import QueueDepth
 from fastprof.analysis.stats.calls import printed
+from fastprof.analysis.step_means import step_means
 from fastprof.model.quantity import quantity
-from fastprof.profile.facts import gpu_names, step_count
+from fastprof.profile.facts import gpu_names
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
@@ -33,19 +33,19 @@ def overview(
     total : the measures of all launches together
     """
     gpus = gpu_names(profile.about, profile.column("device")) or "GPU not named in the file"
-    n = 0 if steps.source == "none" or isnan(steps.mean) else step_count(steps)
+    means = step_means(profile, steps)
     facts: dict[str, Any] = {"step_kernels": None, "step_launches": None, "step_host_ns": None}
-    if n:
-        counted = in_counted_steps(steps)
+    if means is not None and means.is_step:
+        counted, n = in_counted_steps(steps), means.n_windows
         facts = {
             "step_kernels": np.count_nonzero(counted & times.known) / n,
             "step_launches": np.count_nonzero(counted[times.first]) / n,
             "step_host_ns": float(times.host[counted[times.first]].sum()) / n,
         }
         kernels, launches, host = facts.values()
-        share = f" ({host / steps.mean:.1%} of the step)"
+        share = f" ({host / means.wall:.1%} of the step)"
         lines = [f"{gpus}, {steps.description}"]
-        of_what = f"step {quantity(steps.mean, 'ns')}: "
+        of_what = f"step {quantity(means.wall, 'ns')}: "
     else:
         kernels, launches, host = (total[name] for name in ("kernels", "launches", "host_ns"))
         lines, of_what, share = [gpus], "", ""

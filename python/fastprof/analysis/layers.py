@@ -11,6 +11,7 @@ import numpy as np
 from fastprof.analysis.cells import Cells as KernelCells
 from fastprof.analysis.cells import cells_of, computing_costs
 from fastprof.analysis.columns import numbers, texts
+from fastprof.analysis.counted import headed, notes_on_sums
 from fastprof.analysis.grouping import Grouping, group
 from fastprof.analysis.ideal import ideals_of
 from fastprof.analysis.layer_tree import (
@@ -79,7 +80,8 @@ def layers(
     devices = devices_with(profile, gpu, peak, bandwidth)
     with computing_costs(profile):
         found, cells = profile.find_steps(steps), cells_of(profile, where=where)
-    groups, paths, first = layer_paths(cells, depth, selected(cells, where))
+    chosen = selected(cells, where)
+    groups, paths, first = layer_paths(cells, depth, chosen)
     sums = path_sums(cells, groups, found, ideals_of(cells, devices))
     work = _Work(paths, sums, first)
     rows = work.rows()
@@ -96,8 +98,12 @@ def layers(
     columns = _columns(work, rows) | of_instances
     table = Table(
         {each.key: columns[each.key] for each in COLUMNS if each.key in columns},
-        shown(COLUMNS, columns, OPTIONAL),
-        notes=_notes(profile) + roof_notes(devices, columns),
+        headed(shown(COLUMNS, columns, OPTIONAL), profile),
+        notes=(
+            *_notes(profile),
+            *notes_on_sums(profile, found, None if chosen is None else cells.flags(chosen)),
+            *roof_notes(devices, columns),
+        ),
         total=_totals(work.sums),
         layout=Layout({"layer": _indented(rows)}),
     )
@@ -186,7 +192,7 @@ def _columns(work: _Work, rows: list[Path]) -> dict[str, Cells]:
         "layer": text_column([":".join(path) or NO_LAYER for path in rows]),
         "name": text_column([path[-1] if path else NO_LAYER for path in rows]),
         "depth": Ints(np.array([len(path) for path in rows], np.int64)),
-        **sums.cells(int(work.sums.of["gpu_ns"].sum())),
+        **sums.cells(work.sums),
         "with_backward_ns": Ints(both),
         "own_ns": Ints(work.own(rows)),
     }

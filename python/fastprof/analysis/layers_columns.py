@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastprof.analysis.path_columns import COUNTS, STEP, TIMES, WORK, time_heading
+from fastprof.analysis.path_columns import COUNTS, SHARE, STEP, TIMES, WORK, time_heading
 from fastprof.model.heading import Heading
 
 __all__ = ["COLUMNS"]
@@ -24,8 +24,8 @@ COLUMNS: Final = (
     *TIMES,
     Heading("with_backward_ns", "with backward", "ns", "forward + backward", in_text=False),
     time_heading("own_ns", "own", "gpu without inner layers", rank=3),
-    Heading("share", "time", "share", "share of the GPU time of all selected work"),
-    STEP,
+    SHARE,
+    *STEP,
     Heading("instances", "count", "", "--fold: number of layers in the row"),
     time_heading("mean_ns", "mean", "--fold: mean GPU time of a layer", rank=1),
     time_heading("min_ns", "min", "--fold: shortest GPU time of a layer", rank=1),

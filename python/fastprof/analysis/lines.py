@@ -11,6 +11,7 @@ import numpy as np
 
 from fastprof.analysis.cells import cells_of, computing_costs
 from fastprof.analysis.columns import texts
+from fastprof.analysis.counted import headed, notes_on_sums
 from fastprof.analysis.grouping import group
 from fastprof.analysis.ideal import ideals_of
 from fastprof.analysis.line_rows import (
@@ -92,23 +93,26 @@ def lines(
     with computing_costs(profile):
         found, cells = profile.find_steps(steps), cells_of(profile, where=where)
     traces = texts(cells, "trace")
-    groups = group([traces], len(cells), selected(cells, where))
+    chosen = selected(cells, where)
+    groups = group([traces], len(cells), chosen)
     devices = devices_with(profile, gpu, peak, bandwidth)
     sums = path_sums(cells, groups, found, ideals_of(cells, devices))
     stacks = [list(traces.at(row) or ()) for row in groups.first.tolist()]
-    chosen, notes = chosen_frames(profile, stacks, globs)
-    row_of = {each: _BY[by](each, sources) for each in {each for own in chosen for each in own}}
-    work = _Work([[row_of[each] for each in own] for own in chosen], sums)
+    listed, notes = chosen_frames(profile, stacks, globs)
+    row_of = {each: _BY[by](each, sources) for each in {each for own in listed for each in own}}
+    work = _Work([[row_of[each] for each in own] for own in listed], sums)
     rows = _wanted({*row_of.values()}, globs, function)
     if not any(traces.values):
         notes.append(advice_on(profile.about, profile.contents, "source line"))
-    if not (globs or function) and not all(chosen):
+    if not (globs or function) and not all(listed):
         rows.append(NO_LINE)
     table = _table(work, rows, sources, by, is_complete=bool(globs))
     return replace(
         table,
+        headings=headed(table.headings, profile),
         notes=(
             *notes,
+            *notes_on_sums(profile, found, None if chosen is None else cells.flags(chosen)),
             *_notes(rows, sources, by == "function" or function is not None),
             *roof_notes(devices, table.columns),
         ),
@@ -238,7 +242,7 @@ def _table(work: _Work, rows: list[Row], sources: SourceFiles, by: str, is_compl
         rows = list(completed(rows, sources))
     total_ns = int(work.sums.of["gpu_ns"].sum())
     own = work.own(rows)
-    columns = _named(rows, sources) | work.inclusive(rows).cells(total_ns) | {"own_ns": Ints(own)}
+    columns = _named(rows, sources) | work.inclusive(rows).cells(work.sums) | {"own_ns": Ints(own)}
     headings = shown(COLUMNS, columns, OPTIONAL)
     if by == "function" or any(row.has_function for row in rows):
         headings = tuple(

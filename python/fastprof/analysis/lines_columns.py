@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastprof.analysis.path_columns import COUNTS, STEP, TIMES, WORK, time_heading
+from fastprof.analysis.path_columns import COUNTS, SHARE, STEP, TIMES, WORK, time_heading
 from fastprof.model.heading import Heading
 
 __all__ = ["COLUMNS"]
@@ -24,8 +24,8 @@ COLUMNS: Final = (
     *COUNTS,
     *TIMES,
     time_heading("own_ns", "own", "gpu without your own lines that this line calls", rank=1),
-    Heading("share", "time", "share", "share of the GPU time of all selected work"),
-    STEP,
+    SHARE,
+    *STEP,
     *WORK,
     Heading("code", "code", "", "text of the line, if the source file is found", min_width=32),
 )

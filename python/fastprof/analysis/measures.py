@@ -15,6 +15,7 @@ from fastprof._core._take import take
 from fastprof.analysis.cells import Cells as KernelCells
 from fastprof.analysis.cells import cells_of
 from fastprof.analysis.columns import numbers, texts
+from fastprof.analysis.counted import steps_times_gpus
 from fastprof.analysis.grouping import Floats64, Grouping
 from fastprof.analysis.ideal import KNOWN, Ideals, Roof, against_ideal
 from fastprof.analysis.summary_columns import ABOVE_ROOF, DOUBTS, MEASURES
@@ -23,7 +24,6 @@ from fastprof.model.columns import Ints, Values
 from fastprof.model.derived import DerivedFloats, DerivedInts
 from fastprof.model.heading import Heading
 from fastprof.model.table import Cells, Floats
-from fastprof.profile.facts import step_count
 from fastprof.profile.kept import kept
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
@@ -37,6 +37,7 @@ __all__ = [
     "per_step",
     "ratio",
     "shown",
+    "step_shares",
     "tensor_cores",
     "time_in_steps",
     "totals",
@@ -52,21 +53,21 @@ class TimeInSteps(NamedTuple):
     Parameters
     ----------
     time : int64 [cells], ns
-    n_steps : the number of counted steps, 0 if steps are unknown
+    n_windows : the counted steps, each times the GPUs of its process; 0 if steps are unknown
     """
 
     time: Int64
-    n_steps: int
+    n_windows: int
 
 
 def time_in_steps(cells: KernelCells, steps: StepsOfKernels) -> TimeInSteps:
     """The GPU time of each cell in counted steps."""
-    n_steps = 0 if steps.source == "none" else step_count(steps)
-    if not n_steps:
+    n_windows = steps_times_gpus(cells.profile, steps)
+    if not n_windows:
         return TimeInSteps(np.zeros(len(cells), np.int64), 0)
     if cells.is_coarsest:
-        return TimeInSteps(kept(cells.profile, _time_of_coarsest, steps), n_steps)
-    return TimeInSteps(_time(cells, steps), n_steps)
+        return TimeInSteps(kept(cells.profile, _time_of_coarsest, steps), n_windows)
+    return TimeInSteps(_time(cells, steps), n_windows)
 
 
 def _time_of_coarsest(profile: Profile, steps: StepsOfKernels) -> Int64:
@@ -140,6 +141,10 @@ class _Measures:
     def step(self) -> Cells:
         return Floats(per_step(self._groups, self._in_steps))
 
+    def step_share(self) -> Cells:
+        time = self._groups.stats(self._in_steps.time).sum
+        return Floats(step_shares(time, int(time.sum()), self._in_steps.n_windows))
+
     def work(self, name: str) -> Ints:
         """FLOPs or bytes of the kernels with a known count."""
         if name not in self._work:
@@ -173,6 +178,7 @@ _MAKERS: Final[dict[str, Callable[[_Measures], Cells]]] = {
     "gpu_ns": _Measures.gpu,
     "share": _Measures.share,
     "step_ns": _Measures.step,
+    "step_share": _Measures.step_share,
     "mean_ns": _Measures.mean,
     "median_ns": lambda of: of.on_request(DerivedFloats, lambda time: time.median()),
     "min_ns": lambda of: of.on_request(DerivedInts, lambda time: time.min),
@@ -207,8 +213,13 @@ def ratio(above: npt.NDArray[Any], below: npt.NDArray[Any]) -> Floats64:
 
 
 def per_step(groups: Grouping, in_steps: TimeInSteps) -> Floats64:
-    """[groups] GPU time per counted step; NaN without steps."""
-    return ratio(groups.stats(in_steps.time).sum, np.full(groups.n, in_steps.n_steps))
+    """[groups] GPU time per counted step and GPU; NaN without steps."""
+    return ratio(groups.stats(in_steps.time).sum, np.full(groups.n, in_steps.n_windows))
+
+
+def step_shares(time: npt.NDArray[Any], total: int, n_windows: int) -> Floats64:
+    """[groups] Shares of the GPU time in counted steps; NaN without steps."""
+    return ratio(time, np.full(len(time), max(total, 1) if n_windows else 0))
 
 
 def in_counted_steps(steps: StepsOfKernels) -> Bools:
@@ -252,14 +263,19 @@ def shown(
 ) -> tuple[Heading, ...]:
     """The headings of these columns; text omits columns without known values, and rates of 0.
 
+    Text shows `step_share` in place of `share` if steps are known.
+
     not_zero : further columns that text omits if all values are 0
     """
-    return tuple(
-        replace(each, in_text=each.in_text and _has_values(columns[each.key], is_omitted))
+    found = {
+        each.key: replace(each, in_text=each.in_text and _has_values(columns[each.key], is_omitted))
         for each in headings
         if each.key in columns
         for is_omitted in (each.unit.endswith("/s") or each.key in not_zero,)
-    )
+    }
+    if "step_share" in found and found["step_share"].in_text:
+        found["share"] = replace(found["share"], in_text=False)
+    return tuple(found.values())
 
 
 def _has_values(column: Cells, not_zero: bool) -> bool:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from fastprof.analysis import keys
 from fastprof.analysis.columns import numbers
+from fastprof.analysis.counted import steps_times_gpus
 from fastprof.analysis.exposure import Exposure, exposure
 from fastprof.analysis.grouping import Floats64, Grouping, group
 from fastprof.analysis.key_names import check_keys
@@ -25,7 +26,6 @@ from fastprof.model.quantity import quantity
 from fastprof.model.table import Cells, Floats, Table
 from fastprof.model.table import texts as text_column
 from fastprof.model.table_layout import Layout
-from fastprof.profile.facts import step_count
 from fastprof.profile.profile import Profile, messages
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
@@ -125,7 +125,7 @@ class _Kernels:
             for name, values in parts.items()
         }
         self._is_counted = in_counted_steps(steps)[rows]
-        self._n_steps = 0 if steps.source == "none" else step_count(steps)
+        self._n_windows = steps_times_gpus(profile, steps)
 
     def measures(self, groups: Grouping) -> dict[str, Cells]:
         """The measures of each group; see `overlap_columns` for units and help."""
@@ -133,7 +133,7 @@ class _Kernels:
             groups.stats(each).sum for each in (self._time, self._hidden, self._exposed)
         )
         calls = groups.distinct_counts(self._call)
-        per_step = groups.sum_where(self._exposed, self._is_counted) / max(self._n_steps, 1)
+        per_step = groups.sum_where(self._exposed, self._is_counted) / max(self._n_windows, 1)
         columns: dict[str, Cells] = {
             "calls": Ints(calls),
             "kernels": Ints(groups.counts),
@@ -142,7 +142,7 @@ class _Kernels:
             "exposed_ns": Ints(exposed),
             "hidden_ns": Ints(hidden),
             "hidden_share": Floats(ratio(hidden, hidden + exposed)),
-            "step_exposed_ns": Floats(per_step if self._n_steps else np.full(groups.n, np.nan)),
+            "step_exposed_ns": Floats(per_step if self._n_windows else np.full(groups.n, np.nan)),
         }
         for name in ("bytes", "in_bytes", "out_bytes"):
             total, _ = self._sums(groups, name)

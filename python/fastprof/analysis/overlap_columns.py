@@ -47,7 +47,11 @@ COLUMNS: Final = (
     ),
     Heading("hidden_share", "hidden", "share", "hidden by hidden + exposed"),
     Heading(
-        "step_exposed_ns", "exposed/step", "ns", "exposed time per step, if steps are known", rank=1
+        "step_exposed_ns",
+        "exposed/step",
+        "ns",
+        "exposed time per counted step and GPU, if known",
+        rank=1,
     ),
     Heading(
         "bytes", "bytes", "bytes", "sizes of all calls, as NCCL's tests define them", in_text=False

@@ -18,7 +18,7 @@ from fastprof.profile.steps.of_kernels import StepsOfKernels
 __all__ = ["PARTS", "PART_COLUMNS", "headline", "overview"]
 
 PARTS: Final = ("phase", "kind")
-PART_COLUMNS: Final = ("step_ns", "gpu_ns", "share", "kernels")
+PART_COLUMNS: Final = ("step_ns", "gpu_ns", "share", "step_share", "kernels")
 _MOST: Final = 8  # rows of a part
 _BETWEEN: Final = 4
 
@@ -35,8 +35,9 @@ def overview(
     devices : the GPUs by number
     """
     lines, facts = headline(profile, steps, devices)
-    time = "step_ns" if has_steps(steps) else "gpu_ns"
-    columns = {"phase": [time, "share", "kernels"], "kind": [time, "share"]}
+    is_known = parts[PARTS[0]].total.get("step_ns") is not None
+    time, share = ("step_ns", "step_share") if is_known else ("gpu_ns", "share")
+    columns = {"phase": [time, share, "kernels"], "kind": [time, share]}
     blocks = [_lines(parts[name].select([name, *columns[name]])) for name in PARTS]
     return (*lines, "", *side_by_side(blocks, _BETWEEN), ""), facts
 

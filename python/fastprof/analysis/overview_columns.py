@@ -16,9 +16,10 @@ The first look at a trace, in one screen: what it is, how much of it is known, t
 operators, layers, source lines and causes of idle time that take the most time, what to change, and
 what to run next. Without a command, fastprof runs overview: fastprof net.sqlite.
 
-Times are per step if steps are known, else of the capture. Layers and lines have their own work
-only, including its backward pass. The step, its causes of idle time and the findings are means over
-steps and GPUs: all complete steps with GPU work but a warm-up; see fastprof steps --help.
+Times are per counted step and GPU if steps are known, else of the capture and all GPUs. Layers and
+lines have their own work only, including its backward pass. The step, its causes of idle time and
+the findings are means over steps and GPUs: all complete steps with GPU work but a warm-up; see
+fastprof steps --help.
 
   fastprof net.sqlite
   fastprof net.sqlite --limit 10 --gpu H100
@@ -26,9 +27,12 @@ steps and GPUs: all complete steps with GPU work but a warm-up; see fastprof ste
 """
 
 OF_WORK: Final = (
-    Heading("step_ns", "step", "ns", "GPU time per step, if steps are known"),
+    Heading("step_ns", "step", "ns", "GPU time per counted step and GPU, if steps are known"),
+    Heading("step_share", "time", "share", "share of step_ns of all rows"),
     Heading("gpu_ns", "gpu", "ns", "GPU time", in_text=False),
-    Heading("share", "time", "share", "share of the GPU time of the capture"),
+    Heading(
+        "share", "time", "share", "share of gpu_ns of all rows; text shows step_share if known"
+    ),
     Heading("peak_share", "roof", "share", "ideal time by GPU time, if known of 90 % of the time"),
     FLAG,
     Heading("lost_ns", "lost", "ns", "lost time of the capture, see roofline", in_text=False),

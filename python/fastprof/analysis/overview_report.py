@@ -12,6 +12,7 @@ from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import CannotJudge
 from fastprof.analysis.advice.report import findings
 from fastprof.analysis.cells import cells_of, computing_costs
+from fastprof.analysis.counted import notes_on_sums
 from fastprof.analysis.idle_causes import CAUSES
 from fastprof.analysis.overview import headline
 from fastprof.analysis.overview_columns import CAUSES_OF_IDLE
@@ -86,7 +87,9 @@ def overview(
         "findings_of_ns": round(facts.step_ns),
         "next": [command for command, _ in commands],
     }
-    lead = (_file(profile), *lines, *_known(profile))
+    step = tables["ops"].total.get("step_ns"), of_steps.get("step_busy_ns")
+    sums = notes_on_sums(profile, facts.steps, step=step)
+    lead = (_file(profile), *lines, *sums, *_known(profile))
     return cast(Table, Overview(tables, more, lead, commands))
 
 

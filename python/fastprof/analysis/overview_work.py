@@ -9,6 +9,8 @@ from typing import Final
 import numpy as np
 
 from fastprof.analysis.cells import Cells as KernelCells
+from fastprof.analysis.cells import cells_of
+from fastprof.analysis.counted import headed
 from fastprof.analysis.grouping import Grouping, group
 from fastprof.analysis.ideal import Ideals, ideals_of
 from fastprof.analysis.key_names import heading_of
@@ -38,12 +40,17 @@ def work_tables(
     """The tables `ops`, `layers` and `lines`, the most time first.
 
     Without layers or lines, their table has no rows and a note.
+
+    cells : of the profile, not refined
     """
     if not len(cells):
         none = Table({each.key: Ints(np.empty(0, np.int64)) for each in OF_WORK}, OF_WORK)
         return {"ops": summary(cells.profile), "layers": none, "lines": none}
-    work = _Work(cells, time_in_steps(cells, steps), ideals_of(cells, devices))
-    return {"ops": _by_op(work), "layers": _by_layer(work), "lines": _by_line(work)}
+    names = default_keys(cells)
+    whole, finer = _work(cells, steps, devices), cells_of(cells.profile, names)
+    same = replace(whole, cells=finer)
+    of_ops = same if finer.is_coarsest else _work(finer, steps, devices)
+    return {"ops": _by_op(of_ops, names), "layers": _by_layer(whole), "lines": _by_line(whole)}
 
 
 @dataclass(frozen=True)
@@ -60,7 +67,7 @@ class _Work:
         """A row per group; `keys` are its first columns."""
         of_groups = measures(self.cells, groups, self.in_steps, self.ideal, _MEASURES)
         ordered = {name: of_groups[name] for name in _MEASURES}
-        time = "step_ns" if self.in_steps.n_steps else "gpu_ns"
+        time = "step_ns" if self.in_steps.n_windows else "gpu_ns"
         table = Table(
             {**keys, **ordered},
             (
@@ -72,7 +79,8 @@ class _Work:
             ),
             total=totals(ordered),
         )
-        return table.sort(time)
+        headings = headed(table.headings, self.cells.profile)
+        return replace(table, headings=headings).sort(time)
 
     def without(self, heading: Heading, depth: str) -> Table:
         """No rows, and what to record."""
@@ -84,8 +92,11 @@ class _Work:
         return Table(none, (heading, *OF_WORK), notes=(note,))
 
 
-def _by_op(work: _Work) -> Table:
-    names = default_keys(work.cells)
+def _work(cells: KernelCells, steps: StepsOfKernels, devices: Mapping[int, Device]) -> _Work:
+    return _Work(cells, time_in_steps(cells, steps), ideals_of(cells, devices))
+
+
+def _by_op(work: _Work, names: Sequence[str]) -> Table:
     keys = {name: key_of(work.cells, name) for name in names}
     groups = group(list(keys.values()), len(work.cells))
     firsts: dict[str, Cells] = {

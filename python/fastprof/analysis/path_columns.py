@@ -8,7 +8,7 @@ from typing import Final
 from fastprof.analysis.summary_columns import COVERED, FLAG
 from fastprof.model.heading import Heading
 
-__all__ = ["COUNTS", "STEP", "TIMES", "WORK", "time_heading"]
+__all__ = ["COUNTS", "SHARE", "STEP", "TIMES", "WORK", "time_heading"]
 
 
 def time_heading(key: str, header: str, about: str, rank: int = 0) -> Heading:
@@ -27,8 +27,19 @@ TIMES: Final = (
     ),
     time_heading("gpu_ns", "gpu", "GPU time: forward + backward + other"),
 )
-STEP: Final = Heading(
-    "step_ns", "step", "ns", "GPU time per step, if steps are known", digits=5, rank=2
+SHARE: Final = Heading("share", "time", "share", "share of gpu_ns of all selected work")
+STEP: Final = (
+    Heading(
+        "step_ns",
+        "step",
+        "ns",
+        "GPU time per counted step and GPU, if steps are known",
+        digits=5,
+        rank=2,
+    ),
+    Heading(
+        "step_share", "of step", "share", "share of step_ns of all selected work", in_text=False
+    ),
 )
 COUNTS: Final = (
     Heading("calls", "calls", "", "calls of operators: distinct values of the column call", rank=4),

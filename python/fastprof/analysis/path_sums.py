@@ -17,7 +17,7 @@ from fastprof.analysis.cells import Cells as KernelCells
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import Grouping
 from fastprof.analysis.ideal import KNOWN, TOO_HIGH, TOO_SHORT, Ideals, Roof, roof_of
-from fastprof.analysis.measures import calls, flags_of, ratio, time_in_steps
+from fastprof.analysis.measures import calls, flags_of, ratio, step_shares, time_in_steps
 from fastprof.model.columns import Ints
 from fastprof.model.table import Cells, Floats
 from fastprof.profile.phases import BACKWARD, FORWARD
@@ -49,26 +49,26 @@ class Sums:
         FLOPs and GPU time of cells with known and possible flops; ideal_ns, lost_ns, roof_ns and
         n_roof, ideal time, lost time, GPU time and number of cells with an ideal time;
         too_high_ns, too_short_ns, GPU time of cells without one for these reasons
-    n_steps : the number of counted steps, 0 if steps are unknown
+    n_windows : the counted steps, each times the GPUs of its process; 0 if steps are unknown
     """
 
     of: dict[str, Numbers]
-    n_steps: int
+    n_windows: int
 
     def onto(self, paths: Sequence[int], rows: Sequence[int], n_rows: int) -> Sums:
         """Add the sums of path `paths[i]` to row `rows[i]`, for each i."""
         path, row = np.array(paths, np.intp), np.array(rows, np.intp)
         of = {name: _added(each, path, row, n_rows) for name, each in self.of.items()}
-        return Sums(of, self.n_steps)
+        return Sums(of, self.n_windows)
 
     def take(self, rows: Sequence[int]) -> Sums:
         """The sums of some rows, in this order."""
         picked = np.array(rows, np.intp)
-        return Sums({name: each[picked] for name, each in self.of.items()}, self.n_steps)
+        return Sums({name: each[picked] for name, each in self.of.items()}, self.n_windows)
 
-    def cells(self, total_ns: int) -> dict[str, Cells]:
-        """The columns of a table; `share` is that of `total_ns`."""
-        of = self.of
+    def cells(self, total: Sums) -> dict[str, Cells]:
+        """The columns of a table; shares are those of the sum of the rows of `total`."""
+        of, n = self.of, len(self.of["kernels"])
         flops = np.where(of["n_flops"] > 0, of["flops"], -1)
         is_rated = of["flops_ns"] >= KNOWN * of["gpu_ns"]
         rate = ratio(of["rated_flops"], np.where(is_rated, of["flops_ns"], 0)) * 1e9
@@ -77,8 +77,11 @@ class Sums:
             "backward_ns": Ints(of["backward_ns"]),
             "other_ns": Ints(of["gpu_ns"] - of["forward_ns"] - of["backward_ns"]),
             "gpu_ns": Ints(of["gpu_ns"]),
-            "step_ns": Floats(ratio(of["steps_ns"], np.full(len(of["steps_ns"]), self.n_steps))),
-            "share": Floats(ratio(of["gpu_ns"], np.full(len(of["gpu_ns"]), total_ns))),
+            "step_ns": Floats(ratio(of["steps_ns"], np.full(n, self.n_windows))),
+            "step_share": Floats(
+                step_shares(of["steps_ns"], int(total.of["steps_ns"].sum()), self.n_windows)
+            ),
+            "share": Floats(ratio(of["gpu_ns"], np.full(n, int(total.of["gpu_ns"].sum())))),
             "calls": Ints(np.maximum(of["calls"], -1)),
             "kernels": Ints(of["kernels"]),
             "flops": Ints(flops),
@@ -107,7 +110,8 @@ class Sums:
         n = len(self.of["kernels"])
         if not n:
             return {}
-        cells = self.onto(range(n), [0] * n, 1).cells(0)
+        whole = self.onto(range(n), [0] * n, 1)
+        cells = whole.cells(whole)
         return {name: cells[name].at(0) for name in _IN_TOTAL if name in cells}
 
 
@@ -154,7 +158,7 @@ def path_sums(
             of[name] = paths.stats(np.where(ideal.doubt == doubt, np.maximum(time, 1), -1)).sum
     in_steps = time_in_steps(cells, steps)
     of["steps_ns"] = paths.stats(in_steps.time).sum
-    return Sums(of, in_steps.n_steps)
+    return Sums(of, in_steps.n_windows)
 
 
 def in_part(cells: KernelCells, part: str) -> npt.NDArray[np.bool_]:

@@ -12,6 +12,7 @@ import numpy as np
 from fastprof._core._take import where
 from fastprof.analysis.cells import cells_of
 from fastprof.analysis.columns import numbers, texts
+from fastprof.analysis.counted import headed, notes_on_sums
 from fastprof.analysis.grouping import Grouping, group
 from fastprof.analysis.layer_tree import Path, in_tree_order, with_ancestors
 from fastprof.analysis.missing import NO_GPU_WORK
@@ -67,7 +68,9 @@ def ranges_table(profile: Profile, flat: bool = False, where: Where | None = Non
     outside = {(): NEVER} if work.is_outside else {}
     order = in_tree_order(first | outside)
     columns = work.columns(order) | _of_instances(profile, instances, order, rows)
-    table = _table(order, columns, _notes(profile), work.totals())
+    notes = (*_notes(profile), *notes_on_sums(profile, rows=rows))
+    table = _table(order, columns, notes, work.totals())
+    table = replace(table, headings=headed(table.headings, profile))
     return table.sort("own_ns") if flat else table
 
 

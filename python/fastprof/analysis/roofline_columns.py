@@ -17,7 +17,7 @@ ROOFLINE: Final = (
     Heading("calls", "calls", "", "calls of operators: distinct values of the column call"),
     Heading("kernels", "kernels", "", "rows: kernels, graphs, copies and memsets"),
     Heading("gpu_ns", "gpu", "ns", "GPU time, helpers (casts, transposes, ...) included"),
-    Heading("step_ns", "step", "ns", "GPU time per step, if steps are known"),
+    Heading("step_ns", "step", "ns", "GPU time per counted step and GPU, if steps are known"),
     Heading("ideal_ns", "ideal", "ns", "max(FLOPs / peak, bytes / bandwidth)"),
     Heading("lost_ns", "lost", "ns", "GPU time of calls above their ideal time, if known"),
     Heading("bound", "bound", "", "compute, bandwidth, or latency: too small to fill the GPU"),

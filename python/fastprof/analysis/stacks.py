@@ -68,7 +68,7 @@ class Stacks:
         `smaller` for merged nodes
     sums : for each node and direction, sums over its own kernels [n, 3], without its children's;
         names as in `path_sums.Sums`; n_* count the cells with a known value
-    n_steps : the number of counted steps, 0 if steps are unknown
+    n_windows : the counted steps, each times the GPUs of its process; 0 if steps are unknown
     dominant : for `phase` and `kind`, the value [n] that takes at least half of the GPU time inside
         each node; unknown if none does
     """
@@ -77,7 +77,7 @@ class Stacks:
     name: Values
     type: Values
     sums: Mapping[str, Numbers]
-    n_steps: int
+    n_windows: int
     dominant: Mapping[str, Values]
 
     def __len__(self) -> int:
@@ -125,7 +125,7 @@ class Stacks:
         if measure == "calls":
             return np.where(of("calls") > 0, of("calls"), -1)
         if measure == "step_ns":
-            return ratio(of("steps_ns"), np.full(len(self), self.n_steps))
+            return ratio(of("steps_ns"), np.full(len(self), self.n_windows))
         if measure == "lost_ns":
             return np.where(of("n_roof") > 0, of("lost_ns"), np.nan)
         if measure in ("flops", "bytes"):
@@ -161,7 +161,7 @@ class Stacks:
             with_merged(self.name, [f"({count} smaller)" for count in counts.tolist()]),
             with_merged(self.type, [_SMALLER] * len(parents)),
             {name: scattered(own, into, (n, len(DIRECTIONS))) for name, own in self.sums.items()},
-            self.n_steps,
+            self.n_windows,
             {
                 name: Values(np.concatenate([each.ids[kept], unknown]), each.values)
                 for name, each in self.dominant.items()
@@ -213,4 +213,4 @@ def stacks(
     of_groups = path_sums(chains.cells, nodes.groups, found, ideal, has_calls=False)
     sums = {name: nodes.own(of_groups.of[name]) for name in _SUMS} | {"calls": nodes.calls()}
     dominant = {name: nodes.dominant(name) for name in _COLORS}
-    return Stacks(nodes.parent, nodes.name, nodes.type, sums, of_groups.n_steps, dominant)
+    return Stacks(nodes.parent, nodes.name, nodes.type, sums, of_groups.n_windows, dominant)

@@ -10,6 +10,7 @@ from fastprof._system.threads import SecondThread
 from fastprof.analysis import keys
 from fastprof.analysis.cells import Cells as KernelCells
 from fastprof.analysis.cells import cells_of, computing_costs
+from fastprof.analysis.counted import headed, notes_on_sums
 from fastprof.analysis.cpu import cpu_table
 from fastprof.analysis.cpu_events import CpuEvents, cpu_events
 from fastprof.analysis.grouping import group
@@ -71,11 +72,12 @@ def summary(
     check_keys(names)
     cells = cells_of(profile, names, where)
     ideal, in_steps = ideals_of(cells, devices), time_in_steps(cells, found)
+    chosen = selected(cells, where)
     with SecondThread() as second:
         if events is not None:
             making = second.submit(cpu_table, cells, events, names, in_steps, ideal, where)
         else:
-            making = second.submit(_grouped, cells, names, in_steps, ideal, selected(cells, where))
+            making = second.submit(_grouped, cells, names, in_steps, ideal, chosen)
         noting = second.submit(missing, profile, ("op", "shapes", "cost"))
         lines, facts = ((), {}) if where else _overview(cells, found, in_steps, ideal, devices)
         table, footer = making.result(), noting.result()
@@ -84,6 +86,9 @@ def summary(
         return replace(table, notes=(note,))
     if "flag" in table:
         footer += flag_notes(table.columns)
+    step = table.total.get("step_ns"), facts.get("step_busy_ns")
+    rows = None if chosen is None else cells.flags(chosen)
+    footer = (*notes_on_sums(profile, found, rows, step), *footer)
     if "ideal_ns" in table and table.total.get("ideal_ns") is not None:
         footer += (*peaks_lines(devices), CLOCKS)
     return replace(table, notes=footer, lead=lines, facts=facts)
@@ -132,7 +137,7 @@ def _grouped(
     of_groups = measures(cells, groups, in_steps, ideal, wanted)
     table = Table(
         {**columns, **of_groups},
-        (*map(heading_of, by), *shown(MEASURES, of_groups)),
+        headed((*map(heading_of, by), *shown(MEASURES, of_groups)), cells.profile),
         total=totals(of_groups),
     )
     return table.sort("gpu_ns")

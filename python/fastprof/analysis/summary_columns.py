@@ -25,8 +25,14 @@ MEASURES: Final = (
     Heading("calls", "calls", "", "calls of operators: distinct values of the column call"),
     Heading("kernels", "kernels", "", "rows: kernels, graphs, copies and memsets"),
     Heading("gpu_ns", "gpu", "ns", "GPU time"),
-    Heading("share", "time", "share", "share of the GPU time of all selected rows"),
-    Heading("step_ns", "step", "ns", "GPU time per step, if steps are known"),
+    Heading(
+        "share",
+        "time",
+        "share",
+        "share of gpu_ns of all selected rows; text shows step_share if known",
+    ),
+    Heading("step_ns", "step", "ns", "GPU time per counted step and GPU, if steps are known"),
+    Heading("step_share", "time", "share", "share of step_ns of all selected rows"),
     Heading("peak_share", "roof", "share", "ideal time by GPU time, if known of 90 % of the time"),
     Heading("lost_ns", "lost", "ns", "GPU time of calls above their ideal time, if known"),
     Heading(

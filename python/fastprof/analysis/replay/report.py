@@ -39,6 +39,7 @@ def whatif(
     ideal: str | Sequence[str] | None = None,
     remove: str | Sequence[str] | None = None,
     fuse: str | Sequence[str] | None = None,
+    overlap: str | Sequence[str] | None = None,
     dtype: str | None = None,
     pad: int | None = None,
     graph: bool = False,
@@ -62,6 +63,7 @@ def whatif(
     ideal : "KEY=PATTERN", kernels at the roofline
     remove : "KEY=PATTERN", no such kernels, nor their launches
     fuse : "KEY=PATTERN", neighbours on a stream, in one layer and phase, as one kernel
+    overlap : "KEY=PATTERN", copies or communication behind other work
     dtype : "tf32", "fp16", "bf16" or "fp8", the type of fp32 products
     pad : 16-bit products padded to multiples of this
     graph : launches between waits as one CUDA graph
@@ -82,8 +84,9 @@ def whatif(
         The file has changed since it was read.
     """
     options = {
-        "scale": scale, "ideal": ideal, "remove": remove, "fuse": fuse, "dtype": dtype, "pad": pad,
-        "graph": graph, "no_sync": no_sync, "no_data_loading": no_data_loading,
+        "scale": scale, "ideal": ideal, "remove": remove, "fuse": fuse, "overlap": overlap,
+        "dtype": dtype, "pad": pad, "graph": graph, "no_sync": no_sync,
+        "no_data_loading": no_data_loading,
     }  # fmt: skip
     changes = changes_of(options, devices_with(profile, gpu, peak, bandwidth), roof)
     names = (by,) if isinstance(by, str) else tuple(by or ())
@@ -102,7 +105,7 @@ def _answer(
     wall = model.run(model.base).wall
     steps = model.whole.find_steps(source)
     start = calibrated(model, steps)
-    path = path_of(model, start.weights, model.run(start.weights))
+    path = path_of(model, model.run(start.weights))
     answers, last = answers_of(model, changes, start)
     headings: Sequence[Heading]
     if by:

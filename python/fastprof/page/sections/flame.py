@@ -135,7 +135,7 @@ def _arrays(tree: Stacks) -> dict[str, Any]:
     for name, values in own.items():
         some = values[at].astype(np.float64)
         found[name] = np.where(values[at] == -1, np.nan, some) if values.dtype.kind == "i" else some
-    if not tree.n_steps:
+    if not tree.n_windows:
         del found["step_ns"]
     return {
         "parent": tree.parent,

@@ -1,0 +1,158 @@
+"""Every table of every real trace has the sums of the rows of `fastprof prof`, by any key."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import lru_cache
+
+import numpy as np
+import pytest
+
+import open_traces
+from fastprof.analysis.stacks import TREES, stacks
+from real_data import traces
+from table_sums import KEYS, Rows, sums_of, windows
+
+TRACES = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*", "pyprof/*.sql", "pyprof/*.dict")
+# Keys in which kernels of equal configuration, path and cost differ in many traces, with others.
+PAIRS = [("range", "kind"), ("process", "device"), ("range", "dir", "op"), ("step", "kernel")]
+every_trace = pytest.mark.parametrize("path", TRACES)
+
+
+def profile_of(path):
+    return open_traces.profile(path, copies=True)
+
+
+@lru_cache(maxsize=1)
+def rows_of(path):
+    return Rows(profile_of(path))
+
+
+@every_trace
+def test_summary_by_any_key_has_the_sums_of_the_rows(path):
+    trace, rows = profile_of(path), rows_of(path)
+    if not len(trace):
+        return
+    counted, n = windows(trace)
+    for by in [*((name,) for name in KEYS), *PAIRS]:
+        table = trace.summary(by)
+        assert sums_of(table, by) == rows.sums(by), by
+        assert sum(row["gpu_ns"] for row in table.rows()) == table.total["gpu_ns"] == rows.total
+        if n:
+            in_steps = rows.sums(by, counted)
+            for row in table.rows():
+                _, time = in_steps.get(tuple(row[name] for name in by), (0, 0))
+                assert row["step_ns"] == pytest.approx(time / n), by
+            shares = [row["step_share"] for row in table.rows()]
+            assert sum(shares) == pytest.approx(1 if any(in_steps.values()) else 0)
+
+
+@every_trace
+def test_the_first_tables_have_the_sums_of_the_rows(path):
+    trace, rows = profile_of(path), rows_of(path)
+    if not len(trace):
+        return
+    for table in (trace.summary(), trace.overview()["ops"]):
+        by = [heading.key for heading in table.headings if heading.key in KEYS]
+        assert sums_of(table, by) == rows.sums(by)
+    found = trace.overview()
+    for name in ("layers", "lines"):
+        if found[name].n_rows:
+            assert int(np.sum(found[name]["gpu_ns"])) == rows.total
+
+
+@every_trace
+def test_other_tables_have_the_sums_of_the_rows(path):
+    trace, rows = profile_of(path), rows_of(path)
+    if not len(trace):
+        return
+    for by in (("range",), ("thread", "kind"), ("process", "op"), ("step",)):
+        assert sums_of(trace.roofline(by), by) == rows.sums(by)
+    if "start" not in trace.names:
+        return
+    is_copy = [row["kind"] in ("memcpy", "memset") for row in rows.rows]
+    if any(is_copy):
+        for name in ("range", "process", "step", "thread", "size_class"):
+            found = {row[name]: (row["copies"], row["time_ns"])
+                     for row in trace.copies(by=name).rows()}  # fmt: skip
+            assert found == {key: sums for (key,), sums in rows.sums((name,), is_copy).items()}
+    time = defaultdict(int)
+    for row, ns in zip(rows.rows, rows.time, strict=True):
+        if row["kind"] == "kernel":
+            time[row["name"]] += ns
+    if any(time.values()):
+        table = trace.report("stats", names=["cuda_gpu_kern_sum"])
+        assert int(np.sum(table["Total Time (ns)"])) == sum(time.values())
+
+
+@every_trace
+def test_a_part_of_the_work_has_the_sums_of_its_rows(path):
+    """By keys that vary within cells: the largest value of each."""
+    trace, rows = profile_of(path), rows_of(path)
+    for name in ("range", "thread", "process", "step", "launch"):
+        sums = rows.sums((name,))
+        if not sums:
+            continue
+        (value,), (n, time) = max(sums.items(), key=lambda each: (each[1], str(each[0])))
+        text = "na" if value is None else str(value)
+        if set("*?[").intersection(text):
+            continue
+        where = [f"{name}={text}"]
+        for table in (trace.report("summary", where=where), trace.layers(where=where),
+                      trace.lines(where=where)):  # fmt: skip
+            assert (table.total["kernels"], table.total["gpu_ns"]) == (n, time), name
+
+
+@every_trace
+def test_trees_have_the_sums_of_the_rows(path):
+    trace, rows = profile_of(path), rows_of(path)
+    if not len(trace):
+        return
+    for kind in TREES:
+        for leaf in ("launch", "thread", "kernel") if kind == "path" else ("range", "thread"):
+            tree = stacks(trace, kind, (leaf,))
+            found = defaultdict(int)
+            own = tree.own("ns").tolist()
+            for i, time in enumerate(own):
+                is_leaf = tree.type.at(i) == leaf
+                found[tree.name.at(i) if is_leaf else None] += time
+            expected = defaultdict(int)
+            for (value,), (_, time) in rows.sums((leaf,)).items():
+                expected[None if value is None else str(value)] += time
+            assert {k: v for k, v in found.items() if v} == {
+                k: v for k, v in expected.items() if v
+            }, (kind, leaf)
+
+
+@every_trace
+def test_ranges_and_idle_times_add_up(path):
+    trace, rows = profile_of(path), rows_of(path)
+    if not len(trace) or "start" not in trace.names:
+        return
+    table = trace.report("ranges")
+    if table.n_rows and trace.contents.ranges:
+        assert sum(table["own_ns"].tolist()) == table.total["gpu_ns"] == rows.total
+    sums = {by: int(np.ma.filled(trace.idle(by=by)["ns"], 0).sum())
+            for by in ("cause", "range", "line", "layer")}  # fmt: skip
+    assert len(set(sums.values())) == 1, sums
+
+
+@every_trace
+def test_a_sum_over_the_busy_time_is_explained(path):
+    trace, rows = profile_of(path), rows_of(path)
+    if not len(trace) or "start" not in trace.names:
+        return
+    intervals = defaultdict(list)
+    for row in rows.rows:
+        start = row["start"]
+        intervals[row["pid"], row["device"]].append((start, start + max(row["sil"] or 0, 0)))
+    busy = 0
+    for each in intervals.values():
+        reached = min(start for start, _ in each)
+        for start, end in sorted(each):
+            busy += max(0, end - max(start, reached))
+            reached = max(reached, end)
+    twice = rows.total - busy > 0.001 * rows.total
+    for table in (trace.layers(), trace.lines()):
+        notes = [note for note in table.notes if note.startswith("kernels overlap on streams")]
+        assert len(notes) == twice
