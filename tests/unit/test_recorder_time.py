@@ -121,8 +121,9 @@ def test_the_estimate_counts_the_events_before_each_late_launch(tmp_path):
     found = recorder_time(profile, profile.find_steps())
     assert found is not None and not found.is_measured
     least = LAUNCHES * ((FRAMES + 1) * FUNCTION + OPERATOR)
-    assert found.least["host-bound"] == pytest.approx(least, rel=0.02)
-    assert found.most["host-bound"] == pytest.approx(MOST * least, rel=0.02)
+    assert sum(found.least.values()) == pytest.approx(least, rel=0.02)
+    assert sum(found.most.values()) == pytest.approx(MOST * least, rel=0.02)
+    assert found.least["host-bound"] > 0.9 * least  # the rest is in calls and their latency
 
 
 def test_shapes_and_stacks_cost_more_and_no_more_than_the_wait(tmp_path):

@@ -30,7 +30,8 @@ from fastprof.profile.steps.of_kernels import StepsOfKernels
 
 __all__ = ["RecorderTime", "recorder_lines", "recorder_time", "unrecorded_step", "without_recorder"]
 
-_HOST: Final = (Cause.LAUNCH_BOUND, Cause.HOST_BOUND)
+# A host that is earlier hides the latency of a launch too.
+_HOST: Final = (Cause.LAUNCH_BOUND, Cause.HOST_BOUND, Cause.LATENCY)
 _PROFILER_STEPS: Final = "ProfilerStep"
 # ns per event, the least: `python -m bench.recorder_cost`, torch 2.13, Python 3.11, AMD EPYC.
 _OPERATOR: Final = 300
@@ -147,8 +148,7 @@ def _measured(found: Unrecorded, recorded: float, by_window: Int64) -> RecorderT
     Between medians: a single slow step among few is not the recorder's.
     """
     sums: Floats64 = np.zeros(len(Cause))
-    causes = [*_HOST, Cause.LATENCY]
-    sums[causes] = by_window[:, causes].mean(axis=0)
+    sums[list(_HOST)] = by_window[:, _HOST].mean(axis=0)
     longer = min(max(recorded - found.median_ns, 0.0) / max(float(sums.sum()), 1.0), 1.0)
     parts = _by_cause(sums * longer)
     return RecorderTime(parts, parts, True)
@@ -173,12 +173,11 @@ def _of_gaps(profile: Profile, inside: WindowGaps, counted: Bools) -> tuple[Floa
     spent = _spent(ranges.thread, ranges.start, cost, (thread, since, launch))
     own = np.flatnonzero(np.isin(parts.cause, _HOST) & counted[parts.gap])
     cause, gap, ns = parts.cause[own], parts.gap[own], parts.ns[own]
-    least, most = (np.minimum(spent[gap] * times, ns) for times in (1.0, _MOST))
-    n = len(Cause)
-    return (
-        np.bincount(cause, least, n).astype(np.float64),
-        np.bincount(cause, most, n).astype(np.float64),
-    )
+    share = spent / np.maximum(np.bincount(gap, ns, len(spent)), 1.0)
+    least, most = (np.minimum(share[gap] * times, 1.0) * ns for times in (1.0, _MOST))
+    low: Floats64 = np.bincount(cause, least, len(Cause))
+    high: Floats64 = np.bincount(cause, most, len(Cause))
+    return low, high
 
 
 def _since(start: Int64, launch: Int64, thread: Int32) -> Int64:
