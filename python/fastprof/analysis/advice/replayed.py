@@ -15,6 +15,7 @@ from fastprof.analysis.host_states import State
 from fastprof.analysis.idle_causes import CAUSES
 from fastprof.analysis.idle_windows import gaps_of_steps
 from fastprof.analysis.replay import host_changes
+from fastprof.analysis.replay.calibration import calibrated
 from fastprof.analysis.replay.graph import CALL
 from fastprof.analysis.replay.host_time import HostTime
 from fastprof.analysis.replay.late_launches import late_launches
@@ -48,10 +49,20 @@ class Planned(NamedTuple):
 
 
 class Base(NamedTuple):
-    """A run to replay, and the mean length of its steps without changes, ns, more than 0."""
+    """A run to replay, without the recorder where its part is known.
+
+    Parameters
+    ----------
+    model : Model
+    weights : those from which changes start
+    wall : the mean length of its steps in a replay without changes, ns, more than 0
+    recorded : the same as recorded
+    """
 
     model: Model
+    weights: Weights
     wall: float
+    recorded: float
 
 
 def base_of(facts: Facts) -> Base | None:
@@ -61,8 +72,10 @@ def base_of(facts: Facts) -> Base | None:
     model = Model(facts.profile, facts.steps_source, MOST)
     if not len(model.rows):
         return None
-    wall = model.mean(model.run(model.base).wall)
-    return Base(model, wall) if wall > 0 else None
+    recorded, start = model.mean(model.run(model.base).wall), calibrated(model, facts.steps)
+    return (
+        Base(model, start.weights, start.wall, recorded) if min(start.wall, recorded) > 0 else None
+    )
 
 
 def why_not_replayed(facts: Facts) -> str:
@@ -111,8 +124,8 @@ class Plan:
 
     def __init__(self, facts: Facts, base: Base, findings: Sequence[Finding]) -> None:
         self._model, self._wall = base.model, base.wall
-        self._scale = facts.step_ns / base.wall  # a part of the run may be replayed
-        self._weights = base.model.base
+        self._scale = facts.step_ns / base.recorded  # a part of the run may be replayed
+        self._weights = base.weights
         self._late = late_launches(base.model, gaps_of_steps(facts.profile, facts.steps))
         self._claims = [each.gpu_ns + sum(each.idle_ns.values()) for each in findings]
         self._changes = [_change(facts, base.model, finding) for finding in findings]

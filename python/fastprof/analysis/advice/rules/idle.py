@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from fastprof.analysis.advice.facts import Facts
@@ -10,6 +10,7 @@ from fastprof.analysis.advice.finding import Finding
 from fastprof.analysis.advice.idle_text import at, evidence_of, places_of, shares_of
 from fastprof.analysis.advice.registry import rule
 from fastprof.analysis.idle_overview import starved_share
+from fastprof.analysis.recorder import without_recorder
 from fastprof.model.quantity import quantity
 from fastprof.profile.program import (
     CUDA,
@@ -94,7 +95,7 @@ def launch_bound(facts: Facts) -> Iterator[Finding]:
         what="The GPU finishes kernels faster than the host launches them.",
         where=shares_of(facts, causes, "op", "line", "range"),
         evidence=f"{starved:.1%} of the kernels start within 10 us of their launch; "
-        + evidence_of(facts, *causes)
+        + _host_evidence(facts, by_cause)
         + (f"; {quantity(round(longer), 'ns')} of longer gaps, 50 us of each" if longer else "")
         + (f"; each step launches the same {repeats} kernels" if repeats else ""),
         remedy=_launch_remedy(facts, repeats),
@@ -166,16 +167,24 @@ def host_bound(facts: Facts) -> Iterator[Finding]:
     yield Finding(
         what=f"The GPU waits for {code} between launches.",
         where=shares_of(facts, causes, "line", "layer", "op", "range"),
-        evidence=f"{evidence_of(facts, *causes)}; {quantity(round(ns), 'ns')} without 50 us of "
-        "each gap, in which the host launches an operator",
+        evidence=f"{_host_evidence(facts, dict.fromkeys(causes, ns))}; "
+        f"{quantity(round(ns), 'ns')} without 50 us of each gap, in which the host launches an "
+        "operator",
         remedy="move this host work out of the step or to another thread; "
         + _less_host(facts.program),
         confidence="medium",
-        why="the profiler itself slows down the host",
+        why="the recorder itself slows down the host",
         idle_ns={"host-bound": ns},
         cause=f"The GPU waits {{time}} for {code} between "
         f"launches{at(facts, causes, 'line', 'layer', 'op')}.",
     )
+
+
+def _host_evidence(facts: Facts, by_cause: Mapping[str, float]) -> str:
+    """The idle time of some causes, and what remains without the time of the recorder."""
+    recorded = evidence_of(facts, *by_cause)
+    less = without_recorder(facts.profile, facts.steps, by_cause)
+    return "; ".join(filter(None, [recorded, less]))
 
 
 def _less_host(program: Program) -> str:
