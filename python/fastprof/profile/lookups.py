@@ -28,6 +28,7 @@ from fastprof.profile.instances import RangeInstances
 from fastprof.profile.phases import STEP
 from fastprof.profile.steps import sources
 from fastprof.profile.steps.of_kernels import StepsOfKernels
+from fastprof.profile.steps.window import Window
 
 
 class Paths(NamedTuple):
@@ -49,8 +50,15 @@ class Paths(NamedTuple):
 class Lookups:
     """Per-kernel arrays, computed on first use. Frames and nodes are those of Attribution."""
 
-    def __init__(self, trace: Trace, attribution: Attribution, lines: SourceLines) -> None:
+    def __init__(
+        self,
+        trace: Trace,
+        attribution: Attribution,
+        lines: SourceLines,
+        window: Window | None = None,
+    ) -> None:
         self.trace, self.attribution, self.lines = trace, attribution, lines
+        self.window = window
         self.frame = attribution.frame_of_kernel
         self._steps: dict[str | None, StepsOfKernels] = {}
 

@@ -251,6 +251,26 @@ class Profile(ReportMethods):
         """
         return self._source.steps(source)
 
+    def trim(self, part: str) -> Profile:
+        """This profile with the work of a part: steps, means, idle time, replays and rows of tables
+        are those of the part.
+
+        Columns keep all rows. Work belongs to the part in which the host launched it.
+
+        Parameters
+        ----------
+        part : str
+            `A:B`, times since the first GPU work, such as `1.5s:4s` or `200ms:`; or the name or
+            glob pattern of your ranges, such as `benchmark_loop`: from the first to the last. `:`
+            is all of the capture, with its start-up.
+
+        Raises
+        ------
+        StepsError
+            No range matches, the part has no GPU work, or the file is dict lines.
+        """
+        return Profile(self._source.trimmed(part), self._recount, self.graph_capture)
+
     def check(self) -> str:
         """Count the file again in a simpler way and compare; return a summary of what agrees.
 
@@ -380,6 +400,11 @@ def cells(profile: Profile) -> Cells:
 def source_lines(profile: Profile) -> SourceLines:
     """Which source lines are the user's."""
     return profile._source.lines
+
+
+def is_inside(profile: Profile) -> npt.NDArray[np.bool_] | None:
+    """bool [kernels], the work in the part of `Profile.trim`; None for all."""
+    return profile._source.is_inside
 
 
 def forward_ranges(profile: Profile) -> npt.NDArray[Any]:
