@@ -29,7 +29,7 @@ from fastprof.profile.paths import Paths, paths_of
 from fastprof.profile.range_columns import RangeColumns
 from fastprof.profile.source import ProfileSource
 from fastprof.profile.steps.of_kernels import StepsOfKernels
-from fastprof.profile.steps.window import inside, window_of
+from fastprof.profile.steps.window import window_of
 from fastprof.profile.timeline import Timeline, no_timeline
 from fastprof.profile.trace_cells import lookups_of_cells, partition
 
@@ -81,11 +81,15 @@ class TraceSource(ProfileSource):
             found.timeline = self.timeline
         return found
 
-    @cached_property
+    @property
     def is_inside(self) -> Bools | None:
         """As in ProfileSource."""
-        window = self._lookups.window
-        return None if window is None or not window.text else inside(self._trace, window)
+        return None if self._lookups.window is None else self._lookups.answered
+
+    @property
+    def answered(self) -> Bools | None:
+        """As in ProfileSource."""
+        return self._lookups.answered
 
     def _make(self, name: str) -> Column:
         if name == "launch_end":

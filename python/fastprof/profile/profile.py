@@ -402,9 +402,14 @@ def source_lines(profile: Profile) -> SourceLines:
     return profile._source.lines
 
 
-def is_inside(profile: Profile) -> npt.NDArray[np.bool_] | None:
+def is_inside(profile: Profile) -> Bools | None:
     """bool [kernels], the work in the part of `Profile.trim`; None for all."""
     return profile._source.is_inside
+
+
+def answered(profile: Profile) -> Bools | None:
+    """bool [kernels], the work in the part of `Profile.trim`, or after the start-up; None: all."""
+    return profile._source.answered
 
 
 def forward_ranges(profile: Profile) -> npt.NDArray[Any]:

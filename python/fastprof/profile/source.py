@@ -131,6 +131,11 @@ class ProfileSource(ABC):
         return None
 
     @property
+    def answered(self) -> Bools | None:
+        """bool [kernels], `is_inside`, or the work after the start-up; None for all."""
+        return None
+
+    @property
     def timeline(self) -> Timeline:
         """The ranges and API calls; read from the file on first use.
 

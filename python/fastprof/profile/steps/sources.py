@@ -45,6 +45,8 @@ class Kernels(Protocol):
     @property
     def window(self) -> Window | None: ...
     @property
+    def startup(self) -> startup.Startup | None: ...
+    @property
     def direction(self) -> Int32: ...
     @property
     def meaning_paths(self) -> Any: ...
@@ -60,6 +62,7 @@ class _Part:
     """The kernels of a trace, of which only the launches and ranges in a window are known."""
 
     window: Window | None = None
+    startup: startup.Startup | None = None
 
     def __init__(self, kernels: Kernels, window: Window) -> None:
         self._kernels = kernels
@@ -145,19 +148,16 @@ def _automatic(kernels: Kernels) -> StepsOfKernels:
     # A single step is no period; the capture may contain several unmarked ones.
     if isinstance(found, StepsOfKernels) and len(found) > 1:
         return found
-    begun, reasons = None if kernels.window else _startup(kernels), list[str]()
-    steady = None if begun is None else Window(begun.until, NEVER)
-    steps = None if steady is None else _repeating(_Part(kernels, steady), [])
-    if begun is None or steady is None or steps is None:
-        whole = _repeating(kernels, reasons)
-        if whole is not None:
-            return whole
-    if begun is None or steady is None:
-        return one_step(kernels.trace, "; ".join(reasons))
-    rest = _rest(kernels, begun)
-    if steps is None:
-        is_inside, text = inside(kernels.trace, steady), f"one step, {rest}"
-        steps = part_step(kernels.trace, is_inside, steady.begin, "steady", text)
+    reasons = list[str]()
+    begun = kernels.startup
+    if begun is None:
+        return _repeating(kernels, reasons) or one_step(kernels.trace, "; ".join(reasons))
+    steady = Window(begun.until, NEVER)
+    part = _Part(kernels, steady)
+    rest = _rest(part)
+    steps = _repeating(part, reasons) or part_step(
+        kernels.trace, inside(kernels.trace, steady), steady.begin, "steady", f"one step, {rest}"
+    )
     return replace(steps, left_out=_left_out(kernels.trace, steps, begun, rest))
 
 
@@ -172,19 +172,20 @@ def _repeating(kernels: Kernels, reasons: list[str]) -> StepsOfKernels | None:
     return None
 
 
-def _startup(kernels: Kernels) -> startup.Startup | None:
-    trace = kernels.trace
-    if not len(trace.kernels):
+def startup_of(kernels: Kernels) -> startup.Startup | None:
+    """The start-up; None if ranges `ProfilerStep#N` mark steps, or if a window is given."""
+    trace, meanings = kernels.trace, kernels.attribution.meanings
+    if not len(trace.kernels) or kernels.window is not None or len(trace.about.steps) > 1:
         return None
-    meanings = kernels.attribution.meanings
     return startup.find(trace, meanings, kernels.names[1], _launched_time(trace))
 
 
-def _rest(kernels: Kernels, begun: startup.Startup) -> str:
-    """What follows the start-up: the outermost ranges."""
-    part = within(kernels.trace, Window(begun.until, NEVER))
-    texts = ranges.outermost_texts(part, kernels.attribution.meanings)
-    return ", ".join(labels.shown(each) for each in texts) if 0 < len(texts) < _SEVERAL else "the rest"
+def _rest(kernels: Kernels) -> str:
+    """The outermost ranges of a part, in a few words."""
+    texts = ranges.outermost_texts(kernels.trace, kernels.attribution.meanings)
+    if not 0 < len(texts) < _SEVERAL:
+        return "the rest"
+    return ", ".join(map(labels.shown, texts))
 
 
 def _left_out(trace: Trace, steps: StepsOfKernels, begun: startup.Startup, rest: str) -> str:

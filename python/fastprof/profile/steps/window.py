@@ -87,7 +87,9 @@ def _of_ranges(trace: Trace, meanings: Sequence[Meaning], text: str) -> Window:
     names = [meanings[each].name for each in used.tolist()]
     fits = np.array([name == text or fnmatchcase(name, text) for name in names], bool)
     if not fits.any():
-        known = f"; nearest: {labels.nearest(text, names)}" if names else "; the trace has no ranges"
+        known = (
+            f"; nearest: {labels.nearest(text, names)}" if names else "; the trace has no ranges"
+        )
         raise StepsError(f"{trace.name}: no range matches {text!r}: {_EXPECTED}{known}")
     rows = np.flatnonzero(fits[place])
     begin, end = int(own.start[rows].min()), int(own.end[rows].max())
@@ -114,7 +116,9 @@ def inside(trace: Trace, window: Window) -> Bools:
 def within(trace: Trace, window: Window) -> Trace:
     """A trace with the launches, ranges and marks in the window, and all of its GPU work."""
     kernels, launches, about = trace.kernels, trace.launches, trace.about
-    first, last = (int(each) for each in np.searchsorted(launches.start, [window.begin, window.end]))
+    first, last = (
+        int(each) for each in np.searchsorted(launches.start, [window.begin, window.end])
+    )
     is_inside = (kernels.launch >= first) & (kernels.launch < last)
     steps = about.steps
     keep = window.encloses(steps.start, steps.end)
