@@ -63,8 +63,11 @@ typedef struct {
   const uint8_t *outside;  /* [n_frames] 1 for work of the engine outside of the node: its own frame
                               gives its purpose; NULL if there is none */
   const uint16_t *says;    /* [n_labels] FP_CALL_* bits */
-  const int32_t *name;     /* [n_labels] number of the operator */
+  const int32_t *name;     /* [n_labels] number of the operator, -1 without arguments */
+  const int32_t *overload; /* [n_labels] number of the operator and which arguments have sizes */
+  const int32_t *sizes;    /* [n_labels] number of the combination of sizes */
   const int32_t *dtypes;   /* [n_labels] number of the combination of types, -1 for none */
+  const int32_t *flops;    /* [n_labels] number of the FLOPs of its products, -1 if unknown */
 } fp_calls_frames;
 
 /* The result for each of n kernels. */
@@ -89,19 +92,24 @@ typedef struct {
  *      and the call is not, or if the call's backward cost is unknown; or the own operator with a
  *      formula if the call has none. It also becomes the call, unless it is an operator of the
  *      backward pass.
- *   3. The call that autocast makes inside the call: the same operator, or one of the family in one
- *      of the family, with other types.
+ *   3. The innermost call inside the call that restates it:
+ *      - with other types, as autocast does: the same operator, or one of the family in one of the
+ *        family;
+ *      - with other sizes, as DTensor does (its operators record global sizes, then run themselves
+ *        on the local part) and vmap: the operator that encloses it, again;
+ *      - a matrix product with other FLOPs: one of several in the call, or all of it.
  *   4. An operator in addition to the products of a call of the family or of a call by rule 3: a
  *      helper.
  *
  *   frame, meaning    [n] the kernel's frame, and the frame that gives its purpose
  *   taken             out, [n_groups]: number of operators inside the instance with their own cost
- *                     by rule 1, or FP_ALL_TAKEN by rule 3; size it for min(n, n_frames)
+ *                     by rule 1; by rule 3 FP_ALL_TAKEN if the whole call is restated, else
+ *                     FP_SOME_TAKEN; size it for min(n, n_frames)
  *   scratch           [FP_CALLS_SCRATCH(n_frames)]
  *   n_groups          out: number of instances
  *
  * FP_E_TOO_MANY beyond FP_CALLS_MOST_FRAMES frames. */
-enum { FP_ALL_TAKEN = 255, FP_CALLS_MOST_FRAMES = INT32_MAX / 2 };
+enum { FP_SOME_TAKEN = 254, FP_ALL_TAKEN = 255, FP_CALLS_MOST_FRAMES = INT32_MAX / 2 };
 #define FP_CALLS_SCRATCH(n_frames) ((size_t)(n_frames) * 3 + (size_t)(n_frames) / 4 + 1)
 
 fp_status fp_calls_find(const fp_calls_frames *frames, const int32_t *frame, const int32_t *meaning,

@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "fp_calls.h"
+
 /* The state of the kernels of one call together. */
 enum {
   RECOGNISED = 1, /* a kernel does a main part */
@@ -43,7 +45,8 @@ static fp_claim claim_of(const fp_parts_tables *t, int32_t form, int32_t info) {
 /* The part of a kernel, given the complete state of its group; sets MET in *group_state. */
 static int resolved(const fp_claim *c, bool has_group, int n_taken, uint8_t *group_state) {
   const int state = *group_state;
-  if (n_taken && (c->part < 0 || (c->flags & IS_MAIN && n_taken >= c->n_main))) return FP_BESIDE;
+  const bool all_taken = n_taken >= c->n_main && n_taken != FP_SOME_TAKEN;
+  if (n_taken && (c->part < 0 || (c->flags & IS_MAIN && all_taken))) return FP_BESIDE;
   if (c->part < 0) {
     bool whole = c->flags & IS_COSTED && !(state & RECOGNISED);
     return whole && (c->flags & WHOLE_ALWAYS || state & UNKNOWN) ? FP_WHOLE : FP_BESIDE;

@@ -44,7 +44,8 @@ typedef struct {
   const int32_t *name; /* [n] -1 for none */
   const int32_t *info; /* [n_names + 1] the last without a name */
   const int32_t *group;
-  const uint8_t *taken; /* [n_groups] number of main parts done by operators inside */
+  const uint8_t *taken; /* [n_groups] number of main parts done by operators inside; FP_SOME_TAKEN:
+                           the others do what is left */
   int32_t n_kinds, n_names, n_groups;
   int64_t n;
 } fp_parts_kernels;

@@ -96,7 +96,7 @@ static int32_t waited_work(const fp_replay_builder *b, int32_t call) {
   return found;
 }
 
-/* The last work of a process to end before a call does. */
+/* The last work of a process to end before a call does, -1 if that is long before. */
 static int32_t ended_last(const fp_replay_builder *b, int32_t call) {
   const fp_replay_trace *of = b->of;
   const int32_t process = of->process_of_thread[of->call_thread[call]];
@@ -109,7 +109,8 @@ static int32_t ended_last(const fp_replay_builder *b, int32_t call) {
     if (k >= 0 && fp_replay_minus(fp_replay_end(of, k), of->call_end[call]) > CLOCKS) continue;
     if (k >= 0 && (found < 0 || fp_replay_end(of, k) > fp_replay_end(of, found))) found = k;
   }
-  return found;
+  if (found < 0 || fp_replay_end(of, found) <= of->call_start[call]) return -1;
+  return fp_replay_minus(of->call_end[call], fp_replay_end(of, found)) > FP_REPLAY_GAP ? -1 : found;
 }
 
 /* Connects the return of a call to the GPU work that it waits for; returns when it may go on. */
@@ -131,7 +132,9 @@ static int64_t wait_for_work(fp_replay_builder *b, int32_t node, int32_t call) {
       at_end = fp_replay_minus(fp_replay_end(of, k), end) <= fp_replay_minus(end, of->start[k]);
     }
   } else {
-    k = kind == FP_REPLAY_WAITS_LAST ? ended_last(b, call) : waited_work(b, call);
+    k = kind == FP_REPLAY_WAITS_LAST ? -1 : waited_work(b, call);
+    /* By clocks that differ, what it waits for may begin after its end: a short copy, say. */
+    if (k < 0 && kind != FP_REPLAY_ALLOCATES) k = ended_last(b, call);
   }
   if (k < 0) return start;
   fp_replay_connect(b, node, 1, b->to->work_node[k], at_end);

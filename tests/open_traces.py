@@ -45,14 +45,15 @@ def text(path: str) -> bytes:
 
 
 @kept
-def json_of(path: str) -> dict[str, Any]:
+def json_of(path: str) -> Any:
     """The JSON of a trace, with a Decimal for each float."""
     return json.loads(text(path), strict=False, parse_float=Decimal)
 
 
 def events(path: str) -> list[dict[str, Any]]:
     """The events of a trace, with a Decimal for each float."""
-    return json_of(path)["traceEvents"]
+    root = json_of(path)
+    return root if isinstance(root, list) else root["traceEvents"]
 
 
 def profile(path: str, copies: bool = False) -> fastprof.Profile:

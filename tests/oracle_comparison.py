@@ -33,7 +33,7 @@ class Comparison:
     def __init__(self, capture: Capture, rows: list[Row]) -> None:
         self.capture = capture
         self.links = Links(self.capture)
-        self.work = Work(self.capture.ranges, self.links)
+        self.work = Work(self.capture.ranges, self.capture.kernels, self.links)
         self.pairs = list(pairs(self.capture.kernels, rows))
 
     def differences(self) -> Counter[Difference]:

@@ -15,20 +15,28 @@ from fastprof.analysis.peaks import devices_with
 from fastprof.analysis.replay import gpu_changes, host_changes
 from fastprof.analysis.replay.graph import pids_of
 from fastprof.analysis.replay.model import Model, Weights
+from fastprof.analysis.replay.overlap import overlapped
 from fastprof.errors import ReportError
 
 KEYS = ("op", "layer", "line", "name", "stream")
 _PARTS = 6  # names of kernels that are changed alone: those with the most GPU time
 
 
-def changed_runs(model: Model) -> Iterator[tuple[str, Weights]]:
-    """Every change that only shortens work: of all kernels, some of them, and the host."""
+def changed_runs(model: Model) -> Iterator[tuple[str, Weights, np.ndarray]]:
+    """Every change that only shortens work: of all kernels, some of them, and the host.
+
+    Also [kernels], what is on a stream of its own.
+    """
+    for name, kernels in _selections(model):
+        if name in ("communication", "copies"):
+            yield f"overlap {name}", overlapped(model, model.base, kernels)[0], kernels
+    stays = np.zeros(len(model.profile), bool)
     for name, change in _changes(model):
         try:
             found = change(model, model.base)
         except ReportError:  # what the change needs is not recorded
             continue
-        yield name, found[0] if isinstance(found, tuple) else found
+        yield name, found[0] if isinstance(found, tuple) else found, stays
 
 
 def _changes(model: Model) -> Iterator[tuple[str, Callable[[Model, Weights], Any]]]:
@@ -83,17 +91,19 @@ def _selections(model: Model) -> Iterator[tuple[str, np.ndarray]]:
         yield f"name {each}", names == each
 
 
-def remaining_busy_ns(model: Model, weights: Weights) -> float:
+def remaining_busy_ns(model: Model, weights: Weights, moved: np.ndarray) -> float:
     """ns a step: of each process, the stream whose remaining work takes longest.
 
     Work that overlaps on its stream counts once, for the work that began first.
+
+    moved : [kernels] what is on a stream of its own
     """
     start, pid = numbers(model.profile, "start"), pids_of(model.profile)
     end = start + np.maximum(numbers(model.profile, "sil"), 0)
     nodes = model.graph.node_of_kernel
     recorded = (model.base.duration + _waits(model, model.base))[nodes]
     left = (weights.duration + _waits(model, weights))[nodes] / np.maximum(recorded, 1)
-    keys = np.stack([pid, *(numbers(model.profile, each) for each in ("device", "stream"))])
+    keys = np.stack([pid, *(numbers(model.profile, each) for each in ("device", "stream")), moved])
     streams, of_stream = np.unique(keys, axis=1, return_inverse=True)
     longest: dict[int, float] = {}
     for stream in range(streams.shape[1]):
@@ -120,13 +130,13 @@ def check_changes(model: Model) -> None:
     """No change that shortens makes a step longer, nor shorter than what remains."""
     base = model.mean(model.run(model.base).wall)
     assert base == pytest.approx(model.mean(model.wall), abs=1)
-    for name, weights in changed_runs(model):
+    for name, weights, moved in changed_runs(model):
         replayed = model.run(weights)
         wall = model.mean(replayed.wall)
         assert wall <= base, name
         assert (replayed.wall >= 0).all(), name
         # Shares of durations are rounded to ns.
-        assert wall >= remaining_busy_ns(model, weights) - len(model.profile), name
+        assert wall >= remaining_busy_ns(model, weights, moved) - len(model.profile), name
 
 
 def check_table(profile: fastprof.Profile) -> None:

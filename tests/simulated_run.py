@@ -90,6 +90,13 @@ class Run:
         """The capture."""
         return self.export.gpu().write(path)
 
+    def warm_up(self) -> None:
+        """Work before the first step, which then begins with its range."""
+        begin = BEGIN - 4 * CALL
+        self.export.launch(begin, begin + CALL, 0, 1, "cudaLaunchKernel_v7000")
+        start = begin + CALL + LATENCY
+        self.export.kernel(start, start + CALL, 0, name="warm_up")
+
     def step(self, number: int, ops: Sequence[Op]) -> None:
         """Run a step under a range."""
         begin, end = self.time[1], 0
@@ -176,9 +183,15 @@ class Run:
         return end
 
 
-def run(program: Program, room: int = 0) -> Run:
-    """Run a program. room : launches that a queue holds, 0 for any number"""
+def run(program: Program, room: int = 0, is_warm: bool = True) -> Run:
+    """Run a program.
+
+    room : launches that a queue holds, 0 for any number
+    is_warm : whether work precedes the first step, which counts only then
+    """
     found = Run(room=room)
+    if is_warm:
+        found.warm_up()
     for number, ops in enumerate(program):
         found.step(number, ops)
     return found

@@ -38,7 +38,9 @@ static void calls_are_those_of_frames(int32_t n, int32_t n_frames) {
     columns[3][i] = random_below(i + 2) - 1; /* part of a call: of itself or an ancestor */
     columns[2][i] = random_below(n_frames);
   }
-  int32_t *name = numbers(N_LABELS, 0, 3), *dtypes = numbers(N_LABELS, -1, 3);
+  int32_t *name = numbers(N_LABELS, -1, 3), *overload = numbers(N_LABELS, 0, 2);
+  int32_t *sizes = numbers(N_LABELS, 0, 3), *dtypes = numbers(N_LABELS, -1, 3);
+  int32_t *flops = numbers(N_LABELS, -1, 3);
   uint16_t *says = ARRAY(uint16_t, N_LABELS);
   for (int32_t i = 0; i < N_LABELS; i++) says[i] = (uint16_t)random_below(512);
   int32_t *frame = numbers(n, -1, n_frames), *meaning = numbers(n, -1, n_frames);
@@ -51,7 +53,8 @@ static void calls_are_those_of_frames(int32_t n, int32_t n_frames) {
   const fp_calls_frames frames = {
       n_frames,   N_LABELS,   columns[0], columns[1], columns[2],
       columns[3], columns[4], columns[5], columns[6], has_outside ? outside : NULL,
-      says,       name,       dtypes};
+      says,       name,       overload,   sizes,      dtypes,
+      flops};
   CHECK(fp_calls_find(&frames, frame, meaning, n, &of, taken, scratch, &n_groups) == FP_OK);
   int32_t met = 0;
   for (int32_t i = 0; i < n; i++) {
@@ -84,8 +87,8 @@ static void calls_are_those_of_frames(int32_t n, int32_t n_frames) {
   }
   for (int i = 0; i < N_COLUMNS; i++) free(columns[i]);
   fp_kinds_free(of.kinds);
-  void *const arrays[] = {name,  dtypes,   says,    frame, meaning, kind,
-                          group, instance, scratch, taken, outside};
+  void *const arrays[] = {name,    overload, sizes, dtypes,   flops,   says,  frame,
+                          meaning, kind,     group, instance, scratch, taken, outside};
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
 }
 

@@ -146,8 +146,8 @@ static void a_path_adds_up(const fp_replay_graph *graph, const int64_t *time, in
   CHECK(fp_replay_path(graph, time, (int32_t)graph->n, from, NULL, 0, &n) == FP_E_INDEX);
 }
 
-/* Nodes before a time keep theirs, no other starts before it, and overlaps shrink with their source:
- * nothing is later than without changes. */
+/* Nodes before a time keep theirs, no other starts before it, and overlaps shrink with their
+ * source: nothing is later than without changes. */
 static void what_begins_before_stays(const input *in, const fp_replay_graph *as_built,
                                      fp_replay_query query, const int64_t *time) {
   const int64_t n = as_built->n, begin = random_below(LAST);

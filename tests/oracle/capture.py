@@ -46,7 +46,11 @@ class Range:
 
 @dataclass(eq=False)
 class Kernel:
-    """A kernel and the innermost range around its launch."""
+    """A kernel and the innermost range around its launch.
+
+    waiting : of work of the autograd engine, the innermost range that the thread which called
+        backward had open at the launch
+    """
 
     start: int
     duration: int
@@ -56,6 +60,7 @@ class Kernel:
     thread: Thread | None
     launched: int | None
     range: Range | None
+    waiting: Range | None = None
 
 
 @dataclass

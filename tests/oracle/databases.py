@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from oracle.capture import Capture, Kernel, Range, Thread
-from oracle.nesting import Instants, nest
+from oracle.nesting import Instants, nest, tell_waiting
 from oracle.nodes import is_node
 
 ACTIVITY = "CUPTI_ACTIVITY_KIND_"
@@ -162,6 +162,7 @@ def _capture(ranges: list[Range], kernels: list[Any], engine: set[Thread]) -> Ca
                 range=found,
             )
         )
+    tell_waiting(made, engine, at)
     return Capture(ranges, made, engine)
 
 

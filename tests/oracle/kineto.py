@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from oracle.capture import Capture, Kernel, Range
-from oracle.nesting import Instants, nest
+from oracle.nesting import Instants, nest, tell_waiting
 from oracle.nodes import is_node
 
 KINDS = {"cpu_op": "op", "operator": "op", "user_annotation": "user", "python_function": "frame"}
@@ -50,7 +50,9 @@ def capture(trace: Any) -> Capture:
     by_id = {each.external: each for each in ranges if each.kind == "op" and each.external}
     at = Instants(ranges)
     kernels = [_kernel(each, calls, at, by_id) for each in by_category.get("kernel", ())]
-    return Capture(ranges, kernels, _autograd_threads(ranges))
+    engine = _autograd_threads(ranges)
+    tell_waiting(kernels, engine, at)
+    return Capture(ranges, kernels, engine)
 
 
 class _KinetoRange(Range):

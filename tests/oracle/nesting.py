@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 
-from oracle.capture import Range, Thread
+from oracle.capture import Kernel, Range, Thread
 
 
 def nest(ranges: list[Range]) -> None:
@@ -47,3 +47,15 @@ class Instants:
         while each is not None and each.end < instant:
             each = each.parent
         return each
+
+
+def tell_waiting(kernels: list[Kernel], engine: set[Thread], at: Instants) -> None:
+    """Set `waiting` of the kernels of autograd's threads: of the thread of the process with ranges
+    that launches most of the others."""
+    launched = Counter(each.thread for each in kernels if each.thread not in engine)
+    for each in kernels:
+        if each.thread in engine and each.launched is not None:
+            others = [other for other in at.threads() if other[0] == each.thread[0]]
+            caller = max((other for other in others if other not in engine), default=None,
+                         key=lambda other: launched[other])  # fmt: skip
+            each.waiting = at.innermost(caller, each.launched) if caller else None

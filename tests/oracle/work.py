@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from oracle.capture import Range
+from oracle.capture import Kernel, Range
 from oracle.flops import BACKWARD_CONVOLUTIONS, CONVOLUTIONS, bare, flops, is_counted
 from oracle.links import Links
 
@@ -20,19 +20,15 @@ def innermost(each: Range | None) -> Range | None:
     return next((r for r in (each.chain() if each else []) if is_counted(r)), None)
 
 
-def _below(each: Range) -> Iterator[Range]:
-    """The outermost counted ranges in a range."""
-    for child in each.children:
-        if is_counted(child):
-            yield child
-        else:
-            yield from _below(child)
-
-
 class Work:
-    """FLOPs of calls."""
+    """FLOPs of calls.
 
-    def __init__(self, ranges: list[Range], links: Links) -> None:
+    Counted ranges that launched nothing count nothing: DTensor computes the size of a result by
+    calling the operator with global sizes on tensors without data.
+    """
+
+    def __init__(self, ranges: list[Range], kernels: Iterable[Kernel], links: Links) -> None:
+        self._launching = {each for k in kernels if k.range for each in k.range.chain()}
         self._gradient: dict[int, list[int]] = {}
         for each in ranges:
             if bare(each.name) in BACKWARD_CONVOLUTIONS and each.dims:
@@ -44,10 +40,16 @@ class Work:
     def flops(self, call: Range) -> int | None:
         """The sum over the innermost counted ranges in it if all are known; else the FLOPs from its
         own arguments."""
-        parts = [self.flops(each) for each in _below(call)]
+        parts = [self.flops(each) for each in self._below(call)]
         if parts and None not in parts:
             return sum(parts)
         return flops(call, self._result_of(call))
+
+    def _below(self, each: Range) -> Iterator[Range]:
+        """The outermost counted ranges in a range that launched kernels."""
+        for child in each.children:
+            if child in self._launching:
+                yield from (child,) if is_counted(child) else self._below(child)
 
     def _result_of(self, each: Range) -> list[int] | None:
         """The size of a convolution's result, from its linked backward work."""

@@ -21,6 +21,7 @@ from fastprof._core._calls import (
     MATRICES,
     MOVES,
     NODE,
+    SOME_TAKEN,
     UNKNOWN_BACKWARD,
     find,
     following,
@@ -55,16 +56,16 @@ def trees(draw):
     columns = [[on_the_way(i) for i in range(N_FRAMES)] for _ in range(3)]
     label, instance = draw(some(N_FRAMES, 0, N_LABELS - 1)), draw(some(N_FRAMES, -1, N_FRAMES - 1))
     says = draw(some(N_LABELS, 0, 2 * FORMULA - 1))
-    name, dtypes = draw(some(N_LABELS, 0, 1)), draw(some(N_LABELS, -1, 1))
-    return (parent, label, span, *columns, instance), says, name, dtypes
+    of_labels = [draw(some(N_LABELS, low, 1)) for low in (-1, 0, 0, -1, -1)]
+    return (parent, label, span, *columns, instance), says, of_labels
 
 
 def arrays(tree):
-    frames, says, name, dtypes = tree
+    frames, says, labels = tree
     return (
         [np.array(column, np.int32) for column in frames],
         np.array(says, np.uint16),
-        *(np.array(column, np.int32) for column in (name, dtypes)),
+        [np.array(column, np.int32) for column in labels],
     )
 
 
@@ -72,10 +73,11 @@ class Calls:
     """The rules of fp_calls.h, kernel by kernel."""
 
     def __init__(self, tree, kernels):
-        frames, self.says, self.name, self.dtypes = tree
+        frames, self.says, labels = tree
+        self.name, self.overload, self.sizes, self.dtypes, self.flops = labels
         self.parent, self.label, self.span, *others = frames
         self.picked, self.inner, self.backward, self.instance = others
-        self.inside, self.products = {}, {}
+        self.inside, self.products, self.taken = {}, {}, {}
         self.kernels = [self.around(*kernel) for kernel in kernels]
         for kernel in self.kernels:
             self.take(kernel)
@@ -83,20 +85,41 @@ class Calls:
     def is_(self, frame, bits):
         return frame >= 0 and self.says[self.label[frame]] & bits == bits
 
-    def retyped(self, frame):
+    def alike(self, outer, frame):
+        same = self.name[self.label[outer]] == self.name[self.label[frame]]
+        return same or (self.is_(outer, FAMILY) and self.is_(frame, FAMILY))
+
+    def again(self, outer, frame):
+        """Whether the frame is all of the call `outer`, in other types or sizes."""
+        of, own = self.label[outer], self.label[frame]
+        known = self.dtypes[of] >= 0 and self.dtypes[own] >= 0
+        differ = known and self.dtypes[of] != self.dtypes[own]
+        if differ and self.is_(outer, KNOWN) and self.alike(outer, frame):
+            return True
+        around, between = self.parent[frame], 0
+        while around >= 0 and self.name[self.label[around]] < 0 and between < 4:
+            around, between = self.parent[around], between + 1
+        if around < self.picked[frame] or self.name[own] < 0:
+            return False
+        of = self.label[around]
+        return self.overload[of] == self.overload[own] and self.sizes[of] != self.sizes[own]
+
+    def outer(self, frame):
+        """The call around a frame that has the cost if the frame has not."""
+        parent, call = self.parent[frame], self.picked[frame]
+        inherited = self.restated(parent) if parent >= 0 and self.picked[parent] == call else -1
+        return inherited if inherited >= 0 else call
+
+    def restated(self, frame):
         if frame < 0:
             return -1
-        parent, call = self.parent[frame], self.picked[frame]
-        if parent >= 0 and self.picked[parent] == call and self.retyped(parent) >= 0:
-            return self.retyped(parent)
-        if not self.is_(call, KNOWN) or not self.is_(frame, KNOWN):
-            return -1
-        outer, own = self.label[call], self.label[frame]
-        alike = self.name[outer] == self.name[own]
-        alike |= self.is_(call, FAMILY) and self.is_(frame, FAMILY)
-        differ = self.dtypes[outer] != self.dtypes[own]
-        known = self.dtypes[outer] >= 0 and self.dtypes[own] >= 0
-        return frame if known and differ and alike else -1
+        outer = self.outer(frame)
+        if outer not in (frame, -1) and self.is_(frame, KNOWN):
+            flops, of = self.flops[self.label[frame]], self.flops[self.label[outer]]
+            is_part = self.is_(frame, MATRICES) and self.is_(outer, KNOWN) and flops not in (-1, of)
+            if self.again(outer, frame) or is_part:
+                return frame
+        return -1 if outer == self.picked[frame] else outer
 
     def around(self, frame, meaning):
         own = self.picked[frame] if frame >= 0 else -1
@@ -108,17 +131,43 @@ class Calls:
         inner = self.inner[frame] if frame >= 0 else -1
         if inner < (backward if forward >= 0 else own):
             inner = -1
-        return own, forward, backward, instance, inner, self.retyped(meaning)
+        ran = self.restated(frame) if self.restated(frame) >= 0 else own
+        restated = self.restated(meaning if forward >= 0 else frame)
+        return own, forward, backward, instance, inner, restated, ran
 
     def product(self, kernel):
-        _, forward, _, _, inner, _ = kernel
+        _, forward, _, _, inner, *_ = kernel
         tells = self.is_(inner, MATRICES) or self.is_(forward, UNKNOWN_BACKWARD)
         return self.is_(forward, FAMILY) and self.is_(inner, FAMILY | KNOWN) and tells
 
+    def does_own(self, kernel):
+        own, forward, _, _, inner, *_ = kernel
+        unlike = self.is_(inner, FAMILY | KNOWN) and not self.is_(forward, FAMILY)
+        unlike |= self.is_(forward, UNKNOWN_BACKWARD)
+        knows = self.is_(own, KNOWN) and unlike
+        knows |= self.is_(own, FORMULA) and not self.is_(forward, FORMULA)
+        return forward >= 0 and knows
+
+    def set_inside(self, call, frame, is_all):
+        now = self.inside.get(self.span[call], -1)
+        if is_all and self.alike(call, frame):
+            now = max(now, frame)
+        elif now == -1:
+            now = frame if is_all else -2
+        elif is_all and now >= 0 and self.span[now] != self.span[frame]:
+            now = now if self.alike(call, now) else -2
+        self.inside[self.span[call]] = now
+
     def take(self, kernel):
-        own, forward, backward, instance, inner, retyped = kernel
-        if forward < 0 <= retyped:
-            self.inside[self.span[own]] = self.label[retyped]
+        own, forward, backward, instance, inner, _, ran = kernel
+        if forward < 0 or (self.does_own(kernel) and not self.product(kernel)):
+            while ran != own:
+                outer = self.outer(ran)
+                is_all, span = self.again(outer, ran), self.span[outer]
+                self.taken[span] = ALL_TAKEN if is_all else self.taken.get(span, SOME_TAKEN)
+                if forward < 0:
+                    self.set_inside(own, ran, is_all)
+                ran = outer
         if not self.product(kernel) or backward < 0:
             return
         at, product = inner, self.span[inner]
@@ -135,15 +184,17 @@ class Calls:
                 self.products[frame] = self.products.get(frame, 0) + 1
 
     def n_taken(self, span):
-        return ALL_TAKEN if span in self.inside else self.products.get(span, 0)
+        return self.taken.get(span, self.products.get(span, 0))
 
     def helps(self, kernel):
-        own, forward, _, _, inner, retyped = kernel
+        own, forward, _, _, inner, restated, _ = kernel
         call, bias = (forward, BIAS_BACKWARD) if forward >= 0 else (own, BIAS)
         if not self.is_(call, KNOWN) or not self.is_(inner, KNOWN):
             return False
         moves = self.is_(inner, MOVES)
-        if retyped < 0 and self.span[call] in self.inside and moves:
+        is_own = forward < 0 and self.span[inner] != self.span[call]
+        is_own &= not self.is_(inner, FAMILY)
+        if restated < 0 and self.span[call] in self.inside and (moves or is_own):
             return True
         is_product = self.is_(call, FAMILY) and not self.is_(inner, FAMILY)
         return is_product and (moves or not self.is_(call, bias))
@@ -151,27 +202,23 @@ class Calls:
     def told(self, kernel):
         """Label, is_backward, work, is_gradient, helper, the frame of the instance of the work and
         that of the call."""
-        own, forward, _, instance, inner, retyped = kernel
+        own, forward, _, instance, inner, restated, ran = kernel
         label = [*self.label, -1]  # the last for frame -1
         call = forward if forward >= 0 else own
         if self.product(kernel):
             return label[forward], True, label[inner], False, -1, inner, instance
-        unlike = self.is_(inner, FAMILY | KNOWN) and not self.is_(forward, FAMILY)
-        unlike |= self.is_(forward, UNKNOWN_BACKWARD)
-        knows = self.is_(own, KNOWN) and unlike
-        knows |= self.is_(own, FORMULA) and not self.is_(forward, FORMULA)
-        if forward >= 0 and knows:
+        if self.does_own(kernel):
             is_backward = self.is_(own, GRADIENT)
             call, of_call = (forward, instance) if is_backward else (own, own)
-            return label[call], is_backward, label[own], False, -1, own, of_call
+            return label[call], is_backward, label[ran], False, -1, ran, of_call
         work = label[call]
-        if retyped >= 0:
-            work = label[retyped]
-        elif self.is_(call, KNOWN):
-            work = self.inside.get(self.span[call], work)
+        if restated >= 0:
+            work = label[restated]
+        elif self.is_(call, KNOWN) and self.inside.get(self.span[call], -1) >= 0:
+            work = label[self.inside[self.span[call]]]
         if self.helps(kernel):
             return label[call], forward >= 0, work, forward >= 0, label[inner], inner, instance
-        group = retyped if forward < 0 <= retyped else instance
+        group = restated if forward < 0 <= restated else instance
         return label[call], forward >= 0, work, forward >= 0, -1, group, instance
 
 
@@ -282,7 +329,7 @@ TABLES = st.tuples(
     some(N_FORMS * MOST_PARTS, 0, 1),
     some(N_FORMS, 0, 1), some(N_FORMS, 0, 1), some(N_INFOS, 0, 1),
 )  # fmt: skip
-TAKEN = some(N_GROUPS, 0, MOST_PARTS)
+TAKEN = some(N_GROUPS, 0, MOST_PARTS) | some(N_GROUPS, SOME_TAKEN, ALL_TAKEN)
 KERNELS = st.lists(
     st.tuples(
         st.integers(0, N_KINDS - 1), st.integers(-1, N_NAMES - 1), st.integers(-1, N_GROUPS - 1)
@@ -317,7 +364,8 @@ def parts_of_group(members, tables, has_group, n_taken):
     several = has_group and sum(unsure) > 1
     found, met = [], 0
     for ((form, _), part), doubtful in zip(both, unsure, strict=True):
-        if n_taken and (part < 0 or (main[form, part] and n_taken >= sum(main[form]))):
+        all_taken = n_taken >= sum(main[form]) and n_taken != SOME_TAKEN
+        if n_taken and (part < 0 or (main[form, part] and all_taken)):
             part = BESIDE
         elif part < 0:
             whole = costed[form] and not recognised and (whole_always[form] or unknown)
@@ -390,7 +438,7 @@ def test_a_launch_that_is_not_there_is_an_internal_error(launch, thread, rows):
         following(*columns[:2], np.zeros(2, np.int64), 1, np.array([rows], np.int64))
 
 
-ONE_FRAME = arrays(([[-1], [0], [0], [0], [0], [-1], [-1]], [KNOWN], [0], [-1]))
+ONE_FRAME = arrays(([[-1], [0], [0], [0], [0], [-1], [-1]], [KNOWN], [[0]] * 3 + [[-1]] * 2))
 # A row, form, kind, name and kernel each.
 ONE_TABLE = [np.zeros(1, np.int32), np.zeros((1, 1), np.int8), np.ones((1, 1), bool)]
 ONE_TABLE += [np.zeros((1, 1), np.uint8), np.ones((1, MOST_PARTS), bool)]

@@ -66,6 +66,7 @@ def test_a_range_is_the_last_of_that_name_around_the_launch(path: str) -> None:
     for kernel, row in kernels:
         around = kernel.range.chain() if kernel.range else []
         if row_of_range[row] is not None and kernel.thread is not None:
+            around += kernel.waiting.chain() if kernel.waiting else []
             named = [each.start for each in around if each.name == chains[row][-1]]
             assert named[:1] == [start[row_of_range[row]]]
 

@@ -2,6 +2,7 @@
 
 import io
 from collections import Counter
+from math import prod
 
 import pytest
 
@@ -10,6 +11,10 @@ from fastprof.profile.load import read_dict_lines
 from fastprof.profile.profile import dict_line_columns
 from fastprof.writers import write_rows
 from open_traces import profile
+from oracle.capture import Range
+from oracle.work import innermost
+from oracle_comparison import BIAS, pairs
+from real_data import traces
 
 PRODUCTS = {
     *("linear", "mm", "addmm", "bmm", "baddbmm", "matmul", "einsum", "__matmul__"),
@@ -25,6 +30,7 @@ UNTOLD = {
 }
 TRACES = [
     *(f"kineto/dlrm_rank{rank}.json.gz" for rank in range(4)),
+    "kineto/dtensor_tp2_rank0.json.gz",
     "kineto/owlv2_h100.json.gz",
     "kineto/recommender_2023.json.gz",
     "kineto/resnet18_mi300_full.json.gz",
@@ -97,3 +103,46 @@ def test_autocast_shows_half_precision_for_every_product():
     for row in open_traces.profile("kineto/transformer_a100_2024.json.gz").rows():
         if row["op"] in PRODUCTS:
             assert row["params"].endswith(",fp16,"), row["idx"]
+
+
+# Position of the left factor among the arguments.
+INNERMOST = {"aten::mm": 0, "aten::bmm": 0, "aten::addmm": 1, "aten::baddbmm": 1}
+
+
+@pytest.mark.parametrize("path", traces("kineto/*.json.gz"))
+def test_products_that_ran_have_the_flops_of_their_own_sizes(path):
+    """2 M N K of each innermost product that launched kernels, from the sizes in the file."""
+    told: Counter[Range] = Counter()
+    for kernel, row in pairs(open_traces.capture(path).kernels, open_traces.rows(path)):
+        product = innermost(kernel.range)
+        if product is not None and product.name in INNERMOST and product.dims:
+            told[product] += row.flops if row.op != BIAS else 0
+    # Autocast casts inside of a product that then calls itself.
+    around = {outer for product in told for outer in product.chain()[1:]}
+    expected = 0
+    for product in told.keys() - around:
+        at = INNERMOST[product.name]
+        left, right = product.dims[at : at + 2]
+        expected += 2 * prod(left) * right[-1]
+    assert sum(told.values()) == expected
+
+
+def test_a_dtensor_has_the_sizes_of_its_local_part():
+    rows = profile("kineto/dtensor_tp2_rank0.json.gz").rows()
+    params = Counter((row["op"], row["params"]) for row in rows)
+    # The outer operators record M=2816 and a sequence of 16.
+    assert params["linear", "M=1408,N=32768,K=1024,fp32,"] == 8
+    assert params["pow", "[2048,8,1024]fp32;[]fp32"] == 9
+    assert not any(f"{key}=2816," in text for _, text in params for key in "MNK")
+
+
+def test_products_of_experts_are_products():
+    """Kernels of TensorRT-LLM with an activation (swiGlu) in their names, too."""
+    path = "kineto/moe_b200_eager.json.gz"
+    kernels = [e for e in open_traces.events(path) if e.get("cat") == "kernel"]
+    ran = sum(int(e["dur"] * 1000) for e in kernels if e["name"].startswith("bmm_"))
+    assert ran > 0.4 * sum(int(e["dur"] * 1000) for e in kernels)
+    columns = (profile(path).kernels[name].tolist() for name in ("name", "class", "tc", "sil"))
+    rows = [row for row in zip(*columns, strict=True) if row[0].startswith("bmm_")]
+    assert {row[1:3] for row in rows} == {("gemm", "1")}
+    assert sum(row[3] for row in rows) == pytest.approx(ran, rel=1e-4)

@@ -197,7 +197,7 @@ def test_the_layers_of_a_network_have_the_times_that_were_published() -> None:
         row = found[name]
         times = (row["forward_ns"], row["backward_ns"], row["gpu_ns"])
         assert times == tuple(pytest.approx(5e6 * each, abs=5e6 * 0.006) for each in expected)
-        assert row["step_ns"] == pytest.approx(row["gpu_ns"] / 5)
+        assert row["step_ns"] == pytest.approx(row["gpu_ns"] / 5, rel=5e-3)  # of four steps
 
 
 def test_the_lines_of_a_program_have_the_times_that_were_published() -> None:

@@ -24,6 +24,7 @@ NAMELESS = {
     "kineto/recommender_2023.json.gz",
     "nsys/emit_nvtx_2gpu_after_nsys2026.sqlite",
     "nsys/emit_nvtx_2gpu_nsys2026.sqlite",
+    "nsys/fsdp_upload_2gpu_h100.sqlite",
 }
 TYPE = re.compile(r"(fp64|fp32|fp16|bf16|fp8|int8)(?![0-9])")
 

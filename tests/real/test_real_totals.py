@@ -40,8 +40,8 @@ def traces() -> list[str]:
     if directory is None:
         return ["none"]
     wanted = (".sqlite", ".nvvp", ".sql", ".json.gz", ".dict")
-    found = [path.relative_to(directory).as_posix() for path in directory.rglob("*.*")]
-    return sorted(path for path in found if path.endswith(wanted))
+    files = [path.relative_to(directory).as_posix() for path in directory.rglob("*.*")]
+    return sorted(path for path in files if path.endswith(wanted) and not path.startswith("rocpd/"))
 
 
 every_trace = pytest.mark.parametrize("path", traces())

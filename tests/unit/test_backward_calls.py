@@ -155,7 +155,7 @@ def test_what_the_engine_launches_outside_all_ranges_is_of_the_ranges_that_wait(
         (None, ("step", "Forward")),
         ("bprop", ("step", "Backward")),
         ("bprop", ("step", "Backward")),
-        (None, ()),
+        ("bprop", ()),
     ]
 
 

@@ -8,40 +8,10 @@ import fastprof
 from fastprof.profile.load import read_dict_lines
 from fastprof.profile.profile import dict_line_columns
 from fastprof.writers import write_rows
-from kineto_files import KinetoFile
+from kineto_programs import ENGINE, FLOAT, HALF, Program
 
-ENGINE = "autograd::engine::evaluate_function: "
-FLOAT, HALF = "float", "c10::Half"
 NVJET = "nvjet_hsh_128x128_64x4_1x2_h_bz_coopA"
 CAST = "void at::native::unrolled_elementwise_kernel<at::native::copy_kernel_cuda>(int)"
-
-
-class Program:
-    """A trace builder: `run` launches kernels inside ranges, outermost first.
-
-    A range is (name, shapes) or (name, shapes, type or types); shapes is None for no shapes.
-    """
-
-    def __init__(self):
-        self.trace, self.time, self.corr = KinetoFile(), 0, 0
-
-    def run(self, ranges, *kernels, seq=None, tid=1):
-        start, end = self.time, self.time + 100
-        for depth, (name, dims, *types) in enumerate(ranges):
-            types = types[0] if types else FLOAT
-            if isinstance(types, str):
-                types = [types if shape else "" for shape in dims or []]
-            self.trace.op(start + depth, end - depth, name, tid, seq=seq,
-                          dims=dims, types=types if dims else None)  # fmt: skip
-        for i, name in enumerate(kernels):
-            self.launch(name, start + 30 + 5 * i, tid)
-        self.time = end
-        return self
-
-    def launch(self, name, at, tid=1):
-        self.corr += 1
-        self.trace.launch(at, at + 2, self.corr, tid)
-        self.trace.kernel(10_000 + 20 * self.corr, 10_010 + 20 * self.corr, self.corr, name)
 
 
 @pytest.fixture

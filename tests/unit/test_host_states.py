@@ -111,6 +111,13 @@ def test_a_copy_that_ends_behind_all_queued_work_waits(tmp_path: Path, memory: s
     assert covered(trace, tmp_path, (0, 500)) == [{COPY: 405}]
 
 
+def test_a_slow_call_on_an_idle_gpu_does_not_wait(tmp_path: Path) -> None:
+    trace = busy((500, 900, "cudaMemsetAsync"), (950, 1400, "cudaMemcpyAsync"))
+    trace.copy(890 * US, 895 * US, 1, "Memset (Device)", 64)
+    trace.copy(1390 * US, 1395 * US, 2, "Memcpy DtoD (Device -> Device)", 64)
+    assert covered(trace, tmp_path, (0, 1500)) == [{}]
+
+
 def test_a_copy_that_is_only_queued_does_not_wait(tmp_path: Path) -> None:
     trace = busy((20, 60, "cudaMemcpyAsync"))
     trace.copy(410 * US, 420 * US, 1, "Memcpy HtoD (Pinned -> Device)", 64)

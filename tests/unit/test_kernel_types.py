@@ -62,6 +62,18 @@ NAMES = {
     "fmha_cutlassF_bf16_aligned_64x64_rf_sm80": "bf16",
     "fmha_cutlassF_f32_aligned_64x64_rf_sm80": "tf32",
     "void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<64, cutlass::half_t>>": "fp16",
+    # TensorRT-LLM: the output, then both operands; of two types, the wider is that of the product.
+    "bmm_MxE4m3_MxE2m1MxE4m3_Fp32_t128x16x256u2_s3_swiGlu_dynBatch_sm100f": "fp8",
+    "bmm_Bfloat16_MxE2m1MxE4m3_Fp32_t128x16x256u2_s3_dynBatch_sm100f": "fp8",
+    "bmm_Bfloat16_E2m1E2m1_Fp32_t128x16x256_et128x16_dynBatch_sm100a": "fp4",
+    "bmm_E4m3_Bfloat16Bfloat16_Fp32_t128x16x256_sm100f": "bf16",
+    "bmm_Bfloat16_MxE2m1Bfloat16_Fp32_t128x16x256_sm100f": "bf16",
+    "gemm_Bfloat16_E4m3E4m3_Fp32_t128x128x128_s4_TN_schedS_sm100f": "fp8",
+    "fmhaSm100aKernel_QkvE4m3OBfloat16H64PagedKvCausalP16VarSeqQ128Kv128": "fp8",
+    "fmhaSm100aKernel_QkvBfloat16OE4m3H64PagedKvCausalP16VarSeqQ128Kv128": "bf16",
+    "nvjet_sm100_ootst_128x128_256x7_4x1_2cta_v_bx_Avec16UE4M3_Bvec16UE4M3_TNT": "fp4",
+    "nvjet_sm100_qqtst_128x128_128x6_2x1_v_bz_TNT": "fp8",
+    "Cijk_Alik_Bljk_B_BS_BH_Bias_HA_S_SAV_UserArgs_MT160x128x64_MI16x16x1": "bf16",
 }
 
 
@@ -75,7 +87,7 @@ def test_the_name_of_a_product_determines_its_type(name):
     [
         # 16 bits: fp16 or bf16.
         ("cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_3_64x128x128",
-         (None, "fp64", "tf32", "tf32", "fp16", "bf16", "fp8", "int8")),
+         (None, "fp64", "tf32", "tf32", "fp16", "bf16", "fp8", "fp4", "int8")),
         ("void paged_attention_kernel<unsigned short, unsigned char, 128>(float*)",
          ("fp32", *COMPUTE_TYPES)),
         ("void at::native::vectorized_elementwise_kernel<4, CUDAFunctor_add<c10::Half>>(int)",
@@ -83,8 +95,8 @@ def test_the_name_of_a_product_determines_its_type(name):
         ("void elementwise_kernel<4, BinaryFunctor<double, double, double>>(int)",
          ("fp64", *COMPUTE_TYPES[:-1], None)),
         ("triton_poi_fused_add_0", (None, *COMPUTE_TYPES[:-1], None)),
-        ("[CUDA memcpy DtoD]", (None,) * 8),
-        ("Memset (Device)", (None,) * 8),
+        ("[CUDA memcpy DtoD]", (None,) * 9),
+        ("Memset (Device)", (None,) * 9),
     ],
 )  # fmt: skip
 def test_the_type_of_the_operator_counts_if_the_name_has_none(name, expected):

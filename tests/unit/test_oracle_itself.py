@@ -190,7 +190,7 @@ def test_a_call_is_the_sum_of_the_innermost_products(tmp_path: Path) -> None:
     capture = captured(trace, tmp_path)
     call = call_of(capture.kernels[0].range)
     assert call.name == "aten::matmul"
-    assert Work(capture.ranges, Links(capture)).flops(call) == 2 * 20 * 3 * 7
+    assert Work(capture.ranges, capture.kernels, Links(capture)).flops(call) == 2 * 20 * 3 * 7
 
 
 def test_a_convolution_without_stride_has_the_size_of_its_gradient(tmp_path: Path) -> None:
@@ -201,7 +201,9 @@ def test_a_convolution_without_stride_has_the_size_of_its_gradient(tmp_path: Pat
              dims=[[2, 4, 9, 9], [2, 6, 5, 5], [6, 4, 3, 3]])  # fmt: skip
     trace.launch(20, 25, 1).kernel(300, 400, 1)
     capture = captured(trace, tmp_path)
-    found = Work(capture.ranges, Links(capture)).flops(call_of(capture.kernels[0].range))
+    found = Work(capture.ranges, capture.kernels, Links(capture)).flops(
+        call_of(capture.kernels[0].range)
+    )
     assert found == 2 * (2 * 6 * 5 * 5) * 4 * 9
 
 

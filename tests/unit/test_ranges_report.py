@@ -46,9 +46,9 @@ def path(tmp_path: Path) -> Path:
 
 EXPECTED: dict[str, dict[str, Any]] = {
     "step *": {
-        "level": 0, "count": 2, "wall_ns": 2000, "wall_median_ns": 1000, "gpu_ns": 240,
+        "level": 0, "count": 2, "wall_ns": 2000, "wall_median_ns": 1000, "gpu_ns": 440,
         "with_backward_ns": 440, "forward_ns": 240, "backward_ns": 200, "other_ns": 0,
-        "own_ns": 0, "projected_ns": 440, "idle_ns": 120, "kernels": 4,
+        "own_ns": 0, "projected_ns": 800, "idle_ns": 280, "kernels": 6,
     },
     "step *:forward": {
         "level": 1, "count": 2, "wall_ns": 400, "wall_median_ns": 200, "gpu_ns": 240,
@@ -56,9 +56,9 @@ EXPECTED: dict[str, dict[str, Any]] = {
         "own_ns": 240, "projected_ns": 440, "idle_ns": 120, "kernels": 4,
     },
     "step *:backward": {
-        "level": 1, "count": 2, "wall_ns": 260, "wall_median_ns": 130, "gpu_ns": 0,
-        "with_backward_ns": 0, "forward_ns": 0, "backward_ns": 0, "other_ns": 0,
-        "own_ns": 0, "projected_ns": 0, "idle_ns": 0, "kernels": 0,
+        "level": 1, "count": 2, "wall_ns": 260, "wall_median_ns": 130, "gpu_ns": 200,
+        "with_backward_ns": 200, "forward_ns": 0, "backward_ns": 200, "other_ns": 0,
+        "own_ns": 200, "projected_ns": 200, "idle_ns": 0, "kernels": 2,
     },
     "enumerate(DataLoader)#_Iter.__next__": {
         "level": 0, "count": 1, "wall_ns": 100, "wall_median_ns": 100, "gpu_ns": 0,
@@ -66,9 +66,9 @@ EXPECTED: dict[str, dict[str, Any]] = {
         "own_ns": 0, "projected_ns": 0, "idle_ns": 0, "kernels": 0,
     },
     "(no range)": {
-        "level": None, "count": None, "wall_ns": None, "wall_median_ns": None, "gpu_ns": 280,
+        "level": None, "count": None, "wall_ns": None, "wall_median_ns": None, "gpu_ns": 80,
         "with_backward_ns": 80, "forward_ns": 0, "backward_ns": 0, "other_ns": 80,
-        "own_ns": 280, "projected_ns": 0, "idle_ns": 0, "kernels": 4,
+        "own_ns": 80, "projected_ns": 0, "idle_ns": 0, "kernels": 2,
     },
 }  # fmt: skip
 
@@ -89,17 +89,18 @@ def test_text_indents_nested_ranges_and_flat_names_all_ranges_around(path: Path)
     lines = profile.ranges_table().text().splitlines()
     assert [line[:12].rstrip() for line in lines[1:4]] == ["step *", "  forward", "  backward"]
     flat = profile.ranges_table(flat=True)
-    assert flat["range"].tolist()[:2] == ["(no range)", "step *:forward"]
+    assert flat["range"].tolist()[:3] == ["step *:forward", "step *:backward", "(no range)"]
     assert "step *:forward" in flat.text()
 
 
 def test_where_selects_work_and_the_ranges_around_it(path: Path) -> None:
     table = fastprof.open(path, copies=True).ranges_table(where="dir=bprop")
     found = {row["range"]: row for row in table.rows()}
-    assert list(found) == ["step *", "step *:forward", "(no range)"]
-    assert found["step *"]["gpu_ns"] == found["step *"]["projected_ns"] == 0
+    assert list(found) == ["step *", "step *:forward", "step *:backward"]
+    assert found["step *"]["gpu_ns"] == found["step *"]["projected_ns"] == 200
     assert found["step *"]["with_backward_ns"] == 200
-    assert found["(no range)"]["gpu_ns"] == 200
+    assert found["step *:forward"]["gpu_ns"] == 0
+    assert found["step *:backward"]["gpu_ns"] == 200
 
 
 def test_crossing_ranges_have_the_work_launched_while_they_are_open(tmp_path: Path) -> None:

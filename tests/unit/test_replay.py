@@ -13,7 +13,9 @@ import pytest
 
 import commands
 import fastprof
+import replay_limits
 from exports import Export
+from fastprof.analysis.replay.model import Model
 from fastprof.cli import main
 from fastprof.errors import ReportError
 from simulated_run import CALL, Op, Program, changed, mean_ns, run
@@ -125,6 +127,36 @@ def test_scaled_kernels(program: Program, factor: float, tmp_path: Path) -> None
     assert found == mean_ns(run(changed(program, scaled)), of_steps)
 
 
+@pytest.mark.parametrize("is_warm", [True, False])
+@pytest.mark.parametrize("program", ALL.values(), ids=ALL.keys())
+def test_every_change_obeys_the_limits(program: Program, is_warm: bool, tmp_path: Path) -> None:
+    """Whether the first step counts, or begins before anything is recorded."""
+    path = run(program, is_warm=is_warm).write(tmp_path / "run.sqlite")
+    trace = fastprof.open(path, copies=True)
+    assert trace.find_steps().is_counted[0] == is_warm
+    replay_limits.check_changes(Model(trace))
+    replay_limits.check_table(trace)
+
+
+@pytest.mark.parametrize("change", ["name=*:0.5", "name=*:0", "name=gemm:2", "host:0.5", "host:2"])
+@pytest.mark.parametrize("program", [HOST_BOUND, GPU_BOUND, TWO_STREAMS, SYNC, THREADS])
+def test_steps_after_one_that_does_not_count(program: Program, change: str, tmp_path: Path) -> None:
+    """They begin as soon as the changed work before them ends."""
+    program = list(program) * 3
+    factor = float(change.rpartition(":")[2])
+    name = change.partition("=")[2].partition(":")[0]
+
+    def scaled(op: Op) -> Op:
+        if not name:
+            return replace(op, host=round(op.host * factor), call=round(op.call * factor))
+        return replace(op, ns=round(op.ns * factor)) if name in ("*", op.name) else op
+
+    path = run(program, is_warm=False).write(tmp_path / "run.sqlite")
+    facts = fastprof.open(path, copies=True).whatif(scale=change).facts
+    expected = mean_ns(run(changed(program, scaled), is_warm=False), facts["steps"])
+    assert facts["changes"][0]["wall_ns"] == pytest.approx(expected, rel=0.03)
+
+
 @pytest.mark.parametrize("program", [HOST_BOUND, GPU_BOUND, TWO_STREAMS, SYNC, THREADS])
 @pytest.mark.parametrize("factor", [0.25, 0.5, 2.0])
 def test_a_scaled_host(program: Program, factor: float, tmp_path: Path) -> None:
@@ -189,6 +221,28 @@ def test_the_wait_for_other_ranks_does_not_shrink(factor: float, tmp_path: Path)
         return replace(op, ns=round((op.ns - op.late) * factor) + op.late) if is_comm else op
 
     assert found == mean_ns(run(changed(COLLECTIVE, scaled)), of_steps)
+
+
+@pytest.mark.parametrize("copy_us", [10, 60, 400])
+def test_overlap_hides_copies_behind_other_work_at_most(copy_us: int, tmp_path: Path) -> None:
+    """110 us of kernels a step, after which the same stream uploads; the host runs ahead."""
+    export, n, time = Export(), 5, 1_000_000
+    for i in range(n):
+        begin = 100_000 + 20_000 * i
+        for j, ns in enumerate((60 * US, copy_us * US, 50 * US)):
+            correlation = 3 * i + j + 1
+            name = "cudaMemcpyAsync_v3020" if j == 1 else "cudaLaunchKernel_v7000"
+            export.launch(begin + 5_000 * j, begin + 5_000 * j + 4_000, correlation, 1, name)
+            if j == 1:
+                export.copy(time, time + ns, correlation, 1, 1 << 20)
+            else:
+                export.kernel(time, time + ns, correlation)
+            time += ns
+        export.push_pop(begin - 2_000, begin + 16_000, f"step {i}", 1)
+    trace = fastprof.open(export.gpu().write(tmp_path / "run.sqlite"), copies=True)
+    change = trace.whatif(overlap="class=memcpy").facts["changes"][0]
+    assert change["saved_ns"] == pytest.approx(min(copy_us, 110) * US, rel=0.25)
+    assert change["saved_ns"] <= min(copy_us, 110) * US
 
 
 def test_changes_are_replayed_together(tmp_path: Path) -> None:
@@ -295,12 +349,12 @@ def test_slack(tmp_path: Path) -> None:
 def test_virtual_speed_ups(tmp_path: Path) -> None:
     table = opened(GPU_BOUND, tmp_path).whatif()
     rows = {(each["key"], each["value"]): each for each in table.rows()}
-    base = mean(run(GPU_BOUND).lengths()[1:])  # the first step does not count
+    base = mean(run(GPU_BOUND).lengths())
     gpu = rows["resource", "GPU"]
     assert gpu["gpu_ns"] == 6 * 80 * US
     for percent, factor in ((10, 0.9), (50, 0.5), (100, 0.0)):
         faster = changed(GPU_BOUND, lambda op, f=factor: replace(op, ns=round(op.ns * f)))
-        wall = mean(run(faster).lengths()[1:])
+        wall = mean(run(faster).lengths())
         assert abs(gpu[f"saved_{percent}_ns"] - (base - wall)) <= 1
 
 

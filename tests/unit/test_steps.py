@@ -346,3 +346,30 @@ def test_dict_lines_are_one_step(opened: Make, tmp_path: Path) -> None:
     assert np.isnan(found.mean)
     with pytest.raises(StepsError, match="dict lines record no times; find steps in the trace"):
         profile.find_steps("repetition")
+
+
+def test_the_first_step_begins_where_work_before_it_ends_on_its_stream(opened: Make) -> None:
+    """Work without a launch runs on stream 7, while the step has begun on stream 8."""
+    trace = two_steps(1000, 2000)
+    trace.kernel(500, 2900, 1, stream=7)
+    trace.launch(1010, 1020, 2).kernel(1100, 1200, 2, stream=8)
+    trace.launch(1030, 1040, 3).kernel(3000, 3500, 3, stream=7)
+    trace.launch(2010, 2020, 4).kernel(4000, 4500, 4, stream=7)
+    found = opened(trace).find_steps()
+    assert found.length.tolist() == [3500 - 2900, 1000]
+    assert found.is_counted.tolist() == [True, True]
+
+
+def test_a_step_with_less_than_half_of_the_work_at_an_end_is_cut(opened: Make) -> None:
+    trace = KinetoFile()
+    for i in range(4):
+        trace.annotation(1000 * i, 1000 * (i + 1), f"ProfilerStep#{i}")
+        kernels = ((100, "a"), (200, "b"), (300, "c")) if i < 3 else ((100, "a"),)
+        work(trace, *[(1000 * i + at, name) for at, name in kernels])
+    found = opened(trace).find_steps()
+    assert found.is_cut.tolist() == [True, False, False, True]
+    assert found.is_counted.tolist() == [False, True, True, False]
+    assert found.notes == (
+        "means exclude step 3: the capture ends within it",
+        "means exclude step 0: the GPU work before it is not recorded",
+    )

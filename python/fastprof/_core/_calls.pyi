@@ -21,6 +21,7 @@ FORMULA: int
 ENGINE: int
 NODE: int
 FITS: int
+SOME_TAKEN: int
 ALL_TAKEN: int
 
 def outside(parent: _Int32, label: _Int32, bits: _Uint8) -> _Bool: ...
@@ -30,8 +31,7 @@ def find(
     meaning: _Int32,
     frames: Sequence[_Int32],
     says: _Uint16,
-    name: _Int32,
-    dtypes: _Int32,
+    labels: Sequence[_Int32],
     outside: _Bool | None = None,
 ) -> tuple[list[tuple[int, bool, int, bool, int]], _Int32, _Int32, _Uint8, _Int32]: ...
 def following(

@@ -91,16 +91,16 @@ total           196.53        386.62   603.56   603.56              76.6
 RANGES: Final = """\
 Your own ranges: of record_function, NVTX and annotations, also without GPU work.
 Ranges whose names differ in numbers are one row. `gpu` is the time of work launched
-inside, on the thread of the range. Autograd launches backward work on threads of its
-own: `with backward` adds the backward work of the calls inside. Work of autograd
-threads outside all ranges belongs to the ranges of the waiting thread.
+inside, on the thread of the range or on autograd's, for which it waits: `backward()`
+has its pass. `with backward` adds the backward work of the calls inside: `forward` has
+it too, so rows beside each other can add up to more than the range around them.
 
 $ fastprof ranges train.json.gz -c range,count,wall_ns,gpu_ns,with_backward_ns,idle_ns
 range                            count  wall(ms)  gpu(ms)  with backward(ms)  idle(ms)
-ProfilerStep#*                       5    394.14   156.09             467.25      7.57
+ProfilerStep#*                       5    394.14   472.45             472.45      7.57
   ## forward ##                      5    145.94   150.44             461.53      3.91
     DistributedDataParallel.f…       5    145.37   150.44             461.53      3.91
-  ## backward ##                     5    240.67     0.12               0.19      0.02
+  ## backward ##                     5    240.67   316.48             316.48      3.62
   ## optimizer ##                    5      4.83     5.53               5.53      0.03
     Optimizer.step#SGD.step          5      4.67     5.53               5.53      0.03
 """

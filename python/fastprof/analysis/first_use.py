@@ -15,6 +15,7 @@ from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.markers import Kind, Meaning
 from fastprof.model.trace import NEVER
 from fastprof.profile.api_classes import ALLOC, COPY, CREATE, LAUNCH, LOAD, OTHER, SYNC
+from fastprof.profile.instances import ApiCalls
 from fastprof.profile.profile import Profile
 
 __all__ = ["compilation", "compiling_calls", "creation", "loading"]
@@ -115,14 +116,9 @@ def creation(profile: Profile) -> tuple[Int64, Int64]:
     Calls and ranges of libraries; and the first call of a process, if it is long.
     """
     ranges, api = profile.ranges, profile.api
-    length = _length(profile)
-    creates, others = api.call_class.where_each(
-        lambda each: each == CREATE, lambda each: each in (ALLOC, OTHER)
-    )
-    creates = creates[length[creates] >= _CREATES_NS]
-    _, first = np.unique(take(api.threads.pid, api.thread), return_index=True)
-    first = np.intersect1d(first, others)
-    first = first[length[first] >= _STARTS_NS]
+    creates = _long(api, api.call_class.where(lambda each: each == CREATE), _CREATES_NS)
+    first = _long(api, _first_calls(api), _STARTS_NS)
+    first = first[api.call_class.take(first).fits(lambda each: each in (ALLOC, OTHER))]
     fits = np.array([bool(_LIBRARY_HANDLE.match(each.name)) for each in ranges.meanings], bool)
     return np.union1d(creates, first), where(fits, ranges.label)
 
@@ -133,21 +129,31 @@ def loading(profile: Profile) -> Int64:
     Those of modules and graphs; launches of kernels that their GPU runs for the first time in the
     capture, and calls that look up functions, if they are long.
     """
-    api, length = profile.api, _length(profile)
+    api = profile.api
     loads, launches = api.call_class.where_each(
         lambda each: each == LOAD, lambda each: each == LAUNCH
     )
     looks_up = api.name.where(lambda name: bool(_LOOKS_UP.match(name)))
     long = np.zeros(len(api) + 1, bool)
-    long[launches[length[launches] >= _LOADS_NS]] = True
+    long[_long(api, launches, _LOADS_NS)] = True
     first = _first_launches(profile, np.flatnonzero(long[api.of_kernel]))
-    looks_up = looks_up[length[looks_up] >= _LOADS_NS]
-    return np.unique(np.concatenate([loads, first, looks_up]))
+    return np.unique(np.concatenate([loads, first, _long(api, looks_up, _LOADS_NS)]))
 
 
-def _length(profile: Profile) -> Int64:
-    api = profile.api
-    return np.where(api.end == NEVER, np.int64(0), api.end - api.start)
+def _first_calls(api: ApiCalls) -> Int64:
+    """The first call of each process."""
+    first = np.full(len(api.threads.pid) + 1, len(api))
+    first[api.thread[::-1]] = np.arange(len(api) - 1, -1, -1)
+    calls = np.sort(first[:-1][first[:-1] < len(api)])
+    _, of_process = np.unique(take(api.threads.pid, api.thread[calls]), return_index=True)
+    return calls[of_process]
+
+
+def _long(api: ApiCalls, rows: Int64, least: int) -> Int64:
+    """Those of some calls that take at least some ns."""
+    end = api.end[rows]
+    found: Int64 = rows[(end != NEVER) & (end - api.start[rows] >= least)]
+    return found
 
 
 def _first_launches(profile: Profile, kernels: Int64) -> Int64:

@@ -28,6 +28,7 @@ __all__ = [
     "idle_parts",
     "ns_with",
     "own_ns",
+    "owners",
     "sweep",
     "time_lines",
     "work_of_device",
@@ -88,6 +89,27 @@ class GpuWork:
     def span(self) -> tuple[int, int]:
         """Start of the first and end of the last work, ns; (0, 0) without work."""
         return (int(self.start[0]), int(self.end.max())) if len(self) else (0, 0)
+
+
+def owners(profile: Profile) -> Int64:
+    """[kernels] The pid that each piece of work counts for; -1 if no process is recorded.
+
+    Work of an unknown process counts for the one with the most work on its GPU: it runs on a GPU
+    that is known, and is none of its own.
+    """
+    if "pid" not in profile.names:
+        return np.full(len(profile), -1, np.int64)
+    pid, device = numbers(profile, "pid").astype(np.int64), numbers(profile, "device")
+    unknown = pid < 0
+    if unknown.all() or not unknown.any():
+        return pid
+    time = np.maximum(numbers(profile, "sil"), 0)
+    for gpu in np.unique(device[unknown]):
+        rows = np.flatnonzero(~unknown & (device == gpu))
+        if len(rows):
+            pids, place = np.unique(pid[rows], return_inverse=True)
+            pid[unknown & (device == gpu)] = pids[np.argmax(np.bincount(place, time[rows]))]
+    return pid
 
 
 def work_of_device(profile: Profile, rows: Bools | None = None) -> dict[int, GpuWork]:

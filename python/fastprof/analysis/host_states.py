@@ -12,7 +12,7 @@ import numpy as np
 from fastprof._core._take import take, where
 from fastprof.analysis.blocking_copies import blocking_copies
 from fastprof.analysis.first_use import compilation, compiling_calls, creation, loading
-from fastprof.analysis.implied_waits import FREES, implied_waits
+from fastprof.analysis.implied_waits import FREES, implied_waits, waits_for_copies
 from fastprof.analysis.intervals import BusyTime
 from fastprof.analysis.thread_events import ThreadEvents, by_thread, in_order
 from fastprof.errors import ReportError
@@ -136,9 +136,9 @@ def host_states(profile: Profile, data: str | None = None) -> HostStates:
         end = np.where(end == NEVER, last, end)
         return ThreadEvents(instances.thread[rows], start, end, rows)
 
-    waits, until, of_copy = kept(profile, implied_waits)
+    waits, until = kept(profile, implied_waits)
     whole = waits[until == api.end[waits]]  # the other ones free memory after their wait
-    copies, copied = _copies(profile, waits[of_copy])
+    copies, copied = _copies(profile, waits_for_copies(profile, waits))
     alloc, syncs = api.call_class.where_each(lambda each: each == ALLOC, lambda each: each == SYNC)
     frees = _is_named(api, alloc, FREES)
     loads = np.setdiff1d(loading(profile), np.concatenate([whole, compiling_calls(profile)]))

@@ -90,10 +90,14 @@ Why the GPU has no work. A gap is a time during which a GPU runs nothing on any
 stream. `gaps` and `longest` count a gap to the cause that takes most of it.
 Before the launch of the next work, by what the launching thread does:
   data loading      fetches a batch: DataLoader, Lightning, ranges of --data
-  alloc/load        allocates or frees memory, loads a module or kernel code
+  JIT compilation   compiles code: torch.compile, Triton, Numba, NVRTC, linking
+  code loading      loads a module, a graph, a kernel at its first launch
+  creation          creates a stream, event, context or library handle
+  allocation        allocates or registers memory
+  deallocation      frees memory
   blocking copy     copies and waits: .item(), .cpu(), pageable memory
-  sync              waits for the GPU. After a blocking copy or sync, the rest
-                    of the gap counts too: nothing was launched ahead
+  sync              waits for the GPU. After a blocking copy or sync, up to 50
+                    us count too: until the thread can launch again
   other thread      idle, while another thread of the process is active
   operating system  waits in the operating system (nsys --trace osrt)
   launch-bound      Python and operators, in gaps under 50 us
@@ -102,26 +106,28 @@ From the launch on:
   launch latency    the GPU begins
   dependency        queued: waits for an event, a copy or other work
   unknown           the launch is not in the file
-`call`, `line`, `op`, `range` and `layer` take most of the time of the cause.
+`line`, `op`, `range` and `layer` are open for most of a gap, or of the call in
+which the host waits; from the launch on, those of the launch. They are `na` if
+nothing is, or, for a cause, where that is most of its time.
 
 $ fastprof idle resnet50.json.gz -w 80
 GPU 0, 996.5 ms: compute 591.5 ms, exposed copies 12.03 ms, idle 392.9 ms, 39.4%
 17.5% of the kernels start within 10 us of their launch (starved)
 
 cause           idle(ms)  time(%)  gaps  longest(ms)  line
-data loading       283.7     28.5     5        62.34  …snet50_profiler_api.py:44
-host-bound          51.2      5.1   402         2.05  …snet50_profiler_api.py:46
+data loading       283.7     28.5     5        62.34  na
+host-bound          52.9      5.3   408         2.05  …snet50_profiler_api.py:46
 launch latency      29.0      2.9  7490         0.03  …snet50_profiler_api.py:46
 launch-bound        25.8      2.6  1011         0.05  …snet50_profiler_api.py:49
-blocking copy        3.3      0.3    12         0.36  …snet50_profiler_api.py:44
+blocking copy        1.5      0.2     6         0.09  …snet50_profiler_api.py:44
 other thread         0.0      0.0     0           na  na
 dependency           0.0      0.0     1         0.01  …snet50_profiler_api.py:46
 total              392.9     39.4  8921
 (too narrow for call, op, range)
 
-$ fastprof idle resnet50.json.gz --gaps 2 -w 80 -c at_ns,ns,cause,after,line
- at(ms)  idle(ms)  cause         after         line
-648.322      62.3  data loading  Memcpy_HtoD_  resnet50_profiler_api.py:44
-294.025      60.9  data loading  Memcpy_HtoD_  resnet50_profiler_api.py:44
+$ fastprof idle resnet50.json.gz --gaps 2 -w 80 -c at_ns,ns,cause,after,range
+ at(ms)  idle(ms)  cause         after         range
+648.322      62.3  data loading  Memcpy_HtoD_  …leProcessDataLoaderIter.__next__
+294.025      60.9  data loading  Memcpy_HtoD_  …leProcessDataLoaderIter.__next__
   total     123.3
 """

@@ -17,7 +17,7 @@ from fastprof.profile.api_classes import COPY, LAUNCH, SYNC
 from fastprof.profile.instances import ApiCalls
 from fastprof.profile.profile import Profile
 
-__all__ = ["FREES", "Waits", "implied_waits"]
+__all__ = ["FREES", "implied_waits", "waits_for_copies"]
 
 FREES: Final = ("Free", "Unregister", "Unmap", "Release", "TrimTo")  # in names of calls that free
 
@@ -34,36 +34,20 @@ class _Calls(NamedTuple):
     ----------
     row : int64 [calls], of `profile.api`
     start, end : int64 [calls], ns
-    queues, copies, frees : bool [calls], whether they launch work or copy; copy; free memory
+    queues, frees : bool [calls], whether they launch or copy; whether they free memory
     """
 
     row: Int64
     start: Int64
     end: Int64
     queues: Bools
-    copies: Bools
     frees: Bools
 
 
-class Waits(NamedTuple):
-    """Calls that wait.
+def implied_waits(profile: Profile) -> tuple[Int64, Int64]:
+    """Calls that wait, rows of `profile.api` in order, and when each wait ends, ns.
 
-    Parameters
-    ----------
-    row : int64 [waits], of `profile.api`, in order
-    until : int64 [waits], ns, when the wait ends; the call may go on
-    of_copy : bool [waits], whether the call waits for the copy that it queued
-    """
-
-    row: Int64
-    until: Int64
-    of_copy: Bools
-
-
-def implied_waits(profile: Profile) -> Waits:
-    """The calls of a trace that wait, other than those that synchronise by their name.
-
-    - Copies that end as their work does; other calls, on a GPU that works meanwhile.
+    - Calls that end as the work that they queued does, on a GPU that works meanwhile.
     - Calls that queue nothing, and end as all work launched before does. Those that free memory
       may go on: their wait ends with that work.
     - Launches and copies into a full queue, which end as work does.
@@ -72,24 +56,30 @@ def implied_waits(profile: Profile) -> Waits:
     end = np.where(api.end == NEVER, api.start, api.end)
     long = np.flatnonzero(end - api.start >= _LONG_NS)
     long = long[api.call_class.take(long).fits(lambda each: each != SYNC)]
-    until, of_copy = np.full(len(long), np.int64(-1)), np.zeros(len(long), bool)
+    until = np.full(len(long), np.int64(-1))
     if len(long) and (api.of_kernel >= 0).any():
         names, classes = api.name.take(long), api.call_class.take(long)
         calls = _Calls(
             long, api.start[long], end[long],
             classes.fits(lambda each: each in (LAUNCH, COPY)),
-            classes.fits(lambda each: each == COPY),
             names.fits(lambda name: any(each in name for each in FREES)),
         )  # fmt: skip
         pid = take(api.threads.pid, api.thread[long])
         for of_process, queue in _queues(profile, api):
             rows = np.flatnonzero(pid == of_process)
             own = _Calls._make(each[rows] for each in calls)
-            ends, own_copy = queue.waits(own)
-            until[rows] = np.maximum(until[rows], ends)
-            of_copy[rows] |= own_copy
+            until[rows] = np.maximum(until[rows], queue.waits(own))
     waits = until >= 0
-    return Waits(long[waits], until[waits], of_copy[waits])
+    return long[waits], until[waits]
+
+
+def waits_for_copies(profile: Profile, waits: Int64) -> Int64:
+    """Those of some calls that wait for the copy that they queued: it ends before they do."""
+    api = profile.api
+    copies = waits[api.name.take(waits).fits(lambda name: "Memcpy" in name)]
+    end = np.full(len(api) + 1, NEVER)
+    end[api.of_kernel] = numbers(profile, "start") + np.maximum(numbers(profile, "sil"), 0)
+    return copies[end[copies] <= api.end[copies] + _EARLY_NS]
 
 
 def _queues(profile: Profile, api: ApiCalls) -> Iterator[tuple[int, _Queue]]:
@@ -121,8 +111,8 @@ class _Queue:
         self._start, self._end = start, np.sort(end)
         self._busy = BusyTime(start, end)
 
-    def waits(self, calls: _Calls) -> tuple[Int64, Bools]:
-        """When the wait of each call ends, ns, -1 for none; whether it is for its own copy."""
+    def waits(self, calls: _Calls) -> Int64:
+        """When the wait of each call ends, ns, -1 for none."""
         works = self._busy.until(calls.end) - self._busy.until(calls.start)
         is_busy = 2 * works >= calls.end - calls.start
         before = np.searchsorted(self._launch, calls.start, "left")
@@ -135,12 +125,10 @@ class _Queue:
         last = np.searchsorted(self._end, calls.end + _EARLY_NS, "right")
         ended = np.where(last > 0, self._end[last - 1], -1)
         is_full = is_own & calls.queues & (pending >= _FULL) & _ends_with(calls, ended)
-        of_own = is_own & (is_busy | calls.copies) & _ends_with(calls, own)
-        waits = of_own | is_full
+        waits = (is_own & is_busy & _ends_with(calls, own)) | is_full
         waits |= ~is_own & ~calls.queues & is_busy & _ends_with(calls, drained)
         frees = ~waits & calls.frees & (drained > calls.start) & (drained < calls.end)
-        until = np.where(waits, calls.end, np.where(frees, drained, -1))
-        return until, of_own & calls.copies
+        return np.where(waits, calls.end, np.where(frees, drained, -1))
 
 
 def _ends_with(calls: _Calls, work: Int64) -> Bools:

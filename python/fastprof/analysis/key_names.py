@@ -35,7 +35,7 @@ KEY_NAMES: Final = {
     "step": "step",
     "thread": "thread that launched it",
     "range": "your ranges around the call, numbers folded: step * for step 17",
-    "compute_type": "type of the arithmetic: fp32, tf32, fp16, bf16, fp8, int8, fp64",
+    "compute_type": "type of the arithmetic: fp32, tf32, fp16, bf16, fp8, fp4, int8, fp64",
     "tc": "tensor cores: 1 used, 0 not used, - not applicable",
     "launch": "API call that launched it",
     "direction": "direction of a copy: HtoD, DtoH, DtoD, ...",

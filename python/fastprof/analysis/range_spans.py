@@ -40,16 +40,25 @@ def spans(profile: Profile, ranges: Int32, rows: Bools | None) -> Spans:
     instances, found = profile.ranges, Spans(*np.zeros((2, len(ranges)), np.int64))
     start, launched = numbers(profile, "start"), numbers(profile, "launch_start")
     end = start + np.maximum(numbers(profile, "sil"), 0)
-    # Work of the autograd engine belongs to a range of the thread that waits for it.
-    thread = take(instances.thread, numbers(profile, "range").astype(np.int32))
+    # Work of the autograd engine belongs to ranges of its thread and of the one that waits for it.
+    innermost = numbers(profile, "range").astype(np.int32)
+    owners = [
+        take(instances.thread, each) for each in (innermost, take(instances.waiting, innermost))
+    ]
     device = numbers(profile, "device")
-    included = (thread >= 0) & (launched != NO_TIME)
-    work = np.flatnonzero(included if rows is None else included & rows)
-    work = work[np.lexsort((launched[work], thread[work], device[work]))]
+    included = launched != NO_TIME if rows is None else (launched != NO_TIME) & rows
+    known = [np.flatnonzero(included & (thread >= 0)) for thread in owners]
+    work, thread = (
+        np.concatenate(known),
+        np.concatenate([of[rows] for of, rows in zip(owners, known, strict=True)]),
+    )
+    order = np.lexsort((launched[work], thread, device[work]))
+    work, thread = work[order], thread[order]
     work_of = work_of_device(profile)
     thread_of_range = instances.thread[ranges]
-    for inside in _runs(work, device[work], thread[work]):
-        places = np.flatnonzero(thread_of_range == thread[inside[0]])
+    for run in _runs(np.arange(len(work)), device[work], thread):
+        inside = work[run]
+        places = np.flatnonzero(thread_of_range == thread[run[0]])
         of = ranges[places]
         first = np.searchsorted(launched[inside], instances.start[of], "left")
         last = np.searchsorted(launched[inside], instances.end[of], "left")

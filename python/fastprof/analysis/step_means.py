@@ -77,13 +77,10 @@ class StepMeans(NamedTuple):
         several = [f"{self.n_gpus} GPUs"] if self.n_gpus > 1 else []
         if not self.is_step:
             of = f"mean of {several[0]}, each " if several else ""
-            return f"{of}from its first to its last work; copies count as GPU work"
+            return f"{of}from its first to its last work; copies count as work"
         steps = [f"{self.n_steps} steps"] if self.n_steps > 1 else []
         of = f"mean of {' on '.join([*steps, *several])}, each " if steps or several else ""
-        return (
-            f"{of}from the end of the GPU work before to the end of its own; copies count as GPU "
-            "work"
-        )
+        return f"{of}from the end of GPU work before to the end of its own; copies count"
 
 
 def step_means(profile: Profile, steps: StepsOfKernels) -> StepMeans | None:

@@ -9,13 +9,13 @@ from typing import NamedTuple
 import numpy as np
 
 from fastprof._core._take import take
-from fastprof.analysis.columns import numbers
 from fastprof.analysis.gpu_work import (
     COMMUNICATION,
     COMPUTE,
     COPY,
     GpuWork,
     ns_with,
+    owners,
     sweep,
     work_of_device,
 )
@@ -161,7 +161,7 @@ def _with_work(windows: Windows, steps: StepsOfKernels) -> Int64:
 
 def _lanes(profile: Profile, rows: Bools | None) -> Iterator[Lane]:
     """Processes may use the same number for different GPUs."""
-    pid = numbers(profile, "pid") if "pid" in profile.names else np.empty(0, np.int64)
+    pid = owners(profile)
     used = (pid[:1] if (pid == pid[:1]).all() else np.unique(pid)).tolist()
     for each in used:
         own = None if len(used) == 1 else pid == each

@@ -59,9 +59,9 @@ starved kernels          8.0% -> 33.0%
 part                  op              before(ms)  after(ms)  change(ms)  why
 idle: launch-bound    na                   0.113      0.901       0.788  more
 idle: launch latency  na                   0.487      1.194       0.707  more
-idle: host-bound      na                   0.844      1.308       0.463  same
+idle: host-bound      na                   0.862      1.370       0.507  same
 communication         alltoall_base_       0.798      1.123       0.325  same
-idle: blocking copy   na                   0.070      0.118       0.048  same
+compute               linear               1.708      1.740       0.032  same
 ... 21 more rows
 total                                     17.569     19.954       2.385
 (too narrow for of change(%), GPU before(ms), GPU after(ms))

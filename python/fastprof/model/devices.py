@@ -26,6 +26,7 @@ _TYPES = {
     "fp16": ("half", "fp32"),
     "bf16": ("half", "fp32"),
     "fp8": ("fp8", "fp32"),
+    "fp4": ("fp4", "fp32"),  # of no GPU in the table
     "int8": ("int8", "fp32"),
 }
 # A card with one of these words is a different model from the card without.
@@ -73,7 +74,7 @@ class Device:
     why: str = ""
 
     def peak(self, compute_type: str, tensor_cores: bool) -> float | None:
-        """FLOP/s of a compute type (fp64, fp32, tf32, fp16, bf16, fp8, int8), None if unknown.
+        """FLOP/s of fp64, fp32, tf32, fp16, bf16, fp8, fp4 or int8, None if unknown.
 
         With tensor cores, fp32 runs as tf32; without them, 16 bits and fewer run as fp32. AMD's
         matrix cores run fp32 as it is, on CDNA 1 and 2 at the rate of fp64.

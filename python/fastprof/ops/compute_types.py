@@ -16,7 +16,7 @@ from fastprof.ops.tensor import canonical_type
 
 __all__ = ["COMPUTE_TYPES", "of_call", "of_name"]
 
-COMPUTE_TYPES: Final = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8")
+COMPUTE_TYPES: Final = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp4", "int8")
 """All types, in the order of the columns of `of_name`."""
 
 _PRODUCTS: Final = frozenset({"gemm", "convolution", "attention"})
@@ -24,12 +24,19 @@ _PRODUCTS: Final = frozenset({"gemm", "convolution", "attention"})
 _LONGEST: Final = 600
 
 # Types of products in lower-case kernel names: operands before accumulators; the first match wins.
-# nvjet: one letter per operand. Tensile (Cijk): operands, output, accumulator.
+# nvjet: one letter per operand. Tensile (Cijk): operands, output, accumulator. TensorRT-LLM (bmm_,
+# gemm_): output, then both operands, of which the wider is the type; the accumulator.
 _OF_PRODUCT: Final = tuple(
     (name, re.compile(pattern))
     for name, pattern in (
+        ("bf16", r"(?:bmm|gemm)_[a-z0-9]+_[a-z0-9]*bfloat16|fmhasm\d+\w*kernel_q(?:kv)?bfloat16"),
+        ("fp16", r"(?:bmm|gemm)_[a-z0-9]+_[a-z0-9]*fp16_fp32|fmhasm\d+\w*kernel_q(?:kv)?fp16"),
+        (
+            "fp4",
+            r"(?:mx)?e2m1(?:mx)?e2m1|nvjet_(?:sm\d+_)?oo|xf4_\w*xf4_|nvf4|afp4_?wfp4|a4w4|nvfp4_gemm",
+        ),
         ("fp8", r"e4m3|e5m2|fp8(?!kv)|f8f8|float8|nvjet_(?:sm\d+_)?q|cijk_\w+?_[fb]8"),
-        ("bf16", r"bf16|bfloat16|nvjet_(?:sm\d+_)?t|cijk_[a-z]+_[a-z]+_bb?s_|ushort"),
+        ("bf16", r"bf16|bfloat16|nvjet_(?:sm\d+_)?t|cijk_[a-z]+_[a-z]+_b[bs_]*s_|ushort"),
         (
             "fp16",
             # cuDNN's generated attention has f16 in its name for bf16 too.
@@ -78,6 +85,7 @@ _OF_TENSOR: Final = {
     "int8": "int8",
     "qint8": "int8",
     "quint8": "int8",
+    "float4_e2m1fn_x2": "fp4",
 } | {f"float8_{form}": "fp8" for form in ("e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz")}
 
 

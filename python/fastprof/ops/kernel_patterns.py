@@ -50,14 +50,14 @@ ROWS: Final = (
         "attention",
         "dotdoo sumodo ograddoto bwdpreprocess bwdpostprocess flash&convert fusion::convertdq "
         "fmha&convert fmhareduce flash&combine fmha&combine flash&cleardkv attention&reduce "
-        "flash&prepare mergestate attn&preprocess",
+        "flash&prepare mergestate attn&preprocess mlareduce fwdkernelstage2",
         auxiliary=True,
     ),
     Row(
         "attention",
         "flashfwd flashbwd flashattn flashmla flash:: fmha mmha sdpa attention mha_ fna:: "
         "attnfwd attnbwd bwd_kernel_dk_dv bwd_kernel_dq withkvcache withpagedkvcache "
-        "mladecode flexdecoding",
+        "mladecode flexdecoding ^mla_ aiter::mla_ aiter::pa_ fwdkernelstage1 fwdgroupedkernel",
     ),
     Row("softmax", "softmax"),
     # Transforms of a Winograd or FFT convolution (its products are gemms) or of an explicit GEMM
@@ -102,16 +102,21 @@ ROWS: Final = (
         "multitensor adam adagrad adadelta rmsprop ^sgd _sgd sgd_ fusedsgd ^lamb_ _lamb_ fusedlamb "
         "lambstage ^lion _lion fusedlion koptimizer ampupdatescale",
     ),
-    Row("copy", "repack"),
+    # Operands of a product: packed, scaled, quantised.
+    Row("elementwise", "silu&quantdeepgemm"),
+    Row("copy", "repack scale1x128 quantdeepgemm"),
     Row(
         "gemm",
-        "splitkreduce reducesplitk reduce_1block epilogue::impl postgsu compute_gemm_pointers",
+        "splitkreduce reducesplitk reduce_1block epilogue::impl postgsu compute_gemm_pointers "
+        "gemm_&_reduce_kernel",
         auxiliary=True,
     ),
-    # Includes cuBLAS's dot product (dot_kernel) and persistent recurrent layers.
+    # Includes cuBLAS's dot product (dot_kernel) and persistent recurrent layers. bmm_: TensorRT,
+    # with activation (swiGlu) and bias; fmoe_, flatmm and wvsplitk are AMD's.
     Row(
         "gemm",
         "gemm gemv nvjet ^cijk_ ^dot_kernel rocblas_dot matmul tensorop_ wmma marlin fusedmoe "
+        "^bmm_ fmoe_ flatmm wvsplitk "
         "^mm_kernel _mm_kernel bmm_kernel groupedmm scaledmm rnn_blockpersist rnn_persist "
         "persistrnn syrk trmm spmm csrmm csrmv bmmchunk chunkscan chunkstate",
     ),
@@ -121,14 +126,14 @@ ROWS: Final = (
         "bernoulli curand multinomial samplingfrom generate_seed",
     ),
     Row("index", "searchsorted bucketize moealign copyif"),
-    Row("sort", "sort topk radix bitonic kthvalue gathermedian"),
+    Row("sort", "sort topk radix bitonic kthvalue gathermedian routingmainkernel"),
     Row(
         "index",
         "indexselect indexfunc indexadd indexcopy indexput indexfill indexing index_elementwise "
         "gather scatter maskedselect maskedfill nonzero deviceselect devicepartition unique "
         "writeindices find_long_segments krn_partial compute_grad_weight embs_ permute_1d "
         "permute_2d permute_indices boundscheckindices linearizeindex offsetsrange jagged "
-        "denserepresentation reshapeandcache",
+        "denserepresentation reshapeandcache kvcache expandinputrows",
     ),
     Row("elementwise", "elementwise pointwise elemwise kernelwithindex tril_ triu_"),
     # Sums, pooling, scans, losses, histograms.
@@ -136,7 +141,8 @@ ROWS: Final = (
         "reduction",
         "reduc pool devicescan scankernel _scan scan_ cumsum cumprod compactinit nllloss "
         "classnllcriterion ctcloss marginloss crossentropy histogram histc bincount "
-        "segmentsum segmentcsr cdist pdist argmax argmin nrm2_kernel asum_kernel iamax_kernel",
+        "segmentsum segmentcsr cdist pdist argmax argmin nrm2_kernel asum_kernel iamax_kernel "
+        "moesum moe::dev::finalize finalizemoe",
     ),
     Row(
         "copy",
@@ -182,10 +188,11 @@ TENSOR_CORES: Final = (
         # Instruction shape before the operation: s1688gemm, i8816cudnn, s16816fprop.
         r"[a-z]\d{3,6}(?:gemm|cudnn|[fdw](?:prop|grad))|tensorop|tensor\d+x\d+x\d+"
         r"|[dhiqw]mma|gmma|umma|xmma_(?:gemm|[fdw](?:prop|grad))_|nvjet_|deep_gemm"
-        r"|fp8_gemm|marlin"
+        r"|fp8_gemm|marlin|^(?:bmm|gemm)_(?:mx)?(?:e\dm\d|bfloat16|fp16)_|mma_mxf\d|moe_mxgemm"
         r"|flash_(?:fwd|bwd)|flashattn(?:fwd|bwd)|flash::flash|sdpa_sm\d+_flash"
         r"|fmha_(?:v2|fprop|dgrad|fwd_loop)|fmha_cutlass[fb]_(?:b?f16\w*|f32\w*)_sm[789]"
-        r"|_mi\d+x\d+|mfma|xdl|gtcx|fmha(?:fwd|bwddqdkdv)kernel",
+        r"|_mi\d+x\d+|mfma|xdl|gtcx|fmha(?:fwd|bwddqdkdv)kernel"
+        r"|fmhasm\d+|flatmm|fmoe_",
     ),
     (
         False,

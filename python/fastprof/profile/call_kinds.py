@@ -30,6 +30,11 @@ class CallKind(NamedTuple):
         """The numbers of the calls, -1 for none."""
         return self.call, self.work, self.helper
 
+    @property
+    def is_inside(self) -> bool:
+        """Whether a call inside of the call determines the cost."""
+        return self.work >= 0 and self.work != self.call and self.helper < 0
+
     def changed(self, number: Callable[[int], int]) -> CallKind:
         """The kind with other numbers of calls."""
         call, work, helper = (-1 if each < 0 else number(each) for each in self.calls)

@@ -5,8 +5,9 @@ outermost operator. The call of a backward kernel is the forward call that creat
 node.
 
 The report shows the call. Its cost comes from the matrix products, convolutions and attention
-inside of it if their sizes and types are known: backward passes differ from node to node, and
-autocast calls an operator within itself, in another type.
+inside of it if their sizes and types are known: backward passes differ from node to node, autocast
+calls an operator within itself in another type, DTensor and vmap with other sizes, and fused layers
+run several products.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from fastprof.model.call import Call, Tensor
 from fastprof.model.columns import Values
 from fastprof.model.markers import Kind, Meaning, op_name
 from fastprof.model.trace import Trace
+from fastprof.ops.cost import add_known
 from fastprof.ops.registry import Formula
 from fastprof.ops.tensor import canonical_type
 from fastprof.profile.batch_lengths import with_batches
@@ -155,8 +157,13 @@ def _found(
             _calls.instances(found.backward_of_frame, found.meaning_of_frame, picked),
         ),
         bits,
-        _numbers([None if call is None else (call.mod, call.op) for call in calls]),
-        _numbers([_types(call) for call in calls]),
+        (
+            _numbers([call and (call.mod, call.op) for call in calls]),
+            _numbers([call and (call.mod, call.op, *map(bool, _sizes(call))) for call in calls]),
+            _numbers([call and _sizes(call) for call in calls]),
+            _numbers([_types(call) for call in calls]),
+            _numbers([call and flops_of_products(call) for call in calls]),
+        ),
         _outside_nodes(meanings, found.frame_parent, label_of_frame),
     )
 
@@ -272,6 +279,22 @@ def _types(call: Call | None) -> frozenset[str] | None:
     # A number converted to a tensor has a type that is not that of the call.
     names = {canonical_type(tensor.dtype) or "" for tensor in tensors if tensor.shape}
     return frozenset(name for name in names if "float" in name) or None
+
+
+def _sizes(call: Call) -> tuple[tuple[int, ...], ...]:
+    """The shapes of a call's arguments, () for numbers and what is not recorded."""
+    values = (arg.value for arg in call.args)
+    lists = (value if isinstance(value, tuple) else (value,) for value in values)
+    return tuple(
+        value.shape if isinstance(value, Tensor) else () for members in lists for value in members
+    )
+
+
+def flops_of_products(call: Call) -> int | None:
+    """FLOPs of a call's main parts, without a bias; None if unknown or of a single gradient."""
+    work = ops.work(call, "fprop") if is_complete(call) else None
+    mains = [part.cost.flops for part in work.parts if part.role != "bias"] if work else [None]
+    return add_known(*mains)
 
 
 def typed_like(call: Call, other: Call) -> Call:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof import ops
-from fastprof._core import _parts, _share
+from fastprof._core import _calls, _parts, _share
 from fastprof._core._parts import ALL_PARTS, BESIDE, VARIANTS
 from fastprof._core._take import take
 from fastprof._system.threads import computed_once
@@ -184,8 +184,27 @@ def _shared(tables: Tables, cell: Int32, calls: CallsOfKernels, duration: Int64)
         total = np.repeat(total, VARIANTS)
         groups.share(total, share)
         checks.shares(what, *groups.add_up(total, share))
-        shares.append(share)
+        shares.append(_left(calls, share))
     return shares
+
+
+def _left(calls: CallsOfKernels, share: Int64) -> Int64:
+    """The shares, where operators inside of a call have some of its cost: the others do the rest.
+
+    Costs of parts inside are those of their own sizes, so they may exceed that of the call.
+    """
+    some = calls.taken == _calls.SOME_TAKEN
+    if not some.any():
+        return share
+    rest = take(some, calls.group, False) & (share > 0)
+    inside = take(np.array([each.is_inside for each in calls.kinds], bool), calls.kind)
+    inside &= ~rest & (calls.instance >= 0) & (share > 0)
+    n = int(calls.instance.max(initial=-1)) + 1
+    taken, all_rest = (np.bincount(calls.instance[rows], share[rows], n) for rows in (inside, rest))
+    at = calls.instance[rest]
+    left = 1 - np.minimum(taken[at] / all_rest[at], 1)
+    share[rest] = np.rint(share[rest] * left).astype(np.int64)
+    return share
 
 
 def cost(calls: CallsOfKernels, names: Values, duration: Int64, gpus: Iterable[str] = ()) -> Costs:

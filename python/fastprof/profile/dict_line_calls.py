@@ -21,9 +21,17 @@ from fastprof.model.columns import Values
 from fastprof.model.markers import Meaning, read
 from fastprof.profile.call_kinds import CallKind
 from fastprof.profile.call_results import lacks_only_result, output_gradient
-from fastprof.profile.calls import CallsOfKernels, Named, cost_bits, is_complete, named
+from fastprof.profile.calls import (
+    CallsOfKernels,
+    Named,
+    cost_bits,
+    flops_of_products,
+    is_complete,
+    named,
+)
 from fastprof.profile.dict_line_groups import Grouping, Lines
 
+_PRODUCT: Final = _calls.KNOWN | _calls.MATRICES
 _KEYS: Final = ("marker", "seqMarker", "op", "mod")
 
 
@@ -55,6 +63,8 @@ def calls_of_lines(
         costed, is_backward = shown, bool(linked[at])
         if is_backward:
             shown, costed, is_backward = _of_backward(columns, at, shown)
+        else:
+            costed = _product_inside(columns, int(row[at]), shown)
         ids = [-1 if each.op is None else number.setdefault(each, len(number))
                for each in (shown, costed)]  # fmt: skip
         of_chain[i] = (*ids, is_backward, is_backward and costed is shown)
@@ -100,6 +110,23 @@ def _called(columns: dict[str, Any], row: int, backward: bool) -> Named:
     if outermost:
         return named(outermost[0])
     return Named(mod[0] if mod and mod[0] != "na" else None, op[0] if op else None, None)
+
+
+def _product_inside(columns: dict[str, Any], row: int, shown: Named) -> Named:
+    """The innermost product of a line if it has other FLOPs than the line's call, else the call.
+
+    As in traces (csrc/fp_calls.h, rule 3). Of products of one name, whose order lines do not hold,
+    it is that with other FLOPs.
+    """
+    if shown.call is None or not cost_bits(shown.call, True) & _calls.KNOWN:
+        return shown
+    torch = [_torch(label) for label in columns["seqMarker"].at(row) or ()]
+    products = [m for m in torch if _cost_bits(m) & _PRODUCT == _PRODUCT and m.call]
+    ordered = _in_order(products, columns["op"].at(row) or ())
+    same = (m for m in products if m.name == ordered[-1].name) if ordered else ()
+    flops = flops_of_products(shown.call)
+    other = (m for m in same if m.call and flops_of_products(m.call) not in (None, flops))
+    return next((named(meaning) for meaning in other), shown)
 
 
 def _of_backward(columns: dict[str, Any], row: int, forward: Named) -> tuple[Named, Named, bool]:

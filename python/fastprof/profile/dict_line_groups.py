@@ -122,7 +122,13 @@ class Grouping:
         n_inside = np.bincount(backward[inside], minlength=int(backward.max(initial=-1)) + 1)
         taken = np.zeros(n_groups, np.uint8)
         rows = np.flatnonzero(self.lines.gradient & (group >= 0))
-        taken[group[rows]] = np.minimum(n_inside[backward[rows]], _calls.ALL_TAKEN)
+        taken[group[rows]] = np.minimum(n_inside[backward[rows]], _calls.SOME_TAKEN - 1)
+        # Products inside of a forward call have its cost; which lines are of one call is unknown.
+        lines = self.lines
+        forward = lines.forward_row < 0
+        divided = np.zeros(len(lines.names) + 1, bool)
+        divided[lines.call[self.inside & forward]] = True
+        taken[group[forward & divided[lines.call] & ~self.inside]] = _calls.SOME_TAKEN
         return group, taken
 
     def _runs(self) -> Int32:

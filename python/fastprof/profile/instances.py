@@ -96,6 +96,8 @@ class RangePlaces(Protocol):
     def forward(self) -> Int32: ...
     @property
     def of_kernel(self) -> Int32: ...
+    @property
+    def waiting(self) -> Int32: ...
 
 
 class RangeKinds(NamedTuple):
@@ -162,6 +164,12 @@ class RangeInstances(Instances):
     def of_kernel(self) -> Int32:
         """int32 [kernels], the innermost range around each launch, on its thread; -1 if none."""
         return self._places.of_kernel
+
+    @property
+    def waiting(self) -> Int32:
+        """int32 [n], for ranges of a thread that another waits for, the row of the innermost user's
+        range that the waiting thread has open; -1 for others."""
+        return self._places.waiting
 
     @property
     def domain(self) -> Values:

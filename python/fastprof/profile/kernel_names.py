@@ -22,4 +22,4 @@ def short_name(name: str) -> str:
     head = head.split("<", 1)[0].split("(", 1)[0]
     for word in _LEFT_OUT[2:]:
         head = head.replace(word, "")
-    return (head or name).replace(" ", "_")
+    return (head.strip() or name).replace(" ", "_")

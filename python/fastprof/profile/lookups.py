@@ -89,17 +89,26 @@ class Lookups:
 
     @property
     def launch_ranges(self) -> Values:
-        """The user's own ranges around each kernel's launch."""
+        """The user's own ranges around each kernel's launch, also those that a thread has open
+        which waits for the launching one."""
         return self._user_chains(self.attribution.launch_frame_of_kernel)
 
     def _user_chains(self, frame: Int32) -> Values:
-        paths = self._paths(self._tree_of_user_ranges, frame)
-        is_own = self.flags(lambda m: m.kind == Kind.USER)
-        return _chains(paths, self.attribution.meanings, is_own, _labels)
+        attribution, is_own = self.attribution, self.flags(lambda m: m.kind == Kind.USER)
+        path_of_frame, parent, label = self._tree_of_user_ranges
+        used, place = distinct(frame, len(parent), path_of_frame)
+        paths = Paths(place, np.array(used, np.int32), parent, label)
+        return _chains(paths, attribution.meanings, is_own, _labels)
 
     @computed_once
     def _tree_of_user_ranges(self) -> tuple[Int32, Int32, Int32]:
-        return self._tree(self.flags(lambda m: m.kind == Kind.USER))
+        """The path of each frame in the tree of the user's ranges; its parents and labels."""
+        attribution, is_own = self.attribution, self.flags(lambda m: m.kind == Kind.USER)
+        if attribution.caller_of_frame is None:
+            path_of_node, parent, label = self._tree(is_own)
+            return take(path_of_node, attribution.node_of_frame), parent, label
+        labels = take(attribution.node_label, attribution.node_of_frame)
+        return _path.nodes(attribution.user_parent, labels, len(attribution.meanings), is_own)
 
     @computed_once
     def tree_without_user_ranges(self) -> tuple[Int32, Int32, Int32]:
@@ -264,11 +273,11 @@ class Lookups:
         return self.frames(self.meaning_paths).mapped(self.lines.trace)
 
     def user_range(self, frame: Int32) -> Ints:
-        """The innermost of the user's own ranges around each frame: its row in
-        `Attribution.ranges`."""
+        """The innermost of the user's own ranges around each frame, also of those of a waiting
+        thread: its row in `Attribution.ranges`."""
         attribution = self.attribution
         in_user = take(self.flags(lambda m: m.kind == Kind.USER), attribution.node_label, 0)
-        innermost = _path.nearest(attribution.frame_parent, attribution.node_of_frame, in_user)
+        innermost = _path.nearest(attribution.user_parent, attribution.node_of_frame, in_user)
         return Ints(take(attribution.frame_range, take(innermost, frame)))
 
     def markers(self, kind: Kind) -> Values:

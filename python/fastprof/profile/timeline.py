@@ -75,7 +75,7 @@ def no_timeline(n_kernels: int) -> Timeline:
         meanings=[],
         n_own=0,
         n_ended_elsewhere=0,
-        _places=_NoPlaces(int32, int32, int32, of_kernel),
+        _places=_NoPlaces(int32, int32, int32, of_kernel, int32),
         _find_kinds=lambda: kinds,
     )
     api = ApiCalls(int64, int64, int32, threads, texts, texts, int64, of_kernel)
@@ -232,6 +232,7 @@ class _NoPlaces(NamedTuple):
     parent: Int32
     forward: Int32
     of_kernel: Int32
+    waiting: Int32
 
 
 class _Places:
@@ -257,6 +258,14 @@ class _Places:
     @cached_property
     def of_kernel(self) -> Int32:
         return _around_launches(self._trace, self._attribution, self._thread)
+
+    @cached_property
+    def waiting(self) -> Int32:
+        found = self._attribution
+        if found.caller_of_frame is None:
+            return np.full(len(found.ranges), -1, np.int32)
+        caller = _path.innermost(found.frame_parent, found.caller_of_frame)
+        return take(found.frame_range, take(caller, found.frame_of_range))
 
 
 def _forward(attribution: Attribution) -> Int32:

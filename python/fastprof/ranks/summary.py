@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from fastprof._core._take import distinct
 from fastprof._version import __version__
+from fastprof.analysis.gpu_work import owners
 from fastprof.analysis.intervals import busy_by_device
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Ints, Values
@@ -151,8 +152,7 @@ def summarise(profile: Profile, source: Source, options: str = "") -> Summary:
 
 def _processes(profile: Profile) -> tuple[list[Process], Int32]:
     """The processes in order of devices, then pid; and the process of each kernel."""
-    n = len(profile)
-    pids = _ints(profile, "pid").values if "pid" in profile.names else np.full(n, -1, np.int32)
+    n, pids = len(profile), owners(profile)
     used, place = np.unique(pids, return_inverse=True)
     device = _ints(profile, "device").values
     time = np.maximum(_ints(profile, "sil").values, 0).astype(np.int64)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof._core import _column, _nest, _pools
+from fastprof._core._take import take
 from fastprof.model.trace import Kernels, Ranges
 from fastprof.readers.sqlite.database import Columns, Database, Field
 
@@ -43,6 +44,32 @@ def launches_in_order(columns: Columns, kernels: Kernels) -> Columns:
     if kernels.origin is not None:
         kernels.origin = place[kernels.origin]
     return {name: column[order] for name, column in columns.items()}
+
+
+def complete_processes(kernels: Kernels, n_processes: int) -> None:
+    """Set the process of GPU work whose launch is not recorded.
+
+    It is the only process of the file, or the only one with other work on the same GPU, or of
+    several there, on the same context, or stream. It stays -1 if several use that stream, or none
+    the GPU.
+    """
+    if n_processes == 1:
+        kernels.process[:] = 0
+        return
+    configs = kernels.configs
+    columns = [configs.device, configs.context, configs.stream]
+    for n in range(1, len(columns) + 1):
+        unknown = kernels.process < 0
+        if unknown.all() or not unknown.any():
+            return
+        group = take(_pools.alike(columns[:n])[0], kernels.config)
+        first, last = np.full((2, len(configs)), -1, np.int32)
+        own, process = group[~unknown], kernels.process[~unknown]
+        order = np.argsort(process, kind="stable")
+        last[own[order]] = process[order]
+        first[own[order[::-1]]] = process[order[::-1]]
+        only = np.where(first == last, first, np.int32(-1))
+        kernels.process[unknown] = only[group[unknown]]
 
 
 _OF_RANGES: Final = ("start", "end", "globalTid", "text", "text_seq", "text_op_id")

@@ -39,7 +39,7 @@ cdef extern from "fp_next.h":
 cdef extern from "fp_calls.h":
     int FP_CALL_KNOWN, FP_CALL_UNKNOWN_BACKWARD, FP_CALL_FAMILY, FP_CALL_GRADIENT, FP_CALL_MOVES
     int FP_CALL_BIAS, FP_CALL_BIAS_BACKWARD, FP_CALL_MATRICES, FP_CALL_FORMULA
-    int FP_ALL_TAKEN
+    int FP_SOME_TAKEN, FP_ALL_TAKEN
     size_t FP_CALLS_SCRATCH(int32_t n_frames) nogil
 
     int FP_FRAME_ENGINE, FP_FRAME_NODE, FP_FRAME_FITS
@@ -63,7 +63,10 @@ cdef extern from "fp_calls.h":
         const uint8_t *outside
         const uint16_t *says
         const int32_t *name
+        const int32_t *overload
+        const int32_t *sizes
         const int32_t *dtypes
+        const int32_t *flops
 
     ctypedef struct fp_calls_of:
         int32_t *kind
@@ -85,7 +88,7 @@ MATRICES, FORMULA = FP_CALL_MATRICES, FP_CALL_FORMULA
 # Properties of a label for `outside`, as bits.
 ENGINE, NODE, FITS = FP_FRAME_ENGINE, FP_FRAME_NODE, FP_FRAME_FITS
 
-ALL_TAKEN = FP_ALL_TAKEN
+SOME_TAKEN, ALL_TAKEN = FP_SOME_TAKEN, FP_ALL_TAKEN
 
 
 cdef const int32_t *_numbers(const int32_t[::1] array, Py_ssize_t n) except? NULL:
@@ -159,7 +162,7 @@ def instances(backward, meaning, picked):
     return out
 
 
-def find(frame, meaning, frames, says, name, dtypes, outside=None):
+def find(frame, meaning, frames, says, labels, outside=None):
     """Find the call that each kernel works for and the call that determines its cost.
 
     Parameters
@@ -184,10 +187,12 @@ def find(frame, meaning, frames, says, name, dtypes, outside=None):
         BIAS, BIAS_BACKWARD: does the work of further operators in addition to its products.
         MATRICES: a matrix product.
         FORMULA: the operator has a formula, whose arguments may be missing.
-    name : int32 [labels]
-        Number of the operator.
-    dtypes : int32 [labels]
-        Number of the combination of types the call uses, -1 for none.
+    labels : sequence of int32 [labels], numbers that are equal for equal values; -1 for none
+        name : the operator; -1 without arguments
+        overload : the operator and which arguments have sizes
+        sizes : the combination of sizes
+        dtypes : the combination of types the call uses
+        flops : the FLOPs of its products; -1 if unknown
     outside : bool [frames], optional
         Work of the engine outside of the node: its own frame gives its purpose.
 
@@ -206,7 +211,8 @@ def find(frame, meaning, frames, says, name, dtypes, outside=None):
     group : int32 [kernels]
         Instance of the call that determines the cost, numbered in order of appearance; -1 for none.
     taken : uint8 [groups]
-        Number of main parts that operators inside do, ALL_TAKEN for all.
+        Number of main parts that operators inside do, ALL_TAKEN for all; SOME_TAKEN: operators
+        inside have some of the cost, and kernels of main parts outside of them the rest.
     instance : int32 [kernels]
         Instance of the reported call: twice the range that represents it, plus 1 in the backward
         pass; -1 for none.
@@ -232,8 +238,12 @@ def find(frame, meaning, frames, says, name, dtypes, outside=None):
         if flags.shape[0] != table.n_frames:
             raise ValueError(f"expected {table.n_frames} flags, found {flags.shape[0]}")
         table.outside = &flags[0]
+    name, overload, sizes, dtypes, flops = labels
     table.name = _numbers(name, table.n_labels)
+    table.overload = _numbers(overload, table.n_labels)
+    table.sizes = _numbers(sizes, table.n_labels)
     table.dtypes = _numbers(dtypes, table.n_labels)
+    table.flops = _numbers(flops, table.n_labels)
     cdef const int32_t *own = _numbers(frame, n)
     cdef const int32_t *of_meaning = _numbers(meaning, n)
     kinds, groups, instances = (np.empty(n, np.int32) for _ in range(3))

@@ -35,6 +35,7 @@ class Finding:
     idle_ns : idle time saved per step and GPU, by cause (`idle_causes.CAUSES`), ns
     kernels : int [any], rows of the kernels whose time is saved
     gpu_ns : time of these kernels saved per step and GPU, ns; at most `Facts.own_ns` of them
+    overlaps : whether these kernels take as long, but behind other work
     """
 
     what: str
@@ -46,6 +47,7 @@ class Finding:
     idle_ns: Mapping[str, float] = field(default_factory=dict)
     kernels: Any = ()
     gpu_ns: float = 0.0
+    overlaps: bool = False
 
     def __post_init__(self) -> None:
         """Check the confidence.

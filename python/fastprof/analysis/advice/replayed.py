@@ -12,7 +12,9 @@ from fastprof.analysis.advice.finding import CannotJudge, Finding
 from fastprof.analysis.host_states import State
 from fastprof.analysis.replay import host_changes
 from fastprof.analysis.replay.model import Model, Weights, rounded
+from fastprof.analysis.replay.overlap import overlapped
 from fastprof.analysis.replay.path import OF_STATES
+from fastprof.model.arrays import Bools
 
 __all__ = ["Base", "ReplayedSavings", "base_of", "replayed_savings"]
 
@@ -72,7 +74,10 @@ def _changed(facts: Facts, model: Model, weights: Weights, finding: Finding) -> 
     if own and finding.gpu_ns > 0:
         saved = min(finding.gpu_ns / own, 1.0)
         rows = model.rows_of(rows)
-        weights = _shorter(model, weights, rows, 1 - saved)
+        if finding.overlaps:
+            weights = overlapped(model, weights, _flags(model, rows))[0]
+        else:
+            weights = _shorter(model, weights, rows, 1 - saved)
         if _LAUNCHES & idle.keys():
             weights = _without_launches(model, weights, rows, saved)
             idle = {cause: ns for cause, ns in idle.items() if cause not in _LAUNCHES}
@@ -83,10 +88,15 @@ def _changed(facts: Facts, model: Model, weights: Weights, finding: Finding) -> 
 
 def _without_launches(model: Model, weights: Weights, rows: np.ndarray, saved: float) -> Weights:
     """Kernels without launches if all their time is saved, else launched together."""
-    kernels = np.zeros(len(model.profile), bool)
-    kernels[rows] = True
     change = host_changes.removed if saved == 1.0 else host_changes.as_graph
-    return change(model, weights, kernels)[0]
+    return change(model, weights, _flags(model, rows))[0]
+
+
+def _flags(model: Model, rows: np.ndarray) -> Bools:
+    """[kernels] Whether each is among some rows."""
+    found = np.zeros(len(model.profile), bool)
+    found[rows] = True
+    return found
 
 
 def _shorter(model: Model, weights: Weights, rows: np.ndarray, factor: float) -> Weights:

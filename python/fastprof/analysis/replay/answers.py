@@ -56,5 +56,5 @@ def answers_of(
 def _answer(model: Model, name: str, weights: Weights, n: int, base: float) -> Answer:
     replayed = model.run(weights)
     wall = model.mean(replayed.wall)
-    path = path_of(model, weights, replayed, _STEPS)
+    path = path_of(model, replayed, _STEPS)
     return Answer(name, wall, base - wall, *path.binds(), n)

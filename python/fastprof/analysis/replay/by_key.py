@@ -59,8 +59,8 @@ def path_by(model: Model, weights: Weights, names: Sequence[str]) -> dict[str, C
     """
     check_keys(tuple(names))
     replayed = model.run(weights)
-    slack = model.slack(weights, replayed)[model.graph.node_of_kernel]
-    path = path_of(model, weights, replayed)
+    slack = model.slack(replayed)[model.graph.node_of_kernel]
+    path = path_of(model, replayed)
     cells = cells_of(model.whole, names)
     keys = [key_of(cells, name) for name in names]
     groups = group(keys, len(cells))

@@ -9,6 +9,7 @@ from typing import Any
 from fastprof.analysis.replay import gpu_changes, host_changes
 from fastprof.analysis.replay.model import Model, Weights
 from fastprof.analysis.replay.options import scaling
+from fastprof.analysis.replay.overlap import overlapped
 from fastprof.analysis.replay.selectors import kernels_of
 from fastprof.model.devices import Device
 
@@ -45,6 +46,8 @@ def _changes(options: Mapping[str, Any], devices: dict[int, Device], roof: str) 
         yield Change(f"ideal {each}", _ideal(each, devices, roof))
     for each in _listed(options.get("fuse")):
         yield Change(f"fuse {each}", _selected(each, host_changes.fused))
+    for each in _listed(options.get("overlap")):
+        yield Change(f"overlap {each}", _selected(each, overlapped))
     for each in _listed(options.get("scale")):
         yield Change(f"scale {each}", _scale(each))
     for each in _listed(options.get("remove")):

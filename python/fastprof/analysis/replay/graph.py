@@ -27,7 +27,6 @@ _LAUNCHES, _WAITS, _WAITS_EVENT, _COPIES, _ALLOCATES, _WAITS_STREAM, _WAITS_LAST
 _KIND_OF_CLASS: Final = {
     LAUNCH: _LAUNCHES, LOAD: _LAUNCHES, COPY: _COPIES, SYNC: _WAITS, ALLOC: _ALLOCATES,
 }  # fmt: skip
-_LONG_NS: Final = 20_000  # a shorter call of another class is part of the time before the next
 _BY_NAME: Final = (
     (re.compile(r"StreamWaitEvent"), _WAITS_STREAM),
     (re.compile(r"EventSynchronize"), _WAITS_EVENT),
@@ -89,8 +88,7 @@ def graph_of(profile: Run, begin: int) -> Graph:
     kinds = _kinds(profile)
     launches = np.zeros(len(api) + 1, bool)
     launches[api.of_kernel] = True
-    is_long = np.where(api.end == NEVER, 0, api.end - api.start) >= _LONG_NS
-    calls = np.flatnonzero((kinds != _NONE) | launches[:-1] | is_long).astype(np.int32)
+    calls = np.flatnonzero((kinds != _NONE) | launches[:-1]).astype(np.int32)
     kinds[kinds == _NONE] = _LAUNCHES
     place = np.full(len(api) + 1, -1, np.int32)
     place[calls] = np.arange(len(calls), dtype=np.int32)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from fastprof._core._take import take
 from fastprof.analysis.grouping import Floats64
-from fastprof.analysis.host_states import State, host_states
-from fastprof.analysis.replay.graph import CALL, RETURN
+from fastprof.analysis.host_states import HostStates, State
+from fastprof.analysis.replay.graph import CALL, RETURN, Graph
 from fastprof.model.arrays import Int32, Int64, UInt8
-from fastprof.profile.kept import kept
-
-if TYPE_CHECKING:
-    from fastprof.analysis.replay.model import Model
 
 __all__ = ["AS_RECORDED", "HostTime", "Spent", "host_time"]
 
@@ -60,15 +56,20 @@ class HostTime(NamedTuple):
     own: Spent
 
 
-def host_time(model: Model) -> HostTime:
-    """The host time of the graph as recorded."""
-    graph = model.graph
-    states = kept(model.whole, host_states)
+def host_time(
+    states: HostStates, graph: Graph, thread_of_call: Int32, before: Int64, time: Int64
+) -> HostTime:
+    """The host time of the graph as recorded.
+
+    thread_of_call : int32 [calls]
+    before : int64 [nodes], ns, the time before each node that counts
+    time : int64 [2 * nodes], ns since the origin, start and end of each
+    """
     host = np.flatnonzero((graph.kind == CALL) | (graph.kind == RETURN))
     if not any(len(each.start) for each in states.events):
         host = host[:0]
-    thread = take(model.profile.api.thread, graph.call[host])
-    start = model.recorded[2 * host] + graph.origin
+    thread = take(thread_of_call, graph.call[host])
+    start, end = (time[2 * host + i] + graph.origin for i in (0, 1))
 
     def spent(begin: Int64, end: Int64) -> Spent:
         longer = np.flatnonzero(end > begin)
@@ -77,5 +78,4 @@ def host_time(model: Model) -> HostTime:
         node = host[longer[row]].astype(np.int32)
         return Spent(node, state.astype(np.uint8), ns[row, state])
 
-    before, duration = model.base.before[host], model.base.duration[host]
-    return HostTime(spent(start - before, start), spent(start, start + duration))
+    return HostTime(spent(start - before[host], start), spent(start, end))

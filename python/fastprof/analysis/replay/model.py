@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from fastprof._core import _replay
 from fastprof._core._pools import alike
-from fastprof._core._take import take
 from fastprof.analysis.cells import Cells, cells_of
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import Floats64
+from fastprof.analysis.host_states import host_states
 from fastprof.analysis.intervals import BusyTime
 from fastprof.analysis.keys import key_of
-from fastprof.analysis.replay.graph import CALL, RETURN, WORK, Graph, graph_of, pids_of
-from fastprof.analysis.replay.host_time import AS_RECORDED, HostTime, host_time
+from fastprof.analysis.replay.graph import CALL, RETURN, Graph, graph_of, pids_of
+from fastprof.analysis.replay.host_time import HostTime, host_time
 from fastprof.analysis.replay.part import Part, Run, part_of
+from fastprof.analysis.replay.runs import NO_EDGE, Replayed, Runs, Weights
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.trace import NEVER
+from fastprof.profile.kept import kept
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
@@ -32,51 +32,6 @@ __all__ = ["NO_EDGE", "Model", "Replayed", "Weights", "rounded"]
 _SAME_MESSAGE: Final = ("name", "message_bytes", "op", "shape", "layer", "dir")
 _MOST_NS: Final = 9e18
 _NEVER: Final = np.iinfo(np.int64).min
-NO_EDGE: Final = np.iinfo(np.int32).min
-
-
-@dataclass(frozen=True, eq=False)
-class Weights:
-    """What the nodes and edges of a graph weigh, ns; see `Graph`.
-
-    Arrays are shared: `changed` copies those that a change writes to. `left` is the share that
-    remains of the host time in each `State`.
-    """
-
-    before: Int64
-    duration: Int64
-    lag: tuple[Int32, Int32, Int32]
-    left: tuple[float, ...] = AS_RECORDED
-
-    def changed(self, before: bool = False, duration: bool = False, lag: bool = False) -> Weights:
-        """The same weights with own copies of some arrays."""
-        return Weights(
-            self.before.copy() if before else self.before,
-            self.duration.copy() if duration else self.duration,
-            (self.lag[0].copy(), self.lag[1].copy(), self.lag[2].copy()) if lag else self.lag,
-            self.left,
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class Replayed:
-    """A replay.
-
-    Parameters
-    ----------
-    time : int64 [2 * nodes], ns since the origin: start and end of each node
-    begin, end : int64 [rows], ns since the origin, of each step
-    """
-
-    time: Int64
-    begin: Int64
-    end: Int64
-
-    @property
-    def wall(self) -> Int64:
-        """int64 [rows], ns, the length of each step."""
-        found: Int64 = np.maximum(self.end - self.begin, 0)
-        return found
 
 
 class Model:
@@ -110,11 +65,8 @@ class Model:
         self.steps: StepsOfKernels = self.profile.find_steps(steps)
         self.graph: Graph = graph_of(self.profile, int(self.steps.start.min(initial=NEVER)))
         graph = self.graph
-        self.base = _with_waits(
-            self.profile,
-            graph,
-            Weights(graph.before, graph.duration, (graph.lag[0], graph.lag[1], graph.lag[2])),
-        )
+        lag, source = ((each[0], each[1], each[2]) for each in (graph.lag, graph.source))
+        recorded = Weights(graph.before, graph.duration, lag, source)
         self.is_span = self.steps.source == "none"
         length = (
             self.steps.gpu_end - self.steps.gpu_start if self.is_span else self.steps.gpu_length
@@ -124,7 +76,10 @@ class Model:
         self.wall: Int64 = length[self.rows]
         counted = self.steps.is_counted[self.rows]
         self.is_counted: Bools = counted if counted.any() else np.ones(len(self.rows), bool)
-        self.base = self._from_begin(self.base)
+        begin = self.steps.gpu_end - length
+        base = _with_waits(self.profile, graph, recorded)
+        self._runs = Runs(self.profile, graph, self.steps, begin, self.rows, self.is_counted, base)
+        self.base: Weights = self._runs.base
 
     @cached_property
     def cells(self) -> Cells:
@@ -142,7 +97,8 @@ class Model:
     @cached_property
     def host_time(self) -> HostTime:
         """The host time in each `State`, as recorded."""
-        return host_time(self)
+        states, thread = kept(self.whole, host_states), self.profile.api.thread
+        return host_time(states, self.graph, thread, self.base.before, self.recorded)
 
     def in_states(self, weights: Weights) -> Int64:
         """[nodes] The part of `before` of host calls in any `State`, ns."""
@@ -152,7 +108,7 @@ class Model:
     @cached_property
     def _windows(self) -> dict[int, BusyTime]:
         """The counted steps of each process, ns since the origin, as recorded."""
-        begin, end = self._bounds(self._recorded[1])
+        begin, end = self._runs.recorded.begin, self._runs.recorded.end
         pid = np.where(self.is_counted, self.steps.pid[self.rows], _NEVER)
         pids = np.unique(pid[self.is_counted]).tolist()
         return {each: BusyTime(begin[pid == each], end[pid == each]) for each in pids}
@@ -214,26 +170,22 @@ class Model:
     def run(
         self, weights: Weights, group: Int32 | None = None, factor: Floats64 | None = None
     ) -> Replayed:
-        """Replay. The times are valid until the next replay.
+        """Replay. The times are valid until the next replay; see `Runs.run`.
 
         group : int32 [nodes], -1 for none; durations are multiplied by the `factor` of their group
         """
-        replay = self._replay(weights)
-        part, begins = self._parts
-        time, ends = replay.run(
-            self._step_of_node, len(self.steps), group, factor, part, begins, self._time
-        )
-        return Replayed(time, *self._bounds(ends))
+        return self._runs.run(weights, group, factor)
 
-    def _replay(self, weights: Weights) -> _replay.Replay:
-        source, full = self.graph.source, self.base.duration
-        return _replay.Replay(source, weights.lag, weights.before, weights.duration, full)
+    @property
+    def recorded(self) -> Int64:
+        """[2 * nodes] Start and end of each node as recorded, ns since the origin."""
+        return self._runs.recorded.time
 
     def mean(self, wall: Int64) -> float:
         """The mean length of the counted steps, ns."""
         return float(wall[self.is_counted].mean()) if len(wall) else float("nan")
 
-    def paths(self, weights: Weights, replayed: Replayed, rows: Int64) -> np.ndarray:
+    def paths(self, replayed: Replayed, rows: Int64) -> np.ndarray:
         """The critical paths of some steps, each the last part first; see `_replay.Replay.path`.
 
         Steps that follow each other have one path, from the end of the last to the begin of the
@@ -241,7 +193,7 @@ class Model:
 
         rows : ascending, indices into `self.rows`
         """
-        replay = self._replay(weights)
+        replay = self._runs.replay(replayed.weights)
         found = []
         for first, last in self._successive(rows):
             node = self._last_node(replayed, last)
@@ -267,7 +219,7 @@ class Model:
                 return int(nodes[np.argmax(ends)])
         return 0
 
-    def slack(self, weights: Weights, replayed: Replayed) -> Int64:
+    def slack(self, replayed: Replayed) -> Int64:
         """[nodes] How much later each node may start without making a step longer, ns; -1: any."""
         most = np.iinfo(np.int64).max
         slack = np.full(len(self.graph), most, np.int64)
@@ -276,8 +228,7 @@ class Model:
         nodes = self.graph.node_of_kernel
         of_kernel = latest[self.steps.of_kernel]
         slack[nodes] = np.where(of_kernel == most, most, of_kernel - replayed.time[2 * nodes + 1])
-        replay = self._replay(weights)
-        replay.slack(replayed.time, slack)
+        self._runs.replay(replayed.weights).slack(replayed.time, slack)
         return np.where(slack == most, -1, slack)
 
     def _nodes_of_step(self, row: int) -> Int32:
@@ -292,90 +243,6 @@ class Model:
         order = np.argsort(of_kernel, kind="stable")
         first = np.searchsorted(of_kernel[order], np.arange(len(self.steps) + 1))
         return self.graph.node_of_kernel[order], first
-
-    @cached_property
-    def _step_of_node(self) -> Int32:
-        found = np.full(len(self.graph), -1, np.int32)
-        found[self.graph.node_of_kernel] = self.steps.of_kernel
-        return found
-
-    @cached_property
-    def _recorded(self) -> tuple[Int64, Int64]:
-        """[2 * nodes] The recorded times, and [steps] the ends of the GPU work of the steps."""
-        time, ends = self._replay(self.base).run(self._step_of_node, len(self.steps))
-        return time, ends
-
-    @property
-    def recorded(self) -> Int64:
-        """[2 * nodes] Start and end of each node as recorded, ns since the origin."""
-        return self._recorded[0]
-
-    @cached_property
-    def _time(self) -> Int64:
-        """[2 * nodes] Room for the times of replays; of nodes that keep their times, these."""
-        room: Int64 = self.recorded.copy()
-        return room
-
-    @cached_property
-    def _begins(self) -> dict[int, tuple[int, int]]:
-        """By process: when its first step of known length begins, and its first counted one.
-
-        ns since the origin, as recorded
-        """
-        steps, rows = self.steps, self.rows
-        begin = steps.gpu_start if self.is_span else steps.gpu_end - steps.gpu_length
-        begin, pid = (begin - self.graph.origin)[rows], steps.pid[rows]
-        found = {}
-        for each in np.unique(pid).tolist():
-            own = pid == each
-            counted = own & self.is_counted
-            first = counted if counted.any() else own
-            found[int(each)] = int(begin[np.argmax(own)]), int(begin[np.argmax(first)])
-        return found
-
-    @cached_property
-    def _parts(self) -> tuple[Int32, Int64]:
-        """[nodes] The process of each node, and when its first counted step begins.
-
-        -1 for nodes that start before: they keep their times.
-        """
-        graph, api = self.graph, self.profile.api
-        if not self._begins:
-            return np.zeros(len(graph), np.int32), np.full(1, _NEVER)
-        pids = np.array(list(self._begins), np.int64)
-        begins = np.array([counted for _, counted in self._begins.values()], np.int64)
-        begins = np.append(begins, begins.min())
-        is_work = graph.kind == WORK
-        pid = take(pids_of(self.profile), np.where(is_work, graph.kernel, -1), -1)
-        thread = take(api.thread, graph.call)
-        pid = np.where(is_work, pid, take(api.threads.pid, thread, -1))
-        place = np.minimum(np.searchsorted(pids, pid), len(pids) - 1)
-        known = pids[place] == pid
-        part = np.where(known, place, 0 if pids.tolist() == [-1] else len(pids)).astype(np.int32)
-        part[self.recorded[::2] < begins[part]] = -1
-        return part, begins
-
-    def _from_begin(self, weights: Weights) -> Weights:
-        """Of nodes that are ready before the first counted step begins, the time from then on."""
-        if not self._begins:
-            return weights
-        part, begins = self._parts
-        later = np.flatnonzero(part >= 0)
-        found = weights.changed(before=True)
-        since = self.recorded[2 * later] - begins[part[later]]
-        found.before[later] = np.minimum(found.before[later], since)
-        return found
-
-    def _bounds(self, ends: Int64) -> tuple[Int64, Int64]:
-        """[rows] Start and end of each step, ns since the origin."""
-        begin, end = np.zeros(len(self.steps), np.int64), np.zeros(len(self.steps), np.int64)
-        for pid, (first, _) in self._begins.items():
-            own = np.flatnonzero(self.steps.pid == pid)
-            known = int(self.rows[self.steps.pid[self.rows] == pid][0])
-            latest = np.maximum.accumulate(ends[own])
-            begin[own], end[own] = np.append(first, latest[:-1]), latest
-            begin[known] = first
-        return begin[self.rows], end[self.rows]
 
 
 def rounded(values: npt.NDArray[np.floating[Any]]) -> Int64:

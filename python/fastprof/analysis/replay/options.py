@@ -81,6 +81,7 @@ OPTIONS: Final = (
     ),
     _of_kernels("ideal", "kernels at the roofline, see --roof"),
     _of_kernels("remove", "no such kernels, nor their launches"),
+    _of_kernels("overlap", "copies or communication behind other work, on a stream of their own"),
     _of_kernels("fuse", "neighbours on a stream, in one layer and phase, as one kernel"),
     Option("dtype", "fp32 products in this type: tf32, fp16, bf16 or fp8", "TYPE", _type),
     Option("pad", "16-bit products padded to multiples of N, for tensor cores", "N", _multiple),
@@ -149,34 +150,38 @@ DESCRIPTION: Final = """\
 What a step would take if some of it were faster or absent. A replay starts each kernel when its
 launch, its stream and the work that it waits for allow it, and each host call when its thread does.
 Without changes: what a step saves if an operator, layer, line or resource is 10, 50 or 100 %
-faster. With changes: the step after each alone and after all together, and what then takes most of
-the critical path. With --by: the critical path by any keys. Savings overlap: their sum is not what
-all together save. docs/replay.md describes the model, its assumptions and its errors.
+faster. No part saves more than its time on the critical path; where it saves less, `then` says what
+takes most of the path that the step follows then. With changes: the step after each alone and after
+all together, and what then takes most of the critical path. With --by: the critical path by any
+keys. Savings overlap: their sum is not what all together save. docs/replay.md describes the model,
+its assumptions, its limits and its errors.
 
-$ fastprof whatif resnet50.json.gz --limit 8 -w 88
+$ fastprof whatif resnet50.json.gz --limit 8 -w 98
 Tesla V100-DGXS-32GB, 6 steps (ProfilerStep#5 to #10)
-step 177.6 ms; replayed without changes 177.6 ms, largest difference of a step 0.00%
-critical path: GPU 37%, data loading 33%, host 27%, copies 1%, sync 1%
+step 175.5 ms; replayed without changes 175.5 ms, largest difference of a step 0.00%
+critical path: host 47%, data loading 38%, GPU 14%, copies 1%
 
-what      faster        time(ms)  on path(ms)  10%(ms)  50%(ms)  100%(ms)
-resource  GPU              98.59        66.29     1.09     2.72      2.72
-resource  copies            2.00         2.07     0.19     0.96      1.93
-resource  host                na        48.30     9.52    46.02     63.64
-resource  sync                na         1.93       na       na      1.93
-resource  data loading        na        58.98       na       na     58.98
-op        conv2d           66.67        45.22     0.76     2.72      2.72
-op        batch_norm       16.03        10.23     0.17     0.85      1.71
-op        relu_             7.53         4.49     0.07     0.37      0.75
-... 9 more rows
+what      faster          time(ms)  on path(ms)  10%(ms)  50%(ms)  100%(ms)  then  takes(ms)
+resource  GPU                98.59        23.99     0.01     0.88      0.88  host     105.47
+resource  copies              2.00         1.97     0.19     0.96      1.91  host      92.99
+resource  host                  na        82.29     8.23    37.41     50.06  GPU       97.71
+resource  data loading          na        67.07     6.71    33.54     56.98  GPU       66.22
+resource  blocking copy         na         0.18     0.02     0.09      0.18  na           na
+resource  sync                  na         0.00     0.00     0.00      0.00  na           na
+resource  launch latency        na         0.01       na       na        na  na           na
+change    no-sync             5.32           na       na       na      1.93  na           na
+... 12 more rows
+means exclude step 5: the GPU work before it is not recorded
 
 $ fastprof whatif resnet50.json.gz --no-data-loading --scale op=conv2d:0.5 -w 88
 Tesla V100-DGXS-32GB, 6 steps (ProfilerStep#5 to #10)
-step 177.6 ms; replayed without changes 177.6 ms, largest difference of a step 0.00%
-critical path: GPU 37%, data loading 33%, host 27%, copies 1%, sync 1%
+step 175.5 ms; replayed without changes 175.5 ms, largest difference of a step 0.00%
+critical path: host 47%, data loading 38%, GPU 14%, copies 1%
 
 change               step(ms)  saved(ms)  saved(%)  binds  of path(%)  changed
-recorded                177.6        0.0       0.0  GPU          37.3        0
-scale op=conv2d:0.5     174.9        2.7       1.5  host         58.2     2412
-no-data-loading         118.6       59.0      33.2  GPU          55.9        6
-all together            105.6       72.0      40.6  host         96.3     2418
+recorded                175.5        0.0       0.0  host         46.9        0
+scale op=conv2d:0.5     174.6        0.9       0.5  host         60.4     2412
+no-data-loading         118.5       57.0      32.5  GPU          55.9        6
+all together            107.6       67.9      38.7  host         98.0     2418
+means exclude step 5: the GPU work before it is not recorded
 """

@@ -62,7 +62,7 @@ class Path:
         return np.bincount(self.resource, self.ns, len(RESOURCES)).astype(np.float64)
 
 
-def path_of(model: Model, weights: Weights, replayed: Replayed, most: int | None = None) -> Path:
+def path_of(model: Model, replayed: Replayed, most: int | None = None) -> Path:
     """The critical paths of the counted steps.
 
     most : the number of steps, evenly spaced; None for all
@@ -70,8 +70,8 @@ def path_of(model: Model, weights: Weights, replayed: Replayed, most: int | None
     rows = np.flatnonzero(model.is_counted)
     if most is not None and len(rows) > most:
         rows = rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)]
-    parts = model.paths(weights, replayed, rows)
-    ns, resource, form, kernel = _pieces(model, weights, parts)
+    parts = model.paths(replayed, rows)
+    ns, resource, form, kernel = _pieces(model, replayed.weights, parts)
     return Path(ns, resource, form, kernel, len(rows))
 
 

@@ -36,6 +36,7 @@ def whatif(
     ideal: str | Sequence[str] | None = None,
     remove: str | Sequence[str] | None = None,
     fuse: str | Sequence[str] | None = None,
+    overlap: str | Sequence[str] | None = None,
     dtype: str | None = None,
     pad: int | None = None,
     graph: bool = False,
@@ -59,6 +60,7 @@ def whatif(
     ideal : "KEY=PATTERN", kernels at the roofline
     remove : "KEY=PATTERN", no such kernels, nor their launches
     fuse : "KEY=PATTERN", neighbours on a stream, in one layer and phase, as one kernel
+    overlap : "KEY=PATTERN", copies or communication behind other work
     dtype : "tf32", "fp16", "bf16" or "fp8", the type of fp32 products
     pad : 16-bit products padded to multiples of this
     graph : launches between waits as one CUDA graph
@@ -79,8 +81,9 @@ def whatif(
         The file has changed since it was read.
     """
     options = {
-        "scale": scale, "ideal": ideal, "remove": remove, "fuse": fuse, "dtype": dtype, "pad": pad,
-        "graph": graph, "no_sync": no_sync, "no_data_loading": no_data_loading,
+        "scale": scale, "ideal": ideal, "remove": remove, "fuse": fuse, "overlap": overlap,
+        "dtype": dtype, "pad": pad, "graph": graph, "no_sync": no_sync,
+        "no_data_loading": no_data_loading,
     }  # fmt: skip
     changes = changes_of(options, devices_with(profile, gpu, peak, bandwidth), roof)
     names = (by,) if isinstance(by, str) else tuple(by or ())
@@ -96,7 +99,7 @@ def _answer(model: Model, changes: Sequence[Change], by: tuple[str, ...]) -> Tab
     """The table of changes, of the critical path or of virtual speed-ups."""
     base = model.run(model.base)
     wall = base.wall
-    path = path_of(model, model.base, base)
+    path = path_of(model, base)
     answers, last = answers_of(model, changes, model.mean(wall))
     headings: Sequence[Heading]
     if by:

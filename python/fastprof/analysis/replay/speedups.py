@@ -122,7 +122,7 @@ def _row(model: Model, base: float, row: _Row, without: Weights) -> _Row:
     saved = base - row.walls[-1]
     if saved >= _ALMOST * row.path_ns:
         return row
-    path = path_of(model, without, model.run(without), _STEPS)
+    path = path_of(model, model.run(without), _STEPS)
     then, share = path.binds()
     return row._replace(then=then, then_ns=share * row.walls[-1])
 

@@ -63,7 +63,7 @@ def _beginnings(work: GpuWork) -> list[str]:
     directions, memory = work.of_looks("copy_direction"), work.of_looks("copy_memory")
     found = []
     for i, (name, kind) in enumerate(zip(names, kinds, strict=True)):
-        if kind in _CATEGORIES:
+        if kind in _CATEGORIES and (name or "[CUDA").startswith("[CUDA"):  # not torch's own name
             name = _copy_name(kind, directions[i], memory[i])
         arguments = ",".join(
             f"{quoted(key)}:{quoted(value)}"

@@ -70,7 +70,8 @@ def read_event(label: str) -> Meaning | str:
     dims, types, strides, concrete = _own(
         name, [_json(text) for text in (*texts, "", "", "", "")[:4]]
     )
-    is_op = dims is not None or category == NUMBERED or is_torch_name(name) or is_node(name)
+    # In January 2021, annotations had arguments too, none of them.
+    is_op = bool(dims) or category == NUMBERED or is_torch_name(name) or is_node(name)
     if not (is_op and category != "user_annotation") and not name.startswith(_OF_TORCH):
         return name
     arguments = _arguments(dims, types, strides, concrete)

@@ -50,7 +50,10 @@ class Attribution:
     replay_of_kernel : [kernels] the launch of the graph if `frame_of_kernel` is from its capture;
         otherwise -1. None if no kernel has such a frame
     in_engine : [kernels] whether a thread of the autograd engine launched the kernel outside all
-        ranges: it runs backward, and its frame is that of the waiting thread. None if none was
+        ranges of its own: it is backward work, and its frame that of the waiting thread, if known.
+        None if none was
+    caller_of_frame : [frames] of an outermost frame on a thread that another waits for, the frame
+        of the user's range that the waiting one had open, -1 for others. None if none has one
     """
 
     ranges: RangeNames
@@ -68,6 +71,7 @@ class Attribution:
     launch_frame_of_kernel: Int32
     replay_of_kernel: Int32 | None = None
     in_engine: npt.NDArray[np.bool_] | None = None
+    caller_of_frame: Int32 | None = None
 
     @cached_property
     def frame_of_range(self) -> Int32:
@@ -75,6 +79,15 @@ class Attribution:
         n, first = len(self.frame_range), np.empty(len(self.ranges), np.int32)
         first[self.frame_range[::-1]] = np.arange(n - 1, -1, -1, dtype=np.int32)
         return first
+
+    @cached_property
+    def user_parent(self) -> Int32:
+        """[frames] The parent in the tree of the user's ranges, where those of a waiting thread are
+        around the work that it waits for."""
+        caller = self.caller_of_frame
+        if caller is None:
+            return self.frame_parent
+        return np.where(caller >= 0, caller, self.frame_parent)
 
 
 class Attributed(NamedTuple):
@@ -106,8 +119,8 @@ def attribute(nesting: Nesting) -> Attributed:
         recorded = take(ranges.frame_of_range, kernels.recorded_range)
         frame = np.where(frame >= 0, frame, recorded)
     in_engine = None
-    if nesting.inherits.any():
-        in_engine = np.append(nesting.inherits, False)[kernels.launch] & (frame == launch_frame)
+    if nesting.in_engine.any():
+        in_engine = np.append(nesting.in_engine, False)[kernels.launch] & (frame == launch_frame)
     attribution = Attribution(
         ranges=RangeNames(ranges.label, ranges.seq, ranges.op_id),
         meanings=ranges.meanings,
@@ -126,6 +139,7 @@ def attribute(nesting: Nesting) -> Attributed:
         launch_frame_of_kernel=launch_frame,
         replay_of_kernel=replay,
         in_engine=in_engine,
+        caller_of_frame=ranges.caller,
     )
     return Attributed(trace, attribution, frame_of_launch)
 

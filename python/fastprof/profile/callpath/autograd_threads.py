@@ -1,99 +1,261 @@
-"""Threads of the autograd engine: their work is backward, even outside of any range.
+"""Threads that work while another waits: those of the autograd engine, and others like them.
 
-`loss.backward()` passes the graph to threads of the engine (`pt_autograd_0`, ...) and waits. Work
-that these launch outside all ranges belongs to the ranges that the waiting thread has open.
+`loss.backward()` passes the graph to threads of the engine (`pt_autograd_0`, ...) and waits: the
+calling thread launches nothing until they are done. A thread of the engine is recognised by
+
+- its name, where the file has names of threads,
+- torch's ranges: backward nodes, but no forward operators,
+- its launches and the names of its kernels: see `_passes`.
+
+The last needs no ranges of torch: it is for captures with the user's own ranges only, in which
+exporters often give each thread the name of its process. A thread that launches in the same manner,
+but no kernel that only backward passes have, may be anyone's: it inherits the ranges of the thread
+that waits, but its work is not known to be backward.
+
+How this fails: an engine whose backward passes launch fewer than `_FEW` times and that nothing
+names is not recognised, and of an unnamed thread without backward kernels a single pass is not
+enough. A thread without ranges that trains by itself, while another with ranges launches now and
+then, is taken for that one's backward pass only if it launches at most `_MOST_TIMES` as often.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from fastprof._core import _nest
-from fastprof.model.arrays import Bools, Int32
+from fastprof._core._take import take
+from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.markers import Kind, Meaning
-from fastprof.model.trace import Recording
+from fastprof.model.trace import Activity, Recording
 
-_NAME = re.compile(r"pt_autograd_\d+")
+__all__ = ["Launchers", "Waited", "find"]
+
+_NAME: Final = re.compile(r"pt_autograd_\d+")
+# Names that threads inherit from the one that starts them.
+_ANY_THREAD: Final = re.compile(r"python[\d.]*\Z|pt_main_thread\Z", re.IGNORECASE)
+_BACKWARD_KERNEL: Final = re.compile(
+    r"backward|bwd|bprop|[dw]grad|_grad_(?:input|weight|bias)|fmha_cutlassB", re.IGNORECASE
+)
+
+_FEW: Final = 3  # launches of a pass
+_LEAST_ALIKE: Final = 8  # launches of a pass without backward kernels
+_ALIKE: Final = 0.1  # by which the lengths of such passes differ
+_MOST: Final = 0.8  # share of the launches that are in passes of this length
+_MOST_TIMES: Final = 10  # launches of a thread by those of the one that waits
+_CALLERS: Final = 4  # threads that are tried
+
+Rows = npt.NDArray[np.intp]
 
 
-def find(recording: Recording, meanings: list[Meaning]) -> Bools:
-    """[threads] Whether each thread belongs to the autograd engine.
+class Waited(NamedTuple):
+    """Threads that others wait for.
 
-    It does if its name says so, or if it runs backward nodes and no forward operators, which have
-    sequence numbers above 0.
+    Parameters
+    ----------
+    is_engine : [threads] whether a thread belongs to the autograd engine
+    callers : for each thread that others wait for, those that may wait; one, or up to `_CALLERS` of
+        which the record does not tell which one
     """
-    named = np.zeros(len(recording.threads), bool)
-    names = recording.about.threads
+
+    is_engine: Bools
+    callers: dict[int, list[int]]
+
+
+class Launchers:
+    """The launches of a recording by thread, and what they launch."""
+
+    def __init__(self, recording: Recording) -> None:
+        self.recording, launches = recording, recording.launches
+        order = np.argsort(launches.thread, kind="stable")  # in order of time for each thread
+        numbers = np.arange(len(recording.threads) + 1)
+        self._order = order
+        self._bounds = np.searchsorted(launches.thread[order], numbers)
+        self.counts: Int64 = np.diff(self._bounds)
+        kernels, configs = recording.kernels, recording.kernels.configs
+        self._config = np.full(len(launches), -1, np.int32)
+        known = np.flatnonzero(kernels.launch >= 0)
+        self._config[kernels.launch[known]] = kernels.config[known]
+        is_backward = [
+            kind == Activity.KERNEL and _BACKWARD_KERNEL.search(_text(recording, name)) is not None
+            for kind, name in zip(configs.kind.tolist(), configs.name.tolist(), strict=True)
+        ]
+        self._is_backward = np.array(is_backward, bool)
+        self._is_kernel = (configs.kind == Activity.KERNEL) | (configs.kind == Activity.GRAPH)
+        self._stream = configs.device.astype(np.int64) << 32 | configs.stream.astype(np.int64)
+        self._device = take(configs.device, self._config)
+        self._on_device: dict[int, Int64] = {}
+
+    def rows(self, thread: int) -> Rows:
+        """The launches of a thread, in order of time."""
+        found: Rows = self._order[self._bounds[thread] : self._bounds[thread + 1]]
+        return found
+
+    def start(self, thread: int) -> Int64:
+        """Their times."""
+        return self.recording.launches.start[self.rows(thread)]
+
+    def are_backward(self, thread: int) -> Bools:
+        """Whether each launches a kernel that only backward passes have."""
+        return take(self._is_backward, self._config[self.rows(thread)], False)
+
+    def are_kernels(self, thread: int) -> Bools:
+        """Whether each launches a kernel or a graph."""
+        return take(self._is_kernel, self._config[self.rows(thread)], False)
+
+    def streams(self, thread: int) -> Int64:
+        """The GPU and stream of each, as one number; -1 if unknown."""
+        return take(self._stream, self._config[self.rows(thread)], -1)
+
+    def on_device_of(self, thread: int) -> Int64:
+        """[threads] Their launches on the GPU that this thread uses most."""
+        own = self._device[self.rows(thread)]
+        own = own[own >= 0]
+        if not len(own):
+            return self.counts
+        numbers, times = np.unique(own, return_counts=True)
+        gpu = int(numbers[np.argmax(times)])
+        if gpu not in self._on_device:
+            launched = self.recording.launches.thread[self._device == gpu]
+            counts = np.bincount(launched[launched >= 0], minlength=len(self.counts))
+            self._on_device[gpu] = counts
+        return self._on_device[gpu]
+
+
+def _text(recording: Recording, name: int) -> str:
+    return (recording.strings[name] or "") if name >= 0 else ""
+
+
+def find(
+    recording: Recording, meanings: list[Meaning], frame_of_launch: Int32
+) -> tuple[Waited, Launchers | None]:
+    """The threads that others wait for; None if nobody waits.
+
+    frame_of_launch : [launches] the innermost range around each, on its own thread; -1 for none
+    """
+    is_engine = _named(recording) | _of_torch(recording, meanings)
+    thread = recording.launches.thread
+    thread = thread[thread >= 0]
+    n = len(recording.threads)
+    has_ranges = np.bincount(recording.ranges.thread, minlength=n) > 0
+    counts = np.bincount(thread, minlength=n)
+    if not has_ranges.any() or np.count_nonzero(counts) + np.count_nonzero(is_engine) < 2:
+        return Waited(is_engine, {}), None
+    launchers = Launchers(recording)
+    callers: dict[int, list[int]] = {}
+    for own, other, knows in _pairs(launchers, has_ranges, is_engine, frame_of_launch):
+        is_engine[own] |= knows
+        callers[own] = [other]
+    for own in np.flatnonzero(is_engine).tolist():
+        candidates = has_ranges & ~is_engine & _beside(recording, own)
+        candidates[list(callers)] = False
+        if own not in callers and candidates.any():
+            callers[own] = _likeliest(launchers, own, np.flatnonzero(candidates))
+    return Waited(is_engine, callers), launchers
+
+
+def _named(recording: Recording) -> Bools:
+    """[threads] Whether each has the name of a thread of the engine."""
+    return np.array([_NAME.search(name) is not None for name in _names(recording)], bool)
+
+
+def _names(recording: Recording) -> list[str]:
     pids = recording.processes[recording.process_of_thread].tolist()
-    for i, thread in enumerate(zip(pids, recording.threads.tolist(), strict=True)):
-        named[i] = _NAME.search(names.get(thread, "")) is not None
+    names = recording.about.threads
+    return [names.get(key, "") for key in zip(pids, recording.threads.tolist(), strict=True)]
+
+
+def _of_torch(recording: Recording, meanings: list[Meaning]) -> Bools:
+    """[threads] Whether each runs backward nodes and no forward operators, which have sequence
+    numbers above 0."""
+    n = len(recording.threads)
     backward = np.array([m.backward for m in meanings], bool)
     if not backward.any():
-        return named
+        return np.zeros(n, bool)
     ranges = recording.ranges
     torch = np.array([m.kind == Kind.TORCH and not m.backward for m in meanings], bool)
     forward = torch[ranges.label] & (ranges.seq > 0)
-    has_backward = np.bincount(ranges.thread[backward[ranges.label]], minlength=len(named)) > 0
-    has_forward = np.bincount(ranges.thread[forward], minlength=len(named)) > 0
-    return named | (has_backward & ~has_forward)
+    has_backward = np.bincount(ranges.thread[backward[ranges.label]], minlength=n) > 0
+    has_forward = np.bincount(ranges.thread[forward], minlength=n) > 0
+    return has_backward & ~has_forward
 
 
-Frames = tuple[Int32, Int32, Int32, Int32]  # result of _nest.sweep
-
-
-def inherit_frames(recording: Recording, is_engine: Bools, frames: Frames) -> tuple[Frames, Bools]:
-    """Give launches of engine threads outside all ranges the frame of the waiting thread.
-
-    The waiting thread is a thread of the same process, not of the engine, with an open range at
-    that time. Of several, it is the one with the most launches, then the one with the smallest id.
-
-    Returns
-    -------
-    The frames, and [launches] whether each inherited one.
-    """
-    launches, ranges = recording.launches, recording.ranges
-    alone = np.flatnonzero((frames[3] < 0) & np.append(is_engine, False)[launches.thread])
-    candidates = _candidates(recording, is_engine)
-    inherits = np.zeros(len(launches), bool)
-    if not len(alone) or not len(candidates):
-        return frames, inherits
-    # Crossing ranges get frames where calls are. So one sweep must include all calls.
+def _beside(recording: Recording, thread: int) -> Bools:
+    """[threads] Whether each belongs to the process of a thread."""
     process = recording.process_of_thread
-    queries = [
-        alone[process[launches.thread[alone]] == process[thread]] for thread in candidates.tolist()
-    ]
-    row = np.concatenate([np.arange(len(launches)), *queries])
-    threads = [
-        np.full(len(rows), thread, np.int32)
-        for rows, thread in zip(queries, candidates, strict=True)
-    ]
-    order = np.argsort(launches.start[row], kind="stable")
-    thread = np.concatenate([launches.thread, *threads])
-    parent, of_frame, of_range, frame_of_query = _nest.sweep(
-        ranges.start, ranges.end, ranges.thread,
-        launches.start[row[order]], thread[order], len(recording.threads), recording.name,
-    )  # fmt: skip
-    frame_of_point = np.empty(len(row), np.int32)
-    frame_of_point[order] = frame_of_query
-    found = frame_of_point[: len(launches)].copy()
-    at = len(launches)
-    for rows in queries:
-        there = frame_of_point[at : at + len(rows)]
-        at += len(rows)
-        first = (found[rows] < 0) & (there >= 0)
-        found[rows[first]] = there[first]
-        inherits[rows[first]] = True
-    return (parent, of_frame, of_range, found), inherits
+    beside: Bools = process == process[thread]
+    return beside
 
 
-def _candidates(recording: Recording, is_engine: Bools) -> npt.NDArray[np.intp]:
-    """Threads that may wait for the engine, the likeliest first."""
-    n = len(recording.threads)
-    thread = recording.launches.thread
-    launched = np.bincount(thread[thread >= 0], minlength=n)
-    has_ranges = np.bincount(recording.ranges.thread, minlength=n) > 0
-    candidates = np.flatnonzero(has_ranges & ~is_engine)
-    return candidates[np.lexsort((recording.threads[candidates], -launched[candidates]))]
+def _pairs(
+    launchers: Launchers, has_ranges: Bools, is_engine: Bools, frame_of_launch: Int32
+) -> Iterator[tuple[int, int, bool]]:
+    """Threads of processes without a known engine, the thread that waits for each, and whether the
+    thread is known to be the engine's."""
+    recording = launchers.recording
+    process, names = recording.process_of_thread, _names(recording)
+    has_engine = np.zeros(len(recording.processes) + 1, bool)
+    has_engine[process[is_engine]] = True
+    of_launch = recording.launches.thread
+    alone = np.bincount(of_launch[(frame_of_launch < 0) & (of_launch >= 0)], minlength=len(names))
+    works = (launchers.counts >= _FEW) & (2 * alone >= launchers.counts) & ~has_engine[process]
+    ranged = has_ranges & (alone < launchers.counts)
+    for own in np.flatnonzero(works).tolist():
+        others = np.flatnonzero(ranged & _beside(recording, own))
+        others = others[others != own]
+        counts = launchers.on_device_of(own)[others]
+        others = others[np.argsort(-counts, kind="stable")]
+        for other in others[counts[np.argsort(-counts, kind="stable")] > 0][:_CALLERS].tolist():
+            if names[own] != names[other] and names[own] and not _ANY_THREAD.match(names[own]):
+                continue  # its name says what it does
+            knows = _passes(launchers, own, other)
+            if knows is not None:
+                yield own, other, knows
+                break
+
+
+def _passes(launchers: Launchers, own: int, other: int) -> bool | None:
+    """Whether a thread is the engine's that runs the backward passes of another; None if the other
+    does not wait for it.
+
+    It waits if it launches nothing between the first and the last launch of each pass. The thread
+    is the engine's if its passes have backward kernels, and the other's work has none. Otherwise it
+    must launch kernels, on streams of the other, in passes of equal length.
+    """
+    start = launchers.start(own)
+    before = np.searchsorted(launchers.start(other), start)
+    passes, of_launch, lengths = np.unique(before, return_inverse=True, return_counts=True)
+    n, n_other = len(start), int(launchers.counts[other])
+    if passes[0] == 0 or _FEW * len(passes) > n or n > _MOST_TIMES * n_other:
+        return None
+    is_backward = launchers.are_backward(own)
+    if is_backward.any():
+        have = np.bincount(of_launch.ravel(), is_backward, len(passes)) > 0
+        elsewhere = int(launchers.are_backward(other).sum())
+        if 2 * have.sum() >= len(passes) and 10 * elsewhere <= is_backward.sum():
+            return True
+    length = np.median(lengths)
+    alike = lengths[np.abs(lengths - length) <= _ALIKE * length].sum()
+    shared = np.isin(launchers.streams(own), np.unique(launchers.streams(other)))
+    waits = (
+        len(passes) > 1
+        and length >= _LEAST_ALIKE
+        and alike >= _MOST * n
+        and 2 * np.count_nonzero(launchers.are_kernels(own) & shared) >= n
+    )
+    return False if waits else None
+
+
+def _likeliest(launchers: Launchers, own: int, candidates: Rows) -> list[int]:
+    """The threads with the most launches on the GPU of a thread of the engine, which serves one
+    GPU; several if none has twice as many as another."""
+    counts = launchers.on_device_of(own)[candidates]
+    if not counts.any():
+        counts = launchers.counts[candidates]
+    order = np.lexsort((launchers.recording.threads[candidates], -counts))
+    rivals = order[2 * counts[order] >= counts.max()]
+    likeliest: list[int] = candidates[rivals[:_CALLERS]].tolist()
+    return likeliest

@@ -16,7 +16,7 @@ from fastprof._system.threads import SecondThread
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.markers import Meaning, read, read_event
 from fastprof.model.trace import OF_EVENT, OF_TORCH, Recording, Trace, label_text
-from fastprof.profile.callpath import autograd_threads
+from fastprof.profile.callpath import autograd_threads, callers
 from fastprof.profile.steps.marked import profiler_steps, step_marks, user_ranges
 
 
@@ -31,6 +31,7 @@ class NestedRanges:
     meanings : [labels]
     frame_parent, frame_range : [frames] the parent frame, -1 for none, and the range
     frame_of_range : [ranges] the first frame of each range
+    caller : [frames] see `callers.Inherited`
     """
 
     label: Int32
@@ -42,6 +43,7 @@ class NestedRanges:
     frame_parent: Int32
     frame_range: Int32
     frame_of_range: Int32
+    caller: Int32 | None
 
 
 @dataclass(frozen=True)
@@ -51,17 +53,17 @@ class Nesting:
     Parameters
     ----------
     trace : the trace without its ranges
-    frame_of_launch : [launches] the innermost frame around each API call, -1 for none
+    frame_of_launch : [launches] the innermost frame around each API call, -1 for none; outside all
+        ranges of a thread that another waits for, that of the waiting thread
     is_engine : [threads] whether a thread belongs to the autograd engine
-    inherits : [launches] whether `frame_of_launch` is a frame of the thread that waits for the
-        autograd engine
+    in_engine : [launches] whether a thread of the engine made it outside all ranges of its own
     """
 
     trace: Trace
     ranges: NestedRanges
     frame_of_launch: Int32
     is_engine: npt.NDArray[np.bool_]
-    inherits: npt.NDArray[np.bool_]
+    in_engine: npt.NDArray[np.bool_]
 
 
 def nest(recording: Recording) -> Nesting:
@@ -81,9 +83,10 @@ def nest(recording: Recording) -> Nesting:
         )  # fmt: skip
         meanings = [_meaning(label) for label in recording.labels]
         users, marks = user_ranges(recording, meanings), step_marks(recording, meanings)
-        is_engine = autograd_threads.find(recording, meanings)
-        frames, inherits = autograd_threads.inherit_frames(recording, is_engine, sweep.result())
-    frame_parent, frame_range, frame_of_range, frame_of_launch = frames
+        frames = sweep.result()
+    waited, launchers = autograd_threads.find(recording, meanings, frames[3])
+    inherited = callers.inherit(recording, meanings, waited, launchers, frames)
+    frame_parent, frame_range, frame_of_range, frame_of_launch = inherited.frames
     trace = recording.without_ranges()
     trace.about = replace(trace.about, steps=profiler_steps(recording, meanings))
     trace.user_ranges, trace.step_marks = users, marks
@@ -99,10 +102,11 @@ def nest(recording: Recording) -> Nesting:
             frame_parent=frame_parent,
             frame_range=frame_range,
             frame_of_range=frame_of_range,
+            caller=inherited.caller,
         ),
         frame_of_launch=frame_of_launch,
-        is_engine=is_engine,
-        inherits=inherits,
+        is_engine=waited.is_engine,
+        in_engine=inherited.in_engine,
     )
 
 

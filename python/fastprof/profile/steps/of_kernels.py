@@ -188,15 +188,17 @@ def steps_of_kernels(
         gpu_length[rows[1:]] = np.diff(ends)
         # With clocks that differ, the work may end before its range starts.
         gpu_length[first] = ends[0] - begin if NO_TIME != begin <= ends[0] else -1
-        is_slow[first], note = _is_warm_up(gpu_length[rows])
+        is_slow[first], slow = _is_warm_up(gpu_length[rows])
+        reasons = {int(first): slow} if slow else {}
         for place in (0, -1) if may_be_cut is None else (may_be_cut,):
             if _has_less(counts[rows], place, may_be_cut is None):
                 is_cut[rows[place]] = True
-                note = note or _CUT[place].format(steps.number[rows[place]])
+                reasons.setdefault(int(rows[place]), _CUT[place])
         if before == NO_TIME or gpu_length[first] < 0:
             is_cut[first] = True
-            note = note or _NO_START.format(steps.number[first])
-        notes.append(note if len(rows) > 1 else "")
+            reasons.setdefault(int(first), _NO_START)
+        if len(rows) > 1:
+            notes += [text.format(steps.number[row]) for row, text in reasons.items()]
     length = gpu_length if len(trace.kernels) or not ends_known else end - steps.start
     is_counted = (length >= 0) & ~is_cut & ~is_slow
     for pid in trace.processes.tolist():
@@ -204,7 +206,7 @@ def steps_of_kernels(
         if not is_counted[rows].any():
             is_counted[rows] = length[rows] >= 0
     return StepsOfKernels(
-        source, description, tuple(sorted({*notes} - {""})), steps.number, steps.pid, steps.start,
+        source, description, tuple(dict.fromkeys(notes)), steps.number, steps.pid, steps.start,
         end, gpu_start, gpu_end, length, gpu_length, is_cut, is_counted, of_kernel,
         _before_first(trace, steps, of_kernel), confidence,
     )  # fmt: skip
@@ -326,8 +328,8 @@ def _has_less(counts: Int64, place: int, are_marked: bool) -> bool:
     less than half as many.
     """
     others = np.delete(counts, place)
-    least = others // 2 if are_marked else others
-    return len(others) > 0 and bool((counts[place] < least).all())
+    factor = 2 if are_marked else 1
+    return len(others) > 0 and bool((factor * counts[place] < others).all())
 
 
 _NO_START: Final = "means exclude step {}: the GPU work before it is not recorded"

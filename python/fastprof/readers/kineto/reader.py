@@ -72,7 +72,7 @@ def read(
             f"{file.name}: expected a trace of torch.profiler, found JSON without events; "
             "record one with torch.profiler.profile and export_chrome_trace"
         )
-    threads = Threads([file.tables["ranges"], file.tables["launches"]])
+    threads = Threads(file.tables)
     labels, label = labels_of(file)
     ranges, row_of_event = read_ranges(file, threads, label)
     kernels = _read_kernels(file, copies)
@@ -82,6 +82,7 @@ def read(
     launches, captured = _read_launches(file, threads, kernels, captures)
     kernels.recorded_range = links.ranges_of_kernels(file, kernels, row_of_event)
     _process_of_range(kernels, ranges, threads)
+    trace_columns.complete_processes(kernels, len(threads.process_numbers))
     return Recording(
         name=file.name,
         kernels=kernels,
@@ -243,8 +244,6 @@ def _read_launches(
         captured.launch[at[at >= 0]] = np.flatnonzero(at >= 0)
     process = np.append(threads.process, np.int32(-1))[np.append(columns["thread"], -1)]
     kernels.process[:] = process[kernels.launch]
-    if len(threads.process_numbers) == 1:
-        kernels.process[:] = 0  # also without a launch in the trace
     return Launches(**columns), captured
 
 

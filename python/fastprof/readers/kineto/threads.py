@@ -13,7 +13,10 @@ from fastprof.model.arrays import Int32, Int64
 
 
 class Threads:
-    """All threads in tables with the columns `pid` and `tid`.
+    """All threads with ranges or API calls.
+
+    torch gives Python threads of which it knows nothing else the pid 0. Without API calls there,
+    they belong to the other process, if there is one other.
 
     Attributes
     ----------
@@ -22,7 +25,8 @@ class Threads:
     process_numbers : int64 [processes] the pid, -1 for a text
     """
 
-    def __init__(self, tables: Sequence[Mapping[str, npt.NDArray[Any]]]) -> None:
+    def __init__(self, all_tables: Mapping[str, Mapping[str, npt.NDArray[Any]]]) -> None:
+        tables = [all_tables[name] for name in ("ranges", "launches")]
         self._pids = _distinct([table["pid"] for table in tables])
         self._tids = _distinct([table["tid"] for table in tables])
         pairs = _distinct([self._pair(table["pid"], table["tid"]) for table in tables])
@@ -31,6 +35,11 @@ class Threads:
         self.numbers = numbers_of(self._tids[self._pairs % width])
         self.process = (self._pairs // width).astype(np.int32)
         self.process_numbers = numbers_of(self._pids)
+        callers = _distinct([all_tables["launches"]["pid"]])
+        others = np.flatnonzero(self.process_numbers > 0)
+        if len(others) == 1 and set(callers) <= {NONE, self._pids[others[0]]}:
+            self.process_numbers = self.process_numbers[others]
+            self.process = np.zeros(len(self.process), np.int32)
 
     def places(self) -> list[tuple[int, int]]:
         """The pid and tid of each thread; -1 for a text."""

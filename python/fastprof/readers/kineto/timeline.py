@@ -29,7 +29,7 @@ def read(path: str | os.PathLike[str], progress: Progress | None = None) -> Reco
         It is not a trace, or damaged before its first event.
     """
     file = event_columns.read(path, os.fsdecode(path), progress)
-    threads = Threads([file.tables["ranges"], file.tables["launches"]])
+    threads = Threads(file.tables)
     ranges, _ = read_ranges(file, threads, file.tables["ranges"]["label"])
     events = file.tables["launches"]
     rows = api_calls(file)

@@ -109,8 +109,7 @@ def _read_launches(
     of_thread = process_of_thread_in(pools)
     of_launch = np.append(of_thread[columns["thread"]], np.int32(-1))
     kernels.process[:] = of_launch[kernels.launch]
-    if len(pools.processes) == 1:
-        kernels.process[:] = 0  # also without a recorded launch
+    trace_columns.complete_processes(kernels, len(pools.processes))
     launches = Launches(columns["start"], columns["thread"], columns["name"])
     return launches, list(names)
 

@@ -50,6 +50,7 @@ def exposed_communication(facts: Facts) -> Iterator[Finding]:
         why="the time includes waits for other ranks, which overlap does not remove",
         kernels=rows,
         gpu_ns=facts.own_ns(rows),
+        overlaps=True,
     )
 
 

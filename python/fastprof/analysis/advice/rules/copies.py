@@ -45,6 +45,7 @@ def exposed_copy(facts: Facts) -> Iterator[Finding]:
         why="overlap needs other work that does not depend on the copy",
         kernels=rows,
         gpu_ns=exposed,
+        overlaps=True,
     )
 
 

@@ -1,0 +1,76 @@
+"""A trace of one process with work whose launch is not recorded: one GPU in every report."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import Any
+
+import pytest
+
+import fastprof
+import open_traces
+from commands import run
+from real_data import real
+
+QWEN = "kineto/qwen_h100_unlaunched.json.gz"
+
+
+@pytest.fixture(scope="module")
+def work() -> list[tuple[float, float]]:
+    """Start and end of all GPU work in the file, us."""
+    with gzip.open(real(QWEN)) as file:
+        events = json.load(file)["traceEvents"]
+    kinds = {"kernel", "gpu_memcpy", "gpu_memset"}
+    return sorted((e["ts"], e["ts"] + e["dur"]) for e in events if e.get("cat") in kinds)
+
+
+def busy(work: list[tuple[float, float]]) -> float:
+    total, until = 0.0, 0.0
+    for start, end in work:
+        total += max(end - max(start, until), 0)
+        until = max(until, end)
+    return total
+
+
+def profile() -> Any:
+    return open_traces.profile(QWEN, copies=True)
+
+
+def test_the_capture_is_that_of_one_gpu_in_every_report(work: list[tuple[float, float]]) -> None:
+    span, on = (round(each * 1e3) for each in (max(e for _, e in work) - work[0][0], busy(work)))
+    assert [round(each / 1e6, 2) for each in (span, on)] == [49.65, 45.65]
+    found = profile()
+    assert set(found.kernels["pid"].tolist()) == {25286}
+    assert found.contents.processes == [25286]
+    (row,) = found.steps().rows()
+    close = {"rel": 1e-5}
+    assert row["wall_ns"] == pytest.approx(span, **close)
+    assert row["busy_ns"] == pytest.approx(on, **close)
+    assert row["idle_ns"] == pytest.approx(span - on, **close)
+    assert found.overview().facts["span_ns"] == pytest.approx(span, **close)
+    assert found.overview().facts["busy_ns"] == pytest.approx(on, **close)
+    assert found.advise().facts["step_ns"] == pytest.approx(span, **close)
+    assert found.idle().total["ns"] == pytest.approx(span - on, **close)
+    recorded, without_syncs = found.whatif(no_sync=True)["wall_ns"].tolist()
+    assert recorded == pytest.approx(span, **close)
+    assert on * (1 - 1e-5) <= without_syncs <= recorded
+
+
+def test_info_and_the_page_name_one_process_and_one_gpu() -> None:
+    info = json.loads(run("info", real(QWEN), "--json").stdout)
+    assert [each["pid"] for each in info["processes"]] == [25286]
+    page = fastprof.open(real(QWEN)).report().html
+    assert "2 GPUs" not in page
+    assert "49.65 ms" in page
+
+
+def test_findings_are_of_the_whole_capture() -> None:
+    """Half of the calls counted where each GPU of two had half of the work."""
+    found = profile()
+    names = ("op", "sil", "call")
+    op, time, call = (found.kernels[name] for name in names)
+    copied = int(time[op == "contiguous"].sum())
+    assert round(copied / 1e6, 2) == 2.77
+    assert found.advise()["saving_ns"].max() == copied
+    assert len(set(call[op == "scaled_dot_product_attention"].tolist())) == 24
