@@ -22,7 +22,8 @@ from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Column, Ints, Values
 from fastprof.model.metadata import About
 from fastprof.profile.cells import OF_CELLS, SUMS, numbered, picked, sums
-from fastprof.profile.profile import Profile, cells, is_inside
+from fastprof.profile.kept import inside_part
+from fastprof.profile.profile import Profile, cells
 
 __all__ = ["Cells", "cells_of", "computing_costs"]
 
@@ -69,7 +70,7 @@ class Cells:
         """
         self.profile, self.of_kernel, self.first = profile, of_kernel, first
         self._keys: Mapping[str, Values] = keys or {}
-        inside = is_inside(profile)
+        inside = inside_part(profile)
         # The kernels of a cell agree in it: `cells_of` refines them.
         self.is_inside: Bools | None = None if inside is None else inside[first]
         self.about: About = profile.about
@@ -173,7 +174,7 @@ def cells_of(profile: Profile, by: Sequence[str] = (), where: Where | None = Non
     base = cells(profile)
     names = {ALIASES.get(name, name) for name in (*by, *keys_in(where))} & _WITHIN_CELLS
     keys = {name: key_of(profile, name) for name in sorted(names)}
-    inside = is_inside(profile)
+    inside = inside_part(profile)
     if not keys and inside is None:
         return Cells(profile, base.of_kernel, base.first)
     factors = [base.of_kernel, *(key.ids for key in keys.values())]

@@ -14,8 +14,8 @@ from fastprof._core._take import take
 from fastprof.analysis.columns import numbers, texts
 from fastprof.model.arrays import Bools, Int32, Int64, UInt8
 from fastprof.model.columns import RepeatedInts
-from fastprof.profile.kept import kept
-from fastprof.profile.profile import Profile, answered
+from fastprof.profile.kept import answered, kept
+from fastprof.profile.profile import Profile
 
 __all__ = [
     "COMMUNICATION",

@@ -23,7 +23,8 @@ from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Ints, Values
 from fastprof.model.heading import Heading
 from fastprof.model.table import Cells, Floats, Table
-from fastprof.profile.profile import Profile, answered
+from fastprof.profile.kept import answered
+from fastprof.profile.profile import Profile
 
 __all__ = ["heaviest", "idle"]
 

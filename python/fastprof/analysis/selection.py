@@ -12,7 +12,8 @@ from fastprof.analysis import keys
 from fastprof.analysis.columns import Columns
 from fastprof.analysis.key_names import condition
 from fastprof.model.arrays import Bools
-from fastprof.profile.profile import Profile, is_inside
+from fastprof.profile.kept import inside_part
+from fastprof.profile.profile import Profile
 
 __all__ = ["Where", "condition_texts", "keys_in", "selected"]
 
@@ -47,7 +48,7 @@ def selected(source: Columns, where: Where | None) -> Bools | None:
 def _inside(source: Columns) -> Bools | None:
     """The rows in the part of `Profile.trim`; None for all."""
     if isinstance(source, Profile):
-        return is_inside(source)
+        return inside_part(source)
     return getattr(source, "is_inside", None)
 
 

@@ -49,9 +49,9 @@ _ROWS_AT_ONCE = 4096
 class Kernels(Mapping[str, npt.NDArray[Any]]):
     """The columns of a Profile as NumPy arrays by name.
 
-    Numbers are masked arrays (numpy.ma.MaskedArray), always: unknown ones are masked, and sums and
-    comparisons leave them out. They are read-only, of shape `[n]`; `grid` and `block` `[n, 3]`.
-    Texts and lists are object arrays `[n]` of str and tuples, None where unknown.
+    Numbers are masked arrays (numpy.ma.MaskedArray), read-only, of shape `[n]`; `grid` and `block`
+    `[n, 3]`. Unknown ones are masked. Texts and lists are object arrays `[n]` of str and tuples,
+    None where unknown.
     """
 
     def __init__(self, profile: Profile) -> None:
@@ -252,22 +252,10 @@ class Profile(ReportMethods):
         return self._source.steps(source)
 
     def trim(self, part: str) -> Profile:
-        """This profile with the work of a part: steps, means, idle time, replays and rows of tables
-        are those of the part.
+        """The same rows; reports count those launched in a part, a StepsError if there are none.
 
-        Columns keep all rows. Work belongs to the part in which the host launched it.
-
-        Parameters
-        ----------
-        part : str
-            `A:B`, times since the first GPU work, such as `1.5s:4s` or `200ms:`; or the name or
-            glob pattern of your ranges, such as `benchmark_loop`: from the first to the last. `:`
-            is all of the capture, with its start-up.
-
-        Raises
-        ------
-        StepsError
-            No range matches, the part has no GPU work, or the file is dict lines.
+        part : times since the first GPU work, `1.5s:4s` or `200ms:`; the name or glob pattern of
+            your ranges, from the first to the last; or `:`, all of it, start-up included
         """
         return Profile(self._source.trimmed(part), self._recount, self.graph_capture)
 
@@ -400,16 +388,6 @@ def cells(profile: Profile) -> Cells:
 def source_lines(profile: Profile) -> SourceLines:
     """Which source lines are the user's."""
     return profile._source.lines
-
-
-def is_inside(profile: Profile) -> Bools | None:
-    """bool [kernels], the work in the part of `Profile.trim`; None for all."""
-    return profile._source.is_inside
-
-
-def answered(profile: Profile) -> Bools | None:
-    """bool [kernels], the work in the part of `Profile.trim`, or after the start-up; None: all."""
-    return profile._source.answered
 
 
 def forward_ranges(profile: Profile) -> npt.NDArray[Any]:

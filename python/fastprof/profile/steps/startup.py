@@ -28,9 +28,7 @@ _LEVELS: Final = 4  # of ranges around the whole program
 _BETWEEN: Final = 0.01  # share of the GPU time that other ranges between those of start-up launch
 _REST: Final = 0.01  # share of the GPU time, without copies, that must follow
 _LEAST: Final = 10  # kernels that must follow
-_UPLOADS: Final = (
-    0.5  # share of the GPU time before the first product that copies from the host are
-)
+_UPLOADS: Final = 0.5  # share of the GPU time before the first product that uploads take
 _LATER: Final = 0.25  # copies from the host that may follow, of those before the first product
 _LONG: Final = 0.05  # of the capture: uploads of a model, not of a batch
 _MANY: Final = 16  # copies: a batch has fewer, a model more

@@ -43,7 +43,8 @@ class Window(NamedTuple):
 
     def encloses(self, start: Int64, end: Int64) -> Bools:
         """Whether each range is in the window; those that were never closed may be."""
-        return self.contains(start) & ((end <= self.end) | (end == NEVER))
+        found: Bools = self.contains(start) & ((end <= self.end) | (end == NEVER))
+        return found
 
 
 def window_of(trace: Trace, meanings: Sequence[Meaning], text: str) -> Window:
