@@ -248,6 +248,39 @@ def test_casts_of_operands(found):
     assert not found(mm(), "autocast-casts")
 
 
+BF16_COPY = "at::native::bfloat16_copy_kernel_cuda(at::TensorIteratorBase&)"
+COPY = "at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&)"
+OLD = f"void at::native::elementwise_kernel<128, 4, at::native::gpu_kernel_impl<{COPY}>(int)::"
+NEW = f"void at::native::elementwise_kernel<128, 4, at::native::gpu_kernel_impl_nocast<{COPY}>(int)"
+
+
+@pytest.mark.parametrize(
+    ("kernels", "n"),
+    [
+        ([f"void at::native::vectorized_elementwise_kernel<4, {COPY}>(int)"], 0),
+        ([f"void at::native::vectorized_elementwise_kernel<4, {BF16_COPY}>(int)"], 1),
+        ([NEW], 0),
+        ([f"{OLD}{{lambda(int)#1}}>(int)"], 0),
+        ([f"{OLD}{{lambda(int)#2}}>(int)"], 1),
+        ([NEW, f"{OLD}{{lambda(int)#1}}>(int)"], 1),
+    ],
+    ids=[
+        "contiguous",
+        "to bf16",
+        "a layout",
+        "a layout, earlier torch",
+        "earlier torch",
+        "strided",
+    ],
+)
+def test_copies_of_one_type_are_no_casts(found, kernels, n):
+    shapes = tensors([N, N], [N, N], type_="c10::BFloat16")
+    work = [(name, 30_000) for name in kernels]
+    capture = Capture().run("aten::mm", *work, (HGEMM, 600_000), **shapes)
+    findings = found(capture, "autocast-casts")
+    assert [each.gpu_ns for each in findings] == [30_000] * n
+
+
 def test_copies_of_the_model(found):
     capture = Capture()
     for op in ("aten::contiguous", "aten::to", "aten::cat"):

@@ -228,6 +228,21 @@ def test_copies_within_the_gpu(tmp_path: Path) -> None:
 # -- phases, steps, memory -------------------------------------------------------------------------
 
 
+def test_zero_grad_keeps_gradients_that_share_a_buffer(tmp_path: Path) -> None:
+    trace = Steps().range(-1, 60, "Optimizer.zero_grad#SGD.zero_grad")
+    trace.range(60, 70, "DistributedDataParallel.forward")
+    assert "zero-grad" not in advice(trace.work(20, 100, 200, "fill"), tmp_path)
+
+
+def test_no_second_torch_compile(tmp_path: Path) -> None:
+    trace = Steps(launch=395)
+    for at in range(20):
+        trace.work(100 + at * 10, 103 + at * 10, 106 + at * 10, "triton_poi_fused_add_0")
+    found = advice(trace, tmp_path)
+    assert {"launch-bound", "host-bound"} <= set(found)
+    assert not [row["id"] for row in found.values() if "torch.compile" in row["remedy"]]
+
+
 def test_zero_grad(tmp_path: Path) -> None:
     trace = Steps().range(-1, 60, "Optimizer.zero_grad#SGD.zero_grad")
     row = advice(trace.work(20, 100, 200, "fill"), tmp_path)["zero-grad"]

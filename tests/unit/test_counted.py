@@ -50,6 +50,7 @@ def test_a_time_per_step_is_that_of_one_gpu(
     """However many processes and GPUs: rows compare with the length of a step."""
     run = Run()
     for pid, devices in processes.items():
+        run.kernel(1_000, 500, "warm_up", pid, devices[0])
         run.steps(pid, devices)
     profile = run.write(tmp_path / "run.sqlite")
     steps = profile.find_steps()

@@ -56,7 +56,7 @@ def test_the_exit_code_is_4_if_slower_beyond_noise(
 
 def test_too_few_steps_are_not_judged(folder: Path) -> None:
     code, text, error = ran(folder, "a.json", "short.json", "--fail-above", "3")
-    why = "noise is unknown: expected 3 or more steps of each, found 8 before and 2 after"
+    why = "noise is unknown: expected 3 or more steps of each, found 7 before and 1 after"
     assert (code, error) == (0, f"fastprof: --fail-above: not judged: {why}\n")
     assert f": not judged; {why}\n" in text
 
@@ -113,7 +113,7 @@ def test_runs_widen_the_interval(folder: Path) -> None:
     runs = ran(folder, "a.json", "slow.json", "--runs", "fast.json,slow.json", "--json")[1]
     two = json.loads(runs)["wall"]
     assert two["verdict"] == "same"
-    assert (one["samples"], two["samples"]) == ("8 and 8 steps", "2 and 2 runs")
+    assert (one["samples"], two["samples"]) == ("7 and 7 steps", "2 and 2 runs")
     assert two["low"] < one["low"]
 
 

@@ -87,7 +87,7 @@ def test_no_common_factor(factors: list[float]) -> None:
 
 def two_gpus(path: Path) -> fastprof.Profile:
     """Three steps on two GPUs: work overlaps, crosses the end of a step, and one GPU idles."""
-    trace = KinetoFile()
+    trace = KinetoFile().launch(100, 105, 100).kernel(200, 900, 100, "before")
     work = [
         # step, GPU, stream, start, end
         (0, 0, 7, 2_000, 9_000),

@@ -274,7 +274,6 @@ CALLED_FROM_OUTSIDE = {
     "whatif": "docs/replay.md",
     "ranges_table": "docs/reports.md",
     "open_at": "the C core's tree, which a property test asks one instant at a time",
-    "KINDS": "the kinds that its documentation lists",
 }
 
 

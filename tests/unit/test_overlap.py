@@ -120,9 +120,9 @@ def test_rows_by_other_keys_and_of_selected_work(tmp_path: Path) -> None:
 
 
 def test_exposed_time_per_step(tmp_path: Path) -> None:
-    trace = KinetoFile()
+    trace = KinetoFile().launch(10, 20, 1).kernel(30, 50, 1)
     for number in range(2):
-        at = 1000 * number
+        at = 1000 * number + 1000
         trace.annotation(at, at + 900, f"ProfilerStep#{number}")
         collective(trace, at + 10, 10 + number, (at + 500, at + 600 + 100 * number))
     table = opened(trace, tmp_path).overlap()

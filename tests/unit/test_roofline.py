@@ -132,7 +132,7 @@ def test_what_has_no_ideal_time_stays_with_a_flag(opened):
         "other_kernel": ("no cost", True),
         "sgemm": ("no cost", True),
         "ncclKernel_AllReduce_RING_LL_Sum_float": ("no roof", True),
-        "Memcpy_HtoD_": ("no roof", True),
+        "Memcpy_HtoD": ("no roof", True),
         "elementwise_kernel": ("cost too high", True),
     }
     assert table.total["gpu_ns"] == 515_100

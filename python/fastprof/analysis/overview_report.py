@@ -102,6 +102,8 @@ def _file(profile: Profile) -> str:
     rank = about.distributed
     if rank is not None and rank.rank is not None:
         parts.append(f"rank {rank.rank}" + (f" of {rank.world_size}" if rank.world_size else ""))
+    if name := profile.contents.program.name:
+        parts.append(name)
     return ", ".join(parts)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastprof.model.metadata import About
 from fastprof.profile.counts import Contents
 from fastprof.profile.coverage import NEVER_HAS_SHAPES, NO_SHAPES, SHAPES_MISSING, Coverage, Without
+from fastprof.profile.program import CUDA, HIP, SERVING, WITH_OPERATORS
 
 # Smaller shares of the GPU time print as 0.0 %.
 _NEGLIGIBLE = 0.0005
@@ -43,6 +44,20 @@ _MISSING["nvprof"] = {
     "kernels": "no kernels: record again, and synchronize the GPU before the recording ends",
     "range": f"no ranges: {_EMIT}",
 }
+# How programs without PyTorch open ranges.
+_IN_PYTHON = "open ranges with nvtx.annotate of the package nvtx"
+_OWN_RANGES = {
+    CUDA: "open ranges with nvtx3::scoped_range of nvtx3/nvtx3.hpp",
+    HIP: "open ranges with roctxRangePush and roctxRangePop",
+}
+# How to record with the profilers of engines.
+_ENGINES = {
+    "vLLM": "record with vLLM's own profiler (--profiler-config, or VLLM_TORCH_PROFILER_DIR in "
+    "older versions), with shapes and stacks",
+    "SGLang": "record with SGLang's own profiler (SGLANG_TORCH_PROFILER_DIR, /start_profile), with "
+    "record_shapes and with_stack",
+}
+_PLURALS = {"range": "ranges", "op": "operators", "source line": "source lines", "layer": "layers"}
 _NO_SHAPES = f"shapes not recorded; backward calls take those of forward: {_WHOLE_STEPS}"
 _NO_LINE = f"no source line of yours; backward calls take those of forward: {_WHOLE_STEPS}"
 _NO_LAYER = f"no GPU work inside the layers of the file: {_WHOLE_STEPS}"
@@ -117,7 +132,10 @@ def advice_on(about: About, contents: Contents, depth: str) -> str:
     """
     if not _has_kernels(contents):
         return _no_kernels(about)
-    return _advice(about, contents, depth) or _DICT_REPORT.format(depth)
+    found = _advice(about, contents, depth)
+    if found is None and about.format != "dict":
+        return f"no {_PLURALS[depth]} in the file: known of programs with PyTorch"
+    return found or _DICT_REPORT.format(depth)
 
 
 def _has_kernels(contents: Contents) -> bool:
@@ -149,9 +167,29 @@ def _advice(about: About, contents: Contents, depth: str) -> str | None:
         "source line": contents.stacks,
         "layer": contents.layers,
     }
+    if contents.program.kind == SERVING and (depth == "op" or not there.get(depth, True)):
+        return None if there[depth] else _of_engine(contents, depth)
+    if contents.program.kind not in WITH_OPERATORS:
+        return _on_ranges(about, contents, depth)
     if there.get(depth, True):
         return _REST[depth].get(about.format)
     return _MISSING.get(about.format, {}).get(depth)
+
+
+def _on_ranges(about: About, contents: Contents, depth: str) -> str | None:
+    """Advice on a program without PyTorch: it can have ranges of its own, and no operators."""
+    if depth == "launch" or (depth == "range" and contents.ranges):
+        return _REST[depth].get(about.format)
+    if depth != "range":
+        return None
+    own = f"no ranges: {_OWN_RANGES.get(contents.program.kind, _IN_PYTHON)}"
+    return f"{own}, and {_NSYS}" if about.format == "nsys" else own
+
+
+def _of_engine(contents: Contents, depth: str) -> str | None:
+    """Advice on an engine, which the user does not write: to record with its own profiler."""
+    switch = _ENGINES.get(contents.program.name)
+    return f"no {_PLURALS.get(depth, depth)}: {switch}" if switch else None
 
 
 def _formulas(coverage: Coverage) -> str | None:

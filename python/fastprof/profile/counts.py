@@ -16,6 +16,7 @@ from fastprof.model.markers import Kind, Meaning
 from fastprof.model.trace import Activity, Trace
 from fastprof.profile.callpath.attribution import Attribution
 from fastprof.profile.calls import CallsOfKernels
+from fastprof.profile.program import TORCH, TRAINING, Program, program_of
 
 # The name under which ranges of each kind are counted.
 RANGES = {
@@ -53,6 +54,8 @@ class Contents:
         that end on another thread). Only kinds that occur.
     shapes, types, stacks, layers, sequence_numbers : bool
         Whether any call, range or line contains them.
+    program : Program
+        What kind of program it is.
     """
 
     work: dict[str, tuple[int, int]]
@@ -67,6 +70,7 @@ class Contents:
     stacks: bool
     layers: bool
     sequence_numbers: bool
+    program: Program
 
 
 def contents_of(trace: Trace, attribution: Attribution) -> Contents:
@@ -83,8 +87,9 @@ def contents_of(trace: Trace, attribution: Attribution) -> Contents:
     shapes, types = _tensors(m.call for m in meanings if m.call is not None and m.has_arguments)
     own_processes = trace.processes[: len(trace.processes) - appended.processes]
     pids = sorted({int(pid) for pid in own_processes.tolist() if pid >= 0})
+    work = _work(kernels.configs.kind, of_configs, time)
     return Contents(
-        work=_work(kernels.configs.kind, of_configs, time),
+        work=work,
         span=_span(kernels.start, kernels.duration),
         devices=_counts(kernels.configs.device, of_configs),
         processes=pids,
@@ -96,7 +101,21 @@ def contents_of(trace: Trace, attribution: Attribution) -> Contents:
         stacks=any(m.frames for m in meanings),
         layers=any(m.kind == Kind.LAYER or m.layers for m in meanings),
         sequence_numbers=bool(np.any(ranges.seq[:n_ranges] >= 0)),
+        program=program_of(
+            trace.about,
+            _kernel_names(trace),
+            meanings,
+            has_gradients=bool(np.any(ranges.seq[:n_ranges] > 0)),
+            has_graphs="graph" in work,
+        ),
     )
+
+
+def _kernel_names(trace: Trace) -> list[str]:
+    """The distinct names of kernels, without copies and memsets."""
+    configs = trace.kernels.configs
+    names = np.unique(configs.name[configs.kind == Activity.KERNEL]).tolist()
+    return [name for each in names if each >= 0 and (name := trace.strings[each])]
 
 
 def contents_of_lines(columns: dict[str, Any], calls: CallsOfKernels) -> Contents:
@@ -118,7 +137,16 @@ def contents_of_lines(columns: dict[str, Any], calls: CallsOfKernels) -> Content
         stacks=some["trace"],
         layers=some["layer"],
         sequence_numbers=bool(len(columns["seqId"].values)),
+        program=_of_lines(columns),
     )
+
+
+def _of_lines(columns: dict[str, Any]) -> Program:
+    """PyTorch, which trains if any kernel is of a backward pass."""
+    directions = columns["dir"]
+    if "bprop" in directions.values:
+        return Program(TRAINING, "PyTorch training", "dict lines of PyProf; direction bprop")
+    return Program(TORCH, "PyTorch", "dict lines of PyProf")
 
 
 def _work(kind: Int32, kernels: Int64, time: Int64) -> dict[str, tuple[int, int]]:

@@ -322,9 +322,10 @@ class Profile(ReportMethods):
 
     def _facts(self, options: Mapping[str, Any]) -> dict[str, Any]:
         steps = self.find_steps(options.get("steps"))
-        return facts_of(
+        found = facts_of(
             self.name, self.about, self.column("device"), self.coverage_of_kernels, steps
         )
+        return {**found, "program": self.contents.program.facts()}
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield a dict of all columns for each kernel; None where unknown."""

@@ -26,6 +26,7 @@ from fastprof.model.columns import Values
 from fastprof.model.devices import Device
 from fastprof.model.numbers import without_index
 from fastprof.profile.profile import Profile
+from fastprof.profile.program import Program
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
 __all__ = ["CallGroup", "Calls", "Part", "calls_of"]
@@ -168,11 +169,14 @@ class Calls:
         `Part.id` of each.
     optimizer_ns : float
         From the first to the last kernel of the optimizer in a step; 0 without steps or times.
+    program : Program
+        What kind of program it is.
     """
 
     groups: list[CallGroup]
     part_of_kernel: Int32
     optimizer_ns: float = 0.0
+    program: Program = field(default_factory=Program)
 
     @cached_property
     def has_ops(self) -> bool:
@@ -238,7 +242,8 @@ def calls_of(
     ]
     groups.sort(key=lambda each: each.first)
     span = 0.0 if steps is None else _optimizer_ns(profile, steps, is_in) / n_steps
-    return Calls(groups, take(of_part, cells.of_kernel), span)
+    program = profile.contents.program
+    return Calls(groups, take(of_part, cells.of_kernel), span, program)
 
 
 def _optimizer_ns(profile: Profile, steps: StepsOfKernels, is_in: Bools) -> float:

@@ -20,7 +20,9 @@ from fastprof.analysis.keys import key_of
 from fastprof.analysis.steps_windows import Lane, Windows, times_of, windows_of
 from fastprof.model.arrays import Bools, Int64
 from fastprof.model.devices import Device
+from fastprof.profile.gpu_work import launches_graph
 from fastprof.profile.profile import Profile
+from fastprof.profile.program import Program
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 from fastprof.profile.without_host import why_omitted
 
@@ -56,6 +58,17 @@ class Facts:
         self.steps: StepsOfKernels = profile.find_steps(steps)
         self.windows: Windows = windows_of(profile, self.steps)
         self.rows: Int64 = np.flatnonzero(self.windows.is_counted)
+
+    @property
+    def program(self) -> Program:
+        """What kind of program it is."""
+        return self.profile.contents.program
+
+    @cached_property
+    def replays_graphs(self) -> bool:
+        """Whether graphs do some of the counted work."""
+        is_replay = key_of(self.profile, "launch").fits(launches_graph)
+        return bool((is_replay & self.is_counted).any())
 
     @property
     def has_times(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -21,9 +21,12 @@ ENTRY_POINTS: Final = "fastprof.rules"
 # The modules of the built-in rules.
 _MODULES: Final = (
     "idle",
+    "setup",
+    "sync",
     "kernels",
     "communication",
     "copies",
+    "cuda",
     "phases",
     "steps",
     "memory",
@@ -43,18 +46,25 @@ class Rule:
     about : one line
     function : Facts -> Findings; raises CannotJudge
     least : smallest saving that is listed, as a share of the step
+    programs : the kinds of programs that it is for (`fastprof.profile.program`); None for all
     """
 
     id: str
     about: str
     function: Callable[[Facts], Iterable[Finding]]
     least: float = 0.0
+    programs: Collection[str] | None = None
 
 
 _rules: dict[str, Rule] = {}
 
 
-def rule(id: str, *, least: float = 0.01) -> Callable[[Function], Function]:  # noqa: A002
+def rule(
+    id: str,  # noqa: A002
+    *,
+    least: float = 0.01,
+    programs: Collection[str] | None = None,
+) -> Callable[[Function], Function]:
     """Register a function as a rule of `fastprof advise`; it replaces the one of the same id.
 
     >>> @fastprof.rule("many-copies")  # doctest: +SKIP
@@ -73,6 +83,7 @@ def rule(id: str, *, least: float = 0.01) -> Callable[[Function], Function]:  # 
     ----------
     id : lower-case words joined by `-`
     least : smallest saving that is listed, as a share of the step; `--min` replaces it
+    programs : the kinds of programs that it is for, such as "torch training"; None for all
 
     Raises
     ------
@@ -84,7 +95,7 @@ def rule(id: str, *, least: float = 0.01) -> Callable[[Function], Function]:  # 
 
     def register(function: Function) -> Function:
         about = (function.__doc__ or "").strip().partition("\n")[0]
-        _rules[id] = Rule(id, about, function, least)
+        _rules[id] = Rule(id, about, function, least, programs)
         return function
 
     return register

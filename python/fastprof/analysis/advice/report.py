@@ -97,6 +97,8 @@ def _judged(facts: Facts) -> tuple[list[tuple[Rule, Finding]], dict[str, str]]:
     """All findings, and the rules that the capture does not suffice for, with the reason."""
     found, not_judged = [], {}
     for each in all_rules().values():
+        if each.programs is not None and facts.program.kind not in each.programs:
+            continue
         try:
             facts.need_work()
             found += [(each, finding) for finding in each.function(facts)]

@@ -28,6 +28,7 @@ def describe(profile: Profile) -> dict[str, Any]:
         "tool": about.tool,
         "tool_version": about.tool_version,
         "schema_version": about.schema_version,
+        "program": contents.program.facts(),
         "versions": about.versions,
         "read_by": {
             table: {"way": "sqlite" if why else "pages", "why": why or None}

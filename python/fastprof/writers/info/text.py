@@ -54,6 +54,7 @@ def _lines(info: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Label and text of each line; lines with an empty text are not printed."""
     yield "format", _format(info)
     yield "read", _read_by(info["read_by"])
+    yield "program", _program(info["program"])
     yield "GPUs", _gpus(info["gpus"])
     rank = info["rank"]
     if rank is not None:
@@ -89,6 +90,12 @@ def _lines(info: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for label, there in (("has", True), ("has no", False)):
         contained = [name.replace("_", " ") for name, has in info["has"].items() if has == there]
         yield label, ", ".join(contained)
+
+
+def _program(program: dict[str, str | None]) -> str:
+    """What kind of program, and what tells it; "" if unknown."""
+    name, evidence = program["name"], program["evidence"]
+    return f"{name}: {evidence}" if name else ""
 
 
 def _read_by(tables: dict[str, dict[str, Any]]) -> str:

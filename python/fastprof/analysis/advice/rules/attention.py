@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 
 from fastprof.analysis.advice.calls import CallGroup, Calls
 from fastprof.analysis.advice.found import Found, by_time, spread
 from fastprof.analysis.advice.shapes import Operand, operands, sizes
 from fastprof.analysis.ideal import PRACTICAL, PRODUCTS
+from fastprof.profile.program import SERVING
 
 __all__ = ["unfused_attention"]
 
@@ -36,7 +38,13 @@ def unfused_attention(calls: Calls) -> list[Found]:
                 for member in _chain(each, backward)
             ]
             found.append(_finding(softmax, chain, gradients))
-    return found + [_math_backend(each) for each in calls.groups if _uses_math_backend(each)]
+    found += [_math_backend(each) for each in calls.groups if _uses_math_backend(each)]
+    if calls.program.kind == SERVING:
+        return [replace(each, remedy=_OF_ENGINES) for each in found]
+    return found
+
+
+_OF_ENGINES: Final = ("another backend of the engine for attention",)
 
 
 def _uses_math_backend(group: CallGroup) -> bool:

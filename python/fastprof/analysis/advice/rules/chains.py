@@ -7,6 +7,7 @@ from typing import Final
 from fastprof.analysis.advice.calls import CallGroup, Calls
 from fastprof.analysis.advice.found import Found, spread
 from fastprof.analysis.advice.shapes import operands
+from fastprof.profile.program import SERVING, Program
 
 __all__ = ["elementwise_chain"]
 
@@ -22,7 +23,7 @@ def elementwise_chain(calls: Calls) -> list[Found]:
         if group is not None and chain and _follows(chain[-1], group):
             chain.append(group)
             continue
-        if len(chain) > 1 and (each := _finding(chain)) is not None:
+        if len(chain) > 1 and (each := _finding(calls.program, chain)) is not None:
             found.append(each)
         chain = [group] if group is not None and _is_link(group) else []
     return found
@@ -53,7 +54,7 @@ def _follows(before: CallGroup, after: CallGroup) -> bool:
     )
 
 
-def _finding(chain: list[CallGroup]) -> Found | None:
+def _finding(program: Program, chain: list[CallGroup]) -> Found | None:
     time, target = sum(each.ns for each in chain), chain[0].ideal_ns
     if time <= target:
         return None
@@ -64,7 +65,9 @@ def _finding(chain: list[CallGroup]) -> Found | None:
         chain,
         spread((part for each in chain for part in each.parts), time - target),
         {"gpu_ns": time, "one fused kernel_ns": target},
-        ("torch.compile of this layer", "or one fused operator"),
+        ("one fused operator",)
+        if program.is_compiled or program.kind == SERVING
+        else ("torch.compile of this layer", "or one fused operator"),
         "medium",
         "the calls follow each other with one shape; the data flow is not recorded",
     )

@@ -14,6 +14,7 @@ from fastprof.analysis.grouping import group
 from fastprof.analysis.keys import key_of
 from fastprof.model.arrays import Int64
 from fastprof.model.quantity import quantity
+from fastprof.profile.program import INFERENCE, JAX, OTHER, SERVING, TORCH
 
 __all__: list[str] = []
 
@@ -31,15 +32,10 @@ def exposed_communication(facts: Facts) -> Iterator[Finding]:
     hidden = times["hidden_communication_ns"] / max(times["communication_ns"], 1)
     shared = _on_stream_of_compute(facts, rows)
     if shared > 0.5:
-        remedy = (
-            "these kernels share their stream with compute, which prevents overlap: use a process "
-            "group of its own, or async_op=True"
-        )
+        remedy = "these kernels share their stream with compute, which prevents overlap: "
+        remedy += facts.program.choose(_STREAMS)
     else:
-        remedy = (
-            "start communication earlier: DistributedDataParallel(bucket_cap_mb=...), FSDP with "
-            "backward_prefetch=BACKWARD_PRE; fastprof batch shows waits for a late rank"
-        )
+        remedy = f"{facts.program.choose(_EARLIER)}; fastprof batch shows waits for a late rank"
     yield Finding(
         what="The GPU computes nothing during communication.",
         where=", ".join(f"{name} {share:.0%}" for name, share in facts.top("kernel", rows)),
@@ -52,6 +48,24 @@ def exposed_communication(facts: Facts) -> Iterator[Finding]:
         gpu_ns=facts.own_ns(rows),
         overlaps=True,
     )
+
+
+_STREAMS: Final = {
+    TORCH: "use a process group of its own, or async_op=True",
+    SERVING: "split a batch in two that overlap, if the engine can (two-batch overlap); fewer GPUs "
+    "for tensor parallelism",
+    OTHER: "launch them on a stream of their own",
+}
+_EARLIER: Final = {
+    TORCH: "start communication earlier: DistributedDataParallel(bucket_cap_mb=...), FSDP with "
+    "backward_prefetch=BACKWARD_PRE",
+    INFERENCE: "start communication before the work that does not need it (async_op=True); fewer "
+    "GPUs for tensor parallelism",
+    SERVING: "fused or custom all-reduce of the engine; fewer GPUs for tensor parallelism, more "
+    "for data parallelism",
+    JAX: "XLA's latency hiding scheduler: XLA_FLAGS=--xla_gpu_enable_latency_hiding_scheduler=true",
+    OTHER: "start communication earlier, in parts, while other work computes",
+}
 
 
 def _on_stream_of_compute(facts: Facts, rows: Int64) -> float:

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
+
+import numpy as np
 
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import Finding
 from fastprof.analysis.advice.registry import rule
+from fastprof.analysis.columns import numbers
+from fastprof.analysis.grouping import group
 from fastprof.analysis.keys import key_of
-from fastprof.model.arrays import Int64
+from fastprof.model.arrays import Bools, Int64
 from fastprof.model.quantity import quantity
+from fastprof.profile.profile import Profile
+from fastprof.profile.program import (
+    CUDA,
+    CUPY,
+    INFERENCE,
+    JAX,
+    NUMBA,
+    OTHER,
+    RAPIDS,
+    TENSORFLOW,
+    TORCH,
+    WITH_OPERATORS,
+)
 
 __all__: list[str] = []
 
@@ -26,27 +44,105 @@ def exposed_copy(facts: Facts) -> Iterator[Finding]:
     if exposed <= _NEGLIGIBLE * facts.step_ns:
         return
     pageable = _pageable(facts, rows)
-    if pageable is None or pageable < 0.5:
-        pinned = "" if pageable is None else f"; {1 - pageable:.0%} of it from or to pinned memory"
-        remedy = "copy the next batch on another stream while the GPU computes"
-    else:
-        pinned = f"; {pageable:.0%} of it from or to pageable memory"
-        remedy = (
-            "DataLoader(pin_memory=True) and .to(device, non_blocking=True); copy the next batch "
-            "on another stream while the GPU computes"
-        )
+    memory = ""
+    if pageable is not None:
+        share, name = max((pageable, "pageable"), (1 - pageable, "pinned"))
+        memory = f"; {share:.0%} of it from or to {name} memory"
+    is_shared = _is_on_stream_of_compute(facts, rows)
+    stream = "; on the stream of the kernels" if is_shared else ""
     yield Finding(
         what="The GPU only copies from or to the host.",
         where=_where(facts, rows, "direction", "line", "op"),
         evidence=f"{quantity(round(exposed), 'ns')} exposed {facts.per_step}, "
-        f"{facts.count(rows):.4g} copies{pinned}",
-        remedy=remedy,
+        f"{facts.count(rows):.4g} copies{memory}{stream}",
+        remedy=_remedy(facts, rows, pageable is not None and pageable >= _MAINLY),
         confidence="medium",
         why="overlap needs other work that does not depend on the copy",
         kernels=rows,
         gpu_ns=exposed,
         overlaps=True,
     )
+
+
+def _remedy(facts: Facts, rows: Int64, is_pageable: bool) -> str:
+    """The change for what is copied: parameters, results, or else batches."""
+    program = facts.program
+    ns = facts.of_kernels[rows]
+    if program.kind in WITH_OPERATORS:
+        offloaded = float(ns[_under(facts.profile, rows, _OFFLOADS)].sum())
+        if offloaded >= _MAINLY * float(ns.sum()):
+            return _PARAMETERS + ("; or pin it (pin_memory=True)" if is_pageable else "")
+    to_host = facts.own_ns(facts.kernels(kind="memcpy", direction="DtoH"))
+    if to_host >= _MAINLY * float(ns.sum()):
+        return program.choose(_RESULTS if is_pageable else _RESULTS_PINNED)
+    return program.choose(_BATCHES if is_pageable else _BATCHES_PINNED)
+
+
+_MAINLY: Final = 0.5
+_OFFLOADS: Final = re.compile(
+    r"\bFSDP::|FullyShardedDataParallel|_fsdp/|accelerate/hooks\.py|deepspeed/.*(?:offload|swap)"
+)
+_PARAMETERS: Final = (
+    "these copies are parameters that wait in the host's memory (CPU offload): keep them on the "
+    "GPU, without CPUOffload, or shard them over more GPUs"
+)
+_BATCHES_PINNED: Final = {
+    CUDA: "divide the work in parts: copy the next part on a stream of its own "
+    "(cudaStreamNonBlocking) while kernels work on this one; keep on the GPU what is used again",
+    OTHER: "copy the next batch on another stream while the GPU computes",
+}
+_BATCHES: Final = {
+    TORCH: "DataLoader(pin_memory=True) and .to(device, non_blocking=True); "
+    + _BATCHES_PINNED[OTHER],
+    INFERENCE: "pinned memory (tensor.pin_memory()) and .to(device, non_blocking=True); "
+    + _BATCHES_PINNED[OTHER],
+    CUDA: "pinned memory (cudaMallocHost, or cudaHostRegister) and cudaMemcpyAsync; "
+    + _BATCHES_PINNED[CUDA],
+    CUPY: "pinned memory (cupyx.empty_pinned) and array.set(..., stream=stream); keep arrays on "
+    "the GPU between operations",
+    NUMBA: "cuda.pinned_array and cuda.to_device(..., stream=stream); keep device arrays between "
+    "kernels: arrays of NumPy as arguments are copied at each call",
+    RAPIDS: "read files on the GPU (cudf.read_parquet) in place of to_cudf and from_pandas",
+    TENSORFLOW: "tf.data: prefetch_to_device copies the next batch while the GPU computes",
+    OTHER: "pinned memory; " + _BATCHES_PINNED[OTHER],
+}
+_RESULTS_PINNED: Final = {
+    CUDA: "copy results on a stream of its own while the next kernels run; copy once, at the end",
+    OTHER: "keep results on the GPU; copy them on another stream while the GPU computes",
+}
+_RESULTS: Final = {
+    TORCH: "keep results on the GPU, or copy them into pinned memory with non_blocking=True",
+    CUDA: "copy results with cudaMemcpyAsync into pinned memory (cudaMallocHost) on a stream of "
+    "its own while the next kernels run; copy once, at the end",
+    RAPIDS: "keep results on the GPU: to_pandas() and to_numpy() copy",
+    OTHER: "keep results on the GPU, or copy them into pinned memory on another stream",
+}
+
+
+def _under(profile: Profile, rows: Int64, pattern: re.Pattern[str]) -> Bools:
+    """[rows] Whether a range or function around the launch has a name that matches."""
+    paths = profile.paths
+    inside = paths.label.fits(lambda name: pattern.search(name) is not None)
+    if inside.any():
+        for level in range(1, int(paths.level.max()) + 1):
+            own = np.flatnonzero(paths.level == level)
+            inside[own] |= inside[paths.parent[own]]
+    path = numbers(profile, "path")[rows]
+    found: Bools = np.append(inside, False)[path]  # the last for -1
+    return found
+
+
+def _is_on_stream_of_compute(facts: Facts, rows: Int64) -> bool:
+    """Whether most of the time of copies is on streams that run kernels too."""
+    profile = facts.profile
+    streams = group([key_of(profile, name) for name in _STREAM], len(profile))
+    is_kernel = key_of(profile, "kind").fits(lambda kind: kind not in ("memcpy", "memset"))
+    computes = np.bincount(streams.ids[is_kernel], minlength=streams.n) > 0
+    ns = facts.of_kernels[rows]
+    return float(ns[computes[streams.ids[rows]]].sum()) >= _MAINLY * float(ns.sum())
+
+
+_STREAM: Final = ("process", "device", "stream")
 
 
 @rule("device-copy", least=0.03)
@@ -62,12 +158,21 @@ def device_copy(facts: Facts) -> Iterator[Finding]:
         where=_where(facts, rows, "line", "op", "layer"),
         evidence=f"{quantity(round(exposed), 'ns')} exposed {facts.per_step}, "
         f"{facts.count(rows):.4g} copies",
-        remedy="avoid clone(), cat() and contiguous(): write into views of one tensor (out=)",
+        remedy=facts.program.choose(_WITHIN),
         confidence="low",
         why="the program may need both copies",
         kernels=rows,
         gpu_ns=exposed,
     )
+
+
+_WITHIN: Final = {
+    TORCH: "avoid clone(), cat() and contiguous(): write into views of one tensor (out=)",
+    JAX: "donate_argnums lets a step write into its inputs; lax.dynamic_update_slice in place of "
+    "concatenate",
+    CUDA: "swap pointers in place of copies; let a kernel write where the next one reads",
+    OTHER: "write results where the next operation reads them, in place of copies",
+}
 
 
 def _where(facts: Facts, rows: Int64, *keys: str) -> str:

@@ -8,6 +8,7 @@ from typing import Final
 from fastprof.analysis.advice.calls import CallGroup, Calls, Part
 from fastprof.analysis.advice.found import Found, by_time, share_text, spread
 from fastprof.analysis.ideal import PRODUCTS
+from fastprof.profile.program import SERVING, WITH_OPERATORS, Program
 
 __all__ = ["far_from_roof", "small_grid"]
 
@@ -22,7 +23,18 @@ _REMEDIES: Final = {
     "copy": "avoid the copy, or torch.compile",
 }
 _OTHER: Final = "torch.compile, or a fused operator"
-_TRITON: Final = 'torch.compile(mode="max-autotune")'
+# For programs that use torch.compile.
+_AUTOTUNE: Final = 'the compilation\'s mode="max-autotune"'
+_COMPILED: Final = {
+    **_REMEDIES,
+    "gemm": f"larger batches, or {_AUTOTUNE}",
+    "copy": "avoid the copy",
+}
+_LARGER: Final = "more requests in a batch"
+_OF_ENGINES: Final = {
+    "attention": "another backend of the engine for attention",
+    "gemm": "more requests in a batch; tuned kernels for these sizes, if the engine has them",
+}
 _BATCH_NORM: Final = "channels_last: model.to(memory_format=torch.channels_last)"
 # Their work depends on the values of indices, which a trace does not record.
 _UNJUDGED: Final = frozenset({"index", "sort", "memcpy", "memset"})
@@ -84,7 +96,7 @@ def _finding(calls: Calls, members: list[tuple[CallGroup, list[Part]]]) -> Found
         spread(parts, time - ideal),
         evidence,
         (
-            _remedy(groups[0]),
+            _remedy(calls.program, groups[0]),
             f"profile {longest.kernel[:_NAME]} with {_profiler(groups[0])}",
         ),
         "low",
@@ -92,10 +104,15 @@ def _finding(calls: Calls, members: list[tuple[CallGroup, list[Part]]]) -> Found
     )
 
 
-def _remedy(group: CallGroup) -> str:
-    if any(part.kind == "triton-fused" for part in group.parts):
-        return _TRITON
-    return _BATCH_NORM if "batch_norm" in (group.op or "") else _REMEDIES.get(group.kind, _OTHER)
+def _remedy(program: Program, group: CallGroup) -> str:
+    if "batch_norm" in (group.op or ""):
+        return _BATCH_NORM
+    is_compiled = any(part.kind == "triton-fused" for part in group.parts) or program.is_compiled
+    if program.kind == SERVING:
+        return _OF_ENGINES.get(group.kind, _LARGER)
+    return (_COMPILED if is_compiled else _REMEDIES).get(
+        group.kind, _AUTOTUNE if is_compiled else _OTHER
+    )
 
 
 def _profiler(group: CallGroup) -> str:
@@ -103,20 +120,32 @@ def _profiler(group: CallGroup) -> str:
     return "rocprof-compute" if is_amd else "Nsight Compute"
 
 
+_SPREAD: Final = (
+    "larger batches",
+    "or a kernel that splits the inner size (split-K, flash decoding)",
+)
+_SPREAD_OWN: Final = (
+    "more blocks: divide the work of a block among several, or process several inputs in a launch",
+    "or run kernels that do not depend on each other on several streams",
+)
+
+
 def small_grid(calls: Calls) -> list[Found]:
-    """Products with fewer blocks than the GPU has multiprocessors."""
+    """Products with fewer blocks than the GPU has multiprocessors; without PyTorch all kernels."""
     operators: dict[tuple[str | None, str | None], list[tuple[CallGroup, Part]]] = {}
     for group in calls.groups:
         for part in group.parts:
-            if _is_small(group, part):
-                operators.setdefault((group.device.name, group.op), []).append((group, part))
+            if _is_small(group, part, all_kinds=not calls.program.uses_torch):
+                key = group.device.name, group.op or part.kernel
+                operators.setdefault(key, []).append((group, part))
     return [_small(calls, members) for members in operators.values()]
 
 
-def _is_small(group: CallGroup, part: Part) -> bool:
-    is_product = part.kind in PRODUCTS and not part.is_helper
+def _is_small(group: CallGroup, part: Part, all_kinds: bool) -> bool:
+    is_judged = all_kinds and part.kind not in ("memcpy", "memset", "communication")
+    is_judged |= part.kind in PRODUCTS and not part.is_helper
     sms = group.device.sms
-    if not is_product or part.blocks is None or not sms or "persist" in part.name.lower():
+    if not is_judged or part.blocks is None or not sms or "persist" in part.name.lower():
         return False
     return part.blocks <= sms // 2 and part.ns_per_kernel >= _SHORT
 
@@ -126,13 +155,14 @@ def _small(calls: Calls, members: list[tuple[CallGroup, Part]]) -> Found:
     time = sum(part.ns for _, part in members)
     blocks = max((part for _, part in members), key=lambda part: part.ns).blocks or 0
     groups = by_time({id(group): group for group, _ in members}.values())
-    op = groups[0].op or groups[0].kind
+    op, kernel = groups[0].op, members[0][1].kernel[:_NAME]
     return Found(
-        f"The operator {op} runs on {blocks} of {sms} multiprocessors",
+        f"The {f'operator {op}' if op else f'kernel {kernel}'} runs on {blocks} of {sms} "
+        "multiprocessors",
         groups,
         {part.id: part.ns * (1 - (part.blocks or 0) / sms) for _, part in members},
         {"gpu_ns": time, "of all kernels_share": time / calls.kernel_ns},
-        ("larger batches", "or a kernel that splits the inner size (split-K, flash decoding)"),
+        _SPREAD if calls.program.kind in WITH_OPERATORS else _SPREAD_OWN,
         "medium",
         "a block runs on one multiprocessor; the others are idle unless kernels overlap",
     )

@@ -5,15 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-import numpy as np
-
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import Finding
+from fastprof.analysis.advice.idle_text import evidence_of, places_of, shares_of
 from fastprof.analysis.advice.registry import rule
-from fastprof.analysis.host_states import SETUP, State
-from fastprof.analysis.idle_causes import CAUSES
 from fastprof.analysis.idle_overview import starved_share
-from fastprof.model.quantity import quantity
+from fastprof.profile.program import (
+    CUDA,
+    CUPY,
+    HIP,
+    JAX,
+    MXNET,
+    NUMBA,
+    OTHER,
+    RAPIDS,
+    SERVING,
+    TENSORFLOW,
+    TORCH,
+    TRAINS,
+    Program,
+)
 
 __all__: list[str] = []
 
@@ -28,117 +39,34 @@ def data_loading(facts: Facts) -> Iterator[Finding]:
         return
     yield Finding(
         what="The GPU waits for the data loader.",
-        where=_places(facts, ("data loading",), "line", "range"),
-        evidence=_evidence(facts, "data loading"),
-        remedy=_loader_remedy(_names(facts, ("data loading",), "range")),
+        where=shares_of(facts, ("data loading",), "line", "range"),
+        evidence=evidence_of(facts, "data loading"),
+        remedy=_loader_remedy(facts.program, places_of(facts, ("data loading",), "range")),
         confidence="high",
         why="the thread that launches the next work is in the loader during this time",
         idle_ns={"data loading": ns},
     )
 
 
-def _loader_remedy(ranges: list[str]) -> str:
+def _loader_remedy(program: Program, ranges: list[str]) -> str:
     """The change for a loader with or without worker processes."""
-    if any("MultiProcessing" in each for each in ranges):
+    if program.uses_torch and any("MultiProcessing" in each for each in ranges):
         return (
             "raise num_workers and prefetch_factor of the DataLoader, or move transforms to the GPU"
         )
-    return (
-        "DataLoader(num_workers=4, pin_memory=True, persistent_workers=True) prefetches batches; "
-        "or move transforms to the GPU"
-    )
+    return program.choose(_LOADERS)
 
 
-@rule("alloc", least=0.02)
-def alloc(facts: Facts) -> Iterator[Finding]:
-    """The GPU waits for allocations, frees, creation, and loading and compilation of code."""
-    by_cause = {cause: ns for cause in _SETUP if (ns := facts.idle.mean(cause))}
-    if not by_cause:
-        return
-    most = max(by_cause, key=lambda cause: by_cause[cause])
-    calls = _names(facts, (most,), "call")
-    yield Finding(
-        what="The GPU waits while the host " + _DOES[most] + ".",
-        where=_places(facts, _SETUP, "call", "line", "range"),
-        evidence=_evidence(facts, *by_cause),
-        remedy=_setup_remedy(most, calls),
-        confidence="high" if facts.has_steps else "low",
-        why="the thread that launches the next work does so during this time"
-        if facts.has_steps
-        else "without steps, this includes the start of the program",
-        idle_ns=by_cause,
-    )
-
-
-_SETUP: Final = tuple(CAUSES[state] for state in SETUP)
-_DOES: Final = dict(
-    zip(
-        _SETUP,
-        ("compiles code", "loads code", "creates streams or contexts", "allocates memory",
-         "frees memory"),
-        strict=True,
-    )
-)  # fmt: skip
-
-
-def _setup_remedy(cause: str, calls: list[str]) -> str:
-    """The change for the cause that takes most."""
-    if cause in (CAUSES[State.ALLOC], CAUSES[State.FREE]):
-        return _alloc_remedy(calls)
-    if cause == CAUSES[State.CREATION]:
-        return "create streams and handles once, before the loop, and use them again"
-    if cause == CAUSES[State.COMPILATION]:
-        return "code is compiled at its first use, and for new shapes: record after the first steps"
-    return "code is loaded at its first use: record after the first steps (schedule(warmup=2))"
-
-
-def _alloc_remedy(calls: list[str]) -> str:
-    """The change for the call that takes most."""
-    first = calls[0] if calls else ""
-    if "Free" in first:
-        return (
-            "do not call torch.cuda.empty_cache() in the loop; against fragmentation, "
-            "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
-        )
-    if "Host" in first or "Register" in first:
-        return "allocate pinned memory once, before the loop: DataLoader(pin_memory=True)"
-    return (
-        "keep shapes equal, so that the caching allocator reuses its blocks; record after "
-        "the first steps"
-    )
-
-
-@rule("sync", least=0.02)
-def sync(facts: Facts) -> Iterator[Finding]:
-    """The GPU waits because the host waited for it."""
-    causes = ("sync", "blocking copy")
-    by_cause = {cause: facts.idle.mean(cause) for cause in causes}
-    if not any(by_cause.values()):
-        return
-    operators = _names(facts, causes, "op")
-    yield Finding(
-        what="The host waits for the GPU and launches nothing ahead, then the GPU waits.",
-        where=_places(facts, causes, "op", "call", "line", "range"),
-        evidence=_evidence(facts, *(cause for cause, ns in by_cause.items() if ns)),
-        remedy=_sync_remedy(operators),
-        confidence="medium",
-        why="the wait may be required; the time after it is idle because nothing is queued",
-        idle_ns=by_cause,
-    )
-
-
-def _sync_remedy(operators: list[str]) -> str:
-    """The changes for the operators that wait."""
-    remedies = []
-    if {"item", "_local_scalar_dense", "is_nonzero"} & {*operators}:
-        remedies.append(
-            ".item(), print() and `if tensor:` wait: keep values on the GPU, log every N steps"
-        )
-    if {"nonzero", "index", "masked_select", "unique"} & {*operators}:
-        remedies.append("shapes that depend on values wait: use torch.where instead of a mask")
-    if not remedies or {"copy_", "_to_copy", "to"} & {*operators}:
-        remedies.append("copy from pinned memory with .to(device, non_blocking=True)")
-    return "; ".join(remedies)
+_LOADERS: Final = {
+    TORCH: "DataLoader(num_workers=4, pin_memory=True, persistent_workers=True) prefetches "
+    "batches; or move transforms to the GPU",
+    SERVING: "prepare the next requests in another process while the GPU computes",
+    JAX: "prefetch batches to the GPU on another thread: grain, or tf.data with prefetch, and "
+    "jax.device_put of the next batch",
+    TENSORFLOW: "tf.data: map(..., num_parallel_calls=tf.data.AUTOTUNE) and "
+    "prefetch(tf.data.AUTOTUNE)",
+    OTHER: "read the next batch on another thread while the GPU computes",
+}
 
 
 @rule("launch-bound", least=0.03)
@@ -150,23 +78,65 @@ def launch_bound(facts: Facts) -> Iterator[Finding]:
     if starved is None or starved < _STARVED:
         return
     repeats = facts.repeated_kernels
-    graph = (
-        "shapes repeat: torch.cuda.make_graphed_callables, or torch.compile"
-        if repeats
-        else "torch.compile"
-    )
     yield Finding(
         what="The GPU finishes kernels faster than the host launches them.",
-        where=_places(facts, causes, "op", "line", "range"),
+        where=shares_of(facts, causes, "op", "line", "range"),
         evidence=f"{starved:.1%} of the kernels start within 10 us of their launch; "
-        + _evidence(facts, *causes)
+        + evidence_of(facts, *causes)
         + (f"; each step launches the same {repeats} kernels" if repeats else ""),
-        remedy=f'{graph}(mode="reduce-overhead") replays a CUDA graph; optimizers with fused=True '
-        "or foreach=True; a larger batch",
+        remedy=_launch_remedy(facts, repeats),
         confidence="medium",
         why="a graph needs static shapes and no synchronisation inside",
         idle_ns=by_cause,
     )
+
+
+def _launch_remedy(facts: Facts, repeats: int) -> str:
+    """Graphs, or fewer and longer kernels."""
+    program = facts.program
+    if facts.replays_graphs and (not program.uses_torch or program.is_compiled):
+        return program.choose(_MORE_GRAPHS)
+    if not program.uses_torch:
+        return program.choose(_GRAPHS)
+    if program.is_compiled:
+        graph = 'mode="reduce-overhead" of the compilation'
+    elif repeats:
+        graph = "shapes repeat: torch.cuda.make_graphed_callables, or " + _COMPILE
+    else:
+        graph = _COMPILE
+    optimizer = "optimizers with fused=True or foreach=True; " * (program.kind in TRAINS)
+    return f"{graph} replays a CUDA graph; {optimizer}a larger batch"
+
+
+_COMPILE: Final = 'torch.compile(mode="reduce-overhead")'
+_GRAPHS: Final = {
+    "vLLM": "enforce_eager=False replays CUDA graphs (cudagraph_mode); more requests or tokens in "
+    "a batch (max_num_seqs, max_num_batched_tokens)",
+    "SGLang": "CUDA graphs (no --disable-cuda-graph, --cuda-graph-max-bs as large as the batch); "
+    "more requests in a batch",
+    "TensorRT-LLM": "cuda_graph_config replays CUDA graphs; more requests in a batch "
+    "(max_batch_size)",
+    "xDiT": 'the compilation\'s mode="reduce-overhead" replays CUDA graphs; more images in a batch',
+    SERVING: "the engine's CUDA graphs, if it has them; more requests in a batch",
+    JAX: "one jax.jit around the whole step, jax.lax.scan over several steps; XLA's command "
+    "buffers (--xla_gpu_enable_command_buffer) replay CUDA graphs; a larger batch",
+    TENSORFLOW: "tf.function(jit_compile=True) fuses kernels; steps_per_execution of "
+    "Model.compile; a larger batch",
+    MXNET: "hybridize(static_alloc=True, static_shape=True); a larger batch",
+    CUPY: "cupy.fuse, or one cupy.ElementwiseKernel, in place of several operations; "
+    "stream.begin_capture() records a CUDA graph; larger arrays",
+    RAPIDS: "larger partitions: fewer and longer kernels",
+    NUMBA: "one kernel in place of several, or a loop inside the kernel; larger grids",
+    CUDA: "short kernels in equal sequences: cudaStreamBeginCapture and cudaGraphLaunch replay "
+    "them as one CUDA graph; or one kernel in place of several",
+    OTHER: "fewer and longer kernels: fuse them, replay them as a CUDA graph, or a larger batch",
+}
+_MORE_GRAPHS: Final = {
+    "vLLM": "graphs replay part of the work: cudagraph_mode=FULL_AND_PIECEWISE, or more requests "
+    "in a batch (max_num_seqs)",
+    SERVING: "graphs replay part of the work: more requests in a batch",
+    OTHER: "CUDA graphs replay part of the work: include more of it, or a larger batch",
+}
 
 
 @rule("host-bound", least=0.03)
@@ -175,56 +145,40 @@ def host_bound(facts: Facts) -> Iterator[Finding]:
     ns = facts.idle.mean("host-bound")
     if not ns:
         return
+    cpp = facts.program.kind in (CUDA, HIP)
     yield Finding(
-        what="The GPU waits for Python code between launches.",
-        where=_places(facts, ("host-bound",), "line", "layer", "op", "range"),
-        evidence=_evidence(facts, "host-bound"),
-        remedy="move this host work out of the step or to another thread; torch.compile removes "
-        "the overhead of Python",
+        what=f"The GPU waits for {'host' if cpp else 'Python'} code between launches.",
+        where=shares_of(facts, ("host-bound",), "line", "layer", "op", "range"),
+        evidence=evidence_of(facts, "host-bound"),
+        remedy="move this host work out of the step or to another thread; "
+        + _less_host(facts.program),
         confidence="medium",
         why="the profiler itself slows down the host",
         idle_ns={"host-bound": ns},
     )
 
 
-def _evidence(facts: Facts, *causes: str) -> str:
-    """The idle time of some causes, its spread over steps and its gaps."""
-    idle = facts.idle
-    of_steps = np.sum([idle.of_windows(cause) for cause in causes], axis=0)
-    own = idle.is_mainly(*causes)
-    length = (idle.gaps.end - idle.gaps.start)[own]
-    parts = [f"{quantity(round(float(of_steps.mean())), 'ns')} idle {facts.per_step}"]
-    if len(causes) > 1:
-        each = [f"{name} {quantity(round(idle.mean(name)), 'ns')}" for name in causes]
-        parts[0] += f" ({', '.join(each)})"
-    if facts.has_steps and len(of_steps) >= _SPREAD:
-        low, middle, high = np.percentile(of_steps, [0, 50, 100]).round().astype(np.int64).tolist()
-        parts.append(
-            f"median {quantity(middle, 'ns')}, {quantity(low, 'ns')} to {quantity(high, 'ns')}"
-        )
-    if len(length):
-        count = len(length) / facts.n_steps
-        gaps = "1 gap" if count == 1 else f"{count:.4g} gaps"
-        parts.append(f"{gaps}, the longest {quantity(int(length.max()), 'ns')}")
-    return "; ".join(parts)
+def _less_host(program: Program) -> str:
+    """The change that leaves less work to the host."""
+    if program.uses_torch and program.is_compiled:
+        return _FEWER
+    return program.choose(_LESS_HOST)
 
 
-_SPREAD: Final = 3  # steps
-_LEAST: Final = 0.1  # of the time of a cause; places below are not named
-
-
-def _places(facts: Facts, causes: tuple[str, ...], *names: str) -> str:
-    """Where most of some causes is, with shares of their time."""
-    rows = facts.idle.is_mainly(*causes)
-    found = []
-    for name in names:
-        top = [each for each in facts.idle.top(name, rows) if each[1] >= _LEAST]
-        if top:
-            found.append(", ".join(f"{text} {share:.0%}" for text, share in top))
-    return "; ".join(found)
-
-
-def _names(facts: Facts, causes: tuple[str, ...], place: str) -> list[str]:
-    """The places that take most of some causes, without shares."""
-    rows = facts.idle.is_mainly(*causes)
-    return [text for text, share in facts.idle.top(place, rows) if share >= _LEAST]
+_FEWER: Final = "larger batches: the host launches less often for the same work"
+_LESS_HOST: Final = {
+    TORCH: "torch.compile removes the overhead of Python",
+    "vLLM": "--async-scheduling prepares the next batch while the GPU computes; CUDA graphs "
+    "(enforce_eager=False)",
+    "SGLang": "the overlap scheduler (no --disable-overlap-schedule); CUDA graphs",
+    SERVING: "schedule the next batch while the GPU computes; more requests in a batch",
+    JAX: "jax.jit around the whole step",
+    TENSORFLOW: "tf.function around the whole step",
+    MXNET: "hybridize() removes the overhead of Python",
+    CUPY: "larger arrays, fewer operations; cupy.fuse",
+    RAPIDS: "larger partitions, and operations of cudf in place of Python functions",
+    NUMBA: "keep arrays on the GPU (cuda.to_device) and specify signatures, so that a launch "
+    "checks less",
+    CUDA: "launch ahead: queue the next kernels before the host works on results",
+    OTHER: _FEWER,
+}

@@ -19,6 +19,7 @@ from fastprof.analysis.advice.rules import (
     tensor_cores,
 )
 from fastprof.ops.tensor_cores import fp32_unit
+from fastprof.profile.program import TRAINS, WITH_OPERATORS
 
 __all__: list[str] = []
 
@@ -58,7 +59,7 @@ def _no_tensor_cores(facts: Facts) -> Iterator[Finding]:
     yield from _findings(facts, tensor_cores.no_tensor_cores(facts.calls))
 
 
-@rule("bad-shape", least=0.02)
+@rule("bad-shape", least=0.02, programs=WITH_OPERATORS)
 def _bad_shape(facts: Facts) -> Iterator[Finding]:
     """Sizes that tensor cores cannot use well."""
     _need_shapes(facts)
@@ -66,42 +67,42 @@ def _bad_shape(facts: Facts) -> Iterator[Finding]:
     yield from _findings(facts, tensor_cores.bad_shape(facts.calls))
 
 
-@rule("unfused-attention", least=0.03)
+@rule("unfused-attention", least=0.03, programs=WITH_OPERATORS)
 def _unfused_attention(facts: Facts) -> Iterator[Finding]:
     """Attention that writes its scores to memory."""
     _need_shapes(facts)
     yield from _findings(facts, attention.unfused_attention(facts.calls))
 
 
-@rule("layout", least=0.02)
+@rule("layout", least=0.02, programs=WITH_OPERATORS)
 def _layout(facts: Facts) -> Iterator[Finding]:
     """Transposes around convolutions."""
     _need_ops(facts)
     yield from _findings(facts, layout.layout(facts.calls))
 
 
-@rule("autocast-casts", least=0.02)
+@rule("autocast-casts", least=0.02, programs=WITH_OPERATORS)
 def _autocast_casts(facts: Facts) -> Iterator[Finding]:
     """Casts of operands in each call."""
     _need_ops(facts)
     yield from _findings(facts, layout.autocast_casts(facts.calls))
 
 
-@rule("copies-in-model", least=0.03)
+@rule("copies-in-model", least=0.03, programs=WITH_OPERATORS)
 def _copies_in_model(facts: Facts) -> Iterator[Finding]:
     """Copies and casts that the code of the model requests."""
     _need_ops(facts)
     yield from _findings(facts, layout.copies_in_model(facts.calls))
 
 
-@rule("optimizer-loop", least=0.01)
+@rule("optimizer-loop", least=0.01, programs=TRAINS)
 def _optimizer_loop(facts: Facts) -> Iterator[Finding]:
     """An optimizer that launches kernels for each parameter."""
     _need_ops(facts)
     yield from _findings(facts, optimizer.optimizer_loop(facts.calls))
 
 
-@rule("elementwise-chain", least=0.01)
+@rule("elementwise-chain", least=0.01, programs=WITH_OPERATORS)
 def _elementwise_chain(facts: Facts) -> Iterator[Finding]:
     """Elementwise calls in succession that one kernel can do."""
     _need_shapes(facts)
@@ -117,14 +118,14 @@ def _small_grid(facts: Facts) -> Iterator[Finding]:
     yield from _findings(facts, far_from_roof.small_grid(facts.calls))
 
 
-@rule("dead-gradient", least=0.01)
+@rule("dead-gradient", least=0.01, programs=TRAINS)
 def _dead_gradient(facts: Facts) -> Iterator[Finding]:
     """Gradients of input images."""
     _need_shapes(facts)
     yield from _findings(facts, gradients.dead_gradient(facts.calls))
 
 
-@rule("embedding-gradient", least=0.01)
+@rule("embedding-gradient", least=0.01, programs=TRAINS)
 def _embedding_gradient(facts: Facts) -> Iterator[Finding]:
     """Dense gradients of large embeddings."""
     _need_shapes(facts)
@@ -145,7 +146,7 @@ _SPECIFIC: tuple[Callable[[Calls], list[Found]], ...] = (
 )
 
 
-@rule("far-from-roof", least=0.02)
+@rule("far-from-roof", least=0.02, programs=WITH_OPERATORS)
 def _far_from_roof(facts: Facts) -> Iterator[Finding]:
     """Operators far from the peak rates without a more specific finding."""
     _need_shapes(facts)

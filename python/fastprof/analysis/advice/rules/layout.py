@@ -10,6 +10,7 @@ from typing import Final
 from fastprof.analysis.advice.calls import CallGroup, Calls, Part
 from fastprof.analysis.advice.found import Found
 from fastprof.analysis.ideal import PRODUCTS
+from fastprof.profile.program import SERVING
 
 __all__ = ["autocast_casts", "copies_in_model", "layout"]
 
@@ -60,7 +61,8 @@ def _is_transpose(group: CallGroup, part: Part) -> bool:
 
 def autocast_casts(calls: Calls) -> list[Found]:
     """Casts of the operands of 16-bit products, by autocast in each step."""
-    members = _parts(calls, _is_cast)
+    is_split = any(_NOCAST in part.name for group in calls.groups for part in group.parts)
+    members = _parts(calls, partial(_is_cast, is_split))
     if not members:
         return []
     groups, parts = members
@@ -71,7 +73,9 @@ def autocast_casts(calls: Calls) -> list[Found]:
             groups,
             {part.id: part.ns for part in parts},
             {"gpu_ns": time, "kernels": _kernels(parts), "kernel": parts[0].kernel},
-            (
+            ("weights in the type of the activations",)
+            if calls.program.kind == SERVING
+            else (
                 "keep weights and activations in 16 bits: model.to(torch.bfloat16)",
                 "or one torch.autocast region around the forward pass, not one per layer",
             ),
@@ -81,12 +85,38 @@ def autocast_casts(calls: Calls) -> list[Found]:
     ]
 
 
-def _is_cast(group: CallGroup, part: Part) -> bool:
-    """A copy kernel of torch in a call whose product is of a 16-bit type."""
+_NOCAST: Final = "gpu_kernel_impl_nocast"
+_CONVERTS: Final = re.compile(
+    r"LoadWithCast|(?:float|half)\w*_copy_kernel|templated_elementwise"
+    r"|unrolled_elementwise(?!.*WithoutCast)"
+)
+_SECOND: Final = re.compile(r"lambda\(int\)(?:#| \(instance )[2-9]")
+
+
+def _is_cast(is_split: bool, group: CallGroup, part: Part) -> bool:
+    """A copy kernel of torch to another type, in a call whose product is of a 16-bit type.
+
+    is_split : see `_converts`
+    """
     is_copy = part.is_helper and part.kind == "copy" and "elementwise" in part.name
-    return is_copy and any(
-        each.kind in PRODUCTS and each.compute_type in _NARROW for each in group.parts
+    return (
+        is_copy
+        and _converts(part.name, is_split)
+        and any(each.kind in PRODUCTS and each.compute_type in _NARROW for each in group.parts)
     )
+
+
+def _converts(name: str, is_split: bool) -> bool:
+    """Whether a copy kernel of torch converts: its types differ.
+
+    is_split : the version of torch has kernels of their own for work without conversion. Earlier
+        ones name the function that converts tensors that are not contiguous as the second.
+    """
+    if _NOCAST in name or _CONVERTS.search(name):
+        return _NOCAST not in name
+    if "vectorized_elementwise" in name:
+        return False
+    return is_split or _SECOND.search(name) is not None
 
 
 def copies_in_model(calls: Calls) -> list[Found]:
@@ -105,14 +135,10 @@ def _is_copy(ops: Collection[str], group: CallGroup, part: Part) -> bool:
 
 def _copies(calls: Calls, groups: list[CallGroup], parts: list[Part], is_cast: bool) -> Found:
     time = sum(part.ns for part in parts)
-    remedy = (
-        ("keep one type through the layer", "torch.compile fuses casts with their neighbours")
-        if is_cast
-        else (
-            "avoid the layout change: view, or an operator that accepts strides",
-            "torch.compile fuses copies with their neighbours",
-        )
-    )
+    remedy = ["keep one type through the layer" if is_cast else _STRIDES]
+    if calls.program.uses_torch and not calls.program.is_compiled:
+        what = "casts" if is_cast else "copies"
+        remedy.append(f"torch.compile fuses {what} with their neighbours")
     ops = sorted({each.op for each in groups if each.op})
     return Found(
         f"The model {'casts' if is_cast else 'copies'} tensors ({', '.join(ops)})",
@@ -123,10 +149,13 @@ def _copies(calls: Calls, groups: list[CallGroup], parts: list[Part], is_cast: b
             "of all kernels_share": time / max(calls.kernel_ns, 1.0),
             "kernels": _kernels(parts),
         },
-        remedy,
+        tuple(remedy),
         "low",
         "some copies can be necessary: which layout the next operator needs is not known",
     )
+
+
+_STRIDES: Final = "avoid the layout change: view, or an operator that accepts strides"
 
 
 def _parts(

@@ -9,17 +9,28 @@ from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import CannotJudge, Finding
 from fastprof.analysis.advice.registry import rule
 from fastprof.model.quantity import quantity
+from fastprof.profile.program import INFERENCE, OTHER, SERVING, USES_TORCH, WITH_OPERATORS
 
 __all__: list[str] = []
 
 _HEADROOM: Final = 0.5  # of the GPU's memory
 _EFFICIENT: Final = 0.5  # of the roofline
+_LARGER: Final = {
+    SERVING: "more requests in a batch (vLLM max_num_seqs and gpu_memory_utilization, SGLang "
+    "--max-running-requests and --mem-fraction-static)",
+    OTHER: "increase the batch size until the peak is near the GPU's memory",
+}
+_CHANGES: Final = {
+    INFERENCE: "a larger batch takes longer",
+    SERVING: "a larger batch takes longer",
+    OTHER: "a larger batch changes the training",
+}
 _CONVOLVES: Final = 0.1  # of a step
 _BENCHMARK: Final = 9  # argument of aten::_convolution
 _N_ARGUMENTS: Final = 13
 
 
-@rule("memory-headroom")
+@rule("memory-headroom", programs=WITH_OPERATORS)
 def memory_headroom(facts: Facts) -> Iterator[Finding]:
     """The GPU has memory for a larger batch."""
     facts.need_times()
@@ -43,13 +54,13 @@ def memory_headroom(facts: Facts) -> Iterator[Finding]:
             where=f"GPU {number}",
             evidence=f"peak {quantity(peak, 'bytes')} of {quantity(device.memory, 'bytes')}; "
             f"kernels reach {efficiency:.0%} of the roofline",
-            remedy="increase the batch size until the peak is near the GPU's memory",
+            remedy=facts.program.choose(_LARGER),
             confidence="low",
-            why="a larger batch changes the training",
+            why=facts.program.choose(_CHANGES),
         )
 
 
-@rule("cudnn-benchmark")
+@rule("cudnn-benchmark", programs=USES_TORCH)
 def cudnn_benchmark(facts: Facts) -> Iterator[Finding]:
     """Convolutions without a search for the fastest algorithm."""
     rows = facts.kernels(**{"class": "convolution"})

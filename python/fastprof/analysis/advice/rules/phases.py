@@ -10,11 +10,12 @@ from fastprof.analysis.advice.registry import rule
 from fastprof.analysis.keys import key_of
 from fastprof.model.arrays import Bools, Int32
 from fastprof.model.quantity import quantity
+from fastprof.profile.program import TRAINS
 
 __all__: list[str] = []
 
 
-@rule("recompute", least=0.05)
+@rule("recompute", least=0.05, programs=TRAINS)
 def recompute(facts: Facts) -> Iterator[Finding]:
     """Forward work that the backward pass repeats."""
     rows = facts.kernels(phase="recompute")
@@ -35,12 +36,12 @@ def recompute(facts: Facts) -> Iterator[Finding]:
     )
 
 
-@rule("zero-grad", least=0.01)
+@rule("zero-grad", least=0.01, programs=TRAINS)
 def zero_grad(facts: Facts) -> Iterator[Finding]:
     """Kernels that set gradients to zero."""
     rows = facts.kernels(phase="zero_grad")
     ns = facts.own_ns(rows)
-    if not ns:
+    if not ns or facts.program.shares_gradients:  # None would cut a gradient from its buffer
         return
     after = _phase_after(facts, facts.idle.gaps.after)
     by_cause = facts.idle.by_cause(after)

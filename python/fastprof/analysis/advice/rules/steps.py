@@ -11,11 +11,21 @@ from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import CannotJudge, Finding
 from fastprof.analysis.advice.registry import rule
 from fastprof.model.quantity import quantity
+from fastprof.profile.program import CUDA, OTHER, SERVING, TORCH
 
 __all__: list[str] = []
 
 _LONG: Final = 1.3  # medians
 _LEAST_STEPS: Final = 3
+_DIFFERS: Final = {
+    TORCH: "loader, allocation, logging, garbage collection (gc.freeze() or gc.disable() in the "
+    "loop)",
+    SERVING: "the number of requests and tokens, prefill among decode steps (chunked prefill evens "
+    "them out)",
+    CUDA: "input, allocation, output of results",
+    OTHER: "input, allocation, logging, garbage collection (gc.freeze() or gc.disable() in the "
+    "loop)",
+}
 
 
 @rule("uneven-steps")
@@ -45,7 +55,7 @@ def uneven_steps(facts: Facts) -> Iterator[Finding]:
                 *causes,
             ]
         ),
-        remedy="fastprof steps shows what differs in these steps: loader, allocation, logging, "
-        "garbage collection (gc.freeze() or gc.disable() in the loop)",
+        remedy="fastprof steps shows what differs in these steps: "
+        + facts.program.choose(_DIFFERS),
         confidence="medium",
     )

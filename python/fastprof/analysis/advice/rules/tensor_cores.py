@@ -10,6 +10,18 @@ from fastprof.analysis.advice.shapes import sizes, type_of
 from fastprof.analysis.ideal import PRACTICAL, PRODUCTS
 from fastprof.model.devices import Device
 from fastprof.ops.tensor_cores import Fp32, fp32_unit
+from fastprof.profile.program import (
+    CUDA,
+    CUPY,
+    INFERENCE,
+    JAX,
+    OTHER,
+    SERVING,
+    TENSORFLOW,
+    TORCH,
+    WITH_OPERATORS,
+    Program,
+)
 
 __all__ = ["bad_shape", "no_tensor_cores"]
 
@@ -18,10 +30,39 @@ _TF32_GAIN: Final = 1.5  # of the peak; below it 16-bit types are the remedy
 _ELIGIBLE: Final = "operators that can use tensor cores_share"
 _OUTSIDE: Final = "other products use 16 bits: extend the autocast region to these"
 _NARROW: Final = frozenset({"fp16", "bf16"})
-_MATMUL: Final = 'torch.set_float32_matmul_precision("high")'
-_CUDNN: Final = "torch.backends.cudnn.allow_tf32 = True"
-_BF16: Final = 'torch.autocast("cuda", dtype=torch.bfloat16)'
-_FP16: Final = 'torch.autocast("cuda", dtype=torch.float16), with torch.amp.GradScaler in training'
+_TF32: Final = {
+    JAX: 'jax.default_matmul_precision("tensorfloat32")',
+    TENSORFLOW: "tf.config.experimental.enable_tensor_float_32_execution(True)",
+    CUPY: "CUPY_TF32=1",
+    OTHER: "TF32 in the library that computes the products",
+}
+_MATMUL: Final = {
+    **_TF32,
+    TORCH: 'torch.set_float32_matmul_precision("high")',
+    CUDA: "cublasSetMathMode(handle, CUBLAS_TF32_TENSOR_OP_MATH)",
+}
+_CUDNN: Final = {
+    **_TF32,
+    TORCH: "torch.backends.cudnn.allow_tf32 = True",
+    CUDA: "cudnnSetConvolutionMathType(..., CUDNN_TENSOR_OP_MATH)",
+}
+_BF16: Final = {
+    TORCH: 'torch.autocast("cuda", dtype=torch.bfloat16)',
+    SERVING: "the engine's type bfloat16 (--dtype bfloat16)",
+    JAX: "arrays of jnp.bfloat16",
+    TENSORFLOW: 'tf.keras.mixed_precision.set_global_policy("mixed_bfloat16")',
+    CUDA: "16-bit matrices with cublasGemmEx and CUBLAS_COMPUTE_32F",
+    OTHER: "16-bit types",
+}
+_FP16: Final = {
+    TORCH: 'torch.autocast("cuda", dtype=torch.float16), with torch.amp.GradScaler in training',
+    INFERENCE: 'torch.autocast("cuda", dtype=torch.float16), or model.half()',
+    SERVING: "the engine's type float16 (--dtype half)",
+    JAX: "arrays of jnp.float16",
+    TENSORFLOW: 'tf.keras.mixed_precision.set_global_policy("mixed_float16")',
+    CUDA: _BF16[CUDA],
+    OTHER: "16-bit types",
+}
 
 
 class _Way(NamedTuple):
@@ -63,7 +104,7 @@ def _is_conv(group: CallGroup, part: Part) -> bool:
 def _in_fp32(calls: Calls, members: list[tuple[CallGroup, Part]], is_conv: bool) -> Found | None:
     groups = by_time({id(group): group for group, _ in members}.values())
     parts, device = [part for _, part in members], groups[0].device
-    way = _way(device, is_conv, _has_tf32(calls, device, is_conv))
+    way = _way(calls.program, device, is_conv, _has_tf32(calls, device, is_conv))
     if way is None:
         return None
     saved = {part.id: max(part.ns - _time_with(part, device, way), 0.0) for part in parts}
@@ -73,6 +114,7 @@ def _in_fp32(calls: Calls, members: list[tuple[CallGroup, Part]], is_conv: bool)
     time, kernel_ns = sum(part.ns for part in parts), calls.kernel_ns
     eligible = sum(each.ns for each in calls.groups if _is_eligible(each))
     has_cost = all(part.flops > 0 for part in parts)
+    outside = calls.program.kind in WITH_OPERATORS and _uses_half(calls, device)
     return Found(
         f"{'Convolutions' if is_conv else 'Matrix products'} run in fp32 without the tensor cores "
         f"of {device.name}",
@@ -84,7 +126,7 @@ def _in_fp32(calls: Calls, members: list[tuple[CallGroup, Part]], is_conv: bool)
             **({_ELIGIBLE: eligible / kernel_ns} if calls.has_ops else {}),
             "kernel": max(parts, key=lambda part: part.ns).kernel,
         },
-        (*way.remedy, *([_OUTSIDE] if _uses_half(calls, device) else [])),
+        (*way.remedy, *([_OUTSIDE] if outside else [])),
         "high" if has_cost else "medium",
         "FLOPs and bytes are known"
         if has_cost
@@ -124,7 +166,7 @@ def _is_eligible(group: CallGroup) -> bool:
     return any(part.tc in ("0", "1") for part in group.parts)
 
 
-def _way(device: Device, is_conv: bool, is_on: bool) -> _Way | None:
+def _way(program: Program, device: Device, is_conv: bool, is_on: bool) -> _Way | None:
     """The simplest way to use this GPU's tensor cores in place of fp32.
 
     is_on : TF32 is enabled, and the library chose fp32
@@ -136,13 +178,13 @@ def _way(device: Device, is_conv: bool, is_on: bool) -> _Way | None:
     tf32, fp32 = device.flops.get("tf32", 0.0), device.flops.get("fp32", 0.0)
     has_tf32 = unit is Fp32.TF32 or (unit is Fp32.AMD_TF32 and not is_conv)
     if has_tf32 and not is_on and tf32 > _TF32_GAIN * fp32:
-        switch = _CUDNN if is_conv else _MATMUL
+        switch = program.choose(_CUDNN if is_conv else _MATMUL)
         if unit is Fp32.AMD_TF32:
-            switch = f"HIPBLASLT_ALLOW_TF32=1 and {_MATMUL}"
-        return _Way((switch, f"or {_BF16}"), "tf32", 1.0)
+            switch = f"HIPBLASLT_ALLOW_TF32=1 and {switch}"
+        return _Way((switch, f"or {program.choose(_BF16)}"), "tf32", 1.0)
     if half is None or half <= fp32:
         return None
-    return _Way((_FP16 if unit is Fp32.HALF else _BF16,), "half", 0.5)
+    return _Way((program.choose(_FP16 if unit is Fp32.HALF else _BF16),), "half", 0.5)
 
 
 def _time_with(part: Part, device: Device, way: _Way) -> float:

@@ -1,0 +1,55 @@
+"""The idle time of some causes in words: how much, and where."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from fastprof.analysis.advice.facts import Facts
+from fastprof.model.quantity import quantity
+
+__all__ = ["evidence_of", "places_of", "shares_of"]
+
+
+def evidence_of(facts: Facts, *causes: str) -> str:
+    """The idle time of some causes, its spread over steps and its gaps."""
+    idle = facts.idle
+    of_steps = np.sum([idle.of_windows(cause) for cause in causes], axis=0)
+    own = idle.is_mainly(*causes)
+    length = (idle.gaps.end - idle.gaps.start)[own]
+    parts = [f"{quantity(round(float(of_steps.mean())), 'ns')} idle {facts.per_step}"]
+    if len(causes) > 1:
+        each = [f"{name} {quantity(round(idle.mean(name)), 'ns')}" for name in causes]
+        parts[0] += f" ({', '.join(each)})"
+    if facts.has_steps and len(of_steps) >= _SPREAD:
+        low, middle, high = np.percentile(of_steps, [0, 50, 100]).round().astype(np.int64).tolist()
+        parts.append(
+            f"median {quantity(middle, 'ns')}, {quantity(low, 'ns')} to {quantity(high, 'ns')}"
+        )
+    if len(length):
+        count = len(length) / facts.n_steps
+        gaps = "1 gap" if count == 1 else f"{count:.4g} gaps"
+        parts.append(f"{gaps}, the longest {quantity(int(length.max()), 'ns')}")
+    return "; ".join(parts)
+
+
+_SPREAD: Final = 3  # steps
+_LEAST: Final = 0.1  # of the time of a cause; places below are not named
+
+
+def shares_of(facts: Facts, causes: tuple[str, ...], *names: str) -> str:
+    """Where most of some causes is, with shares of their time."""
+    rows = facts.idle.is_mainly(*causes)
+    found = []
+    for name in names:
+        top = [each for each in facts.idle.top(name, rows) if each[1] >= _LEAST]
+        if top:
+            found.append(", ".join(f"{text} {share:.0%}" for text, share in top))
+    return "; ".join(found)
+
+
+def places_of(facts: Facts, causes: tuple[str, ...], place: str) -> list[str]:
+    """The places that take most of some causes, without shares."""
+    rows = facts.idle.is_mainly(*causes)
+    return [text for text, share in facts.idle.top(place, rows) if share >= _LEAST]

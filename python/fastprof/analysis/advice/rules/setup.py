@@ -1,0 +1,119 @@
+"""Rules on what a program does once or seldom: allocation, creation, loading and compilation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from fastprof.analysis.advice.facts import Facts
+from fastprof.analysis.advice.finding import Finding
+from fastprof.analysis.advice.idle_text import evidence_of, places_of, shares_of
+from fastprof.analysis.advice.registry import rule
+from fastprof.analysis.host_states import SETUP, State
+from fastprof.analysis.idle_causes import CAUSES
+from fastprof.profile.program import (
+    CUDA,
+    CUPY,
+    JAX,
+    NUMBA,
+    OTHER,
+    RAPIDS,
+    SERVING,
+    TENSORFLOW,
+    TORCH,
+    Program,
+)
+
+__all__: list[str] = []
+
+
+@rule("alloc", least=0.02)
+def alloc(facts: Facts) -> Iterator[Finding]:
+    """The GPU waits for allocations, frees, creation, and loading and compilation of code."""
+    by_cause = {cause: ns for cause in _SETUP if (ns := facts.idle.mean(cause))}
+    if not by_cause:
+        return
+    most = max(by_cause, key=lambda cause: by_cause[cause])
+    calls = places_of(facts, (most,), "call")
+    yield Finding(
+        what="The GPU waits while the host " + _DOES[most] + ".",
+        where=shares_of(facts, _SETUP, "call", "line", "range"),
+        evidence=evidence_of(facts, *by_cause),
+        remedy=_setup_remedy(facts.program, most, calls),
+        confidence="high" if facts.has_steps else "low",
+        why="the thread that launches the next work does so during this time"
+        if facts.has_steps
+        else "without steps, this includes the start of the program",
+        idle_ns=by_cause,
+    )
+
+
+_SETUP: Final = tuple(CAUSES[state] for state in SETUP)
+_DOES: Final = dict(
+    zip(
+        _SETUP,
+        ("compiles code", "loads code", "creates streams or contexts", "allocates memory",
+         "frees memory"),
+        strict=True,
+    )
+)  # fmt: skip
+
+
+def _setup_remedy(program: Program, cause: str, calls: list[str]) -> str:
+    """The change for the cause that takes most, and the call that takes most of it."""
+    first = calls[0] if calls else ""
+    if cause == CAUSES[State.CREATION]:
+        return "create streams and handles once, before the loop, and use them again"
+    if cause == CAUSES[State.COMPILATION]:
+        return program.choose(_COMPILED)
+    if cause == CAUSES[State.CODE_LOADING]:
+        return program.choose(_LOADED)
+    if "Host" in first or "Register" in first:
+        return program.choose(_PINNED)
+    return program.choose(_FREED if "Free" in first else _ALLOCATED)
+
+
+_COMPILED: Final[Mapping[str, str]] = {
+    JAX: "jax.jit compiles for each new shape: pad inputs to a few sizes; "
+    "jax_compilation_cache_dir keeps the result; record after the first steps",
+    NUMBA: "cuda.jit compiles at the first call: give signatures, or cache=True; record after the "
+    "first calls",
+    CUPY: "kernels are compiled at first use and kept in ~/.cupy/kernel_cache: record a second run",
+    OTHER: "code is compiled at its first use, and for new shapes: record after the first steps",
+}
+_LOADED: Final = {
+    TORCH: "code is loaded at its first use: record after the first steps (schedule(warmup=2))",
+    CUDA: "code is loaded at its first use: run each kernel once before the loop, or "
+    "CUDA_MODULE_LOADING=EAGER loads all at the start",
+    OTHER: "code is loaded at its first use: record after the first steps",
+}
+_PINNED: Final = {
+    TORCH: "allocate pinned memory once, before the loop: DataLoader(pin_memory=True)",
+    CUDA: "allocate or register pinned memory once, before the loop, and use it again",
+    OTHER: "allocate pinned memory once, before the loop, and use it again",
+}
+_FREED: Final = {
+    TORCH: "do not call torch.cuda.empty_cache() in the loop; against fragmentation, "
+    "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+    CUDA: "cudaFree waits for the GPU: free after the loop and use memory again, or "
+    "cudaMallocAsync and cudaFreeAsync from a pool",
+    CUPY: "do not call free_all_blocks() in the loop: the memory pool keeps blocks",
+    RAPIDS: "an RMM pool keeps memory: rmm.reinitialize(pool_allocator=True)",
+    NUMBA: "keep device arrays from before the loop, and write results into them",
+    OTHER: "free memory after the loop, and use it again",
+}
+_ALLOCATED: Final = {
+    TORCH: "keep shapes equal, so that the caching allocator reuses its blocks; record after "
+    "the first steps",
+    CUDA: "allocate before the loop and use the memory again, or cudaMallocAsync from a pool "
+    "(cudaMemPoolAttrReleaseThreshold keeps it)",
+    CUPY: "cupy.cuda.MemoryPool, the default, reuses blocks of equal size: write results with out=",
+    RAPIDS: "an RMM pool keeps memory: rmm.reinitialize(pool_allocator=True)",
+    NUMBA: "cuda.device_array before the loop, and write results into it",
+    JAX: "XLA_PYTHON_CLIENT_PREALLOCATE=true, the default, allocates once; donate_argnums reuses "
+    "inputs",
+    TENSORFLOW: "TF_GPU_ALLOCATOR=cuda_malloc_async, or no memory growth; record after the first "
+    "steps",
+    SERVING: "the engine allocates at its start: record after the first requests",
+    OTHER: "allocate before the loop, and use the memory again",
+}

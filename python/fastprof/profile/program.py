@@ -1,0 +1,304 @@
+"""What kind of program a file is of: by the names of its kernels, ranges, modules and threads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from fastprof.model.markers import Kind, Meaning
+from fastprof.model.markers.meaning import EVALUATE
+from fastprof.model.metadata import About
+from fastprof.ops.kernels import classify
+
+__all__ = [
+    "CUDA", "CUPY", "HIP", "INFERENCE", "JAX", "MXNET", "NUMBA", "OTHER", "RAPIDS", "SERVING",
+    "TENSORFLOW", "TORCH", "TRAINING", "TRAINS", "UNKNOWN", "USES_TORCH", "WITH_OPERATORS",
+    "WRITES_KERNELS", "Program", "program_of",
+]  # fmt: skip
+
+TRAINING: Final = "torch training"
+INFERENCE: Final = "torch inference"
+TORCH: Final = "torch"  # whether it trains is not known
+SERVING: Final = "serving engine"
+JAX, TENSORFLOW, MXNET = "jax", "tensorflow", "mxnet"
+CUPY, RAPIDS, NUMBA = "cupy", "rapids", "numba"
+CUDA, HIP = "cuda", "hip"  # C++
+OTHER: Final = "other"  # another framework or language
+UNKNOWN: Final = "unknown"
+
+USES_TORCH: Final = frozenset({TRAINING, INFERENCE, TORCH, UNKNOWN})
+"""The kinds of which the user writes code for PyTorch; most of what is unknown is one of these."""
+TRAINS: Final = frozenset({TRAINING, TORCH, UNKNOWN})
+"""The kinds that may have gradients and an optimizer of PyTorch."""
+WRITES_KERNELS: Final = frozenset({CUDA, HIP, CUPY, NUMBA, OTHER})
+"""The kinds of which the user writes kernels and chooses streams."""
+WITH_OPERATORS: Final = USES_TORCH | {SERVING}
+"""The kinds that may have operators of PyTorch."""
+
+_LONGEST: Final = 300  # characters used of a name
+_SHOWN: Final = 50  # characters of a name in the evidence
+
+
+@dataclass(frozen=True)
+class Program:
+    """What kind of program.
+
+    Parameters
+    ----------
+    kind : a constant of this module
+    name : such as "PyTorch training" or "vLLM"; "" if unknown
+    evidence : the names that tell
+    is_compiled : whether kernels came out of torch.compile
+    shares_gradients : whether gradients are parts of larger buffers, as DDP and FSDP can keep them
+    """
+
+    kind: str = UNKNOWN
+    name: str = ""
+    evidence: str = ""
+    is_compiled: bool = False
+    shares_gradients: bool = False
+
+    @property
+    def uses_torch(self) -> bool:
+        """Whether the user writes code for PyTorch, as far as is known."""
+        return self.kind in USES_TORCH
+
+    def choose(self, texts: Mapping[str, str]) -> str:
+        """The text for its name or kind, PyTorch or C++ if it is of these, else that of OTHER."""
+        for key in (self.name, self.kind):
+            if key in texts:
+                return texts[key]
+        if self.kind == HIP and CUDA in texts:
+            return texts[CUDA].replace("cuda", "hip").replace("CUDA", "HIP")
+        return texts.get(TORCH, texts[OTHER]) if self.uses_torch else texts[OTHER]
+
+    def facts(self) -> dict[str, str | None]:
+        """For JSON: kind, name and evidence."""
+        return {"kind": self.kind, "name": self.name or None, "evidence": self.evidence or None}
+
+
+@dataclass(frozen=True)
+class _Mark:
+    """A kind, its name, and what names of kernels and of ranges tell it; "" for nothing."""
+
+    kind: str
+    name: str
+    kernels: str = ""
+    ranges: str = ""
+
+
+# The first one counts. A module or range tells more than a kernel: engines borrow those.
+_ENGINES: Final = (
+    _Mark(
+        SERVING, "SGLang", r"\bsgl_(?:hip|kernel)|_sgl_|7sgl_hip",
+        r"\bsglang/|^sglang_|^sgl_kernel::",
+    ),
+    _Mark(
+        SERVING, "vLLM", r"\bvllm::|_ZN4vllm|\bpaged_attention_v[12]|\breshape_and_cache",
+        r"(?:^|/)vllm/|^_?vllm(?:_\w+)?::",
+    ),
+    _Mark(SERVING, "text-generation-inference", "", r"(?:^|/)text_generation_server/"),
+    _Mark(SERVING, "LMDeploy", r"\bturbomind::", r"(?:^|/)lmdeploy/"),
+    _Mark(
+        SERVING, "TensorRT-LLM", r"\btensorrt_llm::|_ZN12tensorrt_llm",
+        r"(?:^|/)tensorrt_llm/|^trtllm::|^tensorrt_llm",
+    ),
+    _Mark(SERVING, "xDiT", "", r"(?:^|/)xfuser/"),
+    _Mark(SERVING, "llama.cpp", r"\bggml_type\b|^(?:void )?mul_mat_(?:vec_)?q\w*[<(]", ""),
+    _Mark(SERVING, "ONNX Runtime", r"\bonnxruntime::", r"(?:^|/)onnxruntime/"),
+    _Mark(SERVING, "TensorRT", r"\bnvinfer1::|^trt_\w+", r"^ExecutionContext::enqueue"),
+)  # fmt: skip
+_TORCH: Final = _Mark(
+    TORCH,
+    "PyTorch",
+    r"\bat::(?:native|cuda)\b|_ZN2at6native|\bat_cuda_detail::|\bc10::|\bpytorch_flash::"
+    r"|\bPyTorchMemEffAttention",
+    r"^aten::|^ProfilerStep#|^autograd::|^Optimizer\.|^## Call CompiledF|^torch/",
+)
+_FRAMEWORKS: Final = (
+    _Mark(OTHER, "PaddlePaddle", r"\bpaddle::|\bphi::"),
+    _Mark(TENSORFLOW, "TensorFlow", r"\btensorflow::|\bEigen::internal::Eigen"),
+    _Mark(MXNET, "MXNet", r"\bmxnet::|\bmshadow::"),
+    _Mark(
+        JAX,
+        "JAX",
+        r"^(?:\w+_)?fusion(?:[._]+\d+)*$|^wrapped_[a-z]\w*$|\bxla::",
+        r"^(?:TSL:)?Xla[A-Z]\w*:#|^(?:TSL:)?Thunk:#|^PjRt|^PjitFunction|(?:^|/)jax/_src/",
+    ),
+    _Mark(
+        RAPIDS,
+        "RAPIDS",
+        r"\b(?:cudf|cuml|raft|cugraph|cuspatial|cuvs)::|\bML::",
+        r"^(?:libcudf|cudf|cuml|cugraph)\b|(?:^|/)(?:cudf|cuml|cugraph)/",
+    ),
+    _Mark(CUPY, "CuPy", r"^cupyx?_\w+", r"(?:^|/)cupyx?/"),
+    _Mark(NUMBA, "Numba", r"\bcudapy::|^_ZN6cudapy", r"(?:^|/)numba/cuda/"),
+    _Mark(OTHER, "Julia", r"^(?:_Z\d+)?julia_"),
+    _Mark(OTHER, "Warp", r"_cuda_kernel_(?:forward|backward)$", r"(?:^|/)warp/"),
+)
+_TRAINS: Final = _Mark(
+    TRAINING,
+    "PyTorch training",
+    r"[Bb]ackward|_bwd|bwd_|wgrad|Adam|[sS][gG][dD](?:Math|Functor)|LAMB|LambStage",
+    r"^autograd::engine::evaluate_function|^Optimizer\.(?:step|zero_grad)#"
+    r"|^(?i:\W*(?:backward|optimi[sz]er|train(?:ing)?)(?:[ ._](?:pass|step))?\W*)$",
+)
+_COMPILED: Final = _Mark(
+    TORCH,
+    "",
+    r"^triton_(?:poi|red|per|tem|for)_",
+    r"CompiledFxGraph|^Torch-Compiled Region|^CompiledFunction",
+)
+_SHARES: Final = re.compile(
+    r"DistributedDataParallel|torch\.distributed\.ddp|^FSDP::|FullyShardedDataParallel"
+    r"|deepspeed/|megatron/",
+    re.M,
+)
+_PYTHON: Final = re.compile(r"python|^pt_main|ipykernel|jupyter|torchrun|^pyper|celery|gunicorn")
+_PYTHON_FILE: Final = re.compile(r"\.py\b")
+
+
+def program_of(
+    about: About,
+    kernels: Iterable[str],
+    meanings: Collection[Meaning],
+    has_gradients: bool,
+    has_graphs: bool,
+) -> Program:
+    """What kind of program; linear in the distinct names.
+
+    Parameters
+    ----------
+    kernels : distinct names of kernels, without copies and memsets
+    meanings : of the distinct names of ranges
+    has_gradients : whether operators count the nodes of an autograd graph
+    has_graphs : whether graphs hide kernels
+    """
+    names = _Names(kernels, meanings)
+    is_compiled = bool(names.evidence(_COMPILED))
+    shares = bool(_SHARES.search(names.ranges))
+    trains = _training(about, names, meanings)
+    engine = _first(names, _ENGINES)
+    torch = _torch(about, names, meanings)
+    if (torch or engine is not None) and trains:
+        return Program(TRAINING, _TRAINS.name, f"{torch or engine}; {trains}", is_compiled, shares)
+    if engine is not None:
+        return Program(SERVING, engine[0].name, engine[1], is_compiled)
+    if torch:
+        # Where all is recorded, nothing of a backward pass is there.
+        tells = names.of_kernels(_TORCH) or "\naten::" in f"\n{names.ranges}"
+        is_all = bool(names.kernels and tells) and not has_graphs and not has_gradients
+        kind, name = (INFERENCE, "PyTorch inference") if is_all else (TORCH, "PyTorch")
+        more = "; no backward pass, no optimizer" if is_all else ""
+        return Program(kind, name, f"{torch}{more}", is_compiled, shares)
+    framework = _first(names, _FRAMEWORKS)
+    if framework is not None:
+        return Program(framework[0].kind, framework[0].name, framework[1])
+    return _own(about, names)
+
+
+class _Names:
+    """Distinct names, a line for each.
+
+    Parameters
+    ----------
+    kernels : of kernels
+    meanings : of ranges and Python functions
+    """
+
+    def __init__(self, kernels: Iterable[str], meanings: Iterable[Meaning]) -> None:
+        self.kernels = _lines(kernels)
+        self.ranges = _lines(each.name for each in meanings if each.kind != Kind.HIDDEN)
+
+    def evidence(self, mark: _Mark) -> str:
+        """The first name that tells, ranges before kernels; "" for none."""
+        return self.of_ranges(mark) or self.of_kernels(mark)
+
+    def of_ranges(self, mark: _Mark) -> str:
+        """The first range or module that tells."""
+        return _hit("range", mark.ranges, self.ranges)
+
+    def of_kernels(self, mark: _Mark) -> str:
+        """The first kernel that tells."""
+        return _hit("kernel", mark.kernels, self.kernels)
+
+
+def _lines(names: Iterable[str]) -> str:
+    return "\n".join(name[:_LONGEST].replace("\n", " ") for name in names)
+
+
+def _hit(what: str, pattern: str, text: str) -> str:
+    """`kernel NAME` of the first name in which a pattern is found; "" for none."""
+    match = re.search(pattern, text, re.M) if pattern else None
+    if match is None:
+        return ""
+    begin = text.rfind("\n", 0, match.start() + 1) + 1
+    end = text.find("\n", match.end())
+    name = text[begin : len(text) if end < 0 else end]
+    if _PYTHON_FILE.search(name):
+        what = "module"
+    if len(name) > _SHOWN and match.start() - begin > _SHOWN // 2:
+        name = text[match.start() :].partition("\n")[0]
+    return f"{what} {name.removeprefix(EVALUATE)[:_SHOWN]}"
+
+
+def _first(names: _Names, marks: Iterable[_Mark]) -> tuple[_Mark, str] | None:
+    """The first kind that ranges tell, else that kernels do, with the evidence."""
+    marks = tuple(marks)
+    for find in (names.of_ranges, names.of_kernels):
+        for mark in marks:
+            if hit := find(mark):
+                return mark, hit
+    return None
+
+
+def _torch(about: About, names: _Names, meanings: Iterable[Meaning]) -> str:
+    """What tells PyTorch; "" for nothing."""
+    if hit := names.evidence(_TORCH):
+        return hit
+    if about.format in ("kineto", "dict"):
+        return about.tool or "dict lines"
+    kinds = (Kind.ARGUMENT, Kind.MODULE, Kind.TRACE, Kind.LAYER, Kind.TORCH)
+    return next((f"range {each.name[:_SHOWN]}" for each in meanings if each.kind in kinds), "")
+
+
+def _training(about: About, names: _Names, meanings: Iterable[Meaning]) -> str:
+    """What tells a backward pass or an optimizer; "" for nothing."""
+    if hit := names.of_ranges(_TRAINS):
+        return hit
+    for each in meanings:
+        if each.backward or each.engine or each.autograd_node:
+            return f"range {each.name[:_SHOWN]}"
+    if hit := names.of_kernels(_TRAINS):
+        return hit
+    return next(
+        (f"thread {each}" for each in about.threads.values() if each.startswith("pt_autograd")), ""
+    )
+
+
+def _own(about: About, names: _Names) -> Program:
+    """A program without the names of a framework: C++, or another language."""
+    hosts = [*about.processes.values(), *about.threads.values()]
+    python = next((each for each in hosts if _PYTHON.search(each)), None)
+    own = [each for each in names.kernels.split("\n") if each and _is_own(each)]
+    if python is not None:
+        return Program(OTHER, "Python", f"process {python[:_SHOWN]}") if own else Program()
+    if not names.kernels or not (hosts or any(_is_signature(each) for each in own)):
+        return Program()
+    is_amd = any(re.search(r"AMD|Radeon|Instinct|\bgfx", each) for each in about.gpus.values())
+    evidence = [f"kernel {own[0][:_SHOWN]}"] if own else []
+    evidence += [f"process {hosts[0][:_SHOWN]}"] if hosts else []
+    kind, name = (HIP, "HIP C++") if is_amd else (CUDA, "CUDA C++")
+    return Program(kind, name, "; ".join([*evidence, "no framework's names"]))
+
+
+def _is_own(kernel: str) -> bool:
+    """Whether a kernel is of no library."""
+    return classify(kernel).kind not in ("gemm", "convolution", "attention", "communication")
+
+
+def _is_signature(kernel: str) -> bool:
+    """Whether a name is that of a C++ function with its parameters."""
+    return kernel.startswith("_Z") or re.search(r"\(.*[*,)]", kernel) is not None
