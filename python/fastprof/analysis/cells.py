@@ -22,6 +22,7 @@ from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Column, Ints, Values
 from fastprof.model.metadata import About
 from fastprof.profile.cells import OF_CELLS, SUMS, numbered, picked, sums
+from fastprof.profile.kept import inside_part
 from fastprof.profile.profile import Profile, cells
 
 __all__ = ["Cells", "cells_of", "computing_costs"]
@@ -52,6 +53,8 @@ class Cells:
         The cell of each; cells are in order of their first kernel.
     first : int32 [cells]
         The first kernel of each.
+    is_inside : bool [cells] or None
+        Whether the kernels are in the part of `Profile.trim`; None without one.
     """
 
     def __init__(
@@ -67,6 +70,9 @@ class Cells:
         """
         self.profile, self.of_kernel, self.first = profile, of_kernel, first
         self._keys: Mapping[str, Values] = keys or {}
+        inside = inside_part(profile)
+        # The kernels of a cell agree in it: `cells_of` refines them.
+        self.is_inside: Bools | None = None if inside is None else inside[first]
         self.about: About = profile.about
         self.names: list[str] = profile.names
         self._base = cells(profile)
@@ -168,7 +174,9 @@ def cells_of(profile: Profile, by: Sequence[str] = (), where: Where | None = Non
     base = cells(profile)
     names = {ALIASES.get(name, name) for name in (*by, *keys_in(where))} & _WITHIN_CELLS
     keys = {name: key_of(profile, name) for name in sorted(names)}
-    if not keys:
+    inside = inside_part(profile)
+    if not keys and inside is None:
         return Cells(profile, base.of_kernel, base.first)
     factors = [base.of_kernel, *(key.ids for key in keys.values())]
+    factors += [] if inside is None else [inside.astype(np.int32)]
     return Cells(profile, *numbered(factors, len(profile)), keys)

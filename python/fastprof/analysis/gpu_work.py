@@ -14,7 +14,7 @@ from fastprof._core._take import take
 from fastprof.analysis.columns import numbers, texts
 from fastprof.model.arrays import Bools, Int32, Int64, UInt8
 from fastprof.model.columns import RepeatedInts
-from fastprof.profile.kept import kept
+from fastprof.profile.kept import answered, kept
 from fastprof.profile.profile import Profile
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "Gaps",
     "GpuWork",
     "TimeLine",
+    "answered_work",
     "idle_parts",
     "ns_with",
     "own_ns",
@@ -124,6 +125,16 @@ def work_of_device(profile: Profile, rows: Bools | None = None) -> dict[int, Gpu
     if rows is not None:
         return _work_of_device(profile, rows)
     return dict(kept(profile, _work_of_device))
+
+
+def answered_work(profile: Profile) -> dict[int, GpuWork]:
+    """The work of each GPU in the part of `Profile.trim`, or after the start-up; kept."""
+    rows = answered(profile)
+    return work_of_device(profile) if rows is None else dict(kept(profile, _answered_work))
+
+
+def _answered_work(profile: Profile) -> dict[int, GpuWork]:
+    return work_of_device(profile, answered(profile))
 
 
 def _work_of_device(profile: Profile, rows: Bools | None = None) -> dict[int, GpuWork]:
@@ -247,7 +258,7 @@ def time_lines(profile: Profile) -> dict[int, TimeLine]:
 
 
 def _time_lines(profile: Profile) -> dict[int, TimeLine]:
-    return {device: _time_line(work) for device, work in work_of_device(profile).items()}
+    return {device: _time_line(work) for device, work in answered_work(profile).items()}
 
 
 def _time_line(work: GpuWork) -> TimeLine:

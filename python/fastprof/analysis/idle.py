@@ -11,7 +11,7 @@ import numpy as np
 from fastprof._core._pools import pairs
 from fastprof.analysis import keys
 from fastprof.analysis.columns import numbers, texts
-from fastprof.analysis.gpu_work import GpuWork, work_of_device
+from fastprof.analysis.gpu_work import GpuWork, answered_work
 from fastprof.analysis.grouping import Grouping, group
 from fastprof.analysis.idle_causes import CAUSES, Cause
 from fastprof.analysis.idle_columns import BY, COLUMNS, OF_GAPS
@@ -24,6 +24,7 @@ from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Ints, Values
 from fastprof.model.heading import Heading
 from fastprof.model.table import Cells, Floats, Table
+from fastprof.profile.kept import answered
 from fastprof.profile.profile import Profile
 
 __all__ = ["heaviest", "idle"]
@@ -61,7 +62,7 @@ def idle(
     """
     if by not in BY:
         raise ReportError(f"expected by to be one of {', '.join(BY)}; found {by!r}")
-    work = work_of_device(profile)
+    work = answered_work(profile)
     if not work:
         headings = COLUMNS if gaps is None else OF_GAPS
         none = {each.key: Ints(np.empty(0, np.int64)) for each in headings}
@@ -79,6 +80,8 @@ def idle(
         *notes(profile, found.causes.n_late),
         *recorder_lines(profile, profile.find_steps(steps)),
     )
+    if answered(profile) is not None:
+        lines = (profile.find_steps().left_out, *lines)
     return replace(table, lead=lines, facts=facts, notes=own)
 
 

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from fastprof._core._groups import sum_where
-from fastprof.analysis.gpu_work import Gaps, GpuWork, work_of_device
+from fastprof.analysis.gpu_work import Gaps, GpuWork, answered_work
 from fastprof.analysis.idle_causes import Cause, Host, Split, joined, split
 from fastprof.analysis.idle_places import places
 from fastprof.model.arrays import Int32, Int64
@@ -68,9 +68,9 @@ def examine(
 ) -> Examined:
     """Find the causes of all gaps of at least `shortest` ns; see `host_states` for `data`.
 
-    Those of all work of the profile are kept, with the default values of the other parameters.
+    Those of `answered_work` are kept, with the default values of the other parameters.
     """
-    of_all = work_of_device(profile)
+    of_all = answered_work(profile)
     is_all = all(map(lambda one, other: one is other, work.values(), of_all.values()))
     if is_all and len(work) == len(of_all) and shortest == SHORTEST and data is None:
         return kept(profile, _of_all)
@@ -78,7 +78,7 @@ def examine(
 
 
 def _of_all(profile: Profile) -> Examined:
-    return _examined(profile, work_of_device(profile), SHORTEST, None, True)
+    return _examined(profile, answered_work(profile), SHORTEST, None, True)
 
 
 def _examined(

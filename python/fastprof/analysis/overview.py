@@ -50,7 +50,10 @@ def headline(
     """GPUs, steps, busy and idle time, MFU: lines of text, and the values in them for JSON."""
     gpus = gpu_names(profile.about, profile.column("device")) or "GPU not named in the file"
     means = step_means(profile, steps)
-    lines = [f"{gpus}, {steps.description}" if has_steps(steps) else gpus]
+    is_named = has_steps(steps) and steps.description not in steps.left_out
+    lines = [f"{gpus}, {steps.description}" if is_named else gpus]
+    if steps.left_out:
+        lines.append(steps.left_out)
     if means is not None:
         lines += [means.text(), *steps.notes, means.basis(), *recorder_lines(profile, steps)]
     of_steps = utilisation(profile, steps, devices)
@@ -78,8 +81,8 @@ def _facts(profile: Profile, steps: StepsOfKernels, means: StepMeans | None) -> 
 
 
 def has_steps(steps: StepsOfKernels) -> bool:
-    """Whether times per step are known."""
-    return steps.source != "none" and step_count(steps) > 0
+    """Whether the capture has steps."""
+    return steps.unit == "step" and step_count(steps) > 0
 
 
 def _lines(table: Table) -> list[str]:

@@ -117,8 +117,8 @@ class Overview(Tables):
         yield ""
 
     def _step(self) -> str:
-        has_steps = self.facts["steps"]["source"] != "none"
-        name = "a step" if has_steps else "the capture"
+        unit = self.facts["steps"]["unit"]
+        name = "a step" if unit == "step" else f"the {unit}"
         return f"{name} of {quantity(self.facts['findings_of_ns'], 'ns')}"
 
     def _next(self) -> Iterator[str]:

@@ -12,6 +12,8 @@ from fastprof.analysis import keys
 from fastprof.analysis.columns import Columns
 from fastprof.analysis.key_names import condition
 from fastprof.model.arrays import Bools
+from fastprof.profile.kept import inside_part
+from fastprof.profile.profile import Profile
 
 __all__ = ["Where", "condition_texts", "keys_in", "selected"]
 
@@ -21,6 +23,8 @@ Where = Mapping[str, str | Sequence[str]] | Sequence[str]
 def selected(source: Columns, where: Where | None) -> Bools | None:
     """bool [rows of the columns], or None if all are selected.
 
+    The rows are those in the part of `Profile.trim`.
+
     where : patterns by key, or texts KEY=PATTERN and KEY!=PATTERN; patterns of one key are
         alternatives, keys are combined; the pattern `na` matches unknown values
 
@@ -29,16 +33,23 @@ def selected(source: Columns, where: Where | None) -> Bools | None:
     ReportError
         A condition is malformed, or its key is unknown.
     """
-    conditions = _conditions(where)
+    conditions, rows = _conditions(where), _inside(source)
     if not conditions:
-        return None
-    rows = np.ones(len(source), bool)
+        return rows
+    rows = np.ones(len(source), bool) if rows is None else rows.copy()
     for (name, is_wanted), patterns in conditions.items():
         column = keys.key_of(source, name)
         match = re.compile("|".join(fnmatch.translate(each) for each in patterns)).match
         fits = [match(str(value)) is not None for value in column.values]
         rows &= np.array([*fits, match("na") is not None], bool)[column.ids] == is_wanted
     return rows
+
+
+def _inside(source: Columns) -> Bools | None:
+    """The rows in the part of `Profile.trim`; None for all."""
+    if isinstance(source, Profile):
+        return inside_part(source)
+    return getattr(source, "is_inside", None)
 
 
 def keys_in(where: Where | None) -> list[str]:

@@ -29,6 +29,7 @@ class StepMeans(NamedTuple):
     times : by the names of `steps_windows.TIMES`, ns; busy and idle add up to `wall`
     kernels : kernels, graphs, copies and memsets that a step launches
     is_step : False if the capture is one step
+    unit : what the figures are of: step, capture, steady part or part
     """
 
     n_steps: int
@@ -41,6 +42,7 @@ class StepMeans(NamedTuple):
     times: Mapping[str, float]
     kernels: float
     is_step: bool
+    unit: str
 
     @property
     def busy(self) -> float:
@@ -55,8 +57,8 @@ class StepMeans(NamedTuple):
     def text(self) -> str:
         """One line: length, busy and idle time."""
         wall = quantity(self.wall, "ns")
-        if not self.is_step:
-            length = f"capture of {wall}"
+        if self.unit != "step":
+            length = f"{self.unit} of {wall}"
         elif self.n_steps > 1:
             length = (
                 f"step {wall} (median {quantity(self.median, 'ns')}, "
@@ -105,4 +107,5 @@ def _step_means(profile: Profile, steps: StepsOfKernels) -> StepMeans | None:
         times={name: float(column.mean()) for name, column in times_of(windows).items()},
         kernels=np.count_nonzero(take(is_counted, steps.of_kernel, False)) / len(windows),
         is_step=steps.source != "none",
+        unit=steps.unit,
     )

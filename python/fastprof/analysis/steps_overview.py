@@ -54,14 +54,17 @@ def lengths(windows: Windows, columns: Mapping[str, Int64]) -> list[dict[str, An
     return found
 
 
-def part_lines(found: Sequence[Mapping[str, Any]], is_step: bool) -> Iterator[str]:
-    """A line per GPU."""
+def part_lines(found: Sequence[Mapping[str, Any]], unit: str) -> Iterator[str]:
+    """A line per GPU.
+
+    unit : what the lengths are of, see `StepsOfKernels.unit`
+    """
     pids = {each["pid"] for each in found}
     for each in found[:_MOST_LANES]:
         name = f"process {each['pid']}, " if len(pids) > 1 else ""
         name = f"{name}GPU {each['device']}: " if len(found) > 1 else ""
         mean = each["mean_ns"]
-        text = f"{name}{'step' if is_step else 'capture'} {quantity(mean, 'ns')}"
+        text = f"{name}{unit} {quantity(mean, 'ns')}"
         if each["steps"] > 1:
             spread = each["std_ns"] / scale_of("ns", mean).size
             text += (

@@ -113,8 +113,8 @@ def _of_windows(
     found = outliers_of(profile, steps, windows, values, (outlier, slow), _MOST_OUTLIERS)
     gpus = gpu_names(profile.about, profile.column("device"))
     lead = (
-        ", ".join(filter(None, [gpus, steps.description])),
-        *part_lines(of_gpus, steps.source != "none"),
+        *filter(None, [", ".join(filter(None, [gpus, steps.description])), steps.left_out]),
+        *part_lines(of_gpus, steps.unit),
         *recorder_lines(profile, steps),
         *outlier_lines(found, int(outlier.sum()), windows, number),
         "",

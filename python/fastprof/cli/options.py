@@ -69,6 +69,17 @@ def add_ops(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_trim(parser: argparse.ArgumentParser) -> None:
+    """Add --trim, the part of the capture that counts."""
+    parser.add_argument(
+        "--trim",
+        metavar="A:B|RANGE",
+        help="only this part of the capture: times since its first GPU work, such as 1.5s:4s or "
+        "200ms:, or the name or glob pattern of your ranges, such as benchmark_loop (default: all "
+        "but the start-up; --trim : for all)",
+    )
+
+
 def add_output(parser: argparse.ArgumentParser) -> None:
     """Add -o, the output file."""
     parser.add_argument("-o", "--output", metavar="OUT", help="write to OUT instead of stdout")

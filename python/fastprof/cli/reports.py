@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from fastprof.analysis.key_names import KEY_NAMES
-from fastprof.cli.options import add_graph_capture, add_mine, add_ops, add_output, count
+from fastprof.cli.options import add_graph_capture, add_mine, add_ops, add_output, add_trim, count
 from fastprof.cli.output import output
 from fastprof.cli.progress import Bar, log
 from fastprof.errors import ReportError, UnknownColumnError
@@ -44,6 +44,7 @@ class ReportCommand:
         add_mine(parser)
         add_ops(parser)
         add_graph_capture(parser)
+        add_trim(parser)
         parser.epilog = columns_text(self._report.columns)
 
     def run(self, arguments: argparse.Namespace) -> int:
@@ -71,6 +72,8 @@ class ReportCommand:
         options = {each.name: getattr(arguments, each.name) for each in self._report.options}
         of_snapshot = self._report.of_snapshot
         if of_snapshot is not None and is_snapshot(arguments.file):
+            if arguments.trim is not None:
+                raise ReportError("--trim: expected a trace, found a memory snapshot")
             return imported(of_snapshot)(arguments.file, mine=arguments.mine, **options)
         uses_host = self._report.uses_host
         opened = open_with_host if uses_host else partial(open_trace, copies=True)
@@ -80,6 +83,8 @@ class ReportCommand:
             )
         for warning in profile.warnings:
             log(f"warning: {warning}")
+        if arguments.trim is not None:
+            profile = profile.trim(arguments.trim)
         return profile.report(self._report.name, **options)
 
     def _check(self, arguments: argparse.Namespace) -> None:

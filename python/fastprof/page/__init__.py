@@ -79,7 +79,7 @@ def _about(profile: Profile) -> list[str]:
     rank = None if about.distributed is None else about.distributed.rank
     found = [
         gpu_names(about, profile.column("device")),
-        "" if steps.source == "none" else steps.description,
+        steps.left_out or ("" if steps.source == "none" else steps.description),
         " ".join(filter(None, (about.tool, about.tool_version))),
         "" if rank is None else f"rank {rank}",
     ]

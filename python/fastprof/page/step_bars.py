@@ -59,13 +59,13 @@ def _chart(
 ) -> Chart:
     some = [part for part in parts if part[3][rows].any()]
     number = facts.steps.number[facts.windows.step[rows]]
-    unit = "each step" if facts.has_steps else "the capture"
+    unit = "each step" if facts.has_steps else f"the {facts.steps.unit}"
     where = f", GPU {lane.device}, process {lane.pid}" if is_named else ""
     return Chart(
         "bars",
         f"What the GPU does in {unit}{where}",
         {
-            "unit": "step" if facts.has_steps else "capture",
+            "unit": facts.steps.unit,
             "labels": number.tolist() if facts.has_steps else [""],
             "parts": [{"name": name, "color": [group, color]} for name, group, color, _ in some],
         },

@@ -51,6 +51,8 @@ def _steps(steps: StepsOfKernels) -> dict[str, Any]:
     return {
         "source": steps.source,
         "description": steps.description,
+        "unit": steps.unit,
+        "left_out": steps.left_out,
         "count": step_count(steps, counted=False),
         "counted": step_count(steps),
         "mean_ns": steps.mean if known else None,

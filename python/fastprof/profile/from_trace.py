@@ -11,7 +11,7 @@ import numpy as np
 from fastprof._core import _link
 from fastprof._core._take import take
 from fastprof._system.threads import computed_once
-from fastprof.model.arrays import Int32
+from fastprof.model.arrays import Bools, Int32
 from fastprof.model.column_table import COLUMNS, TRACE_COLUMNS
 from fastprof.model.columns import Column, Ints, RepeatedInts, SharedValues, Values, as_lists
 from fastprof.model.markers import Kind, SourceLines, each_part_once
@@ -29,6 +29,7 @@ from fastprof.profile.paths import Paths, paths_of
 from fastprof.profile.range_columns import RangeColumns
 from fastprof.profile.source import ProfileSource
 from fastprof.profile.steps.of_kernels import StepsOfKernels
+from fastprof.profile.steps.window import window_of
 from fastprof.profile.timeline import Timeline, no_timeline
 from fastprof.profile.trace_cells import lookups_of_cells, partition
 
@@ -69,6 +70,26 @@ class TraceSource(ProfileSource):
     def _of(self, trace: Trace, attribution: Attribution) -> TraceSource:
         """A source for the same file."""
         return TraceSource(trace, attribution, self.lines, *self._readers)
+
+    def trimmed(self, text: str) -> TraceSource:
+        """As in ProfileSource."""
+        window = window_of(self._trace, self._attribution.meanings, text)
+        found = self._copy()
+        found._lookups = Lookups(self._trace, self._attribution, self.lines, window)
+        found.host_omitted = self.host_omitted
+        if "timeline" in self.__dict__:
+            found.timeline = self.timeline
+        return found
+
+    @property
+    def is_inside(self) -> Bools | None:
+        """As in ProfileSource."""
+        return None if self._lookups.window is None else self._lookups.answered
+
+    @property
+    def answered(self) -> Bools | None:
+        """As in ProfileSource."""
+        return self._lookups.answered
 
     def _make(self, name: str) -> Column:
         if name == "launch_end":

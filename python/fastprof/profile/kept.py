@@ -1,13 +1,14 @@
-"""Results that several reports of a profile use."""
+"""What several reports of a profile use: results, and the work that counts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from typing import TypeVar
 
+from fastprof.model.arrays import Bools
 from fastprof.profile.profile import Profile
 
-__all__ = ["kept"]
+__all__ = ["answered", "inside_part", "kept"]
 
 Result = TypeVar("Result")
 
@@ -23,3 +24,13 @@ def kept(profile: Profile, function: Callable[..., Result], *arguments: Hashable
         results[key] = function(profile, *arguments)
     found: Result = results[key]
     return found
+
+
+def inside_part(profile: Profile) -> Bools | None:
+    """bool [kernels], the work in the part of `Profile.trim`; None for all."""
+    return profile._source.is_inside
+
+
+def answered(profile: Profile) -> Bools | None:
+    """bool [kernels], the work in the part of `Profile.trim`, or after the start-up; None: all."""
+    return profile._source.answered

@@ -18,7 +18,7 @@ from fastprof._system.threads import computed_once
 from fastprof.model.arrays import Bools, Int32, UInt8
 from fastprof.model.columns import Ints, Lists, SeqMarkers, SharedValues, Values
 from fastprof.model.markers import Kind, Meaning, SourceLines, dict_operators
-from fastprof.model.trace import Trace
+from fastprof.model.trace import NEVER, Trace
 from fastprof.profile import gpu_work
 from fastprof.profile.byte_limits import bandwidths, too_fast
 from fastprof.profile.callpath.attribution import BACKWARD, NOWHERE, Attribution
@@ -28,6 +28,8 @@ from fastprof.profile.instances import RangeInstances
 from fastprof.profile.phases import STEP
 from fastprof.profile.steps import sources
 from fastprof.profile.steps.of_kernels import StepsOfKernels
+from fastprof.profile.steps.startup import Startup
+from fastprof.profile.steps.window import Window, inside
 
 
 class Paths(NamedTuple):
@@ -49,8 +51,15 @@ class Paths(NamedTuple):
 class Lookups:
     """Per-kernel arrays, computed on first use. Frames and nodes are those of Attribution."""
 
-    def __init__(self, trace: Trace, attribution: Attribution, lines: SourceLines) -> None:
+    def __init__(
+        self,
+        trace: Trace,
+        attribution: Attribution,
+        lines: SourceLines,
+        window: Window | None = None,
+    ) -> None:
         self.trace, self.attribution, self.lines = trace, attribution, lines
+        self.window = window
         self.frame = attribution.frame_of_kernel
         self._steps: dict[str | None, StepsOfKernels] = {}
 
@@ -213,6 +222,18 @@ class Lookups:
         if source not in self._steps:
             self._steps[source] = sources.find(self, source, read)
         return self._steps[source]
+
+    @computed_once
+    def startup(self) -> Startup | None:
+        return sources.startup_of(self)
+
+    @computed_once
+    def answered(self) -> Bools | None:
+        """[kernels] Whether each is in the window, or after the start-up; None: all are."""
+        window, startup = self.window, self.startup
+        if startup is not None:
+            return inside(self.trace, Window(startup.until, NEVER))
+        return inside(self.trace, window) if window is not None and window.text else None
 
     def flags(self, wanted: Callable[[Meaning], bool]) -> UInt8:
         """uint8 [labels], 1 where wanted."""

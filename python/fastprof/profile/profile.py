@@ -49,9 +49,9 @@ _ROWS_AT_ONCE = 4096
 class Kernels(Mapping[str, npt.NDArray[Any]]):
     """The columns of a Profile as NumPy arrays by name.
 
-    Numbers are masked arrays (numpy.ma.MaskedArray), always: unknown ones are masked, and sums and
-    comparisons leave them out. They are read-only, of shape `[n]`; `grid` and `block` `[n, 3]`.
-    Texts and lists are object arrays `[n]` of str and tuples, None where unknown.
+    Numbers are masked arrays (numpy.ma.MaskedArray), read-only, of shape `[n]`; `grid` and `block`
+    `[n, 3]`. Unknown ones are masked. Texts and lists are object arrays `[n]` of str and tuples,
+    None where unknown.
     """
 
     def __init__(self, profile: Profile) -> None:
@@ -250,6 +250,14 @@ class Profile(ReportMethods):
             The source is unknown, the file has no such steps, or it is dict lines.
         """
         return self._source.steps(source)
+
+    def trim(self, part: str) -> Profile:
+        """The same rows; reports count those launched in a part, a StepsError if there are none.
+
+        part : times since the first GPU work, `1.5s:4s` or `200ms:`; the name or glob pattern of
+            your ranges, from the first to the last; or `:`, all of it, start-up included
+        """
+        return Profile(self._source.trimmed(part), self._recount, self.graph_capture)
 
     def check(self) -> str:
         """Count the file again in a simpler way and compare; return a summary of what agrees.

@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from fastprof.errors import BadInputError
-from fastprof.model.arrays import Int32
+from fastprof.errors import BadInputError, StepsError
+from fastprof.model.arrays import Bools, Int32
 from fastprof.model.column_table import ColumnInfo
 from fastprof.model.columns import Column
 from fastprof.model.markers import SourceLines
@@ -114,6 +114,26 @@ class ProfileSource(ABC):
     @abstractmethod
     def dict_line_columns(self) -> Mapping[str, Any]:
         """The columns of dict lines by PyProf's keys; computes the coverage at the same time."""
+
+    def trimmed(self, text: str) -> ProfileSource:
+        """A source for the same file, of which a part counts, see `Profile.trim`.
+
+        Raises
+        ------
+        StepsError
+            The part has no work, or the file is dict lines.
+        """
+        raise StepsError(f"{self.name}: dict lines contain no times: use the original trace")
+
+    @property
+    def is_inside(self) -> Bools | None:
+        """bool [kernels], the work in the part that counts; None for all."""
+        return None
+
+    @property
+    def answered(self) -> Bools | None:
+        """bool [kernels], `is_inside`, or the work after the start-up; None for all."""
+        return None
 
     @property
     def timeline(self) -> Timeline:

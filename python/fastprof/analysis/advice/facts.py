@@ -77,13 +77,13 @@ class Facts:
 
     @property
     def has_steps(self) -> bool:
-        """False if the capture is one step."""
-        return self.steps.source != "none"
+        """False if the capture, or a part of it, is one step."""
+        return self.steps.unit == "step"
 
     @property
     def per_step(self) -> str:
         """`per step`, or `in the capture`: what the times of findings are for."""
-        return "per step" if self.has_steps else "in the capture"
+        return "per step" if self.has_steps else f"in the {self.steps.unit}"
 
     @property
     def n_steps(self) -> int:

@@ -59,7 +59,7 @@ _SHOWN: Final = ("id", "saving_ns", "share", "confidence", "what", "where", "rem
 
 def _of_step(source: Source) -> Iterator[Fact]:
     facts = source.facts
-    unit = "step" if facts.has_steps else "capture"
+    unit = facts.steps.unit
     if not facts.has_times:
         yield Fact("GPU time", quantity(facts.step_ns, "ns"), "dict lines contain no times")
         return
@@ -99,9 +99,8 @@ def _main_cause(facts: Facts) -> str:
 def _of_savings(facts: Facts, table: Table) -> Iterator[Fact]:
     saving, share = table.total["saving_ns"], table.total["share"]
     if saving:
-        of = "step" if facts.has_steps else "capture"
         name = "Findings save at most" if table.facts["is_bound"] else "Findings save"
-        yield Fact(name, quantity(saving, "ns"), f"{share:.0%} of the {of}")
+        yield Fact(name, quantity(saving, "ns"), f"{share:.0%} of the {facts.steps.unit}")
 
 
 def _cards(table: Table) -> Iterator[Card]:

@@ -16,6 +16,7 @@ from fastprof.model.columns import RepeatedInts
 from fastprof.model.metadata import Steps
 from fastprof.model.trace import NEVER, NO_TIME, Kernels, Trace
 
+_UNITS: Final = {"none": "capture", "steady": "steady part", "part": "part"}
 _SLOW_FIRST: Final = 1.5  # a first step longer than this many medians is a warm-up
 _LEAST: Final = 3  # steps from which a warm-up is told
 
@@ -31,8 +32,9 @@ class StepsOfKernels:
     ----------
     source : str
         What marks the steps: `ProfilerStep`, `range step *` (a range, its numbers folded),
-        `range:REGEX`, `repetition`, `DataLoader`, `Optimizer.step`, `graph`, `anchor:REGEX`, or
-        `none`: the capture is one step.
+        `range:REGEX`, `repetition`, `DataLoader`, `Optimizer.step`, `graph`, `anchor:REGEX`;
+        `none`: the capture is one step; `steady`: what follows the start-up is one step; `part`:
+        the part of `Profile.trim` is one step.
     description : str
         One line, such as `6 steps (ProfilerStep#5 to #10)`; for `none`, with the reason.
     notes : tuple of str
@@ -68,6 +70,8 @@ class StepsOfKernels:
         the launch is not recorded.
     confidence : float or None
         For `repetition`, the share of the GPU time that repeats in every step, 0 to 1.
+    left_out : str
+        What of the capture is left out before steps are told, in a line; "" if nothing is.
     """
 
     source: str
@@ -86,9 +90,15 @@ class StepsOfKernels:
     of_kernel: Int32
     before_first: int = 0
     confidence: float | None = None
+    left_out: str = ""
 
     def __len__(self) -> int:
         return len(self.number)
+
+    @property
+    def unit(self) -> str:
+        """What a row is: step, capture, steady part or part."""
+        return _UNITS.get(self.source, "step")
 
     @property
     def _known(self) -> Int64:
@@ -219,6 +229,35 @@ def one_step(trace: Trace, reason: str) -> StepsOfKernels:
         "none", f"one step, all of the capture: {reason}", (), np.array([1]),
         np.array(pid, np.int64), start, end, gpu_start, gpu_end, length, length,
         np.array([False]), np.array([True]), of_kernel,
+    )  # fmt: skip
+
+
+def part_step(
+    trace: Trace, is_inside: Bools, begin: int, source: str, description: str
+) -> StepsOfKernels:
+    """A part of the capture as one step of all processes.
+
+    It lasts from the end of the GPU work before, or the part's begin if that is later, to the end
+    of its own work; without work before, from the start of its own.
+
+    is_inside : [kernels], at least one
+    begin : ns, on the host; the smallest int64 if the capture's begin is
+    source : steady or part
+    """
+    kernels = trace.kernels
+    of_kernel = np.where(is_inside, 0, -1).astype(np.int32)
+    gpu_start, gpu_end = _gpu_times(kernels, of_kernel, 1)
+    before = np.flatnonzero(~is_inside & (kernels.start < gpu_start[0]))
+    ends = kernels.start[before] + np.maximum(kernels.duration[before], 0)
+    since = max(int(ends.max()), begin) if len(before) else gpu_start[0]
+    launched = trace.launches.start[kernels.launch[is_inside & (kernels.launch >= 0)]]
+    start = launched.min(initial=gpu_start[0]) if begin == NO_TIME else begin
+    pid = trace.processes if len(trace.processes) == 1 else [-1]
+    length = gpu_end - np.minimum(since, gpu_start)
+    return StepsOfKernels(
+        source, description, (), np.array([1]), np.array(pid, np.int64),
+        np.array([start], np.int64), gpu_end, gpu_start, gpu_end, length, length,
+        np.array([False]), np.array([True]), of_kernel, len(before),
     )  # fmt: skip
 
 

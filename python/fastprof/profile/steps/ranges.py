@@ -87,6 +87,14 @@ def texts(trace: Trace, meanings: list[Meaning]) -> list[str]:
     return [meanings[each].name for each in used]
 
 
+def outermost_texts(trace: Trace, meanings: list[Meaning]) -> list[str]:
+    """The distinct labels of the outermost user ranges of each thread, in order of appearance."""
+    ranges = _on_launching_threads(trace)
+    outer = is_outermost(ranges.start, ranges.end, ranges.thread)
+    used, _ = distinct(np.ascontiguousarray(ranges.label[outer]), len(meanings))
+    return [meanings[each].name for each in used]
+
+
 def repeated(trace: Trace, meanings: list[Meaning], weight: Int64) -> Repeated | None:
     """The outermost user ranges with a repeated label that launch the largest share of GPU time.
 

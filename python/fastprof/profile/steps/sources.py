@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, Protocol
 
@@ -13,18 +14,26 @@ from fastprof.errors import StepsError
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Values
 from fastprof.model.metadata import Steps
-from fastprof.model.trace import NEVER, Trace
+from fastprof.model.quantity import quantity
+from fastprof.model.trace import NEVER, NO_TIME, Trace
 from fastprof.profile import gpu_work
 from fastprof.profile.callpath.attribution import Attribution
 from fastprof.profile.costs import Costs
 from fastprof.profile.instances import RangeInstances
-from fastprof.profile.steps import anchors, labels, marks, ranges, repetition
-from fastprof.profile.steps.of_kernels import StepsOfKernels, one_step, steps_of_kernels
+from fastprof.profile.steps import anchors, labels, marks, ranges, repetition, startup
+from fastprof.profile.steps.of_kernels import (
+    StepsOfKernels,
+    one_step,
+    part_step,
+    steps_of_kernels,
+)
+from fastprof.profile.steps.window import Window, inside, span, within
 
 FORMS: Final = (
     "ProfilerStep, range, range:REGEX, DataLoader, Optimizer.step, graph, repetition, "
     "anchor:REGEX, anchor:REGEX>5ms or none"
 )
+_SEVERAL: Final = 4  # names in a line
 
 
 class Kernels(Protocol):
@@ -33,6 +42,10 @@ class Kernels(Protocol):
     trace: Trace
     attribution: Attribution
 
+    @property
+    def window(self) -> Window | None: ...
+    @property
+    def startup(self) -> startup.Startup | None: ...
     @property
     def direction(self) -> Int32: ...
     @property
@@ -45,20 +58,76 @@ class Kernels(Protocol):
     def layer(self, paths: Any) -> Values: ...
 
 
+class _Part:
+    """The kernels of a trace, of which only the launches and ranges in a window are known."""
+
+    window: Window | None = None
+    startup: startup.Startup | None = None
+
+    def __init__(self, kernels: Kernels, window: Window) -> None:
+        self._kernels = kernels
+        self.trace, self.attribution = within(kernels.trace, window), kernels.attribution
+
+    @property
+    def direction(self) -> Int32:
+        return self._kernels.direction
+
+    @property
+    def meaning_paths(self) -> Any:
+        return self._kernels.meaning_paths
+
+    @property
+    def names(self) -> tuple[Values, Values]:
+        return self._kernels.names
+
+    @property
+    def costs(self) -> Costs:
+        return self._kernels.costs
+
+    def layer(self, paths: Any) -> Values:
+        return self._kernels.layer(paths)
+
+
 def find(
     kernels: Kernels, source: str | None, read: Callable[[], RangeInstances] | None
 ) -> StepsOfKernels:
-    """The steps by one source; None: the first source that applies.
+    """The steps by one source, in the window that the user asks for.
 
+    source : None: the first that applies; without a window, to what follows the start-up
     read : reads all ranges of the trace, for `range:REGEX` that matches none of the user's own
 
     Raises
     ------
     StepsError
-        The source is unknown, or the trace has no steps of this source.
+        The source is unknown, the trace has no steps of this source, or the window has no work.
     """
-    if source is None:
-        return _automatic(kernels)
+    window = kernels.window
+    if window is None or not window.text:
+        return _whole(kernels, source, read)
+    is_inside = inside(kernels.trace, window)
+    if not is_inside.any():
+        raise StepsError(f"{kernels.trace.name}: no GPU work is launched in {window.text}")
+    first, last = span(kernels.trace)
+    left_out = f"part {window.text} of the capture of {quantity(last - first, 'ns')}"
+    steps = _whole(kernels, source, read)
+    outside = np.bincount(steps.of_kernel[~is_inside] + 1, minlength=len(steps) + 1)[1:]
+    is_counted = steps.is_counted & (outside == 0) & (steps.gpu_end != NO_TIME)
+    if steps.unit == "step" and is_counted.any():
+        return replace(steps, is_counted=is_counted, left_out=left_out)
+    part = part_step(kernels.trace, is_inside, window.begin, "part", f"one step, {window.text}")
+    return replace(part, left_out=left_out)
+
+
+def _whole(
+    kernels: Kernels, source: str | None, read: Callable[[], RangeInstances] | None
+) -> StepsOfKernels:
+    """The steps of the capture by one source; None: the first source that applies."""
+    return _automatic(kernels) if source is None else _by_source(kernels, source, read)
+
+
+def _by_source(
+    kernels: Kernels, source: str, read: Callable[[], RangeInstances] | None
+) -> StepsOfKernels:
     if source in _FINDERS:
         found = _FINDERS[source](kernels)
         if isinstance(found, str):
@@ -74,15 +143,61 @@ def find(
 
 
 def _automatic(kernels: Kernels) -> StepsOfKernels:
-    reasons = []
-    for find_by in (_by_profiler, _by_repeated_range, _by_marks, _by_repetition):
+    """The steps of the first source that applies; else what follows the start-up, as one step."""
+    found = _by_profiler(kernels)
+    # A single step is no period; the capture may contain several unmarked ones.
+    if isinstance(found, StepsOfKernels) and len(found) > 1:
+        return found
+    reasons = list[str]()
+    begun = kernels.startup
+    if begun is None:
+        return _repeating(kernels, reasons) or one_step(kernels.trace, "; ".join(reasons))
+    steady = Window(begun.until, NEVER)
+    part = _Part(kernels, steady)
+    rest = _rest(part)
+    steps = _repeating(part, reasons) or part_step(
+        kernels.trace, inside(kernels.trace, steady), steady.begin, "steady", f"one step, {rest}"
+    )
+    return replace(steps, left_out=_left_out(kernels.trace, steps, begun, rest))
+
+
+def _repeating(kernels: Kernels, reasons: list[str]) -> StepsOfKernels | None:
+    """Steps by what repeats; adds why there are none to `reasons`."""
+    for find_by in (_by_repeated_range, _by_marks, _by_repetition):
         found = find_by(kernels)
-        # A single step is no period; the capture may contain several unmarked ones.
         if isinstance(found, StepsOfKernels) and len(found) > 1:
             return found
-        if isinstance(found, str) and find_by in (_by_repeated_range, _by_repetition):
+        if isinstance(found, str) and find_by is not _by_marks:
             reasons.append(found)
-    return one_step(kernels.trace, "; ".join(reasons))
+    return None
+
+
+def startup_of(kernels: Kernels) -> startup.Startup | None:
+    """The start-up; None if ranges `ProfilerStep#N` mark steps, or if a window is given."""
+    trace, meanings = kernels.trace, kernels.attribution.meanings
+    if not len(trace.kernels) or kernels.window is not None or len(trace.about.steps) > 1:
+        return None
+    return startup.find(trace, meanings, kernels.names[1], _launched_time(trace))
+
+
+def _rest(kernels: Kernels) -> str:
+    """The outermost ranges of a part, in a few words."""
+    texts = ranges.outermost_texts(kernels.trace, kernels.attribution.meanings)
+    if not 0 < len(texts) < _SEVERAL:
+        return "the rest"
+    return ", ".join(map(labels.shown, texts))
+
+
+def _left_out(trace: Trace, steps: StepsOfKernels, begun: startup.Startup, rest: str) -> str:
+    """The line that names the start-up."""
+    first, last = span(trace)
+    begin = int((steps.gpu_end - np.maximum(steps.gpu_length, 0))[steps.gpu_end != NO_TIME].min())
+    names = ", ".join(begun.names[:_SEVERAL]) + (", ..." if len(begun.names) > _SEVERAL else "")
+    then = rest if steps.source == "steady" else steps.description
+    return (
+        f"capture of {quantity(last - first, 'ns')}: start-up {quantity(begin - first, 'ns')} "
+        f"({names}) is left out, then {then}; --trim : for all of it"
+    )
 
 
 def _by_marks(kernels: Kernels) -> StepsOfKernels | str:
@@ -142,6 +257,10 @@ def _by_repetition(kernels: Kernels) -> StepsOfKernels | str:
     trace = kernels.trace
     group, is_kernel = _groups(kernels), ~gpu_work.are_copies(trace)
     found = repetition.find(trace, group, is_kernel)
+    if found.steps is None:
+        # Where all layers run equal kernels, few of a grid tell how often a step repeats.
+        of_grids = repetition.find(trace, pairs(group, trace.kernels.config)[0], is_kernel)
+        found = found if of_grids.steps is None else of_grids
     if found.steps is None:
         return (
             f"{labels.percent(found.share)} of the GPU time repeats in equal steps, expected "
