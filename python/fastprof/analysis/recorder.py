@@ -175,8 +175,8 @@ def _of_gaps(profile: Profile, inside: WindowGaps, counted: Bools) -> tuple[Floa
     cause, gap, ns = parts.cause[own], parts.gap[own], parts.ns[own]
     share = spent / np.maximum(np.bincount(gap, ns, len(spent)), 1.0)
     least, most = (np.minimum(share[gap] * times, 1.0) * ns for times in (1.0, _MOST))
-    low: Floats64 = np.bincount(cause, least, len(Cause))
-    high: Floats64 = np.bincount(cause, most, len(Cause))
+    low = np.bincount(cause, least, len(Cause)).astype(np.float64)
+    high = np.bincount(cause, most, len(Cause)).astype(np.float64)
     return low, high
 
 
