@@ -34,6 +34,7 @@ FORMS: Final = (
     "anchor:REGEX, anchor:REGEX>5ms or none"
 )
 _SEVERAL: Final = 4  # names in a line
+_REST: Final = "the rest"
 
 
 class Kernels(Protocol):
@@ -184,7 +185,7 @@ def _rest(kernels: Kernels) -> str:
     """The outermost ranges of a part, in a few words."""
     texts = ranges.outermost_texts(kernels.trace, kernels.attribution.meanings)
     if not 0 < len(texts) < _SEVERAL:
-        return "the rest"
+        return _REST
     return ", ".join(map(labels.shown, texts))
 
 
@@ -193,7 +194,11 @@ def _left_out(trace: Trace, steps: StepsOfKernels, begun: startup.Startup, rest:
     first, last = span(trace)
     begin = int((steps.gpu_end - np.maximum(steps.gpu_length, 0))[steps.gpu_end != NO_TIME].min())
     names = ", ".join(begun.names[:_SEVERAL]) + (", ..." if len(begun.names) > _SEVERAL else "")
-    then = rest if steps.source == "steady" else steps.description
+    then = steps.description
+    if steps.source == "steady":
+        then = rest
+    elif steps.source == "repetition" and rest != _REST:
+        then = f"{len(np.unique(steps.number))} repetitions in {rest}"
     return (
         f"capture of {quantity(last - first, 'ns')}: start-up {quantity(begin - first, 'ns')} "
         f"({names}) is left out, then {then}; --trim : for all of it"
