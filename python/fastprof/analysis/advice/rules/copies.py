@@ -57,7 +57,9 @@ def exposed_copy(facts: Facts) -> Iterator[Finding]:
         confidence="medium",
         why="overlap needs other work that does not depend on the copy",
         kernels=rows,
-        gpu_ns=exposed,
+        gpu_ns=facts.hidden_ns(rows),
+        cause="The GPU only copies from or to the host for {time}.",
+        effect="Copies behind other work would save {saving}.",
         overlaps=True,
     )
 
@@ -137,6 +139,7 @@ def device_copy(facts: Facts) -> Iterator[Finding]:
         why="the program may need both copies",
         kernels=rows,
         gpu_ns=exposed,
+        cause="The GPU only copies within its own memory for {time}.",
     )
 
 

@@ -106,6 +106,7 @@ def _finding(calls: Calls, members: list[tuple[CallGroup, list[Part]]]) -> Found
         ),
         "low",
         "the cause is not known from a trace",
+        effect="At its roof, it would save {saving}.",
     )
 
 

@@ -144,6 +144,7 @@ def _in_fp32(calls: Calls, members: list[tuple[CallGroup, Part]], is_conv: bool)
         "FLOPs and bytes are known"
         if has_cost
         else "FLOPs are not recorded: half of the ratio of the peaks is assumed",
+        effect="Tensor cores would save {saving}.",
     )
 
 
@@ -264,6 +265,7 @@ def _misaligned(group: CallGroup) -> Found | None:
         "the kernel uses tensor cores; other limits are possible"
         if has_cores
         else "tensor cores need rows of a multiple of 16 bytes",
+        effect="Padding would save {saving}.",
     )
 
 
