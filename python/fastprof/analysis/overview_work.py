@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -135,6 +136,7 @@ def _by_line(work: _Work) -> Table:
 
 
 _ALL: Final = 0.8  # of the time with lines, in one of them
+_PACKAGES: Final = re.compile(r".*[/\\](?:site|dist)-packages[/\\]")
 _HEADER: Final = 14  # characters of a place in the heading of a narrow column
 
 
@@ -155,7 +157,7 @@ def _descended(cells: KernelCells, lines: Values) -> tuple[Values, str]:
     caller = f"{place.file}:{place.line}"
     caller = caller if len(caller) <= _HEADER else f"…{caller[1 - _HEADER :]}"
     ids = np.where(below, len(lines.values) + inner.ids, lines.ids).astype(np.int32)
-    values = [*lines.values, *inner.values]
+    values = [*lines.values, *(_PACKAGES.sub("", str(each)) for each in inner.values)]
     same: dict[object, int] = {}
     first = np.array([same.setdefault(text, i) for i, text in enumerate(values)], np.int32)
     return Values(np.where(ids >= 0, first[ids], -1).astype(np.int32), values), caller

@@ -37,8 +37,7 @@ _PATTERNS: Final = (
     ("GELU", (r"tanh_kernel", r"pow_tensor_scalar")),
     ("dropout", (r"fused_dropout|masked_scale|bernoulli",)),
     ("softmax", (r"exp_kernel", r"MaxOps|max_functor", r"DivFunctor")),
-    ("masks", (r"where_kernel|masked_fill",)),
-    ("casts and copies", (r"direct_copy_kernel",)),
+    ("masking", (r"where_kernel|masked_fill",)),
 )
 _OFTEN: Final = 0.005  # of the kernels, for each pattern
 _OF_TRANSFORMERS: Final = frozenset({"rotary embedding", "SiLU"})  # other models negate and concat
@@ -76,10 +75,11 @@ def unfused_pointwise(calls: Calls) -> list[Found]:
     if count < _KERNELS or time < _SHARE * calls.kernel_ns:
         return []
     names = _computed(parts)
-    work = f": {', '.join(names)}" if names else ""
+    work = ", ".join(names) or "Much of the model"
     return [
         Found(
-            f"Pointwise kernels and copies read and write memory one after the other{work}",
+            f"{work} run{'' if len(names) > 1 else 's'} as {count:.0f} pointwise kernels and "
+            "copies that fused kernels replace",
             sorted(
                 by_time({id(group): group for group, _ in members}.values()),
                 key=lambda group: group.op is None,
