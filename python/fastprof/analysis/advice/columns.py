@@ -60,11 +60,11 @@ COLUMNS: Final = (
 )
 
 DESCRIPTION: Final = """\
-What to change to make a step shorter: a plan. A replay of the run (docs/replay.md) tries each change;
-the one that saves most comes first. With it, all others are tried again, and so on: each saving is
-per step and GPU, after the findings above it, and the savings add up to what all changes together
-save. A change may pay only after another one; a finding that saves little but
-makes the next one pay says so. The first line says it in a sentence.
+What to change to make a step shorter: a plan. A replay of the run (docs/replay.md) tries each
+change; the one that saves most comes first. With it, all others are tried again, and so on: each
+saving is per step and GPU, after the findings above it, and the savings add up to what all changes
+together save. A change may pay only after another one; a finding that saves little but makes the
+next one pay says so. The first line says it in a sentence.
 Without API calls in the trace there is no replay: savings are then upper bounds, from idle time or
 from the time of kernels, `at most`. Confidence does not change the order. The notes list the rules
 that the capture does not suffice for.
