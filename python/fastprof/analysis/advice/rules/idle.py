@@ -160,14 +160,15 @@ _MORE_GRAPHS: Final = {
 def host_bound(facts: Facts) -> Iterator[Finding]:
     """The GPU waits for Python code and operators on the host."""
     causes = ("host-bound",)
-    ns = facts.idle.mean(*causes) - facts.idle.first(*causes, _LAUNCH_NS)
+    whole = facts.idle.mean(*causes)
+    ns = whole - facts.idle.first(*causes, _LAUNCH_NS)
     if ns <= 0:
         return
     code = "host code" if facts.program.kind in (CUDA, HIP) else "Python code"
     yield Finding(
         what=f"The GPU waits for {code} between launches.",
         where=shares_of(facts, causes, "line", "layer", "op", "range"),
-        evidence=f"{_host_evidence(facts, dict.fromkeys(causes, ns))}; "
+        evidence=f"{_host_evidence(facts, dict.fromkeys(causes, whole))}; "
         f"{quantity(round(ns), 'ns')} without 50 us of each gap, in which the host launches an "
         "operator",
         remedy="move this host work out of the step or to another thread; "
