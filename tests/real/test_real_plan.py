@@ -64,7 +64,7 @@ SENTENCES = {
     "kineto/resnet_v100_2024_fwdbwd.json.gz": "Tensor cores would save about 46",
     "kineto/dtensor_tp2_rank0.json.gz": "This may be start-up",
     "kineto/particle_first_calls_a100.json.gz": "while the host loads code (cudaLaunchKernel).",
-    "nsys/fsdp_upload_2gpu_h100.sqlite": "The GPU is busy 99 %",
+    "nsys/fsdp_upload_2gpu_h100.sqlite": "but only copies for 9",
     "nsys/cudagraph_a100_nsys2024.sqlite": "The GPU is busy 99 % of the step. Whether",
     "nsys/no_cuda_tables_nsys2025.sqlite": "No kernels: record with nsys profile",
 }

@@ -19,6 +19,7 @@ __all__ = ["opening"]
 
 _LARGE: Final = 0.03  # of a step; smaller savings are not worth the sentence
 _BUSY: Final = 0.9  # of a step; the rest is hardly worth a change
+_MOSTLY: Final = 0.5  # of the busy time
 _NEAR: Final = 0.6  # of the practical roof
 _MORE: Final = 1.02  # times the time concerned: the rest comes from launches that are earlier
 _AHEAD: Final = "run ahead"
@@ -77,6 +78,13 @@ def _close(facts: Facts) -> str:
     if busy < _BUSY:
         return f"The GPU is idle {_part(facts, facts.times['idle_ns'])}{_why_idle(facts)}."
     is_busy = f"busy {_percent(busy)} of the {unit}"
+    for name, does in (("copy", "only copies"), ("communication", "only communicates")):
+        share = facts.times[f"exposed_{name}_ns"] / facts.times["busy_ns"]
+        if share >= _MOSTLY:
+            return (
+                f"The GPU is {is_busy}, but {does} for {_percent(share)} of that, more than other "
+                "work can hide: copy or send less."
+            )
     roof = _roof(facts)
     if isinstance(roof, str):
         return f"The GPU is {is_busy}. Whether its kernels could be faster is unknown: {roof}."

@@ -59,7 +59,7 @@ def zero_grad(facts: Facts) -> Iterator[Finding]:
         idle_ns=by_cause,
         kernels=rows,
         gpu_ns=ns,
-        cause="zero_grad takes {time} of the GPU: it writes zeros into the gradients.",
+        cause="zero_grad writes zeros into the gradients: {time}, with waits for its launches.",
         effect="Gradients set to None would save {saving}.",
     )
 
