@@ -59,7 +59,7 @@ def parameter_upload(facts: Facts) -> Iterator[Finding]:
         + "; the parameters must fit into the memory of the GPU",
         kernels=rows,
         gpu_ns=exposed,
-        cause=f"The GPU copies parameters from the host for {{time}}{_who(names)}.",
+        cause=f"The GPU copies parameters for {{time}} from the host{_who(names)}.",
         effect="Parameters that stay on the GPU would save {saving}.",
     )
 
