@@ -47,9 +47,14 @@ def ranges(steps: int, work: list[tuple[str, list[Work]]]) -> Export:
                 free += ns
             now += 1000
             export.push_pop(first, now, text, tid=1)
-        now = max(now, free) + 1000
+        # The call that copies the next batch ends with the copy, behind all that is queued.
+        n, first, free = n + 1, now, max(free, now + 5000)
+        export.copy(free, free + 10_000, n, 1, 100_000, srcKind=PAGEABLE, dstKind=2)
+        free += 10_000
+        now = free + 1000
+        export.launch(first, now, n, 1, "cudaMemcpyAsync_v3020")
+        now += 1000
         export.push_pop(begin, now, f"step {step}", tid=1)
-        free = now
     return export
 
 

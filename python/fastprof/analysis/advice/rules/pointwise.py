@@ -94,6 +94,7 @@ def unfused_pointwise(calls: Calls) -> list[Found]:
             _remedy(calls.program, names),
             "medium" if names else "low",
             "fused kernels are assumed to take half of the time: they pass over memory once",
+            effect="Fused kernels would save {saving}.",
         )
     ]
 

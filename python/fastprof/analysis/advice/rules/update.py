@@ -52,6 +52,7 @@ def gradient_fills(facts: Facts) -> Iterator[Finding]:
         idle_ns={"launch-bound": idle} if idle else {},
         kernels=rows,
         gpu_ns=ns,
+        effect="Gradients set to None would save {saving}.",
     )
 
 
@@ -157,4 +158,5 @@ def _update(calls: Calls, parts: list[Part], what: str, share: float, why: str) 
         ("the optimizer's argument fused=True, for example torch.optim.AdamW(params, fused=True)",),
         "low",
         why,
+        effect="A fused optimizer would save {saving}.",
     )

@@ -59,6 +59,8 @@ def parameter_upload(facts: Facts) -> Iterator[Finding]:
         + "; the parameters must fit into the memory of the GPU",
         kernels=rows,
         gpu_ns=exposed,
+        cause=f"The GPU copies parameters for {{time}} from the host{_who(names)}.",
+        effect="Parameters that stay on the GPU would save {saving}.",
     )
 
 
@@ -115,8 +117,8 @@ def _without_module(label: str) -> str:
 
 def _who(names: list[str]) -> str:
     if any(map(_FSDP.search, names)):
-        return ": FSDP keeps them there"
-    return ": ZeRO keeps them there" if any(map(_ZERO.search, names)) else ""
+        return ", where FSDP keeps them"
+    return ", where ZeRO keeps them" if any(map(_ZERO.search, names)) else ""
 
 
 def _evidence(facts: Facts, rows: Int64, exposed: float, others: float) -> str:
