@@ -49,9 +49,8 @@ _ROWS_AT_ONCE = 4096
 class Kernels(Mapping[str, npt.NDArray[Any]]):
     """The columns of a Profile as NumPy arrays by name.
 
-    Numbers are masked arrays (numpy.ma.MaskedArray), read-only, of shape `[n]`; `grid` and `block`
-    `[n, 3]`. Unknown ones are masked. Texts and lists are object arrays `[n]` of str and tuples,
-    None where unknown.
+    Numbers are masked arrays (numpy.ma.MaskedArray), read-only, `[n]`; `grid` and `block` `[n, 3]`.
+    Unknown ones are masked. Texts and lists are object arrays `[n]`, None where unknown.
     """
 
     def __init__(self, profile: Profile) -> None:
