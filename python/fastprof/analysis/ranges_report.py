@@ -250,7 +250,9 @@ _OF_GPU: Final = frozenset(
 
 def _notes(profile: Profile) -> tuple[str, ...]:
     if not (profile.contents.ranges or {}).get("user"):
-        return ("no ranges of your own: open them with torch.profiler.record_function or nvtx",)
+        with_torch = "torch.profiler.record_function or nvtx"
+        how = with_torch if profile.contents.program.uses_torch else "NVTX or roctx"
+        return (f"no ranges of your own: open them with {how}",)
     if not len(profile):
         return (NO_GPU_WORK,)
     if "operators" in (profile.contents.ranges or {}):

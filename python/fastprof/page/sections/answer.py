@@ -119,8 +119,11 @@ def _text(row: dict[str, Any], name: str) -> str:
 
 def _missing(facts: Facts) -> Iterator[str]:
     if facts.has_times and not facts.has_steps:
-        yield (
-            "No steps found: the capture counts as one step. Use torch.profiler's schedule, or "
-            "open a range around each step, such as torch.cuda.nvtx.range(f'step {i}')"
+        how = (
+            "Use torch.profiler's schedule, or open a range around each step, such as "
+            "torch.cuda.nvtx.range(f'step {i}')"
+            if facts.program.uses_torch
+            else "Open an NVTX or roctx range around each step"
         )
+        yield f"No steps found: the capture counts as one step. {how}"
         yield facts.steps.description

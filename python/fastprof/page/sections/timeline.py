@@ -93,7 +93,7 @@ def _lead(choices: list[Choice], lines: list[StepTimeline]) -> Iterator[str]:
     if not any(each.is_step for each in choices):
         yield (
             f"The capture has no steps: the time line shows the {choices[0].title}. Mark each step "
-            "with a range, or use the schedule of torch.profiler."
+            "with a range."
         )
     for choice, line in zip(choices, lines, strict=True):
         if line.pixel:
@@ -120,10 +120,13 @@ def _missing(profile: Profile, timelines: StepTimelines) -> Iterator[str]:
             "nsys profile -t cuda,nvtx, or ProfilerActivity.CPU and ProfilerActivity.CUDA."
         )
     if not len(profile.ranges):
-        yield (
-            "No ranges are recorded: layers and operators are unknown. Record with fastprof.init() "
-            "and torch.autograd.profiler.emit_nvtx, or with torch.profiler."
+        how = (
+            ": layers and operators are unknown. Record with fastprof.init() and "
+            "torch.autograd.profiler.emit_nvtx, or with torch.profiler"
+            if profile.contents.program.uses_torch
+            else ": open NVTX or roctx ranges around the parts of the program"
         )
+        yield f"No ranges are recorded{how}."
     elsewhere = profile.ranges.n_ended_elsewhere
     if elsewhere:
         yield f"{elsewhere:,} ranges end on another thread than they start on; they are not drawn."

@@ -77,7 +77,6 @@ def _unfused_attention(facts: Facts) -> Iterator[Finding]:
 @rule("layout", least=0.02, programs=WITH_OPERATORS)
 def _layout(facts: Facts) -> Iterator[Finding]:
     """Transposes around convolutions."""
-    _need_ops(facts)
     yield from _findings(facts, layout.layout(facts.calls))
 
 

@@ -14,9 +14,9 @@ from fastprof.profile.program import SERVING
 
 __all__ = ["autocast_casts", "copies_in_model", "layout"]
 
-_TRANSPOSE: Final = re.compile(
-    r"transpose|nchwtonhwc|nhwctonchw|nchw2nhwc|nhwc2nchw", re.IGNORECASE
-)
+_LAYOUTS: Final = r"nchwtonhwc|nhwctonchw|nchw2nhwc|nhwc2nchw"
+_BY_NAME: Final = re.compile(_LAYOUTS, re.IGNORECASE)
+_TRANSPOSE: Final = re.compile(rf"transpose|{_LAYOUTS}", re.IGNORECASE)
 _MIOPEN: Final = "on ROCm also the environment variable PYTORCH_MIOPEN_SUGGEST_NHWC=1"
 _NARROW: Final = frozenset({"fp16", "bf16", "fp8"})
 _COPIES: Final = frozenset({"contiguous", "clone", "reshape", "copy_", "flatten"})
@@ -28,12 +28,17 @@ _IN_MODEL: Final = frozenset({"forward", "backward", "recompute"})
 
 def layout(calls: Calls) -> list[Found]:
     """Transposes between NCHW and NHWC around convolutions."""
-    members = _parts(calls, lambda group, part: part.is_helper and _is_transpose(group, part))
+    members = _parts(calls, _is_transpose)
     if not members:
         return []
     groups, parts = members
     time = sum(part.ns for part in parts)
-    of_conv = sum(each.ns for each in calls.groups if "conv" in (each.op or ""))
+    of_conv = sum(
+        part.ns
+        for group in calls.groups
+        for part in group.parts
+        if "conv" in (group.op or part.kind) or part in parts
+    )
     return [
         Found(
             "Convolutions convert their tensors between NCHW and NHWC",
@@ -57,7 +62,10 @@ def layout(calls: Calls) -> list[Found]:
 
 
 def _is_transpose(group: CallGroup, part: Part) -> bool:
-    return "conv" in (group.op or "") and _TRANSPOSE.search(part.name) is not None
+    """By the name of the kernel, of helpers of convolutions or where the operator is not known."""
+    if group.op is None:
+        return _BY_NAME.search(part.name) is not None
+    return part.is_helper and "conv" in group.op and _TRANSPOSE.search(part.name) is not None
 
 
 def autocast_casts(calls: Calls) -> list[Found]:
