@@ -11,9 +11,12 @@ import pytest
 import fastprof
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.host_states import State
+from fastprof.analysis.idle_causes import Cause
+from fastprof.analysis.idle_windows import gaps_of_steps
 from fastprof.analysis.peaks import devices_with
 from fastprof.analysis.replay import gpu_changes, host_changes
 from fastprof.analysis.replay.graph import pids_of
+from fastprof.analysis.replay.late_launches import late_launches
 from fastprof.analysis.replay.model import Model, Weights
 from fastprof.analysis.replay.overlap import overlapped
 from fastprof.errors import ReportError
@@ -58,7 +61,7 @@ def _changes(model: Model) -> Iterator[tuple[str, Callable[[Model, Weights], Any
     yield "pad", lambda m, w: gpu_changes.padded(m, w, devices, 8)
     yield "no-sync", host_changes.without_sync
     yield "no-data-loading", host_changes.without_loading
-    yield "no stalls", lambda m, w: host_changes.without_stalls(m, w, 1.0)
+    yield "on time", _on_time
     for factor in (0.5, 0.0):
         yield f"host:{factor}", lambda m, w, f=factor: host_changes.host_scaled(m, w, f)
         for state in State:
@@ -67,6 +70,12 @@ def _changes(model: Model) -> Iterator[tuple[str, Callable[[Model, Weights], Any
                 lambda m, w, f=factor, s=state: host_changes.states_scaled(m, w, {s}, f),
             )
     yield "no host", _without_host
+
+
+def _on_time(model: Model, weights: Weights) -> Weights:
+    """No launch is late by the host's own time."""
+    late = late_launches(model, gaps_of_steps(model.whole, model.whole.find_steps()))
+    return host_changes.time_scaled(late, weights, [*Cause], 0.0)[0]
 
 
 def _without_host(model: Model, weights: Weights) -> Weights:

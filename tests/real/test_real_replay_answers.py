@@ -68,4 +68,4 @@ def test_overlap_saves_at_most_what_copies_can_hide_behind(selector: str) -> Non
         most.append(idle + busy_ns(trace, np.flatnonzero(own & ~is_copy)))
     assert 10e6 < change["saved_ns"] <= max(most)
     findings = {each["id"]: each for each in trace.advise().rows()}
-    assert findings["exposed-copy"]["replayed_ns"] <= max(most)
+    assert findings["exposed-copy"]["saving_ns"] <= max(most)

@@ -127,7 +127,7 @@ def test_products_outside_autocast(found):
 
 def test_products_without_flops_are_judged_by_the_peaks(found):
     finding = only(found(Capture().run(None, (SGEMM, 1_000_000)), "no-tensor-cores"))
-    assert finding.gpu_ns == pytest.approx(1_000_000 * (1 - 19.5 / (0.8 * 156)))
+    assert finding.gpu_ns == pytest.approx(1_000_000 * (1 - 2 * 19.5 / 156))
     assert finding.confidence == "medium"
 
 

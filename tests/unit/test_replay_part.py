@@ -120,7 +120,8 @@ def test_advise_names_the_steps_that_it_replays(
     n = found.facts["replayed_steps"]
     assert 5 <= n < whole.facts["replayed_steps"] == len(Model(profile).rows)
     assert f"replayed on {n} of {len(profile.find_steps())} steps, #" in "\n".join(found.lead)
-    assert "all together, replayed: " in "\n".join(whole.lead)
-    assert set(found["id"]) == set(whole["id"])
-    together = [each.facts["replayed_together_ns"] for each in (whole, found)]
+    assert "each saving is replayed, after " in "\n".join(whole.lead)
+    assert found["id"].tolist() == whole["id"].tolist()
+    assert found.facts["step_ns"] == whole.facts["step_ns"]
+    together = [each.total["saving_ns"] for each in (whole, found)]
     assert together[1] == pytest.approx(together[0], rel=0.25)

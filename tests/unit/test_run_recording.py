@@ -57,6 +57,36 @@ def test_a_step_is_from_optimizer_step_to_optimizer_step(record):
         assert optimizer["ts"] + optimizer["dur"] <= step["ts"] + step["dur"]
 
 
+def test_the_steps_before_the_recording_are_measured(record):
+    found = record(
+        """
+        import time
+        import torch
+        weight = torch.nn.Parameter(torch.ones(4))
+        optimizer = torch.optim.SGD([weight])
+        for i in range(14):
+            # Start-up, then 5 ms a step; the recorded ones are slow.
+            time.sleep(0.05 if i < 4 else 0.005 if i < 9 else 0.1)
+            weight.sum().backward()
+            optimizer.step()
+        """,
+        first=10,
+        last=12,
+    )
+    unrecorded = found.recordings[0]["unrecorded"]
+    assert unrecorded["steps"] == 4
+    assert 5e6 <= unrecorded["median_ns"] < 50e6
+    with open(found.recordings[0]["path"]) as file:
+        assert json.load(file)["fastprof_unrecorded"] == unrecorded
+
+
+def test_nothing_is_measured_before_a_recording_of_the_first_steps(record):
+    found = record(TRAINING, first=1, last=3)
+    assert found.recordings[0]["unrecorded"] is None
+    with open(found.recordings[0]["path"]) as file:
+        assert "fastprof_unrecorded" not in json.load(file)
+
+
 def test_without_an_optimizer_calls_of_the_outermost_module_are_steps(record):
     found = record(
         """

@@ -18,6 +18,7 @@ from fastprof.analysis.idle_columns import BY, COLUMNS, OF_GAPS
 from fastprof.analysis.idle_examined import Examined, examine, places_of
 from fastprof.analysis.idle_overview import notes, overview
 from fastprof.analysis.idle_places import PLACES
+from fastprof.analysis.recorder import recorder_lines
 from fastprof.errors import ReportError
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Ints, Values
@@ -75,9 +76,13 @@ def idle(
     else:
         table = _by_key(profile, found, where, work, by, steps)
     lines, facts = overview(profile)
+    own = (
+        *notes(profile, found.causes.n_late),
+        *recorder_lines(profile, profile.find_steps(steps)),
+    )
     if answered(profile) is not None:
         lines = (profile.find_steps().left_out, *lines)
-    return replace(table, lead=lines, facts=facts, notes=notes(profile, found.causes.n_late))
+    return replace(table, lead=lines, facts=facts, notes=own)
 
 
 def _by_cause(found: Examined, where: _Where, work: dict[int, GpuWork]) -> Table:

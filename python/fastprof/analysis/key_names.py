@@ -15,6 +15,7 @@ DEPTH: Final = re.compile(r"layer-depth-(\d{1,4})\Z")
 
 KEY_NAMES: Final = {
     "op": "operator",
+    "work": "operator, or kind and kernel where it is unknown",
     "mod": "module of the operator",
     "kernel": "short name of the kernel",
     "name": "full name of the kernel",

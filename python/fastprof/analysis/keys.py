@@ -163,6 +163,28 @@ def _size_class(profile: Columns) -> Values:
     return Values(np.where(copied < 0, np.int32(-1), place), [*names, ">= 256 MB"])
 
 
+def _work(profile: Columns) -> Values:
+    """The operator; the kernel and its kind where it is unknown: `nvjet_tst_64x8 (gemm)`."""
+    op, kernel, kind = (key_of(profile, name) for name in ("op", "kernel", "kind"))
+    pairs, first = alike([kind.ids, kernel.ids])
+    names = [_kernel(kernel.at(row) or "", kind.at(row) or "other") for row in first.tolist()]
+    ids = np.where(op.ids >= 0, op.ids, len(op.values) + pairs)
+    return Values(ids.astype(np.int32), [*op.values, *names])
+
+
+# The tile of Tensile's kernels, of which the beginnings are alike; the direction of copies.
+_TELLING: Final = re.compile(
+    r"(Cijk)_.*?_(MT\d+x\d+x\d+)|\[?(?:CUDA_)?(mem\w+?)_(\w+?)_?\]?\Z", re.IGNORECASE
+)
+
+
+def _kernel(name: str, kind: str) -> str:
+    """A kernel without namespaces, so that its beginning tells it apart, and its kind."""
+    found = _TELLING.match(name)
+    short = name.rsplit("::", 1)[-1] if found is None else " ".join(filter(None, found.groups()))
+    return short if kind in short.lower() else f"{short or name} ({kind})"
+
+
 def _constant(value: Any, n: int) -> Values:
     return unknown(n) if value is None else Values(np.zeros(n, np.int32), [value])
 
@@ -178,6 +200,7 @@ def _shape(profile: Columns) -> Values:
 
 _MAKERS: Final[dict[str, Callable[[Columns], Values]]] = {
     "op": _column("op"),
+    "work": _work,
     "mod": _column("mod"),
     "kernel": _column("kernel"),
     "name": _column("name"),

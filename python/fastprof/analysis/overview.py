@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from fastprof.analysis.recorder import recorder_lines, unrecorded_step
 from fastprof.analysis.step_means import StepMeans, step_means
 from fastprof.analysis.utilisation import utilisation, utilisation_text
 from fastprof.model.devices import Device
@@ -54,22 +55,24 @@ def headline(
     if steps.left_out:
         lines.append(steps.left_out)
     if means is not None:
-        lines += [means.text(), *steps.notes, means.basis()]
+        lines += [means.text(), *steps.notes, means.basis(), *recorder_lines(profile, steps)]
     of_steps = utilisation(profile, steps, devices)
     if of_steps is not None:
         lines.append(utilisation_text(of_steps))
-    return lines, {**_facts(profile, means), "utilisation": of_steps}
+    return lines, {**_facts(profile, steps, means), "utilisation": of_steps}
 
 
-def _facts(profile: Profile, means: StepMeans | None) -> dict[str, Any]:
+def _facts(profile: Profile, steps: StepsOfKernels, means: StepMeans | None) -> dict[str, Any]:
     """The capture and the mean step for JSON, ns; None where unknown."""
     capture = step_means(profile, profile.find_steps("none"))
+    unrecorded = unrecorded_step(profile, steps)
     step = means if means is not None and means.is_step else None
     return {
         "gpus": 0 if capture is None else capture.n_gpus,
         "span_ns": None if capture is None else capture.wall,
         "busy_ns": None if capture is None else capture.busy,
         "step_ns": None if step is None else step.wall,
+        "step_unrecorded_ns": None if unrecorded is None else unrecorded.median_ns,
         "step_median_ns": None if step is None else step.median,
         "step_busy_ns": None if step is None else step.busy,
         "step_idle_ns": None if step is None else step.idle,

@@ -12,9 +12,10 @@ __all__ = ["CAUSES_OF_IDLE", "COLUMNS", "DESCRIPTION", "LAYERS", "LINES", "OF_WO
 ROWS: Final = 5  # of each table in text
 
 DESCRIPTION: Final = """\
-The first look at a trace, in one screen: what it is, how much of it is known, the step and MFU, the
-operators, layers, source lines and causes of idle time that take the most time, what to change, and
-what to run next. Without a command, fastprof runs overview: fastprof net.sqlite.
+The first look at a trace, in one screen: the answer in one or two sentences, what the trace is, how
+much of it is known, the step and MFU, the operators, layers, source lines and causes of idle time
+that take the most time, what to change, and what to run next. Without a command, fastprof runs
+overview: fastprof net.sqlite.
 
 Times are per counted step and GPU if steps are known, else of the capture and all GPUs. Layers and
 lines have their own work only, including its backward pass. The step, its causes of idle time and

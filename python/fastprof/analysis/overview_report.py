@@ -53,8 +53,8 @@ def overview(
     -------
     Overview
         A mapping of names to tables, the largest rows first: `ops`, `idle`, `layers`, `lines`,
-        `findings`. `text()` is one screen; `facts` has the step, the coverage and the next
-        commands. Times are ns.
+        `findings`. `text()` is one screen; `facts` has the answer in a sentence, the step, the
+        coverage and the next commands. Times are ns.
 
     Raises
     ------
@@ -87,6 +87,7 @@ def overview(
     }
     commands = next_commands(facts, tables)
     more: dict[str, Any] = {
+        "answer": found.facts["answer"],
         **of_steps,
         "findings_of_ns": round(facts.step_ns),
         "next": [command for command, _ in commands],

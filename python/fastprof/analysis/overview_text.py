@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from fastprof.analysis.advice.report import saved_text
 from fastprof.analysis.overview_columns import ROWS
 from fastprof.errors import ReportError
 from fastprof.model.quantity import quantity
@@ -46,7 +47,7 @@ class Overview(Tables):
         width : most characters per line
         """
         width = min(width or _WIDTH, _WIDTH)
-        lines = [*self._lead(width), ""]
+        lines = [*_sentence(self.facts["answer"], width, rest=0), "", *self._lead(width), ""]
         for names in _PAIRS:
             lines += [*self._pair(names, limit, width), ""]
         lines += self._findings(width)
@@ -55,7 +56,8 @@ class Overview(Tables):
 
     def markdown(self, limit: int | None = ROWS) -> str:
         """Markdown tables below the lines of the lead."""
-        lead = "".join(f"{printable(line)}\n\n" for line in self.lead)
+        lines = (self.facts["answer"], *self.lead)
+        lead = "".join(f"{printable(line)}\n\n" for line in lines)
         return lead + super().markdown(limit)
 
     def _repr_html_(self) -> str:
@@ -101,15 +103,15 @@ class Overview(Tables):
         """The largest savings, and what to record."""
         table = self["findings"]
         rows = [row for row in table.rows() if row["saving_ns"]]
-        total = table.total
-        saved = (
-            f"findings save up to {quantity(total['saving_ns'], 'ns')}, {total['share']:.0%} of "
-            f"{self._step()}"
-        )
-        yield from _sentence(saved if rows else "findings: none saves time", width)
+        total, is_bound = table.total, table.facts["is_bound"]
+        saved = saved_text(total["saving_ns"], total["share"], is_bound)
+        yield from _sentence(f"{saved} of {self._step()}" if rows else f"findings: {saved}", width)
+        before = rows[0]["saving_ns"] if rows else 0
         for number, row in enumerate(rows[:_MOST_FINDINGS], 1):
-            saving = f"{quantity(row['saving_ns'], 'ns')}, {row['share']:.0%}"
-            yield from _sentence(f"{number}. {row['id']} (up to {saving}): {row['what']}", width)
+            verb = "saves" if row["saving_ns"] <= before else "with these, saves"
+            verb, before = "at most" if is_bound else verb, row["saving_ns"]
+            saving = f"{verb} {quantity(row['saving_ns'], 'ns')}, {row['share']:.0%}"
+            yield from _sentence(f"{number}. {row['id']} ({saving}): {row['what']}", width)
             yield from _sentence(row["remedy"], width, 3, 3)
         for row in table.rows():
             if row["id"] == "capture":

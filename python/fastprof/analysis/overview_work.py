@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -10,6 +11,7 @@ import numpy as np
 
 from fastprof.analysis.cells import Cells as KernelCells
 from fastprof.analysis.cells import cells_of
+from fastprof.analysis.columns import numbers
 from fastprof.analysis.counted import headed
 from fastprof.analysis.grouping import Grouping, group
 from fastprof.analysis.ideal import Ideals, ideals_of
@@ -24,6 +26,7 @@ from fastprof.analysis.summary import default_keys, summary
 from fastprof.model.columns import Ints, Values
 from fastprof.model.devices import Device
 from fastprof.model.heading import Heading
+from fastprof.model.markers.frames import place_of
 from fastprof.model.table import Cells, Table, texts
 from fastprof.profile.advice import advice_on
 from fastprof.profile.profile import Profile
@@ -119,10 +122,42 @@ def _by_layer(work: _Work) -> Table:
 
 
 def _by_line(work: _Work) -> Table:
-    key = key_of(work.cells, "line")
+    """Own lines; where one takes nearly all, the lines of libraries below it in its place."""
+    key, heading = key_of(work.cells, "line"), LINES
+    if (key.ids < 0).all():
+        return work.without(LINES, "source line")
+    key, caller = _descended(work.cells, key)
+    if caller:
+        heading = replace(LINES, header=f"below {caller}", about=f"lines called by {caller}")
     groups = group([key], len(work.cells))
     lines = Values(key.ids[groups.first], key.values)
-    if (lines.ids < 0).all():
-        return work.without(LINES, "source line")
     named = texts([lines.at(row) or NO_LINE.frame for row in range(groups.n)])
-    return work.table({"line": named}, (LINES,), groups)
+    return work.table({"line": named}, (heading,), groups)
+
+
+_ALL: Final = 0.8  # of the time with lines, in one of them
+_PACKAGES: Final = re.compile(r".*[/\\](?:site|dist)-packages[/\\]")
+_HEADER: Final = 14  # characters of a place in the heading of a narrow column
+
+
+def _descended(cells: KernelCells, lines: Values) -> tuple[Values, str]:
+    """Lines of libraries in place of the own line that takes nearly all, and that line's place.
+
+    The lines as they are, and no place, if there is no such line or it is all that is recorded.
+    """
+    time = np.maximum(numbers(cells, "sil"), 0)
+    known = lines.ids >= 0
+    by_line = np.bincount(lines.ids[known], time[known], len(lines.values))
+    longest = int(by_line.argmax())
+    inner = key_of(cells, "library_line")
+    below = (lines.ids == longest) & (inner.ids >= 0)
+    if by_line[longest] <= _ALL * by_line.sum() or len(np.unique(inner.ids[below])) < 2:
+        return lines, ""
+    place = place_of(str(lines.values[longest]))
+    caller = f"{place.file}:{place.line}"
+    caller = caller if len(caller) <= _HEADER else f"…{caller[1 - _HEADER :]}"
+    ids = np.where(below, len(lines.values) + inner.ids, lines.ids).astype(np.int32)
+    values = [*lines.values, *(_PACKAGES.sub("", str(each)) for each in inner.values)]
+    same: dict[object, int] = {}
+    first = np.array([same.setdefault(text, i) for i, text in enumerate(values)], np.int32)
+    return Values(np.where(ids >= 0, first[ids], -1).astype(np.int32), values), caller

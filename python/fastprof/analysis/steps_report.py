@@ -12,6 +12,7 @@ from fastprof._system.threads import SecondThread
 from fastprof.analysis.measures import shown
 from fastprof.analysis.missing import NO_GPU_WORK
 from fastprof.analysis.peaks import devices_with
+from fastprof.analysis.recorder import recorder_lines
 from fastprof.analysis.selection import Where, selected
 from fastprof.analysis.steps_columns import COLUMNS, CUT, NO_WORK, OUTLIER, SLOW, WARM_UP
 from fastprof.analysis.steps_outliers import far_steps, outliers_of
@@ -114,6 +115,7 @@ def _of_windows(
     lead = (
         *filter(None, [", ".join(filter(None, [gpus, steps.description])), steps.left_out]),
         *part_lines(of_gpus, steps.unit),
+        *recorder_lines(profile, steps),
         *outlier_lines(found, int(outlier.sum()), windows, number),
         "",
     )

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
+
+import numpy as np
 
 from fastprof._system.threads import SecondThread
 from fastprof.analysis import keys
 from fastprof.analysis.cells import Cells as KernelCells
 from fastprof.analysis.cells import cells_of, computing_costs
+from fastprof.analysis.columns import numbers
 from fastprof.analysis.counted import headed, notes_on_sums
 from fastprof.analysis.cpu import cpu_table
 from fastprof.analysis.cpu_events import CpuEvents, cpu_events
@@ -32,6 +35,8 @@ from fastprof.profile.steps.of_kernels import StepsOfKernels
 
 __all__ = ["default_keys", "summary"]
 
+_UNKNOWN: Final = 0.1  # of the GPU time; with more, kernels stand for unknown operators
+
 
 def summary(
     profile: Profile,
@@ -47,8 +52,8 @@ def summary(
 
     Parameters
     ----------
-    by : keys, see `fastprof.analysis.key_names`; by default dir and op, or without operators range
-        and kind
+    by : keys, see `fastprof.analysis.key_names`; by default dir and op (work if many
+        operators are unknown), or without operators range and kind
     where : see `fastprof.analysis.selection`
     steps : what a step is, see `Profile.find_steps`
     cpu : add CPU time and memory; always for a trace without GPU work
@@ -116,8 +121,10 @@ def default_keys(cells: KernelCells, events: CpuEvents | None = None) -> tuple[s
     """The keys that answer the first question with what the file records."""
     if events is not None and not len(cells):
         return ("dir", "op") if keys.key_of(events, "dir").ids.max(initial=-1) >= 0 else ("op",)
-    if any(keys.key_of(cells, "op").values):
-        return "dir", "op"
+    op = keys.key_of(cells, "op")
+    if any(op.values):
+        time = np.maximum(numbers(cells, "sil"), 0)
+        return "dir", "op" if time[op.ids < 0].sum() <= _UNKNOWN * time.sum() else "work"
     return ("range", "kind") if keys.key_of(cells.profile, "range").values else ("kind", "kernel")
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 
 from fastprof.annotate.recorders import RECORDERS, Recorder, rank_and_world
+from fastprof.annotate.unrecorded import UnrecordedSteps
 from fastprof.errors import CaptureError
 
 __all__ = ["Capture", "capture"]
@@ -129,6 +130,7 @@ class Capture:
         self._ranks = None if ranks is None else frozenset(ranks)
         self._phase = _Phase.BEFORE
         self._iteration = 0  # the current one, from 0
+        self._unrecorded = UnrecordedSteps()
 
     def start(self) -> Capture:
         """Begin the first iteration and return the capture.
@@ -149,6 +151,7 @@ class Capture:
             self._phase = _Phase.OVER
             return self
         self._recorder.prepare(rank, world)
+        self._unrecorded.forget()
         _running = weakref.ref(self)
         self._enter()
         return self
@@ -202,7 +205,11 @@ class Capture:
 
     def _enter(self) -> None:
         """Begin the next iteration."""
-        self._phase = self._phases[self._iteration]
+        self._phase, before = self._phases[self._iteration], self._phase
+        if self._phase is _Phase.WAIT or before is _Phase.WAIT:
+            self._unrecorded.ended()
+        if self._phase is _Phase.ACTIVE and before is not _Phase.ACTIVE:
+            self._recorder.unrecorded = self._unrecorded.facts()
         try:
             self._recorder.enter(
                 self._iteration,

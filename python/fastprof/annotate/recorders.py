@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import shutil
 import warnings
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import torch
 from torch.autograd.profiler import emit_nvtx
@@ -17,6 +18,7 @@ from torch.cuda import nvtx, profiler
 from fastprof.annotate.channels import tool_domain
 from fastprof.annotate.session import is_on
 from fastprof.errors import CaptureError
+from fastprof.model.metadata import UNRECORDED
 from fastprof.runs.settings import CAPTURE_DOMAIN, CAPTURE_RANGE
 
 DEFAULT_PATH: Final = "fastprof_trace.json.gz"
@@ -25,7 +27,16 @@ _COMPRESSION: Final = 4  # low, because the training loop waits
 
 
 class Recorder(Protocol):
-    """A backend. The caller keeps the schedule."""
+    """A backend. The caller keeps the schedule.
+
+    Attributes
+    ----------
+    unrecorded : dict or None
+        What to keep in the trace about the steps before, see `UnrecordedSteps.facts`; set before
+        the first recorded iteration.
+    """
+
+    unrecorded: dict[str, Any] | None
 
     def __init__(
         self,
@@ -74,6 +85,8 @@ class NvtxRecorder:
             built = torch.version.cuda is not None
             why = "PyTorch finds no GPU" if built else "this PyTorch was built without it"
             raise CaptureError(f"backend='nvtx' needs CUDA, and {why}; use backend='torch'")
+        # nsys keeps no such facts: `fastprof run` keeps them beside the trace.
+        self.unrecorded: dict[str, Any] | None = None
         self._on = ExitStack()
         self._is_on = self._is_recorded = False
 
@@ -118,6 +131,7 @@ class RangesRecorder:
                 "no NVTX tool is attached to this process; expected nsys to set "
                 "NVTX_INJECTION64_PATH: pass the environment on to this process"
             )
+        self.unrecorded: dict[str, Any] | None = None
         self._domain, self._own = default, own
         self._on = ExitStack()
 
@@ -152,6 +166,7 @@ class TorchRecorder:
         path: str | os.PathLike[str] | None,
         with_stack: bool | None,
     ) -> None:
+        self.unrecorded: dict[str, Any] | None = None
         self._asked = Path(DEFAULT_PATH if path is None else os.fsdecode(path))
         if not self._asked.name.endswith(_SUFFIXES):
             raise CaptureError(f"{self._asked}: expected a name ending in .json or .json.gz")
@@ -191,6 +206,8 @@ class TorchRecorder:
             _turned_on(self._on, self._profile)
             self._is_started = True
         if is_recorded and not self._is_recorded:
+            if self.unrecorded is not None:
+                self._profile.add_metadata_json(UNRECORDED, json.dumps(self.unrecorded))
             self._on.callback(synchronize)
             self._is_recorded = True
 

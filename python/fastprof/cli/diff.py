@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import os
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Final
@@ -21,6 +22,7 @@ from fastprof.model.names import unknown_name
 if TYPE_CHECKING:
     from fastprof.analysis.diff.captures import Captures, Opener
     from fastprof.analysis.diff.compare import Diff
+    from fastprof.model.table import Table
 
 NAME = "diff"
 HELP = "compare two captures: did the change help, and why"
@@ -37,7 +39,9 @@ step.
   fastprof diff --baseline store/ after.sqlite
 
 The interval is Welch's, from the spread of the steps of both captures; with --runs, of the runs. It
-assumes that both ran under the same conditions. Fewer than 3 steps are not judged.
+assumes that both ran under the same conditions. Fewer than 3 steps are not judged. Where findings
+of `fastprof advise BEFORE` are gone, the last lines compare what it predicted with what was
+measured.
 
 $ fastprof diff before.sqlite after.sqlite --by op --limit 5 -w 80 \\
     --steps 'anchor:flash_fwd_kernel>5ms'
@@ -141,7 +145,7 @@ def run(arguments: argparse.Namespace) -> int:
         _save(arguments, captures[0])
         return 0
     found = _compared(arguments, captures)
-    text = written(found.table(), arguments, _LIMIT)
+    text = written(_with_earlier(found, arguments), arguments, _LIMIT)
     with output(arguments.output, None) as file:
         file.write(text.encode("utf-8", "surrogateescape"))
     if arguments.html is not None:
@@ -155,6 +159,31 @@ def run(arguments: argparse.Namespace) -> int:
     if found.confidence.low is None:
         log(f"--fail-above: not judged: {found.confidence.because}")
     return SLOWER if found.confidence.is_above(limit) else 0
+
+
+def _with_earlier(found: Diff, arguments: argparse.Namespace) -> Table:
+    """The table of a comparison, with the predictions of earlier ones with this baseline.
+
+    Keeps those of this one.
+    """
+    from fastprof.analysis.diff.predictions import earlier_lines
+    from fastprof.analysis.diff.store import BaselineError, earlier, remember
+
+    table, directory = found.table(), arguments.baseline
+    if directory is None:
+        return table
+    try:
+        pair = found.pair()
+        pairs = [each for each in earlier(directory) if not pair or each["after"] != pair["after"]]
+        if pair is not None:
+            remember(directory, pair)
+    except BaselineError as error:
+        log(f"warning: {error}")
+        return table
+    if not pairs:
+        return table
+    notes = (*table.notes, *earlier_lines(pairs))
+    return replace(table, notes=notes, facts={**table.facts, "earlier": pairs})
 
 
 def _captures(arguments: argparse.Namespace) -> list[str]:

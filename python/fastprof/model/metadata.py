@@ -9,6 +9,9 @@ import numpy as np
 
 from fastprof.model.arrays import Int32, Int64
 
+# In a trace of torch.profiler, and in the facts of a run: the steps before the recording.
+UNRECORDED: Final = "fastprof_unrecorded"
+
 
 def _no_int64() -> Int64:
     return np.empty(0, np.int64)
@@ -119,6 +122,28 @@ class GpuFigures:
     memory: int | None = None
 
 
+@dataclass(frozen=True)
+class Unrecorded:
+    """The steps before a recording, without the recorder.
+
+    Parameters
+    ----------
+    steps : how many
+    median_ns : their median length on the host, from end to end, ns
+    """
+
+    steps: int
+    median_ns: int
+
+
+def unrecorded_of(facts: object) -> Unrecorded | None:
+    """What `fastprof run` or `capture` has kept; None if it is nothing, or damaged."""
+    if not isinstance(facts, dict):
+        return None
+    steps, ns = positive(facts.get("steps")), positive(facts.get("median_ns"))
+    return Unrecorded(steps, ns) if steps and ns else None
+
+
 def positive(value: object) -> int | None:
     """The value if it is a positive integer, else None: files write 0 for unknown."""
     return value if type(value) is int and value > 0 else None
@@ -147,6 +172,7 @@ class About:
     gpu_figures : dict of int to GpuFigures
         Device to the GPU's other properties.
     distributed : Distributed or None
+    unrecorded : Unrecorded or None
     processes : dict of int to str
         Process id to name, of processes with ranges or launches.
     threads : dict of (int, int) to str
@@ -167,6 +193,7 @@ class About:
     gpus: dict[int, str] = field(default_factory=dict)
     gpu_figures: dict[int, GpuFigures] = field(default_factory=dict)
     distributed: Distributed | None = None
+    unrecorded: Unrecorded | None = None
     processes: dict[int, str] = field(default_factory=dict)
     threads: dict[tuple[int, int], str] = field(default_factory=dict)
     steps: Steps = field(default_factory=Steps)

@@ -39,7 +39,7 @@ def page_of_diff(found: Diff) -> Page:
     """The page of a comparison: the answer, what made the change, and tables by several keys."""
     with uncollected():
         table = found.table()
-        sections = [_answer(found), _changes(found, table), _parts(found)]
+        sections = [_answer(found), _changes(found, table), *_predicted(found), _parts(found)]
         title = f"{_names(found.before.names)} → {_names(found.after.names)}"
         return Page(build(title, [found.wall["verdict"]], sections))
 
@@ -140,6 +140,36 @@ def _changes(found: Diff, table: Table) -> Section:
         tables=[("All parts", plain)],
         missing=[] if len(rows) else ["no part changed"],
     )
+
+
+def _predicted(found: Diff) -> Iterator[Section]:
+    """What the plan of BEFORE predicted for findings that are gone, if any are."""
+    predicted = found.predictions
+    if predicted is None or not (predicted.gone or predicted.because):
+        return
+    gone = predicted.gone
+    columns: dict[str, Cells] = {
+        "id": texts([each.id for each in gone]),
+        "gone": Floats(np.array([each.gone for each in gone], np.float64)),
+        "predicted_ns": Floats(np.array([each.predicted_ns for each in gone], np.float64)),
+        "own_ns": Floats(np.array([each.own_ns for each in gone], np.float64)),
+    }
+    lines = list(predicted.lines())
+    yield Section(
+        "predicted",
+        "What the advice predicted",
+        lines[:1] if gone else [],
+        tables=[("Findings of BEFORE that are gone", Table(columns, _PREDICTED))] if gone else [],
+        missing=[] if gone else lines,
+    )
+
+
+_PREDICTED: Final = (
+    Heading("id", "finding"),
+    Heading("gone", "gone", "share"),
+    Heading("predicted_ns", "predicted", "ns"),
+    Heading("own_ns", "less idle time and kernels", "ns"),
+)
 
 
 def _label(table: Table, row: int) -> str:

@@ -12,6 +12,7 @@ from fastprof.errors import BadInputError
 from fastprof.model.timeline import Recorded, RecordedEvents
 from fastprof.model.trace import Recording
 from fastprof.readers import memory_estimate, torch_snapshot
+from fastprof.readers.beside import unrecorded_beside
 from fastprof.readers.dict_lines import looks_like_dict_lines
 from fastprof.readers.kineto import reader as kineto
 from fastprof.readers.kineto import timeline as kineto_timeline
@@ -167,6 +168,7 @@ def read_trace(
     file, notices = detect_trace(path).exported(progress)
     if file.format is Format.SQLITE:
         recording = _read_sqlite(file, progress, copies, captures, host)
+        recording.about.unrecorded = unrecorded_beside(path)
     else:
         compressed = file.format is Format.GZIP_JSON
         memory.require(file.name, memory_estimate.of_json(file.path, compressed))

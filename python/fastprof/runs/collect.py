@@ -21,7 +21,7 @@ def collect(directory: Path) -> list[dict[str, Any]]:
 
     A report has `pid`, `arguments`, `rank`, `world`, `steps`, `by`, `versions`, `problem` and
     `recordings`, each with `path`, `first`,
-    `n_steps` and `has_begun`.
+    `n_steps`, `has_begun` and `unrecorded`, the steps before it: see `UnrecordedSteps.facts`.
     """
     reports = []
     for path in directory.glob(f"{STATUS}-*.json"):

@@ -12,9 +12,9 @@ from typing import Any
 
 from fastprof._system.atomic_file import atomic_file
 from fastprof.errors import BadInputError
+from fastprof.readers.beside import FACTS
 
 HOME = "fastprof-runs"
-FACTS = "run.json"
 PAGE = "report.html"
 # trace-2.rank0.json.gz: the second recording of rank 0.
 _TRACE = re.compile(r"trace(?:-(\d+))?(?:\.rank(\d+))?(\.json|\.json\.gz|\.sqlite)$")

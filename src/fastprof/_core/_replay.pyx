@@ -215,7 +215,8 @@ cdef class Replay:
         self.kept = tuple(source), tuple(lag), before, duration, full
         self.graph.n, self.graph.full = n, NULL
         if len(source) != FP_REPLAY_SLOTS or len(lag) != FP_REPLAY_SLOTS or (
-                duration.shape[0] != n or (full is not None and full.shape[0] != n) or any(len(each) != n for each in (*source, *lag))):
+                duration.shape[0] != n or (full is not None and full.shape[0] != n)
+                or any(len(each) != n for each in (*source, *lag))):
             raise ValueError("lengths differ")
         if n == 0:
             return

@@ -37,56 +37,69 @@ COLUMNS: Final = (
     Heading("id", "finding", "", "id of the rule", min_width=20),
     Heading(
         "saving_ns",
-        "up to",
+        "saves",
         "ns",
-        "upper bound of the time saved per step and GPU, without what larger findings save; "
-        "unknown for findings that save no time by themselves",
+        "time that a step saves by this change after those above it, replayed; unknown for "
+        "findings that save no time by themselves; see docs/replay.md",
     ),
+    Heading("share", "step", "share", "this saving, as a share of the step"),
     Heading(
-        "replayed_ns",
-        "replayed",
-        "ns",
-        "time that a step saves if it is replayed with this change alone; see docs/replay.md",
-        same_unit="saving_ns",
+        "is_bound",
+        "bound",
+        "",
+        "1 if the saving is an upper bound, because the trace cannot be replayed",
+        in_text=False,
     ),
-    Heading("share", "step", "share", "up to, as a share of the step"),
     Heading("confidence", "confidence", "", "high, medium or low"),
     Heading("where", "where", "", "layer, source line, operator, shapes, range", in_text=False),
     Heading("what", "what", "", "one sentence", in_text=False),
     Heading("evidence", "evidence", "", "the numbers", in_text=False),
     Heading("remedy", "remedy", "", "what to change", in_text=False),
     Heading("why", "why", "", "reason for the confidence", in_text=False),
-    Heading(
-        "alone_ns", "alone", "ns", "upper bound of the saving without other changes", in_text=False
-    ),
+    Heading("alone_ns", "alone", "ns", "the saving without the changes above it", in_text=False),
 )
 
 DESCRIPTION: Final = """\
-What to change to make a step shorter, in order of what a replay of the run saves with each change
-alone (docs/replay.md); all changes are replayed together as well. `up to` is a saving per step and
-GPU, the mean over all complete steps but a warm-up, taken from idle time or from the time of
-kernels. Time that two findings could save counts to the larger one, and the sum is at most a step.
-A replay may save more than that: a host that is faster runs ahead of later waits too. The notes
-list the rules that the capture does not suffice for.
+What to change to make a step shorter: a plan. A replay of the run (docs/replay.md) tries each
+change; the one that saves most comes first. With it, all others are tried again, and so on: each
+saving is per step and GPU, after the findings above it, and the savings add up to what all changes
+together save. A change may pay only after another one; a finding that saves little but makes the
+next one pay says so. The first line says it in a sentence.
+Without API calls in the trace there is no replay: savings are then upper bounds, from idle time or
+from the time of kernels, `at most`. Confidence does not change the order. The notes list the rules
+that the capture does not suffice for.
 `fastprof.rule` adds rules; --ops loads a file with them.
 
-$ fastprof advise resnet50.json.gz -w 88 --min 10
+$ fastprof advise resnet50.json.gz -w 88 --min 6
+The GPU waits 57 of 176 ms a step for the data loader. Workers would save about 57 ms.
 Tesla V100-DGXS-32GB, 6 steps (ProfilerStep#5 to #10)
-step 175.5 ms: findings save up to 114.4 ms, 65%
-all together, replayed: 72.02 ms saved, 41%
+step 175.5 ms: all findings together save 108.3 ms, 62%
+each saving is replayed, after the findings above it
 
-1. data-loading (up to 56.74 ms, replayed 58.98 ms): The GPU waits for the data loader.
+1. data-loading (saves 56.98 ms, 32%): The GPU waits for the data loader.
 - evidence: 56.74 ms idle per step; median 57.04 ms, 48.19 ms to 62.04 ms; 1 gap, the
   longest 62.34 ms
-- where: resnet50_profiler_api.py:44 100%;
-  enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__ 100%
+- where: enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__ 100%
 - remedy: DataLoader(num_workers=4, pin_memory=True, persistent_workers=True) prefetches
   batches; or move transforms to the GPU
 - confidence: high: the thread that launches the next work is in the loader during this
   time
 
-2. no-tensor-cores (up to 57.65 ms, replayed 2.724 ms): Convolutions run in fp32 without
-  the tensor cores of Tesla V100-DGXS-32GB.
+2. launch-bound (saves 11.12 ms, 6%): The GPU finishes kernels faster than the host
+  launches them.
+- evidence: 17.5% of the kernels start within 10 us of their launch; 9.157 ms idle per
+  step (launch-bound 4.323 ms, launch latency 4.834 ms); median 9.11 ms, 9.062 ms to
+  9.354 ms; 1417 gaps, the longest 49 us; 3.391 ms of longer gaps, 50 us of each; each
+  step launches the same 1462 kernels
+- where: zero_ 64%; resnet50_profiler_api.py:49 65%, resnet50_profiler_api.py:46 21%;
+  Optimizer.zero_grad#SGD.zero_grad 66%, ProfilerStep#* 11%
+- remedy: shapes repeat: torch.cuda.make_graphed_callables, or
+  torch.compile(mode="reduce-overhead") replays a CUDA graph; optimizers with fused=True
+  or foreach=True; a larger batch
+- confidence: medium: a graph needs static shapes and no synchronisation inside
+
+3. no-tensor-cores (saves 40.24 ms, 23%): Convolutions run in fp32 without the tensor
+  cores of Tesla V100-DGXS-32GB.
 - evidence: GPU time 61.58 ms; of all kernels 62.5%; operators that can use tensor cores
   67.6%; kernel cudnn::detail::dgrad_engine
 - where: 6 x conv2d N=32,C=256,H=14,W=14,K=1024,P=14,Q=14,R=1,S=1,ph=na,pw=na,U=na,V=na,
@@ -95,10 +108,12 @@ all together, replayed: 72.02 ms saved, 41%
   training
 - confidence: high: FLOPs and bytes are known
 
-finding          up to(ms)  replayed(ms)  step(%)  confidence
-data-loading          56.7          59.0     32.3  high
-no-tensor-cores       57.6           2.7     32.8  high
-total                114.4                   65.2
+finding          saves(ms)  step(%)  confidence
+data-loading          57.0     32.5  high
+launch-bound          11.1      6.3  medium
+no-tensor-cores       40.2     22.9  high
+total                108.3     61.7
+means exclude step 5: the GPU work before it is not recorded
 not judged: cudnn-benchmark, because: values of arguments not recorded:
   profile(record_shapes=True) of PyTorch 2.1 or later
 """

@@ -163,6 +163,11 @@ class Facts:
         """The busy time that is some kernels' own, ns per step and GPU."""
         return float(self.of_kernels[rows].sum())
 
+    def hidden_ns(self, rows: Int64) -> float:
+        """The most that a step saves if some work runs behind the rest, ns per step and GPU."""
+        own = self.own_ns(rows)
+        return min(own, self.step_ns - own)
+
     def of_lane(self, lane: Lane, rows: Int64) -> float:
         """The busy time that is some kernels' own on a GPU of a process, ns per step."""
         own = np.zeros(len(self.profile), bool)

@@ -21,8 +21,8 @@ class CannotJudge(Exception):
 class Finding:
     """One thing to change.
 
-    A saving is an upper bound. It is taken from idle time, from the time of some kernels, or both;
-    the report reduces it to what larger findings leave of these.
+    A saving is taken from idle time, from the time of some kernels, or both. What a step saves by
+    it is replayed; without a replay, it is an upper bound.
 
     Parameters
     ----------
@@ -36,6 +36,9 @@ class Finding:
     kernels : int [any], rows of the kernels whose time is saved
     gpu_ns : time of these kernels saved per step and GPU, ns; at most `Facts.own_ns` of them
     overlaps : whether these kernels take as long, but behind other work
+    cause : a sentence for the opening, {time} is the part of a step that is concerned, such as
+        `47 of 209 ms a step`; `what` with that part if empty
+    effect : the sentence after it, {saving} is such as `about 44 ms`; one that fits all if empty
     """
 
     what: str
@@ -48,6 +51,8 @@ class Finding:
     kernels: Any = ()
     gpu_ns: float = 0.0
     overlaps: bool = False
+    cause: str = ""
+    effect: str = ""
 
     def __post_init__(self) -> None:
         """Check the confidence.

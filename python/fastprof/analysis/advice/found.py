@@ -31,6 +31,7 @@ class Found:
     confidence : "high", "medium" or "low"
     why : the reason for the confidence
     idle_ns : the saving a step of idle time by cause, ns
+    cause, effect : see `Finding`
     """
 
     what: str
@@ -41,6 +42,8 @@ class Found:
     confidence: str
     why: str
     idle_ns: Mapping[str, float] = field(default_factory=dict)
+    cause: str = ""
+    effect: str = ""
 
     @property
     def saving_ns(self) -> float:
@@ -62,6 +65,8 @@ class Found:
             idle_ns=self.idle_ns,
             kernels=np.flatnonzero(is_saved[place]),
             gpu_ns=self.saving_ns,
+            cause=self.cause,
+            effect=self.effect,
         )
 
 
@@ -71,7 +76,7 @@ def _where(groups: Sequence[CallGroup]) -> str:
     call = " ".join(filter(None, [first.op, (first.shape or "").rstrip(",")]))
     places = [":".join(first.layer[-3:]), first.line]
     parts = [f"{calls_text(first.calls)} {call}" if call else "", *places]
-    others = f"and {len(groups) - 1} more" if len(groups) > 1 else ""
+    others = f"and {len(groups) - 1} more" if len(groups) > 1 and any(parts) else ""
     return ", ".join(filter(None, [*parts, others]))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from fastprof.analysis.advice.facts import Facts
 from fastprof.model.quantity import quantity
 
-__all__ = ["evidence_of", "places_of", "shares_of"]
+__all__ = ["at", "evidence_of", "places_of", "shares_of"]
 
 
 def evidence_of(facts: Facts, *causes: str) -> str:
@@ -35,6 +35,7 @@ def evidence_of(facts: Facts, *causes: str) -> str:
 
 
 _SPREAD: Final = 3  # steps
+_MOSTLY: Final = 0.5  # of the time of a cause, from which a place is its place
 _LEAST: Final = 0.1  # of the time of a cause; places below are not named
 
 
@@ -47,6 +48,16 @@ def shares_of(facts: Facts, causes: tuple[str, ...], *names: str) -> str:
         if top:
             found.append(", ".join(f"{text} {share:.0%}" for text, share in top))
     return "; ".join(found)
+
+
+def at(facts: Facts, causes: tuple[str, ...], *names: str) -> str:
+    """` (resnet.py:44)`: the first kind of place of which one takes most; or nothing."""
+    rows = facts.idle.is_mainly(*causes)
+    for name in names:
+        for text, share in facts.idle.top(name, rows, most=1):
+            if share >= _MOSTLY:
+                return f" ({text})"
+    return ""
 
 
 def places_of(facts: Facts, causes: tuple[str, ...], place: str) -> list[str]:

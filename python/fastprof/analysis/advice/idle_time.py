@@ -49,6 +49,12 @@ class IdleTime(NamedTuple):
         column: Int64 = self.by_window[:, CAUSES.index(cause)]
         return column
 
+    def first(self, cause: str, most: int) -> float:
+        """ns per window: of each gap at most so much of a cause."""
+        parts, n = self.causes.parts, max(len(self.by_window), 1)
+        own = (parts.cause == CAUSES.index(cause)) & self.is_inside[parts.gap]
+        return float(np.minimum(parts.ns[own], most).sum()) / n
+
     def is_mainly(self, *causes: str) -> Bools:
         """[gaps] Whether each is in a counted window and one of these causes takes most."""
         wanted = np.isin(CAUSES, causes)

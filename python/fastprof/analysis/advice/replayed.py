@@ -1,111 +1,268 @@
-"""What a step saves if it is replayed with the changes of findings."""
+"""The plan: findings in the order in which a replay of the run gains most, and what each saves."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import CannotJudge, Finding
+from fastprof.analysis.grouping import Floats64
 from fastprof.analysis.host_states import State
+from fastprof.analysis.idle_causes import CAUSES
+from fastprof.analysis.idle_windows import gaps_of_steps
 from fastprof.analysis.replay import host_changes
+from fastprof.analysis.replay.calibration import calibrated
+from fastprof.analysis.replay.graph import CALL
+from fastprof.analysis.replay.host_time import HostTime
+from fastprof.analysis.replay.late_launches import late_launches
 from fastprof.analysis.replay.model import Model, Weights, rounded
 from fastprof.analysis.replay.overlap import overlapped
-from fastprof.analysis.replay.path import OF_STATES
-from fastprof.model.arrays import Bools
+from fastprof.model.arrays import Bools, Int64
 
-__all__ = ["Base", "ReplayedSavings", "base_of", "replayed_savings"]
+__all__ = ["Base", "Plan", "Planned", "base_of", "planned", "why_not_replayed"]
 
 MOST: Final = 100_000  # kernels to replay; the steps of longer runs are alike
+_PAIRED: Final = 8  # of the findings that save too little by themselves, the largest
 _WAITS: Final = frozenset({"sync", "blocking copy"})
 _LAUNCHES: Final = frozenset({"launch-bound", "launch latency", "host-bound"})
-_SHORT: Final = frozenset({"launch-bound", "launch latency"})
 
 
-class ReplayedSavings(NamedTuple):
-    """Savings per step, ns.
+class Planned(NamedTuple):
+    """A finding of the plan.
 
     Parameters
     ----------
-    alone : of each finding
-    together : of all of them
+    number : index of the finding
+    ns : what its change saves per step, after the changes of the findings before it
+    alone : what it saves without these
+    is_needed : whether it saves too little by itself, but the next one needs it
     """
 
-    alone: list[float]
-    together: float
+    number: int
+    ns: float
+    alone: float
+    is_needed: bool = False
 
 
 class Base(NamedTuple):
-    """A run to replay, and the mean length of its steps in a replay without changes, ns."""
+    """A run to replay, without the recorder where its part is known.
+
+    Parameters
+    ----------
+    model : Model
+    weights : those from which changes start
+    wall : the mean length of its steps in a replay without changes, ns, more than 0
+    recorded : the same as recorded
+    """
 
     model: Model
+    weights: Weights
     wall: float
+    recorded: float
 
 
 def base_of(facts: Facts) -> Base | None:
     """The run as recorded; None if the trace does not record what a replay needs."""
-    if not facts.has_times or not (facts.profile.api.of_kernel >= 0).any():
+    if why_not_replayed(facts):
         return None
     model = Model(facts.profile, facts.steps_source, MOST)
-    return Base(model, model.mean(model.run(model.base).wall)) if len(model.rows) else None
+    if not len(model.rows):
+        return None
+    recorded, start = model.mean(model.run(model.base).wall), calibrated(model, facts.steps)
+    return (
+        Base(model, start.weights, start.wall, recorded) if min(start.wall, recorded) > 0 else None
+    )
 
 
-def replayed_savings(facts: Facts, base: Base, findings: Sequence[Finding]) -> ReplayedSavings:
-    """The savings of findings."""
-    model = base.model
-
-    def saved(weights: Weights) -> float:
-        return max(base.wall - model.mean(model.run(weights).wall), 0.0)
-
-    alone, together = [], model.base
-    for each in findings:
-        alone.append(saved(_changed(facts, model, model.base, each)))
-        together = _changed(facts, model, together, each)
-    return ReplayedSavings(alone, saved(together))
+def why_not_replayed(facts: Facts) -> str:
+    """What the trace lacks, "" if it can be replayed."""
+    if not facts.has_times:
+        return "the trace has no times of whole steps to replay"
+    if not len(facts.profile.api):
+        return "the trace has no API calls to replay"
+    if not (facts.profile.api.of_kernel >= 0).any():
+        return "the trace has no launches to replay"
+    return ""
 
 
-def _changed(facts: Facts, model: Model, weights: Weights, finding: Finding) -> Weights:
-    """The run without the time that a finding claims."""
+def planned(
+    facts: Facts, base: Base, findings: Sequence[Finding], least: Sequence[float]
+) -> list[Planned]:
+    """The findings of the plan: next is always the one whose change, on top of the changes before,
+    saves most.
+
+    What each saves adds up to what all together save. Changes may need each other, so all that
+    remain are replayed again for each place. Findings that save less than `least` are left out;
+    if all do, but two of them save enough together, these are next, the larger one last: it needs
+    the other.
+
+    least : smallest saving of each finding, ns
+    """
+    plan = Plan(facts, base, findings)
+    remaining, found = list(range(len(findings))), list[Planned]()
+    alone: dict[int, float] = {}
+    while remaining:
+        saved = {number: plan.saved(number) for number in remaining}
+        alone = alone or saved
+        fits = [number for number in remaining if saved[number] >= max(least[number], 1.0)]
+        chosen = [max(fits, key=saved.__getitem__)] if fits else plan.pair(remaining, least)
+        if not chosen:
+            break
+        for number in chosen:
+            ns, is_first = plan.take(number), number != chosen[-1]
+            found.append(Planned(number, ns, alone[number], is_first))
+            remaining.remove(number)
+    return found
+
+
+class Plan:
+    """The run with the changes of the findings so far."""
+
+    def __init__(self, facts: Facts, base: Base, findings: Sequence[Finding]) -> None:
+        self._model, self._wall = base.model, base.wall
+        self._scale = facts.step_ns / base.recorded  # a part of the run may be replayed
+        self._weights = base.weights
+        self._late = late_launches(base.model, gaps_of_steps(facts.profile, facts.steps))
+        self._claims = [each.gpu_ns + sum(each.idle_ns.values()) for each in findings]
+        self._changes = [_change(facts, base.model, finding) for finding in findings]
+
+    def saved(self, *numbers: int) -> float:
+        """What some findings save on top of those so far, ns a step."""
+        return (self._wall - self._replayed(self._with(numbers))) * self._scale
+
+    def take(self, number: int) -> float:
+        """Make a finding part of the plan; what it saves, ns a step."""
+        self._weights, before = self._with([number]), self._wall
+        self._wall = self._replayed(self._weights)
+        return (before - self._wall) * self._scale
+
+    def pair(self, remaining: Sequence[int], least: Sequence[float]) -> list[int]:
+        """The two findings that save most together, if that is enough for both; or none."""
+        largest = sorted(remaining, key=lambda number: -self._claims[number])[:_PAIRED]
+        pairs = {pair: self.saved(*pair) for pair in combinations(largest, 2)}
+        enough = {(i, j): max(least[i] + least[j], 1.0) for i, j in pairs}
+        fits = [pair for pair, ns in pairs.items() if ns >= enough[pair]]
+        best = max(fits, key=pairs.__getitem__, default=())
+        return sorted(best, key=self._claims.__getitem__)
+
+    def _with(self, numbers: Iterable[int]) -> Weights:
+        weights = self._weights
+        for number in numbers:
+            weights = _changed(self._model, self._late, weights, self._changes[number])
+        return weights
+
+    def _replayed(self, weights: Weights) -> float:
+        """The mean step; no change makes it longer."""
+        return min(self._mean(weights), self._on_time(weights), self._wall)
+
+    def _mean(self, weights: Weights) -> float:
+        return self._model.mean(self._model.run(weights).wall)
+
+    def _on_time(self, weights: Weights) -> float:
+        """The mean step if launches that are not late any more stay on time with shorter kernels.
+
+        The host's own time then shrinks by as much as the GPU's, but this saves no more than that.
+        """
+        model, late = self._model, self._late
+        left = np.array(weights.left)
+        ns = np.concatenate([late.before.ns, late.own.ns])
+        state = np.concatenate([late.before.state, late.own.state])
+        share = 1 - float((ns * left[state]).sum()) / max(float(ns.sum()), 1.0)
+        nodes = model.graph.node_of_kernel
+        shorter = np.where(model.kernel_class == 0, 1 - _ratio(model, weights)[nodes], 0.0)
+        saved = share * float((shorter * model.counted_ns).sum())
+        host = np.flatnonzero(model.graph.kind == CALL)
+        own = np.maximum(weights.before - model.in_states(weights), 0)[host].sum()
+        own += np.maximum(weights.duration, 0)[host].sum()
+        if saved < 1 or not own:
+            return self._wall
+        total = share * float((model.base.duration - weights.duration)[nodes].sum())
+        faster = host_changes.host_scaled(model, weights, 1 - min(total / float(own), 1.0))[0]
+        recorded = weights.changed(duration=True)
+        recorded.duration[nodes] = model.base.duration[nodes]
+        return max(self._mean(faster), self._mean(recorded) - saved / max(model.n_counted, 1))
+
+
+def _ratio(model: Model, weights: Weights) -> Floats64:
+    """[nodes] The time that remains of that recorded."""
+    found: Floats64 = weights.duration / np.maximum(model.base.duration, 1)
+    return found
+
+
+class _Change(NamedTuple):
+    """What a finding changes.
+
+    Parameters
+    ----------
+    rows : int64 [any], kernels of the model
+    saved : the share of their time that is saved
+    overlaps : whether they take as long, but behind other work
+    without_launches : whether their launches are saved too
+    idle : the share of the idle time that is saved, by cause
+    """
+
+    rows: Int64
+    saved: float
+    overlaps: bool
+    without_launches: bool
+    idle: Mapping[str, float]
+
+
+def _change(facts: Facts, model: Model, finding: Finding) -> _Change:
     rows = np.asarray(finding.kernels, np.int64)
     own = facts.own_ns(rows) if len(rows) else 0.0
+    saved = min(max(finding.gpu_ns, 0.0) / own, 1.0) if own else 0.0
     idle = {cause: ns for cause, ns in finding.idle_ns.items() if ns > 0}
-    if own and finding.gpu_ns > 0:
-        saved = min(finding.gpu_ns / own, 1.0)
-        rows = model.rows_of(rows)
-        if finding.overlaps:
-            weights = overlapped(model, weights, _flags(model, rows))[0]
-        else:
-            weights = _shorter(model, weights, rows, 1 - saved)
-        if _LAUNCHES & idle.keys():
-            weights = _without_launches(model, weights, rows, saved)
-            idle = {cause: ns for cause, ns in idle.items() if cause not in _LAUNCHES}
-    for cause, ns in idle.items():
-        weights = _without_idle(model, weights, cause, _share(facts, cause, ns))
+    launches = saved > 0 and bool(_LAUNCHES & idle.keys())
+    if launches:
+        idle = {cause: ns for cause, ns in idle.items() if cause not in _LAUNCHES}
+    shares = {cause: _share(facts, cause, ns) for cause, ns in idle.items()}
+    return _Change(model.rows_of(rows), saved, finding.overlaps, launches, shares)
+
+
+def _changed(model: Model, late: HostTime, weights: Weights, change: _Change) -> Weights:
+    """The run without the time that a finding claims."""
+    if change.saved and change.overlaps:
+        weights = overlapped(model, weights, _flags(model, change.rows))[0]
+    elif change.saved:
+        weights = _shorter(model, weights, change.rows, 1 - change.saved)
+    if change.without_launches:
+        weights = _without_launches(model, weights, change.rows, change.saved)
+    for cause, share in change.idle.items():
+        weights = _without_idle(model, late, weights, cause, share)
     return weights
 
 
-def _without_launches(model: Model, weights: Weights, rows: np.ndarray, saved: float) -> Weights:
+def _without_launches(model: Model, weights: Weights, rows: Int64, saved: float) -> Weights:
     """Kernels without launches if all their time is saved, else launched together."""
     change = host_changes.removed if saved == 1.0 else host_changes.as_graph
     return change(model, weights, _flags(model, rows))[0]
 
 
-def _flags(model: Model, rows: np.ndarray) -> Bools:
+def _flags(model: Model, rows: Int64) -> Bools:
     """[kernels] Whether each is among some rows."""
     found = np.zeros(len(model.profile), bool)
     found[rows] = True
     return found
 
 
-def _shorter(model: Model, weights: Weights, rows: np.ndarray, factor: float) -> Weights:
-    """Kernels times a factor, collectives with their waits."""
-    found = weights.changed(before=True, duration=True)
+def _shorter(model: Model, weights: Weights, rows: Int64, factor: float) -> Weights:
+    """Kernels of their recorded time times a factor, collectives with their waits.
+
+    Of two changes of a kernel, the larger one counts: both save the same time.
+    """
+    found, recorded = weights.changed(before=True, duration=True), model.base
     nodes = model.graph.node_of_kernel[rows]
-    found.duration[nodes] = rounded(found.duration[nodes] * factor)
     waits = nodes[model.kernel_class[rows] == 1]
-    found.before[waits] = rounded(found.before[waits] * factor)
+    for own, was, own_nodes in (
+        (found.duration, recorded.duration, nodes),
+        (found.before, recorded.before, waits),
+    ):
+        own[own_nodes] = np.minimum(own[own_nodes], rounded(was[own_nodes] * factor))
     return found
 
 
@@ -118,14 +275,18 @@ def _share(facts: Facts, cause: str, ns: float) -> float:
     return min(ns / total, 1.0) if total else 1.0
 
 
-def _without_idle(model: Model, weights: Weights, cause: str, share: float) -> Weights:
-    if cause in OF_STATES and cause not in _WAITS:
-        state = State(OF_STATES.index(cause))
-        return host_changes.states_scaled(model, weights, {state}, 1 - share)[0]
+def _without_idle(
+    model: Model, late: HostTime, weights: Weights, cause: str, share: float
+) -> Weights:
+    """The run without a share of the time of a cause, of what the findings before it left."""
     if cause in _WAITS:
         return host_changes.without_sync(model, weights)[0]
-    if cause in _SHORT:
-        return host_changes.as_graph(model, weights)[0]
-    if cause == "host-bound":
-        return host_changes.without_stalls(model, weights, share)
-    return weights
+    if cause not in CAUSES:
+        return weights
+    number = CAUSES.index(cause)
+    left = weights.left[number]
+    if not left:
+        return weights
+    time = model.host_time if number < len(State) else late
+    factor = max(left - share, 0.0) / left
+    return host_changes.time_scaled(time, weights, {number}, factor)[0]

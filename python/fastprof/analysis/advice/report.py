@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,9 +11,11 @@ from fastprof._system.threads import SecondThread
 from fastprof.analysis.advice.columns import COLUMNS
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import CannotJudge, Finding
+from fastprof.analysis.advice.opening import opening
 from fastprof.analysis.advice.registry import ENTRY_POINTS, Rule, all_rules
-from fastprof.analysis.advice.replayed import Base, base_of, replayed_savings
-from fastprof.analysis.advice.savings import Saving, without_overlaps
+from fastprof.analysis.advice.replayed import Base, base_of, why_not_replayed
+from fastprof.analysis.advice.savings import Saving, savings
+from fastprof.analysis.grouping import Floats64
 from fastprof.analysis.peaks import devices_with
 from fastprof.model.columns import Ints
 from fastprof.model.quantity import quantity
@@ -22,9 +24,7 @@ from fastprof.ops.user import load_packages
 from fastprof.profile.facts import gpu_names
 from fastprof.profile.profile import Profile
 
-__all__ = ["advise", "findings"]
-
-_MOST: Final = 0.9  # of the saving of a finding alone
+__all__ = ["Plan", "advise", "findings", "plan_of", "saved_text"]
 
 
 def advise(
@@ -36,7 +36,7 @@ def advise(
     peak: str | Mapping[str, float] | None = None,
     bandwidth: float | None = None,
 ) -> Table:
-    """A row per finding, the largest replayed saving first. See docs/reports.md.
+    """A row per finding, in the order in which changes save most. See docs/reports.md.
 
     Parameters
     ----------
@@ -68,29 +68,55 @@ def findings(facts: Facts, least: float | None = None, fail_above: float | None 
     BadInputError
         The file has changed since it was read.
     """
+    plan, base, not_judged, problems = plan_of(facts, None if least is None else least / 100)
+    total = sum(each.ns for each in plan)
+    limit = None if fail_above is None else fail_above / 100 * facts.step_ns
+    answer = opening(facts, plan)
+    return Table(
+        _columns(facts, plan),
+        COLUMNS,
+        lead=(answer, *_lead(facts, plan, base), ""),
+        notes=(*facts.steps.notes, *_not_judged(not_judged), *problems),
+        total={"saving_ns": round(total), "share": total / max(facts.step_ns, 1)},
+        facts={
+            "answer": answer,
+            "step_ns": round(facts.step_ns),
+            "is_bound": base is None,
+            "replayed_steps": None if base is None else len(base.model.rows),
+            "not_judged": [{"id": name, "because": why} for name, why in not_judged.items()],
+            "failed": limit is not None and any(each.ns > limit for each in plan),
+        },
+    )
+
+
+class Plan(NamedTuple):
+    """The findings in order.
+
+    Parameters
+    ----------
+    savings : of each finding
+    base : the run that is replayed; None if savings are bounds
+    not_judged : why the capture does not suffice for a rule, by its id
+    problems : with packages of rules, one line each
+    """
+
+    savings: list[Saving]
+    base: Base | None
+    not_judged: dict[str, str]
+    problems: list[str]
+
+
+def plan_of(facts: Facts, least: float | None = None) -> Plan:
+    """The plan of a capture.
+
+    least : smallest saving, as a share of the step; None for that of each rule
+    """
     problems = load_packages(ENTRY_POINTS, "rules")
     with SecondThread() as second:
         building = second.submit(base_of, facts)
         found, not_judged = _judged(facts)
-        listed = [each for each in without_overlaps(facts, found) if _is_listed(facts, each, least)]
         base = building.result()
-    savings, together = _in_order(facts, listed, base)
-    total = sum(each.ns for each in savings)
-    limit = None if fail_above is None else fail_above / 100 * facts.step_ns
-    return Table(
-        _columns(facts, savings),
-        COLUMNS,
-        lead=(*_lead(facts, savings, total, together, _part(facts, base)), ""),
-        notes=(*facts.steps.notes, *_not_judged(not_judged), *problems),
-        total={"saving_ns": round(total), "share": total / max(facts.step_ns, 1)},
-        facts={
-            "step_ns": round(facts.step_ns),
-            "replayed_together_ns": None if together is None else round(together),
-            "replayed_steps": None if base is None else len(base.model.rows),
-            "not_judged": [{"id": name, "because": why} for name, why in not_judged.items()],
-            "failed": limit is not None and any(each.ns > limit for each in savings),
-        },
-    )
+    return Plan(savings(facts, found, base, least), base, not_judged, problems)
 
 
 def _judged(facts: Facts) -> tuple[list[tuple[Rule, Finding]], dict[str, str]]:
@@ -107,72 +133,33 @@ def _judged(facts: Facts) -> tuple[list[tuple[Rule, Finding]], dict[str, str]]:
     return found, not_judged
 
 
-def _in_order(
-    facts: Facts, savings: list[Saving], base: Base | None
-) -> tuple[list[Saving], float | None]:
-    """The findings by what their replay saves, and what the replay of all together saves.
-
-    Without a replay, they keep their order.
-    """
-    timed = [each for each in savings if not _saves_nothing(each)]
-    if base is None or not timed:
-        return savings, None
-    found = replayed_savings(facts, base, [each.finding for each in timed])
-    timed = [each._replace(replayed=ns) for each, ns in zip(timed, found.alone, strict=True)]
-    others = [each for each in savings if _saves_nothing(each)]
-    return [*sorted(timed, key=lambda each: -(each.replayed or 0.0)), *others], found.together
-
-
-def _is_listed(facts: Facts, saving: Saving, least: float | None) -> bool:
-    """Whether a finding saves enough alone, and larger ones do not save all of it.
-
-    Findings that save nothing by themselves are listed always.
-    """
-    if _saves_nothing(saving):
-        return True
-    share = saving.rule.least if least is None else least / 100
-    return saving.ns >= 1 and saving.claimed >= share * facts.step_ns
-
-
-def _saves_nothing(saving: Saving) -> bool:
-    return not saving.finding.idle_ns and not saving.finding.gpu_ns
-
-
-def _columns(facts: Facts, savings: list[Saving]) -> dict[str, Cells]:
-    none = [_saves_nothing(each) for each in savings]
-    ns = np.array([each.ns for each in savings], np.float64)
-    alone = np.array([each.claimed for each in savings], np.float64)
-    findings = [each.finding for each in savings]
+def _columns(facts: Facts, plan: list[Saving]) -> dict[str, Cells]:
+    none = [not each.is_timed for each in plan]
+    ns = np.array([each.ns for each in plan], np.float64)
+    alone = np.array([each.alone for each in plan], np.float64)
+    findings = [each.finding for each in plan]
     return {
-        "id": texts([each.rule.id for each in savings]),
-        "saving_ns": Ints(np.where(none, -1, np.floor(ns)).astype(np.int64)),
-        "replayed_ns": Ints(np.array([_floor(each.replayed) for each in savings], np.int64)),
+        "id": texts([each.rule.id for each in plan]),
+        "saving_ns": _whole(ns, none),
         "share": Floats(np.where(none, np.nan, ns / max(facts.step_ns, 1))),
+        "is_bound": Ints(np.array([each.is_bound for each in plan], np.int64)),
         "confidence": texts([each.confidence for each in findings]),
         "where": texts([each.where or None for each in findings]),
         "what": texts([each.what for each in findings]),
         "evidence": texts([each.evidence or None for each in findings]),
         "remedy": texts([each.remedy for each in findings]),
         "why": texts([each.why or None for each in findings]),
-        "alone_ns": Ints(np.where(none, -1, np.floor(alone)).astype(np.int64)),
+        "alone_ns": _whole(alone, none),
     }
 
 
-def _floor(ns: float | None) -> int:
-    return -1 if ns is None else int(ns)
+def _whole(ns: Floats64, none: list[bool]) -> Ints:
+    """Whole ns that add up to the rounded sum."""
+    ends = np.concatenate([[0.0], np.cumsum(ns)]).round()
+    return Ints(np.where(none, -1, np.diff(ends)).astype(np.int64))
 
 
-def _part(facts: Facts, base: Base | None) -> str:
-    """Which steps are replayed, if not all."""
-    if base is None or base.model.profile is facts.profile:
-        return ""
-    numbers = base.model.steps.number[base.model.rows]
-    return f" on {len(numbers)} of {len(facts.steps)} steps, #{numbers[0]} to #{numbers[-1]}"
-
-
-def _lead(
-    facts: Facts, savings: list[Saving], total: float, together: float | None, part: str
-) -> Iterator[str]:
+def _lead(facts: Facts, plan: list[Saving], base: Base | None) -> Iterator[str]:
     """The step, and each finding in words."""
     gpus = gpu_names(facts.profile.about, facts.profile.column("device"))
     yield ", ".join(filter(None, [gpus, facts.steps.description]))
@@ -180,18 +167,14 @@ def _lead(
     step = f"step {length}" if facts.has_steps else f"capture {length}"
     if not facts.has_times:
         step = f"GPU time {length}"
-    share = total / max(facts.step_ns, 1)
-    saves = f"findings save up to {quantity(round(total), 'ns')}, {share:.0%}"
-    yield f"{step}: {saves if total else 'no finding saves time'}"
-    if together is not None:
-        yield (
-            f"all together, replayed{part}: {quantity(round(together), 'ns')} saved, "
-            f"{together / max(facts.step_ns, 1):.0%}"
-        )
-    for number, each in enumerate(savings, 1):
+    total = sum(each.ns for each in plan)
+    yield f"{step}: {saved_text(total, total / max(facts.step_ns, 1), base is None)}"
+    if total:
+        yield _basis(facts, base)
+    for number, each in enumerate(plan, 1):
         finding = each.finding
         yield ""
-        yield f"{number}. {each.rule.id}{_up_to(each)}: {finding.what}"
+        yield f"{number}. {each.rule.id}{_saves(facts, each)}: {finding.what}"
         if finding.evidence:
             yield f"- evidence: {finding.evidence}"
         if finding.where:
@@ -201,16 +184,33 @@ def _lead(
         yield f"- confidence: {finding.confidence}{why}"
 
 
-def _up_to(saving: Saving) -> str:
-    """The saving, and that of the finding alone if larger findings save much of it."""
-    if _saves_nothing(saving):
+def saved_text(ns: float, share: float, is_bound: bool) -> str:
+    """What all findings together save, in words."""
+    if not ns:
+        return "no finding saves time"
+    most = " at most" if is_bound else ""
+    return f"all findings together save{most} {quantity(round(ns), 'ns')}, {share:.0%}"
+
+
+def _basis(facts: Facts, base: Base | None) -> str:
+    """What the savings are: replayed, on which steps, or bounds."""
+    if base is None:
+        return f"savings are bounds: {why_not_replayed(facts)}"
+    part = ""
+    if base.model.profile is not facts.profile:
+        numbers = base.model.steps.number[base.model.rows]
+        part = f" on {len(numbers)} of {len(facts.steps)} steps, #{numbers[0]} to #{numbers[-1]}"
+    return f"each saving is replayed{part}, after the findings above it"
+
+
+def _saves(facts: Facts, saving: Saving) -> str:
+    """What a finding saves, in brackets."""
+    if not saving.is_timed:
         return ""
-    text = f"up to {quantity(round(saving.ns), 'ns')}"
-    if saving.replayed is not None:
-        text += f", replayed {quantity(round(saving.replayed), 'ns')}"
-    if saving.ns < _MOST * saving.claimed:
-        text += f"; {quantity(round(saving.claimed), 'ns')} without the findings above"
-    return f" ({text})"
+    verb = "at most" if saving.is_bound else "saves"
+    share = saving.ns / max(facts.step_ns, 1)
+    more = "; the next one needs it" if saving.is_needed else ""
+    return f" ({verb} {quantity(round(saving.ns), 'ns')}, {share:.0%}{more})"
 
 
 def _not_judged(reasons: dict[str, str]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Savings without overlaps: each moment of a step is saved by one finding at most."""
+"""Savings: what each finding of the plan saves, after the findings before it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import numpy as np
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import CannotJudge, Finding
 from fastprof.analysis.advice.registry import Rule
+from fastprof.analysis.advice.replayed import Base, planned
 from fastprof.analysis.idle_causes import CAUSES
 
-__all__ = ["Saving", "without_overlaps"]
+__all__ = ["Saving", "savings"]
 
 
 class Saving(NamedTuple):
@@ -21,40 +22,77 @@ class Saving(NamedTuple):
     ----------
     rule : which found it
     finding : as the rule made it
-    ns : per step and GPU, without what larger findings save
-    claimed : per step and GPU, alone
-    replayed : per step, what a replay with this change alone saves; None without a replay
+    ns : per step and GPU, after the findings before it; 0 if it saves no time by itself
+    alone : per step and GPU, without the findings before it
+    is_bound : whether these are upper bounds, for lack of a replay
+    is_needed : whether it saves too little by itself, but the next one needs it
     """
 
     rule: Rule
     finding: Finding
-    ns: float
-    claimed: float
-    replayed: float | None = None
+    ns: float = 0.0
+    alone: float = 0.0
+    is_bound: bool = False
+    is_needed: bool = False
+
+    @property
+    def is_timed(self) -> bool:
+        """False for findings that save no time by themselves."""
+        return bool(self.finding.idle_ns) or bool(self.finding.gpu_ns)
 
 
-def without_overlaps(facts: Facts, found: list[tuple[Rule, Finding]]) -> list[Saving]:
-    """The savings in order of size; each takes what larger ones leave of its idle time and kernels.
+def savings(
+    facts: Facts, found: list[tuple[Rule, Finding]], base: Base | None, least: float | None
+) -> list[Saving]:
+    """The plan: findings that save enough time, then those that save none by themselves.
 
-    The sum is at most the length of a step.
+    base : the run to replay; without one, savings are bounds
+    least : smallest saving, as a share of the step; None for that of each rule
+    """
+    every = [Saving(rule, finding) for rule, finding in found]
+    bounds = [each for each in _bounds(facts, every) if each.alone >= _least(facts, each, least)]
+    untimed = [each for each in every if not each.is_timed]
+    wanted = [_least(facts, each, least) for each in bounds]
+    if base is None:
+        enough = (each for each, ns in zip(bounds, wanted, strict=True) if each.ns >= ns)
+        return [*enough, *untimed]
+    plan = planned(facts, base, [each.finding for each in bounds], wanted)
+    return [
+        *(
+            Saving(*bounds[number][:2], ns, alone, is_needed=is_needed)
+            for number, ns, alone, is_needed in plan
+        ),
+        *untimed,
+    ]
+
+
+def _least(facts: Facts, saving: Saving, least: float | None) -> float:
+    """The smallest saving that is listed, ns: what is concerned is at least as long."""
+    return max((saving.rule.least if least is None else least) * facts.step_ns, 1.0)
+
+
+def _bounds(facts: Facts, every: list[Saving]) -> list[Saving]:
+    """The idle time and the kernels that findings claim, in order of size.
+
+    Each takes what larger ones leave of these: the sum is at most the length of a step.
     """
     try:
         idle = {cause: facts.idle.mean(cause) for cause in CAUSES}
     except CannotJudge:
         idle = {}
     left, free = facts.step_ns, np.ones(len(facts.profile), bool)
-    alone = [(_claimed(facts, finding, idle, free), rule, finding) for rule, finding in found]
-    savings = []
-    for claimed, rule, finding in sorted(alone, key=lambda each: -sum(each[0])):
-        of_idle, of_gpu = _claimed(facts, finding, idle, free)
-        rows = np.asarray(finding.kernels, np.int64)
-        ns = min(of_idle + of_gpu, left)
+    timed = (each for each in every if each.is_timed)
+    alone = [(sum(_claimed(facts, each.finding, idle, free)), each) for each in timed]
+    found = []
+    for claimed, each in sorted(alone, key=lambda pair: -pair[0]):
+        finding = each.finding
+        ns = min(sum(_claimed(facts, finding, idle, free)), left)
         left -= ns
         for cause, part in finding.idle_ns.items():
             idle[cause] = max(idle.get(cause, 0.0) - part, 0.0)
-        free[rows] = False
-        savings.append(Saving(rule, finding, ns, sum(claimed)))
-    return sorted(savings, key=lambda each: -each.ns)
+        free[np.asarray(finding.kernels, np.int64)] = False
+        found.append(each._replace(ns=ns, alone=claimed, is_bound=True))
+    return sorted(found, key=lambda each: -each.ns)
 
 
 def _claimed(

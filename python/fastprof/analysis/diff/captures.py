@@ -57,18 +57,30 @@ def sides_of(
             given[i] = baseline.side
     first, others = given[: len(given) // 2], given[len(given) // 2 :]
     measured = partial(_measured, steps, conditions, opened)
+    has_plan = _fit_in_memory(given)
     if not _pays_to_fork(first, others):
-        return measured(given)
+        return measured(given, has_plan)
     with ForkedCall(partial(measured, others)) as forked:
-        return [*measured(first), *forked.result()]
+        return [*measured(first, has_plan), *forked.result()]
 
 
 def _measured(
-    steps: str | None, where: tuple[str, ...], opened: Opener, given: Iterable[Captures]
+    steps: str | None,
+    where: tuple[str, ...],
+    opened: Opener,
+    given: Iterable[Captures],
+    has_plan: bool = False,
 ) -> list[Side]:
+    """The sides; with `has_plan`, the first one can make its plan."""
     with _Measuring(steps, where, opened) as measuring:
-        found = [measuring.start(each) for each in given]
+        found = [measuring.start(each, has_plan and i == 0) for i, each in enumerate(given)]
         return [side() for side in found]
+
+
+def _fit_in_memory(given: Iterable[Captures]) -> bool:
+    """Whether the first capture can stay open while the others are measured."""
+    sizes = [each for each in chain.from_iterable(map(_sizes, given)) if each < math.inf]
+    return 3 * _TIMES_FILE * max(sizes, default=0.0) < memory.available()[0]
 
 
 def _pays_to_fork(first: Iterable[Captures], others: Iterable[Captures]) -> bool:
@@ -135,12 +147,15 @@ class _Measuring:
     def __exit__(self, *exception: object) -> None:
         self._second.__exit__(*exception)
 
-    def start(self, captures: Captures) -> Callable[[], Side]:
-        """Begin to measure captures; the result waits for the side."""
+    def start(self, captures: Captures, has_plan: bool = False) -> Callable[[], Side]:
+        """Begin to measure captures; the result waits for the side.
+
+        has_plan : whether the side can make its plan; those of several ranks cannot
+        """
         if isinstance(captures, Side):
             return lambda: captures
         if isinstance(captures, Profile):
-            return self._submit(captures)
+            return self._submit(captures, has_plan)
         if isinstance(captures, str | os.PathLike):
             if not _has_room(captures):
                 self._wait()
@@ -149,13 +164,14 @@ class _Measuring:
             except FastprofError:
                 self._wait()  # its error comes first
                 raise
-            return self._submit(profile)
-        found = [self.start(each) for each in captures]
+            return self._submit(profile, has_plan)
+        has_plan = has_plan and len(captures) == 1
+        found = [self.start(each, has_plan) for each in captures]
         return lambda: combined([side() for side in found])
 
-    def _submit(self, profile: Profile) -> Callable[[], Side]:
+    def _submit(self, profile: Profile, has_plan: bool) -> Callable[[], Side]:
         self._wait()
-        self._last = self._second.submit(side_of, profile, self._steps, self._where)
+        self._last = self._second.submit(side_of, profile, self._steps, self._where, has_plan)
         return self._last.result
 
     def _wait(self) -> None:

@@ -14,6 +14,7 @@ from fastprof.analysis.diff.confidence import THRESHOLD, Confidence
 from fastprof.analysis.diff.headings import DEFAULT_BY, diff_keys
 from fastprof.analysis.diff.judgement import judged, wall_of
 from fastprof.analysis.diff.notes import notes
+from fastprof.analysis.diff.predictions import Predictions, predictions
 from fastprof.analysis.diff.rows import rows_table
 from fastprof.analysis.diff.side import Side, combined
 from fastprof.analysis.diff.waterfall import Waterfall, waterfall
@@ -57,6 +58,28 @@ class Diff:
         return self.found.same_work
 
     @cached_property
+    def predictions(self) -> Predictions | None:
+        """What the plan of BEFORE predicted for findings that are gone, beside what is measured.
+
+        None if no part of the step is shorter.
+        """
+        with uncollected():
+            return predictions(self.found)
+
+    def pair(self) -> dict[str, Any] | None:
+        """What is predicted and measured, for a store of baselines; None if nothing is gone."""
+        found = self.predictions
+        if found is None or not found.gone:
+            return None
+        return {
+            "before": list(self.before.names),
+            "after": list(self.after.names),
+            "ids": list(dict.fromkeys(each.id for each in found.gone)),
+            "predicted_ns": round(found.predicted_ns),
+            "measured_ns": round(found.measured_ns),
+        }
+
+    @cached_property
     def wall(self) -> dict[str, Any]:
         """The change of the step.
 
@@ -82,12 +105,13 @@ class Diff:
             "after": list(self.after.names),
             "wall": self.wall,
             "same_work": self.same_work,
+            "predicted": self.predictions.facts() if self.predictions else None,
         }
         return replace(
             table,
             title=answer(self.found, self.wall),
             lead=lines(self.found),
-            notes=notes(self.found),
+            notes=(*notes(self.found), *(self.predictions.lines() if self.predictions else ())),
             facts=facts,
         )
 

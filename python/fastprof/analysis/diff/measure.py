@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from fastprof._system.threads import SecondThread
 from fastprof.analysis.cells import Cells, cells_of, computing_costs
 from fastprof.analysis.columns import numbers
 from fastprof.analysis.diff.launching import launching
-from fastprof.analysis.diff.side import COMMUNICATION, COMPUTE, COPIES, KEYS, Side
+from fastprof.analysis.diff.plan import make_plan
+from fastprof.analysis.diff.side import COMMUNICATION, COMPUTE, COPIES, KEYS, Side, not_planned
 from fastprof.analysis.diff.time_line import Own, own_work
 from fastprof.analysis.grouping import group
 from fastprof.analysis.idle_causes import Host
@@ -36,13 +38,19 @@ __all__ = ["side_of"]
 _PARTS = {"communication": COMMUNICATION, "memcpy": COPIES, "memset": COPIES}
 
 
-def side_of(profile: Profile, steps: str | None = None, where: Where | None = None) -> Side:
+def side_of(
+    profile: Profile,
+    steps: str | None = None,
+    where: Where | None = None,
+    has_plan: bool = False,
+) -> Side:
     """Measure a capture.
 
     Parameters
     ----------
     steps : what a step is, see `Profile.find_steps`
     where : only this work counts; see `fastprof.analysis.selection`
+    has_plan : whether the side can make its plan; it then keeps the profile
 
     Raises
     ------
@@ -67,6 +75,10 @@ def side_of(profile: Profile, steps: str | None = None, where: Where | None = No
         times = _times(profile, windows, found, host)
         idle = gaps_in_windows(windows, host).by_window
         groups = grouping.result()
+    work, place = _work_of_groups(profile, windows, found, groups, own)
+    plan = not_planned
+    if has_plan and rows is None:
+        plan = cache(partial(make_plan, profile, steps, take(place, groups.of_kernel)))
     return Side(
         names=(profile.name,),
         gpus=gpu_names(profile.about, profile.column("device")),
@@ -75,7 +87,8 @@ def side_of(profile: Profile, steps: str | None = None, where: Where | None = No
         windows=times,
         idle=idle,
         notes=tuple(found.notes),
-        **_work_of_groups(profile, windows, found, groups, own),
+        plan=plan,
+        **work,
     )
 
 
@@ -102,8 +115,8 @@ def _times(
 
 def _work_of_groups(
     profile: Profile, windows: Windows, steps: StepsOfKernels, groups: _Groups, own: Own
-) -> dict[str, Any]:
-    """The fields of a Side that describe groups."""
+) -> tuple[dict[str, Any], Int32]:
+    """The fields of a Side that describe groups, and the row of each of `groups`, -1 for none."""
     is_counted = np.zeros(len(steps), np.uint8)
     is_counted[windows.step] = True
     sums, pieces = counted(
@@ -120,9 +133,9 @@ def _work_of_groups(
     is_used[group_of] = True
     used = np.flatnonzero(is_used)
     used = used[np.argsort(first[used], kind="stable")]
-    place = np.empty(groups.n, np.int32)
+    place = np.full(groups.n, -1, np.int32)
     place[used] = np.arange(len(used))
-    return {
+    fields = {
         "keys": {name: Values(each.ids[used], each.values) for name, each in groups.keys.items()},
         "calls": calls[used],
         "kernels": kernels[used],
@@ -131,6 +144,7 @@ def _work_of_groups(
         "window": window,
         "own_ns": ns,
     }
+    return fields, place
 
 
 def _added(group_of: Int32, window: Int32, ns: Int64, n_windows: int) -> tuple[Int32, Int32, Int64]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from fastprof.analysis.diff.waterfall import STEPS, Half, Waterfall
 
-__all__ = ["notes"]
+__all__ = ["calls_ratio", "notes"]
 
 _MOST: Final = 3  # renamed layers
 _UNIFORM: Final = 0.8  # share of the GPU time
@@ -38,7 +38,7 @@ def _notes(found: Waterfall) -> Iterator[str]:
             f"kernels with {found.clocks.share:.0%} of the GPU time changed by one factor, "
             f"{found.clocks.factor:.3f}: the GPU's clock; rows show what else changed"
         )
-    ratio = _calls_ratio(found) if found.unit == STEPS else None
+    ratio = calls_ratio(found) if found.unit == STEPS else None
     if ratio is not None:
         yield (
             f"a step after has {ratio:.4g} times the calls of a step before: set --steps if the "
@@ -51,7 +51,7 @@ def _notes(found: Waterfall) -> Iterator[str]:
         yield from (f"{name}: {note}" for note in half.side.notes)
 
 
-def _calls_ratio(found: Waterfall) -> float | None:
+def calls_ratio(found: Waterfall) -> float | None:
     """Calls a step after, divided by those before, if they differ by one factor."""
     before, after = found.halves
     n = found.n_rows

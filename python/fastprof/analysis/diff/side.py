@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
 
+from fastprof.analysis.diff.plan import NOT_PLANNED, Plan
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Values
 
@@ -20,6 +21,7 @@ __all__ = [
     "UNIT_KEYS",
     "Side",
     "combined",
+    "not_planned",
     "values_of",
 ]
 
@@ -27,6 +29,11 @@ __all__ = [
 UNIT_KEYS: Final = ("phase", "dir", "layer", "range", "op", "shape", "line", "part")
 KEYS: Final = (*UNIT_KEYS, "kind", "kernel")
 COMPUTE, COMMUNICATION, COPIES = "compute", "communication", "copies"
+
+
+def not_planned() -> Plan:
+    """No plan."""
+    return NOT_PLANNED
 
 
 @dataclass(frozen=True)
@@ -46,6 +53,7 @@ class Side:
     calls, kernels, gpu_ns : int64 [groups], of all windows; a call counts where its first kernel is
     group, window, own_ns : [pieces], the busy time that is a group's own in a window
     notes : what is missing or uncertain, one line each
+    plan : makes the plan of the capture, or returns the one that is stored
     """
 
     names: tuple[str, ...]
@@ -62,6 +70,7 @@ class Side:
     window: Int32
     own_ns: Int64
     notes: tuple[str, ...] = ()
+    plan: Callable[[], Plan] = not_planned
 
     @property
     def n_windows(self) -> int:

@@ -15,16 +15,21 @@ import numpy as np
 from fastprof._system.atomic_file import atomic_file
 from fastprof._system.optional import import_optional
 from fastprof._version import __version__
+from fastprof.analysis.diff.plan import Plan
 from fastprof.analysis.diff.side import KEYS, Side, values_of
 from fastprof.analysis.idle_causes import CAUSES
 from fastprof.errors import FastprofError
 
-__all__ = ["Baseline", "BaselineError", "is_baseline", "load", "save"]
+__all__ = ["Baseline", "BaselineError", "earlier", "is_baseline", "load", "remember", "save"]
 
 _FILE: Final = "baseline.parquet"
+_PAIRS: Final = "predictions.json"
 _METADATA: Final = b"fastprof_baseline"
 _SCHEMA: Final = 1  # changes with the meaning of any value
 _SUMS: Final = ("calls", "kernels", "gpu_ns")
+_NUMBERS: Final = ("predicted_ns", "measured_ns")
+_MOST: Final = 1000  # pairs
+_OLDER: Final = Plan((), "the baseline was stored without a plan; store it again with --save")
 _NEEDS: Final = "baselines are Parquet files, which need"
 
 
@@ -118,6 +123,47 @@ def load(directory: str | os.PathLike[str]) -> Baseline:
     )
 
 
+def earlier(directory: str | os.PathLike[str]) -> list[dict[str, Any]]:
+    """What plans predicted and what was measured in earlier comparisons, the latest last.
+
+    Returns
+    -------
+    list of dict
+        `before` and `after`, lists of names; `ids` of findings; `predicted_ns`, `measured_ns`.
+
+    Raises
+    ------
+    BaselineError
+        The file is damaged.
+    """
+    path = Path(directory) / _PAIRS
+    if not path.is_file():
+        return []
+    try:
+        pairs = json.loads(path.read_text("utf-8"))
+        return [{**each, **{name: int(each[name]) for name in _NUMBERS}} for each in pairs]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise BaselineError(f"{path}: is damaged; remove it") from error
+
+
+def remember(directory: str | os.PathLike[str], pair: dict[str, Any]) -> None:
+    """Keep a pair as in `earlier`, in place of that of the same captures.
+
+    Raises
+    ------
+    BaselineError
+        The file cannot be written, or is damaged.
+    """
+    path = Path(directory) / _PAIRS
+    same = [pair[name] for name in ("before", "after")]
+    pairs = [each for each in earlier(directory) if [each.get("before"), each.get("after")] != same]
+    try:
+        with atomic_file(path) as file:
+            file.write(json.dumps([*pairs, pair][-_MOST:], indent=1).encode())
+    except OSError as error:
+        raise BaselineError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
 def _table(arrow: Any, baseline: Baseline) -> Any:
     side = baseline.side
     order = np.argsort(side.group, kind="stable")
@@ -141,6 +187,7 @@ def _table(arrow: Any, baseline: Baseline) -> Any:
         "windows": {name: values.tolist() for name, values in side.windows.items()},
         "causes": CAUSES,
         "idle": side.idle.tolist(),
+        "plan": side.plan().data(),
     }
     return arrow.table(columns).replace_schema_metadata({_METADATA: json.dumps(properties)})
 
@@ -161,6 +208,9 @@ def _side(table: Any, properties: dict[str, Any]) -> Side:
     window, own_ns = (each.flatten().to_numpy() for each in lists.values())
     if len(window) != len(own_ns) or not ((window >= 0) & (window < n_windows)).all():
         raise ValueError("windows do not exist")
+    plan = Plan.of_data(properties["plan"]) if "plan" in properties else _OLDER
+    if not all(0 <= row < len(sizes) for each in plan.claims for row in each.groups):
+        raise ValueError("groups do not exist")
     calls, kernels, gpu_ns = (table.column(name).to_numpy().astype(np.int64) for name in _SUMS)
     return Side(
         tuple(properties["names"]),
@@ -177,4 +227,5 @@ def _side(table: Any, properties: dict[str, Any]) -> Side:
         window.astype(np.int32),
         own_ns.astype(np.int64),
         tuple(properties["notes"]),
+        lambda: plan,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from fastprof.analysis.replay.calibration import Calibrated
 from fastprof.analysis.replay.changes import Change
 from fastprof.analysis.replay.model import Model, Weights
 from fastprof.analysis.replay.path import path_of
@@ -36,20 +37,20 @@ class Answer(NamedTuple):
 
 
 def answers_of(
-    model: Model, changes: Sequence[Change], base: float
+    model: Model, changes: Sequence[Change], start: Calibrated
 ) -> tuple[list[Answer], Weights]:
     """Each change alone, then all together if there are several; and the weights of these.
 
-    base : mean length of a step of the replay without changes, ns
+    start : the run without changes
     """
-    found, total, n_total = [], model.base, 0
+    found, total, n_total = [], start.weights, 0
     for each in changes:
-        alone, n = each.apply(model, model.base)
-        found.append(_answer(model, each.name, alone, n, base))
+        alone, n = each.apply(model, start.weights)
+        found.append(_answer(model, each.name, alone, n, start.wall))
         total, n = each.apply(model, total) if n_total else (alone, n)
         n_total += n
     if len(changes) > 1:
-        found.append(_answer(model, TOGETHER, total, n_total, base))
+        found.append(_answer(model, TOGETHER, total, n_total, start.wall))
     return found, total
 
 

@@ -12,6 +12,7 @@ from fastprof._core._take import take
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.host_states import State
 from fastprof.analysis.replay.graph import CALL, RETURN
+from fastprof.analysis.replay.host_time import HostTime
 from fastprof.analysis.replay.model import NO_EDGE, Model, Weights, rounded
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.profile.api_classes import COPY, SYNC
@@ -22,13 +23,12 @@ __all__ = [
     "host_scaled",
     "removed",
     "states_scaled",
+    "time_scaled",
     "waiting",
     "without_loading",
-    "without_stalls",
     "without_sync",
 ]
 
-_STALL_NS: Final = 50_000
 _ROUNDING_NS: Final = 1000  # recorded times of successive work may overlap by so much
 
 
@@ -47,35 +47,30 @@ def states_scaled(
     model: Model, weights: Weights, states: Collection[State], factor: float
 ) -> tuple[Weights, int]:
     """Host time in some states times a factor; waits for GPU work keep their length."""
+    return time_scaled(model.host_time, weights, states, factor)
+
+
+def time_scaled(
+    time: HostTime, weights: Weights, causes: Collection[int], factor: float
+) -> tuple[Weights, int]:
+    """The parts of host time that belong to some causes times a factor."""
     left = np.array(weights.left)
     found = weights.changed(before=True, duration=True)
     n = 0
-    for spent, ns in (
-        (model.host_time.before, found.before),
-        (model.host_time.own, found.duration),
-    ):
-        of_state = np.flatnonzero(np.isin(spent.state, [int(each) for each in states]))
-        nodes = np.unique(spent.node[of_state])
-        saved = spent.ns[of_state] * left[spent.state[of_state]] * (1 - factor)
-        np.subtract.at(ns, spent.node[of_state], rounded(saved))
+    for spent, ns in ((time.before, found.before), (time.own, found.duration)):
+        parts = np.flatnonzero(np.isin(spent.state, [int(each) for each in causes]))
+        nodes = np.unique(spent.node[parts])
+        saved = spent.ns[parts] * left[spent.state[parts]] * (1 - factor)
+        np.subtract.at(ns, spent.node[parts], rounded(saved))
         ns[nodes] = np.maximum(ns[nodes], 0)
         n += len(nodes)
-    left[list(states)] *= factor
+    left[[int(each) for each in causes]] *= factor
     return replace(found, left=tuple(left.tolist())), n
 
 
 def without_loading(model: Model, weights: Weights) -> tuple[Weights, int]:
     """Batches that are ready when the host fetches them."""
     return states_scaled(model, weights, {State.DATA_LOADING}, 0.0)
-
-
-def without_stalls(model: Model, weights: Weights, share: float) -> Weights:
-    """A share less of the host's own time in stretches over 50 us; time in a `State` remains."""
-    found = weights.changed(before=True)
-    nodes = np.flatnonzero(model.graph.kind == CALL)
-    own = found.before[nodes] - model.in_states(weights)[nodes]
-    found.before[nodes] -= rounded(np.maximum(own - _STALL_NS, 0) * share)
-    return found
 
 
 def waiting(model: Model) -> Int64:

@@ -9,12 +9,13 @@ import numpy as np
 from fastprof._core._take import take
 from fastprof.analysis.grouping import Floats64
 from fastprof.analysis.host_states import HostStates, State
+from fastprof.analysis.idle_causes import Cause
 from fastprof.analysis.replay.graph import CALL, RETURN, Graph
 from fastprof.model.arrays import Int32, Int64, UInt8
 
 __all__ = ["AS_RECORDED", "HostTime", "Spent", "host_time"]
 
-AS_RECORDED: Final = (1.0,) * len(State)
+AS_RECORDED: Final = (1.0,) * len(Cause)
 
 
 class Spent(NamedTuple):
@@ -23,7 +24,7 @@ class Spent(NamedTuple):
     Parameters
     ----------
     node : int32 [parts]
-    state : uint8 [parts], a `State`
+    state : uint8 [parts], a `State`, or another `Cause` of idle time
     ns : int64 [parts], more than 0
     """
 
@@ -34,13 +35,13 @@ class Spent(NamedTuple):
     def of_nodes(self, nodes: Int32, left: tuple[float, ...]) -> Floats64:
         """[nodes, states] The ns that remain of each state.
 
-        left : the share of each state that remains
+        left : the share of each `Cause` that remains
         """
         key = self.node.astype(np.int64) * len(State) + self.state
         wanted = nodes.astype(np.int64)[:, None] * len(State) + np.arange(len(State))
         place = np.searchsorted(key, wanted)
         ns = np.where(np.append(key, -1)[place] == wanted, np.append(self.ns, 0)[place], 0)
-        found: Floats64 = ns * np.array(left)
+        found: Floats64 = ns * np.array(left[: len(State)])
         return found
 
     def sums(self, n: int, left: tuple[float, ...]) -> Int64:

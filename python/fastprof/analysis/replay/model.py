@@ -167,6 +167,10 @@ class Model:
         """Those kernels that are replayed, as rows of `profile`."""
         return self.profile.within(kernels) if isinstance(self.profile, Part) else kernels
 
+    def places_of(self, kernels: Int32) -> Int32:
+        """The row of `profile` of each kernel, -1 if it is not replayed."""
+        return self.profile.places(kernels) if isinstance(self.profile, Part) else kernels
+
     def run(
         self, weights: Weights, group: Int32 | None = None, factor: Floats64 | None = None
     ) -> Replayed:

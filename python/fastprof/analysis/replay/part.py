@@ -98,6 +98,10 @@ class Part:
         place = self._place[rows]
         return place[place >= 0].astype(np.int64)
 
+    def places(self, rows: Int32) -> Int32:
+        """The row of the part of each kernel of the whole, -1 if it is not in the part."""
+        return take(self._place, rows)
+
     def calls_within(self, rows: Int64) -> Int64:
         """Those API calls of the whole that are in the part, as rows of `api`."""
         first, end = self._calls.start, self._calls.stop

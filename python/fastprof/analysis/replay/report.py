@@ -9,8 +9,10 @@ import numpy as np
 
 from fastprof.analysis.key_names import heading_of
 from fastprof.analysis.peaks import devices_with
+from fastprof.analysis.recorder import recorder_lines
 from fastprof.analysis.replay.answers import Answer, answers_of
 from fastprof.analysis.replay.by_key import path_by, path_rows
+from fastprof.analysis.replay.calibration import Calibrated, calibrated
 from fastprof.analysis.replay.changes import Change, changes_of
 from fastprof.analysis.replay.model import Model, rounded
 from fastprof.analysis.replay.options import CHANGES, OF_PATH, OF_SPEEDUPS
@@ -24,6 +26,7 @@ from fastprof.model.quantity import quantity
 from fastprof.model.table import Cells, Floats, Table, texts
 from fastprof.profile.facts import gpu_names
 from fastprof.profile.profile import Profile
+from fastprof.profile.steps.of_kernels import StepsOfKernels
 
 __all__ = ["whatif"]
 
@@ -92,41 +95,47 @@ def whatif(
     model = Model(profile, steps)
     if not len(model.rows):
         return _nothing(profile, "no step has GPU work of known length: --steps names another mark")
-    return _answer(model, changes, names)
+    return _answer(model, changes, names, steps)
 
 
-def _answer(model: Model, changes: Sequence[Change], by: tuple[str, ...]) -> Table:
+def _answer(
+    model: Model, changes: Sequence[Change], by: tuple[str, ...], source: str | None
+) -> Table:
     """The table of changes, of the critical path or of virtual speed-ups."""
-    base = model.run(model.base)
-    wall = base.wall
-    path = path_of(model, base)
-    answers, last = answers_of(model, changes, model.mean(wall))
+    wall = model.run(model.base).wall
+    steps = model.whole.find_steps(source)
+    start = calibrated(model, steps)
+    path = path_of(model, model.run(start.weights))
+    answers, last = answers_of(model, changes, start)
     headings: Sequence[Heading]
     if by:
         columns, headings = path_by(model, last, by), (*map(heading_of, by), *OF_PATH)
     elif changes:
-        columns, headings = _of_changes(answers, model.mean(model.wall), path), CHANGES
+        columns, headings = _of_changes(answers, model, start, path), CHANGES
     else:
-        columns, headings = speedups(model, path, model.mean(wall)), OF_SPEEDUPS
+        columns, headings = speedups(model, path, start), OF_SPEEDUPS
     return Table(
         columns,
         tuple(headings),
-        lead=(*_lead(model, wall, path), ""),
+        lead=(*_lead(model, steps, wall, path, start), ""),
         notes=(*model.steps.notes, *_notes(model), *timeline_notes(model.whole)),
-        facts={**_facts(model, wall, path), "changes": [_fact(each) for each in answers]},
+        facts={**_facts(model, wall, path, start), "changes": [_fact(each) for each in answers]},
     )
 
 
-def _of_changes(answers: list[Answer], recorded: float, path: Path) -> dict[str, Cells]:
-    binds, share = path.binds()
-    rows = [Answer("recorded", recorded, 0.0, binds, share, 0), *answers]
+def _of_changes(
+    answers: list[Answer], model: Model, start: Calibrated, path: Path
+) -> dict[str, Cells]:
+    length = model.mean(model.wall) if start.factor is None else start.wall
+    name = "recorded" if start.factor is None else "without the recorder"
+    rows = [Answer(name, length, 0.0, *path.binds(), 0), *answers]
     return {
         "name": texts([each.name for each in rows]),
         "wall_ns": Ints(rounded(np.array([each.wall for each in rows]))),
         "saved_ns": Ints(
             rounded(np.array([each.saved for each in rows])), none=np.iinfo(np.int64).min
         ),
-        "share": Floats(np.array([each.saved / max(recorded, 1.0) for each in rows])),
+        "share": Floats(np.array([each.saved / max(length, 1.0) for each in rows])),
         "binds": texts([each.binds for each in rows]),
         "binds_share": Floats(np.array([each.binds_share for each in rows])),
         "changed": Ints(np.array([each.changed for each in rows], np.int64)),
@@ -143,7 +152,7 @@ def _fact(answer: Answer) -> dict[str, Any]:
     }
 
 
-def _facts(model: Model, wall: Int64, path: Path) -> dict[str, Any]:
+def _facts(model: Model, wall: Int64, path: Path, start: Calibrated) -> dict[str, Any]:
     steps, replayed = model.steps, wall.tolist()
     return {
         "steps": [
@@ -158,12 +167,16 @@ def _facts(model: Model, wall: Int64, path: Path) -> dict[str, Any]:
         ],
         "resources": {name: round(ns) for name, ns in path.by_resource().items() if ns},
         "critical_path": path_rows(model, path),
+        "without_recorder_ns": None if start.factor is None else round(start.wall),
+        "host_factor": start.factor,
         "unexplained_ns": model.graph.unexplained,
         "cut": model.graph.n_cut,
     }
 
 
-def _lead(model: Model, wall: Int64, path: Path) -> Iterator[str]:
+def _lead(
+    model: Model, steps: StepsOfKernels, wall: Int64, path: Path, start: Calibrated
+) -> Iterator[str]:
     profile = model.whole
     gpus = gpu_names(profile.about, profile.column("device"))
     yield ", ".join(filter(None, [gpus, model.steps.description]))
@@ -174,6 +187,9 @@ def _lead(model: Model, wall: Int64, path: Path) -> Iterator[str]:
         f"{what} {quantity(round(recorded), 'ns')}; replayed without changes "
         f"{quantity(round(replayed), 'ns')}, largest difference of a {what} {off:.2%}"
     )
+    yield from recorder_lines(profile, steps)
+    if start.factor is not None:
+        yield f"replayed without the recorder: the host's own time times {start.factor:.2g}"
     total = sum(path.by_resource().values())
     shares = sorted(path.by_resource().items(), key=lambda each: -each[1])
     parts = [f"{name} {ns / total:.0%}" for name, ns in shares if 0 < ns >= 0.005 * total]

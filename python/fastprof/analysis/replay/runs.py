@@ -33,7 +33,8 @@ class Weights:
     """What the nodes and edges of a graph weigh, ns; see `Graph`.
 
     Arrays are shared: `changed` copies those that a change writes to. `source` are the sources of
-    the edges. `left` is the share that remains of the host time in each `State`.
+    the edges. `left` is the share that remains of the host time of each `Cause` of idle time; the
+    first ones are the `State`s.
     """
 
     before: Int64

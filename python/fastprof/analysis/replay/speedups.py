@@ -13,6 +13,7 @@ from fastprof.analysis.columns import texts
 from fastprof.analysis.grouping import Floats64
 from fastprof.analysis.host_states import State
 from fastprof.analysis.keys import key_of
+from fastprof.analysis.replay.calibration import Calibrated
 from fastprof.analysis.replay.gpu_changes import scaled
 from fastprof.analysis.replay.host_changes import host_scaled, states_scaled, waiting, without_sync
 from fastprof.analysis.replay.model import Model, Weights, rounded
@@ -52,18 +53,18 @@ class _Row(NamedTuple):
     then_ns: float = _NAN
 
 
-def speedups(model: Model, path: Path, base: float) -> dict[str, Cells]:
+def speedups(model: Model, path: Path, start: Calibrated) -> dict[str, Cells]:
     """The columns `OF_SPEEDUPS`: resources first, then the operators, layers and lines with the
     most GPU time.
 
     The resources on the path add up to the step. No part saves more than its time on the path: the
     path is there, only shorter, after a change of one part.
 
-    base : mean length of a step of the replay without changes, ns
+    start : the run without changes
     """
-    rows = [*_resources(model, path, base), *_without_waits(model, base)]
-    rows += _groups(model, path, base)
-    saved = [[base - wall for wall in row.walls] for row in rows]
+    rows = [*_resources(model, path, start), *_without_waits(model, start)]
+    rows += _groups(model, path, start)
+    saved = [[start.wall - wall for wall in row.walls] for row in rows]
     return {
         "key": text_column([row.key for row in rows]),
         "value": text_column([row.value for row in rows]),
@@ -85,41 +86,45 @@ def _whole(values: list[float]) -> Cells:
     return Ints(rounded(found), none=np.iinfo(np.int64).min)
 
 
-def _resources(model: Model, path: Path, base: float) -> Iterator[_Row]:
+def _resources(model: Model, path: Path, start: Calibrated) -> Iterator[_Row]:
     """Rows of what is on the path."""
     on_path = path.by_resource()
     for code, name in enumerate(_CLASSES):
         group = np.where(model.kernel_class == code, 0, -1).astype(np.int32)
         ns = _sums(model, group, 1)[0]
         if ns:
-            walls = _walls(model, group, 1, 0)
+            walls = _walls(model, start, group, 1, 0)
             row = _Row("resource", name, ns, on_path[name], walls)
-            yield _row(model, base, row, _none(model, group == 0))
+            yield _row(model, start, row, _none(model, start, group == 0))
     if on_path["host"]:
-        yield _of_host(model, base, "host", on_path["host"], host_scaled)
+        yield _of_host(model, start, "host", on_path["host"], host_scaled)
     for state, name in enumerate(OF_STATES):
         if on_path[name]:
             change = partial(states_scaled, states={State(state)})
-            yield _of_host(model, base, name, on_path[name], change)
+            yield _of_host(model, start, name, on_path[name], change)
     for name in RESOURCES[-2:]:
         if on_path[name]:
             yield _Row("resource", name, _NAN, on_path[name], (_NAN, _NAN, _NAN))
 
 
 def _of_host(
-    model: Model, base: float, name: str, ns: float, change: Callable[..., tuple[Weights, int]]
+    model: Model,
+    start: Calibrated,
+    name: str,
+    ns: float,
+    change: Callable[..., tuple[Weights, int]],
 ) -> _Row:
-    weights = [change(model, model.base, factor=factor)[0] for factor in _FACTORS]
+    weights = [change(model, start.weights, factor=factor)[0] for factor in _FACTORS]
     first, half, none = (model.mean(model.run(each).wall) for each in weights)
-    return _row(model, base, _Row("resource", name, _NAN, ns, (first, half, none)), weights[-1])
+    return _row(model, start, _Row("resource", name, _NAN, ns, (first, half, none)), weights[-1])
 
 
-def _row(model: Model, base: float, row: _Row, without: Weights) -> _Row:
+def _row(model: Model, start: Calibrated, row: _Row, without: Weights) -> _Row:
     """The row with the reason why the part saves less than its time on the path.
 
     without : the run in which the part takes no time
     """
-    saved = base - row.walls[-1]
+    saved = start.wall - row.walls[-1]
     if saved >= _ALMOST * row.path_ns:
         return row
     path = path_of(model, model.run(without), _STEPS)
@@ -127,11 +132,11 @@ def _row(model: Model, base: float, row: _Row, without: Weights) -> _Row:
     return row._replace(then=then, then_ns=share * row.walls[-1])
 
 
-def _without_waits(model: Model, base: float) -> Iterator[_Row]:
+def _without_waits(model: Model, start: Calibrated) -> Iterator[_Row]:
     """A row of the waits of the host: they are not on the path, but what it waits for is."""
     waits = _waits(model)
     if waits:
-        wall = model.mean(model.run(without_sync(model, model.base)[0]).wall)
+        wall = model.mean(model.run(without_sync(model, start.weights)[0]).wall)
         yield _Row("change", "no-sync", waits, _NAN, (_NAN, _NAN, wall))
 
 
@@ -145,7 +150,7 @@ def _waits(model: Model) -> float:
     return model.in_counted(start[order], end[order], api.pid[graph.call[nodes[order]]])
 
 
-def _groups(model: Model, path: Path, base: float) -> Iterator[_Row]:
+def _groups(model: Model, path: Path, start: Calibrated) -> Iterator[_Row]:
     of_kernels = path.form == KERNELS
     kernels, ns = path.kernel[of_kernels], path.ns[of_kernels]
     for name in _KEYS:
@@ -156,9 +161,9 @@ def _groups(model: Model, path: Path, base: float) -> Iterator[_Row]:
         on_path = np.bincount(take(of_kernel, kernels) + 1, ns, n + 1)[1:] / max(path.n_steps, 1)
         for each in np.argsort(-sums, kind="stable")[:_TOP].tolist():
             if sums[each] > 0:
-                walls = _walls(model, of_kernel, n, each)
+                walls = _walls(model, start, of_kernel, n, each)
                 row = _Row(name, str(key.values[each]), sums[each], on_path[each], walls)
-                yield _row(model, base, row, _none(model, of_kernel == each))
+                yield _row(model, start, row, _none(model, start, of_kernel == each))
 
 
 def _key(model: Model, name: str) -> Values:
@@ -176,7 +181,9 @@ def _sums(model: Model, group: Int32, n: int) -> Floats64:
     return found
 
 
-def _walls(model: Model, group: Int32, n: int, wanted: int) -> tuple[float, float, float]:
+def _walls(
+    model: Model, start: Calibrated, group: Int32, n: int, wanted: int
+) -> tuple[float, float, float]:
     """The mean length of a step for each factor of a group's kernels."""
     of_node = np.full(len(model.graph), -1, np.int32)
     of_node[model.graph.node_of_kernel] = group
@@ -184,11 +191,11 @@ def _walls(model: Model, group: Int32, n: int, wanted: int) -> tuple[float, floa
     for factor in _FACTORS:
         factors = np.ones(n)
         factors[wanted] = factor
-        found.append(model.mean(model.run(model.base, of_node, factors).wall))
+        found.append(model.mean(model.run(start.weights, of_node, factors).wall))
     first, half, none = found
     return first, half, none
 
 
-def _none(model: Model, kernels: Bools) -> Weights:
+def _none(model: Model, start: Calibrated, kernels: Bools) -> Weights:
     """The run in which some kernels take no time."""
-    return scaled(model, model.base, kernels, 0.0)[0]
+    return scaled(model, start.weights, kernels, 0.0)[0]

@@ -24,6 +24,7 @@ from fastprof.annotate.program.profilers import OwnProfilers
 from fastprof.annotate.program.recording import Recording
 from fastprof.annotate.program.status import Status
 from fastprof.annotate.program.steps import Repeated
+from fastprof.annotate.unrecorded import UnrecordedSteps
 from fastprof.errors import CaptureError
 from fastprof.runs.settings import NOW, Settings
 
@@ -63,7 +64,7 @@ class Program:
         """The state of a new process."""
         self._pid = os.getpid()
         self._status = Status(self._settings.directory, self._pid)
-        self._repeated = Repeated()
+        self._repeated, self._unrecorded = Repeated(), UnrecordedSteps()
         self._recording: Recording | None = None
         self._n_recordings = self._n_training_calls = self._n_steps = 0
         self._is_busy = False
@@ -109,6 +110,7 @@ class Program:
         if self._by == "call":
             self._guarded(self._discard)
         self._by, self._n_steps, self._repeated = "optimizer", 0, Repeated()
+        self._unrecorded.forget()
 
     def _discard(self) -> None:
         """Discard what was recorded, such as an evaluation before training."""
@@ -156,6 +158,7 @@ class Program:
             return
         self._n_steps += 1
         if recording is None:
+            self._unrecorded.ended()
             if self._is_due() and get_worker_info() is None:
                 self._start()
         elif recording.step_ended():
@@ -195,8 +198,9 @@ class Program:
         self._n_recordings += 1
         self._recording = Recording(
             self._settings, self._n_recordings - 1, self._n_steps, warmup, n_steps, seconds,
-            self._layers,
+            self._layers, self._unrecorded.facts(),
         )  # fmt: skip
+        self._unrecorded.forget()
         self._own_profilers.install()
         if seconds is not None:
             self._signal_after(seconds)

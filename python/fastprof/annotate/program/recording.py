@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from fastprof._core import _hooks
 from fastprof.annotate.layers import Layers
@@ -31,6 +32,7 @@ class Recording:
     n_steps : steps to record; None to record for some time
     seconds : the time, None to record steps
     layers : gives all modules their layers
+    unrecorded : the steps before, see `UnrecordedSteps.facts`
 
     Raises
     ------
@@ -47,8 +49,10 @@ class Recording:
         n_steps: int | None,
         seconds: float | None,
         layers: Callable[[], list[Layers]],
+        unrecorded: dict[str, Any] | None = None,
     ) -> None:
         self.path: Path | None = None
+        self.unrecorded = unrecorded
         self.thread = threading.current_thread()
         self.first, self.last = step + warmup, None if n_steps is None else step + warmup + n_steps
         self._step, self._seconds = step, seconds
@@ -58,6 +62,7 @@ class Recording:
             Path(settings.directory) / trace_name(number) if is_file else None,
             None,
         )
+        self._recorder.unrecorded = unrecorded
         self._recorder.prepare(*rank_and_world())
         self._was_on = _hooks.annotate(True)
         self._layers = layers()

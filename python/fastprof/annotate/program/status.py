@@ -40,6 +40,7 @@ class Status:
                 "first": recording.first,
                 "n_steps": recording.n_recorded,
                 "has_begun": recording.has_begun,
+                "unrecorded": recording.unrecorded,
             }
         )
 

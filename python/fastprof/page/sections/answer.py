@@ -45,6 +45,7 @@ def section(source: Source) -> Section:
     return Section(
         "answer",
         "The answer",
+        [table.facts["answer"]],
         facts=[*_of_step(source), *_of_savings(facts, table)],
         charts=charts,
         cards=list(_cards(table)),
@@ -98,14 +99,15 @@ def _main_cause(facts: Facts) -> str:
 def _of_savings(facts: Facts, table: Table) -> Iterator[Fact]:
     saving, share = table.total["saving_ns"], table.total["share"]
     if saving:
-        of = f"{share:.0%} of the {facts.steps.unit}"
-        yield Fact("Findings save up to", quantity(saving, "ns"), of)
+        name = "Findings save at most" if table.facts["is_bound"] else "Findings save"
+        yield Fact(name, quantity(saving, "ns"), f"{share:.0%} of the {facts.steps.unit}")
 
 
 def _cards(table: Table) -> Iterator[Card]:
     for row in table.head(_CARDS).rows():
         saving = row["saving_ns"]
-        badge = "" if saving is None else f"up to {quantity(saving, 'ns')}, {row['share']:.1%}"
+        verb = "at most" if row["is_bound"] else "saves"
+        badge = "" if saving is None else f"{verb} {quantity(saving, 'ns')}, {row['share']:.1%}"
         rows = [(title, _text(row, name)) for title, name in _PARTS if row[name]]
         yield Card(row["what"], badge, rows)
 

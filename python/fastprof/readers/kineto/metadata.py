@@ -10,7 +10,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastprof.model.metadata import About, Distributed, GpuFigures, Memory, positive
+from fastprof.model.metadata import (
+    UNRECORDED,
+    About,
+    Distributed,
+    GpuFigures,
+    Memory,
+    positive,
+    unrecorded_of,
+)
 from fastprof.readers.kineto.event_columns import KinetoFile
 from fastprof.readers.kineto.threads import numbers_of
 
@@ -42,6 +50,7 @@ def read(file: KinetoFile, threads: Collection[tuple[int, int]]) -> About:
         gpus=_gpus(root.get("deviceProperties")),
         gpu_figures=_figures(root.get("deviceProperties")),
         distributed=_distributed(distributed),
+        unrecorded=unrecorded_of(root.get(UNRECORDED)),
     )
     _name_others(file, about)
     _read_names(file, about, set(threads))

@@ -21,6 +21,7 @@ _SOFTMAX: Final = frozenset({"softmax", "_softmax", "_safe_softmax"})
 _ON_SCORES: Final = frozenset({"elementwise", "copy", "random", "index"})
 _WEIGHTS: Final = "mean"  # over heads: the attention weights that nn.MultiheadAttention returns
 _BACKWARD: Final = 1.25  # FLOPs of a fused backward pass: it computes the scores again
+_FUSED: Final = "One fused kernel would save {saving}."
 _SAME: Final = 0.02  # relative difference of numbers of calls
 
 
@@ -67,6 +68,7 @@ def _math_backend(group: CallGroup) -> Found:
         ),
         "high" if group.ideal_ns else "medium",
         "the operator's kernels are those of its math backend",
+        effect=_FUSED,
     )
 
 
@@ -155,6 +157,7 @@ def _finding(softmax: CallGroup, forward: list[CallGroup], backward: list[CallGr
         "high" if has_cost else "medium",
         "the shapes of products and softmax match"
         + ("" if has_cost else "; peaks or FLOPs are unknown: products keep their time"),
+        effect=_FUSED,
     )
 
 

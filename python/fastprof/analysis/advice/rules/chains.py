@@ -70,4 +70,5 @@ def _finding(program: Program, chain: list[CallGroup]) -> Found | None:
         else ("torch.compile of this layer", "or one fused operator"),
         "medium",
         "the calls follow each other with one shape; the data flow is not recorded",
+        effect="One fused kernel would save {saving}.",
     )

@@ -45,7 +45,9 @@ def exposed_communication(facts: Facts) -> Iterator[Finding]:
         confidence="medium",
         why="the time includes waits for other ranks, which overlap does not remove",
         kernels=rows,
-        gpu_ns=facts.own_ns(rows),
+        gpu_ns=facts.hidden_ns(rows),
+        cause="The GPU computes nothing during communication for {time}.",
+        effect="Communication behind compute would save {saving}.",
         overlaps=True,
     )
 

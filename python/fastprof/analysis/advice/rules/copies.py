@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -11,12 +10,11 @@ import numpy as np
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import Finding
 from fastprof.analysis.advice.registry import rule
-from fastprof.analysis.columns import numbers
+from fastprof.analysis.advice.rules.uploads import parameter_copies
 from fastprof.analysis.grouping import group
 from fastprof.analysis.keys import key_of
-from fastprof.model.arrays import Bools, Int64
+from fastprof.model.arrays import Int64
 from fastprof.model.quantity import quantity
-from fastprof.profile.profile import Profile
 from fastprof.profile.program import (
     CUDA,
     CUPY,
@@ -27,7 +25,6 @@ from fastprof.profile.program import (
     RAPIDS,
     TENSORFLOW,
     TORCH,
-    WITH_OPERATORS,
 )
 
 __all__: list[str] = []
@@ -40,6 +37,7 @@ def exposed_copy(facts: Facts) -> Iterator[Finding]:
     """Copies between host and GPU during which the GPU does nothing else."""
     facts.need_times()
     rows = facts.kernels(kind="memcpy", direction=("HtoD", "DtoH"))
+    rows = np.setdiff1d(rows, parameter_copies(facts))  # they have a finding of their own
     exposed = facts.own_ns(rows)
     if exposed <= _NEGLIGIBLE * facts.step_ns:
         return
@@ -59,7 +57,9 @@ def exposed_copy(facts: Facts) -> Iterator[Finding]:
         confidence="medium",
         why="overlap needs other work that does not depend on the copy",
         kernels=rows,
-        gpu_ns=exposed,
+        gpu_ns=facts.hidden_ns(rows),
+        cause="The GPU only copies from or to the host for {time}.",
+        effect="Copies behind other work would save {saving}.",
         overlaps=True,
     )
 
@@ -68,10 +68,6 @@ def _remedy(facts: Facts, rows: Int64, is_pageable: bool) -> str:
     """The change for what is copied: parameters, results, or else batches."""
     program = facts.program
     ns = facts.of_kernels[rows]
-    if program.kind in WITH_OPERATORS:
-        offloaded = float(ns[_under(facts.profile, rows, _OFFLOADS)].sum())
-        if offloaded >= _MAINLY * float(ns.sum()):
-            return _PARAMETERS + ("; or pin it (pin_memory=True)" if is_pageable else "")
     to_host = facts.own_ns(facts.kernels(kind="memcpy", direction="DtoH"))
     if to_host >= _MAINLY * float(ns.sum()):
         return program.choose(_RESULTS if is_pageable else _RESULTS_PINNED)
@@ -79,13 +75,6 @@ def _remedy(facts: Facts, rows: Int64, is_pageable: bool) -> str:
 
 
 _MAINLY: Final = 0.5
-_OFFLOADS: Final = re.compile(
-    r"\bFSDP::|FullyShardedDataParallel|_fsdp/|accelerate/hooks\.py|deepspeed/.*(?:offload|swap)"
-)
-_PARAMETERS: Final = (
-    "these copies are parameters that wait in the host's memory (CPU offload): keep them on the "
-    "GPU, without CPUOffload, or shard them over more GPUs"
-)
 _BATCHES_PINNED: Final = {
     CUDA: "divide the work in parts: copy the next part on a stream of its own "
     "(cudaStreamNonBlocking) while kernels work on this one; keep on the GPU what is used again",
@@ -119,19 +108,6 @@ _RESULTS: Final = {
 }
 
 
-def _under(profile: Profile, rows: Int64, pattern: re.Pattern[str]) -> Bools:
-    """[rows] Whether a range or function around the launch has a name that matches."""
-    paths = profile.paths
-    inside = paths.label.fits(lambda name: pattern.search(name) is not None)
-    if inside.any():
-        for level in range(1, int(paths.level.max()) + 1):
-            own = np.flatnonzero(paths.level == level)
-            inside[own] |= inside[paths.parent[own]]
-    path = numbers(profile, "path")[rows]
-    found: Bools = np.append(inside, False)[path]  # the last for -1
-    return found
-
-
 def _is_on_stream_of_compute(facts: Facts, rows: Int64) -> bool:
     """Whether most of the time of copies is on streams that run kernels too."""
     profile = facts.profile
@@ -163,6 +139,7 @@ def device_copy(facts: Facts) -> Iterator[Finding]:
         why="the program may need both copies",
         kernels=rows,
         gpu_ns=exposed,
+        cause="The GPU only copies within its own memory for {time}.",
     )
 
 

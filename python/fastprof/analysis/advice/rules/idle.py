@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import Finding
-from fastprof.analysis.advice.idle_text import evidence_of, places_of, shares_of
+from fastprof.analysis.advice.idle_text import at, evidence_of, places_of, shares_of
 from fastprof.analysis.advice.registry import rule
 from fastprof.analysis.idle_overview import starved_share
+from fastprof.analysis.recorder import without_recorder
+from fastprof.model.quantity import quantity
 from fastprof.profile.program import (
     CUDA,
     CUPY,
@@ -28,23 +30,27 @@ from fastprof.profile.program import (
 
 __all__: list[str] = []
 
+_LAUNCH_NS: Final = 50_000  # an operator is launched in this time; longer gaps have other host work
 _STARVED: Final = 0.1  # of the kernels; with fewer, the queue of the GPU hides the launches
 
 
 @rule("data-loading", least=0.05)
 def data_loading(facts: Facts) -> Iterator[Finding]:
     """The GPU waits for batches."""
-    ns = facts.idle.mean("data loading")
+    ns, causes = facts.idle.mean("data loading"), ("data loading",)
     if not ns:
         return
+    ranges = places_of(facts, causes, "range")
     yield Finding(
         what="The GPU waits for the data loader.",
-        where=shares_of(facts, ("data loading",), "line", "range"),
-        evidence=evidence_of(facts, "data loading"),
-        remedy=_loader_remedy(facts.program, places_of(facts, ("data loading",), "range")),
+        where=shares_of(facts, causes, "line", "range"),
+        evidence=evidence_of(facts, *causes),
+        remedy=_loader_remedy(facts.program, ranges),
         confidence="high",
         why="the thread that launches the next work is in the loader during this time",
         idle_ns={"data loading": ns},
+        cause=f"The GPU waits {{time}} for the data loader{at(facts, causes, 'line')}.",
+        effect=f"{_loader_effect(facts, ranges)} would save {{saving}}.",
     )
 
 
@@ -69,6 +75,12 @@ _LOADERS: Final = {
 }
 
 
+def _loader_effect(facts: Facts, ranges: list[str]) -> str:
+    """What saves the time of a loader, with or without worker processes of torch."""
+    is_idle = facts.program.uses_torch and not any("MultiProcessing" in name for name in ranges)
+    return "Workers" if is_idle else "Batches that are ready in time"
+
+
 @rule("launch-bound", least=0.03)
 def launch_bound(facts: Facts) -> Iterator[Finding]:
     """Kernels are shorter than the host takes to launch them."""
@@ -77,17 +89,22 @@ def launch_bound(facts: Facts) -> Iterator[Finding]:
     starved = starved_share(facts.profile)
     if starved is None or starved < _STARVED:
         return
+    longer = facts.idle.first("host-bound", _LAUNCH_NS)
     repeats = facts.repeated_kernels
     yield Finding(
         what="The GPU finishes kernels faster than the host launches them.",
         where=shares_of(facts, causes, "op", "line", "range"),
         evidence=f"{starved:.1%} of the kernels start within 10 us of their launch; "
-        + evidence_of(facts, *causes)
+        + _host_evidence(facts, by_cause)
+        + (f"; {quantity(round(longer), 'ns')} of longer gaps, 50 us of each" if longer else "")
         + (f"; each step launches the same {repeats} kernels" if repeats else ""),
         remedy=_launch_remedy(facts, repeats),
         confidence="medium",
         why="a graph needs static shapes and no synchronisation inside",
-        idle_ns=by_cause,
+        idle_ns={**by_cause, "host-bound": longer},
+        cause="The GPU waits {time} for launches: its kernels take less time than the host takes "
+        "to launch them.",
+        effect="A CUDA graph would save {saving}.",
     )
 
 
@@ -142,20 +159,33 @@ _MORE_GRAPHS: Final = {
 @rule("host-bound", least=0.03)
 def host_bound(facts: Facts) -> Iterator[Finding]:
     """The GPU waits for Python code and operators on the host."""
-    ns = facts.idle.mean("host-bound")
-    if not ns:
+    causes = ("host-bound",)
+    whole = facts.idle.mean(*causes)
+    ns = whole - facts.idle.first(*causes, _LAUNCH_NS)
+    if ns <= 0:
         return
-    cpp = facts.program.kind in (CUDA, HIP)
+    code = "host code" if facts.program.kind in (CUDA, HIP) else "Python code"
     yield Finding(
-        what=f"The GPU waits for {'host' if cpp else 'Python'} code between launches.",
-        where=shares_of(facts, ("host-bound",), "line", "layer", "op", "range"),
-        evidence=evidence_of(facts, "host-bound"),
+        what=f"The GPU waits for {code} between launches.",
+        where=shares_of(facts, causes, "line", "layer", "op", "range"),
+        evidence=f"{_host_evidence(facts, dict.fromkeys(causes, whole))}; "
+        f"{quantity(round(ns), 'ns')} without 50 us of each gap, in which the host launches an "
+        "operator",
         remedy="move this host work out of the step or to another thread; "
         + _less_host(facts.program),
         confidence="medium",
-        why="the profiler itself slows down the host",
+        why="the recorder itself slows down the host",
         idle_ns={"host-bound": ns},
+        cause=f"The GPU waits {{time}} for {code} between "
+        f"launches{at(facts, causes, 'line', 'layer', 'op')}.",
     )
+
+
+def _host_evidence(facts: Facts, by_cause: Mapping[str, float]) -> str:
+    """The idle time of some causes, and what remains without the time of the recorder."""
+    recorded = evidence_of(facts, *by_cause)
+    less = without_recorder(facts.profile, facts.steps, by_cause)
+    return "; ".join(filter(None, [recorded, less]))
 
 
 def _less_host(program: Program) -> str:

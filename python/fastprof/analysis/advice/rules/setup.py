@@ -7,7 +7,7 @@ from typing import Final
 
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import Finding
-from fastprof.analysis.advice.idle_text import evidence_of, places_of, shares_of
+from fastprof.analysis.advice.idle_text import at, evidence_of, places_of, shares_of
 from fastprof.analysis.advice.registry import rule
 from fastprof.analysis.host_states import SETUP, State
 from fastprof.analysis.idle_causes import CAUSES
@@ -25,6 +25,8 @@ from fastprof.profile.program import (
 )
 
 __all__: list[str] = []
+
+_SEVERAL: Final = 3  # steps; what lasts for fewer may be the start
 
 
 @rule("alloc", least=0.02)
@@ -45,6 +47,8 @@ def alloc(facts: Facts) -> Iterator[Finding]:
         if facts.has_steps
         else "without steps, this includes the start of the program",
         idle_ns=by_cause,
+        cause=f"The GPU waits {{time}} while the host {_DOES[most]}{at(facts, _SETUP, 'call')}.",
+        effect=_effect(facts, most),
     )
 
 
@@ -57,6 +61,16 @@ _DOES: Final = dict(
         strict=True,
     )
 )  # fmt: skip
+
+
+def _effect(facts: Facts, most: str) -> str:
+    """What remains to be seen: nobody saves the start of a program."""
+    if not facts.has_steps:
+        return "This may be start-up: record after the first steps, or mark steps with --steps."
+    first_use = (State.COMPILATION, State.CODE_LOADING, State.CREATION)
+    if most in {CAUSES[state] for state in first_use} and len(facts.rows) < _SEVERAL:
+        return "This happens at first use: record later steps to see what remains."
+    return ""
 
 
 def _setup_remedy(program: Program, cause: str, calls: list[str]) -> str:

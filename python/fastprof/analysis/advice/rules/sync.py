@@ -9,7 +9,7 @@ import numpy as np
 
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import Finding
-from fastprof.analysis.advice.idle_text import evidence_of, places_of, shares_of
+from fastprof.analysis.advice.idle_text import at, evidence_of, places_of, shares_of
 from fastprof.analysis.advice.registry import rule
 from fastprof.analysis.blocking_copies import blocked_ns
 from fastprof.analysis.columns import numbers, texts
@@ -52,6 +52,10 @@ def sync(facts: Facts) -> Iterator[Finding]:
         confidence="medium",
         why="the wait may be required; the time after it is idle because nothing is queued",
         idle_ns=by_cause,
+        cause=f"The host waits for the GPU{at(facts, causes, 'line', 'op', 'call')}, which then "
+        "waits {time} for new work.",
+        effect="Where the program can do without these waits, the host would run ahead and save "
+        "{saving}.",
     )
 
 

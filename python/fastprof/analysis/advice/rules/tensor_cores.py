@@ -26,6 +26,8 @@ from fastprof.profile.program import (
 __all__ = ["bad_shape", "no_tensor_cores"]
 
 _TENSOR, _BANDWIDTH = PRACTICAL
+_CAUTION: Final = 2.0  # of the ratio of the peaks, where FLOPs are unknown
+_TF32_PRODUCTS: Final = 3  # of TF32, by which attention multiplies fp32 (CUTLASS, FastF32)
 _TF32_GAIN: Final = 1.5  # of the peak; below it 16-bit types are the remedy
 _ELIGIBLE: Final = "operators that can use tensor cores_share"
 _OUTSIDE: Final = "other products use 16 bits: extend the autocast region to these"
@@ -93,8 +95,15 @@ def no_tensor_cores(calls: Calls) -> list[Found]:
 
 
 def _is_fp32(part: Part) -> bool:
+    """Whether a product is computed in fp32; with tensor cores only in attention."""
     is_product = part.kind in PRODUCTS and not part.is_helper
+    if _is_attention(part):
+        return is_product and part.compute_type in ("fp32", "tf32")
     return is_product and part.tc == "0" and part.compute_type == "fp32"
+
+
+def _is_attention(part: Part) -> bool:
+    return part.kind == "attention"
 
 
 def _is_conv(group: CallGroup, part: Part) -> bool:
@@ -104,7 +113,10 @@ def _is_conv(group: CallGroup, part: Part) -> bool:
 def _in_fp32(calls: Calls, members: list[tuple[CallGroup, Part]], is_conv: bool) -> Found | None:
     groups = by_time({id(group): group for group, _ in members}.values())
     parts, device = [part for _, part in members], groups[0].device
-    way = _way(calls.program, device, is_conv, _has_tf32(calls, device, is_conv))
+    fused = sum(part.ns for part in parts if _is_attention(part))
+    # TF32 is no choice for attention: its fp32 kernels use it already.
+    is_on = fused > 0 or _has_tf32(calls, device, is_conv)
+    way = _way(calls.program, device, is_conv, is_on)
     if way is None:
         return None
     saved = {part.id: max(part.ns - _time_with(part, device, way), 0.0) for part in parts}
@@ -116,21 +128,23 @@ def _in_fp32(calls: Calls, members: list[tuple[CallGroup, Part]], is_conv: bool)
     has_cost = all(part.flops > 0 for part in parts)
     outside = calls.program.kind in WITH_OPERATORS and _uses_half(calls, device)
     return Found(
-        f"{'Convolutions' if is_conv else 'Matrix products'} run in fp32 without the tensor cores "
-        f"of {device.name}",
+        f"{_subject(parts, is_conv)} in fp32 without the "
+        f"{'full rate of the ' if fused == time else ''}tensor cores of {device.name}",
         groups,
         saved,
         {
             "gpu_ns": time,
             "of all kernels_share": time / kernel_ns,
             **({_ELIGIBLE: eligible / kernel_ns} if calls.has_ops else {}),
+            **({"attention_ns": fused} if fused else {}),
             "kernel": max(parts, key=lambda part: part.ns).kernel,
         },
         (*way.remedy, *([_OUTSIDE] if outside else [])),
         "high" if has_cost else "medium",
         "FLOPs and bytes are known"
         if has_cost
-        else "FLOPs are not recorded: the kernels are assumed to run at the fp32 peak",
+        else "FLOPs are not recorded: half of the ratio of the peaks is assumed",
+        effect="Tensor cores would save {saving}.",
     )
 
 
@@ -144,7 +158,7 @@ def _helpers(group: CallGroup) -> list[Part]:
 def _has_tf32(calls: Calls, device: Device, is_conv: bool) -> bool:
     """Whether TF32 is enabled: other calls use it."""
     return any(
-        part.compute_type == "tf32"
+        part.compute_type == "tf32" and not _is_attention(part)
         for group in calls.groups
         for part in group.parts
         if group.device is device and _is_conv(group, part) == is_conv
@@ -187,11 +201,26 @@ def _way(program: Program, device: Device, is_conv: bool, is_on: bool) -> _Way |
     return _Way((program.choose(_FP16 if unit is Fp32.HALF else _BF16),), "half", 0.5)
 
 
+def _subject(parts: list[Part], is_conv: bool) -> str:
+    if is_conv:
+        return "Convolutions run"
+    kinds = {_is_attention(part) for part in parts}
+    names = {False: "Matrix products", True: "attention"}
+    text = " and ".join(names[kind] for kind in sorted(kinds))
+    return f"{text[0].upper()}{text[1:]} {'runs' if text == names[True] else 'run'}"
+
+
 def _time_with(part: Part, device: Device, way: _Way) -> float:
-    """ns a step with tensor cores, at the practical roof."""
-    peak = device.flops[way.figure] * _TENSOR
+    """ns a step with tensor cores, at the practical roof.
+
+    Without FLOPs, with half of the ratio of the peaks.
+    """
     if not part.flops:
-        return part.ns * min(1.0, device.flops.get("fp32", 0.0) / peak)
+        now = device.flops.get("fp32", 0.0)
+        if _is_attention(part) and part.tc == "1":
+            now = max(now, device.flops.get("tf32", 0.0) / _TF32_PRODUCTS)
+        return part.ns * min(1.0, _CAUTION * now / device.flops[way.figure])
+    peak = device.flops[way.figure] * _TENSOR
     moved = part.bytes * way.size / (device.bandwidth * _BANDWIDTH) if device.bandwidth else 0.0
     return max(part.flops / peak, moved) * 1e9
 
@@ -236,6 +265,7 @@ def _misaligned(group: CallGroup) -> Found | None:
         "the kernel uses tensor cores; other limits are possible"
         if has_cores
         else "tensor cores need rows of a multiple of 16 bytes",
+        effect="Padding would save {saving}.",
     )
 
 

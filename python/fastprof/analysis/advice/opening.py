@@ -1,0 +1,148 @@
+"""The opening sentence: what the GPU loses most of its time to, and what a change would save."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from fastprof.analysis.advice.facts import Facts
+from fastprof.analysis.advice.finding import CannotJudge, Finding
+from fastprof.analysis.advice.savings import Saving
+from fastprof.analysis.idle_causes import CAUSES
+from fastprof.model.quantity import scale_of
+from fastprof.profile.advice import advice_on
+
+__all__ = ["opening"]
+
+_LARGE: Final = 0.03  # of a step; smaller savings are not worth the sentence
+_BUSY: Final = 0.9  # of a step; the rest is hardly worth a change
+_MOSTLY: Final = 0.5  # of the busy time
+_NEAR: Final = 0.6  # of the practical roof
+_MORE: Final = 1.02  # times the time concerned: the rest comes from launches that are earlier
+_AHEAD: Final = "run ahead"
+_KNOWN: Final = 0.8  # of the GPU time; with less, the roof says little
+
+
+def opening(facts: Facts, savings: Sequence[Saving]) -> str:
+    """At most two sentences, from the first finding of the plan.
+
+    Without one that saves enough: how close the step is to what the GPU can do, or what to record.
+    """
+    if not facts.step_ns:
+        profile = facts.profile
+        missing = advice_on(profile.about, profile.contents, "op").removesuffix(".")
+        return f"{missing[:1].upper()}{missing[1:]}."
+    first = savings[0] if savings else None
+    if first is not None and first.ns >= _LARGE * facts.step_ns:
+        return f"{_cause(facts, first.finding)} {_effect(facts, first)}"
+    return _close(facts)
+
+
+def _cause(facts: Facts, finding: Finding) -> str:
+    """What takes the time."""
+    text = finding.cause or f"{finding.what.removesuffix('.')}: {{time}}."
+    return text.replace("{time}", _part(facts, _concerned(facts, finding)))
+
+
+def _concerned(facts: Facts, finding: Finding) -> float:
+    """ns a step of the kernels and of the idle time that a finding is about."""
+    rows = np.asarray(finding.kernels, np.int64)
+    of_gpu = facts.own_ns(rows) if len(rows) else 0.0
+    return min(of_gpu + sum(finding.idle_ns.values()), facts.step_ns)
+
+
+def _effect(facts: Facts, saving: Saving) -> str:
+    """What a change saves."""
+    finding, share = saving.finding, "at most" if saving.is_bound else "about"
+    unit = "a step" if facts.has_steps else "the capture"
+    text = finding.effect or f"Without this, {unit} would take {{saving}} less."
+    more = saving.ns > _MORE * _concerned(facts, finding)
+    if more and "{saving}" in text and _AHEAD not in text:
+        text = f"{text.removesuffix('.')}, as the host would {_AHEAD}."
+    ns = _rounded(saving.ns, facts.step_ns)
+    return text.replace("{saving}", f"{share} {ns} {scale_of('ns', facts.step_ns).name}")
+
+
+def _close(facts: Facts) -> str:
+    """No finding saves much: why not."""
+    unit = "step" if facts.has_steps else "capture"
+    if not facts.has_times:
+        missing = "no step has all of its GPU work in the file: --steps names another mark"
+        if "start" not in facts.profile.names:
+            missing = "dict lines contain no times: the original trace shows what the GPU waits for"
+        return f"No finding saves more than {_percent(_LARGE)} of the GPU time, and {missing}."
+    busy = facts.times["busy_ns"] / facts.step_ns
+    if busy < _BUSY:
+        return f"The GPU is idle {_part(facts, facts.times['idle_ns'])}{_why_idle(facts)}."
+    is_busy = f"busy {_percent(busy)} of the {unit}"
+    for name, does in (("copy", "only copies"), ("communication", "only communicates")):
+        share = facts.times[f"exposed_{name}_ns"] / facts.times["busy_ns"]
+        if share >= _MOSTLY:
+            return (
+                f"The GPU is {is_busy}, but {does} for {_percent(share)} of that, more than other "
+                "work can hide: copy or send less."
+            )
+    roof = _roof(facts)
+    if isinstance(roof, str):
+        return f"The GPU is {is_busy}. Whether its kernels could be faster is unknown: {roof}."
+    reach = f"its kernels reach {_percent(roof)} of the practical roof"
+    if roof >= _NEAR:
+        return f"The {unit} is close to what the GPU can do: it is {is_busy}, and {reach}."
+    return (
+        f"The GPU is {is_busy}, but {reach}. No change is known that saves more than "
+        f"{_percent(_LARGE)}."
+    )
+
+
+def _percent(share: float) -> str:
+    """Not 100 % unless it is."""
+    return f"{math.floor(100 * share + 1e-9)} %"
+
+
+def _why_idle(facts: Facts) -> str:
+    """The main cause, or why it is unknown."""
+    try:
+        causes = facts.idle.by_window.mean(axis=0)
+    except CannotJudge as reason:
+        return f"; why is unknown: {reason}"
+    cause = CAUSES[int(np.argmax(causes))]
+    return f", mostly by the cause '{cause}'; no change is known that saves more than " + _percent(
+        _LARGE
+    )
+
+
+def _roof(facts: Facts) -> float | str:
+    """The share of the practical roof that the kernels reach; or why it is unknown."""
+    calls = facts.calls
+    if not calls.has_ops:
+        return "no operators in the file; record with torch.profiler, or emit_nvtx under nsys"
+    if not calls.has_shapes:
+        return "no shapes in the file; record with record_shapes=True"
+    why = [each.why for each in facts.devices.values() if each.why]
+    if why:
+        return f"{why[0]}; --gpu NAME gives the peaks"
+    parts = [part for group in calls.groups for part in group.parts]
+    known = [part for part in parts if part.has_ideal and part.ideal_ns > 0]
+    time = sum(part.ns for part in known)
+    if time < _KNOWN * max(calls.kernel_ns, 1.0):
+        share = time / max(calls.kernel_ns, 1.0)
+        return f"their cost is known of {_percent(share)} of their time"
+    return sum(part.ideal_ns for part in known) / time
+
+
+def _part(facts: Facts, ns: float) -> str:
+    """`47 of 209 ms a step`."""
+    step, scale = facts.step_ns, scale_of("ns", facts.step_ns)
+    every = " a step" if facts.has_steps else ""
+    return f"{_rounded(ns, step)} of {_rounded(step, step)} {scale.name}{every}"
+
+
+def _rounded(ns: float, step: float) -> str:
+    """A time in the unit of a step, in the digits of a step of three."""
+    scale = scale_of("ns", step)
+    digits = max(2 - math.floor(math.log10(max(step / scale.size, 1.0))), 0)
+    text = f"{ns / scale.size:.{digits}f}"
+    return text if float(text) or not ns else f"{ns / scale.size:.1g}"

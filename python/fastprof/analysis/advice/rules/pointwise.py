@@ -1,0 +1,153 @@
+"""Pointwise kernels and copies of torch that take much of the time: what to fuse."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from fastprof.analysis.advice.calls import CallGroup, Calls, Part
+from fastprof.analysis.advice.facts import Facts
+from fastprof.analysis.advice.finding import Finding
+from fastprof.analysis.advice.found import Found, by_time
+from fastprof.analysis.advice.registry import rule
+from fastprof.analysis.ideal import PRODUCTS
+from fastprof.profile.program import OTHER, SERVING, TORCH, WITH_OPERATORS, Program
+
+__all__ = ["unfused_pointwise"]
+
+_SHARE: Final = 0.15  # of the time of kernels
+_KERNELS: Final = 100  # a step
+_SAVED: Final = 0.5  # of their time
+_COMPILED: Final = {
+    TORCH: "torch.compile(model) fuses them",
+    SERVING: "the engine's compilation, or an implementation of the model with fused kernels",
+    OTHER: "a compiler that fuses them",
+}
+_KINDS: Final = frozenset({"elementwise", "copy"})
+_TORCH: Final = re.compile(r"at(?:::|_)native")
+_MEANS: Final = re.compile(r"MeanOps")
+# Functors of torch's kernels, by what they compute: all patterns of a line occur often.
+_PATTERNS: Final = (
+    ("RMSNorm", (r"pow_tensor_scalar", r"rsqrt_kernel", r"MeanOps")),
+    ("rotary embedding", (r"neg_kernel", r"CatArray")),
+    ("SiLU", (r"silu_kernel",)),
+    ("SiLU", (r"sigmoid_kernel", r"MulFunctor")),
+    ("GELU", (r"Gelu\w*Kernel|gelu",)),
+    ("GELU", (r"tanh_kernel", r"pow_tensor_scalar")),
+    ("dropout", (r"fused_dropout|masked_scale|bernoulli",)),
+    ("softmax", (r"exp_kernel", r"MaxOps|max_functor", r"DivFunctor")),
+    ("masking", (r"where_kernel|masked_fill",)),
+)
+_OFTEN: Final = 0.005  # of the kernels, for each pattern
+_OF_TRANSFORMERS: Final = frozenset({"rotary embedding", "SiLU"})  # other models negate and concat
+_LIGER: Final = frozenset({"RMSNorm", "rotary embedding", "SiLU"})
+_TOP: Final = 3  # functors in the evidence
+# The first that matches names the work of a kernel.
+_FUNCTORS: Final = tuple(
+    map(
+        re.compile,
+        (
+            r"binary_internal::(\w+?)Functor",
+            r"CUDAFunctor(?:OnSelf)?_(\w+)",
+            r"(\w+?)_kernel_cuda",
+            r"(?<!\w)(?!gpu_)(\w+?)_kernel_impl",
+            r"(CatArray)",
+            r"(\w+)(?:Functor|Ops)<",
+        ),
+    )
+)
+
+
+@rule("unfused-pointwise", least=0.03, programs=WITH_OPERATORS)
+def _unfused_pointwise(facts: Facts) -> Iterator[Finding]:
+    """Pointwise kernels and copies by the hundred that fused kernels replace."""
+    yield from (each.finding(facts.calls) for each in unfused_pointwise(facts.calls))
+
+
+def unfused_pointwise(calls: Calls) -> list[Found]:
+    """All pointwise kernels and copies of torch outside the optimizer, if they take much."""
+    members = [
+        (group, part) for group in calls.groups for part in group.parts if _fits(group, part)
+    ]
+    parts = sorted((part for _, part in members), key=lambda part: -part.ns)
+    count, time = sum(part.kernels for part in parts), sum(part.ns for part in parts)
+    if count < _KERNELS or time < _SHARE * calls.kernel_ns:
+        return []
+    names = _computed(parts)
+    work = ", ".join(names) or "Much of the model"
+    return [
+        Found(
+            f"{work} run{'' if len(names) > 1 else 's'} as {count:.0f} pointwise kernels and "
+            "copies that fused kernels replace",
+            sorted(
+                by_time({id(group): group for group, _ in members}.values()),
+                key=lambda group: group.op is None,
+            ),
+            {part.id: part.ns * _SAVED for part in parts},
+            {
+                "gpu_ns": time,
+                "of all kernels_share": time / calls.kernel_ns,
+                "kernels": round(count),
+                "most time": ", ".join(_functors(parts)),
+            },
+            _remedy(calls.program, names),
+            "medium" if names else "low",
+            "fused kernels are assumed to take half of the time: they pass over memory once",
+        )
+    ]
+
+
+def _fits(group: CallGroup, part: Part) -> bool:
+    """Whether a kernel is torch's, pointwise, and neither of the optimizer nor of a product."""
+    is_pointwise = part.kind in _KINDS or (
+        part.kind == "reduction" and _MEANS.search(part.name) is not None
+    )
+    is_of_product = part.is_helper and any(each.kind in PRODUCTS for each in group.parts)
+    return (
+        is_pointwise
+        and not is_of_product
+        and group.phase != "optimizer"
+        and _TORCH.search(part.name) is not None
+    )
+
+
+def _computed(parts: list[Part]) -> list[str]:
+    """What the kernels compute together, by the functors in their names."""
+    least = _OFTEN * sum(part.kernels for part in parts)
+    counts = {
+        word: sum(part.kernels for part in parts if re.search(word, part.name))
+        for word in {word for _, words in _PATTERNS for word in words}
+    }
+    named = [name for name, words in _PATTERNS if all(counts[word] > least for word in words)]
+    is_transformer = "RMSNorm" in named or counts["silu_kernel"] > least
+    named = [name for name in named if is_transformer or name not in _OF_TRANSFORMERS]
+    return list(dict.fromkeys(named))
+
+
+def _functors(parts: list[Part]) -> list[str]:
+    """The functors with most time, with their count."""
+    counts: dict[str, tuple[float, float]] = {}
+    for part in parts:
+        named = next(filter(None, (each.search(part.name) for each in _FUNCTORS)), None)
+        name = named[1] if named else part.kernel
+        ns, n = counts.get(name, (0.0, 0.0))
+        counts[name] = ns + part.ns, n + part.kernels
+    most = sorted(counts, key=lambda name: -counts[name][0])[:_TOP]
+    return [f"{name} {counts[name][1]:.0f} x" for name in most]
+
+
+def _remedy(program: Program, names: list[str]) -> tuple[str, ...]:
+    if program.is_compiled and program.uses_torch:
+        return (
+            "these run outside of what torch.compile fuses: TORCH_LOGS=graph_breaks,recompiles "
+            "names the places; fullgraph=True",
+        )
+    compiled = program.choose(_COMPILED)
+    fused = [name for name in names if name in _LIGER]
+    if not fused or not program.uses_torch:
+        return (compiled,)
+    return (
+        compiled,
+        f"or fused kernels for {', '.join(fused)} (torch.nn.functional.rms_norm, Liger Kernel)",
+    )

@@ -1,0 +1,160 @@
+"""Gradients that are filled with zeros, and optimizers, from the names of kernels."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from fastprof.analysis.advice.calls import Calls, Part
+from fastprof.analysis.advice.facts import Facts
+from fastprof.analysis.advice.finding import Finding
+from fastprof.analysis.advice.found import Found, by_time
+from fastprof.analysis.advice.registry import rule
+from fastprof.analysis.columns import numbers, texts
+from fastprof.analysis.grouping import group
+from fastprof.analysis.keys import key_of
+from fastprof.model.arrays import Bools, Int64
+from fastprof.model.quantity import quantity
+from fastprof.profile.program import TRAINS
+
+__all__ = ["optimizer_passes"]
+
+_RUN: Final = 16  # fills in succession on a stream; gradients of a model are cleared together
+_FILLS: Final = 32  # a step
+_ZEROS: Final = re.compile(r"FillFunctor|multi_tensor_apply.*Zero")
+_STREAM: Final = ("process", "device", "stream")
+
+
+@rule("gradient-fills", least=0.01, programs=TRAINS)
+def gradient_fills(facts: Facts) -> Iterator[Finding]:
+    """Gradients that are filled with zeros one by one."""
+    facts.need_times()
+    # Without steps, the model is built; None would cut a gradient from its buffer.
+    if not facts.has_steps or facts.program.shares_gradients:
+        return
+    rows, idle = _fills_in_succession(facts)
+    count = len(rows) / facts.n_steps
+    if count < _FILLS:
+        return
+    ns = facts.own_ns(rows)
+    top = facts.top("kernel", rows, most=1)
+    yield Finding(
+        what=f"A step fills {count:.0f} tensors with zeros, one after the other.",
+        where="; ".join(name for name, _ in facts.top("range", rows, most=1)),
+        evidence=f"{quantity(round(ns), 'ns')} {facts.per_step} in runs of memsets and fills"
+        + (f", {top[0][0]} {top[0][1]:.0%}" if top else ""),
+        remedy="optimizer.zero_grad(set_to_none=True), the default since PyTorch 2.0",
+        confidence="medium",
+        why="the names of the kernels: gradients are what a step clears together",
+        idle_ns={"launch-bound": idle} if idle else {},
+        kernels=rows,
+        gpu_ns=ns,
+    )
+
+
+def _fills_in_succession(facts: Facts) -> tuple[Int64, float]:
+    """Rows of fills in long runs of them, and the idle time of the stream within, ns per step."""
+    profile = facts.profile
+    is_fill = key_of(profile, "class").fits("memset".__eq__)
+    is_fill |= texts(profile, "name").fits(lambda name: bool(_ZEROS.search(name or "")))
+    is_fill &= facts.is_counted & ~key_of(profile, "phase").fits("zero_grad".__eq__)
+    if not is_fill.any():
+        return np.zeros(0, np.int64), 0.0
+    streams = group([key_of(profile, name) for name in _STREAM], len(profile)).ids
+    start, end = numbers(profile, "start"), numbers(profile, "end")
+    order = np.lexsort((start, streams))
+    begins = _run_begins(is_fill[order], streams[order])
+    run = np.cumsum(begins) - 1
+    is_long = np.bincount(run)[run] >= _RUN
+    chosen = is_long & is_fill[order]
+    rows = order[chosen]
+    first = np.flatnonzero(np.diff(run[chosen], prepend=-1))
+    if not len(first):
+        return rows, 0.0
+    spans = np.append(first[1:], len(rows)) - 1
+    busy = float((end[rows] - start[rows]).sum())
+    idle = float((end[rows[spans]] - start[rows[first]]).sum()) - busy
+    return np.sort(rows), max(idle, 0.0) / facts.n_steps
+
+
+def _run_begins(is_fill: Bools, stream: np.ndarray) -> Bools:
+    """Where a run of fills, or of other work, begins."""
+    begins: Bools = np.ones(len(is_fill), bool)
+    begins[1:] = (is_fill[1:] != is_fill[:-1]) | (stream[1:] != stream[:-1])
+    return begins
+
+
+_UPDATES: Final = 50  # kernels a step, from which an update is one by one
+_ONE_BY_ONE: Final = re.compile(r"addcdiv")
+_OF_UPDATE: Final = re.compile(r"addcdiv|addcmul|lerp_|sqrt_kernel(?!_impl_r)")
+_FOREACH: Final = re.compile(r"multi_tensor_apply")
+_FUSED: Final = re.compile(r"Fused|adam_kernel|Adam\w*Functor|LAMB|Zero", re.IGNORECASE)
+_SHARE: Final = 0.03  # of the time of kernels
+_FOREACH_SAVED: Final = 0.5
+
+
+@rule("unfused-optimizer", least=0.01, programs=TRAINS)
+def _optimizer_passes(facts: Facts) -> Iterator[Finding]:
+    """Optimizers that pass over the parameters several times."""
+    yield from (each.finding(facts.calls) for each in optimizer_passes(facts.calls))
+
+
+def optimizer_passes(calls: Calls) -> list[Found]:
+    """Updates of each parameter by itself, where the operators are unknown, and foreach updates."""
+    loops = [
+        part
+        for group_ in calls.groups
+        if group_.op is None
+        for part in group_.parts
+        if part.kind == "elementwise" and _OF_UPDATE.search(part.name)
+    ]
+    steps = sum(part.kernels for part in loops if _ONE_BY_ONE.search(part.name))
+    found = []
+    if steps >= _UPDATES:
+        found.append(
+            _update(
+                calls,
+                loops,
+                f"The optimizer launches kernels for each of {steps:.0f} parameters",
+                0.5,
+                "named kernels only; fused kernels are assumed to take half of the time",
+            )
+        )
+    passes = [
+        part
+        for group_ in calls.groups
+        for part in group_.parts
+        if _FOREACH.search(part.name) and not _FUSED.search(part.name)
+    ]
+    if sum(part.ns for part in passes) >= _SHARE * max(calls.kernel_ns, 1.0):
+        found.append(
+            _update(
+                calls,
+                passes,
+                "The optimizer makes a pass for each operation (foreach)",
+                _FOREACH_SAVED,
+                "a fused step reads and writes each tensor once: assumed to take half of the time",
+            )
+        )
+    return found
+
+
+def _update(calls: Calls, parts: list[Part], what: str, share: float, why: str) -> Found:
+    time, ids = sum(part.ns for part in parts), {part.id for part in parts}
+    return Found(
+        what,
+        by_time(each for each in calls.groups if any(part.id in ids for part in each.parts)),
+        {part.id: part.ns * share for part in parts},
+        {
+            "gpu_ns": time,
+            "of all kernels_share": time / max(calls.kernel_ns, 1.0),
+            "kernels": sum(part.kernels for part in parts),
+            "kernel": max(parts, key=lambda part: part.ns).kernel,
+        },
+        ("the optimizer's argument fused=True, for example torch.optim.AdamW(params, fused=True)",),
+        "low",
+        why,
+    )

@@ -1,0 +1,112 @@
+"""The host time by which launches come too late: what the GPU waits for in its gaps."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from fastprof._core._take import take
+from fastprof.analysis.grouping import Floats64
+from fastprof.analysis.idle_causes import Cause
+from fastprof.analysis.idle_windows import WindowGaps
+from fastprof.analysis.replay.graph import CALL, RETURN
+from fastprof.analysis.replay.host_time import HostTime, Spent
+from fastprof.analysis.replay.model import NO_EDGE, Model
+from fastprof.model.arrays import Bools, Int32, Int64
+
+__all__ = ["late_launches"]
+
+# Causes in no `State`: the host prepares the launch, or the launch takes a while to begin.
+_CAUSES: Final = (
+    Cause.OTHER_THREAD, Cause.SYSTEM, Cause.LAUNCH_BOUND, Cause.HOST_BOUND, Cause.LATENCY,
+)  # fmt: skip
+
+
+def late_launches(model: Model, idle: WindowGaps) -> HostTime:
+    """The host's own time, by the `Cause` of the gaps that end with its launches.
+
+    Each gap takes its ns from the calls that lead to the launch of the work after it, and from the
+    time between them: since the launch after the gap before, since the thread waited, or since
+    another thread handed over. Their time in any `State` remains. So no more host time is late than
+    the GPU is idle: without it, the steps are shorter by at most that.
+    """
+    graph = model.graph
+    node, ns = _wanted(model, idle)
+    host = _in_order(model)
+    segment, is_own = _segments(model, host, node)
+    before, own = _available(model)
+    before, own = np.where(is_own, before[host], 0), np.where(is_own, own[host], 0)
+    n = int(segment.max(initial=-1)) + 1
+    place = np.full(len(graph), -1, np.int64)
+    place[host] = segment
+    wanted = np.zeros((n, len(_CAUSES)))
+    np.add.at(wanted, place[node], ns)
+    available = np.bincount(segment, before + own, n)
+    share = wanted / np.maximum(np.maximum(available, wanted.sum(axis=1)), 1)[:, None]
+    return HostTime(_spent(host, before, share, segment), _spent(host, own, share, segment))
+
+
+def _wanted(model: Model, idle: WindowGaps) -> tuple[Int64, Floats64]:
+    """The launches of the work after gaps, [gaps], and the ns of each cause [gaps, causes]."""
+    graph, calls = model.graph, model.profile.api
+    ns = np.zeros((len(idle.gaps.after), len(Cause)))
+    parts = idle.causes.parts
+    ns[parts.gap, parts.cause] = parts.ns
+    ns = ns[:, [*_CAUSES]]
+    of_call = np.full(len(calls) + 1, -1, np.int64)
+    nodes = np.flatnonzero(graph.kind == CALL)
+    of_call[graph.call[nodes]] = nodes
+    of_call[-1] = -1
+    kernel = model.places_of(idle.gaps.after)
+    node = of_call[take(calls.of_kernel, kernel, -1)]
+    chosen = (node >= 0) & (ns.sum(axis=1) > 0)
+    return node[chosen], ns[chosen]
+
+
+def _in_order(model: Model) -> Int64:
+    """The nodes of the host, in order of thread and time."""
+    kind = model.graph.kind
+    host = np.flatnonzero((kind == CALL) | (kind == RETURN))
+    thread = take(model.profile.api.thread, model.graph.call[host])
+    return host[np.argsort(thread, kind="stable")]
+
+
+def _segments(model: Model, host: Int64, launches: Int64) -> tuple[Int64, Bools]:
+    """[host] The stretch of its thread that each node is in, and whether it is a call.
+
+    A stretch ends with one of the launches, or a wait; it begins where another thread hands over.
+    """
+    graph = model.graph
+    thread: Int32 = take(model.profile.api.thread, graph.call[host])
+    is_wait = graph.kind[host] == RETURN
+    is_last = np.zeros(len(graph), bool)
+    is_last[launches] = True
+    begins = np.append(True, thread[1:] != thread[:-1])[: len(host)]
+    for source, lag in zip(graph.source, graph.lag, strict=True):
+        before = graph.call[source[host] // 2]
+        known = (lag[host] != NO_EDGE) & (before >= 0) & ~is_wait
+        begins |= known & (take(model.profile.api.thread, before, -1) != thread)
+    ends = is_last[host] | is_wait
+    begins[1:] |= ends[:-1]
+    return np.cumsum(begins) - 1, ~is_wait
+
+
+def _available(model: Model) -> tuple[Int64, Int64]:
+    """[nodes] The host's own time before calls and in them, in no `State`, ns."""
+    base, n = model.base, len(model.graph)
+    in_calls = model.host_time.own.sums(n, base.left)
+    before = np.maximum(base.before - model.in_states(base), 0)
+    return before, np.maximum(base.duration - in_calls, 0)
+
+
+def _spent(host: Int64, ns: Int64, share: Floats64, segment: Int64) -> Spent:
+    """Shares of the time of nodes, by cause."""
+    nodes, causes, parts = [], [], []
+    for column, cause in enumerate(_CAUSES):
+        part = np.rint(ns * share[segment, column]).astype(np.int64)
+        rows = np.flatnonzero(part)
+        nodes.append(host[rows].astype(np.int32))
+        causes.append(np.full(len(rows), cause, np.uint8))
+        parts.append(part[rows])
+    return Spent(np.concatenate(nodes), np.concatenate(causes), np.concatenate(parts))

@@ -1,0 +1,122 @@
+"""What the names of kernels tell about real traces: findings, and rows of the overview."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from fastprof.analysis.advice.facts import Facts
+from fastprof.analysis.advice.finding import Finding
+from fastprof.analysis.advice.registry import all_rules
+from fastprof.model.table import Table
+from open_traces import kept, profile
+
+FSDP = "nsys/fsdp_upload_2gpu_h100.sqlite"
+QWEN = "kineto/qwen_h100_unlaunched.json.gz"
+OWL = "kineto/owlv2_h100.json.gz"
+FP32_LM = "nsys/ranges_lm_a100_nsys2024.sqlite"
+GRAPHS = "kineto/graph_replay_2024.json.gz"
+DECODE = "kineto/sglang_graph_decode.json.gz"
+MS = 1e6
+NEW = ("unaligned-kernel", "unfused-pointwise", "gradient-fills", "unfused-optimizer",
+       "parameter-upload", "graph-gaps")  # fmt: skip
+FIRED = {
+    FSDP: {"parameter-upload"},
+    QWEN: {"unfused-pointwise"},
+    OWL: {"unaligned-kernel"},
+    GRAPHS: {"graph-gaps", "unaligned-kernel"},
+}
+
+
+@kept
+def facts(path: str) -> Facts:
+    return Facts(profile(path, copies=True))
+
+
+def findings(path: str, rule: str) -> list[Finding]:
+    return list(all_rules()[rule].function(facts(path)))
+
+
+def listed(path: str) -> set[str]:
+    return {row["id"] for row in profile(path, copies=True).advise().rows()}
+
+
+@kept
+def tables(path: str) -> Mapping[str, Table]:
+    return profile(path, copies=True).overview()
+
+
+@pytest.mark.parametrize("path", FIRED)
+def test_rules_fire(path: str) -> None:
+    step = facts(path).step_ns
+    fired = {
+        name
+        for name in NEW
+        for each in findings(path, name)
+        if each.gpu_ns > all_rules()[name].least * step or name == "graph-gaps"
+    }
+    assert fired == FIRED[path]
+
+
+def test_uploads_of_fsdp() -> None:
+    # By SQL: 223 copies from pinned memory, 25475252224 bytes and 920.87 ms a GPU; kernels of
+    # 22.4 ms; GPU busy 99.3 % of 969.4 ms.
+    (found,) = findings(FSDP, "parameter-upload")
+    assert found.gpu_ns == pytest.approx(920.8 * MS, rel=1e-3)
+    assert "25.48 GB a GPU in the capture at 27.7 GB/s from pinned memory" in found.evidence
+    assert "saves at most the 28.92 ms" in found.evidence
+    assert found.where == "FSDP::pre_forward"
+    assert "CPUOffload" in found.remedy and "next batch" not in found.remedy
+    assert "parameter-upload" in listed(FSDP)
+    assert "exposed-copy" not in listed(FSDP)
+
+
+def test_pointwise_work_of_a_model_of_hugging_face() -> None:
+    # By JSON: kernels of at::native but index and sums take 28.7 of 45.65 ms.
+    (found,) = findings(QWEN, "unfused-pointwise")
+    assert found.what.startswith("RMSNorm, rotary embedding, SiLU run as 1187 pointwise kernels")
+    assert "Liger" in found.remedy
+    assert found.gpu_ns == pytest.approx(14.36 * MS, rel=0.01)
+    assert "unfused-pointwise" in listed(QWEN)
+
+
+def test_recommenders_have_no_rotary_embedding() -> None:
+    (found,) = findings("kineto/train_v100_2022_control.json.gz", "unfused-pointwise")
+    assert "rotary" not in found.what and "SiLU" not in found.what
+    assert "Liger" not in found.remedy
+
+
+def test_products_of_an_odd_length() -> None:
+    (found,) = findings(OWL, "unaligned-kernel")
+    assert "cutlass_75_tensorop_bf16_s1688gemm_bf16_256x128_tn_align1" in found.evidence
+    assert "built for compute capability 7.5 of a GPU of 9.0" in found.evidence
+    assert "5185 to 5192" in found.remedy
+
+
+def test_products_of_a_capture_with_own_ranges_only() -> None:
+    # By SQL: sgemm 3.114 s; half of the ratio of TF32's peak to that of fp32 is 4.
+    (found,) = findings(FP32_LM, "no-tensor-cores")
+    assert found.gpu_ns == pytest.approx(3.114e9 * 3 / 4, rel=1e-3)
+
+
+def test_gaps_within_graphs() -> None:
+    (found,) = findings(GRAPHS, "graph-gaps")
+    assert "123.2 ms idle per step" in found.evidence
+    assert "graph-gaps" in listed(GRAPHS)
+
+
+def test_kernels_of_a_graph_stand_for_its_operators() -> None:
+    ops = tables(DECODE)["ops"]
+    assert ops["work"].tolist()[:2] == ["Cijk MT256x32x64 (gemm)", ops["work"].tolist()[1]]
+    assert ops["work"].tolist()[1].startswith("paged_attention_ll4mi")
+    assert ops["gpu_ns"].tolist()[0] < 0.3 * ops.total["gpu_ns"]
+
+
+def test_lines_of_the_model_below_the_line_that_calls_it() -> None:
+    lines = tables(QWEN)["lines"]
+    names = [name for name in lines["line"].tolist() if name != "(no line)"]
+    assert names[0] == "transformers/models/qwen2/modeling_qwen2.py:56 forward"
+    assert len(names) > 5
+    heading = next(each for each in lines.headings if each.key == "line")
+    assert heading.header == "below …e_model.py:28"

@@ -1,0 +1,83 @@
+"""The plans of real traces add up, and their opening sentences are true."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from fastprof.analysis.advice.facts import Facts
+from fastprof.page.section import Source
+from fastprof.page.sections import answer
+from open_traces import profile
+from plans import saved_together
+from real_data import traces
+
+TRACES = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*", "pyprof/*.sql*")
+US = 1000
+
+
+@pytest.mark.parametrize("path", TRACES)
+def test_savings_add_up_to_the_replay_of_all_changes(path: str) -> None:
+    opened = profile(path, copies=True)
+    table = opened.advise()
+    rows = [row for row in table.rows() if row["saving_ns"] is not None]
+    assert [row["saving_ns"] is None for row in table.rows()] == (
+        [False] * len(rows) + [True] * (table.n_rows - len(rows))
+    )
+    assert all(row["saving_ns"] >= 0 for row in rows)
+    assert sum(row["saving_ns"] for row in rows) == table.total["saving_ns"]
+    assert table.total["saving_ns"] <= table.facts["step_ns"]
+    if rows and not table.facts["is_bound"]:
+        assert rows[0]["alone_ns"] == rows[0]["saving_ns"] == max(row["alone_ns"] for row in rows)
+        total, together = saved_together(Facts(opened))
+        assert table.total["saving_ns"] == pytest.approx(total, abs=1)
+        assert together == pytest.approx(total, abs=len(rows) * US)
+
+
+@pytest.mark.parametrize("path", TRACES)
+def test_every_screen_opens_with_the_same_sentence(path: str) -> None:
+    opened = profile(path, copies=True)
+    table, overview = opened.advise(), opened.overview()
+    sentence = table.facts["answer"]
+    assert sentence.endswith(".")
+    assert "{" not in sentence
+    assert len(re.findall(r"[.] [A-Z]", sentence)) <= 1, "one sentence, at most two"
+    assert overview.facts["answer"] == table.lead[0] == sentence
+    assert " ".join(overview.text().split()).startswith(" ".join(sentence.split())[:150])
+    assert list(overview["findings"].rows()) == list(table.rows())
+    section = answer.section(Source(opened))
+    if len(opened):
+        assert section.lead == [sentence]
+        shown = [row["what"] for row in table.rows()]
+        assert [card.title for card in section.cards] == shown[: len(section.cards)]
+
+
+# What somebody who knows the program would sign. Figures have the digits of the sentence.
+SENTENCES = {
+    "kineto/resnet50_2021_01_loader0.json.gz": (
+        "The GPU waits 47 of 209 ms a step for the data loader. Workers would save about 47 ms."
+    ),
+    "kineto/resnet50_2021_stack_memory.json.gz": "waits 57 of 176 ms a step for the data loader",
+    "kineto/resnet_intermittent_loader.json.gz": "of 334 ms a step for the data loader",
+    "kineto/moe_b200_eager.json.gz": "A CUDA graph would save about",
+    "kineto/resnet_v100_2024_fwdbwd.json.gz": "Tensor cores would save about 46",
+    "kineto/dtensor_tp2_rank0.json.gz": "This may be start-up",
+    "kineto/particle_first_calls_a100.json.gz": "while the host loads code (cudaLaunchKernel).",
+    "nsys/fsdp_upload_2gpu_h100.sqlite": "but only copies for 9",
+    "nsys/cudagraph_a100_nsys2024.sqlite": "The GPU is busy 99 % of the step. Whether",
+    "nsys/no_cuda_tables_nsys2025.sqlite": "No kernels: record with nsys profile",
+}
+
+
+@pytest.mark.parametrize(("path", "words"), SENTENCES.items())
+def test_sentences(path: str, words: str) -> None:
+    assert words in profile(path, copies=True).advise().facts["answer"]
+
+
+def test_uploads_that_fill_the_run_hide_behind_little(
+    path: str = "nsys/fsdp_upload_2gpu_h100.sqlite",
+) -> None:
+    """95 % of the busy time are uploads: overlap saves the rest at most, 29 of 969 ms."""
+    rows = {row["id"]: row for row in profile(path, copies=True).advise(min=0).rows()}
+    assert rows["exposed-copy"]["saving_ns"] < 29.5e6
