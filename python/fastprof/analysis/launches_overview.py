@@ -43,9 +43,9 @@ def overview(
             "step_host_ns": float(times.host[counted[times.first]].sum()) / n,
         }
         kernels, launches, host = facts.values()
-        share = f" ({host / means.wall:.1%} of the step)"
+        share = f" ({host / means.wall:.1%} of the {means.unit})"
         lines = [f"{gpus}, {steps.description}"]
-        of_what = f"step {quantity(means.wall, 'ns')}: "
+        of_what = f"{means.unit} {quantity(means.wall, 'ns')}: "
     else:
         kernels, launches, host = (total[name] for name in ("kernels", "launches", "host_ns"))
         lines, of_what, share = [gpus], "", ""
