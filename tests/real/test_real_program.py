@@ -89,7 +89,7 @@ def test_waits_for_single_values() -> None:
 
 def test_uploads_under_fsdp_are_parameters() -> None:
     """25.5 GB a GPU from pinned memory under FSDP::pre_forward."""
-    text = remedy("nsys/fsdp_upload_2gpu_h100.sqlite", "exposed-copy")
+    text = remedy("nsys/fsdp_upload_2gpu_h100.sqlite", "parameter-upload")
     assert "parameters" in text
     assert "keep them on the GPU" in text
     assert not re.search("batch|pin", text)

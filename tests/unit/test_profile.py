@@ -63,6 +63,7 @@ summary
 synchronisations
 to_arrow
 to_pandas
+trim
 warnings
 whatif
 """

@@ -69,8 +69,8 @@ compute               linear               1.708      1.740       0.032  same
 ... 21 more rows
 total                                     17.569     19.954       2.385
 (too narrow for of change(%), GPU before(ms), GPU after(ms))
-BEFORE: averages exclude the last step: the capture ends within it
-AFTER: averages exclude the last step: the capture ends within it
+BEFORE: means exclude step 16: the capture ends within it
+AFTER: means exclude step 15: the capture ends within it
 """
 SLOWER: Final = 4  # the exit code
 _LIMIT: Final = 20

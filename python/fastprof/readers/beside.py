@@ -1,4 +1,7 @@
-"""What `fastprof run` keeps beside the trace of nsys, in the directory of the run."""
+"""What `fastprof run` keeps beside the trace of nsys, in the directory of the run.
+
+Imports no numpy until it reads.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,10 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from fastprof.model.metadata import Unrecorded, unrecorded_of
+if TYPE_CHECKING:
+    from fastprof.model.metadata import Unrecorded
 
 __all__ = ["FACTS", "unrecorded_beside"]
 
@@ -22,6 +26,8 @@ def unrecorded_beside(path: str | os.PathLike[str]) -> Unrecorded | None:
 
     Of several processes, the median. None if they are not known.
     """
+    from fastprof.model.metadata import Unrecorded, unrecorded_of
+
     trace = Path(os.fsdecode(path))
     if not trace.name.startswith(_TRACE):
         return None

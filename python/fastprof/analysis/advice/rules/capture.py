@@ -49,7 +49,7 @@ def capture(facts: Facts) -> Iterator[Finding]:
     if facts.has_times and not facts.has_steps:
         evidence.append("no steps")
         remedies.append(facts.program.choose(_MARKS))
-    warm_up = [note for note in facts.steps.notes if note.startswith("averages exclude the first")]
+    warm_up = [note for note in facts.steps.notes if note.startswith("means exclude the first")]
     if warm_up:
         evidence += warm_up
         remedies.append(facts.program.choose(_LATER))

@@ -141,7 +141,7 @@ def _functors(parts: list[Part]) -> list[str]:
 def _remedy(program: Program, names: list[str]) -> tuple[str, ...]:
     if program.is_compiled and program.uses_torch:
         return (
-            "these run outside of what torch.compile fuses: TORCH_LOGS=graph_breaks,recompiles "
+            "these run outside of what the compiler fuses: TORCH_LOGS=graph_breaks,recompiles "
             "names the places; fullgraph=True",
         )
     compiled = program.choose(_COMPILED)
