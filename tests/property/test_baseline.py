@@ -164,10 +164,16 @@ def check_rows(path):
         key
         for one, other in zip(expected, got, strict=True)
         for key in one
-        if one[key] != other[key]
+        if one[key] != other[key] and not is_of_caller(key, other)
     )
     assert not wrong, next(pair for pair in zip(expected, got, strict=True) if pair[0] != pair[1])
     return expected
+
+
+def is_of_caller(key, row):
+    """Whether a value may come from the thread that called backward, which the baseline does not
+    look for; tests/unit/test_autograd_threads.py does."""
+    return key == "ranges" and row["dir"] == "bprop"
 
 
 def check_dict_lines(path):

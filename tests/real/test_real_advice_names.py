@@ -95,7 +95,7 @@ def test_products_of_an_odd_length() -> None:
 
 
 def test_products_of_a_capture_with_own_ranges_only() -> None:
-    # By SQL: sgemm of a repetition in benchmark_loop 766.1 ms; half of the ratio of TF32's peak to that of fp32 is 4.
+    # sgemm of a repetition in benchmark_loop; half of the ratio of the peaks of TF32 and fp32 is 4.
     (found,) = findings(FP32_LM, "no-tensor-cores")
     assert found.gpu_ns == pytest.approx(766.1e6 * 3 / 4, rel=2e-3)
 

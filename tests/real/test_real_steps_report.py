@@ -151,7 +151,7 @@ def test_steps_with_loader_workers_have_an_outlier() -> None:
     assert second["step"] == 9
     assert second["over_ns"] == pytest.approx(38.35e6, rel=1e-3)
     assert second["changes"]["idle_ns"] == pytest.approx(37.97e6, rel=1e-3)
-    assert table.lead[2] == (
+    assert table.lead[3] == (
         "outlier: step 9 takes 163.5 ms, 38.35 ms over the mean of the others: idle +37.97 ms "
         "(host-bound +30.44 ms, launch latency +4.524 ms)"
     )
