@@ -60,10 +60,13 @@ class Probes:
         self.launches = [probe for probes in self.of_launch.values() for probe in probes]
 
     def settle(self, launch: Launch) -> bool:
-        """Give a launch of the engine outside all ranges the frame of the waiting thread."""
+        """Give a launch of the engine outside all ranges the frame of the waiting thread, if any.
+
+        Returns whether it is such a launch.
+        """
         if id(launch) not in self.settled:
             frames = (probe.frame for probe in self.of_launch.get(id(launch), ()))
             waiting = next((frame for frame in frames if frame is not None), None)
-            self.settled[id(launch)] = launch.frame is None and waiting is not None
+            self.settled[id(launch)] = launch.frame is None and id(launch) in self.of_launch
             launch.frame = launch.frame or waiting
         return self.settled[id(launch)]
