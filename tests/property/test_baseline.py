@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from bench import baseline
 from bench.generate import generate
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import fastprof
@@ -189,6 +189,8 @@ def check_dict_lines(path):
 @given(captures(), st.none() | st.integers(0, 9))
 def test_small_captures_of_any_ranges_have_the_same_rows(paths, export, shuffle_seed):
     path = export.write(next(paths), shuffle_seed=shuffle_seed)
+    # Which of several threads called autograd's is no question for the baseline.
+    assume(not any(baseline.open_export(path).by_engine))
     check_rows(path)
     check_dict_lines(path)
     path.unlink()
