@@ -154,8 +154,8 @@ def paths(tmp_path_factory):
     return (folder / f"{i}.sqlite" for i in itertools.count())
 
 
-def check_rows(path):
-    """Every column that the baseline computes is equal in every row."""
+def check_rows(path, without=()):
+    """Every column that the baseline computes, without some, is equal in every row."""
     capture, profile = baseline.open_export(path), fastprof.open(path, copies=False)
     expected = list(baseline.rows(capture))
     got = [{key: row[key] for key in expected[0]} for row in profile.rows()] if expected else []
@@ -164,7 +164,7 @@ def check_rows(path):
         key
         for one, other in zip(expected, got, strict=True)
         for key in one
-        if one[key] != other[key] and not is_of_caller(key, other)
+        if one[key] != other[key] and key not in without and not is_of_caller(key, other)
     )
     assert not wrong, next(pair for pair in zip(expected, got, strict=True) if pair[0] != pair[1])
     return expected
@@ -191,7 +191,9 @@ def test_small_captures_of_any_ranges_have_the_same_rows(paths, export, shuffle_
     path = export.write(next(paths), shuffle_seed=shuffle_seed)
     # Which of several threads called autograd's is no question for the baseline.
     assume(not any(baseline.open_export(path).by_engine))
-    check_rows(path)
+    # Calls inside of calls of other operators have a cost of their own, which the baseline lacks;
+    # tests/property/test_calls.py has it.
+    check_rows(path, without=("op", "params", "flops", "bytes"))
     check_dict_lines(path)
     path.unlink()
 
