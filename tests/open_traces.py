@@ -46,14 +46,14 @@ def text(path: str) -> bytes:
 
 @kept
 def json_of(path: str) -> Any:
-    """The JSON of a trace, with a Decimal for each float."""
-    return json.loads(text(path), strict=False, parse_float=Decimal)
+    """The JSON of a trace, with a Decimal for each float; in early 2021 a list of events."""
+    root = json.loads(text(path), strict=False, parse_float=Decimal)
+    return {"traceEvents": root} if isinstance(root, list) else root
 
 
 def events(path: str) -> list[dict[str, Any]]:
     """The events of a trace, with a Decimal for each float."""
-    root = json_of(path)
-    return root if isinstance(root, list) else root["traceEvents"]
+    return json_of(path)["traceEvents"]
 
 
 def profile(path: str, copies: bool = False) -> fastprof.Profile:

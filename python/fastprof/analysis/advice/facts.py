@@ -17,7 +17,8 @@ from fastprof.analysis.gpu_work import own_ns
 from fastprof.analysis.grouping import Floats64
 from fastprof.analysis.idle_windows import gaps_of_steps
 from fastprof.analysis.keys import key_of
-from fastprof.analysis.steps_windows import Lane, Windows, times_of, windows_of
+from fastprof.analysis.step_means import step_means
+from fastprof.analysis.steps_windows import Lane, Windows, windows_of
 from fastprof.model.arrays import Bools, Int64
 from fastprof.model.devices import Device
 from fastprof.profile.gpu_work import launches_graph
@@ -93,12 +94,13 @@ class Facts:
     @cached_property
     def step_ns(self) -> float:
         """Length of a step; GPU time of all work if the file has no times."""
-        if not self.has_times:
+        means = step_means(self.profile, self.steps)
+        if means is None:
             return float(np.maximum(numbers(self.profile, "sil"), 0).sum())
-        return float(self.windows.wall[self.rows].mean())
+        return means.wall
 
-    @cached_property
-    def times(self) -> dict[str, float]:
+    @property
+    def times(self) -> Mapping[str, float]:
         """By the names of `steps_windows.TIMES`.
 
         Raises
@@ -107,8 +109,8 @@ class Facts:
             The file has no times.
         """
         self.need_times()
-        windows = self.windows.take(self.rows)
-        return {name: float(each.mean()) for name, each in times_of(windows).items()}
+        means = step_means(self.profile, self.steps)
+        return {} if means is None else means.times
 
     @cached_property
     def idle(self) -> IdleTime:
