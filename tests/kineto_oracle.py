@@ -71,18 +71,26 @@ def loads(text):
     return json.loads(text, strict=False, **NUMBERS)
 
 
+def events(text):
+    """The events of a trace; in early 2021 they were the root."""
+    root = loads(text)
+    return root if isinstance(root, list) else root["traceEvents"]
+
+
 def first_events(text, n):
     """The text of a trace that ends after its nth event, and these events."""
     text = text.decode("utf-8", "surrogatepass")
     events, decode = [], json.JSONDecoder(strict=False, **NUMBERS).raw_decode
-    at = end = re.search(r'"traceEvents"\s*:\s*\[', text).end()
+    opening = re.search(r'\A\s*\[|"traceEvents"\s*:\s*\[', text)
+    at = end = opening.end()
     while len(events) < n and (at := re.compile(r"[\s,]*").match(text, at).end()) < len(text):
         if text[at] == "]":
             break
         event, at = decode(text, at)
         events.append(event)
         end = at
-    return (text[:end] + "]}").encode("utf-8", "surrogatepass"), events
+    closing = "]}" if "traceEvents" in opening.group() else "]"
+    return (text[:end] + closing).encode("utf-8", "surrogatepass"), events
 
 
 def integer(value, shift=0, bits=64):

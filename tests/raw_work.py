@@ -29,8 +29,12 @@ def work_of(path: str) -> list[Work]:
     return sorted(found, key=lambda each: each.start)
 
 
+# NCCL's kernels, and those of all-reduces over symmetric memory.
+_COLLECTIVES = ("nccl", "multimem_all_reduce")
+
+
 def _kind_of(name: str) -> str:
-    return COMMUNICATION if "nccl" in name.lower() else COMPUTE
+    return COMMUNICATION if any(part in name.lower() for part in _COLLECTIVES) else COMPUTE
 
 
 def work_of_events(events: Iterable[dict[str, Any]]) -> Iterator[Work]:

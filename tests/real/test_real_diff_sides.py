@@ -97,7 +97,7 @@ def test_idle_causes_are_those_of_the_report(path: str) -> None:
         pytest.skip("no GPU work, or several processes")
     found = side_of(opened, steps="none")
     report: Counter[tuple[Any, str]] = Counter()
-    for row in opened.idle().rows():
+    for row in opened.trim(":").idle().rows():
         report[row["device"], row["cause"]] += row["ns"]
     own: Counter[tuple[Any, str]] = Counter()
     span = found.windows["wall_ns"].tolist()

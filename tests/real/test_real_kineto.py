@@ -24,7 +24,7 @@ def test_every_column_is_what_json_says(path):
     """Of all events in the full profile, and of the first N_EVENTS in the fast one."""
     text = open_traces.text(path)
     if IS_FULL:
-        events, file = kineto_oracle.loads(text)["traceEvents"], open_traces.columns(path)
+        events, file = kineto_oracle.events(text), open_traces.columns(path)
     else:
         text, events = kineto_oracle.first_events(text, N_EVENTS)
         file = event_columns.read(io.BytesIO(text), path)

@@ -36,8 +36,8 @@ class _Place(NamedTuple):
 def places(gaps: Gaps, causes: Split, host: Host) -> dict[str, Values]:
     """Where to look for the main cause of each gap, by name of `PLACES`, [gaps].
 
-    The ranges that are open for most of the gap; in calls, for most of the longest call. From the
-    launch on, those around the launch of the next work.
+    The ranges that are open for most of the gap, until its launch returns; in calls, for most of
+    the longest call. After the launch, those around the launch of the next work.
     """
     profile = host.profile
     lookups = _Lookups(profile)
@@ -97,7 +97,8 @@ class _Rows(NamedTuple):
     Parameters
     ----------
     thread, other, call : int32 [gaps], see `Split`; the launch of the next work
-    begin, launch, returned : int64 [gaps], ns: the start of the gap, and the launch, within it
+    begin, launch, returned : int64 [gaps], ns: the start of the gap, and the start and the end of
+        the launch, within it
     """
 
     thread: Int32
@@ -159,7 +160,7 @@ def _in_python(host: Host, cause: Cause, chosen: _Rows, lookups: _Lookups) -> _P
         threads.reverse()
     row = call = np.full(len(chosen.begin), -1, np.int32)
     for thread in threads:
-        of_thread = lookups.ranges.covering(thread, chosen.begin, chosen.launch)
+        of_thread = lookups.ranges.covering(thread, chosen.begin, chosen.returned)
         row = np.where(row < 0, of_thread, row)
     if cause == Cause.SYSTEM:
         event, _ = host.system.longest(chosen.thread, chosen.begin, chosen.launch)
