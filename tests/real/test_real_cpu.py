@@ -83,7 +83,7 @@ def spelled(name: str) -> str:
 
 def op(name: str) -> str:
     """The operator of the column `op`, numbers folded."""
-    if re.fullmatch(r"[a-z_0-9.]+(::[\w.]+)+", name) and not re.search("backward|autograd", name):
+    if re.fullmatch(r"\w[\w.]*(::[\w.]+)+", name) and not re.search("backward|autograd", name):
         name = name.rpartition("::")[2]
     return without_numbers(spelled(name))
 

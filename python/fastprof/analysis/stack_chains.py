@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
@@ -116,19 +117,23 @@ def _of_lines(cells: KernelCells, rows: Bools | None) -> Chains:
     groups, stacks = _stacks(cells, rows)
     chosen, _ = chosen_frames(cells.profile, stacks)
     sources = SourceFiles(None)
+    row_of = {frame: line_row(frame, sources) for frame in {own[-1] for own in chosen if own}}
+    names = Counter((row.file, row.function) for row in row_of.values())
     chain_of = {
-        frame: _place(line_row(frame, sources)) for frame in {own[-1] for own in chosen if own}
+        frame: _place(row, names[row.file, row.function] == 1) for frame, row in row_of.items()
     }
     none = _all("line", NO_LINE.frame)
     return Chains(cells, groups, [chain_of[own[-1]] if own else none for own in chosen])
 
 
-def _place(row: Row) -> Chain:
+def _place(row: Row, is_unique: bool) -> Chain:
+    """Functions with one name in one file, as methods of two classes, are told by their lines."""
     folder, slash, file = (row.file or "").replace("\\", "/").rpartition("/")
     found = [("folder", folder + slash)] if slash else []
     found.append(("file", file))
     if row.function is not None:
-        found.append(("function", row.function))
+        is_told = is_unique or not row.has_function
+        found.append(("function", row.function if is_told else f"{row.function}:{row.line}"))
     if row.line is not None and not row.has_function:
         found.append(("line", f"{file}:{row.line}"))
     return tuple(found)
