@@ -169,7 +169,8 @@ def _work(profile: Columns) -> Values:
     pairs, first = alike([kind.ids, kernel.ids])
     names = [_kernel(kernel.at(row) or "", kind.at(row) or "other") for row in first.tolist()]
     ids = np.where(op.ids >= 0, op.ids, len(op.values) + pairs)
-    return Values(ids.astype(np.int32), [*op.values, *names])
+    works = Values(ids.astype(np.int32), [*op.values, *names])
+    return works.mapped(lambda name: name)  # kernels that differ only in what is cut are one
 
 
 # The tile of Tensile's kernels, of which the beginnings are alike; the direction of copies.
