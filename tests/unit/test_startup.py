@@ -67,6 +67,8 @@ def test_what_follows_named_start_up_is_the_answer(opened: Make) -> None:
     assert facts["step_ns"] == pytest.approx(29.5 * MS + 100, abs=MS)
     assert "steady part of 29.5 ms" in profile.overview().text()
     assert profile.idle().total["ns"] == 29 * MS // 2
+    for table in (profile.idle(), profile.overlap()):
+        assert table.lead[0] == steps.left_out
     # All of it on request.
     assert profile.find_steps("none").of_kernel.tolist() == [0] * 60
     assert profile.trim(":").find_steps().left_out == ""

@@ -24,7 +24,7 @@ from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Ints, Values
 from fastprof.model.heading import Heading
 from fastprof.model.table import Cells, Floats, Table
-from fastprof.profile.kept import answered
+from fastprof.profile.kept import left_out
 from fastprof.profile.profile import Profile
 
 __all__ = ["heaviest", "idle"]
@@ -80,9 +80,7 @@ def idle(
         *notes(profile, found.causes.n_late),
         *recorder_lines(profile, profile.find_steps(steps)),
     )
-    if answered(profile) is not None:
-        lines = (profile.find_steps().left_out, *lines)
-    return replace(table, lead=lines, facts=facts, notes=own)
+    return replace(table, lead=(*left_out(profile), *lines), facts=facts, notes=own)
 
 
 def _by_cause(found: Examined, where: _Where, work: dict[int, GpuWork]) -> Table:

@@ -26,6 +26,7 @@ from fastprof.model.quantity import quantity
 from fastprof.model.table import Cells, Floats, Table
 from fastprof.model.table import texts as text_column
 from fastprof.model.table_layout import Layout
+from fastprof.profile.kept import left_out
 from fastprof.profile.profile import Profile, messages
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
@@ -85,7 +86,7 @@ def overlap(
     everything = kernels.measures(Grouping(np.zeros(len(rows), np.int32), 1))
     total = {name: everything[name].at(0) for name in _TOTALS} if len(rows) else {}
     lines, facts = lead(found) if chosen is None else ((), {})
-    return replace(table, total=total, lead=lines, facts=facts)
+    return replace(table, total=total, lead=(*left_out(profile), *lines), facts=facts)
 
 
 _TOTALS: Final = (

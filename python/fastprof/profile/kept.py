@@ -8,7 +8,7 @@ from typing import TypeVar
 from fastprof.model.arrays import Bools
 from fastprof.profile.profile import Profile
 
-__all__ = ["answered", "inside_part", "kept"]
+__all__ = ["answered", "inside_part", "kept", "left_out"]
 
 Result = TypeVar("Result")
 
@@ -34,3 +34,8 @@ def inside_part(profile: Profile) -> Bools | None:
 def answered(profile: Profile) -> Bools | None:
     """bool [kernels], the work in the part of `Profile.trim`, or after the start-up; None: all."""
     return profile._source.answered
+
+
+def left_out(profile: Profile) -> tuple[str, ...]:
+    """The line that says which part of the capture is answered; none if that is all of it."""
+    return () if answered(profile) is None else (profile.find_steps().left_out,)

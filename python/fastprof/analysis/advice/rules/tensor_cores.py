@@ -26,7 +26,7 @@ from fastprof.profile.program import (
 __all__ = ["bad_shape", "no_tensor_cores"]
 
 _TENSOR, _BANDWIDTH = PRACTICAL
-_CAUTION: Final = 2.0  # of the ratio of the peaks, where FLOPs are unknown
+_CAUTION: Final = 2.0  # divides the ratio of the peaks, where FLOPs are unknown
 _TF32_PRODUCTS: Final = 3  # of TF32, by which attention multiplies fp32 (CUTLASS, FastF32)
 _TF32_GAIN: Final = 1.5  # of the peak; below it 16-bit types are the remedy
 _ELIGIBLE: Final = "operators that can use tensor cores_share"
@@ -143,7 +143,8 @@ def _in_fp32(calls: Calls, members: list[tuple[CallGroup, Part]], is_conv: bool)
         "high" if has_cost else "medium",
         "FLOPs and bytes are known"
         if has_cost
-        else "FLOPs are not recorded: half of the ratio of the peaks is assumed",
+        else "FLOPs are not recorded: half of the ratio of the peaks is assumed, or its root if "
+        "that is more",
         effect="Tensor cores would save {saving}.",
     )
 
@@ -213,13 +214,14 @@ def _subject(parts: list[Part], is_conv: bool) -> str:
 def _time_with(part: Part, device: Device, way: _Way) -> float:
     """ns a step with tensor cores, at the practical roof.
 
-    Without FLOPs, with half of the ratio of the peaks.
+    Without FLOPs, with half of the ratio of the peaks, or its root if that is more.
     """
     if not part.flops:
         now = device.flops.get("fp32", 0.0)
         if _is_attention(part) and part.tc == "1":
             now = max(now, device.flops.get("tf32", 0.0) / _TF32_PRODUCTS)
-        return part.ns * min(1.0, _CAUTION * now / device.flops[way.figure])
+        ratio = device.flops[way.figure] / now if now else 1.0
+        return part.ns / max(1.0, ratio / _CAUTION, ratio**0.5)
     peak = device.flops[way.figure] * _TENSOR
     moved = part.bytes * way.size / (device.bandwidth * _BANDWIDTH) if device.bandwidth else 0.0
     return max(part.flops / peak, moved) * 1e9
