@@ -94,7 +94,7 @@ def test_shares_are_of_the_time_beside_them(tmp_path: Path) -> None:
     assert rows["warm_up"]["share"] == pytest.approx(20_000 / time)
     assert (rows["warm_up"]["step_ns"], rows["warm_up"]["step_share"]) == (0, 0)
     assert rows["sgemm"]["step_share"] == pytest.approx(30 / 80)
-    note = "outside of the counted steps: 20 us of GPU time, 6%: outside of all steps"
+    note = "outside of counted steps: 20 us of GPU time, 6%: in no step"
     for table in (profile.summary("kernel"), profile.layers(), profile.lines()):
         assert note in table.notes
     assert note in profile.overview().text()
@@ -110,7 +110,7 @@ def test_a_slow_first_step_is_told_too(tmp_path: Path) -> None:
     run.kernel(-9 * STEP, 7 * STEP, "sgemm")
     profile = run.write(tmp_path / "run.sqlite")
     assert profile.find_steps().is_counted.tolist() == [False, True, True, True, True]
-    note = "outside of the counted steps: 700 us of GPU time, 69%: in steps that are not counted"
+    note = "outside of counted steps: 700 us of GPU time, 69%: in other steps"
     assert note in profile.summary().notes
 
 

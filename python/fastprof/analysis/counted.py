@@ -111,14 +111,14 @@ def _outside(profile: Profile, steps: StepsOfKernels, rows: Bools | None) -> lis
     outside, not_counted = of_steps[0], of_steps[1:][~steps.is_counted].sum()
     if outside + not_counted <= _LEAST_OUTSIDE * of_steps.sum():
         return []
-    parts = {"in steps that are not counted": not_counted, "outside of all steps": outside}
+    parts = {"in other steps": not_counted, "in no step": outside}
     named = [where for where, ns in parts.items() if ns > 0] if steps.unit == "step" else []
     if len(named) > 1:
         named = [f"{quantity(round(ns), 'ns')} {where}" for where, ns in parts.items()]
     share = (outside + not_counted) / of_steps.sum()
-    of = "counted steps" if steps.unit == "step" else steps.unit
+    of = "counted steps" if steps.unit == "step" else f"the {steps.unit}"
     return [
-        f"outside of the {of}: {quantity(round(outside + not_counted), 'ns')} of GPU "
+        f"outside of {of}: {quantity(round(outside + not_counted), 'ns')} of GPU "
         f"time, {share:.0%}{': ' if named else ''}{', '.join(named)}"
     ]
 

@@ -112,7 +112,7 @@ class Overview(Tables):
             verb, before = "at most" if is_bound else verb, row["saving_ns"]
             saving = f"{verb} {quantity(row['saving_ns'], 'ns')}, {row['share']:.0%}"
             yield from _sentence(f"{number}. {row['id']} ({saving}): {row['what']}", width)
-            yield from _sentence(row["remedy"], width, 3, 3)
+            yield from _sentence(_first_remedies(row["remedy"], width - 3), width, 3, 3)
         for row in table.rows():
             if row["id"] == "capture":
                 yield from _sentence(f"record: {row['remedy']}", width)
@@ -127,6 +127,16 @@ class Overview(Tables):
         width = max((len(why) for _, why in self.commands), default=0)
         for number, (command, why) in enumerate(self.commands):
             yield f"{'      ' if number else 'next: '}{why.ljust(width)}  {command}"
+
+
+def _first_remedies(text: str, width: int) -> str:
+    """The first remedy, and those after it that fit on its line; `advise` names them all."""
+    first, *others = text.split("; ")
+    for other in others:
+        if len(first) + len(other) + 2 > width:
+            break
+        first = f"{first}; {other}"
+    return first
 
 
 def _marks(table: Table, limit: int | None) -> list[str]:

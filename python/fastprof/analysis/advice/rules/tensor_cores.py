@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final, NamedTuple
 
 from fastprof.analysis.advice.calls import CallGroup, Calls, Part
@@ -221,7 +222,7 @@ def _time_with(part: Part, device: Device, way: _Way) -> float:
         if _is_attention(part) and part.tc == "1":
             now = max(now, device.flops.get("tf32", 0.0) / _TF32_PRODUCTS)
         ratio = device.flops[way.figure] / now if now else 1.0
-        return part.ns / max(1.0, ratio / _CAUTION, ratio**0.5)
+        return part.ns / max(1.0, ratio / _CAUTION, math.sqrt(ratio))
     peak = device.flops[way.figure] * _TENSOR
     moved = part.bytes * way.size / (device.bandwidth * _BANDWIDTH) if device.bandwidth else 0.0
     return max(part.flops / peak, moved) * 1e9
