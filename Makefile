@@ -18,8 +18,8 @@ FUZZ = PYTHONPATH=tests:. $(BIN)/python -m
 PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist loadfile
 
 .DEFAULT_GOAL = build
-.PHONY: build environment help demo test test-all test-python opinfo bench bench-annotate bench-smoke \
-	test-programs bench-instructions asan fuzz fuzz-c lint wheel dist-test clean
+.PHONY: build environment help demo test test-all test-python test-without-traces opinfo bench \
+	bench-annotate bench-smoke test-programs bench-instructions asan fuzz fuzz-c lint wheel dist-test clean
 
 help:
 	@echo "make                        create .venv, compile, install in editable mode"
@@ -29,6 +29,7 @@ help:
 	@echo "make test-all               run all tests at full length, as CI does"
 	@echo "make test-python PYTHON=python3.12 [NUMPY=1.26.4]"
 	@echo "                            run the tests without torch on another Python"
+	@echo "make test-without-traces    skip the tests of real traces, as without \$$FASTPROF_DATA"
 	@echo "make test-programs          run real programs under fastprof run"
 	@echo "make lint                   check style and types"
 	@echo "make asan                   test the C core and the modules under ASan and UBSan"
@@ -106,6 +107,11 @@ test: $(VENV)/.built $(VENV)/.test $(VENV)/.torch-$(TORCH)
 
 test-all: $(VENV)/.built $(VENV)/.test $(VENV)/.torch-$(TORCH)
 	HYPOTHESIS_PROFILE=full $(PYTEST)
+
+# As in a clone: no real traces, and another seed of the hash in each process.
+test-without-traces: $(VENV)/.built $(VENV)/.test
+	mkdir -p $(VENV)/no-traces
+	env -u PYTHONHASHSEED FASTPROF_DATA=$(abspath $(VENV)/no-traces) $(BIN)/python -m pytest -n 2 tests/real
 
 opinfo: $(VENV)/.built $(VENV)/.test $(VENV)/.torch-$(TORCH)
 	PYTHONPATH=tests $(BIN)/python -m opinfo_sweep --part $(PART)
