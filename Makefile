@@ -18,8 +18,8 @@ FUZZ = PYTHONPATH=tests:. $(BIN)/python -m
 PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist loadfile
 
 .DEFAULT_GOAL = build
-.PHONY: build environment help demo test test-all test-python opinfo bench bench-annotate bench-smoke \
-	test-programs bench-instructions asan fuzz fuzz-c lint wheel dist-test clean
+.PHONY: build environment help demo test test-all test-python test-torch test-without-traces opinfo bench \
+	bench-annotate bench-smoke test-programs bench-instructions asan fuzz fuzz-c lint wheel dist-test clean
 
 help:
 	@echo "make                        create .venv, compile, install in editable mode"
@@ -29,6 +29,9 @@ help:
 	@echo "make test-all               run all tests at full length, as CI does"
 	@echo "make test-python PYTHON=python3.12 [NUMPY=1.26.4]"
 	@echo "                            run the tests without torch on another Python"
+	@echo "make test-torch TORCH=2.15.0"
+	@echo "                            run the tests of annotation with another torch"
+	@echo "make test-without-traces    skip the tests of real traces, as without \$$FASTPROF_DATA"
 	@echo "make test-programs          run real programs under fastprof run"
 	@echo "make lint                   check style and types"
 	@echo "make asan                   test the C core and the modules under ASan and UBSan"
@@ -107,6 +110,11 @@ test: $(VENV)/.built $(VENV)/.test $(VENV)/.torch-$(TORCH)
 test-all: $(VENV)/.built $(VENV)/.test $(VENV)/.torch-$(TORCH)
 	HYPOTHESIS_PROFILE=full $(PYTEST)
 
+# As in a clone: no real traces, and another seed of the hash in each process.
+test-without-traces: $(VENV)/.built $(VENV)/.test
+	mkdir -p $(VENV)/no-traces
+	env -u PYTHONHASHSEED FASTPROF_DATA=$(abspath $(VENV)/no-traces) $(BIN)/python -m pytest -n 2 tests/real
+
 opinfo: $(VENV)/.built $(VENV)/.test $(VENV)/.torch-$(TORCH)
 	PYTHONPATH=tests $(BIN)/python -m opinfo_sweep --part $(PART)
 
@@ -137,6 +145,14 @@ ifneq ($(NUMPY),any)
 	$(OTHER)/bin/python -m pip install --quiet "numpy==$(NUMPY)"
 endif
 	$(OTHER)/bin/python -m pytest -n auto --dist loadfile
+
+# Annotation with another torch, in a separate environment: the wheels are large.
+OF_TORCH = .venv-torch-$(TORCH)
+TORCH_TESTS = $(wildcard tests/unit/test_annotate_*.py) tests/unit/test_torch_version.py \
+	tests/unit/test_capture.py tests/unit/test_timer.py tests/unit/test_run_recording.py
+test-torch:
+	$(MAKE) $(OF_TORCH)/.built $(OF_TORCH)/.test $(OF_TORCH)/.torch-$(TORCH) VENV=$(OF_TORCH)
+	PYTHONDONTWRITEBYTECODE= $(OF_TORCH)/bin/python -m pytest -n auto --dist loadfile $(TORCH_TESTS)
 
 bench: $(READY)
 	$(BIN)/python -m bench

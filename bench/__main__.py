@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from bench import annotate, generate, instructions, page, publish, run, stages
+from bench import annotate, generate, instructions, page, publish, run, stages, startup
 
 COMMANDS = {
     "generate": generate,
@@ -13,6 +13,7 @@ COMMANDS = {
     "instructions": instructions,
     "annotate": annotate,
     "page": page,
+    "startup": startup,
 }
 
 

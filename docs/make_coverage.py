@@ -43,7 +43,8 @@ def page(directory: Path) -> str:
     if not files:
         sys.exit(f"{directory}: no traces; pass their directory, or set FASTPROF_DATA")
     return HEAD + "".join(
-        row(file.relative_to(directory).as_posix(), describe(fastprof.open(file, copies=False))) for file in files
+        row(file.relative_to(directory).as_posix(), describe(fastprof.open(file, copies=False)))
+        for file in files
     )
 
 

@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
+_READ = {"kineto", "nsys", "nvprof", "pyprof"}  # the directories of formats that fastprof reads
+
 
 def data_dir() -> Path | None:
-    """`$FASTPROF_DATA`, else `../shared/data` beside the repository; None when neither is there."""
+    """`$FASTPROF_DATA`, else `../shared/data` beside the repository; None without traces there."""
     beside = Path(__file__).resolve().parents[2] / "shared" / "data"
     directory = Path(os.environ.get("FASTPROF_DATA") or beside)
-    return directory if directory.is_dir() else None
+    return directory if any((directory / name).is_dir() for name in _READ) else None
 
 
 def real(path: str) -> Path:
@@ -26,9 +28,6 @@ def real(path: str) -> Path:
     if not file.is_file():
         pytest.skip(f"no {path} among the real traces")
     return file
-
-
-_READ = {"kineto", "nsys", "nvprof", "pyprof"}  # the directories of formats that fastprof reads
 
 
 def traces(*patterns: str) -> list[str]:

@@ -118,17 +118,19 @@ _HOMES = {
 _OPTIONAL = ("torch", "nvtx")  # annotation needs them, reading traces does not
 
 
-def __getattr__(name: str) -> object:
-    """Import public names on first use: `--help` needs neither numpy nor the compiled core."""
-    if name in _HOMES:
-        try:
-            with uncollected():
-                return getattr(import_module(_HOMES[name]), name)
-        except ModuleNotFoundError as error:
-            if error.name not in _OPTIONAL:
-                raise
-            raise MissingDependencyError(
-                f"fastprof.{name} needs {error.name}, which is not installed; run: pip install "
-                "'fastprof[torch]'"
-            ) from error
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # to type checkers, a name that is not imported above is an error
+
+    def __getattr__(name: str) -> object:
+        """Import public names on first use: `--help` needs neither numpy nor the compiled core."""
+        if name in _HOMES:
+            try:
+                with uncollected():
+                    return getattr(import_module(_HOMES[name]), name)
+            except ModuleNotFoundError as error:
+                if error.name not in _OPTIONAL:
+                    raise
+                raise MissingDependencyError(
+                    f"fastprof.{name} needs {error.name}, which is not installed; run: pip install "
+                    "'fastprof[torch]'"
+                ) from error
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

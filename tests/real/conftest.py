@@ -25,12 +25,14 @@ def pytest_collection_modifyitems(config, items):
     is_named = any("::" in word for word in config.args)
     kept = own if is_named else _share_of(own)
     config.hook.pytest_deselected(items=[*set(own).difference(kept)])
-    items[slice(places[0], places[-1] + 1)] = sorted(kept, key=_largest_first)
+    items[slice(places[0], places[-1] + 1)] = sorted(
+        kept, key=lambda item: _largest_first(trace_of(item.nodeid))
+    )
 
 
 def _share_of(items):
     """The tests of one in SHARE traces, and at least one of each test and of each trace."""
-    traces = sorted({trace_of(each.nodeid) for each in items} - {""}, key=lambda each: -_size(each))
+    traces = sorted({trace_of(each.nodeid) for each in items} - {""}, key=_largest_first)
     by_test = defaultdict(list)
     for item in items:
         by_test[item.nodeid.replace(trace_of(item.nodeid), "")].append(item)
@@ -48,8 +50,8 @@ def _share_of(items):
     return [item for item in items if item in kept]
 
 
-def _largest_first(item):
-    path = trace_of(item.nodeid)
+def _largest_first(path):
+    """The order of traces, the same in all processes: sizes are equal where there are no files."""
     return -_size(path), path
 
 

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from bench import instructions, publish
+from bench import instructions, publish, startup
 from bench import run as bench_run
 from bench import stages as bench_stages
 from bench.__main__ import COMMANDS
@@ -205,3 +205,17 @@ def test_kept_figures_are_small():
     assert json.loads(kept.read_text())["machine"]["commit"]
     assert kept.stat().st_size < 20_000
     assert (publish.ROOT / "docs" / "bench.png").stat().st_size < 100_000
+
+
+def test_startup_is_measured_as_ratios(tmp_path, capsys, monkeypatch):
+    file = tmp_path / "net.sqlite"
+    generate(file, 200)
+    monkeypatch.setattr("sys.argv", ["bench", "startup", "--repeat", "1", str(file)])
+    assert bench_main() == 0
+    printed = capsys.readouterr().out
+    assert "net.sqlite" in printed and "targets: 2.2 imports" in printed
+
+
+def test_a_command_that_fails_has_no_time():
+    with pytest.raises(RuntimeError, match="exit code 3"):
+        startup.processor_time(("-c", "raise SystemExit(3)"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -61,7 +60,9 @@ class Overview(Tables):
         return lead + super().markdown(limit)
 
     def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(self.text())}</pre>"
+        from html import escape
+
+        return f"<pre>{escape(self.text())}</pre>"
 
     def _one_only(self, option: str) -> ReportError:
         return ReportError(

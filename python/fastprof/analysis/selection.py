@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -14,10 +14,9 @@ from fastprof.analysis.key_names import condition
 from fastprof.model.arrays import Bools
 from fastprof.profile.kept import inside_part
 from fastprof.profile.profile import Profile
+from fastprof.profile.reports import Where
 
 __all__ = ["Where", "condition_texts", "keys_in", "selected"]
-
-Where = Mapping[str, str | Sequence[str]] | Sequence[str]
 
 
 def selected(source: Columns, where: Where | None) -> Bools | None:

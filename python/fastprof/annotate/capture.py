@@ -10,6 +10,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
+from typing import Literal
 
 from fastprof.annotate.recorders import RECORDERS, Recorder, rank_and_world
 from fastprof.annotate.unrecorded import UnrecordedSteps
@@ -37,7 +38,7 @@ def capture(
     wait: int = 10,
     warmup: int = 2,
     active: int = 1,
-    backend: str = "nvtx",
+    backend: Literal["nvtx", "torch"] = "nvtx",
     path: str | os.PathLike[str] | None = None,
     with_stack: bool | None = None,
     ranks: Collection[int] | None = None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import os
 from dataclasses import dataclass
 
@@ -37,9 +36,11 @@ class Page:
         return f"<fastprof page: {len(self.html.encode()) / 1e6:.1f} MB of HTML; save(path)>"
 
     def _repr_html_(self) -> str:
+        from html import escape
+
         # The sandbox separates the scripts of the page from the notebook.
         return (
             '<iframe title="fastprof report" sandbox="allow-scripts" '
             'style="width:100%;height:80vh;min-height:30rem;border:1px solid #8884" '
-            f'srcdoc="{html.escape(self.html)}"></iframe>'
+            f'srcdoc="{escape(self.html)}"></iframe>'
         )

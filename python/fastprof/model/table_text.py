@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html as escape
 import math
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -155,25 +154,27 @@ def markdown(table: Table, limit: int | None) -> str:
 
 def html(table: Table) -> str:
     """An HTML table for notebooks. All text is escaped."""
+    from html import escape
+
     shown = _shown(table, _MOST_ROWS_IN_HTML, _INDENT)
 
     def row(cells: Sequence[str], tag: str) -> str:
         inner = "".join(
             f'<{tag} style="text-align:{"left" if column.is_text else "right"}">'
-            f"{escape.escape(cell)}</{tag}>"
+            f"{escape(cell)}</{tag}>"
             for column, cell in zip(shown, cells, strict=True)
         )
         return f"<tr>{inner}</tr>"
 
-    lead = "".join(f"<div>{escape.escape(each)}</div>" for each in table.lead)
-    notes = "".join(f"<div>{escape.escape(each)}</div>" for each in table.notes)
+    lead = "".join(f"<div>{escape(each)}</div>" for each in table.lead)
+    notes = "".join(f"<div>{escape(each)}</div>" for each in table.notes)
     body = [row(cells, "td") for cells in zip(*(each.cells for each in shown), strict=True)]
     if table.total:
         body.append(row([each.total for each in shown], "td"))
     rest = table.n_rows - len(shown[0].cells) if shown else 0
     more = f"<div>{rest} more rows</div>" if rest else ""
     return (
-        f"{lead}<table><caption>{escape.escape(table.title)}</caption><thead>"
+        f"{lead}<table><caption>{escape(table.title)}</caption><thead>"
         f"{row([each.header for each in shown], 'th')}</thead><tbody>{''.join(body)}</tbody>"
         f"</table>{more}{notes}"
     )

@@ -22,12 +22,14 @@ from fastprof.model.call import Call
 from fastprof.ops.cost import CannotModel, Work
 from fastprof.ops.declaration import Declaration, Entry
 from fastprof.ops.formula import Formula
+from fastprof.ops.index import generated_names, import_all, import_formula, keys
 from fastprof.ops.out_forms import ATEN
 from fastprof.ops.signature import Signature
 from fastprof.ops.unmodelled import UNMODELLED
 
 __all__ = [
     "ATEN",
+    "GENERATED",
     "MODULES",
     "TORCH",
     "Formula",
@@ -68,7 +70,7 @@ _TRITON: Final = re.compile(r"triton_[a-z]+_")
 
 
 _entries: dict[tuple[str, str], Entry] = {}
-_generated: dict[re.Pattern[str], tuple[str, str]] = {}
+GENERATED: Final[dict[re.Pattern[str], tuple[str, str]]] = {}  # what imported modules assign
 _answers: dict[str, Work | str] = {}
 _MOST_ANSWERS: Final = 1 << 16
 _last: tuple[Call | None, str] = (None, "")  # see `_text`
@@ -131,18 +133,21 @@ def op(module: str | None, *names: str, aten: Iterable[str] = ()) -> Callable[[F
             for entry in entries.values():
                 entry.signatures  # noqa: B018  raises
         for key in entries:
-            if key in _entries:
-                other = _entries[key].declared
-                raise OpError(f"{declared}: {'.'.join(key)} already has a formula, {other}")
+            other = _entries.get(key) if declared.is_builtin else _registered(key)
+            if other is not None:
+                raise OpError(
+                    f"{declared}: {'.'.join(key)} already has a formula, {other.declared}"
+                )
         _entries.update(entries)
-        _answers.clear()
+        if not declared.is_builtin:  # fastprof's own are imported before the first answer
+            _answers.clear()
         return function
 
     return register
 
 
 def generated(pattern: str, name: str) -> None:
-    """Assign an operator's formula to names made by a code generator.
+    """Assign an operator's formula to names made by a code generator; `index.txt` keeps it.
 
     Parameters
     ----------
@@ -152,9 +157,8 @@ def generated(pattern: str, name: str) -> None:
         The operator with the formula and signatures, with its namespace.
     """
     space, _, op_name = name.rpartition("::")
-    _generated[re.compile(pattern)] = (space, op_name)
+    GENERATED[re.compile(pattern)] = (space, op_name)
     _key_of_generated.cache_clear()
-    _answers.clear()
 
 
 def _home(module: str | None) -> str:
@@ -163,24 +167,36 @@ def _home(module: str | None) -> str:
     return TORCH if module in MODULES else module
 
 
+def _registered(key: tuple[str, str]) -> Entry | None:
+    """The entry of an operator; imports the module that registers it."""
+    entry = _entries.get(key)
+    if entry is None and import_formula(key):
+        return _entries.get(key)
+    return entry
+
+
 def _entry(call: Call) -> Entry | None:
     if call.mod in MODULES:
-        return _entries.get((TORCH, call.op))
+        return _registered((TORCH, call.op))
     if call.mod.startswith(_OPS):  # Python calls of operators
         namespace = call.mod.removeprefix(_OPS)
-        return _entries.get((ATEN, call.op if namespace == ATEN else f"{namespace}::{call.op}"))
+        return _registered((ATEN, call.op if namespace == ATEN else f"{namespace}::{call.op}"))
     name = call.op.split(".", 1)[0] if call.mod == ATEN else call.op  # without the overload
-    entry = _entries.get((call.mod, name))
+    entry = _registered((call.mod, name))
     if entry is None and call.mod == ATEN and _TRITON.match(name):
-        return _entries.get((ATEN, "triton"))  # a kernel name from torch.compile
-    if entry is None:
-        return _entries.get(_key_of_generated(f"{call.mod}::{name.split('.', 1)[0]}"))
+        return _registered((ATEN, "triton"))  # a kernel name from torch.compile
+    if entry is None and call.mod != ATEN:
+        return _registered(_key_of_generated(f"{call.mod}::{name.split('.', 1)[0]}"))
     return entry
 
 
 @lru_cache(maxsize=4096)
 def _key_of_generated(whole: str) -> tuple[str, str]:
-    keys = (key for pattern, key in _generated.items() if pattern.fullmatch(whole))
+    keys = (
+        key
+        for pattern, key in {**generated_names(), **GENERATED}.items()
+        if pattern.fullmatch(whole)
+    )
     return next(keys, ("", ""))
 
 
@@ -201,9 +217,11 @@ def argument(call: Call, parameter: str) -> Any:
 
 
 def formulas() -> list[tuple[Formula, dict[tuple[str, str], tuple[Signature, ...]]]]:
-    """Each formula with its operators: signatures by (module, op)."""
+    """Each formula with its operators: signatures by (module, op). Imports all of them."""
+    import_all()
     served: dict[int, tuple[Formula, dict[tuple[str, str], tuple[Signature, ...]]]] = {}
-    for key, entry in _entries.items():
+    for key in dict.fromkeys([*keys(), *_entries]):
+        entry = _entries[key]
         served.setdefault(id(entry.formula), (entry.formula, {}))[1][key] = entry.signatures
     return list(served.values())
 
@@ -244,11 +262,12 @@ def _answer(call: Call, direction: str) -> Work | str:
     if direction not in DIRECTIONS:
         raise ValueError(f"direction {direction!r} is not one of {sorted(DIRECTIONS)}")
     key = f"{direction} {_text(call)}"
-    if key not in _answers:
+    answer = _answers.get(key)
+    if answer is None:
         if len(_answers) >= _MOST_ANSWERS:
             _answers.clear()
-        _answers[key] = _answer_now(call, direction)
-    return _answers[key]
+        answer = _answers[key] = _answer_now(call, direction)
+    return answer
 
 
 def _text(call: Call) -> str:

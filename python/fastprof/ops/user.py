@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-import runpy
-import traceback
-from importlib.metadata import entry_points
+import sys
+from collections.abc import Collection
+from importlib.machinery import PathFinder
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from fastprof.errors import BadInputError, OpError, ReportError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 __all__ = ["ENTRY_POINTS", "load_file", "load_packages"]
 
@@ -32,6 +35,8 @@ def load_file(path: str | os.PathLike[str]) -> None:
     name = os.fsdecode(path)
     if not os.path.isfile(path):
         raise BadInputError(f"{name}: no such file; expected a Python file that calls fastprof.op")
+    import runpy
+
     try:
         runpy.run_path(name, run_name=Path(name).stem)
     except Exception as error:
@@ -52,7 +57,7 @@ def load_packages(group: str = ENTRY_POINTS, what: str = "costs") -> list[str]:
     list of str
         One error message per entry point that failed to load.
     """
-    for point in entry_points(group=group):
+    for point in _entry_points(group):
         key = group, point.value
         if key in _loaded:
             continue
@@ -64,6 +69,43 @@ def load_packages(group: str = ENTRY_POINTS, what: str = "costs") -> list[str]:
     return [problem for (of, _), problem in _loaded.items() if of == group and problem is not None]
 
 
+def _entry_points(group: str) -> Collection[EntryPoint]:
+    """The entry points of a group.
+
+    importlib.metadata, which takes 20 ms to import, is used where a package may declare some.
+    """
+    others = [finder for finder in sys.meta_path if hasattr(finder, "find_distributions")]
+    if others == [PathFinder] and not any(_may_declare(each, group.encode()) for each in sys.path):
+        return ()
+    from importlib.metadata import entry_points
+
+    return entry_points(group=group)
+
+
+def _may_declare(folder: str, group: bytes) -> bool:
+    """Whether a package in a folder declares entry points of a group; True if that is not known."""
+    if folder.endswith(".egg"):
+        return True
+    try:
+        names = os.listdir(folder or ".")
+    except FileNotFoundError:
+        return False
+    except OSError:  # an archive
+        return True
+    for name in names:
+        if name.endswith((".dist-info", ".egg-info")):
+            declared = os.path.join(folder, name, "entry_points.txt")
+            try:
+                with open(declared, "rb") as file:
+                    if group in file.read():
+                        return True
+            except FileNotFoundError:
+                pass
+            except OSError:
+                return True
+    return False
+
+
 def _text(error: Exception) -> str:
     return (
         str(error)
@@ -73,6 +115,8 @@ def _text(error: Exception) -> str:
 
 
 def _line(error: Exception, name: str) -> str:
+    import traceback
+
     # The innermost line of the file itself in the traceback.
     lines = [
         frame.lineno

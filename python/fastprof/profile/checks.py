@@ -6,7 +6,6 @@ compares with an independent count of the file (profile/recount).
 
 from __future__ import annotations
 
-import platform
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -55,6 +54,8 @@ def totals_of(kind: Values, duration: Ints, unsure: int = 0) -> Totals:
 
 def mistake(name: str, what: str, expected: object, found: object) -> CheckError:
     """The error for two numbers that differ."""
+    import platform
+
     return CheckError(
         f"{name}: {what}: expected {expected}, found {found}. This is a mistake in fastprof, and "
         "the report would be wrong: please report this line, what recorded the trace, its version "

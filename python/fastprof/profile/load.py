@@ -24,7 +24,6 @@ from fastprof.profile.callpath.nesting import nest
 from fastprof.profile.from_dict_lines import DictLineSource
 from fastprof.profile.from_trace import TraceSource
 from fastprof.profile.profile import Profile
-from fastprof.profile.recount import recount
 from fastprof.profile.timeline import (
     DiffersError,
     KeptTimes,
@@ -264,6 +263,8 @@ def _recounter(file: SameFile, copies: bool) -> Callable[[], checks.Totals | Non
     """A function that counts the file again."""
 
     def recount_file() -> checks.Totals | None:
+        from fastprof.profile.recount import recount
+
         file.check()
         return recount(file.path, copies)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from html import escape
 from itertools import takewhile
 from typing import Final
 
@@ -29,6 +28,8 @@ _NEXT: Final = (
 
 def profile_html(profile: ReportMethods, title: str) -> str:
     """HTML with inline styles. All text from the file is escaped."""
+    from html import escape
+
     parts = [f"<div><b>{escape(title)}</b></div>"]
     try:
         table = profile.report("summary")

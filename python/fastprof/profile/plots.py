@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from fastprof._system.optional import import_optional
@@ -11,6 +11,9 @@ from fastprof.profile.reports import imported
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from typing_extensions import Unpack
+
+    from fastprof.profile import report_options
 
 __all__ = ["Plots"]
 
@@ -26,14 +29,16 @@ class Plots:
     def __init__(self, profile: ReportMethods) -> None:
         self._profile = profile
 
-    def roofline(self, ax: Axes | None = None, **options: Any) -> Axes:
+    def roofline(
+        self, ax: Axes | None = None, **options: Unpack[report_options.RooflineChart]
+    ) -> Axes:
         """FLOP/s by FLOP/byte, logarithmic; the area of a circle is its GPU time.
 
         options : those of `Profile.roofline`, such as `by="layer"` or `where="op=linear"`
         """
         return self._draw("roofline", ax, options)
 
-    def steps(self, ax: Axes | None = None, **options: Any) -> Axes:
+    def steps(self, ax: Axes | None = None, **options: Unpack[report_options.Steps]) -> Axes:
         """The time of each step, stacked: compute, exposed communication and copies, idle.
 
         options : those of `Profile.steps`
@@ -57,7 +62,7 @@ class Plots:
         """
         return self._draw("timeline", ax, {"step": step, "steps": steps})
 
-    def _draw(self, name: str, ax: Axes | None, options: dict[str, Any]) -> Axes:
+    def _draw(self, name: str, ax: Axes | None, options: Mapping[str, object]) -> Axes:
         import_optional("matplotlib.pyplot", "charts need")
         # The charts are in the room of the reports, which imports this one.
         draw: Callable[..., Any] = imported(f"fastprof.analysis.plot.{name}:{name}")

@@ -40,6 +40,9 @@ from fastprof.profile.steps.of_kernels import StepsOfKernels
 if TYPE_CHECKING:
     import pandas
     import pyarrow
+    from typing_extensions import Unpack
+
+    from fastprof.profile.report_options import Peaks
 
 Result = TypeVar("Result")
 
@@ -295,15 +298,14 @@ class Profile(ReportMethods):
         return self._source.column(name)
 
     @overload
-    def report(self, name: None = None, **options: Any) -> Page: ...
+    def report(self, name: None = None, **options: Unpack[Peaks]) -> Page: ...
     @overload
     def report(self, name: str, **options: Any) -> Table: ...
     def report(self, name: str | None = None, **options: Any) -> Table | Page:
         """A report as a table: `profile.report("summary", by=["layer"])`.
 
         docs/reports.md lists the reports and their options; `fastprof.report` adds one. Without a
-        name, the HTML page of all reports, which notebooks show: `profile.report().save(path)`; its
-        options are gpu, peak and bandwidth.
+        name, the HTML page of all reports, which notebooks show: `profile.report().save(path)`.
 
         Raises
         ------
@@ -312,18 +314,16 @@ class Profile(ReportMethods):
         """
         if name is None:
             return cast("Page", reports.imported("fastprof.page:page_of")(self, **options))
-        found = reports.find(name)
         with uncollected():
-            table = found.run(self, **options)
+            table = reports.find(name).run(self, **options)
         own = table.facts
         # Only JSON needs the facts, and they take as long as a report.
         return replace(table, facts=Deferred(lambda: {**self._facts(options), **own}))
 
     def _facts(self, options: Mapping[str, Any]) -> dict[str, Any]:
         steps = self.find_steps(options.get("steps"))
-        found = facts_of(
-            self.name, self.about, self.column("device"), self.coverage_of_kernels, steps
-        )
+        device, coverage = self.column("device"), self.coverage_of_kernels
+        found = facts_of(self.name, self.about, device, coverage, steps)
         return {**found, "program": self.contents.program.facts()}
 
     def rows(self) -> Iterator[dict[str, Any]]:

@@ -6,7 +6,7 @@ The command line, docs/reports.md and Python list the reports of this registry.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
@@ -18,10 +18,22 @@ from fastprof.model.names import unknown_name
 if TYPE_CHECKING:
     from fastprof.model.table import Table
 
-__all__ = ["ENTRY_POINTS", "Option", "Report", "add", "all_reports", "find", "imported", "report"]
+__all__ = [
+    "ENTRY_POINTS",
+    "Option",
+    "Report",
+    "Where",
+    "add",
+    "all_reports",
+    "find",
+    "imported",
+    "report",
+]
 
 ENTRY_POINTS: Final = "fastprof.reports"
 
+# The conditions of the option `where`: {"op": "linear"} or ["op=linear"].
+Where = Mapping[str, str | Sequence[str]] | Sequence[str]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 

@@ -9,7 +9,6 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -26,11 +25,13 @@ def unrecorded_beside(path: str | os.PathLike[str]) -> Unrecorded | None:
 
     Of several processes, the median. None if they are not known.
     """
-    from fastprof.model.metadata import Unrecorded, unrecorded_of
-
     trace = Path(os.fsdecode(path))
     if not trace.name.startswith(_TRACE):
         return None
+    from statistics import median
+
+    from fastprof.model.metadata import Unrecorded, unrecorded_of
+
     try:
         facts = json.loads((trace.parent / FACTS).read_bytes().decode("utf-8", "replace"))
     except (OSError, ValueError):

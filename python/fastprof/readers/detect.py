@@ -1,4 +1,4 @@
-"""The format of a file, by its content, and the trace in it."""
+"""The format of a file, by its content, and the trace in it. Imports the reader it needs."""
 
 from __future__ import annotations
 
@@ -11,23 +11,18 @@ from fastprof._system import memory
 from fastprof.errors import BadInputError
 from fastprof.model.timeline import Recorded, RecordedEvents
 from fastprof.model.trace import Recording
-from fastprof.readers import memory_estimate, torch_snapshot
+from fastprof.readers import memory_estimate
 from fastprof.readers.beside import unrecorded_beside
 from fastprof.readers.dict_lines import looks_like_dict_lines
-from fastprof.readers.kineto import reader as kineto
-from fastprof.readers.kineto import timeline as kineto_timeline
-from fastprof.readers.kineto.event_columns import GZIP_MAGIC
-from fastprof.readers.nsys import host_events as nsys_host_events
-from fastprof.readers.nsys import reader as nsys
-from fastprof.readers.nsys import report as nsys_report
 from fastprof.readers.nsys import schema as nsys_schema
-from fastprof.readers.nsys import timeline as nsys_timeline
-from fastprof.readers.nvprof import reader as nvprof
 from fastprof.readers.nvprof import schema as nvprof_schema
-from fastprof.readers.nvprof import timeline as nvprof_timeline
 from fastprof.readers.sqlite.database import EXPORT_AGAIN, Database, Progress
 
 _SQLITE_MAGIC = b"SQLite format 3\0"
+# The rest of the line is the version of nsys: 2026@4@1@191-264138605071v0.
+_REPORT_MAGIC = b"NVIDIA Tegra Profiler Report"
+_REPORT_SUFFIXES = (".nsys-rep", ".qdrep")
+_GZIP_MAGIC = b"\x1f\x8b"
 _HEAD_SIZE = 4096
 
 
@@ -67,7 +62,9 @@ class InputFile:
         """
         if self.format is not Format.NSYS_REPORT:
             return self, []
-        path, notices = nsys_report.export(self.path, self.head, progress)
+        from fastprof.readers.nsys.report import export
+
+        path, notices = export(self.path, self.head, progress)
         head = read_head(path)
         if not head.startswith(_SQLITE_MAGIC):
             raise BadInputError(f"{os.fsdecode(path)}: {_unknown(head)}")
@@ -109,17 +106,19 @@ def detect_trace(path: str | os.PathLike[str]) -> InputFile:
 def _format_of(head: bytes, name: str) -> Format | None:
     if looks_like_dict_lines(head):
         return Format.DICT_LINES
-    if head.startswith(nsys_report.MAGIC):
+    if head.startswith(_REPORT_MAGIC):
         return Format.NSYS_REPORT
     if head.startswith(_SQLITE_MAGIC):
         return Format.SQLITE
-    if head.startswith(torch_snapshot.MAGIC):
-        return Format.SNAPSHOT
     if head.lstrip().startswith((b"{", b"[")):
         return Format.JSON
-    if name.lower().endswith(nsys_report.SUFFIXES):
+    from fastprof.readers.torch_snapshot import MAGIC
+
+    if head.startswith(MAGIC):
+        return Format.SNAPSHOT
+    if name.lower().endswith(_REPORT_SUFFIXES):
         return Format.NSYS_REPORT
-    return Format.GZIP_JSON if head.startswith(GZIP_MAGIC) else None
+    return Format.GZIP_JSON if head.startswith(_GZIP_MAGIC) else None
 
 
 def read_head(path: str | os.PathLike[str]) -> bytes:
@@ -172,7 +171,9 @@ def read_trace(
     else:
         compressed = file.format is Format.GZIP_JSON
         memory.require(file.name, memory_estimate.of_json(file.path, compressed))
-        recording = kineto.read(file.path, copies, progress, captures)
+        from fastprof.readers.kineto.reader import read
+
+        recording = read(file.path, copies, progress, captures)
     recording.name = os.fsdecode(path)
     recording.warnings[:0] = notices
     return recording
@@ -182,15 +183,18 @@ def _read_sqlite(
     file: InputFile, progress: Progress | None, copies: bool, captures: bool, host: bool
 ) -> Recording:
     with Database(file.path, progress) as database:
-        is_nsys = nsys.recognises(database.tables)
-        if not is_nsys and not nvprof.recognises(database.tables):
+        is_nsys = nsys_schema.recognises(database.tables)
+        if not is_nsys and not nvprof_schema.recognises(database.tables):
             raise _unknown_tables(database)
         memory.require(database.name, memory_estimate.of_database(database, copies))
-        recording = (
-            nsys.read(database, copies, captures, host)
-            if is_nsys
-            else nvprof.read(database, copies)
-        )
+        if is_nsys:
+            from fastprof.readers.nsys import reader as nsys
+
+            recording = nsys.read(database, copies, captures, host)
+        else:
+            from fastprof.readers.nvprof import reader as nvprof
+
+            recording = nvprof.read(database, copies)
         recording.about.read_by = database.read_by
         return recording
 
@@ -221,12 +225,18 @@ def read_timeline(path: str | os.PathLike[str], progress: Progress | None = None
     if file.format is not Format.SQLITE:
         compressed = file.format is Format.GZIP_JSON
         memory.require(file.name, memory_estimate.of_json(file.path, compressed))
-        return kineto_timeline.read(file.path, progress)
+        from fastprof.readers.kineto import timeline as of_kineto
+
+        return of_kineto.read(file.path, progress)
     with Database(file.path, progress) as database:
         memory.require(database.name, memory_estimate.of_database(database, False))
-        if nsys.recognises(database.tables):
-            return nsys_timeline.read(database)
-        return nvprof_timeline.read(database)
+        if nsys_schema.recognises(database.tables):
+            from fastprof.readers.nsys import timeline as of_nsys
+
+            return of_nsys.read(database)
+        from fastprof.readers.nvprof import timeline as of_nvprof
+
+        return of_nvprof.read(database)
 
 
 def read_host_events(path: str | os.PathLike[str], name: str) -> RecordedEvents | None:
@@ -243,9 +253,11 @@ def read_host_events(path: str | os.PathLike[str], name: str) -> RecordedEvents 
     if file.format is not Format.SQLITE:
         return None
     with Database(file.path) as database:
-        if not nsys.recognises(database.tables):
+        if not nsys_schema.recognises(database.tables):
             return None
-        return nsys_host_events.READERS[name](database)
+        from fastprof.readers.nsys.host_events import READERS
+
+        return READERS[name](database)
 
 
 def _unknown_tables(database: Database) -> BadInputError:

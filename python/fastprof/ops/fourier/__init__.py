@@ -1,7 +1,1 @@
 """Fourier transforms."""
-
-from fastprof.ops.fourier import transforms
-
-__all__ = [
-    "transforms",
-]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-
 import numpy as np
 
 from fastprof.model.trace import Activity, Kernels, Ranges, Recording
@@ -15,11 +13,6 @@ from fastprof.readers.nsys import ranges as ranges_of
 from fastprof.readers.nsys.all_calls import ReadingAll
 from fastprof.readers.nsys.connected import Connected
 from fastprof.readers.sqlite.database import EXPORT_AGAIN, Database
-
-
-def recognises(tables: Mapping[str, Collection[str]]) -> bool:
-    """Whether a file with these tables is an Nsight Systems export."""
-    return {"id", "value"} <= set(tables.get(schema.STRINGS, []))
 
 
 def read(

@@ -23,9 +23,6 @@ from fastprof._system.signals import deferred
 from fastprof.errors import BadInputError
 from fastprof.readers.sqlite.database import Progress
 
-# The rest of the line is the version of nsys: 2026@4@1@191-264138605071v0.
-MAGIC = b"NVIDIA Tegra Profiler Report"
-SUFFIXES = (".nsys-rep", ".qdrep")
 _VERSION = re.compile(rb"Report (\d+(?:[@.]\d+)+)")
 _POLL = 0.5  # seconds
 

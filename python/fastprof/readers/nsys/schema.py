@@ -6,6 +6,8 @@ https://docs.nvidia.com/nsight-systems/UserGuide/index.html, "SQLite Schema Refe
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+
 import numpy as np
 
 from fastprof._core import _column, _pools
@@ -217,3 +219,8 @@ def process_ids(processes: Int64) -> Int32:
     """Process ids of the operating system; -1 for 0, which means unknown."""
     ids = (processes & LOW_24_BITS).astype(np.int32)
     return np.where(ids > 0, ids, np.int32(-1))
+
+
+def recognises(tables: Mapping[str, Collection[str]]) -> bool:
+    """Whether a file with these tables is an Nsight Systems export."""
+    return {"id", "value"} <= set(tables.get(STRINGS, []))

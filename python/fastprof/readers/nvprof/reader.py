@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -19,11 +19,6 @@ from fastprof.readers.nvprof.demangle import demangled
 from fastprof.readers.sqlite.database import Database, Field
 
 RECORD_AGAIN = "record it again: nvprof -f -o net.sql python train.py"
-
-
-def recognises(tables: Mapping[str, Collection[str]]) -> bool:
-    """Whether a file with these tables is an NVProf file."""
-    return {"_id_", "value"} <= set(tables.get(schema.STRINGS, []))
 
 
 def read(database: Database, copies: bool = False) -> Recording:

@@ -7,6 +7,8 @@ CUpti_ActivityAPI of the CUPTI reference, https://docs.nvidia.com/cupti/.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+
 from fastprof._core import _column, _pools
 from fastprof.model.trace import NEVER
 from fastprof.readers.cupti import schema as cupti_schema
@@ -101,3 +103,8 @@ def string_fields(strings: _pools.Keys, texts: _pools.Names) -> list[Field]:
         Field("_id_", KEY, pool=strings, needed=True),
         Field("value", TEXT, pool=texts, needed=True),
     ]
+
+
+def recognises(tables: Mapping[str, Collection[str]]) -> bool:
+    """Whether a file with these tables is an NVProf file."""
+    return {"_id_", "value"} <= set(tables.get(STRINGS, []))

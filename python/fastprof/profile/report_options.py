@@ -1,0 +1,130 @@
+"""The options of the report methods of Profile, for type checkers: no program loads this module."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, TypedDict
+
+from fastprof.profile.reports import Where
+
+ExportFormat = Literal[
+    "perfetto", "chrome", "speedscope", "collapsed", "pstats", "csv", "parquet", "sqlite"
+]
+
+
+class Peaks(TypedDict, total=False):
+    """Rates of the GPU; also the options of the page of all reports."""
+
+    gpu: str | None
+    peak: str | Mapping[str, float] | None
+    bandwidth: float | None
+
+
+class Part(TypedDict, total=False):
+    """Which work a report is about."""
+
+    steps: str | None
+    where: Where | None
+
+
+class Overview(Peaks, total=False):
+    """Options of `overview`."""
+
+    steps: str | None
+
+
+class Steps(Part, Peaks, total=False):
+    """Options of `steps`."""
+
+
+class Summary(Steps, total=False):
+    """Options of `summary`."""
+
+    cpu: bool
+
+
+class Ranges(TypedDict, total=False):
+    """Options of `ranges`."""
+
+    flat: bool
+    where: Where | None
+
+
+class Roofline(Steps, total=False):
+    """Options of `roofline`."""
+
+    roof: Literal["peak", "practical"]
+    plot: str | None
+
+
+class RooflineChart(Roofline, total=False):
+    """Options of `plot.roofline`."""
+
+    by: str | Sequence[str] | None
+
+
+class Layers(Steps, total=False):
+    """Options of `layers`."""
+
+    fold: bool
+    flat: bool
+
+
+class Lines(Steps, total=False):
+    """Options of `lines`."""
+
+    by: Literal["line", "function"]
+    function: str | None
+    source: str | None
+
+
+class Copies(Part, total=False):
+    """Options of `copies`."""
+
+    bus: float | None
+
+
+class Idle(TypedDict, total=False):
+    """Options of `idle`."""
+
+    min: float
+    data: str | None
+    by: Literal["cause", "step", "range", "line", "layer"]
+    steps: str | None
+
+
+class Memory(Part, total=False):
+    """Options of `memory`."""
+
+    device: str | int | None
+
+
+class Advise(Overview, total=False):
+    """Options of `advise`."""
+
+    fail_above: float | None
+
+
+class WhatIf(Overview, total=False):
+    """Options of `whatif`."""
+
+    scale: str | Sequence[str] | None
+    ideal: str | Sequence[str] | None
+    remove: str | Sequence[str] | None
+    overlap: str | Sequence[str] | None
+    fuse: str | Sequence[str] | None
+    dtype: str | None
+    pad: int | None
+    graph: bool
+    no_sync: bool
+    no_data_loading: bool
+    by: str | Sequence[str] | None
+    roof: Literal["peak", "practical"]
+
+
+class Export(Part, total=False):
+    """Options of `export`; each format has some of them."""
+
+    stack: Literal["layers", "path", "lines", "stack"]
+    weight: Literal["ns", "flops", "bytes", "lost"]
+    table: str | None
