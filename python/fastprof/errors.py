@@ -9,6 +9,10 @@ class BadInputError(FastprofError):
     """The input file is missing, damaged or not in a supported format."""
 
 
+class OutputError(FastprofError):
+    """The output cannot be written; the message gives the path and the reason."""
+
+
 class MissingDependencyError(FastprofError):
     """An optional dependency is not installed; the message names the extra to install."""
 

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from fastprof._system.atomic_file import atomic_file
 from fastprof._system.optional import import_optional
+from fastprof._system.output_file import output_file
 from fastprof._version import __version__
 from fastprof.errors import FastprofError
 from fastprof.model.columns import Values
@@ -89,7 +89,7 @@ class Store:
         path = self.path_of(summary.source.path)
         table = self._table(summary)
         try:
-            with atomic_file(path) as file:
+            with output_file(path, is_own=True) as file:
                 self._parquet.write_table(table, file)
         except OSError as error:
             raise StoreError(f"{path}: cannot be written: {error.strerror or error}") from error

@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from fastprof._system.atomic_file import atomic_file
+from fastprof._system.output_file import output_file
 from fastprof._system.threads import map_on_threads, usable_cores
 from fastprof.runs.settings import NOW, STATUS
 
@@ -47,7 +47,7 @@ def collect(directory: Path) -> list[dict[str, Any]]:
 def _compress(move: tuple[Path, Path]) -> None:
     plain, packed = move
     with (
-        atomic_file(packed) as out,
+        output_file(packed, is_own=True, sync=True) as out,
         open(plain, "rb") as text,
         gzip.GzipFile("", "wb", _COMPRESSION, out, 0) as file,
     ):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fastprof._system.atomic_file import atomic_file
+from fastprof._system.output_file import output_file
 from fastprof.errors import BadInputError
 from fastprof.readers.beside import FACTS
 
@@ -64,7 +64,7 @@ def new_directory(name: str, home: str | os.PathLike[str] = HOME) -> Path:
 
 def write_facts(path: Path, facts: dict[str, Any]) -> None:
     """Write the facts of a run."""
-    with atomic_file(path / FACTS) as file:
+    with output_file(path / FACTS, is_own=True) as file:
         file.write(json.dumps(facts, indent=2).encode("utf-8", "surrogateescape"))
 
 

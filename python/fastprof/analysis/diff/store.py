@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from fastprof._system.atomic_file import atomic_file
 from fastprof._system.optional import import_optional
+from fastprof._system.output_file import output_file
 from fastprof._version import __version__
 from fastprof.analysis.diff.plan import Plan
 from fastprof.analysis.diff.side import KEYS, Side, values_of
@@ -81,7 +81,7 @@ def save(baseline: Baseline, directory: str | os.PathLike[str]) -> Path:
     table = _table(import_optional("pyarrow", _NEEDS), baseline)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_file(path) as file:
+        with output_file(path, is_own=True, sync=True) as file:
             parquet.write_table(table, file, compression="zstd")
     except OSError as error:
         raise BaselineError(f"{path}: cannot be written: {error.strerror or error}") from error
@@ -158,7 +158,7 @@ def remember(directory: str | os.PathLike[str], pair: dict[str, Any]) -> None:
     same = [pair[name] for name in ("before", "after")]
     pairs = [each for each in earlier(directory) if [each.get("before"), each.get("after")] != same]
     try:
-        with atomic_file(path) as file:
+        with output_file(path, is_own=True, sync=True) as file:
             file.write(json.dumps([*pairs, pair][-_MOST:], indent=1).encode())
     except OSError as error:
         raise BaselineError(f"{path}: cannot be written: {error.strerror or error}") from error
