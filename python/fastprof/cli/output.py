@@ -17,10 +17,14 @@ from fastprof.errors import OutputError
 from fastprof.model.names import printable
 
 # The arguments of all commands that name files, by their attribute: what is written with its
-# option, what is read, and the files of directories that fastprof keeps.
+# option, what is read, and the files that count in directories of other files.
 OUTPUTS: Final = {"output": "-o", "html": "--html", "plot": "--plot", "report": "--report"}
 INPUTS: Final = ("file", "paths", "captures", "runs", "graph_capture", "ops")
-STORES: Final = {"store": "*.parquet", "baseline": "*.[pj]*"}  # baseline.parquet, predictions.json
+FOLDERS: Final = {
+    "store": "*.parquet",
+    "baseline": "*.[pj]*",  # baseline.parquet, predictions.json
+    "source": "**/*.py",
+}
 
 
 @contextmanager
@@ -54,7 +58,7 @@ def _inputs(arguments: argparse.Namespace) -> Iterator[str | int]:
                 yield from all_below(path, getattr(arguments, "pattern", None))
             elif is_run(folder):
                 yield os.path.join(folder, FACTS)
-    for name, pattern in STORES.items():
+    for name, pattern in FOLDERS.items():
         for directory in _paths(getattr(arguments, name, None)):
             yield from map(str, Path(directory).glob(pattern))
     yield 0

@@ -47,7 +47,7 @@ class Part:
     id : int
         Its index, unique in the profile.
     name, kernel : str
-        Full and short name.
+        Full and short name; "" if the capture lacks it.
     kind : str
         Class: gemm, elementwise, copy, ...
     compute_type : str or None
@@ -295,13 +295,17 @@ def _parts(
     ]
     kernels = (of_part.sums(n) * per).tolist()
     parts: dict[int, list[Part]] = {}
+    unnamed = dict.fromkeys(("name", "kernel", "kind"), "")  # the capture lacks names
     for i, row in enumerate(of_part.first.tolist()):
         if kernels[i]:
             ns, best, moved, work = (each[i] for each in sums)
             parts.setdefault(int(found.ids[row]), []).append(
                 Part(
                     i,
-                    **{field: column.at(row) for field, column in columns.items()},
+                    **{
+                        field: column.at(row) or unnamed.get(field)
+                        for field, column in columns.items()
+                    },
                     is_helper=bool(helper[row]),
                     blocks=int(blocks[row]) if blocks[row] >= 0 else None,
                     kernels=kernels[i],
