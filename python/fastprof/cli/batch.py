@@ -164,6 +164,8 @@ class Files:
             self._bar.close()
 
     def __call__(self, done: Done) -> None:
+        if done.problem:
+            log(f"warning: {done.problem}")
         error = getattr(done.result, "error", None)
         if self._quiet and error is None:
             return

@@ -171,9 +171,7 @@ def host_events_of(recorded: RecordedEvents | None, known: Threads) -> HostEvent
 
 def names_of(ids: Int32, texts: Sequence[str | None]) -> Values:
     """The names of events of the host. All have one, also where the capture lacks the text."""
-    if (ids < 0).any():
-        ids, texts = np.where(ids < 0, np.int32(len(texts)), ids), [*texts, None]
-    return Values(ids, list(texts)).mapped(lambda name: _UNNAMED if name is None else name)
+    return Values(ids, list(texts)).mapped(lambda name: name).completed(_UNNAMED)
 
 
 def _no_events() -> RecordedEvents:

@@ -6,6 +6,7 @@ import gzip
 import json
 import shutil
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,8 @@ def collect(directory: Path) -> list[dict[str, Any]]:
     """
     reports = []
     for path in directory.glob(f"{STATUS}-*.json"):
-        reports.append(json.loads(path.read_text(encoding="utf-8", errors="surrogateescape")))
+        with suppress(ValueError):  # the program was killed on a full disk
+            reports.append(json.loads(path.read_text(encoding="utf-8", errors="surrogateescape")))
         path.unlink()
     (directory / NOW).unlink(missing_ok=True)
     reports.sort(key=lambda each: (each["rank"], each["pid"]))

@@ -278,6 +278,8 @@ def _parts(
     per : the factor of times to a step and GPU
     """
     columns = {field: texts(cells, name) for field, name in _OF_PART.items()}
+    for field in ("name", "kernel", "kind"):  # the capture may lack names
+        columns[field] = columns[field].completed("")
     blocks, helper = _blocks(cells), numbers(cells, "helper") == 1
     keys = [Values(found.ids, [None] * found.n), *columns.values(), _key(blocks), _key(helper)]
     of_part = group(keys, len(cells))
@@ -295,17 +297,13 @@ def _parts(
     ]
     kernels = (of_part.sums(n) * per).tolist()
     parts: dict[int, list[Part]] = {}
-    unnamed = dict.fromkeys(("name", "kernel", "kind"), "")  # the capture lacks names
     for i, row in enumerate(of_part.first.tolist()):
         if kernels[i]:
             ns, best, moved, work = (each[i] for each in sums)
             parts.setdefault(int(found.ids[row]), []).append(
                 Part(
                     i,
-                    **{
-                        field: column.at(row) or unnamed.get(field)
-                        for field, column in columns.items()
-                    },
+                    **{field: column.at(row) for field, column in columns.items()},
                     is_helper=bool(helper[row]),
                     blocks=int(blocks[row]) if blocks[row] >= 0 else None,
                     kernels=kernels[i],

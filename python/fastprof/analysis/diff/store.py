@@ -18,7 +18,7 @@ from fastprof._version import __version__
 from fastprof.analysis.diff.plan import Plan
 from fastprof.analysis.diff.side import KEYS, Side, values_of
 from fastprof.analysis.idle_causes import CAUSES
-from fastprof.errors import FastprofError
+from fastprof.errors import DAMAGED, FastprofError
 
 __all__ = ["Baseline", "BaselineError", "earlier", "is_baseline", "load", "remember", "save"]
 
@@ -28,6 +28,7 @@ _METADATA: Final = b"fastprof_baseline"
 _SCHEMA: Final = 1  # changes with the meaning of any value
 _SUMS: Final = ("calls", "kernels", "gpu_ns")
 _NUMBERS: Final = ("predicted_ns", "measured_ns")
+_TEXTS: Final = ("before", "after", "ids")
 _MOST: Final = 1000  # pairs
 _OLDER: Final = Plan((), "the baseline was stored without a plan; store it again with --save")
 _NEEDS: Final = "baselines are Parquet files, which need"
@@ -113,7 +114,7 @@ def load(directory: str | os.PathLike[str]) -> Baseline:
             where = tuple(properties["where"])
             return Baseline(_side(table, properties), properties["source"], where)
         found = str(properties["version"])
-    except (OSError, ValueError, KeyError, TypeError, arrow.ArrowException) as error:
+    except (*DAMAGED, arrow.ArrowException) as error:
         raise BaselineError(
             f"{path}: is damaged or not a baseline; store it again with --save"
         ) from error
@@ -141,8 +142,11 @@ def earlier(directory: str | os.PathLike[str]) -> list[dict[str, Any]]:
         return []
     try:
         pairs = json.loads(path.read_text("utf-8"))
+        for pair in pairs:
+            if not all(isinstance(text, str) for name in _TEXTS for text in pair[name]):
+                raise TypeError("expected lists of texts")
         return [{**each, **{name: int(each[name]) for name in _NUMBERS}} for each in pairs]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except DAMAGED as error:
         raise BaselineError(f"{path}: is damaged; remove it") from error
 
 
