@@ -72,9 +72,7 @@ _KINETO: dict[str, Callable[[KinetoFile], KinetoFile]] = {
     "only empty steps": lambda file: [
         file.annotation(50 * i, 50 * i + 40, STEP.format(i)) for i in range(4)
     ][0],
-    "steps of no length": lambda file: [
-        file.annotation(5, 5, STEP.format(i)) for i in range(3)
-    ][0],
+    "steps of no length": lambda file: [file.annotation(5, 5, STEP.format(i)) for i in range(3)][0],
     "only functions": lambda file: file.python(0, 9, "train.py(3): main"),
     "only memory": lambda file: file.memory(0, 512).memory(5, -512),
     "only names": lambda file: file.named("process_name", "python").named("thread_name", ""),
@@ -203,7 +201,7 @@ def captures(folder: Path) -> dict[str, Maker]:
     made["dict: nothing"] = _text("small.dict", b"")
     made["dict: a kernel of no length"] = _text("small.dict", f"{line!r}\n".encode())
     for i, value in enumerate(_NONE):
-        made[f"dict: {value!r}"] = _text(f"{i}.dict", f"{({**line, 'op': value})!r}\n".encode())
+        made[f"dict: {value!r}"] = _text(f"{i}.dict", f"{ ({**line, 'op': value})!r}\n".encode())
     made["snapshot: nothing"] = lambda path: Snapshot().write(path / "small.pickle")
     made["json: {}"] = _text("small.json", b"{}")
     made["json: []"] = _text("small.json", b"[]")
