@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import io
 import os
 import re
@@ -22,8 +23,10 @@ STARTS_PROGRAMS = ("run", "nsys")
 READS_NOTHING = ("devices", *STARTS_PROGRAMS)
 # Words that a required option needs.
 NEEDED = {"to": ["--to", "csv"]}
+NOT_A_NUMBER = re.compile(r"(?<![\w.])[-+]?(?:nan|inf|infinity)(?![\w-])", re.IGNORECASE)
 
 
+@functools.cache
 def commands() -> dict[str, argparse.ArgumentParser]:
     """The parser of each command."""
     for action in parser()._actions:
@@ -131,6 +134,21 @@ def run_here(*words: str | os.PathLike[str], on_terminal: bool = False) -> Done:
         except SystemExit as ended:
             code = int(ended.code or 0)
     return Done(code, out.text(), err.text())
+
+
+def problem(done: Done) -> str:
+    """What is wrong with the end of a command; "" if nothing."""
+    lines = [
+        line for line in done.err.splitlines() if not re.match("fastprof: warning|Found", line)
+    ]
+    if done.code not in (0, 1, 2):
+        return f"exit code {done.code}: {done.err}"
+    if done.code == 1 and len([line for line in lines if line.startswith("fastprof: ")]) != 1:
+        return f"no clear line: {done.err}"
+    if done.code == 2 and "error: " not in lines[-1]:
+        return f"no usage error: {done.err}"
+    match = NOT_A_NUMBER.search(done.out + done.err)
+    return f"prints {match[0]}" if match else ""
 
 
 def unknown_paths() -> list[str]:

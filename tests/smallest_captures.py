@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from exports import Export
-from kineto_files import PID, TID, KinetoFile
+from kineto_files import TID, KinetoFile
 from memory_snapshots import Snapshot
 from nvprof_files import NvprofFile
 
 Maker = Callable[[Path], Path]
-STEP = "ProfilerStep#{}"
 
 
 def _launched(file: Any, start: int, end: int, corr: int = 1, **others: Any) -> Any:
@@ -69,10 +68,8 @@ _KINETO: dict[str, Callable[[KinetoFile], KinetoFile]] = {
     "an operator without name": lambda file: _launched(file.op(0, 9, ""), 10, 20),
     "an operator of no length": lambda file: file.op(0, 0, "aten::mm"),
     "only annotations": lambda file: file.annotation(0, 9, "a").annotation(20, 29, "a"),
-    "only empty steps": lambda file: [
-        file.annotation(50 * i, 50 * i + 40, STEP.format(i)) for i in range(4)
-    ][0],
-    "steps of no length": lambda file: [file.annotation(5, 5, STEP.format(i)) for i in range(3)][0],
+    "only empty steps": lambda file: _steps(file, 4, 40),
+    "steps of no length": lambda file: _steps(file, 3, 0),
     "only functions": lambda file: file.python(0, 9, "train.py(3): main"),
     "only memory": lambda file: file.memory(0, 512).memory(5, -512),
     "only names": lambda file: file.named("process_name", "python").named("thread_name", ""),
@@ -86,6 +83,12 @@ _KINETO: dict[str, Callable[[KinetoFile], KinetoFile]] = {
     "nulls": lambda file: _nulls(file),
 }
 _NONE = (None, *("", 0, [], {}))
+
+
+def _steps(file: KinetoFile, n: int, length: int) -> KinetoFile:
+    for i in range(n):
+        file.annotation(50 * i, 50 * i + length, f"ProfilerStep#{i}")
+    return file
 
 
 def _nulls(file: KinetoFile) -> KinetoFile:
@@ -207,6 +210,3 @@ def captures(folder: Path) -> dict[str, Maker]:
     made["json: []"] = _text("small.json", b"[]")
     made["json: no events"] = _text("small.json", b'{"traceEvents": null}')
     return made
-
-
-__all__ = ["PID", "captures"]
