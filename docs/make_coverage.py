@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import fastprof
-from fastprof._system.atomic_file import atomic_file
+from fastprof._system.output_file import output_file
 from fastprof.writers.info import describe
 
 PAGE = Path(__file__).parent / "coverage.md"
@@ -70,5 +70,5 @@ def percent(share: float | None) -> str:
 if __name__ == "__main__":
     wanted = sys.argv[1] if len(sys.argv) > 1 else os.environ.get("FASTPROF_DATA", SHARED_DATA)
     text = page(Path(wanted))
-    with atomic_file(PAGE) as file:
+    with output_file(PAGE) as file:
         file.write(text.encode())

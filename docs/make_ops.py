@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import fastprof.ops
-from fastprof._system.atomic_file import atomic_file
+from fastprof._system.output_file import output_file
 from fastprof.ops import registry
 from fastprof.ops.document import operators_page
 from fastprof.ops.index import FILE, PATTERN
@@ -58,5 +58,5 @@ if __name__ == "__main__":
         sys.stdout.write(written)
     else:
         FILE.write_text(written)
-        with atomic_file(PAGE) as file:
+        with output_file(PAGE) as file:
             file.write(operators_page().encode())

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from fastprof._system.atomic_file import atomic_file
+from fastprof._system.output_file import output_file
 from fastprof.analysis.document import reports_page
 
 PAGE = Path(__file__).parent / "reports.md"
 
 if __name__ == "__main__":
-    with atomic_file(PAGE) as file:
+    with output_file(PAGE) as file:
         file.write(reports_page().encode())

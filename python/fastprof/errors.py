@@ -1,5 +1,11 @@
 """Exceptions raised by fastprof; all derive from FastprofError."""
 
+# What reading a damaged file of our own may raise besides the errors of its format.
+DAMAGED = (
+    *(OSError, ValueError, KeyError, TypeError, AttributeError, IndexError),
+    *(OverflowError, RecursionError),
+)
+
 
 class FastprofError(Exception):
     """Base class of fastprof's exceptions. The message is a single line for the user."""
@@ -7,6 +13,10 @@ class FastprofError(Exception):
 
 class BadInputError(FastprofError):
     """The input file is missing, damaged or not in a supported format."""
+
+
+class OutputError(FastprofError):
+    """The output cannot be written; the message gives the path and the reason."""
 
 
 class MissingDependencyError(FastprofError):

@@ -74,7 +74,7 @@ def test_options_of_other_formats_are_usage_errors(file, tmp_path, monkeypatch, 
 def test_the_input_is_not_overwritten(file):
     before = file.read_bytes()
     done = run("export", file, "--to", "perfetto", "-o", file)
-    failed(done, 1, "is the input; choose another name for -o")
+    failed(done, 1, "is an input; choose another name for -o")
     assert file.read_bytes() == before
 
 

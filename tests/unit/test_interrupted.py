@@ -20,7 +20,7 @@ from bench.generate import generate
 import rank_files
 from commands import Forked, command, run
 from exports import Export
-from fastprof._system.atomic_file import atomic_file
+from fastprof._system.output_file import output_file
 from hypothesis_profiles import IS_FULL
 from waiting import PATIENCE, wait_for
 
@@ -177,7 +177,7 @@ def test_what_another_has_just_begun_is_left_alone(small, tmp_path):
 )
 def test_files_of_similar_names_are_left_alone(name, tmp_path):
     other = leave(tmp_path / name)
-    with atomic_file(tmp_path / "out") as file:
+    with output_file(tmp_path / "out") as file:
         file.write(b"new")
     assert other.exists()
 
@@ -187,14 +187,14 @@ def test_a_link_of_such_a_name_is_left_alone(tmp_path):
     target = leave(tmp_path / "far" / "file")
     link = tmp_path / ".out.12-0123abcd.part"
     link.symlink_to(target)
-    with atomic_file(tmp_path / "out") as file:
+    with output_file(tmp_path / "out") as file:
         file.write(b"new")
     assert target.exists()
     assert link.is_symlink()
 
 
 def test_two_writers_of_one_file_give_that_of_one_of_them(tmp_path):
-    with atomic_file(tmp_path / "out") as first, atomic_file(tmp_path / "out") as second:
+    with output_file(tmp_path / "out") as first, output_file(tmp_path / "out") as second:
         first.write(b"first")
         second.write(b"second")
     assert (tmp_path / "out").read_bytes() == b"first"

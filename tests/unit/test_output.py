@@ -27,14 +27,14 @@ def advised(monkeypatch):
 @pytest.mark.parametrize("block", [1, 100, STEP, 3 * STEP + 7])
 def test_what_is_written_arrives_whatever_the_size_of_the_blocks(block, advised, tmp_path):
     data = os.urandom(10 * STEP + 5)
-    with output(str(tmp_path / "report"), None) as file:
+    with output(str(tmp_path / "report")) as file:
         for at in range(0, len(data), block):
             file.write(data[at : at + block])
     assert (tmp_path / "report").read_bytes() == data
 
 
 def test_each_step_behind_the_first_bytes_is_written_to_disk_then_dropped(advised, tmp_path):
-    with output(str(tmp_path / "report"), None) as file:
+    with output(str(tmp_path / "report")) as file:
         for _ in range(7 * STEP // 64):
             file.write(b"x" * 64)
     # The start of the file is never dropped; a step is advised when full and again two steps later.
@@ -43,7 +43,7 @@ def test_each_step_behind_the_first_bytes_is_written_to_disk_then_dropped(advise
 
 
 def test_small_file_is_kept_in_memory(advised, tmp_path):
-    with output(str(tmp_path / "report"), None) as file:
+    with output(str(tmp_path / "report")) as file:
         file.write(b"x" * (2 * STEP))
     assert advised == []
 
@@ -53,13 +53,13 @@ def test_file_system_that_takes_no_advice_does_not_matter(advised, monkeypatch, 
         raise OSError("no advice here")
 
     monkeypatch.setattr(os, "posix_fadvise", refuse, raising=False)
-    with output(str(tmp_path / "report"), None) as file:
+    with output(str(tmp_path / "report")) as file:
         file.write(b"x" * (9 * STEP))
     assert (tmp_path / "report").stat().st_size == 9 * STEP
 
 
 def test_file_is_not_there_when_writing_failed(advised, tmp_path):
-    with pytest.raises(ValueError), output(str(tmp_path / "report"), None) as file:
+    with pytest.raises(ValueError), output(str(tmp_path / "report")) as file:
         file.write(b"x" * (9 * STEP))
         raise ValueError
     assert list(tmp_path.iterdir()) == []

@@ -10,9 +10,10 @@ from typing import Final
 from fastprof.analysis.advice.report import saved_text
 from fastprof.analysis.overview_columns import ROWS
 from fastprof.errors import ReportError
+from fastprof.model.names import printable
 from fastprof.model.quantity import quantity
 from fastprof.model.table import Table
-from fastprof.model.table_text import printable, side_by_side
+from fastprof.model.table_text import markdown_text, side_by_side
 from fastprof.model.tables import Tables
 
 __all__ = ["Overview"]
@@ -56,7 +57,7 @@ class Overview(Tables):
     def markdown(self, limit: int | None = ROWS) -> str:
         """Markdown tables below the lines of the lead."""
         lines = (self.facts["answer"], *self.lead)
-        lead = "".join(f"{printable(line)}\n\n" for line in lines)
+        lead = "".join(f"{markdown_text(line)}\n\n" for line in lines)
         return lead + super().markdown(limit)
 
     def _repr_html_(self) -> str:

@@ -10,15 +10,16 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 from fastprof._version import __version__
 from fastprof.cli import batch, devices, diff, export, info, nsys, parse, prof, report
 from fastprof.cli import run as run_command
-from fastprof.cli.output import discard_stdout, flush_stdout
+from fastprof.cli.output import discard_stdout, flush_stdout, keeping_inputs
 from fastprof.cli.progress import log
 from fastprof.cli.reports import ReportCommand, load_reports, names_file
 from fastprof.errors import CheckError, FastprofError
+from fastprof.model.names import printable
 from fastprof.profile.reports import all_reports
 from fastprof.runs.directory import resolved
 
@@ -31,7 +32,15 @@ _NO_MEMORY = re.compile(
 COMMANDS = (run_command, report, diff, export, batch, parse, prof, info, devices, nsys)
 
 
-class _Command(argparse.ArgumentParser):
+class _Parser(argparse.ArgumentParser):
+    """A parser whose messages quote arguments and names of files safely."""
+
+    def error(self, message: str) -> NoReturn:
+        """As in ArgumentParser."""
+        super().error(printable(message))
+
+
+class _Command(_Parser):
     """The parser of a command, whose options may stand between files."""
 
     _is_within = False
@@ -53,7 +62,7 @@ def parser(given: Sequence[str] | None = None) -> argparse.ArgumentParser:
 
     Commands that it does not name have no options, which saves half of the time.
     """
-    top = argparse.ArgumentParser(
+    top = _Parser(
         prog="fastprof",
         description="Attribute GPU time of PyTorch runs to operators, layers and source lines.",
         epilog="'fastprof FILE' gives the first look at a trace, 'fastprof COMMAND --help' the "
@@ -108,7 +117,8 @@ def _run(arguments: argparse.Namespace) -> int:
                 log(f"reads {arguments.file}; for all ranks: fastprof batch {all_traces}")
         if name in ("captures", "paths"):
             setattr(arguments, name, [resolved(each) for each in given])
-    return int(arguments.run(arguments))
+    with keeping_inputs(arguments):
+        return int(arguments.run(arguments))
 
 
 def _guarded(run: Callable[[], int]) -> int:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import io
-import os
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from fastprof._system.sizes import EXPECTED, parse_size
 from fastprof.cli.options import add_graph_capture, add_ops, add_output, count
-from fastprof.cli.output import OutputError, output
+from fastprof.cli.output import output
 from fastprof.cli.progress import log
 from fastprof.errors import UnknownColumnError
 
@@ -98,8 +97,6 @@ def run(arguments: argparse.Namespace) -> int:
         check(by)
     except UnknownColumnError as error:
         arguments.error(str(error))
-    if arguments.output is not None:
-        refuse_input(arguments.output, arguments.paths)
     client = None if arguments.scheduler is None else connect(arguments.scheduler)
     try:
         with Files(quiet=arguments.no_progress) as files:
@@ -119,19 +116,12 @@ def run(arguments: argparse.Namespace) -> int:
     finally:
         if client is not None:
             client.close()
-    with output(arguments.output, None) as file:
+    with output(arguments.output) as file:
         file.write(_report(found, arguments, by).encode("utf-8", "surrogateescape"))
     if found.failures:
         total = len(found.failures) + len(found.summaries)
         log(f"{len(found.failures)} of {total} files could not be read")
     return 1 if found.failures else 0
-
-
-def refuse_input(path: str, inputs: list[str]) -> None:
-    """Raise OutputError if the output is one of the inputs."""
-    for each in inputs:
-        if os.path.exists(path) and os.path.exists(each) and os.path.samefile(path, each):
-            raise OutputError(f"{path}: is an input; choose another name for -o")
 
 
 def _report(found: Batch, arguments: argparse.Namespace, by: list[str]) -> str:
@@ -174,6 +164,8 @@ class Files:
             self._bar.close()
 
     def __call__(self, done: Done) -> None:
+        if done.problem:
+            log(f"warning: {done.problem}")
         error = getattr(done.result, "error", None)
         if self._quiet and error is None:
             return

@@ -30,6 +30,6 @@ def run(arguments: argparse.Namespace) -> int:
 
     table = device_list()
     text = table.csv() if arguments.csv else table.to_json() if arguments.json else table.text()
-    with output(None, None) as file:
+    with output(None) as file:
         file.write(text.encode())
     return 0

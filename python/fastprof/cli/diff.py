@@ -7,7 +7,6 @@ import math
 import os
 from dataclasses import replace
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from fastprof.analysis.diff.headings import COLUMNS, DEFAULT_BY, DIFF_KEYS, diff_keys
@@ -146,11 +145,11 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     found = _compared(arguments, captures)
     text = written(_with_earlier(found, arguments), arguments, _LIMIT)
-    with output(arguments.output, None) as file:
+    with output(arguments.output) as file:
         file.write(text.encode("utf-8", "surrogateescape"))
     if arguments.html is not None:
         html = found.page().html.encode()
-        with output(arguments.html, None) as file:
+        with output(arguments.html) as file:
             file.write(html)
         log(f"wrote {arguments.html}")
     limit = arguments.fail_above
@@ -195,10 +194,6 @@ def _captures(arguments: argparse.Namespace) -> list[str]:
     if len(given) != expected:
         needed = ("AFTER with --baseline", "BEFORE and AFTER")[expected - 1]
         arguments.error(f"expected {needed}, found {' '.join(given)}")
-    for option, path in (("-o", arguments.output), ("--html", arguments.html)):
-        for each in [*given, *chain.from_iterable(arguments.runs)] if path is not None else ():
-            if os.path.exists(path) and os.path.samefile(path, each):
-                arguments.error(f"{path}: is an input; choose another name for {option}")
     return given if arguments.save or arguments.baseline is None else [arguments.baseline, *given]
 
 

@@ -52,30 +52,18 @@ def run(arguments: argparse.Namespace) -> int:
 
     to: Format = arguments.to
     path = None if arguments.output == "-" else arguments.output
-    _check_target(arguments, to, path)
+    if path is None and not to.is_text and sys.stdout is not None and sys.stdout.isatty():
+        arguments.error(f"{to.name} is binary; give -o, such as -o net{to.suffix}")
     options = _options(arguments, to)
     for each in arguments.ops:
         load_file(each)
     profile = _opened(arguments)
     try:
-        if to.takes_path:
-            to.write(profile, path, **options)
-        else:
-            with output(path, arguments.file) as file:
-                write_to(to, profile, file, path is not None and is_compressed(path), **options)
+        with output(path) as file:
+            write_to(to, profile, file, path is not None and is_compressed(path), **options)
     except ReportError as error:
         arguments.error(str(error))
     return 0
-
-
-def _check_target(arguments: argparse.Namespace, to: Format, path: str | None) -> None:
-    """Check that the format can be written to this file or to stdout."""
-    is_terminal = path is None and sys.stdout is not None and sys.stdout.isatty()
-    if path is None and (to.takes_path or (is_terminal and not to.is_text)):
-        what = "needs a file" if to.takes_path else "is binary"
-        arguments.error(f"{to.name} {what}; give -o, such as -o net{to.suffix}")
-    if path is not None and to.takes_path and is_compressed(path):
-        arguments.error(f"{path}: {to.name} cannot be compressed; choose a name without .gz")
 
 
 def _options(arguments: argparse.Namespace, to: Format) -> dict[str, Any]:

@@ -41,6 +41,6 @@ def run(arguments: argparse.Namespace) -> int:
         log(f"warning: {warning}")
     info = describe(profile)
     text = json.dumps(info, indent=2) + "\n" if arguments.json else info_text(info)
-    with output(None, None) as file:
+    with output(None) as file:
         file.write(text.encode("utf-8", "surrogateescape"))
     return 0

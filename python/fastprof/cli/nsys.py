@@ -86,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
     command = [tool or "nsys", "profile", *options, f"--output={name}", *program]
     if arguments.print or tool is None:
         lines = (shlex.join(each) + "\n" for each in (command, _report_command(arguments, name)))
-        with output(None, None) as file:
+        with output(None) as file:
             file.write(os.fsencode("".join(lines)))
         if arguments.print:
             return 0

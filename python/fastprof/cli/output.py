@@ -2,41 +2,97 @@
 
 from __future__ import annotations
 
+import argparse
+import codecs
 import io
 import os
-import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, BinaryIO
+from pathlib import Path
+from typing import Any, BinaryIO, Final, cast
 
-from fastprof._system.atomic_file import atomic_file
-from fastprof.errors import FastprofError
+from fastprof._system.output_file import output_file, protected, refuse_input
+from fastprof.errors import OutputError
+from fastprof.model.names import printable
 
-
-class OutputError(FastprofError):
-    """The output cannot be written; the message gives the path and the reason."""
+# The arguments of all commands that name files, by their attribute: what is written with its
+# option, what is read, and the files that count in directories of other files.
+OUTPUTS: Final = {"output": "-o", "html": "--html", "plot": "--plot", "report": "--report"}
+INPUTS: Final = ("file", "paths", "captures", "runs", "graph_capture", "ops")
+FOLDERS: Final = {
+    "store": "*.parquet",
+    "baseline": "*.[pj]*",  # baseline.parquet, predictions.json
+    "source": "**/*.py",
+}
 
 
 @contextmanager
-def output(path: str | None, source: str | None) -> Iterator[BinaryIO]:
-    """Open a binary file for output.
-
-    Parameters
-    ----------
-    path : the output file; None for standard output
-    source : the input file, which must differ from the output
+def keeping_inputs(arguments: argparse.Namespace) -> Iterator[None]:
+    """Until the block ends, no output of a command replaces one of its inputs.
 
     Raises
     ------
     OutputError
-        The file cannot be created or written, or is the input.
+        An output is an input.
+    """
+    with protected(lambda: _inputs(arguments)):
+        for name, option in OUTPUTS.items():
+            path = getattr(arguments, name, None)
+            if isinstance(path, str) and path != "-":
+                refuse_input(path, f"choose another name for {option}")
+        yield
+
+
+def _inputs(arguments: argparse.Namespace) -> Iterator[str | int]:
+    """The files that a command reads, those of directories too, and standard input."""
+    from fastprof.ranks.files import all_below
+    from fastprof.readers.beside import FACTS
+    from fastprof.runs.directory import is_run
+
+    for name in INPUTS:
+        for path in _paths(getattr(arguments, name, None)):
+            yield path
+            folder = os.path.dirname(os.path.realpath(path))
+            if os.path.isdir(path):
+                yield from all_below(path, getattr(arguments, "pattern", None))
+            elif is_run(folder):
+                yield os.path.join(folder, FACTS)
+    for name, pattern in FOLDERS.items():
+        for directory in _paths(getattr(arguments, name, None)):
+            yield from map(str, Path(directory).glob(pattern))
+    yield 0
+
+
+def _paths(value: Any) -> Iterator[str]:
+    """The paths of an argument: one, or several in a list, or in pairs."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _paths(each)
+
+
+@contextmanager
+def output(path: str | None) -> Iterator[BinaryIO]:
+    """Open a binary file for output. A terminal gets text without control characters.
+
+    Parameters
+    ----------
+    path : the output file; None for standard output
+
+    Raises
+    ------
+    OutputError
+        The file cannot be created or written, or is an input.
     """
     if path is None:
         if sys.stdout is None:
             raise OutputError("standard output is closed; write to a file with -o")
+        with suppress(OSError, ValueError):  # not a file: a stream of the caller
+            refuse_input(sys.stdout.fileno(), "send it to another file")
         try:
-            yield sys.stdout.buffer
+            yield _safe(sys.stdout.buffer)
             sys.stdout.buffer.flush()
         except BrokenPipeError:
             raise
@@ -44,19 +100,40 @@ def output(path: str | None, source: str | None) -> Iterator[BinaryIO]:
             discard_stdout()
             raise OutputError(f"standard output: cannot be written: {error.strerror}") from error
         return
-    if source is not None and os.path.exists(path) and os.path.samefile(path, source):
-        raise OutputError(f"{path}: is the input; choose another name for -o")
     try:
-        if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
-            with open(path, "wb") as file:  # a device or a pipe cannot be renamed to
-                yield file
-        else:
-            with atomic_file(path, _LowCacheFile) as file:
-                yield file
+        with output_file(path, _LowCacheFile) as file:
+            yield _safe(file)
     except BrokenPipeError:
         raise
     except OSError as error:
         raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+def _safe(file: BinaryIO) -> BinaryIO:
+    return cast(BinaryIO, _Terminal(file)) if file.isatty() else file
+
+
+class _Terminal(io.RawIOBase):
+    """A terminal. Names in a file of others must not move its cursor or reorder its text."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def writable(self) -> bool:
+        """Whether it can be written to: always."""
+        return True
+
+    def write(self, data: Any, /) -> int:
+        """Write UTF-8 text; all but printable characters, tabs and ends of lines become spaces."""
+        lines = self._decoder.decode(bytes(data)).split("\n")
+        safe = ("\t".join(map(printable, line.split("\t"))) for line in lines)
+        self._file.write("\n".join(safe).encode())
+        return len(data)
+
+    def flush(self) -> None:
+        """Write out what is buffered."""
+        self._file.flush()
 
 
 class _LowCacheFile(io.FileIO):

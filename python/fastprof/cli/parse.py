@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     log_profile(profile)
     if arguments.check:
         log(f"checked: {profile.check()}")
-    with output(arguments.output, arguments.file) as file:
+    with output(arguments.output) as file:
         if arguments.format == "parquet":
             write_columns({name: profile.column(name) for name in profile.names}, file)
         elif columns:

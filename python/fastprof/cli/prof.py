@@ -125,7 +125,7 @@ def run(arguments: argparse.Namespace) -> int:
     style: Style = "csv" if arguments.csv else "json" if arguments.json else "spaces"
     if arguments.width is not None:
         style = "width"
-    with output(arguments.output, arguments.file) as file:
+    with output(arguments.output) as file:
         write_report(columns, keys, style, file, arguments.width)
     return 0
 

@@ -7,6 +7,8 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from fastprof.model.names import printable
+
 if TYPE_CHECKING:
     from fastprof.profile.profile import Profile
 
@@ -47,7 +49,9 @@ class Bar:
 
             self.__exit__(None, None, None)
             self._what = what
-            self._bar = tqdm(total=total, desc=what, unit="", unit_scale=True, delay=1, leave=False)
+            self._bar = tqdm(
+                total=total, desc=printable(what), unit="", unit_scale=True, delay=1, leave=False
+            )
         self._bar.update(max(0, rows - self._bar.n))
 
 
@@ -55,8 +59,7 @@ def log(message: str) -> None:
     """Print one line on stderr, control characters replaced; does nothing if stderr is closed."""
     if sys.stderr is not None:
         with suppress(OSError):
-            line = "".join(c if c.isprintable() else " " for c in message)
-            print(f"fastprof: {line}", file=sys.stderr)
+            print(f"fastprof: {printable(message)}", file=sys.stderr)
 
 
 def log_profile(profile: Profile) -> None:

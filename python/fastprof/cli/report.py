@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 from fastprof.analysis.roofline_columns import PEAKS
-from fastprof.cli.batch import Files, refuse_input
+from fastprof.cli.batch import Files
 from fastprof.cli.options import add_graph_capture, add_mine, add_ops, add_trim
 from fastprof.cli.output import output
 from fastprof.cli.progress import Bar, log
@@ -60,9 +60,8 @@ def run(arguments: argparse.Namespace) -> int:
     paths = arguments.paths
     of_ranks = len(paths) > 1 or os.path.isdir(paths[0])
     path = arguments.output or default_output(paths[0], of_ranks)
-    refuse_input(path, paths)
     page, n_failed = _page_of_ranks(arguments) if of_ranks else (_page_of_file(arguments), 0)
-    with output(path, None) as file:
+    with output(path) as file:
         file.write(page.html.encode())
     log(f"wrote {path}, {os.path.getsize(path) / 1e6:.1f} MB")
     if n_failed:

@@ -59,7 +59,7 @@ class ReportCommand:
             text = written(table, arguments, self._report.limit)
         except (ReportError, UnknownColumnError) as error:
             arguments.error(str(error))
-        with output(arguments.output, arguments.file) as file:
+        with output(arguments.output) as file:
             file.write(text.encode("utf-8", "surrogateescape"))
         has_limit = getattr(arguments, "fail_above", None) is not None
         return FAILED if has_limit and table.facts["failed"] else 0

@@ -218,7 +218,7 @@ def _list(home: str) -> int:
     """Print the runs of a directory."""
     from fastprof.runs.listing import listing
 
-    with output(None, None) as file:
+    with output(None) as file:
         file.write(listing(home).text().encode("utf-8", "surrogateescape"))
     return 0
 

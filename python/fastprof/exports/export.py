@@ -6,7 +6,7 @@ import gzip
 import os
 from typing import Any, BinaryIO
 
-from fastprof._system.atomic_file import atomic_file
+from fastprof._system.output_file import output_file, protected
 from fastprof.errors import ReportError
 from fastprof.exports.registry import Format, find
 
@@ -16,13 +16,16 @@ _LEVEL = 4  # of gzip; 6 takes twice as long for 4 % less
 
 
 def export(profile: Any, path: str | os.PathLike[str], to: str, **options: Any) -> None:
-    """Write a profile to a file that appears when it is complete; see `Profile.export`."""
+    """Write a profile to a file that appears when it is complete; see `Profile.export`.
+
+    Raises
+    ------
+    OutputError
+        The file is the capture itself.
+    """
     found = find(to)
     check_options(found, options)
-    if found.takes_path:
-        found.write(profile, path, **options)
-        return
-    with atomic_file(path) as file:
+    with protected(lambda: [profile.name]), output_file(path) as file:
         write_to(found, profile, file, is_compressed(path), **options)
 
 

@@ -36,11 +36,9 @@ class Format:
     about : one line of help
     suffix : the usual end of the file name
     function : "module:function", imported on first use: function(profile, file, **options) writes
-        to a binary file, or to a path if `takes_path`
+        to a binary file
     options : keywords of the function
     is_text : whether a terminal can show the output
-    takes_path : the function creates the file or directory itself, atomically; it supports
-        neither standard output nor compression
     """
 
     name: str
@@ -49,7 +47,6 @@ class Format:
     function: str
     options: tuple[Option, ...] = ()
     is_text: bool = False
-    takes_path: bool = False
 
     def write(self, profile: Any, target: Any, **options: Any) -> None:
         """Call the function."""
@@ -118,7 +115,6 @@ _ALL: Final = (
         "a database: kernels with all columns, all reports, facts of the capture",
         ".sqlite",
         "fastprof.exports.sqlite:write",
-        takes_path=True,
     ),
 )
 FORMATS: Final = {each.name: each for each in _ALL}

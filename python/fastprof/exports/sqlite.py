@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from contextlib import contextmanager
+from typing import Any, BinaryIO, Final
 
 import apsw
 
-from fastprof._system.atomic_file import atomic_file
 from fastprof._version import __version__
 from fastprof.analysis.grouping import group
 from fastprof.analysis.stats.headings import TABLES
@@ -32,8 +34,8 @@ _SETTINGS: Final = "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA page
 _OWN: Final = ("overview", "stats")  # overview is several tables in one; stats has names of its own
 
 
-def write(profile: Profile, path: str | os.PathLike[str]) -> None:
-    """Write the database; the file appears when it is complete.
+def write(profile: Profile, file: BinaryIO) -> None:
+    """Write the database.
 
     Tables: `kernels` (a view: a row for each kernel, with the columns of docs/columns.md; grid and
     block become grid_x, ...), a table for each report and for each table of `stats` with its
@@ -44,16 +46,16 @@ def write(profile: Profile, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     profile : the profile
-    path : the file to write
+    file : binary file
 
     Raises
     ------
     OSError
         The file cannot be written.
     """
-    with atomic_file(path) as file:
+    with _path_of(file) as path:
         try:
-            database = apsw.Connection(os.fsdecode(file.name))
+            database = apsw.Connection(path)
             try:
                 database.execute(_SETTINGS)
                 with database:
@@ -62,7 +64,24 @@ def write(profile: Profile, path: str | os.PathLike[str]) -> None:
             finally:
                 database.close()
         except (apsw.FullError, apsw.IOError, apsw.CantOpenError) as error:
-            raise OSError(f"{os.fsdecode(path)}: cannot be written: {error}") from error
+            raise OSError(str(error)) from error
+
+
+@contextmanager
+def _path_of(file: BinaryIO) -> Iterator[str]:
+    """The path of a new file, or of a temporary one that is copied to a pipe or device."""
+    name = getattr(file, "name", None)
+    try:
+        is_new = isinstance(name, str) and os.path.samestat(os.stat(name), os.stat(file.fileno()))
+        is_new = is_new and os.path.isfile(str(name)) and not os.path.getsize(str(name))
+    except OSError:
+        is_new = False
+    if is_new:
+        yield str(name)
+        return
+    with tempfile.NamedTemporaryFile(prefix="fastprof-", suffix=".sqlite") as made:
+        yield made.name
+        shutil.copyfileobj(made, file, 1 << 20)
 
 
 def _write_kernels(database: apsw.Connection, profile: Profile) -> None:

@@ -138,6 +138,13 @@ class Values:
         """The distinct values, and None at the end, which is index -1."""
         return np.fromiter((*self.values, None), object, len(self.values) + 1)
 
+    def completed(self, value: Any) -> Values:
+        """The column with a value where it is unknown."""
+        if not (self.ids < 0).any():
+            return self
+        ids = np.where(self.ids < 0, np.int32(len(self.values)), self.ids)
+        return Values(ids, [*self.values, value])
+
     def fits(self, test: Callable[[Any], bool]) -> npt.NDArray[np.bool_]:
         """bool [n], whether the value of each row passes a test; False where unknown."""
         passes = np.fromiter(map(test, self.values), bool, len(self.values))

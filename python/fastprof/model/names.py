@@ -1,13 +1,24 @@
-"""Messages about unknown names."""
+"""Names in texts for people: safe to show, and what may have been meant by unknown ones."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import get_close_matches
 
-__all__ = ["unknown_name"]
+__all__ = ["printable", "unknown_name"]
 
 _MOST_LISTED = 24
+
+
+def printable(text: str) -> str:
+    """The text on one line; all but printable characters become spaces.
+
+    Names are from files of others. These characters would control a terminal, reorder or hide text:
+    control characters, direction marks, separators, zero-width characters, lone surrogates.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else " " for c in text)
 
 
 def unknown_name(what: str, name: str, valid: Sequence[str]) -> str:

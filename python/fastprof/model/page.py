@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from fastprof._system.atomic_file import atomic_file
+from fastprof._system.output_file import output_file
 
 __all__ = ["Page"]
 
@@ -29,7 +29,7 @@ class Page:
         OSError
             The file cannot be written; an existing file is unchanged.
         """
-        with atomic_file(path) as file:
+        with output_file(path) as file:
             file.write(self.html.encode())
 
     def __repr__(self) -> str:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from fastprof._core._take import ascending as in_order
 from fastprof._system.optional import import_optional
+from fastprof._system.output_file import output_file
 from fastprof._version import __version__
 from fastprof.errors import UnknownColumnError
 from fastprof.model import table_text
@@ -247,7 +248,11 @@ class Table(Mapping[str, npt.NDArray[Any]]):
         table = self.to_arrow()
         from pyarrow import parquet
 
-        parquet.write_table(table, path)
+        if isinstance(path, str | os.PathLike):
+            with output_file(path) as file:
+                parquet.write_table(table, file)
+        else:
+            parquet.write_table(table, path)
 
     def to_pandas(self) -> pandas.DataFrame:
         """A DataFrame; texts are categories, unknowns are missing.

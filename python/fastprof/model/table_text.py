@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import zip_longest
@@ -12,6 +13,7 @@ import numpy as np
 
 from fastprof.model.columns import Rows, Values
 from fastprof.model.heading import UNITS, Heading, Scale
+from fastprof.model.names import printable
 from fastprof.model.quantity import scale_of
 from fastprof.model.table_layout import Layout
 
@@ -139,17 +141,26 @@ def markdown(table: Table, limit: int | None) -> str:
     shown = _shown(table, limit, _INDENT)
 
     def line(cells: Sequence[str]) -> str:
-        return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+        return "| " + " | ".join(map(markdown_text, cells)) + " |"
 
-    lines = [f"**{printable(table.title)}**", ""] if table.title else []
-    lines += [text for each in table.lead for text in (printable(each), "")]
+    lines = [f"**{markdown_text(table.title)}**", ""] if table.title else []
+    lines += [text for each in table.lead for text in (markdown_text(each), "")]
     lines.append(line([each.header for each in shown]))
     lines.append(line(["---" if each.is_text else "--:" for each in shown]))
     lines += [line(row) for row in zip(*(each.cells for each in shown), strict=True)]
     if table.total:
         lines.append(line([each.total for each in shown]))
-    lines += [text for note in table.notes for text in ("", printable(note))]
+    lines += [text for note in table.notes for text in ("", markdown_text(note))]
     return "".join(f"{each}\n" for each in lines)
+
+
+# Table cells, HTML, links and images, code, entities.
+_MARKDOWN: Final = re.compile(r"[\\|<\[`]|&(?=#?\w+;)")
+
+
+def markdown_text(text: str) -> str:
+    """The text on one line of Markdown, which shows it as it is."""
+    return _MARKDOWN.sub(r"\\\g<0>", printable(text))
 
 
 def html(table: Table) -> str:
@@ -166,8 +177,8 @@ def html(table: Table) -> str:
         )
         return f"<tr>{inner}</tr>"
 
-    lead = "".join(f"<div>{escape(each)}</div>" for each in table.lead)
-    notes = "".join(f"<div>{escape(each)}</div>" for each in table.notes)
+    lead = "".join(f"<div>{escape(printable(each))}</div>" for each in table.lead)
+    notes = "".join(f"<div>{escape(printable(each))}</div>" for each in table.notes)
     body = [row(cells, "td") for cells in zip(*(each.cells for each in shown), strict=True)]
     if table.total:
         body.append(row([each.total for each in shown], "td"))
@@ -298,12 +309,6 @@ def _decimals(largest: float, digits: int) -> int:
 
 def _as_text(value: Any) -> str:
     return printable(str(value))
-
-
-def printable(text: str) -> str:
-    """The text on one line, without control characters."""
-    # Names are from files and must not contain terminal escape sequences.
-    return "".join(c if c.isprintable() else " " for c in text)
 
 
 def _cut(text: str, width: int | None, keeps_end: bool) -> str:

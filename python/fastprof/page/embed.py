@@ -14,6 +14,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from fastprof.model.names import printable
+
 __all__ = ["packed", "shown"]
 
 _TYPES: Final = frozenset(f"{sign}{bits}" for sign in ("int", "uint") for bits in (8, 16, 32)) | {
@@ -25,7 +27,7 @@ _ALIGNED: Final = 8
 
 def shown(text: str) -> str:
     """A text from a file as HTML: escaped, control characters and lone surrogates replaced."""
-    return html.escape("".join(c if c.isprintable() else " " for c in text))
+    return html.escape(printable(text))
 
 
 def packed(data: Any, arrays: Mapping[str, npt.NDArray[np.generic]]) -> str:
@@ -73,7 +75,7 @@ def _json(value: Any) -> str:
 # Escapes of control characters, of marks and overrides of the text direction, and of line and
 # paragraph separators. Pairs of backslashes before them are escaped backslashes.
 _INVISIBLE: Final = re.compile(
-    r"(?<!\\)((?:\\\\)*)\\u(?:00[01][0-9a-f]|007f|00[89][0-9a-f]|061c|20(?:0[ef]|2[89a-e]|6[0-9a-f]))"
+    r"(?<!\\)((?:\\\\)*)\\u(?:00[01][0-9a-f]|007f|00[89][0-9a-f]|061c|20(?:0[b-f]|2[89a-e]|6[0-9a-f])|feff)"
 )
 
 

@@ -41,10 +41,16 @@ def step_bars(facts: Facts) -> tuple[list[Chart], list[str]]:
     parts += [(name, "cause", name, causes[:, i]) for i, name in enumerate(CAUSES)]
     parts.append((rest, "cause", "other", idle - causes.sum(axis=1)))
     lanes = list(windows.by_lane())
-    charts = [
-        _chart(facts, lane, rows[windows.is_known[rows]], parts, len(lanes) > 1)
-        for lane, rows in lanes[:_MOST_LANES]
-    ]
+    charts = []
+    for lane, rows in lanes[:_MOST_LANES]:
+        known = rows[windows.is_known[rows]]
+        some = [part for part in parts if part[3][known].any()]
+        if some:
+            charts.append(_chart(facts, lane, known, some, len(lanes) > 1))
+        else:
+            missing.append(
+                f"no chart of GPU {lane.device}, process {lane.pid}: its steps take 0 ns"
+            )
     if len(lanes) > _MOST_LANES:
         missing.append(f"charts of {len(lanes) - _MOST_LANES} more GPUs are omitted")
     return charts, missing
@@ -57,7 +63,6 @@ def _chart(
     parts: list[tuple[str, str, str, Int64]],
     is_named: bool,
 ) -> Chart:
-    some = [part for part in parts if part[3][rows].any()]
     number = facts.steps.number[facts.windows.step[rows]]
     unit = "each step" if facts.has_steps else f"the {facts.steps.unit}"
     where = f", GPU {lane.device}, process {lane.pid}" if is_named else ""
@@ -67,8 +72,8 @@ def _chart(
         {
             "unit": facts.steps.unit,
             "labels": number.tolist() if facts.has_steps else [""],
-            "parts": [{"name": name, "color": [group, color]} for name, group, color, _ in some],
+            "parts": [{"name": name, "color": [group, color]} for name, group, color, _ in parts],
         },
-        {"values": np.concatenate([each[rows] for *_, each in some]).astype(np.float64)},
+        {"values": np.concatenate([each[rows] for *_, each in parts]).astype(np.float64)},
         ("bars.css",),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +18,8 @@ from fastprof.profile.instances import ApiCalls, Instances, Threads
 
 if TYPE_CHECKING:
     import pandas
+
+_UNNAMED: Final = "(no name)"
 
 # By the name of the API call.
 _KIND_OF_CALL: Final = (
@@ -162,8 +165,13 @@ def host_events_of(recorded: RecordedEvents | None, known: Threads) -> HostEvent
         end=recorded.end[rows],
         thread=take(places, recorded.thread[rows]),
         threads=threads,
-        name=Values(recorded.name[rows], recorded.names).mapped(lambda name: name),
+        name=names_of(recorded.name[rows], recorded.names),
     )
+
+
+def names_of(ids: Int32, texts: Sequence[str | None]) -> Values:
+    """The names of events of the host. All have one, also where the capture lacks the text."""
+    return Values(ids, list(texts)).mapped(lambda name: name).completed(_UNNAMED)
 
 
 def _no_events() -> RecordedEvents:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import html
 from dataclasses import replace
 from itertools import takewhile
 from typing import Final
 
 from fastprof.errors import FastprofError
+from fastprof.model.names import printable
 from fastprof.profile.report_methods import ReportMethods
 
 __all__ = ["profile_html"]
@@ -28,18 +30,22 @@ _NEXT: Final = (
 
 def profile_html(profile: ReportMethods, title: str) -> str:
     """HTML with inline styles. All text from the file is escaped."""
-    from html import escape
-
-    parts = [f"<div><b>{escape(title)}</b></div>"]
+    parts = [f"<div><b>{_escaped(title)}</b></div>"]
     try:
         table = profile.report("summary")
     except FastprofError as error:
-        parts.append(f"<div>{escape(str(error))}</div>")
+        parts.append(f"<div>{_escaped(str(error))}</div>")
     else:
-        parts += [f"<div>{escape(line)}</div>" for line in takewhile(bool, table.lead)]
+        parts += [f"<div>{_escaped(line)}</div>" for line in takewhile(bool, table.lead)]
         notes = () if table.n_rows else table.notes
         parts.append(replace(table.head(_ROWS), lead=(), notes=notes)._repr_html_())
         if table.n_rows > _ROWS:
             parts.append(f"<div>{table.n_rows - _ROWS} more rows: summary()</div>")
-    calls = ", ".join(f"<code>.{escape(each)}</code>" for each in _NEXT)
+    calls = ", ".join(f"<code>.{_escaped(each)}</code>" for each in _NEXT)
     return f"{''.join(parts)}<div>Next: {calls}</div>"
+
+
+def _escaped(text: str) -> str:
+    import html
+
+    return html.escape(printable(text))

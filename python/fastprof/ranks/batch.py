@@ -37,12 +37,14 @@ class Done:
     result : its summary or failure
     stored : whether the result is from the store
     n, total : number of processed files, including this one, and of all files
+    problem : what is wrong with the stored result of an earlier run, or ""
     """
 
     result: Result
     stored: bool
     n: int
     total: int
+    problem: str = ""
 
 
 def batch(
@@ -115,7 +117,8 @@ def batch(
         with closing(_results(found, options, keep, jobs, memory, client)) as done:
             for result, stored in done:
                 results[result.path] = result
-                show(Done(result, stored, len(results), len(found)))
+                problem = "" if keep is None else keep.problem(result.path)
+                show(Done(result, stored, len(results), len(found), problem))
     return Batch([results[path] for path in found])
 
 

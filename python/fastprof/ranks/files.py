@@ -10,7 +10,7 @@ from typing import Final
 
 from fastprof.errors import BadInputError
 
-__all__ = ["find", "natural"]
+__all__ = ["all_below", "find", "natural"]
 
 # Suffixes of traces. Files that differ only by suffixes of one row are the same capture; the first
 # suffix is preferred.
@@ -62,6 +62,15 @@ def find(
     if not found:
         raise BadInputError("no traces: give files or directories")
     return sorted(found.values(), key=natural)
+
+
+def all_below(directory: str, pattern: str | None = None) -> Iterator[str]:
+    """The files of a directory that `find` may read: all forms of each capture."""
+    endings = tuple(end for row in _ENDINGS for end in row)
+    for folder, _, names in os.walk(directory):
+        for name in names:
+            if name.endswith(endings) or (pattern and fnmatch.fnmatch(name, pattern)):
+                yield os.path.join(folder, name)
 
 
 def natural(text: str) -> list[tuple[int, int, str]]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
 import numpy as np
 
+from fastprof._system.output_file import output_file, protected
 from fastprof.model.columns import Ints
 from fastprof.model.page import Page
 from fastprof.model.table import Floats, Table, texts
@@ -146,8 +148,9 @@ class Batch:
 
     def write_csv(self, path: str | os.PathLike[str]) -> None:
         """Write the rows of `to_pandas` as CSV."""
-        with open(path, "w", encoding="utf-8", errors="replace", newline="") as file:
-            totals.groups_of_ranks(self.all_ranks).write_csv(file)
+        text = totals.groups_of_ranks(self.all_ranks).csv()
+        with self._output(path) as file:
+            file.write(text.encode("utf-8", "replace"))
 
     def write_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write the rows of `to_pandas` as a Parquet file.
@@ -157,10 +160,15 @@ class Batch:
         MissingDependencyError
             pyarrow is not installed.
         """
-        table = totals.groups_of_ranks(self.all_ranks).to_arrow()
-        from pyarrow import parquet
+        with self._output(path) as file:
+            totals.groups_of_ranks(self.all_ranks).write_parquet(file)
 
-        parquet.write_table(table, path)
+    @contextmanager
+    def _output(self, path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+        """An output file that replaces none of the traces."""
+        traces = [each.path for each in self.summaries] + [each.path for each in self.failures]
+        with protected(lambda: traces), output_file(path) as file:
+            yield file
 
 
 def _ranks(all_ranks: AllRanks, failures: Sequence[Failure]) -> Table:

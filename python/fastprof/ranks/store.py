@@ -8,19 +8,20 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from fastprof._system.atomic_file import atomic_file
 from fastprof._system.optional import import_optional
+from fastprof._system.output_file import output_file
 from fastprof._version import __version__
-from fastprof.errors import FastprofError
+from fastprof.errors import DAMAGED, FastprofError
 from fastprof.model.columns import Values
 from fastprof.ranks.source import Source, source_of
-from fastprof.ranks.summary import KEYS, SUMS, Groups, Process, Summary
+from fastprof.ranks.summary import KEYS, SUMS, Groups, Process, Summary, check_summary
 
 __all__ = ["Store", "StoreError"]
 
@@ -52,6 +53,7 @@ class Store:
     def __init__(self, directory: str | os.PathLike[str], options: str) -> None:
         self._arrow, self._parquet = _import_pyarrow()
         self._directory, self._options = Path(directory), options
+        self._damaged: dict[str, str] = {}
         try:
             self._directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -68,18 +70,29 @@ class Store:
     def find(self, path: str) -> Summary | None:
         """The stored summary of an unchanged trace, made by this version of fastprof with the same
         options; None if there is no readable one."""
+        stored = self.path_of(path)
+        if not os.path.lexists(stored):
+            return None
         try:
             source = source_of(path)
-            summary = self._read(self.path_of(path))
-        except (OSError, ValueError, KeyError, TypeError, self._arrow.ArrowException):
+            if not stat.S_ISREG(os.lstat(stored).st_mode):  # a pipe would block
+                raise ValueError("is not a regular file")
+            summary = self._read(stored)
+            check_summary(summary)
+        except (*DAMAGED, self._arrow.ArrowException):
+            self._damaged[path] = f"{stored}: is damaged; {path} is read again"
             return None
         made = summary.version, summary.options
         if made != (__version__, self._options) or not summary.source.is_same(source):
             return None
         return replace(summary, source=source)
 
+    def problem(self, path: str) -> str:
+        """What is wrong with the stored summary of a trace that `find` was asked for, or ""."""
+        return self._damaged.get(path, "")
+
     def add(self, summary: Summary) -> None:
-        """Store a summary, replacing an older one atomically.
+        """Store a summary, replacing an older one atomically; never a directory in its place.
 
         Raises
         ------
@@ -87,9 +100,11 @@ class Store:
             The file cannot be written.
         """
         path = self.path_of(summary.source.path)
+        if path.is_dir() and not path.is_symlink():
+            return  # `problem` tells
         table = self._table(summary)
         try:
-            with atomic_file(path) as file:
+            with output_file(path, is_own=True) as file:
                 self._parquet.write_table(table, file)
         except OSError as error:
             raise StoreError(f"{path}: cannot be written: {error.strerror or error}") from error

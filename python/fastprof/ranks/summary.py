@@ -20,7 +20,7 @@ from fastprof.model.columns import Ints, Values
 from fastprof.profile.profile import Profile
 from fastprof.ranks.source import Source
 
-__all__ = ["KEYS", "SUMS", "Groups", "Process", "Summary", "summarise"]
+__all__ = ["KEYS", "SUMS", "Groups", "Process", "Summary", "check_summary", "summarise"]
 
 
 # Grouping keys (texts), and quantities that are added up.
@@ -148,6 +148,56 @@ def summarise(profile: Profile, source: Source, options: str = "") -> Summary:
         groups=_groups(profile, process),
         options=options,
     )
+
+
+def check_summary(summary: Summary) -> None:
+    """Check the types and bounds of a summary that was read from a file.
+
+    Raises
+    ------
+    ValueError
+        Some value is impossible.
+    """
+    groups, processes = summary.groups, summary.processes
+    lists = (groups.start, groups.duration, groups.channel)
+    is_possible = (
+        all(isinstance(each, str) for each in (summary.format, *summary.warnings))
+        and all(each is None or _is_count(each) for each in (summary.rank, summary.world_size))
+        and all(map(_is_count, (summary.steps, summary.gpu_time, *summary.coverage.values())))
+        and all(isinstance(each, str) for each in summary.coverage)
+        and _is_share(summary.seconds)
+        and all(map(_is_possible, processes))
+        and ((groups.process >= 0) & (groups.process < len(processes))).all()
+        and all((each >= -1).all() for each in groups.sums.values())
+        and (groups.sums["kernels"] >= 0).all()
+        and len(groups.offsets) == len(groups) + 1
+        and (np.diff(groups.offsets) >= 0).all()
+        and {len(each) for each in lists} == {int(groups.offsets[-1])}
+        and (groups.channel >= 0).all()
+        and all(isinstance(text, str) for each in groups.keys.values() for text in each.values)
+    )
+    if not is_possible:
+        raise ValueError("a value is impossible")
+
+
+def _is_possible(process: Process) -> bool:
+    numbers = (*process.devices, process.kernels, process.time)
+    span = process.span or (0, 0)
+    return (
+        (process.pid is None or _is_count(process.pid))
+        and all(map(_is_count, numbers))
+        and all(type(each) is int and abs(each) < _LARGEST for each in span)
+        and len(span) == 2
+        and (process.busy is None or _is_share(process.busy))
+    )
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and 0 <= value < _LARGEST
+
+
+def _is_share(value: object) -> bool:
+    return isinstance(value, int | float) and 0 <= value < _LARGEST
 
 
 def _processes(profile: Profile) -> tuple[list[Process], Int32]:

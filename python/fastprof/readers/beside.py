@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from fastprof.model.metadata import Unrecorded
 
-__all__ = ["FACTS", "unrecorded_beside"]
+__all__ = ["FACTS", "facts_in", "unrecorded_beside"]
 
 FACTS: Final = "run.json"
+_LARGEST: Final = 1 << 24  # bytes
 _TRACE: Final = "trace."  # trace.sqlite, trace.nsys-rep
 
 
@@ -33,7 +34,7 @@ def unrecorded_beside(path: str | os.PathLike[str]) -> Unrecorded | None:
     from fastprof.model.metadata import Unrecorded, unrecorded_of
 
     try:
-        facts = json.loads((trace.parent / FACTS).read_bytes().decode("utf-8", "replace"))
+        facts = facts_in(trace.parent)
     except (OSError, ValueError):
         return None
     known = [each for each in map(unrecorded_of, _recordings(facts)) if each is not None]
@@ -44,9 +45,37 @@ def unrecorded_beside(path: str | os.PathLike[str]) -> Unrecorded | None:
     )
 
 
+def facts_in(directory: str | os.PathLike[str]) -> dict[str, Any]:
+    """The facts of a run; their values may have any type.
+
+    Raises
+    ------
+    OSError
+        The file cannot be read.
+    ValueError
+        It is damaged; the message says how.
+    """
+    path = Path(directory) / FACTS
+    if not path.is_file():  # a pipe would block
+        raise ValueError("is not a file")
+    with path.open("rb") as file:
+        content = file.read(_LARGEST + 1)
+    if len(content) > _LARGEST:
+        raise ValueError(f"is larger than {_LARGEST >> 20} MB")
+    try:
+        facts = json.loads(content.decode("utf-8", "replace"))
+    except RecursionError:
+        raise ValueError("is damaged: nested too deeply") from None
+    except ValueError as error:
+        raise ValueError(f"is damaged: {error}") from None
+    if not isinstance(facts, dict):
+        raise ValueError("is damaged: expected a JSON object")
+    return facts
+
+
 def _recordings(facts: Any) -> Iterator[object]:
     """What each process keeps about its first recording, which is the one that nsys records."""
-    processes = facts.get("processes") if isinstance(facts, dict) else None
+    processes = facts.get("processes")
     for process in processes if isinstance(processes, list) else ():
         recordings = process.get("recordings") if isinstance(process, dict) else None
         if isinstance(recordings, list) and recordings and isinstance(recordings[0], dict):

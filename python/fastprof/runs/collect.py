@@ -6,10 +6,11 @@ import gzip
 import json
 import shutil
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from fastprof._system.atomic_file import atomic_file
+from fastprof._system.output_file import output_file
 from fastprof._system.threads import map_on_threads, usable_cores
 from fastprof.runs.settings import NOW, STATUS
 
@@ -25,7 +26,8 @@ def collect(directory: Path) -> list[dict[str, Any]]:
     """
     reports = []
     for path in directory.glob(f"{STATUS}-*.json"):
-        reports.append(json.loads(path.read_text(encoding="utf-8", errors="surrogateescape")))
+        with suppress(ValueError):  # the program was killed on a full disk
+            reports.append(json.loads(path.read_text(encoding="utf-8", errors="surrogateescape")))
         path.unlink()
     (directory / NOW).unlink(missing_ok=True)
     reports.sort(key=lambda each: (each["rank"], each["pid"]))
@@ -47,7 +49,7 @@ def collect(directory: Path) -> list[dict[str, Any]]:
 def _compress(move: tuple[Path, Path]) -> None:
     plain, packed = move
     with (
-        atomic_file(packed) as out,
+        output_file(packed, is_own=True, sync=True) as out,
         open(plain, "rb") as text,
         gzip.GzipFile("", "wb", _COMPRESSION, out, 0) as file,
     ):

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fastprof._system.atomic_file import atomic_file
+from fastprof._system.output_file import output_file
 from fastprof.errors import BadInputError
-from fastprof.readers.beside import FACTS
+from fastprof.readers.beside import FACTS, facts_in
 
 HOME = "fastprof-runs"
 PAGE = "report.html"
@@ -64,7 +64,7 @@ def new_directory(name: str, home: str | os.PathLike[str] = HOME) -> Path:
 
 def write_facts(path: Path, facts: dict[str, Any]) -> None:
     """Write the facts of a run."""
-    with atomic_file(path / FACTS) as file:
+    with output_file(path / FACTS, is_own=True) as file:
         file.write(json.dumps(facts, indent=2).encode("utf-8", "surrogateescape"))
 
 
@@ -83,17 +83,17 @@ def is_run(path: str | os.PathLike[str]) -> bool:
     return os.path.isfile(os.path.join(os.fspath(path), FACTS))
 
 
-def all_runs(home: str | os.PathLike[str] = HOME) -> list[Run]:
-    """The runs in a directory, the oldest first; unreadable ones are left out."""
-    found = []
-    for each in Path(home).glob(f"*/{FACTS}"):
+def all_runs(home: str | os.PathLike[str] = HOME) -> tuple[list[Run], list[str]]:
+    """The runs in a directory, the oldest first, and a line for each that cannot be read."""
+    runs, problems = [], []
+    for path in sorted(Path(home).glob(f"*/{FACTS}")):
         try:
-            facts = json.loads(each.read_text(encoding="utf-8", errors="surrogateescape"))
-        except (OSError, ValueError):
-            continue
-        if isinstance(facts, dict):
-            found.append(Run(each.parent, facts))
-    return sorted(found, key=lambda run: (str(run.facts.get("started")), run.name))
+            runs.append(Run(path.parent, facts_in(path.parent)))
+        except OSError as error:
+            problems.append(f"{path}: cannot be read: {error.strerror}")
+        except ValueError as error:
+            problems.append(f"{path}: {error}")
+    return sorted(runs, key=lambda run: (str(run.facts.get("started")), run.name)), problems
 
 
 def resolved(name: str, home: str | os.PathLike[str] = HOME, *, one: bool = False) -> str:

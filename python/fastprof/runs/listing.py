@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from fastprof.model.heading import Heading
+from fastprof.model.metadata import positive
 from fastprof.model.table import Cells, Floats, Table, texts
 from fastprof.runs.directory import all_runs
 
@@ -24,10 +26,12 @@ _HEADINGS = (
     Heading("command", "command", about="the program with its arguments"),
 )
 
+_LARGEST = 1e18
+
 
 def listing(home: str | os.PathLike[str]) -> Table:
     """A row for each run of a directory, the oldest first."""
-    runs = all_runs(home)
+    runs, problems = all_runs(home)
     facts = [run.facts for run in runs]
     columns: dict[str, Cells] = {
         "name": texts([run.name for run in runs]),
@@ -38,22 +42,42 @@ def listing(home: str | os.PathLike[str]) -> Table:
         "step_ns": _floats([each.get("step_ns") for each in facts]),
         "kernels": _floats([each.get("kernels") for each in facts]),
         "commit": texts([_commit(each.get("git")) for each in facts]),
-        "command": texts([shlex.join(map(str, each.get("command", ()))) for each in facts]),
+        "command": texts([_command(each.get("command")) for each in facts]),
     }
-    return Table(columns, _HEADINGS)
+    return Table(columns, _HEADINGS, notes=tuple(problems))
 
 
-def _floats(values: list[float | None]) -> Floats:
-    return Floats(np.array([np.nan if each is None else each for each in values], np.float64))
+# Facts are from a file: values of another type than that of `facts.py` are unknown.
+
+
+def _floats(values: list[Any]) -> Floats:
+    return Floats(np.array(list(map(_number, values)), np.float64))
+
+
+def _number(value: Any) -> float:
+    is_number = isinstance(value, int | float) and abs(value) < _LARGEST  # not inf, not nan
+    return float(value) if is_number else math.nan
 
 
 def _steps(facts: dict[str, Any]) -> int:
-    processes = facts.get("processes", ())
+    processes = _dicts(facts.get("processes"))
     return max(
-        (sum(each["n_steps"] for each in process["recordings"]) for process in processes),
+        (
+            sum(positive(each.get("n_steps")) or 0 for each in _dicts(process.get("recordings")))
+            for process in processes
+        ),
         default=0,
     )
 
 
-def _commit(git: dict[str, Any] | None) -> str | None:
-    return None if git is None else git["commit"][:10] + ("+" if git["is_changed"] else "")
+def _dicts(value: Any) -> list[dict[str, Any]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def _commit(git: Any) -> str | None:
+    commit = git.get("commit") if isinstance(git, dict) else None
+    return commit[:10] + ("+" if git.get("is_changed") else "") if isinstance(commit, str) else None
+
+
+def _command(words: Any) -> str:
+    return shlex.join(map(str, words)) if isinstance(words, list) else ""

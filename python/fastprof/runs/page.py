@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from fastprof._system.atomic_file import atomic_file
+from fastprof._system.output_file import output_file
 from fastprof.model.page import Page
 from fastprof.page import page_of
 from fastprof.page.ranks import page_of_ranks
@@ -32,6 +32,6 @@ def write_page(directory: Path, traces: Sequence[Path], profile: Profile) -> Pat
     """
     page: Page = page_of(profile) if len(traces) == 1 else page_of_ranks(batch(traces, copies=True))
     path = directory / PAGE
-    with atomic_file(path) as file:
+    with output_file(path, is_own=True) as file:
         file.write(page.html.encode())
     return path

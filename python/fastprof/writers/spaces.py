@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, BinaryIO
 
 from fastprof.model.column_table import ColumnInfo
 from fastprof.model.columns import Column
+from fastprof.model.names import printable
 from fastprof.writers.columns import cell_text
 from fastprof.writers.table import table_notation, write_table
 
 
 def _without_blanks(text: Callable[[Any], str]) -> Callable[[Any], str]:
-    return lambda value: re.sub(r"\s", "_", text(value)) or "-"
+    return lambda value: printable(text(value)).replace(" ", "_") or "-"
 
 
 def write(columns: Mapping[str, Column], chosen: Sequence[ColumnInfo], file: BinaryIO) -> None:
     """Write a header line and the chosen columns.
 
-    Whitespace in a cell becomes `_` and an empty cell `-`: each line has one word per column.
+    Whitespace and control characters in a cell become `_` and an empty cell `-`: each line has one
+    word per column.
     """
     write_table(
         columns,

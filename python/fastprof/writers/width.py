@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, BinaryIO
 
 from fastprof.errors import FastprofError
 from fastprof.model.column_table import ColumnInfo
 from fastprof.model.columns import Column
+from fastprof.model.names import printable
 from fastprof.writers.cells import Notation
 from fastprof.writers.columns import short_cell_text
 from fastprof.writers.table import table_notation, write_table
@@ -40,7 +40,7 @@ def share_width(chosen: Sequence[ColumnInfo], width: int) -> list[int]:
 
 
 def _on_one_line(text: Callable[[Any], str]) -> Callable[[Any], str]:
-    return lambda value: re.sub(r"\s", " ", text(value))
+    return lambda value: printable(text(value))
 
 
 def _notation(column: ColumnInfo, width: int) -> Notation:

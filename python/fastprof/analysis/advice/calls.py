@@ -47,7 +47,7 @@ class Part:
     id : int
         Its index, unique in the profile.
     name, kernel : str
-        Full and short name.
+        Full and short name; "" if the capture lacks it.
     kind : str
         Class: gemm, elementwise, copy, ...
     compute_type : str or None
@@ -278,6 +278,8 @@ def _parts(
     per : the factor of times to a step and GPU
     """
     columns = {field: texts(cells, name) for field, name in _OF_PART.items()}
+    for name in ("name", "kernel", "kind"):  # the capture may lack names
+        columns[name] = columns[name].completed("")
     blocks, helper = _blocks(cells), numbers(cells, "helper") == 1
     keys = [Values(found.ids, [None] * found.n), *columns.values(), _key(blocks), _key(helper)]
     of_part = group(keys, len(cells))

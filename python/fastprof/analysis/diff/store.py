@@ -12,13 +12,13 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from fastprof._system.atomic_file import atomic_file
 from fastprof._system.optional import import_optional
+from fastprof._system.output_file import output_file
 from fastprof._version import __version__
 from fastprof.analysis.diff.plan import Plan
 from fastprof.analysis.diff.side import KEYS, Side, values_of
 from fastprof.analysis.idle_causes import CAUSES
-from fastprof.errors import FastprofError
+from fastprof.errors import DAMAGED, FastprofError
 
 __all__ = ["Baseline", "BaselineError", "earlier", "is_baseline", "load", "remember", "save"]
 
@@ -28,6 +28,7 @@ _METADATA: Final = b"fastprof_baseline"
 _SCHEMA: Final = 1  # changes with the meaning of any value
 _SUMS: Final = ("calls", "kernels", "gpu_ns")
 _NUMBERS: Final = ("predicted_ns", "measured_ns")
+_TEXTS: Final = ("before", "after", "ids")
 _MOST: Final = 1000  # pairs
 _OLDER: Final = Plan((), "the baseline was stored without a plan; store it again with --save")
 _NEEDS: Final = "baselines are Parquet files, which need"
@@ -81,7 +82,7 @@ def save(baseline: Baseline, directory: str | os.PathLike[str]) -> Path:
     table = _table(import_optional("pyarrow", _NEEDS), baseline)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with atomic_file(path) as file:
+        with output_file(path, is_own=True, sync=True) as file:
             parquet.write_table(table, file, compression="zstd")
     except OSError as error:
         raise BaselineError(f"{path}: cannot be written: {error.strerror or error}") from error
@@ -113,7 +114,7 @@ def load(directory: str | os.PathLike[str]) -> Baseline:
             where = tuple(properties["where"])
             return Baseline(_side(table, properties), properties["source"], where)
         found = str(properties["version"])
-    except (OSError, ValueError, KeyError, TypeError, arrow.ArrowException) as error:
+    except (*DAMAGED, arrow.ArrowException) as error:
         raise BaselineError(
             f"{path}: is damaged or not a baseline; store it again with --save"
         ) from error
@@ -141,8 +142,11 @@ def earlier(directory: str | os.PathLike[str]) -> list[dict[str, Any]]:
         return []
     try:
         pairs = json.loads(path.read_text("utf-8"))
+        for pair in pairs:
+            if not all(isinstance(text, str) for name in _TEXTS for text in pair[name]):
+                raise TypeError("expected lists of texts")
         return [{**each, **{name: int(each[name]) for name in _NUMBERS}} for each in pairs]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except DAMAGED as error:
         raise BaselineError(f"{path}: is damaged; remove it") from error
 
 
@@ -158,7 +162,7 @@ def remember(directory: str | os.PathLike[str], pair: dict[str, Any]) -> None:
     same = [pair[name] for name in ("before", "after")]
     pairs = [each for each in earlier(directory) if [each.get("before"), each.get("after")] != same]
     try:
-        with atomic_file(path) as file:
+        with output_file(path, is_own=True, sync=True) as file:
             file.write(json.dumps([*pairs, pair][-_MOST:], indent=1).encode())
     except OSError as error:
         raise BaselineError(f"{path}: cannot be written: {error.strerror or error}") from error

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from fastprof._system.atomic_file import atomic_file
 from fastprof._system.optional import import_optional
+from fastprof._system.output_file import output_file
 from fastprof.analysis.peaks import devices_with
 from fastprof.analysis.plot.style import COLOURS, GREY, axes_of, dressed
 from fastprof.analysis.roofline_columns import checked_plot
@@ -55,7 +55,7 @@ def draw(table: Table, devices: Sequence[Device], path: str) -> None:
     with matplotlib.rc_context({"svg.hashsalt": "fastprof", "svg.fonttype": "none"}):
         figure = matplotlib.figure.Figure(figsize=(9, 6), layout="constrained")
         _fill(figure.add_subplot(), table, devices)
-        with atomic_file(path) as file:
+        with output_file(path) as file:
             metadata = {"Date": None} if plot_format == "svg" else {}
             figure.savefig(file, format=plot_format, dpi=150, metadata=metadata)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from fastprof._system.output_file import output_file
 from fastprof.annotate.program.recording import Recording
 from fastprof.annotate.recorders import rank_and_world
 from fastprof.runs.settings import STATUS
@@ -67,9 +68,8 @@ class Status:
             "versions": _versions(),
             "gpus": _gpus(),
         }
-        partial = self._path.with_suffix(".partial")
-        partial.write_text(json.dumps(report), encoding="utf-8", errors="surrogateescape")
-        os.replace(partial, self._path)
+        with output_file(self._path, is_own=True) as file:
+            file.write(json.dumps(report).encode())
 
 
 def _versions() -> dict[str, str | None]:

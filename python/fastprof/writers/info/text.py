@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from fastprof.model.metadata import FORMATS
+from fastprof.model.names import printable
 from fastprof.profile.captured_graphs import outcome
 
 WIDTH = 100
@@ -38,7 +39,7 @@ def info_text(info: dict[str, Any]) -> str:
         lines.append("")
     for label, texts in advice.items():
         lines += _wrapped(label, "\n".join(texts), _LABEL)
-    return "".join(_printable(line).rstrip() + "\n" for line in lines)
+    return "".join(printable(line).rstrip() + "\n" for line in lines)
 
 
 def _format(info: dict[str, Any]) -> str:
@@ -159,8 +160,3 @@ def _wrapped(label: str, text: str, indent: int) -> list[str]:
         lines += textwrap.wrap(each, WIDTH - indent, break_on_hyphens=False)
     heads = [f"  {label}", *[""] * (len(lines) - 1)]
     return [f"{head:<{indent}}{line}" for head, line in zip(heads, lines, strict=True)]
-
-
-def _printable(line: str) -> str:
-    # Names come from the file and may contain terminal control sequences.
-    return "".join(c if c.isprintable() else " " for c in line)
