@@ -8,7 +8,8 @@ until the thread's ranges match the layers of its context.
 """
 
 from cpython.contextvars cimport PyContextVar_Set, get_value
-from cpython.object cimport PyObject_GenericSetAttr
+from cpython.object cimport PyObject, PyObject_GenericSetAttr
+from fastprof._core._countdown cimport Countdown
 from fastprof._core._ranges cimport Marker, Opened, anybody_listens, open_calls
 from contextlib import nullcontext
 from contextvars import ContextVar
@@ -250,14 +251,22 @@ cdef class Report(_Hook):
     traced : function
         The function that torch.compile traces instead of the hook.
     report : callable
-        (module) -> None.
+        (module) -> None; an `Exception` that it raises is ignored.
+    countdown : Countdown
+        Counts calls instead of `report`, while it can.
     """
 
     cdef object report
+    cdef Countdown countdown
 
-    def __init__(self, traced, report):
+    def __init__(self, traced, report, Countdown countdown not None):
         _Hook.__init__(self, traced)
-        self.report = report
+        self.report, self.countdown = report, countdown
 
     def __call__(self, module, args, output):
-        self.report(module)
+        if self.countdown.is_off or self.countdown.counts(<PyObject *> module):
+            return
+        try:
+            self.report(module)
+        except Exception:
+            pass  # it must not reach the program

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 _LEARNED = 3  # calls of each object, when there are more objects than _FEW
@@ -15,9 +16,14 @@ class Repeated:
 
     Of several objects that a program calls in turn, such as the optimizers of a GAN, the one with
     the fewest calls ends a step; among equals, the one whose first call came last.
+
+    Parameters
+    ----------
+    forgotten : () -> None, called before an object is freed
     """
 
-    def __init__(self) -> None:
+    def __init__(self, forgotten: Callable[[], None]) -> None:
+        self._forgotten = forgotten
         self._n_calls: dict[int, int] = {}  # by id, in order of the first call
         self._alive: dict[int, weakref.ref[Any]] = {}
         self._last: int | None = None  # fixed if there are many objects
@@ -34,7 +40,7 @@ class Repeated:
         self._n_calls[key] = n_calls
         if n_calls == 1:
             self._alive[key] = weakref.ref(each, lambda _: self._forget(key))
-        if n_calls == _MOST_CALLS:  # forget what is long past
+        if n_calls >= _MOST_CALLS:  # forget what is long past
             self._n_calls = dict.fromkeys(self._n_calls, 0)
         fewest = min(self._n_calls.values())
         ends = n_calls == fewest and next(
@@ -44,7 +50,18 @@ class Repeated:
             self._last = key
         return ends
 
+    @property
+    def objects(self) -> list[Any]:
+        """The objects that were called and still exist."""
+        return [each for each in (ref() for ref in self._alive.values()) if each is not None]
+
+    def counted(self, n_calls: int) -> None:
+        """Count calls of the only object."""
+        for key in self._n_calls:
+            self._n_calls[key] += n_calls
+
     def _forget(self, key: int) -> None:
+        self._forgotten()
         self._n_calls.pop(key, None)
         self._alive.pop(key, None)
         if self._last == key:
