@@ -55,7 +55,7 @@ def test_a_profiler_of_the_program_ends_the_recording(record):
     assert [(each["first"], each["n_steps"]) for each in found.recordings] == [(3, 1)]
     assert found.report["problem"] is None
     (note,) = found.report["notes"]
-    assert "recorded 1 steps: in step 4 the program starts a profiler of torch itself" in note
+    assert "recorded 1 of 2 steps: in step 4 the program starts a profiler of torch itself" in note
 
 
 def test_a_capture_of_the_program_is_annotated(record, tmp_path):

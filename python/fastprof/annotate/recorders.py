@@ -274,8 +274,9 @@ def save(profile: torch.profiler.profile, path: Path) -> None:
     packed = path.with_name(f".{path.name}.{os.getpid()}.gz")
     partial = plain.with_name(f"{plain.name}.tmp")  # torch renames it when it is complete
     try:
+        open(plain, "wb").close()  # torch prints errors instead of raising them
         profile.export_chrome_trace(str(plain))
-        _check_complete(plain, partial)
+        _check_complete(plain)
         if path.suffix == ".gz":
             with open(plain, "rb") as text, gzip.open(packed, "wb", _COMPRESSION) as out:
                 shutil.copyfileobj(text, out, 1 << 20)
@@ -288,14 +289,13 @@ def save(profile: torch.profiler.profile, path: Path) -> None:
                 left.unlink(missing_ok=True)
 
 
-def _check_complete(plain: Path, partial: Path) -> None:
+def _check_complete(plain: Path) -> None:
     """Raise the error that torch met when it wrote a file, since torch does not."""
-    if plain.exists():
-        with open(plain, "rb") as file:
-            file.seek(-min(_END, plain.stat().st_size), os.SEEK_END)
-            if file.read().rstrip().endswith(b"}"):
-                return
-    with open(plain if plain.exists() else partial, "ab", buffering=0) as file:
+    with open(plain, "rb") as file:
+        file.seek(-min(_END, plain.stat().st_size), os.SEEK_END)
+        if file.read().rstrip().endswith(b"}"):
+            return
+    with open(plain, "ab", buffering=0) as file:
         for _ in range(2):  # the first may be written in part
             file.write(bytes(_END))
     raise OSError(errno.EIO, "torch.profiler wrote it incompletely")

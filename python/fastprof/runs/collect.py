@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import shutil
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ from fastprof._system.threads import map_on_threads, usable_cores
 from fastprof.runs.settings import NOW, STATUS
 
 _COMPRESSION = 4
+# Reports, requests, and what killed processes leave of a trace.
+_LEFT = (f"{STATUS}-*.json", NOW, ".trace-*.json", ".trace-*.json.tmp")
 
 
 def collect(directory: Path) -> list[dict[str, Any]]:
@@ -21,13 +25,17 @@ def collect(directory: Path) -> list[dict[str, Any]]:
 
     A report has `pid`, `arguments`, `rank`, `world`, `steps`, `by`, `versions`, `problem` and
     `recordings`, each with `path`, `first`,
-    `n_steps`, `has_begun` and `unrecorded`, the steps before it: see `UnrecordedSteps.facts`.
+    `n_steps`, `has_begun`, `is_stopped` and `unrecorded`, the steps before it: see
+    `UnrecordedSteps.facts`.
     """
     reports = []
     for path in directory.glob(f"{STATUS}-*.json"):
-        reports.append(json.loads(path.read_text(encoding="utf-8", errors="surrogateescape")))
-        path.unlink()
-    (directory / NOW).unlink(missing_ok=True)
+        with suppress(OSError, ValueError):  # killed while it wrote
+            reports.append(json.loads(path.read_text(encoding="utf-8", errors="surrogateescape")))
+    for pattern in _LEFT:
+        for path in directory.glob(pattern):
+            with suppress(OSError):
+                path.unlink()
     reports.sort(key=lambda each: (each["rank"], each["pid"]))
     taken: Counter[str] = Counter()
     moves = []
@@ -45,11 +53,16 @@ def collect(directory: Path) -> list[dict[str, Any]]:
 
 
 def _compress(move: tuple[Path, Path]) -> None:
+    """Compress a trace; without space for that, keep it as it is."""
     plain, packed = move
-    with (
-        atomic_file(packed) as out,
-        open(plain, "rb") as text,
-        gzip.GzipFile("", "wb", _COMPRESSION, out, 0) as file,
-    ):
-        shutil.copyfileobj(text, file, 1 << 20)
-    plain.unlink()
+    try:
+        with (
+            atomic_file(packed) as out,
+            open(plain, "rb") as text,
+            gzip.GzipFile("", "wb", _COMPRESSION, out, 0) as file,
+        ):
+            shutil.copyfileobj(text, file, 1 << 20)
+        plain.unlink()
+    except OSError:
+        with suppress(OSError):
+            os.replace(plain, packed.with_suffix(""))

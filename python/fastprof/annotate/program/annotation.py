@@ -22,11 +22,10 @@ class Annotation:
         self._uses = session.uses()
 
     def apply(self) -> None:
-        """Annotate torch, unless it is."""
-        if not self._is_on:
-            was_on = session.is_on()
+        """Annotate torch, unless the program has done so."""
+        if not session.is_on():
             session.init(self._functions)
-            _hooks.annotate(was_on)
+            _hooks.annotate(False)
             self._uses, self._is_on = session.uses(), True
 
     def undo(self) -> None:

@@ -14,11 +14,6 @@ def begin() -> None:
     settings = from_environment()
     if settings is None:
         return
-    annotation = Annotation(settings.functions)
-    program = Program(settings, annotation)
-    try:
-        program.watch()
-    except BaseException:
-        program.give_up()
-        raise
+    program = Program(settings, Annotation(settings.functions))
     atexit.register(program.ended)
+    program.begin()

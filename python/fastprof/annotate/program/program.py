@@ -65,9 +65,7 @@ class Program:
         self._guard = Guard(self._failed)
         self._signals = Signals(lambda: self._guard(self._timed), self._ending)
         self._is_resting = self._has_failed = False
-        self._steps = OptimizerSteps(
-            lambda each: self._guard(self._stepped, each), self._countdown
-        )
+        self._steps = OptimizerSteps(lambda each: self._guard(self._stepped, each), self._countdown)
         self._modules = Outermost(
             lambda each: self._guard(self._called, each), countdown=self._countdown
         )
@@ -89,19 +87,22 @@ class Program:
         self._began = time.monotonic()
         self._has_told = self._guard.is_busy = False
 
-    def watch(self) -> None:
+    def begin(self) -> None:
         """Watch the program from now on."""
-        self._watch()
-        os.register_at_fork(after_in_child=lambda: self._guard.quietly(self._forked))
-        self._signals.install()
-        if self._settings.after is not None:
-            self._signals.ask_after(self._settings.after)
-        self._guard.quietly(self._report, False)
+        self._guard(self._begin)
 
-    def give_up(self) -> None:
-        """Undo everything."""
-        self._has_failed = True
-        self._rest()
+    def _begin(self) -> None:
+        try:
+            self._watch()
+            os.register_at_fork(after_in_child=lambda: self._guard.quietly(self._forked))
+            self._signals.install()
+            if self._settings.after is not None:
+                self._signals.ask_after(self._settings.after)
+        except BaseException:
+            self._has_failed = True
+            self._rest()
+            raise
+        self._guard.quietly(self._report, False)
 
     def _forked(self) -> None:
         """This process is a copy of the one that was watched."""
@@ -134,15 +135,14 @@ class Program:
         evaluation before training.
         """
         self._is_resting = True
-        quietly = self._guard.quietly
-        quietly(self._own_profilers.close)
-        quietly(self._modules.close)
+        undoing = [self._own_profilers.close, self._modules.close, self._annotation.undo]
         if self._by != "call" or self._settings.step != "auto" or self._has_failed:
             self._countdown.is_off = True
-            quietly(self._steps.close)
-        quietly(self._annotation.undo)
-        if self._countdown.is_off:
-            quietly(self._steps.close)  # those that the annotation was around
+            # Those that the annotation is around need the second call.
+            undoing = [*undoing[:-1], self._steps.close, undoing[-1], self._steps.close]
+        for each in undoing:
+            if not self._guard.quietly(each):
+                self._guard.quietly(each)
 
     # What the program calls, through the guard.
 
@@ -193,11 +193,10 @@ class Program:
         """End the recording, since the program is about to use a profiler itself."""
         if self._recording is not None:
             step = self._n_steps
-            n_steps, self._recording.is_stopped = self._recording.n_recorded, True
-            self._status.notes.append(
-                f"recorded {n_steps} steps: in step {step} the program starts a profiler of torch "
-                f"itself, and one can run at a time, so nothing is recorded from step {step} on; "
-                "switch its profiler off, or record other steps with --steps"
+            self._recording.stop(
+                f"in step {step} the program starts a profiler of torch itself, and one can run at "
+                f"a time, so nothing is recorded from step {step} on; switch its profiler off, or "
+                "record other steps with --steps"
             )
             self._end()
 

@@ -106,7 +106,7 @@ class Recording:
         self._step += 1
         is_over = self._step == self.last or self._is_time_over()
         if not is_over and self.n_recorded and self._memory.is_used_up():
-            self._stop(f"the process has grown by {self._memory}; raise --max-memory for more")
+            self.stop(f"the process has grown by {self._memory}; raise --max-memory for more")
             is_over = True
         if is_over:
             self.end()
@@ -126,18 +126,19 @@ class Recording:
             return
         self._is_over = True
         self.annotate_no_more()
-        self.path = self._recorder.end(keep=self.has_begun)
+        with _quiet_kineto():
+            self.path = self._recorder.end(keep=self.has_begun)
 
     def abandon(self) -> None:
         """End the recording after a failure; nothing is saved."""
         self._is_over = True
         with suppress(Exception):
             self.annotate_no_more()
-        with suppress(Exception):
+        with suppress(Exception), _quiet_kineto():
             self._recorder.end(keep=False)
 
-    def _stop(self, why: str) -> None:
-        """Note why fewer steps than asked for are recorded."""
+    def stop(self, why: str) -> None:
+        """Note why fewer steps than asked for are recorded, before `end`."""
         asked = "" if self.last is None else f" of {self.last - self.first}"
         self.is_stopped, self.note = True, f"recorded {self.n_recorded}{asked} steps: {why}"
 
