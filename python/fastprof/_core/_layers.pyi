@@ -20,7 +20,11 @@ class Leave:
 
 class Report:
     def __init__(
-        self, traced: Callable[..., None], report: Callable[[Any], None], countdown: Countdown
+        self,
+        traced: Callable[..., None],
+        report: Callable[[Any], None],
+        countdown: Countdown,
+        set_eval_frame: Callable[[Any], Any],
     ) -> None: ...
     def __call__(self, module: Any, args: Any, output: Any) -> None: ...
     def __deepcopy__(self, memo: dict[int, Any]) -> Report: ...

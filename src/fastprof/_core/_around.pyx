@@ -26,8 +26,8 @@ cdef class Around(Wrapped):
     path : str
         Import path of the function.
     before, after : callable or None
-        (first argument) -> None; `after` also runs when the function raises. An `Exception` that
-        they raise is ignored; others, such as KeyboardInterrupt, replace the result.
+        (first argument) -> None; `after` also runs when the function raises. Exceptions that they
+        raise replace the result.
     set_eval_frame : callable
         torch's function of this name: turns off torch.compile within `before` and `after`.
     countdown : Countdown, optional
@@ -68,8 +68,6 @@ cdef int _call_aside(Around around, function, first) except -1:
     cdef object callback = around.set_eval_frame(None)
     try:
         function(first)
-    except Exception:
-        pass  # it must not reach the program
     finally:
         around.set_eval_frame(callback)
     return 0

@@ -251,22 +251,26 @@ cdef class Report(_Hook):
     traced : function
         The function that torch.compile traces instead of the hook.
     report : callable
-        (module) -> None; an `Exception` that it raises is ignored.
+        (module) -> None.
     countdown : Countdown
         Counts calls instead of `report`, while it can.
+    set_eval_frame : callable
+        torch's function of this name: turns off torch.compile within `report`.
     """
 
     cdef object report
     cdef Countdown countdown
+    cdef object set_eval_frame
 
-    def __init__(self, traced, report, Countdown countdown not None):
+    def __init__(self, traced, report, Countdown countdown not None, set_eval_frame):
         _Hook.__init__(self, traced)
-        self.report, self.countdown = report, countdown
+        self.report, self.countdown, self.set_eval_frame = report, countdown, set_eval_frame
 
     def __call__(self, module, args, output):
         if self.countdown.is_off or self.countdown.counts(<PyObject *> module):
             return
+        callback = self.set_eval_frame(None)
         try:
             self.report(module)
-        except Exception:
-            pass  # it must not reach the program
+        finally:
+            self.set_eval_frame(callback)

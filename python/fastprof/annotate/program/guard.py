@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import traceback
 from collections.abc import Callable, Collection
 from typing import Any
 
@@ -32,6 +34,8 @@ class Guard:
         try:
             action(*arguments)
         except Exception as error:
+            if is_of_handler(error):
+                raise
             self.quietly(self._failed, error)
         finally:
             self.is_busy = False
@@ -52,3 +56,11 @@ class Guard:
         except Exception:
             return False
         return True
+
+
+def is_of_handler(error: BaseException) -> bool:
+    """Whether an exception comes from a signal handler of the program, which ran within our code."""
+    handlers = map(signal.getsignal, signal.valid_signals())
+    codes = {getattr(getattr(each, "__func__", each), "__code__", None) for each in handlers}
+    frames = traceback.walk_tb(error.__traceback__)
+    return any(frame.f_code in codes for frame, _ in frames)

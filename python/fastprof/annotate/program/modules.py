@@ -15,6 +15,7 @@ from fastprof._core._around import Around
 from fastprof._core._countdown import Countdown
 from fastprof._core._layers import Report
 from fastprof.annotate.patches import Patches
+from fastprof.annotate.program.guard import is_of_handler
 
 _MOST_CALLS = 64  # outermost calls to look at
 
@@ -81,7 +82,7 @@ class Outermost:
                 self._report(each)
 
     def _report(self, module: Module) -> None:
-        report = Report(_traced, self._ended, self._countdown)
+        report = Report(_traced, self._ended, self._countdown, set_eval_frame)
         self._handles.append(module.register_forward_hook(report, always_call=True))
 
     def _replace(self) -> None:
@@ -93,9 +94,14 @@ class Outermost:
             Module.__call__ = _CALL
 
     def _before(self, module: Module) -> None:
-        self._restore()
-        if self._is_looking:
-            self._found(module)
+        try:
+            self._restore()
+            if self._is_looking:
+                self._found(module)
+        except Exception as error:
+            if is_of_handler(error):
+                raise
+            self._is_looking = False
 
     def _after(self, _: Module) -> None:
         if self._is_looking:
