@@ -1,9 +1,9 @@
 """Trains under `fastprof run` while a call of fastprof to the system fails.
 
-python failing_calls.py NUMBER ERRNO [SIGNAL]
+python failing_calls.py NUMBER ERRNO
 
 The call with this number fails, of those that fastprof makes; 0: none. Prints the sum of the
-weights, and at the end the number of calls to the file FOLDER/calls.
+weights, and at exit, on stderr, the number of calls.
 """
 
 import builtins
@@ -54,7 +54,7 @@ def train():
     torch.manual_seed(0)
     net = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
     optimizer = torch.optim.AdamW(net.parameters())
-    for i in range(8):
+    for _ in range(8):
         optimizer.zero_grad()
         net(torch.randn(4, 8)).sum().backward()
         optimizer.step()
@@ -74,9 +74,8 @@ if __name__ == "__main__":
         atexit.register(count)
         from fastprof.annotate.program.begin import begin
 
-        if NUMBER >= 0:
-            for owner, name in CALLS:
-                setattr(owner, name, failing(getattr(owner, name)))
+        for owner, name in CALLS:
+            setattr(owner, name, failing(getattr(owner, name)))
         begin()
     net = train()
     print(sum(each.double().sum().item() for each in net.parameters()))

@@ -1,4 +1,4 @@
-"""Trains under `fastprof run` once for each of some lines of fastprof, at which MemoryError is raised.
+"""Trains under `fastprof run`, many times: another line of fastprof raises MemoryError each time.
 
 python failing_lines.py FOLDER PARTS PART
 
@@ -20,11 +20,8 @@ from fastprof.annotate.program.program import Program
 from fastprof.runs.settings import Settings
 
 HOME = str(Path(fastprof.__file__).parent)
-ROOMS = tuple(f"{HOME}/{each}/" for each in ("annotate/program", "_system")) + (
-    f"{HOME}/annotate/recorders.py",
-    f"{HOME}/annotate/layers.py",
-    f"{HOME}/annotate/unrecorded.py",
-)
+PARTS = ("program/", "recorders.py", "layers.py", "unrecorded.py")
+ROOMS = (f"{HOME}/_system/", *(f"{HOME}/annotate/{part}" for part in PARTS))
 # A few lines around the guard, which only pass on a call.
 ALLOWED = {"__call__", "begin", "quietly", "<lambda>", "_usr2", "_end", "ended", "is_main_thread"}
 # These undo what was done; if one fails, what is left does nothing.
@@ -61,7 +58,7 @@ def train():
     torch.manual_seed(0)
     net = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1))
     optimizer = torch.optim.SGD(net.parameters(), 0.1)
-    for i in range(6):
+    for _ in range(6):
         optimizer.zero_grad()
         net(torch.randn(2, 4)).sum().backward()
         optimizer.step()

@@ -1,9 +1,7 @@
 """Programs of `fastprof run` on machines where something of ours fails: they notice nothing."""
 
-import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 from pathlib import Path

@@ -1,6 +1,7 @@
 """Which steps `fastprof run` records, and that nothing of it is left afterwards."""
 
 import os
+import random
 import signal
 
 import pytest
@@ -251,3 +252,42 @@ def test_a_recording_stops_at_its_limit_of_memory(record):
 def test_a_process_that_leaves_early_is_told_apart(record):
     found = record("import os, torch\nos._exit(0)\n")
     assert not found.report["is_over"] and os.path.isdir(os.path.dirname(__file__))
+
+
+class Object:
+    """Something that a program calls."""
+
+
+@pytest.mark.parametrize("n_objects", [1, 2, 3, 9])
+def test_steps_counted_in_c_are_those_counted_in_python(n_objects):
+    from torch._C._dynamo.eval_frame import set_eval_frame
+
+    from fastprof._core._around import Around
+    from fastprof._core._countdown import Countdown
+    from fastprof.annotate.program.steps import Repeated
+
+    generator, far = random.Random(n_objects), 1 << 62
+    objects = [Object() for _ in range(n_objects)]
+    calls = [generator.choice(objects) for _ in range(500)]
+    alone = Repeated(lambda: None)
+    expected = sum(alone.called(each) for each in calls)
+    ends, n_ended, told = [], 0, []
+    countdown, repeated = Countdown(ends.append), Repeated(lambda: None)
+
+    def ended(each):
+        nonlocal n_ended
+        told.append(each)
+        n_steps, n_calls = countdown.stop()
+        repeated.counted(n_calls)
+        n_ended += n_steps + repeated.called(each)
+        countdown.start(*repeated.calls, generator.randrange(9), far)
+
+    function = Around(lambda each: each, "a:b", None, ended, set_eval_frame, countdown)
+    assert all(function(each) is each for each in calls)
+    n_steps, n_calls = countdown.stop()
+    repeated.counted(n_calls)
+    assert n_ended + n_steps == expected
+    assert (len(told) < 300) == (n_objects < 9)  # of more objects, Python counts
+    assert repeated.calls == alone.calls
+    countdown.is_off = True
+    assert function(objects[0]) is objects[0] and countdown.stop() == (0, [])

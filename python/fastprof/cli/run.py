@@ -97,6 +97,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="what ends a step: Optimizer.step or the call of the outermost module",
     )
+    _add_recorder_arguments(parser)
+    parser.add_argument(
+        "-o", "--runs", metavar="DIR", default=HOME, help="directory of runs (default: %(default)s)"
+    )
+    parser.add_argument("--name", help="name of the run (default: that of the program)")
+    parser.add_argument("--list", action="store_true", help="list the runs and exit")
+
+
+def _add_recorder_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--backend",
         choices=("auto", "torch", "nsys"),
@@ -111,11 +120,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--functions", action="store_true", help="also record function names of the call stacks"
     )
-    parser.add_argument(
-        "-o", "--runs", metavar="DIR", default=HOME, help="directory of runs (default: %(default)s)"
-    )
-    parser.add_argument("--name", help="name of the run (default: that of the program)")
-    parser.add_argument("--list", action="store_true", help="list the runs and exit")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -59,7 +59,7 @@ class Guard:
 
 
 def is_of_handler(error: BaseException) -> bool:
-    """Whether an exception comes from a signal handler of the program, which ran within our code."""
+    """Whether an exception comes from a signal handler of the program that ran within our code."""
     handlers = map(signal.getsignal, signal.valid_signals())
     codes = {getattr(getattr(each, "__func__", each), "__code__", None) for each in handlers}
     frames = traceback.walk_tb(error.__traceback__)

@@ -152,7 +152,7 @@ class Program:
         if self._by != "optimizer":
             self._train()
         if self._repeated.called(optimizer):
-            self._step_ended(optimizer)
+            self._step_ended()
 
     def _called(self, module: Any) -> None:
         """The program has called an outermost module, or `generate`."""
@@ -167,7 +167,7 @@ class Program:
         if self._by is None:
             self._by = "call"
         if self._repeated.called(module):
-            self._step_ended(module)
+            self._step_ended()
 
     def _timed(self) -> None:
         """SIGUSR2: start or end a recording outside the ends of steps, if there are none."""
@@ -231,14 +231,13 @@ class Program:
 
     def _take(self) -> None:
         """Take over from the countdown."""
-        n_steps = self._countdown.stop()
-        if n_steps:
-            self._n_steps += n_steps
-            self._repeated.counted(n_steps)
+        n_steps, n_calls = self._countdown.stop()
+        self._n_steps += n_steps
+        self._repeated.counted(n_calls)
 
-    def _count_down(self, owner: Any) -> None:
+    def _count_down(self) -> None:
         """Let the countdown count the steps until the next look for a request, or a recording."""
-        if len(self._repeated) != 1 or self._asked is not None:
+        if self._asked is not None:
             return
         n_steps, wait = _ALL, _LOOK
         if not self._n_recordings and self._settings.after is None:
@@ -246,7 +245,8 @@ class Program:
             n_steps = n_steps if n_steps >= 0 else _ALL
         elif not self._n_recordings and self._settings.after is not None:
             wait = min(wait, self._began + self._settings.after - time.monotonic())
-        self._countdown.start(owner, n_steps, time.perf_counter_ns() + round(wait * 1e9))
+        objects, n_calls = self._repeated.calls
+        self._countdown.start(objects, n_calls, n_steps, time.perf_counter_ns() + round(wait * 1e9))
 
     def _train(self) -> None:
         """Begin to count steps of optimizers; calls before the first are no steps."""
@@ -265,7 +265,7 @@ class Program:
         self._status.discard()
         self._n_recordings = 0
 
-    def _step_ended(self, owner: Any) -> None:
+    def _step_ended(self) -> None:
         recording = self._recording
         if recording is not None and recording.thread is not threading.current_thread():
             if not recording.thread.is_alive():
@@ -277,7 +277,7 @@ class Program:
             if self._is_due() and get_worker_info() is None:
                 self._start()
             else:
-                self._count_down(owner)
+                self._count_down()
             return
         self._guard.defer_signals(self._signals.held)
         if recording.step_ended() or self._signals.is_pending:
@@ -334,7 +334,7 @@ class Program:
             self._signals.ask_after(seconds)
 
     def _layers(self) -> list[Layers]:
-        optimizers = [each for each in self._repeated.objects if isinstance(each, Optimizer)]
+        optimizers = [each for each in self._repeated.calls[0] if isinstance(each, Optimizer)]
         return annotate_all(parameters_of(optimizers), self._modules.found)
 
     def _end(self) -> None:

@@ -51,14 +51,20 @@ class Repeated:
         return ends
 
     @property
-    def objects(self) -> list[Any]:
-        """The objects that were called and still exist."""
-        return [each for each in (ref() for ref in self._alive.values()) if each is not None]
+    def calls(self) -> tuple[list[Any], list[int]]:
+        """The objects that were called, in order of the first call, and their calls.
 
-    def counted(self, n_calls: int) -> None:
-        """Count calls of the only object."""
-        for key in self._n_calls:
-            self._n_calls[key] += n_calls
+        None if the object whose calls end steps is fixed.
+        """
+        if self._last is not None:
+            return [], []
+        objects = [(ref(), self._n_calls[key]) for key, ref in self._alive.items()]
+        kept = [(each, n_calls) for each, n_calls in objects if each is not None]
+        return [each for each, _ in kept], [n_calls for _, n_calls in kept]
+
+    def counted(self, n_calls: list[int]) -> None:
+        """Take over the calls of the objects in `calls` that were counted elsewhere."""
+        self._n_calls.update(zip(self._n_calls, n_calls, strict=False))
 
     def _forget(self, key: int) -> None:
         self._forgotten()
