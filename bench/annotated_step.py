@@ -9,79 +9,93 @@ the recorder adds. After the last recorded step torch's own functions are back: 
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import tempfile
 import time
 from collections.abc import Callable
 from typing import Any
 
+import torch
+
 BLOCKS, CALLS = 400, 200
-STEP_AT_MOST, CALL_AT_MOST = 2.0, 1.0  # µs
 
 
 def added(with_it: Callable[[], Any], without: Callable[[], Any]) -> float:
     """µs that a call of the first takes longer."""
-    return (_least(with_it, without) - _least(without, with_it)) * 1e6
-
-
-def _least(function: Callable[[], Any], other: Callable[[], Any]) -> float:
-    least = float("inf")
+    least = [float("inf")] * 2
     for _ in range(BLOCKS):
-        for _ in range(CALLS // 10):
-            other()
-        start = time.perf_counter()
-        for _ in range(CALLS):
-            function()
-        least = min(least, (time.perf_counter() - start) / CALLS)
-    return least
+        for which, function in enumerate((with_it, without)):
+            start = time.perf_counter()
+            for _ in range(CALLS):
+                function()
+            least[which] = min(least[which], (time.perf_counter() - start) / CALLS)
+    return (least[0] - least[1]) * 1e6
 
 
-def measured(directory: str) -> dict[str, float]:
-    """µs that calls take longer before a recording."""
-    os.environ["FASTPROF_RUN"] = json.dumps(
-        {"directory": directory, "first": 1 << 40, "last": 1 << 41}
-    )
-    import torch
+class Nothing(torch.optim.Optimizer):
+    def __init__(self) -> None:
+        super().__init__([torch.nn.Parameter(torch.zeros(1))], {})
 
-    from fastprof.annotate.program.begin import begin
+    def step(self, closure: Any = None) -> None:
+        pass
 
-    begin()
 
-    class Nothing(torch.optim.Optimizer):
-        def __init__(self) -> None:
-            super().__init__([torch.nn.Parameter(torch.zeros(1))], {})
+class Inner(torch.nn.Module):
+    def forward(self, x: Any) -> Any:
+        return x
 
-        def step(self, closure: Any = None) -> None:
-            pass
 
-    class Inner(torch.nn.Module):
-        def forward(self, x: Any) -> Any:
-            return x
+def begin(directory: str) -> None:
+    """Watch this process, as `fastprof run` does, without ever recording."""
+    settings = {"directory": directory, "first": 1 << 40, "last": 1 << 41}
+    os.environ["FASTPROF_RUN"] = json.dumps(settings)
+    from fastprof.annotate.program import begin
 
-    one, two, net, x = Nothing(), Nothing(), torch.nn.Sequential(Inner()), torch.zeros(1)
+    begin.begin()
+
+
+def steps(directory: str) -> dict[str, float]:
+    """µs that steps of optimizers take longer."""
+    begin(directory)
+    one, two = Nothing(), Nothing()
     plain = vars(Nothing)["step"].__wrapped__
     for _ in range(200):
-        net(x)
         one.step()
     found = {"Optimizer.step": added(lambda: one.step(), lambda: plain(one))}
     for _ in range(200):
         two.step()
         one.step()
-    found["Optimizer.step, of two optimizers"] = added(
-        lambda: (one.step(), two.step()), lambda: (plain(one), plain(two))
-    ) / 2  # fmt: skip
-    found["call of a module, in training"] = added(lambda: net(x), lambda: _plain_call(net, x))
-    return found
+    both = added(lambda: (one.step(), two.step()), lambda: (plain(one), plain(two)))
+    return {**found, "Optimizer.step, of two optimizers": both / 2}
 
 
-def _plain_call(net: Any, x: Any) -> Any:
-    return net._wrapped_call_impl(x)
+def calls(directory: str) -> dict[str, float]:
+    """µs that calls of modules take longer in a program without optimizer."""
+    begin(directory)
+    net, other = (torch.nn.Sequential(Inner()).eval() for _ in range(2))
+    x = torch.zeros(1)
+    with torch.no_grad():
+        for _ in range(200):
+            net(x)
+        return {
+            "outermost module, without optimizer": added(lambda: net(x), lambda: other(x)),
+            "module inside it": added(lambda: net[0](x), lambda: other[0](x)),
+        }
+
+
+def measure(function: Callable[[str], dict[str, float]]) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        for name, microseconds in function(directory).items():
+            print(f"{name:<40}{microseconds:>8.2f} µs", flush=True)
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as directory:
-        for name, microseconds in measured(directory).items():
-            print(f"{name:<40}{microseconds:>8.2f} µs")
+    torch.set_num_threads(1)
+    for function in (steps, calls):
+        process = multiprocessing.get_context("fork").Process(target=measure, args=(function,))
+        process.start()
+        process.join()
 
 
 if __name__ == "__main__":
