@@ -146,7 +146,7 @@ def test_a_run_is_recorded_listed_and_taken_by_other_commands(program, tmp_path)
     assert done.stderr.endswith(f"kept in fastprof-runs/{folder.name}/report.html\n")
     assert facts["command"] == [sys.executable, str(path)] and facts["exit_code"] == 0
     (process,) = facts["processes"]
-    assert process["steps"] == 8 and process["versions"]["torch"]
+    assert process["steps"] == 4 and process["versions"]["torch"]
     assert {each.name for each in folder.iterdir()} >= {"run.json", "trace.json.gz"}
     with gzip.open(folder / "trace.json.gz") as file:
         names = {each.get("name") for each in json.load(file)["traceEvents"]}
@@ -275,7 +275,8 @@ def test_reports_and_traces_of_processes_are_collected(tmp_path):
 
 
 def process(**facts):
-    return {"pid": 1, "steps": 0, "by": None, "problem": None, "recordings": [], **facts}
+    empty = {"problem": None, "notes": [], "recordings": [], "training_calls": 0, "is_over": True}
+    return {"pid": 1, "steps": 0, "by": None, **empty, **facts}
 
 
 def test_a_recording_by_time_without_steps_is_no_problem():
@@ -284,16 +285,27 @@ def test_a_recording_by_time_without_steps_is_no_problem():
     assert problems_of([process(recordings=[recording])], timed) == []
 
 
+PARTLY = {"first": 10, "n_steps": 1, "is_stopped": False}
+
+
 @pytest.mark.parametrize(
     ("processes", "words"),
     [
+        ([], "python -I, -E or -S"),
         ([], "no Python of the program imported torch"),
-        ([process()], "no Optimizer.step"),
+        ([process()], "no Optimizer.step and no module"),
+        ([process(training_calls=25)], "modules in training mode 25 times, but no Optimizer.step"),
+        ([process(training_calls=25)], "--step-by call --steps 12:13"),
+        ([process(steps=6, is_over=False)], "or replaced itself by another program (os.exec)"),
         ([process(steps=6)], "use --steps 3:4"),
         ([process(steps=9, recordings=[{"first": 10, "n_steps": 0}])], "use --steps 4:5"),
         ([process(problem="CaptureError: is already active")], "recording failed"),
         (
-            [process(steps=11, by="optimizer", recordings=[{"first": 10, "n_steps": 1}])],
+            [process(notes=["stopped"], by="call", recordings=[PARTLY | {"is_stopped": True}])],
+            "process 1: stopped",
+        ),
+        (
+            [process(steps=11, by="optimizer", recordings=[PARTLY])],
             "recorded 1 of 3 steps: the program ended in step 11",
         ),
     ],
@@ -349,7 +361,9 @@ def test_usage_errors(capfd, monkeypatch):
     assert "no PROGRAM given" in usage_error(capfd)
     assert "no PROGRAM given" in usage_error(capfd, "--")
     assert "expected A:B" in usage_error(capfd, "--steps", "3", "x.py")
-    assert "expected A:B" in usage_error(capfd, "--steps", "0:2", "x.py")
+    assert "expected A:B" in usage_error(capfd, "--steps", "3:3", "x.py")
+    assert "step 0 has no begin" in usage_error(capfd, "--steps", "0:2", "x.py")
+    assert "expected a size" in usage_error(capfd, "--max-memory", "much", "x.py")
     assert "expected a number of seconds" in usage_error(capfd, "--for", "-1", "x.py")
     assert "no nsys on the PATH" in usage_error(capfd, "--backend", "nsys", "x.py")
 

@@ -53,7 +53,9 @@ def test_a_profiler_of_the_program_ends_the_recording(record):
         """
     )
     assert [(each["first"], each["n_steps"]) for each in found.recordings] == [(3, 1)]
-    assert "started a profiler of torch itself" in found.report["problem"]
+    assert found.report["problem"] is None
+    (note,) = found.report["notes"]
+    assert "recorded 1 of 2 steps: in step 4 the program starts a profiler of torch itself" in note
 
 
 def test_a_capture_of_the_program_is_annotated(record, tmp_path):
@@ -103,7 +105,7 @@ for each in threads: each.start()
 for each in threads: each.join()
         """
     )
-    assert found.report["problem"] is None and found.report["steps"] > 50
+    assert found.report["problem"] is None
     assert [each["n_steps"] for each in found.recordings] == [2]
     assert found.counts[0]["layer:0"] == 2
 

@@ -1,6 +1,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from fastprof._core._countdown import Countdown
 from fastprof._core._hooks import Wrapped
 
 class Around(Wrapped):
@@ -8,8 +9,9 @@ class Around(Wrapped):
         self,
         function: Callable[..., Any],
         path: str,
-        before: Callable[[Any], None],
-        after: Callable[[Any], None],
+        before: Callable[[Any], None] | None,
+        after: Callable[[Any], None] | None,
         set_eval_frame: Callable[[Any], Any],
+        countdown: Countdown | None = None,
     ) -> None: ...
     def __get__(self, instance: Any, owner: Any = None, /) -> Any: ...

@@ -1,6 +1,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from fastprof._core._countdown import Countdown
 from fastprof._core._ranges import Marker
 
 def compiling_is(compiling: Callable[[], Any]) -> None: ...
@@ -18,6 +19,12 @@ class Leave:
     def __deepcopy__(self, memo: dict[int, Any]) -> Leave: ...
 
 class Report:
-    def __init__(self, traced: Callable[..., None], report: Callable[[Any], None]) -> None: ...
+    def __init__(
+        self,
+        traced: Callable[..., None],
+        report: Callable[[Any], None],
+        countdown: Countdown,
+        set_eval_frame: Callable[[Any], Any],
+    ) -> None: ...
     def __call__(self, module: Any, args: Any, output: Any) -> None: ...
     def __deepcopy__(self, memo: dict[int, Any]) -> Report: ...

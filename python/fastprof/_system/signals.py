@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 
 @contextmanager
@@ -30,3 +31,38 @@ def deferred() -> Iterator[None]:
             signal.signal(number, handler)
     if received:
         signal.raise_signal(received[0])
+
+
+class Deferral:
+    """Defers the calls of all signal handlers of the program from `begin` to `end`.
+
+    Signals without a handler act as before. In other threads than the main one it does nothing:
+    Python runs no handlers there.
+    """
+
+    def __init__(self) -> None:
+        self._received: list[int] = []
+        self._before: dict[int, Any] = {}
+
+    def begin(self, without: Collection[int] = ()) -> None:
+        """Defer from now on all signals but some."""
+        if threading.current_thread() is not threading.main_thread():
+            return
+        for number in signal.valid_signals():
+            handler = signal.getsignal(number)
+            is_handler = callable(handler) and not isinstance(handler, signal.Handlers)
+            if is_handler and number not in without:
+                self._before[number] = handler
+                signal.signal(number, self._note)
+
+    def end(self) -> None:
+        """Put the handlers back, then call those whose signals came; they may raise."""
+        while self._before:
+            number, handler = self._before.popitem()
+            if signal.getsignal(number) == self._note:
+                signal.signal(number, handler)
+        for number in dict.fromkeys(self._received):
+            signal.raise_signal(number)
+
+    def _note(self, number: int, _: Any) -> None:
+        self._received.append(number)

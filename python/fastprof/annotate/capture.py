@@ -97,7 +97,7 @@ def capture(
         raise CaptureError(
             f"backend={backend!r}: expected one of {', '.join(map(repr, RECORDERS))}"
         )
-    recorder = RECORDERS[backend]((wait, warmup, active), path, with_stack)
+    recorder = RECORDERS[backend](path, with_stack)
     return Capture(wait, warmup, active, recorder, ranks)
 
 

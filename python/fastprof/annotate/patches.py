@@ -92,6 +92,9 @@ class Patches:
         self._n_suspended = 0  # number of open `suspended` blocks, over all threads
         self._lock = threading.RLock()
 
+    def __len__(self) -> int:
+        return len(self._patches)
+
     def replace(self, owner: Any, name: str, after: Any) -> None:
         """Replace an attribute."""
         self.apply(Patch(owner, name, _current(owner, name), after))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import os
 import shutil
-import warnings
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -15,6 +15,7 @@ import torch
 from torch.autograd.profiler import emit_nvtx
 from torch.cuda import nvtx, profiler
 
+from fastprof._system.reasons import words_of
 from fastprof.annotate.channels import tool_domain
 from fastprof.annotate.session import is_on
 from fastprof.errors import CaptureError
@@ -23,6 +24,8 @@ from fastprof.runs.settings import CAPTURE_DOMAIN, CAPTURE_RANGE
 
 DEFAULT_PATH: Final = "fastprof_trace.json.gz"
 _SUFFIXES: Final = (".json", ".json.gz")
+_NO_OTHER: Final = "do not use emit_nvtx or torch.profiler around fastprof.capture"
+_END: Final = 1 << 16  # bytes at the end of a trace
 _COMPRESSION: Final = 4  # low, because the training loop waits
 
 
@@ -39,12 +42,9 @@ class Recorder(Protocol):
     unrecorded: dict[str, Any] | None
 
     def __init__(
-        self,
-        schedule: tuple[int, int, int],
-        path: str | os.PathLike[str] | None,
-        with_stack: bool | None,
+        self, path: str | os.PathLike[str] | None = None, with_stack: bool | None = None
     ) -> None:
-        """Check the arguments; `schedule` is (wait, warmup, active) iterations.
+        """Check the arguments.
 
         Raises
         ------
@@ -66,10 +66,7 @@ class NvtxRecorder:
     """NVTX ranges of operators, and a window for `nsys --capture-range=cudaProfilerApi`."""
 
     def __init__(
-        self,
-        schedule: tuple[int, int, int],
-        path: str | os.PathLike[str] | None,
-        with_stack: bool | None,
+        self, path: str | os.PathLike[str] | None = None, with_stack: bool | None = None
     ) -> None:
         if path is not None:
             raise CaptureError(
@@ -120,10 +117,7 @@ class RangesRecorder:
     """fastprof's ranges, and a window for `nsys --capture-range=nvtx`; works without CUDA."""
 
     def __init__(
-        self,
-        schedule: tuple[int, int, int],
-        path: str | os.PathLike[str] | None,
-        with_stack: bool | None,
+        self, path: str | os.PathLike[str] | None = None, with_stack: bool | None = None
     ) -> None:
         default, own = tool_domain(), tool_domain(CAPTURE_DOMAIN)
         if default is None or own is None:
@@ -161,16 +155,12 @@ class TorchRecorder:
     """torch.profiler and the trace it exports."""
 
     def __init__(
-        self,
-        schedule: tuple[int, int, int],
-        path: str | os.PathLike[str] | None,
-        with_stack: bool | None,
+        self, path: str | os.PathLike[str] | None = None, with_stack: bool | None = None
     ) -> None:
         self.unrecorded: dict[str, Any] | None = None
         self._asked = Path(DEFAULT_PATH if path is None else os.fsdecode(path))
         if not self._asked.name.endswith(_SUFFIXES):
             raise CaptureError(f"{self._asked}: expected a name ending in .json or .json.gz")
-        self._schedule = schedule
         self._with_stack = with_stack
         self._on = ExitStack()
 
@@ -181,42 +171,46 @@ class TorchRecorder:
             why = "it is a directory" if self._path.is_dir() else f"{folder} is not writable"
             raise CaptureError(f"{self._path}: cannot save the trace: {why}; set path=")
         self._on = ExitStack()
+        self._action = torch.profiler.ProfilerAction.NONE
         with_stack = not is_on() if self._with_stack is None else bool(self._with_stack)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # "won't be using warmup"
-            schedule = torch.profiler.schedule(
-                wait=self._schedule[0], warmup=self._schedule[1], active=self._schedule[2], repeat=1
-            )
-        self._profile = torch.profiler.profile(
+        self._profile: torch.profiler.profile | None = torch.profiler.profile(
             activities=activities(),
-            schedule=schedule,
+            schedule=lambda _: self._action,
             record_shapes=True,
             with_stack=with_stack,
             with_modules=with_stack,
         )
+        _check_inactive()
         self._is_started = self._is_recorded = False
 
     def enter(self, iteration: int, is_on: bool, is_recorded: bool) -> None:
+        profile = self._profile
+        if not is_on or profile is None:
+            return
         if is_recorded and not self._is_recorded:
             synchronize()
+        action = torch.profiler.ProfilerAction
+        self._action = action.RECORD if is_recorded else action.WARMUP
         if self._is_started:
-            self._profile.step()
+            profile.step()
         else:
-            self._profile.step_num = iteration
-            _turned_on(self._on, self._profile)
+            # torch has asked for the action of the first step when the object was made.
+            profile.step_num, profile.current_action = iteration, self._action
+            _turned_on(self._on, profile)
             self._is_started = True
         if is_recorded and not self._is_recorded:
             if self.unrecorded is not None:
-                self._profile.add_metadata_json(UNRECORDED, json.dumps(self.unrecorded))
+                profile.add_metadata_json(UNRECORDED, json.dumps(self.unrecorded))
             self._on.callback(synchronize)
             self._is_recorded = True
 
     def end(self, keep: bool) -> Path | None:
+        profile, self._profile = self._profile, None  # frees the recorded events
         self._on.close()
-        if keep:
-            save(self._profile, self._path)
-        del self._profile  # frees the recorded events
-        return self._path if keep else None
+        if not keep or profile is None:
+            return None
+        save(profile, self._path)
+        return self._path
 
 
 RECORDERS: Final[dict[str, type[Recorder]]] = {"nvtx": NvtxRecorder, "torch": TorchRecorder}
@@ -247,18 +241,18 @@ def rank_and_world() -> tuple[int, int]:
     return (int(texts[0]), int(texts[1])) if all(text.isdecimal() for text in texts) else (0, 1)
 
 
+def _check_inactive() -> None:
+    if torch.autograd._profiler_enabled():
+        raise CaptureError(f"PyTorch's profiler is already active; {_NO_OTHER}")
+
+
 def _turned_on(stack: ExitStack, context: emit_nvtx | torch.profiler.profile) -> None:
-    why = "is already active" if torch.autograd._profiler_enabled() else None
+    _check_inactive()
     try:
-        if why is None:
-            stack.enter_context(context)
+        stack.enter_context(context)
     except RuntimeError as error:
-        why = f"cannot start: {str(error).splitlines()[0]}"
-    if why is not None:
-        raise CaptureError(
-            f"PyTorch's profiler {why}; do not use emit_nvtx or torch.profiler around "
-            "fastprof.capture"
-        )
+        why = str(error).splitlines()[0]
+        raise CaptureError(f"PyTorch's profiler cannot start: {why}; {_NO_OTHER}") from error
 
 
 def _path_of_rank(path: Path, rank: int, world: int) -> Path:
@@ -278,14 +272,30 @@ def save(profile: torch.profiler.profile, path: Path) -> None:
     """
     plain = path.with_name(f".{path.name}.{os.getpid()}.json")
     packed = path.with_name(f".{path.name}.{os.getpid()}.gz")
+    partial = plain.with_name(f"{plain.name}.tmp")  # torch renames it when it is complete
     try:
+        open(plain, "wb").close()  # torch prints errors instead of raising them
         profile.export_chrome_trace(str(plain))
+        _check_complete(plain)
         if path.suffix == ".gz":
             with open(plain, "rb") as text, gzip.open(packed, "wb", _COMPRESSION) as out:
                 shutil.copyfileobj(text, out, 1 << 20)
         os.replace(packed if path.suffix == ".gz" else plain, path)
     except OSError as error:
-        raise CaptureError(f"{path}: cannot save the trace: {error.strerror}") from error
+        raise CaptureError(f"{path}: cannot save the trace: {words_of(error)}") from error
     finally:
-        for left in (plain, packed):
-            left.unlink(missing_ok=True)
+        for left in (plain, packed, partial):
+            with suppress(OSError):
+                left.unlink(missing_ok=True)
+
+
+def _check_complete(plain: Path) -> None:
+    """Raise the error that torch met when it wrote a file, since torch does not."""
+    with open(plain, "rb") as file:
+        file.seek(-min(_END, plain.stat().st_size), os.SEEK_END)
+        if file.read().rstrip().endswith(b"}"):
+            return
+    with open(plain, "ab", buffering=0) as file:
+        for _ in range(2):  # the first may be written in part
+            file.write(bytes(_END))
+    raise OSError(errno.EIO, "torch.profiler wrote it incompletely")

@@ -15,6 +15,7 @@ from fastprof.annotate.text import argument_text, stack_text, with_functions
 from fastprof.annotate.wrap import patches, replaced, wrap_defaults, wrap_function, wrap_method
 
 _installed = False
+_n_inits = 0
 
 
 class Session:
@@ -70,7 +71,8 @@ def init(enable_function_stack: bool = False) -> Session:
     >>> import fastprof           # doctest: +SKIP
     >>> fastprof.init()           # doctest: +SKIP
     """
-    global _installed
+    global _installed, _n_inits
+    _n_inits += 1
     channels.connect()
     _stacks.describe_stacks_with(stack_text, with_functions if enable_function_stack else None)
     _hooks.describe_with(
@@ -105,6 +107,11 @@ def init(enable_function_stack: bool = False) -> Session:
 def is_on() -> bool:
     """Whether torch is annotated."""
     return _installed
+
+
+def uses() -> tuple[int, int]:
+    """Changes when `init` or `wrap` is called."""
+    return _n_inits, len(patches)
 
 
 def uninit() -> None:

@@ -22,6 +22,7 @@ class UnrecordedSteps:
 
     def __init__(self) -> None:
         self._ends: deque[int] = deque(maxlen=_MOST + 1)
+        self.ended_at = self._ends.append  # (ns of `time.perf_counter_ns`) -> None
 
     def ended(self) -> None:
         """A step ends, or the first one begins."""

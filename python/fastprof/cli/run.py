@@ -14,9 +14,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fastprof._system.reasons import reason
+from fastprof._system.sizes import EXPECTED, parse_size
 from fastprof.cli.output import output
 from fastprof.cli.progress import log
-from fastprof.errors import FastprofError
+from fastprof.errors import BadInputError, FastprofError
 
 if TYPE_CHECKING:
     from fastprof.runs.settings import Settings
@@ -41,6 +43,11 @@ directory, or its name: fastprof diff BEFORE AFTER.
 """
 _STEPS = re.compile(r"(\d+):(\d+)")
 _DEFAULT = (10, 13)
+_MANY = 500  # steps
+_LONG = (
+    "{} steps: torch.profiler keeps all that it records in memory; the recording stops when the "
+    "program has grown by --max-memory (default: 4G, or a quarter of the free memory)"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -65,7 +72,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--steps",
         metavar="A:B",
         type=_steps,
-        help="record steps A up to, not including, B; the first is 0 (default: 10:13)",
+        help="record steps A up to, not including, B; the first of a program, 0, has no begin that "
+        "can be seen, so A is 1 or more (default: 10:13)",
     )
     parser.add_argument(
         "--after",
@@ -77,11 +85,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--for", metavar="SECONDS", type=_seconds, dest="seconds", help="record for this time"
     )
     parser.add_argument(
+        "--max-memory",
+        metavar="SIZE",
+        type=_size,
+        help="stop recording when the program has grown by this much since its begin, such as 8G "
+        "(default: 4G, or a quarter of the free memory); the recorded steps are kept",
+    )
+    parser.add_argument(
         "--step-by",
         choices=("auto", "optimizer", "call"),
         default="auto",
         help="what ends a step: Optimizer.step or the call of the outermost module",
     )
+    _add_recorder_arguments(parser)
+    parser.add_argument(
+        "-o", "--runs", metavar="DIR", default=HOME, help="directory of runs (default: %(default)s)"
+    )
+    parser.add_argument("--name", help="name of the run (default: that of the program)")
+    parser.add_argument("--list", action="store_true", help="list the runs and exit")
+
+
+def _add_recorder_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--backend",
         choices=("auto", "torch", "nsys"),
@@ -96,16 +120,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--functions", action="store_true", help="also record function names of the call stacks"
     )
-    parser.add_argument(
-        "-o", "--runs", metavar="DIR", default=HOME, help="directory of runs (default: %(default)s)"
-    )
-    parser.add_argument("--name", help="name of the run (default: that of the program)")
-    parser.add_argument("--list", action="store_true", help="list the runs and exit")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command and return its exit code: that of the program."""
-    from fastprof.runs.collect import collect
     from fastprof.runs.directory import new_directory, write_facts
     from fastprof.runs.facts import facts_of
     from fastprof.runs.launch import end_like, program_name, python_command, run_program
@@ -124,14 +142,26 @@ def run(arguments: argparse.Namespace) -> int:
     directory = new_directory(arguments.name or program_name(command), arguments.runs)
     settings = _settings(arguments, directory, tool is not None)
     facts = facts_of(command, before)
-    write_facts(directory, facts)
+    _attempt("run.json is lost", lambda: write_facts(directory, facts))
+    if settings.last - settings.first > _MANY and settings.seconds is None:
+        log(_LONG.format(settings.last - settings.first))
     began = time.monotonic()
     code = run_program(command, settings, before)
-    facts |= {"seconds": round(time.monotonic() - began, 3), "exit_code": code}
-    facts["processes"] = collect(directory)
-    write_facts(directory, facts)
-    _attempt("the answer failed", lambda: _answer(directory, facts, settings))
+    facts |= {"seconds": round(time.monotonic() - began, 3), "exit_code": code, "processes": []}
+    if _attempt("the run is lost", lambda: _keep(directory, facts)):
+        _attempt("the answer failed", lambda: _answer(directory, facts, settings))
     return end_like(code)
+
+
+def _keep(directory: Path, facts: dict[str, Any]) -> None:
+    """Keep what the program's processes have written."""
+    from fastprof.runs.collect import collect
+    from fastprof.runs.directory import write_facts
+
+    if not directory.is_dir():
+        raise BadInputError(f"{directory}: the directory of the run was removed")
+    facts["processes"] = collect(directory)
+    _attempt("run.json is lost", lambda: write_facts(directory, facts))
 
 
 def _tool(arguments: argparse.Namespace) -> str | None:
@@ -161,6 +191,7 @@ def _settings(arguments: argparse.Namespace, directory: Path, is_nsys: bool) -> 
         backend=("nvtx" if has_gpu() else "ranges") if is_nsys else "torch",
         functions=arguments.functions,
         step=arguments.step_by,
+        max_memory=arguments.max_memory,
     )
 
 
@@ -194,14 +225,17 @@ def _answer(directory: Path, facts: dict[str, Any], settings: Settings) -> None:
     log(_kept(directory, len(traces)))
 
 
-def _attempt(failure: str, action: Callable[[], Any]) -> None:
+def _attempt(failure: str, action: Callable[[], Any]) -> bool:
     """Run an action; a failure is logged, since the program's exit code matters more."""
     try:
         action()
     except (FastprofError, OSError, MemoryError) as error:
-        log(f"{failure}: {error}")
+        log(f"{failure}: {reason(error)}")
+        return False
     except Exception:
         log(f"{failure} by a bug in fastprof:\n{traceback.format_exc()}")
+        return False
+    return True
 
 
 def _kept(directory: Path, n_traces: int) -> str:
@@ -226,11 +260,23 @@ def _list(home: str) -> int:
 def _steps(text: str) -> tuple[int, int]:
     match = _STEPS.fullmatch(text)
     first, last = (int(match[1]), int(match[2])) if match else (0, 0)
-    if not 0 < first < last:
+    if match and first == 0 < last:
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: step 0 has no begin: a step begins where the one before ends; use "
+            f"--steps 1:{max(2, last)}, or --after 0 --for SECONDS, which records from the start"
+        )
+    if not first < last:
         raise argparse.ArgumentTypeError(
             f"{text!r}: expected A:B, two numbers of steps with 0 < A < B, such as 10:13"
         )
     return first, last
+
+
+def _size(text: str) -> int:
+    size = parse_size(text)
+    if size is None:
+        raise argparse.ArgumentTypeError(f"{text!r}: {EXPECTED}")
+    return size
 
 
 def _seconds(text: str) -> float:

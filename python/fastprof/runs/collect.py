@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import shutil
 from collections import Counter
 from contextlib import suppress
@@ -15,6 +16,8 @@ from fastprof._system.threads import map_on_threads, usable_cores
 from fastprof.runs.settings import NOW, STATUS
 
 _COMPRESSION = 4
+# Reports, requests, and what killed processes leave of a trace.
+_LEFT = (f"{STATUS}-*.json", NOW, ".trace-*.json", ".trace-*.json.tmp")
 
 
 def collect(directory: Path) -> list[dict[str, Any]]:
@@ -22,14 +25,17 @@ def collect(directory: Path) -> list[dict[str, Any]]:
 
     A report has `pid`, `arguments`, `rank`, `world`, `steps`, `by`, `versions`, `problem` and
     `recordings`, each with `path`, `first`,
-    `n_steps`, `has_begun` and `unrecorded`, the steps before it: see `UnrecordedSteps.facts`.
+    `n_steps`, `has_begun`, `is_stopped` and `unrecorded`, the steps before it: see
+    `UnrecordedSteps.facts`.
     """
     reports = []
     for path in directory.glob(f"{STATUS}-*.json"):
-        with suppress(ValueError):  # the program was killed on a full disk
+        with suppress(OSError, ValueError):  # killed while it wrote
             reports.append(json.loads(path.read_text(encoding="utf-8", errors="surrogateescape")))
-        path.unlink()
-    (directory / NOW).unlink(missing_ok=True)
+    for pattern in _LEFT:
+        for path in directory.glob(pattern):
+            with suppress(OSError):
+                path.unlink()
     reports.sort(key=lambda each: (each["rank"], each["pid"]))
     taken: Counter[str] = Counter()
     moves = []
@@ -47,11 +53,16 @@ def collect(directory: Path) -> list[dict[str, Any]]:
 
 
 def _compress(move: tuple[Path, Path]) -> None:
+    """Compress a trace; without space for that, keep it as it is."""
     plain, packed = move
-    with (
-        output_file(packed, is_own=True, sync=True) as out,
-        open(plain, "rb") as text,
-        gzip.GzipFile("", "wb", _COMPRESSION, out, 0) as file,
-    ):
-        shutil.copyfileobj(text, file, 1 << 20)
-    plain.unlink()
+    try:
+        with (
+            output_file(packed, is_own=True, sync=True) as out,
+            open(plain, "rb") as text,
+            gzip.GzipFile("", "wb", _COMPRESSION, out, 0) as file,
+        ):
+            shutil.copyfileobj(text, file, 1 << 20)
+        plain.unlink()
+    except OSError:
+        with suppress(OSError):
+            os.replace(plain, packed.with_suffix(""))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -15,7 +16,7 @@ from types import FrameType
 from fastprof._system.signals import deferred
 from fastprof.errors import BadInputError
 from fastprof.runs.nsys import started
-from fastprof.runs.settings import NOW, PID, VARIABLE, Settings
+from fastprof.runs.settings import NOW, PID, STATUS, VARIABLE, Settings
 
 STARTUP = Path(__file__).with_name("startup")
 # From a terminal, these reach the program without our help.
@@ -108,7 +109,9 @@ def _forwarding(running: subprocess.Popen[bytes], directory: Path) -> Iterator[N
             _send(running, directory, number)
 
     def ask(_: int, __: FrameType | None) -> None:
-        (directory / NOW).write_text(uuid.uuid4().hex)
+        with suppress(OSError):
+            (directory / NOW).write_text(uuid.uuid4().hex)
+            _signal_resting(directory)
 
     handlers = dict.fromkeys((*_OF_TERMINAL, *_FORWARDED), forward)
     before = {}
@@ -128,7 +131,28 @@ def _send(running: subprocess.Popen[bytes], directory: Path, number: int) -> Non
     try:
         os.kill(int((directory / PID).read_text()), number)
     except (OSError, ValueError):
-        running.send_signal(number)
+        with suppress(OSError):
+            running.send_signal(number)
+
+
+def _signal_resting(directory: Path) -> None:
+    """Send SIGUSR2 to the processes that wait for it, since they do not look for the request."""
+    for path in directory.glob(f"{STATUS}-*.json"):
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            report = json.loads(path.read_text(encoding="utf-8", errors="surrogateescape"))
+            if report["is_signalled"] and _handles(report["pid"], signal.SIGUSR2):
+                os.kill(report["pid"], signal.SIGUSR2)
+
+
+def _handles(pid: int, number: int) -> bool:
+    """Whether a process of ours has a handler for a signal, which would end it otherwise."""
+    if not os.path.isdir("/proc/self"):
+        return True
+    if VARIABLE.encode() not in Path(f"/proc/{pid}/environ").read_bytes():
+        return False
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    caught = next((line for line in lines if line.startswith("SigCgt:")), "SigCgt: 0")
+    return bool(int(caught.split()[1], 16) >> (number - 1) & 1)
 
 
 def _in_foreground() -> bool:

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from fastprof.errors import BadInputError
@@ -119,9 +119,10 @@ def started(
             stderr=subprocess.STDOUT,
             pass_fds=streams,
         )
-    if not pid.exists():
+    if directory.exists() and not pid.exists():
         raise BadInputError(f"nsys did not start the program{_last_words(directory)}")
-    pid.unlink()
+    with suppress(OSError):
+        pid.unlink()
 
 
 def export_problem(directory: Path) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fastprof.runs.settings import Settings
+from fastprof.runs.settings import TRAINING_CALLS, Settings
 
 EMPTY_TRACE = (
     "the trace has no ranges and no kernels: the program ended before nsys received them; record "
@@ -26,13 +26,14 @@ def problems_of(processes: Sequence[dict[str, Any]], settings: Settings) -> list
         for each in processes
         if each["problem"]
     ]
+    found += [f"process {each['pid']}: {note}" for each in processes for note in each["notes"]]
     recorded = [each for each in processes if any(map(has_begun, each["recordings"]))]
     if recorded:
         return found + [line for each in recorded for line in _incomplete(each, settings)]
     if not processes:
         return [
-            "nothing recorded: no Python of the program imported torch, or it was killed, or it "
-            "ignores PYTHONPATH (python -I or -E)"
+            "nothing recorded: no Python of the program imported torch, or it ignores PYTHONPATH "
+            "or sitecustomize (python -I, -E or -S), or it replaced itself by exec without them"
         ]
     most = max(processes, key=lambda each: int(each["steps"]))
     return found or [_never(most, settings)]
@@ -45,17 +46,36 @@ def has_begun(recording: dict[str, Any]) -> bool:
 
 def _never(process: dict[str, Any], settings: Settings) -> str:
     n_steps = process["steps"]
-    if not n_steps:
+    if not process["is_over"]:
         return (
-            "nothing recorded: the program called no Optimizer.step and no module often enough; "
-            "record by time with --after SECONDS, or count calls of modules with --step-by call"
+            f"nothing recorded: process {process['pid']} imported torch and then was killed, left "
+            "by os._exit, or replaced itself by another program (os.exec), before step "
+            f"{settings.first}: record earlier steps with --steps, or run the other program"
         )
+    if not n_steps:
+        return _without_steps(process)
     if settings.after is not None:
         return f"nothing recorded: the program ended before {settings.after:g} s; lower --after"
     middle = max(1, n_steps // 2)
     return (
         f"nothing recorded: the program ended after {n_steps} steps, and recording begins at step "
         f"{settings.first}; use --steps {middle}:{middle + 1}"
+    )
+
+
+def _without_steps(process: dict[str, Any]) -> str:
+    n_calls = process["training_calls"]
+    if not n_calls:
+        return (
+            "nothing recorded: the program called no Optimizer.step and no module; record by time "
+            "with --after SECONDS"
+        )
+    middle = max(1, n_calls // 2)
+    return (
+        f"nothing recorded: the program called modules in training mode {n_calls} times, but no "
+        f"Optimizer.step; such calls are steps only after {TRAINING_CALLS} of them, since an "
+        "optimizer may follow; to count them from the first: "
+        f"--step-by call --steps {middle}:{middle + 1}"
     )
 
 
@@ -67,5 +87,5 @@ def _incomplete(process: dict[str, Any], settings: Settings) -> list[str]:
         f"recorded {each['n_steps']} of {asked} steps: the program ended in step "
         f"{each['first'] + each['n_steps']}"
         for each in process["recordings"]
-        if each["n_steps"] < asked
+        if each["n_steps"] < asked and not each["is_stopped"]
     ]

@@ -11,6 +11,8 @@ NOW = "record-now"  # a file of this name in the directory asks for a recording
 PID = "pid"  # a file of this name in the directory has the process id of the program under nsys
 # The NVTX range, and its domain, that nsys records without CUDA.
 CAPTURE_RANGE, CAPTURE_DOMAIN = "fastprof.recording", "fastprof"
+# Calls of modules in training mode, before they count as steps of a program without optimizer.
+TRAINING_CALLS = 100
 STATUS = "status"  # names of files with what a process reports begin with it
 
 
@@ -27,6 +29,7 @@ class Settings:
     backend : "torch" or "nvtx", see `fastprof.capture`; "ranges" for nsys without a GPU
     functions : also record function names, see `fastprof.init`
     step : what ends a step: "auto", "optimizer" or "call"
+    max_memory : bytes that the process may grow by while it is recorded; None: see `Recording`
     """
 
     directory: str
@@ -37,6 +40,7 @@ class Settings:
     backend: str = "torch"
     functions: bool = False
     step: str = "auto"
+    max_memory: int | None = None
 
     def to_environment(self) -> str:
         """The value of the variable."""

@@ -5,6 +5,7 @@
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_XDECREF
+from fastprof._core._countdown cimport Countdown
 from fastprof._core._hooks cimport Wrapped
 from fastprof._core._python cimport (
     call, Py_TPFLAGS_METHOD_DESCRIPTOR, PyErr_Fetch, PyErr_Restore, PyErr_SetObject,
@@ -24,20 +25,26 @@ cdef class Around(Wrapped):
         The function to call.
     path : str
         Import path of the function.
-    before, after : callable
+    before, after : callable or None
         (first argument) -> None; `after` also runs when the function raises. Exceptions that they
         raise replace the result.
     set_eval_frame : callable
         torch's function of this name: turns off torch.compile within `before` and `after`.
+    countdown : Countdown, optional
+        Counts calls instead of `after`, while it can. Calls within a call of a function with a
+        countdown, in the same thread, are part of it: nothing is called for them.
     """
 
     cdef object before
     cdef object after
     cdef object set_eval_frame
+    cdef Countdown countdown
 
-    def __init__(self, function, str path not None, before, after, set_eval_frame):
+    def __init__(self, function, str path not None, before, after, set_eval_frame,
+                 Countdown countdown=None):
         Wrapped.__init__(self, function, "", "", path)
         self.before, self.after, self.set_eval_frame = before, after, set_eval_frame
+        self.countdown = countdown
 
     def __get__(self, instance, owner):
         return self if instance is None else MethodType(self, instance)
@@ -47,8 +54,17 @@ cdef class Around(Wrapped):
         return self.__wrapped__.__doc__
 
 
+cdef extern from *:
+    """
+    static _Thread_local int fp_is_inside;  /* a call of a function with a countdown */
+    """
+    int fp_is_inside
+
+
 cdef int _call_aside(Around around, function, first) except -1:
     """Call `before` or `after`, which torch.compile must not compile as part of the program."""
+    if function is None:
+        return 0
     cdef object callback = around.set_eval_frame(None)
     try:
         function(first)
@@ -60,20 +76,40 @@ cdef int _call_aside(Around around, function, first) except -1:
 cdef PyObject *_call_between(PyObject *self, PyObject *args, PyObject *kwargs) noexcept:
     """Call the function of an `Around`, with what is around it."""
     cdef Around around = <Around> self
-    cdef object first = (<tuple> args)[0] if <tuple> args else None
-    cdef PyObject *kind
-    cdef PyObject *value
-    cdef PyObject *traceback
+    cdef Countdown countdown = around.countdown
+    cdef PyObject *first = <PyObject *> None
     cdef PyObject *result
+    if len(<tuple> args):
+        first = <PyObject *> (<tuple> args)[0]
+    if countdown is None:
+        return _with_both(around, args, kwargs, <object> first)
+    if countdown.is_off or fp_is_inside:
+        return call(<PyObject *> around.__wrapped__, args, kwargs)
+    global fp_is_inside
+    fp_is_inside = 1
+    result = call(<PyObject *> around.__wrapped__, args, kwargs)
+    fp_is_inside = 0
+    return _ended(around, countdown, <object> first, result)
+
+
+cdef PyObject *_with_both(Around around, PyObject *args, PyObject *kwargs, first) noexcept:
     try:
         _call_aside(around, around.before, first)
     except BaseException as error:
         PyErr_SetObject(type(error), error)
         return NULL
-    result = call(<PyObject *> around.__wrapped__, args, kwargs)
+    return _ended(around, None, first, call(<PyObject *> around.__wrapped__, args, kwargs))
+
+
+cdef PyObject *_ended(Around around, Countdown countdown, first, PyObject *result) noexcept:
+    """Count a call that has ended, or call `after`; return its result with its exception."""
+    cdef PyObject *kind
+    cdef PyObject *value
+    cdef PyObject *traceback
     PyErr_Fetch(&kind, &value, &traceback)
     try:
-        _call_aside(around, around.after, first)
+        if countdown is None or not countdown.counts(<PyObject *> first):
+            _call_aside(around, around.after, first)
     except BaseException as error:
         Py_XDECREF(result)
         Py_XDECREF(kind)

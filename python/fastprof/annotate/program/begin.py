@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import atexit
 
-from fastprof._core import _hooks
+from fastprof.annotate.program.annotation import Annotation
 from fastprof.annotate.program.program import Program
-from fastprof.annotate.session import init
 from fastprof.runs.settings import from_environment
 
 
@@ -15,8 +14,6 @@ def begin() -> None:
     settings = from_environment()
     if settings is None:
         return
-    init(settings.functions)
-    _hooks.annotate(False)
-    program = Program(settings)
-    program.watch()
+    program = Program(settings, Annotation(settings.functions))
     atexit.register(program.ended)
+    program.begin()

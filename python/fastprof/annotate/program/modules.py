@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -11,8 +12,10 @@ from torch.nn import Module
 from torch.utils.hooks import RemovableHandle
 
 from fastprof._core._around import Around
+from fastprof._core._countdown import Countdown
 from fastprof._core._layers import Report
 from fastprof.annotate.patches import Patches
+from fastprof.annotate.program.guard import is_of_handler
 
 _MOST_CALLS = 64  # outermost calls to look at
 
@@ -28,19 +31,29 @@ class Outermost:
     ended : (module) -> None, called after each outermost call, or after each `generate` if the
         program calls that
     met : (module) -> None, called before the first outermost call of a module
+    countdown : counts calls that need not be reported
     """
 
     def __init__(
-        self, ended: Callable[[Any], None], met: Callable[[Module], None] | None = None
+        self,
+        ended: Callable[[Any], None],
+        met: Callable[[Module], None] | None = None,
+        countdown: Countdown | None = None,
     ) -> None:
         self._ended, self._met = ended, met
-        self.found: list[Module] = []
+        self._countdown = Countdown(_ignored) if countdown is None else countdown
+        self._found_ones: list[weakref.ref[Module]] = []
         self._handles: list[RemovableHandle] = []
         self._patches = Patches()
         self._n_calls = self._depth = 0
         self._is_looking = False
         self._generating: type | None = None
         self._first_call = Around(_CALL, _PATH, self._before, self._after, set_eval_frame)
+
+    @property
+    def found(self) -> list[Module]:
+        """The outermost modules that were called and still exist."""
+        return [each for each in (ref() for ref in self._found_ones) if each is not None]
 
     def look(self) -> None:
         """Look at the next outermost calls."""
@@ -50,7 +63,7 @@ class Outermost:
     def stop(self) -> None:
         """Stop looking, and remove the hooks."""
         self._is_looking = False
-        _restore()
+        self._restore()
         for each in self._handles:
             each.remove()
         self._handles.clear()
@@ -60,12 +73,35 @@ class Outermost:
         self.stop()
         self._patches.revert()
 
+    def resume(self) -> None:
+        """Report the calls of the modules found before again."""
+        if self._generating is not None:
+            self._report_generate(self._generating)
+        else:
+            for each in self.found:
+                self._report(each)
+
+    def _report(self, module: Module) -> None:
+        report = Report(_traced, self._ended, self._countdown, set_eval_frame)
+        self._handles.append(module.register_forward_hook(report, always_call=True))
+
     def _replace(self) -> None:
-        Module.__call__ = self._first_call
+        if vars(Module).get("__call__") is _CALL:  # the program may have replaced it
+            Module.__call__ = self._first_call
+
+    def _restore(self) -> None:
+        if vars(Module).get("__call__") is self._first_call:
+            Module.__call__ = _CALL
 
     def _before(self, module: Module) -> None:
-        _restore()
-        self._found(module)
+        try:
+            self._restore()
+            if self._is_looking:
+                self._found(module)
+        except Exception as error:
+            if is_of_handler(error):
+                raise
+            self._is_looking = False
 
     def _after(self, _: Module) -> None:
         if self._is_looking:
@@ -77,15 +113,14 @@ class Outermost:
             self._is_looking = False
         if any(each is module for each in self.found):
             return
-        self.found.append(module)
+        self._found_ones.append(weakref.ref(module))
         if self._met is not None:
             self._met(module)
         owner = _generating()
         if owner is not None:
             self._count_generate(owner)
         elif self._generating is None:
-            report = Report(_traced, self._ended)
-            self._handles.append(module.register_forward_hook(report, always_call=True))
+            self._report(module)
 
     def _count_generate(self, owner: type) -> None:
         """Count the calls of a class's `generate` from the next on."""
@@ -94,6 +129,9 @@ class Outermost:
         self._generating = owner
         for each in self._handles:
             each.remove()
+        self._report_generate(owner)
+
+    def _report_generate(self, owner: type) -> None:
         path = f"{owner.__module__}:{owner.__qualname__}.generate"
         function = vars(owner)["generate"]
         around = Around(function, path, self._enter, self._leave, set_eval_frame)
@@ -112,8 +150,8 @@ _CALL = Module.__call__
 _PATH = "torch.nn:Module.__call__"
 
 
-def _restore() -> None:
-    Module.__call__ = _CALL
+def _ignored(_: int) -> None:
+    """The time at which a call ended."""
 
 
 def _traced(*_: Any) -> None:

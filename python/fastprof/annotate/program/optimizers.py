@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from torch._C._dynamo.eval_frame import set_eval_frame
@@ -11,6 +11,7 @@ from torch.nn import Parameter
 from torch.optim import Optimizer
 
 from fastprof._core._around import Around
+from fastprof._core._countdown import Countdown
 from fastprof.annotate.patches import Patches
 
 
@@ -22,7 +23,8 @@ class OptimizerSteps:
 
     Parameters
     ----------
-    ended : (optimizer) -> None
+    ended : (optimizer) -> None; must not raise
+    countdown : counts calls that need not be reported
 
     Attributes
     ----------
@@ -30,36 +32,49 @@ class OptimizerSteps:
         Whether the program has made an optimizer.
     """
 
-    def __init__(self, ended: Callable[[Optimizer], None]) -> None:
+    def __init__(self, ended: Callable[[Optimizer], None], countdown: Countdown) -> None:
         self.is_expected = False
-        self._ended = ended
-        self._thread = threading.local()
+        self._ended, self._countdown = ended, countdown
         self._patches = Patches()
+        self._replaced: list[tuple[weakref.ref[type], Around]] = []
 
     def install(self) -> None:
-        """Watch the optimizers that the program makes from now on."""
+        """Watch the optimizers that the program makes from now on, and those seen before."""
         wrap = Optimizer.profile_hook_step
 
         def profile_hook_step(function: Callable[..., Any]) -> Any:
-            path = f"{function.__module__}:{function.__qualname__}"
-            self.is_expected = True
-            return Around(wrap(function), path, self._enter, self._leave, set_eval_frame)
+            wrapped = wrap(function)
+            try:
+                self.is_expected = True
+                path = f"{function.__module__}:{function.__qualname__}"
+                return Around(wrapped, path, None, self._ended, set_eval_frame, self._countdown)
+            except Exception:  # the class is not watched
+                return wrapped
 
         self._patches.replace(Optimizer, "profile_hook_step", staticmethod(profile_hook_step))
+        while self._replaced:
+            kind, around = self._replaced.pop()
+            owner: Any = kind()
+            if owner is not None and vars(owner).get("step") is around.__wrapped__:
+                owner.step = around
 
     def close(self) -> None:
-        """Leave optimizer classes made from now on as they are."""
+        """Leave optimizers as they are without us."""
         self._patches.revert()
-
-    def _enter(self, _: Any) -> None:
-        self._thread.depth = getattr(self._thread, "depth", 0) + 1
-
-    def _leave(self, optimizer: Any) -> None:
-        self._thread.depth -= 1
-        if self._thread.depth == 0:
-            self._ended(optimizer)
+        for kind in _kinds(Optimizer):
+            step = vars(kind).get("step")
+            if type(step) is Around:
+                self._replaced.append((weakref.ref(kind), step))
+                kind.step = step.__wrapped__
 
 
 def parameters_of(optimizers: list[Optimizer]) -> list[Parameter]:
     """The parameters that the optimizers update."""
     return [each for one in optimizers for group in one.param_groups for each in group["params"]]
+
+
+def _kinds(kind: Any) -> Iterator[Any]:
+    """The class and all classes derived from it."""
+    yield kind
+    for inner in type.__subclasses__(kind):
+        yield from _kinds(inner)

@@ -3,39 +3,41 @@
 from __future__ import annotations
 
 import os
-import signal
+import sys
 import threading
 import time
-import weakref
-from contextlib import suppress
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import torch
 from torch.optim import Optimizer
 from torch.utils.data import get_worker_info
 
+from fastprof._core._countdown import Countdown
+from fastprof._system.reasons import reason
 from fastprof.annotate.layers import Layers
+from fastprof.annotate.program.annotation import Annotation
+from fastprof.annotate.program.guard import Guard
 from fastprof.annotate.program.layers import annotate_all
 from fastprof.annotate.program.modules import Outermost
 from fastprof.annotate.program.optimizers import OptimizerSteps, parameters_of
 from fastprof.annotate.program.profilers import OwnProfilers
 from fastprof.annotate.program.recording import Recording
+from fastprof.annotate.program.signals import Signals
 from fastprof.annotate.program.status import Status
 from fastprof.annotate.program.steps import Repeated
 from fastprof.annotate.unrecorded import UnrecordedSteps
 from fastprof.errors import CaptureError
-from fastprof.runs.settings import NOW, Settings
+from fastprof.runs.settings import NOW, TRAINING_CALLS, Settings
 
-_TRAINING_CALLS = 100  # calls of a program that may train, before they count as steps
 _GRACE = 2.0  # s to wait for the end of a step before recording without steps
 _LONG_GRACE = 120.0  # s, in a program with modules or optimizers
+_LOOK = 0.1  # s between looks for a request
+_ALL = 1 << 60
 _THREAD_ENDED = (
     "the thread whose steps were recorded has ended, and torch.profiler records one thread; call "
     "the model in a thread that stays, or use --backend nsys"
 )
-_OWN_PROFILER = "the program started a profiler of torch itself, which ended this recording"
 _SECONDS = 2.0  # s to record without steps, by default
 
 
@@ -46,17 +48,28 @@ class Program:
     of the outermost module or of `generate`. A program without steps is recorded by time, from a
     signal handler in its main thread.
 
+    The program reaches us only through a `Guard`. After the last recording, and after a failure,
+    everything is undone.
+
     Parameters
     ----------
     settings : what to record
+    annotation : of torch
     """
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+    def __init__(self, settings: Settings, annotation: Annotation) -> None:
+        self._settings, self._annotation = settings, annotation
         self._now = Path(settings.directory, NOW)
-        self._optimizers: weakref.WeakSet[Optimizer] = weakref.WeakSet()
-        self._steps, self._modules = OptimizerSteps(self._stepped), Outermost(self._called)
-        self._own_profilers = OwnProfilers(self._yield)
+        self._unrecorded = UnrecordedSteps()
+        self._countdown = Countdown(self._unrecorded.ended_at)
+        self._guard = Guard(self._failed)
+        self._signals = Signals(lambda: self._guard(self._timed), self._ending)
+        self._is_resting = self._has_failed = False
+        self._steps = OptimizerSteps(lambda each: self._guard(self._stepped, each), self._countdown)
+        self._modules = Outermost(
+            lambda each: self._guard(self._called, each), countdown=self._countdown
+        )
+        self._own_profilers = OwnProfilers(lambda: self._guard(self._yield))
         self._by = None if settings.step == "auto" else settings.step
         self._begin_anew()
 
@@ -64,91 +77,193 @@ class Program:
         """The state of a new process."""
         self._pid = os.getpid()
         self._status = Status(self._settings.directory, self._pid)
-        self._repeated, self._unrecorded = Repeated(), UnrecordedSteps()
+        self._countdown.stop()
+        self._unrecorded.forget()
+        self._repeated = Repeated(self._take)
         self._recording: Recording | None = None
         self._n_recordings = self._n_training_calls = self._n_steps = 0
-        self._is_busy = False
         self._asked: float | None = None  # when a recording was asked for, s
         self._answered: str | None = None  # the request in the file, the last that was seen
         self._began = time.monotonic()
+        self._has_told = self._guard.is_busy = False
 
-    def watch(self) -> None:
+    def begin(self) -> None:
         """Watch the program from now on."""
-        if self._by != "call":
-            self._steps.install()
-        if self._by != "optimizer":
-            self._modules.look()
-        os.register_at_fork(after_in_child=self._begin_anew)
-        is_main = threading.current_thread() is threading.main_thread()
-        if is_main and signal.getsignal(signal.SIGUSR2) is signal.SIG_DFL:
-            signal.signal(signal.SIGUSR2, self._signalled)
-        if self._settings.after is not None:
-            self._signal_after(self._settings.after)
+        self._guard(self._begin)
+
+    def _begin(self) -> None:
+        try:
+            self._watch()
+            os.register_at_fork(after_in_child=lambda: self._guard.quietly(self._forked))
+            self._signals.install()
+            if self._settings.after is not None:
+                self._signals.ask_after(self._settings.after)
+        except BaseException:
+            self._has_failed = True
+            self._rest()
+            raise
+        self._guard.quietly(self._report, False)
+
+    def _forked(self) -> None:
+        """This process is a copy of the one that was watched."""
+        if self._recording is not None:
+            self._own_profilers.close()
+            self._recording.annotate_no_more()
+        self._signals.forget()
+        self._begin_anew()
 
     def ended(self) -> None:
         """The program ends: save what is recorded."""
-        if os.getpid() != self._pid:
-            return
-        with suppress(Exception):
-            self._modules.close()
-            self._steps.close()
-        if self._recording is not None:
-            self._guarded(self._end)
-        self._status.write(self._n_steps, self._by)
+        if os.getpid() == self._pid:
+            self._guard(self._save_all)
+
+    def _watch(self) -> None:
+        self._countdown.is_off = self._is_resting = False
+        if self._by != "call":
+            self._steps.install()
+        self._annotation.apply()
+        if self._by is None:
+            self._modules.look()
+        elif self._by == "call":
+            self._modules.look()
+            self._modules.resume()
+
+    def _rest(self) -> None:
+        """Undo everything, until a signal asks for a recording.
+
+        After calls of modules, the first step of an optimizer may still show that they were an
+        evaluation before training.
+        """
+        self._is_resting = True
+        undoing = [self._own_profilers.close, self._modules.close, self._annotation.undo]
+        if self._by != "call" or self._settings.step != "auto" or self._has_failed:
+            self._countdown.is_off = True
+            # Those that the annotation is around need the second call.
+            undoing = [*undoing[:-1], self._steps.close, undoing[-1], self._steps.close]
+        for each in undoing:
+            if not self._guard.quietly(each):
+                self._guard.quietly(each)
+
+    # What the program calls, through the guard.
 
     def _stepped(self, optimizer: Optimizer) -> None:
         """An optimizer has stepped."""
+        self._take()
         if self._by != "optimizer":
             self._train()
-        self._optimizers.add(optimizer)
         if self._repeated.called(optimizer):
-            self._guarded(self._step_ended)
-
-    def _train(self) -> None:
-        """Begin to count steps of optimizers; calls before the first are no steps."""
-        self._modules.stop()
-        if self._by == "call":
-            self._guarded(self._discard)
-        self._by, self._n_steps, self._repeated = "optimizer", 0, Repeated()
-        self._unrecorded.forget()
-
-    def _discard(self) -> None:
-        """Discard what was recorded, such as an evaluation before training."""
-        if self._recording is not None:
-            self._end()
-        self._status.discard()
-        self._n_recordings = 0
+            self._step_ended()
 
     def _called(self, module: Any) -> None:
         """The program has called an outermost module, or `generate`."""
         if self._by == "optimizer":
             return
+        self._take()
         is_training = torch.is_grad_enabled() and getattr(module, "training", False)
         if self._by is None and (is_training or self._steps.is_expected):
             self._n_training_calls += 1
-            if self._n_training_calls <= _TRAINING_CALLS:
+            if self._n_training_calls <= TRAINING_CALLS:
                 return
         if self._by is None:
             self._by = "call"
         if self._repeated.called(module):
-            self._guarded(self._step_ended)
+            self._step_ended()
 
-    def _guarded(self, action: Any) -> None:
-        """Run an action; a failure must not reach the program."""
-        if self._is_busy:
+    def _timed(self) -> None:
+        """SIGUSR2: start or end a recording outside the ends of steps, if there are none."""
+        self._take()
+        now = time.monotonic()
+        if self._recording is not None:
+            if self._recording.is_overdue:
+                self._end()
+        elif self._asked is None:
+            self._asked = now
+            if self._is_resting:
+                self._watch()
+            self._signals.ask_after(_GRACE)
+        elif not self._n_steps:
+            has_steps = self._modules.found or self._steps.is_expected
+            if now >= self._asked + 0.9 * (_LONG_GRACE if has_steps else _GRACE):
+                self._asked = None
+                self._record(False, None, self._settings.seconds or _SECONDS)
+            else:
+                self._signals.ask_after(_GRACE)
+
+    def _yield(self) -> None:
+        """End the recording, since the program is about to use a profiler itself."""
+        if self._recording is not None:
+            step = self._n_steps
+            self._recording.stop(
+                f"in step {step} the program starts a profiler of torch itself, and one can run at "
+                f"a time, so nothing is recorded from step {step} on; switch its profiler off, or "
+                "record other steps with --steps"
+            )
+            self._end()
+
+    def _ending(self) -> bool:
+        """A signal ends the program; return False if it must wait for `Signals.release`."""
+        if self._guard.is_busy:
+            return False
+        self._guard(self._save_all)
+        return True
+
+    def _save_all(self) -> None:
+        self._take()
+        if self._recording is not None:
+            self._end()
+        elif not self._is_resting:
+            self._rest()
+        self._write(True)
+        self._signals.release()
+
+    def _failed(self, error: Exception) -> None:
+        """Give up after an error of ours."""
+        self._has_failed = True
+        recording, self._recording = self._recording, None
+        if recording is not None:
+            self._guard.quietly(recording.abandon)
+        self._rest()
+        self._status.problem = reason(error)
+        self._write(False)
+        self._signals.release()
+
+    # Steps and recordings.
+
+    def _take(self) -> None:
+        """Take over from the countdown."""
+        n_steps, n_calls = self._countdown.stop()
+        self._n_steps += n_steps
+        self._repeated.counted(n_calls)
+
+    def _count_down(self) -> None:
+        """Let the countdown count the steps until the next look for a request, or a recording."""
+        if self._asked is not None:
             return
-        self._is_busy = True
-        try:
-            action()
-        except Exception as error:
-            if self._recording is not None:
-                self._recording.abandon()
-            self._own_profilers.close()
-            self._recording = None
-            self._status.problem = f"{type(error).__name__}: {error}"
-            self._status.write(self._n_steps, self._by)
-        finally:
-            self._is_busy = False
+        n_steps, wait = _ALL, _LOOK
+        if not self._n_recordings and self._settings.after is None:
+            n_steps = max(1, self._settings.first - 1) - self._n_steps - 1
+            n_steps = n_steps if n_steps >= 0 else _ALL
+        elif not self._n_recordings and self._settings.after is not None:
+            wait = min(wait, self._began + self._settings.after - time.monotonic())
+        objects, n_calls = self._repeated.calls
+        self._countdown.start(objects, n_calls, n_steps, time.perf_counter_ns() + round(wait * 1e9))
+
+    def _train(self) -> None:
+        """Begin to count steps of optimizers; calls before the first are no steps."""
+        self._modules.stop()
+        if self._by == "call":
+            self._discard()
+        self._by, self._n_steps, self._repeated = "optimizer", 0, Repeated(self._take)
+        self._unrecorded.forget()
+        if self._is_resting:
+            self._watch()
+
+    def _discard(self) -> None:
+        """Discard what was recorded, such as an evaluation before training."""
+        if self._recording is not None:
+            self._finish()
+        self._status.discard()
+        self._n_recordings = 0
 
     def _step_ended(self) -> None:
         recording = self._recording
@@ -161,12 +276,16 @@ class Program:
             self._unrecorded.ended()
             if self._is_due() and get_worker_info() is None:
                 self._start()
-        elif recording.step_ended():
+            else:
+                self._count_down()
+            return
+        self._guard.defer_signals(self._signals.held)
+        if recording.step_ended() or self._signals.is_pending:
             self._over()
 
     def _is_due(self) -> bool:
         """Whether a recording begins with the step that begins now."""
-        if self._asked is not None or self._is_asked_by_file():
+        if self._is_asked_by_file() or self._asked is not None:
             self._asked = None
             return True
         if self._n_recordings:
@@ -195,6 +314,14 @@ class Program:
             self._record(warmup, None, settings.seconds)
 
     def _record(self, warmup: bool, n_steps: int | None, seconds: float | None) -> None:
+        self._guard.defer_signals(self._signals.held)
+        if torch.autograd._profiler_enabled():
+            step = self._n_steps
+            raise CaptureError(
+                f"a profiler of the program is already active in step {step}, and one can run at a "
+                f"time, so nothing is recorded from step {step} on; switch its profiler off, or "
+                "record other steps with --steps"
+            )
         self._n_recordings += 1
         self._recording = Recording(
             self._settings, self._n_recordings - 1, self._n_steps, warmup, n_steps, seconds,
@@ -202,60 +329,51 @@ class Program:
         )  # fmt: skip
         self._unrecorded.forget()
         self._own_profilers.install()
+        self._signals.keep()
         if seconds is not None:
-            self._signal_after(seconds)
+            self._signals.ask_after(seconds)
 
     def _layers(self) -> list[Layers]:
-        return annotate_all(parameters_of(list(self._optimizers)), self._modules.found)
+        optimizers = [each for each in self._repeated.calls[0] if isinstance(each, Optimizer)]
+        return annotate_all(parameters_of(optimizers), self._modules.found)
 
     def _end(self) -> None:
         """End the recording before its last step."""
+        self._guard.defer_signals(self._signals.held)
         if self._recording is not None:
-            self._recording.end()
             self._over()
 
-    def _yield(self) -> None:
-        """End the recording, since the program is about to use a profiler itself."""
-        if self._recording is not None and not self._is_busy:
-            self._guarded(self._end)
-            self._status.problem = _OWN_PROFILER
-            self._status.write(self._n_steps, self._by)
-
     def _over(self) -> None:
+        if self._recording is not None and self._recording.note:
+            self._status.notes.append(self._recording.note)
+        self._finish()
+        self._rest()
+        self._write(False)
+        self._signals.release()
+
+    def _finish(self) -> None:
+        """The recording is over, or discarded."""
+        recording, self._recording = self._recording, None
         self._own_profilers.close()
-        if self._recording is not None:
-            self._status.recorded(self._recording)
-            self._recording = None
-        self._status.write(self._n_steps, self._by)
+        if recording is not None:
+            recording.end()
+            self._status.recorded(recording)
 
-    def _signalled(self, _: int, __: FrameType | None) -> None:
-        """SIGUSR2, from the user or from a timer: in the main thread."""
-        self._guarded(self._timed)
+    def _write(self, is_over: bool) -> None:
+        """Report to `fastprof run`; on failure, tell the user instead."""
+        try:
+            self._report(is_over)
+        except Exception as error:
+            self._tell(self._status.problem or f"its report is lost: {reason(error)}")
 
-    def _timed(self) -> None:
-        """Start or end a recording outside the ends of steps, if there are none."""
-        now = time.monotonic()
-        if self._recording is not None:
-            if self._recording.is_overdue:
-                self._end()
-        elif self._asked is None:
-            self._asked = now
-            self._signal_after(_GRACE)
-        elif not self._n_steps:
-            has_steps = self._modules.found or self._steps.is_expected
-            if now >= self._asked + 0.9 * (_LONG_GRACE if has_steps else _GRACE):
-                self._asked = None
-                self._record(False, None, self._settings.seconds or _SECONDS)
-            else:
-                self._signal_after(_GRACE)
+    def _report(self, is_over: bool) -> None:
+        self._status.write(
+            steps=self._n_steps, by=self._by, training_calls=self._n_training_calls,
+            is_over=is_over, is_signalled=self._is_resting and self._signals.are_asking,
+        )  # fmt: skip
 
-    def _signal_after(self, seconds: float) -> None:
-        """Send SIGUSR2 to the main thread later, if the program has no handler of its own."""
-        timer = threading.Timer(seconds, self._signal)
-        timer.daemon = True
-        timer.start()
-
-    def _signal(self) -> None:
-        main = threading.main_thread().ident
-        if main is not None and signal.getsignal(signal.SIGUSR2) == self._signalled:
-            signal.pthread_kill(main, signal.SIGUSR2)
+    def _tell(self, problem: str) -> None:
+        """Say once what is lost; nobody else can."""
+        if not self._has_told and sys.stderr is not None:
+            self._has_told = True
+            self._guard.quietly(sys.stderr.write, f"fastprof: recording failed: {problem}\n")

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from fastprof._core import _hooks
+from fastprof._system.memory import available
+from fastprof._system.sizes import format_size
 from fastprof.annotate.layers import Layers
 from fastprof.annotate.recorders import RECORDERS, RangesRecorder, rank_and_world
 from fastprof.runs.settings import Settings, trace_name
 
-_ENDLESS = 1 << 30  # steps
+_LOG_LEVEL = "KINETO_LOG_LEVEL"
+_MOST_MEMORY = 4 << 30  # bytes, by default
 _RECORDERS = {**RECORDERS, "ranges": RangesRecorder}
 
 
 class Recording:
     """Records consecutive steps, after one that warms the profiler up.
 
-    All calls come from one thread, at the ends of steps.
+    All calls come from one thread, at the ends of steps. torch.profiler keeps what it records in
+    memory: the recording ends when the process has grown by `settings.max_memory`.
 
     Parameters
     ----------
@@ -33,6 +38,13 @@ class Recording:
     seconds : the time, None to record steps
     layers : gives all modules their layers
     unrecorded : the steps before, see `UnrecordedSteps.facts`
+
+    Attributes
+    ----------
+    is_stopped : bool
+        Whether it ended early, for a reason that the user is told.
+    note : str
+        The reason, if it is one of the recording itself.
 
     Raises
     ------
@@ -55,22 +67,23 @@ class Recording:
         self.unrecorded = unrecorded
         self.thread = threading.current_thread()
         self.first, self.last = step + warmup, None if n_steps is None else step + warmup + n_steps
+        self.is_stopped, self.note, self._is_over = False, "", False
         self._step, self._seconds = step, seconds
+        self._memory = _Memory(settings.max_memory)
         is_file = settings.backend == "torch"
         self._recorder = _RECORDERS[settings.backend](
-            (step, int(warmup), n_steps or _ENDLESS),
-            Path(settings.directory) / trace_name(number) if is_file else None,
-            None,
+            Path(settings.directory) / trace_name(number) if is_file else None
         )
         self._recorder.unrecorded = unrecorded
         self._recorder.prepare(*rank_and_world())
         self._was_on = _hooks.annotate(True)
-        self._layers = layers()
+        self._layers: list[Layers] = []
         self._began: float | None = None  # the first recorded step, s
         try:
+            self._layers = layers()
             self._enter()
         except BaseException:
-            self._annotate_no_more()
+            self.abandon()
             raise
 
     @property
@@ -92,6 +105,9 @@ class Recording:
         """Go on with the next step, or end the recording; return whether it is over."""
         self._step += 1
         is_over = self._step == self.last or self._is_time_over()
+        if not is_over and self.n_recorded and self._memory.is_used_up():
+            self.stop(f"the process has grown by {self._memory}; raise --max-memory for more")
+            is_over = True
         if is_over:
             self.end()
         else:
@@ -99,21 +115,32 @@ class Recording:
         return is_over
 
     def end(self) -> None:
-        """End the recording and save what was recorded.
+        """End the recording and save what was recorded; do nothing if it is over.
 
         Raises
         ------
         CaptureError
             The trace cannot be written.
         """
-        self._annotate_no_more()
-        self.path = self._recorder.end(keep=self.has_begun)
+        if self._is_over:
+            return
+        self._is_over = True
+        self.annotate_no_more()
+        with _quiet_kineto():
+            self.path = self._recorder.end(keep=self.has_begun)
 
     def abandon(self) -> None:
         """End the recording after a failure; nothing is saved."""
-        self._annotate_no_more()
+        self._is_over = True
         with suppress(Exception):
+            self.annotate_no_more()
+        with suppress(Exception), _quiet_kineto():
             self._recorder.end(keep=False)
+
+    def stop(self, why: str) -> None:
+        """Note why fewer steps than asked for are recorded, before `end`."""
+        asked = "" if self.last is None else f" of {self.last - self.first}"
+        self.is_stopped, self.note = True, f"recorded {self.n_recorded}{asked} steps: {why}"
 
     def _is_time_over(self) -> bool:
         if self._seconds is None or self._began is None:
@@ -124,9 +151,54 @@ class Recording:
         is_recorded = self._step >= self.first
         if is_recorded and self._began is None:
             self._began = time.monotonic()
-        self._recorder.enter(self._step, is_on=True, is_recorded=is_recorded)
+            self._memory.begin()
+        with _quiet_kineto():
+            self._recorder.enter(self._step, is_on=True, is_recorded=is_recorded)
 
-    def _annotate_no_more(self) -> None:
+    def annotate_no_more(self) -> None:
+        """Remove the layers, and turn ranges off."""
         _hooks.annotate(self._was_on)
         while self._layers:
             self._layers.pop().remove()
+
+
+@contextmanager
+def _quiet_kineto() -> Iterator[None]:
+    """torch's profiler writes to stderr what it does, unless told when it starts first."""
+    is_set = _LOG_LEVEL in os.environ
+    if not is_set:
+        os.environ[_LOG_LEVEL] = "99"
+    try:
+        yield
+    finally:
+        if not is_set:
+            os.environ.pop(_LOG_LEVEL, None)
+
+
+class _Memory:
+    """How much this process may grow by, while torch.profiler keeps events in memory."""
+
+    def __init__(self, limit: int | None) -> None:
+        self._limit = min(_MOST_MEMORY, available()[0] / 4) if limit is None else float(limit)
+        self._before = self._grown = 0
+
+    def begin(self) -> None:
+        """Count from now on."""
+        self._before = _resident()
+
+    def is_used_up(self) -> bool:
+        """Whether the process has grown by the limit."""
+        self._grown = _resident() - self._before
+        return self._grown > self._limit
+
+    def __str__(self) -> str:
+        return format_size(self._grown)
+
+
+def _resident() -> int:
+    """Bytes of this process in memory; 0 where the system does not tell."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0

@@ -7,27 +7,33 @@ import os
 import platform
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import torch
 
-from fastprof._system.output_file import output_file
 from fastprof.annotate.program.recording import Recording
 from fastprof.annotate.recorders import rank_and_world
 from fastprof.runs.settings import STATUS
+
+_BLOCK: Final = 4096  # bytes; spaces fill the last block
 
 
 class Status:
     """The report of a process.
 
+    The file is written over in place: on a full disk, a report still fits into its blocks.
+
     Attributes
     ----------
     problem : str or None
         Why nothing more is recorded.
+    notes : list of str
+        What else the user should know.
     """
 
     def __init__(self, directory: str, pid: int) -> None:
         self.problem: str | None = None
+        self.notes: list[str] = []
         self._path = Path(directory, f"{STATUS}-{pid}.json")
         self._recordings: list[dict[str, Any]] = []
         self._rank: tuple[int, int] | None = None  # that of the recordings
@@ -41,6 +47,7 @@ class Status:
                 "first": recording.first,
                 "n_steps": recording.n_recorded,
                 "has_begun": recording.has_begun,
+                "is_stopped": recording.is_stopped,
                 "unrecorded": recording.unrecorded,
             }
         )
@@ -52,8 +59,14 @@ class Status:
                 Path(each["path"]).unlink(missing_ok=True)
         self._recordings.clear()
 
-    def write(self, n_steps: int, by: str | None) -> None:
-        """Write the file: `n_steps` steps so far, ended `by` "optimizer" or "call"."""
+    def write(self, **facts: Any) -> None:
+        """Write the file, with further facts.
+
+        Raises
+        ------
+        OSError
+            It cannot be written.
+        """
         # At the end of the program, torch.distributed may be closed.
         rank, world = self._rank or rank_and_world()
         report = {
@@ -61,15 +74,18 @@ class Status:
             "arguments": list(getattr(sys, "orig_argv", sys.argv)),
             "rank": rank,
             "world": world,
-            "steps": n_steps,
-            "by": by,
+            **facts,
             "recordings": self._recordings,
             "problem": self.problem,
+            "notes": self.notes,
             "versions": _versions(),
             "gpus": _gpus(),
         }
-        with output_file(self._path, is_own=True) as file:
-            file.write(json.dumps(report).encode())
+        text = json.dumps(report).encode("utf-8", "surrogateescape")
+        text = text.ljust(-(-len(text) // _BLOCK) * _BLOCK)
+        with open(os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o666), "wb", buffering=0) as file:
+            file.write(text)
+            file.truncate()
 
 
 def _versions() -> dict[str, str | None]:
