@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import apsw
+import numpy as np
 
 from fastprof._system.atomic_file import atomic_file
 from fastprof._version import __version__
@@ -21,6 +22,7 @@ from fastprof.errors import FastprofError
 from fastprof.model.column_table import COLUMN_OF_KEY
 from fastprof.model.columns import Column, Ints, Lists, RepeatedInts, Values
 from fastprof.model.table import Table
+from fastprof.profile.kept import inside_part
 from fastprof.profile.profile import Profile
 from fastprof.profile.reports import all_reports
 from fastprof.writers.columns import cell_text
@@ -67,8 +69,13 @@ def write(profile: Profile, path: str | os.PathLike[str]) -> None:
 
 def _write_kernels(database: apsw.Connection, profile: Profile) -> None:
     columns = {key: profile.column(key) for key in profile.names if key in COLUMN_OF_KEY}
+    inside = inside_part(profile)
+    n_rows = len(profile) if inside is None else int(np.count_nonzero(inside))
+    if inside is not None:
+        wanted = np.flatnonzero(inside)
+        columns = {key: each.take(wanted) for key, each in columns.items()}
     shared = {key: _values(each) for key, each in columns.items()}
-    groups = group([each for each in shared.values() if each is not None], len(profile))
+    groups = group([each for each in shared.values() if each is not None], n_rows)
     of_cells = {
         key: each for key, each in columns.items() if isinstance(each, Values | RepeatedInts)
     }

@@ -164,7 +164,7 @@ def _lead(facts: Facts, plan: list[Saving], base: Base | None) -> Iterator[str]:
     gpus = gpu_names(facts.profile.about, facts.profile.column("device"))
     yield ", ".join(filter(None, [gpus, facts.steps.description]))
     length = quantity(round(facts.step_ns), "ns")
-    step = f"step {length}" if facts.has_steps else f"capture {length}"
+    step = f"{facts.steps.unit} {length}"
     if not facts.has_times:
         step = f"GPU time {length}"
     total = sum(each.ns for each in plan)
