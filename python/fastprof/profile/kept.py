@@ -34,7 +34,7 @@ def inside_part(profile: Profile) -> Bools | None:
 def begins_in_part(profile: Profile, time: Int64) -> Bools | None:
     """bool [times], whether each is in the part of `Profile.trim`; None for all."""
     window = profile._source.window
-    return None if window is None else window.contains(time)
+    return None if window is None or not window.text else window.contains(time)
 
 
 def answered(profile: Profile) -> Bools | None:
