@@ -91,7 +91,7 @@ def test_tables_of_nsys_add_up_over_parts(name: str) -> None:
         return int(sum(table["Num Calls" if name == "cuda_api_sum" else "Instances"]))
 
     parts = [count(part) for part in (":2.5s", "2.5s:6s", "6s:")]
-    assert min(parts) > 0
+    assert max(parts) < sum(parts)
     assert sum(parts) == count(":")
 
 
