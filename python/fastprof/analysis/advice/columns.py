@@ -56,15 +56,24 @@ COLUMNS: Final = (
     Heading("evidence", "evidence", "", "the numbers", in_text=False),
     Heading("remedy", "remedy", "", "what to change", in_text=False),
     Heading("why", "why", "", "reason for the confidence", in_text=False),
-    Heading("alone_ns", "alone", "ns", "the saving without the changes above it", in_text=False),
+    Heading("alone_ns", "alone", "ns", "the saving without other changes", in_text=False),
+    Heading(
+        "together",
+        "together",
+        "",
+        "the numbers of the findings that need each other; each has an equal share of what they "
+        "save",
+        in_text=False,
+    ),
 )
 
 DESCRIPTION: Final = """\
 What to change to make a step shorter: a plan. A replay of the run (docs/replay.md) tries each
 change; the one that saves most comes first. With it, all others are tried again, and so on: each
 saving is per step and GPU, after the findings above it, and the savings add up to what all changes
-together save. A change may pay only after another one; a finding that saves little but makes the
-next one pay says so. The first line says it in a sentence.
+together save. Changes that need each other, such as shorter kernels and earlier launches, say
+so: each counts with an equal share of what they save together. The first line says it in a
+sentence.
 Without API calls in the trace there is no replay: savings are then upper bounds, from idle time or
 from the time of kernels, `at most`. Confidence does not change the order. The notes list the rules
 that the capture does not suffice for.

@@ -55,15 +55,25 @@ def _concerned(facts: Facts, finding: Finding) -> float:
 
 
 def _effect(facts: Facts, saving: Saving) -> str:
-    """What a change saves."""
+    """What a change saves, and with those that it needs."""
     finding, share = saving.finding, "at most" if saving.is_bound else "about"
     unit = "a step" if facts.has_steps else "the capture"
     text = finding.effect or f"Without this, {unit} would take {{saving}} less."
-    more = saving.ns > _MORE * _concerned(facts, finding)
+    own = saving.alone if saving.together else saving.ns
+    more = own > _MORE * _concerned(facts, finding)
     if more and "{saving}" in text and _AHEAD not in text:
         text = f"{text.removesuffix('.')}, as the host would {_AHEAD}."
-    ns = _rounded(saving.ns, facts.step_ns)
-    return text.replace("{saving}", f"{share} {ns} {scale_of('ns', facts.step_ns).name}")
+    if saving.together:
+        others = len(saving.together) - 1
+        following = "the next finding" if others == 1 else f"the next {others} findings"
+        all_of_them = _saved(facts, saving.ns * len(saving.together))
+        text = f"{text.removesuffix('.')}; with {following}, {all_of_them}."
+    return text.replace("{saving}", f"{share} {_saved(facts, own)}")
+
+
+def _saved(facts: Facts, ns: float) -> str:
+    """A time in the unit of a step."""
+    return f"{_rounded(ns, facts.step_ns)} {scale_of('ns', facts.step_ns).name}"
 
 
 def _close(facts: Facts) -> str:

@@ -54,7 +54,9 @@ def section(source: Source) -> Section:
     )
 
 
-_SHOWN: Final = ("id", "saving_ns", "share", "confidence", "what", "where", "remedy")
+_SHOWN: Final = (
+    *("id", "saving_ns", "share", "confidence", "together", "what", "where", "remedy"),
+)
 
 
 def _of_step(source: Source) -> Iterator[Fact]:
@@ -108,6 +110,8 @@ def _cards(table: Table) -> Iterator[Card]:
         saving = row["saving_ns"]
         verb = "at most" if row["is_bound"] else "saves"
         badge = "" if saving is None else f"{verb} {quantity(saving, 'ns')}, {row['share']:.1%}"
+        if row["together"]:
+            badge += f", a share of {row['together'].replace(',', ', ')}"
         rows = [(title, _text(row, name)) for title, name in _PARTS if row[name]]
         yield Card(row["what"], badge, rows)
 
