@@ -134,7 +134,7 @@ def test_a_change_that_pays_after_another_shares_with_it(tmp_path: Path) -> None
     assert together == pytest.approx(0.9 * 400 * US, rel=0.1)
     # The longer one by itself waits for the other.
     assert rows[0]["alone_ns"] == pytest.approx(60 * US, rel=0.2)
-    assert table.facts["answer"].endswith("save about 0.05 ms; with the next finding, 0.36 ms.")
+    assert table.facts["answer"].endswith("; with the next finding, 360 us.")
     assert "- together: 1 and 2 need each other and save 36" in "\n".join(table.lead)
     assert "a share of 1, 2)" in profile.overview().text()
 
