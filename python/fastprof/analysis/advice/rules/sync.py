@@ -15,9 +15,12 @@ from fastprof.analysis.blocking_copies import blocked_ns
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import group
 from fastprof.analysis.keys import key_of
+from fastprof.model.arrays import Int64
+from fastprof.model.trace import NEVER
 from fastprof.profile.program import (
     CUDA,
     CUPY,
+    INFERENCE,
     JAX,
     NUMBA,
     OTHER,
@@ -32,6 +35,7 @@ __all__: list[str] = []
 
 _COPY, _SYNC = "blocking copy", "sync"
 _PART: Final = 0.1  # of the idle time, from which a cause has its remedy
+_MAINLY: Final = 0.5
 _SMALL: Final = 1024  # bytes; smaller copies are of single values
 
 
@@ -44,16 +48,19 @@ def sync(facts: Facts) -> Iterator[Finding]:
         return
     copies = _waiting_copies(facts) if by_cause[_COPY] >= _PART * sum(by_cause.values()) else None
     evidence = evidence_of(facts, *(cause for cause, ns in by_cause.items() if ns))
+    waits = "waits for the GPU" + at(facts, causes, "line", "op", "call")
+    where = shares_of(facts, causes, "op", "call", "line", "range")
+    if copies is not None and by_cause[_COPY] >= _MAINLY * sum(by_cause.values()):
+        waits, where = copies.waits, where or copies.where
     yield Finding(
-        what="The host waits for the GPU and launches nothing ahead, then the GPU waits.",
-        where=shares_of(facts, causes, "op", "call", "line", "range"),
+        what=f"The host {waits} and launches nothing ahead, then the GPU waits.",
+        where=where,
         evidence=evidence + (f"; it waits for {copies.text}" if copies is not None else ""),
         remedy=_remedy(facts, by_cause, copies),
         confidence="medium",
         why="the wait may be required; the time after it is idle because nothing is queued",
         idle_ns=by_cause,
-        cause=f"The host waits for the GPU{at(facts, causes, 'line', 'op', 'call')}, which then "
-        "waits {time} for new work.",
+        cause=f"The host {waits} and launches nothing ahead: the GPU waits {{time}} for new work.",
         effect="Where the program can do without these waits, the host would run ahead and save "
         "{saving}.",
     )
@@ -68,12 +75,22 @@ class _Copies(NamedTuple):
     memory : pageable, pinned or ""
     share : of the time of all such waits
     bytes : median size
+    begins_step : whether the host waits for them before it launches the first kernel of a step
+    where : the operators and lines of most of them
     """
 
     direction: str
     memory: str
     share: float
     bytes: float
+    begins_step: bool
+    where: str
+
+    @property
+    def waits(self) -> str:
+        """What the host does, in words."""
+        what = {"HtoD": " of inputs", "DtoH": " of results"}.get(self.direction, "")
+        return f"waits for copies{what}" + " at the start of a step" * self.begins_step
 
     @property
     def text(self) -> str:
@@ -96,13 +113,29 @@ def _waiting_copies(facts: Facts) -> _Copies | None:
     waits = kinds.sums(ns)
     most = int(np.argmax(waits))
     row = int(kinds.first[most])
-    sizes = numbers(profile, "copied")[rows[kinds.ids == most]]
+    own = rows[kinds.ids == most]
+    sizes = numbers(profile, "copied")[own]
     return _Copies(
         direction.at(row) or "",
         memory.at(row) or "",
         float(waits[most] / max(waits.sum(), 1)),
         float(np.median(sizes)),
+        facts.has_steps and _begins_step(facts, own) >= _MAINLY,
+        "; ".join(
+            f"{text} {share:.0%}"
+            for name in ("op", "line")
+            for text, share in facts.top(name, own, most=1)
+        ),
     )
+
+
+def _begins_step(facts: Facts, rows: Int64) -> float:
+    """The share of some copies that are launched before all kernels of their step."""
+    step, launched = facts.steps.of_kernel, numbers(facts.profile, "launch_start")
+    first = np.full(len(facts.steps) + 1, NEVER, np.int64)
+    is_kernel = ~key_of(facts.profile, "kind").fits(lambda kind: kind in ("memcpy", "memset"))
+    np.minimum.at(first, step[is_kernel], launched[is_kernel])
+    return float((launched[rows] < first[step[rows]]).mean())
 
 
 def _memory(text: str) -> str:
@@ -157,10 +190,20 @@ _INPUTS: Final = {
     "arguments of a kernel are copied to the GPU and back at each call",
     JAX: "jax.device_put the next batch while the GPU computes",
     TENSORFLOW: "tf.data: prefetch_to_device copies the next batch while the GPU computes",
-    SERVING: "prepare inputs on the GPU, or copy them from pinned memory without a wait",
+    INFERENCE: "copy from pinned memory with .to(device, non_blocking=True); what the next step "
+    "needs, such as token ids, stays on the GPU",
+    "vLLM": "--async-scheduling keeps token ids on the GPU and prepares the next inputs while it "
+    "computes",
+    "SGLang": "the overlap scheduler (no --disable-overlap-schedule) keeps token ids on the GPU "
+    "and prepares the next inputs while it computes",
+    SERVING: "keep token ids on the GPU from step to step; copy other inputs from pinned memory "
+    "without a wait",
     OTHER: "copy from pinned memory, asynchronously",
 }
 _INPUTS_PINNED: Final = {
+    **{kind: _INPUTS[kind] for kind in ("vLLM", "SGLang")},
+    SERVING: "the memory is pinned already: copy without a wait; keep token ids on the GPU from "
+    "step to step",
     TORCH: "the memory is pinned already, and the host waits for the copy: "
     ".to(device, non_blocking=True)",
     CUDA: "the memory is pinned already: cudaMemcpyAsync, and wait only before the host writes "
