@@ -81,3 +81,56 @@ def test_serving_engines_keep_token_ids_on_the_gpu(file: str, words: str, tmp_pa
     found = first(trace, tmp_path)
     assert found["id"] == "sync"
     assert words in found["remedy"]
+
+
+class Queued(KinetoFile):
+    """A kernel that is launched at once, and starts late: what it waits for is not recorded."""
+
+    def __init__(self, late: int) -> None:
+        super().__init__()
+        self.launch(1 * US, 5 * US, 1).kernel(8 * US, 20 * US, 1, "first")
+        self.launch(6 * US, 10 * US, 2).kernel((20 + late) * US, (120 + late) * US, 2, "second")
+
+
+def test_work_that_is_queued_and_waits(tmp_path: Path) -> None:
+    found = first(Queued(900), tmp_path)
+    assert found["id"] == "queued-gaps"
+    assert found["saving_ns"] is None
+    assert "1 gap, the longest 900 us" in found["evidence"]
+    assert "record several steps" in found["remedy"]
+    assert found["answer"] == (
+        "The GPU is idle for 0.90 of 1.01 ms with work queued that waits for what the file does "
+        "not show."
+    )
+    short = first(Queued(40), tmp_path)
+    assert "is idle for" not in short["answer"]
+
+
+def test_a_capture_of_a_graph_is_not_judged_as_work(tmp_path: Path) -> None:
+    trace = KinetoFile()
+    trace.launch(1 * US, 5 * US, 1).kernel(8 * US, 20 * US, 1, "fill")
+    for i in range(20):
+        trace.launch((100 + i * 100) * US, (105 + i * 100) * US, 2 + i)
+    said = first(trace, tmp_path)["answer"]
+    assert said.startswith("The GPU works only 12.0 us in 1.999 ms of calls: record while")
+    trace.launch(50 * US, 60 * US, 99, name="cudaStreamBeginCapture_v10000")
+    said = first(trace, tmp_path)["answer"]
+    assert said.startswith("The host captures a graph")
+    assert said.endswith("With a trace of replays, this file is --graph-capture.")
+
+
+@pytest.mark.parametrize(("frees", "is_off"), [(60, True), (3, False)])
+def test_tensors_that_are_freed_one_by_one(frees: int, is_off: bool, tmp_path: Path) -> None:
+    trace, at = KinetoFile(), 0
+    for corr in range(1, 61):
+        trace.op(at * US, (at + 5) * US, "aten::add")
+        trace.launch(at * US, (at + 5) * US, corr)
+        trace.kernel((at + 8) * US, (at + 18) * US, corr, f"kernel_{corr}")
+        if corr <= frees:
+            wait = 6000 // frees
+            trace.launch((at + 20) * US, (at + wait) * US, 100 + corr, name="cudaFree")
+            at += wait
+        at += 30
+    found = first(trace, tmp_path)
+    assert found["id"] == "alloc"
+    assert ("the caching allocator is off" in found["remedy"]) == is_off

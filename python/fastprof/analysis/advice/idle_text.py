@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import numpy as np
 
 from fastprof.analysis.advice.facts import Facts
-from fastprof.model.quantity import quantity
+from fastprof.model.quantity import quantity, scale_of
 
-__all__ = ["at", "evidence_of", "places_of", "shares_of"]
+__all__ = ["at", "evidence_of", "part_of_step", "places_of", "rounded", "shares_of"]
 
 
 def evidence_of(facts: Facts, *causes: str) -> str:
@@ -37,6 +38,21 @@ def evidence_of(facts: Facts, *causes: str) -> str:
 _SPREAD: Final = 3  # steps
 _MOSTLY: Final = 0.5  # of the time of a cause, from which a place is its place
 _LEAST: Final = 0.1  # of the time of a cause; places below are not named
+
+
+def part_of_step(facts: Facts, ns: float) -> str:
+    """`47 of 209 ms a step`."""
+    step, scale = facts.step_ns, scale_of("ns", facts.step_ns)
+    every = " a step" if facts.has_steps else ""
+    return f"{rounded(ns, step)} of {rounded(step, step)} {scale.name}{every}"
+
+
+def rounded(ns: float, step: float) -> str:
+    """A time in the unit of a step, in the digits of a step of three."""
+    scale = scale_of("ns", step)
+    digits = max(2 - math.floor(math.log10(max(step / scale.size, 1.0))), 0)
+    text = f"{ns / scale.size:.{digits}f}"
+    return text if float(text) or not ns else f"{ns / scale.size:.1g}"
 
 
 def shares_of(facts: Facts, causes: tuple[str, ...], *names: str) -> str:

@@ -10,9 +10,10 @@ import numpy as np
 
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import CannotJudge, Finding
+from fastprof.analysis.advice.idle_text import part_of_step, rounded
 from fastprof.analysis.advice.savings import Saving
 from fastprof.analysis.idle_causes import CAUSES
-from fastprof.model.quantity import scale_of
+from fastprof.model.quantity import quantity, scale_of
 from fastprof.profile.advice import advice_on
 
 __all__ = ["opening"]
@@ -23,6 +24,7 @@ _MOSTLY: Final = 0.5  # of the busy time
 _NEAR: Final = 0.6  # of the practical roof
 _MORE: Final = 1.02  # times the time concerned: the rest comes from launches that are earlier
 _AHEAD: Final = "run ahead"
+_HARDLY: Final = 0.01  # of the time in which the host makes calls
 _KNOWN: Final = 0.8  # of the GPU time; with less, the roof says little
 
 
@@ -36,15 +38,18 @@ def opening(facts: Facts, savings: Sequence[Saving]) -> str:
         missing = advice_on(profile.about, profile.contents, "op").removesuffix(".")
         return f"{missing[:1].upper()}{missing[1:]}."
     first = savings[0] if savings else None
+    told = next((s.finding.cause for s in savings if not s.is_timed and s.finding.cause), "")
     if first is not None and first.ns >= _LARGE * facts.step_ns:
-        return f"{_cause(facts, first.finding)} {_effect(facts, first)}"
-    return _close(facts)
+        if not told:
+            return f"{_cause(facts, first.finding)} {_effect(facts, first)}"
+        return f"{told} Of the rest, {first.rule.id} saves most: about {_saved(facts, first.ns)}."
+    return told or _without_work(facts) or _close(facts)
 
 
 def _cause(facts: Facts, finding: Finding) -> str:
     """What takes the time."""
     text = finding.cause or f"{finding.what.removesuffix('.')}: {{time}}."
-    return text.replace("{time}", _part(facts, _concerned(facts, finding)))
+    return text.replace("{time}", part_of_step(facts, _concerned(facts, finding)))
 
 
 def _concerned(facts: Facts, finding: Finding) -> float:
@@ -73,7 +78,24 @@ def _effect(facts: Facts, saving: Saving) -> str:
 
 def _saved(facts: Facts, ns: float) -> str:
     """A time in the unit of a step."""
-    return f"{_rounded(ns, facts.step_ns)} {scale_of('ns', facts.step_ns).name}"
+    return f"{rounded(ns, facts.step_ns)} {scale_of('ns', facts.step_ns).name}"
+
+
+def _without_work(facts: Facts) -> str:
+    """The GPU has next to nothing to do while the host makes calls: why; "" if it has work."""
+    if facts.has_steps or not facts.has_times or not len(facts.profile.api):
+        return ""
+    api = facts.profile.api
+    length = float(api.start.max() - api.start.min())
+    if facts.times["busy_ns"] > _HARDLY * length:
+        return ""
+    times = f"{_saved(facts, facts.times['busy_ns'])} in {quantity(round(length), 'ns')} of calls"
+    if any("StreamBeginCapture" in name for name in api.name.values):
+        return (
+            "The host captures a graph, whose work the GPU does when it is replayed; here it works "
+            f"{times}. With a trace of replays, this file is --graph-capture."
+        )
+    return f"The GPU works only {times}: record while it does the work that is to be judged."
 
 
 def _close(facts: Facts) -> str:
@@ -86,7 +108,7 @@ def _close(facts: Facts) -> str:
         return f"No finding saves more than {_percent(_LARGE)} of the GPU time, and {missing}."
     busy = facts.times["busy_ns"] / facts.step_ns
     if busy < _BUSY:
-        return f"The GPU is idle {_part(facts, facts.times['idle_ns'])}{_why_idle(facts)}."
+        return f"The GPU is idle {part_of_step(facts, facts.times['idle_ns'])}{_why_idle(facts)}."
     is_busy = f"busy {_percent(busy)} of the {unit}"
     for name, does in (("copy", "only copies"), ("communication", "only communicates")):
         share = facts.times[f"exposed_{name}_ns"] / facts.times["busy_ns"]
@@ -141,18 +163,3 @@ def _roof(facts: Facts) -> float | str:
         share = time / max(calls.kernel_ns, 1.0)
         return f"their cost is known of {_percent(share)} of their time"
     return sum(part.ideal_ns for part in known) / time
-
-
-def _part(facts: Facts, ns: float) -> str:
-    """`47 of 209 ms a step`."""
-    step, scale = facts.step_ns, scale_of("ns", facts.step_ns)
-    every = " a step" if facts.has_steps else ""
-    return f"{_rounded(ns, step)} of {_rounded(step, step)} {scale.name}{every}"
-
-
-def _rounded(ns: float, step: float) -> str:
-    """A time in the unit of a step, in the digits of a step of three."""
-    scale = scale_of("ns", step)
-    digits = max(2 - math.floor(math.log10(max(step / scale.size, 1.0))), 0)
-    text = f"{ns / scale.size:.{digits}f}"
-    return text if float(text) or not ns else f"{ns / scale.size:.1g}"

@@ -5,13 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+import numpy as np
+
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import Finding
-from fastprof.analysis.advice.idle_text import at, evidence_of, places_of, shares_of
+from fastprof.analysis.advice.idle_text import (
+    at,
+    evidence_of,
+    part_of_step,
+    places_of,
+    shares_of,
+)
 from fastprof.analysis.advice.registry import rule
+from fastprof.analysis.idle_causes import CAUSES, Cause
 from fastprof.analysis.idle_overview import starved_share
+from fastprof.analysis.keys import key_of
 from fastprof.analysis.recorder import without_recorder
+from fastprof.model.arrays import Bools
 from fastprof.model.quantity import quantity
+from fastprof.profile.gpu_work import launches_graph
 from fastprof.profile.program import (
     CUDA,
     CUPY,
@@ -178,6 +190,7 @@ def host_bound(facts: Facts) -> Iterator[Finding]:
         idle_ns={"host-bound": ns},
         cause=f"The GPU waits {{time}} for {code} between "
         f"launches{at(facts, causes, 'line', 'layer', 'op')}.",
+        effect=f"If all of it left the {facts.steps.unit}, {{saving}} would be saved.",
     )
 
 
@@ -212,3 +225,77 @@ _LESS_HOST: Final = {
     CUDA: "launch ahead: queue the next kernels before the host works on results",
     OTHER: _FEWER,
 }
+
+
+@rule("graph-gaps")
+def graph_gaps(facts: Facts) -> Iterator[Finding]:
+    """The GPU is idle within replays of graphs, or before their first work."""
+    queued = _Queued(facts)
+    yield from queued.finding(
+        queued.is_in_graph,
+        "within replays of graphs, with their work queued",
+        "nsys profile --cuda-graph-trace=node records all nodes: if the gaps remain, branches of "
+        "the graph wait for each other or for host nodes",
+        "a recorder that omits nodes of a graph leaves such gaps, too",
+    )
+
+
+@rule("queued-gaps")
+def queued_gaps(facts: Facts) -> Iterator[Finding]:
+    """The GPU is idle although work is queued."""
+    queued = _Queued(facts)
+    more = "" if facts.has_steps else "; record several steps, after a warm-up"
+    yield from queued.finding(
+        ~queued.is_in_graph,
+        "with work queued that waits for what the file does not show",
+        "fastprof idle --gaps 20 lists the gaps and what waits: an event, another process or GPU, "
+        f"or work from before the recording{more}",
+        "what the queued work waits for is not recorded",
+    )
+
+
+class _Queued:
+    """The gaps before work that waits although it is queued.
+
+    Attributes
+    ----------
+    is_in_graph : bool [gaps], whether the launch of a graph queued the work
+    """
+
+    def __init__(self, facts: Facts) -> None:
+        facts.need_calls()
+        self._facts = facts
+        launched = key_of(facts.profile, "launch")
+        in_graph = np.append(launched.fits(launches_graph), False)
+        self.is_in_graph: Bools = in_graph[facts.idle.gaps.after]
+
+    def finding(self, chosen: Bools, how: str, remedy: str, why: str) -> Iterator[Finding]:
+        """The finding on some of them, if they take enough; it saves no time by itself."""
+        facts, idle = self._facts, self._facts.idle
+        gaps = idle.is_mainly(_WAITING) & chosen
+        ns = idle.by_cause(gaps).get(_WAITING, 0.0)
+        if ns < _QUEUED * facts.step_ns:
+            return
+        length = (idle.gaps.end - idle.gaps.start)[gaps]
+        top = [name for name, _ in idle.top("op", gaps, 2)] or [
+            name for name, _ in idle.top("range", gaps, 2)
+        ]
+        count = len(length) / facts.n_steps
+        yield Finding(
+            what=f"The GPU is idle {how}.",
+            where=", ".join(top),
+            evidence=f"{quantity(round(ns), 'ns')} idle {facts.per_step} before queued work; "
+            f"{count:.4g} gap{'s' * (count != 1)}, the longest "
+            f"{quantity(int(length.max()), 'ns')}",
+            remedy=remedy,
+            confidence="low",
+            why=why,
+            cause=f"The GPU is idle for {part_of_step(facts, ns)} {how}."
+            if ns >= _MOSTLY_QUEUED * facts.step_ns
+            else "",
+        )
+
+
+_WAITING: Final = CAUSES[Cause.DEPENDENCY]
+_QUEUED: Final = 0.05  # of a step
+_MOSTLY_QUEUED: Final = 0.4  # of a step, from which it is the first thing to say

@@ -41,7 +41,7 @@ def alloc(facts: Facts) -> Iterator[Finding]:
         what="The GPU waits while the host " + _DOES[most] + ".",
         where=shares_of(facts, _SETUP, "call", "line", "range"),
         evidence=evidence_of(facts, *by_cause),
-        remedy=_setup_remedy(facts.program, most, calls),
+        remedy=_uncached(facts, most) or _setup_remedy(facts.program, most, calls),
         confidence="high" if facts.has_steps else "low",
         why="the thread that launches the next work does so during this time"
         if facts.has_steps
@@ -71,6 +71,25 @@ def _effect(facts: Facts, most: str) -> str:
     if most in {CAUSES[state] for state in first_use} and len(facts.rows) < _SEVERAL:
         return "This happens at first use: record later steps to see what remains."
     return ""
+
+
+def _uncached(facts: Facts, cause: str) -> str:
+    """The change if tensors of torch are allocated and freed one by one; "" if they are not."""
+    if not facts.program.uses_torch or cause not in {CAUSES[State.ALLOC], CAUSES[State.FREE]}:
+        return ""
+    count = int(facts.profile.api.name.fits(_FREE.__contains__).sum())
+    if count < max(_SELDOM, _ONE_BY_ONE * len(facts.profile)):
+        return ""
+    return (
+        f"the caching allocator is off: the program frees memory {count} times, for "
+        f"{len(facts.profile)} kernels and copies; unset PYTORCH_NO_CUDA_MEMORY_CACHING "
+        "(PYTORCH_NO_HIP_MEMORY_CACHING)"
+    )
+
+
+_FREE: Final = frozenset({"cudaFree", "hipFree", "cudaFree_v3020"})
+_ONE_BY_ONE: Final = 0.2  # of the kernels and copies
+_SELDOM: Final = 50  # with fewer, the cache may just be emptied
 
 
 def _setup_remedy(program: Program, cause: str, calls: list[str]) -> str:
