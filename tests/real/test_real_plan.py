@@ -65,7 +65,7 @@ def test_every_screen_opens_with_the_same_sentence(path: str) -> None:
     assert list(overview["findings"].rows()) == list(table.rows())
     section = answer.section(Source(opened))
     if len(opened):
-        assert section.lead == [sentence]
+        assert section.lead[0] == sentence
         shown = [row["what"] for row in table.rows()]
         assert [card.title for card in section.cards] == shown[: len(section.cards)]
 

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import open_traces
+from fastprof.page.section import Source
+from fastprof.page.sections import answer
 from real_data import open_read_only, real
 
 LM = "nsys/ranges_lm_a100_nsys2024.sqlite"
@@ -116,7 +118,9 @@ def test_captures_of_first_calls_say_so(path: str, share: str) -> None:
     profile = open_traces.profile(path, copies=True)
     assert profile.find_steps().source == "none"
     text = profile.overview().text()
-    assert f"first calls take {share} of the capture (code loading" in text
+    line = f"first calls take {share} of the capture (code loading"
+    assert line in text
+    assert line in answer.section(Source(profile)).lead[1]
 
 
 @pytest.mark.parametrize(

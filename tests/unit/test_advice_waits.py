@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 import fastprof
+from fastprof.page.section import Source
+from fastprof.page.sections import answer
 from kineto_files import KinetoFile
 
 US = 1000
@@ -134,3 +136,15 @@ def test_tensors_that_are_freed_one_by_one(frees: int, is_off: bool, tmp_path: P
     found = first(trace, tmp_path)
     assert found["id"] == "alloc"
     assert ("the caching allocator is off" in found["remedy"]) == is_off
+
+
+def test_first_calls_are_on_the_first_screen_and_on_the_page(tmp_path: Path) -> None:
+    trace, at = KinetoFile(), 0
+    for corr in range(1, 6):
+        trace.launch(at * US, (at + 900) * US, corr)  # loads code
+        trace.kernel((at + 898) * US, (at + 908) * US, corr, f"kernel_{corr}")
+        at += 910
+    profile = fastprof.open(trace.write(tmp_path / "net.json"), copies=True)
+    (line,) = [each for each in profile.overview().lead if each.startswith("first calls take")]
+    assert "code loading" in line
+    assert line in answer.section(Source(profile)).lead

@@ -273,6 +273,18 @@ def test_coverage_of_a_part(two: Path) -> None:
         assert profile.trim(part).coverage_of_kernels.kernels == kernels
 
 
+def test_whatif_names_what_the_times_are_of(two: Path) -> None:
+    profile = fastprof.open(two, copies=True)
+    for opened, unit in ((profile, "capture"), (profile.trim("second"), "part")):
+        table = opened.whatif(scale=["host:0.5"])
+        assert any(line.startswith(f"{unit} ") for line in table.lead)
+        assert f"largest difference of a {unit}" in " ".join(table.lead)
+        assert {each.key: each.header for each in table.headings}["wall_ns"] == unit
+        assert f"no steps: all times are those of the {unit}" in table.notes
+        first = opened.advise().lead[2]
+        assert first.startswith(f"{unit} ")
+
+
 def test_a_part_without_copies_says_where_they_are(tmp_path: Path) -> None:
     program = Program()
     program.range("first", 20)

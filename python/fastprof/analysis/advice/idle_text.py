@@ -8,9 +8,10 @@ from typing import Final
 import numpy as np
 
 from fastprof.analysis.advice.facts import Facts
+from fastprof.analysis.advice.finding import CannotJudge
 from fastprof.model.quantity import quantity, scale_of
 
-__all__ = ["at", "evidence_of", "part_of_step", "places_of", "rounded", "shares_of"]
+__all__ = ["at", "evidence_of", "first_calls", "part_of_step", "places_of", "rounded", "shares_of"]
 
 
 def evidence_of(facts: Facts, *causes: str) -> str:
@@ -53,6 +54,30 @@ def rounded(ns: float, step: float) -> str:
     digits = max(2 - math.floor(math.log10(max(step / scale.size, 1.0))), 0)
     text = f"{ns / scale.size:.{digits}f}"
     return text if float(text) or not ns else f"{ns / scale.size:.1g}"
+
+
+def first_calls(facts: Facts) -> tuple[str, ...]:
+    """What the GPU waits for only once, where that is much of a capture without steps."""
+    if facts.has_steps:
+        return ()
+    try:
+        once = {cause: ns for cause in _ONCE if (ns := facts.idle.mean(cause))}
+    except CannotJudge:
+        return ()
+    share = sum(once.values()) / max(facts.step_ns, 1)
+    if share < _MANY_FIRST:
+        return ()
+    largest = sorted(once, key=lambda cause: -once[cause])[:_MOST_NAMED]
+    named = (f"{cause} {quantity(round(once[cause]), 'ns')}" for cause in largest)
+    return (
+        f"first calls take {share:.0%} of the {facts.steps.unit} ({', '.join(named)}): they happen "
+        "once; no step repeats after them: record again after a warm-up",
+    )
+
+
+_ONCE: Final = ("JIT compilation", "code loading", "creation", "allocation")
+_MANY_FIRST: Final = 0.25  # of the capture, from which its first calls are worth a line
+_MOST_NAMED: Final = 2
 
 
 def shares_of(facts: Facts, causes: tuple[str, ...], *names: str) -> str:

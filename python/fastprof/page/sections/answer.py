@@ -10,6 +10,7 @@ import numpy as np
 
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import CannotJudge
+from fastprof.analysis.advice.idle_text import first_calls
 from fastprof.analysis.advice.report import findings
 from fastprof.analysis.idle_causes import CAUSES
 from fastprof.model.quantity import quantity
@@ -45,7 +46,7 @@ def section(source: Source) -> Section:
     return Section(
         "answer",
         "The answer",
-        [table.facts["answer"]],
+        [table.facts["answer"], *first_calls(facts)],
         facts=[*_of_step(source), *_of_savings(facts, table)],
         charts=charts,
         cards=list(_cards(table)),
