@@ -15,6 +15,7 @@ from fastprof.analysis.advice.savings import Saving
 from fastprof.analysis.idle_causes import CAUSES
 from fastprof.model.quantity import quantity, scale_of
 from fastprof.profile.advice import advice_on
+from fastprof.profile.program import WITH_OPERATORS
 
 __all__ = ["opening"]
 
@@ -150,6 +151,8 @@ def _roof(facts: Facts) -> float | str:
     """The share of the practical roof that the kernels reach; or why it is unknown."""
     calls = facts.calls
     if not calls.has_ops:
+        if facts.program.kind not in WITH_OPERATORS:
+            return "the file has no operators, so the cost of its kernels is unknown"
         return "no operators in the file; record with torch.profiler, or emit_nvtx under nsys"
     if not calls.has_shapes:
         return "no shapes in the file; record with record_shapes=True"

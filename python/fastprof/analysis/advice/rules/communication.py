@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -14,7 +15,16 @@ from fastprof.analysis.grouping import group
 from fastprof.analysis.keys import key_of
 from fastprof.model.arrays import Int64
 from fastprof.model.quantity import quantity
-from fastprof.profile.program import INFERENCE, JAX, OTHER, SERVING, TORCH
+from fastprof.profile.program import (
+    INFERENCE,
+    JAX,
+    OTHER,
+    SERVING,
+    TORCH,
+    TRAINING,
+    TRAINS,
+    USES_TORCH,
+)
 
 __all__: list[str] = []
 
@@ -35,7 +45,7 @@ def exposed_communication(facts: Facts) -> Iterator[Finding]:
         remedy = "these kernels share their stream with compute, which prevents overlap: "
         remedy += facts.program.choose(_STREAMS)
     else:
-        remedy = f"{facts.program.choose(_EARLIER)}; fastprof batch shows waits for a late rank"
+        remedy = f"{_earlier(facts, rows)}; fastprof batch shows waits for a late rank"
     yield Finding(
         what="The GPU computes nothing during communication.",
         where=", ".join(f"{name} {share:.0%}" for name, share in facts.top("kernel", rows)),
@@ -58,9 +68,39 @@ _STREAMS: Final = {
     "for tensor parallelism",
     OTHER: "launch them on a stream of their own",
 }
+
+
+def _earlier(facts: Facts, rows: Int64) -> str:
+    """The change that starts communication earlier: for what is communicated, and by whom."""
+    program = facts.program
+    if program.kind not in USES_TORCH or program.kind == INFERENCE:
+        return program.choose(_EARLIER)
+    operators = facts.top("op", rows, most=1) or facts.top("kernel", rows, most=1)
+    kind = re.sub("[^a-z]", "", "".join(name for name, _ in operators).lower())
+    if "alltoall" in kind or "sendrecv" in kind:
+        return _EXCHANGES
+    if "allreduce" in kind or "broadcast" in kind:
+        return _REDUCES if program.kind in TRAINS else _EARLIER[INFERENCE]
+    names = facts.profile.paths.folded
+    is_sharded = names.fits(lambda text: bool(_FSDP.search(text or ""))).any()
+    return _SHARDS if is_sharded or program.kind == TRAINING else _EARLIER[INFERENCE]
+
+
+_FSDP: Final = re.compile(r"FSDP::|FullySharded|_fsdp/")
+
+
+_EXCHANGES: Final = (
+    "start the exchange earlier (async_op=True) and compute meanwhile what does not need it, such "
+    "as a part of the batch"
+)
+_REDUCES: Final = (
+    "start communication earlier, in smaller parts: DistributedDataParallel(bucket_cap_mb=...)"
+)
+_SHARDS: Final = (
+    "start communication earlier: FSDP with backward_prefetch=BACKWARD_PRE and "
+    "forward_prefetch=True"
+)
 _EARLIER: Final = {
-    TORCH: "start communication earlier: DistributedDataParallel(bucket_cap_mb=...), FSDP with "
-    "backward_prefetch=BACKWARD_PRE",
     INFERENCE: "start communication before the work that does not need it (async_op=True); fewer "
     "GPUs for tensor parallelism",
     SERVING: "fused or custom all-reduce of the engine; fewer GPUs for tensor parallelism, more "
