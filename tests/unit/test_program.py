@@ -35,6 +35,9 @@ PROGRAMS: dict[str, tuple[list[str], list[str], str]] = {
         [],
         kinds.MXNET,
     ),
+    "TensorRT": (["trt_ampere_h16816"], ["ExecutionContext::enqueueV3"], kinds.ENGINE),
+    "llama.cpp": (["void mul_mat_q<(ggml_type)2>(int)"], [], kinds.ENGINE),
+    "ONNX Runtime": (["void onnxruntime::cuda::gelu<int>(int)"], [], kinds.ENGINE),
     "CUDA C++": (["update(float const*, int)", "ampere_sgemm_128x64_tn"], [], kinds.CUDA),
 }
 
