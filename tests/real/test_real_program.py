@@ -10,11 +10,8 @@ import open_traces
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.registry import all_rules
 from fastprof.profile import program as kinds
-from fastprof.writers.info import describe, info_text
+from program_texts import TORCH_WORDS, all_texts
 
-TORCH_WORDS = re.compile(
-    r"DataLoader|torch\.|annotate_layers|\.to\(device|emit_nvtx|fastprof\.init|set_to_none"
-)
 CPP = [
     "nsys/no_nvtx_rtx3090_nsys2025.sqlite",
     "nsys/no_nvtx_rtx6000_nsys2021.sqlite",
@@ -68,10 +65,24 @@ def test_what_came_out_of_torch_compile(path: str) -> None:
 @pytest.mark.parametrize("path", CPP)
 def test_no_text_of_a_cuda_program_is_for_torch(path: str) -> None:
     profile = open_traces.profile(path, copies=True)
-    texts = [profile.report(name).text(None) for name in ("advise", "overview")]
-    text = "\n".join([*texts, info_text(describe(profile))])
+    text = all_texts(profile)
     assert not TORCH_WORDS.findall(text)
     assert "CUDA C++" in text
+
+
+@pytest.mark.parametrize(
+    ("path", "wanted", "not_wanted"),
+    [
+        ("kineto/dtensor_tp2_rank0.json.gz", "tensor parallelism", "DistributedData|FSDP"),
+        ("kineto/dlrm_rank1.json.gz", "start the exchange earlier", "DistributedData|FSDP"),
+        ("kineto/graph_replay_2024.json.gz", "bucket_cap_mb", "FSDP|tensor parallelism"),
+        ("kineto/resnet_checkpoint_mi300.json.gz", "bucket_cap_mb", "FSDP|tensor parallelism"),
+    ],
+)
+def test_communication_has_the_remedy_of_its_kind(path: str, wanted: str, not_wanted: str) -> None:
+    text = remedy(path, "exposed-comm")
+    assert wanted in text
+    assert not re.search(not_wanted, text)
 
 
 def remedy(path: str, rule: str) -> str:

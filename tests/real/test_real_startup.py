@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import open_traces
+from fastprof.page.section import Source
+from fastprof.page.sections import answer
 from real_data import open_read_only, real
 
 LM = "nsys/ranges_lm_a100_nsys2024.sqlite"
@@ -82,6 +84,28 @@ def test_parts_by_time_add_up_to_the_capture() -> None:
         assert sum(part[name] for part in parts) == whole[name]
 
 
+@pytest.mark.parametrize("name", ["cuda_gpu_kern_sum", "cuda_api_sum", "nvtx_sum"])
+def test_tables_of_nsys_add_up_over_parts(name: str) -> None:
+    profile = open_traces.profile(LM, copies=True)
+
+    def count(part: str) -> int:
+        table = profile.trim(part).report("stats", names=[name])
+        return int(sum(table["Num Calls" if name == "cuda_api_sum" else "Instances"]))
+
+    parts = [count(part) for part in (":2.5s", "2.5s:6s", "6s:")]
+    assert max(parts) < sum(parts)
+    assert sum(parts) == count(":")
+
+
+def test_allocations_add_up_over_parts(
+    path: str = "kineto/resnet50_2021_stack_memory.json.gz",
+) -> None:
+    profile = open_traces.profile(path, copies=True)
+    totals = [profile.trim(part).memory().total for part in (":400ms", "400ms:", ":")]
+    for name in ("allocations", "allocated_bytes"):
+        assert totals[0][name] + totals[1][name] == totals[2][name] > totals[0][name] > 0
+
+
 @pytest.mark.parametrize(
     ("path", "share"),
     [
@@ -94,7 +118,9 @@ def test_captures_of_first_calls_say_so(path: str, share: str) -> None:
     profile = open_traces.profile(path, copies=True)
     assert profile.find_steps().source == "none"
     text = profile.overview().text()
-    assert f"first calls take {share} of the capture (code loading" in text
+    line = f"first calls take {share} of the capture (code loading"
+    assert line in text
+    assert line in answer.section(Source(profile)).lead[1]
 
 
 @pytest.mark.parametrize(

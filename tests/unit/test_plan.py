@@ -13,7 +13,7 @@ import fastprof
 from commands import run
 from fastprof.analysis.advice import registry
 from fastprof.analysis.advice.facts import Facts
-from fastprof.analysis.advice.replayed import base_of, planned
+from fastprof.analysis.advice.replayed import _shared, base_of, planned
 from kineto_files import KinetoFile
 from plans import saved_together
 
@@ -115,10 +115,46 @@ def test_changes_that_need_each_other_are_both_in_the_plan(tmp_path: Path) -> No
         findings.append(fastprof.Finding(name, "do", kernels=rows, gpu_ns=0.9 * facts.own_ns(rows)))
     # Two streams of about equal length: one alone saves little, both save 90 %.
     found = planned(facts, base, findings, [30 * US] * 2)
-    assert [each.is_needed for each in found] == [True, False]
-    assert found[0].ns < 30 * US
+    assert [each.together for each in found] == [(0, 1), (0, 1)]
+    assert found[0].ns == found[1].ns
+    assert max(each.alone for each in found) < 30 * US
     assert sum(each.ns for each in found) == pytest.approx(0.9 * 300 * US, rel=0.1)
     assert planned(facts, base, findings[:1], [30 * US]) == []
+
+
+def test_a_change_that_pays_after_another_shares_with_it(tmp_path: Path) -> None:
+    faster("first", 0.9)
+    faster("second", 0.9, cause="second takes {time}.", effect="It would save {saving}.")
+    profile = opened(Loop(first=350, second=400), tmp_path)
+    table = profile.advise()
+    rows = [row for row in table.rows() if row["saving_ns"]]
+    assert [row["together"] for row in rows[:2]] == ["1,2", "1,2"]
+    assert abs(rows[0]["saving_ns"] - rows[1]["saving_ns"]) <= 1
+    together = rows[0]["saving_ns"] + rows[1]["saving_ns"]
+    assert together == pytest.approx(0.9 * 400 * US, rel=0.1)
+    # The longer one by itself waits for the other.
+    assert rows[0]["alone_ns"] == pytest.approx(60 * US, rel=0.2)
+    assert table.facts["answer"].endswith("; with the next finding, 360 us.")
+    assert "- together: 1 and 2 need each other and save 36" in "\n".join(table.lead)
+    assert "a share of 1, 2)" in profile.overview().text()
+
+
+def test_shares_are_in_order_and_add_up() -> None:
+    for saved, groups in (
+        ([5.0, 4.0, 1.0], [0, 1, 2]),
+        ([1.0, 2.0, 9.0], [0, 0, 0]),
+        ([9.0, 1.0, 4.0, 2.0], [0, 1, 1, 2]),
+        ([4.0, 1.0, 6.0], [0, 1, 1]),
+        ([3.0, 1.0, 6.0], [0, 0, 0]),
+        ([2.0, 2.0], [0, 1]),
+        ([], []),
+    ):
+        shares = _shared(saved)
+        ns = [each for each, _ in shares]
+        assert ns == sorted(ns, reverse=True)
+        assert sum(ns) == pytest.approx(sum(saved))
+        places = [together[0] if together else i for i, (_, together) in enumerate(shares)]
+        assert [sorted({*places}).index(each) for each in places] == groups
 
 
 def test_launches_on_time_stay_so_with_faster_kernels(tmp_path: Path) -> None:

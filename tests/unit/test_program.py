@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +11,13 @@ import fastprof
 from exports import PID, Export, global_tid
 from fastprof.profile import program as kinds
 from fastprof.profile.program import Program
-from fastprof.writers.info import describe, info_text
+from fastprof.writers.info import describe
 from kineto_files import KinetoFile
+from program_texts import TORCH_WORDS, all_texts
 
 US = 1000
-TORCH_WORDS = re.compile(
-    r"DataLoader|torch\.|annotate_layers|\.to\(device|emit_nvtx|fastprof\.init|set_to_none|"
-    r"profile\(with_stack|prof\.step\(\)"
-)
 AT = "void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor>(int)"
+NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*)"
 # Kernels and ranges, as these programs record them.
 PROGRAMS: dict[str, tuple[list[str], list[str], str]] = {
     "RAPIDS": (["void cudf::detail::copy_kernel<int>(int*)", "cupy_add"], [], kinds.RAPIDS),
@@ -38,6 +35,9 @@ PROGRAMS: dict[str, tuple[list[str], list[str], str]] = {
         [],
         kinds.MXNET,
     ),
+    "TensorRT": (["trt_ampere_h16816"], ["ExecutionContext::enqueueV3"], kinds.ENGINE),
+    "llama.cpp": (["void mul_mat_q<(ggml_type)2>(int)"], [], kinds.ENGINE),
+    "ONNX Runtime": (["void onnxruntime::cuda::gelu<int>(int)"], [], kinds.ENGINE),
     "CUDA C++": (["update(float const*, int)", "ampere_sgemm_128x64_tn"], [], kinds.CUDA),
 }
 
@@ -74,12 +74,6 @@ def opened(export: Export, folder: Path) -> fastprof.Profile:
     return fastprof.open(export.write(folder / "x.sqlite", schema="2024"), copies=True)
 
 
-def all_texts(profile: fastprof.Profile) -> str:
-    """What a user reads first: advise, overview and info."""
-    reports = [profile.report(name).text(None) for name in ("advise", "overview")]
-    return "\n".join([*reports, info_text(describe(profile))])
-
-
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_kinds_by_names(name: str, tmp_path: Path) -> None:
     kernels, ranges, kind = PROGRAMS[name]
@@ -92,7 +86,7 @@ def test_kinds_by_names(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_no_text_of_another_program_is_for_torch(name: str, tmp_path: Path) -> None:
     kernels, ranges, _ = PROGRAMS[name]
-    profile = opened(capture(kernels, ranges), tmp_path)
+    profile = opened(capture([*kernels, NCCL], ranges), tmp_path)
     ids = set(profile.report("advise")["id"].tolist())
     assert {"alloc", "sync", "exposed-copy"} <= ids
     text = all_texts(profile)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import json
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
@@ -181,7 +184,10 @@ def test_a_part_counts_what_is_launched_in_it(
     ("part", "message"),
     [
         ("third", "no range matches 'third'.*nearest: .*first"),
-        ("3s:1s", "has no work: the capture takes 39.5 ms"),
+        ("3s:1s", "'3s:1s' ends before it begins: expected A:B"),
+        ("5ms:5ms", "ends before it begins"),
+        ("3s:", "has no work: the capture takes 39.5 ms"),
+        ("39.5ms:", "has no work|no GPU work is launched"),
         ("1:2", "no range matches '1:2': expected A:B with times such as 1.5s:4s"),
     ],
 )
@@ -197,6 +203,99 @@ def test_steps_of_the_capture_count_within_a_part(opened: Make) -> None:
     steps = opened(program).trim("7ms:25ms").find_steps()
     assert steps.number[steps.is_counted].tolist() == [2, 3, 4, 5]
     assert len(steps) == 10
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Path:
+    """20 kernels in one range, 12 in another, and a copy outside of both."""
+    program = Program()
+    program.range("first", 20)
+    program.range("second", 12)
+    return program.write(tmp_path / "two.sqlite")
+
+
+@pytest.mark.parametrize("name", ["csv", "sqlite", "chrome", "perfetto", "collapsed"])
+def test_exports_have_the_option(name: str, two: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert run("export", two, "--to", name, "--trim", "second", "-o", out).returncode == 0
+    if name == "csv":
+        assert len(out.read_text().splitlines()) == 1 + 12
+    elif name == "sqlite":
+        (rows,) = sqlite3.connect(out).execute("SELECT count(*) FROM kernels").fetchone()
+        assert rows == 12
+    elif name == "chrome":
+        events = json.loads(out.read_text())["traceEvents"]
+        assert len([each for each in events if each.get("cat") == "kernel"]) == 12
+    failed = run("export", two, "--to", name, "--trim", "third", "-o", out)
+    assert failed.returncode == 1 and b"no range matches 'third'" in failed.stderr
+
+
+def test_ranks_have_the_option(two: Path, tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    for part, kernels in (("first", 20), ("second", 12)):
+        words = ["batch", two, "--trim", part, "--store", store, "--table", "totals", "--csv"]
+        done = run(*words)
+        assert done.returncode == 0, done.stderr
+        rows = list(csv.DictReader(done.stdout.decode().splitlines()))
+        assert sum(int(row["kernels"]) for row in rows) == kernels
+        assert run(*words).stdout == done.stdout
+    failed = run("batch", two, "--trim", "third")
+    assert failed.returncode == 1 and b"no range matches 'third'" in failed.stderr
+    other = tmp_path / "other.sqlite"
+    other.write_bytes(two.read_bytes())
+    out = tmp_path / "ranks.html"
+    assert run("report", two, other, "--trim", "second", "-o", out).returncode == 0
+
+
+def test_comparisons_trim_both_captures(two: Path, tmp_path: Path) -> None:
+    words = ["diff", two, two, "--steps", "none"]
+    for part, kernels in (("first", 20), ("second", 12)):
+        said = run(*words, "--trim", part).stdout.decode()
+        assert f"same work: {kernels} kernels" in said
+    store = tmp_path / "store"
+    assert run("diff", "--baseline", store, "--save", two, "--trim", "second").returncode == 0
+    done = run("diff", "--baseline", store, two)
+    assert b"same work: 12 kernels" in done.stdout
+    failed = run("diff", "--baseline", store, two, "--trim", "first")
+    assert failed.returncode == 1
+    assert b"was stored with --trim second, expected first" in failed.stderr
+
+
+def test_tables_of_nsys_count_the_part(two: Path) -> None:
+    tables = fastprof.open(two, copies=True).trim("second").report("stats")
+    for name, count in (("cuda_gpu_kern_sum", 12), ("cuda_api_sum", 12), ("nvtx_sum", 1)):
+        table = tables[name]
+        column = "Num Calls" if name == "cuda_api_sum" else "Instances"
+        assert sum(table[column]) == count, name
+
+
+def test_coverage_of_a_part(two: Path) -> None:
+    profile = fastprof.open(two, copies=True)
+    for part, kernels in (("first", 20), ("second", 12), (":", 32)):
+        assert profile.trim(part).coverage_of_kernels.kernels == kernels
+
+
+def test_whatif_names_what_the_times_are_of(two: Path) -> None:
+    profile = fastprof.open(two, copies=True)
+    for opened, unit in ((profile, "capture"), (profile.trim("second"), "part")):
+        table = opened.whatif(scale=["host:0.5"])
+        assert any(line.startswith(f"{unit} ") for line in table.lead)
+        assert f"largest difference of a {unit}" in " ".join(table.lead)
+        assert {each.key: each.header for each in table.headings}["wall_ns"] == unit
+        assert f"no steps: all times are those of the {unit}" in table.notes
+        first = opened.advise().lead[2]
+        assert first.startswith(f"{unit} ")
+
+
+def test_a_part_without_copies_says_where_they_are(tmp_path: Path) -> None:
+    program = Program()
+    program.range("first", 20)
+    program.uploads(3)
+    program.range("second", 12)
+    path = program.write(tmp_path / "copies.sqlite")
+    said = run("copies", path, "--trim", "second").stdout.decode()
+    assert "no memory copies or memsets in this part of the capture; 3 outside of it" in said
+    assert "--where selects no copy" in run("copies", path, "--where", "op=x").stdout.decode()
 
 
 @pytest.mark.parametrize("command", ["summary", "steps", "idle", "advise", "copies", "layers"])

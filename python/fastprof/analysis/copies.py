@@ -26,6 +26,7 @@ from fastprof.analysis.stats.gpu import of_kinds
 from fastprof.model.arrays import Bools, Int64
 from fastprof.model.columns import Ints, Values
 from fastprof.model.table import Cells, Floats, Table
+from fastprof.profile.kept import inside_part
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 from fastprof.profile.without_host import why_omitted
@@ -73,7 +74,7 @@ def copies(
     wanted, chosen = of_kinds(profile, "memcpy", "memset"), selected(profile, where)
     rows = np.flatnonzero(wanted if chosen is None else wanted & chosen)
     if not len(rows):
-        return _empty(names, bool(wanted.any()))
+        return _empty(names, _why_empty(profile, wanted))
     peaks = copy_peaks(profile, rows, bus)
     work = _work(profile, rows, peaks, found)
     by_name = {name: _key(profile, name, rows) for name in names}
@@ -94,12 +95,20 @@ def copies(
     ).sort("time_ns")
 
 
-def _empty(names: Sequence[str], has_copies: bool) -> Table:
+def _why_empty(profile: Profile, wanted: Bools) -> str:
+    """Why there are no copies, in words; `wanted` : [kernels], the copies and memsets."""
+    if not wanted.any():
+        return "no memory copies or memsets; in Python, open the trace with copies=True"
+    inside = inside_part(profile)
+    if inside is not None and not (wanted & inside).any():
+        rest = int(np.count_nonzero(wanted))
+        return f"no memory copies or memsets in this part of the capture; {rest} outside of it"
+    return "--where selects no copy or memset"
+
+
+def _empty(names: Sequence[str], note: str) -> Table:
     none: Cells = Ints(np.empty(0, np.int64))
     columns = dict.fromkeys((*names, *(each.key for each in COLUMNS)), none)
-    note = "no memory copies or memsets; in Python, open the trace with copies=True"
-    if has_copies:
-        note = "--where selects no copy or memset"
     return Table(columns, (*map(heading_of, names), *COLUMNS), notes=(note,))
 
 

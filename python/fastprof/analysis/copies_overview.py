@@ -15,6 +15,7 @@ from fastprof.model.arrays import Int64
 from fastprof.model.quantity import quantity
 from fastprof.profile.facts import gpu_names
 from fastprof.profile.profile import Profile
+from fastprof.profile.program import OTHER, TORCH
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
 __all__ = ["overview"]
@@ -53,7 +54,8 @@ def _pageable(profile: Profile, rows: Int64) -> list[str]:
     size = np.maximum(numbers(profile, "copied")[rows], 0)
     lines = []
     pageable = memory.fits(lambda text: "pageable" in text)[rows]
-    for name, word, how in _ADVICE:
+    for name, word in _WORDS:
+        how = profile.contents.program.choose(_ADVICE[name])
         own = direction.fits(partial(eq, name))[rows]
         found = own & pageable
         if found.any():
@@ -65,7 +67,14 @@ def _pageable(profile: Profile, rows: Int64) -> list[str]:
     return lines
 
 
-_ADVICE: Final = (
-    ("HtoD", "from", "pinned memory and non_blocking=True let them overlap with kernels"),
-    ("DtoH", "to", "each waits for the work before it, as .item() and .cpu() do"),
-)
+_WORDS: Final = (("HtoD", "from"), ("DtoH", "to"))
+_ADVICE: Final = {
+    "HtoD": {
+        TORCH: "pinned memory and non_blocking=True let them overlap with kernels",
+        OTHER: "asynchronous copies from pinned memory overlap with kernels",
+    },
+    "DtoH": {
+        TORCH: "each waits for the work before it, as .item() and .cpu() do",
+        OTHER: "each waits for the work before it",
+    },
+}

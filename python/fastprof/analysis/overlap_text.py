@@ -22,6 +22,7 @@ from fastprof.model.trace import NO_TIME
 from fastprof.ops.collectives.bandwidth import BARRIER
 from fastprof.profile.collectives import COMMUNICATION
 from fastprof.profile.profile import Profile, messages
+from fastprof.profile.program import OTHER, TORCH, WITH_OPERATORS
 
 __all__ = ["NO_TIMES", "lead", "notes"]
 
@@ -46,14 +47,18 @@ _TWICE: Final = (
 )
 _SAME_STREAM: Final = (
     "GPU {}: {} of the communication runs on stream {}, which runs most of the compute; work on "
-    "one stream cannot overlap: pass async_op=True, or use another stream"
+    "one stream cannot overlap: {}"
 )
+_OTHER_STREAM: Final = {
+    TORCH: "pass async_op=True, or use another stream",
+    OTHER: "use another stream",
+}
 _SIZES: Final = "message sizes known for {:.1%} of the communication time{}"
 _SHAPES: Final = {
-    "nsys": ": export with nsys export --include-blobs=true, or wrap the run in "
-    "torch.autograd.profiler.emit_nvtx(record_shapes=True)",
+    "nsys": ": export with nsys export --include-blobs=true",
     "kineto": ": profile(record_shapes=True), or a PyTorch of 2024 or later",
 }
+_EMIT: Final = ", or wrap the run in torch.autograd.profiler.emit_nvtx(record_shapes=True)"
 _CUT: Final = ": the launches of the rest are not in the file; start the recording earlier"
 _RANKS: Final = "no bus bandwidth without the number of ranks, which {}"
 _GROUPS: Final = {
@@ -151,7 +156,9 @@ def _same_stream(profile: Profile, classes: Values, rows: Rows) -> list[str]:
         share = communicating[most] / max(communicating.sum(), 1)
         if most and share and computing[most] >= _SHARE_OF_COMPUTE * computing.sum():
             number = device.values[i - 1] if i else "na"
-            lines[number] = _SAME_STREAM.format(number, f"{share:.0%}", stream.values[most - 1])
+            how = profile.contents.program.choose(_OTHER_STREAM)
+            shown = f"{share:.0%}", stream.values[most - 1], how
+            lines[number] = _SAME_STREAM.format(number, *shown)
     return [line for _, line in sorted(lines.items(), key=str)]
 
 
@@ -166,7 +173,8 @@ def _unknown(profile: Profile, rows: Rows, time: Int64) -> list[str]:
     if without > _REST * total:
         not_launched = time[no_size[ids] & (numbers(profile, "launch_start")[rows] == NO_TIME)]
         is_cut = not_launched.sum() > without / 2
-        advice = _CUT if is_cut else _SHAPES.get(kind, "")
+        emits = kind == "nsys" and profile.contents.program.kind in WITH_OPERATORS
+        advice = _CUT if is_cut else _SHAPES.get(kind, "") + _EMIT * emits
         lines.append(_SIZES.format(1 - without / total, advice))
     if time[no_bus[ids]].sum() - without > _REST * (total - without):
         lines.append(_RANKS.format(_GROUPS.get(kind, "is not recorded")))

@@ -10,6 +10,7 @@ import numpy as np
 from fastprof._system.threads import SecondThread
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import CannotJudge
+from fastprof.analysis.advice.idle_text import first_calls
 from fastprof.analysis.advice.report import findings
 from fastprof.analysis.cells import cells_of, computing_costs
 from fastprof.analysis.counted import notes_on_sums
@@ -22,16 +23,12 @@ from fastprof.analysis.overview_work import work_tables
 from fastprof.analysis.peaks import devices_with
 from fastprof.model.columns import Ints
 from fastprof.model.metadata import FORMATS
-from fastprof.model.quantity import quantity
 from fastprof.model.table import Cells, Floats, Table, texts
 from fastprof.profile.profile import Profile
 
 __all__ = ["overview"]
 
 _WHERE: Final = ("line", "op", "layer", "range", "call")
-_ONCE: Final = ("JIT compilation", "code loading", "creation", "allocation")
-_MANY_FIRST: Final = 0.25  # of the capture, from which its first calls are worth a line
-_MOST_NAMED: Final = 2
 _MOSTLY: Final = 0.5  # of the time of a cause, from which a place is its place
 
 
@@ -94,25 +91,8 @@ def overview(
     }
     step = tables["ops"].total.get("step_ns"), of_steps.get("step_busy_ns")
     sums = notes_on_sums(profile, facts.steps, step=step)
-    lead = (_file(profile), *lines, *_first_calls(facts, idle), *sums, *_known(profile))
+    lead = (_file(profile), *lines, *first_calls(facts), *sums, *_known(profile))
     return cast(Table, Overview(tables, more, lead, commands))
-
-
-def _first_calls(facts: Facts, idle: Table) -> tuple[str, ...]:
-    """What the GPU waits for only once, where that is much of a capture without steps."""
-    if facts.has_steps:
-        return ()
-    once = {
-        row["cause"]: row["ns"] for row in idle.rows() if row["cause"] in _ONCE and row["share"] > 0
-    }
-    share = sum(once.values()) / max(facts.step_ns, 1)
-    if share < _MANY_FIRST:
-        return ()
-    named = (f"{cause} {quantity(ns, 'ns')}" for cause, ns in list(once.items())[:_MOST_NAMED])
-    return (
-        f"first calls take {share:.0%} of the {facts.steps.unit} ({', '.join(named)}): they happen "
-        "once; no step repeats after them: record again after a warm-up",
-    )
 
 
 def _file(profile: Profile) -> str:

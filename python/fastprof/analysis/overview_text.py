@@ -108,11 +108,11 @@ class Overview(Tables):
         total, is_bound = table.total, table.facts["is_bound"]
         saved = saved_text(total["saving_ns"], total["share"], is_bound)
         yield from _sentence(f"{saved} of {self._step()}" if rows else f"findings: {saved}", width)
-        before = rows[0]["saving_ns"] if rows else 0
+        verb = "at most" if is_bound else "saves"
         for number, row in enumerate(rows[:_MOST_FINDINGS], 1):
-            verb = "saves" if row["saving_ns"] <= before else "with these, saves"
-            verb, before = "at most" if is_bound else verb, row["saving_ns"]
             saving = f"{verb} {quantity(row['saving_ns'], 'ns')}, {row['share']:.0%}"
+            if row["together"]:
+                saving += f", a share of {row['together'].replace(',', ', ')}"
             yield from _sentence(f"{number}. {row['id']} ({saving}): {row['what']}", width)
             yield from _sentence(_first_remedies(row["remedy"], width - 3), width, 3, 3)
         for row in table.rows():

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from fastprof._system.sizes import EXPECTED, parse_size
-from fastprof.cli.options import add_graph_capture, add_ops, add_output, count
+from fastprof.cli.options import add_graph_capture, add_ops, add_output, add_trim, count
 from fastprof.cli.output import output
 from fastprof.cli.progress import log
 from fastprof.errors import UnknownColumnError
@@ -81,6 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_ops(parser)
     add_graph_capture(parser)
+    add_trim(parser)
     parser.add_argument(
         "--no-progress", action="store_true", help="no progress bar; print only failed files"
     )
@@ -110,6 +111,7 @@ def run(arguments: argparse.Namespace) -> int:
                 ops=arguments.ops,
                 pattern=arguments.pattern,
                 graph_capture=arguments.graph_capture,
+                trim=arguments.trim,
             )
     except BatchError as error:
         arguments.error(str(error))

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Final
 
 from fastprof.analysis.diff.headings import COLUMNS, DEFAULT_BY, DIFF_KEYS, diff_keys
 from fastprof.analysis.options import STEPS, WHERE
-from fastprof.cli.options import add_graph_capture, add_mine, add_ops, add_output
+from fastprof.cli.options import (
+    add_graph_capture,
+    add_mine,
+    add_ops,
+    add_output,
+    add_trim,
+    trimmed,
+)
 from fastprof.cli.output import output
 from fastprof.cli.progress import Bar, log
 from fastprof.cli.reports import add_option, add_table, columns_text, written
@@ -129,6 +136,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_mine(parser)
     add_ops(parser)
     add_graph_capture(parser)
+    add_trim(parser)
     parser.epilog = columns_text(COLUMNS)
 
 
@@ -206,11 +214,13 @@ def _check_columns(arguments: argparse.Namespace) -> None:
 
 
 def _compared(arguments: argparse.Namespace, captures: list[str]) -> Diff:
+    from fastprof.analysis.diff.captures import agreed
     from fastprof.analysis.diff.compare import diff
     from fastprof.analysis.diff.store import load
 
     if arguments.baseline is not None:
-        load(arguments.baseline)  # before AFTER is read, which may take long
+        baseline = load(arguments.baseline)  # before AFTER is read, which may take long
+        arguments.trim = agreed(arguments.baseline, "trim", arguments.trim, baseline.trim)
     with Bar() as bar:
         return diff(
             _ranks(captures[0]),
@@ -231,7 +241,8 @@ def _save(arguments: argparse.Namespace, capture: str) -> None:
     with Bar() as bar:
         opener = _opener(arguments, bar)
         (side,) = sides_of([_ranks(capture)], arguments.steps, arguments.where, opener)
-    path = save(Baseline(side, arguments.steps, tuple(arguments.where or ())), arguments.baseline)
+    where = tuple(arguments.where or ())
+    path = save(Baseline(side, arguments.steps, where, arguments.trim), arguments.baseline)
     log(f"stored {capture} in {path}")
 
 
@@ -258,7 +269,7 @@ def _opener(arguments: argparse.Namespace, bar: Bar) -> Opener:
         profile = opened(path)
         for warning in profile.warnings:
             log(f"warning: {os.fspath(path)}: {warning}")
-        return profile
+        return trimmed(profile, arguments.trim)
 
     return warned
 

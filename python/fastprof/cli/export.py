@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from fastprof.cli.options import add_graph_capture, add_mine, add_ops
+from fastprof.cli.options import add_graph_capture, add_mine, add_ops, add_trim, trimmed
 from fastprof.cli.output import output
 from fastprof.cli.progress import Bar, log
 from fastprof.cli.reports import add_option
@@ -44,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_mine(parser)
     add_ops(parser)
     add_graph_capture(parser)
+    add_trim(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -92,7 +93,7 @@ def _opened(arguments: argparse.Namespace) -> Profile:
         )
     for warning in profile.warnings:
         log(f"warning: {warning}")
-    return profile
+    return trimmed(profile, arguments.trim)
 
 
 def _format(text: str) -> Format:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import argparse
 import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fastprof.profile.profile import Profile
 
 
 def count(text: str) -> int:
@@ -78,6 +82,11 @@ def add_trim(parser: argparse.ArgumentParser) -> None:
         "200ms:, or the name or glob pattern of your ranges, such as benchmark_loop (default: all "
         "but the start-up; --trim : for all)",
     )
+
+
+def trimmed(profile: Profile, part: str | None) -> Profile:
+    """The profile, of which a part counts; None for all."""
+    return profile if part is None else profile.trim(part)
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:

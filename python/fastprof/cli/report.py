@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from fastprof.analysis.roofline_columns import PEAKS
 from fastprof.cli.batch import Files
-from fastprof.cli.options import add_graph_capture, add_mine, add_ops, add_trim
+from fastprof.cli.options import add_graph_capture, add_mine, add_ops, add_trim, trimmed
 from fastprof.cli.output import output
 from fastprof.cli.progress import Bar, log
 from fastprof.cli.reports import add_option
@@ -29,7 +29,7 @@ a run: the page compares them. Unreadable files are reported and skipped; the ex
   fastprof report net.sqlite -o report.html
   fastprof report traces/ -o ranks.html
 """
-_OF_ONE_FILE = ("gpu", "peak", "bandwidth", "mine", "trim")
+_OF_ONE_FILE = ("gpu", "peak", "bandwidth", "mine")
 _RANKS = "ranks.html"
 
 
@@ -83,8 +83,7 @@ def _page_of_file(arguments: argparse.Namespace) -> Page:
         )
     for warning in filter(None, (*profile.warnings, why_omitted(profile))):
         log(f"warning: {warning}")
-    if arguments.trim is not None:
-        profile = profile.trim(arguments.trim)
+    profile = trimmed(profile, arguments.trim)
     try:
         return page_of(profile, arguments.gpu, arguments.peak, arguments.bandwidth)
     except ReportError as error:
@@ -107,6 +106,7 @@ def _page_of_ranks(arguments: argparse.Namespace) -> tuple[Page, int]:
             ops=arguments.ops,
             copies=True,
             graph_capture=arguments.graph_capture,
+            trim=arguments.trim,
         )
     return page_of_ranks(found), len(found.failures)
 

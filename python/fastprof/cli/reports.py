@@ -12,7 +12,15 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from fastprof.analysis.key_names import KEY_NAMES
-from fastprof.cli.options import add_graph_capture, add_mine, add_ops, add_output, add_trim, count
+from fastprof.cli.options import (
+    add_graph_capture,
+    add_mine,
+    add_ops,
+    add_output,
+    add_trim,
+    count,
+    trimmed,
+)
 from fastprof.cli.output import output
 from fastprof.cli.progress import Bar, log
 from fastprof.errors import ReportError, UnknownColumnError
@@ -83,9 +91,7 @@ class ReportCommand:
             )
         for warning in profile.warnings:
             log(f"warning: {warning}")
-        if arguments.trim is not None:
-            profile = profile.trim(arguments.trim)
-        return profile.report(self._report.name, **options)
+        return trimmed(profile, arguments.trim).report(self._report.name, **options)
 
     def _check(self, arguments: argparse.Namespace) -> None:
         """Check names of columns before reading the trace, if the report declares its columns."""

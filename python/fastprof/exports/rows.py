@@ -5,7 +5,10 @@ from __future__ import annotations
 import io
 from typing import BinaryIO, Literal
 
+import numpy as np
+
 from fastprof.model.column_table import COLUMN_OF_KEY
+from fastprof.profile.kept import inside_part
 from fastprof.profile.profile import Profile
 from fastprof.writers import write_report
 
@@ -50,5 +53,9 @@ def write_parquet(profile: Profile, file: BinaryIO, table: str | None = None) ->
 
 def _write_kernels(profile: Profile, file: BinaryIO, style: Literal["csv", "parquet"]) -> None:
     keys = [name for name in profile.names if name in COLUMN_OF_KEY]
+    inside = inside_part(profile)
     columns = {name: profile.column(name) for name in keys}
+    if inside is not None:
+        rows = np.flatnonzero(inside)
+        columns = {name: column.take(rows) for name, column in columns.items()}
     write_report(columns, keys, style, file)

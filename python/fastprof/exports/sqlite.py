@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import Any, BinaryIO, Final
 
 import apsw
+import numpy as np
 
 from fastprof._version import __version__
 from fastprof.analysis.grouping import group
@@ -23,6 +24,7 @@ from fastprof.errors import FastprofError
 from fastprof.model.column_table import COLUMN_OF_KEY
 from fastprof.model.columns import Column, Ints, Lists, RepeatedInts, Values
 from fastprof.model.table import Table
+from fastprof.profile.kept import inside_part
 from fastprof.profile.profile import Profile
 from fastprof.profile.reports import all_reports
 from fastprof.writers.columns import cell_text
@@ -86,8 +88,13 @@ def _path_of(file: BinaryIO) -> Iterator[str]:
 
 def _write_kernels(database: apsw.Connection, profile: Profile) -> None:
     columns = {key: profile.column(key) for key in profile.names if key in COLUMN_OF_KEY}
+    inside = inside_part(profile)
+    n_rows = len(profile) if inside is None else int(np.count_nonzero(inside))
+    if inside is not None:
+        wanted = np.flatnonzero(inside)
+        columns = {key: each.take(wanted) for key, each in columns.items()}
     shared = {key: _values(each) for key, each in columns.items()}
-    groups = group([each for each in shared.values() if each is not None], len(profile))
+    groups = group([each for each in shared.values() if each is not None], n_rows)
     of_cells = {
         key: each for key, each in columns.items() if isinstance(each, Values | RepeatedInts)
     }

@@ -252,6 +252,13 @@ class Lists:
         """The numbers of one row; may be empty."""
         return tuple(int(x) for x in self.values[self.offsets[row] : self.offsets[row + 1]])
 
+    def take(self, rows: Rows) -> Lists:
+        """Some rows, in this order."""
+        begins, lengths = self.offsets[:-1][rows], np.diff(self.offsets)[rows]
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        place = np.arange(offsets[-1]) + np.repeat(begins - offsets[:-1], lengths)
+        return Lists(offsets, self.values[place])
+
     def array(self) -> Objects:
         """An object array [n] of tuples of int."""
         out = objects([()], np.zeros(len(self), np.int32))

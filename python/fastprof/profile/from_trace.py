@@ -11,6 +11,7 @@ import numpy as np
 from fastprof._core import _link
 from fastprof._core._take import take
 from fastprof._system.threads import computed_once
+from fastprof.errors import StepsError
 from fastprof.model.arrays import Bools, Int32
 from fastprof.model.column_table import COLUMNS, TRACE_COLUMNS
 from fastprof.model.columns import Column, Ints, RepeatedInts, SharedValues, Values, as_lists
@@ -19,7 +20,7 @@ from fastprof.model.timeline import RecordedEvents
 from fastprof.model.trace import NO_TIME, Trace
 from fastprof.profile import checks, collectives, gpu_work, kernel_types, phases, process_ranges
 from fastprof.profile.callpath.attribution import Attribution
-from fastprof.profile.cells import Cells
+from fastprof.profile.cells import Cells, bits, numbered
 from fastprof.profile.counts import Contents, contents_of
 from fastprof.profile.coverage import Calls, Coverage, cover
 from fastprof.profile.host_events import HostEvents, host_events_of
@@ -29,7 +30,7 @@ from fastprof.profile.paths import Paths, paths_of
 from fastprof.profile.range_columns import RangeColumns
 from fastprof.profile.source import ProfileSource
 from fastprof.profile.steps.of_kernels import StepsOfKernels
-from fastprof.profile.steps.window import window_of
+from fastprof.profile.steps.window import Window, inside, window_of
 from fastprof.profile.timeline import Timeline, no_timeline
 from fastprof.profile.trace_cells import lookups_of_cells, partition
 
@@ -74,12 +75,19 @@ class TraceSource(ProfileSource):
     def trimmed(self, text: str) -> TraceSource:
         """As in ProfileSource."""
         window = window_of(self._trace, self._attribution.meanings, text)
+        if window.text and not inside(self._trace, window).any():
+            raise StepsError(f"{self._trace.name}: no GPU work is launched in {window.text}")
         found = self._copy()
         found._lookups = Lookups(self._trace, self._attribution, self.lines, window)
         found.host_omitted = self.host_omitted
         if "timeline" in self.__dict__:
             found.timeline = self.timeline
         return found
+
+    @property
+    def window(self) -> Window | None:
+        """As in ProfileSource."""
+        return self._lookups.window
 
     @property
     def is_inside(self) -> Bools | None:
@@ -158,8 +166,11 @@ class TraceSource(ProfileSource):
         return host_events_of(self._readers[1]("payloads"), threads)
 
     def _cover(self, copies: bool) -> Coverage:
-        cells, lookups = self.cells, self._of_cells._lookups
+        cells, lookups, inside = self.cells, self._of_cells._lookups, self.is_inside
         trace = lookups.trace
+        counted = None if copies else ~gpu_work.are_copies(trace)
+        if inside is not None:
+            counted = inside[cells.first] if counted is None else inside[cells.first] & counted
         return cover(
             trace.kernels.duration,
             trace.kernels.launch >= 0,
@@ -169,7 +180,7 @@ class TraceSource(ProfileSource):
             lookups.flops,
             any(m.kind == Kind.TORCH and m.has_arguments for m in self._attribution.meanings),
             cells.kernels,
-            None if copies else ~gpu_work.are_copies(trace),
+            counted,
             lambda: gpu_work.of_graphs(trace),
         )
 
@@ -181,7 +192,10 @@ class TraceSource(ProfileSource):
     @computed_once
     def _partition(self) -> tuple[Int32, Int32]:
         """The cell of each kernel, and the first kernel of each cell."""
-        return partition(self._lookups)
+        inside, (of_kernel, first) = self.is_inside, partition(self._lookups)
+        if inside is None:
+            return of_kernel, first
+        return numbered([of_kernel, bits(inside)], len(of_kernel))
 
     @computed_once
     def _of_cells(self) -> TraceSource:

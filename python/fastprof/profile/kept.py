@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import TypeVar
 
-from fastprof.model.arrays import Bools
+from fastprof.model.arrays import Bools, Int64
 from fastprof.profile.profile import Profile
 
-__all__ = ["answered", "inside_part", "kept", "left_out"]
+__all__ = ["answered", "begins_in_part", "inside_part", "kept", "left_out"]
 
 Result = TypeVar("Result")
 
@@ -29,6 +29,12 @@ def kept(profile: Profile, function: Callable[..., Result], *arguments: Hashable
 def inside_part(profile: Profile) -> Bools | None:
     """bool [kernels], the work in the part of `Profile.trim`; None for all."""
     return profile._source.is_inside
+
+
+def begins_in_part(profile: Profile, time: Int64) -> Bools | None:
+    """bool [times], whether each is in the part of `Profile.trim`; None for all."""
+    window = profile._source.window
+    return None if window is None or not window.text else window.contains(time)
 
 
 def answered(profile: Profile) -> Bools | None:

@@ -13,15 +13,16 @@ from fastprof.model.metadata import About
 from fastprof.ops.kernels import classify
 
 __all__ = [
-    "CUDA", "CUPY", "HIP", "INFERENCE", "JAX", "MXNET", "NUMBA", "OTHER", "RAPIDS", "SERVING",
-    "TENSORFLOW", "TORCH", "TRAINING", "TRAINS", "UNKNOWN", "USES_TORCH", "WITH_OPERATORS",
-    "WRITES_KERNELS", "Program", "program_of",
+    "CUDA", "CUPY", "ENGINE", "HIP", "INFERENCE", "JAX", "MXNET", "NUMBA", "OTHER", "RAPIDS",
+    "SERVING", "TENSORFLOW", "TORCH", "TRAINING", "TRAINS", "UNKNOWN", "USES_TORCH",
+    "WITH_OPERATORS", "WRITES_KERNELS", "Program", "program_of",
 ]  # fmt: skip
 
 TRAINING: Final = "torch training"
 INFERENCE: Final = "torch inference"
 TORCH: Final = "torch"  # whether it trains is not known
-SERVING: Final = "serving engine"
+SERVING: Final = "serving engine"  # on PyTorch
+ENGINE: Final = "inference engine"  # without PyTorch
 JAX, TENSORFLOW, MXNET = "jax", "tensorflow", "mxnet"
 CUPY, RAPIDS, NUMBA = "cupy", "rapids", "numba"
 CUDA, HIP = "cuda", "hip"  # C++
@@ -67,7 +68,7 @@ class Program:
 
     def choose(self, texts: Mapping[str, str]) -> str:
         """The text for its name or kind, PyTorch or C++ if it is of these, else that of OTHER."""
-        for key in (self.name, self.kind):
+        for key in (self.name, self.kind, SERVING if self.kind == ENGINE else self.kind):
             if key in texts:
                 return texts[key]
         if self.kind == HIP and CUDA in texts:
@@ -106,9 +107,9 @@ _ENGINES: Final = (
         r"(?:^|/)tensorrt_llm/|^trtllm::|^tensorrt_llm",
     ),
     _Mark(SERVING, "xDiT", "", r"(?:^|/)xfuser/"),
-    _Mark(SERVING, "llama.cpp", r"\bggml_type\b|^(?:void )?mul_mat_(?:vec_)?q\w*[<(]", ""),
-    _Mark(SERVING, "ONNX Runtime", r"\bonnxruntime::", r"(?:^|/)onnxruntime/"),
-    _Mark(SERVING, "TensorRT", r"\bnvinfer1::|^trt_\w+", r"^ExecutionContext::enqueue"),
+    _Mark(ENGINE, "llama.cpp", r"\bggml_type\b|^(?:void )?mul_mat_(?:vec_)?q\w*[<(]", ""),
+    _Mark(ENGINE, "ONNX Runtime", r"\bonnxruntime::", r"(?:^|/)onnxruntime/"),
+    _Mark(ENGINE, "TensorRT", r"\bnvinfer1::|^trt_\w+", r"^ExecutionContext::enqueue"),
 )  # fmt: skip
 _TORCH: Final = _Mark(
     TORCH,
@@ -185,7 +186,8 @@ def program_of(
     if (torch or engine is not None) and trains:
         return Program(TRAINING, _TRAINS.name, f"{torch or engine}; {trains}", is_compiled, shares)
     if engine is not None:
-        return Program(SERVING, engine[0].name, engine[1], is_compiled)
+        kind = SERVING if torch else engine[0].kind
+        return Program(kind, engine[0].name, engine[1], is_compiled)
     if torch:
         # Where all is recorded, nothing of a backward pass is there.
         tells = names.of_kernels(_TORCH) or "\naten::" in f"\n{names.ranges}"

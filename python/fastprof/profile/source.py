@@ -21,6 +21,7 @@ from fastprof.profile.host_events import HostEvents
 from fastprof.profile.paths import Paths
 from fastprof.profile.range_columns import RangeColumns
 from fastprof.profile.steps.of_kernels import StepsOfKernels
+from fastprof.profile.steps.window import Window
 from fastprof.profile.timeline import Timeline
 
 
@@ -124,6 +125,11 @@ class ProfileSource(ABC):
             The part has no work, or the file is dict lines.
         """
         raise StepsError(f"{self.name}: dict lines contain no times: use the original trace")
+
+    @property
+    def window(self) -> Window | None:
+        """The part that counts; None for all."""
+        return None
 
     @property
     def is_inside(self) -> Bools | None:

@@ -59,6 +59,7 @@ def batch(
     copies: bool = True,
     pattern: str | None = None,
     graph_capture: Sequence[str | os.PathLike[str]] = (),
+    trim: str | None = None,
 ) -> Batch:
     """Read many traces and compare their ranks.
 
@@ -89,6 +90,8 @@ def batch(
     graph_capture : paths
         Traces with captures of the CUDA and HIP graphs that all these traces replay, see
         `fastprof.open`.
+    trim : str, optional
+        Count only this part of each trace, see `Profile.trim`.
 
     Returns
     -------
@@ -108,7 +111,7 @@ def batch(
     costs, captures = (
         tuple(map(os.path.abspath, map(os.fsdecode, each))) for each in (ops, graph_capture)
     )
-    options = Options(copies, costs, captures)
+    options = Options(copies, costs, captures, trim)
     text = options.text()
     found = find(paths, pattern)
     results: dict[str, Result] = {}

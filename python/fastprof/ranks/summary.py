@@ -15,8 +15,9 @@ from fastprof._core._take import distinct
 from fastprof._version import __version__
 from fastprof.analysis.gpu_work import owners
 from fastprof.analysis.intervals import busy_by_device
-from fastprof.model.arrays import Int32, Int64
-from fastprof.model.columns import Ints, Values
+from fastprof.model.arrays import Bools, Int32, Int64
+from fastprof.model.columns import Column, Ints, Values
+from fastprof.profile.kept import inside_part
 from fastprof.profile.profile import Profile
 from fastprof.ranks.source import Source
 
@@ -132,7 +133,8 @@ class Summary:
 
 def summarise(profile: Profile, source: Source, options: str = "") -> Summary:
     """Aggregate the kernels of a profile. Takes about a fifth of the time of `open`."""
-    processes, process = _processes(profile)
+    kernels = _Kernels(profile)
+    processes, process = _processes(kernels)
     coverage = profile.coverage_of_kernels
     distributed = profile.about.distributed
     return Summary(
@@ -145,7 +147,7 @@ def summarise(profile: Profile, source: Source, options: str = "") -> Summary:
         coverage=dict(coverage.known),
         warnings=list(profile.warnings),
         processes=processes,
-        groups=_groups(profile, process),
+        groups=_groups(kernels, process),
         options=options,
     )
 
@@ -200,9 +202,42 @@ def _is_share(value: object) -> bool:
     return isinstance(value, int | float) and 0 <= value < _LARGEST
 
 
-def _processes(profile: Profile) -> tuple[list[Process], Int32]:
+class _Kernels:
+    """The kernels of a profile, or those in the part of `Profile.trim`.
+
+    Attributes
+    ----------
+    profile : Profile
+    rows : int64 [kernels], of the profile; None for all
+    """
+
+    def __init__(self, profile: Profile) -> None:
+        inside = inside_part(profile)
+        self.profile, self.names = profile, profile.names
+        self.rows: Int64 | None = None if inside is None else np.flatnonzero(inside)
+
+    def __len__(self) -> int:
+        return len(self.profile if self.rows is None else self.rows)
+
+    def column(self, name: str) -> Column:
+        """A column of the profile."""
+        column = self.profile.column(name)
+        return column if self.rows is None else column.take(self.rows)
+
+    def flags(self, wanted: Bools) -> Bools:
+        """bool [kernels of the profile], from those of these."""
+        if self.rows is None:
+            return wanted
+        found = np.zeros(len(self.profile), bool)
+        found[self.rows[wanted]] = True
+        return found
+
+
+def _processes(profile: _Kernels) -> tuple[list[Process], Int32]:
     """The processes in order of devices, then pid; and the process of each kernel."""
-    n, pids = len(profile), owners(profile)
+    n, pids = len(profile), owners(profile.profile)
+    if profile.rows is not None:
+        pids = pids[profile.rows]
     used, place = np.unique(pids, return_inverse=True)
     device = _ints(profile, "device").values
     time = np.maximum(_ints(profile, "sil").values, 0).astype(np.int64)
@@ -212,7 +247,9 @@ def _processes(profile: Profile) -> tuple[list[Process], Int32]:
         devices = tuple(np.unique(device[rows][device[rows] >= 0]).tolist())
         span = busy = None
         if "start" in profile.names:
-            of_gpus = busy_by_device(profile, None if len(used) == 1 else rows).values()
+            is_all = len(used) == 1 and profile.rows is None
+            part = None if is_all else profile.flags(rows)
+            of_gpus = busy_by_device(profile.profile, part).values()
             length = sum(gpu.span for gpu in of_gpus)
             busy = sum(gpu.busy for gpu in of_gpus) / length if length else None
             start = _ints(profile, "start").values[rows]
@@ -225,7 +262,7 @@ def _processes(profile: Profile) -> tuple[list[Process], Int32]:
     return [found[i] for i in order], rank[place] if n else np.empty(0, np.int32)
 
 
-def _groups(profile: Profile, process: Int32) -> Groups:
+def _groups(profile: _Kernels, process: Int32) -> Groups:
     op, kinds = _texts(profile, "op"), _texts(profile, "class")
     communicates = kinds.ids == _index(kinds.values, COMMUNICATION)
     keys = {
@@ -255,17 +292,17 @@ def _groups(profile: Profile, process: Int32) -> Groups:
     )
 
 
-def _times(profile: Profile, name: str, rows: npt.NDArray[np.intp]) -> Int64:
+def _times(profile: _Kernels, name: str, rows: npt.NDArray[np.intp]) -> Int64:
     if not len(rows):
         return np.empty(0, np.int64)
-    return profile.column(name).values[rows].astype(np.int64)
+    return _ints(profile, name).values[rows].astype(np.int64)
 
 
-def _ints(profile: Profile, name: str) -> Ints:
+def _ints(profile: _Kernels, name: str) -> Ints:
     return cast(Ints, profile.column(name))
 
 
-def _texts(profile: Profile, name: str) -> Values:
+def _texts(profile: _Kernels, name: str) -> Values:
     return cast(Values, profile.column(name))
 
 
@@ -317,7 +354,7 @@ def _picked(column: Values, rows: npt.NDArray[np.intp]) -> Values:
     return Values(place - np.int32(1) if used and used[0] < 0 else place, values)
 
 
-def _sums(profile: Profile, place: Int32, n: int) -> dict[str, Int64]:
+def _sums(profile: _Kernels, place: Int32, n: int) -> dict[str, Int64]:
     sums = {
         "kernels": np.bincount(place, minlength=n).astype(np.int64),
         "time": _added(np.maximum(_ints(profile, "sil").values, 0), place, n),

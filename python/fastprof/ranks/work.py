@@ -29,11 +29,13 @@ class Options:
     copies : include memory copies and memsets
     ops : paths of Python files that register operator costs
     graph_capture : paths of traces with captures of CUDA and HIP graphs
+    trim : the part of each trace that counts, see `Profile.trim`; None for all
     """
 
     copies: bool = True
     ops: tuple[str, ...] = ()
     graph_capture: tuple[str, ...] = ()
+    trim: str | None = None
 
     def text(self) -> str:
         """A key: equal for equal options, contents of cost files and states of capture files.
@@ -48,7 +50,8 @@ class Options:
             read_head(path)  # raises the error that `open` would raise
         sources = [source_of(path) for path in captures]
         states = [f"{each.size}:{each.changed}:{each.fingerprint}" for each in sources]
-        return " ".join([f"copies={int(self.copies)}", *map(_hash, self.ops), *states])
+        part = [] if self.trim is None else [f"trim={self.trim}"]
+        return " ".join([f"copies={int(self.copies)}", *map(_hash, self.ops), *states, *part])
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,8 @@ def work(path: str, options: Options) -> Result:
         read_head(path)  # a better error message than that of source_of
         source = source_of(path)
         profile = open_trace(path, copies=options.copies, graph_capture=options.graph_capture)
+        if options.trim is not None:
+            profile = profile.trim(options.trim)
         summary = summarise(profile, source, options.text())
         return replace(summary, seconds=time.perf_counter() - begin)
     except Exception as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 
 import numpy as np
@@ -14,7 +14,7 @@ from fastprof.analysis.advice.shares import top_shares
 from fastprof.analysis.cells import cells_of
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.gpu_work import own_ns
-from fastprof.analysis.grouping import Floats64
+from fastprof.analysis.grouping import Floats64, Grouping, group
 from fastprof.analysis.idle_windows import gaps_of_steps
 from fastprof.analysis.keys import key_of
 from fastprof.analysis.step_means import step_means
@@ -30,6 +30,7 @@ from fastprof.profile.without_host import why_omitted
 __all__ = ["Facts"]
 
 _LEAST_STEPS = 3
+_STREAM = ("process", "device", "stream")
 
 
 class Facts:
@@ -176,6 +177,16 @@ class Facts:
         own[lane.work.rows] = True
         n = sum(self.windows.lanes[i] is lane for i in self.windows.lane[self.rows].tolist())
         return self.own_ns(rows[own[rows]]) * self.n_steps / max(n, 1)
+
+    def share_on_streams(self, rows: Int64, is_wanted: Callable[[Grouping], Bools]) -> float:
+        """The share of the time of some kernels that is on some streams.
+
+        is_wanted : which streams, bool [streams], of the groups of all kernels by stream
+        """
+        streams = group([key_of(self.profile, name) for name in _STREAM], len(self.profile))
+        ns = self.of_kernels[rows]
+        on = is_wanted(streams)[streams.ids[rows]]
+        return float(ns[on].sum() / max(float(ns.sum()), 1.0))
 
     def count(self, rows: Int64) -> float:
         """How many of some kernels run per step and GPU."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import numpy as np
 
 from fastprof.analysis.advice.facts import Facts
-from fastprof.model.quantity import quantity
+from fastprof.analysis.advice.finding import CannotJudge
+from fastprof.model.quantity import quantity, scale_of
 
-__all__ = ["at", "evidence_of", "places_of", "shares_of"]
+__all__ = ["at", "evidence_of", "first_calls", "part_of_step", "places_of", "rounded", "shares_of"]
 
 
 def evidence_of(facts: Facts, *causes: str) -> str:
@@ -37,6 +39,45 @@ def evidence_of(facts: Facts, *causes: str) -> str:
 _SPREAD: Final = 3  # steps
 _MOSTLY: Final = 0.5  # of the time of a cause, from which a place is its place
 _LEAST: Final = 0.1  # of the time of a cause; places below are not named
+
+
+def part_of_step(facts: Facts, ns: float) -> str:
+    """`47 of 209 ms a step`."""
+    step, scale = facts.step_ns, scale_of("ns", facts.step_ns)
+    every = " a step" if facts.has_steps else ""
+    return f"{rounded(ns, step)} of {rounded(step, step)} {scale.name}{every}"
+
+
+def rounded(ns: float, step: float) -> str:
+    """A time in the unit of a step, in the digits of a step of three."""
+    scale = scale_of("ns", step)
+    digits = max(2 - math.floor(math.log10(max(step / scale.size, 1.0))), 0)
+    text = f"{ns / scale.size:.{digits}f}"
+    return text if float(text) or not ns else f"{ns / scale.size:.1g}"
+
+
+def first_calls(facts: Facts) -> tuple[str, ...]:
+    """What the GPU waits for only once, where that is much of a capture without steps."""
+    if facts.has_steps:
+        return ()
+    try:
+        once = {cause: ns for cause in _ONCE if (ns := facts.idle.mean(cause))}
+    except CannotJudge:
+        return ()
+    share = sum(once.values()) / max(facts.step_ns, 1)
+    if share < _MANY_FIRST:
+        return ()
+    largest = sorted(once, key=lambda cause: -once[cause])[:_MOST_NAMED]
+    named = (f"{cause} {quantity(round(once[cause]), 'ns')}" for cause in largest)
+    return (
+        f"first calls take {share:.0%} of the {facts.steps.unit} ({', '.join(named)}): they happen "
+        "once; no step repeats after them: record again after a warm-up",
+    )
+
+
+_ONCE: Final = ("JIT compilation", "code loading", "creation", "allocation")
+_MANY_FIRST: Final = 0.25  # of the capture, from which its first calls are worth a line
+_MOST_NAMED: Final = 2
 
 
 def shares_of(facts: Facts, causes: tuple[str, ...], *names: str) -> str:

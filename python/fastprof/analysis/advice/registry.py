@@ -28,7 +28,6 @@ _MODULES: Final = (
     "pointwise",
     "update",
     "uploads",
-    "graphs",
     "communication",
     "copies",
     "cuda",

@@ -37,15 +37,17 @@ class Planned(NamedTuple):
     Parameters
     ----------
     number : index of the finding
-    ns : what its change saves per step, after the changes of the findings before it
-    alone : what it saves without these
-    is_needed : whether it saves too little by itself, but the next one needs it
+    ns : what its change saves per step, after the changes of the findings before it; of changes
+        that need each other, an equal share of what they save together
+    alone : what it saves without other changes
+    together : the places in the plan, from 0, of the findings that need each other, itself
+        included; () if it needs none
     """
 
     number: int
     ns: float
     alone: float
-    is_needed: bool = False
+    together: tuple[int, ...] = ()
 
 
 class Base(NamedTuple):
@@ -97,13 +99,13 @@ def planned(
 
     What each saves adds up to what all together save. Changes may need each other, so all that
     remain are replayed again for each place. Findings that save less than `least` are left out;
-    if all do, but two of them save enough together, these are next, the larger one last: it needs
-    the other.
+    if all do, but two of them save enough together, these are next. Where a later change saves
+    more than an earlier one, it needs that one: they share what both save.
 
     least : smallest saving of each finding, ns
     """
     plan = Plan(facts, base, findings)
-    remaining, found = list(range(len(findings))), list[Planned]()
+    remaining, order, taken = list(range(len(findings))), list[int](), list[float]()
     alone: dict[int, float] = {}
     while remaining:
         saved = {number: plan.saved(number) for number in remaining}
@@ -113,10 +115,35 @@ def planned(
         if not chosen:
             break
         for number in chosen:
-            ns, is_first = plan.take(number), number != chosen[-1]
-            found.append(Planned(number, ns, alone[number], is_first))
+            order.append(number)
+            taken.append(plan.take(number))
             remaining.remove(number)
-    return found
+    return [
+        Planned(number, ns, alone[number], together)
+        for number, (ns, together) in zip(order, _shared(taken), strict=True)
+    ]
+
+
+def _shared(saved: Sequence[float]) -> list[tuple[float, tuple[int, ...]]]:
+    """The saving of each change, none more than one before it, and those that share it.
+
+    Neighbours share what they save while the later ones save more.
+    """
+    groups: list[list[int]] = []
+    for place in range(len(saved)):
+        groups.append([place])
+        while len(groups) > 1 and _share(saved, groups[-1]) > _share(saved, groups[-2]):
+            last = groups.pop()
+            groups[-1] += last
+    return [
+        (_share(saved, group), tuple(group) if len(group) > 1 else ())
+        for group in groups
+        for _ in group
+    ]
+
+
+def _share(saved: Sequence[float], group: Sequence[int]) -> float:
+    return sum(saved[place] for place in group) / len(group)
 
 
 class Plan:
@@ -220,7 +247,7 @@ def _change(facts: Facts, model: Model, finding: Finding) -> _Change:
     launches = saved > 0 and bool(_LAUNCHES & idle.keys())
     if launches:
         idle = {cause: ns for cause, ns in idle.items() if cause not in _LAUNCHES}
-    shares = {cause: _share(facts, cause, ns) for cause, ns in idle.items()}
+    shares = {cause: _share_of_cause(facts, cause, ns) for cause, ns in idle.items()}
     return _Change(model.rows_of(rows), saved, finding.overlaps, launches, shares)
 
 
@@ -266,7 +293,7 @@ def _shorter(model: Model, weights: Weights, rows: Int64, factor: float) -> Weig
     return found
 
 
-def _share(facts: Facts, cause: str, ns: float) -> float:
+def _share_of_cause(facts: Facts, cause: str, ns: float) -> float:
     """The share of the idle time of a cause."""
     try:
         total = facts.idle.mean(cause)

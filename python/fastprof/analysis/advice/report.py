@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -149,14 +149,16 @@ def _columns(facts: Facts, plan: list[Saving]) -> dict[str, Cells]:
         "evidence": texts([each.evidence or None for each in findings]),
         "remedy": texts([each.remedy for each in findings]),
         "why": texts([each.why or None for each in findings]),
-        "alone_ns": _whole(alone, none),
+        "alone_ns": Ints(np.where(none, -1, alone.round()).astype(np.int64)),
+        "together": texts([",".join(f"{i + 1}" for i in each.together) or None for each in plan]),
     }
 
 
 def _whole(ns: Floats64, none: list[bool]) -> Ints:
-    """Whole ns that add up to the rounded sum."""
-    ends = np.concatenate([[0.0], np.cumsum(ns)]).round()
-    return Ints(np.where(none, -1, np.diff(ends)).astype(np.int64))
+    """Whole ns that add up to the rounded sum, in the same order."""
+    found = np.floor(ns).astype(np.int64)
+    found[: round(ns.sum()) - int(found.sum())] += 1
+    return Ints(np.where(none, -1, found))
 
 
 def _lead(facts: Facts, plan: list[Saving], base: Base | None) -> Iterator[str]:
@@ -164,7 +166,7 @@ def _lead(facts: Facts, plan: list[Saving], base: Base | None) -> Iterator[str]:
     gpus = gpu_names(facts.profile.about, facts.profile.column("device"))
     yield ", ".join(filter(None, [gpus, facts.steps.description]))
     length = quantity(round(facts.step_ns), "ns")
-    step = f"step {length}" if facts.has_steps else f"capture {length}"
+    step = f"{facts.steps.unit} {length}"
     if not facts.has_times:
         step = f"GPU time {length}"
     total = sum(each.ns for each in plan)
@@ -175,6 +177,12 @@ def _lead(facts: Facts, plan: list[Saving], base: Base | None) -> Iterator[str]:
         finding = each.finding
         yield ""
         yield f"{number}. {each.rule.id}{_saves(facts, each)}: {finding.what}"
+        if each.together and each.together[0] == number - 1:
+            names = _listed([f"{place + 1}" for place in each.together])
+            ns = quantity(round(each.ns * len(each.together)), "ns")
+            yield f"- together: {names} need each other and save {ns}, of which each has an " + (
+                f"equal share; {number} alone saves {quantity(round(each.alone), 'ns')}"
+            )
         if finding.evidence:
             yield f"- evidence: {finding.evidence}"
         if finding.where:
@@ -209,8 +217,12 @@ def _saves(facts: Facts, saving: Saving) -> str:
         return ""
     verb = "at most" if saving.is_bound else "saves"
     share = saving.ns / max(facts.step_ns, 1)
-    more = "; the next one needs it" if saving.is_needed else ""
-    return f" ({verb} {quantity(round(saving.ns), 'ns')}, {share:.0%}{more})"
+    return f" ({verb} {quantity(round(saving.ns), 'ns')}, {share:.0%})"
+
+
+def _listed(words: Sequence[str]) -> str:
+    """`1, 2 and 3`."""
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
 
 
 def _not_judged(reasons: dict[str, str]) -> Iterator[str]:

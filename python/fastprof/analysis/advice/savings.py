@@ -22,10 +22,11 @@ class Saving(NamedTuple):
     ----------
     rule : which found it
     finding : as the rule made it
-    ns : per step and GPU, after the findings before it; 0 if it saves no time by itself
-    alone : per step and GPU, without the findings before it
+    ns : per step and GPU, after the findings before it, or its share of what findings that need
+        each other save; 0 if it saves no time by itself
+    alone : per step and GPU, without other findings
     is_bound : whether these are upper bounds, for lack of a replay
-    is_needed : whether it saves too little by itself, but the next one needs it
+    together : the places in the plan of the findings that need each other, see `Planned`
     """
 
     rule: Rule
@@ -33,7 +34,7 @@ class Saving(NamedTuple):
     ns: float = 0.0
     alone: float = 0.0
     is_bound: bool = False
-    is_needed: bool = False
+    together: tuple[int, ...] = ()
 
     @property
     def is_timed(self) -> bool:
@@ -59,8 +60,8 @@ def savings(
     plan = planned(facts, base, [each.finding for each in bounds], wanted)
     return [
         *(
-            Saving(*bounds[number][:2], ns, alone, is_needed=is_needed)
-            for number, ns, alone, is_needed in plan
+            Saving(*bounds[number][:2], ns, alone, together=together)
+            for number, ns, alone, together in plan
         ),
         *untimed,
     ]

@@ -8,20 +8,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from itertools import chain
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from fastprof._system import memory
 from fastprof._system.forked import ForkedCall
 from fastprof._system.threads import SecondThread
 from fastprof.analysis.diff.measure import side_of
 from fastprof.analysis.diff.side import Side, combined
-from fastprof.analysis.diff.store import Baseline, BaselineError, is_baseline, load
+from fastprof.analysis.diff.store import BaselineError, is_baseline, load
 from fastprof.analysis.selection import Where
 from fastprof.errors import FastprofError
 from fastprof.profile.load import open_with_host
 from fastprof.profile.profile import Profile
 
-__all__ = ["Capture", "Captures", "Opener", "sides_of"]
+__all__ = ["Capture", "Captures", "Opener", "agreed", "sides_of"]
 
 Path: TypeAlias = str | os.PathLike[str]
 Capture: TypeAlias = Path | Profile | Side
@@ -53,7 +53,8 @@ def sides_of(
     for i, each in enumerate(given):
         if isinstance(each, str | os.PathLike) and is_baseline(each):
             baseline = load(each)
-            steps, conditions = _agreed(each, baseline, steps, conditions)
+            steps = agreed(each, "steps", steps, baseline.steps)
+            conditions = agreed(each, "where", conditions, baseline.where)
             given[i] = baseline.side
     first, others = given[: len(given) // 2], given[len(given) // 2 :]
     measured = partial(_measured, steps, conditions, opened)
@@ -110,20 +111,23 @@ def _conditions(where: Where | None) -> tuple[str, ...]:
     return tuple(f"{key}={pattern}" for key, patterns in pairs for pattern in patterns)
 
 
-def _agreed(
-    path: Path, baseline: Baseline, steps: str | None, where: tuple[str, ...]
-) -> tuple[str | None, tuple[str, ...]]:
-    """The steps and conditions of a baseline, which further captures are measured with."""
-    for name, wanted, stored in (
-        ("steps", steps, baseline.steps),
-        ("where", where, baseline.where),
-    ):
-        if wanted and wanted != stored:
-            raise BaselineError(
-                f"{os.fspath(path)}: was stored with --{name} {_shown(stored)}, expected "
-                f"{_shown(wanted)}; omit --{name}, or store the baseline again with it"
-            )
-    return baseline.steps, baseline.where
+Option = TypeVar("Option", str | None, tuple[str, ...])
+
+
+def agreed(path: Path, name: str, wanted: Option, stored: Option) -> Option:
+    """An option of a baseline, which further captures are measured with.
+
+    Raises
+    ------
+    BaselineError
+        Another value is wanted.
+    """
+    if wanted and wanted != stored:
+        raise BaselineError(
+            f"{os.fspath(path)}: was stored with --{name} {_shown(stored)}, expected "
+            f"{_shown(wanted)}; omit --{name}, or store the baseline again with it"
+        )
+    return stored
 
 
 def _shown(value: str | tuple[str, ...] | None) -> str:

@@ -77,7 +77,7 @@ def side_of(
         groups = grouping.result()
     work, place = _work_of_groups(profile, windows, found, groups, own)
     plan = not_planned
-    if has_plan and rows is None:
+    if has_plan and not where:
         plan = cache(partial(make_plan, profile, steps, take(place, groups.of_kernel)))
     return Side(
         names=(profile.name,),

@@ -24,12 +24,14 @@ class Claim(NamedTuple):
     Parameters
     ----------
     id : of the rule
-    saving_ns : what the step saves by it, after the findings before it
-    alone_ns : without these
+    saving_ns : what the step saves by it, after the findings before it, or its share of what
+        findings that need each other save
+    alone_ns : without other findings
     is_bound : whether these are upper bounds, for lack of a replay
     idle_ns : idle time that it claims, by cause
     gpu_ns : time of kernels that it claims
     groups : the groups of these kernels, ascending, rows of the `Side`
+    together : the places in the plan of the findings that need each other, itself included
     """
 
     id: str
@@ -39,6 +41,7 @@ class Claim(NamedTuple):
     idle_ns: Mapping[str, float]
     gpu_ns: float
     groups: tuple[int, ...]
+    together: tuple[int, ...] = ()
 
     @property
     def claimed_ns(self) -> float:
@@ -62,7 +65,11 @@ class Plan(NamedTuple):
     @classmethod
     def of_data(cls, data: Mapping[str, Any]) -> Plan:
         """The plan of `data`. Damaged data raises KeyError, TypeError or ValueError."""
-        claims = [Claim(**{**each, "groups": tuple(each["groups"])}) for each in data["claims"]]
+        tuples = ("groups", "together")
+        claims = [
+            Claim(**{**each, **{name: tuple(each.get(name, ())) for name in tuples}})
+            for each in data["claims"]
+        ]
         return cls(tuple(claims), data["because"])
 
 
@@ -93,4 +100,5 @@ def _claim(saving: Saving, group: Int32) -> Claim:
         idle,
         float(max(finding.gpu_ns, 0.0)) if len(kernels) else 0.0,
         tuple(groups[groups >= 0].tolist()),
+        saving.together,
     )

@@ -131,9 +131,12 @@ def predictions(found: Waterfall) -> Predictions | None:
         return None
     because = _not_comparable(found)
     plan = Plan((), because) if because else found.before.side.plan()
-    gone = [each for each in plan.claims if parts.gone_of(each) >= _GONE]
-    alone = len(gone) == 1
-    rows = [_prediction(parts, each, each.alone_ns if alone else each.saving_ns) for each in gone]
+    places = [i for i, each in enumerate(plan.claims) if parts.gone_of(each) >= _GONE]
+    rows = []
+    for each in (plan.claims[i] for i in places):
+        # What findings that need each other share counts if all of them are gone.
+        is_alone = len(places) == 1 or not {*each.together} <= {*places}
+        rows.append(_prediction(parts, each, each.alone_ns if is_alone else each.saving_ns))
     return Predictions(tuple(rows), float(before - after), found.same_work, plan.because)
 
 

@@ -46,11 +46,13 @@ class Baseline(NamedTuple):
     side : the side
     steps : the source of its steps, see `Profile.find_steps`
     where : conditions of its work, see `fastprof.analysis.selection`
+    trim : the part of the capture, see `Profile.trim`; None for all
     """
 
     side: Side
     steps: str | None = None
     where: tuple[str, ...] = ()
+    trim: str | None = None
 
 
 def is_baseline(directory: str | os.PathLike[str]) -> bool:
@@ -112,7 +114,8 @@ def load(directory: str | os.PathLike[str]) -> Baseline:
         properties = json.loads((table.schema.metadata or {})[_METADATA])
         if properties["schema"] == _SCHEMA and properties["causes"] == list(CAUSES):
             where = tuple(properties["where"])
-            return Baseline(_side(table, properties), properties["source"], where)
+            side, trim = _side(table, properties), properties.get("trim")
+            return Baseline(side, properties["source"], where, trim)
         found = str(properties["version"])
     except (*DAMAGED, arrow.ArrowException) as error:
         raise BaselineError(
@@ -183,6 +186,7 @@ def _table(arrow: Any, baseline: Baseline) -> Any:
         "schema": _SCHEMA,
         "source": baseline.steps,
         "where": baseline.where,
+        "trim": baseline.trim,
         "names": side.names,
         "gpus": side.gpus,
         "steps": side.steps,

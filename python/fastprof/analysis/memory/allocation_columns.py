@@ -16,6 +16,7 @@ from fastprof.model.columns import Column, Ints, Values
 from fastprof.model.metadata import MANAGED, PINNED, About, Memory
 from fastprof.profile.calls import named
 from fastprof.profile.instances import ApiCalls, RangeInstances, Threads
+from fastprof.profile.kept import begins_in_part
 from fastprof.profile.profile import Profile, range_columns
 from fastprof.profile.range_columns import params_of, steps_at
 from fastprof.profile.steps.of_kernels import StepsOfKernels
@@ -110,6 +111,7 @@ class AllocationColumns:
         self._pid = np.where(known, take(ranges.threads.pid, thread), self._pid)
         self._tid = np.where(known, take(ranges.threads.tid, thread), self._tid)
         self._row = _innermost(ranges, events.time, thread)
+        self.is_inside = begins_in_part(profile, events.time)
         self._makers: dict[str, Callable[[], Column]] = {
             "op": lambda: self._of_call(lambda meaning: named(meaning).op),
             "mod": lambda: self._of_call(lambda meaning: named(meaning).mod),

@@ -16,7 +16,7 @@ from fastprof.analysis.memory.categories import categories
 from fastprof.analysis.memory.headings import memory_keys
 from fastprof.analysis.memory.overview import lines_of, per_step, values_of
 from fastprof.analysis.memory.rows import Net, empty_table, rows_of
-from fastprof.analysis.memory.uses import NO_EVENTS, wanted
+from fastprof.analysis.memory.uses import wanted, why_none
 from fastprof.analysis.selection import Where, selected
 from fastprof.model.columns import Values
 from fastprof.model.metadata import About
@@ -63,7 +63,7 @@ def memory(
     recorded = profile.memory_events
     memories = events_of(recorded, lambda name: True).names
     if not memories:
-        return empty_table(NO_EVENTS[profile.about.format], {})
+        return empty_table(why_none(profile), {})
     chosen = str(device).lower() if device is not None else None
     events = events_of(recorded, wanted(memories, chosen).__contains__)
     found = profile.find_steps(steps)

@@ -9,16 +9,24 @@ from fastprof.analysis.memory.allocation_columns import CPU, GPU, events_of
 from fastprof.analysis.memory.blocks import Use, blocks_of
 from fastprof.errors import ReportError
 from fastprof.profile.profile import Profile
+from fastprof.profile.program import WITH_OPERATORS
 
-__all__ = ["NO_EVENTS", "uses_of", "wanted"]
+__all__ = ["uses_of", "wanted", "why_none"]
 
-NO_EVENTS: Final = {
+_NO_EVENTS: Final = {
     "kineto": "no memory events: record with torch.profiler.profile(profile_memory=True)",
-    "nsys": "no memory events: record with nsys profile --cuda-memory-usage=true (cudaMalloc), or "
-    "with torch.profiler and profile_memory=True (tensors)",
-    "nvprof": "NVProf records no allocations: record with torch.profiler and profile_memory=True",
+    "nsys": "no memory events: record with nsys profile --cuda-memory-usage=true",
+    "nvprof": "NVProf records no allocations: record with nsys profile --cuda-memory-usage=true",
     "dict": "no memory events in dict lines: use the original trace",
 }
+_TENSORS: Final = " (cudaMalloc), or with torch.profiler and profile_memory=True (tensors)"
+
+
+def why_none(profile: Profile) -> str:
+    """Why a trace has no memory events, and how to record them."""
+    text = _NO_EVENTS[profile.about.format]
+    is_nvidia = profile.about.format in ("nsys", "nvprof")
+    return text + _TENSORS * (is_nvidia and profile.contents.program.kind in WITH_OPERATORS)
 
 
 def uses_of(profile: Profile, device: str | int | None = None) -> list[Use]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from fastprof.analysis.memory.envelope import envelope
-from fastprof.analysis.memory.uses import NO_EVENTS, uses_of
+from fastprof.analysis.memory.uses import uses_of, why_none
 from fastprof.analysis.plot.style import COLOURS, GREY, axes_of, dressed
 from fastprof.errors import ReportError
 from fastprof.model.quantity import quantity, scale_of
@@ -29,7 +29,7 @@ def memory(profile: Profile, ax: Axes | None = None, device: str | int | None = 
     """
     uses = uses_of(profile, device)
     if not uses:
-        raise ReportError(NO_EVENTS[profile.about.format])
+        raise ReportError(why_none(profile))
     axes = axes_of(ax)
     use = max(uses, key=lambda each: len(each.rows))
     first, live = int(use.time[0]), use.above + use.base

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,13 +26,20 @@ def overlapped(model: Model, weights: Weights, kernels: Bools) -> tuple[Weights,
     if not len(rows):
         return weights, 0
     first, second, third = weights.source
-    source, lag = (first, second.copy(), third.copy()), weights.changed(lag=True).lag
+    edges = _Edges((first, second.copy(), third.copy()), weights.changed(lag=True).lag)
     chosen = np.zeros(len(model.graph), bool)
     chosen[model.graph.node_of_kernel[rows]] = True
     before = _not_chosen_before(model, weights, chosen)
-    _detach_others(model, chosen, before, source, lag)
-    _chain(model, rows, before, source, lag)
-    return replace(weights, source=source, lag=lag), len(rows)
+    _detach_others(model, chosen, before, edges)
+    _chain(model, rows, before, edges)
+    return replace(weights, source=edges.source, lag=edges.lag), len(rows)
+
+
+class _Edges(NamedTuple):
+    """The edges that change, as in Weights."""
+
+    source: tuple[Int32, Int32, Int32]
+    lag: tuple[Int32, Int32, Int32]
 
 
 def _not_chosen_before(model: Model, weights: Weights, chosen: Bools) -> Int32:
@@ -45,15 +53,9 @@ def _not_chosen_before(model: Model, weights: Weights, chosen: Bools) -> Int32:
     return found
 
 
-def _detach_others(
-    model: Model,
-    chosen: Bools,
-    before: Int32,
-    source: tuple[Int32, Int32, Int32],
-    lag: tuple[Int32, Int32, Int32],
-) -> None:
+def _detach_others(model: Model, chosen: Bools, before: Int32, edges: _Edges) -> None:
     """What waits for chosen work waits for the work before it."""
-    kind = model.graph.kind
+    kind, (source, lag) = model.graph.kind, edges
     for slot in (1, 2):
         waits = (lag[slot] != NO_EDGE) & chosen[source[slot] // 2] & ~chosen
         nodes = np.flatnonzero(waits & ((kind == WORK) | (kind == RETURN)))
@@ -67,15 +69,10 @@ def _detach_others(
         lag[slot][nodes] = np.where(instead > 0, np.minimum(lag[slot][nodes], 0), NO_EDGE)
 
 
-def _chain(
-    model: Model,
-    rows: Int64,
-    before: Int32,
-    source: tuple[Int32, Int32, Int32],
-    lag: tuple[Int32, Int32, Int32],
-) -> None:
+def _chain(model: Model, rows: Int64, before: Int32, edges: _Edges) -> None:
     """Chosen work follows the work of its class on its stream, chosen or not: it hides behind
     other classes. Unless it copies to the GPU, it also follows the other work before it."""
+    source, lag = edges
     nodes = model.graph.node_of_kernel[rows]
     uploads = texts(model.profile, "copy_direction").fits(lambda each: str(each) == "HtoD")[rows]
     follows = nodes[~uploads & (lag[2][nodes] == NO_EDGE) & (before[nodes] > 0)]

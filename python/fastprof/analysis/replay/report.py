@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -111,7 +112,10 @@ def _answer(
     if by:
         columns, headings = path_by(model, last, by), (*map(heading_of, by), *OF_PATH)
     elif changes:
-        columns, headings = _of_changes(answers, model, start, path), CHANGES
+        columns = _of_changes(answers, model, start, path)
+        headings = [
+            replace(each, header=steps.unit) if each.header == "step" else each for each in CHANGES
+        ]
     else:
         columns, headings = speedups(model, path, start), OF_SPEEDUPS
     return Table(
@@ -182,7 +186,7 @@ def _lead(
     yield ", ".join(filter(None, [gpus, model.steps.description]))
     recorded, replayed = model.mean(model.wall), model.mean(wall)
     off = float(np.abs(wall - model.wall).max(initial=0) / max(recorded, 1.0))
-    what = "capture" if model.is_span else "step"
+    what = steps.unit
     yield (
         f"{what} {quantity(round(recorded), 'ns')}; replayed without changes "
         f"{quantity(round(replayed), 'ns')}, largest difference of a {what} {off:.2%}"
@@ -219,8 +223,8 @@ def _notes(model: Model) -> Iterator[str]:
         )
     elif not (model.whole.api.of_kernel >= 0).any():
         yield "no launches in the file: GPU times can change; host changes have no effect on them"
-    if model.is_span:
-        yield "no steps: all times are those of the capture"
+    if model.steps.unit != "step":
+        yield f"no steps: all times are those of the {model.steps.unit}"
 
 
 def _nothing(profile: Profile, why: str = "no GPU work in the file") -> Table:

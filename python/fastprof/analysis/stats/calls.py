@@ -10,11 +10,12 @@ import numpy as np
 from fastprof._core._pools import alike
 from fastprof._core._take import take
 from fastprof.analysis.columns import numbers, texts
-from fastprof.analysis.stats.gpu import of_kinds
+from fastprof.analysis.stats.gpu import in_part_of_kinds
 from fastprof.analysis.stats.statistics import Statistics, known_duration
 from fastprof.model.columns import Ints, Values
 from fastprof.model.table import Cells
 from fastprof.model.trace import NEVER
+from fastprof.profile.kept import begins_in_part
 from fastprof.profile.profile import Profile
 
 __all__ = ["cuda_api_sum", "cuda_kern_exec_sum", "printed"]
@@ -32,7 +33,9 @@ def cuda_api_sum(profile: Profile) -> list[Cells]:
     """API calls by name."""
     api = profile.api
     names = printed(api.name)
-    stats = Statistics(names.ids, known_duration(api.start, api.end), len(names.values))
+    inside = begins_in_part(profile, api.start)
+    ids = names.ids if inside is None else np.where(inside, names.ids, np.int32(-1))
+    stats = Statistics(ids, known_duration(api.start, api.end), len(names.values))
     return [*stats.times(), Values(np.arange(len(names.values), dtype=np.int32), names.values)]
 
 
@@ -43,7 +46,7 @@ def cuda_kern_exec_sum(profile: Profile) -> list[Cells]:
     duration = numbers(profile, "sil")
     call = api.of_kernel
     known = take(api.end, call, NEVER) != NEVER
-    rows = np.flatnonzero(of_kinds(profile, "kernel") & known & (duration >= 0))
+    rows = np.flatnonzero(in_part_of_kinds(profile, "kernel") & known & (duration >= 0))
     call, kernel = call[rows], np.ascontiguousarray(names.ids[rows])
     device = np.ascontiguousarray(numbers(profile, "device")[rows])
     thread, name = take(api.thread, call), take(calls.ids, call)

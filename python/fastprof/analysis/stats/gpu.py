@@ -11,9 +11,13 @@ from fastprof.analysis.stats.statistics import Statistics
 from fastprof.model.arrays import Bools, Int32
 from fastprof.model.columns import Ints, Values
 from fastprof.model.table import Cells
+from fastprof.profile.kept import inside_part
 from fastprof.profile.profile import Profile
 
-__all__ = ["cuda_gpu_kern_sum", "cuda_gpu_mem_size_sum", "cuda_gpu_mem_time_sum", "of_kinds"]
+__all__ = [
+    *("cuda_gpu_kern_sum", "cuda_gpu_mem_size_sum", "cuda_gpu_mem_time_sum"),
+    *("in_part_of_kinds", "of_kinds"),
+]
 
 _PLACES: Final = {"H": "Host", "D": "Device", "A": "Array", "P": "Peer"}
 
@@ -25,10 +29,16 @@ def of_kinds(profile: Profile, *kinds: str) -> Bools:
     return texts(profile, "kind").fits(lambda kind: kind in kinds)
 
 
+def in_part_of_kinds(profile: Profile, *kinds: str) -> Bools:
+    """[kernels] The same, of those in the part of `Profile.trim`."""
+    found, inside = of_kinds(profile, *kinds), inside_part(profile)
+    return found if inside is None else found & inside
+
+
 def cuda_gpu_kern_sum(profile: Profile) -> list[Cells]:
     """Kernels by name."""
     names = texts(profile, "name")
-    ids = np.where(of_kinds(profile, "kernel"), names.ids, np.int32(-1))
+    ids = np.where(in_part_of_kinds(profile, "kernel"), names.ids, np.int32(-1))
     stats = Statistics(ids, numbers(profile, "sil"), len(names.values))
     return [*stats.times(), _all_of(names)]
 
@@ -63,7 +73,7 @@ def _operations(profile: Profile) -> Values:
     unknown = np.int32(len(directions.values))
     copies = np.where(directions.ids >= 0, directions.ids, unknown)
     ids = np.where(of_kinds(profile, "memset"), unknown + np.int32(1), copies)
-    ids[~of_kinds(profile, "memcpy", "memset")] = -1
+    ids[~in_part_of_kinds(profile, "memcpy", "memset")] = -1
     return Values(ids.astype(np.int32), names)
 
 

@@ -12,7 +12,7 @@ from fastprof._core._groups import GroupStats
 from fastprof._core._pools import alike, pairs
 from fastprof._core._take import take
 from fastprof.analysis.columns import numbers, texts
-from fastprof.analysis.stats.gpu import of_kinds
+from fastprof.analysis.stats.gpu import in_part_of_kinds
 from fastprof.analysis.stats.ranges import STYLES, styles_of
 from fastprof.analysis.stats.statistics import Statistics, mean, rounded
 from fastprof.model.arrays import Bools, Int32, Int64
@@ -21,6 +21,7 @@ from fastprof.model.computed import Computed
 from fastprof.model.table import Cells
 from fastprof.model.trace import NEVER, NO_TIME
 from fastprof.profile.instances import RangeInstances
+from fastprof.profile.kept import inside_part
 from fastprof.profile.profile import Profile
 
 __all__ = ["nvtx_gpu_proj_sum", "nvtx_gpu_proj_trace", "nvtx_kern_sum"]
@@ -85,7 +86,8 @@ class _Projected:
 def _projected(profile: Profile) -> _Projected:
     ranges = profile.ranges
     start, duration = numbers(profile, "start"), numbers(profile, "sil")
-    row, kernel = _contained(profile, duration >= 0)
+    inside = inside_part(profile)
+    row, kernel = _contained(profile, duration >= 0 if inside is None else inside & (duration >= 0))
     # Times from the first start on are not negative: -1 stands for unknown.
     first = int(start.min(initial=0))
     starts = GroupStats(row, start[kernel] - first, len(ranges))
@@ -162,7 +164,7 @@ def nvtx_kern_sum(profile: Profile) -> list[Cells]:
     """
     ranges, kernels = profile.ranges, texts(profile, "name")
     duration = numbers(profile, "sil")
-    row, kernel = _contained(profile, of_kinds(profile, "kernel") & (duration >= 0))
+    row, kernel = _contained(profile, in_part_of_kinds(profile, "kernel") & (duration >= 0))
     names, styles = ranges.recorded_name, styles_of(ranges)
     kinds, _ = alike([names.ids, styles.ids, ranges.thread])
     name = np.ascontiguousarray(kernels.ids[kernel])

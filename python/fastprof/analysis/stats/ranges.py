@@ -13,6 +13,7 @@ from fastprof.model.columns import Values
 from fastprof.model.computed import Computed
 from fastprof.model.table import Cells
 from fastprof.profile.instances import RangeInstances
+from fastprof.profile.kept import begins_in_part
 from fastprof.profile.profile import Profile
 
 __all__ = ["STYLES", "nvtx_sum", "styles_of"]
@@ -48,6 +49,9 @@ def nvtx_sum(profile: Profile) -> list[Cells]:
         [known_duration(ranges.start, ranges.end)[:n_own], known_duration(others.start, others.end)]
     )
     n = n_groups + len(new)
+    inside = begins_in_part(profile, np.concatenate([ranges.start[:n_own], others.start]))
+    if inside is not None:
+        ids = np.where(inside, ids, np.int32(-1))
     stats = Statistics(ids, duration, n)
 
     def names(groups: Sequence[int]) -> list[str]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import CannotJudge
+from fastprof.analysis.advice.idle_text import first_calls
 from fastprof.analysis.advice.report import findings
 from fastprof.analysis.idle_causes import CAUSES
 from fastprof.model.quantity import quantity
@@ -45,7 +46,7 @@ def section(source: Source) -> Section:
     return Section(
         "answer",
         "The answer",
-        [table.facts["answer"]],
+        [table.facts["answer"], *first_calls(facts)],
         facts=[*_of_step(source), *_of_savings(facts, table)],
         charts=charts,
         cards=list(_cards(table)),
@@ -54,7 +55,9 @@ def section(source: Source) -> Section:
     )
 
 
-_SHOWN: Final = ("id", "saving_ns", "share", "confidence", "what", "where", "remedy")
+_SHOWN: Final = (
+    *("id", "saving_ns", "share", "confidence", "together", "what", "where", "remedy"),
+)
 
 
 def _of_step(source: Source) -> Iterator[Fact]:
@@ -108,6 +111,8 @@ def _cards(table: Table) -> Iterator[Card]:
         saving = row["saving_ns"]
         verb = "at most" if row["is_bound"] else "saves"
         badge = "" if saving is None else f"{verb} {quantity(saving, 'ns')}, {row['share']:.1%}"
+        if row["together"]:
+            badge += f", a share of {row['together'].replace(',', ', ')}"
         rows = [(title, _text(row, name)) for title, name in _PARTS if row[name]]
         yield Card(row["what"], badge, rows)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from fastprof.analysis.memory.blocks import Use
 from fastprof.analysis.memory.envelope import envelope
-from fastprof.analysis.memory.uses import NO_EVENTS, uses_of
+from fastprof.analysis.memory.uses import uses_of, why_none
 from fastprof.model.quantity import quantity
 from fastprof.page.section import Chart, Fact, Section, Source
 from fastprof.page.uplot import UPLOT
@@ -26,7 +26,7 @@ def section(source: Source) -> Section:
     profile = source.profile
     uses = uses_of(profile)
     if not uses:
-        return Section("memory", _TITLE, missing=[NO_EVENTS[profile.about.format]])
+        return Section("memory", _TITLE, missing=[why_none(profile)])
     table = source.table("memory")
     steps = profile.find_steps()
     shown = uses[:_MOST]

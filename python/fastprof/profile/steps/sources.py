@@ -100,14 +100,12 @@ def find(
     Raises
     ------
     StepsError
-        The source is unknown, the trace has no steps of this source, or the window has no work.
+        The source is unknown, or the trace has no steps of this source.
     """
     window = kernels.window
     if window is None or not window.text:
         return _whole(kernels, source, read)
     is_inside = inside(kernels.trace, window)
-    if not is_inside.any():
-        raise StepsError(f"{kernels.trace.name}: no GPU work is launched in {window.text}")
     first, last = span(kernels.trace)
     left_out = f"part {window.text} of the capture of {quantity(last - first, 'ns')}"
     steps = _whole(kernels, source, read)

@@ -70,7 +70,9 @@ def window_of(trace: Trace, meanings: Sequence[Meaning], text: str) -> Window:
         NEVER if end is None else end,
         text.replace(" ", ""),
     )
-    if window.begin >= min(window.end, last) or window.end <= first:
+    if window.begin >= window.end:
+        raise StepsError(f"{trace.name}: {text!r} ends before it begins: {_EXPECTED}")
+    if window.begin >= last or window.end <= first:
         raise StepsError(
             f"{trace.name}: {text!r} has no work: the capture takes {quantity(last - first, 'ns')}"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -10,16 +11,14 @@ import numpy as np
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import CannotJudge, Finding
 from fastprof.analysis.advice.registry import rule
-from fastprof.analysis.grouping import group
-from fastprof.analysis.keys import key_of
-from fastprof.model.arrays import Int64
+from fastprof.analysis.grouping import Grouping
+from fastprof.model.arrays import Bools, Int64
 from fastprof.model.quantity import quantity
-from fastprof.profile.program import INFERENCE, JAX, OTHER, SERVING, TORCH
+from fastprof.profile import program as kinds
 
 __all__: list[str] = []
 
 _UNBALANCED: Final = 1.3  # the longest communication of a GPU by the shortest
-_STREAM: Final = ("process", "device", "stream")
 
 
 @rule("exposed-comm", least=0.03)
@@ -35,7 +34,7 @@ def exposed_communication(facts: Facts) -> Iterator[Finding]:
         remedy = "these kernels share their stream with compute, which prevents overlap: "
         remedy += facts.program.choose(_STREAMS)
     else:
-        remedy = f"{facts.program.choose(_EARLIER)}; fastprof batch shows waits for a late rank"
+        remedy = f"{_earlier(facts, rows)}; fastprof batch shows waits for a late rank"
     yield Finding(
         what="The GPU computes nothing during communication.",
         where=", ".join(f"{name} {share:.0%}" for name, share in facts.top("kernel", rows)),
@@ -53,31 +52,63 @@ def exposed_communication(facts: Facts) -> Iterator[Finding]:
 
 
 _STREAMS: Final = {
-    TORCH: "use a process group of its own, or async_op=True",
-    SERVING: "split a batch in two that overlap, if the engine can (two-batch overlap); fewer GPUs "
-    "for tensor parallelism",
-    OTHER: "launch them on a stream of their own",
+    kinds.TORCH: "use a process group of its own, or async_op=True",
+    kinds.SERVING: "split a batch in two that overlap, if the engine can (two-batch overlap); "
+    "fewer GPUs for tensor parallelism",
+    kinds.OTHER: "launch them on a stream of their own",
 }
+
+
+def _earlier(facts: Facts, rows: Int64) -> str:
+    """The change that starts communication earlier: for what is communicated, and by whom."""
+    program = facts.program
+    if program.kind not in kinds.USES_TORCH or program.kind == kinds.INFERENCE:
+        return program.choose(_EARLIER)
+    operators = facts.top("op", rows, most=1) or facts.top("kernel", rows, most=1)
+    kind = re.sub("[^a-z]", "", "".join(name for name, _ in operators).lower())
+    if "alltoall" in kind or "sendrecv" in kind:
+        return _EXCHANGES
+    if "allreduce" in kind or "broadcast" in kind:
+        return _REDUCES if program.kind in kinds.TRAINS else _EARLIER[kinds.INFERENCE]
+    names = facts.profile.paths.folded
+    is_sharded = names.fits(lambda text: bool(_FSDP.search(text or ""))).any()
+    return _SHARDS if is_sharded or program.kind == kinds.TRAINING else _EARLIER[kinds.INFERENCE]
+
+
+_FSDP: Final = re.compile(r"FSDP::|FullySharded|_fsdp/")
+
+
+_EXCHANGES: Final = (
+    "start the exchange earlier (async_op=True) and compute meanwhile what does not need it, such "
+    "as a part of the batch"
+)
+_REDUCES: Final = (
+    "start communication earlier, in smaller parts: DistributedDataParallel(bucket_cap_mb=...)"
+)
+_SHARDS: Final = (
+    "start communication earlier: FSDP with backward_prefetch=BACKWARD_PRE and "
+    "forward_prefetch=True"
+)
 _EARLIER: Final = {
-    TORCH: "start communication earlier: DistributedDataParallel(bucket_cap_mb=...), FSDP with "
-    "backward_prefetch=BACKWARD_PRE",
-    INFERENCE: "start communication before the work that does not need it (async_op=True); fewer "
-    "GPUs for tensor parallelism",
-    SERVING: "fused or custom all-reduce of the engine; fewer GPUs for tensor parallelism, more "
-    "for data parallelism",
-    JAX: "XLA's latency hiding scheduler: XLA_FLAGS=--xla_gpu_enable_latency_hiding_scheduler=true",
-    OTHER: "start communication earlier, in parts, while other work computes",
+    kinds.INFERENCE: "start communication before the work that does not need it (async_op=True); "
+    "fewer GPUs for tensor parallelism",
+    kinds.SERVING: "fused or custom all-reduce of the engine; fewer GPUs for tensor parallelism, "
+    "more for data parallelism",
+    kinds.JAX: "XLA's latency hiding scheduler: "
+    "XLA_FLAGS=--xla_gpu_enable_latency_hiding_scheduler=true",
+    kinds.OTHER: "start communication earlier, in parts, while other work computes",
 }
 
 
 def _on_stream_of_compute(facts: Facts, rows: Int64) -> float:
     """The share of the time of communication on streams that mostly compute."""
-    profile = facts.profile
-    streams = group([key_of(profile, name) for name in _STREAM], len(profile))
-    of_comm = np.bincount(streams.ids[rows], facts.of_kernels[rows], streams.n)
-    of_all = np.bincount(streams.ids, facts.of_kernels, streams.n)
-    computes = of_comm < of_all / 2
-    return float(of_comm[computes].sum() / max(of_comm.sum(), 1))
+
+    def computes(streams: Grouping) -> Bools:
+        of_comm = np.bincount(streams.ids[rows], facts.of_kernels[rows], streams.n)
+        of_all = np.bincount(streams.ids, facts.of_kernels, streams.n)
+        return np.asarray(of_comm < of_all / 2, bool)
+
+    return facts.share_on_streams(rows, computes)
 
 
 @rule("unbalanced-comm")

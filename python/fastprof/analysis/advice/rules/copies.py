@@ -11,21 +11,11 @@ from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import Finding
 from fastprof.analysis.advice.registry import rule
 from fastprof.analysis.advice.rules.uploads import parameter_copies
-from fastprof.analysis.grouping import group
+from fastprof.analysis.grouping import Grouping
 from fastprof.analysis.keys import key_of
-from fastprof.model.arrays import Int64
+from fastprof.model.arrays import Bools, Int64
 from fastprof.model.quantity import quantity
-from fastprof.profile.program import (
-    CUDA,
-    CUPY,
-    INFERENCE,
-    JAX,
-    NUMBA,
-    OTHER,
-    RAPIDS,
-    TENSORFLOW,
-    TORCH,
-)
+from fastprof.profile import program as kinds
 
 __all__: list[str] = []
 
@@ -76,49 +66,47 @@ def _remedy(facts: Facts, rows: Int64, is_pageable: bool) -> str:
 
 _MAINLY: Final = 0.5
 _BATCHES_PINNED: Final = {
-    CUDA: "divide the work in parts: copy the next part on a stream of its own "
+    kinds.CUDA: "divide the work in parts: copy the next part on a stream of its own "
     "(cudaStreamNonBlocking) while kernels work on this one; keep on the GPU what is used again",
-    OTHER: "copy the next batch on another stream while the GPU computes",
+    kinds.OTHER: "copy the next batch on another stream while the GPU computes",
 }
 _BATCHES: Final = {
-    TORCH: "DataLoader(pin_memory=True) and .to(device, non_blocking=True); "
-    + _BATCHES_PINNED[OTHER],
-    INFERENCE: "pinned memory (tensor.pin_memory()) and .to(device, non_blocking=True); "
-    + _BATCHES_PINNED[OTHER],
-    CUDA: "pinned memory (cudaMallocHost, or cudaHostRegister) and cudaMemcpyAsync; "
-    + _BATCHES_PINNED[CUDA],
-    CUPY: "pinned memory (cupyx.empty_pinned) and array.set(..., stream=stream); keep arrays on "
-    "the GPU between operations",
-    NUMBA: "cuda.pinned_array and cuda.to_device(..., stream=stream); keep device arrays between "
-    "kernels: arrays of NumPy as arguments are copied at each call",
-    RAPIDS: "read files on the GPU (cudf.read_parquet) in place of to_cudf and from_pandas",
-    TENSORFLOW: "tf.data: prefetch_to_device copies the next batch while the GPU computes",
-    OTHER: "pinned memory; " + _BATCHES_PINNED[OTHER],
+    kinds.TORCH: "DataLoader(pin_memory=True) and .to(device, non_blocking=True); "
+    + _BATCHES_PINNED[kinds.OTHER],
+    kinds.INFERENCE: "pinned memory (tensor.pin_memory()) and .to(device, non_blocking=True); "
+    + _BATCHES_PINNED[kinds.OTHER],
+    kinds.CUDA: "pinned memory (cudaMallocHost, or cudaHostRegister) and cudaMemcpyAsync; "
+    + _BATCHES_PINNED[kinds.CUDA],
+    kinds.CUPY: "pinned memory (cupyx.empty_pinned) and array.set(..., stream=stream); keep "
+    "arrays on the GPU between operations",
+    kinds.NUMBA: "cuda.pinned_array and cuda.to_device(..., stream=stream); keep device arrays "
+    "between kernels: arrays of NumPy as arguments are copied at each call",
+    kinds.RAPIDS: "read files on the GPU (cudf.read_parquet) in place of to_cudf and from_pandas",
+    kinds.TENSORFLOW: "tf.data: prefetch_to_device copies the next batch while the GPU computes",
+    kinds.OTHER: "pinned memory; " + _BATCHES_PINNED[kinds.OTHER],
 }
 _RESULTS_PINNED: Final = {
-    CUDA: "copy results on a stream of its own while the next kernels run; copy once, at the end",
-    OTHER: "keep results on the GPU; copy them on another stream while the GPU computes",
+    kinds.CUDA: "copy results on a stream of its own while the next kernels run; copy once, at "
+    "the end",
+    kinds.OTHER: "keep results on the GPU; copy them on another stream while the GPU computes",
 }
 _RESULTS: Final = {
-    TORCH: "keep results on the GPU, or copy them into pinned memory with non_blocking=True",
-    CUDA: "copy results with cudaMemcpyAsync into pinned memory (cudaMallocHost) on a stream of "
-    "its own while the next kernels run; copy once, at the end",
-    RAPIDS: "keep results on the GPU: to_pandas() and to_numpy() copy",
-    OTHER: "keep results on the GPU, or copy them into pinned memory on another stream",
+    kinds.TORCH: "keep results on the GPU, or copy them into pinned memory with non_blocking=True",
+    kinds.CUDA: "copy results with cudaMemcpyAsync into pinned memory (cudaMallocHost) on a "
+    "stream of its own while the next kernels run; copy once, at the end",
+    kinds.RAPIDS: "keep results on the GPU: to_pandas() and to_numpy() copy",
+    kinds.OTHER: "keep results on the GPU, or copy them into pinned memory on another stream",
 }
 
 
 def _is_on_stream_of_compute(facts: Facts, rows: Int64) -> bool:
     """Whether most of the time of copies is on streams that run kernels too."""
-    profile = facts.profile
-    streams = group([key_of(profile, name) for name in _STREAM], len(profile))
-    is_kernel = key_of(profile, "kind").fits(lambda kind: kind not in ("memcpy", "memset"))
-    computes = np.bincount(streams.ids[is_kernel], minlength=streams.n) > 0
-    ns = facts.of_kernels[rows]
-    return float(ns[computes[streams.ids[rows]]].sum()) >= _MAINLY * float(ns.sum())
+    is_kernel = key_of(facts.profile, "kind").fits(lambda kind: kind not in ("memcpy", "memset"))
 
+    def computes(streams: Grouping) -> Bools:
+        return np.bincount(streams.ids[is_kernel], minlength=streams.n) > 0
 
-_STREAM: Final = ("process", "device", "stream")
+    return facts.share_on_streams(rows, computes) >= _MAINLY
 
 
 @rule("device-copy", least=0.03)
@@ -144,11 +132,11 @@ def device_copy(facts: Facts) -> Iterator[Finding]:
 
 
 _WITHIN: Final = {
-    TORCH: "avoid clone(), cat() and contiguous(): write into views of one tensor (out=)",
-    JAX: "donate_argnums lets a step write into its inputs; lax.dynamic_update_slice in place of "
-    "concatenate",
-    CUDA: "swap pointers in place of copies; let a kernel write where the next one reads",
-    OTHER: "write results where the next operation reads them, in place of copies",
+    kinds.TORCH: "avoid clone(), cat() and contiguous(): write into views of one tensor (out=)",
+    kinds.JAX: "donate_argnums lets a step write into its inputs; lax.dynamic_update_slice in "
+    "place of concatenate",
+    kinds.CUDA: "swap pointers in place of copies; let a kernel write where the next one reads",
+    kinds.OTHER: "write results where the next operation reads them, in place of copies",
 }
 
 

@@ -5,28 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+import numpy as np
+
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import Finding
-from fastprof.analysis.advice.idle_text import at, evidence_of, places_of, shares_of
-from fastprof.analysis.advice.registry import rule
-from fastprof.analysis.idle_overview import starved_share
-from fastprof.analysis.recorder import without_recorder
-from fastprof.model.quantity import quantity
-from fastprof.profile.program import (
-    CUDA,
-    CUPY,
-    HIP,
-    JAX,
-    MXNET,
-    NUMBA,
-    OTHER,
-    RAPIDS,
-    SERVING,
-    TENSORFLOW,
-    TORCH,
-    TRAINS,
-    Program,
+from fastprof.analysis.advice.idle_text import (
+    at,
+    evidence_of,
+    part_of_step,
+    places_of,
+    shares_of,
 )
+from fastprof.analysis.advice.registry import rule
+from fastprof.analysis.idle_causes import CAUSES, Cause
+from fastprof.analysis.idle_overview import starved_share
+from fastprof.analysis.keys import key_of
+from fastprof.analysis.recorder import without_recorder
+from fastprof.model.arrays import Bools
+from fastprof.model.quantity import quantity
+from fastprof.profile import program as kinds
+from fastprof.profile.gpu_work import launches_graph
+from fastprof.profile.program import Program
 
 __all__: list[str] = []
 
@@ -64,14 +63,14 @@ def _loader_remedy(program: Program, ranges: list[str]) -> str:
 
 
 _LOADERS: Final = {
-    TORCH: "DataLoader(num_workers=4, pin_memory=True, persistent_workers=True) prefetches "
+    kinds.TORCH: "DataLoader(num_workers=4, pin_memory=True, persistent_workers=True) prefetches "
     "batches; or move transforms to the GPU",
-    SERVING: "prepare the next requests in another process while the GPU computes",
-    JAX: "prefetch batches to the GPU on another thread: grain, or tf.data with prefetch, and "
-    "jax.device_put of the next batch",
-    TENSORFLOW: "tf.data: map(..., num_parallel_calls=tf.data.AUTOTUNE) and "
+    kinds.SERVING: "prepare the next requests in another process while the GPU computes",
+    kinds.JAX: "prefetch batches to the GPU on another thread: grain, or tf.data with prefetch, "
+    "and jax.device_put of the next batch",
+    kinds.TENSORFLOW: "tf.data: map(..., num_parallel_calls=tf.data.AUTOTUNE) and "
     "prefetch(tf.data.AUTOTUNE)",
-    OTHER: "read the next batch on another thread while the GPU computes",
+    kinds.OTHER: "read the next batch on another thread while the GPU computes",
 }
 
 
@@ -121,7 +120,7 @@ def _launch_remedy(facts: Facts, repeats: int) -> str:
         graph = "shapes repeat: torch.cuda.make_graphed_callables, or " + _COMPILE
     else:
         graph = _COMPILE
-    optimizer = "optimizers with fused=True or foreach=True; " * (program.kind in TRAINS)
+    optimizer = "optimizers with fused=True or foreach=True; " * (program.kind in kinds.TRAINS)
     return f"{graph} replays a CUDA graph; {optimizer}a larger batch"
 
 
@@ -134,25 +133,26 @@ _GRAPHS: Final = {
     "TensorRT-LLM": "cuda_graph_config replays CUDA graphs; more requests in a batch "
     "(max_batch_size)",
     "xDiT": 'the compilation\'s mode="reduce-overhead" replays CUDA graphs; more images in a batch',
-    SERVING: "the engine's CUDA graphs, if it has them; more requests in a batch",
-    JAX: "one jax.jit around the whole step, jax.lax.scan over several steps; XLA's command "
+    kinds.SERVING: "the engine's CUDA graphs, if it has them; more requests in a batch",
+    kinds.JAX: "one jax.jit around the whole step, jax.lax.scan over several steps; XLA's command "
     "buffers (--xla_gpu_enable_command_buffer) replay CUDA graphs; a larger batch",
-    TENSORFLOW: "tf.function(jit_compile=True) fuses kernels; steps_per_execution of "
+    kinds.TENSORFLOW: "tf.function(jit_compile=True) fuses kernels; steps_per_execution of "
     "Model.compile; a larger batch",
-    MXNET: "hybridize(static_alloc=True, static_shape=True); a larger batch",
-    CUPY: "cupy.fuse, or one cupy.ElementwiseKernel, in place of several operations; "
+    kinds.MXNET: "hybridize(static_alloc=True, static_shape=True); a larger batch",
+    kinds.CUPY: "cupy.fuse, or one cupy.ElementwiseKernel, in place of several operations; "
     "stream.begin_capture() records a CUDA graph; larger arrays",
-    RAPIDS: "larger partitions: fewer and longer kernels",
-    NUMBA: "one kernel in place of several, or a loop inside the kernel; larger grids",
-    CUDA: "short kernels in equal sequences: cudaStreamBeginCapture and cudaGraphLaunch replay "
-    "them as one CUDA graph; or one kernel in place of several",
-    OTHER: "fewer and longer kernels: fuse them, replay them as a CUDA graph, or a larger batch",
+    kinds.RAPIDS: "larger partitions: fewer and longer kernels",
+    kinds.NUMBA: "one kernel in place of several, or a loop inside the kernel; larger grids",
+    kinds.CUDA: "short kernels in equal sequences: cudaStreamBeginCapture and cudaGraphLaunch "
+    "replay them as one CUDA graph; or one kernel in place of several",
+    kinds.OTHER: "fewer and longer kernels: fuse them, replay them as a CUDA graph, or a larger "
+    "batch",
 }
 _MORE_GRAPHS: Final = {
     "vLLM": "graphs replay part of the work: cudagraph_mode=FULL_AND_PIECEWISE, or more requests "
     "in a batch (max_num_seqs)",
-    SERVING: "graphs replay part of the work: more requests in a batch",
-    OTHER: "CUDA graphs replay part of the work: include more of it, or a larger batch",
+    kinds.SERVING: "graphs replay part of the work: more requests in a batch",
+    kinds.OTHER: "CUDA graphs replay part of the work: include more of it, or a larger batch",
 }
 
 
@@ -164,7 +164,7 @@ def host_bound(facts: Facts) -> Iterator[Finding]:
     ns = whole - facts.idle.first(*causes, _LAUNCH_NS)
     if ns <= 0:
         return
-    code = "host code" if facts.program.kind in (CUDA, HIP) else "Python code"
+    code = "host code" if facts.program.kind in (kinds.CUDA, kinds.HIP) else "Python code"
     yield Finding(
         what=f"The GPU waits for {code} between launches.",
         where=shares_of(facts, causes, "line", "layer", "op", "range"),
@@ -178,6 +178,7 @@ def host_bound(facts: Facts) -> Iterator[Finding]:
         idle_ns={"host-bound": ns},
         cause=f"The GPU waits {{time}} for {code} between "
         f"launches{at(facts, causes, 'line', 'layer', 'op')}.",
+        effect=f"If all of it left the {facts.steps.unit}, {{saving}} would be saved.",
     )
 
 
@@ -197,18 +198,92 @@ def _less_host(program: Program) -> str:
 
 _FEWER: Final = "larger batches: the host launches less often for the same work"
 _LESS_HOST: Final = {
-    TORCH: "torch.compile removes the overhead of Python",
+    kinds.TORCH: "torch.compile removes the overhead of Python",
     "vLLM": "--async-scheduling prepares the next batch while the GPU computes; CUDA graphs "
     "(enforce_eager=False)",
     "SGLang": "the overlap scheduler (no --disable-overlap-schedule); CUDA graphs",
-    SERVING: "schedule the next batch while the GPU computes; more requests in a batch",
-    JAX: "jax.jit around the whole step",
-    TENSORFLOW: "tf.function around the whole step",
-    MXNET: "hybridize() removes the overhead of Python",
-    CUPY: "larger arrays, fewer operations; cupy.fuse",
-    RAPIDS: "larger partitions, and operations of cudf in place of Python functions",
-    NUMBA: "keep arrays on the GPU (cuda.to_device) and specify signatures, so that a launch "
+    kinds.SERVING: "schedule the next batch while the GPU computes; more requests in a batch",
+    kinds.JAX: "jax.jit around the whole step",
+    kinds.TENSORFLOW: "tf.function around the whole step",
+    kinds.MXNET: "hybridize() removes the overhead of Python",
+    kinds.CUPY: "larger arrays, fewer operations; cupy.fuse",
+    kinds.RAPIDS: "larger partitions, and operations of cudf in place of Python functions",
+    kinds.NUMBA: "keep arrays on the GPU (cuda.to_device) and specify signatures, so that a launch "
     "checks less",
-    CUDA: "launch ahead: queue the next kernels before the host works on results",
-    OTHER: _FEWER,
+    kinds.CUDA: "launch ahead: queue the next kernels before the host works on results",
+    kinds.OTHER: _FEWER,
 }
+
+
+@rule("graph-gaps")
+def graph_gaps(facts: Facts) -> Iterator[Finding]:
+    """The GPU is idle within replays of graphs, or before their first work."""
+    queued = _Queued(facts)
+    yield from queued.finding(
+        queued.is_in_graph,
+        "within replays of graphs, with their work queued",
+        "nsys profile --cuda-graph-trace=node records all nodes: if the gaps remain, branches of "
+        "the graph wait for each other or for host nodes",
+        "a recorder that omits nodes of a graph leaves such gaps, too",
+    )
+
+
+@rule("queued-gaps")
+def queued_gaps(facts: Facts) -> Iterator[Finding]:
+    """The GPU is idle although work is queued."""
+    queued = _Queued(facts)
+    more = "" if facts.has_steps else "; record several steps, after a warm-up"
+    yield from queued.finding(
+        ~queued.is_in_graph,
+        "with work queued that waits for what the file does not show",
+        "fastprof idle --gaps 20 lists the gaps and what waits: an event, another process or GPU, "
+        f"or work from before the recording{more}",
+        "what the queued work waits for is not recorded",
+    )
+
+
+class _Queued:
+    """The gaps before work that waits although it is queued.
+
+    Attributes
+    ----------
+    is_in_graph : bool [gaps], whether the launch of a graph queued the work
+    """
+
+    def __init__(self, facts: Facts) -> None:
+        facts.need_calls()
+        self._facts = facts
+        launched = key_of(facts.profile, "launch")
+        in_graph = np.append(launched.fits(launches_graph), False)
+        self.is_in_graph: Bools = in_graph[facts.idle.gaps.after]
+
+    def finding(self, chosen: Bools, how: str, remedy: str, why: str) -> Iterator[Finding]:
+        """The finding on some of them, if they take enough; it saves no time by itself."""
+        facts, idle = self._facts, self._facts.idle
+        gaps = idle.is_mainly(_WAITING) & chosen
+        ns = idle.by_cause(gaps).get(_WAITING, 0.0)
+        if ns < _QUEUED * facts.step_ns:
+            return
+        length = (idle.gaps.end - idle.gaps.start)[gaps]
+        top = [name for name, _ in idle.top("op", gaps, 2)] or [
+            name for name, _ in idle.top("range", gaps, 2)
+        ]
+        count = len(length) / facts.n_steps
+        yield Finding(
+            what=f"The GPU is idle {how}.",
+            where=", ".join(top),
+            evidence=f"{quantity(round(ns), 'ns')} idle {facts.per_step} before queued work; "
+            f"{count:.4g} gap{'s' * (count != 1)}, the longest "
+            f"{quantity(int(length.max()), 'ns')}",
+            remedy=remedy,
+            confidence="low",
+            why=why,
+            cause=f"The GPU is idle for {part_of_step(facts, ns)} {how}."
+            if ns >= _MOSTLY_QUEUED * facts.step_ns
+            else "",
+        )
+
+
+_WAITING: Final = CAUSES[Cause.DEPENDENCY]
+_QUEUED: Final = 0.05  # of a step
+_MOSTLY_QUEUED: Final = 0.4  # of a step, from which it is the first thing to say

@@ -11,18 +11,8 @@ from fastprof.analysis.advice.idle_text import at, evidence_of, places_of, share
 from fastprof.analysis.advice.registry import rule
 from fastprof.analysis.host_states import SETUP, State
 from fastprof.analysis.idle_causes import CAUSES
-from fastprof.profile.program import (
-    CUDA,
-    CUPY,
-    JAX,
-    NUMBA,
-    OTHER,
-    RAPIDS,
-    SERVING,
-    TENSORFLOW,
-    TORCH,
-    Program,
-)
+from fastprof.profile import program as kinds
+from fastprof.profile.program import Program
 
 __all__: list[str] = []
 
@@ -41,7 +31,7 @@ def alloc(facts: Facts) -> Iterator[Finding]:
         what="The GPU waits while the host " + _DOES[most] + ".",
         where=shares_of(facts, _SETUP, "call", "line", "range"),
         evidence=evidence_of(facts, *by_cause),
-        remedy=_setup_remedy(facts.program, most, calls),
+        remedy=_uncached(facts, most) or _setup_remedy(facts.program, most, calls),
         confidence="high" if facts.has_steps else "low",
         why="the thread that launches the next work does so during this time"
         if facts.has_steps
@@ -73,6 +63,25 @@ def _effect(facts: Facts, most: str) -> str:
     return ""
 
 
+def _uncached(facts: Facts, cause: str) -> str:
+    """The change if tensors of torch are allocated and freed one by one; "" if they are not."""
+    if not facts.program.uses_torch or cause not in {CAUSES[State.ALLOC], CAUSES[State.FREE]}:
+        return ""
+    count = int(facts.profile.api.name.fits(_FREE.__contains__).sum())
+    if count < max(_SELDOM, _ONE_BY_ONE * len(facts.profile)):
+        return ""
+    return (
+        f"the caching allocator is off: the program frees memory {count} times, for "
+        f"{len(facts.profile)} kernels and copies; unset PYTORCH_NO_CUDA_MEMORY_CACHING "
+        "(PYTORCH_NO_HIP_MEMORY_CACHING)"
+    )
+
+
+_FREE: Final = frozenset({"cudaFree", "hipFree", "cudaFree_v3020"})
+_ONE_BY_ONE: Final = 0.2  # of the kernels and copies
+_SELDOM: Final = 50  # with fewer, the cache may just be emptied
+
+
 def _setup_remedy(program: Program, cause: str, calls: list[str]) -> str:
     """The change for the cause that takes most, and the call that takes most of it."""
     first = calls[0] if calls else ""
@@ -88,46 +97,50 @@ def _setup_remedy(program: Program, cause: str, calls: list[str]) -> str:
 
 
 _COMPILED: Final[Mapping[str, str]] = {
-    JAX: "jax.jit compiles for each new shape: pad inputs to a few sizes; "
+    kinds.JAX: "jax.jit compiles for each new shape: pad inputs to a few sizes; "
     "jax_compilation_cache_dir keeps the result; record after the first steps",
-    NUMBA: "cuda.jit compiles at the first call: give signatures, or cache=True; record after the "
-    "first calls",
-    CUPY: "kernels are compiled at first use and kept in ~/.cupy/kernel_cache: record a second run",
-    OTHER: "code is compiled at its first use, and for new shapes: record after the first steps",
+    kinds.NUMBA: "cuda.jit compiles at the first call: give signatures, or cache=True; record "
+    "after the first calls",
+    kinds.CUPY: "kernels are compiled at first use and kept in ~/.cupy/kernel_cache: record a "
+    "second run",
+    kinds.OTHER: "code is compiled at its first use, and for new shapes: record after the first "
+    "steps",
 }
 _LOADED: Final = {
-    TORCH: "code is loaded at its first use: record after the first steps (schedule(warmup=2))",
-    CUDA: "code is loaded at its first use: run each kernel once before the loop, or "
+    kinds.TORCH: "code is loaded at its first use: record after the first steps "
+    "(schedule(warmup=2))",
+    kinds.CUDA: "code is loaded at its first use: run each kernel once before the loop, or "
     "CUDA_MODULE_LOADING=EAGER loads all at the start",
-    OTHER: "code is loaded at its first use: record after the first steps",
+    kinds.OTHER: "code is loaded at its first use: record after the first steps",
 }
 _PINNED: Final = {
-    TORCH: "allocate pinned memory once, before the loop: DataLoader(pin_memory=True)",
-    CUDA: "allocate or register pinned memory once, before the loop, and use it again",
-    OTHER: "allocate pinned memory once, before the loop, and use it again",
+    kinds.TORCH: "allocate pinned memory once, before the loop: DataLoader(pin_memory=True)",
+    kinds.CUDA: "allocate or register pinned memory once, before the loop, and use it again",
+    kinds.OTHER: "allocate pinned memory once, before the loop, and use it again",
 }
 _FREED: Final = {
-    TORCH: "do not call torch.cuda.empty_cache() in the loop; against fragmentation, "
+    kinds.TORCH: "do not call torch.cuda.empty_cache() in the loop; against fragmentation, "
     "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
-    CUDA: "cudaFree waits for the GPU: free after the loop and use memory again, or "
+    kinds.CUDA: "cudaFree waits for the GPU: free after the loop and use memory again, or "
     "cudaMallocAsync and cudaFreeAsync from a pool",
-    CUPY: "do not call free_all_blocks() in the loop: the memory pool keeps blocks",
-    RAPIDS: "an RMM pool keeps memory: rmm.reinitialize(pool_allocator=True)",
-    NUMBA: "keep device arrays from before the loop, and write results into them",
-    OTHER: "free memory after the loop, and use it again",
+    kinds.CUPY: "do not call free_all_blocks() in the loop: the memory pool keeps blocks",
+    kinds.RAPIDS: "an RMM pool keeps memory: rmm.reinitialize(pool_allocator=True)",
+    kinds.NUMBA: "keep device arrays from before the loop, and write results into them",
+    kinds.OTHER: "free memory after the loop, and use it again",
 }
 _ALLOCATED: Final = {
-    TORCH: "keep shapes equal, so that the caching allocator reuses its blocks; record after "
+    kinds.TORCH: "keep shapes equal, so that the caching allocator reuses its blocks; record after "
     "the first steps",
-    CUDA: "allocate before the loop and use the memory again, or cudaMallocAsync from a pool "
+    kinds.CUDA: "allocate before the loop and use the memory again, or cudaMallocAsync from a pool "
     "(cudaMemPoolAttrReleaseThreshold keeps it)",
-    CUPY: "cupy.cuda.MemoryPool, the default, reuses blocks of equal size: write results with out=",
-    RAPIDS: "an RMM pool keeps memory: rmm.reinitialize(pool_allocator=True)",
-    NUMBA: "cuda.device_array before the loop, and write results into it",
-    JAX: "XLA_PYTHON_CLIENT_PREALLOCATE=true, the default, allocates once; donate_argnums reuses "
-    "inputs",
-    TENSORFLOW: "TF_GPU_ALLOCATOR=cuda_malloc_async, or no memory growth; record after the first "
-    "steps",
-    SERVING: "the engine allocates at its start: record after the first requests",
-    OTHER: "allocate before the loop, and use the memory again",
+    kinds.CUPY: "cupy.cuda.MemoryPool, the default, reuses blocks of equal size: write results "
+    "with out=",
+    kinds.RAPIDS: "an RMM pool keeps memory: rmm.reinitialize(pool_allocator=True)",
+    kinds.NUMBA: "cuda.device_array before the loop, and write results into it",
+    kinds.JAX: "XLA_PYTHON_CLIENT_PREALLOCATE=true, the default, allocates once; donate_argnums "
+    "reuses inputs",
+    kinds.TENSORFLOW: "TF_GPU_ALLOCATOR=cuda_malloc_async, or no memory growth; record after the "
+    "first steps",
+    kinds.SERVING: "the engine allocates at its start: record after the first requests",
+    kinds.OTHER: "allocate before the loop, and use the memory again",
 }
