@@ -161,7 +161,7 @@ def main() -> int:
 
 
 def written(shape: str, n: int, folder: Path) -> Path:
-    """The capture, written in another process: a child's peak memory includes that of its parent."""
+    """The capture, written by a child: the peak memory of later ones includes that of this one."""
     child = os.fork()
     if child == 0:
         code = 1
