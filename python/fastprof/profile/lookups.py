@@ -32,6 +32,7 @@ from fastprof.profile.steps.startup import Startup
 from fastprof.profile.steps.window import Window, inside
 
 DEEPEST: Final = 128  # work in layers or ranges that are nested deeper is that of their ancestor
+MOST_FRAMES: Final = 256  # of a stack of Python, the innermost ones
 
 
 class Paths(NamedTuple):
@@ -264,7 +265,8 @@ class Lookups:
         """The source lines: of the innermost range with a complete stack, or of Python frames."""
         meanings = self.attribution.meanings
         if any(m.kind != Kind.TRACE and m.frames for m in meanings):
-            return self.chains(lambda m: m.kind == Kind.TRACE or bool(m.frames), paths, _frames)
+            wanted = self.flags(lambda m: m.kind == Kind.TRACE or bool(m.frames))
+            return _chains(paths, meanings, wanted, _frames, innermost=MOST_FRAMES)
         own = np.array(
             [i if m.kind == Kind.TRACE else -1 for i, m in enumerate(meanings)], np.int32
         )
@@ -331,7 +333,9 @@ def _chains(
     wanted: UInt8,
     value: Callable[[Sequence[Meaning]], Any],
     deepest: int | None = None,
+    innermost: int = NEVER,
 ) -> SharedValues:
+    """See `Lookups.chains`; innermost : the most labels of a chain, from its end."""
     chain_of_node, parent, label = _path.nodes(paths.parent, paths.label, len(meanings), wanted)
     chain = take(chain_of_node, paths.node)
     levels = _path.levels(parent)
@@ -342,17 +346,17 @@ def _chains(
     used, place = distinct(chain, len(parent))
     outer, labels = parent.tolist(), label.tolist()
     ids: dict[Any, int] = {}
-    id_of_chain = [ids.setdefault(value(_chain(each, outer, labels, meanings)), len(ids))
+    id_of_chain = [ids.setdefault(value(_chain(each, outer, labels, meanings, innermost)), len(ids))
                    for each in used]  # fmt: skip
     return SharedValues(paths.place, take(np.array(id_of_chain, np.int32), place), list(ids))
 
 
 def _chain(
-    node: int, parent: list[int], label: list[int], meanings: list[Meaning]
+    node: int, parent: list[int], label: list[int], meanings: list[Meaning], most: int
 ) -> list[Meaning]:
     """The meanings of a node and of those around it, outermost first; none for -1."""
-    chain = []
-    while node >= 0:
+    chain: list[Meaning] = []
+    while node >= 0 and len(chain) < most:
         chain.append(meanings[label[node]])
         node = parent[node]
     chain.reverse()
