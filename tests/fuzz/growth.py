@@ -27,6 +27,7 @@ from fuzz.many_units import SHAPES, write
 
 RATIO = 20.0  # of the times for ten times as many units
 PER_UNIT = 2000  # bytes of memory
+FEWEST = 50_000  # units from which memory counts
 SHORT = 0.5  # s; shorter times are not compared
 SECONDS = 60
 MEMORY = 8 << 30  # bytes
@@ -90,12 +91,11 @@ def _serve(argv: list[str], printed: Path, seconds: float) -> None:
 
 def load() -> None:
     """Import what the commands import, so that children share it."""
-    import fastprof.page
+    import fastprof.page  # noqa: F401
     from fastprof.profile.reports import all_reports, imported
 
     for each in all_reports().values():
         imported(each.function)
-    fastprof.page.__doc__  # noqa: B018
 
 
 def place(printed: Path) -> str:
@@ -116,6 +116,8 @@ def problem(runs: Sequence[Run]) -> str:
         ratio = large.seconds / max(small.seconds, SHORT)
         if ratio > RATIO * large.n / small.n / 10:
             texts.append(f"time x {ratio:.0f}")
+        if large.n < FEWEST:  # constants still matter
+            continue
         per_unit = (large.memory - small.memory) / (large.n - small.n)
         if per_unit > PER_UNIT:
             texts.append(f"{per_unit:.0f} bytes a unit")
