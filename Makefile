@@ -173,6 +173,7 @@ fuzz: fuzz-c
 	$(FUZZ) fuzz --mutants $(MUTANTS) --seed $(SEED)
 	$(FUZZ) fuzz --shapes --seconds 300
 	$(FUZZ) fuzz.of_smallest
+	$(FUZZ) fuzz.growth
 	$(BIN)/python -m pip install --quiet atheris || echo "atheris is not available: skipping the markers"
 	! $(BIN)/python -c "import atheris" || $(FUZZ) fuzz.markers -max_total_time=$(FUZZ_SECONDS)
 

@@ -47,6 +47,8 @@ static bool are_equal(const fp_alike_column *columns, int n_columns, int64_t a, 
   return true;
 }
 
+uint64_t fp_alike_secret(const void *slots) { return fp_mix_secret(slots); }
+
 void fp_alike_move(const fp_alike_table *from, const fp_alike_table *to) {
   size_t mask = to->n_slots - 1;
   for (size_t i = 0; i < from->n_slots; i++) {
@@ -65,7 +67,7 @@ fp_status fp_alike(const fp_alike_table *table, const fp_alike_column *columns, 
   for (int64_t row = *next; row < n; *next = row) {
     if (((size_t)*n_distinct + BLOCK) * 2 > table->n_slots) return FP_MORE;
     int count = n - row < BLOCK ? (int)(n - row) : BLOCK;
-    for (int i = 0; i < count; i++) hash[i] = FP_MIX_0;
+    for (int i = 0; i < count; i++) hash[i] = table->secret;
     for (int k = 0; k < n_columns; k++) hash_column(&columns[k], row, count, hash);
     for (int i = 0; i < count; i++) __builtin_prefetch(&slots[(uint32_t)hash[i] & mask]);
     for (int i = 0; i < count; i++, row++) {

@@ -16,6 +16,7 @@ typedef struct {
 typedef struct {
   uint64_t *slots;
   size_t n_slots; /* a power of two */
+  uint64_t secret; /* fp_alike_secret; the same in a table with more slots */
 } fp_alike_table;
 
 enum { FP_ALIKE_SLOTS = 1024 }; /* the fewest */
@@ -29,6 +30,9 @@ enum { FP_ALIKE_SLOTS = 1024 }; /* the fewest */
  *   n_distinct   in, out: 0 at the start */
 fp_status fp_alike(const fp_alike_table *table, const fp_alike_column *columns, int n_columns,
                    int64_t n, int64_t *next, int32_t *id, int32_t *first, int32_t *n_distinct);
+
+/* What rows are hashed with: a number that no file can know. */
+uint64_t fp_alike_secret(const void *slots);
 
 /* Copies a table to one with more slots. */
 void fp_alike_move(const fp_alike_table *from, const fp_alike_table *to);

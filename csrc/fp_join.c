@@ -41,6 +41,7 @@ struct fp_join {
   int32_t n_processes;
   slot *slots;
   uint64_t mask;
+  uint64_t secret; /* see fp_mix_secret */
 };
 
 /* Population count: adds pairs, groups of four and bytes, then all bytes into the highest. */
@@ -51,7 +52,7 @@ static uint64_t count_bits(uint64_t x) {
 }
 
 static slot *slot_of(const fp_join *join, int32_t process, int64_t id) {
-  uint64_t h = fp_mix((uint64_t)id ^ FP_MIX_1, (uint64_t)(uint32_t)process ^ FP_MIX_0);
+  uint64_t h = fp_mix((uint64_t)id ^ FP_MIX_1, (uint64_t)(uint32_t)process ^ join->secret);
   for (uint64_t at = h & join->mask;; at = (at + 1) & join->mask) {
     slot *place = &join->slots[at];
     if (place->id < 0 || (place->id == id && place->process == process)) return place;
@@ -119,6 +120,7 @@ static fp_status allocate(fp_join *join) {
   while (n_slots < n_scattered * 2) n_slots *= 2;
   join->slots = malloc(n_slots * sizeof(slot));
   join->mask = n_slots - 1;
+  join->secret = fp_mix_secret(join->slots);
   for (uint64_t i = 0; join->slots && i < n_slots; i++) join->slots[i].id = -1;
   return join->slots ? FP_OK : FP_E_MEMORY;
 }

@@ -8,18 +8,22 @@
 struct fp_keys {
   int32_t *slots; /* id or -1 */
   uint64_t mask;
+  uint64_t secret; /* see fp_mix_secret */
   int64_t *values;
   int32_t count, capacity;
   int64_t last_key;
   int32_t last_id;
 };
 
-static uint64_t hash_of(int64_t key) { return fp_mix((uint64_t)key ^ FP_MIX_1, FP_MIX_0); }
+static uint64_t hash_of(const fp_keys *keys, int64_t key) {
+  return fp_mix((uint64_t)key ^ FP_MIX_1, keys->secret | 1);
+}
 
 fp_keys *fp_keys_new(void) {
   fp_keys *keys = calloc(1, sizeof *keys);
   if (!keys) return NULL;
   keys->mask = 255;
+  keys->secret = fp_mix_secret(keys);
   keys->capacity = 128;
   keys->last_id = -1;
   keys->slots = malloc((keys->mask + 1) * sizeof(int32_t));
@@ -41,7 +45,7 @@ void fp_keys_free(fp_keys *keys) {
 
 /* The slot of the key, or the empty slot to insert it in. */
 static uint64_t place_of(const fp_keys *keys, int64_t key) {
-  uint64_t at = hash_of(key) & keys->mask;
+  uint64_t at = hash_of(keys, key) & keys->mask;
   while (keys->slots[at] >= 0 && keys->values[keys->slots[at]] != key) at = (at + 1) & keys->mask;
   return at;
 }

@@ -9,6 +9,7 @@
 struct fp_kinds {
   int32_t *slots; /* id or -1 */
   uint64_t mask;
+  uint64_t secret; /* see fp_mix_secret */
   fp_kind *values;
   int32_t count, capacity;
 };
@@ -32,6 +33,7 @@ static fp_status resize(fp_kinds *kinds, int32_t capacity) {
 fp_kinds *fp_kinds_new(void) {
   fp_kinds *kinds = calloc(1, sizeof *kinds);
   if (!kinds) return NULL;
+  kinds->secret = fp_mix_secret(kinds);
   if (resize(kinds, 1 << 10) == FP_OK) return kinds;
   fp_kinds_free(kinds);
   return NULL;
@@ -57,7 +59,7 @@ static uint64_t pair(int32_t high, int32_t low) {
 static int32_t *slot_of(const fp_kinds *kinds, const fp_kind *kind) {
   const int32_t flags = kind->is_backward * 2 + kind->is_gradient;
   uint64_t at =
-      fp_mix(pair(kind->label, kind->work) ^ FP_MIX_0, pair(flags, kind->helper) ^ FP_MIX_1);
+      fp_mix(pair(kind->label, kind->work) ^ kinds->secret, pair(flags, kind->helper) ^ FP_MIX_1);
   for (at &= kinds->mask;; at = (at + 1) & kinds->mask) {
     const int32_t found = kinds->slots[at];
     if (found < 0 || are_equal(&kinds->values[found], kind)) return &kinds->slots[at];

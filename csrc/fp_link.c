@@ -24,6 +24,7 @@ typedef struct {
   int32_t *places;
   slot *slots;
   uint64_t n_slots;
+  uint64_t secret; /* see fp_mix_secret */
 } table;
 
 static void count(table *t, int32_t scope, int64_t seq) {
@@ -46,6 +47,7 @@ static fp_status allocate(table *t) {
   }
   for (t->n_slots = 64; t->n_slots < t->n * 3 / 2;) t->n_slots *= 2;
   t->slots = malloc(t->n_slots * sizeof *t->slots);
+  t->secret = fp_mix_secret(t->slots);
   if (!t->slots) return FP_E_MEMORY;
   for (uint64_t i = 0; i < t->n_slots; i++) t->slots[i].range = -1;
   return FP_OK;
@@ -53,7 +55,7 @@ static fp_status allocate(table *t) {
 
 static slot *slot_of(const table *t, int32_t scope, int64_t seq) {
   uint64_t mask = t->n_slots - 1;
-  uint64_t h = fp_mix((uint64_t)seq ^ FP_MIX_1, (uint64_t)(uint32_t)scope ^ FP_MIX_0);
+  uint64_t h = fp_mix((uint64_t)seq ^ FP_MIX_1, (uint64_t)(uint32_t)scope ^ t->secret);
   for (uint64_t at = h & mask;; at = (at + 1) & mask) {
     slot *place = &t->slots[at];
     if (place->range < 0 || (place->seq == seq && place->scope == scope)) return place;

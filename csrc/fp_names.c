@@ -15,6 +15,7 @@ typedef struct {
 struct fp_names {
   slot *slots;
   size_t n_slots; /* a power of two */
+  uint64_t secret; /* see fp_mix_secret */
   char *bytes;
   size_t bytes_capacity;
   int64_t *offsets; /* count + 1 */
@@ -27,12 +28,13 @@ static uint64_t load8(const char *p) {
   return x;
 }
 
-static uint32_t hash_of(const char *text, size_t length) {
-  uint64_t h = length ^ FP_MIX_0;
+static uint32_t hash_of(uint64_t secret, const char *text, size_t length) {
+  const uint64_t other = secret ^ FP_MIX_0;
+  uint64_t h = length ^ other;
   const char *p = text; /* NULL if empty */
   size_t rest = length;
   for (; rest >= 16; rest -= 16, p += 16)
-    h = fp_mix(load8(p) ^ h ^ FP_MIX_1, load8(p + 8) ^ FP_MIX_0);
+    h = fp_mix(load8(p) ^ h ^ FP_MIX_1, load8(p + 8) ^ other);
   uint64_t a = 0, b = 0;
   if (rest >= 8) {
     a = load8(p);
@@ -40,13 +42,14 @@ static uint32_t hash_of(const char *text, size_t length) {
   } else if (rest > 0) {
     memcpy(&a, p, rest);
   }
-  h = fp_mix(h ^ a ^ FP_MIX_1, b ^ FP_MIX_0 ^ rest);
+  h = fp_mix(h ^ a ^ FP_MIX_1, b ^ other ^ rest);
   return (uint32_t)(h ^ (h >> 32));
 }
 
 fp_names *fp_names_new(void) {
   fp_names *names = calloc(1, sizeof *names);
   if (!names) return NULL;
+  names->secret = fp_mix_secret(names);
   names->n_slots = 1024;
   names->capacity = 512;
   names->bytes_capacity = 1 << 16;
@@ -110,7 +113,7 @@ static fp_status append(fp_names *names, const char *text, size_t length) {
 }
 
 fp_status fp_names_intern(fp_names *names, const char *text, size_t length, int32_t *id) {
-  uint32_t hash = hash_of(text, length);
+  uint32_t hash = hash_of(names->secret, text, length);
   size_t at = hash & (names->n_slots - 1);
   for (; names->slots[at].id >= 0; at = (at + 1) & (names->n_slots - 1)) {
     if (names->slots[at].hash != hash) continue;

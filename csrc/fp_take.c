@@ -93,3 +93,21 @@ void fp_take_without(char *items, size_t size, int64_t n, const int64_t *gaps, i
             (size_t)(end - first) * size);
   }
 }
+
+fp_status fp_take_place(const int64_t *values, int64_t n_values, const fp_take_slices *slices,
+                        bool after, int64_t *place) {
+  for (int64_t i = 0; i < slices->n; i++) {
+    int64_t low = slices->low[i], high = slices->high[i];
+    const int64_t wanted = slices->wanted[i];
+    if (low < 0 || high > n_values || low > high) return FP_E_INDEX;
+    while (low < high) {
+      const int64_t middle = low + (high - low) / 2;
+      if (after ? values[middle] <= wanted : values[middle] < wanted)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    place[i] = low;
+  }
+  return FP_OK;
+}

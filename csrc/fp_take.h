@@ -2,6 +2,7 @@
 #ifndef FP_TAKE_H
 #define FP_TAKE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -50,5 +51,19 @@ fp_status fp_take_ranks(const int32_t *index, int64_t n, int32_t n_values, uint6
  *   items  [n] of `size` bytes each
  *   gaps   [n_gaps] indices of the items to remove, strictly ascending, below n */
 void fp_take_without(char *items, size_t size, int64_t n, const int64_t *gaps, int64_t n_gaps);
+
+/* Numbers to place, each in a slice of its own. */
+typedef struct {
+  const int64_t *low, *high; /* [n] values[low .. high), ascending */
+  const int64_t *wanted;     /* [n] */
+  int64_t n;
+} fp_take_slices;
+
+/* place[i] = the first index of slice i whose value is at least the number, or, `after`, above it;
+ * high[i] if there is none. FP_E_INDEX if a slice is out of bounds.
+ *   values  [n_values]
+ *   place   out, [n] */
+fp_status fp_take_place(const int64_t *values, int64_t n_values, const fp_take_slices *slices,
+                        bool after, int64_t *place);
 
 #endif

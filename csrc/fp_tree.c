@@ -21,12 +21,14 @@ struct fp_tree {
   node roots; /* virtual parent of the roots */
   int32_t *slots;
   uint64_t mask;
+  uint64_t secret; /* see fp_mix_secret */
   uint64_t n_in_slots;
 };
 
 fp_tree *fp_tree_new(void) {
   fp_tree *tree = calloc(1, sizeof *tree);
   if (!tree) return NULL;
+  tree->secret = fp_mix_secret(tree);
   tree->roots.last = -1;
   tree->capacity = 256;
   tree->nodes = malloc((size_t)tree->capacity * sizeof(node));
@@ -46,7 +48,7 @@ void fp_tree_free(fp_tree *tree) {
 
 /* The slot of the node, or the empty slot to insert it in. */
 static int32_t *slot_of(const fp_tree *tree, int32_t above, int32_t label) {
-  uint64_t h = fp_mix((uint64_t)(uint32_t)above ^ FP_MIX_1, (uint64_t)(uint32_t)label ^ FP_MIX_0);
+  uint64_t h = fp_mix((uint64_t)(uint32_t)above ^ FP_MIX_1, (uint64_t)(uint32_t)label ^ tree->secret);
   for (uint64_t at = h & tree->mask;; at = (at + 1) & tree->mask) {
     int32_t found = tree->slots[at];
     if (found < 0 || (tree->nodes[found].label == label && tree->nodes[found].above == above))

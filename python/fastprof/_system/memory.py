@@ -22,6 +22,40 @@ VARIABLE = "FASTPROF_MEMORY"
 _ALWAYS_ALLOWED = 8 << 20  # bytes
 
 
+class Expansion:
+    """Bounds what the contents of a file take by its size.
+
+    Small files can expand without end: archives, and data that refer to the same object many times.
+    """
+
+    def __init__(self, name: str, ratio: int, floor: int) -> None:
+        """ratio : most bytes for each byte of the file; floor : bytes that any file may take"""
+        self._name, self._ratio, self._floor = name, ratio, floor
+        self._taken = 0
+        setting = os.environ.get(VARIABLE)
+        self._allowed = None if not setting else parse_size(setting)
+
+    def add(self, n_bytes: int, file_size: int) -> None:
+        """Count some more bytes of a file of this size.
+
+        Raises
+        ------
+        NotEnoughMemoryError
+            They exceed the bound, or FASTPROF_MEMORY if it is set.
+        """
+        self._taken += n_bytes
+        most = max(self._floor, self._ratio * file_size)
+        if self._allowed is not None:
+            most = self._allowed
+        if self._taken > most:
+            raise NotEnoughMemoryError(
+                f"{self._name}: expected at most {format_size(most)} of content in a file of "
+                f"{format_size(file_size)}, found more: it repeats the same data very often; if "
+                f"you trust the file, allow more with --memory {format_size(8 * most)} (or "
+                f"{VARIABLE})"
+            )
+
+
 def require(name: str, needed: float, root: Path = Path("/")) -> None:
     """Check that enough memory is available to read a file.
 

@@ -10,7 +10,7 @@ import numpy as np
 from fastprof._core._take import take, where
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.open_ranges import OpenRanges
-from fastprof.analysis.thread_events import ThreadEvents, by_thread, in_order
+from fastprof.analysis.thread_events import ThreadEvents, grouped, in_order
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.markers import Kind, Meaning
 from fastprof.model.trace import NEVER
@@ -89,13 +89,13 @@ def _before(profile: Profile, compiling: Int64) -> ThreadEvents:
     working = np.zeros(len(api), bool)
     classes = api.call_class.where(lambda each: each in (LAUNCH, COPY, SYNC))
     working[classes] = True
-    for thread, places in by_thread(api.thread[calls]):
-        own = np.flatnonzero(working & (api.thread == thread))
-        last = np.searchsorted(own, calls[places], "left") - 1
-        known = last >= 0
-        end = api.end[own[last[known]]]
-        is_inner[places[known]] = end > api.start[calls[places[known]]]
-        begin[places[known]] = end
+    rows = np.flatnonzero(working)
+    own = grouped(api.thread[rows], rows, api.end[rows])
+    last = own.first(api.thread[calls], calls) - 1
+    known = last >= own.slices(api.thread[calls])[0]
+    end = api.end[own.start[last[known]]]
+    is_inner[known] = end > api.start[calls[known]]
+    begin[known] = end
     inner = OpenRanges(profile).innermost(api.thread[calls], api.start[calls])
     begin = np.where(
         inner >= 0, np.maximum(take(profile.ranges.start, inner), _known(begin)), begin

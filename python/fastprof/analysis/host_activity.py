@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
 
+from fastprof._core._take import place, take
 from fastprof.analysis.host_states import HostStates
-from fastprof.analysis.intervals import BusyTime
-from fastprof.analysis.thread_events import ThreadEvents, by_thread, in_order
+from fastprof.analysis.thread_events import Grouped, ThreadEvents, grouped, in_order, piece_rows
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.markers import Kind
-from fastprof.model.trace import NEVER
 from fastprof.profile.profile import Profile
 
 __all__ = ["HostActivity", "system_waits"]
@@ -45,24 +45,30 @@ def _switched_out(profile: Profile) -> ThreadEvents:
     )
 
 
-class _Thread(NamedTuple):
-    """Intervals of one thread: starts in order, and the last end up to each interval."""
+class _Pieces(NamedTuple):
+    """Intervals inside windows, which they do not leave."""
 
+    window: Int64
     start: Int64
     end: Int64
 
-    def within(self, begin: Int64, end: Int64) -> tuple[Int64, Int64]:
-        """Intervals with the same union inside some windows, in any order."""
-        first = np.searchsorted(self.start, begin, "left")
-        counts = np.searchsorted(self.start, end, "left") - first
-        rows = np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
-        # What is open at the start of a window is one interval up to the last end.
-        opened = np.flatnonzero(first > 0)
-        until = self.end[first[opened] - 1]
-        return (
-            np.concatenate([self.start[rows], begin[opened]]),
-            np.concatenate([self.end[rows], np.maximum(until, begin[opened])]),
-        )
+
+def _within(events: Grouped, thread: Int32, begin: Int64, end: Int64) -> _Pieces:
+    """Intervals with the same union inside some windows of threads, in any order."""
+    low, high = events.slices(thread)
+    first = place(events.start, low, high, begin)
+    counts = np.maximum(place(events.start, low, high, end) - first, 0)
+    window, rows = np.repeat(np.arange(len(first)), counts), piece_rows(first, counts)
+    # What is open at the start of a window is one interval up to the last end.
+    opened = np.flatnonzero(first > low)
+    until = np.minimum(events.end[first[opened] - 1], end[opened])
+    return _Pieces(
+        np.concatenate([window, opened]),
+        np.concatenate([events.start[rows], begin[opened]]),
+        np.concatenate(
+            [np.minimum(events.end[rows], end[window]), np.maximum(until, begin[opened])]
+        ),
+    )
 
 
 class HostActivity:
@@ -80,68 +86,48 @@ class HostActivity:
         rows = np.flatnonzero(operates[ranges.label])
         of_ranges = ThreadEvents(ranges.thread[rows], ranges.start[rows], ranges.end[rows], rows)
         of_calls = ThreadEvents(api.thread, api.start, api.end, np.empty(0, np.int64))
-        events = [of_ranges, of_calls, *states.events, system]
-        self._process = api.threads.pid
-        self._events = [_split(each, len(self._process)) for each in events]
-        self._threads: dict[int, list[_Thread]] = {}
+        _, process = np.unique(api.threads.pid, return_inverse=True)
+        self._process = process.astype(np.int32)
+        self._events = [of_ranges, of_calls, *states.events]
+        self._system = grouped(system.thread, system.start, system.end)
+
+    @cached_property
+    def _own(self) -> list[Grouped]:
+        return [grouped(each.thread, each.start, each.end) for each in self._events]
+
+    @cached_property
+    def _of_process(self) -> list[Grouped]:
+        return [
+            grouped(take(self._process, each.thread), each.start, each.end) for each in self._events
+        ]
 
     def next(self, thread: Int32, begin: Int64, end: Int64) -> Int64:
         """The first instant in each window at which the thread is active, else its end."""
         found: Int64 = end.copy()
-        for each, rows in by_thread(thread):
-            times = self._during(each, "own", begin[rows], end[rows])
-            if times is not None:
-                at = begin[rows]
-                place = np.searchsorted(times.start, at, "right")
-                later = np.append(times.start, NEVER)[place]
-                is_active = (place > 0) & (times.end[place - 1] > at)
-                found[rows] = np.minimum(np.where(is_active, at, later), end[rows])
+        for each in self._own:
+            pieces = _within(each, thread, begin, end)
+            is_active = pieces.end > pieces.start
+            np.minimum.at(found, pieces.window[is_active], pieces.start[is_active])
         return found
 
     def covered(self, which: Which, thread: Int32, begin: Int64, end: Int64) -> Int64:
         """ns [windows] during which the thread, or others, are active."""
-        found = np.zeros(len(thread), np.int64)
-        for each, rows in by_thread(thread):
-            times = self._during(each, which, begin[rows], end[rows])
-            if times is not None:
-                found[rows] = times.until(end[rows]) - times.until(begin[rows])
-        return found
-
-    def _during(self, thread: int, which: Which, begin: Int64, end: Int64) -> BusyTime | None:
-        """The union of the activity in some windows, None for none."""
-        of_process = np.flatnonzero(self._process == self._process[thread]).tolist()
-        parts = [each for other in of_process for each in self._of(other)[:-1]]
         if which == "own":
-            parts = self._of(thread)[:-1]
-        elif which == "system":
-            parts.append(self._of(thread)[-1])
-        starts, ends = zip(*(each.within(begin, end) for each in parts), strict=True)
-        start = np.concatenate(starts)
-        order = np.argsort(start, kind="stable")
-        return BusyTime(start[order], np.concatenate(ends)[order]) if len(order) else None
-
-    def _of(self, thread: int) -> list[_Thread]:
-        """The events of a thread; the last are those of the operating system."""
-        if thread not in self._threads:
-            self._threads[thread] = [
-                _Thread(start[rows], np.maximum.accumulate(end[rows]))
-                for start, end, bounds in self._events
-                for rows in [slice(bounds[thread], bounds[thread + 1])]
-            ]
-        return self._threads[thread]
+            pieces = [_within(each, thread, begin, end) for each in self._own]
+        else:
+            process = take(self._process, thread)
+            pieces = [_within(each, process, begin, end) for each in self._of_process]
+        if which == "system":
+            pieces.append(_within(self._system, thread, begin, end))
+        window, start, until = map(np.concatenate, zip(*pieces, strict=True))
+        order = np.lexsort((start, begin[window]))  # windows do not overlap
+        window, start, until = window[order], start[order], until[order]
+        until = np.maximum.accumulate(until)
+        before = np.concatenate([start[:1], until[:-1]])
+        busy = np.maximum(until - np.maximum(start, before), 0)
+        found = np.zeros(len(thread), np.int64)
+        np.add.at(found, window, busy)
+        return found
 
 
 _OPERATORS = (Kind.TORCH, Kind.ARGUMENT)
-
-
-def _split(events: ThreadEvents, n_threads: int) -> tuple[Int64, Int64, list[int]]:
-    """Starts and ends thread by thread, in order, and where those of each thread begin."""
-    thread = events.thread
-    # Numbers of 16 bits are sorted in linear time.
-    is_short = n_threads < 1 << 16
-    order = np.argsort(thread.astype(np.uint16) if is_short else thread, kind="stable")
-    counts = np.bincount(thread[thread >= 0], minlength=n_threads)
-    bounds = np.concatenate([[0], np.cumsum(counts)])
-    # Unknown threads come last as 16 bits, else first.
-    unknown = 0 if is_short else np.count_nonzero(thread < 0)
-    return events.start[order], events.end[order], (bounds + unknown).tolist()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import Final
 
@@ -13,8 +13,7 @@ from fastprof._core._take import take, where
 from fastprof.analysis.blocking_copies import blocking_copies
 from fastprof.analysis.first_use import compilation, compiling_calls, creation, loading
 from fastprof.analysis.implied_waits import FREES, implied_waits, waits_for_copies
-from fastprof.analysis.intervals import BusyTime
-from fastprof.analysis.thread_events import ThreadEvents, by_thread, in_order
+from fastprof.analysis.thread_events import BusyThreads, ThreadEvents, grouped, in_order
 from fastprof.errors import ReportError
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.markers import Kind, Meaning
@@ -63,7 +62,7 @@ class HostStates:
         The row is -1 where the thread is in no call: in ranges of compilers and libraries.
         """
         self.events = events
-        self._of_thread: dict[int, list[BusyTime | None]] = {}
+        self._busy: list[BusyThreads] = []
 
     def covered(self, thread: Int32, begin: Int64, end: Int64) -> Int64:
         """[windows, states] The ns that a thread spends in each state, and in none before it.
@@ -75,44 +74,31 @@ class HostStates:
         """
         found = np.zeros((len(thread), len(State)), np.int64)
         end = np.maximum(end, begin)
-        for each, rows in by_thread(thread):
-            united = self._unions(each)
-            if united[-1] is None:
-                continue
-            rows = rows[_may_overlap(united[-1], begin[rows], end[rows])]
-            before: Int64 = np.zeros(len(rows), np.int64)
-            for state, times in zip(State, united, strict=True):
-                if times is not None:
-                    upto = times.until(end[rows]) - times.until(begin[rows])
-                    found[rows, state] = upto - before
-                    before = upto
+        united = self._united()
+        rows = np.flatnonzero(united[-1].covered(thread, begin, end))
+        thread, begin, end = thread[rows], begin[rows], end[rows]
+        before: Int64 = np.zeros(len(rows), np.int64)
+        for state, times in zip(State, united, strict=True):
+            if len(self.events[state].start):
+                upto = times.covered(thread, begin, end)
+                found[rows, state] = upto - before
+                before = upto
         return found
 
-    def _unions(self, thread: int) -> list[BusyTime | None]:
-        """[states] The time in each state or one before it; None for none."""
-        if thread not in self._of_thread:
-            self._of_thread[thread] = list(self._united(thread))
-        return self._of_thread[thread]
-
-    def _united(self, thread: int) -> Iterator[BusyTime | None]:
-        start = end = np.empty(0, np.int64)
-        for events in self.events:
-            own = events.thread == thread
-            start = np.concatenate([start, events.start[own]])
-            end = np.concatenate([end, events.end[own]])
-            order = np.argsort(start, kind="stable")
-            yield BusyTime(start[order], end[order]) if len(order) else None
-
-
-def _may_overlap(times: BusyTime, begin: Int64, end: Int64) -> Int64:
-    """The windows that may overlap the intervals; all of them unless they are in order."""
-    if np.any(begin[1:] < begin[:-1]) or np.any(end[1:] < end[:-1]):
-        return np.arange(len(begin))
-    first = np.searchsorted(end, times.start, "right")
-    last = np.maximum(np.searchsorted(begin, times.end, "left"), first)
-    n = len(begin) + 1
-    inside = np.cumsum(np.bincount(first, minlength=n) - np.bincount(last, minlength=n))
-    return np.flatnonzero(inside[:-1])
+    def _united(self) -> list[BusyThreads]:
+        """[states] The time in each state or one before it."""
+        if not self._busy:
+            thread, start, end = np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int64)
+            for events in self.events:
+                if len(events.start) or not self._busy:
+                    thread = np.concatenate([thread, events.thread])
+                    start = np.concatenate([start, events.start])
+                    end = np.concatenate([end, events.end])
+                    order = np.argsort(start, kind="stable")
+                    thread, start, end = thread[order], start[order], end[order]
+                    times = BusyThreads(grouped(thread, start, end))
+                self._busy.append(times)
+        return self._busy
 
 
 def host_states(profile: Profile, data: str | None = None) -> HostStates:

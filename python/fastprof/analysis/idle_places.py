@@ -13,12 +13,13 @@ from fastprof.analysis.gpu_work import Gaps
 from fastprof.analysis.host_states import State
 from fastprof.analysis.idle_causes import DRAINED_NS, Cause, Host, Split
 from fastprof.analysis.open_ranges import OpenRanges
-from fastprof.analysis.thread_events import ThreadEvents, by_thread
+from fastprof.analysis.thread_events import ThreadEvents, grouped
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Values
 from fastprof.model.markers import Kind
 from fastprof.model.numbers import without_numbers
 from fastprof.profile.api_classes import COPY, LAUNCH
+from fastprof.profile.instances import ApiCalls
 from fastprof.profile.profile import Profile, range_columns
 
 __all__ = ["PLACES", "places"]
@@ -198,13 +199,17 @@ def _event_waits(profile: Profile, call: Int32) -> Int32:
         return found
     works = api.call_class.where(lambda name: name in (LAUNCH, COPY))
     known = np.flatnonzero(call >= 0)
-    for each, rows in by_thread(api.thread[call[known]]):
-        waits, launches = (some[api.thread[some] == each] for some in (all_waits, works))
-        own = call[known[rows]]
-        last_wait = np.append(waits, -1)[np.searchsorted(waits, own) - 1]
-        last_launch = np.append(launches, -1)[np.searchsorted(launches, own) - 1]
-        found[known[rows]] = np.where(last_wait > last_launch, last_wait, -1)
+    own, thread = call[known].astype(np.int64), api.thread[call[known]]
+    last_wait, last_launch = (_last_before(some, thread, own, api) for some in (all_waits, works))
+    found[known] = np.where(last_wait > last_launch, last_wait, -1)
     return found
+
+
+def _last_before(calls: Int64, thread: Int32, call: Int64, api: ApiCalls) -> Int64:
+    """The last of some calls on each thread before a call, -1 for none."""
+    own = grouped(api.thread[calls], calls, calls)
+    place = own.first(thread, call) - 1
+    return np.where(place >= own.slices(thread)[0], np.append(own.start, -1)[place], -1)
 
 
 def _around(profile: Profile, row: Int32, kinds: tuple[Kind, ...]) -> Int32:

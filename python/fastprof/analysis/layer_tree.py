@@ -6,8 +6,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from fastprof.model.numbers import without_index
+from fastprof.profile.lookups import DEEPEST
 
-__all__ = ["NO_LAYER", "Path", "attached", "folded", "in_tree_order", "with_ancestors"]
+__all__ = [
+    "NO_LAYER",
+    "Path",
+    "attached",
+    "folded",
+    "in_tree_order",
+    "notes_on_depth",
+    "with_ancestors",
+]
 
 # The names of a layer and those around it, outermost first. () is work outside all layers.
 Path = tuple[str, ...]
@@ -25,8 +34,23 @@ def in_tree_order(first: Mapping[Path, int]) -> list[Path]:
 
     first : the time of the first launch by path, for each path and its ancestors
     """
-    keys = {path: tuple((first[each], each) for each in with_ancestors(path)) for path in first}
-    return sorted(first, key=lambda path: (not path, keys[path]))
+    inside: dict[Path, list[Path]] = {}
+    for path in first:
+        if path:
+            inside.setdefault(path[:-1], []).append(path)
+    found, left = [], [()] if () in inside else []
+    while left:
+        path = left.pop()
+        found += [path] if path else []
+        left += sorted(inside.pop(path, ()), key=lambda each: (first[each], each), reverse=True)
+    return [*found, ()] if () in first else found
+
+
+def notes_on_depth(paths: Iterable[Path], what: str) -> tuple[str, ...]:
+    """A note if paths were cut; what: layers or ranges."""
+    if all(len(path) < DEEPEST for path in paths):
+        return ()
+    return (f"{what} nested deeper than {DEEPEST} levels are part of the one around them",)
 
 
 def folded(paths: Iterable[Path]) -> dict[Path, Path]:

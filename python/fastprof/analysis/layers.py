@@ -20,6 +20,7 @@ from fastprof.analysis.layer_tree import (
     attached,
     folded,
     in_tree_order,
+    notes_on_depth,
     with_ancestors,
 )
 from fastprof.analysis.layers_columns import COLUMNS
@@ -101,6 +102,7 @@ def layers(
         headed(shown(COLUMNS, columns, OPTIONAL), profile),
         notes=(
             *_notes(profile),
+            *notes_on_depth(rows, "layers"),
             *notes_on_sums(profile, found, None if chosen is None else cells.flags(chosen)),
             *roof_notes(devices, columns),
         ),

@@ -14,7 +14,7 @@ from fastprof.analysis.cells import cells_of
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.counted import headed, notes_on_sums
 from fastprof.analysis.grouping import Grouping, group
-from fastprof.analysis.layer_tree import Path, in_tree_order, with_ancestors
+from fastprof.analysis.layer_tree import Path, in_tree_order, notes_on_depth, with_ancestors
 from fastprof.analysis.missing import NO_GPU_WORK
 from fastprof.analysis.path_sums import Sums, path_sums
 from fastprof.analysis.range_spans import spans
@@ -68,7 +68,11 @@ def ranges_table(profile: Profile, flat: bool = False, where: Where | None = Non
     outside = {(): NEVER} if work.is_outside else {}
     order = in_tree_order(first | outside)
     columns = work.columns(order) | _of_instances(profile, instances, order, rows)
-    notes = (*_notes(profile), *notes_on_sums(profile, rows=rows))
+    notes = (
+        *_notes(profile),
+        *notes_on_depth(order, "ranges"),
+        *notes_on_sums(profile, rows=rows),
+    )
     table = _table(order, columns, notes, work.totals())
     table = replace(table, headings=headed(table.headings, profile))
     return table.sort("own_ns") if flat else table

@@ -2,15 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
+from fastprof._core._take import place
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.trace import NO_TIME
 
-__all__ = ["ThreadEvents", "by_thread", "in_order"]
+__all__ = ["BusyThreads", "Grouped", "ThreadEvents", "grouped", "in_order", "piece_rows"]
+
+
+class Grouped(NamedTuple):
+    """Intervals of threads, or of groups of threads: thread by thread, each in order of start.
+
+    Parameters
+    ----------
+    start : int64 [intervals], ns
+    end : int64 [intervals], ns, the last end of this interval and of those of its thread before it
+    bounds : int64 [threads + 1], where the intervals of each thread begin
+    order : int64 [intervals], the events that they were
+    """
+
+    start: Int64
+    end: Int64
+    bounds: Int64
+    order: Int64
+
+    def first(self, thread: Int32, time: Int64, *, after: bool = False) -> Int64:
+        """The first interval of each thread that starts at a time or later; or `after` it."""
+        low, high = self.slices(thread)
+        return place(self.start, low, high, time, after)
+
+    def slices(self, thread: Int32) -> tuple[Int64, Int64]:
+        """Where the intervals of each thread begin and end; threads without any: an empty slice."""
+        known = (thread >= 0) & (thread < len(self.bounds) - 1)
+        number = np.where(known, thread, 0)
+        low = self.bounds[number]
+        return low, np.where(known, self.bounds[np.minimum(number + 1, len(self.bounds) - 1)], low)
+
+
+class BusyThreads:
+    """The time during which at least one interval of each thread runs."""
+
+    def __init__(self, intervals: Grouped) -> None:
+        self._own, start, end = intervals, intervals.start, intervals.end
+        before = np.concatenate([start[:1], end[:-1]])
+        firsts = intervals.bounds[:-1][np.diff(intervals.bounds) > 0]
+        before[firsts] = start[firsts]
+        self._busy = np.cumsum(np.maximum(end - np.maximum(start, before), 0))
+
+    def covered(self, thread: Int32, begin: Int64, end: Int64) -> Int64:
+        """ns [windows] of busy time of each thread in a window."""
+        return self._until(thread, end) - self._until(thread, begin)
+
+    def _until(self, thread: Int32, time: Int64) -> Int64:
+        """ns of busy time before each time, and that of all threads before this one."""
+        n = self._own.first(thread, time) - 1
+        running = np.append(self._own.end, 0)[n] - time
+        ran = n >= self._own.slices(thread)[0]
+        return np.append(self._busy, 0)[n] - np.where(ran, np.maximum(running, 0), 0)
 
 
 class ThreadEvents(NamedTuple):
@@ -33,13 +86,11 @@ class ThreadEvents(NamedTuple):
 
         (-1, NO_TIME) if there is none.
         """
-        found, end = np.full(len(thread), -1), np.full(len(thread), NO_TIME)
-        for each, places in by_thread(thread):
-            own = np.flatnonzero(self.thread == each)
-            number = np.searchsorted(self.start[own], time[places], "left") - 1
-            places, event = places[number >= 0], own[number[number >= 0]]
-            found[places], end[places] = event, self.end[event]
-        return found, end
+        own = grouped(self.thread, self.start, self.end)
+        number = own.first(thread, time) - 1
+        known = number >= own.slices(thread)[0]
+        event = np.append(own.order, -1)[np.where(known, number, -1)]
+        return event, np.append(self.end, NO_TIME)[event]
 
     def longest(self, thread: Int32, begin: Int64, end: Int64) -> tuple[Int64, Int64]:
         """The event of the thread that takes most of each window, and its ns there.
@@ -47,27 +98,43 @@ class ThreadEvents(NamedTuple):
         (-1, 0) if there is none.
         """
         found, ns = np.full((2, len(thread)), -1)
-        for each, places in by_thread(thread):
-            own = np.flatnonzero(self.thread == each)
-            until = np.maximum.accumulate(self.end[own])
-            first = np.searchsorted(until, begin[places], "right")
-            counts = np.searchsorted(self.start[own], end[places], "left") - first
-            counts = np.maximum(counts, 0)
-            window = np.repeat(places, counts)
-            offsets = np.arange(len(window)) - np.repeat(np.cumsum(counts) - counts, counts)
-            event = own[np.repeat(first, counts) + offsets]
-            inside = np.minimum(self.end[event], end[window])
-            inside -= np.maximum(self.start[event], begin[window])
-            order = np.argsort(inside, kind="stable")  # the last one of each window stays
-            found[window[order]] = event[order]
-            ns[window[order]] = inside[order]
+        own = grouped(self.thread, self.start, self.end)
+        first = place(own.end, *own.slices(thread), begin, True)
+        counts = np.maximum(own.first(thread, end) - first, 0)
+        window = np.repeat(np.arange(len(thread)), counts)
+        event = own.order[piece_rows(first, counts)]
+        inside = np.minimum(self.end[event], end[window])
+        inside -= np.maximum(self.start[event], begin[window])
+        order = np.argsort(inside, kind="stable")  # the last one of each window stays
+        found[window[order]] = event[order]
+        ns[window[order]] = inside[order]
         return np.where(ns > 0, found, -1), np.maximum(ns, 0)
 
 
-def by_thread(thread: Int32) -> Iterator[tuple[int, Int64]]:
-    """Each thread, and its places in an array."""
-    for each in np.unique(thread[thread >= 0]).tolist():
-        yield each, np.flatnonzero(thread == each)
+def piece_rows(first: Int64, counts: Int64) -> Int64:
+    """The numbers first, first + 1, ... of several slices, one slice after another."""
+    return np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
+
+
+def grouped(thread: Int32, start: Int64, end: Int64, n_threads: int | None = None) -> Grouped:
+    """Events in order of start, thread by thread; those of no thread (-1) are left out.
+
+    n_threads : by default, up to the last thread with an event
+    """
+    n = int(thread.max(initial=-1)) + 1 if n_threads is None else n_threads
+    # Numbers of 16 bits are sorted in linear time; the unknown thread is the last one.
+    is_short = n < 1 << 16
+    order = np.argsort(thread.astype(np.uint16) if is_short else thread, kind="stable")
+    counts = np.bincount(thread[thread >= 0], minlength=n)
+    unknown = len(thread) - int(counts.sum())
+    order = order[: len(order) - unknown] if is_short else order[unknown:]
+    bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+    starts = start[order]
+    until = starts if end is start else end[order]
+    if np.any((until[1:] < until[:-1]) & (thread[order[1:]] == thread[order[:-1]])):
+        for first, last in pairwise(bounds.tolist()):
+            np.maximum.accumulate(until[first:last], out=until[first:last])
+    return Grouped(starts, until, bounds, order)
 
 
 def in_order(events: Sequence[ThreadEvents]) -> ThreadEvents:

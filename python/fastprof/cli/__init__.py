@@ -12,9 +12,11 @@ from contextlib import suppress
 from types import FrameType
 from typing import Any, NoReturn
 
+from fastprof._system import memory
 from fastprof._version import __version__
 from fastprof.cli import batch, devices, diff, export, info, nsys, parse, prof, report
 from fastprof.cli import run as run_command
+from fastprof.cli.options import add_memory
 from fastprof.cli.output import discard_stdout, flush_stdout, keeping_inputs
 from fastprof.cli.progress import log
 from fastprof.cli.reports import ReportCommand, load_reports, names_file
@@ -29,6 +31,7 @@ _RESERVE = 4 << 20  # bytes, freed to print the message when no memory is left
 _NO_MEMORY = re.compile(
     "can't start new thread|failed to map segment|annot allocate memory|without exception set"
 )
+_OWN_MEMORY = (run_command, batch, devices, nsys)  # read no trace in this process
 COMMANDS = (run_command, report, diff, export, batch, parse, prof, info, devices, nsys)
 
 
@@ -80,6 +83,8 @@ def parser(given: Sequence[str] | None = None) -> argparse.ArgumentParser:
         )
         if given is None or module.NAME in given:
             module.add_arguments(command)
+            if module not in _OWN_MEMORY:
+                add_memory(command)
         command.set_defaults(run=module.run, error=command.error)
     return top
 
@@ -110,6 +115,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(arguments: argparse.Namespace) -> int:
     """Run the command; runs of `fastprof run` that it is given become their traces."""
+    if isinstance(size := getattr(arguments, "memory", None), str):  # that of batch is a number
+        os.environ[memory.VARIABLE] = size
     for name, given in list(vars(arguments).items()):
         if name == "file" and given is not None:
             arguments.file, all_traces = resolved(given, one=True), resolved(given)

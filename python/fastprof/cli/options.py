@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from fastprof.profile.profile import Profile
 
+from fastprof._system.sizes import EXPECTED, parse_size
+
 
 def count(text: str) -> int:
     """A non-negative integer, as the type of an option."""
@@ -38,6 +40,24 @@ def add_graph_capture(parser: argparse.ArgumentParser) -> None:
         "graphs; it supplies operators, shapes, layers and source lines for replayed kernels "
         "(repeatable)",
     )
+
+
+def add_memory(parser: argparse.ArgumentParser) -> None:
+    """Add --memory, the memory that reading may take."""
+    parser.add_argument(
+        "--memory",
+        metavar="SIZE",
+        type=memory_size,
+        help="memory that fastprof may use, such as 64G, instead of what the machine has; also "
+        "reads files that expand far more than a capture does",
+    )
+
+
+def memory_size(text: str) -> str:
+    """A size in bytes, as the type of an option."""
+    if not parse_size(text):
+        raise argparse.ArgumentTypeError(f"{EXPECTED}, found {text!r}")
+    return text
 
 
 def add_mine(parser: argparse.ArgumentParser) -> None:

@@ -7,7 +7,7 @@ kernels refer to it by index.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,9 @@ from fastprof.profile.steps import sources
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 from fastprof.profile.steps.startup import Startup
 from fastprof.profile.steps.window import Window, inside
+
+DEEPEST: Final = 128  # work in layers or ranges that are nested deeper is that of their ancestor
+MOST_FRAMES: Final = 256  # of a stack of Python, the innermost ones
 
 
 class Paths(NamedTuple):
@@ -98,7 +101,7 @@ class Lookups:
         path_of_frame, parent, label = self._tree_of_user_ranges
         used, place = distinct(frame, len(parent), path_of_frame)
         paths = Paths(place, np.array(used, np.int32), parent, label)
-        return _chains(paths, attribution.meanings, is_own, _labels)
+        return _chains(paths, attribution.meanings, is_own, _labels, DEEPEST)
 
     @computed_once
     def _tree_of_user_ranges(self) -> tuple[Int32, Int32, Int32]:
@@ -244,21 +247,26 @@ class Lookups:
         wanted: Callable[[Meaning], bool],
         paths: Paths,
         value: Callable[[Sequence[Meaning]], Any],
+        deepest: int | None = None,
     ) -> SharedValues:
         """For each kernel, the value of the chain of wanted labels from the root of its path.
 
         `value` is called with each distinct chain, outermost first. Equal values get one id.
+        Chains end after the `deepest` first labels.
         """
-        return _chains(paths, self.attribution.meanings, self.flags(wanted), value)
+        return _chains(paths, self.attribution.meanings, self.flags(wanted), value, deepest)
 
     def layer(self, paths: Paths) -> Values:
-        return self.chains(lambda m: m.kind == Kind.LAYER or bool(m.layers), paths, _layers)
+        return self.chains(
+            lambda m: m.kind == Kind.LAYER or bool(m.layers), paths, _layers, DEEPEST
+        )
 
     def frames(self, paths: Paths) -> Values:
         """The source lines: of the innermost range with a complete stack, or of Python frames."""
         meanings = self.attribution.meanings
         if any(m.kind != Kind.TRACE and m.frames for m in meanings):
-            return self.chains(lambda m: m.kind == Kind.TRACE or bool(m.frames), paths, _frames)
+            wanted = self.flags(lambda m: m.kind == Kind.TRACE or bool(m.frames))
+            return _chains(paths, meanings, wanted, _frames, innermost=MOST_FRAMES)
         own = np.array(
             [i if m.kind == Kind.TRACE else -1 for i, m in enumerate(meanings)], np.int32
         )
@@ -320,17 +328,39 @@ class Lookups:
 
 
 def _chains(
-    paths: Paths, meanings: list[Meaning], wanted: UInt8, value: Callable[[Sequence[Meaning]], Any]
+    paths: Paths,
+    meanings: list[Meaning],
+    wanted: UInt8,
+    value: Callable[[Sequence[Meaning]], Any],
+    deepest: int | None = None,
+    innermost: int = NEVER,
 ) -> SharedValues:
+    """See `Lookups.chains`; innermost : the most labels of a chain, from its end."""
     chain_of_node, parent, label = _path.nodes(paths.parent, paths.label, len(meanings), wanted)
-    used, place = distinct(take(chain_of_node, paths.node), len(parent))
-    chains: list[tuple[Meaning, ...]] = []
-    for outer, of in zip(parent.tolist(), label.tolist(), strict=True):  # parents come first
-        chains.append((*chains[outer], meanings[of]) if outer >= 0 else (meanings[of],))
-    chains.append(())  # of -1
+    chain = take(chain_of_node, paths.node)
+    levels = _path.levels(parent)
+    if deepest is not None and levels.max(initial=0) >= deepest:
+        numbers = np.arange(len(parent), dtype=np.int32)
+        kept = _path.innermost(parent, np.where(levels < deepest, numbers, np.int32(-1)))
+        chain = take(kept, chain)
+    used, place = distinct(chain, len(parent))
+    outer, labels = parent.tolist(), label.tolist()
     ids: dict[Any, int] = {}
-    id_of_chain = [ids.setdefault(value(chains[each]), len(ids)) for each in used]
+    id_of_chain = [ids.setdefault(value(_chain(each, outer, labels, meanings, innermost)), len(ids))
+                   for each in used]  # fmt: skip
     return SharedValues(paths.place, take(np.array(id_of_chain, np.int32), place), list(ids))
+
+
+def _chain(
+    node: int, parent: list[int], label: list[int], meanings: list[Meaning], most: int
+) -> list[Meaning]:
+    """The meanings of a node and of those around it, outermost first; none for -1."""
+    chain: list[Meaning] = []
+    while node >= 0 and len(chain) < most:
+        chain.append(meanings[label[node]])
+        node = parent[node]
+    chain.reverse()
+    return chain
 
 
 def _is_own_range(meaning: Meaning) -> bool:
@@ -346,17 +376,23 @@ def _labels(chain: Sequence[Meaning]) -> tuple[str, ...]:
 
 
 def _layers(chain: Sequence[Meaning]) -> tuple[str, ...]:
-    names: tuple[str, ...] = ()
+    names: list[str] = []
     for meaning in chain:
-        names = meaning.layers or (*names, meaning.name)
-    return names
+        if meaning.layers:
+            names = list(meaning.layers)
+        else:
+            names.append(meaning.name)
+    return tuple(names)
 
 
 def _frames(chain: Sequence[Meaning]) -> tuple[str, ...]:
-    frames: tuple[str, ...] = ()
+    frames: list[str] = []
     for meaning in chain:
-        frames = (*frames, *meaning.frames) if meaning.kind == Kind.FRAME else meaning.frames
-    return frames
+        if meaning.kind == Kind.FRAME:
+            frames.extend(meaning.frames)
+        else:
+            frames = list(meaning.frames)
+    return tuple(frames)
 
 
 def _is_torch(meaning: Meaning) -> bool:

@@ -27,6 +27,8 @@ __all__ = ["MAGIC", "is_snapshot", "read"]
 # The first bytes of protocols 2 to 5.
 MAGIC: Final = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 _OF_BYTE: Final = 5  # bytes of memory per byte of the file, at least
+# Bytes of memory: of a block or event, of a frame of a stack; per byte of the file; of any file.
+_OF_ENTRY, _OF_FRAME, _MOST_OF_BYTE, _FLOOR = 200, 8, 30, 64 << 20
 _LARGEST: Final = 1 << 50  # bytes; more than a GPU has
 _SAVE: Final = "save one with torch.cuda.memory._dump_snapshot"
 
@@ -49,6 +51,8 @@ def read(path: str | os.PathLike[str]) -> Snapshot:
     ------
     BadInputError
         It cannot be read, is damaged, is no memory snapshot, or contains more than plain data.
+    NotEnoughMemoryError
+        It repeats lists so often that they take far more memory than the file.
     """
     name = os.fsdecode(path)
     try:
@@ -61,10 +65,10 @@ def read(path: str | os.PathLike[str]) -> Snapshot:
             f"{name}: expected a memory snapshot of torch, found another format (first bytes "
             f"{data[:16]!r}); {_SAVE}"
         )
-    return _snapshot(name, _plain.load(data, name))
+    return _snapshot(name, _plain.load(data, name), len(data))
 
 
-def _snapshot(name: str, root: Any) -> Snapshot:
+def _snapshot(name: str, root: Any, file_size: int) -> Snapshot:
     if type(root) is list:  # of torch.cuda.memory_snapshot()
         root = {"segments": root}
     if type(root) is not dict or type(root.get("segments")) is not list:
@@ -73,10 +77,14 @@ def _snapshot(name: str, root: Any) -> Snapshot:
             f"{name}: expected a memory snapshot of torch (keys segments, device_traces), found "
             f"{found[:100]!r}; {_SAVE}"
         )
-    stacks = _Stacks()
+    expansion = memory.Expansion(name, _MOST_OF_BYTE, _FLOOR)
+    stacks = _Stacks(expansion, file_size)
     segments = list(_dicts(root["segments"]))
     traces = root.get("device_traces")
     of_device = list(enumerate(traces)) if type(traces) is list else []
+    # A list of the file may contain one object many times.
+    for entries in (*(each.get("blocks") for each in segments), *(each for _, each in of_device)):
+        expansion.add(_OF_ENTRY * len(entries) if type(entries) is list else 0, file_size)
     settings = root.get("allocator_settings")
     return Snapshot(
         name=name,
@@ -152,7 +160,8 @@ def _events(of_device: list[tuple[int, Any]], stacks: _Stacks) -> SnapshotEvents
 class _Stacks:
     """The distinct stacks of dicts with `frames`, innermost first in the file."""
 
-    def __init__(self) -> None:
+    def __init__(self, expansion: memory.Expansion, file_size: int) -> None:
+        self._expansion, self._file_size = expansion, file_size
         self.distinct: list[tuple[str, ...]] = []
         self._ids: dict[tuple[str, ...], int] = {}
         # By identity: a snapshot refers to equal frames by one object.
@@ -168,6 +177,7 @@ class _Stacks:
             return -1
         found = self._of_list.get(id(frames))
         if found is None:
+            self._expansion.add(_OF_FRAME * len(frames), self._file_size)
             stack = tuple(self._text(each) for each in reversed(frames))
             found = self._ids.setdefault(stack, len(self._ids))
             if found == len(self.distinct):
@@ -179,6 +189,7 @@ class _Stacks:
         text = self._text_of.get(id(frame))
         if text is None:
             text = self._text_of[id(frame)] = _frame(frame)
+            self._expansion.add(len(text), self._file_size)
         return text
 
 

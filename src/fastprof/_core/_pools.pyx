@@ -14,10 +14,12 @@ cdef extern from "fp_alike.h":
     ctypedef struct fp_alike_table:
         uint64_t *slots
         size_t n_slots
+        uint64_t secret
     int FP_ALIKE_SLOTS
     fp_status fp_alike(const fp_alike_table *table, const fp_alike_column *columns, int n_columns,
                        int64_t n, int64_t *next, int32_t *id, int32_t *first,
                        int32_t *n_distinct) nogil
+    uint64_t fp_alike_secret(const void *slots) nogil
     void fp_alike_move(const fp_alike_table *from_, const fp_alike_table *to) nogil
 
 
@@ -191,6 +193,7 @@ def alike(columns):
         column = columns[k].reshape(n, -1).view(np.uint8)
         each[k].values, each[k].size = <const char *>&column[0, 0], column.shape[1]
     slots = np.zeros(FP_ALIKE_SLOTS, np.uint64)
+    table.secret = larger.secret = fp_alike_secret(&slots[0])
     while True:
         table.slots, table.n_slots = &slots[0], slots.shape[0]
         with nogil:

@@ -24,6 +24,14 @@ cdef extern from "fp_take.h":
                             int64_t n, int64_t *rows, int64_t *n_rows) nogil
     fp_status fp_take_ranks(const int32_t *index, int64_t n, int32_t n_values, uint64_t *used,
                             int32_t *before, int32_t *rank) nogil
+    ctypedef struct fp_take_slices:
+        const int64_t *low
+        const int64_t *high
+        const int64_t *wanted
+        int64_t n
+
+    fp_status fp_take_place(const int64_t *values, int64_t n_values,
+                            const fp_take_slices *slices, bint after, int64_t *place) nogil
     void fp_take_without(char *items, size_t size, int64_t n, const int64_t *gaps,
                          int64_t n_gaps) nogil
 
@@ -223,3 +231,43 @@ def ascending(const int64_t[::1] values):
         fp_radix_sort(&items[0], &scratch[0], n, low, &count[0])
     packed &= np.uint64((1 << low) - 1)
     return packed.view(np.int64)
+
+
+def place(const int64_t[::1] values, const int64_t[::1] low, const int64_t[::1] high,
+          const int64_t[::1] wanted, bint after=False):
+    """Return the place of each number in its own slice of some values.
+
+    Parameters
+    ----------
+    values : int64 [m]
+    low, high : int64 [n], the slices values[low:high], ascending
+    wanted : int64 [n]
+    after : behind equal values; default before them
+
+    Returns
+    -------
+    int64 [n], low .. high
+
+    Raises
+    ------
+    InternalError
+        A slice is out of bounds.
+    """
+    cdef fp_take_slices slices
+    cdef const int64_t *from_ = &values[0] if values.shape[0] else NULL
+    cdef int64_t m = values.shape[0]
+    cdef int64_t[::1] out
+    cdef fp_status status
+    slices.n = wanted.shape[0]
+    if low.shape[0] != slices.n or high.shape[0] != slices.n:
+        raise ValueError(f"expected slices for {slices.n} numbers, found {low.shape[0]}, "
+                         f"{high.shape[0]}")
+    found = np.empty(slices.n, np.int64)
+    if slices.n == 0:
+        return found
+    slices.low, slices.high, slices.wanted = &low[0], &high[0], &wanted[0]
+    out = found
+    with nogil:
+        status = fp_take_place(from_, m, &slices, after, &out[0])
+    check(status, "look-up")
+    return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import cast
+from typing import Final, cast
 
 import numpy as np
 
@@ -124,17 +124,21 @@ def nvtx_gpu_proj_sum(profile: Profile) -> list[Cells]:
     ]
 
 
+_MOST_ABOVE: Final = 256  # ranges of a stack, the innermost ones
+
+
 def nvtx_gpu_proj_trace(profile: Profile) -> list[Cells]:
     """Each range with GPU work; rows of `Profile.ranges` are its ids."""
     found = _projected(profile)
     ranges, rows = found.ranges, found.rows
+    parent = ranges.parent
 
     def stack(row: int) -> str:
         above = []
-        while row >= 0:
+        while row >= 0 and len(above) < _MOST_ABOVE:
             above.append(f":{row}")
-            row = int(ranges.parent[row])
-        return "".join(reversed(above))
+            row = int(parent[row])
+        return ("..." if row >= 0 else "") + "".join(reversed(above))
 
     stacks = Computed(len(rows), lambda numbers: [stack(row) for row in rows[numbers].tolist()])
 

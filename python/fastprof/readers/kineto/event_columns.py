@@ -18,12 +18,15 @@ import numpy.typing as npt
 
 from fastprof._core._kineto import NONE, TEXT_PLACE, KinetoReader
 from fastprof._system.file_state import ChangeGuard
+from fastprof._system.memory import Expansion
 from fastprof.errors import BadInputError
 from fastprof.readers.sqlite.database import Progress
 
 GZIP_MAGIC = b"\x1f\x8b"
 BLOCK_SIZE = 1 << 20
 COMPRESSED_SIZE = 1 << 16
+MOST_INFLATED = 200  # bytes of text per byte of the file; real traces have up to 40
+ALWAYS_INFLATED = 1 << 30  # bytes of text of any file
 # Longer events are treated as damage.
 LARGEST_EVENT = 1 << 28
 
@@ -126,6 +129,8 @@ def read(
     ------
     BadInputError
         It is not JSON text or gzip, or has no list of events.
+    NotEnoughMemoryError
+        It inflates to far more text than a trace of its size.
 
     Notes
     -----
@@ -136,11 +141,11 @@ def read(
     if isinstance(source, str | os.PathLike):
         with open(source, "rb", buffering=0) as file:
             guard = ChangeGuard(file.fileno(), name)
-            blocks = _Blocks(file)
+            blocks = _Blocks(file, name)
             text_bytes, unread_bytes = _feed(reader, blocks, progress, os.path.getsize(source))
             guard.check()
     else:
-        blocks = _Blocks(source)
+        blocks = _Blocks(source, name)
         text_bytes, unread_bytes = _feed(reader, blocks)
     root = _root(reader)
     _expect_trace(reader, blocks, root)
@@ -167,8 +172,9 @@ def read(
 class _Blocks:
     """The inflated text of a file in blocks; `head` is its start, `damage` an inflate error."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, name: str) -> None:
         self.file = file
+        self.expansion = Expansion(name, MOST_INFLATED, ALWAYS_INFLATED)
         self.n_read = 0  # bytes of the file
         self.head = b""
         self.damage: str | None = None
@@ -207,6 +213,7 @@ class _Blocks:
                 except zlib.error:
                     yield from _before_damage(before, block)
                     raise
+                self.expansion.add(len(text), self.n_read)
                 if text:
                     yield text
                 block = inflater.unconsumed_tail
