@@ -113,6 +113,7 @@ def load(directory: str | os.PathLike[str]) -> Baseline:
         table = parquet.read_table(path)
         properties = json.loads((table.schema.metadata or {})[_METADATA])
         if properties["schema"] == _SCHEMA and properties["causes"] == list(CAUSES):
+            _check(properties)
             where = tuple(properties["where"])
             side, trim = _side(table, properties), properties.get("trim")
             return Baseline(side, properties["source"], where, trim)
@@ -206,6 +207,19 @@ def _texts(arrow: Any, texts: list[Any]) -> Any:
         None if each is None else str(each).encode("utf-8", "replace").decode() for each in texts
     ]
     return arrow.array(valid, arrow.string()).dictionary_encode()
+
+
+def _check(properties: dict[str, Any]) -> None:
+    """Raise ValueError if a value has not the type that `_table` writes."""
+    texts = [properties[name] for name in ("gpus", "steps")]
+    texts += [text for name in ("names", "notes", "where") for text in properties[name]]
+    lists = [properties[name] for name in ("names", "notes", "where")]
+    if properties["source"] is not None:
+        texts.append(properties["source"])
+    is_valid = all(isinstance(each, str) for each in texts)
+    is_valid = is_valid and all(isinstance(each, list) for each in lists)
+    if not is_valid or not isinstance(properties["has_steps"], bool):
+        raise ValueError("a value has another type")
 
 
 def _side(table: Any, properties: dict[str, Any]) -> Side:
