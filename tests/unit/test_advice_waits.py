@@ -63,7 +63,10 @@ def test_copies_at_the_start_of_a_step(
     found = first(Decode(copy, n_bytes), tmp_path)
     assert found["id"] == "sync"
     assert found["what"].startswith(f"The host waits for copies of {what} at the start of a step")
-    assert found["answer"].startswith(f"The host waits for copies of {what} at the start of a step")
+    assert found["answer"].startswith(
+        f"The host waits for copies of {what} at the start of a step:"
+    )
+    assert "A host that does not wait would run ahead and save about" in found["answer"]
     assert remedy in found["remedy"]
     assert found["where"] == "copy_ 100%"
     # The host would run ahead: steps as long as its own 490 us, or the GPU's 503 us.

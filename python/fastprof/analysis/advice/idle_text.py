@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from typing import Final
 
 import numpy as np
@@ -97,7 +98,7 @@ def at(facts: Facts, causes: tuple[str, ...], *names: str) -> str:
     for name in names:
         for text, share in facts.idle.top(name, rows, most=1):
             if share >= _MOSTLY:
-                return f" ({text})"
+                return f" ({os.path.basename(text) if name == 'line' else text})"
     return ""
 
 

@@ -178,7 +178,7 @@ def host_bound(facts: Facts) -> Iterator[Finding]:
         idle_ns={"host-bound": ns},
         cause=f"The GPU waits {{time}} for {code} between "
         f"launches{at(facts, causes, 'line', 'layer', 'op')}.",
-        effect=f"If all of it left the {facts.steps.unit}, {{saving}} would be saved.",
+        effect="If all of it ran elsewhere, {saving} would be saved.",
     )
 
 

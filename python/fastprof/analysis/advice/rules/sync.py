@@ -49,9 +49,8 @@ def sync(facts: Facts) -> Iterator[Finding]:
         confidence="medium",
         why="the wait may be required; the time after it is idle because nothing is queued",
         idle_ns=by_cause,
-        cause=f"The host {waits} and launches nothing ahead: the GPU waits {{time}} for new work.",
-        effect="Where the program can do without these waits, the host would run ahead and save "
-        "{saving}.",
+        cause=f"The host {waits}: the GPU then waits {{time}} for new work.",
+        effect="A host that does not wait would run ahead and save {saving}.",
     )
 
 
