@@ -31,6 +31,7 @@ Run a PyTorch program unchanged, record a few of its steps and print where their
   fastprof run train.py --epochs 1
   fastprof run --steps 100:105 -- torchrun --nproc-per-node 8 train.py
   fastprof run --after 60 --for 5 -- python -m server
+  fastprof run --when 'step > 1.2 * median' --times 2 train.py
   kill -USR2 PID            record now; PID is that of `fastprof run`
   fastprof run --list
 
@@ -85,6 +86,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--for", metavar="SECONDS", type=_seconds, dest="seconds", help="record for this time"
     )
     parser.add_argument(
+        "--when",
+        metavar="CONDITION",
+        type=_condition,
+        help="watch all steps, and record 3 after one for which this holds: 'step > 1.2 * median', "
+        "of the steps before; 'step > 200ms'; or 'memory > 0.95', the share of the GPU's memory "
+        "that torch has reserved, with torch's memory snapshot",
+    )
+    parser.add_argument(
+        "--times",
+        metavar="N",
+        type=_count,
+        help="with --when: record up to N times (default: 1)",
+    )
+    parser.add_argument(
         "--max-memory",
         metavar="SIZE",
         type=_size,
@@ -136,6 +151,7 @@ def run(arguments: argparse.Namespace) -> int:
         words = ["-m", *arguments.module]
     if not words:
         arguments.error("no PROGRAM given; example: fastprof run train.py")
+    _check_when(arguments)
     command = python_command(words)
     tool = _tool(arguments)
     before = [] if tool is None else nsys_command(tool, arguments.pytorch)
@@ -155,13 +171,28 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _keep(directory: Path, facts: dict[str, Any]) -> None:
     """Keep what the program's processes have written."""
+    from fastprof.runs.causes import causes_of
     from fastprof.runs.collect import collect
     from fastprof.runs.directory import write_facts
 
     if not directory.is_dir():
         raise BadInputError(f"{directory}: the directory of the run was removed")
     facts["processes"] = collect(directory)
+    facts["causes"] = causes_of(facts["processes"])
     _attempt("run.json is lost", lambda: write_facts(directory, facts))
+
+
+def _check_when(arguments: argparse.Namespace) -> None:
+    """Refuse options that contradict each other."""
+    others = {"--steps": "steps", "--after": "after", "--for": "seconds"}
+    given = [name for name, each in others.items() if getattr(arguments, each) is not None]
+    if arguments.when is not None and given:
+        arguments.error(
+            f"--when and {given[0]}: expected one of them; --when records the 3 steps after one "
+            "for which the condition holds"
+        )
+    if arguments.when is None and arguments.times is not None:
+        arguments.error("--times: expected with --when, such as --when 'step > 1.2 * median'")
 
 
 def _tool(arguments: argparse.Namespace) -> str | None:
@@ -169,8 +200,11 @@ def _tool(arguments: argparse.Namespace) -> str | None:
     from fastprof.readers.nsys.report import find_nsys
     from fastprof.runs.nsys import usable_nsys
 
-    if arguments.backend == "torch":
+    is_repeated = (arguments.times or 1) > 1
+    if arguments.backend == "torch" or (is_repeated and arguments.backend == "auto"):
         return None
+    if is_repeated:
+        arguments.error("--times: Nsight Systems records once; use --backend torch")
     tool = usable_nsys() if arguments.backend == "auto" else find_nsys()
     if tool is None and arguments.backend == "nsys":
         arguments.error("--backend nsys: no nsys on the PATH or in $FASTPROF_NSYS")
@@ -192,6 +226,8 @@ def _settings(arguments: argparse.Namespace, directory: Path, is_nsys: bool) -> 
         functions=arguments.functions,
         step=arguments.step_by,
         max_memory=arguments.max_memory,
+        when=arguments.when,
+        times=arguments.times or 1,
     )
 
 
@@ -204,8 +240,8 @@ def _answer(directory: Path, facts: dict[str, Any], settings: Settings) -> None:
     from fastprof.runs.page import write_page
     from fastprof.runs.problems import EMPTY_TRACE, has_begun, problems_of
 
-    for problem in problems_of(facts["processes"], settings):
-        log(problem)
+    for line in (*problems_of(facts["processes"], settings), *facts["causes"]):
+        log(line)
     traces = traces_of(directory)
     recordings = [each for process in facts["processes"] for each in process["recordings"]]
     if settings.backend != "torch" and any(map(has_begun, recordings)) and not traces:
@@ -270,6 +306,22 @@ def _steps(text: str) -> tuple[int, int]:
             f"{text!r}: expected A:B, two numbers of steps with 0 < A < B, such as 10:13"
         )
     return first, last
+
+
+def _condition(text: str) -> str:
+    from fastprof.runs.condition import parse_condition
+
+    try:
+        parse_condition(text)
+    except BadInputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text
+
+
+def _count(text: str) -> int:
+    if not (text.isdecimal() and 1 <= int(text) <= 1000):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number from 1 to 1000")
+    return int(text)
 
 
 def _size(text: str) -> int:

@@ -12,6 +12,7 @@ from fastprof.analysis.advice.finding import CannotJudge
 from fastprof.analysis.cells import cells_of, computing_costs
 from fastprof.model.page import Page
 from fastprof.page.build import build
+from fastprof.page.run_steps import run_steps
 from fastprof.page.section import Source
 from fastprof.page.sections import SECTIONS, flame
 from fastprof.profile.facts import gpu_names
@@ -54,6 +55,8 @@ def page_of(
         for each, section in begun.items():
             made[each] = each(source) if section.cancel() else section.result()
         sections = [made[each] for each in SECTIONS]
+        if (of_run := run_steps(profile.name)) is not None:
+            sections.insert(1, of_run)
         return Page(build(_name(profile), _about(profile), sections))
 
 

@@ -12,6 +12,7 @@ from fastprof.model.page import Page
 from fastprof.model.quantity import quantity
 from fastprof.model.table import Table
 from fastprof.page.build import build
+from fastprof.page.run_steps import run_steps
 from fastprof.page.section import Chart, Fact, Section
 from fastprof.ranks.result import Batch
 
@@ -33,6 +34,8 @@ def page_of_ranks(batch: Batch) -> Page:
     """The page of `fastprof.batch`: GPU time of each rank, waits in collectives, totals."""
     with uncollected():
         sections = [_ranks(batch), _waits(batch), _totals(batch), _lacking(batch)]
+        of_runs = [run_steps(each.path) for each in batch.summaries[:1]]
+        sections[1:1] = [each for each in of_runs if each is not None]
         n = len(batch.all_ranks.ranks)
         return Page(build(f"{n} ranks", [batch.overview()], sections))
 

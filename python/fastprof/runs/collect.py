@@ -13,7 +13,7 @@ from typing import Any
 
 from fastprof._system.output_file import output_file
 from fastprof._system.threads import map_on_threads, usable_cores
-from fastprof.runs.settings import NOW, STATUS
+from fastprof.runs.settings import NOW, STATUS, snapshot_of
 
 _COMPRESSION = 4
 # Reports, requests, and what killed processes leave of a trace.
@@ -23,10 +23,10 @@ _LEFT = (f"{STATUS}-*.json", NOW, ".trace-*.json", ".trace-*.json.tmp")
 def collect(directory: Path) -> list[dict[str, Any]]:
     """The reports of the processes, by rank; the traces are renamed and compressed.
 
-    A report has `pid`, `arguments`, `rank`, `world`, `steps`, `by`, `versions`, `problem` and
-    `recordings`, each with `path`, `first`,
-    `n_steps`, `has_begun`, `is_stopped` and `unrecorded`, the steps before it: see
-    `UnrecordedSteps.facts`.
+    A report has `pid`, `arguments`, `rank`, `world`, `steps`, `by`, `versions`, `problem`,
+    `step_lengths` and `most` (see `Watch.facts`), and `recordings`, each with `path`, `first`,
+    `n_steps`, `has_begun`, `is_stopped`, `cause` (see `Watch`) and `unrecorded`, the steps before
+    it: see `UnrecordedSteps.facts`.
     """
     reports = []
     for path in directory.glob(f"{STATUS}-*.json"):
@@ -47,6 +47,8 @@ def collect(directory: Path) -> list[dict[str, Any]]:
                 number = f"-{taken[stem]}" if taken[stem] > 1 else ""
                 final = directory / f"{stem.replace('trace', f'trace{number}', 1)}.json.gz"
                 moves.append((Path(recording["path"]), final))
+                with suppress(OSError):  # there is none
+                    os.replace(snapshot_of(Path(recording["path"])), snapshot_of(final))
                 recording["path"] = final.name
     map_on_threads(_compress, moves, usable_cores())
     return reports

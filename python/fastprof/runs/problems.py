@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from fastprof.runs.causes import causes_of, never_held
 from fastprof.runs.settings import TRAINING_CALLS, Settings
 
 EMPTY_TRACE = (
@@ -36,6 +37,10 @@ def problems_of(processes: Sequence[dict[str, Any]], settings: Settings) -> list
             "or sitecustomize (python -I, -E or -S), or it replaced itself by exec without them"
         ]
     most = max(processes, key=lambda each: int(each["steps"]))
+    if causes_of(processes):
+        return found
+    if settings.when is not None and most["is_over"] and most["steps"]:
+        return found or [never_held(processes, settings.when)]
     return found or [_never(most, settings)]
 
 
@@ -49,8 +54,8 @@ def _never(process: dict[str, Any], settings: Settings) -> str:
     if not process["is_over"]:
         return (
             f"nothing recorded: process {process['pid']} imported torch and then was killed, left "
-            "by os._exit, or replaced itself by another program (os.exec), before step "
-            f"{settings.first}: record earlier steps with --steps, or run the other program"
+            "by os._exit, or replaced itself by another program (os.exec), before "
+            f"{_begin(settings)}, or run the other program"
         )
     if not n_steps:
         return _without_steps(process)
@@ -61,6 +66,12 @@ def _never(process: dict[str, Any], settings: Settings) -> str:
         f"nothing recorded: the program ended after {n_steps} steps, and recording begins at step "
         f"{settings.first}; use --steps {middle}:{middle + 1}"
     )
+
+
+def _begin(settings: Settings) -> str:
+    if settings.when is not None:
+        return f"--when '{settings.when}' held: lower the limit"
+    return f"step {settings.first}: record earlier steps with --steps"
 
 
 def _without_steps(process: dict[str, Any]) -> str:

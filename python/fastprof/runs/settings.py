@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 VARIABLE = "FASTPROF_RUN"
 NOW = "record-now"  # a file of this name in the directory asks for a recording
@@ -30,6 +31,8 @@ class Settings:
     functions : also record function names, see `fastprof.init`
     step : what ends a step: "auto", "optimizer" or "call"
     max_memory : bytes that the process may grow by while it is recorded; None: see `Recording`
+    when : record after steps for which this condition holds, see `parse_condition`; None without
+    times : recordings for `when`, at most
     """
 
     directory: str
@@ -41,6 +44,8 @@ class Settings:
     functions: bool = False
     step: str = "auto"
     max_memory: int | None = None
+    when: str | None = None
+    times: int = 1
 
     def to_environment(self) -> str:
         """The value of the variable."""
@@ -56,3 +61,9 @@ def from_environment() -> Settings | None:
 def trace_name(number: int) -> str:
     """The name of a trace of this process: the recording's number from 0."""
     return f"trace-{os.getpid()}{f'-{number + 1}' if number else ''}.json"
+
+
+def snapshot_of(trace: Path) -> Path:
+    """The path of the memory snapshot beside a trace: `memory.rank0.pickle`."""
+    name = trace.name.partition(".json")[0].replace("trace", "memory", 1)
+    return trace.with_name(f"{name}.pickle")

@@ -10,7 +10,8 @@ cdef class Countdown:
     Parameters
     ----------
     append : callable
-        (time in ns) -> None, called for each step that ends.
+        (time in ns) -> bool or None, called for each step that ends. If it returns True, the step
+        is not counted, and Python is told of it.
 
     Attributes
     ----------
@@ -74,7 +75,8 @@ cdef class Countdown:
             if now >= self._due:
                 self._n_left = 0
                 return False
-            self._append(now)
+            if self._append(now):
+                return False
         except BaseException:  # Python is told of this call
             return False
         self._n_calls[which] = n_calls

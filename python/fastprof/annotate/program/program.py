@@ -6,7 +6,6 @@ import os
 import sys
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,6 +16,7 @@ from fastprof._core._countdown import Countdown
 from fastprof._system.reasons import reason
 from fastprof.annotate.layers import Layers
 from fastprof.annotate.program.annotation import Annotation
+from fastprof.annotate.program.due import Due
 from fastprof.annotate.program.guard import Guard
 from fastprof.annotate.program.layers import annotate_all
 from fastprof.annotate.program.modules import Outermost
@@ -26,14 +26,11 @@ from fastprof.annotate.program.recording import Recording
 from fastprof.annotate.program.signals import Signals
 from fastprof.annotate.program.status import Status
 from fastprof.annotate.program.steps import Repeated
-from fastprof.annotate.unrecorded import UnrecordedSteps
 from fastprof.errors import CaptureError
-from fastprof.runs.settings import NOW, TRAINING_CALLS, Settings
+from fastprof.runs.settings import TRAINING_CALLS, Settings
 
 _GRACE = 2.0  # s to wait for the end of a step before recording without steps
 _LONG_GRACE = 120.0  # s, in a program with modules or optimizers
-_LOOK = 0.1  # s between looks for a request
-_ALL = 1 << 60
 _THREAD_ENDED = (
     "the thread whose steps were recorded has ended, and torch.profiler records one thread; call "
     "the model in a thread that stays, or use --backend nsys"
@@ -59,9 +56,9 @@ class Program:
 
     def __init__(self, settings: Settings, annotation: Annotation) -> None:
         self._settings, self._annotation = settings, annotation
-        self._now = Path(settings.directory, NOW)
-        self._unrecorded = UnrecordedSteps()
-        self._countdown = Countdown(self._unrecorded.ended_at)
+        self._due = Due(settings)
+        self._watched = self._due.watch
+        self._countdown = Countdown(self._watched.passed)
         self._guard = Guard(self._failed)
         self._signals = Signals(lambda: self._guard(self._timed), self._ending)
         self._is_resting = self._has_failed = False
@@ -78,13 +75,10 @@ class Program:
         self._pid = os.getpid()
         self._status = Status(self._settings.directory, self._pid)
         self._countdown.stop()
-        self._unrecorded.forget()
+        self._due.forget()
         self._repeated = Repeated(self._take)
         self._recording: Recording | None = None
-        self._n_recordings = self._n_training_calls = self._n_steps = 0
-        self._asked: float | None = None  # when a recording was asked for, s
-        self._answered: str | None = None  # the request in the file, the last that was seen
-        self._began = time.monotonic()
+        self._n_training_calls = self._n_steps = 0
         self._has_told = self._guard.is_busy = False
 
     def begin(self) -> None:
@@ -118,6 +112,7 @@ class Program:
             self._guard(self._save_all)
 
     def _watch(self) -> None:
+        self._watched.pause()
         self._countdown.is_off = self._is_resting = False
         if self._by != "call":
             self._steps.install()
@@ -176,15 +171,15 @@ class Program:
         if self._recording is not None:
             if self._recording.is_overdue:
                 self._end()
-        elif self._asked is None:
-            self._asked = now
+        elif self._due.asked is None:
+            self._due.asked = now
             if self._is_resting:
                 self._watch()
             self._signals.ask_after(_GRACE)
         elif not self._n_steps:
             has_steps = self._modules.found or self._steps.is_expected
-            if now >= self._asked + 0.9 * (_LONG_GRACE if has_steps else _GRACE):
-                self._asked = None
+            if now >= self._due.asked + 0.9 * (_LONG_GRACE if has_steps else _GRACE):
+                self._due.asked = None
                 self._record(False, None, self._settings.seconds or _SECONDS)
             else:
                 self._signals.ask_after(_GRACE)
@@ -211,7 +206,7 @@ class Program:
         self._take()
         if self._recording is not None:
             self._end()
-        elif not self._is_resting:
+        if not self._is_resting:
             self._rest()
         self._write(True)
         self._signals.release()
@@ -237,16 +232,9 @@ class Program:
 
     def _count_down(self) -> None:
         """Let the countdown count the steps until the next look for a request, or a recording."""
-        if self._asked is not None:
-            return
-        n_steps, wait = _ALL, _LOOK
-        if not self._n_recordings and self._settings.after is None:
-            n_steps = max(1, self._settings.first - 1) - self._n_steps - 1
-            n_steps = n_steps if n_steps >= 0 else _ALL
-        elif not self._n_recordings and self._settings.after is not None:
-            wait = min(wait, self._began + self._settings.after - time.monotonic())
-        objects, n_calls = self._repeated.calls
-        self._countdown.start(objects, n_calls, n_steps, time.perf_counter_ns() + round(wait * 1e9))
+        if self._due.asked is None:
+            objects, n_calls = self._repeated.calls
+            self._countdown.start(objects, n_calls, *self._due.until_look(self._n_steps))
 
     def _train(self) -> None:
         """Begin to count steps of optimizers; calls before the first are no steps."""
@@ -254,7 +242,7 @@ class Program:
         if self._by == "call":
             self._discard()
         self._by, self._n_steps, self._repeated = "optimizer", 0, Repeated(self._take)
-        self._unrecorded.forget()
+        self._watched.forget()
         if self._is_resting:
             self._watch()
 
@@ -263,7 +251,7 @@ class Program:
         if self._recording is not None:
             self._finish()
         self._status.discard()
-        self._n_recordings = 0
+        self._due.discard()
 
     def _step_ended(self) -> None:
         recording = self._recording
@@ -271,43 +259,24 @@ class Program:
             if not recording.thread.is_alive():
                 raise CaptureError(_THREAD_ENDED)
             return
+        now = time.perf_counter_ns()
         self._n_steps += 1
-        if recording is None:
-            self._unrecorded.ended()
-            if self._is_due() and get_worker_info() is None:
-                self._start()
-            else:
-                self._count_down()
-            return
-        self._guard.defer_signals(self._signals.held)
-        if recording.step_ended() or self._signals.is_pending:
-            self._over()
-
-    def _is_due(self) -> bool:
-        """Whether a recording begins with the step that begins now."""
-        if self._is_asked_by_file() or self._asked is not None:
-            self._asked = None
-            return True
-        if self._n_recordings:
-            return False
-        if self._settings.after is not None:
-            return time.monotonic() >= self._began + self._settings.after
-        return self._n_steps == max(1, self._settings.first - 1)
-
-    def _is_asked_by_file(self) -> bool:
-        """Whether `fastprof run` has received a signal since the last look."""
-        try:
-            request = self._now.read_text() if self._now.exists() else None
-        except OSError:
-            return False
-        is_new = request not in (None, self._answered)
-        self._answered = request
-        return is_new
+        if recording is not None:
+            self._watched.ended(now, is_recorded=True)
+            self._guard.defer_signals(self._signals.held)
+            if recording.step_ended() or self._signals.is_pending:
+                self._over()
+            self._watched.begin()
+        elif self._due.ended(now, self._n_steps) and get_worker_info() is None:
+            self._start()
+            self._watched.begin()
+        else:
+            self._count_down()
 
     def _start(self) -> None:
         """Start a recording with the step that begins now."""
         settings = self._settings
-        warmup = settings.after is not None or self._n_steps != settings.first
+        warmup = not self._due.is_at_step or self._n_steps != settings.first
         if settings.seconds is None:
             self._record(warmup, settings.last - settings.first, None)
         else:
@@ -322,12 +291,11 @@ class Program:
                 f"time, so nothing is recorded from step {step} on; switch its profiler off, or "
                 "record other steps with --steps"
             )
-        self._n_recordings += 1
+        self._due.n_recordings += 1
         self._recording = Recording(
-            self._settings, self._n_recordings - 1, self._n_steps, warmup, n_steps, seconds,
-            self._layers, self._unrecorded.facts(),
+            self._settings, self._due.n_recordings - 1, self._n_steps, warmup, n_steps, seconds,
+            self._layers, self._watched.unrecorded.facts(), self._watched.cause,
         )  # fmt: skip
-        self._unrecorded.forget()
         self._own_profilers.install()
         self._signals.keep()
         if seconds is not None:
@@ -344,10 +312,12 @@ class Program:
             self._over()
 
     def _over(self) -> None:
-        if self._recording is not None and self._recording.note:
-            self._status.notes.append(self._recording.note)
+        recording = self._recording
+        if recording is not None and recording.note:
+            self._status.notes.append(recording.note)
         self._finish()
-        self._rest()
+        if self._due.is_over or (recording is not None and recording.is_stopped):
+            self._rest()
         self._write(False)
         self._signals.release()
 
@@ -370,6 +340,7 @@ class Program:
         self._status.write(
             steps=self._n_steps, by=self._by, training_calls=self._n_training_calls,
             is_over=is_over, is_signalled=self._is_resting and self._signals.are_asking,
+            **self._watched.facts(),
         )  # fmt: skip
 
     def _tell(self, problem: str) -> None:

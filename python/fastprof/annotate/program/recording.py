@@ -14,8 +14,9 @@ from fastprof._core import _hooks
 from fastprof._system.memory import available
 from fastprof._system.sizes import format_size
 from fastprof.annotate.layers import Layers
+from fastprof.annotate.program.memory_history import MemoryHistory
 from fastprof.annotate.recorders import RECORDERS, RangesRecorder, rank_and_world
-from fastprof.runs.settings import Settings, trace_name
+from fastprof.runs.settings import Settings, snapshot_of, trace_name
 
 _LOG_LEVEL = "KINETO_LOG_LEVEL"
 _MOST_MEMORY = 4 << 30  # bytes, by default
@@ -38,6 +39,7 @@ class Recording:
     seconds : the time, None to record steps
     layers : gives all modules their layers
     unrecorded : the steps before, see `UnrecordedSteps.facts`
+    cause : why it begins, if a condition held, see `Watch`
 
     Attributes
     ----------
@@ -62,24 +64,28 @@ class Recording:
         seconds: float | None,
         layers: Callable[[], list[Layers]],
         unrecorded: dict[str, Any] | None = None,
+        cause: dict[str, Any] | None = None,
     ) -> None:
         self.path: Path | None = None
-        self.unrecorded = unrecorded
+        self.unrecorded, self.cause = unrecorded, cause
         self.thread = threading.current_thread()
         self.first, self.last = step + warmup, None if n_steps is None else step + warmup + n_steps
         self.is_stopped, self.note, self._is_over = False, "", False
         self._step, self._seconds = step, seconds
         self._memory = _Memory(settings.max_memory)
-        is_file = settings.backend == "torch"
+        trace = Path(settings.directory, trace_name(number))
         self._recorder = _RECORDERS[settings.backend](
-            Path(settings.directory) / trace_name(number) if is_file else None
+            trace if settings.backend == "torch" else None
         )
         self._recorder.unrecorded = unrecorded
         self._recorder.prepare(*rank_and_world())
         self._was_on = _hooks.annotate(True)
         self._layers: list[Layers] = []
         self._began: float | None = None  # the first recorded step, s
+        self._history: MemoryHistory | None = None
         try:
+            if cause is not None and "memory" in cause:
+                self._history = MemoryHistory(snapshot_of(trace))
             self._layers = layers()
             self._enter()
         except BaseException:
@@ -126,6 +132,8 @@ class Recording:
             return
         self._is_over = True
         self.annotate_no_more()
+        if self._history is not None:
+            self._history.end(keep=self.has_begun)
         with _quiet_kineto():
             self.path = self._recorder.end(keep=self.has_begun)
 
@@ -136,6 +144,9 @@ class Recording:
             self.annotate_no_more()
         with suppress(Exception), _quiet_kineto():
             self._recorder.end(keep=False)
+        with suppress(Exception):
+            if self._history is not None:
+                self._history.end(keep=False)
 
     def stop(self, why: str) -> None:
         """Note why fewer steps than asked for are recorded, before `end`."""

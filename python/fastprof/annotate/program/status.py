@@ -21,7 +21,8 @@ _BLOCK: Final = 4096  # bytes; spaces fill the last block
 class Status:
     """The report of a process.
 
-    The file is written over in place: on a full disk, a report still fits into its blocks.
+    The file is written over in place: on a full disk, a report still fits into its blocks, without
+    the lengths of steps.
 
     Attributes
     ----------
@@ -49,6 +50,7 @@ class Status:
                 "has_begun": recording.has_begun,
                 "is_stopped": recording.is_stopped,
                 "unrecorded": recording.unrecorded,
+                "cause": recording.cause,
             }
         )
 
@@ -81,6 +83,12 @@ class Status:
             "versions": _versions(),
             "gpus": _gpus(),
         }
+        try:
+            self._put(report)
+        except OSError:
+            self._put({**report, "step_lengths": None})
+
+    def _put(self, report: dict[str, Any]) -> None:
         text = json.dumps(report).encode("utf-8", "surrogateescape")
         text = text.ljust(-(-len(text) // _BLOCK) * _BLOCK)
         with open(os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o666), "wb", buffering=0) as file:

@@ -1,0 +1,82 @@
+"""The condition of `fastprof run --when`: after which steps to record."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from math import ceil
+from typing import Final, Literal
+
+from fastprof.errors import BadInputError
+
+__all__ = ["Condition", "parse_condition"]
+
+_NUMBER: Final = r"(\d+(?:\.\d*)?|\.\d+)"
+_WORDS: Final = re.compile(r"\s*(\w*)\s*([<>=!]*)\s*(.*?)\s*", re.DOTALL)
+_OF_MEDIAN: Final = re.compile(rf"(?:{_NUMBER}\s*\*\s*)?median")
+_AMOUNT: Final = re.compile(rf"{_NUMBER}\s*([a-zµ%]*)")
+_TIMES: Final = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
+_SHARES: Final = {"": 100.0, "%": 1.0}  # in %
+_EXAMPLE: Final = "such as 'step > 1.2 * median', 'step > 200ms' or 'memory > 0.95'"
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A limit of the length of a step, or of the GPU memory that torch has reserved.
+
+    Parameters
+    ----------
+    of : "step" or "memory"
+    with_limit : also hold for a value equal to the limit
+    limit : ns; a multiple of the median; or a share of the GPU's memory
+    is_of_median : `limit` is a multiple of the median of the steps before
+    """
+
+    of: Literal["step", "memory"]
+    with_limit: bool
+    limit: float
+    is_of_median: bool = False
+
+    def limit_for(self, median: int) -> float:
+        """The length in ns above which it holds, for a median in ns."""
+        limit = self.limit * median if self.is_of_median else self.limit
+        return ceil(limit) - 1 if self.with_limit else limit
+
+    def holds_for(self, share: float) -> bool:
+        """Whether it holds for a share of the memory."""
+        return share >= self.limit if self.with_limit else share > self.limit
+
+
+def parse_condition(text: str) -> Condition:
+    """Read `NAME OP LIMIT`: `step > 1.2 * median`, `step >= 200ms`, `memory > 95%`.
+
+    Raises
+    ------
+    BadInputError
+        The text is none; says what was expected.
+    """
+    match = _WORDS.fullmatch(text)
+    name, operator, rest = match.groups() if match else ("", "", "")
+    if operator not in (">", ">=") or name not in ("step", "memory"):
+        what = "> or >=" if name in ("step", "memory") else "step or memory"
+        raise _unexpected(text, f"{what}, {_EXAMPLE}", operator if what[0] == ">" else name)
+    with_limit = operator == ">="
+    if name == "memory":
+        percent = _amount(rest, _SHARES)
+        if percent is None or not 0 < percent < 100:
+            raise _unexpected(text, "a share of the GPU's memory, such as 0.95 or 95%", rest)
+        return Condition("memory", with_limit, percent / 100)
+    median = _OF_MEDIAN.fullmatch(rest)
+    length = float(median[1] or 1) if median else _amount(rest, _TIMES)
+    if not length:
+        raise _unexpected(text, "NUMBER * median, or a time with ns, us, ms or s", rest)
+    return Condition("step", with_limit, length, median is not None)
+
+
+def _amount(text: str, units: dict[str, float]) -> float | None:
+    match = _AMOUNT.fullmatch(text)
+    return float(match[1]) * units[match[2]] if match and match[2] in units else None
+
+
+def _unexpected(text: str, expected: str, found: str) -> BadInputError:
+    return BadInputError(f"{text!r}: expected {expected}, found {found!r}")
