@@ -1,6 +1,6 @@
 """Trains under `fastprof run`, many times: another line of fastprof raises MemoryError each time.
 
-python failing_lines.py FOLDER PARTS PART
+python failing_lines.py FOLDER PARTS PART [CONDITION]
 
 Lines are those that run between the import of torch and the end of the program. Prints a line for
 each run that differs from one without fastprof, and the number of lines.
@@ -54,11 +54,11 @@ class Fault:
         return self.line
 
 
-def train():
+def train(n_steps):
     torch.manual_seed(0)
     net = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1))
     optimizer = torch.optim.SGD(net.parameters(), 0.1)
-    for _ in range(6):
+    for _ in range(n_steps):
         optimizer.zero_grad()
         net(torch.randn(2, 4)).sum().backward()
         optimizer.step()
@@ -88,15 +88,15 @@ def differences(net, plain, fault, said):
 CALL = torch.nn.Module.__call__
 
 
-def run(number, folder, plain):
+def run(number, folder, plain, n_steps, **settings):
     fault, said = Fault(number), io.StringIO()
     folder.mkdir(exist_ok=True)
-    program = Program(Settings(str(folder), 2, 4), Annotation(False))
+    program = Program(Settings(str(folder), 2, 4, **settings), Annotation(False))
     with contextlib.redirect_stderr(said):
         try:
             sys.settrace(fault)
             program.begin()
-            net = train()
+            net = train(n_steps)
             program.ended()
         except Exception as error:
             sys.settrace(None)
@@ -116,9 +116,12 @@ def run(number, folder, plain):
 
 if __name__ == "__main__":
     folder, parts, part = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    settings, n_steps = {}, 6
+    if len(sys.argv) > 4:
+        settings, n_steps = {"when": sys.argv[4], "times": 2}, 24
     fastprof.init()
-    plain = train()
-    n_lines = run(0, folder, plain).n_lines
+    plain = train(n_steps)
+    n_lines = run(0, folder, plain, n_steps, **settings).n_lines
     for number in range(1 + part, n_lines + 1, parts):
-        run(number, folder, plain)
+        run(number, folder, plain, n_steps, **settings)
     print(n_lines, "lines")

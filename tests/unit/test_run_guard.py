@@ -39,9 +39,11 @@ def alone(monkeypatch):
     return done.stdout
 
 
-def test_a_line_of_ours_that_fails_does_not_reach_the_program(tmp_path):
-    parts = 1 if IS_FULL else 30
-    done = torch_server.run(LINES, tmp_path / "run", str(parts), "0", timeout=10 * PATIENCE)
+@pytest.mark.parametrize(("condition", "parts"), [((), 30), (("step > 1ns",), 90)])
+def test_a_line_of_ours_that_fails_does_not_reach_the_program(tmp_path, condition, parts):
+    parts = 1 if IS_FULL else parts
+    words = (tmp_path / "run", str(parts), "0", *condition)
+    done = torch_server.run(LINES, *words, timeout=10 * PATIENCE)
     assert done.returncode == 0, done.stderr
     assert re.fullmatch(r"\d{3,} lines\n", done.stdout), done.stdout
 

@@ -2,12 +2,16 @@
 
 import json
 import os
+import random
 import re
 import subprocess
 import sys
+from itertools import pairwise
+from math import inf
 
 import pytest
 
+from fastprof._core._slow_steps import SlowSteps
 from fastprof.cli import main
 from fastprof.errors import BadInputError
 from fastprof.runs.causes import causes_of, never_held
@@ -73,10 +77,41 @@ def test_other_conditions_are_refused(text, expected, found):
     assert expected in str(caught.value) and str(caught.value).endswith(f"found {found}")
 
 
-def test_a_limit_may_be_part_of_the_condition():
-    for operator, least in ((">", 201), (">=", 200)):
-        limit = parse_condition(f"step {operator} 2 * median").limit_for(100)
-        assert [length > limit for length in (least - 1, least)] == [False, True]
+@pytest.mark.parametrize("multiple", [0, 1.5])
+@pytest.mark.parametrize("with_limit", [False, True])
+def test_slow_steps_are_those_above_the_limit(multiple, with_limit):
+    generator = random.Random(3)
+    ends = []
+    slow = SlowSteps(ends, multiple, 80.0, with_limit)
+    assert slow.passed(5) and slow.ended(5, True) is False  # no begin
+    lengths = [generator.randrange(1, 101) for _ in range(500)]
+    kept, caught, expected, now = [], [], [], 5
+    for step, length in enumerate(lengths, 1):
+        median = sorted(kept[-101:])[len(kept[-101:]) // 2] if len(kept) >= 10 else None
+        if median is not None:
+            limit = multiple * median or 80
+            if length > limit or (with_limit and length == limit):
+                expected.append((step, length, median))
+        if step > 3:
+            kept.append(length)
+        now += length
+        if slow.passed(now) and slow.ended(now, True):
+            caught.append((step, slow.length, slow.median))
+    assert caught == expected and len(caught) > 50
+    assert [end - begin for begin, end in pairwise(ends)] == lengths
+    assert slow.longest[1] == max(lengths[13:])
+
+
+def test_a_recorded_step_is_no_part_of_the_median():
+    slow = SlowSteps([], 2, inf, False)
+    slow.begin(1)
+    assert not any(slow.ended(1 + 100 * i, True) for i in range(1, 20))
+    slow.begin(1)
+    assert [slow.ended(10_001, False), slow.ended(10_202, True)] == [False, True]
+    assert (slow.length, slow.median) == (201, 100)
+    slow.forget()
+    slow.begin(1)
+    assert slow.longest is None and not slow.ended(10**9, True)
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from math import ceil
+from math import inf
 from typing import Final, Literal
 
 from fastprof.errors import BadInputError
 
-__all__ = ["Condition", "parse_condition"]
+__all__ = ["NEVER", "Condition", "parse_condition"]
 
 _NUMBER: Final = r"(\d+(?:\.\d*)?|\.\d+)"
 _WORDS: Final = re.compile(r"\s*(\w*)\s*([<>=!]*)\s*(.*?)\s*", re.DOTALL)
@@ -37,14 +37,17 @@ class Condition:
     limit: float
     is_of_median: bool = False
 
-    def limit_for(self, median: int) -> float:
-        """The length in ns above which it holds, for a median in ns."""
-        limit = self.limit * median if self.is_of_median else self.limit
-        return ceil(limit) - 1 if self.with_limit else limit
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Of the length of a step: a multiple of the median, or 0 and ns."""
+        return (self.limit, inf) if self.is_of_median else (0.0, self.limit)
 
     def holds_for(self, share: float) -> bool:
         """Whether it holds for a share of the memory."""
         return share >= self.limit if self.with_limit else share > self.limit
+
+
+NEVER: Final = Condition("step", False, inf)
 
 
 def parse_condition(text: str) -> Condition:
