@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from torch._C._dynamo.eval_frame import set_eval_frame
+from torch._C._dynamo import eval_frame
 from torch.nn import Module
 from torch.utils.hooks import RemovableHandle
 
@@ -40,7 +40,9 @@ class Outermost:
         self._n_calls = self._depth = 0
         self._is_looking = False
         self._generating: type | None = None
-        self._first_call = Around(_CALL, _PATH, self._before, self._after, set_eval_frame)
+        self._first_call = Around(
+            _CALL, _PATH, self._before, self._after, eval_frame.set_eval_frame
+        )
 
     def look(self) -> None:
         """Look at the next outermost calls."""
@@ -96,7 +98,7 @@ class Outermost:
             each.remove()
         path = f"{owner.__module__}:{owner.__qualname__}.generate"
         function = vars(owner)["generate"]
-        around = Around(function, path, self._enter, self._leave, set_eval_frame)
+        around = Around(function, path, self._enter, self._leave, eval_frame.set_eval_frame)
         self._patches.replace(owner, "generate", around)
 
     def _enter(self, _: Any) -> None:

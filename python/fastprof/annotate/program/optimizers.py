@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from torch._C._dynamo.eval_frame import set_eval_frame
+from torch._C._dynamo import eval_frame
 from torch.nn import Parameter
 from torch.optim import Optimizer
 
@@ -43,7 +43,7 @@ class OptimizerSteps:
         def profile_hook_step(function: Callable[..., Any]) -> Any:
             path = f"{function.__module__}:{function.__qualname__}"
             self.is_expected = True
-            return Around(wrap(function), path, self._enter, self._leave, set_eval_frame)
+            return Around(wrap(function), path, self._enter, self._leave, eval_frame.set_eval_frame)
 
         self._patches.replace(Optimizer, "profile_hook_step", staticmethod(profile_hook_step))
 
