@@ -218,7 +218,8 @@ def _spent(
     sums = np.concatenate([[0], np.cumsum(cost[own.order])])
     of_thread, begin, end = windows
     first, last = own.first(of_thread, begin), own.first(of_thread, end)
-    return (sums[last] - sums[first]).astype(np.float64)
+    spent: Floats64 = (sums[last] - sums[first]).astype(np.float64)
+    return spent
 
 
 def _by_cause(ns: Floats64) -> dict[str, float]:
