@@ -15,7 +15,7 @@ typedef struct {
 /* A hash table of rows. All slots are 0 at the start. */
 typedef struct {
   uint64_t *slots;
-  size_t n_slots; /* a power of two */
+  size_t n_slots;  /* a power of two */
   uint64_t secret; /* fp_alike_secret; the same in a table with more slots */
 } fp_alike_table;
 

@@ -14,7 +14,7 @@ typedef struct {
 
 struct fp_names {
   slot *slots;
-  size_t n_slots; /* a power of two */
+  size_t n_slots;  /* a power of two */
   uint64_t secret; /* see fp_mix_secret */
   char *bytes;
   size_t bytes_capacity;
@@ -33,8 +33,7 @@ static uint32_t hash_of(uint64_t secret, const char *text, size_t length) {
   uint64_t h = length ^ other;
   const char *p = text; /* NULL if empty */
   size_t rest = length;
-  for (; rest >= 16; rest -= 16, p += 16)
-    h = fp_mix(load8(p) ^ h ^ FP_MIX_1, load8(p + 8) ^ other);
+  for (; rest >= 16; rest -= 16, p += 16) h = fp_mix(load8(p) ^ h ^ FP_MIX_1, load8(p + 8) ^ other);
   uint64_t a = 0, b = 0;
   if (rest >= 8) {
     a = load8(p);

@@ -48,7 +48,8 @@ void fp_tree_free(fp_tree *tree) {
 
 /* The slot of the node, or the empty slot to insert it in. */
 static int32_t *slot_of(const fp_tree *tree, int32_t above, int32_t label) {
-  uint64_t h = fp_mix((uint64_t)(uint32_t)above ^ FP_MIX_1, (uint64_t)(uint32_t)label ^ tree->secret);
+  uint64_t h =
+      fp_mix((uint64_t)(uint32_t)above ^ FP_MIX_1, (uint64_t)(uint32_t)label ^ tree->secret);
   for (uint64_t at = h & tree->mask;; at = (at + 1) & tree->mask) {
     int32_t found = tree->slots[at];
     if (found < 0 || (tree->nodes[found].label == label && tree->nodes[found].above == above))

@@ -1,6 +1,6 @@
 """Time and memory of every command on captures with n, 10 n, 100 n of one thing.
 
-    python -m fuzz.growth                     # all shapes, 10^3 to 10^5 units; about two hours
+    python -m fuzz.growth                     # all shapes, 10^3 to 10^5 units; takes hours
     python -m fuzz.growth --only threads --sizes 1000,10000
 
 The exit code is 1 if a command takes RATIO times as long for ten times as many units, or PER_UNIT

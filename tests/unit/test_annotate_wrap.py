@@ -195,6 +195,21 @@ def test_what_cannot_be_wrapped_is_an_error_that_says_why(obj, name, words):
         fastprof.wrap(obj, name)
 
 
+def test_a_class_method_in_c_keeps_its_class(heard):
+    class Own(dict):
+        pass
+
+    class Further(Own):
+        pass
+
+    fastprof.wrap(Own, "fromkeys")
+    made = Own.fromkeys(["a"], 1)
+    assert type(made) is Own and made == {"a": 1}
+    assert type(Further.fromkeys([])) is Further
+    fastprof.uninit()
+    assert "fromkeys" not in vars(Own)
+
+
 def test_functions_of_autograd_by_all_their_ways_to_be_written(heard):
     class Scale(torch.autograd.Function):
         @staticmethod

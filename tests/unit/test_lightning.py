@@ -268,7 +268,7 @@ def test_a_trace_that_cannot_be_saved_does_not_end_the_training(tmp_path, monkey
     monkeypatch.setattr(torch.profiler.profile, "export_chrome_trace", full)
     profiler = FastprofProfiler(tmp_path, wait=1, warmup=1, active=1)
     run = trainer(profiler, tmp_path)
-    with pytest.warns(RuntimeWarning, match="cannot save the trace: No space left on device"):
+    with pytest.warns(RuntimeWarning, match="cannot save the trace: no space left on the disk"):
         run.fit(Net(), batches(5))
     assert run.global_step == 5
     assert "captured 1 of 1 train batches, but their trace was not saved" in profiler.summary()

@@ -207,3 +207,24 @@ def test_steps_of_a_real_loop_are_measured_and_calibrate_its_replay(tmp_path):
         assert found.facts["host_factor"] < 0.9
     assert any("recorded with call stacks" in line for line in found.lead)
     assert "without the recorder" in evidence(profile)
+
+
+def test_a_recording_with_nvtx_keeps_the_steps_before_it(record_nvtx):
+    pytest.importorskip("torch")
+    recording = record_nvtx("""
+        from fastprof.annotate.recorders import RangesRecorder
+
+        recorder = RangesRecorder()
+        for median_ns in (1500, 2500, "damaged"):  # recordings of three processes
+            recorder.prepare(0, 1)
+            recorder.unrecorded = {"steps": 5, "median_ns": median_ns}
+            recorder.enter(3, True, True)
+            recorder.enter(4, True, True)
+            recorder.end(True)
+    """)
+    profile = fastprof.open(recording.path)
+    assert profile.about.unrecorded == Unrecorded(5, 1500)
+    # The mark is no range of the program's.
+    assert [range_.text for range_ in recording.ranges if range_.domain is None] == [
+        "ProfilerStep#3", "ProfilerStep#4"
+    ] * 3  # fmt: skip

@@ -124,6 +124,42 @@ def test_sigusr2_becomes_a_request_in_the_directory(program, tmp_path):
     assert not list(facts_in(tmp_path)[0].glob("record-now"))
 
 
+AGAIN = """
+import glob, json, os, time, torch
+folder = json.loads(os.environ["FASTPROF_RUN"])["directory"]
+net = torch.nn.Linear(8, 1)
+optimizer = torch.optim.AdamW(net.parameters())
+scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+n_traces, end = 0, time.monotonic() + 60
+while n_traces < 2 and time.monotonic() < end:
+    net(torch.randn(4, 8)).sum().backward()
+    optimizer.step()
+    scheduler.step()
+    time.sleep(0.01)
+    if len(glob.glob(folder + "/trace-*.json")) > n_traces:
+        n_traces += 1
+        print("recorded", flush=True)
+"""
+
+
+def test_sigusr2_records_again_after_everything_was_undone(program, tmp_path):
+    pytest.importorskip("torch", reason="torch is not installed: make test TORCH=2.13.0")
+    command = subprocess.Popen(
+        [*RUN, "--backend", "torch", "--steps", "3:5", program(AGAIN)], cwd=tmp_path,
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert command.stdout is not None and command.stdout.readline() == b"recorded\n"
+    command.send_signal(signal.SIGUSR2)
+    assert command.stdout.readline() == b"recorded\n"
+    assert command.wait(PATIENCE) == 0
+    command.stdout.close()
+    folder, _ = facts_in(tmp_path)
+    assert sorted(each.name for each in folder.glob("trace*")) == [
+        "trace-2.json.gz",
+        "trace.json.gz",
+    ]
+
+
 TRAINING = """
 import torch
 net = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU())

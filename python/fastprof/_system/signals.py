@@ -64,5 +64,9 @@ class Deferral:
         for number in dict.fromkeys(self._received):
             signal.raise_signal(number)
 
+    def handler(self, number: int) -> Any:
+        """The handler of a signal, which may be deferred."""
+        return self._before.get(number, signal.getsignal(number))
+
     def _note(self, number: int, _: Any) -> None:
         self._received.append(number)

@@ -7,11 +7,12 @@ from typing import Final
 
 import numpy as np
 
+from fastprof._core._pools import alike
 from fastprof._core._take import take, where
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.open_ranges import OpenRanges
 from fastprof.analysis.thread_events import ThreadEvents, grouped, in_order
-from fastprof.model.arrays import Bools, Int32, Int64
+from fastprof.model.arrays import Int64
 from fastprof.model.markers import Kind, Meaning
 from fastprof.model.trace import NEVER
 from fastprof.profile.api_classes import ALLOC, COPY, CREATE, LAUNCH, LOAD, OTHER, SYNC
@@ -162,15 +163,8 @@ def _first_launches(profile: Profile, kernels: Int64) -> Int64:
     if not len(kernels):
         return np.empty(0, np.int64)
     name, device = texts(profile, "name").ids, numbers(profile, "device")
-    first = np.zeros(len(kernels), bool)
-    for each in np.unique(device[kernels]).tolist():
-        first |= _first_of(name, np.flatnonzero(device == each), kernels)
+    _, rows = alike([np.ascontiguousarray(device), name])
+    is_first = np.zeros(len(name), bool)
+    is_first[rows] = True
+    first = is_first[kernels]
     return np.unique(profile.api.of_kernel[kernels[first]]).astype(np.int64)
-
-
-def _first_of(name: Int32, of_device: Int64, kernels: Int64) -> Bools:
-    """Which kernels are the first of their name on a GPU."""
-    first = np.full(int(name.max(initial=-1)) + 2, -1, np.int64)
-    first[name[of_device[::-1]]] = of_device[::-1]
-    found: Bools = first[name[kernels]] == kernels
-    return found

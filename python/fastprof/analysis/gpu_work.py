@@ -12,7 +12,7 @@ import numpy.typing as npt
 from fastprof._core._sweep import Sweep
 from fastprof._core._take import take
 from fastprof.analysis.columns import numbers, texts
-from fastprof.model.arrays import Bools, Int32, Int64, UInt8
+from fastprof.model.arrays import Bools, Int32, Int64, UInt8, rows_by
 from fastprof.model.columns import RepeatedInts
 from fastprof.profile.kept import answered, kept
 from fastprof.profile.profile import Profile
@@ -152,11 +152,10 @@ def _work_of_device(profile: Profile, rows: Bools | None = None) -> dict[int, Gp
         every = np.arange(len(profile), dtype=np.int32)
         return {int(used[0]): GpuWork(every, start, end, kind)}
     device, found = numbers(profile, "device"), {}
-    for each in used.tolist():
-        own = device == each if rows is None else (device == each) & rows
-        places = np.flatnonzero(own).astype(np.int32)
-        if len(places):
-            found[each] = GpuWork(places, take(start, places), take(end, places), kind[places])
+    chosen = np.arange(len(device)) if rows is None else np.flatnonzero(rows)
+    for each, own in rows_by(device[chosen]):
+        places = chosen[own].astype(np.int32)
+        found[each] = GpuWork(places, take(start, places), take(end, places), kind[places])
     return found
 
 

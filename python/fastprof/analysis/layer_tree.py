@@ -38,11 +38,12 @@ def in_tree_order(first: Mapping[Path, int]) -> list[Path]:
     for path in first:
         if path:
             inside.setdefault(path[:-1], []).append(path)
-    found, left = [], [()] if () in inside else []
+    found: list[Path] = []
+    left: list[Path] = [()] if () in inside else []
     while left:
         path = left.pop()
         found += [path] if path else []
-        left += sorted(inside.pop(path, ()), key=lambda each: (first[each], each), reverse=True)
+        left += sorted(inside.pop(path, []), key=lambda each: (first[each], each), reverse=True)
     return [*found, ()] if () in first else found
 
 

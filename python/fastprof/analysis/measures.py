@@ -201,8 +201,8 @@ _MAKERS: Final[dict[str, Callable[[_Measures], Cells]]] = {
 
 def flags_of(roof: Roof) -> Values:
     """[groups] Why the share of the roof is unknown, or that it is above 1; "" for others."""
-    above = np.int32(1 + len(DOUBTS))
-    return Values(np.where(roof.is_above, above, roof.doubt), ["", *DOUBTS, ABOVE_ROOF])
+    flag = np.where(roof.is_above, 1 + len(DOUBTS), roof.doubt).astype(np.int32)
+    return Values(flag, ["", *DOUBTS, ABOVE_ROOF])
 
 
 def ratio(above: npt.NDArray[Any], below: npt.NDArray[Any]) -> Floats64:

@@ -19,6 +19,7 @@ from fastprof.analysis.idle_causes import CAUSES, Cause
 from fastprof.analysis.idle_windows import WindowGaps, gaps_of_steps
 from fastprof.analysis.step_means import step_means
 from fastprof.analysis.steps_windows import windows_of
+from fastprof.analysis.thread_events import grouped
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.markers import Kind, Meaning
 from fastprof.model.metadata import Unrecorded
@@ -213,13 +214,12 @@ def _spent(
     thread, start, cost : [events], in order of start
     windows : thread, begin and end, end exclusive
     """
-    found: Floats64 = np.zeros(len(windows[0]))
-    for each in np.unique(windows[0]).tolist():
-        own, rows = np.flatnonzero(thread == each), np.flatnonzero(windows[0] == each)
-        sums = np.concatenate([[0], np.cumsum(cost[own])])
-        first, last = (np.searchsorted(start[own], time[rows]) for time in windows[1:])
-        found[rows] = sums[last] - sums[first]
-    return found
+    own = grouped(thread, start, start)
+    sums = np.concatenate([[0], np.cumsum(cost[own.order])])
+    of_thread, begin, end = windows
+    first, last = own.first(of_thread, begin), own.first(of_thread, end)
+    spent: Floats64 = (sums[last] - sums[first]).astype(np.float64)
+    return spent
 
 
 def _by_cause(ns: Floats64) -> dict[str, float]:

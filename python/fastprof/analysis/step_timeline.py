@@ -25,7 +25,7 @@ from fastprof.analysis.keys import key_of
 from fastprof.analysis.timeline_choices import Choice, choices_of
 from fastprof.analysis.timeline_lanes import Lane, Recorded, Window, lanes_between
 from fastprof.analysis.timeline_runs import Events, Runs, merged, pixel_for, single
-from fastprof.model.arrays import Int32, Int64
+from fastprof.model.arrays import Int32, Int64, rows_by
 from fastprof.model.columns import Values
 from fastprof.model.markers import Kind, Meaning
 from fastprof.model.trace import NO_TIME
@@ -293,10 +293,12 @@ def _first_launched(profile: Profile, ranges: Int32, work: Int64) -> Int64:
     thread = take(profile.api.thread, profile.api.of_kernel[work])
     found = np.full(len(ranges), -1, np.int64)
     of_thread = take(instances.thread, ranges)
-    for each in np.unique(of_thread[of_thread >= 0]).tolist():
-        own = work[thread == each]
+    work_of = dict(rows_by(thread))
+    for each, some in rows_by(of_thread):
+        if each < 0 or each not in work_of:
+            continue
+        own = work[work_of[each]]
         own = own[np.argsort(launch[own], kind="stable")]
-        some = np.flatnonzero(of_thread == each)
         start, end = instances.start[ranges[some]], instances.end[ranges[some]]
         at = np.searchsorted(launch[own], start)
         first = np.append(own, -1)[at]

@@ -19,7 +19,7 @@ from fastprof.analysis.gpu_work import (
     sweep,
     work_of_device,
 )
-from fastprof.model.arrays import Bools, Int32, Int64
+from fastprof.model.arrays import Bools, Int32, Int64, rows_by
 from fastprof.model.trace import NO_TIME
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
@@ -79,8 +79,9 @@ class Windows:
 
     def by_lane(self) -> Iterator[tuple[Lane, Int64]]:
         """Each lane with its rows."""
+        rows_of = dict(rows_by(self.lane))
         for i, lane in enumerate(self.lanes):
-            yield lane, np.flatnonzero(self.lane == i)
+            yield lane, rows_of.get(i, np.empty(0, np.int64))
 
     def row_of(self, time: Int64, rows: Int64) -> Int32:
         """The row in which each time is, -1 for none.
@@ -162,18 +163,17 @@ def _with_work(windows: Windows, steps: StepsOfKernels) -> Int64:
 def _lanes(profile: Profile, rows: Bools | None) -> Iterator[Lane]:
     """Processes may use the same number for different GPUs."""
     pid = owners(profile)
-    used = (pid[:1] if (pid == pid[:1]).all() else np.unique(pid)).tolist()
-    for each in used:
-        own = None if len(used) == 1 else pid == each
-        work = work_of_device(profile, own)
-        selected = work if rows is None else work_of_device(profile, rows & (pid == each))
-        for device, all_work in work.items():
-            some = selected.get(device, _part(all_work, 0))
-            yield Lane(each, device, all_work, some)
-
-
-def _part(work: GpuWork, n: int) -> GpuWork:
-    return GpuWork(work.rows[:n], work.start[:n], work.end[:n], work.kind[:n])
+    is_one = bool((pid == pid[:1]).all())
+    lanes: dict[tuple[int, int], GpuWork] = {}
+    for device, work in work_of_device(profile).items():
+        if is_one:
+            lanes[int(pid[0]), device] = work
+            continue
+        for each, places in rows_by(pid[work.rows]):
+            lanes[each, device] = work.take(places)
+    for (each, device), work in sorted(lanes.items(), key=lambda item: item[0]):
+        some = work if rows is None else work.take(np.flatnonzero(rows[work.rows]))
+        yield Lane(each, device, work, some)
 
 
 def _of_steps(steps: StepsOfKernels) -> tuple[Int64, Int64]:

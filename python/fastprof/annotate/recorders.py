@@ -82,7 +82,6 @@ class NvtxRecorder:
             built = torch.version.cuda is not None
             why = "PyTorch finds no GPU" if built else "this PyTorch was built without it"
             raise CaptureError(f"backend='nvtx' needs CUDA, and {why}; use backend='torch'")
-        # nsys keeps no such facts: `fastprof run` keeps them beside the trace.
         self.unrecorded: dict[str, Any] | None = None
         self._on = ExitStack()
         self._is_on = self._is_recorded = False
@@ -108,6 +107,7 @@ class NvtxRecorder:
             self._on.callback(nvtx.range_pop)
             self._on.callback(synchronize)
             self._is_recorded = True
+            _mark(self.unrecorded)
 
     def end(self, keep: bool) -> None:
         self._on.close()
@@ -146,9 +146,18 @@ class RangesRecorder:
         if not self._is_recorded:
             self._on.callback(self._domain.pop_range)
             self._is_recorded = True
+            _mark(self.unrecorded)
 
     def end(self, keep: bool) -> None:
         self._on.close()
+
+
+def _mark(unrecorded: dict[str, Any] | None) -> None:
+    """Keep facts in the recording of Nsight Systems, as a mark with a registered string."""
+    domain = tool_domain(CAPTURE_DOMAIN)
+    if domain is not None and unrecorded is not None:
+        text = f"{UNRECORDED} {json.dumps(unrecorded)}"
+        domain.mark(domain.get_event_attributes(message=text))
 
 
 class TorchRecorder:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Sequence
-from types import FunctionType, MethodType, ModuleType
+from types import ClassMethodDescriptorType, FunctionType, MethodType, ModuleType
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -90,6 +91,8 @@ def wrap(obj: Any, name: str) -> None:
         found = inspect.getattr_static(obj, name)
     except AttributeError:
         raise AnnotateError(f"wrap: {owner} has no attribute {name!r}") from None
+    if isinstance(found, ClassMethodDescriptorType):  # Function.apply of torch 2.15
+        found = _class_method(found)
     held = found if isinstance(found, (staticmethod, classmethod)) else getattr(obj, name)
     if not callable(getattr(held, "__func__", held)) or isinstance(held, (type, property)):
         raise AnnotateError(
@@ -103,6 +106,16 @@ def wrap(obj: Any, name: str) -> None:
         patches.replace(obj, name, _around(held, obj, owner, name))
     except (TypeError, AttributeError) as error:
         raise AnnotateError(f"wrap: {owner}.{name} cannot be replaced: {error}") from error
+
+
+def _class_method(method: ClassMethodDescriptorType) -> classmethod[Any, Any, Any]:
+    """A class method in C, as one in Python."""
+
+    @functools.wraps(method)
+    def call(cls: type, *args: Any, **keywords: Any) -> Any:
+        return method.__get__(None, cls)(*args, **keywords)
+
+    return classmethod(call)
 
 
 def _around(held: Any, owner: Any, mod: str, op: str, **how: Any) -> Any:

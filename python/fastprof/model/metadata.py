@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -142,6 +143,12 @@ def unrecorded_of(facts: object) -> Unrecorded | None:
         return None
     steps, ns = positive(facts.get("steps")), positive(facts.get("median_ns"))
     return Unrecorded(steps, ns) if steps and ns else None
+
+
+def median_unrecorded(facts: Iterable[object]) -> Unrecorded | None:
+    """Of several processes or recordings, those of damaged facts left out; None if none is left."""
+    known = sorted(filter(None, map(unrecorded_of, facts)), key=lambda one: one.median_ns)
+    return known[(len(known) - 1) // 2] if known else None
 
 
 def positive(value: object) -> int | None:

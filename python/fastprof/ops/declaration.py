@@ -1,8 +1,8 @@
 """What a decorated function declares: a formula, and signatures of operators.
 
-fastprof registers some 900 functions for 4000 names, and a capture calls a few dozen. Annotations
-and signatures of its own functions are therefore read on first use, which halves the time of
-`import fastprof.ops`; those of other functions at once, so that an error names the user's line.
+A module may register a hundred functions, and a capture calls a few of them. Annotations and
+signatures of fastprof's own functions are therefore read on first use; those of other functions at
+once, so that an error names the user's line.
 """
 
 from __future__ import annotations

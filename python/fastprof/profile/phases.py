@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -87,6 +88,15 @@ def _has_phase(meaning: Meaning) -> bool:
     return turns or meaning.kind not in _WITHOUT_PHASE or STEP.match(meaning.name) is not None
 
 
+@lru_cache(maxsize=4096)  # a name is in many chains
+def _step_phase(name: str) -> str | None:
+    """The phase of a range of torch's optimizers; None for other ranges."""
+    step = STEP.match(name)
+    if step is None:
+        return None
+    return OPTIMIZER if step[1] == "step" else ZERO_GRAD
+
+
 def _phase(chain: Sequence[Meaning]) -> str:
     for meaning in reversed(chain):
         if meaning.recompute:
@@ -94,9 +104,9 @@ def _phase(chain: Sequence[Meaning]) -> str:
         if meaning.backward or meaning.engine:
             return BACKWARD
     for meaning in chain:
-        step = STEP.match(meaning.name)
+        step = _step_phase(meaning.name)
         if step is not None:
-            return OPTIMIZER if step[1] == "step" else ZERO_GRAD
+            return step
     calls = [meaning.call for meaning in chain if meaning.call is not None]
     if calls and _OPTIMIZER.match(calls[0].op):
         return OPTIMIZER

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from fastprof._core import _nest
-from fastprof._core._take import take, where
+from fastprof._core._take import take
+from fastprof.model.arrays import rows_by
 from fastprof.model.columns import Values
 from fastprof.model.trace import Trace, label_text
 
@@ -22,12 +23,13 @@ def open_at_launch(trace: Trace) -> Values:
     of_launch = np.zeros(len(launches), np.int32)
     process_of_phase = take(trace.process_of_thread, phases.thread)
     threads_known = launches.thread.min(initial=0) >= 0
-    for process in np.unique(process_of_phase):
-        rows = np.flatnonzero(process_of_phase == process)
-        is_own = trace.process_of_thread == process
+    is_one = threads_known and len(trace.processes) == 1
+    process_of_call = take(trace.process_of_thread, launches.thread)
+    calls_of = {} if is_one else dict(rows_by(process_of_call))
+    calls_of.pop(-1, None)
+    for process, rows in rows_by(process_of_phase):
         # A slice makes views; rows, copies.
-        is_all = threads_known and is_own.all()
-        calls = slice(None) if is_all else where(is_own, launches.thread)
+        calls = slice(None) if is_one else calls_of.get(process, np.empty(0, np.int64))
         tree = _nest.Tree(phases.start[rows], phases.end[rows])
         node, parent, label = tree.nodes(phases.label[rows], launches.start[calls])
         chains: list[tuple[str, ...]] = []

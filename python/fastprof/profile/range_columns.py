@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from fastprof import ops
-from fastprof.model.arrays import Int64
+from fastprof.model.arrays import Int64, rows_by
 from fastprof.model.columns import Column, Ints, Values
 from fastprof.model.markers import Kind, Meaning, SourceLines
 from fastprof.model.markers.collectives import RECORDED
@@ -103,9 +103,9 @@ def steps_at(steps: StepsOfKernels, time: Int64, pid: Int64) -> Ints:
     if steps.source == "none":
         return Ints(np.full(len(time), steps.number[0]))
     number = np.full(len(time), -1, np.int64)
-    for each in np.unique(steps.pid):
-        rows = np.flatnonzero(steps.pid == each)
-        own = np.flatnonzero((pid == each) | (each < 0))
+    rows_of_pid = dict(rows_by(pid))
+    for each, rows in rows_by(steps.pid):
+        own = rows_of_pid.get(each, np.empty(0, np.int64)) if each >= 0 else np.arange(len(pid))
         start = time[own]
         place = np.searchsorted(steps.start[rows], start, side="right") - 1
         inside = (place >= 0) & (start < steps.end[rows][place])

@@ -29,20 +29,13 @@ def unrecorded_beside(path: str | os.PathLike[str]) -> Unrecorded | None:
     trace = Path(os.fsdecode(path))
     if not trace.name.startswith(_TRACE):
         return None
-    from statistics import median
-
-    from fastprof.model.metadata import Unrecorded, unrecorded_of
+    from fastprof.model.metadata import median_unrecorded
 
     try:
         facts = facts_in(trace.parent)
     except (OSError, ValueError):
         return None
-    known = [each for each in map(unrecorded_of, _recordings(facts)) if each is not None]
-    if not known:
-        return None
-    return Unrecorded(
-        max(each.steps for each in known), round(median(each.median_ns for each in known))
-    )
+    return median_unrecorded(_recordings(facts))
 
 
 def facts_in(directory: str | os.PathLike[str]) -> dict[str, Any]:

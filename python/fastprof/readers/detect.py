@@ -167,7 +167,7 @@ def read_trace(
     file, notices = detect_trace(path).exported(progress)
     if file.format is Format.SQLITE:
         recording = _read_sqlite(file, progress, copies, captures, host)
-        recording.about.unrecorded = unrecorded_beside(path)
+        recording.about.unrecorded = unrecorded_beside(path) or recording.about.unrecorded
     else:
         compressed = file.format is Format.GZIP_JSON
         memory.require(file.name, memory_estimate.of_json(file.path, compressed))

@@ -27,7 +27,9 @@ def problems_of(processes: Sequence[dict[str, Any]], settings: Settings) -> list
         for each in processes
         if each["problem"]
     ]
-    found += [f"process {each['pid']}: {note}" for each in processes for note in each["notes"]]
+    found += [
+        f"process {each['pid']}: {note}" for each in processes for note in each.get("notes", ())
+    ]
     recorded = [each for each in processes if any(map(has_begun, each["recordings"]))]
     if recorded:
         return found + [line for each in recorded for line in _incomplete(each, settings)]
@@ -51,7 +53,7 @@ def has_begun(recording: dict[str, Any]) -> bool:
 
 def _never(process: dict[str, Any], settings: Settings) -> str:
     n_steps = process["steps"]
-    if not process["is_over"]:
+    if not process.get("is_over", True):
         return (
             f"nothing recorded: process {process['pid']} imported torch and then was killed, left "
             "by os._exit, or replaced itself by another program (os.exec), before "
@@ -75,7 +77,7 @@ def _begin(settings: Settings) -> str:
 
 
 def _without_steps(process: dict[str, Any]) -> str:
-    n_calls = process["training_calls"]
+    n_calls = process.get("training_calls", 0)
     if not n_calls:
         return (
             "nothing recorded: the program called no Optimizer.step and no module; record by time "
@@ -98,5 +100,5 @@ def _incomplete(process: dict[str, Any], settings: Settings) -> list[str]:
         f"recorded {each['n_steps']} of {asked} steps: the program ended in step "
         f"{each['first'] + each['n_steps']}"
         for each in process["recordings"]
-        if each["n_steps"] < asked and not each["is_stopped"]
+        if each["n_steps"] < asked and not each.get("is_stopped")
     ]

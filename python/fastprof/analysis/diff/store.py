@@ -214,8 +214,7 @@ def _check(properties: dict[str, Any]) -> None:
     texts = [properties[name] for name in ("gpus", "steps")]
     texts += [text for name in ("names", "notes", "where") for text in properties[name]]
     lists = [properties[name] for name in ("names", "notes", "where")]
-    if properties["source"] is not None:
-        texts.append(properties["source"])
+    texts += [text for text in (properties["source"], properties.get("trim")) if text is not None]
     is_valid = all(isinstance(each, str) for each in texts)
     is_valid = is_valid and all(isinstance(each, list) for each in lists)
     if not is_valid or not isinstance(properties["has_steps"], bool):

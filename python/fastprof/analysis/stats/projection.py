@@ -134,7 +134,7 @@ def nvtx_gpu_proj_trace(profile: Profile) -> list[Cells]:
     parent = ranges.parent
 
     def stack(row: int) -> str:
-        above = []
+        above: list[str] = []
         while row >= 0 and len(above) < _MOST_ABOVE:
             above.append(f":{row}")
             row = int(parent[row])

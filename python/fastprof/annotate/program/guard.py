@@ -49,6 +49,11 @@ class Guard:
             self._deferral = Deferral()
             self._deferral.begin(ours)
 
+    def handler(self, number: int) -> Any:
+        """The handler of a signal, which may be deferred."""
+        deferral = self._deferral
+        return signal.getsignal(number) if deferral is None else deferral.handler(number)
+
     def quietly(self, action: Callable[..., Any], *arguments: Any) -> bool:
         """Run an action; return whether it raised no `Exception`."""
         try:

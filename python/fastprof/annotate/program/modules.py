@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from torch._C._dynamo.eval_frame import set_eval_frame
+from torch._C._dynamo import eval_frame
 from torch.nn import Module
 from torch.utils.hooks import RemovableHandle
 
@@ -48,7 +48,9 @@ class Outermost:
         self._n_calls = self._depth = 0
         self._is_looking = False
         self._generating: type | None = None
-        self._first_call = Around(_CALL, _PATH, self._before, self._after, set_eval_frame)
+        self._first_call = Around(
+            _CALL, _PATH, self._before, self._after, eval_frame.set_eval_frame
+        )
 
     @property
     def found(self) -> list[Module]:
@@ -82,7 +84,7 @@ class Outermost:
                 self._report(each)
 
     def _report(self, module: Module) -> None:
-        report = Report(_traced, self._ended, self._countdown, set_eval_frame)
+        report = Report(_traced, self._ended, self._countdown, eval_frame.set_eval_frame)
         self._handles.append(module.register_forward_hook(report, always_call=True))
 
     def _replace(self) -> None:
@@ -134,7 +136,7 @@ class Outermost:
     def _report_generate(self, owner: type) -> None:
         path = f"{owner.__module__}:{owner.__qualname__}.generate"
         function = vars(owner)["generate"]
-        around = Around(function, path, self._enter, self._leave, set_eval_frame)
+        around = Around(function, path, self._enter, self._leave, eval_frame.set_eval_frame)
         self._patches.replace(owner, "generate", around)
 
     def _enter(self, _: Any) -> None:

@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from torch._C._dynamo.eval_frame import set_eval_frame
+from torch._C._dynamo import eval_frame
 from torch.nn import Parameter
 from torch.optim import Optimizer
 
@@ -47,7 +47,9 @@ class OptimizerSteps:
             try:
                 self.is_expected = True
                 path = f"{function.__module__}:{function.__qualname__}"
-                return Around(wrapped, path, None, self._ended, set_eval_frame, self._countdown)
+                return Around(
+                    wrapped, path, None, self._ended, eval_frame.set_eval_frame, self._countdown
+                )
             except Exception:  # the class is not watched
                 return wrapped
 

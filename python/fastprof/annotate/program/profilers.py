@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import torch
-from torch._C._dynamo.eval_frame import set_eval_frame
+from torch._C._dynamo import eval_frame
 from torch.autograd import profiler
 
 from fastprof._core._around import Around
@@ -31,7 +31,7 @@ class OwnProfilers:
         """Report profilers from now on."""
         for kind in _KINDS:
             path = f"{kind.__module__}:{kind.__qualname__}.__init__"
-            around = Around(kind.__init__, path, self._before, _nothing, set_eval_frame)
+            around = Around(kind.__init__, path, self._before, _nothing, eval_frame.set_eval_frame)
             self._patches.replace(kind, "__init__", around)
 
     def close(self) -> None:

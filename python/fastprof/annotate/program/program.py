@@ -60,7 +60,7 @@ class Program:
         self._watched = self._due.watch
         self._countdown = Countdown(self._watched.passed)
         self._guard = Guard(self._failed)
-        self._signals = Signals(lambda: self._guard(self._timed), self._ending)
+        self._signals = Signals(lambda: self._guard(self._timed), self._ending, self._guard.handler)
         self._is_resting = self._has_failed = False
         self._steps = OptimizerSteps(lambda each: self._guard(self._stepped, each), self._countdown)
         self._modules = Outermost(

@@ -18,6 +18,7 @@ class Signals:
     Parameters
     ----------
     asked : () -> None, called for SIGUSR2, which the user or a timer sends
+    handler : (number of a signal) -> its handler
     ending : () -> bool, called before SIGTERM or SIGHUP ends the program; False if the signal must
         wait for `release`
 
@@ -27,8 +28,13 @@ class Signals:
         The signals that `keep` handles.
     """
 
-    def __init__(self, asked: Callable[[], None], ending: Callable[[], bool]) -> None:
-        self._asked, self._ending = asked, ending
+    def __init__(
+        self,
+        asked: Callable[[], None],
+        ending: Callable[[], bool],
+        handler: Callable[[int], Any],
+    ) -> None:
+        self._asked, self._ending, self._handler = asked, ending, handler
         self._pending: int | None = None
         self.held: list[int] = []
 
@@ -40,7 +46,7 @@ class Signals:
     @property
     def are_asking(self) -> bool:
         """Whether SIGUSR2 reaches us."""
-        return signal.getsignal(signal.SIGUSR2) == self._usr2
+        return bool(self._handler(signal.SIGUSR2) == self._usr2)
 
     def keep(self) -> None:
         """A recording begins: a signal that ends the program keeps it."""

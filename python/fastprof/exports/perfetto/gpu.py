@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -58,11 +59,8 @@ def _streams(work: GpuWork, tracks: Tracks, processes: dict[int, int]) -> Any:
         name = f"GPU {device}" if device >= 0 else "GPU"
         model = about.gpus.get(device)
         gpus[pid, device] = tracks.add(f"{name} ({model})" if model else name, processes[pid])
-    several = {
-        pair
-        for pair in pairs
-        if len({tuple(each[:3]) for each in work.places.tolist() if tuple(each[:2]) == pair}) > 1
-    }
+    contexts = Counter(each[:2] for each in {tuple(each[:3]) for each in work.places.tolist()})
+    several = {pair for pair, n in contexts.items() if n > 1}
     for pid, device, context, stream in work.places.tolist():
         name = f"stream {stream}" if stream >= 0 else "stream unknown"
         if (pid, device) in several:

@@ -11,7 +11,7 @@ import numpy as np
 from fastprof._core._cells import busy
 from fastprof._core._pools import alike
 from fastprof._core._take import take
-from fastprof.model.arrays import Bools, Int32, Int64
+from fastprof.model.arrays import Bools, Int32, Int64, rows_by
 from fastprof.model.columns import RepeatedInts
 from fastprof.model.metadata import Steps
 from fastprof.model.trace import NEVER, NO_TIME, Kernels, Trace
@@ -129,11 +129,13 @@ def of_launches(trace: Trace, steps: Steps) -> Int32:
     """[launches] The step of each API call: of its process, and open at its start. -1: none."""
     out = np.full(len(trace.launches), -1, np.int32)
     process = take(trace.process_of_thread, trace.launches.thread)
+    rows_of_pid, is_one = dict(rows_by(steps.pid)), len(trace.processes) == 1
+    calls_of = {} if is_one else dict(rows_by(process))
     for own, pid in enumerate(trace.processes.tolist()):
-        rows = np.flatnonzero(steps.pid == pid)
-        if not len(rows):
+        rows = rows_of_pid.get(pid)
+        if rows is None or not (is_one or own in calls_of):
             continue
-        calls = slice(None) if len(trace.processes) == 1 else np.flatnonzero(process == own)
+        calls = slice(None) if is_one else calls_of[own]
         out[calls] = _step_of(trace.launches.start[calls], steps, rows)
     return out
 
@@ -178,10 +180,12 @@ def steps_of_kernels(
     gpu_length, notes = np.full(len(steps), -1, np.int64), []
     is_cut, is_slow = np.zeros(len(steps), bool), np.zeros(len(steps), bool)
     counts = np.bincount(of_kernel + 1, minlength=len(steps) + 1)[1:]
+    with_work = np.flatnonzero(gpu_end != NO_TIME)
+    rows_of_pid = dict(rows_by(steps.pid[with_work]))
     for process, pid in enumerate(trace.processes.tolist()):
-        rows = np.flatnonzero((steps.pid == pid) & (gpu_end != NO_TIME))
-        if not len(rows):
+        if pid not in rows_of_pid:
             continue
+        rows = with_work[rows_of_pid[pid]]
         first, ends = rows[0], np.maximum.accumulate(gpu_end[rows])
         before = _end_before(trace, process, of_kernel, steps.start[first], first, gpu_start[first])
         begin = max(before, steps.start[first]) if starts_known else before

@@ -5,11 +5,20 @@ Only small tables are read. Exports up to 2021 record no version.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection
+from contextlib import suppress
 from typing import Any
 
 from fastprof.errors import BadInputError
-from fastprof.model.metadata import About, GpuFigures, positive
+from fastprof.model.metadata import (
+    UNRECORDED,
+    About,
+    GpuFigures,
+    Unrecorded,
+    median_unrecorded,
+    positive,
+)
 from fastprof.readers.nsys import schema
 from fastprof.readers.sqlite.database import Database
 from fastprof.readers.trace_columns import text
@@ -31,6 +40,7 @@ def read(database: Database, threads: Collection[tuple[int, int]]) -> tuple[Abou
         _read_versions(database, about)
         about.gpus = _read_gpus(database)
         about.gpu_figures = _read_figures(database, about.gpus)
+        about.unrecorded = _read_unrecorded(database)
         about.processes, about.threads = _read_names(database, set(threads))
     except BadInputError as error:
         return about, [f"metadata cannot be read: {error}"]
@@ -62,6 +72,16 @@ def _read_versions(database: Database, about: About) -> None:
             about.settings.setdefault(key, []).append(text(value))
         else:
             about.settings[key] = text(value)
+
+
+def _read_unrecorded(database: Database) -> Unrecorded | None:
+    """What `fastprof.capture` has marked; a damaged mark counts as none."""
+    is_ours = f"value >= '{UNRECORDED} ' AND value < '{UNRECORDED}!'"
+    facts = []
+    for (value,) in _rows(database, "StringIds", "value", is_ours):
+        with suppress(ValueError):  # another text with this beginning
+            facts.append(json.loads((text(value) or "")[len(UNRECORDED) :]))
+    return median_unrecorded(facts)
 
 
 def _read_gpus(database: Database) -> dict[int, str]:
