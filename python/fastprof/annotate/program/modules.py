@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from torch._C._dynamo import eval_frame
@@ -49,7 +50,11 @@ class Outermost:
         self._is_looking = False
         self._generating: type | None = None
         self._first_call = Around(
-            _CALL, _PATH, self._before, self._after, eval_frame.set_eval_frame
+            _CALL,
+            _PATH,
+            partial(self.quietly, self._before),
+            partial(self.quietly, self._after),
+            eval_frame.set_eval_frame,
         )
 
     @property
@@ -95,15 +100,19 @@ class Outermost:
         if vars(Module).get("__call__") is self._first_call:
             Module.__call__ = _CALL
 
-    def _before(self, module: Module) -> None:
+    def quietly(self, action: Callable[[Any], None], module: Module) -> None:
+        """Look no more after an error of ours, which does not reach the program."""
         try:
-            self._restore()
-            if self._is_looking:
-                self._found(module)
+            action(module)
         except Exception as error:
             if is_of_handler(error):
                 raise
             self._is_looking = False
+
+    def _before(self, module: Module) -> None:
+        self._restore()
+        if self._is_looking:
+            self._found(module)
 
     def _after(self, _: Module) -> None:
         if self._is_looking:
