@@ -46,9 +46,9 @@ class Inner(torch.nn.Module):
         return x
 
 
-def begin(directory: str) -> None:
+def begin(directory: str, **settings: Any) -> None:
     """Watch this process, as `fastprof run` does, without ever recording."""
-    settings = {"directory": directory, "first": 1 << 40, "last": 1 << 41}
+    settings = {"directory": directory, "first": 1 << 40, "last": 1 << 41, **settings}
     os.environ["FASTPROF_RUN"] = json.dumps(settings)
     from fastprof.annotate.program import begin
 
@@ -68,6 +68,16 @@ def steps(directory: str) -> dict[str, float]:
         one.step()
     both = added(lambda: (one.step(), two.step()), lambda: (plain(one), plain(two)))
     return {**found, "Optimizer.step, of two optimizers": both / 2}
+
+
+def watched_steps(directory: str) -> dict[str, float]:
+    """µs that a step of an optimizer takes longer with `--when`."""
+    begin(directory, when="step > 1000s")
+    optimizer = Nothing()
+    plain = vars(Nothing)["step"].__wrapped__
+    for _ in range(200):
+        optimizer.step()
+    return {"Optimizer.step, --when": added(lambda: optimizer.step(), lambda: plain(optimizer))}
 
 
 def calls(directory: str) -> dict[str, float]:
@@ -92,7 +102,7 @@ def measure(function: Callable[[str], dict[str, float]]) -> None:
 
 def main() -> None:
     torch.set_num_threads(1)
-    for function in (steps, calls):
+    for function in (steps, watched_steps, calls):
         process = multiprocessing.get_context("fork").Process(target=measure, args=(function,))
         process.start()
         process.join()

@@ -69,6 +69,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs=argparse.REMAINDER,
         help="program with its arguments; a script.py runs with this Python",
     )
+    _add_steps_arguments(parser)
+    parser.add_argument(
+        "--max-memory",
+        metavar="SIZE",
+        type=_size,
+        help="stop recording when the program has grown by this much since its begin, such as 8G "
+        "(default: 4G, or a quarter of the free memory); the recorded steps are kept",
+    )
+    parser.add_argument(
+        "--step-by",
+        choices=("auto", "optimizer", "call"),
+        default="auto",
+        help="what ends a step: Optimizer.step or the call of the outermost module",
+    )
+    _add_recorder_arguments(parser)
+    parser.add_argument(
+        "-o", "--runs", metavar="DIR", default=HOME, help="directory of runs (default: %(default)s)"
+    )
+    parser.add_argument("--name", help="name of the run (default: that of the program)")
+    parser.add_argument("--list", action="store_true", help="list the runs and exit")
+
+
+def _add_steps_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--steps",
         metavar="A:B",
@@ -99,25 +122,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_count,
         help="with --when: record up to N times (default: 1)",
     )
-    parser.add_argument(
-        "--max-memory",
-        metavar="SIZE",
-        type=_size,
-        help="stop recording when the program has grown by this much since its begin, such as 8G "
-        "(default: 4G, or a quarter of the free memory); the recorded steps are kept",
-    )
-    parser.add_argument(
-        "--step-by",
-        choices=("auto", "optimizer", "call"),
-        default="auto",
-        help="what ends a step: Optimizer.step or the call of the outermost module",
-    )
-    _add_recorder_arguments(parser)
-    parser.add_argument(
-        "-o", "--runs", metavar="DIR", default=HOME, help="directory of runs (default: %(default)s)"
-    )
-    parser.add_argument("--name", help="name of the run (default: that of the program)")
-    parser.add_argument("--list", action="store_true", help="list the runs and exit")
 
 
 def _add_recorder_arguments(parser: argparse.ArgumentParser) -> None:
