@@ -360,9 +360,11 @@ def test_an_interrupted_export_leaves_nothing(
 OTHERS = {
     "_system/atomic_file.py": "the writer",
     "_system/output_file.py": "the writer",
+    "annotate/program/status.py": "a report that still fits on a full disk, into its own blocks",
     "annotate/recorders.py": "torch writes the trace by its name",
     "readers/nsys/report.py": "nsys writes the export by its name, into the cache",
     "exports/sqlite.py": "SQLite writes the database by its name",
+    "runs/collect.py": "the name of a trace that could not be compressed, in the run's directory",
     "runs/exec_program.py": "the number of a process",
     "runs/launch.py": "a request, in a signal handler",
     "runs/nsys.py": "the log of nsys",

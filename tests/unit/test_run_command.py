@@ -267,7 +267,9 @@ def test_runs_of_the_same_second_have_directories_of_their_own(tmp_path):
     for each in made:
         write_facts(each, {"started": each.name})
     (made[0] / "run.json").write_text("{")
-    assert {each.path for each in all_runs(tmp_path / "runs")} == set(made[1:])
+    runs, problems = all_runs(tmp_path / "runs")
+    assert {each.path for each in runs} == set(made[1:])
+    assert len(problems) == 1 and str(made[0]) in problems[0]
 
 
 def test_a_directory_that_cannot_be_made_is_an_error(tmp_path):

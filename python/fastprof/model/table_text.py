@@ -159,8 +159,9 @@ _MARKDOWN: Final = re.compile(r"[\\|<\[`]|&(?=#?\w+;)")
 
 
 def markdown_text(text: str) -> str:
-    """The text on one line of Markdown, which shows it as it is."""
-    return _MARKDOWN.sub(r"\\\g<0>", printable(text))
+    """The text on one line of Markdown, which shows it as it is, indented."""
+    name = text.lstrip(_INDENT)
+    return text[: len(text) - len(name)] + _MARKDOWN.sub(r"\\\g<0>", printable(name))
 
 
 def html(table: Table) -> str:

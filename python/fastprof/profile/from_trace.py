@@ -119,7 +119,8 @@ class TraceSource(ProfileSource):
         """As in ProfileSource."""
         if name not in self._host_events:
             threads = self.timeline.api.threads
-            self._host_events[name] = host_events_of(self._readers[1](name), threads)
+            recorded = self._readers[1](name)
+            self._host_events[name] = host_events_of(recorded, threads, name == "os_calls")
         return self._host_events[name]
 
     @cached_property

@@ -141,11 +141,14 @@ def _calls(syncs: RecordedSyncs, processes: Int32, api: ApiCalls) -> Int32:
     return join.rows(process, syncs.correlation)
 
 
-def host_events_of(recorded: RecordedEvents | None, known: Threads) -> HostEvents:
+def host_events_of(
+    recorded: RecordedEvents | None, known: Threads, are_calls: bool = False
+) -> HostEvents:
     """The events of a trace.
 
     recorded : None if the format has none of them
     known : the threads of ranges and API calls
+    are_calls : all have a name then, see `names_of`
     """
     if recorded is None:
         recorded = _no_events()
@@ -160,17 +163,18 @@ def host_events_of(recorded: RecordedEvents | None, known: Threads) -> HostEvent
     )
     places = np.array([place_of[pair] for pair in recorded.threads], np.int32)
     rows = _in_order(recorded.start, recorded.end)
+    name = recorded.name[rows]
     return HostEvents(
         start=recorded.start[rows],
         end=recorded.end[rows],
         thread=take(places, recorded.thread[rows]),
         threads=threads,
-        name=names_of(recorded.name[rows], recorded.names),
+        name=names_of(name, recorded.names) if are_calls else Values(name, recorded.names),
     )
 
 
 def names_of(ids: Int32, texts: Sequence[str | None]) -> Values:
-    """The names of events of the host. All have one, also where the capture lacks the text."""
+    """The names of calls of the host. All have one, also where the capture lacks the text."""
     return Values(ids, list(texts)).mapped(lambda name: name).completed(_UNNAMED)
 
 
