@@ -136,7 +136,7 @@ def test_a_change_that_pays_after_another_shares_with_it(tmp_path: Path) -> None
     assert rows[0]["alone_ns"] == pytest.approx(60 * US, rel=0.2)
     assert table.facts["answer"].endswith("; with the next finding, 360 us.")
     assert "- together: 1 and 2 need each other and save 36" in "\n".join(table.lead)
-    assert "a share of 1, 2)" in profile.overview().text()
+    assert "; 1, 2 only together" in profile.overview().text()
 
 
 def test_shares_are_in_order_and_add_up() -> None:

@@ -107,12 +107,13 @@ class Overview(Tables):
         rows = [row for row in table.rows() if row["saving_ns"]]
         total, is_bound = table.total, table.facts["is_bound"]
         saved = saved_text(total["saving_ns"], total["share"], is_bound)
-        yield from _sentence(f"{saved} of {self._step()}" if rows else f"findings: {saved}", width)
+        groups = dict.fromkeys(row["together"] for row in rows if row["together"])
+        shared = "".join(f"; {', '.join(group.split(','))} only together" for group in groups)
+        of_all = f"{saved} of {self._step()}{shared}" if rows else f"findings: {saved}"
+        yield from _sentence(of_all, width)
         verb = "at most" if is_bound else "saves"
         for number, row in enumerate(rows[:_MOST_FINDINGS], 1):
             saving = f"{verb} {quantity(row['saving_ns'], 'ns')}, {row['share']:.0%}"
-            if row["together"]:
-                saving += f", a share of {row['together'].replace(',', ', ')}"
             yield from _sentence(f"{number}. {row['id']} ({saving}): {row['what']}", width)
             yield from _sentence(_first_remedies(row["remedy"], width - 3), width, 3, 3)
         for row in table.rows():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -148,7 +147,7 @@ def host_events_of(
 
     recorded : None if the format has none of them
     known : the threads of ranges and API calls
-    are_calls : all have a name then, see `names_of`
+    are_calls : all have a name then, see `named`
     """
     if recorded is None:
         recorded = _no_events()
@@ -163,19 +162,19 @@ def host_events_of(
     )
     places = np.array([place_of[pair] for pair in recorded.threads], np.int32)
     rows = _in_order(recorded.start, recorded.end)
-    name = recorded.name[rows]
+    names = Values(recorded.name[rows], recorded.names)
     return HostEvents(
         start=recorded.start[rows],
         end=recorded.end[rows],
         thread=take(places, recorded.thread[rows]),
         threads=threads,
-        name=names_of(name, recorded.names) if are_calls else Values(name, recorded.names),
+        name=named(names) if are_calls else names.mapped(lambda name: name),
     )
 
 
-def names_of(ids: Int32, texts: Sequence[str | None]) -> Values:
+def named(names: Values) -> Values:
     """The names of calls of the host. All have one, also where the capture lacks the text."""
-    return Values(ids, list(texts)).mapped(lambda name: name).completed(_UNNAMED)
+    return names.mapped(lambda name: name).completed(_UNNAMED)
 
 
 def _no_events() -> RecordedEvents:

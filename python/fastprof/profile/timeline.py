@@ -18,7 +18,7 @@ from fastprof.model.timeline import KeptHost, Recorded, RecordedCalls, RecordedH
 from fastprof.model.trace import NEVER, NO_TIME, Trace, label_text
 from fastprof.profile.api_classes import class_of
 from fastprof.profile.callpath.attribution import Attribution
-from fastprof.profile.host_events import Synchronisations, names_of, synchronisations_of
+from fastprof.profile.host_events import Synchronisations, named, synchronisations_of
 from fastprof.profile.instances import (
     ApiCalls,
     EndedElsewhere,
@@ -156,7 +156,7 @@ def _api(recorded: RecordedHost, threads: Threads, row: Int32) -> ApiCalls:
         row = take(place, row)
         for name in vars(calls):
             setattr(calls, name, getattr(calls, name)[order])
-    names = names_of(calls.name, recorded.strings)
+    names = named(Values(calls.name, recorded.strings))
     return ApiCalls(
         start=calls.start,
         end=calls.end,

@@ -124,18 +124,23 @@ def nvtx_gpu_proj_sum(profile: Profile) -> list[Cells]:
     ]
 
 
-_MOST_ABOVE: Final = 256  # ranges of a stack, the innermost ones
+_MOST_ABOVE: Final = 256  # ranges of a stack that are kept in any case, the innermost ones
+_MOST_IN_ALL: Final = 10**7  # ranges of all stacks, roughly
 
 
 def nvtx_gpu_proj_trace(profile: Profile) -> list[Cells]:
-    """Each range with GPU work; rows of `Profile.ranges` are its ids."""
+    """Each range with GPU work; rows of `Profile.ranges` are its ids.
+
+    A stack that would make the table quadratic in the depth of the ranges starts with "...".
+    """
     found = _projected(profile)
     ranges, rows = found.ranges, found.rows
     parent = ranges.parent
+    most = max(_MOST_ABOVE, _MOST_IN_ALL // max(len(rows), 1))
 
     def stack(row: int) -> str:
         above: list[str] = []
-        while row >= 0 and len(above) < _MOST_ABOVE:
+        while row >= 0 and len(above) < most:
             above.append(f":{row}")
             row = int(parent[row])
         return ("..." if row >= 0 else "") + "".join(reversed(above))
