@@ -35,8 +35,13 @@ MEMORY = 8 << 30  # bytes
 _WITH_TEXT = ("overview", "report", "layers", "ranges", "stats", "steps")  # else JSON only
 MAIN = [["overview", "FILE"], ["report", "FILE"], ["whatif", "--json", "FILE"],
         ["layers", "--json", "FILE"], ["ranges", "--json", "FILE"]]  # fmt: skip
-# Ratios of times, and bytes a unit, that are measured and above the bounds; the run fails above.
-KNOWN: dict[tuple[str, str], tuple[float, float]] = {}
+# What misses a bound: the most that a command may take, a little above what is measured.
+KNOWN: dict[tuple[str, str], tuple[float, float]] = {  # ratio of times, bytes a unit
+    ("kineto/kernel-names", "report"): (RATIO, 4000),  # 3368
+    ("nsys/kernel-names", "report"): (RATIO, 4000),  # 3313
+    ("kineto/threads", "report"): (RATIO, 3000),  # 2428
+    ("nsys/threads", "report"): (RATIO, 3000),
+}
 MORE = [["prof", "FILE"], ["prof", "--csv", "FILE"], ["parse", "FILE"], ["info", "FILE"],
         ["lines", "--csv", "FILE"]]  # fmt: skip
 
