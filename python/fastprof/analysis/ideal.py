@@ -318,11 +318,14 @@ def _at(
     gpu : [rows], an index into `gpus`
     """
     models: dict[Hashable, int] = {}
-    figures = [(each.capability, *each.flops.items()) for each in gpus]
-    model = np.array([models.setdefault(each, len(models)) for each in figures])
-    of_model = dict(zip(figures, gpus, strict=True))
-    table = np.array([[rate(of_model[key], i) for i in range(_HELPER + 1)] for key in models])
-    rates: Floats64 = table[model[gpu], code]
+    table, model = [], []
+    for each in gpus:
+        figures = each.capability, *each.flops.items()
+        if figures not in models:
+            models[figures] = len(models)
+            table.append([rate(each, i) for i in range(_HELPER + 1)])
+        model.append(models[figures])
+    rates: Floats64 = np.array(table)[np.array(model)[gpu], code]
     return rates
 
 
