@@ -41,10 +41,11 @@ KNOWN: dict[tuple[str, str], tuple[float, float]] = {  # ratio of times, bytes a
     ("nsys/kernel-names", "report"): (RATIO, 4000),  # 3313
     ("kineto/threads", "report"): (RATIO, 3000),  # 2428
     ("nsys/threads", "report"): (RATIO, 3000),
-    ("kineto/devices", "overview"): (RATIO, 8000),  # 6665
-    ("kineto/devices", "whatif"): (RATIO, 4000),  # 3334
-    ("nsys/devices", "overview"): (RATIO, 8000),
-    ("nsys/devices", "whatif"): (RATIO, 4000),
+    **{
+        (f"{reader}/devices", name): (RATIO, 8000)  # 2504 to 6665
+        for reader in ("kineto", "nsys")
+        for name in ("overview", "whatif", "layers", "ranges")
+    },
 }
 MORE = [["prof", "FILE"], ["prof", "--csv", "FILE"], ["parse", "FILE"], ["info", "FILE"],
         ["lines", "--csv", "FILE"]]  # fmt: skip
