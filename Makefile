@@ -41,7 +41,7 @@ help:
 	@echo "make bench-smoke            run every contender once on a small capture"
 	@echo "make bench-instructions     count the instructions of the C stages"
 	@echo "make bench-annotate         measure the overhead of annotation"
-	@echo "make fuzz [MUTANTS=20000] [SEED=1]"
+	@echo "make fuzz [MUTANTS=20000] [SEED=1] [GROWTH=--every]"
 	@echo "                            fuzz the readers and the markers for an hour"
 	@echo "make fuzz-c [CC=clang]      fuzz the C readers, FUZZ_SECONDS=60 each"
 	@echo "make opinfo [PART=1/4]      annotate torch's own operator samples; 1 to 2 hours"
@@ -173,7 +173,7 @@ fuzz: fuzz-c
 	$(FUZZ) fuzz --mutants $(MUTANTS) --seed $(SEED)
 	$(FUZZ) fuzz --shapes --seconds 300
 	$(FUZZ) fuzz.of_smallest
-	$(FUZZ) fuzz.growth
+	$(FUZZ) fuzz.growth $(GROWTH)
 	$(BIN)/python -m pip install --quiet atheris || echo "atheris is not available: skipping the markers"
 	! $(BIN)/python -c "import atheris" || $(FUZZ) fuzz.markers -max_total_time=$(FUZZ_SECONDS)
 

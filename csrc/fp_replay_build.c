@@ -76,21 +76,37 @@ static void link(fp_replay_builder *b) {
 static void add_nodes(fp_replay_builder *b) {
   const fp_replay_trace *of = b->of;
   int32_t i = 0, k = 0;
-  b->next_return = INT64_MAX;
   fp_replay_add(b, FP_REPLAY_ORIGIN, -1);
   for (;;) {
     const int64_t call = i < of->n_calls ? of->call_start[i] : INT64_MAX;
     const int64_t work = k < of->n_work ? of->start[k] : INT64_MAX;
-    if (b->next_return != INT64_MAX && b->next_return <= call && b->next_return <= work)
-      fp_replay_return(b, b->next_return);
+    const int32_t next = fp_replay_next_return(b);
+    const int64_t end = next < 0 ? INT64_MAX : fp_replay_call_end(of, next);
+    if (end != INT64_MAX && end <= call && end <= work)
+      fp_replay_return(b, next);
     else if (i < of->n_calls && call <= work)
       fp_replay_begin_call(b, i++);
     else if (k < of->n_work)
       fp_replay_begin_work(b, k++);
+    else if (next >= 0)
+      fp_replay_return(b, next);
     else
       break;
   }
-  fp_replay_return(b, INT64_MAX);
+}
+
+/* Each call is in at most one heap of its process, and in `waiting` and `running`. */
+static void place_heaps(fp_replay_builder *b, int32_t *calls) {
+  const fp_replay_trace *of = b->of;
+  b->waiting.calls = calls;
+  b->running.calls = calls + of->n_calls;
+  calls += 2 * (size_t)of->n_calls;
+  for (int32_t i = 0; i < of->n_calls; i++) b->ended[of->process_of_thread[of->call_thread[i]]].n++;
+  for (int32_t p = 0; p < of->n_processes; p++) {
+    const int32_t n = b->ended[p].n;
+    b->ended[p] = (fp_replay_heap){.calls = calls};
+    calls += n;
+  }
 }
 
 static fp_status built_with(fp_replay_builder *b) {
@@ -112,21 +128,23 @@ fp_status fp_replay_build(const fp_replay_trace *trace, const fp_replay_nodes *n
   if (2 * (int64_t)trace->n_calls + trace->n_work >= INT32_MAX / 2) return FP_E_TOO_MANY;
   const size_t n_calls = (size_t)trace->n_calls, n_work = (size_t)trace->n_work;
   const size_t n_lanes = (size_t)trace->n_lanes, n_processes = (size_t)trace->n_processes;
-  const size_t n_ints = 5 * n_calls + 2 * n_work + n_lanes + n_processes;
+  const size_t n_ints = 8 * n_calls + 2 * n_work + n_lanes + n_processes;
   fp_replay_thread *threads = calloc((size_t)trace->n_threads + 1, sizeof *threads);
   int64_t *queued = calloc(n_processes + 1, sizeof *queued);
   int64_t *moved = calloc(n_calls + 1, sizeof *moved);
   uint8_t *free_of = calloc((size_t)trace->n_names + 1, sizeof *free_of);
+  fp_replay_heap *ended = calloc(n_processes + 1, sizeof *ended);
   int32_t *ints = calloc(n_ints + 1, sizeof *ints);
   fp_status status = FP_E_MEMORY;
-  if (threads && queued && moved && free_of && ints) {
+  if (threads && queued && moved && free_of && ended && ints) {
     fp_replay_builder b = {.of = trace,
                            .to = nodes,
                            .built = built,
                            .threads = threads,
                            .queued = queued,
                            .moved = moved,
-                           .free_of = free_of};
+                           .free_of = free_of,
+                           .ended = ended};
     b.next_call = ints;
     b.first_work = b.next_call + n_calls;
     b.n_launched = b.first_work + n_calls;
@@ -136,12 +154,14 @@ fp_status fp_replay_build(const fp_replay_trace *trace, const fp_replay_nodes *n
     b.later = b.earlier + n_work;
     b.last = b.later + n_work;
     b.last_work = b.last + n_lanes;
+    place_heaps(&b, b.last_work + n_processes);
     status = built_with(&b);
   }
   free(threads);
   free(queued);
   free(moved);
   free(free_of);
+  free(ended);
   free(ints);
   return status;
 }

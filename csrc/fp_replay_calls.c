@@ -4,35 +4,17 @@
 /* ns; the length of a queue: launches */
 enum {
   CLOCKS = 5000,        /* a call may return so long before the work that it waits for ends */
-  HANDOVER = 50000,     /* the shortest gap of a thread that waits for another one */
   SHORT_CALL = 10000,   /* the longest call that does not wait */
   BLOCKED_CALL = 20000, /* the shortest launch that waits for room in the queue */
   FULL_QUEUE = 500,     /* launches */
 };
 
-/* The other thread of a process whose last call ended last in (after, until], and that is idle
- * then. */
-static int32_t hands_over(const fp_replay_builder *b, int32_t own, int64_t after, int64_t until) {
-  const fp_replay_trace *of = b->of;
-  int32_t found = -1;
-  for (int32_t t = 0; t < of->n_threads; t++) {
-    const fp_replay_thread *each = &b->threads[t];
-    if (t == own || each->node < 0 || of->process_of_thread[t] != of->process_of_thread[own])
-      continue;
-    if (each->end <= after || each->end > until || each->waits >= 0) continue;
-    const int32_t call = b->to->row[each->node], next = b->next_call[call];
-    if (next >= 0 && fp_replay_minus(of->call_start[next], each->end) < HANDOVER) continue;
-    if (found < 0 || each->end > b->threads[found].end) found = t;
-  }
-  return found;
-}
-
 static void host_time(fp_replay_builder *b, int32_t node, int32_t t, int64_t start) {
   fp_replay_thread *own = &b->threads[t];
   int64_t ready = own->node < 0 ? INT64_MIN : own->end;
   if (own->node >= 0) fp_replay_connect(b, node, 0, own->node, true);
-  if (own->node < 0 || fp_replay_minus(start, ready) >= HANDOVER) {
-    const int32_t other = hands_over(b, t, ready, start);
+  if (own->node < 0 || fp_replay_minus(start, ready) >= FP_REPLAY_HANDOVER) {
+    const int32_t other = fp_replay_hands_over(b, t, ready, start);
     if (other >= 0) {
       fp_replay_connect(b, node, 1, b->threads[other].node, true);
       b->to->slot[node] = 1;
@@ -126,7 +108,7 @@ static int64_t wait_for_work(fp_replay_builder *b, int32_t node, int32_t call) {
     if (kind == FP_REPLAY_LAUNCHES || k < 0 || b->to->work_node[k] < 0) {
       k = b->last_work[of->process_of_thread[of->call_thread[call]]];
       at_end = false; /* the start of work makes room in the queue */
-      if (k >= 0 && fp_replay_minus(end, of->start[k]) > HANDOVER) k = -1;
+      if (k >= 0 && fp_replay_minus(end, of->start[k]) > FP_REPLAY_HANDOVER) k = -1;
     } else {
       /* The host copies from pageable memory piece by piece, and returns before the last. */
       at_end = fp_replay_minus(fp_replay_end(of, k), end) <= fp_replay_minus(end, of->start[k]);
@@ -181,26 +163,17 @@ void fp_replay_begin_call(fp_replay_builder *b, int32_t i) {
     own->stream_wait = -1;
   }
   own->node = node;
-  own->end = of->call_end[i] > of->call_start[i] ? of->call_end[i] : of->call_start[i];
+  own->end = fp_replay_call_end(of, i);
+  fp_replay_may_hand_over(b, i);
   if (may_wait(b, i)) {
     own->waits = i;
-    if (own->end < b->next_return) b->next_return = own->end;
+    fp_replay_will_return(b, i);
   } else {
     b->to->duration[node] = fp_replay_minus(own->end, of->call_start[i]);
   }
   b->queued[of->process_of_thread[t]] += b->n_launched[i];
 }
 
-static void find_next_return(fp_replay_builder *b) {
-  b->next_return = INT64_MAX;
-  for (int32_t t = 0; t < b->of->n_threads; t++) {
-    const fp_replay_thread *each = &b->threads[t];
-    if (each->waits >= 0 && each->end < b->next_return) b->next_return = each->end;
-  }
-}
-
-void fp_replay_return(fp_replay_builder *b, int64_t time) {
-  for (int32_t t = 0; t < b->of->n_threads; t++)
-    if (b->threads[t].waits >= 0 && b->threads[t].end <= time) return_from(b, t);
-  find_next_return(b);
+void fp_replay_return(fp_replay_builder *b, int32_t call) {
+  return_from(b, b->of->call_thread[call]);
 }

@@ -3,9 +3,13 @@
 `python -m fuzz.growth` measures all commands on all shapes.
 """
 
+import time
+
+import numpy as np
 import pytest
 
-from fuzz.growth import Run, measured, problem
+from fastprof._core._replay import build
+from fuzz.growth import KNOWN, MAIN, Run, measured, problem
 from fuzz.many_units import SHAPES, write
 
 SECONDS = 30  # of CPU time; linear work takes 1 to 3, and what was quadratic, over 60
@@ -40,3 +44,28 @@ def test_quadratic_time_memory_and_deaths_are_problems():
     assert "bytes a unit" in problem([linear[0], Run(10**5, 10.0, 1 << 30, 0)])
     assert problem([linear[0], Run(10**5, 1.0, 0, -9)]) == "killed"
     assert problem([Run(10**4, 1.0, 0, 70)]) == "traceback"
+
+
+def test_known_limits_are_above_the_bounds_and_of_main_commands():
+    for (shape, name), limits in KNOWN.items():
+        assert shape in SHAPES and name in [words[0] for words in MAIN]
+        runs = [Run(10**4, 1.0, 0, 0), Run(10**5, limits[0], int(limits[1] * 90_000), 0)]
+        assert problem(runs, *limits) == ""
+        assert problem(runs) != ""
+        assert problem([runs[0], Run(10**5, 2 * limits[0], 0, 0)], *limits) != ""
+
+
+def test_a_call_of_many_threads_takes_logarithmic_time():
+    """Each thread waits once; all may hand over to the next one."""
+    n, us = 100_000, 1000
+    start = np.arange(n) * 20 * us
+    thread = np.arange(n, dtype=np.int32)
+    none, zero = np.full(n, -1, np.int32), np.zeros(n, np.int32)
+    begin = time.process_time()
+    nodes, _ = build(
+        start, start + 10 * us, thread, none, (thread % 2).astype(np.uint8), zero, start + 5 * us,
+        np.full(n, 20 * us), zero, thread, zero, zero[:1], zero[:1], 1, 1, 0,
+    )  # fmt: skip
+    assert time.process_time() - begin < 3  # 20 if each call looks at all threads
+    calls = np.flatnonzero(nodes["kind"] == 1)
+    assert (np.diff(calls) > 0).all() and len(calls) == n

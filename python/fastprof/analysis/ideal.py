@@ -11,7 +11,7 @@ exceed what the GPU can do (`limits`) are no cost; nor are those of kernels shor
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -259,12 +259,9 @@ def _doubts(
         n, clock = kernels.counts.astype(np.float64), clock_ns(source)
     time, tick = kernels.sums(_time(source)), clock * n
     gpus = [devices.get(number, Device(None)) for number in keys[0].values] + [Device(None)]
-    gpu, best = (
-        keys[0].ids[first],
-        np.array([[_most(g, i) for i in range(_HELPER + 1)] for g in gpus]),
-    )
+    gpu = keys[0].ids[first]
     least = np.maximum(
-        least_ns_of_flops(flops, best[gpu, code[first]], fewer(op, kind, type_)),
+        least_ns_of_flops(flops, _at(gpus, gpu, code[first], _most), fewer(op, kind, type_)),
         least_ns_of_bytes(moved / np.maximum(n, 1), gpu, gpus, is_one_of(kind, "index")) * n,
     )
     has_work = ((flops > 0) | (moved > 0)) & (code[first] < _HELPER)
@@ -307,10 +304,29 @@ def _rates(
 ) -> tuple[Floats64, Floats64]:
     """[parts] Peak FLOP/s and bytes/s; NaN if unknown."""
     used = [devices.get(number, Device(None)) for number in device.values] + [Device(None)]
-    peaks = np.array([[_peak(each, i, shares[0]) for i in range(_HELPER + 1)] for each in used])
     bandwidths = np.array([(each.bandwidth or np.nan) * shares[1] for each in used])
     place = device.ids[first]
-    return peaks[place, code[first]], bandwidths[place]
+    peaks = _at(used, place, code[first], lambda gpu, number: _peak(gpu, number, shares[0]))
+    return peaks, bandwidths[place]
+
+
+def _at(
+    gpus: Sequence[Device], gpu: Int32, code: Int32, rate: Callable[[Device, int], float]
+) -> Floats64:
+    """[rows] The rate of the GPU and the code of each row; equal GPUs share a row of the table.
+
+    gpu : [rows], an index into `gpus`
+    """
+    models: dict[Hashable, int] = {}
+    table, model = [], []
+    for each in gpus:
+        figures = each.capability, *each.flops.items()
+        if figures not in models:
+            models[figures] = len(models)
+            table.append([rate(each, i) for i in range(_HELPER + 1)])
+        model.append(models[figures])
+    rates: Floats64 = np.array(table)[np.array(model)[gpu], code]
+    return rates
 
 
 def _peak(device: Device, code: int, share: float) -> float:

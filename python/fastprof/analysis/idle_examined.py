@@ -10,7 +10,7 @@ import numpy as np
 
 from fastprof._core._groups import sum_where
 from fastprof.analysis.gpu_work import Gaps, GpuWork, answered_work
-from fastprof.analysis.idle_causes import Cause, Host, Split, joined, split
+from fastprof.analysis.idle_causes import Cause, Host, Split, split
 from fastprof.analysis.idle_places import places
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Values
@@ -90,12 +90,10 @@ def _examined(
 ) -> Examined:
     host = Host(profile, data)
     found, short = zip(*(_divided(each.gaps(), shortest) for each in work.values()), strict=True)
-    counts = [len(each.start) for each in found]
-    firsts = (np.cumsum(counts) - counts).tolist()
-    causes = joined([split(each, host) for each in found], firsts)
+    gaps = _joined(found)
     return Examined(
-        list(work), _joined(found), _devices(found), _joined(short), _devices(short),
-        causes, data, is_kept,
+        list(work), gaps, _devices(found), _joined(short), _devices(short),
+        split(gaps, host), data, is_kept,
     )  # fmt: skip
 
 

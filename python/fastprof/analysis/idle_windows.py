@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastprof.analysis.gpu_work import Gaps, idle_parts
-from fastprof.analysis.idle_causes import Cause, Host, Split, joined, split
+from fastprof.analysis.idle_causes import Cause, Host, Split, split
 from fastprof.analysis.idle_examined import SHORTEST
 from fastprof.analysis.steps_windows import Windows, windows_of
 from fastprof.model.arrays import Int32, Int64
@@ -53,7 +53,7 @@ def gaps_in_windows(windows: Windows, host: Host) -> WindowGaps:
 
     windows : those of a GPU do not overlap
     """
-    gaps, places, causes, firsts = [_NONE], [_NONE.after], [split(_NONE, host)], [0]
+    found, places = [_NONE], [_NONE.after]
     by_window = np.zeros((len(windows), len(Cause)), np.int64)
     for lane, rows in windows.by_lane():
         rows = rows[windows.is_known[rows]]
@@ -62,20 +62,17 @@ def gaps_in_windows(windows: Windows, host: Host) -> WindowGaps:
         rows = rows[np.argsort(windows.start[rows], kind="stable")].astype(np.int32)
         start, end = windows.start[rows], windows.end[rows]
         of_lane, place, short = idle_parts(lane.selected, (start, end), SHORTEST)
-        firsts.append(sum(len(part.start) for part in gaps))
-        gaps.append(of_lane)
+        found.append(of_lane)
         places.append(rows[place].astype(np.int32))
-        causes.append(split(of_lane, host))
         by_window[rows, Cause.SHORT] = short
         # After the last work, nothing ends the gap.
         by_window[rows, Cause.UNKNOWN] = np.maximum(
             end - np.maximum(start, lane.selected.span[1]), 0
         )
-    together, window = joined(causes, firsts), np.concatenate(places)
-    by_window += together.parts.of_windows(window, len(windows))
-    return WindowGaps(
-        Gaps._make(map(np.concatenate, zip(*gaps, strict=True))), window, together, by_window
-    )
+    gaps = Gaps._make(map(np.concatenate, zip(*found, strict=True)))
+    causes, window = split(gaps, host), np.concatenate(places)
+    by_window += causes.parts.of_windows(window, len(windows))
+    return WindowGaps(gaps, window, causes, by_window)
 
 
 _NO_TIMES, _NO_ROWS = np.empty(0, np.int64), np.empty(0, np.int32)

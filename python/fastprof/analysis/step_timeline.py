@@ -62,6 +62,7 @@ class StepTimeline:
         are ids of `names[...]["kind"]`, the last is unknown
     n_recorded : events before merging
     n_deep : ranges below the deepest level, which are omitted
+    n_omitted : lanes omitted because there are too many
     """
 
     window: Window
@@ -75,6 +76,7 @@ class StepTimeline:
     sums: list[tuple[Int64, Int64]]
     n_recorded: int
     n_deep: int
+    n_omitted: int
 
 
 class StepTimelines:
@@ -133,7 +135,7 @@ class StepTimelines:
             window, lanes, rows, together, _links(self.profile, lanes, rows, together, places),
             _forward(self.profile, lanes, rows, together, places), names, pixel,
             [_sums(each, kinds[lane.kind], window) for lane, each in found.lanes],
-            sum(len(each.start) for each in events), found.n_deep,
+            sum(len(each.start) for each in events), found.n_deep, found.n_omitted,
         )  # fmt: skip
 
     def _names_of(self, kind: str) -> Names:

@@ -23,9 +23,10 @@ from fastprof.profile.instances import ApiCalls, Instances
 from fastprof.profile.kept import kept
 from fastprof.profile.profile import Profile, cells
 
-__all__ = ["LEVELS", "Found", "Lane", "Recorded", "Window", "lanes_between"]
+__all__ = ["LANES", "LEVELS", "Found", "Lane", "Recorded", "Window", "lanes_between"]
 
 LEVELS: Final = 64  # deeper ranges are omitted
+LANES: Final = 400  # of streams, and of threads; the less busy ones are omitted
 
 
 class Window(NamedTuple):
@@ -59,10 +60,12 @@ class Lane(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Lanes with their events, and how many ranges are too deep to be shown."""
+    """Lanes with their events, how many ranges are too deep to be shown, and how many lanes are
+    omitted."""
 
     lanes: list[tuple[Lane, Events]]
     n_deep: int
+    n_omitted: int
 
 
 class Recorded:
@@ -105,19 +108,21 @@ class Recorded:
 
 
 def lanes_between(recorded: Recorded, window: Window) -> Found:
-    """All lanes with events in a window: first the GPUs, then the threads, the busiest first.
+    """The lanes with events in a window: first the GPUs, then the threads, the busiest first.
 
     Events that cross the limits of the window are undivided. Calls that launched work of the window
     are included wherever they are.
     """
     profile = recorded.profile
     lanes: list[tuple[Lane, Events]] = []
-    work = np.empty(0, np.int64)
+    work, n_omitted = np.empty(0, np.int64), 0
     if recorded.has_gpu:
         work = _inside(numbers(profile, "start"), recorded.end, window)
-        lanes += _of_gpus(recorded, window, work)
+        streams = _of_streams(recorded, work)
+        n_omitted = max(len(streams) - LANES, 0)
+        lanes += _of_gpus(recorded, window, work, _busiest(streams))
     if not recorded.has_host:
-        return Found(lanes, 0)
+        return Found(lanes, 0, n_omitted)
     ranges, n_deep = _of_ranges(profile, window)
     threads = [
         *ranges,
@@ -133,7 +138,8 @@ def lanes_between(recorded: Recorded, window: Window) -> Found:
     threads.sort(
         key=lambda each: (-ns.get((each[0].pid, each[0].tid), 0), each[0].pid, each[0].tid)
     )
-    return Found([*lanes, *threads], n_deep)
+    n_omitted += max(len(threads) - LANES, 0)
+    return Found([*lanes, *threads[:LANES]], n_deep, n_omitted)
 
 
 def _inside(start: Int64, end: Int64, window: Window) -> Int64:
@@ -143,20 +149,34 @@ def _inside(start: Int64, end: Int64, window: Window) -> Int64:
     return np.concatenate([before, np.arange(first, last)])
 
 
-def _of_gpus(recorded: Recorded, window: Window, rows: Int64) -> Iterator[tuple[Lane, Events]]:
-    """The idle time of each GPU, and the work of its streams."""
-    profile = recorded.profile
-    start, end = numbers(profile, "start")[rows], recorded.end[rows]
-    what = cells(profile).of_kernel[rows]
+def _of_streams(recorded: Recorded, rows: Int64) -> list[tuple[Lane, Int64]]:
+    """The streams of each GPU, with the places of their work in `rows`."""
     of_kernel, lanes = recorded.stream
-    found = [(lanes[i], own) for i, own in _by(of_kernel[rows].astype(np.int64))]
-    found.sort(key=lambda each: (each[0].device, each[0].pid, each[0].stream))
-    for device, streams in groupby(found, key=lambda each: each[0].device):
+    streams = [(lanes[i], own) for i, own in _by(of_kernel[rows].astype(np.int64))]
+    streams.sort(key=lambda each: (each[0].device, each[0].pid, each[0].stream))
+    return streams
+
+
+def _busiest(streams: list[tuple[Lane, Int64]]) -> list[tuple[Lane, Int64]]:
+    """The streams with the most work, in the same order."""
+    if len(streams) <= LANES:
+        return streams
+    order = sorted(range(len(streams)), key=lambda i: -len(streams[i][1]))
+    return [streams[i] for i in sorted(order[:LANES])]
+
+
+def _of_gpus(
+    recorded: Recorded, window: Window, rows: Int64, streams: list[tuple[Lane, Int64]]
+) -> Iterator[tuple[Lane, Events]]:
+    """The idle time of the GPU of each stream, and the work of the stream."""
+    start, end = numbers(recorded.profile, "start")[rows], recorded.end[rows]
+    what = cells(recorded.profile).of_kernel[rows]
+    for device, of_gpu in groupby(streams, key=lambda each: each[0].device):
         if recorded.has_host:
             gpu = recorded.idle.devices.index(device)
             idle = idle_between(recorded.idle, gpu, *window)
             yield Lane("idle", device=device), single(idle.start, idle.end, idle.cause, idle.after)
-        for lane, own in streams:
+        for lane, own in of_gpu:
             yield lane, single(start[own], end[own], what[own], rows[own])
 
 

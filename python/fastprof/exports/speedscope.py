@@ -21,6 +21,7 @@ __all__ = ["write"]
 _SCHEMA: Final = "https://www.speedscope.app/file-format-schema.json"
 _UNITS: Final = {"ns": "nanoseconds", "lost": "nanoseconds", "bytes": "bytes", "flops": "none"}
 _OF_SOURCE: Final = ("line", "frame")
+_GPUS: Final = 64  # that have a profile each; more share one
 
 
 def write(
@@ -31,6 +32,8 @@ def write(
     where: Where | None = None,
 ) -> None:
     """Write a profile for each GPU; forward, backward and other work are roots.
+
+    More than 64 GPUs share one profile.
 
     The parameters and errors are those of `collapsed.write`.
     """
@@ -70,11 +73,13 @@ class _Frames:
 
 
 def _trees(profile: Profile, stack: str, where: Where | None) -> list[tuple[str, Stacks]]:
-    """The tree of each GPU, with its name."""
+    """The tree of each GPU, or of all if there are many, with its name."""
     devices = sorted(profile.devices)
     if len(devices) < 2:
         name = _name(profile, devices[0] if devices else None)
         return [(name, stacks(profile, stack, where=where))]
+    if len(devices) > _GPUS:
+        return [(f"{len(devices):,} GPUs", stacks(profile, stack, where=where))]
     found = []
     for device in devices:
         # Not device=N: patterns of one key are alternatives, and `where` may have that key.

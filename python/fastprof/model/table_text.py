@@ -76,8 +76,8 @@ class _Shown(NamedTuple):
 
     def lines(self) -> list[str]:
         """Header, cells and total, padded to one width."""
-        pad = str.ljust if self.is_text else str.rjust
-        return [pad(text, self.width) for text in (self.header, *self.cells, self.total)]
+        pad, width = str.ljust if self.is_text else str.rjust, self.width
+        return [pad(text, width) for text in (self.header, *self.cells, self.total)]
 
 
 def aligned(table: Table, limit: int | None, width: int | None) -> str:

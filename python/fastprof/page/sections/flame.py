@@ -60,10 +60,15 @@ def section(source: Source) -> Section:
     profile = source.profile
     if not len(profile):
         return Section("where-time-goes", "Where time goes", missing=[NO_GPU_WORK])
-    trees = {each: stacks(profile, each.kind, **source.peaks) for each in _VIEWS}
-    known = {each.title: tree.pruned(_LEAST) for each, tree in trees.items() if _is_known(tree)}
-    layers = _VIEWS[0]
-    shown = known if layers.title in known else known | {_PLAIN: trees[layers].pruned(_LEAST)}
+    known, plain = {}, {}
+    for view in _VIEWS:  # one whole tree at a time: it may have as many nodes as the file has names
+        tree = stacks(profile, view.kind, **source.peaks)
+        if _is_known(tree):
+            known[view.title] = tree.pruned(_LEAST)
+        elif view is _VIEWS[0]:
+            plain = {_PLAIN: tree.pruned(_LEAST)}
+        del tree
+    shown = known | plain
     title, tree = next(iter(shown.items()))
     return Section(
         "where-time-goes",

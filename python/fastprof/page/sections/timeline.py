@@ -9,7 +9,7 @@ import numpy as np
 
 from fastprof.analysis.step_timeline import EVENTS, StepTimeline, StepTimelines
 from fastprof.analysis.timeline_choices import Choice
-from fastprof.analysis.timeline_lanes import LEVELS, Lane
+from fastprof.analysis.timeline_lanes import LANES, LEVELS, Lane
 from fastprof.model.columns import Ints, Values
 from fastprof.model.heading import Heading
 from fastprof.model.quantity import quantity
@@ -105,6 +105,12 @@ def _lead(choices: list[Choice], lines: list[StepTimeline]) -> Iterator[str]:
     n_deep = max(each.n_deep for each in lines)
     if n_deep:
         yield f"{n_deep:,} ranges inside {LEVELS} or more other ranges are omitted."
+    n_omitted = max(each.n_omitted for each in lines)
+    if n_omitted:
+        yield (
+            f"{n_omitted:,} lanes are omitted: the {LANES} busiest of streams and of threads are "
+            "shown."
+        )
 
 
 def _missing(profile: Profile, timelines: StepTimelines) -> Iterator[str]:
