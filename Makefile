@@ -26,7 +26,7 @@ help:
 	@echo "make environment            also install what tests and checks need"
 	@echo "make demo [TRACE=file]      report on a generated capture, or on your own"
 	@echo "make test [TORCH=none]      run the tests; TORCH is a version of torch, or none"
-	@echo "make test-all               run all tests at full length, as CI does"
+	@echo "make test-all               run all tests at full length, for some 12 minutes"
 	@echo "make test-python PYTHON=python3.12 [NUMPY=1.26.4]"
 	@echo "                            run the tests without torch on another Python"
 	@echo "make test-torch TORCH=2.15.0"

@@ -17,6 +17,7 @@ from fastprof.page.sections import answer
 from open_traces import profile as opened
 from real_data import real, traces
 
+pytestmark = pytest.mark.every_trace
 TRACES = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*", "pyprof/*.sql*")
 LENGTH, BUSY, IDLE = "length", "busy", "idle"
 

@@ -15,6 +15,7 @@ from fastprof.model.tables import Tables
 from fastprof.profile.reports import all_reports
 from real_data import traces
 
+pytestmark = pytest.mark.every_trace
 TRACES = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*", "pyprof/*.sql*", "pyprof/*.dict")
 GROUPINGS = ("op", "kernel", "layer", "line", "shape", ("range", "op"), ("step", "op"), "stream")
 # Allocated less freed: negative by definition.

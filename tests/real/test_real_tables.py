@@ -13,6 +13,7 @@ from fastprof.analysis.stacks import TREES, stacks
 from real_data import traces
 from table_sums import KEYS, Rows, sums_of, windows
 
+pytestmark = pytest.mark.every_trace
 TRACES = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*", "pyprof/*.sql", "pyprof/*.dict")
 # Keys in which kernels of equal configuration, path and cost differ in many traces, with others.
 PAIRS = [("range", "kind"), ("process", "device"), ("range", "dir", "op"), ("step", "kernel")]
