@@ -82,7 +82,7 @@ SENTENCES = {
     "kineto/dtensor_tp2_rank0.json.gz": "This may be start-up",
     "kineto/particle_first_calls_a100.json.gz": "while the host loads code (cudaLaunchKernel).",
     "nsys/fsdp_upload_2gpu_h100.sqlite": "The GPU copies parameters for 921 of 969 ms",
-    "nsys/cudagraph_a100_nsys2024.sqlite": "The GPU is busy 99 % of the step. Whether",
+    "nsys/cudagraph_a100_nsys2024.sqlite": "The GPU is busy 100 % of the step. Whether",
     "kineto/sglang_graph_decode.json.gz": (
         "The GPU is idle for 463 of 474 ms with work queued that waits for what the file does not"
     ),

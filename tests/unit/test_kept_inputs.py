@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import shutil
 import signal
 import sqlite3
 import stat
@@ -156,6 +157,16 @@ def test_stored_results_and_graph_captures_and_cost_files_are_inputs(trace: Path
         done = run_here(*words)
         assert (done.code, "is an input" in done.err) == (1, True), (words, done)
     assert state_of(trace.parent) == before
+
+
+def test_two_outputs_are_two_files(trace: Path, tmp_path: Path) -> None:
+    after = Path(shutil.copy(trace, tmp_path / "after.sqlite"))
+    out = tmp_path / "out"
+    words = ["diff", str(trace), str(after), "-o", str(out), "--html"]
+    done = run_here(*words, f"{tmp_path}/./out")
+    assert done.code == 1 and "-o and --html name one file" in done.err
+    assert not out.exists()
+    assert run_here("diff", *words[1:3], "-o", os.devnull, "--html", os.devnull).code == 0
 
 
 def test_the_export_beside_a_report_is_kept(trace: Path) -> None:

@@ -29,18 +29,23 @@ FOLDERS: Final = {
 
 @contextmanager
 def keeping_inputs(arguments: argparse.Namespace) -> Iterator[None]:
-    """Until the block ends, no output of a command replaces one of its inputs.
+    """Until the block ends, no output of a command replaces one of its inputs or other outputs.
 
     Raises
     ------
     OutputError
-        An output is an input.
+        An output is an input, or two are one file.
     """
     with protected(lambda: _inputs(arguments)):
+        option_of: dict[str, str] = {}
         for name, option in OUTPUTS.items():
             path = getattr(arguments, name, None)
             if isinstance(path, str) and path != "-":
                 refuse_input(path, f"choose another name for {option}")
+                is_file = os.path.isfile(path) or not os.path.exists(path)
+                other = option_of.setdefault(os.path.realpath(path), option)
+                if is_file and other != option:
+                    raise OutputError(f"{path}: {other} and {option} name one file; choose two")
         yield
 
 

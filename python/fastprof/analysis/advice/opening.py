@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Final
 
@@ -131,8 +130,7 @@ def _close(facts: Facts) -> str:
 
 
 def _percent(share: float) -> str:
-    """Not 100 % unless it is."""
-    return f"{math.floor(100 * share + 1e-9)} %"
+    return f"{round(100 * share)} %"
 
 
 def _why_idle(facts: Facts) -> str:

@@ -137,5 +137,7 @@ A range contains the GPU work whose API call starts inside the range, on its thr
 NumChild count all open ranges of the thread that contain GPU work, RangeId is the row of
 Profile.ranges. Ranges that were not closed are left out of nvtx_sum, and kernels outside all ranges
 of nvtx_kern_sum; nsys ends the ranges with the recording, and gives the kernels an empty range.
+Where ranges are nested so deep that the stacks of nvtx_gpu_proj_trace hold over 10 000 000 ids, a
+stack keeps at least its 256 innermost ones and starts with "...".
 """
 )

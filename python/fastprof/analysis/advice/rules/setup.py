@@ -27,8 +27,9 @@ def alloc(facts: Facts) -> Iterator[Finding]:
         return
     most = max(by_cause, key=lambda cause: by_cause[cause])
     calls = places_of(facts, (most,), "call")
+    does = _does(by_cause)
     yield Finding(
-        what="The GPU waits while the host " + _DOES[most] + ".",
+        what=f"The GPU waits while the host {does}.",
         where=shares_of(facts, _SETUP, "call", "line", "range"),
         evidence=evidence_of(facts, *by_cause),
         remedy=_uncached(facts, most) or _setup_remedy(facts.program, most, calls),
@@ -37,7 +38,7 @@ def alloc(facts: Facts) -> Iterator[Finding]:
         if facts.has_steps
         else "without steps, this includes the start of the program",
         idle_ns=by_cause,
-        cause=f"The GPU waits {{time}} while the host {_DOES[most]}{at(facts, _SETUP, 'call')}.",
+        cause=f"The GPU waits {{time}} while the host {does}{at(facts, _SETUP, 'call')}.",
         effect=_effect(facts, most),
     )
 
@@ -51,6 +52,14 @@ _DOES: Final = dict(
         strict=True,
     )
 )  # fmt: skip
+_LEAST_NAMED: Final = 0.01  # of the time of all causes
+
+
+def _does(by_cause: Mapping[str, float]) -> str:
+    """What the host does most: "loads code and frees memory"."""
+    least = _LEAST_NAMED * sum(by_cause.values())
+    causes = sorted(by_cause, key=lambda cause: -by_cause[cause])[:2]
+    return " and ".join(_DOES[cause] for cause in causes if by_cause[cause] >= least)
 
 
 def _effect(facts: Facts, most: str) -> str:
