@@ -130,6 +130,8 @@ def _become(texts: list[bytes], fds: list[int]) -> list[str]:
     os.chdir(texts[0])
     most = int(texts[1])
     resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+    if most != resource.RLIM_INFINITY:
+        sys.dont_write_bytecode = True  # Python would cut the files of modules off
     n_words = int(texts[2])
     words, environment = texts[3 : 3 + n_words], texts[3 + n_words :]
     os.environb.clear()

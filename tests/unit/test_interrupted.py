@@ -295,7 +295,8 @@ def test_the_page_of_operators_is_written_whole(tmp_path):
     docs = Path(__file__).resolve().parents[2] / "docs"
     shutil.copy(docs / "make_ops.py", tmp_path)
     (tmp_path / "ops.md").write_bytes(OLD)
-    words = [sys.executable, tmp_path / "make_ops.py"]
+    # -B: Python would cut the files of modules off.
+    words = [sys.executable, "-B", tmp_path / "make_ops.py"]
     assert subprocess.run(words, preexec_fn=limited(1000), stderr=subprocess.DEVNULL).returncode
     assert (tmp_path / "ops.md").read_bytes() == OLD
     subprocess.run(words, check=True)

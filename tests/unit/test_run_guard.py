@@ -93,7 +93,11 @@ FILL = """
 FAULTS = {
     "removed": ("shutil.rmtree(folder)", "was removed"),
     "a file": ("shutil.rmtree(folder); open(folder, 'w').close()", "was removed"),
-    "quota": ("resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))", "larger than the limit"),
+    "quota": (
+        "sys.dont_write_bytecode = True; "  # Python would cut the files of modules off
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))",
+        "larger than the limit",
+    ),
     "full": (FILL, "no space left on the disk"),
 }
 
