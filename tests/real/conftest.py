@@ -1,6 +1,6 @@
 """The order of tests of real traces: tests of one trace follow each other and share its data.
 
-In the fast profile, a file of tests runs on a sixth of the traces, each file on other ones; tests
+In the fast profile, a file of tests runs on an eighth of the traces, each file on other ones; tests
 marked `every_trace` run on all.
 """
 
@@ -14,7 +14,7 @@ import open_traces
 from hypothesis_profiles import IS_FULL
 from real_data import data_dir, trace_of
 
-SHARE = 1 if IS_FULL else 6
+SHARE = 1 if IS_FULL else 8
 
 
 def pytest_collection_modifyitems(config, items):

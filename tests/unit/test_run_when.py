@@ -16,6 +16,7 @@ from fastprof.cli import main
 from fastprof.errors import BadInputError
 from fastprof.runs.causes import causes_of, never_held
 from fastprof.runs.condition import Condition, parse_condition
+from hypothesis_profiles import IS_FULL
 from waiting import PATIENCE
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test TORCH=2.13.0")
@@ -298,6 +299,7 @@ def test_a_run_says_why_it_recorded_and_shows_all_steps(tmp_path, monkeypatch, c
         assert "Steps of the run" not in (tmp_path / "damaged.html").read_text()
 
 
+@pytest.mark.skipif(not IS_FULL, reason="takes 7 s: make test-all")
 def test_ranks_watch_by_themselves(tmp_path):
     (tmp_path / "train.py").write_text(
         "import os, sys\nsys.argv[2] = '20' if os.environ['RANK'] == '1' else ''\n" + SLOW

@@ -11,10 +11,12 @@ import pytest
 
 import every_command
 from every_command import problem, run_here
+from hypothesis_profiles import IS_FULL
 from smallest_captures import captures
 
 # Without starting processes and without all reports at once, which take longest.
 QUICK = [name for name in every_command.commands() if name not in ("batch", "report", "export")]
+SHARE = 4 if IS_FULL else 12  # a command runs on one in SHARE captures
 REPORTED = (
     *("nsys: a kernel of no length", "nsys: a GPU without length", "nsys: empty StringIds"),
     *("nvprof: only copies", "kineto: a GPU without length", "list: only operators"),
@@ -45,7 +47,7 @@ def test_a_command_on_the_smallest_captures(
 ) -> None:
     """Every capture of some, each in another format."""
     place = QUICK.index(command)
-    for number, file in enumerate([*made.values()][place % 4 :: 4]):
+    for number, file in enumerate([*made.values()][place % SHARE :: SHARE]):
         if words := [*every_command.invocations(command, file, tmp_path)]:
             chosen = words[number % len(words)]
             assert problem(run_here(*chosen)) == "", chosen
