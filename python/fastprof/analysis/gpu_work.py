@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -12,8 +12,7 @@ import numpy.typing as npt
 from fastprof._core._sweep import Sweep
 from fastprof._core._take import take
 from fastprof.analysis.columns import numbers, texts
-from fastprof.model.arrays import Bools, Int32, Int64, UInt8, rows_by
-from fastprof.model.columns import RepeatedInts
+from fastprof.model.arrays import Bools, Int32, Int64, UInt8
 from fastprof.profile.kept import answered, kept
 from fastprof.profile.profile import Profile
 
@@ -23,7 +22,9 @@ __all__ = [
     "COPY",
     "Gaps",
     "GpuWork",
+    "PartsOfWork",
     "TimeLine",
+    "WorkOfDevices",
     "answered_work",
     "idle_parts",
     "ns_with",
@@ -57,7 +58,7 @@ class Gaps(NamedTuple):
     after: Int32
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class GpuWork:
     """The work of a GPU on all streams, in order of start.
 
@@ -85,10 +86,68 @@ class GpuWork:
         """Some of the work, in order of start."""
         return GpuWork(self.rows[places], self.start[places], self.end[places], self.kind[places])
 
-    @cached_property
+    @property
     def span(self) -> tuple[int, int]:
         """Start of the first and end of the last work, ns; (0, 0) without work."""
         return (int(self.start[0]), int(self.end.max())) if len(self) else (0, 0)
+
+
+class PartsOfWork:
+    """Work divided by a key, each part in order of start.
+
+    A part is a view of common arrays, made when it is asked for: a file may have very many.
+
+    Parameters
+    ----------
+    work : all of it
+    key : int [work]
+
+    Attributes
+    ----------
+    keys : int [parts], ascending
+    work : GpuWork, all of it, by part
+    """
+
+    def __init__(self, work: GpuWork, key: npt.NDArray[np.integer]) -> None:
+        self.keys, self.work = key[:1], work
+        self._first = np.array([0, len(key)])
+        if (key != key[:1]).any():
+            order = np.argsort(key, kind="stable")
+            self.keys, first = np.unique(key[order], return_index=True)
+            self._first, self.work = np.append(first, len(key)), work.take(order)
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __getitem__(self, i: int) -> GpuWork:
+        work, part = self.work, slice(self._first[i], self._first[i + 1])
+        return GpuWork(work.rows[part], work.start[part], work.end[part], work.kind[part])
+
+    def numbers(self) -> Int32:
+        """The part of each piece of `work`."""
+        return np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self._first))
+
+
+class WorkOfDevices(Mapping[int, GpuWork]):
+    """The work of each GPU, by number, ascending.
+
+    parts : the same, without numbers
+    """
+
+    def __init__(self, work: GpuWork, device: npt.NDArray[np.integer]) -> None:
+        self.parts = PartsOfWork(work, device)
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.parts.keys.tolist())
+
+    def __getitem__(self, device: int) -> GpuWork:
+        place = int(np.searchsorted(self.parts.keys, device))
+        if place == len(self) or self.parts.keys[place] != device:
+            raise KeyError(device)
+        return self.parts[place]
 
 
 def owners(profile: Profile) -> Int64:
@@ -112,7 +171,7 @@ def owners(profile: Profile) -> Int64:
     return pid
 
 
-def work_of_device(profile: Profile, rows: Bools | None = None) -> dict[int, GpuWork]:
+def work_of_device(profile: Profile, rows: Bools | None = None) -> WorkOfDevices:
     """The work of each GPU, by number, ascending; empty if the file has no times.
 
     -1 is the number of work whose GPU is not recorded. Unexpanded CUDA graphs and work of unknown
@@ -120,24 +179,24 @@ def work_of_device(profile: Profile, rows: Bools | None = None) -> dict[int, Gpu
 
     rows : the work to include, bool [kernels]; None for all, which is kept while the profile lives
     """
-    if "start" not in profile.names or not len(profile):
-        return {}
-    if rows is not None:
-        return _work_of_device(profile, rows)
-    return dict(kept(profile, _work_of_device))
+    return _work_of_device(profile, rows) if rows is not None else kept(profile, _work_of_device)
 
 
-def answered_work(profile: Profile) -> dict[int, GpuWork]:
+def answered_work(profile: Profile) -> WorkOfDevices:
     """The work of each GPU in the part of `Profile.trim`, or after the start-up; kept."""
     rows = answered(profile)
-    return work_of_device(profile) if rows is None else dict(kept(profile, _answered_work))
+    return work_of_device(profile) if rows is None else kept(profile, _answered_work)
 
 
-def _answered_work(profile: Profile) -> dict[int, GpuWork]:
+def _answered_work(profile: Profile) -> WorkOfDevices:
     return work_of_device(profile, answered(profile))
 
 
-def _work_of_device(profile: Profile, rows: Bools | None = None) -> dict[int, GpuWork]:
+def _work_of_device(profile: Profile, rows: Bools | None = None) -> WorkOfDevices:
+    every = np.arange(len(profile), dtype=np.int32)
+    if "start" not in profile.names or not len(profile):
+        nothing = np.empty(0, np.int64)
+        return WorkOfDevices(GpuWork(every[:0], nothing, nothing, np.empty(0, np.uint8)), nothing)
     start = numbers(profile, "start")
     end = np.maximum(numbers(profile, "sil"), 0, dtype=np.int64)
     end += start
@@ -146,17 +205,11 @@ def _work_of_device(profile: Profile, rows: Bools | None = None) -> dict[int, Gp
     )
     of_class = np.array([*classes.values, COMPUTE], np.uint8)
     kind = take(of_class[classes.id_of_row], classes.rows, COMPUTE)
-    column = profile.column("device")
-    used = np.unique(column.distinct if isinstance(column, RepeatedInts) else column.values)
-    if len(used) == 1 and rows is None:
-        every = np.arange(len(profile), dtype=np.int32)
-        return {int(used[0]): GpuWork(every, start, end, kind)}
-    device, found = numbers(profile, "device"), {}
-    chosen = np.arange(len(device)) if rows is None else np.flatnonzero(rows)
-    for each, own in rows_by(device[chosen]):
-        places = chosen[own].astype(np.int32)
-        found[each] = GpuWork(places, take(start, places), take(end, places), kind[places])
-    return found
+    work, device = GpuWork(every, start, end, kind), numbers(profile, "device")
+    if rows is not None:
+        places = np.flatnonzero(rows)
+        work, device = work.take(places), device[places]
+    return WorkOfDevices(work, device)
 
 
 def sweep(work: GpuWork, windows: tuple[Int64, Int64]) -> Int64:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
@@ -83,7 +83,7 @@ def idle(
     return replace(table, lead=(*left_out(profile), *lines), facts=facts, notes=own)
 
 
-def _by_cause(found: Examined, where: _Where, work: dict[int, GpuWork]) -> Table:
+def _by_cause(found: Examined, where: _Where, work: Mapping[int, GpuWork]) -> Table:
     """A row for each GPU and cause, those of a GPU in order of time."""
     groups = Grouping(found.device * np.int32(_N) + found.causes.main, _N * len(work))
     counts, ns = groups.counts.reshape(-1, _N), found.totals()
@@ -108,7 +108,7 @@ def _by_key(
     profile: Profile,
     found: Examined,
     where: _Where,
-    work: dict[int, GpuWork],
+    work: Mapping[int, GpuWork],
     by: str,
     steps: str | None,
 ) -> Table:
@@ -142,7 +142,7 @@ def _by_key(
 
 def _table(
     found: Examined,
-    work: dict[int, GpuWork],
+    work: Mapping[int, GpuWork],
     device: Int32 | Int64,
     ns: Int64,
     columns: dict[str, Cells],

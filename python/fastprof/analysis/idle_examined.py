@@ -70,9 +70,7 @@ def examine(
 
     Those of `answered_work` are kept, with the default values of the other parameters.
     """
-    of_all = answered_work(profile)
-    is_all = all(map(lambda one, other: one is other, work.values(), of_all.values()))
-    if is_all and len(work) == len(of_all) and shortest == SHORTEST and data is None:
+    if work is answered_work(profile) and shortest == SHORTEST and data is None:
         return kept(profile, _of_all)
     return _examined(profile, work, shortest, data)
 

@@ -62,8 +62,9 @@ def gaps_in_windows(windows: Windows, host: Host) -> WindowGaps:
         rows = rows[np.argsort(windows.start[rows], kind="stable")].astype(np.int32)
         start, end = windows.start[rows], windows.end[rows]
         of_lane, place, short = idle_parts(lane.selected, (start, end), SHORTEST)
-        found.append(of_lane)
-        places.append(rows[place].astype(np.int32))
+        if len(place):
+            found.append(of_lane)
+            places.append(rows[place].astype(np.int32))
         by_window[rows, Cause.SHORT] = short
         # After the last work, nothing ends the gap.
         by_window[rows, Cause.UNKNOWN] = np.maximum(

@@ -28,10 +28,10 @@ def devices_with(
     ReportError
         The GPU or a figure is unknown.
     """
-    return {
-        number: with_figures(device, gpu, peak, bandwidth)
-        for number, device in profile.devices.items()
-    }
+    devices = profile.devices
+    models = {id(device): device for device in devices.values()}
+    figures = {key: with_figures(each, gpu, peak, bandwidth) for key, each in models.items()}
+    return {number: figures[id(device)] for number, device in devices.items()}
 
 
 def peaks_lines(devices: Mapping[int, Device]) -> list[str]:

@@ -98,11 +98,10 @@ def _of_windows(
     for _, rows in windows.by_lane():
         outlier[rows], slow[rows] = far_steps(wall[rows], windows.is_counted[rows])
     host = steps.end - steps.start
-    lane = [windows.lanes[each] for each in windows.lane.tolist()]
     columns |= {
         "step": Ints(number),
-        "pid": Ints(np.array([each.pid for each in lane], np.int64)),
-        "device": Ints(np.array([each.device for each in lane], np.int64)),
+        "pid": Ints(windows.lanes.pid[windows.lane]),
+        "device": Ints(windows.lanes.device[windows.lane]),
         "wall_ns": Ints(wall),
         "host_ns": Ints(np.where(steps.source == "none", -1, host)[windows.step]),
         "is_counted": Ints(windows.is_counted.astype(np.int64)),
@@ -142,8 +141,7 @@ def _notes(
     outside = int(np.count_nonzero(steps.of_kernel < 0))
     if outside:
         yield f"outside of all steps: {outside} kernels and copies, busy time where they run"
-    devices = [lane.device for lane in windows.lanes]
-    if len(set(devices)) < len(devices):
+    if len(np.unique(windows.lanes.device)) < len(windows.lanes):
         yield "processes use the same GPU numbers: each row has the work of its own process only"
     if (values["sync_ns"] < 0).all():
         missing = "no API calls in the file; record them with nsys profile -t cuda"

@@ -14,17 +14,19 @@ from fastprof.analysis.gpu_work import (
     COMPUTE,
     COPY,
     GpuWork,
+    PartsOfWork,
     ns_with,
     owners,
     sweep,
     work_of_device,
 )
-from fastprof.model.arrays import Bools, Int32, Int64, rows_by
+from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.trace import NO_TIME
+from fastprof.profile.kept import kept
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["TIMES", "Lane", "Windows", "times_of", "windows_of"]
+__all__ = ["TIMES", "Lane", "Lanes", "Windows", "times_of", "windows_of"]
 
 
 class Lane(NamedTuple):
@@ -41,6 +43,40 @@ class Lane(NamedTuple):
     device: int
     work: GpuWork
     selected: GpuWork
+
+
+class Lanes:
+    """The lanes of a profile, in order of process and GPU; each is made when it is asked for.
+
+    Parameters
+    ----------
+    parts : all work, by lane
+    pid, device : int64 [lanes], -1 if not recorded
+    selected : the work that counts, bool [kernels]; None for all
+    """
+
+    def __init__(
+        self, parts: PartsOfWork, pid: Int64, device: Int64, selected: Bools | None
+    ) -> None:
+        self._parts, self.pid, self.device, self._selected = parts, pid, device, selected
+
+    def __len__(self) -> int:
+        return len(self.pid)
+
+    def __getitem__(self, i: int) -> Lane:
+        work = some = self._parts[i]
+        if self._selected is not None:
+            some = work.take(np.flatnonzero(self._selected[work.rows]))
+        return Lane(int(self.pid[i]), int(self.device[i]), work, some)
+
+    def __iter__(self) -> Iterator[Lane]:
+        return map(self.__getitem__, range(len(self)))
+
+    def of_kernels(self, n: int) -> Int32:
+        """The lane of each of n kernels."""
+        found = np.full(n, -1, np.int32)
+        found[self._parts.work.rows] = self._parts.numbers()
+        return found
 
 
 @dataclass(frozen=True)
@@ -60,7 +96,7 @@ class Windows:
         has only steps that do not count, they do
     """
 
-    lanes: list[Lane]
+    lanes: Lanes
     lane: Int32
     step: Int32
     start: Int64
@@ -79,9 +115,10 @@ class Windows:
 
     def by_lane(self) -> Iterator[tuple[Lane, Int64]]:
         """Each lane with its rows."""
-        rows_of = dict(rows_by(self.lane))
-        for i, lane in enumerate(self.lanes):
-            yield lane, rows_of.get(i, np.empty(0, np.int64))
+        order = np.argsort(self.lane, kind="stable")
+        first = np.searchsorted(self.lane[order], np.arange(len(self.lanes) + 1))
+        for lane, begin, end in zip(self.lanes, first[:-1], first[1:], strict=True):
+            yield lane, order[begin:end]
 
     def row_of(self, time: Int64, rows: Int64) -> Int32:
         """The row in which each time is, -1 for none.
@@ -114,7 +151,7 @@ class Windows:
 
 
 def windows_of(profile: Profile, steps: StepsOfKernels, rows: Bools | None = None) -> Windows:
-    """The windows of all steps on the GPUs of their process.
+    """The windows of all steps on the GPUs of their process; those of all work are kept.
 
     A window ends with the GPU work of its step and starts where the window of the preceding step
     ends: windows divide the time line. The process has one window per step on all its GPUs.
@@ -122,21 +159,19 @@ def windows_of(profile: Profile, steps: StepsOfKernels, rows: Bools | None = Non
 
     rows : the work that counts, bool [kernels]; None for all
     """
-    lanes = list(_lanes(profile, rows))
-    start, end = _of_steps(steps)
-    found = []
-    for i, lane in enumerate(lanes):
-        own = np.flatnonzero((steps.pid == lane.pid) | (steps.pid == -1) | (lane.pid == -1))
-        if steps.source == "none":
-            first, last = lane.work.span
-            start, end = np.full(len(steps), first), np.full(len(steps), last)
-        found.append((np.full(len(own), i, np.int32), own.astype(np.int32), start[own], end[own]))
-    if not found:
+    return kept(profile, _windows_of, steps) if rows is None else _windows_of(profile, steps, rows)
+
+
+def _windows_of(profile: Profile, steps: StepsOfKernels, rows: Bools | None = None) -> Windows:
+    lanes = _lanes(profile, rows)
+    if not len(lanes):
         no_rows, no_times, nowhere = np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, bool)
-        return Windows([], no_rows, no_rows, no_times, no_times, nowhere, nowhere, nowhere)
-    columns = zip(*found, strict=True)
-    lane_of, step = (np.concatenate(each) for each in (next(columns), next(columns)))
-    start, end = (np.concatenate(each) for each in columns)
+        return Windows(lanes, no_rows, no_rows, no_times, no_times, nowhere, nowhere, nowhere)
+    lane_of, step = _pairs(lanes.pid, steps.pid)
+    if steps.source == "none":
+        start, end = np.array([lane.work.span for lane in lanes], np.int64)[lane_of].T
+    else:
+        start, end = (each[step] for each in _of_steps(steps))
     order = np.lexsort((lane_of, step))
     lane_of, step = lane_of[order], step[order]
     is_known = steps.gpu_end[step] != NO_TIME
@@ -150,6 +185,23 @@ def windows_of(profile: Profile, steps: StepsOfKernels, rows: Bools | None = Non
     return made if rows is None else made.take(_with_work(made, steps))
 
 
+def _pairs(lane: Int64, step: Int64) -> tuple[Int32, Int32]:
+    """The lanes and steps that belong together: those of one process, or of an unknown one.
+
+    lane, step : pid of each; those of lanes ascend
+    """
+    order = np.argsort(step, kind="stable").astype(np.int32)
+    pids, first = np.unique(lane, return_index=True)
+    ends = [np.searchsorted(step[order], pids, side) for side in ("left", "right")]
+    unknown = order[: np.searchsorted(step[order], -1, "right")]
+    lanes, steps = [], []
+    for pid, begin, end, of, to in zip(pids, first, [*first[1:], len(lane)], *ends, strict=True):
+        own = order if pid == -1 else np.concatenate([unknown, order[of:to]])
+        lanes.append(np.repeat(np.arange(begin, end, dtype=np.int32), len(own)))
+        steps.append(np.tile(own, end - begin))
+    return np.concatenate(lanes), np.concatenate(steps)
+
+
 def _with_work(windows: Windows, steps: StepsOfKernels) -> Int64:
     """The rows whose step launched selected work."""
     has_work = np.zeros(len(windows), bool)
@@ -160,20 +212,19 @@ def _with_work(windows: Windows, steps: StepsOfKernels) -> Int64:
     return np.flatnonzero(has_work)
 
 
-def _lanes(profile: Profile, rows: Bools | None) -> Iterator[Lane]:
+def _lanes(profile: Profile, rows: Bools | None) -> Lanes:
     """Processes may use the same number for different GPUs."""
-    pid = owners(profile)
-    is_one = bool((pid == pid[:1]).all())
-    lanes: dict[tuple[int, int], GpuWork] = {}
-    for device, work in work_of_device(profile).items():
-        if is_one:
-            lanes[int(pid[0]), device] = work
-            continue
-        for each, places in rows_by(pid[work.rows]):
-            lanes[each, device] = work.take(places)
-    for (each, device), work in sorted(lanes.items(), key=lambda item: item[0]):
-        some = work if rows is None else work.take(np.flatnonzero(rows[work.rows]))
-        yield Lane(each, device, work, some)
+    parts, owner = work_of_device(profile).parts, owners(profile)
+    work, device = parts.work, parts.keys.astype(np.int64)
+    if not (owner != owner[:1]).any():
+        return Lanes(parts, np.repeat(owner[:1], len(device)), device, rows)
+    pid, device = owner[work.rows], device[parts.numbers()]
+    order = np.lexsort((device, pid))
+    is_new = (np.diff(pid[order], prepend=-2) != 0) | (np.diff(device[order], prepend=-2) != 0)
+    lane = np.empty(len(order), np.int32)
+    lane[order] = np.cumsum(is_new) - 1
+    first = order[is_new]
+    return Lanes(PartsOfWork(work, lane), pid[first], device[first], rows)
 
 
 def _of_steps(steps: StepsOfKernels) -> tuple[Int64, Int64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,9 @@ def devices_of(about: About, device: Column) -> dict[int, Device]:
 
     device : the column `device`
     """
+    resolved = cache(resolve)  # equal GPUs share one
     return {
-        number: resolve(about.gpus.get(number), about.gpu_figures.get(number))
+        number: resolved(about.gpus.get(number), about.gpu_figures.get(number))
         for number in devices_used(device)
     }
 

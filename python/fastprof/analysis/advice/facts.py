@@ -18,7 +18,7 @@ from fastprof.analysis.grouping import Floats64, Grouping, group
 from fastprof.analysis.idle_windows import gaps_of_steps
 from fastprof.analysis.keys import key_of
 from fastprof.analysis.step_means import step_means
-from fastprof.analysis.steps_windows import Lane, Windows, windows_of
+from fastprof.analysis.steps_windows import Windows, windows_of
 from fastprof.model.arrays import Bools, Int64
 from fastprof.model.devices import Device
 from fastprof.profile.gpu_work import launches_graph
@@ -171,12 +171,14 @@ class Facts:
         own = self.own_ns(rows)
         return min(own, self.step_ns - own)
 
-    def of_lane(self, lane: Lane, rows: Int64) -> float:
-        """The busy time that is some kernels' own on a GPU of a process, ns per step."""
-        own = np.zeros(len(self.profile), bool)
-        own[lane.work.rows] = True
-        n = sum(self.windows.lanes[i] is lane for i in self.windows.lane[self.rows].tolist())
-        return self.own_ns(rows[own[rows]]) * self.n_steps / max(n, 1)
+    def of_lanes(self, rows: Int64) -> Floats64:
+        """[lanes] The busy time that is some kernels' own on a GPU of a process, ns per step."""
+        lanes = self.windows.lanes
+        own = np.bincount(
+            lanes.of_kernels(len(self.profile))[rows], self.of_kernels[rows], len(lanes)
+        )
+        n = np.bincount(self.windows.lane[self.rows], minlength=len(lanes))
+        return np.asarray(own * self.n_steps / np.maximum(n, 1))
 
     def share_on_streams(self, rows: Int64, is_wanted: Callable[[Grouping], Bools]) -> float:
         """The share of the time of some kernels that is on some streams.

@@ -100,12 +100,11 @@ def _nothing(profile: Profile) -> str:
 def _times(
     profile: Profile, windows: Windows, steps: StepsOfKernels, host: Host
 ) -> dict[str, Int64]:
-    lanes = [windows.lanes[each] for each in windows.lane.tolist()]
     return {
         "step": steps.number[windows.step],
-        "pid": np.array([each.pid for each in lanes], np.int64),
-        "device": np.array([each.device for each in lanes], np.int64),
-        "rank": np.zeros(len(lanes), np.int64),
+        "pid": windows.lanes.pid[windows.lane],
+        "device": windows.lanes.device[windows.lane],
+        "rank": np.zeros(len(windows), np.int64),
         "wall_ns": windows.wall,
         **times_of(windows),
         **host_times(profile, windows, steps),

@@ -118,14 +118,14 @@ def unbalanced_communication(facts: Facts) -> Iterator[Finding]:
     rows = facts.kernels(**{"class": "communication"})
     if not len(rows):
         return
-    windows = facts.windows.take(facts.rows)
-    lanes = [(lane, facts.of_lane(lane, rows)) for lane, _ in windows.by_lane()]
-    lanes = [(lane, ns) for lane, ns in lanes if ns]
+    of_lanes = facts.of_lanes(rows)
+    lanes = np.flatnonzero(of_lanes)
     if len(lanes) < 2:
         raise CannotJudge(
             "the file contains one rank: fastprof batch on the files of all ranks compares them"
         )
-    ns = {lane.device: each for lane, each in lanes}
+    devices = facts.windows.lanes.device[lanes]
+    ns = dict(zip(devices.tolist(), of_lanes[lanes].tolist(), strict=True))
     late, early = min(ns, key=ns.__getitem__), max(ns, key=ns.__getitem__)
     if ns[early] < _UNBALANCED * ns[late] or ns[early] - ns[late] < 0.01 * facts.step_ns:
         return

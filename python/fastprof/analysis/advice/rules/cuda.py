@@ -148,9 +148,10 @@ def _occupancy(profile: Profile, rows: Int64, limit: _Limits) -> _Occupancy:
 def default_stream(facts: Facts) -> Iterator[Finding]:
     """Work of the default stream, which runs alone, among work of other streams."""
     facts.need_times()
-    for lane, _ in facts.windows.by_lane():
+    streams = numbers(facts.profile, "stream")
+    for lane in facts.windows.lanes:
         rows = lane.work.rows
-        stream = numbers(facts.profile, "stream")[rows]
+        stream = streams[rows]
         if len(np.unique(stream)) < 2:
             continue
         is_default = stream == stream.min()  # a context creates it first
