@@ -20,6 +20,7 @@ __all__ = [
     "COMMUNICATION",
     "COMPUTE",
     "COPY",
+    "N_MASKS",
     "Gaps",
     "GpuWork",
     "PartsOfWork",
@@ -39,7 +40,7 @@ COMPUTE: Final = 1
 COMMUNICATION: Final = 2
 COPY: Final = 4  # copies and memsets
 _KIND_OF_CLASS: Final = {"communication": COMMUNICATION, "memcpy": COPY, "memset": COPY}
-_N_MASKS: Final = 8
+N_MASKS: Final = 8  # sums of the three
 
 
 class Gaps(NamedTuple):
@@ -136,18 +137,16 @@ class WorkOfDevices(Mapping[int, GpuWork]):
 
     def __init__(self, work: GpuWork, device: npt.NDArray[np.integer]) -> None:
         self.parts = PartsOfWork(work, device)
+        self._places = {number: i for i, number in enumerate(self.parts.keys.tolist())}
 
     def __len__(self) -> int:
         return len(self.parts)
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self.parts.keys.tolist())
+        return iter(self._places)
 
     def __getitem__(self, device: int) -> GpuWork:
-        place = int(np.searchsorted(self.parts.keys, device))
-        if place == len(self) or self.parts.keys[place] != device:
-            raise KeyError(device)
-        return self.parts[place]
+        return self.parts[self._places[device]]
 
 
 def owners(profile: Profile) -> Int64:
@@ -239,7 +238,7 @@ def ns_with(by_mask: Int64, kinds: int, without: int = 0) -> Int64:
 
     without : kinds that do not run at that time
     """
-    masks = [each for each in range(_N_MASKS) if each & kinds and not each & without]
+    masks = [each for each in range(N_MASKS) if each & kinds and not each & without]
     found: Int64 = by_mask[:, masks].sum(axis=1)
     return found
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +12,7 @@ from fastprof.analysis.gpu_work import Gaps, idle_parts
 from fastprof.analysis.idle_causes import Cause, Host, Split, split
 from fastprof.analysis.idle_examined import SHORTEST
 from fastprof.analysis.steps_windows import Windows, windows_of
-from fastprof.model.arrays import Int32, Int64
+from fastprof.model.arrays import Int32, Int64, joined
 from fastprof.profile.kept import kept
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
@@ -53,8 +55,19 @@ def gaps_in_windows(windows: Windows, host: Host) -> WindowGaps:
 
     windows : those of a GPU do not overlap
     """
-    found, places = [_NONE], [_NONE.after]
     by_window = np.zeros((len(windows), len(Cause)), np.int64)
+    *columns, window = joined(chain([(*_NONE, _NONE.after)], _idle_parts(windows, by_window)))
+    gaps = Gaps(*columns)
+    causes = split(gaps, host)
+    by_window += causes.parts.of_windows(window, len(windows))
+    return WindowGaps(gaps, window, causes, by_window)
+
+
+def _idle_parts(windows: Windows, by_window: Int64) -> Iterator[tuple[Int64 | Int32, ...]]:
+    """The columns of the gaps of each lane, and the window of each gap.
+
+    by_window : int64 [windows, causes], receives the times of short gaps, and after the last work
+    """
     for lane, rows in windows.by_lane():
         rows = rows[windows.is_known[rows]]
         if not len(rows):
@@ -63,17 +76,12 @@ def gaps_in_windows(windows: Windows, host: Host) -> WindowGaps:
         start, end = windows.start[rows], windows.end[rows]
         of_lane, place, short = idle_parts(lane.selected, (start, end), SHORTEST)
         if len(place):
-            found.append(of_lane)
-            places.append(rows[place].astype(np.int32))
+            yield (*of_lane, rows[place].astype(np.int32))
         by_window[rows, Cause.SHORT] = short
         # After the last work, nothing ends the gap.
         by_window[rows, Cause.UNKNOWN] = np.maximum(
             end - np.maximum(start, lane.selected.span[1]), 0
         )
-    gaps = Gaps._make(map(np.concatenate, zip(*found, strict=True)))
-    causes, window = split(gaps, host), np.concatenate(places)
-    by_window += causes.parts.of_windows(window, len(windows))
-    return WindowGaps(gaps, window, causes, by_window)
 
 
 _NO_TIMES, _NO_ROWS = np.empty(0, np.int64), np.empty(0, np.int32)

@@ -12,7 +12,7 @@ from fastprof._core._pools import alike
 from fastprof._core._take import take
 from fastprof.analysis.columns import numbers
 from fastprof.analysis.grouping import Floats64
-from fastprof.model.arrays import Int64
+from fastprof.model.arrays import Int64, rows_by
 from fastprof.model.trace import NEVER
 from fastprof.profile.instances import ApiCalls
 from fastprof.profile.profile import Profile
@@ -85,18 +85,17 @@ def queue_depths(profile: Profile, api: ApiCalls) -> list[QueueDepth]:
 
 def _queues(profile: Profile, api: ApiCalls) -> Iterator[QueueDepth]:
     launched = take(api.end, api.of_kernel, NEVER)
-    known = launched != NEVER
+    known = np.flatnonzero(launched != NEVER)
     start, begin = numbers(profile, "start"), take(api.start, api.of_kernel)
     pid, device = (
         np.ascontiguousarray(numbers(profile, name), np.int64) for name in ("pid", "device")
     )
     ids, first = alike([pid, device])
-    for queue, row in enumerate(first.tolist()):
-        rows = known if len(first) == 1 else known & (ids == queue)
-        if rows.any():
-            whole = int(begin[rows].min()), int(start[rows].max())
-            rows = rows & (start > launched)
-            yield _depth(int(pid[row]), int(device[row]), whole, launched[rows], start[rows])
+    for queue, places in rows_by(ids[known]):
+        rows, row = known[places], first[queue]
+        whole = int(begin[rows].min()), int(start[rows].max())
+        rows = rows[start[rows] > launched[rows]]
+        yield _depth(int(pid[row]), int(device[row]), whole, launched[rows], start[rows])
 
 
 def _depth(

@@ -198,10 +198,9 @@ def _bounds(
     """Index into BOUNDS of each group, -1 if unknown: that of the work with the most time."""
     time = np.maximum(numbers(cells, "sil"), 0)
     bound = _most(groups, ideal.bound, time, BANDWIDTH + 1)
-    sms = np.array([devices[number].sms or 0 for number in devices] + [0])
     device = key_of(cells, "device")
-    place = np.array([list(devices).index(number) for number in device.values] + [-1])
-    is_small = (_blocks(cells) < sms[place[device.ids]]).view(np.uint8)
+    sms = np.array([devices[number].sms or 0 for number in device.values] + [0])
+    is_small = (_blocks(cells) < sms[device.ids]).view(np.uint8)
     duration, flops, bytes_ = (numbers(cells.profile, name) for name in SUMS)
     coefficients = is_small, ideal.per_flop, ideal.per_byte
     short = short_time(cells.of_kernel, duration, flops, bytes_, *coefficients, _SHORT, _TOO_SHORT)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from fastprof.analysis.gpu_work import (
     COMMUNICATION,
     COMPUTE,
     COPY,
+    N_MASKS,
     GpuWork,
     PartsOfWork,
     ns_with,
@@ -108,7 +110,7 @@ class Windows:
     def __len__(self) -> int:
         return len(self.step)
 
-    @property
+    @cached_property
     def wall(self) -> Int64:
         """[rows] Length in ns; -1 if unknown."""
         return np.where(self.is_known, self.end - self.start, -1)
@@ -251,22 +253,22 @@ def times_of(windows: Windows) -> dict[str, Int64]:
     busy_ns + idle_ns, and compute_ns + exposed_communication_ns + exposed_copy_ns + idle_ns, are
     the length of the window.
     """
-    found = {name: np.full(len(windows), -1, np.int64) for name in TIMES}
+    by_mask = np.zeros((len(windows), N_MASKS), np.int64)
     for lane, rows in windows.by_lane():
         rows = rows[windows.is_known[rows]]
-        by_mask = sweep(lane.selected, (windows.start[rows], windows.end[rows]))
-        communication = ns_with(by_mask, COMMUNICATION)
-        exposed = ns_with(by_mask, COMMUNICATION, without=COMPUTE)
-        values = (
-            ns_with(by_mask, COMPUTE | COMMUNICATION | COPY),
-            ns_with(by_mask, COMPUTE),
-            communication,
-            exposed,
-            communication - exposed,
-            ns_with(by_mask, COPY),
-            ns_with(by_mask, COPY, without=COMPUTE | COMMUNICATION),
-            by_mask[:, 0],
-        )
-        for name, each in zip(TIMES, values, strict=True):
-            found[name][rows] = each
-    return found
+        by_mask[rows] = sweep(lane.selected, (windows.start[rows], windows.end[rows]))
+    communication = ns_with(by_mask, COMMUNICATION)
+    exposed = ns_with(by_mask, COMMUNICATION, without=COMPUTE)
+    values = (
+        ns_with(by_mask, COMPUTE | COMMUNICATION | COPY),
+        ns_with(by_mask, COMPUTE),
+        communication,
+        exposed,
+        communication - exposed,
+        ns_with(by_mask, COPY),
+        ns_with(by_mask, COPY, without=COMPUTE | COMMUNICATION),
+        by_mask[:, 0],
+    )
+    return {
+        name: np.where(windows.is_known, each, -1) for name, each in zip(TIMES, values, strict=True)
+    }

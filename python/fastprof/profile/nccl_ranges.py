@@ -75,9 +75,10 @@ def calls_of_launches(events: HostEvents, thread: Int32, start: Int64) -> Launch
     rows = np.flatnonzero(is_call[events.name.ids])
     kinds = list(dict.fromkeys(each.kind for each in distinct if each is not None))
     groups = list(dict.fromkeys((each.group, each.ranks) for each in distinct if each is not None))
+    number = {each: i for i, each in enumerate(groups)}
     table = np.array(
         [
-            (kinds.index(each.kind), groups.index((each.group, each.ranks)), each.given, each.got)
+            (kinds.index(each.kind), number[each.group, each.ranks], each.given, each.got)
             if each is not None
             else (_NONE,) * 4
             for each in distinct
