@@ -11,6 +11,7 @@ import pytest
 
 import fastprof
 import torch_server
+from commands import run
 from exports import Export
 from fastprof.analysis.recorder import recorder_time, unrecorded_step, without_recorder
 from fastprof.model.metadata import UNRECORDED, Unrecorded
@@ -66,6 +67,22 @@ def test_the_steps_before_the_recording_are_told_beside_the_recorded_ones(tmp_pa
     assert line in profile.report("whatif").lead
     assert line in profile.report("idle").notes
     assert profile.report("overview").facts["step_unrecorded_ns"] == 1_400_000
+
+
+def test_info_says_by_how_much_recording_stretched_a_step(tmp_path):
+    training(tmp_path, **measured(1_400_000))
+    path = tmp_path / "trace.json"
+    info = json.loads(run("info", "--json", path).stdout)
+    assert info["unrecorded"] == {"steps": 4, "median_ns": 1_400_000}
+    words = " ".join(run("info", path).stdout.decode().split())
+    assert (
+        "recorder a step took 1.400 ms before the recording (median of 4), 2.000 ms in it (median "
+        "of 5): 1.4 times as long"
+    ) in words
+    training(tmp_path, name="other.json")
+    other = tmp_path / "other.json"
+    assert json.loads(run("info", "--json", other).stdout)["unrecorded"] is None
+    assert b"recorder " not in run("info", other).stdout
 
 
 def test_a_replay_starts_from_the_unrecorded_step(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
+from statistics import median
 from typing import Any
 
 from fastprof.model.metadata import FORMATS
@@ -73,6 +74,7 @@ def _lines(info: dict[str, Any]) -> Iterator[tuple[str, str]]:
         span = info["span"]["end"] - info["span"]["start"]
         yield "span", f"{_time(span)} from the first start to the last end of GPU work"
     yield "steps", _steps(info["steps"])
+    yield "recorder", _recorder(info["unrecorded"], info["steps"])
     work = [
         f"{each['count']} {_WORK.get(kind, kind)} ({_time(each['time'])})"
         for kind, each in info["work"].items()
@@ -137,6 +139,20 @@ def _steps(steps: Sequence[dict[str, Any]]) -> str:
     if len(lengths) == 1:
         return f"{text}, {mean}"
     return f"{text}, {_time(min(lengths))} to {_time(max(lengths))}, {mean} on average"
+
+
+def _recorder(unrecorded: dict[str, int] | None, steps: Sequence[dict[str, Any]]) -> str:
+    """By how much recording stretched a step; "" if the steps before it are unknown."""
+    if unrecorded is None:
+        return ""
+    n, before = unrecorded["steps"], unrecorded["median_ns"]
+    text = f"a step took {_time(before)} before the recording (median of {n})"
+    lengths = [step["end"] - step["start"] for step in steps if step["end"] is not None]
+    if not lengths:
+        return text
+    during = median(lengths)
+    times = f": {during / before:.1f} times as long" if before else ""
+    return f"{text}, {_time(during)} in it (median of {len(lengths)}){times}"
 
 
 def _listed(names: Sequence[str]) -> str:
