@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -124,6 +125,17 @@ class PartsOfWork:
         work, part = self.work, slice(self._first[i], self._first[i + 1])
         return GpuWork(work.rows[part], work.start[part], work.end[part], work.kind[part])
 
+    def selected(self, rows: Bools) -> PartsOfWork:
+        """The same parts with some of their work.
+
+        rows : the work to include, bool [kernels]
+        """
+        places = np.flatnonzero(rows[self.work.rows])
+        found = copy(self)
+        found.work = self.work.take(places)
+        found._first = np.searchsorted(places, self._first)
+        return found
+
     def numbers(self) -> Int32:
         """The part of each piece of `work`."""
         return np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self._first))
@@ -238,7 +250,7 @@ def ns_with(by_mask: Int64, kinds: int, without: int = 0) -> Int64:
 
     without : kinds that do not run at that time
     """
-    masks = [each for each in range(N_MASKS) if each & kinds and not each & without]
+    masks = [mask for mask in range(N_MASKS) if mask & kinds and not mask & without]
     found: Int64 = by_mask[:, masks].sum(axis=1)
     return found
 

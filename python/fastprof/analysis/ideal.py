@@ -311,21 +311,21 @@ def _rates(
 
 
 def _at(
-    gpus: Sequence[Device], gpu: Int32, code: Int32, rate: Callable[[Device, int], float]
+    gpus: Sequence[Device], place: Int32, code: Int32, rate: Callable[[Device, int], float]
 ) -> Floats64:
     """[rows] The rate of the GPU and the code of each row; equal GPUs share a row of the table.
 
-    gpu : [rows], an index into `gpus`
+    place : [rows], an index into `gpus`
     """
     models: dict[Hashable, int] = {}
     table, model = [], []
-    for each in gpus:
-        figures = each.capability, *each.flops.items()
+    for gpu in gpus:
+        figures = gpu.capability, *gpu.flops.items()
         if figures not in models:
             models[figures] = len(models)
-            table.append([rate(each, i) for i in range(_HELPER + 1)])
+            table.append([rate(gpu, i) for i in range(_HELPER + 1)])
         model.append(models[figures])
-    rates: Floats64 = np.array(table)[np.array(model)[gpu], code]
+    rates: Floats64 = np.array(table)[np.array(model)[place], code]
     return rates
 
 

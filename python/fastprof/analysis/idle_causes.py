@@ -21,7 +21,7 @@ from fastprof.model.trace import NEVER, NO_TIME
 from fastprof.profile.kept import kept
 from fastprof.profile.profile import Profile
 
-__all__ = ["CAUSES", "DRAINED_NS", "Cause", "Host", "Split", "joined", "split"]
+__all__ = ["CAUSES", "DRAINED_NS", "Cause", "Host", "Split", "split"]
 
 
 class Cause(IntEnum):
@@ -129,10 +129,10 @@ def split(gaps: Gaps, host: Host) -> Split:
         _split(Gaps._make(each[first : first + _AT_ONCE] for each in gaps), host)
         for first in firsts
     ]
-    return joined(found, firsts)
+    return _joined(found, firsts)
 
 
-def joined(found: Sequence[Split], firsts: Sequence[int]) -> Split:
+def _joined(found: Sequence[Split], firsts: Sequence[int]) -> Split:
     """Several as one; firsts : the index of the first gap of each."""
     *columns, parts, n_late = zip(*found, strict=True)
     gap, cause, ns = zip(*parts, strict=True)

@@ -12,7 +12,7 @@ from fastprof._core._groups import sum_where
 from fastprof.analysis.gpu_work import Gaps, GpuWork, answered_work
 from fastprof.analysis.idle_causes import Cause, Host, Split, split
 from fastprof.analysis.idle_places import places
-from fastprof.model.arrays import Int32, Int64
+from fastprof.model.arrays import Int32, Int64, joined
 from fastprof.model.columns import Values
 from fastprof.profile.kept import kept
 from fastprof.profile.profile import Profile
@@ -88,9 +88,9 @@ def _examined(
 ) -> Examined:
     host = Host(profile, data)
     found, short = zip(*(_divided(each.gaps(), shortest) for each in work.values()), strict=True)
-    gaps = _joined(found)
+    gaps = Gaps(*joined(found))
     return Examined(
-        list(work), gaps, _devices(found), _joined(short), _devices(short),
+        list(work), gaps, _devices(found), Gaps(*joined(short)), _devices(short),
         split(gaps, host), data, is_kept,
     )  # fmt: skip
 
@@ -114,12 +114,6 @@ def _divided(gaps: Gaps, shortest: int) -> tuple[Gaps, Gaps]:
     if is_long.all():
         return gaps, Gaps._make(each[:0] for each in gaps)
     return Gaps._make(each[is_long] for each in gaps), Gaps._make(each[~is_long] for each in gaps)
-
-
-def _joined(of_devices: Sequence[Gaps]) -> Gaps:
-    if len(of_devices) == 1:
-        return of_devices[0]
-    return Gaps._make(map(np.concatenate, zip(*of_devices, strict=True)))
 
 
 def _devices(of_devices: Sequence[Gaps]) -> Int32:

@@ -135,7 +135,7 @@ class StepTimelines:
             window, lanes, rows, together, _links(self.profile, lanes, rows, together, places),
             _forward(self.profile, lanes, rows, together, places), names, pixel,
             [_sums(each, kinds[lane.kind], window) for lane, each in found.lanes],
-            sum(len(each.start) for each in events), found.n_deep, found.n_omitted,
+            sum(len(part.start) for part in events), found.n_deep, found.n_omitted,
         )  # fmt: skip
 
     def _names_of(self, kind: str) -> Names:

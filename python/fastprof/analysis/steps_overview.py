@@ -9,7 +9,7 @@ import numpy as np
 
 from fastprof.analysis.steps_outliers import LARGE, PARTS, Outlier
 from fastprof.analysis.steps_sums import HOST_TIMES
-from fastprof.analysis.steps_windows import Lane, Windows
+from fastprof.analysis.steps_windows import Windows
 from fastprof.model.arrays import Int64
 from fastprof.model.quantity import quantity, scale_of
 
@@ -40,8 +40,8 @@ def lengths(windows: Windows, columns: Mapping[str, Int64]) -> list[dict[str, An
             continue
         found.append(
             {
-                "pid": lane.pid if lane.pid >= 0 else None,
-                "device": lane.device if lane.device >= 0 else None,
+                "pid": _known(lane.pid),
+                "device": _known(lane.device),
                 "steps": len(rows),
                 "mean_ns": float(wall.mean()),
                 "std_ns": float(wall.std(ddof=1)) if len(rows) > 1 else 0.0,
@@ -87,13 +87,13 @@ def outlier_lines(
     """
     several = len(windows.lanes) > 1
     for each in found:
-        lane = windows.lanes[windows.lane[each.rows[0]]]
-        where = f" on GPU {lane.device}" if several else ""
+        lane = windows.lane[each.rows[0]]
+        where = f" on GPU {windows.lanes.device[lane]}" if several else ""
         wall = quantity(float(windows.wall[each.rows].mean()), "ns")
         way = "over" if each.over_ns > 0 else "under"
         steps = f"outlier: step {number[each.rows[0]]}{where} takes"
         if len(each.rows) > 1:
-            n = np.count_nonzero(windows.is_counted & (windows.lane == windows.lane[each.rows[0]]))
+            n = np.count_nonzero(windows.is_counted & (windows.lane == lane))
             steps = f"slow: {len(each.rows)} of {n} steps{where} take on average"
         yield (
             f"{steps} {wall}, "
@@ -140,7 +140,7 @@ def outlier_facts(
         {
             "step": int(number[each.rows[0]]) if len(each.rows) == 1 else None,
             "steps": number[each.rows].tolist(),
-            "device": _known(windows.lanes[windows.lane[each.rows[0]]]),
+            "device": _known(int(windows.lanes.device[windows.lane[each.rows[0]]])),
             "over_ns": each.over_ns,
             "changes": each.changes,
             "ops": each.ops,
@@ -150,5 +150,5 @@ def outlier_facts(
     ]
 
 
-def _known(lane: Lane) -> int | None:
-    return lane.device if lane.device >= 0 else None
+def _known(number: int) -> int | None:
+    return number if number >= 0 else None

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fastprof._core._pools import alike
 from fastprof._core._take import take
 from fastprof.analysis.gpu_work import (
     COMMUNICATION,
@@ -38,7 +39,7 @@ class Lane(NamedTuple):
     ----------
     pid, device : -1 if not recorded
     work : all its work
-    selected : the part that counts
+    selected : the part that counts; `work` itself if all of it does
     """
 
     pid: int
@@ -54,27 +55,26 @@ class Lanes:
     ----------
     parts : all work, by lane
     pid, device : int64 [lanes], -1 if not recorded
-    selected : the work that counts, bool [kernels]; None for all
+    rows : the work that counts, bool [kernels]; None for all
     """
 
-    def __init__(
-        self, parts: PartsOfWork, pid: Int64, device: Int64, selected: Bools | None
-    ) -> None:
-        self._parts, self.pid, self.device, self._selected = parts, pid, device, selected
+    def __init__(self, parts: PartsOfWork, pid: Int64, device: Int64, rows: Bools | None) -> None:
+        self._parts, self.pid, self.device = parts, pid, device
+        self._selected = parts if rows is None else parts.selected(rows)
 
     def __len__(self) -> int:
         return len(self.pid)
 
     def __getitem__(self, i: int) -> Lane:
         work = some = self._parts[i]
-        if self._selected is not None:
-            some = work.take(np.flatnonzero(self._selected[work.rows]))
+        if self._selected is not self._parts:
+            some = self._selected[i]
         return Lane(int(self.pid[i]), int(self.device[i]), work, some)
 
     def __iter__(self) -> Iterator[Lane]:
         return map(self.__getitem__, range(len(self)))
 
-    def of_kernels(self, n: int) -> Int32:
+    def kernel_lanes(self, n: int) -> Int32:
         """The lane of each of n kernels."""
         found = np.full(n, -1, np.int32)
         found[self._parts.work.rows] = self._parts.numbers()
@@ -193,9 +193,10 @@ def _pairs(lane: Int64, step: Int64) -> tuple[Int32, Int32]:
     lane, step : pid of each; those of lanes ascend
     """
     order = np.argsort(step, kind="stable").astype(np.int32)
+    in_order = step[order]
     pids, first = np.unique(lane, return_index=True)
-    ends = [np.searchsorted(step[order], pids, side) for side in ("left", "right")]
-    unknown = order[: np.searchsorted(step[order], -1, "right")]
+    ends = [np.searchsorted(in_order, pids, side) for side in ("left", "right")]
+    unknown = order[: np.searchsorted(in_order, -1, "right")]
     lanes, steps = [], []
     for pid, begin, end, of, to in zip(pids, first, [*first[1:], len(lane)], *ends, strict=True):
         own = order if pid == -1 else np.concatenate([unknown, order[of:to]])
@@ -221,12 +222,12 @@ def _lanes(profile: Profile, rows: Bools | None) -> Lanes:
     if not (owner != owner[:1]).any():
         return Lanes(parts, np.repeat(owner[:1], len(device)), device, rows)
     pid, device = owner[work.rows], device[parts.numbers()]
-    order = np.lexsort((device, pid))
-    is_new = (np.diff(pid[order], prepend=-2) != 0) | (np.diff(device[order], prepend=-2) != 0)
+    ids, first = alike([pid, device])
+    order = np.lexsort((device[first], pid[first]))
     lane = np.empty(len(order), np.int32)
-    lane[order] = np.cumsum(is_new) - 1
-    first = order[is_new]
-    return Lanes(PartsOfWork(work, lane), pid[first], device[first], rows)
+    lane[order] = np.arange(len(order))
+    first = first[order]
+    return Lanes(PartsOfWork(work, lane[ids]), pid[first], device[first], rows)
 
 
 def _of_steps(steps: StepsOfKernels) -> tuple[Int64, Int64]:

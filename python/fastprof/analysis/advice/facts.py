@@ -171,11 +171,11 @@ class Facts:
         own = self.own_ns(rows)
         return min(own, self.step_ns - own)
 
-    def of_lanes(self, rows: Int64) -> Floats64:
+    def lane_ns(self, rows: Int64) -> Floats64:
         """[lanes] The busy time that is some kernels' own on a GPU of a process, ns per step."""
         lanes = self.windows.lanes
         own = np.bincount(
-            lanes.of_kernels(len(self.profile))[rows], self.of_kernels[rows], len(lanes)
+            lanes.kernel_lanes(len(self.profile))[rows], self.of_kernels[rows], len(lanes)
         )
         n = np.bincount(self.windows.lane[self.rows], minlength=len(lanes))
         return np.asarray(own * self.n_steps / np.maximum(n, 1))

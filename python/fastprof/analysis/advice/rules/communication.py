@@ -118,14 +118,14 @@ def unbalanced_communication(facts: Facts) -> Iterator[Finding]:
     rows = facts.kernels(**{"class": "communication"})
     if not len(rows):
         return
-    of_lanes = facts.of_lanes(rows)
-    lanes = np.flatnonzero(of_lanes)
+    lane_ns = facts.lane_ns(rows)
+    lanes = np.flatnonzero(lane_ns)
     if len(lanes) < 2:
         raise CannotJudge(
             "the file contains one rank: fastprof batch on the files of all ranks compares them"
         )
     devices = facts.windows.lanes.device[lanes]
-    ns = dict(zip(devices.tolist(), of_lanes[lanes].tolist(), strict=True))
+    ns = dict(zip(devices.tolist(), lane_ns[lanes].tolist(), strict=True))
     late, early = min(ns, key=ns.__getitem__), max(ns, key=ns.__getitem__)
     if ns[early] < _UNBALANCED * ns[late] or ns[early] - ns[late] < 0.01 * facts.step_ns:
         return
