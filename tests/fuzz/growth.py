@@ -37,17 +37,15 @@ MAIN = [["overview", "FILE"], ["report", "FILE"], ["whatif", "--json", "FILE"],
         ["layers", "--json", "FILE"], ["ranges", "--json", "FILE"]]  # fmt: skip
 # What misses a bound: the most that a command may take, a little above what is measured.
 KNOWN: dict[tuple[str, str], tuple[float, float]] = {  # ratio of times, bytes a unit
-    **{
-        (f"{reader}/{shape}", command): (RATIO, most)
-        for reader in ("kineto", "nsys")
-        for shape, command, most in (
-            ("kernel-names", "report", 3500),  # 2800
-            ("threads", "report", 3000),  # 2200
-            # A GPU has four steps here: four windows of 16 causes, besides its kernel.
-            ("devices", "overview", 4000),  # 3260
-            ("devices", "report", 9000),  # 7958
-        )
-    },
+    (f"{reader}/{shape}", command): (RATIO, most)
+    for reader in ("kineto", "nsys")
+    for shape, command, most in (
+        ("kernel-names", "report", 3500),  # 2800
+        ("threads", "report", 3000),  # 2200
+        # A GPU has four steps here: four windows of 16 causes, besides its kernel.
+        ("devices", "overview", 4000),  # 3260
+        ("devices", "report", 9000),  # 7958
+    )
 }
 MORE = [["prof", "FILE"], ["prof", "--csv", "FILE"], ["parse", "FILE"], ["info", "FILE"],
         ["lines", "--csv", "FILE"]]  # fmt: skip

@@ -17,6 +17,7 @@ from fastprof.page.sections import answer
 from open_traces import profile as opened
 from real_data import real, traces
 
+pytestmark = pytest.mark.every_trace
 TRACES = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*", "pyprof/*.sql*")
 LENGTH, BUSY, IDLE = "length", "busy", "idle"
 
@@ -63,7 +64,6 @@ def claims(trace: fastprof.Profile) -> dict[str, list[tuple[str, float]]]:
     return said
 
 
-@pytest.mark.every_trace
 @pytest.mark.parametrize("path", TRACES)
 def test_every_report_has_the_same_step_busy_and_idle_time(path: str) -> None:
     trace = opened(path, copies=True)
@@ -75,7 +75,6 @@ def test_every_report_has_the_same_step_busy_and_idle_time(path: str) -> None:
             assert figure == pytest.approx(expected, abs=max(2, 1e-9 * expected)), (fact, name)
 
 
-@pytest.mark.every_trace
 @pytest.mark.parametrize("path", TRACES)
 def test_the_capture_is_the_same_in_idle_overlap_and_steps(path: str) -> None:
     trace = opened(path, copies=True).trim(":")
@@ -95,7 +94,6 @@ def test_the_capture_is_the_same_in_idle_overlap_and_steps(path: str) -> None:
     assert facts["busy_ns"] == pytest.approx(np.mean([gpu["busy_ns"] for gpu in gpus]))
 
 
-@pytest.mark.every_trace
 @pytest.mark.parametrize("path", TRACES)
 def test_the_page_and_the_screen_print_these_figures(path: str) -> None:
     trace = opened(path, copies=True)
