@@ -15,7 +15,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import hypothesis_profiles
-from real_data import trace_of
 
 
 def pytest_addoption(parser):
@@ -48,18 +47,19 @@ def pytest_xdist_make_scheduler(config, log):
     """Distribute files, and the tests of real traces by trace: each trace is parsed once."""
     if config.getvalue("dist") != "loadfile":
         return None
-    from xdist.scheduler import LoadFileScheduling
-
-    class ByFileOrTrace(LoadFileScheduling):
-        def _split_scope(self, nodeid):
-            is_real = nodeid.startswith("tests/real/")
-            return (is_real and trace_of(nodeid)) or super()._split_scope(nodeid)
+    from scheduler import ByFileOrTrace
 
     return ByFileOrTrace(config, log)
 
 
+def pytest_collection(session):
+    """Collection makes a million objects and hardly any garbage: search for it once, at its end."""
+    gc.disable()
+
+
 def pytest_collection_finish(session):
     """Keep what collection made out of every search and collection of garbage."""
+    gc.enable()
     gc.collect()
     gc.freeze()
 
