@@ -390,12 +390,11 @@ def writes(tree: ast.AST) -> bool:
         if not isinstance(node, ast.Call):
             continue
         called = ast.unparse(node.func)
-        modes = [ast.unparse(each) for each in [*node.args, *(k.value for k in node.keywords)]]
-        if called in ("open", "io.open", "gzip.open", "os.fdopen") and any(
-            mode.strip("'\"") in {f"{a}{b}" for a in "wxa" for b in ("", "b", "t", "+")}
-            for mode in modes[1:2]
-        ):
-            return True
+        if called in ("open", "io.open", "gzip.open", "os.fdopen"):
+            words = [*node.args, *(each.value for each in node.keywords)]
+            modes = {f"{a}{b}" for a in "wxa" for b in ("", "b", "t", "+")}
+            if any(ast.unparse(each).strip("'\"") in modes for each in words[1:2]):
+                return True
         if called in MOVES or called.endswith((".write_text", ".write_bytes")):
             return True
     return False
