@@ -20,9 +20,11 @@ from fastprof.analysis.replay.late_launches import late_launches
 from fastprof.analysis.replay.model import Model, Weights
 from fastprof.analysis.replay.overlap import overlapped
 from fastprof.errors import ReportError
+from hypothesis_profiles import IS_FULL
 
 KEYS = ("op", "layer", "line", "name", "stream")
-_PARTS = 6  # names of kernels that are changed alone: those with the most GPU time
+# Names of kernels that are changed alone: those with the most GPU time.
+_PARTS = 6 if IS_FULL else 2
 
 
 def changed_runs(model: Model) -> Iterator[tuple[str, Weights, np.ndarray]]:

@@ -10,6 +10,7 @@ import pytest
 
 import open_traces
 from fastprof.analysis.stacks import TREES, stacks
+from hypothesis_profiles import IS_FULL
 from real_data import traces
 from table_sums import KEYS, Rows, sums_of, windows
 
@@ -29,13 +30,19 @@ def rows_of(path):
     return Rows(profile_of(path))
 
 
+def keys_of(path):
+    """All keys and pairs; in the fast profile a third of them, other ones for the next trace."""
+    keys = [*((name,) for name in KEYS), *PAIRS]
+    return keys if IS_FULL else keys[TRACES.index(path) % 3 :: 3]
+
+
 @every_trace
 def test_summary_by_any_key_has_the_sums_of_the_rows(path):
     trace, rows = profile_of(path), rows_of(path)
     if not len(trace):
         return
     counted, n = windows(trace)
-    for by in [*((name,) for name in KEYS), *PAIRS]:
+    for by in keys_of(path):
         table = trace.summary(by)
         assert sums_of(table, by) == rows.sums(by), by
         assert sum(row["gpu_ns"] for row in table.rows()) == table.total["gpu_ns"] == rows.total
