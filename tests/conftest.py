@@ -60,6 +60,7 @@ def pytest_collection(session):
 def pytest_collection_finish(session):
     """Keep what collection made out of every search and collection of garbage."""
     gc.enable()
+    gc.set_threshold(10_000, 20, 20)  # tests make many objects and little garbage
     gc.collect()
     gc.freeze()
 
