@@ -19,7 +19,7 @@ struct fp_seqmarkers {
   int32_t frame;
 };
 
-enum { NO_FRAME = -1 };
+enum { NO_FRAME = -1, FEW = 16 };
 
 fp_seqmarkers *fp_seqmarkers_new(const fp_seqmarkers_tables *tables) {
   fp_seqmarkers *markers = calloc(1, sizeof *markers);
@@ -98,34 +98,50 @@ static int compare_markers(const void *left, const void *right) {
   return compare_texts(a->tail, b->tail);
 }
 
-static fp_status append(fp_seqmarkers *markers, const char *bytes, int64_t length) {
-  if ((uint64_t)length > SIZE_MAX - markers->list_length) return FP_E_MEMORY;
-  size_t needed = markers->list_length + (size_t)length;
+/* Most bytes of a marker without its head and tail: ", ", two quotes, two keys with numbers; and of
+ * the bracket after the last. */
+enum { KEY_LENGTH = 10, MARKER_LENGTH = 4 + 2 * (KEY_LENGTH + FP_NUMBER_LENGTH) + 1 };
+
+static fp_status reserve_list(fp_seqmarkers *markers, int64_t length) {
+  if ((uint64_t)length > SIZE_MAX / 4 - markers->list_length) return FP_E_MEMORY;
   void *items = markers->list;
-  fp_status status = reserve(&items, &markers->list_capacity, needed + FP_TEXT_BEYOND, 1);
+  size_t needed = markers->list_length + (size_t)length + FP_TEXT_BEYOND;
+  fp_status status = reserve(&items, &markers->list_capacity, needed, 1);
   markers->list = items;
-  if (status != FP_OK) return status;
-  if (length) memcpy(markers->list + markers->list_length, bytes, (size_t)length);
-  markers->list_length = needed;
-  return FP_OK;
+  return status;
 }
 
-static fp_status append_number(fp_seqmarkers *markers, const char *key, int64_t value) {
-  if (value < 0) return FP_OK;
-  char digits[FP_NUMBER_LENGTH];
-  char *end = digits + sizeof digits, *start = fp_number_before(end, value);
-  fp_status status = append(markers, key, (int64_t)strlen(key));
-  return status == FP_OK ? append(markers, start, end - start) : status;
+static char *put(char *at, fp_text text) {
+  for (int64_t done = 0; done < text.length; done += FP_TEXT_BEYOND)
+    memcpy(at + done, text.bytes + done, FP_TEXT_BEYOND);
+  return at + text.length;
+}
+
+static char *put_number(char *at, const char *key, int64_t length, int64_t value) {
+  if (value < 0) return at;
+  char digits[FP_NUMBER_LENGTH + FP_TEXT_BEYOND];
+  char *end = digits + FP_NUMBER_LENGTH, *start = fp_number_before(end, value);
+  memcpy(at, key, (size_t)length);
+  return put(at + length, (fp_text){start, end - start});
 }
 
 static fp_status append_marker(fp_seqmarkers *markers, const marker *one) {
-  const char *quote = &markers->tables.quote;
-  fp_status status = append(markers, quote, 1);
-  if (status == FP_OK) status = append(markers, one->head.bytes, one->head.length);
-  if (status == FP_OK) status = append_number(markers, ", seq = ", one->seq);
-  if (status == FP_OK) status = append_number(markers, ", op_id = ", one->op_id);
-  if (status == FP_OK) status = append(markers, one->tail.bytes, one->tail.length);
-  return status == FP_OK ? append(markers, quote, 1) : status;
+  if (one->head.length > INT64_MAX / 4 || one->tail.length > INT64_MAX / 4) return FP_E_MEMORY;
+  fp_status status = reserve_list(markers, one->head.length + one->tail.length + MARKER_LENGTH);
+  if (status != FP_OK) return status;
+  char *at = markers->list + markers->list_length;
+  if (markers->list_length > 1) {
+    *at++ = ',';
+    *at++ = ' ';
+  }
+  *at++ = markers->tables.quote;
+  at = put(at, one->head);
+  at = put_number(at, ", seq = ", 8, one->seq);
+  at = put_number(at, ", op_id = ", 10, one->op_id);
+  at = put(at, one->tail);
+  *at++ = markers->tables.quote;
+  markers->list_length = (size_t)(at - markers->list);
+  return FP_OK;
 }
 
 static int contains(fp_text text, fp_text part) {
@@ -133,6 +149,20 @@ static int contains(fp_text text, fp_text part) {
   for (int64_t at = 0; at + part.length <= text.length; at++)
     if (memcmp(text.bytes + at, part.bytes, (size_t)part.length) == 0) return 1;
   return 0;
+}
+
+/* Sorts few markers without a call for each comparison. */
+static void sort(marker *found, size_t n) {
+  if (n > FEW) {
+    qsort(found, n, sizeof *found, compare_markers);
+    return;
+  }
+  for (size_t i = 1; i < n; i++) {
+    marker one = found[i];
+    size_t at = i;
+    for (; at > 0 && compare_markers(&found[at - 1], &one) > 0; at--) found[at] = found[at - 1];
+    found[at] = one;
+  }
 }
 
 /* PyTorch 1 nested `native_layer_norm, seq = 7` in `layer_norm, seq = 7`. Of two ranges with equal
@@ -148,13 +178,15 @@ static int repeats(const marker *before, const marker *one) {
 static fp_status append_all(fp_seqmarkers *markers) {
   const marker *found = markers->found;
   markers->list_length = 0;
-  fp_status status = append(markers, "[", 1);
+  fp_status status = reserve_list(markers, 2);
+  if (status != FP_OK) return status;
+  markers->list[markers->list_length++] = '[';
   for (size_t i = 0; i < markers->n_found && status == FP_OK; i++) {
     if (i > 0 && repeats(&found[i - 1], &found[i])) continue;
-    if (i > 0) status = append(markers, ", ", 2);
-    if (status == FP_OK) status = append_marker(markers, &found[i]);
+    status = append_marker(markers, &found[i]);
   }
-  return status == FP_OK ? append(markers, "]", 1) : status;
+  if (status == FP_OK) markers->list[markers->list_length++] = ']';
+  return status;
 }
 
 fp_status fp_seqmarkers_list(fp_seqmarkers *markers, int64_t row, fp_text *list) {
@@ -164,8 +196,7 @@ fp_status fp_seqmarkers_list(fp_seqmarkers *markers, int64_t row, fp_text *list)
     markers->is_valid = 0;
     fp_status status = find_all(markers, frame);
     if (status != FP_OK) return status;
-    if (markers->n_found > 1)
-      qsort(markers->found, markers->n_found, sizeof(marker), compare_markers);
+    sort(markers->found, markers->n_found);
     status = append_all(markers);
     if (status != FP_OK) return status;
     markers->frame = frame;

@@ -15,7 +15,7 @@ typedef struct {
   const int64_t *op_id_of_range; /* [n_ranges] */
   const uint8_t *is_torch;       /* [heads.count] 1 for labels to list */
   int64_t n_rows, n_frames, n_ranges;
-  fp_texts heads, tails; /* per label, escaped: the name, and the text after op_id */
+  fp_texts heads, tails; /* per label, escaped, padded: the name, and the text after op_id */
   char quote;
 } fp_seqmarkers_tables;
 

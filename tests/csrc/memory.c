@@ -145,6 +145,7 @@ static void markers_are_listed(void) {
   static int64_t seq[N], op_id[N];
   static const uint8_t is_torch[] = {1};
   static const int64_t head_offsets[] = {0, 2}, tail_offsets[] = {0, 0};
+  static const char mm[2 + FP_TEXT_BEYOND] = "mm";
   for (int32_t i = 0; i < N; i++) {
     parent[i] = i - 1;
     range[i] = i;
@@ -160,8 +161,8 @@ static void markers_are_listed(void) {
                                        .n_rows = 2,
                                        .n_frames = N,
                                        .n_ranges = N,
-                                       .heads = {"mm", head_offsets, 1},
-                                       .tails = {"", tail_offsets, 1},
+                                       .heads = {mm, head_offsets, 1},
+                                       .tails = {mm, tail_offsets, 1},
                                        .quote = '"'};
   fp_seqmarkers *markers;
   fp_text list;

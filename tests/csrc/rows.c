@@ -155,8 +155,8 @@ static fp_seqmarkers_tables tables(void) {
                                 .n_rows = N,
                                 .n_frames = LENGTH(frame_parent),
                                 .n_ranges = LENGTH(label_of_range),
-                                .heads = {"mmauser", head_offsets, 3},
-                                .tails = {", sizes = [[]]", tail_offsets, 3},
+                                .heads = {"mmauser" BEYOND, head_offsets, 3},
+                                .tails = {", sizes = [[]]" BEYOND, tail_offsets, 3},
                                 .quote = '\''};
 }
 

@@ -144,11 +144,13 @@ def _add_shared(writer: RowWriter, before: bytes, column: SharedValues, notation
     """A text per shared row, if these texts need less memory than an index per row."""
     texts = [encode(notation.fit(notation.text(value))) for value in column.values]
     none_text = encode(notation.fit(notation.none))
-    of_row = [texts[i] if i >= 0 else none_text for i in column.id_of_row.tolist()]
-    rows, size = np.ascontiguousarray(column.rows), sum(map(len, of_row))
-    if size > column.rows.nbytes:
-        rows, of_row = np.ascontiguousarray(column.ids), texts
-    writer.add_texts(before, rows, of_row, none_text=none_text)
+    lengths = np.array([*map(len, texts), len(none_text)], np.int64)
+    rows = np.ascontiguousarray(column.rows)
+    if int(lengths[column.id_of_row].sum()) > rows.nbytes:
+        rows = np.ascontiguousarray(column.ids)
+    else:
+        texts = [texts[i] if i >= 0 else none_text for i in column.id_of_row.tolist()]
+    writer.add_texts(before, rows, texts, none_text=none_text)
 
 
 def _add_lists(writer: RowWriter, before: bytes, column: Lists, notation: Notation) -> None:
