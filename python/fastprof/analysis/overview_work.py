@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
+from fastprof._system.classes import dataclass
 from fastprof.analysis.cells import Cells as KernelCells
 from fastprof.analysis.cells import cells_of
 from fastprof.analysis.columns import numbers

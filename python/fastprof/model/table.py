@@ -6,13 +6,14 @@ import csv
 import io
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, TextIO
 
 import numpy as np
 import numpy.typing as npt
 
 from fastprof._core._take import ascending as in_order
+from fastprof._system.classes import dataclass
 from fastprof._system.optional import import_optional
 from fastprof._system.output_file import output_file
 from fastprof._version import __version__

@@ -8,10 +8,10 @@ name does not encode is None.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from fastprof._system.classes import dataclass
 from fastprof.ops.kernel_patterns import GRADIENTS, ROWS, TENSOR_CORES, Row
 
 __all__ = ["KINDS", "KernelInfo", "classify"]

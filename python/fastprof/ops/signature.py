@@ -20,9 +20,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from fastprof._system.classes import dataclass
 from fastprof.model.call import UNKNOWN, Arg, Tensor
 
 __all__ = ["Signature", "Slot", "name_of"]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from fastprof._system.classes import dataclass
 from fastprof._system.threads import SecondThread
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.peaks import devices_with

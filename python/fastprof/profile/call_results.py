@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -23,6 +23,7 @@ from fastprof import ops
 from fastprof._core import _calls, _path
 from fastprof._core._pools import pairs
 from fastprof._core._take import distinct, take, where
+from fastprof._system.classes import dataclass
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.call import Call, Tensor
 from fastprof.model.markers import Meaning

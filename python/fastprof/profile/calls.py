@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -24,6 +24,7 @@ from fastprof import ops
 from fastprof._core import _calls, _path
 from fastprof._core._pools import pairs
 from fastprof._core._take import take
+from fastprof._system.classes import dataclass
 from fastprof.model.arrays import Bools, Int32
 from fastprof.model.call import Call, Tensor
 from fastprof.model.columns import Values

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from fastprof._core import _join, _nest
 from fastprof._core._take import take
+from fastprof._system.classes import dataclass
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Values
 from fastprof.model.timeline import SYNC_KINDS, RecordedEvents, RecordedSyncs

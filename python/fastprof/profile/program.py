@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
+from fastprof._system.classes import dataclass
 from fastprof.model.markers import Kind, Meaning
 from fastprof.model.markers.meaning import EVALUATE
 from fastprof.model.metadata import About

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
+from fastprof._system.classes import dataclass
 from fastprof.errors import ReportError
 from fastprof.model.heading import Heading
 from fastprof.model.names import unknown_name

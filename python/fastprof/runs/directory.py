@@ -6,10 +6,10 @@ import json
 import os
 import re
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fastprof._system.classes import dataclass
 from fastprof._system.output_file import output_file
 from fastprof.errors import BadInputError
 from fastprof.readers.beside import FACTS, facts_in

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from fastprof._core import _replay
 from fastprof._core._pools import alike
 from fastprof._core._take import take
+from fastprof._system.classes import dataclass
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.implied_waits import implied_waits
 from fastprof.analysis.replay.part import Part, Run

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
+from fastprof._system.classes import dataclass
 from fastprof.model.call import Call, Tensor
 from fastprof.model.markers.collectives import Collective
 from fastprof.ops.collectives.bandwidth import (

@@ -11,12 +11,12 @@ import os
 import zlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import numpy.typing as npt
 
 from fastprof._core._kineto import NONE, TEXT_PLACE, KinetoReader
+from fastprof._system.classes import dataclass
 from fastprof._system.file_state import ChangeGuard
 from fastprof._system.memory import Expansion
 from fastprof.errors import BadInputError
@@ -33,7 +33,7 @@ LARGEST_EVENT = 1 << 28
 _RECORD = "record one with torch.profiler.profile and export_chrome_trace"
 
 
-@dataclass
+@dataclass()
 class KinetoFile:
     """The contents of one file.
 

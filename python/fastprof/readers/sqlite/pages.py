@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from fastprof._core import _pages
 from fastprof._core._pages import UnusualError
+from fastprof._system.classes import dataclass
 from fastprof._system.file_state import ChangeGuard
 from fastprof.errors import BadInputError
 
