@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import io
 import os
-import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from contextvars import ContextVar
 from typing import BinaryIO
 
 from fastprof._system.atomic_file import atomic_file
+from fastprof._system.regex import regex
 from fastprof.errors import OutputError
 
 __all__ = ["output_file", "protected", "refuse_input"]
@@ -21,7 +21,7 @@ Path = str | os.PathLike[str]
 Inputs = Iterable[Path | int]
 
 # A descriptor of a process: /dev/fd/1, /proc/self/fd/1.
-_DESCRIPTORS = re.compile(r"/dev/fd|/proc/([0-9]+)(?:/task/[0-9]+)?/fd")
+_DESCRIPTORS = regex(r"/dev/fd|/proc/([0-9]+)(?:/task/[0-9]+)?/fd")
 _MOST_LINKS = 40
 _LOGS = ("-wal", "-shm", "-journal")  # SQLite's, beside its file
 _REPORTS = (".sqlite", ".nsys-rep", ".qdrep")  # one recording: the export and the report itself

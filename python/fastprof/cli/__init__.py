@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -13,6 +12,8 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from fastprof._system import memory
+from fastprof._system.garbage import of_command
+from fastprof._system.regex import regex
 from fastprof._version import __version__
 from fastprof.cli import batch, devices, diff, export, info, nsys, parse, prof, report
 from fastprof.cli import run as run_command
@@ -28,7 +29,7 @@ from fastprof.runs.directory import resolved
 DONE, BAD_INPUT, USAGE, MISTAKE, INTERRUPTED = 0, 1, 2, 3, 130
 _RESERVE = 4 << 20  # bytes, freed to print the message when no memory is left
 # Messages of Python and of the dynamic loader after a failed allocation.
-_NO_MEMORY = re.compile(
+_NO_MEMORY = regex(
     "can't start new thread|failed to map segment|annot allocate memory|without exception set"
 )
 _OWN_MEMORY = (run_command, batch, devices, nsys)  # read no trace in this process
@@ -99,7 +100,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         check, a bug in fastprof; 4 result above --fail-above; 130 interrupted. `nsys` also returns
         the exit code of the program it runs. Usage errors raise SystemExit(2), as in argparse.
     """
-    given = sys.argv[1:] if argv is None else list(argv)
+    if argv is None:
+        with of_command():
+            return main(sys.argv[1:])
+    given = list(argv)
     commands = [each.NAME for each in COMMANDS]
     code = _guarded(lambda: load_reports(given, commands))
     if code != DONE:

@@ -11,13 +11,14 @@ from typing import Any
 
 from fastprof._system.classes import dataclass
 from fastprof._system.output_file import output_file
+from fastprof._system.regex import regex
 from fastprof.errors import BadInputError
 from fastprof.readers.beside import FACTS, facts_in
 
 HOME = "fastprof-runs"
 PAGE = "report.html"
 # trace-2.rank0.json.gz: the second recording of rank 0.
-_TRACE = re.compile(r"trace(?:-(\d+))?(?:\.rank(\d+))?(\.json|\.json\.gz|\.sqlite)$")
+_TRACE = regex(r"trace(?:-(\d+))?(?:\.rank(\d+))?(\.json|\.json\.gz|\.sqlite)$")
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -11,6 +10,7 @@ import numpy.typing as npt
 
 from fastprof._core._take import take
 from fastprof._system.classes import dataclass
+from fastprof._system.regex import regex
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.trace import Activity, Trace
 from fastprof.profile.kernel_names import short_name
@@ -18,7 +18,7 @@ from fastprof.profile.kernel_names import short_name
 # Keys of items: an id of the kernel name, or one of these.
 UNNAMED, COPY, FILL = -1, 0, 1
 
-GRAPH_LAUNCH = re.compile(r"(?:cuda|cu|hip)Graph\w*Launch")
+GRAPH_LAUNCH = regex(r"(?:cuda|cu|hip)Graph\w*Launch")
 # ROCm copies and fills with kernels of these names.
 _ROCM = ((COPY, "__amd_rocclr_copy"), (FILL, "__amd_rocclr_fill"))
 
