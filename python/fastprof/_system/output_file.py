@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import BinaryIO
 
-from fastprof._system.atomic_file import atomic_file
 from fastprof._system.regex import regex
 from fastprof.errors import OutputError
 
@@ -117,6 +116,8 @@ def output_file(
     target = os.path.abspath(path) if is_own else os.path.realpath(path)
     if before is not None and not is_own and not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), target)
+    from fastprof._system.atomic_file import atomic_file
+
     with atomic_file(target, opened, None if is_special else before, sync) as new:
         yield new
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import sys
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
@@ -75,14 +74,16 @@ class ReportCommand:
     def _table(self, arguments: argparse.Namespace) -> Table:
         from fastprof.profile.load import open as open_trace
         from fastprof.profile.load import open_with_host
-        from fastprof.readers.torch_snapshot import is_snapshot
 
         options = {each.name: getattr(arguments, each.name) for each in self._report.options}
         of_snapshot = self._report.of_snapshot
-        if of_snapshot is not None and is_snapshot(arguments.file):
-            if arguments.trim is not None:
-                raise ReportError("--trim: expected a trace, found a memory snapshot")
-            return imported(of_snapshot)(arguments.file, mine=arguments.mine, **options)
+        if of_snapshot is not None:
+            from fastprof.readers.torch_snapshot import is_snapshot
+
+            if is_snapshot(arguments.file):
+                if arguments.trim is not None:
+                    raise ReportError("--trim: expected a trace, found a memory snapshot")
+                return imported(of_snapshot)(arguments.file, mine=arguments.mine, **options)
         uses_host = self._report.uses_host
         opened = open_with_host if uses_host else partial(open_trace, copies=True)
         with Bar() as bar:
@@ -241,4 +242,8 @@ def written(table: Table, arguments: argparse.Namespace, limit: int | None) -> s
 def _terminal_width(path: str | None) -> int | None:
     """The width of the terminal; None for files and pipes."""
     is_terminal = path is None and sys.stdout is not None and sys.stdout.isatty()
-    return shutil.get_terminal_size().columns if is_terminal else None
+    if not is_terminal:
+        return None
+    import shutil
+
+    return shutil.get_terminal_size().columns

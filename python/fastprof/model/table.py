@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -218,6 +217,8 @@ class Table(Mapping[str, npt.NDArray[Any]]):
 
     def write_csv(self, file: TextIO) -> None:
         """Write all rows as CSV: every field quoted, `na` for unknown values, raw units."""
+        import csv
+
         writer = csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n")
         writer.writerow(self.columns)
         for chunk in self.chunks():

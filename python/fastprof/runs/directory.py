@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import time
@@ -65,6 +64,8 @@ def new_directory(name: str, home: str | os.PathLike[str] = HOME) -> Path:
 
 def write_facts(path: Path, facts: dict[str, Any]) -> None:
     """Write the facts of a run."""
+    import json
+
     with output_file(path / FACTS, is_own=True) as file:
         file.write(json.dumps(facts, indent=2).encode("utf-8", "surrogateescape"))
 
