@@ -195,7 +195,7 @@ def _entry(call: Call) -> Entry | None:
 def _key_of_generated(whole: str) -> tuple[str, str]:
     keys = (
         key
-        for pattern, key in {**generated_names(), **GENERATED}.items()
+        for pattern, key in {**generated_names(whole.partition("::")[0]), **GENERATED}.items()
         if pattern.fullmatch(whole)
     )
     return next(keys, ("", ""))

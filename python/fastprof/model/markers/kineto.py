@@ -9,7 +9,6 @@ Source: torch/csrc/profiler of PyTorch. All formats since 2021 are supported.
 from __future__ import annotations
 
 import ast
-import json
 import re
 from dataclasses import replace
 from typing import Any, Final
@@ -130,6 +129,8 @@ def _json(text: str) -> Any:
     """Parse JSON text; None if it is empty, too long or invalid."""
     if not 0 < len(text) <= _LONGEST_ARGUMENTS:
         return None
+    import json
+
     try:
         return json.loads(text)
     except _UNREADABLE:
