@@ -104,10 +104,11 @@ def _arguments(
 
 def _repr(fields: tuple[Field[Any], ...]) -> Callable[[Any], str]:
     names = [field.name for field in fields if field.repr]
+    values = _values(names)
+    template = f"%s({', '.join([f'{name}=%r' for name in names])})"
 
     def __repr__(self: Any) -> str:
-        shown = ", ".join([f"{name}={getattr(self, name)!r}" for name in names])
-        return f"{self.__class__.__qualname__}({shown})"
+        return template % (self.__class__.__qualname__, *values(self))
 
     return __repr__
 
