@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
-from fastprof._system.threads import computed_once, map_on_threads, usable_cores
+from fastprof._system.threads import SecondThread, computed_once, map_on_threads, usable_cores
 
 WAIT = 30.0  # s
 
@@ -114,3 +114,47 @@ def test_a_map_raises_the_first_error_and_starts_nothing_more(
     with pytest.raises(ValueError, match="the first"):
         map_on_threads(fail_first, range(n), 1)
     assert started[0] == 0 and len(started) <= 2  # one may start before all are cancelled
+
+
+def test_a_second_thread_runs_functions_in_order() -> None:
+    ran: list[tuple[int, str]] = []
+    with SecondThread() as second:
+        tasks = [
+            second.submit(lambda i: ran.append((i, threading.current_thread().name)), i)
+            for i in range(50)
+        ]
+        assert [each.result() for each in tasks] == [None] * 50
+    assert [number for number, _ in ran] == list(range(50))
+    assert len({name for _, name in ran}) == 1
+    assert {name for _, name in ran} != {threading.current_thread().name}
+
+
+def test_errors_of_a_second_thread_are_raised_where_the_result_is_needed() -> None:
+    with SecondThread() as second:
+        failing, other = second.submit(lambda: 1 // 0), second.submit(lambda: 2)
+        assert other.result() == 2
+        with pytest.raises(ZeroDivisionError):
+            failing.result()
+
+
+def test_leaving_a_second_thread_waits_for_what_runs_and_cancels_the_rest() -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    ran: list[str] = []
+
+    def long() -> None:
+        begun.set()
+        assert go_on.wait(WAIT)
+        ran.append("long")
+
+    with SecondThread() as second:
+        running, waiting = second.submit(long), second.submit(lambda: ran.append("waiting"))
+        last = second.submit(lambda: ran.append("last"))
+        assert begun.wait(WAIT)
+        assert not running.cancel()
+        assert waiting.cancel()
+        threading.Timer(0.05, go_on.set).start()
+    assert ran == ["long"]
+    assert running.result() is None
+    for cancelled in (waiting, last):
+        with pytest.raises(RuntimeError, match="cancelled"):
+            cancelled.result()

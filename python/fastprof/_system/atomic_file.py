@@ -11,19 +11,20 @@ import glob
 import hashlib
 import io
 import os
-import re
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
+from fastprof._system.regex import regex
+
 try:
     import fcntl
 except ImportError:  # not POSIX: no locks, and no stale files are removed
     fcntl = None  # type: ignore[assignment]  # a missing module
 
-_SUFFIX = re.compile(r"\.[0-9]+-[0-9a-f]{8}\.part\Z")
+_SUFFIX = regex(r"\.[0-9]+-[0-9a-f]{8}\.part\Z")
 _GRACE = 10  # seconds; a newly created file may not be locked yet
 _LONGEST = 200  # bytes of a name; file systems allow 255 with the suffix
 

@@ -1,4 +1,4 @@
-"""Pause the garbage collector while many objects are created."""
+"""Keep the garbage collector from work that frees nothing."""
 
 from __future__ import annotations
 
@@ -21,3 +21,18 @@ def uncollected() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
+
+
+_ALLOCATIONS = 100_000  # between collections, instead of 700
+
+
+@contextmanager
+def of_command() -> Iterator[None]:
+    """Collect rarely in a process that runs one command, and not when it ends.
+
+    A command on a small trace would collect a hundred times, and traverse all objects once more at
+    the end of the process: a seventh of its time.
+    """
+    gc.set_threshold(_ALLOCATIONS)
+    yield
+    gc.freeze()

@@ -5,14 +5,13 @@ from __future__ import annotations
 import errno
 import io
 import os
-import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import BinaryIO
 
-from fastprof._system.atomic_file import atomic_file
+from fastprof._system.regex import regex
 from fastprof.errors import OutputError
 
 __all__ = ["output_file", "protected", "refuse_input"]
@@ -21,7 +20,7 @@ Path = str | os.PathLike[str]
 Inputs = Iterable[Path | int]
 
 # A descriptor of a process: /dev/fd/1, /proc/self/fd/1.
-_DESCRIPTORS = re.compile(r"/dev/fd|/proc/([0-9]+)(?:/task/[0-9]+)?/fd")
+_DESCRIPTORS = regex(r"/dev/fd|/proc/([0-9]+)(?:/task/[0-9]+)?/fd")
 _MOST_LINKS = 40
 _LOGS = ("-wal", "-shm", "-journal")  # SQLite's, beside its file
 _REPORTS = (".sqlite", ".nsys-rep", ".qdrep")  # one recording: the export and the report itself
@@ -117,6 +116,8 @@ def output_file(
     target = os.path.abspath(path) if is_own else os.path.realpath(path)
     if before is not None and not is_own and not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), target)
+    from fastprof._system.atomic_file import atomic_file
+
     with atomic_file(target, opened, None if is_special else before, sync) as new:
         yield new
 

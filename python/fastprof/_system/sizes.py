@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from fastprof._system.regex import regex
+
 EXPECTED: Final = "expected a size in bytes, such as 512M or 4G"
 _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-_SIZE: Final = re.compile(r"([0-9]{1,15}(?:\.[0-9]+)?)([KMGT]?)(?:i?B)?", re.IGNORECASE)
+_SIZE: Final = regex(r"([0-9]{1,15}(?:\.[0-9]+)?)([KMGT]?)(?:i?B)?", re.IGNORECASE)
 
 
 def parse_size(text: str) -> int | None:

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from fastprof._core._take import take
+from fastprof._system.regex import regex
 from fastprof.analysis.columns import numbers, texts
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.trace import NEVER
@@ -87,9 +88,9 @@ def _long_copies(profile: Profile) -> Int64:
     return found
 
 
-_SYNC_COPY: Final = re.compile(r"(?:cuda|cu|hip)Memcpy(?!\w*Async)")
-_ASYNC_COPY: Final = re.compile(r"(?:cuda|cu|hip)Memcpy\w*Async")
-_STREAM_WAIT: Final = re.compile(r"(?:cuda|cu|hip)StreamSynchronize")
+_SYNC_COPY: Final = regex(r"(?:cuda|cu|hip)Memcpy(?!\w*Async)")
+_ASYNC_COPY: Final = regex(r"(?:cuda|cu|hip)Memcpy\w*Async")
+_STREAM_WAIT: Final = regex(r"(?:cuda|cu|hip)StreamSynchronize")
 
 
 def _matches(pattern: re.Pattern[str]) -> Callable[[str], bool]:

@@ -1,45 +1,46 @@
-"""The built-in reports. Imports no numpy: the command line lists them for `--help`."""
+"""The built-in reports. Imports no numpy: the command line lists them for `--help`.
+
+Each is described by a function of its name, which imports its columns and options.
+"""
 
 from __future__ import annotations
 
-from fastprof.analysis import (
-    copies_columns,
-    idle_columns,
-    launches_columns,
-    layers_columns,
-    lines_columns,
-    overlap_columns,
-    ranges_columns,
-    steps_columns,
-)
-from fastprof.analysis.advice import columns as advice_columns
-from fastprof.analysis.cpu_columns import CPU_MEASURES
-from fastprof.analysis.descriptions import LAYERS, LINES, RANGES, SUMMARY
-from fastprof.analysis.memory import headings as memory_headings
-from fastprof.analysis.options import CPU, DEPTH, STEPS, WHERE, by, choice
-from fastprof.analysis.overview_columns import COLUMNS as OVERVIEW
-from fastprof.analysis.overview_columns import DESCRIPTION as ABOUT_OVERVIEW
-from fastprof.analysis.overview_columns import ROWS
-from fastprof.analysis.replay import options as replay_options
-from fastprof.analysis.roofline_columns import DESCRIPTION, PEAKS, PLOT, ROOF, ROOFLINE
-from fastprof.analysis.stats import headings as stats_headings
-from fastprof.analysis.stats.headings import TABLES, table_name
-from fastprof.analysis.summary_columns import MEASURES
-from fastprof.profile.reports import Option, Report, add
+from collections.abc import Callable
 
-add(
-    Report(
+from fastprof.analysis.options import CPU, DEPTH, STEPS, WHERE, by, choice
+from fastprof.profile.reports import Option, Report, add_later
+
+
+def built_in(make: Callable[[], Report]) -> Callable[[], Report]:
+    """Add a report of the name of the function, which is called when the report is needed."""
+    add_later(make.__name__, make)
+    return make
+
+
+@built_in
+def overview() -> Report:
+    from fastprof.analysis.overview_columns import COLUMNS, DESCRIPTION, ROWS
+    from fastprof.analysis.roofline_columns import PEAKS
+
+    return Report(
         name="overview",
         about="the first look, in one screen: fastprof FILE does the same",
-        description=ABOUT_OVERVIEW,
+        description=DESCRIPTION,
         function="fastprof.analysis.overview_report:overview",
-        columns=OVERVIEW,
+        columns=COLUMNS,
         options=(STEPS, *PEAKS),
         limit=ROWS,
     )
-)
-add(
-    Report(
+
+
+@built_in
+def summary() -> Report:
+    from fastprof.analysis.cpu_columns import CPU_MEASURES
+    from fastprof.analysis.descriptions import SUMMARY
+    from fastprof.analysis.roofline_columns import PEAKS
+    from fastprof.analysis.summary_columns import MEASURES
+
+    return Report(
         name="summary",
         about="where the GPU time goes: by operator, layer, line, shape, phase, ...",
         description=SUMMARY,
@@ -48,9 +49,14 @@ add(
         options=(by("dir,op; range,kind without operators"), STEPS, WHERE, CPU, *PEAKS),
         limit=20,
     )
-)
-add(
-    Report(
+
+
+@built_in
+def steps() -> Report:
+    from fastprof.analysis import steps_columns
+    from fastprof.analysis.roofline_columns import PEAKS
+
+    return Report(
         name="steps",
         about="the length of each step, what the GPU does in it, and what differs in outliers",
         description=steps_columns.DESCRIPTION,
@@ -60,9 +66,13 @@ add(
         limit=20,
         uses_host=True,
     )
-)
-add(
-    Report(
+
+
+@built_in
+def idle() -> Report:
+    from fastprof.analysis import idle_columns
+
+    return Report(
         name="idle",
         about="why the GPU waits: causes, where to look, the longest gaps",
         description=idle_columns.DESCRIPTION,
@@ -72,9 +82,15 @@ add(
         limit=20,
         uses_host=True,
     )
-)
-add(
-    Report(
+
+
+@built_in
+def layers() -> Report:
+    from fastprof.analysis import layers_columns
+    from fastprof.analysis.descriptions import LAYERS
+    from fastprof.analysis.roofline_columns import PEAKS
+
+    return Report(
         name="layers",
         about="the module tree with GPU time, forward and backward",
         description=LAYERS,
@@ -89,9 +105,15 @@ add(
             *PEAKS,
         ),
     )
-)
-add(
-    Report(
+
+
+@built_in
+def lines() -> Report:
+    from fastprof.analysis import lines_columns
+    from fastprof.analysis.descriptions import LINES
+    from fastprof.analysis.roofline_columns import PEAKS
+
+    return Report(
         name="lines",
         about="your source lines with the GPU time that they launch, forward and backward",
         description=LINES,
@@ -112,9 +134,14 @@ add(
             *PEAKS,
         ),
     )
-)
-add(
-    Report(
+
+
+@built_in
+def ranges() -> Report:
+    from fastprof.analysis import ranges_columns
+    from fastprof.analysis.descriptions import RANGES
+
+    return Report(
         name="ranges",
         about="your own ranges: time on CPU and GPU, with backward, and idle inside",
         description=RANGES,
@@ -123,9 +150,13 @@ add(
         options=(Option("flat", "in order of own GPU time, not as a tree"), WHERE),
         uses_host=True,
     )
-)
-add(
-    Report(
+
+
+@built_in
+def roofline() -> Report:
+    from fastprof.analysis.roofline_columns import DESCRIPTION, PEAKS, PLOT, ROOF, ROOFLINE
+
+    return Report(
         name="roofline",
         about="GPU time against the time at the GPU's peak rates: what is lost, and where",
         function="fastprof.analysis.roofline:roofline",
@@ -134,9 +165,13 @@ add(
         description=DESCRIPTION,
         limit=20,
     )
-)
-add(
-    Report(
+
+
+@built_in
+def overlap() -> Report:
+    from fastprof.analysis import overlap_columns
+
+    return Report(
         name="overlap",
         about="communication hidden behind compute and exposed, bandwidth of collectives",
         description=overlap_columns.DESCRIPTION,
@@ -149,9 +184,13 @@ add(
         ),
         limit=20,
     )
-)
-add(
-    Report(
+
+
+@built_in
+def launches() -> Report:
+    from fastprof.analysis import launches_columns
+
+    return Report(
         name="launches",
         about="how launch-bound the work is: launch calls, latency and queue of the GPU",
         description=launches_columns.DESCRIPTION,
@@ -161,9 +200,13 @@ add(
         limit=20,
         uses_host=True,
     )
-)
-add(
-    Report(
+
+
+@built_in
+def copies() -> Report:
+    from fastprof.analysis import copies_columns
+
+    return Report(
         name="copies",
         about="memory copies and memsets: rate against the bus, and what waits for them",
         description=copies_columns.DESCRIPTION,
@@ -173,21 +216,30 @@ add(
         limit=20,
         uses_host=True,
     )
-)
-add(
-    Report(
+
+
+@built_in
+def memory() -> Report:
+    from fastprof.analysis.memory import headings
+
+    return Report(
         name="memory",
         about="peak memory, the blocks live at the peak and their code; also of torch snapshots",
-        description=memory_headings.DESCRIPTION,
+        description=headings.DESCRIPTION,
         function="fastprof.analysis.memory.report:memory",
         of_snapshot="fastprof.analysis.memory.snapshot:memory_snapshot",
-        columns=memory_headings.COLUMNS,
-        options=(memory_headings.BY, memory_headings.DEVICE, STEPS, WHERE),
+        columns=headings.COLUMNS,
+        options=(headings.BY, headings.DEVICE, STEPS, WHERE),
         limit=20,
     )
-)
-add(
-    Report(
+
+
+@built_in
+def advise() -> Report:
+    from fastprof.analysis.advice import columns as advice_columns
+    from fastprof.analysis.roofline_columns import PEAKS
+
+    return Report(
         name="advise",
         about="what to change to make a step shorter, the largest saving first",
         description=advice_columns.DESCRIPTION,
@@ -197,9 +249,13 @@ add(
         limit=20,
         uses_host=True,
     )
-)
-add(
-    Report(
+
+
+@built_in
+def whatif() -> Report:
+    from fastprof.analysis.replay import options as replay_options
+
+    return Report(
         name="whatif",
         about="what a step would take if some of it were faster or absent",
         description=replay_options.DESCRIPTION,
@@ -209,12 +265,16 @@ add(
         limit=40,
         uses_host=True,
     )
-)
-add(
-    Report(
+
+
+@built_in
+def stats() -> Report:
+    from fastprof.analysis.stats.headings import DESCRIPTION, TABLES, table_name
+
+    return Report(
         name="stats",
         about="the tables of nsys stats, from any trace",
-        description=stats_headings.DESCRIPTION,
+        description=DESCRIPTION,
         function="fastprof.analysis.stats.report:stats",
         options=(
             Option(
@@ -228,4 +288,3 @@ add(
         ),
         limit=20,
     )
-)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
+from fastprof._system.classes import dataclass
 from fastprof.analysis import keys
 from fastprof.analysis.blocking_copies import blocked_ns
 from fastprof.analysis.columns import numbers

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from fastprof._system.classes import dataclass
 from fastprof.analysis.gpu_work import (
     COMMUNICATION,
     TimeLine,

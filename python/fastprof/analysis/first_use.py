@@ -9,6 +9,7 @@ import numpy as np
 
 from fastprof._core._pools import alike
 from fastprof._core._take import take, where
+from fastprof._system.regex import regex
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.open_ranges import OpenRanges
 from fastprof.analysis.thread_events import ThreadEvents, grouped, in_order
@@ -26,12 +27,12 @@ _CREATES_NS: Final = 20_000  # shorter calls that create do nothing new
 _STARTS_NS: Final = 20_000_000  # the first call of a process takes as long if it creates a context
 _COMPILES_NS: Final = 1_000_000  # host time before code is loaded is longer if it compiles the code
 
-_COMPILES: Final = re.compile(r"(?:cu|hip)Link|(?:nv|hip)rtc")
-_LOADS_MODULE: Final = re.compile(r"(?:cu|hip)ModuleLoadData")
-_LOOKS_UP: Final = re.compile(
+_COMPILES: Final = regex(r"(?:cu|hip)Link|(?:nv|hip)rtc")
+_LOADS_MODULE: Final = regex(r"(?:cu|hip)ModuleLoadData")
+_LOOKS_UP: Final = regex(
     r"(?:cuda|cu|hip)(?:Func|Occupancy|Kernel|GetSymbol|GetFunc|ModuleGet|LibraryGet)"
 )
-_COMPILATION: Final = re.compile(
+_COMPILATION: Final = regex(
     r".* \(dynamo_timed\)"  # torch.compile
     r"|(?:entire_frame_compile|backend_compile|inductor_compile|fx_codegen_and_compile)\b.*"
     r"|.*\b(?:compile_fx|inductor_codegen|async_compile)\b.*"
@@ -41,8 +42,8 @@ _COMPILATION: Final = re.compile(
     r"|torch/utils/cpp_extension\.py\(\d+\): (?:load\w*|_jit_compile)"
     r"|(?:.*/)?(?:triton|numba|cupy)/.*\.py\(\d+\): (?:_?(?:do_)?compile\w*)"
 )
-_NAMED_SO: Final = re.compile(r"\W*(?:jit[ _-]?)?compil(?:e|ing|ation)\W*", re.I)
-_LIBRARY_HANDLE: Final = re.compile(
+_NAMED_SO: Final = regex(r"\W*(?:jit[ _-]?)?compil(?:e|ing|ation)\W*", re.I)
+_LIBRARY_HANDLE: Final = regex(
     r"(?:cublas|cudnn|cusolver|cusparse|cufft|curand|nccl|hipblas|rocblas|miopen|rccl)\w*"
     r"(?:Create|Init)\w*"
 )

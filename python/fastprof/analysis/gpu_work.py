@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from copy import copy
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy.typing as npt
 
 from fastprof._core._sweep import Sweep
 from fastprof._core._take import take
+from fastprof._system.classes import dataclass
 from fastprof.analysis.columns import numbers, texts
 from fastprof.model.arrays import Bools, Int32, Int64, UInt8
 from fastprof.profile.kept import answered, kept

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
@@ -13,6 +12,7 @@ import numpy.typing as npt
 from fastprof._core._groups import GroupStats, distinct_ids, sum_where
 from fastprof._core._pools import pairs
 from fastprof._core._take import distinct
+from fastprof._system.classes import dataclass
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Values
 

@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from fastprof._core._take import take, where
+from fastprof._system.regex import regex
 from fastprof.analysis.blocking_copies import blocking_copies
 from fastprof.analysis.first_use import compilation, compiling_calls, creation, loading
 from fastprof.analysis.implied_waits import FREES, implied_waits, waits_for_copies
@@ -182,13 +183,13 @@ def launching_threads(profile: Profile) -> Int32:
     return take(profile.api.thread, profile.api.of_kernel)
 
 
-_LOADS: Final = re.compile(
+_LOADS: Final = regex(
     r".*DataLoader\w*\.__next__"  # torch's annotation
     r"|torch/utils/data/dataloader\.py\(\d+\): __next__"  # its Python frame
     r"|DataLoader"  # fastprof.init()
     r"|.*\.(?:train|val|test|predict)_(?:dataloader_)?next"
 )
-_NAMED_SO: Final = re.compile(
+_NAMED_SO: Final = regex(
     r"\W*(?:data[ _-]?load(?:er|ing)?|(?:get|load|fetch|next)[ _-]?(?:data|batch))\W*", re.I
 )
 

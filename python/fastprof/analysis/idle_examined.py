@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from fastprof._core._groups import sum_where
+from fastprof._system.classes import dataclass
 from fastprof.analysis.gpu_work import Gaps, GpuWork, answered_work
 from fastprof.analysis.idle_causes import Cause, Host, Split, split
 from fastprof.analysis.idle_places import places

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from fastprof._core._take import take
+from fastprof._system.regex import regex
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.gpu_work import Gaps
 from fastprof.analysis.host_states import State
@@ -89,7 +89,7 @@ class _Lookups:
         return take(self._of_system, take(self._system.ids, rows))
 
 
-_VERSION: Final = re.compile(r"_v\d{4,}\Z")
+_VERSION: Final = regex(r"_v\d{4,}\Z")
 
 
 class _Rows(NamedTuple):

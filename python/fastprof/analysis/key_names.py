@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from fastprof._system.regex import regex
 from fastprof.errors import ReportError
 from fastprof.model.heading import Heading
 from fastprof.model.names import unknown_name
 
 __all__ = ["ALIASES", "DEPTH", "KEY_NAMES", "check_keys", "condition", "heading_of", "keys"]
 
-DEPTH: Final = re.compile(r"layer-depth-(\d{1,4})\Z")
+DEPTH: Final = regex(r"layer-depth-(\d{1,4})\Z")
 
 KEY_NAMES: Final = {
     "op": "operator",
@@ -83,7 +84,7 @@ def keys(text: str) -> tuple[str, ...]:
     return found
 
 
-_CONDITION: Final = re.compile(r"([^=!]+)(!?=)(.*)\Z", re.DOTALL)
+_CONDITION: Final = regex(r"([^=!]+)(!?=)(.*)\Z", re.DOTALL)
 
 
 def condition(text: str) -> tuple[str, bool, str]:

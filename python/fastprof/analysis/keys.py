@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from fastprof._core._pools import alike
+from fastprof._system.regex import regex
 from fastprof.analysis.columns import Columns, OwnKeys, numbers
 from fastprof.analysis.key_names import ALIASES, DEPTH, KEY_NAMES
 from fastprof.errors import ReportError
@@ -76,7 +77,7 @@ def _range(profile: Columns) -> Values:
     return ranges.mapped(lambda names: ":".join(map(without_numbers, names)) or None)
 
 
-_FRAME: Final = re.compile(r"(?P<file>.+?):\d+(?: (?P<function>.*))?\Z", re.DOTALL)
+_FRAME: Final = regex(r"(?P<file>.+?):\d+(?: (?P<function>.*))?\Z", re.DOTALL)
 
 
 def _of_line(part: str) -> Callable[[Columns], Values]:
@@ -105,7 +106,7 @@ def _phase(profile: Columns) -> Values:
 
 _PHASES: Final = {"data": "copy"}
 # The types at the end of `params`, or within T=[...],['float32'] and [2,3]fp32.
-_TYPE: Final = re.compile(
+_TYPE: Final = regex(
     r"\b(?:b?fp?\d+(?:_e\dm\d\w*)?|bf16|tf32|int\d+|uint\d+|bool|c(?:fp)?\d+|fp8\w*|float\d\w*"
     r"|bfloat16|complex\d+)\b"
 )
@@ -174,7 +175,7 @@ def _work(profile: Columns) -> Values:
 
 
 # The tile of Tensile's kernels, of which the beginnings are alike; the direction of copies.
-_TELLING: Final = re.compile(
+_TELLING: Final = regex(
     r"(Cijk)_.*?_(MT\d+x\d+x\d+)|\[?(?:CUDA_)?(mem\w+?)_(\w+?)_?\]?\Z", re.IGNORECASE
 )
 

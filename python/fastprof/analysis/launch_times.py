@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
 import numpy as np
 
 from fastprof._core._take import take
+from fastprof._system.classes import dataclass
 from fastprof.analysis.columns import numbers
 from fastprof.analysis.grouping import Grouping
 from fastprof.analysis.stats.gpu import of_kinds

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
+from fastprof._system.classes import dataclass
 from fastprof.analysis.cells import Cells as KernelCells
 from fastprof.analysis.cells import cells_of, computing_costs
 from fastprof.analysis.columns import numbers, texts

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
+from fastprof._system.classes import dataclass
 from fastprof.analysis.cells import cells_of, computing_costs
 from fastprof.analysis.columns import texts
 from fastprof.analysis.counted import headed, notes_on_sums

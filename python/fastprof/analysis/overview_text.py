@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
+from fastprof._system.classes import dataclass
 from fastprof.analysis.advice.report import saved_text
 from fastprof.analysis.overview_columns import ROWS
 from fastprof.errors import ReportError

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
+from fastprof._system.classes import dataclass
+from fastprof._system.regex import regex
 from fastprof.analysis.cells import Cells as KernelCells
 from fastprof.analysis.cells import cells_of
 from fastprof.analysis.columns import numbers
@@ -136,7 +137,7 @@ def _by_line(work: _Work) -> Table:
 
 
 _ALL: Final = 0.8  # of the time with lines, in one of them
-_PACKAGES: Final = re.compile(r".*[/\\](?:site|dist)-packages[/\\]")
+_PACKAGES: Final = regex(r".*[/\\](?:site|dist)-packages[/\\]")
 _HEADER: Final = 14  # characters of a place in the heading of a narrow column
 
 

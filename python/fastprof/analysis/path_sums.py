@@ -7,12 +7,12 @@ path; `onto` adds those of paths up to rows. Sums of integers are exact.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from fastprof._system.classes import dataclass
 from fastprof.analysis.cells import Cells as KernelCells
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import Grouping

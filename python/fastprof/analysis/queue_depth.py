@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from fastprof._core._pools import alike
 from fastprof._core._take import take
+from fastprof._system.classes import dataclass
 from fastprof.analysis.columns import numbers
 from fastprof.analysis.grouping import Floats64
 from fastprof.model.arrays import Int64, rows_by

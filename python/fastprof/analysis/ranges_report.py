@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any, Final
 
 import numpy as np
 
 from fastprof._core._take import where
+from fastprof._system.classes import dataclass
 from fastprof.analysis.cells import cells_of
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.counted import headed, notes_on_sums

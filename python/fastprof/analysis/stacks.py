@@ -7,7 +7,6 @@ contains its own kernels and those of its children, the root all selected kernel
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
@@ -16,6 +15,7 @@ import numpy.typing as npt
 
 from fastprof._core import _path
 from fastprof._core._take import take
+from fastprof._system.classes import dataclass
 from fastprof.analysis.cells import cells_of, computing_costs
 from fastprof.analysis.ideal import ideals_of
 from fastprof.analysis.measures import ratio

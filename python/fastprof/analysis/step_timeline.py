@@ -11,13 +11,13 @@ for lane, rows in zip(timeline.lanes, timeline.rows):
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
 import numpy as np
 
 from fastprof._core._take import take
+from fastprof._system.classes import dataclass
 from fastprof.analysis.cells import cells_of
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.idle_causes import CAUSES

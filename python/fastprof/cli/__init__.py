@@ -4,35 +4,36 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from importlib import import_module
 from types import FrameType
 from typing import Any, NoReturn
 
 from fastprof._system import memory
+from fastprof._system.garbage import of_command
+from fastprof._system.regex import regex
 from fastprof._version import __version__
-from fastprof.cli import batch, devices, diff, export, info, nsys, parse, prof, report
-from fastprof.cli import run as run_command
 from fastprof.cli.options import add_memory
 from fastprof.cli.output import discard_stdout, flush_stdout, keeping_inputs
 from fastprof.cli.progress import log
 from fastprof.cli.reports import ReportCommand, load_reports, names_file
 from fastprof.errors import CheckError, FastprofError
 from fastprof.model.names import printable
-from fastprof.profile.reports import all_reports
+from fastprof.profile.reports import find, names
 from fastprof.runs.directory import resolved
 
 DONE, BAD_INPUT, USAGE, MISTAKE, INTERRUPTED = 0, 1, 2, 3, 130
 _RESERVE = 4 << 20  # bytes, freed to print the message when no memory is left
 # Messages of Python and of the dynamic loader after a failed allocation.
-_NO_MEMORY = re.compile(
+_NO_MEMORY = regex(
     "can't start new thread|failed to map segment|annot allocate memory|without exception set"
 )
-_OWN_MEMORY = (run_command, batch, devices, nsys)  # read no trace in this process
-COMMANDS = (run_command, report, diff, export, batch, parse, prof, info, devices, nsys)
+_OWN_MEMORY = ("run", "batch", "devices", "nsys")  # read no trace in this process
+# Modules of this package, imported when they are needed; commands of reports are before them.
+COMMANDS = ("run", "report", "diff", "export", "batch", "parse", "prof", "info", "devices", "nsys")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -63,7 +64,8 @@ class _Command(_Parser):
 def parser(given: Sequence[str] | None = None) -> argparse.ArgumentParser:
     """Return the parser of the command line `given`, by default of any.
 
-    Commands that it does not name have no options, which saves half of the time.
+    If it begins with a command, the parser knows no other: importing all takes a third of the time
+    of a small trace.
     """
     top = _Parser(
         prog="fastprof",
@@ -73,17 +75,20 @@ def parser(given: Sequence[str] | None = None) -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"fastprof {__version__}")
     commands = top.add_subparsers(metavar="COMMAND", required=True, parser_class=_Command)
-    found: list[Any] = [*map(ReportCommand, all_reports().values()), *COMMANDS]
-    for module in found:
+    known = [*names(), *COMMANDS]
+    for name in given[:1] if given and given[0] in known else known:
+        module: Any = (
+            import_module(f"fastprof.cli.{name}") if name in COMMANDS else ReportCommand(find(name))
+        )
         command = commands.add_parser(
-            module.NAME,
+            name,
             help=module.HELP,
             description=module.DESCRIPTION,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        if given is None or module.NAME in given:
+        if given is None or name in given:
             module.add_arguments(command)
-            if module not in _OWN_MEMORY:
+            if name not in _OWN_MEMORY:
                 add_memory(command)
         command.set_defaults(run=module.run, error=command.error)
     return top
@@ -99,18 +104,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         check, a bug in fastprof; 4 result above --fail-above; 130 interrupted. `nsys` also returns
         the exit code of the program it runs. Usage errors raise SystemExit(2), as in argparse.
     """
-    given = sys.argv[1:] if argv is None else list(argv)
-    commands = [each.NAME for each in COMMANDS]
-    code = _guarded(lambda: load_reports(given, commands))
-    if code != DONE:
-        return code
-    if names_file(given, commands):
+    if argv is None:
+        with of_command():
+            return main(sys.argv[1:])
+    given = list(argv)
+    return _guarded(lambda: _run(_parsed(given)))
+
+
+def _parsed(given: list[str]) -> argparse.Namespace:
+    """The arguments of a command line; a usage error raises SystemExit."""
+    load_reports(given, COMMANDS)
+    if names_file(given, COMMANDS):
         given.insert(0, "overview")
     try:
-        arguments = parser(given).parse_args(given)
+        return parser(given).parse_args(given)
     finally:
         flush_stdout()
-    return _guarded(lambda: _run(arguments))
 
 
 def _run(arguments: argparse.Namespace) -> int:

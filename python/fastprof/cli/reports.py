@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import sys
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
@@ -25,7 +24,7 @@ from fastprof.cli.output import output
 from fastprof.cli.progress import Bar, log
 from fastprof.errors import ReportError, UnknownColumnError
 from fastprof.model.names import unknown_name
-from fastprof.profile.reports import ENTRY_POINTS, Option, Report, all_reports, imported
+from fastprof.profile.reports import ENTRY_POINTS, Option, Report, imported, names
 
 if TYPE_CHECKING:
     from fastprof.model.heading import Heading
@@ -75,14 +74,16 @@ class ReportCommand:
     def _table(self, arguments: argparse.Namespace) -> Table:
         from fastprof.profile.load import open as open_trace
         from fastprof.profile.load import open_with_host
-        from fastprof.readers.torch_snapshot import is_snapshot
 
         options = {each.name: getattr(arguments, each.name) for each in self._report.options}
         of_snapshot = self._report.of_snapshot
-        if of_snapshot is not None and is_snapshot(arguments.file):
-            if arguments.trim is not None:
-                raise ReportError("--trim: expected a trace, found a memory snapshot")
-            return imported(of_snapshot)(arguments.file, mine=arguments.mine, **options)
+        if of_snapshot is not None:
+            from fastprof.readers.torch_snapshot import is_snapshot
+
+            if is_snapshot(arguments.file):
+                if arguments.trim is not None:
+                    raise ReportError("--trim: expected a trace, found a memory snapshot")
+                return imported(of_snapshot)(arguments.file, mine=arguments.mine, **options)
         uses_host = self._report.uses_host
         opened = open_with_host if uses_host else partial(open_trace, copies=True)
         with Bar() as bar:
@@ -98,18 +99,18 @@ class ReportCommand:
         by = getattr(arguments, "by", None)
         keys = by if isinstance(by, tuple) else tuple(KEY_NAMES)
         valid = [*keys, *(each.key for each in self._report.columns)]
-        names = [arguments.sort] if arguments.sort else []
-        names += [each.strip() for each in (arguments.columns or "").split(",") if each.strip()]
-        for name in names:
+        given = [arguments.sort] if arguments.sort else []
+        given += [each.strip() for each in (arguments.columns or "").split(",") if each.strip()]
+        for name in given:
             if self._report.columns and name not in valid:
                 arguments.error(unknown_name("column", name, valid))
 
 
-def load_reports(argv: list[str], known: Collection[str]) -> int:
+def load_reports(argv: list[str], known: Collection[str]) -> None:
     """Load the reports of --ops files and of installed packages if the command may be one."""
     command = next((each for each in argv if not each.startswith("-")), None)
-    if command is None or command in known or command in all_reports():
-        return 0
+    if command is None or command in known or command in names():
+        return
     from fastprof.ops.user import load_file, load_packages
 
     for before, each in pairwise(["", *argv]):
@@ -117,7 +118,6 @@ def load_reports(argv: list[str], known: Collection[str]) -> int:
             load_file(each.removeprefix("--ops="))
     for problem in load_packages(ENTRY_POINTS, "reports"):
         log(f"warning: {problem}")
-    return 0
 
 
 def names_file(argv: Sequence[str], known: Collection[str]) -> bool:
@@ -126,7 +126,7 @@ def names_file(argv: Sequence[str], known: Collection[str]) -> bool:
     known : commands other than reports
     """
     word = next((each for each in argv if not each.startswith("-")), "")
-    if word in known or word in all_reports():
+    if word in known or word in names():
         return False
     return os.path.exists(word) or any(each in word for each in (".", os.sep))
 
@@ -242,4 +242,8 @@ def written(table: Table, arguments: argparse.Namespace, limit: int | None) -> s
 def _terminal_width(path: str | None) -> int | None:
     """The width of the terminal; None for files and pipes."""
     is_terminal = path is None and sys.stdout is not None and sys.stdout.isatty()
-    return shutil.get_terminal_size().columns if is_terminal else None
+    if not is_terminal:
+        return None
+    import shutil
+
+    return shutil.get_terminal_size().columns

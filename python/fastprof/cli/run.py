@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import shutil
 import sys
 import time
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fastprof._system.reasons import reason
+from fastprof._system.regex import regex
 from fastprof._system.sizes import EXPECTED, parse_size
 from fastprof.cli.output import output
 from fastprof.cli.progress import log
@@ -42,7 +42,7 @@ code, signals, standard streams and tracebacks; messages and the answer go to st
 Traces, a page and what was run are kept in fastprof-runs/NAME-DATE. Other commands take this
 directory, or its name: fastprof diff BEFORE AFTER.
 """
-_STEPS = re.compile(r"(\d+):(\d+)")
+_STEPS = regex(r"(\d+):(\d+)")
 _DEFAULT = (10, 13)
 _MANY = 500  # steps
 _LONG = (

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, cast
 
 import numpy as np
 
 from fastprof._core._pools import alike
+from fastprof._system.classes import dataclass
 from fastprof._system.threads import SecondThread
 from fastprof.analysis.cells import cells_of
 from fastprof.analysis.columns import numbers

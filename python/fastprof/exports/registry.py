@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final, cast
 
+from fastprof._system.classes import dataclass
 from fastprof.analysis.options import STEPS, WHERE, choice
 from fastprof.errors import ReportError
 from fastprof.model.names import unknown_name

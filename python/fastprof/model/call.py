@@ -5,9 +5,11 @@ Plain values: `model.markers` parses them from text, `ops` computes their costs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Any, Final
+
+from fastprof._system.classes import dataclass
 
 
 class Unknown(Enum):

@@ -5,8 +5,9 @@ Imports no numpy: `fastprof --help` uses it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from fastprof._system.classes import dataclass
 
 Kind = Literal["number", "triple", "numbers", "text", "texts"]
 

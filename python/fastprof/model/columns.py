@@ -8,7 +8,6 @@ values of `size` rows at a time, None where unknown.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
 from typing import Any
@@ -17,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof._core._take import objects, take, where
+from fastprof._system.classes import dataclass
 
 Objects = npt.NDArray[np.object_]
 Rows = npt.NDArray[np.integer[Any]]

@@ -8,8 +8,9 @@ vendors quote them at other clocks.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from fastprof._system.classes import dataclass
 from fastprof.model.device_table import FMA, HALVED, ROWS, Row
 from fastprof.model.metadata import GpuFigures
 

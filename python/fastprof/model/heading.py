@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from fastprof._system.classes import dataclass
 
 __all__ = ["UNITS", "Heading", "Scale"]
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 import numpy as np
 
+from fastprof._system.classes import dataclass
 from fastprof.model.arrays import Int32, Int64
 
 # In a trace of torch.profiler, and in the facts of a run: the steps before the recording.
@@ -22,7 +23,7 @@ def _no_int32() -> Int32:
     return np.empty(0, np.int32)
 
 
-@dataclass
+@dataclass()
 class Steps:
     """Training steps: the ranges `ProfilerStep#N` of torch.profiler's schedule.
 
@@ -56,7 +57,7 @@ MANAGED: Final = 1000  # of CPU and GPU
 PINNED: Final = 1001  # of the CPU, locked for copies
 
 
-@dataclass
+@dataclass()
 class Memory:
     """Allocations and frees, one row per event, in file order.
 
@@ -156,7 +157,7 @@ def positive(value: object) -> int | None:
     return value if type(value) is int and value > 0 else None
 
 
-@dataclass
+@dataclass()
 class About:
     """The metadata of a file. Missing data is None, or absent from its dict.
 

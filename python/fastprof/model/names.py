@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 
 __all__ = ["printable", "unknown_name"]
 
@@ -23,6 +22,8 @@ def printable(text: str) -> str:
 
 def unknown_name(what: str, name: str, valid: Sequence[str]) -> str:
     """One line: the unknown name, the nearest valid names, and all names if they are few."""
+    from difflib import get_close_matches
+
     near = get_close_matches(name, valid, n=3, cutoff=0.5)
     text = f"unknown {what} {name!r}"
     if near:

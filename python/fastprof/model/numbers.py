@@ -6,10 +6,12 @@ import re
 from functools import lru_cache
 from typing import Final
 
+from fastprof._system.regex import regex
+
 __all__ = ["without_index", "without_numbers"]
 
 # Digits that belong to a word, as in conv2d or bf16, are part of the name, unless the word counts.
-_NUMBER: Final = re.compile(
+_NUMBER: Final = regex(
     r"(?<![A-Za-z0-9_.])\d+(?:\.\d+)?(?![A-Za-z0-9])|(?<=[_#])\d+(?![A-Za-z0-9])"
     r"|(?<=step|iter|poch)\d+\b|(?<=batch)\d+\b|(?<=iteration)\d+\b",
     re.IGNORECASE,
@@ -23,7 +25,7 @@ def without_numbers(text: str) -> str:
 
 
 # `layers.0`, `layers.0.mlp`, `block0`, `Linear_12`, `blocks[3]`; not `Conv2d` or `bf16x`.
-_INDEX: Final = re.compile(r"\d+(?=[.\]]|\Z)")
+_INDEX: Final = regex(r"\d+(?=[.\]]|\Z)")
 
 
 def without_index(layer: str) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 
+from fastprof._system.classes import dataclass
 from fastprof._system.output_file import output_file
 
 __all__ = ["Page"]

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, TextIO
 
 import numpy as np
 import numpy.typing as npt
 
 from fastprof._core._take import ascending as in_order
+from fastprof._system.classes import dataclass
 from fastprof._system.optional import import_optional
 from fastprof._system.output_file import output_file
 from fastprof._version import __version__
@@ -217,6 +217,8 @@ class Table(Mapping[str, npt.NDArray[Any]]):
 
     def write_csv(self, file: TextIO) -> None:
         """Write all rows as CSV: every field quoted, `na` for unknown values, raw units."""
+        import csv
+
         writer = csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n")
         writer.writerow(self.columns)
         for chunk in self.chunks():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import zip_longest
@@ -11,6 +10,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 
+from fastprof._system.regex import regex
 from fastprof.model.columns import Rows, Values
 from fastprof.model.heading import UNITS, Heading, Scale
 from fastprof.model.names import printable
@@ -155,7 +155,7 @@ def markdown(table: Table, limit: int | None) -> str:
 
 
 # Table cells, HTML, links and images, code, entities.
-_MARKDOWN: Final = re.compile(r"[\\|<\[`]|&(?=#?\w+;)")
+_MARKDOWN: Final = regex(r"[\\|<\[`]|&(?=#?\w+;)")
 
 
 def markdown_text(text: str) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, NoReturn
 
+from fastprof._system.classes import dataclass
 from fastprof._version import __version__
 from fastprof.errors import ReportError
 from fastprof.model.table import SCHEMA, Table

@@ -6,8 +6,9 @@ the caller of `open` needs them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from fastprof._system.classes import dataclass
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Values
 from fastprof.model.metadata import Memory
@@ -16,7 +17,7 @@ from fastprof.model.metadata import Memory
 SYNC_KINDS = ("unknown", "event", "stream wait", "stream", "context")
 
 
-@dataclass
+@dataclass()
 class RecordedCalls:
     """API calls, in the order in which a correlation id takes its first call.
 
@@ -33,7 +34,7 @@ class RecordedCalls:
         return len(self.start)
 
 
-@dataclass
+@dataclass()
 class RecordedRanges:
     """The ranges, in the order of `Recording.ranges`.
 
@@ -54,7 +55,7 @@ class RecordedRanges:
         return len(self.start)
 
 
-@dataclass
+@dataclass()
 class RecordedSyncs:
     """CUPTI's records of synchronisation, in the order of the file.
 
@@ -74,7 +75,7 @@ class RecordedSyncs:
     correlation: Int64
 
 
-@dataclass
+@dataclass()
 class RecordedEvents:
     """Further events of threads, in the order of the file.
 

@@ -6,12 +6,13 @@ file. -1 means "none" in every column.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from enum import IntEnum
 
 import numpy as np
 import numpy.typing as npt
 
+from fastprof._system.classes import dataclass
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.metadata import About
 from fastprof.model.timeline import KeptHost
@@ -51,7 +52,7 @@ MEMORY_KINDS = (
 COPY_KINDS = ("", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP")
 
 
-@dataclass
+@dataclass()
 class Configs:
     """Launch configurations of GPU work: one row per distinct combination, of which there are few.
 
@@ -79,7 +80,7 @@ class Configs:
         return len(self.kind)
 
 
-@dataclass
+@dataclass()
 class Kernels:
     """GPU work: one row per kernel, unexpanded CUDA graph, memory copy or memset.
 
@@ -105,7 +106,7 @@ class Kernels:
         return len(self.start)
 
 
-@dataclass
+@dataclass()
 class Launches:
     """API calls that launched GPU work or added it to a graph."""
 
@@ -117,7 +118,7 @@ class Launches:
         return len(self.start)
 
 
-@dataclass
+@dataclass()
 class Captured:
     """GPU work that was captured into a CUDA or HIP graph, in order of time.
 
@@ -172,7 +173,7 @@ class RangeNames:
         return len(self.label)
 
 
-@dataclass
+@dataclass()
 class Ranges:
     """Named ranges of threads, ordered by (start ascending, end descending).
 
@@ -198,7 +199,7 @@ def _no_int32() -> Int32:
     return np.empty(0, np.int32)
 
 
-@dataclass
+@dataclass()
 class UserRanges:
     """Some of the ranges, such as the user's own, in order of start.
 

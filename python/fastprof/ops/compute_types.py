@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from fastprof._system.regex import regex
 from fastprof.model.call import Call, Tensor
 from fastprof.ops.kernels import classify
 from fastprof.ops.tensor import canonical_type
@@ -27,7 +28,7 @@ _LONGEST: Final = 600
 # nvjet: one letter per operand. Tensile (Cijk): operands, output, accumulator. TensorRT-LLM (bmm_,
 # gemm_): output, then both operands, of which the wider is the type; the accumulator.
 _OF_PRODUCT: Final = tuple(
-    (name, re.compile(pattern))
+    (name, regex(pattern))
     for name, pattern in (
         ("bf16", r"(?:bmm|gemm)_[a-z0-9]+_[a-z0-9]*bfloat16|fmhasm\d+\w*kernel_q(?:kv)?bfloat16"),
         ("fp16", r"(?:bmm|gemm)_[a-z0-9]+_[a-z0-9]*fp16_fp32|fmhasm\d+\w*kernel_q(?:kv)?fp16"),
@@ -63,7 +64,7 @@ _OF_PRODUCT: Final = tuple(
 )
 # Template arguments, for operators without types. Scalar parameters of fp32 kernels are double.
 _OF_ARGUMENTS: Final = tuple(
-    (name, re.compile(pattern))
+    (name, regex(pattern))
     for name, pattern in (
         ("bf16", r"BFloat16|bfloat16"),
         ("fp16", r"c10::Half|__half|half_t"),
@@ -71,7 +72,7 @@ _OF_ARGUMENTS: Final = tuple(
         ("fp64", r"\bdouble\b"),
     )
 )
-_AMD: Final = re.compile(r"cijk_|gtcx|mfma|xdl|_mi\d+x\d+", re.IGNORECASE)
+_AMD: Final = regex(r"cijk_|gtcx|mfma|xdl|_mi\d+x\d+", re.IGNORECASE)
 
 _OF_TENSOR: Final = {
     "float64": "fp64",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from fastprof._system.classes import dataclass
 
 __all__ = ["CannotModel", "Cost", "Part", "Work"]
 

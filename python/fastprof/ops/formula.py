@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Final
 
+from fastprof._system.classes import dataclass
 from fastprof.model.call import UNKNOWN, Call, Tensor
 from fastprof.ops.cost import CannotModel, Cost, Part, Work
 from fastprof.ops.dtypes import Dtype

@@ -38,10 +38,17 @@ def keys() -> list[tuple[str, str]]:
 
 
 @cache
-def generated_names() -> dict[re.Pattern[str], tuple[str, str]]:
-    """Expressions for names of code generators, and the operator whose formula they have."""
+def generated_names(namespace: str) -> dict[re.Pattern[str], tuple[str, str]]:
+    """Expressions for names of code generators, and the operator whose formula they have.
+
+    namespace : of the names; those of another are not compiled
+    """
     lines = [line.split(" ") for line in _lines() if line.startswith(PATTERN)]
-    return {re.compile(pattern): (space, name) for _, pattern, space, name in lines}
+    return {
+        re.compile(pattern): (space, name)
+        for _, pattern, space, name in lines
+        if re.fullmatch(pattern.partition("::")[0], namespace)
+    }
 
 
 @cache

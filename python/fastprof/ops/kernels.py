@@ -7,11 +7,11 @@ name does not encode is None.
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from fastprof._system.classes import dataclass
+from fastprof._system.regex import regex
 from fastprof.ops.kernel_patterns import GRADIENTS, ROWS, TENSOR_CORES, Row
 
 __all__ = ["KINDS", "KernelInfo", "classify"]
@@ -81,7 +81,7 @@ _UNKNOWN: Final = Row("other", "")
 _GRADIENT_WORDS: Final = tuple(
     (word, gradient) for gradient, words in GRADIENTS for word in words.split()
 )
-_USES: Final = tuple((uses, re.compile(pattern)) for uses, pattern in TENSOR_CORES)
+_USES: Final = tuple((uses, regex(pattern)) for uses, pattern in TENSOR_CORES)
 
 # Irrelevant namespaces: spellings of the anonymous namespace, and fbgemm_gpu, which matches `gemm`.
 _NAMESPACES: Final = (
@@ -92,17 +92,17 @@ _NAMESPACES: Final = (
     "`anonymous namespace'::",
     "fbgemm_gpu::",
 )
-_NAMELESS: Final = re.compile(r"\b_GLOBAL__N_\w*::")
-_RETURN_TYPE: Final = re.compile(
+_NAMELESS: Final = regex(r"\b_GLOBAL__N_\w*::")
+_RETURN_TYPE: Final = regex(
     r"\s*(?:void[ _]|[\w:]*enable_if(?:_t)?<.*?>(?:::type[ _]| ))\s*(?=[^\s(])"
 )
-_LAUNCHER: Final = re.compile(
+_LAUNCHER: Final = regex(
     r"(?:^|::)(?:Kernel2?|device_kernel\w*|kentry\w*|_?kernel_agent|trampoline_kernel|gemm::kernel)$"
 )
-_LENGTH: Final = re.compile(r"S[0-9A-Z]*_|L?(\d+)")
+_LENGTH: Final = regex(r"S[0-9A-Z]*_|L?(\d+)")
 
 # An ATen elementwise kernel that only copies or converts: demangled, mangled, and in THC.
-_COPY_FUNCTION: Final = re.compile(
+_COPY_FUNCTION: Final = regex(
     r"elementwise_kernel\w*<[ _]*(?:(?:\(\w+\))?\d+,[ _]*)*"
     r"(?:(?:void[ _])?at::native::gpu_kernel_impl(?:_nocast)?<[ _]*)?"
     r"at::native::(?:[a-z0-9]+_)?copy_(?:kernel_cuda|device_to_device)\b"
@@ -112,9 +112,9 @@ _COPY_FUNCTION: Final = re.compile(
     r"|kernelPointwiseApply2<[ _]*CopyOp<"
 )
 # _tn, _tn_align8, _tnn (nvjet, CUTLASS 3; the third letter is the output's layout).
-_LAYOUT: Final = re.compile(r"_([nt][nt])[nt]?(?=_|$|>)")
+_LAYOUT: Final = regex(r"_([nt][nt])[nt]?(?=_|$|>)")
 # Tensile lists indices, the fastest first: Ailk is n, Alik t; Bljk n, Bjlk t.
-_TENSILE: Final = re.compile(r"^cijk_(ailk|alik)c?_(bljk|bjlk)c?(?=_|$)")
+_TENSILE: Final = regex(r"^cijk_(ailk|alik)c?_(bljk|bjlk)c?(?=_|$)")
 _TENSILE_LETTER: Final = {"ailk": "n", "alik": "t", "bljk": "n", "bjlk": "t"}
 
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
+from fastprof._system.regex import regex
 from fastprof.errors import OpError
 from fastprof.model.call import Call
 from fastprof.ops.cost import CannotModel, Work
@@ -66,7 +67,7 @@ MODULES: Final = frozenset(
 )
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-_TRITON: Final = re.compile(r"triton_[a-z]+_")
+_TRITON: Final = regex(r"triton_[a-z]+_")
 
 
 _entries: dict[tuple[str, str], Entry] = {}
@@ -194,7 +195,7 @@ def _entry(call: Call) -> Entry | None:
 def _key_of_generated(whole: str) -> tuple[str, str]:
     keys = (
         key
-        for pattern, key in {**generated_names(), **GENERATED}.items()
+        for pattern, key in {**generated_names(whole.partition("::")[0]), **GENERATED}.items()
         if pattern.fullmatch(whole)
     )
     return next(keys, ("", ""))

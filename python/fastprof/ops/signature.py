@@ -20,17 +20,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from fastprof._system.classes import dataclass
+from fastprof._system.regex import regex
 from fastprof.model.call import UNKNOWN, Arg, Tensor
 
 __all__ = ["Signature", "Slot", "name_of"]
 
 _FIRST: Final = ("input", "self")
-_SLOT: Final = re.compile(r"(?:(\w+)=)?(\w+)(\*\??)?\Z")
-_GATHERED: Final = re.compile(r"(\w+)\*\*\Z")
-_TEXT: Final = re.compile(r"([\w:.]+)(?:\((.*)\))?\Z", re.DOTALL)
+_SLOT: Final = regex(r"(?:(\w+)=)?(\w+)(\*\??)?\Z")
+_GATHERED: Final = regex(r"(\w+)\*\*\Z")
+_TEXT: Final = regex(r"([\w:.]+)(?:\((.*)\))?\Z", re.DOTALL)
 
 
 def name_of(text: str) -> str:

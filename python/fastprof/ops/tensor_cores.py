@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Final
 
+from fastprof._system.regex import regex
 from fastprof.model.call import Call, Tensor
 from fastprof.ops.tensor import canonical_type, item_size, short_type
 
@@ -92,7 +93,7 @@ def reason_of_types(call: Call) -> str:
 
 # Characters searched in a kernel's name, which can be 100 kB long.
 _LONGEST: Final = 600
-_SINGLE_NAME: Final = re.compile(r"(?<![a-z])(?<!fp16_)(sgemm|scudnn|gemmSN_)(?!_fp16)")
+_SINGLE_NAME: Final = regex(r"(?<![a-z])(?<!fp16_)(sgemm|scudnn|gemmSN_)(?!_fp16)")
 
 
 class Fp32(Enum):
@@ -126,7 +127,7 @@ _UNITS: Final = (
         r"|\bL\d+S?\b|\bL20\b|\bPG509|\bOrin|\bThor|\bCMP 1[57]0",
     ),
 )
-_COMPILED: Final = tuple((unit, re.compile(words, re.IGNORECASE)) for unit, words in _UNITS)
+_COMPILED: Final = tuple((unit, regex(words, re.IGNORECASE)) for unit, words in _UNITS)
 
 
 def fp32_unit(name: str) -> Fp32 | None:

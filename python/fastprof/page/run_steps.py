@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
+from fastprof._system.classes import dataclass
 from fastprof.model.arrays import Int64
 from fastprof.model.columns import Ints
 from fastprof.model.heading import Heading

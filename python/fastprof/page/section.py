@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fastprof._system.threads import SecondThread
+from fastprof._system.classes import dataclass
+from fastprof._system.threads import SecondThread, Task
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.peaks import devices_with
 from fastprof.model.columns import Ints
@@ -119,7 +119,7 @@ class Source:
         self.profile = profile
         self.peaks = {name: each for name, each in (peaks or {}).items() if each is not None}
         self._tables: dict[str, Table] = {}
-        self._begun: dict[str, Future[Table]] = {}
+        self._begun: dict[str, Task[Table]] = {}
 
     @cached_property
     def facts(self) -> Facts:

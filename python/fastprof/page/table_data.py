@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from fastprof._system.classes import dataclass
 from fastprof.model.columns import Ints, Values
 from fastprof.model.quantity import quantity
 from fastprof.model.table import Cells, Floats, Table

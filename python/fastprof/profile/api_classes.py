@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
+
+from fastprof._system.regex import regex
 
 LAUNCH, SYNC, ALLOC, LOAD = "launch", "sync", "alloc", "load"
 CREATE, COPY, OTHER = "create", "copy", "other"
 
 # The first match decides. Names are without `cuda`, `cu` or `hip` and without a version.
 _CLASSES: Final = (
-    (SYNC, re.compile(r"\w*Synchronize")),
-    (COPY, re.compile(r"Memcpy\w*Async|Memset|MemPrefetchAsync")),
-    (SYNC, re.compile(r"Memcpy")),
+    (SYNC, regex(r"\w*Synchronize")),
+    (COPY, regex(r"Memcpy\w*Async|Memset|MemPrefetchAsync")),
+    (SYNC, regex(r"Memcpy")),
     (
         LOAD,
-        re.compile(
+        regex(
             r"(?:Module|Library)(?:Load|Unload)|GraphInstantiate|Link(?:Create|Add|Complete)"
             r"|(?:nv|hip)rtc\w*(?:Compile|Link)"
         ),
     ),
     (
         CREATE,
-        re.compile(
+        regex(
             r"(?:Stream|Event|Ctx|GreenCtx|MemPool|Multicast)(?:Create|Destroy)"
             r"|DevicePrimaryCtx(?:Retain|Release|Reset)|DeviceReset|Init\Z|SetDevice\Z"
             r"|(?:Device|Ctx)(?:EnablePeerAccess|SetLimit)"
@@ -30,15 +31,15 @@ _CLASSES: Final = (
     ),
     (
         ALLOC,
-        re.compile(
+        regex(
             r"(?:Ext|Host)?Malloc|Free|Host(?:Alloc|Free|Register|Unregister)"
             r"|Mem(?:Alloc|Free|Host(?:Alloc|Register|Unregister)|Create|Map|Unmap|Release)"
             r"|Mem(?:PoolTrimTo|Address(?:Reserve|Free))|Ipc(?:Open|Close)MemHandle"
         ),
     ),
-    (LAUNCH, re.compile(r"\w*Launch")),
+    (LAUNCH, regex(r"\w*Launch")),
 )
-_AFFIXES: Final = re.compile(r"\A(?:cuda|cu|hip)(?=[A-Z])|(?:_v\d+|_ptsz|_ptds|_spt)+\Z")
+_AFFIXES: Final = regex(r"\A(?:cuda|cu|hip)(?=[A-Z])|(?:_v\d+|_ptsz|_ptds|_spt)+\Z")
 
 
 def class_of(name: str) -> str:

@@ -11,9 +11,8 @@ records. Sources, in order of preference:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -23,6 +22,8 @@ from fastprof import ops
 from fastprof._core import _calls, _path
 from fastprof._core._pools import pairs
 from fastprof._core._take import distinct, take, where
+from fastprof._system.classes import dataclass
+from fastprof._system.regex import regex
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.call import Call, Tensor
 from fastprof.model.markers import Meaning
@@ -31,7 +32,7 @@ from fastprof.ops.registry import argument
 from fastprof.profile.callpath.attribution import Attribution
 
 # ATen's kernel of an index: `threads` per block, `each` elements per thread: <128, 4, ...>.
-_ELEMENTS_OF_BLOCK: Final = re.compile(r"index_elementwise_kernel<(?P<threads>\d+), (?P<each>\d+),")
+_ELEMENTS_OF_BLOCK: Final = regex(r"index_elementwise_kernel<(?P<threads>\d+), (?P<each>\d+),")
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,8 @@ run several products.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -24,6 +23,8 @@ from fastprof import ops
 from fastprof._core import _calls, _path
 from fastprof._core._pools import pairs
 from fastprof._core._take import take
+from fastprof._system.classes import dataclass
+from fastprof._system.regex import regex
 from fastprof.model.arrays import Bools, Int32
 from fastprof.model.call import Call, Tensor
 from fastprof.model.columns import Values
@@ -193,7 +194,7 @@ def _apart(group: Int32, launch: Int32, taken: Flags) -> tuple[Int32, Flags]:
 
 
 # Ranges that torch opens around work outside of its operators, such as a fused optimizer.
-ANNOUNCED: Final = re.compile(
+ANNOUNCED: Final = regex(
     r"Optimizer\.\w+#|DistributedDataParallel\.forward\Z|DataParallel\.forward\Z"
 )
 
@@ -219,7 +220,7 @@ FAMILY_KERNELS: Final = frozenset({"gemm", "convolution", "attention"})
 _FAMILY_PACKAGES: Final = tuple(
     f"{ops.__name__}.{family}." for family in ("matrix", "convolution", "attention")
 )
-_ONE_GRADIENT: Final = re.compile(r"_backward_(?:input|weights?|bias)\Z")
+_ONE_GRADIENT: Final = regex(r"_backward_(?:input|weights?|bias)\Z")
 
 
 def _cost_bits(meanings: list[Meaning]) -> npt.NDArray[np.uint16]:

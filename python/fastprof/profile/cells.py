@@ -6,7 +6,6 @@ A trace of a million kernels has a few thousand cells. Reports group cells, not 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
@@ -16,6 +15,7 @@ import numpy.typing as npt
 from fastprof._core._cells import refine
 from fastprof._core._groups import sum_where
 from fastprof._core._pools import alike
+from fastprof._system.classes import dataclass
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Column, Ints, RepeatedInts, SharedValues, Values
 

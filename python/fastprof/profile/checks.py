@@ -6,20 +6,21 @@ compares with an independent count of the file (profile/recount).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from fastprof._core import _path
 from fastprof._core._take import take
+from fastprof._system.classes import dataclass
 from fastprof._version import __version__
 from fastprof.errors import CheckError
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Ints, Values
 
 
-@dataclass
+@dataclass()
 class Totals:
     """GPU work by kind (kernel, graph, memcpy, memset): number of rows and GPU time in ns.
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fastprof._core._groups import sum_where
+from fastprof._system.classes import dataclass
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.call import Call, Tensor
 from fastprof.model.markers import Kind, Meaning

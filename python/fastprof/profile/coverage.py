@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy.typing as npt
 
 from fastprof import ops
 from fastprof._core._take import distinct
+from fastprof._system.classes import dataclass
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Ints, Values
 from fastprof.profile.calls import ANNOUNCED, CallsOfKernels, Named

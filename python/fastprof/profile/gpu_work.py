@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import numpy.typing as npt
 
 from fastprof._core._pools import alike
 from fastprof._core._take import distinct, take
+from fastprof._system.regex import regex
 from fastprof.model.columns import Ints, SharedValues, Values
 from fastprof.model.trace import COPY_KINDS, MEMORY_KINDS, Activity, Trace
 from fastprof.profile.kernel_names import short_name
@@ -57,7 +56,7 @@ def is_graph(name: str) -> bool:
     return _GRAPH.fullmatch(name) is not None
 
 
-_GRAPH = re.compile(r"CUDA graph(?: \d+)?")
+_GRAPH = regex(r"CUDA graph(?: \d+)?")
 
 
 def _short(name: str) -> str:
@@ -85,7 +84,7 @@ def launches_graph(name: str | None) -> bool:
     return name is not None and _GRAPH_LAUNCH.match(name) is not None
 
 
-_GRAPH_LAUNCH = re.compile(r"(?:cuda|cu|hip)GraphLaunch")
+_GRAPH_LAUNCH = regex(r"(?:cuda|cu|hip)GraphLaunch")
 
 
 def kinds(trace: Trace) -> SharedValues:

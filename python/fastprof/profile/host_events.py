@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from fastprof._core import _join, _nest
 from fastprof._core._take import take
+from fastprof._system.classes import dataclass
+from fastprof._system.regex import regex
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Values
 from fastprof.model.timeline import SYNC_KINDS, RecordedEvents, RecordedSyncs
@@ -22,10 +22,10 @@ _UNNAMED: Final = "(no name)"
 
 # By the name of the API call.
 _KIND_OF_CALL: Final = (
-    (re.compile(r"StreamWaitEvent"), SYNC_KINDS.index("stream wait")),
-    (re.compile(r"Event(?:Synchronize|Query)"), SYNC_KINDS.index("event")),
-    (re.compile(r"Stream(?:Synchronize|Query)"), SYNC_KINDS.index("stream")),
-    (re.compile(r"(?:Device|Ctx|Thread)Synchronize"), SYNC_KINDS.index("context")),
+    (regex(r"StreamWaitEvent"), SYNC_KINDS.index("stream wait")),
+    (regex(r"Event(?:Synchronize|Query)"), SYNC_KINDS.index("event")),
+    (regex(r"Stream(?:Synchronize|Query)"), SYNC_KINDS.index("stream")),
+    (regex(r"(?:Device|Ctx|Thread)Synchronize"), SYNC_KINDS.index("context")),
 )
 
 

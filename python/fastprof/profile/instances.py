@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from fastprof._core._pools import alike
 from fastprof._core._take import take
+from fastprof._system.classes import dataclass
 from fastprof._system.optional import import_optional
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Values

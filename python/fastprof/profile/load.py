@@ -18,12 +18,12 @@ from fastprof.model.markers import SourceLines
 from fastprof.model.timeline import RecordedEvents
 from fastprof.model.trace import Recording, Trace
 from fastprof.ops.user import load_packages
-from fastprof.profile import captured_graphs, checks
+from fastprof.profile import checks
 from fastprof.profile.callpath.attribution import Attribution, attribute
 from fastprof.profile.callpath.nesting import nest
-from fastprof.profile.from_dict_lines import DictLineSource
 from fastprof.profile.from_trace import TraceSource
 from fastprof.profile.profile import Profile
+from fastprof.profile.source import ProfileSource
 from fastprof.profile.timeline import (
     DiffersError,
     KeptTimes,
@@ -32,8 +32,7 @@ from fastprof.profile.timeline import (
     timeline_of,
     timeline_of_kept,
 )
-from fastprof.profile.without_host import omit_host
-from fastprof.readers import dict_lines, memory_estimate
+from fastprof.readers import memory_estimate
 from fastprof.readers.detect import (
     Format,
     detect_trace,
@@ -132,6 +131,8 @@ def open_for_page(
         profile = open_with_host(path, progress, mine=mine, graph_capture=graph_capture)
     else:
         profile = open(path, progress, copies=True, mine=mine, graph_capture=graph_capture)
+        from fastprof.profile.without_host import omit_host
+
         omit_host(
             profile,
             f"API calls and the times of ranges are left out: with them, the page takes about "
@@ -154,9 +155,14 @@ def read_dict_lines(stream: BinaryIO, name: str, *, mine: str | Sequence[str] = 
         A line is not a dict line.
     """
     lines = SourceLines(mine)
-    return _with_packages(
-        lambda: Profile(DictLineSource(name, dict_lines.read(stream, name), lines))
-    )
+    return _with_packages(lambda: Profile(_source_of_lines(stream, name, lines)))
+
+
+def _source_of_lines(stream: Path | BinaryIO, name: str, lines: SourceLines) -> ProfileSource:
+    from fastprof.profile.from_dict_lines import DictLineSource
+    from fastprof.readers import dict_lines
+
+    return DictLineSource(name, dict_lines.read(stream, name), lines)
 
 
 def _with_packages(make: Callable[[], Profile]) -> Profile:
@@ -186,16 +192,20 @@ def _open(
             )
         if is_pipe:
             with builtins.open(path, "rb", buffering=0) as pipe:
-                return Profile(DictLineSource(name, dict_lines.read(pipe, name), lines))
+                return Profile(_source_of_lines(pipe, name, lines))
         memory.require(name, memory_estimate.of_dict_lines(path))
-        lines_source = DictLineSource(name, dict_lines.read(path, name), lines)
-        return Profile(lines_source, _recounter(SameFile(path, name), copies))
+        source_of_lines = _source_of_lines(path, name, lines)
+        return Profile(source_of_lines, _recounter(SameFile(path, name), copies))
     # Each stage's input is released when the stage returns: no local variable refers to it.
     kept: list[KeptTimes] = []
     keep = kept.append if host and not graph_capture else None
     attributed = attribute(nest(_read(path, progress, copies, graph_capture, keep)))
     trace = attributed.trace
-    attribution, summary = captured_graphs.align(attributed, bool(graph_capture))
+    attribution, summary = attributed.attribution, None
+    if trace.captured is not None:
+        from fastprof.profile import captured_graphs
+
+        attribution, summary = captured_graphs.align(attributed, bool(graph_capture))
     checks.tree(
         trace.name,
         attribution.node_parent,
@@ -226,6 +236,8 @@ def _read(
         return recording
     files = traces_in(graph_capture)
     recording = read_trace(path, progress, copies)
+    from fastprof.profile import captured_graphs
+
     captured_graphs.use_captures(
         recording, (read_trace(file, progress, copies=True, captures=True) for file in files)
     )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from fastprof._core import _path
+from fastprof._system.classes import dataclass
 from fastprof._system.optional import import_optional
 from fastprof.model.arrays import Int32
 from fastprof.model.columns import Values

@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from fastprof._core._take import take
+from fastprof._system.regex import regex
 from fastprof.model.columns import SharedValues, Values
 from fastprof.model.markers import Kind, Meaning
 from fastprof.model.trace import Trace
@@ -23,9 +24,9 @@ PHASES: Final = [
     *(FORWARD, BACKWARD, RECOMPUTE, OPTIMIZER, ZERO_GRAD, COMMUNICATION, DATA, OTHER),
 ]
 
-STEP: Final = re.compile(r"Optimizer\.(step|zero_grad)#")
-_OPTIMIZER: Final = re.compile(r"_foreach_|_fused_(?:adam|sgd|adagrad|adamw)|multi_tensor_")
-_COLLECTIVE: Final = re.compile(r"(?:void )?(?:nccl|rccl|msccl)", re.IGNORECASE)
+STEP: Final = regex(r"Optimizer\.(step|zero_grad)#")
+_OPTIMIZER: Final = regex(r"_foreach_|_fused_(?:adam|sgd|adagrad|adamw)|multi_tensor_")
+_COLLECTIVE: Final = regex(r"(?:void )?(?:nccl|rccl|msccl)", re.IGNORECASE)
 _MOVES: Final = frozenset({"to", "_to_copy", "copy_", "cuda", "pin_memory"})
 _MOVED: Final = "moved"  # by copy operators: data if the copy is to the GPU, otherwise forward
 _WITHOUT_PHASE: Final = frozenset({Kind.USER, Kind.FRAME, Kind.HIDDEN, Kind.TRACE, Kind.MODULE})

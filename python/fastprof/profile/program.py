@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
+from fastprof._system.classes import dataclass
+from fastprof._system.regex import regex
 from fastprof.model.markers import Kind, Meaning
 from fastprof.model.markers.meaning import EVALUATE
 from fastprof.model.metadata import About
@@ -152,13 +153,13 @@ _COMPILED: Final = _Mark(
     r"^triton_(?:poi|red|per|tem|for)_",
     r"CompiledFxGraph|^Torch-Compiled Region|^CompiledFunction",
 )
-_SHARES: Final = re.compile(
+_SHARES: Final = regex(
     r"DistributedDataParallel|torch\.distributed\.ddp|^FSDP::|FullyShardedDataParallel"
     r"|deepspeed/|megatron/",
     re.M,
 )
-_PYTHON: Final = re.compile(r"python|^pt_main|ipykernel|jupyter|torchrun|^pyper|celery|gunicorn")
-_PYTHON_FILE: Final = re.compile(r"\.py\b")
+_PYTHON: Final = regex(r"python|^pt_main|ipykernel|jupyter|torchrun|^pyper|celery|gunicorn")
+_PYTHON_FILE: Final = regex(r"\.py\b")
 
 
 def program_of(

@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, overload
 
-from fastprof.model.page import Page
-from fastprof.model.table import Table
-
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from fastprof.model.page import Page
+    from fastprof.model.table import Table
     from fastprof.profile import report_options
 
 

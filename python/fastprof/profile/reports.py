@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
+from fastprof._system.classes import dataclass
 from fastprof.errors import ReportError
 from fastprof.model.heading import Heading
 from fastprof.model.names import unknown_name
@@ -24,9 +24,11 @@ __all__ = [
     "Report",
     "Where",
     "add",
+    "add_later",
     "all_reports",
     "find",
     "imported",
+    "names",
     "report",
 ]
 
@@ -105,7 +107,12 @@ def imported(function: Callable[..., Table] | str) -> Callable[..., Table]:
     return cast("Callable[..., Table]", getattr(import_module(module), name))
 
 
-_reports: dict[str, Report] = {}
+_reports: dict[str, Report | Callable[[], Report]] = {}
+
+
+def add_later(name: str, make: Callable[[], Report]) -> None:
+    """Add a report that a function returns when it is needed."""
+    _reports[name] = make
 
 
 def add(new: Report) -> None:
@@ -167,11 +174,24 @@ def report(
     return register
 
 
-def all_reports() -> dict[str, Report]:
-    """All reports by name: the built-in ones first, then those of the user."""
+def names() -> list[str]:
+    """The names of all reports: the built-in ones first, then those of the user."""
     # The built-in reports are above this module, and register themselves like those of a user.
     import_module("fastprof.analysis.catalogue")
-    return dict(_reports)
+    return list(_reports)
+
+
+def all_reports() -> dict[str, Report]:
+    """All reports by name, in the order of `names`."""
+    return {name: _made(name) for name in names()}
+
+
+def _made(name: str) -> Report:
+    """The report of a name in the registry."""
+    kept = _reports[name]
+    if not isinstance(kept, Report):
+        kept = _reports[name] = kept()
+    return kept
 
 
 def find(name: str) -> Report:
@@ -182,11 +202,11 @@ def find(name: str) -> Report:
     ReportError
         There is none; the message names the nearest, and the packages that failed to load.
     """
-    if name not in all_reports():
+    if name not in names():
         from fastprof.ops.user import load_packages
 
         problems = load_packages(ENTRY_POINTS, "reports")
-        if name not in all_reports():
-            unknown = unknown_name("report", name, list(all_reports()))
+        if name not in names():
+            unknown = unknown_name("report", name, names())
             raise ReportError("; ".join([unknown, *problems]))
-    return _reports[name]
+    return _made(name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from fastprof._core import _join, _nest, _path
 from fastprof._core._take import take
+from fastprof._system.classes import dataclass
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Ints, Values
 from fastprof.model.metadata import Memory

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from fastprof._system.classes import dataclass
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Values
 from fastprof.ranks.rank import assign_ranks

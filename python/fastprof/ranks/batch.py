@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from typing import Any, Final
 
+from fastprof._system.classes import dataclass
 from fastprof._system.threads import usable_cores
 from fastprof.errors import FastprofError
 from fastprof.ranks.cluster import run_on_cluster

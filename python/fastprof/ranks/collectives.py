@@ -14,12 +14,13 @@ align their clocks, waits are unknown.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from fastprof._system.classes import dataclass
 from fastprof.model.arrays import Int64
 from fastprof.model.columns import Ints
 from fastprof.model.table import Floats, Table, texts
@@ -36,7 +37,7 @@ Calls = tuple[Int64, Int64]  # start and duration, in order of start
 Clocks = list[int | None]  # of ranks
 
 
-@dataclass
+@dataclass()
 class _Found:
     """Intermediate results for the calls of one name."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from typing import Final
 
+from fastprof._system.classes import dataclass
 from fastprof._system.file_state import state_of
 
 __all__ = ["Source", "source_of"]

@@ -5,13 +5,14 @@ A trace of a million kernels becomes some thousand rows. Later stages need no ke
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from fastprof._core._take import distinct
+from fastprof._system.classes import dataclass
 from fastprof._version import __version__
 from fastprof.analysis.gpu_work import owners
 from fastprof.analysis.intervals import busy_by_device

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from fastprof._system.classes import dataclass
 from fastprof.errors import BadInputError, FastprofError, OpError
 from fastprof.ops.user import load_file
 from fastprof.profile.load import open as open_trace

@@ -5,7 +5,6 @@ Imports no numpy until it reads.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,6 +47,8 @@ def facts_in(directory: str | os.PathLike[str]) -> dict[str, Any]:
     ValueError
         It is damaged; the message says how.
     """
+    import json
+
     path = Path(directory) / FACTS
     if not path.is_file():  # a pipe would block
         raise ValueError("is not a file")

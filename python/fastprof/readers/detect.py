@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
 from fastprof._system import memory
+from fastprof._system.classes import dataclass
 from fastprof.errors import BadInputError
 from fastprof.model.timeline import Recorded, RecordedEvents
 from fastprof.model.trace import Recording

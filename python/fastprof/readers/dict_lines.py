@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from fastprof._core._dict import INT_KEYS, LIST_KEYS, TEXT_KEYS, TRIPLE_KEYS, DictReader
 from fastprof._system.file_state import ChangeGuard
+from fastprof._system.regex import regex
 from fastprof.errors import BadInputError
 from fastprof.model.columns import Column, Ints, Lists, Values
 from fastprof.model.markers.literal import parsed
@@ -26,15 +27,15 @@ _MARGIN = 1.05  # for lines of different lengths
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 # Keys that no other format has. One of them identifies a dict line.
-_DICT_KEY = re.compile(
+_DICT_KEY = regex(
     rb"[\"'](kShortName|kDuration|kLongName|reprMarkers|seqMarker|subSeqId|altSeqId)[\"']\s*:"
 )
 # A trace of torch.profiler on a single line looks like a dict line with unknown keys.
-_TRACE_KEY = re.compile(rb"\"traceEvents\"\s*:")
+_TRACE_KEY = regex(rb"\"traceEvents\"\s*:")
 # Fast path: strings without escapes, and lists of such strings.
 _STRING = r"""(?:'[^'\\]*'|"[^"\\]*")"""
-_PLAIN_STRING = re.compile(_STRING)
-_PLAIN_LIST = re.compile(rf"\[(?:{_STRING}(?:, ?{_STRING})*,?)?\]")
+_PLAIN_STRING = regex(_STRING)
+_PLAIN_LIST = regex(rf"\[(?:{_STRING}(?:, ?{_STRING})*,?)?\]")
 _STRING_KEYS = frozenset({"kShortName", "dir", "kLongName"})
 
 

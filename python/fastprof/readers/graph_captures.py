@@ -7,26 +7,26 @@ runs on another thread.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from fastprof._core._take import take
+from fastprof._system.regex import regex
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.trace import NEVER, Activity
 
 Rows = npt.NDArray[np.intp]
 
-_BEGIN = re.compile(r"(?:cuda|cu|hip)StreamBeginCapture")
-_END = re.compile(r"(?:cuda|cu|hip)StreamEndCapture")
+_BEGIN = regex(r"(?:cuda|cu|hip)StreamBeginCapture")
+_END = regex(r"(?:cuda|cu|hip)StreamEndCapture")
 _PUTS = (
-    (Activity.KERNEL, re.compile(r"(?:cuda|cu|hip)\w*Launch\w*Kernel|cuLaunch\Z|cudaLaunch_")),
-    (Activity.MEMCPY, re.compile(r"(?:cuda|cu|hip)Memcpy\w*(?:Async|WithStream)")),
-    (Activity.MEMSET, re.compile(r"(?:cuda|cu|hip)Memset\w*Async")),
+    (Activity.KERNEL, regex(r"(?:cuda|cu|hip)\w*Launch\w*Kernel|cuLaunch\Z|cudaLaunch_")),
+    (Activity.MEMCPY, regex(r"(?:cuda|cu|hip)Memcpy\w*(?:Async|WithStream)")),
+    (Activity.MEMSET, regex(r"(?:cuda|cu|hip)Memset\w*Async")),
 )
-_INSTANTIATE = re.compile(r"(?:cuda|cu|hip)GraphInstantiate")
+_INSTANTIATE = regex(r"(?:cuda|cu|hip)GraphInstantiate")
 _BEGINS, _ENDS, _INSTANTIATES = -2, -3, -4
 _EARLIEST = -NEVER - 1
 

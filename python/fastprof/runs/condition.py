@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from math import inf
 from typing import Final, Literal
 
+from fastprof._system.classes import dataclass
 from fastprof.errors import BadInputError
 
 __all__ = ["NEVER", "Condition", "parse_condition"]

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fastprof._system.classes import dataclass
 from fastprof._system.output_file import output_file
+from fastprof._system.regex import regex
 from fastprof.errors import BadInputError
 from fastprof.readers.beside import FACTS, facts_in
 
 HOME = "fastprof-runs"
 PAGE = "report.html"
 # trace-2.rank0.json.gz: the second recording of rank 0.
-_TRACE = re.compile(r"trace(?:-(\d+))?(?:\.rank(\d+))?(\.json|\.json\.gz|\.sqlite)$")
+_TRACE = regex(r"trace(?:-(\d+))?(?:\.rank(\d+))?(\.json|\.json\.gz|\.sqlite)$")
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,8 @@ def new_directory(name: str, home: str | os.PathLike[str] = HOME) -> Path:
 
 def write_facts(path: Path, facts: dict[str, Any]) -> None:
     """Write the facts of a run."""
+    import json
+
     with output_file(path / FACTS, is_own=True) as file:
         file.write(json.dumps(facts, indent=2).encode("utf-8", "surrogateescape"))
 

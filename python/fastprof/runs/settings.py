@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
+
+from fastprof._system.classes import dataclass
 
 VARIABLE = "FASTPROF_RUN"
 NOW = "record-now"  # a file of this name in the directory asks for a recording

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fastprof._core._rows import RowWriter
+from fastprof._system.classes import dataclass
 from fastprof.model.columns import (
     Column,
     Ints,

@@ -8,7 +8,7 @@ Python.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof._core._take import take
+from fastprof._system.classes import dataclass
 from fastprof.analysis.cells import Cells, cells_of, computing_costs
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import Grouping, group

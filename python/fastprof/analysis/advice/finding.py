@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
+from fastprof._system.classes import dataclass
 from fastprof.errors import ReportError
 
 __all__ = ["CONFIDENCES", "CannotJudge", "Finding"]

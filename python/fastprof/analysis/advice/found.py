@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 import numpy as np
 
+from fastprof._system.classes import dataclass
 from fastprof.analysis.advice.calls import CallGroup, Calls, Part
 from fastprof.analysis.advice.finding import Finding
 from fastprof.model.quantity import quantity

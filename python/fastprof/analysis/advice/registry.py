@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from fastprof._system.classes import dataclass
 from fastprof.errors import ReportError
 
 if TYPE_CHECKING:

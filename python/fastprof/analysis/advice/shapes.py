@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final, NamedTuple
+
+from fastprof._system.regex import regex
 
 __all__ = ["Operand", "operands", "sizes", "type_of"]
 
-_SIZE: Final = re.compile(r"(?<!\w)([A-Za-z]\w*)=(\d+)")
-_OPERAND: Final = re.compile(r"\[([\d,]*)\](\w*)")
-_TUPLE: Final = re.compile(r"\(([\d,]*)\)")
-_QUOTED: Final = re.compile(r"'(\w*)'")
-_TYPE: Final = re.compile(r"(?:,|\A)([a-z]\w*\d\w*),?\Z")
+_SIZE: Final = regex(r"(?<!\w)([A-Za-z]\w*)=(\d+)")
+_OPERAND: Final = regex(r"\[([\d,]*)\](\w*)")
+_TUPLE: Final = regex(r"\(([\d,]*)\)")
+_QUOTED: Final = regex(r"'(\w*)'")
+_TYPE: Final = regex(r"(?:,|\A)([a-z]\w*\d\w*),?\Z")
 
 
 class Operand(NamedTuple):

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from functools import partial
 from itertools import chain
 from typing import Final, TypeAlias, TypeVar
 
 from fastprof._system import memory
 from fastprof._system.forked import ForkedCall
-from fastprof._system.threads import SecondThread
+from fastprof._system.threads import SecondThread, Task
 from fastprof.analysis.diff.measure import side_of
 from fastprof.analysis.diff.side import Side, combined
 from fastprof.analysis.diff.store import BaselineError, is_baseline, load
@@ -143,7 +142,7 @@ class _Measuring:
     def __init__(self, steps: str | None, where: tuple[str, ...], opened: Opener) -> None:
         self._steps, self._where, self._opened = steps, where, opened
         self._second = SecondThread()
-        self._last: Future[Side] | None = None
+        self._last: Task[Side] | None = None
 
     def __enter__(self) -> _Measuring:
         return self

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, cast
 
+from fastprof._system.classes import dataclass
 from fastprof._system.garbage import uncollected
 from fastprof.analysis.diff.answer import answer, lines
 from fastprof.analysis.diff.captures import Captures, Opener, sides_of

@@ -8,13 +8,13 @@ contain the noise within a run, not that between runs. Correlated successive ste
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import expm1, log, log1p, sqrt
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from fastprof._system.classes import dataclass
 from fastprof.analysis.diff.student import quantile
 from fastprof.model.arrays import Int64
 

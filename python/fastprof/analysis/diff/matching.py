@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from fastprof._system.classes import dataclass
 from fastprof.analysis.diff.align import aligned
 from fastprof.analysis.diff.side import COMPUTE, UNIT_KEYS, Side
 from fastprof.analysis.keys import without_types

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import nan
 from typing import Any, Final
 
 import numpy as np
 
+from fastprof._system.classes import dataclass
 from fastprof.analysis.diff.headings import COLUMNS
 from fastprof.analysis.diff.labels import labels
 from fastprof.analysis.diff.noise import errors, idle_errors
@@ -29,7 +30,7 @@ Line = dict[str, Any]
 Key = tuple[str | None, ...]
 
 
-@dataclass
+@dataclass()
 class _Sums:
     """The sums of the groups that a line shows, of one side: ns of a step, calls and kernels."""
 
@@ -45,7 +46,7 @@ class _Sums:
         return self.calls / self.n_windows
 
 
-@dataclass
+@dataclass()
 class _Line:
     """A line: its sums on both sides, and the change of each row of the waterfall in it, ns."""
 

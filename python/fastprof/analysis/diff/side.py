@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
 
+from fastprof._system.classes import dataclass
 from fastprof.analysis.diff.plan import NOT_PLANNED, Plan
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Values

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
 import numpy as np
 
+from fastprof._system.classes import dataclass
 from fastprof.analysis.diff.clocks import Clocks, clocks_of
 from fastprof.analysis.diff.matching import Matched, matched
 from fastprof.analysis.diff.rounding import means

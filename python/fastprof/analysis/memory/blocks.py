@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from fastprof._core._pools import alike
+from fastprof._system.classes import dataclass
 from fastprof.model.arrays import Bools, Int32, Int64
 
 __all__ = ["BEFORE", "UNKNOWN_TIME", "Blocks", "Events", "Use", "blocks_of"]

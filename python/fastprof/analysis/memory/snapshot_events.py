@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
+from fastprof._system.classes import dataclass
 from fastprof.analysis.memory.allocation_columns import GPU
 from fastprof.analysis.memory.blocks import Events
 from fastprof.model.arrays import Bools, Int32, Int64

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from fastprof._system.classes import dataclass
 from fastprof.analysis.replay import gpu_changes, host_changes
 from fastprof.analysis.replay.model import Model, Weights
 from fastprof.analysis.replay.options import scaling

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -11,6 +9,8 @@ import numpy as np
 from fastprof._core import _replay
 from fastprof._core._pools import alike
 from fastprof._core._take import take
+from fastprof._system.classes import dataclass
+from fastprof._system.regex import regex
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.implied_waits import implied_waits
 from fastprof.analysis.replay.part import Part, Run
@@ -28,10 +28,10 @@ _KIND_OF_CLASS: Final = {
     LAUNCH: _LAUNCHES, LOAD: _LAUNCHES, COPY: _COPIES, SYNC: _WAITS, ALLOC: _ALLOCATES,
 }  # fmt: skip
 _BY_NAME: Final = (
-    (re.compile(r"StreamWaitEvent"), _WAITS_STREAM),
-    (re.compile(r"EventSynchronize"), _WAITS_EVENT),
-    (re.compile(r"Memcpy"), _COPIES),
-    (re.compile(r"Malloc|HostAlloc|MemAlloc"), _LAUNCHES),
+    (regex(r"StreamWaitEvent"), _WAITS_STREAM),
+    (regex(r"EventSynchronize"), _WAITS_EVENT),
+    (regex(r"Memcpy"), _COPIES),
+    (regex(r"Malloc|HostAlloc|MemAlloc"), _LAUNCHES),
 )
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from fastprof._core._take import take
+from fastprof._system.classes import dataclass
 from fastprof.analysis.grouping import Floats64
 from fastprof.analysis.host_states import State
 from fastprof.analysis.idle_causes import CAUSES

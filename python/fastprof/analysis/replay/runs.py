@@ -7,7 +7,7 @@ steps than if it concerned these alone, and none becomes longer by it: see `Runs
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Final
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from fastprof._core import _replay
 from fastprof._core._take import take
+from fastprof._system.classes import dataclass
 from fastprof.analysis.grouping import Floats64
 from fastprof.analysis.replay.graph import WORK, Graph, pids_of
 from fastprof.analysis.replay.host_time import AS_RECORDED

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from fastprof._system.classes import dataclass
 from fastprof.errors import ReportError
 from fastprof.model.heading import Heading
 from fastprof.model.names import unknown_name

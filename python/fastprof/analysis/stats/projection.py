@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, cast
 
@@ -11,6 +10,7 @@ import numpy as np
 from fastprof._core._groups import GroupStats
 from fastprof._core._pools import alike, pairs
 from fastprof._core._take import take
+from fastprof._system.classes import dataclass
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.stats.gpu import in_part_of_kinds
 from fastprof.analysis.stats.ranges import STYLES, styles_of

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 import numpy as np
 
 from fastprof._core._packets import Fields, PacketWriter, lanes
 from fastprof._core._take import take
+from fastprof._system.classes import dataclass
 from fastprof.exports.perfetto import proto
 from fastprof.exports.perfetto.packets import HEAD, Interned, Tracks
 from fastprof.model.arrays import Int32, Int64
@@ -22,7 +23,7 @@ FLOW: Final = proto.fixed64_tag(47)
 FLOW_END: Final = proto.fixed64_tag(48)
 
 
-@dataclass
+@dataclass()
 class Output:
     """Tracks, texts and packets of a Perfetto trace.
 

@@ -6,9 +6,9 @@ must match a form; otherwise the range is the user's own.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
+from fastprof._system.regex import regex
 from fastprof.model.markers.frames import SourceLines
 from fastprof.model.markers.kineto import read_event
 from fastprof.model.markers.layers import each_part_once
@@ -111,4 +111,4 @@ def dict_operators(chain: Sequence[Meaning]) -> tuple[tuple[str, ...], tuple[str
     return tuple("na" for _ in cut or ops), tuple(cut or ops)
 
 
-_OLD_BACKWARD = re.compile(r"(?:Backward|_backward)\Z")
+_OLD_BACKWARD = regex(r"(?:Backward|_backward)\Z")

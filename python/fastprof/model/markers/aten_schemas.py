@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import Any, Final
 
 __all__ = ["n_before"]
@@ -62,6 +62,6 @@ def _is_tensor(kind: Any) -> bool:
 
 @cache
 def _forms() -> dict[str, tuple[str, ...]]:
-    text = resources.files("fastprof.model.markers").joinpath("aten_schemas.txt").read_text("ascii")
+    text = Path(__file__).with_name("aten_schemas.txt").read_text("ascii")
     lines = (line.split() for line in text.splitlines()[1:])
     return {name: tuple(forms) for name, *forms in lines}

@@ -9,9 +9,9 @@ Source: torch/csrc/distributed/c10d/ParamCommsUtils.hpp and ProcessGroupNCCL.cpp
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any, Final
 
+from fastprof._system.classes import dataclass
 from fastprof.model.call import UNKNOWN, Arg, Call, Tensor
 
 __all__ = ["RECORDED", "Collective", "call_of", "recorded"]

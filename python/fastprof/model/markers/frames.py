@@ -15,9 +15,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+from fastprof._system.regex import regex
 from fastprof.model.markers import packages
 
-_LIBRARY_FRAME = re.compile(
+_LIBRARY_FRAME = regex(
     r"/torch/nn/modules/|/torch/nn/functional\.py:|/torch/tensor\.py:|/torch/_tensor\.py:"
     r"|/torch/autograd/|/torch/_jit_internal\.py:|/torch/_utils\.py:|/torch/optim/"
     r"|/apex/optimizers/|/pyprof/nvtx/|/fastprof/annotate/|/nvmarker\.py:"
@@ -38,7 +39,7 @@ class Owner(enum.Enum):
     MINE = "the user"
 
 
-_FRAME: Final = re.compile(r"(.+?):(\d+)(?: (.*))?\Z", re.DOTALL)
+_FRAME: Final = regex(r"(.+?):(\d+)(?: (.*))?\Z", re.DOTALL)
 _MOST_DIGITS: Final = 9
 
 
@@ -59,22 +60,22 @@ def place_of(frame: str) -> Place:
     return Place(match[1], line, match[3] or None)
 
 
-_INSTALLED: Final = re.compile(r"(?:^|.*/)(?:site|dist)-packages/", re.DOTALL)
-_STANDARD: Final = re.compile(
+_INSTALLED: Final = regex(r"(?:^|.*/)(?:site|dist)-packages/", re.DOTALL)
+_STANDARD: Final = regex(
     r"(?:^|/)lib(?:64)?/(?:python|pypy)3(?:\.\d+)?t?/|/python3\d*(?:\.zip|/lib)/", re.IGNORECASE
 )
-_OF_TORCH: Final = re.compile(
+_OF_TORCH: Final = regex(
     rf"(?:^|/)torch/(?:{packages.TORCH_PARTS})(?:/|\Z)"
     rf"|(?:^|/)triton/(?:{packages.TRITON_PARTS})(?:/|\Z)"
 )
 # Files of torch's compiler: `ov/cov463qh...`, a hash in a folder named after its second and third
 # letters, in any cache folder; and files of its debug mode.
-_GENERATED: Final = re.compile(
+_GENERATED: Final = regex(
     r"(?:^|/)([a-z2-7]{2})/c\1[a-z2-7]{40,}\.py\Z|/torchinductor_[^/]*/|(?:^|/)torch_compile_debug/"
     r"|/\.triton/"
 )
-_TYPED: Final = re.compile(r"<(?:stdin|console|ipython-input|input|command)\b")
-_MADE: Final = re.compile(r"<(?:frozen |eval_with_key)")
+_TYPED: Final = regex(r"<(?:stdin|console|ipython-input|input|command)\b")
+_MADE: Final = regex(r"<(?:frozen |eval_with_key)")
 
 
 @functools.lru_cache(maxsize=1 << 14)

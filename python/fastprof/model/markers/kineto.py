@@ -9,11 +9,11 @@ Source: torch/csrc/profiler of PyTorch. All formats since 2021 are supported.
 from __future__ import annotations
 
 import ast
-import json
 import re
 from dataclasses import replace
 from typing import Any, Final
 
+from fastprof._system.regex import regex
 from fastprof.model.call import UNKNOWN, Arg, Tensor
 from fastprof.model.markers.aten_schemas import n_before
 from fastprof.model.markers.collectives import RECORDED, call_of, recorded
@@ -33,19 +33,19 @@ _LONGEST_ARGUMENTS: Final = 1 << 20
 _UNREADABLE: Final = (ValueError, TypeError, SyntaxError, MemoryError, RecursionError)
 
 # `torch/nn/modules/module.py(1511): _wrapped_call_impl`
-_FRAME: Final = re.compile(r"(.+?)\((\d+)\): (.+)\Z", re.DOTALL)
+_FRAME: Final = regex(r"(.+?)\((\d+)\): (.+)\Z", re.DOTALL)
 _MODULE: Final = "nn.Module: "
 # Functions in which non-reentrant checkpointing recomputes a forward pass, since PyTorch 1.11.
-_RECOMPUTE: Final = re.compile(
+_RECOMPUTE: Final = regex(
     r"(?:.*/)?torch/utils/checkpoint\.py\(\d+\): (?:recompute_fn|unpack_hook|unpack)\Z", re.DOTALL
 )
 # Profiler types of list arguments.
 _LISTS: Final = frozenset({"TensorList", "GenericList"})
-_PROFILER: Final = re.compile(r"/torch/profiler/|/torch/utils/_python_dispatch\.py")
-_LAYER_NAME: Final = re.compile(r"([\w-]+)\([^()]*\)(?:::\w+)?")
+_PROFILER: Final = regex(r"/torch/profiler/|/torch/utils/_python_dispatch\.py")
+_LAYER_NAME: Final = regex(r"([\w-]+)\([^()]*\)(?:::\w+)?")
 # A marker or a layer that was recorded as an operator, possibly with arguments. No torch operator
 # has such a name; a namespace `layer::` does not match.
-_ANNOTATION: Final = re.compile(r"\{|layer:(?!:)")
+_ANNOTATION: Final = regex(r"\{|layer:(?!:)")
 # Torch's own annotations of collectives, which have operator arguments.
 _OF_TORCH: Final = ("nccl:", "gloo:", "c10d::", "ucc:", "mpi:")
 
@@ -129,6 +129,8 @@ def _json(text: str) -> Any:
     """Parse JSON text; None if it is empty, too long or invalid."""
     if not 0 < len(text) <= _LONGEST_ARGUMENTS:
         return None
+    import json
+
     try:
         return json.loads(text)
     except _UNREADABLE:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import ast
-import re
 import warnings
 from collections.abc import Mapping
 from typing import Any
 
+from fastprof._system.regex import regex
 from fastprof.model.call import Arg, Call, Tensor
 from fastprof.model.markers.frames import is_library_frame
 from fastprof.model.markers.meaning import Kind, Meaning
 
-_MARKER_START = re.compile(r"""\{\s*['"](?:mod|op|args|strRepr|traceMarker|funcStack)['"]\s*:""")
+_MARKER_START = regex(r"""\{\s*['"](?:mod|op|args|strRepr|traceMarker|funcStack)['"]\s*:""")
 
 # The longest real markers (fused optimizer steps) have thousands of tensors of 75 characters each.
 _LONGEST_MARKER = 1 << 20

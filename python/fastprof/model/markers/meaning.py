@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 from typing import Final
 
+from fastprof._system.classes import dataclass
 from fastprof.model.call import Call
 from fastprof.model.markers.collectives import Collective
 

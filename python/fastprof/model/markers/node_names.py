@@ -11,6 +11,7 @@ import re
 from functools import lru_cache
 from typing import Final
 
+from fastprof._system.regex import regex
 from fastprof.model.markers.meaning import EVALUATE
 from fastprof.model.markers.torch_names import node_of
 
@@ -19,11 +20,11 @@ __all__ = ["SAME", "WEAK", "is_cpp", "is_custom", "is_foreign", "likeness"]
 SAME: Final = 1.0  # likeness: the operator's name has all words of the node's name
 WEAK: Final = 0.01  # likeness factor for torch's operators that have only some of them
 
-_CPP_NODE = re.compile(r"torch::autograd::CppNode<(.*)>\Z", re.DOTALL)
-_TEMPLATE = re.compile(r"[<(].*", re.DOTALL)
-_END = re.compile(r"Backwards?\d*\Z")
-_GENERATED = re.compile(r"(?:Backward\d+|CopyBackwards|CopySlices|AccumulateGrad|GraphRoot)\Z")
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_CPP_NODE = regex(r"torch::autograd::CppNode<(.*)>\Z", re.DOTALL)
+_TEMPLATE = regex(r"[<(].*", re.DOTALL)
+_END = regex(r"Backwards?\d*\Z")
+_GENERATED = regex(r"(?:Backward\d+|CopyBackwards|CopySlices|AccumulateGrad|GraphRoot)\Z")
+_WORD = regex(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _SHORTEST = 3  # letters of a significant word
 # Words unrelated to the computation.
 _NOISE = frozenset(

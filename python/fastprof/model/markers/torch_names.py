@@ -4,29 +4,30 @@ from __future__ import annotations
 
 import re
 
+from fastprof._system.regex import regex
 from fastprof.model.call import Arg, Call, Tensor
 from fastprof.model.markers.meaning import EVALUATE, Kind, Meaning
 
 _SIZES = ", sizes = ["
-_SHAPE = re.compile(r"\[((?:[0-9]{1,19}(?:, [0-9]{1,19})*)?)\]")
+_SHAPE = regex(r"\[((?:[0-9]{1,19}(?:, [0-9]{1,19})*)?)\]")
 
 # Operators of these namespaces are recognised without a suffix; others require one.
 _TORCH_NAMESPACES = frozenset(
     {"aten", "prim", "prims", "quantized", "torch", "torchaudio", "torchvision"}
     | {"c10d", "c10d_functional", "_c10d_functional", "nccl"}
 )
-_QUALIFIED = re.compile(r"([a-z_0-9]+)(?:::[A-Za-z_0-9.]+)+\Z")
+_QUALIFIED = regex(r"([a-z_0-9]+)(?:::[A-Za-z_0-9.]+)+\Z")
 
 # Autograd nodes whose names do not end in Backward.
-_AUTOGRAD_NODE = re.compile(
+_AUTOGRAD_NODE = regex(
     r"torch::autograd::(?:AccumulateGrad|CopySlices|CopyBackwards|GraphRoot|CppNode<.*>)\Z",
     re.DOTALL,
 )
-BACKWARD_NODE = re.compile(r"Backward[0-9]*\Z")  # SumBackward1
-_BACKWARD_OP = re.compile(r"[A-Za-z0-9]_backward(?![A-Za-z])")  # aten::_softmax_backward_data
-_OPERATOR = re.compile(r"[\w.:]+\Z")
-_RECOMPUTE_NAME = re.compile(r"(?:[\w.]+::)*CheckpointFunctionBackward[0-9]*\Z")
-BACKWARD_WORD = re.compile(r"Backward|_backward")
+BACKWARD_NODE = regex(r"Backward[0-9]*\Z")  # SumBackward1
+_BACKWARD_OP = regex(r"[A-Za-z0-9]_backward(?![A-Za-z])")  # aten::_softmax_backward_data
+_OPERATOR = regex(r"[\w.:]+\Z")
+_RECOMPUTE_NAME = regex(r"(?:[\w.]+::)*CheckpointFunctionBackward[0-9]*\Z")
+BACKWARD_WORD = regex(r"Backward|_backward")
 
 
 def cut_sizes(label: str) -> tuple[str, tuple[Arg, ...] | None]:

@@ -9,8 +9,10 @@ ranks.
 
 from __future__ import annotations
 
-from fractions import Fraction
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 __all__ = ["COLLECTIVES", "algorithm_bytes", "bus_bytes", "kind_of"]
 
@@ -129,6 +131,8 @@ def bus_bytes(kind: str, size: int, ranks: int) -> Fraction:
         raise ValueError(
             f"expected one of {COLLECTIVES} and ranks from 1, found {kind!r} of {ranks}"
         )
+    from fractions import Fraction  # imports decimal
+
     share = Fraction(ranks - 1, ranks)
     if kind == ALL_REDUCE:
         return 2 * size * share

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
+from fastprof._system.classes import dataclass
+from fastprof._system.regex import regex
 from fastprof.model.call import Call, Tensor
 from fastprof.model.markers.collectives import Collective
 from fastprof.ops.collectives.bandwidth import (
@@ -197,7 +199,7 @@ def _is_count(value: Any) -> bool:
 
 
 # NCCL's reductions: ncclDevKernel_AllReduce_Sum_f32_RING_LL, ncclKernel_AllReduce_RING_LL_Sum_half.
-_REDUCTION: Final = re.compile(
+_REDUCTION: Final = regex(
     r"nccl\w*Reduce\w*_(?:sum|prod|min|max|minmax|premulsum|sumpostdiv)_+"
     r"(\w+?)(?:_(?:ring|tree|collnet|nvls)\w*)?(?:\(|\Z)",
     re.IGNORECASE,

@@ -6,10 +6,11 @@ convolution is the input gradient of one; its weight is [C, K/g, R, S].
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import Final
 
+from fastprof._system.classes import dataclass
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.convolution.images import images, rank_of
 from fastprof.ops.convolution.window import Sizes, Window, touched

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from fastprof._system.classes import dataclass
 from fastprof.ops.arithmetic import EXPONENTIAL, LOGARITHM, SQUARE_ROOT, TRIGONOMETRIC
 
 __all__ = [

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
+from fastprof._system.classes import dataclass
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.arithmetic import EXPONENTIAL, LOGARITHM
 from fastprof.ops.axes import Dims, left

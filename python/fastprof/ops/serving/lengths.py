@@ -18,17 +18,18 @@ AMD-AGI/TraceLens TraceLens/TraceUtils/annotation_utils.py.
 
 from __future__ import annotations
 
-import re
 from typing import Final, NamedTuple
+
+from fastprof._system.regex import regex
 
 __all__ = ["Lengths", "is_batch", "is_detailed", "lengths_of"]
 
 _SUMS: Final = r"\(sq(\d+)sk(\d+)sqsq\d+sqsk(\d+)\)"
-_VLLM_DETAILED: Final = re.compile(rf"execute_\d+_context_(\d+){_SUMS}_generation_(\d+){_SUMS}")
-_VLLM: Final = re.compile(r"execute_context_(\d+)\((\d+)\)_generation_(\d+)\((\d+)\)")
-_SGLANG: Final = re.compile(r"step\[(EXTEND|DECODE|MIXED)\b([^\]]*)\]")
-_ATOM: Final = re.compile(r"(prefill|decode)\[([^\]]*(?:\[[^\]]*\][^\]]*)*)\]")
-_PAIR: Final = re.compile(r"\b(\w+)=(\d+)")
+_VLLM_DETAILED: Final = regex(rf"execute_\d+_context_(\d+){_SUMS}_generation_(\d+){_SUMS}")
+_VLLM: Final = regex(r"execute_context_(\d+)\((\d+)\)_generation_(\d+)\((\d+)\)")
+_SGLANG: Final = regex(r"step\[(EXTEND|DECODE|MIXED)\b([^\]]*)\]")
+_ATOM: Final = regex(r"(prefill|decode)\[([^\]]*(?:\[[^\]]*\][^\]]*)*)\]")
+_PAIR: Final = regex(r"\b(\w+)=(\d+)")
 
 
 class Lengths(NamedTuple):

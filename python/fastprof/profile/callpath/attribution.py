@@ -6,7 +6,7 @@ A *node* is a distinct path of labels. Kernels refer to frames, frames refer to 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from fastprof._core import _link, _path
 from fastprof._core._take import distinct, take
+from fastprof._system.classes import dataclass
 from fastprof._system.threads import SecondThread
 from fastprof.model.arrays import Int32, UInt8
 from fastprof.model.markers import Kind, Meaning

@@ -28,16 +28,17 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof._core._take import take
+from fastprof._system.regex import regex
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.markers import Kind, Meaning
 from fastprof.model.trace import Activity, Recording
 
 __all__ = ["Launchers", "Waited", "find"]
 
-_NAME: Final = re.compile(r"pt_autograd_\d+")
+_NAME: Final = regex(r"pt_autograd_\d+")
 # Names that threads inherit from the one that starts them.
-_ANY_THREAD: Final = re.compile(r"python[\d.]*\Z|pt_main_thread\Z", re.IGNORECASE)
-_BACKWARD_KERNEL: Final = re.compile(
+_ANY_THREAD: Final = regex(r"python[\d.]*\Z|pt_main_thread\Z", re.IGNORECASE)
+_BACKWARD_KERNEL: Final = regex(
     r"backward|bwd|bprop|[dw]grad|_grad_(?:input|weight|bias)|fmha_cutlassB", re.IGNORECASE
 )
 

@@ -6,12 +6,13 @@ frame each; a range that crosses the end of another has several.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from fastprof._core import _nest
+from fastprof._system.classes import dataclass
 from fastprof._system.threads import SecondThread
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.markers import Meaning, read, read_event
@@ -20,7 +21,7 @@ from fastprof.profile.callpath import autograd_threads, callers
 from fastprof.profile.steps.marked import profiler_steps, step_marks, user_ranges
 
 
-@dataclass
+@dataclass()
 class NestedRanges:
     """Ranges and their frames, without times.
 

@@ -9,11 +9,12 @@ launch replays, and gives its kernels the frames of the captured calls.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from fastprof._core._take import take
+from fastprof._system.classes import dataclass
 from fastprof.errors import BadInputError
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.trace import Recording, Trace

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
+from fastprof._system.classes import dataclass
 from fastprof.profile.captured_graphs.fits import Fit
 
 Captures = npt.NDArray[np.int64]

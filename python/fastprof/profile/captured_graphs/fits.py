@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
+from fastprof._system.classes import dataclass
 from fastprof.profile.captured_graphs.common import Numbers, Places, by_occurrence, in_order
 from fastprof.profile.captured_graphs.sequences import (
     COPY,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Hashable
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy.typing as npt
 from fastprof import ops
 from fastprof._core import _path
 from fastprof._core._take import take
+from fastprof._system.regex import regex
 from fastprof.model.arrays import Int32
 from fastprof.model.markers import Kind
 from fastprof.profile.callpath.attribution import Attribution
@@ -31,18 +31,16 @@ _LAUNCHES = (
     (r"sum|mean|amax|argmax|cumsum", "sort"),
     (r"index.*|embedding|gather|scatter.*", "index sort"),
 )  # fmt: skip
-_MAY_LAUNCH = [
-    (re.compile(names), {*kinds.split(), *_HELPERS.split()}) for names, kinds in _LAUNCHES
-]
+_MAY_LAUNCH = [(regex(names), {*kinds.split(), *_HELPERS.split()}) for names, kinds in _LAUNCHES]
 _UNKNOWN_KINDS = {"other", "triton-fused", "memset", "memcpy"}
-_NUMBER = re.compile(r"\d+")
+_NUMBER = regex(r"\d+")
 # Range names of vLLM and SGLang; the size is the sum of the numbers.
-_SIZE = re.compile(
+_SIZE = regex(
     r"(?:capture|execute)_(\d{1,9})_"
     r"|execute_context_\d+\((\d{1,9})\)_generation_\d+\((\d{1,9})\)"
     r"|step\[DECODE\b[^\]]*?\bbs=(\d{1,9})|step\[EXTEND\b[^\]]*?\btoks=(\d{1,9})"
 )
-_SIZE_OF_FILE = re.compile(r"bs_(\d{1,9})_rank\d")
+_SIZE_OF_FILE = regex(r"bs_(\d{1,9})_rank\d")
 
 
 class Operators:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
 from fastprof._core._take import take
+from fastprof._system.classes import dataclass
+from fastprof._system.regex import regex
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.trace import Activity, Trace
 from fastprof.profile.kernel_names import short_name
@@ -18,7 +18,7 @@ from fastprof.profile.kernel_names import short_name
 # Keys of items: an id of the kernel name, or one of these.
 UNNAMED, COPY, FILL = -1, 0, 1
 
-GRAPH_LAUNCH = re.compile(r"(?:cuda|cu|hip)Graph\w*Launch")
+GRAPH_LAUNCH = regex(r"(?:cuda|cu|hip)Graph\w*Launch")
 # ROCm copies and fills with kernels of these names.
 _ROCM = ((COPY, "__amd_rocclr_copy"), (FILL, "__amd_rocclr_fill"))
 
@@ -47,7 +47,7 @@ class Keys:
         )
 
 
-@dataclass
+@dataclass()
 class Sequences:
     """The work of several graphs, concatenated.
 
@@ -73,7 +73,7 @@ class Sequences:
         return slice(int(self.begin[number]), int(self.begin[number + 1]))
 
 
-@dataclass
+@dataclass()
 class Replays(Sequences):
     """The work of each graph launch.
 

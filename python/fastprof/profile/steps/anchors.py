@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from fastprof._core._take import take
+from fastprof._system.regex import regex
 from fastprof.errors import StepsError
 from fastprof.model.arrays import Bools
 from fastprof.model.columns import Values
@@ -17,7 +18,7 @@ from fastprof.profile.steps import labels
 from fastprof.profile.steps.of_kernels import StepsOfKernels, steps_of_kernels
 from fastprof.profile.steps.repetition import consecutive
 
-_LONGER: Final = re.compile(r"(.+)>\s*(\d+(?:\.\d*)?)\s*(ns|us|ms|s)")
+_LONGER: Final = regex(r"(.+)>\s*(\d+(?:\.\d*)?)\s*(ns|us|ms|s)")
 _NS: Final = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 
 

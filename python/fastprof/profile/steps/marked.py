@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from fastprof._core._take import take
+from fastprof._system.regex import regex
 from fastprof.model.markers import Kind, Meaning
 from fastprof.model.metadata import Steps
 from fastprof.model.trace import Recording, UserRanges
 
-_STEP = re.compile(r"ProfilerStep\s*#(\d{1,18})\Z")
+_STEP = regex(r"ProfilerStep\s*#(\d{1,18})\Z")
 
 
 def profiler_step(label: str) -> int | None:
@@ -81,7 +80,7 @@ def is_optimizer(meaning: Meaning) -> bool:
     return _OPTIMIZER.match(meaning.name) is not None
 
 
-_LOADER = re.compile(
+_LOADER = regex(
     r"enumerate\(DataLoader\)#\w+\.__next__\Z|DataLoader\Z|.*\btrain_(?:dataloader_)?next\Z"
 )
-_OPTIMIZER = re.compile(r"Optimizer\.step#\S+\Z")
+_OPTIMIZER = regex(r"Optimizer\.step#\S+\Z")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import nan
 from typing import Final
 
@@ -11,6 +10,7 @@ import numpy as np
 from fastprof._core._cells import busy
 from fastprof._core._pools import alike
 from fastprof._core._take import take
+from fastprof._system.classes import dataclass
 from fastprof.model.arrays import Bools, Int32, Int64, rows_by
 from fastprof.model.columns import RepeatedInts
 from fastprof.model.metadata import Steps

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof._core._take import distinct, take
+from fastprof._system.regex import regex
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.markers import Meaning
 from fastprof.model.metadata import Steps
@@ -21,7 +22,7 @@ from fastprof.profile.steps.of_kernels import of_launches
 
 ENOUGH: Final = 0.9  # share of the GPU time that ranges must launch to be taken for steps
 _MOST_TRIED: Final = 4
-_BATCH: Final = re.compile(r"\brun_training_batch\Z")
+_BATCH: Final = regex(r"\brun_training_batch\Z")
 
 Rows = npt.NDArray[np.intp]
 

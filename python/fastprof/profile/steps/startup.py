@@ -14,6 +14,7 @@ import numpy as np
 
 from fastprof import ops
 from fastprof._core._take import take
+from fastprof._system.regex import regex
 from fastprof.model.arrays import Bools, Int64
 from fastprof.model.columns import Values
 from fastprof.model.markers import Meaning
@@ -34,7 +35,7 @@ _LONG: Final = 0.05  # of the capture: uploads of a model, not of a batch
 _MANY: Final = 16  # copies: a batch has fewer, a model more
 _PRODUCTS: Final = ("gemm", "convolution", "attention")
 
-_NAMES: Final = re.compile(
+_NAMES: Final = regex(
     r"(?:.*[^a-z])?(?:"
     r"init|initiali[sz]e|initiali[sz]ing|initiali[sz]ation|set[ _-]?up|start[ _-]?up|build|building"
     r"|(?:load|create|make|construct|prepare)[ _-]?(?:\w+[ _-])?(?:model|weights|checkpoint|params)"
@@ -45,7 +46,7 @@ _NAMES: Final = re.compile(
     r")(?![a-z]).*",
     re.I | re.S,
 )
-_CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_CAMEL: Final = regex(r"(?<=[a-z])(?=[A-Z])")
 
 
 class Startup(NamedTuple):

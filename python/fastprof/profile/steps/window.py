@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from fastprof._core._take import take
+from fastprof._system.regex import regex
 from fastprof.errors import StepsError
 from fastprof.model.arrays import Bools, Int64
 from fastprof.model.markers import Meaning
@@ -20,7 +21,7 @@ from fastprof.model.trace import NEVER, NO_TIME, Trace, UserRanges
 from fastprof.profile.steps import labels
 
 _NS: Final = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9}
-_TIME: Final = re.compile(r"(?:(\d+(?:\.\d*)?|\.\d+)\s*(ns|us|ms|s|min)|0)?")
+_TIME: Final = regex(r"(?:(\d+(?:\.\d*)?|\.\d+)\s*(ns|us|ms|s|min)|0)?")
 _EXPECTED: Final = "expected A:B with times such as 1.5s:4s or 200ms:, or the name of a range"
 
 

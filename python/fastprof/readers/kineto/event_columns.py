@@ -10,15 +10,15 @@ import json
 import os
 import zlib
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import numpy.typing as npt
 
 from fastprof._core._kineto import NONE, TEXT_PLACE, KinetoReader
+from fastprof._system.classes import dataclass
 from fastprof._system.file_state import ChangeGuard
 from fastprof._system.memory import Expansion
+from fastprof._system.threads import SecondThread
 from fastprof.errors import BadInputError
 from fastprof.readers.sqlite.database import Progress
 
@@ -33,7 +33,7 @@ LARGEST_EVENT = 1 << 28
 _RECORD = "record one with torch.profiler.profile and export_chrome_trace"
 
 
-@dataclass
+@dataclass()
 class KinetoFile:
     """The contents of one file.
 
@@ -249,7 +249,7 @@ def _before_damage(inflater: Any, block: bytes) -> Iterator[bytes]:
 def _read_ahead(blocks: _Blocks) -> Iterator[bytes]:
     """Iterate on another thread, one block ahead of the consumer."""
     source = iter(blocks)
-    with ThreadPoolExecutor(1) as thread:
+    with SecondThread() as thread:
         following = thread.submit(next, source, b"")
         while block := following.result():
             following = thread.submit(next, source, b"")

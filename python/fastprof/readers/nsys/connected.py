@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from fastprof._system.threads import SecondThread
+from fastprof._system.threads import SecondThread, Task
 from fastprof.readers.sqlite.database import Database
 
 Result = TypeVar("Result")
@@ -24,7 +23,7 @@ class Connected:
         self._own = database.another(self._go_on)
         self._thread = SecondThread()
 
-    def submit(self, function: Callable[..., Result], *arguments: Any) -> Future[Result]:
+    def submit(self, function: Callable[..., Result], *arguments: Any) -> Task[Result]:
         """Schedule function(connection, *arguments)."""
         return self._thread.submit(function, self._own, *arguments)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy.typing as npt
 
 from fastprof._core import _column, _scan
 from fastprof._core._pages import UnusualError
+from fastprof._system.classes import dataclass
 from fastprof.errors import BadInputError, SettingError
 from fastprof.readers.sqlite.connection import connect, reject_logs
 from fastprof.readers.sqlite.pages import Layout, Pages, escaped

@@ -7,20 +7,20 @@ SQLite provides the root page and the columns of a table. The pages are then rea
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from fastprof._core import _pages
 from fastprof._core._pages import UnusualError
+from fastprof._system.classes import dataclass
 from fastprof._system.file_state import ChangeGuard
+from fastprof._system.regex import regex
 from fastprof.errors import BadInputError
 
 Select = Callable[[str], list[tuple[Any, ...]]]
 Place = tuple[int, int, int]  # argument of _pages.Table.scan
 
-_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
+_INTEGER = regex(r"[+-]?[0-9]{1,18}")
 
 
 @dataclass(frozen=True)

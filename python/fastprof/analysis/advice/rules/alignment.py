@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from fastprof._system.regex import regex
 from fastprof.analysis.advice.calls import CallGroup, Calls, Part
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import Finding
@@ -18,9 +19,9 @@ __all__ = ["unaligned"]
 
 # Elements that fill 16 bytes, the longest access of a GPU.
 _FULL: Final = {"fp32": 4, "tf32": 4, "fp16": 8, "bf16": 8, "fp8": 16, "int8": 16}
-_ALIGNMENT: Final = re.compile(r"_align(\d+)(?!\d)")
-_NOT_ALIGNED: Final = re.compile(r"fmha_cutlass[fb]_\w*(?:notaligned|unaligned)", re.IGNORECASE)
-_BUILT_FOR: Final = re.compile(r"(?:cutlass|sm)_?(\d\d)(?!\d)_")
+_ALIGNMENT: Final = regex(r"_align(\d+)(?!\d)")
+_NOT_ALIGNED: Final = regex(r"fmha_cutlass[fb]_\w*(?:notaligned|unaligned)", re.IGNORECASE)
+_BUILT_FOR: Final = regex(r"(?:cutlass|sm)_?(\d\d)(?!\d)_")
 _SAVED: Final = 0.5  # of the time, where the cost is unknown
 _SIZES: Final = 3  # most that a remedy names
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Final
 
+from fastprof._system.regex import regex
 from fastprof.analysis.advice.calls import CallGroup, Calls, Part
 from fastprof.analysis.advice.found import Found
 from fastprof.analysis.ideal import PRODUCTS
@@ -15,8 +16,8 @@ from fastprof.profile.program import SERVING
 __all__ = ["autocast_casts", "copies_in_model", "layout"]
 
 _LAYOUTS: Final = r"nchwtonhwc|nhwctonchw|nchw2nhwc|nhwc2nchw"
-_BY_NAME: Final = re.compile(_LAYOUTS, re.IGNORECASE)
-_TRANSPOSE: Final = re.compile(rf"transpose|{_LAYOUTS}", re.IGNORECASE)
+_BY_NAME: Final = regex(_LAYOUTS, re.IGNORECASE)
+_TRANSPOSE: Final = regex(rf"transpose|{_LAYOUTS}", re.IGNORECASE)
 _MIOPEN: Final = "on ROCm also the environment variable PYTORCH_MIOPEN_SUGGEST_NHWC=1"
 _NARROW: Final = frozenset({"fp16", "bf16", "fp8"})
 _COPIES: Final = frozenset({"contiguous", "clone", "reshape", "copy_", "flatten"})
@@ -95,11 +96,11 @@ def autocast_casts(calls: Calls) -> list[Found]:
 
 
 _NOCAST: Final = "gpu_kernel_impl_nocast"
-_CONVERTS: Final = re.compile(
+_CONVERTS: Final = regex(
     r"LoadWithCast|(?:float|half)\w*_copy_kernel|templated_elementwise"
     r"|unrolled_elementwise(?!.*WithoutCast)"
 )
-_SECOND: Final = re.compile(r"lambda\(int\)(?:#| \(instance )[2-9]")
+_SECOND: Final = regex(r"lambda\(int\)(?:#| \(instance )[2-9]")
 
 
 def _is_cast(is_split: bool, group: CallGroup, part: Part) -> bool:

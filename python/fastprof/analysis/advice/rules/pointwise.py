@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from fastprof._system.regex import regex
 from fastprof.analysis.advice.calls import CallGroup, Calls, Part
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import Finding
@@ -25,8 +26,8 @@ _COMPILED: Final = {
     OTHER: "a compiler that fuses them",
 }
 _KINDS: Final = frozenset({"elementwise", "copy"})
-_TORCH: Final = re.compile(r"at(?:::|_)native")
-_MEANS: Final = re.compile(r"MeanOps")
+_TORCH: Final = regex(r"at(?:::|_)native")
+_MEANS: Final = regex(r"MeanOps")
 # Functors of torch's kernels, by what they compute: all patterns of a line occur often.
 _PATTERNS: Final = (
     ("RMSNorm", (r"pow_tensor_scalar", r"rsqrt_kernel", r"MeanOps")),

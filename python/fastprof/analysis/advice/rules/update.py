@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from fastprof._system.regex import regex
 from fastprof.analysis.advice.calls import Calls, Part
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import Finding
@@ -24,7 +25,7 @@ __all__ = ["optimizer_passes"]
 
 _RUN: Final = 16  # fills in succession on a stream; gradients of a model are cleared together
 _FILLS: Final = 32  # a step
-_ZEROS: Final = re.compile(r"FillFunctor|multi_tensor_apply.*Zero")
+_ZEROS: Final = regex(r"FillFunctor|multi_tensor_apply.*Zero")
 _STREAM: Final = ("process", "device", "stream")
 
 
@@ -89,10 +90,10 @@ def _run_begins(is_fill: Bools, stream: np.ndarray) -> Bools:
 
 
 _UPDATES: Final = 50  # kernels a step, from which an update is one by one
-_ONE_BY_ONE: Final = re.compile(r"addcdiv")
-_OF_UPDATE: Final = re.compile(r"addcdiv|addcmul|lerp_|sqrt_kernel(?!_impl_r)")
-_FOREACH: Final = re.compile(r"multi_tensor_apply")
-_FUSED: Final = re.compile(r"Fused|adam_kernel|Adam\w*Functor|LAMB|Zero", re.IGNORECASE)
+_ONE_BY_ONE: Final = regex(r"addcdiv")
+_OF_UPDATE: Final = regex(r"addcdiv|addcmul|lerp_|sqrt_kernel(?!_impl_r)")
+_FOREACH: Final = regex(r"multi_tensor_apply")
+_FUSED: Final = regex(r"Fused|adam_kernel|Adam\w*Functor|LAMB|Zero", re.IGNORECASE)
 _SHARE: Final = 0.03  # of the time of kernels
 _FOREACH_SAVED: Final = 0.5
 

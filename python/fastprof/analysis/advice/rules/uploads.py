@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
 
+from fastprof._system.regex import regex
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import Finding
 from fastprof.analysis.advice.registry import rule
@@ -26,13 +26,13 @@ _NAMED_SHARE: Final = 0.05  # of the busy time, if one does
 _LARGE: Final = 1_000_000  # bytes of a copy; smaller ones are buffers and biases
 _SIZE_SHARE: Final = 0.5  # of the bytes, in copies whose size occurs again
 _BEFORE: Final = 0.5  # of the bytes, before the first product: the model is loaded
-_OFFLOADS: Final = re.compile(
+_OFFLOADS: Final = regex(
     r"\bFSDP::|FullyShardedDataParallel|_fsdp/|accelerate/hooks\.py|AlignDevicesHook|\bZeRO\b"
     r"|deepspeed/.*(?:offload|swap)"
 )
 _MAINLY: Final = 0.5  # of the time of copies, under such ranges
-_FSDP: Final = re.compile(r"FSDP::|FullySharded|_fsdp/")
-_ZERO: Final = re.compile(r"ZeRO|deepspeed/")
+_FSDP: Final = regex(r"FSDP::|FullySharded|_fsdp/")
+_ZERO: Final = regex(r"ZeRO|deepspeed/")
 
 
 @rule("parameter-upload", least=0.05, programs=WITH_OPERATORS)
