@@ -37,9 +37,9 @@ HEAVY = {
 # What other commands, formats and callers need.
 UNUSED = {
     *("fastprof.analysis.diff", "fastprof.annotate", "fastprof.exports", "fastprof.integrations"),
-    *("fastprof.model.arrow", "fastprof.model.dataframe", "fastprof.model.snapshot"),
+    *("fastprof.model.snapshot", "fastprof.model.page"),
     *("fastprof.page", "fastprof.profile.captured_graphs", "fastprof.profile.from_dict_lines"),
-    *("fastprof.profile.notebook", "fastprof.profile.plots", "fastprof.profile.recount"),
+    *("fastprof.profile.recount"),
     *("fastprof.readers.kineto", "fastprof.readers.nvprof.reader", "fastprof.writers"),
     *("fastprof.readers.torch_snapshot", "fastprof.cli.batch", "fastprof.cli.diff"),
     *("fastprof.cli.export", "fastprof.cli.nsys", "fastprof.cli.report", "fastprof.cli.run"),

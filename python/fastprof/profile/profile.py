@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from fastprof._system.garbage import uncollected
 from fastprof._system.threads import map_on_threads
+from fastprof.model import arrow, dataframe
 from fastprof.model.columns import Column
 from fastprof.model.deferred import Deferred
 from fastprof.model.devices import Device
@@ -26,7 +27,9 @@ from fastprof.profile.coverage import Coverage
 from fastprof.profile.facts import devices_of, facts_of
 from fastprof.profile.host_events import HostEvents, Synchronisations
 from fastprof.profile.instances import ApiCalls, RangeInstances
+from fastprof.profile.notebook import profile_html
 from fastprof.profile.paths import Paths
+from fastprof.profile.plots import Plots
 from fastprof.profile.range_columns import RangeColumns
 from fastprof.profile.report_methods import ReportMethods
 from fastprof.profile.source import ProfileSource
@@ -39,7 +42,6 @@ if TYPE_CHECKING:
 
     from fastprof.model.page import Page
     from fastprof.profile.captured_graphs import GraphCapture
-    from fastprof.profile.plots import Plots
     from fastprof.profile.report_options import Peaks
 
 Result = TypeVar("Result")
@@ -121,15 +123,11 @@ class Profile(ReportMethods):
         return f"<fastprof.Profile of {self.name}: {len(self)} kernels>"
 
     def _repr_html_(self) -> str:
-        from fastprof.profile.notebook import profile_html
-
         return profile_html(self, repr(self).strip("<>"))
 
     @property
     def plot(self) -> Plots:
         """Charts with matplotlib: `profile.plot.roofline()`."""
-        from fastprof.profile.plots import Plots
-
         return Plots(self)
 
     @property
@@ -343,8 +341,6 @@ class Profile(ReportMethods):
         MissingDependencyError
             pyarrow is not installed.
         """
-        from fastprof.model import arrow
-
         return arrow.to_arrow(self._converted(lambda name, column: column))
 
     def to_pandas(self) -> pandas.DataFrame:
@@ -359,8 +355,6 @@ class Profile(ReportMethods):
         MissingDependencyError
             pandas is not installed.
         """
-        from fastprof.model import dataframe
-
         frames = dataframe.Frames(self._series)
         return frames.join(self._converted(frames.convert).values())
 
