@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 from fastprof.cli.options import add_check, add_graph_capture, add_mine, add_output
 from fastprof.cli.output import output
 from fastprof.cli.progress import Bar, log, log_profile
-
-if TYPE_CHECKING:
-    from fastprof.profile.profile import Profile
 
 NAME = "parse"
 HELP = "convert a trace to one line per kernel"
@@ -41,7 +37,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
-    from fastprof._system.threads import SecondThread
     from fastprof.profile.load import open as open_trace
     from fastprof.profile.profile import dict_line_columns
     from fastprof.writers import write_rows
@@ -55,34 +50,15 @@ def run(arguments: argparse.Namespace) -> int:
             mine=arguments.mine,
             graph_capture=arguments.graph_capture,
         )
-    if arguments.format == "parquet" or not len(profile):
-        _log(profile, arguments.check)
-        with output(arguments.output) as file:
-            if arguments.format == "parquet":
-                write_columns({name: profile.column(name) for name in profile.names}, file)
-        return 0
-    with SecondThread() as second:
-        # The summary takes longer than the columns: rows are written to a file meanwhile.
-        logged = second.submit(_log_once, profile, arguments.check)
+    columns = None
+    if arguments.format != "parquet" and len(profile):
         columns = dict_line_columns(profile)
-        if arguments.output is None:
-            logged.result()
-        with output(arguments.output) as file:
-            write_rows(columns, arguments.format, file)
-            logged.result()
-    return 0
-
-
-def _log_once(profile: Profile, check: bool) -> None:
-    """`_log`; the arrays that the summary needs are released."""
-    from fastprof.profile.profile import coverage_once
-
-    coverage_once(profile)
-    _log(profile, check)
-
-
-def _log(profile: Profile, check: bool) -> None:
-    """Print the summary of a profile on stderr, and with `check` that its sums agree."""
     log_profile(profile)
-    if check:
+    if arguments.check:
         log(f"checked: {profile.check()}")
+    with output(arguments.output) as file:
+        if arguments.format == "parquet":
+            write_columns({name: profile.column(name) for name in profile.names}, file)
+        elif columns:
+            write_rows(columns, arguments.format, file)
+    return 0

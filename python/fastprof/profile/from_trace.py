@@ -166,12 +166,6 @@ class TraceSource(ProfileSource):
         threads = Threads(trace.threads.astype(np.int64), pid.astype(np.int64))
         return host_events_of(self._readers[1]("payloads"), threads)
 
-    def coverage_once(self, copies: bool) -> Coverage:
-        """As in ProfileSource."""
-        if copies not in self._coverage:  # the copy releases the arrays
-            self._coverage[copies] = self._copy().coverage(copies)
-        return self._coverage[copies]
-
     def _cover(self, copies: bool) -> Coverage:
         cells, lookups, inside = self.cells, self._of_cells._lookups, self.is_inside
         trace = lookups.trace
@@ -230,6 +224,8 @@ class TraceSource(ProfileSource):
 
     def dict_line_columns(self) -> Mapping[str, Any]:
         """The columns of dict lines: the ranges around the launch, none from forward calls."""
+        # The coverage needs large arrays that dict lines do not; the copy releases them.
+        self._coverage[True] = self._copy().coverage(True)
         lookups = self._lookups
         operators = lookups.operators
         return {

@@ -371,13 +371,8 @@ class Profile(ReportMethods):
 
 
 def dict_line_columns(profile: Profile) -> Mapping[str, Any]:
-    """The columns of dict lines by PyProf's keys."""
+    """The columns of dict lines by PyProf's keys; computes the coverage at the same time."""
     return profile._source.dict_line_columns()
-
-
-def coverage_once(profile: Profile) -> Coverage:
-    """`Profile.coverage`, for a use that needs nothing else which is computed for it."""
-    return profile._source.coverage_once(True)
 
 
 def range_columns(profile: Profile) -> RangeColumns:

@@ -94,10 +94,6 @@ class ProfileSource(ABC):
             self._coverage[copies] = self._cover(copies)
         return self._coverage[copies]
 
-    def coverage_once(self, copies: bool) -> Coverage:
-        """The coverage; what else is computed for it is kept only if another use keeps it."""
-        return self.coverage(copies)
-
     @abstractmethod
     def _cover(self, copies: bool) -> Coverage:
         """Sum the GPU time by depth."""
@@ -118,7 +114,7 @@ class ProfileSource(ABC):
 
     @abstractmethod
     def dict_line_columns(self) -> Mapping[str, Any]:
-        """The columns of dict lines by PyProf's keys."""
+        """The columns of dict lines by PyProf's keys; computes the coverage at the same time."""
 
     def trimmed(self, text: str) -> ProfileSource:
         """A source for the same file, of which a part counts, see `Profile.trim`.
