@@ -1,4 +1,4 @@
-"""The times of ranges and API calls that `open_with_host` keeps, against a second reading."""
+"""The times of ranges and API calls that opening keeps, against a second reading."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 import fastprof
 from exports import Export
 from fastprof.profile import load
+from kineto_files import KinetoFile
 from real_data import real, traces
 
 
@@ -59,3 +60,26 @@ def test_the_file_is_read_once_for_calls_and_ranges(tmp_path, monkeypatch):
     assert profile.ranges.parent.tolist() == [-1, -1]
     for report in ("steps", "idle", "launches", "copies"):
         profile.report(report)
+
+
+def test_a_part_has_the_times_of_the_whole(tmp_path):
+    path = several_threads().write(tmp_path / "net.sqlite")
+    for opened in (fastprof.open, load.open_with_host):
+        profile = opened(path)
+        part = profile.trim("0ms:1ms")
+        first, second = (values(each.api.tid) for each in (part, profile))
+        assert first == second == values(fastprof.open(path).api.tid)
+
+
+def test_those_of_torch_need_no_second_reading(tmp_path):
+    trace = KinetoFile().op(0, 100, "aten::mm", tid=1).op(200, 300, "aten::add", tid=2)
+    trace.launch(20, 30, corr=8, name="cuLaunchKernel", cat="cuda_driver")
+    trace.launch(10, 15, corr=7).launch(40, 50, corr=9, tid=3, name="cudaFree")
+    path = trace.kernel(16, 18, corr=7).kernel(50, 60, corr=8).write(tmp_path / "net.json.gz")
+    profile = fastprof.open(path)
+    path.unlink()
+    assert values(profile.api.name) == ["cudaLaunchKernel", "cuLaunchKernel", "cudaFree"]
+    assert profile.api.of_kernel.tolist() == [0, 1]
+    assert values(profile.column("launch_end")) == [15, 30]
+    assert values(profile.ranges.text) == ["aten::mm", "aten::add"]
+    assert values(profile.trim("0ms:1ms").api.tid) == values(profile.api.tid) == [1, 1, 3]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 import numpy as np
 
@@ -16,11 +16,12 @@ from fastprof.analysis.open_ranges import OpenRanges
 from fastprof.analysis.thread_events import ThreadEvents, grouped
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Values
-from fastprof.model.markers import Kind
+from fastprof.model.markers import Kind, Meaning
 from fastprof.model.numbers import without_numbers
 from fastprof.profile.api_classes import COPY, LAUNCH
 from fastprof.profile.instances import ApiCalls
 from fastprof.profile.profile import Profile, range_columns
+from fastprof.profile.range_columns import operator_of
 
 __all__ = ["PLACES", "places"]
 
@@ -47,15 +48,14 @@ def places(gaps: Gaps, causes: Split, host: Host) -> dict[str, Values]:
         rows = np.flatnonzero(causes.main == cause)
         of_cause = _of_cause(host, Cause(cause), gaps, causes, lookups, rows)
         found.row[rows], found.call[rows] = of_cause
-    columns = range_columns(profile)
-    layer = texts(columns, "layer").mapped(lambda names: ":".join(names) or None)
-    operator = _around(profile, found.row, (Kind.TORCH, Kind.ARGUMENT))
+    column = range_columns(profile).at(found.row)
+    layer = cast(Values, column("layer")).mapped(lambda names: ":".join(names) or None)
     return {
         "call": Values(found.call, lookups.texts),
-        "line": _of_rows(texts(columns, "line"), found.row),
-        "layer": _of_rows(layer, found.row),
-        "range": _own_ranges(profile, found.row),
-        "op": _of_rows(texts(columns, "op"), operator),
+        "line": cast(Values, column("line")),
+        "layer": layer,
+        "range": _innermost(profile, found.row, Kind.USER).mapped(_own_range),
+        "op": _innermost(profile, found.row, Kind.TORCH, Kind.ARGUMENT).mapped(operator_of),
     }
 
 
@@ -212,28 +212,19 @@ def _last_before(calls: Int64, thread: Int32, call: Int64, api: ApiCalls) -> Int
     return np.where(place >= own.slices(thread)[0], np.append(own.start, -1)[place], -1)
 
 
-def _around(profile: Profile, row: Int32, kinds: tuple[Kind, ...]) -> Int32:
-    """The innermost of each range and those around it that is of some kinds, -1 for none."""
+def _innermost(profile: Profile, row: Int32, *kinds: Kind) -> Values:
+    """The name of the innermost of each range and those around it that is of some kinds."""
     ranges, row = profile.ranges, row.copy()
     fits = np.array([meaning.kind in kinds for meaning in ranges.meanings], bool)
     while (others := np.flatnonzero((row >= 0) & ~_of(fits, ranges.label, row))).size:
         row[others] = ranges.parent[row[others]]
-    return row
+    return Values(take(ranges.label, row), ranges.meanings).used()
 
 
 def _of(fits: Bools, label: Int32, row: Int32) -> Bools:
     return np.append(fits, True)[take(label, row)]
 
 
-def _own_ranges(profile: Profile, row: Int32) -> Values:
-    """The user's innermost range, numbers folded."""
-    ranges = profile.ranges
-    label = take(ranges.label, _around(profile, row, (Kind.USER,)))
-    return Values(label, ranges.meanings).mapped(lambda meaning: without_numbers(meaning.label))
-
-
-def _of_rows(column: Values, row: Int32) -> Values:
-    known = row >= 0
-    found = np.full(len(row), -1, np.int32)
-    found[known] = column.take(row[known]).ids
-    return Values(found, column.values)
+def _own_range(meaning: Meaning) -> str:
+    """A range of the user, numbers folded."""
+    return without_numbers(meaning.label)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastprof._core._take import objects, take, where
+from fastprof._core._take import distinct, objects, take, where
 from fastprof._system.classes import dataclass
 
 Objects = npt.NDArray[np.object_]
@@ -144,6 +144,13 @@ class Values:
             return self
         ids = np.where(self.ids < 0, np.int32(len(self.values)), self.ids)
         return Values(ids, [*self.values, value])
+
+    def used(self) -> Values:
+        """The column without the values of no row."""
+        used, place = distinct(self.ids, len(self.values))
+        if used and used[0] < 0:
+            used, place = used[1:], place - np.int32(1)
+        return Values(place, [self.values[each] for each in used])
 
     def fits(self, test: Callable[[Any], bool]) -> npt.NDArray[np.bool_]:
         """bool [n], whether the value of each row passes a test; False where unknown."""

@@ -28,6 +28,7 @@ def without_numbers(text: str) -> str:
 _INDEX: Final = regex(r"\d+(?=[.\]]|\Z)")
 
 
+@lru_cache(maxsize=1 << 14)
 def without_index(layer: str) -> str:
     """A layer's name with its indices folded: `layers.0` and `layers.12` are both `layers.*`."""
     return _INDEX.sub("*", layer)

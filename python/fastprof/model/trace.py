@@ -15,7 +15,7 @@ import numpy.typing as npt
 from fastprof._system.classes import dataclass
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.metadata import About
-from fastprof.model.timeline import KeptHost
+from fastprof.model.timeline import RecordedHost
 
 # The first character of a label that is more than the plain text of a range (csrc/fp_column.h).
 OF_TORCH, AS_IS = "\1", "\2"
@@ -244,7 +244,7 @@ class Recording(Trace):
     ranges: Ranges
     # The forward range of each backward range if the file links them: rows of `ranges`, or -1.
     recorded_forward: Int32 | None = None
-    host: KeptHost | None = None  # if requested, and if the reader can keep it
+    host: RecordedHost | None = None  # if requested, or if it takes little of the reading
 
     def without_ranges(self) -> Trace:
         """The same trace without its ranges. Columns are shared, not copied."""

@@ -44,7 +44,6 @@ __all__ = [
     "work",
 ]
 
-DIRECTIONS: Final = frozenset({"fprop", "bprop"})
 TORCH: Final = "torch"
 _OPS: Final = "torch.ops."
 
@@ -72,9 +71,9 @@ _TRITON: Final = regex(r"triton_[a-z]+_")
 
 _entries: dict[tuple[str, str], Entry] = {}
 GENERATED: Final[dict[re.Pattern[str], tuple[str, str]]] = {}  # what imported modules assign
-_answers: dict[str, Work | str] = {}
-_MOST_ANSWERS: Final = 1 << 16
-_last: tuple[Call | None, str] = (None, "")  # see `_text`
+DIRECTIONS: Final = frozenset({"fprop", "bprop"})
+_answers: Final[dict[str, dict[str, Work | str]]] = {each: {} for each in DIRECTIONS}
+_MOST_ANSWERS: Final = 1 << 15
 
 
 def op(module: str | None, *names: str, aten: Iterable[str] = ()) -> Callable[[Function], Function]:
@@ -141,7 +140,8 @@ def op(module: str | None, *names: str, aten: Iterable[str] = ()) -> Callable[[F
                 )
         _entries.update(entries)
         if not declared.is_builtin:  # fastprof's own are imported before the first answer
-            _answers.clear()
+            for answers in _answers.values():
+                answers.clear()
         return function
 
     return register
@@ -260,24 +260,15 @@ def why_unknown(call: Call, direction: str) -> str | None:
 
 def _answer(call: Call, direction: str) -> Work | str:
     # The work, or why it is unknown.
-    if direction not in DIRECTIONS:
+    answers = _answers.get(direction)
+    if answers is None:
         raise ValueError(f"direction {direction!r} is not one of {sorted(DIRECTIONS)}")
-    key = f"{direction} {_text(call)}"
-    answer = _answers.get(key)
+    answer = answers.get(call.identity)
     if answer is None:
-        if len(_answers) >= _MOST_ANSWERS:
-            _answers.clear()
-        answer = _answers[key] = _answer_now(call, direction)
+        if len(answers) >= _MOST_ANSWERS:
+            answers.clear()
+        answer = answers[call.identity] = _answer_now(call, direction)
     return answer
-
-
-def _text(call: Call) -> str:
-    """Identifies a call, which 1, 1.0 and True do not: they compare equal."""
-    global _last
-    last = _last
-    if last[0] is not call:  # callers ask for both directions in turn
-        _last = last = (call, repr(call))
-    return last[1]
 
 
 def _answer_now(call: Call, direction: str) -> Work | str:

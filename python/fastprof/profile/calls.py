@@ -142,6 +142,7 @@ def _found(
     """`kinds`, of labels, `kind`, `group`, `taken` and `instance` of CallsOfKernels."""
     meanings, label_of_frame = inferred.meanings, inferred.label_of_frame
     calls = [m.call if m.has_arguments else None for m in meanings]
+    of_calls = [None if call is None else _sizes(call) for call in calls]
     bits = _cost_bits(meanings)
     complete = np.array([is_complete(call) for call in calls], bool) & (bits & _calls.KNOWN != 0)
     picked = _picked(meanings, found.frame_parent, label_of_frame)
@@ -160,8 +161,13 @@ def _found(
         bits,
         (
             _numbers([call and (call.mod, call.op) for call in calls]),
-            _numbers([call and (call.mod, call.op, *map(bool, _sizes(call))) for call in calls]),
-            _numbers([call and _sizes(call) for call in calls]),
+            _numbers(
+                [
+                    None if call is None else (call.mod, call.op, *map(bool, sizes or ()))
+                    for call, sizes in zip(calls, of_calls, strict=True)
+                ]
+            ),
+            _numbers(of_calls),
             _numbers([_types(call) for call in calls]),
             _numbers([call and flops_of_products(call) for call in calls]),
         ),
@@ -255,7 +261,7 @@ def cost_bits(call: Call | None, has_arguments: bool, gradient: bool = False) ->
         | _calls.KNOWN
         | _calls.FAMILY * family
         | _calls.MATRICES * (family and all(kernels == {"gemm"} for kernels in mains))
-        | _calls.MOVES * (work.cost.flops == 0)
+        | _calls.MOVES * (add_known(*[part.cost.flops for part in work.parts]) == 0)
         | _calls.BIAS * _has_others(work)
         | _calls.BIAS_BACKWARD * _has_others(backward)
     )
@@ -284,11 +290,11 @@ def _types(call: Call | None) -> frozenset[str] | None:
 
 def _sizes(call: Call) -> tuple[tuple[int, ...], ...]:
     """The shapes of a call's arguments, () for numbers and what is not recorded."""
-    values = (arg.value for arg in call.args)
-    lists = (value if isinstance(value, tuple) else (value,) for value in values)
-    return tuple(
-        value.shape if isinstance(value, Tensor) else () for members in lists for value in members
-    )
+    sizes: list[tuple[int, ...]] = []
+    for arg in call.args:
+        for value in arg.value if isinstance(arg.value, tuple) else (arg.value,):
+            sizes.append(value.shape if isinstance(value, Tensor) else ())
+    return tuple(sizes)
 
 
 def flops_of_products(call: Call) -> int | None:

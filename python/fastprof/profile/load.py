@@ -15,7 +15,7 @@ from fastprof._system.garbage import uncollected
 from fastprof._system.sizes import format_size
 from fastprof.errors import BadInputError
 from fastprof.model.markers import SourceLines
-from fastprof.model.timeline import RecordedEvents
+from fastprof.model.timeline import KeptHost, Recorded, RecordedEvents
 from fastprof.model.trace import Recording, Trace
 from fastprof.ops.user import load_packages
 from fastprof.profile import checks
@@ -106,7 +106,8 @@ def open_with_host(
     """`open` with copies, for reports that need `Profile.ranges` or `Profile.api`.
 
     Keeps their times while it reads an export of Nsight Systems, which other profiles read again on
-    first use. The profile takes about 40 bytes more for each API call and 20 for each range.
+    first use. The profile takes about 40 bytes more for each API call and 20 for each range. Those
+    of torch.profiler are always kept.
     """
     files = [graph_capture] if isinstance(graph_capture, str | os.PathLike) else graph_capture
     return _with_packages(lambda: _open(path, progress, True, SourceLines(mine), files, True))
@@ -197,9 +198,8 @@ def _open(
         source_of_lines = _source_of_lines(path, name, lines)
         return Profile(source_of_lines, _recounter(SameFile(path, name), copies))
     # Each stage's input is released when the stage returns: no local variable refers to it.
-    kept: list[KeptTimes] = []
-    keep = kept.append if host and not graph_capture else None
-    attributed = attribute(nest(_read(path, progress, copies, graph_capture, keep)))
+    kept: list[KeptTimes | Recorded] = []
+    attributed = attribute(nest(_read(path, progress, copies, graph_capture, host, kept.append)))
     trace = attributed.trace
     attribution, summary = attributed.attribution, None
     if trace.captured is not None:
@@ -214,8 +214,7 @@ def _open(
         take(attribution.node_of_frame, attribution.frame_of_kernel),
     )
     file = SameFile(path, name)
-    again = _reader_of_times(file)
-    readers = _of_kept(kept[0], again) if kept else again, _reader_of_events(file)
+    readers = _reader_of_times(file, *kept), _reader_of_events(file)
     source = TraceSource(trace, attribution, lines, *readers)
     return Profile(source, _recounter(file, copies), summary)
 
@@ -225,22 +224,22 @@ def _read(
     progress: Progress | None,
     copies: bool,
     graph_capture: Sequence[Path],
-    keep: Callable[[KeptTimes], None] | None,
+    host: bool,
+    keep: Callable[[KeptTimes | Recorded], None],
 ) -> Recording:
-    if not graph_capture:
-        recording = read_trace(path, progress, copies, host=keep is not None)
-        if keep is not None and recording.host is not None:
-            ranges = recording.ranges
-            times = RangeTimes(ranges.start, ranges.end, ranges.thread)
-            keep(KeptTimes(recording.host, times))
-        return recording
     files = traces_in(graph_capture)
-    recording = read_trace(path, progress, copies)
-    from fastprof.profile import captured_graphs
+    recording = read_trace(path, progress, copies, host=host and not files)
+    if isinstance(recording.host, Recorded):
+        keep(recording.host)
+    elif isinstance(recording.host, KeptHost):
+        ranges = recording.ranges
+        keep(KeptTimes(recording.host, RangeTimes(ranges.start, ranges.end, ranges.thread)))
+    if files:
+        from fastprof.profile import captured_graphs
 
-    captured_graphs.use_captures(
-        recording, (read_trace(file, progress, copies=True, captures=True) for file in files)
-    )
+        captured_graphs.use_captures(
+            recording, (read_trace(file, progress, copies=True, captures=True) for file in files)
+        )
     return recording
 
 
@@ -283,31 +282,37 @@ def _recounter(file: SameFile, copies: bool) -> Callable[[], checks.Totals | Non
     return recount_file
 
 
-def _reader_of_times(file: SameFile) -> Callable[[Trace, Attribution], Timeline]:
-    """A function that reads the times of ranges and API calls from the file."""
+def _reader_of_times(
+    file: SameFile, kept: KeptTimes | Recorded | None = None
+) -> Callable[[Trace, Attribution], Timeline]:
+    """A function that returns the times of ranges and API calls: kept ones, or from the file."""
+    found: list[Timeline] = []  # of the trace and of its parts, which are sources of their own
 
     def read(trace: Trace, attribution: Attribution) -> Timeline:
-        file.check()
-        recorded = read_timeline(file.path)
-        file.check()
-        try:
-            return timeline_of(trace, attribution, recorded)
-        except DiffersError:
-            raise file.changed() from None
+        if not found:
+            found.append(_timeline(file, kept, trace, attribution))
+        return found[0]
 
     return read
 
 
-def _of_kept(
-    kept: KeptTimes, read: Callable[[Trace, Attribution], Timeline]
-) -> Callable[[Trace, Attribution], Timeline]:
-    """A function that returns the kept times, and reads the rest on request."""
-
-    def find(trace: Trace, attribution: Attribution) -> Timeline:
-        again = cache(partial(read, trace, attribution))
+def _timeline(
+    file: SameFile, kept: KeptTimes | Recorded | None, trace: Trace, attribution: Attribution
+) -> Timeline:
+    if isinstance(kept, KeptTimes):
+        again = cache(partial(_timeline, file, None, trace, attribution))
         return timeline_of_kept(trace, attribution, kept, again)
+    try:
+        return timeline_of(trace, attribution, _read_again(file) if kept is None else kept)
+    except DiffersError:
+        raise file.changed() from None
 
-    return find
+
+def _read_again(file: SameFile) -> Recorded:
+    file.check()
+    recorded = read_timeline(file.path)
+    file.check()
+    return recorded
 
 
 def _reader_of_events(file: SameFile) -> Callable[[str], RecordedEvents | None]:

@@ -144,7 +144,7 @@ class Profile(ReportMethods):
     def ranges(self) -> RangeInstances:
         """The ranges with their times, including those without kernels.
 
-        The first use of `ranges`, `api` or the column `launch_end` reads the file again.
+        The first use of `ranges`, `api` or the column `launch_end` reads a SQLite file again.
 
         Raises
         ------

@@ -213,7 +213,8 @@ class _Names:
 
     def __init__(self, kernels: Iterable[str], meanings: Iterable[Meaning]) -> None:
         self.kernels = _lines(kernels)
-        self.ranges = _lines(each.name for each in meanings if each.kind != Kind.HIDDEN)
+        named = (each.name for each in meanings if each.kind != Kind.HIDDEN)
+        self.ranges = _lines(dict.fromkeys(named))  # operators differ in shapes
 
     def evidence(self, mark: _Mark) -> str:
         """The first name that tells, ranges before kernels; "" for none."""

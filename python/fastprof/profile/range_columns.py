@@ -9,7 +9,8 @@ from typing import Any, Final
 import numpy as np
 
 from fastprof import ops
-from fastprof.model.arrays import Int64, rows_by
+from fastprof._core._take import take
+from fastprof.model.arrays import Int32, Int64, rows_by
 from fastprof.model.columns import Column, Ints, Values
 from fastprof.model.markers import Kind, Meaning, SourceLines
 from fastprof.model.markers.collectives import RECORDED
@@ -23,7 +24,7 @@ from fastprof.profile.instances import RangeInstances
 from fastprof.profile.lookups import Lookups
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["RangeColumns", "params_of", "steps_at"]
+__all__ = ["RangeColumns", "operator_of", "params_of", "steps_at"]
 
 Maker = Callable[[Lookups], Column]
 
@@ -75,6 +76,18 @@ class RangeColumns:
             self._columns[name] = _OWN[name](self) if make is None else make(self._lookups)
         return self._columns[name]
 
+    def at(self, rows: Int32) -> Callable[[str], Column]:
+        """The columns of `SHARED` at some ranges, -1 for none, by name: [rows]."""
+        attribution = self._lookups.attribution
+        frames = take(attribution.frame_of_kernel, rows)
+        lookups = Lookups(
+            self._lookups.trace,
+            replace(attribution, frame_of_kernel=frames, launch_frame_of_kernel=frames),
+            self._lookups.lines,
+        )
+        lookups.tree_without_user_ranges = self._lookups.tree_without_user_ranges
+        return lambda name: self._shared[name](lookups)
+
     def calls(self, value: Callable[[Meaning], Any]) -> Values:
         """A property of the call around each range: of the operator that kernels launched in it
         work for."""
@@ -88,7 +101,7 @@ class RangeColumns:
 
 
 _OWN: Final[dict[str, Callable[[RangeColumns], Column]]] = {
-    "op": lambda columns: columns._of_label(_op),
+    "op": lambda columns: columns._of_label(operator_of),
     "mod": lambda columns: columns._of_label(lambda meaning: named(meaning).mod),
     "params": lambda columns: columns._of_label(params_of),
     "phase": lambda columns: phases.of_ranges(columns._lookups),
@@ -113,7 +126,7 @@ def steps_at(steps: StepsOfKernels, time: Int64, pid: Int64) -> Ints:
     return Ints(number)
 
 
-def _op(meaning: Meaning) -> str | None:
+def operator_of(meaning: Meaning) -> str | None:
     """As in the column `op`; backward operators and the inside of collectives keep their names."""
     if meaning.kind == Kind.USER:
         return without_numbers(meaning.label)

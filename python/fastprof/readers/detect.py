@@ -213,22 +213,16 @@ def memory_of_page(file: InputFile) -> float:
         return memory_estimate.of_page(database)
 
 
-def read_timeline(path: str | os.PathLike[str], progress: Progress | None = None) -> Recorded:
-    """Read the ranges and all API calls of a trace, with their times.
+def read_timeline(path: str | os.PathLike[str]) -> Recorded:
+    """Read the ranges and all API calls of an export of nsys or a file of NVProf, with their times.
 
     Raises
     ------
     BadInputError
-        The file cannot be read, is damaged, or is not a trace.
+        The file cannot be read or is damaged.
     """
-    file, _ = detect_trace(path).exported(progress)
-    if file.format is not Format.SQLITE:
-        compressed = file.format is Format.GZIP_JSON
-        memory.require(file.name, memory_estimate.of_json(file.path, compressed))
-        from fastprof.readers.kineto import timeline as of_kineto
-
-        return of_kineto.read(file.path, progress)
-    with Database(file.path, progress) as database:
+    file, _ = detect_trace(path).exported()
+    with Database(file.path) as database:
         memory.require(database.name, memory_estimate.of_database(database, False))
         if nsys_schema.recognises(database.tables):
             from fastprof.readers.nsys import timeline as of_nsys

@@ -7,10 +7,10 @@ Python.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,8 @@ from fastprof.profile.program import Program
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
 __all__ = ["CallGroup", "Calls", "Part", "calls_of"]
+
+Judgement = TypeVar("Judgement")
 
 _KEYS = ("device", "phase", "dir", "line", "op", "shape")
 _OPTIMIZER = "optimizer"
@@ -178,6 +180,14 @@ class Calls:
     part_of_kernel: Int32
     optimizer_ns: float = 0.0
     program: Program = field(default_factory=Program)
+    _judged: dict[object, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def judged(self, judge: Callable[[Calls], Judgement]) -> Judgement:
+        """judge(calls), which is computed once: rules share what they judge."""
+        if judge not in self._judged:
+            self._judged[judge] = judge(self)
+        found: Judgement = self._judged[judge]
+        return found
 
     @cached_property
     def has_ops(self) -> bool:

@@ -55,16 +55,20 @@ def time_scaled(
 ) -> tuple[Weights, int]:
     """The parts of host time that belong to some causes times a factor."""
     left = np.array(weights.left)
+    is_wanted = np.zeros(len(left), bool)
+    is_wanted[[int(each) for each in causes]] = True
     found = weights.changed(before=True, duration=True)
     n = 0
     for spent, ns in ((time.before, found.before), (time.own, found.duration)):
-        parts = np.flatnonzero(np.isin(spent.state, [int(each) for each in causes]))
-        nodes = np.unique(spent.node[parts])
+        parts = np.flatnonzero(is_wanted[spent.state])
+        is_concerned = np.zeros(len(ns), bool)
+        is_concerned[spent.node[parts]] = True
+        nodes = np.flatnonzero(is_concerned)
         saved = spent.ns[parts] * left[spent.state[parts]] * (1 - factor)
         np.subtract.at(ns, spent.node[parts], rounded(saved))
         ns[nodes] = np.maximum(ns[nodes], 0)
         n += len(nodes)
-    left[[int(each) for each in causes]] *= factor
+    left[is_wanted] *= factor
     return replace(found, left=tuple(left.tolist())), n
 
 

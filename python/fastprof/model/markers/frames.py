@@ -145,6 +145,7 @@ class SourceLines:
             self._mine = path_pattern(globs) if globs else None
         except ValueError as error:
             raise ValueError(f"mine: {error}") from None
+        self._owner_of: dict[str, Owner | None] = {}  # of frames: each is in many stacks
 
     def trace(self, frames: Sequence[str]) -> tuple[str, ...]:
         """The frames without trailing ones of torch, triton or the standard library."""
@@ -166,11 +167,14 @@ class SourceLines:
 
     def _last(self, frames: Sequence[str], *owners: Owner) -> int:
         """Index of the last frame of these owners, -1 for none."""
-        last = -1
-        for i, owner in enumerate(self._owners(frames)):
+        last = len(frames) - 1  # of the frames that have the owner of their caller
+        for i in range(last, -1, -1):
+            owner = self._owner(frames[i])
             if owner in owners:
-                last = i
-        return last
+                return last
+            if owner is not None:
+                last = i - 1
+        return last if Owner.MINE in owners else -1
 
     def _owners(self, frames: Sequence[str]) -> Iterator[Owner]:
         """The owner of each frame; code without a file has the owner of its caller."""
@@ -180,9 +184,14 @@ class SourceLines:
             yield caller
 
     def _owner(self, frame: str) -> Owner | None:
-        owner = owner_of(place_of(frame).file)
+        if frame not in self._owner_of:
+            self._owner_of[frame] = self._owner_of_file(place_of(frame).file)
+        return self._owner_of[frame]
+
+    def _owner_of_file(self, file: str) -> Owner | None:
+        owner = owner_of(file)
         if self._mine is None:
             return owner
-        if self._mine.match(place_of(frame).file.replace("\\", "/")):
+        if self._mine.match(file.replace("\\", "/")):
             return Owner.MINE
         return Owner.LIBRARY if owner is Owner.MINE else owner

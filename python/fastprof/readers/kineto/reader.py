@@ -33,6 +33,7 @@ from fastprof.readers.kineto.event_columns import KinetoFile
 from fastprof.readers.kineto.graph_captures import captured_calls
 from fastprof.readers.kineto.labels import labels_of
 from fastprof.readers.kineto.threads import Threads
+from fastprof.readers.kineto.timeline import api_calls, recorded
 from fastprof.readers.sqlite.database import Progress
 
 # By `kind` in the scanner's columns.
@@ -55,7 +56,7 @@ def read(
     progress: Progress | None = None,
     captures: bool = False,
 ) -> Recording:
-    """Read a trace.
+    """Read a trace; `host` is kept.
 
     copies : also read memory copies and memsets
     captures : the user gave the trace as a capture of graphs
@@ -74,7 +75,7 @@ def read(
         )
     threads = Threads(file.tables)
     labels, label = labels_of(file)
-    ranges, row_of_event = read_ranges(file, threads, label)
+    ranges, row_of_event = _read_ranges(file, threads, label)
     kernels = _read_kernels(file, copies)
     damaged = _damaged(kernels)
     kernels.duration[damaged] = -1
@@ -98,10 +99,11 @@ def read(
         recorded_forward=links.forward_ranges(file, threads, ranges),
         about=metadata.read(file, threads.places()),
         captured=captured,
+        host=recorded(file, threads, ranges),
     )
 
 
-def read_ranges(file: KinetoFile, threads: Threads, label: Int32) -> tuple[Ranges, Int32]:
+def _read_ranges(file: KinetoFile, threads: Threads, label: Int32) -> tuple[Ranges, Int32]:
     """Sorted ranges, and the row of each event, -1 for events without time or thread."""
     events = file.tables["ranges"]
     thread = threads.find(events["pid"], events["tid"])
@@ -245,12 +247,6 @@ def _read_launches(
     process = np.append(threads.process, np.int32(-1))[np.append(columns["thread"], -1)]
     kernels.process[:] = process[kernels.launch]
     return Launches(**columns), captured
-
-
-def api_calls(file: KinetoFile) -> npt.NDArray[np.intp]:
-    """The rows of the launch table, those of driver calls last."""
-    is_driver = np.array(["driver" in name.lower() for name in file.categories] + [False])
-    return np.argsort(is_driver[file.tables["launches"]["category"]], kind="stable")
 
 
 def _process_of_range(kernels: Kernels, ranges: Ranges, threads: Threads) -> None:

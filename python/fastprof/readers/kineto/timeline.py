@@ -1,36 +1,26 @@
-"""The ranges and all API calls of a trace of torch.profiler, with their times."""
+"""The ranges and all API calls of a trace of torch.profiler, with their times.
+
+To parse the text takes nearly all of the time of reading: `open` keeps what is here.
+"""
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
+import numpy.typing as npt
 
 from fastprof._core._kineto import NONE
 from fastprof.model.columns import unknown
 from fastprof.model.timeline import Recorded, RecordedCalls, RecordedRanges, RecordedSyncs
-from fastprof.model.trace import NEVER
-from fastprof.readers.kineto import event_columns
+from fastprof.model.trace import NEVER, Ranges
 from fastprof.readers.kineto.event_columns import KinetoFile
-from fastprof.readers.kineto.reader import api_calls, read_ranges
 from fastprof.readers.kineto.threads import Threads
-from fastprof.readers.sqlite.database import Progress
 
 # Kineto's names of CUPTI's types of synchronisation, in the order of SYNC_KINDS.
 _SYNC_NAMES = ("Unknown Sync", "Event Sync", "Stream Wait Event", "Stream Sync", "Context Sync")
 
 
-def read(path: str | os.PathLike[str], progress: Progress | None = None) -> Recorded:
-    """Read the events of ranges and API calls, runtime calls first.
-
-    Raises
-    ------
-    BadInputError
-        It is not a trace, or damaged before its first event.
-    """
-    file = event_columns.read(path, os.fsdecode(path), progress)
-    threads = Threads(file.tables)
-    ranges, _ = read_ranges(file, threads, file.tables["ranges"]["label"])
+def recorded(file: KinetoFile, threads: Threads, ranges: Ranges) -> Recorded:
+    """The events of ranges and API calls, runtime calls first."""
     events = file.tables["launches"]
     rows = api_calls(file)
     thread = threads.find(events["pid"][rows], events["tid"][rows])
@@ -59,6 +49,12 @@ def read(path: str | os.PathLike[str], progress: Progress | None = None) -> Reco
         process_of_thread=threads.process,
         processes=threads.process_numbers.astype(np.int32),
     )
+
+
+def api_calls(file: KinetoFile) -> npt.NDArray[np.intp]:
+    """The rows of the launch table, those of driver calls last."""
+    is_driver = np.array(["driver" in name.lower() for name in file.categories] + [False])
+    return np.argsort(is_driver[file.tables["launches"]["category"]], kind="stable")
 
 
 def _syncs(file: KinetoFile) -> RecordedSyncs:

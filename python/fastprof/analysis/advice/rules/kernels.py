@@ -56,7 +56,7 @@ def _findings(facts: Facts, found: Iterable[Found]) -> Iterator[Finding]:
 def _no_tensor_cores(facts: Facts) -> Iterator[Finding]:
     """Products in fp32 on a GPU with tensor cores."""
     _need_name(facts)
-    yield from _findings(facts, tensor_cores.no_tensor_cores(facts.calls))
+    yield from _findings(facts, facts.calls.judged(tensor_cores.no_tensor_cores))
 
 
 @rule("bad-shape", least=0.02, programs=WITH_OPERATORS)
@@ -64,41 +64,41 @@ def _bad_shape(facts: Facts) -> Iterator[Finding]:
     """Sizes that tensor cores cannot use well."""
     _need_shapes(facts)
     _need_peaks(facts)
-    yield from _findings(facts, tensor_cores.bad_shape(facts.calls))
+    yield from _findings(facts, facts.calls.judged(tensor_cores.bad_shape))
 
 
 @rule("unfused-attention", least=0.03, programs=WITH_OPERATORS)
 def _unfused_attention(facts: Facts) -> Iterator[Finding]:
     """Attention that writes its scores to memory."""
     _need_shapes(facts)
-    yield from _findings(facts, attention.unfused_attention(facts.calls))
+    yield from _findings(facts, facts.calls.judged(attention.unfused_attention))
 
 
 @rule("layout", least=0.02, programs=WITH_OPERATORS)
 def _layout(facts: Facts) -> Iterator[Finding]:
     """Transposes around convolutions."""
-    yield from _findings(facts, layout.layout(facts.calls))
+    yield from _findings(facts, facts.calls.judged(layout.layout))
 
 
 @rule("autocast-casts", least=0.02, programs=WITH_OPERATORS)
 def _autocast_casts(facts: Facts) -> Iterator[Finding]:
     """Casts of operands in each call."""
     _need_ops(facts)
-    yield from _findings(facts, layout.autocast_casts(facts.calls))
+    yield from _findings(facts, facts.calls.judged(layout.autocast_casts))
 
 
 @rule("copies-in-model", least=0.03, programs=WITH_OPERATORS)
 def _copies_in_model(facts: Facts) -> Iterator[Finding]:
     """Copies and casts that the code of the model requests."""
     _need_ops(facts)
-    yield from _findings(facts, layout.copies_in_model(facts.calls))
+    yield from _findings(facts, facts.calls.judged(layout.copies_in_model))
 
 
 @rule("optimizer-loop", least=0.01, programs=TRAINS)
 def _optimizer_loop(facts: Facts) -> Iterator[Finding]:
     """An optimizer that launches kernels for each parameter."""
     _need_ops(facts)
-    yield from _findings(facts, optimizer.optimizer_loop(facts.calls))
+    yield from _findings(facts, facts.calls.judged(optimizer.optimizer_loop))
 
 
 @rule("elementwise-chain", least=0.01, programs=WITH_OPERATORS)
@@ -106,7 +106,7 @@ def _elementwise_chain(facts: Facts) -> Iterator[Finding]:
     """Elementwise calls in succession that one kernel can do."""
     _need_shapes(facts)
     _need_peaks(facts)
-    yield from _findings(facts, chains.elementwise_chain(facts.calls))
+    yield from _findings(facts, facts.calls.judged(chains.elementwise_chain))
 
 
 @rule("small-grid", least=0.03)
@@ -114,21 +114,21 @@ def _small_grid(facts: Facts) -> Iterator[Finding]:
     """Products that use few multiprocessors."""
     if not any(each.sms for each in facts.devices.values()):
         raise CannotJudge("the multiprocessors of the GPU are unknown: --gpu NAME names it")
-    yield from _findings(facts, far_from_roof.small_grid(facts.calls))
+    yield from _findings(facts, facts.calls.judged(far_from_roof.small_grid))
 
 
 @rule("dead-gradient", least=0.01, programs=TRAINS)
 def _dead_gradient(facts: Facts) -> Iterator[Finding]:
     """Gradients of input images."""
     _need_shapes(facts)
-    yield from _findings(facts, gradients.dead_gradient(facts.calls))
+    yield from _findings(facts, facts.calls.judged(gradients.dead_gradient))
 
 
 @rule("embedding-gradient", least=0.01, programs=TRAINS)
 def _embedding_gradient(facts: Facts) -> Iterator[Finding]:
     """Dense gradients of large embeddings."""
     _need_shapes(facts)
-    yield from _findings(facts, gradients.embedding_gradient(facts.calls))
+    yield from _findings(facts, facts.calls.judged(gradients.embedding_gradient))
 
 
 _SPECIFIC: tuple[Callable[[Calls], list[Found]], ...] = (
@@ -154,7 +154,7 @@ def _far_from_roof(facts: Facts) -> Iterator[Finding]:
     claimed = {
         part
         for function in _SPECIFIC
-        for each in function(calls)
+        for each in calls.judged(function)
         for part, ns in each.saved.items()
         if ns > 0
     }

@@ -34,11 +34,12 @@ def layout(calls: Calls) -> list[Found]:
         return []
     groups, parts = members
     time = sum(part.ns for part in parts)
+    own = {part.id for part in parts}
     of_conv = sum(
         part.ns
         for group in calls.groups
         for part in group.parts
-        if "conv" in (group.op or part.kind) or part in parts
+        if "conv" in (group.op or part.kind) or part.id in own
     )
     return [
         Found(

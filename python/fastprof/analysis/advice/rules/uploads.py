@@ -76,9 +76,11 @@ def parameter_copies(facts: Facts) -> Int64:
     rows = facts.kernels(kind="memcpy", direction="HtoD")
     products = facts.kernels(**{"class": tuple(PRODUCTS)})
     busy = facts.times["busy_ns"]
+    own = facts.own_ns(rows)
+    if not len(rows) or not len(products) or own < _NAMED_SHARE * busy:
+        return none
     is_named = bool(_ranges(facts, rows))
-    share = _NAMED_SHARE if is_named else _SHARE
-    if not len(rows) or not len(products) or facts.own_ns(rows) < share * busy:
+    if not is_named and own < _SHARE * busy:
         return none
     size = np.maximum(numbers(facts.profile, "copied")[rows], 0)
     start = numbers(facts.profile, "start")
