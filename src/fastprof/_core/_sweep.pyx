@@ -174,7 +174,8 @@ cdef class Sweep:
         """
         cdef int64_t n_windows = window_start.shape[0], n_parts = self.bounds.shape[0] - 1
         cdef const int64_t[::1] of_part = _bounds(bounds, n_windows, n_parts)
-        cdef const int64_t[::1] firsts = np.broadcast_to(np.asarray(first, np.int64), n_parts).copy()
+        begins = np.broadcast_to(np.asarray(first, np.int64), n_parts)
+        cdef const int64_t[::1] firsts = begins.copy()
         cdef int64_t n = 0, more = 0, p, i, w, place
         cdef int64_t room = self.work.n // 8 + 1  # at first, 1 of 8 intervals ends a long gap
         cdef fp_status status = FP_OK
