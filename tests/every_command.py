@@ -143,7 +143,9 @@ def problem(done: Done) -> str:
     ]
     if done.code not in (0, 1, 2):
         return f"exit code {done.code}: {done.err}"
-    if done.code == 1 and len([line for line in lines if line.startswith("fastprof: ")]) != 1:
+    # `batch` tells the reason for each file, and how many could not be read.
+    errors = [line for line in lines if re.match(r"fastprof: (?!\d+ of \d+ files )", line)]
+    if done.code == 1 and len(errors) != 1:
         return f"no clear line: {done.err}"
     if done.code == 2 and "error: " not in lines[-1]:
         return f"no usage error: {done.err}"

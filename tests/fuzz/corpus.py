@@ -21,7 +21,7 @@ from fastprof import cli
 from kineto_files import KinetoFile
 from nsys_schemas import SCHEMAS
 from nvprof_files import NvprofFile
-from real_data import data_dir
+from real_data import data_dir, traces
 
 NSYS, NVPROF, KINETO, GZIP, DICT = FORMATS = ("nsys", "nvprof", "kineto", "gzip", "dict")
 SQLITE = (NSYS, NVPROF)
@@ -52,6 +52,11 @@ def corpus(real: bool = True) -> dict[str, Seed]:
         if real and (directory := data_dir()) is not None:
             made += [*_cut_databases(directory), *_cut_traces(directory), *_cut_lines(directory)]
     return {seed.name: seed for seed in made}
+
+
+def _real(directory: Path, *patterns: str) -> list[Path]:
+    """The real traces that a pattern fits, without files of formats that fastprof does not read."""
+    return [path for name in traces(*patterns) if (path := directory / name).is_file()]
 
 
 def _steps(write: Export | NvprofFile, n_steps: int = 4) -> None:
@@ -173,10 +178,8 @@ def _dict(folder: Path) -> list[Seed]:
 
 
 def _cut_databases(directory: Path) -> list[Seed]:
-    found = sorted([*directory.rglob("*.sqlite"), *directory.rglob("*.nvvp")])
-    found += sorted(directory.rglob("*.sql"))
     made = []
-    for path in found:
+    for path in _real(directory, "**/*.sqlite", "**/*.nvvp", "**/*.sql"):
         kind = NSYS if path.suffix == ".sqlite" else NVPROF
         content = _cut_database(path, kind)
         if len(content) <= MOST_BYTES * 4:
@@ -215,7 +218,7 @@ def _cut_database(path: Path, kind: str) -> bytes:
 
 def _cut_traces(directory: Path) -> list[Seed]:
     made = []
-    for path in sorted(directory.rglob("*.json.gz")):
+    for path in _real(directory, "**/*.json.gz"):
         if "_rank" in path.name and "_rank0" not in path.name:  # alike
             continue
         root = json.loads(gzip.decompress(path.read_bytes()))
@@ -235,7 +238,7 @@ def _cut_traces(directory: Path) -> list[Seed]:
 
 def _cut_lines(directory: Path) -> list[Seed]:
     made = []
-    for path in sorted(directory.rglob("*.dict")):
+    for path in _real(directory, "**/*.dict"):
         lines = path.read_bytes().splitlines(keepends=True)
         made.append(Seed(f"real-{path.stem}", DICT, b"".join(lines[:: len(lines) // 25])))
     return made

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from intervals import INT64_MAX, INT64_MIN, frozen
 
 from fastprof._core._sweep import Sweep
-from fastprof.analysis.gpu_work import GpuWork, idle_parts, ns_with, own_ns, sweep
+from fastprof.analysis.gpu_work import GpuWork, PartsOfWork, ns_with
 from fastprof.errors import InternalError
 from hypothesis_profiles import examples
 
@@ -26,6 +26,20 @@ def work_of(rows):
     )
 
 
+def parts_of(*parts):
+    """The work of several GPUs, whose rows are numbered from 100 on."""
+    work = work_of([each for part in parts for each in part])
+    key = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    found = PartsOfWork(work, key)
+    found.keys = np.arange(len(parts))
+    found.bounds = np.searchsorted(key, np.arange(len(parts) + 1))  # of parts without work too
+    return found
+
+
+def sweep(rows, windows):
+    return parts_of(rows).ns_by_kinds(np.zeros(len(windows[0]), np.int32), windows)
+
+
 def windows_of(rows):
     array = np.array(rows, np.int64).reshape(-1, 2)
     return array[:, 0].copy(), array[:, 1].copy()
@@ -39,7 +53,7 @@ def mask_at(rows, time):
 @examples(400)
 @given(WORK, WINDOWS)
 def test_each_moment_of_a_window_counts_to_the_kinds_that_run(rows, windows):
-    found = sweep(work_of(rows), windows_of(windows))
+    found = sweep(rows, windows_of(windows))
     assert found.shape == (len(windows), 8)
     for of_window, (begin, end) in zip(found.tolist(), windows, strict=True):
         expected = [0] * 8
@@ -51,7 +65,7 @@ def test_each_moment_of_a_window_counts_to_the_kinds_that_run(rows, windows):
 @examples(400)
 @given(WORK)
 def test_gaps_are_the_times_without_work(rows):
-    found = work_of(rows).gaps()
+    found = parts_of(rows).gaps()
     last = max((max(start, end) for start, end, _ in rows), default=0)
     in_gaps = [t for a, b in zip(found.start, found.end, strict=True) for t in range(a, b)]
     first = rows[0][0] if rows else 0
@@ -71,7 +85,7 @@ def test_each_moment_with_work_belongs_to_one_work(rows):
         if running:
             lowest = min(rows[i][2] for i in running)
             expected[next(i for i in running if rows[i][2] == lowest)] += 1
-    assert own_ns(work_of(rows)).tolist() == expected
+    assert parts_of(rows).own_ns().tolist() == expected
 
 
 def disjoint(rows):
@@ -116,7 +130,9 @@ def test_many_works_cross_a_bound():
 def test_the_parts_of_gaps_within_windows(rows, bounds, short_ns):
     work, (begin, finish) = work_of(rows), disjoint(bounds)
     windows = list(zip(begin.tolist(), finish.tolist(), strict=True))
-    every = [(a, b, before, after) for a, b, before, after in zip(*work.gaps(), strict=True)]
+    every = [
+        (a, b, before, after) for a, b, before, after in zip(*parts_of(rows).gaps(), strict=True)
+    ]
     if rows and begin[0] < work.start[0]:
         every.insert(0, (begin[0], work.start[0], 100, 100))
     parts = [
@@ -125,7 +141,8 @@ def test_the_parts_of_gaps_within_windows(rows, bounds, short_ns):
         for w, (first, last) in enumerate(windows)
         if last > a and first < b
     ]
-    of_gaps, window, short = idle_parts(work, (begin, finish), short_ns)
+    bounds = np.array([0, len(begin)])
+    of_gaps, window, short = parts_of(rows).idle((begin, finish), bounds, short_ns)
     long = [each for each in parts if each[1] - each[0] >= short_ns]
     assert list(zip(*of_gaps, window, strict=True)) == long
     for w, total in enumerate(short.tolist()):
@@ -133,9 +150,60 @@ def test_the_parts_of_gaps_within_windows(rows, bounds, short_ns):
         assert total == sum(b - a for a, b, *_ in of_window)
 
 
+@examples(200)
+@given(st.lists(st.tuples(WORK, WINDOWS), min_size=1, max_size=4), st.integers(0, 4))
+def test_several_gpus_are_as_each_of_them(gpus, short_ns):
+    work = parts_of(*[rows for rows, _ in gpus])
+    alone = [parts_of(rows) for rows, _ in gpus]
+    assert work.own_ns().tolist() == [ns for each in alone for ns in each.own_ns().tolist()]
+    assert list(zip(*work.spans, strict=True)) == [
+        (b[0], e[0]) for b, e in (a.spans for a in alone)
+    ]
+    first = np.cumsum([0, *(len(rows) for rows, _ in gpus)])
+    expected = [
+        (start, end, before + add, after + add)
+        for each, add in zip(alone, first.tolist(), strict=False)
+        for start, end, before, after in zip(*each.gaps(), strict=True)
+    ]
+    assert list(zip(*work.gaps(), strict=True)) == expected
+    times = [windows_of(rows) for _, rows in gpus]
+    part = np.repeat(np.arange(len(gpus), dtype=np.int32), [len(begin) for begin, _ in times])
+    both = tuple(map(np.concatenate, zip(*times, strict=True)))
+    own = [sweep(rows, each) for (rows, _), each in zip(gpus, times, strict=True)]
+    order = np.random.default_rng(0).permutation(len(part))
+    swept = work.ns_by_kinds(part[order], (both[0][order], both[1][order]))
+    assert np.array_equal(swept, np.concatenate(own)[order])
+    apart = [disjoint(rows) for _, rows in gpus]
+    bounds = np.cumsum([0, *(len(begin) for begin, _ in apart)])
+    gaps, window, short = work.idle(
+        tuple(map(np.concatenate, zip(*apart, strict=True))), bounds, short_ns
+    )
+    parts, sums = [], []
+    for i, (each, windows) in enumerate(zip(alone, apart, strict=True)):
+        found = each.idle(windows, np.array([0, len(windows[0])]), short_ns)
+        for start, end, before, after, place in zip(*found[0], found[1], strict=True):
+            parts.append((start, end, before + first[i], after + first[i], place + bounds[i]))
+        sums += found[2].tolist()
+    assert list(zip(*gaps, window, strict=True)) == parts
+    assert short.tolist() == sums
+
+
+def test_bounds_that_do_not_fit_are_refused():
+    work = work_of([(0, 5, 1), (1, 6, 1)])
+    for bounds in ([0, 1], [1, 2], [0, 2, 1, 2], [], [[0, 2]]):
+        with pytest.raises(ValueError, match="no bounds of parts of 2 rows"):
+            Sweep(work.start, work.end, work.kind, np.array(bounds, np.int64))
+    several = Sweep(work.start, work.end, work.kind, np.array([0, 1, 2]))
+    time = np.array([0, 5])
+    with pytest.raises(ValueError, match="no bounds of parts"):
+        several.until(time)
+    with pytest.raises(ValueError, match="several parts"):
+        several.own_in(time[:1], time[1:])
+
+
 def test_unions_of_kinds():
     rows = [(0, 10, 1), (5, 20, 2), (8, 30, 4)]
-    found = sweep(work_of(rows), windows_of([(0, 40)]))
+    found = sweep(rows, windows_of([(0, 40)]))
     assert ns_with(found, 1).tolist() == [10]
     assert ns_with(found, 2, without=1).tolist() == [10]
     assert ns_with(found, 4, without=1 | 2).tolist() == [10]
@@ -145,7 +213,7 @@ def test_unions_of_kinds():
 def test_times_at_the_limits():
     rows = [(INT64_MIN, INT64_MIN + 5, 1), (INT64_MAX - 3, INT64_MAX, 2)]
     windows = windows_of([(INT64_MIN, 0), (1, INT64_MAX)])
-    found = sweep(work_of(rows), windows)
+    found = sweep(rows, windows)
     assert found[0].tolist() == [INT64_MAX - 4, 5, 0, 0, 0, 0, 0, 0]
     assert found[1].tolist() == [INT64_MAX - 4, 0, 3, 0, 0, 0, 0, 0]
 

@@ -30,7 +30,7 @@ def test_a_time_is_in_the_last_window_that_begins_before_it(lengths, times, is_s
     columns[:, rows] = start, end, known
     lane = np.arange(2 * len(lengths), dtype=np.int32) % 2
     windows = Windows(
-        [],
+        [None, None],
         lane,
         lane,
         columns[0],
@@ -38,7 +38,7 @@ def test_a_time_is_in_the_last_window_that_begins_before_it(lengths, times, is_s
         columns[2].astype(bool),
         *[np.zeros(len(lane), bool)] * 2,
     )
-    found = windows.row_of(frozen(times, np.int64), np.array(rows, np.int64))
+    found = windows.row_of(np.full(len(times), is_second, np.int32), frozen(times, np.int64))
     for time, row in zip(times, found.tolist(), strict=True):
         some = [i for i in range(len(rows)) if known[i] and start[i] <= time]
         expected = rows[some[-1]] if some and time < end[some[-1]] else -1

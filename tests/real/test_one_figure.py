@@ -51,7 +51,7 @@ def claims(trace: fastprof.Profile) -> dict[str, list[tuple[str, float]]]:
     said[BUSY].append(("findings", facts.times["busy_ns"]))
     said[IDLE].append(("findings", facts.times["idle_ns"]))
     if len(trace.api):
-        said[IDLE].append(("causes of findings", float(facts.idle.by_window.sum(axis=1).mean())))
+        said[IDLE].append(("causes of findings", float(facts.idle.means.sum())))
         said[IDLE].append(("causes of the overview", overview["idle"].total["ns"]))
     walls = [step["replayed_ns"] for step in whatif.facts["steps"] if step["is_counted"]]
     if walls and len(of_gpus) == 1:  # a replay has a length per step, not per GPU

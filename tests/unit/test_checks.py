@@ -175,6 +175,13 @@ def test_a_trace_of_torch_profiler_adds_up(pack, tmp_path):
     assert profile.kernels["sil"].tolist() == [1063] * 6
 
 
+def test_a_trace_with_several_lists_of_events_adds_up(tmp_path):
+    event = '{"ph": "X", "cat": "kernel", "name": "k", "tid": 7, "ts": 1, "dur": 1}'
+    lists = f'"traceEvents": [{event}, {event}], "traceEvents": [{event}]'
+    (tmp_path / "t.json").write_text(f"{{{lists}}}")
+    assert "3 kernel rows" in fastprof.open(tmp_path / "t.json").check()
+
+
 def test_a_trace_that_is_cut_off_is_not_counted_again(tmp_path):
     (tmp_path / "t.json").write_text(
         '{"traceEvents": [{"ph": "X", "cat": "kernel", "name": "k", "ts": 1, "dur": 1}, {"ph": '

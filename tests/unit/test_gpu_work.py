@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 import fastprof
-from fastprof.analysis.gpu_work import COMMUNICATION, COMPUTE, COPY, sweep, work_of_device
+from fastprof.analysis.gpu_work import COMMUNICATION, COMPUTE, COPY, work_of_device
 from kineto_files import KinetoFile
 
 NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*)"
@@ -27,18 +27,18 @@ def test_work_has_the_kind_of_its_class(tmp_path: Path) -> None:
     assert found[0].kind.tolist() == [COMPUTE, COMMUNICATION, COPY, COPY]
     assert found[0].start.tolist() == [100, 150, 300, 400]
     assert found[0].end.tolist() == [200, 260, 310, 450]
-    assert (found[0].span, found[1].span) == ((100, 450), (120, 130))
+    assert [each.tolist() for each in found.parts.spans] == [[100, 120], [450, 130]]
     assert (found[1].rows.tolist(), found[1].end.tolist()) == ([1], [130])
 
 
 def test_gaps_name_the_kernels_around_them(tmp_path: Path) -> None:
-    found = work_of_device(two_gpus(tmp_path / "two.json"))[0].gaps()
+    found = work_of_device(two_gpus(tmp_path / "two.json")).parts.gaps()
     assert [each.tolist() for each in found] == [[260, 310], [300, 400], [2, 3], [3, 4]]
 
 
 def test_windows_may_overlap_and_have_any_order(tmp_path: Path) -> None:
-    work = work_of_device(two_gpus(tmp_path / "two.json"))[0]
-    found = sweep(work, (np.array([280, 0]), np.array([420, 280])))
+    work = work_of_device(two_gpus(tmp_path / "two.json")).parts
+    found = work.ns_by_kinds(np.array([0, 0]), (np.array([280, 0]), np.array([420, 280])))
     assert found.tolist() == [[110, 0, 0, 0, 30, 0, 0, 0], [120, 50, 60, 50, 0, 0, 0, 0]]
 
 

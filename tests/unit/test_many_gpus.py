@@ -1,54 +1,49 @@
-"""Captures with more GPUs, streams or threads than a reader can use: output is cut, with a note."""
+"""Files of very many GPUs: values and pages are of the largest, and tell of the others."""
 
 from __future__ import annotations
 
-import json
+from pathlib import Path
 
 import pytest
 
 import fastprof
-from commands import run
-from fastprof.analysis.columns import numbers
-from fastprof.analysis.step_timeline import StepTimelines
-from fastprof.analysis.timeline_lanes import LANES, Window
-from fastprof.page.section import Source
-from fastprof.page.sections.timeline import section
+from fastprof.analysis.gpu_work import MOST_GPUS
+from fastprof.page import page_of
 from fuzz.many_units import write
 
-N = LANES + 30
+N = MOST_GPUS + 100
 
 
-@pytest.mark.parametrize("shape", ["kineto/streams", "kineto/devices", "nsys/threads"])
-def test_a_time_line_shows_the_busiest_lanes(shape, tmp_path):
-    profile = fastprof.open(write(shape, N, tmp_path), copies=True)
-    timelines = StepTimelines(profile)
-    start = numbers(profile, "start")
-    line = timelines.between(Window(int(start[0]), int(start[-1] + 1)))
-    kinds = [lane.kind for lane in line.lanes]
-    hosts = sum(kind in ("ranges", "calls", "system") for kind in kinds)
-    assert kinds.count("work") <= LANES and hosts <= LANES
-    assert max(kinds.count("work"), hosts) == LANES
-    assert line.n_omitted >= 30
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> fastprof.Profile:
+    return fastprof.open(write("kineto/devices", N, tmp_path_factory.mktemp("many")))
 
 
-def test_the_page_says_how_many_lanes_are_omitted(tmp_path):
-    """A quarter of the streams has work in the step that it shows."""
-    profile = fastprof.open(write("kineto/streams", 4 * N, tmp_path), copies=True)
-    lead = " ".join(section(Source(profile)).lead)
-    assert "30 lanes are omitted: the 400 busiest of streams and of threads are shown." in lead
+@pytest.mark.parametrize("report", ["idle", "overlap"])
+def test_values_of_gpus_are_of_the_largest_with_the_sums_of_the_others(
+    many: fastprof.Profile, report: str
+) -> None:
+    facts = many.report(report).facts
+    assert len(facts["gpus"]) == MOST_GPUS
+    assert facts["more_gpus"]["gpus"] == N - MOST_GPUS
+    whole = sum(each["span_ns"] for each in facts["gpus"]) + facts["more_gpus"]["span_ns"]
+    assert whole == N * 15_000  # a kernel each
 
 
-def test_many_gpus_share_a_flame_graph(tmp_path):
-    def names(n):
-        out = tmp_path / "out.json"
-        run("export", "--to", "speedscope", "-o", out, write("kineto/devices", n, tmp_path))
-        return [each["name"] for each in json.loads(out.read_text())["profiles"]]
-
-    assert len(names(64)) == 64
-    assert names(65) == ["65 GPUs"]
+def test_lengths_of_steps_are_of_the_busiest_gpus(many: fastprof.Profile) -> None:
+    table = many.report("steps")
+    assert len(table.facts["lengths"]) == MOST_GPUS
+    assert table.facts["more_gpus"] == {"gpus": N - MOST_GPUS}
+    assert f"... {N - 8} more GPUs" in table.lead
+    assert table.n_rows == 4 * N
 
 
-def test_overlap_prints_100_gpus_and_json_has_all(tmp_path):
-    path = write("nsys/devices", 120, tmp_path)
-    assert "... 20 more rows" in run("overlap", path).stdout.decode()
-    assert len(json.loads(run("overlap", "--json", path).stdout)["gpus"]) == 120
+def test_a_page_has_the_steps_of_some_gpus(many: fastprof.Profile) -> None:
+    text = page_of(many).html
+    assert f"The page has the 100 busiest of {N:,} GPUs; busy time of the other 1,000: " in text
+
+
+def test_few_gpus_are_all_shown(tmp_path: Path) -> None:
+    few = fastprof.open(write("kineto/devices", 12, tmp_path))
+    assert len(few.report("idle").facts["gpus"]) == 12
+    assert "more_gpus" not in [*few.report("idle").facts, *few.report("steps").facts]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import fastprof
 from commands import run
 from exports import Export
-from fastprof.analysis.exposure import TimeLine
+from fastprof.analysis.gpu_work import TimeLine
 from kineto_files import KinetoFile
 
 NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"

@@ -15,7 +15,7 @@ from fastprof.analysis.copies_columns import COLUMNS, FLAGS
 from fastprof.analysis.copies_overview import overview
 from fastprof.analysis.copy_peaks import CopyPeaks, copy_peaks
 from fastprof.analysis.counted import steps_times_gpus
-from fastprof.analysis.gpu_work import own_ns, work_of_device
+from fastprof.analysis.gpu_work import work_of_device
 from fastprof.analysis.grouping import Floats64, Grouping, group
 from fastprof.analysis.ideal import KNOWN
 from fastprof.analysis.key_names import check_keys, heading_of
@@ -152,8 +152,8 @@ class _Work:
 
 def _work(profile: Profile, rows: Int64, peaks: CopyPeaks, steps: StepsOfKernels) -> _Work:
     exposed = np.zeros(len(profile), np.int64)
-    for work in work_of_device(profile).values():
-        exposed[work.rows] = own_ns(work)
+    work = work_of_device(profile).parts
+    exposed[work.work.rows] = work.own_ns()
     time = np.maximum(numbers(profile, "sil")[rows], 0).astype(np.int64)
     return _Work(
         rows=rows,

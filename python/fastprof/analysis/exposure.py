@@ -7,8 +7,7 @@ import numpy as np
 from fastprof._system.classes import dataclass
 from fastprof.analysis.gpu_work import (
     COMMUNICATION,
-    TimeLine,
-    own_ns,
+    TimeLines,
     time_lines,
     work_of_device,
 )
@@ -30,7 +29,7 @@ class Exposure:
     hidden, exposed : int64 [kernels], ns; 0 for work other than communication
     """
 
-    of_device: dict[int, TimeLine]
+    of_device: TimeLines
     hidden: Int64
     exposed: Int64
 
@@ -38,11 +37,12 @@ class Exposure:
 def exposure(profile: Profile) -> Exposure:
     """Sweep the work of each GPU; n log n in its communication, linear in its other work."""
     hidden, exposed = np.zeros((2, len(profile)), np.int64)
-    for work in work_of_device(profile).values():
-        places = np.flatnonzero(work.kind == COMMUNICATION)
-        if not len(places):
-            continue
-        rows = work.rows[places]
-        exposed[rows] = own_ns(work)[places]
-        hidden[rows] = own_ns(work.take(places)) - exposed[rows]
+    parts = work_of_device(profile).parts
+    is_communication = parts.work.kind == COMMUNICATION
+    if is_communication.any():
+        rows = parts.work.rows[is_communication]
+        exposed[rows] = parts.own_ns()[is_communication]
+        wanted = np.zeros(len(profile), bool)
+        wanted[rows] = True
+        hidden[rows] = parts.selected(wanted).own_ns() - exposed[rows]
     return Exposure(time_lines(profile), hidden, exposed)

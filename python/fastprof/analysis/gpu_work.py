@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from copy import copy
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,18 +21,17 @@ __all__ = [
     "COMMUNICATION",
     "COMPUTE",
     "COPY",
+    "MOST_GPUS",
     "N_MASKS",
     "Gaps",
     "GpuWork",
     "PartsOfWork",
     "TimeLine",
+    "TimeLines",
     "WorkOfDevices",
     "answered_work",
-    "idle_parts",
     "ns_with",
-    "own_ns",
     "owners",
-    "sweep",
     "time_lines",
     "work_of_device",
 ]
@@ -42,6 +41,7 @@ COMMUNICATION: Final = 2
 COPY: Final = 4  # copies and memsets
 _KIND_OF_CLASS: Final = {"communication": COMMUNICATION, "memcpy": COPY, "memset": COPY}
 N_MASKS: Final = 8  # sums of the three
+MOST_GPUS: Final = 1000  # in values for JSON
 
 
 class Gaps(NamedTuple):
@@ -79,19 +79,9 @@ class GpuWork:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def gaps(self) -> Gaps:
-        """The gaps without work, in order."""
-        start, end, before, after = Sweep(self.start, self.end, self.kind).gaps()
-        return Gaps(start, end, take(self.rows, before), take(self.rows, after))
-
     def take(self, places: npt.NDArray[np.intp]) -> GpuWork:
         """Some of the work, in order of start."""
         return GpuWork(self.rows[places], self.start[places], self.end[places], self.kind[places])
-
-    @property
-    def span(self) -> tuple[int, int]:
-        """Start of the first and end of the last work, ns; (0, 0) without work."""
-        return (int(self.start[0]), int(self.end.max())) if len(self) else (0, 0)
 
 
 class PartsOfWork:
@@ -108,21 +98,22 @@ class PartsOfWork:
     ----------
     keys : int [parts], ascending
     work : GpuWork, all of it, by part
+    bounds : int64 [parts + 1], where the work of each part begins
     """
 
     def __init__(self, work: GpuWork, key: npt.NDArray[np.integer]) -> None:
         self.keys, self.work = key[:1], work
-        self._first = np.array([0, len(key)])
+        self.bounds: Int64 = np.array([0, len(key)])[: len(self.keys) + 1]
         if (key != key[:1]).any():
             order = np.argsort(key, kind="stable")
             self.keys, first = np.unique(key[order], return_index=True)
-            self._first, self.work = np.append(first, len(key)), work.take(order)
+            self.bounds, self.work = np.append(first, len(key)), work.take(order)
 
     def __len__(self) -> int:
         return len(self.keys)
 
     def __getitem__(self, i: int) -> GpuWork:
-        work, part = self.work, slice(self._first[i], self._first[i + 1])
+        work, part = self.work, slice(self.bounds[i], self.bounds[i + 1])
         return GpuWork(work.rows[part], work.start[part], work.end[part], work.kind[part])
 
     def selected(self, rows: Bools) -> PartsOfWork:
@@ -133,32 +124,116 @@ class PartsOfWork:
         places = np.flatnonzero(rows[self.work.rows])
         found = copy(self)
         found.work = self.work.take(places)
-        found._first = np.searchsorted(places, self._first)
+        found.bounds = np.searchsorted(places, self.bounds)
         return found
 
     def numbers(self) -> Int32:
         """The part of each piece of `work`."""
-        return np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self._first))
+        return np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.bounds))
+
+    def of_kernels(self, n: int) -> Int32:
+        """The part of each of n kernels, -1 for none."""
+        found = np.full(n, -1, np.int32)
+        found[self.work.rows] = self.numbers()
+        return found
+
+    @property
+    def spans(self) -> tuple[Int64, Int64]:
+        """[parts] Start of the first and end of the last work, ns; 0 without work."""
+        begin, finish = np.zeros((2, len(self)), np.int64)
+        some = np.flatnonzero(np.diff(self.bounds))
+        if len(some):
+            begin[some] = self.work.start[self.bounds[some]]
+            finish[some] = np.maximum.reduceat(self.work.end, self.bounds[some])
+        return begin, finish
+
+    @property
+    def _sweep(self) -> Sweep:
+        return Sweep(self.work.start, self.work.end, self.work.kind, self.bounds)
+
+    def _gaps(self, start: Int64, end: Int64, before: Int32, after: Int32) -> Gaps:
+        return Gaps(start, end, take(self.work.rows, before), take(self.work.rows, after))
+
+    def gaps(self) -> Gaps:
+        """The gaps without work of each part, in order."""
+        return self._gaps(*self._sweep.gaps())
+
+    def ns_by_kinds(self, part: Int32 | Int64, windows: tuple[Int64, Int64]) -> Int64:
+        """How long exactly each set of kinds runs in each window.
+
+        Parameters
+        ----------
+        part : int [windows]
+        windows : start and end, int64 [windows] each, ns; in any order, may overlap
+
+        Returns
+        -------
+        int64 [windows, 8]
+            ns by the sum of the kinds that run: `[:, 0]` idle, `[:, COMPUTE | COPY]` both at once.
+        """
+        begin, finish = windows
+        n = len(begin)
+        time = np.concatenate([begin, np.maximum(begin, finish)])
+        of = np.concatenate([part, part])
+        order = np.lexsort((time, of))
+        bounds = np.searchsorted(of[order], np.arange(len(self) + 1))
+        until = self._sweep.until(time[order], bounds)
+        place = np.empty(2 * n, np.int64)
+        place[order] = np.arange(2 * n)
+        found: Int64 = until[place[n:]] - until[place[:n]]
+        return found
+
+    def idle(
+        self, windows: tuple[Int64, Int64], bounds: Int64, short_ns: int
+    ) -> tuple[Gaps, Int32, Int64]:
+        """The parts of gaps within windows, including the time before the first work.
+
+        Parameters
+        ----------
+        windows : start and end, int64 [windows] each, ns; those of a part ascend
+        bounds : int64 [parts + 1], where the windows of each part begin
+        short_ns : shorter parts are only summed
+
+        Returns
+        -------
+        gaps : Gaps
+        window : int32 [gaps]
+        short : int64 [windows], ns
+        """
+        begin, finish = windows
+        first = np.append(begin, 0)[bounds[:-1]]
+        found = self._sweep.idle(first, begin, finish, short_ns, bounds)
+        start, end, before, after, window, short = found
+        return self._gaps(start, end, before, after), window, short
+
+    def own_ns(self) -> Int64:
+        """The part of a GPU's busy time that is each work's own, ns [work].
+
+        Each moment with work belongs to one: compute before communication before copies, of these
+        the first to start. Sums over any groups of work of a part add up to its busy time.
+        """
+        return self._sweep.own()
 
 
 class WorkOfDevices(Mapping[int, GpuWork]):
     """The work of each GPU, by number, ascending.
 
     parts : the same, without numbers
+    places : the part of each GPU
     """
 
     def __init__(self, work: GpuWork, device: npt.NDArray[np.integer]) -> None:
         self.parts = PartsOfWork(work, device)
-        self._places = {number: i for i, number in enumerate(self.parts.keys.tolist())}
+        self.places = {number: i for i, number in enumerate(self.parts.keys.tolist())}
 
     def __len__(self) -> int:
         return len(self.parts)
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._places)
+        return iter(self.places)
 
     def __getitem__(self, device: int) -> GpuWork:
-        return self.parts[self._places[device]]
+        return self.parts[self.places[device]]
 
 
 def owners(profile: Profile) -> Int64:
@@ -223,28 +298,6 @@ def _work_of_device(profile: Profile, rows: Bools | None = None) -> WorkOfDevice
     return WorkOfDevices(work, device)
 
 
-def sweep(work: GpuWork, windows: tuple[Int64, Int64]) -> Int64:
-    """How long exactly each set of kinds runs in each window.
-
-    Parameters
-    ----------
-    windows : start and end, int64 [windows] each, ns; in any order, may overlap
-
-    Returns
-    -------
-    int64 [windows, 8]
-        ns by the sum of the kinds that run: `[:, 0]` idle, `[:, COMPUTE | COPY]` both at once.
-    """
-    begin, finish = windows
-    times, place = np.unique(
-        np.concatenate([begin, np.maximum(begin, finish)]), return_inverse=True
-    )
-    until = Sweep(work.start, work.end, work.kind).until(times)
-    n = len(begin)
-    found: Int64 = until[place[n:]] - until[place[:n]]
-    return found
-
-
 def ns_with(by_mask: Int64, kinds: int, without: int = 0) -> Int64:
     """The part of `sweep` with at least one of some kinds: their union, ns [windows].
 
@@ -253,37 +306,6 @@ def ns_with(by_mask: Int64, kinds: int, without: int = 0) -> Int64:
     masks = [mask for mask in range(N_MASKS) if mask & kinds and not mask & without]
     found: Int64 = by_mask[:, masks].sum(axis=1)
     return found
-
-
-def idle_parts(
-    work: GpuWork, windows: tuple[Int64, Int64], short_ns: int
-) -> tuple[Gaps, Int32, Int64]:
-    """The parts of gaps within windows, including the time before the first work.
-
-    Parameters
-    ----------
-    windows : start and end, int64 [windows] each, ns; both ascend
-    short_ns : shorter parts are only summed
-
-    Returns
-    -------
-    gaps : Gaps
-    window : int32 [gaps]
-    short : int64 [windows], ns
-    """
-    begin, finish = windows
-    found = Sweep(work.start, work.end, work.kind).idle(int(begin[0]), begin, finish, short_ns)
-    start, end, before, after, window, short = found
-    return Gaps(start, end, take(work.rows, before), take(work.rows, after)), window, short
-
-
-def own_ns(work: GpuWork) -> Int64:
-    """The part of the GPU's busy time that is each work's own, ns [work].
-
-    Each moment with work belongs to one: compute before communication before copies, of these the
-    first to start. Sums over any groups of work add up to the busy time.
-    """
-    return Sweep(work.start, work.end, work.kind).own()
 
 
 class TimeLine(NamedTuple):
@@ -315,28 +337,60 @@ class TimeLine(NamedTuple):
         return self.hidden / self.communication if self.communication else None
 
 
-def time_lines(profile: Profile) -> dict[int, TimeLine]:
+class TimeLines(Mapping[int, TimeLine]):
+    """The time line of each GPU, by number, between its first and its last work.
+
+    Columns of numbers: a time line is made when it is asked for, as a file may have very many.
+
+    columns : by the fields of `TimeLine`, int64 [GPUs], ns
+    """
+
+    def __init__(self, work: WorkOfDevices) -> None:
+        begin, finish = work.parts.spans
+        by_mask = work.parts.ns_by_kinds(np.arange(len(work)), (begin, finish))
+        self._places = work.places
+        self.columns: dict[str, Int64] = {
+            "span": finish - begin,
+            "compute": ns_with(by_mask, COMPUTE),
+            "communication": ns_with(by_mask, COMMUNICATION),
+            "exposed_communication": ns_with(by_mask, COMMUNICATION, COMPUTE),
+            "exposed_copy": ns_with(by_mask, COPY, COMPUTE | COMMUNICATION),
+            "idle": by_mask[:, 0].copy(),
+        }
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._places)
+
+    def __getitem__(self, device: int) -> TimeLine:
+        place = self._places[device]
+        return TimeLine(**{name: int(each[place]) for name, each in self.columns.items()})
+
+    def largest(self) -> dict[int, TimeLine]:
+        """The `MOST_GPUS` of the longest span, by number; nobody reads more."""
+        span = self.columns["span"]
+        rows = np.sort(np.argsort(-span, kind="stable")[:MOST_GPUS])
+        numbers = np.array(list(self._places), np.int64)[rows]
+        return {number: self[number] for number in numbers.tolist()}
+
+    def rest(self) -> dict[str, Any]:
+        """How many more GPUs there are than `largest` has, and their sums, for JSON."""
+        shown = self.largest().values()
+        if len(shown) == len(self):
+            return {}
+        sums = {
+            f"{name}_ns": int(each.sum()) - sum(getattr(one, name) for one in shown)
+            for name, each in self.columns.items()
+        }
+        return {"more_gpus": {"gpus": len(self) - len(shown), **sums}}
+
+
+def time_lines(profile: Profile) -> TimeLines:
     """The time line of each GPU, by number; kept."""
     return kept(profile, _time_lines)
 
 
-def _time_lines(profile: Profile) -> dict[int, TimeLine]:
-    return {device: _time_line(work) for device, work in answered_work(profile).items()}
-
-
-def _time_line(work: GpuWork) -> TimeLine:
-    """The time line of a GPU, between its first and its last work."""
-    first, last = work.span
-    by_mask = sweep(work, (np.array([first]), np.array([last])))
-
-    def total(kinds: int, without: int = 0) -> int:
-        return int(ns_with(by_mask, kinds, without)[0])
-
-    return TimeLine(
-        span=last - first,
-        compute=total(COMPUTE),
-        communication=total(COMMUNICATION),
-        exposed_communication=total(COMMUNICATION, COMPUTE),
-        exposed_copy=total(COPY, COMPUTE | COMMUNICATION),
-        idle=int(by_mask[0, 0]),
-    )
+def _time_lines(profile: Profile) -> TimeLines:
+    return TimeLines(answered_work(profile))

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
 import numpy as np
 
+from fastprof._core._groups import sum_where
 from fastprof._core._pools import pairs
 from fastprof.analysis import keys
 from fastprof.analysis.columns import numbers, texts
-from fastprof.analysis.gpu_work import GpuWork, answered_work
+from fastprof.analysis.gpu_work import WorkOfDevices, answered_work
 from fastprof.analysis.grouping import Grouping, group
 from fastprof.analysis.idle_causes import CAUSES, Cause
 from fastprof.analysis.idle_columns import BY, COLUMNS, OF_GAPS
@@ -83,32 +84,39 @@ def idle(
     return replace(table, lead=(*left_out(profile), *lines), facts=facts, notes=own)
 
 
-def _by_cause(found: Examined, where: _Where, work: Mapping[int, GpuWork]) -> Table:
+def _by_cause(found: Examined, where: _Where, work: WorkOfDevices) -> Table:
     """A row for each GPU and cause, those of a GPU in order of time."""
-    groups = Grouping(found.device * np.int32(_N) + found.causes.main, _N * len(work))
-    counts, ns = groups.counts.reshape(-1, _N), found.totals()
-    longest = groups.stats(found.gaps.end - found.gaps.start).max.reshape(-1, _N)
-    of_short = Grouping(found.short_device, len(work))
-    counts[:, Cause.SHORT] = of_short.counts
-    longest[:, Cause.SHORT] = of_short.stats(found.short.end - found.short.start).max
-    device, cause = np.nonzero(ns)
-    order = np.lexsort((-ns[device, cause], device))
-    device, cause = device[order], cause[order]
+    parts, short = found.causes.parts, found.short_device * np.int64(_N) + Cause.SHORT
+    own = found.device[parts.gap] * np.int64(_N) + parts.cause
+    present = np.unique(np.concatenate([own, short]))
+    n = len(present)
+
+    def place(of: Int64) -> Int32:
+        return np.searchsorted(present, of).astype(np.int32)
+
+    groups = Grouping(place(found.device * np.int64(_N) + found.causes.main), n)
+    of_short, length = Grouping(place(short), n), found.short.end - found.short.start
+    ns = sum_where(place(own), parts.ns, None, n) + of_short.stats(length).sum
+    counts = groups.counts + of_short.counts
+    longest = groups.stats(found.gaps.end - found.gaps.start).max
+    longest = np.where(present % _N == Cause.SHORT, of_short.stats(length).max, longest)
+    order = np.lexsort((-ns, present // _N))
+    device, cause = present[order] // _N, present[order] % _N
     most = _most(found, where, groups)
     columns: dict[str, Cells] = {
         "cause": Values(cause.astype(np.int32), list(CAUSES)),
-        "gaps": Ints(counts[device, cause]),
-        "longest_ns": Ints(np.where(counts[device, cause] > 0, longest[device, cause], -1)),
-        **{name: Values(most[name].ids[device * _N + cause], most[name].values) for name in most},
+        "gaps": Ints(counts[order]),
+        "longest_ns": Ints(np.where(counts > 0, longest, -1)[order]),
+        **{name: most[name].take(order) for name in most},
     }
-    return _table(found, work, device, ns[device, cause], columns)
+    return _table(found, work, device, ns[order], columns)
 
 
 def _by_key(
     profile: Profile,
     found: Examined,
     where: _Where,
-    work: Mapping[int, GpuWork],
+    work: WorkOfDevices,
     by: str,
     steps: str | None,
 ) -> Table:
@@ -142,13 +150,14 @@ def _by_key(
 
 def _table(
     found: Examined,
-    work: Mapping[int, GpuWork],
+    work: WorkOfDevices,
     device: Int32 | Int64,
     ns: Int64,
     columns: dict[str, Cells],
     by: str = "",
 ) -> Table:
-    spans = np.array([last - first for first, last in (each.span for each in work.values())])
+    first, last = work.parts.spans
+    spans = last - first
     total, n_gaps = int(ns.sum()), len(found.causes.main) + len(found.short_device)
     numbers: dict[str, Cells] = {
         "device": Ints(np.array(found.devices)[device]),

@@ -141,7 +141,7 @@ def _joined(found: Sequence[Split], firsts: Sequence[int]) -> Split:
     return Split._make([*map(np.concatenate, columns), together, sum(n_late)])
 
 
-_AT_ONCE: Final = 1 << 16
+_AT_ONCE: Final = 1 << 14  # gaps
 
 
 def _split(gaps: Gaps, host: Host) -> Split:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Final
 
-import numpy as np
-
-from fastprof._core._groups import sum_where
 from fastprof._system.classes import dataclass
-from fastprof.analysis.gpu_work import Gaps, GpuWork, answered_work
-from fastprof.analysis.idle_causes import Cause, Host, Split, split
+from fastprof.analysis.gpu_work import Gaps, WorkOfDevices, answered_work
+from fastprof.analysis.idle_causes import Host, Split, split
 from fastprof.analysis.idle_places import places
-from fastprof.model.arrays import Int32, Int64, joined
+from fastprof.model.arrays import Int32
 from fastprof.model.columns import Values
 from fastprof.profile.kept import kept
 from fastprof.profile.profile import Profile
@@ -45,24 +41,10 @@ class Examined:
     data: str | None
     is_kept: bool
 
-    def totals(self) -> Int64:
-        """The time of each cause, ns [devices, causes]."""
-        return self.of_windows(self.device, self.short_device, len(self.devices))
-
-    def of_windows(self, window: Int32, short: Int32, n_windows: int) -> Int64:
-        """The time of each cause, ns [windows, causes].
-
-        window, short : the windows of `gaps` and of `short`, -1 for none
-        """
-        found = self.causes.parts.of_windows(window, n_windows)
-        length = self.short.end - self.short.start
-        found[:, Cause.SHORT] += sum_where(short, length, None, n_windows)
-        return found
-
 
 def examine(
     profile: Profile,
-    work: Mapping[int, GpuWork],
+    work: WorkOfDevices,
     shortest: int = SHORTEST,
     data: str | None = None,
 ) -> Examined:
@@ -81,17 +63,17 @@ def _of_all(profile: Profile) -> Examined:
 
 def _examined(
     profile: Profile,
-    work: Mapping[int, GpuWork],
+    work: WorkOfDevices,
     shortest: int,
     data: str | None,
     is_kept: bool = False,
 ) -> Examined:
-    host = Host(profile, data)
-    found, short = zip(*(_divided(each.gaps(), shortest) for each in work.values()), strict=True)
-    gaps = Gaps(*joined(found))
+    host, gaps = Host(profile, data), work.parts.gaps()
+    part = work.parts.of_kernels(len(profile))[gaps.after]
+    is_long = gaps.end - gaps.start >= shortest
+    long, short = (Gaps._make(each[of] for each in gaps) for of in (is_long, ~is_long))
     return Examined(
-        list(work), gaps, _devices(found), Gaps(*joined(short)), _devices(short),
-        split(gaps, host), data, is_kept,
+        list(work), long, part[is_long], short, part[~is_long], split(long, host), data, is_kept,
     )  # fmt: skip
 
 
@@ -106,16 +88,3 @@ def _places(profile: Profile, found: Examined) -> dict[str, Values]:
 
 def _places_of_all(profile: Profile) -> dict[str, Values]:
     return _places(profile, kept(profile, _of_all))
-
-
-def _divided(gaps: Gaps, shortest: int) -> tuple[Gaps, Gaps]:
-    """The gaps of at least `shortest` ns, and the other ones."""
-    is_long = gaps.end - gaps.start >= shortest
-    if is_long.all():
-        return gaps, Gaps._make(each[:0] for each in gaps)
-    return Gaps._make(each[is_long] for each in gaps), Gaps._make(each[~is_long] for each in gaps)
-
-
-def _devices(of_devices: Sequence[Gaps]) -> Int32:
-    counts = [len(each.start) for each in of_devices]
-    return np.repeat(np.arange(len(counts), dtype=np.int32), counts)

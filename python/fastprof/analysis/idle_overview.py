@@ -22,15 +22,17 @@ _MOST_GPUS: Final = 8
 
 def overview(profile: Profile) -> tuple[tuple[str, ...], dict[str, Any]]:
     """A line for each GPU and one on the queue, and the values in them for JSON."""
-    of_devices = {device: _facts(each) for device, each in time_lines(profile).items()}
+    every = time_lines(profile)
+    of_devices = {device: _facts(each) for device, each in every.largest().items()}
     starved = starved_share(profile)
     lines = [_line(device, found) for device, found in list(of_devices.items())[:_MOST_GPUS]]
-    if len(of_devices) > _MOST_GPUS:
-        lines.append(f"... {len(of_devices) - _MOST_GPUS} more GPUs")
+    if len(every) > _MOST_GPUS:
+        lines.append(f"... {len(every) - _MOST_GPUS} more GPUs")
     if starved is not None:
         lines.append(f"{starved:.1%} of the kernels start within 10 us of their launch (starved)")
     facts = {
         "gpus": [{"device": device, **found} for device, found in of_devices.items()],
+        **every.rest(),
         "starved": starved,
     }
     return (*lines, ""), facts

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 
-from fastprof.analysis.gpu_work import Gaps, idle_parts
+from fastprof._core._groups import sum_where
+from fastprof._core._take import take
+from fastprof.analysis.gpu_work import Gaps
 from fastprof.analysis.idle_causes import Cause, Host, Split, split
 from fastprof.analysis.idle_examined import SHORTEST
 from fastprof.analysis.steps_windows import Windows, windows_of
-from fastprof.model.arrays import Int32, Int64, joined
+from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.profile.kept import kept
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
@@ -29,13 +29,53 @@ class WindowGaps(NamedTuple):
         is that work too
     window : int32 [gaps]
     causes : Split of `gaps`
-    by_window : int64 [windows, causes], ns; the sum of a window is its idle time
+    short, after : int64 [windows], ns, the sum of the shorter gaps, and the time after the last
+        work of the GPU, which no gap has
     """
 
     gaps: Gaps
     window: Int32
     causes: Split
-    by_window: Int64
+    short: Int64
+    after: Int64
+
+    def by_window(self, rows: Int64 | None = None) -> Int64:
+        """The time of each cause, ns [rows, causes]; the sum of a window is its idle time.
+
+        rows : some windows, each once; None for all
+        """
+        n, place = len(self.short), self.window
+        if rows is not None:
+            n, of_window = len(rows), np.full(n, -1, np.int32)
+            of_window[rows] = np.arange(n, dtype=np.int32)
+            place = take(of_window, self.window)
+        found = self.causes.parts.of_windows(place, n)
+        found[:, Cause.SHORT] += self.short if rows is None else self.short[rows]
+        found[:, Cause.UNKNOWN] += self.after if rows is None else self.after[rows]
+        return found
+
+    def of_cause(self, cause: Cause) -> Int64:
+        """The time of a cause in each window, ns [windows]."""
+        parts = self.causes.parts
+        is_wanted = (parts.cause == cause).view(np.uint8)
+        window = take(self.window, parts.gap)
+        found = sum_where(window, parts.ns, is_wanted, len(self.short))
+        if cause == Cause.SHORT:
+            found += self.short
+        if cause == Cause.UNKNOWN:
+            found += self.after
+        return found
+
+    def totals(self, wanted: Bools) -> Int64:
+        """The time of each cause in the wanted windows, ns [causes]; wanted : bool [windows]."""
+        parts = self.causes.parts
+        inside = take(wanted, self.window)
+        found = sum_where(
+            parts.cause.astype(np.int32), parts.ns, inside[parts.gap].view(np.uint8), len(Cause)
+        )
+        found[Cause.SHORT] += self.short[wanted].sum()
+        found[Cause.UNKNOWN] += self.after[wanted].sum()
+        return found
 
 
 def gaps_of_steps(profile: Profile, steps: StepsOfKernels) -> WindowGaps:
@@ -55,34 +95,12 @@ def gaps_in_windows(windows: Windows, host: Host) -> WindowGaps:
 
     windows : those of a GPU do not overlap
     """
-    by_window = np.zeros((len(windows), len(Cause)), np.int64)
-    *columns, window = joined(chain([(*_NONE, _NONE.after)], _idle_parts(windows, by_window)))
-    gaps = Gaps(*columns)
-    causes = split(gaps, host)
-    by_window += causes.parts.of_windows(window, len(windows))
-    return WindowGaps(gaps, window, causes, by_window)
-
-
-def _idle_parts(windows: Windows, by_window: Int64) -> Iterator[tuple[Int64 | Int32, ...]]:
-    """The columns of the gaps of each lane, and the window of each gap.
-
-    by_window : int64 [windows, causes], receives the times of short gaps, and after the last work
-    """
-    for lane, rows in windows.by_lane():
-        rows = rows[windows.is_known[rows]]
-        if not len(rows):
-            continue
-        rows = rows[np.argsort(windows.start[rows], kind="stable")].astype(np.int32)
-        start, end = windows.start[rows], windows.end[rows]
-        of_lane, place, short = idle_parts(lane.selected, (start, end), SHORTEST)
-        if len(place):
-            yield (*of_lane, rows[place].astype(np.int32))
-        by_window[rows, Cause.SHORT] = short
-        # After the last work, nothing ends the gap.
-        by_window[rows, Cause.UNKNOWN] = np.maximum(
-            end - np.maximum(start, lane.selected.span[1]), 0
-        )
-
-
-_NO_TIMES, _NO_ROWS = np.empty(0, np.int64), np.empty(0, np.int32)
-_NONE = Gaps(_NO_TIMES, _NO_TIMES, _NO_ROWS, _NO_ROWS)
+    order, bounds = windows.in_lanes(windows.is_known)
+    order = order[np.lexsort((windows.start[order], windows.lane[order]))]
+    start, end, work = windows.start[order], windows.end[order], windows.lanes.selected
+    gaps, place, of_short = work.idle((start, end), bounds, SHORTEST)
+    short, after = np.zeros((2, len(windows)), np.int64)
+    short[order] = of_short
+    last = work.spans[1][windows.lane[order]]
+    after[order] = np.maximum(end - np.maximum(start, last), 0)
+    return WindowGaps(gaps, take(order.astype(np.int32), place), split(gaps, host), short, after)

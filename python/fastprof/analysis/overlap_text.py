@@ -75,16 +75,17 @@ def lead(found: Exposure) -> tuple[tuple[str, ...], dict[str, Any]]:
     """The time line of each GPU as text, and for JSON."""
     if not found.of_device:
         return (), {}
-    lines = list(found.of_device.values())
+    of_device = found.of_device.largest()
+    lines = list(of_device.values())
 
     def column(name: str) -> Int64:
         return limited(getattr(each, name) for each in lines)
 
     shares = [np.nan if each.hidden_share is None else each.hidden_share for each in lines]
-    devices = [device if device >= 0 else None for device in found.of_device]
+    devices = [device if device >= 0 else None for device in of_device]
     table = Table(
         {
-            "device": Ints(np.array(list(found.of_device), np.int64)),
+            "device": Ints(np.array(list(of_device), np.int64)),
             **{each.key: Ints(column(each.key)) for each in _OF_GPUS},
             "hidden_share": Floats(np.array(shares)),
         },
@@ -96,7 +97,8 @@ def lead(found: Exposure) -> tuple[tuple[str, ...], dict[str, Any]]:
         | {"hidden_share": each.hidden_share}
         for device, each in zip(devices, lines, strict=True)
     ]
-    return (*table.text(_GPUS).splitlines(), _IDENTITY, ""), {"gpus": facts}
+    text = (*table.text(_GPUS).splitlines(), _IDENTITY, "")
+    return text, {"gpus": facts, **found.of_device.rest()}
 
 
 _GPU: Final = Heading("device", "GPU")

@@ -29,6 +29,8 @@ def devices_with(
         The GPU or a figure is unknown.
     """
     devices = profile.devices
+    if gpu is None and peak is None and bandwidth is None:
+        return devices
     models = {id(device): device for device in devices.values()}
     figures = {key: with_figures(each, gpu, peak, bandwidth) for key, each in models.items()}
     return {number: figures[id(device)] for number, device in devices.items()}

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from itertools import chain
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from fastprof._core._take import take
 from fastprof.analysis.columns import numbers
-from fastprof.analysis.gpu_work import sweep, work_of_device
-from fastprof.model.arrays import Bools, Int32, Int64
+from fastprof.analysis.gpu_work import work_of_device
+from fastprof.model.arrays import Bools, Int32, Int64, joined
 from fastprof.model.trace import NO_TIME
 from fastprof.profile.profile import Profile
 
@@ -54,21 +56,34 @@ def spans(profile: Profile, ranges: Int32, rows: Bools | None) -> Spans:
     )
     order = np.lexsort((launched[work], thread, device[work]))
     work, thread = work[order], thread[order]
-    work_of = work_of_device(profile)
-    thread_of_range = instances.thread[ranges]
-    for run in _runs(np.arange(len(work)), device[work], thread):
-        inside = work[run]
-        places = np.flatnonzero(thread_of_range == thread[run[0]])
-        of = ranges[places]
-        first = np.searchsorted(launched[inside], instances.start[of], "left")
-        last = np.searchsorted(launched[inside], instances.end[of], "left")
-        some = first < last
-        places, first, last = places[some], first[some], last[some]
-        begin = _reduced(np.minimum, start[inside], first, last)
-        finish = _reduced(np.maximum, end[inside], first, last)
-        found.projected[places] += finish - begin
-        found.idle[places] += sweep(work_of[int(device[inside[0]])], (begin, finish))[:, 0]
+    of_devices, thread_of_range = work_of_device(profile), instances.thread[ranges]
+    nothing = np.empty(0, np.int64)
+
+    def inside_runs() -> Iterator[tuple[Int64, ...]]:
+        """Places in `ranges`, parts of the devices, and the spans, of a device and thread each."""
+        for run in _runs(np.arange(len(work)), device[work], thread):
+            inside = work[run]
+            places = np.flatnonzero(thread_of_range == thread[run[0]])
+            of = ranges[places]
+            first = np.searchsorted(launched[inside], instances.start[of], "left")
+            last = np.searchsorted(launched[inside], instances.end[of], "left")
+            some = first < last
+            places, first, last = places[some], first[some], last[some]
+            begin = _reduced(np.minimum, start[inside], first, last)
+            finish = _reduced(np.maximum, end[inside], first, last)
+            part = np.full(len(places), of_devices.places[int(device[inside[0]])])
+            yield places, part, begin, finish
+
+    every = joined(chain([(nothing,) * 4], inside_runs()))
+    for first in range(0, len(every[0]), _AT_ONCE):
+        places, part, begin, finish = (each[first : first + _AT_ONCE] for each in every)
+        by_kinds = of_devices.parts.ns_by_kinds(part, (begin, finish))
+        np.add.at(found.projected, places, finish - begin)
+        np.add.at(found.idle, places, by_kinds[:, 0])
     return found
+
+
+_AT_ONCE: Final = 1 << 14  # spans
 
 
 def _runs(rows: Int64, *keys: Int32) -> list[Int64]:

@@ -134,22 +134,21 @@ def _recorder_time(profile: Profile, steps: StepsOfKernels) -> RecorderTime | No
     counted = windows.is_counted
     n = max(int(np.count_nonzero(counted)), 1)
     if measured is not None:
-        return _measured(
-            measured, float(np.median(windows.wall[counted])), inside.by_window[counted]
-        )
+        causes = inside.totals(counted) / n
+        return _measured(measured, float(np.median(windows.wall[counted])), causes)
     if profile.about.format != "kineto":
         return None
     least, most = _of_gaps(profile, inside, counted[inside.window])
     return RecorderTime(_by_cause(least / n), _by_cause(most / n), False)
 
 
-def _measured(found: Unrecorded, recorded: float, by_window: Int64) -> RecorderTime:
+def _measured(found: Unrecorded, recorded: float, causes: Floats64) -> RecorderTime:
     """What recorded steps take longer, as a part of each cause of waiting for the host.
 
     Between medians: a single slow step among few is not the recorder's.
     """
     sums: Floats64 = np.zeros(len(Cause))
-    sums[list(_HOST)] = by_window[:, _HOST].mean(axis=0)
+    sums[list(_HOST)] = causes[_HOST]
     longer = min(max(recorded - found.median_ns, 0.0) / max(float(sums.sum()), 1.0), 1.0)
     parts = _by_cause(sums * longer)
     return RecorderTime(parts, parts, True)

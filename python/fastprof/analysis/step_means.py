@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastprof._core._take import take
-from fastprof.analysis.steps_windows import times_of, windows_of
+from fastprof.analysis.steps_windows import mean_times, windows_of
 from fastprof.model.quantity import quantity
 from fastprof.profile.kept import kept
 from fastprof.profile.profile import Profile
@@ -90,7 +90,7 @@ def step_means(profile: Profile, steps: StepsOfKernels) -> StepMeans | None:
 
 def _step_means(profile: Profile, steps: StepsOfKernels) -> StepMeans | None:
     every = windows_of(profile, steps)
-    windows = every.take(np.flatnonzero(every.is_counted))
+    windows = every if every.is_counted.all() else every.take(np.flatnonzero(every.is_counted))
     if not len(windows):
         return None
     wall = windows.wall
@@ -104,7 +104,7 @@ def _step_means(profile: Profile, steps: StepsOfKernels) -> StepMeans | None:
         median=float(np.median(wall)),
         least=float(wall.min()),
         most=float(wall.max()),
-        times={name: float(column.mean()) for name, column in times_of(windows).items()},
+        times=mean_times(windows),
         kernels=np.count_nonzero(take(is_counted, steps.of_kernel, False)) / len(windows),
         is_step=steps.source != "none",
         unit=steps.unit,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -21,11 +21,11 @@ from fastprof.model.columns import Values
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["LARGE", "PARTS", "Outlier", "far_steps", "outliers_of"]
+__all__ = ["LARGE", "LEAST_STEPS", "PARTS", "Outlier", "far_steps", "outliers_of"]
 
 PARTS: Final = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns")
 
-_LEAST: Final = 3  # steps
+LEAST_STEPS: Final = 3  # steps
 _SHARE: Final = 0.1  # of the median
 _DEVIATIONS: Final = 5  # median absolute deviations
 _MOST_SHARE: Final = 1 / 3  # of the steps; more are no exceptions
@@ -61,7 +61,7 @@ def far_steps(wall: Int64, counted: Bools) -> tuple[Bools, Bools]:
     """
     known = wall[counted]
     none = np.zeros(len(wall), bool)
-    if len(known) < _LEAST:
+    if len(known) < LEAST_STEPS:
         return none, none
     median = np.median(known)
     off = np.abs(wall - median)
@@ -88,25 +88,52 @@ def outliers_of(
     far : bool [rows] each, see `far_steps`
     most : how many
     """
+    found = sorted(_differences(windows, far, most), key=lambda each: -abs(each.over_ns))[:most]
+    return [_explained(profile, steps, windows, columns, each) for each in found]
+
+
+class _Difference(NamedTuple):
+    """Steps that differ, and the normal ones of their lane: rows of the windows."""
+
+    over_ns: float
+    rows: Int64
+    normal: Int64
+
+
+def _differences(windows: Windows, far: tuple[Bools, Bools], most: int) -> Iterator[_Difference]:
+    """The largest differences of each lane."""
     outlier, slow = far
-    differences: list[Outlier] = []
-    for lane, rows in windows.by_lane():
+    every, bounds = windows.in_lanes()
+    for lane in np.unique(windows.lane[outlier | slow]).tolist():
+        rows = every[bounds[lane] : bounds[lane + 1]]
         normal = rows[windows.is_counted[rows] & ~outlier[rows] & ~slow[rows]]
         groups = [rows[slow[rows]]] if slow[rows].any() else rows[outlier[rows]][:, np.newaxis]
         if not len(normal) or not len(groups):
             continue
         over = np.array([windows.wall[group].mean() for group in groups])
         over -= windows.wall[normal].mean()
-        ops = _Ops(profile, lane, windows, rows, normal)
         for place in np.argsort(-np.abs(over), kind="stable")[:most].tolist():
-            group, more = groups[place], float(over[place])
-            changes = _changes(columns, group, normal)
-            causes: dict[str, float] = {}
-            has_causes = len(profile.api) > 0 and lane.selected is lane.work
-            if has_causes and abs(changes["idle_ns"]) >= LARGE * abs(more):
-                causes = _idle_changes(gaps_of_steps(profile, steps).by_window, group, normal)
-            differences.append(Outlier(group, more, changes, ops.changes(group), causes))
-    return sorted(differences, key=lambda outlier: -abs(outlier.over_ns))[:most]
+            yield _Difference(float(over[place]), groups[place], normal)
+
+
+def _explained(
+    profile: Profile,
+    steps: StepsOfKernels,
+    windows: Windows,
+    columns: Mapping[str, Int64],
+    found: _Difference,
+) -> Outlier:
+    """Which parts, operators and causes make the difference."""
+    over, rows, normal = found
+    changes = _changes(columns, rows, normal)
+    lane = windows.lanes[int(windows.lane[rows[0]])]
+    causes: dict[str, float] = {}
+    has_causes = len(profile.api) > 0 and lane.selected is lane.work
+    if has_causes and abs(changes["idle_ns"]) >= LARGE * abs(over):
+        inside = gaps_of_steps(profile, steps)
+        causes = _idle_changes(inside.by_window(rows), inside.by_window(normal))
+    ops = _op_changes(profile, windows, lane, rows, normal)
+    return Outlier(rows, over, changes, ops, causes)
 
 
 def _changes(columns: Mapping[str, Int64], rows: Int64, normal: Int64) -> dict[str, float]:
@@ -118,42 +145,33 @@ def _changes(columns: Mapping[str, Int64], rows: Int64, normal: Int64) -> dict[s
     }
 
 
-def _idle_changes(by_window: Int64, rows: Int64, normal: Int64) -> dict[str, float]:
+def _idle_changes(own: Int64, others: Int64) -> dict[str, float]:
     """By cause, the idle time less the mean of the other steps, the largest first."""
-    over = by_window[rows].mean(axis=0) - by_window[normal].mean(axis=0)
+    over = own.mean(axis=0) - others.mean(axis=0)
     changes = dict(zip(CAUSES, over.tolist(), strict=True))
     names = sorted(changes, key=lambda name: -abs(changes[name]))
     return {name: changes[name] for name in names if changes[name]}
 
 
-class _Ops:
-    """The GPU time of each operator in the windows of a lane, by the start of its kernels."""
+def _op_changes(
+    profile: Profile, windows: Windows, lane: Lane, rows: Int64, normal: Int64
+) -> dict[str, float]:
+    """The largest differences of the GPU time of operators, by name; by the start of kernels."""
+    names, work = _names(profile), lane.selected
+    ids = take(names.ids, work.rows)
+    number = np.repeat(windows.lane[rows[:1]], len(work))
+    row = windows.row_of(number, work.start)
 
-    def __init__(
-        self, profile: Profile, lane: Lane, windows: Windows, rows: Int64, normal: Int64
-    ) -> None:
-        """Add up the rows that others are compared with.
+    def mean(wanted: Int64) -> Floats64:
+        inside = np.zeros(len(windows), bool)
+        inside[wanted] = True
+        kernels = take(inside, row, False).view(np.uint8)
+        sums = sum_where(ids, work.end - work.start, kernels, len(names.values))
+        return sums.astype(np.float64) / len(wanted)
 
-        rows, normal : of the windows: all of the lane, those to compare with
-        """
-        self._names = _names(profile)
-        self._ids = take(self._names.ids, lane.selected.rows)
-        self._time = lane.selected.end - lane.selected.start
-        self._row, self._n_rows = windows.row_of(lane.selected.start, rows), len(windows)
-        self._mean = self._sums(normal) / len(normal)
-
-    def _sums(self, rows: Int64) -> Floats64:
-        wanted = np.zeros(self._n_rows, bool)
-        wanted[rows] = True
-        kernels = take(wanted, self._row, False).view(np.uint8)
-        sums = sum_where(self._ids, self._time, kernels, len(self._names.values))
-        return sums.astype(np.float64)
-
-    def changes(self, rows: Int64) -> dict[str, float]:
-        """The largest differences of the mean of some rows from that of the others, by name."""
-        over = self._sums(rows) / len(rows) - self._mean
-        largest = np.argsort(-np.abs(over), kind="stable")[:_MOST_OPS].tolist()
-        return {self._names.values[each]: float(over[each]) for each in largest if over[each]}
+    over = mean(rows) - mean(normal)
+    largest = np.argsort(-np.abs(over), kind="stable")[:_MOST_OPS].tolist()
+    return {names.values[each]: float(over[each]) for each in largest if over[each]}
 
 
 def _names(profile: Profile) -> Values:

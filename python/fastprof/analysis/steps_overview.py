@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from fastprof.analysis.gpu_work import MOST_GPUS
 from fastprof.analysis.steps_outliers import LARGE, PARTS, Outlier
 from fastprof.analysis.steps_sums import HOST_TIMES
 from fastprof.analysis.steps_windows import Windows
@@ -30,14 +31,16 @@ _NAMES: Final = {
 def lengths(windows: Windows, columns: Mapping[str, Int64]) -> list[dict[str, Any]]:
     """Per GPU: mean, spread, median, least and greatest wall, and the mean of each part.
 
-    Of the counted steps.
+    Of the counted steps, of at most `MOST_GPUS`, the busiest.
     """
     found = []
-    for lane, rows in windows.by_lane():
-        rows = rows[windows.is_counted[rows]]
+    every, bounds = windows.in_lanes(windows.is_counted)
+    busy = np.bincount(windows.lane[every], columns["busy_ns"][every], len(windows.lanes))
+    known = np.flatnonzero(np.diff(bounds))
+    busiest = known[np.argsort(-busy[known], kind="stable")[:MOST_GPUS]]
+    for number in np.sort(busiest).tolist():
+        lane, rows = windows.lanes[number], every[bounds[number] : bounds[number + 1]]
         wall = windows.wall[rows]
-        if not len(rows):
-            continue
         found.append(
             {
                 "pid": _known(lane.pid),
@@ -54,10 +57,11 @@ def lengths(windows: Windows, columns: Mapping[str, Int64]) -> list[dict[str, An
     return found
 
 
-def part_lines(found: Sequence[Mapping[str, Any]], unit: str) -> Iterator[str]:
+def part_lines(found: Sequence[Mapping[str, Any]], unit: str, n_more: int) -> Iterator[str]:
     """A line per GPU.
 
     unit : what the lengths are of, see `StepsOfKernels.unit`
+    n_more : GPUs that are not in `found`
     """
     pids = {each["pid"] for each in found}
     for each in found[:_MOST_LANES]:
@@ -75,7 +79,7 @@ def part_lines(found: Sequence[Mapping[str, Any]], unit: str) -> Iterator[str]:
         share = each["busy_ns"] / mean if mean else 0.0
         yield f"{text}: {', '.join(parts)}; GPU busy {share:.1%}"
     if len(found) > _MOST_LANES:
-        yield f"... {len(found) - _MOST_LANES} more GPUs"
+        yield f"... {len(found) - _MOST_LANES + n_more} more GPUs"
 
 
 def outlier_lines(

@@ -15,7 +15,7 @@ from fastprof.analysis.peaks import devices_with
 from fastprof.analysis.recorder import recorder_lines
 from fastprof.analysis.selection import Where, selected
 from fastprof.analysis.steps_columns import COLUMNS, CUT, NO_WORK, OUTLIER, SLOW, WARM_UP
-from fastprof.analysis.steps_outliers import far_steps, outliers_of
+from fastprof.analysis.steps_outliers import LEAST_STEPS, far_steps, outliers_of
 from fastprof.analysis.steps_overview import lengths, outlier_facts, outlier_lines, part_lines
 from fastprof.analysis.steps_sums import host_times, launched_work
 from fastprof.analysis.steps_windows import Windows, times_of, windows_of
@@ -95,7 +95,9 @@ def _of_windows(
 ) -> Table:
     wall, number = windows.wall, steps.number[windows.step]
     outlier, slow = np.zeros(len(windows), bool), np.zeros(len(windows), bool)
-    for _, rows in windows.by_lane():
+    every, bounds = windows.in_lanes()
+    for lane in np.flatnonzero(np.diff(bounds) >= LEAST_STEPS).tolist():
+        rows = every[bounds[lane] : bounds[lane + 1]]
         outlier[rows], slow[rows] = far_steps(wall[rows], windows.is_counted[rows])
     host = steps.end - steps.start
     columns |= {
@@ -109,16 +111,18 @@ def _of_windows(
     }
     values = {name: each.values for name, each in columns.items() if isinstance(each, Ints)}
     of_gpus = lengths(windows, values)
+    n_more = len(np.unique(windows.lane[windows.is_counted])) - len(of_gpus)
     found = outliers_of(profile, steps, windows, values, (outlier, slow), _MOST_OUTLIERS)
     gpus = gpu_names(profile.about, profile.column("device"))
     lead = (
         *filter(None, [", ".join(filter(None, [gpus, steps.description])), steps.left_out]),
-        *part_lines(of_gpus, steps.unit),
+        *part_lines(of_gpus, steps.unit, n_more),
         *recorder_lines(profile, steps),
         *outlier_lines(found, int(outlier.sum()), windows, number),
         "",
     )
-    facts = {"lengths": of_gpus, "outliers": outlier_facts(found, windows, number)}
+    facts: dict[str, Any] = {"lengths": of_gpus, "outliers": outlier_facts(found, windows, number)}
+    facts |= {"more_gpus": {"gpus": n_more}} if n_more else {}
     notes = (*steps.notes, *_notes(profile, steps, windows, values), *defects)
     return _table(columns, lead, notes, facts)
 

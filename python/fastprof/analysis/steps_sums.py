@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import numpy as np
 
-from fastprof._core._take import distinct, take
+from fastprof._core._take import take
 from fastprof.analysis.columns import numbers
 from fastprof.analysis.grouping import Grouping
 from fastprof.analysis.host_states import (
@@ -16,8 +17,9 @@ from fastprof.analysis.host_states import (
     launching_threads,
 )
 from fastprof.analysis.steps_windows import Windows
+from fastprof.analysis.thread_events import piece_rows
 from fastprof.analysis.utilisation import model_products
-from fastprof.model.arrays import Int64
+from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Ints
 from fastprof.model.devices import Device
 from fastprof.model.table import Cells, Floats
@@ -35,21 +37,19 @@ def launched_work(
 ) -> dict[str, Cells]:
     """The work launched in each step on each GPU: kernels, flops and mfu, [rows]."""
     flops, model = numbers(profile, "flops"), model_products(profile, devices)
-    kernels, known = np.zeros(len(windows), np.int64), np.full(len(windows), -1, np.int64)
+    work = windows.lanes.selected
+    rows = work.work.rows
+    groups = Grouping(windows.rows_of(work.numbers(), take(steps.of_kernel, rows)), len(windows))
+    own = take(flops, rows)
+    sums = groups.stats(own)
     mfu = np.full(len(windows), np.nan)
-    for lane, rows in windows.by_lane():
-        work = lane.selected.rows
-        of_steps = Grouping(take(steps.of_kernel, work), len(steps))
-        step = windows.step[rows]
-        kernels[rows] = of_steps.counts[step]
-        own = take(flops, work)
-        sums = of_steps.stats(own)
-        known[rows] = np.where(sums.count > 0, sums.sum, -1)[step]
-        if model is not None and lane.device in model[1]:
-            wall = windows.wall[rows].astype(np.float64)
-            capacity = np.where(wall > 0, wall * 1e-9 * model[1][lane.device], np.nan)
-            mfu[rows] = of_steps.sum_where(own, take(model[0], work, False))[step] / capacity
-    return {"kernels": Ints(kernels), "flops": Ints(known), "mfu": Floats(mfu)}
+    if model is not None:
+        peaks = np.array([model[1].get(each, np.nan) for each in windows.lanes.device.tolist()])
+        wall = windows.wall.astype(np.float64)
+        capacity = np.where(wall > 0, wall * 1e-9 * peaks[windows.lane], np.nan)
+        mfu = groups.sum_where(own, take(model[0], rows, False)) / capacity
+    known = np.where(sums.count > 0, sums.sum, -1)
+    return {"kernels": Ints(groups.counts), "flops": Ints(known), "mfu": Floats(mfu)}
 
 
 def host_times(profile: Profile, windows: Windows, steps: StepsOfKernels) -> dict[str, Int64]:
@@ -63,17 +63,32 @@ def host_times(profile: Profile, windows: Windows, steps: StepsOfKernels) -> dic
     states = kept(profile, host_states)
     launching = launching_threads(profile)
     has_loader = len(states.events[State.DATA_LOADING].row) > 0
-    for lane, rows in windows.by_lane():
-        used, _ = distinct(take(launching, lane.work.rows), len(profile.api.threads.tid))
-        threads = [each for each in used if each >= 0]
-        if not threads:
-            continue
+    every, bounds = windows.in_lanes()
+    lane, thread = _launching(windows, launching, len(profile.api.threads.tid))
+    counts = np.diff(bounds)[lane]
+    for some in np.array_split(np.arange(len(lane)), int(counts.sum()) // _AT_ONCE + 1):
+        rows = every[piece_rows(bounds[lane[some]], counts[some])]
         begin, end = (each[windows.step[rows]] for each in (steps.start, steps.end))
-        time = np.zeros((len(rows), len(State)), np.int64)
-        for thread in threads:
-            time += states.covered(np.full(len(rows), thread, np.int32), begin, end)
-        found["sync_ns"][rows] = time[:, State.SYNC] + time[:, State.BLOCKING_COPY]
-        found["alloc_ns"][rows] = time[:, list(SETUP)].sum(axis=1)
+        time = states.covered(np.repeat(thread[some], counts[some]), begin, end)
+        _add(found["sync_ns"], rows, time[:, State.SYNC] + time[:, State.BLOCKING_COPY])
+        _add(found["alloc_ns"], rows, time[:, list(SETUP)].sum(axis=1))
         if has_loader:
-            found["data_loading_ns"][rows] = time[:, State.DATA_LOADING]
+            _add(found["data_loading_ns"], rows, time[:, State.DATA_LOADING])
     return found
+
+
+_AT_ONCE: Final = 1 << 16  # windows of threads
+
+
+def _launching(windows: Windows, launching: Int32, n_threads: int) -> tuple[Int64, Int32]:
+    """The threads that launch work of a lane: the lane and the thread of each pair."""
+    work = windows.lanes.work
+    thread = take(launching, work.work.rows)
+    pairs = np.unique((work.numbers() * np.int64(n_threads) + thread)[thread >= 0])
+    return pairs // n_threads, (pairs % n_threads).astype(np.int32)
+
+
+def _add(column: Int64, rows: Int64, ns: Int64) -> None:
+    """Add to rows, which may repeat; -1 is unknown and becomes known."""
+    column[rows] = np.maximum(column[rows], 0)
+    np.add.at(column, rows, ns)

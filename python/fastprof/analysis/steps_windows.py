@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from fastprof._core._pools import alike
-from fastprof._core._take import take
+from fastprof._core._take import place, take
 from fastprof._system.classes import dataclass
 from fastprof.analysis.gpu_work import (
     COMMUNICATION,
     COMPUTE,
     COPY,
-    N_MASKS,
     GpuWork,
     PartsOfWork,
     ns_with,
     owners,
-    sweep,
     work_of_device,
 )
 from fastprof.model.arrays import Bools, Int32, Int64
@@ -29,7 +27,7 @@ from fastprof.profile.kept import kept
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["TIMES", "Lane", "Lanes", "Windows", "times_of", "windows_of"]
+__all__ = ["TIMES", "Lane", "Lanes", "Windows", "mean_times", "times_of", "windows_of"]
 
 
 class Lane(NamedTuple):
@@ -56,29 +54,27 @@ class Lanes:
     parts : all work, by lane
     pid, device : int64 [lanes], -1 if not recorded
     rows : the work that counts, bool [kernels]; None for all
+
+    Attributes
+    ----------
+    work, selected : PartsOfWork, all work, and the part that counts, by lane
     """
 
     def __init__(self, parts: PartsOfWork, pid: Int64, device: Int64, rows: Bools | None) -> None:
-        self._parts, self.pid, self.device = parts, pid, device
-        self._selected = parts if rows is None else parts.selected(rows)
+        self.work, self.pid, self.device = parts, pid, device
+        self.selected = parts if rows is None else parts.selected(rows)
 
     def __len__(self) -> int:
         return len(self.pid)
 
     def __getitem__(self, i: int) -> Lane:
-        work = some = self._parts[i]
-        if self._selected is not self._parts:
-            some = self._selected[i]
+        work = some = self.work[i]
+        if self.selected is not self.work:
+            some = self.selected[i]
         return Lane(int(self.pid[i]), int(self.device[i]), work, some)
 
     def __iter__(self) -> Iterator[Lane]:
         return map(self.__getitem__, range(len(self)))
-
-    def kernel_lanes(self, n: int) -> Int32:
-        """The lane of each of n kernels."""
-        found = np.full(n, -1, np.int32)
-        found[self._parts.work.rows] = self._parts.numbers()
-        return found
 
 
 @dataclass(frozen=True)
@@ -117,26 +113,45 @@ class Windows:
 
     def by_lane(self) -> Iterator[tuple[Lane, Int64]]:
         """Each lane with its rows."""
-        order = np.argsort(self.lane, kind="stable")
-        first = np.searchsorted(self.lane[order], np.arange(len(self.lanes) + 1))
-        for lane, begin, end in zip(self.lanes, first[:-1], first[1:], strict=True):
-            yield lane, order[begin:end]
+        order, bounds = self.in_lanes()
+        for i, lane in enumerate(self.lanes):
+            yield lane, order[bounds[i] : bounds[i + 1]]
 
-    def row_of(self, time: Int64, rows: Int64) -> Int32:
-        """The row in which each time is, -1 for none.
+    def in_lanes(self, wanted: Bools | None = None) -> tuple[Int64, Int64]:
+        """The wanted rows lane by lane, and where those of each lane begin, int64 [lanes + 1].
 
-        time : ascending
-        rows : those of one lane
+        wanted : bool [rows]; None for all
         """
-        rows = rows[self.is_known[rows]]
-        first = np.append(np.searchsorted(time, self.start[rows]), len(time))
-        after = np.minimum(np.searchsorted(time, self.end[rows]), first[1:])
-        after = np.maximum(after, first[:-1])
-        changes = np.column_stack([first[:-1], after]).ravel()
-        lengths = np.diff(changes, prepend=0, append=len(time))
-        row = np.full(len(lengths), -1, np.int32)
-        row[1::2] = rows
-        return np.repeat(row, lengths)
+        rows = np.arange(len(self)) if wanted is None else np.flatnonzero(wanted)
+        rows = rows[np.argsort(self.lane[rows], kind="stable")]
+        return rows, np.searchsorted(self.lane[rows], np.arange(len(self.lanes) + 1))
+
+    def row_of(self, lane: Int32, time: Int64) -> Int32:
+        """The row in which each time of a lane is, -1 for none: the last that begins before it.
+
+        lane : int32 [times]
+        """
+        rows, bounds = self.in_lanes(self.is_known)
+        last = place(self.start[rows], bounds[lane], bounds[lane + 1], time, True) - 1
+        row = np.append(rows, -1)[np.where(last >= bounds[lane], last, -1)].astype(np.int32)
+        found: Int32 = np.where(time < np.append(self.end, NO_TIME)[row], row, np.int32(-1))
+        return found
+
+    def rows_of(self, lane: Int32, step: Int32) -> Int32:
+        """The row of each pair of a lane and a step, -1 for none."""
+        size = int(max(self.step.max(initial=0), step.max(initial=0))) + 1
+        keys = self.lane * np.int64(size) + self.step
+        order = np.append(np.argsort(keys, kind="stable"), -1).astype(np.int32)
+        keys, wanted = keys[order[:-1]], lane * np.int64(size) + step
+        at = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
+        found: Int32 = np.where((step >= 0) & (keys[at] == wanted), order[at], np.int32(-1))
+        return found
+
+    def of_kernels(self, n: int) -> Int32:
+        """The row in which each of n kernels starts, on its lane; -1 for none."""
+        found, work = np.full(n, -1, np.int32), self.lanes.work
+        found[work.work.rows] = self.row_of(work.numbers(), work.work.start)
+        return found
 
     def take(self, rows: Int64) -> Windows:
         """Some rows, in this order."""
@@ -171,7 +186,7 @@ def _windows_of(profile: Profile, steps: StepsOfKernels, rows: Bools | None = No
         return Windows(lanes, no_rows, no_rows, no_times, no_times, nowhere, nowhere, nowhere)
     lane_of, step = _pairs(lanes.pid, steps.pid)
     if steps.source == "none":
-        start, end = np.array([lane.work.span for lane in lanes], np.int64)[lane_of].T
+        start, end = (each[lane_of] for each in lanes.work.spans)
     else:
         start, end = (each[step] for each in _of_steps(steps))
     order = np.lexsort((lane_of, step))
@@ -207,12 +222,10 @@ def _pairs(lane: Int64, step: Int64) -> tuple[Int32, Int32]:
 
 def _with_work(windows: Windows, steps: StepsOfKernels) -> Int64:
     """The rows whose step launched selected work."""
-    has_work = np.zeros(len(windows), bool)
-    for lane, rows in windows.by_lane():
-        of_steps = take(steps.of_kernel, lane.selected.rows)
-        counts = np.bincount(of_steps + 1, minlength=len(steps) + 1)[1:]
-        has_work[rows] = counts[windows.step[rows]] > 0
-    return np.flatnonzero(has_work)
+    work, n = windows.lanes.selected, len(steps)
+    step = take(steps.of_kernel, work.work.rows)
+    launched = (work.numbers().astype(np.int64) * n + step)[step >= 0]
+    return np.flatnonzero(np.isin(windows.lane.astype(np.int64) * n + windows.step, launched))
 
 
 def _lanes(profile: Profile, rows: Bools | None) -> Lanes:
@@ -254,22 +267,41 @@ def times_of(windows: Windows) -> dict[str, Int64]:
     busy_ns + idle_ns, and compute_ns + exposed_communication_ns + exposed_copy_ns + idle_ns, are
     the length of the window.
     """
-    by_mask = np.zeros((len(windows), N_MASKS), np.int64)
-    for lane, rows in windows.by_lane():
-        rows = rows[windows.is_known[rows]]
-        by_mask[rows] = sweep(lane.selected, (windows.start[rows], windows.end[rows]))
-    communication = ns_with(by_mask, COMMUNICATION)
-    exposed = ns_with(by_mask, COMMUNICATION, without=COMPUTE)
-    values = (
-        ns_with(by_mask, COMPUTE | COMMUNICATION | COPY),
-        ns_with(by_mask, COMPUTE),
-        communication,
-        exposed,
-        communication - exposed,
-        ns_with(by_mask, COPY),
-        ns_with(by_mask, COPY, without=COMPUTE | COMMUNICATION),
-        by_mask[:, 0],
-    )
-    return {
-        name: np.where(windows.is_known, each, -1) for name, each in zip(TIMES, values, strict=True)
-    }
+    found = {name: np.full(len(windows), -1, np.int64) for name in TIMES}
+    for rows, times in _times(windows):
+        for name, each in times.items():
+            found[name][rows] = each
+    return found
+
+
+def mean_times(windows: Windows) -> dict[str, float]:
+    """The means of `times_of` over windows that are known."""
+    sums = dict.fromkeys(TIMES, 0)
+    for _, times in _times(windows):
+        for name, each in times.items():
+            sums[name] += int(each.sum())
+    return {name: each / len(windows) for name, each in sums.items()}
+
+
+def _times(windows: Windows) -> Iterator[tuple[Int64, dict[str, Int64]]]:
+    """Some known rows at a time, and their times."""
+    every, _ = windows.in_lanes(windows.is_known)
+    for rows in np.array_split(every, len(every) // _AT_ONCE + 1):
+        times = windows.start[rows], windows.end[rows]
+        by_mask = windows.lanes.selected.ns_by_kinds(windows.lane[rows], times)
+        communication = ns_with(by_mask, COMMUNICATION)
+        exposed = ns_with(by_mask, COMMUNICATION, without=COMPUTE)
+        values = (
+            ns_with(by_mask, COMPUTE | COMMUNICATION | COPY),
+            ns_with(by_mask, COMPUTE),
+            communication,
+            exposed,
+            communication - exposed,
+            ns_with(by_mask, COPY),
+            ns_with(by_mask, COPY, without=COMPUTE | COMMUNICATION),
+            by_mask[:, 0],
+        )
+        yield rows, dict(zip(TIMES, values, strict=True))
+
+
+_AT_ONCE: Final = 1 << 14  # windows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +15,7 @@ from fastprof._system.threads import SecondThread, Task
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.peaks import devices_with
 from fastprof.model.columns import Ints
+from fastprof.model.quantity import quantity
 from fastprof.model.table import Table
 from fastprof.profile.profile import Profile
 from fastprof.profile.reports import find
@@ -23,6 +24,8 @@ from fastprof.profile.without_host import why_omitted
 __all__ = ["Card", "Chart", "Fact", "Section", "SectionMaker", "Source"]
 
 _PEAKS = ("gpu", "peak", "bandwidth")
+_PER_GPU = ("steps",)  # reports with rows for each GPU
+_MOST_GPUS = 100  # of a page
 _WITHOUT_HOST = ("steps", "copies")  # reports that the host's side only adds columns to
 
 
@@ -154,7 +157,30 @@ class Source:
             return Table({name: Ints(np.empty(0, np.int64))}, (), notes=(omitted,))
         taken = {each.name for each in find(name).options} & set(_PEAKS)
         peaks = {each: value for each, value in self.peaks.items() if each in taken}
-        return self.profile.report(name, **peaks, **options)
+        where, notes = self._busiest if name in _PER_GPU else ({}, ())
+        table = self.profile.report(name, **peaks, **options, **where)
+        return replace(table, notes=(*notes, *table.notes)) if notes else table
+
+    @cached_property
+    def _busiest(self) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """The option `where` for the GPUs with the most work, and what is left out; empty if that
+        is all of them."""
+        lanes = self.facts.windows.lanes
+        if len(lanes) <= _MOST_GPUS:
+            return {}, ()
+        work = lanes.work
+        ns = np.bincount(work.numbers(), work.own_ns(), len(lanes))
+        chosen = np.argsort(-ns, kind="stable")[:_MOST_GPUS]
+        rest = quantity(float(ns.sum() - ns[chosen].sum()), "ns")
+        where = {
+            name: tuple("na" if each < 0 else str(each) for each in np.unique(column[chosen]))
+            for name, column in (("process", lanes.pid), ("device", lanes.device))
+        }
+        note = (
+            f"The page has the {_MOST_GPUS} busiest of {len(lanes):,} GPUs; busy time of the other "
+            f"{len(lanes) - _MOST_GPUS:,}: {rest}"
+        )
+        return {"where": where}, (note,)
 
 
 def _key(name: str, options: Mapping[str, Any]) -> str:

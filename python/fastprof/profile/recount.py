@@ -91,13 +91,25 @@ def _by_json(path: str | os.PathLike[str], copies: bool, compressed: bool) -> To
     try:
         content = Path(path).read_bytes()
         text = gzip.decompress(content) if compressed else content
-        trace = json.loads(text, strict=False, parse_float=Decimal)
+        trace = json.loads(
+            text, strict=False, parse_float=Decimal, object_pairs_hook=_with_all_events
+        )
     except (ValueError, EOFError, OSError, RecursionError):
         return None
     for event in trace["traceEvents"] if isinstance(trace, dict) else trace:
         kind = _CATEGORIES.get(str(event.get("cat")).lower())
         if event.get("ph") == "X" and kind and (copies or kind not in _COPIES):
             found.add(kind, 1, max(0, _nanoseconds(event.get("dur"))))
+    return found
+
+
+def _with_all_events(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object; several lists of events are one, as for the reader."""
+    found = dict(members)
+    if len(found) < len(members):
+        lists = [each for name, each in members if name == "traceEvents" and isinstance(each, list)]
+        if len(lists) > 1:
+            found["traceEvents"] = [event for each in lists for event in each]
     return found
 
 

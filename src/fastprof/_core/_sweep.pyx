@@ -1,9 +1,9 @@
 """When work of each kind runs, and when none does."""
 import numpy as np
 
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t
 
-from fastprof._core._c cimport fp_status
+from fastprof._core._c cimport FP_E_TOO_MANY, FP_OK, fp_status
 from fastprof._core._status cimport check
 
 
@@ -53,49 +53,72 @@ cdef extern from "fp_sweep.h":
 
 
 cdef class Sweep:
-    """Intervals of work of up to three kinds.
+    """Intervals of work of up to three kinds, on one GPU or on several: its parts.
 
     Parameters
     ----------
     start, end : int64 [n]
-        Starts ascend. An end before its start counts as the start.
+        Starts of a part ascend. An end before its start counts as the start.
     kind : uint8 [n]
         Masks of the bits 1, 2 and 4.
+    bounds : int64 [parts + 1]
+        Where the intervals of each part begin, and n; by default, one part.
     """
     cdef fp_sweep_work work
+    cdef const int64_t[::1] bounds
     cdef tuple kept
 
     def __cinit__(self, const int64_t[::1] start, const int64_t[::1] end,
-                  const uint8_t[::1] kind):
+                  const uint8_t[::1] kind, bounds=None):
         if not start.shape[0] == end.shape[0] == kind.shape[0]:
             raise ValueError(
                 f"lengths differ: {start.shape[0]}, {end.shape[0]}, {kind.shape[0]}")
         self.kept = start, end, kind
         self.work.n = start.shape[0]
+        self.bounds = _bounds(bounds, self.work.n, -1)
         if self.work.n:
             self.work.start, self.work.end, self.work.kind = &start[0], &end[0], &kind[0]
 
-    def until(self, const int64_t[::1] time):
+    cdef fp_sweep_work part(self, int64_t p) noexcept nogil:
+        cdef fp_sweep_work found = self.work
+        found.n = self.bounds[p + 1] - self.bounds[p]
+        if found.n:
+            found.start += self.bounds[p]
+            found.end += self.bounds[p]
+            found.kind += self.bounds[p]
+        return found
+
+    def until(self, const int64_t[::1] time, bounds=None):
         """Measure how long work of exactly these kinds runs before each time, from the first.
 
         Parameters
         ----------
         time : int64 [times]
-            Ascending.
+            Those of a part ascend.
+        bounds : int64 [parts + 1]
+            Where the times of each part begin; by default, there is one part.
 
         Returns
         -------
         int64 [times, 8]
             By the mask of kinds; 0: no work.
         """
-        cdef int64_t n = time.shape[0]
+        cdef int64_t n = time.shape[0], n_parts = self.bounds.shape[0] - 1, p, first
+        cdef const int64_t[::1] of_part = _bounds(bounds, n, n_parts)
+        cdef fp_sweep_work work
         found = np.empty((n, FP_SWEEP_MASKS), np.int64)
         cdef int64_t[:, ::1] by_mask = found
-        cdef fp_status status
-        if n == 0:
-            return found
+        cdef fp_status status = FP_OK
         with nogil:
-            status = fp_sweep_until(&self.work, &time[0], n, &by_mask[0, 0])
+            for p in range(n_parts):
+                first = of_part[p]
+                if of_part[p + 1] == first:
+                    continue
+                work = self.part(p)
+                status = fp_sweep_until(&work, &time[first], of_part[p + 1] - first,
+                                        &by_mask[first, 0])
+                if status != FP_OK:
+                    break
         check(status, "times of work")
         return found
 
@@ -108,55 +131,87 @@ cdef class Sweep:
         before, after : int32 [gaps]
             The interval that ends last before the gap, and the first that begins at its end.
         """
-        cdef int64_t n = 0
-        cdef fp_status status
+        cdef int64_t n = 0, more = 0, i, p
+        cdef fp_status status = FP_OK
+        cdef fp_sweep_work work
         found = np.empty(self.work.n + 1, _GAP)
         cdef fp_sweep_gap[::1] gaps = found
         with nogil:
-            status = fp_sweep_gaps(&self.work, &gaps[0], self.work.n, &n)
+            for p in range(self.bounds.shape[0] - 1):
+                work = self.part(p)
+                status = fp_sweep_gaps(&work, &gaps[n], self.work.n - n, &more)
+                if status != FP_OK:
+                    break
+                for i in range(n, n + more):
+                    gaps[i].before += <int32_t>self.bounds[p]
+                    gaps[i].after += <int32_t>self.bounds[p]
+                n += more
         check(status, "gaps between work")
         return tuple(np.ascontiguousarray(found[name][:n]) for name in _GAP.names)
 
-    def idle(self, int64_t first, const int64_t[::1] window_start, const int64_t[::1] window_end,
-             int64_t short_ns):
+    def idle(self, first, const int64_t[::1] window_start, const int64_t[::1] window_end,
+             int64_t short_ns, bounds=None):
         """Find the gaps within windows.
 
         Parameters
         ----------
-        first : int
+        first : int, or int64 [parts]
             The time from `first` to the first work is a gap too; its `before` is the first work.
         window_start, window_end : int64 [windows]
-            Both ascend.
+            Those of a part ascend.
         short_ns : int
             Shorter parts of gaps are only summed.
+        bounds : int64 [parts + 1]
+            Where the windows of each part begin; by default, there is one part.
 
         Returns
         -------
-        start, end : int64 [parts]
-        before, after, window : int32 [parts]
+        start, end : int64 [gaps]
+        before, after, window : int32 [gaps]
             As for `gaps`, and the row of the window.
         short_sum : int64 [windows]
             ns of the short parts.
         """
-        cdef int64_t n = 0, n_windows = window_start.shape[0]
+        cdef int64_t n_windows = window_start.shape[0], n_parts = self.bounds.shape[0] - 1
+        cdef const int64_t[::1] of_part = _bounds(bounds, n_windows, n_parts)
+        begins = np.broadcast_to(np.asarray(first, np.int64), n_parts)
+        cdef const int64_t[::1] firsts = begins.copy()
+        cdef int64_t n = 0, more = 0, p, i, w, place
         cdef int64_t room = self.work.n // 8 + 1  # at first, 1 of 8 intervals ends a long gap
-        cdef fp_status status
+        cdef fp_status status = FP_OK
+        cdef fp_sweep_work work
         if window_end.shape[0] != n_windows:
             raise ValueError(f"lengths differ: {n_windows}, {window_end.shape[0]}")
+        if n_windows > INT32_MAX:
+            status = FP_E_TOO_MANY
         short = np.zeros(n_windows, np.int64)
         cdef int64_t[::1] short_sum = short
-        found = np.empty(room, _IDLE)
-        cdef fp_sweep_idle_part[::1] parts = found
-        while n_windows:
+        found = np.empty(room + 1, _IDLE)
+        cdef fp_sweep_idle_part[::1] gaps = found
+        while n_windows and status == FP_OK:
             short_sum[:] = 0
+            n = 0
             with nogil:
-                status = fp_sweep_idle(&self.work, first, &window_start[0], &window_end[0],
-                                       n_windows, short_ns, &short_sum[0], &parts[0], room, &n)
-            check(status, "gaps between work")
+                for p in range(n_parts):
+                    w = of_part[p]
+                    if of_part[p + 1] == w:
+                        continue
+                    work, place = self.part(p), min(n, room)
+                    status = fp_sweep_idle(&work, firsts[p], &window_start[w], &window_end[w],
+                                           of_part[p + 1] - w, short_ns, &short_sum[w],
+                                           &gaps[place], room - place, &more)
+                    if status != FP_OK:
+                        break
+                    n += more
+                    for i in range(place, min(n, room)):
+                        gaps[i].before += <int32_t>self.bounds[p]
+                        gaps[i].after += <int32_t>self.bounds[p]
+                        gaps[i].window += <int32_t>w
             if n <= room:
                 break
-            room, found = n, np.empty(n, _IDLE)
-            parts = found
+            room, found = n, np.empty(n + 1, _IDLE)
+            gaps = found
+        check(status, "gaps between work")
         columns = (np.ascontiguousarray(found[name][:n]) for name in _IDLE.names)
         return (*columns, short)
 
@@ -172,16 +227,23 @@ cdef class Sweep:
         """
         found = np.zeros(self.work.n, np.int64)
         cdef int64_t[::1] own = found
-        cdef fp_status status
-        if self.work.n == 0:
-            return found
+        cdef int64_t p
+        cdef fp_sweep_work work
+        cdef fp_status status = FP_OK
         with nogil:
-            status = fp_sweep_own(&self.work, &own[0])
+            for p in range(self.bounds.shape[0] - 1):
+                work = self.part(p)
+                if work.n:
+                    status = fp_sweep_own(&work, &own[self.bounds[p]])
+                if status != FP_OK:
+                    break
         check(status, "times of work")
         return found
 
     def own_in(self, const int64_t[::1] window_start, const int64_t[::1] window_end):
         """Divide the time with work among the intervals, as `own` does, and among windows.
+
+        There is one part.
 
         Parameters
         ----------
@@ -201,6 +263,8 @@ cdef class Sweep:
         cdef fp_status status
         cdef int32_t[::1] interval, window
         cdef int64_t[::1] own
+        if self.bounds.shape[0] != 2:
+            raise ValueError("there are several parts")
         if window_end.shape[0] != n_windows:
             raise ValueError(f"lengths differ: {n_windows}, {window_end.shape[0]}")
         room = self.work.n + 8 * n_windows + 1  # at first, 8 intervals cross a bound
@@ -219,6 +283,15 @@ cdef class Sweep:
                 break
             room = n
         return intervals[:n], windows[:n], times[:n]
+
+
+def _bounds(bounds, int64_t n, int64_t n_parts):
+    """int64 [parts + 1], checked; n_parts : -1 if any number is right."""
+    found = np.array([0, n], np.int64) if bounds is None else np.ascontiguousarray(bounds, np.int64)
+    if (found.ndim != 1 or len(found) < 1 or n_parts not in (-1, len(found) - 1)
+            or found[0] != 0 or found[len(found) - 1] != n or (np.diff(found) < 0).any()):
+        raise ValueError(f"no bounds of parts of {n} rows")
+    return found
 
 
 _GAP = np.dtype(

@@ -13,7 +13,6 @@ from fastprof.analysis.advice.idle_time import IdleTime, idle_time
 from fastprof.analysis.advice.shares import top_shares
 from fastprof.analysis.cells import cells_of
 from fastprof.analysis.columns import numbers, texts
-from fastprof.analysis.gpu_work import own_ns
 from fastprof.analysis.grouping import Floats64, Grouping, group
 from fastprof.analysis.idle_windows import gaps_of_steps
 from fastprof.analysis.keys import key_of
@@ -125,8 +124,8 @@ class Facts:
         self.need_calls()
         return idle_time(self.profile, self.steps, self.windows)
 
-    def idle_by_window(self) -> Int64:
-        """The idle time by cause of all rows of `windows`, ns [windows, causes].
+    def idle_by_window(self, rows: Int64) -> Int64:
+        """The idle time by cause of some rows of `windows`, ns [rows, causes].
 
         Raises
         ------
@@ -134,7 +133,7 @@ class Facts:
             The file has no times, or no API calls.
         """
         self.need_calls()
-        return gaps_of_steps(self.profile, self.steps).by_window
+        return gaps_of_steps(self.profile, self.steps).by_window(rows)
 
     @cached_property
     def of_kernels(self) -> Floats64:
@@ -147,12 +146,9 @@ class Facts:
         if not self.has_times:
             found += np.maximum(numbers(self.profile, "sil"), 0)
             return found
-        is_counted = np.append(self.windows.is_counted, False)
-        for lane, rows in self.windows.by_lane():
-            counts = is_counted[self.windows.row_of(lane.work.start, rows)]
-            own = own_ns(lane.work)
-            own[~counts] = 0
-            found[lane.work.rows] = own
+        work = self.windows.lanes.work
+        found[work.work.rows] = work.own_ns()
+        found[~self.is_counted] = 0
         found /= self.n_steps
         return found
 
@@ -175,7 +171,7 @@ class Facts:
         """[lanes] The busy time that is some kernels' own on a GPU of a process, ns per step."""
         lanes = self.windows.lanes
         own = np.bincount(
-            lanes.kernel_lanes(len(self.profile))[rows], self.of_kernels[rows], len(lanes)
+            lanes.work.of_kernels(len(self.profile))[rows], self.of_kernels[rows], len(lanes)
         )
         n = np.bincount(self.windows.lane[self.rows], minlength=len(lanes))
         return np.asarray(own * self.n_steps / np.maximum(n, 1))
@@ -208,10 +204,8 @@ class Facts:
         """[kernels] Whether each starts in a counted step."""
         if not self.has_times:
             return np.ones(len(self.profile), bool)
-        found = np.zeros(len(self.profile), bool)
         chosen = np.append(self.windows.is_counted, False)
-        for lane, rows in self.windows.by_lane():
-            found[lane.work.rows] = chosen[self.windows.row_of(lane.work.start, rows)]
+        found: Bools = chosen[self.windows.of_kernels(len(self.profile))]
         return found
 
     @cached_property

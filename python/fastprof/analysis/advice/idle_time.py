@@ -9,9 +9,10 @@ import numpy as np
 
 from fastprof.analysis.advice.shares import top_shares
 from fastprof.analysis.gpu_work import Gaps
+from fastprof.analysis.grouping import Floats64
 from fastprof.analysis.idle_causes import CAUSES, Cause, Host, Split
 from fastprof.analysis.idle_places import places
-from fastprof.analysis.idle_windows import gaps_of_steps
+from fastprof.analysis.idle_windows import WindowGaps, gaps_of_steps
 from fastprof.analysis.steps_windows import Windows
 from fastprof.model.arrays import Bools, Int64
 from fastprof.model.columns import Values
@@ -27,31 +28,40 @@ class IdleTime(NamedTuple):
 
     Parameters
     ----------
-    gaps : Gaps, those of at least 1 us
-    causes : Split of `gaps`
+    inside : WindowGaps
     is_inside : bool [gaps], whether each is in a counted window
-    by_window : int64 [counted windows, causes], ns; adds up to the idle time of each
+    counted : int64 [n], the counted windows
+    means : float64 [causes], ns per counted window; the sum is the idle time of one
     places : where to look, by name of `idle_places.PLACES`, [gaps]
     """
 
-    gaps: Gaps
-    causes: Split
+    inside: WindowGaps
     is_inside: Bools
-    by_window: Int64
+    counted: Int64
+    means: Floats64
     places: dict[str, Values]
+
+    @property
+    def gaps(self) -> Gaps:
+        """Those of at least 1 us."""
+        return self.inside.gaps
+
+    @property
+    def causes(self) -> Split:
+        """The causes of `gaps`."""
+        return self.inside.causes
 
     def mean(self, cause: str) -> float:
         """ns per window."""
-        return float(self.by_window[:, CAUSES.index(cause)].mean()) if len(self.by_window) else 0.0
+        return float(self.means[CAUSES.index(cause)])
 
     def of_windows(self, cause: str) -> Int64:
         """[counted windows] ns."""
-        column: Int64 = self.by_window[:, CAUSES.index(cause)]
-        return column
+        return self.inside.of_cause(Cause(CAUSES.index(cause)))[self.counted]
 
     def first(self, cause: str, most: int) -> float:
         """ns per window: of each gap at most so much of a cause."""
-        parts, n = self.causes.parts, max(len(self.by_window), 1)
+        parts, n = self.causes.parts, max(len(self.counted), 1)
         own = (parts.cause == CAUSES.index(cause)) & self.is_inside[parts.gap]
         return float(np.minimum(parts.ns[own], most).sum()) / n
 
@@ -68,7 +78,7 @@ class IdleTime(NamedTuple):
 
     def by_cause(self, rows: Bools) -> Mapping[str, float]:
         """The time of the main cause of some gaps in counted windows, ns per window."""
-        n, rows, causes = max(len(self.by_window), 1), rows & self.is_inside, self.causes
+        n, rows, causes = max(len(self.counted), 1), rows & self.is_inside, self.causes
         sums = np.bincount(causes.main[rows], causes.ns[rows], len(Cause)) / n
         return {cause: float(ns) for cause, ns in zip(CAUSES, sums.tolist(), strict=True) if ns}
 
@@ -78,12 +88,12 @@ def idle_time(profile: Profile, steps: StepsOfKernels, windows: Windows) -> Idle
 
     windows : of all work in the steps
     """
-    inside = gaps_of_steps(profile, steps)
+    inside, counted = gaps_of_steps(profile, steps), np.flatnonzero(windows.is_counted)
     return IdleTime(
-        inside.gaps,
-        inside.causes,
+        inside,
         windows.is_counted[inside.window],
-        inside.by_window[windows.is_counted],
+        counted,
+        inside.totals(windows.is_counted) / max(len(counted), 1),
         kept(profile, _places, steps),
     )
 

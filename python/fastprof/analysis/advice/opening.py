@@ -136,7 +136,7 @@ def _percent(share: float) -> str:
 def _why_idle(facts: Facts) -> str:
     """The main cause, or why it is unknown."""
     try:
-        causes = facts.idle.by_window.mean(axis=0)
+        causes = facts.idle.means
     except CannotJudge as reason:
         return f"; why is unknown: {reason}"
     cause = CAUSES[int(np.argmax(causes))]

@@ -73,7 +73,7 @@ def side_of(
             raise ReportError(f"{profile.name}: {_nothing(profile)}")
         host, own = Host(profile), own_work(windows)
         times = _times(profile, windows, found, host)
-        idle = gaps_in_windows(windows, host).by_window
+        idle = gaps_in_windows(windows, host).by_window()
         groups = grouping.result()
     work, place = _work_of_groups(profile, windows, found, groups, own)
     plan = not_planned

@@ -50,10 +50,12 @@ def late_launches(model: Model, idle: WindowGaps) -> HostTime:
 def _wanted(model: Model, idle: WindowGaps) -> tuple[Int64, Floats64]:
     """The launches of the work after gaps, [gaps], and the ns of each cause [gaps, causes]."""
     graph, calls = model.graph, model.profile.api
-    ns = np.zeros((len(idle.gaps.after), len(Cause)))
+    column = np.full(len(Cause), -1)
+    column[[*_CAUSES]] = np.arange(len(_CAUSES))
     parts = idle.causes.parts
-    ns[parts.gap, parts.cause] = parts.ns
-    ns = ns[:, [*_CAUSES]]
+    is_own = column[parts.cause] >= 0
+    ns = np.zeros((len(idle.gaps.after), len(_CAUSES)))
+    ns[parts.gap[is_own], column[parts.cause[is_own]]] = parts.ns[is_own]
     of_call = np.full(len(calls) + 1, -1, np.int64)
     nodes = np.flatnonzero(graph.kind == CALL)
     of_call[graph.call[nodes]] = nodes

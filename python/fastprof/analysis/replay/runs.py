@@ -142,9 +142,9 @@ class Runs:
         sign = 1 if self._total(limited) <= self._total(self.recorded) else -1
         begin, end = self._bounds(ends)
         for rows in self._counted.values():
-            recorded = self.recorded.end[rows[-1]] - self.recorded.begin[rows[0]]
-            since = end[rows[-1]] - recorded
-            if sign * since > sign * begin[rows[0]]:
+            length = int(self.recorded.end[rows[-1]]) - int(self.recorded.begin[rows[0]])
+            since = max(int(end[rows[-1]]) - length, _NEVER)  # a begin may be the least int64
+            if sign * since > sign * int(begin[rows[0]]):
                 begin[rows[0]] = since
                 begin[rows], end[rows] = (np.maximum(each[rows], since) for each in (begin, end))
         found = Replayed(time, begin, end, weights)

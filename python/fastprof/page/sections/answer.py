@@ -92,7 +92,7 @@ def _averaged(facts: Facts) -> str:
 def _main_cause(facts: Facts) -> str:
     """The cause of most idle time."""
     try:
-        causes = facts.idle.by_window.mean(axis=0)
+        causes = facts.idle.means
     except CannotJudge:
         return ""
     most = int(np.argmax(causes))
