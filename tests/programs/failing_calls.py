@@ -2,16 +2,20 @@
 
 python failing_calls.py NUMBER ERRNO
 
-The call with this number fails, of those that fastprof makes; 0: none. Prints the sum of the
-weights, and at exit, on stderr, the number of calls.
+The call with this number fails, of those that fastprof makes; 0: none. With SPACE as ERRNO, the
+address space is full during the part of fastprof with this number: no memory can be mapped, and no
+thread started. Prints the sum of the weights, and at exit, on stderr, the number of calls or parts.
 """
 
 import builtins
 import errno
 import io
 import json
+import mmap
 import os
+import resource
 import signal
+import subprocess
 import sys
 import threading
 
@@ -21,7 +25,8 @@ CALLS = [
     *((os, name) for name in ("open", "replace", "rename", "unlink", "remove", "stat", "access")),
     *((os, name) for name in ("mkdir", "write", "sysconf", "register_at_fork")),
     (builtins, "open"), (io, "open"), (io, "FileIO"), (json, "dumps"),
-    (threading.Thread, "start"), (signal, "signal"),
+    (threading.Thread, "start"), (signal, "signal"), (os, "fork"), (os, "posix_spawn"),
+    (subprocess, "_fork_exec"), (mmap, "mmap"),
 ]  # fmt: skip
 n_calls = 0
 
@@ -35,7 +40,7 @@ def is_ours():
     return False
 
 
-def failing(function):
+def failing(owner, function):
     def call(*arguments, **options):
         global n_calls
         if is_ours():
@@ -43,9 +48,30 @@ def failing(function):
             if n_calls == NUMBER:
                 if ERRNO == "MEMORY":
                     raise MemoryError
+                if owner is threading.Thread:
+                    raise RuntimeError("can't start new thread")
                 number = getattr(errno, ERRNO)
                 raise OSError(number, os.strerror(number), "injected")
         return function(*arguments, **options)
+
+    return call
+
+
+def without_space(function):
+    """Our part of a call of the program, which can map no memory if it has the number."""
+
+    def call(*arguments):
+        global n_calls
+        n_calls += 1
+        before = resource.getrlimit(resource.RLIMIT_AS)
+        if n_calls == NUMBER:
+            with open("/proc/self/statm") as file:
+                size = int(file.read().split()[0]) * mmap.PAGESIZE
+            resource.setrlimit(resource.RLIMIT_AS, (size, before[1]))
+        try:
+            return function(*arguments)
+        finally:
+            resource.setrlimit(resource.RLIMIT_AS, before)
 
     return call
 
@@ -74,8 +100,13 @@ if __name__ == "__main__":
         atexit.register(count)
         from fastprof.annotate.program.begin import begin
 
-        for owner, name in CALLS:
-            setattr(owner, name, failing(getattr(owner, name)))
+        if ERRNO == "SPACE":
+            from fastprof.annotate.program.guard import Guard
+
+            Guard.__call__ = without_space(Guard.__call__)
+        else:
+            for owner, name in CALLS:
+                setattr(owner, name, failing(owner, getattr(owner, name)))
         begin()
     net = train()
     print(sum(each.double().sum().item() for each in net.parameters()))

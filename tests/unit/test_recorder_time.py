@@ -79,6 +79,12 @@ def test_info_says_by_how_much_recording_stretched_a_step(tmp_path):
         "recorder a step took 1.400 ms before the recording (median of 4), 2.000 ms in it (median "
         "of 5): 1.4 times as long"
     ) in words
+    after = {"fastprof_after": {"steps": 2, "median_ns": 1_500_000}}
+    training(tmp_path, **measured(1_400_000), **after)
+    info = json.loads(run("info", "--json", path).stdout)
+    assert info["unrecorded"]["after"] == {"steps": 2, "median_ns": 1_500_000}
+    later = "of 5): 1.4 times as long, 1.500 ms after it (median of 2)"
+    assert later in " ".join(run("info", path).stdout.decode().split())
     training(tmp_path, name="other.json")
     other = tmp_path / "other.json"
     assert json.loads(run("info", "--json", other).stdout)["unrecorded"] is None

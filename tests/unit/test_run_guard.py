@@ -18,6 +18,7 @@ pytest.importorskip("nvtx", reason="nvtx is not installed: pip install nvtx")
 
 PROGRAMS = Path(__file__).parent.parent / "programs"
 CALLS, LINES = PROGRAMS / "failing_calls.py", PROGRAMS / "failing_lines.py"
+LAUNCHER = PROGRAMS / "failing_launcher.py"
 SETTINGS = {"first": 3, "last": 5}
 
 
@@ -48,6 +49,14 @@ def test_a_line_of_ours_that_fails_does_not_reach_the_program(tmp_path, conditio
     assert re.fullmatch(r"\d{3,} lines\n", done.stdout), done.stdout
 
 
+@pytest.fixture
+def timed_folder(folder, monkeypatch):
+    """Recorded by time, with threads that send signals."""
+    timed = Settings(str(folder), 3, 5, after=0.0, seconds=60.0)
+    monkeypatch.setenv(VARIABLE, timed.to_environment())
+    return folder
+
+
 def failing(folder, number, error):
     done = torch_server.run(CALLS, str(number), error)
     said = done.stderr.splitlines()
@@ -60,12 +69,70 @@ def failing(folder, number, error):
     return done.stdout, int(said[-1].removeprefix("calls: "))
 
 
+@pytest.fixture
+def launched(plain, tmp_path):
+    """Runs `fastprof run` with a fault; returns what it says, and its number of calls."""
+
+    def launch(number, error):
+        program = tmp_path / "train.py"
+        program.write_text(TRAINING.format(fault="pass", step=0))
+        run = ["run", "--backend", "torch", "--steps", "3:5", "-o", tmp_path / "runs"]
+        done = command(LAUNCHER, number, error, *run, program, cwd=tmp_path)
+        *said, last = done.stderr.splitlines()
+        assert re.fullmatch(r"calls: \d+", last), done.stderr
+        if "cannot be started" in done.stderr:
+            assert done.returncode == 1 and not done.stdout and len(said) == 1
+        else:
+            assert (done.returncode, done.stdout) == (plain.returncode, plain.stdout), done.stderr
+            assert "Traceback" not in done.stderr, (number, done.stderr)
+        left = [each.name for each in tmp_path.rglob("*") if each.is_file()]
+        assert not [name for name in left if name.startswith((".", "status", "record"))], left
+        return said, int(last.removeprefix("calls: "))
+
+    return launch
+
+
+def test_a_process_or_thread_that_the_launcher_cannot_start_is_no_harm(launched):
+    """Nor is memory that cannot be mapped; only the program itself must be started."""
+    said, n_calls = launched(0, "ENOMEM")
+    assert n_calls > 10 and "kept in" in said[-1]
+    numbers = range(1, n_calls + 1) if IS_FULL else (1, 2, 3, 4, 5, n_calls - 1)
+    failed = [
+        number
+        for number in numbers
+        if "cannot be started" in launched(number, ("EAGAIN", "ENOMEM")[number % 2])[0][0]
+    ]
+    assert len(failed) == 1  # the program
+
+
+@pytest.mark.parametrize("room", [0, 1 << 24, 1 << 28] if IS_FULL else [1 << 24])
+def test_a_launcher_without_memory_says_what_is_lost(launched, room):
+    said, _ = launched(room, "SPACE")
+    ours = [line for line in said if line.startswith("fastprof: ")]
+    assert any("not enough memory" in line or "kept in" in line for line in ours), said
+
+
 def test_a_call_of_the_system_that_fails_does_not_reach_the_program(folder, alone):
     _, n_calls = failing(folder, 0, "ENOSPC")
     assert n_calls > 10
     errors = ("ENOSPC", "MEMORY", "EROFS", "ENOENT", "EDQUOT")
     for number in range(1, n_calls + 1, 1 if IS_FULL else 5):
         printed, _ = failing(folder, number, errors[number % len(errors)])
+        assert printed == alone, number
+
+
+def test_a_thread_that_cannot_start_does_not_reach_the_program(timed_folder, alone):
+    _, n_calls = failing(timed_folder, 0, "EAGAIN")
+    for number in range(1, n_calls + 1, 1 if IS_FULL else 6):
+        printed, _ = failing(timed_folder, number, "EAGAIN")
+        assert printed == alone, number
+
+
+def test_memory_that_cannot_be_mapped_does_not_reach_the_program(folder, alone):
+    _, n_parts = failing(folder, 0, "SPACE")
+    assert n_parts > 5
+    for number in range(1, n_parts + 1, 1 if IS_FULL else 3):
+        printed, _ = failing(folder, number, "SPACE")
         assert printed == alone, number
 
 

@@ -1,9 +1,12 @@
 """Inside a program of `fastprof run`: its steps and layers are recorded, and it sees no change."""
 
+import gzip
 import json
 import os
 
 import pytest
+
+from fastprof.runs.collect import collect
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test TORCH=2.13.0")
 pytest.importorskip("nvtx", reason="nvtx is not installed: pip install nvtx")
@@ -78,6 +81,46 @@ def test_the_steps_before_the_recording_are_measured(record):
     assert 5e6 <= unrecorded["median_ns"] < 50e6
     with open(found.recordings[0]["path"]) as file:
         assert json.load(file)["fastprof_unrecorded"] == unrecorded
+
+
+AFTER = """
+import time, torch
+from torch.optim import SGD
+weight = torch.nn.Parameter(torch.ones(4))
+optimizer = SGD([weight])
+for i in range({n_steps}):
+    # Short steps before and after; the recorded ones are slow.
+    time.sleep(0.1 if 5 <= i < 9 else 0.005)
+    weight.sum().backward()
+    optimizer.step()
+    print(type(vars(SGD)["step"]).__name__)
+"""
+
+
+@pytest.mark.parametrize(("n_steps", "n_after"), [(16, 2), (11, 1), (9, 0)])
+def test_as_many_steps_as_were_recorded_are_measured_after_it(record, n_steps, n_after):
+    found = record(AFTER.format(n_steps=n_steps), first=5, last=9)
+    after = found.recordings[0]["after"]
+    assert [each["n_steps"] for each in found.recordings] == [4]
+    assert found.report["steps"] == 9 and len(found.report["step_lengths"]["ns"]) == 9
+    watched = found.done.stdout.split()
+    assert watched == ["Around"] * min(n_steps, 12) + ["function"] * (n_steps - 12)
+    if n_after:
+        assert after["steps"] == n_after and 5e6 <= after["median_ns"] < 1e8
+    else:
+        assert after is None
+
+
+def test_the_steps_after_a_recording_are_in_its_trace(tmp_path):
+    trace = tmp_path / "trace-1.json"
+    trace.write_text('{"traceEvents": [{"name": "}"}]\n}\n')
+    after = {"steps": 2, "median_ns": 5_000_000}
+    recordings = [{"path": str(trace), "after": after}]
+    report = {"rank": 0, "pid": 1, "world": 1, "recordings": recordings}
+    (tmp_path / "status-1.json").write_text(json.dumps(report))
+    collect(tmp_path)
+    with gzip.open(tmp_path / "trace.json.gz", "rt") as file:
+        assert json.load(file) == {"traceEvents": [{"name": "}"}], "fastprof_after": after}
 
 
 def test_nothing_is_measured_before_a_recording_of_the_first_steps(record):

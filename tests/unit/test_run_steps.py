@@ -6,6 +6,7 @@ import signal
 
 import pytest
 
+import torch_server
 from hypothesis_profiles import IS_FULL
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test TORCH=2.13.0")
@@ -106,6 +107,61 @@ assert threading.active_count() == 1
 
 def test_nothing_is_left_after_the_last_recorded_step(record):
     assert [each["n_steps"] for each in record(LEFT).recordings] == [2]
+
+
+COUNTED = """
+import copy, cloudpickle, dill, torch
+from fastprof.annotate.program.modules import Outermost
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = torch.nn.Linear(4, 4)
+    def forward(self, x):
+        if x is None:
+            raise KeyError("forward")
+        return self.body(x).relu()
+calls = []
+def n_counted(function, *arguments):
+    n_calls = len(calls)
+    function(*arguments)
+    return len(calls) - n_calls
+outermost = Outermost(calls.append)
+outermost.look()
+net, x = Net().eval(), torch.randn(2, 4)
+plain = net(x)
+assert len(calls) == 1 and n_counted(net, x) == 1 and torch.equal(net(x), plain)
+assert "_compiled_call_impl" in vars(Net) and "_compiled_call_impl" not in vars(net)
+assert not net._forward_hooks and Net._compiled_call_impl is None
+try:
+    net(None)
+except KeyError:
+    assert len(calls) == 4  # the call that raised too
+# Others, copies and replicas of it have nothing of it; classes can be pickled by value.
+assert Net()._compiled_call_impl is None and copy.deepcopy(net)._compiled_call_impl is None
+replica = net._replicate_for_data_parallel()
+replica._modules["body"] = torch.nn.Identity()
+assert torch.equal(replica(x), x.relu())
+for pickles in (cloudpickle, dill):
+    again = pickles.loads(pickles.dumps(net))
+    assert torch.equal(again(x), plain) and vars(type(again)).get("_compiled_call_impl") is None
+# torch.compile traces through it, also with hooks.
+net.register_forward_hook(lambda *_: None)
+assert torch.equal(torch.compile(net, backend="eager", fullgraph=True)(x), plain)
+function = torch.compile(lambda x: net(x), backend="eager", fullgraph=True)
+assert torch.equal(function(x), plain)
+net.compile(backend="eager")
+assert net._compiled_call_impl is not None and n_counted(net, x) == 1
+compiled = vars(net)["_compiled_call_impl"]
+outermost.close()
+assert net._compiled_call_impl is compiled and "_compiled_call_impl" not in vars(Net)
+assert n_counted(net, x) == 0 and torch.equal(net(x), plain)
+"""
+
+
+def test_a_module_whose_calls_are_counted_is_as_without_us(tmp_path):
+    pytest.importorskip("cloudpickle", reason="cloudpickle is not installed")
+    pytest.importorskip("dill", reason="dill is not installed")
+    torch_server.run_source(COUNTED, tmp_path)
 
 
 def test_compiled_code_is_not_compiled_again_after_the_recording(record):

@@ -1,11 +1,13 @@
 """`fastprof run --when`: the steps after a slow one are recorded, and the run says why."""
 
+import errno
 import json
 import os
 import random
 import re
 import subprocess
 import sys
+import time
 from itertools import pairwise
 from math import inf
 
@@ -16,11 +18,18 @@ from fastprof.cli import main
 from fastprof.errors import BadInputError
 from fastprof.runs.causes import causes_of, never_held
 from fastprof.runs.condition import Condition, parse_condition
+from fastprof.runs.settings import Settings, snapshot_of
 from hypothesis_profiles import IS_FULL
 from waiting import PATIENCE
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test TORCH=2.13.0")
 pytest.importorskip("nvtx", reason="nvtx is not installed: pip install nvtx")
+
+from fastprof.annotate.program import watch as watches  # noqa: E402
+from fastprof.annotate.program.gpu_steps import GpuSteps  # noqa: E402
+from fastprof.annotate.program.memory_history import MemoryHistory  # noqa: E402
+from fastprof.annotate.program.recording import Recording  # noqa: E402
+from fastprof.annotate.program.watch import Watch  # noqa: E402
 
 pytest_plugins = ["recorded_programs"]
 
@@ -244,6 +253,27 @@ def test_memory_without_a_gpu_is_told(record):
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_step_that_is_slow_on_the_gpu_alone_is_recorded(record):
+    recorded = record(
+        """
+        import torch
+        parameter = torch.nn.Parameter(torch.zeros(1, device="cuda"))
+        optimizer = torch.optim.SGD([parameter], 0.1)
+        for i in range(60):
+            torch.cuda._sleep(2_000_000_000 if i == 20 else 20_000_000)
+            parameter.sum().backward()
+            optimizer.step()
+            if i > 20:
+                torch.cuda.synchronize()
+        """,
+        when="step > 0.4s",
+        **DEFAULT,
+    )
+    cause = recorded.recordings[0]["cause"]
+    assert cause["step"] in (20, 21) and cause["ns"] > 4e8
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_memory_is_watched_and_its_snapshot_kept(record):
     recorded = record(
         """
@@ -265,6 +295,143 @@ def test_memory_is_watched_and_its_snapshot_kept(record):
     assert recorded.recordings[0]["cause"]["memory"] > 0.1
     trace = recorded.recordings[0]["path"]
     assert os.path.getsize(trace.replace("trace", "memory").replace(".json", ".pickle"))
+
+
+class Clock:
+    """A GPU that is behind: it reaches the marks of a stream when its time comes."""
+
+    def __init__(self):
+        self.now = self.work = 0.0  # ms: of the GPU, and of the end of what it has to do
+        self.n_events = 0
+        self.fails = False
+
+    def event(self):
+        self.n_events += 1
+        return Mark(self)
+
+
+class Mark:
+    def __init__(self, clock):
+        self.clock = clock
+
+    def record(self):
+        if self.clock.fails:
+            raise RuntimeError("CUDA error: invalid resource handle")
+        self.at = self.clock.work
+
+    def query(self):
+        return self.at <= self.clock.now
+
+    def elapsed_time(self, end):
+        assert self.query() and end.query()
+        return end.at - self.at
+
+
+def gpu_watch(text, clock, is_usable=lambda: True):
+    condition = parse_condition(text)
+    watch = Watch(condition)
+    slow = SlowSteps([], *condition.limits, condition.with_limit)
+    watch.watch_gpu(GpuSteps(slow, clock.event, is_usable))
+    watch.begin()
+    return watch
+
+
+def end(watch):
+    """A step ends on the host; whether the condition holds."""
+    return bool(watch.passed(time.perf_counter_ns())) and watch.ended(time.perf_counter_ns())
+
+
+@pytest.mark.parametrize("behind", [0, 3, 40])
+def test_a_slow_step_of_the_gpu_is_told_when_the_gpu_has_ended_it(behind):
+    clock, told = Clock(), []
+    watch = gpu_watch("step > 40s", clock)
+    for step in range(200):
+        clock.work += 50_000.0 if step == 60 else 10.0
+        clock.now = clock.work - 10 * behind
+        if end(watch):
+            told.append(step)
+            assert watch.cause == {
+                "step": 60, "ns": 50_000_000_000, "median_ns": 10_000_000, "on": "gpu"
+            }  # fmt: skip
+    assert told == [60 + max(1, behind)]  # the marks are looked at when the next step ends
+    assert len(watch.facts()["step_lengths"]["ns"]) == 200
+    assert clock.n_events <= behind + 2  # marks are used again
+
+
+def test_the_gpu_is_not_compared_across_recordings_and_captured_graphs():
+    clock, usable = Clock(), [True]
+    watch = gpu_watch("step > 100s", clock, lambda: usable[0])
+    told = []
+    for step in range(100):
+        clock.work = clock.now = clock.work + (10.0 if step not in (40, 60, 80) else 1e6)
+        if step == 40:  # the recorder was on
+            watch.ended(time.perf_counter_ns(), is_recorded=True)
+            watch.begin()
+            continue
+        usable[0] = step != 60  # a graph is captured
+        told += [step] * end(watch)
+    assert told == [81]
+
+
+def test_an_error_of_the_gpu_ends_its_watch_alone():
+    clock = Clock()
+    watch = gpu_watch("step > 100s", clock)
+    for step in range(40):
+        clock.work = clock.now = clock.work + (1e6 if step == 30 else 10.0)
+        clock.fails = step == 20
+        assert not end(watch)
+    assert len(watch.facts()["step_lengths"]["ns"]) == 40
+
+
+def test_a_gpu_that_is_far_behind_gets_no_more_marks():
+    clock = Clock()
+    watch = gpu_watch("step > 100s", clock)
+    for _ in range(1000):
+        clock.work += 10.0
+        end(watch)
+    assert clock.n_events <= 64
+
+
+def test_the_share_of_memory_must_rise_above_the_limit(monkeypatch):
+    shares = iter([0.5, 0.96, 0.97, 0.5, 0.96, None])
+    monkeypatch.setattr(watches, "reserved_share", lambda: next(shares))
+    watch = Watch(parse_condition("memory > 0.95"))
+    looks = [watch.ended(1 + i * 100_000_000) for i in range(6)]
+    assert looks == [False, True, False, False, True, False]
+    assert watch.facts()["most"] == {"step": 2, "memory": 0.97}
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_without_a_gpu_there_is_no_snapshot(tmp_path):
+    path = snapshot_of(tmp_path / ".trace-7.json")
+    history = MemoryHistory(path)
+    history.end(keep=True)
+    assert path.parent == tmp_path and not list(tmp_path.iterdir())
+
+
+def test_a_snapshot_that_cannot_be_written_is_told_and_the_trace_kept(tmp_path, monkeypatch):
+    """CPU builds of torch have no snapshots: the functions of torch are those of a full disk."""
+    switched = []
+
+    def dump(path):
+        raise OSError(errno.ENOSPC, "No space left on device", path)
+
+    memory = torch.cuda.memory
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch._C, "_cuda_isHistoryEnabled", lambda: False, raising=False)
+    monkeypatch.setattr(
+        memory, "_record_memory_history", lambda **options: switched.append(options)
+    )
+    monkeypatch.setattr(memory, "_dump_snapshot", dump)
+    cause = {"step": 1, "memory": 0.97}
+    settings = Settings(str(tmp_path), 1, 2)
+    recording = Recording(settings, 0, 1, False, 1, None, list, None, cause)
+    torch.ones(2).sum()
+    assert recording.step_ended()
+    assert recording.path.is_file() and not list(tmp_path.glob("*.pickle"))
+    assert recording.note.startswith("the memory snapshot is lost: ")
+    assert "no space left on the disk" in recording.note
+    assert [each.get("enabled", True) for each in switched] == [True, None]
 
 
 def run(folder, *words):

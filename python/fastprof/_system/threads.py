@@ -85,7 +85,7 @@ class Task(Generic[Result]):
 
 
 class SecondThread:
-    """Runs functions on one other thread, in the order of submission.
+    """Runs functions on one other thread, in the order of submission; at once if none can start.
 
     A context manager: leaving it cancels functions that have not started and waits for the one that
     runs.
@@ -98,10 +98,15 @@ class SecondThread:
     def submit(self, function: Callable[..., Result], *arguments: Any) -> Task[Result]:
         """Schedule function(*arguments)."""
         task = Task(lambda: function(*arguments))
-        self._tasks.put(task)
         if self._thread is None:
-            self._thread = Thread(target=self._work)
-            self._thread.start()
+            thread = Thread(target=self._work)
+            try:
+                thread.start()
+            except RuntimeError:  # the system has no thread left
+                task.run()
+                return task
+            self._thread = thread
+        self._tasks.put(task)
         return task
 
     def _work(self) -> None:
@@ -127,9 +132,17 @@ def map_on_threads(
 ) -> list[Result]:
     """The results of a function, called in the order of the values on several threads.
 
+    If no thread can start, on this one: the function may be called twice for a value.
+
     most : the maximum number of threads; no more than cores
     """
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(min(most, usable_cores())) as pool:
-        return list(pool.map(function, values))
+        try:
+            results = pool.map(function, values)
+        except RuntimeError:
+            results = None
+        if results is not None:
+            return list(results)
+    return [function(each) for each in values]

@@ -195,6 +195,6 @@ def annotate_layers(model: Module, name: str = "") -> Layers:
 def _name_of_compiled(model: Any) -> str:
     """Class name of a module compiled by torch.compile or `Module.compile`; "" if it is not."""
     inner = getattr(model, "_orig_mod", None)
-    if inner is None and getattr(model, "_compiled_call_impl", None) is not None:
+    if inner is None and vars(model).get("_compiled_call_impl") is not None:
         inner = model
     return "" if inner is None else type(inner).__name__

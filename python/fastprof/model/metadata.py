@@ -13,6 +13,7 @@ from fastprof.model.arrays import Int32, Int64
 
 # In a trace of torch.profiler, and in the facts of a run: the steps before the recording.
 UNRECORDED: Final = "fastprof_unrecorded"
+AFTER: Final = "fastprof_after"
 
 
 def _no_int64() -> Int64:
@@ -132,23 +133,36 @@ class Unrecorded:
     ----------
     steps : how many
     median_ns : their median length on the host, from end to end, ns
+    after : the same for the steps after the recording, if they are known
     """
 
     steps: int
     median_ns: int
+    after: Unrecorded | None = None
+
+    def facts(self) -> dict[str, Any]:
+        """As `unrecorded_of` reads them; `after` only if it is known."""
+        known: dict[str, Any] = {"steps": self.steps, "median_ns": self.median_ns}
+        return known if self.after is None else {**known, "after": self.after.facts()}
 
 
-def unrecorded_of(facts: object) -> Unrecorded | None:
-    """What `fastprof run` or `capture` has kept; None if it is nothing, or damaged."""
+def unrecorded_of(facts: object, after: object = None) -> Unrecorded | None:
+    """What `fastprof run` or `capture` has kept; None if it is nothing, or damaged.
+
+    Parameters
+    ----------
+    facts : of the steps before the recording
+    after : of those after it
+    """
     if not isinstance(facts, dict):
         return None
     steps, ns = positive(facts.get("steps")), positive(facts.get("median_ns"))
-    return Unrecorded(steps, ns) if steps and ns else None
+    return Unrecorded(steps, ns, unrecorded_of(after)) if steps and ns else None
 
 
-def median_unrecorded(facts: Iterable[object]) -> Unrecorded | None:
-    """Of several processes or recordings, those of damaged facts left out; None if none is left."""
-    known = sorted(filter(None, map(unrecorded_of, facts)), key=lambda one: one.median_ns)
+def median_unrecorded(recordings: Iterable[Unrecorded | None]) -> Unrecorded | None:
+    """Of several processes or recordings, without the unknown ones; None if none is left."""
+    known = sorted(filter(None, recordings), key=lambda one: one.median_ns)
     return known[(len(known) - 1) // 2] if known else None
 
 

@@ -67,10 +67,12 @@ def facts_in(directory: str | os.PathLike[str]) -> dict[str, Any]:
     return facts
 
 
-def _recordings(facts: Any) -> Iterator[object]:
+def _recordings(facts: Any) -> Iterator[Unrecorded | None]:
     """What each process keeps about its first recording, which is the one that nsys records."""
+    from fastprof.model.metadata import unrecorded_of
+
     processes = facts.get("processes")
     for process in processes if isinstance(processes, list) else ():
         recordings = process.get("recordings") if isinstance(process, dict) else None
         if isinstance(recordings, list) and recordings and isinstance(recordings[0], dict):
-            yield recordings[0].get("unrecorded")
+            yield unrecorded_of(recordings[0].get("unrecorded"), recordings[0].get("after"))

@@ -51,7 +51,8 @@ def _measured(cause: dict[str, Any]) -> str:
         share = f"{cause['memory']:.1%}"
         return f"torch had reserved {share} of the GPU's memory after step {cause['step']}"
     median = quantity(cause["median_ns"], "ns")
-    return f"step {cause['step']} took {quantity(cause['ns'], 'ns')}, median {median}"
+    where = " on the GPU" if cause.get("on") == "gpu" else ""
+    return f"step {cause['step']} took {quantity(cause['ns'], 'ns')}{where}, median {median}"
 
 
 def _recorded(recording: dict[str, Any]) -> str:

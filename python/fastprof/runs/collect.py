@@ -5,17 +5,19 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import shutil
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from fastprof._system.output_file import output_file
 from fastprof._system.threads import map_on_threads, usable_cores
+from fastprof.model.metadata import AFTER
 from fastprof.runs.settings import NOW, STATUS, snapshot_of
 
 _COMPRESSION = 4
+_PIECE = 1 << 20  # bytes
+_END = 256  # bytes at the end of a trace that hold its last brace
 # Reports, requests, and what killed processes leave of a trace.
 _LEFT = (f"{STATUS}-*.json", NOW, ".trace-*.json", ".trace-*.json.tmp")
 
@@ -25,8 +27,8 @@ def collect(directory: Path) -> list[dict[str, Any]]:
 
     A report has `pid`, `arguments`, `rank`, `world`, `steps`, `by`, `versions`, `problem`,
     `step_lengths` and `most` (see `Watch.facts`), and `recordings`, each with `path`, `first`,
-    `n_steps`, `has_begun`, `is_stopped`, `cause` (see `Watch`) and `unrecorded`, the steps before
-    it: see `UnrecordedSteps.facts`.
+    `n_steps`, `has_begun`, `is_stopped`, `cause` (see `Watch`), and `unrecorded` and `after`, the
+    steps before it and after it: see `UnrecordedSteps.facts`. The latter is added to the trace.
     """
     reports = []
     for path in directory.glob(f"{STATUS}-*.json"):
@@ -46,7 +48,7 @@ def collect(directory: Path) -> list[dict[str, Any]]:
                 taken[stem] += 1
                 number = f"-{taken[stem]}" if taken[stem] > 1 else ""
                 final = directory / f"{stem.replace('trace', f'trace{number}', 1)}.json.gz"
-                moves.append((Path(recording["path"]), final))
+                moves.append((Path(recording["path"]), final, recording.get("after")))
                 with suppress(OSError):  # there is none
                     os.replace(snapshot_of(Path(recording["path"])), snapshot_of(final))
                 recording["path"] = final.name
@@ -54,17 +56,33 @@ def collect(directory: Path) -> list[dict[str, Any]]:
     return reports
 
 
-def _compress(move: tuple[Path, Path]) -> None:
-    """Compress a trace; without space for that, keep it as it is."""
-    plain, packed = move
+def _compress(move: tuple[Path, Path, dict[str, Any] | None]) -> None:
+    """Compress a trace, with the steps after it; without space for that, keep it as it is."""
+    plain, packed, after = move
+    added = b"" if after is None else f', "{AFTER}": {json.dumps(after)}'.encode()
     try:
         with (
             output_file(packed, is_own=True, sync=True) as out,
             open(plain, "rb") as text,
             gzip.GzipFile("", "wb", _COMPRESSION, out, 0) as file,
         ):
-            shutil.copyfileobj(text, file, 1 << 20)
+            _copy(text, file, added)
         plain.unlink()
     except OSError:
         with suppress(OSError):
             os.replace(plain, packed.with_suffix(""))
+
+
+def _copy(text: BinaryIO, file: gzip.GzipFile, added: bytes) -> None:
+    """Copy the text of a JSON object, with what is added before its last brace."""
+    size = text.seek(0, os.SEEK_END)
+    text.seek(max(0, size - _END))
+    end = text.read()
+    brace = end.rfind(b"}")
+    n_left = size if brace < 0 else size - len(end) + brace
+    text.seek(0)
+    while n_left and (piece := text.read(min(n_left, _PIECE))):
+        file.write(piece)
+        n_left -= len(piece)
+    if brace >= 0:
+        file.write(added + end[brace:])

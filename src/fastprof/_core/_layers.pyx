@@ -8,8 +8,7 @@ until the thread's ranges match the layers of its context.
 """
 
 from cpython.contextvars cimport PyContextVar_Set, get_value
-from cpython.object cimport PyObject, PyObject_GenericSetAttr
-from fastprof._core._countdown cimport Countdown
+from cpython.object cimport PyObject_GenericSetAttr
 from fastprof._core._ranges cimport Marker, Opened, anybody_listens, open_calls
 from contextlib import nullcontext
 from contextvars import ContextVar
@@ -241,36 +240,3 @@ cdef class Leave(_Hook):
     def __call__(self, module, args, output):
         if _n_entered:
             leave(module)
-
-
-cdef class Report(_Hook):
-    """The forward hook of a module that reports its calls.
-
-    Parameters
-    ----------
-    traced : function
-        The function that torch.compile traces instead of the hook.
-    report : callable
-        (module) -> None.
-    countdown : Countdown
-        Counts calls instead of `report`, while it can.
-    set_eval_frame : callable
-        torch's function of this name: turns off torch.compile within `report`.
-    """
-
-    cdef object report
-    cdef Countdown countdown
-    cdef object set_eval_frame
-
-    def __init__(self, traced, report, Countdown countdown not None, set_eval_frame):
-        _Hook.__init__(self, traced)
-        self.report, self.countdown, self.set_eval_frame = report, countdown, set_eval_frame
-
-    def __call__(self, module, args, output):
-        if self.countdown.is_off or self.countdown.counts(<PyObject *> module):
-            return
-        callback = self.set_eval_frame(None)
-        try:
-            self.report(module)
-        finally:
-            self.set_eval_frame(callback)

@@ -65,8 +65,7 @@ class Due:
         """
         self.watch.cause = None
         is_caught = self.watch.ended(now) and not self.is_over
-        if self._is_asked_by_file() or self.asked is not None:
-            self.watch.cause, self.asked = None, None
+        if self.is_asked_now():
             return True
         if self._settings.when is not None:
             self._n_caught += is_caught
@@ -76,6 +75,13 @@ class Due:
         if self._settings.after is not None:
             return time.monotonic() >= self._began + self._settings.after
         return n_steps == max(1, self._settings.first - 1)
+
+    def is_asked_now(self) -> bool:
+        """Whether a recording was asked for since the last look."""
+        if not self._is_asked_by_file() and self.asked is None:
+            return False
+        self.watch.cause, self.asked = None, None
+        return True
 
     def _is_asked_by_file(self) -> bool:
         """Whether `fastprof run` has received a signal since the last look."""

@@ -10,11 +10,9 @@ from typing import Any
 
 from torch._C._dynamo import eval_frame
 from torch.nn import Module
-from torch.utils.hooks import RemovableHandle
 
-from fastprof._core._around import Around
+from fastprof._core._around import Around, ReportedCalls
 from fastprof._core._countdown import Countdown
-from fastprof._core._layers import Report
 from fastprof.annotate.patches import Patches
 from fastprof.annotate.program.guard import is_of_handler
 
@@ -25,7 +23,7 @@ class Outermost:
     """Reports the outermost calls of modules; without overhead for the calls inside.
 
     `Module.__call__` is replaced between the first outermost calls only, never during one. Then
-    the modules found have a hook each.
+    the classes of the modules found have an attribute of ours.
 
     Parameters
     ----------
@@ -42,9 +40,9 @@ class Outermost:
         countdown: Countdown | None = None,
     ) -> None:
         self._ended, self._met = ended, met
-        self._countdown = Countdown(_ignored) if countdown is None else countdown
+        countdown = Countdown(_ignored) if countdown is None else countdown
+        self._calls = ReportedCalls(_traced, ended, countdown, eval_frame.set_eval_frame)
         self._found_ones: list[weakref.ref[Module]] = []
-        self._handles: list[RemovableHandle] = []
         self._patches = Patches()
         self._n_calls = self._depth = 0
         self._is_looking = False
@@ -68,12 +66,10 @@ class Outermost:
         self._replace()
 
     def stop(self) -> None:
-        """Stop looking, and remove the hooks."""
+        """Stop looking, and report no calls of modules."""
         self._is_looking = False
         self._restore()
-        for each in self._handles:
-            each.remove()
-        self._handles.clear()
+        self._calls.clear()
 
     def close(self) -> None:
         """Undo everything."""
@@ -89,8 +85,10 @@ class Outermost:
                 self._report(each)
 
     def _report(self, module: Module) -> None:
-        report = Report(_traced, self._ended, self._countdown, eval_frame.set_eval_frame)
-        self._handles.append(module.register_forward_hook(report, always_call=True))
+        self._calls.add(module)
+        kind = type(module)
+        if vars(kind).get(_COMPILED) is not self._calls:
+            self._patches.replace(kind, _COMPILED, self._calls)
 
     def _replace(self) -> None:
         if vars(Module).get("__call__") is _CALL:  # the program may have replaced it
@@ -138,8 +136,7 @@ class Outermost:
         if self._generating is not None:
             return
         self._generating = owner
-        for each in self._handles:
-            each.remove()
+        self._calls.clear()
         self._report_generate(owner)
 
     def _report_generate(self, owner: type) -> None:
@@ -159,14 +156,16 @@ class Outermost:
 
 _CALL = Module.__call__
 _PATH = "torch.nn:Module.__call__"
+_COMPILED = "_compiled_call_impl"  # called in place of `_call_impl`, if it is not None
 
 
 def _ignored(_: int) -> None:
     """The time at which a call ended."""
 
 
-def _traced(*_: Any) -> None:
-    """Stands in for a hook in torch.compile's trace."""
+def _traced(module: Any, *arguments: Any, **options: Any) -> Any:
+    """Stands in for `ReportedCalls` in torch.compile's trace."""
+    return module._call_impl(*arguments, **options)
 
 
 def _generating() -> type | None:

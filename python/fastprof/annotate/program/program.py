@@ -15,6 +15,7 @@ from torch.utils.data import get_worker_info
 from fastprof._core._countdown import Countdown
 from fastprof._system.reasons import reason
 from fastprof.annotate.layers import Layers
+from fastprof.annotate.program.afterwards import Afterwards
 from fastprof.annotate.program.annotation import Annotation
 from fastprof.annotate.program.due import Due
 from fastprof.annotate.program.guard import Guard
@@ -45,8 +46,8 @@ class Program:
     of the outermost module or of `generate`. A program without steps is recorded by time, from a
     signal handler in its main thread.
 
-    The program reaches us only through a `Guard`. After the last recording, and after a failure,
-    everything is undone.
+    The program reaches us only through a `Guard`. After the last recording, and a few steps that
+    are timed to compare with, everything is undone; after a failure, at once.
 
     Parameters
     ----------
@@ -61,7 +62,8 @@ class Program:
         self._countdown = Countdown(self._watched.passed)
         self._guard = Guard(self._failed)
         self._signals = Signals(lambda: self._guard(self._timed), self._ending, self._guard.handler)
-        self._is_resting = self._has_failed = False
+        self._is_resting = self._is_leaving = self._has_failed = False
+        self._afterwards = Afterwards()
         self._steps = OptimizerSteps(lambda each: self._guard(self._stepped, each), self._countdown)
         self._modules = Outermost(
             lambda each: self._guard(self._called, each), countdown=self._countdown
@@ -76,6 +78,7 @@ class Program:
         self._status = Status(self._settings.directory, self._pid)
         self._countdown.stop()
         self._due.forget()
+        self._stay()
         self._repeated = Repeated(self._take)
         self._recording: Recording | None = None
         self._n_training_calls = self._n_steps = 0
@@ -130,6 +133,7 @@ class Program:
         evaluation before training.
         """
         self._is_resting = True
+        self._stay()
         undoing = [self._own_profilers.close, self._modules.close, self._annotation.undo]
         if self._by != "call" or self._settings.step != "auto" or self._has_failed:
             self._countdown.is_off = True
@@ -206,6 +210,8 @@ class Program:
         self._take()
         if self._recording is not None:
             self._end()
+        if self._is_leaving:
+            self._status.followed(self._afterwards.facts())
         if not self._is_resting:
             self._rest()
         self._write(True)
@@ -250,6 +256,7 @@ class Program:
         """Discard what was recorded, such as an evaluation before training."""
         if self._recording is not None:
             self._finish()
+        self._stay()
         self._status.discard()
         self._due.discard()
 
@@ -260,6 +267,12 @@ class Program:
                 raise CaptureError(_THREAD_ENDED)
             return
         now = time.perf_counter_ns()
+        is_timed = recording is None and self._afterwards.ended(now)
+        if is_timed:
+            self._status.followed(self._afterwards.facts())
+        if self._is_leaving:
+            self._leave(is_timed)
+            return
         self._n_steps += 1
         if recording is not None:
             self._watched.ended(now, is_recorded=True)
@@ -272,6 +285,22 @@ class Program:
             self._watched.begin()
         else:
             self._count_down()
+
+    def _leave(self, is_timed: bool) -> None:
+        """A step after the last recording has ended; with the last of them that is timed, rest."""
+        if self._due.is_asked_now() and get_worker_info() is None:
+            self._stay()
+            self._n_steps += 1
+            self._start()
+            self._watched.begin()
+        elif is_timed:
+            self._rest()
+            self._write(False)
+
+    def _stay(self) -> None:
+        """There is no last recording yet, or everything is undone."""
+        self._is_leaving = False
+        self._afterwards.forget()
 
     def _start(self) -> None:
         """Start a recording with the step that begins now."""
@@ -316,10 +345,15 @@ class Program:
         if recording is not None and recording.note:
             self._status.notes.append(recording.note)
         self._finish()
-        if self._due.is_over or (recording is not None and recording.is_stopped):
-            self._rest()
+        is_stopped = recording is not None and recording.is_stopped
+        n_recorded = 0 if recording is None or is_stopped else recording.n_recorded
+        if self._due.is_over or is_stopped:
+            self._is_leaving = n_recorded > 0
+            if not self._is_leaving:
+                self._rest()
         self._write(False)
         self._signals.release()
+        self._afterwards.begin(n_recorded)
 
     def _finish(self) -> None:
         """The recording is over, or discarded."""
@@ -339,7 +373,8 @@ class Program:
     def _report(self, is_over: bool) -> None:
         self._status.write(
             steps=self._n_steps, by=self._by, training_calls=self._n_training_calls,
-            is_over=is_over, is_signalled=self._is_resting and self._signals.are_asking,
+            is_over=is_over,
+            is_signalled=(self._is_resting or self._is_leaving) and self._signals.are_asking,
             **self._watched.facts(),
         )  # fmt: skip
 

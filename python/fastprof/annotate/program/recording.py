@@ -12,6 +12,7 @@ from typing import Any
 
 from fastprof._core import _hooks
 from fastprof._system.memory import available
+from fastprof._system.reasons import reason
 from fastprof._system.sizes import format_size
 from fastprof.annotate.layers import Layers
 from fastprof.annotate.program.memory_history import MemoryHistory
@@ -46,7 +47,7 @@ class Recording:
     is_stopped : bool
         Whether it ended early, for a reason that the user is told.
     note : str
-        The reason, if it is one of the recording itself.
+        The reason, if it is one of the recording itself, or what else is lost.
 
     Raises
     ------
@@ -132,8 +133,11 @@ class Recording:
             return
         self._is_over = True
         self.annotate_no_more()
-        if self._history is not None:
-            self._history.end(keep=self.has_begun)
+        try:
+            if self._history is not None:
+                self._history.end(keep=self.has_begun)
+        except Exception as error:
+            self.note = self.note or f"the memory snapshot is lost: {reason(error)}"
         with _quiet_kineto():
             self.path = self._recorder.end(keep=self.has_begun)
 

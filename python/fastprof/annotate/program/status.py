@@ -50,9 +50,15 @@ class Status:
                 "has_begun": recording.has_begun,
                 "is_stopped": recording.is_stopped,
                 "unrecorded": recording.unrecorded,
+                "after": None,
                 "cause": recording.cause,
             }
         )
+
+    def followed(self, after: dict[str, Any] | None) -> None:
+        """Add the steps after the latest recording, see `UnrecordedSteps.facts`."""
+        if self._recordings:
+            self._recordings[-1]["after"] = after
 
     def discard(self) -> None:
         """Remove the recordings that have ended, and their files."""

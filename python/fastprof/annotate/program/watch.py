@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any, Final
 
 import torch
 
 from fastprof._core._slow_steps import SlowSteps
+from fastprof.annotate.program.gpu_steps import GpuSteps
 from fastprof.annotate.unrecorded import UnrecordedSteps
 from fastprof.runs.condition import NEVER, Condition
 
@@ -45,7 +47,8 @@ class StepLengths:
 class Watch:
     """Notes the ends of steps, and tells after which the condition holds.
 
-    The median is of the latest steps, without the first ones and the recorded ones.
+    The median is of the latest steps, without the first ones and the recorded ones. A condition of
+    steps is tested on the host, and where there is a GPU on it too, once the GPU has ended a step.
 
     Parameters
     ----------
@@ -56,7 +59,8 @@ class Watch:
     passed : (ns) -> bool or None
         For the end of a step that needs no Python: notes it; True if `ended` must be called instead
     unrecorded : the latest steps before a recording
-    cause : what made the condition hold: `step`, and `ns` and `median_ns`, or `memory`, a share
+    cause : what made the condition hold: `step`, and `ns` and `median_ns`, or `memory`, a share;
+        `on` is "gpu" for a length on the GPU
     """
 
     def __init__(self, condition: Condition | None) -> None:
@@ -66,11 +70,34 @@ class Watch:
         of_steps = condition if condition is not None and condition.of == "step" else NEVER
         multiple, fixed = of_steps.limits
         self._slow = SlowSteps(self._ends, multiple, fixed, of_steps.with_limit)
-        self.passed = self._slow.passed
+        self._gpu: GpuSteps | None = None
+        self._marked, self._was_slow_on_gpu = -1, False  # the latest step, and what the GPU said
+        self.passed: Callable[[int], bool | None] = self._slow.passed
+        if of_steps is not NEVER and torch.cuda.is_available():
+            self.watch_gpu(GpuSteps(SlowSteps([], multiple, fixed, of_steps.with_limit)))
         self.forget()
+
+    def watch_gpu(self, gpu: GpuSteps) -> None:
+        """Test the condition of steps on a GPU too."""
+        self._gpu, self.passed = gpu, self._passed
+
+    def _passed(self, now: int) -> bool | None:
+        if self._is_slow_on_gpu(self._lengths.n_steps + len(self._ends)):
+            return True
+        return self._slow.passed(now)
+
+    def _is_slow_on_gpu(self, step: int) -> bool:
+        gpu = self._gpu
+        if gpu is not None and step != self._marked:
+            self._marked = step
+            self._was_slow_on_gpu = gpu.ended(step)
+        return self._was_slow_on_gpu
 
     def forget(self) -> None:
         """Begin with step 0."""
+        if self._gpu is not None:
+            self._gpu.forget()
+        self._marked, self._was_slow_on_gpu = -1, False
         self._ends.clear()
         self.unrecorded.forget()
         self._slow.forget()
@@ -93,6 +120,8 @@ class Watch:
         self.unrecorded.forget()
         self._last = 0
         self._slow.begin(0)
+        if self._gpu is not None:
+            self._gpu.pause()
 
     def ended(self, now: int, is_recorded: bool = False) -> bool:
         """Note the end of a step; return whether the condition holds.
@@ -102,6 +131,8 @@ class Watch:
         now : ns of `time.perf_counter_ns`
         is_recorded : the recorder was on
         """
+        self._settle()
+        is_slow_on_gpu = not is_recorded and self._is_slow_on_gpu(self._lengths.n_steps)
         is_slow = self._slow.ended(now, not is_recorded)
         self._settle()
         if self._condition is None or is_recorded:
@@ -112,7 +143,9 @@ class Watch:
         if is_slow:
             slow = self._slow
             self.cause = {"step": step, "ns": slow.length, "median_ns": slow.median}
-        return is_slow
+        elif is_slow_on_gpu and self._gpu is not None:
+            self.cause = self._gpu.cause
+        return is_slow or is_slow_on_gpu
 
     def facts(self) -> dict[str, Any]:
         """`step_lengths`, and `most`: the longest step, or the fullest memory, that was watched."""

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof.model.metadata import (
+    AFTER,
     UNRECORDED,
     About,
     Distributed,
@@ -50,7 +51,7 @@ def read(file: KinetoFile, threads: Collection[tuple[int, int]]) -> About:
         gpus=_gpus(root.get("deviceProperties")),
         gpu_figures=_figures(root.get("deviceProperties")),
         distributed=_distributed(distributed),
-        unrecorded=unrecorded_of(root.get(UNRECORDED)),
+        unrecorded=unrecorded_of(root.get(UNRECORDED), root.get(AFTER)),
     )
     _name_others(file, about)
     _read_names(file, about, set(threads))

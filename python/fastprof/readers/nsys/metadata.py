@@ -18,6 +18,7 @@ from fastprof.model.metadata import (
     Unrecorded,
     median_unrecorded,
     positive,
+    unrecorded_of,
 )
 from fastprof.readers.nsys import schema
 from fastprof.readers.sqlite.database import Database
@@ -81,7 +82,7 @@ def _read_unrecorded(database: Database) -> Unrecorded | None:
     for (value,) in _rows(database, "StringIds", "value", is_ours):
         with suppress(ValueError):  # another text with this beginning
             facts.append(json.loads((text(value) or "")[len(UNRECORDED) :]))
-    return median_unrecorded(facts)
+    return median_unrecorded(map(unrecorded_of, facts))
 
 
 def _read_gpus(database: Database) -> dict[int, str]:

@@ -51,7 +51,7 @@ def describe(profile: Profile) -> dict[str, Any]:
         if contents.span is None
         else dict(zip(("start", "end"), contents.span, strict=True)),
         "steps": _steps(profile),
-        "unrecorded": None if about.unrecorded is None else vars(about.unrecorded),
+        "unrecorded": None if about.unrecorded is None else about.unrecorded.facts(),
         "work": {kind: {"count": n, "time": time} for kind, (n, time) in contents.work.items()},
         "launches": contents.launches,
         "ranges": contents.ranges,

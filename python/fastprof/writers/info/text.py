@@ -141,18 +141,20 @@ def _steps(steps: Sequence[dict[str, Any]]) -> str:
     return f"{text}, {_time(min(lengths))} to {_time(max(lengths))}, {mean} on average"
 
 
-def _recorder(unrecorded: dict[str, int] | None, steps: Sequence[dict[str, Any]]) -> str:
+def _recorder(unrecorded: dict[str, Any] | None, steps: Sequence[dict[str, Any]]) -> str:
     """By how much recording stretched a step; "" if the steps before it are unknown."""
     if unrecorded is None:
         return ""
     n, before = unrecorded["steps"], unrecorded["median_ns"]
     text = f"a step took {_time(before)} before the recording (median of {n})"
+    after = unrecorded.get("after")
+    later = after and f", {_time(after['median_ns'])} after it (median of {after['steps']})"
     lengths = [step["end"] - step["start"] for step in steps if step["end"] is not None]
     if not lengths:
-        return text
+        return f"{text}{later or ''}"
     during = median(lengths)
     times = f": {during / before:.1f} times as long" if before else ""
-    return f"{text}, {_time(during)} in it (median of {len(lengths)}){times}"
+    return f"{text}, {_time(during)} in it (median of {len(lengths)}){times}{later or ''}"
 
 
 def _listed(names: Sequence[str]) -> str:
