@@ -3,9 +3,9 @@
 #define RUN_H
 
 #include "check.h" /* tests/csrc */
-#include "fp_link.h"
-#include "fp_nest.h"
-#include "fp_tree.h"
+#include "path/fp_link.h"
+#include "path/fp_nest.h"
+#include "path/fp_tree.h"
 
 enum { N_STEPS = 40, N_LAYERS = 12, N_OPS = 8, N_THREADS = 2, MOST_RANGES = 40000 };
 

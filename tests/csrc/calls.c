@@ -4,9 +4,9 @@
 #include <stdbool.h>
 
 #include "check.h"
-#include "fp_calls.h"
-#include "fp_next.h"
-#include "fp_parts.h"
+#include "cost/fp_calls.h"
+#include "cost/fp_parts.h"
+#include "path/fp_next.h"
 
 enum { N_LABELS = 4, MOST = 40 };
 

@@ -2,18 +2,18 @@
  *
  * Linked with --wrap, so that the calls of malloc, calloc and realloc come here first. */
 #include "check.h"
+#include "cost/fp_kinds.h"
 #include "fake_sqlite.h"
-#include "fp_dict.h"
-#include "fp_itree.h"
-#include "fp_join.h"
-#include "fp_kinds.h"
-#include "fp_kineto.h"
-#include "fp_lanes.h"
-#include "fp_link.h"
-#include "fp_names.h"
-#include "fp_path.h"
-#include "fp_scan.h"
-#include "fp_seqmarkers.h"
+#include "kineto/fp_kineto.h"
+#include "path/fp_itree.h"
+#include "path/fp_join.h"
+#include "path/fp_link.h"
+#include "path/fp_path.h"
+#include "scan/fp_scan.h"
+#include "text/fp_dict.h"
+#include "text/fp_names.h"
+#include "write/fp_lanes.h"
+#include "write/fp_seqmarkers.h"
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t n, size_t size);

@@ -1,9 +1,9 @@
 /* order.c: fp_alike and fp_radix on arrays of exactly their size, against plain loops. */
 #include <stdbool.h>
 
+#include "base/fp_alike.h"
+#include "base/fp_radix.h"
 #include "check.h"
-#include "fp_alike.h"
-#include "fp_radix.h"
 
 enum { MOST = 2500, N_COLUMNS = 4 };
 

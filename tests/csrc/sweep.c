@@ -1,7 +1,7 @@
 /* sweep.c: fp_sweep on arrays of exactly their size, against plain loops over every moment; input
  * out of order is found. Exact gaps: tests/property/test_sweep.py. */
+#include "analysis/fp_sweep.h"
 #include "check.h"
-#include "fp_sweep.h"
 
 enum { MOST = 30, LAST = 40 };
 

@@ -2,7 +2,7 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 
-cdef extern from "fp_status.h":
+cdef extern from "base/fp_status.h":
     ctypedef enum fp_status:
         FP_OK
         FP_MORE

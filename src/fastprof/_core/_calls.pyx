@@ -7,7 +7,7 @@ from fastprof._core._c cimport FP_MORE, fp_status
 from fastprof._core._status cimport check
 
 
-cdef extern from "fp_kinds.h":
+cdef extern from "cost/fp_kinds.h":
     ctypedef struct fp_kind:
         int32_t label
         int32_t work
@@ -23,7 +23,7 @@ cdef extern from "fp_kinds.h":
     fp_kind fp_kinds_at(const fp_kinds *kinds, int32_t id) nogil
 
 
-cdef extern from "fp_next.h":
+cdef extern from "path/fp_next.h":
     ctypedef struct fp_next_kernels:
         const int32_t *launch
         const int32_t *thread
@@ -36,7 +36,7 @@ cdef extern from "fp_next.h":
                       int64_t *last, int64_t *waiting, int64_t *next) nogil
 
 
-cdef extern from "fp_calls.h":
+cdef extern from "cost/fp_calls.h":
     int FP_CALL_KNOWN, FP_CALL_UNKNOWN_BACKWARD, FP_CALL_FAMILY, FP_CALL_GRADIENT, FP_CALL_MOVES
     int FP_CALL_BIAS, FP_CALL_BIAS_BACKWARD, FP_CALL_MATRICES, FP_CALL_FORMULA
     int FP_SOME_TAKEN, FP_ALL_TAKEN

@@ -9,7 +9,7 @@ from fastprof._core._status cimport check
 from fastprof._core._pools import pairs
 
 
-cdef extern from "fp_busy.h":
+cdef extern from "analysis/fp_busy.h":
     ctypedef struct fp_busy_work:
         const int64_t *start
         const int64_t *duration
@@ -30,7 +30,7 @@ cdef extern from "fp_busy.h":
                                int64_t *longest) nogil
 
 
-cdef extern from "fp_cells.h":
+cdef extern from "analysis/fp_cells.h":
     fp_status fp_cells_refine(const int32_t *cell, const int32_t *id, int64_t n, int32_t n_cells,
                               int32_t n_ids, int32_t *table, int32_t *refined, int32_t *first,
                               int32_t *n_refined) nogil

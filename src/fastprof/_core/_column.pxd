@@ -5,7 +5,7 @@ from fastprof._core._c cimport fp_status
 from fastprof._core._pools cimport Names, fp_keys, fp_names
 
 
-cdef extern from "fp_column.h":
+cdef extern from "scan/fp_column.h":
     ctypedef enum fp_column_kind:
         FP_COLUMN_I64, FP_COLUMN_I32, FP_COLUMN_KEY, FP_COLUMN_TEXT, FP_COLUMN_LENGTH
         FP_COLUMN_RANGE

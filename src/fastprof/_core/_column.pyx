@@ -11,7 +11,7 @@ from fastprof._core._pools cimport Keys, Names, fp_keys, fp_keys_find, fp_names,
 from fastprof._core._status cimport check
 
 
-cdef extern from "fp_column.h":
+cdef extern from "scan/fp_column.h":
     ctypedef struct fp_scratch:
         char *bytes
         size_t capacity

@@ -7,7 +7,7 @@ from fastprof._core._c cimport fp_status
 from fastprof._core._status cimport check
 
 
-cdef extern from "fp_counted.h":
+cdef extern from "analysis/fp_counted.h":
     ctypedef struct fp_counted_kernels:
         const int32_t *group
         const int32_t *step

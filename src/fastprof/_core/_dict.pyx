@@ -10,14 +10,14 @@ import numpy as np
 from fastprof.errors import BadInputError
 
 
-cdef extern from "fp_names.h":
+cdef extern from "text/fp_names.h":
     ctypedef struct fp_names:
         pass
 
     int32_t fp_names_count(const fp_names *names) nogil
     const char *fp_names_bytes(const fp_names *names, const int64_t **offsets) nogil
 
-cdef extern from "fp_dict.h":
+cdef extern from "text/fp_dict.h":
     enum:
         FP_DICT_INTS
         FP_DICT_TRIPLES

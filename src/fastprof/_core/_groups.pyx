@@ -7,7 +7,7 @@ from fastprof._core._c cimport fp_status
 from fastprof._core._status cimport check
 
 
-cdef extern from "fp_groups.h":
+cdef extern from "analysis/fp_groups.h":
     ctypedef struct fp_groups_rows:
         const int32_t *group
         const int64_t *value

@@ -7,7 +7,7 @@ from fastprof._core._pools cimport Keys, fp_keys, fp_keys_find
 from fastprof._core._column cimport Filter
 
 
-cdef extern from "fp_join.h":
+cdef extern from "path/fp_join.h":
     ctypedef struct fp_join:
         pass
     fp_join *fp_join_new(const int32_t *process, const int64_t *id, int64_t n) nogil

@@ -8,14 +8,14 @@ from fastprof._core._status cimport check
 import numpy as np
 
 
-cdef extern from "fp_names.h":
+cdef extern from "text/fp_names.h":
     ctypedef struct fp_names:
         pass
 
     int32_t fp_names_count(const fp_names *names) nogil
     const char *fp_names_bytes(const fp_names *names, const int64_t **offsets) nogil
 
-cdef extern from "fp_kineto.h":
+cdef extern from "kineto/fp_kineto.h":
     enum:
         FP_KINETO_TABLES
         FP_KINETO_WHOLE

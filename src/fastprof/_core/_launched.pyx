@@ -7,7 +7,7 @@ from fastprof._core._c cimport fp_status
 from fastprof._core._status cimport check
 
 
-cdef extern from "fp_launched.h":
+cdef extern from "analysis/fp_launched.h":
     ctypedef struct fp_launched_kernels:
         const int32_t *group
         const int32_t *call

@@ -7,7 +7,7 @@ from fastprof._core._c cimport FP_MORE, fp_status
 from fastprof._core._status cimport check
 
 
-cdef extern from "fp_link.h":
+cdef extern from "path/fp_link.h":
     int FP_LINK_NONE, FP_LINK_FORWARD, FP_LINK_BACKWARD
     int FP_LABEL_TORCH, FP_LABEL_BACKWARD, FP_LABEL_NODE, FP_LABEL_RECOMPUTE
     ctypedef struct fp_link_ranges:

@@ -11,13 +11,13 @@ from fastprof._core._tree cimport fp_tree
 from fastprof.errors import BadInputError
 
 
-cdef extern from "fp_order.h":
+cdef extern from "path/fp_order.h":
     bint fp_order_holds(const int64_t *start, const int64_t *end, int32_t n) nogil
     void fp_order_sort(const int64_t *start, const int64_t *end, int32_t n, int32_t *order,
                        int32_t *scratch) nogil
 
 
-cdef extern from "fp_nest.h":
+cdef extern from "path/fp_nest.h":
     ctypedef struct fp_intervals:
         const int64_t *start
         const int64_t *end
@@ -41,7 +41,7 @@ cdef extern from "fp_nest.h":
                       int32_t *frame_of_point) nogil
 
 
-cdef extern from "fp_itree.h":
+cdef extern from "path/fp_itree.h":
     ctypedef struct fp_itree:
         const int64_t *start
         const int64_t *end

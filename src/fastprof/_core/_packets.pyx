@@ -10,7 +10,7 @@ from fastprof._core._status cimport check
 import numpy as np
 
 
-cdef extern from "fp_text.h":
+cdef extern from "text/fp_text.h":
     ctypedef struct fp_text:
         const char *bytes
         int64_t length
@@ -20,7 +20,7 @@ cdef extern from "fp_text.h":
         const int64_t *offsets
         int64_t count
 
-cdef extern from "fp_packets.h":
+cdef extern from "write/fp_packets.h":
     ctypedef enum fp_proto_kind:
         FP_PROTO_VARINT
         FP_PROTO_NESTED
@@ -49,7 +49,7 @@ cdef extern from "fp_packets.h":
         const fp_packet *packets, int64_t n_packets, int64_t origin, int64_t first, int64_t last,
         char *buffer, int64_t capacity, int64_t *next, int64_t *used) nogil
 
-cdef extern from "fp_lanes.h":
+cdef extern from "write/fp_lanes.h":
     ctypedef struct fp_lanes_slices:
         const int64_t *start
         const int64_t *end

@@ -10,7 +10,7 @@ from fastprof._core._column cimport Filter, Room, Rows, fill, fp_columns, fp_row
 from fastprof._core._status cimport check
 
 
-cdef extern from "fp_pages.h":
+cdef extern from "scan/fp_pages.h":
     int FP_PAGES_HEADER
     ctypedef struct fp_pages:
         uint32_t page_size
@@ -19,7 +19,7 @@ cdef extern from "fp_pages.h":
                             const char **why) nogil
 
 
-cdef extern from "fp_btree.h":
+cdef extern from "scan/fp_btree.h":
     ctypedef struct fp_leaf:
         int64_t last
         uint32_t page
@@ -31,11 +31,11 @@ cdef extern from "fp_btree.h":
     void fp_btree_free(fp_btree *tree) nogil
 
 
-cdef extern from "fp_record.h":
+cdef extern from "scan/fp_record.h":
     int FP_RECORD_COLUMNS
 
 
-cdef extern from "fp_walk.h":
+cdef extern from "scan/fp_walk.h":
     ctypedef enum fp_added:
         FP_ADDED_NULL, FP_ADDED_NUMBER, FP_ADDED_OTHER
     int FP_PLACE_OF_ROW_ID

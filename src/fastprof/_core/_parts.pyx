@@ -7,7 +7,7 @@ from fastprof._core._c cimport fp_status
 from fastprof._core._status cimport check
 
 
-cdef extern from "fp_parts.h":
+cdef extern from "cost/fp_parts.h":
     enum: FP_PARTS
     enum: FP_WHOLE
     enum: FP_BESIDE

@@ -9,7 +9,7 @@ from fastprof._core._tree cimport Tree as Labels
 from fastprof._core._tree cimport fp_tree
 
 
-cdef extern from "fp_path.h":
+cdef extern from "path/fp_path.h":
     fp_status fp_path(const int32_t *parent, const int32_t *label, int32_t n,
                       const uint8_t *wanted, int32_t n_labels, fp_tree *nodes,
                       int32_t *node) nogil

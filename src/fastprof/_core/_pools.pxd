@@ -4,7 +4,7 @@ from libc.stdint cimport int32_t, int64_t
 from fastprof._core._c cimport fp_status
 
 
-cdef extern from "fp_names.h":
+cdef extern from "text/fp_names.h":
     ctypedef struct fp_names:
         pass
     ctypedef struct fp_torch_name:
@@ -20,7 +20,7 @@ cdef extern from "fp_names.h":
     const char *fp_names_bytes(const fp_names *names, const int64_t **offsets) nogil
 
 
-cdef extern from "fp_keys.h":
+cdef extern from "base/fp_keys.h":
     ctypedef struct fp_keys:
         pass
     fp_keys *fp_keys_new() nogil

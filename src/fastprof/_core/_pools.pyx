@@ -7,7 +7,7 @@ from fastprof._core._c cimport FP_MORE, fp_status
 from fastprof._core._status cimport check
 
 
-cdef extern from "fp_alike.h":
+cdef extern from "base/fp_alike.h":
     ctypedef struct fp_alike_column:
         const char *values
         size_t size

@@ -7,7 +7,7 @@ from fastprof._core._c cimport fp_status
 from fastprof._core._status cimport check
 
 
-cdef extern from "fp_replay.h":
+cdef extern from "replay/fp_replay.h":
     enum:
         FP_REPLAY_SLOTS
 
@@ -45,7 +45,7 @@ cdef extern from "fp_replay.h":
                               int64_t *slack) nogil
 
 
-cdef extern from "fp_replay_build.h":
+cdef extern from "replay/fp_replay_build.h":
     ctypedef struct fp_replay_trace:
         const int64_t *call_start
         const int64_t *call_end
@@ -97,7 +97,7 @@ def build(const int64_t[::1] call_start, const int64_t[::1] call_end,
           const int32_t[::1] call, const int32_t[::1] name,
           const int32_t[::1] process_of_lane, const int32_t[::1] gpu_of_lane, int32_t n_names,
           int32_t n_processes, int64_t begin):
-    """Build the graph of a trace; see csrc/fp_replay_build.h.
+    """Build the graph of a trace; see csrc/replay/fp_replay_build.h.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ from fastprof._core._status cimport check
 import numpy as np
 
 
-cdef extern from "fp_text.h":
+cdef extern from "text/fp_text.h":
     int FP_TEXT_BEYOND
     ctypedef struct fp_text:
         const char *bytes
@@ -21,7 +21,7 @@ cdef extern from "fp_text.h":
         const int64_t *offsets
         int64_t count
 
-cdef extern from "fp_seqmarkers.h":
+cdef extern from "write/fp_seqmarkers.h":
     ctypedef struct fp_seqmarkers:
         pass
 
@@ -44,7 +44,7 @@ cdef extern from "fp_seqmarkers.h":
     fp_seqmarkers *fp_seqmarkers_again(const fp_seqmarkers *markers) nogil
     void fp_seqmarkers_free(fp_seqmarkers *markers) nogil
 
-cdef extern from "fp_rows.h":
+cdef extern from "write/fp_rows.h":
     ctypedef enum fp_cell_kind:
         FP_CELL_INT
         FP_CELL_INT3

@@ -10,7 +10,7 @@ from fastprof._core._status cimport check
 from fastprof.errors import BadInputError, MissingDependencyError
 
 
-cdef extern from "fp_sqlite.h":
+cdef extern from "scan/fp_sqlite.h":
     ctypedef struct sqlite3:
         pass
     ctypedef struct fp_sqlite_api:
@@ -23,7 +23,7 @@ cdef extern from *:
     const fp_sqlite_api *fp_scan_loaded_api() nogil
 
 
-cdef extern from "fp_scan.h":
+cdef extern from "scan/fp_scan.h":
     ctypedef struct fp_scan:
         pass
     fp_scan *fp_scan_new(const fp_sqlite_api *api, sqlite3 *db, const char *sql) nogil

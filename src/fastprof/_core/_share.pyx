@@ -7,7 +7,7 @@ from fastprof._core._c cimport fp_status
 from fastprof._core._status cimport check
 
 
-cdef extern from "fp_share.h":
+cdef extern from "cost/fp_share.h":
     ctypedef struct fp_share_rows:
         const int32_t *group
         const int32_t *cell

@@ -7,7 +7,7 @@ from fastprof._core._c cimport fp_status
 from fastprof._core._status cimport check
 
 
-cdef extern from "fp_sweep.h":
+cdef extern from "analysis/fp_sweep.h":
     enum:
         FP_SWEEP_MASKS
 

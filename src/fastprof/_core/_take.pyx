@@ -7,7 +7,7 @@ from fastprof._core._c cimport FP_E_INDEX, fp_status
 from fastprof._core._status cimport check
 
 
-cdef extern from "fp_take.h":
+cdef extern from "base/fp_take.h":
     fp_status fp_take(const void *values, size_t size, int64_t n_values, const int32_t *index,
                       int64_t n, const void *none, void *out) nogil
     ctypedef struct fp_take_index:
@@ -35,7 +35,7 @@ cdef extern from "fp_take.h":
     void fp_take_without(char *items, size_t size, int64_t n, const int64_t *gaps,
                          int64_t n_gaps) nogil
 
-cdef extern from "fp_radix.h":
+cdef extern from "base/fp_radix.h":
     int FP_RADIX_COUNTS
     void fp_radix_sort(uint64_t *items, uint64_t *scratch, int64_t n, int low,
                        int64_t *count) nogil

@@ -4,7 +4,7 @@ from libc.stdint cimport int32_t
 from fastprof._core._c cimport fp_status
 
 
-cdef extern from "fp_tree.h":
+cdef extern from "path/fp_tree.h":
     ctypedef struct fp_tree:
         pass
     fp_tree *fp_tree_new() nogil

@@ -1,0 +1,71 @@
+/* fp_nest.c: see fp_nest.h. */
+#include "path/fp_nest.h"
+
+static fp_status add_frame(fp_frames *frames, const int64_t *end, int32_t parent, int32_t range,
+                           int32_t *frame) {
+  if (frames->n == frames->capacity) return FP_MORE;
+  int32_t first = range;
+  if (parent >= 0 && end[frames->first[parent]] < end[range]) first = frames->first[parent];
+  *frame = frames->n++;
+  frames->parent[*frame] = parent;
+  frames->range[*frame] = range;
+  frames->first[*frame] = first;
+  return FP_OK;
+}
+
+/* Replaces *frame by the frame of those ranges of its chain that are still open at t. If the ended
+ * ranges are all on top, as for nested ranges, that frame exists; otherwise the open ranges above
+ * an ended one get new frames. */
+static fp_status still_open(fp_frames *frames, const int64_t *end, int64_t t, int32_t *frame) {
+  int32_t top = *frame;
+  while (top >= 0 && end[frames->range[top]] <= t) top = frames->parent[top];
+  *frame = top;
+  if (top < 0 || end[frames->first[top]] > t) return FP_OK;
+  int32_t below = top, n_open = 0;
+  for (; below >= 0 && end[frames->first[below]] <= t; below = frames->parent[below])
+    n_open += end[frames->range[below]] > t;
+  if (n_open > frames->capacity - frames->n) return FP_MORE;
+  /* Parents precede children, so the slots are filled from the top down. */
+  int32_t first = frames->n, place = first + n_open;
+  for (int32_t old = top; old != below; old = frames->parent[old]) {
+    if (end[frames->range[old]] <= t) continue;
+    frames->range[--place] = frames->range[old];
+  }
+  for (int32_t i = 0; i < n_open; i++) {
+    fp_status status = add_frame(frames, end, below, frames->range[first + i], &below);
+    if (status != FP_OK) return status;
+  }
+  *frame = below;
+  return FP_OK;
+}
+
+fp_status fp_nest(fp_intervals ranges, fp_points points, int32_t n_threads, int32_t *top,
+                  fp_frames *frames, fp_nest_place *place, int32_t *frame_of_range,
+                  int32_t *frame_of_point) {
+  int32_t range = place->range;
+  for (int32_t point = place->point; point <= points.n; point++) {
+    place->point = point;
+    int64_t now = point < points.n ? points.start[point] : INT64_MAX;
+    for (; range < ranges.n && ranges.start[range] <= now; range++) {
+      place->range = range;
+      int32_t thread = ranges.thread[range];
+      if ((uint32_t)thread >= (uint32_t)n_threads) return FP_E_INDEX;
+      if (range > 0 && ranges.start[range] < ranges.start[range - 1]) return FP_E_ORDER;
+      fp_status status = still_open(frames, ranges.end, ranges.start[range], &top[thread]);
+      if (status == FP_OK) status = add_frame(frames, ranges.end, top[thread], range, &top[thread]);
+      if (status != FP_OK) return status;
+      frame_of_range[range] = top[thread];
+    }
+    place->range = range;
+    if (point == points.n) break;
+    int32_t thread = points.thread[point];
+    frame_of_point[point] = -1;
+    if (thread >= n_threads) return FP_E_INDEX;
+    if (point > 0 && now < points.start[point - 1]) return FP_E_ORDER;
+    if (thread < 0) continue;
+    fp_status status = still_open(frames, ranges.end, now, &top[thread]);
+    if (status != FP_OK) return status;
+    frame_of_point[point] = top[thread];
+  }
+  return FP_OK;
+}
