@@ -9,7 +9,7 @@
 #include "cost/fp_share.h"
 #include "path/fp_itree.h"
 #include "path/fp_join.h"
-#include "path/fp_order.h"
+#include "path/fp_nest.h"
 #include "path/fp_path.h"
 
 static void no_input(void) {}

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/fp_mix.h"
-#include "scan/fp_sqlite.h"
+#include "base/fp_hash.h"
+#include "scan/fp_scan.h"
 #include "scan/fp_walk.c" /* not the header: walks records without filling columns */
 
 static const fp_sqlite_api *sqlite;

@@ -1,3 +1,4 @@
+/* fp_groups.c: see fp_groups.h. */
 #include "analysis/fp_groups.h"
 
 #include <math.h>
@@ -10,11 +11,16 @@ static fp_status check(const fp_groups_rows *rows) {
   return is_wrong ? FP_E_INDEX : FP_OK;
 }
 
+/* Adds to a sum, which stays at INT64_MAX if it exceeds 64 bits. */
+static void add(int64_t *sum, int64_t value) {
+  if (__builtin_add_overflow(*sum, value, sum)) *sum = INT64_MAX;
+}
+
 /* Welford's method: one pass, and no cancellation of large squares. */
-static void add(const fp_groups_stats *stats, int32_t g, int64_t value) {
+static void add_number(const fp_groups_stats *stats, int32_t g, int64_t value) {
   int64_t count = stats->count[g]++;
   double before = count ? (double)stats->sum[g] / (double)count : 0;
-  if (__builtin_add_overflow(stats->sum[g], value, &stats->sum[g])) stats->sum[g] = INT64_MAX;
+  add(&stats->sum[g], value);
   if (!count || value < stats->min[g]) stats->min[g] = value;
   if (!count || value > stats->max[g]) stats->max[g] = value;
   double apart = (double)value - before;
@@ -31,7 +37,7 @@ fp_status fp_groups_reduce(const fp_groups_rows *rows, const fp_groups_stats *st
   }
   for (int64_t i = 0; i < rows->n; i++)
     if (rows->group[i] >= 0 && rows->value[i] != rows->none)
-      add(stats, rows->group[i], rows->value[i]);
+      add_number(stats, rows->group[i], rows->value[i]);
   return FP_OK;
 }
 
@@ -43,7 +49,7 @@ fp_status fp_groups_sum_where(const fp_groups_rows *rows, const uint8_t *mask, i
     int32_t g = rows->group[i];
     int64_t value = rows->value[i];
     if (g < 0 || (mask && !mask[i]) || value == rows->none || value <= 0) continue;
-    if (__builtin_add_overflow(sum[g], value, &sum[g])) sum[g] = INT64_MAX;
+    add(&sum[g], value);
   }
   return FP_OK;
 }
@@ -121,6 +127,117 @@ fp_status fp_groups_median(const fp_groups_rows *rows, const int64_t *count, int
     if (ends[g] != start + count[g]) return FP_E_INDEX;
     median[g] = middle(scratch + start, count[g]);
     start = ends[g];
+  }
+  return FP_OK;
+}
+
+fp_status fp_cells_refine(const int32_t *cell, const int32_t *id, int64_t n, int32_t n_cells,
+                          int32_t n_ids, int32_t *table, int32_t *refined, int32_t *first,
+                          int32_t *n_refined) {
+  int32_t found = 0;
+  for (int64_t i = 0; i < n; i++) {
+    if ((uint32_t)cell[i] >= (uint32_t)n_cells || id[i] < -1 || id[i] >= n_ids) return FP_E_INDEX;
+    int32_t *number = &table[(int64_t)cell[i] * ((int64_t)n_ids + 1) + id[i] + 1]; /* from 1 */
+    if (!*number) {
+      first[found] = (int32_t)i;
+      *number = ++found;
+    }
+    refined[i] = *number - 1;
+  }
+  *n_refined = found;
+  return FP_OK;
+}
+
+static int64_t known(int64_t number) { return number > 0 ? number : 0; }
+
+fp_status fp_cells_short(const fp_cells_kernels *kernels, int64_t longest, double least,
+                         int64_t *time) {
+  for (int32_t c = 0; c < kernels->n_cells; c++) time[c] = 0;
+  for (int64_t i = 0; i < kernels->n; i++) {
+    int32_t c = kernels->cell[i];
+    if ((uint32_t)c >= (uint32_t)kernels->n_cells) return FP_E_INDEX;
+    int64_t duration = known(kernels->duration[i]);
+    if (duration >= longest) continue;
+    double ideal = (double)known(kernels->flops[i]) * kernels->per_flop[c] +
+                   (double)known(kernels->bytes[i]) * kernels->per_byte[c];
+    if (!kernels->is_small[c] && ideal >= least) continue;
+    add(&time[c], duration);
+  }
+  return FP_OK;
+}
+
+static bool is_set(const uint8_t *bits, int64_t i) { return bits[i >> 3] >> (i & 7) & 1; }
+
+static void set(uint8_t *bits, int64_t i) { bits[i >> 3] |= (uint8_t)(1u << (i & 7)); }
+
+/* Adds a call to its group unless it was seen before. */
+static void add_call(const fp_launched_calls *calls, int32_t call, int32_t group, uint8_t *seen,
+                     const fp_launched_sums *sums) {
+  if (is_set(seen, call)) return;
+  set(seen, call);
+  if (group < 0) return;
+  sums->launches[group]++;
+  int64_t host;
+  if (__builtin_sub_overflow(calls->end[call], calls->start[call], &host) || host <= 0) return;
+  add(&sums->host[group], host);
+}
+
+fp_status fp_launched(const fp_launched_kernels *kernels, const fp_launched_calls *calls,
+                      int32_t n_groups, int64_t starved_ns, uint8_t *seen,
+                      const fp_launched_sums *sums) {
+  for (int64_t i = 0; i < kernels->n; i++) {
+    int32_t group = kernels->group[i], call = kernels->call[i];
+    if (group < FP_LAUNCHED_OTHER || group >= n_groups || call < -1 || call >= calls->n)
+      return FP_E_INDEX;
+    if (call < 0 || group == FP_LAUNCHED_OTHER || calls->end[call] == INT64_MAX) continue;
+    add_call(calls, call, group, seen, sums);
+    int64_t start = kernels->start[i], end = calls->end[call];
+    if (group < 0 || start < calls->start[call]) continue;
+    sums->on_time[group]++;
+    sums->starved[group] += start < end || (uint64_t)start - (uint64_t)end < (uint64_t)starved_ns;
+  }
+  return FP_OK;
+}
+
+fp_status fp_counted_merge(const fp_counted_kernels *kernels, const fp_counted_pieces *pieces,
+                           int64_t n, const fp_counted_merged *merged, int64_t *n_merged,
+                           int64_t *last, uint8_t *runs) {
+  *n_merged = 0;
+  for (int32_t g = 0; g < kernels->n_groups; g++) last[g] = -1;
+  for (int64_t i = 0; i < n; i++) {
+    const int32_t row = pieces->row[i];
+    if (row < 0 || row >= kernels->n) return FP_E_INDEX;
+    const int32_t g = kernels->group[row];
+    if (g < 0 || g >= kernels->n_groups) return FP_E_INDEX;
+    set(runs, row);
+    if (last[g] < 0 || merged->window[last[g]] != pieces->window[i]) {
+      last[g] = (*n_merged)++;
+      merged->group[last[g]] = g;
+      merged->window[last[g]] = pieces->window[i];
+      merged->ns[last[g]] = 0;
+    }
+    add(&merged->ns[last[g]], pieces->ns[i]);
+  }
+  return FP_OK;
+}
+
+static bool is_outside(const fp_counted_kernels *kernels, int64_t i) {
+  return kernels->group[i] >= kernels->n_groups || kernels->step[i] < -1 ||
+         kernels->step[i] >= kernels->n_steps || kernels->call[i] < -1 ||
+         kernels->call[i] >= kernels->n_calls;
+}
+
+fp_status fp_counted_sum(const fp_counted_kernels *kernels, const uint8_t *is_counted,
+                         const uint8_t *runs, uint8_t *seen, const fp_counted_sums *sums) {
+  for (int64_t i = 0; i < kernels->n; i++) {
+    if (is_outside(kernels, i)) return FP_E_INDEX;
+    const int32_t g = kernels->group[i], step = kernels->step[i], call = kernels->call[i];
+    if (g < 0 || !(step < 0 ? is_set(runs, i) : is_counted[step])) continue;
+    if (!sums->kernels[g]++) sums->first[g] = (int32_t)i;
+    if (kernels->duration[i] != -1) add(&sums->ns[g], kernels->duration[i]);
+    if (call >= 0 && is_set(seen, call)) continue;
+    if (call >= 0) set(seen, call);
+    sums->calls[g]++;
   }
   return FP_OK;
 }

@@ -1,70 +1,59 @@
-/* fp_keys.c: see fp_keys.h. Open addressing; the last key is cached, because runs are common. */
+/* fp_keys.c: see fp_keys.h. The last key is cached, because runs are common. */
 #include "base/fp_keys.h"
 
-#include <stdlib.h>
-
-#include "base/fp_mix.h"
+#include "base/fp_hash.h"
+#include "base/fp_room.h"
 
 struct fp_keys {
-  int32_t *slots; /* id or -1 */
-  uint64_t mask;
-  uint64_t secret; /* see fp_mix_secret */
+  fp_hash table;
   int64_t *values;
-  int32_t count, capacity;
+  size_t capacity;
+  int32_t count;
   int64_t last_key;
   int32_t last_id;
 };
 
-static uint64_t hash_of(const fp_keys *keys, int64_t key) {
-  return fp_mix((uint64_t)key ^ FP_MIX_1, keys->secret | 1);
+static bool is_key(const void *values, int32_t id, const void *key) {
+  return ((const int64_t *)values)[id] == *(const int64_t *)key;
+}
+
+static uint32_t hash_of(const fp_keys *keys, int64_t key) {
+  return fp_hash_of(&keys->table, (uint64_t)key, 0);
 }
 
 fp_keys *fp_keys_new(void) {
   fp_keys *keys = calloc(1, sizeof *keys);
   if (!keys) return NULL;
-  keys->mask = 255;
-  keys->secret = fp_mix_secret(keys);
-  keys->capacity = 128;
+  keys->table.secret = fp_hash_secret(keys);
   keys->last_id = -1;
-  keys->slots = malloc((keys->mask + 1) * sizeof(int32_t));
-  keys->values = malloc((size_t)keys->capacity * sizeof(int64_t));
-  if (!keys->slots || !keys->values) {
-    fp_keys_free(keys);
-    return NULL;
-  }
-  for (uint64_t i = 0; i <= keys->mask; i++) keys->slots[i] = -1;
-  return keys;
+  if (fp_hash_reserve(&keys->table, 1) == FP_OK) return keys;
+  fp_keys_free(keys);
+  return NULL;
 }
 
 void fp_keys_free(fp_keys *keys) {
   if (!keys) return;
-  free(keys->slots);
+  free(keys->table.slots);
   free(keys->values);
   free(keys);
 }
 
-/* The slot of the key, or the empty slot to insert it in. */
-static uint64_t place_of(const fp_keys *keys, int64_t key) {
-  uint64_t at = hash_of(keys, key) & keys->mask;
-  while (keys->slots[at] >= 0 && keys->values[keys->slots[at]] != key) at = (at + 1) & keys->mask;
-  return at;
+static fp_status give(fp_keys *keys, int64_t key, int32_t known, int32_t *id) {
+  keys->last_key = key;
+  *id = keys->last_id = known;
+  return FP_OK;
 }
 
-static fp_status grow(fp_keys *keys) {
-  if (keys->capacity > INT32_MAX / 2) return FP_E_TOO_MANY;
-  int64_t *values = realloc(keys->values, (size_t)keys->capacity * 2 * sizeof(int64_t));
-  if (!values) return FP_E_MEMORY;
-  keys->values = values;
-  uint64_t n_slots = (keys->mask + 1) * 2;
-  int32_t *slots = malloc(n_slots * sizeof(int32_t));
-  if (!slots) return FP_E_MEMORY;
-  free(keys->slots);
-  keys->slots = slots;
-  keys->mask = n_slots - 1;
-  keys->capacity *= 2;
-  for (uint64_t i = 0; i < n_slots; i++) slots[i] = -1;
-  for (int32_t id = 0; id < keys->count; id++) slots[place_of(keys, values[id])] = id;
-  return FP_OK;
+/* Not inlined: a look-up then saves no registers. */
+__attribute__((noinline)) static fp_status add(fp_keys *keys, int64_t key, uint32_t hash, size_t at,
+                                               int32_t *id) {
+  const size_t count = (size_t)keys->count + 1;
+  if (count > INT32_MAX) return FP_E_TOO_MANY;
+  fp_status status = fp_reserve(&keys->values, &keys->capacity, count, sizeof(int64_t));
+  if (status != FP_OK) return status;
+  keys->values[keys->count] = key;
+  give(keys, key, keys->count++, id);
+  return fp_hash_add(&keys->table, at, hash, *id);
 }
 
 fp_status fp_keys_intern(fp_keys *keys, int64_t key, int32_t *id) {
@@ -72,20 +61,10 @@ fp_status fp_keys_intern(fp_keys *keys, int64_t key, int32_t *id) {
     *id = keys->last_id;
     return FP_OK;
   }
-  uint64_t at = place_of(keys, key);
-  if (keys->slots[at] < 0) {
-    if (keys->count == keys->capacity) {
-      fp_status status = grow(keys);
-      if (status != FP_OK) return status;
-      at = place_of(keys, key);
-    }
-    keys->values[keys->count] = key;
-    keys->slots[at] = keys->count++;
-  }
-  *id = keys->slots[at];
-  keys->last_key = key;
-  keys->last_id = *id;
-  return FP_OK;
+  const uint32_t hash = hash_of(keys, key);
+  size_t at;
+  const int32_t known = fp_hash_find(&keys->table, hash, is_key, keys->values, &key, &at);
+  return known < 0 ? add(keys, key, hash, at, id) : give(keys, key, known, id);
 }
 
 fp_status fp_keys_intern_pairs(fp_keys *keys, const int32_t *left, const int32_t *right, int64_t n,
@@ -98,7 +77,10 @@ fp_status fp_keys_intern_pairs(fp_keys *keys, const int32_t *left, const int32_t
   return FP_OK;
 }
 
-int32_t fp_keys_find(const fp_keys *keys, int64_t key) { return keys->slots[place_of(keys, key)]; }
+int32_t fp_keys_find(const fp_keys *keys, int64_t key) {
+  size_t at;
+  return fp_hash_find(&keys->table, hash_of(keys, key), is_key, keys->values, &key, &at);
+}
 
 int32_t fp_keys_count(const fp_keys *keys) { return keys->count; }
 

@@ -1,6 +1,5 @@
 /* fp_keys.h: a pool of 64-bit numbers with dense int32 ids in order of first appearance. */
-#ifndef FP_KEYS_H
-#define FP_KEYS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -24,5 +23,3 @@ int32_t fp_keys_find(const fp_keys *keys, int64_t key);
 /* The number of keys, and the keys by id, valid until the next intern. */
 int32_t fp_keys_count(const fp_keys *keys);
 const int64_t *fp_keys_values(const fp_keys *keys);
-
-#endif

@@ -1,6 +1,5 @@
 /* fp_status.h: the status codes of all C functions. */
-#ifndef FP_STATUS_H
-#define FP_STATUS_H
+#pragma once
 
 typedef enum {
   FP_OK = 0,
@@ -14,5 +13,3 @@ typedef enum {
   FP_E_SYNTAX = -7,   /* malformed input text */
   FP_E_UNUSUAL = -8,  /* a database feature or damage that only SQLite handles */
 } fp_status;
-
-#endif

@@ -1,6 +1,5 @@
 /* fp_take.h: look up values by index, number distinct indices, find and remove items. */
-#ifndef FP_TAKE_H
-#define FP_TAKE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -66,4 +65,8 @@ typedef struct {
 fp_status fp_take_place(const int64_t *values, int64_t n_values, const fp_take_slices *slices,
                         bool after, int64_t *place);
 
-#endif
+enum { FP_RADIX_COUNTS = 1 << 11 };
+
+/* Sorts items [n] ascending by their bits from bit `low` on; equal ones keep their order.
+ * scratch: [n]; count: [FP_RADIX_COUNTS] */
+void fp_radix_sort(uint64_t *items, uint64_t *scratch, int64_t n, int low, int64_t *count);

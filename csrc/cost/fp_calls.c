@@ -281,6 +281,8 @@ static bool helps(const fp_calls_frames *t, const fp_kernel *k, const int32_t *i
   return inner & FP_CALL_MOVES || !(said(t, call) & bias);
 }
 
+_Static_assert(sizeof(fp_kind) == 16, "no padding");
+
 /* A kernel's call, and the frames that represent the instances of `work` and of `label`. */
 typedef struct {
   fp_kind kind;
@@ -288,7 +290,7 @@ typedef struct {
 } fp_result;
 
 static fp_result result_of(const fp_calls_frames *t, const fp_kernel *k, const int32_t *inside) {
-  const uint8_t is_backward = k->forward >= 0;
+  const uint16_t is_backward = k->forward >= 0;
   const int32_t label = label_of(t, is_backward ? k->forward : k->own);
   if (does_product(t, k)) {
     const fp_kind product = {label, label_of(t, k->inner), -1, is_backward, 0};
@@ -329,7 +331,8 @@ static fp_status write_results(const fp_calls_frames *t, const fp_calls_state *s
     }
     const fp_kernel k = kernel_of(t, s, frame[i], meaning[i]);
     const fp_result r = result_of(t, &k, s->inside);
-    fp_status status = fp_kinds_intern(of->kinds, &r.kind, &of->kind[i]);
+    fp_status status =
+        fp_names_intern(of->kinds, (const char *)&r.kind, sizeof r.kind, &of->kind[i]);
     if (status != FP_OK) return status;
     of->instance[i] = r.of_label < 0 ? -1 : t->range[r.of_label] * 2 + r.kind.is_backward;
     of->group[i] = -1;

@@ -1,12 +1,11 @@
 /* fp_calls.h: find the call that each kernel works for. */
-#ifndef FP_CALLS_H
-#define FP_CALLS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/fp_status.h"
-#include "cost/fp_kinds.h"
+#include "text/fp_names.h"
 
 /* Properties of a label's call, as bits. */
 enum {
@@ -70,6 +69,16 @@ typedef struct {
   const int32_t *flops;    /* [n_labels] number of the FLOPs of its products, -1 if unknown */
 } fp_calls_frames;
 
+/* The call of a kernel and the calls that determine its cost. Labels are -1 for none. There is no
+ * padding: equal kinds have equal bytes. */
+typedef struct {
+  int32_t label;        /* label of the reported call */
+  int32_t work;         /* label of the call that determines the cost: that call or one inside */
+  int32_t helper;       /* label of an operator done in addition to the products of `work` */
+  uint16_t is_backward; /* 1 if the reported call is the forward call of a backward kernel */
+  uint16_t is_gradient; /* 1 if the kernel does the backward pass of `work` */
+} fp_kind;
+
 /* The result for each of n kernels. */
 typedef struct {
   int32_t *kind;     /* [n] its call: an id in `kinds` */
@@ -77,7 +86,7 @@ typedef struct {
                         appearance, -1 for none */
   int32_t *instance; /* [n] instance of the reported call: twice the range that represents it, plus
                         1 in the backward pass; -1 for none */
-  fp_kinds *kinds;   /* the distinct calls, added to */
+  fp_names *kinds;   /* the bytes of each distinct fp_kind; a few thousand; added to */
 } fp_calls_of;
 
 /* Finds the call of each of n kernels, and the call that determines its cost.
@@ -115,5 +124,3 @@ enum { FP_SOME_TAKEN = 254, FP_ALL_TAKEN = 255, FP_CALLS_MOST_FRAMES = INT32_MAX
 fp_status fp_calls_find(const fp_calls_frames *frames, const int32_t *frame, const int32_t *meaning,
                         int64_t n, const fp_calls_of *of, uint8_t *taken, int32_t *scratch,
                         int32_t *n_groups);
-
-#endif

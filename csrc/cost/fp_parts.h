@@ -1,6 +1,5 @@
 /* fp_parts.h: find the part of its call that each kernel does. */
-#ifndef FP_PARTS_H
-#define FP_PARTS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -61,5 +60,3 @@ typedef struct {
  *   state   scratch, [n_groups + 1] */
 fp_status fp_parts_find(const fp_parts_tables *tables, const fp_parts_kernels *kernels,
                         int32_t *cell, fp_claim *claims, uint8_t *state);
-
-#endif

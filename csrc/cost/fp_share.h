@@ -1,6 +1,5 @@
 /* fp_share.h: divide the cost of a group of kernels among them. */
-#ifndef FP_SHARE_H
-#define FP_SHARE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -62,5 +61,3 @@ fp_status fp_share_too_fast(const fp_share_moves *moves, double most, double *sc
 /* ordinal[i] = the number of earlier rows of the same group; -1 if group is -1. */
 fp_status fp_share_ordinal(const int32_t *group, int64_t n, int32_t n_groups, int32_t *seen,
                            int32_t *ordinal);
-
-#endif

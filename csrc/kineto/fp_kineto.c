@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kineto/fp_kineto_events.h"
+#include "kineto/fp_kineto_rows.h"
 
 /* The expected next token. */
 typedef enum {

@@ -1,6 +1,5 @@
 /* fp_kineto.h: parse traces of torch.profiler (Kineto), as JSON text, into tables of events. */
-#ifndef FP_KINETO_H
-#define FP_KINETO_H
+#pragma once
 
 #include "kineto/fp_kineto_rows.h"
 
@@ -37,5 +36,3 @@ int64_t fp_kineto_lost(const fp_kineto *kineto, int64_t *bytes);
 int64_t fp_kineto_count(const fp_kineto *kineto, int32_t i, int32_t *phase, int32_t *category);
 
 const fp_names *fp_kineto_texts_of(const fp_kineto *kineto, int pool);
-
-#endif

@@ -1,6 +1,5 @@
 /* fp_kineto_event.h: parse one trace event into the raw text of its known fields. */
-#ifndef FP_KINETO_EVENT_H
-#define FP_KINETO_EVENT_H
+#pragma once
 
 #include <stddef.h>
 
@@ -87,5 +86,3 @@ int fp_kineto_is_behind_event(fp_json json, int is_list);
 static inline const fp_json_value *fp_kineto_value(const fp_kineto_event *event, int field) {
   return event->seen >> field & 1 ? &event->values[field] : NULL;
 }
-
-#endif

@@ -1,7 +1,7 @@
-/* fp_kineto_rows.h: append the fields of an event to a table as a row. */
-#ifndef FP_KINETO_ROWS_H
-#define FP_KINETO_ROWS_H
+/* fp_kineto_rows.h: append events to tables as rows, and count them by phase and category. */
+#pragma once
 
+#include "base/fp_keys.h"
 #include "kineto/fp_kineto_texts.h"
 
 typedef enum {
@@ -45,8 +45,25 @@ typedef struct {
 
 fp_kineto_class fp_kineto_classify(const char *category, size_t length);
 
-/* Appends the event to a table, which must have room; `category` is the category's id. */
-fp_status fp_kineto_append(fp_kineto_texts *texts, const fp_kineto_event *event, int table,
-                           int kind, int32_t category, fp_kineto_rows *rows);
+typedef struct {
+  fp_kineto_texts texts;
+  fp_keys *count_keys; /* phase << 32 | category + 1 */
+  int64_t *counts;
+  size_t counts_capacity;
+  int32_t n_counts;
+  fp_kineto_class *classes; /* by category id */
+  size_t classes_capacity;
+  int32_t n_classes;
+} fp_kineto_events;
 
-#endif
+/* Call fp_kineto_events_free even after FP_E_MEMORY. */
+fp_status fp_kineto_events_make(fp_kineto_events *events);
+void fp_kineto_events_free(fp_kineto_events *events);
+
+/* Counts the event and appends it to its table, which must have room. */
+fp_status fp_kineto_events_add(fp_kineto_events *events, const fp_kineto_event *event,
+                               fp_kineto_rows *tables);
+
+/* See fp_kineto_count. */
+int64_t fp_kineto_events_count(const fp_kineto_events *events, int32_t i, int32_t *phase,
+                               int32_t *category);

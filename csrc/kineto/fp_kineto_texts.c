@@ -1,8 +1,7 @@
 /* fp_kineto_texts.c: see fp_kineto_texts.h. */
 #include "kineto/fp_kineto_texts.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include "base/fp_room.h"
 
 enum { SEPARATOR = 0x1f };
 
@@ -20,22 +19,12 @@ void fp_kineto_texts_free(fp_kineto_texts *texts) {
   free(texts->room);
 }
 
-static fp_status make_room(fp_kineto_texts *texts, size_t size) {
-  if (size <= texts->capacity) return FP_OK;
-  size_t capacity = size + size / 2;
-  char *room = realloc(texts->room, capacity);
-  if (!room) return FP_E_MEMORY;
-  texts->room = room;
-  texts->capacity = capacity;
-  return FP_OK;
-}
-
 fp_status fp_kineto_intern(fp_kineto_texts *texts, int pool, const fp_json_value *value,
                            int32_t *id) {
   const char *text = value->bytes;
   size_t length = (size_t)value->length;
   if (value->escaped) {
-    if (make_room(texts, length) != FP_OK) return FP_E_MEMORY;
+    if (fp_reserve(&texts->room, &texts->capacity, length, 1) != FP_OK) return FP_E_MEMORY;
     length = (size_t)fp_json_unescape(value, texts->room);
     text = texts->room;
   }
@@ -44,7 +33,7 @@ fp_status fp_kineto_intern(fp_kineto_texts *texts, int pool, const fp_json_value
 
 /* Reserves `length` bytes and some punctuation after the first `used` bytes. */
 static fp_status make_more_room(fp_kineto_texts *texts, size_t used, int64_t length) {
-  return make_room(texts, used + (size_t)length + 8);
+  return fp_reserve(&texts->room, &texts->capacity, used + (size_t)length + 8, 1);
 }
 
 /* Appends the raw text of a value; strings with their quotes. */

@@ -1,6 +1,5 @@
 /* fp_kineto_texts.h: pools of the distinct texts of trace events. */
-#ifndef FP_KINETO_TEXTS_H
-#define FP_KINETO_TEXTS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -37,5 +36,3 @@ fp_status fp_kineto_intern(fp_kineto_texts *texts, int pool, const fp_json_value
  * Inputs, the "key":value pairs of a collective, and those of a Triton kernel. The name may contain
  * 0x1f: split from the right. */
 fp_status fp_kineto_label(fp_kineto_texts *texts, const fp_kineto_event *event, int32_t *id);
-
-#endif

@@ -4,8 +4,7 @@
  * process). The tree is implicit in the sorted array: the root of [first, last) is its middle
  * element, and max_end[] holds the largest end of each subtree, which lets a look-up skip subtrees
  * that end too early (Cormen et al., Introduction to Algorithms, 14.3). */
-#ifndef FP_ITREE_H
-#define FP_ITREE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -13,7 +12,7 @@
 #include "path/fp_tree.h"
 
 typedef struct {
-  const int64_t *start, *end; /* sorted as in fp_order.h */
+  const int64_t *start, *end; /* in the order of fp_order_sort */
   const int64_t *max_end;
   int32_t n;
 } fp_itree;
@@ -32,5 +31,3 @@ int32_t fp_itree_open_at(fp_itree tree, int64_t t, int32_t *found, int32_t limit
  *   node    out, [n], -1 if no range is open */
 fp_status fp_itree_nodes(fp_itree tree, const int32_t *label, const int64_t *t, int32_t n,
                          fp_tree *nodes, int32_t *found, int32_t *node);
-
-#endif

@@ -3,13 +3,14 @@
  * Correlation ids increase with time, so those of one process are dense. A bitmap over the numbers
  * from the smallest to the largest id marks the ids; the count of marks before an id is the index
  * of its row. The most frequent query, for numbers that are not in the table, needs only the
- * bitmap, which fits in a core's cache. A process with sparse ids uses a hash table instead. */
+ * bitmap, which fits in a core's cache. A process with sparse ids uses a hash table instead: 4 *
+ * 10^6 calls and 1.3 * 10^6 kernels take 0.4 s with it, 0.03 s with the bitmap. */
 #include "path/fp_join.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/fp_mix.h"
+#include "base/fp_hash.h"
 
 /* A stored row: none yet, or FIRST_ROW + row. */
 enum { NO_ROW = 0, FIRST_ROW = 1 };
@@ -26,22 +27,23 @@ typedef struct {
 typedef struct {
   int64_t first, last; /* smallest and largest id; first > last: no ids */
   int64_t n;           /* pairs of the process, including repeats */
-  numbers *numbers;    /* [(last - first) / 64 + 1], or NULL if the ids are in slots */
+  numbers *numbers;    /* [(last - first) / 64 + 1], or NULL if the ids are in the table */
   uint32_t *rows;      /* [ids] */
 } process_ids;
 
+/* A pair of a process with sparse ids. */
 typedef struct {
-  int64_t id; /* -1: empty */
+  int64_t id;
   int32_t process;
   uint32_t row;
-} slot;
+} pair;
 
 struct fp_join {
   process_ids *processes;
   int32_t n_processes;
-  slot *slots;
-  uint64_t mask;
-  uint64_t secret; /* see fp_mix_secret */
+  fp_hash table; /* of `pairs`; without slots if there are none */
+  pair *pairs;   /* [n_pairs] */
+  int32_t n_pairs;
 };
 
 /* Population count: adds pairs, groups of four and bytes, then all bytes into the highest. */
@@ -51,12 +53,16 @@ static uint64_t count_bits(uint64_t x) {
   return ((x + (x >> 4)) & 0x0f0f0f0f0f0f0f0fu) * 0x0101010101010101u >> 56;
 }
 
-static slot *slot_of(const fp_join *join, int32_t process, int64_t id) {
-  uint64_t h = fp_mix((uint64_t)id ^ FP_MIX_1, (uint64_t)(uint32_t)process ^ join->secret);
-  for (uint64_t at = h & join->mask;; at = (at + 1) & join->mask) {
-    slot *place = &join->slots[at];
-    if (place->id < 0 || (place->id == id && place->process == process)) return place;
-  }
+static bool is_pair(const void *pairs, int32_t i, const void *key) {
+  const pair *own = &((const pair *)pairs)[i], *wanted = key;
+  return own->id == wanted->id && own->process == wanted->process;
+}
+
+/* The number of a pair, or -1; its hash and slot. */
+static int32_t find(const fp_join *join, int32_t process, int64_t id, uint32_t *hash, size_t *at) {
+  const pair wanted = {id, process, NO_ROW};
+  *hash = fp_hash_of(&join->table, (uint64_t)id, (uint32_t)process);
+  return fp_hash_find(&join->table, *hash, is_pair, join->pairs, &wanted, at);
 }
 
 /* The bitmap word for an id of the process, or NULL if the id is out of range. */
@@ -82,8 +88,11 @@ static uint32_t *place_of(const fp_join *join, int32_t process, int64_t id) {
     const numbers *among = numbers_of(p, id);
     return &p->rows[among->before + count_bits(among->bits & (bit_of(p, id) - 1))];
   }
-  slot *place = join->slots ? slot_of(join, process, id) : NULL;
-  return place && place->id >= 0 ? &place->row : NULL;
+  if (!p->n) return NULL;
+  uint32_t hash;
+  size_t at;
+  const int32_t i = find(join, process, id, &hash, &at);
+  return i < 0 ? NULL : &join->pairs[i].row;
 }
 
 static fp_status count_ids(fp_join *join, const int32_t *process, const int64_t *id, int64_t n) {
@@ -102,9 +111,9 @@ static fp_status count_ids(fp_join *join, const int32_t *process, const int64_t 
   return FP_OK;
 }
 
-/* Allocates bitmaps for processes with dense ids and slots for the others. */
+/* Allocates bitmaps for processes with dense ids and a table for the others. */
 static fp_status allocate(fp_join *join) {
-  uint64_t n_scattered = 0, n_slots = 64;
+  uint64_t n_scattered = 0;
   for (int32_t i = 0; i < join->n_processes; i++) {
     process_ids *p = &join->processes[i];
     if (p->n == 0) continue;
@@ -117,21 +126,24 @@ static fp_status allocate(fp_join *join) {
     if (!p->numbers) return FP_E_MEMORY;
   }
   if (n_scattered == 0) return FP_OK;
-  while (n_slots < n_scattered * 2) n_slots *= 2;
-  join->slots = malloc(n_slots * sizeof(slot));
-  join->mask = n_slots - 1;
-  join->secret = fp_mix_secret(join->slots);
-  for (uint64_t i = 0; join->slots && i < n_slots; i++) join->slots[i].id = -1;
-  return join->slots ? FP_OK : FP_E_MEMORY;
+  if (n_scattered > INT32_MAX) return FP_E_TOO_MANY;
+  join->pairs = malloc(n_scattered * sizeof *join->pairs);
+  join->table.secret = fp_hash_secret(join);
+  return join->pairs ? fp_hash_reserve(&join->table, n_scattered) : FP_E_MEMORY;
 }
 
 static void add(fp_join *join, int32_t process, int64_t id) {
   if (process < 0 || id < 0) return;
   process_ids *p = &join->processes[process];
-  if (p->numbers)
+  if (p->numbers) {
     numbers_of(p, id)->bits |= bit_of(p, id);
-  else
-    *slot_of(join, process, id) = (slot){id, process, NO_ROW};
+    return;
+  }
+  uint32_t hash;
+  size_t at;
+  if (find(join, process, id, &hash, &at) >= 0) return;
+  fp_hash_put(&join->table, at, hash, join->n_pairs);
+  join->pairs[join->n_pairs++] = (pair){id, process, NO_ROW};
 }
 
 /* Computes `before` of each word and allocates the rows. */
@@ -170,15 +182,15 @@ void fp_join_free(fp_join *join) {
     free(join->processes[i].rows);
   }
   free(join->processes);
-  free(join->slots);
+  free(join->table.slots);
+  free(join->pairs);
   free(join);
 }
 
 bool fp_join_has(const fp_join *join, int32_t process, int64_t id) {
   if (id < 0 || (uint32_t)process >= (uint32_t)join->n_processes) return false;
   const process_ids *p = &join->processes[process];
-  if (!p->numbers) return join->slots && slot_of(join, process, id)->id >= 0;
-  return is_among(p, id);
+  return p->numbers ? is_among(p, id) : place_of(join, process, id) != NULL;
 }
 
 void fp_join_offer(fp_join *join, const int32_t *process, const int64_t *id, int64_t n) {
@@ -194,4 +206,28 @@ void fp_join_rows(const fp_join *join, const int32_t *process, const int64_t *id
     const uint32_t *place = place_of(join, process[i], id[i]);
     row[i] = place && *place >= FIRST_ROW ? (int32_t)(*place - FIRST_ROW) : -1;
   }
+}
+
+fp_status fp_next(const fp_next_kernels *k, const int64_t *rows, int64_t n_rows, int64_t *last,
+                  int64_t *waiting, int64_t *next) {
+  int64_t found = 0;
+  for (int32_t thread = 0; thread <= k->n_threads; thread++) {
+    last[thread] = INT64_MIN;
+    waiting[thread] = -1;
+  }
+  for (int64_t i = 0; i < k->n; i++) {
+    const int32_t launch = k->launch[i];
+    if (launch < 0) continue;
+    if (launch >= k->n_launches || k->thread[launch] < -1 || k->thread[launch] >= k->n_threads)
+      return FP_E_INDEX;
+    const int32_t thread = k->thread[launch] + 1;
+    if (k->start[launch] < last[thread]) return FP_MORE;
+    last[thread] = k->start[launch];
+    if (waiting[thread] >= 0) next[waiting[thread]] = i;
+    waiting[thread] = -1;
+    if (found == n_rows || rows[found] != i) continue;
+    next[found] = -1;
+    waiting[thread] = found++;
+  }
+  return found == n_rows ? FP_OK : FP_E_INDEX;
 }

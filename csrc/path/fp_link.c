@@ -5,26 +5,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/fp_mix.h"
+#include "base/fp_hash.h"
 
-/* A table from (scope, seq) to the latest range, -1 for none. Numbers are usually dense, and then
- * index an array from the smallest to the largest; otherwise they are in hash slots. */
+/* The latest range of each (scope, seq). Numbers are usually dense, and then index an array from
+ * the smallest to the largest; otherwise they are in a hash table: 4 * 10^6 ranges take 0.12 s with
+ * it, 0.013 s with the array. */
 enum { MOST_PLACES_A_RANGE = 8 };
 
 typedef struct {
   int64_t seq;
-  int32_t scope;
-  int32_t range; /* -1: empty */
-} slot;
+  int32_t scope, range;
+} carrier;
 
 typedef struct {
   int64_t first_seq, last_seq; /* of the ranges to insert */
   int64_t first_scope, last_scope;
-  uint64_t n; /* number of ranges to insert */
-  int32_t *places;
-  slot *slots;
-  uint64_t n_slots;
-  uint64_t secret; /* see fp_mix_secret */
+  uint64_t n;      /* number of ranges to insert */
+  int32_t *places; /* -1 for none; NULL: in the hash table */
+  fp_hash hash;
+  carrier *carriers; /* [n], of which n_carriers are distinct */
+  int32_t n_carriers;
 } table;
 
 static void count(table *t, int32_t scope, int64_t seq) {
@@ -45,21 +45,20 @@ static fp_status allocate(table *t) {
     if (t->places) memset(t->places, 0xff, size);
     return t->places ? FP_OK : FP_E_MEMORY;
   }
-  for (t->n_slots = 64; t->n_slots < t->n * 3 / 2;) t->n_slots *= 2;
-  t->slots = malloc(t->n_slots * sizeof *t->slots);
-  t->secret = fp_mix_secret(t->slots);
-  if (!t->slots) return FP_E_MEMORY;
-  for (uint64_t i = 0; i < t->n_slots; i++) t->slots[i].range = -1;
-  return FP_OK;
+  t->hash.secret = fp_hash_secret(t);
+  t->carriers = malloc(t->n * sizeof *t->carriers);
+  return t->carriers ? fp_hash_reserve(&t->hash, t->n) : FP_E_MEMORY;
 }
 
-static slot *slot_of(const table *t, int32_t scope, int64_t seq) {
-  uint64_t mask = t->n_slots - 1;
-  uint64_t h = fp_mix((uint64_t)seq ^ FP_MIX_1, (uint64_t)(uint32_t)scope ^ t->secret);
-  for (uint64_t at = h & mask;; at = (at + 1) & mask) {
-    slot *place = &t->slots[at];
-    if (place->range < 0 || (place->seq == seq && place->scope == scope)) return place;
-  }
+static bool is_carrier(const void *carriers, int32_t i, const void *key) {
+  const carrier *own = &((const carrier *)carriers)[i], *wanted = key;
+  return own->seq == wanted->seq && own->scope == wanted->scope;
+}
+
+/* The number of the carrier of (scope, seq), or -1; its hash and slot. */
+static int32_t find(const table *t, const carrier *wanted, uint32_t *hash, size_t *at) {
+  *hash = fp_hash_of(&t->hash, (uint64_t)wanted->seq, (uint32_t)wanted->scope);
+  return fp_hash_find(&t->hash, *hash, is_carrier, t->carriers, wanted, at);
 }
 
 /* The array index of a number within the counted bounds. */
@@ -68,18 +67,27 @@ static size_t place_of(const table *t, int32_t scope, int64_t seq) {
   return (uint64_t)(scope - t->first_scope) * (uint64_t)(t->last_seq - t->first_seq + 1) + in_scope;
 }
 
-static void put(table *t, int32_t scope, int64_t seq, int32_t range) {
-  if (t->places)
-    t->places[place_of(t, scope, seq)] = range;
-  else
-    *slot_of(t, scope, seq) = (slot){seq, scope, range};
+static void put(table *t, carrier new) {
+  if (t->places) {
+    t->places[place_of(t, new.scope, new.seq)] = new.range;
+    return;
+  }
+  uint32_t hash;
+  size_t at;
+  int32_t i = find(t, &new, &hash, &at);
+  if (i < 0) fp_hash_put(&t->hash, at, hash, i = t->n_carriers++);
+  t->carriers[i] = new;
 }
 
-static int32_t find(const table *t, int32_t scope, int64_t seq) {
+static int32_t latest(const table *t, int32_t scope, int64_t seq) {
   bool is_there = t->n && seq >= t->first_seq && seq <= t->last_seq && scope >= t->first_scope &&
                   scope <= t->last_scope;
   if (!is_there) return -1;
-  return t->places ? t->places[place_of(t, scope, seq)] : slot_of(t, scope, seq)->range;
+  if (t->places) return t->places[place_of(t, scope, seq)];
+  uint32_t hash;
+  size_t at;
+  const int32_t i = find(t, &(carrier){seq, scope, -1}, &hash, &at);
+  return i < 0 ? -1 : t->carriers[i].range;
 }
 
 static uint8_t role_of(const fp_link_ranges *r, int32_t i) {
@@ -111,14 +119,14 @@ fp_status fp_link(const uint8_t *role, const int64_t *seq, const int32_t *scope,
   for (int32_t i = 0; i < n; i++)
     if (role[i] == FP_LINK_FORWARD) count(&carriers, scope[i], seq[i]);
   fp_status status = allocate(&carriers);
-  if (status != FP_OK) return status;
-  for (int32_t i = 0; i < n; i++) {
-    forward[i] = role[i] == FP_LINK_BACKWARD ? find(&carriers, scope[i], seq[i]) : -1;
-    if (role[i] == FP_LINK_FORWARD) put(&carriers, scope[i], seq[i], i);
+  for (int32_t i = 0; status == FP_OK && i < n; i++) {
+    forward[i] = role[i] == FP_LINK_BACKWARD ? latest(&carriers, scope[i], seq[i]) : -1;
+    if (role[i] == FP_LINK_FORWARD) put(&carriers, (carrier){seq[i], scope[i], i});
   }
   free(carriers.places);
-  free(carriers.slots);
-  return FP_OK;
+  free(carriers.carriers);
+  free(carriers.hash.slots);
+  return status;
 }
 
 fp_status fp_link_calls(const int32_t *parent, const int32_t *range, int32_t n, const uint8_t *role,

@@ -4,8 +4,7 @@
  * operators that enclose the node's creation have it. The forward range of a backward range with
  * number N is the last range with N in the same scope that started before it. A scope is a process,
  * or one recomputation inside a process, which has its own numbers. */
-#ifndef FP_LINK_H
-#define FP_LINK_H
+#pragma once
 
 #include <stdint.h>
 
@@ -105,5 +104,3 @@ fp_status fp_link_numbers(const fp_link_frames *frames, const int32_t *frame, co
 fp_status fp_link_sub(const int32_t *process, const int64_t *seq, const int32_t *operator_id,
                       int64_t n, int64_t *last_seq, int32_t *last_operator, int32_t *last_sub,
                       int32_t n_processes, int32_t *sub);
-
-#endif

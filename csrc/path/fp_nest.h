@@ -1,19 +1,27 @@
-/* fp_nest.h: nest the ranges of each thread, and find the ranges around each API call.
+/* fp_nest.h: sort and nest the ranges of each thread, and find those around each API call.
  *
  * A range [s, e) is open at time t if s <= t < e. A *frame* is a range with the chain of ranges
- * open around it on its thread, in the order of fp_order.h; it refers to its range and its parent
- * frame. If the ranges of a thread nest, as push/pop ranges do, each range has one frame, and its
- * parent is the enclosing range. If ranges cross (domains, start/end ranges), a range that outlives
- * one below it gets a new frame without that one. */
-#ifndef FP_NEST_H
-#define FP_NEST_H
+ * open around it on its thread, in the order of fp_order_sort; it refers to its range and its
+ * parent frame. If the ranges of a thread nest, as push/pop ranges do, each range has one frame,
+ * and its parent is the enclosing range. If ranges cross (domains, start/end ranges), a range that
+ * outlives one below it gets a new frame without that one. */
+#pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/fp_status.h"
 
+/* Whether the intervals are sorted by (start ascending, end descending). */
+bool fp_order_holds(const int64_t *start, const int64_t *end, int32_t n);
+
+/* order[0 .. n) = the indices sorted by (start ascending, end descending, index ascending).
+ * `scratch` is [n]. Nearly linear for nearly sorted input. */
+void fp_order_sort(const int64_t *start, const int64_t *end, int32_t n, int32_t *order,
+                   int32_t *scratch);
+
 typedef struct {
-  const int64_t *start, *end; /* sorted as in fp_order.h */
+  const int64_t *start, *end; /* in the order of fp_order_sort */
   const int32_t *thread;      /* 0 .. n_threads - 1 */
   int32_t n;
 } fp_intervals;
@@ -49,5 +57,3 @@ typedef struct {
 fp_status fp_nest(fp_intervals ranges, fp_points points, int32_t n_threads, int32_t *top,
                   fp_frames *frames, fp_nest_place *place, int32_t *frame_of_range,
                   int32_t *frame_of_point);
-
-#endif

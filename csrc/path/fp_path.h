@@ -1,8 +1,7 @@
 /* fp_path.h: the call-path tree, with one node for each distinct (parent node, label).
  *
  * A tree is an array of parent indices: parents precede their children, roots have -1. */
-#ifndef FP_PATH_H
-#define FP_PATH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -60,5 +59,3 @@ int32_t fp_path_depth(const int32_t *parent, int32_t n, int32_t *depth);
  *   above         [n_nodes] parent of each node, -1 at roots */
 int32_t fp_path_misplaced(const int32_t *parent, const int32_t *node, int32_t n,
                           const int32_t *above, int32_t n_nodes);
-
-#endif

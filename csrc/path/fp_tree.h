@@ -2,8 +2,7 @@
  *
  * Optimized for repetitive programs: the label to look up below a node is usually the one found
  * there last, or the one added after it. */
-#ifndef FP_TREE_H
-#define FP_TREE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -23,5 +22,3 @@ int32_t fp_tree_count(const fp_tree *tree);
 
 /* Copies the parent (-1 at roots) and the label of each node; both [count]. */
 void fp_tree_read(const fp_tree *tree, int32_t *above, int32_t *label);
-
-#endif

@@ -6,8 +6,7 @@
  *   end   = start + duration
  * Lag INT32_MIN: no edge. A node without edges is ready at time 0. A negative lag from the end of a
  * source is a share of the source: it shrinks with the duration. */
-#ifndef FP_REPLAY_H
-#define FP_REPLAY_H
+#pragma once
 
 #include <stdint.h>
 
@@ -61,5 +60,3 @@ fp_status fp_replay_path(const fp_replay_graph *graph, const int64_t *time, int3
  * slack: [n] in: how much later it may end by itself, INT64_MAX: any; out: with what waits for it
  */
 fp_status fp_replay_slack(const fp_replay_graph *graph, const int64_t *time, int64_t *slack);
-
-#endif

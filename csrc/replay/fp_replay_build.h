@@ -9,8 +9,7 @@
  *   work    slot 0: its launch: the end of the call, or its start if the work starts before the end
  *           slot 1: the end of the work before it in its lane
  *           slot 2: the end of work in another lane of its GPU */
-#ifndef FP_REPLAY_BUILD_H
-#define FP_REPLAY_BUILD_H
+#pragma once
 
 #include <stdint.h>
 
@@ -66,5 +65,3 @@ typedef struct {
 
 fp_status fp_replay_build(const fp_replay_trace *trace, const fp_replay_nodes *nodes,
                           fp_replay_built *built);
-
-#endif

@@ -1,6 +1,5 @@
 /* fp_replay_builder.h: the state of fp_replay_build while it adds nodes in order of time. */
-#ifndef FP_REPLAY_BUILDER_H
-#define FP_REPLAY_BUILDER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -96,23 +95,11 @@ void fp_replay_begin_call(fp_replay_builder *b, int32_t call);
 /* Adds the return of a call that waits. */
 void fp_replay_return(fp_replay_builder *b, int32_t call);
 
-/* A call waits. */
-void fp_replay_will_return(fp_replay_builder *b, int32_t call);
-
 /* The call that waits and ends first, on the lowest thread; -1: none waits. */
 int32_t fp_replay_next_return(fp_replay_builder *b);
-
-/* A thread begins a call; the next one of its thread may leave a gap. */
-void fp_replay_may_hand_over(fp_replay_builder *b, int32_t call);
-
-/* The other thread of a process whose last call ended last in (after, until], and that is idle
- * then; -1: none. `until` ascends from call to call. */
-int32_t fp_replay_hands_over(fp_replay_builder *b, int32_t own, int64_t after, int64_t until);
 
 /* Adds the node of GPU work. */
 void fp_replay_begin_work(fp_replay_builder *b, int32_t k);
 
 /* Chooses the edge by which each piece of work starts, and the lags of the others. */
 fp_status fp_replay_settle(fp_replay_builder *b);
-
-#endif

@@ -2,15 +2,16 @@
 #include "scan/fp_btree.h"
 
 #include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
+
+#include "base/fp_room.h"
 
 enum { INTERIOR_HEADER = 12, MOST_DEPTH = 20 /* SQLite's own limit */ };
 
 /* The pages of one level of the tree. */
 typedef struct {
   fp_leaf *items;
-  int64_t n, capacity;
+  size_t capacity;
+  int64_t n;
 } level;
 
 typedef struct {
@@ -31,13 +32,8 @@ static fp_status add(walk *w, level *to, uint32_t page, int64_t last) {
   uint8_t bit = (uint8_t)(1u << (page & 7));
   if (w->seen[page >> 3] & bit) return unusual(w, "two interior pages refer to the same page");
   w->seen[page >> 3] |= bit;
-  if (to->n == to->capacity) {
-    int64_t capacity = to->capacity ? to->capacity * 2 : 256; /* at most n_pages */
-    fp_leaf *items = realloc(to->items, (size_t)capacity * sizeof *items);
-    if (!items) return FP_E_MEMORY;
-    to->items = items;
-    to->capacity = capacity;
-  }
+  fp_status status = fp_reserve(&to->items, &to->capacity, (size_t)to->n + 1, sizeof *to->items);
+  if (status != FP_OK) return status;
   to->items[to->n++] = (fp_leaf){last, page};
   return FP_OK;
 }

@@ -3,8 +3,7 @@
  * A table is a B-tree: interior pages hold keys and child pages, leaf pages hold rows
  * (https://www.sqlite.org/fileformat2.html, "B-tree Pages"). The few interior pages are all read
  * first, level by level. Leaves can then be read in large runs and divided among threads. */
-#ifndef FP_BTREE_H
-#define FP_BTREE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -32,5 +31,3 @@ void fp_btree_free(fp_btree *tree);
 /* The cell pointer array of a page, *n entries of 2 bytes; NULL if *n cells do not fit in a page.
  * `header` is the size of the page header: 8, or 12 on an interior page. */
 const uint8_t *fp_btree_cells(const fp_pages *pages, const uint8_t *page, int header, uint32_t *n);
-
-#endif

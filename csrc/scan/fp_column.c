@@ -1,8 +1,7 @@
 /* fp_column.c: see fp_column.h. */
 #include "scan/fp_column.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include "base/fp_room.h"
 
 fp_status fp_column_range_name(fp_names *names, fp_scratch *scratch, const char *text,
                                size_t length, int32_t *label, int64_t *seq, int64_t *op_id) {
@@ -14,12 +13,8 @@ fp_status fp_column_range_name(fp_names *names, fp_scratch *scratch, const char 
   bool marked = length && (text[0] == FP_LABEL_OF_TORCH || text[0] == FP_LABEL_AS_IS);
   if (!torch && !marked) return fp_names_intern(names, text, length, label);
   size_t label_length = 1 + parts.name_length + parts.sizes_length;
-  if (label_length > scratch->capacity) {
-    char *bytes = realloc(scratch->bytes, label_length * 2);
-    if (!bytes) return FP_E_MEMORY;
-    scratch->bytes = bytes;
-    scratch->capacity = label_length * 2;
-  }
+  fp_status status = fp_reserve(&scratch->bytes, &scratch->capacity, label_length, 1);
+  if (status != FP_OK) return status;
   scratch->bytes[0] = torch ? FP_LABEL_OF_TORCH : FP_LABEL_AS_IS;
   memcpy(scratch->bytes + 1, text, parts.name_length);
   if (parts.sizes_length)

@@ -2,8 +2,7 @@
  *
  * Both readers of rows (fp_scan through SQLite, fp_walk from the pages of the file) store values
  * through these functions, and so give equal results. The caller owns the columns. */
-#ifndef FP_COLUMN_H
-#define FP_COLUMN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -103,5 +102,3 @@ static inline fp_status fp_column_end_row(const fp_together *together, int64_t r
   if (!together->pool) return FP_OK;
   return fp_names_intern(together->pool, together->values, together->length, together->out + row);
 }
-
-#endif

@@ -2,8 +2,7 @@
  *
  * The format: https://www.sqlite.org/fileformat2.html, "The Database Header". Page numbers start at
  * 1. Pages are read, not mapped: a file that shrinks then causes an error, not a signal. */
-#ifndef FP_PAGES_H
-#define FP_PAGES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -85,5 +84,3 @@ static inline const uint8_t *fp_varint(const uint8_t *p, const uint8_t *end, uin
   *value = sum << 8 | *p; /* the ninth byte has 8 value bits */
   return p + 1;
 }
-
-#endif

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/fp_mix.h"
+#include "base/fp_hash.h"
 
 bool fp_record_real(const uint8_t *p, int64_t *value) {
   /* The largest double below 2^63; larger values are clamped. */

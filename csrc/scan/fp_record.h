@@ -3,8 +3,7 @@
  * A record is a header with the type of each column, followed by the values
  * (https://www.sqlite.org/fileformat2.html, "Record Format"). The rows of a table have few distinct
  * headers, so parsed headers are cached. */
-#ifndef FP_RECORD_H
-#define FP_RECORD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -76,5 +75,3 @@ void fp_record_free(fp_record *record);
  * the layout, valid until the next call, or NULL if the column sizes do not match `length`. */
 const fp_layout *fp_record_read(fp_record *record, const uint8_t *bytes, uint32_t header_length,
                                 uint32_t length);
-
-#endif

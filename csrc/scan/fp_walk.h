@@ -2,8 +2,7 @@
  *
  * Leaves are read in runs of adjacent pages. Damage, and values that SQLite would convert, return
  * FP_E_UNUSUAL; the caller then reads the table through SQLite. Rows read before equal SQLite's. */
-#ifndef FP_WALK_H
-#define FP_WALK_H
+#pragma once
 
 #include <stdint.h>
 
@@ -36,5 +35,3 @@ void fp_walk_free(fp_walk *walk);
 fp_status fp_walk_step(fp_walk *walk, const fp_columns *columns, fp_row_filter filter,
                        int64_t limit, int64_t capacity, int64_t *kept, int64_t *stepped);
 const char *fp_walk_why(const fp_walk *walk);
-
-#endif

@@ -1,9 +1,7 @@
 /* fp_dict.c: see fp_dict.h. */
 #include "text/fp_dict.h"
 
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/fp_room.h"
 #include "text/fp_literal.h"
 
 typedef struct {
@@ -37,7 +35,7 @@ enum { N_KEYS = sizeof KEYS / sizeof KEYS[0], SEQ_MARKER = 5 };
 typedef struct {
   fp_names *names;
   int64_t *lines;
-  int32_t capacity;
+  size_t capacity;
 } text_pool;
 
 struct fp_dict {
@@ -82,15 +80,11 @@ const fp_names *fp_dict_pool(const fp_dict *dict, int i) { return dict->pools[i]
 const int64_t *fp_dict_lines(const fp_dict *dict, int i) { return dict->pools[i].lines; }
 
 static fp_status intern(text_pool *pool, fp_text text, int64_t line, int32_t *id) {
-  int32_t count = fp_names_count(pool->names);
-  if (count == pool->capacity) {
-    int32_t capacity = count < INT32_MAX / 2 ? count * 2 + 16 : INT32_MAX;
-    int64_t *lines = realloc(pool->lines, (size_t)capacity * sizeof *lines);
-    if (!lines) return FP_E_MEMORY;
-    pool->lines = lines;
-    pool->capacity = capacity;
-  }
-  fp_status status = fp_names_intern(pool->names, text.bytes, (size_t)text.length, id);
+  const int32_t count = fp_names_count(pool->names);
+  fp_status status =
+      fp_reserve(&pool->lines, &pool->capacity, (size_t)count + 1, sizeof *pool->lines);
+  if (status != FP_OK) return status;
+  status = fp_names_intern(pool->names, text.bytes, (size_t)text.length, id);
   if (status == FP_OK && *id == count) pool->lines[count] = line;
   return status;
 }
@@ -139,12 +133,8 @@ static fp_status read_text(fp_dict *dict, int column, fp_literal *line, int32_t 
   fp_status status = fp_literal_value(line, &text);
   if (status != FP_OK) return status;
   if (column == SEQ_MARKER) {
-    if ((size_t)text.length > dict->stripped_capacity) {
-      char *stripped = realloc(dict->stripped, (size_t)text.length);
-      if (!stripped) return FP_E_MEMORY;
-      dict->stripped = stripped;
-      dict->stripped_capacity = (size_t)text.length;
-    }
+    status = fp_reserve(&dict->stripped, &dict->stripped_capacity, (size_t)text.length, 1);
+    if (status != FP_OK) return status;
     strip_numbers(text, dict->stripped, &text);
   }
   return intern(&dict->pools[column], text, dict->line, id);

@@ -1,6 +1,5 @@
 /* fp_dict.h: parse dict lines, one Python dict literal per kernel, into columns. */
-#ifndef FP_DICT_H
-#define FP_DICT_H
+#pragma once
 
 #include <stddef.h>
 
@@ -49,5 +48,3 @@ int64_t fp_dict_stop(const fp_dict *dict);
  * of seqMarker have ", seq = N" and ", op_id = N" removed, because these make each one distinct. */
 const fp_names *fp_dict_pool(const fp_dict *dict, int i);
 const int64_t *fp_dict_lines(const fp_dict *dict, int i);
-
-#endif

@@ -1,6 +1,5 @@
 /* fp_json.h: a cursor over JSON text that creates no objects. */
-#ifndef FP_JSON_H
-#define FP_JSON_H
+#pragma once
 
 #include <stdint.h>
 
@@ -55,4 +54,7 @@ fp_status fp_json_read(fp_json *json, fp_json_value *value);
  * Unpaired surrogates become U+FFFD; unknown escapes are copied. */
 int64_t fp_json_unescape(const fp_json_value *string, char *out);
 
-#endif
+/* *value is the number times 10^shift (shift 0 to 9), rounded half away from zero. The text may
+ * have a decimal point, an exponent and surrounding blanks. FP_E_SYNTAX: not a finite number.
+ * FP_E_RANGE: the result exceeds int64, or is INT64_MIN, which callers use as "none". */
+fp_status fp_decimal_read(const char *bytes, int64_t length, int shift, int64_t *value);

@@ -1,6 +1,5 @@
 /* fp_literal.h: a cursor over one line of Python literals that creates no objects. */
-#ifndef FP_LITERAL_H
-#define FP_LITERAL_H
+#pragma once
 
 #include <string.h>
 
@@ -54,5 +53,3 @@ fp_status fp_literal_int(fp_literal *line, int64_t *value);
 /* Skips any value, up to the comma, colon or closing bracket that ends it; `text` is its raw text.
  * Checks only strings and the nesting of brackets. */
 fp_status fp_literal_value(fp_literal *line, fp_text *text);
-
-#endif

@@ -1,25 +1,17 @@
-/* fp_names.c: see fp_names.h. Open addressing with linear probing; slots hold hash and id. */
+/* fp_names.c: see fp_names.h. */
 #include "text/fp_names.h"
 
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/fp_mix.h"
-
-typedef struct {
-  uint32_t hash;
-  int32_t id; /* -1: empty */
-} slot;
+#include "base/fp_hash.h"
+#include "base/fp_room.h"
+#include "text/fp_text.h"
 
 struct fp_names {
-  slot *slots;
-  size_t n_slots;  /* a power of two */
-  uint64_t secret; /* see fp_mix_secret */
+  fp_hash table;
   char *bytes;
   size_t bytes_capacity;
-  int64_t *offsets; /* count + 1 */
-  int32_t count, capacity;
+  int64_t *offsets; /* [count + 1] */
+  size_t capacity;
+  int32_t count;
 };
 
 static uint64_t load8(const char *p) {
@@ -48,88 +40,56 @@ static uint32_t hash_of(uint64_t secret, const char *text, size_t length) {
 fp_names *fp_names_new(void) {
   fp_names *names = calloc(1, sizeof *names);
   if (!names) return NULL;
-  names->secret = fp_mix_secret(names);
-  names->n_slots = 1024;
-  names->capacity = 512;
-  names->bytes_capacity = 1 << 16;
-  names->slots = malloc(names->n_slots * sizeof(slot));
-  names->offsets = malloc(((size_t)names->capacity + 1) * sizeof(int64_t));
-  names->bytes = malloc(names->bytes_capacity);
-  if (!names->slots || !names->offsets || !names->bytes) {
-    fp_names_free(names);
-    return NULL;
+  names->table.secret = fp_hash_secret(names);
+  if (fp_hash_reserve(&names->table, 512) == FP_OK &&
+      fp_reserve(&names->offsets, &names->capacity, 512, sizeof *names->offsets) == FP_OK &&
+      fp_reserve(&names->bytes, &names->bytes_capacity, 1 << 16, 1) == FP_OK) {
+    names->offsets[0] = 0;
+    return names;
   }
-  for (size_t i = 0; i < names->n_slots; i++) names->slots[i].id = -1;
-  names->offsets[0] = 0;
-  return names;
+  fp_names_free(names);
+  return NULL;
 }
 
 void fp_names_free(fp_names *names) {
   if (!names) return;
-  free(names->slots);
+  free(names->table.slots);
   free(names->offsets);
   free(names->bytes);
   free(names);
 }
 
-static fp_status grow_slots(fp_names *names) {
-  size_t n_slots = names->n_slots * 2;
-  slot *slots = malloc(n_slots * sizeof(slot));
-  if (!slots) return FP_E_MEMORY;
-  for (size_t i = 0; i < n_slots; i++) slots[i].id = -1;
-  for (size_t i = 0; i < names->n_slots; i++) {
-    if (names->slots[i].id < 0) continue;
-    size_t at = names->slots[i].hash & (n_slots - 1);
-    while (slots[at].id >= 0) at = (at + 1) & (n_slots - 1);
-    slots[at] = names->slots[i];
-  }
-  free(names->slots);
-  names->slots = slots;
-  names->n_slots = n_slots;
-  return FP_OK;
-}
-
-static fp_status append(fp_names *names, const char *text, size_t length) {
-  size_t used = (size_t)names->offsets[names->count];
-  if (names->count == INT32_MAX || length > SIZE_MAX / 4 - used) return FP_E_TOO_MANY;
-  if (names->count == names->capacity) {
-    int32_t capacity = names->capacity < INT32_MAX / 2 ? names->capacity * 2 : INT32_MAX;
-    int64_t *offsets = realloc(names->offsets, ((size_t)capacity + 1) * sizeof(int64_t));
-    if (!offsets) return FP_E_MEMORY;
-    names->offsets = offsets;
-    names->capacity = capacity;
-  }
-  if (used + length > names->bytes_capacity) {
-    size_t capacity = (used + length) + (used + length) / 2;
-    char *bytes = realloc(names->bytes, capacity);
-    if (!bytes) return FP_E_MEMORY;
-    names->bytes = bytes;
-    names->bytes_capacity = capacity;
-  }
-  if (length) memcpy(names->bytes + used, text, length);
+static fp_status append(fp_names *names, fp_text text) {
+  const size_t used = (size_t)names->offsets[names->count], count = (size_t)names->count + 1;
+  const size_t length = (size_t)text.length;
+  if (count > INT32_MAX || length > SIZE_MAX / 4 - used) return FP_E_TOO_MANY;
+  fp_status status =
+      fp_reserve(&names->offsets, &names->capacity, count + 1, sizeof *names->offsets);
+  if (status == FP_OK) status = fp_reserve(&names->bytes, &names->bytes_capacity, used + length, 1);
+  if (status != FP_OK) return status;
+  if (length) memcpy(names->bytes + used, text.bytes, length);
   names->offsets[++names->count] = (int64_t)(used + length);
   return FP_OK;
 }
 
+static bool is_text(const void *owner, int32_t id, const void *key) {
+  const fp_names *names = owner;
+  const fp_text *text = key;
+  const int64_t start = names->offsets[id];
+  return names->offsets[id + 1] - start == text->length &&
+         (!text->length || !memcmp(names->bytes + start, text->bytes, (size_t)text->length));
+}
+
 fp_status fp_names_intern(fp_names *names, const char *text, size_t length, int32_t *id) {
-  uint32_t hash = hash_of(names->secret, text, length);
-  size_t at = hash & (names->n_slots - 1);
-  for (; names->slots[at].id >= 0; at = (at + 1) & (names->n_slots - 1)) {
-    if (names->slots[at].hash != hash) continue;
-    int32_t found = names->slots[at].id;
-    int64_t start = names->offsets[found];
-    if ((size_t)(names->offsets[found + 1] - start) == length &&
-        (length == 0 || memcmp(names->bytes + start, text, length) == 0)) {
-      *id = found;
-      return FP_OK;
-    }
-  }
-  fp_status status = append(names, text, length);
+  const fp_text key = {text, (int64_t)length};
+  const uint32_t hash = hash_of(names->table.secret, text, length);
+  size_t at;
+  *id = fp_hash_find(&names->table, hash, is_text, names, &key, &at);
+  if (*id >= 0) return FP_OK;
+  fp_status status = append(names, key);
   if (status != FP_OK) return status;
   *id = names->count - 1;
-  names->slots[at].hash = hash;
-  names->slots[at].id = *id;
-  return (size_t)names->count * 2 > names->n_slots ? grow_slots(names) : FP_OK;
+  return fp_hash_add(&names->table, at, hash, *id);
 }
 
 int32_t fp_names_count(const fp_names *names) { return names->count; }

@@ -1,6 +1,5 @@
 /* fp_names.h: a pool of texts with dense int32 ids, and a parser of torch's range names. */
-#ifndef FP_NAMES_H
-#define FP_NAMES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@ typedef struct {
 } fp_torch_name;
 
 void fp_names_split(const char *text, size_t length, fp_torch_name *parts);
-
-#endif

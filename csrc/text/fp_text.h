@@ -1,6 +1,5 @@
 /* fp_text.h: texts, tables of texts, and formatting of numbers. */
-#ifndef FP_TEXT_H
-#define FP_TEXT_H
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
@@ -45,5 +44,3 @@ static inline char *fp_number_before(char *end, int64_t value) {
   if (value < 0) *--end = '-';
   return end;
 }
-
-#endif

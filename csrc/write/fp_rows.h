@@ -1,6 +1,5 @@
 /* fp_rows.h: format columns as rows of text: CSV, aligned columns, JSON lines, dict lines. */
-#ifndef FP_ROWS_H
-#define FP_ROWS_H
+#pragma once
 
 #include "base/fp_status.h"
 #include "text/fp_text.h"
@@ -37,5 +36,3 @@ typedef struct {
  * FP_E_INDEX: a text id or list offset is out of bounds. */
 fp_status fp_rows_write(const fp_cell *cells, int64_t n_cells, fp_text row_end, int64_t first,
                         int64_t last, char *buffer, int64_t capacity, int64_t *next, int64_t *used);
-
-#endif

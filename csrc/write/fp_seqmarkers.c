@@ -1,8 +1,7 @@
 /* fp_seqmarkers.c: see fp_seqmarkers.h. */
 #include "write/fp_seqmarkers.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include "base/fp_room.h"
 
 typedef struct {
   int64_t seq, op_id;
@@ -39,29 +38,14 @@ void fp_seqmarkers_free(fp_seqmarkers *markers) {
   free(markers);
 }
 
-/* Grows an array to at least `needed` items of `size` bytes, keeping its contents. */
-static fp_status reserve(void **items, size_t *capacity, size_t needed, size_t size) {
-  if (needed <= *capacity) return FP_OK;
-  if (needed > SIZE_MAX / 2 / size) return FP_E_MEMORY;
-  size_t grown = needed + needed / 2 + 16;
-  if (grown > SIZE_MAX / size) return FP_E_MEMORY;
-  void *moved = realloc(*items, grown * size);
-  if (!moved) return FP_E_MEMORY;
-  *items = moved;
-  *capacity = grown;
-  return FP_OK;
-}
-
 static fp_status find_one(fp_seqmarkers *markers, int32_t range) {
   const fp_seqmarkers_tables *t = &markers->tables;
   if (range < 0 || range >= t->n_ranges) return FP_E_INDEX;
   int32_t label = t->label_of_range[range];
   if (label < 0 || label >= t->heads.count) return FP_E_INDEX;
   if (!t->is_torch[label]) return FP_OK;
-  void *items = markers->found;
-  fp_status status =
-      reserve(&items, &markers->found_capacity, markers->n_found + 1, sizeof(marker));
-  markers->found = items;
+  fp_status status = fp_reserve(&markers->found, &markers->found_capacity, markers->n_found + 1,
+                                sizeof *markers->found);
   if (status != FP_OK) return status;
   markers->found[markers->n_found++] =
       (marker){t->seq_of_range[range], t->op_id_of_range[range], fp_texts_at(&t->heads, label),
@@ -104,11 +88,8 @@ enum { KEY_LENGTH = 10, MARKER_LENGTH = 4 + 2 * (KEY_LENGTH + FP_NUMBER_LENGTH) 
 
 static fp_status reserve_list(fp_seqmarkers *markers, int64_t length) {
   if ((uint64_t)length > SIZE_MAX / 4 - markers->list_length) return FP_E_MEMORY;
-  void *items = markers->list;
   size_t needed = markers->list_length + (size_t)length + FP_TEXT_BEYOND;
-  fp_status status = reserve(&items, &markers->list_capacity, needed, 1);
-  markers->list = items;
-  return status;
+  return fp_reserve(&markers->list, &markers->list_capacity, needed, 1);
 }
 
 static char *put(char *at, fp_text text) {

@@ -1,6 +1,5 @@
 /* fp_seqmarkers.h: format the torch ranges around a kernel as `['mm, seq = 7, op_id = 9', ...]`. */
-#ifndef FP_SEQMARKERS_H
-#define FP_SEQMARKERS_H
+#pragma once
 
 #include "base/fp_status.h"
 #include "text/fp_text.h"
@@ -32,5 +31,3 @@ void fp_seqmarkers_free(fp_seqmarkers *markers);
  * listed. Time is linear in the depth of the row's frame, plus a sort of its torch ranges; constant
  * if the previous call had the same frame. FP_E_INDEX: an index is out of bounds. */
 fp_status fp_seqmarkers_list(fp_seqmarkers *markers, int64_t row, fp_text *list);
-
-#endif

@@ -2,8 +2,8 @@
  * Exact results: tests/property/test_kernel_cells.py. */
 #include <stdbool.h>
 
-#include "analysis/fp_busy.h"
-#include "analysis/fp_cells.h"
+#include "analysis/fp_groups.h"
+#include "analysis/fp_sweep.h"
 #include "check.h"
 
 enum { MOST = 40 };

@@ -2,7 +2,7 @@
  * range is found. */
 #include <stdbool.h>
 
-#include "analysis/fp_launched.h"
+#include "analysis/fp_groups.h"
 #include "check.h"
 
 enum { MOST = 30, LAST = 20, STARVED_NS = 5 };

@@ -2,7 +2,6 @@
 #include "check.h"
 #include "path/fp_itree.h"
 #include "path/fp_nest.h"
-#include "path/fp_order.h"
 
 enum { N_THREADS = 3 };
 

@@ -1,7 +1,3 @@
-# Declarations of csrc/ that several modules share.
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
-
-
 cdef extern from "base/fp_status.h":
     ctypedef enum fp_status:
         FP_OK
