@@ -3,7 +3,6 @@ import numpy as np
 
 from libc.stdint cimport int32_t, int64_t
 
-from fastprof._core._arrays cimport require_equal
 from fastprof._core.fp_itree cimport fp_itree, fp_itree_build, fp_itree_nodes, fp_itree_open_at
 from fastprof._core.fp_nest cimport (
     fp_frames, fp_intervals, fp_nest, fp_nest_place, fp_order_holds, fp_order_sort, fp_points,
@@ -17,7 +16,10 @@ from fastprof.errors import BadInputError
 
 cdef fp_intervals _intervals(const int64_t[::1] start, const int64_t[::1] end,
                              const int32_t[::1] thread) except *:
-    require_equal((start.shape[0], end.shape[0], thread.shape[0]))
+    if not start.shape[0] == end.shape[0] == thread.shape[0]:
+        raise ValueError(
+            f"lengths differ: {start.shape[0]} starts, {end.shape[0]} ends, "
+            f"{thread.shape[0]} threads")
     if start.shape[0] > 2147483647:
         raise ValueError(f"expected at most 2147483647 intervals, found {start.shape[0]}")
     cdef fp_intervals out
