@@ -12,81 +12,21 @@ typedef struct {
   uint8_t field;
 } known_key;
 
-#define KEY(text, field) {text, sizeof(text) - 1, 0, field}
-#define ARG(text, field) {text, sizeof(text) - 1, 1, field}
+#define KEY(field, text) {text, sizeof(text) - 1, 0, FP_FIELD_##field},
+#define ARG(field, text) {text, sizeof(text) - 1, 1, FP_FIELD_##field},
 
-/* Keys of all versions since 2021; the first key of a field is the usual one. */
-static const known_key KEYS[] = {
-    KEY("ph", FP_FIELD_PH),
-    KEY("cat", FP_FIELD_CATEGORY),
-    KEY("name", FP_FIELD_NAME),
-    KEY("pid", FP_FIELD_PID),
-    KEY("tid", FP_FIELD_TID),
-    KEY("ts", FP_FIELD_TS),
-    KEY("dur", FP_FIELD_DUR),
-    KEY("id", FP_FIELD_ID),
-    KEY("args", FP_FIELD_ARGS),
-    ARG("External id", FP_FIELD_EXTERNAL_ID),
-    ARG("external id", FP_FIELD_EXTERNAL_ID),
-    ARG("correlation", FP_FIELD_CORRELATION),
-    ARG("device", FP_FIELD_DEVICE),
-    ARG("context", FP_FIELD_CONTEXT),
-    ARG("stream", FP_FIELD_STREAM),
-    ARG("grid", FP_FIELD_GRID),
-    ARG("block", FP_FIELD_BLOCK),
-    ARG("registers per thread", FP_FIELD_REGISTERS),
-    ARG("shared memory", FP_FIELD_SHARED_MEMORY),
-    ARG("graph id", FP_FIELD_GRAPH_ID),
-    ARG("graph node id", FP_FIELD_GRAPH_NODE),
-    ARG("bytes", FP_FIELD_BYTES),
-    ARG("Bytes", FP_FIELD_BYTES),
-    ARG("est. achieved occupancy %", FP_FIELD_OCCUPANCY),
-    ARG("kernel", FP_FIELD_KERNEL),
-    ARG("Sequence number", FP_FIELD_SEQ),
-    ARG("sequence number", FP_FIELD_SEQ),
-    ARG("Fwd thread id", FP_FIELD_FORWARD_THREAD),
-    ARG("fwd thread id", FP_FIELD_FORWARD_THREAD),
-    ARG("Record function id", FP_FIELD_RECORD_FUNCTION),
-    ARG("Python id", FP_FIELD_PYTHON_ID),
-    ARG("Python parent id", FP_FIELD_PYTHON_PARENT),
-    ARG("Python module id", FP_FIELD_PYTHON_MODULE),
-    ARG("Call stack", FP_FIELD_STACK),
-    ARG("Call Stack", FP_FIELD_STACK),
-    ARG("Module Hierarchy", FP_FIELD_HIERARCHY),
-    ARG("Addr", FP_FIELD_ADDRESS),
-    ARG("Device Type", FP_FIELD_DEVICE_TYPE),
-    ARG("Device Id", FP_FIELD_DEVICE_ID),
-    ARG("Total Allocated", FP_FIELD_ALLOCATED),
-    ARG("Total Reserved", FP_FIELD_RESERVED),
-    ARG("name", FP_FIELD_META_NAME),
-    ARG("labels", FP_FIELD_META_LABELS),
-    ARG("sort_index", FP_FIELD_META_SORT_INDEX),
-    ARG("Input Dims", FP_FIELD_DIMS),
-    ARG("Input dims", FP_FIELD_DIMS),
-    ARG("Input type", FP_FIELD_TYPE),
-    ARG("Input Type", FP_FIELD_TYPE),
-    ARG("Input Strides", FP_FIELD_STRIDES),
-    ARG("Concrete Inputs", FP_FIELD_CONCRETE),
-    ARG("Collective name", FP_FIELD_COLLECTIVE),
-    ARG("dtype", FP_FIELD_COLLECTIVE + 1),
-    ARG("In msg nelems", FP_FIELD_COLLECTIVE + 2),
-    ARG("Out msg nelems", FP_FIELD_COLLECTIVE + 3),
-    ARG("Group size", FP_FIELD_COLLECTIVE + 4),
-    ARG("Rank", FP_FIELD_COLLECTIVE + 5),
-    ARG("In split size", FP_FIELD_COLLECTIVE + 6),
-    ARG("Out split size", FP_FIELD_COLLECTIVE + 7),
-    ARG("Process Group Name", FP_FIELD_COLLECTIVE + 8),
-    ARG("Src Rank", FP_FIELD_COLLECTIVE + 9),
-    ARG("Dst Rank", FP_FIELD_COLLECTIVE + 10),
-    ARG("Process Group Description", FP_FIELD_COLLECTIVE + 11),
-    ARG("kernel_file", FP_FIELD_TRITON),
-    ARG("kernel_hash", FP_FIELD_TRITON + 1),
-    ARG("kernel_backend", FP_FIELD_TRITON + 2),
-    ARG("kernel_name", FP_FIELD_TRITON + 3),
-    ARG("kernel_kwargs", FP_FIELD_TRITON + 4),
-    ARG("num_warps", FP_FIELD_TRITON + 5),
-    ARG("num_stages", FP_FIELD_TRITON + 6),
-};
+/* Keys of other versions since 2021. */
+#define OTHER_KEYS(ARG)                \
+  ARG(EXTERNAL_ID, "external id")      \
+  ARG(BYTES, "Bytes")                  \
+  ARG(SEQ, "sequence number")          \
+  ARG(FORWARD_THREAD, "fwd thread id") \
+  ARG(STACK, "Call Stack")             \
+  ARG(DIMS, "Input dims")              \
+  ARG(TYPE, "Input Type")
+
+/* The first key of a field is the usual one. */
+static const known_key KEYS[] = {FP_KINETO_FIELDS(KEY, ARG) OTHER_KEYS(ARG)};
 enum { N_KEYS = sizeof KEYS / sizeof KEYS[0], NO_KEY = 255, LONGEST_KEY = 31 };
 
 /* The known keys never change, so they have a table of their own, without seed: 512 bytes, hashed

@@ -5,57 +5,78 @@
 
 #include "text/fp_json.h"
 
-/* Fields of an event, followed by fields of its "args". */
+/* Fields of an event and of its "args", with their usual keys in JSON. From DIMS on, they are the
+ * parts of a label, in its order; COLLECTIVE and TRITON begin the parts of a collective and of a
+ * Triton kernel, which also has the grid. */
+#define FP_KINETO_FIELDS(KEY, ARG)                    \
+  KEY(PH, "ph")                                       \
+  KEY(CATEGORY, "cat")                                \
+  KEY(NAME, "name")                                   \
+  KEY(PID, "pid")                                     \
+  KEY(TID, "tid")                                     \
+  KEY(TS, "ts")                                       \
+  KEY(DUR, "dur")                                     \
+  KEY(ID, "id")                                       \
+  KEY(ARGS, "args")                                   \
+  ARG(EXTERNAL_ID, "External id")                     \
+  ARG(CORRELATION, "correlation")                     \
+  ARG(DEVICE, "device")                               \
+  ARG(CONTEXT, "context")                             \
+  ARG(STREAM, "stream")                               \
+  ARG(GRID, "grid")                                   \
+  ARG(BLOCK, "block")                                 \
+  ARG(REGISTERS, "registers per thread")              \
+  ARG(SHARED_MEMORY, "shared memory")                 \
+  ARG(GRAPH_ID, "graph id")                           \
+  ARG(GRAPH_NODE, "graph node id")                    \
+  ARG(BYTES, "bytes")                                 \
+  ARG(OCCUPANCY, "est. achieved occupancy %")         \
+  ARG(KERNEL, "kernel")                               \
+  ARG(SEQ, "Sequence number")                         \
+  ARG(FORWARD_THREAD, "Fwd thread id")                \
+  ARG(RECORD_FUNCTION, "Record function id")          \
+  ARG(PYTHON_ID, "Python id")                         \
+  ARG(PYTHON_PARENT, "Python parent id")              \
+  ARG(PYTHON_MODULE, "Python module id")              \
+  ARG(STACK, "Call stack")                            \
+  ARG(HIERARCHY, "Module Hierarchy")                  \
+  ARG(ADDRESS, "Addr")                                \
+  ARG(DEVICE_TYPE, "Device Type")                     \
+  ARG(DEVICE_ID, "Device Id")                         \
+  ARG(ALLOCATED, "Total Allocated")                   \
+  ARG(RESERVED, "Total Reserved")                     \
+  ARG(META_NAME, "name")                              \
+  ARG(META_LABELS, "labels")                          \
+  ARG(META_SORT_INDEX, "sort_index")                  \
+  ARG(DIMS, "Input Dims")                             \
+  ARG(TYPE, "Input type")                             \
+  ARG(STRIDES, "Input Strides")                       \
+  ARG(CONCRETE, "Concrete Inputs")                    \
+  ARG(COLLECTIVE, "Collective name")                  \
+  ARG(COLLECTIVE_DTYPE, "dtype")                      \
+  ARG(IN_ELEMENTS, "In msg nelems")                   \
+  ARG(OUT_ELEMENTS, "Out msg nelems")                 \
+  ARG(GROUP_SIZE, "Group size")                       \
+  ARG(RANK, "Rank")                                   \
+  ARG(IN_SPLIT, "In split size")                      \
+  ARG(OUT_SPLIT, "Out split size")                    \
+  ARG(GROUP_NAME, "Process Group Name")               \
+  ARG(SOURCE_RANK, "Src Rank")                        \
+  ARG(TARGET_RANK, "Dst Rank")                        \
+  ARG(GROUP_DESCRIPTION, "Process Group Description") \
+  ARG(TRITON, "kernel_file")                          \
+  ARG(TRITON_HASH, "kernel_hash")                     \
+  ARG(TRITON_BACKEND, "kernel_backend")               \
+  ARG(TRITON_NAME, "kernel_name")                     \
+  ARG(TRITON_ARGUMENTS, "kernel_kwargs")              \
+  ARG(TRITON_WARPS, "num_warps")                      \
+  ARG(TRITON_STAGES, "num_stages")
+
+#define FP_KINETO_FIELD(name, key) FP_FIELD_##name,
 typedef enum {
-  FP_FIELD_PH,
-  FP_FIELD_CATEGORY,
-  FP_FIELD_NAME,
-  FP_FIELD_PID,
-  FP_FIELD_TID,
-  FP_FIELD_TS,
-  FP_FIELD_DUR,
-  FP_FIELD_ID,
-  FP_FIELD_ARGS,
-  FP_FIELD_EXTERNAL_ID,
-  FP_FIELD_CORRELATION,
-  FP_FIELD_DEVICE,
-  FP_FIELD_CONTEXT,
-  FP_FIELD_STREAM,
-  FP_FIELD_GRID,
-  FP_FIELD_BLOCK,
-  FP_FIELD_REGISTERS,
-  FP_FIELD_SHARED_MEMORY,
-  FP_FIELD_GRAPH_ID,
-  FP_FIELD_GRAPH_NODE,
-  FP_FIELD_BYTES,
-  FP_FIELD_OCCUPANCY,
-  FP_FIELD_KERNEL,
-  FP_FIELD_SEQ,
-  FP_FIELD_FORWARD_THREAD,
-  FP_FIELD_RECORD_FUNCTION,
-  FP_FIELD_PYTHON_ID,
-  FP_FIELD_PYTHON_PARENT,
-  FP_FIELD_PYTHON_MODULE,
-  FP_FIELD_STACK,
-  FP_FIELD_HIERARCHY,
-  FP_FIELD_ADDRESS,
-  FP_FIELD_DEVICE_TYPE,
-  FP_FIELD_DEVICE_ID,
-  FP_FIELD_ALLOCATED,
-  FP_FIELD_RESERVED,
-  FP_FIELD_META_NAME,
-  FP_FIELD_META_LABELS,
-  FP_FIELD_META_SORT_INDEX,
-  /* The parts of a label, in label order. */
-  FP_FIELD_DIMS,
-  FP_FIELD_TYPE,
-  FP_FIELD_STRIDES,
-  FP_FIELD_CONCRETE,
-  FP_FIELD_COLLECTIVE, /* first field of the collective part */
-  FP_FIELD_COLLECTIVE_LAST = FP_FIELD_COLLECTIVE + 11,
-  FP_FIELD_TRITON, /* first field of the Triton part, which also has the grid */
-  FP_FIELD_TRITON_LAST = FP_FIELD_TRITON + 6,
-  FP_FIELDS
+  FP_KINETO_FIELDS(FP_KINETO_FIELD, FP_KINETO_FIELD) FP_FIELDS,
+  FP_FIELD_COLLECTIVE_LAST = FP_FIELD_GROUP_DESCRIPTION,
+  FP_FIELD_TRITON_LAST = FP_FIELD_TRITON_STAGES,
 } fp_kineto_field;
 
 typedef struct {
