@@ -5,7 +5,7 @@ TORCH ?= 2.13.0
 VENV ?= .venv
 BIN = $(VENV)/bin
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
-SOURCES = $(wildcard csrc/*.[ch] src/fastprof/_core/*.p[yx][xd]) setup.py
+SOURCES = $(wildcard csrc/*/*.[ch] src/fastprof/_core/*.p[yx][xd]) setup.py
 READY = $(VENV)/.built $(VENV)/.installed
 PYTHON_FILES = python tests bench examples setup.py
 DEMO = .demo
@@ -185,7 +185,7 @@ lint: $(VENV)/.lint
 	$(BIN)/ruff format --check $(PYTHON_FILES)
 	$(BIN)/mypy
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/cython-lint src/fastprof
-	$(BIN)/clang-format --dry-run --Werror csrc/*.[ch] tests/csrc/*.c tests/nvtx_tool/*.[ch] \
+	$(BIN)/clang-format --dry-run --Werror csrc/*/*.[ch] tests/csrc/*.c tests/nvtx_tool/*.[ch] \
 		tests/fuzz/native/*.c \
 		bench/callgrind/*.[ch] bench/floor/*.c
 

@@ -28,6 +28,7 @@ try:
 except AttributeError:  # macOS
     N_JOBS = os.cpu_count() or 1
 
+CSRC = "csrc"
 CORE = "fastprof._core"
 # Utility code that Cython would otherwise repeat in every module.
 SHARED = f"{CORE}._cyutility"
@@ -101,8 +102,9 @@ class BuildCore(build_clib):
         sources = info["sources"]
         self.build_clib = str(kept_folder("core", self.compiler, COMPILE, sources))
         compile_one = functools.partial(
-            compile_object, self.compiler, flags=COMPILE, folder=self.build_clib
-        )
+            compile_object, self.compiler, flags=COMPILE, folder=self.build_clib,
+            include_dirs=[CSRC],
+        )  # fmt: skip
         with ThreadPoolExecutor(N_JOBS) as pool:
             objects = list(pool.map(compile_one, sources))
         self.archive = self.compiler.library_filename(name, output_dir=self.build_clib)
@@ -156,14 +158,14 @@ class BuildModules(build_ext):
 
 
 def extension(name: str, source: str) -> Extension:
-    return Extension(name, sources=[source], include_dirs=["csrc"])
+    return Extension(name, sources=[source], include_dirs=[CSRC])
 
 
 if __name__ == "__main__":
     modules = sorted(Path("src/fastprof/_core").glob("*.pyx"))
     setup(
         cmdclass={"build_clib": BuildCore, "build_ext": BuildModules},
-        libraries=[("fastprof", {"sources": sorted(map(str, Path("csrc").glob("*.c")))})],
+        libraries=[("fastprof", {"sources": sorted(map(str, Path(CSRC).rglob("*.c")))})],
         ext_modules=[
             # Cython writes this C file itself.
             extension(SHARED, "src/fastprof/_core/_cyutility.c"),

@@ -49,7 +49,7 @@ def build(folder: Path) -> Path:
     for program in (compiler(), "valgrind"):
         if shutil.which(program) is None:
             raise NoCountError(f"{program} is not on the PATH; install it")
-    sources = [*DRIVERS.glob("*.c"), *CSRC.glob("*.c")]
+    sources = [*DRIVERS.glob("*.c"), *CSRC.rglob("*.c")]
     program = folder / "stages"
     includes = [f"-I{directory}" for directory in (CSRC, CHECK)]
     subprocess.run([compiler(), *FLAGS, *includes, *map(str, sources), "-o", program], check=True)

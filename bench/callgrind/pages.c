@@ -2,7 +2,7 @@
 #define _POSIX_C_SOURCE 200809L /* fileno */
 #include <stdio.h>
 
-#include "fp_walk.h"
+#include "scan/fp_walk.h"
 #include "stages.h"
 
 /* A header page, an interior page, and leaves that are filled from their end. */

@@ -3,16 +3,16 @@
 #define RUN_H
 
 #include "check.h" /* tests/csrc */
-#include "fp_link.h"
-#include "fp_nest.h"
-#include "fp_tree.h"
+#include "path/fp_link.h"
+#include "path/fp_nest.h"
+#include "path/fp_tree.h"
 
 enum { N_STEPS = 40, N_LAYERS = 12, N_OPS = 8, N_THREADS = 2, MOST_RANGES = 40000 };
 
 /* Labels: of layers, then of each operator forward, inside it, backward, and inside that. */
 enum { FORWARD_LABEL = N_LAYERS, N_FORMS = 4, N_LABELS = N_LAYERS + N_FORMS * N_OPS };
 
-/* Ranges and launches in order of start, as fp_order.h says; seq -1 is none. */
+/* Ranges and launches in order of start, as fp_order_sort sorts; seq -1 is none. */
 typedef struct {
   int64_t start[MOST_RANGES], end[MOST_RANGES], seq[MOST_RANGES];
   int32_t thread[MOST_RANGES], label[MOST_RANGES], n;

@@ -4,13 +4,13 @@
  * input, which is not counted, and one that runs it. */
 #include "stages.h"
 
-#include "fp_itree.h"
-#include "fp_join.h"
-#include "fp_keys.h"
-#include "fp_order.h"
-#include "fp_path.h"
-#include "fp_share.h"
-#include "fp_take.h"
+#include "base/fp_keys.h"
+#include "base/fp_take.h"
+#include "cost/fp_share.h"
+#include "path/fp_itree.h"
+#include "path/fp_join.h"
+#include "path/fp_nest.h"
+#include "path/fp_path.h"
 
 static void no_input(void) {}
 

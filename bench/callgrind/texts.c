@@ -1,9 +1,9 @@
 /* texts.c: the stages that read or write text, on the texts of the simulated run. */
-#include "fp_dict.h"
-#include "fp_kineto.h"
-#include "fp_rows.h"
-#include "fp_scan.h"
+#include "kineto/fp_kineto.h"
+#include "scan/fp_scan.h"
 #include "stages.h"
+#include "text/fp_dict.h"
+#include "write/fp_rows.h"
 
 run_text RANGE_NAMES[N_TEXTS];
 

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "fp_mix.h"
-#include "fp_sqlite.h"
-#include "fp_walk.c" /* not the header: walks records without filling columns */
+#include "base/fp_hash.h"
+#include "scan/fp_scan.h"
+#include "scan/fp_walk.c" /* not the header: walks records without filling columns */
 
 static const fp_sqlite_api *sqlite;
 

@@ -15,7 +15,10 @@ import apsw
 ROOT = Path(__file__).resolve().parents[2]
 CSRC, OUT = ROOT / "csrc", ROOT / "bench" / "out"
 SOURCE = Path(__file__).with_name("floor.c")
-LINKED = ("fp_btree", "fp_column", "fp_keys", "fp_names", "fp_pages", "fp_record")
+LINKED = (
+    *("base/fp_keys", "scan/fp_btree", "scan/fp_column", "scan/fp_pages", "scan/fp_record"),
+    "text/fp_names",
+)
 FLAGS = ("-std=c11", "-O3", "-fPIC", "-shared", f"-I{CSRC}")  # optimised as the package is
 
 
@@ -24,7 +27,7 @@ class FloorError(Exception):
 
 
 class Place(ctypes.Structure):
-    """fp_place of csrc/fp_walk.h."""
+    """fp_place of csrc/scan/fp_walk.h."""
 
     _fields_ = (
         ("place", ctypes.c_int),
@@ -42,7 +45,7 @@ def build(folder: Path = OUT) -> Path:
         There is no C compiler, or it reports an error.
     """
     library = folder / "floor.so"
-    sources = [SOURCE, *CSRC.glob("*.[ch]")]
+    sources = [SOURCE, *CSRC.rglob("*.[ch]")]
     if library.exists() and library.stat().st_mtime > max(s.stat().st_mtime for s in sources):
         return library
     folder.mkdir(parents=True, exist_ok=True)

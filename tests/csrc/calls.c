@@ -4,9 +4,9 @@
 #include <stdbool.h>
 
 #include "check.h"
-#include "fp_calls.h"
-#include "fp_next.h"
-#include "fp_parts.h"
+#include "cost/fp_calls.h"
+#include "cost/fp_parts.h"
+#include "path/fp_join.h"
 
 enum { N_LABELS = 4, MOST = 40 };
 
@@ -28,6 +28,15 @@ static bool is_one_of(int32_t value, const int32_t *values, int32_t n) {
   return value == -1;
 }
 
+static fp_kind kind_at(const fp_names *kinds, int32_t id) {
+  const int64_t *offsets;
+  const char *bytes = fp_names_bytes(kinds, &offsets);
+  fp_kind kind;
+  CHECK(offsets[id + 1] - offsets[id] == sizeof kind);
+  memcpy(&kind, bytes + offsets[id], sizeof kind);
+  return kind;
+}
+
 static void calls_are_those_of_frames(int32_t n, int32_t n_frames) {
   enum { LABEL = 1, N_COLUMNS = 7 };
   int32_t *columns[N_COLUMNS];
@@ -47,7 +56,7 @@ static void calls_are_those_of_frames(int32_t n, int32_t n_frames) {
   int32_t *kind = ARRAY(int32_t, n), *group = ARRAY(int32_t, n), *instance = ARRAY(int32_t, n);
   int32_t *scratch = ARRAY(int32_t, FP_CALLS_SCRATCH(n_frames)), n_groups;
   uint8_t *taken = ARRAY(uint8_t, n < n_frames ? n : n_frames), *outside = flags(n_frames);
-  const fp_calls_of of = {kind, group, instance, fp_kinds_new()};
+  const fp_calls_of of = {kind, group, instance, fp_names_new()};
   CHECK(of.kinds != NULL);
   const bool has_outside = random_below(2);
   const fp_calls_frames frames = {
@@ -62,8 +71,8 @@ static void calls_are_those_of_frames(int32_t n, int32_t n_frames) {
     const int32_t purpose = is_outside ? frame[i] : meaning[i];
     int32_t own = frame[i] < 0 ? -1 : columns[3][frame[i]];
     int32_t forward = purpose < 0 ? -1 : columns[3][purpose];
-    CHECK(kind[i] >= 0 && kind[i] < fp_kinds_count(of.kinds));
-    const fp_kind k = fp_kinds_at(of.kinds, kind[i]);
+    CHECK(kind[i] >= 0 && kind[i] < fp_names_count(of.kinds));
+    const fp_kind k = kind_at(of.kinds, kind[i]);
     int32_t call = k.is_backward ? forward : own;
     CHECK(k.label == (call < 0 ? -1 : columns[LABEL][call]));
     CHECK(!k.is_backward || purpose != frame[i]);
@@ -86,7 +95,7 @@ static void calls_are_those_of_frames(int32_t n, int32_t n_frames) {
     CHECK(fp_calls_find(&frames, frame, meaning, n, &of, taken, scratch, &n_groups) == FP_E_INDEX);
   }
   for (int i = 0; i < N_COLUMNS; i++) free(columns[i]);
-  fp_kinds_free(of.kinds);
+  fp_names_free(of.kinds);
   void *const arrays[] = {name,    overload, sizes, dtypes,   flops,   says,  frame,
                           meaning, kind,     group, instance, scratch, taken, outside};
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
@@ -95,21 +104,21 @@ static void calls_are_those_of_frames(int32_t n, int32_t n_frames) {
 /* More kinds than the pool has room for at first. */
 static void kinds_are_numbered_in_order(void) {
   enum { N = 3000 };
-  fp_kinds *kinds = fp_kinds_new();
+  fp_names *kinds = fp_names_new();
   int32_t id = -1;
   CHECK(kinds != NULL);
   for (int32_t i = 0; i < 2 * N; i++) {
     const int32_t n = i % N;
     const fp_kind kind = {n / 8, n % 3 - 1, n % 5 - 1, n / 2 % 2, n % 2};
-    CHECK(fp_kinds_intern(kinds, &kind, &id) == FP_OK);
-    CHECK(id <= n && fp_kinds_at(kinds, id).label == kind.label);
-    CHECK(fp_kinds_at(kinds, id).work == kind.work);
-    CHECK(fp_kinds_at(kinds, id).helper == kind.helper);
-    CHECK(fp_kinds_at(kinds, id).is_backward == kind.is_backward);
-    CHECK(fp_kinds_at(kinds, id).is_gradient == kind.is_gradient);
+    CHECK(fp_names_intern(kinds, (const char *)&kind, sizeof kind, &id) == FP_OK);
+    CHECK(id <= n && kind_at(kinds, id).label == kind.label);
+    CHECK(kind_at(kinds, id).work == kind.work);
+    CHECK(kind_at(kinds, id).helper == kind.helper);
+    CHECK(kind_at(kinds, id).is_backward == kind.is_backward);
+    CHECK(kind_at(kinds, id).is_gradient == kind.is_gradient);
   }
-  CHECK(fp_kinds_count(kinds) > 1024);
-  fp_kinds_free(kinds);
+  CHECK(fp_names_count(kinds) > 1024);
+  fp_names_free(kinds);
 }
 
 static void the_next_kernel_is_on_the_same_thread(int32_t n) {

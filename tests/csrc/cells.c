@@ -2,9 +2,9 @@
  * Exact results: tests/property/test_kernel_cells.py. */
 #include <stdbool.h>
 
+#include "analysis/fp_groups.h"
+#include "analysis/fp_sweep.h"
 #include "check.h"
-#include "fp_busy.h"
-#include "fp_cells.h"
 
 enum { MOST = 40 };
 

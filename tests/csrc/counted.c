@@ -1,6 +1,6 @@
 /* Drives fp_counted.c on random kernels and pieces, against sums by plain loops. */
+#include "analysis/fp_groups.h"
 #include "check.h"
-#include "fp_counted.h"
 
 enum { MOST = 24, GROUPS = 3, STEPS = 3, CALLS = 5, WINDOWS = 3 };
 

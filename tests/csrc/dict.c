@@ -1,6 +1,6 @@
 /* dict.c: fp_dict: complete lines, lines in pieces, truncated and damaged lines. */
 #include "check.h"
-#include "fp_dict.h"
+#include "text/fp_dict.h"
 
 static const char LINES[] =
     "{'kShortName': 'gemm', 'kDuration': 12, 'layer': ['a', 'b'], 'trace': [], 'reprMarkers': [], "

@@ -3,7 +3,7 @@
 #define FAKE_SQLITE_H
 
 #include "check.h"
-#include "fp_sqlite.h"
+#include "scan/fp_scan.h"
 
 enum { CELL_INT = 1, CELL_TEXT = 3, CELL_NULL = 5, CELL_NO_MEMORY = 3 + 64, FAKE_COLUMNS = 4 };
 

@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stdbool.h>
 
+#include "analysis/fp_groups.h"
 #include "check.h"
-#include "fp_groups.h"
 
 enum { MOST = 40, NONE = -1 };
 

@@ -1,6 +1,6 @@
 /* join.c: fp_join against a search of all launches. */
 #include "check.h"
-#include "fp_join.h"
+#include "path/fp_join.h"
 
 typedef struct {
   int32_t n;

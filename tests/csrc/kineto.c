@@ -1,7 +1,7 @@
 /* kineto.c: fp_kineto, fp_json, fp_decimal: traces in pieces, truncated and damaged traces. */
 #include "check.h"
-#include "fp_decimal.h"
-#include "fp_kineto.h"
+#include "kineto/fp_kineto.h"
+#include "text/fp_json.h"
 
 static const char TRACE[] =
     "\xef\xbb\xbf{\"schemaVersion\": 1, \"deviceProperties\": [{\"id\": 0, \"name\": \"V[}\"}],\n"

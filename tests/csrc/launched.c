@@ -2,8 +2,8 @@
  * range is found. */
 #include <stdbool.h>
 
+#include "analysis/fp_groups.h"
 #include "check.h"
-#include "fp_launched.h"
 
 enum { MOST = 30, LAST = 20, STARVED_NS = 5 };
 

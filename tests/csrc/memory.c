@@ -3,17 +3,16 @@
  * Linked with --wrap, so that the calls of malloc, calloc and realloc come here first. */
 #include "check.h"
 #include "fake_sqlite.h"
-#include "fp_dict.h"
-#include "fp_itree.h"
-#include "fp_join.h"
-#include "fp_kinds.h"
-#include "fp_kineto.h"
-#include "fp_lanes.h"
-#include "fp_link.h"
-#include "fp_names.h"
-#include "fp_path.h"
-#include "fp_scan.h"
-#include "fp_seqmarkers.h"
+#include "kineto/fp_kineto.h"
+#include "path/fp_itree.h"
+#include "path/fp_join.h"
+#include "path/fp_link.h"
+#include "path/fp_path.h"
+#include "scan/fp_scan.h"
+#include "text/fp_dict.h"
+#include "text/fp_names.h"
+#include "write/fp_packets.h"
+#include "write/fp_seqmarkers.h"
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t n, size_t size);
@@ -82,19 +81,6 @@ static void keys_grow(void) {
   }
   for (int32_t i = 0; i < N; i++) CHECK(fp_keys_find(keys, i) == i);
   fp_keys_free(keys);
-}
-
-static void kinds_grow(void) {
-  enum { N = 3000 };
-  fp_kinds *kinds;
-  TRY_NEW(kinds, fp_kinds_new());
-  for (int32_t i = 0, id; i < N; i++) {
-    const fp_kind kind = {i, i, -1, 0, 0};
-    TRY(fp_kinds_intern(kinds, &kind, &id));
-    CHECK(id == i);
-  }
-  for (int32_t i = 0; i < N; i++) CHECK(fp_kinds_at(kinds, i).label == i);
-  fp_kinds_free(kinds);
 }
 
 /* Processes 0 and 2 have bitmaps, process 1 has its ids in slots. */
@@ -298,7 +284,6 @@ static void with_each_allocation_failing(void (*work)(void)) {
 int main(void) {
   with_each_allocation_failing(names_grow);
   with_each_allocation_failing(keys_grow);
-  with_each_allocation_failing(kinds_grow);
   with_each_allocation_failing(a_join_is_made);
   with_each_allocation_failing(ranges_are_linked);
   with_each_allocation_failing(paths_and_trees_grow);

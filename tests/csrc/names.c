@@ -1,7 +1,7 @@
 /* names.c: fp_names and fp_keys: ids, growth, and hostile texts. */
+#include "base/fp_keys.h"
 #include "check.h"
-#include "fp_keys.h"
-#include "fp_names.h"
+#include "text/fp_names.h"
 
 static void check_text(const fp_names *names, int32_t id, const char *text, size_t length) {
   const int64_t *offsets;

@@ -1,8 +1,7 @@
 /* nest.c: fp_order, fp_nest and fp_itree against searches of all ranges. */
 #include "check.h"
-#include "fp_itree.h"
-#include "fp_nest.h"
-#include "fp_order.h"
+#include "path/fp_itree.h"
+#include "path/fp_nest.h"
 
 enum { N_THREADS = 3 };
 

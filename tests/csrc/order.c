@@ -1,9 +1,9 @@
 /* order.c: fp_alike and fp_radix on arrays of exactly their size, against plain loops. */
 #include <stdbool.h>
 
+#include "base/fp_alike.h"
+#include "base/fp_take.h"
 #include "check.h"
-#include "fp_alike.h"
-#include "fp_radix.h"
 
 enum { MOST = 2500, N_COLUMNS = 4 };
 
@@ -28,21 +28,21 @@ static fp_alike_column random_column(int64_t n, size_t size, int32_t n_values) {
   return (fp_alike_column){values, size};
 }
 
-static fp_alike_table table_of(size_t n_slots) {
-  uint64_t *slots = ARRAY(uint64_t, (int64_t)n_slots);
+static fp_hash table_of(size_t n_slots) {
+  fp_hash_slot *slots = ARRAY(fp_hash_slot, (int64_t)n_slots);
   memset(slots, 0, n_slots * sizeof *slots);
-  return (fp_alike_table){slots, n_slots};
+  return (fp_hash){slots, n_slots, fp_hash_secret(slots)};
 }
 
 static void equal_rows_get_one_id(int64_t n, int32_t n_values) {
   fp_alike_column columns[N_COLUMNS];
   for (int k = 0; k < N_COLUMNS; k++) columns[k] = random_column(n, SIZES[k], n_values);
   int32_t *id = ARRAY(int32_t, n), *first = ARRAY(int32_t, n), n_distinct = 0;
-  fp_alike_table table = table_of(FP_ALIKE_SLOTS);
+  fp_hash table = table_of(FP_ALIKE_SLOTS);
   int64_t next = 0;
   while (fp_alike(&table, columns, N_COLUMNS, n, &next, id, first, &n_distinct) == FP_MORE) {
-    fp_alike_table larger = table_of(table.n_slots * 2);
-    fp_alike_move(&table, &larger);
+    fp_hash larger = table_of(table.n_slots * 2);
+    fp_hash_move(&table, &larger);
     free(table.slots);
     table = larger;
   }

@@ -1,8 +1,7 @@
 /* packets.c: fp_packets into buffers of every size, read back by a plain parser; fp_lanes against
  * the rule that slices of a lane do not cross. */
 #include "check.h"
-#include "fp_lanes.h"
-#include "fp_packets.h"
+#include "write/fp_packets.h"
 
 #define TEXT(bytes) ((fp_text){bytes, sizeof(bytes) - 1})
 enum { N = 4, ROOM = 4096 };

@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #include "check.h"
-#include "fp_btree.h"
-#include "fp_pages.h"
-#include "fp_record.h"
-#include "fp_walk.h"
+#include "scan/fp_btree.h"
+#include "scan/fp_pages.h"
+#include "scan/fp_record.h"
+#include "scan/fp_walk.h"
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t n, size_t size);

@@ -1,10 +1,10 @@
 /* path.c: fp_tree, fp_path, fp_link, fp_share and fp_take against walks along chains and over all
  * rows. */
+#include "base/fp_take.h"
 #include "check.h"
-#include "fp_link.h"
-#include "fp_path.h"
-#include "fp_share.h"
-#include "fp_take.h"
+#include "cost/fp_share.h"
+#include "path/fp_link.h"
+#include "path/fp_path.h"
 
 enum { N_LABELS = 4 };
 

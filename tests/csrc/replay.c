@@ -2,7 +2,7 @@
  * piece of work starts when it did; a path adds up; slack is what a delay may take; bad input is
  * found. Predictions: tests/unit/test_replay.py. */
 #include "check.h"
-#include "fp_replay_build.h"
+#include "replay/fp_replay_build.h"
 
 enum { MOST = 40, LAST = 200000, THREADS = 3, LANES = 4, NAMES = 3, STEPS = 2 };
 

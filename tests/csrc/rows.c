@@ -1,6 +1,6 @@
 /* rows.c: fp_rows and fp_seqmarkers: every kind of cell, into buffers of every size. */
 #include "check.h"
-#include "fp_rows.h"
+#include "write/fp_rows.h"
 
 /* The padding of texts. */
 #define BEYOND_8 "\0\0\0\0\0\0\0\0"

@@ -1,7 +1,7 @@
 /* scan.c: fp_scan over rows of a fake SQLite: NULL, extreme numbers, errors between rows. */
 #include "check.h"
 #include "fake_sqlite.h"
-#include "fp_scan.h"
+#include "scan/fp_scan.h"
 
 static const cell ROWS[][FAKE_COLUMNS] = {
     {INT(INT64_MIN), INT(INT32_MIN), TEXT("mm, seq = 7, op_id = 9"), INT(5 << 24)},

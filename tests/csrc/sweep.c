@@ -1,7 +1,7 @@
 /* sweep.c: fp_sweep on arrays of exactly their size, against plain loops over every moment; input
  * out of order is found. Exact gaps: tests/property/test_sweep.py. */
+#include "analysis/fp_sweep.h"
 #include "check.h"
-#include "fp_sweep.h"
 
 enum { MOST = 30, LAST = 40 };
 
@@ -36,10 +36,9 @@ static void times_are_those_of_loops(const fp_sweep_work *work, int32_t n_times)
 }
 
 static void gaps_are_those_of_loops(const fp_sweep_work *work) {
-  int64_t n = -1, again = -1, idle = 0, last = 0;
-  CHECK(fp_sweep_gaps(work, NULL, 0, &n) == FP_OK);
-  fp_sweep_gap *gaps = ARRAY(fp_sweep_gap, n);
-  CHECK(fp_sweep_gaps(work, gaps, n, &again) == FP_OK && again == n);
+  int64_t n = -1, idle = 0, last = 0;
+  fp_sweep_gap *gaps = ARRAY(fp_sweep_gap, work->n);
+  CHECK(fp_sweep_gaps(work, gaps, &n) == FP_OK);
   for (int64_t i = 0; i < n; i++) {
     for (int64_t now = gaps[i].start; now < gaps[i].end; now++) CHECK(!mask_at(work, now));
     CHECK(gaps[i].end == work->start[gaps[i].after] && gaps[i].before < gaps[i].after);
@@ -129,12 +128,12 @@ static void bad_input_is_found(const fp_sweep_work *work, int64_t *start, uint8_
   if (!work->n) return;
   kind[work->n - 1] = FP_SWEEP_MASKS;
   CHECK(fp_sweep_until(work, &time, 1, by_mask) == FP_E_INDEX);
-  CHECK(fp_sweep_gaps(work, NULL, 0, &n) == FP_E_INDEX);
+  CHECK(fp_sweep_gaps(work, NULL, &n) == FP_E_INDEX);
   kind[work->n - 1] = 1;
   if (work->n < 2) return;
   start[0] = LAST;
   CHECK(fp_sweep_until(work, &time, 1, by_mask) == FP_E_ORDER);
-  CHECK(fp_sweep_gaps(work, NULL, 0, &n) == FP_E_ORDER);
+  CHECK(fp_sweep_gaps(work, NULL, &n) == FP_E_ORDER);
   const int64_t bounds[] = {0, LAST}, reversed[] = {LAST, 0};
   const fp_sweep_parts none = {0};
   CHECK(fp_sweep_own_parts(work, bounds, bounds, 2, &none, 0, &n) == FP_E_ORDER);

@@ -117,6 +117,6 @@ def symbols(path, *options):
 
 def test_the_drivers_link_every_c_file(program_of):
     exported = symbols(sanitized.archive(), "--extern-only")
-    assert {name.removesuffix(".o") for name in exported} == {p.stem for p in CSRC.glob("*.c")}
+    assert {name.removesuffix(".o") for name in exported} == {p.stem for p in CSRC.rglob("*.c")}
     linked = set().union(*(symbols(program_of(driver))[""] for driver in DRIVERS))
     assert {name for name, given in exported.items() if not given & linked} == set()

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "check.h"
-#include "fp_join.h"
-#include "fp_walk.h"
+#include "path/fp_join.h"
+#include "scan/fp_walk.h"
 
 enum { SIZE = 4096, LEAVES = 300, ROWS_A_LEAF = 100, ROWS = LEAVES * ROWS_A_LEAF };
 enum { ROOT = 2, FIRST_LEAF = 3, PAGES = 2 + LEAVES };

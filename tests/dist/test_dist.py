@@ -78,7 +78,7 @@ def run(folder: Path, python: Path | str, *words: str) -> str:
 
 def test_the_sdist_has_every_source(in_sdist: set[str]) -> None:
     wanted = sources(
-        *("csrc/*.[ch]", "src/**/*.p[yx][xd]", "python/**/*.py", "python/**/*.pyi"),
+        *("csrc/**/*.[ch]", "src/**/*.p[yx][xd]", "python/**/*.py", "python/**/*.pyi"),
         *("python/**/py.typed", "tests/**/*.py", "bench/**/*.py", "bench/*.sql", "docs/*.md"),
         *("setup.py", "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "Makefile"),
     )

@@ -24,12 +24,12 @@ CHECKS = HERE.parent.parent / "csrc"
 CSRC = HERE.parents[2] / "csrc"
 SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 FLAGS = ("-std=c11", "-g", "-O1", f"-I{CSRC}", f"-I{CHECKS}", *SANITIZE)
-# The C files of each target.
+# The C files of each target, as patterns in csrc/.
 TARGETS = {
-    "kineto": "kineto kineto_event kineto_events kineto_rows kineto_texts json decimal names keys",
-    "dict": "dict literal names",
-    "names": "names",
-    "pages": "walk record btree pages column names keys",
+    "kineto": ("kineto/*.c", "text/fp_json.c", "text/fp_names.c", "base/*.c"),
+    "dict": ("text/fp_dict.c", "text/fp_literal.c", "text/fp_names.c"),
+    "names": ("text/fp_names.c",),
+    "pages": ("scan/*.c", "text/fp_names.c", "base/*.c"),
 }
 LONGEST = 1 << 16  # bytes of an input
 _LINES = 30  # the last output lines of a target before a crash
@@ -83,8 +83,8 @@ def build(target: str, folder: Path) -> Path:
     ------
     BuildError
     """
-    names = TARGETS.get(target, "").split()
-    sources = [HERE / f"{target}.c", *(CSRC / f"fp_{name}.c" for name in names)]
+    patterns = TARGETS.get(target, ())
+    sources = [HERE / f"{target}.c", *(path for name in patterns for path in CSRC.glob(name))]
     program = folder / target
     if has_libfuzzer():
         _call([compiler(), *FLAGS, "-fsanitize=fuzzer", *sources, "-o", program])

@@ -20,7 +20,7 @@ class Interval(NamedTuple):
 
 
 def intervals(n_threads=1, time=TIME, max_size=12):
-    """Lists of intervals in the order of fp_order.h: outer ones precede those they contain."""
+    """Lists of intervals in the order of fp_order_sort: outer ones precede those they contain."""
     times = st.tuples(time, time).map(sorted)
     one = st.builds(lambda t, thread: Interval(*t, thread), times, st.integers(0, n_threads - 1))
     return st.lists(one, max_size=max_size).map(in_order)

@@ -84,7 +84,7 @@ def missing_modules(text: str) -> list[str]:
     package, csrc = ROOT / "python" / "fastprof", ROOT / "csrc"
     return [
         *(m for m in modules if not ((package / m).is_dir() or (package / f"{m}.py").is_file())),
-        *(name for name in stages if not (csrc / f"{name}.h").is_file()),
+        *(name for name in stages if not any(csrc.rglob(f"{name}.h"))),
     ]
 
 

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "python" / "fastprof"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 COMPILED = sorted((ROOT / "src").rglob("*.pyx"))
-C_FILES = sorted((ROOT / "csrc").glob("*.c"))
+C_FILES = sorted((ROOT / "csrc").rglob("*.c"))
 OTHERS = [path for name in ("bench", "tests", "examples") for path in (ROOT / name).rglob("*.py")]
 
 # Rooms from the bottom up; a module imports from its own room and from those before it.
@@ -204,14 +204,14 @@ def test_what_is_forbidden_is_found(source: str, found: list[str]) -> None:
 
 
 def test_the_c_core_knows_nothing_of_python() -> None:
-    for path in sorted((ROOT / "csrc").glob("*.[ch]")):
+    for path in sorted((ROOT / "csrc").rglob("*.[ch]")):
         text = path.read_text()
         assert "Python.h" not in text, path.name
         assert "printf(" not in text, path.name
 
 
 def test_files_stay_small() -> None:
-    sources = [*MODULES, *(ROOT / "csrc").glob("*.[ch]"), *COMPILED]
+    sources = [*MODULES, *(ROOT / "csrc").rglob("*.[ch]"), *COMPILED]
     lengths = {named(path): len(path.read_text().splitlines()) for path in sources}
     assert {name: n for name, n in lengths.items() if n > 400} == {}
 

@@ -17,7 +17,7 @@ from fastprof.model.arrays import Int32, Int64
 from fastprof.model.metadata import About
 from fastprof.model.timeline import RecordedHost
 
-# The first character of a label that is more than the plain text of a range (csrc/fp_column.h).
+# The first character of a label that is more than the plain text of a range (fp_column.h).
 OF_TORCH, AS_IS = "\1", "\2"
 # An event of the PyTorch profiler follows (fastprof.model.markers.kineto).
 OF_EVENT = "\3"

@@ -115,7 +115,7 @@ def _called(columns: dict[str, Any], row: int, backward: bool) -> Named:
 def _product_inside(columns: dict[str, Any], row: int, shown: Named) -> Named:
     """The innermost product of a line if it has other FLOPs than the line's call, else the call.
 
-    As in traces (csrc/fp_calls.h, rule 3). Of products of one name, whose order lines do not hold,
+    As in traces (fp_calls.h, rule 3). Of products of one name, whose order lines do not hold,
     it is that with other FLOPs.
     """
     if shown.call is None or not cost_bits(shown.call, True) & _calls.KNOWN:
@@ -132,7 +132,7 @@ def _product_inside(columns: dict[str, Any], row: int, shown: Named) -> Named:
 def _of_backward(columns: dict[str, Any], row: int, forward: Named) -> tuple[Named, Named, bool]:
     """The call of a backward line, the source of its cost, and whether the call is forward's.
 
-    As in traces (csrc/fp_calls.h, rules 1 and 2): in the backward pass of a product, the cost is
+    As in traces (fp_calls.h, rules 1 and 2): in the backward pass of a product, the cost is
     that of the line's own product; if the backward pass has no known cost, that of its operator.
     """
     torch = [_torch(label) for label in columns["seqMarker"].at(row) or ()]

@@ -3,80 +3,19 @@ import numpy as np
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t
 
-from fastprof._core._c cimport FP_MORE, fp_status
+from fastprof._core._arrays cimport numbers, pointer32, pointer64, require_equal, written32
+from fastprof._core.fp_calls cimport (
+    FP_ALL_TAKEN, FP_CALLS_SCRATCH, FP_CALL_BIAS, FP_CALL_BIAS_BACKWARD, FP_CALL_FAMILY,
+    FP_CALL_FORMULA, FP_CALL_GRADIENT, FP_CALL_KNOWN, FP_CALL_MATRICES, FP_CALL_MOVES,
+    FP_CALL_UNKNOWN_BACKWARD, FP_FRAME_ENGINE, FP_FRAME_FITS, FP_FRAME_NODE, FP_SOME_TAKEN,
+    fp_calls_find, fp_calls_frames, fp_calls_instances, fp_calls_of, fp_calls_outside, fp_kind,
+)
+from fastprof._core.fp_join cimport fp_next, fp_next_kernels
+from fastprof._core.fp_names cimport (
+    fp_names, fp_names_bytes, fp_names_count, fp_names_free, fp_names_new,
+)
+from fastprof._core.fp_status cimport FP_MORE, fp_status
 from fastprof._core._status cimport check
-
-
-cdef extern from "fp_kinds.h":
-    ctypedef struct fp_kind:
-        int32_t label
-        int32_t work
-        int32_t helper
-        uint8_t is_backward
-        uint8_t is_gradient
-
-    ctypedef struct fp_kinds:
-        pass
-    fp_kinds *fp_kinds_new() nogil
-    void fp_kinds_free(fp_kinds *kinds) nogil
-    int32_t fp_kinds_count(const fp_kinds *kinds) nogil
-    fp_kind fp_kinds_at(const fp_kinds *kinds, int32_t id) nogil
-
-
-cdef extern from "fp_next.h":
-    ctypedef struct fp_next_kernels:
-        const int32_t *launch
-        const int32_t *thread
-        const int64_t *start
-        int64_t n
-        int32_t n_launches
-        int32_t n_threads
-
-    fp_status fp_next(const fp_next_kernels *kernels, const int64_t *rows, int64_t n_rows,
-                      int64_t *last, int64_t *waiting, int64_t *next) nogil
-
-
-cdef extern from "fp_calls.h":
-    int FP_CALL_KNOWN, FP_CALL_UNKNOWN_BACKWARD, FP_CALL_FAMILY, FP_CALL_GRADIENT, FP_CALL_MOVES
-    int FP_CALL_BIAS, FP_CALL_BIAS_BACKWARD, FP_CALL_MATRICES, FP_CALL_FORMULA
-    int FP_SOME_TAKEN, FP_ALL_TAKEN
-    size_t FP_CALLS_SCRATCH(int32_t n_frames) nogil
-
-    int FP_FRAME_ENGINE, FP_FRAME_NODE, FP_FRAME_FITS
-    fp_status fp_calls_outside(const int32_t *parent, const int32_t *label, int32_t n,
-                               const uint8_t *bits, int32_t n_labels, uint8_t *outside) nogil
-
-    fp_status fp_calls_instances(const int32_t *backward, const int32_t *meaning,
-                                 const int32_t *picked, int32_t n, int32_t *scratch,
-                                 int32_t *instance) nogil
-
-    ctypedef struct fp_calls_frames:
-        int32_t n_frames
-        int32_t n_labels
-        const int32_t *parent
-        const int32_t *label
-        const int32_t *range
-        const int32_t *picked
-        const int32_t *inner
-        const int32_t *backward
-        const int32_t *instance
-        const uint8_t *outside
-        const uint16_t *says
-        const int32_t *name
-        const int32_t *overload
-        const int32_t *sizes
-        const int32_t *dtypes
-        const int32_t *flops
-
-    ctypedef struct fp_calls_of:
-        int32_t *kind
-        int32_t *group
-        int32_t *instance
-        fp_kinds *kinds
-
-    fp_status fp_calls_find(
-        const fp_calls_frames *frames, const int32_t *frame, const int32_t *meaning, int64_t n,
-        const fp_calls_of *of, uint8_t *taken, int32_t *scratch, int32_t *n_groups) nogil
 
 
 # Properties of a label's call, as bits.
@@ -89,16 +28,6 @@ MATRICES, FORMULA = FP_CALL_MATRICES, FP_CALL_FORMULA
 ENGINE, NODE, FITS = FP_FRAME_ENGINE, FP_FRAME_NODE, FP_FRAME_FITS
 
 SOME_TAKEN, ALL_TAKEN = FP_SOME_TAKEN, FP_ALL_TAKEN
-
-
-cdef const int32_t *_numbers(const int32_t[::1] array, Py_ssize_t n) except? NULL:
-    if array.shape[0] != n:
-        raise ValueError(f"expected {n} values, found {array.shape[0]}")
-    return &array[0] if n else NULL
-
-
-cdef int32_t *_written(int32_t[::1] array):
-    return &array[0]
 
 
 cdef uint8_t *_set(array):
@@ -117,8 +46,8 @@ def outside(parent, label, const uint8_t[::1] bits):
         child of the engine's range, adapts a gradient to its input and is not outside.
     """
     cdef int32_t n = len(parent), n_labels = <int32_t>bits.shape[0]
-    cdef const int32_t *parents = _numbers(parent, n)
-    cdef const int32_t *labels = _numbers(label, n)
+    cdef const int32_t *parents = numbers(parent, n)
+    cdef const int32_t *labels = numbers(label, n)
     out = np.empty(n, np.bool_)
     cdef uint8_t *flag
     cdef fp_status status
@@ -145,9 +74,9 @@ def instances(backward, meaning, picked):
         that the frame is part of. -1 for none.
     """
     cdef int32_t n = len(backward)
-    cdef const int32_t *backwards = _numbers(backward, n)
-    cdef const int32_t *meanings = _numbers(meaning, n)
-    cdef const int32_t *calls = _numbers(picked, n)
+    cdef const int32_t *backwards = numbers(backward, n)
+    cdef const int32_t *meanings = numbers(meaning, n)
+    cdef const int32_t *calls = numbers(picked, n)
     out = np.empty(n, np.int32)
     cdef int32_t *instance
     cdef int32_t *scratch
@@ -155,7 +84,7 @@ def instances(backward, meaning, picked):
     if n == 0:
         return out
     room = np.empty(2 * n, np.int32)
-    instance, scratch = _written(out), _written(room)
+    instance, scratch = written32(out), written32(room)
     with nogil:
         status = fp_calls_instances(backwards, meanings, calls, n, scratch, instance)
     check(status, "instances of backward calls")
@@ -222,13 +151,13 @@ def find(frame, meaning, frames, says, labels, outside=None):
     cdef fp_calls_frames table
     parent, label, range_, picked, inner, backward, instance = frames
     table.n_frames, table.n_labels = len(label), len(says)
-    table.parent = _numbers(parent, table.n_frames)
-    table.label = _numbers(label, table.n_frames)
-    table.range = _numbers(range_, table.n_frames)
-    table.picked = _numbers(picked, table.n_frames)
-    table.inner = _numbers(inner, table.n_frames)
-    table.backward = _numbers(backward, table.n_frames)
-    table.instance = _numbers(instance, table.n_frames)
+    table.parent = numbers(parent, table.n_frames)
+    table.label = numbers(label, table.n_frames)
+    table.range = numbers(range_, table.n_frames)
+    table.picked = numbers(picked, table.n_frames)
+    table.inner = numbers(inner, table.n_frames)
+    table.backward = numbers(backward, table.n_frames)
+    table.instance = numbers(instance, table.n_frames)
     cdef const uint16_t[::1] bits = says
     table.says = &bits[0] if table.n_labels else NULL
     cdef const uint8_t[::1] flags
@@ -239,24 +168,25 @@ def find(frame, meaning, frames, says, labels, outside=None):
             raise ValueError(f"expected {table.n_frames} flags, found {flags.shape[0]}")
         table.outside = &flags[0]
     name, overload, sizes, dtypes, flops = labels
-    table.name = _numbers(name, table.n_labels)
-    table.overload = _numbers(overload, table.n_labels)
-    table.sizes = _numbers(sizes, table.n_labels)
-    table.dtypes = _numbers(dtypes, table.n_labels)
-    table.flops = _numbers(flops, table.n_labels)
-    cdef const int32_t *own = _numbers(frame, n)
-    cdef const int32_t *of_meaning = _numbers(meaning, n)
+    table.name = numbers(name, table.n_labels)
+    table.overload = numbers(overload, table.n_labels)
+    table.sizes = numbers(sizes, table.n_labels)
+    table.dtypes = numbers(dtypes, table.n_labels)
+    table.flops = numbers(flops, table.n_labels)
+    cdef const int32_t *own = numbers(frame, n)
+    cdef const int32_t *of_meaning = numbers(meaning, n)
     kinds, groups, instances = (np.empty(n, np.int32) for _ in range(3))
     all_taken = np.empty(min(n, table.n_frames) + 1, np.uint8)
     if n == 0:
         return [], kinds, groups, all_taken[:0], instances
     cdef fp_calls_of found
-    found.kind, found.group, found.instance = _written(kinds), _written(groups), _written(instances)
+    found.kind, found.group = written32(kinds), written32(groups)
+    found.instance = written32(instances)
     cdef uint8_t *taken = _set(all_taken)
     room = np.empty(FP_CALLS_SCRATCH(table.n_frames), np.int32)
-    cdef int32_t *scratch = _written(room)
+    cdef int32_t *scratch = written32(room)
     cdef fp_status status
-    found.kinds = fp_kinds_new()
+    found.kinds = fp_names_new()
     if found.kinds is NULL:
         raise MemoryError("finding calls: out of memory")
     try:
@@ -265,7 +195,7 @@ def find(frame, meaning, frames, says, labels, outside=None):
         check(status, "finding calls")
         distinct = _read(found.kinds)
     finally:
-        fp_kinds_free(found.kinds)
+        fp_names_free(found.kinds)
     return distinct, kinds, groups, all_taken[:n_groups].copy(), instances
 
 
@@ -285,16 +215,14 @@ def following(const int32_t[::1] launch, const int32_t[::1] thread, const int64_
     """
     cdef fp_next_kernels kernels
     cdef int64_t n_rows = rows.shape[0]
-    if thread.shape[0] != start.shape[0]:
-        raise ValueError(f"lengths differ: {(thread.shape[0], start.shape[0])}")
+    require_equal((thread.shape[0], start.shape[0]))
     out = np.empty(n_rows, np.int64)
     if n_rows == 0:
         return out
     kernels.n, kernels.n_launches = launch.shape[0], <int32_t>thread.shape[0]
     kernels.n_threads = n_threads
-    kernels.launch = &launch[0] if kernels.n else NULL
-    kernels.thread = &thread[0] if kernels.n_launches else NULL
-    kernels.start = &start[0] if kernels.n_launches else NULL
+    kernels.launch, kernels.thread = pointer32(launch), pointer32(thread)
+    kernels.start = pointer64(start)
     cdef int64_t[:, ::1] scratch = np.empty((2, n_threads + 1), np.int64)
     cdef int64_t[::1] next_ = out
     cdef fp_status status
@@ -304,13 +232,12 @@ def following(const int32_t[::1] launch, const int32_t[::1] thread, const int64_
     return None if status == FP_MORE else out
 
 
-cdef list _read(const fp_kinds *kinds):
+cdef list _read(const fp_names *kinds):
     """The kinds as tuples."""
-    cdef int32_t i
-    cdef fp_kind each
-    out = []
-    for i in range(fp_kinds_count(kinds)):
-        each = fp_kinds_at(kinds, i)
-        out.append((each.label, bool(each.is_backward), each.work, bool(each.is_gradient),
-                    each.helper))
-    return out
+    cdef const int64_t *offsets
+    cdef const fp_kind *kind = <const fp_kind *>fp_names_bytes(kinds, &offsets)
+    return [
+        (kind[i].label, bool(kind[i].is_backward), kind[i].work, bool(kind[i].is_gradient),
+         kind[i].helper)
+        for i in range(fp_names_count(kinds))
+    ]

@@ -3,51 +3,13 @@ import numpy as np
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from fastprof._core._c cimport fp_status
+from fastprof._core._arrays cimport pointer32, require, require_equal
+from fastprof._core.fp_groups cimport fp_cells_kernels, fp_cells_refine, fp_cells_short
+from fastprof._core.fp_status cimport fp_status
+from fastprof._core.fp_sweep cimport fp_busy, fp_busy_lines, fp_busy_overlaps, fp_busy_work
 from fastprof._core._status cimport check
 
 from fastprof._core._pools import pairs
-
-
-cdef extern from "fp_busy.h":
-    ctypedef struct fp_busy_work:
-        const int64_t *start
-        const int64_t *duration
-        const int32_t *id
-        const int32_t *group
-        const uint8_t *mask
-        int64_t n
-        int32_t n_ids
-        int32_t n_groups
-
-    ctypedef struct fp_busy_lines:
-        int64_t *begin
-        int64_t *end
-        int64_t *busy
-
-    fp_status fp_busy(const fp_busy_work *work, const fp_busy_lines *lines) nogil
-    fp_status fp_busy_overlaps(const fp_busy_work *work, int64_t *end, int64_t *count,
-                               int64_t *longest) nogil
-
-
-cdef extern from "fp_cells.h":
-    fp_status fp_cells_refine(const int32_t *cell, const int32_t *id, int64_t n, int32_t n_cells,
-                              int32_t n_ids, int32_t *table, int32_t *refined, int32_t *first,
-                              int32_t *n_refined) nogil
-
-    ctypedef struct fp_cells_kernels:
-        const int32_t *cell
-        const int64_t *duration
-        const int64_t *flops
-        const int64_t *bytes
-        int64_t n
-        int32_t n_cells
-        const uint8_t *is_small
-        const double *per_flop
-        const double *per_byte
-
-    fp_status fp_cells_short(const fp_cells_kernels *kernels, int64_t longest, double least,
-                             int64_t *time) nogil
 
 
 cdef enum:
@@ -78,8 +40,7 @@ def refine(const int32_t[::1] cell, int32_t n_cells, const int32_t[::1] ids, int
     cdef int32_t n_refined = 0
     cdef int32_t[::1] table, refined, first
     cdef fp_status status
-    if ids.shape[0] != n:
-        raise ValueError(f"lengths differ: {n}, {ids.shape[0]}")
+    require_equal((n, ids.shape[0]))
     if n == 0 or size > _DIRECT:
         return pairs(cell, ids)
     # One item more, so that an empty array has an address.
@@ -123,9 +84,8 @@ def busy(const int64_t[::1] start, const int64_t[::1] duration, const int32_t[::
     cdef fp_busy_lines lines
     cdef int64_t[::1] begin, end, total
     cdef fp_status status
-    lengths = start.shape[0], duration.shape[0], ids.shape[0]
-    if len({*lengths, start.shape[0] if mask is None else mask.shape[0]}) != 1:
-        raise ValueError(f"lengths differ: {lengths}")
+    require_equal((start.shape[0], duration.shape[0], ids.shape[0]))
+    require(mask is None or mask.shape[0] == start.shape[0], "lengths differ")
     # One item more, so that an empty array has an address.
     begin, end, total = (np.empty(n_groups + 1, np.int64) for _ in range(3))
     lines.begin, lines.end, lines.busy = &begin[0], &end[0], &total[0]
@@ -133,7 +93,7 @@ def busy(const int64_t[::1] start, const int64_t[::1] duration, const int32_t[::
     work.mask = NULL
     if work.n:
         work.start, work.duration, work.id = &start[0], &duration[0], &ids[0]
-        work.group = &group[0] if work.n_ids else NULL
+        work.group = pointer32(group)
         if mask is not None:
             work.mask = &mask[0]
     with nogil:
@@ -169,9 +129,7 @@ def overlaps(const int64_t[::1] start, const int64_t[::1] duration, const int32_
     cdef int64_t[::1] end = np.empty(n_ids + 1, np.int64)
     cdef int64_t count, longest
     cdef fp_status status
-    lengths = start.shape[0], duration.shape[0], ids.shape[0]
-    if len({*lengths}) != 1:
-        raise ValueError(f"lengths differ: {lengths}")
+    require_equal((start.shape[0], duration.shape[0], ids.shape[0]))
     work.n, work.n_ids = start.shape[0], n_ids
     if work.n:
         work.start, work.duration, work.id = &start[0], &duration[0], &ids[0]
@@ -201,10 +159,8 @@ def short_time(const int32_t[::1] cell, const int64_t[::1] duration, const int64
     cdef int32_t n_cells = <int32_t>is_small.shape[0]
     cdef int64_t[::1] time = np.empty(n_cells + 1, np.int64)
     cdef fp_status status
-    lengths = cell.shape[0], duration.shape[0], flops.shape[0], moved.shape[0]
-    of_cells = n_cells, per_flop.shape[0], per_byte.shape[0]
-    if len(set(lengths)) != 1 or len(set(of_cells)) != 1:
-        raise ValueError(f"lengths differ: {lengths}, {of_cells}")
+    require_equal((cell.shape[0], duration.shape[0], flops.shape[0], moved.shape[0]))
+    require_equal((n_cells, per_flop.shape[0], per_byte.shape[0]))
     kernels.n, kernels.n_cells = cell.shape[0], n_cells
     if kernels.n:
         kernels.cell, kernels.duration = &cell[0], &duration[0]

@@ -6,18 +6,16 @@ from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.stdint cimport int32_t, int64_t, uintptr_t
 from libc.stdlib cimport free
 
-from fastprof._core._c cimport FP_E_UNUSUAL, FP_MORE, fp_status
-from fastprof._core._pools cimport Keys, Names, fp_keys, fp_keys_find, fp_names, fp_names_bytes
+from fastprof._core.fp_column cimport (
+    FP_COLUMN_I32, FP_COLUMN_I64, FP_COLUMN_KEY, FP_COLUMN_LENGTH, FP_COLUMN_RANGE, FP_COLUMN_TEXT,
+    FP_MAX_COLUMNS, fp_column, fp_column_range_name, fp_columns, fp_row_filter, fp_scratch,
+    fp_together,
+)
+from fastprof._core.fp_keys cimport fp_keys, fp_keys_find
+from fastprof._core.fp_names cimport fp_names_bytes
+from fastprof._core.fp_status cimport FP_E_UNUSUAL, FP_MORE, fp_status
+from fastprof._core._pools cimport Keys, Names
 from fastprof._core._status cimport check
-
-
-cdef extern from "fp_column.h":
-    ctypedef struct fp_scratch:
-        char *bytes
-        size_t capacity
-    fp_status fp_column_range_name(fp_names *names, fp_scratch *scratch, const char *text,
-                                   size_t length, int32_t *label, int64_t *seq,
-                                   int64_t *op_id) nogil
 
 
 I64 = FP_COLUMN_I64

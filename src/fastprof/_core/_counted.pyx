@@ -3,43 +3,13 @@ import numpy as np
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from fastprof._core._c cimport fp_status
+from fastprof._core._arrays cimport require_equal
+from fastprof._core.fp_groups cimport (
+    fp_counted_kernels, fp_counted_merge, fp_counted_merged, fp_counted_pieces, fp_counted_sum,
+    fp_counted_sums,
+)
+from fastprof._core.fp_status cimport fp_status
 from fastprof._core._status cimport check
-
-
-cdef extern from "fp_counted.h":
-    ctypedef struct fp_counted_kernels:
-        const int32_t *group
-        const int32_t *step
-        const int32_t *call
-        const int64_t *duration
-        int64_t n
-        int32_t n_groups
-        int32_t n_steps
-        int32_t n_calls
-
-    ctypedef struct fp_counted_pieces:
-        const int32_t *row
-        const int32_t *window
-        const int64_t *ns
-
-    ctypedef struct fp_counted_merged:
-        int32_t *group
-        int32_t *window
-        int64_t *ns
-
-    ctypedef struct fp_counted_sums:
-        int64_t *kernels
-        int64_t *ns
-        int64_t *calls
-        int32_t *first
-
-    fp_status fp_counted_merge(const fp_counted_kernels *kernels, const fp_counted_pieces *pieces,
-                               int64_t n, const fp_counted_merged *merged, int64_t *n_merged,
-                               int64_t *last, uint8_t *runs) nogil
-    fp_status fp_counted_sum(const fp_counted_kernels *kernels, const uint8_t *is_counted,
-                             const uint8_t *runs, uint8_t *seen,
-                             const fp_counted_sums *sums) nogil
 
 
 def counted(kernels, pieces, const uint8_t[::1] is_counted, int32_t n_groups):
@@ -78,11 +48,8 @@ def counted(kernels, pieces, const uint8_t[::1] is_counted, int32_t n_groups):
     cdef fp_counted_merged of_merged
     cdef fp_counted_sums sums
     cdef fp_status status
-    if not n == step.shape[0] == call.shape[0] == duration.shape[0]:
-        raise ValueError(f"lengths differ: {n}, {step.shape[0]}, {call.shape[0]}, "
-                         f"{duration.shape[0]}")
-    if not n_pieces == window.shape[0] == ns.shape[0]:
-        raise ValueError(f"lengths differ: {n_pieces}, {window.shape[0]}, {ns.shape[0]}")
+    require_equal((n, step.shape[0], call.shape[0], duration.shape[0]))
+    require_equal((n_pieces, window.shape[0], ns.shape[0]))
     of_kernels.n, of_kernels.n_groups = n, n_groups
     of_kernels.n_steps = <int32_t> is_counted.shape[0]
     of_kernels.n_calls = <int32_t> (np.asarray(call).max(initial=-1) + 1)

@@ -1,59 +1,21 @@
 """Parse dict lines into columns of numbers and of ids of distinct texts."""
 from cpython.exc cimport PyErr_CheckSignals
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int64_t, uint8_t
 
-from fastprof._core._c cimport FP_E_RANGE, FP_E_SYNTAX, FP_MORE, fp_status
+from fastprof._core._arrays cimport written32, written64
+from fastprof._core.fp_dict cimport (
+    FP_DICT_INT, FP_DICT_INTS, FP_DICT_LIST, FP_DICT_LISTS, FP_DICT_TEXT, FP_DICT_TEXTS,
+    FP_DICT_TRIPLE, FP_DICT_TRIPLES, fp_dict, fp_dict_columns, fp_dict_free, fp_dict_key,
+    fp_dict_kind, fp_dict_line, fp_dict_lines, fp_dict_new, fp_dict_pool, fp_dict_read,
+    fp_dict_stop,
+)
+from fastprof._core.fp_names cimport fp_names, fp_names_bytes, fp_names_count
+from fastprof._core.fp_status cimport FP_E_RANGE, FP_E_SYNTAX, FP_MORE, fp_status
 from fastprof._core._status cimport check
 
 import numpy as np
 
 from fastprof.errors import BadInputError
-
-
-cdef extern from "fp_names.h":
-    ctypedef struct fp_names:
-        pass
-
-    int32_t fp_names_count(const fp_names *names) nogil
-    const char *fp_names_bytes(const fp_names *names, const int64_t **offsets) nogil
-
-cdef extern from "fp_dict.h":
-    enum:
-        FP_DICT_INTS
-        FP_DICT_TRIPLES
-        FP_DICT_LISTS
-        FP_DICT_TEXTS
-
-    ctypedef enum fp_dict_kind:
-        FP_DICT_INT
-        FP_DICT_TRIPLE
-        FP_DICT_LIST
-        FP_DICT_TEXT
-
-    const char *fp_dict_key(fp_dict_kind kind, int i) nogil
-
-    ctypedef struct fp_dict_columns:
-        int64_t rows
-        int64_t capacity
-        int64_t *ints[5]
-        int32_t *triples[2]
-        int32_t *texts[10]
-        int64_t *list_offsets[2]
-        int64_t *list_values[2]
-        int64_t list_capacity[2]
-
-    ctypedef struct fp_dict:
-        pass
-
-    fp_dict *fp_dict_new() nogil
-    void fp_dict_free(fp_dict *dict) nogil
-    fp_status fp_dict_read(
-        fp_dict *dict, const char *bytes, size_t length, bint is_end, fp_dict_columns *columns,
-        size_t *used) nogil
-    int64_t fp_dict_line(const fp_dict *dict) nogil
-    int64_t fp_dict_stop(const fp_dict *dict) nogil
-    const fp_names *fp_dict_pool(const fp_dict *dict, int i) nogil
-    const int64_t *fp_dict_lines(const fp_dict *dict, int i) nogil
 
 
 def _keys_of(fp_dict_kind kind, int n):
@@ -65,14 +27,6 @@ INT_KEYS = _keys_of(FP_DICT_INT, FP_DICT_INTS)
 TRIPLE_KEYS = _keys_of(FP_DICT_TRIPLE, FP_DICT_TRIPLES)
 LIST_KEYS = _keys_of(FP_DICT_LIST, FP_DICT_LISTS)
 TEXT_KEYS = _keys_of(FP_DICT_TEXT, FP_DICT_TEXTS)
-
-
-cdef int64_t *pointer64(int64_t[::1] array) noexcept:
-    return &array[0]
-
-
-cdef int32_t *pointer32(int32_t[::1] array) noexcept:
-    return &array[0]
 
 
 cdef int64_t more(int64_t capacity) noexcept:
@@ -135,13 +89,13 @@ cdef class DictReader:
         if capacity == 0:
             return 0
         for i, key in enumerate(INT_KEYS):
-            self.columns.ints[i] = pointer64(self.arrays[key])
+            self.columns.ints[i] = written64(self.arrays[key])
         for i, key in enumerate(TRIPLE_KEYS):
-            self.columns.triples[i] = pointer32(self.arrays[key].reshape(-1))
+            self.columns.triples[i] = written32(self.arrays[key].reshape(-1))
         for i, key in enumerate(TEXT_KEYS):
-            self.columns.texts[i] = pointer32(self.arrays[key])
+            self.columns.texts[i] = written32(self.arrays[key])
         for i, key in enumerate(LIST_KEYS):
-            self.columns.list_offsets[i] = pointer64(self.arrays["offsets", key])
+            self.columns.list_offsets[i] = written64(self.arrays["offsets", key])
         return 0
 
     cdef int resize_list(self, int i, int64_t capacity) except -1:
@@ -151,7 +105,7 @@ cdef class DictReader:
         self.arrays["values", LIST_KEYS[i]] = array
         self.columns.list_capacity[i] = capacity
         if capacity:
-            self.columns.list_values[i] = pointer64(array)
+            self.columns.list_values[i] = written64(array)
         return 0
 
     cdef int make_room(self) except -1:

@@ -3,32 +3,13 @@ import numpy as np
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from fastprof._core._c cimport fp_status
+from fastprof._core._arrays cimport require_equal
+from fastprof._core.fp_groups cimport (
+    fp_groups_distinct, fp_groups_median, fp_groups_reduce, fp_groups_rows, fp_groups_stats,
+    fp_groups_sum_where,
+)
+from fastprof._core.fp_status cimport fp_status
 from fastprof._core._status cimport check
-
-
-cdef extern from "fp_groups.h":
-    ctypedef struct fp_groups_rows:
-        const int32_t *group
-        const int64_t *value
-        int64_t n
-        int64_t none
-        int32_t n_groups
-
-    ctypedef struct fp_groups_stats:
-        int64_t *count
-        int64_t *sum
-        int64_t *min
-        int64_t *max
-        double *squares
-
-    fp_status fp_groups_reduce(const fp_groups_rows *rows, const fp_groups_stats *stats) nogil
-    fp_status fp_groups_sum_where(const fp_groups_rows *rows, const uint8_t *mask,
-                                  int64_t *sum) nogil
-    fp_status fp_groups_distinct(const fp_groups_rows *rows, const int32_t *id, int32_t n_ids,
-                                 int32_t *home, int64_t *count) nogil
-    fp_status fp_groups_median(const fp_groups_rows *rows, const int64_t *count, int64_t *scratch,
-                               int64_t *ends, double *median) nogil
 
 
 cdef class GroupStats:
@@ -60,8 +41,7 @@ cdef class GroupStats:
         cdef double[::1] squares
         cdef fp_groups_stats stats
         cdef fp_status status
-        if group.shape[0] != value.shape[0]:
-            raise ValueError(f"lengths differ: {group.shape[0]}, {value.shape[0]}")
+        require_equal((group.shape[0], value.shape[0]))
         self.kept = group, value
         self.rows.n, self.rows.n_groups, self.rows.none = group.shape[0], n_groups, none
         if self.rows.n:
@@ -103,8 +83,7 @@ def sum_where(const int32_t[::1] group, const int64_t[::1] value, const uint8_t[
     cdef int64_t[::1] total = np.zeros(n_groups + 1, np.int64)
     cdef fp_status status
     n_masked = group.shape[0] if mask is None else mask.shape[0]
-    if not group.shape[0] == value.shape[0] == n_masked:
-        raise ValueError(f"lengths differ: {group.shape[0]}, {value.shape[0]}, {n_masked}")
+    require_equal((group.shape[0], value.shape[0], n_masked))
     if group.shape[0]:
         if mask is not None:
             mask_address = &mask[0]
@@ -136,8 +115,7 @@ def distinct_ids(const int32_t[::1] group, const int32_t[::1] ids, int32_t n_gro
     cdef int64_t[::1] count = np.zeros(n_groups + 1, np.int64)
     cdef int32_t[::1] home = np.full(n_ids + 1, -1, np.int32)
     cdef fp_status status
-    if group.shape[0] != ids.shape[0]:
-        raise ValueError(f"lengths differ: {group.shape[0]}, {ids.shape[0]}")
+    require_equal((group.shape[0], ids.shape[0]))
     if group.shape[0]:
         rows.group, rows.value, rows.n = &group[0], NULL, group.shape[0]
         rows.none, rows.n_groups = -1, n_groups

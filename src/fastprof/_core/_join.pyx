@@ -3,19 +3,12 @@ import numpy as np
 
 from libc.stdint cimport int32_t, int64_t
 
-from fastprof._core._pools cimport Keys, fp_keys, fp_keys_find
+from fastprof._core.fp_join cimport (
+    fp_join, fp_join_free, fp_join_has, fp_join_new, fp_join_offer, fp_join_rows,
+)
+from fastprof._core.fp_keys cimport fp_keys, fp_keys_find
+from fastprof._core._pools cimport Keys
 from fastprof._core._column cimport Filter
-
-
-cdef extern from "fp_join.h":
-    ctypedef struct fp_join:
-        pass
-    fp_join *fp_join_new(const int32_t *process, const int64_t *id, int64_t n) nogil
-    void fp_join_free(fp_join *join) nogil
-    bint fp_join_has(const fp_join *join, int32_t process, int64_t id) nogil
-    void fp_join_offer(fp_join *join, const int32_t *process, const int64_t *id, int64_t n) nogil
-    void fp_join_rows(const fp_join *join, const int32_t *process, const int64_t *id, int64_t n,
-                      int32_t *row) nogil
 
 
 cdef class Join:

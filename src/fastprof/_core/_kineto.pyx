@@ -2,48 +2,16 @@
 from cpython.exc cimport PyErr_CheckSignals
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t
 
-from fastprof._core._c cimport FP_MORE, fp_status
+from fastprof._core.fp_kineto cimport (
+    FP_KINETO_INT64, FP_KINETO_NO_TRACE, FP_KINETO_TABLES, FP_KINETO_TRIPLE, FP_KINETO_WHOLE,
+    fp_kineto, fp_kineto_column, fp_kineto_count, fp_kineto_free, fp_kineto_lost, fp_kineto_new,
+    fp_kineto_read, fp_kineto_rows, fp_kineto_state, fp_kineto_texts_of, fp_kineto_type,
+)
+from fastprof._core.fp_names cimport fp_names, fp_names_bytes, fp_names_count
+from fastprof._core.fp_status cimport FP_MORE, fp_status
 from fastprof._core._status cimport check
 
 import numpy as np
-
-
-cdef extern from "fp_names.h":
-    ctypedef struct fp_names:
-        pass
-
-    int32_t fp_names_count(const fp_names *names) nogil
-    const char *fp_names_bytes(const fp_names *names, const int64_t **offsets) nogil
-
-cdef extern from "fp_kineto.h":
-    enum:
-        FP_KINETO_TABLES
-        FP_KINETO_WHOLE
-        FP_KINETO_NO_TRACE
-        FP_KINETO_INT64
-        FP_KINETO_TRIPLE
-
-    ctypedef int fp_kineto_type
-
-    ctypedef struct fp_kineto_rows:
-        int64_t rows
-        int64_t capacity
-        void *columns[19]
-
-    ctypedef struct fp_kineto:
-        pass
-
-    const char *fp_kineto_column(int table, int column, fp_kineto_type *type) nogil
-    fp_kineto *fp_kineto_new() nogil
-    void fp_kineto_free(fp_kineto *kineto) nogil
-    fp_status fp_kineto_read(
-        fp_kineto *kineto, const char *bytes, size_t length, fp_kineto_rows *tables,
-        size_t *used) nogil
-    int fp_kineto_state(const fp_kineto *kineto, int *has_events) nogil
-    int64_t fp_kineto_lost(const fp_kineto *kineto, int64_t *bytes) nogil
-    int64_t fp_kineto_count(
-        const fp_kineto *kineto, int32_t i, int32_t *phase, int32_t *category) nogil
-    const fp_names *fp_kineto_texts_of(const fp_kineto *kineto, int pool) nogil
 
 
 # A missing time, pid, tid, flow id or allocation size; other missing values are -1.

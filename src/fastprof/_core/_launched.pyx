@@ -3,35 +3,14 @@ import numpy as np
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from fastprof._core._c cimport fp_status
+from fastprof._core._arrays cimport require_equal
+from fastprof._core.fp_groups cimport (
+    FP_LAUNCHED_NO_GROUP, FP_LAUNCHED_OTHER, fp_launched, fp_launched_calls, fp_launched_kernels,
+    fp_launched_sums,
+)
+from fastprof._core.fp_status cimport fp_status
 from fastprof._core._status cimport check
 
-
-cdef extern from "fp_launched.h":
-    ctypedef struct fp_launched_kernels:
-        const int32_t *group
-        const int32_t *call
-        const int64_t *start
-        int64_t n
-
-    ctypedef struct fp_launched_calls:
-        const int64_t *start
-        const int64_t *end
-        int64_t n
-
-    ctypedef struct fp_launched_sums:
-        int64_t *launches
-        int64_t *host
-        int64_t *on_time
-        int64_t *starved
-
-    enum:
-        FP_LAUNCHED_NO_GROUP
-        FP_LAUNCHED_OTHER
-
-    fp_status fp_launched(const fp_launched_kernels *kernels, const fp_launched_calls *calls,
-                          int32_t n_groups, int64_t starved_ns, uint8_t *seen,
-                          const fp_launched_sums *sums) nogil
 
 NO_GROUP = FP_LAUNCHED_NO_GROUP
 OTHER = FP_LAUNCHED_OTHER
@@ -71,9 +50,8 @@ def launched(kernels, calls, int32_t n_groups, int64_t starved_ns):
     cdef fp_launched_calls of_calls
     cdef fp_launched_sums sums
     cdef fp_status status
-    if not group.shape[0] == call.shape[0] == start.shape[0] or begin.shape[0] != end.shape[0]:
-        raise ValueError(f"lengths differ: {group.shape[0]}, {call.shape[0]}, {start.shape[0]}; "
-                         f"{begin.shape[0]}, {end.shape[0]}")
+    require_equal((group.shape[0], call.shape[0], start.shape[0]))
+    require_equal((begin.shape[0], end.shape[0]))
     cdef uint8_t[::1] seen = np.zeros(begin.shape[0] // 8 + 1, np.uint8)
     found = np.zeros((4, n_groups + 1), np.int64)  # one more, so that there is an address
     cdef int64_t[:, ::1] sum_of = found

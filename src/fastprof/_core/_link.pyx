@@ -3,58 +3,14 @@ import numpy as np
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from fastprof._core._c cimport FP_MORE, fp_status
+from fastprof._core._arrays cimport pointer32, pointer64, pointer8, require_equal
+from fastprof._core.fp_link cimport (
+    FP_LABEL_BACKWARD, FP_LABEL_NODE, FP_LABEL_RECOMPUTE, FP_LABEL_TORCH, FP_LINK_BACKWARD,
+    FP_LINK_FORWARD, FP_LINK_NONE, fp_link, fp_link_calls, fp_link_calls_of, fp_link_frames,
+    fp_link_meanings, fp_link_numbers, fp_link_others, fp_link_ranges, fp_link_roles, fp_link_sub,
+)
+from fastprof._core.fp_status cimport FP_MORE, fp_status
 from fastprof._core._status cimport check
-
-
-cdef extern from "fp_link.h":
-    int FP_LINK_NONE, FP_LINK_FORWARD, FP_LINK_BACKWARD
-    int FP_LABEL_TORCH, FP_LABEL_BACKWARD, FP_LABEL_NODE, FP_LABEL_RECOMPUTE
-    ctypedef struct fp_link_ranges:
-        const int32_t *label
-        const int32_t *thread
-        const int32_t *frame
-        const int64_t *seq
-        int32_t n
-        const uint8_t *bits
-        const int32_t *parent
-        const uint8_t *in_backward
-    void fp_link_roles(const fp_link_ranges *ranges, uint8_t *counting, int32_t n_threads,
-                       uint8_t *role) nogil
-    fp_status fp_link(const uint8_t *role, const int64_t *seq, const int32_t *scope, int32_t n,
-                      int32_t *forward) nogil
-    fp_status fp_link_calls(const int32_t *parent, const int32_t *range, int32_t n,
-                            const uint8_t *role, const int64_t *seq, int32_t *call,
-                            uint8_t *links) nogil
-    ctypedef struct fp_link_calls_of:
-        const int32_t *call
-        const int32_t *range
-        const uint8_t *in_backward
-        int32_t n
-        const int32_t *forward
-    fp_status fp_link_meanings(const fp_link_calls_of *calls, const int32_t *frame_of_range,
-                               int32_t n_ranges, int32_t *meaning) nogil
-    ctypedef struct fp_link_frames:
-        const int32_t *parent
-        const int32_t *range
-        const uint8_t *backward
-        const int64_t *seq
-        const int32_t *label
-        const uint8_t *is_torch
-        int32_t n_ranges
-        int32_t n_labels
-
-    ctypedef struct fp_link_others:
-        int64_t *end
-        int64_t *number
-        int64_t capacity
-        int64_t n
-    fp_status fp_link_numbers(const fp_link_frames *frames, const int32_t *frame,
-                              const uint8_t *inside, int64_t n, int64_t *scratch, int32_t depth,
-                              int64_t *seq_of, fp_link_others *others) nogil
-    fp_status fp_link_sub(const int32_t *process, const int64_t *seq, const int32_t *operator_id,
-                          int64_t n, int64_t *last_seq, int32_t *last_operator, int32_t *last_sub,
-                          int32_t n_processes, int32_t *sub) nogil
 
 
 NONE = FP_LINK_NONE
@@ -66,12 +22,6 @@ LABEL_TORCH = FP_LABEL_TORCH
 LABEL_BACKWARD = FP_LABEL_BACKWARD
 LABEL_NODE = FP_LABEL_NODE
 LABEL_RECOMPUTE = FP_LABEL_RECOMPUTE
-
-
-def _same(*arrays):
-    lengths = {len(array) for array in arrays}
-    if len(lengths) > 1:
-        raise ValueError(f"lengths differ: {[len(array) for array in arrays]}")
 
 
 def roles(const int32_t[::1] label, const int32_t[::1] thread, const int32_t[::1] frame,
@@ -91,8 +41,8 @@ def roles(const int32_t[::1] label, const int32_t[::1] thread, const int32_t[::1
     -------
     uint8 [ranges]
     """
-    _same(label, thread, frame, seq)
-    _same(parent, in_backward)
+    require_equal((label.shape[0], thread.shape[0], frame.shape[0], seq.shape[0]))
+    require_equal((parent.shape[0], in_backward.shape[0]))
     out = np.empty(label.shape[0], np.uint8)
     cdef uint8_t[::1] role = out
     cdef uint8_t[::1] counting = np.empty(n_threads + 1, np.uint8)
@@ -121,7 +71,7 @@ def forward_of(const uint8_t[::1] role, const int64_t[::1] seq, const int32_t[::
     -------
     int32 [n] : index of the forward range, -1 for none
     """
-    _same(role, seq, scope)
+    require_equal((role.shape[0], seq.shape[0], scope.shape[0]))
     cdef int32_t n = <int32_t>role.shape[0]
     out = np.empty(n, np.int32)
     cdef int32_t[::1] forward = out
@@ -148,8 +98,8 @@ def calls(const int32_t[::1] parent, const int32_t[::1] range_of_frame, const ui
     call : int32 [n], a frame; -1 outside all backward frames
     links : uint8 [n], 1 for a frame whose range links to a forward range
     """
-    _same(parent, range_of_frame)
-    _same(role, seq)
+    require_equal((parent.shape[0], range_of_frame.shape[0]))
+    require_equal((role.shape[0], seq.shape[0]))
     cdef int32_t n = <int32_t>parent.shape[0]
     out, linking = np.empty(n, np.int32), np.empty(n, np.uint8)
     cdef int32_t[::1] call = out
@@ -178,8 +128,8 @@ def meanings(const int32_t[::1] call, const int32_t[::1] range_of_frame,
     -------
     int32 [n] : a frame
     """
-    _same(call, range_of_frame, in_backward)
-    _same(forward, frame_of_range)
+    require_equal((call.shape[0], range_of_frame.shape[0], in_backward.shape[0]))
+    require_equal((forward.shape[0], frame_of_range.shape[0]))
     cdef fp_link_calls_of of_frames
     cdef int32_t n_ranges = <int32_t>forward.shape[0]
     of_frames.n = <int32_t>call.shape[0]
@@ -217,9 +167,9 @@ def numbers(const int32_t[::1] parent, const int32_t[::1] range_of_frame,
     offsets : int64 [n + 1], slices of `others`
     others : int64, the other numbers of each kernel: others[offsets[i]:offsets[i + 1]], ascending
     """
-    _same(parent, range_of_frame, backward)
-    _same(seq, label)
-    _same(frame, inside)
+    require_equal((parent.shape[0], range_of_frame.shape[0], backward.shape[0]))
+    require_equal((seq.shape[0], label.shape[0]))
+    require_equal((frame.shape[0], inside.shape[0]))
     cdef int64_t n = frame.shape[0]
     seqs, offsets = np.empty(n, np.int64), np.zeros(n + 1, np.int64)
     cdef int64_t[::1] seq_of = seqs
@@ -235,9 +185,8 @@ def numbers(const int32_t[::1] parent, const int32_t[::1] range_of_frame,
     frames.n_ranges, frames.n_labels = <int32_t>seq.shape[0], <int32_t>is_torch.shape[0]
     frames.parent, frames.range = &parent[0], &range_of_frame[0]
     frames.backward = &backward[0]
-    frames.seq = &seq[0] if frames.n_ranges else NULL
-    frames.label = &label[0] if frames.n_ranges else NULL
-    frames.is_torch = &is_torch[0] if frames.n_labels else NULL
+    frames.seq, frames.label = pointer64(seq), pointer32(label)
+    frames.is_torch = pointer8(is_torch)
     found.n, found.capacity, found.end = 0, 0, &offset[1]
     others = np.empty(0, np.int64)
     while status == FP_MORE:
@@ -255,7 +204,7 @@ def sub(const int32_t[::1] process, const int64_t[::1] seq, const int32_t[::1] o
         int32_t n_processes):
     """Position of each row in its run: consecutive rows of a process with the same sequence number
     and operator are counted from 0. int32 [n]."""
-    _same(process, seq, operator_id)
+    require_equal((process.shape[0], seq.shape[0], operator_id.shape[0]))
     cdef int64_t n = seq.shape[0]
     out = np.zeros(n, np.int32)
     cdef int32_t[::1] value = out

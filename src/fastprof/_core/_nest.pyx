@@ -3,54 +3,15 @@ import numpy as np
 
 from libc.stdint cimport int32_t, int64_t
 
-from fastprof._core._c cimport FP_MORE, fp_status
+from fastprof._core.fp_itree cimport fp_itree, fp_itree_build, fp_itree_nodes, fp_itree_open_at
+from fastprof._core.fp_nest cimport (
+    fp_frames, fp_intervals, fp_nest, fp_nest_place, fp_order_holds, fp_order_sort, fp_points,
+)
+from fastprof._core.fp_status cimport FP_MORE, fp_status
 from fastprof._core._status cimport check
 from fastprof._core._tree cimport Tree as Labels
-from fastprof._core._tree cimport fp_tree
 
 from fastprof.errors import BadInputError
-
-
-cdef extern from "fp_order.h":
-    bint fp_order_holds(const int64_t *start, const int64_t *end, int32_t n) nogil
-    void fp_order_sort(const int64_t *start, const int64_t *end, int32_t n, int32_t *order,
-                       int32_t *scratch) nogil
-
-
-cdef extern from "fp_nest.h":
-    ctypedef struct fp_intervals:
-        const int64_t *start
-        const int64_t *end
-        const int32_t *thread
-        int32_t n
-    ctypedef struct fp_points:
-        const int64_t *start
-        const int32_t *thread
-        int32_t n
-    ctypedef struct fp_frames:
-        int32_t *parent
-        int32_t *range
-        int32_t *first
-        int32_t n
-        int32_t capacity
-    ctypedef struct fp_nest_place:
-        int32_t range
-        int32_t point
-    fp_status fp_nest(fp_intervals ranges, fp_points points, int32_t n_threads, int32_t *top,
-                      fp_frames *frames, fp_nest_place *place, int32_t *frame_of_range,
-                      int32_t *frame_of_point) nogil
-
-
-cdef extern from "fp_itree.h":
-    ctypedef struct fp_itree:
-        const int64_t *start
-        const int64_t *end
-        const int64_t *max_end
-        int32_t n
-    void fp_itree_build(const int64_t *end, int32_t n, int64_t *max_end) nogil
-    int32_t fp_itree_open_at(fp_itree tree, int64_t t, int32_t *found, int32_t limit) nogil
-    fp_status fp_itree_nodes(fp_itree tree, const int32_t *label, const int64_t *t, int32_t n,
-                             fp_tree *nodes, int32_t *found, int32_t *node) nogil
 
 
 cdef fp_intervals _intervals(const int64_t[::1] start, const int64_t[::1] end,

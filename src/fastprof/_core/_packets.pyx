@@ -4,78 +4,20 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memset
 
-from fastprof._core._c cimport FP_MORE, fp_status
+from fastprof._core._arrays cimport pointer32, pointer64, require, require_equal
+from fastprof._core.fp_packets cimport (
+    FP_PROTO_BYTES, FP_PROTO_FIXED64, FP_PROTO_NESTED, FP_PROTO_VARINT, fp_lanes, fp_lanes_slices,
+    fp_packet, fp_packets_write, fp_proto, fp_proto_kind,
+)
+from fastprof._core.fp_status cimport FP_MORE, fp_status
+from fastprof._core.fp_text cimport fp_text
 from fastprof._core._status cimport check
 
 import numpy as np
 
 
-cdef extern from "fp_text.h":
-    ctypedef struct fp_text:
-        const char *bytes
-        int64_t length
-
-    ctypedef struct fp_texts:
-        const char *bytes
-        const int64_t *offsets
-        int64_t count
-
-cdef extern from "fp_packets.h":
-    ctypedef enum fp_proto_kind:
-        FP_PROTO_VARINT
-        FP_PROTO_NESTED
-        FP_PROTO_FIXED64
-        FP_PROTO_BYTES
-
-    ctypedef struct fp_proto:
-        fp_proto_kind kind
-        int is_wide
-        const void *values
-        const int64_t *offsets
-        int64_t n_values
-        int64_t none
-        fp_text outer
-        fp_text tag
-        fp_texts texts
-
-    ctypedef struct fp_packet:
-        fp_text head
-        const int64_t *time
-        fp_text event
-        const fp_proto *fields
-        int64_t n_fields
-
-    fp_status fp_packets_write(
-        const fp_packet *packets, int64_t n_packets, int64_t origin, int64_t first, int64_t last,
-        char *buffer, int64_t capacity, int64_t *next, int64_t *used) nogil
-
-cdef extern from "fp_lanes.h":
-    ctypedef struct fp_lanes_slices:
-        const int64_t *start
-        const int64_t *end
-        const int32_t *track
-        int64_t n
-        int64_t n_tracks
-        int may_nest
-
-    fp_status fp_lanes(const fp_lanes_slices *slices, int32_t *lane, int32_t *n_lanes) nogil
-
 # Just below 4 MiB, as blocks of rows.
 cdef int64_t BLOCK_SIZE = (1 << 22) - 4096
-
-
-cdef const int32_t *pointer32(const int32_t[::1] array) noexcept:
-    return &array[0] if array.shape[0] else NULL
-
-
-cdef const int64_t *pointer64(const int64_t[::1] array) noexcept:
-    return &array[0] if array.shape[0] else NULL
-
-
-cdef int require(bint condition, str what) except -1:
-    if not condition:
-        raise ValueError(what)
-    return 0
 
 
 cdef class Fields:
@@ -270,7 +212,7 @@ def lanes(const int64_t[::1] start, const int64_t[::1] end, const int32_t[::1] t
     """
     cdef fp_lanes_slices slices
     cdef int64_t n = start.shape[0]
-    require(end.shape[0] == n and track.shape[0] == n, "lengths differ")
+    require_equal((n, end.shape[0], track.shape[0]))
     lane, n_lanes = np.zeros(n, np.int32), np.zeros(n_tracks, np.int32)
     cdef int32_t[::1] found = lane
     cdef int32_t[::1] counts = n_lanes

@@ -5,53 +5,17 @@ from cpython.bytes cimport PyBytes_AS_STRING
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
-from fastprof._core._c cimport FP_E_UNUSUAL, fp_status
-from fastprof._core._column cimport Filter, Room, Rows, fill, fp_columns, fp_row_filter
+from fastprof._core.fp_btree cimport fp_btree, fp_btree_free, fp_btree_init
+from fastprof._core.fp_column cimport fp_columns, fp_row_filter
+from fastprof._core.fp_pages cimport FP_PAGES_HEADER, fp_pages, fp_pages_init
+from fastprof._core.fp_record cimport FP_RECORD_COLUMNS
+from fastprof._core.fp_status cimport FP_E_UNUSUAL, fp_status
+from fastprof._core.fp_walk cimport (
+    FP_ADDED_NULL, FP_ADDED_NUMBER, FP_ADDED_OTHER, FP_PLACE_OF_ROW_ID, fp_place, fp_walk,
+    fp_walk_free, fp_walk_new, fp_walk_step, fp_walk_why,
+)
+from fastprof._core._column cimport Filter, Room, Rows, fill
 from fastprof._core._status cimport check
-
-
-cdef extern from "fp_pages.h":
-    int FP_PAGES_HEADER
-    ctypedef struct fp_pages:
-        uint32_t page_size
-        uint32_t n_pages
-    fp_status fp_pages_init(const uint8_t *header, int64_t file_size, int file, fp_pages *pages,
-                            const char **why) nogil
-
-
-cdef extern from "fp_btree.h":
-    ctypedef struct fp_leaf:
-        int64_t last
-        uint32_t page
-    ctypedef struct fp_btree:
-        fp_leaf *leaves
-        int64_t n
-    fp_status fp_btree_init(const fp_pages *pages, uint32_t root, fp_btree *tree,
-                            const char **why) nogil
-    void fp_btree_free(fp_btree *tree) nogil
-
-
-cdef extern from "fp_record.h":
-    int FP_RECORD_COLUMNS
-
-
-cdef extern from "fp_walk.h":
-    ctypedef enum fp_added:
-        FP_ADDED_NULL, FP_ADDED_NUMBER, FP_ADDED_OTHER
-    int FP_PLACE_OF_ROW_ID
-    ctypedef struct fp_place:
-        int place
-        fp_added added
-        int64_t added_number
-    ctypedef struct fp_walk:
-        pass
-    fp_walk *fp_walk_new(const fp_pages *pages, const fp_btree *tree, const fp_place *places,
-                         int n_places, int64_t first, int64_t last) nogil
-    void fp_walk_free(fp_walk *walk) nogil
-    fp_status fp_walk_step(fp_walk *walk, const fp_columns *columns, fp_row_filter filter,
-                           int64_t limit, int64_t capacity, int64_t *kept,
-                           int64_t *stepped) nogil
-    const char *fp_walk_why(const fp_walk *walk) nogil
 
 
 HEADER = FP_PAGES_HEADER

@@ -1,59 +1,19 @@
 """Find the part of its call that each kernel does."""
 import numpy as np
 
-from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t
+from libc.stdint cimport int8_t, int32_t, uint8_t
 
-from fastprof._core._c cimport fp_status
+from fastprof._core._arrays cimport numbers
+from fastprof._core.fp_parts cimport (
+    FP_ALL_PARTS, FP_BESIDE, FP_PARTS, FP_VARIANTS, FP_WHOLE, fp_claim, fp_parts_find,
+    fp_parts_kernels, fp_parts_tables,
+)
+from fastprof._core.fp_status cimport fp_status
 from fastprof._core._status cimport check
-
-
-cdef extern from "fp_parts.h":
-    enum: FP_PARTS
-    enum: FP_WHOLE
-    enum: FP_BESIDE
-    enum: FP_ALL_PARTS
-    enum: FP_VARIANTS
-
-    ctypedef struct fp_parts_tables:
-        int32_t n_rows
-        int32_t n_forms
-        int32_t n_infos
-        const int32_t *form
-        const int8_t *part_of
-        const uint8_t *sure
-        const uint8_t *variant
-        const uint8_t *main
-        const uint8_t *costed
-        const uint8_t *whole_always
-        const uint8_t *other
-
-    ctypedef struct fp_claim:
-        pass
-
-    ctypedef struct fp_parts_kernels:
-        const int32_t *kind
-        const int32_t *row
-        const int32_t *name
-        const int32_t *info
-        const int32_t *group
-        const uint8_t *taken
-        int32_t n_kinds
-        int32_t n_names
-        int32_t n_groups
-        int64_t n
-
-    fp_status fp_parts_find(const fp_parts_tables *tables, const fp_parts_kernels *kernels,
-                            int32_t *cell, fp_claim *claims, uint8_t *state) nogil
 
 
 MOST_PARTS, WHOLE, BESIDE, ALL_PARTS = FP_PARTS, FP_WHOLE, FP_BESIDE, FP_ALL_PARTS
 VARIANTS = FP_VARIANTS
-
-
-cdef const int32_t *_numbers(const int32_t[::1] array, Py_ssize_t n) except? NULL:
-    if array.shape[0] != n:
-        raise ValueError(f"expected {n} values, found {array.shape[0]}")
-    return &array[0] if n else NULL
 
 
 cdef const uint8_t *_flags(array, Py_ssize_t n) except? NULL:
@@ -116,12 +76,12 @@ def find(kernels, tables):
     out = np.empty(k.n, np.int32)
     if k.n == 0:
         return out
-    k.kind, k.name, k.group = _numbers(kind, k.n), _numbers(name, k.n), _numbers(group, k.n)
-    k.row, k.info = _numbers(row, k.n_kinds), _numbers(info, k.n_names + 1)
+    k.kind, k.name, k.group = numbers(kind, k.n), numbers(name, k.n), numbers(group, k.n)
+    k.row, k.info = numbers(row, k.n_kinds), numbers(info, k.n_names + 1)
     k.taken = _flags(taken, k.n_groups)
     table.n_rows, table.n_forms, table.n_infos = len(form), len(part_of), len(other)
     cdef Py_ssize_t n_places = <Py_ssize_t>table.n_forms * table.n_infos
-    table.form = _numbers(form, table.n_rows)
+    table.form = numbers(form, table.n_rows)
     table.part_of = <const int8_t *>_flags(part_of, n_places)
     table.sure, table.variant = _flags(sure, n_places), _flags(variant, n_places)
     table.main = _flags(main, <Py_ssize_t>table.n_forms * FP_PARTS)

@@ -3,33 +3,15 @@ import numpy as np
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from fastprof._core._c cimport fp_status
+from fastprof._core._arrays cimport pointer32, pointer8
+from fastprof._core.fp_path cimport (
+    FP_BACKWARD, FP_FORWARD, FP_NOWHERE, FP_NO_RANK, FP_SAYS_BACKWARD, FP_SAYS_FORWARD,
+    FP_SAYS_TORCH, fp_path, fp_path_best, fp_path_depth, fp_path_directions, fp_path_innermost,
+    fp_path_misplaced, fp_path_nearest, fp_path_number, fp_path_sums,
+)
+from fastprof._core.fp_status cimport fp_status
 from fastprof._core._status cimport check
 from fastprof._core._tree cimport Tree as Labels
-from fastprof._core._tree cimport fp_tree
-
-
-cdef extern from "fp_path.h":
-    fp_status fp_path(const int32_t *parent, const int32_t *label, int32_t n,
-                      const uint8_t *wanted, int32_t n_labels, fp_tree *nodes,
-                      int32_t *node) nogil
-    fp_status fp_path_innermost(const int32_t *parent, const int32_t *own, int32_t n,
-                                int32_t *out) nogil
-    fp_status fp_path_nearest(const int32_t *parent, const int32_t *label, int32_t n,
-                              const uint8_t *wanted, int32_t n_labels, int32_t *out) nogil
-    int FP_NO_RANK
-    fp_status fp_path_best(const int32_t *parent, const int32_t *label, int32_t n,
-                           const uint8_t *rank, int32_t n_labels, int32_t *out) nogil
-    void fp_path_number(const int32_t *label, int32_t n, const uint8_t *rank, uint8_t only,
-                        int32_t *best, int32_t *entry, int32_t *n_entries) nogil
-    int FP_SAYS_BACKWARD, FP_SAYS_FORWARD, FP_SAYS_TORCH
-    int FP_NOWHERE, FP_FORWARD, FP_BACKWARD
-    fp_status fp_path_directions(const int32_t *parent, const int32_t *label, int32_t n,
-                                 const uint8_t *says, int32_t n_labels, uint8_t *direction) nogil
-    fp_status fp_path_sums(const int32_t *parent, int32_t n, int64_t *value) nogil
-    int32_t fp_path_depth(const int32_t *parent, int32_t n, int32_t *depth) nogil
-    int32_t fp_path_misplaced(const int32_t *parent, const int32_t *node, int32_t n,
-                              const int32_t *above, int32_t n_nodes) nogil
 
 
 NO_RANK = FP_NO_RANK
@@ -112,7 +94,7 @@ def nearest(const int32_t[::1] parent, const int32_t[::1] label, const uint8_t[:
     cdef fp_status status
     if n:
         with nogil:
-            status = fp_path_nearest(&parent[0], &label[0], n, &wanted[0] if n_labels else NULL,
+            status = fp_path_nearest(&parent[0], &label[0], n, pointer8(wanted),
                                      n_labels, &entry[0])
         check(status, "the nearest along call paths")
     return out
@@ -138,7 +120,7 @@ def best(const int32_t[::1] parent, const int32_t[::1] label, const uint8_t[::1]
     cdef fp_status status
     if n:
         with nogil:
-            status = fp_path_best(&parent[0], &label[0], n, &rank[0] if n_labels else NULL,
+            status = fp_path_best(&parent[0], &label[0], n, pointer8(rank),
                                   n_labels, &entry[0])
         check(status, "the best along call paths")
     return out
@@ -182,7 +164,7 @@ def directions(const int32_t[::1] parent, const int32_t[::1] label, const uint8_
     cdef fp_status status
     if n:
         with nogil:
-            status = fp_path_directions(&parent[0], &label[0], n, &says[0] if n_labels else NULL,
+            status = fp_path_directions(&parent[0], &label[0], n, pointer8(says),
                                         n_labels, &direction[0])
         check(status, "directions along call paths")
     return out
@@ -234,9 +216,9 @@ def misplaced(const int32_t[::1] parent, const int32_t[::1] node, const int32_t[
     above : [nodes], parent of each node, -1 for none
     """
     cdef int32_t n = _length(parent, node), n_nodes = <int32_t>above.shape[0], found
-    cdef const int32_t *parents = &parent[0] if n else NULL
-    cdef const int32_t *nodes = &node[0] if n else NULL
-    cdef const int32_t *of_nodes = &above[0] if n_nodes else NULL
+    cdef const int32_t *parents = pointer32(parent)
+    cdef const int32_t *nodes = pointer32(node)
+    cdef const int32_t *of_nodes = pointer32(above)
     with nogil:
         found = fp_path_misplaced(parents, nodes, n, of_nodes, n_nodes)
     return found

@@ -3,24 +3,18 @@ import numpy as np
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
-from fastprof._core._c cimport FP_MORE, fp_status
+from fastprof._core._arrays cimport require_equal
+from fastprof._core.fp_alike cimport FP_ALIKE_SLOTS, fp_alike, fp_alike_column
+from fastprof._core.fp_hash cimport fp_hash, fp_hash_move, fp_hash_secret, fp_hash_slot
+from fastprof._core.fp_keys cimport (
+    fp_keys_count, fp_keys_find, fp_keys_free, fp_keys_intern, fp_keys_intern_pairs, fp_keys_new,
+    fp_keys_values,
+)
+from fastprof._core.fp_names cimport (
+    fp_names_bytes, fp_names_count, fp_names_free, fp_names_intern, fp_names_new,
+)
+from fastprof._core.fp_status cimport FP_MORE, fp_status
 from fastprof._core._status cimport check
-
-
-cdef extern from "fp_alike.h":
-    ctypedef struct fp_alike_column:
-        const char *values
-        size_t size
-    ctypedef struct fp_alike_table:
-        uint64_t *slots
-        size_t n_slots
-        uint64_t secret
-    int FP_ALIKE_SLOTS
-    fp_status fp_alike(const fp_alike_table *table, const fp_alike_column *columns, int n_columns,
-                       int64_t n, int64_t *next, int32_t *id, int32_t *first,
-                       int32_t *n_distinct) nogil
-    uint64_t fp_alike_secret(const void *slots) nogil
-    void fp_alike_move(const fp_alike_table *from_, const fp_alike_table *to) nogil
 
 
 cdef enum:
@@ -174,14 +168,13 @@ def alike(columns):
     """
     cdef const uint8_t[:, ::1] column
     cdef fp_alike_column each[_MOST_COLUMNS]
-    cdef fp_alike_table table, larger
+    cdef fp_hash table, larger
     cdef uint64_t[::1] slots, more
     cdef int64_t n = len(columns[0]), next_row = 0
     cdef int k, n_columns = len(columns)
     cdef int32_t n_found = 0
     cdef fp_status status
-    if any(len(other) != n for other in columns):
-        raise ValueError(f"lengths differ: {[len(other) for other in columns]}")
+    require_equal(tuple([len(array) for array in columns]))
     ids, firsts = np.empty(n, np.int32), np.empty(n, np.int32)
     if n == 0:
         return ids, firsts
@@ -193,17 +186,17 @@ def alike(columns):
         column = columns[k].reshape(n, -1).view(np.uint8)
         each[k].values, each[k].size = <const char *>&column[0, 0], column.shape[1]
     slots = np.zeros(FP_ALIKE_SLOTS, np.uint64)
-    table.secret = larger.secret = fp_alike_secret(&slots[0])
+    table.secret = larger.secret = fp_hash_secret(&slots[0])
     while True:
-        table.slots, table.n_slots = &slots[0], slots.shape[0]
+        table.slots, table.n_slots = <fp_hash_slot *>&slots[0], slots.shape[0]
         with nogil:
             status = fp_alike(&table, each, n_columns, n, &next_row, &id[0], &first[0], &n_found)
         if status != FP_MORE:
             break
         more = np.zeros(slots.shape[0] * 4, np.uint64)
-        larger.slots, larger.n_slots = &more[0], more.shape[0]
+        larger.slots, larger.n_slots = <fp_hash_slot *>&more[0], more.shape[0]
         with nogil:
-            fp_alike_move(&table, &larger)
+            fp_hash_move(&table, &larger)
         slots = more
     check(status, "alike rows")
     return ids, firsts[:n_found].copy()

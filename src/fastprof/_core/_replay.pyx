@@ -3,91 +3,16 @@ import numpy as np
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from fastprof._core._c cimport fp_status
+from fastprof._core._arrays cimport require_equal
+from fastprof._core.fp_replay cimport (
+    FP_REPLAY_SLOTS, fp_replay_graph, fp_replay_part, fp_replay_path, fp_replay_query,
+    fp_replay_run, fp_replay_slack,
+)
+from fastprof._core.fp_replay_build cimport (
+    fp_replay_build, fp_replay_built, fp_replay_nodes, fp_replay_trace,
+)
+from fastprof._core.fp_status cimport fp_status
 from fastprof._core._status cimport check
-
-
-cdef extern from "fp_replay.h":
-    enum:
-        FP_REPLAY_SLOTS
-
-    ctypedef struct fp_replay_graph:
-        int64_t n
-        const int32_t *source[3]
-        const int32_t *lag[3]
-        const int64_t *before
-        const int64_t *duration
-        const int64_t *full
-
-    ctypedef struct fp_replay_query:
-        const int32_t *group
-        const double *factor
-        int32_t n_groups
-        const int32_t *part
-        const int64_t *begin
-        int32_t n_parts
-        const int32_t *step
-        int32_t n_steps
-
-    ctypedef struct fp_replay_part:
-        int64_t own
-        int64_t before
-        int64_t lag
-        int32_t node
-        int32_t slot
-
-    fp_status fp_replay_run(const fp_replay_graph *graph, const fp_replay_query *query,
-                            int64_t *time, int64_t *end) nogil
-    fp_status fp_replay_path(const fp_replay_graph *graph, const int64_t *time, int32_t node,
-                             int64_t start, fp_replay_part *part, int64_t room,
-                             int64_t *n) nogil
-    fp_status fp_replay_slack(const fp_replay_graph *graph, const int64_t *time,
-                              int64_t *slack) nogil
-
-
-cdef extern from "fp_replay_build.h":
-    ctypedef struct fp_replay_trace:
-        const int64_t *call_start
-        const int64_t *call_end
-        const int32_t *call_thread
-        const int32_t *call_lane
-        const uint8_t *call_kind
-        const int32_t *process_of_thread
-        const int64_t *start
-        const int64_t *duration
-        const int32_t *lane
-        const int32_t *call
-        const int32_t *name
-        const int32_t *process_of_lane
-        const int32_t *gpu_of_lane
-        int32_t n_calls
-        int32_t n_threads
-        int32_t n_work
-        int32_t n_lanes
-        int32_t n_processes
-        int32_t n_names
-        int64_t begin
-
-    ctypedef struct fp_replay_nodes:
-        int32_t *source[3]
-        int32_t *lag[3]
-        int64_t *before
-        int64_t *duration
-        uint8_t *kind
-        uint8_t *slot
-        int32_t *row
-        int32_t *call_node
-        int32_t *work_node
-
-    ctypedef struct fp_replay_built:
-        int64_t origin
-        int64_t unexplained
-        int32_t n_nodes
-        int32_t n_cut
-        int32_t n_unplaced
-
-    fp_status fp_replay_build(const fp_replay_trace *trace, const fp_replay_nodes *nodes,
-                              fp_replay_built *built) nogil
 
 
 def build(const int64_t[::1] call_start, const int64_t[::1] call_end,
@@ -97,7 +22,7 @@ def build(const int64_t[::1] call_start, const int64_t[::1] call_end,
           const int32_t[::1] call, const int32_t[::1] name,
           const int32_t[::1] process_of_lane, const int32_t[::1] gpu_of_lane, int32_t n_names,
           int32_t n_processes, int64_t begin):
-    """Build the graph of a trace; see csrc/fp_replay_build.h.
+    """Build the graph of a trace; see csrc/replay/fp_replay_build.h.
 
     Parameters
     ----------
@@ -139,8 +64,10 @@ def build(const int64_t[::1] call_start, const int64_t[::1] call_end,
     cdef fp_replay_nodes nodes
     cdef fp_replay_built built
     cdef fp_status status
-    _check_lengths([call_start, call_end, call_thread, call_lane, call_kind],
-                   [start, duration, lane, call, name], [process_of_lane, gpu_of_lane])
+    require_equal((n_calls, call_end.shape[0], call_thread.shape[0], call_lane.shape[0],
+                   call_kind.shape[0]))
+    require_equal((n_work, duration.shape[0], lane.shape[0], call.shape[0], name.shape[0]))
+    require_equal((process_of_lane.shape[0], gpu_of_lane.shape[0]))
     trace.n_calls, trace.n_work = <int32_t>n_calls, <int32_t>n_work
     trace.n_threads, trace.n_lanes = (
         <int32_t>process_of_thread.shape[0], <int32_t>process_of_lane.shape[0])
@@ -170,13 +97,6 @@ def build(const int64_t[::1] call_start, const int64_t[::1] call_end,
     return _columns(arrays, built.n_nodes, n_calls, n_work), {
         "origin": built.origin, "unexplained": built.unexplained, "n_cut": built.n_cut,
         "n_unplaced": built.n_unplaced}
-
-
-def _check_lengths(*groups):
-    """Raise if arrays of one group have different lengths."""
-    for arrays in groups:
-        if len({len(each) for each in arrays}) > 1:
-            raise ValueError(f"lengths differ: {[len(each) for each in arrays]}")
 
 
 def _columns(arrays, n, n_calls, n_work):

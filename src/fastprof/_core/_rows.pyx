@@ -1,76 +1,23 @@
 """Format columns as rows of bytes."""
 from cpython.bytes cimport PyBytes_AS_STRING
 from cpython.mem cimport PyMem_Free, PyMem_Malloc, PyMem_Realloc
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memset
 
-from fastprof._core._c cimport FP_MORE, fp_status
+from fastprof._core._arrays cimport pointer32, pointer64, pointer8, require
+from fastprof._core.fp_rows cimport (
+    FP_CELL_INT, FP_CELL_INT3, FP_CELL_LIST, FP_CELL_SEQMARKERS, FP_CELL_TEXT, fp_cell,
+    fp_cell_kind, fp_rows_write,
+)
+from fastprof._core.fp_seqmarkers cimport (
+    fp_seqmarkers_again, fp_seqmarkers_free, fp_seqmarkers_new, fp_seqmarkers_tables,
+)
+from fastprof._core.fp_status cimport FP_MORE, fp_status
+from fastprof._core.fp_text cimport FP_TEXT_BEYOND, fp_text, fp_texts
 from fastprof._core._status cimport check
 
 import numpy as np
 
-
-cdef extern from "fp_text.h":
-    int FP_TEXT_BEYOND
-    ctypedef struct fp_text:
-        const char *bytes
-        int64_t length
-
-    ctypedef struct fp_texts:
-        const char *bytes
-        const int64_t *offsets
-        int64_t count
-
-cdef extern from "fp_seqmarkers.h":
-    ctypedef struct fp_seqmarkers:
-        pass
-
-    ctypedef struct fp_seqmarkers_tables:
-        const int32_t *frame_of_row
-        const int32_t *frame_parent
-        const int32_t *range_of_frame
-        const int32_t *label_of_range
-        const int64_t *seq_of_range
-        const int64_t *op_id_of_range
-        const uint8_t *is_torch
-        int64_t n_rows
-        int64_t n_frames
-        int64_t n_ranges
-        fp_texts heads
-        fp_texts tails
-        char quote
-
-    fp_seqmarkers *fp_seqmarkers_new(const fp_seqmarkers_tables *tables) nogil
-    fp_seqmarkers *fp_seqmarkers_again(const fp_seqmarkers *markers) nogil
-    void fp_seqmarkers_free(fp_seqmarkers *markers) nogil
-
-cdef extern from "fp_rows.h":
-    ctypedef enum fp_cell_kind:
-        FP_CELL_INT
-        FP_CELL_INT3
-        FP_CELL_TEXT
-        FP_CELL_LIST
-        FP_CELL_SEQMARKERS
-
-    ctypedef struct fp_cell:
-        fp_cell_kind kind
-        int is_wide
-        const void *values
-        const int64_t *offsets
-        int64_t n_values
-        int64_t none
-        int64_t width
-        fp_text before
-        fp_text none_text
-        fp_text open
-        fp_text separator
-        fp_text close
-        fp_texts texts
-        fp_seqmarkers *markers
-
-    fp_status fp_rows_write(
-        const fp_cell *cells, int64_t n_cells, fp_text row_end, int64_t first, int64_t last,
-        char *buffer, int64_t capacity, int64_t *next, int64_t *used) nogil
 
 # Padding after each text: C reads past its end.
 cdef bytes _BEYOND = bytes(FP_TEXT_BEYOND)
@@ -78,24 +25,6 @@ cdef bytes _BEYOND = bytes(FP_TEXT_BEYOND)
 # Size of a block of rows: large, so threads seldom wait for their turn to write, and just below
 # 4 MiB to leave room for the header of the allocator.
 cdef int64_t BLOCK_SIZE = (1 << 22) - 4096
-
-
-cdef const int32_t *pointer32(const int32_t[::1] array) noexcept:
-    return &array[0] if array.shape[0] else NULL
-
-
-cdef const int64_t *pointer64(const int64_t[::1] array) noexcept:
-    return &array[0] if array.shape[0] else NULL
-
-
-cdef const uint8_t *pointer8(const uint8_t[::1] array) noexcept:
-    return &array[0] if array.shape[0] else NULL
-
-
-cdef int require(bint condition, str what) except -1:
-    if not condition:
-        raise ValueError(what)
-    return 0
 
 
 cdef class RowWriter:

@@ -3,34 +3,20 @@ import apsw
 
 from libc.stdint cimport int64_t, uintptr_t
 
-from fastprof._core._c cimport FP_E_SQLITE, fp_status
-from fastprof._core._column cimport Filter, Room, Rows, fill, fp_columns, fp_row_filter
+from fastprof._core.fp_column cimport fp_columns, fp_row_filter
+from fastprof._core.fp_scan cimport (
+    fp_scan, fp_scan_free, fp_scan_new, fp_scan_step, fp_sqlite_api, sqlite3,
+)
+from fastprof._core.fp_status cimport FP_E_SQLITE, fp_status
+from fastprof._core._column cimport Filter, Room, Rows, fill
 from fastprof._core._status cimport check
 
 from fastprof.errors import BadInputError, MissingDependencyError
 
 
-cdef extern from "fp_sqlite.h":
-    ctypedef struct sqlite3:
-        pass
-    ctypedef struct fp_sqlite_api:
-        int (*libversion_number)() noexcept nogil
-        const char *(*errmsg)(sqlite3 *) noexcept nogil
-
-
 cdef extern from *:
     "const fp_sqlite_api *fp_scan_loaded_api(void);"
     const fp_sqlite_api *fp_scan_loaded_api() nogil
-
-
-cdef extern from "fp_scan.h":
-    ctypedef struct fp_scan:
-        pass
-    fp_scan *fp_scan_new(const fp_sqlite_api *api, sqlite3 *db, const char *sql) nogil
-    void fp_scan_free(fp_scan *scan) nogil
-    fp_status fp_scan_step(fp_scan *scan, const fp_columns *columns, fp_row_filter filter,
-                           int64_t limit, int64_t capacity, int64_t *kept,
-                           int64_t *stepped) nogil
 
 
 cdef class Reader:

@@ -3,42 +3,13 @@ import numpy as np
 
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint64_t
 
-from fastprof._core._c cimport fp_status
+from fastprof._core._arrays cimport require_equal
+from fastprof._core.fp_share cimport (
+    fp_share, fp_share_add_up, fp_share_moves, fp_share_ordinal, fp_share_pairs, fp_share_rows,
+    fp_share_sum, fp_share_too_fast,
+)
+from fastprof._core.fp_status cimport fp_status
 from fastprof._core._status cimport check
-
-
-cdef extern from "fp_share.h":
-    ctypedef struct fp_share_rows:
-        const int32_t *group
-        const int32_t *cell
-        const int64_t *weight
-        const int64_t *total
-        int64_t n
-        int32_t n_groups
-        int32_t n_cells
-
-    fp_status fp_share_pairs(const int32_t *group, const int32_t *cell, int64_t n,
-                             int32_t n_groups, const int8_t *part, int32_t n_cells,
-                             int32_t n_parts, int32_t *scratch, int32_t *number,
-                             int32_t *n_pairs) nogil
-    fp_status fp_share_sum(const fp_share_rows *rows, int64_t *sum) nogil
-    fp_status fp_share(const fp_share_rows *rows, const int64_t *sum, int64_t *passed,
-                       int64_t *share) nogil
-    fp_status fp_share_add_up(const fp_share_rows *rows, const int64_t *share, int64_t *of_group,
-                              uint64_t *expected, uint64_t *found) nogil
-    ctypedef struct fp_share_moves:
-        const int32_t *group
-        const int64_t *bytes
-        const int64_t *duration
-        const int32_t *memory
-        const double *bandwidth
-        int64_t n
-        int32_t n_groups
-        int32_t n_memories
-    fp_status fp_share_too_fast(const fp_share_moves *moves, double most, double *scratch,
-                                uint8_t *too_fast) nogil
-    fp_status fp_share_ordinal(const int32_t *group, int64_t n, int32_t n_groups, int32_t *seen,
-                               int32_t *ordinal) nogil
 
 
 def pairs(const int32_t[::1] group, int32_t n_groups, const int32_t[::1] cell,
@@ -61,8 +32,7 @@ def pairs(const int32_t[::1] group, int32_t n_groups, const int32_t[::1] cell,
     """
     cdef int64_t n = group.shape[0]
     cdef int32_t n_pairs = 0, n_cells = <int32_t>part.shape[0]
-    if cell.shape[0] != n:
-        raise ValueError(f"lengths differ: {(n, cell.shape[0])}")
+    require_equal((n, cell.shape[0]))
     out = np.empty(n, np.int32)
     cdef int32_t[::1] number = out
     cdef int32_t[::1] scratch = np.empty(<int64_t>n_groups * n_parts + 1, np.int32)
@@ -103,9 +73,7 @@ cdef class Groups:
     def __cinit__(self, const int32_t[::1] group, int32_t n_groups, const int32_t[::1] cell,
                   const int64_t[::1] weight, int32_t n_cells):
         cdef fp_status status
-        lengths = group.shape[0], cell.shape[0], weight.shape[0]
-        if len(set(lengths)) != 1:
-            raise ValueError(f"lengths differ: {lengths}")
+        require_equal((group.shape[0], cell.shape[0], weight.shape[0]))
         self.kept = group, cell, weight
         self.rows.n, self.rows.n_groups, self.rows.n_cells = group.shape[0], n_groups, n_cells
         self.sums, self.scratch = (np.empty(n_groups + 1, np.int64) for _ in range(2))
@@ -178,10 +146,9 @@ def too_fast(const int64_t[::1] bytes_, const int64_t[::1] duration, const int32
     cdef uint8_t[::1] found
     cdef double[::1] scratch = np.empty(2 * <int64_t>n_groups + 1, np.float64)
     cdef fp_status status
-    lengths = bytes_.shape[0], duration.shape[0], group.shape[0], memory.shape[0]
-    if len(set(lengths)) != 1:
-        raise ValueError(f"lengths differ: {lengths}")
-    moves.n, moves.n_groups, moves.n_memories = lengths[0], n_groups, <int32_t>bandwidth.shape[0]
+    require_equal((bytes_.shape[0], duration.shape[0], group.shape[0], memory.shape[0]))
+    moves.n, moves.n_groups = bytes_.shape[0], n_groups
+    moves.n_memories = <int32_t>bandwidth.shape[0]
     out = np.empty(moves.n, np.bool_)
     if moves.n == 0:
         return out

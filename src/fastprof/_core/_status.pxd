@@ -1,3 +1,3 @@
-from fastprof._core._c cimport fp_status
+from fastprof._core.fp_status cimport fp_status
 
 cdef int check(fp_status status, str what) except -1

@@ -1,5 +1,5 @@
 """Convert status codes of the C core to exceptions of fastprof.errors."""
-from fastprof._core._c cimport (
+from fastprof._core.fp_status cimport (
     FP_E_INDEX, FP_E_MEMORY, FP_E_ORDER, FP_E_RANGE, FP_E_SQLITE, FP_E_SYNTAX, FP_E_TOO_MANY,
     fp_status,
 )

@@ -3,53 +3,13 @@ import numpy as np
 
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t
 
-from fastprof._core._c cimport FP_E_TOO_MANY, FP_OK, fp_status
+from fastprof._core._arrays cimport require, require_equal
+from fastprof._core.fp_status cimport FP_E_TOO_MANY, FP_OK, fp_status
+from fastprof._core.fp_sweep cimport (
+    FP_SWEEP_MASKS, fp_sweep_gap, fp_sweep_gaps, fp_sweep_idle, fp_sweep_idle_part, fp_sweep_own,
+    fp_sweep_own_parts, fp_sweep_parts, fp_sweep_until, fp_sweep_work,
+)
 from fastprof._core._status cimport check
-
-
-cdef extern from "fp_sweep.h":
-    enum:
-        FP_SWEEP_MASKS
-
-    ctypedef struct fp_sweep_work:
-        const int64_t *start
-        const int64_t *end
-        const uint8_t *kind
-        int64_t n
-
-    ctypedef struct fp_sweep_gap:
-        int64_t start
-        int64_t end
-        int32_t before
-        int32_t after
-
-    fp_status fp_sweep_until(const fp_sweep_work *work, const int64_t *time, int64_t n_times,
-                             int64_t *by_mask) nogil
-    fp_status fp_sweep_gaps(const fp_sweep_work *work, fp_sweep_gap *gaps, int64_t room,
-                            int64_t *n_gaps) nogil
-    fp_status fp_sweep_own(const fp_sweep_work *work, int64_t *own) nogil
-
-    ctypedef struct fp_sweep_idle_part:
-        int64_t start
-        int64_t end
-        int32_t before
-        int32_t after
-        int32_t window
-
-    fp_status fp_sweep_idle(const fp_sweep_work *work, int64_t first, const int64_t *window_start,
-                            const int64_t *window_end, int64_t n_windows, int64_t short_ns,
-                            int64_t *short_sum, fp_sweep_idle_part *parts, int64_t room,
-                            int64_t *n_parts) nogil
-
-    ctypedef struct fp_sweep_parts:
-        int32_t *interval
-        int32_t *window
-        int64_t *ns
-
-    fp_status fp_sweep_own_parts(const fp_sweep_work *work, const int64_t *window_start,
-                                 const int64_t *window_end, int64_t n_windows,
-                                 const fp_sweep_parts *parts, int64_t room,
-                                 int64_t *n_parts) nogil
 
 
 cdef class Sweep:
@@ -70,9 +30,7 @@ cdef class Sweep:
 
     def __cinit__(self, const int64_t[::1] start, const int64_t[::1] end,
                   const uint8_t[::1] kind, bounds=None):
-        if not start.shape[0] == end.shape[0] == kind.shape[0]:
-            raise ValueError(
-                f"lengths differ: {start.shape[0]}, {end.shape[0]}, {kind.shape[0]}")
+        require_equal((start.shape[0], end.shape[0], kind.shape[0]))
         self.kept = start, end, kind
         self.work.n = start.shape[0]
         self.bounds = _bounds(bounds, self.work.n, -1)
@@ -139,7 +97,7 @@ cdef class Sweep:
         with nogil:
             for p in range(self.bounds.shape[0] - 1):
                 work = self.part(p)
-                status = fp_sweep_gaps(&work, &gaps[n], self.work.n - n, &more)
+                status = fp_sweep_gaps(&work, &gaps[n], &more)
                 if status != FP_OK:
                     break
                 for i in range(n, n + more):
@@ -180,8 +138,7 @@ cdef class Sweep:
         cdef int64_t room = self.work.n // 8 + 1  # at first, 1 of 8 intervals ends a long gap
         cdef fp_status status = FP_OK
         cdef fp_sweep_work work
-        if window_end.shape[0] != n_windows:
-            raise ValueError(f"lengths differ: {n_windows}, {window_end.shape[0]}")
+        require_equal((n_windows, window_end.shape[0]))
         if n_windows > INT32_MAX:
             status = FP_E_TOO_MANY
         short = np.zeros(n_windows, np.int64)
@@ -263,10 +220,8 @@ cdef class Sweep:
         cdef fp_status status
         cdef int32_t[::1] interval, window
         cdef int64_t[::1] own
-        if self.bounds.shape[0] != 2:
-            raise ValueError("there are several parts")
-        if window_end.shape[0] != n_windows:
-            raise ValueError(f"lengths differ: {n_windows}, {window_end.shape[0]}")
+        require(self.bounds.shape[0] == 2, "there are several parts")
+        require_equal((n_windows, window_end.shape[0]))
         room = self.work.n + 8 * n_windows + 1  # at first, 8 intervals cross a bound
         while True:
             intervals, windows = np.empty(room, np.int32), np.empty(room, np.int32)

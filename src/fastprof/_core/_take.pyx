@@ -3,42 +3,13 @@ import numpy as np
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
-from fastprof._core._c cimport FP_E_INDEX, fp_status
+from fastprof._core._arrays cimport pointer64, pointer8
+from fastprof._core.fp_status cimport FP_E_INDEX, fp_status
+from fastprof._core.fp_take cimport (
+    FP_RADIX_COUNTS, fp_radix_sort, fp_take, fp_take_distinct, fp_take_index, fp_take_place,
+    fp_take_ranks, fp_take_slices, fp_take_where, fp_take_without,
+)
 from fastprof._core._status cimport check
-
-
-cdef extern from "fp_take.h":
-    fp_status fp_take(const void *values, size_t size, int64_t n_values, const int32_t *index,
-                      int64_t n, const void *none, void *out) nogil
-    ctypedef struct fp_take_index:
-        const int32_t *row
-        const int32_t *inner
-        const int32_t *outer
-        int64_t n
-        int64_t n_inner
-        int64_t n_outer
-
-    fp_status fp_take_distinct(const fp_take_index *index, int32_t n_values, int32_t *number,
-                               int32_t *used, int32_t *n_used, int32_t *place) nogil
-    fp_status fp_take_where(const uint8_t *flags, int64_t n_values, const int32_t *index,
-                            int64_t n, int64_t *rows, int64_t *n_rows) nogil
-    fp_status fp_take_ranks(const int32_t *index, int64_t n, int32_t n_values, uint64_t *used,
-                            int32_t *before, int32_t *rank) nogil
-    ctypedef struct fp_take_slices:
-        const int64_t *low
-        const int64_t *high
-        const int64_t *wanted
-        int64_t n
-
-    fp_status fp_take_place(const int64_t *values, int64_t n_values,
-                            const fp_take_slices *slices, bint after, int64_t *place) nogil
-    void fp_take_without(char *items, size_t size, int64_t n, const int64_t *gaps,
-                         int64_t n_gaps) nogil
-
-cdef extern from "fp_radix.h":
-    int FP_RADIX_COUNTS
-    void fp_radix_sort(uint64_t *items, uint64_t *scratch, int64_t n, int low,
-                       int64_t *count) nogil
 
 
 def take(values, const int32_t[::1] index, int64_t none=-1, out=None):
@@ -164,7 +135,7 @@ def where(flags, const int32_t[::1] index):
     cdef fp_status status
     if n:
         with nogil:
-            status = fp_take_where(&flag[0] if m else NULL, m, &index[0], n, &rows[0], &n_found)
+            status = fp_take_where(pointer8(flag), m, &index[0], n, &rows[0], &n_found)
         check(status, "look-up of flags")
     return found[:n_found].copy()
 
@@ -254,7 +225,7 @@ def place(const int64_t[::1] values, const int64_t[::1] low, const int64_t[::1] 
         A slice is out of bounds.
     """
     cdef fp_take_slices slices
-    cdef const int64_t *from_ = &values[0] if values.shape[0] else NULL
+    cdef const int64_t *from_ = pointer64(values)
     cdef int64_t m = values.shape[0]
     cdef int64_t[::1] out
     cdef fp_status status

@@ -1,16 +1,7 @@
 # The C core's tree of labels as a Python object, for the modules that fill it.
 from libc.stdint cimport int32_t
 
-from fastprof._core._c cimport fp_status
-
-
-cdef extern from "fp_tree.h":
-    ctypedef struct fp_tree:
-        pass
-    fp_tree *fp_tree_new() nogil
-    void fp_tree_free(fp_tree *tree) nogil
-    int32_t fp_tree_count(const fp_tree *tree) nogil
-    void fp_tree_read(const fp_tree *tree, int32_t *above, int32_t *label) nogil
+from fastprof._core.fp_tree cimport fp_tree
 
 
 cdef class Tree:

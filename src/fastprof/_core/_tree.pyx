@@ -3,6 +3,8 @@ import numpy as np
 
 from libc.stdint cimport int32_t
 
+from fastprof._core.fp_tree cimport fp_tree_count, fp_tree_free, fp_tree_new, fp_tree_read
+
 
 cdef class Tree:
     """A tree of labels, initially empty; other modules add nodes."""

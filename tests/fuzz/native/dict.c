@@ -1,6 +1,6 @@
 /* dict.c: any text as dict lines, or the position of the error; independent of block sizes. */
 #include "check.h"
-#include "fp_dict.h"
+#include "text/fp_dict.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -2,7 +2,7 @@
  * blocks. Where an event ends that has a quote too many, and where the next one starts, is a guess,
  * made with what text there is. */
 #include "check.h"
-#include "fp_kineto.h"
+#include "kineto/fp_kineto.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

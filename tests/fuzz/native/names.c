@@ -1,6 +1,6 @@
 /* names.c: any text as a range's name, whose parts must lie inside; and a pool of texts. */
 #include "check.h"
-#include "fp_names.h"
+#include "text/fp_names.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

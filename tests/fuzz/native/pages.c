@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "check.h"
-#include "fp_walk.h"
+#include "scan/fp_walk.h"
 
 enum { ROOM = 64, MOST_ROOTS = 12 };
 

@@ -37,7 +37,7 @@ _BY_NAME: Final = (
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """Nodes in order of time; node 0 is the origin. See csrc/fp_replay_build.h.
+    """Nodes in order of time; node 0 is the origin. See csrc/replay/fp_replay_build.h.
 
     Parameters
     ----------

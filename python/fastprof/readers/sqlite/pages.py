@@ -1,7 +1,7 @@
 """The pages of a table, or the reason why SQLite must read it.
 
 SQLite provides the root page and the columns of a table. The pages are then read without SQLite
-(csrc/fp_walk.h), unless the table has an unsupported feature.
+(csrc/scan/fp_walk.h), unless the table has an unsupported feature.
 """
 
 from __future__ import annotations

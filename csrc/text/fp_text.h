@@ -1,0 +1,46 @@
+/* fp_text.h: texts, tables of texts, and formatting of numbers. */
+#pragma once
+
+#include <stdint.h>
+#include <string.h>
+
+typedef struct {
+  const char *bytes;
+  int64_t length;
+} fp_text;
+
+/* Texts documented as padded have this many readable bytes past their end. They are copied in steps
+ * of this size, which is faster than memcpy for typical short texts. */
+enum { FP_TEXT_BEYOND = 32 };
+
+/* Text i is bytes[offsets[i] .. offsets[i + 1]); offsets [count + 1] never decrease. */
+typedef struct {
+  const char *bytes;
+  const int64_t *offsets;
+  int64_t count;
+} fp_texts;
+
+static inline fp_text fp_texts_at(const fp_texts *texts, int64_t i) {
+  int64_t start = texts->offsets[i];
+  return (fp_text){texts->bytes + start, texts->offsets[i + 1] - start};
+}
+
+/* Maximum length of a number: a sign and 19 digits. */
+enum { FP_NUMBER_LENGTH = 20 };
+
+/* Formats `value` backward from `end`; returns the first character. */
+static inline char *fp_number_before(char *end, int64_t value) {
+  static const char pairs[] =
+      "00010203040506070809101112131415161718192021222324"
+      "25262728293031323334353637383940414243444546474849"
+      "50515253545556575859606162636465666768697071727374"
+      "75767778798081828384858687888990919293949596979899";
+  uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+  for (; rest >= 100; rest /= 100) memcpy(end -= 2, pairs + rest % 100 * 2, 2);
+  if (rest >= 10)
+    memcpy(end -= 2, pairs + rest * 2, 2);
+  else
+    *--end = (char)('0' + rest);
+  if (value < 0) *--end = '-';
+  return end;
+}
