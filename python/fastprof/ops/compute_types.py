@@ -15,8 +15,6 @@ from fastprof.model.call import Call, Tensor
 from fastprof.ops.kernels import classify
 from fastprof.ops.tensor import canonical_type
 
-__all__ = ["COMPUTE_TYPES", "of_call", "of_name"]
-
 COMPUTE_TYPES: Final = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp4", "int8")
 """All types, in the order of the columns of `of_name`."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from fastprof._system.classes import dataclass
 
-__all__ = ["CannotModel", "Cost", "Part", "Work"]
-
 
 class CannotModel(ValueError):
     """A formula cannot determine the cost of a call. Not raised outside `fastprof.ops`."""

@@ -18,8 +18,6 @@ from fastprof.ops.formula import AROUND, Formula
 from fastprof.ops.parameters import members
 from fastprof.ops.signature import Signature, Slot, name_of
 
-__all__ = ["Declaration", "Entry"]
-
 
 class Declaration:
     """A function that computes costs; its text is the function's import path.

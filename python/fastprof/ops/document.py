@@ -13,8 +13,6 @@ from typing import Final
 from fastprof.ops.registry import ATEN, TORCH, formulas
 from fastprof.ops.unmodelled import UNMODELLED
 
-__all__ = ["operators_page"]
-
 _HEAD: Final = """\
 # Operators
 

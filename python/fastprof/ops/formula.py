@@ -16,8 +16,6 @@ from fastprof.ops.parameters import checked, convert, members
 from fastprof.ops.params import tensors_text
 from fastprof.ops.signature import Signature
 
-__all__ = ["AROUND", "Formula"]
-
 AROUND: Final = frozenset({"direction", "result", "call"})  # special parameters
 _DTYPE: Final = members(Dtype)
 

@@ -8,8 +8,6 @@ from typing import Any, Final, TypeAlias, Union, get_args, get_origin
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.cost import CannotModel
 
-__all__ = ["Ints", "Number", "Tensors", "checked", "convert", "members"]
-
 Ints: TypeAlias = int | tuple[int, ...]
 Number: TypeAlias = bool | int | float | complex
 Tensors: TypeAlias = tuple[Tensor, ...]

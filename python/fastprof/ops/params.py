@@ -8,8 +8,6 @@ from typing import Any
 from fastprof.model.call import Call, Tensor
 from fastprof.ops.tensor import canonical_type
 
-__all__ = ["tensors_of", "tensors_text"]
-
 
 def tensors_text(call: Call) -> str:
     """Shapes and types of the call's tensors in order, including those in lists.

@@ -26,8 +26,6 @@ from fastprof._system.classes import dataclass
 from fastprof._system.regex import regex
 from fastprof.model.call import UNKNOWN, Arg, Tensor
 
-__all__ = ["Signature", "Slot", "name_of"]
-
 _FIRST: Final = ("input", "self")
 _SLOT: Final = regex(r"(?:(\w+)=)?(\w+)(\*\??)?\Z")
 _GATHERED: Final = regex(r"(\w+)\*\*\Z")

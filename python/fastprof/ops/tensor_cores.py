@@ -11,17 +11,6 @@ from fastprof._system.regex import regex
 from fastprof.model.call import Call, Tensor
 from fastprof.ops.tensor import canonical_type, item_size, short_type
 
-__all__ = [
-    "SINGLE",
-    "UNKNOWN_TYPE",
-    "Fp32",
-    "for_gpus",
-    "fp32_unit",
-    "reason_of_name",
-    "reason_of_types",
-    "why_not",
-]
-
 # Matrix dimensions must be multiples of 16 bytes. NVIDIA, Matrix Multiplication Background User's
 # Guide, table 1.
 _ALIGNMENT: Final = 16

@@ -6,8 +6,6 @@ from fastprof.model.call import Tensor
 from fastprof.ops.cost import add_known
 from fastprof.ops.tensor import tensor_bytes, tensor_text
 
-__all__ = ["fresh", "moved", "present", "texts"]
-
 
 def moved(*tensors: Tensor | None) -> int | None:
     """Total bytes of the tensors, each by its own type. None arguments are skipped."""

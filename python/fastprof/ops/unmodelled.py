@@ -6,8 +6,6 @@ from typing import Final
 
 from fastprof.ops.unmodelled_training import ROUTED, TRAINING
 
-__all__ = ["UNMODELLED"]
-
 _LAYER: Final = (
     "the call refers to a layer by name and does not contain its weights and state; operators"
     " inside it that contain them are counted"

@@ -10,8 +10,6 @@ from fastprof.ops.attention.sizes import backward, check_gradient, heads_first, 
 from fastprof.ops.cost import Work
 from fastprof.ops.registry import op
 
-__all__ = ["attention_backward", "cudnn_attention_backward", "flash_attention_backward"]
-
 Flags = tuple[bool, ...]
 
 

@@ -14,8 +14,6 @@ from fastprof.ops.cost import CannotModel, Work
 from fastprof.ops.registry import op
 from fastprof.ops.tensor import elements
 
-__all__ = ["attention", "attention_backward"]
-
 _FORWARD: Final = (
     "(query, key, value, new_key, new_value, second_query, other, starts, key_starts, other, other,"
     " used, longest_query, longest_key, pages, ...)"

@@ -9,14 +9,6 @@ from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import byte_count, elements
 from fastprof.ops.traffic import moved, texts
 
-__all__ = [
-    "attention",
-    "attention_of_scores",
-    "efficient_attention",
-    "multi_head_attention",
-    "rescaled_projections",
-]
-
 _MASK_LATER = "(query, key, value, _, _, attn_mask=mask, _)"
 
 

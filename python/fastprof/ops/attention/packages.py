@@ -22,20 +22,6 @@ from fastprof.ops.attention.sizes import (
 from fastprof.ops.cost import CannotModel, Work
 from fastprof.ops.registry import op
 
-__all__ = [
-    "cudnn_attention",
-    "flash_attention",
-    "length",
-    "lengths",
-    "packed_keys_and_values",
-    "packed_projections",
-    "packed_sequences",
-    "sequences",
-    "two_packed_sequences",
-    "unpacked",
-    "varlen_sizes",
-]
-
 Length = int | Unknown | None
 _FLASH = "flash_attn.flash_attn_interface"
 

@@ -16,17 +16,6 @@ from fastprof.ops.tensor import broadcast, byte_count, elements
 from fastprof.ops.tensor_cores import why_not
 from fastprof.ops.traffic import moved, texts
 
-__all__ = [
-    "Attention",
-    "backward",
-    "check_gradient",
-    "forward",
-    "heads_first",
-    "heads_last",
-    "packed",
-    "work",
-]
-
 KERNELS: Final = frozenset({"attention", "gemm"})
 _SUM: Final = "float32"  # of the logarithm of each row's softmax sum, which backward needs
 

@@ -23,8 +23,6 @@ from fastprof.ops.registry import op
 from fastprof.ops.tensor import is_integer
 from fastprof.ops.traffic import moved, texts
 
-__all__ = ["fused_attention", "prepared"]
-
 
 @op(
     None,

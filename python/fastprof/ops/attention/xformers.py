@@ -24,16 +24,6 @@ from fastprof.ops.parameters import Tensors
 from fastprof.ops.registry import op
 from fastprof.ops.tensor import elements
 
-__all__ = [
-    "attention",
-    "decoder",
-    "efficient_attention",
-    "efficient_attention_backward",
-    "evoformer",
-    "small_attention",
-    "small_attention_backward",
-]
-
 _EFFICIENT: Final = "(query, key, value, mask, starts, other, first, second, ...)"
 
 

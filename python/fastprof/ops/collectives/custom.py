@@ -13,8 +13,6 @@ from fastprof.ops.registry import op
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
 
-__all__ = ["gathered", "reduced", "reduced_and_normed", "reduced_to_pieces"]
-
 _NORM: Final = 4  # squares added 2, scaling 1, weight 1
 _QUANTISED: Final = 5  # magnitude compared 2, times scale 1, limits 2
 

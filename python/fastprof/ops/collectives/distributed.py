@@ -16,21 +16,6 @@ from fastprof.ops.registry import op
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import moved, texts
 
-__all__ = [
-    "all_reduce",
-    "collective",
-    "count_of",
-    "exchange",
-    "nested_exchange",
-    "nothing",
-    "one_side",
-    "reduce_scatter",
-    "reduce_to_one",
-    "several",
-    "unseen_outputs",
-    "unseen_pieces",
-]
-
 Function = TypeVar("Function", bound=Callable[..., Any])
 Several = Tensors | Tensor | None
 

@@ -13,8 +13,6 @@ from fastprof.ops.registry import op
 from fastprof.ops.tensor import byte_count, elements
 from fastprof.ops.traffic import moved, texts
 
-__all__ = ["broadcast", "exchanged", "gathered", "scattered"]
-
 Size = int | Unknown
 Splits = tuple[int, ...] | Unknown | None
 

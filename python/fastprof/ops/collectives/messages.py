@@ -29,8 +29,6 @@ from fastprof.ops.collectives.bandwidth import (
 from fastprof.ops.registry import argument, find
 from fastprof.ops.tensor import byte_count, canonical_type, elements, short_type
 
-__all__ = ["Message", "joined", "of_call", "of_kernel", "of_record"]
-
 # Collectives whose output has the size of the input, where a rank has both.
 _ALIKE: Final = frozenset({ALL_REDUCE, REDUCE, BROADCAST, SEND_RECEIVE})
 _OF_FORMULAS: Final = __name__.rpartition(".")[0] + "."

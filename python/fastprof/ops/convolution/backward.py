@@ -13,8 +13,6 @@ from fastprof.ops.cost import CannotModel, Work
 from fastprof.ops.parameters import Ints
 from fastprof.ops.registry import op
 
-__all__ = ["conv_tbc_gradients", "gradients", "transposed_gradients"]
-
 # In the order of autograd's formulas. The kernel size is that of the weight.
 _GENERAL: Final = "x, weight, stride, padding, dilation, transposed, output_padding, groups"
 _PADDING_FIRST: Final = "x, gradient, weight, padding, stride, dilation, groups"

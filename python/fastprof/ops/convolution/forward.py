@@ -13,14 +13,6 @@ from fastprof.ops.cost import CannotModel, Work
 from fastprof.ops.parameters import Ints
 from fastprof.ops.registry import TORCH, op
 
-__all__ = [
-    "conv_tbc",
-    "convolution",
-    "fused_convolution",
-    "general_convolution",
-    "transposed_convolution",
-]
-
 # Operators with another argument order. The kernel size is that of the weight.
 _PADDING_FIRST: Final = "(x, weight, bias, padding, stride, dilation, groups, ...)"
 _NO_BIAS: Final = "(x, weight, padding, stride, dilation, groups, ...)"

@@ -14,14 +14,6 @@ from fastprof.ops.parameters import Ints
 from fastprof.ops.registry import op
 from fastprof.ops.tensor import byte_count, elements, tensor_bytes, tensor_text
 
-__all__ = [
-    "bias_sum",
-    "gradient_of_input",
-    "gradient_of_weight",
-    "transposed_gradient_of_input",
-    "transposed_gradient_of_weight",
-]
-
 _STEPS: Final = "padding, stride, dilation, groups"
 _INPUT: Final = tuple(
     f"{name}_backward_input(size, gradient, weight, {_STEPS}, ...)"

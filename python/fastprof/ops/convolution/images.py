@@ -8,8 +8,6 @@ from fastprof.model.call import Tensor
 from fastprof.ops.convolution.window import Sizes
 from fastprof.ops.cost import CannotModel
 
-__all__ = ["Images", "channels_first", "filters_first", "images", "rank_of"]
-
 _RANKS: Final = (1, 2, 3)
 
 

@@ -6,8 +6,6 @@ from fastprof.model.call import Tensor
 from fastprof.ops.convolution.images import images, rank_of
 from fastprof.ops.cost import CannotModel
 
-__all__ = ["is_transposed", "is_transposed_likely"]
-
 
 def is_transposed(x: Tensor, weight: Tensor, filters: int | None) -> bool:
     """Whether a convolution is transposed, by its channels.

@@ -11,8 +11,6 @@ from fastprof.ops.convolution.sizes import Convolution
 from fastprof.ops.cost import Cost, Part, Work, add_known
 from fastprof.ops.tensor import byte_count, elements, tensor_bytes
 
-__all__ = ["backward", "forward", "input_gradient", "read_bytes", "weight_gradient"]
-
 # Libraries also implement convolutions as matrix products.
 _CONVOLUTION: Final = frozenset({"convolution", "gemm"})
 _ELEMENTWISE: Final = frozenset({"elementwise"})

@@ -19,8 +19,6 @@ from fastprof.ops.parameters import Ints
 from fastprof.ops.tensor import is_complex, result_type, short_type
 from fastprof.ops.tensor_cores import why_not
 
-__all__ = ["Convolution", "mirrored", "sized", "with_output", "with_result"]
-
 # Names in params by dimension; the last ones for fewer than three. Depth as in CUTLASS (D, Z, T).
 _IMAGE: Final = ("D", "H", "W")
 _OUTPUT: Final = ("Z", "P", "Q")

@@ -8,8 +8,6 @@ from fastprof.model.call import Unknown
 from fastprof.ops.cost import CannotModel
 from fastprof.ops.parameters import Ints
 
-__all__ = ["Sizes", "Window", "touched"]
-
 Sizes: TypeAlias = tuple[int, ...]
 
 

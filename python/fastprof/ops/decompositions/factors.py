@@ -16,8 +16,6 @@ from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
 
-__all__ = ["rows_and_columns"]
-
 
 class _Row(NamedTuple):
     names: str  # of ATen

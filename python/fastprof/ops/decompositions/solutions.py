@@ -15,8 +15,6 @@ from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import broadcast, elements
 from fastprof.ops.traffic import fresh, moved, texts
 
-__all__ = ["solved"]
-
 
 class _Row(NamedTuple):
     aten: str

@@ -7,8 +7,6 @@ from fastprof.ops.cost import CannotModel, Cost
 from fastprof.ops.registry import op
 from fastprof.ops.traffic import moved, texts
 
-__all__ = ["nms"]
-
 # Corners of the intersection 4, its sides 2, clamped at zero 2, its area 1, the union 2, the ratio
 # 1, the comparison 1.
 _PAIR = 13

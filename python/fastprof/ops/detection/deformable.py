@@ -12,8 +12,6 @@ from fastprof.ops.tensor import short_type
 from fastprof.ops.tensor_cores import why_not
 from fastprof.ops.traffic import fresh, moved
 
-__all__ = ["deformable", "deformable_backward"]
-
 _KINDS: Final = frozenset({"convolution", "gemm"})
 _STEPS: Final = "_, _, _, _, _, _, _, _, masked"
 

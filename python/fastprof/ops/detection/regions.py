@@ -13,8 +13,6 @@ from fastprof.ops.registry import op
 from fastprof.ops.tensor import byte_count, elements, tensor_bytes
 from fastprof.ops.traffic import fresh, moved, texts
 
-__all__ = ["aligned", "aligned_backward", "pooled"]
-
 # One bilinear sample: four products and four additions.
 _SAMPLE: Final = 8
 

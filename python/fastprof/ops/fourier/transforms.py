@@ -16,8 +16,6 @@ from fastprof.ops.registry import op
 from fastprof.ops.tensor import canonical_type, elements
 from fastprof.ops.traffic import moved, texts
 
-__all__ = ["complex_to_complex", "complex_to_real", "real_to_complex"]
-
 _COMPLEX: Final = {"float16": "complex32", "float32": "complex64", "float64": "complex128"}
 _REAL: Final = {name: real for real, name in _COMPLEX.items()}
 

@@ -20,8 +20,6 @@ from fastprof.ops.registry import op
 from fastprof.ops.tensor import byte_count, elements
 from fastprof.ops.traffic import fresh, moved, texts
 
-__all__ = ["silu_product_gradients", "widened"]
-
 Answer = tuple[Cost, str]
 
 # FLOPs of one activation, and of its derivative.

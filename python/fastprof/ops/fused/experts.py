@@ -12,8 +12,6 @@ from fastprof.ops.registry import op
 from fastprof.ops.tensor import byte_count, elements
 from fastprof.ops.traffic import moved, texts
 
-__all__ = ["chunks_sorted", "permuted", "unpermuted"]
-
 Answer = tuple[Cost, str]
 Size = int | Unknown | None
 

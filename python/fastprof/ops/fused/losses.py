@@ -18,14 +18,6 @@ from fastprof.ops.registry import op
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
 
-__all__ = [
-    "cross_entropy",
-    "divergence",
-    "gradient_at_once",
-    "projected_cross_entropy",
-    "projected_divergence",
-]
-
 Answer = tuple[Cost, str]
 
 # For each score: its largest 1, difference 1, exponential 20, sum 1; then the gradient's, from the

@@ -20,16 +20,6 @@ from fastprof.ops.registry import op
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
 
-__all__ = [
-    "added_norm",
-    "bare_norm",
-    "centred",
-    "dynamic_tanh",
-    "grouped",
-    "polynomial",
-    "root",
-]
-
 Answer = tuple[Cost, str]
 
 

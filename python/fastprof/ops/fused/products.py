@@ -25,20 +25,6 @@ from fastprof.ops.registry import op
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved
 
-__all__ = [
-    "accumulating_linear",
-    "chain",
-    "chain_with_norm",
-    "experts",
-    "fused_gemm",
-    "grouped",
-    "linear_layer",
-    "normalised",
-    "operand_sum",
-    "parallel_linear",
-    "two_projections",
-]
-
 
 @op(
     None,

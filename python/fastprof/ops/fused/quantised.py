@@ -18,23 +18,6 @@ from fastprof.ops.registry import op
 from fastprof.ops.tensor import byte_count, elements, item_size
 from fastprof.ops.traffic import moved, texts
 
-__all__ = [
-    "blockwise_dequantised",
-    "blockwise_quantised",
-    "dequantised_4bit",
-    "dequantised_columns",
-    "dequantised_rows",
-    "doubly_quantised_rows",
-    "matmul_4bit",
-    "matmul_8bit",
-    "optimizer_8bit",
-    "optimizer_32bit",
-    "product_4bit",
-    "product_8bit",
-    "quantised_4bit",
-    "quantised_rows",
-]
-
 Answer = tuple[Cost, str]
 Block = int | Unknown | None
 

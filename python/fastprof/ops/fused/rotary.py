@@ -16,8 +16,6 @@ from fastprof.ops.registry import op
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import moved, texts
 
-__all__ = ["by_angles", "packed", "rotated", "rotated_pair"]
-
 Answer = tuple[Cost, str]
 
 

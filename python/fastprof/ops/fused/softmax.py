@@ -15,8 +15,6 @@ from fastprof.ops.registry import op
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import moved, texts
 
-__all__ = ["causal", "masked", "scaled", "unscaled"]
-
 Answer = tuple[Cost, str]
 
 

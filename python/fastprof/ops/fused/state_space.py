@@ -18,16 +18,6 @@ from fastprof.ops.registry import op
 from fastprof.ops.tensor import byte_count, elements
 from fastprof.ops.traffic import fresh, moved, texts
 
-__all__ = [
-    "block",
-    "chunked_block",
-    "chunked_scan",
-    "convolution",
-    "convolution_gradients",
-    "convolution_step",
-    "selective_scan",
-]
-
 Answer = tuple[Cost, str]
 Size = int | Unknown | None
 

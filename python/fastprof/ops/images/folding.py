@@ -12,8 +12,6 @@ from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
 
-__all__ = ["fold", "fold_backward", "unfold", "unfold_backward"]
-
 Size = Ints | Unknown
 
 

@@ -12,8 +12,6 @@ from fastprof.ops.tensor import elements
 from fastprof.ops.tensor_cores import why_not
 from fastprof.ops.traffic import fresh, moved, texts
 
-__all__ = ["affine_grid", "affine_grid_backward", "grid_sample", "grid_sample_backward"]
-
 # Python calls record "bilinear"; ATen calls record its number.
 Mode: TypeAlias = str | int | Unknown
 

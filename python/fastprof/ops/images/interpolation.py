@@ -14,8 +14,6 @@ from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
 
-__all__ = ["interpolate", "interpolated", "resized", "resized_backward", "target"]
-
 Scale: TypeAlias = float | tuple[float, ...] | Unknown | None
 Flag: TypeAlias = bool | Unknown
 

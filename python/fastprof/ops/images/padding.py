@@ -10,8 +10,6 @@ from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
 
-__all__ = ["constant_pad", "pad", "repeating_pad", "repeating_pad_backward"]
-
 Pads: TypeAlias = tuple[int, ...] | Unknown
 Mode: TypeAlias = str | int | Unknown
 

@@ -13,8 +13,6 @@ from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
 
-__all__ = ["avg_pool", "lp_pool", "max_pool", "max_unpool", "picked"]
-
 _DIMENSIONS: Final = (1, 2, 3)
 _WINDOW: Final = "x, kernel_size, stride, padding, dilation, ceil_mode, ..."
 

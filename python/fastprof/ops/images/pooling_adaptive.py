@@ -20,8 +20,6 @@ from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
 
-__all__ = ["adaptive_avg_pool", "adaptive_max_pool"]
-
 Target: TypeAlias = int | tuple[int | None, ...] | Unknown
 Ratio: TypeAlias = float | tuple[float, ...] | None
 

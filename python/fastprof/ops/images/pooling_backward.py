@@ -12,12 +12,6 @@ from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
 
-__all__ = [
-    "adaptive_avg_pool_backward",
-    "max_pool_backward",
-    "max_unpool_backward",
-]
-
 _PICKED: Final = tuple(
     text
     for dimensions in (2, 3)

@@ -9,16 +9,6 @@ from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel
 from fastprof.ops.parameters import Ints
 
-__all__ = [
-    "Sizes",
-    "adaptive_taps",
-    "adaptive_target",
-    "by_dimension",
-    "image",
-    "pooled",
-    "unpooled",
-]
-
 Sizes: TypeAlias = tuple[int, ...]
 
 

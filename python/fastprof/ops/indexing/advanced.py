@@ -21,8 +21,6 @@ from fastprof.ops.tensor import (
 )
 from fastprof.ops.traffic import texts
 
-__all__ = ["chosen_elements", "getitem", "index", "index_put", "setitem"]
-
 _SLICE: Final = re.compile(r"slice\((None|-?\d+), (None|-?\d+), (None|-?\d+)\)\Z")
 _MASKS: Final = frozenset({"bool", "uint8"})
 

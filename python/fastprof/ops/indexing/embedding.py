@@ -10,15 +10,6 @@ from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import byte_count, elements, is_integer, tensor_bytes, tensor_text
 
-__all__ = [
-    "embedding",
-    "embedding_bag",
-    "embedding_bag_gradient",
-    "embedding_gradient",
-    "embedding_renorm",
-    "one_hot",
-]
-
 
 # torch.nn.functional takes (input, weight), torch and ATen (weight, indices): distinguished by
 # type.

@@ -13,8 +13,6 @@ from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import broadcast, byte_count, elements, tensor_bytes, tensor_text
 from fastprof.ops.traffic import texts
 
-__all__ = ["filled", "masked_fill", "masked_scatter", "masked_select", "nonzero"]
-
 
 def filled(x: Tensor, mask: Tensor, direction: str) -> Cost:
     """x with one number where the mask, broadcast, is true; no arithmetic."""

@@ -14,8 +14,6 @@ from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import byte_count, elements, tensor_bytes
 from fastprof.ops.traffic import texts
 
-__all__ = ["gather", "gradient_of_picked", "index_select", "picked", "sized"]
-
 Dim = int | Unknown
 
 

@@ -18,8 +18,6 @@ from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import byte_count, elements, tensor_bytes
 from fastprof.ops.traffic import texts
 
-__all__ = ["Source", "placed"]
-
 Source = Tensor | Number
 
 

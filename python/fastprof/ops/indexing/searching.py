@@ -16,8 +16,6 @@ from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import byte_count, canonical_type, elements, tensor_bytes, tensor_text
 from fastprof.ops.traffic import texts
 
-__all__ = ["bincount", "histc", "isin", "searchsorted", "unique", "unique_rows"]
-
 Operand = Tensor | Number
 
 

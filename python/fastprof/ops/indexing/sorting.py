@@ -16,8 +16,6 @@ from fastprof.ops.reductions.extremes import selected, selected_gradient
 from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import byte_count, elements, tensor_bytes, tensor_text
 
-__all__ = ["comparisons", "kthvalue", "median", "mode", "quantile", "sort", "topk"]
-
 Dim = int | Unknown
 
 

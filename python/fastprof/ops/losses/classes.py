@@ -13,14 +13,6 @@ from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, present, texts
 
-__all__ = [
-    "multi_margin_loss",
-    "multi_margin_loss_backward",
-    "multilabel_margin_loss",
-    "multilabel_margin_loss_backward",
-    "multilabel_soft_margin_loss",
-]
-
 
 @op(TORCH, *(f"multilabel_soft_margin_loss({arguments})" for arguments in WEIGHTED))
 def multilabel_soft_margin_loss(

@@ -12,8 +12,6 @@ from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import elements, is_floating
 from fastprof.ops.traffic import fresh, moved, texts
 
-__all__ = ["cross_entropy", "nll_loss", "nll_loss_backward"]
-
 
 def _targets(x: Tensor) -> tuple[int, ...]:
     # Shape of the class indices of x[n, c, ..] or x[c].

@@ -11,8 +11,6 @@ from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
 
-__all__ = ["ctc_loss", "ctc_loss_and_gradient", "ctc_loss_backward"]
-
 # One step of the recursion, log(e^a + e^b + e^c) + p: maximum 2, subtracted and exponential of
 # three, added 2, logarithm, maximum and p added 2.
 STEP: Final = 3 * (EXPONENTIAL + 1) + LOGARITHM + 6

@@ -14,8 +14,6 @@ from fastprof.ops.tensor import broadcast, elements, result_type
 from fastprof.ops.tensor_cores import why_not
 from fastprof.ops.traffic import fresh, moved, texts
 
-__all__ = ["cdist", "cdist_backward", "euclidean_distance", "pdist", "pdist_backward"]
-
 # torch uses a matrix product if either side has more vectors than this.
 _PRODUCT_ABOVE: Final = 25
 _MODES: Final = {

@@ -13,13 +13,6 @@ from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import broadcast, elements, result_type
 from fastprof.ops.traffic import fresh, moved, texts
 
-__all__ = [
-    "cosine_embedding_loss",
-    "cosine_similarity",
-    "pairwise_distance",
-    "triplet_margin_loss",
-]
-
 # Three sums of products and a quotient: x y, x x, y y; product of norms, limit, root, division.
 DOTS: Final = 6
 QUOTIENT: Final = SQUARE_ROOT + 3

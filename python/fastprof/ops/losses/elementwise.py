@@ -13,9 +13,6 @@ from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import broadcast, elements, result_type
 from fastprof.ops.traffic import fresh, moved, texts
 
-__all__ = ["elementwise_loss", "elementwise_loss_gradient"]
-
-
 # Arguments of the operator, of its Python binding, and of the function, which has legacy arguments
 # before reduction.
 _PLAIN: Final = (

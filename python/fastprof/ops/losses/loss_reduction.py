@@ -7,8 +7,6 @@ from typing import NamedTuple, TypeAlias
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel
 
-__all__ = ["Reduce", "Reduced", "Reduction"]
-
 # Python calls record "mean"; ATen calls record its number: 0 none, 1 mean, 2 sum.
 Reduction: TypeAlias = str | int | Unknown
 # The legacy argument reduce=False of torch 0.4 is reduction="none".

@@ -12,18 +12,6 @@ from fastprof.ops.losses.loss_reduction import Reduce, Reduced, Reduction
 from fastprof.ops.registry import TORCH, op
 from fastprof.ops.traffic import present
 
-__all__ = [
-    "LOG_SIGMOID",
-    "WEIGHTED",
-    "binary_cross_entropy",
-    "binary_cross_entropy_backward",
-    "binary_cross_entropy_with_logits",
-    "gaussian_nll_loss",
-    "kl_div",
-    "margin_ranking_loss",
-    "poisson_nll_loss",
-]
-
 LOG_SIGMOID: Final = EXPONENTIAL + LOGARITHM + 1
 Flag = bool | Unknown
 

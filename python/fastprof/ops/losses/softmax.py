@@ -12,17 +12,6 @@ from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import canonical_type, elements, is_floating
 from fastprof.ops.traffic import fresh, moved, texts
 
-__all__ = [
-    "log_softmax",
-    "log_softmax_backward",
-    "masked_softmax",
-    "masked_softmax_backward",
-    "safe_softmax",
-    "softmax",
-    "softmax_backward",
-    "softmin",
-]
-
 # FLOPs per element. Per-row operations (a logarithm) are not counted.
 FORWARD: Final = EXPONENTIAL + 4  # compared, max subtracted, exponential, added, divided
 LOG_BACKWARD: Final = EXPONENTIAL + 3  # dy added; exponential, times sum, subtracted

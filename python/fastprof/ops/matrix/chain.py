@@ -14,8 +14,6 @@ from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import elements, result_type, tensor_bytes, tensor_text
 from fastprof.ops.tensor_cores import why_not
 
-__all__ = ["bilinear", "multi_dot", "products"]
-
 _LONGEST_CHAIN: Final = 64  # the search for the order is cubic
 
 

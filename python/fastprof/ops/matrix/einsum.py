@@ -23,8 +23,6 @@ from fastprof.ops.tensor import (
     tensor_text,
 )
 
-__all__ = ["Contraction", "contract", "einsum", "inner", "tensordot"]
-
 Label = str
 Sizes = dict[Label, int]  # size of each label of an operand
 _ELLIPSIS: Final = "..."

@@ -12,8 +12,6 @@ from fastprof.ops.matrix.product import Product, bias_added, bias_gradient, forw
 from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import elements
 
-__all__ = ["linear", "linear_gradients", "matmul_gradients"]
-
 
 @op(TORCH, "linear", aten=("linear",))
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, direction: str) -> Work:

@@ -15,8 +15,6 @@ from fastprof.ops.parameters import Number
 from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import elements
 
-__all__ = ["addbmm", "addmm", "baddbmm", "bmm", "matmul", "mm"]
-
 
 # torch.spmm and torch.dsmm are the same C function as torch.mm.
 @op(

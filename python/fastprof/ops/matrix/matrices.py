@@ -9,8 +9,6 @@ from fastprof.ops.dtypes import Dtype
 from fastprof.ops.matrix.product import Product, forward, gradients
 from fastprof.ops.tensor import broadcast, elements
 
-__all__ = ["batched", "fits", "inner_size", "plain", "ranks"]
-
 
 def ranks(rank: int, *tensors: Tensor) -> None:
     """Check the number of dimensions.

@@ -21,9 +21,6 @@ from fastprof.ops.tensor import (
     tensor_text,
 )
 
-__all__ = ["addr", "cross", "kron", "outer", "vecdot"]
-
-
 _OUTER: Final = ("outer(left, vec2=right)", "ger(left, vec2=right)")
 
 

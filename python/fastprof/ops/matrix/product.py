@@ -26,16 +26,6 @@ from fastprof.ops.tensor import (
 )
 from fastprof.ops.tensor_cores import why_not
 
-__all__ = [
-    "ELEMENTWISE",
-    "GEMM",
-    "Product",
-    "bias_added",
-    "bias_gradient",
-    "forward",
-    "gradients",
-]
-
 GEMM: Final = frozenset({"gemm"})
 ELEMENTWISE: Final = frozenset({"elementwise"})
 REDUCTION: Final = frozenset({"reduction"})

@@ -16,8 +16,6 @@ from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import elements, numbers_per_element
 from fastprof.ops.traffic import present
 
-__all__ = ["grouped_mm", "int_mm", "packed_mm", "scaled_grouped_mm", "scaled_mm"]
-
 
 @op(TORCH, "_int_mm(left, mat2, ...)", aten=("_int_mm",))
 def int_mm(left: Tensor, mat2: Tensor) -> Work:

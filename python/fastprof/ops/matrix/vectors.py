@@ -11,8 +11,6 @@ from fastprof.ops.matrix.product import ELEMENTWISE, GEMM, Product, forward
 from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import elements, is_complex, tensor_bytes
 
-__all__ = ["addmv", "dot", "dot_product", "matrix_vector", "mv"]
-
 
 @op(TORCH, "mv", aten=("mv",))
 def mv(left: Tensor, vec: Tensor, *, direction: str) -> Work:

@@ -18,8 +18,6 @@ from fastprof.ops.tensor import (
     tensor_text,
 )
 
-__all__ = ["converted", "copy_", "item", "to"]
-
 
 def converted(x: Tensor, dtype: str | None, direction: str) -> Cost:
     """Cost of reading x in its type and writing it in another; backward reversed."""

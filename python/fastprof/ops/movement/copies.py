@@ -11,8 +11,6 @@ from fastprof.ops.parameters import Ints, Tensors
 from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import byte_count, elements, result_type, tensor_bytes, tensor_text
 
-__all__ = ["cat", "contiguous", "copied", "is_contiguous", "repeat", "repeat_interleave"]
-
 
 def copied(x: Tensor) -> Cost:
     """Cost of copying x to a new tensor."""

@@ -19,8 +19,6 @@ from fastprof.ops.tensor import (
     tensor_text,
 )
 
-__all__ = ["DEFAULT_TYPE", "fill", "full", "like", "new", "new_tensor", "zeros"]
-
 DEFAULT_TYPE: Final = "float32"  # torch's, unless changed by torch.set_default_dtype
 
 

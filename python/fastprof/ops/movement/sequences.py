@@ -13,8 +13,6 @@ from fastprof.ops.movement.creation import DEFAULT_TYPE, new_tensor
 from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import byte_count, elements
 
-__all__ = ["arange", "linspace", "logspace", "tril_indices", "triu_indices"]
-
 
 @op(
     TORCH,

@@ -12,8 +12,6 @@ from fastprof.ops.parameters import Ints
 from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import byte_count, elements, tensor_bytes, tensor_text
 
-__all__ = ["expand", "part", "rearranged", "reshaped"]
-
 # Only strides, type or bookkeeping change; the gradient is a view as well.
 _REARRANGED: Final = (
     "transpose permute t swapaxes swapdims movedim moveaxis adjoint mT mH numpy_T matrix_H"

@@ -10,21 +10,6 @@ from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import canonical_type, elements
 from fastprof.ops.traffic import fresh, moved, texts
 
-__all__ = [
-    "APPLIED",
-    "GRADIENT",
-    "STATISTICS",
-    "SUMS",
-    "batch_norm",
-    "batch_norm_backward",
-    "batch_norm_evaluated",
-    "batch_norm_trained",
-    "channels_of",
-    "fits",
-    "instance_norm",
-    "statistics",
-]
-
 # FLOPs per element, from the formulas. Per-channel operations (a square root, a division) are not
 # counted.
 STATISTICS: Final = 4  # mean and variance: x added; x - mean, squared, added

@@ -12,15 +12,6 @@ from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
 
-__all__ = [
-    "group_norm",
-    "group_norm_backward",
-    "layer_norm",
-    "layer_norm_backward",
-    "rms_norm",
-    "rms_norm_backward",
-]
-
 
 class _Norm(NamedTuple):
     """FLOPs per element, from the formulas; per-row operations are not counted."""

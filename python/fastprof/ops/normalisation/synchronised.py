@@ -19,14 +19,6 @@ from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
 
-__all__ = [
-    "batch_norm_backward_elemt",
-    "batch_norm_backward_reduce",
-    "batch_norm_elemt",
-    "batch_norm_gather_stats",
-    "batch_norm_stats",
-]
-
 MERGED: Final = 18  # variance 1/s^2 - eps (3), merged (8), mean merged (5), factor (2)
 
 

@@ -14,17 +14,6 @@ from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
 
-__all__ = [
-    "Norm",
-    "local_response_norm",
-    "norm_except_dim",
-    "norm_of",
-    "normalize",
-    "renorm",
-    "weight_norm",
-    "weight_norm_backward",
-]
-
 
 class Norm(NamedTuple):
     """FLOPs of (sum of |x|^p)^(1/p): for each element, and for each sum."""

@@ -13,16 +13,6 @@ from fastprof.ops.registry import op
 from fastprof.ops.tensor import canonical_type, elements
 from fastprof.ops.traffic import moved, texts
 
-__all__ = [
-    "ADAM",
-    "Lists",
-    "fused_adam",
-    "multi_tensor_adam",
-    "multi_tensor_norm",
-    "multi_tensor_scale",
-    "split",
-]
-
 Lists = tuple[Tensors, ...]
 
 # Averages of the gradient and of its square, root + epsilon, division, decay * parameter added,

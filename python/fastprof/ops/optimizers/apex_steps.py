@@ -18,16 +18,6 @@ from fastprof.ops.registry import op
 from fastprof.ops.tensor import canonical_type, elements
 from fastprof.ops.traffic import moved, texts
 
-__all__ = [
-    "multi_tensor_adagrad",
-    "multi_tensor_adam_capturable",
-    "multi_tensor_adam_capturable_master",
-    "multi_tensor_lamb",
-    "multi_tensor_novograd",
-    "multi_tensor_sgd",
-    "multi_tensor_sum",
-]
-
 _DECAY: Final = 2  # decay * parameter, added
 _AVERAGE: Final = 3  # beta * average + (1 - beta) * new
 _UPDATE: Final = 2  # parameter - rate * update

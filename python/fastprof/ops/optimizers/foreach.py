@@ -18,8 +18,6 @@ from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import moved, texts
 
-__all__ = ["copied", "extremes", "norms", "products", "zeroed"]
-
 Numbers = tuple[Number, ...]
 Operand = Tensors | Numbers | Number | Unknown
 

@@ -17,8 +17,6 @@ from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import moved, texts
 
-__all__ = ["adagrad", "adam", "adamw", "gradient_check", "loss_scale", "sgd"]
-
 Flag = bool | Unknown | None
 Rate = Tensor | Number | Unknown | None
 

@@ -7,8 +7,6 @@ from typing import Final
 from fastprof.ops.arithmetic import EXPONENTIAL, LOGARITHM, SIGMOID, TRIGONOMETRIC
 from fastprof.ops.pointwise.table import NONE, Output, Row, row
 
-__all__ = ["ACTIVATIONS", "GRADIENTS"]
-
 _SAVED: Final = "grad_output self"
 
 # Activations. Slopes and limits are not operands.

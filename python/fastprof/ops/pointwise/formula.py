@@ -26,8 +26,6 @@ from fastprof.ops.tensor import (
     tensor_text,
 )
 
-__all__ = ["Argument", "Operand", "known", "pointwise"]
-
 Operand = Tensor | Number
 Argument = Operand | Unknown
 

@@ -24,8 +24,6 @@ from fastprof.ops.pointwise.table import (
     row,
 )
 
-__all__ = ["FUNCTIONS"]
-
 _COMPLEX_SINE: Final = 4 * TRIGONOMETRIC + 2  # sin a cosh b + i cos a sinh b
 
 FUNCTIONS: Final = (

@@ -21,8 +21,6 @@ from fastprof.ops.tensor import (
     tensor_text,
 )
 
-__all__ = ["divide", "divide_in_place", "gelu", "gelu_gradient", "glu", "glu_gradient"]
-
 _QUOTIENTS: Final = ("div", "divide", "true_divide")
 
 

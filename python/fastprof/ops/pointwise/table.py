@@ -8,23 +8,6 @@ from typing import Final
 from fastprof._system.classes import dataclass
 from fastprof.ops.arithmetic import EXPONENTIAL, LOGARITHM, SQUARE_ROOT, TRIGONOMETRIC
 
-__all__ = [
-    "BOTH",
-    "COMPLEX_DIVISION",
-    "COMPLEX_EXPONENTIAL",
-    "COMPLEX_LOGARITHM",
-    "HYPOTENUSE",
-    "NONE",
-    "ZEROED",
-    "Gradient",
-    "Operator",
-    "Output",
-    "Row",
-    "passed",
-    "row",
-    "saved",
-]
-
 
 class Output(Enum):
     """Type and shape of the output."""

@@ -11,8 +11,6 @@ from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
 
-__all__ = ["alpha_dropout", "dropout", "dropout_backward", "feature_dropout"]
-
 Probability: TypeAlias = float | Unknown
 Training: TypeAlias = bool | Unknown | None
 

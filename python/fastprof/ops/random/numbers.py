@@ -14,8 +14,6 @@ from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import broadcast, elements, result_type
 from fastprof.ops.traffic import fresh, moved, texts
 
-__all__ = ["RANDOM", "bernoulli", "filled", "multinomial", "normal", "randperm", "sampled"]
-
 # One number from the generator: PyProf's estimate for randperm. (Its 5 for dropout include a
 # comparison and a scaling.)
 RANDOM: Final = 3

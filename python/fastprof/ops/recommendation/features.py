@@ -17,19 +17,6 @@ from fastprof.ops.registry import op
 from fastprof.ops.tensor import byte_count, elements
 from fastprof.ops.traffic import moved, texts
 
-__all__ = [
-    "bounds_check",
-    "bucketize",
-    "cumulative_sum",
-    "expanded_permutation",
-    "permuted_features",
-    "ranges",
-    "reordered",
-    "segment_sum",
-    "selected_features",
-    "selected_rows",
-]
-
 Size = int | Unknown | None
 
 _PERMUTE: Final = "(permute, lengths, values, weights, total, ...)"

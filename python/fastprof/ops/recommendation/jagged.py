@@ -18,8 +18,6 @@ from fastprof.ops.registry import op
 from fastprof.ops.tensor import byte_count, elements
 from fastprof.ops.traffic import moved, texts
 
-__all__ = ["arithmetic", "offset_bytes", "padded", "padded_gradient", "unpadded"]
-
 
 def offset_bytes(offsets: Any) -> int | None:
     """Bytes of one tensor of offsets or of a list of them."""

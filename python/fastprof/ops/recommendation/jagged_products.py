@@ -17,8 +17,6 @@ from fastprof.ops.registry import op
 from fastprof.ops.tensor import byte_count, elements
 from fastprof.ops.traffic import moved, texts
 
-__all__ = ["jagged_softmax", "products", "vector_products"]
-
 
 @op(
     None,

@@ -18,8 +18,6 @@ from fastprof.ops.registry import generated, op
 from fastprof.ops.tensor import elements, is_floating
 from fastprof.ops.traffic import fresh, moved, texts
 
-__all__ = ["sample_weight_gradients"]
-
 _BAGS: Final = "ends, widest, _, other, _, indices, offsets, pooling, others**)"
 _OLDER: Final = "ends, widest, other, _, indices, offsets, pooling, others**)"
 _NO_BAGS: Final = "widest, other, _, indices, offsets, others**)"

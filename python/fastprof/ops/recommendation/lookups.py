@@ -18,8 +18,6 @@ from fastprof.ops.registry import generated, op
 from fastprof.ops.tensor import elements, tensor_bytes
 from fastprof.ops.traffic import fresh, moved, texts
 
-__all__ = ["OPTIMIZERS", "gradient", "lookup", "quantised_lookup"]
-
 # FLOPs of updating one element of a touched row: gradient descent 2; Adagrad square, addition, root
 # (20), division and subtraction, with the root shared in row-wise Adagrad; Adam as in torch; LAMB
 # and LARS also two norms and their ratio.

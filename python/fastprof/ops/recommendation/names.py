@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["fbgemm"]
-
 
 def fbgemm(*signatures: str) -> tuple[str, ...]:
     """The signatures under both namespaces."""

@@ -15,8 +15,6 @@ from fastprof.ops.recommendation.names import fbgemm
 from fastprof.ops.registry import op
 from fastprof.ops.traffic import moved, texts
 
-__all__ = ["merged", "permuted"]
-
 _NAMES: Final = (
     "permute_pooled_embs",
     "permute_pooled_embs_auto_grad",

@@ -16,8 +16,6 @@ from fastprof.ops.registry import op
 from fastprof.ops.tensor import byte_count, elements
 from fastprof.ops.traffic import moved, texts
 
-__all__ = ["converted", "dequantised_rows", "narrow_rows", "quantised_rows", "widened_rows"]
-
 _ROW_EXTRA: Final = 8
 _NARROW_EXTRA: Final = 4
 _TYPES: Final = {0: "float32", 1: "float16", 5: "bfloat16"}  # values of SparseType in arguments

@@ -14,8 +14,6 @@ from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel
 from fastprof.ops.tensor import byte_count, elements
 
-__all__ = ["MEAN", "NO_POOLING", "Size", "Tables", "tables"]
-
 Size = int | Unknown | None
 
 NO_POOLING: Final = 2  # fbgemm's PoolingMode: 0 sum, 1 mean

@@ -10,8 +10,6 @@ from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.registry import op
 from fastprof.ops.tensor import byte_count, elements, tensor_bytes, tensor_text
 
-__all__ = ["gru_gates", "gru_gates_backward", "lstm_gates", "lstm_gates_backward"]
-
 # FLOPs for one element of the hidden state. An LSTM sums four gates, three go through a sigmoid
 # and one through tanh; c' = f c + i g; h' = o tanh(c').
 _LSTM: Final = 4 + 3 * SIGMOID + TRIGONOMETRIC + 3 + TRIGONOMETRIC + 1

@@ -19,8 +19,6 @@ from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import byte_count, elements, tensor_bytes, tensor_text
 from fastprof.ops.tensor_cores import why_not
 
-__all__ = ["Layers", "cell", "layers", "layers_of"]
-
 # The hidden state; for an LSTM also the cell state, recorded next to it.
 _CELL: Final = "{}_cell(x, hx=hidden, w_ih, w_hh, b_ih, b_hh)"
 _CELLS: Final = (

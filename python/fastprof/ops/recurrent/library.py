@@ -10,8 +10,6 @@ from fastprof.ops.parameters import Tensors
 from fastprof.ops.recurrent.layers import Layers, layers_of
 from fastprof.ops.registry import op
 
-__all__ = ["library_gradients", "library_layers", "onednn_gradients", "onednn_layer"]
-
 _STATES: Final = "hx, cx"
 _OPTIONS: Final = "_, _, batch_first, _, _, bidirectional, _, _seed"
 _RESULTS: Final = "_output, _of_output, _of_hx, _of_cx"

@@ -7,8 +7,6 @@ from fastprof.ops.cost import Cost, add_known
 from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import broadcast, byte_count, elements, tensor_bytes, tensor_text
 
-__all__ = ["allclose", "equal", "is_nonzero"]
-
 _CLOSE = 7  # |x - other| <= absolute + relative * |other|, or x = other
 
 

@@ -16,8 +16,6 @@ from fastprof.ops.tensor import (
     tensor_text,
 )
 
-__all__ = ["aminmax", "maximum_or_minimum", "selected", "selected_gradient"]
-
 _PYTHON = "{}(x, second, keepdim, dim=dim, other=other, axis=axis)"
 _ATEN = ("{}(x, second, keepdim, ...)", "{}(x, other, ...)")
 

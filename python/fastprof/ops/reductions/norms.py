@@ -14,8 +14,6 @@ from fastprof.ops.parameters import Ints, Number
 from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import broadcast, byte_count, elements, tensor_bytes, tensor_text
 
-__all__ = ["dist", "linalg_norm", "norm"]
-
 _ROOT: Final = 1  # PyProf's count for the root of a norm: n squares, n additions, 1 root
 _EUCLIDEAN: Final = frozenset({2, "fro", None})
 _WITHOUT_ROOT: Final = frozenset({0, 1, inf, -inf})

@@ -10,8 +10,6 @@ from fastprof.ops.reductions.extremes import selected, selected_gradient
 from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import byte_count, elements, is_complex, tensor_bytes, tensor_text
 
-__all__ = ["cummax", "cumprod", "cumsum", "logcumsumexp"]
-
 
 @op(
     TORCH,

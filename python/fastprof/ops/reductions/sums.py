@@ -11,8 +11,6 @@ from fastprof.ops.reductions.table import Reduction, reduction
 from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import byte_count, elements, tensor_bytes, tensor_text
 
-__all__ = ["count_nonzero", "segment_reduce", "sum_to_size", "trace"]
-
 
 @op(TORCH, "count_nonzero(x, dim, axis=axis)", aten=("count_nonzero(x, dim, ...)",))
 def count_nonzero(x: Tensor, dim: Dims = None, axis: Dims = None) -> tuple[Cost, str]:

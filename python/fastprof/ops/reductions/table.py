@@ -24,8 +24,6 @@ from fastprof.ops.parameters import Ints
 from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import byte_count, elements, tensor_bytes, tensor_text
 
-__all__ = ["Gradient", "Reduction", "reduction"]
-
 
 @dataclass(frozen=True, slots=True)
 class Gradient:

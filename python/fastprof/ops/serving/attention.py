@@ -20,8 +20,6 @@ from fastprof.ops.serving.scores import (
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
 
-__all__ = ["merged", "paged", "paged_or_ragged", "ragged", "unified"]
-
 _V1: Final = "(out, query, key, value, _, _, table, lengths, block, limit, ..., @batch)"
 _V2: Final = (
     "(out, _sums, _sums, _sums, query, key, value, _, _, table, lengths, block, limit, ..., @batch)"

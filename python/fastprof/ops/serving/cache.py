@@ -12,19 +12,6 @@ from fastprof.ops.serving.quantising import SCALE
 from fastprof.ops.tensor import canonical_type, elements, item_size, tensor_bytes
 from fastprof.ops.traffic import moved, texts
 
-__all__ = [
-    "blocks_copied",
-    "blocks_swapped",
-    "cache_converted",
-    "gathered",
-    "joined",
-    "latent_stored",
-    "rows_transferred",
-    "stored",
-    "stored_by_layer",
-    "stored_rotated",
-]
-
 _STORED: Final = "(key, value, key_cache, value_cache, slots, ...)"
 
 

@@ -8,8 +8,6 @@ from fastprof.ops.tensor import canonical_type, elements, short_type, tensor_byt
 from fastprof.ops.tensor_cores import why_not
 from fastprof.ops.traffic import moved, texts
 
-__all__ = ["Count", "float_type", "grouped", "layer", "numbers", "one_product", "width"]
-
 Count = int | Unknown
 
 

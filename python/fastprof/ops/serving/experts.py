@@ -10,8 +10,6 @@ from fastprof.ops.registry import op
 from fastprof.ops.serving.expert_sizes import Count, float_type, layer, numbers, one_product, width
 from fastprof.ops.tensor import elements
 
-__all__ = ["chosen_and_done", "first_products", "second_products", "whole_layer"]
-
 _FUSED: Final = "(x, w1, w2, weights, ids, ...)"
 _SORTED: Final = "(out, x, w1, w2, _order, _weights, _experts, _valid, k, ...)"
 

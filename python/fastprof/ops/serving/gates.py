@@ -12,19 +12,6 @@ from fastprof.ops.serving.quantising import SCALE, SEARCH
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
 
-__all__ = [
-    "clamped_gate",
-    "gelu_gate",
-    "gelu_tanh",
-    "gelu_tanh_gate",
-    "quick_gelu",
-    "silu_gate",
-    "silu_gate_of_some",
-    "silu_gate_to_scale",
-    "silu_gate_with_scale",
-    "threshold_gate",
-]
-
 _SILU: Final = SIGMOID + 2  # a times its sigmoid, times the other half
 _GELU: Final = ERROR_FUNCTION + 5  # like torch's gelu (24), times the other half
 _GELU_TANH: Final = TRIGONOMETRIC + 8  # like torch's gelu by tanh (28)

@@ -10,8 +10,6 @@ from fastprof.ops.registry import op
 from fastprof.ops.serving.expert_sizes import Count, grouped, one_product
 from fastprof.ops.serving.quantising import packed_float4
 
-__all__ = ["grouped_float4_products", "grouped_products", "sized_products"]
-
 _GROUPED: Final = "(out, x, weight, x_scale, w_scale, ...)"
 
 

@@ -17,8 +17,6 @@ from fastprof.ops.serving.scores import (
     size_of_head,
 )
 
-__all__ = ["latent_attention", "latent_attention_in_parts"]
-
 _PARTS: Final = "(out, query, rotated, cache, lengths, table, ..., @batch)"
 
 

@@ -22,8 +22,6 @@ from typing import Final, NamedTuple
 
 from fastprof._system.regex import regex
 
-__all__ = ["Lengths", "is_batch", "is_detailed", "lengths_of"]
-
 _SUMS: Final = r"\(sq(\d+)sk(\d+)sqsq\d+sqsk(\d+)\)"
 _VLLM_DETAILED: Final = regex(rf"execute_\d+_context_(\d+){_SUMS}_generation_(\d+){_SUMS}")
 _VLLM: Final = regex(r"execute_context_(\d+)\((\d+)\)_generation_(\d+)\((\d+)\)")

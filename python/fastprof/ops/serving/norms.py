@@ -12,16 +12,6 @@ from fastprof.ops.serving.quantising import SCALE, SEARCH
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
 
-__all__ = [
-    "added_norm",
-    "group_norm",
-    "layer_norm",
-    "norm",
-    "norm_to_scale",
-    "norm_with_scale",
-    "norms_of_heads",
-]
-
 _ROOT: Final = 3  # squares added 2, x / root 1
 
 

@@ -10,8 +10,6 @@ from typing import Final
 
 from fastprof.ops.registry import generated
 
-__all__ = ["FUNCTIONS"]
-
 FUNCTIONS: Final = (
     "attention_paged_attention_ragged",
     "fp8_utils_gemm_a8w8_blockscale",

@@ -14,8 +14,6 @@ from fastprof.ops.serving.sizes import with_columns
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import moved, present, texts
 
-__all__ = ["packed_product", "repacked", "sized_product"]
-
 Size = int | Unknown
 
 _GPTQ: Final = "(x, weight, zeros, scales, order, ...)"

@@ -14,8 +14,6 @@ from fastprof.ops.serving.sizes import dense
 from fastprof.ops.tensor import canonical_type
 from fastprof.ops.traffic import present
 
-__all__ = ["float4_product", "plain_product", "scaled_product"]
-
 _OUT_FIRST: Final = "(out, x, weight)"
 
 

@@ -13,16 +13,6 @@ from fastprof.ops.serving.quantising import scaled_up
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import moved, texts
 
-__all__ = [
-    "both_quantised",
-    "dequantised",
-    "quantised_by_row",
-    "quantised_by_tensor",
-    "quantised_of_some",
-    "quantised_to_new",
-    "quantised_with_scale",
-]
-
 
 @op(
     None,

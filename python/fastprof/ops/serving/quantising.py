@@ -7,8 +7,6 @@ from typing import Final
 from fastprof.model.call import Tensor
 from fastprof.ops.tensor import canonical_type, elements
 
-__all__ = ["SCALE", "SEARCH", "packed_float4", "scaled_up"]
-
 SCALE: Final = 3  # times the scale, clamped between two limits
 SEARCH: Final = 2  # magnitude, comparison: the search for a scale
 

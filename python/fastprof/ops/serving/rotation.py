@@ -10,8 +10,6 @@ from fastprof.ops.registry import op
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
 
-__all__ = ["rotated_by_angles", "rotated_from_cache", "rotated_in_place"]
-
 _ROTATION: Final = 3  # of a pair: four products, two sums
 
 _IN_PLACE: Final = "(positions, query, key, size, cache, _, ...)"

@@ -13,19 +13,6 @@ from fastprof.ops.registry import op
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
 
-__all__ = [
-    "added_up",
-    "added_up_in_order",
-    "aligned",
-    "chosen_by_sigmoid",
-    "chosen_by_softmax",
-    "chosen_by_softplus",
-    "chosen_in_groups",
-    "counted",
-    "ordered",
-    "rows_shuffled",
-]
-
 
 @op(
     None,

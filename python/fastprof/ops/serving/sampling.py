@@ -11,8 +11,6 @@ from fastprof.ops.registry import op
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
 
-__all__ = ["best_of_rows", "cut_off", "drawn", "masked", "penalised", "softmax"]
-
 
 @op(None, aten=("_C::apply_repetition_penalties_(logits, of_prompt, of_output, penalties)",))
 def penalised(

@@ -10,8 +10,6 @@ from fastprof.ops.cost import CannotModel, Work
 from fastprof.ops.serving.lengths import lengths_of
 from fastprof.ops.tensor import elements
 
-__all__ = ["Batch", "Length", "attended", "heads_of", "longest", "over_cache", "size_of_head"]
-
 Batch = str | Unknown | None
 Length = int | Unknown | None
 

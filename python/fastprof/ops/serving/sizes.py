@@ -8,8 +8,6 @@ from fastprof.ops.matrix.product import Product
 from fastprof.ops.serving.quantising import packed_float4
 from fastprof.ops.tensor import canonical_type, elements, numbers_per_element
 
-__all__ = ["dense", "with_columns"]
-
 
 def dense(
     x: Tensor,

@@ -11,8 +11,6 @@ from fastprof.ops.registry import op
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import moved, texts
 
-__all__ = ["convolved", "convolved_step", "scanned"]
-
 # For each element of the state: exp(delta A) 21, delta B u 2, the state 2, C times it added 2.
 _STATE: Final = EXPONENTIAL + 1 + 2 + 2 + 2
 

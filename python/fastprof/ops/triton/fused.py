@@ -12,8 +12,6 @@ from fastprof.ops.traffic import moved, texts
 from fastprof.ops.triton.names import flops_of_an_element, read_name
 from fastprof.ops.triton.space import iterations, product_flops, touched_bytes
 
-__all__ = ["fused_kernel"]
-
 # Kinds of kernels with a single iteration space.
 _ONE_SPACE: Final = frozenset({"poi", "red", "per"})
 _SIZES: Final = ", ".join("_" * 16)  # sizes and other numbers follow the tensors

@@ -16,8 +16,6 @@ from typing import Any, Final, NamedTuple
 from fastprof.model.call import Arg, Call, Tensor
 from fastprof.ops.registry import ATEN, find, work
 
-__all__ = ["Fused", "flops_of_an_element", "read_name"]
-
 _NAME: Final = re.compile(r"triton_([a-z]+)(?:_fused)?(?:_(.*?))?(?:_?\d+)?\Z", re.DOTALL)
 
 # A tensor to evaluate formulas on, large enough that constant costs are negligible.

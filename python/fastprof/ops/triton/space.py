@@ -11,8 +11,6 @@ from fastprof.model.call import Tensor
 from fastprof.ops.cost import add_known
 from fastprof.ops.tensor import byte_count, elements
 
-__all__ = ["iterations", "product_flops", "touched_bytes"]
-
 # A buffer with this number of concatenated parts, such as from one product for several layers, is
 # read entirely; of other larger buffers, a kernel reads a slice.
 _MOST_PARTS: Final = 4
