@@ -295,7 +295,7 @@ def definitions(path: Path) -> Iterator[str]:
     for node in nodes(path):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             decorators = {ast.unparse(each).partition("(")[0] for each in node.decorator_list}
-            if not decorators & {"op", "collective", "rule"}:
+            if not decorators & {"op", "operators", "collective", "rule"}:
                 yield node.name
     tree = nodes(path)[0]
     assert isinstance(tree, ast.Module)

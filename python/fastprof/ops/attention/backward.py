@@ -8,25 +8,22 @@ from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.attention.packages import Length, length, varlen_sizes
 from fastprof.ops.attention.sizes import backward, check_gradient, heads_first, packed
 from fastprof.ops.cost import Work
-from fastprof.ops.registry import op
+from fastprof.ops.registry import operators
 
 Flags = tuple[bool, ...]
 
 
-@op(
-    None,
-    aten=(
-        "_scaled_dot_product_flash_attention_backward(gradient, query, key, value, ...)",
-        "_scaled_dot_product_flash_attention_for_cpu_backward(gradient, query, key, value, other,"
-        " other, _, _, mask, _)",
-        "_scaled_dot_product_efficient_attention_backward(gradient, query, key, value, mask, other,"
-        " other, other, other, _, wanted, ...)",
-        "_scaled_dot_product_cudnn_attention_backward(gradient, query, key, value, other, other,"
-        " other, other, mask, ...)",
-        "_scaled_dot_product_fused_attention_overrideable_backward(gradient, query, key, value,"
-        " mask, wanted, ...)",
-    ),
-)
+@operators("""
+    (gradient, query, key, value, ...): aten::_scaled_dot_product_flash_attention_backward
+    (gradient, query, key, value, other, other, _, _, mask, _):
+        aten::_scaled_dot_product_flash_attention_for_cpu_backward
+    (gradient, query, key, value, mask, other, other, other, other, _, wanted, ...):
+        aten::_scaled_dot_product_efficient_attention_backward
+    (gradient, query, key, value, other, other, other, other, mask, ...):
+        aten::_scaled_dot_product_cudnn_attention_backward
+    (gradient, query, key, value, mask, wanted, ...):
+        aten::_scaled_dot_product_fused_attention_overrideable_backward
+""")
 def attention_backward(
     gradient: Tensor,
     query: Tensor,
@@ -52,33 +49,19 @@ def attention_backward(
     return Work((backward(found, mask_gradient=mask is not None and flags[3:4] == (True,)),))
 
 
-_VARLEN_BACKWARD = (
-    "(gradient, query, key, value, other, other, other, other, other, starts, other,"
-    " longest_query, longest_key, ...)"
-)
-_XFORMERS_BACKWARD = (
-    "(_, gradient, query, key, value, other, other, starts, other, longest_query, longest_key, ...)"
-)
-
-
-@op(
-    None,
-    aten=(
-        "_flash_attention_backward(gradient, query, key, value, other, other, starts, other,"
-        " longest_query, longest_key, ...)",
-        "_efficient_attention_backward(gradient, query, key, value, mask, other, starts, other,"
-        " longest_query, longest_key, other, other, other, other, _, mask_gradient, ...)",
-        "flash_attn::_flash_attn_backward(gradient, query, key, value, ...)",
-        "flashattn::_flash_attn_backward(gradient, query, key, value, ...)",
-        "flash_attn::_flash_attn_varlen_backward" + _VARLEN_BACKWARD,
-        "flashattn::_flash_attn_varlen_backward" + _VARLEN_BACKWARD,
-        "xformers_flash::flash_bwd" + _VARLEN_BACKWARD,
-        "xformers_flash::flash_bwd" + _XFORMERS_BACKWARD,
-        "xformers_flash3::flash_bwd" + _XFORMERS_BACKWARD,
-        "torch_attn::_varlen_attn_backward(gradient, query, key, value, other, other, starts,"
-        " other, longest_query, longest_key, ...)",
-    ),
-)
+@operators("""
+    (gradient, query, key, value, other, other, starts, other, longest_query, longest_key, ...):
+        aten::_flash_attention_backward torch_attn::_varlen_attn_backward
+    (gradient, query, key, value, mask, other, starts, other, longest_query, longest_key, other,
+        other, other, other, _, mask_gradient, ...): aten::_efficient_attention_backward
+    (gradient, query, key, value, ...): flash_attn::_flash_attn_backward
+        flashattn::_flash_attn_backward
+    (gradient, query, key, value, other, other, other, other, other, starts, other,
+        longest_query, longest_key, ...): flash_attn::_flash_attn_varlen_backward
+        flashattn::_flash_attn_varlen_backward xformers_flash::flash_bwd
+    (_, gradient, query, key, value, other, other, starts, other, longest_query, longest_key,
+        ...): xformers_flash::flash_bwd xformers_flash3::flash_bwd
+""")
 def flash_attention_backward(
     gradient: Tensor,
     query: Tensor,
@@ -105,13 +88,10 @@ def flash_attention_backward(
     return Work((backward(found, mask_gradient=mask is not None and mask_gradient is True),))
 
 
-@op(
-    None,
-    aten=(
-        "_cudnn_attention_backward(gradient, query, key, value, other, other, other, other, mask,"
-        " starts, other, longest_query, longest_key, ...)",
-    ),
-)
+@operators("""
+    (gradient, query, key, value, other, other, other, other, mask, starts, other,
+        longest_query, longest_key, ...): aten::_cudnn_attention_backward
+""")
 def cudnn_attention_backward(
     gradient: Tensor,
     query: Tensor,

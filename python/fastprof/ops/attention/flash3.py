@@ -5,28 +5,21 @@ Source: hopper/flash_attn_interface.py and hopper/flash_api.cpp in Dao-AILab/fla
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from fastprof.model.call import Tensor
 from fastprof.ops.attention.packages import lengths, varlen_sizes
 from fastprof.ops.attention.sizes import Attention, backward, forward
 from fastprof.ops.cost import CannotModel, Work
-from fastprof.ops.registry import op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import elements
 
-_FORWARD: Final = (
-    "(query, key, value, new_key, new_value, second_query, other, starts, key_starts, other, other,"
-    " used, longest_query, longest_key, pages, ...)"
-)
 
-
-@op(
-    None,
-    aten=(
-        "flash_attn_3::fwd" + _FORWARD,
-        "flash_attn_3::_flash_attn_forward" + _FORWARD,
-    ),
-)
+@operators("""
+    (query, key, value, new_key, new_value, second_query, other, starts, key_starts, other,
+        other, used, longest_query, longest_key, pages, ...): flash_attn_3::fwd
+        flash_attn_3::_flash_attn_forward
+""")
 def attention(
     query: Tensor,
     key: Tensor,
@@ -118,15 +111,12 @@ def _alike(key: Tensor, value: Tensor) -> None:
         raise CannotModel(f"keys {key.shape} and values {value.shape} do not fit")
 
 
-_BACKWARD: Final = (
-    "flash_attn_3::bwd(gradient, query, key, value, other, other, other, other, other, starts,"
-    " other, other, other, longest_query, longest_key, ...)",
-    "flash_attn_3::_flash_attn_backward(gradient, query, key, value, other, other, starts, other,"
-    " other, other, longest_query, longest_key, ...)",
-)
-
-
-@op(None, aten=_BACKWARD)
+@operators("""
+    (gradient, query, key, value, other, other, other, other, other, starts, other, other,
+        other, longest_query, longest_key, ...): flash_attn_3::bwd
+    (gradient, query, key, value, other, other, starts, other, other, other, longest_query,
+        longest_key, ...): flash_attn_3::_flash_attn_backward
+""")
 def attention_backward(
     gradient: Tensor,
     query: Tensor,

@@ -5,25 +5,20 @@ from __future__ import annotations
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.attention.sizes import Attention, backward, forward, heads_first, work
 from fastprof.ops.cost import CannotModel, Cost, Work, add_known
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import byte_count, elements
 from fastprof.ops.traffic import moved, texts
 
-_MASK_LATER = "(query, key, value, _, _, attn_mask=mask, _)"
 
-
-@op(
-    TORCH,
-    "scaled_dot_product_attention(query, key, value, attn_mask=mask, ...)",
-    aten=(
-        "scaled_dot_product_attention(query, key, value, attn_mask=mask, ...)",
-        "_scaled_dot_product_flash_attention(query, key, value, ...)",
-        f"_scaled_dot_product_flash_attention_for_cpu{_MASK_LATER}",
-        "_scaled_dot_product_cudnn_attention(query, key, value, attn_bias=mask, ...)",
-        "_scaled_dot_product_fused_attention_overrideable(query, key, value, attn_bias=mask, ...)",
-        "_triton_scaled_dot_attention(q=query, k=key, v=value, ...)",
-    ),
-)
+@operators("""
+    (query, key, value, attn_mask=mask, ...): scaled_dot_product_attention
+    (query, key, value, ...): aten::_scaled_dot_product_flash_attention
+    (query, key, value, _, _, attn_mask=mask, _):
+        aten::_scaled_dot_product_flash_attention_for_cpu
+    (query, key, value, attn_bias=mask, ...): aten::_scaled_dot_product_cudnn_attention
+        aten::_scaled_dot_product_fused_attention_overrideable
+    (q=query, k=key, v=value, ...): aten::_triton_scaled_dot_attention
+""")
 def attention(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, *, direction: str
 ) -> Work:
@@ -42,13 +37,10 @@ def attention(
     return work(heads_first(query, key, value, mask), direction)
 
 
-@op(
-    None,
-    aten=(
-        "_scaled_dot_product_efficient_attention"
-        "(query, key, value, attn_bias=mask, compute_log_sumexp=sums, ...)",
-    ),
-)
+@operators("""
+    (query, key, value, attn_bias=mask, compute_log_sumexp=sums, ...):
+        aten::_scaled_dot_product_efficient_attention
+""")
 def efficient_attention(
     query: Tensor,
     key: Tensor,
@@ -73,13 +65,10 @@ def efficient_attention(
     return Work((backward(found),))
 
 
-@op(
-    None,
-    aten=(
-        "_scaled_dot_product_attention_math(query, key, value, attn_mask=mask, ...)",
-        "_scaled_dot_product_attention_math_for_mps(query, key, value, attn_mask=mask, ...)",
-    ),
-)
+@operators("""
+    (query, key, value, attn_mask=mask, ...): aten::_scaled_dot_product_attention_math
+        aten::_scaled_dot_product_attention_math_for_mps
+""")
 def attention_of_scores(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, *, direction: str
 ) -> Work:
@@ -103,10 +92,10 @@ def attention_of_scores(
     return Work((found.part(Cost(flops, touched)),))
 
 
-_LAYER = "(query, key, value, _, _, qkv_weight, qkv_bias, proj_weight, proj_bias, mask, ...)"
-
-
-@op(None, aten=(f"_native_multi_head_attention{_LAYER}", f"_triton_multi_head_attention{_LAYER}"))
+@operators("""
+    (query, key, value, _, _, qkv_weight, qkv_bias, proj_weight, proj_bias, mask, ...):
+        aten::_native_multi_head_attention aten::_triton_multi_head_attention
+""")
 def multi_head_attention(
     query: Tensor,
     key: Tensor,
@@ -147,7 +136,7 @@ def multi_head_attention(
     return Work((part,))
 
 
-@op(None, aten=("_transform_bias_rescale_qkv(projected, bias, _)",))
+@operators("(projected, bias, _): aten::_transform_bias_rescale_qkv")
 def rescaled_projections(projected: Tensor, bias: Tensor) -> tuple[Cost, str]:
     """q, k and v [b, h, s, d] from projections [b, s, 3hd] and bias [3hd]; q is scaled.
 

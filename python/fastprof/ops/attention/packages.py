@@ -20,10 +20,9 @@ from fastprof.ops.attention.sizes import (
     work,
 )
 from fastprof.ops.cost import CannotModel, Work
-from fastprof.ops.registry import op
+from fastprof.ops.registry import operators
 
 Length = int | Unknown | None
-_FLASH = "flash_attn.flash_attn_interface"
 
 
 def length(value: Length) -> int | None:
@@ -57,21 +56,17 @@ def varlen_sizes(
     return packed(query, key, value, mask, starts, lengths)
 
 
-@op(
-    _FLASH,
-    "flash_attn_func(q=query, k=key, v=value, ...)",
-    aten=(
-        "_flash_attention_forward(query, key, value, cum_seq_q=starts, other, max_q=longest_query,"
-        " max_k=longest_key, ...)",
-        "_flash_attention_forward_no_dropout_inplace(other, query, key, value, starts, other,"
-        " longest_query, longest_key, ...)",
-        "_efficient_attention_forward(query, key, value, bias=mask, starts, other, longest_query,"
-        " longest_key, ...)",
-        "flash_attn::_flash_attn_forward(query, key, value, ...)",
-        "flashattn::_flash_attn_forward(query, key, value, ...)",
-        "FlashAttnFunc(query, key, value, ...)",
-    ),
-)
+@operators("""
+    (q=query, k=key, v=value, ...): flash_attn.flash_attn_interface.flash_attn_func
+    (query, key, value, cum_seq_q=starts, other, max_q=longest_query, max_k=longest_key, ...):
+        aten::_flash_attention_forward
+    (other, query, key, value, starts, other, longest_query, longest_key, ...):
+        aten::_flash_attention_forward_no_dropout_inplace
+    (query, key, value, bias=mask, starts, other, longest_query, longest_key, ...):
+        aten::_efficient_attention_forward
+    (query, key, value, ...): flash_attn::_flash_attn_forward flashattn::_flash_attn_forward
+        aten::FlashAttnFunc
+""")
 def flash_attention(
     query: Tensor,
     key: Tensor,
@@ -99,23 +94,15 @@ def flash_attention(
     return work(varlen_sizes(query, key, value, mask, starts, longest), direction)
 
 
-_VARLEN = "(query, key, value, starts, other, first, second, third, fourth, ...)"
-
-
-@op(
-    _FLASH,
-    "flash_attn_varlen_func(q=query, k=key, v=value, cu_seqlens_q=starts, cu_seqlens_k=other,"
-    " max_seqlen_q=first, max_seqlen_k=second, ...)",
-    aten=(
-        "flash_attn::_flash_attn_varlen_forward" + _VARLEN,
-        "flashattn::_flash_attn_varlen_forward" + _VARLEN,
-        "FlashAttnVarlenFunc" + _VARLEN,
-        "torch_attn::_varlen_attn" + _VARLEN,
-        "torch_attn::_varlen_attn_out(other, query, key, value, starts, other, first, second, ...)",
-        "xformers_flash::flash_fwd" + _VARLEN,
-        "xformers_flash3::flash_fwd" + _VARLEN,
-    ),
-)
+@operators("""
+    (q=query, k=key, v=value, cu_seqlens_q=starts, cu_seqlens_k=other, max_seqlen_q=first,
+        max_seqlen_k=second, ...): flash_attn.flash_attn_interface.flash_attn_varlen_func
+    (query, key, value, starts, other, first, second, third, fourth, ...):
+        flash_attn::_flash_attn_varlen_forward flashattn::_flash_attn_varlen_forward
+        aten::FlashAttnVarlenFunc torch_attn::_varlen_attn xformers_flash::flash_fwd
+        xformers_flash3::flash_fwd
+    (other, query, key, value, starts, other, first, second, ...): torch_attn::_varlen_attn_out
+""")
 def sequences(
     query: Tensor,
     key: Tensor,
@@ -146,13 +133,10 @@ def sequences(
     return work(varlen_sizes(query, key, value, None, starts, longest), direction)
 
 
-@op(
-    None,
-    aten=(
-        "_cudnn_attention_forward(query, key, value, attn_bias=mask, starts, other, longest_query,"
-        " longest_key, ...)",
-    ),
-)
+@operators("""
+    (query, key, value, attn_bias=mask, starts, other, longest_query, longest_key, ...):
+        aten::_cudnn_attention_forward
+""")
 def cudnn_attention(
     query: Tensor,
     key: Tensor,
@@ -180,11 +164,10 @@ def cudnn_attention(
     return work(packed(query, key, value, mask, starts, longest), direction)
 
 
-@op(
-    _FLASH,
-    "flash_attn_qkvpacked_func(qkv, ...)",
-    aten=("FlashAttnQKVPackedFunc(qkv, ...)",),
-)
+@operators("""
+    (qkv, ...): flash_attn.flash_attn_interface.flash_attn_qkvpacked_func
+        aten::FlashAttnQKVPackedFunc
+""")
 def packed_projections(qkv: Tensor, *, direction: str) -> Work:
     """Attention of queries, keys and values in one tensor [b, s, 3, h, d].
 
@@ -196,11 +179,11 @@ def packed_projections(qkv: Tensor, *, direction: str) -> Work:
     return work(heads_last(query, key, value, None), direction)
 
 
-@op(
-    _FLASH,
-    "flash_attn_varlen_qkvpacked_func(qkv, cu_seqlens=starts, max_seqlen=longest, ...)",
-    aten=("FlashAttnVarlenQKVPackedFunc(qkv, starts, longest, ...)",),
-)
+@operators("""
+    (qkv, cu_seqlens=starts, max_seqlen=longest, ...):
+        flash_attn.flash_attn_interface.flash_attn_varlen_qkvpacked_func
+    (qkv, starts, longest, ...): aten::FlashAttnVarlenQKVPackedFunc
+""")
 def packed_sequences(
     qkv: Tensor, starts: Tensor | None = None, longest: Any = None, *, direction: str
 ) -> Work:
@@ -215,11 +198,10 @@ def packed_sequences(
     return work(packed(query, key, value, None, starts, both), direction)
 
 
-@op(
-    _FLASH,
-    "flash_attn_kvpacked_func(q=query, kv, ...)",
-    aten=("FlashAttnKVPackedFunc(query, kv, ...)",),
-)
+@operators("""
+    (q=query, kv, ...): flash_attn.flash_attn_interface.flash_attn_kvpacked_func
+    (query, kv, ...): aten::FlashAttnKVPackedFunc
+""")
 def packed_keys_and_values(query: Tensor, kv: Tensor, *, direction: str) -> Work:
     """Attention of q [b, s, h, d] over keys and values in one tensor [b, t, 2, h/g, d].
 
@@ -231,12 +213,12 @@ def packed_keys_and_values(query: Tensor, kv: Tensor, *, direction: str) -> Work
     return work(heads_last(query, key, value, None), direction)
 
 
-@op(
-    _FLASH,
-    "flash_attn_varlen_kvpacked_func(q=query, kv, cu_seqlens_q=starts, cu_seqlens_k=other,"
-    " max_seqlen_q=first, max_seqlen_k=second, ...)",
-    aten=("FlashAttnVarlenKVPackedFunc(query, kv, starts, other, first, second, ...)",),
-)
+@operators("""
+    (q=query, kv, cu_seqlens_q=starts, cu_seqlens_k=other, max_seqlen_q=first,
+        max_seqlen_k=second, ...):
+        flash_attn.flash_attn_interface.flash_attn_varlen_kvpacked_func
+    (query, kv, starts, other, first, second, ...): aten::FlashAttnVarlenKVPackedFunc
+""")
 def two_packed_sequences(
     query: Tensor,
     kv: Tensor,

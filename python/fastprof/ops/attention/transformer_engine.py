@@ -19,22 +19,19 @@ from fastprof.ops.attention.sizes import (
 )
 from fastprof.ops.cost import CannotModel, Cost, Work
 from fastprof.ops.parameters import Tensors
-from fastprof.ops.registry import op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import is_integer
 from fastprof.ops.traffic import moved, texts
 
 
-@op(
-    None,
-    aten=(
-        "FusedAttnFunc(_, longest_query, longest_key, tensors**)",
-        "FusedAttnFunc(tensors**)",
-        "FusedAttnFunc_kvpacked(_, longest_query, longest_key, tensors**)",
-        "FusedAttnFunc_kvpacked(tensors**)",
-        "FusedAttnFunc_qkvpacked(_, longest_query, tensors**)",
-        "FusedAttnFunc_qkvpacked(tensors**)",
-    ),
-)
+@operators("""
+    (_, longest_query, longest_key, tensors**): aten::FusedAttnFunc
+    (tensors**): aten::FusedAttnFunc
+    (_, longest_query, longest_key, tensors**): aten::FusedAttnFunc_kvpacked
+    (tensors**): aten::FusedAttnFunc_kvpacked
+    (_, longest_query, tensors**): aten::FusedAttnFunc_qkvpacked
+    (tensors**): aten::FusedAttnFunc_qkvpacked
+""")
 def fused_attention(
     tensors: Tensors,
     longest_query: Any = None,
@@ -113,7 +110,7 @@ def _batch_first(
     return Tensor(shape, tensor.dtype)
 
 
-@op(None, aten=("_PrepareQKVForFA(tensors**)",))
+@operators("(tensors**): aten::_PrepareQKVForFA")
 def prepared(tensors: Tensors, *, direction: str) -> tuple[Cost, str]:
     """Queries, keys and values [s, b, h, d] transposed to batch first, in one pass.
 

@@ -7,7 +7,7 @@ deepspeedai/DeepSpeed.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from fastprof.model.call import Tensor
 from fastprof.ops.attention.packages import lengths, varlen_sizes
@@ -21,19 +21,14 @@ from fastprof.ops.attention.sizes import (
 )
 from fastprof.ops.cost import CannotModel, Work
 from fastprof.ops.parameters import Tensors
-from fastprof.ops.registry import op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import elements
 
-_EFFICIENT: Final = "(query, key, value, mask, starts, other, first, second, ...)"
 
-
-@op(
-    None,
-    aten=(
-        "xformers::efficient_attention_forward_cutlass" + _EFFICIENT,
-        "xformers::efficient_attention_forward_ck" + _EFFICIENT,
-    ),
-)
+@operators("""
+    (query, key, value, mask, starts, other, first, second, ...):
+        xformers::efficient_attention_forward_cutlass xformers::efficient_attention_forward_ck
+""")
 def efficient_attention(
     query: Tensor,
     key: Tensor,
@@ -59,20 +54,12 @@ def efficient_attention(
     return work(found, direction)
 
 
-_GRADIENTS: Final = (
-    "(gradient, query, key, value, mask, other, starts, other, first, second, ...)",
-    "(gradient, query, key, value, mask, starts, other, first, second, ...)",
-)
-
-
-@op(
-    None,
-    aten=tuple(
-        f"xformers::efficient_attention_backward_{name}{each}"
-        for name in ("cutlass", "ck")
-        for each in _GRADIENTS
-    ),
-)
+@operators("""
+    (gradient, query, key, value, mask, other, starts, other, first, second, ...):
+        xformers::efficient_attention_backward_cutlass xformers::efficient_attention_backward_ck
+    (gradient, query, key, value, mask, starts, other, first, second, ...):
+        xformers::efficient_attention_backward_cutlass xformers::efficient_attention_backward_ck
+""")
 def efficient_attention_backward(
     gradient: Tensor,
     query: Tensor,
@@ -98,13 +85,10 @@ def efficient_attention_backward(
     return Work((backward(found),))
 
 
-_SMALL: Final = (
-    "xformers::efficient_attention(query, key, value, _, mask, ...)",
-    "xformers::efficient_attention_forward_small_k(query, key, value, _, mask, ...)",
-)
-
-
-@op(None, aten=_SMALL)
+@operators("""
+    (query, key, value, _, mask, ...): xformers::efficient_attention
+        xformers::efficient_attention_forward_small_k
+""")
 def small_attention(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, *, direction: str
 ) -> Work:
@@ -117,14 +101,10 @@ def small_attention(
     return work(heads_first(query, key, value, mask), direction)
 
 
-@op(
-    None,
-    aten=(
-        "xformers::efficient_attention_backward(gradient, query, key, value, other, other, ...)",
-        "xformers::efficient_attention_backward_small_k(gradient, query, key, value, other, other,"
-        " ...)",
-    ),
-)
+@operators("""
+    (gradient, query, key, value, other, other, ...): xformers::efficient_attention_backward
+        xformers::efficient_attention_backward_small_k
+""")
 def small_attention_backward(
     gradient: Tensor, query: Tensor, key: Tensor, value: Tensor, other: Any = None
 ) -> Work:
@@ -139,14 +119,11 @@ def small_attention_backward(
     return Work((backward(found),))
 
 
-@op(
-    None,
-    aten=(
-        "xformers::efficient_attention_forward_decoder(query, key, value, ...)",
-        "xformers::efficient_attention_forward_decoder_ck(query, key, value, ...)",
-        "xformers::efficient_attention_forward_decoder_splitk_ck(query, key, value, ...)",
-    ),
-)
+@operators("""
+    (query, key, value, ...): xformers::efficient_attention_forward_decoder
+        xformers::efficient_attention_forward_decoder_ck
+        xformers::efficient_attention_forward_decoder_splitk_ck
+""")
 def decoder(query: Tensor, key: Tensor, value: Tensor) -> Work:
     """Attention of a few queries [b, s, h, d] over a cache of keys and values [b, t, h, d].
 
@@ -158,7 +135,7 @@ def decoder(query: Tensor, key: Tensor, value: Tensor) -> Work:
     return Work((forward(found, sums=False),))
 
 
-@op(None, aten=("_fMHA(tensors**)",))
+@operators("(tensors**): aten::_fMHA")
 def attention(tensors: Tensors, *, direction: str) -> Work:
     """softmax(q k^T + mask) v: q [b, s, h, d] or [b, s, g, h, d], k and v alike.
 
@@ -176,7 +153,7 @@ def attention(tensors: Tensors, *, direction: str) -> Work:
     return work(found, direction)
 
 
-@op(None, aten=("EvoformerFusedAttention(tensors**)",))
+@operators("(tensors**): aten::EvoformerFusedAttention")
 def evoformer(tensors: Tensors, *, direction: str) -> Work:
     """softmax(q k^T + biases) v: q [.., s, h, d], k [.., t, h, d], v [.., t, h, d].
 

@@ -9,42 +9,28 @@ from typing import Final
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost
-from fastprof.ops.registry import op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
 
 _NORM: Final = 4  # squares added 2, scaling 1, weight 1
 _QUANTISED: Final = 5  # magnitude compared 2, times scale 1, limits 2
 
-_BUFFERED: Final = "(_, x, out, _, _)"
 
-
-@op(
-    None,
-    aten=(
-        f"_C_custom_ar::all_reduce{_BUFFERED}",
-        "_C_custom_ar::all_reduce_reg(_, x, out)",
-        "_C_custom_ar::all_reduce_unreg(_, x, _buffer, out)",
-        "_C_custom_ar::qr_all_reduce(_, x, out, _, _)",
-        f"sgl_kernel::all_reduce{_BUFFERED}",
-        "sgl_kernel::all_reduce_reg(_, x, out)",
-        "sgl_kernel::all_reduce_unreg(_, x, _buffer, out)",
-        "sgl_kernel::deterministic_all_reduce_reg(_, x, out)",
-        "sgl_kernel::deterministic_all_reduce_unreg(_, x, _buffer, out)",
-        "sgl_kernel::qr_all_reduce(_, x, out, _, _)",
-        "sgl_kernel::mscclpp_allreduce(_, x, out, _, _)",
-        "aiter::all_reduce(_, x, out, ...)",
-        "aiter::all_reduce_(x, ...)",
-        "aiter::qr_all_reduce(_, x, out, _, _)",
-        "vllm::all_reduce(x, ...)",
-        "vllm::all_reduce_symmetric_with_copy(x, ...)",
-        "vllm::inplace_all_reduce(x, ...)",
-        "vllm::outplace_all_reduce(x, ...)",
-        "sglang::inplace_all_reduce(x, ...)",
-        "sglang::outplace_all_reduce(x, ...)",
-        "trtllm::userbuffers_allreduce_finalize(x, _)",
-    ),
-)
+@operators("""
+    (_, x, out, _, _): _C_custom_ar::all_reduce _C_custom_ar::qr_all_reduce
+        sgl_kernel::all_reduce sgl_kernel::qr_all_reduce sgl_kernel::mscclpp_allreduce
+        aiter::qr_all_reduce
+    (_, x, out): _C_custom_ar::all_reduce_reg sgl_kernel::all_reduce_reg
+        sgl_kernel::deterministic_all_reduce_reg
+    (_, x, _buffer, out): _C_custom_ar::all_reduce_unreg sgl_kernel::all_reduce_unreg
+        sgl_kernel::deterministic_all_reduce_unreg
+    (_, x, out, ...): aiter::all_reduce
+    (x, ...): aiter::all_reduce_ vllm::all_reduce vllm::all_reduce_symmetric_with_copy
+        vllm::inplace_all_reduce vllm::outplace_all_reduce sglang::inplace_all_reduce
+        sglang::outplace_all_reduce
+    (x, _): trtllm::userbuffers_allreduce_finalize
+""")
 def reduced(
     x: Tensor, out: Tensor | None = None, _buffer: Tensor | None = None
 ) -> tuple[Cost, str]:
@@ -60,35 +46,26 @@ def reduced(
     return Cost(elements(x.shape), moved(x, out or fresh(x)), exact=False), texts(x)
 
 
-_AITER: Final = "(_, x, residual, residual_out, out, {}weight, ...)"
-_SHORT: Final = "(x, residual, weight, ...)"
-
-
-@op(
-    None,
-    aten=(
-        f"sglang::flashinfer_allreduce_residual_rmsnorm{_SHORT}",
-        "vllm::flashinfer_trtllm_fused_allreduce_norm(x, residual, weight, _, _, _, _, _, _, _, _,"
-        " _, out, quantised, scales, scale)",
-        "vllm::flashinfer_trtllm_fused_allreduce_norm(x, residual, weight, _, _, _, _, _, _, _, _,"
-        " out, quantised, scales, scale)",
-        "vllm::flashinfer_trtllm_fused_allreduce_norm(x, residual, weight, _, _, _, _, _, _, out,"
-        " quantised, scales, scale, ...)",
-        f"vllm::rocm_aiter_fused_allreduce_rmsnorm{_SHORT}",
-        f"aiter::fused_allreduce_rmsnorm_{_SHORT}",
-        f"aiter::fused_allreduce_rmsnorm{_AITER.format('')}",
-        f"aiter::fused_allreduce_rmsnorm_pad{_AITER.format('')}",
-        f"aiter::fused_allreduce_rmsnorm_quant{_AITER.format('scales, ')}",
-        f"aiter::fused_allreduce_rmsnorm_quant_per_group{_AITER.format('scales, ')}",
-        f"aiter::fused_allreduce_rmsnorm_mxfp4_quant{_AITER.format('scales, ')}",
-        "_C::minimax_allreduce_rms(x, weight, _workspace, _, _, _)",
-        "trtllm::allreduce(x, residual, weight, scale, bias, _workspace, ...)",
-        "trtllm::autotuned_allreduce(x, residual, weight, scale, bias, _workspace, ...)",
-        "trtllm::allreduce_pg(x, residual, weight, scale, bias, _workspace, ...)",
-        "trtllm::mnnvl_fusion_allreduce(x, weight, residual, ...)",
-        "trtllm::minimax_allreduce_rms(x, weight, _workspace, ...)",
-    ),
-)
+@operators("""
+    (x, residual, weight, ...): sglang::flashinfer_allreduce_residual_rmsnorm
+        vllm::rocm_aiter_fused_allreduce_rmsnorm aiter::fused_allreduce_rmsnorm_
+    (x, residual, weight, _, _, _, _, _, _, _, _, _, out, quantised, scales, scale):
+        vllm::flashinfer_trtllm_fused_allreduce_norm
+    (x, residual, weight, _, _, _, _, _, _, _, _, out, quantised, scales, scale):
+        vllm::flashinfer_trtllm_fused_allreduce_norm
+    (x, residual, weight, _, _, _, _, _, _, out, quantised, scales, scale, ...):
+        vllm::flashinfer_trtllm_fused_allreduce_norm
+    (_, x, residual, residual_out, out, weight, ...): aiter::fused_allreduce_rmsnorm
+        aiter::fused_allreduce_rmsnorm_pad
+    (_, x, residual, residual_out, out, scales, weight, ...):
+        aiter::fused_allreduce_rmsnorm_quant aiter::fused_allreduce_rmsnorm_quant_per_group
+        aiter::fused_allreduce_rmsnorm_mxfp4_quant
+    (x, weight, _workspace, _, _, _): _C::minimax_allreduce_rms
+    (x, residual, weight, scale, bias, _workspace, ...): trtllm::allreduce
+        trtllm::autotuned_allreduce trtllm::allreduce_pg
+    (x, weight, residual, ...): trtllm::mnnvl_fusion_allreduce
+    (x, weight, _workspace, ...): trtllm::minimax_allreduce_rms
+""")
 def reduced_and_normed(
     x: Tensor,
     residual: Tensor | None = None,
@@ -123,16 +100,13 @@ def reduced_and_normed(
     return Cost(elements(x.shape) * each, touched, exact=False), texts(x, weight)
 
 
-@op(
-    None,
-    aten=(
-        "aiter::all_gather_reg(_, x, out, _)",
-        "aiter::all_gather_unreg(_, x, _buffer, out, ...)",
-        "sglang::reg_all_gather_into_tensor(out, x, ...)",
-        "vllm::all_gather(x, _, ranks, ...)",
-        "trtllm::allgather(x, _, group, ...)",
-    ),
-)
+@operators("""
+    (_, x, out, _): aiter::all_gather_reg
+    (_, x, _buffer, out, ...): aiter::all_gather_unreg
+    (out, x, ...): sglang::reg_all_gather_into_tensor
+    (x, _, ranks, ...): vllm::all_gather
+    (x, _, group, ...): trtllm::allgather
+""")
 def gathered(
     x: Tensor,
     out: Tensor | None = None,
@@ -156,14 +130,11 @@ def gathered(
     return Cost(0, moved(x, *written)), texts(x)
 
 
-@op(
-    None,
-    aten=(
-        "aiter::reduce_scatter(_, x, out, ...)",
-        "vllm::reduce_scatter(x, _, ranks, ...)",
-        "trtllm::reducescatter(x, _, group, ...)",
-    ),
-)
+@operators("""
+    (_, x, out, ...): aiter::reduce_scatter
+    (x, _, ranks, ...): vllm::reduce_scatter
+    (x, _, group, ...): trtllm::reducescatter
+""")
 def reduced_to_pieces(
     x: Tensor,
     out: Tensor | None = None,

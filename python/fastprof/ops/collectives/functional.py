@@ -9,7 +9,7 @@ from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.collectives.distributed import count_of, several
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.parameters import Tensors
-from fastprof.ops.registry import op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import byte_count, elements
 from fastprof.ops.traffic import moved, texts
 
@@ -17,17 +17,14 @@ Size = int | Unknown
 Splits = tuple[int, ...] | Unknown | None
 
 
-@op(
-    None,
-    aten=(
-        "_c10d_functional::all_gather_into_tensor(tensors, group_size, _)",
-        "_c10d_functional::all_gather_into_tensor_out(tensors, group_size, _, out)",
-        "_c10d_functional::all_gather_into_tensor_coalesced(tensors*, group_size, _)",
-        "_c10d_functional_autograd::all_gather_into_tensor(tensors, group_size, _)",
-        "c10d_functional::all_gather_into_tensor(tensors, _, _, group_size)",
-        "c10d_functional::all_gather_into_tensor_coalesced(tensors*, _, _, group_size)",
-    ),
-)
+@operators("""
+    (tensors, group_size, _): _c10d_functional::all_gather_into_tensor
+        _c10d_functional_autograd::all_gather_into_tensor
+    (tensors, group_size, _, out): _c10d_functional::all_gather_into_tensor_out
+    (tensors*, group_size, _): _c10d_functional::all_gather_into_tensor_coalesced
+    (tensors, _, _, group_size): c10d_functional::all_gather_into_tensor
+    (tensors*, _, _, group_size): c10d_functional::all_gather_into_tensor_coalesced
+""")
 def gathered(
     tensors: Tensors | Tensor,
     group_size: Size,
@@ -53,17 +50,14 @@ def gathered(
     return Cost(flops, add_known(small, large)), texts(*found)
 
 
-@op(
-    None,
-    aten=(
-        "_c10d_functional::reduce_scatter_tensor(tensors, _, group_size, _)",
-        "_c10d_functional::reduce_scatter_tensor_out(tensors, _, group_size, _, out)",
-        "_c10d_functional::reduce_scatter_tensor_coalesced(tensors*, _, group_size, _)",
-        "_c10d_functional_autograd::reduce_scatter_tensor(tensors, _, group_size, _)",
-        "c10d_functional::reduce_scatter_tensor(tensors, _, _, _, group_size)",
-        "c10d_functional::reduce_scatter_tensor_coalesced(tensors*, _, _, _, group_size)",
-    ),
-)
+@operators("""
+    (tensors, _, group_size, _): _c10d_functional::reduce_scatter_tensor
+        _c10d_functional_autograd::reduce_scatter_tensor
+    (tensors, _, group_size, _, out): _c10d_functional::reduce_scatter_tensor_out
+    (tensors*, _, group_size, _): _c10d_functional::reduce_scatter_tensor_coalesced
+    (tensors, _, _, _, group_size): c10d_functional::reduce_scatter_tensor
+    (tensors*, _, _, _, group_size): c10d_functional::reduce_scatter_tensor_coalesced
+""")
 def scattered(
     tensors: Tensors | Tensor,
     group_size: Size,
@@ -92,10 +86,10 @@ def scattered(
     return Cost(flops, add_known(small, large)), texts(*found)
 
 
-@op(
-    None,
-    aten=("_c10d_functional::broadcast(tensor, _, _)", "c10d_functional::broadcast(tensor, ...)"),
-)
+@operators("""
+    (tensor, _, _): _c10d_functional::broadcast
+    (tensor, ...): c10d_functional::broadcast
+""")
 def broadcast(tensor: Tensor) -> tuple[Cost, str]:
     """One rank's tensor as a new one on each of them.
 
@@ -105,14 +99,11 @@ def broadcast(tensor: Tensor) -> tuple[Cost, str]:
     return Cost(0, moved(tensor, tensor)), texts(tensor)
 
 
-@op(
-    None,
-    aten=(
-        "_c10d_functional::all_to_all_single(tensor, splits, _, _)",
-        "_c10d_functional_autograd::all_to_all_single(tensor, splits, _, _)",
-        "c10d_functional::all_to_all_single(tensor, splits, ...)",
-    ),
-)
+@operators("""
+    (tensor, splits, _, _): _c10d_functional::all_to_all_single
+        _c10d_functional_autograd::all_to_all_single
+    (tensor, splits, ...): c10d_functional::all_to_all_single
+""")
 def exchanged(tensor: Tensor, splits: Splits = None, *, direction: str) -> tuple[Cost, str]:
     """Rows from each rank to each: x [m, ..] -> [sum of the output splits, ..].
 

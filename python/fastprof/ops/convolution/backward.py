@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.convolution.images import channels_first, filters_first, images, rank_of
 from fastprof.ops.convolution.kind import is_transposed_likely
@@ -11,44 +9,29 @@ from fastprof.ops.convolution.parts import backward
 from fastprof.ops.convolution.sizes import sized, with_output
 from fastprof.ops.cost import CannotModel, Work
 from fastprof.ops.parameters import Ints
-from fastprof.ops.registry import op
-
-# In the order of autograd's formulas. The kernel size is that of the weight.
-_GENERAL: Final = "x, weight, stride, padding, dilation, transposed, output_padding, groups"
-_PADDING_FIRST: Final = "x, gradient, weight, padding, stride, dilation, groups"
-_KERNEL_SIZE: Final = "gradient, x, weight, _, stride, padding"
-_DILATED: Final = f"{_KERNEL_SIZE}, dilation"
+from fastprof.ops.registry import operators
 
 
-def _masked(name: str, arguments: str, *flags: int) -> tuple[str, ...]:
-    # The output mask is last, after a number of flags that varies by release.
-    return tuple(
-        f"{name}({', '.join((arguments, *['_'] * n, 'output_mask'))})" for n in flags or (0,)
-    )
-
-
-_PLAIN: Final = (
-    "convolution_backward(gradient, x, weight, _, stride, padding, dilation, transposed,"
-    " output_padding, groups, output_mask)",
-    *_masked("convolution_backward_overrideable", f"gradient, {_GENERAL}"),
-    *_masked("cudnn_convolution_backward", _PADDING_FIRST, 2, 3),
-    *_masked("miopen_convolution_backward", _PADDING_FIRST, 2),
-    *_masked("miopen_depthwise_convolution_backward", _PADDING_FIRST, 2),
-    *_masked("mkldnn_convolution_backward", _PADDING_FIRST),
-    # Older versions have buffers between padding and mask.
-    *_masked("_slow_conv2d_backward", _KERNEL_SIZE),
-    f"_slow_conv2d_backward({_KERNEL_SIZE}, ...)",
-    f"thnn_conv2d_backward({_KERNEL_SIZE}, ...)",
-    f"slow_conv3d_backward({_KERNEL_SIZE}, ...)",
-    *_masked("slow_conv_dilated2d_backward", _DILATED),
-    *_masked("slow_conv_dilated3d_backward", _DILATED),
-    *_masked("_conv_depthwise2d_backward", _DILATED),
-    *_masked("thnn_conv_depthwise2d_backward", _DILATED),
-    *_masked("conv_depthwise3d_backward", _DILATED),
-)
-
-
-@op(None, aten=_PLAIN)
+@operators("""
+    (gradient, x, weight, _, stride, padding, dilation, transposed, output_padding, groups,
+        output_mask): aten::convolution_backward
+    (gradient, x, weight, stride, padding, dilation, transposed, output_padding, groups,
+        output_mask): aten::convolution_backward_overrideable
+    (x, gradient, weight, padding, stride, dilation, groups, _, _, output_mask):
+        aten::cudnn_convolution_backward aten::miopen_convolution_backward
+        aten::miopen_depthwise_convolution_backward
+    (x, gradient, weight, padding, stride, dilation, groups, _, _, _, output_mask):
+        aten::cudnn_convolution_backward
+    (x, gradient, weight, padding, stride, dilation, groups, output_mask):
+        aten::mkldnn_convolution_backward
+    (gradient, x, weight, _, stride, padding, output_mask): aten::_slow_conv2d_backward
+    (gradient, x, weight, _, stride, padding, ...): aten::_slow_conv2d_backward
+        aten::thnn_conv2d_backward aten::slow_conv3d_backward
+    (gradient, x, weight, _, stride, padding, dilation, output_mask):
+        aten::slow_conv_dilated2d_backward aten::slow_conv_dilated3d_backward
+        aten::_conv_depthwise2d_backward aten::thnn_conv_depthwise2d_backward
+        aten::conv_depthwise3d_backward
+""")
 def gradients(
     gradient: Tensor,
     x: Tensor,
@@ -92,17 +75,14 @@ def gradients(
     return backward(with_output(sizes, gradient), x, weight, gradient, _wanted(output_mask))
 
 
-_TRANSPOSED_FIRST: Final = "x, gradient, weight, padding, output_padding, stride, dilation, groups"
-_TRANSPOSED_SIZE: Final = f"{_KERNEL_SIZE}, output_padding, dilation"
-_TRANSPOSED: Final = (
-    *_masked("cudnn_convolution_transpose_backward", _TRANSPOSED_FIRST, 2, 3),
-    *_masked("miopen_convolution_transpose_backward", _TRANSPOSED_FIRST, 2),
-    f"slow_conv_transpose2d_backward({_TRANSPOSED_SIZE}, ...)",
-    f"slow_conv_transpose3d_backward({_TRANSPOSED_SIZE}, ...)",
-)
-
-
-@op(None, aten=_TRANSPOSED)
+@operators("""
+    (x, gradient, weight, padding, output_padding, stride, dilation, groups, _, _, output_mask):
+        aten::cudnn_convolution_transpose_backward aten::miopen_convolution_transpose_backward
+    (x, gradient, weight, padding, output_padding, stride, dilation, groups, _, _, _,
+        output_mask): aten::cudnn_convolution_transpose_backward
+    (gradient, x, weight, _, stride, padding, output_padding, dilation, ...):
+        aten::slow_conv_transpose2d_backward aten::slow_conv_transpose3d_backward
+""")
 def transposed_gradients(
     gradient: Tensor,
     x: Tensor,
@@ -135,7 +115,7 @@ def transposed_gradients(
     )
 
 
-@op(None, aten=("conv_tbc_backward",))
+@operators("aten::conv_tbc_backward")
 def conv_tbc_gradients(
     gradient: Tensor, x: Tensor, weight: Tensor, bias: Tensor, pad: int | Unknown
 ) -> Work:

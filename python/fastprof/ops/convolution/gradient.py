@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Final
 
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.convolution.images import images, rank_of
@@ -11,22 +10,16 @@ from fastprof.ops.convolution.parts import input_gradient, read_bytes, weight_gr
 from fastprof.ops.convolution.sizes import Convolution, mirrored, sized, with_output
 from fastprof.ops.cost import CannotModel, Cost, Work, add_known
 from fastprof.ops.parameters import Ints
-from fastprof.ops.registry import op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import byte_count, elements, tensor_bytes, tensor_text
 
-_STEPS: Final = "padding, stride, dilation, groups"
-_INPUT: Final = tuple(
-    f"{name}_backward_input(size, gradient, weight, {_STEPS}, ...)"
-    for name in (
-        "cudnn_convolution",
-        "miopen_convolution",
-        "miopen_depthwise_convolution",
-        "mkldnn_convolution",
-    )
-)
 
-
-@op(None, aten=_INPUT)
+@operators("""
+    (size, gradient, weight, padding, stride, dilation, groups, ...):
+        aten::cudnn_convolution_backward_input aten::miopen_convolution_backward_input
+        aten::miopen_depthwise_convolution_backward_input
+        aten::mkldnn_convolution_backward_input
+""")
 def gradient_of_input(
     size: tuple[int, ...] | Unknown,
     gradient: Tensor,
@@ -59,13 +52,11 @@ def gradient_of_input(
     return _of_input(with_output(sizes, known) if known else sizes, gradient, weight)
 
 
-_TRANSPOSED_INPUT: Final = tuple(
-    f"{name}_transpose_backward_input(gradient, weight, {_STEPS}, ...)"
-    for name in ("cudnn_convolution", "miopen_convolution")
-)
-
-
-@op(None, aten=_TRANSPOSED_INPUT)
+@operators("""
+    (gradient, weight, padding, stride, dilation, groups, ...):
+        aten::cudnn_convolution_transpose_backward_input
+        aten::miopen_convolution_transpose_backward_input
+""")
 def transposed_gradient_of_input(
     gradient: Tensor,
     weight: Tensor,
@@ -86,16 +77,12 @@ def transposed_gradient_of_input(
     return _of_input(sizes, gradient, weight)
 
 
-_WEIGHT: Final = (
-    f"mkldnn_convolution_backward_weights(size, gradient, x, {_STEPS}, ...)",
-    *(
-        f"{name}_backward_weight(size, gradient, x, {_STEPS}, ...)"
-        for name in ("cudnn_convolution", "miopen_convolution", "miopen_depthwise_convolution")
-    ),
-)
-
-
-@op(None, aten=_WEIGHT)
+@operators("""
+    (size, gradient, x, padding, stride, dilation, groups, ...):
+        aten::mkldnn_convolution_backward_weights aten::cudnn_convolution_backward_weight
+        aten::miopen_convolution_backward_weight
+        aten::miopen_depthwise_convolution_backward_weight
+""")
 def gradient_of_weight(
     size: tuple[int, ...],
     gradient: Tensor,
@@ -117,13 +104,11 @@ def gradient_of_weight(
     return _of_weight(sizes, gradient, x, weight)
 
 
-_TRANSPOSED_WEIGHT: Final = tuple(
-    f"{name}_transpose_backward_weight(size, gradient, x, {_STEPS}, ...)"
-    for name in ("cudnn_convolution", "miopen_convolution")
-)
-
-
-@op(None, aten=_TRANSPOSED_WEIGHT)
+@operators("""
+    (size, gradient, x, padding, stride, dilation, groups, ...):
+        aten::cudnn_convolution_transpose_backward_weight
+        aten::miopen_convolution_transpose_backward_weight
+""")
 def transposed_gradient_of_weight(
     size: tuple[int, ...],
     gradient: Tensor,
@@ -155,13 +140,10 @@ def transposed_gradient_of_weight(
     return _of_weight(sizes, gradient, x, weight)
 
 
-_BIAS: Final = tuple(
-    f"{name}_backward_bias"
-    for name in ("cudnn_convolution", "cudnn_convolution_transpose", "miopen_convolution")
-)
-
-
-@op(None, aten=_BIAS)
+@operators("""
+    aten::cudnn_convolution_backward_bias aten::cudnn_convolution_transpose_backward_bias
+        aten::miopen_convolution_backward_bias
+""")
 def bias_sum(gradient: Tensor) -> tuple[Cost, str]:
     """dy [n, k, p, q] -> db [k], the sum over all but the channels.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost
-from fastprof.ops.registry import op
+from fastprof.ops.registry import operators
 from fastprof.ops.traffic import moved, texts
 
 # Corners of the intersection 4, its sides 2, clamped at zero 2, its area 1, the union 2, the ratio
@@ -12,7 +12,7 @@ from fastprof.ops.traffic import moved, texts
 _PAIR = 13
 
 
-@op(None, aten=("torchvision::nms(boxes, scores, ...)",))
+@operators("(boxes, scores, ...): torchvision::nms")
 def nms(boxes: Tensor, scores: Tensor, *, result: Tensor | Unknown = UNKNOWN) -> tuple[Cost, str]:
     """Non-maximum suppression: indices [kept] of the boxes [n, 4] without a better overlapping box.
 

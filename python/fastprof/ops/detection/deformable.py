@@ -7,13 +7,12 @@ from typing import Final
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, Part, Work
-from fastprof.ops.registry import op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import short_type
 from fastprof.ops.tensor_cores import why_not
 from fastprof.ops.traffic import fresh, moved
 
 _KINDS: Final = frozenset({"convolution", "gemm"})
-_STEPS: Final = "_, _, _, _, _, _, _, _, masked"
 
 
 def _sizes(x: Tensor, weight: Tensor, offset: Tensor) -> tuple[Tensor, int, str]:
@@ -31,7 +30,9 @@ def _sizes(x: Tensor, weight: Tensor, offset: Tensor) -> tuple[Tensor, int, str]
     return output, n * p * q * prod(weight.shape), f"{fields},{short_type(x.dtype)},"
 
 
-@op(None, aten=(f"torchvision::deform_conv2d(x, weight, offset, mask, bias, {_STEPS})",))
+@operators("""
+    (x, weight, offset, mask, bias, _, _, _, _, _, _, _, _, masked): torchvision::deform_conv2d
+""")
 def deformable(
     x: Tensor,
     weight: Tensor,
@@ -58,12 +59,10 @@ def deformable(
     return _gradients(output, x, weight, extra, products, params, reason)
 
 
-@op(
-    None,
-    aten=(
-        f"torchvision::_deform_conv2d_backward(gradient, x, weight, offset, mask, bias, {_STEPS})",
-    ),
-)
+@operators("""
+    (gradient, x, weight, offset, mask, bias, _, _, _, _, _, _, _, _, masked):
+        torchvision::_deform_conv2d_backward
+""")
 def deformable_backward(
     gradient: Tensor,
     x: Tensor,

@@ -9,7 +9,7 @@ from typing import Final
 
 from fastprof.model.call import Call, Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, add_known
-from fastprof.ops.registry import op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import byte_count, elements, tensor_bytes
 from fastprof.ops.traffic import fresh, moved, texts
 
@@ -34,13 +34,10 @@ def _checked(x: Tensor, rois: Tensor) -> None:
         raise CannotModel(f"regions {rois.shape} do not fit images {x.shape}")
 
 
-@op(
-    None,
-    aten=(
-        "torchvision::roi_align(x, rois, _, height, width, ratio, _)",
-        "torchvision::ps_roi_align(x, rois, _, height, width, ratio)",
-    ),
-)
+@operators("""
+    (x, rois, _, height, width, ratio, _): torchvision::roi_align
+    (x, rois, _, height, width, ratio): torchvision::ps_roi_align
+""")
 def aligned(
     x: Tensor,
     rois: Tensor,
@@ -76,13 +73,10 @@ def aligned(
     return Cost(flops, add_known(read, moved(rois, result, mapping)), False), texts(x, rois)
 
 
-@op(
-    None,
-    aten=(
-        "torchvision::_roi_align_backward"
-        "(gradient, rois, _, _, _, batch, channels, rows, columns, ratio, _)",
-    ),
-)
+@operators("""
+    (gradient, rois, _, _, _, batch, channels, rows, columns, ratio, _):
+        torchvision::_roi_align_backward
+""")
 def aligned_backward(
     gradient: Tensor,
     rois: Tensor,
@@ -105,13 +99,7 @@ def aligned_backward(
     return Cost(flops, add_known(moved(gradient, rois), whole), False), texts(gradient, rois)
 
 
-@op(
-    None,
-    aten=(
-        "torchvision::roi_pool(x, rois, _, height, width)",
-        "torchvision::ps_roi_pool(x, rois, _, height, width)",
-    ),
-)
+@operators("(x, rois, _, height, width): torchvision::roi_pool torchvision::ps_roi_pool")
 def pooled(
     x: Tensor,
     rois: Tensor,

@@ -12,7 +12,7 @@ from typing import Final
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.axes import Dims, axes
 from fastprof.ops.cost import CannotModel, Cost
-from fastprof.ops.registry import op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import canonical_type, elements
 from fastprof.ops.traffic import moved, texts
 
@@ -37,7 +37,7 @@ def _complex(dtype: str | None) -> str | None:
     return _COMPLEX.get(name or "", name)
 
 
-@op(None, aten=("_fft_c2c(x, dim, _, _)",))
+@operators("(x, dim, _, _): aten::_fft_c2c")
 def complex_to_complex(x: Tensor, dim: Dims, *, direction: str) -> tuple[Cost, str]:
     """Transform of complex numbers along some dimensions, forward or inverse.
 
@@ -47,7 +47,7 @@ def complex_to_complex(x: Tensor, dim: Dims, *, direction: str) -> tuple[Cost, s
     return _cost(False, x.shape, dim, x, Tensor(x.shape, x.dtype))
 
 
-@op(None, aten=("_fft_r2c(x, dim, _, onesided)",))
+@operators("(x, dim, _, onesided): aten::_fft_r2c")
 def real_to_complex(
     x: Tensor, dim: Dims, onesided: bool | Unknown = True, *, direction: str
 ) -> tuple[Cost, str]:
@@ -66,7 +66,7 @@ def real_to_complex(
     return _cost(True, x.shape, dim, x, Tensor(shape, _complex(x.dtype)))
 
 
-@op(None, aten=("_fft_c2r(x, dim, _, last_size)",))
+@operators("(x, dim, _, last_size): aten::_fft_c2r")
 def complex_to_real(
     x: Tensor, dim: Dims, last_size: int | Unknown = UNKNOWN, *, direction: str
 ) -> tuple[Cost, str]:

@@ -16,7 +16,7 @@ from fastprof.ops.arithmetic import SIGMOID, TRIGONOMETRIC
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.dtypes import named
 from fastprof.ops.parameters import Tensors
-from fastprof.ops.registry import op
+from fastprof.ops.registry import op, operators
 from fastprof.ops.tensor import byte_count, elements
 from fastprof.ops.traffic import fresh, moved, texts
 
@@ -180,7 +180,7 @@ for _name, (_flops, _is_gated) in _TRANSFORMER_ENGINE.items():
     _converted(_name, _flops, _is_gated)
 
 
-@op(None, aten=("tex_ts::cast_from_fp8_ts(x, inverse, _, _, written)",))
+@operators("(x, inverse, _, _, written): tex_ts::cast_from_fp8_ts")
 def widened(x: Tensor, inverse: Tensor | None = None, written: Any = None) -> Answer:
     """fp8 x times its scale, in the requested type.
 
@@ -193,7 +193,7 @@ def widened(x: Tensor, inverse: Tensor | None = None, written: Any = None) -> An
     return Cost(count, add_known(moved(x), byte_count(count, dtype))), texts(x)
 
 
-@op(None, aten=("xformers::silu_bw_fused(a, b, gradient)",))
+@operators("(a, b, gradient): xformers::silu_bw_fused")
 def silu_product_gradients(a: Tensor, b: Tensor, gradient: Tensor) -> Answer:
     """Both gradients of silu(a) * b, and the product again.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, add_known
-from fastprof.ops.registry import op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import byte_count, elements
 from fastprof.ops.traffic import moved, texts
 
@@ -16,13 +16,10 @@ Answer = tuple[Cost, str]
 Size = int | Unknown | None
 
 
-@op(
-    None,
-    aten=(
-        "_moe_permute_index_map(x, routes, rows, ...)",
-        "_moe_permute_mask_map(x, routes, rows, weights, ...)",
-    ),
-)
+@operators("""
+    (x, routes, rows, ...): aten::_moe_permute_index_map
+    (x, routes, rows, weights, ...): aten::_moe_permute_mask_map
+""")
 def permuted(
     x: Tensor,
     routes: Tensor,
@@ -53,13 +50,10 @@ def permuted(
     return Cost(0, add_known(moved(routes), copies, copies)), texts(x, routes)
 
 
-@op(
-    None,
-    aten=(
-        "_moe_unpermute_index_map(x, other, weights)",
-        "_moe_unpermute_mask_map(x, other, weights, ...)",
-    ),
-)
+@operators("""
+    (x, other, weights): aten::_moe_unpermute_index_map
+    (x, other, weights, ...): aten::_moe_unpermute_mask_map
+""")
 def unpermuted(
     x: Tensor, other: Tensor | None = None, weights: Tensor | None = None, *, direction: str
 ) -> Answer:
@@ -82,7 +76,7 @@ def unpermuted(
     return Cost(flops, moves, exact=tokens is not None), texts(x, weights)
 
 
-@op(None, aten=("_moe_chunk_sort(x, other, third, ...)",))
+@operators("(x, other, third, ...): aten::_moe_chunk_sort")
 def chunks_sorted(
     x: Tensor, other: Tensor | None = None, third: Tensor | None = None, *, direction: str
 ) -> Answer:

@@ -14,7 +14,7 @@ from fastprof.model.call import Tensor
 from fastprof.ops.arithmetic import EXPONENTIAL, LOGARITHM
 from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.matrix.product import GEMM, Product
-from fastprof.ops.registry import op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
 
@@ -33,14 +33,10 @@ def _rows(scores: Tensor, targets: Tensor) -> int:
     return rows
 
 
-@op(
-    None,
-    aten=(
-        "SoftmaxCrossEntropyLoss(scores, targets, ...)",
-        "CrossEntropyLoss(scores, targets, ...)",
-        "Fast_CrossEntropyLoss(scores, targets, ...)",
-    ),
-)
+@operators("""
+    (scores, targets, ...): aten::SoftmaxCrossEntropyLoss aten::CrossEntropyLoss
+        aten::Fast_CrossEntropyLoss
+""")
 def cross_entropy(scores: Tensor, targets: Tensor, *, direction: str) -> Answer:
     """log(sum of exp(x)) - x[t] of rows of scores x[.., classes].
 
@@ -58,13 +54,7 @@ def cross_entropy(scores: Tensor, targets: Tensor, *, direction: str) -> Answer:
     return Cost(elements(scores.shape) * _SUM, moves), texts(scores, targets)
 
 
-@op(
-    None,
-    aten=(
-        "LigerCrossEntropyFunction(scores, targets, ...)",
-        "CrossEntropyFunction(scores, targets, ...)",
-    ),
-)
+@operators("(scores, targets, ...): aten::LigerCrossEntropyFunction aten::CrossEntropyFunction")
 def gradient_at_once(scores: Tensor, targets: Tensor, *, direction: str) -> Answer:
     """log(sum of exp(x)) - x[t] of rows of scores x[.., classes]; the gradient overwrites the
     scores.
@@ -83,10 +73,7 @@ def gradient_at_once(scores: Tensor, targets: Tensor, *, direction: str) -> Answ
     return Cost(count * (_SUM + _GRADIENT), moves), texts(scores, targets)
 
 
-@op(
-    None,
-    aten=("LigerFusedLinearCrossEntropyFunction(x, weight, targets, bias, ...)",),
-)
+@operators("(x, weight, targets, bias, ...): aten::LigerFusedLinearCrossEntropyFunction")
 def projected_cross_entropy(
     x: Tensor, weight: Tensor, targets: Tensor, bias: Tensor | None = None, *, direction: str
 ) -> Work:
@@ -150,14 +137,10 @@ def _scaled(*tensors: Tensor | None) -> Work:
     return Work((Part("main", cost, texts(*given)),))
 
 
-_DIVERGENCES: Final = (
-    "LigerKLDivLossFunction(x, targets, ...)",
-    "LigerJSDFunction(x, targets, ...)",
-    "LigerTVDLossFunction(x, targets, ...)",
-)
-
-
-@op(None, aten=_DIVERGENCES)
+@operators("""
+    (x, targets, ...): aten::LigerKLDivLossFunction aten::LigerJSDFunction
+        aten::LigerTVDLossFunction
+""")
 def divergence(x: Tensor, targets: Tensor, *, direction: str) -> Answer:
     """Divergence of two distributions [.., classes], elementwise, summed by row.
 
@@ -174,10 +157,7 @@ def divergence(x: Tensor, targets: Tensor, *, direction: str) -> Answer:
     return Cost(flops, moved(x, targets, fresh(x)), exact=False), texts(x, targets)
 
 
-@op(
-    None,
-    aten=("LigerFusedLinearJSDFunction(x, weight, teacher, teacher_weight, ...)",),
-)
+@operators("(x, weight, teacher, teacher_weight, ...): aten::LigerFusedLinearJSDFunction")
 def projected_divergence(
     x: Tensor, weight: Tensor, teacher: Tensor, teacher_weight: Tensor, *, direction: str
 ) -> Work:

@@ -16,26 +16,19 @@ from fastprof.ops.arithmetic import TRIGONOMETRIC
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.normalisation.layer_norm import group_norm, layer_norm, rms_norm
 from fastprof.ops.parameters import Tensors
-from fastprof.ops.registry import op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
 
 Answer = tuple[Cost, str]
 
 
-@op(
-    None,
-    aten=(
-        "FusedLayerNormAffineFunction(x, weight, bias, ...)",
-        "FusedLayerNormAffineMixedDtypesFunction(x, weight, bias, ...)",
-        "FastLayerNormFN(x, weight, bias, ...)",
-        "LigerLayerNormFunction(x, weight, bias, ...)",
-        "Fast_Layernorm(x, weight, bias, ...)",
-        "_LayerNorm(x, weight, bias, ...)",
-        "tex_ts::layernorm_fwd_fp8_inf_ts(x, weight, bias, ...)",
-        "tex_ts::layernorm_fwd_inf_ts(x, weight, bias, ...)",
-    ),
-)
+@operators("""
+    (x, weight, bias, ...): aten::FusedLayerNormAffineFunction
+        aten::FusedLayerNormAffineMixedDtypesFunction aten::FastLayerNormFN
+        aten::LigerLayerNormFunction aten::Fast_Layernorm aten::_LayerNorm
+        tex_ts::layernorm_fwd_fp8_inf_ts tex_ts::layernorm_fwd_inf_ts
+""")
 def centred(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, direction: str) -> Answer:
     """(x - mean) / sqrt(var + eps) * weight[d] + bias[d] of rows x[.., d].
 
@@ -45,18 +38,12 @@ def centred(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, direction:
     return layer_norm(x, None, weight, bias, direction=direction)
 
 
-@op(
-    None,
-    aten=(
-        "FusedRMSNormAffineFunction(x, weight, ...)",
-        "FusedRMSNormAffineMixedDtypesFunction(x, weight, ...)",
-        "LigerRMSNormFunction(x, weight, ...)",
-        "Fast_RMS_Layernorm(x, weight, ...)",
-        "_RMSNorm(x, weight, ...)",
-        "tex_ts::rmsnorm_fwd_fp8_inf_ts(x, weight, ...)",
-        "tex_ts::rmsnorm_fwd_inf_ts(x, weight, ...)",
-    ),
-)
+@operators("""
+    (x, weight, ...): aten::FusedRMSNormAffineFunction
+        aten::FusedRMSNormAffineMixedDtypesFunction aten::LigerRMSNormFunction
+        aten::Fast_RMS_Layernorm aten::_RMSNorm tex_ts::rmsnorm_fwd_fp8_inf_ts
+        tex_ts::rmsnorm_fwd_inf_ts
+""")
 def root(x: Tensor, weight: Tensor | None = None, *, direction: str) -> Answer:
     """x / sqrt(mean(x^2) + eps) * weight[d] of rows x[.., d].
 
@@ -68,7 +55,7 @@ def root(x: Tensor, weight: Tensor | None = None, *, direction: str) -> Answer:
     return rms_norm(x, None, weight, direction=direction)
 
 
-@op(None, aten=("FusedLayerNormFunction(x, ...)", "FusedRMSNormFunction(x, ...)"))
+@operators("(x, ...): aten::FusedLayerNormFunction aten::FusedRMSNormFunction")
 def bare_norm(x: Tensor, *, direction: str) -> Answer:
     """Rows normalised without a weight. A row is assumed to be the last dimension.
 
@@ -86,7 +73,7 @@ def _plain(x: Tensor, norm: Any, direction: str) -> Answer:
     return Cost(cost.flops, cost.bytes, exact=False), params
 
 
-@op(None, aten=("LigerGroupNormFunction(x, weight, bias, _, groups, ...)",))
+@operators("(x, weight, bias, _, groups, ...): aten::LigerGroupNormFunction")
 def grouped(
     x: Tensor,
     weight: Tensor,
@@ -103,14 +90,11 @@ def grouped(
     return group_norm(x, groups, weight, bias, direction=direction)
 
 
-@op(
-    None,
-    aten=(
-        "LayerNormFn(x, weight, bias, third, others**)",
-        "LigerFusedAddRMSNormFunction(x, third, weight, others**)",
-        "DropoutAddLayerNormFn(x, third, weight, bias, others**)",
-    ),
-)
+@operators("""
+    (x, weight, bias, third, others**): aten::LayerNormFn
+    (x, third, weight, others**): aten::LigerFusedAddRMSNormFunction
+    (x, third, weight, bias, others**): aten::DropoutAddLayerNormFn
+""")
 def added_norm(
     x: Tensor,
     weight: Tensor,
@@ -144,7 +128,7 @@ def added_norm(
     return Cost(flops, moves, exact=False), params
 
 
-@op(None, aten=("LigerDyTFunction(x, alpha, gamma, beta)",))
+@operators("(x, alpha, gamma, beta): aten::LigerDyTFunction")
 def dynamic_tanh(
     x: Tensor, alpha: Tensor, gamma: Tensor, beta: Tensor | None = None, *, direction: str
 ) -> Answer:
@@ -163,7 +147,7 @@ def dynamic_tanh(
     return Cost(flops, add_known(moved(x, x), vectors)), texts(x, gamma)
 
 
-@op(None, aten=("LigerPolyNormFunction(x, weight, bias, ...)",))
+@operators("(x, weight, bias, ...): aten::LigerPolyNormFunction")
 def polynomial(x: Tensor, weight: Tensor, bias: Tensor, *, direction: str) -> Answer:
     """w0 norm(x^3) + w1 norm(x^2) + w2 norm(x) + b of rows x[.., d], norms by the root mean square.
 

@@ -14,26 +14,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.matrix.linear import linear
 from fastprof.ops.matrix.product import GEMM, Product
 from fastprof.ops.parameters import Tensors
-from fastprof.ops.registry import op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved
 
 
-@op(
-    None,
-    aten=(
-        "FusedDenseFunc(tensors**)",
-        "DenseNoBiasFunc(tensors**)",
-        "LinearWithFrozenWeight(tensors**)",
-    ),
-)
+@operators("(tensors**): aten::FusedDenseFunc aten::DenseNoBiasFunc aten::LinearWithFrozenWeight")
 def linear_layer(tensors: Tensors, *, direction: str) -> Work:
     """x[.., k] @ w[n, k]^T (+ bias[n]).
 
@@ -43,7 +36,7 @@ def linear_layer(tensors: Tensors, *, direction: str) -> Work:
     return _linear(tensors, direction)
 
 
-@op(None, aten=("_Linear(tensors**)",))
+@operators("(tensors**): aten::_Linear")
 def parallel_linear(
     tensors: Tensors, *, result: Tensor | Unknown = UNKNOWN, direction: str
 ) -> Work:
@@ -58,7 +51,7 @@ def parallel_linear(
     return _estimated(_linear(tensors, direction, result), isinstance(result, Tensor))
 
 
-@op(None, aten=("LinearWithGradAccumulationAndAsyncCommunication(tensors**)",))
+@operators("(tensors**): aten::LinearWithGradAccumulationAndAsyncCommunication")
 def accumulating_linear(tensors: Tensors, *, direction: str) -> Work:
     """Backward of x[.., k] @ w[n, k]^T, with the weight's gradient accumulated.
 
@@ -153,10 +146,10 @@ def _products(found: Sequence[Product], direction: str, extra: Cost | None = Non
     return Work((gemm, Part("main", extra, gemm.params)))
 
 
-@op(
-    None,
-    aten=("_LayerNormLinear(tensors**)", "LayerNormLinearFn(x, other, other, tensors**)"),
-)
+@operators("""
+    (tensors**): aten::_LayerNormLinear
+    (x, other, other, tensors**): aten::LayerNormLinearFn
+""")
 def normalised(
     tensors: Tensors, x: Tensor | None = None, other: Any = None, *, direction: str
 ) -> Work:
@@ -183,7 +176,7 @@ def _norm(x: Tensor, direction: str) -> Cost:
     return Cost(flops, moved(*tensors), exact=False)
 
 
-@op(None, aten=("_LayerNormMLP(tensors**)",))
+@operators("(tensors**): aten::_LayerNormMLP")
 def chain_with_norm(tensors: Tensors, *, direction: str) -> Work:
     """norm(x) @ w1^T, an activation, @ w2^T: w1 [f, k] or [2 f, k] if gated, w2 [k, f].
 
@@ -210,14 +203,7 @@ def _activation(product: Product, direction: str) -> Cost:
     return Cost(flops, moved(*tensors), exact=False)
 
 
-@op(
-    None,
-    aten=(
-        "FusedDenseGeluDenseFunc(tensors**)",
-        "FusedMLPFunc(tensors**)",
-        "MlpFunction(tensors**)",
-    ),
-)
+@operators("(tensors**): aten::FusedDenseGeluDenseFunc aten::FusedMLPFunc aten::MlpFunction")
 def chain(tensors: Tensors, *, direction: str) -> Work:
     """x @ w1^T, an activation, @ w2^T, ...: consecutive weights [n, k].
 
@@ -231,14 +217,10 @@ def chain(tensors: Tensors, *, direction: str) -> Work:
     return _products(_layers(tensors), direction)
 
 
-@op(
-    None,
-    aten=(
-        "_SwiGLUFusedFunc(tensors**)",
-        "_SwiGLUDecomposedFunc(tensors**)",
-        "xformers::dual_gemm_silu_identity_mul(tensors**)",
-    ),
-)
+@operators("""
+    (tensors**): aten::_SwiGLUFusedFunc aten::_SwiGLUDecomposedFunc
+        xformers::dual_gemm_silu_identity_mul
+""")
 def two_projections(tensors: Tensors, *, direction: str) -> Work:
     """(silu(x @ w1^T) * (x @ w2^T)) @ w3^T, or without the last product; biases may be passed in
     between.
@@ -262,7 +244,7 @@ def two_projections(tensors: Tensors, *, direction: str) -> Work:
     return _products(found, direction)
 
 
-@op(None, aten=("xformers::gemm_fused_operand_sum(left, right, ...)",))
+@operators("(left, right, ...): xformers::gemm_fused_operand_sum")
 def operand_sum(left: Tensor, right: Tensor) -> Work:
     """A[m, k] @ B[k, n], and the sums of B's (or A's) rows.
 
@@ -275,15 +257,12 @@ def operand_sum(left: Tensor, right: Tensor) -> Work:
     return _products([product], "fprop")
 
 
-_GEMM: Final = (
-    "tex_ts::te_gemm_ts(left, other, _, _, left_turned, right, other, _, _, right_turned, output,"
-    " others**)",
-    "tex_ts::te_gemm_ts(left, other, _, left_turned, right, other, _, right_turned, output,"
-    " others**)",
-)
-
-
-@op(None, aten=_GEMM)
+@operators("""
+    (left, other, _, _, left_turned, right, other, _, _, right_turned, output, others**):
+        tex_ts::te_gemm_ts
+    (left, other, _, left_turned, right, other, _, right_turned, output, others**):
+        tex_ts::te_gemm_ts
+""")
 def fused_gemm(
     left: Tensor,
     right: Tensor,
@@ -312,7 +291,7 @@ def fused_gemm(
     return _products([product], "fprop")
 
 
-@op(None, aten=("_GroupedLinear(tensors**)",))
+@operators("(tensors**): aten::_GroupedLinear")
 def grouped(tensors: Tensors, *, direction: str) -> Work:
     """x[rows, k] split among experts, each part times its weight [n, k] (+ bias).
 
@@ -331,7 +310,7 @@ def grouped(tensors: Tensors, *, direction: str) -> Work:
     return _experts(x, weights, weights[0].shape[-2], direction)
 
 
-@op(None, aten=("GroupedGemm(x, weights, other, turned, ...)",))
+@operators("(x, weights, other, turned, ...): aten::GroupedGemm")
 def experts(
     x: Tensor,
     weights: Tensor,

@@ -14,7 +14,7 @@ from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.dtypes import Dtype, named
 from fastprof.ops.matrix.product import GEMM, Product, forward
 from fastprof.ops.optimizers.fused import step
-from fastprof.ops.registry import op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import byte_count, elements, item_size
 from fastprof.ops.traffic import moved, texts
 
@@ -28,14 +28,11 @@ def _product(x: Tensor, n: int, k: int, weight: Tensor, written: str | None = No
     return Product(elements(x.shape[:-1]), n, k, x, weight, written=written)
 
 
-@op(
-    None,
-    aten=(
-        "bitsandbytes::int8_linear_matmul(x, weight, other)",
-        "bitsandbytes::int8_scaled_mm(x, weight, scales, other, other, dtype)",
-        "bitsandbytes::int8_mixed_scaled_mm(wide, x, weight, scales, other, other, other)",
-    ),
-)
+@operators("""
+    (x, weight, other): bitsandbytes::int8_linear_matmul
+    (x, weight, scales, other, other, dtype): bitsandbytes::int8_scaled_mm
+    (wide, x, weight, scales, other, other, other): bitsandbytes::int8_mixed_scaled_mm
+""")
 def product_8bit(
     x: Tensor,
     weight: Tensor,
@@ -62,10 +59,7 @@ def product_8bit(
     return Work((forward(product),))
 
 
-@op(
-    None,
-    aten=("bitsandbytes::int8_vectorwise_quant(x, ...)",),
-)
+@operators("(x, ...): bitsandbytes::int8_vectorwise_quant")
 def quantised_rows(x: Tensor) -> Answer:
     """Rows of x[.., k] quantised to int8 by their absolute maximum.
 
@@ -76,7 +70,7 @@ def quantised_rows(x: Tensor) -> Answer:
     return Cost(4 * count, add_known(moved(x), count + 4 * rows)), texts(x)
 
 
-@op(None, aten=("bitsandbytes::int8_double_quant(x, ...)",))
+@operators("(x, ...): bitsandbytes::int8_double_quant")
 def doubly_quantised_rows(x: Tensor) -> Answer:
     """x[.., k] quantised to int8 twice: by the absolute maximum of each row, and of each column.
 
@@ -88,7 +82,7 @@ def doubly_quantised_rows(x: Tensor) -> Answer:
     return Cost(8 * count, add_known(moved(x), 2 * count + scales)), texts(x)
 
 
-@op(None, aten=("bitsandbytes::int8_vectorwise_dequant(x, scales)",))
+@operators("(x, scales): bitsandbytes::int8_vectorwise_dequant")
 def dequantised_rows(x: Tensor, scales: Tensor) -> Answer:
     """Rows of int8 x[.., k] times their scale, as float32.
 
@@ -99,7 +93,7 @@ def dequantised_rows(x: Tensor, scales: Tensor) -> Answer:
     return Cost(2 * count, add_known(moved(x, scales), 4 * count)), texts(x)
 
 
-@op(None, aten=("bitsandbytes::int8_mm_dequant(x, rows, columns, dtype, bias)",))
+@operators("(x, rows, columns, dtype, bias): bitsandbytes::int8_mm_dequant")
 def dequantised_columns(
     x: Tensor,
     rows: Tensor,
@@ -118,7 +112,7 @@ def dequantised_columns(
     return Cost(count * (3 + (bias is not None)), moves), texts(x)
 
 
-@op(None, aten=("bitsandbytes::quantize_4bit(x, block, ...)",))
+@operators("(x, block, ...): bitsandbytes::quantize_4bit")
 def quantised_4bit(x: Tensor, block: Block = None) -> Answer:
     """x quantised to 4 bits by the absolute maximum of each block.
 
@@ -141,7 +135,7 @@ def _packed(x: Tensor) -> int:
     return 2 * size * elements(x.shape)
 
 
-@op(None, aten=("bitsandbytes::dequantize_4bit(x, scales, _, _, _, dtype, _o)",))
+@operators("(x, scales, _, _, _, dtype, _o): bitsandbytes::dequantize_4bit")
 def dequantised_4bit(
     x: Tensor, scales: Tensor, dtype: Dtype = None, _o: Tensor | None = None
 ) -> Answer:
@@ -156,7 +150,7 @@ def dequantised_4bit(
     return Cost(count, add_known(moved(x, scales), byte_count(count, written))), texts(x)
 
 
-@op(None, aten=("bitsandbytes::quantize_blockwise(x, code, block)",))
+@operators("(x, code, block): bitsandbytes::quantize_blockwise")
 def blockwise_quantised(x: Tensor, code: Tensor, block: Block = None) -> Answer:
     """x quantised to the nearest of 256 codes by the absolute maximum of each block.
 
@@ -168,7 +162,7 @@ def blockwise_quantised(x: Tensor, code: Tensor, block: Block = None) -> Answer:
     return Cost(11 * count, moves), texts(x)
 
 
-@op(None, aten=("bitsandbytes::dequantize_blockwise(x, scales, code, _, dtype, _o)",))
+@operators("(x, scales, code, _, dtype, _o): bitsandbytes::dequantize_blockwise")
 def blockwise_dequantised(
     x: Tensor, scales: Tensor, code: Tensor, dtype: Dtype = None, _o: Tensor | None = None
 ) -> Answer:
@@ -182,13 +176,10 @@ def blockwise_dequantised(
     return Cost(count, add_known(moved(x, scales, code), byte_count(count, written))), texts(x)
 
 
-@op(
-    None,
-    aten=(
-        "bitsandbytes::gemv_4bit(x, weight, _, scales, other, ...)",
-        "bitsandbytes::gemm_4bit(x, weight, _, scales, _, _, ...)",
-    ),
-)
+@operators("""
+    (x, weight, _, scales, other, ...): bitsandbytes::gemv_4bit
+    (x, weight, _, scales, _, _, ...): bitsandbytes::gemm_4bit
+""")
 def product_4bit(
     x: Tensor, weight: Tensor, scales: Tensor | None = None, other: Any = None
 ) -> Work:
@@ -212,7 +203,7 @@ def _four_bits(x: Tensor, weight: Tensor) -> Product:
     return _product(x, numbers // k, k, weight, named(x.dtype))
 
 
-@op(None, aten=("MatMul4Bit(x, weight, ...)",))
+@operators("(x, weight, ...): aten::MatMul4Bit")
 def matmul_4bit(x: Tensor, weight: Tensor, *, direction: str) -> Work:
     """x[.., k] @ w^T, w of n rows of k packed 4-bit numbers, widened first.
 
@@ -229,7 +220,7 @@ def matmul_4bit(x: Tensor, weight: Tensor, *, direction: str) -> Work:
     return Work((Part("main", cost, params, kernels=GEMM), Part("main", widening, texts(weight))))
 
 
-@op(None, aten=("MatMul8bitLt(x, weight, ...)",))
+@operators("(x, weight, ...): aten::MatMul8bitLt")
 def matmul_8bit(x: Tensor, weight: Tensor, *, direction: str) -> Work:
     """x[.., k] @ w[n, k]^T, both in int8, including the quantisation of x and the scaling of the
     result.
@@ -260,10 +251,10 @@ def matmul_8bit(x: Tensor, weight: Tensor, *, direction: str) -> Work:
 _ADAM: Final = 32
 _MOMENTUM: Final = 4
 
-_STATES: Final = "(_, gradient, parameter, first, second, other, ...)"
 
-
-@op(None, aten=("bitsandbytes::optimizer_update_32bit" + _STATES,))
+@operators("""
+    (_, gradient, parameter, first, second, other, ...): bitsandbytes::optimizer_update_32bit
+""")
 def optimizer_32bit(
     gradient: Tensor,
     parameter: Tensor,
@@ -283,13 +274,10 @@ def optimizer_32bit(
     return step(flops, states, [(gradient,)], (), exact=False)
 
 
-_BLOCKWISE: Final = (
-    "bitsandbytes::optimizer_update_8bit_blockwise(_, gradient, parameter, first, second,"
-    " _, _, _, _, _, _, _, other, other, scales, more_scales, ...)"
-)
-
-
-@op(None, aten=(_BLOCKWISE,))
+@operators("""
+    (_, gradient, parameter, first, second, _, _, _, _, _, _, _, other, other, scales,
+        more_scales, ...): bitsandbytes::optimizer_update_8bit_blockwise
+""")
 def optimizer_8bit(
     gradient: Tensor,
     parameter: Tensor,

@@ -12,21 +12,17 @@ from fastprof.model.call import Tensor
 from fastprof.ops.arithmetic import TRIGONOMETRIC
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.parameters import Tensors
-from fastprof.ops.registry import op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import moved, texts
 
 Answer = tuple[Cost, str]
 
 
-@op(
-    None,
-    aten=(
-        "ApplyRotaryEmb(x, cosines, sines, ...)",
-        "Fast_RoPE_Embedding(x, cosines, sines, ...)",
-        "FusedRoPECachedFunc(x, cosines, sines, ...)",
-    ),
-)
+@operators("""
+    (x, cosines, sines, ...): aten::ApplyRotaryEmb aten::Fast_RoPE_Embedding
+        aten::FusedRoPECachedFunc
+""")
 def rotated(x: Tensor, cosines: Tensor, sines: Tensor, *, direction: str) -> Answer:
     """Pairs of elements of x[.., d] rotated by the angles of their positions.
 
@@ -39,14 +35,10 @@ def rotated(x: Tensor, cosines: Tensor, sines: Tensor, *, direction: str) -> Ans
     return _turned((x,), cosines, sines)
 
 
-@op(
-    None,
-    aten=(
-        "LigerRopeFunction(query, key, cosines, sines, ...)",
-        "LigerQwen2VLMRopeFunction(query, key, cosines, sines, ...)",
-        "Fast_RoPE_Embedding_QK(query, key, cosines, sines, ...)",
-    ),
-)
+@operators("""
+    (query, key, cosines, sines, ...): aten::LigerRopeFunction aten::LigerQwen2VLMRopeFunction
+        aten::Fast_RoPE_Embedding_QK
+""")
 def rotated_pair(
     query: Tensor, key: Tensor, cosines: Tensor, sines: Tensor, *, direction: str
 ) -> Answer:
@@ -72,13 +64,7 @@ def _turned(tensors: Tensors, cosines: Tensor, sines: Tensor) -> Answer:
     return Cost(3 * count, moves), texts(*tensors)
 
 
-@op(
-    None,
-    aten=(
-        "ApplyRotaryEmbQKV_(packed, cosines, sines, ...)",
-        "ApplyRotaryEmbKV_(packed, cosines, sines, ...)",
-    ),
-)
+@operators("(packed, cosines, sines, ...): aten::ApplyRotaryEmbQKV_ aten::ApplyRotaryEmbKV_")
 def packed(packed: Tensor, cosines: Tensor, sines: Tensor, *, direction: str) -> Answer:
     """Queries and keys in [b, s, 3, h, d] rotated in place, or keys in [b, s, 2, h, d].
 
@@ -93,15 +79,12 @@ def packed(packed: Tensor, cosines: Tensor, sines: Tensor, *, direction: str) ->
     return _turned((part,), cosines, sines)
 
 
-@op(
-    None,
-    aten=(
-        "FusedRoPEFunc(x, angles, others**)",
-        "FusedRoPETHDFunc(x, starts, angles, others**)",
-        "FusedRoPE2DFunc(x, _, _, angles, others**)",
-        "LigerLlama4RopeFunction(x, second, angles, others**)",
-    ),
-)
+@operators("""
+    (x, angles, others**): aten::FusedRoPEFunc
+    (x, starts, angles, others**): aten::FusedRoPETHDFunc
+    (x, _, _, angles, others**): aten::FusedRoPE2DFunc
+    (x, second, angles, others**): aten::LigerLlama4RopeFunction
+""")
 def by_angles(
     x: Tensor,
     angles: Tensor,

@@ -11,20 +11,14 @@ from __future__ import annotations
 from fastprof.model.call import Tensor
 from fastprof.ops.cost import Cost, add_known
 from fastprof.ops.losses.softmax import BACKWARD, FORWARD
-from fastprof.ops.registry import op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import moved, texts
 
 Answer = tuple[Cost, str]
 
 
-@op(
-    None,
-    aten=(
-        "ScaledUpperTriangMaskedSoftmax(x, ...)",
-        "ScaledAlignedCausalMaskedSoftmax(x, ...)",
-    ),
-)
+@operators("(x, ...): aten::ScaledUpperTriangMaskedSoftmax aten::ScaledAlignedCausalMaskedSoftmax")
 def causal(x: Tensor, *, direction: str) -> Answer:
     """softmax(scale * x) of scores x[.., s, t] at or below the diagonal, 0 above.
 
@@ -34,13 +28,7 @@ def causal(x: Tensor, *, direction: str) -> Answer:
     return _softmax(x, None, 1, direction)
 
 
-@op(
-    None,
-    aten=(
-        "ScaledMaskedSoftmax(x, mask, ...)",
-        "GenericScaledMaskedSoftmax(x, mask, ...)",
-    ),
-)
+@operators("(x, mask, ...): aten::ScaledMaskedSoftmax aten::GenericScaledMaskedSoftmax")
 def masked(x: Tensor, mask: Tensor | None = None, *, direction: str) -> Answer:
     """softmax(scale * x) of scores x[b, h, s, t] with a mask [b, 1, s, t].
 
@@ -50,7 +38,7 @@ def masked(x: Tensor, mask: Tensor | None = None, *, direction: str) -> Answer:
     return _softmax(x, mask, 1, direction)
 
 
-@op(None, aten=("ScaledSoftmax(x, ...)",))
+@operators("(x, ...): aten::ScaledSoftmax")
 def scaled(x: Tensor, *, direction: str) -> Answer:
     """softmax(scale * x) of scores x[.., s, t].
 
@@ -60,7 +48,7 @@ def scaled(x: Tensor, *, direction: str) -> Answer:
     return _softmax(x, None, 1, direction)
 
 
-@op(None, aten=("LigerSoftmaxFunction(x, ...)",))
+@operators("(x, ...): aten::LigerSoftmaxFunction")
 def unscaled(x: Tensor, *, direction: str) -> Answer:
     """softmax(x) of rows x[.., n].
 

@@ -14,7 +14,7 @@ from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.arithmetic import EXPONENTIAL, SIGMOID
 from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.parameters import Tensors
-from fastprof.ops.registry import op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import byte_count, elements
 from fastprof.ops.traffic import fresh, moved, texts
 
@@ -29,7 +29,7 @@ _STEP_BACK: Final = EXPONENTIAL + 4 + 14
 _CHUNK: Final = 256  # the default of the model's configuration
 
 
-@op(None, aten=("SelectiveScanFn(u, delta, a, b, c, d, z, bias, ...)",))
+@operators("(u, delta, a, b, c, d, z, bias, ...): aten::SelectiveScanFn")
 def selective_scan(
     u: Tensor,
     delta: Tensor,
@@ -60,10 +60,7 @@ def selective_scan(
     return Cost(count * (_STEP * states + extra), add_known(read, moved(fresh(u)))), texts(u, a)
 
 
-@op(
-    None,
-    aten=("MambaInnerFn(xz, taps, _b, projection, delta, output, _c, a, others**)",),
-)
+@operators("(xz, taps, _b, projection, delta, output, _c, a, others**): aten::MambaInnerFn")
 def block(
     xz: Tensor,
     taps: Tensor,
@@ -115,13 +112,10 @@ def _times(value: int | None, times: int) -> int | None:
     return None if value is None else value * times
 
 
-@op(
-    None,
-    aten=(
-        "MambaChunkScanCombinedFn(x, dt, a, b, c, chunk, others**)",
-        "MambaChunkScanCombinedFn(x, dt, a, b, c, others**)",
-    ),
-)
+@operators("""
+    (x, dt, a, b, c, chunk, others**): aten::MambaChunkScanCombinedFn
+    (x, dt, a, b, c, others**): aten::MambaChunkScanCombinedFn
+""")
 def chunked_scan(
     x: Tensor,
     dt: Tensor,
@@ -167,16 +161,10 @@ def _chunked(
     return 2 * rows * (3 * once - weighed)
 
 
-_SPLIT: Final = "MambaSplitConv1dScanCombinedFn(xs, taps, _b, _d, a, d, chunk, others**)"
-
-
-@op(
-    None,
-    aten=(
-        _SPLIT,
-        "MambaSplitConv1dScanCombinedFn(xs, taps, _b, _d, a, d, others**)",
-    ),
-)
+@operators("""
+    (xs, taps, _b, _d, a, d, chunk, others**): aten::MambaSplitConv1dScanCombinedFn
+    (xs, taps, _b, _d, a, d, others**): aten::MambaSplitConv1dScanCombinedFn
+""")
 def chunked_block(
     xs: Tensor,
     taps: Tensor,
@@ -226,13 +214,10 @@ def chunked_block(
     return Work((gemm, main))
 
 
-@op(
-    None,
-    aten=(
-        "CausalConv1dFn(x, taps, bias, ...)",
-        "DaoAILab::_causal_conv1d_fwd_cpp(x, taps, bias, other, other, other, other, _)",
-    ),
-)
+@operators("""
+    (x, taps, bias, ...): aten::CausalConv1dFn
+    (x, taps, bias, other, other, other, other, _): DaoAILab::_causal_conv1d_fwd_cpp
+""")
 def convolution(
     x: Tensor, taps: Tensor, bias: Tensor | None = None, other: Any = None, *, direction: str
 ) -> Answer:
@@ -257,13 +242,10 @@ def _width(x: Tensor, taps: Tensor) -> int:
     return taps.shape[1]
 
 
-@op(
-    None,
-    aten=(
-        "DaoAILab::_causal_conv1d_bwd_cpp(x, taps, bias, gradient, other, other, other, other,"
-        " other, other, other, _)",
-    ),
-)
+@operators("""
+    (x, taps, bias, gradient, other, other, other, other, other, other, other, _):
+        DaoAILab::_causal_conv1d_bwd_cpp
+""")
 def convolution_gradients(
     x: Tensor,
     taps: Tensor,
@@ -281,10 +263,7 @@ def convolution_gradients(
     return Cost(4 * _width(x, taps) * elements(x.shape), moves), texts(x, taps)
 
 
-@op(
-    None,
-    aten=("DaoAILab::_causal_conv1d_update_cpp(x, state, taps, bias, other, _, other, other)",),
-)
+@operators("(x, state, taps, bias, other, _, other, other): DaoAILab::_causal_conv1d_update_cpp")
 def convolution_step(
     x: Tensor,
     state: Tensor,

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost
 from fastprof.ops.images.pooling_windows import by_dimension, pooled
 from fastprof.ops.parameters import Ints
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
 
@@ -30,12 +28,7 @@ def _columns(
     return elements(kernel), elements(windows)
 
 
-@op(
-    TORCH,
-    "unfold(x, kernel_size, dilation, padding, stride)",
-    "im2col(x, kernel_size, dilation, padding, stride)",
-    aten=("im2col(x, kernel_size, dilation, padding, stride)",),
-)
+@operators("(x, kernel_size, dilation, padding, stride): torch.unfold im2col")
 def unfold(
     x: Tensor,
     kernel_size: Size,
@@ -69,10 +62,7 @@ def unfold(
     return Cost(0, moved(x, columns)), texts(x)
 
 
-_FOLD: Final = "(x, output_size, kernel_size, dilation, padding, stride)"
-
-
-@op(TORCH, "fold" + _FOLD, "col2im" + _FOLD, aten=("col2im" + _FOLD,))
+@operators("(x, output_size, kernel_size, dilation, padding, stride): torch.fold col2im")
 def fold(
     x: Tensor,
     output_size: Size,
@@ -100,11 +90,7 @@ def fold(
 
 
 # Up to torch 1.12, these are separate operators; later, each is the forward of the other.
-@op(
-    TORCH,
-    "im2col_backward(gradient, input_size, kernel_size, dilation, padding, stride)",
-    aten=("im2col_backward(gradient, input_size, kernel_size, dilation, padding, stride)",),
-)
+@operators("(gradient, input_size, kernel_size, dilation, padding, stride): im2col_backward")
 def unfold_backward(
     gradient: Tensor,
     input_size: Size,
@@ -121,11 +107,7 @@ def unfold_backward(
     return fold(gradient, input_size, kernel_size, dilation, padding, stride, direction="fprop")
 
 
-@op(
-    TORCH,
-    "col2im_backward(gradient, kernel_size, dilation, padding, stride)",
-    aten=("col2im_backward(gradient, kernel_size, dilation, padding, stride)",),
-)
+@operators("(gradient, kernel_size, dilation, padding, stride): col2im_backward")
 def fold_backward(
     gradient: Tensor, kernel_size: Size, dilation: Size, padding: Size, stride: Size
 ) -> tuple[Cost, str]:

@@ -10,7 +10,7 @@ from fastprof.ops.cost import CannotModel, Cost
 from fastprof.ops.images.pooling_adaptive import adaptive_avg_pool
 from fastprof.ops.images.pooling_windows import Sizes, by_dimension
 from fastprof.ops.parameters import Ints
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import TORCH, op, operators
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
 
@@ -106,17 +106,11 @@ def target(x: Tensor, size: Ints | Unknown | None, scale: Scale) -> Sizes:
     return tuple(int(n * each) for n, each in zip(sizes, factors, strict=True))
 
 
-@op(
-    TORCH,
-    "interpolate(x, size, scale_factor, mode, _, _, antialias)",
-    "upsample(x, size, scale_factor, mode, _)",
-    "upsample_nearest(x, size, scale_factor)",
-    aten=(
-        "__interpolate(x, size, scale_factor, mode, _, _, antialias)",
-        "__upsample(x, size, scale_factor, mode, _)",
-        "__upsample_nearest(x, size, scale_factor)",
-    ),
-)
+@operators("""
+    (x, size, scale_factor, mode, _, _, antialias): torch.interpolate aten::__interpolate
+    (x, size, scale_factor, mode, _): torch.upsample aten::__upsample
+    (x, size, scale_factor): torch.upsample_nearest aten::__upsample_nearest
+""")
 def interpolate(
     x: Tensor,
     size: Ints | Unknown | None = None,
@@ -193,11 +187,7 @@ _register("_upsample_bicubic2d_aa", "bicubic", aligned=True, antialias=True)
 _register("_upsample_lanczos2d_aa", "lanczos", aligned=True, antialias=True)
 
 
-@op(
-    TORCH,
-    "upsample_bilinear(x, size, scale_factor)",
-    aten=("__upsample_bilinear(x, size, scale_factor)",),
-)
+@operators("(x, size, scale_factor): torch.upsample_bilinear aten::__upsample_bilinear")
 def upsample_bilinear(
     x: Tensor, size: Ints | Unknown | None = None, scale_factor: Scale = None, *, direction: str
 ) -> tuple[Cost, str]:

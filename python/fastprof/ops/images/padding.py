@@ -6,7 +6,7 @@ from typing import Final, TypeAlias
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
 
@@ -46,12 +46,7 @@ def _cost(x: Tensor, pads: Pads, repeats: bool, direction: str) -> tuple[Cost, s
     return Cost(0, moved(read, fresh(x))), texts(x)
 
 
-@op(
-    TORCH,
-    "pad(x, pad, mode, _)",
-    "_pad(x, pad, mode, _)",
-    aten=("pad(x, pad, mode, _)", "_pad_enum(x, pad, mode, _)"),
-)
+@operators("(x, pad, mode, _): pad torch._pad aten::_pad_enum")
 def pad(x: Tensor, pad: Pads, mode: Mode = "constant", *, direction: str) -> tuple[Cost, str]:
     """x padded with a constant or with its own elements.
 
@@ -65,7 +60,7 @@ def pad(x: Tensor, pad: Pads, mode: Mode = "constant", *, direction: str) -> tup
     return _cost(x, pad, repeats, direction)
 
 
-@op(TORCH, "constant_pad_nd(x, pad, _)", aten=("constant_pad_nd(x, pad, _)",))
+@operators("(x, pad, _): constant_pad_nd")
 def constant_pad(x: Tensor, pad: Pads, *, direction: str) -> tuple[Cost, str]:
     """x padded with a constant.
 
@@ -76,13 +71,12 @@ def constant_pad(x: Tensor, pad: Pads, *, direction: str) -> tuple[Cost, str]:
     return _cost(x, pad, False, direction)
 
 
-_KINDS: Final = tuple(
-    f"{kind}_pad{dimensions}d" for kind in ("reflection", "replication") for dimensions in (1, 2, 3)
-)
-_FORWARD: Final = tuple(f"{name}(x, padding=pads)" for name in _KINDS)
-
-
-@op(TORCH, *_FORWARD, "_pad_circular(x, pad=pads)", aten=(*_FORWARD, "_pad_circular(x, pads)"))
+@operators("""
+    (x, padding=pads): reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d
+        replication_pad2d replication_pad3d
+    (x, pad=pads): torch._pad_circular
+    (x, pads): aten::_pad_circular
+""")
 def repeating_pad(x: Tensor, pads: Pads, *, direction: str) -> tuple[Cost, str]:
     """x padded with its own elements: reflected, replicated or circular.
 
@@ -92,10 +86,11 @@ def repeating_pad(x: Tensor, pads: Pads, *, direction: str) -> tuple[Cost, str]:
     return _cost(x, pads, True, direction)
 
 
-_BACKWARD: Final = tuple(f"{name}_backward(gradient, x, _)" for name in _KINDS)
-
-
-@op(TORCH, *_BACKWARD, aten=_BACKWARD)
+@operators("""
+    (gradient, x, _): reflection_pad1d_backward reflection_pad2d_backward
+        reflection_pad3d_backward replication_pad1d_backward replication_pad2d_backward
+        replication_pad3d_backward
+""")
 def repeating_pad_backward(gradient: Tensor, x: Tensor) -> tuple[Cost, str]:
     """dx of a reflection or replication pad: dy added to the source elements.
 

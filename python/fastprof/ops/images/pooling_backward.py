@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost
 from fastprof.ops.images.pooling_windows import adaptive_taps, by_dimension, image
 from fastprof.ops.parameters import Ints
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import TORCH, op, operators
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
 
-_PICKED: Final = tuple(
-    text
-    for dimensions in (2, 3)
-    for text in (
-        f"max_pool{dimensions}d_with_indices_backward(gradient, x, _, _, _, _, _, indices)",
-        f"adaptive_max_pool{dimensions}d_backward(gradient, x, indices)",
-        f"fractional_max_pool{dimensions}d_backward(gradient, x, _, _, indices)",
-    )
-)
 
-
-@op(TORCH, *_PICKED, aten=_PICKED)
+@operators("""
+    (gradient, x, _, _, _, _, _, indices): max_pool2d_with_indices_backward
+        max_pool3d_with_indices_backward
+    (gradient, x, indices): adaptive_max_pool2d_backward adaptive_max_pool3d_backward
+    (gradient, x, _, _, indices): fractional_max_pool2d_backward fractional_max_pool3d_backward
+""")
 def max_pool_backward(gradient: Tensor, x: Tensor, indices: Tensor) -> tuple[Cost, str]:
     """dx[n, c, ..] of a maximum pooling: dy added at its indices.
 
@@ -77,12 +70,7 @@ def adaptive_avg_pool_backward(gradient: Tensor, x: Tensor, dimensions: int) -> 
     return Cost(flops, moved(gradient, fresh(x))), texts(gradient, x)
 
 
-_UNPOOLED: Final = tuple(
-    f"max_unpool{dimensions}d_backward(gradient, x, indices, ...)" for dimensions in (2, 3)
-)
-
-
-@op(TORCH, *_UNPOOLED, aten=_UNPOOLED)
+@operators("(gradient, x, indices, ...): max_unpool2d_backward max_unpool3d_backward")
 def max_unpool_backward(gradient: Tensor, x: Tensor, indices: Tensor) -> tuple[Cost, str]:
     """dx[n, c, ..] of an unpooling: elements of dy at the indices. Up to torch 1.10.
 

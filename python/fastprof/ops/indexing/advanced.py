@@ -11,7 +11,7 @@ from fastprof.ops.indexing.masking import filled
 from fastprof.ops.indexing.picking import gradient_of_picked, picked, sized
 from fastprof.ops.indexing.placing import Source, placed
 from fastprof.ops.parameters import checked
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import (
     broadcast,
     byte_count,
@@ -125,10 +125,7 @@ def _read(x: Tensor, items: Items, direction: str, result: Tensor | Unknown) -> 
     return Cost(cost.flops, cost.bytes, items is not None), texts(x, *(items or ()))
 
 
-@op(
-    TORCH,
-    aten=("index(x, indices*)", "_unsafe_index(x, indices*)"),
-)
+@operators("(x, indices*): aten::index aten::_unsafe_index")
 def index(
     x: Tensor,
     indices: Indices | Unknown,
@@ -193,19 +190,10 @@ def _is_mask(item: Tensor) -> bool:
     return canonical_type(item.dtype) in _MASKS
 
 
-_PUT: Final = "{}(x, indices*, values, accumulate)"
-_PUT_UNSAFE: Final = "{}(x, indices*, values, accumulate, _)"
-
-
-@op(
-    TORCH,
-    _PUT.format("index_put"),
-    aten=(
-        _PUT.format("index_put"),
-        _PUT.format("_unsafe_index_put"),
-        _PUT_UNSAFE.format("_index_put_impl"),
-    ),
-)
+@operators("""
+    (x, indices*, values, accumulate): index_put aten::_unsafe_index_put
+    (x, indices*, values, accumulate, _): aten::_index_put_impl
+""")
 def index_put(
     x: Tensor,
     indices: Indices | Unknown,
@@ -227,11 +215,10 @@ def index_put(
     return _write(x, _recorded(indices), values, accumulate, direction, in_place=False)
 
 
-@op(
-    TORCH,
-    _PUT.format("index_put_"),
-    aten=(_PUT.format("index_put_"), _PUT_UNSAFE.format("_index_put_impl_")),
-)
+@operators("""
+    (x, indices*, values, accumulate): index_put_
+    (x, indices*, values, accumulate, _): aten::_index_put_impl_
+""")
 def index_put_in_place(
     x: Tensor,
     indices: Indices | Unknown,
@@ -261,7 +248,10 @@ def _is_basic(items: tuple[Any, ...]) -> bool:
     return not any(isinstance(item, (Tensor, tuple)) for item in items)
 
 
-@op(TORCH, "__getitem__(x, between)", "__getitem__(x, indices*)")
+@operators("""
+    (x, between): torch.__getitem__
+    (x, indices*): torch.__getitem__
+""")
 def getitem(
     x: Tensor,
     between: Any = UNKNOWN,
@@ -288,7 +278,10 @@ def getitem(
     return Cost(0, moved), texts(x)
 
 
-@op(TORCH, "__setitem__(x, between, values)", "__setitem__(x, indices*, values)")
+@operators("""
+    (x, between, values): torch.__setitem__
+    (x, indices*, values): torch.__setitem__
+""")
 def setitem(
     x: Tensor, values: Source, between: Any = UNKNOWN, indices: Indices = (), *, direction: str
 ) -> tuple[Cost, str]:
@@ -301,10 +294,7 @@ def setitem(
     return _write(x, _items(indices or between), values, False, direction, in_place=True)
 
 
-@op(
-    TORCH,
-    aten=("_unsafe_masked_index(x, mask, indices*, _)",),
-)
+@operators("(x, mask, indices*, _): aten::_unsafe_masked_index")
 def masked_index(x: Tensor, mask: Tensor, indices: Indices) -> tuple[Cost, str]:
     """Elements of x picked by index tensors, broadcast, a number where the mask is false.
 
@@ -317,10 +307,7 @@ def masked_index(x: Tensor, mask: Tensor, indices: Indices) -> tuple[Cost, str]:
     return picked(x, named, count), texts(x, mask, *indices)
 
 
-@op(
-    TORCH,
-    aten=("_unsafe_masked_index_put_accumulate(x, mask, indices*, values)",),
-)
+@operators("(x, mask, indices*, values): aten::_unsafe_masked_index_put_accumulate")
 def masked_index_put(x: Tensor, mask: Tensor, indices: Indices, values: Tensor) -> tuple[Cost, str]:
     """Values added to a copy of x by index tensors, broadcast, where the mask is true.
 

@@ -7,18 +7,16 @@ from typing import Final
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.arithmetic import SQUARE_ROOT
 from fastprof.ops.cost import CannotModel, Cost, add_known
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import byte_count, elements, is_integer, tensor_bytes, tensor_text
 
 
 # torch.nn.functional takes (input, weight), torch and ATen (weight, indices): distinguished by
 # type.
-@op(
-    TORCH,
-    "embedding(indices, weight, ...)",
-    "embedding(weight, indices, ...)",
-    aten=("embedding(weight, indices, ...)",),
-)
+@operators("""
+    (indices, weight, ...): torch.embedding
+    (weight, indices, ...): embedding
+""")
 def embedding(weight: Tensor, indices: Tensor, *, direction: str) -> tuple[Cost, str]:
     """Rows of weight[vocabulary, d] picked by indices[...]: output [..., d].
 
@@ -38,13 +36,10 @@ def embedding(weight: Tensor, indices: Tensor, *, direction: str) -> tuple[Cost,
     return Cost(0, moved), _text(indices, weight)
 
 
-@op(
-    None,
-    aten=(
-        "embedding_dense_backward(gradient, indices, ...)",
-        "embedding_backward(gradient, indices, _, _, _, sparse)",
-    ),
-)
+@operators("""
+    (gradient, indices, ...): aten::embedding_dense_backward
+    (gradient, indices, _, _, _, sparse): aten::embedding_backward
+""")
 def embedding_gradient(
     gradient: Tensor, indices: Tensor, sparse: bool | Unknown = False
 ) -> tuple[Cost, str]:
@@ -63,17 +58,15 @@ def embedding_gradient(
 
 _SUM, _MEAN, _MAX = range(3)
 _MODES: Final = {"sum": _SUM, "mean": _MEAN, "max": _MAX}
-_NAMES: Final = ("embedding_bag", "_embedding_bag", "_embedding_bag_forward_only")
-_BAGS: Final = tuple(
-    f"{name}(weight, indices, offsets, _, mode, _, weights, last, _)" for name in _NAMES
-)
-_BAG_FUNCTION: Final = (
-    "embedding_bag(indices, weight, offsets, max_norm=_, norm_type=_, scale_grad_by_freq=_,"
-    " mode=reduction, sparse=_, per_sample_weights=weights, include_last_offset=last, ...)"
-)
 
 
-@op(TORCH, _BAG_FUNCTION, *_BAGS, aten=_BAGS)
+@operators("""
+    (indices, weight, offsets, max_norm=_, norm_type=_, scale_grad_by_freq=_, mode=reduction,
+        sparse=_, per_sample_weights=weights, include_last_offset=last, ...):
+        torch.embedding_bag
+    (weight, indices, offsets, _, mode, _, weights, last, _): embedding_bag _embedding_bag
+        _embedding_bag_forward_only
+""")
 def embedding_bag(
     weight: Tensor,
     indices: Tensor,
@@ -131,13 +124,11 @@ def _bags(indices: Tensor, offsets: Tensor | None, last: bool) -> int:
     return max(offsets.shape[0] - last, 0)
 
 
-_OF_BAG: Final = (
-    "_embedding_bag_backward(gradient, indices, _o, _b, _s, _m, _, _, mode, sparse, weights, _)",
-    "_embedding_bag_dense_backward(gradient, indices, _b, _s, _m, _, _, mode, weights, _)",
-)
-
-
-@op(None, aten=_OF_BAG)
+@operators("""
+    (gradient, indices, _o, _b, _s, _m, _, _, mode, sparse, weights, _):
+        aten::_embedding_bag_backward
+    (gradient, indices, _b, _s, _m, _, _, mode, weights, _): aten::_embedding_bag_dense_backward
+""")
 def embedding_bag_gradient(
     gradient: Tensor,
     indices: Tensor,
@@ -166,10 +157,9 @@ def embedding_bag_gradient(
     return Cost(flops, moved, known), _text(gradient, indices)
 
 
-@op(
-    None,
-    aten=("_embedding_bag_per_sample_weights_backward(gradient, weight, indices, _o, _b, _, _)",),
-)
+@operators("""
+    (gradient, weight, indices, _o, _b, _, _): aten::_embedding_bag_per_sample_weights_backward
+""")
 def embedding_bag_weights_gradient(
     gradient: Tensor, weight: Tensor, indices: Tensor, _o: Tensor, _b: Tensor
 ) -> tuple[Cost, str]:
@@ -185,17 +175,9 @@ def embedding_bag_weights_gradient(
     return Cost(2 * count * weight.shape[1], moved), _text(gradient, indices)
 
 
-_RENORM: Final = "{}(weight, indices, ...)"
-
-
-@op(
-    TORCH,
-    *(_RENORM.format(name) for name in ("embedding_renorm_", "_no_grad_embedding_renorm_")),
-    aten=tuple(
-        _RENORM.format(name)
-        for name in ("embedding_renorm", "embedding_renorm_", "_no_grad_embedding_renorm_")
-    ),
-)
+@operators("""
+    (weight, indices, ...): embedding_renorm_ _no_grad_embedding_renorm_ aten::embedding_renorm
+""")
 def embedding_renorm(weight: Tensor, indices: Tensor) -> tuple[Cost, str]:
     """Rows of weight[vocabulary, d] picked by indices scaled down to a maximum norm, in place.
 
@@ -212,7 +194,10 @@ def embedding_renorm(weight: Tensor, indices: Tensor) -> tuple[Cost, str]:
     return Cost(flops, moved, exact=False), _text(indices, weight)
 
 
-@op(TORCH, "one_hot(indices, num_classes=classes)", aten=("one_hot(indices, classes)",))
+@operators("""
+    (indices, num_classes=classes): torch.one_hot
+    (indices, classes): aten::one_hot
+""")
 def one_hot(indices: Tensor, classes: int | Unknown = -1) -> tuple[Cost, str]:
     """Each index of indices[..] as a row of zeros with a one: int64 [.., classes].
 

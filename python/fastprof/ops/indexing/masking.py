@@ -9,7 +9,7 @@ from __future__ import annotations
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.parameters import Ints
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import broadcast, byte_count, elements, tensor_bytes, tensor_text
 from fastprof.ops.traffic import texts
 
@@ -31,12 +31,7 @@ def _with_result(
     return add_known(written, *map(tensor_bytes, read))
 
 
-@op(
-    TORCH,
-    "masked_fill(x, mask, ...)",
-    "masked_fill_(x, mask, ...)",
-    aten=("masked_fill(x, mask, ...)", "masked_fill_(x, mask, ...)"),
-)
+@operators("(x, mask, ...): masked_fill masked_fill_")
 def masked_fill(x: Tensor, mask: Tensor, *, direction: str) -> tuple[Cost, str]:
     """x with one number where the mask, broadcast, is true.
 
@@ -47,12 +42,10 @@ def masked_fill(x: Tensor, mask: Tensor, *, direction: str) -> tuple[Cost, str]:
     return filled(x, mask, direction), texts(x, mask)
 
 
-@op(
-    TORCH,
-    "masked_scatter(x, mask, source)",
-    "masked_scatter_(x, mask, source)",
-    aten=("masked_scatter(x, mask, source, ...)", "masked_scatter_(x, mask, source)"),
-)
+@operators("""
+    (x, mask, source): torch.masked_scatter masked_scatter_
+    (x, mask, source, ...): aten::masked_scatter
+""")
 def masked_scatter(x: Tensor, mask: Tensor, source: Tensor, *, direction: str) -> tuple[Cost, str]:
     """x with elements of a source, in order, where the mask, broadcast, is true.
 
@@ -68,10 +61,7 @@ def masked_scatter(x: Tensor, mask: Tensor, source: Tensor, *, direction: str) -
     return Cost(0, add_known(cost.bytes, whole), False), texts(x, mask, source)
 
 
-@op(
-    TORCH,
-    aten=("masked_scatter_backward",),
-)
+@operators("aten::masked_scatter_backward")
 def masked_scatter_backward(
     gradient: Tensor, mask: Tensor, sizes: Ints | Unknown
 ) -> tuple[Cost, str]:
@@ -92,7 +82,10 @@ def masked_scatter_backward(
     return Cost(0, add_known(tensor_bytes(mask), whole, whole), False), params
 
 
-@op(TORCH, "masked_select", aten=("masked_select(x, mask, ...)",))
+@operators("""
+    torch.masked_select
+    (x, mask, ...): aten::masked_select
+""")
 def masked_select(
     x: Tensor, mask: Tensor, *, result: Tensor | Unknown = UNKNOWN
 ) -> tuple[Cost, str]:
@@ -105,7 +98,7 @@ def masked_select(
     return Cost(0, _with_result((x, mask), result, x.dtype)), texts(x, mask)
 
 
-@op(TORCH, aten=("masked_select_backward",))
+@operators("aten::masked_select_backward")
 def masked_select_backward(
     gradient: Tensor,
     x: Tensor,
@@ -121,12 +114,10 @@ def masked_select_backward(
     return Cost(0, moved), texts(gradient, x, mask)
 
 
-@op(
-    TORCH,
-    "nonzero(x, ...)",
-    "argwhere(x, ...)",
-    aten=("nonzero(x, ...)", "nonzero_numpy(x)", "argwhere(x)"),
-)
+@operators("""
+    (x, ...): nonzero torch.argwhere
+    (x): aten::nonzero_numpy aten::argwhere
+""")
 def nonzero(x: Tensor, *, result: Tensor | Unknown = UNKNOWN) -> tuple[Cost, str]:
     """Indices of the nonzero elements of x -> int64 [found, dimensions].
 
@@ -136,11 +127,10 @@ def nonzero(x: Tensor, *, result: Tensor | Unknown = UNKNOWN) -> tuple[Cost, str
     return Cost(elements(x.shape), _with_result((x,), result, "int64")), tensor_text(x)
 
 
-@op(
-    TORCH,
-    "nonzero_static(x, size=size)",
-    aten=("nonzero_static(x, size, ...)",),
-)
+@operators("""
+    (x, size=size): torch.nonzero_static
+    (x, size, ...): aten::nonzero_static
+""")
 def nonzero_static(x: Tensor, size: int | Unknown) -> tuple[Cost, str]:
     """Indices of the first nonzero elements of x -> int64 [size, dimensions].
 

@@ -12,7 +12,7 @@ from fastprof.ops.axes import row_length
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.indexing.sorting import comparisons
 from fastprof.ops.parameters import Number
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import byte_count, canonical_type, elements, tensor_bytes, tensor_text
 from fastprof.ops.traffic import texts
 
@@ -30,15 +30,12 @@ def _bytes(operand: Operand) -> int | None:
     return 0
 
 
-@op(
-    TORCH,
-    "searchsorted(borders, values, out_int32=out_int32)",
-    "bucketize(values, boundaries=borders, out_int32=out_int32)",
-    aten=(
-        "searchsorted(borders, values, out_int32, ...)",
-        "bucketize(values, borders, out_int32, ...)",
-    ),
-)
+@operators("""
+    (borders, values, out_int32=out_int32): torch.searchsorted
+    (values, boundaries=borders, out_int32=out_int32): torch.bucketize
+    (borders, values, out_int32, ...): aten::searchsorted
+    (values, borders, out_int32, ...): aten::bucketize
+""")
 def searchsorted(
     borders: Tensor, values: Operand, out_int32: bool | Unknown = False
 ) -> tuple[Cost, str]:
@@ -56,12 +53,10 @@ def searchsorted(
 _LOOP_LIMIT: Final = (10, 0.145)  # aten/src/ATen/native/TensorCompare.cpp, isin
 
 
-@op(
-    TORCH,
-    "isin(values, among, ...)",
-    "isin(elements=values, test_elements=among, ...)",
-    aten=("isin(values, among, ...)",),
-)
+@operators("""
+    (values, among, ...): isin
+    (elements=values, test_elements=among, ...): torch.isin
+""")
 def isin(values: Operand, among: Operand) -> tuple[Cost, str]:
     """Whether each value is one of others -> bool of the shape of values.
 
@@ -83,13 +78,10 @@ def isin(values: Operand, among: Operand) -> tuple[Cost, str]:
     return Cost(comparisons(both, both) + 2 * both, moved, False), texts(values, among)
 
 
-@op(
-    TORCH,
-    "unique(x, _, _, _, dim)",
-    "_unique2(x, ...)",
-    "_unique(x, ...)",
-    aten=("_unique2(x, ...)", "_unique(x, ...)"),
-)
+@operators("""
+    (x, _, _, _, dim): torch.unique
+    (x, ...): _unique2 _unique
+""")
 def unique(x: Tensor, dim: int | Unknown | None = None) -> tuple[Cost, str]:
     """Distinct values of x (or distinct slices along dim), sorted.
 
@@ -100,11 +92,7 @@ def unique(x: Tensor, dim: int | Unknown | None = None) -> tuple[Cost, str]:
     return Cost(comparisons(count, row_length(x.shape, dim)) + count, None, False), tensor_text(x)
 
 
-@op(
-    TORCH,
-    "unique_dim(x, dim, ...)",
-    aten=("unique_dim(x, dim, ...)",),
-)
+@operators("(x, dim, ...): unique_dim")
 def unique_rows(x: Tensor, dim: int | Unknown) -> tuple[Cost, str]:
     """Distinct slices of x along dim, sorted.
 
@@ -117,12 +105,7 @@ def unique_rows(x: Tensor, dim: int | Unknown) -> tuple[Cost, str]:
     return unique(x, dim)
 
 
-@op(
-    TORCH,
-    "unique_consecutive(x, ...)",
-    "unique_dim_consecutive(x, ...)",
-    aten=("unique_consecutive(x, ...)", "unique_dim_consecutive(x, ...)"),
-)
+@operators("(x, ...): unique_consecutive unique_dim_consecutive")
 def unique_consecutive(x: Tensor) -> tuple[Cost, str]:
     """Values of x without consecutive duplicates.
 
@@ -132,7 +115,7 @@ def unique_consecutive(x: Tensor) -> tuple[Cost, str]:
     return Cost(elements(x.shape), None), tensor_text(x)
 
 
-@op(TORCH, "bincount", aten=("bincount",))
+@operators("bincount")
 def bincount(
     x: Tensor, weights: Tensor | None = None, minlength: int | Unknown = 0
 ) -> tuple[Cost, str]:
@@ -146,7 +129,10 @@ def bincount(
     return Cost(elements(x.shape), None), tensor_text(x)
 
 
-@op(TORCH, "histc(x, bins, min=_, max=_)", aten=("histc(x, bins, _, _, ...)",))
+@operators("""
+    (x, bins, min=_, max=_): torch.histc
+    (x, bins, _, _, ...): aten::histc
+""")
 def histc(x: Tensor, bins: int | Unknown = 100) -> tuple[Cost, str]:
     """Histogram of x with equal bins -> [bins] of x's type.
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 from fastprof.model.call import Tensor
 from fastprof.ops.arithmetic import EXPONENTIAL, LOGARITHM
 from fastprof.ops.cost import CannotModel, Cost
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
 
@@ -19,8 +19,6 @@ COLLECTED: Final = 2 * EXPONENTIAL + LOGARITHM + 6
 # dx = (exp(p) - exp(collected + loss - p)) dloss
 GRADIENT: Final = 2 * EXPONENTIAL + 4
 
-_ARGUMENTS: Final = "(x, targets, input_lengths, target_lengths, ...)"
-
 
 def _states(x: Tensor, targets: Tensor) -> tuple[int, int]:
     # Batch size n, and states of one step of the recursion: 2 s + 1 per target of s labels.
@@ -31,15 +29,7 @@ def _states(x: Tensor, targets: Tensor) -> tuple[int, int]:
     return batch, 2 * elements(targets.shape) + batch
 
 
-@op(
-    TORCH,
-    "ctc_loss" + _ARGUMENTS,
-    "_ctc_loss" + _ARGUMENTS,
-    aten=(
-        "ctc_loss" + _ARGUMENTS,
-        "_ctc_loss" + _ARGUMENTS,
-    ),
-)
+@operators("(x, targets, input_lengths, target_lengths, ...): ctc_loss _ctc_loss")
 def ctc_loss(
     x: Tensor,
     targets: Tensor,
@@ -67,10 +57,7 @@ def ctc_loss(
     return Cost(steps * STEP, moves, exact=False), texts(x, targets)
 
 
-_CUDNN: Final = tuple(name + _ARGUMENTS for name in ("_cudnn_ctc_loss", "miopen_ctc_loss"))
-
-
-@op(TORCH, *_CUDNN, aten=_CUDNN)
+@operators("(x, targets, input_lengths, target_lengths, ...): _cudnn_ctc_loss miopen_ctc_loss")
 def ctc_loss_and_gradient(
     x: Tensor, targets: Tensor, input_lengths: Any = None, target_lengths: Any = None
 ) -> tuple[Cost, str]:
@@ -88,12 +75,10 @@ def ctc_loss_and_gradient(
     return Cost(flops, moves, exact=False), texts(x, targets)
 
 
-_BACKWARD: Final = (
-    "_ctc_loss_backward(gradient, x, targets, input_lengths, target_lengths, loss, variables, ...)"
-)
-
-
-@op(TORCH, _BACKWARD, aten=(_BACKWARD,))
+@operators("""
+    (gradient, x, targets, input_lengths, target_lengths, loss, variables, ...):
+        _ctc_loss_backward
+""")
 def ctc_loss_backward(
     gradient: Tensor,
     x: Tensor,

@@ -10,7 +10,7 @@ from fastprof.model.call import Tensor
 from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.matrix.product import GEMM, Product, bias_gradient
 from fastprof.ops.parameters import Tensors
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import elements, result_type, tensor_bytes, tensor_text
 from fastprof.ops.tensor_cores import why_not
 
@@ -44,11 +44,10 @@ def products(
     return Work((Part("main", Cost(flops, moved), text, kernels=GEMM, no_tensor_cores=reason),))
 
 
-@op(
-    TORCH,
-    *("multi_dot(matrices*)", "chain_matmul(matrices*)"),
-    aten=("chain_matmul", "linalg_multi_dot"),
-)
+@operators("""
+    aten::chain_matmul aten::linalg_multi_dot
+    (matrices*): torch.multi_dot torch.chain_matmul
+""")
 def multi_dot(matrices: Tensors, *, direction: str) -> Work:
     """A[m, k] @ B[k, l] @ C[l, n] ..: the order with the fewest multiplications, as torch does it.
 
@@ -93,7 +92,10 @@ def _multiplications(sizes: tuple[int, ...]) -> int:
     return least(0, len(sizes) - 2)
 
 
-@op(TORCH, "bilinear(input1, input2, weight, bias)", aten=("bilinear",))
+@operators("""
+    aten::bilinear
+    (input1, input2, weight, bias): torch.bilinear
+""")
 def bilinear(
     input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None, *, direction: str
 ) -> Work:

@@ -13,7 +13,7 @@ from fastprof.ops.matrix.chain import products
 from fastprof.ops.matrix.matrices import plain
 from fastprof.ops.matrix.product import Product
 from fastprof.ops.parameters import Ints, Tensors
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import (
     byte_count,
     elements,
@@ -49,11 +49,10 @@ class Contraction(NamedTuple):
     additions: int
 
 
-@op(
-    TORCH,
-    "einsum(equation, operands*)",
-    aten=("einsum(equation, operands*, path)",),
-)
+@operators("""
+    (equation, operands*): torch.einsum
+    (equation, operands*, path): aten::einsum
+""")
 def einsum(
     equation: str,
     operands: Tensors,
@@ -246,11 +245,10 @@ def _spelled(letters: Iterable[Label], dots: int) -> Iterable[Label]:
             yield each
 
 
-@op(
-    TORCH,
-    "tensordot(a, b, dims, dims_b, ...)",
-    aten=("tensordot(a, b, dims, dims_b)",),
-)
+@operators("""
+    (a, b, dims, dims_b, ...): torch.tensordot
+    (a, b, dims, dims_b): aten::tensordot
+""")
 def tensordot(
     a: Tensor,
     b: Tensor,
@@ -309,7 +307,10 @@ def _dimension(tensor: Tensor, dim: int) -> int:
     return dim % rank
 
 
-@op(TORCH, "inner(left, other=right, ...)", aten=("inner",))
+@operators("""
+    aten::inner
+    (left, other=right, ...): torch.inner
+""")
 def inner(left: Tensor, right: Tensor, *, direction: str) -> Work:
     """A[.., k] . B[.., k] over the last dimension of both: one matrix product, A @ B^T.
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Part, Work
 from fastprof.ops.matrix.matmul import matmul
 from fastprof.ops.matrix.matrices import inner_size
 from fastprof.ops.matrix.product import Product, bias_added, bias_gradient, forward, gradients
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import elements
 
 
-@op(TORCH, "linear", aten=("linear",))
+@operators("linear")
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, direction: str) -> Work:
     """x[.., k] @ w[n, k]^T (+ bias[n]): all leading dimensions of x are rows of one product.
 
@@ -30,10 +28,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, direction: 
     return Work((*gradients(product, weight_by_rows=True), *summed))
 
 
-_LINEAR_BACKWARD: Final = "linear_backward(x, gradient, weight, mask)"
-
-
-@op(None, aten=(_LINEAR_BACKWARD, f"mkldnn_{_LINEAR_BACKWARD}"))
+@operators("(x, gradient, weight, mask): aten::linear_backward aten::mkldnn_linear_backward")
 def linear_gradients(
     x: Tensor, gradient: Tensor, weight: Tensor, mask: tuple[bool, ...] | Unknown
 ) -> Work:
@@ -50,7 +45,7 @@ def linear_gradients(
     return Work(_asked((of_x, of_weight, of_bias), mask))
 
 
-@op(None, aten=("matmul_backward(_gradient, left, right, mask)",))
+@operators("(_gradient, left, right, mask): aten::matmul_backward")
 def matmul_gradients(
     _gradient: Tensor, left: Tensor, right: Tensor, mask: tuple[bool, ...] | Unknown
 ) -> Work:

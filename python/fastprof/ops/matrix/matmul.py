@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import Work
 from fastprof.ops.dtype_argument import asked_type
@@ -12,16 +10,15 @@ from fastprof.ops.matrix.matrices import batched, fits, inner_size, plain, ranks
 from fastprof.ops.matrix.product import Product, bias_gradient, forward, gradients
 from fastprof.ops.matrix.vectors import dot_product, matrix_vector
 from fastprof.ops.parameters import Number
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import elements
 
 
 # torch.spmm and torch.dsmm are the same C function as torch.mm.
-@op(
-    TORCH,
-    *(f"{name}(left, mat2, out_dtype, ...)" for name in ("mm", "spmm", "dsmm")),
-    aten=("mm(left, mat2, out_dtype)",),
-)
+@operators("""
+    (left, mat2, out_dtype, ...): torch.mm torch.spmm torch.dsmm
+    (left, mat2, out_dtype): aten::mm
+""")
 def mm(left: Tensor, mat2: Tensor, out_dtype: Dtype = None, *, direction: str) -> Work:
     """A[m, k] @ B[k, n].
 
@@ -34,30 +31,13 @@ def mm(left: Tensor, mat2: Tensor, out_dtype: Dtype = None, *, direction: str) -
     return plain(_matrices(left, mat2), direction, out_dtype)
 
 
-# Before torch 1.5, beta and alpha preceded the tensors they scale; torch 2.13 still accepts that.
-# In the operator, a type precedes them if there are three.
-_ADDMM: Final = (
-    "{}(addend, mat1, mat2, ...)",
-    "{}(_, addend, _, mat1, mat2, ...)",
-    "{}(_, addend, mat1, mat2, ...)",
-)
-
-_ADDMM_ATEN: Final = "{}(addend, mat1, mat2, out_dtype, beta, alpha)"
-
-
-@op(
-    TORCH,
-    *(
-        "addmm(addend, mat1, mat2, out_dtype=asked, ...)",
-        *(each.format("addmm") for each in _ADDMM),
-    ),
-    *(each.format(name) for name in ("addmm_", "_addmm_activation") for each in _ADDMM),
-    aten=(
-        _ADDMM_ATEN.format("addmm"),
-        "addmm_(addend, mat1, mat2, ...)",
-        "_addmm_activation(addend, mat1, mat2, ...)",
-    ),
-)
+@operators("""
+    (addend, mat1, mat2, out_dtype=asked, ...): torch.addmm
+    (addend, mat1, mat2, ...): torch.addmm addmm_ _addmm_activation
+    (_, addend, _, mat1, mat2, ...): torch.addmm torch.addmm_ torch._addmm_activation
+    (_, addend, mat1, mat2, ...): torch.addmm torch.addmm_ torch._addmm_activation
+    (addend, mat1, mat2, out_dtype, beta, alpha): aten::addmm
+""")
 def addmm(
     addend: Tensor,
     mat1: Tensor,
@@ -82,7 +62,10 @@ def addmm(
     return _with_addend(product, addend, (product.m, product.n), direction)
 
 
-@op(TORCH, "bmm(left, mat2, out_dtype, ...)", aten=("bmm(left, mat2, out_dtype)",))
+@operators("""
+    (left, mat2, out_dtype, ...): torch.bmm
+    (left, mat2, out_dtype): aten::bmm
+""")
 def bmm(left: Tensor, mat2: Tensor, out_dtype: Dtype = None, *, direction: str) -> Work:
     """A[b, m, k] @ B[b, k, n].
 
@@ -94,13 +77,14 @@ def bmm(left: Tensor, mat2: Tensor, out_dtype: Dtype = None, *, direction: str) 
     return plain(batched(left, mat2), direction, out_dtype)
 
 
-@op(
-    TORCH,
-    *("baddbmm(addend, mat1, batch2=mat2, out_dtype=asked, ...)",),
-    *(each.format(name) for name in ("baddbmm", "baddbmm_") for each in _ADDMM),
-    *(f"{name}(addend, batch1=mat1, batch2=mat2, ...)" for name in ("baddbmm", "baddbmm_")),
-    aten=(_ADDMM_ATEN.format("baddbmm"), "baddbmm_(addend, mat1, mat2, ...)"),
-)
+@operators("""
+    (addend, mat1, batch2=mat2, out_dtype=asked, ...): torch.baddbmm
+    (addend, mat1, mat2, ...): torch.baddbmm baddbmm_
+    (_, addend, _, mat1, mat2, ...): torch.baddbmm torch.baddbmm_
+    (_, addend, mat1, mat2, ...): torch.baddbmm torch.baddbmm_
+    (addend, batch1=mat1, batch2=mat2, ...): torch.baddbmm torch.baddbmm_
+    (addend, mat1, mat2, out_dtype, beta, alpha): aten::baddbmm
+""")
 def baddbmm(
     addend: Tensor,
     mat1: Tensor,
@@ -124,10 +108,7 @@ def baddbmm(
     return _with_addend(product, addend, (mat1.shape[0], product.m, product.n), direction)
 
 
-_ADDBMM: Final = ("addbmm(addend, batch1, batch2, ...)", "addbmm_(addend, batch1, batch2, ...)")
-
-
-@op(TORCH, *_ADDBMM, aten=_ADDBMM)
+@operators("(addend, batch1, batch2, ...): addbmm addbmm_")
 def addbmm(addend: Tensor, batch1: Tensor, batch2: Tensor, *, direction: str) -> Work:
     """C + sum over b of A[b, m, k] @ B[b, k, n], C broadcast to [m, n].
 
@@ -140,16 +121,13 @@ def addbmm(addend: Tensor, batch1: Tensor, batch2: Tensor, *, direction: str) ->
     return _with_addend(product, addend, (product.m, product.n), direction)
 
 
-@op(
-    TORCH,
-    "matmul(left, other=right, ...)",
-    "matmul(left, tensor2=right, ...)",
-    "__matmul__(left, right)",
-    "__rmatmul__(right, left)",
-    "__imatmul__(left, right)",
-    "imatmul(left, right)",
-    aten=("matmul", "linalg_matmul"),
-)
+@operators("""
+    aten::matmul aten::linalg_matmul
+    (left, other=right, ...): torch.matmul
+    (left, tensor2=right, ...): torch.matmul
+    (left, right): torch.__matmul__ torch.__imatmul__ torch.imatmul
+    (right, left): torch.__rmatmul__
+""")
 def matmul(left: Tensor, right: Tensor, *, direction: str) -> Work:
     """A @ B by rank, as torch splits it.
 

@@ -6,11 +6,9 @@ multiplication and addition counts.
 
 from __future__ import annotations
 
-from typing import Final
-
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, add_known
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import (
     broadcast,
     byte_count,
@@ -21,10 +19,8 @@ from fastprof.ops.tensor import (
     tensor_text,
 )
 
-_OUTER: Final = ("outer(left, vec2=right)", "ger(left, vec2=right)")
 
-
-@op(TORCH, *_OUTER, aten=_OUTER)
+@operators("(left, vec2=right): outer ger")
 def outer(left: Tensor, right: Tensor, *, direction: str) -> tuple[Cost, str]:
     """v[m] w[n]^T: one product for each pair.
 
@@ -35,7 +31,10 @@ def outer(left: Tensor, right: Tensor, *, direction: str) -> tuple[Cost, str]:
     return _pairs(left, right, (*left.shape, *right.shape), direction)
 
 
-@op(TORCH, "kron(left, other=right)", aten=("kron(left, right)",))
+@operators("""
+    (left, other=right): torch.kron
+    (left, right): aten::kron
+""")
 def kron(left: Tensor, right: Tensor, *, direction: str) -> tuple[Cost, str]:
     """Kronecker product A[a, ..] x B[b, ..] -> [a b, ..]: one product for each pair of elements.
 
@@ -45,10 +44,7 @@ def kron(left: Tensor, right: Tensor, *, direction: str) -> tuple[Cost, str]:
     return _pairs(left, right, (elements(left.shape), elements(right.shape)), direction)
 
 
-_ADDR: Final = ("addr(addend, vec1, vec2, ...)", "addr_(addend, vec1, vec2, ...)")
-
-
-@op(TORCH, *_ADDR, aten=_ADDR)
+@operators("(addend, vec1, vec2, ...): addr addr_")
 def addr(addend: Tensor, vec1: Tensor, vec2: Tensor, *, direction: str) -> tuple[Cost, str]:
     """C + v[m] w[n]^T, C broadcast to [m, n].
 
@@ -66,11 +62,10 @@ def addr(addend: Tensor, vec1: Tensor, vec2: Tensor, *, direction: str) -> tuple
     return cost, ";".join(map(tensor_text, (addend, vec1, vec2)))
 
 
-@op(
-    TORCH,
-    "cross(left, other=right, ...)",
-    aten=("cross(left, right, ...)", "linalg_cross(left, right, ...)"),
-)
+@operators("""
+    (left, other=right, ...): torch.cross
+    (left, right, ...): aten::cross aten::linalg_cross
+""")
 def cross(left: Tensor, right: Tensor, *, direction: str) -> tuple[Cost, str]:
     """Cross products of v[.., 3] and w[.., 3]: two multiplications and a subtraction an element.
 
@@ -91,11 +86,7 @@ def cross(left: Tensor, right: Tensor, *, direction: str) -> tuple[Cost, str]:
     return Cost(flops, add_known(tensor_bytes(left), tensor_bytes(right), written)), text
 
 
-@op(
-    TORCH,
-    "vecdot(x, y, dim)",
-    aten=("linalg_vecdot(x, y, dim)",),
-)
+@operators("(x, y, dim): torch.vecdot aten::linalg_vecdot")
 def vecdot(x: Tensor, y: Tensor, dim: int | Unknown = -1, *, direction: str) -> tuple[Cost, str]:
     """Dot products along one dimension of x[.., k] and y[.., k], broadcast: a product, then a sum.
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from fastprof.model.call import Tensor
 from fastprof.ops.cost import Cost, Part, Work, add_known
 from fastprof.ops.matrix.matrices import fits, inner_size, ranks
 from fastprof.ops.matrix.product import ELEMENTWISE, GEMM, Product, forward
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import elements, is_complex, tensor_bytes
 
 
-@op(TORCH, "mv", aten=("mv",))
+@operators("mv")
 def mv(left: Tensor, vec: Tensor, *, direction: str) -> Work:
     """A[m, k] @ v[k].
 
@@ -25,10 +23,7 @@ def mv(left: Tensor, vec: Tensor, *, direction: str) -> Work:
     return matrix_vector(left, vec, direction)
 
 
-_ADDMV: Final = ("addmv(addend, mat, vec, ...)", "addmv_(addend, mat, vec, ...)")
-
-
-@op(TORCH, *_ADDMV, aten=_ADDMV)
+@operators("(addend, mat, vec, ...): addmv addmv_")
 def addmv(addend: Tensor, mat: Tensor, vec: Tensor, *, direction: str) -> Work:
     """c + A[m, k] @ v[k], c broadcast to [m].
 
@@ -42,12 +37,11 @@ def addmv(addend: Tensor, mat: Tensor, vec: Tensor, *, direction: str) -> Work:
     return matrix_vector(mat, vec, direction, addend)
 
 
-@op(
-    TORCH,
-    "dot(left, tensor=right)",
-    "vdot(left, other=right)",
-    aten=("dot", "vdot"),
-)
+@operators("""
+    aten::dot aten::vdot
+    (left, tensor=right): torch.dot
+    (left, other=right): torch.vdot
+""")
 def dot(left: Tensor, right: Tensor, *, direction: str) -> Work:
     """v[k] . w[k].
 

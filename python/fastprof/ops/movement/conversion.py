@@ -8,7 +8,7 @@ from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.dtypes import Dtype, named
 from fastprof.ops.parameters import Number
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import TORCH, op, operators
 from fastprof.ops.tensor import (
     broadcast,
     byte_count,
@@ -34,7 +34,10 @@ def _perhaps(x: Tensor, dtype: str | None, direction: str) -> tuple[Cost, str]:
     return Cost(0, cost.bytes, changes), tensor_text(x)
 
 
-@op(TORCH, "copy_(x, src=source, ...)", aten=("copy_(x, source, ...)", "copy(x, source, ...)"))
+@operators("""
+    (x, src=source, ...): torch.copy_
+    (x, source, ...): aten::copy_ aten::copy
+""")
 def copy_(x: Tensor, source: Tensor | Number, *, direction: str) -> tuple[Cost, str]:
     """A source, broadcast, written over x, in the type of x.
 
@@ -53,10 +56,10 @@ def copy_(x: Tensor, source: Tensor | Number, *, direction: str) -> tuple[Cost, 
     return Cost(0, add_known(read, written)), f"{tensor_text(x)};{tensor_text(source)}"
 
 
-@op(
-    TORCH,
-    aten=("_copy_from(source, x, ...)", "_copy_from_and_resize(source, x)"),
-)
+@operators("""
+    (source, x, ...): aten::_copy_from
+    (source, x): aten::_copy_from_and_resize
+""")
 def copy_from(source: Tensor, x: Tensor) -> tuple[Cost, str]:
     """A source written over x, in the type of x.
 
@@ -66,7 +69,10 @@ def copy_from(source: Tensor, x: Tensor) -> tuple[Cost, str]:
     return copy_(x, source, direction="fprop")
 
 
-@op(TORCH, aten=("_to_copy(x, dtype, _, _, _, _, _)", "_to_copy(x, _, _)"))
+@operators("""
+    (x, dtype, _, _, _, _, _): aten::_to_copy
+    (x, _, _): aten::_to_copy
+""")
 def to_copy(x: Tensor, dtype: Dtype = None, *, direction: str) -> tuple[Cost, str]:
     """x in another type, or on another device, in new memory.
 
@@ -77,11 +83,10 @@ def to_copy(x: Tensor, dtype: Dtype = None, *, direction: str) -> tuple[Cost, st
     return converted(x, result, direction), tensor_text(x)
 
 
-@op(
-    TORCH,
-    "to(x, target, second, _, _, dtype, device)",
-    aten=("to(x, first, second, third, ...)",),
-)
+@operators("""
+    (x, target, second, _, _, dtype, device): torch.to
+    (x, first, second, third, ...): aten::to
+""")
 def to(
     x: Tensor,
     target: Tensor | str | int | Unknown | None = None,
@@ -118,7 +123,10 @@ def to(
     return _perhaps(x, found, direction)
 
 
-@op(TORCH, "type(x, dtype, ...)", "type_as(x, other)", aten=("type_as(x, other)",))
+@operators("""
+    (x, dtype, ...): torch.type
+    (x, other): type_as
+""")
 def type_(
     x: Tensor, dtype: Dtype = None, other: Tensor | None = None, *, direction: str
 ) -> tuple[Cost, str]:
@@ -182,7 +190,7 @@ for _name, _dtype in (*_METHODS.items(), *_CASTS.items()):
     _register(_name, _dtype)
 
 
-@op(TORCH, "cpu(x, ...)", "cuda(x, ...)", aten=("cpu(x, ...)", "cuda(x, ...)"))
+@operators("(x, ...): cpu cuda")
 def device(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     """x on another device; x itself if it is there.
 
@@ -192,13 +200,10 @@ def device(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     return _perhaps(x, canonical_type(x.dtype), direction)
 
 
-@op(
-    TORCH,
-    aten=(
-        "_autocast_to_full_precision(x, ...)",
-        "_autocast_to_reduced_precision(x, _, _, dtype, ...)",
-    ),
-)
+@operators("""
+    (x, ...): aten::_autocast_to_full_precision
+    (x, _, _, dtype, ...): aten::_autocast_to_reduced_precision
+""")
 def autocast(x: Tensor, dtype: Dtype = "float32", *, direction: str) -> tuple[Cost, str]:
     """x in autocast's type; x itself if it has that type.
 
@@ -210,15 +215,9 @@ def autocast(x: Tensor, dtype: Dtype = "float32", *, direction: str) -> tuple[Co
     return _perhaps(x, named(dtype), direction)
 
 
-@op(
-    TORCH,
-    "item",
-    "tolist",
-    "__float__",
-    "__int__",
-    "__index__",
-    aten=("item", "_local_scalar_dense"),
-)
+@operators("""
+    item torch.tolist torch.__float__ torch.__int__ torch.__index__ aten::_local_scalar_dense
+""")
 def item(x: Tensor) -> tuple[Cost, str]:
     """Elements of x as numbers of Python: a copy to the host.
 

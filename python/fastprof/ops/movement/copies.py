@@ -8,7 +8,7 @@ from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.dtypes import parts
 from fastprof.ops.parameters import Ints, Tensors
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import byte_count, elements, result_type, tensor_bytes, tensor_text
 
 
@@ -29,19 +29,10 @@ def is_contiguous(x: Tensor) -> bool | None:
     return True
 
 
-_JOIN: Final = "cat concat concatenate _cat stack _stack"
-_JOIN_ALONE: Final = "hstack vstack dstack column_stack row_stack flatten_dense_tensors"
-
-
-@op(
-    TORCH,
-    *(f"{name}(tensors*, _)" for name in _JOIN.split()),
-    *(f"{name}(tensors*)" for name in _JOIN_ALONE.split()),
-    aten=(
-        *(f"{name}(tensors*, _)" for name in _JOIN.split()),
-        *(f"{name}(tensors*)" for name in _JOIN_ALONE.split()),
-    ),
-)
+@operators("""
+    (tensors*, _): cat concat concatenate _cat stack _stack
+    (tensors*): hstack vstack dstack column_stack row_stack flatten_dense_tensors
+""")
 def cat(
     tensors: Tensors | Unknown, *, direction: str, result: Tensor | Unknown = UNKNOWN
 ) -> tuple[Cost, str]:
@@ -72,7 +63,7 @@ def cat(
     return Cost(0, moved), ";".join(map(tensor_text, tensors))
 
 
-@op(TORCH, "block_diag(tensors*)", aten=("block_diag(tensors*)",))
+@operators("(tensors*): block_diag")
 def block_diag(tensors: Tensors) -> tuple[Cost, str]:
     """Matrices along the diagonal of a zero matrix -> [all rows, all columns].
 
@@ -88,11 +79,10 @@ def block_diag(tensors: Tensors) -> tuple[Cost, str]:
     return Cost(0, moved), ";".join(map(tensor_text, tensors))
 
 
-@op(
-    TORCH,
-    "_chunk_cat(tensors*, dim, chunks)",
-    aten=("_chunk_cat(tensors*, dim, chunks)", "fsdp::chunk_cat(tensors*, dim, chunks, out)"),
-)
+@operators("""
+    (tensors*, dim, chunks): _chunk_cat
+    (tensors*, dim, chunks, out): fsdp::chunk_cat
+""")
 def chunk_cat(
     tensors: Tensors, dim: int | Unknown, chunks: int | Unknown, out: Tensor | None = None
 ) -> tuple[Cost, str]:
@@ -116,26 +106,14 @@ def chunk_cat(
     return Cost(0, moved), params
 
 
-_COPIES: Final = (
-    "roll flip fliplr flipud rot90 tril triu tril_ triu_ pixel_shuffle pixel_unshuffle"
-    " channel_shuffle native_channel_shuffle"
-)
-# Copying variants of views.
-_VIEW_COPIES: Final = (
-    "view_copy permute_copy t_copy transpose_copy squeeze_copy unsqueeze_copy detach_copy"
-    " alias_copy split_copy split_with_sizes_copy unbind_copy unsafe_split_copy _reshape_copy"
-    " lift_fresh_copy _lazy_clone _conj_copy _neg_view_copy view_as_real_copy view_as_complex_copy"
-)
-
-
-@op(
-    TORCH,
-    *(f"{name}(x, ...)" for name in f"{_COPIES} {_VIEW_COPIES} __deepcopy__".split()),
-    aten=(
-        *(f"{name}(x, ...)" for name in f"{_COPIES} {_VIEW_COPIES}".split()),
-        "fsdp::split_with_sizes_copy(x, ...)",
-    ),
-)
+@operators("""
+    (x, ...): roll flip fliplr flipud rot90 tril triu tril_ triu_ pixel_shuffle pixel_unshuffle
+        channel_shuffle native_channel_shuffle view_copy permute_copy t_copy transpose_copy
+        squeeze_copy unsqueeze_copy detach_copy alias_copy split_copy split_with_sizes_copy
+        unbind_copy unsafe_split_copy _reshape_copy lift_fresh_copy _lazy_clone _conj_copy
+        _neg_view_copy view_as_real_copy view_as_complex_copy torch.__deepcopy__
+        fsdp::split_with_sizes_copy
+""")
 def copy_of(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     """All elements of x, reordered, cut or with a triangle of zeros, as new tensors.
 
@@ -147,7 +125,7 @@ def copy_of(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     return copied(x), tensor_text(x)
 
 
-@op(TORCH, "clone(x, ...)", aten=("clone(x, ...)",))
+@operators("(x, ...): clone")
 def clone(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     """x in new memory.
 
@@ -162,7 +140,7 @@ def clone(x: Tensor, *, direction: str) -> tuple[Cost, str]:
 _PLAIN: Final = frozenset({0, 1, "torch.contiguous_format", "torch.preserve_format"})
 
 
-@op(TORCH, "contiguous", aten=("contiguous",))
+@operators("contiguous")
 def contiguous(
     x: Tensor, memory_format: str | int | Unknown | None = None, *, direction: str
 ) -> tuple[Cost, str]:
@@ -185,14 +163,7 @@ def _possible(x: Tensor, sure: bool) -> Cost:
     return Cost(cost.flops, cost.bytes, sure)
 
 
-_RESHAPES: Final = "reshape reshape_as flatten ravel"
-
-
-@op(
-    TORCH,
-    *(f"{name}(x, ...)" for name in _RESHAPES.split()),
-    aten=tuple(f"{name}(x, ...)" for name in _RESHAPES.split()),
-)
+@operators("(x, ...): reshape reshape_as flatten ravel")
 def reshape(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     """x in another shape: a view if its strides allow it, else a copy.
 
@@ -220,15 +191,12 @@ def sizes_given(*given: Ints | Unknown | None) -> tuple[int, ...] | None:
     return tuple(numbers)
 
 
-_SIZES: Final = "sizes, second, third, fourth, fifth, sixth, seventh, eighth"
-
-
-@op(
-    TORCH,
-    f"repeat(x, {_SIZES})",
-    f"tile(x, {_SIZES}, dims=sizes)",
-    aten=("repeat(x, sizes, ...)", "tile(x, sizes)"),
-)
+@operators("""
+    (x, sizes, second, third, fourth, fifth, sixth, seventh, eighth): torch.repeat
+    (x, sizes, second, third, fourth, fifth, sixth, seventh, eighth, dims=sizes): torch.tile
+    (x, sizes, ...): aten::repeat
+    (x, sizes): aten::tile
+""")
 def repeat(
     x: Tensor,
     sizes: Ints | Unknown | None = None,
@@ -260,11 +228,10 @@ def _repeated(x: Tensor, count: int | None, direction: str) -> Cost:
     return Cost(flops, add_known(written, byte_count(elements(x.shape), x.dtype)))
 
 
-@op(
-    TORCH,
-    "repeat_interleave(x, repeats, dim, output_size=output_size)",
-    aten=("repeat_interleave(x, repeats, dim, output_size)",),
-)
+@operators("""
+    (x, repeats, dim, output_size=output_size): torch.repeat_interleave
+    (x, repeats, dim, output_size): aten::repeat_interleave
+""")
 def repeat_interleave(
     x: Tensor,
     repeats: Tensor | int | Unknown | None = None,

@@ -9,7 +9,7 @@ from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.dtypes import Dtype, chosen
 from fastprof.ops.movement.copies import sizes_given
 from fastprof.ops.parameters import Ints, Number
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import (
     SCALAR_TYPES,
     byte_count,
@@ -33,15 +33,12 @@ def new_tensor(
     return Cost(made, written, dtype is not None), params
 
 
-@op(
-    TORCH,
-    "fill_(x, value)",
-    "fill(x, value)",
-    "zero_(x)",
-    "zero(x)",
-    "one_(x)",
-    aten=("fill_(x, value)", "fill(x, value, ...)", "zero_(x)", "zero(x, ...)", "one_(x)"),
-)
+@operators("""
+    (x, value): fill_ torch.fill
+    (x): zero_ torch.zero one_
+    (x, value, ...): aten::fill
+    (x, ...): aten::zero
+""")
 def fill(
     x: Tensor, value: Tensor | Number | Unknown | None = None, *, direction: str
 ) -> tuple[Cost, str]:
@@ -56,11 +53,7 @@ def fill(
     return Cost(0, add_known(byte_count(elements(x.shape), x.dtype), read)), tensor_text(x)
 
 
-@op(
-    TORCH,
-    "fill_diagonal_(x, ...)",
-    aten=("fill_diagonal_(x, ...)",),
-)
+@operators("(x, ...): fill_diagonal_")
 def fill_diagonal(x: Tensor) -> tuple[Cost, str]:
     """The diagonal of x [m, n, ..] filled with one number; wrapping is not counted.
 
@@ -70,15 +63,10 @@ def fill_diagonal(x: Tensor) -> tuple[Cost, str]:
     return Cost(0, byte_count(min(x.shape, default=1), x.dtype)), tensor_text(x)
 
 
-_SIZES: Final = "size, second, third, fourth, fifth, sixth, seventh, eighth, dtype"
-
-
-@op(
-    TORCH,
-    f"zeros({_SIZES})",
-    f"ones({_SIZES})",
-    aten=("zeros(size, dtype, ...)", "ones(size, dtype, ...)"),
-)
+@operators("""
+    (size, second, third, fourth, fifth, sixth, seventh, eighth, dtype): torch.zeros torch.ones
+    (size, dtype, ...): aten::zeros aten::ones
+""")
 def zeros(
     size: Ints | Unknown | None = None,
     second: int | None = None,
@@ -101,7 +89,10 @@ def zeros(
     return new_tensor(None if shape is None else elements(shape), dtype, DEFAULT_TYPE)
 
 
-@op(TORCH, "full(size, fill_value=value, dtype=dtype)", aten=("full(size, value, dtype, ...)",))
+@operators("""
+    (size, fill_value=value, dtype=dtype): torch.full
+    (size, value, dtype, ...): aten::full
+""")
 def full(
     size: Ints | Unknown, value: Number | Tensor | Unknown, dtype: Dtype = None
 ) -> tuple[Cost, str]:
@@ -122,16 +113,10 @@ def full(
     return new_tensor(count, dtype, default)
 
 
-_EMPTY: Final = (
-    "empty empty_strided empty_like empty_permuted new_empty new_empty_strided _efficientzerotensor"
-)
-
-
-@op(
-    TORCH,
-    *(f"{name}(...)" for name in _EMPTY.split()),
-    aten=tuple(f"{name}(...)" for name in _EMPTY.split()),
-)
+@operators("""
+    (...): empty empty_strided empty_like empty_permuted new_empty new_empty_strided
+        _efficientzerotensor
+""")
 def empty() -> tuple[Cost, str]:
     """Memory for a new tensor.
 
@@ -141,17 +126,12 @@ def empty() -> tuple[Cost, str]:
     return Cost(0, 0), ""
 
 
-@op(
-    TORCH,
-    "zeros_like(x, dtype=dtype)",
-    "ones_like(x, dtype=dtype)",
-    "full_like(x, _, dtype=dtype)",
-    aten=(
-        "zeros_like(x, dtype, _, _, _, _)",
-        "ones_like(x, dtype, _, _, _, _)",
-        "full_like(x, _, dtype, _, _, _, _)",
-    ),
-)
+@operators("""
+    (x, dtype=dtype): torch.zeros_like torch.ones_like
+    (x, _, dtype=dtype): torch.full_like
+    (x, dtype, _, _, _, _): aten::zeros_like aten::ones_like
+    (x, _, dtype, _, _, _, _): aten::full_like
+""")
 def like(x: Tensor, dtype: Dtype = None) -> tuple[Cost, str]:
     """A tensor of the shape of x, filled with one number.
 
@@ -161,17 +141,12 @@ def like(x: Tensor, dtype: Dtype = None) -> tuple[Cost, str]:
     return Cost(0, byte_count(elements(x.shape), chosen(dtype, x.dtype))), tensor_text(x)
 
 
-@op(
-    TORCH,
-    "new_zeros(x, size, second, third, fourth, fifth, sixth, dtype)",
-    "new_ones(x, size, second, third, fourth, fifth, sixth, dtype)",
-    "new_full(x, size, fill_value=_, dtype=dtype)",
-    aten=(
-        "new_zeros(x, size, dtype, ...)",
-        "new_ones(x, size, dtype, ...)",
-        "new_full(x, size, _, dtype, ...)",
-    ),
-)
+@operators("""
+    (x, size, second, third, fourth, fifth, sixth, dtype): torch.new_zeros torch.new_ones
+    (x, size, fill_value=_, dtype=dtype): torch.new_full
+    (x, size, dtype, ...): aten::new_zeros aten::new_ones
+    (x, size, _, dtype, ...): aten::new_full
+""")
 def new(
     x: Tensor,
     size: Ints | Unknown,
@@ -193,11 +168,10 @@ def new(
     return Cost(0, written), tensor_text(x)
 
 
-@op(
-    TORCH,
-    "scalar_tensor(value, dtype=dtype)",
-    aten=("scalar_tensor(value, dtype, ...)",),
-)
+@operators("""
+    (value, dtype=dtype): torch.scalar_tensor
+    (value, dtype, ...): aten::scalar_tensor
+""")
 def scalar_tensor(value: Number | Unknown, dtype: Dtype = None) -> tuple[Cost, str]:
     """A 0-dim tensor with one number.
 
@@ -207,11 +181,10 @@ def scalar_tensor(value: Number | Unknown, dtype: Dtype = None) -> tuple[Cost, s
     return new_tensor(1, dtype, DEFAULT_TYPE)
 
 
-@op(
-    TORCH,
-    "eye(n=rows, m=columns, dtype)",
-    aten=("eye(rows, second, third, fourth, fifth, sixth)",),
-)
+@operators("""
+    (n=rows, m=columns, dtype): torch.eye
+    (rows, second, third, fourth, fifth, sixth): aten::eye
+""")
 def eye(
     rows: int | Unknown,
     columns: int | Unknown | None = None,

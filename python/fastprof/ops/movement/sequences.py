@@ -10,15 +10,14 @@ from fastprof.ops.arithmetic import POWER
 from fastprof.ops.cost import CannotModel, Cost
 from fastprof.ops.dtypes import Dtype, chosen
 from fastprof.ops.movement.creation import DEFAULT_TYPE, new_tensor
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import byte_count, elements
 
 
-@op(
-    TORCH,
-    "tril_indices(row=rows, col=columns, offset, dtype)",
-    aten=("tril_indices(rows, columns, offset, dtype, ...)",),
-)
+@operators("""
+    (row=rows, col=columns, offset, dtype): torch.tril_indices
+    (rows, columns, offset, dtype, ...): aten::tril_indices
+""")
 def tril_indices(
     rows: int | Unknown,
     columns: int | Unknown,
@@ -33,11 +32,10 @@ def tril_indices(
     return _triangle(rows, columns, offset, dtype)
 
 
-@op(
-    TORCH,
-    "triu_indices(row=rows, col=columns, offset, dtype=dtype)",
-    aten=("triu_indices(rows, columns, offset, dtype, ...)",),
-)
+@operators("""
+    (row=rows, col=columns, offset, dtype=dtype): torch.triu_indices
+    (rows, columns, offset, dtype, ...): aten::triu_indices
+""")
 def triu_indices(
     rows: int | Unknown,
     columns: int | Unknown,
@@ -67,15 +65,10 @@ def _triangle(
     return Cost(0, byte_count(2 * places, chosen(dtype, "int64"))), ""
 
 
-@op(
-    TORCH,
-    "arange(start, end, step, dtype=dtype)",
-    "range(start, end, step, dtype=dtype)",
-    aten=(
-        "arange(start, end, step, fourth, fifth, sixth, seventh)",
-        "range(start, end, step, fourth, fifth, sixth, seventh)",
-    ),
-)
+@operators("""
+    (start, end, step, dtype=dtype): torch.arange torch.range
+    (start, end, step, fourth, fifth, sixth, seventh): aten::arange aten::range
+""")
 def arange(
     start: Any,
     end: Any = None,
@@ -134,11 +127,10 @@ def _steps(start: float, end: float, step: float) -> int:
     return max(ceil(steps), 0)
 
 
-@op(
-    TORCH,
-    "linspace(start, end, steps, dtype)",
-    aten=("linspace(start, end, steps, dtype, ...)",),
-)
+@operators("""
+    (start, end, steps, dtype): torch.linspace
+    (start, end, steps, dtype, ...): aten::linspace
+""")
 def linspace(
     steps: int | Unknown,
     start: Any = None,
@@ -153,11 +145,10 @@ def linspace(
     return _spaced(steps, dtype, 2)
 
 
-@op(
-    TORCH,
-    "logspace(start, end, steps, base, dtype)",
-    aten=("logspace(start, end, steps, base, dtype, ...)",),
-)
+@operators("""
+    (start, end, steps, base, dtype): torch.logspace
+    (start, end, steps, base, dtype, ...): aten::logspace
+""")
 def logspace(
     steps: int | Unknown,
     start: Any = None,

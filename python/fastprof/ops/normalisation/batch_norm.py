@@ -6,7 +6,7 @@ from typing import Final
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import canonical_type, elements
 from fastprof.ops.traffic import fresh, moved, texts
 
@@ -47,24 +47,14 @@ def channels_of(x: Tensor) -> int:
     return x.shape[1]
 
 
-_ATEN: Final = "(x, weight, bias, running_mean, running_var, training, ...)"
-_TRAINABLE: Final = (
-    "_batch_norm_impl_index" + _ATEN,
-    "native_batch_norm" + _ATEN,
-    "_native_batch_norm_legit" + _ATEN,
-    "_native_batch_norm_legit(x, weight, bias, training, ...)",
-    "_native_batch_norm_legit_functional" + _ATEN,
-    "cudnn_batch_norm" + _ATEN,
-    "miopen_batch_norm" + _ATEN,
-)
-
-
-@op(
-    TORCH,
-    "batch_norm(x, running_mean, running_var, weight, bias, training, _, _, cudnn_enabled)",
-    *_TRAINABLE,
-    aten=("batch_norm" + _ATEN, *_TRAINABLE),
-)
+@operators("""
+    (x, running_mean, running_var, weight, bias, training, _, _, cudnn_enabled):
+        torch.batch_norm
+    (x, weight, bias, running_mean, running_var, training, ...): _batch_norm_impl_index
+        native_batch_norm _native_batch_norm_legit _native_batch_norm_legit_functional
+        cudnn_batch_norm miopen_batch_norm aten::batch_norm
+    (x, weight, bias, training, ...): _native_batch_norm_legit
+""")
 def batch_norm(
     x: Tensor,
     weight: Tensor | None = None,
@@ -98,10 +88,7 @@ def batch_norm(
     return _norm(x, vectors, channels, training, direction)
 
 
-_EVALUATED: Final = ("_native_batch_norm_legit_no_training", "_batch_norm_no_update")
-
-
-@op(TORCH, *_EVALUATED, aten=_EVALUATED)
+@operators("_native_batch_norm_legit_no_training _batch_norm_no_update")
 def batch_norm_evaluated(
     x: Tensor,
     weight: Tensor | None = None,
@@ -123,10 +110,7 @@ def batch_norm_evaluated(
     )
 
 
-_UPDATED: Final = ("_batch_norm_with_update", "_batch_norm_with_update_functional")
-
-
-@op(TORCH, *_UPDATED, aten=_UPDATED)
+@operators("_batch_norm_with_update _batch_norm_with_update_functional")
 def batch_norm_trained(
     x: Tensor,
     weight: Tensor | None = None,
@@ -148,12 +132,11 @@ def batch_norm_trained(
     )
 
 
-@op(
-    TORCH,
-    "instance_norm(x, running_mean, running_var, weight, bias, use_input_stats, _, _,"
-    " cudnn_enabled)",
-    aten=("instance_norm(x, weight, bias, running_mean, running_var, use_input_stats, ...)",),
-)
+@operators("""
+    (x, running_mean, running_var, weight, bias, use_input_stats, _, _, cudnn_enabled):
+        torch.instance_norm
+    (x, weight, bias, running_mean, running_var, use_input_stats, ...): aten::instance_norm
+""")
 def instance_norm(
     x: Tensor,
     weight: Tensor | None = None,
@@ -226,17 +209,14 @@ def _gradients(
     return count, moved(gradient, fresh(x), *saved)
 
 
-_SAVED: Final = "weight, running_mean, running_var, save_mean, save_var"
-_BACKWARD: Final = (
-    f"native_batch_norm_backward(gradient, x, {_SAVED}, training, ...)",
-    f"batch_norm_backward(gradient, x, {_SAVED}, training, ...)",
-    f"cudnn_batch_norm_backward(x, gradient, {_SAVED}, ...)",
-    f"miopen_batch_norm_backward(x, gradient, {_SAVED}, ...)",
-    f"_batch_norm_impl_index_backward(_, x, gradient, {_SAVED}, training, ...)",
-)
-
-
-@op(TORCH, *_BACKWARD, aten=_BACKWARD)
+@operators("""
+    (gradient, x, weight, running_mean, running_var, save_mean, save_var, training, ...):
+        native_batch_norm_backward batch_norm_backward
+    (x, gradient, weight, running_mean, running_var, save_mean, save_var, ...):
+        cudnn_batch_norm_backward miopen_batch_norm_backward
+    (_, x, gradient, weight, running_mean, running_var, save_mean, save_var, training, ...):
+        _batch_norm_impl_index_backward
+""")
 def batch_norm_backward(
     gradient: Tensor,
     x: Tensor,

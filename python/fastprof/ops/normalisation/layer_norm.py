@@ -8,7 +8,7 @@ from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.normalisation.batch_norm import channels_of, fits, statistics
 from fastprof.ops.parameters import Ints
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import TORCH, op, operators
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
 
@@ -110,15 +110,10 @@ def rms_norm(
     return _norm(_ROOT, x, weight, None, rows, 2, direction)
 
 
-@op(
-    TORCH,
-    "group_norm(x, num_groups, weight, bias, ...)",
-    "native_group_norm(x, weight, bias, _, _, _, num_groups, ...)",
-    aten=(
-        "group_norm(x, num_groups, weight, bias, ...)",
-        "native_group_norm(x, weight, bias, _, _, _, num_groups, ...)",
-    ),
-)
+@operators("""
+    (x, num_groups, weight, bias, ...): group_norm
+    (x, weight, bias, _, _, _, num_groups, ...): native_group_norm
+""")
 def group_norm(
     x: Tensor,
     num_groups: int | Unknown,
@@ -212,13 +207,10 @@ def _paired(gradient: Tensor, x: Tensor) -> None:
         raise CannotModel(f"gradient {gradient.shape} does not fit {x.shape}")
 
 
-_LAYER_BACKWARD: Final = (
-    "native_layer_norm_backward(gradient, x, normalized_shape, mean, rstd, weight, bias, ...)",
-    "native_layer_norm_backward(gradient, x, mean, rstd, weight, ...)",
-)
-
-
-@op(TORCH, *_LAYER_BACKWARD, aten=_LAYER_BACKWARD)
+@operators("""
+    (gradient, x, normalized_shape, mean, rstd, weight, bias, ...): native_layer_norm_backward
+    (gradient, x, mean, rstd, weight, ...): native_layer_norm_backward
+""")
 def layer_norm_backward(
     gradient: Tensor,
     x: Tensor,
@@ -241,10 +233,7 @@ def layer_norm_backward(
     return cost, texts(gradient, x, weight)
 
 
-_ROOT_BACKWARD: Final = "_fused_rms_norm_backward(gradient, x, _, rstd, weight, ...)"
-
-
-@op(TORCH, _ROOT_BACKWARD, aten=(_ROOT_BACKWARD,))
+@operators("(gradient, x, _, rstd, weight, ...): _fused_rms_norm_backward")
 def rms_norm_backward(
     gradient: Tensor, x: Tensor, rstd: Tensor, weight: Tensor | None = None
 ) -> tuple[Cost, str]:
@@ -258,10 +247,7 @@ def rms_norm_backward(
     return cost, texts(gradient, x, weight)
 
 
-_GROUP_BACKWARD: Final = "native_group_norm_backward(gradient, x, mean, rstd, weight, ...)"
-
-
-@op(TORCH, _GROUP_BACKWARD, aten=(_GROUP_BACKWARD,))
+@operators("(gradient, x, mean, rstd, weight, ...): native_group_norm_backward")
 def group_norm_backward(
     gradient: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None = None
 ) -> tuple[Cost, str]:

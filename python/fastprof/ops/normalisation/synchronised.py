@@ -15,20 +15,17 @@ from fastprof.ops.normalisation.batch_norm import (
     fits,
     statistics,
 )
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
 
 MERGED: Final = 18  # variance 1/s^2 - eps (3), merged (8), mean merged (5), factor (2)
 
 
-_STATISTICS: Final = (
-    "batch_norm_stats(x, ...)",
-    "batch_norm_update_stats(x, running_mean, running_var, ...)",
-)
-
-
-@op(TORCH, *_STATISTICS, aten=_STATISTICS)
+@operators("""
+    (x, ...): batch_norm_stats
+    (x, running_mean, running_var, ...): batch_norm_update_stats
+""")
 def batch_norm_stats(
     x: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None
 ) -> tuple[Cost, str]:
@@ -45,13 +42,10 @@ def batch_norm_stats(
     return Cost(elements(x.shape) * STATISTICS, moves), texts(x)
 
 
-_GATHERED: Final = (
-    "batch_norm_gather_stats(x, mean, invstd, running_mean, running_var, _, _, counts)",
-    "batch_norm_gather_stats_with_counts(x, mean, invstd, running_mean, running_var, _, _, counts)",
-)
-
-
-@op(TORCH, *_GATHERED, aten=_GATHERED)
+@operators("""
+    (x, mean, invstd, running_mean, running_var, _, _, counts): batch_norm_gather_stats
+        batch_norm_gather_stats_with_counts
+""")
 def batch_norm_gather_stats(
     x: Tensor,
     mean: Tensor,
@@ -78,10 +72,7 @@ def batch_norm_gather_stats(
     return Cost(elements(mean.shape) * MERGED, moves), texts(mean, invstd)
 
 
-_APPLIED: Final = "batch_norm_elemt(x, weight, bias, mean, invstd, ...)"
-
-
-@op(TORCH, _APPLIED, aten=(_APPLIED,))
+@operators("(x, weight, bias, mean, invstd, ...): batch_norm_elemt")
 def batch_norm_elemt(
     x: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Tensor, invstd: Tensor
 ) -> tuple[Cost, str]:
@@ -96,10 +87,7 @@ def batch_norm_elemt(
     return Cost(elements(x.shape) * flops, moves), texts(x, weight, bias)
 
 
-_REDUCED: Final = "batch_norm_backward_reduce(gradient, x, mean, invstd, weight, ...)"
-
-
-@op(TORCH, _REDUCED, aten=(_REDUCED,))
+@operators("(gradient, x, mean, invstd, weight, ...): batch_norm_backward_reduce")
 def batch_norm_backward_reduce(
     gradient: Tensor, x: Tensor, mean: Tensor, invstd: Tensor, weight: Tensor | None = None
 ) -> tuple[Cost, str]:
@@ -116,12 +104,9 @@ def batch_norm_backward_reduce(
     return Cost(elements(x.shape) * SUMS, moves), texts(gradient, x)
 
 
-_GRADIENT: Final = (
-    "batch_norm_backward_elemt(gradient, x, mean, invstd, weight, sum_dy, sum_dy_xmu, ...)"
-)
-
-
-@op(TORCH, _GRADIENT, aten=(_GRADIENT,))
+@operators("""
+    (gradient, x, mean, invstd, weight, sum_dy, sum_dy_xmu, ...): batch_norm_backward_elemt
+""")
 def batch_norm_backward_elemt(
     gradient: Tensor,
     x: Tensor,

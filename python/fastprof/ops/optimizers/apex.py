@@ -9,7 +9,7 @@ from fastprof.ops.arithmetic import SQUARE_ROOT
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.optimizers.fused import step
 from fastprof.ops.parameters import Tensors
-from fastprof.ops.registry import op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import canonical_type, elements
 from fastprof.ops.traffic import moved, texts
 
@@ -20,7 +20,7 @@ Lists = tuple[Tensors, ...]
 ADAM: Final = 3 + 4 + SQUARE_ROOT + 1 + 1 + 2 + 2
 
 
-@op("fused_adam_cuda", "adam(parameter, copy, average, square, gradient, ...)")
+@operators("(parameter, copy, average, square, gradient, ...): fused_adam_cuda.adam")
 def fused_adam(
     parameter: Tensor, copy: Tensor, average: Tensor, square: Tensor, gradient: Tensor
 ) -> tuple[Cost, str]:
@@ -41,12 +41,11 @@ def fused_adam(
     return Cost(cost.flops, add_known(cost.bytes, moved(gradient) if mixed else 0)), text
 
 
-@op(
-    "amp_C",
-    "multi_tensor_adam(_, flag, gradients*, parameters*, averages*, squares*,"
-    " _, _, _, _, _, _, _, _)",
-    "multi_tensor_adam(_, flag, lists, _, _, _, _, _, _, _, _)",
-)
+@operators("""
+    (_, flag, gradients*, parameters*, averages*, squares*, _, _, _, _, _, _, _, _):
+        amp_C.multi_tensor_adam
+    (_, flag, lists, _, _, _, _, _, _, _, _): amp_C.multi_tensor_adam
+""")
 def multi_tensor_adam(
     gradients: Tensors = (),
     parameters: Tensors = (),
@@ -68,11 +67,10 @@ def multi_tensor_adam(
     return step(2 + ADAM, [parameters, averages, squares], [gradients], (), exact=True)
 
 
-@op(
-    "amp_C",
-    "multi_tensor_scale(_, flag, sources*, results*, _)",
-    "multi_tensor_scale(_, flag, lists, _)",
-)
+@operators("""
+    (_, flag, sources*, results*, _): amp_C.multi_tensor_scale
+    (_, flag, lists, _): amp_C.multi_tensor_scale
+""")
 def multi_tensor_scale(
     sources: Tensors = (),
     results: Tensors = (),
@@ -92,13 +90,10 @@ def multi_tensor_scale(
     return Cost(2 * count, moved(*sources, *results)), texts(*sources)
 
 
-@op(
-    "amp_C",
-    "multi_tensor_l2norm(_, flag, tensors*, _)",
-    "multi_tensor_l2norm(_, flag, lists, _)",
-    "multi_tensor_l2norm_mp(_, flag, tensors*, _)",
-    "multi_tensor_l2norm_mp(_, flag, lists, _)",
-)
+@operators("""
+    (_, flag, tensors*, _): amp_C.multi_tensor_l2norm amp_C.multi_tensor_l2norm_mp
+    (_, flag, lists, _): amp_C.multi_tensor_l2norm amp_C.multi_tensor_l2norm_mp
+""")
 def multi_tensor_norm(
     tensors: Tensors = (), lists: Lists | None = None, flag: Tensor | None = None
 ) -> tuple[Cost, str]:

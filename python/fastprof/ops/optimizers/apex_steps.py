@@ -14,7 +14,7 @@ from fastprof.ops.cost import CannotModel, Cost
 from fastprof.ops.optimizers.apex import ADAM, Lists, split
 from fastprof.ops.optimizers.fused import step
 from fastprof.ops.parameters import Number, Tensors
-from fastprof.ops.registry import op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import canonical_type, elements
 from fastprof.ops.traffic import moved, texts
 
@@ -25,14 +25,14 @@ _ADAGRAD: Final = _DECAY + 2 + SQUARE_ROOT + 1 + 1 + _UPDATE
 _NOVOGRAD: Final = 2 + 1 + _DECAY + _AVERAGE + 1 + _UPDATE
 _LAMB: Final = 1 + 2 + ADAM + 2 * 2
 _CAPTURABLE: Final = 1 + 2 + ADAM
-_SCALARS: Final = "rate, _, _, _, taken, _, _, _, scale"
 
 
-@op(
-    "amp_C",
-    "multi_tensor_sgd(_, flag, tensors*, weight_decay, momentum, _, _, nesterov, first, _, _)",
-    "multi_tensor_sgd(_, flag, lists, weight_decay, momentum, _, _, nesterov, first, _, _)",
-)
+@operators("""
+    (_, flag, tensors*, weight_decay, momentum, _, _, nesterov, first, _, _):
+        amp_C.multi_tensor_sgd
+    (_, flag, lists, weight_decay, momentum, _, _, nesterov, first, _, _):
+        amp_C.multi_tensor_sgd
+""")
 def multi_tensor_sgd(
     weight_decay: Number,
     momentum: Number,
@@ -68,12 +68,11 @@ def multi_tensor_sgd(
     return step(flops, state, [gradients, *copies], (), exact=True)
 
 
-@op(
-    "amp_C",
-    "multi_tensor_adam_capturable(_, flag, gradients*, parameters*, averages*, squares*,"
-    f" {_SCALARS})",
-    f"multi_tensor_adam_capturable(_, flag, lists, {_SCALARS})",
-)
+@operators("""
+    (_, flag, gradients*, parameters*, averages*, squares*, rate, _, _, _, taken, _, _, _,
+        scale): amp_C.multi_tensor_adam_capturable
+    (_, flag, lists, rate, _, _, _, taken, _, _, _, scale): amp_C.multi_tensor_adam_capturable
+""")
 def multi_tensor_adam_capturable(
     rate: Tensor,
     taken: Tensor,
@@ -99,12 +98,12 @@ def multi_tensor_adam_capturable(
     return step(_CAPTURABLE, state, [], (rate, taken, scale), exact=True)
 
 
-@op(
-    "amp_C",
-    "multi_tensor_adam_capturable_master(_, flag, gradients*, parameters*, averages*, squares*,"
-    f" masters*, {_SCALARS})",
-    f"multi_tensor_adam_capturable_master(_, flag, lists, {_SCALARS})",
-)
+@operators("""
+    (_, flag, gradients*, parameters*, averages*, squares*, masters*, rate, _, _, _, taken, _,
+        _, _, scale): amp_C.multi_tensor_adam_capturable_master
+    (_, flag, lists, rate, _, _, _, taken, _, _, _, scale):
+        amp_C.multi_tensor_adam_capturable_master
+""")
 def multi_tensor_adam_capturable_master(
     rate: Tensor,
     taken: Tensor,
@@ -131,11 +130,10 @@ def multi_tensor_adam_capturable_master(
     return step(_CAPTURABLE, state, [parameters], (rate, taken, scale), exact=True)
 
 
-@op(
-    "amp_C",
-    "multi_tensor_adagrad(_, flag, gradients*, parameters*, sums*, _, _, _, _)",
-    "multi_tensor_adagrad(_, flag, lists, _, _, _, _)",
-)
+@operators("""
+    (_, flag, gradients*, parameters*, sums*, _, _, _, _): amp_C.multi_tensor_adagrad
+    (_, flag, lists, _, _, _, _): amp_C.multi_tensor_adagrad
+""")
 def multi_tensor_adagrad(
     gradients: Tensors = (),
     parameters: Tensors = (),
@@ -154,12 +152,11 @@ def multi_tensor_adagrad(
     return step(_ADAGRAD, [parameters, sums], [gradients], (), exact=True)
 
 
-@op(
-    "amp_C",
-    "multi_tensor_novograd(_, flag, gradients*, parameters*, averages*, norms,"
-    " _, _, _, _, _, _, _, _, _, _)",
-    "multi_tensor_novograd(_, flag, lists, norms, _, _, _, _, _, _, _, _, _, _)",
-)
+@operators("""
+    (_, flag, gradients*, parameters*, averages*, norms, _, _, _, _, _, _, _, _, _, _):
+        amp_C.multi_tensor_novograd
+    (_, flag, lists, norms, _, _, _, _, _, _, _, _, _, _): amp_C.multi_tensor_novograd
+""")
 def multi_tensor_novograd(
     norms: Tensor,
     gradients: Tensors = (),
@@ -184,12 +181,11 @@ def multi_tensor_novograd(
     return step(_NOVOGRAD, [parameters, averages], [gradients], (norms, norms), exact=True)
 
 
-@op(
-    "amp_C",
-    "multi_tensor_lamb(_, flag, gradients*, parameters*, averages*, squares*,"
-    " _, _, _, _, _, _, _, _, _, norm, _, _)",
-    "multi_tensor_lamb(_, flag, lists, _, _, _, _, _, _, _, _, _, norm, _, _)",
-)
+@operators("""
+    (_, flag, gradients*, parameters*, averages*, squares*, _, _, _, _, _, _, _, _, _, norm, _,
+        _): amp_C.multi_tensor_lamb
+    (_, flag, lists, _, _, _, _, _, _, _, _, _, norm, _, _): amp_C.multi_tensor_lamb
+""")
 def multi_tensor_lamb(
     norm: Tensor,
     gradients: Tensors = (),
@@ -216,11 +212,10 @@ def multi_tensor_lamb(
     return step(_LAMB, state, [], (norm,), exact=True)
 
 
-@op(
-    "amp_C",
-    "multi_tensor_axpby(_, flag, left*, right*, results*, _, _, _)",
-    "multi_tensor_axpby(_, flag, lists, _, _, _)",
-)
+@operators("""
+    (_, flag, left*, right*, results*, _, _, _): amp_C.multi_tensor_axpby
+    (_, flag, lists, _, _, _): amp_C.multi_tensor_axpby
+""")
 def multi_tensor_sum(
     left: Tensors = (),
     right: Tensors = (),

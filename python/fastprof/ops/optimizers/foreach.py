@@ -14,7 +14,7 @@ from fastprof.ops.pointwise.arithmetic import ARITHMETIC
 from fastprof.ops.pointwise.formula import pointwise
 from fastprof.ops.pointwise.functions import FUNCTIONS
 from fastprof.ops.pointwise.table import COMPLEX_DIVISION, NONE, Operator, Output
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import TORCH, op, operators
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import moved, texts
 
@@ -123,10 +123,7 @@ for _names, _forms in _FORMS:
         _register(f"{_name}_", replace(_OPERATORS[_name], output=Output.FIRST), _forms)
 
 
-_ZEROS: Final = ("_foreach_zero(tensors*)", "_foreach_zero_(tensors*)")
-
-
-@op(TORCH, *_ZEROS, aten=_ZEROS)
+@operators("(tensors*): _foreach_zero _foreach_zero_")
 def zeroed(tensors: Tensors) -> tuple[Cost, str]:
     """Zeros written into each tensor of a list.
 
@@ -136,14 +133,10 @@ def zeroed(tensors: Tensors) -> tuple[Cost, str]:
     return Cost(0, moved(*tensors)), texts(*tensors)
 
 
-_COPIES: Final = (
-    "_foreach_copy(tensors*, sources*, _)",
-    "_foreach_copy_(tensors*, sources*, _)",
-    "_foreach_clone(tensors*, _)",
-)
-
-
-@op(TORCH, *_COPIES, aten=_COPIES)
+@operators("""
+    (tensors*, sources*, _): _foreach_copy _foreach_copy_
+    (tensors*, _): _foreach_clone
+""")
 def copied(tensors: Tensors, sources: Tensors | None = None) -> tuple[Cost, str]:
     """Each tensor of a list copied into that of another, or into a new one.
 
@@ -153,10 +146,7 @@ def copied(tensors: Tensors, sources: Tensors | None = None) -> tuple[Cost, str]
     return Cost(0, moved(*tensors, *(tensors if sources is None else sources))), texts(*tensors)
 
 
-_NORMS: Final = ("_foreach_norm(tensors*, ord=order, _)", "_foreach_powsum(tensors*, ord=order, _)")
-
-
-@op(TORCH, *_NORMS, aten=_NORMS)
+@operators("(tensors*, ord=order, _): _foreach_norm _foreach_powsum")
 def norms(tensors: Tensors, order: Number | Unknown = 2) -> tuple[Cost, str]:
     """A norm of each tensor of a list (powsum: without the root).
 
@@ -178,7 +168,7 @@ def norms(tensors: Tensors, order: Number | Unknown = 2) -> tuple[Cost, str]:
     return cost, texts(*tensors)
 
 
-@op(TORCH, "_foreach_max(tensors*)", aten=("_foreach_max(tensors*)",))
+@operators("(tensors*): _foreach_max")
 def extremes(tensors: Tensors) -> tuple[Cost, str]:
     """The largest element of each tensor of a list.
 
@@ -190,10 +180,10 @@ def extremes(tensors: Tensors) -> tuple[Cost, str]:
     return Cost(count, add_known(moved(*tensors), written)), texts(*tensors)
 
 
-_MM: Final = "_foreach_mm(left*, mat2=right*)"
-
-
-@op(TORCH, _MM, aten=(_MM, "_native::_foreach_mm_native_0(left*, right*)"))
+@operators("""
+    (left*, mat2=right*): _foreach_mm
+    (left*, right*): _native::_foreach_mm_native_0
+""")
 def products(left: Tensors, right: Tensors) -> Work:
     """A[m, k] @ B[k, n] for each pair of two lists.
 

@@ -13,7 +13,7 @@ from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.arithmetic import SQUARE_ROOT
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.parameters import Number, Tensors
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import moved, texts
 
@@ -86,16 +86,10 @@ def _adam(
     return step(flops, state, read, steps, exact=known)
 
 
-# Ranges record the scalars in this order; Python calls pass them by name.
-_ADAM_ARGUMENTS: Final = (
-    "(parameters*, gradients*, averages*, squares*, maxima*?, steps*, lr=rate, _, _, weight_decay,"
-    " _, _, maximize, grad_scale, found_inf)"
-)
-_ADAM_CALLS: Final = (f"_fused_adam{_ADAM_ARGUMENTS}", f"_fused_adam_{_ADAM_ARGUMENTS}")
-_ADAMW_CALLS: Final = (f"_fused_adamw{_ADAM_ARGUMENTS}", f"_fused_adamw_{_ADAM_ARGUMENTS}")
-
-
-@op(TORCH, *_ADAM_CALLS, aten=_ADAM_CALLS)
+@operators("""
+    (parameters*, gradients*, averages*, squares*, maxima*?, steps*, lr=rate, _, _,
+        weight_decay, _, _, maximize, grad_scale, found_inf): _fused_adam _fused_adam_
+""")
 def adam(
     parameters: Tensors,
     gradients: Tensors,
@@ -124,7 +118,10 @@ def adam(
     return _adam(False, lists, weight_decay, maximize, grad_scale)
 
 
-@op(TORCH, *_ADAMW_CALLS, aten=_ADAMW_CALLS)
+@operators("""
+    (parameters*, gradients*, averages*, squares*, maxima*?, steps*, lr=rate, _, _,
+        weight_decay, _, _, maximize, grad_scale, found_inf): _fused_adamw _fused_adamw_
+""")
 def adamw(
     parameters: Tensors,
     gradients: Tensors,
@@ -153,14 +150,10 @@ def adamw(
     return _adam(True, lists, weight_decay, maximize, grad_scale)
 
 
-_SGD_ARGUMENTS: Final = (
-    "(parameters*, gradients*, momentum_buffer_list=velocities*?, weight_decay, _, lr=rate, _,"
-    " nesterov, maximize, is_first_step=first, grad_scale, found_inf)"
-)
-_SGD_CALLS: Final = (f"_fused_sgd{_SGD_ARGUMENTS}", f"_fused_sgd_{_SGD_ARGUMENTS}")
-
-
-@op(TORCH, *_SGD_CALLS, aten=_SGD_CALLS)
+@operators("""
+    (parameters*, gradients*, momentum_buffer_list=velocities*?, weight_decay, _, lr=rate, _,
+        nesterov, maximize, is_first_step=first, grad_scale, found_inf): _fused_sgd _fused_sgd_
+""")
 def sgd(
     parameters: Tensors,
     gradients: Tensors,
@@ -196,17 +189,10 @@ def sgd(
     return step(flops, state, read, (), exact=known)
 
 
-_ADAGRAD_ARGUMENTS: Final = (
-    "(parameters*, gradients*, sums*, steps*, lr=rate, _, weight_decay, _, maximize, grad_scale,"
-    " found_inf)"
-)
-_ADAGRAD_CALLS: Final = (
-    f"_fused_adagrad{_ADAGRAD_ARGUMENTS}",
-    f"_fused_adagrad_{_ADAGRAD_ARGUMENTS}",
-)
-
-
-@op(TORCH, *_ADAGRAD_CALLS, aten=_ADAGRAD_CALLS)
+@operators("""
+    (parameters*, gradients*, sums*, steps*, lr=rate, _, weight_decay, _, maximize, grad_scale,
+        found_inf): _fused_adagrad _fused_adagrad_
+""")
 def adagrad(
     parameters: Tensors,
     gradients: Tensors,
@@ -237,14 +223,10 @@ def adagrad(
     return step(flops, state, read, steps, exact=not unknown)
 
 
-_CHECKS: Final = (
-    "_amp_foreach_non_finite_check_and_unscale(gradients*, found_inf, inv_scale)",
-    "_amp_foreach_non_finite_check_and_unscale_(gradients*, found_inf, inv_scale)",
-    "_amp_non_finite_check_and_unscale_(gradients*, found_inf, inv_scale)",
-)
-
-
-@op(TORCH, *_CHECKS, aten=_CHECKS)
+@operators("""
+    (gradients*, found_inf, inv_scale): _amp_foreach_non_finite_check_and_unscale
+        _amp_foreach_non_finite_check_and_unscale_ _amp_non_finite_check_and_unscale_
+""")
 def gradient_check(gradients: Tensors, found_inf: Any = None, inv_scale: Any = None) -> Any:
     """Gradients checked for infinities and unscaled in place (torch.amp's GradScaler).
 
@@ -255,13 +237,7 @@ def gradient_check(gradients: Tensors, found_inf: Any = None, inv_scale: Any = N
     return step(2, [gradients], [], (), exact=True)
 
 
-_SCALES: Final = (
-    "_amp_update_scale(scale, growth_tracker, found_inf, ...)",
-    "_amp_update_scale_(scale, growth_tracker, found_inf, ...)",
-)
-
-
-@op(TORCH, *_SCALES, aten=_SCALES)
+@operators("(scale, growth_tracker, found_inf, ...): _amp_update_scale _amp_update_scale_")
 def loss_scale(scale: Tensor, growth_tracker: Tensor, found_inf: Tensor) -> Cost:
     """The loss scale increased or decreased (torch.amp's GradScaler).
 

@@ -11,7 +11,7 @@ from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.pointwise.arithmetic import DIVISION
 from fastprof.ops.pointwise.formula import Argument, known, pointwise
 from fastprof.ops.pointwise.table import NONE, Operator, Output, saved
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import (
     byte_count,
     elements,
@@ -21,19 +21,13 @@ from fastprof.ops.tensor import (
     tensor_text,
 )
 
-_QUOTIENTS: Final = ("div", "divide", "true_divide")
 
-
-@op(
-    TORCH,
-    *(f"{name}(left, other, rounding_mode, ...)" for name in _QUOTIENTS),
-    *(f"{name}(left, other)" for name in ("truediv", "__truediv__", "__rtruediv__")),
-    *(f"{name}(left, other)" for name in ("__div__", "__rdiv__")),
-    aten=(
-        *(f"{name}(left, other, rounding_mode)" for name in ("div", "divide")),
-        "true_divide(left, other)",
-    ),
-)
+@operators("""
+    (left, other, rounding_mode, ...): torch.div torch.divide torch.true_divide
+    (left, other): torch.truediv torch.__truediv__ torch.__rtruediv__ torch.__div__
+        torch.__rdiv__ aten::true_divide
+    (left, other, rounding_mode): aten::div aten::divide
+""")
 def divide(
     left: Argument,
     other: Argument,
@@ -55,14 +49,10 @@ def divide(
     return cost, text
 
 
-_IN_PLACE: Final = (*(f"{name}_" for name in _QUOTIENTS), "__itruediv__", "__idiv__", "itruediv")
-
-
-@op(
-    TORCH,
-    *(f"{name}(left, other, ...)" for name in _IN_PLACE),
-    aten=tuple(f"{name}_(left, other, ...)" for name in _QUOTIENTS),
-)
+@operators("""
+    (left, other, ...): div_ divide_ true_divide_ torch.__itruediv__ torch.__idiv__
+        torch.itruediv
+""")
 def divide_in_place(left: Tensor, other: Argument, *, direction: str) -> tuple[Cost, str]:
     """a / b in place of a.
 
@@ -82,7 +72,10 @@ _GELU_TANH_GRADIENT: Final = TRIGONOMETRIC + 17
 _APPROXIMATE: Final = {"none": (_GELU, _GELU_GRADIENT), "tanh": (_GELU_TANH, _GELU_TANH_GRADIENT)}
 
 
-@op(TORCH, "gelu(x, approximate)", "gelu_(x, approximate)", aten=("gelu", "gelu_"))
+@operators("""
+    aten::gelu aten::gelu_
+    (x, approximate): torch.gelu torch.gelu_
+""")
 def gelu(x: Tensor, approximate: str | Unknown = "none", *, direction: str) -> tuple[Cost, str]:
     """x [..] times the normal distribution function of x, or its approximation by tanh.
 
@@ -96,13 +89,10 @@ def gelu(x: Tensor, approximate: str | Unknown = "none", *, direction: str) -> t
     return _estimate(pointwise(operator, [x], direction), approximate)
 
 
-@op(
-    None,
-    aten=(
-        "gelu_backward(gradient, x, approximate)",
-        "infinitely_differentiable_gelu_backward(gradient, x)",
-    ),
-)
+@operators("""
+    (gradient, x, approximate): aten::gelu_backward
+    (gradient, x): aten::infinitely_differentiable_gelu_backward
+""")
 def gelu_gradient(
     gradient: Tensor, x: Tensor, approximate: str | Unknown = "none"
 ) -> tuple[Cost, str]:
@@ -134,7 +124,7 @@ _GLU: Final = SIGMOID + 1
 _GLU_GRADIENT: Final = SIGMOID + 5
 
 
-@op(TORCH, "glu(x, ...)", aten=("glu(x, ...)",))
+@operators("(x, ...): glu")
 def glu(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     """First half of x along a dimension times the sigmoid of the second: half of x's elements.
 
@@ -150,7 +140,7 @@ def glu(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     return Cost(half * _GLU, add_known(read, output)), tensor_text(x)
 
 
-@op(None, aten=("glu_backward(gradient, x, ...)",))
+@operators("(gradient, x, ...): aten::glu_backward")
 def glu_gradient(gradient: Tensor, x: Tensor) -> tuple[Cost, str]:
     """Gradient of glu at x, of x's size.
 
@@ -170,7 +160,7 @@ def _half(x: Tensor) -> int:
     return elements(x.shape) // 2
 
 
-@op(None, aten=("_prelu_kernel_backward(gradient, x, weight)",))
+@operators("(gradient, x, weight): aten::_prelu_kernel_backward")
 def prelu_gradient(gradient: Tensor, x: Tensor, weight: Tensor) -> tuple[Cost, str]:
     """dy or slope dy, and dy a or 0: the gradient of the slope before summation.
 
@@ -184,14 +174,13 @@ def prelu_gradient(gradient: Tensor, x: Tensor, weight: Tensor) -> tuple[Cost, s
 
 
 _POLYGAMMA: Final = Operator(GAMMA, ("x",), Output.FLOAT, saved(GAMMA + 1), 1, None)
-_POLYGAMMAS: Final = ("polygamma(_, x, ...)", "polygamma_(x, ...)")
 
 
-@op(
-    TORCH,
-    *(*_POLYGAMMAS, "polygamma(x, _)"),
-    aten=(*_POLYGAMMAS, "special_polygamma(_, x, ...)"),
-)
+@operators("""
+    (_, x, ...): polygamma aten::special_polygamma
+    (x, ...): polygamma_
+    (x, _): torch.polygamma
+""")
 def polygamma(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     """Derivative of a given order of the digamma function, elementwise.
 
@@ -201,7 +190,7 @@ def polygamma(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     return pointwise(_POLYGAMMA, [x], direction)
 
 
-@op(TORCH, "frexp(x, ...)", aten=("frexp(x, ...)",))
+@operators("(x, ...): frexp")
 def frexp(x: Tensor) -> tuple[Cost, str]:
     """Mantissa, of x's type, and exponent, int32, of each element.
 
@@ -213,7 +202,7 @@ def frexp(x: Tensor) -> tuple[Cost, str]:
     return Cost(2 * count, add_known(tensor_bytes(x), written)), tensor_text(x)
 
 
-@op(TORCH, *("positive(x)", "pos(x)", "__pos__(x)"), aten=("positive(x)",))
+@operators("(x): positive torch.pos torch.__pos__")
 def positive(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     """+x: x itself.
 

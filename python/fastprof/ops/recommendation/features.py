@@ -7,37 +7,28 @@ fbgemm_gpu/codegen/embedding_bounds_check_host.cpp in pytorch/FBGEMM.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.parameters import Tensors
-from fastprof.ops.recommendation.names import fbgemm
-from fastprof.ops.registry import op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import byte_count, elements
 from fastprof.ops.traffic import moved, texts
 
 Size = int | Unknown | None
 
-_PERMUTE: Final = "(permute, lengths, values, weights, total, ...)"
 
-
-@op(
-    None,
-    aten=fbgemm(
-        *(
-            name + _PERMUTE
-            for name in (
-                "permute_1D_sparse_data",
-                "permute_2D_sparse_data",
-                "permute_2D_sparse_preallocated_out",
-                "permute_sparse_data",
-            )
-        ),
-        "permute_2D_sparse_data_input1D(permute, lengths, values, _, weights, total)",
-        "permute_sparse_features(permute, lengths, values, weights)",
-    ),
-)
+@operators("""
+    (permute, lengths, values, weights, total, ...): fbgemm::permute_1D_sparse_data
+        fbgemm::permute_2D_sparse_data fbgemm::permute_2D_sparse_preallocated_out
+        fbgemm::permute_sparse_data fb::permute_1D_sparse_data fb::permute_2D_sparse_data
+        fb::permute_2D_sparse_preallocated_out fb::permute_sparse_data
+    (permute, lengths, values, _, weights, total): fbgemm::permute_2D_sparse_data_input1D
+        fb::permute_2D_sparse_data_input1D
+    (permute, lengths, values, weights): fbgemm::permute_sparse_features
+        fb::permute_sparse_features
+""")
 def permuted_features(
     permute: Tensor,
     lengths: Tensor,
@@ -74,17 +65,15 @@ def permuted_features(
     return Cost(flops, add_known(read, written), exact), texts(permute, lengths, values)
 
 
-@op(
-    None,
-    aten=fbgemm(
-        "asynchronous_complete_cumsum",
-        "asynchronous_inclusive_cumsum",
-        "asynchronous_exclusive_cumsum",
-        "asynchronous_batched_complete_cumsum",
-        "asynchronous_batched_inclusive_cumsum",
-        "asynchronous_batched_exclusive_cumsum",
-    ),
-)
+@operators("""
+    fbgemm::asynchronous_complete_cumsum fbgemm::asynchronous_inclusive_cumsum
+        fbgemm::asynchronous_exclusive_cumsum fbgemm::asynchronous_batched_complete_cumsum
+        fbgemm::asynchronous_batched_inclusive_cumsum
+        fbgemm::asynchronous_batched_exclusive_cumsum fb::asynchronous_complete_cumsum
+        fb::asynchronous_inclusive_cumsum fb::asynchronous_exclusive_cumsum
+        fb::asynchronous_batched_complete_cumsum fb::asynchronous_batched_inclusive_cumsum
+        fb::asynchronous_batched_exclusive_cumsum
+""")
 def cumulative_sum(x: Tensor) -> tuple[Cost, str]:
     """Sums of x up to each element, by row.
 
@@ -94,7 +83,7 @@ def cumulative_sum(x: Tensor) -> tuple[Cost, str]:
     return Cost(elements(x.shape), moved(x, x)), texts(x)
 
 
-@op(None, aten=fbgemm("bounds_check_indices(rows, indices, offsets, ...)"))
+@operators("(rows, indices, offsets, ...): fbgemm::bounds_check_indices fb::bounds_check_indices")
 def bounds_check(rows: Tensor, indices: Tensor, offsets: Tensor) -> tuple[Cost, str]:
     """Check of each index against the size of its table.
 
@@ -105,17 +94,14 @@ def bounds_check(rows: Tensor, indices: Tensor, offsets: Tensor) -> tuple[Cost, 
     return Cost(flops, moved(rows, indices, offsets)), texts(indices, offsets)
 
 
-_BLOCKS: Final = "(lengths, indices, positions, sequence, other, buckets, weights, ...)"
-
-
-@op(
-    None,
-    aten=fbgemm(
-        "block_bucketize_sparse_features" + _BLOCKS,
-        "block_bucketize_sparse_features_inference" + _BLOCKS,
-        "bucketize_sparse_features(lengths, indices, positions, buckets, weights)",
-    ),
-)
+@operators("""
+    (lengths, indices, positions, sequence, other, buckets, weights, ...):
+        fbgemm::block_bucketize_sparse_features
+        fbgemm::block_bucketize_sparse_features_inference fb::block_bucketize_sparse_features
+        fb::block_bucketize_sparse_features_inference
+    (lengths, indices, positions, buckets, weights): fbgemm::bucketize_sparse_features
+        fb::bucketize_sparse_features
+""")
 def bucketize(
     lengths: Tensor,
     indices: Tensor,
@@ -152,10 +138,10 @@ def bucketize(
     return cost, texts(lengths, indices)
 
 
-@op(
-    None,
-    aten=fbgemm("offsets_range(offsets, count)", "offsets_range(offsets, like)"),
-)
+@operators("""
+    (offsets, count): fbgemm::offsets_range fb::offsets_range
+    (offsets, like): fbgemm::offsets_range fb::offsets_range
+""")
 def ranges(offsets: Tensor, count: Size = None, like: Tensor | None = None) -> tuple[Cost, str]:
     """0, 1, 2, ... within each segment, concatenated.
 
@@ -169,7 +155,10 @@ def ranges(offsets: Tensor, count: Size = None, like: Tensor | None = None) -> t
     return Cost(count, add_known(moved(offsets), byte_count(count, offsets.dtype))), texts(offsets)
 
 
-@op(None, aten=fbgemm("expand_into_jagged_permute(permute, before, after, count)"))
+@operators("""
+    (permute, before, after, count): fbgemm::expand_into_jagged_permute
+        fb::expand_into_jagged_permute
+""")
 def expanded_permutation(
     permute: Tensor, before: Tensor, after: Tensor, count: Size = None
 ) -> tuple[Cost, str]:
@@ -184,16 +173,13 @@ def expanded_permutation(
     return Cost(known, add_known(moved(permute, before, after), written)), texts(permute)
 
 
-@op(
-    None,
-    aten=fbgemm(
-        "invert_permute(x)",
-        "recat_embedding_grad_output(x, ...)",
-        "recat_embedding_grad_output_mixed_D(x, ...)",
-        "recat_embedding_grad_output_mixed_D_batch(x, ...)",
-        "reorder_batched_ad_lengths(x, ...)",
-    ),
-)
+@operators("""
+    (x): fbgemm::invert_permute fb::invert_permute
+    (x, ...): fbgemm::recat_embedding_grad_output fbgemm::recat_embedding_grad_output_mixed_D
+        fbgemm::recat_embedding_grad_output_mixed_D_batch fbgemm::reorder_batched_ad_lengths
+        fb::recat_embedding_grad_output fb::recat_embedding_grad_output_mixed_D
+        fb::recat_embedding_grad_output_mixed_D_batch fb::reorder_batched_ad_lengths
+""")
 def reordered(x: Tensor) -> tuple[Cost, str]:
     """The elements of x in another order.
 
@@ -203,7 +189,7 @@ def reordered(x: Tensor) -> tuple[Cost, str]:
     return Cost(0, moved(x, x)), texts(x)
 
 
-@op(None, aten=fbgemm("segment_sum_csr(_, ends, x)"))
+@operators("(_, ends, x): fbgemm::segment_sum_csr fb::segment_sum_csr")
 def segment_sum(x: Tensor, ends: Tensor) -> tuple[Cost, str]:
     """Sums of x over segments given by their ends.
 
@@ -214,14 +200,11 @@ def segment_sum(x: Tensor, ends: Tensor) -> tuple[Cost, str]:
     return Cost(elements(x.shape), add_known(moved(x, ends), written)), texts(x, ends)
 
 
-@op(
-    None,
-    aten=fbgemm(
-        "keyed_jagged_index_select_dim1(values, lengths, offsets, indices, samples, weights,"
-        " total)",
-        "jagged_index_select(values, lengths, indices, ...)",
-    ),
-)
+@operators("""
+    (values, lengths, offsets, indices, samples, weights, total):
+        fbgemm::keyed_jagged_index_select_dim1 fb::keyed_jagged_index_select_dim1
+    (values, lengths, indices, ...): fbgemm::jagged_index_select fb::jagged_index_select
+""")
 def selected_features(
     values: Tensor,
     lengths: Tensor,
@@ -259,14 +242,11 @@ def selected_features(
     return Cost(elements(lengths.shape), moves, known), texts(values, indices)
 
 
-@op(
-    None,
-    aten=fbgemm(
-        "index_select_dim0(x, indices, ...)",
-        "group_index_select_dim0(tables*, lists*)",
-        "batched_unary_embeddings(x, other, other, indices)",
-    ),
-)
+@operators("""
+    (x, indices, ...): fbgemm::index_select_dim0 fb::index_select_dim0
+    (tables*, lists*): fbgemm::group_index_select_dim0 fb::group_index_select_dim0
+    (x, other, other, indices): fbgemm::batched_unary_embeddings fb::batched_unary_embeddings
+""")
 def selected_rows(
     x: Tensor | None = None,
     indices: Tensor | None = None,

@@ -8,13 +8,12 @@ fbgemm_gpu/src/jagged_tensor_ops/jagged_tensor_ops_cpu.cpp in pytorch/FBGEMM.
 from __future__ import annotations
 
 from math import prod
-from typing import Any, Final
+from typing import Any
 
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.parameters import Ints
-from fastprof.ops.recommendation.names import fbgemm
-from fastprof.ops.registry import op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import byte_count, elements
 from fastprof.ops.traffic import moved, texts
 
@@ -32,15 +31,12 @@ def _samples(offsets: Any) -> int | None:
     return max(first.shape[0] - 1, 0)
 
 
-@op(
-    None,
-    aten=fbgemm(
-        "jagged_to_padded_dense(values, offsets, longest, _)",
-        "jagged_to_padded_dense_forward(values, offsets, longest, _)",
-        "jagged_2d_to_dense(values, offsets, longest)",
-        "jagged_1d_to_dense(values, offsets, longest, _)",
-    ),
-)
+@operators("""
+    (values, offsets, longest, _): fbgemm::jagged_to_padded_dense
+        fbgemm::jagged_to_padded_dense_forward fbgemm::jagged_1d_to_dense
+        fb::jagged_to_padded_dense fb::jagged_to_padded_dense_forward fb::jagged_1d_to_dense
+    (values, offsets, longest): fbgemm::jagged_2d_to_dense fb::jagged_2d_to_dense
+""")
 def padded(
     values: Tensor,
     offsets: Any,
@@ -69,7 +65,10 @@ def padded(
     return Cost(0, add_known(moved(values), offset_bytes(offsets), written)), texts(values)
 
 
-@op(None, aten=fbgemm("jagged_to_padded_dense_backward(gradient, offsets, total)"))
+@operators("""
+    (gradient, offsets, total): fbgemm::jagged_to_padded_dense_backward
+        fb::jagged_to_padded_dense_backward
+""")
 def padded_gradient(
     gradient: Tensor, offsets: Any, total: int | Unknown | None = None
 ) -> tuple[Cost, str]:
@@ -82,13 +81,10 @@ def padded_gradient(
     return _taken(gradient, offsets, total)
 
 
-@op(
-    None,
-    aten=fbgemm(
-        "dense_to_jagged(dense, offsets, total)",
-        "dense_to_jagged_forward(dense, offsets, total)",
-    ),
-)
+@operators("""
+    (dense, offsets, total): fbgemm::dense_to_jagged fbgemm::dense_to_jagged_forward
+        fb::dense_to_jagged fb::dense_to_jagged_forward
+""")
 def unpadded(
     dense: Tensor, offsets: Any, total: int | Unknown | None = None, *, direction: str
 ) -> tuple[Cost, str]:
@@ -118,17 +114,17 @@ def _taken(dense: Tensor, offsets: Any, total: int | Unknown | None) -> tuple[Co
     return Cost(0, add_known(offset_bytes(offsets), rows, rows), known), texts(dense)
 
 
-_ADDED: Final = (
-    "jagged_dense_elementwise_add(values, offsets, dense)",
-    "jagged_dense_elementwise_add_jagged_output(values, offsets, dense)",
-    "jagged_dense_elementwise_mul(values, offsets, dense)",
-    "jagged_dense_elementwise_mul_forward(values, offsets, dense)",
-    "jagged_dense_dense_elementwise_add_jagged_output(values, offsets, dense, second)",
-    "jagged_dense_dense_elementwise_add_jagged_output_forward(values, offsets, dense, second)",
-)
-
-
-@op(None, aten=fbgemm(*_ADDED))
+@operators("""
+    (values, offsets, dense): fbgemm::jagged_dense_elementwise_add
+        fbgemm::jagged_dense_elementwise_add_jagged_output fbgemm::jagged_dense_elementwise_mul
+        fbgemm::jagged_dense_elementwise_mul_forward fb::jagged_dense_elementwise_add
+        fb::jagged_dense_elementwise_add_jagged_output fb::jagged_dense_elementwise_mul
+        fb::jagged_dense_elementwise_mul_forward
+    (values, offsets, dense, second): fbgemm::jagged_dense_dense_elementwise_add_jagged_output
+        fbgemm::jagged_dense_dense_elementwise_add_jagged_output_forward
+        fb::jagged_dense_dense_elementwise_add_jagged_output
+        fb::jagged_dense_dense_elementwise_add_jagged_output_forward
+""")
 def arithmetic(
     values: Tensor,
     offsets: Any,

@@ -12,19 +12,16 @@ from fastprof.model.call import Tensor
 from fastprof.ops.arithmetic import EXPONENTIAL
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.recommendation.jagged import offset_bytes
-from fastprof.ops.recommendation.names import fbgemm
-from fastprof.ops.registry import op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import byte_count, elements
 from fastprof.ops.traffic import moved, texts
 
 
-@op(
-    None,
-    aten=fbgemm(
-        "batched_dense_vec_jagged_2d_mul(vectors, values, offsets)",
-        "batched_dense_vec_jagged_2d_mul_forward(vectors, values, offsets)",
-    ),
-)
+@operators("""
+    (vectors, values, offsets): fbgemm::batched_dense_vec_jagged_2d_mul
+        fbgemm::batched_dense_vec_jagged_2d_mul_forward fb::batched_dense_vec_jagged_2d_mul
+        fb::batched_dense_vec_jagged_2d_mul_forward
+""")
 def vector_products(
     vectors: Tensor, values: Tensor, offsets: Any, *, direction: str
 ) -> tuple[Cost, str]:
@@ -49,15 +46,12 @@ def vector_products(
     return Cost(flops, moves), texts(vectors, values)
 
 
-@op(
-    None,
-    aten=fbgemm(
-        "jagged_dense_bmm(values, offsets, dense, _)",
-        "jagged_dense_bmm_forward(values, offsets, dense, _)",
-        "jagged_jagged_bmm(values, second, offsets, _)",
-        "jagged_jagged_bmm_forward(values, second, offsets, _)",
-    ),
-)
+@operators("""
+    (values, offsets, dense, _): fbgemm::jagged_dense_bmm fbgemm::jagged_dense_bmm_forward
+        fb::jagged_dense_bmm fb::jagged_dense_bmm_forward
+    (values, second, offsets, _): fbgemm::jagged_jagged_bmm fbgemm::jagged_jagged_bmm_forward
+        fb::jagged_jagged_bmm fb::jagged_jagged_bmm_forward
+""")
 def products(
     values: Tensor,
     offsets: Any,
@@ -89,10 +83,10 @@ def products(
     return Cost(flops, moves), texts(values, dense, second)
 
 
-@op(
-    None,
-    aten=fbgemm("jagged_softmax(values, offsets, _)", "jagged_softmax_forward(values, offsets, _)"),
-)
+@operators("""
+    (values, offsets, _): fbgemm::jagged_softmax fbgemm::jagged_softmax_forward
+        fb::jagged_softmax fb::jagged_softmax_forward
+""")
 def jagged_softmax(values: Tensor, offsets: Any, *, direction: str) -> tuple[Cost, str]:
     """Softmax of jagged values [n, d] over each sample's rows.
 

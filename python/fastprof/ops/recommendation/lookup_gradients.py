@@ -14,7 +14,7 @@ from fastprof.ops.parameters import Tensors
 from fastprof.ops.recommendation.lookups import OPTIMIZERS, gradient
 from fastprof.ops.recommendation.names import fbgemm
 from fastprof.ops.recommendation.tables import NO_POOLING, Size, Tables, tables
-from fastprof.ops.registry import generated, op
+from fastprof.ops.registry import generated, op, operators
 from fastprof.ops.tensor import elements, is_floating
 from fastprof.ops.traffic import fresh, moved, texts
 
@@ -105,19 +105,20 @@ for _optimizer, _update in OPTIMIZERS.items():
 _OF_WEIGHTS: Final = "split_embedding_codegen_grad_indice_weights"
 
 
-@op(
-    None,
-    aten=fbgemm(
-        *(
-            _OF_WEIGHTS + head + tail
-            for head in (_DEVICE, _HOST)
-            for tail in (
-                "ends, widest, indices, offsets, ...)",
-                "ends, widest, _, indices, offsets, ...)",
-            )
-        )
-    ),
-)
+@operators("""
+    (gradients, device_weights, unified_weights, other, other, other, ends, widest, indices,
+        offsets, ...): fbgemm::split_embedding_codegen_grad_indice_weights
+        fb::split_embedding_codegen_grad_indice_weights
+    (gradients, device_weights, unified_weights, other, other, other, ends, widest, _, indices,
+        offsets, ...): fbgemm::split_embedding_codegen_grad_indice_weights
+        fb::split_embedding_codegen_grad_indice_weights
+    (gradients, other, device_weights, unified_weights, other, other, other, ends, widest,
+        indices, offsets, ...): fbgemm::split_embedding_codegen_grad_indice_weights
+        fb::split_embedding_codegen_grad_indice_weights
+    (gradients, other, device_weights, unified_weights, other, other, other, ends, widest, _,
+        indices, offsets, ...): fbgemm::split_embedding_codegen_grad_indice_weights
+        fb::split_embedding_codegen_grad_indice_weights
+""")
 def sample_weight_gradients(
     gradients: Tensor,
     indices: Tensor,

@@ -14,7 +14,7 @@ from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.parameters import Tensors
 from fastprof.ops.recommendation.names import fbgemm
 from fastprof.ops.recommendation.tables import MEAN, NO_POOLING, Size, Tables, tables
-from fastprof.ops.registry import generated, op
+from fastprof.ops.registry import generated, op, operators
 from fastprof.ops.tensor import elements, tensor_bytes
 from fastprof.ops.traffic import fresh, moved, texts
 
@@ -50,19 +50,6 @@ _PT2: Final = (
 _FLAT_PT2: Final = (
     "(other, other, device_weights, unified_weights, other, other, other, ends, total, widest,"
     " other, _, indices, offsets, pooling, per_sample, other, other, _, _, _, momentum, ...)"
-)
-_FORWARD: Final = (
-    "(device_weights, unified_weights, other, other, other, ends, total, widest, indices, offsets,"
-    " pooling, other**)",
-    "(other, device_weights, unified_weights, other, other, other, ends, total, widest, other,"
-    " indices, offsets, pooling, other**)",
-    "(device_weights, unified_weights, other, other, other, widest, indices, offsets, other**)",
-    "(other, device_weights, unified_weights, other, other, other, widest, other, indices, offsets,"
-    " other**)",
-)
-_DENSE: Final = (
-    "dense_embedding_codegen_lookup_function{}(device_weights, other, ends, total, widest, other,"
-    " _, indices, offsets, pooling, per_sample, other, ...)"
 )
 
 
@@ -177,13 +164,24 @@ def gradient(
     return Cost(flops, add_known(read, rows, rows, state), exact=False)
 
 
-@op(
-    None,
-    aten=fbgemm(
-        *(_DENSE.format(each) for each in ("", "_pt2")),
-        *(f"split_embedding_codegen_forward{each}" for each in _FORWARD),
-    ),
-)
+@operators("""
+    (device_weights, other, ends, total, widest, other, _, indices, offsets, pooling,
+        per_sample, other, ...): fbgemm::dense_embedding_codegen_lookup_function
+        fbgemm::dense_embedding_codegen_lookup_function_pt2
+        fb::dense_embedding_codegen_lookup_function
+        fb::dense_embedding_codegen_lookup_function_pt2
+    (device_weights, unified_weights, other, other, other, ends, total, widest, indices,
+        offsets, pooling, other**): fbgemm::split_embedding_codegen_forward
+        fb::split_embedding_codegen_forward
+    (other, device_weights, unified_weights, other, other, other, ends, total, widest, other,
+        indices, offsets, pooling, other**): fbgemm::split_embedding_codegen_forward
+        fb::split_embedding_codegen_forward
+    (device_weights, unified_weights, other, other, other, widest, indices, offsets, other**):
+        fbgemm::split_embedding_codegen_forward fb::split_embedding_codegen_forward
+    (other, device_weights, unified_weights, other, other, other, widest, other, indices,
+        offsets, other**): fbgemm::split_embedding_codegen_forward
+        fb::split_embedding_codegen_forward
+""")
 def plain_lookup(
     indices: Tensor,
     offsets: Tensor,
@@ -230,13 +228,14 @@ generated(
 )
 
 
-_BITS: Final = (
-    "int_nbit_split_embedding{}_codegen_lookup_function(device_weights, unified_weights, other,"
-    " other, other, ends, total, _, _, _, _, _, indices, offsets, pooling, per_sample, ...)"
-)
-
-
-@op(None, aten=fbgemm(*(_BITS.format(each) for each in ("", "_uvm_caching"))))
+@operators("""
+    (device_weights, unified_weights, other, other, other, ends, total, _, _, _, _, _, indices,
+        offsets, pooling, per_sample, ...):
+        fbgemm::int_nbit_split_embedding_codegen_lookup_function
+        fbgemm::int_nbit_split_embedding_uvm_caching_codegen_lookup_function
+        fb::int_nbit_split_embedding_codegen_lookup_function
+        fb::int_nbit_split_embedding_uvm_caching_codegen_lookup_function
+""")
 def quantised_lookup(
     indices: Tensor,
     offsets: Tensor,

@@ -6,24 +6,21 @@ fbgemm_gpu/src/merge_pooled_embedding_ops in pytorch/FBGEMM.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from fastprof.model.call import Tensor
 from fastprof.ops.cost import CannotModel, Cost
 from fastprof.ops.parameters import Tensors
-from fastprof.ops.recommendation.names import fbgemm
-from fastprof.ops.registry import op
+from fastprof.ops.registry import operators
 from fastprof.ops.traffic import moved, texts
 
-_NAMES: Final = (
-    "permute_pooled_embs",
-    "permute_pooled_embs_auto_grad",
-    "permute_pooled_embs_split",
-    "permute_pooled_embs_auto_grad_split",
-)
 
-
-@op(None, aten=fbgemm(*(f"{name}(pooled, ...)" for name in _NAMES)))
+@operators("""
+    (pooled, ...): fbgemm::permute_pooled_embs fbgemm::permute_pooled_embs_auto_grad
+        fbgemm::permute_pooled_embs_split fbgemm::permute_pooled_embs_auto_grad_split
+        fb::permute_pooled_embs fb::permute_pooled_embs_auto_grad fb::permute_pooled_embs_split
+        fb::permute_pooled_embs_auto_grad_split
+""")
 def permuted(pooled: Tensor, *, direction: str) -> tuple[Cost, str]:
     """Columns of pooled embeddings, permuted by feature.
 
@@ -34,17 +31,13 @@ def permuted(pooled: Tensor, *, direction: str) -> tuple[Cost, str]:
     return Cost(0, moved(pooled, pooled)), texts(pooled)
 
 
-@op(
-    None,
-    aten=fbgemm(
-        "merge_pooled_embeddings(pooled*, ...)",
-        "all_to_one_device(pooled*, ...)",
-        "permute_multi_embedding(pooled*, ...)",
-        "regroup_keyed_tensor(pooled*, ...)",
-        "permute_multi_embedding_function(pooled*, ...)",
-        "sum_reduce_to_one(pooled*, ...)",
-    ),
-)
+@operators("""
+    (pooled*, ...): fbgemm::merge_pooled_embeddings fbgemm::all_to_one_device
+        fbgemm::permute_multi_embedding fbgemm::regroup_keyed_tensor
+        fbgemm::permute_multi_embedding_function fbgemm::sum_reduce_to_one
+        fb::merge_pooled_embeddings fb::all_to_one_device fb::permute_multi_embedding
+        fb::regroup_keyed_tensor fb::permute_multi_embedding_function fb::sum_reduce_to_one
+""")
 def merged(pooled: Tensors, other: Any = None, *, direction: str) -> tuple[Cost, str]:
     """Pooled embeddings of several devices or groups, merged.
 

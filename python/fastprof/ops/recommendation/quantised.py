@@ -11,8 +11,7 @@ from typing import Final
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, add_known
-from fastprof.ops.recommendation.names import fbgemm
-from fastprof.ops.registry import op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import byte_count, elements
 from fastprof.ops.traffic import moved, texts
 
@@ -21,17 +20,13 @@ _NARROW_EXTRA: Final = 4
 _TYPES: Final = {0: "float32", 1: "float16", 5: "bfloat16"}  # values of SparseType in arguments
 
 
-@op(
-    None,
-    aten=fbgemm(
-        "FloatToHFP8Quantized(x, ...)",
-        "FloatToMSFPQuantized(x, ...)",
-        "HFP8QuantizedToFloat(x, ...)",
-        "MSFPQuantizedToFloat(x, ...)",
-        "FloatToBfloat16Quantized(x)",
-        "Bfloat16QuantizedToFloat(x)",
-    ),
-)
+@operators("""
+    (x, ...): fbgemm::FloatToHFP8Quantized fbgemm::FloatToMSFPQuantized
+        fbgemm::HFP8QuantizedToFloat fbgemm::MSFPQuantizedToFloat fb::FloatToHFP8Quantized
+        fb::FloatToMSFPQuantized fb::HFP8QuantizedToFloat fb::MSFPQuantizedToFloat
+    (x): fbgemm::FloatToBfloat16Quantized fbgemm::Bfloat16QuantizedToFloat
+        fb::FloatToBfloat16Quantized fb::Bfloat16QuantizedToFloat
+""")
 def converted(x: Tensor) -> tuple[Cost, str]:
     """Elementwise conversion to a narrower format, or back to float32.
 
@@ -52,17 +47,14 @@ def _conversion(x: Tensor, narrow: int) -> tuple[Cost, str]:
     return Cost(count, read + written), texts(x)
 
 
-_TO_BYTES: Final = (
-    "FloatToFused8BitRowwiseQuantized(x)",
-    "HalfToFused8BitRowwiseQuantized(x)",
-    "FloatOrHalfToFused8BitRowwiseQuantized(x)",
-    "FloatToFused8BitRowwiseQuantizedOut(_o, x)",
-    "FloatToFP8RowwiseQuantized(x, ...)",
-    "FloatToPaddedFP8RowwiseQuantized(x, ...)",
-)
-
-
-@op(None, aten=fbgemm(*_TO_BYTES))
+@operators("""
+    (x): fbgemm::FloatToFused8BitRowwiseQuantized fbgemm::HalfToFused8BitRowwiseQuantized
+        fbgemm::FloatOrHalfToFused8BitRowwiseQuantized fb::FloatToFused8BitRowwiseQuantized
+        fb::HalfToFused8BitRowwiseQuantized fb::FloatOrHalfToFused8BitRowwiseQuantized
+    (_o, x): fbgemm::FloatToFused8BitRowwiseQuantizedOut fb::FloatToFused8BitRowwiseQuantizedOut
+    (x, ...): fbgemm::FloatToFP8RowwiseQuantized fbgemm::FloatToPaddedFP8RowwiseQuantized
+        fb::FloatToFP8RowwiseQuantized fb::FloatToPaddedFP8RowwiseQuantized
+""")
 def quantised_rows(x: Tensor, _o: Tensor | None = None) -> tuple[Cost, str]:
     """Rows x[.., d] as bytes [.., d + 8], followed by their scale.
 
@@ -73,16 +65,14 @@ def quantised_rows(x: Tensor, _o: Tensor | None = None) -> tuple[Cost, str]:
     return Cost(5 * count, add_known(moved(x), count + _ROW_EXTRA * rows)), texts(x)
 
 
-_FROM_BYTES: Final = (
-    "Fused8BitRowwiseQuantizedToFloat(x)",
-    "Fused8BitRowwiseQuantizedToFloatOut(_o, x)",
-    "Fused8BitRowwiseQuantizedToFloatOrHalf(x, dtype, ...)",
-    "FP8RowwiseQuantizedToFloat(x, ...)",
-    "PaddedFP8RowwiseQuantizedToFloat(x, ...)",
-)
-
-
-@op(None, aten=fbgemm(*_FROM_BYTES))
+@operators("""
+    (x): fbgemm::Fused8BitRowwiseQuantizedToFloat fb::Fused8BitRowwiseQuantizedToFloat
+    (_o, x): fbgemm::Fused8BitRowwiseQuantizedToFloatOut fb::Fused8BitRowwiseQuantizedToFloatOut
+    (x, dtype, ...): fbgemm::Fused8BitRowwiseQuantizedToFloatOrHalf
+        fb::Fused8BitRowwiseQuantizedToFloatOrHalf
+    (x, ...): fbgemm::FP8RowwiseQuantizedToFloat fbgemm::PaddedFP8RowwiseQuantizedToFloat
+        fb::FP8RowwiseQuantizedToFloat fb::PaddedFP8RowwiseQuantizedToFloat
+""")
 def dequantised_rows(
     x: Tensor, dtype: int | Unknown | None = None, _o: Tensor | None = None
 ) -> tuple[Cost, str]:
@@ -96,7 +86,7 @@ def dequantised_rows(
     return _widened(x, _TYPES.get(dtype or 0) if not isinstance(dtype, Unknown) else None)
 
 
-@op(None, aten=fbgemm("Fused8BitRowwiseQuantizedToHalf(x)"))
+@operators("(x): fbgemm::Fused8BitRowwiseQuantizedToHalf fb::Fused8BitRowwiseQuantizedToHalf")
 def widened_rows(x: Tensor) -> tuple[Cost, str]:
     """Rows of bytes x[.., d + 8] as float16 [.., d].
 
@@ -115,14 +105,13 @@ def _widened(x: Tensor, dtype: str | None) -> tuple[Cost, str]:
     return Cost(2 * count, add_known(moved(x), written), dtype is not None), texts(x)
 
 
-_TO_BITS: Final = (
-    "FloatToFusedNBitRowwiseQuantizedSBHalf(x, bits)",
-    "HalfToFusedNBitRowwiseQuantizedSBHalf(x, bits)",
-    "FloatOrHalfToFusedNBitRowwiseQuantizedSBHalf(x, bits)",
-)
-
-
-@op(None, aten=fbgemm(*_TO_BITS))
+@operators("""
+    (x, bits): fbgemm::FloatToFusedNBitRowwiseQuantizedSBHalf
+        fbgemm::HalfToFusedNBitRowwiseQuantizedSBHalf
+        fbgemm::FloatOrHalfToFusedNBitRowwiseQuantizedSBHalf
+        fb::FloatToFusedNBitRowwiseQuantizedSBHalf fb::HalfToFusedNBitRowwiseQuantizedSBHalf
+        fb::FloatOrHalfToFusedNBitRowwiseQuantizedSBHalf
+""")
 def narrow_rows(x: Tensor, bits: int | Unknown | None = None) -> tuple[Cost, str]:
     """Rows x[.., d] in 2 or 4 bits per element, followed by a float16 scale and bias.
 

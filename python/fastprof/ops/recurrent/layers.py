@@ -15,20 +15,16 @@ from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.matrix.product import GEMM
 from fastprof.ops.parameters import Tensors
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import byte_count, elements, tensor_bytes, tensor_text
 from fastprof.ops.tensor_cores import why_not
 
-# The hidden state; for an LSTM also the cell state, recorded next to it.
-_CELL: Final = "{}_cell(x, hx=hidden, w_ih, w_hh, b_ih, b_hh)"
-_CELLS: Final = (
-    "lstm_cell(x, hidden, state, w_ih, w_hh, b_ih, b_hh)",
-    "lstm_cell(x, hx=states*, w_ih, w_hh, b_ih, b_hh)",
-    *(_CELL.format(kind) for kind in ("gru", "rnn_tanh", "rnn_relu")),
-)
 
-
-@op(TORCH, *_CELLS, aten=_CELLS)
+@operators("""
+    (x, hidden, state, w_ih, w_hh, b_ih, b_hh): lstm_cell
+    (x, hx=states*, w_ih, w_hh, b_ih, b_hh): lstm_cell
+    (x, hx=hidden, w_ih, w_hh, b_ih, b_hh): gru_cell rnn_tanh_cell rnn_relu_cell
+""")
 def cell(
     x: Tensor,
     w_ih: Tensor,
@@ -76,28 +72,14 @@ def cell(
 # cuDNN's persistent kernel of a layer ("RNN_blockPersist_fp_LSTM") is a gemm by name.
 _KERNELS: Final = GEMM | {"other"}
 
-# All tensors in one list, as recorded by markers and emit_nvtx, or separate lists. Packed sequences
-# have batch sizes and no batch_first.
-_LAYERS: Final = (
-    *(
-        text
-        for kind in ("lstm", "gru", "rnn_tanh", "rnn_relu")
-        for text in (f"{kind}(tensors*, _, _, _, _, bidirectional, _)",)
-    ),
-    "lstm(x, states*, weights*, _, _, _, _, bidirectional, _)",
-    "lstm(x, sizes, states*, weights*, _, _, _, _, bidirectional)",
-    *(
-        text
-        for kind in ("gru", "rnn_tanh", "rnn_relu")
-        for text in (
-            f"{kind}(x, hidden, weights*, _, _, _, _, bidirectional, _)",
-            f"{kind}(x, sizes, hidden, weights*, _, _, _, _, bidirectional)",
-        )
-    ),
-)
 
-
-@op(TORCH, *_LAYERS, aten=_LAYERS)
+@operators("""
+    (tensors*, _, _, _, _, bidirectional, _): lstm gru rnn_tanh rnn_relu
+    (x, states*, weights*, _, _, _, _, bidirectional, _): lstm
+    (x, sizes, states*, weights*, _, _, _, _, bidirectional): lstm
+    (x, hidden, weights*, _, _, _, _, bidirectional, _): gru rnn_tanh rnn_relu
+    (x, sizes, hidden, weights*, _, _, _, _, bidirectional): gru rnn_tanh rnn_relu
+""")
 def layers(
     tensors: Tensors = (),
     x: Tensor | None = None,

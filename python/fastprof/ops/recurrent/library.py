@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Work
 from fastprof.ops.parameters import Tensors
 from fastprof.ops.recurrent.layers import Layers, layers_of
-from fastprof.ops.registry import op
-
-_STATES: Final = "hx, cx"
-_OPTIONS: Final = "_, _, batch_first, _, _, bidirectional, _, _seed"
-_RESULTS: Final = "_output, _of_output, _of_hx, _of_cx"
+from fastprof.ops.registry import operators
 
 
-@op(
-    None,
-    aten=(
-        f"_cudnn_rnn(x, weights*, _, _buffer, {_STATES}, _, _, {_OPTIONS})",
-        f"_cudnn_rnn(x, weights*, _, _buffer, {_STATES}, _, {_OPTIONS})",  # before torch 1.8
-        f"miopen_rnn(x, weights*, _, {_STATES}, _, {_OPTIONS})",
-    ),
-)
+@operators("""
+    (x, weights*, _, _buffer, hx, cx, _, _, _, _, batch_first, _, _, bidirectional, _, _seed):
+        aten::_cudnn_rnn
+    (x, weights*, _, _buffer, hx, cx, _, _, _, batch_first, _, _, bidirectional, _, _seed):
+        aten::_cudnn_rnn
+    (x, weights*, _, hx, cx, _, _, _, batch_first, _, _, bidirectional, _, _seed):
+        aten::miopen_rnn
+""")
 def library_layers(
     x: Tensor,
     weights: Tensors,
@@ -43,17 +37,13 @@ def library_layers(
     return layers_of(x, (*states, *weights), bidirectional).work("fprop")
 
 
-@op(
-    None,
-    aten=(
-        f"_cudnn_rnn_backward(x, weights*, _, _buffer, {_STATES}, {_RESULTS}, _, _, {_OPTIONS},"
-        " _reserve, mask)",
-        f"_cudnn_rnn_backward(x, weights*, _, _buffer, {_STATES}, {_RESULTS}, _, {_OPTIONS},"
-        " _reserve, mask)",
-        f"miopen_rnn_backward(x, weights*, _, _buffer, {_STATES}, {_RESULTS}, _, {_OPTIONS},"
-        " _reserve, mask)",
-    ),
-)
+@operators("""
+    (x, weights*, _, _buffer, hx, cx, _output, _of_output, _of_hx, _of_cx, _, _, _, _,
+        batch_first, _, _, bidirectional, _, _seed, _reserve, mask): aten::_cudnn_rnn_backward
+    (x, weights*, _, _buffer, hx, cx, _output, _of_output, _of_hx, _of_cx, _, _, _, batch_first,
+        _, _, bidirectional, _, _seed, _reserve, mask): aten::_cudnn_rnn_backward
+        aten::miopen_rnn_backward
+""")
 def library_gradients(
     x: Tensor,
     weights: Tensors,
@@ -82,10 +72,7 @@ def library_gradients(
     return layers_of(x, (*states, *weights), bidirectional).work("bprop", passes)
 
 
-_ONEDNN: Final = "x, w_ih, w_hh, b_ih, b_hh, hx, cx"
-
-
-@op(None, aten=(f"mkldnn_rnn_layer({_ONEDNN}, ...)",))
+@operators("(x, w_ih, w_hh, b_ih, b_hh, hx, cx, ...): aten::mkldnn_rnn_layer")
 def onednn_layer(
     x: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor, b_hh: Tensor, hx: Tensor, cx: Tensor
 ) -> Work:
@@ -97,7 +84,7 @@ def onednn_layer(
     return _one_layer(x, w_ih, w_hh, b_ih, b_hh, hx, cx).work("fprop")
 
 
-@op(None, aten=(f"mkldnn_rnn_layer_backward({_ONEDNN}, ...)",))
+@operators("(x, w_ih, w_hh, b_ih, b_hh, hx, cx, ...): aten::mkldnn_rnn_layer_backward")
 def onednn_gradients(
     x: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor, b_hh: Tensor, hx: Tensor, cx: Tensor
 ) -> Work:

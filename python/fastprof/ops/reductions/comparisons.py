@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from fastprof.model.call import Tensor
 from fastprof.ops.cost import Cost, add_known
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import broadcast, byte_count, elements, tensor_bytes, tensor_text
 
 _CLOSE = 7  # |x - other| <= absolute + relative * |other|, or x = other
 
 
-@op(TORCH, "equal", aten=("equal",))
+@operators("equal")
 def equal(x: Tensor, other: Tensor) -> tuple[Cost, str]:
     """Whether x and other have one shape and equal elements -> [].
 
@@ -23,7 +23,7 @@ def equal(x: Tensor, other: Tensor) -> tuple[Cost, str]:
     return Cost(2 * elements(x.shape), add_known(tensor_bytes(x), tensor_bytes(other), 1)), params
 
 
-@op(TORCH, "allclose(x, other, ...)", aten=("allclose(x, other, ...)",))
+@operators("(x, other, ...): allclose")
 def allclose(x: Tensor, other: Tensor) -> tuple[Cost, str]:
     """Whether all elements of x and other, broadcast, are close -> [].
 
@@ -35,13 +35,10 @@ def allclose(x: Tensor, other: Tensor) -> tuple[Cost, str]:
     return Cost((_CLOSE + 1) * count, moved), f"{tensor_text(x)};{tensor_text(other)}"
 
 
-@op(
-    TORCH,
-    "is_nonzero",
-    "__bool__",
-    "_assert_async(x, ...)",
-    aten=("is_nonzero", "_assert_async(x, ...)", "_functional_assert_async(x, ...)"),
-)
+@operators("""
+    is_nonzero torch.__bool__
+    (x, ...): _assert_async aten::_functional_assert_async
+""")
 def is_nonzero(x: Tensor) -> tuple[Cost, str]:
     """Whether the single element of x is not zero.
 

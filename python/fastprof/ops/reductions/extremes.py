@@ -6,7 +6,7 @@ from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.axes import Dims, left
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.parameters import Ints
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import (
     broadcast,
     byte_count,
@@ -15,9 +15,6 @@ from fastprof.ops.tensor import (
     tensor_bytes,
     tensor_text,
 )
-
-_PYTHON = "{}(x, second, keepdim, dim=dim, other=other, axis=axis)"
-_ATEN = ("{}(x, second, keepdim, ...)", "{}(x, other, ...)")
 
 
 def selected(x: Tensor, flops: int, outputs: int | None, exact: bool = True) -> Cost:
@@ -34,11 +31,11 @@ def selected_gradient(x: Tensor, outputs: int | None) -> Cost:
     return Cost(0, add_known(values, indices, byte_count(elements(x.shape), x.dtype)))
 
 
-@op(
-    TORCH,
-    *(_PYTHON.format(name) for name in ("max", "min")),
-    aten=tuple(text.format(name) for name in ("max", "min") for text in _ATEN),
-)
+@operators("""
+    (x, second, keepdim, dim=dim, other=other, axis=axis): torch.max torch.min
+    (x, second, keepdim, ...): aten::max aten::min
+    (x, other, ...): aten::max aten::min
+""")
 def maximum_or_minimum(
     x: Tensor,
     second: Tensor | int | Unknown | None = None,
@@ -96,12 +93,10 @@ def _of_two(x: Tensor, other: Tensor, direction: str) -> tuple[Cost, str]:
     return Cost(3 * count, add_known(operands, operands, written)), params
 
 
-@op(
-    TORCH,
-    "aminmax(x, dim)",
-    "_aminmax(x, dim)",
-    aten=("aminmax(x, dim, ...)", "_aminmax(x, dim, ...)"),
-)
+@operators("""
+    (x, dim): torch.aminmax torch._aminmax
+    (x, dim, ...): aten::aminmax aten::_aminmax
+""")
 def aminmax(x: Tensor, dim: int | Unknown | None = None, *, direction: str) -> tuple[Cost, str]:
     """Smallest and largest of x [..], of all or along dim -> two of [..].
 
@@ -116,10 +111,7 @@ def aminmax(x: Tensor, dim: int | Unknown | None = None, *, direction: str) -> t
     return Cost(6 * count, _masked(x, written)), tensor_text(x)
 
 
-@op(
-    TORCH,
-    aten=("value_selecting_reduction_backward",),
-)
+@operators("aten::value_selecting_reduction_backward")
 def value_selecting_reduction_backward(
     gradient: Tensor,
     dim: int | Unknown,

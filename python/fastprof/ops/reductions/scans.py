@@ -7,15 +7,15 @@ from fastprof.ops.arithmetic import EXPONENTIAL, LOGARITHM
 from fastprof.ops.cost import Cost, add_known
 from fastprof.ops.dtypes import Dtype, chosen, float_result, parts, sum_result
 from fastprof.ops.reductions.extremes import selected, selected_gradient
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import byte_count, elements, is_complex, tensor_bytes, tensor_text
 
 
-@op(
-    TORCH,
-    "cumsum(x, _, dtype)",
-    aten=("cumsum(x, _, dtype, ...)", "_cumsum(x, _)"),
-)
+@operators("""
+    (x, _, dtype): torch.cumsum
+    (x, _, dtype, ...): aten::cumsum
+    (x, _): aten::_cumsum
+""")
 def cumsum(x: Tensor, dtype: Dtype = None, *, direction: str) -> tuple[Cost, str]:
     """Running sum of x along a dimension, of its shape.
 
@@ -30,11 +30,11 @@ def cumsum(x: Tensor, dtype: Dtype = None, *, direction: str) -> tuple[Cost, str
     return Cost(parts(x.dtype) * count, moved), tensor_text(x)
 
 
-@op(
-    TORCH,
-    "cumprod(x, _, dtype)",
-    aten=("cumprod(x, _, dtype, ...)", "_cumprod(x, _)"),
-)
+@operators("""
+    (x, _, dtype): torch.cumprod
+    (x, _, dtype, ...): aten::cumprod
+    (x, _): aten::_cumprod
+""")
 def cumprod(x: Tensor, dtype: Dtype = None, *, direction: str) -> tuple[Cost, str]:
     """Running product of x along a dimension, of its shape.
 
@@ -52,7 +52,7 @@ def cumprod(x: Tensor, dtype: Dtype = None, *, direction: str) -> tuple[Cost, st
     return Cost(flops, add_known(tensor_bytes(x), written, written, own)), tensor_text(x)
 
 
-@op(TORCH, "cumsum_(x, ...)", aten=("cumsum_(x, ...)",))
+@operators("(x, ...): cumsum_")
 def cumsum_in_place(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     """Running sum of x along a dimension, in place of x.
 
@@ -62,7 +62,7 @@ def cumsum_in_place(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     return cumsum(x, x.dtype, direction=direction)
 
 
-@op(TORCH, "cumprod_(x, ...)", aten=("cumprod_(x, ...)",))
+@operators("(x, ...): cumprod_")
 def cumprod_in_place(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     """Running product of x along a dimension, in place of x.
 
@@ -73,11 +73,10 @@ def cumprod_in_place(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     return cumprod(x, x.dtype, direction=direction)
 
 
-@op(
-    TORCH,
-    "logcumsumexp(x, ...)",
-    aten=("logcumsumexp(x, _, ...)", "_logcumsumexp(x, _, ...)"),
-)
+@operators("""
+    (x, ...): torch.logcumsumexp
+    (x, _, ...): aten::logcumsumexp aten::_logcumsumexp
+""")
 def logcumsumexp(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     """Running logarithm of a sum of exponentials of x along a dimension, of its shape.
 
@@ -95,12 +94,10 @@ def logcumsumexp(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     return Cost(flops, add_known(tensor_bytes(x), written, written, written)), tensor_text(x)
 
 
-@op(
-    TORCH,
-    "cummax(x, ...)",
-    "cummin(x, ...)",
-    aten=("cummax(x, _, ...)", "cummin(x, _, ...)"),
-)
+@operators("""
+    (x, ...): torch.cummax torch.cummin
+    (x, _, ...): aten::cummax aten::cummin
+""")
 def cummax(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     """Running maximum or minimum of x along a dimension and its indices, both of its shape.
 
@@ -114,10 +111,7 @@ def cummax(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     return Cost(count, selected_gradient(x, count).bytes), tensor_text(x)
 
 
-@op(
-    TORCH,
-    aten=("_cummax_helper(x, values, indices, _)", "_cummin_helper(x, values, indices, _)"),
-)
+@operators("(x, values, indices, _): aten::_cummax_helper aten::_cummin_helper")
 def cummax_helper(x: Tensor, values: Tensor, indices: Tensor) -> tuple[Cost, str]:
     """Running maximum or minimum of x along a dimension, into values and indices.
 
@@ -128,10 +122,7 @@ def cummax_helper(x: Tensor, values: Tensor, indices: Tensor) -> tuple[Cost, str
     return Cost(elements(x.shape), moved), tensor_text(x)
 
 
-@op(
-    TORCH,
-    aten=("cummaxmin_backward(gradient, x, indices, _)",),
-)
+@operators("(gradient, x, indices, _): aten::cummaxmin_backward")
 def cummaxmin_backward(gradient: Tensor, x: Tensor, indices: Tensor) -> tuple[Cost, str]:
     """Gradient of a running maximum or minimum: summed at its indices.
 
@@ -144,10 +135,7 @@ def cummaxmin_backward(gradient: Tensor, x: Tensor, indices: Tensor) -> tuple[Co
     return Cost(elements(gradient.shape), moved), f"{tensor_text(gradient)};{tensor_text(indices)}"
 
 
-@op(
-    TORCH,
-    aten=("cumprod_backward(gradient, x, _, output)",),
-)
+@operators("(gradient, x, _, output): aten::cumprod_backward")
 def cumprod_backward(gradient: Tensor, x: Tensor, output: Tensor) -> tuple[Cost, str]:
     """Gradient of a running product: running sum of gradient * output from the end, by x.
 

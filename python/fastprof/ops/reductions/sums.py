@@ -8,11 +8,14 @@ from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.dtypes import count_result, parts, sum_result
 from fastprof.ops.parameters import Ints
 from fastprof.ops.reductions.table import Reduction, reduction
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import byte_count, elements, tensor_bytes, tensor_text
 
 
-@op(TORCH, "count_nonzero(x, dim, axis=axis)", aten=("count_nonzero(x, dim, ...)",))
+@operators("""
+    (x, dim, axis=axis): torch.count_nonzero
+    (x, dim, ...): aten::count_nonzero
+""")
 def count_nonzero(x: Tensor, dim: Dims = None, axis: Dims = None) -> tuple[Cost, str]:
     """Number of nonzero elements of x [..] over the dimensions dim -> [..].
 
@@ -23,7 +26,7 @@ def count_nonzero(x: Tensor, dim: Dims = None, axis: Dims = None) -> tuple[Cost,
     return reduction(counted, x, axis if dim is None else dim, None, "fprop")
 
 
-@op(TORCH, "sum_to_size", aten=("sum_to_size",))
+@operators("sum_to_size")
 def sum_to_size(x: Tensor, size: Ints | Unknown, *, direction: str) -> tuple[Cost, str]:
     """Sum of x [..] down to a shape that broadcasts to it.
 
@@ -44,7 +47,7 @@ def sum_to_size(x: Tensor, size: Ints | Unknown, *, direction: str) -> tuple[Cos
     return Cost(flops, add_known(tensor_bytes(x), written)), tensor_text(x)
 
 
-@op(TORCH, "trace", aten=("trace",))
+@operators("trace")
 def trace(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     """Sum of the diagonal of x [m, n] -> [].
 
@@ -61,7 +64,7 @@ def trace(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     return Cost(0, add_known(out, byte_count(elements(x.shape), x.dtype))), tensor_text(x)
 
 
-@op(TORCH, aten=("trace_backward",))
+@operators("aten::trace_backward")
 def trace_backward(gradient: Tensor, sizes: Ints | Unknown) -> tuple[Cost, str]:
     """Gradient [] of a trace along the diagonal of zeros [m, n].
 
@@ -77,11 +80,10 @@ def trace_backward(gradient: Tensor, sizes: Ints | Unknown) -> tuple[Cost, str]:
     return Cost(0, moved), tensor_text(gradient)
 
 
-@op(
-    TORCH,
-    "segment_reduce(x, _, lengths=lengths, _, offsets=offsets, ...)",
-    aten=("segment_reduce(x, _, lengths, _, offsets, ...)",),
-)
+@operators("""
+    (x, _, lengths=lengths, _, offsets=offsets, ...): torch.segment_reduce
+    (x, _, lengths, _, offsets, ...): aten::segment_reduce
+""")
 def segment_reduce(
     x: Tensor, lengths: Tensor | None = None, offsets: Tensor | None = None
 ) -> tuple[Cost, str]:
@@ -101,7 +103,7 @@ def segment_reduce(
     return Cost(elements(x.shape), moved), f"{tensor_text(x)};{tensor_text(segments)}"
 
 
-@op(TORCH, aten=("_segment_reduce_backward(gradient, output, x, _, segments, offsets, ...)",))
+@operators("(gradient, output, x, _, segments, offsets, ...): aten::_segment_reduce_backward")
 def segment_reduce_backward(
     gradient: Tensor,
     output: Tensor,

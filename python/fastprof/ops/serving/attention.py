@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.attention.sizes import forward, heads_last, packed
 from fastprof.ops.cost import CannotModel, Cost, Work
-from fastprof.ops.registry import generated, op
+from fastprof.ops.registry import generated, operators
 from fastprof.ops.serving.scores import (
     Batch,
     Length,
@@ -20,42 +18,34 @@ from fastprof.ops.serving.scores import (
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
 
-_V1: Final = "(out, query, key, value, _, _, table, lengths, block, limit, ..., @batch)"
-_V2: Final = (
-    "(out, _sums, _sums, _sums, query, key, value, _, _, table, lengths, block, limit, ..., @batch)"
-)
 
-
-@op(
-    None,
-    aten=(
-        f"_C::paged_attention_v1{_V1}",
-        f"_C::paged_attention_v2{_V2}",
-        "_rocm_C::paged_attention(out, _sums, _sums, _sums, query, key, value, _, _, table,"
-        " lengths, _starts, block, limit, ..., @batch)",
-        "_rocm_C::paged_attention(out, _sums, _sums, _sums, query, key, value, _, _, table,"
-        " lengths, block, limit, ..., @batch)",
-        f"aiter::paged_attention_rocm{_V2}",
-        "aiter::paged_attention_v1(out, _sums, query, key, value, _, table, _starts, lengths,"
-        " limit, ..., @batch)",
-        "aiter::paged_attention_ragged(out, _sums, query, key, value, _, starts, _pages, _last,"
-        " ..., @batch)",
-        "sglang_profiler::attention_paged_attention_ragged(out, _sums, query, key, value, starts,"
-        " _pages, _last, ..., @batch)",
-        "aiter::pa_fwd_naive(query, key, value, table, lengths, _scales, _scales, limit, ...,"
-        " @batch)",
-        "aiter::pa_fwd_asm(query, key, value, table, lengths, ..., @batch)",
-        "aiter::_pa_fwd_asm(query, key, value, table, lengths, ..., @batch)",
-        "aiter::pa_fwd(query, key, value, table, lengths, ..., @batch)",
-        "aiter::pa_decode_gluon(out, query, key, value, lengths, table, ..., @batch)",
-        "aiter::mha_batch_prefill(query, key, value, starts, _starts, _pages, _, limit, ...,"
-        " @batch)",
-        "flashinfer::batch_decode_run(_sums, _plan, _, query, key, value, starts, _pages, _last,"
-        " out, ..., @batch)",
-        "flashinfer::batch_prefill_paged_run(_sums, _plan, _, query, key, value, _starts, starts,"
-        " _pages, _last, out, ..., @batch)",
-    ),
-)
+@operators("""
+    (out, query, key, value, _, _, table, lengths, block, limit, ..., @batch):
+        _C::paged_attention_v1
+    (out, _sums, _sums, _sums, query, key, value, _, _, table, lengths, block, limit, ...,
+        @batch): _C::paged_attention_v2
+    (out, _sums, _sums, _sums, query, key, value, _, _, table, lengths, _starts, block, limit,
+        ..., @batch): _rocm_C::paged_attention
+    (out, _sums, _sums, _sums, query, key, value, _, _, table, lengths, block, limit, ...,
+        @batch): _rocm_C::paged_attention aiter::paged_attention_rocm
+    (out, _sums, query, key, value, _, table, _starts, lengths, limit, ..., @batch):
+        aiter::paged_attention_v1
+    (out, _sums, query, key, value, _, starts, _pages, _last, ..., @batch):
+        aiter::paged_attention_ragged
+    (out, _sums, query, key, value, starts, _pages, _last, ..., @batch):
+        sglang_profiler::attention_paged_attention_ragged
+    (query, key, value, table, lengths, _scales, _scales, limit, ..., @batch):
+        aiter::pa_fwd_naive
+    (query, key, value, table, lengths, ..., @batch): aiter::pa_fwd_asm aiter::_pa_fwd_asm
+        aiter::pa_fwd
+    (out, query, key, value, lengths, table, ..., @batch): aiter::pa_decode_gluon
+    (query, key, value, starts, _starts, _pages, _, limit, ..., @batch):
+        aiter::mha_batch_prefill
+    (_sums, _plan, _, query, key, value, starts, _pages, _last, out, ..., @batch):
+        flashinfer::batch_decode_run
+    (_sums, _plan, _, query, key, value, _starts, starts, _pages, _last, out, ..., @batch):
+        flashinfer::batch_prefill_paged_run
+""")
 def paged(
     query: Tensor,
     key: Tensor,
@@ -96,31 +86,18 @@ def paged(
     )
 
 
-_FA3: Final = (
-    "(query, key, value, new_key, new_value, _part, out, starts, key_starts, _new_starts, _used,"
-    " lengths, longest_query, limit, table, ..., @batch)"
-)
-
-
-@op(
-    None,
-    aten=(
-        "_vllm_fa2_C::varlen_fwd(query, key, value, out, starts, key_starts, lengths, _part, table,"
-        " _part, longest_query, limit, ..., @batch)",
-        "_vllm_fa2_C::fwd_kvcache(query, key, value, new_key, new_value, lengths, _part, _part,"
-        " _part, _part, table, ..., @batch)",
-        f"_vllm_fa3_C::fwd{_FA3}",
-        f"sgl_kernel::fwd{_FA3}",
-        "aiter::fmha_v3_varlen_fwd(query, key, value, starts, key_starts, longest_query, limit,"
-        " ..., @batch)",
-        "aiter::mha_varlen_fwd(query, key, value, starts, key_starts, longest_query, limit, ...,"
-        " @batch)",
-        "aiter::_flash_attn_varlen_forward(query, key, value, starts, key_starts, longest_query,"
-        " limit, ..., @batch)",
-        "flashinfer::batch_prefill_ragged_run(_part, _plan, _, query, key, value, starts,"
-        " key_starts, out, ..., @batch)",
-    ),
-)
+@operators("""
+    (query, key, value, out, starts, key_starts, lengths, _part, table, _part, longest_query,
+        limit, ..., @batch): _vllm_fa2_C::varlen_fwd
+    (query, key, value, new_key, new_value, lengths, _part, _part, _part, _part, table, ...,
+        @batch): _vllm_fa2_C::fwd_kvcache
+    (query, key, value, new_key, new_value, _part, out, starts, key_starts, _new_starts, _used,
+        lengths, longest_query, limit, table, ..., @batch): _vllm_fa3_C::fwd sgl_kernel::fwd
+    (query, key, value, starts, key_starts, longest_query, limit, ..., @batch):
+        aiter::fmha_v3_varlen_fwd aiter::mha_varlen_fwd aiter::_flash_attn_varlen_forward
+    (_part, _plan, _, query, key, value, starts, key_starts, out, ..., @batch):
+        flashinfer::batch_prefill_ragged_run
+""")
 def paged_or_ragged(
     query: Tensor,
     key: Tensor,
@@ -176,19 +153,14 @@ def paged_or_ragged(
     return work if not stored else _with_stores(work, stored)
 
 
-_QKV: Final = "(query, key, value, out, "
-
-
-@op(
-    None,
-    aten=(
-        f"vllm::unified_attention_with_output{_QKV}..., @batch)",
-        "vllm::unified_attention(query, key, value, ..., @batch)",
-        f"sglang::unified_attention_with_output{_QKV}_, _, rotated, more, ..., @batch)",
-        "aiter::unified_attention_with_output_base(query, _part, key, value, _part, _, latent, ...,"
-        " @batch)",
-    ),
-)
+@operators("""
+    (query, key, value, out, ..., @batch): vllm::unified_attention_with_output
+    (query, key, value, ..., @batch): vllm::unified_attention
+    (query, key, value, out, _, _, rotated, more, ..., @batch):
+        sglang::unified_attention_with_output
+    (query, _part, key, value, _part, _, latent, ..., @batch):
+        aiter::unified_attention_with_output_base
+""")
 def unified(
     query: Tensor,
     key: Tensor,
@@ -231,16 +203,11 @@ def unified(
     )
 
 
-@op(
-    None,
-    aten=(
-        "aiter::mha_fwd(query, key, value, ...)",
-        "aiter::fmha_v3_fwd(query, key, value, ...)",
-        "aiter::_flash_attn_forward(query, key, value, ...)",
-        "aiter::wrapper_fmha_v3_fwd(query, key, value, ...)",
-        "flashinfer::single_prefill_run(query, key, value, _part, out, ...)",
-    ),
-)
+@operators("""
+    (query, key, value, ...): aiter::mha_fwd aiter::fmha_v3_fwd aiter::_flash_attn_forward
+        aiter::wrapper_fmha_v3_fwd
+    (query, key, value, _part, out, ...): flashinfer::single_prefill_run
+""")
 def ragged(
     query: Tensor,
     key: Tensor,
@@ -261,20 +228,14 @@ def ragged(
     return Work((forward(heads_last(query, key, value, None)),))
 
 
-_STATES: Final = "(x, sums, more, more_sums, out, out_sums)"
-
-
-@op(
-    None,
-    aten=(
-        "_C::merge_attn_states(out, out_sums, x, sums, more, more_sums, ...)",
-        f"sgl_kernel::merge_state{_STATES}",
-        f"sgl_kernel::merge_state_v2{_STATES}",
-        "flashinfer::merge_state(x, sums, more, more_sums)",
-        "flashinfer::merge_state_in_place(x, sums, more, more_sums, _mask)",
-        "aiter::mla_reduce_v1(x, sums, _table, _table, _table, _, out, out_sums)",
-    ),
-)
+@operators("""
+    (out, out_sums, x, sums, more, more_sums, ...): _C::merge_attn_states
+    (x, sums, more, more_sums, out, out_sums): sgl_kernel::merge_state
+        sgl_kernel::merge_state_v2
+    (x, sums, more, more_sums): flashinfer::merge_state
+    (x, sums, more, more_sums, _mask): flashinfer::merge_state_in_place
+    (x, sums, _table, _table, _table, _, out, out_sums): aiter::mla_reduce_v1
+""")
 def merged(
     x: Tensor,
     sums: Tensor,

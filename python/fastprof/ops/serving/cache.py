@@ -2,41 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.parameters import Tensors
-from fastprof.ops.registry import op
+from fastprof.ops.registry import operators
 from fastprof.ops.serving.quantising import SCALE
 from fastprof.ops.tensor import canonical_type, elements, item_size, tensor_bytes
 from fastprof.ops.traffic import moved, texts
 
-_STORED: Final = "(key, value, key_cache, value_cache, slots, ...)"
 
-
-@op(
-    None,
-    aten=(
-        f"_C_cache_ops::reshape_and_cache{_STORED}",
-        f"_C_cache_ops::reshape_and_cache_flash{_STORED}",
-        f"aiter::reshape_and_cache{_STORED}",
-        f"aiter::reshape_and_cache_flash{_STORED}",
-        "aiter::reshape_and_cache_with_pertoken_quant(key, value, key_cache, value_cache, _scales,"
-        " _scales, slots, _)",
-        "aiter::reshape_and_cache_with_block_quant(key, value, key_cache, value_cache, _scales,"
-        " _scales, slots, _)",
-        "aiter::reshape_and_cache_with_block_quant_for_asm_pa(key, value, key_cache, value_cache,"
-        " _scales, _scales, slots, ...)",
-        f"sglang::store_cache{_STORED}",
-        f"sglang_profiler::memory_pool__set_kv_buffer_impl{_STORED}",
-        "sgl_kernel::store_kv_cache(key_cache, value_cache, slots, key, value)",
-        "flashinfer::append_paged_kv_cache(key, value, slots, positions, key_cache, value_cache,"
-        " ...)",
-        "flashinfer::append_paged_mla_kv_cache(key, value, slots, positions, key_cache,"
-        " value_cache, ...)",
-    ),
-)
+@operators("""
+    (key, value, key_cache, value_cache, slots, ...): _C_cache_ops::reshape_and_cache
+        _C_cache_ops::reshape_and_cache_flash aiter::reshape_and_cache
+        aiter::reshape_and_cache_flash sglang::store_cache
+        sglang_profiler::memory_pool__set_kv_buffer_impl
+    (key, value, key_cache, value_cache, _scales, _scales, slots, _):
+        aiter::reshape_and_cache_with_pertoken_quant aiter::reshape_and_cache_with_block_quant
+    (key, value, key_cache, value_cache, _scales, _scales, slots, ...):
+        aiter::reshape_and_cache_with_block_quant_for_asm_pa
+    (key_cache, value_cache, slots, key, value): sgl_kernel::store_kv_cache
+    (key, value, slots, positions, key_cache, value_cache, ...):
+        flashinfer::append_paged_kv_cache flashinfer::append_paged_mla_kv_cache
+""")
 def stored(
     key: Tensor,
     value: Tensor,
@@ -62,13 +49,7 @@ def stored(
     return cost, texts(key, value)
 
 
-@op(
-    None,
-    aten=(
-        "vllm::unified_kv_cache_update(key, value, ...)",
-        "vllm::unified_mla_kv_cache_update(key, value, ...)",
-    ),
-)
+@operators("(key, value, ...): vllm::unified_kv_cache_update vllm::unified_mla_kv_cache_update")
 def stored_by_layer(key: Tensor, value: Tensor) -> tuple[Cost, str]:
     """Keys and values [tokens, ..] stored in the caches of a layer, which the call refers to by
     name.
@@ -82,15 +63,12 @@ def stored_by_layer(key: Tensor, value: Tensor) -> tuple[Cost, str]:
     return Cost(0, moved(key, value, key, value), exact=False), texts(key, value)
 
 
-@op(
-    None,
-    aten=(
-        "_C_cache_ops::concat_and_cache_mla(latent, rotated, cache, slots, ...)",
-        "aiter::concat_and_cache_mla(latent, rotated, cache, slots, ...)",
-        "_C_cache_ops::indexer_k_quant_and_cache(latent, cache, slots, ...)",
-        "aiter::indexer_k_quant_and_cache(latent, cache, slots, ...)",
-    ),
-)
+@operators("""
+    (latent, rotated, cache, slots, ...): _C_cache_ops::concat_and_cache_mla
+        aiter::concat_and_cache_mla
+    (latent, cache, slots, ...): _C_cache_ops::indexer_k_quant_and_cache
+        aiter::indexer_k_quant_and_cache
+""")
 def latent_stored(
     latent: Tensor, cache: Tensor, slots: Tensor, rotated: Tensor | None = None
 ) -> tuple[Cost, str]:
@@ -108,15 +86,12 @@ def latent_stored(
     return Cost(_scaled(rows, written), moved(*rows, slots, *written)), texts(*rows)
 
 
-@op(
-    None,
-    aten=(
-        "_C_cache_ops::concat_and_cache_mla_rope_fused(positions, query, rotated, latent, angles,"
-        " _, slots, cache, ...)",
-        "aiter::fused_qk_rope_concat_and_cache_mla(whole, query, latent, rotated, cache, out,"
-        " slots, _scale, _scale, positions, angles, more_angles, ...)",
-    ),
-)
+@operators("""
+    (positions, query, rotated, latent, angles, _, slots, cache, ...):
+        _C_cache_ops::concat_and_cache_mla_rope_fused
+    (whole, query, latent, rotated, cache, out, slots, _scale, _scale, positions, angles,
+        more_angles, ...): aiter::fused_qk_rope_concat_and_cache_mla
+""")
 def stored_rotated(
     positions: Tensor,
     query: Tensor,
@@ -155,14 +130,10 @@ def stored_rotated(
     return Cost(3 * turned + _scaled(rows, written), touched), texts(query, latent, rotated)
 
 
-@op(
-    None,
-    aten=(
-        "_C_cache_ops::copy_blocks(keys*, values*, mapping)",
-        "_C_cache_ops::copy_blocks_mla(keys*, mapping)",
-        "aiter::copy_blocks(keys*, values*, mapping)",
-    ),
-)
+@operators("""
+    (keys*, values*, mapping): _C_cache_ops::copy_blocks aiter::copy_blocks
+    (keys*, mapping): _C_cache_ops::copy_blocks_mla
+""")
 def blocks_copied(keys: Tensors, mapping: Tensor, values: Tensors = ()) -> tuple[Cost, str]:
     """Blocks of the caches [blocks, ..] of all layers copied by the mapping [n, 2].
 
@@ -178,14 +149,10 @@ def blocks_copied(keys: Tensors, mapping: Tensor, values: Tensors = ()) -> tuple
     return Cost(0, add_known(total, tensor_bytes(mapping))), texts(mapping)
 
 
-@op(
-    None,
-    aten=(
-        "_C_cache_ops::swap_blocks(source, target, size, mapping)",
-        "_C_cache_ops::swap_blocks(source, target, mapping)",
-        "aiter::swap_blocks(source, target, mapping)",
-    ),
-)
+@operators("""
+    (source, target, size, mapping): _C_cache_ops::swap_blocks
+    (source, target, mapping): _C_cache_ops::swap_blocks aiter::swap_blocks
+""")
 def blocks_swapped(
     source: Tensor, target: Tensor, mapping: Tensor, size: int | Unknown | None = None
 ) -> tuple[Cost, str]:
@@ -201,7 +168,7 @@ def blocks_swapped(
     return Cost(0, None if block is None else 2 * pairs * block), texts(source, target, mapping)
 
 
-@op(None, aten=("_C_cache_ops::convert_fp8(target, source, ...)",))
+@operators("(target, source, ...): _C_cache_ops::convert_fp8")
 def cache_converted(target: Tensor, source: Tensor) -> tuple[Cost, str]:
     """A cache converted to another type.
 
@@ -213,17 +180,13 @@ def cache_converted(target: Tensor, source: Tensor) -> tuple[Cost, str]:
     return Cost(SCALE * elements(source.shape), moved(source, target)), texts(source, target)
 
 
-@op(
-    None,
-    aten=(
-        "_C_cache_ops::gather_and_maybe_dequant_cache(cache, out, _table, ...)",
-        "_C_cache_ops::gather_cache(cache, out, _table, ...)",
-        "_C_cache_ops::cp_gather_cache(cache, out, _table, ...)",
-        "_C_cache_ops::cp_gather_and_upconvert_fp8_kv_cache(cache, out, _table, ...)",
-        "_C_cache_ops::cp_gather_indexer_k_quant_cache(cache, out, scales, _table, ...)",
-        "aiter::cp_gather_indexer_k_quant_cache(cache, out, scales, _table, ...)",
-    ),
-)
+@operators("""
+    (cache, out, _table, ...): _C_cache_ops::gather_and_maybe_dequant_cache
+        _C_cache_ops::gather_cache _C_cache_ops::cp_gather_cache
+        _C_cache_ops::cp_gather_and_upconvert_fp8_kv_cache
+    (cache, out, scales, _table, ...): _C_cache_ops::cp_gather_indexer_k_quant_cache
+        aiter::cp_gather_indexer_k_quant_cache
+""")
 def gathered(
     cache: Tensor, out: Tensor, _table: Tensor | None = None, scales: Tensor | None = None
 ) -> tuple[Cost, str]:
@@ -241,7 +204,7 @@ def gathered(
     return Cost(flops, moved(read, out, scales, scales), exact=False), texts(cache, out)
 
 
-@op(None, aten=("_C_cache_ops::concat_mla_q(x, more, out)",))
+@operators("(x, more, out): _C_cache_ops::concat_mla_q")
 def joined(x: Tensor, more: Tensor, out: Tensor) -> tuple[Cost, str]:
     """Both parts of queries concatenated in one tensor.
 
@@ -253,25 +216,21 @@ def joined(x: Tensor, more: Tensor, out: Tensor) -> tuple[Cost, str]:
     return Cost(0, moved(x, more, out)), texts(x, more)
 
 
-_LAYER: Final = "(source, target, more_source, more_target, rows, more_rows, "
-_LATENT: Final = "(source, target, rows, more_rows, "
-
-
-@op(
-    None,
-    aten=(
-        f"sgl_kernel::transfer_kv_per_layer{_LAYER}size, ...)",
-        f"sgl_kernel::transfer_kv_per_layer_pf_lf{_LAYER}_, size, ...)",
-        f"sgl_kernel::transfer_kv_per_layer_ph_lf{_LAYER}_, size, ...)",
-        f"sgl_kernel::transfer_kv_all_layer{_LAYER}size, layers, ...)",
-        f"sgl_kernel::transfer_kv_all_layer_lf_pf{_LAYER}size, _, layers, ...)",
-        f"sgl_kernel::transfer_kv_all_layer_lf_ph{_LAYER}size, _, layers, ...)",
-        f"sgl_kernel::transfer_kv_per_layer_mla{_LATENT}size, ...)",
-        f"sgl_kernel::transfer_kv_per_layer_mla_pf_lf{_LATENT}_, size, ...)",
-        f"sgl_kernel::transfer_kv_all_layer_mla{_LATENT}size, layers, ...)",
-        f"sgl_kernel::transfer_kv_all_layer_mla_lf_pf{_LATENT}size, _, layers, ...)",
-    ),
-)
+@operators("""
+    (source, target, more_source, more_target, rows, more_rows, size, ...):
+        sgl_kernel::transfer_kv_per_layer
+    (source, target, more_source, more_target, rows, more_rows, _, size, ...):
+        sgl_kernel::transfer_kv_per_layer_pf_lf sgl_kernel::transfer_kv_per_layer_ph_lf
+    (source, target, more_source, more_target, rows, more_rows, size, layers, ...):
+        sgl_kernel::transfer_kv_all_layer
+    (source, target, more_source, more_target, rows, more_rows, size, _, layers, ...):
+        sgl_kernel::transfer_kv_all_layer_lf_pf sgl_kernel::transfer_kv_all_layer_lf_ph
+    (source, target, rows, more_rows, size, ...): sgl_kernel::transfer_kv_per_layer_mla
+    (source, target, rows, more_rows, _, size, ...): sgl_kernel::transfer_kv_per_layer_mla_pf_lf
+    (source, target, rows, more_rows, size, layers, ...): sgl_kernel::transfer_kv_all_layer_mla
+    (source, target, rows, more_rows, size, _, layers, ...):
+        sgl_kernel::transfer_kv_all_layer_mla_lf_pf
+""")
 def rows_transferred(
     source: Tensor,
     target: Tensor,

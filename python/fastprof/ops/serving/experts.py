@@ -2,46 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Work
-from fastprof.ops.registry import op
+from fastprof.ops.registry import operators
 from fastprof.ops.serving.expert_sizes import Count, float_type, layer, numbers, one_product, width
 from fastprof.ops.tensor import elements
 
-_FUSED: Final = "(x, w1, w2, weights, ids, ...)"
-_SORTED: Final = "(out, x, w1, w2, _order, _weights, _experts, _valid, k, ...)"
 
-
-@op(
-    None,
-    aten=(
-        f"vllm::inplace_fused_experts{_FUSED}",
-        f"vllm::outplace_fused_experts{_FUSED}",
-        f"vllm::fused_experts{_FUSED}",
-        f"vllm::rocm_aiter_fused_moe{_FUSED}",
-        f"vllm::rocm_aiter_asm_moe_tkw1{_FUSED}",
-        f"vllm::rocm_aiter_asm_moe{_FUSED}",
-        f"vllm::rocm_aiter_ck_moe{_FUSED}",
-        f"sglang::inplace_fused_experts{_FUSED}",
-        f"sglang::outplace_fused_experts{_FUSED}",
-        f"aiter::fused_moe_{_FUSED}",
-        f"aiter::ck_moe{_FUSED}",
-        f"aiter::fmoe{_SORTED}",
-        f"aiter::fmoe_g1u1{_SORTED}",
-        f"aiter::fmoe_g1u1_tkw1{_SORTED}",
-        f"aiter::fmoe_g1u1_a16{_SORTED}",
-        f"aiter::fmoe_int8_g1u0{_SORTED}",
-        f"aiter::fmoe_int8_g1u0_a16{_SORTED}",
-        f"aiter::fmoe_fp8_blockscale_g1u1{_SORTED}",
-        "trtllm::fused_moe(x, ids, weights, w1, _bias, w2, ...)",
-        "flashinfer::cutlass_fused_moe(out, x, ids, weights, w1, _bias, w2, _bias, ...)",
-        "flashinfer::cutlass_fused_moe_sm80(out, x, ids, weights, w1, w2, ...)",
-        "flashinfer::cutlass_fused_moe_sm90(out, x, ids, weights, w1, w2, ...)",
-        "flashinfer::cutlass_fused_moe_sm100(out, x, ids, weights, w1, w2, ...)",
-    ),
-)
+@operators("""
+    (x, w1, w2, weights, ids, ...): vllm::inplace_fused_experts vllm::outplace_fused_experts
+        vllm::fused_experts vllm::rocm_aiter_fused_moe vllm::rocm_aiter_asm_moe_tkw1
+        vllm::rocm_aiter_asm_moe vllm::rocm_aiter_ck_moe sglang::inplace_fused_experts
+        sglang::outplace_fused_experts aiter::fused_moe_ aiter::ck_moe
+    (out, x, w1, w2, _order, _weights, _experts, _valid, k, ...): aiter::fmoe aiter::fmoe_g1u1
+        aiter::fmoe_g1u1_tkw1 aiter::fmoe_g1u1_a16 aiter::fmoe_int8_g1u0
+        aiter::fmoe_int8_g1u0_a16 aiter::fmoe_fp8_blockscale_g1u1
+    (x, ids, weights, w1, _bias, w2, ...): trtllm::fused_moe
+    (out, x, ids, weights, w1, _bias, w2, _bias, ...): flashinfer::cutlass_fused_moe
+    (out, x, ids, weights, w1, w2, ...): flashinfer::cutlass_fused_moe_sm80
+        flashinfer::cutlass_fused_moe_sm90 flashinfer::cutlass_fused_moe_sm100
+""")
 def whole_layer(
     x: Tensor,
     w1: Tensor,
@@ -77,30 +57,23 @@ def whole_layer(
     return layer(x, w1, w2, tokens * chosen, (x, ids, weights, written))
 
 
-_ROUTED: Final = "(scores, bias, x, {}w1, {}w2, {}experts, k, ...)"
-_WEIGHTS: Final = _ROUTED.format("", "w1_scale, ", "w2_scale, ")
-_BLOCKS: Final = _ROUTED.format("x_scale, ", "w1_scale, ", "w2_scale, ")
-
-
-@op(
-    None,
-    aten=(
-        f"sglang::trtllm_fp8_block_scale_moe_wrapper{_BLOCKS}",
-        f"flashinfer::trtllm_fp8_block_scale_moe{_BLOCKS}",
-        "flashinfer::trtllm_fp8_block_scale_moe(scores, _ids, _weights, bias, x, x_scale, w1,"
-        " w1_scale, w2, w2_scale, _out, experts, k, ...)",
-        "flashinfer::trtllm_fp4_block_scale_moe(scores, _ids, _weights, bias, x, x_scale, w1,"
-        " w1_scale, _more, _more, _more, _more, w2, w2_scale, _more, _more, _more, _more, experts,"
-        " k, ...)",
-        f"trtllm::fp8_block_scale_moe_runner{_BLOCKS}",
-        "trtllm::mxe4m3_mxe2m1_block_scale_moe_runner(scores, bias, x, x_scale, w1, w1_scale,"
-        " _more, _more, _more, _more, w2, w2_scale, _more, experts, k, ...)",
-        f"vllm::flashinfer_fused_moe_blockscale_fp8{_WEIGHTS}",
-        f"vllm::flashinfer_fused_moe_bf16{_ROUTED.format('', '', '')}",
-        "vllm::fi_trtllm_fp8_per_tensor_moe(scores, bias, x, x_scale, w1, w2, w1_scale, w2_scale,"
-        " _more, experts, k, ...)",
-    ),
-)
+@operators("""
+    (scores, bias, x, x_scale, w1, w1_scale, w2, w2_scale, experts, k, ...):
+        sglang::trtllm_fp8_block_scale_moe_wrapper flashinfer::trtllm_fp8_block_scale_moe
+        trtllm::fp8_block_scale_moe_runner
+    (scores, _ids, _weights, bias, x, x_scale, w1, w1_scale, w2, w2_scale, _out, experts, k,
+        ...): flashinfer::trtllm_fp8_block_scale_moe
+    (scores, _ids, _weights, bias, x, x_scale, w1, w1_scale, _more, _more, _more, _more, w2,
+        w2_scale, _more, _more, _more, _more, experts, k, ...):
+        flashinfer::trtllm_fp4_block_scale_moe
+    (scores, bias, x, x_scale, w1, w1_scale, _more, _more, _more, _more, w2, w2_scale, _more,
+        experts, k, ...): trtllm::mxe4m3_mxe2m1_block_scale_moe_runner
+    (scores, bias, x, w1, w1_scale, w2, w2_scale, experts, k, ...):
+        vllm::flashinfer_fused_moe_blockscale_fp8
+    (scores, bias, x, w1, w2, experts, k, ...): vllm::flashinfer_fused_moe_bf16
+    (scores, bias, x, x_scale, w1, w2, w1_scale, w2_scale, _more, experts, k, ...):
+        vllm::fi_trtllm_fp8_per_tensor_moe
+""")
 def chosen_and_done(
     x: Tensor,
     w1: Tensor,
@@ -140,19 +113,13 @@ def chosen_and_done(
     return layer(x, w1, w2, rows, (x, scores, bias, x_scale, w1_scale, w2_scale, out))
 
 
-_STAGE: Final = "(x, w1, w2, _order, _experts, _valid, out, {}, ...)"
-
-
-@op(
-    None,
-    aten=(
-        f"aiter::ck_moe_stage1{_STAGE.format('k')}",
-        f"aiter::ck_moe_stage1_fwd{_STAGE.format('k')}",
-        f"aiter::moe_stage1_g1u1{_STAGE.format('_')}",
-        "aiter::moe_cktile2stages_gemm1_ck(x, w1, out, _order, _experts, _valid, k, ...)",
-        "aiter::moe_cktile2stages_gemm1(x, w1, out, _order, _experts, _valid, k, ...)",
-    ),
-)
+@operators("""
+    (x, w1, w2, _order, _experts, _valid, out, k, ...): aiter::ck_moe_stage1
+        aiter::ck_moe_stage1_fwd
+    (x, w1, w2, _order, _experts, _valid, out, _, ...): aiter::moe_stage1_g1u1
+    (x, w1, out, _order, _experts, _valid, k, ...): aiter::moe_cktile2stages_gemm1_ck
+        aiter::moe_cktile2stages_gemm1
+""")
 def first_products(
     x: Tensor,
     w1: Tensor,
@@ -180,15 +147,12 @@ def first_products(
     return one_product(x, w1, rows, numbers(w1, w2, x), (x, out))
 
 
-@op(
-    None,
-    aten=(
-        f"aiter::ck_moe_stage2{_STAGE.format('k')}",
-        f"aiter::ck_moe_stage2_fwd{_STAGE.format('k')}",
-        "aiter::moe_cktile2stages_gemm2_ck(x, w2, out, _order, _experts, _valid, k, ...)",
-        "aiter::moe_cktile2stages_gemm2(x, w2, out, _order, _experts, _valid, k, ...)",
-    ),
-)
+@operators("""
+    (x, w1, w2, _order, _experts, _valid, out, k, ...): aiter::ck_moe_stage2
+        aiter::ck_moe_stage2_fwd
+    (x, w2, out, _order, _experts, _valid, k, ...): aiter::moe_cktile2stages_gemm2_ck
+        aiter::moe_cktile2stages_gemm2
+""")
 def second_products(
     x: Tensor,
     w2: Tensor,

@@ -7,7 +7,7 @@ from typing import Final
 from fastprof.model.call import Tensor
 from fastprof.ops.arithmetic import ERROR_FUNCTION, SIGMOID, TRIGONOMETRIC
 from fastprof.ops.cost import CannotModel, Cost
-from fastprof.ops.registry import op
+from fastprof.ops.registry import operators
 from fastprof.ops.serving.quantising import SCALE, SEARCH
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
@@ -17,17 +17,11 @@ _GELU: Final = ERROR_FUNCTION + 5  # like torch's gelu (24), times the other hal
 _GELU_TANH: Final = TRIGONOMETRIC + 8  # like torch's gelu by tanh (28)
 
 
-@op(
-    None,
-    aten=(
-        "_C::silu_and_mul(out, x)",
-        "_C::mul_and_silu(out, x)",
-        "sgl_kernel::silu_and_mul(out, x)",
-        "aiter::silu_and_mul(out, x)",
-        "flashinfer::silu_and_mul(out, x)",
-        "trtllm::flashinfer_silu_and_mul(x)",
-    ),
-)
+@operators("""
+    (out, x): _C::silu_and_mul _C::mul_and_silu sgl_kernel::silu_and_mul aiter::silu_and_mul
+        flashinfer::silu_and_mul
+    (x): trtllm::flashinfer_silu_and_mul
+""")
 def silu_gate(x: Tensor, out: Tensor | None = None) -> tuple[Cost, str]:
     """silu(a) b: x[.., 2 d] contains a and b, the result is [.., d].
 
@@ -40,15 +34,10 @@ def silu_gate(x: Tensor, out: Tensor | None = None) -> tuple[Cost, str]:
     return _gate(x, out, _SILU)
 
 
-@op(
-    None,
-    aten=(
-        "_C::gelu_and_mul(out, x)",
-        "sgl_kernel::gelu_and_mul(out, x)",
-        "aiter::gelu_and_mul(out, x)",
-        "flashinfer::gelu_and_mul(out, x)",
-    ),
-)
+@operators("""
+    (out, x): _C::gelu_and_mul sgl_kernel::gelu_and_mul aiter::gelu_and_mul
+        flashinfer::gelu_and_mul
+""")
 def gelu_gate(x: Tensor, out: Tensor | None = None) -> tuple[Cost, str]:
     """gelu(a) b: x[.., 2 d] contains a and b, the result is [.., d].
 
@@ -60,16 +49,11 @@ def gelu_gate(x: Tensor, out: Tensor | None = None) -> tuple[Cost, str]:
     return _gate(x, out, _GELU)
 
 
-@op(
-    None,
-    aten=(
-        "_C::gelu_tanh_and_mul(out, x)",
-        "sgl_kernel::gelu_tanh_and_mul(out, x)",
-        "aiter::gelu_tanh_and_mul(out, x)",
-        "flashinfer::gelu_tanh_and_mul(out, x)",
-        "trtllm::flashinfer_gelu_tanh_and_mul(x)",
-    ),
-)
+@operators("""
+    (out, x): _C::gelu_tanh_and_mul sgl_kernel::gelu_tanh_and_mul aiter::gelu_tanh_and_mul
+        flashinfer::gelu_tanh_and_mul
+    (x): trtllm::flashinfer_gelu_tanh_and_mul
+""")
 def gelu_tanh_gate(x: Tensor, out: Tensor | None = None) -> tuple[Cost, str]:
     """gelu(a) b with gelu by tanh: x[.., 2 d] contains a and b, the result is [.., d].
 
@@ -81,7 +65,7 @@ def gelu_tanh_gate(x: Tensor, out: Tensor | None = None) -> tuple[Cost, str]:
     return _gate(x, out, _GELU_TANH + 1)
 
 
-@op(None, aten=("_C::fatrelu_and_mul(out, x)",))
+@operators("(out, x): _C::fatrelu_and_mul")
 def threshold_gate(x: Tensor, out: Tensor | None = None) -> tuple[Cost, str]:
     """(a or 0, by a threshold) b: x[.., 2 d] contains a and b, the result is [.., d].
 
@@ -93,7 +77,7 @@ def threshold_gate(x: Tensor, out: Tensor | None = None) -> tuple[Cost, str]:
     return _gate(x, out, 2)
 
 
-@op(None, aten=("_C::swigluoai_and_mul(out, x)", "_C::silu_and_mul_with_clamp(out, x)"))
+@operators("(out, x): _C::swigluoai_and_mul _C::silu_and_mul_with_clamp")
 def clamped_gate(x: Tensor, out: Tensor | None = None) -> tuple[Cost, str]:
     """a sigmoid(alpha a) (b + 1) with clamped a and b: x[.., 2 d] contains both.
 
@@ -106,7 +90,7 @@ def clamped_gate(x: Tensor, out: Tensor | None = None) -> tuple[Cost, str]:
     return _gate(x, out, _SILU + 5)
 
 
-@op(None, aten=("_C::gelu_new(out, x)", "_C::gelu_fast(out, x)", "aiter::gelu_fast(out, x)"))
+@operators("(out, x): _C::gelu_new _C::gelu_fast aiter::gelu_fast")
 def gelu_tanh(x: Tensor, out: Tensor | None = None) -> tuple[Cost, str]:
     """gelu of x[..] by tanh.
 
@@ -118,7 +102,7 @@ def gelu_tanh(x: Tensor, out: Tensor | None = None) -> tuple[Cost, str]:
     return _plain(x, out, _GELU_TANH)
 
 
-@op(None, aten=("_C::gelu_quick(out, x)", "sgl_kernel::gelu_quick(out, x)"))
+@operators("(out, x): _C::gelu_quick sgl_kernel::gelu_quick")
 def quick_gelu(x: Tensor, out: Tensor | None = None) -> tuple[Cost, str]:
     """x sigmoid(1.702 x) of x[..].
 
@@ -130,14 +114,10 @@ def quick_gelu(x: Tensor, out: Tensor | None = None) -> tuple[Cost, str]:
     return _plain(x, out, SIGMOID + 2)
 
 
-@op(
-    None,
-    aten=(
-        "_C::silu_and_mul_quant(out, x, scale)",
-        "aiter::scaled_silu_and_mul(out, x, scale)",
-        "trtllm::silu_and_mul(x, scale, ...)",
-    ),
-)
+@operators("""
+    (out, x, scale): _C::silu_and_mul_quant aiter::scaled_silu_and_mul
+    (x, scale, ...): trtllm::silu_and_mul
+""")
 def silu_gate_with_scale(
     x: Tensor, scale: Tensor | None = None, out: Tensor | None = None
 ) -> tuple[Cost, str]:
@@ -157,14 +137,11 @@ def silu_gate_with_scale(
     return Cost(flops, moved(x, scale, out)), texts(x)
 
 
-@op(
-    None,
-    aten=(
-        "_C::silu_and_mul_per_block_quant(out, x, scales, _, limit, _)",
-        "_C::silu_and_mul_nvfp4_quant(out, scales, x, limit)",
-        "vllm::rocm_aiter_act_mul_and_fp8_group_quant(x, _)",
-    ),
-)
+@operators("""
+    (out, x, scales, _, limit, _): _C::silu_and_mul_per_block_quant
+    (out, scales, x, limit): _C::silu_and_mul_nvfp4_quant
+    (x, _): vllm::rocm_aiter_act_mul_and_fp8_group_quant
+""")
 def silu_gate_to_scale(
     x: Tensor,
     out: Tensor | None = None,
@@ -185,18 +162,12 @@ def silu_gate_to_scale(
     return Cost(flops, moved(x, limit, written, scales)), texts(x)
 
 
-_OF_EXPERTS: Final = "silu_and_mul_scaled_fp4_experts_quant(out, scales, x, limit, starts, ...)"
-
-
-@op(
-    None,
-    aten=(
-        "_C::persistent_masked_m_silu_mul_quant(x, starts, out, scales)",
-        f"_C::{_OF_EXPERTS}",
-        "_C::silu_and_mul_mxfp4_experts_quant(out, scales, x, starts, ...)",
-        f"sgl_kernel::{_OF_EXPERTS}",
-    ),
-)
+@operators("""
+    (x, starts, out, scales): _C::persistent_masked_m_silu_mul_quant
+    (out, scales, x, limit, starts, ...): _C::silu_and_mul_scaled_fp4_experts_quant
+        sgl_kernel::silu_and_mul_scaled_fp4_experts_quant
+    (out, scales, x, starts, ...): _C::silu_and_mul_mxfp4_experts_quant
+""")
 def silu_gate_of_some(
     x: Tensor, starts: Tensor, out: Tensor, scales: Tensor, limit: Tensor | None = None
 ) -> tuple[Cost, str]:

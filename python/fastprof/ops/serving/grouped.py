@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from fastprof.model.call import Tensor
 from fastprof.ops.cost import CannotModel, Work
-from fastprof.ops.registry import op
+from fastprof.ops.registry import operators
 from fastprof.ops.serving.expert_sizes import Count, grouped, one_product
 from fastprof.ops.serving.quantising import packed_float4
 
-_GROUPED: Final = "(out, x, weight, x_scale, w_scale, ...)"
 
-
-@op(
-    None,
-    aten=(
-        f"_C::cutlass_moe_mm{_GROUPED}",
-        f"_C::cutlass_w4a8_moe_mm{_GROUPED}",
-        f"sgl_kernel::cutlass_w4a8_moe_mm{_GROUPED}",
-        "_C::cutlass_mxfp8_grouped_mm(x, weight, x_scale, w_scale, out, ...)",
-        "sgl_kernel::fp8_blockwise_scaled_grouped_mm(out, _table, _table, _table, _table, _table,"
-        " x, weight, x_scale, w_scale, ...)",
-        "_moe_C::moe_wna16_gemm(x, out, weight, w_scale, zeros, ...)",
-        "sglang_profiler::fused_moe_triton_kernels_invoke_fused_moe_kernel(x, weight, bias, out,"
-        " x_scale, w_scale, zeros, ...)",
-        "_C::ggml_moe_a8(x, weight, _table, _table, _table, _, columns, k, tokens)",
-        "_C::ggml_moe_a8_vec(x, weight, _table, k, _, columns, tokens)",
-    ),
-)
+@operators("""
+    (out, x, weight, x_scale, w_scale, ...): _C::cutlass_moe_mm _C::cutlass_w4a8_moe_mm
+        sgl_kernel::cutlass_w4a8_moe_mm
+    (x, weight, x_scale, w_scale, out, ...): _C::cutlass_mxfp8_grouped_mm
+    (out, _table, _table, _table, _table, _table, x, weight, x_scale, w_scale, ...):
+        sgl_kernel::fp8_blockwise_scaled_grouped_mm
+    (x, out, weight, w_scale, zeros, ...): _moe_C::moe_wna16_gemm
+    (x, weight, bias, out, x_scale, w_scale, zeros, ...):
+        sglang_profiler::fused_moe_triton_kernels_invoke_fused_moe_kernel
+    (x, weight, _table, _table, _table, _, columns, k, tokens): _C::ggml_moe_a8
+    (x, weight, _table, k, _, columns, tokens): _C::ggml_moe_a8_vec
+""")
 def grouped_products(
     x: Tensor,
     weight: Tensor,
@@ -58,14 +50,10 @@ def grouped_products(
     return grouped(x, weight, out, (x_scale, w_scale, zeros, bias), 1)
 
 
-@op(
-    None,
-    aten=(
-        f"_C::cutlass_fp4_group_mm{_GROUPED}",
-        f"_C::cutlass_mxfp4_group_mm{_GROUPED}",
-        f"sgl_kernel::cutlass_fp4_group_mm{_GROUPED}",
-    ),
-)
+@operators("""
+    (out, x, weight, x_scale, w_scale, ...): _C::cutlass_fp4_group_mm _C::cutlass_mxfp4_group_mm
+        sgl_kernel::cutlass_fp4_group_mm
+""")
 def grouped_float4_products(
     x: Tensor,
     weight: Tensor,
@@ -86,22 +74,16 @@ def grouped_float4_products(
     return grouped(x, weight, out, (x_scale, w_scale), 2)
 
 
-_SIZES: Final = "_order, _experts, _valid, weights, _, k, _, {}_, rows, columns, inner, ...)"
-
-
-@op(
-    None,
-    aten=(
-        "_moe_C::moe_wna16_marlin_gemm(x, out, weight, bias, scales, more, more, zeros, more, more,"
-        " _workspace, " + _SIZES.format(""),
-        "_moe_C::moe_wna16_marlin_gemm(x, out, weight, bias, scales, more, zeros, more, more,"
-        " _workspace, " + _SIZES.format("_, "),
-        "_moe_C::moe_wna16_marlin_gemm(x, out, weight, scales, zeros, more, more, _workspace, "
-        + _SIZES.format("_, "),
-        "sgl_kernel::moe_wna16_marlin_gemm(x, out, weight, scales, zeros, more, more, _workspace, "
-        + _SIZES.format("_, "),
-    ),
-)
+@operators("""
+    (x, out, weight, bias, scales, more, more, zeros, more, more, _workspace, _order, _experts,
+        _valid, weights, _, k, _, _, rows, columns, inner, ...): _moe_C::moe_wna16_marlin_gemm
+    (x, out, weight, bias, scales, more, zeros, more, more, _workspace, _order, _experts,
+        _valid, weights, _, k, _, _, _, rows, columns, inner, ...):
+        _moe_C::moe_wna16_marlin_gemm
+    (x, out, weight, scales, zeros, more, more, _workspace, _order, _experts, _valid, weights,
+        _, k, _, _, _, rows, columns, inner, ...): _moe_C::moe_wna16_marlin_gemm
+        sgl_kernel::moe_wna16_marlin_gemm
+""")
 def sized_products(
     x: Tensor,
     weight: Tensor,

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from fastprof.model.call import Tensor
 from fastprof.ops.cost import CannotModel, Work
-from fastprof.ops.registry import op
+from fastprof.ops.registry import operators
 from fastprof.ops.serving.scores import (
     Batch,
     Length,
@@ -17,18 +15,13 @@ from fastprof.ops.serving.scores import (
     size_of_head,
 )
 
-_PARTS: Final = "(out, query, rotated, cache, lengths, table, ..., @batch)"
 
-
-@op(
-    None,
-    aten=(
-        "_C::sm100_cutlass_mla_decode(out, _sums, query, rotated, cache, lengths, table, ...,"
-        " @batch)",
-        f"_C::cutlass_mla_decode{_PARTS}",
-        f"sgl_kernel::cutlass_mla_decode{_PARTS}",
-    ),
-)
+@operators("""
+    (out, _sums, query, rotated, cache, lengths, table, ..., @batch):
+        _C::sm100_cutlass_mla_decode
+    (out, query, rotated, cache, lengths, table, ..., @batch): _C::cutlass_mla_decode
+        sgl_kernel::cutlass_mla_decode
+""")
 def latent_attention_in_parts(
     query: Tensor,
     cache: Tensor,
@@ -61,26 +54,20 @@ def latent_attention_in_parts(
     )
 
 
-_AITER: Final = "(query, cache, _starts, _starts, _pages, _last, "
-
-
-@op(
-    None,
-    aten=(
-        f"aiter::mla_decode_stage1_asm_fwd{_AITER}_split, _split, _split, _split, _, _, _, _,"
-        " _partial, _partial, out, ..., @batch)",
-        f"aiter::mla_decode_stage1_asm_fwd{_AITER}_, _, out, ..., @batch)",
-        f"aiter::mla_prefill_asm_fwd{_AITER}_, _, out, ..., @batch)",
-        f"aiter::hk_mla_decode_fwd{_AITER}_split, _split, _, _, _partial, _partial, out, @batch)",
-        "vllm::rocm_aiter_mla_decode_fwd(query, cache, out, ..., @batch)",
-        "vllm::rocm_aiter_mla_decode_fwd_lse(query, cache, out, ..., @batch)",
-        "sgl_kernel::fwd_kvcache_mla(query, cache, width, lengths, table, ..., @batch)",
-        "_flashmla_C::fwd_kvcache_mla(query, cache, _part, width, lengths, table, ..., @batch)",
-        "_flashmla_C::fwd_kvcache_mla(query, cache, width, lengths, table, ..., @batch)",
-        "_flashmla_extension_C::fwd_kvcache_mla_fp8(query, cache, width, lengths, table, ...,"
-        " @batch)",
-    ),
-)
+@operators("""
+    (query, cache, _starts, _starts, _pages, _last, _split, _split, _split, _split, _, _, _, _,
+        _partial, _partial, out, ..., @batch): aiter::mla_decode_stage1_asm_fwd
+    (query, cache, _starts, _starts, _pages, _last, _, _, out, ..., @batch):
+        aiter::mla_decode_stage1_asm_fwd aiter::mla_prefill_asm_fwd
+    (query, cache, _starts, _starts, _pages, _last, _split, _split, _, _, _partial, _partial,
+        out, @batch): aiter::hk_mla_decode_fwd
+    (query, cache, out, ..., @batch): vllm::rocm_aiter_mla_decode_fwd
+        vllm::rocm_aiter_mla_decode_fwd_lse
+    (query, cache, width, lengths, table, ..., @batch): sgl_kernel::fwd_kvcache_mla
+    (query, cache, _part, width, lengths, table, ..., @batch): _flashmla_C::fwd_kvcache_mla
+    (query, cache, width, lengths, table, ..., @batch): _flashmla_C::fwd_kvcache_mla
+        _flashmla_extension_C::fwd_kvcache_mla_fp8
+""")
 def latent_attention(
     query: Tensor,
     cache: Tensor,

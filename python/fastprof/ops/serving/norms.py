@@ -7,7 +7,7 @@ from typing import Final
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost
 from fastprof.ops.normalisation import layer_norm as plain
-from fastprof.ops.registry import op
+from fastprof.ops.registry import operators
 from fastprof.ops.serving.quantising import SCALE, SEARCH
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
@@ -15,28 +15,15 @@ from fastprof.ops.traffic import fresh, moved, texts
 _ROOT: Final = 3  # squares added 2, x / root 1
 
 
-@op(
-    None,
-    aten=(
-        "_C::rms_norm(out, x, weight)",
-        "_C::rms_norm_weightless(out, x)",
-        "sgl_kernel::rmsnorm(out, x, weight)",
-        "sgl_kernel::gemma_rmsnorm(out, x, weight)",
-        "flashinfer::rmsnorm(out, x, weight)",
-        "flashinfer::gemma_rmsnorm(out, x, weight)",
-        "aiter::rmsnorm(out, x, weight)",
-        "aiter::rms_norm_cu(out, x, weight)",
-        "aiter::rms_norm(x, weight)",
-        "aiter::rmsnorm2d_fwd(x, weight)",
-        "aiter::rmsnorm2d_fwd_(x, weight)",
-        "aiter::rmsnorm2d_fwd_ck(x, weight)",
-        "trtllm::flashinfer_rmsnorm(x, weight)",
-        "trtllm::flashinfer_gemma_rmsnorm(x, weight)",
-        "vllm::rocm_aiter_rms_norm(x, weight)",
-        "sglang_profiler::rmsnorm_rmsnorm2d_fwd(x, weight)",
-        "sglang_profiler::rmsnorm_rms_norm(x, weight)",
-    ),
-)
+@operators("""
+    (out, x, weight): _C::rms_norm sgl_kernel::rmsnorm sgl_kernel::gemma_rmsnorm
+        flashinfer::rmsnorm flashinfer::gemma_rmsnorm aiter::rmsnorm aiter::rms_norm_cu
+    (out, x): _C::rms_norm_weightless
+    (x, weight): aiter::rms_norm aiter::rmsnorm2d_fwd aiter::rmsnorm2d_fwd_
+        aiter::rmsnorm2d_fwd_ck trtllm::flashinfer_rmsnorm trtllm::flashinfer_gemma_rmsnorm
+        vllm::rocm_aiter_rms_norm sglang_profiler::rmsnorm_rmsnorm2d_fwd
+        sglang_profiler::rmsnorm_rms_norm
+""")
 def norm(x: Tensor, weight: Tensor | None = None, out: Tensor | None = None) -> tuple[Cost, str]:
     """x[.., d] / sqrt(mean(x^2) + eps) * weight[d].
 
@@ -54,33 +41,20 @@ def norm(x: Tensor, weight: Tensor | None = None, out: Tensor | None = None) -> 
     return Cost(flops, moved(x, weight, y)), texts(x, weight)
 
 
-_ADDED: Final = "(x, residual, weight)"
-_ADDED_OUT: Final = "(out, x, residual, residual_out, weight)"
-
-
-@op(
-    None,
-    aten=(
-        f"_C::fused_add_rms_norm{_ADDED}",
-        "_C::fused_add_rms_norm_weightless(x, residual)",
-        f"sgl_kernel::fused_add_rmsnorm{_ADDED}",
-        f"sgl_kernel::gemma_fused_add_rmsnorm{_ADDED}",
-        f"flashinfer::fused_add_rmsnorm{_ADDED}",
-        f"flashinfer::gemma_fused_add_rmsnorm{_ADDED}",
-        f"trtllm::flashinfer_fused_add_rmsnorm{_ADDED}",
-        f"trtllm::flashinfer_gemma_fused_add_rmsnorm{_ADDED}",
-        "trtllm::flashinfer_fused_add_add_rmsnorm(x, other, residual, weight)",
-        f"aiter::fused_add_rms_norm_cu{_ADDED}",
-        f"aiter::add_rmsnorm{_ADDED_OUT}",
-        f"aiter::rmsnorm2d_fwd_with_add{_ADDED_OUT}",
-        f"aiter::rmsnorm2d_fwd_with_add_ck{_ADDED_OUT}",
-        "aiter::rmsnorm2d_fwd_with_add_(x, weight, residual)",
-        f"vllm::rocm_aiter_rmsnorm2d_fwd_with_add{_ADDED}",
-        "vllm::rocm_aiter_triton_add_rmsnorm_pad(x, weight, _, residual, _)",
-        "aiter::fused_add_rmsnorm_pad_(x, weight, _, residual, _)",
-        f"sglang_profiler::rmsnorm_rmsnorm2d_fwd_with_add{_ADDED_OUT}",
-    ),
-)
+@operators("""
+    (x, residual, weight): _C::fused_add_rms_norm sgl_kernel::fused_add_rmsnorm
+        sgl_kernel::gemma_fused_add_rmsnorm flashinfer::fused_add_rmsnorm
+        flashinfer::gemma_fused_add_rmsnorm trtllm::flashinfer_fused_add_rmsnorm
+        trtllm::flashinfer_gemma_fused_add_rmsnorm aiter::fused_add_rms_norm_cu
+        vllm::rocm_aiter_rmsnorm2d_fwd_with_add
+    (x, residual): _C::fused_add_rms_norm_weightless
+    (x, other, residual, weight): trtllm::flashinfer_fused_add_add_rmsnorm
+    (out, x, residual, residual_out, weight): aiter::add_rmsnorm aiter::rmsnorm2d_fwd_with_add
+        aiter::rmsnorm2d_fwd_with_add_ck sglang_profiler::rmsnorm_rmsnorm2d_fwd_with_add
+    (x, weight, residual): aiter::rmsnorm2d_fwd_with_add_
+    (x, weight, _, residual, _): vllm::rocm_aiter_triton_add_rmsnorm_pad
+        aiter::fused_add_rmsnorm_pad_
+""")
 def added_norm(
     x: Tensor,
     residual: Tensor,
@@ -105,18 +79,15 @@ def added_norm(
     return Cost(flops, moved(x, residual, other, weight, *written)), texts(x, residual, weight)
 
 
-@op(
-    None,
-    aten=(
-        "_C::rms_norm_static_fp8_quant(out, x, weight, scale)",
-        "_C::fused_add_rms_norm_static_fp8_quant(out, x, residual, weight, scale)",
-        "flashinfer::rmsnorm_quant(out, x, weight, scale, _)",
-        "flashinfer::rmsnorm_quant(out, x, weight, _, _)",
-        "flashinfer::fused_add_rmsnorm_quant(out, x, residual, weight, scale, _)",
-        "flashinfer::fused_add_rmsnorm_quant(out, x, residual, weight, _, _)",
-        "trtllm::flashinfer_fused_add_rmsnorm_quant(out, x, residual, weight, scale, _)",
-    ),
-)
+@operators("""
+    (out, x, weight, scale): _C::rms_norm_static_fp8_quant
+    (out, x, residual, weight, scale): _C::fused_add_rms_norm_static_fp8_quant
+    (out, x, weight, scale, _): flashinfer::rmsnorm_quant
+    (out, x, weight, _, _): flashinfer::rmsnorm_quant
+    (out, x, residual, weight, scale, _): flashinfer::fused_add_rmsnorm_quant
+        trtllm::flashinfer_fused_add_rmsnorm_quant
+    (out, x, residual, weight, _, _): flashinfer::fused_add_rmsnorm_quant
+""")
 def norm_with_scale(
     x: Tensor,
     weight: Tensor,
@@ -134,32 +105,25 @@ def norm_with_scale(
     return _quantised(x, weight, out, residual, (scale,), SCALE)
 
 
-_LATER: Final = "(out, x, residual, residual_out, {}scales, weight, _, {})"
-
-
-@op(
-    None,
-    aten=(
-        "_C::rms_norm_dynamic_per_token_quant(out, x, weight, scales, _, limit, residual)",
-        "_C::rms_norm_per_block_quant(out, x, weight, scales, _, limit, residual, _, _)",
-        "aiter::rmsnorm_quant(out, x, scales, weight)",
-        "aiter::rmsnorm2d_fwd_with_dynamicquant(out, x, scales, weight)",
-        "aiter::rmsnorm2d_fwd_with_dynamicquant_ck(out, x, scales, weight)",
-        "aiter::rmsnorm2d_fwd_with_smoothquant(out, x, smooth, scales, weight)",
-        "aiter::rmsnorm2d_fwd_with_smoothquant_ck(out, x, smooth, scales, weight)",
-        "aiter::add_rmsnorm_quant(out, x, residual, residual_out, scales, weight)",
-        f"aiter::rmsnorm2d_fwd_with_add_dynamicquant{_LATER.format('', '_')}",
-        f"aiter::rmsnorm2d_fwd_with_add_dynamicquant_ck{_LATER.format('', '_')}",
-        f"aiter::rmsnorm2d_fwd_with_add_smoothquant{_LATER.format('smooth, ', 'unquantised')}",
-        f"aiter::rmsnorm2d_fwd_with_add_smoothquant_ck{_LATER.format('smooth, ', 'unquantised')}",
-        "vllm::rocm_aiter_rmsnorm_fused_dynamic_quant(x, weight, _, _)",
-        "vllm::rocm_aiter_rmsnorm_fused_dynamic_quant(out, x, weight, scales, _)",
-        "vllm::rocm_aiter_rmsnorm_fused_add_dynamic_quant(x, residual, weight, _, _)",
-        "vllm::rocm_aiter_rmsnorm_fused_add_dynamic_quant(out, x, residual, weight, scales, _)",
-        "vllm::rocm_aiter_rmsnorm_fp8_group_quant(x, weight, _, _)",
-        "vllm::rocm_aiter_rmsnorm_with_add_fp8_group_quant(x, residual, weight, _, _)",
-    ),
-)
+@operators("""
+    (out, x, weight, scales, _, limit, residual): _C::rms_norm_dynamic_per_token_quant
+    (out, x, weight, scales, _, limit, residual, _, _): _C::rms_norm_per_block_quant
+    (out, x, scales, weight): aiter::rmsnorm_quant aiter::rmsnorm2d_fwd_with_dynamicquant
+        aiter::rmsnorm2d_fwd_with_dynamicquant_ck
+    (out, x, smooth, scales, weight): aiter::rmsnorm2d_fwd_with_smoothquant
+        aiter::rmsnorm2d_fwd_with_smoothquant_ck
+    (out, x, residual, residual_out, scales, weight): aiter::add_rmsnorm_quant
+    (out, x, residual, residual_out, scales, weight, _, _):
+        aiter::rmsnorm2d_fwd_with_add_dynamicquant aiter::rmsnorm2d_fwd_with_add_dynamicquant_ck
+    (out, x, residual, residual_out, smooth, scales, weight, _, unquantised):
+        aiter::rmsnorm2d_fwd_with_add_smoothquant aiter::rmsnorm2d_fwd_with_add_smoothquant_ck
+    (x, weight, _, _): vllm::rocm_aiter_rmsnorm_fused_dynamic_quant
+        vllm::rocm_aiter_rmsnorm_fp8_group_quant
+    (out, x, weight, scales, _): vllm::rocm_aiter_rmsnorm_fused_dynamic_quant
+    (x, residual, weight, _, _): vllm::rocm_aiter_rmsnorm_fused_add_dynamic_quant
+        vllm::rocm_aiter_rmsnorm_with_add_fp8_group_quant
+    (out, x, residual, weight, scales, _): vllm::rocm_aiter_rmsnorm_fused_add_dynamic_quant
+""")
 def norm_to_scale(
     x: Tensor,
     weight: Tensor,
@@ -186,19 +150,16 @@ def norm_to_scale(
     return _quantised(x, weight, out, residual, (scales, limit, smooth, unquantised), more)
 
 
-@op(
-    None,
-    aten=(
-        "_C::fused_qk_norm_rope(x, queries, keys, values, size, _, q_weight, k_weight, cache, _,"
-        " positions, ...)",
-        "sgl_kernel::fused_qk_norm_rope(x, queries, keys, values, size, _, q_weight, k_weight, _,"
-        " _, positions, ...)",
-        "trtllm::fused_qk_norm_rope(x, queries, keys, values, size, _, _, q_weight, k_weight, _,"
-        " _, positions, ...)",
-        "trtllm::fused_qk_norm_rope(x, queries, keys, values, size, _, q_weight, k_weight, _,"
-        " _, positions, ...)",
-    ),
-)
+@operators("""
+    (x, queries, keys, values, size, _, q_weight, k_weight, cache, _, positions, ...):
+        _C::fused_qk_norm_rope
+    (x, queries, keys, values, size, _, q_weight, k_weight, _, _, positions, ...):
+        sgl_kernel::fused_qk_norm_rope
+    (x, queries, keys, values, size, _, _, q_weight, k_weight, _, _, positions, ...):
+        trtllm::fused_qk_norm_rope
+    (x, queries, keys, values, size, _, q_weight, k_weight, _, _, positions, ...):
+        trtllm::fused_qk_norm_rope
+""")
 def norms_of_heads(
     x: Tensor,
     queries: int | Unknown,
@@ -240,9 +201,7 @@ def norms_of_heads(
     return cost, texts(x, q_weight, k_weight)
 
 
-@op(
-    None, aten=("flashinfer::layernorm(x, weight, bias)", "aiter::layernorm2d_fwd(x, weight, bias)")
-)
+@operators("(x, weight, bias): flashinfer::layernorm aiter::layernorm2d_fwd")
 def layer_norm(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> tuple[Cost, str]:
     """x[.., d] normalised by row: (x - mean) / sqrt(var + eps) * weight[d] + bias[d].
 
@@ -256,13 +215,10 @@ def layer_norm(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> tuple[C
     return Cost(flops, moved(x, weight, bias, fresh(x))), texts(x, weight, bias)
 
 
-@op(
-    None,
-    aten=(
-        "aiter::_groupnorm_run(x, num_groups, weight, bias, _)",
-        "aiter::_groupnorm_run(_out, _workspace, x, num_groups, weight, bias, _)",
-    ),
-)
+@operators("""
+    (x, num_groups, weight, bias, _): aiter::_groupnorm_run
+    (_out, _workspace, x, num_groups, weight, bias, _): aiter::_groupnorm_run
+""")
 def group_norm(
     x: Tensor,
     num_groups: int | Unknown,

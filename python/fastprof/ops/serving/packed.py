@@ -2,40 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, Work
 from fastprof.ops.dtype_argument import asked_type
 from fastprof.ops.dtypes import Dtype
 from fastprof.ops.matrix.product import forward
-from fastprof.ops.registry import op
+from fastprof.ops.registry import operators
 from fastprof.ops.serving.sizes import with_columns
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import moved, present, texts
 
 Size = int | Unknown
 
-_GPTQ: Final = "(x, weight, zeros, scales, order, ...)"
 
-
-@op(
-    None,
-    aten=(
-        f"_C::gptq_gemm{_GPTQ}",
-        f"sgl_kernel::gptq_gemm{_GPTQ}",
-        f"_rocm_C::gptq_gemm_rdna3{_GPTQ}",
-        f"_rocm_C::gptq_gemm_rdna3_wmma{_GPTQ}",
-        "_C::awq_gemm(x, weight, scales, zeros, _)",
-        "_C::allspark_w8a16_gemm(x, weight, scales, zeros, columns, ...)",
-        "_C::machete_mm(x, weight, _, out_dtype, scales, zeros, _, more, order, _)",
-        "_C::cutlass_w4a8_mm(x, weight, more, _, scales, order, out_dtype, _)",
-        "_C::ggml_mul_mat_a8(weight, x, _, columns)",
-        "_C::ggml_mul_mat_vec_a8(weight, x, _, columns)",
-        "sgl_kernel::qserve_w4a8_per_chn_gemm(x, weight, more, order, zeros, sums, out)",
-        "sgl_kernel::qserve_w4a8_per_group_gemm(x, weight, zeros, sums, more, order, out)",
-    ),
-)
+@operators("""
+    (x, weight, zeros, scales, order, ...): _C::gptq_gemm sgl_kernel::gptq_gemm
+        _rocm_C::gptq_gemm_rdna3 _rocm_C::gptq_gemm_rdna3_wmma
+    (x, weight, scales, zeros, _): _C::awq_gemm
+    (x, weight, scales, zeros, columns, ...): _C::allspark_w8a16_gemm
+    (x, weight, _, out_dtype, scales, zeros, _, more, order, _): _C::machete_mm
+    (x, weight, more, _, scales, order, out_dtype, _): _C::cutlass_w4a8_mm
+    (weight, x, _, columns): _C::ggml_mul_mat_a8 _C::ggml_mul_mat_vec_a8
+    (x, weight, more, order, zeros, sums, out): sgl_kernel::qserve_w4a8_per_chn_gemm
+    (x, weight, zeros, sums, more, order, out): sgl_kernel::qserve_w4a8_per_group_gemm
+""")
 def packed_product(
     x: Tensor,
     weight: Tensor,
@@ -67,31 +57,19 @@ def packed_product(
     return Work((forward(product, *present(scales, zeros, order, more, sums)),))
 
 
-_MARLIN: Final = (
-    "(x, out, weight, bias, scales, more, global_scale, zeros, order, permutation, _workspace, _,"
-    " rows, columns, inner, ...)"
-)
-
-
-@op(
-    None,
-    aten=(
-        f"_C::marlin_gemm{_MARLIN}",
-        "_C::gptq_marlin_gemm(x, out, weight, bias, scales, more, global_scale, zeros, order,"
-        " permutation, _workspace, _, rows, columns, inner, ...)",
-        "_C::gptq_marlin_gemm(x, out, weight, bias, scales, global_scale, zeros, order,"
-        " permutation, _workspace, _, rows, columns, inner, ...)",
-        "_C::gptq_marlin_gemm(x, out, weight, scales, global_scale, zeros, order, permutation,"
-        " _workspace, _, rows, columns, inner, ...)",
-        "_C::gptq_marlin_gemm(x, weight, scales, zeros, order, permutation, _workspace, _, rows,"
-        " columns, inner, ...)",
-        "_C::gptq_marlin_24_gemm(x, weight, more, scales, _workspace, _, rows, columns, inner)",
-        "_C::fp8_marlin_gemm(x, weight, scales, _workspace, _, rows, columns, inner)",
-        "_C::marlin_qqq_gemm(x, weight, more, zeros, scales, _workspace, rows, columns, inner)",
-        "sgl_kernel::gptq_marlin_gemm(x, out, weight, scales, global_scale, zeros, order,"
-        " permutation, _workspace, _, rows, columns, inner, ...)",
-    ),
-)
+@operators("""
+    (x, out, weight, bias, scales, more, global_scale, zeros, order, permutation, _workspace, _,
+        rows, columns, inner, ...): _C::marlin_gemm _C::gptq_marlin_gemm
+    (x, out, weight, bias, scales, global_scale, zeros, order, permutation, _workspace, _, rows,
+        columns, inner, ...): _C::gptq_marlin_gemm
+    (x, out, weight, scales, global_scale, zeros, order, permutation, _workspace, _, rows,
+        columns, inner, ...): _C::gptq_marlin_gemm sgl_kernel::gptq_marlin_gemm
+    (x, weight, scales, zeros, order, permutation, _workspace, _, rows, columns, inner, ...):
+        _C::gptq_marlin_gemm
+    (x, weight, more, scales, _workspace, _, rows, columns, inner): _C::gptq_marlin_24_gemm
+    (x, weight, scales, _workspace, _, rows, columns, inner): _C::fp8_marlin_gemm
+    (x, weight, more, zeros, scales, _workspace, rows, columns, inner): _C::marlin_qqq_gemm
+""")
 def sized_product(
     x: Tensor,
     weight: Tensor,
@@ -126,20 +104,13 @@ def sized_product(
     return Work((forward(product, *addends),))
 
 
-@op(
-    None,
-    aten=(
-        "_C::gptq_shuffle(weight, order, _)",
-        "_C::gptq_marlin_repack(weight, order, ...)",
-        "_C::awq_marlin_repack(weight, ...)",
-        "_C::permute_cols(weight, order)",
-        "_C::machete_prepack_B(weight, ...)",
-        "_C::cutlass_encode_and_reorder_int4b(weight)",
-        "sgl_kernel::gptq_shuffle(weight, order, _)",
-        "sgl_kernel::gptq_marlin_repack(weight, order, ...)",
-        "sgl_kernel::awq_marlin_repack(weight, ...)",
-    ),
-)
+@operators("""
+    (weight, order, _): _C::gptq_shuffle sgl_kernel::gptq_shuffle
+    (weight, order, ...): _C::gptq_marlin_repack sgl_kernel::gptq_marlin_repack
+    (weight, ...): _C::awq_marlin_repack _C::machete_prepack_B sgl_kernel::awq_marlin_repack
+    (weight, order): _C::permute_cols
+    (weight): _C::cutlass_encode_and_reorder_int4b
+""")
 def repacked(weight: Tensor, order: Tensor | None = None) -> tuple[Cost, str]:
     """A packed weight in another order.
 

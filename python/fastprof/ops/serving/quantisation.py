@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost
 from fastprof.ops.dtype_argument import asked_type
 from fastprof.ops.dtypes import Dtype
-from fastprof.ops.registry import op
+from fastprof.ops.registry import operators
 from fastprof.ops.serving.quantising import scaled_up
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import moved, texts
 
 
-@op(
-    None,
-    aten=(
-        "_C::static_scaled_fp8_quant(out, x, scale, ...)",
-        "_C::static_scaled_int8_quant(out, x, scale, zero)",
-        "aiter::static_per_tensor_quant(out, x, scale)",
-        "tensorrt_llm::static_quantize_e4m3_per_tensor(x, scale)",
-        "trtllm::static_quantize_e4m3_per_tensor(x, scale)",
-        "trtllm::static_quantize_e4m3_activation(x, scale)",
-    ),
-)
+@operators("""
+    (out, x, scale, ...): _C::static_scaled_fp8_quant
+    (out, x, scale, zero): _C::static_scaled_int8_quant
+    (out, x, scale): aiter::static_per_tensor_quant
+    (x, scale): tensorrt_llm::static_quantize_e4m3_per_tensor
+        trtllm::static_quantize_e4m3_per_tensor trtllm::static_quantize_e4m3_activation
+""")
 def quantised_with_scale(
     x: Tensor, scale: Tensor, out: Tensor | None = None, zero: Tensor | None = None
 ) -> tuple[Cost, str]:
@@ -40,15 +34,11 @@ def quantised_with_scale(
     return Cost(scaled_up(x, searched=False), moved(x, scale, zero, written)), texts(x)
 
 
-@op(
-    None,
-    aten=(
-        "_C::dynamic_scaled_fp8_quant(out, x, scales)",
-        "aiter::dynamic_per_tensor_quant(out, x, scales)",
-        "sgl_kernel::sgl_per_tensor_quant_fp8(x, out, scales, given)",
-        "vllm::rocm_aiter_per_tensor_quant(out, x, scales, searched)",
-    ),
-)
+@operators("""
+    (out, x, scales): _C::dynamic_scaled_fp8_quant aiter::dynamic_per_tensor_quant
+    (x, out, scales, given): sgl_kernel::sgl_per_tensor_quant_fp8
+    (out, x, scales, searched): vllm::rocm_aiter_per_tensor_quant
+""")
 def quantised_by_tensor(
     x: Tensor,
     out: Tensor,
@@ -74,29 +64,17 @@ def quantised_by_tensor(
     return cost, texts(x)
 
 
-_INTO: Final = "(x, out, scales, ...)"
-
-
-@op(
-    None,
-    aten=(
-        "_C::dynamic_per_token_scaled_fp8_quant(out, x, scales, limit)",
-        "_C::dynamic_scaled_int8_quant(out, x, scales, limit)",
-        f"_C::per_token_group_fp8_quant{_INTO}",
-        f"_C::per_token_group_fp8_quant_packed{_INTO}",
-        f"_C::per_token_group_quant_int8{_INTO}",
-        "sgl_kernel::scaled_fp4_quant(out, x, scales, limit)",
-        f"sgl_kernel::sgl_per_token_group_quant_fp8{_INTO}",
-        f"sgl_kernel::sgl_per_token_group_quant_int8{_INTO}",
-        f"sgl_kernel::sgl_per_token_group_quant_8bit{_INTO}",
-        f"sgl_kernel::sgl_per_token_quant_fp8{_INTO}",
-        "aiter::dynamic_per_token_scaled_quant(out, x, scales, ...)",
-        "aiter::dynamic_per_group_scaled_quant(out, x, scales, ...)",
-        "aiter::dynamic_per_group_scaled_quant_fp4(out, x, scales, ...)",
-        "aiter::smoothquant_fwd(out, x, limit, scales)",
-        "aiter::quant_mxfp4(x, out, scales, ...)",
-    ),
-)
+@operators("""
+    (out, x, scales, limit): _C::dynamic_per_token_scaled_fp8_quant
+        _C::dynamic_scaled_int8_quant sgl_kernel::scaled_fp4_quant
+    (x, out, scales, ...): _C::per_token_group_fp8_quant _C::per_token_group_fp8_quant_packed
+        _C::per_token_group_quant_int8 sgl_kernel::sgl_per_token_group_quant_fp8
+        sgl_kernel::sgl_per_token_group_quant_int8 sgl_kernel::sgl_per_token_group_quant_8bit
+        sgl_kernel::sgl_per_token_quant_fp8 aiter::quant_mxfp4
+    (out, x, scales, ...): aiter::dynamic_per_token_scaled_quant
+        aiter::dynamic_per_group_scaled_quant aiter::dynamic_per_group_scaled_quant_fp4
+    (out, x, limit, scales): aiter::smoothquant_fwd
+""")
 def quantised_by_row(
     x: Tensor, out: Tensor, scales: Tensor, limit: Tensor | None = None
 ) -> tuple[Cost, str]:
@@ -111,18 +89,15 @@ def quantised_by_row(
     return Cost(scaled_up(x, searched=True), moved(x, limit, out, scales)), texts(x)
 
 
-@op(
-    None,
-    aten=(
-        "_C::scaled_fp4_experts_quant(out, scales, x, limit, starts, more_starts)",
-        "_C::mxfp4_experts_quant(out, scales, x, starts, more_starts, _)",
-        "_C::mxfp8_experts_quant(x, starts, more_starts, _offsets, out, scales)",
-        "sgl_kernel::scaled_fp4_experts_quant(out, scales, x, limit, starts, more_starts)",
-        "aiter::moe_smoothquant_fwd(out, x, limit, starts, scales)",
-        "aiter::fused_dynamic_mx_quant_moe_sort_hip(out, scales, x, starts, more_starts, ...)",
-        "aiter::fused_dynamic_mxfp4_quant_moe_sort_hip(out, scales, x, starts, more_starts, ...)",
-    ),
-)
+@operators("""
+    (out, scales, x, limit, starts, more_starts): _C::scaled_fp4_experts_quant
+        sgl_kernel::scaled_fp4_experts_quant
+    (out, scales, x, starts, more_starts, _): _C::mxfp4_experts_quant
+    (x, starts, more_starts, _offsets, out, scales): _C::mxfp8_experts_quant
+    (out, x, limit, starts, scales): aiter::moe_smoothquant_fwd
+    (out, scales, x, starts, more_starts, ...): aiter::fused_dynamic_mx_quant_moe_sort_hip
+        aiter::fused_dynamic_mxfp4_quant_moe_sort_hip
+""")
 def quantised_of_some(
     x: Tensor,
     out: Tensor,
@@ -143,26 +118,21 @@ def quantised_of_some(
     return Cost(scaled_up(x, searched=True), touched, exact=False), texts(x)
 
 
-@op(
-    None,
-    aten=(
-        "_C::scaled_fp4_quant(x, limit, _)",
-        "_C::scaled_fp4_quant(out, x, scales, limit, _)",
-        "_C::scaled_fp4_quant(x, limit, _, out, scales)",
-        "vllm::triton_per_token_group_quant_fp8(x, group)",
-        "vllm::rocm_aiter_group_fp8_quant(x, group, _)",
-        "vllm::rocm_aiter_per_token_quant(x, dtype, _scale)",
-        "aiter::per_token_quant_hip(x, _scale, dtype, _rows, _)",
-        "aiter::per_group_quant_hip(x, _scale, dtype, group, _, _rows, ...)",
-        "trtllm::fp4_quantize(x, limit, group, ...)",
-        "trtllm::mxfp8_quantize(x, ...)",
-        "trtllm::fp8_quantize_1x128_packed_ue8m0(x, _)",
-        "tensorrt_llm::quantize_e4m3_per_tensor(x)",
-        "trtllm::quantize_e4m3_per_tensor(x)",
-        "trtllm::quantize_e4m3_activation(x)",
-        "trtllm::fp8_quantize_1x128(x, ...)",
-    ),
-)
+@operators("""
+    (x, limit, _): _C::scaled_fp4_quant
+    (out, x, scales, limit, _): _C::scaled_fp4_quant
+    (x, limit, _, out, scales): _C::scaled_fp4_quant
+    (x, group): vllm::triton_per_token_group_quant_fp8
+    (x, group, _): vllm::rocm_aiter_group_fp8_quant
+    (x, dtype, _scale): vllm::rocm_aiter_per_token_quant
+    (x, _scale, dtype, _rows, _): aiter::per_token_quant_hip
+    (x, _scale, dtype, group, _, _rows, ...): aiter::per_group_quant_hip
+    (x, limit, group, ...): trtllm::fp4_quantize
+    (x, ...): trtllm::mxfp8_quantize trtllm::fp8_quantize_1x128
+    (x, _): trtllm::fp8_quantize_1x128_packed_ue8m0
+    (x): tensorrt_llm::quantize_e4m3_per_tensor trtllm::quantize_e4m3_per_tensor
+        trtllm::quantize_e4m3_activation
+""")
 def quantised_to_new(
     x: Tensor,
     group: int | Unknown | None = None,
@@ -193,12 +163,9 @@ def quantised_to_new(
     return Cost(scaled_up(x, searched=True), touched), texts(x)
 
 
-@op(
-    None,
-    aten=(
-        "sgl_kernel::downcast_fp8(key, value, key_out, value_out, k_scale, v_scale, _rows, ...)",
-    ),
-)
+@operators("""
+    (key, value, key_out, value_out, k_scale, v_scale, _rows, ...): sgl_kernel::downcast_fp8
+""")
 def both_quantised(
     key: Tensor,
     value: Tensor,
@@ -220,14 +187,11 @@ def both_quantised(
     return Cost(flops, moved(key, value, k_scale, v_scale, *written)), texts(key, value)
 
 
-@op(
-    None,
-    aten=(
-        "_C::awq_dequantize(packed, scales, zeros, ...)",
-        "sgl_kernel::awq_dequantize(packed, scales, zeros)",
-        "_C::ggml_dequantize(packed, _, rows, columns, dtype)",
-    ),
-)
+@operators("""
+    (packed, scales, zeros, ...): _C::awq_dequantize
+    (packed, scales, zeros): sgl_kernel::awq_dequantize
+    (packed, _, rows, columns, dtype): _C::ggml_dequantize
+""")
 def dequantised(
     packed: Tensor,
     scales: Tensor | None = None,

@@ -6,26 +6,20 @@ from typing import Final
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost
-from fastprof.ops.registry import op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
 
 _ROTATION: Final = 3  # of a pair: four products, two sums
 
-_IN_PLACE: Final = "(positions, query, key, size, cache, _, ...)"
 
-
-@op(
-    None,
-    aten=(
-        f"_C::rotary_embedding{_IN_PLACE}",
-        "_C::batched_rotary_embedding(positions, query, key, size, cache, _, _, offsets)",
-        f"sgl_kernel::rotary_embedding{_IN_PLACE}",
-        f"vllm::flashinfer_rotary_embedding{_IN_PLACE}",
-        f"trtllm::flashinfer_apply_rope_with_cos_sin_cache_inplace{_IN_PLACE}",
-        "vllm::rocm_aiter_triton_rotary_embedding(positions, query, key, size, cache, _, ...)",
-    ),
-)
+@operators("""
+    (positions, query, key, size, cache, _, ...): _C::rotary_embedding
+        sgl_kernel::rotary_embedding vllm::flashinfer_rotary_embedding
+        trtllm::flashinfer_apply_rope_with_cos_sin_cache_inplace
+        vllm::rocm_aiter_triton_rotary_embedding
+    (positions, query, key, size, cache, _, _, offsets): _C::batched_rotary_embedding
+""")
 def rotated_in_place(
     positions: Tensor,
     query: Tensor,
@@ -60,28 +54,18 @@ def rotated_in_place(
     return cost, texts(query, key)
 
 
-_BUFFERED: Final = (
-    "(query, key, query_out, key_out, cache, positions, _, _, _, values, key_cache, value_cache,"
-    " slots)"
-)
-
-
-@op(
-    None,
-    aten=(
-        f"sgl_kernel::apply_rope_pos_ids_cos_sin_cache{_BUFFERED}",
-        "sgl_kernel::apply_rope_pos_ids_cos_sin_cache(query, key, query_out, key_out, cache,"
-        " positions, _, _)",
-        "flashinfer::apply_rope_pos_ids_cos_sin_cache(query, key, query_out, key_out, cache,"
-        " positions, ...)",
-        "flashinfer::apply_rope(query, key, query_out, key_out, positions, offsets, turned, ...)",
-        "flashinfer::apply_llama31_rope(query, key, query_out, key_out, positions, offsets, turned,"
-        " ...)",
-        "flashinfer::apply_rope_pos_ids(query, key, query_out, key_out, positions, turned, ...)",
-        "flashinfer::apply_llama31_rope_pos_ids(query, key, query_out, key_out, positions, turned,"
-        " ...)",
-    ),
-)
+@operators("""
+    (query, key, query_out, key_out, cache, positions, _, _, _, values, key_cache, value_cache,
+        slots): sgl_kernel::apply_rope_pos_ids_cos_sin_cache
+    (query, key, query_out, key_out, cache, positions, _, _):
+        sgl_kernel::apply_rope_pos_ids_cos_sin_cache
+    (query, key, query_out, key_out, cache, positions, ...):
+        flashinfer::apply_rope_pos_ids_cos_sin_cache
+    (query, key, query_out, key_out, positions, offsets, turned, ...): flashinfer::apply_rope
+        flashinfer::apply_llama31_rope
+    (query, key, query_out, key_out, positions, turned, ...): flashinfer::apply_rope_pos_ids
+        flashinfer::apply_llama31_rope_pos_ids
+""")
 def rotated_from_cache(
     query: Tensor,
     key: Tensor,
@@ -120,31 +104,16 @@ def rotated_from_cache(
     return cost, texts(query, key)
 
 
-_ONE: Final = "(out, x, angles, ...)"
-_CACHED: Final = "(out, x, angles, more_angles, ...)"
-_TWO: Final = "(out, more_out, x, more, angles, ...)"
-_TWO_CACHED: Final = "(out, more_out, x, more, angles, more_angles, ...)"
-
-
-@op(
-    None,
-    aten=(
-        f"aiter::rope_fwd_impl{_ONE}",
-        f"aiter::rope_bwd_impl{_ONE}",
-        f"aiter::rope_2c_fwd_impl{_TWO}",
-        f"aiter::rope_2c_bwd_impl{_TWO}",
-        f"aiter::rope_cached_fwd_impl{_CACHED}",
-        f"aiter::rope_cached_bwd_impl{_CACHED}",
-        f"aiter::rope_cached_2c_fwd_impl{_TWO_CACHED}",
-        f"aiter::rope_cached_2c_bwd_impl{_TWO_CACHED}",
-        f"aiter::rope_cached_positions_fwd_impl{_CACHED}",
-        f"aiter::rope_cached_positions_2c_fwd_impl{_TWO_CACHED}",
-        f"aiter::rope_cached_positions_offsets_fwd_impl{_CACHED}",
-        f"aiter::rope_cached_positions_offsets_2c_fwd_impl{_TWO_CACHED}",
-        "aiter::rope_thd_fwd_impl(out, x, _starts, angles, ...)",
-        "aiter::rope_thd_bwd_impl(out, x, _starts, angles, ...)",
-    ),
-)
+@operators("""
+    (out, x, angles, ...): aiter::rope_fwd_impl aiter::rope_bwd_impl
+    (out, more_out, x, more, angles, ...): aiter::rope_2c_fwd_impl aiter::rope_2c_bwd_impl
+    (out, x, angles, more_angles, ...): aiter::rope_cached_fwd_impl aiter::rope_cached_bwd_impl
+        aiter::rope_cached_positions_fwd_impl aiter::rope_cached_positions_offsets_fwd_impl
+    (out, more_out, x, more, angles, more_angles, ...): aiter::rope_cached_2c_fwd_impl
+        aiter::rope_cached_2c_bwd_impl aiter::rope_cached_positions_2c_fwd_impl
+        aiter::rope_cached_positions_offsets_2c_fwd_impl
+    (out, x, _starts, angles, ...): aiter::rope_thd_fwd_impl aiter::rope_thd_bwd_impl
+""")
 def rotated_by_angles(
     out: Tensor,
     x: Tensor,

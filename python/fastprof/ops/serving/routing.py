@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.arithmetic import EXPONENTIAL, LOGARITHM, SIGMOID, SQUARE_ROOT
 from fastprof.ops.cost import CannotModel, Cost
 from fastprof.ops.losses.softmax import FORWARD as SOFTMAX
 from fastprof.ops.parameters import Tensors
-from fastprof.ops.registry import op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
 
 
-@op(
-    None,
-    aten=(
-        "_moe_C::topk_softmax(weights, ids, sources, scores, _, bias)",
-        "sgl_kernel::topk_softmax(weights, ids, scores, _, _, bias)",
-        "aiter::topk_softmax(weights, ids, sources, scores, ...)",
-        "aiter::topk_softmax_asm(weights, ids, sources, scores, ...)",
-        "vllm::rocm_aiter_topk_softmax(weights, ids, sources, scores, ...)",
-    ),
-)
+@operators("""
+    (weights, ids, sources, scores, _, bias): _moe_C::topk_softmax
+    (weights, ids, scores, _, _, bias): sgl_kernel::topk_softmax
+    (weights, ids, sources, scores, ...): aiter::topk_softmax aiter::topk_softmax_asm
+        vllm::rocm_aiter_topk_softmax
+""")
 def chosen_by_softmax(
     weights: Tensor,
     ids: Tensor,
@@ -42,15 +36,11 @@ def chosen_by_softmax(
     return _chosen(scores, SOFTMAX, bias, (weights, ids, sources))
 
 
-@op(
-    None,
-    aten=(
-        "_moe_C::topk_sigmoid(weights, ids, sources, scores, _, bias)",
-        "sgl_kernel::topk_sigmoid(weights, ids, scores, _, bias)",
-        "aiter::topk_sigmoid(weights, ids, scores)",
-        "vllm::rocm_aiter_topk_sigmoid(weights, ids, scores)",
-    ),
-)
+@operators("""
+    (weights, ids, sources, scores, _, bias): _moe_C::topk_sigmoid
+    (weights, ids, scores, _, bias): sgl_kernel::topk_sigmoid
+    (weights, ids, scores): aiter::topk_sigmoid vllm::rocm_aiter_topk_sigmoid
+""")
 def chosen_by_sigmoid(
     weights: Tensor,
     ids: Tensor,
@@ -68,15 +58,11 @@ def chosen_by_sigmoid(
     return _chosen(scores, SIGMOID, bias, (weights, ids, sources))
 
 
-@op(
-    None,
-    aten=(
-        "_moe_C::topk_softplus_sqrt(weights, ids, sources, scores, _, _, bias, ...)",
-        "_moe_C::topk_softplus_sqrt_fast(weights, ids, sources, scores, _, _, bias, ...)",
-        "aiter::topk_softplus(weights, ids, scores, bias, ...)",
-        "aiter::topk_gating(weights, ids, scores, bias, ...)",
-    ),
-)
+@operators("""
+    (weights, ids, sources, scores, _, _, bias, ...): _moe_C::topk_softplus_sqrt
+        _moe_C::topk_softplus_sqrt_fast
+    (weights, ids, scores, bias, ...): aiter::topk_softplus aiter::topk_gating
+""")
 def chosen_by_softplus(
     weights: Tensor,
     ids: Tensor,
@@ -95,26 +81,15 @@ def chosen_by_softplus(
     return _chosen(scores, EXPONENTIAL + LOGARITHM + SQUARE_ROOT + 1, bias, (weights, ids, sources))
 
 
-_GATE: Final = "(scores, bias, _, _, k, ...)"
-_AITER: Final = "(scores, bias, weights, ids, ...)"
-
-
-@op(
-    None,
-    aten=(
-        "_moe_C::grouped_topk(scores, _, _, k, _, _, bias, _)",
-        "_moe_C::grouped_topk(scores, bias, _, _, k, ...)",
-        f"sgl_kernel::moe_fused_gate{_GATE}",
-        "sgl_kernel::kimi_k2_moe_fused_gate(scores, bias, k, ...)",
-        "aiter::grouped_topk(scores, weights, ids, ...)",
-        f"aiter::biased_grouped_topk_hip{_AITER}",
-        f"aiter::biased_grouped_topk{_AITER}",
-        f"aiter::moe_fused_gate{_AITER}",
-        f"vllm::rocm_aiter_biased_grouped_topk{_AITER}",
-        "vllm::rocm_aiter_grouped_topk(scores, weights, ids, ...)",
-        "trtllm::noaux_tc_op(scores, bias, _, _, k, _)",
-    ),
-)
+@operators("""
+    (scores, _, _, k, _, _, bias, _): _moe_C::grouped_topk
+    (scores, bias, _, _, k, ...): _moe_C::grouped_topk sgl_kernel::moe_fused_gate
+    (scores, bias, k, ...): sgl_kernel::kimi_k2_moe_fused_gate
+    (scores, weights, ids, ...): aiter::grouped_topk vllm::rocm_aiter_grouped_topk
+    (scores, bias, weights, ids, ...): aiter::biased_grouped_topk_hip aiter::biased_grouped_topk
+        aiter::moe_fused_gate vllm::rocm_aiter_biased_grouped_topk
+    (scores, bias, _, _, k, _): trtllm::noaux_tc_op
+""")
 def chosen_in_groups(
     scores: Tensor,
     bias: Tensor | None = None,
@@ -143,20 +118,15 @@ def chosen_in_groups(
     return Cost(flops, moved(scores, bias, weights, ids), exact=False), texts(scores)
 
 
-@op(
-    None,
-    aten=(
-        "_moe_C::moe_align_block_size(ids, _, _, sorted_ids, experts, total, more)",
-        "_moe_C::sgl_moe_align_block_size(ids, _, _, sorted_ids, experts, total)",
-        "_moe_C::batched_moe_align_block_size(_, _, ids, sorted_ids, experts, total)",
-        "sgl_kernel::moe_align_block_size(ids, _, _, sorted_ids, experts, total, more, _)",
-        "aiter::moe_align_block_size(ids, _, _, sorted_ids, experts, more, total)",
-        "aiter::moe_sorting_fwd(ids, weights, sorted_ids, sorted_weights, experts, total, buffer,"
-        " _, _, more, ...)",
-        "aiter::moe_sorting_opus_fwd(ids, weights, sorted_ids, sorted_weights, experts, total,"
-        " buffer, _, _, more, ...)",
-    ),
-)
+@operators("""
+    (ids, _, _, sorted_ids, experts, total, more): _moe_C::moe_align_block_size
+    (ids, _, _, sorted_ids, experts, total): _moe_C::sgl_moe_align_block_size
+    (_, _, ids, sorted_ids, experts, total): _moe_C::batched_moe_align_block_size
+    (ids, _, _, sorted_ids, experts, total, more, _): sgl_kernel::moe_align_block_size
+    (ids, _, _, sorted_ids, experts, more, total): aiter::moe_align_block_size
+    (ids, weights, sorted_ids, sorted_weights, experts, total, buffer, _, _, more, ...):
+        aiter::moe_sorting_fwd aiter::moe_sorting_opus_fwd
+""")
 def aligned(
     ids: Tensor,
     sorted_ids: Tensor,
@@ -180,18 +150,13 @@ def aligned(
     return Cost(0, moved(ids, weights, *written), exact=False), texts(ids)
 
 
-@op(
-    None,
-    aten=(
-        "_C::get_cutlass_moe_mm_data(ids, tables**)",
-        "_C::get_cutlass_batched_moe_mm_data(table, more, others, ids, ...)",
-        "_C::get_cutlass_pplx_moe_mm_data(table, more, others, ids, ...)",
-        "_C::get_cutlass_moe_mm_problem_sizes(ids, tables**)",
-        "_C::get_cutlass_moe_mm_problem_sizes_from_expert_offsets(ids, tables**)",
-        "sgl_kernel::prepare_moe_input(ids, tables**)",
-        "sgl_kernel::get_cutlass_w4a8_moe_mm_data(ids, tables**)",
-    ),
-)
+@operators("""
+    (ids, tables**): _C::get_cutlass_moe_mm_data _C::get_cutlass_moe_mm_problem_sizes
+        _C::get_cutlass_moe_mm_problem_sizes_from_expert_offsets sgl_kernel::prepare_moe_input
+        sgl_kernel::get_cutlass_w4a8_moe_mm_data
+    (table, more, others, ids, ...): _C::get_cutlass_batched_moe_mm_data
+        _C::get_cutlass_pplx_moe_mm_data
+""")
 def counted(
     ids: Tensor,
     tables: Tensors = (),
@@ -210,17 +175,14 @@ def counted(
     return Cost(0, moved(ids, table, more, others, *tables)), texts(ids)
 
 
-@op(
-    None,
-    aten=(
-        "_moe_C::moe_permute(x, ids, sources, more, _, _, _, out, starts, inverse, order)",
-        "_moe_C::moe_permute(x, weights, ids, sources, _, _, out, starts, order)",
-        "_moe_C::moe_permute(x, ids, sources, more, _, _, _, _, out, starts, inverse, order,"
-        " experts)",
-        "_moe_C::moe_permute_with_scratch(x, ids, sources, more, _, _, _, out, starts, inverse,"
-        " order, ...)",
-    ),
-)
+@operators("""
+    (x, ids, sources, more, _, _, _, out, starts, inverse, order): _moe_C::moe_permute
+    (x, weights, ids, sources, _, _, out, starts, order): _moe_C::moe_permute
+    (x, ids, sources, more, _, _, _, _, out, starts, inverse, order, experts):
+        _moe_C::moe_permute
+    (x, ids, sources, more, _, _, _, out, starts, inverse, order, ...):
+        _moe_C::moe_permute_with_scratch
+""")
 def ordered(
     x: Tensor,
     ids: Tensor,
@@ -245,15 +207,10 @@ def ordered(
     return Cost(0, moved(out, out, *tables), exact=False), texts(x, ids)
 
 
-@op(
-    None,
-    aten=(
-        "_moe_C::moe_sum(x, out)",
-        "aiter::moe_sum(x, out)",
-        "sgl_kernel::moe_sum(x, out)",
-        "sgl_kernel::moe_sum_reduce(x, out, _)",
-    ),
-)
+@operators("""
+    (x, out): _moe_C::moe_sum aiter::moe_sum sgl_kernel::moe_sum
+    (x, out, _): sgl_kernel::moe_sum_reduce
+""")
 def added_up(x: Tensor, out: Tensor) -> tuple[Cost, str]:
     """The results of k experts for each token, x[tokens, k, d], summed to [tokens, d].
 
@@ -269,16 +226,13 @@ def added_up(x: Tensor, out: Tensor) -> tuple[Cost, str]:
     return Cost(added, moved(x, out)), texts(x)
 
 
-@op(
-    None,
-    aten=(
-        "_moe_C::moe_unpermute(x, weights, order, starts, _, out)",
-        "_moe_C::moe_unpermute(x, weights, order, starts, _, _, out)",
-        "_moe_C::moe_unpermute(x, weights, ids, order, starts, _, _, out)",
-        "sgl_kernel::apply_shuffle_mul_sum(x, out, order, weights)",
-        "trtllm::moe_unpermute(x, order, weights)",
-    ),
-)
+@operators("""
+    (x, weights, order, starts, _, out): _moe_C::moe_unpermute
+    (x, weights, order, starts, _, _, out): _moe_C::moe_unpermute
+    (x, weights, ids, order, starts, _, _, out): _moe_C::moe_unpermute
+    (x, out, order, weights): sgl_kernel::apply_shuffle_mul_sum
+    (x, order, weights): trtllm::moe_unpermute
+""")
 def added_up_in_order(
     x: Tensor,
     order: Tensor,
@@ -303,15 +257,10 @@ def added_up_in_order(
     return Cost(flops, moved(taken, order, weights, starts, ids, out)), texts(x)
 
 
-@op(
-    None,
-    aten=(
-        "_moe_C::shuffle_rows(x, order, out)",
-        "_C::shuffle_rows(x, order, out)",
-        "sgl_kernel::shuffle_rows(x, order, out)",
-        "trtllm::moe_permute(x, _scales, _limits, order, ...)",
-    ),
-)
+@operators("""
+    (x, order, out): _moe_C::shuffle_rows _C::shuffle_rows sgl_kernel::shuffle_rows
+    (x, _scales, _limits, order, ...): trtllm::moe_permute
+""")
 def rows_shuffled(
     x: Tensor,
     order: Tensor,

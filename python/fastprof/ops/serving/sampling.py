@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from fastprof.model.call import Tensor
 from fastprof.ops.cost import Cost
 from fastprof.ops.losses.softmax import FORWARD as SOFTMAX
-from fastprof.ops.registry import op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
 
 
-@op(None, aten=("_C::apply_repetition_penalties_(logits, of_prompt, of_output, penalties)",))
+@operators("(logits, of_prompt, of_output, penalties): _C::apply_repetition_penalties_")
 def penalised(
     logits: Tensor, of_prompt: Tensor, of_output: Tensor, penalties: Tensor
 ) -> tuple[Cost, str]:
@@ -27,10 +25,7 @@ def penalised(
     return Cost(3 * elements(logits.shape), touched), texts(logits)
 
 
-@op(
-    None,
-    aten=("sgl_kernel::apply_token_bitmask_inplace_cuda(logits, bits, rows)",),
-)
+@operators("(logits, bits, rows): sgl_kernel::apply_token_bitmask_inplace_cuda")
 def masked(logits: Tensor, bits: Tensor, rows: Tensor | None = None) -> tuple[Cost, str]:
     """Logits [rows, tokens] set to minus infinity in place if a bit is not set.
 
@@ -42,13 +37,9 @@ def masked(logits: Tensor, bits: Tensor, rows: Tensor | None = None) -> tuple[Co
     return Cost(0, moved(logits, bits, rows), exact=False), texts(logits)
 
 
-@op(
-    None,
-    aten=(
-        "flashinfer::softmax(_workspace, logits, temperatures, ...)",
-        "flashinfer::blackwell_softmax(_workspace, logits, temperatures, ...)",
-    ),
-)
+@operators("""
+    (_workspace, logits, temperatures, ...): flashinfer::softmax flashinfer::blackwell_softmax
+""")
 def softmax(
     logits: Tensor, temperatures: Tensor | None = None, _workspace: Tensor | None = None
 ) -> tuple[Cost, str]:
@@ -64,20 +55,12 @@ def softmax(
     return Cost(flops, moved(logits, temperatures, written)), texts(logits)
 
 
-_LIMITS: Final = "(x, out, limits, _)"
-
-
-@op(
-    None,
-    aten=(
-        f"sgl_kernel::top_k_renorm_probs{_LIMITS}",
-        f"sgl_kernel::top_p_renorm_probs{_LIMITS}",
-        f"sgl_kernel::top_k_mask_logits{_LIMITS}",
-        "flashinfer::top_k_renorm_probs(x, limits, ...)",
-        "flashinfer::top_p_renorm_probs(x, limits, ...)",
-        "flashinfer::top_k_mask_logits(x, limits, ...)",
-    ),
-)
+@operators("""
+    (x, out, limits, _): sgl_kernel::top_k_renorm_probs sgl_kernel::top_p_renorm_probs
+        sgl_kernel::top_k_mask_logits
+    (x, limits, ...): flashinfer::top_k_renorm_probs flashinfer::top_p_renorm_probs
+        flashinfer::top_k_mask_logits
+""")
 def cut_off(x: Tensor, out: Tensor | None = None, limits: Tensor | None = None) -> tuple[Cost, str]:
     """Rows of x[rows, tokens] without elements beyond a computed cut-off.
 
@@ -91,29 +74,19 @@ def cut_off(x: Tensor, out: Tensor | None = None, limits: Tensor | None = None) 
     return Cost(3 * elements(x.shape), moved(x, x, limits, written), exact=False), texts(x)
 
 
-_DRAWN: Final = "(x, out, rows, limits, ...)"
-_TWO: Final = "rows, limits, _, more_limits, ...)"
-
-
-@op(
-    None,
-    aten=(
-        f"sgl_kernel::min_p_sampling_from_probs{_DRAWN}",
-        f"sgl_kernel::top_p_sampling_from_probs{_DRAWN}",
-        f"sgl_kernel::top_k_top_p_sampling_from_probs(x, out, {_TWO}",
-        "flashinfer::sampling_from_logits(x, rows, ...)",
-        "flashinfer::sampling_from_probs(x, rows, ...)",
-        "flashinfer::top_p_sampling_from_probs(x, rows, limits, ...)",
-        "flashinfer::top_k_sampling_from_probs(x, rows, limits, ...)",
-        "flashinfer::min_p_sampling_from_probs(x, rows, limits, ...)",
-        f"flashinfer::top_k_top_p_sampling_from_probs(x, {_TWO}",
-        "aiter::greedy_sample(out, x)",
-        "aiter::random_sample(out, x, limits, ...)",
-        "aiter::mixed_sample(out, x, limits, ...)",
-        "aiter::random_sample_outer_exponential(out, x, more_limits, limits, ...)",
-        "aiter::mixed_sample_outer_exponential(out, x, more_limits, limits, ...)",
-    ),
-)
+@operators("""
+    (x, out, rows, limits, ...): sgl_kernel::min_p_sampling_from_probs
+        sgl_kernel::top_p_sampling_from_probs
+    (x, out, rows, limits, _, more_limits, ...): sgl_kernel::top_k_top_p_sampling_from_probs
+    (x, rows, ...): flashinfer::sampling_from_logits flashinfer::sampling_from_probs
+    (x, rows, limits, ...): flashinfer::top_p_sampling_from_probs
+        flashinfer::top_k_sampling_from_probs flashinfer::min_p_sampling_from_probs
+    (x, rows, limits, _, more_limits, ...): flashinfer::top_k_top_p_sampling_from_probs
+    (out, x): aiter::greedy_sample
+    (out, x, limits, ...): aiter::random_sample aiter::mixed_sample
+    (out, x, more_limits, limits, ...): aiter::random_sample_outer_exponential
+        aiter::mixed_sample_outer_exponential
+""")
 def drawn(
     x: Tensor,
     out: Tensor | None = None,
@@ -135,24 +108,14 @@ def drawn(
     return Cost(2 * elements(x.shape), touched, exact=False), texts(x)
 
 
-_ROWS: Final = "(x, starts, ends, out, ...)"
-
-
-@op(
-    None,
-    aten=(
-        f"_C::top_k_per_row_prefill{_ROWS}",
-        f"aiter::_top_k_per_row_prefill{_ROWS}",
-        "_C::top_k_per_row_decode(x, _, ends, out, ...)",
-        "aiter::_top_k_per_row_decode(x, _, ends, out, ...)",
-        "_C::persistent_topk(x, ends, out, ...)",
-        "sgl_kernel::fast_topk(x, out, ends, ...)",
-        "sgl_kernel::fast_topk_transform_fused(x, ends, out, ...)",
-        "sgl_kernel::fast_topk_transform_ragged_fused(x, ends, out, ...)",
-        "trtllm::indexer_topk_prefill(x, starts, ends, out, _)",
-        "trtllm::indexer_topk_decode(x, ends, out, ...)",
-    ),
-)
+@operators("""
+    (x, starts, ends, out, ...): _C::top_k_per_row_prefill aiter::_top_k_per_row_prefill
+    (x, _, ends, out, ...): _C::top_k_per_row_decode aiter::_top_k_per_row_decode
+    (x, ends, out, ...): _C::persistent_topk sgl_kernel::fast_topk_transform_fused
+        sgl_kernel::fast_topk_transform_ragged_fused trtllm::indexer_topk_decode
+    (x, out, ends, ...): sgl_kernel::fast_topk
+    (x, starts, ends, out, _): trtllm::indexer_topk_prefill
+""")
 def best_of_rows(
     x: Tensor, ends: Tensor, out: Tensor, starts: Tensor | None = None
 ) -> tuple[Cost, str]:

@@ -7,7 +7,7 @@ from typing import Final
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.arithmetic import EXPONENTIAL, LOGARITHM, SIGMOID
 from fastprof.ops.cost import CannotModel, Cost
-from fastprof.ops.registry import op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import moved, texts
 
@@ -15,13 +15,10 @@ from fastprof.ops.traffic import moved, texts
 _STATE: Final = EXPONENTIAL + 1 + 2 + 2 + 2
 
 
-@op(
-    None,
-    aten=(
-        "_C::selective_scan_fwd(u, delta, a, b, c, d, z, bias, softplus, starts, slots, flags,"
-        " states, ...)",
-    ),
-)
+@operators("""
+    (u, delta, a, b, c, d, z, bias, softplus, starts, slots, flags, states, ...):
+        _C::selective_scan_fwd
+""")
 def scanned(
     u: Tensor,
     delta: Tensor,
@@ -60,17 +57,10 @@ def scanned(
     return cost, texts(u, a)
 
 
-_FORWARD: Final = "(x, weight, bias, states, starts, slots, flags, ...)"
-
-
-@op(
-    None,
-    aten=(
-        f"_C::causal_conv1d_fwd{_FORWARD}",
-        f"sgl_kernel::causal_conv1d_fwd{_FORWARD}",
-        f"trtllm::causal_conv1d_fwd{_FORWARD}",
-    ),
-)
+@operators("""
+    (x, weight, bias, states, starts, slots, flags, ...): _C::causal_conv1d_fwd
+        sgl_kernel::causal_conv1d_fwd trtllm::causal_conv1d_fwd
+""")
 def convolved(
     x: Tensor,
     weight: Tensor,
@@ -95,17 +85,10 @@ def convolved(
     return Cost(2 * weight.shape[-1] * elements(x.shape), touched), texts(x, weight)
 
 
-_UPDATE: Final = "(x, states, weight, bias, _, lengths, slots, _)"
-
-
-@op(
-    None,
-    aten=(
-        f"_C::causal_conv1d_update{_UPDATE}",
-        f"sgl_kernel::causal_conv1d_update{_UPDATE}",
-        f"trtllm::causal_conv1d_update{_UPDATE}",
-    ),
-)
+@operators("""
+    (x, states, weight, bias, _, lengths, slots, _): _C::causal_conv1d_update
+        sgl_kernel::causal_conv1d_update trtllm::causal_conv1d_update
+""")
 def convolved_step(
     x: Tensor,
     states: Tensor,
