@@ -213,7 +213,7 @@ def test_the_c_core_knows_nothing_of_python() -> None:
 def test_files_stay_small() -> None:
     sources = [*MODULES, *(ROOT / "csrc").glob("*.[ch]"), *COMPILED]
     lengths = {named(path): len(path.read_text().splitlines()) for path in sources}
-    assert {name: n for name, n in lengths.items() if n > 400} == {}
+    assert {name: n for name, n in lengths.items() if n > 700} == {}
 
 
 def functions_of_python(path: Path) -> Iterator[tuple[str, int]]:

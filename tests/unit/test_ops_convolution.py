@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fastprof.model.call import UNKNOWN, Call, Tensor
 from fastprof.ops import Cost, why_unknown, work
-from fastprof.ops.convolution.window import touched
+from fastprof.ops.convolution.sizes import touched
 from fastprof.ops.cost import Part
 from fastprof.ops.registry import formulas
 from hypothesis_profiles import examples

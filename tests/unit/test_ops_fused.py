@@ -9,7 +9,7 @@ import pytest
 from fastprof.model.call import UNKNOWN, Tensor
 from fastprof.ops import work
 from fastprof.ops.registry import find, why_unknown
-from fastprof.ops.unmodelled_training import TRAINING
+from fastprof.ops.unmodelled import TRAINING
 from ops_examples import Example, aten, bf16, check, fp16, fp32, int64, tensor
 
 NOTHING = Tensor(())  # a non-tensor argument in a trace

@@ -8,7 +8,7 @@ import pytest
 
 from fastprof.model.call import UNKNOWN, Call
 from fastprof.ops import work
-from fastprof.ops.images.pooling_windows import adaptive_taps
+from fastprof.ops.images.pooling import adaptive_taps
 from ops_examples import Example, aten, check, fp16, fp32, int64, python, sizes
 
 F = "torch.nn.functional"

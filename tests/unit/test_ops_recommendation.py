@@ -8,8 +8,7 @@ import pytest
 
 from fastprof.model.call import UNKNOWN, Tensor
 from fastprof.ops import CannotModel, registry, work
-from fastprof.ops.recommendation.lookups import OPTIMIZERS
-from fastprof.ops.recommendation.tables import tables
+from fastprof.ops.libraries.fbgemm.lookups import OPTIMIZERS, tables
 from fastprof.ops.registry import why_unknown
 from ops_examples import Example, aten, check, fp16, fp32, int64, tensor
 

@@ -4,7 +4,7 @@ import pytest
 
 from fastprof.model.call import Arg, Call
 from fastprof.ops import work
-from fastprof.ops.serving.lengths import Lengths, is_batch, is_detailed, lengths_of
+from fastprof.ops.libraries.serving.lengths import Lengths, is_batch, is_detailed, lengths_of
 from ops_examples import Example, bf16, check, fp32
 from serving_calls import calls, exact, int8, int32, listed, reason, uint8
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fastprof.model.call import Arg, Call, Tensor
 from fastprof.ops import work
-from fastprof.ops.triton.names import flops_of_an_element, read_name
+from fastprof.ops.triton.fused import flops_of_an_element, read_name
 from hypothesis_profiles import examples
 from ops_examples import Example, aten, bf16, check, fp32, int64, sizes
 from real_data import real

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
-from fastprof.ops.convolution.images import channels_first, filters_first
-from fastprof.ops.convolution.kind import is_transposed
 from fastprof.ops.convolution.parts import backward, forward
-from fastprof.ops.convolution.sizes import Convolution, sized, with_output, with_result
+from fastprof.ops.convolution.sizes import (
+    Convolution,
+    channels_first,
+    filters_first,
+    is_transposed,
+    sized,
+    with_output,
+    with_result,
+)
 from fastprof.ops.cost import CannotModel, Work
 from fastprof.ops.parameters import Ints
 from fastprof.ops.registry import operators

@@ -7,8 +7,8 @@ from typing import Final, TypeAlias
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost
+from fastprof.ops.images.pooling import Sizes, by_dimension
 from fastprof.ops.images.pooling_adaptive import adaptive_avg_pool
-from fastprof.ops.images.pooling_windows import Sizes, by_dimension
 from fastprof.ops.parameters import Ints
 from fastprof.ops.registry import TORCH, op, operators
 from fastprof.ops.tensor import elements

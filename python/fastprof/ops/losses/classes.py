@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.arithmetic import SIGMOID
 from fastprof.ops.cost import CannotModel, Cost
-from fastprof.ops.losses.loss_reduction import Reduce, Reduced, Reduction
+from fastprof.ops.losses.elementwise import Reduce, Reduced, Reduction
 from fastprof.ops.losses.pairs import LOG_SIGMOID
 from fastprof.ops.registry import operators
 from fastprof.ops.tensor import elements

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost
-from fastprof.ops.losses.loss_reduction import Reduce, Reduced, Reduction
+from fastprof.ops.losses.elementwise import Reduce, Reduced, Reduction
 from fastprof.ops.losses.softmax import log_softmax
 from fastprof.ops.registry import operators
 from fastprof.ops.tensor import elements, is_floating

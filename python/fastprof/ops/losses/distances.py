@@ -7,7 +7,7 @@ from typing import Final
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.arithmetic import POWER, SQUARE_ROOT
 from fastprof.ops.cost import CannotModel, Cost, add_known
-from fastprof.ops.losses.loss_reduction import Reduce, Reduced, Reduction
+from fastprof.ops.losses.elementwise import Reduce, Reduced, Reduction
 from fastprof.ops.normalisation.unit_norm import norm_of
 from fastprof.ops.registry import operators
 from fastprof.ops.tensor import broadcast, elements, result_type

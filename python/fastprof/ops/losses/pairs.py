@@ -7,8 +7,13 @@ from typing import Final
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.arithmetic import EXPONENTIAL, LOGARITHM, SIGMOID
 from fastprof.ops.cost import Cost
-from fastprof.ops.losses.elementwise import elementwise_loss, elementwise_loss_gradient
-from fastprof.ops.losses.loss_reduction import Reduce, Reduced, Reduction
+from fastprof.ops.losses.elementwise import (
+    Reduce,
+    Reduced,
+    Reduction,
+    elementwise_loss,
+    elementwise_loss_gradient,
+)
 from fastprof.ops.registry import operators
 from fastprof.ops.traffic import present
 

@@ -9,7 +9,7 @@ from fastprof.model.call import Tensor
 from fastprof.ops.cost import CannotModel, Part, Work
 from fastprof.ops.dtype_argument import asked_type
 from fastprof.ops.dtypes import Dtype
-from fastprof.ops.matrix.matrices import batched, inner_size, plain, ranks
+from fastprof.ops.matrix.matmul import batched, inner_size, plain, ranks
 from fastprof.ops.matrix.product import Product, forward, gradients
 from fastprof.ops.parameters import Tensors
 from fastprof.ops.registry import operators

@@ -1,4 +1,4 @@
-"""FLOPs and bytes of maximum, minimum and aminmax, and the gradient of selected values."""
+"""FLOPs and bytes of extremes along a dimension, and comparisons of all elements."""
 
 from __future__ import annotations
 
@@ -132,3 +132,46 @@ def value_selecting_reduction_backward(
         raise CannotModel(f"invalid shape {shape}")
     written = byte_count(elements(shape), gradient.dtype)
     return Cost(0, add_known(tensor_bytes(gradient), tensor_bytes(indices), written)), params
+
+
+# FLOPs and bytes of equal, allclose and is_nonzero.
+
+_CLOSE = 7  # |x - other| <= absolute + relative * |other|, or x = other
+
+
+@operators("equal")
+def equal(x: Tensor, other: Tensor) -> tuple[Cost, str]:
+    """Whether x and other have one shape and equal elements -> [].
+
+    FLOPs: a comparison and a logical and for each element, none if the shapes differ.
+    Bytes: both read, one bool written.
+    """
+    params = f"{tensor_text(x)};{tensor_text(other)}"
+    if x.shape != other.shape:
+        return Cost(0, 0), params
+    return Cost(2 * elements(x.shape), add_known(tensor_bytes(x), tensor_bytes(other), 1)), params
+
+
+@operators("(x, other, ...): allclose")
+def allclose(x: Tensor, other: Tensor) -> tuple[Cost, str]:
+    """Whether all elements of x and other, broadcast, are close -> [].
+
+    FLOPs: the 7 of isclose and a logical and for each element; no backward pass.
+    Bytes: both read, one bool written.
+    """
+    count = elements(broadcast(x.shape, other.shape))
+    moved = add_known(tensor_bytes(x), tensor_bytes(other), 1)
+    return Cost((_CLOSE + 1) * count, moved), f"{tensor_text(x)};{tensor_text(other)}"
+
+
+@operators("""
+    is_nonzero torch.__bool__
+    (x, ...): _assert_async aten::_functional_assert_async
+""")
+def is_nonzero(x: Tensor) -> tuple[Cost, str]:
+    """Whether the single element of x is not zero.
+
+    FLOPs: one comparison.
+    Bytes: the element read.
+    """
+    return Cost(1, byte_count(1, x.dtype)), tensor_text(x)
