@@ -31,7 +31,7 @@ from fastprof.ops.tensor import byte_count, canonical_type, elements, short_type
 
 # Collectives whose output has the size of the input, where a rank has both.
 _ALIKE: Final = frozenset({ALL_REDUCE, REDUCE, BROADCAST, SEND_RECEIVE})
-_OF_FORMULAS: Final = __name__.rpartition(".")[0] + "."
+_FORMULAS: Final = ("fastprof.ops.collectives.", "fastprof.ops.libraries.serving.collectives")
 _TORCH: Final = ("c10d", "_c10d_functional", "c10d_functional", "_c10d_functional_autograd")
 
 
@@ -156,7 +156,7 @@ def _is_collective(call: Call) -> bool:
     if call.mod in _TORCH or call.op.startswith("nccl:"):
         return True
     formula = find(call)
-    return formula is not None and formula.function.__module__.startswith(_OF_FORMULAS)
+    return formula is not None and formula.function.__module__.startswith(_FORMULAS)
 
 
 def _message(
