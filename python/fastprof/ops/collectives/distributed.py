@@ -15,6 +15,7 @@ from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.parameters import Tensors, checked
 from fastprof.ops.registry import op, operators
+from fastprof.ops.table import Traffic, row
 from fastprof.ops.tensor import byte_count, elements
 from fastprof.ops.traffic import moved, texts
 
@@ -360,17 +361,13 @@ def scattered(
     return Cost(flops, add_known(small, large)), texts(*found)
 
 
-@operators("""
-    (tensor, _, _): _c10d_functional::broadcast
-    (tensor, ...): c10d_functional::broadcast
-""")
-def broadcast(tensor: Tensor) -> tuple[Cost, str]:
-    """One rank's tensor as a new one on each of them.
-
+row("""
+    One rank's tensor as a new one on each of them.
     FLOPs: 0.
     Bytes: the tensor read, and the same amount written.
-    """
-    return Cost(0, moved(tensor, tensor)), texts(tensor)
+    (tensor, _, _): _c10d_functional::broadcast
+    (tensor, ...): c10d_functional::broadcast
+""")("tensor", Traffic(0, "tensor tensor"))
 
 
 @operators("""

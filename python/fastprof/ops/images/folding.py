@@ -9,6 +9,7 @@ from fastprof.ops.cost import CannotModel, Cost
 from fastprof.ops.images.pooling import by_dimension, pooled
 from fastprof.ops.parameters import Ints
 from fastprof.ops.registry import operators
+from fastprof.ops.table import Traffic, row
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
 
@@ -199,15 +200,10 @@ def repeating_pad(x: Tensor, pads: Pads, *, direction: str) -> tuple[Cost, str]:
     return _cost(x, pads, True, direction)
 
 
-@operators("""
-    (gradient, x, _): reflection_pad1d_backward reflection_pad2d_backward
-        reflection_pad3d_backward replication_pad1d_backward replication_pad2d_backward
-        replication_pad3d_backward
-""")
-def repeating_pad_backward(gradient: Tensor, x: Tensor) -> tuple[Cost, str]:
-    """dx of a reflection or replication pad: dy added to the source elements.
-
+row("""
+    dx of a reflection or replication pad: dy added to the source elements.
     FLOPs: one addition for each element of dy.
     Bytes: dy read, dx written.
-    """
-    return Cost(elements(gradient.shape), moved(gradient, fresh(x))), texts(gradient, x)
+    (gradient, x, _): reflection_pad1d_backward reflection_pad2d_backward reflection_pad3d_backward
+        replication_pad1d_backward replication_pad2d_backward replication_pad3d_backward
+""")("gradient, x", Traffic(1, "gradient x'", "gradient x"))

@@ -10,6 +10,7 @@ from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.parameters import Ints
 from fastprof.ops.registry import operators
+from fastprof.ops.table import row
 from fastprof.ops.tensor import broadcast, byte_count, elements, tensor_bytes, tensor_text
 from fastprof.ops.traffic import texts
 
@@ -31,15 +32,13 @@ def _with_result(
     return add_known(written, *map(tensor_bytes, read))
 
 
-@operators("(x, mask, ...): masked_fill masked_fill_")
-def masked_fill(x: Tensor, mask: Tensor, *, direction: str) -> tuple[Cost, str]:
-    """x with one number where the mask, broadcast, is true.
-
+row("""
+    x with one number where the mask, broadcast, is true.
     FLOPs: none.
     Bytes: x and mask read, the output written; backward gradient and mask read, the gradient of x
     written. In place, all of x is also read and written.
-    """
-    return filled(x, mask, direction), texts(x, mask)
+    (x, mask, ...): masked_fill masked_fill_
+""")("x, mask", lambda x, mask, direction: (filled(x, mask, direction), texts(x, mask)))
 
 
 @operators("""

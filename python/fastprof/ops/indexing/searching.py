@@ -13,6 +13,7 @@ from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.indexing.sorting import comparisons
 from fastprof.ops.parameters import Number
 from fastprof.ops.registry import operators
+from fastprof.ops.table import row
 from fastprof.ops.tensor import byte_count, canonical_type, elements, tensor_bytes, tensor_text
 from fastprof.ops.traffic import texts
 
@@ -105,14 +106,12 @@ def unique_rows(x: Tensor, dim: int | Unknown) -> tuple[Cost, str]:
     return unique(x, dim)
 
 
-@operators("(x, ...): unique_consecutive unique_dim_consecutive")
-def unique_consecutive(x: Tensor) -> tuple[Cost, str]:
-    """Values of x without consecutive duplicates.
-
+row("""
+    Values of x without consecutive duplicates.
     FLOPs: a comparison for each element.
     Bytes: unknown, they depend on the number of distinct values.
-    """
-    return Cost(elements(x.shape), None), tensor_text(x)
+    (x, ...): unique_consecutive unique_dim_consecutive
+""")("x", lambda x: (Cost(elements(x.shape), None), tensor_text(x)))
 
 
 @operators("bincount")

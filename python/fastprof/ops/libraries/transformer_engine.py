@@ -17,11 +17,12 @@ from fastprof.ops.attention.sizes import (
     heads_last,
     packed,
 )
-from fastprof.ops.cost import CannotModel, Cost, Work
+from fastprof.ops.cost import CannotModel, Work
 from fastprof.ops.parameters import Tensors
 from fastprof.ops.registry import operators
+from fastprof.ops.table import Traffic, row
 from fastprof.ops.tensor import is_integer
-from fastprof.ops.traffic import moved, texts
+from fastprof.ops.traffic import texts
 
 
 @operators("""
@@ -110,12 +111,9 @@ def _batch_first(
     return Tensor(shape, tensor.dtype)
 
 
-@operators("(tensors**): aten::_PrepareQKVForFA")
-def prepared(tensors: Tensors, *, direction: str) -> tuple[Cost, str]:
-    """Queries, keys and values [s, b, h, d] transposed to batch first, in one pass.
-
+row("""
+    Queries, keys and values [s, b, h, d] transposed to batch first, in one pass.
     FLOPs: 0.
     Bytes: the tensors read, the same amount written.
-    """
-    del direction
-    return Cost(0, moved(*tensors, *tensors)), texts(*tensors)
+    (tensors**): aten::_PrepareQKVForFA
+""")("tensors*", Traffic(0, "tensors tensors"), both=True)

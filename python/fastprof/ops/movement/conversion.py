@@ -9,6 +9,7 @@ from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.dtypes import Dtype, named
 from fastprof.ops.parameters import Number
 from fastprof.ops.registry import TORCH, op, operators
+from fastprof.ops.table import Traffic, row
 from fastprof.ops.tensor import (
     broadcast,
     byte_count,
@@ -56,17 +57,13 @@ def copy_(x: Tensor, source: Tensor | Number, *, direction: str) -> tuple[Cost, 
     return Cost(0, add_known(read, written)), f"{tensor_text(x)};{tensor_text(source)}"
 
 
-@operators("""
-    (source, x, ...): aten::_copy_from
-    (source, x): aten::_copy_from_and_resize
-""")
-def copy_from(source: Tensor, x: Tensor) -> tuple[Cost, str]:
-    """A source written over x, in the type of x.
-
+row("""
+    A source written over x, in the type of x.
     FLOPs: none.
     Bytes: source read, x written, each in its own type.
-    """
-    return copy_(x, source, direction="fprop")
+    (source, x, ...): aten::_copy_from
+    (source, x): aten::_copy_from_and_resize
+""")("source, x", lambda source, x: copy_(x, source, direction="fprop"))
 
 
 @operators("""
@@ -190,14 +187,12 @@ for _name, _dtype in (*_METHODS.items(), *_CASTS.items()):
     _register(_name, _dtype)
 
 
-@operators("(x, ...): cpu cuda")
-def device(x: Tensor, *, direction: str) -> tuple[Cost, str]:
-    """x on another device; x itself if it is there.
-
+row("""
+    x on another device; x itself if it is there.
     FLOPs: none.
     Bytes: x read and written, an estimate: the device is not recorded.
-    """
-    return _perhaps(x, canonical_type(x.dtype), direction)
+    (x, ...): cpu cuda
+""")("x", lambda x, direction: _perhaps(x, canonical_type(x.dtype), direction))
 
 
 @operators("""
@@ -215,13 +210,9 @@ def autocast(x: Tensor, dtype: Dtype = "float32", *, direction: str) -> tuple[Co
     return _perhaps(x, named(dtype), direction)
 
 
-@operators("""
-    item torch.tolist torch.__float__ torch.__int__ torch.__index__ aten::_local_scalar_dense
-""")
-def item(x: Tensor) -> tuple[Cost, str]:
-    """Elements of x as numbers of Python: a copy to the host.
-
+row("""
+    Elements of x as numbers of Python: a copy to the host.
     FLOPs: none.
     Bytes: x read.
-    """
-    return Cost(0, tensor_bytes(x)), tensor_text(x)
+    (x): item torch.tolist torch.__float__ torch.__int__ torch.__index__ aten::_local_scalar_dense
+""")("x", Traffic(0, "x"))

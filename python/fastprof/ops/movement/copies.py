@@ -9,6 +9,7 @@ from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.dtypes import parts
 from fastprof.ops.parameters import Ints, Tensors
 from fastprof.ops.registry import operators
+from fastprof.ops.table import row
 from fastprof.ops.tensor import byte_count, elements, result_type, tensor_bytes, tensor_text
 
 
@@ -125,15 +126,13 @@ def copy_of(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     return copied(x), tensor_text(x)
 
 
-@operators("(x, ...): clone")
-def clone(x: Tensor, *, direction: str) -> tuple[Cost, str]:
-    """x in new memory.
-
+row("""
+    x in new memory.
     FLOPs: none.
     Bytes: x read and written (an expanded x read at its own size); backward none, the gradient is
     passed on.
-    """
-    return (copied(x) if direction == "fprop" else Cost(0, 0)), tensor_text(x)
+    (x, ...): clone
+""")("x", lambda x, direction: (copied(x) if direction == "fprop" else Cost(0, 0), tensor_text(x)))
 
 
 # Values of torch.contiguous_format and torch.preserve_format in traces.

@@ -12,6 +12,7 @@ from fastprof.ops.dtypes import Dtype, chosen
 from fastprof.ops.movement.copies import sizes_given
 from fastprof.ops.parameters import Ints, Number
 from fastprof.ops.registry import operators
+from fastprof.ops.table import row
 from fastprof.ops.tensor import (
     SCALAR_TYPES,
     byte_count,
@@ -55,14 +56,12 @@ def fill(
     return Cost(0, add_known(byte_count(elements(x.shape), x.dtype), read)), tensor_text(x)
 
 
-@operators("(x, ...): fill_diagonal_")
-def fill_diagonal(x: Tensor) -> tuple[Cost, str]:
-    """The diagonal of x [m, n, ..] filled with one number; wrapping is not counted.
-
+row("""
+    The diagonal of x [m, n, ..] filled with one number; wrapping is not counted.
     FLOPs: none.
     Bytes: the diagonal written.
-    """
-    return Cost(0, byte_count(min(x.shape, default=1), x.dtype)), tensor_text(x)
+    (x, ...): fill_diagonal_
+""")("x", lambda x: (Cost(0, byte_count(min(x.shape, default=1), x.dtype)), tensor_text(x)))
 
 
 @operators("""

@@ -8,22 +8,18 @@ from fastprof.ops.dtypes import parts
 from fastprof.ops.movement.copies import copied, sizes_given
 from fastprof.ops.parameters import Ints
 from fastprof.ops.registry import operators
+from fastprof.ops.table import row
 from fastprof.ops.tensor import byte_count, elements, tensor_bytes, tensor_text
 
-
-@operators("""
-    (x, ...): transpose permute t swapaxes swapdims movedim moveaxis adjoint mT mH numpy_T
-        matrix_H squeeze unsqueeze transpose_ t_ squeeze_ unsqueeze_ swapaxes_ swapdims_ detach
-        detach_ alias lift lift_fresh requires_grad_ resize_ resize_as_ set_ view_as_real
-        view_as_complex conj _conj _neg_view atleast_1d atleast_2d atleast_3d
-""")
-def rearranged(x: Tensor, *, direction: str) -> tuple[Cost, str]:
-    """x with other strides or dimensions, in the same memory.
-
+row("""
+    x with other strides or dimensions, in the same memory.
     FLOPs: none.
     Bytes: none, forward and backward: no kernel runs.
-    """
-    return Cost(0, 0), tensor_text(x)
+    (x, ...): transpose permute t swapaxes swapdims movedim moveaxis adjoint mT mH numpy_T matrix_H
+        squeeze unsqueeze transpose_ t_ squeeze_ unsqueeze_ swapaxes_ swapdims_ detach detach_ alias
+        lift lift_fresh requires_grad_ resize_ resize_as_ set_ view_as_real view_as_complex conj
+        _conj _neg_view atleast_1d atleast_2d atleast_3d
+""")("x", lambda x: (Cost(0, 0), tensor_text(x)), both=True)
 
 
 @operators("(x, ...): view view_as unflatten _unsafe_view _reshape_alias")
@@ -67,14 +63,12 @@ def part(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     return Cost(0, 0), tensor_text(x)
 
 
-@operators("(tensors*, ...): meshgrid broadcast_tensors")
-def meshgrid(tensors: tuple[Tensor, ...]) -> tuple[Cost, str]:
-    """Tensors expanded to one shape, in the same memory.
-
+row("""
+    Tensors expanded to one shape, in the same memory.
     FLOPs: none.
     Bytes: none: no kernel runs; the backward pass is not modelled.
-    """
-    return Cost(0, 0), ";".join(map(tensor_text, tensors))
+    (tensors*, ...): meshgrid broadcast_tensors
+""")("tensors*", lambda tensors: (Cost(0, 0), ";".join(map(tensor_text, tensors))))
 
 
 def _part_gradient(x: Tensor, count: int | None) -> Cost:

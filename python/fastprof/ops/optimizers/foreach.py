@@ -15,6 +15,7 @@ from fastprof.ops.pointwise.formula import pointwise
 from fastprof.ops.pointwise.functions import FUNCTIONS
 from fastprof.ops.pointwise.table import COMPLEX_DIVISION, NONE, Operator, Output
 from fastprof.ops.registry import TORCH, op, operators
+from fastprof.ops.table import Traffic, row
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import moved, texts
 
@@ -123,14 +124,12 @@ for _names, _forms in _FORMS:
         _register(f"{_name}_", replace(_OPERATORS[_name], output=Output.FIRST), _forms)
 
 
-@operators("(tensors*): _foreach_zero _foreach_zero_")
-def zeroed(tensors: Tensors) -> tuple[Cost, str]:
-    """Zeros written into each tensor of a list.
-
+row("""
+    Zeros written into each tensor of a list.
     FLOPs: 0.
     Bytes: each tensor written.
-    """
-    return Cost(0, moved(*tensors)), texts(*tensors)
+    (tensors*): _foreach_zero _foreach_zero_
+""")("tensors*", Traffic(0, "tensors"))
 
 
 @operators("""

@@ -7,13 +7,14 @@ ones here and operators over lists in `foreach`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.arithmetic import SQUARE_ROOT
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.parameters import Number, Tensors
 from fastprof.ops.registry import operators
+from fastprof.ops.table import row
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import moved, texts
 
@@ -223,18 +224,15 @@ def adagrad(
     return step(flops, state, read, steps, exact=not unknown)
 
 
-@operators("""
-    (gradients*, found_inf, inv_scale): _amp_foreach_non_finite_check_and_unscale
-        _amp_foreach_non_finite_check_and_unscale_ _amp_non_finite_check_and_unscale_
-""")
-def gradient_check(gradients: Tensors, found_inf: Any = None, inv_scale: Any = None) -> Any:
-    """Gradients checked for infinities and unscaled in place (torch.amp's GradScaler).
-
+row("""
+    Gradients checked for infinities and unscaled in place (torch.amp's GradScaler).
     FLOPs: 2 for each element: a check and a product.
     Bytes: gradients read and written.
-    """
-    del found_inf, inv_scale
-    return step(2, [gradients], [], (), exact=True)
+    (gradients*, found_inf, inv_scale): _amp_foreach_non_finite_check_and_unscale
+        _amp_foreach_non_finite_check_and_unscale_ _amp_non_finite_check_and_unscale_
+""")(
+    "gradients*, found_inf~, inv_scale~", lambda gradients: step(2, [gradients], [], (), exact=True)
+)
 
 
 @operators("(scale, growth_tracker, found_inf, ...): _amp_update_scale _amp_update_scale_")

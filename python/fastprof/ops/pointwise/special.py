@@ -12,6 +12,7 @@ from fastprof.ops.pointwise.arithmetic import DIVISION
 from fastprof.ops.pointwise.formula import Argument, known, pointwise
 from fastprof.ops.pointwise.table import NONE, Operator, Output, saved
 from fastprof.ops.registry import operators
+from fastprof.ops.table import row
 from fastprof.ops.tensor import (
     byte_count,
     elements,
@@ -176,18 +177,14 @@ def prelu_gradient(gradient: Tensor, x: Tensor, weight: Tensor) -> tuple[Cost, s
 _POLYGAMMA: Final = Operator(GAMMA, ("x",), Output.FLOAT, saved(GAMMA + 1), 1, None)
 
 
-@operators("""
+row("""
+    Derivative of a given order of the digamma function, elementwise.
+    FLOPs: 20 for each element; backward 21.
+    Bytes: x read, the output written; backward gradients and x.
     (_, x, ...): polygamma aten::special_polygamma
     (x, ...): polygamma_
     (x, _): torch.polygamma
-""")
-def polygamma(x: Tensor, *, direction: str) -> tuple[Cost, str]:
-    """Derivative of a given order of the digamma function, elementwise.
-
-    FLOPs: 20 for each element; backward 21.
-    Bytes: x read, the output written; backward gradients and x.
-    """
-    return pointwise(_POLYGAMMA, [x], direction)
+""")("x", lambda x, direction: pointwise(_POLYGAMMA, [x], direction))
 
 
 @operators("(x, ...): frexp")
@@ -202,11 +199,9 @@ def frexp(x: Tensor) -> tuple[Cost, str]:
     return Cost(2 * count, add_known(tensor_bytes(x), written)), tensor_text(x)
 
 
-@operators("(x): positive torch.pos torch.__pos__")
-def positive(x: Tensor, *, direction: str) -> tuple[Cost, str]:
-    """+x: x itself.
-
+row("""
+    +x: x itself.
     FLOPs: 0.
     Bytes: 0, forward and backward: no kernel runs.
-    """
-    return Cost(0, 0), tensor_text(x)
+    (x): positive torch.pos torch.__pos__
+""")("x", lambda x: (Cost(0, 0), tensor_text(x)), both=True)

@@ -7,6 +7,7 @@ from fastprof.ops.axes import Dims, left
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.parameters import Ints
 from fastprof.ops.registry import operators
+from fastprof.ops.table import row
 from fastprof.ops.tensor import (
     broadcast,
     byte_count,
@@ -164,14 +165,10 @@ def allclose(x: Tensor, other: Tensor) -> tuple[Cost, str]:
     return Cost((_CLOSE + 1) * count, moved), f"{tensor_text(x)};{tensor_text(other)}"
 
 
-@operators("""
-    is_nonzero torch.__bool__
-    (x, ...): _assert_async aten::_functional_assert_async
-""")
-def is_nonzero(x: Tensor) -> tuple[Cost, str]:
-    """Whether the single element of x is not zero.
-
+row("""
+    Whether the single element of x is not zero.
     FLOPs: one comparison.
     Bytes: the element read.
-    """
-    return Cost(1, byte_count(1, x.dtype)), tensor_text(x)
+    (x): is_nonzero torch.__bool__
+    (x, ...): _assert_async aten::_functional_assert_async
+""")("x", lambda x: (Cost(1, byte_count(1, x.dtype)), tensor_text(x)))

@@ -8,6 +8,7 @@ from fastprof.ops.cost import Cost, add_known
 from fastprof.ops.dtypes import Dtype, chosen, float_result, parts, sum_result
 from fastprof.ops.reductions.extremes import selected, selected_gradient
 from fastprof.ops.registry import operators
+from fastprof.ops.table import Traffic, row
 from fastprof.ops.tensor import byte_count, elements, is_complex, tensor_bytes, tensor_text
 
 
@@ -52,25 +53,20 @@ def cumprod(x: Tensor, dtype: Dtype = None, *, direction: str) -> tuple[Cost, st
     return Cost(flops, add_known(tensor_bytes(x), written, written, own)), tensor_text(x)
 
 
-@operators("(x, ...): cumsum_")
-def cumsum_in_place(x: Tensor, *, direction: str) -> tuple[Cost, str]:
-    """Running sum of x along a dimension, in place of x.
-
+row("""
+    Running sum of x along a dimension, in place of x.
     FLOPs: an addition for each element, forward and backward.
     Bytes: x read and written; backward its gradient read and written.
-    """
-    return cumsum(x, x.dtype, direction=direction)
+    (x, ...): cumsum_
+""")("x", lambda x, direction: cumsum(x, x.dtype, direction=direction))
 
-
-@operators("(x, ...): cumprod_")
-def cumprod_in_place(x: Tensor, *, direction: str) -> tuple[Cost, str]:
-    """Running product of x along a dimension, in place of x.
-
+row("""
+    Running product of x along a dimension, in place of x.
     FLOPs: a product for each element; backward 3: product, running sum, division.
     Bytes: x read and written; backward x, the products and their gradient read, the gradient of x
     written.
-    """
-    return cumprod(x, x.dtype, direction=direction)
+    (x, ...): cumprod_
+""")("x", lambda x, direction: cumprod(x, x.dtype, direction=direction))
 
 
 @operators("""
@@ -111,15 +107,12 @@ def cummax(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     return Cost(count, selected_gradient(x, count).bytes), tensor_text(x)
 
 
-@operators("(x, values, indices, _): aten::_cummax_helper aten::_cummin_helper")
-def cummax_helper(x: Tensor, values: Tensor, indices: Tensor) -> tuple[Cost, str]:
-    """Running maximum or minimum of x along a dimension, into values and indices.
-
+row("""
+    Running maximum or minimum of x along a dimension, into values and indices.
     FLOPs: a comparison for each element.
     Bytes: x read, values and indices written.
-    """
-    moved = add_known(tensor_bytes(x), tensor_bytes(values), tensor_bytes(indices))
-    return Cost(elements(x.shape), moved), tensor_text(x)
+    (x, values, indices, _): aten::_cummax_helper aten::_cummin_helper
+""")("x, values, indices", Traffic(1, "x values indices"))
 
 
 @operators("(gradient, x, indices, _): aten::cummaxmin_backward")

@@ -16,6 +16,7 @@ from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.parameters import Tensors
 from fastprof.ops.registry import operators
+from fastprof.ops.table import Traffic, row
 from fastprof.ops.tensor import byte_count, elements
 from fastprof.ops.traffic import moved, texts
 
@@ -70,22 +71,17 @@ def permuted_features(
     return Cost(flops, add_known(read, written), exact), texts(permute, lengths, values)
 
 
-@operators("""
-    fbgemm::asynchronous_complete_cumsum fbgemm::asynchronous_inclusive_cumsum
-        fbgemm::asynchronous_exclusive_cumsum fbgemm::asynchronous_batched_complete_cumsum
-        fbgemm::asynchronous_batched_inclusive_cumsum
-        fbgemm::asynchronous_batched_exclusive_cumsum fb::asynchronous_complete_cumsum
-        fb::asynchronous_inclusive_cumsum fb::asynchronous_exclusive_cumsum
-        fb::asynchronous_batched_complete_cumsum fb::asynchronous_batched_inclusive_cumsum
-        fb::asynchronous_batched_exclusive_cumsum
-""")
-def cumulative_sum(x: Tensor) -> tuple[Cost, str]:
-    """Sums of x up to each element, by row.
-
+row("""
+    Sums of x up to each element, by row.
     FLOPs: one addition for each element.
     Bytes: x read, the same amount written (a complete sum has one more element a row, not counted).
-    """
-    return Cost(elements(x.shape), moved(x, x)), texts(x)
+    (x): fbgemm::asynchronous_complete_cumsum fbgemm::asynchronous_inclusive_cumsum
+        fbgemm::asynchronous_exclusive_cumsum fbgemm::asynchronous_batched_complete_cumsum
+        fbgemm::asynchronous_batched_inclusive_cumsum fbgemm::asynchronous_batched_exclusive_cumsum
+        fb::asynchronous_complete_cumsum fb::asynchronous_inclusive_cumsum
+        fb::asynchronous_exclusive_cumsum fb::asynchronous_batched_complete_cumsum
+        fb::asynchronous_batched_inclusive_cumsum fb::asynchronous_batched_exclusive_cumsum
+""")("x", Traffic(1, "x x"))
 
 
 @operators("(rows, indices, offsets, ...): fbgemm::bounds_check_indices fb::bounds_check_indices")
@@ -178,20 +174,16 @@ def expanded_permutation(
     return Cost(known, add_known(moved(permute, before, after), written)), texts(permute)
 
 
-@operators("""
+row("""
+    The elements of x in another order.
+    FLOPs: 0.
+    Bytes: x read, the same amount written.
     (x): fbgemm::invert_permute fb::invert_permute
     (x, ...): fbgemm::recat_embedding_grad_output fbgemm::recat_embedding_grad_output_mixed_D
         fbgemm::recat_embedding_grad_output_mixed_D_batch fbgemm::reorder_batched_ad_lengths
         fb::recat_embedding_grad_output fb::recat_embedding_grad_output_mixed_D
         fb::recat_embedding_grad_output_mixed_D_batch fb::reorder_batched_ad_lengths
-""")
-def reordered(x: Tensor) -> tuple[Cost, str]:
-    """The elements of x in another order.
-
-    FLOPs: 0.
-    Bytes: x read, the same amount written.
-    """
-    return Cost(0, moved(x, x)), texts(x)
+""")("x", Traffic(0, "x x"))
 
 
 @operators("(_, ends, x): fbgemm::segment_sum_csr fb::segment_sum_csr")
@@ -284,20 +276,15 @@ def selected_rows(
     return Cost(picked if direction == "bprop" else 0, add_known(*moves)), text
 
 
-@operators("""
+row("""
+    Columns of pooled embeddings, permuted by feature.
+    FLOPs: 0.
+    Bytes: the embeddings read, the same amount written; backward the same for their gradient.
     (pooled, ...): fbgemm::permute_pooled_embs fbgemm::permute_pooled_embs_auto_grad
         fbgemm::permute_pooled_embs_split fbgemm::permute_pooled_embs_auto_grad_split
         fb::permute_pooled_embs fb::permute_pooled_embs_auto_grad fb::permute_pooled_embs_split
         fb::permute_pooled_embs_auto_grad_split
-""")
-def permuted(pooled: Tensor, *, direction: str) -> tuple[Cost, str]:
-    """Columns of pooled embeddings, permuted by feature.
-
-    FLOPs: 0.
-    Bytes: the embeddings read, the same amount written; backward the same for their gradient.
-    """
-    del direction
-    return Cost(0, moved(pooled, pooled)), texts(pooled)
+""")("pooled", Traffic(0, "pooled pooled"), both=True)
 
 
 @operators("""

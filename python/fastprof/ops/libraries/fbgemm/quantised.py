@@ -12,6 +12,7 @@ from typing import Final
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.registry import operators
+from fastprof.ops.table import row
 from fastprof.ops.tensor import byte_count, elements
 from fastprof.ops.traffic import moved, texts
 
@@ -20,21 +21,17 @@ _NARROW_EXTRA: Final = 4
 _TYPES: Final = {0: "float32", 1: "float16", 5: "bfloat16"}  # values of SparseType in arguments
 
 
-@operators("""
-    (x, ...): fbgemm::FloatToHFP8Quantized fbgemm::FloatToMSFPQuantized
-        fbgemm::HFP8QuantizedToFloat fbgemm::MSFPQuantizedToFloat fb::FloatToHFP8Quantized
-        fb::FloatToMSFPQuantized fb::HFP8QuantizedToFloat fb::MSFPQuantizedToFloat
-    (x): fbgemm::FloatToBfloat16Quantized fbgemm::Bfloat16QuantizedToFloat
-        fb::FloatToBfloat16Quantized fb::Bfloat16QuantizedToFloat
-""")
-def converted(x: Tensor) -> tuple[Cost, str]:
-    """Elementwise conversion to a narrower format, or back to float32.
-
+row("""
+    Elementwise conversion to a narrower format, or back to float32.
     FLOPs: one for each element.
     Bytes: x read, the same number of elements written: one byte each if x is float32 (two for
         bfloat16), else float32.
-    """
-    return _conversion(x, 1)
+    (x, ...): fbgemm::FloatToHFP8Quantized fbgemm::FloatToMSFPQuantized fbgemm::HFP8QuantizedToFloat
+        fbgemm::MSFPQuantizedToFloat fb::FloatToHFP8Quantized fb::FloatToMSFPQuantized
+        fb::HFP8QuantizedToFloat fb::MSFPQuantizedToFloat
+    (x): fbgemm::FloatToBfloat16Quantized fbgemm::Bfloat16QuantizedToFloat
+        fb::FloatToBfloat16Quantized fb::Bfloat16QuantizedToFloat
+""")("x", lambda x: _conversion(x, 1))
 
 
 def _conversion(x: Tensor, narrow: int) -> tuple[Cost, str]:
@@ -86,14 +83,12 @@ def dequantised_rows(
     return _widened(x, _TYPES.get(dtype or 0) if not isinstance(dtype, Unknown) else None)
 
 
-@operators("(x): fbgemm::Fused8BitRowwiseQuantizedToHalf fb::Fused8BitRowwiseQuantizedToHalf")
-def widened_rows(x: Tensor) -> tuple[Cost, str]:
-    """Rows of bytes x[.., d + 8] as float16 [.., d].
-
+row("""
+    Rows of bytes x[.., d + 8] as float16 [.., d].
     FLOPs: 2 for each element: a product and a sum.
     Bytes: x read, d elements a row written.
-    """
-    return _widened(x, "float16")
+    (x): fbgemm::Fused8BitRowwiseQuantizedToHalf fb::Fused8BitRowwiseQuantizedToHalf
+""")("x", lambda x: _widened(x, "float16"))
 
 
 def _widened(x: Tensor, dtype: str | None) -> tuple[Cost, str]:

@@ -15,8 +15,8 @@ from fastprof.ops.libraries.serving.scores import (
     size_of_head,
 )
 from fastprof.ops.registry import generated, operators
-from fastprof.ops.tensor import elements
-from fastprof.ops.traffic import fresh, moved, texts
+from fastprof.ops.table import Traffic, row
+from fastprof.ops.traffic import moved
 
 
 @operators("""
@@ -228,35 +228,22 @@ def ragged(
     return Work((forward(heads_last(query, key, value, None)),))
 
 
-@operators("""
-    (out, out_sums, x, sums, more, more_sums, ...): _C::merge_attn_states
-    (x, sums, more, more_sums, out, out_sums): sgl_kernel::merge_state
-        sgl_kernel::merge_state_v2
-    (x, sums, more, more_sums): flashinfer::merge_state
-    (x, sums, more, more_sums, _mask): flashinfer::merge_state_in_place
-    (x, sums, _table, _table, _table, _, out, out_sums): aiter::mla_reduce_v1
-""")
-def merged(
-    x: Tensor,
-    sums: Tensor,
-    more: Tensor | None = None,
-    more_sums: Tensor | None = None,
-    out: Tensor | None = None,
-    out_sums: Tensor | None = None,
-    _mask: Tensor | None = None,
-    _table: Tensor | None = None,
-) -> tuple[Cost, str]:
-    """Merges attention over two parts of the keys, [tokens, h, d] each.
-
+row("""
+    Merges attention over two parts of the keys, [tokens, h, d] each.
     FLOPs: 3 per element (both weighted, added); per-head operations are not counted.
     Bytes: both parts and their softmax sums read, the result and its sums written.
 
     Signatures: vLLM csrc/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc, FlashInfer
     flashinfer/cascade.py, aiter aiter/ops/attention.py.
-    """
-    written = (out or fresh(x), out_sums or fresh(sums))
-    flops = 3 * elements(x.shape)
-    return Cost(flops, moved(x, sums, more, more_sums, *written)), texts(x)
+    (out, out_sums, x, sums, more, more_sums, ...): _C::merge_attn_states
+    (x, sums, more, more_sums, out, out_sums): sgl_kernel::merge_state sgl_kernel::merge_state_v2
+    (x, sums, more, more_sums): flashinfer::merge_state
+    (x, sums, more, more_sums, _mask): flashinfer::merge_state_in_place
+    (x, sums, _table, _table, _table, _, out, out_sums): aiter::mla_reduce_v1
+""")(
+    "x, sums, more?, more_sums?, out?, out_sums?, _mask?, _table?",
+    Traffic(3, "x sums more more_sums out/x' out_sums/sums'"),
+)
 
 
 # FlashInfer compiles a module for each set of types and sizes and includes its name in the

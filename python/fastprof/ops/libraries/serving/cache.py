@@ -7,6 +7,7 @@ from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.libraries.serving.quantisation import SCALE
 from fastprof.ops.parameters import Tensors
 from fastprof.ops.registry import operators
+from fastprof.ops.table import Traffic, row
 from fastprof.ops.tensor import canonical_type, elements, item_size, tensor_bytes
 from fastprof.ops.traffic import moved, texts
 
@@ -49,18 +50,16 @@ def stored(
     return cost, texts(key, value)
 
 
-@operators("(key, value, ...): vllm::unified_kv_cache_update vllm::unified_mla_kv_cache_update")
-def stored_by_layer(key: Tensor, value: Tensor) -> tuple[Cost, str]:
-    """Keys and values [tokens, ..] stored in the caches of a layer, which the call refers to by
+row("""
+    Keys and values [tokens, ..] stored in the caches of a layer, which the call refers to by
     name.
-
     FLOPs: 0.
     Bytes: keys and values read, and the same amount written.
 
     An estimate: the cache may have a smaller type. Signatures: vLLM
     vllm/model_executor/layers/attention/attention.py and mla_attention.py.
-    """
-    return Cost(0, moved(key, value, key, value), exact=False), texts(key, value)
+    (key, value, ...): vllm::unified_kv_cache_update vllm::unified_mla_kv_cache_update
+""")("key, value", Traffic(0, "key value key value", "key value", exact=False))
 
 
 @operators("""
@@ -168,16 +167,14 @@ def blocks_swapped(
     return Cost(0, None if block is None else 2 * pairs * block), texts(source, target, mapping)
 
 
-@operators("(target, source, ...): _C_cache_ops::convert_fp8")
-def cache_converted(target: Tensor, source: Tensor) -> tuple[Cost, str]:
-    """A cache converted to another type.
-
+row("""
+    A cache converted to another type.
     FLOPs: 3 per element (times scale 1, limits 2).
     Bytes: one cache read, the other written.
 
     Signature: vLLM csrc/torch_bindings.cpp.
-    """
-    return Cost(SCALE * elements(source.shape), moved(source, target)), texts(source, target)
+    (target, source, ...): _C_cache_ops::convert_fp8
+""")("target, source", Traffic(SCALE, "source target", "source target"))
 
 
 @operators("""
@@ -204,16 +201,14 @@ def gathered(
     return Cost(flops, moved(read, out, scales, scales), exact=False), texts(cache, out)
 
 
-@operators("(x, more, out): _C_cache_ops::concat_mla_q")
-def joined(x: Tensor, more: Tensor, out: Tensor) -> tuple[Cost, str]:
-    """Both parts of queries concatenated in one tensor.
-
+row("""
+    Both parts of queries concatenated in one tensor.
     FLOPs: 0.
     Bytes: both parts read, the tensor written.
 
     Signature: vLLM csrc/libtorch_stable/torch_bindings.cpp.
-    """
-    return Cost(0, moved(x, more, out)), texts(x, more)
+    (x, more, out): _C_cache_ops::concat_mla_q
+""")("x, more, out", Traffic(0, "x more out", "x more"))
 
 
 @operators("""

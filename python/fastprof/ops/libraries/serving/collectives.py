@@ -10,6 +10,7 @@ from typing import Final
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost
 from fastprof.ops.registry import operators
+from fastprof.ops.table import Traffic, row
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
 
@@ -17,10 +18,16 @@ _NORM: Final = 4  # squares added 2, scaling 1, weight 1
 _QUANTISED: Final = 5  # magnitude compared 2, times scale 1, limits 2
 
 
-@operators("""
-    (_, x, out, _, _): _C_custom_ar::all_reduce _C_custom_ar::qr_all_reduce
-        sgl_kernel::all_reduce sgl_kernel::qr_all_reduce sgl_kernel::mscclpp_allreduce
-        aiter::qr_all_reduce
+row("""
+    The sum of tensors over all ranks, on each of them, by the stack's own kernel or by NCCL.
+    FLOPs: one for each element, an estimate: a rank adds n - 1 numbers for its share, or for all.
+    Bytes: the tensor read, the sum written.
+
+    Signatures: vLLM csrc/torch_bindings.cpp and vllm/distributed/parallel_state.py, SGLang
+    sgl-kernel/csrc/common_extension.cc and python/sglang/srt/distributed/parallel_state.py, aiter
+    aiter/ops/custom_all_reduce.py and aiter/dist/parallel_state.py.
+    (_, x, out, _, _): _C_custom_ar::all_reduce _C_custom_ar::qr_all_reduce sgl_kernel::all_reduce
+        sgl_kernel::qr_all_reduce sgl_kernel::mscclpp_allreduce aiter::qr_all_reduce
     (_, x, out): _C_custom_ar::all_reduce_reg sgl_kernel::all_reduce_reg
         sgl_kernel::deterministic_all_reduce_reg
     (_, x, _buffer, out): _C_custom_ar::all_reduce_unreg sgl_kernel::all_reduce_unreg
@@ -30,20 +37,7 @@ _QUANTISED: Final = 5  # magnitude compared 2, times scale 1, limits 2
         vllm::inplace_all_reduce vllm::outplace_all_reduce sglang::inplace_all_reduce
         sglang::outplace_all_reduce
     (x, _): trtllm::userbuffers_allreduce_finalize
-""")
-def reduced(
-    x: Tensor, out: Tensor | None = None, _buffer: Tensor | None = None
-) -> tuple[Cost, str]:
-    """The sum of tensors over all ranks, on each of them, by the stack's own kernel or by NCCL.
-
-    FLOPs: one for each element, an estimate: a rank adds n - 1 numbers for its share, or for all.
-    Bytes: the tensor read, the sum written.
-
-    Signatures: vLLM csrc/torch_bindings.cpp and vllm/distributed/parallel_state.py, SGLang
-    sgl-kernel/csrc/common_extension.cc and python/sglang/srt/distributed/parallel_state.py, aiter
-    aiter/ops/custom_all_reduce.py and aiter/dist/parallel_state.py.
-    """
-    return Cost(elements(x.shape), moved(x, out or fresh(x)), exact=False), texts(x)
+""")("x, out?, _buffer?", Traffic(1, "x out/x'", exact=False))
 
 
 @operators("""

@@ -9,6 +9,7 @@ from fastprof.ops.arithmetic import ERROR_FUNCTION, SIGMOID, TRIGONOMETRIC
 from fastprof.ops.cost import CannotModel, Cost
 from fastprof.ops.libraries.serving.quantisation import SCALE, SEARCH
 from fastprof.ops.registry import operators
+from fastprof.ops.table import row
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
 
@@ -17,101 +18,74 @@ _GELU: Final = ERROR_FUNCTION + 5  # like torch's gelu (24), times the other hal
 _GELU_TANH: Final = TRIGONOMETRIC + 8  # like torch's gelu by tanh (28)
 
 
-@operators("""
-    (out, x): _C::silu_and_mul _C::mul_and_silu sgl_kernel::silu_and_mul aiter::silu_and_mul
-        flashinfer::silu_and_mul
-    (x): trtllm::flashinfer_silu_and_mul
-""")
-def silu_gate(x: Tensor, out: Tensor | None = None) -> tuple[Cost, str]:
-    """silu(a) b: x[.., 2 d] contains a and b, the result is [.., d].
-
+row("""
+    silu(a) b: x[.., 2 d] contains a and b, the result is [.., d].
     FLOPs: 24 per element of the result (silu 23, times b 1).
     Bytes: x read, the result written.
 
     Signatures: vLLM csrc/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc, aiter
     aiter/ops/activation.py, FlashInfer flashinfer/activation.py.
-    """
-    return _gate(x, out, _SILU)
+    (out, x): _C::silu_and_mul _C::mul_and_silu sgl_kernel::silu_and_mul aiter::silu_and_mul
+        flashinfer::silu_and_mul
+    (x): trtllm::flashinfer_silu_and_mul
+""")("x, out?", lambda x, out: _gate(x, out, _SILU))
 
-
-@operators("""
-    (out, x): _C::gelu_and_mul sgl_kernel::gelu_and_mul aiter::gelu_and_mul
-        flashinfer::gelu_and_mul
-""")
-def gelu_gate(x: Tensor, out: Tensor | None = None) -> tuple[Cost, str]:
-    """gelu(a) b: x[.., 2 d] contains a and b, the result is [.., d].
-
+row("""
+    gelu(a) b: x[.., 2 d] contains a and b, the result is [.., d].
     FLOPs: 25 per element of the result (gelu 24, times b 1).
     Bytes: x read, the result written.
 
     Signatures: those of silu_and_mul.
-    """
-    return _gate(x, out, _GELU)
+    (out, x): _C::gelu_and_mul sgl_kernel::gelu_and_mul aiter::gelu_and_mul flashinfer::gelu_and_mul
+""")("x, out?", lambda x, out: _gate(x, out, _GELU))
 
-
-@operators("""
-    (out, x): _C::gelu_tanh_and_mul sgl_kernel::gelu_tanh_and_mul aiter::gelu_tanh_and_mul
-        flashinfer::gelu_tanh_and_mul
-    (x): trtllm::flashinfer_gelu_tanh_and_mul
-""")
-def gelu_tanh_gate(x: Tensor, out: Tensor | None = None) -> tuple[Cost, str]:
-    """gelu(a) b with gelu by tanh: x[.., 2 d] contains a and b, the result is [.., d].
-
+row("""
+    gelu(a) b with gelu by tanh: x[.., 2 d] contains a and b, the result is [.., d].
     FLOPs: 29 per element of the result (gelu by tanh 28, times b 1).
     Bytes: x read, the result written.
 
     Signatures: those of silu_and_mul.
-    """
-    return _gate(x, out, _GELU_TANH + 1)
+    (out, x): _C::gelu_tanh_and_mul sgl_kernel::gelu_tanh_and_mul aiter::gelu_tanh_and_mul
+        flashinfer::gelu_tanh_and_mul
+    (x): trtllm::flashinfer_gelu_tanh_and_mul
+""")("x, out?", lambda x, out: _gate(x, out, _GELU_TANH + 1))
 
-
-@operators("(out, x): _C::fatrelu_and_mul")
-def threshold_gate(x: Tensor, out: Tensor | None = None) -> tuple[Cost, str]:
-    """(a or 0, by a threshold) b: x[.., 2 d] contains a and b, the result is [.., d].
-
+row("""
+    (a or 0, by a threshold) b: x[.., 2 d] contains a and b, the result is [.., d].
     FLOPs: 2 per element of the result.
     Bytes: x read, the result written.
 
     Signature: vLLM csrc/torch_bindings.cpp.
-    """
-    return _gate(x, out, 2)
+    (out, x): _C::fatrelu_and_mul
+""")("x, out?", lambda x, out: _gate(x, out, 2))
 
-
-@operators("(out, x): _C::swigluoai_and_mul _C::silu_and_mul_with_clamp")
-def clamped_gate(x: Tensor, out: Tensor | None = None) -> tuple[Cost, str]:
-    """a sigmoid(alpha a) (b + 1) with clamped a and b: x[.., 2 d] contains both.
-
+row("""
+    a sigmoid(alpha a) (b + 1) with clamped a and b: x[.., 2 d] contains both.
     FLOPs: 29 per element of the result (limits 3, alpha 1, silu 23, b + 1 1, times b 1).
     Bytes: x read, the result written.
 
     Signatures: vLLM csrc/torch_bindings.cpp. The multiplication by alpha and the addition of 1,
     absent in silu_and_mul_with_clamp, are also counted for it.
-    """
-    return _gate(x, out, _SILU + 5)
+    (out, x): _C::swigluoai_and_mul _C::silu_and_mul_with_clamp
+""")("x, out?", lambda x, out: _gate(x, out, _SILU + 5))
 
-
-@operators("(out, x): _C::gelu_new _C::gelu_fast aiter::gelu_fast")
-def gelu_tanh(x: Tensor, out: Tensor | None = None) -> tuple[Cost, str]:
-    """gelu of x[..] by tanh.
-
+row("""
+    gelu of x[..] by tanh.
     FLOPs: 28 per element.
     Bytes: x read, the result written.
 
     Signatures: vLLM csrc/torch_bindings.cpp, aiter aiter/ops/activation.py.
-    """
-    return _plain(x, out, _GELU_TANH)
+    (out, x): _C::gelu_new _C::gelu_fast aiter::gelu_fast
+""")("x, out?", lambda x, out: _plain(x, out, _GELU_TANH))
 
-
-@operators("(out, x): _C::gelu_quick sgl_kernel::gelu_quick")
-def quick_gelu(x: Tensor, out: Tensor | None = None) -> tuple[Cost, str]:
-    """x sigmoid(1.702 x) of x[..].
-
+row("""
+    x sigmoid(1.702 x) of x[..].
     FLOPs: 24 per element (factor 1, sigmoid 22, times x 1).
     Bytes: x read, the result written.
 
     Signatures: vLLM csrc/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension_rocm.cc.
-    """
-    return _plain(x, out, SIGMOID + 2)
+    (out, x): _C::gelu_quick sgl_kernel::gelu_quick
+""")("x, out?", lambda x, out: _plain(x, out, SIGMOID + 2))
 
 
 @operators("""

@@ -9,6 +9,7 @@ from fastprof.ops.cost import CannotModel, Cost
 from fastprof.ops.libraries.serving.quantisation import SCALE, SEARCH
 from fastprof.ops.normalisation import layer_norm as plain
 from fastprof.ops.registry import operators
+from fastprof.ops.table import row
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
 
@@ -79,7 +80,12 @@ def added_norm(
     return Cost(flops, moved(x, residual, other, weight, *written)), texts(x, residual, weight)
 
 
-@operators("""
+row("""
+    The RMS norm of x[.., d] (+ residual), quantised by a given scale.
+    FLOPs: 7 per element (norm 4, quantising 3), 8 with a residual.
+    Bytes: x, residual, weight and scale read, the norm and the new residual written.
+
+    Signatures: vLLM csrc/torch_bindings.cpp, FlashInfer flashinfer/norm.py.
     (out, x, weight, scale): _C::rms_norm_static_fp8_quant
     (out, x, residual, weight, scale): _C::fused_add_rms_norm_static_fp8_quant
     (out, x, weight, scale, _): flashinfer::rmsnorm_quant
@@ -87,22 +93,10 @@ def added_norm(
     (out, x, residual, weight, scale, _): flashinfer::fused_add_rmsnorm_quant
         trtllm::flashinfer_fused_add_rmsnorm_quant
     (out, x, residual, weight, _, _): flashinfer::fused_add_rmsnorm_quant
-""")
-def norm_with_scale(
-    x: Tensor,
-    weight: Tensor,
-    out: Tensor,
-    scale: Tensor | None = None,
-    residual: Tensor | None = None,
-) -> tuple[Cost, str]:
-    """The RMS norm of x[.., d] (+ residual), quantised by a given scale.
-
-    FLOPs: 7 per element (norm 4, quantising 3), 8 with a residual.
-    Bytes: x, residual, weight and scale read, the norm and the new residual written.
-
-    Signatures: vLLM csrc/torch_bindings.cpp, FlashInfer flashinfer/norm.py.
-    """
-    return _quantised(x, weight, out, residual, (scale,), SCALE)
+""")(
+    "x, weight, out, scale?, residual?",
+    lambda x, weight, out, scale, residual: _quantised(x, weight, out, residual, (scale,), SCALE),
+)
 
 
 @operators("""

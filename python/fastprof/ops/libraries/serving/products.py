@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from fastprof.model.call import Tensor, Unknown
-from fastprof.ops.cost import CannotModel, Cost, Work
+from fastprof.ops.cost import CannotModel, Work
 from fastprof.ops.dtype_argument import asked_type
 from fastprof.ops.dtypes import Dtype
 from fastprof.ops.libraries.serving.quantisation import packed_float4
 from fastprof.ops.matrix.product import Product, forward
 from fastprof.ops.registry import operators
+from fastprof.ops.table import Traffic, row
 from fastprof.ops.tensor import canonical_type, elements, numbers_per_element
-from fastprof.ops.traffic import moved, present, texts
+from fastprof.ops.traffic import present
 
 # Sizes of a product from its operands, for any storage of the weight.
 
@@ -328,22 +329,18 @@ def sized_product(
     return Work((forward(product, *addends),))
 
 
-@operators("""
+row("""
+    A packed weight in another order.
+    FLOPs: 0.
+    Bytes: the weight and the order read, the size of the weight written.
+
+    Signatures: vLLM csrc/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc.
     (weight, order, _): _C::gptq_shuffle sgl_kernel::gptq_shuffle
     (weight, order, ...): _C::gptq_marlin_repack sgl_kernel::gptq_marlin_repack
     (weight, ...): _C::awq_marlin_repack _C::machete_prepack_B sgl_kernel::awq_marlin_repack
     (weight, order): _C::permute_cols
     (weight): _C::cutlass_encode_and_reorder_int4b
-""")
-def repacked(weight: Tensor, order: Tensor | None = None) -> tuple[Cost, str]:
-    """A packed weight in another order.
-
-    FLOPs: 0.
-    Bytes: the weight and the order read, the size of the weight written.
-
-    Signatures: vLLM csrc/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc.
-    """
-    return Cost(0, moved(weight, order, weight)), texts(weight)
+""")("weight, order?", Traffic(0, "weight order weight"))
 
 
 def _short(x: Tensor) -> bool:

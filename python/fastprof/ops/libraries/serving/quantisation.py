@@ -9,6 +9,7 @@ from fastprof.ops.cost import CannotModel, Cost
 from fastprof.ops.dtype_argument import asked_type
 from fastprof.ops.dtypes import Dtype
 from fastprof.ops.registry import operators
+from fastprof.ops.table import Traffic, row
 from fastprof.ops.tensor import canonical_type, elements
 from fastprof.ops.traffic import moved, texts
 
@@ -30,26 +31,19 @@ def scaled_up(x: Tensor, *, searched: bool) -> int:
     return elements(x.shape) * (SCALE + (SEARCH if searched else 0))
 
 
-@operators("""
-    (out, x, scale, ...): _C::static_scaled_fp8_quant
-    (out, x, scale, zero): _C::static_scaled_int8_quant
-    (out, x, scale): aiter::static_per_tensor_quant
-    (x, scale): tensorrt_llm::static_quantize_e4m3_per_tensor
-        trtllm::static_quantize_e4m3_per_tensor trtllm::static_quantize_e4m3_activation
-""")
-def quantised_with_scale(
-    x: Tensor, scale: Tensor, out: Tensor | None = None, zero: Tensor | None = None
-) -> tuple[Cost, str]:
-    """x[..] as float8 or int8, by a given scale.
-
+row("""
+    x[..] as float8 or int8, by a given scale.
     FLOPs: 3 per element (times scale 1, limits 2).
     Bytes: x and scale read, the result written.
 
     Signatures: vLLM csrc/torch_bindings.cpp, aiter aiter/ops/quant.py, TensorRT-LLM
     cpp/tensorrt_llm/thop/fp8Op.cpp.
-    """
-    written = Tensor(x.shape, "float8_e4m3fn") if out is None else out
-    return Cost(scaled_up(x, searched=False), moved(x, scale, zero, written)), texts(x)
+    (out, x, scale, ...): _C::static_scaled_fp8_quant
+    (out, x, scale, zero): _C::static_scaled_int8_quant
+    (out, x, scale): aiter::static_per_tensor_quant
+    (x, scale): tensorrt_llm::static_quantize_e4m3_per_tensor
+        trtllm::static_quantize_e4m3_per_tensor trtllm::static_quantize_e4m3_activation
+""")("x, scale, out?, zero?", Traffic(SCALE, "x scale zero out/x:float8_e4m3fn"))
 
 
 @operators("""
@@ -82,9 +76,15 @@ def quantised_by_tensor(
     return cost, texts(x)
 
 
-@operators("""
-    (out, x, scales, limit): _C::dynamic_per_token_scaled_fp8_quant
-        _C::dynamic_scaled_int8_quant sgl_kernel::scaled_fp4_quant
+row("""
+    x[..] as float8, float4 or int8, by a computed scale per row or group of a row.
+    FLOPs: 5 per element (magnitude compared 2, times scale 1, limits 2).
+    Bytes: x read once (a row stays on the chip), the result and the scales written.
+
+    Signatures: vLLM csrc/torch_bindings.cpp and csrc/libtorch_stable/torch_bindings.cpp, SGLang
+    sgl-kernel/csrc/common_extension.cc, aiter aiter/ops/quant.py.
+    (out, x, scales, limit): _C::dynamic_per_token_scaled_fp8_quant _C::dynamic_scaled_int8_quant
+        sgl_kernel::scaled_fp4_quant
     (x, out, scales, ...): _C::per_token_group_fp8_quant _C::per_token_group_fp8_quant_packed
         _C::per_token_group_quant_int8 sgl_kernel::sgl_per_token_group_quant_fp8
         sgl_kernel::sgl_per_token_group_quant_int8 sgl_kernel::sgl_per_token_group_quant_8bit
@@ -92,22 +92,14 @@ def quantised_by_tensor(
     (out, x, scales, ...): aiter::dynamic_per_token_scaled_quant
         aiter::dynamic_per_group_scaled_quant aiter::dynamic_per_group_scaled_quant_fp4
     (out, x, limit, scales): aiter::smoothquant_fwd
-""")
-def quantised_by_row(
-    x: Tensor, out: Tensor, scales: Tensor, limit: Tensor | None = None
-) -> tuple[Cost, str]:
-    """x[..] as float8, float4 or int8, by a computed scale per row or group of a row.
+""")("x, out, scales, limit?", Traffic(SEARCH + SCALE, "x limit out scales"))
 
-    FLOPs: 5 per element (magnitude compared 2, times scale 1, limits 2).
-    Bytes: x read once (a row stays on the chip), the result and the scales written.
+row("""
+    The experts' rows of x as float8 or float4, by computed scales.
+    FLOPs: 5 per element of x, an upper bound: the number of rows is a tensor value.
+    Bytes: x read, the result and the scales written, an upper bound.
 
-    Signatures: vLLM csrc/torch_bindings.cpp and csrc/libtorch_stable/torch_bindings.cpp, SGLang
-    sgl-kernel/csrc/common_extension.cc, aiter aiter/ops/quant.py.
-    """
-    return Cost(scaled_up(x, searched=True), moved(x, limit, out, scales)), texts(x)
-
-
-@operators("""
+    Signatures: vLLM csrc/libtorch_stable/torch_bindings.cpp, aiter aiter/ops/quant.py.
     (out, scales, x, limit, starts, more_starts): _C::scaled_fp4_experts_quant
         sgl_kernel::scaled_fp4_experts_quant
     (out, scales, x, starts, more_starts, _): _C::mxfp4_experts_quant
@@ -115,25 +107,10 @@ def quantised_by_row(
     (out, x, limit, starts, scales): aiter::moe_smoothquant_fwd
     (out, scales, x, starts, more_starts, ...): aiter::fused_dynamic_mx_quant_moe_sort_hip
         aiter::fused_dynamic_mxfp4_quant_moe_sort_hip
-""")
-def quantised_of_some(
-    x: Tensor,
-    out: Tensor,
-    scales: Tensor,
-    starts: Tensor,
-    more_starts: Tensor | None = None,
-    limit: Tensor | None = None,
-    _offsets: Tensor | None = None,
-) -> tuple[Cost, str]:
-    """The experts' rows of x as float8 or float4, by computed scales.
-
-    FLOPs: 5 per element of x, an upper bound: the number of rows is a tensor value.
-    Bytes: x read, the result and the scales written, an upper bound.
-
-    Signatures: vLLM csrc/libtorch_stable/torch_bindings.cpp, aiter aiter/ops/quant.py.
-    """
-    touched = moved(x, limit, starts, more_starts, out, scales)
-    return Cost(scaled_up(x, searched=True), touched, exact=False), texts(x)
+""")(
+    "x, out, scales, starts, more_starts?, limit?, _offsets?",
+    Traffic(SEARCH + SCALE, "x limit starts more_starts out scales", exact=False),
+)
 
 
 @operators("""

@@ -6,8 +6,8 @@ from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.arithmetic import EXPONENTIAL, LOGARITHM, SIGMOID, SQUARE_ROOT
 from fastprof.ops.cost import CannotModel, Cost
 from fastprof.ops.losses.softmax import FORWARD as SOFTMAX
-from fastprof.ops.parameters import Tensors
 from fastprof.ops.registry import operators
+from fastprof.ops.table import Traffic, row
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
 
@@ -118,7 +118,14 @@ def chosen_in_groups(
     return Cost(flops, moved(scores, bias, weights, ids), exact=False), texts(scores)
 
 
-@operators("""
+row("""
+    Tokens ordered by expert, each expert's padded to complete blocks.
+    FLOPs: 0: only positions are counted and summed.
+    Bytes: experts of tokens (and weights) read, the order, the expert of each block and totals
+    written, a buffer cleared; an upper bound: tensors have the worst-case size.
+
+    Signatures: vLLM csrc/moe/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc, aiter
+    aiter/ops/moe_op.py and aiter/ops/moe_sorting.py.
     (ids, _, _, sorted_ids, experts, total, more): _moe_C::moe_align_block_size
     (ids, _, _, sorted_ids, experts, total): _moe_C::sgl_moe_align_block_size
     (_, _, ids, sorted_ids, experts, total): _moe_C::batched_moe_align_block_size
@@ -126,85 +133,43 @@ def chosen_in_groups(
     (ids, _, _, sorted_ids, experts, more, total): aiter::moe_align_block_size
     (ids, weights, sorted_ids, sorted_weights, experts, total, buffer, _, _, more, ...):
         aiter::moe_sorting_fwd aiter::moe_sorting_opus_fwd
-""")
-def aligned(
-    ids: Tensor,
-    sorted_ids: Tensor,
-    experts: Tensor,
-    total: Tensor,
-    weights: Tensor | None = None,
-    sorted_weights: Tensor | None = None,
-    buffer: Tensor | None = None,
-    more: Tensor | None = None,
-) -> tuple[Cost, str]:
-    """Tokens ordered by expert, each expert's padded to complete blocks.
+""")(
+    "ids, sorted_ids, experts, total, weights?, sorted_weights?, buffer?, more?",
+    Traffic(0, "ids weights sorted_ids sorted_weights experts total buffer more", exact=False),
+)
 
-    FLOPs: 0: only positions are counted and summed.
-    Bytes: experts of tokens (and weights) read, the order, the expert of each block and totals
-    written, a buffer cleared; an upper bound: tensors have the worst-case size.
-
-    Signatures: vLLM csrc/moe/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc, aiter
-    aiter/ops/moe_op.py and aiter/ops/moe_sorting.py.
-    """
-    written = (sorted_ids, sorted_weights, experts, total, buffer, more)
-    return Cost(0, moved(ids, weights, *written), exact=False), texts(ids)
-
-
-@operators("""
-    (ids, tables**): _C::get_cutlass_moe_mm_data _C::get_cutlass_moe_mm_problem_sizes
-        _C::get_cutlass_moe_mm_problem_sizes_from_expert_offsets sgl_kernel::prepare_moe_input
-        sgl_kernel::get_cutlass_w4a8_moe_mm_data
-    (table, more, others, ids, ...): _C::get_cutlass_batched_moe_mm_data
-        _C::get_cutlass_pplx_moe_mm_data
-""")
-def counted(
-    ids: Tensor,
-    tables: Tensors = (),
-    table: Tensor | None = None,
-    more: Tensor | None = None,
-    others: Tensor | None = None,
-) -> tuple[Cost, str]:
-    """The number of tokens per expert, and the permutations between token and expert order.
-
+row("""
+    The number of tokens per expert, and the permutations between token and expert order.
     FLOPs: 0: only positions are counted and summed.
     Bytes: experts of tokens read, all tables written.
 
     Signatures: vLLM csrc/libtorch_stable/torch_bindings.cpp, SGLang
     sgl-kernel/csrc/common_extension.cc.
-    """
-    return Cost(0, moved(ids, table, more, others, *tables)), texts(ids)
+    (ids, tables**): _C::get_cutlass_moe_mm_data _C::get_cutlass_moe_mm_problem_sizes
+        _C::get_cutlass_moe_mm_problem_sizes_from_expert_offsets sgl_kernel::prepare_moe_input
+        sgl_kernel::get_cutlass_w4a8_moe_mm_data
+    (table, more, others, ids, ...): _C::get_cutlass_batched_moe_mm_data
+        _C::get_cutlass_pplx_moe_mm_data
+""")("ids, tables*?, table?, more?, others?", Traffic(0, "ids table more others tables"))
 
-
-@operators("""
-    (x, ids, sources, more, _, _, _, out, starts, inverse, order): _moe_C::moe_permute
-    (x, weights, ids, sources, _, _, out, starts, order): _moe_C::moe_permute
-    (x, ids, sources, more, _, _, _, _, out, starts, inverse, order, experts):
-        _moe_C::moe_permute
-    (x, ids, sources, more, _, _, _, out, starts, inverse, order, ...):
-        _moe_C::moe_permute_with_scratch
-""")
-def ordered(
-    x: Tensor,
-    ids: Tensor,
-    out: Tensor,
-    starts: Tensor,
-    sources: Tensor | None = None,
-    weights: Tensor | None = None,
-    more: Tensor | None = None,
-    inverse: Tensor | None = None,
-    order: Tensor | None = None,
-    experts: Tensor | None = None,
-) -> tuple[Cost, str]:
-    """Rows of x[tokens, d], repeated for each of their experts, in expert order.
-
+row("""
+    Rows of x[tokens, d], repeated for each of their experts, in expert order.
     FLOPs: 0.
     Bytes: each row read once for each expert and written, experts read, starts and orders written.
 
     Signatures: vLLM csrc/moe/torch_bindings.cpp. An upper bound: the output may have more rows than
     are selected.
-    """
-    tables = ids, sources, weights, more, starts, inverse, order, experts
-    return Cost(0, moved(out, out, *tables), exact=False), texts(x, ids)
+    (x, ids, sources, more, _, _, _, out, starts, inverse, order): _moe_C::moe_permute
+    (x, weights, ids, sources, _, _, out, starts, order): _moe_C::moe_permute
+    (x, ids, sources, more, _, _, _, _, out, starts, inverse, order, experts): _moe_C::moe_permute
+    (x, ids, sources, more, _, _, _, out, starts, inverse, order, ...):
+        _moe_C::moe_permute_with_scratch
+""")(
+    "x, ids, out, starts, sources?, weights?, more?, inverse?, order?, experts?",
+    Traffic(
+        0, "out out ids sources weights more starts inverse order experts", "x ids", exact=False
+    ),
+)
 
 
 @operators("""

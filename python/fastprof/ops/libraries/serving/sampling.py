@@ -6,72 +6,54 @@ from fastprof.model.call import Tensor
 from fastprof.ops.cost import Cost
 from fastprof.ops.losses.softmax import FORWARD as SOFTMAX
 from fastprof.ops.registry import operators
+from fastprof.ops.table import Traffic, row
 from fastprof.ops.tensor import elements
-from fastprof.ops.traffic import fresh, moved, texts
+from fastprof.ops.traffic import moved, texts
 
-
-@operators("(logits, of_prompt, of_output, penalties): _C::apply_repetition_penalties_")
-def penalised(
-    logits: Tensor, of_prompt: Tensor, of_output: Tensor, penalties: Tensor
-) -> tuple[Cost, str]:
-    """Logits [rows, tokens] of earlier tokens, divided or multiplied in place.
-
+row("""
+    Logits [rows, tokens] of earlier tokens, divided or multiplied in place.
     FLOPs: 3 per element (masks joined 1, compared 1, scaled 1).
     Bytes: logits read and written, masks and penalties read.
 
     Signature: vLLM csrc/torch_bindings.cpp.
-    """
-    touched = moved(logits, logits, of_prompt, of_output, penalties)
-    return Cost(3 * elements(logits.shape), touched), texts(logits)
+    (logits, of_prompt, of_output, penalties): _C::apply_repetition_penalties_
+""")(
+    "logits, of_prompt, of_output, penalties",
+    Traffic(3, "logits logits of_prompt of_output penalties"),
+)
 
-
-@operators("(logits, bits, rows): sgl_kernel::apply_token_bitmask_inplace_cuda")
-def masked(logits: Tensor, bits: Tensor, rows: Tensor | None = None) -> tuple[Cost, str]:
-    """Logits [rows, tokens] set to minus infinity in place if a bit is not set.
-
+row("""
+    Logits [rows, tokens] set to minus infinity in place if a bit is not set.
     FLOPs: 0.
     Bytes: bits read, logits written, an upper bound: only masked logits are written.
 
     Signature: SGLang sgl-kernel/csrc/common_extension.cc.
-    """
-    return Cost(0, moved(logits, bits, rows), exact=False), texts(logits)
+    (logits, bits, rows): sgl_kernel::apply_token_bitmask_inplace_cuda
+""")("logits, bits, rows?", Traffic(0, "logits bits rows", exact=False))
 
-
-@operators("""
-    (_workspace, logits, temperatures, ...): flashinfer::softmax flashinfer::blackwell_softmax
-""")
-def softmax(
-    logits: Tensor, temperatures: Tensor | None = None, _workspace: Tensor | None = None
-) -> tuple[Cost, str]:
-    """Probabilities of logits [rows, tokens], divided by temperatures first.
-
+row("""
+    Probabilities of logits [rows, tokens], divided by temperatures first.
     FLOPs: 25 per element (divided 1, softmax 24).
     Bytes: logits read, probabilities written in float32.
 
     Signature: FlashInfer flashinfer/sampling.py.
-    """
-    written = fresh(logits, dtype="float32")
-    flops = (SOFTMAX + 1) * elements(logits.shape)
-    return Cost(flops, moved(logits, temperatures, written)), texts(logits)
+    (_workspace, logits, temperatures, ...): flashinfer::softmax flashinfer::blackwell_softmax
+""")(
+    "logits, temperatures?, _workspace?", Traffic(SOFTMAX + 1, "logits temperatures logits:float32")
+)
 
-
-@operators("""
-    (x, out, limits, _): sgl_kernel::top_k_renorm_probs sgl_kernel::top_p_renorm_probs
-        sgl_kernel::top_k_mask_logits
-    (x, limits, ...): flashinfer::top_k_renorm_probs flashinfer::top_p_renorm_probs
-        flashinfer::top_k_mask_logits
-""")
-def cut_off(x: Tensor, out: Tensor | None = None, limits: Tensor | None = None) -> tuple[Cost, str]:
-    """Rows of x[rows, tokens] without elements beyond a computed cut-off.
-
+row("""
+    Rows of x[rows, tokens] without elements beyond a computed cut-off.
     FLOPs: 3 per element (compared 1, added 1, scaled 1), for one pass.
     Bytes: x read twice (searched, written), the result written.
 
     An estimate: the search takes several passes, possibly from cache. Signatures: SGLang
     sgl-kernel/csrc/common_extension.cc, FlashInfer flashinfer/sampling.py.
-    """
-    written = fresh(x, dtype="float32") if out is None else out
-    return Cost(3 * elements(x.shape), moved(x, x, limits, written), exact=False), texts(x)
+    (x, out, limits, _): sgl_kernel::top_k_renorm_probs sgl_kernel::top_p_renorm_probs
+        sgl_kernel::top_k_mask_logits
+    (x, limits, ...): flashinfer::top_k_renorm_probs flashinfer::top_p_renorm_probs
+        flashinfer::top_k_mask_logits
+""")("x, out?, limits?", Traffic(3, "x x limits out/x:float32", exact=False))
 
 
 @operators("""
@@ -108,23 +90,17 @@ def drawn(
     return Cost(2 * elements(x.shape), touched, exact=False), texts(x)
 
 
-@operators("""
+row("""
+    Indices of the highest scores of each row of x[rows, keys], between its start and end.
+    FLOPs: a comparison for each element, an upper bound: rows may be shorter.
+    Bytes: x, starts and ends read, the indices written, an upper bound.
+
+    Signatures: vLLM csrc/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension_rocm.cc, aiter
+    aiter/ops/topk.py, TensorRT-LLM tensorrt_llm/_torch/custom_ops/cpp_custom_ops.py.
     (x, starts, ends, out, ...): _C::top_k_per_row_prefill aiter::_top_k_per_row_prefill
     (x, _, ends, out, ...): _C::top_k_per_row_decode aiter::_top_k_per_row_decode
     (x, ends, out, ...): _C::persistent_topk sgl_kernel::fast_topk_transform_fused
         sgl_kernel::fast_topk_transform_ragged_fused trtllm::indexer_topk_decode
     (x, out, ends, ...): sgl_kernel::fast_topk
     (x, starts, ends, out, _): trtllm::indexer_topk_prefill
-""")
-def best_of_rows(
-    x: Tensor, ends: Tensor, out: Tensor, starts: Tensor | None = None
-) -> tuple[Cost, str]:
-    """Indices of the highest scores of each row of x[rows, keys], between its start and end.
-
-    FLOPs: a comparison for each element, an upper bound: rows may be shorter.
-    Bytes: x, starts and ends read, the indices written, an upper bound.
-
-    Signatures: vLLM csrc/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension_rocm.cc, aiter
-    aiter/ops/topk.py, TensorRT-LLM tensorrt_llm/_torch/custom_ops/cpp_custom_ops.py.
-    """
-    return Cost(elements(x.shape), moved(x, starts, ends, out), exact=False), texts(x)
+""")("x, ends, out, starts?", Traffic(1, "x starts ends out", exact=False))

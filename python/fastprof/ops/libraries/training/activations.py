@@ -22,6 +22,7 @@ from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.dtypes import named
 from fastprof.ops.parameters import Tensors
 from fastprof.ops.registry import op, operators
+from fastprof.ops.table import Traffic, row
 from fastprof.ops.tensor import byte_count, elements
 from fastprof.ops.traffic import fresh, moved, texts
 
@@ -200,48 +201,35 @@ def widened(x: Tensor, inverse: Tensor | None = None, written: Any = None) -> An
     return Cost(count, add_known(moved(x), byte_count(count, dtype))), texts(x)
 
 
-@operators("(a, b, gradient): xformers::silu_bw_fused")
-def silu_product_gradients(a: Tensor, b: Tensor, gradient: Tensor) -> Answer:
-    """Both gradients of silu(a) * b, and the product again.
-
+row("""
+    Both gradients of silu(a) * b, and the product again.
     FLOPs: 53 per element: silu and the product 24, its derivative 26, products 3.
     Bytes: a, b and the gradient read, both gradients and the product written.
-    """
-    flops = elements(a.shape) * (_SILU[0] + 1 + _SILU[1] + 3)
-    return Cost(flops, moved(a, b, gradient, a, b, gradient)), texts(a, b)
+    (a, b, gradient): xformers::silu_bw_fused
+""")("a, b, gradient", Traffic(_SILU[0] + 1 + _SILU[1] + 3, "a b gradient a b gradient", "a b"))
 
-
-@operators("""
-    (x, cosines, sines, ...): aten::ApplyRotaryEmb aten::Fast_RoPE_Embedding
-        aten::FusedRoPECachedFunc
-""")
-def rotated(x: Tensor, cosines: Tensor, sines: Tensor, *, direction: str) -> Answer:
-    """Pairs of elements of x[.., d] rotated by the angles of their positions.
-
+row("""
+    Pairs of elements of x[.., d] rotated by the angles of their positions.
     FLOPs: 3 for each rotated element (two products, a sum); backward the same.
     Bytes: x, cosines and sines read, x written; backward the same of its gradient.
 
     The cosines' last dimension determines the number of rotated elements: all if it is d or d / 2.
-    """
-    del direction
-    return _turned((x,), cosines, sines)
+    (x, cosines, sines, ...): aten::ApplyRotaryEmb aten::Fast_RoPE_Embedding
+        aten::FusedRoPECachedFunc
+""")("x, cosines, sines", lambda x, cosines, sines: _turned((x,), cosines, sines), both=True)
 
-
-@operators("""
-    (query, key, cosines, sines, ...): aten::LigerRopeFunction aten::LigerQwen2VLMRopeFunction
-        aten::Fast_RoPE_Embedding_QK
-""")
-def rotated_pair(
-    query: Tensor, key: Tensor, cosines: Tensor, sines: Tensor, *, direction: str
-) -> Answer:
-    """Pairs of elements of queries and keys [.., d] rotated by the angles of their positions.
-
+row("""
+    Pairs of elements of queries and keys [.., d] rotated by the angles of their positions.
     FLOPs: 3 for each element (two products, a sum); backward the same.
     Bytes: queries, keys, cosines and sines read, queries and keys written; backward the same of
         their gradients.
-    """
-    del direction
-    return _turned((query, key), cosines, sines)
+    (query, key, cosines, sines, ...): aten::LigerRopeFunction aten::LigerQwen2VLMRopeFunction
+        aten::Fast_RoPE_Embedding_QK
+""")(
+    "query, key, cosines, sines",
+    lambda query, key, cosines, sines: _turned((query, key), cosines, sines),
+    both=True,
+)
 
 
 def _turned(tensors: Tensors, cosines: Tensor, sines: Tensor) -> Answer:

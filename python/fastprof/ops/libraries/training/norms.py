@@ -23,6 +23,7 @@ from fastprof.ops.losses.softmax import BACKWARD, FORWARD
 from fastprof.ops.normalisation.layer_norm import group_norm, layer_norm, rms_norm
 from fastprof.ops.parameters import Tensors
 from fastprof.ops.registry import operators
+from fastprof.ops.table import row
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
 
@@ -31,19 +32,18 @@ from fastprof.ops.traffic import fresh, moved, texts
 Answer = tuple[Cost, str]
 
 
-@operators("""
+row("""
+    (x - mean) / sqrt(var + eps) * weight[d] + bias[d] of rows x[.., d].
+    FLOPs: as layer_norm: 8 per element; backward 13.
+    Bytes: as layer_norm: x read once, y written; backward dy and x read, dx written.
     (x, weight, bias, ...): aten::FusedLayerNormAffineFunction
         aten::FusedLayerNormAffineMixedDtypesFunction aten::FastLayerNormFN
         aten::LigerLayerNormFunction aten::Fast_Layernorm aten::_LayerNorm
         tex_ts::layernorm_fwd_fp8_inf_ts tex_ts::layernorm_fwd_inf_ts
-""")
-def centred(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, direction: str) -> Answer:
-    """(x - mean) / sqrt(var + eps) * weight[d] + bias[d] of rows x[.., d].
-
-    FLOPs: as layer_norm: 8 per element; backward 13.
-    Bytes: as layer_norm: x read once, y written; backward dy and x read, dx written.
-    """
-    return layer_norm(x, None, weight, bias, direction=direction)
+""")(
+    "x, weight, bias?",
+    lambda x, weight, bias, direction: layer_norm(x, None, weight, bias, direction=direction),
+)
 
 
 @operators("""
@@ -63,14 +63,12 @@ def root(x: Tensor, weight: Tensor | None = None, *, direction: str) -> Answer:
     return rms_norm(x, None, weight, direction=direction)
 
 
-@operators("(x, ...): aten::FusedLayerNormFunction aten::FusedRMSNormFunction")
-def bare_norm(x: Tensor, *, direction: str) -> Answer:
-    """Rows normalised without a weight. A row is assumed to be the last dimension.
-
+row("""
+    Rows normalised without a weight. A row is assumed to be the last dimension.
     FLOPs: as layer_norm: 6 per element; backward 9. An RMS norm has 3 and 6: an estimate.
     Bytes: as layer_norm.
-    """
-    return _plain(x, layer_norm, direction)
+    (x, ...): aten::FusedLayerNormFunction aten::FusedRMSNormFunction
+""")("x", lambda x, direction: _plain(x, layer_norm, direction))
 
 
 def _plain(x: Tensor, norm: Any, direction: str) -> Answer:
@@ -170,44 +168,33 @@ def polynomial(x: Tensor, weight: Tensor, bias: Tensor, *, direction: str) -> An
     return Cost(flops, add_known(moved(*tensors, weight, bias), statistics)), texts(x)
 
 
-@operators("(x, ...): aten::ScaledUpperTriangMaskedSoftmax aten::ScaledAlignedCausalMaskedSoftmax")
-def causal(x: Tensor, *, direction: str) -> Answer:
-    """softmax(scale * x) of scores x[.., s, t] at or below the diagonal, 0 above.
-
+row("""
+    softmax(scale * x) of scores x[.., s, t] at or below the diagonal, 0 above.
     FLOPs: 25 per element (softmax 24, scaling 1); backward 5. Masked elements count too.
     Bytes: x read, y written; backward dy and y read, dx written.
-    """
-    return _softmax(x, None, 1, direction)
+    (x, ...): aten::ScaledUpperTriangMaskedSoftmax aten::ScaledAlignedCausalMaskedSoftmax
+""")("x", lambda x, direction: _softmax(x, None, 1, direction))
 
-
-@operators("(x, mask, ...): aten::ScaledMaskedSoftmax aten::GenericScaledMaskedSoftmax")
-def masked(x: Tensor, mask: Tensor | None = None, *, direction: str) -> Answer:
-    """softmax(scale * x) of scores x[b, h, s, t] with a mask [b, 1, s, t].
-
+row("""
+    softmax(scale * x) of scores x[b, h, s, t] with a mask [b, 1, s, t].
     FLOPs: 26 per element (softmax 24, scaling 1, mask 1); backward 5.
     Bytes: x and mask read, y written; backward dy and y read, dx written.
-    """
-    return _softmax(x, mask, 1, direction)
+    (x, mask, ...): aten::ScaledMaskedSoftmax aten::GenericScaledMaskedSoftmax
+""")("x, mask?", lambda x, mask, direction: _softmax(x, mask, 1, direction))
 
-
-@operators("(x, ...): aten::ScaledSoftmax")
-def scaled(x: Tensor, *, direction: str) -> Answer:
-    """softmax(scale * x) of scores x[.., s, t].
-
+row("""
+    softmax(scale * x) of scores x[.., s, t].
     FLOPs: 25 per element (softmax 24, scaling 1); backward 5.
     Bytes: x read, y written; backward dy and y read, dx written.
-    """
-    return _softmax(x, None, 1, direction)
+    (x, ...): aten::ScaledSoftmax
+""")("x", lambda x, direction: _softmax(x, None, 1, direction))
 
-
-@operators("(x, ...): aten::LigerSoftmaxFunction")
-def unscaled(x: Tensor, *, direction: str) -> Answer:
-    """softmax(x) of rows x[.., n].
-
+row("""
+    softmax(x) of rows x[.., n].
     FLOPs: 24 per element; backward 4.
     Bytes: x read, y written; backward dy and y read, dx written.
-    """
-    return _softmax(x, None, 0, direction)
+    (x, ...): aten::LigerSoftmaxFunction
+""")("x", lambda x, direction: _softmax(x, None, 0, direction))
 
 
 def _softmax(x: Tensor, mask: Tensor | None, scaling: int, direction: str) -> Answer:

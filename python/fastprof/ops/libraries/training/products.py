@@ -25,20 +25,19 @@ from fastprof.ops.matrix.matmul import linear
 from fastprof.ops.matrix.product import GEMM, Product
 from fastprof.ops.parameters import Tensors
 from fastprof.ops.registry import operators
+from fastprof.ops.table import Traffic, row
 from fastprof.ops.tensor import byte_count, elements
 from fastprof.ops.traffic import fresh, moved, texts
 
 # Linear layers of training packages: functions with one or two products, or a norm and a product.
 
 
-@operators("(tensors**): aten::FusedDenseFunc aten::DenseNoBiasFunc aten::LinearWithFrozenWeight")
-def linear_layer(tensors: Tensors, *, direction: str) -> Work:
-    """x[.., k] @ w[n, k]^T (+ bias[n]).
-
+row("""
+    x[.., k] @ w[n, k]^T (+ bias[n]).
     FLOPs: as linear: 2 rows n k; backward twice that.
     Bytes: as linear: x and w read, the output written; backward for each gradient the same three.
-    """
-    return _linear(tensors, direction)
+    (tensors**): aten::FusedDenseFunc aten::DenseNoBiasFunc aten::LinearWithFrozenWeight
+""")("tensors*", lambda tensors, direction: _linear(tensors, direction))
 
 
 @operators("(tensors**): aten::_Linear")
@@ -406,15 +405,10 @@ def unpermuted(
     return Cost(flops, moves, exact=tokens is not None), texts(x, weights)
 
 
-@operators("(x, other, third, ...): aten::_moe_chunk_sort")
-def chunks_sorted(
-    x: Tensor, other: Tensor | None = None, third: Tensor | None = None, *, direction: str
-) -> Answer:
-    """Chunks of rows x[rows, d] in another order.
-
+row("""
+    Chunks of rows x[rows, d] in another order.
     FLOPs: 0.
     Bytes: rows, sizes and order of the chunks read, the rows written; backward the same of their
         gradient.
-    """
-    del direction
-    return Cost(0, moved(x, x, other, third)), texts(x)
+    (x, other, third, ...): aten::_moe_chunk_sort
+""")("x, other?, third?", Traffic(0, "x x other third"), both=True)
