@@ -35,6 +35,7 @@ _TYPES: Final[dict[str, tuple[Any, Any]]] = {
     "?": (Tensor | None, None),
     "*": (tuple[Tensor, ...], Parameter.empty),
     "*?": (tuple[Tensor, ...], ()),
+    "**?": (tuple[tuple[Tensor, ...], ...] | None, None),
     "~": (Any, None),
 }
 
@@ -98,9 +99,9 @@ def row(text: str) -> Callable[..., None]:
     -------
     callable
         Takes the parameters, "x, weight?, others*": tensors, optional ones, lists ("*?" may be
-        omitted), and "other~" for a value of any type; and a function from parameters to a cost,
-        which gets those that it names. With `direction` among them, or `both` true, the row also
-        applies to the backward pass.
+        omitted, "**?" is a list of lists), and "other~" for a value of any type; and a function
+        from parameters to a cost, which gets those that it names. With `direction` among them, or
+        `both` true, the row also applies to the backward pass.
     """
     text = cleandoc(text)
     match = _OPERATORS.search(text)
@@ -121,9 +122,8 @@ def row(text: str) -> Callable[..., None]:
 def _formula(takes: str, cost: Callable[..., Any], both: bool) -> Callable[..., Any]:
     keys = [re.match(r"(\w+)(.*)", key.strip()) for key in takes.split(",") if key.strip()]
     types = {match[1]: _TYPES[match[2]] for match in keys if match is not None}
-    if isinstance(cost, Traffic):
-        wanted = cost.names
-    else:
+    wanted: tuple[str, ...] = getattr(cost, "names", ())
+    if not wanted:
         wanted = cost.__code__.co_varnames[: cost.__code__.co_argcount]
     defaults = {key: default for key, (_, default) in types.items() if key in wanted}
     has_direction = both or "direction" in wanted

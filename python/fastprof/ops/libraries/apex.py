@@ -6,7 +6,7 @@ FLOPs follow its kernels, csrc/multi_tensor_*.cu.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from fastprof.model.call import Tensor
 from fastprof.ops.arithmetic import SQUARE_ROOT
@@ -14,16 +14,67 @@ from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.optimizers.fused import step
 from fastprof.ops.parameters import Number, Tensors
 from fastprof.ops.registry import operators
+from fastprof.ops.table import row
 from fastprof.ops.tensor import canonical_type, elements
 from fastprof.ops.traffic import moved, texts
-
-# FLOPs and bytes of the optimizer steps of NVIDIA's apex, one of them known to PyProf.
 
 Lists = tuple[Tensors, ...]
 
 # Averages of the gradient and of its square, root + epsilon, division, decay * parameter added,
 # parameter - step * that.
 ADAM: Final = 3 + 4 + SQUARE_ROOT + 1 + 1 + 2 + 2
+_DECAY: Final = 2  # decay * parameter, added
+_AVERAGE: Final = 3  # beta * average + (1 - beta) * new
+_UPDATE: Final = 2  # parameter - rate * update
+_ADAGRAD: Final = _DECAY + 2 + SQUARE_ROOT + 1 + 1 + _UPDATE
+_NOVOGRAD: Final = 2 + 1 + _DECAY + _AVERAGE + 1 + _UPDATE
+_LAMB: Final = 1 + 2 + ADAM + 2 * 2
+_CAPTURABLE: Final = 1 + 2 + ADAM
+
+
+def split(lists: Lists | None, flat: Lists) -> Lists:
+    """The lists of a call, passed as one argument or recorded flattened.
+
+    Raises
+    ------
+    CannotModel
+        When the argument has another number of lists.
+    """
+    if lists is None:
+        return flat
+    if len(lists) != len(flat):
+        raise CannotModel(f"expected {len(flat)} lists, found {len(lists)}")
+    return lists
+
+
+class Step:
+    """The cost of a step over lists, which a call passes one by one or as `lists`.
+
+    Parameters
+    ----------
+    flops : int
+        FLOPs for each element.
+    lists : str
+        The lists in their order.
+    written : str
+        Those that are read and written, the parameters first; the others are read.
+    others : str
+        Further tensors that are read.
+    """
+
+    def __init__(self, flops: int, lists: str, written: str, others: str = "") -> None:
+        self.flops, self.lists = flops, lists.split()
+        self.written, self.others = written.split(), others.split()
+        self.names = ("lists", *self.lists, *self.others)
+
+    def __call__(self, **given: Any) -> tuple[Cost, str]:
+        """The cost and the params of a call."""
+        flat = split(given["lists"], tuple(given[name] for name in self.lists))
+        lists = dict(zip(self.lists, flat, strict=True))
+        written = [lists[name] for name in self.written]
+        read = [tensors for name, tensors in lists.items() if name not in self.written]
+        extra = tuple(given[name] for name in self.others)
+        return step(self.flops, written, read, extra, exact=True)
 
 
 @operators("(parameter, copy, average, square, gradient, ...): fused_adam_cuda.adam")
@@ -47,30 +98,18 @@ def fused_adam(
     return Cost(cost.flops, add_known(cost.bytes, moved(gradient) if mixed else 0)), text
 
 
-@operators("""
-    (_, flag, gradients*, parameters*, averages*, squares*, _, _, _, _, _, _, _, _):
-        amp_C.multi_tensor_adam
-    (_, flag, lists, _, _, _, _, _, _, _, _): amp_C.multi_tensor_adam
-""")
-def multi_tensor_adam(
-    gradients: Tensors = (),
-    parameters: Tensors = (),
-    averages: Tensors = (),
-    squares: Tensors = (),
-    lists: Lists | None = None,
-    flag: Tensor | None = None,
-) -> tuple[Cost, str]:
-    """Adam or AdamW of apex's FusedAdam for lists of parameters.
-
+row("""
+    Adam or AdamW of apex's FusedAdam for lists of parameters.
     FLOPs: 35 for each element: 3 and 4 for the averages, 2 to correct them, 21 for the
         denominator, 1 for the update, 2 for the weight decay, 2 for the parameter.
     Bytes: parameters and both averages read and written, gradients read.
-    """
-    del flag
-    gradients, parameters, averages, squares = split(
-        lists, (gradients, parameters, averages, squares)
-    )
-    return step(2 + ADAM, [parameters, averages, squares], [gradients], (), exact=True)
+    (_, flag, gradients*, parameters*, averages*, squares*, _, _, _, _, _, _, _, _):
+        amp_C.multi_tensor_adam
+    (_, flag, lists, _, _, _, _, _, _, _, _): amp_C.multi_tensor_adam
+""")(
+    "gradients*?, parameters*?, averages*?, squares*?, lists**?, flag?",
+    Step(2 + ADAM, "gradients parameters averages squares", "parameters averages squares"),
+)
 
 
 @operators("""
@@ -117,30 +156,6 @@ def multi_tensor_norm(
     return Cost(2 * count + SQUARE_ROOT, add_known(moved(*tensors), written)), texts(*tensors)
 
 
-def split(lists: Lists | None, flat: Lists) -> Lists:
-    """The lists of a call, passed as one argument or recorded flattened.
-
-    Raises
-    ------
-    CannotModel
-        When the argument has another number of lists.
-    """
-    if lists is None:
-        return flat
-    if len(lists) != len(flat):
-        raise CannotModel(f"expected {len(flat)} lists, found {len(lists)}")
-    return lists
-
-
-_DECAY: Final = 2  # decay * parameter, added
-_AVERAGE: Final = 3  # beta * average + (1 - beta) * new
-_UPDATE: Final = 2  # parameter - rate * update
-_ADAGRAD: Final = _DECAY + 2 + SQUARE_ROOT + 1 + 1 + _UPDATE
-_NOVOGRAD: Final = 2 + 1 + _DECAY + _AVERAGE + 1 + _UPDATE
-_LAMB: Final = 1 + 2 + ADAM + 2 * 2
-_CAPTURABLE: Final = 1 + 2 + ADAM
-
-
 @operators("""
     (_, flag, tensors*, weight_decay, momentum, _, _, nesterov, first, _, _):
         amp_C.multi_tensor_sgd
@@ -182,88 +197,56 @@ def multi_tensor_sgd(
     return step(flops, state, [gradients, *copies], (), exact=True)
 
 
-@operators("""
-    (_, flag, gradients*, parameters*, averages*, squares*, rate, _, _, _, taken, _, _, _,
-        scale): amp_C.multi_tensor_adam_capturable
-    (_, flag, lists, rate, _, _, _, taken, _, _, _, scale): amp_C.multi_tensor_adam_capturable
-""")
-def multi_tensor_adam_capturable(
-    rate: Tensor,
-    taken: Tensor,
-    scale: Tensor,
-    gradients: Tensors = (),
-    parameters: Tensors = (),
-    averages: Tensors = (),
-    squares: Tensors = (),
-    lists: Lists | None = None,
-    flag: Tensor | None = None,
-) -> tuple[Cost, str]:
-    """Capturable Adam of apex's FusedAdam, for CUDA graphs: its scalars are on the device.
-
+row("""
+    Capturable Adam of apex's FusedAdam, for CUDA graphs: its scalars are on the device.
     FLOPs: 36 for each element: 1 to unscale the gradient, 35 as `multi_tensor_adam`.
     Bytes: parameters, both averages and the gradients, unscaled in place, read and written; rate,
         steps taken and scale read.
-    """
-    del flag
-    gradients, parameters, averages, squares = split(
-        lists, (gradients, parameters, averages, squares)
-    )
-    state = [parameters, averages, squares, gradients]
-    return step(_CAPTURABLE, state, [], (rate, taken, scale), exact=True)
+    (_, flag, gradients*, parameters*, averages*, squares*, rate, _, _, _, taken, _, _, _,
+        scale): amp_C.multi_tensor_adam_capturable
+    (_, flag, lists, rate, _, _, _, taken, _, _, _, scale): amp_C.multi_tensor_adam_capturable
+""")(
+    "rate, taken, scale, gradients*?, parameters*?, averages*?, squares*?, lists**?, flag?",
+    Step(
+        _CAPTURABLE,
+        "gradients parameters averages squares",
+        "parameters averages squares gradients",
+        "rate taken scale",
+    ),
+)
 
 
-@operators("""
+row("""
+    `multi_tensor_adam_capturable` for parameters with a master of higher precision.
+    FLOPs: 36 for each element.
+    Bytes: masters, both averages and the gradients, unscaled in place, read and written;
+        parameters written; rate, steps taken and scale read.
     (_, flag, gradients*, parameters*, averages*, squares*, masters*, rate, _, _, _, taken, _,
         _, _, scale): amp_C.multi_tensor_adam_capturable_master
     (_, flag, lists, rate, _, _, _, taken, _, _, _, scale):
         amp_C.multi_tensor_adam_capturable_master
-""")
-def multi_tensor_adam_capturable_master(
-    rate: Tensor,
-    taken: Tensor,
-    scale: Tensor,
-    gradients: Tensors = (),
-    parameters: Tensors = (),
-    averages: Tensors = (),
-    squares: Tensors = (),
-    masters: Tensors = (),
-    lists: Lists | None = None,
-    flag: Tensor | None = None,
-) -> tuple[Cost, str]:
-    """`multi_tensor_adam_capturable` for parameters with a master of higher precision.
-
-    FLOPs: 36 for each element.
-    Bytes: masters, both averages and the gradients, unscaled in place, read and written;
-        parameters written; rate, steps taken and scale read.
-    """
-    del flag
-    gradients, parameters, averages, squares, masters = split(
-        lists, (gradients, parameters, averages, squares, masters)
-    )
-    state = [masters, averages, squares, gradients]
-    return step(_CAPTURABLE, state, [parameters], (rate, taken, scale), exact=True)
+""")(
+    "rate, taken, scale, gradients*?, parameters*?, averages*?, squares*?, masters*?, lists**?, flag?",
+    Step(
+        _CAPTURABLE,
+        "gradients parameters averages squares masters",
+        "masters averages squares gradients",
+        "rate taken scale",
+    ),
+)
 
 
-@operators("""
-    (_, flag, gradients*, parameters*, sums*, _, _, _, _): amp_C.multi_tensor_adagrad
-    (_, flag, lists, _, _, _, _): amp_C.multi_tensor_adagrad
-""")
-def multi_tensor_adagrad(
-    gradients: Tensors = (),
-    parameters: Tensors = (),
-    sums: Tensors = (),
-    lists: Lists | None = None,
-    flag: Tensor | None = None,
-) -> tuple[Cost, str]:
-    """Adagrad of apex's FusedAdagrad for lists of parameters.
-
+row("""
+    Adagrad of apex's FusedAdagrad for lists of parameters.
     FLOPs: 28 for each element: 2 for the weight decay, 2 for the sum of squares, 21 for the
         denominator, 1 for the quotient, 2 for the parameter.
     Bytes: parameters and sums read and written, gradients read.
-    """
-    del flag
-    gradients, parameters, sums = split(lists, (gradients, parameters, sums))
-    return step(_ADAGRAD, [parameters, sums], [gradients], (), exact=True)
+    (_, flag, gradients*, parameters*, sums*, _, _, _, _): amp_C.multi_tensor_adagrad
+    (_, flag, lists, _, _, _, _): amp_C.multi_tensor_adagrad
+""")(
+    "gradients*?, parameters*?, sums*?, lists**?, flag?",
+    Step(_ADAGRAD, "gradients parameters sums", "parameters sums"),
+)
 
 
 @operators("""
@@ -295,35 +278,26 @@ def multi_tensor_novograd(
     return step(_NOVOGRAD, [parameters, averages], [gradients], (norms, norms), exact=True)
 
 
-@operators("""
-    (_, flag, gradients*, parameters*, averages*, squares*, _, _, _, _, _, _, _, _, _, norm, _,
-        _): amp_C.multi_tensor_lamb
-    (_, flag, lists, _, _, _, _, _, _, _, _, _, norm, _, _): amp_C.multi_tensor_lamb
-""")
-def multi_tensor_lamb(
-    norm: Tensor,
-    gradients: Tensors = (),
-    parameters: Tensors = (),
-    averages: Tensors = (),
-    squares: Tensors = (),
-    lists: Lists | None = None,
-    flag: Tensor | None = None,
-) -> tuple[Cost, str]:
-    """LAMB of apex's FusedLAMB: Adam's update, scaled by the norms of parameter and update.
-
+row("""
+    LAMB of apex's FusedLAMB: Adam's update, scaled by the norms of parameter and update.
     FLOPs: 40 for each element: 1 to clip the gradient, 35 as Adam, 4 for both norms.
     Bytes: parameters, both averages and the gradients, which become the updates, read and written;
         the norm of all gradients read.
 
     The kernels read parameters and updates more than once, for their norms; bytes count each tensor
     once.
-    """
-    del flag
-    gradients, parameters, averages, squares = split(
-        lists, (gradients, parameters, averages, squares)
-    )
-    state = [parameters, averages, squares, gradients]
-    return step(_LAMB, state, [], (norm,), exact=True)
+    (_, flag, gradients*, parameters*, averages*, squares*, _, _, _, _, _, _, _, _, _, norm, _,
+        _): amp_C.multi_tensor_lamb
+    (_, flag, lists, _, _, _, _, _, _, _, _, _, norm, _, _): amp_C.multi_tensor_lamb
+""")(
+    "norm, gradients*?, parameters*?, averages*?, squares*?, lists**?, flag?",
+    Step(
+        _LAMB,
+        "gradients parameters averages squares",
+        "parameters averages squares gradients",
+        "norm",
+    ),
+)
 
 
 @operators("""

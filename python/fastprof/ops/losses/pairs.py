@@ -20,11 +20,6 @@ from fastprof.ops.traffic import present
 LOG_SIGMOID: Final = EXPONENTIAL + LOGARITHM + 1
 Flag = bool | Unknown
 
-WEIGHTED: Final = (
-    "x, target, weight, reduction, reduce",
-    "x, target, weight, _, reduce, reduction",
-)
-
 
 @operators("""
     (x, target, weight, reduction, reduce): torch.binary_cross_entropy
