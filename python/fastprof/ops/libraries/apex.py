@@ -226,7 +226,8 @@ row("""
     (_, flag, lists, rate, _, _, _, taken, _, _, _, scale):
         amp_C.multi_tensor_adam_capturable_master
 """)(
-    "rate, taken, scale, gradients*?, parameters*?, averages*?, squares*?, masters*?, lists**?, flag?",
+    "rate, taken, scale, gradients*?, parameters*?, averages*?, squares*?, masters*?, lists**?,"
+    " flag?",
     Step(
         _CAPTURABLE,
         "gradients parameters averages squares masters",

@@ -26,7 +26,7 @@ def _call(marker):
 @pytest.fixture(scope="module")
 def rows_and_calls():
     root = os.environ.get("FASTPROF_DATA")
-    data = (Path(root) if root else Path(__file__).parents[3] / "shared" / "data") / "pyprof"
+    data = (Path(root) if root else Path(__file__).parents[4] / "shared" / "data") / "pyprof"
     rows = data / "golden" / "lm_v100_nvprof.pyprof311.csv"
     lines = data / "lm_v100_nvprof.author.dict"
     if not rows.exists() or not lines.exists():

@@ -9,7 +9,7 @@ from fastprof.ops.document import operators_page
 from fastprof.ops.index import FILE
 from fastprof.ops.registry import formulas
 
-PAGE = Path(__file__).parents[2] / "docs" / "ops.md"
+PAGE = Path(__file__).parents[3] / "docs" / "ops.md"
 
 
 def test_the_page_is_up_to_date():

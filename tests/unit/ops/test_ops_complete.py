@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from pathlib import Path
 
 from fastprof.ops.registry import MODULES, TORCH, formulas
@@ -10,8 +11,9 @@ from ops_examples import Example
 
 
 def examples() -> list[Example]:
-    names = sorted(path.stem for path in Path(__file__).parent.glob("test_ops_*.py"))
-    modules = [importlib.import_module(name) for name in names]
+    paths = sorted(Path(__file__).parent.rglob("test_ops_*.py"), key=lambda path: path.stem)
+    sys.path += sorted({str(path.parent) for path in paths} - set(sys.path))
+    modules = [importlib.import_module(path.stem) for path in paths]
     return [each for module in modules for each in getattr(module, "EXAMPLES", ())]
 
 
