@@ -114,7 +114,7 @@ def of_name(name: str) -> list[str | None]:
         else [_first(_OF_ARGUMENTS, name), *(COMPUTE_TYPES if product else _OF_OTHERS)]
     )
     if info.tensor_core and not _AMD.search(name):
-        return ["tf32" if each == "fp32" else each for each in types]
+        return ["tf32" if kind == "fp32" else kind for kind in types]
     return types
 
 
@@ -132,12 +132,12 @@ def of_call(call: Call) -> str | None:
     Tensors without dimensions are converted to the type of the others and count last.
     """
     tensors = sorted(_tensors(call), key=lambda each: not each.shape)
-    types = [_OF_TENSOR.get(canonical_type(each.dtype) or "") for each in tensors]
-    floating = (each for each in types if each not in (None, "int8"))
+    types = [_OF_TENSOR.get(canonical_type(tensor.dtype) or "") for tensor in tensors]
+    floating = (kind for kind in types if kind not in (None, "int8"))
     return next(floating, "int8" if "int8" in types else None)
 
 
 def _tensors(call: Call) -> Iterator[Tensor]:
     for arg in call.args:
         values = arg.value if isinstance(arg.value, tuple | list) else (arg.value,)
-        yield from (each for each in values if isinstance(each, Tensor))
+        yield from (tensor for tensor in values if isinstance(tensor, Tensor))

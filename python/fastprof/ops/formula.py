@@ -21,7 +21,7 @@ from fastprof.ops.signature import Signature
 def misfit(signatures: Iterable[Signature], args: Iterable[Arg]) -> str:
     """Name the first list of tensors that is not recorded, else expected and found arguments."""
     expected = list(signatures)
-    values = [each.value for each in args if not each.name]
+    values = [arg.value for arg in args if not arg.name]
     for signature in expected:
         for slot, value in zip(signature.slots, values, strict=False):
             if slot.is_list and value is UNKNOWN:

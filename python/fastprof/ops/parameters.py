@@ -109,7 +109,7 @@ def shown(value: Any) -> str:
     """An argument in messages: `tensor [2, 3]`, `2 tensors`, `not recorded`, else its repr."""
     if isinstance(value, Tensor) and (value.shape or value.dtype):
         return f"tensor {list(value.shape)}"
-    if isinstance(value, tuple) and any(isinstance(each, Tensor) for each in value):
+    if isinstance(value, tuple) and any(isinstance(tensor, Tensor) for tensor in value):
         return f"{len(value)} tensors"
     if value is UNKNOWN or isinstance(value, Tensor):
         return "not recorded"

@@ -26,7 +26,7 @@ def tensors_text(call: Call) -> str:
 
 def tensors_of(call: Call) -> list[Tensor]:
     """The tensors of a call in order, including those in lists."""
-    return [found for each in call.args for found in _tensors(each.value)]
+    return [found for arg in call.args for found in _tensors(arg.value)]
 
 
 def _tensors(value: Any) -> Iterator[Tensor]:

@@ -133,10 +133,10 @@ def heads_last(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -
     Heads may have two dimensions, groups and heads per group.
     """
     shapes = []
-    for each in (query, key, value):
-        if len(each.shape) not in (4, 5):
-            raise CannotModel(f"shape {each.shape} is not 4-d")
-        batch, length, *heads_of, size = each.shape
+    for tensor in (query, key, value):
+        if len(tensor.shape) not in (4, 5):
+            raise CannotModel(f"shape {tensor.shape} is not 4-d")
+        batch, length, *heads_of, size = tensor.shape
         heads = elements(heads_of)
         shapes.append((batch, heads, length, size))
     return _attention((query, key, value, mask), (shapes[0], shapes[1], shapes[2]))
@@ -187,11 +187,13 @@ def packed(
         When the shapes do not fit.
     """
     shapes = []
-    for each in (query, key, value):
+    for tensor in (query, key, value):
         # The efficient kernels keep a batch of one.
-        shape = each.shape[1:] if len(each.shape) == 4 and each.shape[0] == 1 else each.shape
+        shape = (
+            tensor.shape[1:] if len(tensor.shape) == 4 and tensor.shape[0] == 1 else tensor.shape
+        )
         if len(shape) != 3:
-            raise CannotModel(f"shape {each.shape} is not [total, heads, size]")
+            raise CannotModel(f"shape {tensor.shape} is not [total, heads, size]")
         shapes.append(shape)
     (queries, heads, depth), (keys, groups, key_depth), (values, value_groups, width) = shapes
     if depth != key_depth or keys != values or groups != value_groups or not groups:

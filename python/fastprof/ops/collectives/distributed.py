@@ -38,13 +38,15 @@ def collective(*names: str, aten: tuple[str, ...] = ()) -> Callable[[Function], 
 
 def several(*given: Several) -> Tensors:
     """The tensors of arguments that are a tensor, a list, or None."""
-    lists = [each if isinstance(each, tuple) else (each,) for each in given if each is not None]
+    lists = [
+        value if isinstance(value, tuple) else (value,) for value in given if value is not None
+    ]
     return tuple(tensor for one in lists for tensor in one)
 
 
 def count_of(tensors: Tensors) -> int:
     """Elements of all tensors."""
-    return sum(elements(each.shape) for each in tensors)
+    return sum(elements(tensor.shape) for tensor in tensors)
 
 
 @collective(
@@ -350,7 +352,7 @@ def scattered(
     del out
     found = several(tensors)
     size = _size(group_size)
-    counts = [elements(each.shape) for each in found]
+    counts = [elements(tensor.shape) for tensor in found]
     if size is not None and any(count % size for count in counts):
         raise CannotModel(f"{size} ranks cannot share {texts(*found)}")
     large = moved(*found)

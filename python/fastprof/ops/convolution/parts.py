@@ -31,7 +31,7 @@ def forward(
     A bias that is not `fused` is a separate part: one addition for each output, which is read and
     written again.
     """
-    read = [tensor_bytes(each) for each in (weight, bias, addend) if each is not None]
+    read = [tensor_bytes(tensor) for tensor in (weight, bias, addend) if tensor is not None]
     read.append(read_bytes(sizes, x))
     main = Part(
         "main",

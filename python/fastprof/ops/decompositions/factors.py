@@ -204,7 +204,7 @@ def _register_solution(row: _Solution) -> None:
 
 
 def _split(texts_of_rows: str) -> list[str]:
-    return [f"{each})" for each in texts_of_rows.split(")") if each.strip()]
+    return [f"{name})" for name in texts_of_rows.split(")") if name.strip()]
 
 
 for _solution in _SOLUTIONS:

@@ -129,7 +129,7 @@ def affine_grid(
     """
     if size is None:
         sides = (batch, channels, height, width)
-        size = tuple(each for each in sides if isinstance(each, int))
+        size = tuple(side for side in sides if isinstance(side, int))
     if isinstance(size, Unknown) or len(size) not in (4, 5) or min(size) < 0:
         raise CannotModel(f"size {size!r} is not a batch of images")
     return _product(theta, size)

@@ -101,7 +101,7 @@ def target(x: Tensor, size: Ints | Unknown | None, scale: Scale) -> Sizes:
     if scale is None or isinstance(scale, Unknown):
         raise CannotModel("neither size nor scale_factor is in the capture")
     factors = (scale,) * len(sizes) if isinstance(scale, float | int) else scale
-    if len(factors) != len(sizes) or not all(0 < each < _LARGEST for each in factors):
+    if len(factors) != len(sizes) or not all(0 < factor < _LARGEST for factor in factors):
         raise CannotModel(f"scale_factor {scale!r} does not fit {len(sizes)} dimensions")
     return tuple(int(n * each) for n, each in zip(sizes, factors, strict=True))
 

@@ -111,7 +111,7 @@ def _recorded(indices: Indices | Unknown) -> Items:
     """
     if indices == ():
         raise CannotModel("no index among the arguments")
-    if isinstance(indices, Unknown) or not any(isinstance(each, Tensor) for each in indices):
+    if isinstance(indices, Unknown) or not any(isinstance(tensor, Tensor) for tensor in indices):
         return None
     return tuple("slice(None, None, None)" if each is None else each for each in indices)
 
@@ -237,7 +237,7 @@ def index_put_in_place(
 
 def _items(given: Any) -> tuple[Any, ...]:
     # The items of an index; a list is one item.
-    if isinstance(given, tuple) and all(type(each) is int for each in given) and len(given) > 1:
+    if isinstance(given, tuple) and all(type(value) is int for value in given) and len(given) > 1:
         return given
     items = given if isinstance(given, tuple) else (given,)
     return tuple(checked(item) if isinstance(item, Tensor) else item for item in items)

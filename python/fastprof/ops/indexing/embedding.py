@@ -101,7 +101,7 @@ def embedding_bag(
     width = weight.shape[1]
     bags = _bags(indices, offsets, last is True)
     output = byte_count(bags * width, weight.dtype)
-    extra = [tensor_bytes(each) for each in (indices, offsets, weights) if each is not None]
+    extra = [tensor_bytes(tensor) for tensor in (indices, offsets, weights) if tensor is not None]
     if direction == "fprop":
         flops = count * width * (1 if weights is None else 2) + bags * width * (how == _MEAN)
         return Cost(flops, add_known(*extra, rows, output), known), _text(indices, weight)
@@ -151,7 +151,7 @@ def embedding_bag_gradient(
     rows = _rows(gradient, elements(indices.shape))
     scaled = 1 if weights is not None else _scaled(mode)
     flops = elements(indices.shape) * gradient.shape[1] * scaled
-    extra = [tensor_bytes(each) for each in (gradient, indices, weights) if each is not None]
+    extra = [tensor_bytes(tensor) for tensor in (gradient, indices, weights) if tensor is not None]
     moved = None if sparse is not False else add_known(*extra, rows, rows)
     known = not isinstance(mode, Unknown)
     return Cost(flops, moved, known), _text(gradient, indices)

@@ -129,9 +129,9 @@ def multi_tensor_scale(
     """
     del flag
     sources, results = split(lists, (sources, results))
-    if [each.shape for each in sources] != [each.shape for each in results]:
+    if [tensor.shape for tensor in sources] != [tensor.shape for tensor in results]:
         raise CannotModel("the lists differ in shape")
-    count = sum(elements(each.shape) for each in sources)
+    count = sum(elements(tensor.shape) for tensor in sources)
     return Cost(2 * count, moved(*sources, *results)), texts(*sources)
 
 
@@ -151,7 +151,7 @@ def multi_tensor_norm(
     """
     del flag
     (tensors,) = split(lists, (tensors,))
-    count = sum(elements(each.shape) for each in tensors)
+    count = sum(elements(tensor.shape) for tensor in tensors)
     written = moved(Tensor((), "float32"))
     return Cost(2 * count + SQUARE_ROOT, add_known(moved(*tensors), written)), texts(*tensors)
 
@@ -182,7 +182,7 @@ def multi_tensor_sgd(
     """
     del flag
     if lists is None:
-        count = 4 if len({canonical_type(each.dtype) for each in tensors}) > 1 else 3
+        count = 4 if len({canonical_type(tensor.dtype) for tensor in tensors}) > 1 else 3
         length, left = divmod(len(tensors), count)
         if left:
             raise CannotModel(f"{len(tensors)} tensors do not form {count} lists of equal length")
@@ -319,7 +319,7 @@ def multi_tensor_sum(
     """
     del flag
     left, right, results = split(lists, (left, right, results))
-    shapes = [each.shape for each in left]
-    if any([each.shape for each in other] != shapes for other in (right, results)):
+    shapes = [tensor.shape for tensor in left]
+    if any([tensor.shape for tensor in other] != shapes for other in (right, results)):
         raise CannotModel("the lists differ in shape")
     return Cost(4 * sum(map(elements, shapes)), moved(*left, *right, *results)), texts(*left)

@@ -87,10 +87,10 @@ def block(
     batch, dim, length = xz.shape[0], xz.shape[1] // 2, xz.shape[2]
     rows, back = batch * length, direction == "bprop"
     weights = (projection, delta, output)
-    if any(len(each.shape) != 2 for each in weights):
+    if any(len(tensor.shape) != 2 for tensor in weights):
         raise CannotModel("a projection is not a matrix")
-    flops = 2 * rows * sum(elements(each.shape) for each in weights)
-    ends = sum(sum(each.shape) for each in weights)
+    flops = 2 * rows * sum(elements(tensor.shape) for tensor in weights)
+    ends = sum(sum(tensor.shape) for tensor in weights)
     of_products = add_known(moved(*weights), byte_count(rows * ends, xz.dtype))
     count = batch * dim * length
     width = taps.shape[-1] if taps.shape else 0

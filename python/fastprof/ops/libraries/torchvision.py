@@ -47,7 +47,7 @@ _KINDS: Final = frozenset({"convolution", "gemm"})
 
 def _sizes(x: Tensor, weight: Tensor, offset: Tensor) -> tuple[Tensor, int, str]:
     """The output, the multiply-adds, and the params."""
-    if {len(each.shape) for each in (x, weight, offset)} != {4}:
+    if {len(tensor.shape) for tensor in (x, weight, offset)} != {4}:
         raise CannotModel(f"no deformable convolution of {x.shape} with {weight.shape}")
     n, c, h, w = x.shape
     k, each, r, s = weight.shape
@@ -214,7 +214,7 @@ def aligned_backward(
     """
     count = _samples(elements(gradient.shape), ratio)
     sizes = (batch, channels, rows, columns)
-    known = tuple(each for each in sizes if isinstance(each, int))
+    known = tuple(size for size in sizes if isinstance(size, int))
     whole = byte_count(elements(known), gradient.dtype) if len(known) == len(sizes) else None
     flops = None if count is None else _SAMPLE * count
     return Cost(flops, add_known(moved(gradient, rois), whole), False), texts(gradient, rois)

@@ -50,9 +50,9 @@ def fused_attention(
     is the batch. Queries, keys and values may be packed in one tensor. For [total, h, d] see
     `sequences`.
     """
-    starts = next((each for each in tensors if _are_starts(each)), None)
-    query, key, value, *rest = _operands([each for each in tensors if len(each.shape) >= 3])
-    mask = next((each for each in rest if len(each.shape) == 4), None)
+    starts = next((tensor for tensor in tensors if _are_starts(tensor)), None)
+    query, key, value, *rest = _operands([tensor for tensor in tensors if len(tensor.shape) >= 3])
+    mask = next((tensor for tensor in rest if len(tensor.shape) == 4), None)
     longest = lengths(longest_query, longest_query if longest_key is None else longest_key)
     if len(query.shape) == 3:
         found = packed(query, key, value, mask, starts, longest)
@@ -85,7 +85,7 @@ def _operands(large: list[Tensor]) -> list[Tensor]:
 
 
 def _alike(tensors: list[Tensor]) -> bool:
-    return len(tensors) == 3 and len({len(each.shape) for each in tensors}) == 1
+    return len(tensors) == 3 and len({len(tensor.shape) for tensor in tensors}) == 1
 
 
 def _split(tensor: Tensor, axis: int, count: int) -> list[Tensor]:

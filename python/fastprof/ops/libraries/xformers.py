@@ -163,10 +163,10 @@ def evoformer(tensors: Tensors, *, direction: str) -> Work:
     """
     query, key, value, mask = _operands(tensors)
     flat = []
-    for each in (query, key, value):
-        if len(each.shape) < 4:
-            raise CannotModel(f"shape {each.shape} is not [.., s, h, d]")
-        flat.append(Tensor((elements(each.shape[:-3]), *each.shape[-3:]), each.dtype))
+    for tensor in (query, key, value):
+        if len(tensor.shape) < 4:
+            raise CannotModel(f"shape {tensor.shape} is not [.., s, h, d]")
+        flat.append(Tensor((elements(tensor.shape[:-3]), *tensor.shape[-3:]), tensor.dtype))
     return work(heads_last(flat[0], flat[1], flat[2], mask), direction)
 
 

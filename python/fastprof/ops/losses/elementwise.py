@@ -145,7 +145,7 @@ def elementwise_loss(
     gradients : tuple of Tensor, optional
         Operands with a gradient; default: the first.
     """
-    shape = broadcast(*(each.shape for each in operands))
+    shape = broadcast(*(tensor.shape for tensor in operands))
     loss = reduced.loss(shape, result_type(operands[:2]))
     params = texts(*operands)
     if direction == "bprop":
@@ -160,7 +160,7 @@ def elementwise_loss_gradient(
     flops: int, gradient: Tensor, operands: tuple[Tensor, ...]
 ) -> tuple[Cost, str]:
     """Cost of an operator that computes the gradient of the first operand, from dloss."""
-    shape = broadcast(*(each.shape for each in operands))
+    shape = broadcast(*(tensor.shape for tensor in operands))
     if broadcast(gradient.shape, shape) != shape:
         raise CannotModel(f"gradient {gradient.shape} does not fit {shape}")
     moves = moved(gradient, *operands, fresh(operands[0]))

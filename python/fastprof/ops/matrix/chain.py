@@ -35,7 +35,7 @@ def products(
     direction : str
         "fprop" or "bprop".
     """
-    operands = [tensor_bytes(each) for each in tensors]
+    operands = [tensor_bytes(tensor) for tensor in tensors]
     moved = add_known(*operands, tensor_bytes(output))
     if direction == "bprop":
         flops, moved = 2 * flops, add_known(moved, *operands)
@@ -60,7 +60,7 @@ def multi_dot(matrices: Tensors, *, direction: str) -> Work:
     """
     if not 2 <= len(matrices) <= _LONGEST_CHAIN:
         raise CannotModel(f"{len(matrices)} matrices do not form a chain")
-    shapes = [each.shape for each in matrices]
+    shapes = [tensor.shape for tensor in matrices]
     if len(shapes[0]) == 1:
         shapes[0] = (1, *shapes[0])
     if len(shapes[-1]) == 1:

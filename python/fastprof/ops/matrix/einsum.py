@@ -126,9 +126,9 @@ def vecdot(x: Tensor, y: Tensor, dim: int | Unknown = -1, *, direction: str) -> 
 
 
 def _vectors(*vectors: Tensor) -> None:
-    for each in vectors:
-        if len(each.shape) != 1:
-            raise CannotModel(f"shape {each.shape} is not that of a vector")
+    for tensor in vectors:
+        if len(tensor.shape) != 1:
+            raise CannotModel(f"shape {tensor.shape} is not that of a vector")
 
 
 def _pairs(left: Tensor, right: Tensor, shape: tuple[int, ...], direction: str) -> tuple[Cost, str]:
@@ -197,7 +197,7 @@ def einsum(
     label of a single operand, before a product, are not counted. Sublists instead of an equation
     are not modelled. Unknown without the equation.
     """
-    done = contract(equation, [each.shape for each in operands], path)
+    done = contract(equation, [tensor.shape for tensor in operands], path)
     if len(operands) == 1:
         return _of_one(done, operands[0], direction)
     if len(done.products) == 1 and not done.multiplications:
@@ -354,18 +354,20 @@ def _read(equation: str, shapes: list[tuple[int, ...]]) -> tuple[list[Sizes], li
 def _letters(term: str) -> list[Label]:
     before, dots, after = term.partition(_ELLIPSIS)
     letters = [*before, *([_ELLIPSIS] if dots else []), *after]
-    if not all(each == _ELLIPSIS or (each.isascii() and each.isalpha()) for each in letters):
+    if not all(
+        letter == _ELLIPSIS or (letter.isascii() and letter.isalpha()) for letter in letters
+    ):
         raise CannotModel(f"{term!r} contains other characters than letters and one ellipsis")
     return letters
 
 
 def _spelled(letters: Iterable[Label], dots: int) -> Iterable[Label]:
     # The dimensions of an ellipsis are numbered from the right, because they are right-aligned.
-    for each in letters:
-        if each == _ELLIPSIS:
+    for letter in letters:
+        if letter == _ELLIPSIS:
             yield from map(str, range(dots, 0, -1))
         else:
-            yield each
+            yield letter
 
 
 @operators("""
@@ -391,8 +393,8 @@ def tensordot(
     Unknown without the dimensions.
     """
     left_dims, right_dims = _dimensions(dims, dims_b, len(a.shape))
-    left = [_dimension(a, each) for each in left_dims]
-    right = [_dimension(b, each) for each in right_dims]
+    left = [_dimension(a, left_dim) for left_dim in left_dims]
+    right = [_dimension(b, right_dim) for right_dim in right_dims]
     if len(left) != len(right) or len({*left}) < len(left) or len({*right}) < len(right):
         raise CannotModel(f"cannot sum dimensions {left} with {right}")
     inner = 1

@@ -30,9 +30,9 @@ def ranks(rank: int, *tensors: Tensor) -> None:
     CannotModel
         When a tensor has another rank.
     """
-    for each in tensors:
-        if len(each.shape) != rank:
-            raise CannotModel(f"shape {each.shape} is not {rank}-d")
+    for tensor in tensors:
+        if len(tensor.shape) != rank:
+            raise CannotModel(f"shape {tensor.shape} is not {rank}-d")
 
 
 def inner_size(left: tuple[int, ...], axis: int, right: tuple[int, ...], other_axis: int) -> int:

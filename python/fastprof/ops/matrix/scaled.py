@@ -210,7 +210,7 @@ def _grouped(left: Tensor, right: Tensor, ends: Tensor | None, asked: Dtype) -> 
     if ends is None:
         return batched(left, right)._replace(k=inner, written=written)
     groups = elements(ends.shape)
-    of_batch = [each.shape[0] for each in (left, right) if len(each.shape) == 3]
+    of_batch = [tensor.shape[0] for tensor in (left, right) if len(tensor.shape) == 3]
     if of_batch not in ([], [groups]):
         raise CannotModel(f"{groups} groups do not fit {left.shape} and {right.shape}")
     shares = 1 if of_batch else groups

@@ -102,7 +102,7 @@ def to(
 
     An estimate unless the types differ: if a kernel runs, there is a copy.
     """
-    other = next((each for each in (target, first) if isinstance(each, Tensor)), None)
+    other = next((tensor for tensor in (target, first) if isinstance(tensor, Tensor)), None)
     if other is not None:
         return _perhaps(x, canonical_type(other.dtype), direction)
     # Python: to(dtype), to(device, dtype); a number is a device. ATen: to(dtype, non_blocking, ..),
@@ -112,7 +112,7 @@ def to(
     if third is None and first is None:
         asked.append(second)
     given = [each for each in asked if each is not None and not isinstance(each, bool)]
-    names = [named(each) for each in given if not isinstance(each, Tensor)]
+    names = [named(tensor) for tensor in given if not isinstance(tensor, Tensor)]
     found = next((name for name in names if name is not None), None)
     unclear = any(isinstance(each, Unknown) for each in (*given, target))
     if found is None and not unclear:

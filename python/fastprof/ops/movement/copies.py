@@ -53,13 +53,13 @@ def cat(
         return Cost(0, moved, False), tensor_text(result)
     if not tensors:
         raise CannotModel("no tensors")
-    count = sum(elements(each.shape) for each in tensors)
+    count = sum(elements(tensor.shape) for tensor in tensors)
     given = result.dtype if isinstance(result, Tensor) else None
     written = byte_count(count, given or result_type(tensors))
     if direction == "fprop":
         moved = add_known(written, *map(tensor_bytes, tensors))
     else:
-        own = (byte_count(elements(each.shape), each.dtype) for each in tensors)
+        own = (byte_count(elements(tensor.shape), tensor.dtype) for tensor in tensors)
         moved = add_known(written, *own)
     return Cost(0, moved), ";".join(map(tensor_text, tensors))
 
@@ -71,10 +71,10 @@ def block_diag(tensors: Tensors) -> tuple[Cost, str]:
     FLOPs: none.
     Bytes: each matrix read, the result written.
     """
-    if not tensors or any(len(each.shape) > 2 for each in tensors):
+    if not tensors or any(len(tensor.shape) > 2 for tensor in tensors):
         raise CannotModel("expected tensors of at most two dimensions")
-    rows = sum(each.shape[0] if len(each.shape) == 2 else 1 for each in tensors)
-    columns = sum(each.shape[-1] if each.shape else 1 for each in tensors)
+    rows = sum(tensor.shape[0] if len(tensor.shape) == 2 else 1 for tensor in tensors)
+    columns = sum(tensor.shape[-1] if tensor.shape else 1 for tensor in tensors)
     written = byte_count(rows * columns, result_type(tensors))
     moved = add_known(written, *map(tensor_bytes, tensors))
     return Cost(0, moved), ";".join(map(tensor_text, tensors))
@@ -95,13 +95,13 @@ def chunk_cat(
     params = ";".join(map(tensor_text, tensors))
     if isinstance(dim, Unknown) or isinstance(chunks, Unknown) or not tensors:
         return Cost(0, None), params
-    if chunks <= 0 or any(not 0 <= dim < len(each.shape) for each in tensors):
+    if chunks <= 0 or any(not 0 <= dim < len(tensor.shape) for tensor in tensors):
         raise CannotModel(f"tensors do not cut into {chunks} chunks along {dim}")
     dtype = result_type(tensors) if out is None else out.dtype
     count = 0
-    for each in tensors:
-        size = each.shape[dim]
-        rest = elements(each.shape[:dim]) * elements(each.shape[dim + 1 :])
+    for tensor in tensors:
+        size = tensor.shape[dim]
+        rest = elements(tensor.shape[:dim]) * elements(tensor.shape[dim + 1 :])
         count += rest * -(-size // chunks) * chunks
     moved = add_known(byte_count(count, dtype), *map(tensor_bytes, tensors))
     return Cost(0, moved), params
@@ -180,11 +180,11 @@ def reshape(x: Tensor, *, direction: str) -> tuple[Cost, str]:
 def sizes_given(*given: Ints | Unknown | None) -> tuple[int, ...] | None:
     """The numbers of an argument that is a list or several numbers; None if one is unknown."""
     numbers: list[int] = []
-    for each in given:
-        if isinstance(each, Unknown):
+    for value in given:
+        if isinstance(value, Unknown):
             return None
-        if each is not None:
-            numbers.extend((each,) if isinstance(each, int) else each)
+        if value is not None:
+            numbers.extend((value,) if isinstance(value, int) else value)
     if any(number < 0 for number in numbers):
         raise CannotModel(f"invalid sizes {numbers}")
     return tuple(numbers)

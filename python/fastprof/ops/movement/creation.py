@@ -203,7 +203,9 @@ def eye(
     """
     # ATen: (n, m) with an out tensor, else (n, dtype, layout, device, pin) and (n, m, dtype,
     # layout, device, pin).
-    if any(isinstance(each, Tensor) and (each.shape or each.dtype) for each in (second, third)):
+    if any(
+        isinstance(tensor, Tensor) and (tensor.shape or tensor.dtype) for tensor in (second, third)
+    ):
         raise CannotModel("no tensor among the sizes")
     if third == "absent":
         columns = second if columns is None else columns
@@ -302,9 +304,9 @@ def arange(
     # ATen: (end, ..), (start, end, ..), (start, end, step, ..), each followed by type, layout,
     # device and pin, or by an out tensor.
     given = (start, end, step, fourth, fifth, sixth, seventh)
-    if any(isinstance(each, Tensor) and (each.shape or each.dtype) for each in given):
+    if any(isinstance(tensor, Tensor) and (tensor.shape or tensor.dtype) for tensor in given):
         raise CannotModel("no numbers in tensors")
-    count = sum(not isinstance(each, str) or each != "absent" for each in given)
+    count = sum(not isinstance(value, str) or value != "absent" for value in given)
     if fourth != "absent":
         numbers = {5: 1, 6: 2, 7: 3}.get(count, 3)
         dtype = given[numbers] if count > 4 else None

@@ -187,11 +187,11 @@ def expand(
 def _expanded(x: Tensor, *given: Ints | Unknown | None) -> int | None:
     # Number of elements of x expanded to the given sizes; -1 keeps x's size.
     numbers: list[int] = []
-    for each in given:
-        if isinstance(each, Unknown):
+    for value in given:
+        if isinstance(value, Unknown):
             return None
-        if each is not None:
-            numbers.extend((each,) if isinstance(each, int) else each)
+        if value is not None:
+            numbers.extend((value,) if isinstance(value, int) else value)
     missing = len(numbers) - len(x.shape)
     own = (None,) * missing + x.shape
     count = 1

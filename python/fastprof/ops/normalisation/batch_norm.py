@@ -29,9 +29,9 @@ def statistics(x: Tensor, count: int) -> Tensor:
 
 def fits(size: int, *vectors: Tensor | None) -> None:
     """Raise `CannotModel` if a vector has another number of elements."""
-    for each in vectors:
-        if each is not None and elements(each.shape) != size:
-            raise CannotModel(f"{each.shape} does not fit {size} channels")
+    for tensor in vectors:
+        if tensor is not None and elements(tensor.shape) != size:
+            raise CannotModel(f"{tensor.shape} does not fit {size} channels")
 
 
 def channels_of(x: Tensor) -> int:
@@ -198,7 +198,7 @@ def _gradients(
     training: bool,
 ) -> tuple[int, int | None]:
     # FLOPs and bytes of dx and of the gradients of weight and bias, if any.
-    of_vectors = [fresh(each) for each in (weight, bias) if each is not None]
+    of_vectors = [fresh(tensor) for tensor in (weight, bias) if tensor is not None]
     count = elements(x.shape)
     if training:
         moves = moved(gradient, x, gradient, x, fresh(x), weight, *saved, *of_vectors)

@@ -174,7 +174,7 @@ def _norm(
 
 
 def _same_row(*vectors: Tensor | None) -> None:
-    shapes = {each.shape for each in vectors if each is not None}
+    shapes = {tensor.shape for tensor in vectors if tensor is not None}
     if len(shapes) > 1:
         raise CannotModel(f"weight and bias have shapes {sorted(shapes)}")
 
@@ -196,7 +196,7 @@ def _gradients(
     flops = norm.backward
     flops += norm.weight_backward if weight is not None else 0
     flops += 1 if bias is not None else 0
-    of_vectors = [fresh(each) for each in (weight, bias) if each is not None]
+    of_vectors = [fresh(tensor) for tensor in (weight, bias) if tensor is not None]
     reads = [gradient, x] * (tensors - 1)
     moves = add_known(moved(*reads, weight, fresh(x), *of_vectors), kept)
     return Cost(elements(x.shape) * flops, moves)

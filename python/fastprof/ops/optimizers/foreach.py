@@ -76,7 +76,7 @@ def _register(name: str, operator: Operator, forms: tuple[tuple[str, str], ...])
     ) -> tuple[Cost, str]:
         del value  # a factor, like alpha
         total = _each(operator, first, [second] if third is None else [second, third])
-        if guessed and isinstance(second, tuple) and not any(each.dtype for each in first):
+        if guessed and isinstance(second, tuple) and not any(tensor.dtype for tensor in first):
             total = replace(total, exact=False)
         return total, texts(*first)
 
@@ -157,8 +157,8 @@ def norms(tensors: Tensors, order: Number | Unknown = 2) -> tuple[Cost, str]:
     """
     single = isinstance(order, Unknown) or order in (1, 2, float("inf"), float("-inf"))
     one = 2 if single else POWER + 1
-    count = sum(elements(each.shape) for each in tensors)
-    written = moved(*(Tensor((), each.dtype) for each in tensors))
+    count = sum(elements(tensor.shape) for tensor in tensors)
+    written = moved(*(Tensor((), tensor.dtype) for tensor in tensors))
     cost = Cost(
         one * count + SQUARE_ROOT * len(tensors),
         add_known(moved(*tensors), written),
@@ -174,8 +174,8 @@ def extremes(tensors: Tensors) -> tuple[Cost, str]:
     FLOPs: one comparison for each element.
     Bytes: each tensor read, one element of its type written for it.
     """
-    count = sum(elements(each.shape) for each in tensors)
-    written = moved(*(Tensor((), each.dtype) for each in tensors))
+    count = sum(elements(tensor.shape) for tensor in tensors)
+    written = moved(*(Tensor((), tensor.dtype) for tensor in tensors))
     return Cost(count, add_known(moved(*tensors), written)), texts(*tensors)
 
 

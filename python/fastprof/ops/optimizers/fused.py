@@ -58,9 +58,9 @@ def step(
         When the shapes do not fit.
     """
     parameters = lists[0]
-    shapes = [each.shape for each in parameters]
+    shapes = [tensor.shape for tensor in parameters]
     for others in (*lists[1:], *read):
-        if [each.shape for each in others] != shapes:
+        if [tensor.shape for tensor in others] != shapes:
             raise CannotModel("the lists differ in shape")
     count = sum(map(elements, shapes))
     written = [each for one in lists for each in one]

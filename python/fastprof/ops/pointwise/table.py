@@ -116,7 +116,7 @@ def row(
     listed |= dict.fromkeys(form.format(each) for each in stem for form in ("__{}__", "__r{}__"))
     in_aten = [*names.split(), *aten.split(), *(f"special_{name}" for name in special.split())]
     parameters = tuple(operands.split())
-    count = sum(each != "_" for each in parameters)
+    count = sum(parameter != "_" for parameter in parameters)
     operator = Operator(
         flops, parameters, output, gradient, count if needed is None else needed, complex_flops
     )

@@ -182,12 +182,12 @@ def normal(
     deviation).
     Bytes: means and deviations read if they are tensors, the numbers written.
     """
-    given = [each for each in (mean, deviation) if isinstance(each, Tensor)]
+    given = [tensor for tensor in (mean, deviation) if isinstance(tensor, Tensor)]
     if isinstance(size, tuple):
         return filled(_created(size, dtype), NORMAL)
-    if not any(each.shape or each.dtype for each in given):
+    if not any(tensor.shape or tensor.dtype for tensor in given):
         raise CannotModel("neither a tensor nor a size is in the capture")
-    shape = broadcast(*(each.shape for each in given))
+    shape = broadcast(*(tensor.shape for tensor in given))
     output = Tensor(shape, result_type(given))
     return Cost(elements(shape) * NORMAL, moved(*given, output)), texts(*given)
 

@@ -46,7 +46,7 @@ def cell(
     Weights are row-major, as in linear, so the layout in a kernel's name distinguishes the gradient
     of x and hidden ("nn") from that of the weights ("nt").
     """
-    given = [each for each in (hidden, state, *states) if each is not None]
+    given = [tensor for tensor in (hidden, state, *states) if tensor is not None]
     if not given or not x.shape or len(w_ih.shape) != 2 or len(w_hh.shape) != 2:
         raise CannotModel("no recurrent cell without hidden state and two matrices")
     fits = x.shape[-1] == w_ih.shape[1] and given[0].shape[-1:] == w_hh.shape[1:]
@@ -57,7 +57,7 @@ def cell(
     text = ";".join(map(tensor_text, (x, *given, w_ih, w_hh)))
     reason = why_not(x.dtype, {"I": w_ih.shape[1], "H": w_hh.shape[1]})
     read = _bytes(x, *given)
-    weights = _bytes(w_ih, w_hh, *(each for each in (b_ih, b_hh) if each is not None))
+    weights = _bytes(w_ih, w_hh, *(tensor for tensor in (b_ih, b_hh) if tensor is not None))
     if direction == "fprop":
         cost = Cost(flops, add_known(read, weights, _bytes(*given)))
         return Work((Part("main", cost, text, kernels=GEMM, no_tensor_cores=reason),))
@@ -121,7 +121,7 @@ class Layers(NamedTuple):
     def work(self, direction: str, passes: int = 2) -> Work:
         """Work in one direction; backward has `passes` products for each forward product."""
         tokens = elements(self.x.shape[:-1])
-        flops = 2 * tokens * sum(elements(each.shape) for each in self.matrices)
+        flops = 2 * tokens * sum(elements(tensor.shape) for tensor in self.matrices)
         read = _bytes(self.x, *self.states, *self.matrices, *self.biases)
         width = self.states[0].shape[-1]
         output = None
@@ -147,8 +147,8 @@ def layers_of(x: Tensor, others: Iterable[Tensor], bidirectional: bool | Unknown
         When the tensors do not form layers over x.
     """
     kinds: dict[int, list[Tensor]] = {1: [], 2: [], 3: []}
-    for each in others:
-        kinds.get(len(each.shape), []).append(each)
+    for tensor in others:
+        kinds.get(len(tensor.shape), []).append(tensor)
     biases, matrices, states = kinds.values()
     if not states or not matrices:
         raise CannotModel("no recurrent layers without states and weights")
@@ -184,13 +184,13 @@ def _register_modules(kind: str, gates: int) -> None:
 
     def of_layer(x: Tensor, states: Tensors, *, direction: str) -> Work:
         # Packed tokens are passed with their batch sizes and indices, of one dimension.
-        found = [each for each in states if len(each.shape) > 1]
+        found = [tensor for tensor in states if len(tensor.shape) > 1]
         if not x.shape or len(found) != _states_of(kind):
             raise CannotModel("no recurrent layer without its states")
         if found[0].shape[0] != 1:
             raise CannotModel(f"{found[0].shape[0]} layers or directions cannot be distinguished")
         if len(found[0].shape) == 2:  # one sequence without a batch dimension
-            found = [Tensor((1, *each.shape), each.dtype) for each in found]
+            found = [Tensor((1, *tensor.shape), tensor.dtype) for tensor in found]
         projected, hidden = found[0].shape[-1], found[-1].shape[-1]
         shapes = [(gates * hidden, x.shape[-1]), (gates * hidden, projected)]
         if projected != hidden:
@@ -323,5 +323,5 @@ def _one_layer(
     # States have no layer dimension.
     if len(hx.shape) != 2 or len(w_ih.shape) != 2 or len(w_hh.shape) != 2:
         raise CannotModel(f"{hx.shape}, {w_ih.shape} and {w_hh.shape} do not form a layer")
-    states = (Tensor((1, *each.shape), each.dtype) for each in (hx, cx))
+    states = (Tensor((1, *tensor.shape), tensor.dtype) for tensor in (hx, cx))
     return layers_of(x, (*states, w_ih, w_hh, b_ih, b_hh), False)

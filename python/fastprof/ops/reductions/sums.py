@@ -189,6 +189,6 @@ def segment_reduce_backward(
     Bytes: gradient, output, x and the lengths (or offsets) read, the gradient of x written.
     """
     given = (gradient, output, x, segments, offsets)
-    read = add_known(*(tensor_bytes(each) for each in given if each is not None))
+    read = add_known(*(tensor_bytes(tensor) for tensor in given if tensor is not None))
     moved = add_known(read, byte_count(elements(x.shape), x.dtype))
     return Cost(elements(x.shape), moved), f"{tensor_text(gradient)};{tensor_text(x)}"

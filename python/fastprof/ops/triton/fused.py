@@ -96,7 +96,7 @@ def _flops(name: str) -> int:
         return _POWER
     alike = [(_X,) * n for n in range(1, _MOST_OPERANDS + 1)]
     for values in [_CALLS[name]] if name in _CALLS else alike:
-        done = work(Call(ATEN, name, tuple(Arg("", each) for each in values)), "fprop")
+        done = work(Call(ATEN, name, tuple(Arg("", value) for value in values)), "fprop")
         if done is not None and done.cost.flops is not None:
             return done.cost.flops // (64 * 64)
     return 0
@@ -126,19 +126,19 @@ def iterations(tensors: Sequence[Tensor], sizes: Sequence[int]) -> int:
         product that does not exceed the largest tensor; without numbers, the size of the largest
         tensor.
     """
-    counts = {elements(each.shape) for each in tensors}
+    counts = {elements(tensor.shape) for tensor in tensors}
     largest = max(counts)
     products = [prod(sizes[start:]) for start in range(len(sizes))]
     if len(products) == 1:
         return products[0]
-    exact = [each for each in products if each in counts]
-    possible = [each for each in products if each <= largest]
+    exact = [product for product in products if product in counts]
+    possible = [product for product in products if product <= largest]
     return next(iter(exact or possible), largest)
 
 
 def touched_bytes(tensors: Sequence[Tensor], count: int) -> int | None:
     """Bytes of the tensors, each limited to `count` elements if that is a slice of it."""
-    return add_known(*(byte_count(_touched(each, count), each.dtype) for each in tensors))
+    return add_known(*(byte_count(_touched(tensor, count), tensor.dtype) for tensor in tensors))
 
 
 def _touched(tensor: Tensor, count: int) -> int:
@@ -160,7 +160,7 @@ def product_flops(tensors: Sequence[Tensor]) -> int | None:
         if len(a) != len(b) or len(a) not in (2, 3) or a[-1] != b[-2] or a[:-2] != b[:-2]:
             continue
         outputs = prod(a[:-1]) * b[-1]
-        if any(elements(each.shape) == outputs for each in tensors[i + 2 :]):
+        if any(elements(tensor.shape) == outputs for tensor in tensors[i + 2 :]):
             return 2 * outputs * a[-1]
     return None
 
@@ -199,9 +199,9 @@ def fused_kernel(tensors: Tensors, *, call: Call) -> tuple[Cost, str]:
 def _numbers(call: Call) -> list[int]:
     # The numbers after the last tensor.
     found: list[int] = []
-    for each in call.args:
-        if isinstance(each.value, Tensor):
+    for arg in call.args:
+        if isinstance(arg.value, Tensor):
             found.clear()
-        elif type(each.value) is int and each.value > 0:
-            found.append(each.value)
+        elif type(arg.value) is int and arg.value > 0:
+            found.append(arg.value)
     return found

@@ -65,7 +65,8 @@ def permuted_features(
     read = moved(permute, lengths, values, weights)
     lists = (values,) if weights is None else (values, weights)
     written = add_known(
-        byte_count(length_count, lengths.dtype), *(byte_count(count, each.dtype) for each in lists)
+        byte_count(length_count, lengths.dtype),
+        *(byte_count(count, tensor.dtype) for tensor in lists),
     )
     flops = elements(lengths.shape) + length_count
     return Cost(flops, add_known(read, written), exact), texts(permute, lengths, values)

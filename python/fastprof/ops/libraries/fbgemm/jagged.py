@@ -27,7 +27,7 @@ from fastprof.ops.traffic import moved, texts
 def offset_bytes(offsets: Any) -> int | None:
     """Bytes of one tensor of offsets or of a list of them."""
     listed = offsets if isinstance(offsets, tuple) else (offsets,)
-    return moved(*(each for each in listed if isinstance(each, Tensor)))
+    return moved(*(tensor for tensor in listed if isinstance(tensor, Tensor)))
 
 
 def _samples(offsets: Any) -> int | None:

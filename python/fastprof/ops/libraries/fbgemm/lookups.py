@@ -459,8 +459,8 @@ def _backward(
     if len(gradients.shape) != 2:
         raise CannotModel(f"the gradient has shape {gradients.shape}, not 2-d")
     features = None if ends is None else max(elements(ends.shape) - 1, 1)
-    per_sample = [each for each in others[:1] if _is_weight(each, indices)]
-    momentum = next((each for each in others[len(per_sample) :] if _is_state(each)), None)
+    per_sample = [tensor for tensor in others[:1] if _is_weight(tensor, indices)]
+    momentum = next((tensor for tensor in others[len(per_sample) :] if _is_state(tensor)), None)
     total = gradients.shape[1]
     found = tables(
         weights, features, (total, widest), indices, offsets, pooling, momentum, gradients

@@ -142,7 +142,7 @@ def paged_or_ragged(
         in_table = table.shape[1] * key.shape[1]
         sequences = sequences or table.shape[0]
     found = attended(tokens, batch, sequences, longest(limit, in_table))
-    stored = [each for each in (new_key, new_value) if each is not None]
+    stored = [tensor for tensor in (new_key, new_value) if tensor is not None]
     work = over_cache(
         query,
         tokens * heads,
@@ -224,7 +224,9 @@ def ragged(
     """
     del out
     if len(query.shape) == 3:
-        query, key, value = (Tensor((1, *each.shape), each.dtype) for each in (query, key, value))
+        query, key, value = (
+            Tensor((1, *tensor.shape), tensor.dtype) for tensor in (query, key, value)
+        )
     return Work((forward(heads_last(query, key, value, None)),))
 
 
@@ -266,7 +268,7 @@ def _ragged(
     try:
         found = attended(tokens, batch, None, None)
     except CannotModel:
-        known = tuple(each if isinstance(each, int) else None for each in limits)
+        known = tuple(limit if isinstance(limit, int) else None for limit in limits)
         if None in known and starts is None:
             raise
         return Work((forward(packed(query, key, value, None, starts, (known[0], known[1]))),))
@@ -295,9 +297,9 @@ def _groups(key: Tensor, heads: int, depth: int) -> int:
         candidates = (shape[1], shape[2])
     else:
         raise CannotModel(f"a cache {key.shape} is not in blocks")
-    for each in candidates:
-        if each and heads % each == 0:
-            return each
+    for candidate in candidates:
+        if candidate and heads % candidate == 0:
+            return candidate
     raise CannotModel(f"{heads} heads do not share those of a cache {key.shape}")
 
 

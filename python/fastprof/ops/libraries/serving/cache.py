@@ -80,7 +80,7 @@ def latent_stored(
     are not counted.
     """
     tokens = elements(slots.shape)
-    rows = tuple(_rows(each, tokens) for each in (latent, rotated) if each is not None)
+    rows = tuple(_rows(tensor, tokens) for tensor in (latent, rotated) if tensor is not None)
     written = tuple(_as(each, cache) for each in rows)
     return Cost(_scaled(rows, written), moved(*rows, slots, *written)), texts(*rows)
 
@@ -119,9 +119,9 @@ def stored_rotated(
     written = _as(rows[0], cache), _as(rows[1], cache)
     turned = elements(query.shape) + elements(rotated.shape)
     steps = [
-        Tensor((elements(positions.shape), each.shape[-1]), each.dtype)
-        for each in (angles, more_angles)
-        if each is not None and each.shape
+        Tensor((elements(positions.shape), tensor.shape[-1]), tensor.dtype)
+        for tensor in (angles, more_angles)
+        if tensor is not None and tensor.shape
     ]
     turned_to = (query, rotated) if out is None else (whole, out)
     read = (query, rotated, rows[0], slots, positions, *steps)
@@ -142,7 +142,7 @@ def blocks_copied(keys: Tensors, mapping: Tensor, values: Tensors = ()) -> tuple
     Signatures: vLLM csrc/torch_bindings.cpp (before version 0.16), aiter aiter/ops/cache.py.
     """
     pairs = mapping.shape[0] if mapping.shape else 0
-    blocks = [_block(each) for each in (*keys, *values)]
+    blocks = [_block(tensor) for tensor in (*keys, *values)]
     copied = moved(*blocks, *blocks)
     total = None if copied is None else pairs * copied
     return Cost(0, add_known(total, tensor_bytes(mapping))), texts(mapping)

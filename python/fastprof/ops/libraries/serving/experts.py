@@ -205,7 +205,7 @@ def sized_products(
     """
     del more
     sizes = (k, rows, columns, inner)
-    if not all(isinstance(each, int) for each in sizes):
+    if not all(isinstance(size, int) for size in sizes):
         raise CannotModel("the sizes of the product are not in the capture")
     taken = int(k) * int(rows) if isinstance(k, int) and isinstance(rows, int) else 0
     width = columns if isinstance(columns, int) else 0

@@ -44,10 +44,10 @@ def rotated_in_place(
     if depth is not None and turned is not None and turned > depth:
         raise CannotModel(f"a cache {turned} wide does not fit heads of {depth}")
     exact = depth is not None and turned is not None
-    pieces = [_turned(each, depth, turned) for each in (query, key) if each is not None]
+    pieces = [_turned(tensor, depth, turned) for tensor in (query, key) if tensor is not None]
     angles = None if cache is None else Tensor((tokens, cache.shape[-1]), cache.dtype)
     cost = Cost(
-        _ROTATION * sum(elements(each.shape) for each in pieces),
+        _ROTATION * sum(elements(tensor.shape) for tensor in pieces),
         moved(*pieces, *pieces, positions, offsets, angles),
         exact,
     )
@@ -133,13 +133,13 @@ def rotated_by_angles(
     del out, more_out
     positions = elements(x.shape[:-2])
     rows = [
-        Tensor((min(positions, elements(each.shape[:-1])), each.shape[-1]), each.dtype)
-        for each in (angles, more_angles)
-        if each is not None and each.shape
+        Tensor((min(positions, elements(tensor.shape[:-1])), tensor.shape[-1]), tensor.dtype)
+        for tensor in (angles, more_angles)
+        if tensor is not None and tensor.shape
     ]
-    both = [each for each in (x, more) if each is not None]
+    both = [tensor for tensor in (x, more) if tensor is not None]
     cost = Cost(
-        _ROTATION * sum(elements(each.shape) for each in both),
+        _ROTATION * sum(elements(tensor.shape) for tensor in both),
         moved(*both, *map(fresh, both), *rows),
     )
     return cost, texts(*both)

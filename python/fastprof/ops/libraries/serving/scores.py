@@ -26,7 +26,7 @@ class Attended(NamedTuple):
 
 def longest(*limits: Length) -> int | None:
     """The minimum of the known limits."""
-    known = [each for each in limits if isinstance(each, int) and each > 0]
+    known = [limit for limit in limits if isinstance(limit, int) and limit > 0]
     return min(known) if known else None
 
 

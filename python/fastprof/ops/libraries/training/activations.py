@@ -234,12 +234,12 @@ row("""
 
 def _turned(tensors: Tensors, cosines: Tensor, sines: Tensor) -> Answer:
     count = 0
-    for each in tensors:
-        if not each.shape or not cosines.shape:
-            raise CannotModel(f"{each.shape} cannot be rotated by {cosines.shape}")
-        size, width = each.shape[-1], cosines.shape[-1]
+    for tensor in tensors:
+        if not tensor.shape or not cosines.shape:
+            raise CannotModel(f"{tensor.shape} cannot be rotated by {cosines.shape}")
+        size, width = tensor.shape[-1], cosines.shape[-1]
         share = width if width == size else min(2 * width, size)
-        count += elements(each.shape[:-1]) * share
+        count += elements(tensor.shape[:-1]) * share
     moves = add_known(moved(*tensors, cosines, sines), moved(*tensors))
     return Cost(3 * count, moves), texts(*tensors)
 
@@ -287,8 +287,8 @@ def by_angles(
     width = min(angles.shape[-1], x.shape[-1])
     if others or second is not None:  # tables of cosines and sines, half as wide
         width = x.shape[-1]
-    count = sum(elements(each.shape[:-1]) * width for each in tensors)
-    tables = [each for each in others if each.shape]
+    count = sum(elements(tensor.shape[:-1]) * width for tensor in tensors)
+    tables = [tensor for tensor in others if tensor.shape]
     functions = 0 if tables or second is not None else 2 * TRIGONOMETRIC * elements(angles.shape)
     moves = moved(*tensors, *tensors, angles, starts, *tables)
     return Cost(3 * count + functions, moves), texts(*tensors)

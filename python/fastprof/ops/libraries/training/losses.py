@@ -131,8 +131,8 @@ def _at_once(
 
 
 def _scaled(*tensors: Tensor | None) -> Work:
-    given = [each for each in tensors if each is not None]
-    count = sum(elements(each.shape) for each in given)
+    given = [tensor for tensor in tensors if tensor is not None]
+    count = sum(elements(tensor.shape) for tensor in given)
     cost = Cost(count, moved(*given, *given), exact=False)
     return Work((Part("main", cost, texts(*given)),))
 

@@ -76,11 +76,11 @@ def _estimated(done: Work, exact: bool) -> Work:
 
 
 def _linear(tensors: Tensors, direction: str, result: Tensor | Unknown = UNKNOWN) -> Work:
-    matrices = [each for each in tensors if len(each.shape) >= 2]
+    matrices = [tensor for tensor in tensors if len(tensor.shape) >= 2]
     if len(matrices) < 2:
         raise CannotModel("an input and a weight are not both in the capture")
     first, last = matrices[0], matrices[-1]
-    bias = next((each for each in tensors if len(each.shape) == 1), None)
+    bias = next((tensor for tensor in tensors if len(tensor.shape) == 1), None)
     x, weight = _input_and_weight(first, last, bias)
     if bias is not None and bias.shape[0] != weight.shape[0]:
         bias = None
@@ -108,11 +108,11 @@ def _layers(tensors: Tensors, most: int | None = None) -> list[Product]:
     The input is the tensor with the most dimensions, else the first. A weight [n, k] follows if the
     preceding number of features is k, or 2 k with a gated activation.
     """
-    matrices = [each for each in tensors if len(each.shape) >= 2]
+    matrices = [tensor for tensor in tensors if len(tensor.shape) >= 2]
     if len(matrices) < 2:
         raise CannotModel("an input and weights are not both in the capture")
     x = max(matrices, key=lambda each: len(each.shape))
-    rest = [each for each in matrices if each is not x]
+    rest = [matrix for matrix in matrices if matrix is not x]
     rows, features = elements(x.shape[:-1]), x.shape[-1]
     found: list[Product] = []
     for weight in rest:
@@ -234,7 +234,7 @@ def two_projections(tensors: Tensors, *, direction: str) -> Work:
     Bytes: for each product operands read, the result written; backward for each gradient the same
         three.
     """
-    matrices = [each for each in tensors if len(each.shape) >= 2]
+    matrices = [tensor for tensor in tensors if len(tensor.shape) >= 2]
     if len(matrices) not in (3, 4):
         raise CannotModel("an input and two or three weights are not in the capture")
     x, first, *_ = matrices
@@ -283,7 +283,9 @@ def fused_gemm(
     Bytes: both read, the product written.
     """
     del other, others, left_turned, right_turned
-    sizes = [(elements(each.shape[:-1]), each.shape[-1]) for each in (left, right) if each.shape]
+    sizes = [
+        (elements(tensor.shape[:-1]), tensor.shape[-1]) for tensor in (left, right) if tensor.shape
+    ]
     if len(sizes) != 2 or not output.shape:
         raise CannotModel("an operand is not in the capture")
     m, n = elements(output.shape[:-1]), output.shape[-1]
@@ -307,8 +309,8 @@ def grouped(tensors: Tensors, *, direction: str) -> Work:
     if not tensors or len(tensors[0].shape) < 2:
         raise CannotModel("the input is not in the capture")
     x = tensors[0]
-    weights = [each for each in tensors[1:] if len(each.shape) in (2, 3)]
-    weights = [each for each in weights if each.shape[-1] == x.shape[-1]]
+    weights = [tensor for tensor in tensors[1:] if len(tensor.shape) in (2, 3)]
+    weights = [tensor for tensor in weights if tensor.shape[-1] == x.shape[-1]]
     if not weights:
         raise CannotModel(f"no weight fits an input of {x.shape}")
     return _experts(x, weights, weights[0].shape[-2], direction)
@@ -336,7 +338,7 @@ def experts(
 
 
 def _experts(x: Tensor, weights: Sequence[Tensor], n: int, direction: str) -> Work:
-    count = sum(elements(each.shape) for each in weights)
+    count = sum(elements(tensor.shape) for tensor in weights)
     product = Product(elements(x.shape[:-1]), n, x.shape[-1], x, Tensor((count,), weights[0].dtype))
     return _products([product], direction)
 
