@@ -72,7 +72,7 @@ def varlen_sizes(
     (query, key, value, ...): flash_attn::_flash_attn_forward flashattn::_flash_attn_forward
         aten::FlashAttnFunc
 """)
-def flash_attention(
+def flash_attn_func(
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -142,7 +142,7 @@ def sequences(
     (query, key, value, attn_bias=mask, starts, other, longest_query, longest_key, ...):
         aten::_cudnn_attention_forward
 """)
-def cudnn_attention(
+def cudnn_attention_forward(
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -173,7 +173,7 @@ def cudnn_attention(
     (qkv, ...): flash_attn.flash_attn_interface.flash_attn_qkvpacked_func
         aten::FlashAttnQKVPackedFunc
 """)
-def packed_projections(qkv: Tensor, *, direction: str) -> Work:
+def flash_attn_qkvpacked_func(qkv: Tensor, *, direction: str) -> Work:
     """Attention of queries, keys and values in one tensor [b, s, 3, h, d].
 
     FLOPs: forward 4 b h s^2 d, two products; backward 10 b h s^2 d, five.
@@ -189,7 +189,7 @@ def packed_projections(qkv: Tensor, *, direction: str) -> Work:
         flash_attn.flash_attn_interface.flash_attn_varlen_qkvpacked_func
     (qkv, starts, longest, ...): aten::FlashAttnVarlenQKVPackedFunc
 """)
-def packed_sequences(
+def flash_attn_varlen_qkvpacked_func(
     qkv: Tensor, starts: Tensor | None = None, longest: Any = None, *, direction: str
 ) -> Work:
     """Attention over concatenated sequences, q, k and v in one tensor [s, 3, h, d].
@@ -207,7 +207,7 @@ def packed_sequences(
     (q=query, kv, ...): flash_attn.flash_attn_interface.flash_attn_kvpacked_func
     (query, kv, ...): aten::FlashAttnKVPackedFunc
 """)
-def packed_keys_and_values(query: Tensor, kv: Tensor, *, direction: str) -> Work:
+def flash_attn_kvpacked_func(query: Tensor, kv: Tensor, *, direction: str) -> Work:
     """Attention of q [b, s, h, d] over keys and values in one tensor [b, t, 2, h/g, d].
 
     FLOPs: forward 4 b h s t d, two products; backward 10 b h s t d, five.
@@ -224,7 +224,7 @@ def packed_keys_and_values(query: Tensor, kv: Tensor, *, direction: str) -> Work
         flash_attn.flash_attn_interface.flash_attn_varlen_kvpacked_func
     (query, kv, starts, other, first, second, ...): aten::FlashAttnVarlenKVPackedFunc
 """)
-def two_packed_sequences(
+def flash_attn_varlen_kvpacked_func(
     query: Tensor,
     kv: Tensor,
     starts: Tensor | None = None,
@@ -268,7 +268,7 @@ def unpacked(tensor: Tensor, count: int) -> list[Tensor]:
         other, used, longest_query, longest_key, pages, ...): flash_attn_3::fwd
         flash_attn_3::_flash_attn_forward
 """)
-def attention(
+def fwd(
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -365,7 +365,7 @@ def _alike(key: Tensor, value: Tensor) -> None:
     (gradient, query, key, value, other, other, starts, other, other, other, longest_query,
         longest_key, ...): flash_attn_3::_flash_attn_backward
 """)
-def attention_backward(
+def bwd(
     gradient: Tensor,
     query: Tensor,
     key: Tensor,

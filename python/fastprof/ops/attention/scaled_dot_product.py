@@ -30,7 +30,7 @@ from fastprof.ops.traffic import moved, texts
         aten::_scaled_dot_product_fused_attention_overrideable
     (q=query, k=key, v=value, ...): aten::_triton_scaled_dot_attention
 """)
-def attention(
+def scaled_dot_product_attention(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, *, direction: str
 ) -> Work:
     """softmax(q k^T + mask) v: q [.., h, s, d], k [.., h/g, t, d], v [.., h/g, t, w].
@@ -52,7 +52,7 @@ def attention(
     (query, key, value, attn_bias=mask, compute_log_sumexp=sums, ...):
         aten::_scaled_dot_product_efficient_attention
 """)
-def efficient_attention(
+def scaled_dot_product_efficient_attention(
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -80,7 +80,7 @@ def efficient_attention(
     (query, key, value, attn_mask=mask, ...): aten::_scaled_dot_product_attention_math
         aten::_scaled_dot_product_attention_math_for_mps
 """)
-def attention_of_scores(
+def scaled_dot_product_attention_math(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, *, direction: str
 ) -> Work:
     """softmax(q k^T + mask) v and the softmax, [.., h, s, t], by single products.
@@ -107,7 +107,7 @@ def attention_of_scores(
     (query, key, value, _, _, qkv_weight, qkv_bias, proj_weight, proj_bias, mask, ...):
         aten::_native_multi_head_attention aten::_triton_multi_head_attention
 """)
-def multi_head_attention(
+def native_multi_head_attention(
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -148,7 +148,7 @@ def multi_head_attention(
 
 
 @operators("(projected, bias, _): aten::_transform_bias_rescale_qkv")
-def rescaled_projections(projected: Tensor, bias: Tensor) -> tuple[Cost, str]:
+def transform_bias_rescale_qkv(projected: Tensor, bias: Tensor) -> tuple[Cost, str]:
     """q, k and v [b, h, s, d] from projections [b, s, 3hd] and bias [3hd]; q is scaled.
 
     FLOPs: 4 b s h d: a bias added to each of the three, and q multiplied.
@@ -179,7 +179,7 @@ Flags = tuple[bool, ...]
     (gradient, query, key, value, mask, wanted, ...):
         aten::_scaled_dot_product_fused_attention_overrideable_backward
 """)
-def attention_backward(
+def scaled_dot_product_flash_attention_backward(
     gradient: Tensor,
     query: Tensor,
     key: Tensor,

@@ -335,7 +335,7 @@ def gathered(
     (tensors, _, _, _, group_size): c10d_functional::reduce_scatter_tensor
     (tensors*, _, _, _, group_size): c10d_functional::reduce_scatter_tensor_coalesced
 """)
-def scattered(
+def reduce_scatter_tensor(
     tensors: Tensors | Tensor,
     group_size: Size,
     out: Tensor | None = None,
@@ -377,7 +377,7 @@ row("""
         _c10d_functional_autograd::all_to_all_single
     (tensor, splits, ...): c10d_functional::all_to_all_single
 """)
-def exchanged(tensor: Tensor, splits: Splits = None, *, direction: str) -> tuple[Cost, str]:
+def all_to_all_single(tensor: Tensor, splits: Splits = None, *, direction: str) -> tuple[Cost, str]:
     """Rows from each rank to each: x [m, ..] -> [sum of the output splits, ..].
 
     FLOPs: 0.

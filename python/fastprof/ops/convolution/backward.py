@@ -31,7 +31,7 @@ from fastprof.ops.tensor import byte_count, elements, tensor_bytes, tensor_text
         aten::miopen_depthwise_convolution_backward_input
         aten::mkldnn_convolution_backward_input
 """)
-def gradient_of_input(
+def cudnn_convolution_backward_input(
     size: tuple[int, ...] | Unknown,
     gradient: Tensor,
     weight: Tensor,
@@ -68,7 +68,7 @@ def gradient_of_input(
         aten::cudnn_convolution_transpose_backward_input
         aten::miopen_convolution_transpose_backward_input
 """)
-def transposed_gradient_of_input(
+def cudnn_convolution_transpose_backward_input(
     gradient: Tensor,
     weight: Tensor,
     stride: Ints | Unknown,
@@ -94,7 +94,7 @@ def transposed_gradient_of_input(
         aten::miopen_convolution_backward_weight
         aten::miopen_depthwise_convolution_backward_weight
 """)
-def gradient_of_weight(
+def mkldnn_convolution_backward_weights(
     size: tuple[int, ...],
     gradient: Tensor,
     x: Tensor,
@@ -120,7 +120,7 @@ def gradient_of_weight(
         aten::cudnn_convolution_transpose_backward_weight
         aten::miopen_convolution_transpose_backward_weight
 """)
-def transposed_gradient_of_weight(
+def cudnn_convolution_transpose_backward_weight(
     size: tuple[int, ...],
     gradient: Tensor,
     x: Tensor,
@@ -155,7 +155,7 @@ def transposed_gradient_of_weight(
     aten::cudnn_convolution_backward_bias aten::cudnn_convolution_transpose_backward_bias
         aten::miopen_convolution_backward_bias
 """)
-def bias_sum(gradient: Tensor) -> tuple[Cost, str]:
+def cudnn_convolution_backward_bias(gradient: Tensor) -> tuple[Cost, str]:
     """dy [n, k, p, q] -> db [k], the sum over all but the channels.
 
     FLOPs: one addition for each element of dy.
@@ -252,7 +252,7 @@ def gradients(
     (gradient, x, weight, _, stride, padding, output_padding, dilation, ...):
         aten::slow_conv_transpose2d_backward aten::slow_conv_transpose3d_backward
 """)
-def transposed_gradients(
+def cudnn_convolution_transpose_backward(
     gradient: Tensor,
     x: Tensor,
     weight: Tensor,
@@ -285,7 +285,7 @@ def transposed_gradients(
 
 
 @operators("aten::conv_tbc_backward")
-def conv_tbc_gradients(
+def conv_tbc_backward(
     gradient: Tensor, x: Tensor, weight: Tensor, bias: Tensor, pad: int | Unknown
 ) -> Work:
     """dy [q, n, k], x [t, n, c] and w [s, c, k] -> dx, dw and db [k].

@@ -169,7 +169,7 @@ def general_convolution(
     (x, weight, addend, _, bias, stride, padding, dilation, groups): cudnn_convolution_add_relu
         miopen_convolution_add_relu
 """)
-def fused_convolution(
+def cudnn_convolution_relu(
     x: Tensor,
     weight: Tensor,
     addend: Tensor | None = None,

@@ -38,7 +38,7 @@ def _complex(dtype: str | None) -> str | None:
 
 
 @operators("(x, dim, _, _): aten::_fft_c2c")
-def complex_to_complex(x: Tensor, dim: Dims, *, direction: str) -> tuple[Cost, str]:
+def fft_c2c(x: Tensor, dim: Dims, *, direction: str) -> tuple[Cost, str]:
     """Transform of complex numbers along some dimensions, forward or inverse.
 
     FLOPs: 5 n log2 n for each transform of n points (all dimensions together); backward the same.
@@ -48,7 +48,7 @@ def complex_to_complex(x: Tensor, dim: Dims, *, direction: str) -> tuple[Cost, s
 
 
 @operators("(x, dim, _, onesided): aten::_fft_r2c")
-def real_to_complex(
+def fft_r2c(
     x: Tensor, dim: Dims, onesided: bool | Unknown = True, *, direction: str
 ) -> tuple[Cost, str]:
     """Transform of real numbers -> complex ones, [.., n / 2 + 1] along the last dimension.
@@ -67,7 +67,7 @@ def real_to_complex(
 
 
 @operators("(x, dim, _, last_size): aten::_fft_c2r")
-def complex_to_real(
+def fft_c2r(
     x: Tensor, dim: Dims, last_size: int | Unknown = UNKNOWN, *, direction: str
 ) -> tuple[Cost, str]:
     """Transform of one half of complex numbers -> real ones, [.., last_size].

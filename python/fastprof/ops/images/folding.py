@@ -94,7 +94,7 @@ def fold(
 
 # Up to torch 1.12, these are separate operators; later, each is the forward of the other.
 @operators("(gradient, input_size, kernel_size, dilation, padding, stride): im2col_backward")
-def unfold_backward(
+def im2col_backward(
     gradient: Tensor,
     input_size: Size,
     kernel_size: Size,
@@ -111,7 +111,7 @@ def unfold_backward(
 
 
 @operators("(gradient, kernel_size, dilation, padding, stride): col2im_backward")
-def fold_backward(
+def col2im_backward(
     gradient: Tensor, kernel_size: Size, dilation: Size, padding: Size, stride: Size
 ) -> tuple[Cost, str]:
     """Windows of an image's gradient as columns.
@@ -175,7 +175,7 @@ def pad(x: Tensor, pad: Pads, mode: Mode = "constant", *, direction: str) -> tup
 
 
 @operators("(x, pad, _): constant_pad_nd")
-def constant_pad(x: Tensor, pad: Pads, *, direction: str) -> tuple[Cost, str]:
+def constant_pad_nd(x: Tensor, pad: Pads, *, direction: str) -> tuple[Cost, str]:
     """x padded with a constant.
 
     FLOPs: none.
@@ -191,7 +191,7 @@ def constant_pad(x: Tensor, pad: Pads, *, direction: str) -> tuple[Cost, str]:
     (x, pad=pads): torch._pad_circular
     (x, pads): aten::_pad_circular
 """)
-def repeating_pad(x: Tensor, pads: Pads, *, direction: str) -> tuple[Cost, str]:
+def reflection_pad1d(x: Tensor, pads: Pads, *, direction: str) -> tuple[Cost, str]:
     """x padded with its own elements: reflected, replicated or circular.
 
     FLOPs: none; backward one addition for each output.

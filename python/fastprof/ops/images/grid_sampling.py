@@ -89,7 +89,7 @@ def grid_sample(
     (gradient, x, grid, mode, ...): grid_sampler_2d_backward grid_sampler_3d_backward
     (x, grid, gradient): cudnn_grid_sampler_backward
 """)
-def grid_sample_backward(
+def grid_sampler_2d_backward(
     gradient: Tensor, x: Tensor, grid: Tensor, mode: Mode = "bilinear"
 ) -> tuple[Cost, str]:
     """dx[n, c, h, w] and dgrid[n, p, q, 2] of a grid_sample; also in three dimensions.
@@ -136,7 +136,7 @@ def affine_grid(
 
 
 @operators("(gradient, ...): affine_grid_generator_backward cudnn_affine_grid_generator_backward")
-def affine_grid_backward(gradient: Tensor) -> Work:
+def affine_grid_generator_backward(gradient: Tensor) -> Work:
     """Gradient of theta[n, 2, 3] from that of the grid[n, h, w, 2]; also in three dimensions.
 
     FLOPs: 2 n h w (d + 1) d: a product with all points.

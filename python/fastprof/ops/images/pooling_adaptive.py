@@ -141,7 +141,9 @@ for _dimensions in (2, 3):
     (gradient, x, indices): adaptive_max_pool2d_backward adaptive_max_pool3d_backward
     (gradient, x, _, _, indices): fractional_max_pool2d_backward fractional_max_pool3d_backward
 """)
-def max_pool_backward(gradient: Tensor, x: Tensor, indices: Tensor) -> tuple[Cost, str]:
+def max_pool2d_with_indices_backward(
+    gradient: Tensor, x: Tensor, indices: Tensor
+) -> tuple[Cost, str]:
     """dx[n, c, ..] of a maximum pooling: dy added at its indices.
 
     FLOPs: one addition for each output.
@@ -195,7 +197,7 @@ def adaptive_avg_pool_backward(gradient: Tensor, x: Tensor, dimensions: int) -> 
 
 
 @operators("(gradient, x, indices, ...): max_unpool2d_backward max_unpool3d_backward")
-def max_unpool_backward(gradient: Tensor, x: Tensor, indices: Tensor) -> tuple[Cost, str]:
+def max_unpool2d_backward(gradient: Tensor, x: Tensor, indices: Tensor) -> tuple[Cost, str]:
     """dx[n, c, ..] of an unpooling: elements of dy at the indices. Up to torch 1.10.
 
     FLOPs: none.

@@ -295,7 +295,7 @@ def setitem(
 
 
 @operators("(x, mask, indices*, _): aten::_unsafe_masked_index")
-def masked_index(x: Tensor, mask: Tensor, indices: Indices) -> tuple[Cost, str]:
+def unsafe_masked_index(x: Tensor, mask: Tensor, indices: Indices) -> tuple[Cost, str]:
     """Elements of x picked by index tensors, broadcast, a number where the mask is false.
 
     FLOPs: none.
@@ -308,7 +308,9 @@ def masked_index(x: Tensor, mask: Tensor, indices: Indices) -> tuple[Cost, str]:
 
 
 @operators("(x, mask, indices*, values): aten::_unsafe_masked_index_put_accumulate")
-def masked_index_put(x: Tensor, mask: Tensor, indices: Indices, values: Tensor) -> tuple[Cost, str]:
+def unsafe_masked_index_put_accumulate(
+    x: Tensor, mask: Tensor, indices: Indices, values: Tensor
+) -> tuple[Cost, str]:
     """Values added to a copy of x by index tensors, broadcast, where the mask is true.
 
     FLOPs: an addition for each element of the values.

@@ -129,7 +129,7 @@ def _bags(indices: Tensor, offsets: Tensor | None, last: bool) -> int:
         aten::_embedding_bag_backward
     (gradient, indices, _b, _s, _m, _, _, mode, weights, _): aten::_embedding_bag_dense_backward
 """)
-def embedding_bag_gradient(
+def embedding_bag_backward(
     gradient: Tensor,
     indices: Tensor,
     _b: Tensor,
@@ -160,7 +160,7 @@ def embedding_bag_gradient(
 @operators("""
     (gradient, weight, indices, _o, _b, _, _): aten::_embedding_bag_per_sample_weights_backward
 """)
-def embedding_bag_weights_gradient(
+def embedding_bag_per_sample_weights_backward(
     gradient: Tensor, weight: Tensor, indices: Tensor, _o: Tensor, _b: Tensor
 ) -> tuple[Cost, str]:
     """Dot product of each picked row and the gradient [bags, d] of its bag.

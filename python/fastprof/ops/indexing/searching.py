@@ -94,7 +94,7 @@ def unique(x: Tensor, dim: int | Unknown | None = None) -> tuple[Cost, str]:
 
 
 @operators("(x, dim, ...): unique_dim")
-def unique_rows(x: Tensor, dim: int | Unknown) -> tuple[Cost, str]:
+def unique_dim(x: Tensor, dim: int | Unknown) -> tuple[Cost, str]:
     """Distinct slices of x along dim, sorted.
 
     FLOPs: log2(slices), rounded up, comparisons for each element to sort them and one to find

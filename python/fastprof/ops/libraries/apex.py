@@ -78,7 +78,7 @@ class Step:
 
 
 @operators("(parameter, copy, average, square, gradient, ...): fused_adam_cuda.adam")
-def fused_adam(
+def fused_adam_cuda_adam(
     parameter: Tensor, copy: Tensor, average: Tensor, square: Tensor, gradient: Tensor
 ) -> tuple[Cost, str]:
     """Adam for one parameter, with its half-precision copy or an empty tensor.
@@ -139,7 +139,7 @@ def multi_tensor_scale(
     (_, flag, tensors*, _): amp_C.multi_tensor_l2norm amp_C.multi_tensor_l2norm_mp
     (_, flag, lists, _): amp_C.multi_tensor_l2norm amp_C.multi_tensor_l2norm_mp
 """)
-def multi_tensor_norm(
+def multi_tensor_l2norm(
     tensors: Tensors = (), lists: Lists | None = None, flag: Tensor | None = None
 ) -> tuple[Cost, str]:
     """The norm of all the tensors of a list together.
@@ -305,7 +305,7 @@ row("""
     (_, flag, left*, right*, results*, _, _, _): amp_C.multi_tensor_axpby
     (_, flag, lists, _, _, _): amp_C.multi_tensor_axpby
 """)
-def multi_tensor_sum(
+def multi_tensor_axpby(
     left: Tensors = (),
     right: Tensors = (),
     results: Tensors = (),

@@ -33,7 +33,7 @@ def _product(x: Tensor, n: int, k: int, weight: Tensor, written: str | None = No
     (x, weight, scales, other, other, dtype): bitsandbytes::int8_scaled_mm
     (wide, x, weight, scales, other, other, other): bitsandbytes::int8_mixed_scaled_mm
 """)
-def product_8bit(
+def int8_linear_matmul(
     x: Tensor,
     weight: Tensor,
     scales: Tensor | None = None,
@@ -60,7 +60,7 @@ def product_8bit(
 
 
 @operators("(x, ...): bitsandbytes::int8_vectorwise_quant")
-def quantised_rows(x: Tensor) -> Answer:
+def int8_vectorwise_quant(x: Tensor) -> Answer:
     """Rows of x[.., k] quantised to int8 by their absolute maximum.
 
     FLOPs: 4 per element (magnitude, largest, product, rounding).
@@ -71,7 +71,7 @@ def quantised_rows(x: Tensor) -> Answer:
 
 
 @operators("(x, ...): bitsandbytes::int8_double_quant")
-def doubly_quantised_rows(x: Tensor) -> Answer:
+def int8_double_quant(x: Tensor) -> Answer:
     """x[.., k] quantised to int8 twice: by the absolute maximum of each row, and of each column.
 
     FLOPs: 8 per element.
@@ -83,7 +83,7 @@ def doubly_quantised_rows(x: Tensor) -> Answer:
 
 
 @operators("(x, scales): bitsandbytes::int8_vectorwise_dequant")
-def dequantised_rows(x: Tensor, scales: Tensor) -> Answer:
+def int8_vectorwise_dequant(x: Tensor, scales: Tensor) -> Answer:
     """Rows of int8 x[.., k] times their scale, as float32.
 
     FLOPs: 2 per element.
@@ -94,7 +94,7 @@ def dequantised_rows(x: Tensor, scales: Tensor) -> Answer:
 
 
 @operators("(x, rows, columns, dtype, bias): bitsandbytes::int8_mm_dequant")
-def dequantised_columns(
+def int8_mm_dequant(
     x: Tensor,
     rows: Tensor,
     columns: Tensor,
@@ -113,7 +113,7 @@ def dequantised_columns(
 
 
 @operators("(x, block, ...): bitsandbytes::quantize_4bit")
-def quantised_4bit(x: Tensor, block: Block = None) -> Answer:
+def quantize_4bit(x: Tensor, block: Block = None) -> Answer:
     """x quantised to 4 bits by the absolute maximum of each block.
 
     FLOPs: 7 per element (magnitude, largest, product, four comparisons).
@@ -136,7 +136,7 @@ def _packed(x: Tensor) -> int:
 
 
 @operators("(x, scales, _, _, _, dtype, _o): bitsandbytes::dequantize_4bit")
-def dequantised_4bit(
+def dequantize_4bit(
     x: Tensor, scales: Tensor, dtype: Dtype = None, _o: Tensor | None = None
 ) -> Answer:
     """Packed 4-bit numbers times their blocks' scales.
@@ -151,7 +151,7 @@ def dequantised_4bit(
 
 
 @operators("(x, code, block): bitsandbytes::quantize_blockwise")
-def blockwise_quantised(x: Tensor, code: Tensor, block: Block = None) -> Answer:
+def quantize_blockwise(x: Tensor, code: Tensor, block: Block = None) -> Answer:
     """x quantised to the nearest of 256 codes by the absolute maximum of each block.
 
     FLOPs: 11 per element (magnitude, largest, product, eight comparisons).
@@ -163,7 +163,7 @@ def blockwise_quantised(x: Tensor, code: Tensor, block: Block = None) -> Answer:
 
 
 @operators("(x, scales, code, _, dtype, _o): bitsandbytes::dequantize_blockwise")
-def blockwise_dequantised(
+def dequantize_blockwise(
     x: Tensor, scales: Tensor, code: Tensor, dtype: Dtype = None, _o: Tensor | None = None
 ) -> Answer:
     """Codes of 8 bits looked up and multiplied by their blocks' scales.
@@ -180,9 +180,7 @@ def blockwise_dequantised(
     (x, weight, _, scales, other, ...): bitsandbytes::gemv_4bit
     (x, weight, _, scales, _, _, ...): bitsandbytes::gemm_4bit
 """)
-def product_4bit(
-    x: Tensor, weight: Tensor, scales: Tensor | None = None, other: Any = None
-) -> Work:
+def gemv_4bit(x: Tensor, weight: Tensor, scales: Tensor | None = None, other: Any = None) -> Work:
     """x[.., k] @ w^T, w of n rows of k packed 4-bit numbers.
 
     FLOPs: 2 rows n k.
@@ -204,7 +202,7 @@ def _four_bits(x: Tensor, weight: Tensor) -> Product:
 
 
 @operators("(x, weight, ...): aten::MatMul4Bit")
-def matmul_4bit(x: Tensor, weight: Tensor, *, direction: str) -> Work:
+def mat_mul4_bit(x: Tensor, weight: Tensor, *, direction: str) -> Work:
     """x[.., k] @ w^T, w of n rows of k packed 4-bit numbers, widened first.
 
     FLOPs: 2 rows n k, and one for each weight; backward the same: the weight has no gradient.
@@ -221,7 +219,7 @@ def matmul_4bit(x: Tensor, weight: Tensor, *, direction: str) -> Work:
 
 
 @operators("(x, weight, ...): aten::MatMul8bitLt")
-def matmul_8bit(x: Tensor, weight: Tensor, *, direction: str) -> Work:
+def mat_mul8bit_lt(x: Tensor, weight: Tensor, *, direction: str) -> Work:
     """x[.., k] @ w[n, k]^T, both in int8, including the quantisation of x and the scaling of the
     result.
 
@@ -255,7 +253,7 @@ _MOMENTUM: Final = 4
 @operators("""
     (_, gradient, parameter, first, second, other, ...): bitsandbytes::optimizer_update_32bit
 """)
-def optimizer_32bit(
+def optimizer_update_32bit(
     gradient: Tensor,
     parameter: Tensor,
     first: Tensor,
@@ -278,7 +276,7 @@ def optimizer_32bit(
     (_, gradient, parameter, first, second, _, _, _, _, _, _, _, other, other, scales,
         more_scales, ...): bitsandbytes::optimizer_update_8bit_blockwise
 """)
-def optimizer_8bit(
+def optimizer_update_8bit_blockwise(
     gradient: Tensor,
     parameter: Tensor,
     first: Tensor,

@@ -30,7 +30,7 @@ _CHUNK: Final = 256  # the default of the model's configuration
 
 
 @operators("(u, delta, a, b, c, d, z, bias, ...): aten::SelectiveScanFn")
-def selective_scan(
+def selective_scan_fn(
     u: Tensor,
     delta: Tensor,
     a: Tensor,
@@ -61,7 +61,7 @@ def selective_scan(
 
 
 @operators("(xz, taps, _b, projection, delta, output, _c, a, others**): aten::MambaInnerFn")
-def block(
+def mamba_inner_fn(
     xz: Tensor,
     taps: Tensor,
     projection: Tensor,
@@ -116,7 +116,7 @@ def _times(value: int | None, times: int) -> int | None:
     (x, dt, a, b, c, chunk, others**): aten::MambaChunkScanCombinedFn
     (x, dt, a, b, c, others**): aten::MambaChunkScanCombinedFn
 """)
-def chunked_scan(
+def mamba_chunk_scan_combined_fn(
     x: Tensor,
     dt: Tensor,
     a: Tensor,
@@ -165,7 +165,7 @@ def _chunked(
     (xs, taps, _b, _d, a, d, chunk, others**): aten::MambaSplitConv1dScanCombinedFn
     (xs, taps, _b, _d, a, d, others**): aten::MambaSplitConv1dScanCombinedFn
 """)
-def chunked_block(
+def mamba_split_conv1d_scan_combined_fn(
     xs: Tensor,
     taps: Tensor,
     a: Tensor,
@@ -246,7 +246,7 @@ def _width(x: Tensor, taps: Tensor) -> int:
     (x, taps, bias, gradient, other, other, other, other, other, other, other, _):
         DaoAILab::_causal_conv1d_bwd_cpp
 """)
-def convolution_gradients(
+def causal_conv1d_bwd_cpp(
     x: Tensor,
     taps: Tensor,
     gradient: Tensor,
@@ -264,7 +264,7 @@ def convolution_gradients(
 
 
 @operators("(x, state, taps, bias, other, _, other, other): DaoAILab::_causal_conv1d_update_cpp")
-def convolution_step(
+def causal_conv1d_update_cpp(
     x: Tensor,
     state: Tensor,
     taps: Tensor,

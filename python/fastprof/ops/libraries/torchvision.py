@@ -63,7 +63,7 @@ def _sizes(x: Tensor, weight: Tensor, offset: Tensor) -> tuple[Tensor, int, str]
 @operators("""
     (x, weight, offset, mask, bias, _, _, _, _, _, _, _, _, masked): torchvision::deform_conv2d
 """)
-def deformable(
+def deform_conv2d(
     x: Tensor,
     weight: Tensor,
     offset: Tensor,
@@ -93,7 +93,7 @@ def deformable(
     (gradient, x, weight, offset, mask, bias, _, _, _, _, _, _, _, _, masked):
         torchvision::_deform_conv2d_backward
 """)
-def deformable_backward(
+def deform_conv2d_backward(
     gradient: Tensor,
     x: Tensor,
     weight: Tensor,
@@ -159,7 +159,7 @@ def _checked(x: Tensor, rois: Tensor) -> None:
     (x, rois, _, height, width, ratio, _): torchvision::roi_align
     (x, rois, _, height, width, ratio): torchvision::ps_roi_align
 """)
-def aligned(
+def roi_align(
     x: Tensor,
     rois: Tensor,
     height: int | Unknown,
@@ -198,7 +198,7 @@ def aligned(
     (gradient, rois, _, _, _, batch, channels, rows, columns, ratio, _):
         torchvision::_roi_align_backward
 """)
-def aligned_backward(
+def roi_align_backward(
     gradient: Tensor,
     rois: Tensor,
     batch: int | Unknown,

@@ -33,7 +33,7 @@ from fastprof.ops.traffic import texts
     (_, longest_query, tensors**): aten::FusedAttnFunc_qkvpacked
     (tensors**): aten::FusedAttnFunc_qkvpacked
 """)
-def fused_attention(
+def fused_attn_func(
     tensors: Tensors,
     longest_query: Any = None,
     longest_key: Any = None,

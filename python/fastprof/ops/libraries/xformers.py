@@ -29,7 +29,7 @@ from fastprof.ops.tensor import elements
     (query, key, value, mask, starts, other, first, second, ...):
         xformers::efficient_attention_forward_cutlass xformers::efficient_attention_forward_ck
 """)
-def efficient_attention(
+def efficient_attention_forward_cutlass(
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -60,7 +60,7 @@ def efficient_attention(
     (gradient, query, key, value, mask, starts, other, first, second, ...):
         xformers::efficient_attention_backward_cutlass xformers::efficient_attention_backward_ck
 """)
-def efficient_attention_backward(
+def efficient_attention_backward_cutlass(
     gradient: Tensor,
     query: Tensor,
     key: Tensor,
@@ -89,7 +89,7 @@ def efficient_attention_backward(
     (query, key, value, _, mask, ...): xformers::efficient_attention
         xformers::efficient_attention_forward_small_k
 """)
-def small_attention(
+def efficient_attention(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, *, direction: str
 ) -> Work:
     """softmax(q k^T + mask) v for heads of few elements: q [n, s, d], k [n, t, d], v [n, t, w].
@@ -105,7 +105,7 @@ def small_attention(
     (gradient, query, key, value, other, other, ...): xformers::efficient_attention_backward
         xformers::efficient_attention_backward_small_k
 """)
-def small_attention_backward(
+def efficient_attention_backward(
     gradient: Tensor, query: Tensor, key: Tensor, value: Tensor, other: Any = None
 ) -> Work:
     """Gradients of attention for heads of few elements: q [n, s, d], k [n, t, d], v [n, t, w].
@@ -124,7 +124,7 @@ def small_attention_backward(
         xformers::efficient_attention_forward_decoder_ck
         xformers::efficient_attention_forward_decoder_splitk_ck
 """)
-def decoder(query: Tensor, key: Tensor, value: Tensor) -> Work:
+def efficient_attention_forward_decoder(query: Tensor, key: Tensor, value: Tensor) -> Work:
     """Attention of a few queries [b, s, h, d] over a cache of keys and values [b, t, h, d].
 
     FLOPs: 2 b h s t (d + w), two products: an upper bound, because the used part of the cache is a
@@ -136,7 +136,7 @@ def decoder(query: Tensor, key: Tensor, value: Tensor) -> Work:
 
 
 @operators("(tensors**): aten::_fMHA")
-def attention(tensors: Tensors, *, direction: str) -> Work:
+def f_mha(tensors: Tensors, *, direction: str) -> Work:
     """softmax(q k^T + mask) v: q [b, s, h, d] or [b, s, g, h, d], k and v alike.
 
     FLOPs: forward 2 b h s t (d + w), two products; backward 2 b h s t (3 d + 2 w), five.
@@ -154,7 +154,7 @@ def attention(tensors: Tensors, *, direction: str) -> Work:
 
 
 @operators("(tensors**): aten::EvoformerFusedAttention")
-def evoformer(tensors: Tensors, *, direction: str) -> Work:
+def evoformer_fused_attention(tensors: Tensors, *, direction: str) -> Work:
     """softmax(q k^T + biases) v: q [.., s, h, d], k [.., t, h, d], v [.., t, h, d].
 
     FLOPs: forward 4 n h s t d, two products, n being the batch; backward 10 n h s t d, five.

@@ -58,7 +58,7 @@ def ctc_loss(
 
 
 @operators("(x, targets, input_lengths, target_lengths, ...): _cudnn_ctc_loss miopen_ctc_loss")
-def ctc_loss_and_gradient(
+def cudnn_ctc_loss(
     x: Tensor, targets: Tensor, input_lengths: Any = None, target_lengths: Any = None
 ) -> tuple[Cost, str]:
     """Loss[n] of log probabilities x[t, n, c] and its gradient, which cuDNN computes together.

@@ -138,7 +138,7 @@ def _gradient(
     (gradient, y, _, dtype): _softmax_backward_data
     (gradient, y, _, x): _softmax_backward_data
 """)
-def softmax_backward(
+def softmax_backward_data(
     gradient: Tensor, y: Tensor, dtype: Dtype = None, x: Tensor | None = None
 ) -> tuple[Cost, str]:
     """dx = (dy - sum of dy y) * y of a softmax.
@@ -153,7 +153,7 @@ def softmax_backward(
     (gradient, y, _, dtype): _log_softmax_backward_data
     (gradient, y, _, x): _log_softmax_backward_data
 """)
-def log_softmax_backward(
+def log_softmax_backward_data(
     gradient: Tensor, y: Tensor, dtype: Dtype = None, x: Tensor | None = None
 ) -> tuple[Cost, str]:
     """dx = dy - exp(y) * sum of dy of a log_softmax.

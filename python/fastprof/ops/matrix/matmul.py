@@ -343,7 +343,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, direction: 
 
 
 @operators("(x, gradient, weight, mask): aten::linear_backward aten::mkldnn_linear_backward")
-def linear_gradients(
+def linear_backward(
     x: Tensor, gradient: Tensor, weight: Tensor, mask: tuple[bool, ...] | Unknown
 ) -> Work:
     """Gradients of linear as one operator: dy[.., n] @ w[n, k] and dy^T @ x[.., k].
@@ -360,7 +360,7 @@ def linear_gradients(
 
 
 @operators("(_gradient, left, right, mask): aten::matmul_backward")
-def matmul_gradients(
+def matmul_backward(
     _gradient: Tensor, left: Tensor, right: Tensor, mask: tuple[bool, ...] | Unknown
 ) -> Work:
     """Gradients of matmul as one operator: dC @ B^T and A^T @ dC.

@@ -141,7 +141,7 @@ def scaled_grouped_mm(
     (mat_a=left, mat_b=mat2, scale_a, scale_b, bias, offs=ends, output_dtype=out_dtype, ...):
         torch.scaled_grouped_mm
 """)
-def scaled_function(
+def torch_scaled_mm(
     left: Tensor,
     mat2: Tensor,
     scale_a: Tensor | None = None,
@@ -171,7 +171,7 @@ def scaled_function(
     (left, mat2, scales, bias, _): _mixed_dtypes_linear
     (left, mat2, scales): aten::_weight_int8pack_mm
 """)
-def packed_mm(
+def weight_int8pack_mm(
     left: Tensor,
     mat2: Tensor,
     scales: Tensor | None = None,

@@ -124,7 +124,7 @@ def to(
     (x, dtype, ...): torch.type
     (x, other): type_as
 """)
-def type_(
+def torch_type(
     x: Tensor, dtype: Dtype = None, other: Tensor | None = None, *, direction: str
 ) -> tuple[Cost, str]:
     """x in another type; x itself if it has that type. Without an argument, the name of its type.
@@ -199,7 +199,9 @@ row("""
     (x, ...): aten::_autocast_to_full_precision
     (x, _, _, dtype, ...): aten::_autocast_to_reduced_precision
 """)
-def autocast(x: Tensor, dtype: Dtype = "float32", *, direction: str) -> tuple[Cost, str]:
+def autocast_to_full_precision(
+    x: Tensor, dtype: Dtype = "float32", *, direction: str
+) -> tuple[Cost, str]:
     """x in autocast's type; x itself if it has that type.
 
     FLOPs: none, a conversion moves data.

@@ -115,7 +115,7 @@ def chunk_cat(
         _neg_view_copy view_as_real_copy view_as_complex_copy torch.__deepcopy__
         fsdp::split_with_sizes_copy
 """)
-def copy_of(x: Tensor, *, direction: str) -> tuple[Cost, str]:
+def roll(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     """All elements of x, reordered, cut or with a triangle of zeros, as new tensors.
 
     FLOPs: none.

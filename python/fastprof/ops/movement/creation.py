@@ -133,7 +133,7 @@ def empty() -> tuple[Cost, str]:
     (x, dtype, _, _, _, _): aten::zeros_like aten::ones_like
     (x, _, dtype, _, _, _, _): aten::full_like
 """)
-def like(x: Tensor, dtype: Dtype = None) -> tuple[Cost, str]:
+def zeros_like(x: Tensor, dtype: Dtype = None) -> tuple[Cost, str]:
     """A tensor of the shape of x, filled with one number.
 
     FLOPs: none.
@@ -148,7 +148,7 @@ def like(x: Tensor, dtype: Dtype = None) -> tuple[Cost, str]:
     (x, size, dtype, ...): aten::new_zeros aten::new_ones
     (x, size, _, dtype, ...): aten::new_full
 """)
-def new(
+def new_zeros(
     x: Tensor,
     size: Ints | Unknown,
     second: int | None = None,

@@ -23,7 +23,7 @@ row("""
 
 
 @operators("(x, ...): view view_as unflatten _unsafe_view _reshape_alias")
-def reshaped(x: Tensor, *, direction: str) -> tuple[Cost, str]:
+def view(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     """x in another shape, in the same memory.
 
     FLOPs: none.
@@ -233,7 +233,7 @@ def unfold_backward(gradient: Tensor, sizes: Ints | Unknown) -> tuple[Cost, str]
     (x, source, ...): aten::select_scatter aten::slice_scatter aten::diagonal_scatter
         aten::as_strided_scatter
 """)
-def part_scatter(x: Tensor, source: Tensor, *, direction: str) -> tuple[Cost, str]:
+def select_scatter(x: Tensor, source: Tensor, *, direction: str) -> tuple[Cost, str]:
     """A copy of x with one part replaced by a source.
 
     FLOPs: none.

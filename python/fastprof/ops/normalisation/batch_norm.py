@@ -89,7 +89,7 @@ def batch_norm(
 
 
 @operators("_native_batch_norm_legit_no_training _batch_norm_no_update")
-def batch_norm_evaluated(
+def native_batch_norm_legit_no_training(
     x: Tensor,
     weight: Tensor | None = None,
     bias: Tensor | None = None,
@@ -111,7 +111,7 @@ def batch_norm_evaluated(
 
 
 @operators("_batch_norm_with_update _batch_norm_with_update_functional")
-def batch_norm_trained(
+def batch_norm_with_update(
     x: Tensor,
     weight: Tensor | None = None,
     bias: Tensor | None = None,

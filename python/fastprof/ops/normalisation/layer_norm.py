@@ -211,7 +211,7 @@ def _paired(gradient: Tensor, x: Tensor) -> None:
     (gradient, x, normalized_shape, mean, rstd, weight, bias, ...): native_layer_norm_backward
     (gradient, x, mean, rstd, weight, ...): native_layer_norm_backward
 """)
-def layer_norm_backward(
+def native_layer_norm_backward(
     gradient: Tensor,
     x: Tensor,
     mean: Tensor,
@@ -234,7 +234,7 @@ def layer_norm_backward(
 
 
 @operators("(gradient, x, _, rstd, weight, ...): _fused_rms_norm_backward")
-def rms_norm_backward(
+def fused_rms_norm_backward(
     gradient: Tensor, x: Tensor, rstd: Tensor, weight: Tensor | None = None
 ) -> tuple[Cost, str]:
     """dx[.., d] and dweight[d] of an RMS norm from dy, x and rstd.
@@ -248,7 +248,7 @@ def rms_norm_backward(
 
 
 @operators("(gradient, x, mean, rstd, weight, ...): native_group_norm_backward")
-def group_norm_backward(
+def native_group_norm_backward(
     gradient: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None = None
 ) -> tuple[Cost, str]:
     """dx[n, c, ..], dweight[c] and dbias[c] of a group norm from dy, x, mean and rstd.

@@ -115,7 +115,9 @@ def weight_norm(v: Tensor, g: Tensor, *, direction: str) -> tuple[Cost, str]:
     (gradient, v, g, norms, ...): _weight_norm_interface_backward
         _weight_norm_differentiable_backward
 """)
-def weight_norm_backward(gradient: Tensor, v: Tensor, g: Tensor, norms: Tensor) -> tuple[Cost, str]:
+def weight_norm_interface_backward(
+    gradient: Tensor, v: Tensor, g: Tensor, norms: Tensor
+) -> tuple[Cost, str]:
     """dv and dg of a weight norm from dw, v, g and the norms.
 
     FLOPs: 5 per element (dw v summed 2, v * c, subtracted, scaled).

@@ -168,7 +168,7 @@ def norms(tensors: Tensors, order: Number | Unknown = 2) -> tuple[Cost, str]:
 
 
 @operators("(tensors*): _foreach_max")
-def extremes(tensors: Tensors) -> tuple[Cost, str]:
+def foreach_max(tensors: Tensors) -> tuple[Cost, str]:
     """The largest element of each tensor of a list.
 
     FLOPs: one comparison for each element.

@@ -91,7 +91,7 @@ def _adam(
     (parameters*, gradients*, averages*, squares*, maxima*?, steps*, lr=rate, _, _,
         weight_decay, _, _, maximize, grad_scale, found_inf): _fused_adam _fused_adam_
 """)
-def adam(
+def fused_adam(
     parameters: Tensors,
     gradients: Tensors,
     averages: Tensors,
@@ -123,7 +123,7 @@ def adam(
     (parameters*, gradients*, averages*, squares*, maxima*?, steps*, lr=rate, _, _,
         weight_decay, _, _, maximize, grad_scale, found_inf): _fused_adamw _fused_adamw_
 """)
-def adamw(
+def fused_adamw(
     parameters: Tensors,
     gradients: Tensors,
     averages: Tensors,
@@ -155,7 +155,7 @@ def adamw(
     (parameters*, gradients*, momentum_buffer_list=velocities*?, weight_decay, _, lr=rate, _,
         nesterov, maximize, is_first_step=first, grad_scale, found_inf): _fused_sgd _fused_sgd_
 """)
-def sgd(
+def fused_sgd(
     parameters: Tensors,
     gradients: Tensors,
     velocities: Tensors = (),
@@ -194,7 +194,7 @@ def sgd(
     (parameters*, gradients*, sums*, steps*, lr=rate, _, weight_decay, _, maximize, grad_scale,
         found_inf): _fused_adagrad _fused_adagrad_
 """)
-def adagrad(
+def fused_adagrad(
     parameters: Tensors,
     gradients: Tensors,
     sums: Tensors,
@@ -236,7 +236,7 @@ row("""
 
 
 @operators("(scale, growth_tracker, found_inf, ...): _amp_update_scale _amp_update_scale_")
-def loss_scale(scale: Tensor, growth_tracker: Tensor, found_inf: Tensor) -> Cost:
+def amp_update_scale(scale: Tensor, growth_tracker: Tensor, found_inf: Tensor) -> Cost:
     """The loss scale increased or decreased (torch.amp's GradScaler).
 
     FLOPs: 3: a check, a count and a product.

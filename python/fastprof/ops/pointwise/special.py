@@ -54,7 +54,7 @@ def divide(
     (left, other, ...): div_ divide_ true_divide_ torch.__itruediv__ torch.__idiv__
         torch.itruediv
 """)
-def divide_in_place(left: Tensor, other: Argument, *, direction: str) -> tuple[Cost, str]:
+def div(left: Tensor, other: Argument, *, direction: str) -> tuple[Cost, str]:
     """a / b in place of a.
 
     FLOPs: 1 for each element, 11 if complex; backward the same.
@@ -94,7 +94,7 @@ def gelu(x: Tensor, approximate: str | Unknown = "none", *, direction: str) -> t
     (gradient, x, approximate): aten::gelu_backward
     (gradient, x): aten::infinitely_differentiable_gelu_backward
 """)
-def gelu_gradient(
+def gelu_backward(
     gradient: Tensor, x: Tensor, approximate: str | Unknown = "none"
 ) -> tuple[Cost, str]:
     """dy times the derivative of gelu at x.
@@ -142,7 +142,7 @@ def glu(x: Tensor, *, direction: str) -> tuple[Cost, str]:
 
 
 @operators("(gradient, x, ...): aten::glu_backward")
-def glu_gradient(gradient: Tensor, x: Tensor) -> tuple[Cost, str]:
+def glu_backward(gradient: Tensor, x: Tensor) -> tuple[Cost, str]:
     """Gradient of glu at x, of x's size.
 
     FLOPs: 27 for each element of the output's gradient.
@@ -162,7 +162,7 @@ def _half(x: Tensor) -> int:
 
 
 @operators("(gradient, x, weight): aten::_prelu_kernel_backward")
-def prelu_gradient(gradient: Tensor, x: Tensor, weight: Tensor) -> tuple[Cost, str]:
+def prelu_kernel_backward(gradient: Tensor, x: Tensor, weight: Tensor) -> tuple[Cost, str]:
     """dy or slope dy, and dy a or 0: the gradient of the slope before summation.
 
     FLOPs: 3 for each element: a comparison, two multiplications.

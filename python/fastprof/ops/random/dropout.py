@@ -65,7 +65,7 @@ def _gradient(gradient: Tensor, mask: Tensor, exact: bool = True) -> Cost:
 
 
 @operators("(gradient, mask, _): native_dropout_backward _masked_scale")
-def dropout_backward(gradient: Tensor, mask: Tensor) -> tuple[Cost, str]:
+def native_dropout_backward(gradient: Tensor, mask: Tensor) -> tuple[Cost, str]:
     """dx of a dropout: dy masked and scaled.
 
     FLOPs: 2 per element (mask, scaled).

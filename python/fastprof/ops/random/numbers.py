@@ -237,7 +237,7 @@ def multinomial(x: Tensor, samples: int) -> tuple[Cost, str]:
     (x, ...): poisson _standard_gamma _sample_dirichlet
     (x, other, ...): binomial
 """)
-def sampled(x: Tensor, other: Tensor | None = None) -> tuple[Cost, str]:
+def poisson(x: Tensor, other: Tensor | None = None) -> tuple[Cost, str]:
     """Samples of a distribution with parameters x (and another tensor), elementwise.
 
     FLOPs: unknown: numbers are drawn until one is accepted.

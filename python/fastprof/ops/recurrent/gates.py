@@ -21,7 +21,7 @@ _GRU_BACKWARD: Final = 5 + 1 + 5 + 1 + 4  # ATen's gru_cell_backward
 
 
 @operators("(input_gates, hidden_gates, state, b_ih, b_hh): aten::_thnn_fused_lstm_cell")
-def lstm_gates(
+def thnn_fused_lstm_cell(
     input_gates: Tensor,
     hidden_gates: Tensor,
     state: Tensor,
@@ -38,7 +38,7 @@ def lstm_gates(
 
 
 @operators("(input_gates, hidden_gates, state, b_ih, b_hh): aten::_thnn_fused_gru_cell")
-def gru_gates(
+def thnn_fused_gru_cell(
     input_gates: Tensor,
     hidden_gates: Tensor,
     state: Tensor,
@@ -58,7 +58,7 @@ def gru_gates(
     (of_hidden, of_cell, cx, cy, gates, has_bias): aten::_thnn_fused_lstm_cell_backward
     (of_hidden, of_cell, cx, cy, gates, _): aten::_thnn_fused_lstm_cell_backward_impl
 """)
-def lstm_gates_backward(
+def thnn_fused_lstm_cell_backward(
     cx: Tensor,
     cy: Tensor,
     gates: Tensor,
@@ -79,7 +79,7 @@ def lstm_gates_backward(
 
 
 @operators("(of_hidden, saved, has_bias): aten::_thnn_fused_gru_cell_backward")
-def gru_gates_backward(
+def thnn_fused_gru_cell_backward(
     of_hidden: Tensor, saved: Tensor, has_bias: bool | Unknown = False
 ) -> tuple[Cost, str]:
     """Gradients of both gates [n, 3 h] and of the hidden state [n, h] of a GRU.

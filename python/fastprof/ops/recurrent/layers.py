@@ -80,7 +80,7 @@ _KERNELS: Final = GEMM | {"other"}
     (x, hidden, weights*, _, _, _, _, bidirectional, _): gru rnn_tanh rnn_relu
     (x, sizes, hidden, weights*, _, _, _, _, bidirectional): gru rnn_tanh rnn_relu
 """)
-def layers(
+def lstm(
     tensors: Tensors = (),
     x: Tensor | None = None,
     sizes: Tensor | None = None,
@@ -238,7 +238,7 @@ for _kind, _gates in _GATES.items():
     (x, weights*, _, hx, cx, _, _, _, batch_first, _, _, bidirectional, _, _seed):
         aten::miopen_rnn
 """)
-def library_layers(
+def cudnn_rnn(
     x: Tensor,
     weights: Tensors,
     hx: Tensor,
@@ -265,7 +265,7 @@ def library_layers(
         _, _, bidirectional, _, _seed, _reserve, mask): aten::_cudnn_rnn_backward
         aten::miopen_rnn_backward
 """)
-def library_gradients(
+def cudnn_rnn_backward(
     x: Tensor,
     weights: Tensors,
     hx: Tensor,
@@ -294,7 +294,7 @@ def library_gradients(
 
 
 @operators("(x, w_ih, w_hh, b_ih, b_hh, hx, cx, ...): aten::mkldnn_rnn_layer")
-def onednn_layer(
+def mkldnn_rnn_layer(
     x: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor, b_hh: Tensor, hx: Tensor, cx: Tensor
 ) -> Work:
     """One layer in one direction of oneDNN: x[t, n, i], states [n, h].
@@ -306,7 +306,7 @@ def onednn_layer(
 
 
 @operators("(x, w_ih, w_hh, b_ih, b_hh, hx, cx, ...): aten::mkldnn_rnn_layer_backward")
-def onednn_gradients(
+def mkldnn_rnn_layer_backward(
     x: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor, b_hh: Tensor, hx: Tensor, cx: Tensor
 ) -> Work:
     """Gradients of one layer by oneDNN.

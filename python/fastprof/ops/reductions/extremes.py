@@ -37,7 +37,7 @@ def selected_gradient(x: Tensor, outputs: int | None) -> Cost:
     (x, second, keepdim, ...): aten::max aten::min
     (x, other, ...): aten::max aten::min
 """)
-def maximum_or_minimum(
+def torch_max(
     x: Tensor,
     second: Tensor | int | Unknown | None = None,
     keepdim: bool | Unknown | None = None,

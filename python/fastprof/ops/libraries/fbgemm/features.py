@@ -35,7 +35,7 @@ Size = int | Unknown | None
     (permute, lengths, values, weights): fbgemm::permute_sparse_features
         fb::permute_sparse_features
 """)
-def permuted_features(
+def permute_1_d_sparse_data(
     permute: Tensor,
     lengths: Tensor,
     values: Tensor,
@@ -86,7 +86,7 @@ row("""
 
 
 @operators("(rows, indices, offsets, ...): fbgemm::bounds_check_indices fb::bounds_check_indices")
-def bounds_check(rows: Tensor, indices: Tensor, offsets: Tensor) -> tuple[Cost, str]:
+def bounds_check_indices(rows: Tensor, indices: Tensor, offsets: Tensor) -> tuple[Cost, str]:
     """Check of each index against the size of its table.
 
     FLOPs: two comparisons for each index, one for each offset.
@@ -161,7 +161,7 @@ def ranges(offsets: Tensor, count: Size = None, like: Tensor | None = None) -> t
     (permute, before, after, count): fbgemm::expand_into_jagged_permute
         fb::expand_into_jagged_permute
 """)
-def expanded_permutation(
+def expand_into_jagged_permute(
     permute: Tensor, before: Tensor, after: Tensor, count: Size = None
 ) -> tuple[Cost, str]:
     """A permutation of segments expanded to their elements.
@@ -188,7 +188,7 @@ row("""
 
 
 @operators("(_, ends, x): fbgemm::segment_sum_csr fb::segment_sum_csr")
-def segment_sum(x: Tensor, ends: Tensor) -> tuple[Cost, str]:
+def segment_sum_csr(x: Tensor, ends: Tensor) -> tuple[Cost, str]:
     """Sums of x over segments given by their ends.
 
     FLOPs: one addition for each element.
@@ -203,7 +203,7 @@ def segment_sum(x: Tensor, ends: Tensor) -> tuple[Cost, str]:
         fbgemm::keyed_jagged_index_select_dim1 fb::keyed_jagged_index_select_dim1
     (values, lengths, indices, ...): fbgemm::jagged_index_select fb::jagged_index_select
 """)
-def selected_features(
+def keyed_jagged_index_select_dim1(
     values: Tensor,
     lengths: Tensor,
     indices: Tensor,
@@ -245,7 +245,7 @@ def selected_features(
     (tables*, lists*): fbgemm::group_index_select_dim0 fb::group_index_select_dim0
     (x, other, other, indices): fbgemm::batched_unary_embeddings fb::batched_unary_embeddings
 """)
-def selected_rows(
+def index_select_dim0(
     x: Tensor | None = None,
     indices: Tensor | None = None,
     tables: Tensors = (),
@@ -295,7 +295,9 @@ row("""
         fb::merge_pooled_embeddings fb::all_to_one_device fb::permute_multi_embedding
         fb::regroup_keyed_tensor fb::permute_multi_embedding_function fb::sum_reduce_to_one
 """)
-def merged(pooled: Tensors, other: Any = None, *, direction: str) -> tuple[Cost, str]:
+def merge_pooled_embeddings(
+    pooled: Tensors, other: Any = None, *, direction: str
+) -> tuple[Cost, str]:
     """Pooled embeddings of several devices or groups, merged.
 
     FLOPs: 0 (the sum of a reduction to one device is not counted).

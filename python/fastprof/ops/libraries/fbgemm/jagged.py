@@ -43,7 +43,7 @@ def _samples(offsets: Any) -> int | None:
         fb::jagged_to_padded_dense fb::jagged_to_padded_dense_forward fb::jagged_1d_to_dense
     (values, offsets, longest): fbgemm::jagged_2d_to_dense fb::jagged_2d_to_dense
 """)
-def padded(
+def jagged_to_padded_dense(
     values: Tensor,
     offsets: Any,
     longest: Ints | Unknown | None = None,
@@ -75,7 +75,7 @@ def padded(
     (gradient, offsets, total): fbgemm::jagged_to_padded_dense_backward
         fb::jagged_to_padded_dense_backward
 """)
-def padded_gradient(
+def jagged_to_padded_dense_backward(
     gradient: Tensor, offsets: Any, total: int | Unknown | None = None
 ) -> tuple[Cost, str]:
     """Gradient of jagged values [total, d] from that of the dense tensor.
@@ -91,7 +91,7 @@ def padded_gradient(
     (dense, offsets, total): fbgemm::dense_to_jagged fbgemm::dense_to_jagged_forward
         fb::dense_to_jagged fb::dense_to_jagged_forward
 """)
-def unpadded(
+def dense_to_jagged(
     dense: Tensor, offsets: Any, total: int | Unknown | None = None, *, direction: str
 ) -> tuple[Cost, str]:
     """The rows of a dense tensor [samples, longest, d] within each sample's length, concatenated.
@@ -131,7 +131,7 @@ def _taken(dense: Tensor, offsets: Any, total: int | Unknown | None) -> tuple[Co
         fb::jagged_dense_dense_elementwise_add_jagged_output
         fb::jagged_dense_dense_elementwise_add_jagged_output_forward
 """)
-def arithmetic(
+def jagged_dense_elementwise_add(
     values: Tensor,
     offsets: Any,
     dense: Tensor,
@@ -162,7 +162,7 @@ def arithmetic(
         fbgemm::batched_dense_vec_jagged_2d_mul_forward fb::batched_dense_vec_jagged_2d_mul
         fb::batched_dense_vec_jagged_2d_mul_forward
 """)
-def vector_products(
+def batched_dense_vec_jagged_2d_mul(
     vectors: Tensor, values: Tensor, offsets: Any, *, direction: str
 ) -> tuple[Cost, str]:
     """Row vectors [b h, longest] times jagged matrices, values [n, h d]: [b h, d].

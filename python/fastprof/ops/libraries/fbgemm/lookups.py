@@ -318,7 +318,7 @@ def gradient(
         offsets, other**): fbgemm::split_embedding_codegen_forward
         fb::split_embedding_codegen_forward
 """)
-def plain_lookup(
+def dense_embedding_codegen_lookup_function(
     indices: Tensor,
     offsets: Tensor,
     device_weights: Tensor,
@@ -372,7 +372,7 @@ generated(
         fb::int_nbit_split_embedding_codegen_lookup_function
         fb::int_nbit_split_embedding_uvm_caching_codegen_lookup_function
 """)
-def quantised_lookup(
+def int_nbit_split_embedding_codegen_lookup_function(
     indices: Tensor,
     offsets: Tensor,
     ends: Tensor,
@@ -504,7 +504,7 @@ _OF_WEIGHTS: Final = "split_embedding_codegen_grad_indice_weights"
         indices, offsets, ...): fbgemm::split_embedding_codegen_grad_indice_weights
         fb::split_embedding_codegen_grad_indice_weights
 """)
-def sample_weight_gradients(
+def split_embedding_codegen_grad_indice_weights(
     gradients: Tensor,
     indices: Tensor,
     offsets: Tensor,

@@ -52,7 +52,7 @@ def _conversion(x: Tensor, narrow: int) -> tuple[Cost, str]:
     (x, ...): fbgemm::FloatToFP8RowwiseQuantized fbgemm::FloatToPaddedFP8RowwiseQuantized
         fb::FloatToFP8RowwiseQuantized fb::FloatToPaddedFP8RowwiseQuantized
 """)
-def quantised_rows(x: Tensor, _o: Tensor | None = None) -> tuple[Cost, str]:
+def float_to_fused8_bit_rowwise_quantized(x: Tensor, _o: Tensor | None = None) -> tuple[Cost, str]:
     """Rows x[.., d] as bytes [.., d + 8], followed by their scale.
 
     FLOPs: 5 for each element: two comparisons for the range, difference, product, rounding.
@@ -70,7 +70,7 @@ def quantised_rows(x: Tensor, _o: Tensor | None = None) -> tuple[Cost, str]:
     (x, ...): fbgemm::FP8RowwiseQuantizedToFloat fbgemm::PaddedFP8RowwiseQuantizedToFloat
         fb::FP8RowwiseQuantizedToFloat fb::PaddedFP8RowwiseQuantizedToFloat
 """)
-def dequantised_rows(
+def fused8_bit_rowwise_quantized_to_float(
     x: Tensor, dtype: int | Unknown | None = None, _o: Tensor | None = None
 ) -> tuple[Cost, str]:
     """Rows of bytes x[.., d + 8] as float32 [.., d].
@@ -107,7 +107,9 @@ def _widened(x: Tensor, dtype: str | None) -> tuple[Cost, str]:
         fb::FloatToFusedNBitRowwiseQuantizedSBHalf fb::HalfToFusedNBitRowwiseQuantizedSBHalf
         fb::FloatOrHalfToFusedNBitRowwiseQuantizedSBHalf
 """)
-def narrow_rows(x: Tensor, bits: int | Unknown | None = None) -> tuple[Cost, str]:
+def float_to_fused_n_bit_rowwise_quantized_sb_half(
+    x: Tensor, bits: int | Unknown | None = None
+) -> tuple[Cost, str]:
     """Rows x[.., d] in 2 or 4 bits per element, followed by a float16 scale and bias.
 
     FLOPs: 5 for each element: two comparisons for the range, difference, product, rounding.

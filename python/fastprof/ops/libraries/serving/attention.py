@@ -46,7 +46,7 @@ from fastprof.ops.traffic import moved
     (_sums, _plan, _, query, key, value, _starts, starts, _pages, _last, out, ..., @batch):
         flashinfer::batch_prefill_paged_run
 """)
-def paged(
+def paged_attention_v1(
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -98,7 +98,7 @@ def paged(
     (_part, _plan, _, query, key, value, starts, key_starts, out, ..., @batch):
         flashinfer::batch_prefill_ragged_run
 """)
-def paged_or_ragged(
+def varlen_fwd(
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -161,7 +161,7 @@ def paged_or_ragged(
     (query, _part, key, value, _part, _, latent, ..., @batch):
         aiter::unified_attention_with_output_base
 """)
-def unified(
+def unified_attention_with_output(
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -208,7 +208,7 @@ def unified(
         aiter::wrapper_fmha_v3_fwd
     (query, key, value, _part, out, ...): flashinfer::single_prefill_run
 """)
-def ragged(
+def mha_fwd(
     query: Tensor,
     key: Tensor,
     value: Tensor,

@@ -25,7 +25,7 @@ from fastprof.ops.traffic import moved, texts
     (key, value, slots, positions, key_cache, value_cache, ...):
         flashinfer::append_paged_kv_cache flashinfer::append_paged_mla_kv_cache
 """)
-def stored(
+def reshape_and_cache(
     key: Tensor,
     value: Tensor,
     key_cache: Tensor,
@@ -68,7 +68,7 @@ row("""
     (latent, cache, slots, ...): _C_cache_ops::indexer_k_quant_and_cache
         aiter::indexer_k_quant_and_cache
 """)
-def latent_stored(
+def concat_and_cache_mla(
     latent: Tensor, cache: Tensor, slots: Tensor, rotated: Tensor | None = None
 ) -> tuple[Cost, str]:
     """Latent and rotated part of keys [tokens, ..] concatenated into the slots of one cache.
@@ -91,7 +91,7 @@ def latent_stored(
     (whole, query, latent, rotated, cache, out, slots, _scale, _scale, positions, angles,
         more_angles, ...): aiter::fused_qk_rope_concat_and_cache_mla
 """)
-def stored_rotated(
+def concat_and_cache_mla_rope_fused(
     positions: Tensor,
     query: Tensor,
     rotated: Tensor,
@@ -133,7 +133,7 @@ def stored_rotated(
     (keys*, values*, mapping): _C_cache_ops::copy_blocks aiter::copy_blocks
     (keys*, mapping): _C_cache_ops::copy_blocks_mla
 """)
-def blocks_copied(keys: Tensors, mapping: Tensor, values: Tensors = ()) -> tuple[Cost, str]:
+def copy_blocks(keys: Tensors, mapping: Tensor, values: Tensors = ()) -> tuple[Cost, str]:
     """Blocks of the caches [blocks, ..] of all layers copied by the mapping [n, 2].
 
     FLOPs: 0.
@@ -152,7 +152,7 @@ def blocks_copied(keys: Tensors, mapping: Tensor, values: Tensors = ()) -> tuple
     (source, target, size, mapping): _C_cache_ops::swap_blocks
     (source, target, mapping): _C_cache_ops::swap_blocks aiter::swap_blocks
 """)
-def blocks_swapped(
+def swap_blocks(
     source: Tensor, target: Tensor, mapping: Tensor, size: int | Unknown | None = None
 ) -> tuple[Cost, str]:
     """Blocks of one cache [blocks, ..] copied to another by the mapping [n, 2].
@@ -226,7 +226,7 @@ row("""
     (source, target, rows, more_rows, size, _, layers, ...):
         sgl_kernel::transfer_kv_all_layer_mla_lf_pf
 """)
-def rows_transferred(
+def transfer_kv_per_layer(
     source: Tensor,
     target: Tensor,
     rows: Tensor,

@@ -60,7 +60,7 @@ row("""
     (x, weight, residual, ...): trtllm::mnnvl_fusion_allreduce
     (x, weight, _workspace, ...): trtllm::minimax_allreduce_rms
 """)
-def reduced_and_normed(
+def flashinfer_allreduce_residual_rmsnorm(
     x: Tensor,
     residual: Tensor | None = None,
     weight: Tensor | None = None,
@@ -129,7 +129,7 @@ def gathered(
     (x, _, ranks, ...): vllm::reduce_scatter
     (x, _, group, ...): trtllm::reducescatter
 """)
-def reduced_to_pieces(
+def aiter_reduce_scatter(
     x: Tensor,
     out: Tensor | None = None,
     ranks: int | Unknown | None = None,

@@ -113,7 +113,7 @@ def _work(x: Tensor, weight: Tensor, cost: Cost, weights: tuple[Tensor, ...]) ->
     (x, weight, _table, _table, _table, _, columns, k, tokens): _C::ggml_moe_a8
     (x, weight, _table, k, _, columns, tokens): _C::ggml_moe_a8_vec
 """)
-def grouped_products(
+def cutlass_moe_mm(
     x: Tensor,
     weight: Tensor,
     out: Tensor | None = None,
@@ -146,7 +146,7 @@ def grouped_products(
     (out, x, weight, x_scale, w_scale, ...): _C::cutlass_fp4_group_mm _C::cutlass_mxfp4_group_mm
         sgl_kernel::cutlass_fp4_group_mm
 """)
-def grouped_float4_products(
+def cutlass_fp4_group_mm(
     x: Tensor,
     weight: Tensor,
     out: Tensor,
@@ -176,7 +176,7 @@ def grouped_float4_products(
         _, k, _, _, _, rows, columns, inner, ...): _moe_C::moe_wna16_marlin_gemm
         sgl_kernel::moe_wna16_marlin_gemm
 """)
-def sized_products(
+def moe_wna16_marlin_gemm(
     x: Tensor,
     weight: Tensor,
     k: Count,
@@ -228,7 +228,7 @@ def sized_products(
     (out, x, ids, weights, w1, w2, ...): flashinfer::cutlass_fused_moe_sm80
         flashinfer::cutlass_fused_moe_sm90 flashinfer::cutlass_fused_moe_sm100
 """)
-def whole_layer(
+def inplace_fused_experts(
     x: Tensor,
     w1: Tensor,
     w2: Tensor,
@@ -280,7 +280,7 @@ def whole_layer(
     (scores, bias, x, x_scale, w1, w2, w1_scale, w2_scale, _more, experts, k, ...):
         vllm::fi_trtllm_fp8_per_tensor_moe
 """)
-def chosen_and_done(
+def trtllm_fp8_block_scale_moe_wrapper(
     x: Tensor,
     w1: Tensor,
     w2: Tensor,
@@ -326,7 +326,7 @@ def chosen_and_done(
     (x, w1, out, _order, _experts, _valid, k, ...): aiter::moe_cktile2stages_gemm1_ck
         aiter::moe_cktile2stages_gemm1
 """)
-def first_products(
+def ck_moe_stage1(
     x: Tensor,
     w1: Tensor,
     out: Tensor,
@@ -359,7 +359,7 @@ def first_products(
     (x, w2, out, _order, _experts, _valid, k, ...): aiter::moe_cktile2stages_gemm2_ck
         aiter::moe_cktile2stages_gemm2
 """)
-def second_products(
+def ck_moe_stage2(
     x: Tensor,
     w2: Tensor,
     out: Tensor,

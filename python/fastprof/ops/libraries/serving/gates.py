@@ -92,7 +92,7 @@ row("""
     (out, x, scale): _C::silu_and_mul_quant aiter::scaled_silu_and_mul
     (x, scale, ...): trtllm::silu_and_mul
 """)
-def silu_gate_with_scale(
+def silu_and_mul_quant(
     x: Tensor, scale: Tensor | None = None, out: Tensor | None = None
 ) -> tuple[Cost, str]:
     """silu(a) b quantised by a given scale: x[.., 2 d] contains a and b.
@@ -116,7 +116,7 @@ def silu_gate_with_scale(
     (out, scales, x, limit): _C::silu_and_mul_nvfp4_quant
     (x, _): vllm::rocm_aiter_act_mul_and_fp8_group_quant
 """)
-def silu_gate_to_scale(
+def silu_and_mul_per_block_quant(
     x: Tensor,
     out: Tensor | None = None,
     scales: Tensor | None = None,
@@ -142,7 +142,7 @@ def silu_gate_to_scale(
         sgl_kernel::silu_and_mul_scaled_fp4_experts_quant
     (out, scales, x, starts, ...): _C::silu_and_mul_mxfp4_experts_quant
 """)
-def silu_gate_of_some(
+def persistent_masked_m_silu_mul_quant(
     x: Tensor, starts: Tensor, out: Tensor, scales: Tensor, limit: Tensor | None = None
 ) -> tuple[Cost, str]:
     """silu(a) b of the experts' rows x[.., 2 d], quantised by computed scales.

@@ -22,7 +22,7 @@ from fastprof.ops.registry import operators
     (out, query, rotated, cache, lengths, table, ..., @batch): _C::cutlass_mla_decode
         sgl_kernel::cutlass_mla_decode
 """)
-def latent_attention_in_parts(
+def sm100_cutlass_mla_decode(
     query: Tensor,
     cache: Tensor,
     rotated: Tensor,
@@ -68,7 +68,7 @@ def latent_attention_in_parts(
     (query, cache, width, lengths, table, ..., @batch): _flashmla_C::fwd_kvcache_mla
         _flashmla_extension_C::fwd_kvcache_mla_fp8
 """)
-def latent_attention(
+def mla_decode_stage1_asm_fwd(
     query: Tensor,
     cache: Tensor,
     out: Tensor | None = None,

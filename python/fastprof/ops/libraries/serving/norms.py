@@ -56,7 +56,7 @@ def norm(x: Tensor, weight: Tensor | None = None, out: Tensor | None = None) -> 
     (x, weight, _, residual, _): vllm::rocm_aiter_triton_add_rmsnorm_pad
         aiter::fused_add_rmsnorm_pad_
 """)
-def added_norm(
+def fused_add_rms_norm(
     x: Tensor,
     residual: Tensor,
     weight: Tensor | None = None,
@@ -118,7 +118,7 @@ row("""
         vllm::rocm_aiter_rmsnorm_with_add_fp8_group_quant
     (out, x, residual, weight, scales, _): vllm::rocm_aiter_rmsnorm_fused_add_dynamic_quant
 """)
-def norm_to_scale(
+def rms_norm_dynamic_per_token_quant(
     x: Tensor,
     weight: Tensor,
     out: Tensor | None = None,
@@ -154,7 +154,7 @@ def norm_to_scale(
     (x, queries, keys, values, size, _, q_weight, k_weight, _, _, positions, ...):
         trtllm::fused_qk_norm_rope
 """)
-def norms_of_heads(
+def fused_qk_norm_rope(
     x: Tensor,
     queries: int | Unknown,
     keys: int | Unknown,

@@ -104,7 +104,7 @@ def _fits(out: Tensor | None, columns: int) -> None:
     (x, weight, bias, out_dtype): trtllm::dsv3_router_gemm_op trtllm::dsv3_fused_a_gemm_op
     (x, weight, out, ...): sglang_profiler::gemm_kernels_flydsl_hgemm
 """)
-def plain_product(
+def dsv3_fused_a_gemm(
     x: Tensor,
     weight: Tensor,
     bias: Tensor | None = None,
@@ -167,7 +167,7 @@ def plain_product(
     (x, weight, x_scale, w_scale): trtllm::fp8_block_scaling_gemm_impl
     (x, x_scale, weight, w_scale, zero, out_dtype): trtllm::mxfp8_mxfp8_gemm
 """)
-def scaled_product(
+def cutlass_scaled_mm(
     x: Tensor,
     weight: Tensor,
     x_scale: Tensor | None = None,
@@ -209,7 +209,7 @@ def scaled_product(
     (x, weight, w_scale, out_dtype, out, ...): aiter::batched_gemm_a16wfp4_
     (x, weight, w_scale, _, out_dtype, x_scale): vllm::gemm_with_dynamic_quant
 """)
-def float4_product(
+def cutlass_scaled_fp4_mm(
     x: Tensor,
     weight: Tensor,
     x_scale: Tensor | None = None,
@@ -251,7 +251,7 @@ Size = int | Unknown
     (x, weight, more, order, zeros, sums, out): sgl_kernel::qserve_w4a8_per_chn_gemm
     (x, weight, zeros, sums, more, order, out): sgl_kernel::qserve_w4a8_per_group_gemm
 """)
-def packed_product(
+def gptq_gemm(
     x: Tensor,
     weight: Tensor,
     scales: Tensor | None = None,
@@ -295,7 +295,7 @@ def packed_product(
     (x, weight, scales, _workspace, _, rows, columns, inner): _C::fp8_marlin_gemm
     (x, weight, more, zeros, scales, _workspace, rows, columns, inner): _C::marlin_qqq_gemm
 """)
-def sized_product(
+def marlin_gemm(
     x: Tensor,
     weight: Tensor,
     scales: Tensor,

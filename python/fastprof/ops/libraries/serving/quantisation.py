@@ -51,7 +51,7 @@ row("""
     (x, out, scales, given): sgl_kernel::sgl_per_tensor_quant_fp8
     (out, x, scales, searched): vllm::rocm_aiter_per_tensor_quant
 """)
-def quantised_by_tensor(
+def dynamic_scaled_fp8_quant(
     x: Tensor,
     out: Tensor,
     scales: Tensor,
@@ -128,7 +128,7 @@ row("""
     (x): tensorrt_llm::quantize_e4m3_per_tensor trtllm::quantize_e4m3_per_tensor
         trtllm::quantize_e4m3_activation
 """)
-def quantised_to_new(
+def scaled_fp4_quant(
     x: Tensor,
     group: int | Unknown | None = None,
     dtype: Dtype = None,
@@ -161,7 +161,7 @@ def quantised_to_new(
 @operators("""
     (key, value, key_out, value_out, k_scale, v_scale, _rows, ...): sgl_kernel::downcast_fp8
 """)
-def both_quantised(
+def downcast_fp8(
     key: Tensor,
     value: Tensor,
     key_out: Tensor,
@@ -187,7 +187,7 @@ def both_quantised(
     (packed, scales, zeros): sgl_kernel::awq_dequantize
     (packed, _, rows, columns, dtype): _C::ggml_dequantize
 """)
-def dequantised(
+def awq_dequantize(
     packed: Tensor,
     scales: Tensor | None = None,
     zeros: Tensor | None = None,

@@ -20,7 +20,7 @@ _ROTATION: Final = 3  # of a pair: four products, two sums
         vllm::rocm_aiter_triton_rotary_embedding
     (positions, query, key, size, cache, _, _, offsets): _C::batched_rotary_embedding
 """)
-def rotated_in_place(
+def rotary_embedding(
     positions: Tensor,
     query: Tensor,
     key: Tensor | None = None,
@@ -66,7 +66,7 @@ def rotated_in_place(
     (query, key, query_out, key_out, positions, turned, ...): flashinfer::apply_rope_pos_ids
         flashinfer::apply_llama31_rope_pos_ids
 """)
-def rotated_from_cache(
+def apply_rope_pos_ids_cos_sin_cache(
     query: Tensor,
     key: Tensor,
     query_out: Tensor,
@@ -114,7 +114,7 @@ def rotated_from_cache(
         aiter::rope_cached_positions_offsets_2c_fwd_impl
     (out, x, _starts, angles, ...): aiter::rope_thd_fwd_impl aiter::rope_thd_bwd_impl
 """)
-def rotated_by_angles(
+def rope_fwd_impl(
     out: Tensor,
     x: Tensor,
     angles: Tensor,

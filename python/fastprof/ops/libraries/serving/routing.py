@@ -18,7 +18,7 @@ from fastprof.ops.traffic import fresh, moved, texts
     (weights, ids, sources, scores, ...): aiter::topk_softmax aiter::topk_softmax_asm
         vllm::rocm_aiter_topk_softmax
 """)
-def chosen_by_softmax(
+def topk_softmax(
     weights: Tensor,
     ids: Tensor,
     scores: Tensor,
@@ -41,7 +41,7 @@ def chosen_by_softmax(
     (weights, ids, scores, _, bias): sgl_kernel::topk_sigmoid
     (weights, ids, scores): aiter::topk_sigmoid vllm::rocm_aiter_topk_sigmoid
 """)
-def chosen_by_sigmoid(
+def topk_sigmoid(
     weights: Tensor,
     ids: Tensor,
     scores: Tensor,
@@ -63,7 +63,7 @@ def chosen_by_sigmoid(
         _moe_C::topk_softplus_sqrt_fast
     (weights, ids, scores, bias, ...): aiter::topk_softplus aiter::topk_gating
 """)
-def chosen_by_softplus(
+def topk_softplus_sqrt(
     weights: Tensor,
     ids: Tensor,
     scores: Tensor,
@@ -90,7 +90,7 @@ def chosen_by_softplus(
         aiter::moe_fused_gate vllm::rocm_aiter_biased_grouped_topk
     (scores, bias, _, _, k, _): trtllm::noaux_tc_op
 """)
-def chosen_in_groups(
+def grouped_topk(
     scores: Tensor,
     bias: Tensor | None = None,
     k: int | Unknown | None = None,
@@ -176,7 +176,7 @@ row("""
     (x, out): _moe_C::moe_sum aiter::moe_sum sgl_kernel::moe_sum
     (x, out, _): sgl_kernel::moe_sum_reduce
 """)
-def added_up(x: Tensor, out: Tensor) -> tuple[Cost, str]:
+def moe_sum(x: Tensor, out: Tensor) -> tuple[Cost, str]:
     """The results of k experts for each token, x[tokens, k, d], summed to [tokens, d].
 
     FLOPs: k - 1 per element of the sum.
@@ -198,7 +198,7 @@ def added_up(x: Tensor, out: Tensor) -> tuple[Cost, str]:
     (x, out, order, weights): sgl_kernel::apply_shuffle_mul_sum
     (x, order, weights): trtllm::moe_unpermute
 """)
-def added_up_in_order(
+def moe_unpermute(
     x: Tensor,
     order: Tensor,
     weights: Tensor | None = None,
@@ -226,7 +226,7 @@ def added_up_in_order(
     (x, order, out): _moe_C::shuffle_rows _C::shuffle_rows sgl_kernel::shuffle_rows
     (x, _scales, _limits, order, ...): trtllm::moe_permute
 """)
-def rows_shuffled(
+def shuffle_rows(
     x: Tensor,
     order: Tensor,
     out: Tensor | None = None,

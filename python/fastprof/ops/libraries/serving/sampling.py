@@ -69,7 +69,7 @@ row("""
     (out, x, more_limits, limits, ...): aiter::random_sample_outer_exponential
         aiter::mixed_sample_outer_exponential
 """)
-def drawn(
+def min_p_sampling_from_probs(
     x: Tensor,
     out: Tensor | None = None,
     rows: Tensor | None = None,

@@ -19,7 +19,7 @@ _STATE: Final = EXPONENTIAL + 1 + 2 + 2 + 2
     (u, delta, a, b, c, d, z, bias, softplus, starts, slots, flags, states, ...):
         _C::selective_scan_fwd
 """)
-def scanned(
+def selective_scan_fwd(
     u: Tensor,
     delta: Tensor,
     a: Tensor,
@@ -61,7 +61,7 @@ def scanned(
     (x, weight, bias, states, starts, slots, flags, ...): _C::causal_conv1d_fwd
         sgl_kernel::causal_conv1d_fwd trtllm::causal_conv1d_fwd
 """)
-def convolved(
+def causal_conv1d_fwd(
     x: Tensor,
     weight: Tensor,
     bias: Tensor | None = None,
@@ -89,7 +89,7 @@ def convolved(
     (x, states, weight, bias, _, lengths, slots, _): _C::causal_conv1d_update
         sgl_kernel::causal_conv1d_update trtllm::causal_conv1d_update
 """)
-def convolved_step(
+def causal_conv1d_update(
     x: Tensor,
     states: Tensor,
     weight: Tensor,

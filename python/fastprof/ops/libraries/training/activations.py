@@ -189,7 +189,7 @@ for _name, (_flops, _is_gated) in _TRANSFORMER_ENGINE.items():
 
 
 @operators("(x, inverse, _, _, written): tex_ts::cast_from_fp8_ts")
-def widened(x: Tensor, inverse: Tensor | None = None, written: Any = None) -> Answer:
+def cast_from_fp8_ts(x: Tensor, inverse: Tensor | None = None, written: Any = None) -> Answer:
     """fp8 x times its scale, in the requested type.
 
     FLOPs: one product for each element.
@@ -265,7 +265,7 @@ def packed(packed: Tensor, cosines: Tensor, sines: Tensor, *, direction: str) ->
     (x, _, _, angles, others**): aten::FusedRoPE2DFunc
     (x, second, angles, others**): aten::LigerLlama4RopeFunction
 """)
-def by_angles(
+def fused_ro_pe_func(
     x: Tensor,
     angles: Tensor,
     starts: Tensor | None = None,

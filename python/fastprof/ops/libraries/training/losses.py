@@ -55,7 +55,7 @@ def cross_entropy(scores: Tensor, targets: Tensor, *, direction: str) -> Answer:
 
 
 @operators("(scores, targets, ...): aten::LigerCrossEntropyFunction aten::CrossEntropyFunction")
-def gradient_at_once(scores: Tensor, targets: Tensor, *, direction: str) -> Answer:
+def liger_cross_entropy_function(scores: Tensor, targets: Tensor, *, direction: str) -> Answer:
     """log(sum of exp(x)) - x[t] of rows of scores x[.., classes]; the gradient overwrites the
     scores.
 
@@ -74,7 +74,7 @@ def gradient_at_once(scores: Tensor, targets: Tensor, *, direction: str) -> Answ
 
 
 @operators("(x, weight, targets, bias, ...): aten::LigerFusedLinearCrossEntropyFunction")
-def projected_cross_entropy(
+def liger_fused_linear_cross_entropy_function(
     x: Tensor, weight: Tensor, targets: Tensor, bias: Tensor | None = None, *, direction: str
 ) -> Work:
     """Cross entropy of scores x[rows, k] @ w[classes, k]^T, all gradients at once.
@@ -141,7 +141,7 @@ def _scaled(*tensors: Tensor | None) -> Work:
     (x, targets, ...): aten::LigerKLDivLossFunction aten::LigerJSDFunction
         aten::LigerTVDLossFunction
 """)
-def divergence(x: Tensor, targets: Tensor, *, direction: str) -> Answer:
+def liger_kl_div_loss_function(x: Tensor, targets: Tensor, *, direction: str) -> Answer:
     """Divergence of two distributions [.., classes], elementwise, summed by row.
 
     FLOPs: 45 per element (an exponential and a logarithm 40, product, difference, sums 5); backward
@@ -158,7 +158,7 @@ def divergence(x: Tensor, targets: Tensor, *, direction: str) -> Answer:
 
 
 @operators("(x, weight, teacher, teacher_weight, ...): aten::LigerFusedLinearJSDFunction")
-def projected_divergence(
+def liger_fused_linear_jsd_function(
     x: Tensor, weight: Tensor, teacher: Tensor, teacher_weight: Tensor, *, direction: str
 ) -> Work:
     """Divergence of the scores of a model x @ w^T and of a teacher's, all gradients at once.

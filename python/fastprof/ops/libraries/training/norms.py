@@ -80,7 +80,7 @@ def _plain(x: Tensor, norm: Any, direction: str) -> Answer:
 
 
 @operators("(x, weight, bias, _, groups, ...): aten::LigerGroupNormFunction")
-def grouped(
+def liger_group_norm_function(
     x: Tensor,
     weight: Tensor,
     bias: Tensor | None = None,
@@ -101,7 +101,7 @@ def grouped(
     (x, third, weight, others**): aten::LigerFusedAddRMSNormFunction
     (x, third, weight, bias, others**): aten::DropoutAddLayerNormFn
 """)
-def added_norm(
+def layer_norm_fn(
     x: Tensor,
     weight: Tensor,
     bias: Tensor | None = None,
@@ -135,7 +135,7 @@ def added_norm(
 
 
 @operators("(x, alpha, gamma, beta): aten::LigerDyTFunction")
-def dynamic_tanh(
+def liger_dy_t_function(
     x: Tensor, alpha: Tensor, gamma: Tensor, beta: Tensor | None = None, *, direction: str
 ) -> Answer:
     """tanh(alpha * x) * gamma[d] + beta[d].
@@ -154,7 +154,7 @@ def dynamic_tanh(
 
 
 @operators("(x, weight, bias, ...): aten::LigerPolyNormFunction")
-def polynomial(x: Tensor, weight: Tensor, bias: Tensor, *, direction: str) -> Answer:
+def liger_poly_norm_function(x: Tensor, weight: Tensor, bias: Tensor, *, direction: str) -> Answer:
     """w0 norm(x^3) + w1 norm(x^2) + w2 norm(x) + b of rows x[.., d], norms by the root mean square.
 
     FLOPs: 17 per element (powers 2, three norms 9, weights and sums 6); backward 35.

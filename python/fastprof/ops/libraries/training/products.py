@@ -41,9 +41,7 @@ row("""
 
 
 @operators("(tensors**): aten::_Linear")
-def parallel_linear(
-    tensors: Tensors, *, result: Tensor | Unknown = UNKNOWN, direction: str
-) -> Work:
+def aten_linear(tensors: Tensors, *, result: Tensor | Unknown = UNKNOWN, direction: str) -> Work:
     """x[.., k] @ w[n, k]^T (+ bias[n]) of a layer that may be a shard of a parallel layer.
 
     FLOPs: as linear: 2 rows n k; backward twice that.
@@ -56,7 +54,9 @@ def parallel_linear(
 
 
 @operators("(tensors**): aten::LinearWithGradAccumulationAndAsyncCommunication")
-def accumulating_linear(tensors: Tensors, *, direction: str) -> Work:
+def linear_with_grad_accumulation_and_async_communication(
+    tensors: Tensors, *, direction: str
+) -> Work:
     """Backward of x[.., k] @ w[n, k]^T, with the weight's gradient accumulated.
 
     FLOPs: 4 rows n k: both gradients.
@@ -154,7 +154,7 @@ def _products(found: Sequence[Product], direction: str, extra: Cost | None = Non
     (tensors**): aten::_LayerNormLinear
     (x, other, other, tensors**): aten::LayerNormLinearFn
 """)
-def normalised(
+def layer_norm_linear(
     tensors: Tensors, x: Tensor | None = None, other: Any = None, *, direction: str
 ) -> Work:
     """norm(x)[.., k] @ w[n, k]^T (+ bias[n]), the norm with a weight [k].
@@ -181,7 +181,7 @@ def _norm(x: Tensor, direction: str) -> Cost:
 
 
 @operators("(tensors**): aten::_LayerNormMLP")
-def chain_with_norm(tensors: Tensors, *, direction: str) -> Work:
+def layer_norm_mlp(tensors: Tensors, *, direction: str) -> Work:
     """norm(x) @ w1^T, an activation, @ w2^T: w1 [f, k] or [2 f, k] if gated, w2 [k, f].
 
     FLOPs: 2 rows (n1 k + k f), and for the norm and the activation 8 per element of x and 24 for
@@ -225,7 +225,7 @@ def chain(tensors: Tensors, *, direction: str) -> Work:
     (tensors**): aten::_SwiGLUFusedFunc aten::_SwiGLUDecomposedFunc
         xformers::dual_gemm_silu_identity_mul
 """)
-def two_projections(tensors: Tensors, *, direction: str) -> Work:
+def swi_glu_fused_func(tensors: Tensors, *, direction: str) -> Work:
     """(silu(x @ w1^T) * (x @ w2^T)) @ w3^T, or without the last product; biases may be passed in
     between.
 
@@ -249,7 +249,7 @@ def two_projections(tensors: Tensors, *, direction: str) -> Work:
 
 
 @operators("(left, right, ...): xformers::gemm_fused_operand_sum")
-def operand_sum(left: Tensor, right: Tensor) -> Work:
+def gemm_fused_operand_sum(left: Tensor, right: Tensor) -> Work:
     """A[m, k] @ B[k, n], and the sums of B's (or A's) rows.
 
     FLOPs: 2 m n k.
@@ -267,7 +267,7 @@ def operand_sum(left: Tensor, right: Tensor) -> Work:
     (left, other, _, left_turned, right, other, _, right_turned, output, others**):
         tex_ts::te_gemm_ts
 """)
-def fused_gemm(
+def te_gemm_ts(
     left: Tensor,
     right: Tensor,
     output: Tensor,
@@ -298,7 +298,7 @@ def fused_gemm(
 
 
 @operators("(tensors**): aten::_GroupedLinear")
-def grouped(tensors: Tensors, *, direction: str) -> Work:
+def grouped_linear(tensors: Tensors, *, direction: str) -> Work:
     """x[rows, k] split among experts, each part times its weight [n, k] (+ bias).
 
     FLOPs: 2 rows n k; backward twice that: every row is multiplied by one weight, for any split.
@@ -317,7 +317,7 @@ def grouped(tensors: Tensors, *, direction: str) -> Work:
 
 
 @operators("(x, weights, other, turned, ...): aten::GroupedGemm")
-def experts(
+def grouped_gemm(
     x: Tensor,
     weights: Tensor,
     turned: bool | Unknown | None = None,
@@ -351,7 +351,7 @@ Size = int | Unknown | None
     (x, routes, rows, ...): aten::_moe_permute_index_map
     (x, routes, rows, weights, ...): aten::_moe_permute_mask_map
 """)
-def permuted(
+def moe_permute_index_map(
     x: Tensor,
     routes: Tensor,
     rows: Size = None,
@@ -385,7 +385,7 @@ def permuted(
     (x, other, weights): aten::_moe_unpermute_index_map
     (x, other, weights, ...): aten::_moe_unpermute_mask_map
 """)
-def unpermuted(
+def moe_unpermute_index_map(
     x: Tensor, other: Tensor | None = None, weights: Tensor | None = None, *, direction: str
 ) -> Answer:
     """Rows x[copies, d] of the experts summed by token, with weights [tokens, top k].
