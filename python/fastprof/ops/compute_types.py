@@ -88,7 +88,7 @@ _OF_TENSOR: Final = {
 } | {f"float8_{form}": "fp8" for form in ("e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz")}
 
 
-def of_name(name: str) -> list[str | None]:
+def name_types(name: str) -> list[str | None]:
     """The compute type of a kernel, by the type of its operator.
 
     Parameters
@@ -126,7 +126,7 @@ def _first(patterns: tuple[tuple[str, re.Pattern[str]], ...], name: str) -> str 
     return next((found for found, pattern in patterns if pattern.search(name)), None)
 
 
-def of_call(call: Call) -> str | None:
+def call_type(call: Call) -> str | None:
     """The compute type of a call: that of its first floating-point tensor, else int8.
 
     Tensors without dimensions are converted to the type of the others and count last.

@@ -1,6 +1,6 @@
 """Rows: formulas whose cost is one expression, or only the tensors that are read and written.
 
-    row('''
+    table_row('''
         x quantised by a given scale.
         FLOPs: 3 per element.
         Bytes: x and scale read, the result written.
@@ -87,7 +87,7 @@ def _tensors(value: Any) -> tuple[Tensor, ...]:
     return () if value is None else (value,)
 
 
-def row(text: str) -> Callable[..., None]:
+def table_row(text: str) -> Callable[..., None]:
     """One row of a table: what follows it, `(takes, cost)`, registers its formula.
 
     Parameters

@@ -16,12 +16,12 @@ from typing import Any
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.attention.sizes import (
     Attention,
-    backward,
-    forward,
+    attention_backward,
+    attention_forward,
+    attention_work,
     heads_first,
     heads_last,
-    packed,
-    work,
+    packed_sizes,
 )
 from fastprof.ops.cost import CannotModel, Work
 from fastprof.ops.registry import operators
@@ -58,7 +58,7 @@ def varlen_sizes(
     if starts is None:
         return heads_last(query, key, value, mask)
     lengths = (length(longest[0]), length(longest[1]))
-    return packed(query, key, value, mask, starts, lengths)
+    return packed_sizes(query, key, value, mask, starts, lengths)
 
 
 @operators("""
@@ -96,7 +96,7 @@ def flash_attn_func(
     """
     del other
     longest = (longest_query, longest_key)
-    return work(varlen_sizes(query, key, value, mask, starts, longest), direction)
+    return attention_work(varlen_sizes(query, key, value, mask, starts, longest), direction)
 
 
 @operators("""
@@ -135,7 +135,7 @@ def sequences(
     """
     del other
     longest = lengths(first, second, third, fourth)
-    return work(varlen_sizes(query, key, value, None, starts, longest), direction)
+    return attention_work(varlen_sizes(query, key, value, None, starts, longest), direction)
 
 
 @operators("""
@@ -164,9 +164,9 @@ def cudnn_attention_forward(
     """
     del other
     if starts is None:
-        return work(heads_first(query, key, value, mask), direction)
+        return attention_work(heads_first(query, key, value, mask), direction)
     longest = (length(longest_query), length(longest_key))
-    return work(packed(query, key, value, mask, starts, longest), direction)
+    return attention_work(packed_sizes(query, key, value, mask, starts, longest), direction)
 
 
 @operators("""
@@ -181,7 +181,7 @@ def flash_attn_qkvpacked_func(qkv: Tensor, *, direction: str) -> Work:
         these and the output's gradient read, the tensor's gradient written.
     """
     query, key, value = unpacked(qkv, 3)
-    return work(heads_last(query, key, value, None), direction)
+    return attention_work(heads_last(query, key, value, None), direction)
 
 
 @operators("""
@@ -200,7 +200,7 @@ def flash_attn_varlen_qkvpacked_func(
     """
     query, key, value = unpacked(qkv, 3)
     both = lengths(longest, longest)
-    return work(packed(query, key, value, None, starts, both), direction)
+    return attention_work(packed_sizes(query, key, value, None, starts, both), direction)
 
 
 @operators("""
@@ -215,7 +215,7 @@ def flash_attn_kvpacked_func(query: Tensor, kv: Tensor, *, direction: str) -> Wo
         these and the output's gradient read, the gradients of both written.
     """
     key, value = unpacked(kv, 2)
-    return work(heads_last(query, key, value, None), direction)
+    return attention_work(heads_last(query, key, value, None), direction)
 
 
 @operators("""
@@ -242,8 +242,8 @@ def flash_attn_varlen_kvpacked_func(
     """
     del other
     key, value = unpacked(kv, 2)
-    found = packed(query, key, value, None, starts, lengths(first, second))
-    return work(found, direction)
+    found = packed_sizes(query, key, value, None, starts, lengths(first, second))
+    return attention_work(found, direction)
 
 
 def unpacked(tensor: Tensor, count: int) -> list[Tensor]:
@@ -307,7 +307,7 @@ def fwd(
             found = found._replace(exact=False)
     if second_query is not None:
         found = found._replace(depth=found.depth + found.width)
-    return Work((forward(found) if direction == "fprop" else backward(found),))
+    return Work((attention_forward(found) if direction == "fprop" else attention_backward(found),))
 
 
 def _paged(
@@ -387,4 +387,4 @@ def bwd(
     found = varlen_sizes(query, key, value, None, starts, longest)
     if elements(gradient.shape) != found.rows * found.width:
         raise CannotModel(f"a gradient of {gradient.shape} does not fit {query.shape}")
-    return Work((backward(found),))
+    return Work((attention_backward(found),))

@@ -8,12 +8,12 @@ from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.attention.flash import Length, length, varlen_sizes
 from fastprof.ops.attention.sizes import (
     Attention,
-    backward,
+    attention_backward,
+    attention_forward,
+    attention_work,
     check_gradient,
-    forward,
     heads_first,
-    packed,
-    work,
+    packed_sizes,
 )
 from fastprof.ops.cost import CannotModel, Cost, Work, add_known
 from fastprof.ops.registry import operators
@@ -45,7 +45,7 @@ def scaled_dot_product_attention(
     the kernels: on torch's unfused path, backward has four products, scores are written and read
     (not counted), and no softmax sums are saved.
     """
-    return work(heads_first(query, key, value, mask), direction)
+    return attention_work(heads_first(query, key, value, mask), direction)
 
 
 @operators("""
@@ -72,8 +72,8 @@ def scaled_dot_product_efficient_attention(
     """
     found = heads_first(query, key, value, mask)
     if direction == "fprop":
-        return Work((forward(found, sums=sums is not False),))
-    return Work((backward(found),))
+        return Work((attention_forward(found, sums=sums is not False),))
+    return Work((attention_backward(found),))
 
 
 @operators("""
@@ -201,7 +201,9 @@ def scaled_dot_product_flash_attention_backward(
     found = heads_first(query, key, value, mask)
     check_gradient(gradient, found)
     flags = wanted if isinstance(wanted, tuple) else ()
-    return Work((backward(found, mask_gradient=mask is not None and flags[3:4] == (True,)),))
+    return Work(
+        (attention_backward(found, mask_gradient=mask is not None and flags[3:4] == (True,)),)
+    )
 
 
 @operators("""
@@ -240,7 +242,9 @@ def flash_attention_backward(
     del other
     found = varlen_sizes(query, key, value, mask, starts, (longest_query, longest_key))
     check_gradient(gradient, found)
-    return Work((backward(found, mask_gradient=mask is not None and mask_gradient is True),))
+    return Work(
+        (attention_backward(found, mask_gradient=mask is not None and mask_gradient is True),)
+    )
 
 
 @operators("""
@@ -271,6 +275,6 @@ def cudnn_attention_backward(
         found = heads_first(query, key, value, mask)
     else:
         longest = (length(longest_query), length(longest_key))
-        found = packed(query, key, value, mask, starts, longest)
+        found = packed_sizes(query, key, value, mask, starts, longest)
     check_gradient(gradient, found)
-    return Work((backward(found),))
+    return Work((attention_backward(found),))

@@ -77,7 +77,7 @@ class Attention(NamedTuple):
         )
 
 
-def forward(attention: Attention, *, sums: bool = True) -> Part:
+def attention_forward(attention: Attention, *, sums: bool = True) -> Part:
     """Q K^T and P V. Operands and mask read; output and, with `sums`, softmax sums written."""
     read = moved(attention.query, attention.key, attention.value, attention.mask)
     written = add_known(attention.output_bytes, attention.sum_bytes if sums else 0)
@@ -85,7 +85,9 @@ def forward(attention: Attention, *, sums: bool = True) -> Part:
     return attention.part(Cost(flops, add_known(read, written), attention.exact))
 
 
-def backward(attention: Attention, *, recomputed: bool = True, mask_gradient: bool = False) -> Part:
+def attention_backward(
+    attention: Attention, *, recomputed: bool = True, mask_gradient: bool = False
+) -> Part:
     """Q K^T again (if `recomputed`), dP = dO V^T, dV = P^T dO, dQ = dS K and dK = dS^T Q.
 
     Operands, mask, output, its gradient and the softmax sums read; the gradients of the operands
@@ -99,9 +101,11 @@ def backward(attention: Attention, *, recomputed: bool = True, mask_gradient: bo
     return attention.part(Cost(flops, add_known(read, written), attention.exact))
 
 
-def work(attention: Attention, direction: str) -> Work:
+def attention_work(attention: Attention, direction: str) -> Work:
     """The forward or the backward pass of a fused attention as a work."""
-    return Work((forward(attention) if direction == "fprop" else backward(attention),))
+    return Work(
+        (attention_forward(attention) if direction == "fprop" else attention_backward(attention),)
+    )
 
 
 def check_gradient(gradient: Tensor, attention: Attention) -> None:
@@ -165,7 +169,7 @@ def _matrices(query: Shape, key: Shape) -> int:
     return elements(broadcast(query, key))
 
 
-def packed(
+def packed_sizes(
     query: Tensor,
     key: Tensor,
     value: Tensor,

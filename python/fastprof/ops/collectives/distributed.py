@@ -15,7 +15,7 @@ from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.parameters import Tensors, checked
 from fastprof.ops.registry import op, operators
-from fastprof.ops.table import Traffic, row
+from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import byte_count, elements
 from fastprof.ops.traffic import moved, texts
 
@@ -363,7 +363,7 @@ def reduce_scatter_tensor(
     return Cost(flops, add_known(small, large)), texts(*found)
 
 
-row("""
+table_row("""
     One rank's tensor as a new one on each of them.
     FLOPs: 0.
     Bytes: the tensor read, and the same amount written.

@@ -82,7 +82,7 @@ class Message:
         return float(bus_bytes(self.kind, size, self.ranks)) if self.ranks else None
 
 
-def of_record(record: Collective) -> Message:
+def recorded_message(record: Collective) -> Message:
     """The message of the PyTorch profiler's record of a call."""
     given, got = (
         None if count is None else byte_count(count, record.dtype)
@@ -92,7 +92,7 @@ def of_record(record: Collective) -> Message:
     return _message(kind, given, got, record.dtype, record.ranks or None, record.group)
 
 
-def of_kernel(name: str, message: Message | None = None) -> Message:
+def kernel_message(name: str, message: Message | None = None) -> Message:
     """The message with the kind of collective in the kernel's name, if it lacks one.
 
     Kernels named SendRecv also run all-to-alls; a generic kernel may run any collective.
@@ -118,7 +118,7 @@ def joined(message: Message, other: Message | None) -> Message:
     return replace(_message(kind, given, got, None, ranks, group), dtype=message.dtype)
 
 
-def of_call(call: Call | None, kernel: str = "") -> Message | None:
+def call_message(call: Call | None, kernel: str = "") -> Message | None:
     """The message of a call of a collective's operator; None for any other call.
 
     kernel : the name of its kernel, for the type of tensors whose types the call does not record

@@ -5,7 +5,12 @@ from __future__ import annotations
 from math import prod
 
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
-from fastprof.ops.convolution.parts import backward, input_gradient, read_bytes, weight_gradient
+from fastprof.ops.convolution.parts import (
+    convolution_backward,
+    input_gradient,
+    read_bytes,
+    weight_gradient,
+)
 from fastprof.ops.convolution.sizes import (
     Convolution,
     channels_first,
@@ -241,7 +246,9 @@ def gradients(
         filters=images(gradient, rank_of(weight)).channels,
         exact=exact,
     )
-    return backward(with_output(sizes, gradient), x, weight, gradient, _wanted(output_mask))
+    return convolution_backward(
+        with_output(sizes, gradient), x, weight, gradient, _wanted(output_mask)
+    )
 
 
 @operators("""

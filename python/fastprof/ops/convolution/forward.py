@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
-from fastprof.ops.convolution.parts import backward, forward
+from fastprof.ops.convolution.parts import convolution_backward, convolution_forward
 from fastprof.ops.convolution.sizes import (
     Convolution,
     channels_first,
@@ -190,7 +190,7 @@ def cudnn_convolution_relu(
     _check_bias(sizes, bias)
     if addend is not None:
         sizes = with_output(sizes, addend)
-    return forward(sizes, x, weight, bias, addend, fused=True)
+    return convolution_forward(sizes, x, weight, bias, addend, fused=True)
 
 
 @operators("conv_tbc")
@@ -228,5 +228,7 @@ def _either(
 ) -> Work:
     _check_bias(sizes, bias)
     if direction == "fprop":
-        return forward(sizes, x, weight, bias)
-    return backward(sizes, x, weight, wanted=(None, None, False if bias is None else None))
+        return convolution_forward(sizes, x, weight, bias)
+    return convolution_backward(
+        sizes, x, weight, wanted=(None, None, False if bias is None else None)
+    )

@@ -17,7 +17,7 @@ _ELEMENTWISE: Final = frozenset({"elementwise"})
 _REDUCTION: Final = frozenset({"reduction"})
 
 
-def forward(
+def convolution_forward(
     sizes: Convolution,
     x: Tensor,
     weight: Tensor,
@@ -48,7 +48,7 @@ def forward(
     return Work((main, part))
 
 
-def backward(
+def convolution_backward(
     sizes: Convolution,
     x: Tensor,
     weight: Tensor,

@@ -9,7 +9,7 @@ from fastprof.ops.cost import CannotModel, Cost
 from fastprof.ops.images.pooling import by_dimension, pooled
 from fastprof.ops.parameters import Ints
 from fastprof.ops.registry import operators
-from fastprof.ops.table import Traffic, row
+from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
 
@@ -200,7 +200,7 @@ def reflection_pad1d(x: Tensor, pads: Pads, *, direction: str) -> tuple[Cost, st
     return _cost(x, pads, True, direction)
 
 
-row("""
+table_row("""
     dx of a reflection or replication pad: dy added to the source elements.
     FLOPs: one addition for each element of dy.
     Bytes: dy read, dx written.

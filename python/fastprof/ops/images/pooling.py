@@ -171,10 +171,10 @@ def max_pool(
         x,
         (*x.shape[:-dimensions], *pooled(sizes, kernel, stride, padding, dilation, ceil_mode)),
     )
-    return picked(x, y, elements(kernel), direction)
+    return picked_windows(x, y, elements(kernel), direction)
 
 
-def picked(x: Tensor, y: Tensor, window: int, direction: str) -> tuple[Cost, str]:
+def picked_windows(x: Tensor, y: Tensor, window: int, direction: str) -> tuple[Cost, str]:
     """Cost of a pooling that selects an element of each window and writes its index."""
     indices = fresh(y, dtype="int64")
     if direction == "bprop":

@@ -12,7 +12,7 @@ from fastprof.ops.images.pooling import (
     adaptive_target,
     by_dimension,
     image,
-    picked,
+    picked_windows,
 )
 from fastprof.ops.parameters import Ints
 from fastprof.ops.registry import TORCH, op, operators
@@ -71,7 +71,7 @@ def adaptive_max_pool(
 ) -> tuple[Cost, str]:
     """Cost of an adaptive maximum pooling over the last `dimensions`."""
     y, taps = _target(x, output_size, dimensions)
-    cost, params = picked(x, y, 1, direction)
+    cost, params = picked_windows(x, y, 1, direction)
     return Cost(taps if direction == "fprop" else cost.flops, cost.bytes), params
 
 
@@ -115,7 +115,7 @@ def _register_fractional(dimensions: int) -> None:
         else:
             found = by_dimension("output_size", output_size, dimensions, 0)
         y = fresh(x, (*x.shape[:-dimensions], *found))
-        return picked(x, y, window, direction)
+        return picked_windows(x, y, window, direction)
 
 
 def _scaled(sizes: Sizes, ratio: Ratio) -> Sizes:

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, add_known
-from fastprof.ops.indexing.masking import filled
-from fastprof.ops.indexing.picking import gradient_of_picked, picked, sized
+from fastprof.ops.indexing.masking import masked
+from fastprof.ops.indexing.picking import gradient_of_picked, picked, sized_index
 from fastprof.ops.indexing.placing import Source, placed
 from fastprof.ops.parameters import checked
 from fastprof.ops.registry import operators
@@ -161,7 +161,7 @@ def _write(
         source = None
     masks = [item for item in items or () if isinstance(item, Tensor)]
     if source is None and adds is False and len(masks) == 1 and _is_mask(masks[0]):
-        return filled(x, masks[0], direction), params  # as in torch
+        return masked(x, masks[0], direction), params  # as in torch
     count, named = _placed_elements(x, items, source), _indices_bytes(items or ())
     known = count is None or (items is not None and chosen_elements(x.shape, items) is not None)
     if direction == "bprop":
@@ -173,7 +173,7 @@ def _write(
     moved = cost.bytes
     if source is not None and count is not None and elements(source.shape) < count:
         # A broadcast source is read at its own size.
-        spared = sized(count - elements(source.shape), source.dtype)
+        spared = sized_index(count - elements(source.shape), source.dtype)
         moved = None if moved is None or spared is None else moved - spared
     if isinstance(adds, Unknown):
         return Cost(cost.flops, None, False), params
@@ -274,7 +274,7 @@ def getitem(
     count = chosen_elements(x.shape, items)
     if direction == "fprop":
         return Cost(0, 0), texts(x)
-    moved = add_known(sized(count, x.dtype), byte_count(elements(x.shape), x.dtype))
+    moved = add_known(sized_index(count, x.dtype), byte_count(elements(x.shape), x.dtype))
     return Cost(0, moved), texts(x)
 
 

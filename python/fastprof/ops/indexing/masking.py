@@ -10,12 +10,12 @@ from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.parameters import Ints
 from fastprof.ops.registry import operators
-from fastprof.ops.table import row
+from fastprof.ops.table import table_row
 from fastprof.ops.tensor import broadcast, byte_count, elements, tensor_bytes, tensor_text
 from fastprof.ops.traffic import texts
 
 
-def filled(x: Tensor, mask: Tensor, direction: str) -> Cost:
+def masked(x: Tensor, mask: Tensor, direction: str) -> Cost:
     """x with one number where the mask, broadcast, is true; no arithmetic."""
     shape = broadcast(x.shape, mask.shape)
     written = byte_count(elements(shape), x.dtype)
@@ -32,13 +32,13 @@ def _with_result(
     return add_known(written, *map(tensor_bytes, read))
 
 
-row("""
+table_row("""
     x with one number where the mask, broadcast, is true.
     FLOPs: none.
     Bytes: x and mask read, the output written; backward gradient and mask read, the gradient of x
     written. In place, all of x is also read and written.
     (x, mask, ...): masked_fill masked_fill_
-""")("x, mask", lambda x, mask, direction: (filled(x, mask, direction), texts(x, mask)))
+""")("x, mask", lambda x, mask, direction: (masked(x, mask, direction), texts(x, mask)))
 
 
 @operators("""
@@ -54,7 +54,7 @@ def masked_scatter(x: Tensor, mask: Tensor, source: Tensor, *, direction: str) -
 
     An estimate: the source may have more elements than the mask selects.
     """
-    cost, whole = filled(x, mask, direction), tensor_bytes(source)
+    cost, whole = masked(x, mask, direction), tensor_bytes(source)
     if direction == "bprop":
         whole = add_known(whole, whole)  # picked from the gradient, written
     return Cost(0, add_known(cost.bytes, whole), False), texts(x, mask, source)

@@ -17,20 +17,22 @@ from fastprof.ops.traffic import texts
 Dim = int | Unknown
 
 
-def sized(count: int | None, dtype: str | None) -> int | None:
+def sized_index(count: int | None, dtype: str | None) -> int | None:
     """Bytes of `count` elements; None if the count or the type is unknown."""
     return None if count is None else byte_count(count, dtype)
 
 
 def picked(x: Tensor, index_bytes: int | None, count: int | None) -> Cost:
     """Cost of picking `count` elements of x by an index."""
-    rows = sized(count, x.dtype)
+    rows = sized_index(count, x.dtype)
     return Cost(0, add_known(index_bytes, rows, rows))
 
 
 def gradient_of_picked(x: Tensor, index_bytes: int | None, count: int | None) -> Cost:
     """Gradient of picked elements, summed in zeros of the shape of x; x is not read."""
-    moved = add_known(index_bytes, sized(count, x.dtype), byte_count(elements(x.shape), x.dtype))
+    moved = add_known(
+        index_bytes, sized_index(count, x.dtype), byte_count(elements(x.shape), x.dtype)
+    )
     return Cost(count, moved)
 
 

@@ -13,7 +13,7 @@ from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.indexing.sorting import comparisons
 from fastprof.ops.parameters import Number
 from fastprof.ops.registry import operators
-from fastprof.ops.table import row
+from fastprof.ops.table import table_row
 from fastprof.ops.tensor import byte_count, canonical_type, elements, tensor_bytes, tensor_text
 from fastprof.ops.traffic import texts
 
@@ -106,7 +106,7 @@ def unique_dim(x: Tensor, dim: int | Unknown) -> tuple[Cost, str]:
     return unique(x, dim)
 
 
-row("""
+table_row("""
     Values of x without consecutive duplicates.
     FLOPs: a comparison for each element.
     Bytes: unknown, they depend on the number of distinct values.

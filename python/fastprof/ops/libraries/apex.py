@@ -14,7 +14,7 @@ from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.optimizers.fused import step
 from fastprof.ops.parameters import Number, Tensors
 from fastprof.ops.registry import operators
-from fastprof.ops.table import row
+from fastprof.ops.table import table_row
 from fastprof.ops.tensor import canonical_type, elements
 from fastprof.ops.traffic import moved, texts
 
@@ -98,7 +98,7 @@ def fused_adam_cuda_adam(
     return Cost(cost.flops, add_known(cost.bytes, moved(gradient) if mixed else 0)), text
 
 
-row("""
+table_row("""
     Adam or AdamW of apex's FusedAdam for lists of parameters.
     FLOPs: 35 for each element: 3 and 4 for the averages, 2 to correct them, 21 for the
         denominator, 1 for the update, 2 for the weight decay, 2 for the parameter.
@@ -197,7 +197,7 @@ def multi_tensor_sgd(
     return step(flops, state, [gradients, *copies], (), exact=True)
 
 
-row("""
+table_row("""
     Capturable Adam of apex's FusedAdam, for CUDA graphs: its scalars are on the device.
     FLOPs: 36 for each element: 1 to unscale the gradient, 35 as `multi_tensor_adam`.
     Bytes: parameters, both averages and the gradients, unscaled in place, read and written; rate,
@@ -216,7 +216,7 @@ row("""
 )
 
 
-row("""
+table_row("""
     `multi_tensor_adam_capturable` for parameters with a master of higher precision.
     FLOPs: 36 for each element.
     Bytes: masters, both averages and the gradients, unscaled in place, read and written;
@@ -237,7 +237,7 @@ row("""
 )
 
 
-row("""
+table_row("""
     Adagrad of apex's FusedAdagrad for lists of parameters.
     FLOPs: 28 for each element: 2 for the weight decay, 2 for the sum of squares, 21 for the
         denominator, 1 for the quotient, 2 for the parameter.
@@ -279,7 +279,7 @@ def multi_tensor_novograd(
     return step(_NOVOGRAD, [parameters, averages], [gradients], (norms, norms), exact=True)
 
 
-row("""
+table_row("""
     LAMB of apex's FusedLAMB: Adam's update, scaled by the norms of parameter and update.
     FLOPs: 40 for each element: 1 to clip the gradient, 35 as Adam, 4 for both norms.
     Bytes: parameters, both averages and the gradients, which become the updates, read and written;

@@ -218,7 +218,7 @@ def mamba_split_conv1d_scan_combined_fn(
     (x, taps, bias, ...): aten::CausalConv1dFn
     (x, taps, bias, other, other, other, other, _): DaoAILab::_causal_conv1d_fwd_cpp
 """)
-def convolution(
+def causal_convolution(
     x: Tensor, taps: Tensor, bias: Tensor | None = None, other: Any = None, *, direction: str
 ) -> Answer:
     """Each channel of x[batch, dim, length] with its own taps [dim, w], (+ bias) (silu).

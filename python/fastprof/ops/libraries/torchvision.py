@@ -221,7 +221,7 @@ def roi_align_backward(
 
 
 @operators("(x, rois, _, height, width): torchvision::roi_pool torchvision::ps_roi_pool")
-def pooled(
+def pooled_regions(
     x: Tensor,
     rois: Tensor,
     height: int | Unknown,

@@ -12,15 +12,15 @@ from typing import Any
 from fastprof.model.call import Tensor
 from fastprof.ops.attention.flash import lengths, unpacked
 from fastprof.ops.attention.sizes import (
-    backward,
-    forward,
+    attention_backward,
+    attention_forward,
     heads_last,
-    packed,
+    packed_sizes,
 )
 from fastprof.ops.cost import CannotModel, Work
 from fastprof.ops.parameters import Tensors
 from fastprof.ops.registry import operators
-from fastprof.ops.table import Traffic, row
+from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import is_integer
 from fastprof.ops.traffic import texts
 
@@ -55,12 +55,12 @@ def fused_attn_func(
     mask = next((tensor for tensor in rest if len(tensor.shape) == 4), None)
     longest = lengths(longest_query, longest_query if longest_key is None else longest_key)
     if len(query.shape) == 3:
-        found = packed(query, key, value, mask, starts, longest)
+        found = packed_sizes(query, key, value, mask, starts, longest)
     else:
         first = [_batch_first(each, starts, longest) for each in (query, key, value)]
         found = heads_last(first[0], first[1], first[2], mask)
         found = found._replace(query=query, key=key, value=value)
-    return Work((forward(found) if direction == "fprop" else backward(found),))
+    return Work((attention_forward(found) if direction == "fprop" else attention_backward(found),))
 
 
 def _are_starts(tensor: Tensor) -> bool:
@@ -111,7 +111,7 @@ def _batch_first(
     return Tensor(shape, tensor.dtype)
 
 
-row("""
+table_row("""
     Queries, keys and values [s, b, h, d] transposed to batch first, in one pass.
     FLOPs: 0.
     Bytes: the tensors read, the same amount written.

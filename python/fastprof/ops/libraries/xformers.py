@@ -12,12 +12,12 @@ from typing import Any
 from fastprof.model.call import Tensor
 from fastprof.ops.attention.flash import lengths, varlen_sizes
 from fastprof.ops.attention.sizes import (
-    backward,
+    attention_backward,
+    attention_forward,
+    attention_work,
     check_gradient,
-    forward,
     heads_first,
     heads_last,
-    work,
 )
 from fastprof.ops.cost import CannotModel, Work
 from fastprof.ops.parameters import Tensors
@@ -51,7 +51,7 @@ def efficient_attention_forward_cutlass(
     """
     del other
     found = varlen_sizes(query, key, value, mask, starts, lengths(first, second))
-    return work(found, direction)
+    return attention_work(found, direction)
 
 
 @operators("""
@@ -82,7 +82,7 @@ def efficient_attention_backward_cutlass(
         raise CannotModel(f"starts of sequences have shape {starts.shape}, not 1-d")
     found = varlen_sizes(query, key, value, mask, starts, lengths(first, second))
     check_gradient(gradient, found)
-    return Work((backward(found),))
+    return Work((attention_backward(found),))
 
 
 @operators("""
@@ -98,7 +98,7 @@ def efficient_attention(
     Bytes: forward q, k, v and mask read, output and 4 bytes per query (softmax sums) written;
         backward all of these and the output's gradient read, gradients of q, k, v written.
     """
-    return work(heads_first(query, key, value, mask), direction)
+    return attention_work(heads_first(query, key, value, mask), direction)
 
 
 @operators("""
@@ -116,7 +116,7 @@ def efficient_attention_backward(
     del other
     found = heads_first(query, key, value, None)
     check_gradient(gradient, found)
-    return Work((backward(found),))
+    return Work((attention_backward(found),))
 
 
 @operators("""
@@ -132,7 +132,7 @@ def efficient_attention_forward_decoder(query: Tensor, key: Tensor, value: Tenso
     Bytes: q, k and v read, the output written: an upper bound.
     """
     found = heads_last(query, key, value, None)._replace(exact=False)
-    return Work((forward(found, sums=False),))
+    return Work((attention_forward(found, sums=False),))
 
 
 @operators("(tensors**): aten::_fMHA")
@@ -150,7 +150,7 @@ def f_mha(tensors: Tensors, *, direction: str) -> Work:
     found = heads_last(query, key, value, mask)
     if query.shape[0] == 1:
         found = found._replace(exact=False)
-    return work(found, direction)
+    return attention_work(found, direction)
 
 
 @operators("(tensors**): aten::EvoformerFusedAttention")
@@ -167,7 +167,7 @@ def evoformer_fused_attention(tensors: Tensors, *, direction: str) -> Work:
         if len(tensor.shape) < 4:
             raise CannotModel(f"shape {tensor.shape} is not [.., s, h, d]")
         flat.append(Tensor((elements(tensor.shape[:-3]), *tensor.shape[-3:]), tensor.dtype))
-    return work(heads_last(flat[0], flat[1], flat[2], mask), direction)
+    return attention_work(heads_last(flat[0], flat[1], flat[2], mask), direction)
 
 
 def _operands(tensors: Tensors) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:

@@ -17,7 +17,7 @@ from fastprof.ops.tensor_cores import why_not
 _LONGEST_CHAIN: Final = 64  # the search for the order is cubic
 
 
-def products(
+def chain_products(
     flops: int, tensors: Tensors, output: Tensor, sizes: dict[str, int], direction: str
 ) -> Work:
     """Several matrix products as one part, whose kernels cannot be distinguished.
@@ -73,7 +73,7 @@ def multi_dot(matrices: Tensors, *, direction: str) -> Work:
     output = Tensor((sizes[0], sizes[-1]), result_type(matrices))
     unit = Product(1, 1, 1, output, output).flops
     along = {"M": sizes[-1], "N": sizes[0], "K": sizes[-2]}
-    return products(unit * _multiplications(sizes), matrices, output, along, direction)
+    return chain_products(unit * _multiplications(sizes), matrices, output, along, direction)
 
 
 def _multiplications(sizes: tuple[int, ...]) -> int:
@@ -123,7 +123,7 @@ def bilinear(
     unit = Product(1, 1, 1, output, output).flops
     tensors = (input1, input2, weight)
     along = {"I": first, "J": second}
-    done = products(
+    done = chain_products(
         unit * rows * features * second * (first + 1), tensors, output, along, direction
     )
     if bias is None:

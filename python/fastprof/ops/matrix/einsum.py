@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
-from fastprof.ops.matrix.chain import products
+from fastprof.ops.matrix.chain import chain_products
 from fastprof.ops.matrix.matmul import plain
 from fastprof.ops.matrix.product import Product
 from fastprof.ops.parameters import Ints, Tensors
@@ -211,7 +211,7 @@ def einsum(
     flops += done.multiplications * (6 if is_complex(output.dtype) else 1)
     m, n, k = done.products[-1][1:] if done.products else (0, 0, 0)
     sizes = {"M": n, "N": m, "K": k} if done.products else {}
-    work = products(flops, operands, output, sizes, direction)
+    work = chain_products(flops, operands, output, sizes, direction)
     if len(operands) == 2 or (path and not isinstance(path, Unknown)):
         return work
     cost = work.cost

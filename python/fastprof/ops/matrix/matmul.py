@@ -13,7 +13,7 @@ from fastprof.ops.matrix.product import (
     bias_added,
     bias_gradient,
     forward,
-    gradients,
+    product_gradients,
 )
 from fastprof.ops.parameters import Number
 from fastprof.ops.registry import operators
@@ -73,7 +73,7 @@ def plain(product: Product, direction: str, out_dtype: Dtype = None) -> Work:
     product = product._replace(written=asked_type(out_dtype))
     if direction == "fprop":
         return Work((forward(product),))
-    return Work((*gradients(product),))
+    return Work((*product_gradients(product),))
 
 
 # FLOPs and bytes of products of a matrix and a vector, and of two vectors.
@@ -319,7 +319,7 @@ def _with_addend(product: Product, addend: Tensor, output: tuple[int, ...], dire
         return Work((forward(product, addend),))
     smaller = elements(addend.shape) < product.output_elements
     summed = (bias_gradient(product, addend),) if smaller else ()
-    return Work((*gradients(product), *summed))
+    return Work((*product_gradients(product), *summed))
 
 
 # FLOPs and bytes of linear layers, and the gradients of products as separate operators.
@@ -339,7 +339,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, direction: 
     if direction == "fprop":
         return Work((forward(product), *(() if bias is None else (bias_added(product),))))
     summed = () if bias is None else (bias_gradient(product, bias),)
-    return Work((*gradients(product, weight_by_rows=True), *summed))
+    return Work((*product_gradients(product, weight_by_rows=True), *summed))
 
 
 @operators("(x, gradient, weight, mask): aten::linear_backward aten::mkldnn_linear_backward")
@@ -354,7 +354,7 @@ def linear_backward(
     product = _product(x, weight)
     if gradient.shape[:-1] != x.shape[:-1] or gradient.shape[-1:] != weight.shape[:-1]:
         raise CannotModel(f"{gradient.shape} is not a gradient of {x.shape} by {weight.shape}")
-    of_x, of_weight = gradients(product, weight_by_rows=True)
+    of_x, of_weight = product_gradients(product, weight_by_rows=True)
     of_bias = bias_gradient(product, Tensor((product.n,)))
     return Work(_asked((of_x, of_weight, of_bias), mask))
 

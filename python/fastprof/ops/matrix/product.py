@@ -107,7 +107,7 @@ def forward(product: Product, *addends: Tensor) -> Part:
     )
 
 
-def gradients(product: Product, *, weight_by_rows: bool = False) -> tuple[Part, Part]:
+def product_gradients(product: Product, *, weight_by_rows: bool = False) -> tuple[Part, Part]:
     """dA and dB, distinguished by the layout in their kernels' names.
 
     With `weight_by_rows`, B is the transpose of a row-major weight (linear) and the layouts are

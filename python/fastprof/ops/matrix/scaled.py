@@ -10,7 +10,7 @@ from fastprof.ops.cost import CannotModel, Part, Work
 from fastprof.ops.dtype_argument import asked_type
 from fastprof.ops.dtypes import Dtype
 from fastprof.ops.matrix.matmul import batched, inner_size, plain, ranks
-from fastprof.ops.matrix.product import Product, forward, gradients
+from fastprof.ops.matrix.product import Product, forward, product_gradients
 from fastprof.ops.parameters import Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.tensor import elements, numbers_per_element
@@ -93,7 +93,7 @@ def grouped_mm(
     """
     product = _grouped(left, mat2, ends, out_dtype)
     if direction == "bprop":
-        return _estimated(gradients(product), ends)
+        return _estimated(product_gradients(product), ends)
     return _estimated((forward(product, *present(ends, bias)),), ends)
 
 

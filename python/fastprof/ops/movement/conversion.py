@@ -9,7 +9,7 @@ from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.dtypes import Dtype, named
 from fastprof.ops.parameters import Number
 from fastprof.ops.registry import TORCH, op, operators
-from fastprof.ops.table import Traffic, row
+from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import (
     broadcast,
     byte_count,
@@ -57,7 +57,7 @@ def copy_(x: Tensor, source: Tensor | Number, *, direction: str) -> tuple[Cost, 
     return Cost(0, add_known(read, written)), f"{tensor_text(x)};{tensor_text(source)}"
 
 
-row("""
+table_row("""
     A source written over x, in the type of x.
     FLOPs: none.
     Bytes: source read, x written, each in its own type.
@@ -187,7 +187,7 @@ for _name, _dtype in (*_METHODS.items(), *_CASTS.items()):
     _register(_name, _dtype)
 
 
-row("""
+table_row("""
     x on another device; x itself if it is there.
     FLOPs: none.
     Bytes: x read and written, an estimate: the device is not recorded.
@@ -212,7 +212,7 @@ def autocast_to_full_precision(
     return _perhaps(x, named(dtype), direction)
 
 
-row("""
+table_row("""
     Elements of x as numbers of Python: a copy to the host.
     FLOPs: none.
     Bytes: x read.

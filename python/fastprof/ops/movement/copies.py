@@ -9,7 +9,7 @@ from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.dtypes import parts
 from fastprof.ops.parameters import Ints, Tensors
 from fastprof.ops.registry import operators
-from fastprof.ops.table import row
+from fastprof.ops.table import table_row
 from fastprof.ops.tensor import byte_count, elements, result_type, tensor_bytes, tensor_text
 
 
@@ -126,7 +126,7 @@ def roll(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     return copied(x), tensor_text(x)
 
 
-row("""
+table_row("""
     x in new memory.
     FLOPs: none.
     Bytes: x read and written (an expanded x read at its own size); backward none, the gradient is

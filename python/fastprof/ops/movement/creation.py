@@ -12,7 +12,7 @@ from fastprof.ops.dtypes import Dtype, chosen
 from fastprof.ops.movement.copies import sizes_given
 from fastprof.ops.parameters import Ints, Number
 from fastprof.ops.registry import operators
-from fastprof.ops.table import row
+from fastprof.ops.table import table_row
 from fastprof.ops.tensor import (
     SCALAR_TYPES,
     byte_count,
@@ -56,7 +56,7 @@ def fill(
     return Cost(0, add_known(byte_count(elements(x.shape), x.dtype), read)), tensor_text(x)
 
 
-row("""
+table_row("""
     The diagonal of x [m, n, ..] filled with one number; wrapping is not counted.
     FLOPs: none.
     Bytes: the diagonal written.
@@ -273,7 +273,7 @@ def _triangle(
         return Cost(0, None), ""
     if not 0 <= rows <= _LARGEST or columns < 0:
         raise CannotModel(f"invalid triangle size {rows} by {columns}")
-    places = sum(min(max(row + offset + 1, 0), columns) for row in range(rows))
+    places = sum(min(max(table_row + offset + 1, 0), columns) for table_row in range(rows))
     return Cost(0, byte_count(2 * places, chosen(dtype, "int64"))), ""
 
 

@@ -8,10 +8,10 @@ from fastprof.ops.dtypes import parts
 from fastprof.ops.movement.copies import copied, sizes_given
 from fastprof.ops.parameters import Ints
 from fastprof.ops.registry import operators
-from fastprof.ops.table import row
+from fastprof.ops.table import table_row
 from fastprof.ops.tensor import byte_count, elements, tensor_bytes, tensor_text
 
-row("""
+table_row("""
     x with other strides or dimensions, in the same memory.
     FLOPs: none.
     Bytes: none, forward and backward: no kernel runs.
@@ -63,7 +63,7 @@ def part(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     return Cost(0, 0), tensor_text(x)
 
 
-row("""
+table_row("""
     Tensors expanded to one shape, in the same memory.
     FLOPs: none.
     Bytes: none: no kernel runs; the backward pass is not modelled.

@@ -27,7 +27,7 @@ def statistics(x: Tensor, count: int) -> Tensor:
     return Tensor((count,), name if name in (None, "float64") else "float32")
 
 
-def fits(size: int, *vectors: Tensor | None) -> None:
+def channels_fit(size: int, *vectors: Tensor | None) -> None:
     """Raise `CannotModel` if a vector has another number of elements."""
     for tensor in vectors:
         if tensor is not None and elements(tensor.shape) != size:
@@ -83,7 +83,7 @@ def batch_norm(
     if cudnn_enabled is not None:
         weight, bias, running_mean, running_var = running_mean, running_var, weight, bias
     channels = channels_of(x)
-    fits(channels, weight, bias, running_mean, running_var)
+    channels_fit(channels, weight, bias, running_mean, running_var)
     vectors = (weight, bias, running_mean, running_var)
     return _norm(x, vectors, channels, training, direction)
 
@@ -156,7 +156,7 @@ def instance_norm(
     if cudnn_enabled is not None:
         weight, bias, running_mean, running_var = running_mean, running_var, weight, bias
     channels = channels_of(x)
-    fits(channels, weight, bias, running_mean, running_var)
+    channels_fit(channels, weight, bias, running_mean, running_var)
     vectors = (weight, bias, running_mean, running_var)
     return _norm(x, vectors, x.shape[0] * channels, use_input_stats, direction)
 
@@ -239,6 +239,6 @@ def batch_norm_backward(
     if gradient.shape != x.shape:
         raise CannotModel(f"gradient {gradient.shape} does not fit {x.shape}")
     saved = (save_mean, save_var) if training else (running_mean, running_var)
-    fits(channels, weight, running_mean, running_var)
+    channels_fit(channels, weight, running_mean, running_var)
     flops, moves = _gradients(gradient, x, weight, weight, saved, bool(training))
     return Cost(flops, moves, not isinstance(training, Unknown)), texts(gradient, x, weight)

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, add_known
-from fastprof.ops.normalisation.batch_norm import channels_of, fits, statistics
+from fastprof.ops.normalisation.batch_norm import channels_fit, channels_of, statistics
 from fastprof.ops.parameters import Ints
 from fastprof.ops.registry import TORCH, op, operators
 from fastprof.ops.tensor import elements
@@ -130,7 +130,7 @@ def group_norm(
     and the gradients of weight and bias.
     """
     channels = channels_of(x)
-    fits(channels, weight, bias)
+    channels_fit(channels, weight, bias)
     if isinstance(num_groups, Unknown):
         return _norm(_CENTRED, x, weight, bias, None, 3, direction)
     if num_groups < 1 or channels % num_groups:
@@ -260,6 +260,6 @@ def native_group_norm_backward(
     With a weight, a bias is assumed. All gradients are assumed to be computed.
     """
     _paired(gradient, x)
-    fits(channels_of(x), weight)
+    channels_fit(channels_of(x), weight)
     cost = _gradients(_CENTRED, gradient, x, weight, weight, moved(mean, rstd), 3)
     return cost, texts(gradient, x, weight)

@@ -11,8 +11,8 @@ from fastprof.ops.normalisation.batch_norm import (
     GRADIENT,
     STATISTICS,
     SUMS,
+    channels_fit,
     channels_of,
-    fits,
     statistics,
 )
 from fastprof.ops.registry import operators
@@ -35,7 +35,7 @@ def batch_norm_stats(
     Bytes: x read, two vectors of c elements written; running ones read and written.
     """
     channels = channels_of(x)
-    fits(channels, running_mean, running_var)
+    channels_fit(channels, running_mean, running_var)
     found = statistics(x, channels)
     running = (running_mean, running_var)
     moves = moved(x, found, found, *running, *running)
@@ -64,7 +64,7 @@ def batch_norm_gather_stats(
     if len(mean.shape) != 2 or mean.shape != invstd.shape:
         raise CannotModel(f"{mean.shape}, {invstd.shape} are not statistics of several GPUs")
     channels = mean.shape[1]
-    fits(channels, running_mean, running_var)
+    channels_fit(channels, running_mean, running_var)
     merged = fresh(mean, (channels,))
     running = (running_mean, running_var)
     counted = counts if isinstance(counts, Tensor) else None
@@ -81,7 +81,7 @@ def batch_norm_elemt(
     FLOPs: 2 per element, one more for weight and one for bias.
     Bytes: x read, y written, the vectors read.
     """
-    fits(channels_of(x), weight, bias, mean, invstd)
+    channels_fit(channels_of(x), weight, bias, mean, invstd)
     flops = APPLIED + (weight is not None) + (bias is not None)
     moves = moved(x, weight, bias, mean, invstd, fresh(x))
     return Cost(elements(x.shape) * flops, moves), texts(x, weight, bias)
@@ -98,7 +98,7 @@ def batch_norm_backward_reduce(
     """
     if gradient.shape != x.shape:
         raise CannotModel(f"gradient {gradient.shape} does not fit {x.shape}")
-    fits(channels_of(x), mean, invstd, weight)
+    channels_fit(channels_of(x), mean, invstd, weight)
     of_vectors = () if weight is None else (fresh(weight), fresh(weight))
     moves = moved(gradient, x, mean, invstd, fresh(mean), fresh(mean), *of_vectors)
     return Cost(elements(x.shape) * SUMS, moves), texts(gradient, x)
@@ -124,7 +124,7 @@ def batch_norm_backward_elemt(
     if gradient.shape != x.shape:
         raise CannotModel(f"gradient {gradient.shape} does not fit {x.shape}")
     vectors = (mean, invstd, weight, sum_dy, sum_dy_xmu)
-    fits(channels_of(x), *vectors)
+    channels_fit(channels_of(x), *vectors)
     return Cost(elements(x.shape) * GRADIENT, moved(gradient, x, *vectors, fresh(x))), texts(
         gradient, x
     )

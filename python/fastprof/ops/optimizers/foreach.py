@@ -15,7 +15,7 @@ from fastprof.ops.pointwise.formula import pointwise
 from fastprof.ops.pointwise.functions import FUNCTIONS
 from fastprof.ops.pointwise.table import COMPLEX_DIVISION, NONE, Operator, Output
 from fastprof.ops.registry import TORCH, op, operators
-from fastprof.ops.table import Traffic, row
+from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import moved, texts
 
@@ -115,7 +115,11 @@ def _column(operand: Operand, count: int) -> list[Tensor | Number]:
 # The separate formula of div handles rounding, which lists do not have.
 _OPERATORS: Final = {
     "div": Operator(1, ("self", "other"), Output.FLOAT, NONE, 2, COMPLEX_DIVISION),
-    **{name: row.operator for row in (*ARITHMETIC, *FUNCTIONS) for name in row.aten},
+    **{
+        name: table_row.operator
+        for table_row in (*ARITHMETIC, *FUNCTIONS)
+        for name in table_row.aten
+    },
 }
 
 for _names, _forms in _FORMS:
@@ -124,7 +128,7 @@ for _names, _forms in _FORMS:
         _register(f"{_name}_", replace(_OPERATORS[_name], output=Output.FIRST), _forms)
 
 
-row("""
+table_row("""
     Zeros written into each tensor of a list.
     FLOPs: 0.
     Bytes: each tensor written.
@@ -136,7 +140,7 @@ row("""
     (tensors*, sources*, _): _foreach_copy _foreach_copy_
     (tensors*, _): _foreach_clone
 """)
-def copied(tensors: Tensors, sources: Tensors | None = None) -> tuple[Cost, str]:
+def foreach_copies(tensors: Tensors, sources: Tensors | None = None) -> tuple[Cost, str]:
     """Each tensor of a list copied into that of another, or into a new one.
 
     FLOPs: 0.
@@ -183,7 +187,7 @@ def foreach_max(tensors: Tensors) -> tuple[Cost, str]:
     (left*, mat2=right*): _foreach_mm
     (left*, right*): _native::_foreach_mm_native_0
 """)
-def products(left: Tensors, right: Tensors) -> Work:
+def foreach_products(left: Tensors, right: Tensors) -> Work:
     """A[m, k] @ B[k, n] for each pair of two lists.
 
     FLOPs: 2 m n k, summed over the pairs.

@@ -14,7 +14,7 @@ from fastprof.ops.arithmetic import SQUARE_ROOT
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.parameters import Number, Tensors
 from fastprof.ops.registry import operators
-from fastprof.ops.table import row
+from fastprof.ops.table import table_row
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import moved, texts
 
@@ -224,7 +224,7 @@ def fused_adagrad(
     return step(flops, state, read, steps, exact=not unknown)
 
 
-row("""
+table_row("""
     Gradients checked for infinities and unscaled in place (torch.amp's GradScaler).
     FLOPs: 2 for each element: a check and a product.
     Bytes: gradients read and written.

@@ -21,7 +21,7 @@ from fastprof.ops.pointwise.table import (
     HYPOTENUSE,
     NONE,
     Output,
-    Row,
+    PointwiseRow,
     passed,
     row,
 )
@@ -254,7 +254,7 @@ ACTIVATIONS: Final = (
 )
 
 
-def _backward(name: str, text: str, flops: int, operands: str = _SAVED) -> Row:
+def _backward(name: str, text: str, flops: int, operands: str = _SAVED) -> PointwiseRow:
     return row("", text, flops, operands, gradient=NONE, aten=f"{name}_backward")
 
 

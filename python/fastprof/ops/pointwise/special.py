@@ -12,7 +12,7 @@ from fastprof.ops.pointwise.arithmetic import DIVISION
 from fastprof.ops.pointwise.formula import Argument, known, pointwise
 from fastprof.ops.pointwise.table import NONE, Operator, Output, saved
 from fastprof.ops.registry import operators
-from fastprof.ops.table import row
+from fastprof.ops.table import table_row
 from fastprof.ops.tensor import (
     byte_count,
     elements,
@@ -177,7 +177,7 @@ def prelu_kernel_backward(gradient: Tensor, x: Tensor, weight: Tensor) -> tuple[
 _POLYGAMMA: Final = Operator(GAMMA, ("x",), Output.FLOAT, saved(GAMMA + 1), 1, None)
 
 
-row("""
+table_row("""
     Derivative of a given order of the digamma function, elementwise.
     FLOPs: 20 for each element; backward 21.
     Bytes: x read, the output written; backward gradients and x.
@@ -199,7 +199,7 @@ def frexp(x: Tensor) -> tuple[Cost, str]:
     return Cost(2 * count, add_known(tensor_bytes(x), written)), tensor_text(x)
 
 
-row("""
+table_row("""
     +x: x itself.
     FLOPs: 0.
     Bytes: 0, forward and backward: no kernel runs.

@@ -59,7 +59,7 @@ class Operator:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PointwiseRow:
     """Operators with the same cost.
 
     Parameters
@@ -97,7 +97,7 @@ def row(
     in_place: bool | str = True,
     needed: int | None = None,
     complex_flops: int | None = None,
-) -> Row:
+) -> PointwiseRow:
     """A row of a table, its names and operands as text.
 
     `names` are shared by Python and ATen, `python` and `aten` belong to one of them. A stem "add"
@@ -120,7 +120,7 @@ def row(
     operator = Operator(
         flops, parameters, output, gradient, count if needed is None else needed, complex_flops
     )
-    return Row(
+    return PointwiseRow(
         python=tuple(listed),
         aten=tuple(in_aten),
         python_in_place=(

@@ -7,7 +7,7 @@ from fastprof.ops.axes import Dims, left
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.parameters import Ints
 from fastprof.ops.registry import operators
-from fastprof.ops.table import row
+from fastprof.ops.table import table_row
 from fastprof.ops.tensor import (
     broadcast,
     byte_count,
@@ -165,7 +165,7 @@ def allclose(x: Tensor, other: Tensor) -> tuple[Cost, str]:
     return Cost((_CLOSE + 1) * count, moved), f"{tensor_text(x)};{tensor_text(other)}"
 
 
-row("""
+table_row("""
     Whether the single element of x is not zero.
     FLOPs: one comparison.
     Bytes: the element read.

@@ -8,7 +8,7 @@ from fastprof.ops.cost import Cost, add_known
 from fastprof.ops.dtypes import Dtype, chosen, float_result, parts, sum_result
 from fastprof.ops.reductions.extremes import selected, selected_gradient
 from fastprof.ops.registry import operators
-from fastprof.ops.table import Traffic, row
+from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import byte_count, elements, is_complex, tensor_bytes, tensor_text
 
 
@@ -53,14 +53,14 @@ def cumprod(x: Tensor, dtype: Dtype = None, *, direction: str) -> tuple[Cost, st
     return Cost(flops, add_known(tensor_bytes(x), written, written, own)), tensor_text(x)
 
 
-row("""
+table_row("""
     Running sum of x along a dimension, in place of x.
     FLOPs: an addition for each element, forward and backward.
     Bytes: x read and written; backward its gradient read and written.
     (x, ...): cumsum_
 """)("x", lambda x, direction: cumsum(x, x.dtype, direction=direction))
 
-row("""
+table_row("""
     Running product of x along a dimension, in place of x.
     FLOPs: a product for each element; backward 3: product, running sum, division.
     Bytes: x read and written; backward x, the products and their gradient read, the gradient of x
@@ -107,7 +107,7 @@ def cummax(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     return Cost(count, selected_gradient(x, count).bytes), tensor_text(x)
 
 
-row("""
+table_row("""
     Running maximum or minimum of x along a dimension, into values and indices.
     FLOPs: a comparison for each element.
     Bytes: x read, values and indices written.

@@ -8,7 +8,12 @@ import pytest
 
 from fastprof.model.call import Arg, Call, Tensor
 from fastprof.model.markers.collectives import Collective, recorded
-from fastprof.ops.collectives.messages import Message, of_call, of_kernel, of_record
+from fastprof.ops.collectives.messages import (
+    Message,
+    call_message,
+    kernel_message,
+    recorded_message,
+)
 
 
 def record(name: str, given: int, got: int, dtype: str = "Float", ranks: int = 4) -> Collective:
@@ -43,16 +48,16 @@ RECORDS: list[tuple[str, int, int, str, int | None, float | None]] = [
 def test_sizes_of_records_are_those_of_nccls_tests(
     name: str, given: int, got: int, kind: str, size: int | None, bus: float | None
 ) -> None:
-    found = of_record(record(name, given, got))
+    found = recorded_message(record(name, given, got))
     assert (found.kind, found.size, found.bus) == (kind, size, bus)
     assert (found.ranks, found.group, found.dtype) == (4, "7 mesh_tp", "fp32")
 
 
 def test_a_record_without_sizes_or_type_has_no_size() -> None:
-    assert of_record(record("allreduce", 12, 12, "Undefined")).size is None
+    assert recorded_message(record("allreduce", 12, 12, "Undefined")).size is None
     found = recorded('"Collective name":"allreduce","dtype":"Float"')
     assert found == Collective("allreduce", None, None, "float", None, None)
-    assert of_record(found) == Message("all_reduce", dtype="fp32")
+    assert recorded_message(found) == Message("all_reduce", dtype="fp32")
 
 
 @pytest.mark.parametrize(
@@ -120,13 +125,13 @@ def test_sizes_of_calls(
     one: Call, kind: str, given: int | None, got: int | None, ranks: int | None
 ) -> None:
     dtype = None if kind == "barrier" else "fp32"
-    assert of_call(one) == Message(kind, given, got, dtype, ranks)
+    assert call_message(one) == Message(kind, given, got, dtype, ranks)
 
 
 @pytest.mark.parametrize("name", ["aten::mm", "c10d::something", "_c10d_functional::wait_tensor"])
 def test_other_calls_have_no_message(name: str) -> None:
-    assert of_call(call(name, X)) is None
-    assert of_call(None) is None
+    assert call_message(call(name, X)) is None
+    assert call_message(None) is None
 
 
 @pytest.mark.parametrize(
@@ -148,14 +153,14 @@ def test_types_that_emit_nvtx_does_not_record_are_those_of_the_kernel(
 ) -> None:
     """Kernels that only move data are named int8_t for all types."""
     untyped = call("c10d::allreduce_", (Tensor((3,)),))
-    found = of_call(untyped, kernel)
+    found = call_message(untyped, kernel)
     assert found is not None
     assert found.size == size
 
 
 def test_a_kernel_names_its_collective() -> None:
-    assert of_kernel("ncclDevKernel_AllGather_RING_LL(x)") == Message("all_gather")
-    assert of_kernel("vllm::cross_device_reduce_1stage<float, 2>") == Message("all_reduce")
-    assert of_kernel("ncclDevKernel_Generic(x)") == Message(None)
+    assert kernel_message("ncclDevKernel_AllGather_RING_LL(x)") == Message("all_gather")
+    assert kernel_message("vllm::cross_device_reduce_1stage<float, 2>") == Message("all_reduce")
+    assert kernel_message("ncclDevKernel_Generic(x)") == Message(None)
     known = Message("all_to_all", 8, 8)
-    assert of_kernel("ncclDevKernel_SendRecv(x)", known) == known
+    assert kernel_message("ncclDevKernel_SendRecv(x)", known) == known

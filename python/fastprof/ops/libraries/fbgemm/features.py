@@ -16,7 +16,7 @@ from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.parameters import Tensors
 from fastprof.ops.registry import operators
-from fastprof.ops.table import Traffic, row
+from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import byte_count, elements
 from fastprof.ops.traffic import moved, texts
 
@@ -72,7 +72,7 @@ def permute_1_d_sparse_data(
     return Cost(flops, add_known(read, written), exact), texts(permute, lengths, values)
 
 
-row("""
+table_row("""
     Sums of x up to each element, by row.
     FLOPs: one addition for each element.
     Bytes: x read, the same amount written (a complete sum has one more element a row, not counted).
@@ -175,7 +175,7 @@ def expand_into_jagged_permute(
     return Cost(known, add_known(moved(permute, before, after), written)), texts(permute)
 
 
-row("""
+table_row("""
     The elements of x in another order.
     FLOPs: 0.
     Bytes: x read, the same amount written.
@@ -277,7 +277,7 @@ def index_select_dim0(
     return Cost(picked if direction == "bprop" else 0, add_known(*moves)), text
 
 
-row("""
+table_row("""
     Columns of pooled embeddings, permuted by feature.
     FLOPs: 0.
     Bytes: the embeddings read, the same amount written; backward the same for their gradient.

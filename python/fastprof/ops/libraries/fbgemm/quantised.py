@@ -12,7 +12,7 @@ from typing import Final
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.registry import operators
-from fastprof.ops.table import row
+from fastprof.ops.table import table_row
 from fastprof.ops.tensor import byte_count, elements
 from fastprof.ops.traffic import moved, texts
 
@@ -21,7 +21,7 @@ _NARROW_EXTRA: Final = 4
 _TYPES: Final = {0: "float32", 1: "float16", 5: "bfloat16"}  # values of SparseType in arguments
 
 
-row("""
+table_row("""
     Elementwise conversion to a narrower format, or back to float32.
     FLOPs: one for each element.
     Bytes: x read, the same number of elements written: one byte each if x is float32 (two for
@@ -83,7 +83,7 @@ def fused8_bit_rowwise_quantized_to_float(
     return _widened(x, _TYPES.get(dtype or 0) if not isinstance(dtype, Unknown) else None)
 
 
-row("""
+table_row("""
     Rows of bytes x[.., d + 8] as float16 [.., d].
     FLOPs: 2 for each element: a product and a sum.
     Bytes: x read, d elements a row written.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fastprof.model.call import Tensor, Unknown
-from fastprof.ops.attention.sizes import forward, heads_last, packed
+from fastprof.ops.attention.sizes import attention_forward, heads_last, packed_sizes
 from fastprof.ops.cost import CannotModel, Cost, Work
 from fastprof.ops.libraries.serving.scores import (
     Batch,
@@ -15,7 +15,7 @@ from fastprof.ops.libraries.serving.scores import (
     size_of_head,
 )
 from fastprof.ops.registry import generated, operators
-from fastprof.ops.table import Traffic, row
+from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.traffic import moved
 
 
@@ -131,7 +131,7 @@ def varlen_fwd(
     """
     blocks = len(key.shape) >= 4 and (table is not None or lengths is not None)
     if not blocks and len(query.shape) == 4:
-        return Work((forward(heads_last(query, key, value, None)),))
+        return Work((attention_forward(heads_last(query, key, value, None)),))
     if not blocks and len(key.shape) == 3:
         return _ragged(query, key, value, starts, (longest_query, limit), batch)
     tokens, heads, depth = heads_of(query, None)
@@ -227,10 +227,10 @@ def mha_fwd(
         query, key, value = (
             Tensor((1, *tensor.shape), tensor.dtype) for tensor in (query, key, value)
         )
-    return Work((forward(heads_last(query, key, value, None)),))
+    return Work((attention_forward(heads_last(query, key, value, None)),))
 
 
-row("""
+table_row("""
     Merges attention over two parts of the keys, [tokens, h, d] each.
     FLOPs: 3 per element (both weighted, added); per-head operations are not counted.
     Bytes: both parts and their softmax sums read, the result and its sums written.
@@ -271,7 +271,13 @@ def _ragged(
         known = tuple(limit if isinstance(limit, int) else None for limit in limits)
         if None in known and starts is None:
             raise
-        return Work((forward(packed(query, key, value, None, starts, (known[0], known[1]))),))
+        return Work(
+            (
+                attention_forward(
+                    packed_sizes(query, key, value, None, starts, (known[0], known[1]))
+                ),
+            )
+        )
     groups = key.shape[1]
     return over_cache(
         query,

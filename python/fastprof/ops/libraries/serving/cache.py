@@ -7,7 +7,7 @@ from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.libraries.serving.quantisation import SCALE
 from fastprof.ops.parameters import Tensors
 from fastprof.ops.registry import operators
-from fastprof.ops.table import Traffic, row
+from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import canonical_type, elements, item_size, tensor_bytes
 from fastprof.ops.traffic import moved, texts
 
@@ -50,7 +50,7 @@ def reshape_and_cache(
     return cost, texts(key, value)
 
 
-row("""
+table_row("""
     Keys and values [tokens, ..] stored in the caches of a layer, which the call refers to by
     name.
     FLOPs: 0.
@@ -167,7 +167,7 @@ def swap_blocks(
     return Cost(0, None if block is None else 2 * pairs * block), texts(source, target, mapping)
 
 
-row("""
+table_row("""
     A cache converted to another type.
     FLOPs: 3 per element (times scale 1, limits 2).
     Bytes: one cache read, the other written.
@@ -184,7 +184,7 @@ row("""
     (cache, out, scales, _table, ...): _C_cache_ops::cp_gather_indexer_k_quant_cache
         aiter::cp_gather_indexer_k_quant_cache
 """)
-def gathered(
+def gathered_rows(
     cache: Tensor, out: Tensor, _table: Tensor | None = None, scales: Tensor | None = None
 ) -> tuple[Cost, str]:
     """Rows of a cache gathered into one tensor.
@@ -201,7 +201,7 @@ def gathered(
     return Cost(flops, moved(read, out, scales, scales), exact=False), texts(cache, out)
 
 
-row("""
+table_row("""
     Both parts of queries concatenated in one tensor.
     FLOPs: 0.
     Bytes: both parts read, the tensor written.
@@ -269,9 +269,9 @@ def _as(x: Tensor, cache: Tensor) -> Tensor:
 
 def _scaled(rows: tuple[Tensor, ...], written: tuple[Tensor, ...]) -> int:
     smaller = [
-        elements(row.shape)
-        for row, cell in zip(rows, written, strict=True)
-        if (item_size(cell.dtype) or 0) < (item_size(row.dtype) or 0)
+        elements(table_row.shape)
+        for table_row, cell in zip(rows, written, strict=True)
+        if (item_size(cell.dtype) or 0) < (item_size(table_row.dtype) or 0)
     ]
     return SCALE * sum(smaller)
 

@@ -10,7 +10,7 @@ from typing import Final
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost
 from fastprof.ops.registry import operators
-from fastprof.ops.table import Traffic, row
+from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
 
@@ -18,7 +18,7 @@ _NORM: Final = 4  # squares added 2, scaling 1, weight 1
 _QUANTISED: Final = 5  # magnitude compared 2, times scale 1, limits 2
 
 
-row("""
+table_row("""
     The sum of tensors over all ranks, on each of them, by the stack's own kernel or by NCCL.
     FLOPs: one for each element, an estimate: a rank adds n - 1 numbers for its share, or for all.
     Bytes: the tensor read, the sum written.
@@ -101,7 +101,7 @@ def flashinfer_allreduce_residual_rmsnorm(
     (x, _, ranks, ...): vllm::all_gather
     (x, _, group, ...): trtllm::allgather
 """)
-def gathered(
+def gathered_ranks(
     x: Tensor,
     out: Tensor | None = None,
     ranks: int | Unknown | None = None,

@@ -9,7 +9,7 @@ from fastprof.ops.arithmetic import ERROR_FUNCTION, SIGMOID, TRIGONOMETRIC
 from fastprof.ops.cost import CannotModel, Cost
 from fastprof.ops.libraries.serving.quantisation import SCALE, SEARCH
 from fastprof.ops.registry import operators
-from fastprof.ops.table import row
+from fastprof.ops.table import table_row
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
 
@@ -18,7 +18,7 @@ _GELU: Final = ERROR_FUNCTION + 5  # like torch's gelu (24), times the other hal
 _GELU_TANH: Final = TRIGONOMETRIC + 8  # like torch's gelu by tanh (28)
 
 
-row("""
+table_row("""
     silu(a) b: x[.., 2 d] contains a and b, the result is [.., d].
     FLOPs: 24 per element of the result (silu 23, times b 1).
     Bytes: x read, the result written.
@@ -30,7 +30,7 @@ row("""
     (x): trtllm::flashinfer_silu_and_mul
 """)("x, out?", lambda x, out: _gate(x, out, _SILU))
 
-row("""
+table_row("""
     gelu(a) b: x[.., 2 d] contains a and b, the result is [.., d].
     FLOPs: 25 per element of the result (gelu 24, times b 1).
     Bytes: x read, the result written.
@@ -39,7 +39,7 @@ row("""
     (out, x): _C::gelu_and_mul sgl_kernel::gelu_and_mul aiter::gelu_and_mul flashinfer::gelu_and_mul
 """)("x, out?", lambda x, out: _gate(x, out, _GELU))
 
-row("""
+table_row("""
     gelu(a) b with gelu by tanh: x[.., 2 d] contains a and b, the result is [.., d].
     FLOPs: 29 per element of the result (gelu by tanh 28, times b 1).
     Bytes: x read, the result written.
@@ -50,7 +50,7 @@ row("""
     (x): trtllm::flashinfer_gelu_tanh_and_mul
 """)("x, out?", lambda x, out: _gate(x, out, _GELU_TANH + 1))
 
-row("""
+table_row("""
     (a or 0, by a threshold) b: x[.., 2 d] contains a and b, the result is [.., d].
     FLOPs: 2 per element of the result.
     Bytes: x read, the result written.
@@ -59,7 +59,7 @@ row("""
     (out, x): _C::fatrelu_and_mul
 """)("x, out?", lambda x, out: _gate(x, out, 2))
 
-row("""
+table_row("""
     a sigmoid(alpha a) (b + 1) with clamped a and b: x[.., 2 d] contains both.
     FLOPs: 29 per element of the result (limits 3, alpha 1, silu 23, b + 1 1, times b 1).
     Bytes: x read, the result written.
@@ -69,7 +69,7 @@ row("""
     (out, x): _C::swigluoai_and_mul _C::silu_and_mul_with_clamp
 """)("x, out?", lambda x, out: _gate(x, out, _SILU + 5))
 
-row("""
+table_row("""
     gelu of x[..] by tanh.
     FLOPs: 28 per element.
     Bytes: x read, the result written.
@@ -78,7 +78,7 @@ row("""
     (out, x): _C::gelu_new _C::gelu_fast aiter::gelu_fast
 """)("x, out?", lambda x, out: _plain(x, out, _GELU_TANH))
 
-row("""
+table_row("""
     x sigmoid(1.702 x) of x[..].
     FLOPs: 24 per element (factor 1, sigmoid 22, times x 1).
     Bytes: x read, the result written.

@@ -9,7 +9,7 @@ from fastprof.ops.cost import CannotModel, Cost
 from fastprof.ops.libraries.serving.quantisation import SCALE, SEARCH
 from fastprof.ops.normalisation import layer_norm as plain
 from fastprof.ops.registry import operators
-from fastprof.ops.table import row
+from fastprof.ops.table import table_row
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
 
@@ -25,7 +25,9 @@ _ROOT: Final = 3  # squares added 2, x / root 1
         vllm::rocm_aiter_rms_norm sglang_profiler::rmsnorm_rmsnorm2d_fwd
         sglang_profiler::rmsnorm_rms_norm
 """)
-def norm(x: Tensor, weight: Tensor | None = None, out: Tensor | None = None) -> tuple[Cost, str]:
+def rms_norm_of_rows(
+    x: Tensor, weight: Tensor | None = None, out: Tensor | None = None
+) -> tuple[Cost, str]:
     """x[.., d] / sqrt(mean(x^2) + eps) * weight[d].
 
     FLOPs: 4 per element (squares added 2, scaling 1, weight 1), 3 without weight.
@@ -80,7 +82,7 @@ def fused_add_rms_norm(
     return Cost(flops, moved(x, residual, other, weight, *written)), texts(x, residual, weight)
 
 
-row("""
+table_row("""
     The RMS norm of x[.., d] (+ residual), quantised by a given scale.
     FLOPs: 7 per element (norm 4, quantising 3), 8 with a residual.
     Bytes: x, residual, weight and scale read, the norm and the new residual written.
@@ -196,7 +198,7 @@ def fused_qk_norm_rope(
 
 
 @operators("(x, weight, bias): flashinfer::layernorm aiter::layernorm2d_fwd")
-def layer_norm(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> tuple[Cost, str]:
+def served_layer_norm(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> tuple[Cost, str]:
     """x[.., d] normalised by row: (x - mean) / sqrt(var + eps) * weight[d] + bias[d].
 
     FLOPs: 8 per element (mean 1, variance 3, normalising 2, weight 1, bias 1).
@@ -213,7 +215,7 @@ def layer_norm(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> tuple[C
     (x, num_groups, weight, bias, _): aiter::_groupnorm_run
     (_out, _workspace, x, num_groups, weight, bias, _): aiter::_groupnorm_run
 """)
-def group_norm(
+def served_group_norm(
     x: Tensor,
     num_groups: int | Unknown,
     weight: Tensor,

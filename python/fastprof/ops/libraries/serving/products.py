@@ -9,7 +9,7 @@ from fastprof.ops.dtypes import Dtype
 from fastprof.ops.libraries.serving.quantisation import packed_float4
 from fastprof.ops.matrix.product import Product, forward
 from fastprof.ops.registry import operators
-from fastprof.ops.table import Traffic, row
+from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import canonical_type, elements, numbers_per_element
 from fastprof.ops.traffic import present
 
@@ -329,7 +329,7 @@ def marlin_gemm(
     return Work((forward(product, *addends),))
 
 
-row("""
+table_row("""
     A packed weight in another order.
     FLOPs: 0.
     Bytes: the weight and the order read, the size of the weight written.

@@ -9,7 +9,7 @@ from fastprof.ops.cost import CannotModel, Cost
 from fastprof.ops.dtype_argument import asked_type
 from fastprof.ops.dtypes import Dtype
 from fastprof.ops.registry import operators
-from fastprof.ops.table import Traffic, row
+from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import canonical_type, elements
 from fastprof.ops.traffic import moved, texts
 
@@ -31,7 +31,7 @@ def scaled_up(x: Tensor, *, searched: bool) -> int:
     return elements(x.shape) * (SCALE + (SEARCH if searched else 0))
 
 
-row("""
+table_row("""
     x[..] as float8 or int8, by a given scale.
     FLOPs: 3 per element (times scale 1, limits 2).
     Bytes: x and scale read, the result written.
@@ -76,7 +76,7 @@ def dynamic_scaled_fp8_quant(
     return cost, texts(x)
 
 
-row("""
+table_row("""
     x[..] as float8, float4 or int8, by a computed scale per row or group of a row.
     FLOPs: 5 per element (magnitude compared 2, times scale 1, limits 2).
     Bytes: x read once (a row stays on the chip), the result and the scales written.
@@ -94,7 +94,7 @@ row("""
     (out, x, limit, scales): aiter::smoothquant_fwd
 """)("x, out, scales, limit?", Traffic(SEARCH + SCALE, "x limit out scales"))
 
-row("""
+table_row("""
     The experts' rows of x as float8 or float4, by computed scales.
     FLOPs: 5 per element of x, an upper bound: the number of rows is a tensor value.
     Bytes: x read, the result and the scales written, an upper bound.

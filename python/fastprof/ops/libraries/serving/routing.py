@@ -7,7 +7,7 @@ from fastprof.ops.arithmetic import EXPONENTIAL, LOGARITHM, SIGMOID, SQUARE_ROOT
 from fastprof.ops.cost import CannotModel, Cost
 from fastprof.ops.losses.softmax import FORWARD as SOFTMAX
 from fastprof.ops.registry import operators
-from fastprof.ops.table import Traffic, row
+from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
 
@@ -118,7 +118,7 @@ def grouped_topk(
     return Cost(flops, moved(scores, bias, weights, ids), exact=False), texts(scores)
 
 
-row("""
+table_row("""
     Tokens ordered by expert, each expert's padded to complete blocks.
     FLOPs: 0: only positions are counted and summed.
     Bytes: experts of tokens (and weights) read, the order, the expert of each block and totals
@@ -138,7 +138,7 @@ row("""
     Traffic(0, "ids weights sorted_ids sorted_weights experts total buffer more", exact=False),
 )
 
-row("""
+table_row("""
     The number of tokens per expert, and the permutations between token and expert order.
     FLOPs: 0: only positions are counted and summed.
     Bytes: experts of tokens read, all tables written.
@@ -152,7 +152,7 @@ row("""
         _C::get_cutlass_pplx_moe_mm_data
 """)("ids, tables*?, table?, more?, others?", Traffic(0, "ids table more others tables"))
 
-row("""
+table_row("""
     Rows of x[tokens, d], repeated for each of their experts, in expert order.
     FLOPs: 0.
     Bytes: each row read once for each expert and written, experts read, starts and orders written.

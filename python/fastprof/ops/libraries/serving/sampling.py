@@ -6,11 +6,11 @@ from fastprof.model.call import Tensor
 from fastprof.ops.cost import Cost
 from fastprof.ops.losses.softmax import FORWARD as SOFTMAX
 from fastprof.ops.registry import operators
-from fastprof.ops.table import Traffic, row
+from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import moved, texts
 
-row("""
+table_row("""
     Logits [rows, tokens] of earlier tokens, divided or multiplied in place.
     FLOPs: 3 per element (masks joined 1, compared 1, scaled 1).
     Bytes: logits read and written, masks and penalties read.
@@ -22,7 +22,7 @@ row("""
     Traffic(3, "logits logits of_prompt of_output penalties"),
 )
 
-row("""
+table_row("""
     Logits [rows, tokens] set to minus infinity in place if a bit is not set.
     FLOPs: 0.
     Bytes: bits read, logits written, an upper bound: only masked logits are written.
@@ -31,7 +31,7 @@ row("""
     (logits, bits, rows): sgl_kernel::apply_token_bitmask_inplace_cuda
 """)("logits, bits, rows?", Traffic(0, "logits bits rows", exact=False))
 
-row("""
+table_row("""
     Probabilities of logits [rows, tokens], divided by temperatures first.
     FLOPs: 25 per element (divided 1, softmax 24).
     Bytes: logits read, probabilities written in float32.
@@ -42,7 +42,7 @@ row("""
     "logits, temperatures?, _workspace?", Traffic(SOFTMAX + 1, "logits temperatures logits:float32")
 )
 
-row("""
+table_row("""
     Rows of x[rows, tokens] without elements beyond a computed cut-off.
     FLOPs: 3 per element (compared 1, added 1, scaled 1), for one pass.
     Bytes: x read twice (searched, written), the result written.
@@ -90,7 +90,7 @@ def min_p_sampling_from_probs(
     return Cost(2 * elements(x.shape), touched, exact=False), texts(x)
 
 
-row("""
+table_row("""
     Indices of the highest scores of each row of x[rows, keys], between its start and end.
     FLOPs: a comparison for each element, an upper bound: rows may be shorter.
     Bytes: x, starts and ends read, the indices written, an upper bound.

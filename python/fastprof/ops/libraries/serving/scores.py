@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from fastprof.model.call import Tensor, Unknown
-from fastprof.ops.attention.sizes import Attention, forward
+from fastprof.ops.attention.sizes import Attention, attention_forward
 from fastprof.ops.cost import CannotModel, Work
 from fastprof.ops.libraries.serving.lengths import lengths_of
 from fastprof.ops.tensor import elements
@@ -110,7 +110,7 @@ def over_cache(
     heads = rows // _tokens(query, rows)
     scores = found.scores * heads
     sizes = Attention(query, keys, values, None, rows, scores, depth, width, found.exact)
-    return Work((forward(sizes, sums=False),))
+    return Work((attention_forward(sizes, sums=False),))
 
 
 def _tokens(query: Tensor, rows: int) -> int:

@@ -22,7 +22,7 @@ from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.dtypes import named
 from fastprof.ops.parameters import Tensors
 from fastprof.ops.registry import op, operators
-from fastprof.ops.table import Traffic, row
+from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import byte_count, elements
 from fastprof.ops.traffic import fresh, moved, texts
 
@@ -201,14 +201,14 @@ def cast_from_fp8_ts(x: Tensor, inverse: Tensor | None = None, written: Any = No
     return Cost(count, add_known(moved(x), byte_count(count, dtype))), texts(x)
 
 
-row("""
+table_row("""
     Both gradients of silu(a) * b, and the product again.
     FLOPs: 53 per element: silu and the product 24, its derivative 26, products 3.
     Bytes: a, b and the gradient read, both gradients and the product written.
     (a, b, gradient): xformers::silu_bw_fused
 """)("a, b, gradient", Traffic(_SILU[0] + 1 + _SILU[1] + 3, "a b gradient a b gradient", "a b"))
 
-row("""
+table_row("""
     Pairs of elements of x[.., d] rotated by the angles of their positions.
     FLOPs: 3 for each rotated element (two products, a sum); backward the same.
     Bytes: x, cosines and sines read, x written; backward the same of its gradient.
@@ -218,7 +218,7 @@ row("""
         aten::FusedRoPECachedFunc
 """)("x, cosines, sines", lambda x, cosines, sines: _turned((x,), cosines, sines), both=True)
 
-row("""
+table_row("""
     Pairs of elements of queries and keys [.., d] rotated by the angles of their positions.
     FLOPs: 3 for each element (two products, a sum); backward the same.
     Bytes: queries, keys, cosines and sines read, queries and keys written; backward the same of
@@ -245,7 +245,7 @@ def _turned(tensors: Tensors, cosines: Tensor, sines: Tensor) -> Answer:
 
 
 @operators("(packed, cosines, sines, ...): aten::ApplyRotaryEmbQKV_ aten::ApplyRotaryEmbKV_")
-def packed(packed: Tensor, cosines: Tensor, sines: Tensor, *, direction: str) -> Answer:
+def packed_rotation(packed: Tensor, cosines: Tensor, sines: Tensor, *, direction: str) -> Answer:
     """Queries and keys in [b, s, 3, h, d] rotated in place, or keys in [b, s, 2, h, d].
 
     FLOPs: 3 for each rotated element (two products, a sum); backward the same.

@@ -37,7 +37,7 @@ def _rows(scores: Tensor, targets: Tensor) -> int:
     (scores, targets, ...): aten::SoftmaxCrossEntropyLoss aten::CrossEntropyLoss
         aten::Fast_CrossEntropyLoss
 """)
-def cross_entropy(scores: Tensor, targets: Tensor, *, direction: str) -> Answer:
+def fused_cross_entropy(scores: Tensor, targets: Tensor, *, direction: str) -> Answer:
     """log(sum of exp(x)) - x[t] of rows of scores x[.., classes].
 
     FLOPs: 23 per score (largest 1, difference 1, exponential 20, sum 1); backward the same

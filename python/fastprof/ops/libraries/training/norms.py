@@ -23,7 +23,7 @@ from fastprof.ops.losses.softmax import BACKWARD, FORWARD
 from fastprof.ops.normalisation.layer_norm import group_norm, layer_norm, rms_norm
 from fastprof.ops.parameters import Tensors
 from fastprof.ops.registry import operators
-from fastprof.ops.table import row
+from fastprof.ops.table import table_row
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
 
@@ -32,7 +32,7 @@ from fastprof.ops.traffic import fresh, moved, texts
 Answer = tuple[Cost, str]
 
 
-row("""
+table_row("""
     (x - mean) / sqrt(var + eps) * weight[d] + bias[d] of rows x[.., d].
     FLOPs: as layer_norm: 8 per element; backward 13.
     Bytes: as layer_norm: x read once, y written; backward dy and x read, dx written.
@@ -63,7 +63,7 @@ def root(x: Tensor, weight: Tensor | None = None, *, direction: str) -> Answer:
     return rms_norm(x, None, weight, direction=direction)
 
 
-row("""
+table_row("""
     Rows normalised without a weight. A row is assumed to be the last dimension.
     FLOPs: as layer_norm: 6 per element; backward 9. An RMS norm has 3 and 6: an estimate.
     Bytes: as layer_norm.
@@ -168,28 +168,28 @@ def liger_poly_norm_function(x: Tensor, weight: Tensor, bias: Tensor, *, directi
     return Cost(flops, add_known(moved(*tensors, weight, bias), statistics)), texts(x)
 
 
-row("""
+table_row("""
     softmax(scale * x) of scores x[.., s, t] at or below the diagonal, 0 above.
     FLOPs: 25 per element (softmax 24, scaling 1); backward 5. Masked elements count too.
     Bytes: x read, y written; backward dy and y read, dx written.
     (x, ...): aten::ScaledUpperTriangMaskedSoftmax aten::ScaledAlignedCausalMaskedSoftmax
 """)("x", lambda x, direction: _softmax(x, None, 1, direction))
 
-row("""
+table_row("""
     softmax(scale * x) of scores x[b, h, s, t] with a mask [b, 1, s, t].
     FLOPs: 26 per element (softmax 24, scaling 1, mask 1); backward 5.
     Bytes: x and mask read, y written; backward dy and y read, dx written.
     (x, mask, ...): aten::ScaledMaskedSoftmax aten::GenericScaledMaskedSoftmax
 """)("x, mask?", lambda x, mask, direction: _softmax(x, mask, 1, direction))
 
-row("""
+table_row("""
     softmax(scale * x) of scores x[.., s, t].
     FLOPs: 25 per element (softmax 24, scaling 1); backward 5.
     Bytes: x read, y written; backward dy and y read, dx written.
     (x, ...): aten::ScaledSoftmax
 """)("x", lambda x, direction: _softmax(x, None, 1, direction))
 
-row("""
+table_row("""
     softmax(x) of rows x[.., n].
     FLOPs: 24 per element; backward 4.
     Bytes: x read, y written; backward dy and y read, dx written.

@@ -25,14 +25,14 @@ from fastprof.ops.matrix.matmul import linear
 from fastprof.ops.matrix.product import GEMM, Product
 from fastprof.ops.parameters import Tensors
 from fastprof.ops.registry import operators
-from fastprof.ops.table import Traffic, row
+from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import byte_count, elements
 from fastprof.ops.traffic import fresh, moved, texts
 
 # Linear layers of training packages: functions with one or two products, or a norm and a product.
 
 
-row("""
+table_row("""
     x[.., k] @ w[n, k]^T (+ bias[n]).
     FLOPs: as linear: 2 rows n k; backward twice that.
     Bytes: as linear: x and w read, the output written; backward for each gradient the same three.
@@ -407,7 +407,7 @@ def moe_unpermute_index_map(
     return Cost(flops, moves, exact=tokens is not None), texts(x, weights)
 
 
-row("""
+table_row("""
     Chunks of rows x[rows, d] in another order.
     FLOPs: 0.
     Bytes: rows, sizes and order of the chunks read, the rows written; backward the same of their
