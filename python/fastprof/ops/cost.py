@@ -30,6 +30,9 @@ class Cost:
         )
 
 
+Answer = tuple[Cost, str]  # of a formula: the cost, and the params to print
+
+
 def add_known(*values: int | None) -> int | None:
     """Sum of the values; None if any is None."""
     known = [value for value in values if value is not None]

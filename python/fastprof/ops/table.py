@@ -20,12 +20,10 @@ from inspect import Parameter, Signature, cleandoc
 from typing import Any, Final
 
 from fastprof.model.call import Tensor
-from fastprof.ops.cost import Cost
+from fastprof.ops.cost import Answer, Cost
 from fastprof.ops.registry import operators
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
-
-Answer = tuple[Cost, str]
 
 _OPERATORS: Final = re.compile(r"^\([^()]*\):", re.MULTILINE)
 _NAME: Final = re.compile(r"(?<![:\w])\w+")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from fastprof.model.call import Tensor, Unknown
-from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
+from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.dtypes import Dtype, named
 from fastprof.ops.matrix.product import GEMM, Product, forward
 from fastprof.ops.optimizers.fused import step
@@ -18,7 +18,6 @@ from fastprof.ops.registry import operators
 from fastprof.ops.tensor import byte_count, elements, item_size
 from fastprof.ops.traffic import moved, texts
 
-Answer = tuple[Cost, str]
 Block = int | Unknown | None
 
 

@@ -12,13 +12,12 @@ from typing import Any, Final
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.arithmetic import EXPONENTIAL, SIGMOID
-from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
+from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.parameters import Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.tensor import byte_count, elements
 from fastprof.ops.traffic import fresh, moved, texts
 
-Answer = tuple[Cost, str]
 Size = int | Unknown | None
 
 # For each element of the state at each step: delta A 1 and its exponential, B 1, state times that

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from fastprof.model.call import Tensor
 from fastprof.ops.arithmetic import SIGMOID, TRIGONOMETRIC
-from fastprof.ops.cost import CannotModel, Cost, add_known
+from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
 from fastprof.ops.dtypes import named
 from fastprof.ops.parameters import Tensors
 from fastprof.ops.registry import op, operators
@@ -28,7 +28,6 @@ from fastprof.ops.traffic import fresh, moved, texts
 
 # Gated and biased activations in one kernel.
 
-Answer = tuple[Cost, str]
 
 # FLOPs of one activation, and of its derivative.
 _SILU: Final = (SIGMOID + 1, SIGMOID + 4)

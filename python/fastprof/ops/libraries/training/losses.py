@@ -12,13 +12,11 @@ from typing import Final
 
 from fastprof.model.call import Tensor
 from fastprof.ops.arithmetic import EXPONENTIAL, LOGARITHM
-from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
+from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.matrix.product import GEMM, Product
 from fastprof.ops.registry import operators
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
-
-Answer = tuple[Cost, str]
 
 # For each score: its largest 1, difference 1, exponential 20, sum 1; then the gradient's, from the
 # scores again: difference 1, exponential 20, product 1, target subtracted 1.

@@ -18,7 +18,7 @@ from typing import Any
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.arithmetic import TRIGONOMETRIC
-from fastprof.ops.cost import CannotModel, Cost, add_known
+from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
 from fastprof.ops.losses.softmax import BACKWARD, FORWARD
 from fastprof.ops.normalisation.layer_norm import group_norm, layer_norm, rms_norm
 from fastprof.ops.parameters import Tensors
@@ -28,8 +28,6 @@ from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
 
 # Fused norms, some with a residual or a gate, as autograd functions and operators.
-
-Answer = tuple[Cost, str]
 
 
 table_row("""

@@ -20,7 +20,7 @@ from dataclasses import replace
 from typing import Any
 
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
-from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
+from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.matrix.matmul import linear
 from fastprof.ops.matrix.product import GEMM, Product
 from fastprof.ops.parameters import Tensors
@@ -343,7 +343,6 @@ def _experts(x: Tensor, weights: Sequence[Tensor], n: int, direction: str) -> Wo
     return _products([product], direction)
 
 
-Answer = tuple[Cost, str]
 Size = int | Unknown | None
 
 
