@@ -5,7 +5,7 @@ import pytest
 import fastprof
 from exports import Export
 from fastprof.model.call import Arg, Call, Tensor
-from fastprof.ops.compute_types import COMPUTE_TYPES, of_call, of_name
+from fastprof.ops.compute_types import COMPUTE_TYPES, call_type, name_types
 from kineto_files import KinetoFile
 
 ENGINE = "autograd::engine::evaluate_function: "
@@ -79,7 +79,7 @@ NAMES = {
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_name_of_a_product_determines_its_type(name):
-    assert set(of_name(name)) == {NAMES[name]}
+    assert set(name_types(name)) == {NAMES[name]}
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_the_name_of_a_product_determines_its_type(name):
     ],
 )  # fmt: skip
 def test_the_type_of_the_operator_counts_if_the_name_has_none(name, expected):
-    assert tuple(of_name(name)) == expected
+    assert tuple(name_types(name)) == expected
 
 
 @pytest.mark.parametrize(
@@ -119,14 +119,16 @@ def test_the_type_of_the_operator_counts_if_the_name_has_none(name, expected):
 )
 def test_the_first_floating_tensor_determines_the_type_of_a_call(types, expected):
     args = tuple(Arg("", Tensor((2, 3), dtype)) for dtype in types)
-    assert of_call(Call("aten", "op", args)) == expected
-    assert of_call(Call("aten", "cat", (Arg("", tuple(each.value for each in args)),))) == expected
+    assert call_type(Call("aten", "op", args)) == expected
+    assert (
+        call_type(Call("aten", "cat", (Arg("", tuple(each.value for each in args)),))) == expected
+    )
 
 
 def test_a_scalar_tensor_counts_last():
     scalar, tensor = Arg("", Tensor((), "double")), Arg("", Tensor((4,), "float"))
-    assert of_call(Call("aten", "mul", (scalar, tensor))) == "fp32"
-    assert of_call(Call("aten", "mul", (scalar,))) == "fp64"
+    assert call_type(Call("aten", "mul", (scalar, tensor))) == "fp32"
+    assert call_type(Call("aten", "mul", (scalar,))) == "fp64"
 
 
 def autocast_linear():

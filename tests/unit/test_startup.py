@@ -44,7 +44,8 @@ UNUSED = {
     *("fastprof.readers.torch_snapshot", "fastprof.cli.batch", "fastprof.cli.diff"),
     *("fastprof.cli.export", "fastprof.cli.nsys", "fastprof.cli.report", "fastprof.cli.run"),
     *("fastprof.analysis.idle_columns", "fastprof.analysis.steps_columns"),
-    *("fastprof.ops.serving.attention", "fastprof.ops.recommendation", "fastprof.ops.detection"),
+    *("fastprof.ops.libraries.fbgemm", "fastprof.ops.libraries.torchvision"),
+    "fastprof.ops.libraries.serving.attention",
 }
 MOST_OF_SCREEN, MOST_OF_HELP = 360, 75  # modules of fastprof
 

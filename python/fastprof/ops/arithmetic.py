@@ -10,17 +10,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = [
-    "ERROR_FUNCTION",
-    "EXPONENTIAL",
-    "GAMMA",
-    "LOGARITHM",
-    "POWER",
-    "SIGMOID",
-    "SQUARE_ROOT",
-    "TRIGONOMETRIC",
-]
-
 EXPONENTIAL: Final = 20
 LOGARITHM: Final = 20
 POWER: Final = 20

@@ -9,8 +9,6 @@ from fastprof.ops.cost import CannotModel
 from fastprof.ops.parameters import Ints
 from fastprof.ops.tensor import elements
 
-__all__ = ["Dims", "axes", "axis", "left", "replaced", "row_length"]
-
 # An argument dim=: one or several dimensions, None for all, or unknown.
 Dims: TypeAlias = Ints | Unknown | None
 

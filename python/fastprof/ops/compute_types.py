@@ -15,8 +15,6 @@ from fastprof.model.call import Call, Tensor
 from fastprof.ops.kernels import classify
 from fastprof.ops.tensor import canonical_type
 
-__all__ = ["COMPUTE_TYPES", "of_call", "of_name"]
-
 COMPUTE_TYPES: Final = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp4", "int8")
 """All types, in the order of the columns of `of_name`."""
 
@@ -90,7 +88,7 @@ _OF_TENSOR: Final = {
 } | {f"float8_{form}": "fp8" for form in ("e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz")}
 
 
-def of_name(name: str) -> list[str | None]:
+def name_types(name: str) -> list[str | None]:
     """The compute type of a kernel, by the type of its operator.
 
     Parameters
@@ -116,7 +114,7 @@ def of_name(name: str) -> list[str | None]:
         else [_first(_OF_ARGUMENTS, name), *(COMPUTE_TYPES if product else _OF_OTHERS)]
     )
     if info.tensor_core and not _AMD.search(name):
-        return ["tf32" if each == "fp32" else each for each in types]
+        return ["tf32" if kind == "fp32" else kind for kind in types]
     return types
 
 
@@ -128,18 +126,18 @@ def _first(patterns: tuple[tuple[str, re.Pattern[str]], ...], name: str) -> str 
     return next((found for found, pattern in patterns if pattern.search(name)), None)
 
 
-def of_call(call: Call) -> str | None:
+def call_type(call: Call) -> str | None:
     """The compute type of a call: that of its first floating-point tensor, else int8.
 
     Tensors without dimensions are converted to the type of the others and count last.
     """
     tensors = sorted(_tensors(call), key=lambda each: not each.shape)
-    types = [_OF_TENSOR.get(canonical_type(each.dtype) or "") for each in tensors]
-    floating = (each for each in types if each not in (None, "int8"))
+    types = [_OF_TENSOR.get(canonical_type(tensor.dtype) or "") for tensor in tensors]
+    floating = (kind for kind in types if kind not in (None, "int8"))
     return next(floating, "int8" if "int8" in types else None)
 
 
 def _tensors(call: Call) -> Iterator[Tensor]:
     for arg in call.args:
         values = arg.value if isinstance(arg.value, tuple | list) else (arg.value,)
-        yield from (each for each in values if isinstance(each, Tensor))
+        yield from (tensor for tensor in values if isinstance(tensor, Tensor))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from fastprof._system.classes import dataclass
 
-__all__ = ["CannotModel", "Cost", "Part", "Work"]
-
 
 class CannotModel(ValueError):
     """A formula cannot determine the cost of a call. Not raised outside `fastprof.ops`."""
@@ -30,6 +28,9 @@ class Cost:
             add_known(self.bytes, other.bytes),
             self.exact and other.exact,
         )
+
+
+Answer = tuple[Cost, str]  # of a formula: the cost, and the params to print
 
 
 def add_known(*values: int | None) -> int | None:

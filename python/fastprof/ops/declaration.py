@@ -18,8 +18,6 @@ from fastprof.ops.formula import AROUND, Formula
 from fastprof.ops.parameters import members
 from fastprof.ops.signature import Signature, Slot, name_of
 
-__all__ = ["Declaration", "Entry"]
-
 
 class Declaration:
     """A function that computes costs; its text is the function's import path.
@@ -84,10 +82,10 @@ class Declaration:
         asked = _asked(parameters)
         for key in asked:
             del parameters[key]
-        for each in parameters.values():
-            if each.kind not in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY):
+        for parameter in parameters.values():
+            if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
                 raise OpError(
-                    f"{self}: parameter {each} must be positional-or-keyword or keyword-only"
+                    f"{self}: parameter {parameter} must be positional-or-keyword or keyword-only"
                 )
         allowed = {key: members(hints.get(key, Any)) for key in parameters}
         needed = {key for key, each in parameters.items() if each.default is each.empty}

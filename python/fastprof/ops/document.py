@@ -13,8 +13,6 @@ from typing import Final
 from fastprof.ops.registry import ATEN, TORCH, formulas
 from fastprof.ops.unmodelled import UNMODELLED
 
-__all__ = ["operators_page"]
-
 _HEAD: Final = """\
 # Operators
 
@@ -31,6 +29,8 @@ does not record.
 torch's names have no module prefix. In-place variants (`add_`) are not listed.
 """
 
+_LIBRARIES: Final = f"{__package__}.libraries"
+
 _UNKNOWN: Final = """\
 ## Operators without a formula
 
@@ -38,7 +38,7 @@ The arguments of these operators do not determine their cost. Reports show `na` 
 `fastprof prof --unknown` shows the reason. Attention over cached keys (paged attention,
 `unified_attention` and similar) has a formula. Its cost is `na` unless the capture contains the
 sequence lengths: in an argument that bounds them, or in a range around the batch
-(`python/fastprof/ops/serving/lengths.py` lists the formats of vLLM, SGLang and ATOM).
+(`python/fastprof/ops/libraries/serving/lengths.py` lists the formats of vLLM, SGLang and ATOM).
 """
 
 
@@ -71,10 +71,16 @@ def _merged() -> dict[tuple[str, str], list[tuple[str, str]]]:
     # (family, docstring) -> (module, operator name). Formulas made from a table share a docstring.
     merged: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for formula, served in formulas():
-        family = formula.function.__module__.rpartition(".")[0]
+        family = _family(formula.function.__module__)
         key = family, inspect.getdoc(formula.function) or ""
         merged.setdefault(key, []).extend(served)
     return merged
+
+
+def _family(module: str) -> str:
+    # A package; of a library that is one module, this.
+    package = module.rpartition(".")[0]
+    return module if package == _LIBRARIES else package
 
 
 def _parts(doc: str) -> tuple[str, dict[str, str]]:

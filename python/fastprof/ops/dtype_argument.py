@@ -7,8 +7,6 @@ from typing import Final
 from fastprof.model.call import UNKNOWN, Unknown
 from fastprof.ops.tensor import canonical_type
 
-__all__ = ["asked_type"]
-
 # c10::ScalarType (c10/core/ScalarType.h), recorded by the profiler as a number.
 _BY_NUMBER: Final = {
     0: "uint8",

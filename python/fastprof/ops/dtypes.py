@@ -8,19 +8,6 @@ from fastprof.model.call import Unknown
 from fastprof.ops.dtype_argument import asked_type
 from fastprof.ops.tensor import canonical_type, is_floating
 
-__all__ = [
-    "Dtype",
-    "bool_result",
-    "chosen",
-    "count_result",
-    "float_result",
-    "named",
-    "parts",
-    "real_result",
-    "same",
-    "sum_result",
-]
-
 # An argument dtype=: text, the number of a c10::ScalarType, unknown, or None.
 Dtype: TypeAlias = str | int | Unknown | None
 

@@ -7,16 +7,33 @@ from contextlib import suppress
 from typing import Any, Final
 
 from fastprof._system.classes import dataclass
-from fastprof.model.call import UNKNOWN, Call, Tensor
+from fastprof.model.call import UNKNOWN, Arg, Call, Tensor
 from fastprof.ops.cost import CannotModel, Cost, Part, Work
 from fastprof.ops.dtypes import Dtype
-from fastprof.ops.misfit import misfit
 from fastprof.ops.out_forms import without_results
-from fastprof.ops.parameters import checked, convert, members
+from fastprof.ops.parameters import checked, convert, members, shown
 from fastprof.ops.params import tensors_text
 from fastprof.ops.signature import Signature
 
-__all__ = ["AROUND", "Formula"]
+# The error message for arguments that match no signature of a formula.
+
+
+def misfit(signatures: Iterable[Signature], args: Iterable[Arg]) -> str:
+    """Name the first list of tensors that is not recorded, else expected and found arguments."""
+    expected = list(signatures)
+    values = [arg.value for arg in args if not arg.name]
+    for signature in expected:
+        for slot, value in zip(signature.slots, values, strict=False):
+            if slot.is_list and value is UNKNOWN:
+                return f"the tensors of its list {slot.keyword!r} are not in the capture"
+    wanted = " or ".join(dict.fromkeys(map(_written, expected)))
+    found = ", ".join(map(shown, values))
+    return f"expected {wanted}, found {len(values)} arguments: {found}"
+
+
+def _written(signature: Signature) -> str:
+    return f"{signature.name}({', '.join(slot.keyword for slot in signature.slots)})"
+
 
 AROUND: Final = frozenset({"direction", "result", "call"})  # special parameters
 _DTYPE: Final = members(Dtype)

@@ -11,8 +11,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
-__all__ = ["FILE", "PATTERN", "generated_names", "import_all", "import_formula", "keys"]
-
 FILE: Final = Path(__file__).with_name("index.txt")
 # Lines: `module space name ...`, and `PATTERN expression space name` for generated names.
 PATTERN: Final = "~"

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-__all__ = ["GRADIENTS", "ROWS", "TENSOR_CORES", "Row"]
-
 
 class Row(NamedTuple):
     """Words, and the kind of kernels with one of them in their names (see `KernelInfo`)."""

@@ -14,8 +14,6 @@ from fastprof._system.classes import dataclass
 from fastprof._system.regex import regex
 from fastprof.ops.kernel_patterns import GRADIENTS, ROWS, TENSOR_CORES, Row
 
-__all__ = ["KINDS", "KernelInfo", "classify"]
-
 
 @dataclass(frozen=True, slots=True)
 class KernelInfo:

@@ -12,8 +12,6 @@ from typing import Any, Final
 
 from fastprof.model.call import Call, Tensor
 
-__all__ = ["ATEN", "without_results"]
-
 ATEN: Final = "aten"
 
 # Operators without such an overload but with optional tensor arguments: an unmatched trailing

@@ -8,8 +8,6 @@ from typing import Any, Final, TypeAlias, Union, get_args, get_origin
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.cost import CannotModel
 
-__all__ = ["Ints", "Number", "Tensors", "checked", "convert", "members"]
-
 Ints: TypeAlias = int | tuple[int, ...]
 Number: TypeAlias = bool | int | float | complex
 Tensors: TypeAlias = tuple[Tensor, ...]
@@ -111,7 +109,7 @@ def shown(value: Any) -> str:
     """An argument in messages: `tensor [2, 3]`, `2 tensors`, `not recorded`, else its repr."""
     if isinstance(value, Tensor) and (value.shape or value.dtype):
         return f"tensor {list(value.shape)}"
-    if isinstance(value, tuple) and any(isinstance(each, Tensor) for each in value):
+    if isinstance(value, tuple) and any(isinstance(tensor, Tensor) for tensor in value):
         return f"{len(value)} tensors"
     if value is UNKNOWN or isinstance(value, Tensor):
         return "not recorded"

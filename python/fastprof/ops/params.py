@@ -8,8 +8,6 @@ from typing import Any
 from fastprof.model.call import Call, Tensor
 from fastprof.ops.tensor import canonical_type
 
-__all__ = ["tensors_of", "tensors_text"]
-
 
 def tensors_text(call: Call) -> str:
     """Shapes and types of the call's tensors in order, including those in lists.
@@ -28,7 +26,7 @@ def tensors_text(call: Call) -> str:
 
 def tensors_of(call: Call) -> list[Tensor]:
     """The tensors of a call in order, including those in lists."""
-    return [found for each in call.args for found in _tensors(each.value)]
+    return [found for arg in call.args for found in _tensors(arg.value)]
 
 
 def _tensors(value: Any) -> Iterator[Tensor]:

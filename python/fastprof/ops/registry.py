@@ -40,6 +40,7 @@ __all__ = [
     "generated",
     "has_model",
     "op",
+    "operators",
     "why_unknown",
     "work",
 ]
@@ -67,6 +68,7 @@ MODULES: Final = frozenset(
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _TRITON: Final = regex(r"triton_[a-z]+_")
+_ARGUMENTS: Final = regex(r"(\([^()]*\)):")  # in a table of operators
 
 
 _entries: dict[tuple[str, str], Entry] = {}
@@ -124,27 +126,73 @@ def op(module: str | None, *names: str, aten: Iterable[str] = ()) -> Callable[[F
         for text in names:
             keyed.setdefault((_home(module), declared.name_in(text)), []).append(text)
         for text in aten:
-            space, _, name = declared.name_in(text).rpartition("::")
-            keyed.setdefault((space or ATEN, name), []).append(text)
-        entries = {key: Entry(declared, tuple(texts)) for key, texts in keyed.items()}
-        if not entries:
-            raise OpError(f"{declared}: expected a name of an operator, found none")
-        if not declared.is_builtin:
-            for entry in entries.values():
-                entry.signatures  # noqa: B018  raises
-        for key in entries:
-            other = _entries.get(key) if declared.is_builtin else _registered(key)
-            if other is not None:
-                raise OpError(
-                    f"{declared}: {'.'.join(key)} already has a formula, {other.declared}"
-                )
-        _entries.update(entries)
-        if not declared.is_builtin:  # fastprof's own are imported before the first answer
-            for answers in _answers.values():
-                answers.clear()
+            keyed.setdefault(_key_in_torch(declared.name_in(text)), []).append(text)
+        _add(declared, keyed)
         return function
 
     return register
+
+
+def operators(text: str) -> Callable[[Function], Function]:
+    """Register the decorated function, a formula of fastprof, for a table of operators.
+
+    Parameters
+    ----------
+    text : str
+        Names of operators, after them `(arguments): names` for each other order of arguments
+        (`fastprof.ops.signature`). "add" is torch's function and ATen's operator, "torch.add" and
+        "aten::add" are one of them; "package.module.name" is a function of another package.
+
+    Returns
+    -------
+    callable
+        A decorator that returns the function unchanged.
+
+    Raises
+    ------
+    OpError
+        A name is already registered.
+    """
+
+    def register(function: Function) -> Function:
+        own, *others = _ARGUMENTS.split(text)
+        in_python: dict[tuple[str, str], list[str]] = {}
+        in_torch: dict[tuple[str, str], list[str]] = {}
+        for arguments, names in [("", own), *zip(others[::2], others[1::2], strict=True)]:
+            for name in names.split():
+                module, dot, function_name = name.rpartition(".")
+                signature = f"{function_name}{arguments}"
+                if "::" not in name:
+                    in_python.setdefault((module or TORCH, function_name), []).append(signature)
+                if not dot:
+                    signature = signature.removeprefix(f"{ATEN}::")
+                    in_torch.setdefault(_key_in_torch(name), []).append(signature)
+        _add(Declaration(function), {**in_python, **in_torch})
+        return function
+
+    return register
+
+
+def _key_in_torch(name: str) -> tuple[str, str]:
+    space, _, op_name = name.rpartition("::")
+    return space or ATEN, op_name
+
+
+def _add(declared: Declaration, keyed: dict[tuple[str, str], list[str]]) -> None:
+    entries = {key: Entry(declared, tuple(texts)) for key, texts in keyed.items()}
+    if not entries:
+        raise OpError(f"{declared}: expected a name of an operator, found none")
+    if not declared.is_builtin:
+        for entry in entries.values():
+            entry.signatures  # noqa: B018  raises
+    for key in entries:
+        other = _entries.get(key) if declared.is_builtin else _registered(key)
+        if other is not None:
+            raise OpError(f"{declared}: {'.'.join(key)} already has a formula, {other.declared}")
+    _entries.update(entries)
+    if not declared.is_builtin:  # fastprof's own are imported before the first answer
+        for answers in _answers.values():
+            answers.clear()
 
 
 def generated(pattern: str, name: str) -> None:

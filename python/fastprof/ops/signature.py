@@ -26,8 +26,6 @@ from fastprof._system.classes import dataclass
 from fastprof._system.regex import regex
 from fastprof.model.call import UNKNOWN, Arg, Tensor
 
-__all__ = ["Signature", "Slot", "name_of"]
-
 _FIRST: Final = ("input", "self")
 _SLOT: Final = regex(r"(?:(\w+)=)?(\w+)(\*\??)?\Z")
 _GATHERED: Final = regex(r"(\w+)\*\*\Z")
@@ -112,7 +110,7 @@ class Signature:
         There are none if the call has too many arguments.
         """
         args = tuple(args)
-        positional = [each.value for each in args if not each.name]
+        positional = [arg.value for arg in args if not arg.name]
         for values in self._spread(positional):
             bound: dict[str, Any] = {}
             for slot, value in zip(self.slots, values, strict=False):
@@ -128,16 +126,16 @@ class Signature:
         by_keyword = {slot.keyword: slot for slot in (*self.slots, *self.named)}
         if self.slots:
             by_keyword = {**dict.fromkeys(_FIRST, self.slots[0]), **by_keyword}
-        for each in args:
-            slot = by_keyword.get(each.name) if each.name else None
+        for arg in args:
+            slot = by_keyword.get(arg.name) if arg.name else None
             if slot is None or slot.parameter is None:
                 continue
-            if slot.is_list and not isinstance(each.value, tuple):
-                bound[slot.parameter] = (*bound.get(slot.parameter, ()), each.value)
+            if slot.is_list and not isinstance(arg.value, tuple):
+                bound[slot.parameter] = (*bound.get(slot.parameter, ()), arg.value)
             elif slot.parameter in bound:
                 return False
             else:
-                bound[slot.parameter] = each.value
+                bound[slot.parameter] = arg.value
         return True
 
     def _spread(self, values: list[Any]) -> Iterator[list[Any]]:
@@ -218,13 +216,13 @@ def _alike(slots: tuple[Slot, ...], values: list[Any], present: list[Slot]) -> b
     lists = [both for both in zip(slots, values, strict=False) if both[0] in present]
     shapes = [[getattr(each, "shape", None) for each in value] for _, value in lists]
     return all(
-        each == shapes[0] or (i > 1 and not lists[i][0].may_be_empty and not any(each))
-        for i, each in enumerate(shapes)
+        shape == shapes[0] or (i > 1 and not lists[i][0].may_be_empty and not any(shape))
+        for i, shape in enumerate(shapes)
     )
 
 
 def _says_nothing(value: Any) -> bool:
     """Whether a value can be ignored: it has no tensor of known shape or type."""
     if isinstance(value, tuple):
-        return not any(isinstance(each, Tensor) for each in value)
+        return not any(isinstance(tensor, Tensor) for tensor in value)
     return not isinstance(value, Tensor) or not (value.shape or value.dtype)

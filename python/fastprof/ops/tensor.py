@@ -9,24 +9,6 @@ from typing import Final, NamedTuple
 from fastprof.model.call import Tensor
 from fastprof.ops.cost import CannotModel
 
-__all__ = [
-    "SCALAR_TYPES",
-    "broadcast",
-    "byte_count",
-    "canonical_type",
-    "elements",
-    "is_complex",
-    "is_floating",
-    "is_integer",
-    "item_size",
-    "numbers_per_element",
-    "promote",
-    "result_type",
-    "short_type",
-    "tensor_bytes",
-    "tensor_text",
-]
-
 BOOL, INTEGER, FLOAT, COMPLEX = range(4)
 
 

@@ -11,17 +11,6 @@ from fastprof._system.regex import regex
 from fastprof.model.call import Call, Tensor
 from fastprof.ops.tensor import canonical_type, item_size, short_type
 
-__all__ = [
-    "SINGLE",
-    "UNKNOWN_TYPE",
-    "Fp32",
-    "for_gpus",
-    "fp32_unit",
-    "reason_of_name",
-    "reason_of_types",
-    "why_not",
-]
-
 # Matrix dimensions must be multiples of 16 bytes. NVIDIA, Matrix Multiplication Background User's
 # Guide, table 1.
 _ALIGNMENT: Final = 16
@@ -83,9 +72,9 @@ def reason_of_name(name: str) -> str:
 
 def reason_of_types(call: Call) -> str:
     """Reason for a product of unknown cost, by the types of its first two tensors."""
-    tensors = [each.value for each in call.args if isinstance(each.value, Tensor)]
-    operands = [each for each in tensors if each.shape][:2]
-    types = {canonical_type(each.dtype) for each in operands}
+    tensors = [arg.value for arg in call.args if isinstance(arg.value, Tensor)]
+    operands = [tensor for tensor in tensors if tensor.shape][:2]
+    types = {canonical_type(tensor.dtype) for tensor in operands}
     if len(types) != 1:
         return UNKNOWN_TYPE
     return why_not(types.pop(), {}, cudnn="conv" in call.op)

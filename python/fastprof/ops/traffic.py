@@ -6,17 +6,15 @@ from fastprof.model.call import Tensor
 from fastprof.ops.cost import add_known
 from fastprof.ops.tensor import tensor_bytes, tensor_text
 
-__all__ = ["fresh", "moved", "present", "texts"]
-
 
 def moved(*tensors: Tensor | None) -> int | None:
     """Total bytes of the tensors, each by its own type. None arguments are skipped."""
-    return add_known(*(tensor_bytes(each) for each in tensors if each is not None))
+    return add_known(*(tensor_bytes(tensor) for tensor in tensors if tensor is not None))
 
 
 def present(*tensors: Tensor | None) -> tuple[Tensor, ...]:
     """The arguments that are tensors, without None."""
-    return tuple(each for each in tensors if each is not None)
+    return tuple(tensor for tensor in tensors if tensor is not None)
 
 
 def fresh(tensor: Tensor, shape: tuple[int, ...] | None = None, dtype: str | None = None) -> Tensor:
@@ -26,4 +24,4 @@ def fresh(tensor: Tensor, shape: tuple[int, ...] | None = None, dtype: str | Non
 
 def texts(*operands: object) -> str:
     """Params text of the tensors among the operands: `[35,20,200]fp32;[200]fp32`."""
-    return ";".join(tensor_text(each) for each in operands if isinstance(each, Tensor))
+    return ";".join(tensor_text(tensor) for tensor in operands if isinstance(tensor, Tensor))

@@ -14,8 +14,6 @@ from fastprof.errors import BadInputError, OpError, ReportError
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["ENTRY_POINTS", "load_file", "load_packages"]
-
 ENTRY_POINTS: Final = "fastprof.ops"
 
 # Group and entry point -> error message, None if it was loaded.

@@ -1,7 +1,7 @@
 """Sequence lengths of a batch, from the range name of a serving stack to the attention call.
 
 vLLM, SGLang and ATOM write the sequence lengths of a batch into the name of the range around it
-(`fastprof.ops.serving.lengths`). The arguments of attention operators do not include them.
+(`fastprof.ops.libraries.serving.lengths`). The arguments of attention operators lack them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fastprof._core._take import take
 from fastprof.model.arrays import Int32
 from fastprof.model.call import Arg
 from fastprof.model.markers import Meaning
-from fastprof.ops.serving.lengths import is_batch, is_detailed
+from fastprof.ops.libraries.serving.lengths import is_batch, is_detailed
 from fastprof.profile.call_kinds import CallKind
 from fastprof.profile.callpath.attribution import Attribution
 

@@ -223,8 +223,12 @@ def _rank(m: Meaning) -> int:
 
 # Kernel kinds that run matrix products, convolutions and attention.
 FAMILY_KERNELS: Final = frozenset({"gemm", "convolution", "attention"})
-_FAMILY_PACKAGES: Final = tuple(
-    f"{ops.__name__}.{family}." for family in ("matrix", "convolution", "attention")
+_FAMILY_MODULES: Final = tuple(
+    f"{ops.__name__}.{family}"
+    for family in (
+        *("matrix.", "convolution.", "attention."),
+        *("libraries.xformers", "libraries.transformer_engine"),  # their attention
+    )
 )
 _ONE_GRADIENT: Final = regex(r"_backward_(?:input|weights?|bias)\Z")
 
@@ -273,7 +277,7 @@ def is_complete(call: Call | None) -> bool:
 
 
 def _is_of_family(formula: Formula | None) -> bool:
-    return formula is not None and formula.function.__module__.startswith(_FAMILY_PACKAGES)
+    return formula is not None and formula.function.__module__.startswith(_FAMILY_MODULES)
 
 
 def _has_others(work: ops.Work | None) -> bool:

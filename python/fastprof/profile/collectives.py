@@ -135,8 +135,10 @@ def _calls(lookups: Lookups, rows: Rows, frame: Int32, group: Int32) -> Int32:
 
 def _rank(meaning: Meaning) -> int:
     if meaning.collective is not None:
-        return _RECORD if messages.of_record(meaning.collective).size is None else _SIZED_RECORD
-    found = messages.of_call(meaning.call)
+        return (
+            _RECORD if messages.recorded_message(meaning.collective).size is None else _SIZED_RECORD
+        )
+    found = messages.call_message(meaning.call)
     if found is None:
         return _path.NO_RANK
     return _CALL if found.size is None else _SIZED_CALL
@@ -145,7 +147,7 @@ def _rank(meaning: Meaning) -> int:
 def _message(meaning: Meaning | None, kernel: str) -> messages.Message:
     record = None if meaning is None else meaning.collective
     if record is not None:
-        found: messages.Message | None = messages.of_record(record)
+        found: messages.Message | None = messages.recorded_message(record)
     else:
-        found = messages.of_call(None if meaning is None else meaning.call, kernel)
-    return messages.of_kernel(kernel, found)
+        found = messages.call_message(None if meaning is None else meaning.call, kernel)
+    return messages.kernel_message(kernel, found)

@@ -162,7 +162,7 @@ def _helper_cells(key: Key, costed: bool) -> list[int]:
 def _operand_type(key: Key, named: list[Named]) -> str | None:
     """The compute type of the innermost of helper, work and call that records one."""
     calls = (named[i].call for i in (key.helper, key.work, key.call) if i >= 0)
-    types = (ops.compute_types.of_call(call) for call in calls if call)
+    types = (ops.compute_types.call_type(call) for call in calls if call)
     return next((each for each in types if each), None)
 
 

@@ -41,7 +41,7 @@ def _class(name: str) -> str:
 
 def compute_types_of(names: Values, costs: Costs) -> Values:
     """The type of every kernel's arithmetic; unknown if neither name nor tensors determine it."""
-    by_name = [ops.compute_types.of_name(name) for name in (*names.values, "")]
+    by_name = [ops.compute_types.name_types(name) for name in (*names.values, "")]
     table = np.array(
         [[-1 if each is None else _NUMBER[each] for each in row] for row in by_name], np.int32
     )

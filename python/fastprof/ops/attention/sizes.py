@@ -16,17 +16,6 @@ from fastprof.ops.tensor import broadcast, byte_count, elements
 from fastprof.ops.tensor_cores import why_not
 from fastprof.ops.traffic import moved, texts
 
-__all__ = [
-    "Attention",
-    "backward",
-    "check_gradient",
-    "forward",
-    "heads_first",
-    "heads_last",
-    "packed",
-    "work",
-]
-
 KERNELS: Final = frozenset({"attention", "gemm"})
 _SUM: Final = "float32"  # of the logarithm of each row's softmax sum, which backward needs
 
@@ -88,7 +77,7 @@ class Attention(NamedTuple):
         )
 
 
-def forward(attention: Attention, *, sums: bool = True) -> Part:
+def attention_forward(attention: Attention, *, sums: bool = True) -> Part:
     """Q K^T and P V. Operands and mask read; output and, with `sums`, softmax sums written."""
     read = moved(attention.query, attention.key, attention.value, attention.mask)
     written = add_known(attention.output_bytes, attention.sum_bytes if sums else 0)
@@ -96,7 +85,9 @@ def forward(attention: Attention, *, sums: bool = True) -> Part:
     return attention.part(Cost(flops, add_known(read, written), attention.exact))
 
 
-def backward(attention: Attention, *, recomputed: bool = True, mask_gradient: bool = False) -> Part:
+def attention_backward(
+    attention: Attention, *, recomputed: bool = True, mask_gradient: bool = False
+) -> Part:
     """Q K^T again (if `recomputed`), dP = dO V^T, dV = P^T dO, dQ = dS K and dK = dS^T Q.
 
     Operands, mask, output, its gradient and the softmax sums read; the gradients of the operands
@@ -110,9 +101,11 @@ def backward(attention: Attention, *, recomputed: bool = True, mask_gradient: bo
     return attention.part(Cost(flops, add_known(read, written), attention.exact))
 
 
-def work(attention: Attention, direction: str) -> Work:
+def attention_work(attention: Attention, direction: str) -> Work:
     """The forward or the backward pass of a fused attention as a work."""
-    return Work((forward(attention) if direction == "fprop" else backward(attention),))
+    return Work(
+        (attention_forward(attention) if direction == "fprop" else attention_backward(attention),)
+    )
 
 
 def check_gradient(gradient: Tensor, attention: Attention) -> None:
@@ -144,10 +137,10 @@ def heads_last(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -
     Heads may have two dimensions, groups and heads per group.
     """
     shapes = []
-    for each in (query, key, value):
-        if len(each.shape) not in (4, 5):
-            raise CannotModel(f"shape {each.shape} is not 4-d")
-        batch, length, *heads_of, size = each.shape
+    for tensor in (query, key, value):
+        if len(tensor.shape) not in (4, 5):
+            raise CannotModel(f"shape {tensor.shape} is not 4-d")
+        batch, length, *heads_of, size = tensor.shape
         heads = elements(heads_of)
         shapes.append((batch, heads, length, size))
     return _attention((query, key, value, mask), (shapes[0], shapes[1], shapes[2]))
@@ -176,7 +169,7 @@ def _matrices(query: Shape, key: Shape) -> int:
     return elements(broadcast(query, key))
 
 
-def packed(
+def packed_sizes(
     query: Tensor,
     key: Tensor,
     value: Tensor,
@@ -198,11 +191,13 @@ def packed(
         When the shapes do not fit.
     """
     shapes = []
-    for each in (query, key, value):
+    for tensor in (query, key, value):
         # The efficient kernels keep a batch of one.
-        shape = each.shape[1:] if len(each.shape) == 4 and each.shape[0] == 1 else each.shape
+        shape = (
+            tensor.shape[1:] if len(tensor.shape) == 4 and tensor.shape[0] == 1 else tensor.shape
+        )
         if len(shape) != 3:
-            raise CannotModel(f"shape {each.shape} is not [total, heads, size]")
+            raise CannotModel(f"shape {tensor.shape} is not [total, heads, size]")
         shapes.append(shape)
     (queries, heads, depth), (keys, groups, key_depth), (values, value_groups, width) = shapes
     if depth != key_depth or keys != values or groups != value_groups or not groups:

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from fractions import Fraction
 
-__all__ = ["COLLECTIVES", "algorithm_bytes", "bus_bytes", "kind_of"]
-
 ALL_REDUCE: Final = "all_reduce"
 ALL_GATHER: Final = "all_gather"
 REDUCE_SCATTER: Final = "reduce_scatter"

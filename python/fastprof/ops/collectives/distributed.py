@@ -2,6 +2,8 @@
 
 Each input of a rank is read once and each output written once. Network traffic (see
 `fastprof.ops.collectives.bandwidth`) and copies through a library's buffers are not counted.
+
+They return new tensors, whose size follows from the number of ranks, an argument.
 """
 
 from __future__ import annotations
@@ -10,26 +12,12 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 from fastprof.model.call import Tensor, Unknown
-from fastprof.ops.cost import CannotModel, Cost
+from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.parameters import Tensors, checked
-from fastprof.ops.registry import op
-from fastprof.ops.tensor import elements
+from fastprof.ops.registry import op, operators
+from fastprof.ops.table import Traffic, table_row
+from fastprof.ops.tensor import byte_count, elements
 from fastprof.ops.traffic import moved, texts
-
-__all__ = [
-    "all_reduce",
-    "collective",
-    "count_of",
-    "exchange",
-    "nested_exchange",
-    "nothing",
-    "one_side",
-    "reduce_scatter",
-    "reduce_to_one",
-    "several",
-    "unseen_outputs",
-    "unseen_pieces",
-]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Several = Tensors | Tensor | None
@@ -50,13 +38,15 @@ def collective(*names: str, aten: tuple[str, ...] = ()) -> Callable[[Function], 
 
 def several(*given: Several) -> Tensors:
     """The tensors of arguments that are a tensor, a list, or None."""
-    lists = [each if isinstance(each, tuple) else (each,) for each in given if each is not None]
+    lists = [
+        value if isinstance(value, tuple) else (value,) for value in given if value is not None
+    ]
     return tuple(tensor for one in lists for tensor in one)
 
 
 def count_of(tensors: Tensors) -> int:
     """Elements of all tensors."""
-    return sum(elements(each.shape) for each in tensors)
+    return sum(elements(tensor.shape) for tensor in tensors)
 
 
 @collective(
@@ -296,3 +286,121 @@ def _flattened(nested: Any) -> Tensors | None:
             return None
         found += map(checked, one)
     return tuple(found)
+
+
+# FLOPs and bytes of functional collectives, used by compiled and sharded models.
+
+Size = int | Unknown
+Splits = tuple[int, ...] | Unknown | None
+
+
+@operators("""
+    (tensors, group_size, _): _c10d_functional::all_gather_into_tensor
+        _c10d_functional_autograd::all_gather_into_tensor
+    (tensors, group_size, _, out): _c10d_functional::all_gather_into_tensor_out
+    (tensors*, group_size, _): _c10d_functional::all_gather_into_tensor_coalesced
+    (tensors, _, _, group_size): c10d_functional::all_gather_into_tensor
+    (tensors*, _, _, group_size): c10d_functional::all_gather_into_tensor_coalesced
+""")
+def gathered(
+    tensors: Tensors | Tensor,
+    group_size: Size,
+    out: Tensor | None = None,
+    *,
+    direction: str,
+) -> tuple[Cost, str]:
+    """The tensors of all n ranks, concatenated, on each of them.
+
+    FLOPs: 0; backward, a reduce-scatter, n - 1 for each element of this rank's tensors.
+    Bytes: inputs read, outputs of n times their size written; backward reversed.
+
+    Unknown if it depends on the number of ranks and that is not recorded.
+    """
+    del out
+    found = several(tensors)
+    size = _size(group_size)
+    small = moved(*found)
+    large = None if small is None or size is None else small * size
+    flops: int | None = 0
+    if direction == "bprop":
+        flops = None if size is None else (size - 1) * count_of(found)
+    return Cost(flops, add_known(small, large)), texts(*found)
+
+
+@operators("""
+    (tensors, _, group_size, _): _c10d_functional::reduce_scatter_tensor
+        _c10d_functional_autograd::reduce_scatter_tensor
+    (tensors, _, group_size, _, out): _c10d_functional::reduce_scatter_tensor_out
+    (tensors*, _, group_size, _): _c10d_functional::reduce_scatter_tensor_coalesced
+    (tensors, _, _, _, group_size): c10d_functional::reduce_scatter_tensor
+    (tensors*, _, _, _, group_size): c10d_functional::reduce_scatter_tensor_coalesced
+""")
+def reduce_scatter_tensor(
+    tensors: Tensors | Tensor,
+    group_size: Size,
+    out: Tensor | None = None,
+    *,
+    direction: str,
+) -> tuple[Cost, str]:
+    """The sum (or another reduction) of tensors over n ranks, a piece of it on each.
+
+    FLOPs: n - 1 for each element of this rank's piece; backward, an all-gather, 0.
+    Bytes: inputs read, an n-th of their size written; backward reversed.
+
+    Unknown if it depends on the number of ranks and that is not recorded.
+    """
+    del out
+    found = several(tensors)
+    size = _size(group_size)
+    counts = [elements(tensor.shape) for tensor in found]
+    if size is not None and any(count % size for count in counts):
+        raise CannotModel(f"{size} ranks cannot share {texts(*found)}")
+    large = moved(*found)
+    small = None if large is None or size is None else large // size
+    flops: int | None = 0
+    if direction == "fprop":
+        flops = None if size is None else sum(counts) // size * (size - 1)
+    return Cost(flops, add_known(small, large)), texts(*found)
+
+
+table_row("""
+    One rank's tensor as a new one on each of them.
+    FLOPs: 0.
+    Bytes: the tensor read, and the same amount written.
+    (tensor, _, _): _c10d_functional::broadcast
+    (tensor, ...): c10d_functional::broadcast
+""")("tensor", Traffic(0, "tensor tensor"))
+
+
+@operators("""
+    (tensor, splits, _, _): _c10d_functional::all_to_all_single
+        _c10d_functional_autograd::all_to_all_single
+    (tensor, splits, ...): c10d_functional::all_to_all_single
+""")
+def all_to_all_single(tensor: Tensor, splits: Splits = None, *, direction: str) -> tuple[Cost, str]:
+    """Rows from each rank to each: x [m, ..] -> [sum of the output splits, ..].
+
+    FLOPs: 0.
+    Bytes: the tensor read, the output written; backward reversed.
+
+    If the splits are not in the capture, the output's size and the bytes are unknown. Without
+    splits it is the input's.
+    """
+    del direction
+    if splits is None or splits == ():
+        written = moved(Tensor(tensor.shape, tensor.dtype))
+    elif isinstance(splits, Unknown):
+        written = None
+    elif not tensor.shape or min(splits) < 0:
+        raise CannotModel(f"{tensor.shape} cannot be split into {splits}")
+    else:
+        written = byte_count(sum(splits) * elements(tensor.shape[1:]), tensor.dtype)
+    return Cost(0, add_known(moved(tensor), written)), texts(tensor)
+
+
+def _size(group_size: Size) -> int | None:
+    if isinstance(group_size, Unknown):
+        return None
+    if group_size < 1:
+        raise CannotModel(f"invalid group size {group_size}")
+    return group_size

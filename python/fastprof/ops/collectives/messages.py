@@ -29,11 +29,9 @@ from fastprof.ops.collectives.bandwidth import (
 from fastprof.ops.registry import argument, find
 from fastprof.ops.tensor import byte_count, canonical_type, elements, short_type
 
-__all__ = ["Message", "joined", "of_call", "of_kernel", "of_record"]
-
 # Collectives whose output has the size of the input, where a rank has both.
 _ALIKE: Final = frozenset({ALL_REDUCE, REDUCE, BROADCAST, SEND_RECEIVE})
-_OF_FORMULAS: Final = __name__.rpartition(".")[0] + "."
+_FORMULAS: Final = ("fastprof.ops.collectives.", "fastprof.ops.libraries.serving.collectives")
 _TORCH: Final = ("c10d", "_c10d_functional", "c10d_functional", "_c10d_functional_autograd")
 
 
@@ -84,7 +82,7 @@ class Message:
         return float(bus_bytes(self.kind, size, self.ranks)) if self.ranks else None
 
 
-def of_record(record: Collective) -> Message:
+def recorded_message(record: Collective) -> Message:
     """The message of the PyTorch profiler's record of a call."""
     given, got = (
         None if count is None else byte_count(count, record.dtype)
@@ -94,7 +92,7 @@ def of_record(record: Collective) -> Message:
     return _message(kind, given, got, record.dtype, record.ranks or None, record.group)
 
 
-def of_kernel(name: str, message: Message | None = None) -> Message:
+def kernel_message(name: str, message: Message | None = None) -> Message:
     """The message with the kind of collective in the kernel's name, if it lacks one.
 
     Kernels named SendRecv also run all-to-alls; a generic kernel may run any collective.
@@ -120,7 +118,7 @@ def joined(message: Message, other: Message | None) -> Message:
     return replace(_message(kind, given, got, None, ranks, group), dtype=message.dtype)
 
 
-def of_call(call: Call | None, kernel: str = "") -> Message | None:
+def call_message(call: Call | None, kernel: str = "") -> Message | None:
     """The message of a call of a collective's operator; None for any other call.
 
     kernel : the name of its kernel, for the type of tensors whose types the call does not record
@@ -158,7 +156,7 @@ def _is_collective(call: Call) -> bool:
     if call.mod in _TORCH or call.op.startswith("nccl:"):
         return True
     formula = find(call)
-    return formula is not None and formula.function.__module__.startswith(_OF_FORMULAS)
+    return formula is not None and formula.function.__module__.startswith(_FORMULAS)
 
 
 def _message(

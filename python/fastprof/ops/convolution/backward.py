@@ -1,56 +1,211 @@
-"""FLOPs and bytes of the separate gradient operators of convolutions."""
+"""FLOPs and bytes of the gradients of convolutions, all of a call or one by one."""
 
 from __future__ import annotations
 
-from typing import Final
+from math import prod
 
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
-from fastprof.ops.convolution.images import channels_first, filters_first, images, rank_of
-from fastprof.ops.convolution.kind import is_transposed_likely
-from fastprof.ops.convolution.parts import backward
-from fastprof.ops.convolution.sizes import sized, with_output
-from fastprof.ops.cost import CannotModel, Work
-from fastprof.ops.parameters import Ints
-from fastprof.ops.registry import op
-
-__all__ = ["conv_tbc_gradients", "gradients", "transposed_gradients"]
-
-# In the order of autograd's formulas. The kernel size is that of the weight.
-_GENERAL: Final = "x, weight, stride, padding, dilation, transposed, output_padding, groups"
-_PADDING_FIRST: Final = "x, gradient, weight, padding, stride, dilation, groups"
-_KERNEL_SIZE: Final = "gradient, x, weight, _, stride, padding"
-_DILATED: Final = f"{_KERNEL_SIZE}, dilation"
-
-
-def _masked(name: str, arguments: str, *flags: int) -> tuple[str, ...]:
-    # The output mask is last, after a number of flags that varies by release.
-    return tuple(
-        f"{name}({', '.join((arguments, *['_'] * n, 'output_mask'))})" for n in flags or (0,)
-    )
-
-
-_PLAIN: Final = (
-    "convolution_backward(gradient, x, weight, _, stride, padding, dilation, transposed,"
-    " output_padding, groups, output_mask)",
-    *_masked("convolution_backward_overrideable", f"gradient, {_GENERAL}"),
-    *_masked("cudnn_convolution_backward", _PADDING_FIRST, 2, 3),
-    *_masked("miopen_convolution_backward", _PADDING_FIRST, 2),
-    *_masked("miopen_depthwise_convolution_backward", _PADDING_FIRST, 2),
-    *_masked("mkldnn_convolution_backward", _PADDING_FIRST),
-    # Older versions have buffers between padding and mask.
-    *_masked("_slow_conv2d_backward", _KERNEL_SIZE),
-    f"_slow_conv2d_backward({_KERNEL_SIZE}, ...)",
-    f"thnn_conv2d_backward({_KERNEL_SIZE}, ...)",
-    f"slow_conv3d_backward({_KERNEL_SIZE}, ...)",
-    *_masked("slow_conv_dilated2d_backward", _DILATED),
-    *_masked("slow_conv_dilated3d_backward", _DILATED),
-    *_masked("_conv_depthwise2d_backward", _DILATED),
-    *_masked("thnn_conv_depthwise2d_backward", _DILATED),
-    *_masked("conv_depthwise3d_backward", _DILATED),
+from fastprof.ops.convolution.parts import (
+    convolution_backward,
+    input_gradient,
+    read_bytes,
+    weight_gradient,
 )
+from fastprof.ops.convolution.sizes import (
+    Convolution,
+    channels_first,
+    filters_first,
+    images,
+    is_transposed_likely,
+    mirrored,
+    rank_of,
+    sized,
+    with_output,
+)
+from fastprof.ops.cost import CannotModel, Cost, Work, add_known
+from fastprof.ops.parameters import Ints
+from fastprof.ops.registry import operators
+from fastprof.ops.tensor import byte_count, elements, tensor_bytes, tensor_text
+
+# FLOPs and bytes of single-gradient convolution operators of older versions.
 
 
-@op(None, aten=_PLAIN)
+@operators("""
+    (size, gradient, weight, padding, stride, dilation, groups, ...):
+        aten::cudnn_convolution_backward_input aten::miopen_convolution_backward_input
+        aten::miopen_depthwise_convolution_backward_input
+        aten::mkldnn_convolution_backward_input
+""")
+def cudnn_convolution_backward_input(
+    size: tuple[int, ...] | Unknown,
+    gradient: Tensor,
+    weight: Tensor,
+    stride: Ints | Unknown,
+    padding: Ints | Unknown,
+    dilation: Ints | Unknown,
+    groups: int | Unknown,
+) -> Work:
+    """dy [n, k, p, q] and w [k, c/g, r, s] -> dx [n, c, h, w], whose size is an argument.
+
+    FLOPs: those of the forward pass, 2 n k p q (c/g) r s.
+    Bytes: dy and w read, dx written.
+
+    Sizes determine the FLOPs, but not dx and the bytes.
+    """
+    known = None if isinstance(size, Unknown) else Tensor(size, gradient.dtype)
+    # dx is the transposed convolution of dy with w.
+    sizes = sized(
+        gradient,
+        weight,
+        stride,
+        padding,
+        dilation,
+        groups,
+        transposed=True,
+        output_padding=UNKNOWN,
+        filters=None if known is None else images(known, rank_of(weight)).channels,
+    )
+    return _of_input(with_output(sizes, known) if known else sizes, gradient, weight)
+
+
+@operators("""
+    (gradient, weight, padding, stride, dilation, groups, ...):
+        aten::cudnn_convolution_transpose_backward_input
+        aten::miopen_convolution_transpose_backward_input
+""")
+def cudnn_convolution_transpose_backward_input(
+    gradient: Tensor,
+    weight: Tensor,
+    stride: Ints | Unknown,
+    padding: Ints | Unknown,
+    dilation: Ints | Unknown,
+    groups: int | Unknown,
+) -> Work:
+    """dy [n, k, p, q] and w [c, k/g, r, s] -> dx [n, c, h, w] of a transposed convolution.
+
+    FLOPs: those of the forward pass, 2 n h w c (k/g) r s.
+    Bytes: dy and w read, dx written.
+
+    Unknown without stride and padding: sizes do not determine dx.
+    """
+    # dx is the convolution of dy with w.
+    sizes = sized(gradient, weight, stride, padding, dilation, groups)
+    return _of_input(sizes, gradient, weight)
+
+
+@operators("""
+    (size, gradient, x, padding, stride, dilation, groups, ...):
+        aten::mkldnn_convolution_backward_weights aten::cudnn_convolution_backward_weight
+        aten::miopen_convolution_backward_weight
+        aten::miopen_depthwise_convolution_backward_weight
+""")
+def mkldnn_convolution_backward_weights(
+    size: tuple[int, ...],
+    gradient: Tensor,
+    x: Tensor,
+    stride: Ints | Unknown,
+    padding: Ints | Unknown,
+    dilation: Ints | Unknown,
+    groups: int | Unknown,
+) -> Work:
+    """dy [n, k, p, q] and x [n, c, h, w] -> dw [k, c/g, r, s], whose size is an argument.
+
+    FLOPs: those of the forward pass, 2 n k p q (c/g) r s.
+    Bytes: dy and x read, dw written.
+
+    Unknown without the size: the other sizes do not determine dw.
+    """
+    weight = Tensor(size, x.dtype)
+    sizes = sized(x, weight, stride, padding, dilation, groups)
+    return _of_weight(sizes, gradient, x, weight)
+
+
+@operators("""
+    (size, gradient, x, padding, stride, dilation, groups, ...):
+        aten::cudnn_convolution_transpose_backward_weight
+        aten::miopen_convolution_transpose_backward_weight
+""")
+def cudnn_convolution_transpose_backward_weight(
+    size: tuple[int, ...],
+    gradient: Tensor,
+    x: Tensor,
+    stride: Ints | Unknown,
+    padding: Ints | Unknown,
+    dilation: Ints | Unknown,
+    groups: int | Unknown,
+) -> Work:
+    """dy [n, k, p, q] and x [n, c, h, w] -> dw [c, k/g, r, s] of a transposed convolution.
+
+    FLOPs: those of the forward pass, 2 n h w c (k/g) r s.
+    Bytes: dy and x read, dw written.
+
+    Unknown without the size: the other sizes do not determine dw.
+    """
+    weight = Tensor(size, x.dtype)
+    sizes = sized(
+        x,
+        weight,
+        stride,
+        padding,
+        dilation,
+        groups,
+        transposed=True,
+        output_padding=UNKNOWN,
+        filters=images(gradient, rank_of(weight)).channels,
+    )
+    return _of_weight(sizes, gradient, x, weight)
+
+
+@operators("""
+    aten::cudnn_convolution_backward_bias aten::cudnn_convolution_transpose_backward_bias
+        aten::miopen_convolution_backward_bias
+""")
+def cudnn_convolution_backward_bias(gradient: Tensor) -> tuple[Cost, str]:
+    """dy [n, k, p, q] -> db [k], the sum over all but the channels.
+
+    FLOPs: one addition for each element of dy.
+    Bytes: dy read, db written.
+    """
+    if len(gradient.shape) < 2:
+        raise CannotModel(f"shape {gradient.shape} has no channels")
+    moved = add_known(tensor_bytes(gradient), byte_count(gradient.shape[1], gradient.dtype))
+    return Cost(elements(gradient.shape), moved), tensor_text(gradient)
+
+
+def _of_input(sizes: Convolution, gradient: Tensor, weight: Tensor) -> Work:
+    # `sizes` are those of the convolution that computes the gradient.
+    written = None if sizes.outputs is None else byte_count(sizes.outputs, sizes.dtype)
+    moved = add_known(tensor_bytes(gradient), tensor_bytes(weight), written)
+    return Work((input_gradient(mirrored(sizes), moved),))
+
+
+def _of_weight(sizes: Convolution, gradient: Tensor, x: Tensor, weight: Tensor) -> Work:
+    written = byte_count(prod(weight.shape), weight.dtype)
+    sizes = with_output(sizes, gradient)
+    moved = add_known(tensor_bytes(gradient), read_bytes(sizes, x), written)
+    return Work((weight_gradient(sizes, moved),))
+
+
+@operators("""
+    (gradient, x, weight, _, stride, padding, dilation, transposed, output_padding, groups,
+        output_mask): aten::convolution_backward
+    (gradient, x, weight, stride, padding, dilation, transposed, output_padding, groups,
+        output_mask): aten::convolution_backward_overrideable
+    (x, gradient, weight, padding, stride, dilation, groups, _, _, output_mask):
+        aten::cudnn_convolution_backward aten::miopen_convolution_backward
+        aten::miopen_depthwise_convolution_backward
+    (x, gradient, weight, padding, stride, dilation, groups, _, _, _, output_mask):
+        aten::cudnn_convolution_backward
+    (x, gradient, weight, padding, stride, dilation, groups, output_mask):
+        aten::mkldnn_convolution_backward
+    (gradient, x, weight, _, stride, padding, output_mask): aten::_slow_conv2d_backward
+    (gradient, x, weight, _, stride, padding, ...): aten::_slow_conv2d_backward
+        aten::thnn_conv2d_backward aten::slow_conv3d_backward
+    (gradient, x, weight, _, stride, padding, dilation, output_mask):
+        aten::slow_conv_dilated2d_backward aten::slow_conv_dilated3d_backward
+        aten::_conv_depthwise2d_backward aten::thnn_conv_depthwise2d_backward
+        aten::conv_depthwise3d_backward
+""")
 def gradients(
     gradient: Tensor,
     x: Tensor,
@@ -91,21 +246,20 @@ def gradients(
         filters=images(gradient, rank_of(weight)).channels,
         exact=exact,
     )
-    return backward(with_output(sizes, gradient), x, weight, gradient, _wanted(output_mask))
+    return convolution_backward(
+        with_output(sizes, gradient), x, weight, gradient, _wanted(output_mask)
+    )
 
 
-_TRANSPOSED_FIRST: Final = "x, gradient, weight, padding, output_padding, stride, dilation, groups"
-_TRANSPOSED_SIZE: Final = f"{_KERNEL_SIZE}, output_padding, dilation"
-_TRANSPOSED: Final = (
-    *_masked("cudnn_convolution_transpose_backward", _TRANSPOSED_FIRST, 2, 3),
-    *_masked("miopen_convolution_transpose_backward", _TRANSPOSED_FIRST, 2),
-    f"slow_conv_transpose2d_backward({_TRANSPOSED_SIZE}, ...)",
-    f"slow_conv_transpose3d_backward({_TRANSPOSED_SIZE}, ...)",
-)
-
-
-@op(None, aten=_TRANSPOSED)
-def transposed_gradients(
+@operators("""
+    (x, gradient, weight, padding, output_padding, stride, dilation, groups, _, _, output_mask):
+        aten::cudnn_convolution_transpose_backward aten::miopen_convolution_transpose_backward
+    (x, gradient, weight, padding, output_padding, stride, dilation, groups, _, _, _,
+        output_mask): aten::cudnn_convolution_transpose_backward
+    (gradient, x, weight, _, stride, padding, output_padding, dilation, ...):
+        aten::slow_conv_transpose2d_backward aten::slow_conv_transpose3d_backward
+""")
+def cudnn_convolution_transpose_backward(
     gradient: Tensor,
     x: Tensor,
     weight: Tensor,
@@ -137,8 +291,8 @@ def transposed_gradients(
     )
 
 
-@op(None, aten=("conv_tbc_backward",))
-def conv_tbc_gradients(
+@operators("aten::conv_tbc_backward")
+def conv_tbc_backward(
     gradient: Tensor, x: Tensor, weight: Tensor, bias: Tensor, pad: int | Unknown
 ) -> Work:
     """dy [q, n, k], x [t, n, c] and w [s, c, k] -> dx, dw and db [k].

@@ -2,56 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
-from fastprof.ops.convolution.images import channels_first, filters_first
-from fastprof.ops.convolution.kind import is_transposed
-from fastprof.ops.convolution.parts import backward, forward
-from fastprof.ops.convolution.sizes import Convolution, sized, with_output, with_result
+from fastprof.ops.convolution.parts import convolution_backward, convolution_forward
+from fastprof.ops.convolution.sizes import (
+    Convolution,
+    channels_first,
+    filters_first,
+    is_transposed,
+    sized,
+    with_output,
+    with_result,
+)
 from fastprof.ops.cost import CannotModel, Work
 from fastprof.ops.parameters import Ints
-from fastprof.ops.registry import TORCH, op
-
-__all__ = [
-    "conv_tbc",
-    "convolution",
-    "fused_convolution",
-    "general_convolution",
-    "transposed_convolution",
-]
-
-# Operators with another argument order. The kernel size is that of the weight.
-_PADDING_FIRST: Final = "(x, weight, bias, padding, stride, dilation, groups, ...)"
-_NO_BIAS: Final = "(x, weight, padding, stride, dilation, groups, ...)"
-_KERNEL_SIZE: Final = "(x, weight, _, bias, stride, padding, ...)"
-_DILATED: Final = "(x, weight, _, bias, stride, padding, dilation, ...)"
-
-_CONVOLUTIONS: Final = (
-    "conv1d",
-    "conv2d",
-    "conv3d",
-    "_convolution_mode",
-    # An older cudnn_convolution had a bias.
-    *(f"cudnn_convolution{arguments}" for arguments in (_NO_BIAS, _PADDING_FIRST)),
-    f"miopen_convolution{_PADDING_FIRST}",
-    f"mkldnn_convolution{_PADDING_FIRST}",
-    f"thnn_conv2d{_KERNEL_SIZE}",
-    f"thnn_conv2d_forward{_KERNEL_SIZE}",
-    f"_slow_conv2d_forward{_KERNEL_SIZE}",
-    f"slow_conv3d{_KERNEL_SIZE}",
-    f"slow_conv3d_forward{_KERNEL_SIZE}",
-    f"slow_conv_dilated2d{_DILATED}",
-    f"slow_conv_dilated3d{_DILATED}",
-    f"_conv_depthwise2d{_DILATED}",
-    f"thnn_conv_depthwise2d{_DILATED}",
-    f"thnn_conv_depthwise2d_forward{_DILATED}",
-    f"conv_depthwise3d{_DILATED}",
-    f"miopen_depthwise_convolution{_PADDING_FIRST}",
-)
+from fastprof.ops.registry import operators
 
 
-@op(TORCH, *_CONVOLUTIONS, aten=_CONVOLUTIONS)
+@operators("""
+    conv1d conv2d conv3d _convolution_mode
+    (x, weight, padding, stride, dilation, groups, ...): cudnn_convolution
+    (x, weight, bias, padding, stride, dilation, groups, ...): cudnn_convolution
+        miopen_convolution mkldnn_convolution miopen_depthwise_convolution
+    (x, weight, _, bias, stride, padding, ...): thnn_conv2d thnn_conv2d_forward
+        _slow_conv2d_forward slow_conv3d slow_conv3d_forward
+    (x, weight, _, bias, stride, padding, dilation, ...): slow_conv_dilated2d
+        slow_conv_dilated3d _conv_depthwise2d thnn_conv_depthwise2d
+        thnn_conv_depthwise2d_forward conv_depthwise3d
+""")
 def convolution(
     x: Tensor,
     weight: Tensor,
@@ -83,27 +60,15 @@ def convolution(
     return _either(with_result(sizes, result), x, weight, bias, direction)
 
 
-_TRANSPOSED_NO_BIAS: Final = "(x, weight, padding, output_padding, stride, dilation, groups, ...)"
-_TRANSPOSED_BIAS: Final = (
-    "(x, weight, bias, padding, output_padding, stride, dilation, groups, ...)"
-)
-_TRANSPOSED_SIZE: Final = "(x, weight, _, bias, stride, padding, output_padding, dilation, ...)"
-
-_TRANSPOSED: Final = (
-    "conv_transpose1d",
-    "conv_transpose2d",
-    "conv_transpose3d",
-    *(
-        f"cudnn_convolution_transpose{arguments}"
-        for arguments in (_TRANSPOSED_NO_BIAS, _TRANSPOSED_BIAS)
-    ),
-    f"miopen_convolution_transpose{_TRANSPOSED_BIAS}",
-    f"slow_conv_transpose2d{_TRANSPOSED_SIZE}",
-    f"slow_conv_transpose3d{_TRANSPOSED_SIZE}",
-)
-
-
-@op(TORCH, *_TRANSPOSED, aten=_TRANSPOSED)
+@operators("""
+    conv_transpose1d conv_transpose2d conv_transpose3d
+    (x, weight, padding, output_padding, stride, dilation, groups, ...):
+        cudnn_convolution_transpose
+    (x, weight, bias, padding, output_padding, stride, dilation, groups, ...):
+        cudnn_convolution_transpose miopen_convolution_transpose
+    (x, weight, _, bias, stride, padding, output_padding, dilation, ...): slow_conv_transpose2d
+        slow_conv_transpose3d
+""")
 def transposed_convolution(
     x: Tensor,
     weight: Tensor,
@@ -142,16 +107,13 @@ def transposed_convolution(
     return _either(with_result(sizes, result), x, weight, bias, direction)
 
 
-_GENERAL: Final = (
-    "convolution",
-    "convolution_overrideable",
-    "_convolution"
-    "(x, weight, bias, stride, padding, dilation, transposed, output_padding, groups, ...)",
-    "_convolution_nogroup(x, weight, bias, stride, padding, dilation, transposed, output_padding)",
-)
-
-
-@op(TORCH, *_GENERAL, aten=_GENERAL)
+@operators("""
+    convolution convolution_overrideable
+    (x, weight, bias, stride, padding, dilation, transposed, output_padding, groups, ...):
+        _convolution
+    (x, weight, bias, stride, padding, dilation, transposed, output_padding):
+        _convolution_nogroup
+""")
 def general_convolution(
     x: Tensor,
     weight: Tensor,
@@ -201,18 +163,13 @@ def general_convolution(
     )
 
 
-_RELU: Final = "(x, weight, bias, stride, padding, dilation, groups)"
-_ADD_RELU: Final = "(x, weight, addend, _, bias, stride, padding, dilation, groups)"
-_FUSED: Final = (
-    f"cudnn_convolution_relu{_RELU}",
-    f"miopen_convolution_relu{_RELU}",
-    f"cudnn_convolution_add_relu{_ADD_RELU}",
-    f"miopen_convolution_add_relu{_ADD_RELU}",
-)
-
-
-@op(TORCH, *_FUSED, aten=_FUSED)
-def fused_convolution(
+@operators("""
+    (x, weight, bias, stride, padding, dilation, groups): cudnn_convolution_relu
+        miopen_convolution_relu
+    (x, weight, addend, _, bias, stride, padding, dilation, groups): cudnn_convolution_add_relu
+        miopen_convolution_add_relu
+""")
+def cudnn_convolution_relu(
     x: Tensor,
     weight: Tensor,
     addend: Tensor | None = None,
@@ -233,10 +190,10 @@ def fused_convolution(
     _check_bias(sizes, bias)
     if addend is not None:
         sizes = with_output(sizes, addend)
-    return forward(sizes, x, weight, bias, addend, fused=True)
+    return convolution_forward(sizes, x, weight, bias, addend, fused=True)
 
 
-@op(TORCH, "conv_tbc", aten=("conv_tbc",))
+@operators("conv_tbc")
 def conv_tbc(
     x: Tensor, weight: Tensor, bias: Tensor, pad: int | Unknown = 0, *, direction: str
 ) -> Work:
@@ -271,5 +228,7 @@ def _either(
 ) -> Work:
     _check_bias(sizes, bias)
     if direction == "fprop":
-        return forward(sizes, x, weight, bias)
-    return backward(sizes, x, weight, wanted=(None, None, False if bias is None else None))
+        return convolution_forward(sizes, x, weight, bias)
+    return convolution_backward(
+        sizes, x, weight, wanted=(None, None, False if bias is None else None)
+    )

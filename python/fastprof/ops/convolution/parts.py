@@ -11,15 +11,13 @@ from fastprof.ops.convolution.sizes import Convolution
 from fastprof.ops.cost import Cost, Part, Work, add_known
 from fastprof.ops.tensor import byte_count, elements, tensor_bytes
 
-__all__ = ["backward", "forward", "input_gradient", "read_bytes", "weight_gradient"]
-
 # Libraries also implement convolutions as matrix products.
 _CONVOLUTION: Final = frozenset({"convolution", "gemm"})
 _ELEMENTWISE: Final = frozenset({"elementwise"})
 _REDUCTION: Final = frozenset({"reduction"})
 
 
-def forward(
+def convolution_forward(
     sizes: Convolution,
     x: Tensor,
     weight: Tensor,
@@ -33,7 +31,7 @@ def forward(
     A bias that is not `fused` is a separate part: one addition for each output, which is read and
     written again.
     """
-    read = [tensor_bytes(each) for each in (weight, bias, addend) if each is not None]
+    read = [tensor_bytes(tensor) for tensor in (weight, bias, addend) if tensor is not None]
     read.append(read_bytes(sizes, x))
     main = Part(
         "main",
@@ -50,7 +48,7 @@ def forward(
     return Work((main, part))
 
 
-def backward(
+def convolution_backward(
     sizes: Convolution,
     x: Tensor,
     weight: Tensor,

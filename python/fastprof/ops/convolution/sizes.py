@@ -8,18 +8,240 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import prod
-from typing import Final
+from typing import Final, NamedTuple, TypeAlias
 
 from fastprof._system.classes import dataclass
 from fastprof.model.call import Tensor, Unknown
-from fastprof.ops.convolution.images import images, rank_of
-from fastprof.ops.convolution.window import Sizes, Window, touched
 from fastprof.ops.cost import CannotModel
 from fastprof.ops.parameters import Ints
 from fastprof.ops.tensor import is_complex, result_type, short_type
 from fastprof.ops.tensor_cores import why_not
 
-__all__ = ["Convolution", "mirrored", "sized", "with_output", "with_result"]
+# Determines from the channels whether a convolution is transposed, if not recorded.
+
+
+def is_transposed(x: Tensor, weight: Tensor, filters: int | None) -> bool:
+    """Whether a convolution is transposed, by its channels.
+
+    Raises
+    ------
+    CannotModel
+        When they fit both, or neither.
+    """
+    plain, transposed = (_fit(x, weight, filters, flag) for flag in (False, True))
+    if plain == transposed:
+        raise CannotModel("the channels do not determine whether the convolution is transposed")
+    return transposed
+
+
+def is_transposed_likely(x: Tensor, weight: Tensor, output: Tensor) -> tuple[bool, bool]:
+    """Whether a convolution with known output is transposed, and whether that is certain.
+
+    If channels fit both kinds, equal image sizes have the same cost either way, and a smaller
+    output is assumed to be that of a plain convolution. A transposed one shrinks an image only if
+    its padding exceeds half of the kernel.
+
+    Raises
+    ------
+    CannotModel
+        When channels fit neither, or fit both and the output is larger.
+    """
+    rank = rank_of(weight)
+    before, after = images(x, rank), images(output, rank)
+    plain, transposed = (_fit(x, weight, after.channels, flag) for flag in (False, True))
+    if not plain or not transposed:
+        return is_transposed(x, weight, after.channels), True
+    if any(new > old for old, new in zip(before.sizes, after.sizes, strict=True)):
+        raise CannotModel("cannot determine whether the convolution is transposed")
+    return False, before.sizes == after.sizes
+
+
+def _fit(x: Tensor, weight: Tensor, filters: int | None, transposed: bool) -> bool:
+    # Whether the channels fit the weight for some number of groups; `filters` None always fits.
+    channels = images(x, rank_of(weight)).channels
+    first, each = weight.shape[:2]
+    whole, grouped = (channels, filters) if transposed else (filters, channels)
+    if whole not in (None, first):
+        return False
+    if grouped is None or not each:
+        return True
+    return grouped > 0 and grouped % each == 0 and first % (grouped // each) == 0
+
+
+# Batch, channels and image sizes of a convolution's tensors, for all dimension orders.
+
+_RANKS: Final = (1, 2, 3)
+
+
+class Images(NamedTuple):
+    """A batch of images, the input or the output of a convolution: [N, channels, *sizes]."""
+
+    batch: int
+    channels: int
+    sizes: Sizes
+
+
+def images(tensor: Tensor, rank: int) -> Images:
+    """Split a shape. A shape without a batch dimension is a batch of one.
+
+    Raises
+    ------
+    CannotModel
+        When it does not have `rank` dimensions after the channels.
+    """
+    shape = tensor.shape
+    if len(shape) not in (rank + 1, rank + 2):
+        raise CannotModel(f"shape {shape} is not that of images in {rank} dimensions")
+    batch = shape[0] if len(shape) == rank + 2 else 1
+    return Images(batch, shape[-rank - 1], shape[-rank:])
+
+
+def rank_of(weight: Tensor) -> int:
+    """Dimensions of the images that a weight is for.
+
+    Raises
+    ------
+    CannotModel
+        When they are not one to three, or the kernel has no elements.
+    """
+    rank = len(weight.shape) - 2
+    if rank not in _RANKS or min(weight.shape[2:]) < 1:
+        raise CannotModel(f"weight has shape {weight.shape}")
+    return rank
+
+
+def channels_first(tensor: Tensor) -> Tensor:
+    """Permute conv_tbc's [time, batch, channels] to [batch, channels, time]."""
+    return _permuted(tensor, (1, 2, 0))
+
+
+def filters_first(weight: Tensor) -> Tensor:
+    """Permute conv_tbc's [time, channels, filters] to [filters, channels, time]."""
+    return _permuted(weight, (2, 1, 0))
+
+
+def _permuted(tensor: Tensor, order: tuple[int, ...]) -> Tensor:
+    shape, strides = tensor.shape, tensor.strides
+    if len(shape) != len(order):
+        raise CannotModel(f"shape {shape} does not have {len(order)} dimensions")
+    if strides is not None and len(strides) == len(order):
+        strides = tuple(strides[i] for i in order)
+    return Tensor(tuple(shape[i] for i in order), tensor.dtype, strides)
+
+
+# The window of a convolution: stride, padding and dilation, and the output sizes.
+
+Sizes: TypeAlias = tuple[int, ...]
+
+
+class Window(NamedTuple):
+    """The movement of the kernel over the image, by dimension; None if not recorded.
+
+    `padding` is the sum of both sides: 'same' can pad them differently.
+    """
+
+    stride: Sizes | None
+    padding: Sizes | None
+    dilation: Sizes | None
+    more: Sizes | None  # output_padding of a transposed convolution
+
+    @classmethod
+    def read(
+        cls,
+        kernel: Sizes,
+        stride: Ints | Unknown,
+        padding: Ints | str | Unknown,
+        dilation: Ints | Unknown,
+        output_padding: Ints | Unknown = 0,
+    ) -> Window:
+        """Read the arguments of a call.
+
+        Raises
+        ------
+        CannotModel
+            When torch would reject them.
+        """
+        rank = len(kernel)
+        steps = _by_dimension("stride", stride, rank, 1)
+        spread = _by_dimension("dilation", dilation, rank, 1)
+        more = _by_dimension("output_padding", output_padding, rank, 0)
+        if padding == "same":
+            if steps not in (None, (1,) * rank):
+                raise CannotModel(f"padding 'same' requires stride 1, found {steps}")
+            steps = (1,) * rank
+            both = spread and tuple(d * (k - 1) for d, k in zip(spread, kernel, strict=True))
+        elif isinstance(padding, str):
+            if padding != "valid":
+                raise CannotModel(f"padding {padding!r} is neither 'same' nor 'valid'")
+            both = (0,) * rank
+        else:
+            side = _by_dimension("padding", padding, rank, 0)
+            both = side and tuple(2 * size for size in side)
+        return cls(steps, both, spread, more)
+
+    def output(self, image: Sizes, kernel: Sizes, transposed: bool) -> Sizes | None:
+        """Sizes of the output; None if unknown.
+
+        Raises
+        ------
+        CannotModel
+            When the padded image is smaller than the kernel.
+        """
+        if self.stride is None or self.padding is None or self.dilation is None:
+            return None
+        reach = [d * (k - 1) for d, k in zip(self.dilation, kernel, strict=True)]
+        pairs = zip(image, self.stride, self.padding, reach, strict=True)
+        if not transposed:
+            sizes = tuple((n + pad - far - 1) // step + 1 for n, step, pad, far in pairs)
+        elif self.more is None:
+            return None
+        else:
+            grown = [(n - 1) * step - pad + far + 1 for n, step, pad, far in pairs]
+            sizes = tuple(n + more for n, more in zip(grown, self.more, strict=True))
+        if min(sizes) < (0 if transposed else 1):
+            raise CannotModel(f"image {image} is too small for the kernel {kernel}")
+        return sizes
+
+
+def touched(size: int, kernel: int, output: int, stride: int, before: int, dilation: int) -> int:
+    """Number of the `size` positions of an image that a convolution reads along one dimension.
+
+    Parameters
+    ----------
+    size, kernel, output : int
+        Extents of the image, of the kernel and of the output.
+    stride, before, dilation : int
+        Steps of the kernel, padding before the image, distance of the kernel's elements.
+
+    Returns
+    -------
+    int
+        Fewer than `size` if the stride skips positions or trailing positions remain: ceil(size /
+        stride) for a kernel of one element without padding.
+    """
+    runs: dict[int, list[tuple[int, int]]] = {}  # positions by remainder modulo the stride
+    for element in range(kernel):
+        first, rest = divmod(element * dilation - before, stride)
+        last = min(first + output - 1, (size - 1 - rest) // stride)
+        runs.setdefault(rest, []).append((max(first, 0), last))
+    count = 0
+    for spans in runs.values():
+        end = -1
+        for first, last in sorted(spans):
+            count += max(last - max(first, end + 1) + 1, 0)
+            end = max(end, last)
+    return count
+
+
+def _by_dimension(name: str, value: Ints | Unknown, rank: int, least: int) -> Sizes | None:
+    if isinstance(value, Unknown):
+        return None
+    values = (value,) if isinstance(value, int) else value
+    sizes = values * rank if len(values) == 1 else values
+    if len(sizes) != rank or min(sizes) < least:
+        raise CannotModel(f"{name} {value!r} does not fit {rank} dimensions")
+    return sizes
+
 
 # Names in params by dimension; the last ones for fewer than three. Depth as in CUTLASS (D, Z, T).
 _IMAGE: Final = ("D", "H", "W")

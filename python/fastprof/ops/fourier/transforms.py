@@ -12,11 +12,9 @@ from typing import Final
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.axes import Dims, axes
 from fastprof.ops.cost import CannotModel, Cost
-from fastprof.ops.registry import op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import canonical_type, elements
 from fastprof.ops.traffic import moved, texts
-
-__all__ = ["complex_to_complex", "complex_to_real", "real_to_complex"]
 
 _COMPLEX: Final = {"float16": "complex32", "float32": "complex64", "float64": "complex128"}
 _REAL: Final = {name: real for real, name in _COMPLEX.items()}
@@ -39,8 +37,8 @@ def _complex(dtype: str | None) -> str | None:
     return _COMPLEX.get(name or "", name)
 
 
-@op(None, aten=("_fft_c2c(x, dim, _, _)",))
-def complex_to_complex(x: Tensor, dim: Dims, *, direction: str) -> tuple[Cost, str]:
+@operators("(x, dim, _, _): aten::_fft_c2c")
+def fft_c2c(x: Tensor, dim: Dims, *, direction: str) -> tuple[Cost, str]:
     """Transform of complex numbers along some dimensions, forward or inverse.
 
     FLOPs: 5 n log2 n for each transform of n points (all dimensions together); backward the same.
@@ -49,8 +47,8 @@ def complex_to_complex(x: Tensor, dim: Dims, *, direction: str) -> tuple[Cost, s
     return _cost(False, x.shape, dim, x, Tensor(x.shape, x.dtype))
 
 
-@op(None, aten=("_fft_r2c(x, dim, _, onesided)",))
-def real_to_complex(
+@operators("(x, dim, _, onesided): aten::_fft_r2c")
+def fft_r2c(
     x: Tensor, dim: Dims, onesided: bool | Unknown = True, *, direction: str
 ) -> tuple[Cost, str]:
     """Transform of real numbers -> complex ones, [.., n / 2 + 1] along the last dimension.
@@ -68,8 +66,8 @@ def real_to_complex(
     return _cost(True, x.shape, dim, x, Tensor(shape, _complex(x.dtype)))
 
 
-@op(None, aten=("_fft_c2r(x, dim, _, last_size)",))
-def complex_to_real(
+@operators("(x, dim, _, last_size): aten::_fft_c2r")
+def fft_c2r(
     x: Tensor, dim: Dims, last_size: int | Unknown = UNKNOWN, *, direction: str
 ) -> tuple[Cost, str]:
     """Transform of one half of complex numbers -> real ones, [.., last_size].

@@ -7,12 +7,10 @@ from typing import Final, TypeAlias
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, Part, Work
 from fastprof.ops.matrix.product import GEMM
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import elements
 from fastprof.ops.tensor_cores import why_not
 from fastprof.ops.traffic import fresh, moved, texts
-
-__all__ = ["affine_grid", "affine_grid_backward", "grid_sample", "grid_sample_backward"]
 
 # Python calls record "bilinear"; ATen calls record its number.
 Mode: TypeAlias = str | int | Unknown
@@ -64,15 +62,10 @@ class _Sampling:
         return Cost(flops, moved(gradient, x, grid, fresh(x), fresh(grid)), self.exact)
 
 
-_OPERATORS: Final = (
-    "grid_sampler(x, grid, mode, ...)",
-    "grid_sampler_2d(x, grid, mode, ...)",
-    "grid_sampler_3d(x, grid, mode, ...)",
-    "cudnn_grid_sampler(x, grid)",
-)
-
-
-@op(TORCH, "grid_sample(x, grid, mode, ...)", *_OPERATORS, aten=_OPERATORS)
+@operators("""
+    (x, grid, mode, ...): torch.grid_sample grid_sampler grid_sampler_2d grid_sampler_3d
+    (x, grid): cudnn_grid_sampler
+""")
 def grid_sample(
     x: Tensor, grid: Tensor, mode: Mode = "bilinear", *, direction: str
 ) -> tuple[Cost, str]:
@@ -92,15 +85,11 @@ def grid_sample(
     return sampling.cost(x, grid), texts(x, grid)
 
 
-_BACKWARD: Final = (
-    "grid_sampler_2d_backward(gradient, x, grid, mode, ...)",
-    "grid_sampler_3d_backward(gradient, x, grid, mode, ...)",
-    "cudnn_grid_sampler_backward(x, grid, gradient)",
-)
-
-
-@op(TORCH, *_BACKWARD, aten=_BACKWARD)
-def grid_sample_backward(
+@operators("""
+    (gradient, x, grid, mode, ...): grid_sampler_2d_backward grid_sampler_3d_backward
+    (x, grid, gradient): cudnn_grid_sampler_backward
+""")
+def grid_sampler_2d_backward(
     gradient: Tensor, x: Tensor, grid: Tensor, mode: Mode = "bilinear"
 ) -> tuple[Cost, str]:
     """dx[n, c, h, w] and dgrid[n, p, q, 2] of a grid_sample; also in three dimensions.
@@ -116,16 +105,10 @@ def grid_sample_backward(
     return sampling.gradient(gradient, x, grid), texts(gradient, x, grid)
 
 
-@op(
-    TORCH,
-    "affine_grid(theta, size, ...)",
-    "affine_grid_generator(theta, size, ...)",
-    "cudnn_affine_grid_generator(theta, batch, channels, height, width)",
-    aten=(
-        "affine_grid_generator(theta, size, ...)",
-        "cudnn_affine_grid_generator(theta, batch, channels, height, width)",
-    ),
-)
+@operators("""
+    (theta, size, ...): torch.affine_grid affine_grid_generator
+    (theta, batch, channels, height, width): cudnn_affine_grid_generator
+""")
 def affine_grid(
     theta: Tensor,
     size: tuple[int, ...] | Unknown | None = None,
@@ -146,20 +129,14 @@ def affine_grid(
     """
     if size is None:
         sides = (batch, channels, height, width)
-        size = tuple(each for each in sides if isinstance(each, int))
+        size = tuple(side for side in sides if isinstance(side, int))
     if isinstance(size, Unknown) or len(size) not in (4, 5) or min(size) < 0:
         raise CannotModel(f"size {size!r} is not a batch of images")
     return _product(theta, size)
 
 
-_AFFINE_BACKWARD: Final = (
-    "affine_grid_generator_backward(gradient, ...)",
-    "cudnn_affine_grid_generator_backward(gradient, ...)",
-)
-
-
-@op(TORCH, *_AFFINE_BACKWARD, aten=_AFFINE_BACKWARD)
-def affine_grid_backward(gradient: Tensor) -> Work:
+@operators("(gradient, ...): affine_grid_generator_backward cudnn_affine_grid_generator_backward")
+def affine_grid_generator_backward(gradient: Tensor) -> Work:
     """Gradient of theta[n, 2, 3] from that of the grid[n, h, w, 2]; also in three dimensions.
 
     FLOPs: 2 n h w (d + 1) d: a product with all points.

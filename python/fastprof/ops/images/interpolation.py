@@ -7,14 +7,12 @@ from typing import Final, TypeAlias
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost
+from fastprof.ops.images.pooling import Sizes, by_dimension
 from fastprof.ops.images.pooling_adaptive import adaptive_avg_pool
-from fastprof.ops.images.pooling_windows import Sizes, by_dimension
 from fastprof.ops.parameters import Ints
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import TORCH, op, operators
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
-
-__all__ = ["interpolate", "interpolated", "resized", "resized_backward", "target"]
 
 Scale: TypeAlias = float | tuple[float, ...] | Unknown | None
 Flag: TypeAlias = bool | Unknown
@@ -103,22 +101,16 @@ def target(x: Tensor, size: Ints | Unknown | None, scale: Scale) -> Sizes:
     if scale is None or isinstance(scale, Unknown):
         raise CannotModel("neither size nor scale_factor is in the capture")
     factors = (scale,) * len(sizes) if isinstance(scale, float | int) else scale
-    if len(factors) != len(sizes) or not all(0 < each < _LARGEST for each in factors):
+    if len(factors) != len(sizes) or not all(0 < factor < _LARGEST for factor in factors):
         raise CannotModel(f"scale_factor {scale!r} does not fit {len(sizes)} dimensions")
     return tuple(int(n * each) for n, each in zip(sizes, factors, strict=True))
 
 
-@op(
-    TORCH,
-    "interpolate(x, size, scale_factor, mode, _, _, antialias)",
-    "upsample(x, size, scale_factor, mode, _)",
-    "upsample_nearest(x, size, scale_factor)",
-    aten=(
-        "__interpolate(x, size, scale_factor, mode, _, _, antialias)",
-        "__upsample(x, size, scale_factor, mode, _)",
-        "__upsample_nearest(x, size, scale_factor)",
-    ),
-)
+@operators("""
+    (x, size, scale_factor, mode, _, _, antialias): torch.interpolate aten::__interpolate
+    (x, size, scale_factor, mode, _): torch.upsample aten::__upsample
+    (x, size, scale_factor): torch.upsample_nearest aten::__upsample_nearest
+""")
 def interpolate(
     x: Tensor,
     size: Ints | Unknown | None = None,
@@ -195,11 +187,7 @@ _register("_upsample_bicubic2d_aa", "bicubic", aligned=True, antialias=True)
 _register("_upsample_lanczos2d_aa", "lanczos", aligned=True, antialias=True)
 
 
-@op(
-    TORCH,
-    "upsample_bilinear(x, size, scale_factor)",
-    aten=("__upsample_bilinear(x, size, scale_factor)",),
-)
+@operators("(x, size, scale_factor): torch.upsample_bilinear aten::__upsample_bilinear")
 def upsample_bilinear(
     x: Tensor, size: Ints | Unknown | None = None, scale_factor: Scale = None, *, direction: str
 ) -> tuple[Cost, str]:

@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, add_known
-from fastprof.ops.indexing.masking import filled
-from fastprof.ops.indexing.picking import gradient_of_picked, picked, sized
+from fastprof.ops.indexing.masking import masked
+from fastprof.ops.indexing.picking import gradient_of_picked, picked, sized_index
 from fastprof.ops.indexing.placing import Source, placed
 from fastprof.ops.parameters import checked
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import (
     broadcast,
     byte_count,
@@ -20,8 +20,6 @@ from fastprof.ops.tensor import (
     tensor_bytes,
 )
 from fastprof.ops.traffic import texts
-
-__all__ = ["chosen_elements", "getitem", "index", "index_put", "setitem"]
 
 _SLICE: Final = re.compile(r"slice\((None|-?\d+), (None|-?\d+), (None|-?\d+)\)\Z")
 _MASKS: Final = frozenset({"bool", "uint8"})
@@ -113,7 +111,7 @@ def _recorded(indices: Indices | Unknown) -> Items:
     """
     if indices == ():
         raise CannotModel("no index among the arguments")
-    if isinstance(indices, Unknown) or not any(isinstance(each, Tensor) for each in indices):
+    if isinstance(indices, Unknown) or not any(isinstance(tensor, Tensor) for tensor in indices):
         return None
     return tuple("slice(None, None, None)" if each is None else each for each in indices)
 
@@ -127,10 +125,7 @@ def _read(x: Tensor, items: Items, direction: str, result: Tensor | Unknown) -> 
     return Cost(cost.flops, cost.bytes, items is not None), texts(x, *(items or ()))
 
 
-@op(
-    TORCH,
-    aten=("index(x, indices*)", "_unsafe_index(x, indices*)"),
-)
+@operators("(x, indices*): aten::index aten::_unsafe_index")
 def index(
     x: Tensor,
     indices: Indices | Unknown,
@@ -166,7 +161,7 @@ def _write(
         source = None
     masks = [item for item in items or () if isinstance(item, Tensor)]
     if source is None and adds is False and len(masks) == 1 and _is_mask(masks[0]):
-        return filled(x, masks[0], direction), params  # as in torch
+        return masked(x, masks[0], direction), params  # as in torch
     count, named = _placed_elements(x, items, source), _indices_bytes(items or ())
     known = count is None or (items is not None and chosen_elements(x.shape, items) is not None)
     if direction == "bprop":
@@ -178,7 +173,7 @@ def _write(
     moved = cost.bytes
     if source is not None and count is not None and elements(source.shape) < count:
         # A broadcast source is read at its own size.
-        spared = sized(count - elements(source.shape), source.dtype)
+        spared = sized_index(count - elements(source.shape), source.dtype)
         moved = None if moved is None or spared is None else moved - spared
     if isinstance(adds, Unknown):
         return Cost(cost.flops, None, False), params
@@ -195,19 +190,10 @@ def _is_mask(item: Tensor) -> bool:
     return canonical_type(item.dtype) in _MASKS
 
 
-_PUT: Final = "{}(x, indices*, values, accumulate)"
-_PUT_UNSAFE: Final = "{}(x, indices*, values, accumulate, _)"
-
-
-@op(
-    TORCH,
-    _PUT.format("index_put"),
-    aten=(
-        _PUT.format("index_put"),
-        _PUT.format("_unsafe_index_put"),
-        _PUT_UNSAFE.format("_index_put_impl"),
-    ),
-)
+@operators("""
+    (x, indices*, values, accumulate): index_put aten::_unsafe_index_put
+    (x, indices*, values, accumulate, _): aten::_index_put_impl
+""")
 def index_put(
     x: Tensor,
     indices: Indices | Unknown,
@@ -229,11 +215,10 @@ def index_put(
     return _write(x, _recorded(indices), values, accumulate, direction, in_place=False)
 
 
-@op(
-    TORCH,
-    _PUT.format("index_put_"),
-    aten=(_PUT.format("index_put_"), _PUT_UNSAFE.format("_index_put_impl_")),
-)
+@operators("""
+    (x, indices*, values, accumulate): index_put_
+    (x, indices*, values, accumulate, _): aten::_index_put_impl_
+""")
 def index_put_in_place(
     x: Tensor,
     indices: Indices | Unknown,
@@ -252,7 +237,7 @@ def index_put_in_place(
 
 def _items(given: Any) -> tuple[Any, ...]:
     # The items of an index; a list is one item.
-    if isinstance(given, tuple) and all(type(each) is int for each in given) and len(given) > 1:
+    if isinstance(given, tuple) and all(type(value) is int for value in given) and len(given) > 1:
         return given
     items = given if isinstance(given, tuple) else (given,)
     return tuple(checked(item) if isinstance(item, Tensor) else item for item in items)
@@ -263,7 +248,10 @@ def _is_basic(items: tuple[Any, ...]) -> bool:
     return not any(isinstance(item, (Tensor, tuple)) for item in items)
 
 
-@op(TORCH, "__getitem__(x, between)", "__getitem__(x, indices*)")
+@operators("""
+    (x, between): torch.__getitem__
+    (x, indices*): torch.__getitem__
+""")
 def getitem(
     x: Tensor,
     between: Any = UNKNOWN,
@@ -286,11 +274,14 @@ def getitem(
     count = chosen_elements(x.shape, items)
     if direction == "fprop":
         return Cost(0, 0), texts(x)
-    moved = add_known(sized(count, x.dtype), byte_count(elements(x.shape), x.dtype))
+    moved = add_known(sized_index(count, x.dtype), byte_count(elements(x.shape), x.dtype))
     return Cost(0, moved), texts(x)
 
 
-@op(TORCH, "__setitem__(x, between, values)", "__setitem__(x, indices*, values)")
+@operators("""
+    (x, between, values): torch.__setitem__
+    (x, indices*, values): torch.__setitem__
+""")
 def setitem(
     x: Tensor, values: Source, between: Any = UNKNOWN, indices: Indices = (), *, direction: str
 ) -> tuple[Cost, str]:
@@ -303,11 +294,8 @@ def setitem(
     return _write(x, _items(indices or between), values, False, direction, in_place=True)
 
 
-@op(
-    TORCH,
-    aten=("_unsafe_masked_index(x, mask, indices*, _)",),
-)
-def masked_index(x: Tensor, mask: Tensor, indices: Indices) -> tuple[Cost, str]:
+@operators("(x, mask, indices*, _): aten::_unsafe_masked_index")
+def unsafe_masked_index(x: Tensor, mask: Tensor, indices: Indices) -> tuple[Cost, str]:
     """Elements of x picked by index tensors, broadcast, a number where the mask is false.
 
     FLOPs: none.
@@ -319,11 +307,10 @@ def masked_index(x: Tensor, mask: Tensor, indices: Indices) -> tuple[Cost, str]:
     return picked(x, named, count), texts(x, mask, *indices)
 
 
-@op(
-    TORCH,
-    aten=("_unsafe_masked_index_put_accumulate(x, mask, indices*, values)",),
-)
-def masked_index_put(x: Tensor, mask: Tensor, indices: Indices, values: Tensor) -> tuple[Cost, str]:
+@operators("(x, mask, indices*, values): aten::_unsafe_masked_index_put_accumulate")
+def unsafe_masked_index_put_accumulate(
+    x: Tensor, mask: Tensor, indices: Indices, values: Tensor
+) -> tuple[Cost, str]:
     """Values added to a copy of x by index tensors, broadcast, where the mask is true.
 
     FLOPs: an addition for each element of the values.

@@ -7,27 +7,16 @@ from typing import Final
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.arithmetic import SQUARE_ROOT
 from fastprof.ops.cost import CannotModel, Cost, add_known
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import byte_count, elements, is_integer, tensor_bytes, tensor_text
-
-__all__ = [
-    "embedding",
-    "embedding_bag",
-    "embedding_bag_gradient",
-    "embedding_gradient",
-    "embedding_renorm",
-    "one_hot",
-]
 
 
 # torch.nn.functional takes (input, weight), torch and ATen (weight, indices): distinguished by
 # type.
-@op(
-    TORCH,
-    "embedding(indices, weight, ...)",
-    "embedding(weight, indices, ...)",
-    aten=("embedding(weight, indices, ...)",),
-)
+@operators("""
+    (indices, weight, ...): torch.embedding
+    (weight, indices, ...): embedding
+""")
 def embedding(weight: Tensor, indices: Tensor, *, direction: str) -> tuple[Cost, str]:
     """Rows of weight[vocabulary, d] picked by indices[...]: output [..., d].
 
@@ -47,13 +36,10 @@ def embedding(weight: Tensor, indices: Tensor, *, direction: str) -> tuple[Cost,
     return Cost(0, moved), _text(indices, weight)
 
 
-@op(
-    None,
-    aten=(
-        "embedding_dense_backward(gradient, indices, ...)",
-        "embedding_backward(gradient, indices, _, _, _, sparse)",
-    ),
-)
+@operators("""
+    (gradient, indices, ...): aten::embedding_dense_backward
+    (gradient, indices, _, _, _, sparse): aten::embedding_backward
+""")
 def embedding_gradient(
     gradient: Tensor, indices: Tensor, sparse: bool | Unknown = False
 ) -> tuple[Cost, str]:
@@ -72,17 +58,15 @@ def embedding_gradient(
 
 _SUM, _MEAN, _MAX = range(3)
 _MODES: Final = {"sum": _SUM, "mean": _MEAN, "max": _MAX}
-_NAMES: Final = ("embedding_bag", "_embedding_bag", "_embedding_bag_forward_only")
-_BAGS: Final = tuple(
-    f"{name}(weight, indices, offsets, _, mode, _, weights, last, _)" for name in _NAMES
-)
-_BAG_FUNCTION: Final = (
-    "embedding_bag(indices, weight, offsets, max_norm=_, norm_type=_, scale_grad_by_freq=_,"
-    " mode=reduction, sparse=_, per_sample_weights=weights, include_last_offset=last, ...)"
-)
 
 
-@op(TORCH, _BAG_FUNCTION, *_BAGS, aten=_BAGS)
+@operators("""
+    (indices, weight, offsets, max_norm=_, norm_type=_, scale_grad_by_freq=_, mode=reduction,
+        sparse=_, per_sample_weights=weights, include_last_offset=last, ...):
+        torch.embedding_bag
+    (weight, indices, offsets, _, mode, _, weights, last, _): embedding_bag _embedding_bag
+        _embedding_bag_forward_only
+""")
 def embedding_bag(
     weight: Tensor,
     indices: Tensor,
@@ -117,7 +101,7 @@ def embedding_bag(
     width = weight.shape[1]
     bags = _bags(indices, offsets, last is True)
     output = byte_count(bags * width, weight.dtype)
-    extra = [tensor_bytes(each) for each in (indices, offsets, weights) if each is not None]
+    extra = [tensor_bytes(tensor) for tensor in (indices, offsets, weights) if tensor is not None]
     if direction == "fprop":
         flops = count * width * (1 if weights is None else 2) + bags * width * (how == _MEAN)
         return Cost(flops, add_known(*extra, rows, output), known), _text(indices, weight)
@@ -140,14 +124,12 @@ def _bags(indices: Tensor, offsets: Tensor | None, last: bool) -> int:
     return max(offsets.shape[0] - last, 0)
 
 
-_OF_BAG: Final = (
-    "_embedding_bag_backward(gradient, indices, _o, _b, _s, _m, _, _, mode, sparse, weights, _)",
-    "_embedding_bag_dense_backward(gradient, indices, _b, _s, _m, _, _, mode, weights, _)",
-)
-
-
-@op(None, aten=_OF_BAG)
-def embedding_bag_gradient(
+@operators("""
+    (gradient, indices, _o, _b, _s, _m, _, _, mode, sparse, weights, _):
+        aten::_embedding_bag_backward
+    (gradient, indices, _b, _s, _m, _, _, mode, weights, _): aten::_embedding_bag_dense_backward
+""")
+def embedding_bag_backward(
     gradient: Tensor,
     indices: Tensor,
     _b: Tensor,
@@ -169,17 +151,16 @@ def embedding_bag_gradient(
     rows = _rows(gradient, elements(indices.shape))
     scaled = 1 if weights is not None else _scaled(mode)
     flops = elements(indices.shape) * gradient.shape[1] * scaled
-    extra = [tensor_bytes(each) for each in (gradient, indices, weights) if each is not None]
+    extra = [tensor_bytes(tensor) for tensor in (gradient, indices, weights) if tensor is not None]
     moved = None if sparse is not False else add_known(*extra, rows, rows)
     known = not isinstance(mode, Unknown)
     return Cost(flops, moved, known), _text(gradient, indices)
 
 
-@op(
-    None,
-    aten=("_embedding_bag_per_sample_weights_backward(gradient, weight, indices, _o, _b, _, _)",),
-)
-def embedding_bag_weights_gradient(
+@operators("""
+    (gradient, weight, indices, _o, _b, _, _): aten::_embedding_bag_per_sample_weights_backward
+""")
+def embedding_bag_per_sample_weights_backward(
     gradient: Tensor, weight: Tensor, indices: Tensor, _o: Tensor, _b: Tensor
 ) -> tuple[Cost, str]:
     """Dot product of each picked row and the gradient [bags, d] of its bag.
@@ -194,17 +175,9 @@ def embedding_bag_weights_gradient(
     return Cost(2 * count * weight.shape[1], moved), _text(gradient, indices)
 
 
-_RENORM: Final = "{}(weight, indices, ...)"
-
-
-@op(
-    TORCH,
-    *(_RENORM.format(name) for name in ("embedding_renorm_", "_no_grad_embedding_renorm_")),
-    aten=tuple(
-        _RENORM.format(name)
-        for name in ("embedding_renorm", "embedding_renorm_", "_no_grad_embedding_renorm_")
-    ),
-)
+@operators("""
+    (weight, indices, ...): embedding_renorm_ _no_grad_embedding_renorm_ aten::embedding_renorm
+""")
 def embedding_renorm(weight: Tensor, indices: Tensor) -> tuple[Cost, str]:
     """Rows of weight[vocabulary, d] picked by indices scaled down to a maximum norm, in place.
 
@@ -221,7 +194,10 @@ def embedding_renorm(weight: Tensor, indices: Tensor) -> tuple[Cost, str]:
     return Cost(flops, moved, exact=False), _text(indices, weight)
 
 
-@op(TORCH, "one_hot(indices, num_classes=classes)", aten=("one_hot(indices, classes)",))
+@operators("""
+    (indices, num_classes=classes): torch.one_hot
+    (indices, classes): aten::one_hot
+""")
 def one_hot(indices: Tensor, classes: int | Unknown = -1) -> tuple[Cost, str]:
     """Each index of indices[..] as a row of zeros with a one: int64 [.., classes].
 

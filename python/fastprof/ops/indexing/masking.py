@@ -9,14 +9,13 @@ from __future__ import annotations
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.parameters import Ints
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
+from fastprof.ops.table import table_row
 from fastprof.ops.tensor import broadcast, byte_count, elements, tensor_bytes, tensor_text
 from fastprof.ops.traffic import texts
 
-__all__ = ["filled", "masked_fill", "masked_scatter", "masked_select", "nonzero"]
 
-
-def filled(x: Tensor, mask: Tensor, direction: str) -> Cost:
+def masked(x: Tensor, mask: Tensor, direction: str) -> Cost:
     """x with one number where the mask, broadcast, is true; no arithmetic."""
     shape = broadcast(x.shape, mask.shape)
     written = byte_count(elements(shape), x.dtype)
@@ -33,28 +32,19 @@ def _with_result(
     return add_known(written, *map(tensor_bytes, read))
 
 
-@op(
-    TORCH,
-    "masked_fill(x, mask, ...)",
-    "masked_fill_(x, mask, ...)",
-    aten=("masked_fill(x, mask, ...)", "masked_fill_(x, mask, ...)"),
-)
-def masked_fill(x: Tensor, mask: Tensor, *, direction: str) -> tuple[Cost, str]:
-    """x with one number where the mask, broadcast, is true.
-
+table_row("""
+    x with one number where the mask, broadcast, is true.
     FLOPs: none.
     Bytes: x and mask read, the output written; backward gradient and mask read, the gradient of x
     written. In place, all of x is also read and written.
-    """
-    return filled(x, mask, direction), texts(x, mask)
+    (x, mask, ...): masked_fill masked_fill_
+""")("x, mask", lambda x, mask, direction: (masked(x, mask, direction), texts(x, mask)))
 
 
-@op(
-    TORCH,
-    "masked_scatter(x, mask, source)",
-    "masked_scatter_(x, mask, source)",
-    aten=("masked_scatter(x, mask, source, ...)", "masked_scatter_(x, mask, source)"),
-)
+@operators("""
+    (x, mask, source): torch.masked_scatter masked_scatter_
+    (x, mask, source, ...): aten::masked_scatter
+""")
 def masked_scatter(x: Tensor, mask: Tensor, source: Tensor, *, direction: str) -> tuple[Cost, str]:
     """x with elements of a source, in order, where the mask, broadcast, is true.
 
@@ -64,16 +54,13 @@ def masked_scatter(x: Tensor, mask: Tensor, source: Tensor, *, direction: str) -
 
     An estimate: the source may have more elements than the mask selects.
     """
-    cost, whole = filled(x, mask, direction), tensor_bytes(source)
+    cost, whole = masked(x, mask, direction), tensor_bytes(source)
     if direction == "bprop":
         whole = add_known(whole, whole)  # picked from the gradient, written
     return Cost(0, add_known(cost.bytes, whole), False), texts(x, mask, source)
 
 
-@op(
-    TORCH,
-    aten=("masked_scatter_backward",),
-)
+@operators("aten::masked_scatter_backward")
 def masked_scatter_backward(
     gradient: Tensor, mask: Tensor, sizes: Ints | Unknown
 ) -> tuple[Cost, str]:
@@ -94,7 +81,10 @@ def masked_scatter_backward(
     return Cost(0, add_known(tensor_bytes(mask), whole, whole), False), params
 
 
-@op(TORCH, "masked_select", aten=("masked_select(x, mask, ...)",))
+@operators("""
+    torch.masked_select
+    (x, mask, ...): aten::masked_select
+""")
 def masked_select(
     x: Tensor, mask: Tensor, *, result: Tensor | Unknown = UNKNOWN
 ) -> tuple[Cost, str]:
@@ -107,7 +97,7 @@ def masked_select(
     return Cost(0, _with_result((x, mask), result, x.dtype)), texts(x, mask)
 
 
-@op(TORCH, aten=("masked_select_backward",))
+@operators("aten::masked_select_backward")
 def masked_select_backward(
     gradient: Tensor,
     x: Tensor,
@@ -123,12 +113,10 @@ def masked_select_backward(
     return Cost(0, moved), texts(gradient, x, mask)
 
 
-@op(
-    TORCH,
-    "nonzero(x, ...)",
-    "argwhere(x, ...)",
-    aten=("nonzero(x, ...)", "nonzero_numpy(x)", "argwhere(x)"),
-)
+@operators("""
+    (x, ...): nonzero torch.argwhere
+    (x): aten::nonzero_numpy aten::argwhere
+""")
 def nonzero(x: Tensor, *, result: Tensor | Unknown = UNKNOWN) -> tuple[Cost, str]:
     """Indices of the nonzero elements of x -> int64 [found, dimensions].
 
@@ -138,11 +126,10 @@ def nonzero(x: Tensor, *, result: Tensor | Unknown = UNKNOWN) -> tuple[Cost, str
     return Cost(elements(x.shape), _with_result((x,), result, "int64")), tensor_text(x)
 
 
-@op(
-    TORCH,
-    "nonzero_static(x, size=size)",
-    aten=("nonzero_static(x, size, ...)",),
-)
+@operators("""
+    (x, size=size): torch.nonzero_static
+    (x, size, ...): aten::nonzero_static
+""")
 def nonzero_static(x: Tensor, size: int | Unknown) -> tuple[Cost, str]:
     """Indices of the first nonzero elements of x -> int64 [size, dimensions].
 

@@ -10,38 +10,37 @@ from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import axis, replaced
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.parameters import Ints
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import byte_count, elements, tensor_bytes
 from fastprof.ops.traffic import texts
-
-__all__ = ["gather", "gradient_of_picked", "index_select", "picked", "sized"]
 
 Dim = int | Unknown
 
 
-def sized(count: int | None, dtype: str | None) -> int | None:
+def sized_index(count: int | None, dtype: str | None) -> int | None:
     """Bytes of `count` elements; None if the count or the type is unknown."""
     return None if count is None else byte_count(count, dtype)
 
 
 def picked(x: Tensor, index_bytes: int | None, count: int | None) -> Cost:
     """Cost of picking `count` elements of x by an index."""
-    rows = sized(count, x.dtype)
+    rows = sized_index(count, x.dtype)
     return Cost(0, add_known(index_bytes, rows, rows))
 
 
 def gradient_of_picked(x: Tensor, index_bytes: int | None, count: int | None) -> Cost:
     """Gradient of picked elements, summed in zeros of the shape of x; x is not read."""
-    moved = add_known(index_bytes, sized(count, x.dtype), byte_count(elements(x.shape), x.dtype))
+    moved = add_known(
+        index_bytes, sized_index(count, x.dtype), byte_count(elements(x.shape), x.dtype)
+    )
     return Cost(count, moved)
 
 
-@op(
-    TORCH,
-    "gather(x, _, index, ...)",
-    "take(x, index)",
-    aten=("gather(x, _, index, ...)", "take(x, index, ...)"),
-)
+@operators("""
+    (x, _, index, ...): gather
+    (x, index): torch.take
+    (x, index, ...): aten::take
+""")
 def gather(x: Tensor, index: Tensor, *, direction: str) -> tuple[Cost, str]:
     """Elements of x picked along a dimension by index [..] -> the shape of index.
 
@@ -55,7 +54,10 @@ def gather(x: Tensor, index: Tensor, *, direction: str) -> tuple[Cost, str]:
     return gradient_of_picked(x, named, count), texts(x, index)
 
 
-@op(TORCH, "take_along_dim(x, indices=index, dim)", aten=("take_along_dim(x, index, dim, ...)",))
+@operators("""
+    (x, indices=index, dim): torch.take_along_dim
+    (x, index, dim, ...): aten::take_along_dim
+""")
 def take_along_dim(
     x: Tensor, index: Tensor, dim: int | Unknown | None = None, *, direction: str
 ) -> tuple[Cost, str]:
@@ -82,10 +84,7 @@ def take_along_dim(
     return gradient_of_picked(x, tensor_bytes(index), count), texts(x, index)
 
 
-@op(
-    TORCH,
-    aten=("gather_backward(gradient, x, _, index, _)",),
-)
+@operators("(gradient, x, _, index, _): aten::gather_backward")
 def gather_backward(gradient: Tensor, x: Tensor, index: Tensor) -> tuple[Cost, str]:
     """Gradient of a gather, summed in zeros of the shape of x.
 
@@ -96,7 +95,10 @@ def gather_backward(gradient: Tensor, x: Tensor, index: Tensor) -> tuple[Cost, s
     return gradient_of_picked(x, tensor_bytes(index), count), texts(gradient, index)
 
 
-@op(TORCH, "index_select", aten=("index_select(x, dim, index, ...)",))
+@operators("""
+    torch.index_select
+    (x, dim, index, ...): aten::index_select
+""")
 def index_select(x: Tensor, dim: Dim, index: Tensor, *, direction: str) -> tuple[Cost, str]:
     """Slices of x along dim picked by index [k] -> x's shape with k along dim.
 
@@ -110,10 +112,7 @@ def index_select(x: Tensor, dim: Dim, index: Tensor, *, direction: str) -> tuple
     return gradient_of_picked(x, tensor_bytes(index), count), texts(x, index)
 
 
-@op(
-    TORCH,
-    aten=("index_select_backward(gradient, sizes, _, index)",),
-)
+@operators("(gradient, sizes, _, index): aten::index_select_backward")
 def index_select_backward(
     gradient: Tensor, sizes: Ints | Unknown, index: Tensor
 ) -> tuple[Cost, str]:

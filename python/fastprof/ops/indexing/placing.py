@@ -12,13 +12,11 @@ from typing import Final, NamedTuple
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.axes import replaced
 from fastprof.ops.cost import CannotModel, Cost, add_known
-from fastprof.ops.indexing.picking import picked, sized
+from fastprof.ops.indexing.picking import picked, sized_index
 from fastprof.ops.parameters import Number
 from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import byte_count, elements, tensor_bytes
 from fastprof.ops.traffic import texts
-
-__all__ = ["Source", "placed"]
 
 Source = Tensor | Number
 
@@ -41,8 +39,8 @@ def placed(
     steps : int
         FLOPs per element: 0 if it replaces the old one.
     """
-    read = 0 if source is None else sized(count, source.dtype)
-    own = [sized(count, x.dtype)] * (2 if steps else 1)
+    read = 0 if source is None else sized_index(count, source.dtype)
+    own = [sized_index(count, x.dtype)] * (2 if steps else 1)
     if not in_place:
         own = [tensor_bytes(x), byte_count(elements(x.shape), x.dtype)]
     flops = None if count is None else count * steps

@@ -12,11 +12,10 @@ from fastprof.ops.axes import row_length
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.indexing.sorting import comparisons
 from fastprof.ops.parameters import Number
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
+from fastprof.ops.table import table_row
 from fastprof.ops.tensor import byte_count, canonical_type, elements, tensor_bytes, tensor_text
 from fastprof.ops.traffic import texts
-
-__all__ = ["bincount", "histc", "isin", "searchsorted", "unique", "unique_rows"]
 
 Operand = Tensor | Number
 
@@ -32,15 +31,12 @@ def _bytes(operand: Operand) -> int | None:
     return 0
 
 
-@op(
-    TORCH,
-    "searchsorted(borders, values, out_int32=out_int32)",
-    "bucketize(values, boundaries=borders, out_int32=out_int32)",
-    aten=(
-        "searchsorted(borders, values, out_int32, ...)",
-        "bucketize(values, borders, out_int32, ...)",
-    ),
-)
+@operators("""
+    (borders, values, out_int32=out_int32): torch.searchsorted
+    (values, boundaries=borders, out_int32=out_int32): torch.bucketize
+    (borders, values, out_int32, ...): aten::searchsorted
+    (values, borders, out_int32, ...): aten::bucketize
+""")
 def searchsorted(
     borders: Tensor, values: Operand, out_int32: bool | Unknown = False
 ) -> tuple[Cost, str]:
@@ -58,12 +54,10 @@ def searchsorted(
 _LOOP_LIMIT: Final = (10, 0.145)  # aten/src/ATen/native/TensorCompare.cpp, isin
 
 
-@op(
-    TORCH,
-    "isin(values, among, ...)",
-    "isin(elements=values, test_elements=among, ...)",
-    aten=("isin(values, among, ...)",),
-)
+@operators("""
+    (values, among, ...): isin
+    (elements=values, test_elements=among, ...): torch.isin
+""")
 def isin(values: Operand, among: Operand) -> tuple[Cost, str]:
     """Whether each value is one of others -> bool of the shape of values.
 
@@ -85,13 +79,10 @@ def isin(values: Operand, among: Operand) -> tuple[Cost, str]:
     return Cost(comparisons(both, both) + 2 * both, moved, False), texts(values, among)
 
 
-@op(
-    TORCH,
-    "unique(x, _, _, _, dim)",
-    "_unique2(x, ...)",
-    "_unique(x, ...)",
-    aten=("_unique2(x, ...)", "_unique(x, ...)"),
-)
+@operators("""
+    (x, _, _, _, dim): torch.unique
+    (x, ...): _unique2 _unique
+""")
 def unique(x: Tensor, dim: int | Unknown | None = None) -> tuple[Cost, str]:
     """Distinct values of x (or distinct slices along dim), sorted.
 
@@ -102,12 +93,8 @@ def unique(x: Tensor, dim: int | Unknown | None = None) -> tuple[Cost, str]:
     return Cost(comparisons(count, row_length(x.shape, dim)) + count, None, False), tensor_text(x)
 
 
-@op(
-    TORCH,
-    "unique_dim(x, dim, ...)",
-    aten=("unique_dim(x, dim, ...)",),
-)
-def unique_rows(x: Tensor, dim: int | Unknown) -> tuple[Cost, str]:
+@operators("(x, dim, ...): unique_dim")
+def unique_dim(x: Tensor, dim: int | Unknown) -> tuple[Cost, str]:
     """Distinct slices of x along dim, sorted.
 
     FLOPs: log2(slices), rounded up, comparisons for each element to sort them and one to find
@@ -119,22 +106,15 @@ def unique_rows(x: Tensor, dim: int | Unknown) -> tuple[Cost, str]:
     return unique(x, dim)
 
 
-@op(
-    TORCH,
-    "unique_consecutive(x, ...)",
-    "unique_dim_consecutive(x, ...)",
-    aten=("unique_consecutive(x, ...)", "unique_dim_consecutive(x, ...)"),
-)
-def unique_consecutive(x: Tensor) -> tuple[Cost, str]:
-    """Values of x without consecutive duplicates.
-
+table_row("""
+    Values of x without consecutive duplicates.
     FLOPs: a comparison for each element.
     Bytes: unknown, they depend on the number of distinct values.
-    """
-    return Cost(elements(x.shape), None), tensor_text(x)
+    (x, ...): unique_consecutive unique_dim_consecutive
+""")("x", lambda x: (Cost(elements(x.shape), None), tensor_text(x)))
 
 
-@op(TORCH, "bincount", aten=("bincount",))
+@operators("bincount")
 def bincount(
     x: Tensor, weights: Tensor | None = None, minlength: int | Unknown = 0
 ) -> tuple[Cost, str]:
@@ -148,7 +128,10 @@ def bincount(
     return Cost(elements(x.shape), None), tensor_text(x)
 
 
-@op(TORCH, "histc(x, bins, min=_, max=_)", aten=("histc(x, bins, _, _, ...)",))
+@operators("""
+    (x, bins, min=_, max=_): torch.histc
+    (x, bins, _, _, ...): aten::histc
+""")
 def histc(x: Tensor, bins: int | Unknown = 100) -> tuple[Cost, str]:
     """Histogram of x with equal bins -> [bins] of x's type.
 

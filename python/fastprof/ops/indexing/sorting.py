@@ -13,10 +13,8 @@ from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import left, replaced, row_length
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.reductions.extremes import selected, selected_gradient
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import byte_count, elements, tensor_bytes, tensor_text
-
-__all__ = ["comparisons", "kthvalue", "median", "mode", "quantile", "sort", "topk"]
 
 Dim = int | Unknown
 
@@ -29,14 +27,11 @@ def comparisons(count: int, length: int) -> int:
 _LAST: Final = -1
 
 
-@op(
-    TORCH,
-    "sort(x, dim, descending, stable)",
-    aten=(
-        "sort(x, dim, descending, ...)",
-        "sort(x, stable, dim, descending, ...)",
-    ),
-)
+@operators("""
+    (x, dim, descending, stable): torch.sort
+    (x, dim, descending, ...): aten::sort
+    (x, stable, dim, descending, ...): aten::sort
+""")
 def sort(
     x: Tensor,
     dim: Dim = _LAST,
@@ -59,7 +54,10 @@ def sort(
     return selected(x, comparisons(count, row_length(x.shape, dim)), count, False), tensor_text(x)
 
 
-@op(TORCH, "msort", aten=("msort(x, ...)",))
+@operators("""
+    torch.msort
+    (x, ...): aten::msort
+""")
 def msort(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     """Columns of x along its first dimension in order -> x's shape.
 
@@ -74,11 +72,11 @@ def msort(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     return Cost(comparisons(count, row_length(x.shape, 0)), moved, False), tensor_text(x)
 
 
-@op(
-    TORCH,
-    "argsort(x, dim, descending, stable)",
-    aten=("argsort(x, dim, descending)", "argsort(x, stable, dim, descending, ...)"),
-)
+@operators("""
+    (x, dim, descending, stable): torch.argsort
+    (x, dim, descending): aten::argsort
+    (x, stable, dim, descending, ...): aten::argsort
+""")
 def argsort(
     x: Tensor,
     dim: Dim = _LAST,
@@ -96,7 +94,7 @@ def argsort(
     return Cost(comparisons(count, row_length(x.shape, dim)), moved, False), tensor_text(x)
 
 
-@op(TORCH, "topk(x, k, dim, ...)", aten=("topk(x, k, dim, ...)",))
+@operators("(x, k, dim, ...): topk")
 def topk(x: Tensor, k: int | Unknown, dim: Dim = _LAST, *, direction: str) -> tuple[Cost, str]:
     """The k largest or smallest of each row of x along dim, with their indices.
 
@@ -113,7 +111,7 @@ def topk(x: Tensor, k: int | Unknown, dim: Dim = _LAST, *, direction: str) -> tu
     return selected(x, elements(x.shape), outputs, False), tensor_text(x)
 
 
-@op(TORCH, "kthvalue(x, _, dim, ...)", aten=("kthvalue(x, _, dim, ...)",))
+@operators("(x, _, dim, ...): kthvalue")
 def kthvalue(x: Tensor, dim: Dim = _LAST, *, direction: str) -> tuple[Cost, str]:
     """The k-th smallest of each row of x along dim, with its index.
 
@@ -127,12 +125,10 @@ def kthvalue(x: Tensor, dim: Dim = _LAST, *, direction: str) -> tuple[Cost, str]
     return selected(x, elements(x.shape), outputs, False), tensor_text(x)
 
 
-@op(
-    TORCH,
-    "median(x, dim, keepdim)",
-    "nanmedian(x, dim, keepdim)",
-    aten=("median(x, dim, keepdim, ...)", "nanmedian(x, dim, keepdim, ...)"),
-)
+@operators("""
+    (x, dim, keepdim): torch.median torch.nanmedian
+    (x, dim, keepdim, ...): aten::median aten::nanmedian
+""")
 def median(
     x: Tensor,
     dim: int | Unknown | None = None,
@@ -159,7 +155,7 @@ def median(
     return Cost(count, add_known(read, value), False), tensor_text(x)
 
 
-@op(TORCH, "mode(x, dim, ...)", aten=("mode(x, dim, ...)",))
+@operators("(x, dim, ...): mode")
 def mode(x: Tensor, dim: Dim = _LAST, *, direction: str) -> tuple[Cost, str]:
     """The most frequent value of each row of x along dim, with an index of it.
 
@@ -175,12 +171,7 @@ def mode(x: Tensor, dim: Dim = _LAST, *, direction: str) -> tuple[Cost, str]:
     return selected(x, flops, outputs, False), tensor_text(x)
 
 
-@op(
-    TORCH,
-    "quantile(x, q, dim, ...)",
-    "nanquantile(x, q, dim, ...)",
-    aten=("quantile(x, q, dim, ...)", "nanquantile(x, q, dim, ...)"),
-)
+@operators("(x, q, dim, ...): quantile nanquantile")
 def quantile(x: Tensor, q: Tensor | float, dim: int | Unknown | None = None) -> tuple[Cost, str]:
     """Quantiles q of all of x, or of each row along dim -> [q, ..].
 

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.arithmetic import SIGMOID
 from fastprof.ops.cost import CannotModel, Cost
-from fastprof.ops.losses.loss_reduction import Reduce, Reduced, Reduction
-from fastprof.ops.losses.pairs import LOG_SIGMOID, WEIGHTED
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.losses.elementwise import Reduce, Reduced, Reduction
+from fastprof.ops.losses.pairs import LOG_SIGMOID
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, present, texts
 
-__all__ = [
-    "multi_margin_loss",
-    "multi_margin_loss_backward",
-    "multilabel_margin_loss",
-    "multilabel_margin_loss_backward",
-    "multilabel_soft_margin_loss",
-]
 
-
-@op(TORCH, *(f"multilabel_soft_margin_loss({arguments})" for arguments in WEIGHTED))
+@operators("""
+    (x, target, weight, reduction, reduce): torch.multilabel_soft_margin_loss
+    (x, target, weight, _, reduce, reduction): torch.multilabel_soft_margin_loss
+""")
 def multilabel_soft_margin_loss(
     x: Tensor,
     target: Tensor,
@@ -59,15 +52,11 @@ def _by_row(
     return Cost(count * forward, moved(*operands, loss), reduced.exact), params
 
 
-_MULTI: Final = "multi_margin_loss(x, target, p, _, weight, reduction, reduce)"
-
-
-@op(
-    TORCH,
-    _MULTI,
-    "multi_margin_loss(x, target, p, _, weight, _, reduce, reduction)",
-    aten=("multi_margin_loss(x, target, p, _, weight, reduction)",),
-)
+@operators("""
+    (x, target, p, _, weight, reduction, reduce): torch.multi_margin_loss
+    (x, target, p, _, weight, _, reduce, reduction): torch.multi_margin_loss
+    (x, target, p, _, weight, reduction): aten::multi_margin_loss
+""")
 def multi_margin_loss(
     x: Tensor,
     target: Tensor,
@@ -91,10 +80,7 @@ def multi_margin_loss(
     return _by_row(flops, present(x, target, weight), reduced, flops, direction)
 
 
-_MULTI_BACKWARD: Final = "multi_margin_loss_backward(gradient, x, target, p, _, weight, ...)"
-
-
-@op(TORCH, _MULTI_BACKWARD, aten=(_MULTI_BACKWARD,))
+@operators("(gradient, x, target, p, _, weight, ...): multi_margin_loss_backward")
 def multi_margin_loss_backward(
     gradient: Tensor,
     x: Tensor,
@@ -113,14 +99,11 @@ def multi_margin_loss_backward(
     return Cost(elements(x.shape) * flops, moves, not isinstance(p, Unknown)), texts(*operands)
 
 
-_MULTILABEL: Final = (
-    "multilabel_margin_loss(x, target, reduction, reduce)",
-    "multilabel_margin_loss(x, target, _, reduce, reduction)",
-    "multilabel_margin_loss_forward(x, target, reduction, ...)",
-)
-
-
-@op(TORCH, *_MULTILABEL, aten=(_MULTILABEL[0], _MULTILABEL[2]))
+@operators("""
+    (x, target, reduction, reduce): multilabel_margin_loss
+    (x, target, _, reduce, reduction): torch.multilabel_margin_loss
+    (x, target, reduction, ...): multilabel_margin_loss_forward
+""")
 def multilabel_margin_loss(
     x: Tensor,
     target: Tensor,
@@ -143,12 +126,7 @@ def multilabel_margin_loss(
     return Cost(None, moved(loss, x, target, marks, *written), reduced.exact), texts(x, target)
 
 
-_MULTILABEL_BACKWARD: Final = (
-    "multilabel_margin_loss_backward(gradient, x, target, reduction, marks)"
-)
-
-
-@op(TORCH, _MULTILABEL_BACKWARD, aten=(_MULTILABEL_BACKWARD,))
+@operators("(gradient, x, target, reduction, marks): multilabel_margin_loss_backward")
 def multilabel_margin_loss_backward(
     gradient: Tensor,
     x: Tensor,

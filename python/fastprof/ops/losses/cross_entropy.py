@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost
-from fastprof.ops.losses.loss_reduction import Reduce, Reduced, Reduction
+from fastprof.ops.losses.elementwise import Reduce, Reduced, Reduction
 from fastprof.ops.losses.softmax import log_softmax
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import elements, is_floating
 from fastprof.ops.traffic import fresh, moved, texts
-
-__all__ = ["cross_entropy", "nll_loss", "nll_loss_backward"]
 
 
 def _targets(x: Tensor) -> tuple[int, ...]:
@@ -28,16 +24,13 @@ def _weighted(x: Tensor, weight: Tensor | None) -> None:
         raise CannotModel(f"weight {weight.shape} does not fit the classes of {x.shape}")
 
 
-_NAMES: Final = ("nll_loss", "nll_loss2d", "nll_loss_nd", "nll_loss_forward", "nll_loss2d_forward")
-_NLL: Final = tuple(f"{name}(x, target, weight, reduction, _)" for name in _NAMES)
-
-
-@op(
-    TORCH,
-    *(name.replace(")", ", reduce)") for name in _NLL),
-    "nll_loss(x, target, weight, _, _, reduce, reduction)",
-    aten=_NLL,
-)
+@operators("""
+    (x, target, weight, reduction, _, reduce): torch.nll_loss torch.nll_loss2d torch.nll_loss_nd
+        torch.nll_loss_forward torch.nll_loss2d_forward
+    (x, target, weight, _, _, reduce, reduction): torch.nll_loss
+    (x, target, weight, reduction, _): aten::nll_loss aten::nll_loss2d aten::nll_loss_nd
+        aten::nll_loss_forward aten::nll_loss2d_forward
+""")
 def nll_loss(
     x: Tensor,
     target: Tensor,
@@ -72,13 +65,7 @@ def nll_loss(
     return Cost(flops, moved(target, picked, weight, loss, total), reduced.exact), params
 
 
-_BACKWARD: Final = tuple(
-    f"{name}(gradient, x, target, weight, _, _, total)"
-    for name in ("nll_loss_backward", "nll_loss2d_backward")
-)
-
-
-@op(TORCH, *_BACKWARD, aten=_BACKWARD)
+@operators("(gradient, x, target, weight, _, _, total): nll_loss_backward nll_loss2d_backward")
 def nll_loss_backward(
     gradient: Tensor,
     x: Tensor,
@@ -99,12 +86,10 @@ def nll_loss_backward(
     return Cost(flops, moves), texts(x, target, weight)
 
 
-@op(
-    TORCH,
-    "cross_entropy_loss(x, target, weight, reduction, _, label_smoothing)",
-    "cross_entropy(x, target, weight, _, _, reduce, reduction, label_smoothing)",
-    aten=("cross_entropy_loss(x, target, weight, reduction, _, label_smoothing)",),
-)
+@operators("""
+    (x, target, weight, reduction, _, label_smoothing): cross_entropy_loss
+    (x, target, weight, _, _, reduce, reduction, label_smoothing): torch.cross_entropy
+""")
 def cross_entropy(
     x: Tensor,
     target: Tensor,

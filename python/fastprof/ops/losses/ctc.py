@@ -7,11 +7,9 @@ from typing import Any, Final
 from fastprof.model.call import Tensor
 from fastprof.ops.arithmetic import EXPONENTIAL, LOGARITHM
 from fastprof.ops.cost import CannotModel, Cost
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
-
-__all__ = ["ctc_loss", "ctc_loss_and_gradient", "ctc_loss_backward"]
 
 # One step of the recursion, log(e^a + e^b + e^c) + p: maximum 2, subtracted and exponential of
 # three, added 2, logarithm, maximum and p added 2.
@@ -20,8 +18,6 @@ STEP: Final = 3 * (EXPONENTIAL + 1) + LOGARITHM + 6
 COLLECTED: Final = 2 * EXPONENTIAL + LOGARITHM + 6
 # dx = (exp(p) - exp(collected + loss - p)) dloss
 GRADIENT: Final = 2 * EXPONENTIAL + 4
-
-_ARGUMENTS: Final = "(x, targets, input_lengths, target_lengths, ...)"
 
 
 def _states(x: Tensor, targets: Tensor) -> tuple[int, int]:
@@ -33,15 +29,7 @@ def _states(x: Tensor, targets: Tensor) -> tuple[int, int]:
     return batch, 2 * elements(targets.shape) + batch
 
 
-@op(
-    TORCH,
-    "ctc_loss" + _ARGUMENTS,
-    "_ctc_loss" + _ARGUMENTS,
-    aten=(
-        "ctc_loss" + _ARGUMENTS,
-        "_ctc_loss" + _ARGUMENTS,
-    ),
-)
+@operators("(x, targets, input_lengths, target_lengths, ...): ctc_loss _ctc_loss")
 def ctc_loss(
     x: Tensor,
     targets: Tensor,
@@ -69,11 +57,8 @@ def ctc_loss(
     return Cost(steps * STEP, moves, exact=False), texts(x, targets)
 
 
-_CUDNN: Final = tuple(name + _ARGUMENTS for name in ("_cudnn_ctc_loss", "miopen_ctc_loss"))
-
-
-@op(TORCH, *_CUDNN, aten=_CUDNN)
-def ctc_loss_and_gradient(
+@operators("(x, targets, input_lengths, target_lengths, ...): _cudnn_ctc_loss miopen_ctc_loss")
+def cudnn_ctc_loss(
     x: Tensor, targets: Tensor, input_lengths: Any = None, target_lengths: Any = None
 ) -> tuple[Cost, str]:
     """Loss[n] of log probabilities x[t, n, c] and its gradient, which cuDNN computes together.
@@ -90,12 +75,10 @@ def ctc_loss_and_gradient(
     return Cost(flops, moves, exact=False), texts(x, targets)
 
 
-_BACKWARD: Final = (
-    "_ctc_loss_backward(gradient, x, targets, input_lengths, target_lengths, loss, variables, ...)"
-)
-
-
-@op(TORCH, _BACKWARD, aten=(_BACKWARD,))
+@operators("""
+    (gradient, x, targets, input_lengths, target_lengths, loss, variables, ...):
+        _ctc_loss_backward
+""")
 def ctc_loss_backward(
     gradient: Tensor,
     x: Tensor,

@@ -9,12 +9,10 @@ from fastprof.ops.arithmetic import POWER
 from fastprof.ops.cost import CannotModel, Cost, Part, Work
 from fastprof.ops.matrix.product import GEMM
 from fastprof.ops.normalisation.unit_norm import norm_of
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import broadcast, elements, result_type
 from fastprof.ops.tensor_cores import why_not
 from fastprof.ops.traffic import fresh, moved, texts
-
-__all__ = ["cdist", "cdist_backward", "euclidean_distance", "pdist", "pdist_backward"]
 
 # torch uses a matrix product if either side has more vectors than this.
 _PRODUCT_ABOVE: Final = 25
@@ -32,12 +30,10 @@ def _output(x: Tensor, y: Tensor) -> Tensor:
     return Tensor((*batch, x.shape[-2], y.shape[-2]), result_type((x, y)))
 
 
-@op(
-    TORCH,
-    "cdist(x, x2=y, p, compute_mode)",
-    "_cdist_forward(x, y, p, compute_mode)",
-    aten=("cdist(x, y, p, compute_mode)", "_cdist_forward(x, y, p, compute_mode)"),
-)
+@operators("""
+    (x, x2=y, p, compute_mode): torch.cdist
+    (x, y, p, compute_mode): _cdist_forward aten::cdist
+""")
 def cdist(
     x: Tensor,
     y: Tensor,
@@ -86,7 +82,7 @@ def _as_sure(work: Work, exact: bool) -> Work:
     return Work((Part(part.role, cost, part.params, kernels=GEMM, no_tensor_cores=reason),))
 
 
-@op(TORCH, "_euclidean_dist(x, y)", aten=("_euclidean_dist(x, y)",))
+@operators("(x, y): _euclidean_dist")
 def euclidean_distance(x: Tensor, y: Tensor, *, direction: str) -> Work:
     """Euclidean distances of x[b, m, d] and y[b, n, d] by one product of [m, d + 2] and [n, d + 2].
 
@@ -110,10 +106,7 @@ def euclidean_distance(x: Tensor, y: Tensor, *, direction: str) -> Work:
     return Work((Part("main", cost, texts(x, y), kernels=GEMM, no_tensor_cores=reason),))
 
 
-_CDIST_BACKWARD: Final = "_cdist_backward(gradient, x, y, p, distances)"
-
-
-@op(TORCH, _CDIST_BACKWARD, aten=(_CDIST_BACKWARD,))
+@operators("(gradient, x, y, p, distances): _cdist_backward")
 def cdist_backward(
     gradient: Tensor, x: Tensor, y: Tensor, distances: Tensor, p: float | Unknown = 2.0
 ) -> tuple[Cost, str]:
@@ -135,7 +128,7 @@ def _pairs(x: Tensor) -> int:
     return x.shape[0] * (x.shape[0] - 1) // 2
 
 
-@op(TORCH, "pdist(x, p)", "_pdist_forward(x, p)", aten=("pdist(x, p)", "_pdist_forward(x, p)"))
+@operators("(x, p): pdist _pdist_forward")
 def pdist(x: Tensor, p: float | Unknown = 2.0, *, direction: str) -> tuple[Cost, str]:
     """p-norms of x_i - x_j for all pairs of rows of x[n, d]: [n (n - 1) / 2].
 
@@ -151,10 +144,7 @@ def pdist(x: Tensor, p: float | Unknown = 2.0, *, direction: str) -> tuple[Cost,
     return Cost(flops, moved(x, found), exact), texts(x)
 
 
-_PDIST_BACKWARD: Final = "_pdist_backward(gradient, x, p, distances)"
-
-
-@op(TORCH, _PDIST_BACKWARD, aten=(_PDIST_BACKWARD,))
+@operators("(gradient, x, p, distances): _pdist_backward")
 def pdist_backward(
     gradient: Tensor, x: Tensor, distances: Tensor, p: float | Unknown = 2.0
 ) -> tuple[Cost, str]:

@@ -7,18 +7,11 @@ from typing import Final
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.arithmetic import POWER, SQUARE_ROOT
 from fastprof.ops.cost import CannotModel, Cost, add_known
-from fastprof.ops.losses.loss_reduction import Reduce, Reduced, Reduction
+from fastprof.ops.losses.elementwise import Reduce, Reduced, Reduction
 from fastprof.ops.normalisation.unit_norm import norm_of
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import broadcast, elements, result_type
 from fastprof.ops.traffic import fresh, moved, texts
-
-__all__ = [
-    "cosine_embedding_loss",
-    "cosine_similarity",
-    "pairwise_distance",
-    "triplet_margin_loss",
-]
 
 # Three sums of products and a quotient: x y, x x, y y; product of norms, limit, root, division.
 DOTS: Final = 6
@@ -42,7 +35,10 @@ def _without(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
     return shape[:place] + shape[place + 1 :]
 
 
-@op(TORCH, "cosine_similarity(x, x2=y, dim, _)", aten=("cosine_similarity(x, y, dim, _)",))
+@operators("""
+    (x, x2=y, dim, _): torch.cosine_similarity
+    (x, y, dim, _): aten::cosine_similarity
+""")
 def cosine_similarity(
     x: Tensor, y: Tensor, dim: int | Unknown = 1, *, direction: str
 ) -> tuple[Cost, str]:
@@ -66,13 +62,10 @@ def cosine_similarity(
     return Cost(flops, moved(x, y, found)), texts(x, y)
 
 
-_EMBEDDING: Final = (
-    "cosine_embedding_loss(x, input2=y, target, _, reduction, reduce)",
-    "cosine_embedding_loss(x, y, target, _, _, reduce, reduction)",
-)
-
-
-@op(TORCH, *_EMBEDDING, aten=_EMBEDDING[:1])
+@operators("""
+    (x, input2=y, target, _, reduction, reduce): cosine_embedding_loss
+    (x, y, target, _, _, reduce, reduction): torch.cosine_embedding_loss
+""")
 def cosine_embedding_loss(
     x: Tensor,
     y: Tensor,
@@ -102,7 +95,10 @@ def cosine_embedding_loss(
     return Cost(flops, moved(x, y, target, loss), reduced.exact), params
 
 
-@op(TORCH, "pairwise_distance(x, x2=y, p, ...)", aten=("pairwise_distance(x, y, p, ...)",))
+@operators("""
+    (x, x2=y, p, ...): torch.pairwise_distance
+    (x, y, p, ...): aten::pairwise_distance
+""")
 def pairwise_distance(
     x: Tensor, y: Tensor, p: float | Unknown = 2.0, *, direction: str
 ) -> tuple[Cost, str]:
@@ -127,17 +123,12 @@ def pairwise_distance(
     return Cost(flops, moved(x, y, found), exact), texts(x, y)
 
 
-_TRIPLET: Final = (
-    "triplet_margin_loss(x, positive, negative, _, p, _, swap, reduction, reduce)",
-    "triplet_margin_loss(x, positive, negative, _, p, _, swap, _, reduce, reduction)",
-)
-
-
-@op(
-    TORCH,
-    *(text.replace("(x,", "(anchor=x,") for text in _TRIPLET),
-    aten=_TRIPLET[:1],
-)
+@operators("""
+    (anchor=x, positive, negative, _, p, _, swap, reduction, reduce): torch.triplet_margin_loss
+    (anchor=x, positive, negative, _, p, _, swap, _, reduce, reduction):
+        torch.triplet_margin_loss
+    (x, positive, negative, _, p, _, swap, reduction, reduce): aten::triplet_margin_loss
+""")
 def triplet_margin_loss(
     x: Tensor,
     positive: Tensor,

@@ -1,19 +1,56 @@
-"""FLOPs and bytes of elementwise losses: one formula and a table."""
+"""FLOPs and bytes of elementwise losses, with and without reduction."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
-from fastprof.model.call import Tensor
+from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.arithmetic import EXPONENTIAL, LOGARITHM
 from fastprof.ops.cost import CannotModel, Cost
-from fastprof.ops.losses.loss_reduction import Reduce, Reduced, Reduction
 from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import broadcast, elements, result_type
 from fastprof.ops.traffic import fresh, moved, texts
 
-__all__ = ["elementwise_loss", "elementwise_loss_gradient"]
+# The argument `reduction` of a loss: additions and output size.
+
+# Python calls record "mean"; ATen calls record its number: 0 none, 1 mean, 2 sum.
+Reduction: TypeAlias = str | int | Unknown
+# The legacy argument reduce=False of torch 0.4 is reduction="none".
+Reduce: TypeAlias = bool | None
+
+_KEPT = ("none", 0)
+_ADDED = ("mean", "sum", "batchmean", 1, 2)
+
+
+class Reduced(NamedTuple):
+    """The reduction of the elementwise losses.
+
+    `added` is the FLOPs per element: 1 if reduced, else 0. `exact` is False if the reduction is not
+    recorded; torch's default, a mean, is then assumed.
+    """
+
+    added: int
+    exact: bool
+
+    @classmethod
+    def read(cls, reduction: Reduction, reduce: Reduce = None) -> Reduced:
+        """Read the arguments of a call.
+
+        Raises
+        ------
+        CannotModel
+            When the reduction is invalid.
+        """
+        if isinstance(reduction, Unknown):
+            return cls(1, False)
+        if reduction not in (*_KEPT, *_ADDED):
+            raise CannotModel(f"expected reduction none, mean or sum, found {reduction!r}")
+        return cls(0 if reduction in _KEPT or reduce is False else 1, True)
+
+    def loss(self, shape: tuple[int, ...], dtype: str | None) -> Tensor:
+        """The loss that is written, and whose gradient is read."""
+        return Tensor(() if self.added else shape, dtype)
 
 
 # Arguments of the operator, of its Python binding, and of the function, which has legacy arguments
@@ -108,7 +145,7 @@ def elementwise_loss(
     gradients : tuple of Tensor, optional
         Operands with a gradient; default: the first.
     """
-    shape = broadcast(*(each.shape for each in operands))
+    shape = broadcast(*(tensor.shape for tensor in operands))
     loss = reduced.loss(shape, result_type(operands[:2]))
     params = texts(*operands)
     if direction == "bprop":
@@ -123,7 +160,7 @@ def elementwise_loss_gradient(
     flops: int, gradient: Tensor, operands: tuple[Tensor, ...]
 ) -> tuple[Cost, str]:
     """Cost of an operator that computes the gradient of the first operand, from dloss."""
-    shape = broadcast(*(each.shape for each in operands))
+    shape = broadcast(*(tensor.shape for tensor in operands))
     if broadcast(gradient.shape, shape) != shape:
         raise CannotModel(f"gradient {gradient.shape} does not fit {shape}")
     moves = moved(gradient, *operands, fresh(operands[0]))

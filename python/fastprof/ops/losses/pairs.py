@@ -7,37 +7,25 @@ from typing import Final
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.arithmetic import EXPONENTIAL, LOGARITHM, SIGMOID
 from fastprof.ops.cost import Cost
-from fastprof.ops.losses.elementwise import elementwise_loss, elementwise_loss_gradient
-from fastprof.ops.losses.loss_reduction import Reduce, Reduced, Reduction
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.losses.elementwise import (
+    Reduce,
+    Reduced,
+    Reduction,
+    elementwise_loss,
+    elementwise_loss_gradient,
+)
+from fastprof.ops.registry import operators
 from fastprof.ops.traffic import present
-
-__all__ = [
-    "LOG_SIGMOID",
-    "WEIGHTED",
-    "binary_cross_entropy",
-    "binary_cross_entropy_backward",
-    "binary_cross_entropy_with_logits",
-    "gaussian_nll_loss",
-    "kl_div",
-    "margin_ranking_loss",
-    "poisson_nll_loss",
-]
 
 LOG_SIGMOID: Final = EXPONENTIAL + LOGARITHM + 1
 Flag = bool | Unknown
 
-WEIGHTED: Final = (
-    "x, target, weight, reduction, reduce",
-    "x, target, weight, _, reduce, reduction",
-)
 
-
-@op(
-    TORCH,
-    *(f"binary_cross_entropy({arguments})" for arguments in WEIGHTED),
-    aten=("binary_cross_entropy(x, target, weight, reduction)",),
-)
+@operators("""
+    (x, target, weight, reduction, reduce): torch.binary_cross_entropy
+    (x, target, weight, _, reduce, reduction): torch.binary_cross_entropy
+    (x, target, weight, reduction): aten::binary_cross_entropy
+""")
 def binary_cross_entropy(
     x: Tensor,
     target: Tensor,
@@ -60,10 +48,7 @@ def binary_cross_entropy(
     return elementwise_loss(2 * LOGARITHM + 6 + more, operands, reduced, 6 + more, direction)
 
 
-_ENTROPY_BACKWARD: Final = "binary_cross_entropy_backward(gradient, x, target, weight, ...)"
-
-
-@op(TORCH, _ENTROPY_BACKWARD, aten=(_ENTROPY_BACKWARD,))
+@operators("(gradient, x, target, weight, ...): binary_cross_entropy_backward")
 def binary_cross_entropy_backward(
     gradient: Tensor, x: Tensor, target: Tensor, weight: Tensor | None = None
 ) -> tuple[Cost, str]:
@@ -76,17 +61,12 @@ def binary_cross_entropy_backward(
     return elementwise_loss_gradient(4 + len(operands), gradient, operands)
 
 
-_LOGITS: Final = (
-    "binary_cross_entropy_with_logits(x, target, weight, pos_weight, reduction, reduce)",
-    "binary_cross_entropy_with_logits(x, target, weight, _, reduce, reduction, pos_weight)",
-)
-
-
-@op(
-    TORCH,
-    *_LOGITS,
-    aten=("binary_cross_entropy_with_logits(x, target, weight, pos_weight, reduction)",),
-)
+@operators("""
+    (x, target, weight, pos_weight, reduction, reduce): torch.binary_cross_entropy_with_logits
+    (x, target, weight, _, reduce, reduction, pos_weight):
+        torch.binary_cross_entropy_with_logits
+    (x, target, weight, pos_weight, reduction): aten::binary_cross_entropy_with_logits
+""")
 def binary_cross_entropy_with_logits(
     x: Tensor,
     target: Tensor,
@@ -117,12 +97,11 @@ def binary_cross_entropy_with_logits(
     )
 
 
-@op(
-    TORCH,
-    "kl_div(x, target, reduction, log_target, reduce)",
-    "kl_div(x, target, _, reduce, reduction, log_target)",
-    aten=("kl_div(x, target, reduction, log_target)",),
-)
+@operators("""
+    (x, target, reduction, log_target, reduce): torch.kl_div
+    (x, target, _, reduce, reduction, log_target): torch.kl_div
+    (x, target, reduction, log_target): aten::kl_div
+""")
 def kl_div(
     x: Tensor,
     target: Tensor,
@@ -150,12 +129,11 @@ def kl_div(
     return elementwise_loss(forward, (x, target), reduced, backward, direction)
 
 
-@op(
-    TORCH,
-    "poisson_nll_loss(x, target, log_input, full, _, reduction, reduce)",
-    "poisson_nll_loss(x, target, log_input, full, _, _, reduce, reduction)",
-    aten=("poisson_nll_loss(x, target, log_input, full, _, reduction)",),
-)
+@operators("""
+    (x, target, log_input, full, _, reduction, reduce): torch.poisson_nll_loss
+    (x, target, log_input, full, _, _, reduce, reduction): torch.poisson_nll_loss
+    (x, target, log_input, full, _, reduction): aten::poisson_nll_loss
+""")
 def poisson_nll_loss(
     x: Tensor,
     target: Tensor,
@@ -186,7 +164,7 @@ def poisson_nll_loss(
     return elementwise_loss(forward, (x, target), reduced, backward, direction)
 
 
-@op(TORCH, "gaussian_nll_loss(x, target, variance, full, _, reduction)")
+@operators("(x, target, variance, full, _, reduction): torch.gaussian_nll_loss")
 def gaussian_nll_loss(
     x: Tensor,
     target: Tensor,
@@ -219,12 +197,11 @@ def gaussian_nll_loss(
     return elementwise_loss(forward, operands, reduced, 8, direction, gradients)
 
 
-@op(
-    TORCH,
-    "margin_ranking_loss(x, input2=other, target, _, reduction, reduce)",
-    "margin_ranking_loss(x, other, target, _, _, reduce, reduction)",
-    aten=("margin_ranking_loss(x, other, target, _, reduction)",),
-)
+@operators("""
+    (x, input2=other, target, _, reduction, reduce): torch.margin_ranking_loss
+    (x, other, target, _, _, reduce, reduction): torch.margin_ranking_loss
+    (x, other, target, _, reduction): aten::margin_ranking_loss
+""")
 def margin_ranking_loss(
     x: Tensor,
     other: Tensor,

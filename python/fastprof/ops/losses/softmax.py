@@ -8,20 +8,9 @@ from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.arithmetic import EXPONENTIAL
 from fastprof.ops.cost import CannotModel, Cost
 from fastprof.ops.dtypes import Dtype, named
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import canonical_type, elements, is_floating
 from fastprof.ops.traffic import fresh, moved, texts
-
-__all__ = [
-    "log_softmax",
-    "log_softmax_backward",
-    "masked_softmax",
-    "masked_softmax_backward",
-    "safe_softmax",
-    "softmax",
-    "softmax_backward",
-    "softmin",
-]
 
 # FLOPs per element. Per-row operations (a logarithm) are not counted.
 FORWARD: Final = EXPONENTIAL + 4  # compared, max subtracted, exponential, added, divided
@@ -29,17 +18,12 @@ LOG_BACKWARD: Final = EXPONENTIAL + 3  # dy added; exponential, times sum, subtr
 BACKWARD: Final = 4  # dy y added; subtracted, times y
 
 
-def _both(name: str) -> tuple[str, str]:
-    return f"{name}(x, _, dtype)", f"special_{name}(x, _, dtype)"
-
-
 # torch.nn.functional has a stack level before the type: an integer in the position of `dtype`.
-@op(
-    TORCH,
-    "softmax(x, dim=_, dtype_or_level, dtype)",
-    "_softmax(x, _, half_to_float)",
-    aten=(*_both("softmax"), "_softmax(x, _, half_to_float)"),
-)
+@operators("""
+    (x, dim=_, dtype_or_level, dtype): torch.softmax
+    (x, _, half_to_float): _softmax
+    (x, _, dtype): aten::softmax aten::special_softmax
+""")
 def softmax(
     x: Tensor,
     dtype_or_level: Dtype = None,
@@ -62,12 +46,11 @@ def softmax(
     return Cost(elements(x.shape) * FORWARD, moved(x, y), exact), texts(x)
 
 
-@op(
-    TORCH,
-    "log_softmax(x, dim=_, dtype_or_level, dtype)",
-    "_log_softmax(x, _, half_to_float)",
-    aten=(*_both("log_softmax"), "_log_softmax(x, _, half_to_float)"),
-)
+@operators("""
+    (x, dim=_, dtype_or_level, dtype): torch.log_softmax
+    (x, _, half_to_float): _log_softmax
+    (x, _, dtype): aten::log_softmax aten::special_log_softmax
+""")
 def log_softmax(
     x: Tensor,
     dtype_or_level: Dtype = None,
@@ -90,7 +73,7 @@ def log_softmax(
     return Cost(elements(x.shape) * FORWARD, moved(x, y), exact), texts(x)
 
 
-@op(TORCH, "softmin(x, dim=_, dtype_or_level, dtype)")
+@operators("(x, dim=_, dtype_or_level, dtype): torch.softmin")
 def softmin(
     x: Tensor, dtype_or_level: Dtype = None, dtype: Dtype = None, *, direction: str
 ) -> tuple[Cost, str]:
@@ -104,7 +87,7 @@ def softmin(
     return cost + Cost(elements(x.shape), moved(x, fresh(x))), params
 
 
-@op(TORCH, "_safe_softmax(x, _, dtype)", aten=("_safe_softmax(x, _, dtype)",))
+@operators("(x, _, dtype): _safe_softmax")
 def safe_softmax(x: Tensor, dtype: Dtype = None, *, direction: str) -> tuple[Cost, str]:
     """A softmax that is 0 for rows of minus infinity.
 
@@ -116,10 +99,7 @@ def safe_softmax(x: Tensor, dtype: Dtype = None, *, direction: str) -> tuple[Cos
     return cost + Cost(masked, 0), params
 
 
-_MASKED: Final = "_masked_softmax(x, mask, ...)"
-
-
-@op(TORCH, _MASKED, aten=(_MASKED,))
+@operators("(x, mask, ...): _masked_softmax")
 def masked_softmax(x: Tensor, mask: Tensor, *, direction: str) -> tuple[Cost, str]:
     """A softmax over the elements that are not masked.
 
@@ -154,13 +134,11 @@ def _gradient(
     return Cost(elements(y.shape) * flops, moved(gradient, y, dx), exact), texts(gradient, y)
 
 
-def _backward(name: str) -> tuple[str, str]:
-    # torch 1 passes the input for its type; torch 2 passes the type.
-    return f"{name}(gradient, y, _, dtype)", f"{name}(gradient, y, _, x)"
-
-
-@op(TORCH, *_backward("_softmax_backward_data"), aten=_backward("_softmax_backward_data"))
-def softmax_backward(
+@operators("""
+    (gradient, y, _, dtype): _softmax_backward_data
+    (gradient, y, _, x): _softmax_backward_data
+""")
+def softmax_backward_data(
     gradient: Tensor, y: Tensor, dtype: Dtype = None, x: Tensor | None = None
 ) -> tuple[Cost, str]:
     """dx = (dy - sum of dy y) * y of a softmax.
@@ -171,8 +149,11 @@ def softmax_backward(
     return _gradient(BACKWARD, gradient, y, dtype, x)
 
 
-@op(TORCH, *_backward("_log_softmax_backward_data"), aten=_backward("_log_softmax_backward_data"))
-def log_softmax_backward(
+@operators("""
+    (gradient, y, _, dtype): _log_softmax_backward_data
+    (gradient, y, _, x): _log_softmax_backward_data
+""")
+def log_softmax_backward_data(
     gradient: Tensor, y: Tensor, dtype: Dtype = None, x: Tensor | None = None
 ) -> tuple[Cost, str]:
     """dx = dy - exp(y) * sum of dy of a log_softmax.
@@ -183,10 +164,7 @@ def log_softmax_backward(
     return _gradient(LOG_BACKWARD, gradient, y, dtype, x)
 
 
-_MASKED_BACKWARD: Final = "_masked_softmax_backward(gradient, y, mask, ...)"
-
-
-@op(TORCH, _MASKED_BACKWARD, aten=(_MASKED_BACKWARD,))
+@operators("(gradient, y, mask, ...): _masked_softmax_backward")
 def masked_softmax_backward(gradient: Tensor, y: Tensor, mask: Tensor) -> tuple[Cost, str]:
     """dx = (dy - sum of dy y) * y of a masked softmax.
 

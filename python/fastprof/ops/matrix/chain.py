@@ -10,16 +10,14 @@ from fastprof.model.call import Tensor
 from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.matrix.product import GEMM, Product, bias_gradient
 from fastprof.ops.parameters import Tensors
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import elements, result_type, tensor_bytes, tensor_text
 from fastprof.ops.tensor_cores import why_not
-
-__all__ = ["bilinear", "multi_dot", "products"]
 
 _LONGEST_CHAIN: Final = 64  # the search for the order is cubic
 
 
-def products(
+def chain_products(
     flops: int, tensors: Tensors, output: Tensor, sizes: dict[str, int], direction: str
 ) -> Work:
     """Several matrix products as one part, whose kernels cannot be distinguished.
@@ -37,7 +35,7 @@ def products(
     direction : str
         "fprop" or "bprop".
     """
-    operands = [tensor_bytes(each) for each in tensors]
+    operands = [tensor_bytes(tensor) for tensor in tensors]
     moved = add_known(*operands, tensor_bytes(output))
     if direction == "bprop":
         flops, moved = 2 * flops, add_known(moved, *operands)
@@ -46,11 +44,10 @@ def products(
     return Work((Part("main", Cost(flops, moved), text, kernels=GEMM, no_tensor_cores=reason),))
 
 
-@op(
-    TORCH,
-    *("multi_dot(matrices*)", "chain_matmul(matrices*)"),
-    aten=("chain_matmul", "linalg_multi_dot"),
-)
+@operators("""
+    aten::chain_matmul aten::linalg_multi_dot
+    (matrices*): torch.multi_dot torch.chain_matmul
+""")
 def multi_dot(matrices: Tensors, *, direction: str) -> Work:
     """A[m, k] @ B[k, l] @ C[l, n] ..: the order with the fewest multiplications, as torch does it.
 
@@ -63,7 +60,7 @@ def multi_dot(matrices: Tensors, *, direction: str) -> Work:
     """
     if not 2 <= len(matrices) <= _LONGEST_CHAIN:
         raise CannotModel(f"{len(matrices)} matrices do not form a chain")
-    shapes = [each.shape for each in matrices]
+    shapes = [tensor.shape for tensor in matrices]
     if len(shapes[0]) == 1:
         shapes[0] = (1, *shapes[0])
     if len(shapes[-1]) == 1:
@@ -76,7 +73,7 @@ def multi_dot(matrices: Tensors, *, direction: str) -> Work:
     output = Tensor((sizes[0], sizes[-1]), result_type(matrices))
     unit = Product(1, 1, 1, output, output).flops
     along = {"M": sizes[-1], "N": sizes[0], "K": sizes[-2]}
-    return products(unit * _multiplications(sizes), matrices, output, along, direction)
+    return chain_products(unit * _multiplications(sizes), matrices, output, along, direction)
 
 
 def _multiplications(sizes: tuple[int, ...]) -> int:
@@ -95,7 +92,10 @@ def _multiplications(sizes: tuple[int, ...]) -> int:
     return least(0, len(sizes) - 2)
 
 
-@op(TORCH, "bilinear(input1, input2, weight, bias)", aten=("bilinear",))
+@operators("""
+    aten::bilinear
+    (input1, input2, weight, bias): torch.bilinear
+""")
 def bilinear(
     input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None, *, direction: str
 ) -> Work:
@@ -123,7 +123,7 @@ def bilinear(
     unit = Product(1, 1, 1, output, output).flops
     tensors = (input1, input2, weight)
     along = {"I": first, "J": second}
-    done = products(
+    done = chain_products(
         unit * rows * features * second * (first + 1), tensors, output, along, direction
     )
     if bias is None:

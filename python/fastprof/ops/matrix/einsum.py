@@ -1,4 +1,8 @@
-"""Einstein sums and tensor contractions to matrix products."""
+"""FLOPs and bytes of einsum, of outer and Kronecker products and of bilinear layers.
+
+torch computes them by elementwise multiplication, so FlopCounterMode does not count them. Here each
+multiplication and addition counts.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +13,13 @@ from typing import Any, Final, NamedTuple
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
-from fastprof.ops.matrix.chain import products
-from fastprof.ops.matrix.matrices import plain
+from fastprof.ops.matrix.chain import chain_products
+from fastprof.ops.matrix.matmul import plain
 from fastprof.ops.matrix.product import Product
 from fastprof.ops.parameters import Ints, Tensors
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import (
+    broadcast,
     byte_count,
     elements,
     is_complex,
@@ -23,7 +28,123 @@ from fastprof.ops.tensor import (
     tensor_text,
 )
 
-__all__ = ["Contraction", "contract", "einsum", "inner", "tensordot"]
+# FLOPs and bytes of products that are no matrix products: outer, Kronecker, cross, vecdot.
+
+
+@operators("(left, vec2=right): outer ger")
+def outer(left: Tensor, right: Tensor, *, direction: str) -> tuple[Cost, str]:
+    """v[m] w[n]^T: one product for each pair.
+
+    FLOPs: m n; backward two matrix-vector products, computed as product and sum: 4 m n.
+    Bytes: both vectors read, the matrix written; backward its gradient read once for each.
+    """
+    _vectors(left, right)
+    return _pairs(left, right, (*left.shape, *right.shape), direction)
+
+
+@operators("""
+    (left, other=right): torch.kron
+    (left, right): aten::kron
+""")
+def kron(left: Tensor, right: Tensor, *, direction: str) -> tuple[Cost, str]:
+    """Kronecker product A[a, ..] x B[b, ..] -> [a b, ..]: one product for each pair of elements.
+
+    FLOPs: elements of A times elements of B; backward four times that.
+    Bytes: A and B read, the output written; backward its gradient read once for each.
+    """
+    return _pairs(left, right, (elements(left.shape), elements(right.shape)), direction)
+
+
+@operators("(addend, vec1, vec2, ...): addr addr_")
+def addr(addend: Tensor, vec1: Tensor, vec2: Tensor, *, direction: str) -> tuple[Cost, str]:
+    """C + v[m] w[n]^T, C broadcast to [m, n].
+
+    FLOPs: 2 m n, without beta and alpha; backward 4 m n, the gradients of the vectors.
+    Bytes: C and both vectors read, the output written; backward its gradient read once for each.
+    """
+    _vectors(vec1, vec2)
+    shape = (*vec1.shape, *vec2.shape)
+    if broadcast(addend.shape, shape) != shape:
+        raise CannotModel(f"{addend.shape} does not broadcast to the output {shape}")
+    cost, _ = _pairs(vec1, vec2, shape, direction)
+    if direction == "fprop":
+        added = elements(shape) * (2 if is_complex(result_type((vec1, vec2))) else 1)
+        cost += Cost(added, tensor_bytes(addend))
+    return cost, ";".join(map(tensor_text, (addend, vec1, vec2)))
+
+
+@operators("""
+    (left, other=right, ...): torch.cross
+    (left, right, ...): aten::cross aten::linalg_cross
+""")
+def cross(left: Tensor, right: Tensor, *, direction: str) -> tuple[Cost, str]:
+    """Cross products of v[.., 3] and w[.., 3]: two multiplications and a subtraction an element.
+
+    FLOPs: 3 for each element of the output; backward two cross products.
+    Bytes: both operands read, the output written; backward its gradient and an operand read and a
+    gradient written, twice.
+    """
+    shape = broadcast(left.shape, right.shape)
+    if 3 not in shape:
+        raise CannotModel(f"no dimension of {shape} has size 3")
+    dtype = result_type((left, right))
+    count = elements(shape)
+    flops = count * (14 if is_complex(dtype) else 3)
+    written = byte_count(count, dtype)
+    text = f"{tensor_text(left)};{tensor_text(right)}"
+    if direction == "bprop":
+        return Cost(2 * flops, add_known(*[written] * 6)), text
+    return Cost(flops, add_known(tensor_bytes(left), tensor_bytes(right), written)), text
+
+
+@operators("(x, y, dim): torch.vecdot aten::linalg_vecdot")
+def vecdot(x: Tensor, y: Tensor, dim: int | Unknown = -1, *, direction: str) -> tuple[Cost, str]:
+    """Dot products along one dimension of x[.., k] and y[.., k], broadcast: a product, then a sum.
+
+    FLOPs: 2 for each element of the broadcast operands; backward two products.
+    Bytes: both read, the output written, intermediate products not counted; backward both read and
+    both gradients written. Unknown if the dimension is not in the capture.
+    """
+    shape = broadcast(x.shape, y.shape)
+    if not shape:
+        raise CannotModel("no dimension to sum over")
+    dtype = result_type((x, y))
+    count = elements(shape)
+    text = f"{tensor_text(x)};{tensor_text(y)}"
+    operands = add_known(tensor_bytes(x), tensor_bytes(y))
+    if direction == "bprop":
+        flops = count * (12 if is_complex(dtype) else 2)
+        return Cost(flops, add_known(operands, operands)), text
+    flops = count * (8 if is_complex(dtype) else 2)
+    if isinstance(dim, Unknown):
+        return Cost(flops, None), text
+    if not -len(shape) <= dim < len(shape):
+        raise CannotModel(f"{shape} has no dimension {dim}")
+    dim %= len(shape)
+    written = byte_count(elements(shape[:dim] + shape[dim + 1 :]), dtype)
+    return Cost(flops, add_known(operands, written)), text
+
+
+def _vectors(*vectors: Tensor) -> None:
+    for tensor in vectors:
+        if len(tensor.shape) != 1:
+            raise CannotModel(f"shape {tensor.shape} is not that of a vector")
+
+
+def _pairs(left: Tensor, right: Tensor, shape: tuple[int, ...], direction: str) -> tuple[Cost, str]:
+    # One multiplication for each pair of elements. Backward, for each operand, the pairs' gradient
+    # times the other operand, summed.
+    dtype = result_type((left, right))
+    count = elements(shape)
+    text = f"{tensor_text(left)};{tensor_text(right)}"
+    written = byte_count(count, dtype)
+    operands = add_known(tensor_bytes(left), tensor_bytes(right))
+    if direction == "fprop":
+        return Cost(count * (6 if is_complex(dtype) else 1), add_known(operands, written)), text
+    multiply_add = 8 if is_complex(dtype) else 2
+    moved = add_known(written, written, operands, operands)
+    return Cost(2 * multiply_add * count, moved), text
+
 
 Label = str
 Sizes = dict[Label, int]  # size of each label of an operand
@@ -51,11 +172,10 @@ class Contraction(NamedTuple):
     additions: int
 
 
-@op(
-    TORCH,
-    "einsum(equation, operands*)",
-    aten=("einsum(equation, operands*, path)",),
-)
+@operators("""
+    (equation, operands*): torch.einsum
+    (equation, operands*, path): aten::einsum
+""")
 def einsum(
     equation: str,
     operands: Tensors,
@@ -77,7 +197,7 @@ def einsum(
     label of a single operand, before a product, are not counted. Sublists instead of an equation
     are not modelled. Unknown without the equation.
     """
-    done = contract(equation, [each.shape for each in operands], path)
+    done = contract(equation, [tensor.shape for tensor in operands], path)
     if len(operands) == 1:
         return _of_one(done, operands[0], direction)
     if len(done.products) == 1 and not done.multiplications:
@@ -91,7 +211,7 @@ def einsum(
     flops += done.multiplications * (6 if is_complex(output.dtype) else 1)
     m, n, k = done.products[-1][1:] if done.products else (0, 0, 0)
     sizes = {"M": n, "N": m, "K": k} if done.products else {}
-    work = products(flops, operands, output, sizes, direction)
+    work = chain_products(flops, operands, output, sizes, direction)
     if len(operands) == 2 or (path and not isinstance(path, Unknown)):
         return work
     cost = work.cost
@@ -234,25 +354,26 @@ def _read(equation: str, shapes: list[tuple[int, ...]]) -> tuple[list[Sizes], li
 def _letters(term: str) -> list[Label]:
     before, dots, after = term.partition(_ELLIPSIS)
     letters = [*before, *([_ELLIPSIS] if dots else []), *after]
-    if not all(each == _ELLIPSIS or (each.isascii() and each.isalpha()) for each in letters):
+    if not all(
+        letter == _ELLIPSIS or (letter.isascii() and letter.isalpha()) for letter in letters
+    ):
         raise CannotModel(f"{term!r} contains other characters than letters and one ellipsis")
     return letters
 
 
 def _spelled(letters: Iterable[Label], dots: int) -> Iterable[Label]:
     # The dimensions of an ellipsis are numbered from the right, because they are right-aligned.
-    for each in letters:
-        if each == _ELLIPSIS:
+    for letter in letters:
+        if letter == _ELLIPSIS:
             yield from map(str, range(dots, 0, -1))
         else:
-            yield each
+            yield letter
 
 
-@op(
-    TORCH,
-    "tensordot(a, b, dims, dims_b, ...)",
-    aten=("tensordot(a, b, dims, dims_b)",),
-)
+@operators("""
+    (a, b, dims, dims_b, ...): torch.tensordot
+    (a, b, dims, dims_b): aten::tensordot
+""")
 def tensordot(
     a: Tensor,
     b: Tensor,
@@ -272,8 +393,8 @@ def tensordot(
     Unknown without the dimensions.
     """
     left_dims, right_dims = _dimensions(dims, dims_b, len(a.shape))
-    left = [_dimension(a, each) for each in left_dims]
-    right = [_dimension(b, each) for each in right_dims]
+    left = [_dimension(a, left_dim) for left_dim in left_dims]
+    right = [_dimension(b, right_dim) for right_dim in right_dims]
     if len(left) != len(right) or len({*left}) < len(left) or len({*right}) < len(right):
         raise CannotModel(f"cannot sum dimensions {left} with {right}")
     inner = 1
@@ -311,7 +432,10 @@ def _dimension(tensor: Tensor, dim: int) -> int:
     return dim % rank
 
 
-@op(TORCH, "inner(left, other=right, ...)", aten=("inner",))
+@operators("""
+    aten::inner
+    (left, other=right, ...): torch.inner
+""")
 def inner(left: Tensor, right: Tensor, *, direction: str) -> Work:
     """A[.., k] . B[.., k] over the last dimension of both: one matrix product, A @ B^T.
 

@@ -1,29 +1,165 @@
-"""FLOPs and bytes of matrix products."""
+"""FLOPs and bytes of products of matrices and vectors, and of linear layers."""
 
 from __future__ import annotations
 
-from typing import Final
-
 from fastprof.model.call import Tensor, Unknown
-from fastprof.ops.cost import Work
+from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.dtype_argument import asked_type
 from fastprof.ops.dtypes import Dtype
-from fastprof.ops.matrix.matrices import batched, fits, inner_size, plain, ranks
-from fastprof.ops.matrix.product import Product, bias_gradient, forward, gradients
-from fastprof.ops.matrix.vectors import dot_product, matrix_vector
+from fastprof.ops.matrix.product import (
+    ELEMENTWISE,
+    GEMM,
+    Product,
+    bias_added,
+    bias_gradient,
+    forward,
+    product_gradients,
+)
 from fastprof.ops.parameters import Number
-from fastprof.ops.registry import TORCH, op
-from fastprof.ops.tensor import elements
+from fastprof.ops.registry import operators
+from fastprof.ops.tensor import broadcast, elements, is_complex, tensor_bytes
 
-__all__ = ["addbmm", "addmm", "baddbmm", "bmm", "matmul", "mm"]
+# Shape checks of matrix products, and the work of a plain product.
+
+
+def ranks(rank: int, *tensors: Tensor) -> None:
+    """Check the number of dimensions.
+
+    Raises
+    ------
+    CannotModel
+        When a tensor has another rank.
+    """
+    for tensor in tensors:
+        if len(tensor.shape) != rank:
+            raise CannotModel(f"shape {tensor.shape} is not {rank}-d")
+
+
+def inner_size(left: tuple[int, ...], axis: int, right: tuple[int, ...], other_axis: int) -> int:
+    """The inner size k of both operands.
+
+    Raises
+    ------
+    CannotModel
+        When they differ.
+    """
+    if len(left) < -axis or len(right) < -other_axis or left[axis] != right[other_axis]:
+        raise CannotModel(f"cannot multiply {left} and {right}")
+    return left[axis]
+
+
+def fits(addend: Tensor, shape: tuple[int, ...]) -> None:
+    """Check that an addend broadcasts to the output.
+
+    Raises
+    ------
+    CannotModel
+        When it does not.
+    """
+    if broadcast(addend.shape, shape) != shape:
+        raise CannotModel(f"{addend.shape} does not broadcast to the output {shape}")
+
+
+def batched(left: Tensor, right: Tensor) -> Product:
+    """A[.., m, k] @ B[.., k, n] with broadcast batch dimensions; a vector on the left is a row."""
+    inner = inner_size(left.shape, -1, right.shape, -2)
+    rows = left.shape[-2] if len(left.shape) > 1 else 1
+    batch = elements(broadcast(left.shape[:-2], right.shape[:-2]))
+    return Product(rows, right.shape[-1], inner, left, right, batch)
+
+
+def plain(product: Product, direction: str, out_dtype: Dtype = None) -> Work:
+    """The work of a plain product in one direction."""
+    product = product._replace(written=asked_type(out_dtype))
+    if direction == "fprop":
+        return Work((forward(product),))
+    return Work((*product_gradients(product),))
+
+
+# FLOPs and bytes of products of a matrix and a vector, and of two vectors.
+
+
+@operators("mv")
+def mv(left: Tensor, vec: Tensor, *, direction: str) -> Work:
+    """A[m, k] @ v[k].
+
+    FLOPs: 2 m k, which FlopCounterMode does not count; backward m k for dA, an elementwise product,
+    and 2 m k for dv.
+    Bytes: A and v read, the output written; backward for each gradient the same three.
+    """
+    ranks(2, left)
+    ranks(1, vec)
+    return matrix_vector(left, vec, direction)
+
+
+@operators("(addend, mat, vec, ...): addmv addmv_")
+def addmv(addend: Tensor, mat: Tensor, vec: Tensor, *, direction: str) -> Work:
+    """c + A[m, k] @ v[k], c broadcast to [m].
+
+    FLOPs: 2 m k, as mv; backward 3 m k.
+    Bytes: A, v and c read, the output written; backward A, v and the output's gradient for each
+    of two gradients.
+    """
+    ranks(2, mat)
+    ranks(1, vec)
+    fits(addend, mat.shape[:1])
+    return matrix_vector(mat, vec, direction, addend)
+
+
+@operators("""
+    aten::dot aten::vdot
+    (left, tensor=right): torch.dot
+    (left, other=right): torch.vdot
+""")
+def dot(left: Tensor, right: Tensor, *, direction: str) -> Work:
+    """v[k] . w[k].
+
+    FLOPs: 2 k, which FlopCounterMode does not count; backward two elementwise products, 2 k.
+    Bytes: both read, one element written; backward both read and both gradients written.
+    """
+    ranks(1, left, right)
+    return dot_product(left, right, direction)
+
+
+def matrix_vector(
+    left: Tensor, right: Tensor, direction: str, addend: Tensor | None = None
+) -> Work:
+    """A[.., k] @ v[k]. Backward: dA = dc v^T, an elementwise product, and dv = A^T @ dc.
+
+    A product with a vector does not use tensor cores.
+    """
+    inner = inner_size(left.shape, -1, right.shape, -1)
+    product = Product(elements(left.shape[:-1]), 1, inner, left, right)
+    if direction == "fprop":
+        return Work((forward(product, *(() if addend is None else (addend,))),))
+    moved = add_known(product.output_bytes, tensor_bytes(left), tensor_bytes(right))
+    outer = Cost(_multiply(product) * product.m * product.k, moved)
+    params = product.params(product.k, product.m, 1)
+    matrix = Part("dgrad", outer, params, kernels=ELEMENTWISE, optional=True)
+    params = product.params(1, product.k, product.m)
+    vector = Part("wgrad", Cost(product.flops, moved), params, kernels=GEMM, optional=True)
+    return Work((matrix, vector))
+
+
+def dot_product(left: Tensor, right: Tensor, direction: str) -> Work:
+    """v[k] . w[k]. Backward: dv = dc w and dw = dc v, two elementwise products."""
+    product = Product(1, 1, inner_size(left.shape, -1, right.shape, -1), left, right)
+    if direction == "fprop":
+        return Work((forward(product),))
+    operands = add_known(tensor_bytes(left), tensor_bytes(right))
+    cost = Cost(2 * _multiply(product) * product.k, add_known(operands, operands))
+    return Work((Part("main", cost, product.params(1, 1, product.k)),))
+
+
+def _multiply(product: Product) -> int:
+    return 6 if is_complex(product.dtype) else 1
 
 
 # torch.spmm and torch.dsmm are the same C function as torch.mm.
-@op(
-    TORCH,
-    *(f"{name}(left, mat2, out_dtype, ...)" for name in ("mm", "spmm", "dsmm")),
-    aten=("mm(left, mat2, out_dtype)",),
-)
+@operators("""
+    (left, mat2, out_dtype, ...): torch.mm torch.spmm torch.dsmm
+    (left, mat2, out_dtype): aten::mm
+""")
 def mm(left: Tensor, mat2: Tensor, out_dtype: Dtype = None, *, direction: str) -> Work:
     """A[m, k] @ B[k, n].
 
@@ -36,30 +172,13 @@ def mm(left: Tensor, mat2: Tensor, out_dtype: Dtype = None, *, direction: str) -
     return plain(_matrices(left, mat2), direction, out_dtype)
 
 
-# Before torch 1.5, beta and alpha preceded the tensors they scale; torch 2.13 still accepts that.
-# In the operator, a type precedes them if there are three.
-_ADDMM: Final = (
-    "{}(addend, mat1, mat2, ...)",
-    "{}(_, addend, _, mat1, mat2, ...)",
-    "{}(_, addend, mat1, mat2, ...)",
-)
-
-_ADDMM_ATEN: Final = "{}(addend, mat1, mat2, out_dtype, beta, alpha)"
-
-
-@op(
-    TORCH,
-    *(
-        "addmm(addend, mat1, mat2, out_dtype=asked, ...)",
-        *(each.format("addmm") for each in _ADDMM),
-    ),
-    *(each.format(name) for name in ("addmm_", "_addmm_activation") for each in _ADDMM),
-    aten=(
-        _ADDMM_ATEN.format("addmm"),
-        "addmm_(addend, mat1, mat2, ...)",
-        "_addmm_activation(addend, mat1, mat2, ...)",
-    ),
-)
+@operators("""
+    (addend, mat1, mat2, out_dtype=asked, ...): torch.addmm
+    (addend, mat1, mat2, ...): torch.addmm addmm_ _addmm_activation
+    (_, addend, _, mat1, mat2, ...): torch.addmm torch.addmm_ torch._addmm_activation
+    (_, addend, mat1, mat2, ...): torch.addmm torch.addmm_ torch._addmm_activation
+    (addend, mat1, mat2, out_dtype, beta, alpha): aten::addmm
+""")
 def addmm(
     addend: Tensor,
     mat1: Tensor,
@@ -84,7 +203,10 @@ def addmm(
     return _with_addend(product, addend, (product.m, product.n), direction)
 
 
-@op(TORCH, "bmm(left, mat2, out_dtype, ...)", aten=("bmm(left, mat2, out_dtype)",))
+@operators("""
+    (left, mat2, out_dtype, ...): torch.bmm
+    (left, mat2, out_dtype): aten::bmm
+""")
 def bmm(left: Tensor, mat2: Tensor, out_dtype: Dtype = None, *, direction: str) -> Work:
     """A[b, m, k] @ B[b, k, n].
 
@@ -96,13 +218,14 @@ def bmm(left: Tensor, mat2: Tensor, out_dtype: Dtype = None, *, direction: str) 
     return plain(batched(left, mat2), direction, out_dtype)
 
 
-@op(
-    TORCH,
-    *("baddbmm(addend, mat1, batch2=mat2, out_dtype=asked, ...)",),
-    *(each.format(name) for name in ("baddbmm", "baddbmm_") for each in _ADDMM),
-    *(f"{name}(addend, batch1=mat1, batch2=mat2, ...)" for name in ("baddbmm", "baddbmm_")),
-    aten=(_ADDMM_ATEN.format("baddbmm"), "baddbmm_(addend, mat1, mat2, ...)"),
-)
+@operators("""
+    (addend, mat1, batch2=mat2, out_dtype=asked, ...): torch.baddbmm
+    (addend, mat1, mat2, ...): torch.baddbmm baddbmm_
+    (_, addend, _, mat1, mat2, ...): torch.baddbmm torch.baddbmm_
+    (_, addend, mat1, mat2, ...): torch.baddbmm torch.baddbmm_
+    (addend, batch1=mat1, batch2=mat2, ...): torch.baddbmm torch.baddbmm_
+    (addend, mat1, mat2, out_dtype, beta, alpha): aten::baddbmm
+""")
 def baddbmm(
     addend: Tensor,
     mat1: Tensor,
@@ -126,10 +249,7 @@ def baddbmm(
     return _with_addend(product, addend, (mat1.shape[0], product.m, product.n), direction)
 
 
-_ADDBMM: Final = ("addbmm(addend, batch1, batch2, ...)", "addbmm_(addend, batch1, batch2, ...)")
-
-
-@op(TORCH, *_ADDBMM, aten=_ADDBMM)
+@operators("(addend, batch1, batch2, ...): addbmm addbmm_")
 def addbmm(addend: Tensor, batch1: Tensor, batch2: Tensor, *, direction: str) -> Work:
     """C + sum over b of A[b, m, k] @ B[b, k, n], C broadcast to [m, n].
 
@@ -142,16 +262,13 @@ def addbmm(addend: Tensor, batch1: Tensor, batch2: Tensor, *, direction: str) ->
     return _with_addend(product, addend, (product.m, product.n), direction)
 
 
-@op(
-    TORCH,
-    "matmul(left, other=right, ...)",
-    "matmul(left, tensor2=right, ...)",
-    "__matmul__(left, right)",
-    "__rmatmul__(right, left)",
-    "__imatmul__(left, right)",
-    "imatmul(left, right)",
-    aten=("matmul", "linalg_matmul"),
-)
+@operators("""
+    aten::matmul aten::linalg_matmul
+    (left, other=right, ...): torch.matmul
+    (left, tensor2=right, ...): torch.matmul
+    (left, right): torch.__matmul__ torch.__imatmul__ torch.imatmul
+    (right, left): torch.__rmatmul__
+""")
 def matmul(left: Tensor, right: Tensor, *, direction: str) -> Work:
     """A @ B by rank, as torch splits it.
 
@@ -202,4 +319,70 @@ def _with_addend(product: Product, addend: Tensor, output: tuple[int, ...], dire
         return Work((forward(product, addend),))
     smaller = elements(addend.shape) < product.output_elements
     summed = (bias_gradient(product, addend),) if smaller else ()
-    return Work((*gradients(product), *summed))
+    return Work((*product_gradients(product), *summed))
+
+
+# FLOPs and bytes of linear layers, and the gradients of products as separate operators.
+
+
+@operators("linear")
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, direction: str) -> Work:
+    """x[.., k] @ w[n, k]^T (+ bias[n]): all leading dimensions of x are rows of one product.
+
+    FLOPs: 2 rows n k, bias not counted (rows n if a separate kernel adds it); backward twice that,
+    and rows n for the bias.
+    Bytes: x and w read, the output written; backward for each gradient the same three.
+
+    Under autocast, a Python call records the types before the cast.
+    """
+    product = _product(x, weight, bias)
+    if direction == "fprop":
+        return Work((forward(product), *(() if bias is None else (bias_added(product),))))
+    summed = () if bias is None else (bias_gradient(product, bias),)
+    return Work((*product_gradients(product, weight_by_rows=True), *summed))
+
+
+@operators("(x, gradient, weight, mask): aten::linear_backward aten::mkldnn_linear_backward")
+def linear_backward(
+    x: Tensor, gradient: Tensor, weight: Tensor, mask: tuple[bool, ...] | Unknown
+) -> Work:
+    """Gradients of linear as one operator: dy[.., n] @ w[n, k] and dy^T @ x[.., k].
+
+    FLOPs: 2 rows n k for each gradient selected by the mask, rows n for the bias's.
+    Bytes: for each gradient the output's gradient, x (or the gradient of it) and w.
+    """
+    product = _product(x, weight)
+    if gradient.shape[:-1] != x.shape[:-1] or gradient.shape[-1:] != weight.shape[:-1]:
+        raise CannotModel(f"{gradient.shape} is not a gradient of {x.shape} by {weight.shape}")
+    of_x, of_weight = product_gradients(product, weight_by_rows=True)
+    of_bias = bias_gradient(product, Tensor((product.n,)))
+    return Work(_asked((of_x, of_weight, of_bias), mask))
+
+
+@operators("(_gradient, left, right, mask): aten::matmul_backward")
+def matmul_backward(
+    _gradient: Tensor, left: Tensor, right: Tensor, mask: tuple[bool, ...] | Unknown
+) -> Work:
+    """Gradients of matmul as one operator: dC @ B^T and A^T @ dC.
+
+    FLOPs: those of matmul for each gradient selected by the mask.
+    Bytes: for each gradient A, B and the output's gradient, read or written.
+    """
+    return Work(_asked(matmul(left, right, direction="bprop").parts, mask))
+
+
+def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Product:
+    # A weight w[k] has one output feature.
+    if len(weight.shape) not in (1, 2):
+        raise CannotModel(f"weight has shape {weight.shape}, not 1-d or 2-d")
+    rows, columns = elements(x.shape[:-1]), elements(weight.shape[:-1])
+    if bias is not None and elements(bias.shape) != columns:
+        raise CannotModel(f"bias {bias.shape} does not fit weight {weight.shape}")
+    return Product(rows, columns, inner_size(x.shape, -1, weight.shape, -1), x, weight)
+
+
+def _asked(parts: tuple[Part, ...], mask: tuple[bool, ...] | Unknown) -> tuple[Part, ...]:
+    # The parts selected by an output mask; all if it is not recorded.
+    if isinstance(mask, Unknown):
+        return parts
+    return tuple(part for part, wanted in zip(parts, mask, strict=False) if wanted)

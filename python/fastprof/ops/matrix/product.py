@@ -26,16 +26,6 @@ from fastprof.ops.tensor import (
 )
 from fastprof.ops.tensor_cores import why_not
 
-__all__ = [
-    "ELEMENTWISE",
-    "GEMM",
-    "Product",
-    "bias_added",
-    "bias_gradient",
-    "forward",
-    "gradients",
-]
-
 GEMM: Final = frozenset({"gemm"})
 ELEMENTWISE: Final = frozenset({"elementwise"})
 REDUCTION: Final = frozenset({"reduction"})
@@ -117,7 +107,7 @@ def forward(product: Product, *addends: Tensor) -> Part:
     )
 
 
-def gradients(product: Product, *, weight_by_rows: bool = False) -> tuple[Part, Part]:
+def product_gradients(product: Product, *, weight_by_rows: bool = False) -> tuple[Part, Part]:
     """dA and dB, distinguished by the layout in their kernels' names.
 
     With `weight_by_rows`, B is the transpose of a row-major weight (linear) and the layouts are

@@ -9,17 +9,18 @@ from fastprof.model.call import Tensor
 from fastprof.ops.cost import CannotModel, Part, Work
 from fastprof.ops.dtype_argument import asked_type
 from fastprof.ops.dtypes import Dtype
-from fastprof.ops.matrix.matrices import batched, inner_size, plain, ranks
-from fastprof.ops.matrix.product import Product, forward, gradients
+from fastprof.ops.matrix.matmul import batched, inner_size, plain, ranks
+from fastprof.ops.matrix.product import Product, forward, product_gradients
 from fastprof.ops.parameters import Tensors
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import elements, numbers_per_element
 from fastprof.ops.traffic import present
 
-__all__ = ["grouped_mm", "int_mm", "packed_mm", "scaled_grouped_mm", "scaled_mm"]
 
-
-@op(TORCH, "_int_mm(left, mat2, ...)", aten=("_int_mm",))
+@operators("""
+    aten::_int_mm
+    (left, mat2, ...): torch._int_mm
+""")
 def int_mm(left: Tensor, mat2: Tensor) -> Work:
     """A[m, k] @ B[k, n] of int8, summed in int32.
 
@@ -30,21 +31,12 @@ def int_mm(left: Tensor, mat2: Tensor) -> Work:
     return plain(_matrices(left, mat2), "fprop", "int32")
 
 
-# torch 2.1 to 2.4 have the scales after bias and type.
-_SCALED: Final = "_scaled_mm(left, mat2, {}, use_fast_accum=_)"
-_SCALED_NOW: Final = _SCALED.format("scale_a, scale_b, bias, scale_result, out_dtype")
-_SCALED_BEFORE: Final = _SCALED.format("bias, out_dtype, scale_a, scale_b, scale_result")
-_V2: Final = (
-    "_scaled_mm_v2(left, mat2, scales_a*, _, _, scales_b*, _, _, bias, out_dtype, ...)",
-    "_scaled_mm_v2(left, mat2, scale_a, _, _, scale_b, _, _, bias, out_dtype, ...)",
-)
-
-
-@op(
-    TORCH,
-    *(_SCALED_NOW, _SCALED_BEFORE, *_V2),
-    aten=(_SCALED_NOW, _SCALED_BEFORE, *_V2),
-)
+@operators("""
+    (left, mat2, scale_a, scale_b, bias, scale_result, out_dtype, use_fast_accum=_): _scaled_mm
+    (left, mat2, bias, out_dtype, scale_a, scale_b, scale_result, use_fast_accum=_): _scaled_mm
+    (left, mat2, scales_a*, _, _, scales_b*, _, _, bias, out_dtype, ...): _scaled_mm_v2
+    (left, mat2, scale_a, _, _, scale_b, _, _, bias, out_dtype, ...): _scaled_mm_v2
+""")
 def scaled_mm(
     left: Tensor,
     mat2: Tensor,
@@ -70,14 +62,14 @@ def scaled_mm(
 
 # Dimensions of the operands of a grouped product.
 _KINDS: Final = {(2, 2), (2, 3), (3, 2), (3, 3)}
-_GROUPED: Final = "(mat_a=left, mat_b=mat2, offs=ends, bias=bias, out_dtype=out_dtype)"
 
 
-@op(
-    TORCH,
-    *("grouped_mm" + _GROUPED, "_grouped_mm" + _GROUPED, "_grouped_mm(left, mat2, ends, ...)"),
-    aten=("_grouped_mm(left, mat2, ends, bias, out_dtype)",),
-)
+@operators("""
+    (mat_a=left, mat_b=mat2, offs=ends, bias=bias, out_dtype=out_dtype): torch.grouped_mm
+        torch._grouped_mm
+    (left, mat2, ends, ...): torch._grouped_mm
+    (left, mat2, ends, bias, out_dtype): aten::_grouped_mm
+""")
 def grouped_mm(
     left: Tensor,
     mat2: Tensor,
@@ -101,26 +93,18 @@ def grouped_mm(
     """
     product = _grouped(left, mat2, ends, out_dtype)
     if direction == "bprop":
-        return _estimated(gradients(product), ends)
+        return _estimated(product_gradients(product), ends)
     return _estimated((forward(product, *present(ends, bias)),), ends)
 
 
-_SCALED_GROUPED: Final = (
-    "_scaled_grouped_mm(left, mat2, scale_a, scale_b, offs=ends, bias, scale_result, out_dtype,"
-    " ...)"
-)
-_GROUPED_V2: Final = (
-    "_scaled_grouped_mm_v2(left, mat2, scales_a*, _, _, scales_b*, _, _, ends, bias, out_dtype,"
-    " ...)",
-    "_scaled_grouped_mm_v2(left, mat2, scale_a, _, _, scale_b, _, _, ends, bias, out_dtype, ...)",
-)
-
-
-@op(
-    TORCH,
-    *(_SCALED_GROUPED, *_GROUPED_V2),
-    aten=(_SCALED_GROUPED, *_GROUPED_V2),
-)
+@operators("""
+    (left, mat2, scale_a, scale_b, offs=ends, bias, scale_result, out_dtype, ...):
+        _scaled_grouped_mm
+    (left, mat2, scales_a*, _, _, scales_b*, _, _, ends, bias, out_dtype, ...):
+        _scaled_grouped_mm_v2
+    (left, mat2, scale_a, _, _, scale_b, _, _, ends, bias, out_dtype, ...):
+        _scaled_grouped_mm_v2
+""")
 def scaled_grouped_mm(
     left: Tensor,
     mat2: Tensor,
@@ -143,24 +127,21 @@ def scaled_grouped_mm(
     return _estimated((forward(product, *added),), ends)
 
 
-# One scale or a list of them; markers may omit their kind.
-_SCALES: Final = (
-    "scale_a, _, scale_b, _, _, _",
-    "scale_a=scales_a*, _, scale_b=scales_b*, _, _, _",
-    "scale_a, scale_b",
-)
-_SCALED_FUNCTION: Final = "scaled_mm(mat_a=left, mat_b=mat2, {}, bias, output_dtype=out_dtype, ...)"
-_GROUPED_FUNCTION: Final = (
-    "scaled_grouped_mm(mat_a=left, mat_b=mat2, {}, bias, offs=ends, output_dtype=out_dtype, ...)"
-)
-
-
-@op(
-    TORCH,
-    *(_SCALED_FUNCTION.format(scales) for scales in _SCALES),
-    *(_GROUPED_FUNCTION.format(scales) for scales in _SCALES),
-)
-def scaled_function(
+@operators("""
+    (mat_a=left, mat_b=mat2, scale_a, _, scale_b, _, _, _, bias, output_dtype=out_dtype, ...):
+        torch.scaled_mm
+    (mat_a=left, mat_b=mat2, scale_a=scales_a*, _, scale_b=scales_b*, _, _, _, bias,
+        output_dtype=out_dtype, ...): torch.scaled_mm
+    (mat_a=left, mat_b=mat2, scale_a, scale_b, bias, output_dtype=out_dtype, ...):
+        torch.scaled_mm
+    (mat_a=left, mat_b=mat2, scale_a, _, scale_b, _, _, _, bias, offs=ends,
+        output_dtype=out_dtype, ...): torch.scaled_grouped_mm
+    (mat_a=left, mat_b=mat2, scale_a=scales_a*, _, scale_b=scales_b*, _, _, _, bias, offs=ends,
+        output_dtype=out_dtype, ...): torch.scaled_grouped_mm
+    (mat_a=left, mat_b=mat2, scale_a, scale_b, bias, offs=ends, output_dtype=out_dtype, ...):
+        torch.scaled_grouped_mm
+""")
+def torch_scaled_mm(
     left: Tensor,
     mat2: Tensor,
     scale_a: Tensor | None = None,
@@ -184,18 +165,13 @@ def scaled_function(
     )
 
 
-@op(
-    TORCH,
-    "_weight_int8pack_mm(left, mat2, scales, ...)",
-    "_weight_int4pack_mm(left, mat2, _, int4_scales)",
-    "_mixed_dtypes_linear(left, mat2, scales, bias, _)",
-    aten=(
-        "_weight_int8pack_mm(left, mat2, scales)",
-        "_weight_int4pack_mm(left, mat2, _, int4_scales)",
-        "_mixed_dtypes_linear(left, mat2, scales, bias, _)",
-    ),
-)
-def packed_mm(
+@operators("""
+    (left, mat2, scales, ...): torch._weight_int8pack_mm
+    (left, mat2, _, int4_scales): _weight_int4pack_mm
+    (left, mat2, scales, bias, _): _mixed_dtypes_linear
+    (left, mat2, scales): aten::_weight_int8pack_mm
+""")
+def weight_int8pack_mm(
     left: Tensor,
     mat2: Tensor,
     scales: Tensor | None = None,
@@ -234,7 +210,7 @@ def _grouped(left: Tensor, right: Tensor, ends: Tensor | None, asked: Dtype) -> 
     if ends is None:
         return batched(left, right)._replace(k=inner, written=written)
     groups = elements(ends.shape)
-    of_batch = [each.shape[0] for each in (left, right) if len(each.shape) == 3]
+    of_batch = [tensor.shape[0] for tensor in (left, right) if len(tensor.shape) == 3]
     if of_batch not in ([], [groups]):
         raise CannotModel(f"{groups} groups do not fit {left.shape} and {right.shape}")
     shares = 1 if of_batch else groups

@@ -8,7 +8,8 @@ from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.dtypes import Dtype, named
 from fastprof.ops.parameters import Number
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import TORCH, op, operators
+from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import (
     broadcast,
     byte_count,
@@ -17,8 +18,6 @@ from fastprof.ops.tensor import (
     tensor_bytes,
     tensor_text,
 )
-
-__all__ = ["converted", "copy_", "item", "to"]
 
 
 def converted(x: Tensor, dtype: str | None, direction: str) -> Cost:
@@ -36,7 +35,10 @@ def _perhaps(x: Tensor, dtype: str | None, direction: str) -> tuple[Cost, str]:
     return Cost(0, cost.bytes, changes), tensor_text(x)
 
 
-@op(TORCH, "copy_(x, src=source, ...)", aten=("copy_(x, source, ...)", "copy(x, source, ...)"))
+@operators("""
+    (x, src=source, ...): torch.copy_
+    (x, source, ...): aten::copy_ aten::copy
+""")
 def copy_(x: Tensor, source: Tensor | Number, *, direction: str) -> tuple[Cost, str]:
     """A source, broadcast, written over x, in the type of x.
 
@@ -55,20 +57,19 @@ def copy_(x: Tensor, source: Tensor | Number, *, direction: str) -> tuple[Cost, 
     return Cost(0, add_known(read, written)), f"{tensor_text(x)};{tensor_text(source)}"
 
 
-@op(
-    TORCH,
-    aten=("_copy_from(source, x, ...)", "_copy_from_and_resize(source, x)"),
-)
-def copy_from(source: Tensor, x: Tensor) -> tuple[Cost, str]:
-    """A source written over x, in the type of x.
-
+table_row("""
+    A source written over x, in the type of x.
     FLOPs: none.
     Bytes: source read, x written, each in its own type.
-    """
-    return copy_(x, source, direction="fprop")
+    (source, x, ...): aten::_copy_from
+    (source, x): aten::_copy_from_and_resize
+""")("source, x", lambda source, x: copy_(x, source, direction="fprop"))
 
 
-@op(TORCH, aten=("_to_copy(x, dtype, _, _, _, _, _)", "_to_copy(x, _, _)"))
+@operators("""
+    (x, dtype, _, _, _, _, _): aten::_to_copy
+    (x, _, _): aten::_to_copy
+""")
 def to_copy(x: Tensor, dtype: Dtype = None, *, direction: str) -> tuple[Cost, str]:
     """x in another type, or on another device, in new memory.
 
@@ -79,11 +80,10 @@ def to_copy(x: Tensor, dtype: Dtype = None, *, direction: str) -> tuple[Cost, st
     return converted(x, result, direction), tensor_text(x)
 
 
-@op(
-    TORCH,
-    "to(x, target, second, _, _, dtype, device)",
-    aten=("to(x, first, second, third, ...)",),
-)
+@operators("""
+    (x, target, second, _, _, dtype, device): torch.to
+    (x, first, second, third, ...): aten::to
+""")
 def to(
     x: Tensor,
     target: Tensor | str | int | Unknown | None = None,
@@ -102,7 +102,7 @@ def to(
 
     An estimate unless the types differ: if a kernel runs, there is a copy.
     """
-    other = next((each for each in (target, first) if isinstance(each, Tensor)), None)
+    other = next((tensor for tensor in (target, first) if isinstance(tensor, Tensor)), None)
     if other is not None:
         return _perhaps(x, canonical_type(other.dtype), direction)
     # Python: to(dtype), to(device, dtype); a number is a device. ATen: to(dtype, non_blocking, ..),
@@ -112,7 +112,7 @@ def to(
     if third is None and first is None:
         asked.append(second)
     given = [each for each in asked if each is not None and not isinstance(each, bool)]
-    names = [named(each) for each in given if not isinstance(each, Tensor)]
+    names = [named(tensor) for tensor in given if not isinstance(tensor, Tensor)]
     found = next((name for name in names if name is not None), None)
     unclear = any(isinstance(each, Unknown) for each in (*given, target))
     if found is None and not unclear:
@@ -120,8 +120,11 @@ def to(
     return _perhaps(x, found, direction)
 
 
-@op(TORCH, "type(x, dtype, ...)", "type_as(x, other)", aten=("type_as(x, other)",))
-def type_(
+@operators("""
+    (x, dtype, ...): torch.type
+    (x, other): type_as
+""")
+def torch_type(
     x: Tensor, dtype: Dtype = None, other: Tensor | None = None, *, direction: str
 ) -> tuple[Cost, str]:
     """x in another type; x itself if it has that type. Without an argument, the name of its type.
@@ -184,24 +187,21 @@ for _name, _dtype in (*_METHODS.items(), *_CASTS.items()):
     _register(_name, _dtype)
 
 
-@op(TORCH, "cpu(x, ...)", "cuda(x, ...)", aten=("cpu(x, ...)", "cuda(x, ...)"))
-def device(x: Tensor, *, direction: str) -> tuple[Cost, str]:
-    """x on another device; x itself if it is there.
-
+table_row("""
+    x on another device; x itself if it is there.
     FLOPs: none.
     Bytes: x read and written, an estimate: the device is not recorded.
-    """
-    return _perhaps(x, canonical_type(x.dtype), direction)
+    (x, ...): cpu cuda
+""")("x", lambda x, direction: _perhaps(x, canonical_type(x.dtype), direction))
 
 
-@op(
-    TORCH,
-    aten=(
-        "_autocast_to_full_precision(x, ...)",
-        "_autocast_to_reduced_precision(x, _, _, dtype, ...)",
-    ),
-)
-def autocast(x: Tensor, dtype: Dtype = "float32", *, direction: str) -> tuple[Cost, str]:
+@operators("""
+    (x, ...): aten::_autocast_to_full_precision
+    (x, _, _, dtype, ...): aten::_autocast_to_reduced_precision
+""")
+def autocast_to_full_precision(
+    x: Tensor, dtype: Dtype = "float32", *, direction: str
+) -> tuple[Cost, str]:
     """x in autocast's type; x itself if it has that type.
 
     FLOPs: none, a conversion moves data.
@@ -212,19 +212,9 @@ def autocast(x: Tensor, dtype: Dtype = "float32", *, direction: str) -> tuple[Co
     return _perhaps(x, named(dtype), direction)
 
 
-@op(
-    TORCH,
-    "item",
-    "tolist",
-    "__float__",
-    "__int__",
-    "__index__",
-    aten=("item", "_local_scalar_dense"),
-)
-def item(x: Tensor) -> tuple[Cost, str]:
-    """Elements of x as numbers of Python: a copy to the host.
-
+table_row("""
+    Elements of x as numbers of Python: a copy to the host.
     FLOPs: none.
     Bytes: x read.
-    """
-    return Cost(0, tensor_bytes(x)), tensor_text(x)
+    (x): item torch.tolist torch.__float__ torch.__int__ torch.__index__ aten::_local_scalar_dense
+""")("x", Traffic(0, "x"))

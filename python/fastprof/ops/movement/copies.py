@@ -8,10 +8,9 @@ from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.dtypes import parts
 from fastprof.ops.parameters import Ints, Tensors
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
+from fastprof.ops.table import table_row
 from fastprof.ops.tensor import byte_count, elements, result_type, tensor_bytes, tensor_text
-
-__all__ = ["cat", "contiguous", "copied", "is_contiguous", "repeat", "repeat_interleave"]
 
 
 def copied(x: Tensor) -> Cost:
@@ -31,19 +30,10 @@ def is_contiguous(x: Tensor) -> bool | None:
     return True
 
 
-_JOIN: Final = "cat concat concatenate _cat stack _stack"
-_JOIN_ALONE: Final = "hstack vstack dstack column_stack row_stack flatten_dense_tensors"
-
-
-@op(
-    TORCH,
-    *(f"{name}(tensors*, _)" for name in _JOIN.split()),
-    *(f"{name}(tensors*)" for name in _JOIN_ALONE.split()),
-    aten=(
-        *(f"{name}(tensors*, _)" for name in _JOIN.split()),
-        *(f"{name}(tensors*)" for name in _JOIN_ALONE.split()),
-    ),
-)
+@operators("""
+    (tensors*, _): cat concat concatenate _cat stack _stack
+    (tensors*): hstack vstack dstack column_stack row_stack flatten_dense_tensors
+""")
 def cat(
     tensors: Tensors | Unknown, *, direction: str, result: Tensor | Unknown = UNKNOWN
 ) -> tuple[Cost, str]:
@@ -63,38 +53,37 @@ def cat(
         return Cost(0, moved, False), tensor_text(result)
     if not tensors:
         raise CannotModel("no tensors")
-    count = sum(elements(each.shape) for each in tensors)
+    count = sum(elements(tensor.shape) for tensor in tensors)
     given = result.dtype if isinstance(result, Tensor) else None
     written = byte_count(count, given or result_type(tensors))
     if direction == "fprop":
         moved = add_known(written, *map(tensor_bytes, tensors))
     else:
-        own = (byte_count(elements(each.shape), each.dtype) for each in tensors)
+        own = (byte_count(elements(tensor.shape), tensor.dtype) for tensor in tensors)
         moved = add_known(written, *own)
     return Cost(0, moved), ";".join(map(tensor_text, tensors))
 
 
-@op(TORCH, "block_diag(tensors*)", aten=("block_diag(tensors*)",))
+@operators("(tensors*): block_diag")
 def block_diag(tensors: Tensors) -> tuple[Cost, str]:
     """Matrices along the diagonal of a zero matrix -> [all rows, all columns].
 
     FLOPs: none.
     Bytes: each matrix read, the result written.
     """
-    if not tensors or any(len(each.shape) > 2 for each in tensors):
+    if not tensors or any(len(tensor.shape) > 2 for tensor in tensors):
         raise CannotModel("expected tensors of at most two dimensions")
-    rows = sum(each.shape[0] if len(each.shape) == 2 else 1 for each in tensors)
-    columns = sum(each.shape[-1] if each.shape else 1 for each in tensors)
+    rows = sum(tensor.shape[0] if len(tensor.shape) == 2 else 1 for tensor in tensors)
+    columns = sum(tensor.shape[-1] if tensor.shape else 1 for tensor in tensors)
     written = byte_count(rows * columns, result_type(tensors))
     moved = add_known(written, *map(tensor_bytes, tensors))
     return Cost(0, moved), ";".join(map(tensor_text, tensors))
 
 
-@op(
-    TORCH,
-    "_chunk_cat(tensors*, dim, chunks)",
-    aten=("_chunk_cat(tensors*, dim, chunks)", "fsdp::chunk_cat(tensors*, dim, chunks, out)"),
-)
+@operators("""
+    (tensors*, dim, chunks): _chunk_cat
+    (tensors*, dim, chunks, out): fsdp::chunk_cat
+""")
 def chunk_cat(
     tensors: Tensors, dim: int | Unknown, chunks: int | Unknown, out: Tensor | None = None
 ) -> tuple[Cost, str]:
@@ -106,39 +95,27 @@ def chunk_cat(
     params = ";".join(map(tensor_text, tensors))
     if isinstance(dim, Unknown) or isinstance(chunks, Unknown) or not tensors:
         return Cost(0, None), params
-    if chunks <= 0 or any(not 0 <= dim < len(each.shape) for each in tensors):
+    if chunks <= 0 or any(not 0 <= dim < len(tensor.shape) for tensor in tensors):
         raise CannotModel(f"tensors do not cut into {chunks} chunks along {dim}")
     dtype = result_type(tensors) if out is None else out.dtype
     count = 0
-    for each in tensors:
-        size = each.shape[dim]
-        rest = elements(each.shape[:dim]) * elements(each.shape[dim + 1 :])
+    for tensor in tensors:
+        size = tensor.shape[dim]
+        rest = elements(tensor.shape[:dim]) * elements(tensor.shape[dim + 1 :])
         count += rest * -(-size // chunks) * chunks
     moved = add_known(byte_count(count, dtype), *map(tensor_bytes, tensors))
     return Cost(0, moved), params
 
 
-_COPIES: Final = (
-    "roll flip fliplr flipud rot90 tril triu tril_ triu_ pixel_shuffle pixel_unshuffle"
-    " channel_shuffle native_channel_shuffle"
-)
-# Copying variants of views.
-_VIEW_COPIES: Final = (
-    "view_copy permute_copy t_copy transpose_copy squeeze_copy unsqueeze_copy detach_copy"
-    " alias_copy split_copy split_with_sizes_copy unbind_copy unsafe_split_copy _reshape_copy"
-    " lift_fresh_copy _lazy_clone _conj_copy _neg_view_copy view_as_real_copy view_as_complex_copy"
-)
-
-
-@op(
-    TORCH,
-    *(f"{name}(x, ...)" for name in f"{_COPIES} {_VIEW_COPIES} __deepcopy__".split()),
-    aten=(
-        *(f"{name}(x, ...)" for name in f"{_COPIES} {_VIEW_COPIES}".split()),
-        "fsdp::split_with_sizes_copy(x, ...)",
-    ),
-)
-def copy_of(x: Tensor, *, direction: str) -> tuple[Cost, str]:
+@operators("""
+    (x, ...): roll flip fliplr flipud rot90 tril triu tril_ triu_ pixel_shuffle pixel_unshuffle
+        channel_shuffle native_channel_shuffle view_copy permute_copy t_copy transpose_copy
+        squeeze_copy unsqueeze_copy detach_copy alias_copy split_copy split_with_sizes_copy
+        unbind_copy unsafe_split_copy _reshape_copy lift_fresh_copy _lazy_clone _conj_copy
+        _neg_view_copy view_as_real_copy view_as_complex_copy torch.__deepcopy__
+        fsdp::split_with_sizes_copy
+""")
+def roll(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     """All elements of x, reordered, cut or with a triangle of zeros, as new tensors.
 
     FLOPs: none.
@@ -149,22 +126,20 @@ def copy_of(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     return copied(x), tensor_text(x)
 
 
-@op(TORCH, "clone(x, ...)", aten=("clone(x, ...)",))
-def clone(x: Tensor, *, direction: str) -> tuple[Cost, str]:
-    """x in new memory.
-
+table_row("""
+    x in new memory.
     FLOPs: none.
     Bytes: x read and written (an expanded x read at its own size); backward none, the gradient is
     passed on.
-    """
-    return (copied(x) if direction == "fprop" else Cost(0, 0)), tensor_text(x)
+    (x, ...): clone
+""")("x", lambda x, direction: (copied(x) if direction == "fprop" else Cost(0, 0), tensor_text(x)))
 
 
 # Values of torch.contiguous_format and torch.preserve_format in traces.
 _PLAIN: Final = frozenset({0, 1, "torch.contiguous_format", "torch.preserve_format"})
 
 
-@op(TORCH, "contiguous", aten=("contiguous",))
+@operators("contiguous")
 def contiguous(
     x: Tensor, memory_format: str | int | Unknown | None = None, *, direction: str
 ) -> tuple[Cost, str]:
@@ -187,14 +162,7 @@ def _possible(x: Tensor, sure: bool) -> Cost:
     return Cost(cost.flops, cost.bytes, sure)
 
 
-_RESHAPES: Final = "reshape reshape_as flatten ravel"
-
-
-@op(
-    TORCH,
-    *(f"{name}(x, ...)" for name in _RESHAPES.split()),
-    aten=tuple(f"{name}(x, ...)" for name in _RESHAPES.split()),
-)
+@operators("(x, ...): reshape reshape_as flatten ravel")
 def reshape(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     """x in another shape: a view if its strides allow it, else a copy.
 
@@ -212,25 +180,22 @@ def reshape(x: Tensor, *, direction: str) -> tuple[Cost, str]:
 def sizes_given(*given: Ints | Unknown | None) -> tuple[int, ...] | None:
     """The numbers of an argument that is a list or several numbers; None if one is unknown."""
     numbers: list[int] = []
-    for each in given:
-        if isinstance(each, Unknown):
+    for value in given:
+        if isinstance(value, Unknown):
             return None
-        if each is not None:
-            numbers.extend((each,) if isinstance(each, int) else each)
+        if value is not None:
+            numbers.extend((value,) if isinstance(value, int) else value)
     if any(number < 0 for number in numbers):
         raise CannotModel(f"invalid sizes {numbers}")
     return tuple(numbers)
 
 
-_SIZES: Final = "sizes, second, third, fourth, fifth, sixth, seventh, eighth"
-
-
-@op(
-    TORCH,
-    f"repeat(x, {_SIZES})",
-    f"tile(x, {_SIZES}, dims=sizes)",
-    aten=("repeat(x, sizes, ...)", "tile(x, sizes)"),
-)
+@operators("""
+    (x, sizes, second, third, fourth, fifth, sixth, seventh, eighth): torch.repeat
+    (x, sizes, second, third, fourth, fifth, sixth, seventh, eighth, dims=sizes): torch.tile
+    (x, sizes, ...): aten::repeat
+    (x, sizes): aten::tile
+""")
 def repeat(
     x: Tensor,
     sizes: Ints | Unknown | None = None,
@@ -262,11 +227,10 @@ def _repeated(x: Tensor, count: int | None, direction: str) -> Cost:
     return Cost(flops, add_known(written, byte_count(elements(x.shape), x.dtype)))
 
 
-@op(
-    TORCH,
-    "repeat_interleave(x, repeats, dim, output_size=output_size)",
-    aten=("repeat_interleave(x, repeats, dim, output_size)",),
-)
+@operators("""
+    (x, repeats, dim, output_size=output_size): torch.repeat_interleave
+    (x, repeats, dim, output_size): aten::repeat_interleave
+""")
 def repeat_interleave(
     x: Tensor,
     repeats: Tensor | int | Unknown | None = None,

@@ -1,15 +1,18 @@
-"""Bytes of new and filled tensors."""
+"""Bytes of new, filled and counted tensors."""
 
 from __future__ import annotations
 
+from math import ceil, isfinite
 from typing import Any, Final
 
-from fastprof.model.call import Tensor, Unknown
+from fastprof.model.call import UNKNOWN, Tensor, Unknown
+from fastprof.ops.arithmetic import POWER
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.dtypes import Dtype, chosen
 from fastprof.ops.movement.copies import sizes_given
 from fastprof.ops.parameters import Ints, Number
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
+from fastprof.ops.table import table_row
 from fastprof.ops.tensor import (
     SCALAR_TYPES,
     byte_count,
@@ -18,8 +21,6 @@ from fastprof.ops.tensor import (
     tensor_bytes,
     tensor_text,
 )
-
-__all__ = ["DEFAULT_TYPE", "fill", "full", "like", "new", "new_tensor", "zeros"]
 
 DEFAULT_TYPE: Final = "float32"  # torch's, unless changed by torch.set_default_dtype
 
@@ -35,15 +36,12 @@ def new_tensor(
     return Cost(made, written, dtype is not None), params
 
 
-@op(
-    TORCH,
-    "fill_(x, value)",
-    "fill(x, value)",
-    "zero_(x)",
-    "zero(x)",
-    "one_(x)",
-    aten=("fill_(x, value)", "fill(x, value, ...)", "zero_(x)", "zero(x, ...)", "one_(x)"),
-)
+@operators("""
+    (x, value): fill_ torch.fill
+    (x): zero_ torch.zero one_
+    (x, value, ...): aten::fill
+    (x, ...): aten::zero
+""")
 def fill(
     x: Tensor, value: Tensor | Number | Unknown | None = None, *, direction: str
 ) -> tuple[Cost, str]:
@@ -58,29 +56,18 @@ def fill(
     return Cost(0, add_known(byte_count(elements(x.shape), x.dtype), read)), tensor_text(x)
 
 
-@op(
-    TORCH,
-    "fill_diagonal_(x, ...)",
-    aten=("fill_diagonal_(x, ...)",),
-)
-def fill_diagonal(x: Tensor) -> tuple[Cost, str]:
-    """The diagonal of x [m, n, ..] filled with one number; wrapping is not counted.
-
+table_row("""
+    The diagonal of x [m, n, ..] filled with one number; wrapping is not counted.
     FLOPs: none.
     Bytes: the diagonal written.
-    """
-    return Cost(0, byte_count(min(x.shape, default=1), x.dtype)), tensor_text(x)
+    (x, ...): fill_diagonal_
+""")("x", lambda x: (Cost(0, byte_count(min(x.shape, default=1), x.dtype)), tensor_text(x)))
 
 
-_SIZES: Final = "size, second, third, fourth, fifth, sixth, seventh, eighth, dtype"
-
-
-@op(
-    TORCH,
-    f"zeros({_SIZES})",
-    f"ones({_SIZES})",
-    aten=("zeros(size, dtype, ...)", "ones(size, dtype, ...)"),
-)
+@operators("""
+    (size, second, third, fourth, fifth, sixth, seventh, eighth, dtype): torch.zeros torch.ones
+    (size, dtype, ...): aten::zeros aten::ones
+""")
 def zeros(
     size: Ints | Unknown | None = None,
     second: int | None = None,
@@ -103,7 +90,10 @@ def zeros(
     return new_tensor(None if shape is None else elements(shape), dtype, DEFAULT_TYPE)
 
 
-@op(TORCH, "full(size, fill_value=value, dtype=dtype)", aten=("full(size, value, dtype, ...)",))
+@operators("""
+    (size, fill_value=value, dtype=dtype): torch.full
+    (size, value, dtype, ...): aten::full
+""")
 def full(
     size: Ints | Unknown, value: Number | Tensor | Unknown, dtype: Dtype = None
 ) -> tuple[Cost, str]:
@@ -124,16 +114,10 @@ def full(
     return new_tensor(count, dtype, default)
 
 
-_EMPTY: Final = (
-    "empty empty_strided empty_like empty_permuted new_empty new_empty_strided _efficientzerotensor"
-)
-
-
-@op(
-    TORCH,
-    *(f"{name}(...)" for name in _EMPTY.split()),
-    aten=tuple(f"{name}(...)" for name in _EMPTY.split()),
-)
+@operators("""
+    (...): empty empty_strided empty_like empty_permuted new_empty new_empty_strided
+        _efficientzerotensor
+""")
 def empty() -> tuple[Cost, str]:
     """Memory for a new tensor.
 
@@ -143,18 +127,13 @@ def empty() -> tuple[Cost, str]:
     return Cost(0, 0), ""
 
 
-@op(
-    TORCH,
-    "zeros_like(x, dtype=dtype)",
-    "ones_like(x, dtype=dtype)",
-    "full_like(x, _, dtype=dtype)",
-    aten=(
-        "zeros_like(x, dtype, _, _, _, _)",
-        "ones_like(x, dtype, _, _, _, _)",
-        "full_like(x, _, dtype, _, _, _, _)",
-    ),
-)
-def like(x: Tensor, dtype: Dtype = None) -> tuple[Cost, str]:
+@operators("""
+    (x, dtype=dtype): torch.zeros_like torch.ones_like
+    (x, _, dtype=dtype): torch.full_like
+    (x, dtype, _, _, _, _): aten::zeros_like aten::ones_like
+    (x, _, dtype, _, _, _, _): aten::full_like
+""")
+def zeros_like(x: Tensor, dtype: Dtype = None) -> tuple[Cost, str]:
     """A tensor of the shape of x, filled with one number.
 
     FLOPs: none.
@@ -163,18 +142,13 @@ def like(x: Tensor, dtype: Dtype = None) -> tuple[Cost, str]:
     return Cost(0, byte_count(elements(x.shape), chosen(dtype, x.dtype))), tensor_text(x)
 
 
-@op(
-    TORCH,
-    "new_zeros(x, size, second, third, fourth, fifth, sixth, dtype)",
-    "new_ones(x, size, second, third, fourth, fifth, sixth, dtype)",
-    "new_full(x, size, fill_value=_, dtype=dtype)",
-    aten=(
-        "new_zeros(x, size, dtype, ...)",
-        "new_ones(x, size, dtype, ...)",
-        "new_full(x, size, _, dtype, ...)",
-    ),
-)
-def new(
+@operators("""
+    (x, size, second, third, fourth, fifth, sixth, dtype): torch.new_zeros torch.new_ones
+    (x, size, fill_value=_, dtype=dtype): torch.new_full
+    (x, size, dtype, ...): aten::new_zeros aten::new_ones
+    (x, size, _, dtype, ...): aten::new_full
+""")
+def new_zeros(
     x: Tensor,
     size: Ints | Unknown,
     second: int | None = None,
@@ -195,11 +169,10 @@ def new(
     return Cost(0, written), tensor_text(x)
 
 
-@op(
-    TORCH,
-    "scalar_tensor(value, dtype=dtype)",
-    aten=("scalar_tensor(value, dtype, ...)",),
-)
+@operators("""
+    (value, dtype=dtype): torch.scalar_tensor
+    (value, dtype, ...): aten::scalar_tensor
+""")
 def scalar_tensor(value: Number | Unknown, dtype: Dtype = None) -> tuple[Cost, str]:
     """A 0-dim tensor with one number.
 
@@ -209,11 +182,10 @@ def scalar_tensor(value: Number | Unknown, dtype: Dtype = None) -> tuple[Cost, s
     return new_tensor(1, dtype, DEFAULT_TYPE)
 
 
-@op(
-    TORCH,
-    "eye(n=rows, m=columns, dtype)",
-    aten=("eye(rows, second, third, fourth, fifth, sixth)",),
-)
+@operators("""
+    (n=rows, m=columns, dtype): torch.eye
+    (rows, second, third, fourth, fifth, sixth): aten::eye
+""")
 def eye(
     rows: int | Unknown,
     columns: int | Unknown | None = None,
@@ -231,7 +203,9 @@ def eye(
     """
     # ATen: (n, m) with an out tensor, else (n, dtype, layout, device, pin) and (n, m, dtype,
     # layout, device, pin).
-    if any(isinstance(each, Tensor) and (each.shape or each.dtype) for each in (second, third)):
+    if any(
+        isinstance(tensor, Tensor) and (tensor.shape or tensor.dtype) for tensor in (second, third)
+    ):
         raise CannotModel("no tensor among the sizes")
     if third == "absent":
         columns = second if columns is None else columns
@@ -247,3 +221,162 @@ def eye(
     return new_tensor(
         rows * width, dtype if isinstance(dtype, str | int | Unknown) else None, DEFAULT_TYPE
     )
+
+
+# FLOPs and bytes of number sequences: ranges, linear steps, triangle indices.
+
+
+@operators("""
+    (row=rows, col=columns, offset, dtype): torch.tril_indices
+    (rows, columns, offset, dtype, ...): aten::tril_indices
+""")
+def tril_indices(
+    rows: int | Unknown,
+    columns: int | Unknown,
+    offset: int | Unknown = 0,
+    dtype: Dtype = None,
+) -> tuple[Cost, str]:
+    """Indices of the lower triangle of a matrix [rows, columns] -> [2, n].
+
+    FLOPs: none.
+    Bytes: the indices written, int64 unless a type is given.
+    """
+    return _triangle(rows, columns, offset, dtype)
+
+
+@operators("""
+    (row=rows, col=columns, offset, dtype=dtype): torch.triu_indices
+    (rows, columns, offset, dtype, ...): aten::triu_indices
+""")
+def triu_indices(
+    rows: int | Unknown,
+    columns: int | Unknown,
+    offset: int | Unknown = 0,
+    dtype: Dtype = None,
+) -> tuple[Cost, str]:
+    """Indices of the upper triangle of a matrix [rows, columns] -> [2, n].
+
+    FLOPs: none.
+    Bytes: the indices written, int64 unless a type is given.
+    """
+    # The upper triangle is the lower triangle of the transposed matrix.
+    return _triangle(columns, rows, offset if isinstance(offset, Unknown) else -offset, dtype)
+
+
+_LARGEST: Final = 1 << 16  # rows of the largest supported triangle
+
+
+def _triangle(
+    rows: int | Unknown, columns: int | Unknown, offset: int | Unknown, dtype: Dtype
+) -> tuple[Cost, str]:
+    if isinstance(rows, Unknown) or isinstance(columns, Unknown) or isinstance(offset, Unknown):
+        return Cost(0, None), ""
+    if not 0 <= rows <= _LARGEST or columns < 0:
+        raise CannotModel(f"invalid triangle size {rows} by {columns}")
+    places = sum(min(max(table_row + offset + 1, 0), columns) for table_row in range(rows))
+    return Cost(0, byte_count(2 * places, chosen(dtype, "int64"))), ""
+
+
+@operators("""
+    (start, end, step, dtype=dtype): torch.arange torch.range
+    (start, end, step, fourth, fifth, sixth, seventh): aten::arange aten::range
+""")
+def arange(
+    start: Any,
+    end: Any = None,
+    step: Any = None,
+    dtype: Dtype = None,
+    fourth: Any = "absent",
+    fifth: Any = "absent",
+    sixth: Any = "absent",
+    seventh: Any = "absent",
+    *,
+    result: Tensor | Unknown = UNKNOWN,
+) -> tuple[Cost, str]:
+    """Numbers from start to end with a step.
+
+    FLOPs: 2 for each: a product and an addition.
+    Bytes: the numbers written: int64 if start, end and step are integers, else by default of
+    float32, an estimate.
+
+    The additional end element of range is not counted.
+    """
+    # ATen: (end, ..), (start, end, ..), (start, end, step, ..), each followed by type, layout,
+    # device and pin, or by an out tensor.
+    given = (start, end, step, fourth, fifth, sixth, seventh)
+    if any(isinstance(tensor, Tensor) and (tensor.shape or tensor.dtype) for tensor in given):
+        raise CannotModel("no numbers in tensors")
+    count = sum(not isinstance(value, str) or value != "absent" for value in given)
+    if fourth != "absent":
+        numbers = {5: 1, 6: 2, 7: 3}.get(count, 3)
+        dtype = given[numbers] if count > 4 else None
+        start, end, step = (*given[:numbers], None, None)[:3]
+    if end is None:
+        start, end = 0, start
+    step = 1 if step is None else step
+    if not all(type(each) in (int, float) for each in (start, end, step)):
+        if isinstance(result, Tensor):
+            return new_tensor(elements(result.shape), result.dtype or UNKNOWN, None, flops=2)
+        raise CannotModel("the number of elements is not in the capture")
+    if not all(map(isfinite, (start, end, step))) or not step:
+        raise CannotModel(f"invalid range from {start} to {end} by {step}")
+    whole = all(type(each) is int for each in (start, end, step))
+    return new_tensor(_steps(start, end, step), _typed(dtype, whole), DEFAULT_TYPE, flops=2)
+
+
+def _typed(dtype: Any, whole: bool) -> Dtype:
+    if dtype is None:
+        return "int64" if whole else None
+    return dtype if isinstance(dtype, str | int | Unknown) else None
+
+
+def _steps(start: float, end: float, step: float) -> int:
+    if all(type(each) is int for each in (start, end, step)):
+        return max(-int((start - end) // step), 0)
+    steps = (end - start) / step
+    if not isfinite(steps):
+        raise CannotModel(f"invalid range from {start} to {end} by {step}")
+    return max(ceil(steps), 0)
+
+
+@operators("""
+    (start, end, steps, dtype): torch.linspace
+    (start, end, steps, dtype, ...): aten::linspace
+""")
+def linspace(
+    steps: int | Unknown,
+    start: Any = None,
+    end: Any = None,
+    dtype: Dtype = None,
+) -> tuple[Cost, str]:
+    """`steps` evenly spaced numbers from start to end.
+
+    FLOPs: 2 for each: a product and an addition.
+    Bytes: the numbers written, by default of float32, an estimate.
+    """
+    return _spaced(steps, dtype, 2)
+
+
+@operators("""
+    (start, end, steps, base, dtype): torch.logspace
+    (start, end, steps, base, dtype, ...): aten::logspace
+""")
+def logspace(
+    steps: int | Unknown,
+    start: Any = None,
+    end: Any = None,
+    base: Any = None,
+    dtype: Dtype = None,
+) -> tuple[Cost, str]:
+    """`steps` powers of a base with evenly spaced exponents.
+
+    FLOPs: 22 for each: a product, an addition and a power.
+    Bytes: the numbers written, by default of float32, an estimate.
+    """
+    return _spaced(steps, dtype, POWER + 2)
+
+
+def _spaced(steps: int | Unknown, dtype: Dtype, flops: int) -> tuple[Cost, str]:
+    if isinstance(steps, Unknown) or steps < 0:
+        raise CannotModel(f"invalid number of steps {steps}")
+    return new_tensor(steps, dtype, DEFAULT_TYPE, flops)

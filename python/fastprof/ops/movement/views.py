@@ -2,49 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.dtypes import parts
 from fastprof.ops.movement.copies import copied, sizes_given
 from fastprof.ops.parameters import Ints
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
+from fastprof.ops.table import table_row
 from fastprof.ops.tensor import byte_count, elements, tensor_bytes, tensor_text
 
-__all__ = ["expand", "part", "rearranged", "reshaped"]
-
-# Only strides, type or bookkeeping change; the gradient is a view as well.
-_REARRANGED: Final = (
-    "transpose permute t swapaxes swapdims movedim moveaxis adjoint mT mH numpy_T matrix_H"
-    " squeeze unsqueeze transpose_ t_ squeeze_ unsqueeze_ swapaxes_ swapdims_"
-    " detach detach_ alias lift lift_fresh requires_grad_ resize_ resize_as_ set_"
-    " view_as_real view_as_complex conj _conj _neg_view atleast_1d atleast_2d atleast_3d"
-)
-_RESHAPED: Final = "view view_as unflatten _unsafe_view _reshape_alias"
-_CUT: Final = (
-    "split split_with_sizes chunk unbind tensor_split hsplit vsplit dsplit unsafe_split"
-    " unsafe_split_with_sizes unsafe_chunk"
-)
-_PART: Final = "diagonal as_strided as_strided_ real imag"
-
-
-def _names(names: str) -> tuple[str, ...]:
-    return tuple(f"{name}(x, ...)" for name in names.split())
-
-
-@op(TORCH, *_names(_REARRANGED), aten=_names(_REARRANGED))
-def rearranged(x: Tensor, *, direction: str) -> tuple[Cost, str]:
-    """x with other strides or dimensions, in the same memory.
-
+table_row("""
+    x with other strides or dimensions, in the same memory.
     FLOPs: none.
     Bytes: none, forward and backward: no kernel runs.
-    """
-    return Cost(0, 0), tensor_text(x)
+    (x, ...): transpose permute t swapaxes swapdims movedim moveaxis adjoint mT mH numpy_T matrix_H
+        squeeze unsqueeze transpose_ t_ squeeze_ unsqueeze_ swapaxes_ swapdims_ detach detach_ alias
+        lift lift_fresh requires_grad_ resize_ resize_as_ set_ view_as_real view_as_complex conj
+        _conj _neg_view atleast_1d atleast_2d atleast_3d
+""")("x", lambda x: (Cost(0, 0), tensor_text(x)), both=True)
 
 
-@op(TORCH, *_names(_RESHAPED), aten=_names(_RESHAPED))
-def reshaped(x: Tensor, *, direction: str) -> tuple[Cost, str]:
+@operators("(x, ...): view view_as unflatten _unsafe_view _reshape_alias")
+def view(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     """x in another shape, in the same memory.
 
     FLOPs: none.
@@ -57,7 +36,10 @@ def reshaped(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     return Cost(0, cost.bytes, False), tensor_text(x)
 
 
-@op(TORCH, *_names(_CUT), aten=_names(_CUT))
+@operators("""
+    (x, ...): split split_with_sizes chunk unbind tensor_split hsplit vsplit dsplit unsafe_split
+        unsafe_split_with_sizes unsafe_chunk
+""")
 def cut(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     """Pieces that make up x, in the same memory.
 
@@ -69,7 +51,7 @@ def cut(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     return copied(Tensor(x.shape, x.dtype)), tensor_text(x)
 
 
-@op(TORCH, *_names(_PART), aten=(*_names(_PART), "unfold(x, ...)"))
+@operators("(x, ...): diagonal as_strided as_strided_ real imag aten::unfold")
 def part(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     """Some elements of x, in the same memory.
 
@@ -81,19 +63,12 @@ def part(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     return Cost(0, 0), tensor_text(x)
 
 
-@op(
-    TORCH,
-    "meshgrid(tensors*, ...)",
-    "broadcast_tensors(tensors*, ...)",
-    aten=("meshgrid(tensors*, ...)", "broadcast_tensors(tensors*, ...)"),
-)
-def meshgrid(tensors: tuple[Tensor, ...]) -> tuple[Cost, str]:
-    """Tensors expanded to one shape, in the same memory.
-
+table_row("""
+    Tensors expanded to one shape, in the same memory.
     FLOPs: none.
     Bytes: none: no kernel runs; the backward pass is not modelled.
-    """
-    return Cost(0, 0), ";".join(map(tensor_text, tensors))
+    (tensors*, ...): meshgrid broadcast_tensors
+""")("tensors*", lambda tensors: (Cost(0, 0), ";".join(map(tensor_text, tensors))))
 
 
 def _part_gradient(x: Tensor, count: int | None) -> Cost:
@@ -110,11 +85,7 @@ def _size_along(shape: tuple[int, ...], dim: int | Unknown) -> int | None:
     return shape[dim]
 
 
-@op(
-    TORCH,
-    "select(x, dim, ...)",
-    aten=("select(x, dim, ...)",),
-)
+@operators("(x, dim, ...): select")
 def select(x: Tensor, dim: int | Unknown, *, direction: str) -> tuple[Cost, str]:
     """One slice of x along dim, in the same memory.
 
@@ -128,11 +99,7 @@ def select(x: Tensor, dim: int | Unknown, *, direction: str) -> tuple[Cost, str]
     return _part_gradient(x, count), tensor_text(x)
 
 
-@op(
-    TORCH,
-    "narrow(x, dim, _, length)",
-    aten=("narrow(x, dim, _, length)",),
-)
+@operators("(x, dim, _, length): narrow")
 def narrow(
     x: Tensor, dim: int | Unknown, length: int | Unknown, *, direction: str
 ) -> tuple[Cost, str]:
@@ -151,7 +118,7 @@ def narrow(
     return _part_gradient(x, elements(x.shape) // along * length if along else 0), tensor_text(x)
 
 
-@op(TORCH, "slice(x, dim, start, end, step)", aten=("slice(x, dim, start, end, step)",))
+@operators("(x, dim, start, end, step): slice")
 def slices(
     x: Tensor,
     dim: int | Unknown = 0,
@@ -178,15 +145,13 @@ def slices(
     return _part_gradient(x, elements(x.shape) // along * length if along else 0), tensor_text(x)
 
 
-_SIZES: Final = "sizes, second, third, fourth, fifth, sixth, seventh, eighth"
-
-
-@op(
-    TORCH,
-    *(f"{name}(x, {_SIZES}, size=sizes)" for name in ("expand", "broadcast_to")),
-    "expand_as(x, other)",
-    aten=("expand(x, sizes, ...)", "broadcast_to(x, sizes)", "expand_as(x, other)"),
-)
+@operators("""
+    (x, sizes, second, third, fourth, fifth, sixth, seventh, eighth, size=sizes): torch.expand
+        torch.broadcast_to
+    (x, other): expand_as
+    (x, sizes, ...): aten::expand
+    (x, sizes): aten::broadcast_to
+""")
 def expand(
     x: Tensor,
     sizes: Ints | Unknown | None = None,
@@ -222,11 +187,11 @@ def expand(
 def _expanded(x: Tensor, *given: Ints | Unknown | None) -> int | None:
     # Number of elements of x expanded to the given sizes; -1 keeps x's size.
     numbers: list[int] = []
-    for each in given:
-        if isinstance(each, Unknown):
+    for value in given:
+        if isinstance(value, Unknown):
             return None
-        if each is not None:
-            numbers.extend((each,) if isinstance(each, int) else each)
+        if value is not None:
+            numbers.extend((value,) if isinstance(value, int) else value)
     missing = len(numbers) - len(x.shape)
     own = (None,) * missing + x.shape
     count = 1
@@ -237,16 +202,9 @@ def _expanded(x: Tensor, *given: Ints | Unknown | None) -> int | None:
     return count
 
 
-_BACKWARD: Final = "{}(gradient, sizes, ...)"
-
-
-@op(
-    TORCH,
-    aten=tuple(
-        _BACKWARD.format(name)
-        for name in ("select_backward", "slice_backward", "diagonal_backward")
-    ),
-)
+@operators("""
+    (gradient, sizes, ...): aten::select_backward aten::slice_backward aten::diagonal_backward
+""")
 def part_backward(gradient: Tensor, sizes: Ints | Unknown) -> tuple[Cost, str]:
     """Gradient of a part of a tensor, placed in zeros of the tensor's sizes.
 
@@ -258,10 +216,7 @@ def part_backward(gradient: Tensor, sizes: Ints | Unknown) -> tuple[Cost, str]:
     return Cost(0, add_known(tensor_bytes(gradient), written)), tensor_text(gradient)
 
 
-@op(
-    TORCH,
-    aten=(_BACKWARD.format("unfold_backward"),),
-)
+@operators("(gradient, sizes, ...): aten::unfold_backward")
 def unfold_backward(gradient: Tensor, sizes: Ints | Unknown) -> tuple[Cost, str]:
     """Gradient of overlapping windows along a dimension, summed.
 
@@ -272,16 +227,13 @@ def unfold_backward(gradient: Tensor, sizes: Ints | Unknown) -> tuple[Cost, str]
     return Cost(elements(gradient.shape) * parts(gradient.dtype), cost.bytes), params
 
 
-_SCATTER: Final = "{}(x, source, ...)"
-_SCATTERS: Final = "select_scatter slice_scatter diagonal_scatter as_strided_scatter"
-
-
-@op(
-    TORCH,
-    *(_SCATTER.replace("source", "src=source").format(name) for name in _SCATTERS.split()),
-    aten=tuple(_SCATTER.format(name) for name in _SCATTERS.split()),
-)
-def part_scatter(x: Tensor, source: Tensor, *, direction: str) -> tuple[Cost, str]:
+@operators("""
+    (x, src=source, ...): torch.select_scatter torch.slice_scatter torch.diagonal_scatter
+        torch.as_strided_scatter
+    (x, source, ...): aten::select_scatter aten::slice_scatter aten::diagonal_scatter
+        aten::as_strided_scatter
+""")
+def select_scatter(x: Tensor, source: Tensor, *, direction: str) -> tuple[Cost, str]:
     """A copy of x with one part replaced by a source.
 
     FLOPs: none.

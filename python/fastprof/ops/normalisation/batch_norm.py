@@ -6,24 +6,9 @@ from typing import Final
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import canonical_type, elements
 from fastprof.ops.traffic import fresh, moved, texts
-
-__all__ = [
-    "APPLIED",
-    "GRADIENT",
-    "STATISTICS",
-    "SUMS",
-    "batch_norm",
-    "batch_norm_backward",
-    "batch_norm_evaluated",
-    "batch_norm_trained",
-    "channels_of",
-    "fits",
-    "instance_norm",
-    "statistics",
-]
 
 # FLOPs per element, from the formulas. Per-channel operations (a square root, a division) are not
 # counted.
@@ -42,11 +27,11 @@ def statistics(x: Tensor, count: int) -> Tensor:
     return Tensor((count,), name if name in (None, "float64") else "float32")
 
 
-def fits(size: int, *vectors: Tensor | None) -> None:
+def channels_fit(size: int, *vectors: Tensor | None) -> None:
     """Raise `CannotModel` if a vector has another number of elements."""
-    for each in vectors:
-        if each is not None and elements(each.shape) != size:
-            raise CannotModel(f"{each.shape} does not fit {size} channels")
+    for tensor in vectors:
+        if tensor is not None and elements(tensor.shape) != size:
+            raise CannotModel(f"{tensor.shape} does not fit {size} channels")
 
 
 def channels_of(x: Tensor) -> int:
@@ -62,24 +47,14 @@ def channels_of(x: Tensor) -> int:
     return x.shape[1]
 
 
-_ATEN: Final = "(x, weight, bias, running_mean, running_var, training, ...)"
-_TRAINABLE: Final = (
-    "_batch_norm_impl_index" + _ATEN,
-    "native_batch_norm" + _ATEN,
-    "_native_batch_norm_legit" + _ATEN,
-    "_native_batch_norm_legit(x, weight, bias, training, ...)",
-    "_native_batch_norm_legit_functional" + _ATEN,
-    "cudnn_batch_norm" + _ATEN,
-    "miopen_batch_norm" + _ATEN,
-)
-
-
-@op(
-    TORCH,
-    "batch_norm(x, running_mean, running_var, weight, bias, training, _, _, cudnn_enabled)",
-    *_TRAINABLE,
-    aten=("batch_norm" + _ATEN, *_TRAINABLE),
-)
+@operators("""
+    (x, running_mean, running_var, weight, bias, training, _, _, cudnn_enabled):
+        torch.batch_norm
+    (x, weight, bias, running_mean, running_var, training, ...): _batch_norm_impl_index
+        native_batch_norm _native_batch_norm_legit _native_batch_norm_legit_functional
+        cudnn_batch_norm miopen_batch_norm aten::batch_norm
+    (x, weight, bias, training, ...): _native_batch_norm_legit
+""")
 def batch_norm(
     x: Tensor,
     weight: Tensor | None = None,
@@ -108,16 +83,13 @@ def batch_norm(
     if cudnn_enabled is not None:
         weight, bias, running_mean, running_var = running_mean, running_var, weight, bias
     channels = channels_of(x)
-    fits(channels, weight, bias, running_mean, running_var)
+    channels_fit(channels, weight, bias, running_mean, running_var)
     vectors = (weight, bias, running_mean, running_var)
     return _norm(x, vectors, channels, training, direction)
 
 
-_EVALUATED: Final = ("_native_batch_norm_legit_no_training", "_batch_norm_no_update")
-
-
-@op(TORCH, *_EVALUATED, aten=_EVALUATED)
-def batch_norm_evaluated(
+@operators("_native_batch_norm_legit_no_training _batch_norm_no_update")
+def native_batch_norm_legit_no_training(
     x: Tensor,
     weight: Tensor | None = None,
     bias: Tensor | None = None,
@@ -138,11 +110,8 @@ def batch_norm_evaluated(
     )
 
 
-_UPDATED: Final = ("_batch_norm_with_update", "_batch_norm_with_update_functional")
-
-
-@op(TORCH, *_UPDATED, aten=_UPDATED)
-def batch_norm_trained(
+@operators("_batch_norm_with_update _batch_norm_with_update_functional")
+def batch_norm_with_update(
     x: Tensor,
     weight: Tensor | None = None,
     bias: Tensor | None = None,
@@ -163,12 +132,11 @@ def batch_norm_trained(
     )
 
 
-@op(
-    TORCH,
-    "instance_norm(x, running_mean, running_var, weight, bias, use_input_stats, _, _,"
-    " cudnn_enabled)",
-    aten=("instance_norm(x, weight, bias, running_mean, running_var, use_input_stats, ...)",),
-)
+@operators("""
+    (x, running_mean, running_var, weight, bias, use_input_stats, _, _, cudnn_enabled):
+        torch.instance_norm
+    (x, weight, bias, running_mean, running_var, use_input_stats, ...): aten::instance_norm
+""")
 def instance_norm(
     x: Tensor,
     weight: Tensor | None = None,
@@ -188,7 +156,7 @@ def instance_norm(
     if cudnn_enabled is not None:
         weight, bias, running_mean, running_var = running_mean, running_var, weight, bias
     channels = channels_of(x)
-    fits(channels, weight, bias, running_mean, running_var)
+    channels_fit(channels, weight, bias, running_mean, running_var)
     vectors = (weight, bias, running_mean, running_var)
     return _norm(x, vectors, x.shape[0] * channels, use_input_stats, direction)
 
@@ -230,7 +198,7 @@ def _gradients(
     training: bool,
 ) -> tuple[int, int | None]:
     # FLOPs and bytes of dx and of the gradients of weight and bias, if any.
-    of_vectors = [fresh(each) for each in (weight, bias) if each is not None]
+    of_vectors = [fresh(tensor) for tensor in (weight, bias) if tensor is not None]
     count = elements(x.shape)
     if training:
         moves = moved(gradient, x, gradient, x, fresh(x), weight, *saved, *of_vectors)
@@ -241,17 +209,14 @@ def _gradients(
     return count, moved(gradient, fresh(x), *saved)
 
 
-_SAVED: Final = "weight, running_mean, running_var, save_mean, save_var"
-_BACKWARD: Final = (
-    f"native_batch_norm_backward(gradient, x, {_SAVED}, training, ...)",
-    f"batch_norm_backward(gradient, x, {_SAVED}, training, ...)",
-    f"cudnn_batch_norm_backward(x, gradient, {_SAVED}, ...)",
-    f"miopen_batch_norm_backward(x, gradient, {_SAVED}, ...)",
-    f"_batch_norm_impl_index_backward(_, x, gradient, {_SAVED}, training, ...)",
-)
-
-
-@op(TORCH, *_BACKWARD, aten=_BACKWARD)
+@operators("""
+    (gradient, x, weight, running_mean, running_var, save_mean, save_var, training, ...):
+        native_batch_norm_backward batch_norm_backward
+    (x, gradient, weight, running_mean, running_var, save_mean, save_var, ...):
+        cudnn_batch_norm_backward miopen_batch_norm_backward
+    (_, x, gradient, weight, running_mean, running_var, save_mean, save_var, training, ...):
+        _batch_norm_impl_index_backward
+""")
 def batch_norm_backward(
     gradient: Tensor,
     x: Tensor,
@@ -274,6 +239,6 @@ def batch_norm_backward(
     if gradient.shape != x.shape:
         raise CannotModel(f"gradient {gradient.shape} does not fit {x.shape}")
     saved = (save_mean, save_var) if training else (running_mean, running_var)
-    fits(channels, weight, running_mean, running_var)
+    channels_fit(channels, weight, running_mean, running_var)
     flops, moves = _gradients(gradient, x, weight, weight, saved, bool(training))
     return Cost(flops, moves, not isinstance(training, Unknown)), texts(gradient, x, weight)

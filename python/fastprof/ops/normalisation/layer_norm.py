@@ -6,20 +6,11 @@ from typing import Final, NamedTuple
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, add_known
-from fastprof.ops.normalisation.batch_norm import channels_of, fits, statistics
+from fastprof.ops.normalisation.batch_norm import channels_fit, channels_of, statistics
 from fastprof.ops.parameters import Ints
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import TORCH, op, operators
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
-
-__all__ = [
-    "group_norm",
-    "group_norm_backward",
-    "layer_norm",
-    "layer_norm_backward",
-    "rms_norm",
-    "rms_norm_backward",
-]
 
 
 class _Norm(NamedTuple):
@@ -119,15 +110,10 @@ def rms_norm(
     return _norm(_ROOT, x, weight, None, rows, 2, direction)
 
 
-@op(
-    TORCH,
-    "group_norm(x, num_groups, weight, bias, ...)",
-    "native_group_norm(x, weight, bias, _, _, _, num_groups, ...)",
-    aten=(
-        "group_norm(x, num_groups, weight, bias, ...)",
-        "native_group_norm(x, weight, bias, _, _, _, num_groups, ...)",
-    ),
-)
+@operators("""
+    (x, num_groups, weight, bias, ...): group_norm
+    (x, weight, bias, _, _, _, num_groups, ...): native_group_norm
+""")
 def group_norm(
     x: Tensor,
     num_groups: int | Unknown,
@@ -144,7 +130,7 @@ def group_norm(
     and the gradients of weight and bias.
     """
     channels = channels_of(x)
-    fits(channels, weight, bias)
+    channels_fit(channels, weight, bias)
     if isinstance(num_groups, Unknown):
         return _norm(_CENTRED, x, weight, bias, None, 3, direction)
     if num_groups < 1 or channels % num_groups:
@@ -188,7 +174,7 @@ def _norm(
 
 
 def _same_row(*vectors: Tensor | None) -> None:
-    shapes = {each.shape for each in vectors if each is not None}
+    shapes = {tensor.shape for tensor in vectors if tensor is not None}
     if len(shapes) > 1:
         raise CannotModel(f"weight and bias have shapes {sorted(shapes)}")
 
@@ -210,7 +196,7 @@ def _gradients(
     flops = norm.backward
     flops += norm.weight_backward if weight is not None else 0
     flops += 1 if bias is not None else 0
-    of_vectors = [fresh(each) for each in (weight, bias) if each is not None]
+    of_vectors = [fresh(tensor) for tensor in (weight, bias) if tensor is not None]
     reads = [gradient, x] * (tensors - 1)
     moves = add_known(moved(*reads, weight, fresh(x), *of_vectors), kept)
     return Cost(elements(x.shape) * flops, moves)
@@ -221,14 +207,11 @@ def _paired(gradient: Tensor, x: Tensor) -> None:
         raise CannotModel(f"gradient {gradient.shape} does not fit {x.shape}")
 
 
-_LAYER_BACKWARD: Final = (
-    "native_layer_norm_backward(gradient, x, normalized_shape, mean, rstd, weight, bias, ...)",
-    "native_layer_norm_backward(gradient, x, mean, rstd, weight, ...)",
-)
-
-
-@op(TORCH, *_LAYER_BACKWARD, aten=_LAYER_BACKWARD)
-def layer_norm_backward(
+@operators("""
+    (gradient, x, normalized_shape, mean, rstd, weight, bias, ...): native_layer_norm_backward
+    (gradient, x, mean, rstd, weight, ...): native_layer_norm_backward
+""")
+def native_layer_norm_backward(
     gradient: Tensor,
     x: Tensor,
     mean: Tensor,
@@ -250,11 +233,8 @@ def layer_norm_backward(
     return cost, texts(gradient, x, weight)
 
 
-_ROOT_BACKWARD: Final = "_fused_rms_norm_backward(gradient, x, _, rstd, weight, ...)"
-
-
-@op(TORCH, _ROOT_BACKWARD, aten=(_ROOT_BACKWARD,))
-def rms_norm_backward(
+@operators("(gradient, x, _, rstd, weight, ...): _fused_rms_norm_backward")
+def fused_rms_norm_backward(
     gradient: Tensor, x: Tensor, rstd: Tensor, weight: Tensor | None = None
 ) -> tuple[Cost, str]:
     """dx[.., d] and dweight[d] of an RMS norm from dy, x and rstd.
@@ -267,11 +247,8 @@ def rms_norm_backward(
     return cost, texts(gradient, x, weight)
 
 
-_GROUP_BACKWARD: Final = "native_group_norm_backward(gradient, x, mean, rstd, weight, ...)"
-
-
-@op(TORCH, _GROUP_BACKWARD, aten=(_GROUP_BACKWARD,))
-def group_norm_backward(
+@operators("(gradient, x, mean, rstd, weight, ...): native_group_norm_backward")
+def native_group_norm_backward(
     gradient: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None = None
 ) -> tuple[Cost, str]:
     """dx[n, c, ..], dweight[c] and dbias[c] of a group norm from dy, x, mean and rstd.
@@ -283,6 +260,6 @@ def group_norm_backward(
     With a weight, a bias is assumed. All gradients are assumed to be computed.
     """
     _paired(gradient, x)
-    fits(channels_of(x), weight)
+    channels_fit(channels_of(x), weight)
     cost = _gradients(_CENTRED, gradient, x, weight, weight, moved(mean, rstd), 3)
     return cost, texts(gradient, x, weight)

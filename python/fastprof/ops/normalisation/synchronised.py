@@ -11,32 +11,21 @@ from fastprof.ops.normalisation.batch_norm import (
     GRADIENT,
     STATISTICS,
     SUMS,
+    channels_fit,
     channels_of,
-    fits,
     statistics,
 )
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
-
-__all__ = [
-    "batch_norm_backward_elemt",
-    "batch_norm_backward_reduce",
-    "batch_norm_elemt",
-    "batch_norm_gather_stats",
-    "batch_norm_stats",
-]
 
 MERGED: Final = 18  # variance 1/s^2 - eps (3), merged (8), mean merged (5), factor (2)
 
 
-_STATISTICS: Final = (
-    "batch_norm_stats(x, ...)",
-    "batch_norm_update_stats(x, running_mean, running_var, ...)",
-)
-
-
-@op(TORCH, *_STATISTICS, aten=_STATISTICS)
+@operators("""
+    (x, ...): batch_norm_stats
+    (x, running_mean, running_var, ...): batch_norm_update_stats
+""")
 def batch_norm_stats(
     x: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None
 ) -> tuple[Cost, str]:
@@ -46,20 +35,17 @@ def batch_norm_stats(
     Bytes: x read, two vectors of c elements written; running ones read and written.
     """
     channels = channels_of(x)
-    fits(channels, running_mean, running_var)
+    channels_fit(channels, running_mean, running_var)
     found = statistics(x, channels)
     running = (running_mean, running_var)
     moves = moved(x, found, found, *running, *running)
     return Cost(elements(x.shape) * STATISTICS, moves), texts(x)
 
 
-_GATHERED: Final = (
-    "batch_norm_gather_stats(x, mean, invstd, running_mean, running_var, _, _, counts)",
-    "batch_norm_gather_stats_with_counts(x, mean, invstd, running_mean, running_var, _, _, counts)",
-)
-
-
-@op(TORCH, *_GATHERED, aten=_GATHERED)
+@operators("""
+    (x, mean, invstd, running_mean, running_var, _, _, counts): batch_norm_gather_stats
+        batch_norm_gather_stats_with_counts
+""")
 def batch_norm_gather_stats(
     x: Tensor,
     mean: Tensor,
@@ -78,7 +64,7 @@ def batch_norm_gather_stats(
     if len(mean.shape) != 2 or mean.shape != invstd.shape:
         raise CannotModel(f"{mean.shape}, {invstd.shape} are not statistics of several GPUs")
     channels = mean.shape[1]
-    fits(channels, running_mean, running_var)
+    channels_fit(channels, running_mean, running_var)
     merged = fresh(mean, (channels,))
     running = (running_mean, running_var)
     counted = counts if isinstance(counts, Tensor) else None
@@ -86,10 +72,7 @@ def batch_norm_gather_stats(
     return Cost(elements(mean.shape) * MERGED, moves), texts(mean, invstd)
 
 
-_APPLIED: Final = "batch_norm_elemt(x, weight, bias, mean, invstd, ...)"
-
-
-@op(TORCH, _APPLIED, aten=(_APPLIED,))
+@operators("(x, weight, bias, mean, invstd, ...): batch_norm_elemt")
 def batch_norm_elemt(
     x: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Tensor, invstd: Tensor
 ) -> tuple[Cost, str]:
@@ -98,16 +81,13 @@ def batch_norm_elemt(
     FLOPs: 2 per element, one more for weight and one for bias.
     Bytes: x read, y written, the vectors read.
     """
-    fits(channels_of(x), weight, bias, mean, invstd)
+    channels_fit(channels_of(x), weight, bias, mean, invstd)
     flops = APPLIED + (weight is not None) + (bias is not None)
     moves = moved(x, weight, bias, mean, invstd, fresh(x))
     return Cost(elements(x.shape) * flops, moves), texts(x, weight, bias)
 
 
-_REDUCED: Final = "batch_norm_backward_reduce(gradient, x, mean, invstd, weight, ...)"
-
-
-@op(TORCH, _REDUCED, aten=(_REDUCED,))
+@operators("(gradient, x, mean, invstd, weight, ...): batch_norm_backward_reduce")
 def batch_norm_backward_reduce(
     gradient: Tensor, x: Tensor, mean: Tensor, invstd: Tensor, weight: Tensor | None = None
 ) -> tuple[Cost, str]:
@@ -118,18 +98,15 @@ def batch_norm_backward_reduce(
     """
     if gradient.shape != x.shape:
         raise CannotModel(f"gradient {gradient.shape} does not fit {x.shape}")
-    fits(channels_of(x), mean, invstd, weight)
+    channels_fit(channels_of(x), mean, invstd, weight)
     of_vectors = () if weight is None else (fresh(weight), fresh(weight))
     moves = moved(gradient, x, mean, invstd, fresh(mean), fresh(mean), *of_vectors)
     return Cost(elements(x.shape) * SUMS, moves), texts(gradient, x)
 
 
-_GRADIENT: Final = (
-    "batch_norm_backward_elemt(gradient, x, mean, invstd, weight, sum_dy, sum_dy_xmu, ...)"
-)
-
-
-@op(TORCH, _GRADIENT, aten=(_GRADIENT,))
+@operators("""
+    (gradient, x, mean, invstd, weight, sum_dy, sum_dy_xmu, ...): batch_norm_backward_elemt
+""")
 def batch_norm_backward_elemt(
     gradient: Tensor,
     x: Tensor,
@@ -147,7 +124,7 @@ def batch_norm_backward_elemt(
     if gradient.shape != x.shape:
         raise CannotModel(f"gradient {gradient.shape} does not fit {x.shape}")
     vectors = (mean, invstd, weight, sum_dy, sum_dy_xmu)
-    fits(channels_of(x), *vectors)
+    channels_fit(channels_of(x), *vectors)
     return Cost(elements(x.shape) * GRADIENT, moved(gradient, x, *vectors, fresh(x))), texts(
         gradient, x
     )

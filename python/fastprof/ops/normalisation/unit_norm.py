@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.arithmetic import POWER, SQUARE_ROOT
@@ -10,20 +10,9 @@ from fastprof.ops.axes import Dims, left
 from fastprof.ops.cost import CannotModel, Cost
 from fastprof.ops.normalisation.batch_norm import statistics
 from fastprof.ops.parameters import Number
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
-
-__all__ = [
-    "Norm",
-    "local_response_norm",
-    "norm_except_dim",
-    "norm_of",
-    "normalize",
-    "renorm",
-    "weight_norm",
-    "weight_norm_backward",
-]
 
 
 class Norm(NamedTuple):
@@ -42,7 +31,7 @@ def norm_of(p: Number | str | Unknown | None) -> Norm:
     return Norm(2 + POWER, POWER)
 
 
-@op(TORCH, "normalize(x, p, dim, ...)")
+@operators("(x, p, dim, ...): torch.normalize")
 def normalize(
     x: Tensor, p: Number | str = 2.0, dim: Dims = 1, *, direction: str
 ) -> tuple[Cost, str]:
@@ -64,7 +53,10 @@ def normalize(
     return Cost(flops, moved(x, fresh(x))), texts(x)
 
 
-@op(TORCH, "renorm(x, p, dim, _)", "renorm_(x, p, dim, _)", aten=("renorm", "renorm_"))
+@operators("""
+    aten::renorm aten::renorm_
+    (x, p, dim, _): torch.renorm torch.renorm_
+""")
 def renorm(
     x: Tensor, p: Number | str | Unknown, dim: int | Unknown, *, direction: str
 ) -> tuple[Cost, str]:
@@ -83,10 +75,7 @@ def renorm(
     return Cost(flops, moved(x, fresh(x))), texts(x)
 
 
-_EXCEPT: Final = "norm_except_dim(x, p, dim)"
-
-
-@op(TORCH, _EXCEPT, aten=(_EXCEPT,))
+@operators("(x, p, dim): norm_except_dim")
 def norm_except_dim(x: Tensor, p: Number | Unknown = 2, dim: int | Unknown = 0) -> tuple[Cost, str]:
     """Norm of each slice of x along dim.
 
@@ -107,10 +96,7 @@ def _size_along(x: Tensor, dim: int | Unknown) -> int:
     return x.shape[dim]
 
 
-_WEIGHT: Final = ("_weight_norm(v, g, ...)", "_weight_norm_interface(v, g, ...)")
-
-
-@op(TORCH, *_WEIGHT, aten=_WEIGHT)
+@operators("(v, g, ...): _weight_norm _weight_norm_interface")
 def weight_norm(v: Tensor, g: Tensor, *, direction: str) -> tuple[Cost, str]:
     """w = v * (g / norm of v), one norm and one g for each slice of v along one dimension.
 
@@ -125,18 +111,13 @@ def weight_norm(v: Tensor, g: Tensor, *, direction: str) -> tuple[Cost, str]:
     return Cost(flops, moved(v, g, fresh(v), norms)), texts(v, g)
 
 
-_WEIGHT_BACKWARD: Final = (
-    "_weight_norm_interface_backward",
-    "_weight_norm_differentiable_backward",
-)
-
-
-@op(
-    TORCH,
-    *(f"{name}(gradient, v, g, norms, ...)" for name in _WEIGHT_BACKWARD),
-    aten=tuple(f"{name}(gradient, v, g, norms, ...)" for name in _WEIGHT_BACKWARD),
-)
-def weight_norm_backward(gradient: Tensor, v: Tensor, g: Tensor, norms: Tensor) -> tuple[Cost, str]:
+@operators("""
+    (gradient, v, g, norms, ...): _weight_norm_interface_backward
+        _weight_norm_differentiable_backward
+""")
+def weight_norm_interface_backward(
+    gradient: Tensor, v: Tensor, g: Tensor, norms: Tensor
+) -> tuple[Cost, str]:
     """dv and dg of a weight norm from dw, v, g and the norms.
 
     FLOPs: 5 per element (dw v summed 2, v * c, subtracted, scaled).
@@ -159,7 +140,7 @@ def _weight_gradients(gradient: Tensor, v: Tensor, g: Tensor, norms: Tensor) -> 
     return Cost(5 * elements(v.shape), moves), texts(v, g)
 
 
-@op(TORCH, "local_response_norm(x, size, ...)")
+@operators("(x, size, ...): torch.local_response_norm")
 def local_response_norm(x: Tensor, size: int, *, direction: str) -> tuple[Cost, str]:
     """x[n, c, ..] / (k + alpha * mean of x^2 over `size` channels)^beta.
 

@@ -14,11 +14,10 @@ from fastprof.ops.pointwise.arithmetic import ARITHMETIC
 from fastprof.ops.pointwise.formula import pointwise
 from fastprof.ops.pointwise.functions import FUNCTIONS
 from fastprof.ops.pointwise.table import COMPLEX_DIVISION, NONE, Operator, Output
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import TORCH, op, operators
+from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import moved, texts
-
-__all__ = ["copied", "extremes", "norms", "products", "zeroed"]
 
 Numbers = tuple[Number, ...]
 Operand = Tensors | Numbers | Number | Unknown
@@ -77,7 +76,7 @@ def _register(name: str, operator: Operator, forms: tuple[tuple[str, str], ...])
     ) -> tuple[Cost, str]:
         del value  # a factor, like alpha
         total = _each(operator, first, [second] if third is None else [second, third])
-        if guessed and isinstance(second, tuple) and not any(each.dtype for each in first):
+        if guessed and isinstance(second, tuple) and not any(tensor.dtype for tensor in first):
             total = replace(total, exact=False)
         return total, texts(*first)
 
@@ -116,7 +115,11 @@ def _column(operand: Operand, count: int) -> list[Tensor | Number]:
 # The separate formula of div handles rounding, which lists do not have.
 _OPERATORS: Final = {
     "div": Operator(1, ("self", "other"), Output.FLOAT, NONE, 2, COMPLEX_DIVISION),
-    **{name: row.operator for row in (*ARITHMETIC, *FUNCTIONS) for name in row.aten},
+    **{
+        name: table_row.operator
+        for table_row in (*ARITHMETIC, *FUNCTIONS)
+        for name in table_row.aten
+    },
 }
 
 for _names, _forms in _FORMS:
@@ -125,28 +128,19 @@ for _names, _forms in _FORMS:
         _register(f"{_name}_", replace(_OPERATORS[_name], output=Output.FIRST), _forms)
 
 
-_ZEROS: Final = ("_foreach_zero(tensors*)", "_foreach_zero_(tensors*)")
-
-
-@op(TORCH, *_ZEROS, aten=_ZEROS)
-def zeroed(tensors: Tensors) -> tuple[Cost, str]:
-    """Zeros written into each tensor of a list.
-
+table_row("""
+    Zeros written into each tensor of a list.
     FLOPs: 0.
     Bytes: each tensor written.
-    """
-    return Cost(0, moved(*tensors)), texts(*tensors)
+    (tensors*): _foreach_zero _foreach_zero_
+""")("tensors*", Traffic(0, "tensors"))
 
 
-_COPIES: Final = (
-    "_foreach_copy(tensors*, sources*, _)",
-    "_foreach_copy_(tensors*, sources*, _)",
-    "_foreach_clone(tensors*, _)",
-)
-
-
-@op(TORCH, *_COPIES, aten=_COPIES)
-def copied(tensors: Tensors, sources: Tensors | None = None) -> tuple[Cost, str]:
+@operators("""
+    (tensors*, sources*, _): _foreach_copy _foreach_copy_
+    (tensors*, _): _foreach_clone
+""")
+def foreach_copies(tensors: Tensors, sources: Tensors | None = None) -> tuple[Cost, str]:
     """Each tensor of a list copied into that of another, or into a new one.
 
     FLOPs: 0.
@@ -155,10 +149,7 @@ def copied(tensors: Tensors, sources: Tensors | None = None) -> tuple[Cost, str]
     return Cost(0, moved(*tensors, *(tensors if sources is None else sources))), texts(*tensors)
 
 
-_NORMS: Final = ("_foreach_norm(tensors*, ord=order, _)", "_foreach_powsum(tensors*, ord=order, _)")
-
-
-@op(TORCH, *_NORMS, aten=_NORMS)
+@operators("(tensors*, ord=order, _): _foreach_norm _foreach_powsum")
 def norms(tensors: Tensors, order: Number | Unknown = 2) -> tuple[Cost, str]:
     """A norm of each tensor of a list (powsum: without the root).
 
@@ -170,8 +161,8 @@ def norms(tensors: Tensors, order: Number | Unknown = 2) -> tuple[Cost, str]:
     """
     single = isinstance(order, Unknown) or order in (1, 2, float("inf"), float("-inf"))
     one = 2 if single else POWER + 1
-    count = sum(elements(each.shape) for each in tensors)
-    written = moved(*(Tensor((), each.dtype) for each in tensors))
+    count = sum(elements(tensor.shape) for tensor in tensors)
+    written = moved(*(Tensor((), tensor.dtype) for tensor in tensors))
     cost = Cost(
         one * count + SQUARE_ROOT * len(tensors),
         add_known(moved(*tensors), written),
@@ -180,23 +171,23 @@ def norms(tensors: Tensors, order: Number | Unknown = 2) -> tuple[Cost, str]:
     return cost, texts(*tensors)
 
 
-@op(TORCH, "_foreach_max(tensors*)", aten=("_foreach_max(tensors*)",))
-def extremes(tensors: Tensors) -> tuple[Cost, str]:
+@operators("(tensors*): _foreach_max")
+def foreach_max(tensors: Tensors) -> tuple[Cost, str]:
     """The largest element of each tensor of a list.
 
     FLOPs: one comparison for each element.
     Bytes: each tensor read, one element of its type written for it.
     """
-    count = sum(elements(each.shape) for each in tensors)
-    written = moved(*(Tensor((), each.dtype) for each in tensors))
+    count = sum(elements(tensor.shape) for tensor in tensors)
+    written = moved(*(Tensor((), tensor.dtype) for tensor in tensors))
     return Cost(count, add_known(moved(*tensors), written)), texts(*tensors)
 
 
-_MM: Final = "_foreach_mm(left*, mat2=right*)"
-
-
-@op(TORCH, _MM, aten=(_MM, "_native::_foreach_mm_native_0(left*, right*)"))
-def products(left: Tensors, right: Tensors) -> Work:
+@operators("""
+    (left*, mat2=right*): _foreach_mm
+    (left*, right*): _native::_foreach_mm_native_0
+""")
+def foreach_products(left: Tensors, right: Tensors) -> Work:
     """A[m, k] @ B[k, n] for each pair of two lists.
 
     FLOPs: 2 m n k, summed over the pairs.

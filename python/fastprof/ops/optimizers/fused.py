@@ -7,17 +7,16 @@ ones here and operators over lists in `foreach`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.arithmetic import SQUARE_ROOT
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.parameters import Number, Tensors
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
+from fastprof.ops.table import table_row
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import moved, texts
-
-__all__ = ["adagrad", "adam", "adamw", "gradient_check", "loss_scale", "sgd"]
 
 Flag = bool | Unknown | None
 Rate = Tensor | Number | Unknown | None
@@ -59,9 +58,9 @@ def step(
         When the shapes do not fit.
     """
     parameters = lists[0]
-    shapes = [each.shape for each in parameters]
+    shapes = [tensor.shape for tensor in parameters]
     for others in (*lists[1:], *read):
-        if [each.shape for each in others] != shapes:
+        if [tensor.shape for tensor in others] != shapes:
             raise CannotModel("the lists differ in shape")
     count = sum(map(elements, shapes))
     written = [each for one in lists for each in one]
@@ -88,17 +87,11 @@ def _adam(
     return step(flops, state, read, steps, exact=known)
 
 
-# Ranges record the scalars in this order; Python calls pass them by name.
-_ADAM_ARGUMENTS: Final = (
-    "(parameters*, gradients*, averages*, squares*, maxima*?, steps*, lr=rate, _, _, weight_decay,"
-    " _, _, maximize, grad_scale, found_inf)"
-)
-_ADAM_CALLS: Final = (f"_fused_adam{_ADAM_ARGUMENTS}", f"_fused_adam_{_ADAM_ARGUMENTS}")
-_ADAMW_CALLS: Final = (f"_fused_adamw{_ADAM_ARGUMENTS}", f"_fused_adamw_{_ADAM_ARGUMENTS}")
-
-
-@op(TORCH, *_ADAM_CALLS, aten=_ADAM_CALLS)
-def adam(
+@operators("""
+    (parameters*, gradients*, averages*, squares*, maxima*?, steps*, lr=rate, _, _,
+        weight_decay, _, _, maximize, grad_scale, found_inf): _fused_adam _fused_adam_
+""")
+def fused_adam(
     parameters: Tensors,
     gradients: Tensors,
     averages: Tensors,
@@ -126,8 +119,11 @@ def adam(
     return _adam(False, lists, weight_decay, maximize, grad_scale)
 
 
-@op(TORCH, *_ADAMW_CALLS, aten=_ADAMW_CALLS)
-def adamw(
+@operators("""
+    (parameters*, gradients*, averages*, squares*, maxima*?, steps*, lr=rate, _, _,
+        weight_decay, _, _, maximize, grad_scale, found_inf): _fused_adamw _fused_adamw_
+""")
+def fused_adamw(
     parameters: Tensors,
     gradients: Tensors,
     averages: Tensors,
@@ -155,15 +151,11 @@ def adamw(
     return _adam(True, lists, weight_decay, maximize, grad_scale)
 
 
-_SGD_ARGUMENTS: Final = (
-    "(parameters*, gradients*, momentum_buffer_list=velocities*?, weight_decay, _, lr=rate, _,"
-    " nesterov, maximize, is_first_step=first, grad_scale, found_inf)"
-)
-_SGD_CALLS: Final = (f"_fused_sgd{_SGD_ARGUMENTS}", f"_fused_sgd_{_SGD_ARGUMENTS}")
-
-
-@op(TORCH, *_SGD_CALLS, aten=_SGD_CALLS)
-def sgd(
+@operators("""
+    (parameters*, gradients*, momentum_buffer_list=velocities*?, weight_decay, _, lr=rate, _,
+        nesterov, maximize, is_first_step=first, grad_scale, found_inf): _fused_sgd _fused_sgd_
+""")
+def fused_sgd(
     parameters: Tensors,
     gradients: Tensors,
     velocities: Tensors = (),
@@ -198,18 +190,11 @@ def sgd(
     return step(flops, state, read, (), exact=known)
 
 
-_ADAGRAD_ARGUMENTS: Final = (
-    "(parameters*, gradients*, sums*, steps*, lr=rate, _, weight_decay, _, maximize, grad_scale,"
-    " found_inf)"
-)
-_ADAGRAD_CALLS: Final = (
-    f"_fused_adagrad{_ADAGRAD_ARGUMENTS}",
-    f"_fused_adagrad_{_ADAGRAD_ARGUMENTS}",
-)
-
-
-@op(TORCH, *_ADAGRAD_CALLS, aten=_ADAGRAD_CALLS)
-def adagrad(
+@operators("""
+    (parameters*, gradients*, sums*, steps*, lr=rate, _, weight_decay, _, maximize, grad_scale,
+        found_inf): _fused_adagrad _fused_adagrad_
+""")
+def fused_adagrad(
     parameters: Tensors,
     gradients: Tensors,
     sums: Tensors,
@@ -239,32 +224,19 @@ def adagrad(
     return step(flops, state, read, steps, exact=not unknown)
 
 
-_CHECKS: Final = (
-    "_amp_foreach_non_finite_check_and_unscale(gradients*, found_inf, inv_scale)",
-    "_amp_foreach_non_finite_check_and_unscale_(gradients*, found_inf, inv_scale)",
-    "_amp_non_finite_check_and_unscale_(gradients*, found_inf, inv_scale)",
-)
-
-
-@op(TORCH, *_CHECKS, aten=_CHECKS)
-def gradient_check(gradients: Tensors, found_inf: Any = None, inv_scale: Any = None) -> Any:
-    """Gradients checked for infinities and unscaled in place (torch.amp's GradScaler).
-
+table_row("""
+    Gradients checked for infinities and unscaled in place (torch.amp's GradScaler).
     FLOPs: 2 for each element: a check and a product.
     Bytes: gradients read and written.
-    """
-    del found_inf, inv_scale
-    return step(2, [gradients], [], (), exact=True)
-
-
-_SCALES: Final = (
-    "_amp_update_scale(scale, growth_tracker, found_inf, ...)",
-    "_amp_update_scale_(scale, growth_tracker, found_inf, ...)",
+    (gradients*, found_inf, inv_scale): _amp_foreach_non_finite_check_and_unscale
+        _amp_foreach_non_finite_check_and_unscale_ _amp_non_finite_check_and_unscale_
+""")(
+    "gradients*, found_inf~, inv_scale~", lambda gradients: step(2, [gradients], [], (), exact=True)
 )
 
 
-@op(TORCH, *_SCALES, aten=_SCALES)
-def loss_scale(scale: Tensor, growth_tracker: Tensor, found_inf: Tensor) -> Cost:
+@operators("(scale, growth_tracker, found_inf, ...): _amp_update_scale _amp_update_scale_")
+def amp_update_scale(scale: Tensor, growth_tracker: Tensor, found_inf: Tensor) -> Cost:
     """The loss scale increased or decreased (torch.amp's GradScaler).
 
     FLOPs: 3: a check, a count and a product.

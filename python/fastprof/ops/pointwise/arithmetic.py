@@ -20,9 +20,6 @@ from fastprof.ops.pointwise.table import (
     saved,
 )
 
-__all__ = ["ARITHMETIC", "DIVISION", "LOGIC"]
-
-
 DIVISION: Final = Operator(1, ("self", "other"), Output.FLOAT, saved(1), 2, COMPLEX_DIVISION)
 
 # Operators that select by comparison (relu, clamp, maximum) mask the gradient by a saved tensor.

@@ -9,9 +9,8 @@ from typing import Final
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.parameters import Number
-from fastprof.ops.pointwise.activations import ACTIVATIONS, GRADIENTS
 from fastprof.ops.pointwise.arithmetic import ARITHMETIC, LOGIC
-from fastprof.ops.pointwise.functions import FUNCTIONS
+from fastprof.ops.pointwise.functions import ACTIVATIONS, FUNCTIONS, GRADIENTS
 from fastprof.ops.pointwise.table import Operator, Output
 from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import (
@@ -25,8 +24,6 @@ from fastprof.ops.tensor import (
     tensor_bytes,
     tensor_text,
 )
-
-__all__ = ["Argument", "Operand", "known", "pointwise"]
 
 Operand = Tensor | Number
 Argument = Operand | Unknown
@@ -111,15 +108,15 @@ def _tensor(operand: Operand) -> Tensor:
 
 def known(*arguments: Argument | None) -> list[Operand]:
     """The operands of a call; one that is not recorded is a scalar."""
-    given = [each for each in arguments if each is not None]
-    return [Tensor(()) if isinstance(each, Unknown) else each for each in given]
+    given = [argument for argument in arguments if argument is not None]
+    return [Tensor(()) if isinstance(value, Unknown) else value for value in given]
 
 
 def _register(
     python: tuple[str, ...], aten: tuple[str, ...], operator: Operator, text: str
 ) -> None:
     # One formula per row; its parameters are the operands.
-    keys = [each for each in operator.operands if each != "_"]
+    keys = [operand for operand in operator.operands if operand != "_"]
 
     def formula(*, direction: str, **operands: Argument | None) -> tuple[Cost, str]:
         return pointwise(operator, known(*map(operands.get, keys)), direction)

@@ -11,7 +11,8 @@ from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.pointwise.arithmetic import DIVISION
 from fastprof.ops.pointwise.formula import Argument, known, pointwise
 from fastprof.ops.pointwise.table import NONE, Operator, Output, saved
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
+from fastprof.ops.table import table_row
 from fastprof.ops.tensor import (
     byte_count,
     elements,
@@ -21,21 +22,13 @@ from fastprof.ops.tensor import (
     tensor_text,
 )
 
-__all__ = ["divide", "divide_in_place", "gelu", "gelu_gradient", "glu", "glu_gradient"]
 
-_QUOTIENTS: Final = ("div", "divide", "true_divide")
-
-
-@op(
-    TORCH,
-    *(f"{name}(left, other, rounding_mode, ...)" for name in _QUOTIENTS),
-    *(f"{name}(left, other)" for name in ("truediv", "__truediv__", "__rtruediv__")),
-    *(f"{name}(left, other)" for name in ("__div__", "__rdiv__")),
-    aten=(
-        *(f"{name}(left, other, rounding_mode)" for name in ("div", "divide")),
-        "true_divide(left, other)",
-    ),
-)
+@operators("""
+    (left, other, rounding_mode, ...): torch.div torch.divide torch.true_divide
+    (left, other): torch.truediv torch.__truediv__ torch.__rtruediv__ torch.__div__
+        torch.__rdiv__ aten::true_divide
+    (left, other, rounding_mode): aten::div aten::divide
+""")
 def divide(
     left: Argument,
     other: Argument,
@@ -57,15 +50,11 @@ def divide(
     return cost, text
 
 
-_IN_PLACE: Final = (*(f"{name}_" for name in _QUOTIENTS), "__itruediv__", "__idiv__", "itruediv")
-
-
-@op(
-    TORCH,
-    *(f"{name}(left, other, ...)" for name in _IN_PLACE),
-    aten=tuple(f"{name}_(left, other, ...)" for name in _QUOTIENTS),
-)
-def divide_in_place(left: Tensor, other: Argument, *, direction: str) -> tuple[Cost, str]:
+@operators("""
+    (left, other, ...): div_ divide_ true_divide_ torch.__itruediv__ torch.__idiv__
+        torch.itruediv
+""")
+def div(left: Tensor, other: Argument, *, direction: str) -> tuple[Cost, str]:
     """a / b in place of a.
 
     FLOPs: 1 for each element, 11 if complex; backward the same.
@@ -84,7 +73,10 @@ _GELU_TANH_GRADIENT: Final = TRIGONOMETRIC + 17
 _APPROXIMATE: Final = {"none": (_GELU, _GELU_GRADIENT), "tanh": (_GELU_TANH, _GELU_TANH_GRADIENT)}
 
 
-@op(TORCH, "gelu(x, approximate)", "gelu_(x, approximate)", aten=("gelu", "gelu_"))
+@operators("""
+    aten::gelu aten::gelu_
+    (x, approximate): torch.gelu torch.gelu_
+""")
 def gelu(x: Tensor, approximate: str | Unknown = "none", *, direction: str) -> tuple[Cost, str]:
     """x [..] times the normal distribution function of x, or its approximation by tanh.
 
@@ -98,14 +90,11 @@ def gelu(x: Tensor, approximate: str | Unknown = "none", *, direction: str) -> t
     return _estimate(pointwise(operator, [x], direction), approximate)
 
 
-@op(
-    None,
-    aten=(
-        "gelu_backward(gradient, x, approximate)",
-        "infinitely_differentiable_gelu_backward(gradient, x)",
-    ),
-)
-def gelu_gradient(
+@operators("""
+    (gradient, x, approximate): aten::gelu_backward
+    (gradient, x): aten::infinitely_differentiable_gelu_backward
+""")
+def gelu_backward(
     gradient: Tensor, x: Tensor, approximate: str | Unknown = "none"
 ) -> tuple[Cost, str]:
     """dy times the derivative of gelu at x.
@@ -136,7 +125,7 @@ _GLU: Final = SIGMOID + 1
 _GLU_GRADIENT: Final = SIGMOID + 5
 
 
-@op(TORCH, "glu(x, ...)", aten=("glu(x, ...)",))
+@operators("(x, ...): glu")
 def glu(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     """First half of x along a dimension times the sigmoid of the second: half of x's elements.
 
@@ -152,8 +141,8 @@ def glu(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     return Cost(half * _GLU, add_known(read, output)), tensor_text(x)
 
 
-@op(None, aten=("glu_backward(gradient, x, ...)",))
-def glu_gradient(gradient: Tensor, x: Tensor) -> tuple[Cost, str]:
+@operators("(gradient, x, ...): aten::glu_backward")
+def glu_backward(gradient: Tensor, x: Tensor) -> tuple[Cost, str]:
     """Gradient of glu at x, of x's size.
 
     FLOPs: 27 for each element of the output's gradient.
@@ -172,8 +161,8 @@ def _half(x: Tensor) -> int:
     return elements(x.shape) // 2
 
 
-@op(None, aten=("_prelu_kernel_backward(gradient, x, weight)",))
-def prelu_gradient(gradient: Tensor, x: Tensor, weight: Tensor) -> tuple[Cost, str]:
+@operators("(gradient, x, weight): aten::_prelu_kernel_backward")
+def prelu_kernel_backward(gradient: Tensor, x: Tensor, weight: Tensor) -> tuple[Cost, str]:
     """dy or slope dy, and dy a or 0: the gradient of the slope before summation.
 
     FLOPs: 3 for each element: a comparison, two multiplications.
@@ -186,24 +175,19 @@ def prelu_gradient(gradient: Tensor, x: Tensor, weight: Tensor) -> tuple[Cost, s
 
 
 _POLYGAMMA: Final = Operator(GAMMA, ("x",), Output.FLOAT, saved(GAMMA + 1), 1, None)
-_POLYGAMMAS: Final = ("polygamma(_, x, ...)", "polygamma_(x, ...)")
 
 
-@op(
-    TORCH,
-    *(*_POLYGAMMAS, "polygamma(x, _)"),
-    aten=(*_POLYGAMMAS, "special_polygamma(_, x, ...)"),
-)
-def polygamma(x: Tensor, *, direction: str) -> tuple[Cost, str]:
-    """Derivative of a given order of the digamma function, elementwise.
-
+table_row("""
+    Derivative of a given order of the digamma function, elementwise.
     FLOPs: 20 for each element; backward 21.
     Bytes: x read, the output written; backward gradients and x.
-    """
-    return pointwise(_POLYGAMMA, [x], direction)
+    (_, x, ...): polygamma aten::special_polygamma
+    (x, ...): polygamma_
+    (x, _): torch.polygamma
+""")("x", lambda x, direction: pointwise(_POLYGAMMA, [x], direction))
 
 
-@op(TORCH, "frexp(x, ...)", aten=("frexp(x, ...)",))
+@operators("(x, ...): frexp")
 def frexp(x: Tensor) -> tuple[Cost, str]:
     """Mantissa, of x's type, and exponent, int32, of each element.
 
@@ -215,11 +199,9 @@ def frexp(x: Tensor) -> tuple[Cost, str]:
     return Cost(2 * count, add_known(tensor_bytes(x), written)), tensor_text(x)
 
 
-@op(TORCH, *("positive(x)", "pos(x)", "__pos__(x)"), aten=("positive(x)",))
-def positive(x: Tensor, *, direction: str) -> tuple[Cost, str]:
-    """+x: x itself.
-
+table_row("""
+    +x: x itself.
     FLOPs: 0.
     Bytes: 0, forward and backward: no kernel runs.
-    """
-    return Cost(0, 0), tensor_text(x)
+    (x): positive torch.pos torch.__pos__
+""")("x", lambda x: (Cost(0, 0), tensor_text(x)), both=True)

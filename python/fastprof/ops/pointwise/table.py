@@ -8,23 +8,6 @@ from typing import Final
 from fastprof._system.classes import dataclass
 from fastprof.ops.arithmetic import EXPONENTIAL, LOGARITHM, SQUARE_ROOT, TRIGONOMETRIC
 
-__all__ = [
-    "BOTH",
-    "COMPLEX_DIVISION",
-    "COMPLEX_EXPONENTIAL",
-    "COMPLEX_LOGARITHM",
-    "HYPOTENUSE",
-    "NONE",
-    "ZEROED",
-    "Gradient",
-    "Operator",
-    "Output",
-    "Row",
-    "passed",
-    "row",
-    "saved",
-]
-
 
 class Output(Enum):
     """Type and shape of the output."""
@@ -76,7 +59,7 @@ class Operator:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PointwiseRow:
     """Operators with the same cost.
 
     Parameters
@@ -114,7 +97,7 @@ def row(
     in_place: bool | str = True,
     needed: int | None = None,
     complex_flops: int | None = None,
-) -> Row:
+) -> PointwiseRow:
     """A row of a table, its names and operands as text.
 
     `names` are shared by Python and ATen, `python` and `aten` belong to one of them. A stem "add"
@@ -133,11 +116,11 @@ def row(
     listed |= dict.fromkeys(form.format(each) for each in stem for form in ("__{}__", "__r{}__"))
     in_aten = [*names.split(), *aten.split(), *(f"special_{name}" for name in special.split())]
     parameters = tuple(operands.split())
-    count = sum(each != "_" for each in parameters)
+    count = sum(parameter != "_" for parameter in parameters)
     operator = Operator(
         flops, parameters, output, gradient, count if needed is None else needed, complex_flops
     )
-    return Row(
+    return PointwiseRow(
         python=tuple(listed),
         aten=tuple(in_aten),
         python_in_place=(

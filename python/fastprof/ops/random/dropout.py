@@ -7,11 +7,9 @@ from typing import Final, TypeAlias
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost
 from fastprof.ops.random.numbers import RANDOM
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import TORCH, op, operators
 from fastprof.ops.tensor import elements
 from fastprof.ops.traffic import fresh, moved, texts
-
-__all__ = ["alpha_dropout", "dropout", "dropout_backward", "feature_dropout"]
 
 Probability: TypeAlias = float | Unknown
 Training: TypeAlias = bool | Unknown | None
@@ -29,16 +27,12 @@ def _drops(p: Probability, training: Training, default: bool) -> tuple[bool, boo
     return True, not isinstance(training, Unknown) and not isinstance(p, Unknown)
 
 
-_IN_PLACE: Final = ("dropout(x, p, training, _, train)", "dropout_(x, p, train=training, _)")
-_NATIVE: Final = (
-    "dropout(x, p, training)",
-    "dropout_(x, p, training)",
-    "native_dropout(x, p, training)",
-    "_fused_dropout(x, p, _)",
-)
-
-
-@op(TORCH, *_IN_PLACE, *_NATIVE[2:], aten=_NATIVE)
+@operators("""
+    (x, p, training, _, train): torch.dropout
+    (x, p, train=training, _): torch.dropout_
+    (x, p, training): native_dropout aten::dropout aten::dropout_
+    (x, p, _): _fused_dropout
+""")
 def dropout(
     x: Tensor,
     p: Probability = 0.5,
@@ -70,15 +64,8 @@ def _gradient(gradient: Tensor, mask: Tensor, exact: bool = True) -> Cost:
     return Cost(2 * elements(gradient.shape), moves, exact)
 
 
-# _masked_scale is the backward operator of torch 1.
-_BACKWARD: Final = (
-    "native_dropout_backward(gradient, mask, _)",
-    "_masked_scale(gradient, mask, _)",
-)
-
-
-@op(TORCH, *_BACKWARD, aten=_BACKWARD)
-def dropout_backward(gradient: Tensor, mask: Tensor) -> tuple[Cost, str]:
+@operators("(gradient, mask, _): native_dropout_backward _masked_scale")
+def native_dropout_backward(gradient: Tensor, mask: Tensor) -> tuple[Cost, str]:
     """dx of a dropout: dy masked and scaled.
 
     FLOPs: 2 per element (mask, scaled).
@@ -96,18 +83,11 @@ def _channels(x: Tensor) -> Tensor:
     return fresh(x, x.shape[:2])
 
 
-_FEATURES: Final = (
-    "feature_dropout(x, p, train=training)",
-    "feature_dropout_(x, p, train=training)",
-)
-
-
-@op(
-    TORCH,
-    *(f"dropout{dimensions}d(x, p, training, _)" for dimensions in (1, 2, 3)),
-    *_FEATURES,
-    aten=("feature_dropout(x, p, training)", "feature_dropout_(x, p, training)"),
-)
+@operators("""
+    (x, p, training, _): torch.dropout1d torch.dropout2d torch.dropout3d
+    (x, p, train=training): torch.feature_dropout torch.feature_dropout_
+    (x, p, training): aten::feature_dropout aten::feature_dropout_
+""")
 def feature_dropout(
     x: Tensor, p: Probability = 0.5, training: Training = None, *, direction: str
 ) -> tuple[Cost, str]:

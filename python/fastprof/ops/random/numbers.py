@@ -10,11 +10,9 @@ from fastprof.ops.arithmetic import EXPONENTIAL, LOGARITHM, SQUARE_ROOT, TRIGONO
 from fastprof.ops.cost import CannotModel, Cost
 from fastprof.ops.dtypes import Dtype, chosen
 from fastprof.ops.parameters import Ints, Number
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import TORCH, op, operators
 from fastprof.ops.tensor import broadcast, elements, result_type
 from fastprof.ops.traffic import fresh, moved, texts
-
-__all__ = ["RANDOM", "bernoulli", "filled", "multinomial", "normal", "randperm", "sampled"]
 
 # One number from the generator: PyProf's estimate for randperm. (Its 5 for dropout include a
 # comparison and a scaling.)
@@ -81,11 +79,10 @@ def _register_like(name: str, flops: int) -> None:
     op(TORCH, f"{name}(x, dtype=dtype, ...)", aten=(f"{name}(x, dtype, _, _, _, _)",))(like)
 
 
-@op(
-    TORCH,
-    "randint_like(x, low=_, high=_, dtype=dtype)",
-    aten=("randint_like(x, _, high_or_dtype, dtype, ...)",),
-)
+@operators("""
+    (x, low=_, high=_, dtype=dtype): torch.randint_like
+    (x, _, high_or_dtype, dtype, ...): aten::randint_like
+""")
 def randint_like(
     x: Tensor, dtype: Dtype = None, high_or_dtype: Dtype | Tensor = None
 ) -> tuple[Cost, str]:
@@ -139,15 +136,12 @@ def _created(size: tuple[int, ...], dtype: Dtype, default: str = _DEFAULT) -> Te
     return Tensor(size, name)
 
 
-_RANDINT: Final = ("randint(_, size, dtype, ...)", "randint(_, _, size, dtype, ...)")
-
-
-@op(
-    TORCH,
-    "randint(high=_, size, dtype=dtype)",
-    "randint(low=_, high=_, size, dtype=dtype)",
-    aten=_RANDINT,
-)
+@operators("""
+    (high=_, size, dtype=dtype): torch.randint
+    (low=_, high=_, size, dtype=dtype): torch.randint
+    (_, size, dtype, ...): aten::randint
+    (_, _, size, dtype, ...): aten::randint
+""")
 def randint(size: tuple[int, ...], dtype: Dtype = None) -> tuple[Cost, str]:
     """A new tensor of the given size, filled with random integers.
 
@@ -157,7 +151,10 @@ def randint(size: tuple[int, ...], dtype: Dtype = None) -> tuple[Cost, str]:
     return filled(_created(size, dtype, "int64"), INTEGER)
 
 
-@op(TORCH, "randperm(n=count, dtype=dtype)", aten=("randperm(count, dtype, ...)",))
+@operators("""
+    (n=count, dtype=dtype): torch.randperm
+    (count, dtype, ...): aten::randperm
+""")
 def randperm(count: int, dtype: Dtype = None) -> tuple[Cost, str]:
     """A random permutation of n integers.
 
@@ -169,11 +166,10 @@ def randperm(count: int, dtype: Dtype = None) -> tuple[Cost, str]:
     return filled(_created((count,), dtype, "int64"), RANDOM)
 
 
-@op(
-    TORCH,
-    "normal(mean, std=deviation, size, dtype=dtype)",
-    aten=("normal(mean, deviation, size, _, dtype, ...)",),
-)
+@operators("""
+    (mean, std=deviation, size, dtype=dtype): torch.normal
+    (mean, deviation, size, _, dtype, ...): aten::normal
+""")
 def normal(
     mean: Tensor | Number | Unknown,
     deviation: Tensor | Number | Unknown = 1.0,
@@ -186,17 +182,17 @@ def normal(
     deviation).
     Bytes: means and deviations read if they are tensors, the numbers written.
     """
-    given = [each for each in (mean, deviation) if isinstance(each, Tensor)]
+    given = [tensor for tensor in (mean, deviation) if isinstance(tensor, Tensor)]
     if isinstance(size, tuple):
         return filled(_created(size, dtype), NORMAL)
-    if not any(each.shape or each.dtype for each in given):
+    if not any(tensor.shape or tensor.dtype for tensor in given):
         raise CannotModel("neither a tensor nor a size is in the capture")
-    shape = broadcast(*(each.shape for each in given))
+    shape = broadcast(*(tensor.shape for tensor in given))
     output = Tensor(shape, result_type(given))
     return Cost(elements(shape) * NORMAL, moved(*given, output)), texts(*given)
 
 
-@op(TORCH, "bernoulli(x, p, ...)", aten=("bernoulli(x, p, ...)",))
+@operators("(x, p, ...): bernoulli")
 def bernoulli(x: Tensor, p: Tensor | Number | Unknown | None = None) -> tuple[Cost, str]:
     """Zeros and ones with probabilities x or p, in a new tensor of x's size.
 
@@ -206,7 +202,7 @@ def bernoulli(x: Tensor, p: Tensor | Number | Unknown | None = None) -> tuple[Co
     return _drawn(x, x if p is None else p)
 
 
-@op(TORCH, "bernoulli_(x, p, ...)", aten=("bernoulli_(x, p, ...)",))
+@operators("(x, p, ...): bernoulli_")
 def bernoulli_in_place(x: Tensor, p: Tensor | Number | Unknown | None = None) -> tuple[Cost, str]:
     """x filled with zeros and ones with probability p, by default one half.
 
@@ -221,7 +217,10 @@ def _drawn(x: Tensor, probabilities: Tensor | Number | Unknown | None) -> tuple[
     return Cost(elements(x.shape) * (RANDOM + 1), moved(read, fresh(x))), texts(x)
 
 
-@op(TORCH, "multinomial(x, num_samples=samples, ...)", aten=("multinomial(x, samples, ...)",))
+@operators("""
+    (x, num_samples=samples, ...): torch.multinomial
+    (x, samples, ...): aten::multinomial
+""")
 def multinomial(x: Tensor, samples: int) -> tuple[Cost, str]:
     """Indices drawn from the rows of weights x[.., c] -> [.., samples].
 
@@ -234,16 +233,11 @@ def multinomial(x: Tensor, samples: int) -> tuple[Cost, str]:
     return Cost(None, moved(x, drawn)), texts(x)
 
 
-_SAMPLED: Final = (
-    "poisson(x, ...)",
-    "_standard_gamma(x, ...)",
-    "_sample_dirichlet(x, ...)",
-    "binomial(x, other, ...)",
-)
-
-
-@op(TORCH, *_SAMPLED, aten=_SAMPLED)
-def sampled(x: Tensor, other: Tensor | None = None) -> tuple[Cost, str]:
+@operators("""
+    (x, ...): poisson _standard_gamma _sample_dirichlet
+    (x, other, ...): binomial
+""")
+def poisson(x: Tensor, other: Tensor | None = None) -> tuple[Cost, str]:
     """Samples of a distribution with parameters x (and another tensor), elementwise.
 
     FLOPs: unknown: numbers are drawn until one is accepted.

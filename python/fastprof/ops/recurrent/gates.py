@@ -7,10 +7,8 @@ from typing import Final
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.arithmetic import SIGMOID, TRIGONOMETRIC
 from fastprof.ops.cost import CannotModel, Cost, add_known
-from fastprof.ops.registry import op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import byte_count, elements, tensor_bytes, tensor_text
-
-__all__ = ["gru_gates", "gru_gates_backward", "lstm_gates", "lstm_gates_backward"]
 
 # FLOPs for one element of the hidden state. An LSTM sums four gates, three go through a sigmoid
 # and one through tanh; c' = f c + i g; h' = o tanh(c').
@@ -22,8 +20,8 @@ _GRU: Final = 2 * (1 + SIGMOID) + 2 + TRIGONOMETRIC + 3
 _GRU_BACKWARD: Final = 5 + 1 + 5 + 1 + 4  # ATen's gru_cell_backward
 
 
-@op(None, aten=("_thnn_fused_lstm_cell(input_gates, hidden_gates, state, b_ih, b_hh)",))
-def lstm_gates(
+@operators("(input_gates, hidden_gates, state, b_ih, b_hh): aten::_thnn_fused_lstm_cell")
+def thnn_fused_lstm_cell(
     input_gates: Tensor,
     hidden_gates: Tensor,
     state: Tensor,
@@ -39,8 +37,8 @@ def lstm_gates(
     return _forward(_LSTM, 8, 2 + 4, (input_gates, hidden_gates, state, b_ih, b_hh), state)
 
 
-@op(None, aten=("_thnn_fused_gru_cell(input_gates, hidden_gates, state, b_ih, b_hh)",))
-def gru_gates(
+@operators("(input_gates, hidden_gates, state, b_ih, b_hh): aten::_thnn_fused_gru_cell")
+def thnn_fused_gru_cell(
     input_gates: Tensor,
     hidden_gates: Tensor,
     state: Tensor,
@@ -56,14 +54,11 @@ def gru_gates(
     return _forward(_GRU, 6, 1 + 5, (input_gates, hidden_gates, state, b_ih, b_hh), state)
 
 
-_LSTM_NAMES: Final = (
-    "_thnn_fused_lstm_cell_backward(of_hidden, of_cell, cx, cy, gates, has_bias)",
-    "_thnn_fused_lstm_cell_backward_impl(of_hidden, of_cell, cx, cy, gates, _)",
-)
-
-
-@op(None, aten=_LSTM_NAMES)
-def lstm_gates_backward(
+@operators("""
+    (of_hidden, of_cell, cx, cy, gates, has_bias): aten::_thnn_fused_lstm_cell_backward
+    (of_hidden, of_cell, cx, cy, gates, _): aten::_thnn_fused_lstm_cell_backward_impl
+""")
+def thnn_fused_lstm_cell_backward(
     cx: Tensor,
     cy: Tensor,
     gates: Tensor,
@@ -83,8 +78,8 @@ def lstm_gates_backward(
     return _backward(_LSTM_BACKWARD, 4, 4 + 1, read, cx, has_bias)
 
 
-@op(None, aten=("_thnn_fused_gru_cell_backward(of_hidden, saved, has_bias)",))
-def gru_gates_backward(
+@operators("(of_hidden, saved, has_bias): aten::_thnn_fused_gru_cell_backward")
+def thnn_fused_gru_cell_backward(
     of_hidden: Tensor, saved: Tensor, has_bias: bool | Unknown = False
 ) -> tuple[Cost, str]:
     """Gradients of both gates [n, 3 h] and of the hidden state [n, h] of a GRU.

@@ -1,4 +1,4 @@
-"""FLOPs and bytes of recurrent cells and layers (RNN, LSTM, GRU).
+"""FLOPs and bytes of recurrent layers: modules, torch's operators, cuDNN's and oneDNN's.
 
 For each token (a time step of a sequence), a layer multiplies the input by w_ih[g h, i], the hidden
 state by w_hh[g h, h] and, with a projection, the result by w_hr[p, h]; g is 4 for an LSTM, 3 for a
@@ -15,22 +15,16 @@ from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.matrix.product import GEMM
 from fastprof.ops.parameters import Tensors
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import op, operators
 from fastprof.ops.tensor import byte_count, elements, tensor_bytes, tensor_text
 from fastprof.ops.tensor_cores import why_not
 
-__all__ = ["Layers", "cell", "layers", "layers_of"]
 
-# The hidden state; for an LSTM also the cell state, recorded next to it.
-_CELL: Final = "{}_cell(x, hx=hidden, w_ih, w_hh, b_ih, b_hh)"
-_CELLS: Final = (
-    "lstm_cell(x, hidden, state, w_ih, w_hh, b_ih, b_hh)",
-    "lstm_cell(x, hx=states*, w_ih, w_hh, b_ih, b_hh)",
-    *(_CELL.format(kind) for kind in ("gru", "rnn_tanh", "rnn_relu")),
-)
-
-
-@op(TORCH, *_CELLS, aten=_CELLS)
+@operators("""
+    (x, hidden, state, w_ih, w_hh, b_ih, b_hh): lstm_cell
+    (x, hx=states*, w_ih, w_hh, b_ih, b_hh): lstm_cell
+    (x, hx=hidden, w_ih, w_hh, b_ih, b_hh): gru_cell rnn_tanh_cell rnn_relu_cell
+""")
 def cell(
     x: Tensor,
     w_ih: Tensor,
@@ -52,7 +46,7 @@ def cell(
     Weights are row-major, as in linear, so the layout in a kernel's name distinguishes the gradient
     of x and hidden ("nn") from that of the weights ("nt").
     """
-    given = [each for each in (hidden, state, *states) if each is not None]
+    given = [tensor for tensor in (hidden, state, *states) if tensor is not None]
     if not given or not x.shape or len(w_ih.shape) != 2 or len(w_hh.shape) != 2:
         raise CannotModel("no recurrent cell without hidden state and two matrices")
     fits = x.shape[-1] == w_ih.shape[1] and given[0].shape[-1:] == w_hh.shape[1:]
@@ -63,7 +57,7 @@ def cell(
     text = ";".join(map(tensor_text, (x, *given, w_ih, w_hh)))
     reason = why_not(x.dtype, {"I": w_ih.shape[1], "H": w_hh.shape[1]})
     read = _bytes(x, *given)
-    weights = _bytes(w_ih, w_hh, *(each for each in (b_ih, b_hh) if each is not None))
+    weights = _bytes(w_ih, w_hh, *(tensor for tensor in (b_ih, b_hh) if tensor is not None))
     if direction == "fprop":
         cost = Cost(flops, add_known(read, weights, _bytes(*given)))
         return Work((Part("main", cost, text, kernels=GEMM, no_tensor_cores=reason),))
@@ -78,29 +72,15 @@ def cell(
 # cuDNN's persistent kernel of a layer ("RNN_blockPersist_fp_LSTM") is a gemm by name.
 _KERNELS: Final = GEMM | {"other"}
 
-# All tensors in one list, as recorded by markers and emit_nvtx, or separate lists. Packed sequences
-# have batch sizes and no batch_first.
-_LAYERS: Final = (
-    *(
-        text
-        for kind in ("lstm", "gru", "rnn_tanh", "rnn_relu")
-        for text in (f"{kind}(tensors*, _, _, _, _, bidirectional, _)",)
-    ),
-    "lstm(x, states*, weights*, _, _, _, _, bidirectional, _)",
-    "lstm(x, sizes, states*, weights*, _, _, _, _, bidirectional)",
-    *(
-        text
-        for kind in ("gru", "rnn_tanh", "rnn_relu")
-        for text in (
-            f"{kind}(x, hidden, weights*, _, _, _, _, bidirectional, _)",
-            f"{kind}(x, sizes, hidden, weights*, _, _, _, _, bidirectional)",
-        )
-    ),
-)
 
-
-@op(TORCH, *_LAYERS, aten=_LAYERS)
-def layers(
+@operators("""
+    (tensors*, _, _, _, _, bidirectional, _): lstm gru rnn_tanh rnn_relu
+    (x, states*, weights*, _, _, _, _, bidirectional, _): lstm
+    (x, sizes, states*, weights*, _, _, _, _, bidirectional): lstm
+    (x, hidden, weights*, _, _, _, _, bidirectional, _): gru rnn_tanh rnn_relu
+    (x, sizes, hidden, weights*, _, _, _, _, bidirectional): gru rnn_tanh rnn_relu
+""")
+def lstm(
     tensors: Tensors = (),
     x: Tensor | None = None,
     sizes: Tensor | None = None,
@@ -141,7 +121,7 @@ class Layers(NamedTuple):
     def work(self, direction: str, passes: int = 2) -> Work:
         """Work in one direction; backward has `passes` products for each forward product."""
         tokens = elements(self.x.shape[:-1])
-        flops = 2 * tokens * sum(elements(each.shape) for each in self.matrices)
+        flops = 2 * tokens * sum(elements(tensor.shape) for tensor in self.matrices)
         read = _bytes(self.x, *self.states, *self.matrices, *self.biases)
         width = self.states[0].shape[-1]
         output = None
@@ -167,8 +147,8 @@ def layers_of(x: Tensor, others: Iterable[Tensor], bidirectional: bool | Unknown
         When the tensors do not form layers over x.
     """
     kinds: dict[int, list[Tensor]] = {1: [], 2: [], 3: []}
-    for each in others:
-        kinds.get(len(each.shape), []).append(each)
+    for tensor in others:
+        kinds.get(len(tensor.shape), []).append(tensor)
     biases, matrices, states = kinds.values()
     if not states or not matrices:
         raise CannotModel("no recurrent layers without states and weights")
@@ -183,3 +163,165 @@ def layers_of(x: Tensor, others: Iterable[Tensor], bidirectional: bool | Unknown
 
 def _bytes(*tensors: Tensor) -> int | None:
     return add_known(*map(tensor_bytes, tensors))
+
+
+# The forward of torch.nn's recurrent modules in markers: states determine the weights.
+
+__all__: list[str] = []
+
+_GATES: Final = {"LSTM": 4, "GRU": 3, "RNN": 1}
+
+
+def _register_modules(kind: str, gates: int) -> None:
+    # The forward of torch.nn.LSTM and torch.nn.LSTMCell; the shapes determine the weights.
+    def of_cell(x: Tensor, states: Tensors, *, direction: str) -> Work:
+        if not x.shape or len(states) != _states_of(kind) or not states[0].shape:
+            raise CannotModel("no recurrent cell without its states")
+        hidden = states[0].shape[-1]
+        w_ih = Tensor((gates * hidden, x.shape[-1]), x.dtype)
+        w_hh = Tensor((gates * hidden, hidden), x.dtype)
+        return cell(x, w_ih, w_hh, states=states, direction=direction)
+
+    def of_layer(x: Tensor, states: Tensors, *, direction: str) -> Work:
+        # Packed tokens are passed with their batch sizes and indices, of one dimension.
+        found = [tensor for tensor in states if len(tensor.shape) > 1]
+        if not x.shape or len(found) != _states_of(kind):
+            raise CannotModel("no recurrent layer without its states")
+        if found[0].shape[0] != 1:
+            raise CannotModel(f"{found[0].shape[0]} layers or directions cannot be distinguished")
+        if len(found[0].shape) == 2:  # one sequence without a batch dimension
+            found = [Tensor((1, *tensor.shape), tensor.dtype) for tensor in found]
+        projected, hidden = found[0].shape[-1], found[-1].shape[-1]
+        shapes = [(gates * hidden, x.shape[-1]), (gates * hidden, projected)]
+        if projected != hidden:
+            shapes.append((projected, hidden))
+        weights = (Tensor(shape, x.dtype) for shape in shapes)
+        return layers_of(x, (*found, *weights), False).work(direction)
+
+    of_cell.__doc__ = f"""torch.nn.{kind}Cell: x[n, i] and hidden[n, h], which determine the
+    weights.
+
+    FLOPs: 2 n {gates} h (i + h), gates not counted; backward two products for each.
+    Bytes: as the function; biases are not recorded and not counted.
+    """
+    of_layer.__doc__ = f"""torch.nn.{kind} of one layer in one direction; shapes determine the
+    weights.
+
+    FLOPs: 2 tokens {gates} h (i + h), with a projection 2 tokens ({gates} h (i + p) + h p).
+    Backward twice that.
+    Bytes: as the function; biases are not recorded and not counted.
+
+    Several layers or two directions are not modelled: the call does not distinguish them.
+    """
+    for name, function in ((f"{kind}Cell", of_cell), (kind, of_layer)):
+        function.__name__ = function.__qualname__ = name
+    op(f"{kind}Cell", "forward(x, hx=states*)")(of_cell)
+    op(kind, "forward(x, hx=states*)")(of_layer)
+
+
+def _states_of(kind: str) -> int:
+    return 2 if kind == "LSTM" else 1
+
+
+for _kind, _gates in _GATES.items():
+    _register_modules(_kind, _gates)
+
+
+# Recurrent layers of cuDNN, MIOpen and oneDNN: one call forward, one backward.
+
+
+@operators("""
+    (x, weights*, _, _buffer, hx, cx, _, _, _, _, batch_first, _, _, bidirectional, _, _seed):
+        aten::_cudnn_rnn
+    (x, weights*, _, _buffer, hx, cx, _, _, _, batch_first, _, _, bidirectional, _, _seed):
+        aten::_cudnn_rnn
+    (x, weights*, _, hx, cx, _, _, _, batch_first, _, _, bidirectional, _, _seed):
+        aten::miopen_rnn
+""")
+def cudnn_rnn(
+    x: Tensor,
+    weights: Tensors,
+    hx: Tensor,
+    cx: Tensor | None,
+    batch_first: bool | Unknown,
+    bidirectional: bool | Unknown,
+    _buffer: Tensor | Unknown | None = None,
+    _seed: Tensor | Unknown | None = None,
+) -> Work:
+    """The layers of cuDNN or MIOpen in one call.
+
+    FLOPs: 2 tokens for each element of each matrix, gates not counted.
+    Bytes: x, states, weights and biases read once, output and states written; the buffer duplicates
+    the weights.
+    """
+    states = [hx] if cx is None else [hx, cx]
+    return layers_of(x, (*states, *weights), bidirectional).work("fprop")
+
+
+@operators("""
+    (x, weights*, _, _buffer, hx, cx, _output, _of_output, _of_hx, _of_cx, _, _, _, _,
+        batch_first, _, _, bidirectional, _, _seed, _reserve, mask): aten::_cudnn_rnn_backward
+    (x, weights*, _, _buffer, hx, cx, _output, _of_output, _of_hx, _of_cx, _, _, _, batch_first,
+        _, _, bidirectional, _, _seed, _reserve, mask): aten::_cudnn_rnn_backward
+        aten::miopen_rnn_backward
+""")
+def cudnn_rnn_backward(
+    x: Tensor,
+    weights: Tensors,
+    hx: Tensor,
+    cx: Tensor | None,
+    _output: Tensor,
+    batch_first: bool | Unknown,
+    bidirectional: bool | Unknown,
+    _reserve: Tensor,
+    mask: tuple[bool, ...] | Unknown = (),
+    _of_output: Tensor | None = None,
+    _of_hx: Tensor | None = None,
+    _of_cx: Tensor | None = None,
+    _buffer: Tensor | Unknown | None = None,
+    _seed: Tensor | Unknown | None = None,
+) -> Work:
+    """Gradients of the layers, by cuDNN or MIOpen.
+
+    FLOPs: twice the forward pass; once if the mask excludes the weights' gradients.
+    Bytes: x, states, weights and the output's gradient read, the other gradients written; the
+    reserve is not counted.
+    """
+    states = [hx] if cx is None else [hx, cx]
+    of_weights = isinstance(mask, Unknown) or len(mask) != 4 or mask[3]
+    passes = 2 if of_weights else 1
+    return layers_of(x, (*states, *weights), bidirectional).work("bprop", passes)
+
+
+@operators("(x, w_ih, w_hh, b_ih, b_hh, hx, cx, ...): aten::mkldnn_rnn_layer")
+def mkldnn_rnn_layer(
+    x: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor, b_hh: Tensor, hx: Tensor, cx: Tensor
+) -> Work:
+    """One layer in one direction of oneDNN: x[t, n, i], states [n, h].
+
+    FLOPs: 2 t n g h (i + h), gates not counted.
+    Bytes: x, states, weights and biases read once, output and states written.
+    """
+    return _one_layer(x, w_ih, w_hh, b_ih, b_hh, hx, cx).work("fprop")
+
+
+@operators("(x, w_ih, w_hh, b_ih, b_hh, hx, cx, ...): aten::mkldnn_rnn_layer_backward")
+def mkldnn_rnn_layer_backward(
+    x: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor, b_hh: Tensor, hx: Tensor, cx: Tensor
+) -> Work:
+    """Gradients of one layer by oneDNN.
+
+    FLOPs: twice the forward pass.
+    Bytes: x, states, weights and the output's gradient read, the other gradients written.
+    """
+    return _one_layer(x, w_ih, w_hh, b_ih, b_hh, hx, cx).work("bprop")
+
+
+def _one_layer(
+    x: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor, b_hh: Tensor, hx: Tensor, cx: Tensor
+) -> Layers:
+    # States have no layer dimension.
+    if len(hx.shape) != 2 or len(w_ih.shape) != 2 or len(w_hh.shape) != 2:
+        raise CannotModel(f"{hx.shape}, {w_ih.shape} and {w_hh.shape} do not form a layer")
+    states = (Tensor((1, *tensor.shape), tensor.dtype) for tensor in (hx, cx))
+    return layers_of(x, (*states, w_ih, w_hh, b_ih, b_hh), False)

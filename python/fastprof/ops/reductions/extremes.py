@@ -1,4 +1,4 @@
-"""FLOPs and bytes of maximum, minimum and aminmax, and the gradient of selected values."""
+"""FLOPs and bytes of extremes along a dimension, and comparisons of all elements."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.axes import Dims, left
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.parameters import Ints
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
+from fastprof.ops.table import table_row
 from fastprof.ops.tensor import (
     broadcast,
     byte_count,
@@ -15,11 +16,6 @@ from fastprof.ops.tensor import (
     tensor_bytes,
     tensor_text,
 )
-
-__all__ = ["aminmax", "maximum_or_minimum", "selected", "selected_gradient"]
-
-_PYTHON = "{}(x, second, keepdim, dim=dim, other=other, axis=axis)"
-_ATEN = ("{}(x, second, keepdim, ...)", "{}(x, other, ...)")
 
 
 def selected(x: Tensor, flops: int, outputs: int | None, exact: bool = True) -> Cost:
@@ -36,12 +32,12 @@ def selected_gradient(x: Tensor, outputs: int | None) -> Cost:
     return Cost(0, add_known(values, indices, byte_count(elements(x.shape), x.dtype)))
 
 
-@op(
-    TORCH,
-    *(_PYTHON.format(name) for name in ("max", "min")),
-    aten=tuple(text.format(name) for name in ("max", "min") for text in _ATEN),
-)
-def maximum_or_minimum(
+@operators("""
+    (x, second, keepdim, dim=dim, other=other, axis=axis): torch.max torch.min
+    (x, second, keepdim, ...): aten::max aten::min
+    (x, other, ...): aten::max aten::min
+""")
+def torch_max(
     x: Tensor,
     second: Tensor | int | Unknown | None = None,
     keepdim: bool | Unknown | None = None,
@@ -98,12 +94,10 @@ def _of_two(x: Tensor, other: Tensor, direction: str) -> tuple[Cost, str]:
     return Cost(3 * count, add_known(operands, operands, written)), params
 
 
-@op(
-    TORCH,
-    "aminmax(x, dim)",
-    "_aminmax(x, dim)",
-    aten=("aminmax(x, dim, ...)", "_aminmax(x, dim, ...)"),
-)
+@operators("""
+    (x, dim): torch.aminmax torch._aminmax
+    (x, dim, ...): aten::aminmax aten::_aminmax
+""")
 def aminmax(x: Tensor, dim: int | Unknown | None = None, *, direction: str) -> tuple[Cost, str]:
     """Smallest and largest of x [..], of all or along dim -> two of [..].
 
@@ -118,10 +112,7 @@ def aminmax(x: Tensor, dim: int | Unknown | None = None, *, direction: str) -> t
     return Cost(6 * count, _masked(x, written)), tensor_text(x)
 
 
-@op(
-    TORCH,
-    aten=("value_selecting_reduction_backward",),
-)
+@operators("aten::value_selecting_reduction_backward")
 def value_selecting_reduction_backward(
     gradient: Tensor,
     dim: int | Unknown,
@@ -142,3 +133,42 @@ def value_selecting_reduction_backward(
         raise CannotModel(f"invalid shape {shape}")
     written = byte_count(elements(shape), gradient.dtype)
     return Cost(0, add_known(tensor_bytes(gradient), tensor_bytes(indices), written)), params
+
+
+# FLOPs and bytes of equal, allclose and is_nonzero.
+
+_CLOSE = 7  # |x - other| <= absolute + relative * |other|, or x = other
+
+
+@operators("equal")
+def equal(x: Tensor, other: Tensor) -> tuple[Cost, str]:
+    """Whether x and other have one shape and equal elements -> [].
+
+    FLOPs: a comparison and a logical and for each element, none if the shapes differ.
+    Bytes: both read, one bool written.
+    """
+    params = f"{tensor_text(x)};{tensor_text(other)}"
+    if x.shape != other.shape:
+        return Cost(0, 0), params
+    return Cost(2 * elements(x.shape), add_known(tensor_bytes(x), tensor_bytes(other), 1)), params
+
+
+@operators("(x, other, ...): allclose")
+def allclose(x: Tensor, other: Tensor) -> tuple[Cost, str]:
+    """Whether all elements of x and other, broadcast, are close -> [].
+
+    FLOPs: the 7 of isclose and a logical and for each element; no backward pass.
+    Bytes: both read, one bool written.
+    """
+    count = elements(broadcast(x.shape, other.shape))
+    moved = add_known(tensor_bytes(x), tensor_bytes(other), 1)
+    return Cost((_CLOSE + 1) * count, moved), f"{tensor_text(x)};{tensor_text(other)}"
+
+
+table_row("""
+    Whether the single element of x is not zero.
+    FLOPs: one comparison.
+    Bytes: the element read.
+    (x): is_nonzero torch.__bool__
+    (x, ...): _assert_async aten::_functional_assert_async
+""")("x", lambda x: (Cost(1, byte_count(1, x.dtype)), tensor_text(x)))

@@ -11,10 +11,8 @@ from fastprof.ops.axes import Dims, axes, left
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.dtypes import Dtype, chosen, parts, real_result
 from fastprof.ops.parameters import Ints, Number
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
 from fastprof.ops.tensor import broadcast, byte_count, elements, tensor_bytes, tensor_text
-
-__all__ = ["dist", "linalg_norm", "norm"]
 
 _ROOT: Final = 1  # PyProf's count for the root of a norm: n squares, n additions, 1 root
 _EUCLIDEAN: Final = frozenset({2, "fro", None})
@@ -23,18 +21,15 @@ _WITHOUT_ROOT: Final = frozenset({0, 1, inf, -inf})
 Order = Number | str | None | Unknown
 
 
-@op(
-    TORCH,
-    "norm(x, p, dim, keepdim, _, dtype, axis, ord=ord)",
-    "vector_norm(x, ord=p, dim, keepdim, dtype)",
-    "frobenius_norm(x, dim, keepdim)",
-    aten=(
-        "norm(x, p, third, keepdim, dtype)",
-        "norm(x, p, third, keepdim, ...)",
-        "linalg_vector_norm(x, p, dim, keepdim, dtype, ...)",
-        "frobenius_norm(x, dim, keepdim, ...)",
-    ),
-)
+@operators("""
+    (x, p, dim, keepdim, _, dtype, axis, ord=ord): torch.norm
+    (x, ord=p, dim, keepdim, dtype): torch.vector_norm
+    (x, dim, keepdim): torch.frobenius_norm
+    (x, p, third, keepdim, dtype): aten::norm
+    (x, p, third, keepdim, ...): aten::norm
+    (x, p, dim, keepdim, dtype, ...): aten::linalg_vector_norm
+    (x, dim, keepdim, ...): aten::frobenius_norm
+""")
 def norm(
     x: Tensor,
     p: Order = 2,
@@ -111,11 +106,10 @@ def _order(p: Order) -> Order:
     raise CannotModel(f"a norm of order {p!r} is not modelled")
 
 
-@op(
-    TORCH,
-    "linalg_norm(x, ord, dim, keepdim, dtype)",
-    aten=("linalg_norm(x, ord, dim, keepdim, dtype, ...)",),
-)
+@operators("""
+    (x, ord, dim, keepdim, dtype): torch.linalg_norm
+    (x, ord, dim, keepdim, dtype, ...): aten::linalg_norm
+""")
 def linalg_norm(
     x: Tensor,
     ord: Order = None,  # noqa: A002 -- torch's keyword
@@ -137,12 +131,10 @@ def linalg_norm(
     return _by_order(x, ord, dim, dtype, direction)
 
 
-@op(
-    TORCH,
-    "matrix_norm(x, ord, dim, keepdim, dtype)",
-    "linalg_matrix_norm(x, ord, dim, keepdim, dtype)",
-    aten=("linalg_matrix_norm(x, ord, dim, keepdim, dtype, ...)",),
-)
+@operators("""
+    (x, ord, dim, keepdim, dtype): torch.matrix_norm torch.linalg_matrix_norm
+    (x, ord, dim, keepdim, dtype, ...): aten::linalg_matrix_norm
+""")
 def matrix_norm(
     x: Tensor,
     ord: Order = "fro",  # noqa: A002 -- torch's keyword
@@ -190,7 +182,10 @@ def _matrix(x: Tensor, order: Order, dim: Dims, dtype: Dtype, direction: str) ->
     return cost + Cost(sums, 0), params
 
 
-@op(TORCH, "dist", aten=("dist(x, other, p, ...)",))
+@operators("""
+    torch.dist
+    (x, other, p, ...): aten::dist
+""")
 def dist(
     x: Tensor, other: Tensor, p: Number | str | Unknown = 2, *, direction: str
 ) -> tuple[Cost, str]:

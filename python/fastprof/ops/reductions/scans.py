@@ -7,17 +7,16 @@ from fastprof.ops.arithmetic import EXPONENTIAL, LOGARITHM
 from fastprof.ops.cost import Cost, add_known
 from fastprof.ops.dtypes import Dtype, chosen, float_result, parts, sum_result
 from fastprof.ops.reductions.extremes import selected, selected_gradient
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import operators
+from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import byte_count, elements, is_complex, tensor_bytes, tensor_text
 
-__all__ = ["cummax", "cumprod", "cumsum", "logcumsumexp"]
 
-
-@op(
-    TORCH,
-    "cumsum(x, _, dtype)",
-    aten=("cumsum(x, _, dtype, ...)", "_cumsum(x, _)"),
-)
+@operators("""
+    (x, _, dtype): torch.cumsum
+    (x, _, dtype, ...): aten::cumsum
+    (x, _): aten::_cumsum
+""")
 def cumsum(x: Tensor, dtype: Dtype = None, *, direction: str) -> tuple[Cost, str]:
     """Running sum of x along a dimension, of its shape.
 
@@ -32,11 +31,11 @@ def cumsum(x: Tensor, dtype: Dtype = None, *, direction: str) -> tuple[Cost, str
     return Cost(parts(x.dtype) * count, moved), tensor_text(x)
 
 
-@op(
-    TORCH,
-    "cumprod(x, _, dtype)",
-    aten=("cumprod(x, _, dtype, ...)", "_cumprod(x, _)"),
-)
+@operators("""
+    (x, _, dtype): torch.cumprod
+    (x, _, dtype, ...): aten::cumprod
+    (x, _): aten::_cumprod
+""")
 def cumprod(x: Tensor, dtype: Dtype = None, *, direction: str) -> tuple[Cost, str]:
     """Running product of x along a dimension, of its shape.
 
@@ -54,32 +53,26 @@ def cumprod(x: Tensor, dtype: Dtype = None, *, direction: str) -> tuple[Cost, st
     return Cost(flops, add_known(tensor_bytes(x), written, written, own)), tensor_text(x)
 
 
-@op(TORCH, "cumsum_(x, ...)", aten=("cumsum_(x, ...)",))
-def cumsum_in_place(x: Tensor, *, direction: str) -> tuple[Cost, str]:
-    """Running sum of x along a dimension, in place of x.
-
+table_row("""
+    Running sum of x along a dimension, in place of x.
     FLOPs: an addition for each element, forward and backward.
     Bytes: x read and written; backward its gradient read and written.
-    """
-    return cumsum(x, x.dtype, direction=direction)
+    (x, ...): cumsum_
+""")("x", lambda x, direction: cumsum(x, x.dtype, direction=direction))
 
-
-@op(TORCH, "cumprod_(x, ...)", aten=("cumprod_(x, ...)",))
-def cumprod_in_place(x: Tensor, *, direction: str) -> tuple[Cost, str]:
-    """Running product of x along a dimension, in place of x.
-
+table_row("""
+    Running product of x along a dimension, in place of x.
     FLOPs: a product for each element; backward 3: product, running sum, division.
     Bytes: x read and written; backward x, the products and their gradient read, the gradient of x
     written.
-    """
-    return cumprod(x, x.dtype, direction=direction)
+    (x, ...): cumprod_
+""")("x", lambda x, direction: cumprod(x, x.dtype, direction=direction))
 
 
-@op(
-    TORCH,
-    "logcumsumexp(x, ...)",
-    aten=("logcumsumexp(x, _, ...)", "_logcumsumexp(x, _, ...)"),
-)
+@operators("""
+    (x, ...): torch.logcumsumexp
+    (x, _, ...): aten::logcumsumexp aten::_logcumsumexp
+""")
 def logcumsumexp(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     """Running logarithm of a sum of exponentials of x along a dimension, of its shape.
 
@@ -97,12 +90,10 @@ def logcumsumexp(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     return Cost(flops, add_known(tensor_bytes(x), written, written, written)), tensor_text(x)
 
 
-@op(
-    TORCH,
-    "cummax(x, ...)",
-    "cummin(x, ...)",
-    aten=("cummax(x, _, ...)", "cummin(x, _, ...)"),
-)
+@operators("""
+    (x, ...): torch.cummax torch.cummin
+    (x, _, ...): aten::cummax aten::cummin
+""")
 def cummax(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     """Running maximum or minimum of x along a dimension and its indices, both of its shape.
 
@@ -116,24 +107,15 @@ def cummax(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     return Cost(count, selected_gradient(x, count).bytes), tensor_text(x)
 
 
-@op(
-    TORCH,
-    aten=("_cummax_helper(x, values, indices, _)", "_cummin_helper(x, values, indices, _)"),
-)
-def cummax_helper(x: Tensor, values: Tensor, indices: Tensor) -> tuple[Cost, str]:
-    """Running maximum or minimum of x along a dimension, into values and indices.
-
+table_row("""
+    Running maximum or minimum of x along a dimension, into values and indices.
     FLOPs: a comparison for each element.
     Bytes: x read, values and indices written.
-    """
-    moved = add_known(tensor_bytes(x), tensor_bytes(values), tensor_bytes(indices))
-    return Cost(elements(x.shape), moved), tensor_text(x)
+    (x, values, indices, _): aten::_cummax_helper aten::_cummin_helper
+""")("x, values, indices", Traffic(1, "x values indices"))
 
 
-@op(
-    TORCH,
-    aten=("cummaxmin_backward(gradient, x, indices, _)",),
-)
+@operators("(gradient, x, indices, _): aten::cummaxmin_backward")
 def cummaxmin_backward(gradient: Tensor, x: Tensor, indices: Tensor) -> tuple[Cost, str]:
     """Gradient of a running maximum or minimum: summed at its indices.
 
@@ -146,10 +128,7 @@ def cummaxmin_backward(gradient: Tensor, x: Tensor, indices: Tensor) -> tuple[Co
     return Cost(elements(gradient.shape), moved), f"{tensor_text(gradient)};{tensor_text(indices)}"
 
 
-@op(
-    TORCH,
-    aten=("cumprod_backward(gradient, x, _, output)",),
-)
+@operators("(gradient, x, _, output): aten::cumprod_backward")
 def cumprod_backward(gradient: Tensor, x: Tensor, output: Tensor) -> tuple[Cost, str]:
     """Gradient of a running product: running sum of gradient * output from the end, by x.
 

@@ -1,20 +1,93 @@
-"""FLOPs and bytes of partial counts and sums: nonzero elements, diagonals, segments."""
+"""FLOPs and bytes of sums, means, variances and their gradients."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from fastprof.model.call import Tensor, Unknown
-from fastprof.ops.axes import Dims
+from fastprof.ops.arithmetic import SQUARE_ROOT
+from fastprof.ops.axes import Dims, left
 from fastprof.ops.cost import CannotModel, Cost, add_known
-from fastprof.ops.dtypes import count_result, parts, sum_result
+from fastprof.ops.dtypes import count_result, parts, real_result, sum_result
 from fastprof.ops.parameters import Ints
 from fastprof.ops.reductions.table import Reduction, reduction
-from fastprof.ops.registry import TORCH, op
+from fastprof.ops.registry import TORCH, op, operators
 from fastprof.ops.tensor import byte_count, elements, tensor_bytes, tensor_text
 
-__all__ = ["count_nonzero", "segment_reduce", "sum_to_size", "trace"]
+# FLOPs and bytes of variances and standard deviations.
+
+__all__: list[str] = []
+
+# name -> (FLOPs to finish one output, whether the mean is a second output)
+_MOMENTS: Final = {
+    "var": (2, False),
+    "std": (2 + SQUARE_ROOT, False),
+    "var_mean": (2, True),
+    "std_mean": (2 + SQUARE_ROOT, True),
+}
+
+_DOCUMENTATION: Final = """{what} of x [..] over the dimensions dim (all without them) -> [..].
+
+    FLOPs: 4 for each element (an addition for the mean, difference, square and addition for the
+    variance) and {finish} for each output{root}; backward 4 for each element (the mean
+    again, difference and two products).
+    Bytes: x read, the outputs written; backward x, the outputs and their gradients read, the
+    gradient of x written.
+
+    A complex element counts twice that. If dim is not recorded, per-output FLOPs count for one
+    output, and the cost is an estimate.
+    """
 
 
-@op(TORCH, "count_nonzero(x, dim, axis=axis)", aten=("count_nonzero(x, dim, ...)",))
+def _register(name: str, finish: int, with_mean: bool) -> None:
+    # ATen has (x, unbiased) and (x, dim, .., ..), distinguished by the number of arguments.
+    def formula(
+        x: Tensor,
+        dim: Ints | bool | Unknown | None = None,
+        keepdim: bool | Unknown | None = None,
+        axis: Dims = None,
+        second: Ints | bool | Unknown | None = None,
+        *,
+        direction: str,
+    ) -> tuple[Cost, str]:
+        if keepdim is not None and second is not None:
+            dim = second
+        dim = axis if dim is None or isinstance(dim, bool) else dim
+        outputs, count = left(x.shape, dim), elements(x.shape) * parts(x.dtype)
+        spread = None if outputs is None else byte_count(outputs, real_result(x.dtype))
+        mean: int | None = 0
+        if with_mean:
+            mean = None if outputs is None else byte_count(outputs, x.dtype)
+        flops = 4 * count + (1 if outputs is None else outputs) * finish
+        moved = add_known(tensor_bytes(x), spread, mean)
+        if direction == "bprop":
+            flops = 4 * count
+            written = byte_count(elements(x.shape), x.dtype)
+            moved = add_known(moved, spread, mean, written)
+        exact = outputs is not None or direction == "bprop"
+        return Cost(flops, moved, exact), tensor_text(x)
+
+    formula.__name__ = formula.__qualname__ = name
+    formula.__doc__ = _DOCUMENTATION.format(
+        what="Standard deviation" if "std" in name else "Variance",
+        finish=finish,
+        root=", its root with it" if "std" in name else "",
+    )
+    op(
+        TORCH,
+        f"{name}(x, dim, unbiased=_, keepdim, axis)",
+        aten=(f"{name}(x, second, _, keepdim, ...)",),
+    )(formula)
+
+
+for _name, (_finish, _with_mean) in _MOMENTS.items():
+    _register(_name, _finish, _with_mean)
+
+
+@operators("""
+    (x, dim, axis=axis): torch.count_nonzero
+    (x, dim, ...): aten::count_nonzero
+""")
 def count_nonzero(x: Tensor, dim: Dims = None, axis: Dims = None) -> tuple[Cost, str]:
     """Number of nonzero elements of x [..] over the dimensions dim -> [..].
 
@@ -25,7 +98,7 @@ def count_nonzero(x: Tensor, dim: Dims = None, axis: Dims = None) -> tuple[Cost,
     return reduction(counted, x, axis if dim is None else dim, None, "fprop")
 
 
-@op(TORCH, "sum_to_size", aten=("sum_to_size",))
+@operators("sum_to_size")
 def sum_to_size(x: Tensor, size: Ints | Unknown, *, direction: str) -> tuple[Cost, str]:
     """Sum of x [..] down to a shape that broadcasts to it.
 
@@ -46,7 +119,7 @@ def sum_to_size(x: Tensor, size: Ints | Unknown, *, direction: str) -> tuple[Cos
     return Cost(flops, add_known(tensor_bytes(x), written)), tensor_text(x)
 
 
-@op(TORCH, "trace", aten=("trace",))
+@operators("trace")
 def trace(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     """Sum of the diagonal of x [m, n] -> [].
 
@@ -63,7 +136,7 @@ def trace(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     return Cost(0, add_known(out, byte_count(elements(x.shape), x.dtype))), tensor_text(x)
 
 
-@op(TORCH, aten=("trace_backward",))
+@operators("aten::trace_backward")
 def trace_backward(gradient: Tensor, sizes: Ints | Unknown) -> tuple[Cost, str]:
     """Gradient [] of a trace along the diagonal of zeros [m, n].
 
@@ -79,11 +152,10 @@ def trace_backward(gradient: Tensor, sizes: Ints | Unknown) -> tuple[Cost, str]:
     return Cost(0, moved), tensor_text(gradient)
 
 
-@op(
-    TORCH,
-    "segment_reduce(x, _, lengths=lengths, _, offsets=offsets, ...)",
-    aten=("segment_reduce(x, _, lengths, _, offsets, ...)",),
-)
+@operators("""
+    (x, _, lengths=lengths, _, offsets=offsets, ...): torch.segment_reduce
+    (x, _, lengths, _, offsets, ...): aten::segment_reduce
+""")
 def segment_reduce(
     x: Tensor, lengths: Tensor | None = None, offsets: Tensor | None = None
 ) -> tuple[Cost, str]:
@@ -103,7 +175,7 @@ def segment_reduce(
     return Cost(elements(x.shape), moved), f"{tensor_text(x)};{tensor_text(segments)}"
 
 
-@op(TORCH, aten=("_segment_reduce_backward(gradient, output, x, _, segments, offsets, ...)",))
+@operators("(gradient, output, x, _, segments, offsets, ...): aten::_segment_reduce_backward")
 def segment_reduce_backward(
     gradient: Tensor,
     output: Tensor,
@@ -117,6 +189,6 @@ def segment_reduce_backward(
     Bytes: gradient, output, x and the lengths (or offsets) read, the gradient of x written.
     """
     given = (gradient, output, x, segments, offsets)
-    read = add_known(*(tensor_bytes(each) for each in given if each is not None))
+    read = add_known(*(tensor_bytes(tensor) for tensor in given if tensor is not None))
     moved = add_known(read, byte_count(elements(x.shape), x.dtype))
     return Cost(elements(x.shape), moved), f"{tensor_text(gradient)};{tensor_text(x)}"

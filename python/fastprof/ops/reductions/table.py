@@ -24,11 +24,9 @@ from fastprof.ops.parameters import Ints
 from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import byte_count, elements, tensor_bytes, tensor_text
 
-__all__ = ["Gradient", "Reduction", "reduction"]
-
 
 @dataclass(frozen=True, slots=True)
-class Gradient:
+class ReductionGradient:
     """The backward pass of a reduction.
 
     Parameters
@@ -71,7 +69,7 @@ class Reduction:
 
     flops: int
     result: Callable[[str | None], str | None]
-    gradient: Gradient | None
+    gradient: ReductionGradient | None
     finish: int = 0
     complex_flops: int | None = None
     says: str = ""
@@ -103,8 +101,8 @@ def reduction(
     return Cost(total, moved, exact), tensor_text(x)
 
 
-_COPIED: Final = Gradient(0, reads_input=False, from_outputs=1)
-_SCALED: Final = Gradient(1, reads_input=False, from_outputs=1)
+_COPIED: Final = ReductionGradient(0, reads_input=False, from_outputs=1)
+_SCALED: Final = ReductionGradient(1, reads_input=False, from_outputs=1)
 
 # (names, whether it has an argument dtype=, reduction). The gradient of a selected value is divided
 # among equal elements: a mask, its sum, and a product.
@@ -120,7 +118,7 @@ _ROWS: Final = (
         Reduction(
             2,
             sum_result,
-            Gradient(2, reads_input=True, from_outputs=1),
+            ReductionGradient(2, reads_input=True, from_outputs=1),
             says="a test for NaN and an addition for each element; backward a test and a product",
         ),
     ),
@@ -142,7 +140,7 @@ _ROWS: Final = (
         Reduction(
             4,
             same,
-            Gradient(3, reads_input=True, from_outputs=1),
+            ReductionGradient(3, reads_input=True, from_outputs=1),
             finish=1,
             says="two tests for NaN and two additions (sum and count) for each element, a division"
             " for each output; backward a test and two products for each element",
@@ -154,7 +152,7 @@ _ROWS: Final = (
         Reduction(
             1,
             sum_result,
-            Gradient(2, reads_input=True, from_outputs=2),
+            ReductionGradient(2, reads_input=True, from_outputs=2),
             complex_flops=6,
             says="a product for each element; backward a product and a division",
         ),
@@ -165,7 +163,7 @@ _ROWS: Final = (
         Reduction(
             1,
             same,
-            Gradient(3, reads_input=True, from_outputs=2),
+            ReductionGradient(3, reads_input=True, from_outputs=2),
             says="a comparison for each element; backward a comparison, an addition and a product",
         ),
     ),
@@ -185,7 +183,7 @@ _ROWS: Final = (
         Reduction(
             EXPONENTIAL + 3,
             float_result,
-            Gradient(EXPONENTIAL + 2, reads_input=True, from_outputs=2),
+            ReductionGradient(EXPONENTIAL + 2, reads_input=True, from_outputs=2),
             finish=LOGARITHM + 1,
             says="maximum, difference, exponential and addition for each element, a logarithm and"
             " an addition for each output; backward a difference, an exponential and a product for"

@@ -1,0 +1,1 @@
+"""Operators of libraries beside torch: a module or a package for each."""

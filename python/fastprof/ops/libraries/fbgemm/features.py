@@ -1,0 +1,310 @@
+"""Features of recommendation models, and pooled embeddings permuted or merged.
+
+Source: fbgemm_gpu/src/permute_pooled_embedding_ops, fbgemm_gpu/src/permute_multi_embedding_ops and
+fbgemm_gpu/src/merge_pooled_embedding_ops in pytorch/FBGEMM.
+
+A feature has a number of indices for each sample ("lengths", [features, samples]); all indices are
+concatenated. Source: fbgemm_gpu/src/sparse_ops/sparse_ops_cpu.cpp and
+fbgemm_gpu/codegen/embedding_bounds_check_host.cpp in pytorch/FBGEMM.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastprof.model.call import Tensor, Unknown
+from fastprof.ops.cost import CannotModel, Cost, add_known
+from fastprof.ops.parameters import Tensors
+from fastprof.ops.registry import operators
+from fastprof.ops.table import Traffic, table_row
+from fastprof.ops.tensor import byte_count, elements
+from fastprof.ops.traffic import moved, texts
+
+# Jagged sparse features before their lookup: permutations, offsets, buckets, bounds checks.
+
+Size = int | Unknown | None
+
+
+@operators("""
+    (permute, lengths, values, weights, total, ...): fbgemm::permute_1D_sparse_data
+        fbgemm::permute_2D_sparse_data fbgemm::permute_2D_sparse_preallocated_out
+        fbgemm::permute_sparse_data fb::permute_1D_sparse_data fb::permute_2D_sparse_data
+        fb::permute_2D_sparse_preallocated_out fb::permute_sparse_data
+    (permute, lengths, values, _, weights, total): fbgemm::permute_2D_sparse_data_input1D
+        fb::permute_2D_sparse_data_input1D
+    (permute, lengths, values, weights): fbgemm::permute_sparse_features
+        fb::permute_sparse_features
+""")
+def permute_1_d_sparse_data(
+    permute: Tensor,
+    lengths: Tensor,
+    values: Tensor,
+    weights: Tensor | None = None,
+    total: Size = None,
+) -> tuple[Cost, str]:
+    """Features [t, samples] permuted, with possible repetitions and omissions: [p, ..].
+
+    FLOPs: one addition for each length read and each written: offsets are sums of lengths.
+    Bytes: permutation, lengths and values (and weights) read, those of the result written.
+
+    The number of values in the result is an argument that few captures record. If the number of
+    features is unchanged, so is the number of values; else p / t of it is assumed, an estimate.
+    """
+    if not lengths.shape:
+        raise CannotModel("lengths without dimensions")
+    features, kept = lengths.shape[0], elements(permute.shape)
+    # A flat list of lengths counts as one feature per length.
+    length_count = elements(lengths.shape) * kept // max(features, 1)
+    count, exact = elements(values.shape), True
+    if isinstance(total, int) and total >= 0:
+        count = total
+    elif kept != features and len(lengths.shape) > 1:
+        count, exact = count * kept // max(features, 1), False
+    elif kept != features:
+        exact = False
+    read = moved(permute, lengths, values, weights)
+    lists = (values,) if weights is None else (values, weights)
+    written = add_known(
+        byte_count(length_count, lengths.dtype),
+        *(byte_count(count, tensor.dtype) for tensor in lists),
+    )
+    flops = elements(lengths.shape) + length_count
+    return Cost(flops, add_known(read, written), exact), texts(permute, lengths, values)
+
+
+table_row("""
+    Sums of x up to each element, by row.
+    FLOPs: one addition for each element.
+    Bytes: x read, the same amount written (a complete sum has one more element a row, not counted).
+    (x): fbgemm::asynchronous_complete_cumsum fbgemm::asynchronous_inclusive_cumsum
+        fbgemm::asynchronous_exclusive_cumsum fbgemm::asynchronous_batched_complete_cumsum
+        fbgemm::asynchronous_batched_inclusive_cumsum fbgemm::asynchronous_batched_exclusive_cumsum
+        fb::asynchronous_complete_cumsum fb::asynchronous_inclusive_cumsum
+        fb::asynchronous_exclusive_cumsum fb::asynchronous_batched_complete_cumsum
+        fb::asynchronous_batched_inclusive_cumsum fb::asynchronous_batched_exclusive_cumsum
+""")("x", Traffic(1, "x x"))
+
+
+@operators("(rows, indices, offsets, ...): fbgemm::bounds_check_indices fb::bounds_check_indices")
+def bounds_check_indices(rows: Tensor, indices: Tensor, offsets: Tensor) -> tuple[Cost, str]:
+    """Check of each index against the size of its table.
+
+    FLOPs: two comparisons for each index, one for each offset.
+    Bytes: table sizes, indices and offsets read; corrections of indices are rare and not counted.
+    """
+    flops = 2 * elements(indices.shape) + elements(offsets.shape)
+    return Cost(flops, moved(rows, indices, offsets)), texts(indices, offsets)
+
+
+@operators("""
+    (lengths, indices, positions, sequence, other, buckets, weights, ...):
+        fbgemm::block_bucketize_sparse_features
+        fbgemm::block_bucketize_sparse_features_inference fb::block_bucketize_sparse_features
+        fb::block_bucketize_sparse_features_inference
+    (lengths, indices, positions, buckets, weights): fbgemm::bucketize_sparse_features
+        fb::bucketize_sparse_features
+""")
+def bucketize(
+    lengths: Tensor,
+    indices: Tensor,
+    positions: bool | Unknown = False,
+    sequence: bool | Unknown = False,
+    buckets: Size = None,
+    weights: Tensor | None = None,
+    other: Any = None,
+) -> tuple[Cost, str]:
+    """Indices grouped by the rank (bucket) that owns their row.
+
+    FLOPs: two divisions for each index, one addition for each length of the result.
+    Bytes: lengths and indices (and weights) read, and written: lengths once for each bucket,
+        positions and the inverse if requested.
+
+    Unknown if the number of buckets is not recorded; an estimate if the requested outputs are
+    unknown.
+    """
+    del other
+    if not isinstance(buckets, int):
+        raise CannotModel("the number of buckets is not in the capture")
+    count = elements(indices.shape)
+    flags = sum(flag is True for flag in (positions, sequence))
+    exact = not isinstance(positions, Unknown) and not isinstance(sequence, Unknown)
+    lists = moved(indices, weights)
+    extra = None if lists is None else byte_count(flags * count, indices.dtype)
+    read = add_known(moved(lengths), lists)
+    new_lengths = moved(*[lengths] * buckets)
+    cost = Cost(
+        2 * count + elements(lengths.shape) * buckets,
+        add_known(read, new_lengths, lists, extra),
+        exact,
+    )
+    return cost, texts(lengths, indices)
+
+
+@operators("""
+    (offsets, count): fbgemm::offsets_range fb::offsets_range
+    (offsets, like): fbgemm::offsets_range fb::offsets_range
+""")
+def ranges(offsets: Tensor, count: Size = None, like: Tensor | None = None) -> tuple[Cost, str]:
+    """0, 1, 2, ... within each segment, concatenated.
+
+    FLOPs: one addition for each element.
+    Bytes: offsets read, one number of their type per element written.
+    """
+    if like is not None:
+        count = elements(like.shape)
+    if not isinstance(count, int):
+        return Cost(None, None), texts(offsets)
+    return Cost(count, add_known(moved(offsets), byte_count(count, offsets.dtype))), texts(offsets)
+
+
+@operators("""
+    (permute, before, after, count): fbgemm::expand_into_jagged_permute
+        fb::expand_into_jagged_permute
+""")
+def expand_into_jagged_permute(
+    permute: Tensor, before: Tensor, after: Tensor, count: Size = None
+) -> tuple[Cost, str]:
+    """A permutation of segments expanded to their elements.
+
+    FLOPs: one addition for each element.
+    Bytes: permutation and both offsets read, an index for each element written; unknown if the
+        number of elements is not in the capture.
+    """
+    known = count if isinstance(count, int) else None
+    written = None if known is None else byte_count(known, permute.dtype)
+    return Cost(known, add_known(moved(permute, before, after), written)), texts(permute)
+
+
+table_row("""
+    The elements of x in another order.
+    FLOPs: 0.
+    Bytes: x read, the same amount written.
+    (x): fbgemm::invert_permute fb::invert_permute
+    (x, ...): fbgemm::recat_embedding_grad_output fbgemm::recat_embedding_grad_output_mixed_D
+        fbgemm::recat_embedding_grad_output_mixed_D_batch fbgemm::reorder_batched_ad_lengths
+        fb::recat_embedding_grad_output fb::recat_embedding_grad_output_mixed_D
+        fb::recat_embedding_grad_output_mixed_D_batch fb::reorder_batched_ad_lengths
+""")("x", Traffic(0, "x x"))
+
+
+@operators("(_, ends, x): fbgemm::segment_sum_csr fb::segment_sum_csr")
+def segment_sum_csr(x: Tensor, ends: Tensor) -> tuple[Cost, str]:
+    """Sums of x over segments given by their ends.
+
+    FLOPs: one addition for each element.
+    Bytes: x and ends read, one number per segment written.
+    """
+    written = byte_count(max(elements(ends.shape) - 1, 0), x.dtype)
+    return Cost(elements(x.shape), add_known(moved(x, ends), written)), texts(x, ends)
+
+
+@operators("""
+    (values, lengths, offsets, indices, samples, weights, total):
+        fbgemm::keyed_jagged_index_select_dim1 fb::keyed_jagged_index_select_dim1
+    (values, lengths, indices, ...): fbgemm::jagged_index_select fb::jagged_index_select
+""")
+def keyed_jagged_index_select_dim1(
+    values: Tensor,
+    lengths: Tensor,
+    indices: Tensor,
+    offsets: Tensor | None = None,
+    samples: Size = None,
+    weights: Tensor | None = None,
+    total: Size = None,
+    *,
+    direction: str,
+) -> tuple[Cost, str]:
+    """The segments of some samples, picked by indices from values [n, ..].
+
+    FLOPs: forward one addition for each length; backward one for each element picked.
+    Bytes: lengths, indices, offsets and picked values (and weights) read, the picked values
+        written; backward their gradient read and added to that of the values.
+
+    The number of picked values is an argument that few captures record. Otherwise samples are
+    assumed to have the average length, an estimate.
+    """
+    all_samples = samples if isinstance(samples, int) else lengths.shape[0] if lengths.shape else 0
+    known = isinstance(total, int)
+    rows = values.shape[0] if values.shape else 0
+    picked = (
+        total if isinstance(total, int) else rows * elements(indices.shape) // (all_samples or 1)
+    )
+    width = elements(values.shape[1:])
+    of_picked = byte_count(picked * width, values.dtype)
+    if weights is not None:
+        of_picked = add_known(of_picked, byte_count(picked, weights.dtype))
+    if direction == "bprop":
+        moves = add_known(moved(indices), of_picked, of_picked, of_picked)
+        return Cost(picked * width, moves, known), texts(values, indices)
+    moves = add_known(moved(lengths, offsets, indices), of_picked, of_picked)
+    return Cost(elements(lengths.shape), moves, known), texts(values, indices)
+
+
+@operators("""
+    (x, indices, ...): fbgemm::index_select_dim0 fb::index_select_dim0
+    (tables*, lists*): fbgemm::group_index_select_dim0 fb::group_index_select_dim0
+    (x, other, other, indices): fbgemm::batched_unary_embeddings fb::batched_unary_embeddings
+""")
+def index_select_dim0(
+    x: Tensor | None = None,
+    indices: Tensor | None = None,
+    tables: Tensors = (),
+    lists: Tensors = (),
+    other: Any = None,
+    *,
+    direction: str,
+) -> tuple[Cost, str]:
+    """Rows of x picked by indices, or of several tensors by several lists.
+
+    FLOPs: 0; backward one addition for each element picked.
+    Bytes: indices and picked rows read, the same amount written; backward the gradient of the
+        picked rows read, and the target rows read and written.
+    """
+    del other
+    pairs = [(x, indices)] if x is not None and indices is not None else []
+    pairs += list(zip(tables, lists, strict=False))
+    if not pairs:
+        raise CannotModel("no tensors to pick from are in the capture")
+    picked, moves = 0, []
+    for source, places in pairs:
+        if source is None or places is None:
+            raise CannotModel("a tensor to pick from is not in the capture")
+        count = elements(places.shape) * elements(source.shape[1:])
+        rows = byte_count(count, source.dtype)
+        picked += count
+        moves += [moved(places), rows, rows] + ([rows] if direction == "bprop" else [])
+    text = ";".join(texts(*(each for each in pair if each is not None)) for pair in pairs)
+    return Cost(picked if direction == "bprop" else 0, add_known(*moves)), text
+
+
+table_row("""
+    Columns of pooled embeddings, permuted by feature.
+    FLOPs: 0.
+    Bytes: the embeddings read, the same amount written; backward the same for their gradient.
+    (pooled, ...): fbgemm::permute_pooled_embs fbgemm::permute_pooled_embs_auto_grad
+        fbgemm::permute_pooled_embs_split fbgemm::permute_pooled_embs_auto_grad_split
+        fb::permute_pooled_embs fb::permute_pooled_embs_auto_grad fb::permute_pooled_embs_split
+        fb::permute_pooled_embs_auto_grad_split
+""")("pooled", Traffic(0, "pooled pooled"), both=True)
+
+
+@operators("""
+    (pooled*, ...): fbgemm::merge_pooled_embeddings fbgemm::all_to_one_device
+        fbgemm::permute_multi_embedding fbgemm::regroup_keyed_tensor
+        fbgemm::permute_multi_embedding_function fbgemm::sum_reduce_to_one
+        fb::merge_pooled_embeddings fb::all_to_one_device fb::permute_multi_embedding
+        fb::regroup_keyed_tensor fb::permute_multi_embedding_function fb::sum_reduce_to_one
+""")
+def merge_pooled_embeddings(
+    pooled: Tensors, other: Any = None, *, direction: str
+) -> tuple[Cost, str]:
+    """Pooled embeddings of several devices or groups, merged.
+
+    FLOPs: 0 (the sum of a reduction to one device is not counted).
+    Bytes: the embeddings read, the same amount written: an estimate: features may be omitted or
+        repeated.
+    """
+    del other, direction
+    if not pooled:
+        raise CannotModel("the embeddings are not in the capture")
+    return Cost(0, moved(*pooled, *pooled), exact=False), texts(*pooled)

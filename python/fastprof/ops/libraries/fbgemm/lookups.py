@@ -1,0 +1,534 @@
+"""Lookups in embedding tables of fbgemm, and the operators of their backward passes.
+
+Source: fbgemm_gpu/codegen/training/backward/embedding_backward_split_host_template.cpp and
+.../pt2/embedding_split_host_pt2_cuda_wrapper_template.cpp in pytorch/FBGEMM.
+
+fbgemm stores the tables of several features in one tensor. The number of indices per feature and
+the rows they pick are values that no capture records. Source of the layout:
+fbgemm_gpu/codegen/training/ in pytorch/FBGEMM.
+
+Source: fbgemm_gpu/codegen/training/backward/embedding_backward_split_host_template.cpp,
+.../pt2/embedding_split_host_pt2_autograd_template.cpp, .../pt2/*_cuda_wrapper_template.cpp and
+fbgemm_gpu/codegen/inference/embedding_forward_quantized_host.cpp in pytorch/FBGEMM.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, Final, NamedTuple
+
+from fastprof.model.call import UNKNOWN, Tensor, Unknown
+from fastprof.ops.cost import CannotModel, Cost, add_known
+from fastprof.ops.parameters import Tensors
+from fastprof.ops.registry import generated, op, operators
+from fastprof.ops.tensor import byte_count, elements, is_floating, tensor_bytes
+from fastprof.ops.traffic import fresh, moved, texts
+
+# Widths, rows and outputs of the embedding tables of one lookup.
+
+Size = int | Unknown | None
+
+NO_POOLING: Final = 2  # fbgemm's PoolingMode: 0 sum, 1 mean
+MEAN: Final = 1
+_OUTPUT: Final = "float32"  # fbgemm's default `output_dtype`
+
+
+class Tables(NamedTuple):
+    """Sizes of one lookup.
+
+    Parameters
+    ----------
+    weights : Tensor
+        The elements of all tables in one memory.
+    rows : int or None
+        Rows of all tables; None if unknown.
+    width : Fraction
+        Elements of a row; the average if tables differ in width.
+    indices : int
+        Number of picked rows, with repetitions.
+    output : Tensor
+        Sums over the bags [bags, total of the widths], or the picked rows themselves.
+    exact : bool
+        Whether all rows have this width, and the output's type is known.
+    """
+
+    weights: Tensor
+    rows: int | None
+    width: Fraction
+    indices: int
+    output: Tensor
+    exact: bool
+
+    @property
+    def picked(self) -> int:
+        """Elements of all picked rows."""
+        return round(self.indices * self.width)
+
+    @property
+    def touched(self) -> int:
+        """Upper bound on the elements of distinct picked rows."""
+        known = [self.indices] if self.rows is None else [self.indices, self.rows]
+        return round(min(known) * self.width)
+
+    def element_bytes(self, count: int) -> int | None:
+        """Bytes of `count` elements of the tables."""
+        return byte_count(count, self.weights.dtype)
+
+
+def tables(
+    weights: tuple[Tensor, ...],
+    features: int | None,
+    widths: tuple[Size, Size],
+    indices: Tensor,
+    offsets: Tensor,
+    pooling: int | Unknown | None,
+    momentum: Any,
+    result: Tensor | Unknown | None,
+) -> Tables:
+    """The sizes of a lookup.
+
+    Parameters
+    ----------
+    weights : tuple of Tensor
+        On the device and in unified memory; all but one are empty.
+    features : int or None
+        Number of tables; None without pooling ("no bag").
+    widths : (int, int)
+        Sum of the tables' widths, and the largest; either may be unknown.
+    momentum : Tensor or any other value
+        The first state of the optimizer, with one element per row or per weight.
+    result : Tensor or Unknown
+        The output, if recorded.
+
+    Raises
+    ------
+    CannotModel
+        When the widths are unknown.
+    """
+    stored = max(weights, key=lambda each: elements(each.shape))
+    size = elements(stored.shape)
+    count = elements(indices.shape)
+    pooled = pooling != NO_POOLING and features is not None
+    of_features = features if features is not None and pooled else 1
+    bags = max((elements(offsets.shape) - 1) // max(of_features, 1), 0) if pooled else count
+    recorded = _recorded_output(result, bags)
+    total, largest = (value if isinstance(value, int) else None for value in widths)
+    if not pooled:
+        total = largest = largest if recorded is None else recorded.shape[1]
+    elif total is None and recorded is not None:
+        total = recorded.shape[1]
+    rows = _rows(size, momentum)
+    if total is not None:
+        width = Fraction(total, max(of_features, 1))
+    elif rows:
+        width = Fraction(size, rows)
+    else:
+        raise CannotModel("the widths of the tables are not in the capture")
+    if rows is None and width and largest == width:
+        rows = round(size / width)
+    dtype = None if recorded is None else recorded.dtype
+    output = Tensor((bags, round(width * of_features)), dtype or _OUTPUT)
+    same = of_features == 1 or (largest is not None and largest == width)
+    return Tables(stored, rows, width, count, output, same and dtype is not None)
+
+
+def _recorded_output(result: Tensor | Unknown | None, bags: int) -> Tensor | None:
+    # The recorded result, if it can be the output.
+    if isinstance(result, Tensor) and len(result.shape) == 2 and result.shape[0] == bags:
+        return result
+    return None
+
+
+def _rows(size: int, momentum: Any) -> int | None:
+    # A state with one element per row determines the number of rows.
+    if not isinstance(momentum, Tensor):
+        return None
+    count = elements(momentum.shape)
+    return count if 0 < count < size else None
+
+
+# Lookups in fbgemm's embedding tables, and the optimizers fused into their backward pass.
+
+# FLOPs of updating one element of a touched row: gradient descent 2; Adagrad square, addition, root
+# (20), division and subtraction, with the root shared in row-wise Adagrad; Adam as in torch; LAMB
+# and LARS also two norms and their ratio.
+OPTIMIZERS: Final = {
+    "sgd": 2,
+    "adagrad": 26,
+    "rowwise_adagrad": 4,
+    "rowwise_adagrad_with_weight_decay": 6,
+    "rowwise_adagrad_with_counter": 6,
+    "rowwise_weighted_adagrad": 5,
+    "ensemble_rowwise_adagrad": 7,
+    "adam": 32,
+    "partial_rowwise_adam": 10,
+    "lamb": 38,
+    "partial_rowwise_lamb": 16,
+    "lars_sgd": 8,
+    "none": 0,
+}
+_APPROXIMATE: Final = ("", "approx_", "exact_")
+
+# The first tensor is only for autograd. Weights: on the device, unified, cached.
+_SPLIT: Final = (
+    "(other, device_weights, unified_weights, other, other, other, ends, total, widest, other, _,"
+    " indices, offsets, pooling, per_sample, other, other, _, _, _, momentum, ...)"
+)
+_PT2: Final = (
+    "(other, lists, ends, total, widest, other, _, indices, offsets, pooling, per_sample, other,"
+    " ...)"
+)
+_FLAT_PT2: Final = (
+    "(other, other, device_weights, unified_weights, other, other, other, ends, total, widest,"
+    " other, _, indices, offsets, pooling, per_sample, other, other, _, _, _, momentum, ...)"
+)
+
+
+def _in_both_namespaces(*signatures: str) -> tuple[str, ...]:
+    # `fbgemm::`, and `fb::` in releases up to 2022.
+    return tuple(f"{space}::{text}" for space in ("fbgemm", "fb") for text in signatures)
+
+
+def _names(optimizer: str) -> tuple[str, ...]:
+    found = []
+    for kind in ("split", "ssd"):
+        for about in _APPROXIMATE:
+            name = f"{kind}_embedding_codegen_lookup_{about}{optimizer}_function"
+            found += [name + _SPLIT, f"{name}_pt2{_PT2}", f"{name}_pt2{_FLAT_PT2}"]
+    return _in_both_namespaces(*found)
+
+
+def _register(optimizer: str, update: int) -> None:
+    @op(None, aten=_names(optimizer))
+    def _(
+        indices: Tensor,
+        offsets: Tensor,
+        ends: Tensor,
+        total: Size = None,
+        widest: Size = None,
+        pooling: int | Unknown | None = None,
+        device_weights: Tensor | None = None,
+        unified_weights: Tensor | None = None,
+        lists: Tensors = (),
+        per_sample: Tensor | None = None,
+        momentum: Any = None,
+        other: Any = None,
+        *,
+        result: Tensor | Unknown = UNKNOWN,
+        direction: str,
+    ) -> tuple[Cost, str]:
+        """Rows of several embedding tables picked by indices, summed bag by bag: [bags, widths].
+
+        FLOPs: one addition for each element of each picked row, two with per-sample weights; none
+            without pooling; one more per output for a mean. Backward the same (one for each without
+            pooling), and the optimizer's for each element of the rows that it touches: 2 for SGD, 4
+            for row-wise Adagrad, 26 for Adagrad, 32 for Adam.
+        Bytes: indices, offsets, per-sample weights and each picked row read, the output written.
+            Backward the output's gradient, indices and offsets read, each touched row and its state
+            read and written.
+
+        An estimate if tables differ in width (the average width is assumed) or the output's type is
+        unknown (float32 is assumed), and in backward: the number of touched rows is at most that of
+        indices and of rows. Widths that are not recorded follow from the output, or from a state
+        with one element per row.
+        """
+        del other
+        if direction == "bprop" and optimizer == "none":
+            raise CannotModel("the gradient goes to a separate optimizer")
+        weights = lists or tuple(w for w in (device_weights, unified_weights) if w is not None)
+        if not weights:
+            raise CannotModel("the tables are not in the capture")
+        found = tables(
+            weights,
+            _features(ends),
+            (total, widest),
+            indices,
+            offsets,
+            pooling,
+            momentum,
+            result,
+        )
+        if lists and found.weights.dtype is None:
+            raise CannotModel("the type of the tables is not in the capture")
+        params = texts(found.weights, indices, found.output)
+        if direction == "fprop":
+            return lookup(found, pooling, (indices, offsets), per_sample), params
+        return gradient(found, pooling, (indices, offsets), per_sample, momentum, update), params
+
+
+for _optimizer, _update in OPTIMIZERS.items():
+    _register(_optimizer, _update)
+
+
+def _features(ends: Tensor) -> int | None:
+    if len(ends.shape) != 1:
+        raise CannotModel(f"ends of features have shape {ends.shape}, not 1-d")
+    return max(ends.shape[0] - 1, 1)
+
+
+def lookup(
+    found: Tables, pooling: Any, places: tuple[Tensor, ...], per_sample: Tensor | None
+) -> Cost:
+    """Forward work: picked rows are read and summed."""
+    flops = 0
+    if pooling != NO_POOLING:
+        flops = found.picked * (1 if per_sample is None else 2)
+        flops += elements(found.output.shape) if pooling == MEAN else 0
+    read = add_known(moved(*places, per_sample), found.element_bytes(found.picked))
+    known = found.exact and isinstance(pooling, int)
+    return Cost(flops, add_known(read, tensor_bytes(found.output)), known)
+
+
+def gradient(
+    found: Tables,
+    pooling: Any,
+    places: tuple[Tensor, ...],
+    per_sample: Tensor | None,
+    momentum: Any,
+    update: int,
+) -> Cost:
+    """Backward work: the output's gradient is summed by row, and rows are updated."""
+    weighted = per_sample is not None or pooling == MEAN
+    flops = found.picked * (2 if weighted else 1) + found.touched * update
+    rows = found.element_bytes(found.touched)
+    read = add_known(moved(*places, per_sample), tensor_bytes(found.output))
+    state: int | None = 0
+    if isinstance(momentum, Tensor) and elements(found.weights.shape):
+        of_state = tensor_bytes(momentum)
+        share = found.touched / elements(found.weights.shape)
+        state = None if of_state is None else 2 * round(of_state * min(share, 1))
+    return Cost(flops, add_known(read, rows, rows, state), exact=False)
+
+
+@operators("""
+    (device_weights, other, ends, total, widest, other, _, indices, offsets, pooling,
+        per_sample, other, ...): fbgemm::dense_embedding_codegen_lookup_function
+        fbgemm::dense_embedding_codegen_lookup_function_pt2
+        fb::dense_embedding_codegen_lookup_function
+        fb::dense_embedding_codegen_lookup_function_pt2
+    (device_weights, unified_weights, other, other, other, ends, total, widest, indices,
+        offsets, pooling, other**): fbgemm::split_embedding_codegen_forward
+        fb::split_embedding_codegen_forward
+    (other, device_weights, unified_weights, other, other, other, ends, total, widest, other,
+        indices, offsets, pooling, other**): fbgemm::split_embedding_codegen_forward
+        fb::split_embedding_codegen_forward
+    (device_weights, unified_weights, other, other, other, widest, indices, offsets, other**):
+        fbgemm::split_embedding_codegen_forward fb::split_embedding_codegen_forward
+    (other, device_weights, unified_weights, other, other, other, widest, other, indices,
+        offsets, other**): fbgemm::split_embedding_codegen_forward
+        fb::split_embedding_codegen_forward
+""")
+def dense_embedding_codegen_lookup_function(
+    indices: Tensor,
+    offsets: Tensor,
+    device_weights: Tensor,
+    unified_weights: Tensor | None = None,
+    ends: Tensor | None = None,
+    total: Size = None,
+    widest: Size = None,
+    pooling: int | Unknown | None = None,
+    per_sample: Tensor | None = None,
+    other: Any = None,
+    *,
+    result: Tensor | Unknown = UNKNOWN,
+    direction: str,
+) -> tuple[Cost, str]:
+    """Rows of embedding tables picked by indices and summed; their gradient is a dense tensor.
+
+    FLOPs: as a lookup with an optimizer; backward one addition for each element of each picked row.
+    Bytes: as a lookup with an optimizer; backward the output's gradient, indices and offsets read,
+        the tables' gradient written, and each touched row of it read and written.
+
+    Includes the operators inside a lookup, `*_embedding_*codegen_forward_*`.
+    """
+    if isinstance(other, tuple) and other and isinstance(other[0], Tensor):
+        weight = other[0]
+        if per_sample is None and weight.shape == indices.shape and weight.dtype != indices.dtype:
+            per_sample = weight
+    weights = (device_weights,) if unified_weights is None else (device_weights, unified_weights)
+    features = None if ends is None else _features(ends)
+    found = tables(weights, features, (total, widest), indices, offsets, pooling, None, result)
+    how = NO_POOLING if ends is None else pooling
+    params = texts(found.weights, indices, found.output)
+    if direction == "fprop":
+        return lookup(found, how, (indices, offsets), per_sample), params
+    rows = found.element_bytes(found.touched)
+    read = add_known(moved(indices, offsets, per_sample), tensor_bytes(found.output))
+    written = tensor_bytes(fresh(found.weights))
+    return Cost(found.picked, add_known(read, written, rows, rows), exact=False), params
+
+
+generated(
+    r"(fbgemm|fb)::(split|ssd|dense)_embedding\w*_codegen_forward_\w+",
+    "fbgemm::split_embedding_codegen_forward",
+)
+
+
+@operators("""
+    (device_weights, unified_weights, other, other, other, ends, total, _, _, _, _, _, indices,
+        offsets, pooling, per_sample, ...):
+        fbgemm::int_nbit_split_embedding_codegen_lookup_function
+        fbgemm::int_nbit_split_embedding_uvm_caching_codegen_lookup_function
+        fb::int_nbit_split_embedding_codegen_lookup_function
+        fb::int_nbit_split_embedding_uvm_caching_codegen_lookup_function
+""")
+def int_nbit_split_embedding_codegen_lookup_function(
+    indices: Tensor,
+    offsets: Tensor,
+    ends: Tensor,
+    total: Size = None,
+    pooling: int | Unknown | None = None,
+    device_weights: Tensor | None = None,
+    unified_weights: Tensor | None = None,
+    per_sample: Tensor | None = None,
+    other: Any = None,
+    *,
+    result: Tensor | Unknown = UNKNOWN,
+) -> tuple[Cost, str]:
+    """Rows of embedding tables of 2 to 16 bits per element picked by indices and summed.
+
+    FLOPs: 3 for each element of each picked row: scale, bias, sum; one more with per-sample
+        weights.
+    Bytes: unknown; the bits per element of each table are a tensor value.
+    """
+    del device_weights, unified_weights, other
+    features = _features(ends) or 1
+    shape = result.shape if isinstance(result, Tensor) and len(result.shape) == 2 else None
+    known = total if isinstance(total, int) else (shape[1] if shape else None)
+    if known is None:
+        raise CannotModel("the widths of the tables are not in the capture")
+    picked = elements(indices.shape) * known // features
+    flops = picked * (3 if per_sample is None else 4)
+    same = features == 1 and pooling != NO_POOLING
+    return Cost(flops, None, same), texts(indices, offsets)
+
+
+_BAGS: Final = "ends, widest, _, other, _, indices, offsets, pooling, others**)"
+_OLDER: Final = "ends, widest, other, _, indices, offsets, pooling, others**)"
+_NO_BAGS: Final = "widest, other, _, indices, offsets, others**)"
+_DEVICE: Final = "(gradients, device_weights, unified_weights, other, other, other, "
+_HOST: Final = "(gradients, other, device_weights, unified_weights, other, other, other, "
+
+
+def _register_gradients(optimizer: str, update: int) -> None:
+    name = f"split_embedding_backward_codegen_{optimizer}"
+    forms = (head + tail for head in (_DEVICE, _HOST) for tail in (_BAGS, _OLDER, _NO_BAGS))
+
+    @op(None, aten=_in_both_namespaces(*(name + form for form in forms)))
+    def _(
+        gradients: Tensor,
+        indices: Tensor,
+        offsets: Tensor,
+        device_weights: Tensor,
+        unified_weights: Tensor | None = None,
+        ends: Tensor | None = None,
+        widest: Size = None,
+        pooling: int | Unknown | None = None,
+        other: Any = None,
+        others: Tensors = (),
+    ) -> tuple[Cost, str]:
+        """Gradient [bags, widths] of a lookup summed by row, and the rows updated.
+
+        FLOPs: one for each element of each picked row, two for a mean or with per-sample weights,
+            and the optimizer's for each element of the rows that it touches.
+        Bytes: gradient, indices and offsets read; each touched row and its state read and written.
+
+        An estimate: the number of touched rows is at most that of indices and of rows.
+        """
+        del other
+        weights = tuple(w for w in (device_weights, unified_weights) if w is not None)
+        found, momentum, per_sample = _backward(
+            gradients, weights, ends, widest, indices, offsets, pooling, others
+        )
+        how = NO_POOLING if ends is None else pooling
+        cost = gradient(found, how, (indices, offsets), per_sample, momentum, update)
+        return cost, texts(gradients, found.weights, indices)
+
+
+def _backward(
+    gradients: Tensor,
+    weights: Tensors,
+    ends: Tensor | None,
+    widest: Size,
+    indices: Tensor,
+    offsets: Tensor,
+    pooling: int | Unknown | None,
+    others: Tensors,
+) -> tuple[Tables, Tensor | None, Tensor | None]:
+    # The lookup, its optimizer's state and its per-sample weights, as far as known.
+    if len(gradients.shape) != 2:
+        raise CannotModel(f"the gradient has shape {gradients.shape}, not 2-d")
+    features = None if ends is None else max(elements(ends.shape) - 1, 1)
+    per_sample = [tensor for tensor in others[:1] if _is_weight(tensor, indices)]
+    momentum = next((tensor for tensor in others[len(per_sample) :] if _is_state(tensor)), None)
+    total = gradients.shape[1]
+    found = tables(
+        weights, features, (total, widest), indices, offsets, pooling, momentum, gradients
+    )
+    return found, momentum, per_sample[0] if per_sample else None
+
+
+def _is_state(tensor: Tensor) -> bool:
+    return is_floating(tensor.dtype) and len(tensor.shape) == 1 and elements(tensor.shape) > 1
+
+
+def _is_weight(tensor: Tensor, indices: Tensor) -> bool:
+    return is_floating(tensor.dtype) and tensor.shape == indices.shape
+
+
+for _optimizer, _update in OPTIMIZERS.items():
+    if _optimizer != "none":
+        _register_gradients(_optimizer, _update)
+        for _kind in ("split", "ssd"):
+            generated(
+                rf"(fbgemm|fb)::{_kind}_embedding\w*_backward_codegen_(approx_)?{_optimizer}"
+                r"_(un)?weighted\w*",
+                f"fbgemm::split_embedding_backward_codegen_{_optimizer}",
+            )
+
+
+_OF_WEIGHTS: Final = "split_embedding_codegen_grad_indice_weights"
+
+
+@operators("""
+    (gradients, device_weights, unified_weights, other, other, other, ends, widest, indices,
+        offsets, ...): fbgemm::split_embedding_codegen_grad_indice_weights
+        fb::split_embedding_codegen_grad_indice_weights
+    (gradients, device_weights, unified_weights, other, other, other, ends, widest, _, indices,
+        offsets, ...): fbgemm::split_embedding_codegen_grad_indice_weights
+        fb::split_embedding_codegen_grad_indice_weights
+    (gradients, other, device_weights, unified_weights, other, other, other, ends, widest,
+        indices, offsets, ...): fbgemm::split_embedding_codegen_grad_indice_weights
+        fb::split_embedding_codegen_grad_indice_weights
+    (gradients, other, device_weights, unified_weights, other, other, other, ends, widest, _,
+        indices, offsets, ...): fbgemm::split_embedding_codegen_grad_indice_weights
+        fb::split_embedding_codegen_grad_indice_weights
+""")
+def split_embedding_codegen_grad_indice_weights(
+    gradients: Tensor,
+    indices: Tensor,
+    offsets: Tensor,
+    device_weights: Tensor,
+    unified_weights: Tensor | None = None,
+    ends: Tensor | None = None,
+    widest: Size = None,
+    other: Any = None,
+) -> tuple[Cost, str]:
+    """Dot product of each picked row and its bag's gradient [bags, widths].
+
+    FLOPs: 2 for each element of each picked row.
+    Bytes: gradient, indices, offsets and picked rows read, one float32 number per index written.
+    """
+    del other
+    weights = tuple(w for w in (device_weights, unified_weights) if w is not None)
+    found, _, _ = _backward(gradients, weights, ends, widest, indices, offsets, 0, ())
+    written = moved(fresh(indices, dtype="float32"))
+    read = add_known(moved(gradients, indices, offsets), found.element_bytes(found.picked))
+    cost = Cost(2 * found.picked, add_known(read, written), found.exact)
+    return cost, texts(gradients, found.weights, indices)
+
+
+generated(
+    r"(fbgemm|fb)::(split|ssd|dense)_embedding\w*_grad_indice_weights\w*",
+    f"fbgemm::{_OF_WEIGHTS}",
+)

@@ -1,0 +1,325 @@
+"""Attention of serving stacks over paged caches and concatenated sequences."""
+
+from __future__ import annotations
+
+from fastprof.model.call import Tensor, Unknown
+from fastprof.ops.attention.sizes import attention_forward, heads_last, packed_sizes
+from fastprof.ops.cost import CannotModel, Cost, Work
+from fastprof.ops.libraries.serving.scores import (
+    Batch,
+    Length,
+    attended,
+    heads_of,
+    longest,
+    over_cache,
+    size_of_head,
+)
+from fastprof.ops.registry import generated, operators
+from fastprof.ops.table import Traffic, table_row
+from fastprof.ops.traffic import moved
+
+
+@operators("""
+    (out, query, key, value, _, _, table, lengths, block, limit, ..., @batch):
+        _C::paged_attention_v1
+    (out, _sums, _sums, _sums, query, key, value, _, _, table, lengths, block, limit, ...,
+        @batch): _C::paged_attention_v2
+    (out, _sums, _sums, _sums, query, key, value, _, _, table, lengths, _starts, block, limit,
+        ..., @batch): _rocm_C::paged_attention
+    (out, _sums, _sums, _sums, query, key, value, _, _, table, lengths, block, limit, ...,
+        @batch): _rocm_C::paged_attention aiter::paged_attention_rocm
+    (out, _sums, query, key, value, _, table, _starts, lengths, limit, ..., @batch):
+        aiter::paged_attention_v1
+    (out, _sums, query, key, value, _, starts, _pages, _last, ..., @batch):
+        aiter::paged_attention_ragged
+    (out, _sums, query, key, value, starts, _pages, _last, ..., @batch):
+        sglang_profiler::attention_paged_attention_ragged
+    (query, key, value, table, lengths, _scales, _scales, limit, ..., @batch):
+        aiter::pa_fwd_naive
+    (query, key, value, table, lengths, ..., @batch): aiter::pa_fwd_asm aiter::_pa_fwd_asm
+        aiter::pa_fwd
+    (out, query, key, value, lengths, table, ..., @batch): aiter::pa_decode_gluon
+    (query, key, value, starts, _starts, _pages, _, limit, ..., @batch):
+        aiter::mha_batch_prefill
+    (_sums, _plan, _, query, key, value, starts, _pages, _last, out, ..., @batch):
+        flashinfer::batch_decode_run
+    (_sums, _plan, _, query, key, value, _starts, starts, _pages, _last, out, ..., @batch):
+        flashinfer::batch_prefill_paged_run
+""")
+def paged_attention_v1(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    out: Tensor | None = None,
+    lengths: Tensor | None = None,
+    starts: Tensor | None = None,
+    table: Tensor | None = None,
+    limit: Length = None,
+    block: Length = None,
+    batch: Batch = None,
+    _sums: Tensor | None = None,
+    _starts: Tensor | None = None,
+    _pages: Tensor | None = None,
+    _last: Tensor | None = None,
+    _scales: Tensor | None = None,
+    _plan: Tensor | None = None,
+) -> Work:
+    """softmax(q k^T) v: q [tokens, h, d]; keys and values in blocks of h/g heads of d.
+
+    FLOPs: 4 h d for each query and attended key, two products.
+    Bytes: q read, keys and values of all sequences read, each once, the output written.
+
+    Exact if the batch's range records the lengths; else an upper bound from the maximum length;
+    else unknown: reserved blocks do not determine it. Signatures: vLLM csrc/torch_bindings.cpp and
+    csrc/rocm/torch_bindings.cpp, aiter aiter/ops/attention.py and aiter/ops/mha.py, FlashInfer
+    flashinfer/decode.py and flashinfer/prefill.py.
+    """
+    del table, block
+    tokens, heads, depth = heads_of(query, None)
+    of_starts = starts.shape[0] - 1 if starts is not None and starts.shape else None
+    sequences = lengths.shape[0] if lengths is not None and lengths.shape else of_starts
+    found = attended(tokens, batch, sequences, longest(limit))
+    groups = _groups(key, heads, depth)
+    width = out.shape[-1] if out is not None and len(out.shape) > 2 else depth
+    return over_cache(
+        query, tokens * heads, found, (groups, depth, key.dtype), (groups, width, value.dtype)
+    )
+
+
+@operators("""
+    (query, key, value, out, starts, key_starts, lengths, _part, table, _part, longest_query,
+        limit, ..., @batch): _vllm_fa2_C::varlen_fwd
+    (query, key, value, new_key, new_value, lengths, _part, _part, _part, _part, table, ...,
+        @batch): _vllm_fa2_C::fwd_kvcache
+    (query, key, value, new_key, new_value, _part, out, starts, key_starts, _new_starts, _used,
+        lengths, longest_query, limit, table, ..., @batch): _vllm_fa3_C::fwd sgl_kernel::fwd
+    (query, key, value, starts, key_starts, longest_query, limit, ..., @batch):
+        aiter::fmha_v3_varlen_fwd aiter::mha_varlen_fwd aiter::_flash_attn_varlen_forward
+    (_part, _plan, _, query, key, value, starts, key_starts, out, ..., @batch):
+        flashinfer::batch_prefill_ragged_run
+""")
+def varlen_fwd(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    out: Tensor | None = None,
+    starts: Tensor | None = None,
+    key_starts: Tensor | None = None,
+    lengths: Tensor | None = None,
+    table: Tensor | None = None,
+    longest_query: Length = None,
+    limit: Length = None,
+    new_key: Tensor | None = None,
+    new_value: Tensor | None = None,
+    batch: Batch = None,
+    _part: Tensor | None = None,
+    _new_starts: Tensor | None = None,
+    _used: Tensor | None = None,
+    _plan: Tensor | None = None,
+) -> Work:
+    """softmax(q k^T) v: q [tokens, h, d] of concatenated sequences, or [b, s, h, d].
+
+    FLOPs: 2 h (d + w) for each query and attended key, two products.
+    Bytes: q, keys and values read, the output written.
+
+    Keys are paged [blocks, size, h/g, d] if there is a block table or lengths of cached keys, else
+    concatenated [keys, h/g, d]. Paged: exact if the batch's range records the lengths, else an
+    upper bound from the maximum length or the width of the table, else unknown. Concatenated: as
+    `sequences` of flash-attn. Signatures: vllm-project/flash-attention
+    csrc/flash_attn/flash_api_torch_lib.cpp and hopper/flash_api_torch_lib.cpp, SGLang
+    sgl-kernel/csrc/flash_extension.cc, aiter aiter/ops/mha.py, FlashInfer flashinfer/prefill.py.
+    """
+    blocks = len(key.shape) >= 4 and (table is not None or lengths is not None)
+    if not blocks and len(query.shape) == 4:
+        return Work((attention_forward(heads_last(query, key, value, None)),))
+    if not blocks and len(key.shape) == 3:
+        return _ragged(query, key, value, starts, (longest_query, limit), batch)
+    tokens, heads, depth = heads_of(query, None)
+    of_starts = starts.shape[0] - 1 if starts is not None and starts.shape else None
+    sequences = lengths.shape[0] if lengths is not None and lengths.shape else of_starts
+    in_table = None
+    if table is not None and len(table.shape) == 2 and len(key.shape) == 4:
+        in_table = table.shape[1] * key.shape[1]
+        sequences = sequences or table.shape[0]
+    found = attended(tokens, batch, sequences, longest(limit, in_table))
+    stored = [tensor for tensor in (new_key, new_value) if tensor is not None]
+    work = over_cache(
+        query,
+        tokens * heads,
+        found,
+        (_groups(key, heads, depth), depth, key.dtype),
+        (_groups(value, heads, size_of_head(value)), size_of_head(value), value.dtype),
+    )
+    return work if not stored else _with_stores(work, stored)
+
+
+@operators("""
+    (query, key, value, out, ..., @batch): vllm::unified_attention_with_output
+    (query, key, value, ..., @batch): vllm::unified_attention
+    (query, key, value, out, _, _, rotated, more, ..., @batch):
+        sglang::unified_attention_with_output
+    (query, _part, key, value, _part, _, latent, ..., @batch):
+        aiter::unified_attention_with_output_base
+""")
+def unified_attention_with_output(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    out: Tensor | None = None,
+    rotated: Tensor | None = None,
+    more: Tensor | None = None,
+    latent: bool | Unknown = False,
+    batch: Batch = None,
+    _part: Tensor | None = None,
+) -> Work:
+    """Attention of a layer over its cache: q [tokens, h, d], new keys [tokens, h/g, d].
+
+    FLOPs: 2 h (d + w) for each query and attended key, two products.
+    Bytes: q read, keys and values of all sequences read from the cache in the new keys' type, the
+        output written.
+
+    Exact if the batch's range records the sums of products, a lower bound if it records a prefill's
+    totals, else unknown; the operators inside are then counted. Separate rotated parts of queries
+    and keys increase their depth. Signatures: vLLM vllm/attention/layer.py, SGLang
+    python/sglang/srt/layers/radix_attention.py, ROCm/ATOM atom/model_ops/base_attention.py.
+    """
+    del more
+    if latent is not False:
+        raise CannotModel("latent attention: counted by the operators inside")
+    groups = key.shape[-2] if len(key.shape) >= 3 else None
+    depth = key.shape[-1] if groups is not None else None
+    tokens, heads, depth = heads_of(query, depth)
+    if groups is None:
+        if not key.shape or key.shape[-1] % depth:
+            raise CannotModel(f"cannot determine the heads of {key.shape}")
+        groups = key.shape[-1] // depth
+    width = value.shape[-1] if len(value.shape) >= 3 else depth
+    found = attended(tokens, batch, None, None)
+    if rotated is not None and rotated.shape:
+        depth += rotated.shape[-1]
+        query = Tensor((tokens, heads, depth), query.dtype)
+    return over_cache(
+        query, tokens * heads, found, (groups, depth, key.dtype), (groups, width, value.dtype)
+    )
+
+
+@operators("""
+    (query, key, value, ...): aiter::mha_fwd aiter::fmha_v3_fwd aiter::_flash_attn_forward
+        aiter::wrapper_fmha_v3_fwd
+    (query, key, value, _part, out, ...): flashinfer::single_prefill_run
+""")
+def mha_fwd(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    out: Tensor | None = None,
+    _part: Tensor | None = None,
+) -> Work:
+    """softmax(q k^T) v: q [b, s, h, d], k [b, t, h/g, d], v [b, t, h/g, w], or one sequence.
+
+    FLOPs: 2 b h s t (d + w), two products.
+    Bytes: q, k and v read, output and 4 bytes per query (softmax sums) written.
+
+    Signatures: aiter aiter/ops/mha.py, FlashInfer flashinfer/prefill.py.
+    """
+    del out
+    if len(query.shape) == 3:
+        query, key, value = (
+            Tensor((1, *tensor.shape), tensor.dtype) for tensor in (query, key, value)
+        )
+    return Work((attention_forward(heads_last(query, key, value, None)),))
+
+
+table_row("""
+    Merges attention over two parts of the keys, [tokens, h, d] each.
+    FLOPs: 3 per element (both weighted, added); per-head operations are not counted.
+    Bytes: both parts and their softmax sums read, the result and its sums written.
+
+    Signatures: vLLM csrc/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc, FlashInfer
+    flashinfer/cascade.py, aiter aiter/ops/attention.py.
+    (out, out_sums, x, sums, more, more_sums, ...): _C::merge_attn_states
+    (x, sums, more, more_sums, out, out_sums): sgl_kernel::merge_state sgl_kernel::merge_state_v2
+    (x, sums, more, more_sums): flashinfer::merge_state
+    (x, sums, more, more_sums, _mask): flashinfer::merge_state_in_place
+    (x, sums, _table, _table, _table, _, out, out_sums): aiter::mla_reduce_v1
+""")(
+    "x, sums, more?, more_sums?, out?, out_sums?, _mask?, _table?",
+    Traffic(3, "x sums more more_sums out/x' out_sums/sums'"),
+)
+
+
+# FlashInfer compiles a module for each set of types and sizes and includes its name in the
+# operators' names.
+generated(r"flashinfer::\w*decode\w*_run", "flashinfer::batch_decode_run")
+generated(r"flashinfer::batch_prefill\w*_paged_run", "flashinfer::batch_prefill_paged_run")
+generated(r"flashinfer::batch_prefill\w*_ragged_run", "flashinfer::batch_prefill_ragged_run")
+generated(r"flashinfer::single_prefill\w*_run", "flashinfer::single_prefill_run")
+
+
+def _ragged(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    starts: Tensor | None,
+    limits: tuple[Length, Length],
+    batch: Batch,
+) -> Work:
+    tokens, heads, depth = heads_of(query, None)
+    try:
+        found = attended(tokens, batch, None, None)
+    except CannotModel:
+        known = tuple(limit if isinstance(limit, int) else None for limit in limits)
+        if None in known and starts is None:
+            raise
+        return Work(
+            (
+                attention_forward(
+                    packed_sizes(query, key, value, None, starts, (known[0], known[1]))
+                ),
+            )
+        )
+    groups = key.shape[1]
+    return over_cache(
+        query,
+        tokens * heads,
+        found,
+        (groups, depth, key.dtype),
+        (groups, size_of_head(value), value.dtype),
+    )
+
+
+def _groups(key: Tensor, heads: int, depth: int) -> int:
+    # Heads of a cache [blocks, size, heads, d], [blocks, heads, size, d], [blocks, heads, d / x,
+    # size, x], [blocks, heads, d, size] or without blocks [slots, heads, d]: a size between blocks
+    # and d that divides the queries' heads. The second layout is the most common.
+    shape = key.shape
+    if len(shape) == 3:
+        candidates: tuple[int, ...] = (shape[1],)
+    elif len(shape) == 5:
+        candidates = (shape[1],)
+    elif len(shape) == 4 and shape[-1] == depth:
+        candidates = (shape[2], shape[1])
+    elif len(shape) == 4:
+        candidates = (shape[1], shape[2])
+    else:
+        raise CannotModel(f"a cache {key.shape} is not in blocks")
+    for candidate in candidates:
+        if candidate and heads % candidate == 0:
+            return candidate
+    raise CannotModel(f"{heads} heads do not share those of a cache {key.shape}")
+
+
+def _with_stores(work: Work, stored: list[Tensor]) -> Work:
+    (part,) = work.parts
+    extra = Cost(0, moved(*stored, *stored))
+    return Work(
+        (
+            type(part)(
+                part.role,
+                part.cost + extra,
+                part.params,
+                kernels=part.kernels,
+                no_tensor_cores=part.no_tensor_cores,
+            ),
+        )
+    )

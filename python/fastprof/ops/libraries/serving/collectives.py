@@ -1,0 +1,159 @@
+"""FLOPs and bytes of all-reduces of serving stacks, with and without a fused norm.
+
+Counts reads and writes of one device in its own memory.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastprof.model.call import Tensor, Unknown
+from fastprof.ops.cost import CannotModel, Cost
+from fastprof.ops.registry import operators
+from fastprof.ops.table import Traffic, table_row
+from fastprof.ops.tensor import elements
+from fastprof.ops.traffic import fresh, moved, texts
+
+_NORM: Final = 4  # squares added 2, scaling 1, weight 1
+_QUANTISED: Final = 5  # magnitude compared 2, times scale 1, limits 2
+
+
+table_row("""
+    The sum of tensors over all ranks, on each of them, by the stack's own kernel or by NCCL.
+    FLOPs: one for each element, an estimate: a rank adds n - 1 numbers for its share, or for all.
+    Bytes: the tensor read, the sum written.
+
+    Signatures: vLLM csrc/torch_bindings.cpp and vllm/distributed/parallel_state.py, SGLang
+    sgl-kernel/csrc/common_extension.cc and python/sglang/srt/distributed/parallel_state.py, aiter
+    aiter/ops/custom_all_reduce.py and aiter/dist/parallel_state.py.
+    (_, x, out, _, _): _C_custom_ar::all_reduce _C_custom_ar::qr_all_reduce sgl_kernel::all_reduce
+        sgl_kernel::qr_all_reduce sgl_kernel::mscclpp_allreduce aiter::qr_all_reduce
+    (_, x, out): _C_custom_ar::all_reduce_reg sgl_kernel::all_reduce_reg
+        sgl_kernel::deterministic_all_reduce_reg
+    (_, x, _buffer, out): _C_custom_ar::all_reduce_unreg sgl_kernel::all_reduce_unreg
+        sgl_kernel::deterministic_all_reduce_unreg
+    (_, x, out, ...): aiter::all_reduce
+    (x, ...): aiter::all_reduce_ vllm::all_reduce vllm::all_reduce_symmetric_with_copy
+        vllm::inplace_all_reduce vllm::outplace_all_reduce sglang::inplace_all_reduce
+        sglang::outplace_all_reduce
+    (x, _): trtllm::userbuffers_allreduce_finalize
+""")("x, out?, _buffer?", Traffic(1, "x out/x'", exact=False))
+
+
+@operators("""
+    (x, residual, weight, ...): sglang::flashinfer_allreduce_residual_rmsnorm
+        vllm::rocm_aiter_fused_allreduce_rmsnorm aiter::fused_allreduce_rmsnorm_
+    (x, residual, weight, _, _, _, _, _, _, _, _, _, out, quantised, scales, scale):
+        vllm::flashinfer_trtllm_fused_allreduce_norm
+    (x, residual, weight, _, _, _, _, _, _, _, _, out, quantised, scales, scale):
+        vllm::flashinfer_trtllm_fused_allreduce_norm
+    (x, residual, weight, _, _, _, _, _, _, out, quantised, scales, scale, ...):
+        vllm::flashinfer_trtllm_fused_allreduce_norm
+    (_, x, residual, residual_out, out, weight, ...): aiter::fused_allreduce_rmsnorm
+        aiter::fused_allreduce_rmsnorm_pad
+    (_, x, residual, residual_out, out, scales, weight, ...):
+        aiter::fused_allreduce_rmsnorm_quant aiter::fused_allreduce_rmsnorm_quant_per_group
+        aiter::fused_allreduce_rmsnorm_mxfp4_quant
+    (x, weight, _workspace, _, _, _): _C::minimax_allreduce_rms
+    (x, residual, weight, scale, bias, _workspace, ...): trtllm::allreduce
+        trtllm::autotuned_allreduce trtllm::allreduce_pg
+    (x, weight, residual, ...): trtllm::mnnvl_fusion_allreduce
+    (x, weight, _workspace, ...): trtllm::minimax_allreduce_rms
+""")
+def flashinfer_allreduce_residual_rmsnorm(
+    x: Tensor,
+    residual: Tensor | None = None,
+    weight: Tensor | None = None,
+    out: Tensor | None = None,
+    residual_out: Tensor | None = None,
+    quantised: Tensor | None = None,
+    scales: Tensor | None = None,
+    scale: Tensor | None = None,
+    bias: Tensor | None = None,
+    _workspace: Tensor | None = None,
+) -> tuple[Cost, str]:
+    """The sum of x[.., d] over all ranks, the residual added to it, and the RMS norm of that.
+
+    FLOPs: per element one (the sum, an estimate as in all_reduce), one more for the residual, 4 for
+    the norm, 5 if quantised; without residual and weight the sum alone.
+    Bytes: x, residual, weight, scale and bias read, norm, new residual and quantised result
+    written.
+
+    Signatures: vLLM vllm/compilation/passes/fusion/allreduce_rms_fusion.py, SGLang
+    python/sglang/srt/layers/flashinfer_comm_fusion.py, aiter aiter/ops/custom_all_reduce.py,
+    TensorRT-LLM cpp/tensorrt_llm/thop/allreduceOp.cpp.
+    """
+    del residual_out
+    normed = weight is not None
+    smaller = quantised is not None or scales is not None
+    each = 1 + (residual is not None) + (_NORM if normed else 0) + (_QUANTISED if smaller else 0)
+    written = [fresh(x) if out is None and quantised is None else out, quantised, scales]
+    if residual is not None:
+        written.append(fresh(residual))
+    touched = moved(x, residual, weight, scale, bias, *written)
+    return Cost(elements(x.shape) * each, touched, exact=False), texts(x, weight)
+
+
+@operators("""
+    (_, x, out, _): aiter::all_gather_reg
+    (_, x, _buffer, out, ...): aiter::all_gather_unreg
+    (out, x, ...): sglang::reg_all_gather_into_tensor
+    (x, _, ranks, ...): vllm::all_gather
+    (x, _, group, ...): trtllm::allgather
+""")
+def gathered_ranks(
+    x: Tensor,
+    out: Tensor | None = None,
+    ranks: int | Unknown | None = None,
+    group: tuple[int, ...] | Unknown | None = None,
+    _buffer: Tensor | None = None,
+) -> tuple[Cost, str]:
+    """The tensors of all n ranks, concatenated, on each of them.
+
+    FLOPs: 0.
+    Bytes: the tensor read, n times the same amount written.
+
+    Signatures: vLLM vllm/distributed/parallel_state.py, SGLang
+    python/sglang/srt/distributed/parallel_state.py, aiter aiter/ops/custom_all_reduce.py,
+    TensorRT-LLM cpp/tensorrt_llm/thop/allgatherOp.cpp.
+    """
+    count = _ranks(ranks, group)
+    if out is None and count is None:
+        raise CannotModel("the number of ranks is not in the capture")
+    written = [x] * (count or 0) if out is None else [out]
+    return Cost(0, moved(x, *written)), texts(x)
+
+
+@operators("""
+    (_, x, out, ...): aiter::reduce_scatter
+    (x, _, ranks, ...): vllm::reduce_scatter
+    (x, _, group, ...): trtllm::reducescatter
+""")
+def aiter_reduce_scatter(
+    x: Tensor,
+    out: Tensor | None = None,
+    ranks: int | Unknown | None = None,
+    group: tuple[int, ...] | Unknown | None = None,
+) -> tuple[Cost, str]:
+    """The sum of tensors over all n ranks, an n-th of it on each of them.
+
+    FLOPs: n - 1 for each element of the piece.
+    Bytes: the tensor read, the piece written.
+
+    Signatures: those of all_gather's files.
+    """
+    count = _ranks(ranks, group)
+    if out is None:
+        if not count or elements(x.shape) % count:
+            raise CannotModel("the number of ranks is not in the capture, or does not divide")
+        out = Tensor((elements(x.shape) // count,), x.dtype)
+    added = elements(x.shape) - elements(out.shape)
+    if added < 0:
+        raise CannotModel(f"a piece {out.shape} is larger than {x.shape}")
+    return Cost(added, moved(x, out)), texts(x)
+
+
+def _ranks(ranks: int | Unknown | None, group: tuple[int, ...] | Unknown | None) -> int | None:
+    if isinstance(group, tuple):
+        return len(group)
+    return ranks if isinstance(ranks, int) else None

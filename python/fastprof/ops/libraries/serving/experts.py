@@ -1,0 +1,381 @@
+"""Matrices of experts [e, n, k], of which some are read, and their products."""
+
+from __future__ import annotations
+
+from fastprof.model.call import Tensor, Unknown
+from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
+from fastprof.ops.libraries.serving.quantisation import packed_float4
+from fastprof.ops.registry import operators
+from fastprof.ops.tensor import canonical_type, elements, short_type, tensor_bytes
+from fastprof.ops.tensor_cores import why_not
+from fastprof.ops.traffic import moved, texts
+
+# Cost of expert matrices [e, n, k], of which some are read.
+
+Count = int | Unknown
+
+
+def width(w2: Tensor, x: Tensor) -> int:
+    """h: the second size of w2 [e, h, i] if it matches x, possibly packed."""
+    if len(w2.shape) == 3 and x.shape and w2.shape[1] % max(x.shape[-1], 1) == 0:
+        return w2.shape[1]
+    return x.shape[-1] if x.shape else 0
+
+
+def float_type(x: Tensor) -> str | None:
+    """The accumulation type: x's, or bfloat16 if x has 8 or 4 bits."""
+    name = canonical_type(x.dtype)
+    return name if name in ("float16", "bfloat16", "float32") else "bfloat16"
+
+
+def _packing(w1: Tensor | None, w2: Tensor | None, x: Tensor | None) -> int:
+    # Numbers per element of the weights: h over the last size of w1 [e, n, h]; h is the second size
+    # of w2 [e, h, i], or x's if x is not packed.
+    wide = None
+    if w2 is not None and len(w2.shape) == 3:
+        wide = w2.shape[1]
+    elif x is not None and x.shape:
+        wide = x.shape[-1]
+    if wide and w1 is not None and len(w1.shape) == 3:
+        if wide in w1.shape[1:]:
+            return 1
+        if w1.shape[-1] and wide % w1.shape[-1] == 0 and wide // w1.shape[-1] in (2, 4, 8):
+            return wide // w1.shape[-1]
+        raise CannotModel(f"weights {w1.shape} do not fit a width of {wide}")
+    weight = w1 or w2
+    packed = weight is not None and (canonical_type(weight.dtype) or "").startswith("float4")
+    return 2 if packed else 1
+
+
+def numbers(w1: Tensor | None, w2: Tensor | None, x: Tensor | None) -> int:
+    """Numbers per expert in w1 if x is given, else in w2."""
+    weight = w1 if x is not None else w2
+    if weight is None or len(weight.shape) < 3 or not weight.shape[0]:
+        raise CannotModel("no weights of experts")
+    return elements(weight.shape[1:]) * _packing(w1, w2, x)
+
+
+def _read(weight: Tensor, rows: int) -> int | None:
+    # Bytes of the matrices of the selectable experts.
+    total, experts = tensor_bytes(weight), weight.shape[0] if weight.shape else 0
+    if total is None or not experts:
+        return total
+    return total // experts * min(experts, rows)
+
+
+def layer(x: Tensor, w1: Tensor, w2: Tensor, rows: int, touched: tuple[Tensor | None, ...]) -> Work:
+    """Both products for a number of rows."""
+    if min(len(w1.shape), len(w2.shape)) < 3 or w1.shape[0] != w2.shape[0] or not w1.shape[0]:
+        raise CannotModel(f"{w1.shape} and {w2.shape} are not weights of experts")
+    packing = _packing(w1, w2, x)
+    one = (elements(w1.shape[1:]) + elements(w2.shape[1:])) * packing
+    read = add_known(_read(w1, rows), _read(w2, rows))
+    return _work(x, w1, Cost(2 * rows * one, add_known(moved(*touched), read), False), (w1, w2))
+
+
+def one_product(
+    x: Tensor, weight: Tensor, rows: int, numbers: int, touched: tuple[Tensor | None, ...]
+) -> Work:
+    """One product of a number of rows with matrices of a number of elements."""
+    total = add_known(moved(*touched), _read(weight, rows))
+    return _work(x, weight, Cost(2 * rows * numbers, total, False), (weight,))
+
+
+def grouped(
+    x: Tensor, weight: Tensor, out: Tensor, more: tuple[Tensor | None, ...], packing: int
+) -> Work:
+    """One product whose rows and columns are those of the output."""
+    if not out.shape or not x.shape:
+        raise CannotModel(f"cannot multiply {x.shape} and {weight.shape}")
+    rows = elements(out.shape[:-1])
+    numbers = out.shape[-1] * x.shape[-1] * packing
+    return one_product(x, weight, rows, numbers, (x, *more, out))
+
+
+def _work(x: Tensor, weight: Tensor, cost: Cost, weights: tuple[Tensor, ...]) -> Work:
+    size = weight.shape[-1] if weight.shape else 0
+    reason = why_not(x.dtype if short_type(x.dtype) != "uint8" else weight.dtype, {"K": size})
+    return Work((Part("main", cost, texts(x, *weights), no_tensor_cores=reason),))
+
+
+# Mixtures of experts: grouped products of rows with their experts' matrices.
+
+
+@operators("""
+    (out, x, weight, x_scale, w_scale, ...): _C::cutlass_moe_mm _C::cutlass_w4a8_moe_mm
+        sgl_kernel::cutlass_w4a8_moe_mm
+    (x, weight, x_scale, w_scale, out, ...): _C::cutlass_mxfp8_grouped_mm
+    (out, _table, _table, _table, _table, _table, x, weight, x_scale, w_scale, ...):
+        sgl_kernel::fp8_blockwise_scaled_grouped_mm
+    (x, out, weight, w_scale, zeros, ...): _moe_C::moe_wna16_gemm
+    (x, weight, bias, out, x_scale, w_scale, zeros, ...):
+        sglang_profiler::fused_moe_triton_kernels_invoke_fused_moe_kernel
+    (x, weight, _table, _table, _table, _, columns, k, tokens): _C::ggml_moe_a8
+    (x, weight, _table, k, _, columns, tokens): _C::ggml_moe_a8_vec
+""")
+def cutlass_moe_mm(
+    x: Tensor,
+    weight: Tensor,
+    out: Tensor | None = None,
+    x_scale: Tensor | None = None,
+    w_scale: Tensor | None = None,
+    zeros: Tensor | None = None,
+    bias: Tensor | None = None,
+    columns: Count | None = None,
+    k: Count | None = None,
+    tokens: Count | None = None,
+    _table: Tensor | None = None,
+) -> Work:
+    """Rows of x[.., k], each with its expert's matrix: the output is [rows, n].
+
+    FLOPs: 2 rows n k, the rows being the output's.
+    Bytes: x, scales, zeros and bias read, the output written; matrices of the selectable experts,
+        an upper bound.
+
+    An estimate: rows may include padding. Signatures: vLLM csrc/libtorch_stable/torch_bindings.cpp
+    and csrc/moe/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc.
+    """
+    if out is None:
+        if not (isinstance(columns, int) and isinstance(k, int) and isinstance(tokens, int)):
+            raise CannotModel("the sizes of the product are not in the capture")
+        out = Tensor((tokens * k, columns), x.dtype)
+    return grouped(x, weight, out, (x_scale, w_scale, zeros, bias), 1)
+
+
+@operators("""
+    (out, x, weight, x_scale, w_scale, ...): _C::cutlass_fp4_group_mm _C::cutlass_mxfp4_group_mm
+        sgl_kernel::cutlass_fp4_group_mm
+""")
+def cutlass_fp4_group_mm(
+    x: Tensor,
+    weight: Tensor,
+    out: Tensor,
+    x_scale: Tensor | None = None,
+    w_scale: Tensor | None = None,
+) -> Work:
+    """Rows of x[.., k / 2], float4 in pairs, each with its expert's matrix: output [rows, n].
+
+    FLOPs: 2 rows n k: an element contains two numbers.
+    Bytes: x and scales read, the output written; matrices of the selectable experts, an upper
+        bound.
+
+    An estimate: rows may include padding. Signatures: vLLM csrc/libtorch_stable/torch_bindings.cpp,
+    SGLang sgl-kernel/csrc/common_extension.cc.
+    """
+    x, weight = packed_float4(x), packed_float4(weight)
+    return grouped(x, weight, out, (x_scale, w_scale), 2)
+
+
+@operators("""
+    (x, out, weight, bias, scales, more, more, zeros, more, more, _workspace, _order, _experts,
+        _valid, weights, _, k, _, _, rows, columns, inner, ...): _moe_C::moe_wna16_marlin_gemm
+    (x, out, weight, bias, scales, more, zeros, more, more, _workspace, _order, _experts,
+        _valid, weights, _, k, _, _, _, rows, columns, inner, ...):
+        _moe_C::moe_wna16_marlin_gemm
+    (x, out, weight, scales, zeros, more, more, _workspace, _order, _experts, _valid, weights,
+        _, k, _, _, _, rows, columns, inner, ...): _moe_C::moe_wna16_marlin_gemm
+        sgl_kernel::moe_wna16_marlin_gemm
+""")
+def moe_wna16_marlin_gemm(
+    x: Tensor,
+    weight: Tensor,
+    k: Count,
+    rows: Count,
+    columns: Count,
+    inner: Count,
+    scales: Tensor | None = None,
+    out: Tensor | None = None,
+    bias: Tensor | None = None,
+    zeros: Tensor | None = None,
+    weights: Tensor | None = None,
+    more: Tensor | None = None,
+    _workspace: Tensor | None = None,
+    _order: Tensor | None = None,
+    _experts: Tensor | None = None,
+    _valid: Tensor | None = None,
+) -> Work:
+    """Each row of x[m, k] times the packed matrices of its experts, with the sizes as arguments.
+
+    FLOPs: 2 m n k for each expert of a row.
+    Bytes: x, scales, zeros and bias read, the output written; matrices of the selectable experts,
+        an upper bound.
+
+    An estimate: experts may be on other devices. Signatures: vLLM
+    csrc/libtorch_stable/moe/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc.
+    """
+    del more
+    sizes = (k, rows, columns, inner)
+    if not all(isinstance(size, int) for size in sizes):
+        raise CannotModel("the sizes of the product are not in the capture")
+    taken = int(k) * int(rows) if isinstance(k, int) and isinstance(rows, int) else 0
+    width = columns if isinstance(columns, int) else 0
+    depth = inner if isinstance(inner, int) else 0
+    written = Tensor((taken, width), x.dtype) if out is None else out
+    touched = (x, bias, scales, zeros, weights, written)
+    return one_product(x, weight, taken, width * depth, touched)
+
+
+@operators("""
+    (x, w1, w2, weights, ids, ...): vllm::inplace_fused_experts vllm::outplace_fused_experts
+        vllm::fused_experts vllm::rocm_aiter_fused_moe vllm::rocm_aiter_asm_moe_tkw1
+        vllm::rocm_aiter_asm_moe vllm::rocm_aiter_ck_moe sglang::inplace_fused_experts
+        sglang::outplace_fused_experts aiter::fused_moe_ aiter::ck_moe
+    (out, x, w1, w2, _order, _weights, _experts, _valid, k, ...): aiter::fmoe aiter::fmoe_g1u1
+        aiter::fmoe_g1u1_tkw1 aiter::fmoe_g1u1_a16 aiter::fmoe_int8_g1u0
+        aiter::fmoe_int8_g1u0_a16 aiter::fmoe_fp8_blockscale_g1u1
+    (x, ids, weights, w1, _bias, w2, ...): trtllm::fused_moe
+    (out, x, ids, weights, w1, _bias, w2, _bias, ...): flashinfer::cutlass_fused_moe
+    (out, x, ids, weights, w1, w2, ...): flashinfer::cutlass_fused_moe_sm80
+        flashinfer::cutlass_fused_moe_sm90 flashinfer::cutlass_fused_moe_sm100
+""")
+def inplace_fused_experts(
+    x: Tensor,
+    w1: Tensor,
+    w2: Tensor,
+    ids: Tensor | None = None,
+    weights: Tensor | None = None,
+    k: Count | None = None,
+    out: Tensor | None = None,
+    _order: Tensor | None = None,
+    _weights: Tensor | None = None,
+    _experts: Tensor | None = None,
+    _valid: Tensor | None = None,
+    _bias: Tensor | None = None,
+) -> Work:
+    """Each token x[t, h] through k of e experts: w1 [e, 2 i, h], activation, w2 [e, h, i], summed.
+
+    FLOPs: 2 t k (2 i h + h i), the products of k experts for each token: an upper bound if experts
+        are on other devices. Activations, scales and sums are not counted.
+    Bytes: x, weights and experts of tokens read, the output written; w1 and w2 of min(e, t k)
+        experts, an upper bound.
+
+    An estimate. The numbers per element of packed weights follow from h. Signatures: vLLM
+    vllm/model_executor/layers/fused_moe/fused_moe.py and vllm/_aiter_ops.py, SGLang
+    python/sglang/srt/layers/moe/fused_moe_triton/fused_moe.py, aiter aiter/fused_moe.py and
+    aiter/ops/moe_op.py, FlashInfer flashinfer/fused_moe/core.py, TensorRT-LLM
+    tensorrt_llm/_torch/custom_ops/torch_custom_ops.py.
+    """
+    tokens = elements(x.shape[:-1])
+    chosen = ids.shape[-1] if ids is not None and ids.shape else k
+    if not isinstance(chosen, int):
+        raise CannotModel("the number of experts per token is not in the capture")
+    written = Tensor((tokens, width(w2, x)), float_type(x)) if out is None else out
+    return layer(x, w1, w2, tokens * chosen, (x, ids, weights, written))
+
+
+@operators("""
+    (scores, bias, x, x_scale, w1, w1_scale, w2, w2_scale, experts, k, ...):
+        sglang::trtllm_fp8_block_scale_moe_wrapper flashinfer::trtllm_fp8_block_scale_moe
+        trtllm::fp8_block_scale_moe_runner
+    (scores, _ids, _weights, bias, x, x_scale, w1, w1_scale, w2, w2_scale, _out, experts, k,
+        ...): flashinfer::trtllm_fp8_block_scale_moe
+    (scores, _ids, _weights, bias, x, x_scale, w1, w1_scale, _more, _more, _more, _more, w2,
+        w2_scale, _more, _more, _more, _more, experts, k, ...):
+        flashinfer::trtllm_fp4_block_scale_moe
+    (scores, bias, x, x_scale, w1, w1_scale, _more, _more, _more, _more, w2, w2_scale, _more,
+        experts, k, ...): trtllm::mxe4m3_mxe2m1_block_scale_moe_runner
+    (scores, bias, x, w1, w1_scale, w2, w2_scale, experts, k, ...):
+        vllm::flashinfer_fused_moe_blockscale_fp8
+    (scores, bias, x, w1, w2, experts, k, ...): vllm::flashinfer_fused_moe_bf16
+    (scores, bias, x, x_scale, w1, w2, w1_scale, w2_scale, _more, experts, k, ...):
+        vllm::fi_trtllm_fp8_per_tensor_moe
+""")
+def trtllm_fp8_block_scale_moe_wrapper(
+    x: Tensor,
+    w1: Tensor,
+    w2: Tensor,
+    k: Count,
+    scores: Tensor | None = None,
+    bias: Tensor | None = None,
+    x_scale: Tensor | None = None,
+    w1_scale: Tensor | None = None,
+    w2_scale: Tensor | None = None,
+    experts: Count | None = None,
+    _more: Tensor | None = None,
+    _ids: Tensor | None = None,
+    _weights: Tensor | None = None,
+    _out: Tensor | None = None,
+) -> Work:
+    """Experts selected by scores [t, e], and each token x[t, h] through k of them, summed.
+
+    FLOPs: 2 t k (2 i h + h i), times the share of experts on this device; selection, activations,
+        scales and sums are not counted.
+    Bytes: x, scores and scales read, the output written in bfloat16; weights of the selectable
+        experts, an upper bound.
+
+    An estimate. Signatures: FlashInfer flashinfer/fused_moe/core.py, vLLM
+    vllm/model_executor/layers/fused_moe/flashinfer_trtllm_moe.py, TensorRT-LLM
+    cpp/tensorrt_llm/thop/fp8BlockScaleMoe.cpp, SGLang
+    python/sglang/srt/layers/moe/moe_runner/flashinfer_trtllm.py.
+    """
+    if isinstance(k, Unknown):
+        raise CannotModel("the number of experts per token is not in the capture")
+    tokens = elements(x.shape[:-1])
+    rows = tokens * k
+    here = w1.shape[0] if w1.shape else 0
+    if isinstance(experts, int) and 0 < here < experts:
+        rows = -(-rows * here // experts)
+    out = Tensor((tokens, width(w2, x)), "bfloat16")
+    return layer(x, w1, w2, rows, (x, scores, bias, x_scale, w1_scale, w2_scale, out))
+
+
+@operators("""
+    (x, w1, w2, _order, _experts, _valid, out, k, ...): aiter::ck_moe_stage1
+        aiter::ck_moe_stage1_fwd
+    (x, w1, w2, _order, _experts, _valid, out, _, ...): aiter::moe_stage1_g1u1
+    (x, w1, out, _order, _experts, _valid, k, ...): aiter::moe_cktile2stages_gemm1_ck
+        aiter::moe_cktile2stages_gemm1
+""")
+def ck_moe_stage1(
+    x: Tensor,
+    w1: Tensor,
+    out: Tensor,
+    k: Count | None = None,
+    w2: Tensor | None = None,
+    _order: Tensor | None = None,
+    _experts: Tensor | None = None,
+    _valid: Tensor | None = None,
+) -> Work:
+    """Each token x[t, h] times w1 of k experts, with the activation: the output is [t, k, i].
+
+    FLOPs: 2 t k numbers of w1 of one expert, activation not counted.
+    Bytes: x read, the output written, w1 of the selectable experts, an upper bound.
+
+    An estimate: experts may be on other devices. Signatures: aiter aiter/ops/moe_op.py.
+    """
+    tokens = elements(x.shape[:-1])
+    if isinstance(k, int):
+        rows = tokens * k
+    elif len(out.shape) == 3:
+        rows = elements(out.shape[:-1])
+    else:
+        raise CannotModel("the number of experts per token is not in the capture")
+    return one_product(x, w1, rows, numbers(w1, w2, x), (x, out))
+
+
+@operators("""
+    (x, w1, w2, _order, _experts, _valid, out, k, ...): aiter::ck_moe_stage2
+        aiter::ck_moe_stage2_fwd
+    (x, w2, out, _order, _experts, _valid, k, ...): aiter::moe_cktile2stages_gemm2_ck
+        aiter::moe_cktile2stages_gemm2
+""")
+def ck_moe_stage2(
+    x: Tensor,
+    w2: Tensor,
+    out: Tensor,
+    k: Count | None = None,
+    w1: Tensor | None = None,
+    _order: Tensor | None = None,
+    _experts: Tensor | None = None,
+    _valid: Tensor | None = None,
+) -> Work:
+    """The activations of k experts for each token, x[t, k, i], times their w2, summed to [t, h].
+
+    FLOPs: 2 t k numbers of w2 of one expert, sum not counted.
+    Bytes: x read, the output written, w2 of the selectable experts, an upper bound.
+
+    An estimate: experts may be on other devices. Signatures: aiter aiter/ops/moe_op.py.
+    """
+    del k
+    rows = elements(x.shape[:-1])
+    return one_product(x, w2, rows, numbers(w1, w2, None), (x, out))

@@ -1,0 +1,172 @@
+"""Parses sequence lengths from the names of serving stacks' ranges.
+
+The lengths are values of tensors, which no capture records. Under a profiler, vLLM, SGLang and ATOM
+open a range around each step. Its name contains the numbers of queries (sq) and keys (sk) of the
+step's requests and, with detailed annotation, the sums over requests of their products:
+
+| form | who writes it |
+|---|---|
+| `execute_context_2(6144)_generation_3(3)` | vLLM: requests and tokens of prefill and decode |
+| `execute_5_context_1(sq4sk4sqsq16sqsk16)_generation_1(sq1sk9sqsq1sqsk9)` | vLLM, detailed |
+| `step[EXTEND bs=2 toks=14721]` | SGLang |
+| `step[DECODE bs=64 g_sq=64 g_sk=131072 g_sqsk=131072]` | SGLang, detailed |
+| `prefill[bs=2 tok=14721 sqsk=108745533 sk=14721]`, `decode[bs=64 tok=64 d=64]` | ATOM |
+
+Formats: vLLM vllm/v1/worker/gpu_worker.py, SGLang python/sglang/srt/managers/scheduler.py, and
+AMD-AGI/TraceLens TraceLens/TraceUtils/annotation_utils.py.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from fastprof._system.regex import regex
+
+_SUMS: Final = r"\(sq(\d+)sk(\d+)sqsq\d+sqsk(\d+)\)"
+_VLLM_DETAILED: Final = regex(rf"execute_\d+_context_(\d+){_SUMS}_generation_(\d+){_SUMS}")
+_VLLM: Final = regex(r"execute_context_(\d+)\((\d+)\)_generation_(\d+)\((\d+)\)")
+_SGLANG: Final = regex(r"step\[(EXTEND|DECODE|MIXED)\b([^\]]*)\]")
+_ATOM: Final = regex(r"(prefill|decode)\[([^\]]*(?:\[[^\]]*\][^\]]*)*)\]")
+_PAIR: Final = regex(r"\b(\w+)=(\d+)")
+
+
+class Lengths(NamedTuple):
+    """Sums over the requests of a batch.
+
+    Parameters
+    ----------
+    requests : int
+    queries : int
+        Tokens computed in this step.
+    keys : int or None
+        Tokens they attend to, including those of earlier steps.
+    scores : int or None
+        Sum of the products of queries and keys.
+    exact : bool
+        Whether keys and scores are exact, not lower bounds.
+    """
+
+    requests: int
+    queries: int
+    keys: int | None
+    scores: int | None
+    exact: bool = True
+
+    def __add__(self, other: object) -> Lengths:
+        """The sum of two batches."""
+        if not isinstance(other, Lengths):
+            return NotImplemented
+        return Lengths(
+            self.requests + other.requests,
+            self.queries + other.queries,
+            _sum(self.keys, other.keys),
+            _sum(self.scores, other.scores),
+            self.exact and other.exact,
+        )
+
+
+class _Batch(NamedTuple):
+    context: Lengths
+    generation: Lengths
+
+
+_NONE: Final = Lengths(0, 0, 0, 0)
+
+
+def is_batch(name: str) -> bool:
+    """Whether a range's name has one of these formats."""
+    return _read(name) is not None
+
+
+def is_detailed(name: str) -> bool:
+    """Whether a batch's range name contains sums over requests, not only totals."""
+    batch = _read(name)
+    return batch is not None and all(
+        part.exact and part.keys is not None and part.scores is not None for part in batch
+    )
+
+
+def lengths_of(name: str, tokens: int) -> Lengths | None:
+    """Lengths of the requests processed by an operator with `tokens` tokens.
+
+    All requests of the batch, or only those of prefill or of decode, whichever have that number of
+    tokens. A decode-only step may be padded.
+
+    Returns
+    -------
+    Lengths or None
+        None if the name is not a batch's or no part of it matches.
+    """
+    batch = _read(name)
+    if batch is None:
+        return None
+    both = batch.context + batch.generation
+    for each in (both, batch.context, batch.generation):
+        if each.queries == tokens and each.requests:
+            return each
+    padded = not batch.context.requests and 0 < both.queries <= tokens
+    return both if padded else None
+
+
+def _read(name: str) -> _Batch | None:
+    if match := _VLLM_DETAILED.match(name):
+        found = [int(group) for group in match.groups()]
+        return _Batch(_summed(*found[:4]), _summed(*found[4:8]))
+    if match := _VLLM.match(name):
+        found = [int(group) for group in match.groups()]
+        return _Batch(_fresh(found[0], found[1]), _decode(found[2], found[3]))
+    if match := _SGLANG.match(name):
+        return _sglang(match[1], {key: int(value) for key, value in _PAIR.findall(match[2])})
+    if match := _ATOM.match(name):
+        return _atom(match[1], {key: int(value) for key, value in _PAIR.findall(match[2])})
+    return None
+
+
+def _sglang(kind: str, pairs: dict[str, int]) -> _Batch | None:
+    size, tokens = pairs.get("bs"), pairs.get("toks")
+    parts = []
+    for letter, only in (("c", "EXTEND"), ("g", "DECODE")):
+        requests = size if kind == only else pairs.get(letter, 0)
+        if kind not in (only, "MIXED"):
+            parts.append(_NONE)
+        elif f"{letter}_sqsk" in pairs and requests is not None:
+            sums = [pairs.get(f"{letter}_{each}") for each in ("sq", "sk", "sqsk")]
+            if sums[0] is None:
+                return None
+            parts.append(Lengths(requests, sums[0], sums[1], sums[2]))
+        elif size is None or kind == "MIXED":
+            return None
+        else:
+            parts.append(_decode(size, size) if letter == "g" else _fresh(size, tokens))
+    return _Batch(parts[0], parts[1])
+
+
+def _atom(kind: str, pairs: dict[str, int]) -> _Batch | None:
+    size, tokens = pairs.get("bs"), pairs.get("tok")
+    if size is None or tokens is None:
+        return None
+    if "sqsk" in pairs:
+        part = Lengths(size, tokens, pairs.get("sk"), pairs["sqsk"])
+    else:
+        part = _fresh(size, tokens) if kind == "prefill" else _decode(size, tokens)
+    return _Batch(part, _NONE) if kind == "prefill" else _Batch(_NONE, part)
+
+
+def _fresh(requests: int, tokens: int | None) -> Lengths:
+    # Prefill with totals only: a lower bound, for equally long requests without a past.
+    if not requests or not tokens:
+        return Lengths(requests, tokens or 0, 0, 0, not tokens)
+    return Lengths(requests, tokens, tokens, tokens * tokens // requests, False)
+
+
+def _decode(requests: int, tokens: int) -> Lengths:
+    # The past of a decode is unknown.
+    return Lengths(requests, tokens, None, None) if requests else _NONE
+
+
+def _summed(requests: int, queries: int, keys: int, scores: int) -> Lengths:
+    return Lengths(requests, queries, keys, scores)
+
+
+def _sum(left: int | None, right: int | None) -> int | None:
+    return None if left is None or right is None else left + right

@@ -1,0 +1,261 @@
+"""Norms of serving stacks, with optional residual and quantisation."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastprof.model.call import Tensor, Unknown
+from fastprof.ops.cost import CannotModel, Cost
+from fastprof.ops.libraries.serving.quantisation import SCALE, SEARCH
+from fastprof.ops.normalisation import layer_norm as plain
+from fastprof.ops.registry import operators
+from fastprof.ops.table import table_row
+from fastprof.ops.tensor import elements
+from fastprof.ops.traffic import fresh, moved, texts
+
+_ROOT: Final = 3  # squares added 2, x / root 1
+
+
+@operators("""
+    (out, x, weight): _C::rms_norm sgl_kernel::rmsnorm sgl_kernel::gemma_rmsnorm
+        flashinfer::rmsnorm flashinfer::gemma_rmsnorm aiter::rmsnorm aiter::rms_norm_cu
+    (out, x): _C::rms_norm_weightless
+    (x, weight): aiter::rms_norm aiter::rmsnorm2d_fwd aiter::rmsnorm2d_fwd_
+        aiter::rmsnorm2d_fwd_ck trtllm::flashinfer_rmsnorm trtllm::flashinfer_gemma_rmsnorm
+        vllm::rocm_aiter_rms_norm sglang_profiler::rmsnorm_rmsnorm2d_fwd
+        sglang_profiler::rmsnorm_rms_norm
+""")
+def rms_norm_of_rows(
+    x: Tensor, weight: Tensor | None = None, out: Tensor | None = None
+) -> tuple[Cost, str]:
+    """x[.., d] / sqrt(mean(x^2) + eps) * weight[d].
+
+    FLOPs: 4 per element (squares added 2, scaling 1, weight 1), 3 without weight.
+    Bytes: x and weight read, y written.
+
+    Signatures: vLLM csrc/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc, FlashInfer
+    flashinfer/norm.py, aiter aiter/ops/rmsnorm.py, TensorRT-LLM
+    tensorrt_llm/_torch/custom_ops/flashinfer_custom_ops.py. The addition of 1 to the weight in
+    gemma's kernels is not counted.
+    """
+    _row(x, weight)
+    y = fresh(x) if out is None else out
+    flops = elements(x.shape) * (_ROOT + (weight is not None))
+    return Cost(flops, moved(x, weight, y)), texts(x, weight)
+
+
+@operators("""
+    (x, residual, weight): _C::fused_add_rms_norm sgl_kernel::fused_add_rmsnorm
+        sgl_kernel::gemma_fused_add_rmsnorm flashinfer::fused_add_rmsnorm
+        flashinfer::gemma_fused_add_rmsnorm trtllm::flashinfer_fused_add_rmsnorm
+        trtllm::flashinfer_gemma_fused_add_rmsnorm aiter::fused_add_rms_norm_cu
+        vllm::rocm_aiter_rmsnorm2d_fwd_with_add
+    (x, residual): _C::fused_add_rms_norm_weightless
+    (x, other, residual, weight): trtllm::flashinfer_fused_add_add_rmsnorm
+    (out, x, residual, residual_out, weight): aiter::add_rmsnorm aiter::rmsnorm2d_fwd_with_add
+        aiter::rmsnorm2d_fwd_with_add_ck sglang_profiler::rmsnorm_rmsnorm2d_fwd_with_add
+    (x, weight, residual): aiter::rmsnorm2d_fwd_with_add_
+    (x, weight, _, residual, _): vllm::rocm_aiter_triton_add_rmsnorm_pad
+        aiter::fused_add_rmsnorm_pad_
+""")
+def fused_add_rms_norm(
+    x: Tensor,
+    residual: Tensor,
+    weight: Tensor | None = None,
+    out: Tensor | None = None,
+    residual_out: Tensor | None = None,
+    other: Tensor | None = None,
+) -> tuple[Cost, str]:
+    """residual + x, and the RMS norm of it: both [.., d].
+
+    FLOPs: 5 per element (added 1, squares added 2, scaling 1, weight 1), 6 if two are added.
+    Bytes: x, residual and weight read, the norm and the new residual written.
+
+    Signatures: those of the plain norm's files.
+    """
+    _row(x, weight)
+    _same(x, residual)
+    if other is not None:
+        _same(x, other)
+    flops = elements(x.shape) * (1 + _ROOT + (weight is not None) + (other is not None))
+    written = out or fresh(x), residual_out or fresh(residual)
+    return Cost(flops, moved(x, residual, other, weight, *written)), texts(x, residual, weight)
+
+
+table_row("""
+    The RMS norm of x[.., d] (+ residual), quantised by a given scale.
+    FLOPs: 7 per element (norm 4, quantising 3), 8 with a residual.
+    Bytes: x, residual, weight and scale read, the norm and the new residual written.
+
+    Signatures: vLLM csrc/torch_bindings.cpp, FlashInfer flashinfer/norm.py.
+    (out, x, weight, scale): _C::rms_norm_static_fp8_quant
+    (out, x, residual, weight, scale): _C::fused_add_rms_norm_static_fp8_quant
+    (out, x, weight, scale, _): flashinfer::rmsnorm_quant
+    (out, x, weight, _, _): flashinfer::rmsnorm_quant
+    (out, x, residual, weight, scale, _): flashinfer::fused_add_rmsnorm_quant
+        trtllm::flashinfer_fused_add_rmsnorm_quant
+    (out, x, residual, weight, _, _): flashinfer::fused_add_rmsnorm_quant
+""")(
+    "x, weight, out, scale?, residual?",
+    lambda x, weight, out, scale, residual: _quantised(x, weight, out, residual, (scale,), SCALE),
+)
+
+
+@operators("""
+    (out, x, weight, scales, _, limit, residual): _C::rms_norm_dynamic_per_token_quant
+    (out, x, weight, scales, _, limit, residual, _, _): _C::rms_norm_per_block_quant
+    (out, x, scales, weight): aiter::rmsnorm_quant aiter::rmsnorm2d_fwd_with_dynamicquant
+        aiter::rmsnorm2d_fwd_with_dynamicquant_ck
+    (out, x, smooth, scales, weight): aiter::rmsnorm2d_fwd_with_smoothquant
+        aiter::rmsnorm2d_fwd_with_smoothquant_ck
+    (out, x, residual, residual_out, scales, weight): aiter::add_rmsnorm_quant
+    (out, x, residual, residual_out, scales, weight, _, _):
+        aiter::rmsnorm2d_fwd_with_add_dynamicquant aiter::rmsnorm2d_fwd_with_add_dynamicquant_ck
+    (out, x, residual, residual_out, smooth, scales, weight, _, unquantised):
+        aiter::rmsnorm2d_fwd_with_add_smoothquant aiter::rmsnorm2d_fwd_with_add_smoothquant_ck
+    (x, weight, _, _): vllm::rocm_aiter_rmsnorm_fused_dynamic_quant
+        vllm::rocm_aiter_rmsnorm_fp8_group_quant
+    (out, x, weight, scales, _): vllm::rocm_aiter_rmsnorm_fused_dynamic_quant
+    (x, residual, weight, _, _): vllm::rocm_aiter_rmsnorm_fused_add_dynamic_quant
+        vllm::rocm_aiter_rmsnorm_with_add_fp8_group_quant
+    (out, x, residual, weight, scales, _): vllm::rocm_aiter_rmsnorm_fused_add_dynamic_quant
+""")
+def rms_norm_dynamic_per_token_quant(
+    x: Tensor,
+    weight: Tensor,
+    out: Tensor | None = None,
+    scales: Tensor | None = None,
+    limit: Tensor | None = None,
+    residual: Tensor | None = None,
+    residual_out: Tensor | None = None,
+    smooth: Tensor | None = None,
+    unquantised: Tensor | None = None,
+) -> tuple[Cost, str]:
+    """The RMS norm of x[.., d] (+ residual), quantised by computed scales of rows or groups.
+
+    FLOPs: 9 per element (norm 4, magnitude compared 2, quantising 3), 10 with a residual, one more
+    with smoothing.
+    Bytes: x, residual and weight read, the norm, the scales and the new residual written; if the
+    call does not pass the norm, a byte per element is assumed, and the scales are not counted.
+
+    Signatures: vLLM csrc/torch_bindings.cpp and vllm/_aiter_ops.py, aiter aiter/ops/rmsnorm.py.
+    """
+    del residual_out
+    out = fresh(x, dtype="float8_e4m3fn") if out is None else out
+    more = SEARCH + SCALE + (smooth is not None)
+    return _quantised(x, weight, out, residual, (scales, limit, smooth, unquantised), more)
+
+
+@operators("""
+    (x, queries, keys, values, size, _, q_weight, k_weight, cache, _, positions, ...):
+        _C::fused_qk_norm_rope
+    (x, queries, keys, values, size, _, q_weight, k_weight, _, _, positions, ...):
+        sgl_kernel::fused_qk_norm_rope
+    (x, queries, keys, values, size, _, _, q_weight, k_weight, _, _, positions, ...):
+        trtllm::fused_qk_norm_rope
+    (x, queries, keys, values, size, _, q_weight, k_weight, _, _, positions, ...):
+        trtllm::fused_qk_norm_rope
+""")
+def fused_qk_norm_rope(
+    x: Tensor,
+    queries: int | Unknown,
+    keys: int | Unknown,
+    values: int | Unknown,
+    size: int | Unknown,
+    q_weight: Tensor,
+    k_weight: Tensor,
+    positions: Tensor,
+    cache: Tensor | None = None,
+) -> tuple[Cost, str]:
+    """RMS norm and rotation of each head of q and k, in one tensor [tokens, (q + k + v) d].
+
+    FLOPs: 7 per element of q and k (norm 4, rotation 3).
+    Bytes: q and k read and written, weights, positions and their cosines and sines read.
+
+    Signatures: vLLM csrc/torch_bindings.cpp, TensorRT-LLM
+    cpp/tensorrt_llm/thop/fusedQKNormRopeOp.cpp. If the numbers of heads are not recorded, all of x
+    counts, an estimate.
+    """
+    known = [each for each in (queries, keys, values) if not isinstance(each, Unknown)]
+    width = x.shape[-1] if x.shape else 0
+    turned = width
+    if len(known) == 3:
+        heads = sum(known)
+        if not heads or width % heads:
+            raise CannotModel(f"{x.shape} does not contain {heads} heads")
+        turned = width // heads * (known[0] + known[1])
+    del size
+    part = Tensor((*x.shape[:-1], turned), x.dtype)
+    angles = (
+        None if cache is None else Tensor((elements(positions.shape), cache.shape[-1]), cache.dtype)
+    )
+    cost = Cost(
+        elements(part.shape) * (_ROOT + 1 + 3),
+        moved(part, part, q_weight, k_weight, positions, angles),
+        len(known) == 3,
+    )
+    return cost, texts(x, q_weight, k_weight)
+
+
+@operators("(x, weight, bias): flashinfer::layernorm aiter::layernorm2d_fwd")
+def served_layer_norm(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> tuple[Cost, str]:
+    """x[.., d] normalised by row: (x - mean) / sqrt(var + eps) * weight[d] + bias[d].
+
+    FLOPs: 8 per element (mean 1, variance 3, normalising 2, weight 1, bias 1).
+    Bytes: x, weight and bias read, y written.
+
+    Signatures: FlashInfer flashinfer/norm.py, aiter aiter/ops/norm.py.
+    """
+    _row(x, weight)
+    flops = elements(x.shape) * (7 + (bias is not None))
+    return Cost(flops, moved(x, weight, bias, fresh(x))), texts(x, weight, bias)
+
+
+@operators("""
+    (x, num_groups, weight, bias, _): aiter::_groupnorm_run
+    (_out, _workspace, x, num_groups, weight, bias, _): aiter::_groupnorm_run
+""")
+def served_group_norm(
+    x: Tensor,
+    num_groups: int | Unknown,
+    weight: Tensor,
+    bias: Tensor,
+    _out: Tensor | None = None,
+    _workspace: Tensor | None = None,
+) -> tuple[Cost, str]:
+    """x[n, c, ..] normalised for each n and group of channels, * weight[c] + bias[c].
+
+    FLOPs: 8 per element, as torch's group_norm.
+    Bytes: x read twice, y written, weight and bias read, two statistics of each group written.
+
+    Signatures: aiter aiter/ops/groupnorm.py.
+    """
+    return plain.group_norm(x, num_groups, weight, bias, direction="fprop")
+
+
+def _quantised(
+    x: Tensor,
+    weight: Tensor,
+    out: Tensor,
+    residual: Tensor | None,
+    more: tuple[Tensor | None, ...],
+    flops: int,
+) -> tuple[Cost, str]:
+    _row(x, weight)
+    if residual is not None:
+        _same(x, residual)
+    of_residual = None if residual is None else fresh(residual)
+    each = _ROOT + 1 + (residual is not None) + flops
+    cost = Cost(elements(x.shape) * each, moved(x, residual, weight, *more, of_residual, out))
+    return cost, texts(x, weight)
+
+
+def _row(x: Tensor, weight: Tensor | None) -> None:
+    if not x.shape or (weight is not None and weight.shape != x.shape[-1:]):
+        found = None if weight is None else weight.shape
+        raise CannotModel(f"a weight {found} does not fit {x.shape}")
+
+
+def _same(x: Tensor, other: Tensor) -> None:
+    if elements(x.shape) != elements(other.shape):
+        raise CannotModel(f"a residual {other.shape} does not fit {x.shape}")

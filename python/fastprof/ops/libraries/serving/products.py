@@ -1,0 +1,358 @@
+"""Products of serving stacks with plain, scaled and packed weights."""
+
+from __future__ import annotations
+
+from fastprof.model.call import Tensor, Unknown
+from fastprof.ops.cost import CannotModel, Work
+from fastprof.ops.dtype_argument import asked_type
+from fastprof.ops.dtypes import Dtype
+from fastprof.ops.libraries.serving.quantisation import packed_float4
+from fastprof.ops.matrix.product import Product, forward
+from fastprof.ops.registry import operators
+from fastprof.ops.table import Traffic, table_row
+from fastprof.ops.tensor import canonical_type, elements, numbers_per_element
+from fastprof.ops.traffic import present
+
+# Sizes of a product from its operands, for any storage of the weight.
+
+
+def dense(
+    x: Tensor,
+    weight: Tensor,
+    out: Tensor | None,
+    written: str | Unknown | None,
+    *,
+    float4: bool = False,
+) -> Product:
+    """x[.., k] times a weight of k n numbers, stored as [n, k], [k, n] or in tiles.
+
+    The orientation is irrelevant: n is the weight's size over k. With three dimensions each, the
+    first is a batch. A float4 element of either operand contains two numbers along k; with
+    `float4`, bytes are such elements.
+
+    Raises
+    ------
+    CannotModel
+        When the size of the weight is not a multiple of k, or the output has another width.
+    """
+    if not x.shape or not weight.shape:
+        raise CannotModel(f"cannot multiply {x.shape} and {weight.shape}")
+    if float4:
+        x, weight = packed_float4(x), packed_float4(weight)
+    inner = x.shape[-1]
+    batch = None
+    rows = elements(x.shape[:-1])
+    numbers = elements(weight.shape)
+    if len(x.shape) == len(weight.shape) == 3 and weight.shape[0] in x.shape[:2]:
+        batch = weight.shape[0]
+        if not batch:
+            raise CannotModel(f"cannot multiply {x.shape} and {weight.shape}")
+        rows, numbers = rows // batch, numbers // batch
+    k, numbers = inner * numbers_per_element(x), numbers * numbers_per_element(weight)
+    if not k or numbers % k:
+        raise CannotModel(f"cannot multiply {x.shape} and {weight.shape}")
+    columns = numbers // k
+    _fits(out, columns)
+    return Product(rows, columns, k, x, weight, batch, written=_type(out, written))
+
+
+def with_columns(
+    x: Tensor, weight: Tensor, columns: int, out: Tensor | None, written: str | Unknown | None
+) -> Product:
+    """x[.., k] times a packed weight of n columns, which do not follow from its shape.
+
+    Raises
+    ------
+    CannotModel
+        When the weight is too small for k n numbers of one bit or too large for k n of 64.
+    """
+    if not x.shape or columns < 1:
+        raise CannotModel(f"cannot multiply {x.shape} with {columns} columns")
+    inner, stored = x.shape[-1], elements(weight.shape)
+    if stored > inner * columns * 2 or inner * columns > stored * 64:
+        raise CannotModel(f"{weight.shape} does not pack {inner} times {columns} numbers")
+    _fits(out, columns)
+    written = _type(out, written)
+    return Product(elements(x.shape[:-1]), columns, inner, x, weight, written=written)
+
+
+def _type(out: Tensor | None, written: str | Unknown | None) -> str | Unknown | None:
+    return written if out is None else canonical_type(out.dtype) or Unknown.UNKNOWN
+
+
+def _fits(out: Tensor | None, columns: int) -> None:
+    if out is not None and out.shape[-1:] != (columns,):
+        raise CannotModel(f"an output {out.shape} does not have {columns} columns")
+
+
+# Matrix products of serving stacks: float16, and scaled float8, float4 and int8.
+
+
+@operators("""
+    (out, x, weight): _C::dsv3_fused_a_gemm _C::fp32_router_gemm
+        sglang::flashinfer_dsv3_router_gemm _moe_C::dsv3_router_gemm
+        sgl_kernel::dsv3_fused_a_gemm sgl_kernel::dsv3_router_gemm
+    (weight, x, ...): _rocm_C::LLMM1
+    (weight, x, bias, _): _rocm_C::wvSplitK _rocm_C::wvSplitKrc
+    (weight, x, _): _rocm_C::wvSplitK
+    (x, weight, bias, out_dtype, ...): aiter::gemm_a16w16 trtllm::cublas_mm
+    (x, weight, out_dtype, out, ...): aiter::gemm_a16w16_atomic_
+    (x, weight, out, bias, ...): aiter::gemm_a16w16_asm
+    (x, weight, out, _semaphores, bias, ...): aiter::_gemm_a16w16_asm
+    (x, weight, _, bias, out_dtype, _scale, _scale, _scale, ...): aiter::hipb_mm
+    (x, weight, bias): vllm::rocm_unquantized_gemm
+    (x, weight, bias, out_dtype): trtllm::dsv3_router_gemm_op trtllm::dsv3_fused_a_gemm_op
+    (x, weight, out, ...): sglang_profiler::gemm_kernels_flydsl_hgemm
+""")
+def dsv3_fused_a_gemm(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    out: Tensor | None = None,
+    out_dtype: Dtype = None,
+    _semaphores: Tensor | None = None,
+    _scale: Tensor | None = None,
+) -> Work:
+    """x[.., k] times a weight of n columns, [n, k] or [k, n] (+ bias[n]).
+
+    FLOPs: 2 rows n k, bias not counted.
+    Bytes: x, weight and bias read, the output written in its own type or x's.
+
+    Signatures: vLLM csrc/libtorch_stable/torch_bindings.cpp and csrc/rocm/torch_bindings.cpp, aiter
+    aiter/tuned_gemm.py, aiter/ops/gemm_op_a16w16.py and aiter/ops/gradlib.py, TensorRT-LLM
+    cpp/tensorrt_llm/thop/cublasScaledMM.cpp and dsv3RouterGemmOp.cpp.
+    """
+    product = dense(x, weight, out, asked_type(out_dtype))
+    return Work((forward(product, *present(bias)),))
+
+
+@operators("""
+    (out, x, weight, x_scale, w_scale, bias): _C::cutlass_scaled_mm
+    (out, x, weight, x_scale, w_scale, zero, more_zero, bias): _C::cutlass_scaled_mm_azp
+    (x, weight, x_scale, w_scale, out_dtype, bias): sgl_kernel::int8_scaled_mm
+        sgl_kernel::fp8_scaled_mm
+    (x, weight, x_scale, w_scale, out_dtype): sgl_kernel::fp8_blockwise_scaled_mm
+    (x, weight, out, x_scale, w_scale, _workspace, ...): sgl_kernel::bmm_fp8
+    (_workspace, x, weight, x_scale, w_scale, out, ...): flashinfer::bmm_fp8
+    (x, weight, x_scale, w_scale, out_dtype, _): vllm::bmm_fp8
+    (weight, x, bias, out, w_scale, x_scale, _): _rocm_C::wvSplitKQ
+    (weight, x, out, w_scale, x_scale, _): _rocm_C::wvSplitKQ
+    (x, weight, x_scale, w_scale, bias, out_dtype, ...): aiter::gemm_a8w8
+        aiter::gemm_a8w8_bpreshuffle trtllm::cublas_scaled_mm trtllm::cuda_scaled_mm
+    (x, weight, x_scale, w_scale, out, bias, ...): aiter::gemm_a8w8_ck aiter::batched_gemm_a8w8
+    (x, weight, x_scale, w_scale, out, ...): aiter::gemm_a8w8_bpreshuffle_ck
+        aiter::gemm_a8w8_bpreshuffle_cktile aiter::gemm_a8w8_blockscale_ck
+        aiter::gemm_a8w8_blockscale_cktile aiter::gemm_a8w8_blockscale_bpreshuffle_ck
+        aiter::gemm_a8w8_blockscale_bpreshuffle_cktile aiter::flatmm_a8w8_blockscale_asm
+        aiter::_flatmm_a8w8_blockscale_asm aiter::gfx950_a8w8_blockscale_asm
+    (x, weight, x_scale, w_scale, out, _, bias, ...): aiter::gemm_a8w8_asm aiter::_gemm_a8w8_asm
+    (x, weight, x_scale, w_scale, out_dtype, ...): aiter::gemm_a8w8_blockscale
+        aiter::gemm_a8w8_blockscale_bpreshuffle vllm::rocm_aiter_gemm_a8w8_blockscale
+        vllm::rocm_aiter_gemm_a8w8_blockscale_bpreshuffle
+        vllm::rocm_aiter_triton_gemm_a8w8_blockscale
+    (x, weight, out, x_scale, w_scale, bias, ...): aiter::_gemm_a8w8_blockscale_bpreshuffle_asm
+    (x, weight, x_scale, w_scale, bias, out_dtype): vllm::rocm_aiter_gemm_w8a8
+        vllm::rocm_aiter_w8a8_gemm vllm::rocm_aiter_preshuffled_per_token_w8a8_gemm
+        vllm::_rocm_aiter_preshuffled_per_token_w8a8_gemm vllm::rocm_aiter_hipb_mm_fp8
+    (x, weight, out_dtype, x_scale, w_scale): vllm::rocm_aiter_gemm_a8w8_bpreshuffle
+    (x, weight, out_dtype, x_scale, w_scale, bias):
+        vllm::rocm_per_tensor_float_w8a8_scaled_mm_impl
+    (x, weight, x_scale, w_scale, _, out_dtype): vllm::w8a8_triton_block_scaled_mm_func
+        vllm::padded_cutlass
+    (x, x_scale, weight, w_scale, out, _): vllm::fp8_gemm_nt_op
+    (x, x_scale, weight, w_scale, out): sglang::deep_gemm_fp8_fp8_bf16_nt
+    (x, weight, x_scale, w_scale, ...): sglang_profiler::fp8_utils_gemm_a8w8_blockscale
+        sglang_profiler::gemm_a8w8_blockscale_gemm_a8w8_blockscale
+        trtllm::fp8_block_scaling_gemm
+    (x, weight, x_scale, w_scale): trtllm::fp8_block_scaling_gemm_impl
+    (x, x_scale, weight, w_scale, zero, out_dtype): trtllm::mxfp8_mxfp8_gemm
+""")
+def cutlass_scaled_mm(
+    x: Tensor,
+    weight: Tensor,
+    x_scale: Tensor | None = None,
+    w_scale: Tensor | None = None,
+    bias: Tensor | None = None,
+    out: Tensor | None = None,
+    out_dtype: Dtype = "bfloat16",
+    zero: Tensor | None = None,
+    more_zero: Tensor | None = None,
+    _workspace: Tensor | None = None,
+) -> Work:
+    """x[.., k] times a weight of n columns, both in float8 or int8, times scales (+ bias[n]).
+
+    FLOPs: 2 rows n k; scales, zeros and bias are not counted.
+    Bytes: x, weight, scales and bias read, the output written in its own type or the requested
+    type, by default bfloat16.
+
+    Signatures: vLLM csrc/libtorch_stable/torch_bindings.cpp, csrc/rocm/torch_bindings.cpp,
+    vllm/_aiter_ops.py and vllm/model_executor/layers/quantization/utils/fp8_utils.py; SGLang
+    sgl-kernel/csrc/common_extension.cc; aiter aiter/ops/gemm_op_a8w8.py; TensorRT-LLM
+    cpp/tensorrt_llm/thop/cublasScaledMM.cpp and fp8BlockScalingGemm.cpp.
+    """
+    product = dense(x, weight, out, asked_type(out_dtype))
+    return Work((forward(product, *present(x_scale, w_scale, zero, more_zero, bias)),))
+
+
+@operators("""
+    (out, x, weight, x_scale, w_scale, alpha): _C::cutlass_scaled_fp4_mm
+        sgl_kernel::cutlass_scaled_fp4_mm
+    (x, weight, x_scale, w_scale, alpha, out_dtype, ...): vllm::flashinfer_mm_fp4
+        trtllm::nvfp4_gemm
+    (x, weight, x_scale, w_scale, alpha, _, out_dtype, ...): trtllm::fp4_gemm
+        trtllm::fp4_gemm_trtllmgen trtllm::nvfp4_gemm
+    (x, weight, x_scale, w_scale, out, bias, ...): aiter::gemm_a4w4
+    (x, weight, x_scale, w_scale, bias, out_dtype, ...): aiter::gemm_a4w4
+    (x, weight, x_scale, w_scale, out, _, bias, ...): aiter::gemm_a4w4_asm aiter::_gemm_a4w4_asm
+    (x, weight, x_scale, w_scale, out, ...): aiter::gemm_a4w4_blockscale
+    (x, weight, x_scale, w_scale, out_dtype, out, ...): aiter::gemm_afp4wfp4_
+    (x, weight, w_scale, out_dtype, out, ...): aiter::batched_gemm_a16wfp4_
+    (x, weight, w_scale, _, out_dtype, x_scale): vllm::gemm_with_dynamic_quant
+""")
+def cutlass_scaled_fp4_mm(
+    x: Tensor,
+    weight: Tensor,
+    x_scale: Tensor | None = None,
+    w_scale: Tensor | None = None,
+    alpha: Tensor | None = None,
+    bias: Tensor | None = None,
+    out: Tensor | None = None,
+    out_dtype: Dtype = "bfloat16",
+) -> Work:
+    """x[.., k / 2] times a weight of n columns, both in float4 pairs, times scales (+ bias[n]).
+
+    FLOPs: 2 rows n k: an element contains two numbers, also if its type is recorded as uint8; x may
+    have 16 bits, [.., k].
+    Bytes: x, weight, scales and bias read, the output written in its own type or the requested
+    type, by default bfloat16.
+
+    Signatures: vLLM csrc/libtorch_stable/torch_bindings.cpp and vllm/utils/flashinfer.py, SGLang
+    sgl-kernel/csrc/common_extension.cc, aiter aiter/ops/gemm_op_a4w4.py and
+    aiter/ops/triton/gemm/batched/batched_gemm_a16wfp4.py, TensorRT-LLM
+    cpp/tensorrt_llm/thop/fp4Gemm.cpp.
+    """
+    if canonical_type(weight.dtype) is None:
+        weight = Tensor(weight.shape, "uint8", weight.strides)
+    product = dense(x, weight, out, asked_type(out_dtype), float4=True)
+    return Work((forward(product, *present(x_scale, w_scale, alpha, bias)),))
+
+
+Size = int | Unknown
+
+
+@operators("""
+    (x, weight, zeros, scales, order, ...): _C::gptq_gemm sgl_kernel::gptq_gemm
+        _rocm_C::gptq_gemm_rdna3 _rocm_C::gptq_gemm_rdna3_wmma
+    (x, weight, scales, zeros, _): _C::awq_gemm
+    (x, weight, scales, zeros, columns, ...): _C::allspark_w8a16_gemm
+    (x, weight, _, out_dtype, scales, zeros, _, more, order, _): _C::machete_mm
+    (x, weight, more, _, scales, order, out_dtype, _): _C::cutlass_w4a8_mm
+    (weight, x, _, columns): _C::ggml_mul_mat_a8 _C::ggml_mul_mat_vec_a8
+    (x, weight, more, order, zeros, sums, out): sgl_kernel::qserve_w4a8_per_chn_gemm
+    (x, weight, zeros, sums, more, order, out): sgl_kernel::qserve_w4a8_per_group_gemm
+""")
+def gptq_gemm(
+    x: Tensor,
+    weight: Tensor,
+    scales: Tensor | None = None,
+    zeros: Tensor | None = None,
+    order: Tensor | None = None,
+    columns: Size | None = None,
+    out: Tensor | None = None,
+    out_dtype: Dtype = None,
+    more: Tensor | None = None,
+    sums: Tensor | None = None,
+) -> Work:
+    """x[.., k] times a packed weight of n columns; n follows from the output or the scales.
+
+    FLOPs: 2 rows n k; dequantising the weight is not counted.
+    Bytes: x, the packed weight, scales, zeros and orders read, the output written in the requested
+    type or x's (float16 for int8 and float8).
+
+    Signatures: vLLM csrc/torch_bindings.cpp and csrc/rocm/torch_bindings.cpp, SGLang
+    sgl-kernel/csrc/common_extension.cc.
+    """
+    written = asked_type(out_dtype)
+    if written is None and _short(x):
+        written = "float16"
+    of_columns = scales
+    if scales is None and more is not None:
+        of_columns = Tensor((elements(more.shape),), more.dtype)
+    product = with_columns(x, weight, _columns(columns, out, of_columns), out, written)
+    return Work((forward(product, *present(scales, zeros, order, more, sums)),))
+
+
+@operators("""
+    (x, out, weight, bias, scales, more, global_scale, zeros, order, permutation, _workspace, _,
+        rows, columns, inner, ...): _C::marlin_gemm _C::gptq_marlin_gemm
+    (x, out, weight, bias, scales, global_scale, zeros, order, permutation, _workspace, _, rows,
+        columns, inner, ...): _C::gptq_marlin_gemm
+    (x, out, weight, scales, global_scale, zeros, order, permutation, _workspace, _, rows,
+        columns, inner, ...): _C::gptq_marlin_gemm sgl_kernel::gptq_marlin_gemm
+    (x, weight, scales, zeros, order, permutation, _workspace, _, rows, columns, inner, ...):
+        _C::gptq_marlin_gemm
+    (x, weight, more, scales, _workspace, _, rows, columns, inner): _C::gptq_marlin_24_gemm
+    (x, weight, scales, _workspace, _, rows, columns, inner): _C::fp8_marlin_gemm
+    (x, weight, more, zeros, scales, _workspace, rows, columns, inner): _C::marlin_qqq_gemm
+""")
+def marlin_gemm(
+    x: Tensor,
+    weight: Tensor,
+    scales: Tensor,
+    rows: Size,
+    columns: Size,
+    inner: Size,
+    out: Tensor | None = None,
+    bias: Tensor | None = None,
+    more: Tensor | None = None,
+    global_scale: Tensor | None = None,
+    zeros: Tensor | None = None,
+    order: Tensor | None = None,
+    permutation: Tensor | None = None,
+    _workspace: Tensor | None = None,
+) -> Work:
+    """x[m, k] times a weight in Marlin's tiles, with m, n and k as arguments.
+
+    FLOPs: 2 m n k; dequantising the weight is not counted.
+    Bytes: x, the packed weight, scales, zeros, orders and bias read, the output written in x's type
+    (float16 for int8 and float8).
+
+    Signatures: vLLM csrc/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc. If n is
+    not recorded, it follows from the scales.
+    """
+    del rows
+    if isinstance(inner, int) and x.shape[-1:] != (inner,):
+        raise CannotModel(f"{x.shape} is not {inner} wide")
+    written = "float16" if _short(x) else None
+    product = with_columns(x, weight, _columns(columns, out, scales), out, written)
+    addends = present(bias, scales, more, global_scale, zeros, order, permutation)
+    return Work((forward(product, *addends),))
+
+
+table_row("""
+    A packed weight in another order.
+    FLOPs: 0.
+    Bytes: the weight and the order read, the size of the weight written.
+
+    Signatures: vLLM csrc/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc.
+    (weight, order, _): _C::gptq_shuffle sgl_kernel::gptq_shuffle
+    (weight, order, ...): _C::gptq_marlin_repack sgl_kernel::gptq_marlin_repack
+    (weight, ...): _C::awq_marlin_repack _C::machete_prepack_B sgl_kernel::awq_marlin_repack
+    (weight, order): _C::permute_cols
+    (weight): _C::cutlass_encode_and_reorder_int4b
+""")("weight, order?", Traffic(0, "weight order weight"))
+
+
+def _short(x: Tensor) -> bool:
+    # int8 and float8 are never output types.
+    name = x.dtype or ""
+    return "8" in name or name.endswith("char")
+
+
+def _columns(columns: Size | None, out: Tensor | None, scales: Tensor | None) -> int:
+    if isinstance(columns, int):
+        return columns
+    for tensor in (out, scales):
+        if tensor is not None and tensor.shape:
+            return tensor.shape[-1]
+    raise CannotModel("the number of columns is not in the capture")

@@ -1,0 +1,293 @@
+"""Gated and biased activations and rotary embeddings in one kernel.
+
+Sources: flash_attn/layers/rotary.py in Dao-AILab/flash-attention; src/liger_kernel/ops/rope.py and
+similar files in linkedin/Liger-Kernel; apex/transformer/functional/fused_rope.py in NVIDIA/apex;
+transformer_engine/pytorch/attention/rope.py in NVIDIA/TransformerEngine;
+unsloth/kernels/rope_embedding.py in unslothai/unsloth.
+
+Sources: src/liger_kernel/ops/swiglu.py and geglu.py in linkedin/Liger-Kernel;
+megatron/core/fusions/fused_bias_swiglu.py, fused_bias_geglu.py, fused_bias_gelu.py,
+fused_weighted_squared_relu.py in NVIDIA/Megatron-LM; flash_attn/ops/activations.py in
+Dao-AILab/flash-attention; transformer_engine/pytorch/csrc/ts_fp8_op.cpp in
+NVIDIA/TransformerEngine; xformers/csrc/swiglu in facebookresearch/xformers.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from fastprof.model.call import Tensor
+from fastprof.ops.arithmetic import SIGMOID, TRIGONOMETRIC
+from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
+from fastprof.ops.dtypes import named
+from fastprof.ops.parameters import Tensors
+from fastprof.ops.registry import op, operators
+from fastprof.ops.table import Traffic, table_row
+from fastprof.ops.tensor import byte_count, elements
+from fastprof.ops.traffic import fresh, moved, texts
+
+# Gated and biased activations in one kernel.
+
+
+# FLOPs of one activation, and of its derivative.
+_SILU: Final = (SIGMOID + 1, SIGMOID + 4)
+_GELU: Final = (TRIGONOMETRIC + 8, TRIGONOMETRIC + 15)  # by tanh, as these kernels have it
+_QUICK_GELU: Final = (SIGMOID + 2, SIGMOID + 6)
+_RELU: Final = (1, 1)
+_SQUARED_RELU: Final = (2, 2)
+_NONE: Final = (0, 0)
+
+# Operators of two tensors of equal size, the activation of the first times the second.
+_TWO: Final = {
+    "LigerSiLUMulFunction": _SILU,
+    "LigerGELUMulFunction": _GELU,
+    "SwiGLUFunction": _SILU,
+}
+# Operators of one tensor [.., 2 h] with both halves, optionally followed by a bias or row weights.
+_HALVES: Final = {
+    "SwiGLUFunction": _SILU,
+    "BiasSwiGLUFunction": _SILU,
+    "WeightedSwiGLUFunction": _SILU,
+    "GeGLUFunction": _GELU,
+    "BiasGeGLUFunction": _GELU,
+    "QuickGeGLUFunction": _QUICK_GELU,
+    "WeightedQuickGeGLUFunction": _QUICK_GELU,
+}
+# Operators of one tensor, elementwise, with a bias or weights of rows.
+_PLAIN: Final = {
+    "GeLUFunction": _GELU,
+    "FastGeLUFunction": _GELU,
+    "WeightedSquaredReLUFunction": _SQUARED_RELU,
+}
+
+
+def _gated(name: str, activation: tuple[int, int]) -> None:
+    @op(None, aten=(f"{name}(tensors**)",))
+    def _(tensors: Tensors, *, direction: str) -> Answer:
+        """act(a) * b of two tensors of equal size, or of the halves of one [.., 2 h].
+
+        FLOPs: the activation's (SiLU 23, GELU 28 by tanh, quick GELU 24, squared ReLU 2) and 1 for
+            the product; 1 more for a bias and for weights of rows. Backward the derivative's
+            (SiLU 26, GELU 35, quick GELU 28) and 4; 1 more for a bias, 2 for weights.
+        Bytes: inputs read, output written; backward inputs and the output's gradient read, the
+            inputs' gradients written.
+        """
+        halves = _both(tensors, name)
+        count = elements(halves[0].shape) if len(halves) > 1 else elements(halves[0].shape) // 2
+        extra = list(tensors[len(halves) :])
+        output = byte_count(count, halves[0].dtype)
+        inputs = moved(*halves, *extra)
+        if direction == "bprop":
+            flops = count * (activation[1] + 4) + _extra(extra, elements(halves[0].shape), 2)
+            return Cost(flops, add_known(inputs, output, inputs)), texts(*tensors)
+        flops = count * (activation[0] + 1) + _extra(extra, elements(halves[0].shape), 1)
+        return Cost(flops, add_known(inputs, output)), texts(*tensors)
+
+
+def _both(tensors: Tensors, name: str) -> Tensors:
+    # The inputs: two of one shape, else one of an even last dimension.
+    if not tensors:
+        raise CannotModel("no tensor among the arguments")
+    if name in _TWO and len(tensors) > 1 and tensors[0].shape == tensors[1].shape:
+        return tensors[:2]
+    if name not in _HALVES or not tensors[0].shape or tensors[0].shape[-1] % 2:
+        raise CannotModel(f"{tensors[0].shape} has no two halves")
+    return tensors[:1]
+
+
+def _extra(others: list[Tensor], count: int, each: int) -> int:
+    # A bias [2 h] is added to all elements; weights multiply each row's.
+    return count * len([one for one in others if one.shape]) * each
+
+
+for _name in {**_TWO, **_HALVES}:
+    _gated(_name, {**_TWO, **_HALVES}[_name])
+
+
+def _elementwise(name: str, activation: tuple[int, int]) -> None:
+    @op(None, aten=(f"{name}(x, extra, ...)",))
+    def _(x: Tensor, extra: Tensor | None = None, *, direction: str) -> Answer:
+        """act(x + bias), or act(x) times weights of rows, elementwise.
+
+        FLOPs: the activation's (GELU 28 by tanh, squared ReLU 2), 1 more for bias or weights;
+            backward the derivative's (GELU 35, squared ReLU 2) and 1, 2 more for bias or weights.
+        Bytes: inputs read, output written; backward inputs and the output's gradient read, the
+            inputs' gradients written.
+        """
+        count = elements(x.shape)
+        inputs = moved(x, extra)
+        if direction == "bprop":
+            flops = count * (activation[1] + 1 + 2 * (extra is not None))
+            return Cost(flops, add_known(inputs, moved(fresh(x)), inputs)), texts(x, extra)
+        flops = count * (activation[0] + (extra is not None))
+        return Cost(flops, add_known(inputs, moved(fresh(x)))), texts(x, extra)
+
+
+for _name, _activation in _PLAIN.items():
+    _elementwise(_name, _activation)
+
+
+_TRANSFORMER_ENGINE: Final = {
+    "gelu_ts": (_GELU[0], False),
+    "relu_ts": (_RELU[0], False),
+    "qgelu_ts": (_QUICK_GELU[0], False),
+    "srelu_ts": (_SQUARED_RELU[0], False),
+    "cast_to_fp8_ts": (_NONE[0], False),
+    "cast_to_fp8_noalloc_ts": (_NONE[0], False),
+    "geglu_ts": (_GELU[0] + 1, True),
+    "reglu_ts": (_RELU[0] + 1, True),
+    "swiglu_ts": (_SILU[0] + 1, True),
+    "qgeglu_ts": (_QUICK_GELU[0] + 1, True),
+    "sreglu_ts": (_SQUARED_RELU[0] + 1, True),
+}
+# transformer_engine::DType, the number by which a call names the type of its result.
+_TYPES: Final = {
+    0: "uint8",
+    1: "int16",
+    2: "int32",
+    3: "int64",
+    4: "float32",
+    5: "float16",
+    6: "bfloat16",
+    7: "float8_e4m3fn",
+    8: "float8_e5m2",
+}
+
+
+def _converted(name: str, flops: int, gated: bool) -> None:
+    outputs = "output, " if "noalloc" in name else ""
+
+    @op(None, aten=(f"tex_ts::{name}(x, scale, {outputs}amax, inverse, _, written)",))
+    def _(
+        x: Tensor,
+        scale: Tensor | None = None,
+        amax: Tensor | None = None,
+        inverse: Tensor | None = None,
+        output: Tensor | None = None,
+        written: Any = None,
+    ) -> Answer:
+        """An activation of x[.., h] or of the halves of x[.., 2 h], written in the requested type.
+
+        FLOPs: the activation's for each output, 3 if written in fp8 (magnitude, comparison,
+            scaling).
+        Bytes: x read, the output written in its own type; unknown if the capture does not record
+            the type.
+        """
+        del scale, amax, inverse
+        dtype = _TYPES.get(written) if type(written) is int else None
+        if output is not None:
+            dtype = named(output.dtype)
+        count = elements(x.shape) // (2 if gated else 1)
+        narrow = dtype is None or dtype.startswith("float8") or dtype == "uint8"
+        cost = count * (flops + (3 if narrow else 0))
+        return Cost(cost, add_known(moved(x), byte_count(count, dtype))), texts(x)
+
+
+for _name, (_flops, _is_gated) in _TRANSFORMER_ENGINE.items():
+    _converted(_name, _flops, _is_gated)
+
+
+@operators("(x, inverse, _, _, written): tex_ts::cast_from_fp8_ts")
+def cast_from_fp8_ts(x: Tensor, inverse: Tensor | None = None, written: Any = None) -> Answer:
+    """fp8 x times its scale, in the requested type.
+
+    FLOPs: one product for each element.
+    Bytes: x read, the output written; unknown if the capture does not record the type.
+    """
+    del inverse
+    dtype = _TYPES.get(written) if type(written) is int else None
+    count = elements(x.shape)
+    return Cost(count, add_known(moved(x), byte_count(count, dtype))), texts(x)
+
+
+table_row("""
+    Both gradients of silu(a) * b, and the product again.
+    FLOPs: 53 per element: silu and the product 24, its derivative 26, products 3.
+    Bytes: a, b and the gradient read, both gradients and the product written.
+    (a, b, gradient): xformers::silu_bw_fused
+""")("a, b, gradient", Traffic(_SILU[0] + 1 + _SILU[1] + 3, "a b gradient a b gradient", "a b"))
+
+table_row("""
+    Pairs of elements of x[.., d] rotated by the angles of their positions.
+    FLOPs: 3 for each rotated element (two products, a sum); backward the same.
+    Bytes: x, cosines and sines read, x written; backward the same of its gradient.
+
+    The cosines' last dimension determines the number of rotated elements: all if it is d or d / 2.
+    (x, cosines, sines, ...): aten::ApplyRotaryEmb aten::Fast_RoPE_Embedding
+        aten::FusedRoPECachedFunc
+""")("x, cosines, sines", lambda x, cosines, sines: _turned((x,), cosines, sines), both=True)
+
+table_row("""
+    Pairs of elements of queries and keys [.., d] rotated by the angles of their positions.
+    FLOPs: 3 for each element (two products, a sum); backward the same.
+    Bytes: queries, keys, cosines and sines read, queries and keys written; backward the same of
+        their gradients.
+    (query, key, cosines, sines, ...): aten::LigerRopeFunction aten::LigerQwen2VLMRopeFunction
+        aten::Fast_RoPE_Embedding_QK
+""")(
+    "query, key, cosines, sines",
+    lambda query, key, cosines, sines: _turned((query, key), cosines, sines),
+    both=True,
+)
+
+
+def _turned(tensors: Tensors, cosines: Tensor, sines: Tensor) -> Answer:
+    count = 0
+    for tensor in tensors:
+        if not tensor.shape or not cosines.shape:
+            raise CannotModel(f"{tensor.shape} cannot be rotated by {cosines.shape}")
+        size, width = tensor.shape[-1], cosines.shape[-1]
+        share = width if width == size else min(2 * width, size)
+        count += elements(tensor.shape[:-1]) * share
+    moves = add_known(moved(*tensors, cosines, sines), moved(*tensors))
+    return Cost(3 * count, moves), texts(*tensors)
+
+
+@operators("(packed, cosines, sines, ...): aten::ApplyRotaryEmbQKV_ aten::ApplyRotaryEmbKV_")
+def packed_rotation(packed: Tensor, cosines: Tensor, sines: Tensor, *, direction: str) -> Answer:
+    """Queries and keys in [b, s, 3, h, d] rotated in place, or keys in [b, s, 2, h, d].
+
+    FLOPs: 3 for each rotated element (two products, a sum); backward the same.
+    Bytes: rotated elements read and written, cosines and sines read; values are not touched.
+    """
+    del direction
+    shape = packed.shape
+    if len(shape) != 5 or shape[2] not in (2, 3) or not cosines.shape:
+        raise CannotModel(f"shape {shape} is not [b, s, 2 or 3, h, d]")
+    part = Tensor((*shape[:2], shape[2] - 1, *shape[3:]), packed.dtype)
+    return _turned((part,), cosines, sines)
+
+
+@operators("""
+    (x, angles, others**): aten::FusedRoPEFunc
+    (x, starts, angles, others**): aten::FusedRoPETHDFunc
+    (x, _, _, angles, others**): aten::FusedRoPE2DFunc
+    (x, second, angles, others**): aten::LigerLlama4RopeFunction
+""")
+def fused_ro_pe_func(
+    x: Tensor,
+    angles: Tensor,
+    starts: Tensor | None = None,
+    second: Tensor | None = None,
+    others: Tensors = (),
+    *,
+    direction: str,
+) -> Answer:
+    """Pairs of elements of x[.., h, d] rotated by angles [s, .., r], r of the d elements.
+
+    FLOPs: 3 for each rotated element (two products, a sum), and 40 for each angle (cosine and sine)
+        if the call does not pass cosines and sines; backward the same.
+    Bytes: x, angles (and the other tensors) read, x written; backward the same of its gradient.
+    """
+    del direction
+    if not angles.shape or not x.shape:
+        raise CannotModel(f"{x.shape} cannot be rotated by {angles.shape}")
+    tensors = (x,) if second is None else (x, second)
+    width = min(angles.shape[-1], x.shape[-1])
+    if others or second is not None:  # tables of cosines and sines, half as wide
+        width = x.shape[-1]
+    count = sum(elements(tensor.shape[:-1]) * width for tensor in tensors)
+    tables = [tensor for tensor in others if tensor.shape]
+    functions = 0 if tables or second is not None else 2 * TRIGONOMETRIC * elements(angles.shape)
+    moves = moved(*tensors, *tensors, angles, starts, *tables)
+    return Cost(3 * count + functions, moves), texts(*tensors)

@@ -1,0 +1,415 @@
+"""Linear layers of training packages, and rows permuted by expert.
+
+Sources: transformer_engine/pytorch/permutation.py in NVIDIA/TransformerEngine;
+megatron/core/fusions/fused_indices_converter.py in NVIDIA/Megatron-LM.
+
+The order of an autograd function's tensors depends on the release, so they are identified by shape:
+weights are matrices [out, in], the input's last size is `in`.
+
+Sources: transformer_engine/pytorch/module/linear.py, layernorm_linear.py, layernorm_mlp.py,
+grouped_linear.py and transformer_engine/pytorch/csrc/ts_fp8_op.cpp in NVIDIA/TransformerEngine;
+apex/fused_dense/fused_dense.py and apex/mlp/mlp.py in NVIDIA/apex; flash_attn/ops/fused_dense.py in
+Dao-AILab/flash-attention; megatron/core/tensor_parallel/layers.py in NVIDIA/Megatron-LM;
+xformers/ops/swiglu_op.py in facebookresearch/xformers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from fastprof.model.call import UNKNOWN, Tensor, Unknown
+from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
+from fastprof.ops.matrix.matmul import linear
+from fastprof.ops.matrix.product import GEMM, Product
+from fastprof.ops.parameters import Tensors
+from fastprof.ops.registry import operators
+from fastprof.ops.table import Traffic, table_row
+from fastprof.ops.tensor import byte_count, elements
+from fastprof.ops.traffic import fresh, moved, texts
+
+# Linear layers of training packages: functions with one or two products, or a norm and a product.
+
+
+table_row("""
+    x[.., k] @ w[n, k]^T (+ bias[n]).
+    FLOPs: as linear: 2 rows n k; backward twice that.
+    Bytes: as linear: x and w read, the output written; backward for each gradient the same three.
+    (tensors**): aten::FusedDenseFunc aten::DenseNoBiasFunc aten::LinearWithFrozenWeight
+""")("tensors*", lambda tensors, direction: _linear(tensors, direction))
+
+
+@operators("(tensors**): aten::_Linear")
+def aten_linear(tensors: Tensors, *, result: Tensor | Unknown = UNKNOWN, direction: str) -> Work:
+    """x[.., k] @ w[n, k]^T (+ bias[n]) of a layer that may be a shard of a parallel layer.
+
+    FLOPs: as linear: 2 rows n k; backward twice that.
+    Bytes: as linear: x and w read, the output written; backward for each gradient the same three.
+
+    Releases write the weight first, or twice (once in fp8). An estimate if the capture does not
+    record it the output: under sequence parallelism the input is this rank's share of the rows.
+    """
+    return _estimated(_linear(tensors, direction, result), isinstance(result, Tensor))
+
+
+@operators("(tensors**): aten::LinearWithGradAccumulationAndAsyncCommunication")
+def linear_with_grad_accumulation_and_async_communication(
+    tensors: Tensors, *, direction: str
+) -> Work:
+    """Backward of x[.., k] @ w[n, k]^T, with the weight's gradient accumulated.
+
+    FLOPs: 4 rows n k: both gradients.
+    Bytes: for each gradient x, w and the output's gradient.
+
+    Forward, a torch product runs inside, which is counted itself. An estimate: under sequence
+    parallelism the input is this rank's share of the rows.
+    """
+    if direction == "fprop":
+        raise CannotModel("forward is counted by the operators inside")
+    return _estimated(_linear(tensors, direction), False)
+
+
+def _estimated(done: Work, exact: bool) -> Work:
+    parts = (replace(part, cost=replace(part.cost, exact=exact)) for part in done.parts)
+    return Work(tuple(parts))
+
+
+def _linear(tensors: Tensors, direction: str, result: Tensor | Unknown = UNKNOWN) -> Work:
+    matrices = [tensor for tensor in tensors if len(tensor.shape) >= 2]
+    if len(matrices) < 2:
+        raise CannotModel("an input and a weight are not both in the capture")
+    first, last = matrices[0], matrices[-1]
+    bias = next((tensor for tensor in tensors if len(tensor.shape) == 1), None)
+    x, weight = _input_and_weight(first, last, bias)
+    if bias is not None and bias.shape[0] != weight.shape[0]:
+        bias = None
+    if isinstance(result, Tensor) and result.shape[-1:] == weight.shape[:1]:
+        x = Tensor((*result.shape[:-1], x.shape[-1]), x.dtype)
+    return linear(x, weight, bias, direction=direction)
+
+
+def _input_and_weight(first: Tensor, last: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor]:
+    if first.shape[-1] != last.shape[-1]:
+        raise CannotModel(f"cannot multiply {first.shape} and {last.shape}")
+    if len(last.shape) > 2:
+        return last, first
+    if len(first.shape) > 2:
+        return first, last
+    # Two matrices: the bias identifies the weight; without a bias, the weight comes first.
+    if bias is not None and last.shape[0] == bias.shape[0] != first.shape[0]:
+        return first, last
+    return last, first
+
+
+def _layers(tensors: Tensors, most: int | None = None) -> list[Product]:
+    """The products of an input with consecutive weights, identified by shape.
+
+    The input is the tensor with the most dimensions, else the first. A weight [n, k] follows if the
+    preceding number of features is k, or 2 k with a gated activation.
+    """
+    matrices = [tensor for tensor in tensors if len(tensor.shape) >= 2]
+    if len(matrices) < 2:
+        raise CannotModel("an input and weights are not both in the capture")
+    x = max(matrices, key=lambda each: len(each.shape))
+    rest = [matrix for matrix in matrices if matrix is not x]
+    rows, features = elements(x.shape[:-1]), x.shape[-1]
+    found: list[Product] = []
+    for weight in rest:
+        if len(weight.shape) != 2 or (most is not None and len(found) == most):
+            continue
+        if found and weight.shape == found[-1].right.shape:
+            continue  # the same weight in fp8
+        if weight.shape[1] not in {features, features // 2 if found else features}:
+            continue
+        left = x if not found else Tensor((rows, weight.shape[1]), x.dtype)
+        found.append(Product(rows, weight.shape[0], weight.shape[1], left, weight))
+        features = weight.shape[0]
+    if not found:
+        raise CannotModel(f"no weight fits an input of {x.shape}")
+    return found
+
+
+def _products(found: Sequence[Product], direction: str, extra: Cost | None = None) -> Work:
+    # Gemms do all products; other kernels do the rest (norms, activations).
+    times = 1 if direction == "fprop" else 2
+    flops = sum(product.flops for product in found) * times
+    each = [
+        add_known(moved(product.left, product.right), product.output_bytes) for product in found
+    ]
+    last = found[0]
+    gemm = Part(
+        "main",
+        Cost(flops, add_known(*each * times)),
+        last.params(last.n, last.m, last.k),
+        kernels=GEMM,
+        no_tensor_cores=last.no_tensor_cores(last.n, last.m, last.k),
+    )
+    if extra is None:
+        return Work((gemm,))
+    return Work((gemm, Part("main", extra, gemm.params)))
+
+
+@operators("""
+    (tensors**): aten::_LayerNormLinear
+    (x, other, other, tensors**): aten::LayerNormLinearFn
+""")
+def layer_norm_linear(
+    tensors: Tensors, x: Tensor | None = None, other: Any = None, *, direction: str
+) -> Work:
+    """norm(x)[.., k] @ w[n, k]^T (+ bias[n]), the norm with a weight [k].
+
+    FLOPs: 2 rows n k, and 8 per element of x (a layer norm; an RMS norm has 4); backward 4 rows n
+        k, and 13.
+    Bytes: for the product as linear; for the norm x read and written; backward its gradient and x
+        read, its gradient written.
+
+    An estimate: the kind of norm is a string, which is not recorded, and under sequence parallelism
+    the input is this rank's share of the rows.
+    """
+    del other
+    given = tensors if x is None else (x, *tensors)
+    product = _layers(given, 1)
+    extra = _norm(product[0].left, direction)
+    return _estimated(_products(product, direction, extra), False)
+
+
+def _norm(x: Tensor, direction: str) -> Cost:
+    flops = elements(x.shape) * (8 if direction == "fprop" else 13)
+    tensors = (x, fresh(x)) if direction == "fprop" else (x, x, fresh(x))
+    return Cost(flops, moved(*tensors), exact=False)
+
+
+@operators("(tensors**): aten::_LayerNormMLP")
+def layer_norm_mlp(tensors: Tensors, *, direction: str) -> Work:
+    """norm(x) @ w1^T, an activation, @ w2^T: w1 [f, k] or [2 f, k] if gated, w2 [k, f].
+
+    FLOPs: 2 rows (n1 k + k f), and for the norm and the activation 8 per element of x and 24 for
+        one of the first product; backward twice the products, 13 and 28.
+    Bytes: for the products operands read, results written; for norm and activation their inputs
+        read and written.
+
+    An estimate: the kinds of norm and activation are strings, which are not recorded, and under
+    sequence parallelism the input is this rank's share of the rows.
+    """
+    found = _layers(tensors, 2)
+    extra = _norm(found[0].left, direction)
+    if len(found) > 1:
+        extra += _activation(found[0], direction)
+    return _estimated(_products(found, direction, extra), False)
+
+
+def _activation(product: Product, direction: str) -> Cost:
+    count = product.output_elements
+    inner = Tensor((count,), product.output_type)
+    flops = count * (24 if direction == "fprop" else 28)
+    tensors = (inner, inner) if direction == "fprop" else (inner, inner, inner)
+    return Cost(flops, moved(*tensors), exact=False)
+
+
+@operators("(tensors**): aten::FusedDenseGeluDenseFunc aten::FusedMLPFunc aten::MlpFunction")
+def chain(tensors: Tensors, *, direction: str) -> Work:
+    """x @ w1^T, an activation, @ w2^T, ...: consecutive weights [n, k].
+
+    FLOPs: 2 rows n k for each weight; backward twice that. Fused activations are not counted.
+    Bytes: for each product operands read, the result written; backward for each gradient the same
+        three.
+    """
+    x = tensors[0] if tensors else None
+    if x is not None and len(x.shape) < 2:
+        raise CannotModel(f"the input has shape {x.shape}")
+    return _products(_layers(tensors), direction)
+
+
+@operators("""
+    (tensors**): aten::_SwiGLUFusedFunc aten::_SwiGLUDecomposedFunc
+        xformers::dual_gemm_silu_identity_mul
+""")
+def swi_glu_fused_func(tensors: Tensors, *, direction: str) -> Work:
+    """(silu(x @ w1^T) * (x @ w2^T)) @ w3^T, or without the last product; biases may be passed in
+    between.
+
+    FLOPs: 2 rows f k for each of three (two) products; backward twice that. Fused activations are
+        not counted.
+    Bytes: for each product operands read, the result written; backward for each gradient the same
+        three.
+    """
+    matrices = [tensor for tensor in tensors if len(tensor.shape) >= 2]
+    if len(matrices) not in (3, 4):
+        raise CannotModel("an input and two or three weights are not in the capture")
+    x, first, *_ = matrices
+    rows = elements(x.shape[:-1])
+    found = []
+    for i, weight in enumerate(matrices[1:]):
+        left = x if i < 2 else Tensor((rows, first.shape[0]), x.dtype)
+        if len(weight.shape) != 2 or left.shape[-1] != weight.shape[1]:
+            raise CannotModel(f"cannot multiply {left.shape} and {weight.shape}")
+        found.append(Product(rows, weight.shape[0], weight.shape[1], left, weight))
+    return _products(found, direction)
+
+
+@operators("(left, right, ...): xformers::gemm_fused_operand_sum")
+def gemm_fused_operand_sum(left: Tensor, right: Tensor) -> Work:
+    """A[m, k] @ B[k, n], and the sums of B's (or A's) rows.
+
+    FLOPs: 2 m n k.
+    Bytes: both read, the product written.
+    """
+    if len(left.shape) != 2 or len(right.shape) != 2 or left.shape[1] != right.shape[0]:
+        raise CannotModel(f"cannot multiply {left.shape} and {right.shape}")
+    product = Product(left.shape[0], right.shape[1], left.shape[1], left, right)
+    return _products([product], "fprop")
+
+
+@operators("""
+    (left, other, _, _, left_turned, right, other, _, _, right_turned, output, others**):
+        tex_ts::te_gemm_ts
+    (left, other, _, left_turned, right, other, _, right_turned, output, others**):
+        tex_ts::te_gemm_ts
+""")
+def te_gemm_ts(
+    left: Tensor,
+    right: Tensor,
+    output: Tensor,
+    left_turned: Any = None,
+    right_turned: Any = None,
+    other: Any = None,
+    others: Tensors = (),
+) -> Work:
+    """op(B) @ op(A), row-major matrices computed by cuBLAS as column-major ones; either may be
+    transposed.
+
+    FLOPs: 2 m n k.
+    Bytes: both read, the product written.
+    """
+    del other, others, left_turned, right_turned
+    sizes = [
+        (elements(tensor.shape[:-1]), tensor.shape[-1]) for tensor in (left, right) if tensor.shape
+    ]
+    if len(sizes) != 2 or not output.shape:
+        raise CannotModel("an operand is not in the capture")
+    m, n = elements(output.shape[:-1]), output.shape[-1]
+    # The operands have m k and n k elements in any orientation.
+    inner = {elements(right.shape) // m if m else 0, elements(left.shape) // n if n else 0}
+    if len(inner) != 1 or elements(right.shape) != m * min(inner):
+        raise CannotModel(f"cannot multiply {left.shape} and {right.shape} to {output.shape}")
+    product = Product(m, n, min(inner), right, left, written=output.dtype)
+    return _products([product], "fprop")
+
+
+@operators("(tensors**): aten::_GroupedLinear")
+def grouped_linear(tensors: Tensors, *, direction: str) -> Work:
+    """x[rows, k] split among experts, each part times its weight [n, k] (+ bias).
+
+    FLOPs: 2 rows n k; backward twice that: every row is multiplied by one weight, for any split.
+    Bytes: x and all weights read, the output written; backward for each gradient the same three.
+
+    Weights may also be one tensor [experts, n, k].
+    """
+    if not tensors or len(tensors[0].shape) < 2:
+        raise CannotModel("the input is not in the capture")
+    x = tensors[0]
+    weights = [tensor for tensor in tensors[1:] if len(tensor.shape) in (2, 3)]
+    weights = [tensor for tensor in weights if tensor.shape[-1] == x.shape[-1]]
+    if not weights:
+        raise CannotModel(f"no weight fits an input of {x.shape}")
+    return _experts(x, weights, weights[0].shape[-2], direction)
+
+
+@operators("(x, weights, other, turned, ...): aten::GroupedGemm")
+def grouped_gemm(
+    x: Tensor,
+    weights: Tensor,
+    turned: bool | Unknown | None = None,
+    other: Any = None,
+    *,
+    direction: str,
+) -> Work:
+    """x[rows, k] split among experts, each part times its weight of [experts, k, n].
+
+    FLOPs: 2 rows n k; backward twice that: every row is multiplied by one weight, for any split.
+    Bytes: x and all weights read, the output written; backward for each gradient the same three.
+    """
+    del other, turned
+    if len(weights.shape) != 3 or len(x.shape) != 2 or x.shape[1] not in weights.shape[1:]:
+        raise CannotModel(f"cannot multiply {x.shape} and experts {weights.shape}")
+    n = elements(weights.shape[1:]) // max(x.shape[1], 1)
+    return _experts(x, [weights], n, direction)
+
+
+def _experts(x: Tensor, weights: Sequence[Tensor], n: int, direction: str) -> Work:
+    count = sum(elements(tensor.shape) for tensor in weights)
+    product = Product(elements(x.shape[:-1]), n, x.shape[-1], x, Tensor((count,), weights[0].dtype))
+    return _products([product], direction)
+
+
+Size = int | Unknown | None
+
+
+@operators("""
+    (x, routes, rows, ...): aten::_moe_permute_index_map
+    (x, routes, rows, weights, ...): aten::_moe_permute_mask_map
+""")
+def moe_permute_index_map(
+    x: Tensor,
+    routes: Tensor,
+    rows: Size = None,
+    weights: Tensor | None = None,
+    *,
+    direction: str,
+) -> Answer:
+    """Rows of x[tokens, d] copied to each of their experts, in the experts' order.
+
+    FLOPs: 0; backward one addition for each element copied.
+    Bytes: routes and each copied row read and written; backward the copies' gradients read, that of
+        x written.
+
+    The number of output rows is an argument. If it is not recorded, it follows from routes by index
+    [tokens, top k]; it is unknown for a mask [tokens, experts].
+    """
+    del weights
+    count = rows if isinstance(rows, int) and rows > 0 else None
+    if count is None and routes.dtype not in ("bool", "uint8"):
+        count = elements(routes.shape)
+    if len(x.shape) != 2:
+        raise CannotModel(f"rows have shape {x.shape}, not 2-d")
+    copies = None if count is None else byte_count(count * x.shape[1], x.dtype)
+    if direction == "bprop":
+        flops = None if count is None else count * x.shape[1]
+        return Cost(flops, add_known(moved(routes, x), copies)), texts(x, routes)
+    return Cost(0, add_known(moved(routes), copies, copies)), texts(x, routes)
+
+
+@operators("""
+    (x, other, weights): aten::_moe_unpermute_index_map
+    (x, other, weights, ...): aten::_moe_unpermute_mask_map
+""")
+def moe_unpermute_index_map(
+    x: Tensor, other: Tensor | None = None, weights: Tensor | None = None, *, direction: str
+) -> Answer:
+    """Rows x[copies, d] of the experts summed by token, with weights [tokens, top k].
+
+    FLOPs: 2 per element with weights, else 1; backward the same.
+    Bytes: rows, map and weights read, a row per token written; backward the tokens' gradient read,
+        the rows' written, the rows read for the gradient of the weights.
+
+    If no weights determine the number of tokens, the number of rows written is assumed to equal
+    that read: an estimate.
+    """
+    if len(x.shape) != 2:
+        raise CannotModel(f"rows have shape {x.shape}, not 2-d")
+    tokens = weights.shape[0] if weights is not None and weights.shape else None
+    result = byte_count((x.shape[0] if tokens is None else tokens) * x.shape[1], x.dtype)
+    flops = elements(x.shape) * (1 if weights is None else 2)
+    tensors = (x,) if direction == "fprop" or weights is None else (x, x)
+    moves = add_known(moved(*tensors, other, weights), result)
+    return Cost(flops, moves, exact=tokens is not None), texts(x, weights)
+
+
+table_row("""
+    Chunks of rows x[rows, d] in another order.
+    FLOPs: 0.
+    Bytes: rows, sizes and order of the chunks read, the rows written; backward the same of their
+        gradient.
+    (x, other, third, ...): aten::_moe_chunk_sort
+""")("x, other?, third?", Traffic(0, "x x other third"), both=True)
