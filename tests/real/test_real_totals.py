@@ -52,7 +52,11 @@ def one_parse(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Profile.check counts with the json module, too: the text is parsed once for all tests."""
 
     def loads(given: bytes, **how: Any) -> Any:
-        assert how == {"strict": False, "parse_float": Decimal}
+        assert how == {
+            "strict": False,
+            "parse_float": Decimal,
+            "object_pairs_hook": recount._with_all_events,
+        }
         assert given == text(path)
         return json_of(path)
 

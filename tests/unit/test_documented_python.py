@@ -30,7 +30,7 @@ NEEDS = {
 # Not run: the text that identifies them, and the reason.
 NOT_RUN = {
     "distributed.Client(": "needs a Dask cluster (tests/unit/test_batch_cluster.py has one)",
-    '@op(TORCH, "gelu"': "gelu has its formula already, and this is it",
+    '@operators("gelu gelu_"': "gelu has its formula already, and this is it",
 }
 # Definitions that the examples assume.
 TRAINING = """\

@@ -148,7 +148,7 @@ def _measured(found: Unrecorded, recorded: float, causes: Floats64) -> RecorderT
     Between medians: a single slow step among few is not the recorder's.
     """
     sums: Floats64 = np.zeros(len(Cause))
-    sums[list(_HOST)] = causes[_HOST]
+    sums[list(_HOST)] = causes[list(_HOST)]
     longer = min(max(recorded - found.median_ns, 0.0) / max(float(sums.sum()), 1.0), 1.0)
     parts = _by_cause(sums * longer)
     return RecorderTime(parts, parts, True)
