@@ -141,9 +141,16 @@ assert Net()._compiled_call_impl is None and copy.deepcopy(net)._compiled_call_i
 replica = net._replicate_for_data_parallel()
 replica._modules["body"] = torch.nn.Identity()
 assert torch.equal(replica(x), x.relu())
+# cloudpickle assigns the attributes again to a class that exists: to None here.
+class Pickled(Net):
+    pass
+pickled = Pickled().eval()
+plain_of_pickled = pickled(x)
 for pickles in (cloudpickle, dill):
-    again = pickles.loads(pickles.dumps(net))
-    assert torch.equal(again(x), plain) and vars(type(again)).get("_compiled_call_impl") is None
+    again = pickles.loads(pickles.dumps(pickled))
+    own = vars(type(again)).get("_compiled_call_impl")  # before a call, which is counted too
+    assert type(again) is Pickled or own is None
+    assert torch.equal(again(x), plain_of_pickled)
 # torch.compile traces through it, also with hooks.
 net.register_forward_hook(lambda *_: None)
 assert torch.equal(torch.compile(net, backend="eager", fullgraph=True)(x), plain)
