@@ -12,7 +12,8 @@ import torch
 
 from fastprof.model.call import UNKNOWN, Arg, Call, Tensor
 from fastprof.ops import has_model, work
-from fastprof.ops.registry import ATEN, find, formulas
+from fastprof.ops.out_forms import ATEN
+from fastprof.ops.registry import find, formulas
 from record_calls import _in_order, aten_calls, python_calls, recorded, value
 
 

@@ -17,8 +17,9 @@ from fastprof.analysis.peaks import devices_with
 from fastprof.analysis.replay import gpu_changes, host_changes
 from fastprof.analysis.replay.graph import pids_of
 from fastprof.analysis.replay.late_launches import late_launches
-from fastprof.analysis.replay.model import Model, Weights
+from fastprof.analysis.replay.model import Model
 from fastprof.analysis.replay.overlap import overlapped
+from fastprof.analysis.replay.runs import Weights
 from fastprof.errors import ReportError
 from hypothesis_profiles import IS_FULL
 

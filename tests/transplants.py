@@ -6,7 +6,8 @@ import numpy as np
 
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.replay.graph import CALL, RETURN, WORK
-from fastprof.analysis.replay.model import Model, Weights
+from fastprof.analysis.replay.model import Model
+from fastprof.analysis.replay.runs import Weights
 
 _ALIKE = 0.99  # of the kernels' names
 

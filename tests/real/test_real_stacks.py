@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import fastprof
-from fastprof.analysis.stacks import DIRECTIONS, MEASURES, TREES, Stacks, stacks
+from fastprof.analysis.stack_nodes import DIRECTIONS
+from fastprof.analysis.stacks import MEASURES, TREES, Stacks, stacks
 from fastprof.model.table import Table
 from fastprof.page.section import Source
 from fastprof.page.sections.flame import section

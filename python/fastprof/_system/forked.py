@@ -17,8 +17,6 @@ from typing import Any, Generic, TypeVar, cast
 from fastprof._system.signals import deferred
 from fastprof._system.threads import usable_cores
 
-__all__ = ["ForkedCall"]
-
 Result = TypeVar("Result")
 
 

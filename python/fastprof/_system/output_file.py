@@ -14,8 +14,6 @@ from typing import BinaryIO
 from fastprof._system.regex import regex
 from fastprof.errors import OutputError
 
-__all__ = ["output_file", "protected", "refuse_input"]
-
 Path = str | os.PathLike[str]
 Inputs = Iterable[Path | int]
 

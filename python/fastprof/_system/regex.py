@@ -8,8 +8,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, AnyStr
 
-__all__ = ["regex"]
-
 if TYPE_CHECKING:
 
     def regex(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:

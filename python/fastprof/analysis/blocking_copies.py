@@ -17,8 +17,6 @@ from fastprof.profile.instances import ApiCalls
 from fastprof.profile.kept import kept
 from fastprof.profile.profile import Profile
 
-__all__ = ["blocked_ns", "blocking_copies"]
-
 # The longest time between a copy and the call that waits for it: torch makes them back to back.
 _PAIR_NS: Final = 20_000
 # The shortest asynchronous copy that is said to block if the copy begins before the call returns.

@@ -17,15 +17,14 @@ from fastprof.analysis.columns import numbers
 from fastprof.analysis.grouping import Grouping
 from fastprof.analysis.key_names import ALIASES
 from fastprof.analysis.keys import key_of
-from fastprof.analysis.selection import Where, keys_in
+from fastprof.analysis.selection import keys_in
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Column, Ints, Values
 from fastprof.model.metadata import About
 from fastprof.profile.cells import OF_CELLS, SUMS, numbered, picked, sums
 from fastprof.profile.kept import inside_part
 from fastprof.profile.profile import Profile, cells
-
-__all__ = ["Cells", "cells_of", "computing_costs"]
+from fastprof.profile.reports import Where
 
 # Keys in which the kernels of a cell may differ.
 _WITHIN_CELLS: Final = frozenset(

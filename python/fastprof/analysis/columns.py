@@ -9,8 +9,6 @@ import numpy.typing as npt
 from fastprof.model.columns import Column, Values
 from fastprof.model.metadata import About
 
-__all__ = ["Columns", "OwnKeys", "numbers", "texts"]
-
 
 class Columns(Protocol):
     """Columns by name: a Profile has those of kernels, `CpuEvents` those of CPU events."""

@@ -21,17 +21,16 @@ from fastprof.analysis.ideal import KNOWN
 from fastprof.analysis.key_names import check_keys, heading_of
 from fastprof.analysis.limits import clock_ns
 from fastprof.analysis.measures import in_counted_steps, ratio, shown
-from fastprof.analysis.selection import Where, selected
+from fastprof.analysis.selection import selected
 from fastprof.analysis.stats.gpu import of_kinds
 from fastprof.model.arrays import Bools, Int64
 from fastprof.model.columns import Ints, Values
 from fastprof.model.table import Cells, Floats, Table
 from fastprof.profile.kept import inside_part
 from fastprof.profile.profile import Profile
+from fastprof.profile.reports import Where
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 from fastprof.profile.without_host import why_omitted
-
-__all__ = ["copies"]
 
 _BY: Final = ("direction", "memory", "size_class")
 _TOTALS: Final = (

@@ -7,8 +7,6 @@ from typing import Final
 from fastprof.model.heading import Heading
 from fastprof.profile.reports import Option
 
-__all__ = ["BUS", "COLUMNS", "DESCRIPTION", "FLAGS"]
-
 FLAGS: Final = ["", "size too high", "above peak"]
 
 

@@ -18,8 +18,6 @@ from fastprof.profile.profile import Profile
 from fastprof.profile.program import OTHER, TORCH
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["overview"]
-
 
 def overview(
     profile: Profile, steps: StepsOfKernels, rows: Int64, total: Mapping[str, Any]

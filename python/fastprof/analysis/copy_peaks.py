@@ -17,8 +17,6 @@ from fastprof.model.devices import Device
 from fastprof.model.quantity import quantity
 from fastprof.profile.profile import Profile
 
-__all__ = ["CopyPeaks", "copy_peaks"]
-
 # Directions over the bus, and within a GPU. Copies between GPUs take a bus that is not recorded.
 _OVER_BUS: Final = frozenset({"HtoD", "DtoH", "HtoA", "AtoH"})
 _WITHIN: Final = frozenset({"DtoD", "DtoA", "AtoD", "AtoA"})

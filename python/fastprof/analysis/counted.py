@@ -22,8 +22,6 @@ from fastprof.profile.kept import kept
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["headed", "notes_on_sums", "steps_times_gpus"]
-
 _LEAST_OUTSIDE: Final = 0.01  # share of the GPU time outside of the counted steps
 _LEAST_TWICE: Final = 0.001  # share of the GPU time that counts twice
 

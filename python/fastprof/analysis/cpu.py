@@ -16,13 +16,12 @@ from fastprof.analysis.grouping import Grouping, group
 from fastprof.analysis.ideal import Ideals
 from fastprof.analysis.key_names import heading_of
 from fastprof.analysis.measures import TimeInSteps, measures, ratio, shown, totals
-from fastprof.analysis.selection import Where, selected
+from fastprof.analysis.selection import selected
 from fastprof.analysis.summary_columns import MEASURES
 from fastprof.model.arrays import Bools, Int64
 from fastprof.model.columns import Ints, Values
 from fastprof.model.table import Cells, Floats, Table
-
-__all__ = ["cpu_table"]
+from fastprof.profile.reports import Where
 
 _NONE: Final = np.iinfo(np.int64).min
 

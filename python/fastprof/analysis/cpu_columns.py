@@ -6,8 +6,6 @@ from typing import Final
 
 from fastprof.model.heading import Heading
 
-__all__ = ["CPU_MEASURES"]
-
 CPU_MEASURES: Final = (
     Heading("cpu_calls", "cpu calls", "", "calls of operators, user ranges and API functions"),
     Heading("cpu_self_ns", "cpu self", "ns", "CPU time, without operators and API calls inside"),

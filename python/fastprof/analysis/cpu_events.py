@@ -24,8 +24,6 @@ from fastprof.profile.instances import Instances
 from fastprof.profile.profile import Profile, range_columns
 from fastprof.profile.range_columns import RangeColumns
 
-__all__ = ["CpuEvents", "Measure", "counted", "cpu_events", "joined_ids"]
-
 _MEMORY_OUTSIDE: Final = "[memory]"  # allocations outside of all events, as in torch's tables
 _EVENTS: Final = (Kind.TORCH, Kind.ARGUMENT, Kind.USER)
 # torch.profiler does not count these operators.

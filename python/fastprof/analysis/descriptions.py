@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["LAYERS", "LINES", "RANGES", "SUMMARY"]
-
 SUMMARY: Final = """\
 Where the GPU time goes. The lines above the table describe a step, if steps are
 known: its length, how long the GPU works, MFU, phases and kinds of work. Rows are

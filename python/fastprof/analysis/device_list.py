@@ -10,8 +10,6 @@ from fastprof.model.devices import FIGURES
 from fastprof.model.heading import Heading
 from fastprof.model.table import Cells, Floats, Table, texts
 
-__all__ = ["device_list"]
-
 _HEADERS = {"half": "fp16/bf16", "fp64_tc": "fp64 tc"}
 
 

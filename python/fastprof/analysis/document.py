@@ -8,8 +8,6 @@ from fastprof.analysis.key_names import ALIASES, KEY_NAMES
 from fastprof.model.heading import Heading
 from fastprof.profile.reports import Option, Report, all_reports
 
-__all__ = ["reports_page"]
-
 _HEAD = """\
 # Reports
 

@@ -14,8 +14,6 @@ from fastprof.analysis.gpu_work import (
 from fastprof.model.arrays import Int64
 from fastprof.profile.profile import Profile
 
-__all__ = ["Exposure", "exposure"]
-
 
 @dataclass(frozen=True)
 class Exposure:

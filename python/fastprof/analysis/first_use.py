@@ -20,8 +20,6 @@ from fastprof.profile.api_classes import ALLOC, COPY, CREATE, LAUNCH, LOAD, OTHE
 from fastprof.profile.instances import ApiCalls
 from fastprof.profile.profile import Profile
 
-__all__ = ["compilation", "compiling_calls", "creation", "loading"]
-
 _LOADS_NS: Final = 100_000  # the first launch of a kernel takes as long if it loads its code
 _CREATES_NS: Final = 20_000  # shorter calls that create do nothing new
 _STARTS_NS: Final = 20_000_000  # the first call of a process takes as long if it creates a context

@@ -17,25 +17,6 @@ from fastprof.model.arrays import Bools, Int32, Int64, UInt8
 from fastprof.profile.kept import answered, kept
 from fastprof.profile.profile import Profile
 
-__all__ = [
-    "COMMUNICATION",
-    "COMPUTE",
-    "COPY",
-    "MOST_GPUS",
-    "N_MASKS",
-    "Gaps",
-    "GpuWork",
-    "PartsOfWork",
-    "TimeLine",
-    "TimeLines",
-    "WorkOfDevices",
-    "answered_work",
-    "ns_with",
-    "owners",
-    "time_lines",
-    "work_of_device",
-]
-
 COMPUTE: Final = 1
 COMMUNICATION: Final = 2
 COPY: Final = 4  # copies and memsets

@@ -16,8 +16,6 @@ from fastprof._system.classes import dataclass
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Values
 
-__all__ = ["Grouping", "group"]
-
 Floats64 = npt.NDArray[np.float64]
 
 # Combinations of keys that are counted in a table rather than hashed.

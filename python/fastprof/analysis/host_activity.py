@@ -14,8 +14,6 @@ from fastprof.model.arrays import Int32, Int64
 from fastprof.model.markers import Kind
 from fastprof.profile.profile import Profile
 
-__all__ = ["HostActivity", "system_waits"]
-
 # A thread; all threads of its process; those, and the thread in the operating system.
 Which = Literal["own", "process", "system"]
 

@@ -24,8 +24,6 @@ from fastprof.profile.instances import ApiCalls, Instances
 from fastprof.profile.kept import kept
 from fastprof.profile.profile import Profile
 
-__all__ = ["SETUP", "HostStates", "State", "host_states", "launching_threads", "loader_ranges"]
-
 
 class State(IntEnum):
     """What a thread does. Where several apply, the first counts."""

@@ -36,21 +36,6 @@ from fastprof.model.devices import Device
 from fastprof.ops.compute_types import COMPUTE_TYPES
 from fastprof.profile.profile import Profile
 
-__all__ = [
-    "BANDWIDTH",
-    "COMPUTE",
-    "KNOWN",
-    "PRACTICAL",
-    "PRODUCTS",
-    "TOO_HIGH",
-    "TOO_SHORT",
-    "Ideals",
-    "Roof",
-    "against_ideal",
-    "ideals_of",
-    "roof_of",
-]
-
 COMPUTE, BANDWIDTH = 0, 1
 TOO_HIGH, TOO_SHORT = 1, 2
 KNOWN: Final = 0.9

@@ -28,8 +28,6 @@ from fastprof.model.table import Cells, Floats, Table
 from fastprof.profile.kept import left_out
 from fastprof.profile.profile import Profile
 
-__all__ = ["heaviest", "idle"]
-
 _N: Final = len(Cause)
 _Where: TypeAlias = dict[str, Values]  # the places of gaps, see `places_of`
 

@@ -21,8 +21,6 @@ from fastprof.model.trace import NEVER, NO_TIME
 from fastprof.profile.kept import kept
 from fastprof.profile.profile import Profile
 
-__all__ = ["CAUSES", "DRAINED_NS", "Cause", "Host", "Split", "split"]
-
 
 class Cause(IntEnum):
     """Why the GPU waits. The first ones are the `State` of a host thread."""

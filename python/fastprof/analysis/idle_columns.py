@@ -8,8 +8,6 @@ from fastprof.analysis.options import STEPS, choice
 from fastprof.model.heading import Heading
 from fastprof.profile.reports import Option
 
-__all__ = ["ALL", "BY", "COLUMNS", "DESCRIPTION", "OF_GAPS", "OPTIONS"]
-
 BY: Final = ("cause", "step", "range", "line", "layer")
 
 

@@ -13,8 +13,6 @@ from fastprof.model.columns import Values
 from fastprof.profile.kept import kept
 from fastprof.profile.profile import Profile
 
-__all__ = ["SHORTEST", "Examined", "examine", "places_of"]
-
 SHORTEST: Final = 1000  # ns; the causes of shorter gaps are not examined
 
 

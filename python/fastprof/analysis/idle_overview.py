@@ -14,8 +14,6 @@ from fastprof.profile.advice import advice_on
 from fastprof.profile.api_classes import COPY as COPY_CALL
 from fastprof.profile.profile import Profile
 
-__all__ = ["notes", "overview", "starved_share"]
-
 _STARVED_NS: Final = 10_000  # a launch that the GPU begins sooner was not queued ahead of time
 _MOST_GPUS: Final = 8
 

@@ -23,8 +23,6 @@ from fastprof.profile.instances import ApiCalls
 from fastprof.profile.profile import Profile, range_columns
 from fastprof.profile.range_columns import operator_of
 
-__all__ = ["PLACES", "places"]
-
 PLACES: Final = ("call", "line", "layer", "range", "op")
 
 

@@ -17,8 +17,6 @@ from fastprof.profile.kept import kept
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["WindowGaps", "gaps_in_windows", "gaps_of_steps"]
-
 
 class WindowGaps(NamedTuple):
     """The gaps within windows, from the start of each window.

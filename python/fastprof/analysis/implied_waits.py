@@ -17,8 +17,6 @@ from fastprof.profile.api_classes import COPY, LAUNCH, SYNC
 from fastprof.profile.instances import ApiCalls
 from fastprof.profile.profile import Profile
 
-__all__ = ["FREES", "implied_waits", "waits_for_copies"]
-
 FREES: Final = ("Free", "Unregister", "Unmap", "Release", "TrimTo")  # in names of calls that free
 
 _LONG_NS: Final = 20_000  # shorter calls may end with work by accident

@@ -14,8 +14,6 @@ from fastprof.model.columns import Column, RepeatedInts
 from fastprof.profile.facts import devices_used
 from fastprof.profile.profile import Profile
 
-__all__ = ["Busy", "BusyTime", "busy_by_device"]
-
 
 class Busy(NamedTuple):
     """The time line of a GPU, ns.

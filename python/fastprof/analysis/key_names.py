@@ -10,8 +10,6 @@ from fastprof.errors import ReportError
 from fastprof.model.heading import Heading
 from fastprof.model.names import unknown_name
 
-__all__ = ["ALIASES", "DEPTH", "KEY_NAMES", "check_keys", "condition", "heading_of", "keys"]
-
 DEPTH: Final = regex(r"layer-depth-(\d{1,4})\Z")
 
 KEY_NAMES: Final = {

@@ -17,8 +17,6 @@ from fastprof.model.columns import Column, Ints, RepeatedInts, SharedValues, Val
 from fastprof.model.names import unknown_name
 from fastprof.model.numbers import without_numbers
 
-__all__ = ["key_of", "without_types"]
-
 
 def key_of(profile: Columns, name: str) -> Values:
     """The values of a key; unknown for all kernels if the file does not record it.

@@ -17,8 +17,6 @@ from fastprof.model.trace import NEVER, NO_TIME
 from fastprof.profile.instances import ApiCalls
 from fastprof.profile.profile import Profile
 
-__all__ = ["STARVED", "LaunchTimes", "launch_times"]
-
 # A kernel that starts this soon after its launch found an empty queue, ns.
 STARVED: Final = 10_000
 

@@ -17,14 +17,13 @@ from fastprof.analysis.launches_columns import COLUMNS
 from fastprof.analysis.launches_overview import overview, queue_lines
 from fastprof.analysis.measures import ratio, shown
 from fastprof.analysis.queue_depth import queue_depths
-from fastprof.analysis.selection import Where, selected
+from fastprof.analysis.selection import selected
 from fastprof.model.columns import Ints, Values
 from fastprof.model.quantity import quantity
 from fastprof.model.table import Cells, Floats, Table
 from fastprof.profile.advice import advice_on
 from fastprof.profile.profile import Profile
-
-__all__ = ["launches"]
+from fastprof.profile.reports import Where
 
 
 def launches(

@@ -6,8 +6,6 @@ from typing import Final
 
 from fastprof.model.heading import Heading
 
-__all__ = ["COLUMNS", "DESCRIPTION"]
-
 
 def _time_of_call(key: str, header: str, about: str) -> Heading:
     return Heading(key, header, "ns", about, same_unit="call_median_ns", in_text=False)

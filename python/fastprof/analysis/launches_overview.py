@@ -19,8 +19,6 @@ from fastprof.profile.facts import gpu_names
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["overview", "queue_lines"]
-
 _BOUND: Final = 0.2  # share of starved kernels
 _MOST: Final = 4  # queues, and functions
 

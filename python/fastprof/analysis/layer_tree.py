@@ -8,16 +8,6 @@ from typing import Final
 from fastprof.model.numbers import without_index
 from fastprof.profile.lookups import DEEPEST
 
-__all__ = [
-    "NO_LAYER",
-    "Path",
-    "attached",
-    "folded",
-    "in_tree_order",
-    "notes_on_depth",
-    "with_ancestors",
-]
-
 # The names of a layer and those around it, outermost first. () is work outside all layers.
 Path = tuple[str, ...]
 

@@ -28,7 +28,7 @@ from fastprof.analysis.layers_columns import COLUMNS
 from fastprof.analysis.measures import ratio, shown
 from fastprof.analysis.path_sums import OPTIONAL, Sums, path_sums
 from fastprof.analysis.peaks import devices_with, roof_notes
-from fastprof.analysis.selection import Where, selected
+from fastprof.analysis.selection import selected
 from fastprof.errors import ReportError
 from fastprof.model.arrays import Bools, Int64
 from fastprof.model.columns import Ints, Values
@@ -39,8 +39,7 @@ from fastprof.model.trace import NO_TIME
 from fastprof.profile.advice import advice_on
 from fastprof.profile.phases import RECOMPUTE
 from fastprof.profile.profile import Profile
-
-__all__ = ["layer_paths", "layers"]
+from fastprof.profile.reports import Where
 
 _INDENT: Final = "  "
 

@@ -7,9 +7,6 @@ from typing import Final
 from fastprof.analysis.path_columns import COUNTS, SHARE, STEP, TIMES, WORK, time_heading
 from fastprof.model.heading import Heading
 
-__all__ = ["COLUMNS"]
-
-
 COLUMNS: Final = (
     Heading(
         "layer",

@@ -27,8 +27,6 @@ from fastprof.model.devices import FIGURES, Device
 from fastprof.profile.kept import kept
 from fastprof.profile.profile import Profile
 
-__all__ = ["LARGEST", "clock_ns", "fewer", "is_one_of", "least_ns_of_bytes", "least_ns_of_flops"]
-
 Numbers = npt.NDArray[Any]
 Floats64 = npt.NDArray[np.float64]
 

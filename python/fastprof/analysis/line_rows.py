@@ -8,11 +8,6 @@ from typing import Final, NamedTuple
 from fastprof.analysis.source_text import SourceFile, SourceFiles
 from fastprof.model.markers.frames import place_of
 
-__all__ = [
-    *("NO_LINE", "Row", "Section", "code_of", "completed", "dedented", "function_row", "line_row"),
-    "ordered",
-]
-
 
 class Section(NamedTuple):
     """A function, or a file where functions are unknown; the functions of a file if stacks name

@@ -30,7 +30,7 @@ from fastprof.analysis.lines_columns import COLUMNS
 from fastprof.analysis.measures import shown
 from fastprof.analysis.path_sums import OPTIONAL, Sums, path_sums
 from fastprof.analysis.peaks import devices_with, roof_notes
-from fastprof.analysis.selection import Where, selected
+from fastprof.analysis.selection import selected
 from fastprof.analysis.source_text import SourceFiles
 from fastprof.errors import ReportError
 from fastprof.model.arrays import Int64
@@ -43,8 +43,7 @@ from fastprof.model.table import texts as text_column
 from fastprof.model.table_layout import Layout
 from fastprof.profile.advice import advice_on
 from fastprof.profile.profile import Profile, source_lines
-
-__all__ = ["chosen_frames", "lines"]
+from fastprof.profile.reports import Where
 
 _BY: Final = {"line": line_row, "function": function_row}
 _MOST_FILES: Final = 3

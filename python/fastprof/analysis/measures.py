@@ -28,21 +28,6 @@ from fastprof.profile.kept import kept
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = [
-    "TimeInSteps",
-    "calls",
-    "flags_of",
-    "in_counted_steps",
-    "measures",
-    "per_step",
-    "ratio",
-    "shown",
-    "step_shares",
-    "tensor_cores",
-    "time_in_steps",
-    "totals",
-]
-
 _TENSOR_CORES, _OTHER_CORES = "1", "0"
 _NONE: Final = np.iinfo(np.int64).min
 

@@ -8,8 +8,6 @@ from typing import Final
 from fastprof.profile.advice import advice
 from fastprof.profile.profile import Profile
 
-__all__ = ["NO_GPU_WORK", "missing"]
-
 NO_GPU_WORK: Final = "no GPU work in this capture: CPU time only"
 
 _ENOUGH: Final = 0.95

@@ -12,8 +12,6 @@ from fastprof.model.arrays import Int32, Int64
 from fastprof.model.trace import NEVER
 from fastprof.profile.profile import Profile
 
-__all__ = ["OpenRanges"]
-
 
 class OpenRanges:
     """Looks up the ranges that are open on threads."""

@@ -7,8 +7,6 @@ from typing import Final
 from fastprof.analysis.key_names import condition, keys
 from fastprof.profile.reports import Option
 
-__all__ = ["CPU", "DEPTH", "STEPS", "WHERE", "by", "choice"]
-
 
 def by(default: str) -> Option:
     """The grouping keys of a report; `default` describes the keys without the option."""

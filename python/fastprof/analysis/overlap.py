@@ -19,7 +19,7 @@ from fastprof.analysis.limits import LARGEST
 from fastprof.analysis.measures import in_counted_steps, ratio, shown
 from fastprof.analysis.overlap_columns import COLUMNS, DEFAULT_KEYS, key_heading
 from fastprof.analysis.overlap_text import NO_TIMES, lead, notes
-from fastprof.analysis.selection import Where, selected
+from fastprof.analysis.selection import selected
 from fastprof.model.arrays import Int64
 from fastprof.model.columns import Ints, Values, unknown
 from fastprof.model.quantity import quantity
@@ -28,9 +28,8 @@ from fastprof.model.table import texts as text_column
 from fastprof.model.table_layout import Layout
 from fastprof.profile.kept import left_out
 from fastprof.profile.profile import Profile, messages
+from fastprof.profile.reports import Where
 from fastprof.profile.steps.of_kernels import StepsOfKernels
-
-__all__ = ["overlap"]
 
 Rows: TypeAlias = npt.NDArray[np.intp]
 

@@ -8,8 +8,6 @@ from typing import Final
 from fastprof.analysis.key_names import heading_of
 from fastprof.model.heading import Heading
 
-__all__ = ["COLUMNS", "DEFAULT_KEYS", "DESCRIPTION", "key_heading"]
-
 # The keys without --by, each if the trace records it.
 DEFAULT_KEYS: Final = (
     *("device", "collective", "process_group", "group_size"),

@@ -24,8 +24,6 @@ from fastprof.profile.collectives import COMMUNICATION
 from fastprof.profile.profile import Profile, messages
 from fastprof.profile.program import OTHER, TORCH, WITH_OPERATORS
 
-__all__ = ["NO_TIMES", "lead", "notes"]
-
 Rows: TypeAlias = npt.NDArray[np.intp]
 
 NO_TIMES: Final = "dict lines contain no times: use the original trace"

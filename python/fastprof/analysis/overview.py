@@ -15,8 +15,6 @@ from fastprof.profile.facts import gpu_names, step_count
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["PARTS", "PART_COLUMNS", "headline", "overview"]
-
 PARTS: Final = ("phase", "kind")
 PART_COLUMNS: Final = ("step_ns", "gpu_ns", "share", "step_share", "kernels")
 _MOST: Final = 8  # rows of a part

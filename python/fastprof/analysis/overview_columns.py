@@ -7,8 +7,6 @@ from typing import Final
 from fastprof.analysis.summary_columns import COVERED, FLAG
 from fastprof.model.heading import Heading
 
-__all__ = ["CAUSES_OF_IDLE", "COLUMNS", "DESCRIPTION", "LAYERS", "LINES", "OF_WORK", "ROWS"]
-
 ROWS: Final = 5  # of each table in text
 
 DESCRIPTION: Final = """\

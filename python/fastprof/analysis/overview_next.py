@@ -10,8 +10,6 @@ from typing import Final
 from fastprof.analysis.advice.facts import Facts
 from fastprof.model.table import Table
 
-__all__ = ["next_commands"]
-
 _MOST: Final = 4
 _LARGE: Final = 0.05  # of a step
 

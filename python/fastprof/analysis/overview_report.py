@@ -26,8 +26,6 @@ from fastprof.model.metadata import FORMATS
 from fastprof.model.table import Cells, Floats, Table, texts
 from fastprof.profile.profile import Profile
 
-__all__ = ["overview"]
-
 _WHERE: Final = ("line", "op", "layer", "range", "call")
 _MOSTLY: Final = 0.5  # of the time of a cause, from which a place is its place
 

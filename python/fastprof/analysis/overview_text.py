@@ -17,8 +17,6 @@ from fastprof.model.table import Table
 from fastprof.model.table_text import markdown_text, side_by_side
 from fastprof.model.tables import Tables
 
-__all__ = ["Overview"]
-
 _WIDTH: Final = 100
 _LEAST: Final = 90  # of two tables side by side
 _BETWEEN: Final = 4

@@ -33,8 +33,6 @@ from fastprof.profile.advice import advice_on
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["work_tables"]
-
 _MEASURES: Final = [each.key for each in OF_WORK]
 
 

@@ -8,8 +8,6 @@ from typing import Final
 from fastprof.analysis.summary_columns import COVERED, FLAG
 from fastprof.model.heading import Heading
 
-__all__ = ["COUNTS", "SHARE", "STEP", "TIMES", "WORK", "time_heading"]
-
 
 def time_heading(key: str, header: str, about: str, rank: int = 0) -> Heading:
     """The heading of a GPU time, in the unit of the column gpu_ns."""

@@ -23,8 +23,6 @@ from fastprof.model.table import Cells, Floats
 from fastprof.profile.phases import BACKWARD, FORWARD
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["LARGEST", "OPTIONAL", "Sums", "in_part", "path_sums"]
-
 Numbers = npt.NDArray[Any]
 
 LARGEST: Final = np.iinfo(np.int64).max

@@ -12,8 +12,6 @@ from fastprof.model.devices import CLOCKS, Device, peaks_text
 from fastprof.model.table import Cells
 from fastprof.profile.profile import Profile
 
-__all__ = ["devices_with", "flag_notes", "peaks_lines", "roof_notes"]
-
 
 def devices_with(
     profile: Profile,

@@ -17,8 +17,6 @@ from fastprof.model.trace import NEVER
 from fastprof.profile.instances import ApiCalls
 from fastprof.profile.profile import Profile
 
-__all__ = ["QueueDepth", "queue_depths"]
-
 _BINS: Final = 40
 _BARS: Final = "▁▂▃▄▅▆▇█"
 

@@ -15,8 +15,6 @@ from fastprof.model.arrays import Bools, Int32, Int64, joined
 from fastprof.model.trace import NO_TIME
 from fastprof.profile.profile import Profile
 
-__all__ = ["Spans", "spans"]
-
 
 class Spans(NamedTuple):
     """Sums over GPUs, int64 [ranges]; 0 for ranges without work.

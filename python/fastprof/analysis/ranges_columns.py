@@ -7,8 +7,6 @@ from typing import Final
 from fastprof.analysis.path_columns import time_heading
 from fastprof.model.heading import Heading
 
-__all__ = ["COLUMNS"]
-
 COLUMNS: Final = (
     Heading(
         "range",

@@ -20,7 +20,7 @@ from fastprof.analysis.missing import NO_GPU_WORK
 from fastprof.analysis.path_sums import Sums, path_sums
 from fastprof.analysis.range_spans import spans
 from fastprof.analysis.ranges_columns import COLUMNS
-from fastprof.analysis.selection import Where, selected
+from fastprof.analysis.selection import selected
 from fastprof.model.arrays import Bools, Int32
 from fastprof.model.columns import Ints, Values
 from fastprof.model.heading import Heading
@@ -32,8 +32,7 @@ from fastprof.model.table_layout import Layout
 from fastprof.model.trace import NEVER, NO_TIME
 from fastprof.profile.advice import advice_on
 from fastprof.profile.profile import Profile, range_columns
-
-__all__ = ["ranges_table"]
+from fastprof.profile.reports import Where
 
 _NO_RANGE: Final = "(no range)"
 _INDENT: Final = "  "

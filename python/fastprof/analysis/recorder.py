@@ -29,8 +29,6 @@ from fastprof.profile.kept import kept
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["RecorderTime", "recorder_lines", "recorder_time", "unrecorded_step", "without_recorder"]
-
 # A host that is earlier hides the latency of a launch too.
 _HOST: Final = (Cause.LAUNCH_BOUND, Cause.HOST_BOUND, Cause.LATENCY)
 _PROFILER_STEPS: Final = "ProfilerStep"

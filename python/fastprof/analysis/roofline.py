@@ -42,7 +42,7 @@ from fastprof.analysis.measures import (
 from fastprof.analysis.missing import missing
 from fastprof.analysis.peaks import devices_with, peaks_lines
 from fastprof.analysis.roofline_columns import ROOFLINE, ROOFS
-from fastprof.analysis.selection import Where, selected
+from fastprof.analysis.selection import selected
 from fastprof.analysis.summary_columns import ABOVE_ROOF, DOUBTS
 from fastprof.analysis.utilisation import utilisation, utilisation_text
 from fastprof.errors import ReportError
@@ -53,8 +53,7 @@ from fastprof.model.table import Cells, Floats, Table
 from fastprof.ops.compute_types import COMPUTE_TYPES
 from fastprof.profile.cells import SUMS
 from fastprof.profile.profile import Profile
-
-__all__ = ["roofline"]
+from fastprof.profile.reports import Where
 
 BOUNDS: Final = ["compute", "bandwidth", "latency"]
 FLAGS: Final = [*DOUBTS, ABOVE_ROOF, "no roof", "no cost", "no peak", "partial cost"]

@@ -9,8 +9,6 @@ from fastprof.errors import ReportError
 from fastprof.model.heading import Heading
 from fastprof.profile.reports import Option
 
-__all__ = ["DESCRIPTION", "PEAKS", "PLOT", "ROOF", "ROOFLINE", "ROOFS", "checked_plot"]
-
 ROOFS: Final = ("peak", "practical")
 
 ROOFLINE: Final = (

@@ -15,8 +15,6 @@ from fastprof.model.columns import Values
 from fastprof.model.table import Table
 from fastprof.profile.profile import Profile
 
-__all__ = ["BY", "PLACES", "places_of", "points_of"]
-
 BY: Final = ("dir", "op", "shape")
 PLACES: Final = ("layer", "line", "kind")
 

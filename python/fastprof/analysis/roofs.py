@@ -9,8 +9,6 @@ from fastprof.model.columns import Values
 from fastprof.model.devices import Device
 from fastprof.model.table import Table
 
-__all__ = ["Roofs", "roofs_of"]
-
 
 class Roofs(NamedTuple):
     """The largest rates of the GPUs.

@@ -14,8 +14,6 @@ import numpy.typing as npt
 from fastprof._core import _path
 from fastprof.model.arrays import Int32, Int64
 
-__all__ = ["across", "in_subtrees", "limited", "scattered"]
-
 Numbers = npt.NDArray[Any]
 
 _LARGEST: Final = 2**63 - 1

@@ -16,8 +16,6 @@ from fastprof.profile.kept import inside_part
 from fastprof.profile.profile import Profile
 from fastprof.profile.reports import Where
 
-__all__ = ["Where", "condition_texts", "keys_in", "selected"]
-
 
 def selected(source: Columns, where: Where | None) -> Bools | None:
     """bool [rows of the columns], or None if all are selected.

@@ -10,8 +10,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final, NamedTuple
 
-__all__ = ["Function", "SourceFile", "SourceFiles"]
-
 _LARGEST: Final = 8 << 20  # bytes
 
 

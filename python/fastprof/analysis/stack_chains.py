@@ -22,8 +22,6 @@ from fastprof.model.arrays import Bools
 from fastprof.model.columns import Values
 from fastprof.model.markers import Kind, read
 
-__all__ = ["CHAINS", "NO_RANGE", "Chain", "Chains"]
-
 # (type, name) of each node, outermost first.
 Chain = tuple[tuple[str, str], ...]
 

@@ -22,8 +22,6 @@ from fastprof.profile.kept import kept
 from fastprof.profile.phases import BACKWARD, FORWARD
 from fastprof.profile.profile import Profile, cells
 
-__all__ = ["DIRECTIONS", "Nodes"]
-
 DIRECTIONS: Final = (FORWARD, BACKWARD, "other")
 _ROOT: Final = ("all", "all")
 # Keys in which the kernels of a call agree.

@@ -22,7 +22,7 @@ from fastprof.analysis.measures import ratio
 from fastprof.analysis.path_sums import path_sums
 from fastprof.analysis.peaks import devices_with
 from fastprof.analysis.saturated import across, in_subtrees, scattered
-from fastprof.analysis.selection import Where, selected
+from fastprof.analysis.selection import selected
 from fastprof.analysis.stack_chains import CHAINS
 from fastprof.analysis.stack_nodes import DIRECTIONS, Nodes
 from fastprof.errors import ReportError
@@ -30,8 +30,7 @@ from fastprof.model.arrays import Int32
 from fastprof.model.columns import Values
 from fastprof.model.names import unknown_name
 from fastprof.profile.profile import Profile
-
-__all__ = ["DIRECTIONS", "MEASURES", "TREES", "Stacks", "stacks"]
+from fastprof.profile.reports import Where
 
 Numbers = npt.NDArray[Any]
 

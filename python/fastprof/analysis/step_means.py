@@ -14,8 +14,6 @@ from fastprof.profile.kept import kept
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["StepMeans", "step_means"]
-
 
 class StepMeans(NamedTuple):
     """Means over the counted steps and their GPUs; without steps, over the GPUs of the capture.

@@ -33,8 +33,6 @@ from fastprof.profile.api_classes import class_of
 from fastprof.profile.profile import Profile, forward_ranges
 from fastprof.profile.range_columns import params_of
 
-__all__ = ["EVENTS", "Names", "StepTimeline", "StepTimelines"]
-
 EVENTS: Final = 50_000  # of a time line, before neighbours are merged
 Names = Mapping[str, Values]
 

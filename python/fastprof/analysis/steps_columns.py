@@ -6,8 +6,6 @@ from typing import Final
 
 from fastprof.model.heading import Heading
 
-__all__ = ["COLUMNS", "CUT", "DESCRIPTION", "NO_WORK", "OUTLIER", "SLOW", "WARM_UP"]
-
 OUTLIER: Final = "outlier"
 SLOW: Final = "slow"
 CUT: Final = "cut"

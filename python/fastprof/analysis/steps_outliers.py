@@ -21,8 +21,6 @@ from fastprof.model.columns import Values
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["LARGE", "LEAST_STEPS", "PARTS", "Outlier", "far_steps", "outliers_of"]
-
 PARTS: Final = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns")
 
 LEAST_STEPS: Final = 3  # steps

@@ -14,8 +14,6 @@ from fastprof.analysis.steps_windows import Windows
 from fastprof.model.arrays import Int64
 from fastprof.model.quantity import quantity, scale_of
 
-__all__ = ["lengths", "outlier_facts", "outlier_lines", "part_lines"]
-
 _MOST_LANES: Final = 8
 _NAMES: Final = {
     "compute_ns": "compute",

@@ -13,7 +13,7 @@ from fastprof.analysis.measures import shown
 from fastprof.analysis.missing import NO_GPU_WORK
 from fastprof.analysis.peaks import devices_with
 from fastprof.analysis.recorder import recorder_lines
-from fastprof.analysis.selection import Where, selected
+from fastprof.analysis.selection import selected
 from fastprof.analysis.steps_columns import COLUMNS, CUT, NO_WORK, OUTLIER, SLOW, WARM_UP
 from fastprof.analysis.steps_outliers import LEAST_STEPS, far_steps, outliers_of
 from fastprof.analysis.steps_overview import lengths, outlier_facts, outlier_lines, part_lines
@@ -26,10 +26,9 @@ from fastprof.model.table import Cells, Table, texts
 from fastprof.profile.advice import advice_on
 from fastprof.profile.facts import gpu_names
 from fastprof.profile.profile import Profile
+from fastprof.profile.reports import Where
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 from fastprof.profile.without_host import why_omitted
-
-__all__ = ["steps"]
 
 _MOST_OUTLIERS: Final = 5
 _NOT_ZERO: Final = (

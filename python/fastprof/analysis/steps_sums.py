@@ -27,8 +27,6 @@ from fastprof.profile.kept import kept
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["HOST_TIMES", "host_times", "launched_work"]
-
 HOST_TIMES = ("sync_ns", "data_loading_ns", "alloc_ns")
 
 

@@ -27,8 +27,6 @@ from fastprof.profile.kept import kept
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["TIMES", "Lane", "Lanes", "Windows", "mean_times", "times_of", "windows_of"]
-
 
 class Lane(NamedTuple):
     """The work of a process on a GPU.

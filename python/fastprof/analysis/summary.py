@@ -23,7 +23,7 @@ from fastprof.analysis.measures import TimeInSteps, measures, shown, time_in_ste
 from fastprof.analysis.missing import NO_GPU_WORK, missing
 from fastprof.analysis.overview import PART_COLUMNS, PARTS, overview
 from fastprof.analysis.peaks import devices_with, flag_notes, peaks_lines
-from fastprof.analysis.selection import Where, selected
+from fastprof.analysis.selection import selected
 from fastprof.analysis.summary_columns import MEASURES
 from fastprof.model.arrays import Bools
 from fastprof.model.columns import Values
@@ -31,9 +31,8 @@ from fastprof.model.devices import CLOCKS, Device
 from fastprof.model.table import Cells, Table
 from fastprof.profile.advice import advice_on
 from fastprof.profile.profile import Profile
+from fastprof.profile.reports import Where
 from fastprof.profile.steps.of_kernels import StepsOfKernels
-
-__all__ = ["default_keys", "summary"]
 
 _UNKNOWN: Final = 0.1  # of the GPU time; with more, kernels stand for unknown operators
 

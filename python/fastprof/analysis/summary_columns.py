@@ -6,8 +6,6 @@ from typing import Final
 
 from fastprof.model.heading import Heading
 
-__all__ = ["ABOVE_ROOF", "COVERED", "DOUBTS", "FLAG", "MEASURES"]
-
 ABOVE_ROOF: Final = "above roof"
 DOUBTS: Final = ("cost too high", "too short")
 FLAG: Final = Heading(

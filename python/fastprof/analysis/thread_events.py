@@ -12,8 +12,6 @@ from fastprof._core._take import place
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.trace import NO_TIME
 
-__all__ = ["BusyThreads", "Grouped", "ThreadEvents", "grouped", "in_order", "piece_rows"]
-
 
 class Grouped(NamedTuple):
     """Intervals of threads, or of groups of threads: thread by thread, each in order of start.

@@ -12,8 +12,6 @@ from fastprof.model.arrays import Int64
 from fastprof.model.trace import NEVER, NO_TIME
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["Choice", "choices_of"]
-
 
 class Choice(NamedTuple):
     """A stretch to show.

@@ -11,8 +11,6 @@ from fastprof.analysis.idle_causes import Cause
 from fastprof.analysis.idle_examined import Examined
 from fastprof.model.arrays import Int32, Int64
 
-__all__ = ["Idle", "idle_between"]
-
 # The host prepares the launch, the call runs, the GPU begins.
 _ORDER: Final = np.array(
     [*(each for each in Cause if each not in (Cause.LATENCY, Cause.DEPENDENCY)),

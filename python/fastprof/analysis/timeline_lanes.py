@@ -23,8 +23,6 @@ from fastprof.profile.instances import ApiCalls, Instances
 from fastprof.profile.kept import kept
 from fastprof.profile.profile import Profile, cells
 
-__all__ = ["LANES", "LEVELS", "Found", "Lane", "Recorded", "Window", "lanes_between"]
-
 LEVELS: Final = 64  # deeper ranges are omitted
 LANES: Final = 400  # of streams, and of threads; the less busy ones are omitted
 

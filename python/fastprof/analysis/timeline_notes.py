@@ -12,8 +12,6 @@ from fastprof.model.quantity import quantity
 from fastprof.model.trace import NO_TIME
 from fastprof.profile.profile import Profile
 
-__all__ = ["timeline_notes"]
-
 _STREAM = ("process", "device", "context", "stream")
 
 

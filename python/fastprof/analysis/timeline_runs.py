@@ -9,8 +9,6 @@ import numpy as np
 
 from fastprof.model.arrays import Bools, Int32, Int64
 
-__all__ = ["Events", "Runs", "merged", "pixel_for", "single"]
-
 
 class Events(NamedTuple):
     """Events of a lane in order of start.

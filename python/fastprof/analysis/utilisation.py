@@ -27,8 +27,6 @@ from fastprof.profile.kept import kept
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["model_products", "utilisation", "utilisation_text"]
-
 _MODEL: Final = ("forward", "backward")
 _RECOMPUTED: Final = "recompute"
 _COPIES: Final = ("memcpy", "memset")

@@ -16,8 +16,6 @@ from fastprof.annotate.recorders import RECORDERS, Recorder, rank_and_world
 from fastprof.annotate.unrecorded import UnrecordedSteps
 from fastprof.errors import CaptureError
 
-__all__ = ["Capture", "capture"]
-
 
 class _Phase(enum.Enum):
     BEFORE = enum.auto()

@@ -15,8 +15,6 @@ import torch
 from fastprof.annotate.timings import Timings, add, measured
 from fastprof.errors import FastprofError
 
-__all__ = ["Timer", "TimerError", "Timings", "timer", "timings"]
-
 _F = TypeVar("_F", bound=Callable[..., Any])
 # Missing in PyTorch before 2.1, where timers in compiled code are not supported.
 _is_compiling: Callable[[], bool] = getattr(

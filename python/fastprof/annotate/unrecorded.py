@@ -8,8 +8,6 @@ from itertools import pairwise
 from statistics import median
 from typing import Any, Final
 
-__all__ = ["UnrecordedSteps"]
-
 _MOST: Final = 64  # steps that are kept
 
 

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from typing import BinaryIO
 
-from fastprof.analysis.selection import Where
-from fastprof.analysis.stacks import DIRECTIONS, stacks
+from fastprof.analysis.stack_nodes import DIRECTIONS
+from fastprof.analysis.stacks import stacks
 from fastprof.exports.weights import own_weights, paths_of
 from fastprof.profile.profile import Profile
-
-__all__ = ["write"]
+from fastprof.profile.reports import Where
 
 # Frames end with a semicolon, stacks with a line; readers in Python split at all of these.
 _SEPARATORS = str.maketrans(

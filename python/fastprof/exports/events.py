@@ -12,15 +12,14 @@ from fastprof._system.classes import dataclass
 from fastprof._system.threads import SecondThread
 from fastprof.analysis.cells import cells_of
 from fastprof.analysis.columns import numbers
-from fastprof.analysis.selection import Where, selected
+from fastprof.analysis.selection import selected
 from fastprof.errors import BadInputError
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import RepeatedInts
 from fastprof.model.trace import NEVER, NO_TIME
 from fastprof.profile.cells import numbered, picked
 from fastprof.profile.profile import Profile
-
-__all__ = ["GpuWork", "HostRows", "read"]
+from fastprof.profile.reports import Where
 
 _PLACE: Final = ("pid", "device", "context", "stream")
 

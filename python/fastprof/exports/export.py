@@ -10,8 +10,6 @@ from fastprof._system.output_file import output_file, protected
 from fastprof.errors import ReportError
 from fastprof.exports.registry import Format, find
 
-__all__ = ["export", "is_compressed", "write_to"]
-
 _LEVEL = 4  # of gzip; 6 takes twice as long for 4 % less
 
 

@@ -8,8 +8,6 @@ from typing import Any, Final
 from fastprof.model.markers import Kind, Meaning
 from fastprof.profile.range_columns import params_of
 
-__all__ = ["LOOKS", "WORK", "category_of", "details_of", "shown", "title_of"]
-
 _CATEGORIES: Final = {
     Kind.USER: "range",
     Kind.ARGUMENT: "operator",

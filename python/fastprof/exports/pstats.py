@@ -12,14 +12,12 @@ from itertools import pairwise
 from typing import BinaryIO
 
 from fastprof.analysis.line_rows import NO_LINE
-from fastprof.analysis.selection import Where
 from fastprof.analysis.stacks import Stacks, stacks
 from fastprof.errors import ReportError
 from fastprof.exports.weights import paths_of
 from fastprof.model.markers.frames import Place, place_of
 from fastprof.profile.profile import Profile
-
-__all__ = ["write"]
+from fastprof.profile.reports import Where
 
 Function = tuple[str, int, str]
 Callers = dict[Function, tuple[int, int, float, float]]

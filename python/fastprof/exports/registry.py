@@ -12,8 +12,6 @@ from fastprof.errors import ReportError
 from fastprof.model.names import unknown_name
 from fastprof.profile.reports import Option
 
-__all__ = ["FORMATS", "Format", "find"]
-
 _TREES: Final = ("layers", "path", "lines", "stack")
 _WEIGHTS: Final = ("ns", "flops", "bytes", "lost")
 TREE_OPTIONS: Final = (

@@ -12,8 +12,6 @@ from fastprof.profile.kept import inside_part
 from fastprof.profile.profile import Profile
 from fastprof.writers import write_report
 
-__all__ = ["write_csv", "write_parquet"]
-
 
 def write_csv(profile: Profile, file: BinaryIO, table: str | None = None) -> None:
     """Write CSV; every field is quoted, unknown values are `na`.

@@ -10,13 +10,13 @@ import os
 from typing import Any, BinaryIO, Final
 
 from fastprof._version import __version__
-from fastprof.analysis.selection import Where, condition_texts
-from fastprof.analysis.stacks import DIRECTIONS, Stacks, stacks
+from fastprof.analysis.selection import condition_texts
+from fastprof.analysis.stack_nodes import DIRECTIONS
+from fastprof.analysis.stacks import Stacks, stacks
 from fastprof.exports.weights import own_weights, paths_of
 from fastprof.model.markers.frames import place_of
 from fastprof.profile.profile import Profile
-
-__all__ = ["write"]
+from fastprof.profile.reports import Where
 
 _SCHEMA: Final = "https://www.speedscope.app/file-format-schema.json"
 _UNITS: Final = {"ns": "nanoseconds", "lost": "nanoseconds", "bytes": "bytes", "flops": "none"}

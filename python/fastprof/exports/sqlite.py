@@ -29,8 +29,6 @@ from fastprof.profile.profile import Profile
 from fastprof.profile.reports import all_reports
 from fastprof.writers.columns import cell_text
 
-__all__ = ["write"]
-
 _ROWS: Final = 4096
 _SETTINGS: Final = "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA page_size=8192"
 _OWN: Final = ("overview", "stats")  # overview is several tables in one; stats has names of its own

@@ -7,10 +7,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from fastprof.analysis.stacks import DIRECTIONS, Stacks
+from fastprof.analysis.stack_nodes import DIRECTIONS
+from fastprof.analysis.stacks import Stacks
 from fastprof.errors import ReportError
-
-__all__ = ["own_weights", "paths_of"]
 
 _MEASURE_OF: Final = {"ns": "ns", "flops": "flops", "bytes": "bytes", "lost": "lost_ns"}
 

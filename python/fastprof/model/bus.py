@@ -7,8 +7,6 @@ from typing import Final, NamedTuple
 
 from fastprof.model.devices import Device
 
-__all__ = ["Bus", "bus_of"]
-
 
 class Bus(NamedTuple):
     """A bus: its name, and its peak in bytes per second and direction."""

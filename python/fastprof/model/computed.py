@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import overload
 
-__all__ = ["Computed"]
-
 _AT_ONCE = 1 << 14
 
 

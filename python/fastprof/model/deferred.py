@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
-__all__ = ["Deferred"]
-
 
 class Deferred(Mapping[str, Any]):
     """The mapping that a function returns; the function runs on first use."""

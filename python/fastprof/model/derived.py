@@ -11,8 +11,6 @@ import numpy.typing as npt
 from fastprof.model.columns import Ints, Rows
 from fastprof.model.table import Floats
 
-__all__ = ["DerivedFloats", "DerivedInts"]
-
 Numbers = npt.NDArray[Any]
 Own = TypeVar("Own", bound="_Derived")
 

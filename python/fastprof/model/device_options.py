@@ -13,8 +13,6 @@ from fastprof.model.devices import FIGURES, Device, find, resolve, why_unknown
 from fastprof.model.metadata import GpuFigures
 from fastprof.model.names import unknown_name
 
-__all__ = ["checked_gpu", "checked_peak", "positive", "with_figures"]
-
 
 def with_figures(
     device: Device,

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-__all__ = ["FMA", "HALVED", "ROWS", "Row"]
-
 
 class Row(NamedTuple):
     """A GPU.

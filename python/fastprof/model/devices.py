@@ -14,8 +14,6 @@ from fastprof._system.classes import dataclass
 from fastprof.model.device_table import FMA, HALVED, ROWS, Row
 from fastprof.model.metadata import GpuFigures
 
-__all__ = ["CLOCKS", "Device", "find", "peaks_text", "resolve", "why_unknown"]
-
 CLOCKS = "peaks are at the vendor's clock: the actual and boost clocks are not recorded"
 
 FIGURES = ("fp64", "fp64_tc", "fp32", "tf32", "half", "fp8", "int8")

@@ -6,8 +6,6 @@ from typing import Final
 
 from fastprof._system.classes import dataclass
 
-__all__ = ["UNITS", "Heading", "Scale"]
-
 
 @dataclass(frozen=True)
 class Heading:

@@ -8,8 +8,6 @@ from typing import Final
 
 from fastprof._system.regex import regex
 
-__all__ = ["without_index", "without_numbers"]
-
 # Digits that belong to a word, as in conv2d or bf16, are part of the name, unless the word counts.
 _NUMBER: Final = regex(
     r"(?<![A-Za-z0-9_.])\d+(?:\.\d+)?(?![A-Za-z0-9])|(?<=[_#])\d+(?![A-Za-z0-9])"

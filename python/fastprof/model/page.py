@@ -7,8 +7,6 @@ import os
 from fastprof._system.classes import dataclass
 from fastprof._system.output_file import output_file
 
-__all__ = ["Page"]
-
 
 @dataclass(frozen=True)
 class Page:

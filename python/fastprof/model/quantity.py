@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from fastprof.model.heading import UNITS, Scale
 
-__all__ = ["quantity", "scale_of"]
-
 
 def scale_of(unit: str, value: float) -> Scale:
     """The largest unit of text in which the value is at least 1."""

@@ -8,8 +8,6 @@ from fastprof._system.classes import dataclass
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Values
 
-__all__ = ["Snapshot", "SnapshotBlocks", "SnapshotEvents", "SnapshotSegments"]
-
 
 @dataclass(frozen=True, eq=False)
 class SnapshotSegments:

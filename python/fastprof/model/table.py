@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-__all__ = ["Cells", "Floats", "Table", "texts"]
-
 # The version of the JSON of reports.
 SCHEMA: Final = 1
 

@@ -6,8 +6,6 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["Encoded", "object_of", "rows_of"]
-
 
 class Encoded:
     """JSON text, in parts. They are joined once, because tables may have a million rows."""

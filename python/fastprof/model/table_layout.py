@@ -11,8 +11,6 @@ import numpy.typing as npt
 from fastprof._system.classes import dataclass
 from fastprof.model.columns import Values
 
-__all__ = ["Layout"]
-
 
 @dataclass(frozen=True)
 class Layout:

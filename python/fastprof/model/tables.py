@@ -12,8 +12,6 @@ from fastprof.errors import ReportError
 from fastprof.model.table import SCHEMA, Table
 from fastprof.model.table_json import object_of, rows_of
 
-__all__ = ["Tables"]
-
 
 @dataclass(frozen=True)
 class Tables(Mapping[str, Table]):

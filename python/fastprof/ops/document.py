@@ -10,7 +10,8 @@ import inspect
 import sys
 from typing import Final
 
-from fastprof.ops.registry import ATEN, TORCH, formulas
+from fastprof.ops.out_forms import ATEN
+from fastprof.ops.registry import TORCH, formulas
 from fastprof.ops.unmodelled import UNMODELLED
 
 _HEAD: Final = """\

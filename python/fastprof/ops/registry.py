@@ -28,23 +28,6 @@ from fastprof.ops.out_forms import ATEN
 from fastprof.ops.signature import Signature
 from fastprof.ops.unmodelled import UNMODELLED
 
-__all__ = [
-    "ATEN",
-    "GENERATED",
-    "MODULES",
-    "TORCH",
-    "Formula",
-    "argument",
-    "find",
-    "formulas",
-    "generated",
-    "has_model",
-    "op",
-    "operators",
-    "why_unknown",
-    "work",
-]
-
 TORCH: Final = "torch"
 _OPS: Final = "torch.ops."
 

@@ -18,8 +18,6 @@ from fastprof.page.sections import SECTIONS, flame
 from fastprof.profile.facts import gpu_names
 from fastprof.profile.profile import Profile
 
-__all__ = ["page_of"]
-
 
 def page_of(
     profile: Profile,

@@ -15,8 +15,6 @@ from fastprof.page.embed import packed, shown
 from fastprof.page.section import Card, Chart, Fact, Section
 from fastprof.page.table_html import table_html
 
-__all__ = ["build"]
-
 _MANY: Final = 4  # tables
 _FRAME: Final = ("page.css", "page.js", "table.js")
 

@@ -22,8 +22,6 @@ from fastprof.model.table import Cells, Floats, Table, texts
 from fastprof.page.build import build
 from fastprof.page.section import Chart, Fact, Section
 
-__all__ = ["page_of_diff"]
-
 _BARS: Final = 14
 _LEAST: Final = 0.01  # of the longest bar
 _TABLES: Final = {

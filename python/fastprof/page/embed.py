@@ -16,8 +16,6 @@ import numpy.typing as npt
 
 from fastprof.model.names import printable
 
-__all__ = ["packed", "shown"]
-
 _TYPES: Final = frozenset(f"{sign}{bits}" for sign in ("int", "uint") for bits in (8, 16, 32)) | {
     "float32",
     "float64",

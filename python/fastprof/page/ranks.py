@@ -16,8 +16,6 @@ from fastprof.page.run_steps import run_steps
 from fastprof.page.section import Chart, Fact, Section
 from fastprof.ranks.result import Batch
 
-__all__ = ["page_of_ranks"]
-
 _GROUPS: Final = {
     "Operators": ("op", "dir"),
     "Layers": ("layer",),

@@ -18,8 +18,6 @@ from fastprof.model.table import Cells, Table, texts
 from fastprof.page.section import Chart, Fact, Section
 from fastprof.readers.beside import facts_in
 
-__all__ = ["run_steps"]
-
 _MOST_CHARTS: Final = 8
 _MOST_STEPS: Final = 1 << 16  # lengths of a process
 _LARGEST: Final = 1 << 60  # ns

@@ -21,8 +21,6 @@ from fastprof.profile.profile import Profile
 from fastprof.profile.reports import find
 from fastprof.profile.without_host import why_omitted
 
-__all__ = ["Card", "Chart", "Fact", "Section", "SectionMaker", "Source"]
-
 _PEAKS = ("gpu", "peak", "bandwidth")
 _PER_GPU = ("steps",)  # reports with rows for each GPU
 _MOST_GPUS = 100  # of a page

@@ -14,8 +14,6 @@ from fastprof.analysis.steps_windows import Lane, times_of
 from fastprof.model.arrays import Int32, Int64
 from fastprof.page.section import Chart
 
-__all__ = ["step_bars"]
-
 _MOST_LANES: Final = 8
 _BUSY: Final = (
     ("compute_ns", "compute", "compute"),

@@ -14,8 +14,6 @@ from fastprof.model.quantity import quantity
 from fastprof.model.table import Cells, Floats, Table
 from fastprof.model.table_text import NumberFormat, number_format
 
-__all__ = ["MOST_ROWS", "PageColumn", "columns_of", "depths_of", "rest_of"]
-
 MOST_ROWS: Final = 10_000
 _LONGEST: Final = 1000  # characters of a cell
 

@@ -13,8 +13,6 @@ from fastprof.model.table import Table
 from fastprof.page.embed import packed, shown
 from fastprof.page.table_data import MOST_ROWS, PageColumn, columns_of, depths_of, rest_of
 
-__all__ = ["table_html"]
-
 _FIRST_ROWS: Final = 12
 _UNKNOWN: Final = "na"
 _CODE: Final = "code"

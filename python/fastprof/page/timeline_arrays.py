@@ -26,8 +26,6 @@ from fastprof._core._take import take
 from fastprof.analysis.step_timeline import Names, StepTimeline
 from fastprof.model.arrays import Int32, Int64, UInt8
 
-__all__ = ["arrays_of", "planes"]
-
 LONGEST: Final = 300  # characters of a text
 Arrays = dict[str, Any]
 

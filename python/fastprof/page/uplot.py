@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["UPLOT"]
-
 UPLOT: Final = (
     "vendor/uplot-1.6.32/uPlot.min.css",
     "vendor/uplot-1.6.32/uPlot.iife.min.js",

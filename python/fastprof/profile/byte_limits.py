@@ -12,8 +12,6 @@ from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.devices import resolve
 from fastprof.model.metadata import About
 
-__all__ = ["MOST", "bandwidths", "too_fast"]
-
 # Limit, as a multiple of the memory's bandwidth. Caches are faster than the memory: measured,
 # adds of cached tensors reach 1.04.
 MOST = 1.5

@@ -31,7 +31,7 @@ from fastprof.model.columns import Values
 from fastprof.model.markers import Kind, Meaning, op_name
 from fastprof.model.trace import Trace
 from fastprof.ops.cost import add_known
-from fastprof.ops.registry import Formula
+from fastprof.ops.formula import Formula
 from fastprof.ops.tensor import canonical_type
 from fastprof.profile.batch_lengths import with_batches
 from fastprof.profile.call_kinds import CallKind

@@ -19,8 +19,6 @@ from fastprof._system.classes import dataclass
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Column, Ints, RepeatedInts, SharedValues, Values
 
-__all__ = ["OF_CELLS", "SUMS", "Cells", "bits", "cells_of_columns", "numbered", "picked", "sums"]
-
 SUMS: Final = ("sil", "flops", "bytes")
 # The columns in which all kernels of a cell agree; of SUMS, they agree in whether it is known.
 OF_CELLS: Final = frozenset(

@@ -22,8 +22,6 @@ from fastprof.profile.host_events import HostEvents
 from fastprof.profile.lookups import Lookups
 from fastprof.profile.nccl_ranges import LaunchedBy, calls_of_launches
 
-__all__ = ["COLUMNS", "COMMUNICATION", "Messages", "messages_of"]
-
 COMMUNICATION: Final = "communication"  # the class of kernels
 
 Rows: TypeAlias = npt.NDArray[np.intp]

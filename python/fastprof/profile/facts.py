@@ -13,8 +13,6 @@ from fastprof.model.metadata import About
 from fastprof.profile.coverage import Coverage
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["devices_of", "devices_used", "facts_of", "gpu_names", "step_count"]
-
 
 def devices_of(about: About, device: Column) -> dict[int, Device]:
     """The peaks and sizes of the GPUs with work, by number.

@@ -8,8 +8,6 @@ from typing import TypeVar
 from fastprof.model.arrays import Bools, Int64
 from fastprof.profile.profile import Profile
 
-__all__ = ["answered", "begins_in_part", "inside_part", "kept", "left_out"]
-
 Result = TypeVar("Result")
 
 

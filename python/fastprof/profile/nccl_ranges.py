@@ -26,8 +26,6 @@ from fastprof.ops.collectives.bandwidth import (
 from fastprof.ops.collectives.messages import Message
 from fastprof.profile.host_events import HostEvents
 
-__all__ = ["LaunchedBy", "calls_of_launches"]
-
 _COMMUNICATOR: Final = "NCCL communicator ID"
 _RANKS: Final = "No. of ranks"
 _SIZES: Final = ("Message size [bytes]", "Bytes")  # since NCCL 2.13; before

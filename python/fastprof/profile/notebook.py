@@ -10,8 +10,6 @@ from fastprof.errors import FastprofError
 from fastprof.model.names import printable
 from fastprof.profile.report_methods import ReportMethods
 
-__all__ = ["profile_html"]
-
 _ROWS: Final = 5
 _NEXT: Final = (
     *(

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from fastprof.profile import report_options
 
-__all__ = ["Plots"]
-
 
 class Plots:
     """Charts of a profile: `profile.plot.roofline()`. Each returns matplotlib axes.

@@ -13,12 +13,6 @@ from fastprof.model.markers.meaning import EVALUATE
 from fastprof.model.metadata import About
 from fastprof.ops.kernels import classify
 
-__all__ = [
-    "CUDA", "CUPY", "ENGINE", "HIP", "INFERENCE", "JAX", "MXNET", "NUMBA", "OTHER", "RAPIDS",
-    "SERVING", "TENSORFLOW", "TORCH", "TRAINING", "TRAINS", "UNKNOWN", "USES_TORCH",
-    "WITH_OPERATORS", "WRITES_KERNELS", "Program", "program_of",
-]  # fmt: skip
-
 TRAINING: Final = "torch training"
 INFERENCE: Final = "torch inference"
 TORCH: Final = "torch"  # whether it trains is not known

@@ -24,8 +24,6 @@ from fastprof.profile.instances import RangeInstances
 from fastprof.profile.lookups import Lookups
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["RangeColumns", "operator_of", "params_of", "steps_at"]
-
 Maker = Callable[[Lookups], Column]
 
 _ATEN: Final = "aten::"

@@ -18,20 +18,6 @@ from fastprof.model.names import unknown_name
 if TYPE_CHECKING:
     from fastprof.model.table import Table
 
-__all__ = [
-    "ENTRY_POINTS",
-    "Option",
-    "Report",
-    "Where",
-    "add",
-    "add_later",
-    "all_reports",
-    "find",
-    "imported",
-    "names",
-    "report",
-]
-
 ENTRY_POINTS: Final = "fastprof.reports"
 
 # The conditions of the option `where`: {"op": "linear"} or ["op=linear"].

@@ -16,8 +16,6 @@ from fastprof.profile.callpath.attribution import Attribution
 from fastprof.profile.cells import bits, numbered, sums
 from fastprof.profile.lookups import Lookups
 
-__all__ = ["lookups_of_cells", "partition"]
-
 
 def partition(lookups: Lookups) -> tuple[Int32, Int32]:
     """The cell of each kernel, and the first kernel of each cell.

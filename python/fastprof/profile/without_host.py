@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from fastprof.profile.profile import Profile
 
-__all__ = ["omit_host", "why_omitted"]
-
 
 def omit_host(profile: Profile, why: str) -> None:
     """Let `ranges` and `api` of a profile be empty.

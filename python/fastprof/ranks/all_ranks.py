@@ -14,8 +14,6 @@ from fastprof.model.columns import Values
 from fastprof.ranks.rank import assign_ranks
 from fastprof.ranks.summary import KEYS, SUMS, Process, Summary
 
-__all__ = ["AllRanks", "Rank", "combine"]
-
 
 @dataclass(frozen=True)
 class Rank:

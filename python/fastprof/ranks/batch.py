@@ -18,8 +18,6 @@ from fastprof.ranks.store import Store
 from fastprof.ranks.summary import Summary
 from fastprof.ranks.work import Options, Result
 
-__all__ = ["LEAST_MEMORY", "BatchError", "Done", "batch"]
-
 # Python with numpy and fastprof takes 0.1 GB.
 LEAST_MEMORY: Final = 1 << 28
 

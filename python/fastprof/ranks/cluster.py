@@ -16,8 +16,6 @@ from fastprof.errors import FastprofError
 from fastprof.ranks.summary import Summary
 from fastprof.ranks.work import Failure, Options, Result, work
 
-__all__ = ["connect", "run_on_cluster"]
-
 _WAIT = "30s"  # for a scheduler to answer
 
 

@@ -27,8 +27,6 @@ from fastprof.model.table import Floats, Table, texts
 from fastprof.ranks.all_ranks import AllRanks
 from fastprof.ranks.headings import TIMES, table_of
 
-__all__ = ["collectives"]
-
 _BLOCK: Final = 1 << 12  # calls processed at a time
 _SAMPLE: Final = 512  # calls used to align clocks
 _MIN_CALLS: Final = 3

@@ -10,8 +10,6 @@ from typing import Final
 
 from fastprof.errors import BadInputError
 
-__all__ = ["all_below", "find", "natural"]
-
 # Suffixes of traces. Files that differ only by suffixes of one row are the same capture; the first
 # suffix is preferred.
 _ENDINGS: Final = (

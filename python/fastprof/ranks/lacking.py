@@ -12,8 +12,6 @@ from fastprof.model.table import Table, texts
 from fastprof.ranks.all_ranks import AllRanks, Rank
 from fastprof.ranks.work import Failure
 
-__all__ = ["lacking"]
-
 # A rank lacks a value that more than this share of ranks has.
 _MOST: Final = 0.5
 # Minimum share of the median number of kernels; fewer mean a shorter recording or a crash.

@@ -12,8 +12,6 @@ from typing import Final
 
 from fastprof.ranks.work import Failure, Options, Result
 
-__all__ = ["Worker", "cause"]
-
 # multiprocessing would run the caller's main module again. The first entry of sys.path is removed:
 # the working directory may contain a pickle.py.
 _PROGRAM: Final = (

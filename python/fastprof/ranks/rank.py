@@ -17,8 +17,6 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
-__all__ = ["assign_ranks", "rank_in_name"]
-
 _RANK: Final = re.compile(r"(?<![a-z])rank[-_ =.]?([0-9]{1,9})(?![0-9])", re.IGNORECASE)
 _DIGITS: Final = re.compile(r"[0-9]+")
 _LARGEST: Final = 1 << 31

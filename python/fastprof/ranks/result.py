@@ -25,8 +25,6 @@ from fastprof.ranks.work import Failure, Result
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["Batch"]
-
 # Text in `overview` for each rule of `fastprof.ranks.rank`.
 _NUMBERED: Final = {
     "recorded": "ranks are as recorded in the files",

@@ -8,8 +8,6 @@ from typing import Final
 from fastprof._system.classes import dataclass
 from fastprof._system.file_state import state_of
 
-__all__ = ["Source", "source_of"]
-
 _SAMPLE_SIZE: Final = 1 << 16
 _N_SAMPLES: Final = 16
 

@@ -23,8 +23,6 @@ from fastprof.model.columns import Values
 from fastprof.ranks.source import Source, source_of
 from fastprof.ranks.summary import KEYS, SUMS, Groups, Process, Summary, check_summary
 
-__all__ = ["Store", "StoreError"]
-
 _METADATA: Final = b"fastprof"
 _KERNELS: Final = ("start", "duration", "channel")  # lists with one item per communication kernel
 _UNKNOWN: Final = ("flops", "bytes")  # columns with -1 for unknown

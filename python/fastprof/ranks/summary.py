@@ -22,9 +22,6 @@ from fastprof.profile.kept import inside_part
 from fastprof.profile.profile import Profile
 from fastprof.ranks.source import Source
 
-__all__ = ["KEYS", "SUMS", "Groups", "Process", "Summary", "check_summary", "summarise"]
-
-
 # Grouping keys (texts), and quantities that are added up.
 KEYS: Final = ("mod", "op", "layer", "dir", "class", "collective")
 SUMS: Final = ("kernels", "time", "flops", "flops_kernels", "bytes", "bytes_kernels")

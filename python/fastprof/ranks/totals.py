@@ -16,8 +16,6 @@ from fastprof.ranks.all_ranks import AllRanks
 from fastprof.ranks.headings import table_of
 from fastprof.ranks.summary import KEYS
 
-__all__ = ["BY", "check", "groups_of_ranks", "totals"]
-
 BY: Final = ("op", "layer", "class", "dir")
 
 

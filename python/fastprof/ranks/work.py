@@ -18,8 +18,6 @@ from fastprof.ranks.source import source_of
 from fastprof.ranks.summary import Summary, summarise
 from fastprof.readers.detect import read_head
 
-__all__ = ["Failure", "Options", "Result", "work"]
-
 
 @dataclass(frozen=True)
 class Options:

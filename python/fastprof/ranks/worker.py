@@ -12,8 +12,6 @@ from contextlib import suppress
 
 from fastprof.ranks.work import Failure, work
 
-__all__ = ["main"]
-
 
 def main() -> None:
     """Process paths until stdin ends. Exit after running out of memory, which may be fragmented."""

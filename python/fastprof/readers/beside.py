@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from fastprof.model.metadata import Unrecorded
 
-__all__ = ["FACTS", "facts_in", "unrecorded_beside"]
-
 FACTS: Final = "run.json"
 _LARGEST: Final = 1 << 24  # bytes
 _TRACE: Final = "trace."  # trace.sqlite, trace.nsys-rep

@@ -22,8 +22,6 @@ from fastprof.model.arrays import Int64
 from fastprof.model.columns import Values
 from fastprof.model.snapshot import Snapshot, SnapshotBlocks, SnapshotEvents, SnapshotSegments
 
-__all__ = ["MAGIC", "is_snapshot", "read"]
-
 # The first bytes of protocols 2 to 5.
 MAGIC: Final = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 _OF_BYTE: Final = 5  # bytes of memory per byte of the file, at least

@@ -9,8 +9,6 @@ from typing import Final, Literal
 from fastprof._system.classes import dataclass
 from fastprof.errors import BadInputError
 
-__all__ = ["NEVER", "Condition", "parse_condition"]
-
 _NUMBER: Final = r"(\d+(?:\.\d*)?|\.\d+)"
 _WORDS: Final = re.compile(r"\s*(\w*)\s*([<>=!]*)\s*(.*?)\s*", re.DOTALL)
 _OF_MEDIAN: Final = re.compile(rf"(?:{_NUMBER}\s*\*\s*)?median")

@@ -30,8 +30,6 @@ from fastprof.profile.profile import Profile
 from fastprof.profile.program import Program
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["CallGroup", "Calls", "Part", "calls_of"]
-
 Judgement = TypeVar("Judgement")
 
 _KEYS = ("device", "phase", "dir", "line", "op", "shape")

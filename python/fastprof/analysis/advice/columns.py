@@ -7,8 +7,6 @@ from typing import Final
 from fastprof.model.heading import Heading
 from fastprof.profile.reports import Option
 
-__all__ = ["COLUMNS", "DESCRIPTION", "FAIL_ABOVE", "MIN"]
-
 
 def _percent(text: str) -> float:
     try:

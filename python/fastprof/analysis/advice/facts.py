@@ -26,8 +26,6 @@ from fastprof.profile.program import Program
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 from fastprof.profile.without_host import why_omitted
 
-__all__ = ["Facts"]
-
 _LEAST_STEPS = 3
 _STREAM = ("process", "device", "stream")
 

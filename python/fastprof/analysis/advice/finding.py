@@ -9,8 +9,6 @@ from typing import Any, Final
 from fastprof._system.classes import dataclass
 from fastprof.errors import ReportError
 
-__all__ = ["CONFIDENCES", "CannotJudge", "Finding"]
-
 CONFIDENCES: Final = ("high", "medium", "low")
 
 

@@ -13,8 +13,6 @@ from fastprof.analysis.advice.calls import CallGroup, Calls, Part
 from fastprof.analysis.advice.finding import Finding
 from fastprof.model.quantity import quantity
 
-__all__ = ["Found", "by_time", "calls_text", "share_text", "spread"]
-
 _NAME: Final = 60  # characters of a kernel's name
 
 

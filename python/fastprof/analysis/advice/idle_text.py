@@ -12,8 +12,6 @@ from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import CannotJudge
 from fastprof.model.quantity import quantity, scale_of
 
-__all__ = ["at", "evidence_of", "first_calls", "part_of_step", "places_of", "rounded", "shares_of"]
-
 
 def evidence_of(facts: Facts, *causes: str) -> str:
     """The idle time of some causes, its spread over steps and its gaps."""

@@ -20,8 +20,6 @@ from fastprof.profile.kept import kept
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["IdleTime", "idle_time"]
-
 
 class IdleTime(NamedTuple):
     """The gaps of all steps on all GPUs.

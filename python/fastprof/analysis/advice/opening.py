@@ -16,8 +16,6 @@ from fastprof.model.quantity import quantity, scale_of
 from fastprof.profile.advice import advice_on
 from fastprof.profile.program import WITH_OPERATORS
 
-__all__ = ["opening"]
-
 _LARGE: Final = 0.03  # of a step; smaller savings are not worth the sentence
 _BUSY: Final = 0.9  # of a step; the rest is hardly worth a change
 _MOSTLY: Final = 0.5  # of the busy time

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from fastprof.analysis.advice.facts import Facts
     from fastprof.analysis.advice.finding import Finding
 
-__all__ = ["ENTRY_POINTS", "Rule", "all_rules", "rule"]
-
 ENTRY_POINTS: Final = "fastprof.rules"
 
 # The modules of the built-in rules.

@@ -19,11 +19,10 @@ from fastprof.analysis.replay.calibration import calibrated
 from fastprof.analysis.replay.graph import CALL
 from fastprof.analysis.replay.host_time import HostTime
 from fastprof.analysis.replay.late_launches import late_launches
-from fastprof.analysis.replay.model import Model, Weights, rounded
+from fastprof.analysis.replay.model import Model, rounded
 from fastprof.analysis.replay.overlap import overlapped
+from fastprof.analysis.replay.runs import Weights
 from fastprof.model.arrays import Bools, Int64
-
-__all__ = ["Base", "Plan", "Planned", "base_of", "planned", "why_not_replayed"]
 
 MOST: Final = 100_000  # kernels to replay; the steps of longer runs are alike
 _PAIRED: Final = 8  # of the findings that save too little by themselves, the largest

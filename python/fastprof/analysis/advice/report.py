@@ -24,8 +24,6 @@ from fastprof.ops.user import load_packages
 from fastprof.profile.facts import gpu_names
 from fastprof.profile.profile import Profile
 
-__all__ = ["Plan", "advise", "findings", "plan_of", "saved_text"]
-
 
 def advise(
     profile: Profile,

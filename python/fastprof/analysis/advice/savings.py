@@ -12,8 +12,6 @@ from fastprof.analysis.advice.registry import Rule
 from fastprof.analysis.advice.replayed import Base, planned
 from fastprof.analysis.idle_causes import CAUSES
 
-__all__ = ["Saving", "savings"]
-
 
 class Saving(NamedTuple):
     """A finding with what it saves.

@@ -6,8 +6,6 @@ from typing import Final, NamedTuple
 
 from fastprof._system.regex import regex
 
-__all__ = ["Operand", "operands", "sizes", "type_of"]
-
 _SIZE: Final = regex(r"(?<!\w)([A-Za-z]\w*)=(\d+)")
 _OPERAND: Final = regex(r"\[([\d,]*)\](\w*)")
 _TUPLE: Final = regex(r"\(([\d,]*)\)")

@@ -7,8 +7,6 @@ import numpy as np
 from fastprof.analysis.grouping import Floats64
 from fastprof.model.columns import Values
 
-__all__ = ["top_shares"]
-
 
 def top_shares(keys: Values, ns: Floats64, most: int) -> list[tuple[str, float]]:
     """The values with most time, and their share of it; ns : the time of each row."""

@@ -7,8 +7,6 @@ from typing import Final
 
 import numpy as np
 
-__all__ = ["aligned"]
-
 _MOST: Final = 1 << 24  # cells of the table; longer sequences align at both ends only
 
 

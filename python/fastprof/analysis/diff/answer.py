@@ -13,8 +13,6 @@ from fastprof.analysis.diff.side import Side
 from fastprof.analysis.diff.waterfall import CALLS, STEPS, Waterfall
 from fastprof.model.quantity import scale_of
 
-__all__ = ["answer", "capture_lines", "lines", "starved_of", "times_of", "work_line"]
-
 _TIMES: Final = {
     "busy_ns": "GPU busy",
     "idle_ns": "idle",

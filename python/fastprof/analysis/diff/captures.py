@@ -15,12 +15,10 @@ from fastprof._system.threads import SecondThread, Task
 from fastprof.analysis.diff.measure import side_of
 from fastprof.analysis.diff.side import Side, combined
 from fastprof.analysis.diff.store import BaselineError, is_baseline, load
-from fastprof.analysis.selection import Where
 from fastprof.errors import FastprofError
 from fastprof.profile.load import open_with_host
 from fastprof.profile.profile import Profile
-
-__all__ = ["Capture", "Captures", "Opener", "agreed", "sides_of"]
+from fastprof.profile.reports import Where
 
 Path: TypeAlias = str | os.PathLike[str]
 Capture: TypeAlias = Path | Profile | Side

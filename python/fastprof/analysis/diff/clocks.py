@@ -10,8 +10,6 @@ import numpy.typing as npt
 
 from fastprof.model.arrays import Int64
 
-__all__ = ["Clocks", "clocks_of"]
-
 _LEAST_CHANGE: Final = 0.01  # smaller factors are no change of clocks
 _SPREAD: Final = 0.02  # a kernel follows the factor if it differs by less
 _LEAST_SHARE: Final = 0.6  # of the kernels, and of their time, that follow the factor

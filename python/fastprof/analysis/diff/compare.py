@@ -19,13 +19,10 @@ from fastprof.analysis.diff.predictions import Predictions, predictions
 from fastprof.analysis.diff.rows import rows_table
 from fastprof.analysis.diff.side import Side, combined
 from fastprof.analysis.diff.waterfall import Waterfall, waterfall
-from fastprof.analysis.selection import Where
 from fastprof.model.page import Page
 from fastprof.model.table import Table
 from fastprof.profile.load import open_with_host
-from fastprof.profile.reports import imported
-
-__all__ = ["Diff", "diff"]
+from fastprof.profile.reports import Where, imported
 
 
 @dataclass(frozen=True)

@@ -18,17 +18,6 @@ from fastprof._system.classes import dataclass
 from fastprof.analysis.diff.student import quantile
 from fastprof.model.arrays import Int64
 
-__all__ = [
-    "FASTER",
-    "LEVEL",
-    "NOT_JUDGED",
-    "SAME",
-    "SLOWER",
-    "THRESHOLD",
-    "Confidence",
-    "confidence",
-]
-
 Numbers = npt.NDArray[np.float64] | Int64 | Sequence[float] | Sequence[int]
 
 FASTER, SAME, SLOWER, NOT_JUDGED = "faster", "same", "slower", "not judged"

@@ -10,8 +10,6 @@ from fastprof.errors import ReportError
 from fastprof.model.heading import Heading
 from fastprof.model.names import unknown_name
 
-__all__ = ["COLUMNS", "DEFAULT_BY", "DIFF_KEYS", "diff_keys"]
-
 DEFAULT_BY: Final = ("dir", "layer", "op")
 DIFF_KEYS: Final = ("phase", "dir", "layer", "range", "op", "shape", "line", "kind", "kernel")
 

@@ -12,8 +12,6 @@ from fastprof.analysis.diff.confidence import NOT_JUDGED, Confidence, confidence
 from fastprof.analysis.diff.side import Side
 from fastprof.analysis.diff.waterfall import CALLS, STEPS, Waterfall
 
-__all__ = ["judged", "lengths_of_steps", "wall_of"]
-
 
 def judged(found: Waterfall, runs: Sequence[tuple[Side, Side]], threshold: float) -> Confidence:
     """Compare the steps of two sides, or of several runs of each.

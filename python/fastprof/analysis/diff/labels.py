@@ -10,8 +10,6 @@ from fastprof.analysis.diff.side import UNIT_KEYS
 from fastprof.analysis.diff.waterfall import Waterfall
 from fastprof.analysis.keys import without_types
 
-__all__ = ["labels"]
-
 _MOST: Final = 3  # names of one side
 
 

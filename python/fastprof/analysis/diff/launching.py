@@ -16,8 +16,6 @@ from fastprof.model.arrays import Int64
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["LAUNCHING", "launching"]
-
 LAUNCHING: Final = ("launches", "launch_ns", "launched", "starved")
 
 

@@ -21,8 +21,6 @@ from fastprof.analysis.diff.side import COMPUTE, UNIT_KEYS, Side
 from fastprof.analysis.keys import without_types
 from fastprof.model.arrays import Int64
 
-__all__ = ["TYPES", "Matched", "matched", "without_number"]
-
 TYPES: Final = "types"  # of tensors: the part of shapes that not all recorders write
 _SELDOM: Final = 0.1  # a side does not record a key that is known for so much less of its time
 _LEAST_VOTES: Final = 0.5  # share of the calls of a layer that must align with a renamed one

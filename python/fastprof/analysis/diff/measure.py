@@ -21,7 +21,7 @@ from fastprof.analysis.idle_causes import Host
 from fastprof.analysis.idle_windows import gaps_in_windows
 from fastprof.analysis.keys import key_of
 from fastprof.analysis.missing import NO_GPU_WORK
-from fastprof.analysis.selection import Where, selected
+from fastprof.analysis.selection import selected
 from fastprof.analysis.steps_sums import host_times
 from fastprof.analysis.steps_windows import Windows, times_of, windows_of
 from fastprof.errors import ReportError
@@ -31,9 +31,8 @@ from fastprof.model.numbers import without_index
 from fastprof.profile.advice import advice_on
 from fastprof.profile.facts import gpu_names
 from fastprof.profile.profile import Profile
+from fastprof.profile.reports import Where
 from fastprof.profile.steps.of_kernels import StepsOfKernels
-
-__all__ = ["side_of"]
 
 _PARTS = {"communication": COMMUNICATION, "memcpy": COPIES, "memset": COPIES}
 

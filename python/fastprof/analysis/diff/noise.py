@@ -10,8 +10,6 @@ import numpy.typing as npt
 from fastprof.analysis.diff.side import Side
 from fastprof.model.arrays import Int64
 
-__all__ = ["errors", "idle_errors"]
-
 _LEAST: Final = 2  # degrees of freedom: three steps of one GPU
 
 Floats64 = npt.NDArray[np.float64]

@@ -10,8 +10,6 @@ import numpy as np
 
 from fastprof.analysis.diff.waterfall import STEPS, Half, Waterfall
 
-__all__ = ["calls_ratio", "notes"]
-
 _MOST: Final = 3  # renamed layers
 _UNIFORM: Final = 0.8  # share of the GPU time
 

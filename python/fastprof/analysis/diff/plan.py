@@ -13,8 +13,6 @@ from fastprof.analysis.advice.savings import Saving
 from fastprof.model.arrays import Int32, Int64
 from fastprof.profile.profile import Profile
 
-__all__ = ["NOT_PLANNED", "Claim", "Plan", "make_plan"]
-
 
 class Claim(NamedTuple):
     """A finding of a plan.

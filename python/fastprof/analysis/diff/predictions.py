@@ -14,8 +14,6 @@ from fastprof.analysis.idle_causes import CAUSES
 from fastprof.model.arrays import Bools, Int64
 from fastprof.model.quantity import quantity
 
-__all__ = ["Prediction", "Predictions", "earlier_lines", "predictions"]
-
 _LEAST: Final = 0.01  # of the step: smaller parts do not make a finding
 _GONE: Final = 0.5  # share of what a finding claims that AFTER no longer has
 _ALL: Final = 0.995

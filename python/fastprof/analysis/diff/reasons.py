@@ -14,8 +14,6 @@ from fastprof.analysis.diff.labels import labels
 from fastprof.analysis.diff.matching import without_number
 from fastprof.analysis.diff.waterfall import CALLS, Half, Waterfall
 
-__all__ = ["Reasons", "noise_of"]
-
 _SAME: Final = 0.02  # of the time: smaller changes are noise
 _ERRORS: Final = 2  # standard errors
 _LEAST: Final = 0.05  # share of a row's time in kernels that the other side does not run

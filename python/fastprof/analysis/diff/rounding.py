@@ -6,8 +6,6 @@ import numpy as np
 
 from fastprof.model.arrays import Int64
 
-__all__ = ["means"]
-
 
 def means(sums: Int64, n: int) -> Int64:
     """Sums over n windows as means, ns: whole numbers that add up to the rounded mean of all.

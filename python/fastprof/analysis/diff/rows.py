@@ -22,8 +22,6 @@ from fastprof.analysis.measures import shown
 from fastprof.model.columns import Ints
 from fastprof.model.table import Cells, Floats, Table
 
-__all__ = ["NONE", "rows_table"]
-
 NONE: Final = np.iinfo(np.int64).min  # unknown: changes are negative, too
 
 Line = dict[str, Any]

@@ -13,18 +13,6 @@ from fastprof.analysis.diff.plan import NOT_PLANNED, Plan
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Values
 
-__all__ = [
-    "COMMUNICATION",
-    "COMPUTE",
-    "COPIES",
-    "KEYS",
-    "UNIT_KEYS",
-    "Side",
-    "combined",
-    "not_planned",
-    "values_of",
-]
-
 # What the kernels of a group have in common. `kind` and `kernel` tell the kernels of a call apart.
 UNIT_KEYS: Final = ("phase", "dir", "layer", "range", "op", "shape", "line", "part")
 KEYS: Final = (*UNIT_KEYS, "kind", "kernel")

@@ -20,8 +20,6 @@ from fastprof.analysis.diff.side import KEYS, Side, values_of
 from fastprof.analysis.idle_causes import CAUSES
 from fastprof.errors import DAMAGED, FastprofError
 
-__all__ = ["Baseline", "BaselineError", "earlier", "is_baseline", "load", "remember", "save"]
-
 _FILE: Final = "baseline.parquet"
 _PAIRS: Final = "predictions.json"
 _METADATA: Final = b"fastprof_baseline"

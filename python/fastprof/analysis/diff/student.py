@@ -5,8 +5,6 @@ from __future__ import annotations
 from math import exp, inf, lgamma, log, log1p
 from typing import Final
 
-__all__ = ["quantile", "tail"]
-
 _TERMS: Final = 500  # of the continued fraction; it converges in a few dozen
 _SMALL: Final = 1e-300
 _EXACT: Final = 1e-15

@@ -11,8 +11,6 @@ from fastprof._core._take import take
 from fastprof.analysis.steps_windows import Windows
 from fastprof.model.arrays import Int32, Int64
 
-__all__ = ["Own", "own_work"]
-
 
 class Own(NamedTuple):
     """The busy time of windows by the work that it belongs to; see `gpu_work.own_ns`.

@@ -14,8 +14,6 @@ from fastprof.analysis.diff.rounding import means
 from fastprof.analysis.diff.side import COMPUTE, Side
 from fastprof.model.arrays import Bools, Int64
 
-__all__ = ["CALLS", "STEPS", "WINDOWS", "Half", "Waterfall", "waterfall"]
-
 # What the times of both sides are: of a step; of a capture, each with the same calls; or of the
 # calls that both captures contain.
 STEPS, WINDOWS, CALLS = "step", "capture", "calls"

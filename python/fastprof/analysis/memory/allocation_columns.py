@@ -21,8 +21,6 @@ from fastprof.profile.profile import Profile, range_columns
 from fastprof.profile.range_columns import params_of, steps_at
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["CPU", "GPU", "AllocationColumns", "events_of"]
-
 GPU: Final = "GPU"
 CPU: Final = "CPU"
 # c10::DeviceType: CPU, MKLDNN, IDEEP; CUDA, HIP, XPU, PrivateUse1.

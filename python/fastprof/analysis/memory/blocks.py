@@ -11,8 +11,6 @@ from fastprof._core._pools import alike
 from fastprof._system.classes import dataclass
 from fastprof.model.arrays import Bools, Int32, Int64
 
-__all__ = ["BEFORE", "UNKNOWN_TIME", "Blocks", "Events", "Use", "blocks_of"]
-
 BEFORE = -1  # Blocks.begin of a block that was allocated before the first event
 UNKNOWN_TIME = np.iinfo(np.int64).min
 

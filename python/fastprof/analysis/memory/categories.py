@@ -14,8 +14,6 @@ from fastprof.model.arrays import Bools, Int64
 from fastprof.model.columns import Values
 from fastprof.profile import phases
 
-__all__ = ["categories"]
-
 _NAMES: Final = [
     *("parameters", "inputs", "activations", "gradients", "optimizer state", "kept", "temporary"),
     "unknown",

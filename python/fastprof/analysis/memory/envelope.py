@@ -8,8 +8,6 @@ import numpy as np
 
 from fastprof.model.arrays import Int64
 
-__all__ = ["envelope"]
-
 
 def envelope(values: Int64, most: int) -> Int64:
     """int64 [points] Rows that keep the extremes of a curve; about `most`, at least 4, ascending.

@@ -10,16 +10,6 @@ from fastprof.model.heading import Heading
 from fastprof.model.names import unknown_name
 from fastprof.profile.reports import Option
 
-__all__ = [
-    "BY",
-    "COLUMNS",
-    "DESCRIPTION",
-    "DEVICE",
-    "EARLIER",
-    "memory_heading",
-    "memory_keys",
-]
-
 EARLIER: Final = "(earlier)"  # the row of blocks from before the capture
 
 _OWN_KEYS: Final = {

@@ -11,8 +11,6 @@ from fastprof.model.arrays import Int64
 from fastprof.model.quantity import quantity
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["PerStep", "drawn", "lines_of", "per_step", "timeline_of", "values_of"]
-
 _POINTS: Final = 500  # of a time line in JSON
 _WIDTH: Final = 56  # characters of a time line in text
 _BARS: Final = "▁▂▃▄▅▆▇█"

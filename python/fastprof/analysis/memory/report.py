@@ -17,14 +17,13 @@ from fastprof.analysis.memory.headings import memory_keys
 from fastprof.analysis.memory.overview import lines_of, per_step, values_of
 from fastprof.analysis.memory.rows import Net, empty_table, rows_of
 from fastprof.analysis.memory.uses import wanted, why_none
-from fastprof.analysis.selection import Where, selected
+from fastprof.analysis.selection import selected
 from fastprof.model.columns import Values
 from fastprof.model.metadata import About
 from fastprof.model.table import Table
 from fastprof.profile.profile import Profile
+from fastprof.profile.reports import Where
 from fastprof.profile.steps.of_kernels import StepsOfKernels
-
-__all__ = ["memory"]
 
 
 def memory(

@@ -16,8 +16,6 @@ from fastprof.model.arrays import Bools, Int64
 from fastprof.model.columns import Ints, Values
 from fastprof.model.table import Cells, Floats, Table
 
-__all__ = ["Net", "empty_table", "rows_of"]
-
 _NONE: Final = np.iinfo(np.int64).min
 
 

@@ -15,16 +15,15 @@ from fastprof.analysis.memory.rows import empty_table, rows_of
 from fastprof.analysis.memory.snapshot_columns import SnapshotColumns
 from fastprof.analysis.memory.snapshot_events import LiveEvents, live_events
 from fastprof.analysis.memory.snapshot_overview import lines_of, values_of
-from fastprof.analysis.selection import Where, selected
+from fastprof.analysis.selection import selected
 from fastprof.errors import ReportError
 from fastprof.model.columns import Values
 from fastprof.model.markers import SourceLines
 from fastprof.model.names import unknown_name
 from fastprof.model.snapshot import Snapshot
 from fastprof.model.table import Table
+from fastprof.profile.reports import Where
 from fastprof.readers import torch_snapshot
-
-__all__ = ["memory_snapshot"]
 
 
 def memory_snapshot(

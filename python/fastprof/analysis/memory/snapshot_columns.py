@@ -17,8 +17,6 @@ from fastprof.model.markers import SourceLines
 from fastprof.model.metadata import About
 from fastprof.model.snapshot import Snapshot
 
-__all__ = ["SnapshotColumns"]
-
 Whole = npt.NDArray[Any]
 
 _PYTHON: Final = re.compile(r"(?:\.py|>):\d+ ")

@@ -13,8 +13,6 @@ from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Values
 from fastprof.model.snapshot import Snapshot
 
-__all__ = ["LIVE", "LiveEvents", "are", "live_events"]
-
 LIVE: Final = "active_allocated"
 # By how an action changes the reserved bytes.
 _RESERVES: Final = {"segment_alloc": 1, "segment_map": 1, "segment_free": -1, "segment_unmap": -1}

@@ -13,8 +13,6 @@ from fastprof.analysis.memory.snapshot_events import LIVE, LiveEvents, are
 from fastprof.model.quantity import quantity
 from fastprof.model.snapshot import Snapshot
 
-__all__ = ["lines_of", "values_of"]
-
 _MOST: Final = 3  # out-of-memory events in text
 
 

@@ -11,8 +11,6 @@ from fastprof.errors import ReportError
 from fastprof.profile.profile import Profile
 from fastprof.profile.program import WITH_OPERATORS
 
-__all__ = ["uses_of", "wanted", "why_none"]
-
 _NO_EVENTS: Final = {
     "kineto": "no memory events: record with torch.profiler.profile(profile_memory=True)",
     "nsys": "no memory events: record with nsys profile --cuda-memory-usage=true",

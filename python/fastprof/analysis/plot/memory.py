@@ -14,8 +14,6 @@ from fastprof.profile.profile import Profile
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["memory"]
-
 _POINTS: Final = 20_000  # of a curve
 
 

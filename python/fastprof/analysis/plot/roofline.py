@@ -21,8 +21,6 @@ from fastprof.profile.profile import Profile
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["draw", "roofline"]
-
 _COLOURS: Final = {"compute": COLOURS[5], "bandwidth": COLOURS[0], "latency": GREY}
 _LARGEST: Final = 1500.0  # area of the largest circle, points squared
 _MOST_LABELS: Final = 8

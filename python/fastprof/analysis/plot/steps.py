@@ -15,8 +15,6 @@ from fastprof.profile.profile import Profile
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["steps"]
-
 # The parts of a step; they add up to its length.
 _PARTS: Final = {
     "compute_ns": ("compute", COLOURS[0]),

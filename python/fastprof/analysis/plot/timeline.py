@@ -22,8 +22,6 @@ from fastprof.profile.steps.of_kernels import StepsOfKernels
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["timeline"]
-
 _HEIGHT: Final = 0.8  # of the bars of a stream
 _LEAST_ROWS: Final = 3
 _MOST_BARS: Final = 5000

@@ -7,10 +7,9 @@ from typing import Final, NamedTuple
 
 from fastprof.analysis.replay.calibration import Calibrated
 from fastprof.analysis.replay.changes import Change
-from fastprof.analysis.replay.model import Model, Weights
+from fastprof.analysis.replay.model import Model
 from fastprof.analysis.replay.path import path_of
-
-__all__ = ["TOGETHER", "Answer", "answers_of"]
+from fastprof.analysis.replay.runs import Weights
 
 TOGETHER: Final = "all together"
 _STEPS: Final = 8  # whose critical paths are examined

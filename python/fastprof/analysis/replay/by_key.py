@@ -12,12 +12,11 @@ from fastprof.analysis.cells import cells_of
 from fastprof.analysis.grouping import Floats64, group
 from fastprof.analysis.key_names import check_keys
 from fastprof.analysis.keys import key_of
-from fastprof.analysis.replay.model import Model, Weights, rounded
+from fastprof.analysis.replay.model import Model, rounded
 from fastprof.analysis.replay.path import HOST, KERNELS, RESOURCES, WAITS, Path, path_of
+from fastprof.analysis.replay.runs import Weights
 from fastprof.model.columns import Ints, Values
 from fastprof.model.table import Cells, Floats
-
-__all__ = ["path_by", "path_rows"]
 
 _ROWS: Final = ("op", "layer", "line")
 _MOST: Final = 200

@@ -8,10 +8,9 @@ import numpy as np
 
 from fastprof.analysis.recorder import unrecorded_step
 from fastprof.analysis.replay.host_changes import host_scaled
-from fastprof.analysis.replay.model import Model, Weights
+from fastprof.analysis.replay.model import Model
+from fastprof.analysis.replay.runs import Weights
 from fastprof.profile.steps.of_kernels import StepsOfKernels
-
-__all__ = ["Calibrated", "calibrated"]
 
 _LEAST: Final = 0.1  # of the host's own time: no recorder is known to slow a host down tenfold
 _HALVINGS: Final = 10

@@ -7,13 +7,12 @@ from typing import Any
 
 from fastprof._system.classes import dataclass
 from fastprof.analysis.replay import gpu_changes, host_changes
-from fastprof.analysis.replay.model import Model, Weights
+from fastprof.analysis.replay.model import Model
 from fastprof.analysis.replay.options import scaling
 from fastprof.analysis.replay.overlap import overlapped
+from fastprof.analysis.replay.runs import Weights
 from fastprof.analysis.replay.selectors import kernels_of
 from fastprof.model.devices import Device
-
-__all__ = ["Change", "changes_of"]
 
 
 @dataclass(frozen=True)

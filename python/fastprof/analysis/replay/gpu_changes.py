@@ -13,13 +13,12 @@ from fastprof.analysis.advice.shapes import sizes
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import Floats64
 from fastprof.analysis.ideal import PRODUCTS, Ideals, ideals_of
-from fastprof.analysis.replay.model import Model, Weights, rounded
+from fastprof.analysis.replay.model import Model, rounded
+from fastprof.analysis.replay.runs import Weights
 from fastprof.errors import ReportError
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Values
 from fastprof.model.devices import Device
-
-__all__ = ["at_ideal", "in_type", "padded", "scaled"]
 
 _BYTES: Final = {"fp64": 8, "fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "fp8": 1}
 _WIDE: Final = frozenset({"fp32", "tf32"})

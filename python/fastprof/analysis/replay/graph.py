@@ -20,8 +20,6 @@ from fastprof.profile.api_classes import ALLOC, COPY, LAUNCH, LOAD, SYNC
 from fastprof.profile.instances import ApiCalls
 from fastprof.profile.kept import kept
 
-__all__ = ["CALL", "RETURN", "WORK", "Graph", "graph_of", "pids_of"]
-
 CALL, RETURN, WORK = 1, 2, 3
 _LAUNCHES, _WAITS, _WAITS_EVENT, _COPIES, _ALLOCATES, _WAITS_STREAM, _WAITS_LAST, _NONE = range(8)
 _KIND_OF_CLASS: Final = {

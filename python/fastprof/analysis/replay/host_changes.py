@@ -13,21 +13,10 @@ from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.host_states import State
 from fastprof.analysis.replay.graph import CALL, RETURN
 from fastprof.analysis.replay.host_time import HostTime
-from fastprof.analysis.replay.model import NO_EDGE, Model, Weights, rounded
+from fastprof.analysis.replay.model import Model, rounded
+from fastprof.analysis.replay.runs import NO_EDGE, Weights
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.profile.api_classes import COPY, SYNC
-
-__all__ = [
-    "as_graph",
-    "fused",
-    "host_scaled",
-    "removed",
-    "states_scaled",
-    "time_scaled",
-    "waiting",
-    "without_loading",
-    "without_sync",
-]
 
 _ROUNDING_NS: Final = 1000  # recorded times of successive work may overlap by so much
 

@@ -13,8 +13,6 @@ from fastprof.analysis.idle_causes import Cause
 from fastprof.analysis.replay.graph import CALL, RETURN, Graph
 from fastprof.model.arrays import Int32, Int64, UInt8
 
-__all__ = ["AS_RECORDED", "HostTime", "Spent", "host_time"]
-
 AS_RECORDED: Final = (1.0,) * len(Cause)
 
 

@@ -12,10 +12,9 @@ from fastprof.analysis.idle_causes import Cause
 from fastprof.analysis.idle_windows import WindowGaps
 from fastprof.analysis.replay.graph import CALL, RETURN
 from fastprof.analysis.replay.host_time import HostTime, Spent
-from fastprof.analysis.replay.model import NO_EDGE, Model
+from fastprof.analysis.replay.model import Model
+from fastprof.analysis.replay.runs import NO_EDGE
 from fastprof.model.arrays import Bools, Int32, Int64
-
-__all__ = ["late_launches"]
 
 # Causes in no `State`: the host prepares the launch, or the launch takes a while to begin.
 _CAUSES: Final = (

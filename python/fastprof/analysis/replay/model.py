@@ -19,14 +19,12 @@ from fastprof.analysis.keys import key_of
 from fastprof.analysis.replay.graph import CALL, RETURN, Graph, graph_of, pids_of
 from fastprof.analysis.replay.host_time import HostTime, host_time
 from fastprof.analysis.replay.part import Part, Run, part_of
-from fastprof.analysis.replay.runs import NO_EDGE, Replayed, Runs, Weights
+from fastprof.analysis.replay.runs import Replayed, Runs, Weights
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.trace import NEVER
 from fastprof.profile.kept import kept
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
-
-__all__ = ["NO_EDGE", "Model", "Replayed", "Weights", "rounded"]
 
 # Collectives that agree in these transfer as much.
 _SAME_MESSAGE: Final = ("name", "message_bytes", "op", "shape", "layer", "dir")

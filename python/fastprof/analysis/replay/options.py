@@ -11,8 +11,6 @@ from fastprof.errors import ReportError
 from fastprof.model.heading import Heading
 from fastprof.profile.reports import Option
 
-__all__ = ["CHANGES", "COLUMNS", "DESCRIPTION", "OF_PATH", "OF_SPEEDUPS", "OPTIONS", "scaling"]
-
 HOST: Final = "host"
 TYPES: Final = ("tf32", "fp16", "bf16", "fp8")
 

@@ -9,10 +9,9 @@ import numpy as np
 
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.replay.graph import RETURN, WORK, pids_of
-from fastprof.analysis.replay.model import NO_EDGE, Model, Weights
+from fastprof.analysis.replay.model import Model
+from fastprof.analysis.replay.runs import NO_EDGE, Weights
 from fastprof.model.arrays import Bools, Int32, Int64
-
-__all__ = ["overlapped"]
 
 
 def overlapped(model: Model, weights: Weights, kernels: Bools) -> tuple[Weights, int]:

@@ -19,8 +19,6 @@ from fastprof.profile.instances import ApiCalls
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["Part", "Run", "part_of"]
-
 _LEAST: Final = 5  # steps
 
 

@@ -14,10 +14,9 @@ from fastprof.analysis.grouping import Floats64
 from fastprof.analysis.host_states import State
 from fastprof.analysis.idle_causes import CAUSES
 from fastprof.analysis.replay.graph import WORK
-from fastprof.analysis.replay.model import Model, Replayed, Weights, rounded
+from fastprof.analysis.replay.model import Model, rounded
+from fastprof.analysis.replay.runs import Replayed, Weights
 from fastprof.model.arrays import Int32, Int64, UInt8
-
-__all__ = ["OF_STATES", "RESOURCES", "Path", "path_of"]
 
 OF_STATES: Final = CAUSES[: len(State)]
 RESOURCES: Final = (

@@ -29,8 +29,6 @@ from fastprof.profile.facts import gpu_names
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["whatif"]
-
 _LARGE: Final = 0.01  # share of a step that a note mentions
 
 

@@ -23,8 +23,6 @@ from fastprof.analysis.replay.part import Run
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["NO_EDGE", "Replayed", "Runs", "Weights"]
-
 _NEVER: Final = np.iinfo(np.int64).min
 NO_EDGE: Final = np.iinfo(np.int32).min
 

@@ -11,8 +11,6 @@ from fastprof.errors import ReportError
 from fastprof.model.arrays import Bools
 from fastprof.model.names import unknown_name
 
-__all__ = ["kernels_of"]
-
 
 def kernels_of(model: Model, selector: str) -> Bools:
     """[kernels] Those that a selector KEY=PATTERN or KEY!=PATTERN fits.

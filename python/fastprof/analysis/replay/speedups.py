@@ -16,15 +16,14 @@ from fastprof.analysis.keys import key_of
 from fastprof.analysis.replay.calibration import Calibrated
 from fastprof.analysis.replay.gpu_changes import scaled
 from fastprof.analysis.replay.host_changes import host_scaled, states_scaled, waiting, without_sync
-from fastprof.analysis.replay.model import Model, Weights, rounded
+from fastprof.analysis.replay.model import Model, rounded
 from fastprof.analysis.replay.path import KERNELS, OF_STATES, RESOURCES, Path, path_of
+from fastprof.analysis.replay.runs import Weights
 from fastprof.model.arrays import Bools, Int32
 from fastprof.model.columns import Ints, Values
 from fastprof.model.numbers import without_index
 from fastprof.model.table import Cells, Floats
 from fastprof.model.table import texts as text_column
-
-__all__ = ["speedups"]
 
 _KEYS: Final = ("op", "layer", "line")
 _TOP: Final = 6  # of each key

@@ -18,8 +18,6 @@ from fastprof.model.trace import NEVER
 from fastprof.profile.kept import begins_in_part
 from fastprof.profile.profile import Profile
 
-__all__ = ["cuda_api_sum", "cuda_kern_exec_sum", "printed"]
-
 # nsys prints versions of five digits: cudaLaunchKernel, but cudaGraphLaunch_v10000.
 _VERSION: Final = re.compile(r"_v\d{4}\Z")
 

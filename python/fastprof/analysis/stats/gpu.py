@@ -14,11 +14,6 @@ from fastprof.model.table import Cells
 from fastprof.profile.kept import inside_part
 from fastprof.profile.profile import Profile
 
-__all__ = [
-    *("cuda_gpu_kern_sum", "cuda_gpu_mem_size_sum", "cuda_gpu_mem_time_sum"),
-    *("in_part_of_kinds", "of_kinds"),
-]
-
 _PLACES: Final = {"H": "Host", "D": "Device", "A": "Array", "P": "Peer"}
 
 

@@ -9,8 +9,6 @@ from fastprof.errors import ReportError
 from fastprof.model.heading import Heading
 from fastprof.model.names import unknown_name
 
-__all__ = ["DESCRIPTION", "TABLES", "StatsTable", "table_name"]
-
 
 @dataclass(frozen=True)
 class StatsTable:

@@ -24,8 +24,6 @@ from fastprof.profile.instances import RangeInstances
 from fastprof.profile.kept import inside_part
 from fastprof.profile.profile import Profile
 
-__all__ = ["nvtx_gpu_proj_sum", "nvtx_gpu_proj_trace", "nvtx_kern_sum"]
-
 
 def _contained(profile: Profile, wanted: Bools) -> tuple[Int32, Int32]:
     """Pairs of a range and a row of GPU work that was launched inside it.

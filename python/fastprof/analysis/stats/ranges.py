@@ -16,8 +16,6 @@ from fastprof.profile.instances import RangeInstances
 from fastprof.profile.kept import begins_in_part
 from fastprof.profile.profile import Profile
 
-__all__ = ["STYLES", "nvtx_sum", "styles_of"]
-
 STYLES: Final = ["StartEnd", "PushPop"]
 
 

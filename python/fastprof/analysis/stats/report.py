@@ -15,8 +15,6 @@ from fastprof.model.table import Cells, Table
 from fastprof.model.tables import Tables
 from fastprof.profile.profile import Profile
 
-__all__ = ["stats"]
-
 _MAKERS: Final[dict[str, Callable[[Profile], list[Cells]]]] = {
     "nvtx_sum": ranges.nvtx_sum,
     "cuda_api_sum": calls.cuda_api_sum,

@@ -15,8 +15,6 @@ from fastprof.model.derived import DerivedFloats, DerivedInts
 from fastprof.model.table import Cells, Floats
 from fastprof.model.trace import NEVER
 
-__all__ = ["Statistics", "known_duration", "mean", "rounded"]
-
 Floats64 = npt.NDArray[np.float64]
 _BYTES_OF_MB = 1e6
 _FEW_GROUPS = 1 << 16

@@ -9,7 +9,6 @@ import numpy as np
 
 from fastprof._core._rows import RowWriter
 from fastprof._core._take import take
-from fastprof.analysis.selection import Where
 from fastprof.exports.chrome.gpu import (
     flow_rows,
     gpu_rows,
@@ -31,9 +30,8 @@ from fastprof.model.arrays import Int64
 from fastprof.model.metadata import About
 from fastprof.model.trace import NEVER, NO_TIME
 from fastprof.profile.profile import Profile
+from fastprof.profile.reports import Where
 from fastprof.writers.write_threads import write as write_rows
-
-__all__ = ["write"]
 
 
 def write(

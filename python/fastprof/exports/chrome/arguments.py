@@ -10,8 +10,6 @@ from fastprof.exports.chrome.rows import quoted
 from fastprof.model.call import UNKNOWN, Tensor
 from fastprof.model.markers import Kind, Meaning
 
-__all__ = ["beginning_of"]
-
 _LINE: Final = re.compile(r"(.+):(\d+)", re.DOTALL)
 
 

@@ -16,8 +16,6 @@ from fastprof.exports.names import WORK
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.trace import NO_TIME
 
-__all__ = ["gpu_rows"]
-
 _CATEGORIES: Final = {"memcpy": "gpu_memcpy", "memset": "gpu_memset"}
 # Arguments of torch.profiler; fastprof adds WORK.
 _TORCH: Final = {

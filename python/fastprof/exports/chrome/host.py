@@ -18,11 +18,6 @@ from fastprof.profile.instances import Threads
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = [
-    "api_rows", "memory_rows", "name_events", "place_of", "range_rows", "step_rows",
-    "thread_places",
-]  # fmt: skip
-
 # Of a function of the runtime in Nsight Systems; tools look for torch.profiler's cudaLaunchKernel.
 _VERSION: Final = re.compile(r"_v\d{4,}\Z")
 

@@ -12,8 +12,6 @@ from fastprof._core._rows import RowWriter
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.trace import NEVER
 
-__all__ = ["EventRows", "quoted"]
-
 _THOUSANDTHS: Final = [f".{i:03d}".encode() for i in range(1000)]
 
 

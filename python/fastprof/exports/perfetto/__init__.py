@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import BinaryIO
 
-from fastprof.analysis.selection import Where
 from fastprof.exports.events import GpuWork, read
 from fastprof.exports.perfetto import proto
 from fastprof.exports.perfetto.counters import write_memory
@@ -15,9 +14,8 @@ from fastprof.exports.perfetto.slices import Output
 from fastprof.exports.perfetto.steps import write_ended_elsewhere, write_steps
 from fastprof.model.trace import NEVER, NO_TIME
 from fastprof.profile.profile import Profile
+from fastprof.profile.reports import Where
 from fastprof.writers.write_threads import write as write_rows
-
-__all__ = ["write"]
 
 
 def write(

@@ -16,8 +16,6 @@ from fastprof.model.metadata import MANAGED, PINNED, Memory
 from fastprof.model.trace import NO_TIME
 from fastprof.profile.profile import Profile
 
-__all__ = ["write_memory"]
-
 _COUNTER: Final = proto.message(8, proto.number(3, 3))  # UNIT_SIZE_BYTES
 _TYPE_COUNTER: Final = proto.number(9, 4)
 _VALUE: Final = proto.tag(30)

@@ -16,8 +16,6 @@ from fastprof.exports.perfetto.slices import FLOW_END, Output, Slices, tracks_of
 from fastprof.model.arrays import Int64
 from fastprof.model.trace import NO_TIME
 
-__all__ = ["flow_ids", "write_gpu"]
-
 # Columns of numbers that differ between kernels of one look, and the names of their arguments.
 _NUMBERS = {"flops": "FLOPs", "bytes": "bytes", "correlation": "correlation", "step": "step"}
 

@@ -17,8 +17,6 @@ from fastprof.model.arrays import Int32, Int64
 from fastprof.profile.api_classes import class_of
 from fastprof.profile.profile import Profile
 
-__all__ = ["write_host"]
-
 
 def write_host(work: GpuWork, rows: HostRows, output: Output, processes: dict[int, int]) -> None:
     """Add the tracks and slices of threads.

@@ -8,8 +8,6 @@ from typing import Final
 from fastprof.exports.perfetto import proto
 from fastprof.exports.perfetto.proto import message, number, text
 
-__all__ = ["HEAD", "Interned", "Tracks", "clock_packets"]
-
 # TracePacket: trusted_packet_sequence_id = 1, sequence_flags = SEQ_NEEDS_INCREMENTAL_STATE.
 _SEQUENCE: Final = number(10, 1)
 HEAD: Final = _SEQUENCE + number(13, 2)

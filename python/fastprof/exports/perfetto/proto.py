@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["fixed64_tag", "message", "number", "tag", "text", "varint"]
-
 _MASK: Final = (1 << 64) - 1
 
 

@@ -14,8 +14,6 @@ from fastprof.exports.perfetto import proto
 from fastprof.exports.perfetto.packets import HEAD, Interned, Tracks
 from fastprof.model.arrays import Int32, Int64
 
-__all__ = ["Output", "Slices", "tracks_of_lanes"]
-
 _TYPE_BEGIN: Final = proto.number(9, 1)
 _TYPE_END: Final = proto.number(9, 2)
 TRACK: Final = proto.tag(11)

@@ -16,8 +16,6 @@ from fastprof.model.trace import NO_TIME
 from fastprof.profile.profile import Profile
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["write_ended_elsewhere", "write_steps"]
-
 
 def write_steps(
     steps: StepsOfKernels, work: GpuWork, output: Output, processes: dict[int, int]

@@ -11,8 +11,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["n_before"]
-
 _SPACE: Final = "aten::"
 _TENSORS: Final = "TO"  # in a form: a tensor, and an out tensor
 _PLAIN: Final = "."  # in a form: not a tensor; other letters: anything

@@ -14,8 +14,6 @@ from typing import Any, Final
 from fastprof._system.classes import dataclass
 from fastprof.model.call import UNKNOWN, Arg, Call, Tensor
 
-__all__ = ["RECORDED", "Collective", "call_of", "recorded"]
-
 RECORDED: Final = "record_param_comms"
 
 # The operator and the layout of its first arguments: input and output, in lists or nested lists.

@@ -22,8 +22,6 @@ from fastprof.model.markers.literal import parsed
 from fastprof.model.markers.meaning import Kind, Meaning
 from fastprof.model.markers.torch_names import is_node, is_torch_name, torch_meaning
 
-__all__ = ["FIELD", "NUMBERED", "read_event"]
-
 FIELD: Final = "\x1f"
 NUMBERED: Final = "cpu_op numbered"  # the category of an operator that has a sequence number
 _LONGEST_VALUE: Final = 1 << 16

@@ -15,8 +15,6 @@ from fastprof._system.regex import regex
 from fastprof.model.markers.meaning import EVALUATE
 from fastprof.model.markers.torch_names import node_of
 
-__all__ = ["SAME", "WEAK", "is_cpp", "is_custom", "is_foreign", "likeness"]
-
 SAME: Final = 1.0  # likeness: the operator's name has all words of the node's name
 WEAK: Final = 0.01  # likeness factor for torch's operators that have only some of them
 

@@ -167,8 +167,6 @@ def _bytes(*tensors: Tensor) -> int | None:
 
 # The forward of torch.nn's recurrent modules in markers: states determine the weights.
 
-__all__: list[str] = []
-
 _GATES: Final = {"LSTM": 4, "GRU": 3, "RNN": 1}
 
 

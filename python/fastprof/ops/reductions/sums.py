@@ -16,8 +16,6 @@ from fastprof.ops.tensor import byte_count, elements, tensor_bytes, tensor_text
 
 # FLOPs and bytes of variances and standard deviations.
 
-__all__: list[str] = []
-
 # name -> (FLOPs to finish one output, whether the mean is a second output)
 _MOMENTS: Final = {
     "var": (2, False),

@@ -17,8 +17,9 @@ from typing import Any, Final, NamedTuple
 
 from fastprof.model.call import Arg, Call, Tensor
 from fastprof.ops.cost import CannotModel, Cost, add_known
+from fastprof.ops.out_forms import ATEN
 from fastprof.ops.parameters import Tensors
-from fastprof.ops.registry import ATEN, find, operators, work
+from fastprof.ops.registry import find, operators, work
 from fastprof.ops.tensor import byte_count, elements
 from fastprof.ops.traffic import moved, texts
 

@@ -7,8 +7,6 @@ from typing import Final
 from fastprof.page.section import SectionMaker
 from fastprof.page.sections import answer, flame, memory, recorded, roofline, tables, timeline
 
-__all__ = ["SECTIONS"]
-
 SECTIONS: Final[tuple[SectionMaker, ...]] = (
     answer.section,
     flame.section,

@@ -19,8 +19,6 @@ from fastprof.page.section import Card, Chart, Fact, Section, Source
 from fastprof.page.step_bars import step_bars
 from fastprof.profile.advice import advice_on
 
-__all__ = ["section"]
-
 _CARDS: Final = 3
 _PARTS: Final = (
     ("evidence", "evidence"),

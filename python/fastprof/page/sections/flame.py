@@ -9,15 +9,14 @@ import numpy as np
 
 from fastprof.analysis.missing import NO_GPU_WORK
 from fastprof.analysis.path_columns import TIMES
-from fastprof.analysis.stacks import DIRECTIONS, MEASURES, Stacks, stacks
+from fastprof.analysis.stack_nodes import DIRECTIONS
+from fastprof.analysis.stacks import MEASURES, Stacks, stacks
 from fastprof.model.columns import Ints
 from fastprof.model.heading import Heading
 from fastprof.model.table import Cells, Floats, Table, texts
 from fastprof.page.section import Chart, Section, Source
 from fastprof.profile.advice import advice_on
 from fastprof.profile.profile import Profile
-
-__all__ = ["chart_of", "section"]
 
 
 class _View(NamedTuple):

@@ -14,8 +14,6 @@ from fastprof.page.section import Chart, Fact, Section, Source
 from fastprof.page.uplot import UPLOT
 from fastprof.profile.steps.of_kernels import StepsOfKernels
 
-__all__ = ["section"]
-
 _TITLE: Final = "Memory over time"
 _POINTS: Final = 4000  # of a curve
 _MOST: Final = 8  # memories

@@ -13,8 +13,6 @@ from fastprof.profile.advice import advice
 from fastprof.profile.profile import Profile
 from fastprof.writers.info import describe
 
-__all__ = ["section"]
-
 
 def section(source: Source) -> Section:
     """Coverage by depth, counts of the contents, and advice on what to record."""

@@ -19,8 +19,6 @@ from fastprof.page.section import Chart, Section, Source
 from fastprof.page.uplot import UPLOT
 from fastprof.profile.advice import advice_on
 
-__all__ = ["section"]
-
 _MOST: Final = 2000  # points
 _OF_TOOLTIP: Final = ("calls", "ideal_ns", "flop_per_s", "bytes_per_s", "tc_share", "intensity")
 _LABELS: Final = (*BY, *PLACES, "bound", "compute_type")

@@ -10,8 +10,6 @@ from fastprof.model.table import Table
 from fastprof.page.section import Section, Source
 from fastprof.profile.facts import gpu_names
 
-__all__ = ["section"]
-
 # Caption, report and options of each table.
 _TABLES: Final[tuple[tuple[str, str, dict[str, Any]], ...]] = (
     ("Operators", "summary", {}),

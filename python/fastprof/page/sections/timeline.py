@@ -19,8 +19,6 @@ from fastprof.page.timeline_arrays import arrays_of
 from fastprof.profile.profile import Profile
 from fastprof.profile.without_host import why_omitted
 
-__all__ = ["section"]
-
 _ALL: Final = 70_000  # events of all time lines
 _LEAST: Final = 20_000  # of each
 _HEADINGS: Final = (

@@ -33,8 +33,6 @@ from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.markers import Kind, Meaning
 from fastprof.model.trace import Activity, Recording
 
-__all__ = ["Launchers", "Waited", "find"]
-
 _NAME: Final = regex(r"pt_autograd_\d+")
 # Names that threads inherit from the one that starts them.
 _ANY_THREAD: Final = regex(r"python[\d.]*\Z|pt_main_thread\Z", re.IGNORECASE)

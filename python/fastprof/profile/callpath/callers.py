@@ -12,8 +12,6 @@ from fastprof.model.markers import Kind, Meaning
 from fastprof.model.trace import Recording
 from fastprof.profile.callpath.autograd_threads import Launchers, Waited
 
-__all__ = ["Frames", "Inherited", "inherit"]
-
 Frames = tuple[Int32, Int32, Int32, Int32]  # result of _nest.sweep
 
 

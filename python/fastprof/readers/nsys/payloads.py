@@ -22,8 +22,6 @@ from fastprof.readers.nsys.ranges import table_of
 from fastprof.readers.nsys.strings import texts_of
 from fastprof.readers.sqlite.database import Database, Field
 
-__all__ = ["read"]
-
 _ENTRIES: Final = "NVTX_PAYLOAD_SCHEMA_ENTRIES"
 _COLUMNS: Final = ("domainId", "schemaId", "type", "name", "offset", "arrayOrUnionDetail")
 _BLOB: Final = "binaryData"

@@ -15,8 +15,6 @@ from fastprof.analysis.advice.registry import rule
 from fastprof.analysis.advice.shapes import operands, sizes
 from fastprof.analysis.ideal import PRODUCTS
 
-__all__ = ["unaligned"]
-
 # Elements that fill 16 bytes, the longest access of a GPU.
 _FULL: Final = {"fp32": 4, "tf32": 4, "fp16": 8, "bf16": 8, "fp8": 16, "int8": 16}
 _ALIGNMENT: Final = regex(r"_align(\d+)(?!\d)")

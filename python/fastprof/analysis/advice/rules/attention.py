@@ -13,8 +13,6 @@ from fastprof.analysis.advice.shapes import Operand, operands, sizes
 from fastprof.analysis.ideal import PRACTICAL, PRODUCTS
 from fastprof.profile.program import SERVING
 
-__all__ = ["unfused_attention"]
-
 _MATMUL: Final = frozenset({"bmm", "matmul", "baddbmm", "einsum"})
 _SOFTMAX: Final = frozenset({"softmax", "_softmax", "_safe_softmax"})
 # Work on the scores that a fused kernel does too: scale, mask, dropout, casts.

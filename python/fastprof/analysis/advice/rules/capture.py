@@ -11,8 +11,6 @@ from fastprof.analysis.advice.registry import rule
 from fastprof.profile.advice import advice
 from fastprof.profile.program import OTHER, SERVING, TORCH, WITH_OPERATORS, Program
 
-__all__: list[str] = []
-
 _ENOUGH: Final = 0.95  # of the GPU time
 _MARKS: Final = {
     TORCH: "mark steps: torch.profiler schedule with prof.step(), or --steps SOURCE",

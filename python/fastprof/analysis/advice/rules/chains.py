@@ -9,8 +9,6 @@ from fastprof.analysis.advice.found import Found, spread
 from fastprof.analysis.advice.shapes import operands
 from fastprof.profile.program import SERVING, Program
 
-__all__ = ["elementwise_chain"]
-
 _PHASES: Final = frozenset({"forward", "recompute"})
 _NAMES: Final = 6  # most operators in a sentence
 

@@ -16,8 +16,6 @@ from fastprof.model.arrays import Bools, Int64
 from fastprof.model.quantity import quantity
 from fastprof.profile import program as kinds
 
-__all__: list[str] = []
-
 _UNBALANCED: Final = 1.3  # the longest communication of a GPU by the shortest
 
 

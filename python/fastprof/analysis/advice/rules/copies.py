@@ -17,8 +17,6 @@ from fastprof.model.arrays import Bools, Int64
 from fastprof.model.quantity import quantity
 from fastprof.profile import program as kinds
 
-__all__: list[str] = []
-
 _NEGLIGIBLE: Final = 0.001  # of a step
 
 

@@ -22,8 +22,6 @@ from fastprof.ops.kernels import KINDS
 from fastprof.profile.profile import Profile
 from fastprof.profile.program import CUDA, CUPY, HIP, NUMBA, OTHER, WRITES_KERNELS
 
-__all__: list[str] = []
-
 _LOW: Final = 0.25  # of the warps of a multiprocessor
 _LONG: Final = 10_000  # ns; shorter kernels are limited by their launch
 _SHARE: Final = 0.1  # of the GPU time

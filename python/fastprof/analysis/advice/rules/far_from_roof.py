@@ -10,8 +10,6 @@ from fastprof.analysis.advice.found import Found, by_time, share_text, spread
 from fastprof.analysis.ideal import PRODUCTS
 from fastprof.profile.program import SERVING, WITH_OPERATORS, Program
 
-__all__ = ["far_from_roof", "small_grid"]
-
 _FAR: Final = 0.4  # of the practical roof
 _SHARE: Final = 0.02  # of the GPU time
 _FAR_OF_PRODUCTS: Final = 0.6  # of the practical roof, for products that take much of the time

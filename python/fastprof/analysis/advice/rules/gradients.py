@@ -10,8 +10,6 @@ from fastprof.analysis.advice.shapes import Operand, operands, sizes
 from fastprof.analysis.ideal import PRACTICAL
 from fastprof.ops.kernels import classify
 
-__all__ = ["dead_gradient", "embedding_gradient"]
-
 _CHANNELS: Final = 4  # at most, of images
 _SPARSE: Final = 4  # rows of the table by rows used, from which the gradient is mostly zeros
 

@@ -27,8 +27,6 @@ from fastprof.profile import program as kinds
 from fastprof.profile.gpu_work import launches_graph
 from fastprof.profile.program import Program
 
-__all__: list[str] = []
-
 _LAUNCH_NS: Final = 50_000  # an operator is launched in this time; longer gaps have other host work
 _STARVED: Final = 0.1  # of the kernels; with fewer, the queue of the GPU hides the launches
 

@@ -21,8 +21,6 @@ from fastprof.analysis.advice.rules import (
 from fastprof.ops.tensor_cores import fp32_unit
 from fastprof.profile.program import TRAINS, WITH_OPERATORS
 
-__all__: list[str] = []
-
 
 def _need_ops(facts: Facts) -> None:
     if not facts.calls.has_ops:

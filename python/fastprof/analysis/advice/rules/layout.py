@@ -13,8 +13,6 @@ from fastprof.analysis.advice.found import Found
 from fastprof.analysis.ideal import PRODUCTS
 from fastprof.profile.program import SERVING
 
-__all__ = ["autocast_casts", "copies_in_model", "layout"]
-
 _LAYOUTS: Final = r"nchwtonhwc|nhwctonchw|nchw2nhwc|nhwc2nchw"
 _BY_NAME: Final = regex(_LAYOUTS, re.IGNORECASE)
 _TRANSPOSE: Final = regex(rf"transpose|{_LAYOUTS}", re.IGNORECASE)

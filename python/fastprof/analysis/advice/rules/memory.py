@@ -11,8 +11,6 @@ from fastprof.analysis.advice.registry import rule
 from fastprof.model.quantity import quantity
 from fastprof.profile.program import INFERENCE, OTHER, SERVING, USES_TORCH, WITH_OPERATORS
 
-__all__: list[str] = []
-
 _HEADROOM: Final = 0.5  # of the GPU's memory
 _EFFICIENT: Final = 0.5  # of the roofline
 _LARGER: Final = {

@@ -7,8 +7,6 @@ from typing import Final
 from fastprof.analysis.advice.calls import Calls, Part
 from fastprof.analysis.advice.found import Found, by_time
 
-__all__ = ["optimizer_loop"]
-
 _KERNELS: Final = 50  # a step
 _SHORT: Final = 10_000  # ns
 _ONE_BY_ONE: Final = frozenset({"elementwise", "copy", "reduction"})

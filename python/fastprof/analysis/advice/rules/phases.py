@@ -12,8 +12,6 @@ from fastprof.model.arrays import Bools, Int32
 from fastprof.model.quantity import quantity
 from fastprof.profile.program import TRAINS
 
-__all__: list[str] = []
-
 
 @rule("recompute", least=0.05, programs=TRAINS)
 def recompute(facts: Facts) -> Iterator[Finding]:

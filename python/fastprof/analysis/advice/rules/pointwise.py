@@ -15,8 +15,6 @@ from fastprof.analysis.advice.registry import rule
 from fastprof.analysis.ideal import PRODUCTS
 from fastprof.profile.program import OTHER, SERVING, TORCH, WITH_OPERATORS, Program
 
-__all__ = ["unfused_pointwise"]
-
 _SHARE: Final = 0.15  # of the time of kernels
 _KERNELS: Final = 100  # a step
 _SAVED: Final = 0.5  # of their time

@@ -14,8 +14,6 @@ from fastprof.analysis.idle_causes import CAUSES
 from fastprof.profile import program as kinds
 from fastprof.profile.program import Program
 
-__all__: list[str] = []
-
 _SEVERAL: Final = 3  # steps; what lasts for fewer may be the start
 
 

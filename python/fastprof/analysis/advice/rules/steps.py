@@ -13,8 +13,6 @@ from fastprof.analysis.advice.registry import rule
 from fastprof.model.quantity import quantity
 from fastprof.profile.program import CUDA, OTHER, SERVING, TORCH
 
-__all__: list[str] = []
-
 _LONG: Final = 1.3  # medians
 _LEAST_STEPS: Final = 3
 _DIFFERS: Final = {

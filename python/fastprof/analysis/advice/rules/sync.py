@@ -20,8 +20,6 @@ from fastprof.model.trace import NEVER
 from fastprof.profile import program as kinds
 from fastprof.profile.program import Program
 
-__all__: list[str] = []
-
 _COPY, _SYNC = "blocking copy", "sync"
 _PART: Final = 0.1  # of the idle time, from which a cause has its remedy
 _MAINLY: Final = 0.5

@@ -24,8 +24,6 @@ from fastprof.profile.program import (
     Program,
 )
 
-__all__ = ["bad_shape", "no_tensor_cores"]
-
 _TENSOR, _BANDWIDTH = PRACTICAL
 _CAUTION: Final = 2.0  # divides the ratio of the peaks, where FLOPs are unknown
 _TF32_PRODUCTS: Final = 3  # of TF32, by which attention multiplies fp32 (CUTLASS, FastF32)

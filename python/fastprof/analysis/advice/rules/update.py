@@ -21,8 +21,6 @@ from fastprof.model.arrays import Bools, Int64
 from fastprof.model.quantity import quantity
 from fastprof.profile.program import TRAINS
 
-__all__ = ["optimizer_passes"]
-
 _RUN: Final = 16  # fills in succession on a stream; gradients of a model are cleared together
 _FILLS: Final = 32  # a step
 _ZEROS: Final = regex(r"FillFunctor|multi_tensor_apply.*Zero")

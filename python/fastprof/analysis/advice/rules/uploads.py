@@ -19,8 +19,6 @@ from fastprof.model.columns import Values
 from fastprof.model.quantity import quantity
 from fastprof.profile.program import WITH_OPERATORS
 
-__all__ = ["parameter_copies"]
-
 _SHARE: Final = 0.3  # of the busy time, if no range names who copies
 _NAMED_SHARE: Final = 0.05  # of the busy time, if one does
 _LARGE: Final = 1_000_000  # bytes of a copy; smaller ones are buffers and biases
