@@ -31,9 +31,9 @@ STAGES = {
     ),
     "join": (
         "fastprof.readers.nsys.pieces:Pieces.together",
-        "fastprof.readers.nsys.launches:Reading.__init__",
-        "fastprof.readers.nsys.launches:Reading.finish",
-        "fastprof.readers.nsys.ranges:Reading.finish",
+        "fastprof.readers.nsys.launches:LaunchReading.__init__",
+        "fastprof.readers.nsys.launches:LaunchReading.finish",
+        "fastprof.readers.nsys.ranges:RangeReading.finish",
     ),
     "wait": ("concurrent.futures:Future.result",),
     "nest": ("fastprof._core._nest:order", "fastprof._core._nest:sweep"),

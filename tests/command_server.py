@@ -210,7 +210,7 @@ def _main(path: str) -> None:
     for name in IF_INSTALLED:
         with suppress(ImportError):
             importlib.import_module(name)
-    from fastprof.ranks import process
+    from fastprof.ranks import local as process
 
     process._PROGRAM = forking(process._PROGRAM, path)
     _fill_caches()

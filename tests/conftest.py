@@ -76,7 +76,7 @@ def _frozen():
 def forked_workers():
     """Let workers of batches be forks of the command server; yields their program as it was."""
     import command_server
-    from fastprof.ranks import process
+    from fastprof.ranks import local as process
 
     program = process._PROGRAM
     with pytest.MonkeyPatch.context() as patch:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import CannotJudge, Finding
 from fastprof.analysis.advice.registry import Rule, all_rules
-from fastprof.analysis.advice.replayed import Plan, base_of
-from fastprof.analysis.advice.savings import savings
+from fastprof.analysis.advice.savings import PlannedRun, base_of, savings
 
 
 def judged(facts: Facts) -> list[tuple[Rule, Finding]]:
@@ -39,5 +38,5 @@ def saved_together(facts: Facts) -> tuple[float, float]:
     if base is None:
         return 0.0, 0.0
     plan = [each for each in savings(facts, judged(facts), base, None) if each.is_timed]
-    together = Plan(facts, base, [each.finding for each in plan])
+    together = PlannedRun(facts, base, [each.finding for each in plan])
     return sum(each.ns for each in plan), together.saved(*range(len(plan)))

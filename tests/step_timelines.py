@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastprof.analysis.step_timeline import StepTimeline
-from fastprof.analysis.timeline_lanes import Lane
-from fastprof.analysis.timeline_runs import Events
+from fastprof.analysis.timeline.build import StepTimeline
+from fastprof.analysis.timeline.lanes import Lane
+from fastprof.analysis.timeline.runs import LaneEvents
 
 Numbers = npt.NDArray[np.int64]
 
@@ -83,8 +83,8 @@ def check_merged(merged: StepTimeline, exact: StepTimeline, most: int) -> None:
     assert merged.n_recorded == len(exact.events.start)
     assert (merged.pixel == 0) == (len(exact.events.start) <= most)
     for of_runs, of_events in zip(merged.rows, exact.rows, strict=True):
-        runs = Events._make(each[of_runs] for each in merged.events)
-        events = Events._make(each[of_events] for each in exact.events)
+        runs = LaneEvents._make(each[of_runs] for each in merged.events)
+        events = LaneEvents._make(each[of_events] for each in exact.events)
         first = np.cumsum(runs.counts) - runs.counts
         assert runs.counts.sum() == len(events.start)
         assert (runs.start == events.start[first]).all()

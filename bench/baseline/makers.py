@@ -12,7 +12,14 @@ from collections.abc import Iterable, Iterator
 
 from bench.baseline.frames import Frame
 from bench.baseline.meanings import TORCH, Meaning
-from fastprof.model.markers.node_names import SAME, WEAK, is_cpp, is_custom, is_foreign, likeness
+from fastprof.profile.callpath.node_makers import (
+    SAME,
+    WEAK,
+    is_cpp,
+    is_custom,
+    is_foreign,
+    likeness,
+)
 
 MOST_CARRIERS, MOST_BESIDE, MOST_AROUND = 64, 512, 64
 

@@ -9,9 +9,8 @@ from pathlib import Path
 from bench.floor import library
 from fastprof.readers.nsys import schema
 from fastprof.readers.nsys.ranges import table_of
-from fastprof.readers.sqlite.connection import connect
-from fastprof.readers.sqlite.database import ALL_ROWS, Database, Field, select_of
-from fastprof.readers.sqlite.pages import Pages, Place
+from fastprof.readers.sqlite.database import ALL_ROWS, Database, Field, connect, select_of
+from fastprof.readers.sqlite.pages import CellPlace, Pages
 
 CORES, PIECES = 2, 16  # pieces of each table, which the cores take in turn
 
@@ -41,13 +40,13 @@ def walk(path: Path) -> int:
         return sum(rows for rows, _ in pool.map(_walk_piece, pieces))
 
 
-def _walk_piece(piece: tuple[library.Table, list[Place], int, int]) -> tuple[int, int]:
+def _walk_piece(piece: tuple[library.Table, list[CellPlace], int, int]) -> tuple[int, int]:
     table, places, first, last = piece
     return table.walk(places, first, last)
 
 
 def _large_tables(database: Database) -> dict[str, list[Field]]:
-    pools = schema.Pools()
+    pools = schema.NsysPools()
     fields = {
         schema.KERNELS: schema.kernel_fields(pools),
         schema.LAUNCHES: schema.launch_fields(pools),
@@ -58,7 +57,7 @@ def _large_tables(database: Database) -> dict[str, list[Field]]:
 
 
 def _small_tables(database: Database) -> dict[str, list[Field]]:
-    pools = schema.Pools()
+    pools = schema.NsysPools()
     fields = {
         schema.GRAPHS: schema.graph_fields(pools),
         schema.GRAPH_NODES: schema.graph_node_fields(pools),

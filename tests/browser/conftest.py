@@ -13,7 +13,7 @@ from bench.generate import generate
 
 import fastprof
 from fastprof.page.build import build
-from fastprof.page.section import SectionMaker, Source
+from fastprof.page.section import PageSource, SectionMaker
 
 CHROMIUM = os.environ.get("FASTPROF_CHROMIUM") or shutil.which("chromium")
 ARGUMENTS = [
@@ -52,7 +52,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> tuple[fastprof.Profile, 
 
 def page_with(path: Path, profile: fastprof.Profile, *sections: SectionMaker) -> Path:
     """Write a page with some sections only, which is drawn sooner; returns its path."""
-    source = Source(profile)
+    source = PageSource(profile)
     path.write_text(build(path.stem, [], [each(source) for each in sections]), "utf-8")
     return path
 

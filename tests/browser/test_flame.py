@@ -12,8 +12,7 @@ import pytest
 
 import fastprof
 from browser.conftest import page_with
-from fastprof.analysis.stack_nodes import DIRECTIONS
-from fastprof.analysis.stacks import Stacks, stacks
+from fastprof.analysis.stacks.tree import DIRECTIONS, Stacks, stacks
 from fastprof.model.table import Table
 from fastprof.page.build import build
 from fastprof.page.section import Section

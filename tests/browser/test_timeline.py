@@ -10,7 +10,7 @@ import pytest
 
 import fastprof
 from browser.conftest import page_with
-from fastprof.analysis.step_timeline import StepTimeline, StepTimelines
+from fastprof.analysis.timeline.build import StepTimeline, StepTimelines
 from fastprof.page.sections import timeline as section
 from hypothesis_profiles import some
 from kineto_files import KinetoFile

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastprof.profile.captured_graphs.common import by_occurrence, in_order
+from fastprof.profile.captured_graphs.fits import by_occurrence, in_order
 
 NUMBERS = st.lists(st.integers(0, 3), max_size=14)
 WITH_UNKNOWN = st.lists(st.integers(-1, 3), max_size=14)

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from intervals import frozen
 
-from fastprof.analysis.idle_causes import Cause, Parts
-from fastprof.analysis.steps_windows import Windows
+from fastprof.analysis.idle.causes import Cause, Parts
+from fastprof.analysis.steps.windows import Windows
 from hypothesis_profiles import examples
 
 TIME = st.integers(0, 20)

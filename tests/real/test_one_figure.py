@@ -12,7 +12,7 @@ import fastprof
 from commands import run
 from fastprof.analysis.advice.facts import Facts
 from fastprof.model.quantity import quantity
-from fastprof.page.section import Source
+from fastprof.page.section import PageSource
 from fastprof.page.sections import answer
 from open_traces import profile as opened
 from real_data import real, traces
@@ -103,7 +103,9 @@ def test_the_page_and_the_screen_print_these_figures(path: str) -> None:
     step, times = facts.step_ns, facts.times
     busy, idle = quantity(times["busy_ns"], "ns"), quantity(times["idle_ns"], "ns")
     share = f"{times['busy_ns'] / max(step, 1):.1%}"
-    printed = {fact.name: (fact.value, fact.about) for fact in answer.section(Source(trace)).facts}
+    printed = {
+        fact.name: (fact.value, fact.about) for fact in answer.section(PageSource(trace)).facts
+    }
     name = "Step" if facts.has_steps else "Capture"
     assert printed[name][0] == quantity(step, "ns")
     assert printed["GPU busy"] == (share, busy)

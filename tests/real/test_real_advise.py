@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fastprof.analysis.advice.facts import Facts
-from fastprof.analysis.host_states import SETUP
-from fastprof.analysis.idle_causes import CAUSES
+from fastprof.analysis.host.states import SETUP
+from fastprof.analysis.idle.causes import CAUSES
 from open_traces import profile
 from plans import claims
 from real_data import traces

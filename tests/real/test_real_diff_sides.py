@@ -14,7 +14,7 @@ import pytest
 import fastprof
 from fastprof.analysis.diff.measure import side_of
 from fastprof.analysis.diff.side import Side
-from fastprof.analysis.idle_causes import CAUSES
+from fastprof.analysis.idle.causes import CAUSES
 from open_traces import kept, profile
 from real_data import traces
 

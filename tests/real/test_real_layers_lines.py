@@ -10,8 +10,8 @@ import pytest
 
 import fastprof
 import open_traces
-from fastprof.analysis.descriptions import LAYERS, LINES
-from fastprof.analysis.ideal import ideals_of
+from fastprof.analysis.catalogue import LAYERS, LINES
+from fastprof.analysis.roofline.ideal import ideals_of
 from real_data import real, traces
 
 R18 = "kineto/resnet18_mi300_full.json.gz"

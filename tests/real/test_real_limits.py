@@ -10,7 +10,7 @@ import pytest
 
 from fastprof.model.devices import Device, resolve
 from fastprof.model.metadata import About
-from fastprof.profile.byte_limits import MOST
+from fastprof.profile.lookups import MOST
 from open_traces import kept, profile, rows
 from profiled import Row
 from real_data import traces

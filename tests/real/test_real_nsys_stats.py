@@ -10,7 +10,7 @@ import pytest
 
 import nsys_tool
 import open_traces
-from fastprof.analysis.stats.headings import TABLES
+from fastprof.analysis.stats.columns import TABLES
 from real_data import real, traces
 
 pytestmark = pytest.mark.usefixtures("real_nsys")

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from fastprof.analysis.advice.facts import Facts
-from fastprof.page.section import Source
+from fastprof.page.section import PageSource
 from fastprof.page.sections import answer
 from open_traces import profile
 from plans import saved_together
@@ -63,7 +63,7 @@ def test_every_screen_opens_with_the_same_sentence(path: str) -> None:
     assert overview.facts["answer"] == table.lead[0] == sentence
     assert " ".join(overview.text().split()).startswith(sentence), "all of it is on the screen"
     assert list(overview["findings"].rows()) == list(table.rows())
-    section = answer.section(Source(opened))
+    section = answer.section(PageSource(opened))
     if len(opened):
         assert section.lead[0] == sentence
         shown = [row["what"] for row in table.rows()]

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 import fastprof
-from fastprof.analysis.stack_nodes import DIRECTIONS
-from fastprof.analysis.stacks import MEASURES, TREES, Stacks, stacks
+from fastprof.analysis.stacks.tree import DIRECTIONS, MEASURES, TREES, Stacks, stacks
 from fastprof.model.table import Table
-from fastprof.page.section import Source
+from fastprof.page.section import PageSource
 from fastprof.page.sections.flame import section
 from open_traces import profile
 from real_data import traces
@@ -154,7 +153,7 @@ def test_the_path_of_a_kernel_is_that_of_the_profile() -> None:
 @every_trace
 def test_every_view_of_the_page_has_all_gpu_time(path: str) -> None:
     opened = profile(path, copies=True)
-    found = section(Source(opened))
+    found = section(PageSource(opened))
     if not len(opened):
         assert found.missing == ["no GPU work in this capture: CPU time only"]
         assert not found.charts

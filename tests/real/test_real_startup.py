@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import open_traces
-from fastprof.page.section import Source
+from fastprof.page.section import PageSource
 from fastprof.page.sections import answer
 from real_data import open_read_only, real
 
@@ -120,7 +120,7 @@ def test_captures_of_first_calls_say_so(path: str, share: str) -> None:
     text = profile.overview().text()
     line = f"first calls take {share} of the capture (code loading"
     assert line in text
-    assert line in answer.section(Source(profile)).lead[1]
+    assert line in answer.section(PageSource(profile)).lead[1]
 
 
 @pytest.mark.parametrize(

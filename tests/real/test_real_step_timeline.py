@@ -7,8 +7,8 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from fastprof.analysis.step_timeline import StepTimeline, StepTimelines
-from fastprof.analysis.timeline_lanes import LEVELS, Window
+from fastprof.analysis.timeline.build import StepTimeline, StepTimelines
+from fastprof.analysis.timeline.lanes import LEVELS, TimeWindow
 from fastprof.model.trace import NEVER, NO_TIME
 from fastprof.profile.profile import Profile, forward_ranges
 from open_traces import profile
@@ -19,7 +19,7 @@ TRACES = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*", "pyprof/*.sql*"
 ALL = 1 << 40  # events: none are merged
 
 
-def opened(path: str) -> tuple[Profile, StepTimelines, Window]:
+def opened(path: str) -> tuple[Profile, StepTimelines, TimeWindow]:
     """The trace, and the window from its first to its last event."""
     p = profile(path, copies=True)
     starts = [each.start for each in (p.api, p.ranges) if len(each)]
@@ -32,7 +32,7 @@ def opened(path: str) -> tuple[Profile, StepTimelines, Window]:
         min(int(each.min()) for each in starts),
         max(int(e.max(initial=0)) for e in ends),
     )
-    return p, StepTimelines(p), Window(first - 1, last + 1)
+    return p, StepTimelines(p), TimeWindow(first - 1, last + 1)
 
 
 def by_lane(timeline: StepTimeline, kind: str) -> dict[tuple[int, ...], list[tuple[int, int]]]:

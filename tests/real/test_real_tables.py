@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import open_traces
-from fastprof.analysis.stacks import TREES, stacks
+from fastprof.analysis.stacks.tree import TREES, stacks
 from hypothesis_profiles import IS_FULL
 from real_data import traces
 from table_sums import KEYS, Rows, sums_of, windows

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 import fastprof
+from fastprof.analysis.advice.calls import operands, sizes, type_of
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import CannotJudge
 from fastprof.analysis.advice.registry import all_rules
 from fastprof.analysis.advice.rules.tensor_cores import padded_size
-from fastprof.analysis.advice.shapes import operands, sizes, type_of
 from kineto_files import KinetoFile
 
 A100 = {"id": 0, "name": "NVIDIA A100-SXM4-40GB", "numSms": 108}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import fastprof
-from fastprof.page.section import Source
+from fastprof.page.section import PageSource
 from fastprof.page.sections import answer
 from kineto_files import KinetoFile
 
@@ -150,4 +150,4 @@ def test_first_calls_are_on_the_first_screen_and_on_the_page(tmp_path: Path) -> 
     profile = fastprof.open(trace.write(tmp_path / "net.json"), copies=True)
     (line,) = [each for each in profile.overview().lead if each.startswith("first calls take")]
     assert "code loading" in line
-    assert line in answer.section(Source(profile)).lead
+    assert line in answer.section(PageSource(profile)).lead

@@ -7,8 +7,8 @@ import pytest
 
 import fastprof
 from exports import PID, Export, global_tid
-from fastprof.model.markers.aten_schemas import n_before
-from fastprof.model.markers.node_names import likeness
+from fastprof.model.markers.kineto import n_before
+from fastprof.profile.callpath.node_makers import likeness
 from kineto_files import KinetoFile
 
 ENGINE = "autograd::engine::evaluate_function: "

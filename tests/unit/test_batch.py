@@ -9,9 +9,9 @@ from exports import Export
 from fastprof.cli import main
 from fastprof.model.heading import Heading
 from fastprof.model.table import Floats, Table, texts
+from fastprof.ranks.all_ranks import assign_ranks as rank_numbers
 from fastprof.ranks.batch import BatchError
 from fastprof.ranks.files import find
-from fastprof.ranks.rank import assign_ranks as rank_numbers
 from fastprof.ranks.result import Batch
 from fastprof.ranks.work import Options, work
 from kineto_files import KinetoFile

@@ -10,9 +10,9 @@ import pytest
 
 import fastprof
 import rank_files
-from fastprof.ranks import process
+from fastprof.ranks import local as process
 from fastprof.ranks.batch import LEAST_MEMORY
-from fastprof.ranks.process import cause
+from fastprof.ranks.local import cause
 from rank_files import CALLS
 from waiting import PATIENCE, is_alive, wait_for
 

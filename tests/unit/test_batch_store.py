@@ -13,7 +13,7 @@ import rank_files
 from fastprof.errors import MissingDependencyError
 from fastprof.ranks import batch as batch_module
 from fastprof.ranks import store as store_module
-from fastprof.ranks.source import source_of
+from fastprof.ranks.files import source_of
 from fastprof.ranks.store import Store, StoreError
 from fastprof.ranks.work import Options, work
 from waiting import PATIENCE, is_alive, wait_for

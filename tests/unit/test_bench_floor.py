@@ -10,8 +10,7 @@ from bench.floor import export, library
 from bench.generate import generate
 
 from fastprof.readers.nsys import schema
-from fastprof.readers.sqlite.connection import connect
-from fastprof.readers.sqlite.database import ALL_ROWS, Database
+from fastprof.readers.sqlite.database import ALL_ROWS, Database, connect
 from fastprof.readers.sqlite.pages import Pages
 
 NUMBERS = [(i * 7**i) % 2**63 * (-1) ** i for i in range(3000)]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fastprof
-from fastprof.profile.byte_limits import MOST, too_fast
+from fastprof.profile.lookups import MOST, too_fast
 from kineto_files import KinetoFile
 
 A100 = {"id": 0, "name": "NVIDIA A100-SXM4-40GB", "numSms": 108, "totalGlobalMem": 42297786368}

@@ -11,10 +11,10 @@ from bench.generate import generate
 
 import fastprof
 from fastprof._system.threads import computed_once
-from fastprof.analysis.cells import Cells, cells_of
-from fastprof.analysis.ideal import ideals_of
+from fastprof.analysis.cells import ReportCells, cells_of
 from fastprof.analysis.key_names import KEY_NAMES
 from fastprof.analysis.keys import key_of
+from fastprof.analysis.roofline.ideal import ideals_of
 from fastprof.cli import main
 from fastprof.profile.cells import OF_CELLS, SUMS
 from waiting import PATIENCE
@@ -34,7 +34,7 @@ def of_dict(profile: fastprof.Profile, tmp_path_factory: pytest.TempPathFactory)
     return fastprof.open(file)
 
 
-def agree(profile: fastprof.Profile, cells: Cells) -> None:
+def agree(profile: fastprof.Profile, cells: ReportCells) -> None:
     """Check the cells against the columns of the kernels."""
     of_kernel = cells.of_kernel
     assert of_kernel[cells.first].tolist() == list(range(len(cells)))

@@ -8,9 +8,9 @@ import pytest
 import fastprof
 from commands import run
 from exports import Export
-from fastprof.analysis.blocking_copies import blocked_ns
+from fastprof.analysis.copies.peaks import bus_of
+from fastprof.analysis.host.waits import blocked_ns
 from fastprof.errors import ReportError
-from fastprof.model.bus import bus_of
 from fastprof.model.devices import Device
 from kineto_files import KinetoFile
 from nvprof_files import NvprofFile

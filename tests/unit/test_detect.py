@@ -6,7 +6,7 @@ import pytest
 
 import fastprof
 from fastprof.errors import BadInputError
-from fastprof.readers.detect import Format, detect
+from fastprof.readers.detect import FileFormat, detect
 
 SQLITE = b"SQLite format 3\0"
 REPORT = b"NVIDIA Tegra Profiler Report 2026@4@1"
@@ -16,16 +16,16 @@ LINE = b"{'kShortName': 'a', 'kDuration': 7}\n"
 @pytest.mark.parametrize(
     ("name", "content", "expected"),
     [
-        ("a.sqlite", SQLITE, Format.SQLITE),
-        ("a.nsys-rep", SQLITE, Format.SQLITE),
-        ("a.dat", REPORT, Format.NSYS_REPORT),
-        ("a.nsys-rep", b"\0\1", Format.NSYS_REPORT),
-        ("A.QDREP", b"\x1f\x8b", Format.NSYS_REPORT),
-        ("a.dat", b"\x1f\x8b", Format.GZIP_JSON),
-        ("a.dat", b'\n {"traceEvents": []}', Format.JSON),
-        ("a.nsys-rep", b"[", Format.JSON),
-        ("a.json", LINE, Format.DICT_LINES),
-        ("a.nsys-rep", b"\xef\xbb\xbf" + LINE, Format.DICT_LINES),
+        ("a.sqlite", SQLITE, FileFormat.SQLITE),
+        ("a.nsys-rep", SQLITE, FileFormat.SQLITE),
+        ("a.dat", REPORT, FileFormat.NSYS_REPORT),
+        ("a.nsys-rep", b"\0\1", FileFormat.NSYS_REPORT),
+        ("A.QDREP", b"\x1f\x8b", FileFormat.NSYS_REPORT),
+        ("a.dat", b"\x1f\x8b", FileFormat.GZIP_JSON),
+        ("a.dat", b'\n {"traceEvents": []}', FileFormat.JSON),
+        ("a.nsys-rep", b"[", FileFormat.JSON),
+        ("a.json", LINE, FileFormat.DICT_LINES),
+        ("a.nsys-rep", b"\xef\xbb\xbf" + LINE, FileFormat.DICT_LINES),
     ],
 )
 def test_content_decides_before_the_suffix(tmp_path, name, content, expected):

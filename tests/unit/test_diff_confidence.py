@@ -7,8 +7,15 @@ from math import log1p
 import numpy as np
 import pytest
 
-from fastprof.analysis.diff.confidence import FASTER, NOT_JUDGED, SAME, SLOWER, confidence
-from fastprof.analysis.diff.student import quantile, tail
+from fastprof.analysis.diff.confidence import (
+    FASTER,
+    NOT_JUDGED,
+    SAME,
+    SLOWER,
+    confidence,
+    quantile,
+    tail,
+)
 from hypothesis_profiles import some
 
 

@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fastprof
-from fastprof.analysis.diff.align import aligned
-from fastprof.analysis.diff.clocks import clocks_of
+from fastprof.analysis.diff.matching import aligned
 from fastprof.analysis.diff.measure import side_of
-from fastprof.analysis.diff.rounding import means
 from fastprof.analysis.diff.side import combined
+from fastprof.analysis.diff.waterfall import clocks_of, means
 from kineto_files import KinetoFile
 
 sequences = st.lists(st.sampled_from(["a", "b", "c", None]), max_size=8)

@@ -11,7 +11,7 @@ import pytest
 import fastprof
 from fastprof.analysis.diff import store
 from fastprof.analysis.diff.captures import sides_of
-from fastprof.analysis.diff.plan import Plan
+from fastprof.analysis.diff.plan import PlanData
 from fastprof.analysis.diff.predictions import predictions
 from fastprof.analysis.diff.store import Baseline, BaselineError
 from fastprof.cli import main
@@ -97,7 +97,7 @@ def test_the_plan_is_made_only_if_something_is_shorter(tmp_path: Path) -> None:
     same = fastprof.diff(before, after).found
     made = []
 
-    def plan() -> Plan:
+    def plan() -> PlanData:
         made.append(1)
         raise AssertionError
 

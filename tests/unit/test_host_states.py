@@ -9,7 +9,7 @@ import pytest
 
 import fastprof
 from exports import Export
-from fastprof.analysis.host_states import State, host_states, launching_threads, loader_ranges
+from fastprof.analysis.host.states import State, host_states, launching_threads, loader_ranges
 from fastprof.errors import ReportError
 from kineto_files import KinetoFile
 

@@ -12,8 +12,7 @@ import fastprof
 from commands import one_line, run
 from exports import Export
 from fastprof.errors import BadInputError
-from fastprof.readers.sqlite.connection import connect
-from fastprof.readers.sqlite.database import Database
+from fastprof.readers.sqlite.database import Database, connect
 
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 CALLS = "CUPTI_ACTIVITY_KIND_RUNTIME"

@@ -116,7 +116,7 @@ def test_only_annotate_and_integrations_import_what_training_needs() -> None:
 ALLOWED = {
     # programs that a test compares, as they are typed
     "exec": {"tests/annotation_outcomes.py", "tests/annotation_expressions.py"},
-    "pickle.load": {"python/fastprof/ranks/worker.py", "python/fastprof/ranks/process.py"},  # pipes
+    "pickle.load": {"python/fastprof/ranks/worker.py", "python/fastprof/ranks/local.py"},  # pipes
 }
 
 

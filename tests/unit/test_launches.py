@@ -10,7 +10,7 @@ import pytest
 import fastprof
 from commands import run
 from exports import Export
-from fastprof.analysis.queue_depth import queue_depths
+from fastprof.analysis.launches.times import queue_depths
 from kineto_files import KinetoFile
 
 US = 1000

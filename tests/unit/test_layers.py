@@ -10,7 +10,7 @@ import pytest
 
 import fastprof
 from exports import Export
-from fastprof.analysis.layer_tree import attached, folded, in_tree_order
+from fastprof.analysis.layers.tree import attached, folded, in_tree_order
 from fastprof.errors import ReportError
 from fastprof.model.numbers import without_index
 from kineto_files import KinetoFile

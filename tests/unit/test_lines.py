@@ -11,7 +11,7 @@ import pytest
 import fastprof
 from commands import run
 from exports import Export
-from fastprof.analysis.source_text import SourceFile, SourceFiles
+from fastprof.analysis.lines.source_text import SourceFile, SourceFiles
 from fastprof.errors import ReportError
 from kineto_files import KinetoFile
 

@@ -19,7 +19,7 @@ import fastprof
 from commands import one_line, run
 from fastprof._system import memory
 from fastprof.cli import main
-from fastprof.readers import memory_estimate
+from fastprof.readers import detect as memory_estimate
 from fastprof.readers.sqlite.database import Database
 from hypothesis_profiles import some
 from waiting import PATIENCE

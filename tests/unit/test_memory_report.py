@@ -14,7 +14,7 @@ import torch_server
 from commands import run
 from exports import PID, Export, global_tid
 from fastprof.analysis.key_names import KEY_NAMES
-from fastprof.analysis.memory.blocks import Blocks, Events, blocks_of
+from fastprof.analysis.memory.blocks import Blocks, MemoryEvents, blocks_of
 from kineto_files import KinetoFile
 
 CPU_TABLES = Path(__file__).parents[1] / "programs" / "cpu_tables.py"
@@ -110,7 +110,7 @@ def blocks(sizes: list[int], addresses: list[int] | None = None, newest: bool = 
     n = len(sizes)
     unknown = np.full(n, -1, np.int64)
     address = unknown if addresses is None else np.array(addresses, np.int64)
-    events = Events(["GPU 0"], np.zeros(n, np.int32), np.arange(n), np.array(sizes, np.int64),
+    events = MemoryEvents(["GPU 0"], np.zeros(n, np.int32), np.arange(n), np.array(sizes, np.int64),
                     address, unknown, unknown, np.arange(n))  # fmt: skip
     return blocks_of(events, newest)
 

@@ -16,7 +16,7 @@ import pytest
 
 import fastprof
 from exports import Export
-from fastprof.readers.nsys import payloads
+from fastprof.readers.nsys import host_events as payloads
 from fastprof.readers.sqlite.database import Database
 
 INT, UINT64, SIZE, OPERATION = 5, 18, 22, 16777232
@@ -179,7 +179,7 @@ def test_damaged_payloads_are_ignored(damaged: bytes, tmp_path: Path) -> None:
 def test_fields_beyond_the_payload_are_left_out(tmp_path: Path) -> None:
     made = Trace().nccl(10, 20, "ncclAllReduce", blob(ALL_REDUCE, 171, form="Q"))
     with Database(made.launched(15, 1, "x", 1000).saved(tmp_path / "one.sqlite")) as database:
-        found = payloads.read(database)
+        found = payloads.payload_events(database)
     assert found is not None
     (name,) = found.names
     assert json.loads(name or "") == {"NCCL communicator ID": 171, "name": "ncclAllReduce"}
@@ -189,4 +189,4 @@ def test_fields_beyond_the_payload_are_left_out(tmp_path: Path) -> None:
 def test_an_export_without_payloads_has_none(tmp_path: Path) -> None:
     path = Export().push_pop(0, 10, "ncclAllReduce", TID).write(tmp_path / "one.sqlite")
     with Database(path) as database:
-        assert payloads.read(database) is None
+        assert payloads.payload_events(database) is None

@@ -12,7 +12,7 @@ from bench.generate import generate
 import fastprof
 from commands import one_line, run
 from exports import Export
-from fastprof.analysis.overview_text import Overview
+from fastprof.analysis.overview.text import Overview
 from kineto_files import KinetoFile
 
 HOSTILE = "</pre><img src=x>\x1b"

@@ -22,7 +22,7 @@ from fastprof.model.heading import Heading
 from fastprof.model.page import Page
 from fastprof.model.table import Floats, Table, texts
 from fastprof.page.embed import packed
-from fastprof.page.table_html import table_html
+from fastprof.page.table import table_html
 from hostile_names import NAMES, hostile_trace
 from pages import Parsed, parsed, unpacked
 from rank_files import run as write_ranks

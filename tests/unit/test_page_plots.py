@@ -13,10 +13,10 @@ from bench.generate import generate
 
 import fastprof
 from commands import one_line, run
-from fastprof.analysis.memory.envelope import envelope
-from fastprof.analysis.roofline_points import PLACES, places_of, points_of
+from fastprof.analysis.memory.uses import envelope
+from fastprof.analysis.roofline.points import PLACES, places_of, points_of
 from fastprof.page.difference import page_of_diff
-from fastprof.page.section import Section, Source
+from fastprof.page.section import PageSource, Section
 from fastprof.page.sections import memory, roofline
 from kineto_files import KinetoFile
 
@@ -68,7 +68,7 @@ def test_points_are_the_longest_rows_with_flops(profile: fastprof.Profile) -> No
 
 
 def test_the_chart_has_the_values_of_the_table(profile: fastprof.Profile) -> None:
-    section = roofline.section(Source(profile))
+    section = roofline.section(PageSource(profile))
     (chart,) = section.charts
     ((_, table),) = section.tables
     rows = chart.arrays["row"]
@@ -90,14 +90,14 @@ def test_the_chart_has_the_values_of_the_table(profile: fastprof.Profile) -> Non
 def test_what_the_roofline_lacks_is_named(
     capture: KinetoFile, peaks: dict[str, Any], message: str, opened: Any
 ) -> None:
-    section = roofline.section(Source(opened(capture), peaks))
+    section = roofline.section(PageSource(opened(capture), peaks))
     assert any(message in each for each in section.missing)
     assert not section.charts
 
 
 def test_dict_lines_have_a_roofline_and_no_memory(trace: Path, tmp_path: Path) -> None:
     assert run("parse", trace, "-o", tmp_path / "net.dict").returncode == 0
-    source = Source(fastprof.open(tmp_path / "net.dict"), {"gpu": "H100"})
+    source = PageSource(fastprof.open(tmp_path / "net.dict"), {"gpu": "H100"})
     assert len(roofline.section(source).charts) == 1
     assert memory.section(source).missing == [
         "no memory events in dict lines: use the original trace"
@@ -118,7 +118,7 @@ def test_the_curve_keeps_the_peak_of_many_events(opened: Any) -> None:
         total += signed
         args = {"Device Type": 1, "Device Id": 0, "Addr": i, "Total Allocated": 10**6 + total}
         capture.memory(10 * i, signed, **args)
-    section = memory.section(Source(opened(capture)))
+    section = memory.section(PageSource(opened(capture)))
     arrays = curve(section)
     assert len(arrays["ns"]) <= 4000
     assert arrays["allocated"].max() == section.charts[0].data["peak_bytes"]

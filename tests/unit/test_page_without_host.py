@@ -13,7 +13,7 @@ import fastprof
 from commands import run
 from fastprof.model.table import Table
 from fastprof.page import page_of
-from fastprof.page.section import Source
+from fastprof.page.section import PageSource
 from fastprof.page.sections import SECTIONS
 from fastprof.profile.load import open_for_page, open_with_host
 from fastprof.profile.reports import all_reports
@@ -66,11 +66,11 @@ def test_reports_of_kernels_are_the_same_and_others_say_why(
     needing = {name for name, report in all_reports().items() if report.uses_host}
     assert {"idle", "ranges", *HOST_COLUMNS} <= needing
     for name in needing - {*HOST_COLUMNS}:
-        table = Source(without).table(name)
+        table = PageSource(without).table(name)
         assert table.n_rows == 0
         assert table.notes == (why_omitted(without),)
     for name, of_host in HOST_COLUMNS.items():
-        found, expected = Source(without).table(name), whole.report(name)
+        found, expected = PageSource(without).table(name), whole.report(name)
         assert any(why_omitted(without) in note for note in found.notes)
         assert not any("nsys profile -t cuda" in note for note in found.notes)
         for column in expected.columns:

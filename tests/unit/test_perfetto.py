@@ -8,7 +8,7 @@ import fastprof
 import perfetto_traces
 from exports import Export
 from fastprof.errors import BadInputError, ReportError, StepsError
-from fastprof.exports.perfetto import proto
+from fastprof.exports.perfetto import packets as proto
 from kineto_files import KinetoFile
 
 

@@ -13,7 +13,7 @@ import fastprof
 from commands import run
 from fastprof.analysis.advice import registry
 from fastprof.analysis.advice.facts import Facts
-from fastprof.analysis.advice.replayed import _shared, base_of, planned
+from fastprof.analysis.advice.savings import _shared, base_of, planned
 from kineto_files import KinetoFile
 from plans import saved_together
 

@@ -199,17 +199,17 @@ def test_the_garbage_collector_pauses_while_a_data_frame_is_made(
 ) -> None:
     pytest.importorskip("pandas")
     seen = []
-    convert = dataframe.Frames.convert
+    convert = dataframe.FrameBuilder.convert
 
-    def watched(self: dataframe.Frames, key: str, column: Column) -> dict[str, Any]:
+    def watched(self: dataframe.FrameBuilder, key: str, column: Column) -> dict[str, Any]:
         seen.append(gc.isenabled())
         return convert(self, key, column)
 
-    monkeypatch.setattr(dataframe.Frames, "convert", watched)
+    monkeypatch.setattr(dataframe.FrameBuilder, "convert", watched)
     trace.to_pandas()
     assert seen and not any(seen)
     assert gc.isenabled()
-    monkeypatch.setattr(dataframe.Frames, "convert", None)
+    monkeypatch.setattr(dataframe.FrameBuilder, "convert", None)
     with pytest.raises(TypeError):
         trace.to_pandas()
     assert gc.isenabled()
@@ -289,7 +289,7 @@ def test_categories_are_as_pandas_makes_them(n_texts: int) -> None:
     texts = [f"text {i}" for i in range(n_texts)]
     rows = np.array([0, -1, n_texts, n_texts - 1, 1], np.int32)
     column = SharedValues(rows, np.arange(-1, n_texts, dtype=np.int32)[::-1].copy(), texts)
-    frames = dataframe.Frames({})
+    frames = dataframe.FrameBuilder({})
     expected = pd.Categorical.from_codes(column.ids, categories=texts)
     for same in column, Values(column.ids, texts):
         found = frames.convert("op", same)["op"]
@@ -302,7 +302,7 @@ def test_categories_are_as_pandas_makes_them(n_texts: int) -> None:
 def test_columns_of_a_frame_have_memory_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pandas")
     monkeypatch.setattr(dataframe, "_PIECE", 256)
-    frames = dataframe.Frames({})
+    frames = dataframe.FrameBuilder({})
     ids = np.array([0, 1, 2, 1, 0], np.int32)
     columns = {
         "sub": ints(5, -7, 5, 6, 7),

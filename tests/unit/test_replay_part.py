@@ -10,10 +10,10 @@ import pytest
 from bench.generate import generate
 
 import fastprof
-from fastprof.analysis.advice import replayed
+from fastprof.analysis.advice import savings as replayed
 from fastprof.analysis.replay import host_changes
+from fastprof.analysis.replay.graph import RunPart, part_of
 from fastprof.analysis.replay.model import Model
-from fastprof.analysis.replay.part import Part, part_of
 from fastprof.profile.load import open_with_host
 from training_files import Work, call, nsys
 
@@ -38,9 +38,9 @@ def scaled(work: Work, step: int) -> tuple[tuple[str, int], ...]:
 
 
 @pytest.fixture(scope="module")
-def part(profile: fastprof.Profile) -> Part:
+def part(profile: fastprof.Profile) -> RunPart:
     found = part_of(profile, profile.find_steps(), MOST)
-    assert isinstance(found, Part)
+    assert isinstance(found, RunPart)
     return found
 
 
@@ -48,7 +48,7 @@ def test_steps_of_several_processes_have_their_recorded_lengths(tmp_path: Path) 
     generate(tmp_path / "net.sqlite", 4000, n_processes=3)
     profile = open_with_host(tmp_path / "net.sqlite")
     part = Model(profile, most=1)
-    assert isinstance(part.profile, Part)
+    assert isinstance(part.profile, RunPart)
     assert len(set(part.steps.pid[part.rows].tolist())) == 3
     assert np.array_equal(part.run(part.base).wall, part.wall)
 
@@ -66,7 +66,7 @@ def test_steps_of_the_part_have_their_recorded_lengths(profile: fastprof.Profile
 
 
 def test_the_part_is_in_the_middle_and_about_as_large_as_asked(
-    profile: fastprof.Profile, part: Part
+    profile: fastprof.Profile, part: RunPart
 ) -> None:
     steps = profile.find_steps()
     numbers = part.find_steps().number
@@ -85,7 +85,7 @@ def test_changes_save_about_as_much_as_in_the_whole_run(profile: fastprof.Profil
 
 
 def test_rows_of_the_part_have_the_columns_of_the_whole(
-    profile: fastprof.Profile, part: Part
+    profile: fastprof.Profile, part: RunPart
 ) -> None:
     for name in ("start", "sil", "name", "layer", "op", "device", "stream", "pid"):
         column, whole = part.column(name), profile.column(name)
@@ -99,7 +99,7 @@ def test_rows_of_the_part_have_the_columns_of_the_whole(
     assert np.array_equal(calls.start[launch[known]], expected)
 
 
-def test_kernels_outside_are_left_out(profile: fastprof.Profile, part: Part) -> None:
+def test_kernels_outside_are_left_out(profile: fastprof.Profile, part: RunPart) -> None:
     rows = np.arange(len(profile))
     assert np.array_equal(part.rows[part.within(rows)], part.rows)
     outside = np.setdiff1d(rows, part.rows)

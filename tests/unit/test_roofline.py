@@ -11,7 +11,7 @@ import pytest
 from bench.generate import generate
 
 import fastprof
-from fastprof.analysis.stacks import stacks
+from fastprof.analysis.stacks.tree import stacks
 from fastprof.cli import main
 from fastprof.errors import ReportError
 from fastprof.model.device_options import with_figures

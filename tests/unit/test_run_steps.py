@@ -327,15 +327,15 @@ def test_steps_counted_in_c_are_those_counted_in_python(n_objects):
 
     from fastprof._core._around import Around
     from fastprof._core._countdown import Countdown
-    from fastprof.annotate.program.steps import Repeated
+    from fastprof.annotate.program.steps import RepeatedCall
 
     generator, far = random.Random(n_objects), 1 << 62
     objects = [Object() for _ in range(n_objects)]
     calls = [generator.choice(objects) for _ in range(500)]
-    alone = Repeated(lambda: None)
+    alone = RepeatedCall(lambda: None)
     expected = sum(alone.called(each) for each in calls)
     ends, n_ended, told = [], 0, []
-    countdown, repeated = Countdown(ends.append), Repeated(lambda: None)
+    countdown, repeated = Countdown(ends.append), RepeatedCall(lambda: None)
 
     def ended(each):
         nonlocal n_ended

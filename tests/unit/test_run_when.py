@@ -16,8 +16,7 @@ import pytest
 from fastprof._core._slow_steps import SlowSteps
 from fastprof.cli import main
 from fastprof.errors import BadInputError
-from fastprof.runs.causes import causes_of, never_held
-from fastprof.runs.condition import Condition, parse_condition
+from fastprof.runs.condition import Condition, causes_of, never_held, parse_condition
 from fastprof.runs.settings import Settings, snapshot_of
 from hypothesis_profiles import IS_FULL
 from waiting import PATIENCE
@@ -27,8 +26,7 @@ pytest.importorskip("nvtx", reason="nvtx is not installed: pip install nvtx")
 
 from fastprof.annotate.program import watch as watches  # noqa: E402
 from fastprof.annotate.program.gpu_steps import GpuSteps  # noqa: E402
-from fastprof.annotate.program.memory_history import MemoryHistory  # noqa: E402
-from fastprof.annotate.program.recording import Recording  # noqa: E402
+from fastprof.annotate.program.recording import MemoryHistory, StepRecording  # noqa: E402
 from fastprof.annotate.program.watch import Watch  # noqa: E402
 
 pytest_plugins = ["recorded_programs"]
@@ -425,7 +423,7 @@ def test_a_snapshot_that_cannot_be_written_is_told_and_the_trace_kept(tmp_path, 
     monkeypatch.setattr(memory, "_dump_snapshot", dump)
     cause = {"step": 1, "memory": 0.97}
     settings = Settings(str(tmp_path), 1, 2)
-    recording = Recording(settings, 0, 1, False, 1, None, list, None, cause)
+    recording = StepRecording(settings, 0, 1, False, 1, None, list, None, cause)
     torch.ones(2).sum()
     assert recording.step_ended()
     assert recording.path.is_file() and not list(tmp_path.glob("*.pickle"))

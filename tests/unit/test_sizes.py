@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fastprof._system.sizes import format_size, parse_size
+from fastprof._system.memory import format_size, parse_size
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 import fastprof
 from exports import Export
 from fastprof.analysis.saturated import across, in_subtrees, scattered
-from fastprof.analysis.stacks import Stacks, stacks
+from fastprof.analysis.stacks.tree import Stacks, stacks
 from fastprof.errors import ReportError
 
 ENGINE = "autograd::engine::evaluate_function: ReluBackward0, seq = {0}, op_id = {1}"

@@ -11,7 +11,7 @@ import pytest
 
 import fastprof
 from exports import Export
-from fastprof.analysis.stats.headings import TABLES
+from fastprof.analysis.stats.columns import TABLES
 from fastprof.analysis.stats.statistics import Statistics
 from fastprof.cli import main
 from fastprof.errors import ReportError

@@ -9,7 +9,7 @@ import pytest
 
 import fastprof
 from fastprof import StepsError
-from fastprof.profile.steps.of_kernels import StepsOfKernels
+from fastprof.profile.steps.kernel_steps import StepsOfKernels
 from kineto_files import KinetoFile
 
 LOADER = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"

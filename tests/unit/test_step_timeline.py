@@ -11,13 +11,12 @@ from bench import generate
 import fastprof
 from commands import run
 from exports import Export
-from fastprof.analysis.step_timeline import StepTimelines
-from fastprof.analysis.timeline_lanes import LEVELS, Window
-from fastprof.analysis.timeline_runs import merged, pixel_for, single
+from fastprof.analysis.timeline.build import StepTimelines
+from fastprof.analysis.timeline.lanes import LEVELS, TimeWindow
+from fastprof.analysis.timeline.runs import merged, pixel_for, single
 from fastprof.model.arrays import Int32
-from fastprof.page.section import Section, Source
-from fastprof.page.sections.timeline import section
-from fastprof.page.timeline_arrays import LONGEST, arrays_of, planes
+from fastprof.page.section import PageSource, Section
+from fastprof.page.sections.timeline import LONGEST, arrays_of, planes, section
 from kineto_files import KinetoFile
 from step_timelines import check_merged, numbers, read_back, rows
 
@@ -56,8 +55,8 @@ def test_choices_are_the_median_the_slowest_and_the_first_step(tmp_path: Path) -
         "step 0 (first)",
     ]
     assert all(each.is_step for each in choices)
-    assert choices[1].window == Window(90 * US, 249 * US)
-    assert choices[1].gpu == Window(90 * US, 240 * US)
+    assert choices[1].window == TimeWindow(90 * US, 249 * US)
+    assert choices[1].gpu == TimeWindow(90 * US, 240 * US)
 
 
 def test_a_step_has_its_work_ranges_and_calls(tmp_path: Path) -> None:
@@ -97,7 +96,7 @@ def test_without_steps_a_long_capture_begins_with_its_first_stretch(tmp_path: Pa
     assert (everything.title, everything.is_step) == ("entire capture", False)
     start, everything = timelines.choices("none", most=40)
     assert start.title == "start of the capture"
-    assert everything.window == Window(0, 99_799)
+    assert everything.window == TimeWindow(0, 99_799)
     timeline = timelines.between(start.window, 40)
     assert timeline.pixel == 0
     assert 0 < len(rows(timeline, "work")) <= 10
@@ -108,7 +107,7 @@ def test_ranges_below_the_deepest_level_are_counted(tmp_path: Path) -> None:
     for i in range(LEVELS + 6):
         trace.op(i, 1000 - i, f"r{i}")
     timelines = opened(trace, tmp_path)
-    timeline = timelines.between(Window(0, 1000))
+    timeline = timelines.between(TimeWindow(0, 1000))
     assert [len(rows(timeline, "ranges", level=i)) for i in range(LEVELS)] == [1] * LEVELS
     assert timeline.n_deep == 6
 
@@ -166,7 +165,7 @@ def test_runs_of_random_events_keep_time_and_gaps(seed: int) -> None:
 def test_arrays_of_a_page_are_the_events(tmp_path: Path) -> None:
     timelines = opened(trained(), tmp_path)
     lines = [timelines.between(each.window) for each in timelines.choices()]
-    lines.append(timelines.between(Window(0, 400 * US), 5))
+    lines.append(timelines.between(TimeWindow(0, 400 * US), 5))
     assert lines[-1].pixel > 0
     data, arrays = arrays_of(lines)
     for i, line in enumerate(lines):
@@ -189,7 +188,7 @@ def test_planes_hold_large_numbers(values: list[int]) -> None:
 
 def test_long_names_are_cut_in_the_middle(tmp_path: Path) -> None:
     trace = KinetoFile().launch(0, 5, corr=1).kernel(10, 20, corr=1, name="k" * 100_000 + "end")
-    data, _ = arrays_of([opened(trace, tmp_path).between(Window(0, 20))])
+    data, _ = arrays_of([opened(trace, tmp_path).between(TimeWindow(0, 20))])
     (name,) = (each for each in data["texts"] if each.startswith("kk"))
     assert len(name) <= LONGEST + 2
     assert name.endswith("end")
@@ -208,7 +207,7 @@ def test_a_long_step_is_merged_to_the_limit(tmp_path: Path) -> None:
 
 
 def section_of(path: Path, copies: bool = True) -> Section:
-    return section(Source(fastprof.open(path, copies=copies)))
+    return section(PageSource(fastprof.open(path, copies=copies)))
 
 
 def test_the_table_has_the_time_of_each_lane_inside_the_step(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ import pytest
 import fastprof
 from fastprof import StepsError
 from fastprof.profile.profile import dict_line_columns
+from fastprof.profile.steps.kernel_steps import StepsOfKernels
 from fastprof.profile.steps.labels import numbers
-from fastprof.profile.steps.of_kernels import StepsOfKernels
 from fastprof.writers import write_rows
 from kineto_files import KinetoFile
 

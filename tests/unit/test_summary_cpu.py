@@ -14,7 +14,7 @@ from bench.generate import generate
 import fastprof
 import torch_server
 from commands import run
-from fastprof.analysis.cpu_events import cpu_events
+from fastprof.analysis.host.cpu_events import cpu_events
 from fastprof.model.numbers import without_numbers
 from kineto_files import KinetoFile
 

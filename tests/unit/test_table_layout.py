@@ -5,7 +5,7 @@ import numpy as np
 from fastprof.model.columns import Ints, Values
 from fastprof.model.heading import Heading
 from fastprof.model.table import Table, texts
-from fastprof.model.table_layout import Layout
+from fastprof.model.table_text import Layout
 
 TABLE = Table(
     {

@@ -16,7 +16,7 @@ from typing import Literal, get_args, get_origin, get_type_hints
 import pytest
 
 import fastprof
-from fastprof.analysis.roofline_columns import ROOFS
+from fastprof.analysis.roofline.columns import ROOFS
 from fastprof.exports.registry import FORMATS
 from fastprof.profile import report_options
 from fastprof.profile.profile import Profile

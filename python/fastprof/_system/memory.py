@@ -1,6 +1,8 @@
 """Available memory, and an early error for files that clearly need more.
 
 Without it the machine swaps or the kernel kills the process, and the user does not learn why.
+
+Sizes in bytes as people write them: 512M, 1.5G.
 """
 
 from __future__ import annotations
@@ -9,8 +11,9 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
-from fastprof._system.sizes import EXPECTED, format_size, parse_size
+from fastprof._system.regex import regex
 from fastprof.errors import NotEnoughMemoryError, SettingError
 
 # Minimum memory of reading and reporting in bytes, as measured (tests/unit/test_memory.py).
@@ -156,3 +159,20 @@ def _number(path: Path) -> int | None:
         return int(path.read_text())
     except (OSError, ValueError):  # "max"
         return None
+
+
+EXPECTED: Final = "expected a size in bytes, such as 512M or 4G"
+_UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_SIZE: Final = regex(r"([0-9]{1,15}(?:\.[0-9]+)?)([KMGT]?)(?:i?B)?", re.IGNORECASE)
+
+
+def parse_size(text: str) -> int | None:
+    """The number of bytes; None if `text` is no size. Units are powers of 1024."""
+    match = _SIZE.fullmatch(text.strip())
+    return None if match is None else int(float(match[1]) * _UNITS[match[2].upper()])
+
+
+def format_size(n_bytes: float) -> str:
+    """A size in M or G, rounded up to one decimal. `parse_size` accepts it."""
+    unit = "G" if n_bytes >= _UNITS["G"] else "M"
+    return f"{-(-n_bytes // (_UNITS[unit] / 10)) / 10:.1f}{unit}"

@@ -1,11 +1,14 @@
 """The built-in reports. Imports no numpy: the command line lists them for `--help`.
 
 Each is described by a function of its name, which imports its columns and options.
+
+The help texts of reports, each with an example from a real capture. Imports no numpy.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from fastprof.analysis.options import CPU, DEPTH, STEPS, WHERE, by, choice
 from fastprof.profile.reports import Option, Report, add_later
@@ -19,14 +22,14 @@ def built_in(make: Callable[[], Report]) -> Callable[[], Report]:
 
 @built_in
 def overview() -> Report:
-    from fastprof.analysis.overview_columns import COLUMNS, DESCRIPTION, ROWS
-    from fastprof.analysis.roofline_columns import PEAKS
+    from fastprof.analysis.overview.columns import COLUMNS, DESCRIPTION, ROWS
+    from fastprof.analysis.roofline.columns import PEAKS
 
     return Report(
         name="overview",
         about="the first look, in one screen: fastprof FILE does the same",
         description=DESCRIPTION,
-        function="fastprof.analysis.overview_report:overview",
+        function="fastprof.analysis.overview.report:overview",
         columns=COLUMNS,
         options=(STEPS, *PEAKS),
         limit=ROWS,
@@ -35,16 +38,14 @@ def overview() -> Report:
 
 @built_in
 def summary() -> Report:
-    from fastprof.analysis.cpu_columns import CPU_MEASURES
-    from fastprof.analysis.descriptions import SUMMARY
-    from fastprof.analysis.roofline_columns import PEAKS
-    from fastprof.analysis.summary_columns import MEASURES
+    from fastprof.analysis.roofline.columns import PEAKS
+    from fastprof.analysis.summary.columns import CPU_MEASURES, MEASURES
 
     return Report(
         name="summary",
         about="where the GPU time goes: by operator, layer, line, shape, phase, ...",
         description=SUMMARY,
-        function="fastprof.analysis.summary:summary",
+        function="fastprof.analysis.summary.report:summary",
         columns=(*MEASURES, *CPU_MEASURES),
         options=(by("dir,op; range,kind without operators"), STEPS, WHERE, CPU, *PEAKS),
         limit=20,
@@ -53,14 +54,14 @@ def summary() -> Report:
 
 @built_in
 def steps() -> Report:
-    from fastprof.analysis import steps_columns
-    from fastprof.analysis.roofline_columns import PEAKS
+    from fastprof.analysis.roofline.columns import PEAKS
+    from fastprof.analysis.steps import columns as steps_columns
 
     return Report(
         name="steps",
         about="the length of each step, what the GPU does in it, and what differs in outliers",
         description=steps_columns.DESCRIPTION,
-        function="fastprof.analysis.steps_report:steps",
+        function="fastprof.analysis.steps.report:steps",
         columns=steps_columns.COLUMNS,
         options=(STEPS, WHERE, *PEAKS),
         limit=20,
@@ -70,13 +71,13 @@ def steps() -> Report:
 
 @built_in
 def idle() -> Report:
-    from fastprof.analysis import idle_columns
+    from fastprof.analysis.idle import columns as idle_columns
 
     return Report(
         name="idle",
         about="why the GPU waits: causes, where to look, the longest gaps",
         description=idle_columns.DESCRIPTION,
-        function="fastprof.analysis.idle:idle",
+        function="fastprof.analysis.idle.report:idle",
         columns=idle_columns.ALL,
         options=idle_columns.OPTIONS,
         limit=20,
@@ -86,15 +87,14 @@ def idle() -> Report:
 
 @built_in
 def layers() -> Report:
-    from fastprof.analysis import layers_columns
-    from fastprof.analysis.descriptions import LAYERS
-    from fastprof.analysis.roofline_columns import PEAKS
+    from fastprof.analysis.layers import columns as layers_columns
+    from fastprof.analysis.roofline.columns import PEAKS
 
     return Report(
         name="layers",
         about="the module tree with GPU time, forward and backward",
         description=LAYERS,
-        function="fastprof.analysis.layers:layers",
+        function="fastprof.analysis.layers.report:layers",
         columns=layers_columns.COLUMNS,
         options=(
             DEPTH,
@@ -109,15 +109,14 @@ def layers() -> Report:
 
 @built_in
 def lines() -> Report:
-    from fastprof.analysis import lines_columns
-    from fastprof.analysis.descriptions import LINES
-    from fastprof.analysis.roofline_columns import PEAKS
+    from fastprof.analysis.lines import columns as lines_columns
+    from fastprof.analysis.roofline.columns import PEAKS
 
     return Report(
         name="lines",
         about="your source lines with the GPU time that they launch, forward and backward",
         description=LINES,
-        function="fastprof.analysis.lines:lines",
+        function="fastprof.analysis.lines.report:lines",
         columns=lines_columns.COLUMNS,
         options=(
             Option(
@@ -138,14 +137,13 @@ def lines() -> Report:
 
 @built_in
 def ranges() -> Report:
-    from fastprof.analysis import ranges_columns
-    from fastprof.analysis.descriptions import RANGES
+    from fastprof.analysis.ranges import columns as ranges_columns
 
     return Report(
         name="ranges",
         about="your own ranges: time on CPU and GPU, with backward, and idle inside",
         description=RANGES,
-        function="fastprof.analysis.ranges_report:ranges_table",
+        function="fastprof.analysis.ranges.report:ranges_table",
         columns=ranges_columns.COLUMNS,
         options=(Option("flat", "in order of own GPU time, not as a tree"), WHERE),
         uses_host=True,
@@ -154,12 +152,12 @@ def ranges() -> Report:
 
 @built_in
 def roofline() -> Report:
-    from fastprof.analysis.roofline_columns import DESCRIPTION, PEAKS, PLOT, ROOF, ROOFLINE
+    from fastprof.analysis.roofline.columns import DESCRIPTION, PEAKS, PLOT, ROOF, ROOFLINE
 
     return Report(
         name="roofline",
         about="GPU time against the time at the GPU's peak rates: what is lost, and where",
-        function="fastprof.analysis.roofline:roofline",
+        function="fastprof.analysis.roofline.report:roofline",
         columns=ROOFLINE,
         options=(by("dir,op,shape"), STEPS, WHERE, ROOF, *PEAKS, PLOT),
         description=DESCRIPTION,
@@ -169,13 +167,13 @@ def roofline() -> Report:
 
 @built_in
 def overlap() -> Report:
-    from fastprof.analysis import overlap_columns
+    from fastprof.analysis.overlap import columns as overlap_columns
 
     return Report(
         name="overlap",
         about="communication hidden behind compute and exposed, bandwidth of collectives",
         description=overlap_columns.DESCRIPTION,
-        function="fastprof.analysis.overlap:overlap",
+        function="fastprof.analysis.overlap.report:overlap",
         columns=overlap_columns.COLUMNS,
         options=(
             by("device,collective,process_group,group_size,message_bytes,message_type,stream"),
@@ -188,13 +186,13 @@ def overlap() -> Report:
 
 @built_in
 def launches() -> Report:
-    from fastprof.analysis import launches_columns
+    from fastprof.analysis.launches import columns as launches_columns
 
     return Report(
         name="launches",
         about="how launch-bound the work is: launch calls, latency and queue of the GPU",
         description=launches_columns.DESCRIPTION,
-        function="fastprof.analysis.launches:launches",
+        function="fastprof.analysis.launches.report:launches",
         columns=launches_columns.COLUMNS,
         options=(by("op; kind without operators"), STEPS, WHERE),
         limit=20,
@@ -204,13 +202,13 @@ def launches() -> Report:
 
 @built_in
 def copies() -> Report:
-    from fastprof.analysis import copies_columns
+    from fastprof.analysis.copies import columns as copies_columns
 
     return Report(
         name="copies",
         about="memory copies and memsets: rate against the bus, and what waits for them",
         description=copies_columns.DESCRIPTION,
-        function="fastprof.analysis.copies:copies",
+        function="fastprof.analysis.copies.report:copies",
         columns=copies_columns.COLUMNS,
         options=(by("direction,memory,size_class"), STEPS, WHERE, copies_columns.BUS),
         limit=20,
@@ -220,7 +218,7 @@ def copies() -> Report:
 
 @built_in
 def memory() -> Report:
-    from fastprof.analysis.memory import headings
+    from fastprof.analysis.memory import columns as headings
 
     return Report(
         name="memory",
@@ -237,7 +235,7 @@ def memory() -> Report:
 @built_in
 def advise() -> Report:
     from fastprof.analysis.advice import columns as advice_columns
-    from fastprof.analysis.roofline_columns import PEAKS
+    from fastprof.analysis.roofline.columns import PEAKS
 
     return Report(
         name="advise",
@@ -253,7 +251,7 @@ def advise() -> Report:
 
 @built_in
 def whatif() -> Report:
-    from fastprof.analysis.replay import options as replay_options
+    from fastprof.analysis.replay import columns as replay_options
 
     return Report(
         name="whatif",
@@ -269,7 +267,7 @@ def whatif() -> Report:
 
 @built_in
 def stats() -> Report:
-    from fastprof.analysis.stats.headings import DESCRIPTION, TABLES, table_name
+    from fastprof.analysis.stats.columns import DESCRIPTION, TABLES, table_name
 
     return Report(
         name="stats",
@@ -288,3 +286,103 @@ def stats() -> Report:
         ),
         limit=20,
     )
+
+
+SUMMARY: Final = """\
+Where the GPU time goes. The lines above the table describe a step, if steps are
+known: its length, how long the GPU works, MFU, phases and kinds of work. Rows are
+groups of kernels that agree in all keys of --by; --where selects work.
+
+`gpu` is the time of the whole capture, of all GPUs. `step` is the mean per step
+and GPU over the counted steps, so that it compares with the length of a step;
+time(%) then is its share, else that of `gpu`. Work that the counted steps leave
+out, and time that counts twice as kernels overlap on streams, are notes.
+
+$ fastprof summary resnet50.json.gz --limit 4 -w 80
+Tesla V100-DGXS-32GB, 6 steps (ProfilerStep#5 to #10)
+step 174.8 ms ± 5.7 (median 176.3 ms), 1516 kernels; GPU busy 100.6 ms, 57.5%,
+  idle 74.24 ms
+MFU 28.1% of fp32 peak, 50.2% of the time with kernels (777.6 GFLOP per step of
+  176.3 ms)
+
+phase      step(ms)  time(%)  kernels    kind           step(ms)  time(%)
+backward      64.35     64.0     3228    convolution       58.38     58.0
+forward       32.76     32.6     1680    normalisation     16.03     15.9
+copy           2.00      2.0      324    elementwise       15.73     15.6
+optimizer      1.31      1.3     2898    gemm               7.41      7.4
+zero_grad      0.17      0.2      966    memcpy             1.92      1.9
+                                         reduction          0.92      0.9
+                                         copy               0.10      0.1
+                                         memset             0.09      0.1
+                                         ... 1 more rows
+
+dir    op          calls  kernels  gpu(ms)  step(ms)  time(%)  roof(%)  lost(ms)
+bprop  conv2d        318     1806    273.4      45.6     45.3     72.1      76.3
+fprop  conv2d        318      606    126.6      21.1     21.0     79.0      26.6
+bprop  batch_norm    318      318     61.9      10.3     10.3     76.6      14.5
+fprop  batch_norm    318      318     34.2       5.7      5.7     83.1       5.8
+... 19 more rows
+total               7272     9096    603.6     100.6                       138.6
+"""
+
+LAYERS: Final = """\
+The module tree with GPU time. A layer contains the layers inside it; `own` is
+the rest. A backward kernel counts to the layer of its forward call, recomputed
+work to the layer that it recomputes. Layers are in order of execution; a module
+that runs several times is one row.
+
+$ fastprof layers resnet18.json.gz --depth 2
+layer                  forward(ms)  backward(ms)  gpu(ms)  time(%)  roof(%)
+ResNet_0                    115.99        242.63   358.63     99.9     17.1
+  Conv2d_0                    9.90          8.78    18.68      5.2      9.8
+  BatchNorm2d_0              11.33         36.10    47.42     13.2     13.0
+  ReLU_0                      2.07          2.66     4.73      1.3     81.5
+  MaxPool2d_0                 5.47         14.92    20.39      5.7     17.0
+  Sequential_0               34.71         83.25   117.96     32.9     15.1
+  Sequential_1               24.52         51.33    75.85     21.1     16.8
+  Sequential_3               14.99         26.27    41.26     11.5     21.0
+  Sequential_5               12.70         19.08    31.78      8.9     21.1
+  AdaptiveAvgPool2d_0         0.26          0.08     0.34      0.1     14.6
+  Linear_0                    0.04          0.17     0.21      0.1      3.8
+(no layer)                    0.10          0.05     0.31      0.1       na
+total                       116.09        242.68   358.94              17.1
+"""
+
+LINES: Final = """\
+Your source lines, with the GPU time of all that they call; `own` is without the
+inner lines of the table. A backward kernel counts to the lines of its forward
+call. Functions and files are in order of time. The text of the lines is shown
+if the source files exist at their recorded paths or below --source DIR.
+SOURCE lists files of your choice: of libraries too, and all lines of their
+functions. --by function lists functions with own and cumulative time.
+
+$ fastprof lines resnet50.json.gz
+line       forward(ms)  backward(ms)  gpu(ms)  own(ms)  time(%)  roof(%)
+resnet50_profiler_api.py   584.8 ms, 96.9 %
+    44            0.00          0.00    11.49    11.49      1.9       na
+    46          196.47        367.76   564.23   564.23     93.5     76.4
+    47            0.06          0.07     0.13     0.13      0.0      4.3
+    49            0.00          0.00     1.03     1.03      0.2     68.8
+    50            0.01          0.00     0.01     0.01      0.0       na
+    51            0.00          0.00     7.88     7.88      1.3     69.2
+
+(no line)         0.00         18.79    18.79    18.79      3.1     87.7
+total           196.53        386.62   603.56   603.56              76.6
+"""
+
+RANGES: Final = """\
+Your own ranges: of record_function, NVTX and annotations, also without GPU work.
+Ranges whose names differ in numbers are one row. `gpu` is the time of work launched
+inside, on the thread of the range or on autograd's, for which it waits: `backward()`
+has its pass. `with backward` adds the backward work of the calls inside: `forward` has
+it too, so rows beside each other can add up to more than the range around them.
+
+$ fastprof ranges train.json.gz -c range,count,wall_ns,gpu_ns,with_backward_ns,idle_ns
+range                            count  wall(ms)  gpu(ms)  with backward(ms)  idle(ms)
+ProfilerStep#*                       5    394.14   472.45             472.45      7.57
+  ## forward ##                      5    145.94   150.44             461.53      3.91
+    DistributedDataParallel.f…       5    145.37   150.44             461.53      3.91
+  ## backward ##                     5    240.67   316.48             316.48      3.62
+  ## optimizer ##                    5      4.83     5.53               5.53      0.03
+    Optimizer.step#SGD.step          5      4.67     5.53               5.53      0.03
+"""

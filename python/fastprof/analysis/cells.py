@@ -36,7 +36,7 @@ _WITHIN_CELLS: Final = frozenset(
 )
 
 
-class Cells:
+class ReportCells:
     """Kernels that agree in all grouping keys in use, with some columns of a Profile.
 
     Its columns are those in which all kernels of a cell agree, and the sums `sil`, `flops` and
@@ -127,10 +127,10 @@ class Cells:
             return self._base.kernels
         return np.bincount(self.of_kernel, minlength=len(self)).astype(np.int64)
 
-    def refined(self, factors: Iterable[Int32]) -> Cells:
+    def refined(self, factors: Iterable[Int32]) -> ReportCells:
         """Cells whose kernels also agree in some numbers, each [kernels]."""
         finer = numbered([self.of_kernel, *factors], len(self.of_kernel))
-        return Cells(self.profile, *finer, self._keys)
+        return ReportCells(self.profile, *finer, self._keys)
 
     def picked(self, key: Values) -> Values:
         """[cells] A key [kernels] of which the cells are a refinement."""
@@ -165,7 +165,7 @@ def computing_costs(profile: Profile, sums: bool = True) -> Iterator[None]:
         yield
 
 
-def cells_of(profile: Profile, by: Sequence[str] = (), where: Where | None = None) -> Cells:
+def cells_of(profile: Profile, by: Sequence[str] = (), where: Where | None = None) -> ReportCells:
     """The cells whose kernels agree in all keys but those of times.
 
     by, where : further keys in use
@@ -175,7 +175,7 @@ def cells_of(profile: Profile, by: Sequence[str] = (), where: Where | None = Non
     keys = {name: key_of(profile, name) for name in sorted(names)}
     inside = inside_part(profile)
     if not keys and inside is None:
-        return Cells(profile, base.of_kernel, base.first)
+        return ReportCells(profile, base.of_kernel, base.first)
     factors = [base.of_kernel, *(key.ids for key in keys.values())]
     factors += [] if inside is None else [inside.astype(np.int32)]
-    return Cells(profile, *numbered(factors, len(profile)), keys)
+    return ReportCells(profile, *numbered(factors, len(profile)), keys)

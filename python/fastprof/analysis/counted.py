@@ -13,14 +13,14 @@ from fastprof.analysis.cells import cells_of
 from fastprof.analysis.columns import numbers
 from fastprof.analysis.grouping import Floats64, group
 from fastprof.analysis.keys import key_of
-from fastprof.analysis.step_means import step_means
+from fastprof.analysis.steps.means import step_means
 from fastprof.model.arrays import Bools, Int64
 from fastprof.model.columns import Values
 from fastprof.model.heading import Heading
 from fastprof.model.quantity import quantity
 from fastprof.profile.kept import kept
 from fastprof.profile.profile import Profile
-from fastprof.profile.steps.of_kernels import StepsOfKernels
+from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 _LEAST_OUTSIDE: Final = 0.01  # share of the GPU time outside of the counted steps
 _LEAST_TWICE: Final = 0.001  # share of the GPU time that counts twice

@@ -8,7 +8,7 @@ from fastprof.model.columns import Ints
 from fastprof.model.device_table import ROWS
 from fastprof.model.devices import FIGURES
 from fastprof.model.heading import Heading
-from fastprof.model.table import Cells, Floats, Table, texts
+from fastprof.model.table import ColumnData, Floats, Table, texts
 
 _HEADERS = {"half": "fp16/bf16", "fp64_tc": "fp64 tc"}
 
@@ -18,7 +18,7 @@ def device_list() -> Table:
 
     Memory is in GB, clocks in MHz. Unsupported and unknown figures are NaN or masked.
     """
-    columns: dict[str, Cells] = {
+    columns: dict[str, ColumnData] = {
         "gpu": texts([row.words for row in ROWS]),
         "capability": texts([row.capability for row in ROWS]),
         **{key: _ints([getattr(row, key) for row in ROWS]) for key in ("sms", "clock", "memory")},

@@ -14,12 +14,12 @@ import numpy as np
 from fastprof._core._take import take
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import Floats64
-from fastprof.analysis.host_states import State, host_states
-from fastprof.analysis.idle_causes import CAUSES, Cause
-from fastprof.analysis.idle_windows import WindowGaps, gaps_of_steps
-from fastprof.analysis.step_means import step_means
-from fastprof.analysis.steps_windows import windows_of
-from fastprof.analysis.thread_events import grouped
+from fastprof.analysis.host.events import grouped
+from fastprof.analysis.host.states import State, host_states
+from fastprof.analysis.idle.causes import CAUSES, Cause
+from fastprof.analysis.idle.gaps import WindowGaps, gaps_of_steps
+from fastprof.analysis.steps.means import step_means
+from fastprof.analysis.steps.windows import windows_of
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.markers import Kind, Meaning
 from fastprof.model.metadata import Unrecorded
@@ -27,7 +27,7 @@ from fastprof.model.quantity import quantity
 from fastprof.model.trace import NO_TIME
 from fastprof.profile.kept import kept
 from fastprof.profile.profile import Profile
-from fastprof.profile.steps.of_kernels import StepsOfKernels
+from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 # A host that is earlier hides the latency of a launch too.
 _HOST: Final = (Cause.LAUNCH_BOUND, Cause.HOST_BOUND, Cause.LATENCY)

@@ -1,4 +1,7 @@
-"""A Lightning profiler that captures a few batches: `Trainer(profiler=FastprofProfiler())`."""
+"""A Lightning profiler that captures a few batches: `Trainer(profiler=FastprofProfiler())`.
+
+Counts and times named actions, in any thread.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Final
 from fastprof._core._layers import enter, leave
 from fastprof._core._ranges import Marker
 from fastprof.annotate import channels
-from fastprof.annotate.action_times import ActionTimes
 from fastprof.annotate.capture import Capture, capture
 from fastprof.annotate.layers import annotate_layers
 from fastprof.annotate.session import init
@@ -24,6 +26,10 @@ from fastprof.errors import CaptureError, FastprofError, MissingDependencyError
 
 if TYPE_CHECKING:
     from lightning.pytorch.profilers import Profiler
+import threading
+import time
+
+from fastprof.annotate.timings import Timing
 
 # Lightning's two distributions.
 _PACKAGES: Final = ("lightning.pytorch", "pytorch_lightning")
@@ -300,3 +306,31 @@ def _as_warning() -> Iterator[None]:
         yield
     except FastprofError as error:
         warnings.warn(f"FastprofProfiler: {error}", RuntimeWarning, stacklevel=3)
+
+
+class ActionTimes:
+    """Wall-clock times of actions. An action may overlap itself, in one thread or in several."""
+
+    def __init__(self) -> None:
+        self._started: dict[tuple[int, str], list[int]] = {}  # by thread and name
+        self._rows: dict[str, Timing] = {}
+
+    def start(self, name: str) -> None:
+        """Begin an action."""
+        key = threading.get_ident(), name
+        self._started.setdefault(key, []).append(time.perf_counter_ns())
+
+    def stop(self, name: str) -> None:
+        """End the action of this name begun last in this thread; no effect if there is none."""
+        started = self._started.get((threading.get_ident(), name))
+        if not started:
+            return
+        took = time.perf_counter_ns() - started.pop()
+        row = self._rows.get(name, Timing(name, "wall", 0, 0, took, took))
+        self._rows[name] = Timing(
+            name, "wall", row.calls + 1, row.total + took, min(row.min, took), max(row.max, took)
+        )
+
+    def rows(self) -> list[Timing]:
+        """One Timing per action, by descending total."""
+        return sorted(self._rows.values(), key=lambda row: (-row.total, row.name))

@@ -14,7 +14,7 @@ from fastprof._core._slots import delete_attribute, set_attribute
 _MISSING = object()
 
 
-class Change(Protocol):
+class Replacement(Protocol):
     """A reversible change to the program."""
 
     def apply(self) -> None:
@@ -88,7 +88,7 @@ class Patches:
     """The changes in effect, in the order they were made."""
 
     def __init__(self) -> None:
-        self._patches: list[Change] = []
+        self._patches: list[Replacement] = []
         self._n_suspended = 0  # number of open `suspended` blocks, over all threads
         self._lock = threading.RLock()
 
@@ -103,7 +103,7 @@ class Patches:
         """Add an attribute to a C type."""
         self.apply(CTypePatch(owner, name, _MISSING, value))
 
-    def apply(self, change: Change) -> None:
+    def apply(self, change: Replacement) -> None:
         """Apply a change and register it for reversal."""
         change.apply()
         self._patches.append(change)

@@ -25,7 +25,7 @@ from torch.utils.data import dataloader
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class WrappedFunction:
     """A function to wrap.
 
     Parameters
@@ -116,7 +116,7 @@ _ALSO_HOLDING: Final = (
 _RECURRENT: Final = ("RNN", "LSTM", "GRU", "RNNCell", "LSTMCell", "GRUCell")
 
 
-def functions() -> Iterator[Function]:
+def functions() -> Iterator[WrappedFunction]:
     """Functions and Tensor methods of torch, torch.distributed and extensions, each once."""
     seen: set[int] = set()
     for owner in (functional, torch, torch.linalg, torch.fft, torch.special, torch.sparse):
@@ -127,7 +127,7 @@ def functions() -> Iterator[Function]:
     for name in dir(Tensor):
         if callable(getattr(Tensor, name)) and _is_wanted(name, _OPERATORS):
             function, reads = getattr_static(Tensor, name), name in _READING
-            yield Function(function, "Tensor", name, ((Tensor, name),), reads=reads)
+            yield WrappedFunction(function, "Tensor", name, ((Tensor, name),), reads=reads)
     if torch.distributed.is_available():
         homes = (torch.distributed, torch.distributed.distributed_c10d)
         yield from _held(homes, "torch.distributed", _COLLECTIVES)
@@ -146,7 +146,7 @@ def _is_wanted(name: str, but: re.Pattern[str]) -> bool:
     return but.fullmatch(name) is not None or not _BOOKKEEPING.fullmatch(name)
 
 
-def _of_module(owner: Any) -> Iterator[Function]:
+def _of_module(owner: Any) -> Iterator[WrappedFunction]:
     """Operators in a module of torch: C functions, and Python functions defined in the module.
 
     A C function is also an attribute of an internal module, under the name that it passes to
@@ -167,16 +167,18 @@ def _of_module(owner: Any) -> Iterator[Function]:
         )
         if is_torch_own or others or getattr(function, "__module__", None) == own:
             overloads = is_torch_own and function not in not_overloaded
-            yield Function(function, owner.__name__, name, ((owner, name), *others), overloads)
+            yield WrappedFunction(
+                function, owner.__name__, name, ((owner, name), *others), overloads
+            )
 
 
-def _held(homes: tuple[Any, ...], mod: str, names: Any) -> Iterator[Function]:
+def _held(homes: tuple[Any, ...], mod: str, names: Any) -> Iterator[WrappedFunction]:
     """Functions by name, with all owners that hold them."""
     for name in names:
         function = getattr(homes[0], name, None)
         if callable(function):
             holding = tuple((home, name) for home in homes if vars(home).get(name) is function)
-            yield Function(function, mod, name, holding)
+            yield WrappedFunction(function, mod, name, holding)
 
 
 def _installed(name: str) -> Any:

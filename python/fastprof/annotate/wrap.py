@@ -16,7 +16,7 @@ from fastprof._core._hooks import Binding, Wrapped
 from fastprof._core._ranges import Marker
 from fastprof.annotate import channels
 from fastprof.annotate.patches import Patches
-from fastprof.annotate.table import Function, Method
+from fastprof.annotate.table import Method, WrappedFunction
 from fastprof.annotate.text import module_text
 from fastprof.errors import AnnotateError
 
@@ -26,7 +26,7 @@ replaced: dict[int, Wrapped] = {}
 _module_markers: WeakKeyDictionary[Module, Marker] = WeakKeyDictionary()
 
 
-def wrap_function(entry: Function) -> None:
+def wrap_function(entry: WrappedFunction) -> None:
     """Wrap a function of the table in all its owners."""
     home, name = entry.homes[0]
     path = f"{home.__name__}:{name}" if isinstance(home, ModuleType) else f"torch:Tensor.{name}"

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from fastprof._system.sizes import EXPECTED, parse_size
+from fastprof._system.memory import EXPECTED, parse_size
 from fastprof.cli.options import add_graph_capture, add_ops, add_output, add_trim, count
 from fastprof.cli.output import output
 from fastprof.cli.progress import log

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from fastprof.analysis.diff.headings import COLUMNS, DEFAULT_BY, DIFF_KEYS, diff_keys
+from fastprof.analysis.diff.columns import COLUMNS, DEFAULT_BY, DIFF_KEYS, diff_keys
 from fastprof.analysis.options import STEPS, WHERE
 from fastprof.cli.options import (
     add_graph_capture,

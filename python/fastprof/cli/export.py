@@ -12,7 +12,7 @@ from fastprof.cli.progress import Bar, log
 from fastprof.cli.reports import add_option
 from fastprof.errors import ReportError
 from fastprof.exports.export import is_compressed, write_to
-from fastprof.exports.registry import FORMATS, Format, find
+from fastprof.exports.registry import FORMATS, Exporter, find
 
 if TYPE_CHECKING:
     from fastprof.profile.profile import Profile
@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
     from fastprof.ops.user import load_file
 
-    to: Format = arguments.to
+    to: Exporter = arguments.to
     path = None if arguments.output == "-" else arguments.output
     if path is None and not to.is_text and sys.stdout is not None and sys.stdout.isatty():
         arguments.error(f"{to.name} is binary; give -o, such as -o net{to.suffix}")
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _options(arguments: argparse.Namespace, to: Format) -> dict[str, Any]:
+def _options(arguments: argparse.Namespace, to: Exporter) -> dict[str, Any]:
     """The options of the format; those of other formats are usage errors."""
     known = {option.name for option in to.options}
     for each in FORMATS.values():
@@ -96,7 +96,7 @@ def _opened(arguments: argparse.Namespace) -> Profile:
     return trimmed(profile, arguments.trim)
 
 
-def _format(text: str) -> Format:
+def _format(text: str) -> Exporter:
     try:
         return find(text)
     except ReportError as error:

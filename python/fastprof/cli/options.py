@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from fastprof.profile.profile import Profile
 
-from fastprof._system.sizes import EXPECTED, parse_size
+from fastprof._system.memory import EXPECTED, parse_size
 
 
 def count(text: str) -> int:

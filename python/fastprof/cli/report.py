@@ -6,7 +6,7 @@ import argparse
 import os
 from typing import TYPE_CHECKING
 
-from fastprof.analysis.roofline_columns import PEAKS
+from fastprof.analysis.roofline.columns import PEAKS
 from fastprof.cli.batch import Files
 from fastprof.cli.options import add_graph_capture, add_mine, add_ops, add_trim, trimmed
 from fastprof.cli.output import output

@@ -13,9 +13,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fastprof._system.memory import EXPECTED, parse_size
 from fastprof._system.reasons import reason
 from fastprof._system.regex import regex
-from fastprof._system.sizes import EXPECTED, parse_size
 from fastprof.cli.output import output
 from fastprof.cli.progress import log
 from fastprof.errors import BadInputError, FastprofError
@@ -175,8 +175,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _keep(directory: Path, facts: dict[str, Any]) -> None:
     """Keep what the program's processes have written."""
-    from fastprof.runs.causes import causes_of
     from fastprof.runs.collect import collect
+    from fastprof.runs.condition import causes_of
     from fastprof.runs.directory import write_facts
 
     if not directory.is_dir():

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import BinaryIO
 
-from fastprof.analysis.stack_nodes import DIRECTIONS
-from fastprof.analysis.stacks import stacks
+from fastprof.analysis.stacks.tree import DIRECTIONS, stacks
 from fastprof.exports.weights import own_weights, paths_of
 from fastprof.profile.profile import Profile
 from fastprof.profile.reports import Where

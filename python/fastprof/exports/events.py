@@ -25,7 +25,7 @@ _PLACE: Final = ("pid", "device", "context", "stream")
 
 
 @dataclass(frozen=True, eq=False)
-class GpuWork:
+class SelectedWork:
     """The selected GPU work of a profile, in order of start.
 
     Parameters
@@ -90,7 +90,7 @@ class GpuWork:
         return found
 
 
-def read(profile: Profile, where: Where | None) -> tuple[GpuWork, HostRows]:
+def read(profile: Profile, where: Where | None) -> tuple[SelectedWork, HostRows]:
     """The GPU work that `where` selects, and the host's work during it.
 
     Raises
@@ -113,7 +113,7 @@ def read(profile: Profile, where: Where | None) -> tuple[GpuWork, HostRows]:
     return work, _host_rows(profile, work)
 
 
-def _gpu_work(profile: Profile, where: Where | None) -> GpuWork:
+def _gpu_work(profile: Profile, where: Where | None) -> SelectedWork:
     cells = cells_of(profile, (), where)
     flags = selected(cells, where)
     rows = None if flags is None else np.flatnonzero(cells.flags(flags))
@@ -122,7 +122,7 @@ def _gpu_work(profile: Profile, where: Where | None) -> GpuWork:
     if rows is not None:
         start, duration, *columns = (each[rows] for each in (start, duration, *columns))
     place, first = alike(columns)
-    return GpuWork(
+    return SelectedWork(
         profile,
         rows,
         start,
@@ -140,7 +140,7 @@ class HostRows:
     api: Int64
 
 
-def _host_rows(profile: Profile, work: GpuWork) -> HostRows:
+def _host_rows(profile: Profile, work: SelectedWork) -> HostRows:
     """All rows; if only some work is selected, those that overlap its time, launches included."""
     ranges, api = profile.ranges, profile.api
     own = np.arange(ranges.n_own)

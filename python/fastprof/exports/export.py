@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 
 from fastprof._system.output_file import output_file, protected
 from fastprof.errors import ReportError
-from fastprof.exports.registry import Format, find
+from fastprof.exports.registry import Exporter, find
 
 _LEVEL = 4  # of gzip; 6 takes twice as long for 4 % less
 
@@ -27,7 +27,7 @@ def export(profile: Any, path: str | os.PathLike[str], to: str, **options: Any) 
         write_to(found, profile, file, is_compressed(path), **options)
 
 
-def check_options(found: Format, options: Any) -> None:
+def check_options(found: Exporter, options: Any) -> None:
     """Check that a format has the options.
 
     Raises
@@ -44,7 +44,7 @@ def check_options(found: Format, options: Any) -> None:
 
 
 def write_to(
-    found: Format, profile: Any, file: BinaryIO, compress: bool = False, **options: Any
+    found: Exporter, profile: Any, file: BinaryIO, compress: bool = False, **options: Any
 ) -> None:
     """Write a profile to a binary file, compressed with gzip or as it is."""
     if not compress:

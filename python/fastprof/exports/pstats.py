@@ -11,19 +11,19 @@ from collections import defaultdict
 from itertools import pairwise
 from typing import BinaryIO
 
-from fastprof.analysis.line_rows import NO_LINE
-from fastprof.analysis.stacks import Stacks, stacks
+from fastprof.analysis.lines.rows import NO_LINE
+from fastprof.analysis.stacks.tree import Stacks, stacks
 from fastprof.errors import ReportError
 from fastprof.exports.weights import paths_of
-from fastprof.model.markers.frames import Place, place_of
+from fastprof.model.markers.frames import FramePlace, place_of
 from fastprof.profile.profile import Profile
 from fastprof.profile.reports import Where
 
-Function = tuple[str, int, str]
-Callers = dict[Function, tuple[int, int, float, float]]
+FunctionKey = tuple[str, int, str]
+Callers = dict[FunctionKey, tuple[int, int, float, float]]
 
 _NS = 1e9
-_ROOT: Function = ("~", 0, "<no source line>")
+_ROOT: FunctionKey = ("~", 0, "<no source line>")
 
 
 def write(
@@ -61,13 +61,13 @@ class _Sums:
 
     def __init__(self) -> None:
         self.calls = self.own = self.all = 0
-        self.callers: dict[Function, list[int]] = defaultdict(lambda: [0, 0, 0])
+        self.callers: dict[FunctionKey, list[int]] = defaultdict(lambda: [0, 0, 0])
 
 
-def _statistics(tree: Stacks) -> dict[Function, tuple[int, int, float, float, Callers]]:
+def _statistics(tree: Stacks) -> dict[FunctionKey, tuple[int, int, float, float, Callers]]:
     functions = _functions(tree)
     own, calls = tree.own("ns").tolist(), tree.own("calls").tolist()
-    sums: dict[Function, _Sums] = defaultdict(_Sums)
+    sums: dict[FunctionKey, _Sums] = defaultdict(_Sums)
     for row, path in enumerate(paths_of(tree)):
         if not own[row]:
             continue
@@ -96,7 +96,7 @@ def _statistics(tree: Stacks) -> dict[Function, tuple[int, int, float, float, Ca
     }  # fmt: skip
 
 
-def _functions(tree: Stacks) -> list[Function]:
+def _functions(tree: Stacks) -> list[FunctionKey]:
     """The function of each node: its file, the least of its lines, its name."""
     places = [place_of(str(name)) for name in tree.name.array().tolist()]
     first: dict[tuple[str, str], int] = {}
@@ -112,5 +112,5 @@ def _functions(tree: Stacks) -> list[Function]:
     ]
 
 
-def _name(place: Place) -> str:
+def _name(place: FramePlace) -> str:
     return place.function if place.function is not None else f"line {place.line}"

@@ -25,7 +25,7 @@ ROW_OPTIONS: Final = (
 
 
 @dataclass(frozen=True)
-class Format:
+class Exporter:
     """An export format.
 
     Parameters
@@ -55,14 +55,14 @@ class Format:
 
 
 _ALL: Final = (
-    Format(
+    Exporter(
         "perfetto",
         "time line for ui.perfetto.dev and its trace processor (protobuf)",
         ".pftrace",
         "fastprof.exports.perfetto:write",
         (STEPS, WHERE),
     ),
-    Format(
+    Exporter(
         "chrome",
         "trace of torch.profiler (Chrome JSON), for HTA, TensorBoard, trace viewers and fastprof",
         ".json",
@@ -70,7 +70,7 @@ _ALL: Final = (
         (STEPS, WHERE),
         is_text=True,
     ),
-    Format(
+    Exporter(
         "speedscope",
         "flame graph for speedscope.app: a profile for each GPU",
         ".speedscope.json",
@@ -78,7 +78,7 @@ _ALL: Final = (
         TREE_OPTIONS,
         is_text=True,
     ),
-    Format(
+    Exporter(
         "collapsed",
         "collapsed stacks for flamegraph.pl, inferno and others",
         ".folded",
@@ -86,14 +86,14 @@ _ALL: Final = (
         TREE_OPTIONS,
         is_text=True,
     ),
-    Format(
+    Exporter(
         "pstats",
         "GPU time by Python function, for python -m pstats, snakeviz and gprof2dot",
         ".pstats",
         "fastprof.exports.pstats:write",
         (WHERE,),
     ),
-    Format(
+    Exporter(
         "csv",
         "a row for each kernel with all columns, or with --table a report",
         ".csv",
@@ -101,14 +101,14 @@ _ALL: Final = (
         ROW_OPTIONS,
         is_text=True,
     ),
-    Format(
+    Exporter(
         "parquet",
         "the same, typed (needs pyarrow)",
         ".parquet",
         "fastprof.exports.rows:write_parquet",
         ROW_OPTIONS,
     ),
-    Format(
+    Exporter(
         "sqlite",
         "a database: kernels with all columns, all reports, facts of the capture",
         ".sqlite",
@@ -118,7 +118,7 @@ _ALL: Final = (
 FORMATS: Final = {each.name: each for each in _ALL}
 
 
-def find(name: str) -> Format:
+def find(name: str) -> Exporter:
     """The format of a name.
 
     Raises

@@ -11,8 +11,7 @@ from typing import Any, BinaryIO, Final
 
 from fastprof._version import __version__
 from fastprof.analysis.selection import condition_texts
-from fastprof.analysis.stack_nodes import DIRECTIONS
-from fastprof.analysis.stacks import Stacks, stacks
+from fastprof.analysis.stacks.tree import DIRECTIONS, Stacks, stacks
 from fastprof.exports.weights import own_weights, paths_of
 from fastprof.model.markers.frames import place_of
 from fastprof.profile.profile import Profile

@@ -19,7 +19,7 @@ import numpy as np
 
 from fastprof._version import __version__
 from fastprof.analysis.grouping import group
-from fastprof.analysis.stats.headings import TABLES
+from fastprof.analysis.stats.columns import TABLES
 from fastprof.errors import FastprofError
 from fastprof.model.column_table import COLUMN_OF_KEY
 from fastprof.model.columns import Column, Ints, Lists, RepeatedInts, Values

@@ -7,8 +7,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from fastprof.analysis.stack_nodes import DIRECTIONS
-from fastprof.analysis.stacks import Stacks
+from fastprof.analysis.stacks.tree import DIRECTIONS, Stacks
 from fastprof.errors import ReportError
 
 _MEASURE_OF: Final = {"ns": "ns", "flops": "flops", "bytes": "bytes", "lost": "lost_ns"}

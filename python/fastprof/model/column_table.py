@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 from fastprof._system.classes import dataclass
 
-Kind = Literal["number", "triple", "numbers", "text", "texts"]
+ColumnKind = Literal["number", "triple", "numbers", "text", "texts"]
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class ColumnInfo:
 
     key: str
     header: str
-    kind: Kind
+    kind: ColumnKind
     width: int
     about: str
     keeps_end: bool = False
@@ -47,15 +47,15 @@ class ColumnInfo:
     on_request: bool = False
 
 
-def _path(key: str, header: str, kind: Kind, width: int, about: str) -> ColumnInfo:
+def _path(key: str, header: str, kind: ColumnKind, width: int, about: str) -> ColumnInfo:
     return ColumnInfo(key, header, kind, width, about, keeps_end=True, is_long=True)
 
 
-def _traced(key: str, header: str, kind: Kind, about: str) -> ColumnInfo:
+def _traced(key: str, header: str, kind: ColumnKind, about: str) -> ColumnInfo:
     return ColumnInfo(key, header, kind, max(len(header), 12), about)
 
 
-def _requested(key: str, header: str, kind: Kind, about: str) -> ColumnInfo:
+def _requested(key: str, header: str, kind: ColumnKind, about: str) -> ColumnInfo:
     return ColumnInfo(key, header, kind, max(len(header), 12), about, on_request=True)
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _PIECE: Final = 1 << 26  # bytes
 
 
-class Frames:
+class FrameBuilder:
     """Converts columns and joins them.
 
     Parameters

@@ -1,10 +1,15 @@
-"""Columns of tables that are computed for the rows that are read."""
+"""Columns of tables that are computed for the rows that are read.
+
+Computed: texts that are made when they are read.
+
+A mapping that is computed on first use.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import numpy.typing as npt
 
@@ -53,3 +58,51 @@ class DerivedInts(_Derived, Ints):
 
 class DerivedFloats(_Derived, Floats):
     """Numbers that a function computes, NaN for unknown."""
+
+
+_AT_ONCE = 1 << 14
+
+
+class Computed(Sequence[str]):
+    """n texts; `make(indices)` returns some. Tables of a million rows show few of their texts."""
+
+    def __init__(self, n: int, make: Callable[[Sequence[int]], list[str]]) -> None:
+        self._n, self._make = n, make
+
+    def __len__(self) -> int:
+        return self._n
+
+    def __iter__(self) -> Iterator[str]:
+        for first in range(0, self._n, _AT_ONCE):
+            yield from self[first : first + _AT_ONCE]
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        if isinstance(index, slice):
+            return self._make(range(*index.indices(self._n)))
+        if not 0 <= index < self._n:
+            raise IndexError(index)
+        return self._make([index])[0]
+
+
+class Deferred(Mapping[str, Any]):
+    """The mapping that a function returns; the function runs on first use."""
+
+    def __init__(self, make: Callable[[], Mapping[str, Any]]) -> None:
+        self._make = make
+
+    @cached_property
+    def _found(self) -> Mapping[str, Any]:
+        return self._make()
+
+    def __getitem__(self, name: str) -> Any:
+        return self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 
-class Row(NamedTuple):
+class DeviceRow(NamedTuple):
     """A GPU.
 
     Parameters
@@ -49,13 +49,13 @@ _WHITE_PAPERS: Final = {
 }
 
 
-def _row(line: str) -> Row:
+def _row(line: str) -> DeviceRow:
     words, sizes, teraflops, source = (part.strip() for part in line.split("|"))
     sms, clock, capability, memory, bandwidth = sizes.split()
     vendor = "AMD Instinct" if source.startswith("MI") else "NVIDIA"
     document = _WHITE_PAPERS.get(source, f"{vendor} {source} data sheet")
     fixed = int(sms), int(clock), capability, int(memory), float(bandwidth), document
-    return Row(words, *fixed, *map(float, teraflops.split()))
+    return DeviceRow(words, *fixed, *map(float, teraflops.split()))
 
 
 # Words; SMs, MHz, capability, GB, GB/s; TFLOP/s: fp64, fp64_tc, fp32, tf32, half, fp8, int8; source

@@ -11,7 +11,7 @@ import re
 from dataclasses import field
 
 from fastprof._system.classes import dataclass
-from fastprof.model.device_table import FMA, HALVED, ROWS, Row
+from fastprof.model.device_table import FMA, HALVED, ROWS, DeviceRow
 from fastprof.model.metadata import GpuFigures
 
 CLOCKS = "peaks are at the vendor's clock: the actual and boost clocks are not recorded"
@@ -85,7 +85,7 @@ class Device:
         return self.flops.get(with_cores if tensor_cores else without)
 
 
-def find(name: str, memory: int | None = None) -> Row | None:
+def find(name: str, memory: int | None = None) -> DeviceRow | None:
     """The table row of a GPU's name, or None.
 
     The name must contain all words of the row; the row with the longest words wins: `NVIDIA
@@ -135,7 +135,9 @@ def resolve(name: str | None, told: GpuFigures | None = None) -> Device:
     return Device(name, flops, bandwidth, capability, **others, sources=sources, why=why)
 
 
-def _others(told: GpuFigures, row: Row | None, sources: dict[str, str]) -> dict[str, int | None]:
+def _others(
+    told: GpuFigures, row: DeviceRow | None, sources: dict[str, str]
+) -> dict[str, int | None]:
     """Multiprocessors, clock and memory, from the file or else the table; adds their sources."""
     of_row = (
         {"sms": row.sms, "clock": row.clock * 10**6, "memory": row.memory * 10**9} if row else {}
@@ -175,7 +177,7 @@ def _fits(row: set[str], words: set[str]) -> bool:
     return row <= words and not (words - row) & _OTHER_CARD
 
 
-def _has(row: Row, memory: int) -> bool:
+def _has(row: DeviceRow, memory: int) -> bool:
     low, high = _SAME_MEMORY
     return not row.memory or low <= memory / (row.memory * 1e9) <= high
 

@@ -25,7 +25,7 @@ def _no_int32() -> Int32:
 
 
 @dataclass()
-class Steps:
+class ProfilerSteps:
     """Training steps: the ranges `ProfilerStep#N` of torch.profiler's schedule.
 
     Attributes
@@ -218,6 +218,6 @@ class About:
     unrecorded: Unrecorded | None = None
     processes: dict[int, str] = field(default_factory=dict)
     threads: dict[tuple[int, int], str] = field(default_factory=dict)
-    steps: Steps = field(default_factory=Steps)
+    steps: ProfilerSteps = field(default_factory=ProfilerSteps)
     memory: Memory = field(default_factory=Memory)
     read_by: dict[str, str] = field(default_factory=dict)

@@ -1,4 +1,7 @@
-"""Table: the result of a report. Columns with headings; rows, text, CSV, JSON, Arrow, pandas."""
+"""Table: the result of a report. Columns with headings; rows, text, CSV, JSON, Arrow, pandas.
+
+JSON of tables: one row per line, so that large tables are written by json's C encoder.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +24,13 @@ from fastprof.model import table_text
 from fastprof.model.columns import Ints, Rows, Values
 from fastprof.model.heading import Heading
 from fastprof.model.names import unknown_name
-from fastprof.model.table_json import object_of, rows_of
-from fastprof.model.table_layout import Layout
+from fastprof.model.table_text import Layout
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow
+import json
+from collections.abc import Iterable
 
 # The version of the JSON of reports.
 SCHEMA: Final = 1
@@ -55,7 +59,7 @@ class Floats:
         return None if np.isnan(value) else value
 
 
-Cells = Ints | Values | Floats
+ColumnData = Ints | Values | Floats
 
 
 def texts(values: Sequence[str | None]) -> Values:
@@ -85,7 +89,7 @@ class Table(Mapping[str, npt.NDArray[Any]]):
     layout : how text shows the rows in their original order; None after `sort`
     """
 
-    columns: dict[str, Cells]
+    columns: dict[str, ColumnData]
     headings: tuple[Heading, ...] = ()
     title: str = ""
     lead: tuple[str, ...] = ()
@@ -269,7 +273,7 @@ class Table(Mapping[str, npt.NDArray[Any]]):
         return frame
 
 
-def _chunks(column: Cells) -> Iterator[list[Any]]:
+def _chunks(column: ColumnData) -> Iterator[list[Any]]:
     """The Python values of some rows at a time; None where unknown."""
     if not isinstance(column, Floats):
         yield from column.chunks(_ROWS_AT_ONCE)
@@ -284,7 +288,7 @@ def _chunks(column: Cells) -> Iterator[list[Any]]:
 _ROWS_AT_ONCE: Final = 1 << 14
 
 
-def _order(column: Cells, ascending: bool) -> npt.NDArray[np.intp]:
+def _order(column: ColumnData, ascending: bool) -> npt.NDArray[np.intp]:
     """The rows in order of a column, unknowns last; equal ones keep their order."""
     if isinstance(column, Ints):
         values = column.values.astype(np.int64, copy=False)
@@ -312,7 +316,7 @@ def _ordered(value: Any) -> tuple[bool, Any]:
     return (True, value) if isinstance(value, str) else (False, value)
 
 
-def _arrow(arrow: Any, column: Cells) -> Any:
+def _arrow(arrow: Any, column: ColumnData) -> Any:
     if isinstance(column, Values):
         ids = arrow.array(column.ids, mask=column.ids < 0)
         if column.values and not any(isinstance(value, str) for value in column.values):
@@ -325,7 +329,7 @@ def _arrow(arrow: Any, column: Cells) -> Any:
     return arrow.array(column.values, mask=unknown)
 
 
-def _series(pandas: Any, column: Cells) -> Any:
+def _series(pandas: Any, column: ColumnData) -> Any:
     if isinstance(column, Values):
         return pandas.Categorical.from_codes(column.ids, categories=column.values)
     if isinstance(column, Floats):
@@ -334,3 +338,43 @@ def _series(pandas: Any, column: Cells) -> Any:
     if not unknown.any():
         return column.values
     return pandas.arrays.IntegerArray(np.where(unknown, 0, column.values), unknown)
+
+
+class Encoded:
+    """JSON text, in parts. They are joined once, because tables may have a million rows."""
+
+    def __init__(self, parts: list[str]) -> None:
+        self.parts = parts
+
+    def __str__(self) -> str:
+        return "".join(self.parts)
+
+
+def object_of(members: Mapping[str, Any]) -> Encoded:
+    """An object, one member per line. Members are values, or Encoded."""
+    parts = ["{\n"]
+    for name, value in members.items():
+        parts.append(f"{json.dumps(name)}: ")
+        parts += value.parts if isinstance(value, Encoded) else [json.dumps(value)]
+        parts.append(",\n")
+    return Encoded([*parts[: -1 if members else None], "\n}"])
+
+
+def rows_of(names: Iterable[str], chunks: Iterable[Sequence[list[Any]]]) -> Encoded:
+    """An array of rows, one per line.
+
+    names : the columns
+    chunks : the values of each column, for some rows at a time
+    """
+    cells = ", ".join(json.dumps(name).replace("%", "%%") + ": %s" for name in names)
+    line, parts = f"{{{cells}}}", ["[\n"]
+    for columns in chunks:
+        rows = zip(*map(_encoded, columns), strict=True)
+        parts += [",\n".join([line % row for row in rows]), ",\n"]
+    return Encoded([*parts[:-1], "\n]"] if len(parts) > 1 else ["[]"])
+
+
+def _encoded(values: list[Any]) -> list[str]:
+    """The JSON of each value. Only lists and objects with several items contain line feeds."""
+    cells = json.dumps(values, separators=("\n", ": "))[1:-1].split("\n")
+    return cells if len(cells) == len(values) else [json.dumps(value) for value in values]

@@ -1,38 +1,43 @@
-"""Tables for people: aligned text, Markdown, HTML. Units are chosen per column."""
+"""Tables for people: aligned text, Markdown, HTML. Units are chosen per column.
+
+How text shows the rows of a table that have an order of their own: trees, source files.
+"""
 
 from __future__ import annotations
 
 import math
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field
 from itertools import zip_longest
 from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
+from fastprof._system.classes import dataclass
 from fastprof._system.regex import regex
 from fastprof.model.columns import Rows, Values
 from fastprof.model.heading import UNITS, Heading, Scale
 from fastprof.model.names import printable
 from fastprof.model.quantity import scale_of
-from fastprof.model.table_layout import Layout
 
 
-class Column(Protocol):
+class TextColumn(Protocol):
     """A column of numbers or texts."""
 
     def at(self, row: int) -> Any: ...
-    def take(self, rows: Rows) -> Column: ...
+    def take(self, rows: Rows) -> TextColumn: ...
     def array(self) -> Any: ...
 
 
-class Table(Protocol):
+class ShownTable(Protocol):
     """The parts of `model.table.Table` that are shown."""
 
     @property
     def n_rows(self) -> int: ...
     @property
-    def columns(self) -> Mapping[str, Column]: ...
+    def columns(self) -> Mapping[str, TextColumn]: ...
     @property
     def title(self) -> str: ...
     @property
@@ -80,7 +85,7 @@ class _Shown(NamedTuple):
         return [pad(text, width) for text in (self.header, *self.cells, self.total)]
 
 
-def aligned(table: Table, limit: int | None, width: int | None) -> str:
+def aligned(table: ShownTable, limit: int | None, width: int | None) -> str:
     """See `Table.text`."""
     shown = _shown(table, limit)
     omitted: list[str] = []
@@ -136,7 +141,7 @@ def _with_sections(rows: list[str], layout: Layout | None, width: int | None) ->
         yield row
 
 
-def markdown(table: Table, limit: int | None) -> str:
+def markdown(table: ShownTable, limit: int | None) -> str:
     """See `Table.markdown`."""
     shown = _shown(table, limit, _INDENT)
 
@@ -164,7 +169,7 @@ def markdown_text(text: str) -> str:
     return text[: len(text) - len(name)] + _MARKDOWN.sub(r"\\\g<0>", printable(name))
 
 
-def html(table: Table) -> str:
+def html(table: ShownTable) -> str:
     """An HTML table for notebooks. All text is escaped."""
     from html import escape
 
@@ -195,7 +200,7 @@ def html(table: Table) -> str:
 _MOST_ROWS_IN_HTML: Final = 100
 
 
-def _shown(table: Table, limit: int | None, indent: str = "") -> list[_Shown]:
+def _shown(table: ShownTable, limit: int | None, indent: str = "") -> list[_Shown]:
     """The columns of text. `indent`: replaces spaces at the start of labels, without sections."""
     n = table.n_rows if limit is None else min(limit, table.n_rows)
     labels = {} if table.layout is None else table.layout.labels
@@ -226,7 +231,7 @@ def _fit(heading: Heading) -> tuple[int, int]:
     return heading.rank, heading.min_width
 
 
-def _column(table: Table, heading: Heading, n: int) -> _Shown:
+def _column(table: ShownTable, heading: Heading, n: int) -> _Shown:
     column, total = table.columns[heading.key], table.total.get(heading.key)
     cells: list[str]
     show: Callable[[Any], str] = _as_text
@@ -247,7 +252,7 @@ def _column(table: Table, heading: Heading, n: int) -> _Shown:
     return _Shown(heading.header + unit, cells, last, is_text, heading.keeps_end, *_fit(heading))
 
 
-def _largest(column: Column, total: Any) -> tuple[float, bool]:
+def _largest(column: TextColumn, total: Any) -> tuple[float, bool]:
     """The largest magnitude of a column and its total, and whether all are integers."""
     known = np.ma.compressed(np.ma.masked_invalid(column.array()))
     largest = max(float(np.abs(known).max(initial=0)), abs(total or 0))
@@ -285,7 +290,7 @@ class NumberFormat(NamedTuple):
         return f"{value / (self.scale.size if self.scale else 1):.{self.decimals}f}"
 
 
-def number_format(table: Table, heading: Heading) -> NumberFormat:
+def number_format(table: ShownTable, heading: Heading) -> NumberFormat:
     """The unit and decimals of a column of numbers: those of its largest number."""
     of = heading.same_unit if heading.same_unit in table.columns else heading.key
     largest, are_whole = 0.0, False
@@ -345,3 +350,29 @@ def _narrowed(
         others = sorted((shown[i].width for i in texts if i != widest), reverse=True)
         target = max(least[widest], others[0] - 1 if others else 0, shown[widest].width - excess)
         shown[widest] = shown[widest].cut(target)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The layout of text while the rows are in their original order; sorting drops it.
+
+    Parameters
+    ----------
+    labels : dict of str to Values
+        By column: texts [rows] in place of its cells, such as names indented by depth.
+    sections : Values or None
+        The section of each row, texts [rows]. Text prints the title above the section's first row.
+        Markdown and HTML have no sections, and print the cells instead of the labels.
+    blank : bool array [rows] or None
+        Rows whose numbers text leaves empty.
+    """
+
+    labels: Mapping[str, Values] = field(default_factory=dict)
+    sections: Values | None = None
+    blank: npt.NDArray[np.bool_] | None = None
+
+    def take(self, rows: npt.NDArray[np.intp]) -> Layout:
+        """The layout of some rows, in this order."""
+        labels = {name: each.take(rows) for name, each in self.labels.items()}
+        sections = None if self.sections is None else self.sections.take(rows)
+        return Layout(labels, sections, None if self.blank is None else self.blank[rows])

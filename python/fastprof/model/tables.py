@@ -9,8 +9,7 @@ from typing import Any, NoReturn
 from fastprof._system.classes import dataclass
 from fastprof._version import __version__
 from fastprof.errors import ReportError
-from fastprof.model.table import SCHEMA, Table
-from fastprof.model.table_json import object_of, rows_of
+from fastprof.model.table import SCHEMA, Table, object_of, rows_of
 
 
 @dataclass(frozen=True)

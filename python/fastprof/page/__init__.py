@@ -13,7 +13,7 @@ from fastprof.analysis.cells import cells_of, computing_costs
 from fastprof.model.page import Page
 from fastprof.page.build import build
 from fastprof.page.run_steps import run_steps
-from fastprof.page.section import Source
+from fastprof.page.section import PageSource
 from fastprof.page.sections import SECTIONS, flame
 from fastprof.profile.facts import gpu_names
 from fastprof.profile.profile import Profile
@@ -36,7 +36,7 @@ def page_of(
     BadInputError
         The file has changed since it was read.
     """
-    source = Source(profile, {"gpu": gpu, "peak": peak, "bandwidth": bandwidth})
+    source = PageSource(profile, {"gpu": gpu, "peak": peak, "bandwidth": bandwidth})
     with uncollected(), SecondThread() as second:
         reading = second.submit(_read_host_side, profile)
         with computing_costs(profile):

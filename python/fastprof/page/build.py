@@ -13,7 +13,7 @@ from typing import Final
 from fastprof._version import __version__
 from fastprof.page.embed import packed, shown
 from fastprof.page.section import Card, Chart, Fact, Section
-from fastprof.page.table_html import table_html
+from fastprof.page.table import table_html
 
 _MANY: Final = 4  # tables
 _FRAME: Final = ("page.css", "page.js", "table.js")

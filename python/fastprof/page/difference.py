@@ -9,16 +9,22 @@ from typing import Any, Final
 import numpy as np
 
 from fastprof._system.garbage import uncollected
-from fastprof.analysis.diff.answer import answer, capture_lines, starved_of, times_of, work_line
+from fastprof.analysis.diff.answer import (
+    answer,
+    capture_lines,
+    notes,
+    starved_of,
+    times_of,
+    work_line,
+)
 from fastprof.analysis.diff.compare import Diff
 from fastprof.analysis.diff.confidence import LEVEL
-from fastprof.analysis.diff.notes import notes
 from fastprof.analysis.diff.side import COMPUTE
 from fastprof.analysis.diff.waterfall import CALLS
 from fastprof.model.heading import Heading
 from fastprof.model.page import Page
 from fastprof.model.quantity import quantity
-from fastprof.model.table import Cells, Floats, Table, texts
+from fastprof.model.table import ColumnData, Floats, Table, texts
 from fastprof.page.build import build
 from fastprof.page.section import Chart, Fact, Section
 
@@ -79,7 +85,7 @@ def _times(found: Diff) -> Table:
     times = times_of(found.found)
     before, after = (np.array([pair[i] for _, *pair in times], np.float64) for i in (0, 1))
     change = np.divide(after, before, out=np.full(len(times), np.nan), where=before > 0) - 1
-    columns: dict[str, Cells] = {
+    columns: dict[str, ColumnData] = {
         "name": texts([name for name, *_ in times]),
         "before_ns": Floats(before),
         "after_ns": Floats(after),
@@ -146,7 +152,7 @@ def _predicted(found: Diff) -> Iterator[Section]:
     if predicted is None or not (predicted.gone or predicted.because):
         return
     gone = predicted.gone
-    columns: dict[str, Cells] = {
+    columns: dict[str, ColumnData] = {
         "id": texts([each.id for each in gone]),
         "gone": Floats(np.array([each.gone for each in gone], np.float64)),
         "predicted_ns": Floats(np.array([each.predicted_ns for each in gone], np.float64)),

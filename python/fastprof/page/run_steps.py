@@ -14,7 +14,7 @@ from fastprof.model.columns import Ints
 from fastprof.model.heading import Heading
 from fastprof.model.metadata import positive
 from fastprof.model.quantity import quantity
-from fastprof.model.table import Cells, Table, texts
+from fastprof.model.table import ColumnData, Table, texts
 from fastprof.page.section import Chart, Fact, Section
 from fastprof.readers.beside import facts_in
 
@@ -149,7 +149,7 @@ def _chart(steps: _Steps) -> Chart:
 
 
 def _table(steps: _Steps) -> Table:
-    columns: dict[str, Cells] = {
+    columns: dict[str, ColumnData] = {
         "step": texts(steps.labels()),
         "length": Ints(steps.length, none=0),
         "recorded": texts([("", "yes")[each] for each in steps.is_recorded.tolist()]),

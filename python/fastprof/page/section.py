@@ -1,11 +1,14 @@
-"""The parts of a page: sections, their tables and charts, and the source of their numbers."""
+"""The parts of a page: sections, their tables and charts, and the source of their numbers.
+
+uPlot, the library of the roofline and memory charts: axes, zoom and curves.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +16,7 @@ import numpy.typing as npt
 from fastprof._system.classes import dataclass
 from fastprof._system.threads import SecondThread, Task
 from fastprof.analysis.advice.facts import Facts
-from fastprof.analysis.peaks import devices_with
+from fastprof.analysis.roofline.peaks import devices_with
 from fastprof.model.columns import Ints
 from fastprof.model.quantity import quantity
 from fastprof.model.table import Table
@@ -107,7 +110,7 @@ class Section:
     missing: Sequence[str] = ()
 
 
-class Source:
+class PageSource:
     """A profile and its reports; each report is made once.
 
     Parameters
@@ -185,4 +188,12 @@ def _key(name: str, options: Mapping[str, Any]) -> str:
     return repr((name, sorted(options.items())))
 
 
-SectionMaker = Callable[[Source], Section]
+SectionMaker = Callable[[PageSource], Section]
+
+
+UPLOT: Final = (
+    "vendor/uplot-1.6.32/uPlot.min.css",
+    "vendor/uplot-1.6.32/uPlot.iife.min.js",
+    "plot.js",
+    "plot.css",
+)

@@ -38,7 +38,7 @@ from fastprof.profile.call_kinds import CallKind
 from fastprof.profile.call_results import InferredResults, infer_results
 from fastprof.profile.callpath.attribution import Attribution
 
-Flags = npt.NDArray[np.uint8]
+ByteFlags = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class CallsOfKernels:
     kinds: list[CallKind]
     kind: Int32
     group: Int32
-    taken: Flags
+    taken: ByteFlags
     instance: Int32
 
     @property
@@ -138,7 +138,7 @@ def find_calls(trace: Trace, found: Attribution, meaning: Int32) -> CallsOfKerne
 
 def _found(
     found: Attribution, meaning: Int32, inferred: InferredResults
-) -> tuple[list[tuple[int, bool, int, bool, int]], Int32, Int32, Flags, Int32]:
+) -> tuple[list[tuple[int, bool, int, bool, int]], Int32, Int32, ByteFlags, Int32]:
     """`kinds`, of labels, `kind`, `group`, `taken` and `instance` of CallsOfKernels."""
     meanings, label_of_frame = inferred.meanings, inferred.label_of_frame
     calls = [m.call if m.has_arguments else None for m in meanings]
@@ -189,7 +189,7 @@ def outermost_calls(found: Attribution, frame: Int32) -> Values:
     return Values(take(label_of_frame, take(picked, meaning)), found.meanings)
 
 
-def _apart(group: Int32, launch: Int32, taken: Flags) -> tuple[Int32, Flags]:
+def _apart(group: Int32, launch: Int32, taken: ByteFlags) -> tuple[Int32, ByteFlags]:
     """Separate groups by graph launch: each launch repeats the calls of its capture."""
     pair, _ = pairs(group, launch)
     apart = np.where(group >= 0, pair, np.int32(-1))

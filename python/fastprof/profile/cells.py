@@ -1,11 +1,14 @@
 """Cells: kernels that agree in all but their numbers.
 
 A trace of a million kernels has a few thousand cells. Reports group cells, not kernels.
+
+The cells of a trace: kernels of equal configuration, call paths and cost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import fields, replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -16,8 +19,13 @@ from fastprof._core._cells import refine
 from fastprof._core._groups import sum_where
 from fastprof._core._pools import alike
 from fastprof._system.classes import dataclass
+from fastprof._system.threads import computed_once
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Column, Ints, RepeatedInts, SharedValues, Values
+from fastprof.model.trace import Trace
+from fastprof.profile import gpu_work
+from fastprof.profile.callpath.attribution import Attribution
+from fastprof.profile.lookups import Lookups
 
 SUMS: Final = ("sil", "flops", "bytes")
 # The columns in which all kernels of a cell agree; of SUMS, they agree in whether it is known.
@@ -32,7 +40,7 @@ OF_CELLS: Final = frozenset(
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class KernelCells:
     """The cells of the kernels of a profile.
 
     Parameters
@@ -92,7 +100,7 @@ def picked(column: Column, rows: npt.NDArray[Any]) -> Column:
     raise TypeError("expected numbers or texts, found lists of numbers")
 
 
-def cells_of_columns(column: Callable[[str], Column], names: Collection[str]) -> Cells:
+def cells_of_columns(column: Callable[[str], Column], names: Collection[str]) -> KernelCells:
     """The cells of kernels whose columns `names` are known."""
     known = [np.asarray(column(name).values) >= 0 for name in SUMS]
     some = [column(name) for name in names if name in OF_CELLS]
@@ -104,7 +112,7 @@ def cells_of_columns(column: Callable[[str], Column], names: Collection[str]) ->
             return Ints(sums(values.values, of_kernel, first))
         return picked(values, first)
 
-    return Cells(of_kernel, first, of_cells)
+    return KernelCells(of_kernel, first, of_cells)
 
 
 def _ids(column: Column) -> Int32:
@@ -114,3 +122,87 @@ def _ids(column: Column) -> Int32:
     if isinstance(column, Values | RepeatedInts):
         return column.ids
     return alike([np.ascontiguousarray(column.values)])[0]
+
+
+def partition(lookups: Lookups) -> tuple[Int32, Int32]:
+    """The cell of each kernel, and the first kernel of each cell.
+
+    The costs come last: another thread may compute them.
+    """
+    return numbered(_factors(lookups), len(lookups.trace.kernels))
+
+
+def _factors(lookups: Lookups) -> Iterator[Int32]:
+    trace = lookups.trace
+    kernels, in_engine = trace.kernels, lookups.attribution.in_engine
+    yield kernels.config
+    paths = Lookups(trace, lookups.attribution, lookups.lines)  # its arrays are released here
+    paths.tree_without_user_ranges = lookups.tree_without_user_ranges
+    yield paths.own_paths.place
+    yield paths.meaning_paths.place
+    yield paths.direction
+    del paths
+    flags = [kernels.launch >= 0, lookups.frame >= 0, kernels.duration >= 0]
+    flags += [] if in_engine is None else [in_engine]
+    if any(gpu_work.launches_graph(name) for name in trace.strings):
+        flags += [gpu_work.of_graphs(trace)[0]]
+    yield bits(*flags)
+    yield lookups.costs.cell
+    yield bits(*lookups.known, lookups.calls.backward)
+
+
+def lookups_of_cells(lookups: Lookups, of_kernel: Int32, first: Int32) -> Lookups:
+    """Lookups of a trace with one kernel for each cell: its first, with the numbers of all.
+
+    Only for columns of `cells.OF_CELLS` and `cells.SUMS`, and for coverage.
+    """
+    trace, attribution = lookups.trace, lookups.attribution
+    kernels = trace.kernels
+    arrays = {
+        each.name: getattr(kernels, each.name)[first]
+        for each in fields(kernels)
+        if isinstance(getattr(kernels, each.name), np.ndarray)
+    }
+    time = sums(kernels.duration, of_kernel, first)
+    in_engine, replay = attribution.in_engine, attribution.replay_of_kernel
+    found = _LookupsOfCells(
+        lookups,
+        of_kernel,
+        first,
+        replace(trace, kernels=replace(kernels, **{**arrays, "duration": time})),
+        replace(
+            attribution,
+            frame_of_kernel=attribution.frame_of_kernel[first],
+            launch_frame_of_kernel=attribution.launch_frame_of_kernel[first],
+            replay_of_kernel=None if replay is None else replay[first],
+            in_engine=None if in_engine is None else in_engine[first],
+        ),
+    )
+    found.tree_without_user_ranges = lookups.tree_without_user_ranges
+    found.__dict__["costs"] = lookups.costs.at(first)
+    return found
+
+
+class _LookupsOfCells(Lookups):
+    """Lookups of cells, whose FLOPs and bytes are sums."""
+
+    def __init__(
+        self,
+        whole: Lookups,
+        of_kernel: Int32,
+        first: Int32,
+        trace: Trace,
+        attribution: Attribution,
+    ) -> None:
+        super().__init__(trace, attribution, whole.lines)
+        self._whole, self._of_kernel, self._first = whole, of_kernel, first
+
+    @computed_once
+    def flops(self) -> Ints:
+        """The sum over the kernels of each cell; -1 if unknown."""
+        return Ints(sums(self._whole.flops.values, self._of_kernel, self._first))
+
+    @computed_once
+    def bytes(self) -> Ints:
+        """As `flops`."""
+        return Ints(sums(self._whole.bytes.values, self._of_kernel, self._first))

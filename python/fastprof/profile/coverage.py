@@ -21,7 +21,7 @@ SHAPES_MISSING = "its range has no shapes, though record_shapes was on"
 NEVER_HAS_SHAPES = "such a range never has shapes, and no operator inside it launched these kernels"
 
 
-class Calls(NamedTuple):
+class RowCalls(NamedTuple):
     """The calls of rows: those of `CallsOfKernels`."""
 
     named: list[Named]
@@ -29,7 +29,7 @@ class Calls(NamedTuple):
     backward: Bools
 
     @classmethod
-    def of(cls, calls: CallsOfKernels, rows: Int32 | slice = slice(None)) -> Calls:
+    def of(cls, calls: CallsOfKernels, rows: Int32 | slice = slice(None)) -> RowCalls:
         """The calls of some kernels."""
         return cls(calls.named, calls.call[rows], calls.backward[rows])
 
@@ -151,7 +151,7 @@ def cover(
     launched: Bools,
     inside: Bools,
     lines: Values,
-    calls: Calls,
+    calls: RowCalls,
     flops: Ints,
     record_shapes: bool,
     kernels: Int64 | None = None,
@@ -204,7 +204,7 @@ _LAUNCH, _RANGE, _OPERATOR, _CAPTURE, _NODES = range(len(_WHYS))
 
 
 def _unknown(
-    rows: npt.NDArray[np.intp], calls: Calls, time: Int64, kernels: Int64, why: Int32
+    rows: npt.NDArray[np.intp], calls: RowCalls, time: Int64, kernels: Int64, why: Int32
 ) -> list[tuple[Named | Without, str, int, int]]:
     """By call (or reason for having none) and direction: number of kernels and their time."""
     call = calls.call[rows]

@@ -11,7 +11,7 @@ from fastprof.model.columns import Column, RepeatedInts
 from fastprof.model.devices import Device, resolve
 from fastprof.model.metadata import About
 from fastprof.profile.coverage import Coverage
-from fastprof.profile.steps.of_kernels import StepsOfKernels
+from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 
 def devices_of(about: About, device: Column) -> dict[int, Device]:

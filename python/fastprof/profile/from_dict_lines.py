@@ -25,14 +25,14 @@ from fastprof.model.columns import Column, Ints, Lists, Values, first_numbers
 from fastprof.model.markers import SourceLines, each_part_once
 from fastprof.model.metadata import About
 from fastprof.profile import kernel_types
-from fastprof.profile.cells import Cells, cells_of_columns
+from fastprof.profile.cells import KernelCells, cells_of_columns
 from fastprof.profile.checks import Totals, mistake, totals_of
 from fastprof.profile.costs import cost
 from fastprof.profile.counts import Contents, contents_of_lines
-from fastprof.profile.coverage import Calls, Coverage, cover
+from fastprof.profile.coverage import Coverage, RowCalls, cover
 from fastprof.profile.dict_line_calls import calls_of_lines
 from fastprof.profile.source import ProfileSource
-from fastprof.profile.steps.of_kernels import StepsOfKernels, timeless_step
+from fastprof.profile.steps.kernel_steps import StepsOfKernels, timeless_step
 
 
 class DictLineSource(ProfileSource):
@@ -73,13 +73,13 @@ class DictLineSource(ProfileSource):
             tid.values != tid.none,
             _inside(columns),
             self.source_lines,
-            Calls.of(self.calls),
+            RowCalls.of(self.calls),
             self.costs.flops,
             any(", sizes = [" in text for cell in markers for text in cell),
         )
 
     @computed_once
-    def cells(self) -> Cells:
+    def cells(self) -> KernelCells:
         """As in ProfileSource."""
         return cells_of_columns(self.column, self.names)
 

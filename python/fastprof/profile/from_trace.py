@@ -1,4 +1,7 @@
-"""A trace and the call paths of its kernels as the source of a Profile, with its columns."""
+"""A trace and the call paths of its kernels as the source of a Profile, with its columns.
+
+Ranges that ended on another thread. They belong to a process, not to a call path.
+"""
 
 from __future__ import annotations
 
@@ -8,31 +11,30 @@ from typing import Any, Final
 
 import numpy as np
 
-from fastprof._core import _link
+from fastprof._core import _link, _nest
 from fastprof._core._take import take
 from fastprof._system.threads import computed_once
 from fastprof.errors import StepsError
-from fastprof.model.arrays import Bools, Int32
+from fastprof.model.arrays import Bools, Int32, rows_by
 from fastprof.model.column_table import COLUMNS, TRACE_COLUMNS
 from fastprof.model.columns import Column, Ints, RepeatedInts, SharedValues, Values, as_lists
 from fastprof.model.markers import Kind, SourceLines, each_part_once
 from fastprof.model.timeline import RecordedEvents
-from fastprof.model.trace import NO_TIME, Trace
-from fastprof.profile import checks, collectives, gpu_work, kernel_types, phases, process_ranges
+from fastprof.model.trace import NO_TIME, Trace, label_text
+from fastprof.profile import checks, collectives, gpu_work, kernel_types, phases
 from fastprof.profile.callpath.attribution import Attribution
-from fastprof.profile.cells import Cells, bits, numbered
+from fastprof.profile.cells import KernelCells, bits, lookups_of_cells, numbered, partition
 from fastprof.profile.counts import Contents, contents_of
-from fastprof.profile.coverage import Calls, Coverage, cover
+from fastprof.profile.coverage import Coverage, RowCalls, cover
 from fastprof.profile.host_events import HostEvents, host_events_of
 from fastprof.profile.instances import Threads
 from fastprof.profile.lookups import Lookups
 from fastprof.profile.paths import Paths, paths_of
 from fastprof.profile.range_columns import RangeColumns
 from fastprof.profile.source import ProfileSource
-from fastprof.profile.steps.of_kernels import StepsOfKernels
+from fastprof.profile.steps.kernel_steps import StepsOfKernels
 from fastprof.profile.steps.window import Window, inside, window_of
 from fastprof.profile.timeline import Timeline, no_timeline
-from fastprof.profile.trace_cells import lookups_of_cells, partition
 
 _DIRECTIONS: Final = ["fprop", "bprop"]
 
@@ -177,7 +179,7 @@ class TraceSource(ProfileSource):
             trace.kernels.launch >= 0,
             lookups.frame >= 0,
             lookups.source,
-            Calls.of(self._lookups.calls, cells.first),
+            RowCalls.of(self._lookups.calls, cells.first),
             lookups.flops,
             any(m.kind == Kind.TORCH and m.has_arguments for m in self._attribution.meanings),
             cells.kernels,
@@ -186,9 +188,9 @@ class TraceSource(ProfileSource):
         )
 
     @computed_once
-    def cells(self) -> Cells:
+    def cells(self) -> KernelCells:
         """As in ProfileSource."""
-        return Cells(*self._partition, self._of_cells.column)
+        return KernelCells(*self._partition, self._of_cells.column)
 
     @computed_once
     def _partition(self) -> tuple[Int32, Int32]:
@@ -344,7 +346,7 @@ _MAKERS: Final[dict[str, Callable[[Lookups], Column]]] = {
     "launch_ranges": lambda lookups: lookups.launch_ranges,
     "home_range": lambda lookups: lookups.user_range(lookups.meaning),
     "range": lambda lookups: lookups.user_range(lookups.attribution.launch_frame_of_kernel),
-    "phases": lambda lookups: process_ranges.open_at_launch(lookups.trace),
+    "phases": lambda lookups: open_at_launch(lookups.trace),
     "phase": phases.of_kernels,
     "step": lambda lookups: lookups.steps().column(),
     "path": lambda lookups: Ints(lookups.node),
@@ -353,3 +355,33 @@ _MAKERS: Final[dict[str, Callable[[Lookups], Column]]] = {
     "copy_memory": lambda lookups: gpu_work.copy_memory(lookups.trace),
     "damaged": lambda lookups: gpu_work.damaged(lookups.trace),
 }
+
+
+def open_at_launch(trace: Trace) -> Values:
+    """[kernels] The phases of the process that were open at the launch, outermost first.
+
+    Phases may overlap in any way.
+    """
+    phases, launches = trace.phases, trace.launches
+    if not len(phases):
+        return Values(np.zeros(len(trace.kernels), np.int32), [()])
+    ids: dict[tuple[str, ...], int] = {(): 0}
+    of_launch = np.zeros(len(launches), np.int32)
+    process_of_phase = take(trace.process_of_thread, phases.thread)
+    threads_known = launches.thread.min(initial=0) >= 0
+    is_one = threads_known and len(trace.processes) == 1
+    process_of_call = take(trace.process_of_thread, launches.thread)
+    calls_of = {} if is_one else dict(rows_by(process_of_call))
+    calls_of.pop(-1, None)
+    for process, rows in rows_by(process_of_phase):
+        # A slice makes views; rows, copies.
+        calls = slice(None) if is_one else calls_of.get(process, np.empty(0, np.int64))
+        tree = _nest.Tree(phases.start[rows], phases.end[rows])
+        node, parent, label = tree.nodes(phases.label[rows], launches.start[calls])
+        chains: list[tuple[str, ...]] = []
+        for above, number in zip(parent.tolist(), label.tolist(), strict=True):
+            name = label_text(trace.labels[number])
+            chains.append((*(chains[above] if above >= 0 else ()), name))
+        of_node = np.array([ids.setdefault(chain, len(ids)) for chain in chains], np.int32)
+        of_launch[calls] = take(of_node, node, 0)
+    return Values(take(of_launch, trace.kernels.launch, 0), list(ids))

@@ -1,4 +1,7 @@
-"""Report columns of GPU work: names, kinds, copies, and the launching API call."""
+"""Report columns of GPU work: names, kinds, copies, and the launching API call.
+
+Short names of kernels, from demangled ones.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,6 @@ from fastprof._core._take import distinct, take
 from fastprof._system.regex import regex
 from fastprof.model.columns import Ints, SharedValues, Values
 from fastprof.model.trace import COPY_KINDS, MEMORY_KINDS, Activity, Trace
-from fastprof.profile.kernel_names import short_name
 
 
 def names(trace: Trace) -> tuple[SharedValues, SharedValues]:
@@ -135,3 +137,26 @@ def copy_memory(trace: Trace) -> SharedValues:
     names = [" -> ".join(filter(None, pair)) if pair[1] else None for pair in pairs]
     found = Values(ids, names).mapped(lambda name: name)
     return SharedValues(trace.kernels.config, found.ids, found.values)
+
+
+# Prefixes that do not distinguish kernels. `<unnamed>` is Nsight Systems' spelling of the anonymous
+# namespace; both spellings must go before the name is cut at its first `<` or `(`.
+_LEFT_OUT = (
+    "(anonymous namespace)::",
+    "<unnamed>::",
+    "void ",
+    "at::",
+    "cuda::",
+    "native::",
+)
+
+
+def short_name(name: str) -> str:
+    """The name up to `<` or `(`, without `void ` and common namespaces; spaces become `_`."""
+    head = name
+    for word in _LEFT_OUT[:2]:
+        head = head.replace(word, "")
+    head = head.split("<", 1)[0].split("(", 1)[0]
+    for word in _LEFT_OUT[2:]:
+        head = head.replace(word, "")
+    return (head.strip() or name).replace(" ", "_")

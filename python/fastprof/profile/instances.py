@@ -12,7 +12,7 @@ from fastprof._system.classes import dataclass
 from fastprof._system.optional import import_optional
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Values
-from fastprof.model.computed import Computed
+from fastprof.model.derived import Computed
 from fastprof.model.markers import Meaning
 from fastprof.model.trace import NEVER
 

@@ -12,7 +12,7 @@ from fastprof._core._take import take
 from fastprof._system import memory
 from fastprof._system.file_state import SameFile
 from fastprof._system.garbage import uncollected
-from fastprof._system.sizes import format_size
+from fastprof._system.memory import format_size
 from fastprof.errors import BadInputError
 from fastprof.model.markers import SourceLines
 from fastprof.model.timeline import KeptHost, Recorded, RecordedEvents
@@ -32,9 +32,9 @@ from fastprof.profile.timeline import (
     timeline_of,
     timeline_of_kept,
 )
-from fastprof.readers import memory_estimate
+from fastprof.readers import detect as memory_estimate
 from fastprof.readers.detect import (
-    Format,
+    FileFormat,
     detect_trace,
     memory_of_page,
     read_host_events,
@@ -185,7 +185,7 @@ def _open(
 ) -> Profile:
     name = os.fsdecode(path)
     is_pipe = os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
-    if is_pipe or detect_trace(path).format is Format.DICT_LINES:
+    if is_pipe or detect_trace(path).format is FileFormat.DICT_LINES:
         if graph_capture:
             raise BadInputError(
                 f"{name}: expected a trace that launches CUDA or HIP graphs, found dict lines or "

@@ -2,6 +2,8 @@
 
 Each distinct value (a chain of layers, a list of operators, a kernel name) is one Python object;
 kernels refer to it by index.
+
+Compare the bytes of calls with the bandwidth of the memory.
 """
 
 from __future__ import annotations
@@ -12,22 +14,23 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastprof._core import _link, _path
+from fastprof._core import _link, _path, _share
 from fastprof._core._take import distinct, take
 from fastprof._system.threads import computed_once
-from fastprof.model.arrays import Bools, Int32, UInt8
+from fastprof.model.arrays import Bools, Int32, Int64, UInt8
 from fastprof.model.columns import Ints, Lists, SeqMarkers, SharedValues, Values
+from fastprof.model.devices import resolve
 from fastprof.model.markers import Kind, Meaning, SourceLines, dict_operators
+from fastprof.model.metadata import About
 from fastprof.model.trace import NEVER, Trace
 from fastprof.profile import gpu_work
-from fastprof.profile.byte_limits import bandwidths, too_fast
 from fastprof.profile.callpath.attribution import BACKWARD, NOWHERE, Attribution
 from fastprof.profile.calls import CallsOfKernels, find_calls
 from fastprof.profile.costs import Costs, cost
 from fastprof.profile.instances import RangeInstances
 from fastprof.profile.phases import STEP
 from fastprof.profile.steps import sources
-from fastprof.profile.steps.of_kernels import StepsOfKernels
+from fastprof.profile.steps.kernel_steps import StepsOfKernels
 from fastprof.profile.steps.startup import Startup
 from fastprof.profile.steps.window import Window, inside
 
@@ -35,7 +38,7 @@ DEEPEST: Final = 128  # work in layers or ranges that are nested deeper is that 
 MOST_FRAMES: Final = 256  # of a stack of Python, the innermost ones
 
 
-class Paths(NamedTuple):
+class KernelPaths(NamedTuple):
     """The call paths of kernels: kernel i has the path `node[place[i]]` of a tree.
 
     Parameters
@@ -76,12 +79,12 @@ class Lookups:
         return take(self.attribution.node_of_frame, self.frame)
 
     @computed_once
-    def own_paths(self) -> Paths:
+    def own_paths(self) -> KernelPaths:
         """The call paths without the user's own ranges, whose names may differ in each step."""
         return self._paths(self.tree_without_user_ranges, self.frame)
 
     @computed_once
-    def meaning_paths(self) -> Paths:
+    def meaning_paths(self) -> KernelPaths:
         """The same around the calls that kernels work for."""
         return self._paths(self.tree_without_user_ranges, self.meaning)
 
@@ -100,7 +103,7 @@ class Lookups:
         attribution, is_own = self.attribution, self.flags(lambda m: m.kind == Kind.USER)
         path_of_frame, parent, label = self._tree_of_user_ranges
         used, place = distinct(frame, len(parent), path_of_frame)
-        paths = Paths(place, np.array(used, np.int32), parent, label)
+        paths = KernelPaths(place, np.array(used, np.int32), parent, label)
         return _chains(paths, attribution.meanings, is_own, _labels, DEEPEST)
 
     @computed_once
@@ -126,11 +129,11 @@ class Lookups:
             attribution.node_parent, attribution.node_label, len(attribution.meanings), wanted
         )
 
-    def _paths(self, tree: tuple[Int32, Int32, Int32], frame: Int32) -> Paths:
+    def _paths(self, tree: tuple[Int32, Int32, Int32], frame: Int32) -> KernelPaths:
         """The paths of the frames of kernels in a tree."""
         path_of_node, parent, label = tree
         used, place = distinct(frame, len(parent), self.attribution.node_of_frame, path_of_node)
-        return Paths(place, np.array(used, np.int32), parent, label)
+        return KernelPaths(place, np.array(used, np.int32), parent, label)
 
     @computed_once
     def direction(self) -> Int32:
@@ -245,7 +248,7 @@ class Lookups:
     def chains(
         self,
         wanted: Callable[[Meaning], bool],
-        paths: Paths,
+        paths: KernelPaths,
         value: Callable[[Sequence[Meaning]], Any],
         deepest: int | None = None,
     ) -> SharedValues:
@@ -256,12 +259,12 @@ class Lookups:
         """
         return _chains(paths, self.attribution.meanings, self.flags(wanted), value, deepest)
 
-    def layer(self, paths: Paths) -> Values:
+    def layer(self, paths: KernelPaths) -> Values:
         return self.chains(
             lambda m: m.kind == Kind.LAYER or bool(m.layers), paths, _layers, DEEPEST
         )
 
-    def frames(self, paths: Paths) -> Values:
+    def frames(self, paths: KernelPaths) -> Values:
         """The source lines: of the innermost range with a complete stack, or of Python frames."""
         meanings = self.attribution.meanings
         if any(m.kind != Kind.TRACE and m.frames for m in meanings):
@@ -328,7 +331,7 @@ class Lookups:
 
 
 def _chains(
-    paths: Paths,
+    paths: KernelPaths,
     meanings: list[Meaning],
     wanted: UInt8,
     value: Callable[[Sequence[Meaning]], Any],
@@ -397,3 +400,43 @@ def _frames(chain: Sequence[Meaning]) -> tuple[str, ...]:
 
 def _is_torch(meaning: Meaning) -> bool:
     return meaning.kind == Kind.TORCH
+
+
+# Limit, as a multiple of the memory's bandwidth. Caches are faster than the memory: measured,
+# adds of cached tensors reach 1.04.
+MOST = 1.5
+
+
+def bandwidths(about: About, device: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Memory bandwidth of each device, bytes per second; NaN: unknown. device : [n] numbers"""
+    devices, place = np.unique(device, return_inverse=True)
+    found = [
+        resolve(about.gpus.get(number), about.gpu_figures.get(number)).bandwidth or np.nan
+        for number in devices.tolist()
+    ]
+    return np.array(found, np.float64)[place]
+
+
+def too_fast(
+    bytes_: Int64,
+    duration: Int64,
+    group: Int32,
+    n_groups: int,
+    memory: Int32,
+    bandwidth: npt.NDArray[np.float64],
+) -> Bools:
+    """bool [kernels]: whether a kernel's call exceeds `MOST` times the memory's bandwidth.
+
+    Calls whose kernels took no measurable time have no rate.
+
+    Parameters
+    ----------
+    bytes_ : [kernels] its share of the call's bytes; -1: unknown
+    duration : ns [kernels]; -1: unknown
+    group : [kernels] the call instance, 0 .. n_groups - 1; -1: a call of one kernel
+    memory : [kernels] index into `bandwidth`
+    bandwidth : bytes per second [memories]; NaN: unknown
+    """
+    if np.isnan(bandwidth).all():
+        return np.zeros(len(bytes_), bool)
+    return _share.too_fast(bytes_, duration, group, n_groups, memory, bandwidth, MOST)

@@ -32,7 +32,7 @@ _MOVED: Final = "moved"  # by copy operators: data if the copy is to the GPU, ot
 _WITHOUT_PHASE: Final = frozenset({Kind.USER, Kind.FRAME, Kind.HIDDEN, Kind.TRACE, Kind.MODULE})
 
 
-class Chains(Protocol):
+class PhaseInputs(Protocol):
     """The part of Lookups that `of_kernels` uses."""
 
     trace: Trace
@@ -49,7 +49,7 @@ class Chains(Protocol):
     ) -> SharedValues: ...
 
 
-def of_kernels(lookups: Chains) -> Values:
+def of_kernels(lookups: PhaseInputs) -> Values:
     """The phase of every kernel.
 
     - communication: kernels of NCCL or RCCL.
@@ -78,7 +78,7 @@ def of_kernels(lookups: Chains) -> Values:
     return Values(phase, PHASES)
 
 
-def of_ranges(lookups: Chains) -> Values:
+def of_ranges(lookups: PhaseInputs) -> Values:
     """The phase of every range, as of the kernels launched in it; never communication or data."""
     of_chain = lookups.chains(_has_phase, lookups.own_paths, _phase)
     return of_chain.mapped(lambda name: FORWARD if name == _MOVED else name)

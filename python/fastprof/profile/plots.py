@@ -28,7 +28,7 @@ class Plots:
         self._profile = profile
 
     def roofline(
-        self, ax: Axes | None = None, **options: Unpack[report_options.RooflineChart]
+        self, ax: Axes | None = None, **options: Unpack[report_options.RooflineChartOptions]
     ) -> Axes:
         """FLOP/s by FLOP/byte, logarithmic; the area of a circle is its GPU time.
 
@@ -36,7 +36,7 @@ class Plots:
         """
         return self._draw("roofline", ax, options)
 
-    def steps(self, ax: Axes | None = None, **options: Unpack[report_options.Steps]) -> Axes:
+    def steps(self, ax: Axes | None = None, **options: Unpack[report_options.StepsOptions]) -> Axes:
         """The time of each step, stacked: compute, exposed communication and copies, idle.
 
         options : those of `Profile.steps`

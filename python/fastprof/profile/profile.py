@@ -13,13 +13,13 @@ from fastprof._system.garbage import uncollected
 from fastprof._system.threads import map_on_threads
 from fastprof.model import arrow, dataframe
 from fastprof.model.columns import Column
-from fastprof.model.deferred import Deferred
+from fastprof.model.derived import Deferred
 from fastprof.model.devices import Device
 from fastprof.model.markers import SourceLines
 from fastprof.model.metadata import About, Memory
 from fastprof.model.table import Table
 from fastprof.profile import reports
-from fastprof.profile.cells import Cells
+from fastprof.profile.cells import KernelCells
 from fastprof.profile.checks import Totals, same
 from fastprof.profile.collectives import Messages
 from fastprof.profile.counts import Contents
@@ -33,7 +33,7 @@ from fastprof.profile.plots import Plots
 from fastprof.profile.range_columns import RangeColumns
 from fastprof.profile.report_methods import ReportMethods
 from fastprof.profile.source import ProfileSource
-from fastprof.profile.steps.of_kernels import StepsOfKernels
+from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 if TYPE_CHECKING:
     import pandas
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from fastprof.model.page import Page
     from fastprof.profile.captured_graphs import GraphCapture
-    from fastprof.profile.report_options import Peaks
+    from fastprof.profile.report_options import PeakOptions
 
 Result = TypeVar("Result")
 
@@ -298,7 +298,7 @@ class Profile(ReportMethods):
         return self._source.column(name)
 
     @overload
-    def report(self, name: None = None, **options: Unpack[Peaks]) -> Page: ...
+    def report(self, name: None = None, **options: Unpack[PeakOptions]) -> Page: ...
     @overload
     def report(self, name: str, **options: Any) -> Table: ...
     def report(self, name: str | None = None, **options: Any) -> Table | Page:
@@ -355,7 +355,7 @@ class Profile(ReportMethods):
         MissingDependencyError
             pandas is not installed.
         """
-        frames = dataframe.Frames(self._series)
+        frames = dataframe.FrameBuilder(self._series)
         return frames.join(self._converted(frames.convert).values())
 
     def _converted(self, convert: Callable[[str, Column], Result]) -> dict[str, Result]:
@@ -380,7 +380,7 @@ def range_columns(profile: Profile) -> RangeColumns:
     return profile._source.range_columns
 
 
-def cells(profile: Profile) -> Cells:
+def cells(profile: Profile) -> KernelCells:
     """The cells of the kernels."""
     return profile._source.cells
 

@@ -22,7 +22,7 @@ from fastprof.profile.callpath.attribution import Attribution
 from fastprof.profile.calls import named, outermost_calls
 from fastprof.profile.instances import RangeInstances
 from fastprof.profile.lookups import Lookups
-from fastprof.profile.steps.of_kernels import StepsOfKernels
+from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 Maker = Callable[[Lookups], Column]
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from fastprof.profile.checks import Totals
 from fastprof.readers import dict_lines
-from fastprof.readers.detect import Format, detect_trace
+from fastprof.readers.detect import FileFormat, detect_trace
 from fastprof.readers.sqlite.database import Database
 
 _ACTIVITY = "CUPTI_ACTIVITY_KIND_"
@@ -56,11 +56,11 @@ def recount(path: str | os.PathLike[str], copies: bool) -> Totals | None:
         The file cannot be read.
     """
     file, _ = detect_trace(path).exported()
-    if file.format is Format.SQLITE:
+    if file.format is FileFormat.SQLITE:
         return _by_sql(file.path, copies)
-    if file.format is Format.DICT_LINES:
+    if file.format is FileFormat.DICT_LINES:
         return _by_pattern(file.path)
-    return _by_json(file.path, copies, file.format is Format.GZIP_JSON)
+    return _by_json(file.path, copies, file.format is FileFormat.GZIP_JSON)
 
 
 def _by_sql(path: str | os.PathLike[str], copies: bool) -> Totals:

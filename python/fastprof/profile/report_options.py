@@ -12,7 +12,7 @@ ExportFormat = Literal[
 ]
 
 
-class Peaks(TypedDict, total=False):
+class PeakOptions(TypedDict, total=False):
     """Rates of the GPU; also the options of the page of all reports."""
 
     gpu: str | None
@@ -20,57 +20,57 @@ class Peaks(TypedDict, total=False):
     bandwidth: float | None
 
 
-class Part(TypedDict, total=False):
+class PartOptions(TypedDict, total=False):
     """Which work a report is about."""
 
     steps: str | None
     where: Where | None
 
 
-class Overview(Peaks, total=False):
+class OverviewOptions(PeakOptions, total=False):
     """Options of `overview`."""
 
     steps: str | None
 
 
-class Steps(Part, Peaks, total=False):
+class StepsOptions(PartOptions, PeakOptions, total=False):
     """Options of `steps`."""
 
 
-class Summary(Steps, total=False):
+class SummaryOptions(StepsOptions, total=False):
     """Options of `summary`."""
 
     cpu: bool
 
 
-class Ranges(TypedDict, total=False):
+class RangesOptions(TypedDict, total=False):
     """Options of `ranges`."""
 
     flat: bool
     where: Where | None
 
 
-class Roofline(Steps, total=False):
+class RooflineOptions(StepsOptions, total=False):
     """Options of `roofline`."""
 
     roof: Literal["peak", "practical"]
     plot: str | None
 
 
-class RooflineChart(Roofline, total=False):
+class RooflineChartOptions(RooflineOptions, total=False):
     """Options of `plot.roofline`."""
 
     by: str | Sequence[str] | None
 
 
-class Layers(Steps, total=False):
+class LayersOptions(StepsOptions, total=False):
     """Options of `layers`."""
 
     fold: bool
     flat: bool
 
 
-class Lines(Steps, total=False):
+class LinesOptions(StepsOptions, total=False):
     """Options of `lines`."""
 
     by: Literal["line", "function"]
@@ -78,13 +78,13 @@ class Lines(Steps, total=False):
     source: str | None
 
 
-class Copies(Part, total=False):
+class CopiesOptions(PartOptions, total=False):
     """Options of `copies`."""
 
     bus: float | None
 
 
-class Idle(TypedDict, total=False):
+class IdleOptions(TypedDict, total=False):
     """Options of `idle`."""
 
     min: float
@@ -93,19 +93,19 @@ class Idle(TypedDict, total=False):
     steps: str | None
 
 
-class Memory(Part, total=False):
+class MemoryOptions(PartOptions, total=False):
     """Options of `memory`."""
 
     device: str | int | None
 
 
-class Advise(Overview, total=False):
+class AdviseOptions(OverviewOptions, total=False):
     """Options of `advise`."""
 
     fail_above: float | None
 
 
-class WhatIf(Overview, total=False):
+class WhatIfOptions(OverviewOptions, total=False):
     """Options of `whatif`."""
 
     scale: str | Sequence[str] | None
@@ -122,7 +122,7 @@ class WhatIf(Overview, total=False):
     roof: Literal["peak", "practical"]
 
 
-class Export(Part, total=False):
+class ExportOptions(PartOptions, total=False):
     """Options of `export`; each format has some of them."""
 
     stack: Literal["layers", "path", "lines", "stack"]

@@ -12,7 +12,7 @@ from fastprof.model.column_table import ColumnInfo
 from fastprof.model.columns import Column
 from fastprof.model.markers import SourceLines
 from fastprof.model.metadata import About
-from fastprof.profile.cells import Cells
+from fastprof.profile.cells import KernelCells
 from fastprof.profile.checks import Totals
 from fastprof.profile.collectives import Messages
 from fastprof.profile.counts import Contents
@@ -20,7 +20,7 @@ from fastprof.profile.coverage import Coverage
 from fastprof.profile.host_events import HostEvents
 from fastprof.profile.paths import Paths
 from fastprof.profile.range_columns import RangeColumns
-from fastprof.profile.steps.of_kernels import StepsOfKernels
+from fastprof.profile.steps.kernel_steps import StepsOfKernels
 from fastprof.profile.steps.window import Window
 from fastprof.profile.timeline import Timeline
 
@@ -81,7 +81,7 @@ class ProfileSource(ABC):
 
     @property
     @abstractmethod
-    def cells(self) -> Cells:
+    def cells(self) -> KernelCells:
         """The cells of the kernels; kept."""
 
     @abstractmethod

@@ -24,15 +24,14 @@ from fastprof._system.classes import dataclass
 from fastprof.model.arrays import Int64
 from fastprof.model.columns import Ints
 from fastprof.model.table import Floats, Table, texts
-from fastprof.ranks.all_ranks import AllRanks
-from fastprof.ranks.headings import TIMES, table_of
+from fastprof.ranks.all_ranks import TIMES, AllRanks, table_of
 
 _BLOCK: Final = 1 << 12  # calls processed at a time
 _SAMPLE: Final = 512  # calls used to align clocks
 _MIN_CALLS: Final = 3
 
-Calls = tuple[Int64, Int64]  # start and duration, in order of start
-Clocks = list[int | None]  # of ranks
+CollectiveCalls = tuple[Int64, Int64]  # start and duration, in order of start
+ClockOffsets = list[int | None]  # of ranks
 
 
 @dataclass()
@@ -91,10 +90,10 @@ def collectives(all_ranks: AllRanks) -> Table:
     return _table(found, all_ranks)
 
 
-def _channels(all_ranks: AllRanks) -> dict[tuple[str, int], dict[int, Calls]]:
+def _channels(all_ranks: AllRanks) -> dict[tuple[str, int], dict[int, CollectiveCalls]]:
     """Calls by (name, channel) and rank."""
     place = {(id(r.summary), id(r.process)): i for i, r in enumerate(all_ranks.ranks)}
-    parts: dict[tuple[str, int], dict[int, list[Calls]]] = {}
+    parts: dict[tuple[str, int], dict[int, list[CollectiveCalls]]] = {}
     for summary in {id(r.summary): r.summary for r in all_ranks.ranks}.values():
         groups = summary.groups
         name = groups.keys["collective"]
@@ -113,13 +112,15 @@ def _channels(all_ranks: AllRanks) -> dict[tuple[str, int], dict[int, Calls]]:
     }
 
 
-def _in_order(parts: list[Calls]) -> Calls:
+def _in_order(parts: list[CollectiveCalls]) -> CollectiveCalls:
     start, duration = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.argsort(start, kind="stable")
     return start[order], duration[order]
 
 
-def _clocks(channels: dict[tuple[str, int], dict[int, Calls]], file_of: Sequence[int]) -> Clocks:
+def _clocks(
+    channels: dict[tuple[str, int], dict[int, CollectiveCalls]], file_of: Sequence[int]
+) -> ClockOffsets:
     """The clock offset of each rank, to be subtracted; None if there are too few common calls.
 
     The offset is the median over calls of how much later they end than on other ranks. Ranks of one
@@ -138,7 +139,7 @@ def _clocks(channels: dict[tuple[str, int], dict[int, Calls]], file_of: Sequence
             ends = _matrix(calls, _sampled(_least(calls)), ends=True) - origin[ranks][:, None]
             for rank, row in zip(ranks, ends - np.median(ends, axis=0), strict=True):
                 later[file_of[rank]].append(row)
-    clocks: Clocks = []
+    clocks: ClockOffsets = []
     for rank, file in enumerate(file_of):
         rows = np.concatenate(later[file]) if later[file] else np.empty(0)
         known = len(rows) >= _MIN_CALLS * file_of.count(file)
@@ -146,7 +147,7 @@ def _clocks(channels: dict[tuple[str, int], dict[int, Calls]], file_of: Sequence
     return clocks
 
 
-def _least(calls: dict[int, Calls]) -> int:
+def _least(calls: dict[int, CollectiveCalls]) -> int:
     return min(len(start) for start, _ in calls.values())
 
 
@@ -159,7 +160,9 @@ def _blocks(n: int) -> Iterator[npt.NDArray[np.intp]]:
         yield np.arange(first, min(first + _BLOCK, n))
 
 
-def _matrix(calls: dict[int, Calls], which: npt.NDArray[np.intp], ends: bool = False) -> Int64:
+def _matrix(
+    calls: dict[int, CollectiveCalls], which: npt.NDArray[np.intp], ends: bool = False
+) -> Int64:
     """int64 [ranks, calls] Durations, or ends, of some calls."""
     return np.stack(
         [start[which] + duration[which] if ends else duration[which]
@@ -167,14 +170,16 @@ def _matrix(calls: dict[int, Calls], which: npt.NDArray[np.intp], ends: bool = F
     )  # fmt: skip
 
 
-def _of_one_file(calls: dict[int, Calls], file_of: Sequence[int], clocks: Clocks) -> Clocks:
+def _of_one_file(
+    calls: dict[int, CollectiveCalls], file_of: Sequence[int], clocks: ClockOffsets
+) -> ClockOffsets:
     """The clock offset of each rank in `calls`; 0 if all are of one file."""
     if len({file_of[rank] for rank in calls}) == 1:
         return [0] * len(calls)
     return [clocks[rank] for rank in calls]
 
 
-def _compare(found: _Found, calls: dict[int, Calls], clocks: Clocks) -> None:
+def _compare(found: _Found, calls: dict[int, CollectiveCalls], clocks: ClockOffsets) -> None:
     """Add the waits of the ranks of one channel, if their clocks are known."""
     if None in clocks:
         found.is_known = False

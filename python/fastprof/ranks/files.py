@@ -1,4 +1,7 @@
-"""Files and directories to a list of distinct traces."""
+"""Files and directories to a list of distinct traces.
+
+The identity of a trace file: size, modification time and a hash of samples.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from fastprof._system.classes import dataclass
+from fastprof._system.file_state import state_of
 from fastprof.errors import BadInputError
 
 # Suffixes of traces. Files that differ only by suffixes of one row are the same capture; the first
@@ -92,3 +97,53 @@ def _traces(names: list[str]) -> Iterator[str]:
                 stem = name.removesuffix(ending)
                 if stem != name and not any(stem + other in present for other in row[:place]):
                     yield name
+
+
+_SAMPLE_SIZE: Final = 1 << 16
+_N_SAMPLES: Final = 16
+
+
+@dataclass(frozen=True)
+class TraceFile:
+    """A trace file at the time of reading.
+
+    Parameters
+    ----------
+    path : as given by the user
+    size : bytes
+    changed : modification time, ns
+    fingerprint : BLAKE2 of 16 samples of 64 kB, spread evenly over the file
+    """
+
+    path: str
+    size: int
+    changed: int
+    fingerprint: str
+
+    def is_same(self, other: TraceFile) -> bool:
+        """Whether the content is the same. Paths may differ.
+
+        False for a file that was written or touched, since samples do not prove equality.
+        """
+        own = self.size, self.changed, self.fingerprint
+        return own == (other.size, other.changed, other.fingerprint)
+
+
+def source_of(path: str) -> TraceFile:
+    """The identity of a file. Reads at most 1 MB.
+
+    Raises
+    ------
+    OSError
+        The file cannot be read.
+    """
+    import hashlib  # the first screen imports this module, and has no use for it
+
+    with open(path, "rb", buffering=0) as file:
+        state = state_of(file.fileno())
+        digest = hashlib.blake2b(digest_size=16)
+        step = max(_SAMPLE_SIZE, -(-(state.size - _SAMPLE_SIZE) // (_N_SAMPLES - 1)))
+        for start in range(0, state.size, step):
+            file.seek(min(start, max(0, state.size - _SAMPLE_SIZE)))
+            digest.update(file.read(_SAMPLE_SIZE))
+    return TraceFile(path, state.size, state.modified, digest.hexdigest())

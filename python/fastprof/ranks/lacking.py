@@ -18,7 +18,7 @@ _MOST: Final = 0.5
 _FEW: Final = 0.9
 _LISTED: Final = 8
 
-Row = tuple[int, str | None, str, str]  # rank (-1: none), file, lacks, detail
+LackingRow = tuple[int, str | None, str, str]  # rank (-1: none), file, lacks, detail
 
 
 def lacking(all_ranks: AllRanks, failures: Sequence[Failure], missing: Sequence[int]) -> Table:
@@ -62,7 +62,7 @@ def lacking(all_ranks: AllRanks, failures: Sequence[Failure], missing: Sequence[
     )
 
 
-def _of_files(failures: Sequence[Failure], missing: Sequence[int]) -> Iterator[Row]:
+def _of_files(failures: Sequence[Failure], missing: Sequence[int]) -> Iterator[LackingRow]:
     for failure in failures:
         yield -1, failure.path, "file", failure.error.removeprefix(f"{failure.path}: ")
     if missing:
@@ -71,7 +71,7 @@ def _of_files(failures: Sequence[Failure], missing: Sequence[int]) -> Iterator[R
         yield -1, None, "file", f"no file of rank {listed}{more}"
 
 
-def _of_counts(ranks: list[Rank]) -> Iterator[Row]:
+def _of_counts(ranks: list[Rank]) -> Iterator[LackingRow]:
     kernels = [rank.process.kernels if rank.process else 0 for rank in ranks]
     usual = float(np.median([n for n in kernels if n] or [0]))
     steps = [rank.summary.steps for rank in ranks]
@@ -87,7 +87,7 @@ def _of_counts(ranks: list[Rank]) -> Iterator[Row]:
             yield rank.number, path, "steps", detail
 
 
-def _of_depths(ranks: list[Rank]) -> Iterator[Row]:
+def _of_depths(ranks: list[Rank]) -> Iterator[LackingRow]:
     depths = list(dict.fromkeys(depth for rank in ranks for depth in rank.summary.coverage))
     for depth in depths:
         without = [rank for rank in ranks if not rank.summary.coverage.get(depth)]
@@ -98,7 +98,7 @@ def _of_depths(ranks: list[Rank]) -> Iterator[Row]:
                 yield rank.number, rank.summary.path, depth, detail
 
 
-def _of_values(all_ranks: AllRanks, name: str) -> Iterator[Row]:
+def _of_values(all_ranks: AllRanks, name: str) -> Iterator[LackingRow]:
     """Values of a key that a rank lacks and more than half of the ranks with kernels have."""
     key: Values = all_ranks.keys[name]
     working = np.array([rank.process is not None for rank in all_ranks.ranks], bool)

@@ -16,16 +16,14 @@ from fastprof.model.page import Page
 from fastprof.model.table import Floats, Table, texts
 from fastprof.profile.reports import imported
 from fastprof.ranks import collectives, lacking, totals
-from fastprof.ranks.all_ranks import AllRanks, combine
-from fastprof.ranks.headings import SHARES, table_of
-from fastprof.ranks.rank import rank_in_name
+from fastprof.ranks.all_ranks import SHARES, AllRanks, combine, rank_in_name, table_of
 from fastprof.ranks.summary import Summary
 from fastprof.ranks.work import Failure, Result
 
 if TYPE_CHECKING:
     import pandas
 
-# Text in `overview` for each rule of `fastprof.ranks.rank`.
+# Text in `overview` for each rule of `fastprof.ranks.all_ranks`.
 _NUMBERED: Final = {
     "recorded": "ranks are as recorded in the files",
     "name": "ranks are from the file names",

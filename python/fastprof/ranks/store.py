@@ -20,7 +20,7 @@ from fastprof._system.output_file import output_file
 from fastprof._version import __version__
 from fastprof.errors import DAMAGED, FastprofError
 from fastprof.model.columns import Values
-from fastprof.ranks.source import Source, source_of
+from fastprof.ranks.files import TraceFile, source_of
 from fastprof.ranks.summary import KEYS, SUMS, Groups, Process, Summary, check_summary
 
 _METADATA: Final = b"fastprof"
@@ -146,7 +146,7 @@ class Store:
             duration=duration.astype(np.int64),
             channel=channel.astype(np.int32),
         )
-        properties["source"] = Source(**properties["source"])
+        properties["source"] = TraceFile(**properties["source"])
         properties["processes"] = [
             Process(**_with_tuples(each)) for each in properties["processes"]
         ]

@@ -20,7 +20,7 @@ from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Column, Ints, Values
 from fastprof.profile.kept import inside_part
 from fastprof.profile.profile import Profile
-from fastprof.ranks.source import Source
+from fastprof.ranks.files import TraceFile
 
 # Grouping keys (texts), and quantities that are added up.
 KEYS: Final = ("mod", "op", "layer", "dir", "class", "collective")
@@ -104,7 +104,7 @@ class Summary:
     seconds : time to read and summarise the file
     """
 
-    source: Source
+    source: TraceFile
     format: str
     rank: int | None
     world_size: int | None
@@ -129,7 +129,7 @@ class Summary:
         return sum(process.kernels for process in self.processes)
 
 
-def summarise(profile: Profile, source: Source, options: str = "") -> Summary:
+def summarise(profile: Profile, source: TraceFile, options: str = "") -> Summary:
     """Aggregate the kernels of a profile. Takes about a fifth of the time of `open`."""
     kernels = _Kernels(profile)
     processes, process = _processes(kernels)

@@ -12,8 +12,7 @@ from fastprof.errors import UnknownColumnError
 from fastprof.model.arrays import Int64
 from fastprof.model.columns import Ints, Values
 from fastprof.model.table import Floats, Table
-from fastprof.ranks.all_ranks import AllRanks
-from fastprof.ranks.headings import table_of
+from fastprof.ranks.all_ranks import AllRanks, table_of
 from fastprof.ranks.summary import KEYS
 
 BY: Final = ("op", "layer", "class", "dir")

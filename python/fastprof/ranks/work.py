@@ -14,7 +14,7 @@ from fastprof.errors import BadInputError, FastprofError, OpError
 from fastprof.ops.user import load_file
 from fastprof.profile.load import open as open_trace
 from fastprof.profile.load import traces_in
-from fastprof.ranks.source import source_of
+from fastprof.ranks.files import source_of
 from fastprof.ranks.summary import Summary, summarise
 from fastprof.readers.detect import read_head
 

@@ -1,8 +1,12 @@
-"""The format of a file, by its content, and the trace in it. Imports the reader it needs."""
+"""The format of a file, by its content, and the trace in it. Imports the reader it needs.
+
+Lower bounds of the memory needed to read a file, from its row counts or size.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Set
 from enum import Enum
 from pathlib import Path
 
@@ -11,7 +15,6 @@ from fastprof._system.classes import dataclass
 from fastprof.errors import BadInputError
 from fastprof.model.timeline import Recorded, RecordedEvents
 from fastprof.model.trace import Recording
-from fastprof.readers import memory_estimate
 from fastprof.readers.beside import unrecorded_beside
 from fastprof.readers.dict_lines import looks_like_dict_lines
 from fastprof.readers.nsys import schema as nsys_schema
@@ -26,7 +29,7 @@ _GZIP_MAGIC = b"\x1f\x8b"
 _HEAD_SIZE = 4096
 
 
-class Format(Enum):
+class FileFormat(Enum):
     """The format of a file. SQLite files are exports of nsys, or files of NVProf."""
 
     DICT_LINES = "dict lines"
@@ -42,7 +45,7 @@ class InputFile:
     """A file with a known format; `head` holds its first bytes."""
 
     path: str | os.PathLike[str]
-    format: Format
+    format: FileFormat
     head: bytes
 
     @property
@@ -60,7 +63,7 @@ class InputFile:
         BadInputError
             The report cannot be exported.
         """
-        if self.format is not Format.NSYS_REPORT:
+        if self.format is not FileFormat.NSYS_REPORT:
             return self, []
         from fastprof.readers.nsys.report import export
 
@@ -68,7 +71,7 @@ class InputFile:
         head = read_head(path)
         if not head.startswith(_SQLITE_MAGIC):
             raise BadInputError(f"{os.fsdecode(path)}: {_unknown(head)}")
-        return InputFile(path, Format.SQLITE, head), notices
+        return InputFile(path, FileFormat.SQLITE, head), notices
 
 
 def detect(path: str | os.PathLike[str]) -> InputFile:
@@ -95,7 +98,7 @@ def detect_trace(path: str | os.PathLike[str]) -> InputFile:
         As for `detect`, or the file is a memory snapshot of torch.
     """
     found = detect(path)
-    if found.format is Format.SNAPSHOT:
+    if found.format is FileFormat.SNAPSHOT:
         raise BadInputError(
             f"{found.name}: expected a trace, found a pickle; for memory snapshots of torch, use "
             "fastprof memory FILE or fastprof.memory_snapshot(FILE)"
@@ -103,22 +106,22 @@ def detect_trace(path: str | os.PathLike[str]) -> InputFile:
     return found
 
 
-def _format_of(head: bytes, name: str) -> Format | None:
+def _format_of(head: bytes, name: str) -> FileFormat | None:
     if looks_like_dict_lines(head):
-        return Format.DICT_LINES
+        return FileFormat.DICT_LINES
     if head.startswith(_REPORT_MAGIC):
-        return Format.NSYS_REPORT
+        return FileFormat.NSYS_REPORT
     if head.startswith(_SQLITE_MAGIC):
-        return Format.SQLITE
+        return FileFormat.SQLITE
     if head.lstrip().startswith((b"{", b"[")):
-        return Format.JSON
+        return FileFormat.JSON
     from fastprof.readers.torch_snapshot import MAGIC
 
     if head.startswith(MAGIC):
-        return Format.SNAPSHOT
+        return FileFormat.SNAPSHOT
     if name.lower().endswith(_REPORT_SUFFIXES):
-        return Format.NSYS_REPORT
-    return Format.GZIP_JSON if head.startswith(_GZIP_MAGIC) else None
+        return FileFormat.NSYS_REPORT
+    return FileFormat.GZIP_JSON if head.startswith(_GZIP_MAGIC) else None
 
 
 def read_head(path: str | os.PathLike[str]) -> bytes:
@@ -165,12 +168,12 @@ def read_trace(
         The file cannot be read, is damaged, or is not a trace.
     """
     file, notices = detect_trace(path).exported(progress)
-    if file.format is Format.SQLITE:
+    if file.format is FileFormat.SQLITE:
         recording = _read_sqlite(file, progress, copies, captures, host)
         recording.about.unrecorded = unrecorded_beside(path) or recording.about.unrecorded
     else:
-        compressed = file.format is Format.GZIP_JSON
-        memory.require(file.name, memory_estimate.of_json(file.path, compressed))
+        compressed = file.format is FileFormat.GZIP_JSON
+        memory.require(file.name, of_json(file.path, compressed))
         from fastprof.readers.kineto.reader import read
 
         recording = read(file.path, copies, progress, captures)
@@ -186,7 +189,7 @@ def _read_sqlite(
         is_nsys = nsys_schema.recognises(database.tables)
         if not is_nsys and not nvprof_schema.recognises(database.tables):
             raise _unknown_tables(database)
-        memory.require(database.name, memory_estimate.of_database(database, copies))
+        memory.require(database.name, of_database(database, copies))
         if is_nsys:
             from fastprof.readers.nsys import reader as nsys
 
@@ -207,10 +210,10 @@ def memory_of_page(file: InputFile) -> float:
     BadInputError
         The file cannot be read or is damaged.
     """
-    if file.format is not Format.SQLITE:
+    if file.format is not FileFormat.SQLITE:
         return 0.0
     with Database(file.path) as database:
-        return memory_estimate.of_page(database)
+        return of_page(database)
 
 
 def read_timeline(path: str | os.PathLike[str]) -> Recorded:
@@ -223,7 +226,7 @@ def read_timeline(path: str | os.PathLike[str]) -> Recorded:
     """
     file, _ = detect_trace(path).exported()
     with Database(file.path) as database:
-        memory.require(database.name, memory_estimate.of_database(database, False))
+        memory.require(database.name, of_database(database, False))
         if nsys_schema.recognises(database.tables):
             from fastprof.readers.nsys import timeline as of_nsys
 
@@ -244,7 +247,7 @@ def read_host_events(path: str | os.PathLike[str], name: str) -> RecordedEvents 
         The file cannot be read, is damaged, or is not a trace.
     """
     file, _ = detect_trace(path).exported()
-    if file.format is not Format.SQLITE:
+    if file.format is not FileFormat.SQLITE:
         return None
     with Database(file.path) as database:
         if not nsys_schema.recognises(database.tables):
@@ -269,3 +272,52 @@ def _unknown(head: bytes) -> str:
     if not any(head[:100]):
         return f"{expected}, found zeros instead of a header: damaged; {EXPORT_AGAIN}"
     return f"{expected}, found an unknown format (first bytes {head[:16]!r}); {EXPORT_AGAIN}"
+
+
+# Tables and their share of a work item or range per row. NVProf has two rows per range.
+_WORK = {nsys_schema.KERNELS, nsys_schema.GRAPHS, *nvprof_schema.KERNELS}
+_COPIES = {*nvprof_schema.COPIES, nvprof_schema.SETS}
+_RANGES = {**dict.fromkeys(nsys_schema.RANGES, 1.0), nvprof_schema.MARKERS: 0.5}
+_CALLS = {nsys_schema.LAUNCHES, *nvprof_schema.LAUNCHES}
+_MIN_ROW = 30  # bytes per row in a file
+
+
+def of_database(database: Database, copies: bool) -> float:
+    """Bytes for the kernels and ranges of an open database."""
+    work = _rows(database, _WORK | _COPIES if copies else _WORK)
+    return work * memory.OF_KERNEL + _ranges(database) * memory.OF_RANGE
+
+
+def of_page(database: Database) -> float:
+    """Bytes for the page of an open database, of which the host's side is about half."""
+    return (
+        _rows(database, _WORK | _COPIES) * memory.OF_KERNEL_ON_PAGE
+        + _ranges(database) * memory.OF_RANGE_ON_PAGE
+        + _rows(database, _CALLS) * memory.OF_CALL_ON_PAGE
+    )
+
+
+def _rows(database: Database, tables: Set[str]) -> float:
+    """How many rows some tables have together; a damaged file may claim too many."""
+    most = database.path.stat().st_size / _MIN_ROW
+    return sum(min(most, database.count(table)) for table in tables & database.tables.keys())
+
+
+def _ranges(database: Database) -> float:
+    return sum(share * _rows(database, {table}) for table, share in _RANGES.items())
+
+
+def of_dict_lines(path: str | os.PathLike[str]) -> float:
+    """Bytes for a file of dict lines."""
+    return os.path.getsize(path) * memory.OF_DICT_BYTE
+
+
+def of_json(path: str | os.PathLike[str], compressed: bool) -> float:
+    """Bytes for a trace of torch.profiler."""
+    size = os.path.getsize(path)
+    if compressed:
+        with Path(path).open("rb") as file:
+            file.seek(max(0, size - 4))
+            inflated = int.from_bytes(file.read(4), "little")  # of the last member, modulo 2^32
+        size = max(size, inflated)
+    return size * memory.OF_JSON_BYTE

@@ -11,10 +11,10 @@ import numpy.typing as npt
 from fastprof._core import _column, _nest, _pools
 from fastprof._core._take import take
 from fastprof.model.trace import Kernels, Ranges
-from fastprof.readers.sqlite.database import Columns, Database, Field
+from fastprof.readers.sqlite.database import Database, Field, TableColumns
 
 
-def joined(tables: Sequence[Columns], by: str = "start") -> Columns:
+def joined(tables: Sequence[TableColumns], by: str = "start") -> TableColumns:
     """Concatenate tables. Missing columns are filled with -1.
 
     by : a column that all tables have
@@ -33,7 +33,7 @@ def joined(tables: Sequence[Columns], by: str = "start") -> Columns:
     return {key: np.concatenate([part[key] for part in parts]) for key in like}
 
 
-def launches_in_order(columns: Columns, kernels: Kernels) -> Columns:
+def launches_in_order(columns: TableColumns, kernels: Kernels) -> TableColumns:
     """Sort columns of API calls by time and update the indices of kernels, in place."""
     order = _nest.order(columns["start"], columns["start"])
     if order is None:
@@ -75,14 +75,14 @@ def complete_processes(kernels: Kernels, n_processes: int) -> None:
 _OF_RANGES: Final = ("start", "end", "globalTid", "text", "text_seq", "text_op_id")
 
 
-def ranges_in_order(columns: Columns, rows: npt.NDArray[Any] | slice) -> Ranges:
+def ranges_in_order(columns: TableColumns, rows: npt.NDArray[Any] | slice) -> Ranges:
     """Some rows in the order of `Ranges`. Columns are removed from `columns` to free their memory
     early."""
     return Ranges(*in_order(columns, rows, _OF_RANGES))
 
 
 def in_order(
-    columns: Columns, rows: npt.NDArray[Any] | slice, names: Sequence[str]
+    columns: TableColumns, rows: npt.NDArray[Any] | slice, names: Sequence[str]
 ) -> list[npt.NDArray[Any]]:
     """Some columns of these rows, in the order of `Ranges`; the first two are start and end."""
     kept = [columns.pop(name)[rows] for name in names]

@@ -11,7 +11,7 @@ import numpy as np
 
 from fastprof.model.heading import Heading
 from fastprof.model.metadata import positive
-from fastprof.model.table import Cells, Floats, Table, texts
+from fastprof.model.table import ColumnData, Floats, Table, texts
 from fastprof.runs.directory import all_runs
 
 _HEADINGS = (
@@ -33,7 +33,7 @@ def listing(home: str | os.PathLike[str]) -> Table:
     """A row for each run of a directory, the oldest first."""
     runs, problems = all_runs(home)
     facts = [run.facts for run in runs]
-    columns: dict[str, Cells] = {
+    columns: dict[str, ColumnData] = {
         "name": texts([run.name for run in runs]),
         "started": texts([str(each.get("started", ""))[:16].replace("T", " ") for each in facts]),
         "seconds": _floats([each.get("seconds") for each in facts]),

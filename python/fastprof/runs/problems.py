@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fastprof.runs.causes import causes_of, never_held
+from fastprof.runs.condition import causes_of, never_held
 from fastprof.runs.settings import TRAINING_CALLS, Settings
 
 EMPTY_TRACE = (

@@ -3,32 +3,39 @@
 The calls of a group have the same GPU, phase, direction, layer (indices folded), source line,
 operator and shapes. A trace of a million kernels has a few thousand groups, so rules are plain
 Python.
+
+What a rule of kernels found in groups of equal calls.
+
+The shapes in the params text of a call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from fastprof._core._take import take
 from fastprof._system.classes import dataclass
-from fastprof.analysis.cells import Cells, cells_of, computing_costs
+from fastprof._system.regex import regex
+from fastprof.analysis.advice.finding import Finding
+from fastprof.analysis.cells import ReportCells, cells_of, computing_costs
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import Grouping, group
-from fastprof.analysis.ideal import Ideals, ideals_of
 from fastprof.analysis.keys import key_of
+from fastprof.analysis.roofline.ideal import Ideals, ideals_of
 from fastprof.model.arrays import Bools, Int32
 from fastprof.model.columns import Values
 from fastprof.model.devices import Device
 from fastprof.model.numbers import without_index
+from fastprof.model.quantity import quantity
 from fastprof.profile.profile import Profile
 from fastprof.profile.program import Program
-from fastprof.profile.steps.of_kernels import StepsOfKernels
+from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 Judgement = TypeVar("Judgement")
 
@@ -40,7 +47,7 @@ _OF_PART: Final = {
 
 
 @dataclass(frozen=True)
-class Part:
+class KernelPart:
     """The kernels of a call group that have one name, class and grid.
 
     Attributes
@@ -120,7 +127,7 @@ class CallGroup:
     shape: str | None
     calls: float
     first: int
-    parts: list[Part] = field(repr=False)
+    parts: list[KernelPart] = field(repr=False)
 
     @cached_property
     def ns(self) -> float:
@@ -159,7 +166,7 @@ class CallGroup:
 
 
 @dataclass(frozen=True)
-class Calls:
+class CallGroups:
     """The call groups of a profile.
 
     Attributes
@@ -180,7 +187,7 @@ class Calls:
     program: Program = field(default_factory=Program)
     _judged: dict[object, Any] = field(default_factory=dict, repr=False, compare=False)
 
-    def judged(self, judge: Callable[[Calls], Judgement]) -> Judgement:
+    def judged(self, judge: Callable[[CallGroups], Judgement]) -> Judgement:
         """judge(calls), which is computed once: rules share what they judge."""
         if judge not in self._judged:
             self._judged[judge] = judge(self)
@@ -215,7 +222,7 @@ def calls_of(
     is_in: Bools,
     n_steps: int,
     steps: StepsOfKernels | None,
-) -> Calls:
+) -> CallGroups:
     """The call groups of a profile.
 
     devices : the GPUs by number, with the user's peaks
@@ -252,7 +259,7 @@ def calls_of(
     groups.sort(key=lambda each: each.first)
     span = 0.0 if steps is None else _optimizer_ns(profile, steps, is_in) / n_steps
     program = profile.contents.program
-    return Calls(groups, take(of_part, cells.of_kernel), span, program)
+    return CallGroups(groups, take(of_part, cells.of_kernel), span, program)
 
 
 def _optimizer_ns(profile: Profile, steps: StepsOfKernels, is_in: Bools) -> float:
@@ -271,7 +278,7 @@ def _optimizer_ns(profile: Profile, steps: StepsOfKernels, is_in: Bools) -> floa
     return float((np.maximum.reduceat(end, begins) - np.minimum.reduceat(start, begins)).sum())
 
 
-def _calls(cells: Cells, found: Grouping, is_in: Bools) -> npt.NDArray[np.int64]:
+def _calls(cells: ReportCells, found: Grouping, is_in: Bools) -> npt.NDArray[np.int64]:
     """[groups] Distinct calls in the counted steps; kernels where calls are not recorded."""
     if "call" not in cells.names:
         return found.counts
@@ -280,8 +287,8 @@ def _calls(cells: Cells, found: Grouping, is_in: Bools) -> npt.NDArray[np.int64]
 
 
 def _parts(
-    cells: Cells, found: Grouping, is_in: Bools, ideal: Ideals, per: float
-) -> tuple[Int32, dict[int, list[Part]]]:
+    cells: ReportCells, found: Grouping, is_in: Bools, ideal: Ideals, per: float
+) -> tuple[Int32, dict[int, list[KernelPart]]]:
     """`Part.id` of each cell, and the parts of each group with kernels in the counted steps.
 
     per : the factor of times to a step and GPU
@@ -305,12 +312,12 @@ def _parts(
         )
     ]
     kernels = (of_part.sums(n) * per).tolist()
-    parts: dict[int, list[Part]] = {}
+    parts: dict[int, list[KernelPart]] = {}
     for i, row in enumerate(of_part.first.tolist()):
         if kernels[i]:
             ns, best, moved, work = (each[i] for each in sums)
             parts.setdefault(int(found.ids[row]), []).append(
-                Part(
+                KernelPart(
                     i,
                     **{field: column.at(row) for field, column in columns.items()},
                     is_helper=bool(helper[row]),
@@ -326,7 +333,7 @@ def _parts(
     return of_part.ids, parts
 
 
-def _blocks(cells: Cells) -> npt.NDArray[np.int64]:
+def _blocks(cells: ReportCells) -> npt.NDArray[np.int64]:
     """[cells] The number of blocks; -1 if unknown."""
     grid = numbers(cells, "grid").astype(np.int64)
     return np.where(grid[:, 0] < 0, -1, grid.prod(axis=1))
@@ -336,3 +343,148 @@ def _key(values: npt.NDArray[Any]) -> Values:
     """Numbers as a key."""
     distinct, ids = np.unique(values, return_inverse=True)
     return Values(ids.astype(np.int32), distinct.tolist())
+
+
+_NAME: Final = 60  # characters of a kernel's name
+
+
+@dataclass(frozen=True)
+class CallFinding:
+    """A finding about calls.
+
+    Parameters
+    ----------
+    what : one sentence
+    groups : the calls concerned, the most important first
+    saved : upper bound of the saving a step, ns, by `Part.id`; at most the part's time
+    evidence : numbers and names by label; `_ns` and `_share` at the end of a label are units
+    remedy : one or two changes, the simplest first
+    confidence : "high", "medium" or "low"
+    why : the reason for the confidence
+    idle_ns : the saving a step of idle time by cause, ns
+    cause, effect : see `Finding`
+    """
+
+    what: str
+    groups: Sequence[CallGroup]
+    saved: Mapping[int, float]
+    evidence: Mapping[str, Any]
+    remedy: tuple[str, ...]
+    confidence: str
+    why: str
+    idle_ns: Mapping[str, float] = field(default_factory=dict)
+    cause: str = ""
+    effect: str = ""
+
+    @property
+    def saving_ns(self) -> float:
+        """The saving of GPU time a step."""
+        return sum(self.saved.values())
+
+    def finding(self, calls: CallGroups) -> Finding:
+        """The same for the report."""
+        is_saved = np.zeros(max(self.saved, default=0) + 2, bool)
+        is_saved[[part for part, ns in self.saved.items() if ns > 0]] = True
+        place = np.minimum(calls.part_of_kernel, len(is_saved) - 1)  # the last is False
+        return Finding(
+            what=f"{self.what}.",
+            remedy="; ".join(self.remedy),
+            where=_where(self.groups),
+            evidence="; ".join(_item(key, value) for key, value in self.evidence.items()),
+            confidence=self.confidence,
+            why=self.why,
+            idle_ns=self.idle_ns,
+            kernels=np.flatnonzero(is_saved[place]),
+            gpu_ns=self.saving_ns,
+            cause=self.cause,
+            effect=self.effect,
+        )
+
+
+def _where(groups: Sequence[CallGroup]) -> str:
+    """The first group in words, and how many others there are."""
+    first = groups[0]
+    call = " ".join(filter(None, [first.op, (first.shape or "").rstrip(",")]))
+    places = [":".join(first.layer[-3:]), first.line]
+    parts = [f"{calls_text(first.calls)} {call}" if call else "", *places]
+    others = f"and {len(groups) - 1} more" if len(groups) > 1 and any(parts) else ""
+    return ", ".join(filter(None, [*parts, others]))
+
+
+def _item(key: str, value: Any) -> str:
+    """A label with its value."""
+    label = key.removesuffix("_ns").removesuffix("_share").replace("_", " ")
+    label = {"gpu": "GPU time"}.get(label, label) if key.endswith("_ns") else label
+    if key.endswith("_ns"):
+        return f"{label} {quantity(round(value), 'ns')}"
+    if key.endswith("_share"):
+        return f"{label} {value:.1%}"
+    if isinstance(value, float):
+        return f"{label} {value:.4g}"
+    return f"{label} {str(value)[:_NAME]}"
+
+
+def by_time(groups: Iterable[CallGroup]) -> list[CallGroup]:
+    """The groups with the most time first."""
+    return sorted(groups, key=lambda each: -each.ns)
+
+
+def calls_text(n: float) -> str:
+    """`24 x`, or `2.5 x` for a mean."""
+    return f"{n:.3g} x" if n < 100 else f"{n:.0f} x"
+
+
+def share_text(part: float, all_: float) -> str:
+    """A share in percent."""
+    return f"{part / all_:.0%}" if all_ else "0%"
+
+
+def spread(parts: Iterable[KernelPart], saving: float) -> dict[int, float]:
+    """A saving divided over parts by their time."""
+    members = list(parts)
+    total = sum(part.ns for part in members)
+    return {part.id: saving * part.ns / total for part in members if total}
+
+
+_SIZE: Final = regex(r"(?<!\w)([A-Za-z]\w*)=(\d+)")
+_OPERAND: Final = regex(r"\[([\d,]*)\](\w*)")
+_TUPLE: Final = regex(r"\(([\d,]*)\)")
+_QUOTED: Final = regex(r"'(\w*)'")
+_TYPE: Final = regex(r"(?:,|\A)([a-z]\w*\d\w*),?\Z")
+
+
+class CallOperand(NamedTuple):
+    """A tensor of a call: its shape and type."""
+
+    shape: tuple[int, ...]
+    type: str
+
+    @property
+    def elements(self) -> int:
+        """The product of the shape."""
+        n = 1
+        for size in self.shape:
+            n *= size
+        return n
+
+
+def sizes(shape: str | None) -> dict[str, int]:
+    """The named sizes: `M=128,N=64,K=32,fp16,` has M, N and K."""
+    return {name: int(value) for name, value in _SIZE.findall(shape or "")}
+
+
+def operands(shape: str | None) -> list[CallOperand]:
+    """The tensors: `[2,3]fp32;[3]fp32` are two, as are `T=[(2,3),(3,)],['float32','float32']`."""
+    if shape and shape.startswith("T="):
+        found = list(zip(_TUPLE.findall(shape), _QUOTED.findall(shape), strict=False))
+    else:
+        found = _OPERAND.findall(shape) if shape and shape.startswith("[") else []
+    return [
+        CallOperand(tuple(map(int, filter(None, dims.split(",")))), type_) for dims, type_ in found
+    ]
+
+
+def type_of(shape: str | None) -> str | None:
+    """The type at the end of named sizes: `M=128,N=64,K=32,fp16,` has fp16."""
+    found = _TYPE.search(shape or "")
+    return found[1] if found else None

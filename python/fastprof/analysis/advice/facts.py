@@ -1,29 +1,38 @@
-"""Facts: what rules know of a profile. Everything is computed on first use."""
+"""Facts: what rules know of a profile. Everything is computed on first use.
+
+The idle time of the counted steps by cause, with places.
+
+The values of a key that take most of some time.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
-from fastprof.analysis.advice.calls import Calls, calls_of
+from fastprof.analysis.advice.calls import CallGroups, calls_of
 from fastprof.analysis.advice.finding import CannotJudge
-from fastprof.analysis.advice.idle_time import IdleTime, idle_time
-from fastprof.analysis.advice.shares import top_shares
 from fastprof.analysis.cells import cells_of
 from fastprof.analysis.columns import numbers, texts
+from fastprof.analysis.gpu_work import Gaps
 from fastprof.analysis.grouping import Floats64, Grouping, group
-from fastprof.analysis.idle_windows import gaps_of_steps
+from fastprof.analysis.idle.causes import CAUSES, Cause, Host, Split
+from fastprof.analysis.idle.gaps import WindowGaps, gaps_of_steps
+from fastprof.analysis.idle.places import places
 from fastprof.analysis.keys import key_of
-from fastprof.analysis.step_means import step_means
-from fastprof.analysis.steps_windows import Windows, windows_of
+from fastprof.analysis.steps.means import step_means
+from fastprof.analysis.steps.windows import Windows, windows_of
 from fastprof.model.arrays import Bools, Int64
+from fastprof.model.columns import Values
 from fastprof.model.devices import Device
 from fastprof.profile.gpu_work import launches_graph
+from fastprof.profile.kept import kept
 from fastprof.profile.profile import Profile
 from fastprof.profile.program import Program
-from fastprof.profile.steps.of_kernels import StepsOfKernels
+from fastprof.profile.steps.kernel_steps import StepsOfKernels
 from fastprof.profile.without_host import why_omitted
 
 _LEAST_STEPS = 3
@@ -151,7 +160,7 @@ class Facts:
         return found
 
     @cached_property
-    def calls(self) -> Calls:
+    def calls(self) -> CallGroups:
         """Groups of equal calls with their time in a step."""
         steps = self.steps if self.has_steps else None
         return calls_of(self.profile, self.devices, self.is_counted, self.n_steps, steps)
@@ -248,3 +257,91 @@ class Facts:
         if not self.has_times:
             what = "no GPU work" if not len(self.profile) else "dict lines contain no times"
             raise CannotJudge(f"{what}: use the original trace of a run on a GPU")
+
+
+class IdleTime(NamedTuple):
+    """The gaps of all steps on all GPUs.
+
+    Parameters
+    ----------
+    inside : WindowGaps
+    is_inside : bool [gaps], whether each is in a counted window
+    counted : int64 [n], the counted windows
+    means : float64 [causes], ns per counted window; the sum is the idle time of one
+    places : where to look, by name of `idle_places.PLACES`, [gaps]
+    """
+
+    inside: WindowGaps
+    is_inside: Bools
+    counted: Int64
+    means: Floats64
+    places: dict[str, Values]
+
+    @property
+    def gaps(self) -> Gaps:
+        """Those of at least 1 us."""
+        return self.inside.gaps
+
+    @property
+    def causes(self) -> Split:
+        """The causes of `gaps`."""
+        return self.inside.causes
+
+    def mean(self, cause: str) -> float:
+        """ns per window."""
+        return float(self.means[CAUSES.index(cause)])
+
+    def of_windows(self, cause: str) -> Int64:
+        """[counted windows] ns."""
+        return self.inside.of_cause(Cause(CAUSES.index(cause)))[self.counted]
+
+    def first(self, cause: str, most: int) -> float:
+        """ns per window: of each gap at most so much of a cause."""
+        parts, n = self.causes.parts, max(len(self.counted), 1)
+        own = (parts.cause == CAUSES.index(cause)) & self.is_inside[parts.gap]
+        return float(np.minimum(parts.ns[own], most).sum()) / n
+
+    def is_mainly(self, *causes: str) -> Bools:
+        """[gaps] Whether each is in a counted window and one of these causes takes most."""
+        wanted = np.isin(CAUSES, causes)
+        return wanted[self.causes.main] & self.is_inside
+
+    def top(self, place: str, rows: Bools, most: int = 3) -> list[tuple[str, float]]:
+        """The places that take most of some gaps, with their share of the time of these gaps."""
+        chosen = np.flatnonzero(rows)
+        ns = self.causes.ns[chosen].astype(np.float64)
+        return top_shares(self.places[place].take(chosen), ns, most)
+
+    def by_cause(self, rows: Bools) -> Mapping[str, float]:
+        """The time of the main cause of some gaps in counted windows, ns per window."""
+        n, rows, causes = max(len(self.counted), 1), rows & self.is_inside, self.causes
+        sums = np.bincount(causes.main[rows], causes.ns[rows], len(Cause)) / n
+        return {cause: float(ns) for cause, ns in zip(CAUSES, sums.tolist(), strict=True) if ns}
+
+
+def idle_time(profile: Profile, steps: StepsOfKernels, windows: Windows) -> IdleTime:
+    """The gaps of the steps. Reads the file again on first use.
+
+    windows : of all work in the steps
+    """
+    inside, counted = gaps_of_steps(profile, steps), np.flatnonzero(windows.is_counted)
+    return IdleTime(
+        inside,
+        windows.is_counted[inside.window],
+        counted,
+        inside.totals(windows.is_counted) / max(len(counted), 1),
+        kept(profile, _places, steps),
+    )
+
+
+def _places(profile: Profile, steps: StepsOfKernels) -> dict[str, Values]:
+    inside = gaps_of_steps(profile, steps)
+    return places(inside.gaps, inside.causes, Host(profile))
+
+
+def top_shares(keys: Values, ns: Floats64, most: int) -> list[tuple[str, float]]:
+    """The values with most time, and their share of it; ns : the time of each row."""
+    sums = np.bincount(keys.ids + 1, ns, len(keys.values) + 1)[1:]
+    order = np.argsort(-sums, kind="stable")[:most].tolist()
+    total = max(float(ns.sum()), 1.0)
+    return [(str(keys.values[i]), float(sums[i]) / total) for i in order if sums[i] > 0]

@@ -1,16 +1,325 @@
-"""Savings: what each finding of the plan saves, after the findings before it."""
+"""The plan: findings in the order in which a replay of the run gains most, and what each saves.
+
+Savings: what each finding of the plan saves, after the findings before it.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import CannotJudge, Finding
 from fastprof.analysis.advice.registry import Rule
-from fastprof.analysis.advice.replayed import Base, planned
-from fastprof.analysis.idle_causes import CAUSES
+from fastprof.analysis.grouping import Floats64
+from fastprof.analysis.host.states import State
+from fastprof.analysis.idle.causes import CAUSES
+from fastprof.analysis.idle.gaps import gaps_of_steps
+from fastprof.analysis.replay import host_changes
+from fastprof.analysis.replay.gpu_changes import overlapped
+from fastprof.analysis.replay.graph import CALL
+from fastprof.analysis.replay.host_changes import calibrated
+from fastprof.analysis.replay.host_time import HostTime
+from fastprof.analysis.replay.late_launches import late_launches
+from fastprof.analysis.replay.model import Model, rounded
+from fastprof.analysis.replay.runs import Weights
+from fastprof.model.arrays import Bools, Int64
+
+MOST: Final = 100_000  # kernels to replay; the steps of longer runs are alike
+_PAIRED: Final = 8  # of the findings that save too little by themselves, the largest
+_WAITS: Final = frozenset({"sync", "blocking copy"})
+_LAUNCHES: Final = frozenset({"launch-bound", "launch latency", "host-bound"})
+
+
+class Planned(NamedTuple):
+    """A finding of the plan.
+
+    Parameters
+    ----------
+    number : index of the finding
+    ns : what its change saves per step, after the changes of the findings before it; of changes
+        that need each other, an equal share of what they save together
+    alone : what it saves without other changes
+    together : the places in the plan, from 0, of the findings that need each other, itself
+        included; () if it needs none
+    """
+
+    number: int
+    ns: float
+    alone: float
+    together: tuple[int, ...] = ()
+
+
+class Base(NamedTuple):
+    """A run to replay, without the recorder where its part is known.
+
+    Parameters
+    ----------
+    model : Model
+    weights : those from which changes start
+    wall : the mean length of its steps in a replay without changes, ns, more than 0
+    recorded : the same as recorded
+    """
+
+    model: Model
+    weights: Weights
+    wall: float
+    recorded: float
+
+
+def base_of(facts: Facts) -> Base | None:
+    """The run as recorded; None if the trace does not record what a replay needs."""
+    if why_not_replayed(facts):
+        return None
+    model = Model(facts.profile, facts.steps_source, MOST)
+    if not len(model.rows):
+        return None
+    recorded, start = model.mean(model.run(model.base).wall), calibrated(model, facts.steps)
+    return (
+        Base(model, start.weights, start.wall, recorded) if min(start.wall, recorded) > 0 else None
+    )
+
+
+def why_not_replayed(facts: Facts) -> str:
+    """What the trace lacks, "" if it can be replayed."""
+    if not facts.has_times:
+        return "the trace has no times of whole steps to replay"
+    if not len(facts.profile.api):
+        return "the trace has no API calls to replay"
+    if not (facts.profile.api.of_kernel >= 0).any():
+        return "the trace has no launches to replay"
+    return ""
+
+
+def planned(
+    facts: Facts, base: Base, findings: Sequence[Finding], least: Sequence[float]
+) -> list[Planned]:
+    """The findings of the plan: next is always the one whose change, on top of the changes before,
+    saves most.
+
+    What each saves adds up to what all together save. Changes may need each other, so all that
+    remain are replayed again for each place. Findings that save less than `least` are left out;
+    if all do, but two of them save enough together, these are next. Where a later change saves
+    more than an earlier one, it needs that one: they share what both save.
+
+    least : smallest saving of each finding, ns
+    """
+    plan = PlannedRun(facts, base, findings)
+    remaining, order, taken = list(range(len(findings))), list[int](), list[float]()
+    alone: dict[int, float] = {}
+    while remaining:
+        saved = {number: plan.saved(number) for number in remaining}
+        alone = alone or saved
+        fits = [number for number in remaining if saved[number] >= max(least[number], 1.0)]
+        chosen = [max(fits, key=saved.__getitem__)] if fits else plan.pair(remaining, least)
+        if not chosen:
+            break
+        for number in chosen:
+            order.append(number)
+            taken.append(plan.take(number))
+            remaining.remove(number)
+    return [
+        Planned(number, ns, alone[number], together)
+        for number, (ns, together) in zip(order, _shared(taken), strict=True)
+    ]
+
+
+def _shared(saved: Sequence[float]) -> list[tuple[float, tuple[int, ...]]]:
+    """The saving of each change, none more than one before it, and those that share it.
+
+    Neighbours share what they save while the later ones save more.
+    """
+    groups: list[list[int]] = []
+    for place in range(len(saved)):
+        groups.append([place])
+        while len(groups) > 1 and _share(saved, groups[-1]) > _share(saved, groups[-2]):
+            last = groups.pop()
+            groups[-1] += last
+    return [
+        (_share(saved, group), tuple(group) if len(group) > 1 else ())
+        for group in groups
+        for _ in group
+    ]
+
+
+def _share(saved: Sequence[float], group: Sequence[int]) -> float:
+    return sum(saved[place] for place in group) / len(group)
+
+
+class PlannedRun:
+    """The run with the changes of the findings so far."""
+
+    def __init__(self, facts: Facts, base: Base, findings: Sequence[Finding]) -> None:
+        self._model, self._wall = base.model, base.wall
+        self._scale = facts.step_ns / base.recorded  # a part of the run may be replayed
+        self._weights = base.weights
+        self._late = late_launches(base.model, gaps_of_steps(facts.profile, facts.steps))
+        self._claims = [each.gpu_ns + sum(each.idle_ns.values()) for each in findings]
+        self._changes = [_change(facts, base.model, finding) for finding in findings]
+
+    def saved(self, *numbers: int) -> float:
+        """What some findings save on top of those so far, ns a step."""
+        return (self._wall - self._replayed(self._with(numbers))) * self._scale
+
+    def take(self, number: int) -> float:
+        """Make a finding part of the plan; what it saves, ns a step."""
+        self._weights, before = self._with([number]), self._wall
+        self._wall = self._replayed(self._weights)
+        return (before - self._wall) * self._scale
+
+    def pair(self, remaining: Sequence[int], least: Sequence[float]) -> list[int]:
+        """The two findings that save most together, if that is enough for both; or none."""
+        largest = sorted(remaining, key=lambda number: -self._claims[number])[:_PAIRED]
+        pairs = {pair: self.saved(*pair) for pair in combinations(largest, 2)}
+        enough = {(i, j): max(least[i] + least[j], 1.0) for i, j in pairs}
+        fits = [pair for pair, ns in pairs.items() if ns >= enough[pair]]
+        best = max(fits, key=pairs.__getitem__, default=())
+        return sorted(best, key=self._claims.__getitem__)
+
+    def _with(self, numbers: Iterable[int]) -> Weights:
+        weights = self._weights
+        for number in numbers:
+            weights = _changed(self._model, self._late, weights, self._changes[number])
+        return weights
+
+    def _replayed(self, weights: Weights) -> float:
+        """The mean step; no change makes it longer."""
+        return min(self._mean(weights), self._on_time(weights), self._wall)
+
+    def _mean(self, weights: Weights) -> float:
+        return self._model.mean(self._model.run(weights).wall)
+
+    def _on_time(self, weights: Weights) -> float:
+        """The mean step if launches that are not late any more stay on time with shorter kernels.
+
+        The host's own time then shrinks by as much as the GPU's, but this saves no more than that.
+        """
+        model, late = self._model, self._late
+        left = np.array(weights.left)
+        ns = np.concatenate([late.before.ns, late.own.ns])
+        state = np.concatenate([late.before.state, late.own.state])
+        share = 1 - float((ns * left[state]).sum()) / max(float(ns.sum()), 1.0)
+        nodes = model.graph.node_of_kernel
+        shorter = np.where(model.kernel_class == 0, 1 - _ratio(model, weights)[nodes], 0.0)
+        saved = share * float((shorter * model.counted_ns).sum())
+        host = np.flatnonzero(model.graph.kind == CALL)
+        own = np.maximum(weights.before - model.in_states(weights), 0)[host].sum()
+        own += np.maximum(weights.duration, 0)[host].sum()
+        if saved < 1 or not own:
+            return self._wall
+        total = share * float((model.base.duration - weights.duration)[nodes].sum())
+        faster = host_changes.host_scaled(model, weights, 1 - min(total / float(own), 1.0))[0]
+        recorded = weights.changed(duration=True)
+        recorded.duration[nodes] = model.base.duration[nodes]
+        return max(self._mean(faster), self._mean(recorded) - saved / max(model.n_counted, 1))
+
+
+def _ratio(model: Model, weights: Weights) -> Floats64:
+    """[nodes] The time that remains of that recorded."""
+    found: Floats64 = weights.duration / np.maximum(model.base.duration, 1)
+    return found
+
+
+class _Change(NamedTuple):
+    """What a finding changes.
+
+    Parameters
+    ----------
+    rows : int64 [any], kernels of the model
+    saved : the share of their time that is saved
+    overlaps : whether they take as long, but behind other work
+    without_launches : whether their launches are saved too
+    idle : the share of the idle time that is saved, by cause
+    """
+
+    rows: Int64
+    saved: float
+    overlaps: bool
+    without_launches: bool
+    idle: Mapping[str, float]
+
+
+def _change(facts: Facts, model: Model, finding: Finding) -> _Change:
+    rows = np.asarray(finding.kernels, np.int64)
+    own = facts.own_ns(rows) if len(rows) else 0.0
+    saved = min(max(finding.gpu_ns, 0.0) / own, 1.0) if own else 0.0
+    idle = {cause: ns for cause, ns in finding.idle_ns.items() if ns > 0}
+    launches = saved > 0 and bool(_LAUNCHES & idle.keys())
+    if launches:
+        idle = {cause: ns for cause, ns in idle.items() if cause not in _LAUNCHES}
+    shares = {cause: _share_of_cause(facts, cause, ns) for cause, ns in idle.items()}
+    return _Change(model.rows_of(rows), saved, finding.overlaps, launches, shares)
+
+
+def _changed(model: Model, late: HostTime, weights: Weights, change: _Change) -> Weights:
+    """The run without the time that a finding claims."""
+    if change.saved and change.overlaps:
+        weights = overlapped(model, weights, _flags(model, change.rows))[0]
+    elif change.saved:
+        weights = _shorter(model, weights, change.rows, 1 - change.saved)
+    if change.without_launches:
+        weights = _without_launches(model, weights, change.rows, change.saved)
+    for cause, share in change.idle.items():
+        weights = _without_idle(model, late, weights, cause, share)
+    return weights
+
+
+def _without_launches(model: Model, weights: Weights, rows: Int64, saved: float) -> Weights:
+    """Kernels without launches if all their time is saved, else launched together."""
+    change = host_changes.removed if saved == 1.0 else host_changes.as_graph
+    return change(model, weights, _flags(model, rows))[0]
+
+
+def _flags(model: Model, rows: Int64) -> Bools:
+    """[kernels] Whether each is among some rows."""
+    found = np.zeros(len(model.profile), bool)
+    found[rows] = True
+    return found
+
+
+def _shorter(model: Model, weights: Weights, rows: Int64, factor: float) -> Weights:
+    """Kernels of their recorded time times a factor, collectives with their waits.
+
+    Of two changes of a kernel, the larger one counts: both save the same time.
+    """
+    found, recorded = weights.changed(before=True, duration=True), model.base
+    nodes = model.graph.node_of_kernel[rows]
+    waits = nodes[model.kernel_class[rows] == 1]
+    for own, was, own_nodes in (
+        (found.duration, recorded.duration, nodes),
+        (found.before, recorded.before, waits),
+    ):
+        own[own_nodes] = np.minimum(own[own_nodes], rounded(was[own_nodes] * factor))
+    return found
+
+
+def _share_of_cause(facts: Facts, cause: str, ns: float) -> float:
+    """The share of the idle time of a cause."""
+    try:
+        total = facts.idle.mean(cause)
+    except CannotJudge:
+        return 1.0
+    return min(ns / total, 1.0) if total else 1.0
+
+
+def _without_idle(
+    model: Model, late: HostTime, weights: Weights, cause: str, share: float
+) -> Weights:
+    """The run without a share of the time of a cause, of what the findings before it left."""
+    if cause in _WAITS:
+        return host_changes.without_sync(model, weights)[0]
+    if cause not in CAUSES:
+        return weights
+    number = CAUSES.index(cause)
+    left = weights.left[number]
+    if not left:
+        return weights
+    time = model.host_time if number < len(State) else late
+    factor = max(left - share, 0.0) / left
+    return host_changes.time_scaled(time, weights, {number}, factor)[0]
 
 
 class Saving(NamedTuple):

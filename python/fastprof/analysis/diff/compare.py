@@ -9,12 +9,10 @@ from typing import Any, cast
 
 from fastprof._system.classes import dataclass
 from fastprof._system.garbage import uncollected
-from fastprof.analysis.diff.answer import answer, lines
+from fastprof.analysis.diff.answer import answer, lines, notes
 from fastprof.analysis.diff.captures import Captures, Opener, sides_of
-from fastprof.analysis.diff.confidence import THRESHOLD, Confidence
-from fastprof.analysis.diff.headings import DEFAULT_BY, diff_keys
-from fastprof.analysis.diff.judgement import judged, wall_of
-from fastprof.analysis.diff.notes import notes
+from fastprof.analysis.diff.columns import DEFAULT_BY, diff_keys
+from fastprof.analysis.diff.confidence import THRESHOLD, Confidence, judged, wall_of
 from fastprof.analysis.diff.predictions import Predictions, predictions
 from fastprof.analysis.diff.rows import rows_table
 from fastprof.analysis.diff.side import Side, combined
@@ -131,7 +129,7 @@ def diff(
     ----------
     before, after : files, profiles, sides, or directories that contain a baseline; a sequence is
         the ranks of one run
-    by : keys of the rows, see `fastprof.analysis.diff.headings`
+    by : keys of the rows, see `fastprof.analysis.diff.columns`
     steps : what a step is, see `Profile.find_steps`
     where : only this work counts; see `fastprof.analysis.selection`
     runs : further runs, before and after of each; the interval is that between runs

@@ -1,38 +1,44 @@
-"""The Side of a profile: its counted steps, idle causes, and groups of kernels."""
+"""The Side of a profile: its counted steps, idle causes, and groups of kernels.
+
+How far ahead of the GPU the host is: launches, their cost, and starved kernels.
+
+The time line of counted steps: which work takes each moment of a GPU.
+"""
 
 from __future__ import annotations
 
 from functools import cache, partial
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from fastprof._core._counted import counted
+from fastprof._core._launched import NO_GROUP, OTHER, launched
+from fastprof._core._sweep import Sweep
 from fastprof._core._take import take
 from fastprof._system.threads import SecondThread
-from fastprof.analysis.cells import Cells, cells_of, computing_costs
+from fastprof.analysis.cells import ReportCells, cells_of, computing_costs
 from fastprof.analysis.columns import numbers
-from fastprof.analysis.diff.launching import launching
 from fastprof.analysis.diff.plan import make_plan
 from fastprof.analysis.diff.side import COMMUNICATION, COMPUTE, COPIES, KEYS, Side, not_planned
-from fastprof.analysis.diff.time_line import Own, own_work
 from fastprof.analysis.grouping import group
-from fastprof.analysis.idle_causes import Host
-from fastprof.analysis.idle_windows import gaps_in_windows
+from fastprof.analysis.idle.causes import Host
+from fastprof.analysis.idle.gaps import gaps_in_windows
 from fastprof.analysis.keys import key_of
-from fastprof.analysis.missing import NO_GPU_WORK
+from fastprof.analysis.launches.times import STARVED
+from fastprof.analysis.notes import NO_GPU_WORK
 from fastprof.analysis.selection import selected
-from fastprof.analysis.steps_sums import host_times
-from fastprof.analysis.steps_windows import Windows, times_of, windows_of
+from fastprof.analysis.stats.gpu import of_kinds
+from fastprof.analysis.steps.windows import Windows, host_times, times_of, windows_of
 from fastprof.errors import ReportError
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Values, unknown
 from fastprof.model.numbers import without_index
-from fastprof.profile.advice import advice_on
 from fastprof.profile.facts import gpu_names
 from fastprof.profile.profile import Profile
+from fastprof.profile.recording_hints import advice_on
 from fastprof.profile.reports import Where
-from fastprof.profile.steps.of_kernels import StepsOfKernels
+from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 _PARTS = {"communication": COMMUNICATION, "memcpy": COPIES, "memset": COPIES}
 
@@ -185,10 +191,77 @@ class _Groups:
         }
 
     @staticmethod
-    def _key(cells: Cells, name: str, has_ops: bool) -> Values:
+    def _key(cells: ReportCells, name: str, has_ops: bool) -> Values:
         if name == "part":
             return key_of(cells, "kind").mapped(lambda kind: _PARTS.get(kind, COMPUTE))
         if name == "range" and has_ops:
             return unknown(len(cells))
         found = key_of(cells, name)
         return found.mapped(_folded) if name == "layer" else found
+
+
+LAUNCHING: Final = ("launches", "launch_ns", "launched", "starved")
+
+
+def launching(profile: Profile, windows: Windows, steps: StepsOfKernels) -> dict[str, Int64]:
+    """What is launched in the step of each window, by the names in LAUNCHING; int64 [rows].
+
+    launches : API calls that launch kernels or graphs; launch_ns: their host time, ns
+    launched : kernels and graphs that start after their launch; starved: those that find an empty
+        queue
+    """
+    api, n_steps = profile.api, len(steps)
+    group = np.full(len(profile), NO_GROUP, np.int32)
+    for i, lane in enumerate(windows.lanes):
+        work = lane.selected.rows
+        step = take(steps.of_kernel, work)
+        group[work] = np.where(step < 0, np.int32(NO_GROUP), step + np.int32(i * n_steps))
+    np.copyto(group, np.int32(OTHER), where=~of_kinds(profile, "kernel", "graph"))
+    sums = launched(
+        (group, api.of_kernel, numbers(profile, "start")),
+        (api.start, api.end),
+        n_steps * len(windows.lanes),
+        STARVED,
+    )
+    place = windows.lane * np.int64(n_steps) + windows.step
+    return {name: each[place] for name, each in zip(LAUNCHING, sums, strict=True)}
+
+
+class Own(NamedTuple):
+    """The busy time of windows by the work that it belongs to; see `gpu_work.own_ns`.
+
+    Parameters
+    ----------
+    row : int32 [pieces], kernel rows; a kernel has a piece in each window in which it runs
+    window : int32 [pieces], rows of the windows
+    ns : int64 [pieces]; the sum of a window is its busy time
+    """
+
+    row: Int32
+    window: Int32
+    ns: Int64
+
+
+def own_work(windows: Windows) -> Own:
+    """Divide the busy time of each window among its work.
+
+    windows : those of a GPU do not overlap
+    """
+    found = []
+    for lane, rows in windows.by_lane():
+        order, start, end = _in_order(windows, rows)
+        work = lane.selected
+        piece, place, ns = Sweep(work.start, work.end, work.kind).own_in(start, end)
+        found.append(Own(take(work.rows, piece), take(order, place), ns))
+    if not found:
+        none = np.empty(0, np.int32)
+        return Own(none, none, np.empty(0, np.int64))
+    if len(found) == 1:
+        return found[0]
+    return Own._make(map(np.concatenate, zip(*found, strict=True)))
+
+
+def _in_order(windows: Windows, rows: Int64) -> tuple[Int32, Int64, Int64]:
+    """Some windows in order of start: their rows, starts and ends."""
+    order = rows[np.argsort(windows.start[rows], kind="stable")].astype(np.int32)
+    return order, windows.start[order], windows.end[order]

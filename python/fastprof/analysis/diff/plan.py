@@ -47,7 +47,7 @@ class Claim(NamedTuple):
         return sum(self.idle_ns.values()) + self.gpu_ns
 
 
-class Plan(NamedTuple):
+class PlanData(NamedTuple):
     """The findings of a capture that save time, in order.
 
     because : why there is no plan, "" if there is one
@@ -61,7 +61,7 @@ class Plan(NamedTuple):
         return {"claims": [each._asdict() for each in self.claims], "because": self.because}
 
     @classmethod
-    def of_data(cls, data: Mapping[str, Any]) -> Plan:
+    def of_data(cls, data: Mapping[str, Any]) -> PlanData:
         """The plan of `data`. Damaged data raises KeyError, TypeError or ValueError."""
         tuples = ("groups", "together")
         claims = [
@@ -71,18 +71,18 @@ class Plan(NamedTuple):
         return cls(tuple(claims), data["because"])
 
 
-NOT_PLANNED: Final = Plan(
+NOT_PLANNED: Final = PlanData(
     (), "several traces, a selection of work and traces that are too large have none"
 )
 
 
-def make_plan(profile: Profile, steps: str | None, group: Int32) -> Plan:
+def make_plan(profile: Profile, steps: str | None, group: Int32) -> PlanData:
     """The plan of a capture. Reads the file again on first use.
 
     group : int32 [kernels], rows of the `Side`, -1 for none
     """
     savings = plan_of(Facts(profile, steps)).savings
-    return Plan(tuple(_claim(each, group) for each in savings if each.is_timed))
+    return PlanData(tuple(_claim(each, group) for each in savings if each.is_timed))
 
 
 def _claim(saving: Saving, group: Int32) -> Claim:

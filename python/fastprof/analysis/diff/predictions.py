@@ -7,10 +7,10 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from fastprof.analysis.diff.notes import calls_ratio
-from fastprof.analysis.diff.plan import Claim, Plan
+from fastprof.analysis.diff.answer import calls_ratio
+from fastprof.analysis.diff.plan import Claim, PlanData
 from fastprof.analysis.diff.waterfall import STEPS, Half, Waterfall
-from fastprof.analysis.idle_causes import CAUSES
+from fastprof.analysis.idle.causes import CAUSES
 from fastprof.model.arrays import Bools, Int64
 from fastprof.model.quantity import quantity
 
@@ -128,7 +128,7 @@ def predictions(found: Waterfall) -> Predictions | None:
     if not parts.has_gains(_LEAST * before):
         return None
     because = _not_comparable(found)
-    plan = Plan((), because) if because else found.before.side.plan()
+    plan = PlanData((), because) if because else found.before.side.plan()
     places = [i for i, each in enumerate(plan.claims) if parts.gone_of(each) >= _GONE]
     rows = []
     for each in (plan.claims[i] for i in places):

@@ -1,4 +1,7 @@
-"""The rows of a comparison: what makes the change of a step."""
+"""The rows of a comparison: what makes the change of a step.
+
+The standard error of mean times, from their spread over the steps of a capture.
+"""
 
 from __future__ import annotations
 
@@ -8,24 +11,24 @@ from math import nan
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from fastprof._system.classes import dataclass
-from fastprof.analysis.diff.headings import COLUMNS
-from fastprof.analysis.diff.labels import labels
-from fastprof.analysis.diff.noise import errors, idle_errors
-from fastprof.analysis.diff.reasons import Reasons, noise_of
-from fastprof.analysis.diff.side import values_of
+from fastprof.analysis.diff.columns import COLUMNS
+from fastprof.analysis.diff.reasons import Reasons, labels, noise_of
+from fastprof.analysis.diff.side import Side, values_of
 from fastprof.analysis.diff.waterfall import CALLS, STEPS, Half, Waterfall
-from fastprof.analysis.idle_causes import CAUSES
+from fastprof.analysis.idle.causes import CAUSES
 from fastprof.analysis.key_names import heading_of
-from fastprof.analysis.measures import shown
+from fastprof.analysis.summary.measures import shown
+from fastprof.model.arrays import Int64
 from fastprof.model.columns import Ints
-from fastprof.model.table import Cells, Floats, Table
+from fastprof.model.table import ColumnData, Floats, Table
 
 NONE: Final = np.iinfo(np.int64).min  # unknown: changes are negative, too
 
 Line = dict[str, Any]
-Key = tuple[str | None, ...]
+RowKey = tuple[str | None, ...]
 
 
 @dataclass()
@@ -98,8 +101,8 @@ def _order(line: Line, by: Sequence[str]) -> tuple[Any, ...]:
     return -abs(line.get("delta_ns") or 0), -most, [line.get(name) or "" for name in ("part", *by)]
 
 
-def _grouped(found: Waterfall, by: Sequence[str]) -> dict[Key, _Line]:
-    lines: dict[Key, _Line] = {}
+def _grouped(found: Waterfall, by: Sequence[str]) -> dict[RowKey, _Line]:
+    lines: dict[RowKey, _Line] = {}
     keys = [labels(found, name) for name in ("part", *by)]
     before, after = ([*zip(*each, strict=True)] for each in zip(*keys, strict=True))
     for key, row, sums in _groups(found.before, before):
@@ -115,7 +118,9 @@ def _grouped(found: Waterfall, by: Sequence[str]) -> dict[Key, _Line]:
     return lines
 
 
-def _add_errors(found: Waterfall, lines: dict[Key, _Line], keys: Sequence[Sequence[Key]]) -> None:
+def _add_errors(
+    found: Waterfall, lines: dict[RowKey, _Line], keys: Sequence[Sequence[RowKey]]
+) -> None:
     place = {key: i for i, key in enumerate(lines)}
     of_sides = [
         errors(half.side, np.array([place[key] for key in own], np.int64), len(place))
@@ -125,7 +130,7 @@ def _add_errors(found: Waterfall, lines: dict[Key, _Line], keys: Sequence[Sequen
         line.error = error
 
 
-def _groups(half: Half, keys: Sequence[Key]) -> Iterable[tuple[Key, int, _Sums]]:
+def _groups(half: Half, keys: Sequence[RowKey]) -> Iterable[tuple[RowKey, int, _Sums]]:
     """The groups of a side: key, row of the waterfall, sums."""
     side = half.side
     columns = (half.own_ns, half.gpu_ns, half.clocks_ns, side.calls, side.kernels)
@@ -197,10 +202,63 @@ def _table(lines: Sequence[Line], by: Sequence[str], found: Waterfall, total: in
     return Table(columns, shown(headings, columns), total=totals if found.unit != CALLS else {})
 
 
-def _column(name: str, by: Sequence[str], lines: Sequence[Line]) -> Cells:
+def _column(name: str, by: Sequence[str], lines: Sequence[Line]) -> ColumnData:
     values = [line.get(name) for line in lines]
     if name in by or name in ("part", "why"):
         return values_of(values)
     if name.endswith("_ns") and name != "error_ns":
         return Ints(np.array([NONE if each is None else each for each in values], np.int64), NONE)
     return Floats(np.array([np.nan if each is None else each for each in values], np.float64))
+
+
+_LEAST: Final = 2  # degrees of freedom: three steps of one GPU
+
+Floats64 = npt.NDArray[np.float64]
+
+
+def errors(side: Side, line: Int64, n_lines: int) -> Floats64:
+    """The standard error of the mean busy time of lines in a window, ns [lines].
+
+    NaN if there are fewer than three steps. Windows of a GPU are compared with each other only.
+
+    line : int64 [groups], the line of each group
+    """
+    n = side.n_windows
+    places, place = np.unique(line[side.group] * n + side.window, return_inverse=True)
+    times = np.bincount(place, side.own_ns, len(places))
+    of_line, window = np.divmod(places, n)
+    lane, sizes = _lanes(side)
+    n_lanes = len(sizes)
+    cell = of_line * n_lanes + lane[window]
+    known = np.bincount(cell, minlength=n_lines * n_lanes)
+    mean = np.bincount(cell, times, n_lines * n_lanes) / np.tile(sizes, n_lines)
+    squares = np.bincount(cell, (times - mean[cell]) ** 2, n_lines * n_lanes)
+    without = (np.tile(sizes, n_lines) - known) * mean**2  # windows that a line has no work in
+    of_lanes = (squares + without).reshape(n_lines, n_lanes)
+    return _error(of_lanes.sum(axis=1), n, n_lanes)
+
+
+def idle_errors(side: Side) -> Floats64:
+    """The standard error of the mean idle time by cause, ns [causes]; see `errors`."""
+    lane, sizes = _lanes(side)
+    squares = np.zeros(side.idle.shape[1])
+    for each in range(len(sizes)):
+        times = side.idle[lane == each]
+        squares += ((times - times.mean(axis=0)) ** 2).sum(axis=0)
+    return _error(squares, side.n_windows, len(sizes))
+
+
+def _lanes(side: Side) -> tuple[Int64, Int64]:
+    """The number of the GPU of each window, and the windows of each."""
+    columns = [side.windows[name] for name in ("rank", "pid", "device")]
+    _, lane, sizes = np.unique(
+        np.stack(columns, axis=1), axis=0, return_inverse=True, return_counts=True
+    )
+    return lane.reshape(-1), sizes
+
+
+def _error(squares: Floats64, n: int, n_lanes: int) -> Floats64:
+    degrees = n - n_lanes
+    if degrees < _LEAST:
+        return np.full(len(squares), np.nan)
+    return np.asarray(np.sqrt(squares / degrees / n))

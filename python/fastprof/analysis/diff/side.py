@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from fastprof._system.classes import dataclass
-from fastprof.analysis.diff.plan import NOT_PLANNED, Plan
+from fastprof.analysis.diff.plan import NOT_PLANNED, PlanData
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Values
 
@@ -19,7 +19,7 @@ KEYS: Final = (*UNIT_KEYS, "kind", "kernel")
 COMPUTE, COMMUNICATION, COPIES = "compute", "communication", "copies"
 
 
-def not_planned() -> Plan:
+def not_planned() -> PlanData:
     """No plan."""
     return NOT_PLANNED
 
@@ -35,8 +35,8 @@ class Side:
     steps : what the steps are, one line
     has_steps : False if the window is all of the capture
     windows : columns [windows] by name, int64: step, device, pid, rank, and times in ns: wall, the
-        parts of `steps` and host times, see `fastprof.analysis.steps_columns`; -1 if unknown
-    idle : int64 [windows, causes], ns; see `fastprof.analysis.idle_causes`
+        parts of `steps` and host times, see `fastprof.analysis.steps.columns`; -1 if unknown
+    idle : int64 [windows, causes], ns; see `fastprof.analysis.idle.causes`
     keys : the keys of each group, [groups] by name; groups are in order of their first kernel
     calls, kernels, gpu_ns : int64 [groups], of all windows; a call counts where its first kernel is
     group, window, own_ns : [pieces], the busy time that is a group's own in a window
@@ -58,7 +58,7 @@ class Side:
     window: Int32
     own_ns: Int64
     notes: tuple[str, ...] = ()
-    plan: Callable[[], Plan] = not_planned
+    plan: Callable[[], PlanData] = not_planned
 
     @property
     def n_windows(self) -> int:

@@ -15,9 +15,9 @@ import numpy as np
 from fastprof._system.optional import import_optional
 from fastprof._system.output_file import output_file
 from fastprof._version import __version__
-from fastprof.analysis.diff.plan import Plan
+from fastprof.analysis.diff.plan import PlanData
 from fastprof.analysis.diff.side import KEYS, Side, values_of
-from fastprof.analysis.idle_causes import CAUSES
+from fastprof.analysis.idle.causes import CAUSES
 from fastprof.errors import DAMAGED, FastprofError
 
 _FILE: Final = "baseline.parquet"
@@ -28,7 +28,7 @@ _SUMS: Final = ("calls", "kernels", "gpu_ns")
 _NUMBERS: Final = ("predicted_ns", "measured_ns")
 _TEXTS: Final = ("before", "after", "ids")
 _MOST: Final = 1000  # pairs
-_OLDER: Final = Plan((), "the baseline was stored without a plan; store it again with --save")
+_OLDER: Final = PlanData((), "the baseline was stored without a plan; store it again with --save")
 _NEEDS: Final = "baselines are Parquet files, which need"
 
 
@@ -227,7 +227,7 @@ def _side(table: Any, properties: dict[str, Any]) -> Side:
     window, own_ns = (each.flatten().to_numpy() for each in lists.values())
     if len(window) != len(own_ns) or not ((window >= 0) & (window < n_windows)).all():
         raise ValueError("windows do not exist")
-    plan = Plan.of_data(properties["plan"]) if "plan" in properties else _OLDER
+    plan = PlanData.of_data(properties["plan"]) if "plan" in properties else _OLDER
     if not all(0 <= row < len(sizes) for each in plan.claims for row in each.groups):
         raise ValueError("groups do not exist")
     calls, kernels, gpu_ns = (table.column(name).to_numpy().astype(np.int64) for name in _SUMS)

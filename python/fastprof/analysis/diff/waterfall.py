@@ -1,16 +1,21 @@
-"""The change of a step, divided among groups of kernels and causes of idle time."""
+"""The change of a step, divided among groups of kernels and causes of idle time.
+
+A change of the GPU's clock: all kernels are slower or faster by one factor.
+
+Means in whole ns whose sum is the mean of the sums.
+"""
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Final
+from math import exp, tanh
+from typing import Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from fastprof._system.classes import dataclass
-from fastprof.analysis.diff.clocks import Clocks, clocks_of
 from fastprof.analysis.diff.matching import Matched, matched
-from fastprof.analysis.diff.rounding import means
 from fastprof.analysis.diff.side import COMPUTE, Side
 from fastprof.model.arrays import Bools, Int64
 
@@ -189,3 +194,73 @@ def _with_clocks(half: Half, clocks: Clocks, shared: Bools) -> Half:
     explained = np.rint(clocks.half * half.own_ns).astype(np.int64)
     ns = np.where(parts & shared[half.row], explained, 0)
     return Half(half.side, half.row, half.own_ns, half.gpu_ns, ns, half.idle_ns)
+
+
+_LEAST_CHANGE: Final = 0.01  # smaller factors are no change of clocks
+_SPREAD: Final = 0.02  # a kernel follows the factor if it differs by less
+_LEAST_SHARE: Final = 0.6  # of the kernels, and of their time, that follow the factor
+_LEAST_KERNELS: Final = 3
+_SMALL: Final = 0.001  # of the time; such kernels do not count
+
+
+class Clocks(NamedTuple):
+    """The common factor of the kernels' time.
+
+    Parameters
+    ----------
+    logarithm : of the factor, time after divided by time before; it changes its sign if the sides
+        are swapped
+    share : share of the compared time in kernels that follow it
+    """
+
+    logarithm: float
+    share: float
+
+    @property
+    def factor(self) -> float:
+        """Time after, divided by time before."""
+        return exp(self.logarithm)
+
+    @property
+    def half(self) -> float:
+        """(factor - 1) / (factor + 1): the change, divided by the sum of both times."""
+        return tanh(self.logarithm / 2)
+
+
+def clocks_of(before: Int64, after: Int64) -> Clocks | None:
+    """The factor by which most kernels differ, None if there is none.
+
+    before, after : GPU time of the same kernels, ns a launch times the launches of one side
+    """
+    known = (before > 0) & (after > 0) & (before + after > _SMALL * (before + after).sum())
+    if np.count_nonzero(known) < _LEAST_KERNELS:
+        return None
+    ratio = np.log(after[known]) - np.log(before[known])
+    weight = (before + after)[known].astype(np.float64)
+    middle = _weighted_median(ratio, weight)
+    follows = np.abs(ratio - middle) < _SPREAD
+    share = float(weight[follows].sum() / weight.sum())
+    if abs(middle) < _LEAST_CHANGE or min(share, follows.mean()) < _LEAST_SHARE:
+        return None
+    return Clocks(middle, share)
+
+
+def _weighted_median(values: npt.NDArray[np.float64], weights: npt.NDArray[np.float64]) -> float:
+    """The mean of the lower and the upper median, so its sign changes with that of the values."""
+    order = np.argsort(values, kind="stable")
+    until = np.cumsum(weights[order])
+    lower = values[order[np.searchsorted(until, until[-1] / 2, "left")]]
+    upper = values[order[min(np.searchsorted(until, until[-1] / 2, "right"), len(order) - 1)]]
+    return float(lower + upper) / 2
+
+
+def means(sums: Int64, n: int) -> Int64:
+    """Sums over n windows as means, ns: whole numbers that add up to the rounded mean of all.
+
+    Each is rounded down or up; those with the largest remainder are rounded up.
+    """
+    down, rest = np.divmod(sums, n)
+    total = (2 * int(sums.sum()) + n) // (2 * n)
+    up = np.argsort(-rest, kind="stable")[: total - int(down.sum())]
+    down[up] += 1
+    return down

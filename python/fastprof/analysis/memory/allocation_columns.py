@@ -10,7 +10,7 @@ import numpy as np
 from fastprof._core import _join, _nest
 from fastprof._core._take import take
 from fastprof.analysis.columns import texts
-from fastprof.analysis.memory.blocks import UNKNOWN_TIME, Events
+from fastprof.analysis.memory.blocks import UNKNOWN_TIME, MemoryEvents
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Column, Ints, Values
 from fastprof.model.metadata import MANAGED, PINNED, About, Memory
@@ -19,7 +19,7 @@ from fastprof.profile.instances import ApiCalls, RangeInstances, Threads
 from fastprof.profile.kept import begins_in_part
 from fastprof.profile.profile import Profile, range_columns
 from fastprof.profile.range_columns import params_of, steps_at
-from fastprof.profile.steps.of_kernels import StepsOfKernels
+from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 GPU: Final = "GPU"
 CPU: Final = "CPU"
@@ -32,7 +32,7 @@ _NAMES: Final = {
 }
 
 
-def events_of(memory: Memory, wanted: Callable[[str], bool]) -> Events:
+def events_of(memory: Memory, wanted: Callable[[str], bool]) -> MemoryEvents:
     """The events with a time and a size, of some memories.
 
     wanted : whether to include a memory, by its name: `GPU 0`, `CPU`, `managed`, `pinned`
@@ -47,7 +47,7 @@ def events_of(memory: Memory, wanted: Callable[[str], bool]) -> Events:
     rows = np.flatnonzero(known & (own >= 0))
     rows = rows[np.argsort(memory.time[rows], kind="stable")]
     used = sorted(set(np.unique(own[rows]).tolist()))
-    return Events(
+    return MemoryEvents(
         names=[order[each] for each in used],
         memory=np.searchsorted(used, own[rows]).astype(np.int32),
         time=memory.time[rows],
@@ -98,7 +98,7 @@ class AllocationColumns:
     )
 
     def __init__(
-        self, profile: Profile, memory: Memory, events: Events, steps: StepsOfKernels
+        self, profile: Profile, memory: Memory, events: MemoryEvents, steps: StepsOfKernels
     ) -> None:
         self.about: About = profile.about
         self._columns, self._events = range_columns(profile), events

@@ -16,7 +16,7 @@ UNKNOWN_TIME = np.iinfo(np.int64).min
 
 
 @dataclass(frozen=True, eq=False)
-class Events:
+class MemoryEvents:
     """Allocations and frees in order of time.
 
     Parameters
@@ -67,7 +67,7 @@ class Blocks:
     lost_frees : how many blocks end with the next allocation at their address
     """
 
-    events: Events
+    events: MemoryEvents
     memory: Int32
     size: Int64
     begin: Int64
@@ -195,7 +195,7 @@ class Use:
         return np.where(first < last, np.maximum(held, inside), held)
 
 
-def blocks_of(events: Events, newest_first: bool) -> Blocks:
+def blocks_of(events: MemoryEvents, newest_first: bool) -> Blocks:
     """Match frees with allocations: by address, or without addresses by size.
 
     newest_first : without addresses, a free matches the newest live allocation of its size, as in
@@ -225,7 +225,7 @@ def blocks_of(events: Events, newest_first: bool) -> Blocks:
     )
 
 
-def _by_size(events: Events, newest_first: bool) -> Int64:
+def _by_size(events: MemoryEvents, newest_first: bool) -> Int64:
     """[events] A key that a free shares with its allocation, which has the same size."""
     ids, _ = alike([events.memory, np.abs(events.size)])
     key, is_allocation = np.empty(len(events), np.int64), events.is_allocation

@@ -1,29 +1,33 @@
-"""`memory`: peak memory, the blocks live at the peak, and the code that allocates them."""
+"""`memory`: peak memory, the blocks live at the peak, and the code that allocates them.
+
+Categories of blocks: parameters, gradients, activations, ..., from the phases of a trace.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from fastprof.analysis import keys
-from fastprof.analysis.columns import numbers
-from fastprof.analysis.cpu_events import CpuEvents, cpu_events
+from fastprof.analysis.columns import numbers, texts
+from fastprof.analysis.host.cpu_events import CpuEvents, cpu_events
 from fastprof.analysis.memory.allocation_columns import GPU, AllocationColumns, events_of
 from fastprof.analysis.memory.blocks import Blocks, blocks_of
-from fastprof.analysis.memory.categories import categories
-from fastprof.analysis.memory.headings import memory_keys
-from fastprof.analysis.memory.overview import lines_of, per_step, values_of
+from fastprof.analysis.memory.columns import memory_keys
 from fastprof.analysis.memory.rows import Net, empty_table, rows_of
+from fastprof.analysis.memory.text import lines_of, per_step, values_of
 from fastprof.analysis.memory.uses import wanted, why_none
 from fastprof.analysis.selection import selected
+from fastprof.model.arrays import Bools, Int64
 from fastprof.model.columns import Values
 from fastprof.model.metadata import About
 from fastprof.model.table import Table
+from fastprof.profile import phases
 from fastprof.profile.profile import Profile
 from fastprof.profile.reports import Where
-from fastprof.profile.steps.of_kernels import StepsOfKernels
+from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 
 def memory(
@@ -171,3 +175,76 @@ _NO_START: Final = (
     "live bytes at the start are not recorded: the peak is above the start, and blocks from before "
     "the capture count only if it frees them"
 )
+
+
+_NAMES: Final = [
+    *("parameters", "inputs", "activations", "gradients", "optimizer state", "kept", "temporary"),
+    "unknown",
+]
+_PARAMETERS, _INPUTS, _ACTIVATIONS, _GRADIENTS, _STATE, _KEPT, _TEMPORARY, _UNKNOWN = range(8)
+# Operators that copy data to a device.
+_MOVES: Final = frozenset({"to", "_to_copy", "copy_", "cuda", "pin_memory"})
+
+
+def categories(blocks: Blocks, columns: AllocationColumns, has_steps: bool) -> Values:
+    """[recorded blocks] The category, by the phases of allocation and free.
+
+    - optimizer state: allocated by the optimizer, live in a later forward or backward pass
+    - gradients: allocated in a backward pass, live in a later forward pass or optimizer step
+    - inputs: allocated in a forward pass by an operator that copies, outside of layers
+    - activations: allocated in a forward pass, live in a later backward pass of the step
+    - kept: the same, live at the end of the capture or two steps later
+    - parameters: allocated before the first step and never freed
+    - temporary: freed in the same pass
+    - unknown: allocated outside of operators, or not freed and none of the above
+
+    has_steps : whether the steps of the trace are known
+    """
+    own = blocks.is_recorded
+    begin, end = blocks.begin[own], blocks.end[own]
+    is_live = blocks.is_live_at_end[own]
+    phase = texts(columns, "phase")
+    forward, backward = _in(phase, (phases.FORWARD,)), _in(phase, (phases.BACKWARD,))
+    recompute = _in(phase, (phases.RECOMPUTE,))
+    optimizer = _in(phase, (phases.OPTIMIZER, phases.ZERO_GRAD))
+    step = numbers(columns, "step")
+    last = int(step.max(initial=-1))
+    freed = np.append(step, last)[end]  # live blocks: the last step
+    later = (step[begin] >= 0) & (freed >= step[begin] + np.where(is_live, 1, 2)) & has_steps
+    first = np.flatnonzero(step >= 0)[:1]
+    is_early = (step[begin] < 0) & (begin < first.max(initial=0)) & has_steps
+    in_backward = _between(begin, end, backward)
+    outlives_backward = _between(begin, end, forward | optimizer)
+    outlives_optimizer = _between(begin, end, forward | backward)
+    found = np.full(len(begin), _UNKNOWN, np.int32)
+
+    def assign(where: Bools, category: int) -> None:
+        found[where & (found == _UNKNOWN)] = category
+
+    assign(optimizer[begin] & (outlives_optimizer | is_live), _STATE)
+    assign(optimizer[begin], _TEMPORARY)
+    assign(backward[begin] & (outlives_backward | is_live), _GRADIENTS)
+    assign(backward[begin], _TEMPORARY)
+    assign(recompute[begin] & in_backward, _ACTIVATIONS)
+    assign(recompute[begin] & ~is_live, _TEMPORARY)
+    assign(forward[begin] & is_early & is_live, _PARAMETERS)
+    assign(forward[begin] & later, _KEPT)
+    assign(forward[begin] & _are_inputs(columns)[begin], _INPUTS)
+    assign(forward[begin] & in_backward, _ACTIVATIONS)
+    assign(forward[begin] & ~is_live, _TEMPORARY)
+    return Values(found, _NAMES)
+
+
+def _in(phase: Values, names: Collection[str]) -> Bools:
+    return phase.fits(lambda name: name in names)
+
+
+def _between(begin: Int64, end: Int64, wanted: Bools) -> Bools:
+    """Whether a wanted event lies between the allocation and the free of each block."""
+    places = np.append(np.flatnonzero(wanted), len(wanted) + 1)
+    return np.asarray(places[np.searchsorted(places, begin, "right")] < end)
+
+
+def _are_inputs(columns: AllocationColumns) -> Bools:
+    inside = texts(columns, "layer").fits(bool)
+    return np.asarray(_in(texts(columns, "op"), _MOVES) & ~inside)

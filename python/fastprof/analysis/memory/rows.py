@@ -7,14 +7,14 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from fastprof.analysis.cpu_events import CpuEvents, Measure, counted, joined_ids
 from fastprof.analysis.grouping import Grouping, group
-from fastprof.analysis.measures import ratio
+from fastprof.analysis.host.cpu_events import CpuEvents, Measure, counted, joined_ids
 from fastprof.analysis.memory.blocks import Blocks
-from fastprof.analysis.memory.headings import COLUMNS, EARLIER, memory_heading
+from fastprof.analysis.memory.columns import COLUMNS, EARLIER, memory_heading
+from fastprof.analysis.summary.measures import ratio
 from fastprof.model.arrays import Bools, Int64
 from fastprof.model.columns import Ints, Values
-from fastprof.model.table import Cells, Floats, Table
+from fastprof.model.table import ColumnData, Floats, Table
 
 _NONE: Final = np.iinfo(np.int64).min
 
@@ -61,7 +61,7 @@ def rows_of(blocks: Blocks, by: Mapping[str, Values], rows: Bools | None, net: N
 def _table(columns: Mapping[str, Values], found: Mapping[str, Int64]) -> Table:
     total = {name: _total(each) for name, each in found.items() if name != "total_bytes"}
     at_peak = found["at_peak_bytes"]
-    cells: dict[str, Cells] = {name: Ints(each, _NONE) for name, each in found.items()}
+    cells: dict[str, ColumnData] = {name: Ints(each, _NONE) for name, each in found.items()}
     cells["at_peak_share"] = Floats(ratio(at_peak, np.full(len(at_peak), total["at_peak_bytes"])))
     headings = [each for each in COLUMNS if each.key in cells]
     table = Table(
@@ -74,7 +74,7 @@ def _table(columns: Mapping[str, Values], found: Mapping[str, Int64]) -> Table:
 
 def empty_table(note: str, facts: Mapping[str, Any]) -> Table:
     """A table without rows, with the reason."""
-    none: dict[str, Cells] = {each.key: Ints(np.empty(0, np.int64)) for each in COLUMNS}
+    none: dict[str, ColumnData] = {each.key: Ints(np.empty(0, np.int64)) for each in COLUMNS}
     return Table(none, COLUMNS, notes=(note,), facts=facts)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from fastprof._system.classes import dataclass
 from fastprof.analysis.memory.allocation_columns import GPU
-from fastprof.analysis.memory.blocks import Events
+from fastprof.analysis.memory.blocks import MemoryEvents
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Values
 from fastprof.model.snapshot import Snapshot
@@ -31,7 +31,7 @@ class LiveEvents:
     n_astray : number of blocks that are live in the history and not in the segments
     """
 
-    events: Events
+    events: MemoryEvents
     is_timed: bool
     n_older: int
     n_astray: int
@@ -54,7 +54,7 @@ def live_events(snapshot: Snapshot, devices: set[int]) -> LiveEvents:
     device = np.concatenate([device_of_block[older], history.device[rows]])
     numbers = np.unique(device)
     unknown = np.full(n + len(rows), -1, np.int64)
-    events = Events(
+    events = MemoryEvents(
         names=[f"{GPU} {number}" for number in numbers.tolist()],
         memory=np.searchsorted(numbers, device).astype(np.int32),
         time=np.concatenate([np.full(n, first if is_timed else 0), time]),

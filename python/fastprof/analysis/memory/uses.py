@@ -1,13 +1,20 @@
-"""The use of each memory over time, and why there is none."""
+"""The use of each memory over time, and why there is none.
+
+A curve with fewer points and the same extremes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
+
+import numpy as np
 
 from fastprof.analysis.memory.allocation_columns import CPU, GPU, events_of
 from fastprof.analysis.memory.blocks import Use, blocks_of
 from fastprof.errors import ReportError
+from fastprof.model.arrays import Int64
 from fastprof.profile.profile import Profile
 from fastprof.profile.program import WITH_OPERATORS
 
@@ -58,3 +65,22 @@ def wanted(memories: Sequence[str], device: str | None) -> set[str]:
             f"records {', '.join(sorted(memories))}"
         )
     return found
+
+
+def envelope(values: Int64, most: int) -> Int64:
+    """int64 [points] Rows that keep the extremes of a curve; about `most`, at least 4, ascending.
+
+    Of equal parts of the curve, the first and last row, and a row of the minimum and of the
+    maximum. Short curves keep all rows.
+    """
+    n = len(values)
+    if n <= most:
+        return np.arange(n)
+    edges = np.linspace(0, n, max(most // 4, 1) + 1).astype(np.int64)
+    extremes = [
+        begin + int(place(values[begin:end]))
+        for begin, end in pairwise(edges.tolist())
+        for place in (np.argmin, np.argmax)
+    ]
+    rows: Int64 = np.concatenate([edges[:-1], edges[1:] - 1, np.array(extremes, np.int64)])
+    return np.unique(rows)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from fastprof.analysis.memory.envelope import envelope
-from fastprof.analysis.memory.uses import uses_of, why_none
+from fastprof.analysis.memory.uses import envelope, uses_of, why_none
 from fastprof.analysis.plot.style import COLOURS, GREY, axes_of, dressed
 from fastprof.errors import ReportError
 from fastprof.model.quantity import quantity, scale_of

@@ -10,10 +10,10 @@ import numpy as np
 
 from fastprof._system.optional import import_optional
 from fastprof._system.output_file import output_file
-from fastprof.analysis.peaks import devices_with
 from fastprof.analysis.plot.style import COLOURS, GREY, axes_of, dressed
-from fastprof.analysis.roofline_columns import checked_plot
-from fastprof.analysis.roofs import roofs_of
+from fastprof.analysis.roofline.columns import checked_plot
+from fastprof.analysis.roofline.peaks import devices_with
+from fastprof.analysis.roofline.points import roofs_of
 from fastprof.model.devices import Device
 from fastprof.model.table import Table
 from fastprof.profile.profile import Profile

@@ -11,13 +11,13 @@ from fastprof.analysis import keys
 from fastprof.analysis.columns import numbers
 from fastprof.analysis.grouping import group
 from fastprof.analysis.plot.style import COLOURS, GREY, axes_of, dressed
-from fastprof.analysis.steps_windows import Windows, windows_of
+from fastprof.analysis.steps.windows import Windows, windows_of
 from fastprof.errors import ReportError
 from fastprof.model.arrays import Bools
 from fastprof.model.columns import Values
 from fastprof.model.quantity import quantity
 from fastprof.profile.profile import Profile
-from fastprof.profile.steps.of_kernels import StepsOfKernels
+from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

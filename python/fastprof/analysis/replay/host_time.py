@@ -8,8 +8,8 @@ import numpy as np
 
 from fastprof._core._take import take
 from fastprof.analysis.grouping import Floats64
-from fastprof.analysis.host_states import HostStates, State
-from fastprof.analysis.idle_causes import Cause
+from fastprof.analysis.host.states import HostStates, State
+from fastprof.analysis.idle.causes import Cause
 from fastprof.analysis.replay.graph import CALL, RETURN, Graph
 from fastprof.model.arrays import Int32, Int64, UInt8
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from fastprof._core._take import take
 from fastprof.analysis.grouping import Floats64
-from fastprof.analysis.idle_causes import Cause
-from fastprof.analysis.idle_windows import WindowGaps
+from fastprof.analysis.idle.causes import Cause
+from fastprof.analysis.idle.gaps import WindowGaps
 from fastprof.analysis.replay.graph import CALL, RETURN
 from fastprof.analysis.replay.host_time import HostTime, Spent
 from fastprof.analysis.replay.model import Model

@@ -10,21 +10,29 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof._core._pools import alike
-from fastprof.analysis.cells import Cells, cells_of
+from fastprof.analysis.cells import ReportCells, cells_of
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import Floats64
-from fastprof.analysis.host_states import host_states
+from fastprof.analysis.host.states import host_states
 from fastprof.analysis.intervals import BusyTime
 from fastprof.analysis.keys import key_of
-from fastprof.analysis.replay.graph import CALL, RETURN, Graph, graph_of, pids_of
+from fastprof.analysis.replay.graph import (
+    CALL,
+    RETURN,
+    Graph,
+    Run,
+    RunPart,
+    graph_of,
+    part_of,
+    pids_of,
+)
 from fastprof.analysis.replay.host_time import HostTime, host_time
-from fastprof.analysis.replay.part import Part, Run, part_of
 from fastprof.analysis.replay.runs import Replayed, Runs, Weights
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.trace import NEVER
 from fastprof.profile.kept import kept
 from fastprof.profile.profile import Profile
-from fastprof.profile.steps.of_kernels import StepsOfKernels
+from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 # Collectives that agree in these transfer as much.
 _SAME_MESSAGE: Final = ("name", "message_bytes", "op", "shape", "layer", "dir")
@@ -80,7 +88,7 @@ class Model:
         self.base: Weights = self._runs.base
 
     @cached_property
-    def cells(self) -> Cells:
+    def cells(self) -> ReportCells:
         """The cells of the kernels of the whole run."""
         return cells_of(self.whole)
 
@@ -163,11 +171,11 @@ class Model:
 
     def rows_of(self, kernels: Int64) -> Int64:
         """Those kernels that are replayed, as rows of `profile`."""
-        return self.profile.within(kernels) if isinstance(self.profile, Part) else kernels
+        return self.profile.within(kernels) if isinstance(self.profile, RunPart) else kernels
 
     def places_of(self, kernels: Int32) -> Int32:
         """The row of `profile` of each kernel, -1 if it is not replayed."""
-        return self.profile.places(kernels) if isinstance(self.profile, Part) else kernels
+        return self.profile.places(kernels) if isinstance(self.profile, RunPart) else kernels
 
     def run(
         self, weights: Weights, group: Int32 | None = None, factor: Floats64 | None = None

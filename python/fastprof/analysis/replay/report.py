@@ -9,25 +9,23 @@ from typing import Any, Final
 import numpy as np
 
 from fastprof.analysis.key_names import heading_of
-from fastprof.analysis.peaks import devices_with
+from fastprof.analysis.notes import timeline_notes
 from fastprof.analysis.recorder import recorder_lines
-from fastprof.analysis.replay.answers import Answer, answers_of
-from fastprof.analysis.replay.by_key import path_by, path_rows
-from fastprof.analysis.replay.calibration import Calibrated, calibrated
-from fastprof.analysis.replay.changes import Change, changes_of
+from fastprof.analysis.replay.changes import Answer, Change, answers_of, changes_of
+from fastprof.analysis.replay.columns import CHANGES, OF_PATH, OF_SPEEDUPS
+from fastprof.analysis.replay.host_changes import Calibrated, calibrated
 from fastprof.analysis.replay.model import Model, rounded
-from fastprof.analysis.replay.options import CHANGES, OF_PATH, OF_SPEEDUPS
-from fastprof.analysis.replay.path import Path, path_of
+from fastprof.analysis.replay.path import Path, path_by, path_of, path_rows
 from fastprof.analysis.replay.speedups import speedups
-from fastprof.analysis.timeline_notes import timeline_notes
+from fastprof.analysis.roofline.peaks import devices_with
 from fastprof.model.arrays import Int64
 from fastprof.model.columns import Ints
 from fastprof.model.heading import Heading
 from fastprof.model.quantity import quantity
-from fastprof.model.table import Cells, Floats, Table, texts
+from fastprof.model.table import ColumnData, Floats, Table, texts
 from fastprof.profile.facts import gpu_names
 from fastprof.profile.profile import Profile
-from fastprof.profile.steps.of_kernels import StepsOfKernels
+from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 _LARGE: Final = 0.01  # share of a step that a note mentions
 
@@ -70,7 +68,7 @@ def whatif(
     no_data_loading : batches are ready when the host fetches them
     by : keys of the critical path
     steps : what a step is, see `Profile.find_steps`
-    roof : "peak" or "practical", see `fastprof.analysis.ideal.PRACTICAL`
+    roof : "peak" or "practical", see `fastprof.analysis.roofline.ideal.PRACTICAL`
     gpu, peak, bandwidth : see `fastprof.model.device_options.with_figures`
 
     Raises
@@ -127,7 +125,7 @@ def _answer(
 
 def _of_changes(
     answers: list[Answer], model: Model, start: Calibrated, path: Path
-) -> dict[str, Cells]:
+) -> dict[str, ColumnData]:
     length = model.mean(model.wall) if start.factor is None else start.wall
     name = "recorded" if start.factor is None else "without the recorder"
     rows = [Answer(name, length, 0.0, *path.binds(), 0), *answers]
@@ -229,5 +227,5 @@ def _nothing(profile: Profile, why: str = "no GPU work in the file") -> Table:
     """A table without rows, and the reason."""
     if "start" not in profile.names:
         why = "dict lines contain no times: run fastprof whatif on the original trace"
-    none: Cells = Ints(np.empty(0, np.int64))
+    none: ColumnData = Ints(np.empty(0, np.int64))
     return Table({each.key: none for each in CHANGES}, CHANGES, notes=(why,))

@@ -17,11 +17,10 @@ from fastprof._core import _replay
 from fastprof._core._take import take
 from fastprof._system.classes import dataclass
 from fastprof.analysis.grouping import Floats64
-from fastprof.analysis.replay.graph import WORK, Graph, pids_of
+from fastprof.analysis.replay.graph import WORK, Graph, Run, pids_of
 from fastprof.analysis.replay.host_time import AS_RECORDED
-from fastprof.analysis.replay.part import Run
 from fastprof.model.arrays import Bools, Int32, Int64
-from fastprof.profile.steps.of_kernels import StepsOfKernels
+from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 _NEVER: Final = np.iinfo(np.int64).min
 NO_EDGE: Final = np.iinfo(np.int32).min

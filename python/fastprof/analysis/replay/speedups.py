@@ -11,18 +11,23 @@ import numpy as np
 from fastprof._core._take import take
 from fastprof.analysis.columns import texts
 from fastprof.analysis.grouping import Floats64
-from fastprof.analysis.host_states import State
+from fastprof.analysis.host.states import State
 from fastprof.analysis.keys import key_of
-from fastprof.analysis.replay.calibration import Calibrated
 from fastprof.analysis.replay.gpu_changes import scaled
-from fastprof.analysis.replay.host_changes import host_scaled, states_scaled, waiting, without_sync
+from fastprof.analysis.replay.host_changes import (
+    Calibrated,
+    host_scaled,
+    states_scaled,
+    waiting,
+    without_sync,
+)
 from fastprof.analysis.replay.model import Model, rounded
 from fastprof.analysis.replay.path import KERNELS, OF_STATES, RESOURCES, Path, path_of
 from fastprof.analysis.replay.runs import Weights
 from fastprof.model.arrays import Bools, Int32
 from fastprof.model.columns import Ints, Values
 from fastprof.model.numbers import without_index
-from fastprof.model.table import Cells, Floats
+from fastprof.model.table import ColumnData, Floats
 from fastprof.model.table import texts as text_column
 
 _KEYS: Final = ("op", "layer", "line")
@@ -52,7 +57,7 @@ class _Row(NamedTuple):
     then_ns: float = _NAN
 
 
-def speedups(model: Model, path: Path, start: Calibrated) -> dict[str, Cells]:
+def speedups(model: Model, path: Path, start: Calibrated) -> dict[str, ColumnData]:
     """The columns `OF_SPEEDUPS`: resources first, then the operators, layers and lines with the
     most GPU time.
 
@@ -78,7 +83,7 @@ def speedups(model: Model, path: Path, start: Calibrated) -> dict[str, Cells]:
     }
 
 
-def _whole(values: list[float]) -> Cells:
+def _whole(values: list[float]) -> ColumnData:
     found = np.array(values, np.float64)
     if np.isnan(found).any():
         return Floats(found)

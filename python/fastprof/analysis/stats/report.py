@@ -9,13 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof._system.threads import SecondThread
-from fastprof.analysis.stats import calls, gpu, projection, ranges
-from fastprof.analysis.stats.headings import TABLES, table_name
-from fastprof.model.table import Cells, Table
+from fastprof.analysis.stats import gpu, ranges
+from fastprof.analysis.stats import gpu as calls
+from fastprof.analysis.stats import ranges as projection
+from fastprof.analysis.stats.columns import TABLES, table_name
+from fastprof.model.table import ColumnData, Table
 from fastprof.model.tables import Tables
 from fastprof.profile.profile import Profile
 
-_MAKERS: Final[dict[str, Callable[[Profile], list[Cells]]]] = {
+_MAKERS: Final[dict[str, Callable[[Profile], list[ColumnData]]]] = {
     "nvtx_sum": ranges.nvtx_sum,
     "cuda_api_sum": calls.cuda_api_sum,
     "cuda_gpu_kern_sum": gpu.cuda_gpu_kern_sum,

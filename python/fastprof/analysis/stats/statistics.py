@@ -12,7 +12,7 @@ from fastprof._core._take import take
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Rows
 from fastprof.model.derived import DerivedFloats, DerivedInts
-from fastprof.model.table import Cells, Floats
+from fastprof.model.table import ColumnData, Floats
 from fastprof.model.trace import NEVER
 
 Floats64 = npt.NDArray[np.float64]
@@ -64,7 +64,7 @@ class Statistics:
         self._stats = GroupStats(ids, self._values, n)
         self.count, self.sum = self._stats.count, self._stats.sum
 
-    def spread(self) -> list[Cells]:
+    def spread(self) -> list[ColumnData]:
         """Mean, median, minimum, maximum and standard deviation of each group."""
         stats = self._stats
         return [
@@ -75,7 +75,7 @@ class Statistics:
             self._rounded(self._deviation),
         ]
 
-    def spread_in_mb(self) -> list[Cells]:
+    def spread_in_mb(self) -> list[ColumnData]:
         """The same of bytes, in MB."""
         stats, every = self._stats, slice(None)
         numbers = (
@@ -88,7 +88,7 @@ class Statistics:
         """The sum of bytes, in MB."""
         return _in_mb(self.sum)
 
-    def times(self) -> list[Cells]:
+    def times(self) -> list[ColumnData]:
         """Percentage of the total, total, count and spread: the first columns of most tables."""
         percent = 100 / max(float(self.sum.sum()), 1.0)
         share = self._rounded(lambda rows: np.asarray(self.sum[rows] * percent, np.float64))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import atexit
 
-from fastprof.annotate.program.annotation import Annotation
-from fastprof.annotate.program.program import Program
+from fastprof.annotate.program.layers import Annotation
+from fastprof.annotate.program.program import RecordedProgram
 from fastprof.runs.settings import from_environment
 
 
@@ -14,6 +14,6 @@ def begin() -> None:
     settings = from_environment()
     if settings is None:
         return
-    program = Program(settings, Annotation(settings.functions))
+    program = RecordedProgram(settings, Annotation(settings.functions))
     atexit.register(program.ended)
     program.begin()

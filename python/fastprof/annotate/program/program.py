@@ -16,17 +16,16 @@ from fastprof._core._countdown import Countdown
 from fastprof._system.reasons import reason
 from fastprof.annotate.layers import Layers
 from fastprof.annotate.program.afterwards import Afterwards
-from fastprof.annotate.program.annotation import Annotation
-from fastprof.annotate.program.due import Due
 from fastprof.annotate.program.guard import Guard
-from fastprof.annotate.program.layers import annotate_all
+from fastprof.annotate.program.layers import Annotation, annotate_all
 from fastprof.annotate.program.modules import Outermost
 from fastprof.annotate.program.optimizers import OptimizerSteps, parameters_of
 from fastprof.annotate.program.profilers import OwnProfilers
-from fastprof.annotate.program.recording import Recording
+from fastprof.annotate.program.recording import StepRecording
 from fastprof.annotate.program.signals import Signals
 from fastprof.annotate.program.status import Status
-from fastprof.annotate.program.steps import Repeated
+from fastprof.annotate.program.steps import RepeatedCall
+from fastprof.annotate.program.watch import Due
 from fastprof.errors import CaptureError
 from fastprof.runs.settings import TRAINING_CALLS, Settings
 
@@ -39,7 +38,7 @@ _THREAD_ENDED = (
 _SECONDS = 2.0  # s to record without steps, by default
 
 
-class Program:
+class RecordedProgram:
     """Counts steps, and starts and ends recordings at their ends.
 
     A step ends with the call of `Optimizer.step`, or, in programs without optimizer, with the call
@@ -79,8 +78,8 @@ class Program:
         self._countdown.stop()
         self._due.forget()
         self._stay()
-        self._repeated = Repeated(self._take)
-        self._recording: Recording | None = None
+        self._repeated = RepeatedCall(self._take)
+        self._recording: StepRecording | None = None
         self._n_training_calls = self._n_steps = 0
         self._has_told = self._guard.is_busy = False
 
@@ -247,7 +246,7 @@ class Program:
         self._modules.stop()
         if self._by == "call":
             self._discard()
-        self._by, self._n_steps, self._repeated = "optimizer", 0, Repeated(self._take)
+        self._by, self._n_steps, self._repeated = "optimizer", 0, RepeatedCall(self._take)
         self._watched.forget()
         if self._is_resting:
             self._watch()
@@ -321,7 +320,7 @@ class Program:
                 "record other steps with --steps"
             )
         self._due.n_recordings += 1
-        self._recording = Recording(
+        self._recording = StepRecording(
             self._settings, self._due.n_recordings - 1, self._n_steps, warmup, n_steps, seconds,
             self._layers, self._watched.unrecorded.facts(), self._watched.cause,
         )  # fmt: skip

@@ -1,4 +1,7 @@
-"""One recording of some steps."""
+"""One recording of some steps.
+
+torch's own record of its GPU memory, during a recording of `--when 'memory > ...'`.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from fastprof._core import _hooks
-from fastprof._system.memory import available
+from fastprof._system.memory import available, format_size
 from fastprof._system.reasons import reason
-from fastprof._system.sizes import format_size
 from fastprof.annotate.layers import Layers
-from fastprof.annotate.program.memory_history import MemoryHistory
 from fastprof.annotate.recorders import RECORDERS, RangesRecorder, rank_and_world
 from fastprof.runs.settings import Settings, snapshot_of, trace_name
 
@@ -24,7 +27,7 @@ _MOST_MEMORY = 4 << 30  # bytes, by default
 _RECORDERS = {**RECORDERS, "ranges": RangesRecorder}
 
 
-class Recording:
+class StepRecording:
     """Records consecutive steps, after one that warms the profiler up.
 
     All calls come from one thread, at the ends of steps. torch.profiler keeps what it records in
@@ -217,3 +220,32 @@ def _resident() -> int:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
         return 0
+
+
+_MOST_EVENTS = 100_000
+
+
+class MemoryHistory:
+    """Keeps allocations with their call stacks; does nothing if the program does so itself.
+
+    Parameters
+    ----------
+    path : of the snapshot to write
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path: Path | None = None
+        if torch.cuda.is_initialized() and not torch._C._cuda_isHistoryEnabled():
+            torch.cuda.memory._record_memory_history(max_entries=_MOST_EVENTS)
+            self._path = path
+
+    def end(self, keep: bool) -> None:
+        """Save the snapshot, and record no more."""
+        path, self._path = self._path, None
+        if path is None:
+            return
+        try:
+            if keep:
+                torch.cuda.memory._dump_snapshot(str(path))
+        finally:
+            torch.cuda.memory._record_memory_history(enabled=None)

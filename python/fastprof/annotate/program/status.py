@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import torch
 
-from fastprof.annotate.program.recording import Recording
+from fastprof.annotate.program.recording import StepRecording
 from fastprof.annotate.recorders import rank_and_world
 from fastprof.runs.settings import STATUS
 
@@ -39,7 +39,7 @@ class Status:
         self._recordings: list[dict[str, Any]] = []
         self._rank: tuple[int, int] | None = None  # that of the recordings
 
-    def recorded(self, recording: Recording) -> None:
+    def recorded(self, recording: StepRecording) -> None:
         """Add a recording that has ended."""
         self._rank = rank_and_world()
         self._recordings.append(

@@ -11,7 +11,7 @@ _FEW = 8
 _MOST_CALLS = 1 << 20
 
 
-class Repeated:
+class RepeatedCall:
     """Finds the object whose calls end a step.
 
     Of several objects that a program calls in turn, such as the optimizers of a GAN, the one with

@@ -25,7 +25,7 @@ from fastprof.exports.chrome.host import (
     thread_places,
 )
 from fastprof.exports.chrome.rows import quoted
-from fastprof.exports.events import GpuWork, HostRows, read
+from fastprof.exports.events import HostRows, SelectedWork, read
 from fastprof.model.arrays import Int64
 from fastprof.model.metadata import About
 from fastprof.model.trace import NEVER, NO_TIME
@@ -77,7 +77,7 @@ def write(
     file.write(quoted(last).encode() + b"\n]}\n")
 
 
-def _first(profile: Profile, work: GpuWork, rows: HostRows) -> int:
+def _first(profile: Profile, work: SelectedWork, rows: HostRows) -> int:
     """The earliest time. Times in Chrome JSON are not negative."""
     memory = profile.memory_events.time
     times = [work.start, profile.ranges.start[rows.ranges], profile.api.start[rows.api]]
@@ -85,7 +85,9 @@ def _first(profile: Profile, work: GpuWork, rows: HostRows) -> int:
     return min(int(each.min(initial=NEVER)) for each in times)
 
 
-def _writers(profile: Profile, work: GpuWork, rows: HostRows, origin: int) -> Iterator[RowWriter]:
+def _writers(
+    profile: Profile, work: SelectedWork, rows: HostRows, origin: int
+) -> Iterator[RowWriter]:
     correlation, of_calls = numbers_of_calls(work)
     external = work.of(profile.ranges.of_kernel).astype(np.int64)
     external = np.where(external >= 0, external + 1, -1)
@@ -96,7 +98,9 @@ def _writers(profile: Profile, work: GpuWork, rows: HostRows, origin: int) -> It
     yield from _flows(profile, work, correlation, origin)
 
 
-def _flows(profile: Profile, work: GpuWork, correlation: Int64, origin: int) -> Iterator[RowWriter]:
+def _flows(
+    profile: Profile, work: SelectedWork, correlation: Int64, origin: int
+) -> Iterator[RowWriter]:
     """Flows from API calls to GPU work (ac2g) and from forward to backward (fwdbwd)."""
     api, ranges = profile.api, profile.ranges
     threads = thread_places(api.threads)

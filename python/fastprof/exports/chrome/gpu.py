@@ -11,7 +11,7 @@ from fastprof._core._pools import alike
 from fastprof._core._rows import RowWriter
 from fastprof._core._take import take
 from fastprof.exports.chrome.rows import EventRows, quoted
-from fastprof.exports.events import GpuWork
+from fastprof.exports.events import SelectedWork
 from fastprof.exports.names import WORK
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.trace import NO_TIME
@@ -31,7 +31,7 @@ _TORCH: Final = {
 }
 
 
-def gpu_rows(work: GpuWork, correlation: Int64, external: Int64, origin: int) -> RowWriter:
+def gpu_rows(work: SelectedWork, correlation: Int64, external: Int64, origin: int) -> RowWriter:
     """The events of GPU work.
 
     Parameters
@@ -54,7 +54,7 @@ def gpu_rows(work: GpuWork, correlation: Int64, external: Int64, origin: int) ->
     return rows.done()
 
 
-def _beginnings(work: GpuWork) -> list[str]:
+def _beginnings(work: SelectedWork) -> list[str]:
     """Type, category, name, places and arguments of each look, the arguments still open."""
     columns = {name: work.of_looks(name) for name in (*_TORCH, *WORK)}
     names, kinds = work.of_looks("name"), work.of_looks("kind")
@@ -119,14 +119,14 @@ def flow_rows(
     return rows.done()
 
 
-def stream_places(work: GpuWork) -> tuple[Int32, list[str]]:
+def stream_places(work: SelectedWork) -> tuple[Int32, list[str]]:
     """The pid and tid of the events of GPU work, as for `flow_rows`."""
     return work.place, [
         f'"pid":{device},"tid":{stream}' for _, device, _, stream in work.places.tolist()
     ]
 
 
-def numbers_of_calls(work: GpuWork) -> tuple[Int64, Int64]:
+def numbers_of_calls(work: SelectedWork) -> tuple[Int64, Int64]:
     """Correlation ids of GPU work and of API calls, unique in the file.
 
     Files of several processes repeat ids; torch.profiler writes one file per process.

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import BinaryIO
 
-from fastprof.exports.events import GpuWork, read
-from fastprof.exports.perfetto import proto
-from fastprof.exports.perfetto.counters import write_memory
+from fastprof.exports.events import SelectedWork, read
+from fastprof.exports.perfetto import packets as proto
 from fastprof.exports.perfetto.gpu import write_gpu
 from fastprof.exports.perfetto.host import write_host
 from fastprof.exports.perfetto.packets import clock_packets
-from fastprof.exports.perfetto.slices import Output
-from fastprof.exports.perfetto.steps import write_ended_elsewhere, write_steps
+from fastprof.exports.perfetto.slices import TraceOutput
+from fastprof.exports.perfetto.tracks import write_ended_elsewhere, write_memory, write_steps
 from fastprof.model.trace import NEVER, NO_TIME
 from fastprof.profile.profile import Profile
 from fastprof.profile.reports import Where
@@ -45,7 +44,7 @@ def write(
     starts += [profile.ranges.ended_elsewhere.start, memory.time[memory.time != NO_TIME]]
     starts.append(found.start[found.start != NO_TIME])
     first = min(int(each.min(initial=NEVER)) for each in starts)
-    output = Output(first if first != NEVER else 0)
+    output = TraceOutput(first if first != NEVER else 0)
     processes = _processes(work, output)
     write_steps(found, work, output, processes)
     write_gpu(work, output, processes)
@@ -60,7 +59,7 @@ def write(
         write_rows(writer, file)
 
 
-def _processes(work: GpuWork, output: Output) -> dict[int, int]:
+def _processes(work: SelectedWork, output: TraceOutput) -> dict[int, int]:
     """The track of each process by its number; 0 for an unknown process."""
     profile = work.profile
     pids = {*profile.api.threads.pid.tolist(), *work.places[:, 0].tolist()}

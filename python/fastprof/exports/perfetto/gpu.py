@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from fastprof._core._packets import Fields
-from fastprof.exports.events import GpuWork
+from fastprof.exports.events import SelectedWork
 from fastprof.exports.names import LOOKS, shown
-from fastprof.exports.perfetto import proto
+from fastprof.exports.perfetto import packets as proto
 from fastprof.exports.perfetto.packets import Interned, Tracks
-from fastprof.exports.perfetto.slices import FLOW_END, Output, Slices, tracks_of_lanes
+from fastprof.exports.perfetto.slices import FLOW_END, Slices, TraceOutput, tracks_of_lanes
 from fastprof.model.arrays import Int64
 from fastprof.model.trace import NO_TIME
 
@@ -20,7 +20,7 @@ from fastprof.model.trace import NO_TIME
 _NUMBERS = {"flops": "FLOPs", "bytes": "bytes", "correlation": "correlation", "step": "step"}
 
 
-def write_gpu(work: GpuWork, output: Output, processes: dict[int, int]) -> None:
+def write_gpu(work: SelectedWork, output: TraceOutput, processes: dict[int, int]) -> None:
     """Add the tracks and slices of GPU work.
 
     processes : uuid of the track of each process; 0 for an unknown process
@@ -39,7 +39,7 @@ def write_gpu(work: GpuWork, output: Output, processes: dict[int, int]) -> None:
     Slices(work.start, work.end, track, fields).write_to(output)
 
 
-def flow_ids(work: GpuWork) -> Int64:
+def flow_ids(work: SelectedWork) -> Int64:
     """int64 [n], the id of the flow from the launching call to each kernel."""
     return np.arange(1, len(work) + 1, dtype=np.int64)
 
@@ -49,7 +49,7 @@ def _add_argument(fields: Fields, texts: Interned, name: str, values: Any, none:
     fields.add_numbers(inner, values, none=none, outer=outer)
 
 
-def _streams(work: GpuWork, tracks: Tracks, processes: dict[int, int]) -> Any:
+def _streams(work: SelectedWork, tracks: Tracks, processes: dict[int, int]) -> Any:
     """Name and parent of the track of each place; adds the tracks of GPUs."""
     about, gpus = work.profile.about, {}
     pairs = {(pid, device) for pid, device, *_ in work.places.tolist()}
@@ -66,7 +66,7 @@ def _streams(work: GpuWork, tracks: Tracks, processes: dict[int, int]) -> Any:
         yield name, gpus[pid, device]
 
 
-def _texts_of_looks(work: GpuWork, texts: Interned) -> list[bytes]:
+def _texts_of_looks(work: SelectedWork, texts: Interned) -> list[bytes]:
     """The encoded name, category and arguments of each look."""
     short = work.of_looks("kernel")
     kinds = work.of_looks("kind")

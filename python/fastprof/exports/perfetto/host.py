@@ -7,18 +7,20 @@ import numpy as np
 from fastprof._core import _nest
 from fastprof._core._packets import Fields
 from fastprof._core._take import take
-from fastprof.exports.events import GpuWork, HostRows
+from fastprof.exports.events import HostRows, SelectedWork
 from fastprof.exports.names import category_of, details_of, title_of
-from fastprof.exports.perfetto import proto
+from fastprof.exports.perfetto import packets as proto
 from fastprof.exports.perfetto.gpu import flow_ids
 from fastprof.exports.perfetto.packets import Interned
-from fastprof.exports.perfetto.slices import FLOW, FLOW_END, Output, Slices, tracks_of_lanes
+from fastprof.exports.perfetto.slices import FLOW, FLOW_END, Slices, TraceOutput, tracks_of_lanes
 from fastprof.model.arrays import Int32, Int64
 from fastprof.profile.api_classes import class_of
 from fastprof.profile.profile import Profile
 
 
-def write_host(work: GpuWork, rows: HostRows, output: Output, processes: dict[int, int]) -> None:
+def write_host(
+    work: SelectedWork, rows: HostRows, output: TraceOutput, processes: dict[int, int]
+) -> None:
     """Add the tracks and slices of threads.
 
     processes : uuid of the track of each process; 0 for an unknown process
@@ -57,7 +59,7 @@ def write_host(work: GpuWork, rows: HostRows, output: Output, processes: dict[in
 
 def _tracks(
     profile: Profile,
-    output: Output,
+    output: TraceOutput,
     processes: dict[int, int],
     slices: tuple[Int64, Int64, Int32],
 ) -> Int32:
@@ -105,7 +107,7 @@ def _api_texts(profile: Profile, texts: Interned) -> list[bytes]:
     ]
 
 
-def _add_flows(fields: Fields, work: GpuWork, rows: HostRows, place: Int32) -> None:
+def _add_flows(fields: Fields, work: SelectedWork, rows: HostRows, place: Int32) -> None:
     """Flows from API calls to kernels, and from forward to backward ranges."""
     profile = work.profile
     n_ranges = len(rows.ranges)

@@ -10,7 +10,7 @@ import numpy as np
 from fastprof._core._packets import Fields, PacketWriter, lanes
 from fastprof._core._take import take
 from fastprof._system.classes import dataclass
-from fastprof.exports.perfetto import proto
+from fastprof.exports.perfetto import packets as proto
 from fastprof.exports.perfetto.packets import HEAD, Interned, Tracks
 from fastprof.model.arrays import Int32, Int64
 
@@ -22,7 +22,7 @@ FLOW_END: Final = proto.fixed64_tag(48)
 
 
 @dataclass()
-class Output:
+class TraceOutput:
     """Tracks, texts and packets of a Perfetto trace.
 
     origin : the earliest time of all events, ns
@@ -47,7 +47,7 @@ class Slices:
     track: Int32
     fields: Fields
 
-    def write_to(self, output: Output) -> None:
+    def write_to(self, output: TraceOutput) -> None:
         """Append the writer of the packets."""
         at_end = Fields(len(self.start))
         for fields in (self.fields, at_end):

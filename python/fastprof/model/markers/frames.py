@@ -4,6 +4,12 @@ A frame is `FILE:LINE`, the executing line, or `FILE:LINE FUNCTION` from torch.p
 stacks. There the line is that of the frame when the profiler first saw it: the function's
 definition, except for functions already running and for resumed generators
 (PyFrame_GetLineNumber in torch/csrc/autograd/profiler_python.cpp).
+
+Package and module names that identify the owner of a source file with a relative path.
+
+torch.profiler removes the `sys.path` prefix from paths: an installed package appears as
+`transformers/models/t5/modeling_t5.py`, the standard library as `threading.py` and a user's script
+as `train.py`. Only the first component distinguishes them.
 """
 
 from __future__ import annotations
@@ -12,11 +18,66 @@ import enum
 import fnmatch
 import functools
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from fastprof._system.regex import regex
-from fastprof.model.markers import packages
+
+# The standard library, without names that users commonly give to scripts and folders.
+STANDARD: Final = frozenset(sys.stdlib_module_names) - {
+    "calendar", "chunk", "cmd", "code", "crypt", "html", "imp", "parser", "profile", "resource",
+    "site", "statistics", "test", "this", "token", "trace", "turtle",
+}  # fmt: skip
+
+# Entries directly below the folders of torch and triton: `/build/pytorch/torch/nn` is torch's,
+# `/home/me/torch/train.py` is not.
+TORCH_PARTS: Final = (
+    r"_\w+|accelerator|amp|ao|autograd|backends|compiler|contrib|cpu|cuda|distributed|distributions"
+    r"|export|fft|func|functional\.py|futures|fx|hub\.py|jit|library\.py|linalg|masked|monitor|mps"
+    r"|mtia|multiprocessing|nested|nn|onnx|optim|overrides\.py|package|profiler|quantization"
+    r"|quasirandom\.py|random\.py|return_types\.py|serialization\.py|signal|sparse|special"
+    r"|storage\.py|tensor\.py|testing|types\.py|utils|xpu"
+)
+TRITON_PARTS: Final = r"_\w+|backends|compiler|experimental|knobs\.py|language|runtime|testing\.py"
+
+TORCH: Final = frozenset({"torch", "functorch", "torchgen", "triton"})
+
+# Packages that work with torch, or that run between a program and its training loop. Names that are
+# equally likely a user's folder (`datasets`, `models`, `clip`) are omitted.
+_NAMES: Final = """
+IPython MinkowskiEngine PIL SimpleITK _pytest absl accelerate aiobotocore aiohttp aiter
+albumentations anyio apex asgiref auto_gptq autoawq axolotl bagua beartype bitsandbytes botocore
+botorch byteps caffe2 captum catboost causal_conv1d click cloudpickle colossalai colossalai_kernel
+compressed_tensors cudf cugraph cuml cupy cutlass cv2 dask deep_ep deep_gemm deepspeed detectron2
+dgl diffusers dill e3nn einops espnet executorch fairscale fairseq fairseq2 faiss fastai fastapi
+fastprof fbgemm_gpu fla flash_attn flash_attn_interface flash_linear_attention flashinfer flax
+fsspec gguf gpytorch gradio gsplat gunicorn gym gymnasium h5py habana_frameworks hivemind horovod
+hqq httpx huggingface_hub hydra ignite intel_extension_for_pytorch ipykernel jax jaxtyping joblib
+jupyter_client jupyter_core k_diffusion keras kornia langchain lavis librosa liger_kernel lightgbm
+lightning lightning_fabric lightning_utilities litgpt llama_index llmfoundry lm_eval
+lm_format_enforcer lmcache lmdb lmdeploy loguru mamba_ssm matplotlib medpy megatron mlflow
+mmaction mmcls mmcv mmdeploy mmdet mmdet3d mmengine mmpose mmpretrain mmseg mmselfsup modelopt
+modelscope monai msgpack msgspec nbclient nemo nemo_toolkit nerfstudio networkx nltk nncf nnunetv2
+numba numpy nvidia ogb omegaconf oneflow onnx onnxruntime onnxscript opacus open_clip openvino
+optimum optimum_quanto optree outlines paddle pandas peft petals pkg_resources pluggy polars
+psutil pyarrow pydantic pyg_lib pyprof pyro pytest pytorch3d pytorch_forecasting pytorch_lightning
+pytorch_metric_learning quanto ray recbole requests rich rmm sagemaker schnetpack scipy
+segmentation_models_pytorch selective_scan sentence_transformers sentencepiece setuptools
+sgl_kernel sglang sglang_router skimage sklearn sklearnex skorch spacy spconv speechbrain
+stable_baselines3 starlette streamlit sympy tensorboard tensorboardX tensordict tensorflow
+tensorrt_llm tensorstore thinc thunder tilelang timm tokenizers torch_cluster torch_geometric
+torch_npu torch_optimizer torch_scatter torch_sparse torch_tensorrt torch_xla torchao torchaudio
+torchdata torchdiffeq torchio torchmetrics torchopt torchrec torchrl torchsde torchsparse
+torchtext torchtitan torchtune torchvision tornado tqdm traitlets transformer_engine
+transformer_engine_torch transformers trl typeguard typer ultralytics unsloth urllib3 uvicorn
+uvloop vllm vllm_ascend vllm_flash_attn wandb webdataset wrapt xarray xformers xgboost xgrammar
+yaml yunchang zarr zmq
+"""
+PACKAGES: Final = frozenset(_NAMES.split())
+# Single-file packages.
+MODULES: Final = frozenset({"six", "torch_guard", "typing_extensions"})
+
 
 _LIBRARY_FRAME = regex(
     r"/torch/nn/modules/|/torch/nn/functional\.py:|/torch/tensor\.py:|/torch/_tensor\.py:"
@@ -43,7 +104,7 @@ _FRAME: Final = regex(r"(.+?):(\d+)(?: (.*))?\Z", re.DOTALL)
 _MOST_DIGITS: Final = 9
 
 
-class Place(NamedTuple):
+class FramePlace(NamedTuple):
     """A frame's file, line and function; None where the frame does not name it."""
 
     file: str
@@ -51,13 +112,13 @@ class Place(NamedTuple):
     function: str | None
 
 
-def place_of(frame: str) -> Place:
+def place_of(frame: str) -> FramePlace:
     """The place of a frame `FILE:LINE` or `FILE:LINE FUNCTION`."""
     match = _FRAME.match(frame)
     if match is None:
-        return Place(frame, None, None)
+        return FramePlace(frame, None, None)
     line = int(match[2]) if len(match[2]) <= _MOST_DIGITS else None
-    return Place(match[1], line, match[3] or None)
+    return FramePlace(match[1], line, match[3] or None)
 
 
 _INSTALLED: Final = regex(r"(?:^|.*/)(?:site|dist)-packages/", re.DOTALL)
@@ -65,8 +126,8 @@ _STANDARD: Final = regex(
     r"(?:^|/)lib(?:64)?/(?:python|pypy)3(?:\.\d+)?t?/|/python3\d*(?:\.zip|/lib)/", re.IGNORECASE
 )
 _OF_TORCH: Final = regex(
-    rf"(?:^|/)torch/(?:{packages.TORCH_PARTS})(?:/|\Z)"
-    rf"|(?:^|/)triton/(?:{packages.TRITON_PARTS})(?:/|\Z)"
+    rf"(?:^|/)torch/(?:{TORCH_PARTS})(?:/|\Z)"
+    rf"|(?:^|/)triton/(?:{TRITON_PARTS})(?:/|\Z)"
 )
 # Files of torch's compiler: `ov/cov463qh...`, a hash in a folder named after its second and third
 # letters, in any cache folder; and files of its debug mode.
@@ -101,11 +162,11 @@ def _owner_by_name(path: str, is_installed: bool) -> Owner:
     """The owner of a file, by the first component of its path below a `sys.path` folder."""
     name, is_folder, _ = path.partition("/")
     name = name.removesuffix(".py")
-    if is_folder and name in packages.TORCH:
+    if is_folder and name in TORCH:
         return Owner.TORCH
-    if is_installed or name in (packages.PACKAGES if is_folder else packages.MODULES):
+    if is_installed or name in (PACKAGES if is_folder else MODULES):
         return Owner.LIBRARY
-    return Owner.TORCH if name in packages.STANDARD else Owner.MINE
+    return Owner.TORCH if name in STANDARD else Owner.MINE
 
 
 def path_pattern(globs: Sequence[str]) -> re.Pattern[str]:

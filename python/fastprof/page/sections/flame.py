@@ -7,16 +7,15 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from fastprof.analysis.missing import NO_GPU_WORK
-from fastprof.analysis.path_columns import TIMES
-from fastprof.analysis.stack_nodes import DIRECTIONS
-from fastprof.analysis.stacks import MEASURES, Stacks, stacks
+from fastprof.analysis.notes import NO_GPU_WORK
+from fastprof.analysis.stacks.columns import TIMES
+from fastprof.analysis.stacks.tree import DIRECTIONS, MEASURES, Stacks, stacks
 from fastprof.model.columns import Ints
 from fastprof.model.heading import Heading
-from fastprof.model.table import Cells, Floats, Table, texts
-from fastprof.page.section import Chart, Section, Source
-from fastprof.profile.advice import advice_on
+from fastprof.model.table import ColumnData, Floats, Table, texts
+from fastprof.page.section import Chart, PageSource, Section
 from fastprof.profile.profile import Profile
+from fastprof.profile.recording_hints import advice_on
 
 
 class _View(NamedTuple):
@@ -24,9 +23,9 @@ class _View(NamedTuple):
 
     Parameters
     ----------
-    kind : see `fastprof.analysis.stacks.stacks`
+    kind : see `fastprof.analysis.stacks.tree.stacks`
     title : name of the view
-    lacking : what to record where it is missing, a key of `fastprof.profile.advice`
+    lacking : what to record where it is missing, a key of `fastprof.profile.recording_hints`
     """
 
     kind: str
@@ -54,7 +53,7 @@ _HEADINGS: Final = (
 )
 
 
-def section(source: Source) -> Section:
+def section(source: PageSource) -> Section:
     """An icicle: width is GPU time, rows are layers, ranges or lines, down to kernels."""
     profile = source.profile
     if not len(profile):
@@ -155,7 +154,7 @@ def _table(tree: Stacks) -> Table:
     """The largest nodes, without the root, the longest first."""
     time = tree.inclusive("ns")
     rows = 1 + np.argsort(-time[1:], kind="stable")[:_MOST]
-    columns: dict[str, Cells] = {
+    columns: dict[str, ColumnData] = {
         "type": tree.type.take(rows),
         "path": texts([" › ".join(tree.chain(row)) for row in rows.tolist()]),
     }

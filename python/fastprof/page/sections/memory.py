@@ -7,19 +7,17 @@ from typing import Any, Final
 import numpy as np
 
 from fastprof.analysis.memory.blocks import Use
-from fastprof.analysis.memory.envelope import envelope
-from fastprof.analysis.memory.uses import uses_of, why_none
+from fastprof.analysis.memory.uses import envelope, uses_of, why_none
 from fastprof.model.quantity import quantity
-from fastprof.page.section import Chart, Fact, Section, Source
-from fastprof.page.uplot import UPLOT
-from fastprof.profile.steps.of_kernels import StepsOfKernels
+from fastprof.page.section import UPLOT, Chart, Fact, PageSource, Section
+from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 _TITLE: Final = "Memory over time"
 _POINTS: Final = 4000  # of a curve
 _MOST: Final = 8  # memories
 
 
-def section(source: Source) -> Section:
+def section(source: PageSource) -> Section:
     """A curve per memory, with its peak and the steps."""
     profile = source.profile
     uses = uses_of(profile)

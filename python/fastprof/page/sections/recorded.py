@@ -8,13 +8,13 @@ from typing import Any, Final
 from fastprof.model.heading import Heading
 from fastprof.model.quantity import quantity
 from fastprof.model.table import Table, texts
-from fastprof.page.section import Fact, Section, Source
-from fastprof.profile.advice import advice
+from fastprof.page.section import Fact, PageSource, Section
 from fastprof.profile.profile import Profile
+from fastprof.profile.recording_hints import advice
 from fastprof.writers.info import describe
 
 
-def section(source: Source) -> Section:
+def section(source: PageSource) -> Section:
     """Coverage by depth, counts of the contents, and advice on what to record."""
     profile = source.profile
     gaps = advice(profile.about, profile.contents, profile.coverage_of_kernels)

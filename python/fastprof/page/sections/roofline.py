@@ -9,15 +9,13 @@ from typing import Any, Final
 import numpy as np
 
 from fastprof.analysis.key_names import heading_of
-from fastprof.analysis.peaks import devices_with
-from fastprof.analysis.roofline_points import BY, PLACES, places_of, points_of
-from fastprof.analysis.roofs import roofs_of
+from fastprof.analysis.roofline.peaks import devices_with
+from fastprof.analysis.roofline.points import BY, PLACES, places_of, points_of, roofs_of
 from fastprof.model.columns import Values
 from fastprof.model.quantity import quantity
 from fastprof.model.table import Table, texts
-from fastprof.page.section import Chart, Section, Source
-from fastprof.page.uplot import UPLOT
-from fastprof.profile.advice import advice_on
+from fastprof.page.section import UPLOT, Chart, PageSource, Section
+from fastprof.profile.recording_hints import advice_on
 
 _MOST: Final = 2000  # points
 _OF_TOOLTIP: Final = ("calls", "ideal_ns", "flop_per_s", "bytes_per_s", "tc_share", "intensity")
@@ -32,7 +30,7 @@ _NUMBERS: Final = {
 }
 
 
-def section(source: Source) -> Section:
+def section(source: PageSource) -> Section:
     """A circle per operator and shape, the roofs of the GPU, and the table of `roofline`."""
     profile = source.profile
     table = source.table("roofline")

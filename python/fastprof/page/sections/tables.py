@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from fastprof.model.table import Table
-from fastprof.page.section import Section, Source
+from fastprof.page.section import PageSource, Section
 from fastprof.profile.facts import gpu_names
 
 # Caption, report and options of each table.
@@ -24,7 +24,7 @@ _TABLES: Final[tuple[tuple[str, str, dict[str, Any]], ...]] = (
 )
 
 
-def section(source: Source) -> Section:
+def section(source: PageSource) -> Section:
     """The reports. A report without rows gives its first note: what to record."""
     made = [(caption, source.table(name, **options)) for caption, name, options in _TABLES]
     return Section(
@@ -46,7 +46,7 @@ def _missing(made: Iterable[tuple[str, Table]]) -> Iterator[str]:
 
 
 def _without_repetition(
-    source: Source, made: Iterable[tuple[str, Table]]
+    source: PageSource, made: Iterable[tuple[str, Table]]
 ) -> Iterator[tuple[str, Table]]:
     """The tables with rows; a line that several reports print stands at the first of them."""
     profile = source.profile

@@ -17,7 +17,8 @@ from fastprof._system.threads import SecondThread
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.markers import Meaning, read, read_event
 from fastprof.model.trace import OF_EVENT, OF_TORCH, Recording, Trace, label_text
-from fastprof.profile.callpath import autograd_threads, callers
+from fastprof.profile.callpath import autograd_threads
+from fastprof.profile.callpath import autograd_threads as callers
 from fastprof.profile.steps.marked import profiler_steps, step_marks, user_ranges
 
 

@@ -21,8 +21,7 @@ from fastprof.model.trace import Recording, Trace
 from fastprof.profile.callpath.attribution import Attributed, Attribution
 from fastprof.profile.captured_graphs import messages
 from fastprof.profile.captured_graphs.append import append_capture
-from fastprof.profile.captured_graphs.catalogue import Catalogue
-from fastprof.profile.captured_graphs.choose import choose
+from fastprof.profile.captured_graphs.choose import Catalogue, choose
 from fastprof.profile.captured_graphs.fits import Fit
 from fastprof.profile.captured_graphs.messages import outcome
 from fastprof.profile.captured_graphs.operators import Operators
@@ -31,9 +30,9 @@ from fastprof.profile.captured_graphs.sequences import (
     Replays,
     Sequences,
     captures_of,
+    give_sizes,
     replays_of,
 )
-from fastprof.profile.captured_graphs.sizes import give_sizes
 
 __all__ = ["GraphCapture", "align", "outcome", "use_captures"]
 

@@ -15,7 +15,7 @@ from fastprof.model.arrays import Bools
 from fastprof.model.columns import Values
 from fastprof.model.trace import Trace
 from fastprof.profile.steps import labels
-from fastprof.profile.steps.of_kernels import StepsOfKernels, steps_of_kernels
+from fastprof.profile.steps.kernel_steps import StepsOfKernels, steps_of_kernels
 from fastprof.profile.steps.repetition import consecutive
 
 _LONGER: Final = regex(r"(.+)>\s*(\d+(?:\.\d*)?)\s*(ns|us|ms|s)")

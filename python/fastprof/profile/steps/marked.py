@@ -7,7 +7,7 @@ import numpy as np
 from fastprof._core._take import take
 from fastprof._system.regex import regex
 from fastprof.model.markers import Kind, Meaning
-from fastprof.model.metadata import Steps
+from fastprof.model.metadata import ProfilerSteps
 from fastprof.model.trace import Recording, UserRanges
 
 _STEP = regex(r"ProfilerStep\s*#(\d{1,18})\Z")
@@ -19,7 +19,7 @@ def profiler_step(label: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def profiler_steps(recording: Recording, meanings: list[Meaning]) -> Steps:
+def profiler_steps(recording: Recording, meanings: list[Meaning]) -> ProfilerSteps:
     """The steps that ranges named `ProfilerStep#N` mark, in order of start.
 
     meanings : [labels] of the recording
@@ -30,7 +30,7 @@ def profiler_steps(recording: Recording, meanings: list[Meaning]) -> Steps:
         if (step := profiler_step(meaning.name)) is not None
     }
     if not number_of_label:
-        return Steps()
+        return ProfilerSteps()
     numbers = np.full(len(meanings), -1, np.int64)
     numbers[list(number_of_label)] = list(number_of_label.values())
     ranges = recording.ranges
@@ -39,7 +39,7 @@ def profiler_steps(recording: Recording, meanings: list[Meaning]) -> Steps:
     rows = np.flatnonzero(number >= 0)
     process = take(recording.process_of_thread, np.ascontiguousarray(ranges.thread[rows]))
     pid = take(recording.processes, process).astype(np.int64)
-    return Steps(number[rows], ranges.start[rows], ranges.end[rows], pid)
+    return ProfilerSteps(number[rows], ranges.start[rows], ranges.end[rows], pid)
 
 
 def user_ranges(recording: Recording, meanings: list[Meaning]) -> UserRanges:

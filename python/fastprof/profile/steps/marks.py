@@ -10,12 +10,12 @@ import numpy as np
 from fastprof._core._take import take
 from fastprof.model.arrays import Int64
 from fastprof.model.markers import Meaning
-from fastprof.model.metadata import Steps
+from fastprof.model.metadata import ProfilerSteps
 from fastprof.model.trace import NEVER, Trace
 from fastprof.profile import gpu_work
 from fastprof.profile.steps import labels
+from fastprof.profile.steps.kernel_steps import of_launches
 from fastprof.profile.steps.marked import is_loader, is_optimizer
-from fastprof.profile.steps.of_kernels import of_launches
 from fastprof.profile.steps.ranges import is_outermost, launching_threads
 from fastprof.profile.steps.repetition import consecutive
 
@@ -23,14 +23,14 @@ ENOUGH: Final = 0.9  # share of the GPU time that the steps must launch
 _ENOUGH_IN_GRAPHS: Final = 0.5  # share of the GPU time that the graph must replay
 
 
-class Found(NamedTuple):
+class MarkedSteps(NamedTuple):
     """Steps, and why they may be no steps of the program; "" if they are."""
 
-    steps: Steps
+    steps: ProfilerSteps
     doubt: str = ""
 
 
-def by_loader(trace: Trace, meanings: list[Meaning], weight: Int64) -> Found | str:
+def by_loader(trace: Trace, meanings: list[Meaning], weight: Int64) -> MarkedSteps | str:
     """Steps that begin where a batch is fetched; the reason if there are none.
 
     weight : [kernels] GPU time, 0 for kernels to ignore
@@ -41,7 +41,7 @@ def by_loader(trace: Trace, meanings: list[Meaning], weight: Int64) -> Found | s
     return _between(trace, found, weight) or "no ranges enumerate(DataLoader)#..."
 
 
-def by_optimizer(trace: Trace, meanings: list[Meaning], weight: Int64) -> Found | str:
+def by_optimizer(trace: Trace, meanings: list[Meaning], weight: Int64) -> MarkedSteps | str:
     """Steps that end with the step of an optimizer; of several, the least frequent, then last."""
     ranges, found = trace.step_marks, []
     process = take(trace.process_of_thread, trace.launches.thread)
@@ -56,7 +56,7 @@ def by_optimizer(trace: Trace, meanings: list[Meaning], weight: Int64) -> Found 
     return _between(trace, found, weight) or "no ranges Optimizer.step#..."
 
 
-def by_graph(trace: Trace, weight: Int64) -> Found | str:
+def by_graph(trace: Trace, weight: Int64) -> MarkedSteps | str:
     """Steps that begin where the CUDA graph with the most GPU time is launched."""
     kernels, found, replayed = trace.kernels, [], 0
     of_graphs = np.logical_or(*gpu_work.of_graphs(trace)) & (kernels.launch >= 0)
@@ -111,7 +111,9 @@ def _marks(
             yield pid, rows[process == each]
 
 
-def _between(trace: Trace, found: list[tuple[int, Int64, int]], weight: Int64) -> Found | None:
+def _between(
+    trace: Trace, found: list[tuple[int, Int64, int]], weight: Int64
+) -> MarkedSteps | None:
     """Steps from each start to the next, without those after the last launch.
 
     found : process, starts, and the end of the last step, NEVER if unknown
@@ -124,12 +126,14 @@ def _between(trace: Trace, found: list[tuple[int, Int64, int]], weight: Int64) -
     for pid, *_ in found:
         own = np.flatnonzero(steps.pid == pid)
         keep[own[1 + np.flatnonzero(launched[own]).max(initial=-1) :]] = False
-    steps = Steps(steps.number[keep], steps.start[keep], steps.end[keep], steps.pid[keep])
+    steps = ProfilerSteps(steps.number[keep], steps.start[keep], steps.end[keep], steps.pid[keep])
     if not len(steps):
         return None
     inside = take(of_launches(trace, steps), trace.kernels.launch) >= 0
     share = float(weight[inside].sum() / max(weight.sum(), 1))
     if share >= ENOUGH:
-        return Found(steps)
+        return MarkedSteps(steps)
     least = labels.percent(ENOUGH)
-    return Found(steps, f"they launch {labels.percent(share)} of the GPU time, expected {least}")
+    return MarkedSteps(
+        steps, f"they launch {labels.percent(share)} of the GPU time, expected {least}"
+    )

@@ -12,13 +12,13 @@ from fastprof._core._take import distinct, take
 from fastprof._system.regex import regex
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.markers import Meaning
-from fastprof.model.metadata import Steps
+from fastprof.model.metadata import ProfilerSteps
 from fastprof.model.numbers import without_numbers
 from fastprof.model.trace import Trace, UserRanges
 from fastprof.profile.instances import RangeInstances
 from fastprof.profile.steps import labels
+from fastprof.profile.steps.kernel_steps import of_launches
 from fastprof.profile.steps.marked import profiler_step
-from fastprof.profile.steps.of_kernels import of_launches
 
 ENOUGH: Final = 0.9  # share of the GPU time that ranges must launch to be taken for steps
 _MOST_TRIED: Final = 4
@@ -30,11 +30,11 @@ Rows = npt.NDArray[np.intp]
 class Marked(NamedTuple):
     """Steps and the label of each."""
 
-    steps: Steps
+    steps: ProfilerSteps
     labels: list[str]
 
 
-class Repeated(NamedTuple):
+class RepeatedRanges(NamedTuple):
     """Ranges whose label, numbers folded, repeats, and the share of the GPU time they launch."""
 
     label: str
@@ -96,7 +96,7 @@ def outermost_texts(trace: Trace, meanings: list[Meaning]) -> list[str]:
     return [meanings[each].name for each in used]
 
 
-def repeated(trace: Trace, meanings: list[Meaning], weight: Int64) -> Repeated | None:
+def repeated(trace: Trace, meanings: list[Meaning], weight: Int64) -> RepeatedRanges | None:
     """The outermost user ranges with a repeated label that launch the largest share of GPU time.
 
     Ranges `ProfilerStep#N` are ignored. The batches of Lightning, which its epochs contain, are
@@ -125,7 +125,7 @@ def repeated(trace: Trace, meanings: list[Meaning], weight: Int64) -> Repeated |
         inside = take(of_launches(trace, marked.steps), trace.kernels.launch) >= 0
         share = float(weight[inside].sum() / max(weight.sum(), 1))
         if best is None or share > best.share:
-            best = Repeated(texts[label[own[0]]], marked, share)
+            best = RepeatedRanges(texts[label[own[0]]], marked, share)
         if share >= ENOUGH:
             break
     return best
@@ -183,4 +183,4 @@ def _marked(meanings: list[Meaning], start: Int64, end: Int64, pid: Int64, label
     for each in np.unique(pid):
         own = np.flatnonzero(pid == each)
         number[own] = labels.numbers([names[row] for row in own.tolist()])
-    return Marked(Steps(number, start[keep], end[keep], pid), names)
+    return Marked(ProfilerSteps(number, start[keep], end[keep], pid), names)

@@ -8,7 +8,7 @@ import numpy as np
 
 from fastprof._core._take import take
 from fastprof.model.arrays import Bools, Int32, Int64
-from fastprof.model.metadata import Steps
+from fastprof.model.metadata import ProfilerSteps
 from fastprof.model.trace import NEVER, Trace
 
 ENOUGH: Final = 0.98  # share of the GPU time that must repeat
@@ -17,7 +17,7 @@ ENOUGH: Final = 0.98  # share of the GPU time that must repeat
 class Repetition(NamedTuple):
     """The steps, None if too little repeats; `share` of the GPU time repeats in every step."""
 
-    steps: Steps | None
+    steps: ProfilerSteps | None
     share: float
 
 
@@ -95,7 +95,7 @@ def _share_in_every_step(
     return float(duration[rows[equal[number]]].sum() / duration.sum())
 
 
-def consecutive(found: list[tuple[int, Int64]], last: list[int] | None = None) -> Steps:
+def consecutive(found: list[tuple[int, Int64]], last: list[int] | None = None) -> ProfilerSteps:
     """The steps of all processes in order of start; each ends where the next begins.
 
     found : process and starts of its steps
@@ -109,4 +109,4 @@ def consecutive(found: list[tuple[int, Int64]], last: list[int] | None = None) -
     pid = np.concatenate([np.full(len(starts), pid, np.int64) for pid, starts in found])
     number = np.concatenate([np.arange(1, len(starts) + 1) for _, starts in found])
     order = np.argsort(start, kind="stable")
-    return Steps(number[order], start[order], end[order], pid[order])
+    return ProfilerSteps(number[order], start[order], end[order], pid[order])

@@ -13,7 +13,7 @@ from fastprof._core._pools import pairs
 from fastprof.errors import StepsError
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Values
-from fastprof.model.metadata import Steps
+from fastprof.model.metadata import ProfilerSteps
 from fastprof.model.quantity import quantity
 from fastprof.model.trace import NEVER, NO_TIME, Trace
 from fastprof.profile import gpu_work
@@ -21,7 +21,7 @@ from fastprof.profile.callpath.attribution import Attribution
 from fastprof.profile.costs import Costs
 from fastprof.profile.instances import RangeInstances
 from fastprof.profile.steps import anchors, labels, marks, ranges, repetition, startup
-from fastprof.profile.steps.of_kernels import (
+from fastprof.profile.steps.kernel_steps import (
     StepsOfKernels,
     one_step,
     part_step,
@@ -37,7 +37,7 @@ _SEVERAL: Final = 4  # names in a line
 _REST: Final = "the rest"
 
 
-class Kernels(Protocol):
+class StepInputs(Protocol):
     """The part of Lookups that steps need."""
 
     trace: Trace
@@ -65,7 +65,7 @@ class _Part:
     window: Window | None = None
     startup: startup.Startup | None = None
 
-    def __init__(self, kernels: Kernels, window: Window) -> None:
+    def __init__(self, kernels: StepInputs, window: Window) -> None:
         self._kernels = kernels
         self.trace, self.attribution = within(kernels.trace, window), kernels.attribution
 
@@ -90,7 +90,7 @@ class _Part:
 
 
 def find(
-    kernels: Kernels, source: str | None, read: Callable[[], RangeInstances] | None
+    kernels: StepInputs, source: str | None, read: Callable[[], RangeInstances] | None
 ) -> StepsOfKernels:
     """The steps by one source, in the window that the user asks for.
 
@@ -118,14 +118,14 @@ def find(
 
 
 def _whole(
-    kernels: Kernels, source: str | None, read: Callable[[], RangeInstances] | None
+    kernels: StepInputs, source: str | None, read: Callable[[], RangeInstances] | None
 ) -> StepsOfKernels:
     """The steps of the capture by one source; None: the first source that applies."""
     return _automatic(kernels) if source is None else _by_source(kernels, source, read)
 
 
 def _by_source(
-    kernels: Kernels, source: str, read: Callable[[], RangeInstances] | None
+    kernels: StepInputs, source: str, read: Callable[[], RangeInstances] | None
 ) -> StepsOfKernels:
     if source in _FINDERS:
         found = _FINDERS[source](kernels)
@@ -141,7 +141,7 @@ def _by_source(
     raise StepsError(f"unknown source of steps {source!r}: expected {FORMS}; similar: {close}")
 
 
-def _automatic(kernels: Kernels) -> StepsOfKernels:
+def _automatic(kernels: StepInputs) -> StepsOfKernels:
     """The steps of the first source that applies; else what follows the start-up, as one step."""
     found = _by_profiler(kernels)
     # A single step is no period; the capture may contain several unmarked ones.
@@ -160,7 +160,7 @@ def _automatic(kernels: Kernels) -> StepsOfKernels:
     return replace(steps, left_out=_left_out(kernels.trace, steps, begun, rest))
 
 
-def _repeating(kernels: Kernels, reasons: list[str]) -> StepsOfKernels | None:
+def _repeating(kernels: StepInputs, reasons: list[str]) -> StepsOfKernels | None:
     """Steps by what repeats; adds why there are none to `reasons`."""
     for find_by in (_by_repeated_range, _by_marks, _by_repetition):
         found = find_by(kernels)
@@ -171,7 +171,7 @@ def _repeating(kernels: Kernels, reasons: list[str]) -> StepsOfKernels | None:
     return None
 
 
-def startup_of(kernels: Kernels) -> startup.Startup | None:
+def startup_of(kernels: StepInputs) -> startup.Startup | None:
     """The start-up; None if ranges `ProfilerStep#N` mark steps, or if a window is given."""
     trace, meanings = kernels.trace, kernels.attribution.meanings
     if not len(trace.kernels) or kernels.window is not None or len(trace.about.steps) > 1:
@@ -179,7 +179,7 @@ def startup_of(kernels: Kernels) -> startup.Startup | None:
     return startup.find(trace, meanings, kernels.names[1], _launched_time(trace))
 
 
-def _rest(kernels: Kernels) -> str:
+def _rest(kernels: StepInputs) -> str:
     """The outermost ranges of a part, in a few words."""
     texts = ranges.outermost_texts(kernels.trace, kernels.attribution.meanings)
     if not 0 < len(texts) < _SEVERAL:
@@ -203,16 +203,16 @@ def _left_out(trace: Trace, steps: StepsOfKernels, begun: startup.Startup, rest:
     )
 
 
-def _by_marks(kernels: Kernels) -> StepsOfKernels | str:
+def _by_marks(kernels: StepInputs) -> StepsOfKernels | str:
     """Steps by the first source of `_MARKS` that divides the capture without doubt."""
     for source in _MARKS:
         marked = _marks(kernels, source)
-        if isinstance(marked, marks.Found) and len(marked.steps) > 1 and not marked.doubt:
+        if isinstance(marked, marks.MarkedSteps) and len(marked.steps) > 1 and not marked.doubt:
             return _by_mark(kernels, source, marked.steps)
     return "nothing marks steps"
 
 
-def _by_profiler(kernels: Kernels) -> StepsOfKernels | str:
+def _by_profiler(kernels: StepInputs) -> StepsOfKernels | str:
     trace, steps = kernels.trace, kernels.trace.about.steps
     if not len(steps):
         return (
@@ -221,13 +221,15 @@ def _by_profiler(kernels: Kernels) -> StepsOfKernels | str:
     next_start = np.append(steps.start[1:], NEVER)
     # An unclosed step ends where the next one of its process begins.
     unclosed = (steps.end == NEVER) & (np.append(steps.pid[1:], -1) == steps.pid)
-    steps = Steps(steps.number, steps.start, np.where(unclosed, next_start, steps.end), steps.pid)
+    steps = ProfilerSteps(
+        steps.number, steps.start, np.where(unclosed, next_start, steps.end), steps.pid
+    )
     texts = [f"ProfilerStep#{number}" for number in steps.number.tolist()]
     description = ranges.described(ranges.Marked(steps, texts))
     return steps_of_kernels(trace, steps, "ProfilerStep", description)
 
 
-def _by_repeated_range(kernels: Kernels) -> StepsOfKernels | str:
+def _by_repeated_range(kernels: StepInputs) -> StepsOfKernels | str:
     trace = kernels.trace
     found = ranges.repeated(trace, kernels.attribution.meanings, _launched_time(trace))
     if found is None:
@@ -240,7 +242,7 @@ def _by_repeated_range(kernels: Kernels) -> StepsOfKernels | str:
 
 
 def _by_range(
-    kernels: Kernels, pattern: str, read: Callable[[], RangeInstances] | None
+    kernels: StepInputs, pattern: str, read: Callable[[], RangeInstances] | None
 ) -> StepsOfKernels:
     trace, meanings = kernels.trace, kernels.attribution.meanings
     wanted = labels.compiled(pattern)
@@ -256,7 +258,7 @@ def _by_range(
     return steps_of_kernels(trace, marked.steps, f"range:{pattern}", ranges.described(marked))
 
 
-def _by_repetition(kernels: Kernels) -> StepsOfKernels | str:
+def _by_repetition(kernels: StepInputs) -> StepsOfKernels | str:
     trace = kernels.trace
     group, is_kernel = _groups(kernels), ~gpu_work.are_copies(trace)
     found = repetition.find(trace, group, is_kernel)
@@ -279,7 +281,7 @@ def _by_repetition(kernels: Kernels) -> StepsOfKernels | str:
     )  # fmt: skip
 
 
-def _marks(kernels: Kernels, source: str) -> marks.Found | str:
+def _marks(kernels: StepInputs, source: str) -> marks.MarkedSteps | str:
     trace, weight = kernels.trace, _launched_time(kernels.trace)
     if source == "graph":
         return marks.by_graph(trace, weight)
@@ -287,12 +289,12 @@ def _marks(kernels: Kernels, source: str) -> marks.Found | str:
     return find_by(trace, kernels.attribution.meanings, weight)
 
 
-def _by_requested_mark(kernels: Kernels, source: str) -> StepsOfKernels | str:
+def _by_requested_mark(kernels: StepInputs, source: str) -> StepsOfKernels | str:
     found = _marks(kernels, source)
     return found if isinstance(found, str) else _by_mark(kernels, source, found.steps)
 
 
-def _by_mark(kernels: Kernels, source: str, steps: Steps) -> StepsOfKernels:
+def _by_mark(kernels: StepInputs, source: str, steps: ProfilerSteps) -> StepsOfKernels:
     n_processes, n = len(np.unique(steps.pid)), len(steps)
     where = f" in {n_processes} processes" if n_processes > 1 else ""
     return steps_of_kernels(
@@ -311,7 +313,7 @@ _MARKS: Final = {
 }
 
 
-def _groups(kernels: Kernels) -> Int32:
+def _groups(kernels: StepInputs) -> Int32:
     """[kernels] The group of each: equal direction, operator, parameters, layer and kernel name."""
     costs, (_, names) = kernels.costs, kernels.names
     group = kernels.direction
@@ -327,7 +329,7 @@ def _launched_time(trace: Trace) -> Int64:
     return time
 
 
-_FINDERS: Final[dict[str, Callable[[Kernels], StepsOfKernels | str]]] = {
+_FINDERS: Final[dict[str, Callable[[StepInputs], StepsOfKernels | str]]] = {
     "ProfilerStep": _by_profiler,
     "range": _by_repeated_range,
     "repetition": _by_repetition,

@@ -15,7 +15,7 @@ from fastprof._system.regex import regex
 from fastprof.errors import StepsError
 from fastprof.model.arrays import Bools, Int64
 from fastprof.model.markers import Meaning
-from fastprof.model.metadata import Steps
+from fastprof.model.metadata import ProfilerSteps
 from fastprof.model.quantity import quantity
 from fastprof.model.trace import NEVER, NO_TIME, Trace, UserRanges
 from fastprof.profile.steps import labels
@@ -139,7 +139,9 @@ def within(trace: Trace, window: Window) -> Trace:
         ),
         about=replace(
             about,
-            steps=Steps(steps.number[keep], steps.start[keep], steps.end[keep], steps.pid[keep]),
+            steps=ProfilerSteps(
+                steps.number[keep], steps.start[keep], steps.end[keep], steps.pid[keep]
+            ),
         ),
         user_ranges=_ranges_within(trace.user_ranges, window),
         step_marks=_ranges_within(trace.step_marks, window),

@@ -1,4 +1,7 @@
-"""CUPTI's tables of GPU work, from either SQLite format, to Kernels."""
+"""CUPTI's tables of GPU work, from either SQLite format, to Kernels.
+
+CUPTI's records of synchronisation, common to Nsight Systems exports and NVProf files.
+"""
 
 from __future__ import annotations
 
@@ -8,41 +11,42 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from fastprof._core._column import TOGETHER
-from fastprof.model.arrays import Int32
+from fastprof.model.arrays import Bools, Int32, Int64
+from fastprof.model.timeline import SYNC_KINDS, RecordedSyncs
 from fastprof.model.trace import Activity, Configs, Kernels
 from fastprof.readers.cupti.schema import AXES, MEMORY, SIZES
-from fastprof.readers.sqlite.database import ALL_ROWS, Columns, Database, Field, TableRows
+from fastprof.readers.sqlite.database import ALL_ROWS, Database, Field, TableColumns, TableRows
 from fastprof.readers.trace_columns import joined
 
 _MEMORY_KINDS: Final = 8  # of CUPTI
 
 
-class Work(NamedTuple):
+class WorkColumns(NamedTuple):
     """Columns of GPU work, and of the distinct configurations that rows[TOGETHER] indexes."""
 
-    rows: Columns
-    configs: Columns
+    rows: TableColumns
+    configs: TableColumns
 
 
-def scan(database: Database, table: str, fields: Sequence[Field]) -> Work:
+def scan(database: Database, table: str, fields: Sequence[Field]) -> WorkColumns:
     """All rows of a table."""
     rows = TableRows(database, table, fields)
     rows.read(database, ALL_ROWS)
-    return Work(rows.columns(), rows.together())
+    return WorkColumns(rows.columns(), rows.together())
 
 
-def one_after_the_other(works: Sequence[Work]) -> Work:
+def one_after_the_other(works: Sequence[WorkColumns]) -> WorkColumns:
     """Concatenate tables. Missing columns are filled with -1."""
     begin = 0
     for rows, configs in works:
         rows[TOGETHER] += begin
         begin += len(configs["deviceId"])
     configs = joined([work.configs for work in works], by="deviceId")
-    return Work(joined([work.rows for work in works]), configs)
+    return WorkColumns(joined([work.rows for work in works]), configs)
 
 
 def kernels_of(
-    works: Mapping[Activity, Work], process: str | None, first_memory: int = 0
+    works: Mapping[Activity, WorkColumns], process: str | None, first_memory: int = 0
 ) -> Kernels:
     """GPU work in order of start, without launch and origin.
 
@@ -73,7 +77,7 @@ def kernels_of(
     )
 
 
-def _configs_of(columns: Columns, first_memory: int) -> Configs:
+def _configs_of(columns: TableColumns, first_memory: int) -> Configs:
     source = target = None
     if all(name in columns for name in MEMORY):
         source, *targets = (_memory(columns[name], first_memory) for name in MEMORY)
@@ -105,8 +109,33 @@ def _memory(column: Int32, first: int) -> Int32:
     return found
 
 
-def _size(columns: Columns, size: str) -> Int32:
+def _size(columns: TableColumns, size: str) -> Int32:
     """x, y and z of a size; all -1 if one is unknown."""
     sides = np.stack([columns[size + axis] for axis in AXES], axis=1)
     sides[np.any(sides < 0, axis=1)] = -1
     return sides
+
+
+def syncs_of(
+    columns: TableColumns, process: Int32, device: Int64, kind: Int64, is_known: bool | Bools = True
+) -> RecordedSyncs:
+    """The synchronisations of a table with `sync_fields`.
+
+    is_known : whether `kind` is CUPTI's number; else it is unknown
+    """
+    is_known &= (kind >= 0) & (kind < len(SYNC_KINDS))
+    return RecordedSyncs(
+        start=columns["start"],
+        end=np.maximum(columns["start"], columns["end"]),
+        process=process,
+        device=_narrow(device),
+        stream=_narrow(columns["streamId"]),
+        kind=np.where(is_known, kind, 0).astype(np.int32),
+        correlation=columns["correlationId"],
+    )
+
+
+def _narrow(column: Int64) -> Int32:
+    """int64 to int32; 0xFFFFFFFF, for none, and other values out of range are -1."""
+    limit = np.iinfo(np.int32).max
+    return np.where((column < 0) | (column > limit), -1, column).astype(np.int32)

@@ -18,11 +18,11 @@ from fastprof.readers.graph_captures import (
     graphs_without_marks,
 )
 from fastprof.readers.kineto.event_columns import KinetoFile
-from fastprof.readers.kineto.threads import Threads
+from fastprof.readers.kineto.threads import KinetoThreads
 
 
 def captured_calls(
-    file: KinetoFile, threads: Threads, wanted: bool
+    file: KinetoFile, threads: KinetoThreads, wanted: bool
 ) -> tuple[Rows, Captured] | None:
     """The rows of the launch table that add work to a graph, in order of time, and that work.
 

@@ -1,4 +1,9 @@
-"""Traces of torch.profiler to a Recording."""
+"""Traces of torch.profiler to a Recording.
+
+Labels of the ranges of a PyTorch-profiler trace: category, stack, modules, name, arguments.
+
+Links recorded in a PyTorch-profiler trace: kernel to operator, backward to forward range.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +17,15 @@ import numpy.typing as npt
 from fastprof._core import _join, _nest
 from fastprof._core._kineto import NONE
 from fastprof._core._pools import alike
-from fastprof._core._take import take
+from fastprof._core._take import distinct, take
 from fastprof.errors import BadInputError
 from fastprof.model.arrays import Int32, Int64
+from fastprof.model.markers.kineto import FIELD, NUMBERED
 from fastprof.model.trace import (
     COPY_KINDS,
     MEMORY_KINDS,
     NEVER,
+    OF_EVENT,
     Activity,
     Captured,
     Configs,
@@ -28,11 +35,10 @@ from fastprof.model.trace import (
     Recording,
 )
 from fastprof.readers import trace_columns
-from fastprof.readers.kineto import event_columns, links, metadata
+from fastprof.readers.kineto import event_columns, metadata
 from fastprof.readers.kineto.event_columns import KinetoFile
 from fastprof.readers.kineto.graph_captures import captured_calls
-from fastprof.readers.kineto.labels import labels_of
-from fastprof.readers.kineto.threads import Threads
+from fastprof.readers.kineto.threads import KinetoThreads
 from fastprof.readers.kineto.timeline import api_calls, recorded
 from fastprof.readers.sqlite.database import Progress
 
@@ -73,7 +79,7 @@ def read(
             f"{file.name}: expected a trace of torch.profiler, found JSON without events; "
             "record one with torch.profiler.profile and export_chrome_trace"
         )
-    threads = Threads(file.tables)
+    threads = KinetoThreads(file.tables)
     labels, label = labels_of(file)
     ranges, row_of_event = _read_ranges(file, threads, label)
     kernels = _read_kernels(file, copies)
@@ -81,7 +87,7 @@ def read(
     kernels.duration[damaged] = -1
     kernels.damaged = damaged
     launches, captured = _read_launches(file, threads, kernels, captures)
-    kernels.recorded_range = links.ranges_of_kernels(file, kernels, row_of_event)
+    kernels.recorded_range = ranges_of_kernels(file, kernels, row_of_event)
     _process_of_range(kernels, ranges, threads)
     trace_columns.complete_processes(kernels, len(threads.process_numbers))
     return Recording(
@@ -96,14 +102,14 @@ def read(
         process_of_thread=threads.process,
         processes=threads.process_numbers.astype(np.int32),
         warnings=[*file.warnings(), *_warnings(file, damaged)],
-        recorded_forward=links.forward_ranges(file, threads, ranges),
+        recorded_forward=forward_ranges(file, threads, ranges),
         about=metadata.read(file, threads.places()),
         captured=captured,
         host=recorded(file, threads, ranges),
     )
 
 
-def _read_ranges(file: KinetoFile, threads: Threads, label: Int32) -> tuple[Ranges, Int32]:
+def _read_ranges(file: KinetoFile, threads: KinetoThreads, label: Int32) -> tuple[Ranges, Int32]:
     """Sorted ranges, and the row of each event, -1 for events without time or thread."""
     events = file.tables["ranges"]
     thread = threads.find(events["pid"], events["tid"])
@@ -214,7 +220,7 @@ def _damaged(kernels: Kernels) -> npt.NDArray[np.bool_]:
 
 
 def _read_launches(
-    file: KinetoFile, threads: Threads, kernels: Kernels, captures: bool
+    file: KinetoFile, threads: KinetoThreads, kernels: Kernels, captures: bool
 ) -> tuple[Launches, Captured | None]:
     """API calls that launched GPU work or added it to a graph. Sets launch and process of kernels.
 
@@ -249,7 +255,7 @@ def _read_launches(
     return Launches(**columns), captured
 
 
-def _process_of_range(kernels: Kernels, ranges: Ranges, threads: Threads) -> None:
+def _process_of_range(kernels: Kernels, ranges: Ranges, threads: KinetoThreads) -> None:
     """Kernels without a launch get the process of their recorded range."""
     if kernels.recorded_range is None:
         return
@@ -265,3 +271,109 @@ def _warnings(file: KinetoFile, damaged: npt.NDArray[np.bool_]) -> list[str]:
         f"{file.name}: {n} kernels have impossible durations (negative, or overlapping the next "
         "work of their stream); their time is na and not part of totals"
     ]
+
+
+# Old traces capitalise categories and use other names.
+_CATEGORIES = {"operator": "cpu_op"}
+
+
+def labels_of(file: KinetoFile) -> tuple[list[str], Int32]:
+    """The distinct labels in the form that `markers.kineto` parses, and that of each range."""
+    events = file.tables["ranges"]
+    category = np.maximum(events["category"], 0) * np.int32(2) + (events["seq"] >= 0)
+    columns = [category, *(events[key] for key in ("stack", "hierarchy", "label"))]
+    used = [np.zeros(1, np.int32)]
+    place = np.zeros(len(events["label"]), np.int32)
+    for column in columns:
+        place, tails = _combined(place, column)
+        used = [table[tails[0]] for table in used] + [tails[1]]
+    categories = []
+    for name in file.categories:
+        plain = _CATEGORIES.get(name.lower(), name.lower())
+        categories += [plain, NUMBERED if plain == "cpu_op" else plain]
+    texts = [categories, file.stacks, file.stacks, file.labels]
+    labels = [
+        OF_EVENT + FIELD.join(text[i] if i >= 0 else "" for text, i in zip(texts, ids, strict=True))
+        for ids in zip(*(table.tolist() for table in used[1:]), strict=True)
+    ]
+    return labels, place
+
+
+def _combined(first: Int32, second: Int32) -> tuple[Int32, tuple[Int32, Int32]]:
+    """The index of each row's pair among the distinct pairs of two columns (values >= -1), and the
+    columns of the distinct pairs."""
+    if not len(first):
+        empty = np.empty(0, np.int32)
+        return empty, (empty, empty)
+    width = int(second.max()) + 2
+    key = first.astype(np.int64) * width + second + 1
+    most = int(key.max()) + 1
+    if most <= max(4 * len(key), 1 << 16):
+        found, place = distinct(key.astype(np.int32), most)
+        pairs = np.array(found, np.int64)
+    else:
+        pairs, place = np.unique(key, return_inverse=True)
+    return place.astype(np.int32), (
+        (pairs // width).astype(np.int32),
+        (pairs % width - 1).astype(np.int32),
+    )
+
+
+_MAX_STEPS = 64  # ranges of other threads that may start in the same nanosecond
+
+
+def ranges_of_kernels(file: KinetoFile, kernels: Kernels, row_of_event: Int32) -> Int32 | None:
+    """The range with each kernel's `External id`, -1 for none; None if the file has no such ids.
+
+    Traces of 2022 repeat the correlation id there, which identifies no range.
+    """
+    own = kernels.external_id
+    if own is None or np.array_equal(own, kernels.correlation):
+        return None
+    of_event = file.tables["ranges"]["external_id"]
+    rows = np.flatnonzero((of_event >= 0) & (row_of_event >= 0))
+    nowhere = np.zeros(len(own), np.int32)
+    join = _join.Join(nowhere, own)
+    join.offer(np.zeros(len(rows), np.int32), of_event[rows])
+    found = join.rows(nowhere, own)
+    return np.append(row_of_event[rows], np.int32(-1))[found]
+
+
+def forward_ranges(file: KinetoFile, threads: KinetoThreads, ranges: Ranges) -> Int32 | None:
+    """The forward range of each backward range, from flow events of category fwdbwd.
+
+    A flow starts with a forward range that has a sequence number and ends with a backward range; of
+    several ranges that start at that time, the innermost. None if there are no flows.
+    """
+    flows = file.tables["flows"]
+    if not len(flows["id"]):
+        return None
+    thread = threads.find(flows["pid"], flows["tid"])
+    rows = _starting(ranges, thread, flows["time"])
+    leaves, ends = (np.flatnonzero((flows["phase"] == ord(p)) & (rows >= 0)) for p in "sf")
+    leaves = leaves[np.argsort(flows["id"][leaves], kind="stable")]
+    ids = flows["id"][leaves]
+    at = np.searchsorted(ids, flows["id"][ends])
+    paired = at < len(ids)
+    paired[paired] = ids[at[paired]] == flows["id"][ends[paired]]
+    forward = np.full(len(ranges), -1, np.int32)
+    forward[rows[ends[paired]]] = rows[leaves[at[paired]]]
+    return forward
+
+
+def _starting(ranges: Ranges, thread: Int32, time: Int64) -> Int32:
+    """The innermost range with a sequence number that starts at a thread and time, -1 for none."""
+    numbered = np.flatnonzero(ranges.seq >= 0).astype(np.int32)
+    start, of_thread = ranges.start[numbered], ranges.thread[numbered]
+    at = np.searchsorted(start, time, side="right") - 1
+    found = np.full(len(time), -1, np.int32)
+    for _ in range(_MAX_STEPS):
+        open_ = np.flatnonzero((at >= 0) & (found < 0))
+        open_ = open_[start[at[open_]] == time[open_]]
+        if not len(open_):
+            break
+        fits = of_thread[at[open_]] == thread[open_]
+        found[open_[fits]] = numbered[at[open_[fits]]]
+        at[open_[~fits]] -= 1
+        at[open_[fits]] = -1
+    return found

@@ -12,7 +12,7 @@ from fastprof._core._kineto import NONE, TEXT_PLACE
 from fastprof.model.arrays import Int32, Int64
 
 
-class Threads:
+class KinetoThreads:
     """All threads with ranges or API calls.
 
     torch gives Python threads of which it knows nothing else the pid 0. Without API calls there,

@@ -13,13 +13,13 @@ from fastprof.model.columns import unknown
 from fastprof.model.timeline import Recorded, RecordedCalls, RecordedRanges, RecordedSyncs
 from fastprof.model.trace import NEVER, Ranges
 from fastprof.readers.kineto.event_columns import KinetoFile
-from fastprof.readers.kineto.threads import Threads
+from fastprof.readers.kineto.threads import KinetoThreads
 
 # Kineto's names of CUPTI's types of synchronisation, in the order of SYNC_KINDS.
 _SYNC_NAMES = ("Unknown Sync", "Event Sync", "Stream Wait Event", "Stream Sync", "Context Sync")
 
 
-def recorded(file: KinetoFile, threads: Threads, ranges: Ranges) -> Recorded:
+def recorded(file: KinetoFile, threads: KinetoThreads, ranges: Ranges) -> Recorded:
     """The events of ranges and API calls, runtime calls first."""
     events = file.tables["launches"]
     rows = api_calls(file)

@@ -12,23 +12,23 @@ from fastprof.model.arrays import Int32
 from fastprof.model.timeline import KeptHost, RecordedCalls
 from fastprof.model.trace import Kernels, Launches
 from fastprof.readers.nsys import host_events, memory, schema
-from fastprof.readers.nsys.launches import Reading, process_of
+from fastprof.readers.nsys.launches import LaunchReading, process_of
 from fastprof.readers.nsys.pieces import Pieces
 from fastprof.readers.nsys.strings import texts_of
-from fastprof.readers.sqlite.database import Columns, Database
+from fastprof.readers.sqlite.database import Database, TableColumns
 
 
-class ReadingAll(Reading):
+class ReadingAll(LaunchReading):
     """The table of API calls while it is read; all calls are kept.
 
     Calls have their own pools: those of the Recording contain what its launches and ranges use.
     """
 
-    def _pieces(self, database: Database, pools: schema.Pools, n_kernels: int) -> Pieces:
-        self._own = schema.Pools()
+    def _pieces(self, database: Database, pools: schema.NsysPools, n_kernels: int) -> Pieces:
+        self._own = schema.NsysPools()
         return Pieces(database, schema.LAUNCHES, schema.call_fields, lambda: None)
 
-    def adopt(self, pools: schema.Pools) -> None:
+    def adopt(self, pools: schema.NsysPools) -> None:
         """As in Reading."""
         self.pieces.adopt(self._own)
         self._calls = calls = self.pieces.together()
@@ -49,7 +49,7 @@ class ReadingAll(Reading):
         of_first = [pool.intern(values[i]) if i >= 0 else -1 for i in column[first].tolist()]
         return take(np.array(of_first, np.int32), ids)
 
-    def _columns(self) -> Columns:
+    def _columns(self) -> TableColumns:
         """As in Reading."""
         rows = self._launches
         return {
@@ -59,7 +59,7 @@ class ReadingAll(Reading):
         }
 
     def finish(
-        self, pools: schema.Pools, kernels: Kernels, nodes: dict[str, Any] | None
+        self, pools: schema.NsysPools, kernels: Kernels, nodes: dict[str, Any] | None
     ) -> Launches:
         """As in Reading."""
         found = super().finish(pools, kernels, nodes)

@@ -1,4 +1,10 @@
-"""API calls of an Nsight Systems export that launched a kernel or created a graph node."""
+"""API calls of an Nsight Systems export that launched a kernel or created a graph node.
+
+API calls of an Nsight Systems export that captured work into a graph.
+
+They launched nothing, so `read` skips them unless the export is given as a capture file. They do
+not record kernel names.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +16,22 @@ from fastprof._core import _join
 from fastprof._core._take import take
 from fastprof.model.arrays import Int32
 from fastprof.model.timeline import KeptHost
-from fastprof.model.trace import Kernels, Launches
+from fastprof.model.trace import Captured, Kernels, Launches
 from fastprof.readers import trace_columns
+from fastprof.readers.graph_captures import capture_names, captured_in, graphs_of_calls
 from fastprof.readers.nsys import schema
 from fastprof.readers.nsys.pieces import Pieces
-from fastprof.readers.sqlite.database import Columns, Database
+from fastprof.readers.nsys.strings import texts_of
+from fastprof.readers.sqlite.database import Database, TableColumns
 
 # Depth of graph clones; deeper chains of originals are cycles.
 _MAX_COPIES = 64
 
 
-class Reading:
+class LaunchReading:
     """The table of API calls while it is read; only calls that launched a kernel are kept."""
 
-    def __init__(self, database: Database, pools: schema.Pools, kernels: Kernels) -> None:
+    def __init__(self, database: Database, pools: schema.NsysPools, kernels: Kernels) -> None:
         self._shift = schema.PROCESS_SHIFT
         if "globalPid" not in database.tables.get(schema.KERNELS, ["globalPid"]):
             self._shift = 63  # no process ids in the export: treat all as one process
@@ -31,7 +39,7 @@ class Reading:
         self._join = _join.Join(kernels.process, kernels.correlation)
         self.pieces = self._pieces(database, pools, len(kernels))
 
-    def _pieces(self, database: Database, pools: schema.Pools, n_kernels: int) -> Pieces:
+    def _pieces(self, database: Database, pools: schema.NsysPools, n_kernels: int) -> Pieces:
         join, processes, shift = self._join, pools.processes, self._shift
 
         def keep() -> _join.LaunchFilter:
@@ -39,16 +47,16 @@ class Reading:
 
         return Pieces(database, schema.LAUNCHES, schema.launch_fields, keep, n_kernels)
 
-    def adopt(self, pools: schema.Pools) -> None:
+    def adopt(self, pools: schema.NsysPools) -> None:
         """Merge the ids of the launches into `pools`, after reading has ended."""
         self.pieces.adopt(pools)
 
-    def _columns(self) -> Columns:
+    def _columns(self) -> TableColumns:
         """The launches, in the order of the file."""
         return self.pieces.together()
 
     def finish(
-        self, pools: schema.Pools, kernels: Kernels, nodes: dict[str, Any] | None
+        self, pools: schema.NsysPools, kernels: Kernels, nodes: dict[str, Any] | None
     ) -> Launches:
         """Launches and node creations, sorted by time. Sets indices of kernels. Call once."""
         columns = self._columns()
@@ -68,7 +76,7 @@ class Reading:
 
 
 def read_graph_nodes(
-    database: Database, pools: schema.Pools, kernels: Kernels
+    database: Database, pools: schema.NsysPools, kernels: Kernels
 ) -> dict[str, Any] | None:
     """The calls that created graph nodes; `row` is the call of each kernel's node."""
     graph_node = kernels.configs.graph_node
@@ -90,8 +98,54 @@ def read_graph_nodes(
     return nodes
 
 
-def process_of(thread: Int32, pools: schema.Pools, shift: int) -> Int32:
+def process_of(thread: Int32, pools: schema.NsysPools, shift: int) -> Int32:
     """The process of each thread index, -1 for thread -1."""
     of_thread = [pools.processes.intern(int(x) >> shift) for x in pools.threads.values()]
     known: Int32 = np.array([*of_thread, -1], np.int32)
     return known[thread]
+
+
+def add(
+    database: Database,
+    pools: schema.NsysPools,
+    kernels: Kernels,
+    launches: Launches,
+    strings: list[str | None],
+) -> tuple[Launches, Captured | None]:
+    """Merge captured calls into the launches, sorted by time, and return both.
+
+    Updates the launch indices of kernels and appends names of calls to `strings`.
+
+    kernels : with copies and memsets, to identify calls that were not captured
+    """
+    own = schema.NsysPools()
+    calls = database.scan(schema.LAUNCHES, schema.launch_fields(own))
+    names = texts_of(database, own.strings)
+    threads = np.array([pools.threads.intern(key) for key in own.threads.values().tolist()] + [-1])
+    thread = threads.astype(np.int32)[calls["globalTid"]]
+    process_of_thread = process_of(
+        np.arange(len(pools.threads), dtype=np.int32), pools, schema.PROCESS_SHIFT
+    )
+    meaning = capture_names(names)[calls["nameId"]]
+    graph = graphs_of_calls(meaning, calls["start"], thread, process_of_thread)
+    if graph is None:
+        return launches, None
+    process = np.append(process_of_thread, np.int32(-1))[thread]
+    join = _join.Join(process, calls["correlationId"])
+    join.offer(kernels.process, kernels.correlation)
+    worked = join.rows(process, calls["correlationId"]) >= 0
+    rows, number = captured_in(graph, worked, calls["start"], calls["correlationId"])
+    n, nothing = len(launches), np.full(len(rows), -1, np.int32)
+    columns = {
+        "start": np.concatenate([launches.start, calls["start"][rows]]),
+        "thread": np.concatenate([launches.thread, thread[rows]]),
+        "name": np.concatenate([launches.name, calls["nameId"][rows] + np.int32(len(strings))]),
+        "captured": np.arange(n + len(rows)) - n,
+    }
+    strings += names
+    columns = trace_columns.launches_in_order(columns, kernels)
+    at = columns.pop("captured")
+    sizes = np.full((len(rows), 3), -1, np.int32)
+    captured = Captured(nothing.copy(), number, nothing, sizes, sizes, meaning[rows])
+    captured.launch[at[at >= 0]] = np.flatnonzero(at >= 0)
+    return Launches(**columns), captured

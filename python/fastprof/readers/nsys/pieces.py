@@ -2,18 +2,22 @@
 
 One thread reads pieces from the first on, the other from the last on, each into its own pools.
 Pools are merged in the order of rows, so the result is deterministic.
+
+A second connection to an export, used by a second thread.
 """
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from fastprof._core._take import take
+from fastprof._system.threads import SecondThread, Task
 from fastprof.model.arrays import Int32
-from fastprof.readers.nsys.schema import Pools
-from fastprof.readers.sqlite.database import Columns, Database, Field, TableRows
+from fastprof.readers.nsys.schema import NsysPools
+from fastprof.readers.sqlite.database import Database, Field, TableColumns, TableRows
 
 # Enough that both threads end at about the same time; few enough that the overhead is negligible.
 _PIECES = 16
@@ -33,7 +37,7 @@ class Pieces:
         self,
         database: Database,
         table: str,
-        fields: Callable[[Pools], Sequence[Field]],
+        fields: Callable[[NsysPools], Sequence[Field]],
         keep: Callable[[], Any],
         capacity: int | None = None,
     ) -> None:
@@ -41,9 +45,9 @@ class Pieces:
         self._first, *others = database.pieces(table, _PIECES)
         self._waiting = deque(others)
         self._room = (database.count(table) if capacity is None else capacity) // (len(others) + 1)
-        self._pools = Pools()
+        self._pools = NsysPools()
         self._rows = TableRows(database, table, fields(self._pools), capacity)
-        self._helped: list[tuple[Pools, TableRows]] = []
+        self._helped: list[tuple[NsysPools, TableRows]] = []
         self._adopted: list[tuple[Mapping[str, Int32], TableRows]] = []
 
     def read(self, database: Database) -> None:
@@ -55,18 +59,18 @@ class Pieces:
     def help(self, database: Database) -> None:
         """Read pieces from the last on, on another thread, until none are left."""
         for row_ids in _until_empty(self._waiting.pop):
-            pools = Pools()
+            pools = NsysPools()
             rows = TableRows(database, self._table, self._fields(pools), self._room)
             rows.read(database, row_ids, self._keep())
             self._helped.append((pools, rows))
 
-    def adopt(self, pools: Pools) -> None:
+    def adopt(self, pools: NsysPools) -> None:
         """Merge the ids of all pieces into `pools`, after reading has ended."""
         read = [(self._pools, self._rows), *reversed(self._helped)]
         self._adopted = [(pools.adopt(own), rows) for own, rows in read]
         self._helped.clear()
 
-    def together(self) -> Columns:
+    def together(self) -> TableColumns:
         """The columns of all rows, with ids of the merged pools. Call once."""
         (place_of, rows), *others = self._adopted
         begin = len(rows)
@@ -82,7 +86,7 @@ class Pieces:
         return columns
 
 
-def _refer(columns: Columns, rows: slice, place_of: Mapping[str, Int32]) -> None:
+def _refer(columns: TableColumns, rows: slice, place_of: Mapping[str, Int32]) -> None:
     """Replace ids of rows by those of other pools."""
     for name in place_of.keys() & columns.keys():
         columns[name][rows] = take(place_of[name], columns[name][rows])
@@ -96,3 +100,34 @@ def _until_empty(take: Callable[[], tuple[int, int]]) -> Iterator[tuple[int, int
         except IndexError:
             return
         yield taken
+
+
+Result = TypeVar("Result")
+
+
+class Connected:
+    """A second thread with its own connection to the database.
+
+    Leaving the context early interrupts the running function.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._stop = threading.Event()
+        self._own = database.another(self._go_on)
+        self._thread = SecondThread()
+
+    def submit(self, function: Callable[..., Result], *arguments: Any) -> Task[Result]:
+        """Schedule function(connection, *arguments)."""
+        return self._thread.submit(function, self._own, *arguments)
+
+    def _go_on(self, table: str, rows: int, total: int) -> None:
+        if self._stop.is_set():
+            raise InterruptedError(f"reading {table} was stopped")
+
+    def __enter__(self) -> Connected:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._stop.set()
+        self._thread.__exit__(*exception)
+        self._own.close()

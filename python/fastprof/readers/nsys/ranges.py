@@ -13,7 +13,7 @@ from fastprof.model.trace import Ranges
 from fastprof.readers import trace_columns
 from fastprof.readers.nsys import schema
 from fastprof.readers.nsys.pieces import Pieces
-from fastprof.readers.sqlite.database import Columns, Database, Field
+from fastprof.readers.sqlite.database import Database, Field, TableColumns
 
 
 def table_of(database: Database) -> str:
@@ -38,7 +38,7 @@ def event_types(database: Database) -> tuple[list[int], list[int], list[int]]:
     return push_pop, start_end, domain
 
 
-class Reading:
+class RangeReading:
     """The range table while it is read.
 
     fields : the columns to read
@@ -48,14 +48,14 @@ class Reading:
     def __init__(
         self,
         database: Database,
-        fields: Callable[[schema.Pools], Sequence[Field]] = schema.range_fields,
+        fields: Callable[[schema.NsysPools], Sequence[Field]] = schema.range_fields,
         domains: bool = False,
     ) -> None:
         self.types = event_types(database)
         kept = self.types[0] + self.types[1] + (self.types[2] if domains else [])
         self.pieces = Pieces(database, table_of(database), fields, lambda: _column.Among(kept))
 
-    def finish(self, pools: schema.Pools, strings: list[str | None]) -> tuple[Ranges, Ranges]:
+    def finish(self, pools: schema.NsysPools, strings: list[str | None]) -> tuple[Ranges, Ranges]:
         """Sorted ranges, and separately those that ended on another thread. Call once."""
         columns = self.pieces.together()
         _name_registered(columns, pools.labels, strings)
@@ -69,7 +69,7 @@ class Reading:
         columns = {name: without(column, others) for name, column in columns.items()}
         return trace_columns.ranges_in_order(columns, slice(None)), phases
 
-    def moved(self, columns: Columns) -> Int64:
+    def moved(self, columns: TableColumns) -> Int64:
         """The rows that ended on another thread."""
         end_thread = columns["endGlobalTid"]
         ended = np.flatnonzero(end_thread >= 0)
@@ -78,7 +78,9 @@ class Reading:
         return found
 
 
-def _name_registered(columns: Columns, labels: _pools.Names, strings: Sequence[str | None]) -> None:
+def _name_registered(
+    columns: TableColumns, labels: _pools.Names, strings: Sequence[str | None]
+) -> None:
     """Set the labels of ranges with registered strings, whose text is in StringIds."""
     rows = np.flatnonzero((columns["text"] < 0) & (columns["textId"] >= 0))
     used, place = distinct(columns["textId"][rows], len(strings))

@@ -7,11 +7,12 @@ import numpy as np
 from fastprof.model.trace import Activity, Kernels, Ranges, Recording
 from fastprof.readers import trace_columns
 from fastprof.readers.cupti import gpu_work
-from fastprof.readers.nsys import graph_captures, metadata, schema
+from fastprof.readers.nsys import launches as graph_captures
 from fastprof.readers.nsys import launches as launches_of
+from fastprof.readers.nsys import metadata, schema
 from fastprof.readers.nsys import ranges as ranges_of
 from fastprof.readers.nsys.all_calls import ReadingAll
-from fastprof.readers.nsys.connected import Connected
+from fastprof.readers.nsys.pieces import Connected
 from fastprof.readers.sqlite.database import EXPORT_AGAIN, Database
 
 
@@ -32,13 +33,13 @@ def read(
     BadInputError
         The file is damaged, or lacks a table or column that all versions have.
     """
-    pools = schema.Pools()
+    pools = schema.NsysPools()
     with Connected(database) as second:
-        reading = ranges_of.Reading(database)
+        reading = ranges_of.RangeReading(database)
         running = second.submit(reading.pieces.read)
         kernels = _read_kernels(database, pools, copies)
         nodes = launches_of.read_graph_nodes(database, pools, kernels)
-        calls = (ReadingAll if host else launches_of.Reading)(database, pools, kernels)
+        calls = (ReadingAll if host else launches_of.LaunchReading)(database, pools, kernels)
         helping = second.submit(calls.pieces.help)
         calls.pieces.read(database)
         reading.pieces.help(database)
@@ -79,7 +80,7 @@ def read(
 
 
 def _finish_ranges(
-    database: Database, reading: ranges_of.Reading, pools: schema.Pools, kernels: Kernels
+    database: Database, reading: ranges_of.RangeReading, pools: schema.NsysPools, kernels: Kernels
 ) -> tuple[list[str | None], list[str], tuple[Ranges, Ranges]]:
     """The texts of all string ids, warnings, and the ranges."""
     strings, warnings = trace_columns.read_strings(
@@ -88,7 +89,7 @@ def _finish_ranges(
     return strings, warnings, reading.finish(pools, strings)
 
 
-def _read_kernels(database: Database, pools: schema.Pools, copies: bool) -> Kernels:
+def _read_kernels(database: Database, pools: schema.NsysPools, copies: bool) -> Kernels:
     """GPU work in order of start; launch and origin are -1."""
     has_names = "demangledName" in database.tables.get(schema.KERNELS, ["demangledName"])
     name = "demangledName" if has_names else "shortName"

@@ -49,7 +49,7 @@ I64, I32, KEY, RANGE, TEXT = _column.I64, _column.I32, _column.KEY, _column.RANG
 LENGTH = _column.LENGTH
 
 
-class Pools:
+class NsysPools:
     """The interned values that columns of all tables refer to."""
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class Pools:
         self.threads = _pools.Keys()
         self.processes = _pools.Keys()
 
-    def adopt(self, other: Pools) -> dict[str, Int32]:
+    def adopt(self, other: NsysPools) -> dict[str, Int32]:
         """Merge other pools into these, except processes.
 
         Returns
@@ -83,7 +83,7 @@ class Pools:
         return list(zip((values & LOW_24_BITS).tolist(), processes.tolist(), strict=True))
 
 
-def kernel_fields(pools: Pools, name: str = "demangledName") -> list[Field]:
+def kernel_fields(pools: NsysPools, name: str = "demangledName") -> list[Field]:
     """`name` is the column that names the kernel."""
     return [
         *graph_fields(pools),
@@ -92,7 +92,7 @@ def kernel_fields(pools: Pools, name: str = "demangledName") -> list[Field]:
     ]
 
 
-def graph_fields(pools: Pools) -> list[Field]:
+def graph_fields(pools: NsysPools) -> list[Field]:
     return [
         *cupti_schema.work_fields(),
         Field("correlationId", I64),
@@ -100,12 +100,12 @@ def graph_fields(pools: Pools) -> list[Field]:
     ]
 
 
-def copy_fields(pools: Pools) -> list[Field]:
+def copy_fields(pools: NsysPools) -> list[Field]:
     """Of memory copies and memsets."""
     return [*graph_fields(pools), *cupti_schema.copy_fields()]
 
 
-def launch_fields(pools: Pools) -> list[Field]:
+def launch_fields(pools: NsysPools) -> list[Field]:
     return [
         Field("globalTid", KEY, pool=pools.threads, needed=True),  # filtered by the first two
         Field("correlationId", I64, needed=True),
@@ -114,12 +114,12 @@ def launch_fields(pools: Pools) -> list[Field]:
     ]
 
 
-def call_fields(pools: Pools) -> list[Field]:
+def call_fields(pools: NsysPools) -> list[Field]:
     """Of all API calls, with their ends."""
     return [*launch_fields(pools), Field("end", I64, NEVER)]
 
 
-def sync_fields(pools: Pools) -> list[Field]:
+def sync_fields(pools: NsysPools) -> list[Field]:
     return [
         *cupti_schema.sync_fields(),
         Field("globalPid", KEY, pool=pools.processes, shift=PROCESS_SHIFT),
@@ -128,11 +128,11 @@ def sync_fields(pools: Pools) -> list[Field]:
     ]
 
 
-def os_call_fields(pools: Pools) -> list[Field]:
+def os_call_fields(pools: NsysPools) -> list[Field]:
     return [*event_fields(pools), Field("end", I64), Field("nameId", KEY, pool=pools.strings)]
 
 
-def event_fields(pools: Pools) -> list[Field]:
+def event_fields(pools: NsysPools) -> list[Field]:
     """Of events of threads."""
     return [
         Field("start", I64, needed=True),
@@ -140,11 +140,11 @@ def event_fields(pools: Pools) -> list[Field]:
     ]
 
 
-def sample_fields(pools: Pools) -> list[Field]:
+def sample_fields(pools: NsysPools) -> list[Field]:
     return [*event_fields(pools), Field("id", I64)]
 
 
-def call_chain_fields(pools: Pools) -> list[Field]:
+def call_chain_fields(pools: NsysPools) -> list[Field]:
     return [
         Field("stackDepth", I64, needed=True),  # the filter column
         Field("id", I64, needed=True),
@@ -152,11 +152,11 @@ def call_chain_fields(pools: Pools) -> list[Field]:
     ]
 
 
-def switch_fields(pools: Pools) -> list[Field]:
+def switch_fields(pools: NsysPools) -> list[Field]:
     return [*event_fields(pools), Field("isSchedIn", I64)]
 
 
-def graph_node_fields(pools: Pools) -> list[Field]:
+def graph_node_fields(pools: NsysPools) -> list[Field]:
     return [
         Field("start", I64, needed=True),
         Field("globalTid", KEY, pool=pools.threads, needed=True),
@@ -179,7 +179,7 @@ def memory_fields() -> list[Field]:
     ]
 
 
-def range_fields(pools: Pools) -> list[Field]:
+def range_fields(pools: NsysPools) -> list[Field]:
     return [
         Field("eventType", I32, needed=True),  # the filter column
         Field("start", I64, needed=True),
@@ -191,13 +191,13 @@ def range_fields(pools: Pools) -> list[Field]:
     ]
 
 
-def time_fields(pools: Pools) -> list[Field]:
+def time_fields(pools: NsysPools) -> list[Field]:
     """Of ranges, with the lengths of their texts, which are -1 for none, and their domains."""
     fields = [field for field in range_fields(pools) if field.name != "text"]
     return [*fields, Field("text", LENGTH), Field("domainId", I64)]
 
 
-def domain_fields(pools: Pools) -> list[Field]:
+def domain_fields(pools: NsysPools) -> list[Field]:
     """Of the events that name domains."""
     return [
         Field("eventType", I32, needed=True),  # the filter column

@@ -15,11 +15,10 @@ from fastprof.model.timeline import Recorded, RecordedCalls, RecordedRanges
 from fastprof.readers import trace_columns
 from fastprof.readers.nsys import host_events, memory, schema
 from fastprof.readers.nsys import ranges as ranges_of
-from fastprof.readers.nsys.connected import Connected
 from fastprof.readers.nsys.launches import process_of
-from fastprof.readers.nsys.pieces import Pieces
+from fastprof.readers.nsys.pieces import Connected, Pieces
 from fastprof.readers.nsys.strings import texts_of
-from fastprof.readers.sqlite.database import Columns, Database
+from fastprof.readers.sqlite.database import Database, TableColumns
 
 
 def read(database: Database) -> Recorded:
@@ -30,9 +29,9 @@ def read(database: Database) -> Recorded:
     BadInputError
         The file is damaged, or lacks a table or column that all versions have.
     """
-    pools = schema.Pools()
+    pools = schema.NsysPools()
     with Connected(database) as second:
-        ranges = ranges_of.Reading(database, schema.time_fields, domains=True)
+        ranges = ranges_of.RangeReading(database, schema.time_fields, domains=True)
         running = second.submit(ranges.pieces.read)
         calls = Pieces(database, schema.LAUNCHES, schema.call_fields, lambda: None)
         helping = second.submit(calls.help)
@@ -74,7 +73,9 @@ def read(database: Database) -> Recorded:
     )
 
 
-def _domain_events(database: Database, reading: ranges_of.Reading, pools: schema.Pools) -> Columns:
+def _domain_events(
+    database: Database, reading: ranges_of.RangeReading, pools: schema.NsysPools
+) -> TableColumns:
     """The events that name domains."""
     keep = _column.Among(reading.types[2])
     table, fields = ranges_of.table_of(database), schema.domain_fields(pools)
@@ -84,7 +85,9 @@ def _domain_events(database: Database, reading: ranges_of.Reading, pools: schema
 DomainNames = dict[tuple[int, int], str]  # by thread id without its thread, and domain
 
 
-def _domain_names(events: Columns, pools: schema.Pools, strings: list[str | None]) -> DomainNames:
+def _domain_names(
+    events: TableColumns, pools: schema.NsysPools, strings: list[str | None]
+) -> DomainNames:
     texts, found = pools.labels.texts(), {}
     threads = take(pools.threads.values(), events["globalTid"]) >> schema.PROCESS_SHIFT
     keys = (threads, events["domainId"], events["text"], events["textId"])
@@ -96,8 +99,8 @@ def _domain_names(events: Columns, pools: schema.Pools, strings: list[str | None
 
 
 def _ranges(
-    reading: ranges_of.Reading,
-    columns: Columns,
+    reading: ranges_of.RangeReading,
+    columns: TableColumns,
     keep: Bools,
     strings: list[str | None],
     threads: Int64,

@@ -12,7 +12,7 @@ from fastprof.model.arrays import Int32, Int64
 from fastprof.model.trace import NEVER, Activity, Kernels, Launches, Ranges, Recording
 from fastprof.readers import trace_columns
 from fastprof.readers.cupti import gpu_work
-from fastprof.readers.cupti.gpu_work import Work, one_after_the_other
+from fastprof.readers.cupti.gpu_work import WorkColumns, one_after_the_other
 from fastprof.readers.nvprof import metadata, schema
 from fastprof.readers.nvprof.call_names import CALL_NAMES
 from fastprof.readers.nvprof.demangle import demangled
@@ -31,7 +31,7 @@ def read(database: Database, copies: bool = False) -> Recording:
     BadInputError
         The file is damaged, or lacks a table or column that all versions have.
     """
-    pools = schema.Pools()
+    pools = schema.NvprofPools()
     kernels = _read_kernels(database, pools, copies)
     launches, strings_of_calls = _read_launches(database, pools, kernels)
     ranges, phases = read_ranges(database, pools)
@@ -60,10 +60,10 @@ def read(database: Database, copies: bool = False) -> Recording:
     )
 
 
-def _read_kernels(database: Database, pools: schema.Pools, copies: bool) -> Kernels:
+def _read_kernels(database: Database, pools: schema.NvprofPools, copies: bool) -> Kernels:
     """GPU work in order of start; process, launch and origin are -1."""
 
-    def scan(tables: Sequence[str], fields: list[Field]) -> Work:
+    def scan(tables: Sequence[str], fields: list[Field]) -> WorkColumns:
         return one_after_the_other([gpu_work.scan(database, each, fields) for each in tables])
 
     kinds = {Activity.KERNEL: scan(schema.KERNELS, schema.kernel_fields(pools))}
@@ -77,7 +77,7 @@ def _read_kernels(database: Database, pools: schema.Pools, copies: bool) -> Kern
 
 
 def _read_launches(
-    database: Database, pools: schema.Pools, kernels: Kernels
+    database: Database, pools: schema.NvprofPools, kernels: Kernels
 ) -> tuple[Launches, list[str | None]]:
     """API calls that launched a kernel, and their names. Sets launch and process of kernels.
 
@@ -117,14 +117,14 @@ def name_calls(cbid: Int32, known: dict[int, str], names: dict[str, int]) -> Int
     return ids[place] if len(ids) else cbid
 
 
-def process_of_thread_in(pools: schema.Pools) -> Int32:
+def process_of_thread_in(pools: schema.NvprofPools) -> Int32:
     """The process of each thread index; -1 at the end, for thread -1."""
     threads = pools.threads.values()
     of_thread = [pools.processes.intern(int(thread) >> schema.PROCESS_SHIFT) for thread in threads]
     return np.array([*of_thread, -1], np.int32)
 
 
-def read_ranges(database: Database, pools: schema.Pools) -> tuple[Ranges, Ranges]:
+def read_ranges(database: Database, pools: schema.NvprofPools) -> tuple[Ranges, Ranges]:
     """Sorted ranges, and separately those that ended on another thread.
 
     A range is a start row and an end row with the same id. Marks and ends without a start are
@@ -168,7 +168,7 @@ def _ends(ids: Int64, starts: npt.NDArray[np.intp], ends: npt.NDArray[np.intp]) 
     return out
 
 
-def _threads_of_objects(pools: schema.Pools) -> Int32:
+def _threads_of_objects(pools: schema.NvprofPools) -> Int32:
     """The thread of each objectId: a 32-bit process and a 64-bit thread, little-endian; -1 last."""
     threads = []
     for text in pools.objects.texts():

@@ -39,7 +39,7 @@ _THREAD = "(processId << 32) | (threadId & 4294967295)"
 _CORRELATION = Field("correlationId", I64, needed=True)
 
 
-class Pools:
+class NvprofPools:
     """The interned values that columns of all tables refer to."""
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class Pools:
         self.objects = _pools.Names()
 
 
-def kernel_fields(pools: Pools) -> list[Field]:
+def kernel_fields(pools: NvprofPools) -> list[Field]:
     return [
         *cupti_schema.work_fields(),
         _CORRELATION,
@@ -64,7 +64,7 @@ def copy_fields() -> list[Field]:
     return [*cupti_schema.work_fields(), _CORRELATION, *cupti_schema.copy_fields()]
 
 
-def launch_fields(pools: Pools) -> list[Field]:
+def launch_fields(pools: NvprofPools) -> list[Field]:
     return [
         Field("thread", KEY, pool=pools.threads, sql=_THREAD),  # filtered by the first two
         _CORRELATION,
@@ -73,7 +73,7 @@ def launch_fields(pools: Pools) -> list[Field]:
     ]
 
 
-def call_fields(pools: Pools) -> list[Field]:
+def call_fields(pools: NvprofPools) -> list[Field]:
     """Of all API calls, with their ends."""
     return [*launch_fields(pools), Field("end", I64, NEVER)]
 
@@ -86,7 +86,7 @@ def context_fields() -> list[Field]:
     return [Field("contextId", I64, needed=True), Field("deviceId", I64, needed=True)]
 
 
-def marker_fields(pools: Pools) -> list[Field]:
+def marker_fields(pools: NvprofPools) -> list[Field]:
     text = f"(SELECT value FROM {STRINGS} WHERE _id_ = {MARKERS}.name)"
     return [
         Field("timestamp", I64, needed=True),

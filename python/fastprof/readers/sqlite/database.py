@@ -1,4 +1,10 @@
-"""An SQLite file opened for reading: its schema, and table columns as arrays."""
+"""An SQLite file opened for reading: its schema, and table columns as arrays.
+
+Read-only SQLite connections that execute nothing from the file.
+
+Views, triggers, virtual tables and expressions in the schema of an untrusted file can run code, and
+huge sizes can make SQLite work without end: https://www.sqlite.org/security.html.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +12,7 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import apsw
 import numpy as np
@@ -15,13 +22,12 @@ from fastprof._core import _column, _scan
 from fastprof._core._pages import UnusualError
 from fastprof._system.classes import dataclass
 from fastprof.errors import BadInputError, SettingError
-from fastprof.readers.sqlite.connection import connect, reject_logs
-from fastprof.readers.sqlite.pages import Layout, Pages, escaped
+from fastprof.readers.sqlite.pages import Pages, TableLayout, escaped
 
 EXPORT_AGAIN = "export it again: nsys export --type sqlite --force-overwrite true REPORT.nsys-rep"
 ALL_ROWS = (-(2**63), 2**63 - 1)  # row ids
 PAGES, SQLITE = "pages", "sqlite"  # methods to read a table
-Columns = dict[str, npt.NDArray[Any]]
+TableColumns = dict[str, npt.NDArray[Any]]
 Progress = Callable[[str, int, int], None]  # what is read, rows so far, estimated total
 
 
@@ -193,7 +199,7 @@ class Database:
         starts = [ALL_ROWS[0], *(end + 1 for end in sorted(ends))]
         return list(zip(starts, [*sorted(ends), ALL_ROWS[1]], strict=True))
 
-    def _layout(self, table: str) -> Layout:
+    def _layout(self, table: str) -> TableLayout:
         if self._forced == SQLITE:
             raise UnusualError("FASTPROF_SCAN=sqlite")
         return self._pages.layout(table, self.rows)
@@ -223,7 +229,7 @@ class Database:
         row_ids: tuple[int, int] = ALL_ROWS,
         keep: Any = None,
         capacity: int | None = None,
-    ) -> Columns:
+    ) -> TableColumns:
         """Columns of a table by field name, in the order of row ids.
 
         Missing columns are filled with `none`. A missing table has no rows.
@@ -328,7 +334,7 @@ class TableRows:
         if self._room is not None:
             database.read_rows(self._table, self._chosen, row_ids, self._room, keep)
 
-    def columns(self, further: int = 0) -> Columns:
+    def columns(self, further: int = 0) -> TableColumns:
         """All columns, extended by `further` uninitialised rows. Ends reading.
 
         Fields with `together` are not included; the column _column.TOGETHER (int32) indexes the
@@ -342,7 +348,7 @@ class TableRows:
             )  # one combination: all fields are missing
         return _with_none(columns, [f for f in self._missing if not f.together], n)
 
-    def together(self) -> Columns:
+    def together(self) -> TableColumns:
         """The distinct combinations of all fields with `together`."""
         columns = self._room.together() if self._room is not None else {}
         n = max((len(column) for column in columns.values()), default=1)
@@ -364,7 +370,7 @@ def select_of(table: str, fields: Sequence[Field], row_ids: tuple[int, int]) -> 
     return f'SELECT {columns} FROM "{escaped(table)}" NOT INDEXED{where}'
 
 
-def _with_none(columns: Columns, missing: Sequence[Field], n: int) -> Columns:
+def _with_none(columns: TableColumns, missing: Sequence[Field], n: int) -> TableColumns:
     """The columns, plus n rows of `none` for each missing field."""
     for field in missing:
         dtype = np.int64 if field.kind == _column.I64 else np.int32
@@ -373,3 +379,79 @@ def _with_none(columns: Columns, missing: Sequence[Field], n: int) -> Columns:
             columns[field.name + "_seq"] = np.full(n, -1, np.int64)
             columns[field.name + "_op_id"] = np.full(n, -1, np.int64)
     return columns
+
+
+_CONFIGURATION = {
+    apsw.SQLITE_DBCONFIG_DEFENSIVE: 1,
+    apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA: 0,
+    apsw.SQLITE_DBCONFIG_ENABLE_VIEW: 0,
+    apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER: 0,
+    apsw.SQLITE_DBCONFIG_DQS_DML: 0,  # "name" is a column or an error, never a string
+}
+# Our statements stay far below these limits. CREATE TABLE statements of the file count too: the
+# maximum of 2000 columns takes about 100 KB.
+_LIMITS = {
+    apsw.SQLITE_LIMIT_SQL_LENGTH: 1_000_000,
+    apsw.SQLITE_LIMIT_EXPR_DEPTH: 100,
+    apsw.SQLITE_LIMIT_COMPOUND_SELECT: 10,
+    apsw.SQLITE_LIMIT_VDBE_OP: 100_000,
+    apsw.SQLITE_LIMIT_ATTACHED: 0,
+    apsw.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 1000,
+    apsw.SQLITE_LIMIT_VARIABLE_NUMBER: 10,
+    apsw.SQLITE_LIMIT_TRIGGER_DEPTH: 1,
+    apsw.SQLITE_LIMIT_WORKER_THREADS: 0,
+}
+_MIN_LENGTH = 1_000_000
+
+# Suffixes of files with rows that are not, or not permanently, in the database file.
+_LOGS = ("-wal", "-journal")
+
+
+def connect(path: str | os.PathLike[str], name: str) -> apsw.Connection:
+    """Open a file. Only one thread at a time may use the connection.
+
+    Raises
+    ------
+    BadInputError
+        The file cannot be opened.
+    """
+    # With immutable, SQLite neither locks the file nor creates other files.
+    uri = f"file:{quote(os.fsencode(os.path.abspath(path)))}?mode=ro&immutable=1"
+    try:
+        # Without SQLite's mutex, a scan takes half the time.
+        connection = apsw.Connection(
+            uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI | apsw.SQLITE_OPEN_NOMUTEX
+        )
+    except apsw.Error as error:
+        raise BadInputError(f"{name}: cannot be opened: {error}") from error
+    for option, value in _CONFIGURATION.items():
+        connection.config(option, value)
+    for kind, most in _LIMITS.items():
+        connection.limit(kind, most)
+    # No value is longer than the file, unless an expression computes it.
+    length = max(_MIN_LENGTH, min(os.stat(path).st_size, 2**31 - 1))
+    connection.limit(apsw.SQLITE_LIMIT_LENGTH, length)
+    connection.drop_modules(None)  # virtual tables
+    connection.execute("PRAGMA cell_size_check = ON")
+    return connection
+
+
+def reject_logs(name: str) -> None:
+    """Reject a database with a non-empty log file, which holds rows that the database lacks.
+
+    The log is next to the file itself, not next to links to it. SQLite can only read both together
+    if it may write or lock.
+
+    Raises
+    ------
+    BadInputError
+        There is a log.
+    """
+    for path in dict.fromkeys([os.path.abspath(name), os.path.realpath(name)]):
+        for suffix in _LOGS:
+            log = Path(path + suffix)
+            if log.exists() and log.stat().st_size:
+                raise BadInputError(
+                    f"{name}: {log.name} exists: another program is writing the file or was "
+                    "stopped while writing it; let it finish, or export again"
+                )

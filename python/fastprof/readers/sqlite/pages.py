@@ -18,20 +18,20 @@ from fastprof._system.regex import regex
 from fastprof.errors import BadInputError
 
 Select = Callable[[str], list[tuple[Any, ...]]]
-Place = tuple[int, int, int]  # argument of _pages.Table.scan
+CellPlace = tuple[int, int, int]  # argument of _pages.Table.scan
 
 _INTEGER = regex(r"[+-]?[0-9]{1,18}")
 
 
 @dataclass(frozen=True)
-class Layout:
+class TableLayout:
     """The leaf pages of a table, and the position of each column (lower case) in its rows."""
 
     table: _pages.Table
-    places: dict[str, Place]
+    places: dict[str, CellPlace]
     unusual: dict[str, str]  # columns that SQLite must read, and the reason
 
-    def places_of(self, names: Sequence[str]) -> list[Place]:
+    def places_of(self, names: Sequence[str]) -> list[CellPlace]:
         """The positions of columns.
 
         Raises
@@ -49,7 +49,7 @@ class Pages:
 
     def __init__(self, path: str | os.PathLike[str], name: str) -> None:
         self.name = name
-        self._layouts: dict[str, Layout | str] = {}
+        self._layouts: dict[str, TableLayout | str] = {}
         self._file: _pages.File | None = None
         self._why = ""
         try:
@@ -66,7 +66,7 @@ class Pages:
     def close(self) -> None:
         os.close(self._descriptor)
 
-    def layout(self, table: str, select: Select) -> Layout:
+    def layout(self, table: str, select: Select) -> TableLayout:
         """The layout of a table; `select` runs a statement and returns all rows.
 
         Raises
@@ -89,7 +89,7 @@ class Pages:
         return found
 
 
-def _layout(file: _pages.File, table: str, select: Select) -> Layout:
+def _layout(file: _pages.File, table: str, select: Select) -> TableLayout:
     # PRAGMA statements: a file can define its own table named pragma_table_list.
     quoted = f'"{escaped(table)}"'
     listed = select(f"PRAGMA main.table_list({quoted})")
@@ -120,7 +120,7 @@ def _layout(file: _pages.File, table: str, select: Select) -> Layout:
             unusual[key] = "has REAL affinity"
         else:
             places[key] = (cid, *_added(default))
-    return Layout(_pages.Table(file, roots[0][0]), places, unusual)
+    return TableLayout(_pages.Table(file, roots[0][0]), places, unusual)
 
 
 def _row_id_column(columns: Sequence[tuple[Any, ...]], has_key_index: bool) -> int | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from fastprof.model.trace import NEVER
-from fastprof.profile.advice import advice
 from fastprof.profile.profile import Profile
+from fastprof.profile.recording_hints import advice
 from fastprof.writers.info.text import info_text
 
 __all__ = ["describe", "info_text"]

@@ -7,13 +7,19 @@ from collections.abc import Iterator
 from typing import Final
 
 from fastprof._system.regex import regex
-from fastprof.analysis.advice.calls import CallGroup, Calls, Part
+from fastprof.analysis.advice.calls import (
+    CallFinding,
+    CallGroup,
+    CallGroups,
+    KernelPart,
+    by_time,
+    operands,
+    sizes,
+)
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import Finding
-from fastprof.analysis.advice.found import Found, by_time
 from fastprof.analysis.advice.registry import rule
-from fastprof.analysis.advice.shapes import operands, sizes
-from fastprof.analysis.ideal import PRODUCTS
+from fastprof.analysis.roofline.ideal import PRODUCTS
 
 # Elements that fill 16 bytes, the longest access of a GPU.
 _FULL: Final = {"fp32": 4, "tf32": 4, "fp16": 8, "bf16": 8, "fp8": 16, "int8": 16}
@@ -30,9 +36,9 @@ def _unaligned(facts: Facts) -> Iterator[Finding]:
     yield from (each.finding(facts.calls) for each in unaligned(facts.calls))
 
 
-def unaligned(calls: Calls) -> list[Found]:
+def unaligned(calls: CallGroups) -> list[CallFinding]:
     """The kernels of tensor cores that load less than 16 bytes at once, by kind of work."""
-    members: dict[str, list[tuple[CallGroup, Part]]] = {}
+    members: dict[str, list[tuple[CallGroup, KernelPart]]] = {}
     for group in calls.groups:
         for part in group.parts:
             if _is_unaligned(part):
@@ -40,7 +46,7 @@ def unaligned(calls: Calls) -> list[Found]:
     return [_finding(calls, kind, each) for kind, each in members.items()]
 
 
-def _is_unaligned(part: Part) -> bool:
+def _is_unaligned(part: KernelPart) -> bool:
     if part.kind not in PRODUCTS or part.is_helper or part.tc != "1":
         return False
     if _NOT_ALIGNED.search(part.name):
@@ -50,12 +56,14 @@ def _is_unaligned(part: Part) -> bool:
     return aligned is not None and full is not None and int(aligned[1]) < full
 
 
-def _finding(calls: Calls, kind: str, members: list[tuple[CallGroup, Part]]) -> Found:
+def _finding(
+    calls: CallGroups, kind: str, members: list[tuple[CallGroup, KernelPart]]
+) -> CallFinding:
     parts = sorted((part for _, part in members), key=lambda part: -part.ns)
     groups = by_time({id(group): group for group, _ in members}.values())
     time, has_cost = sum(part.ns for part in parts), all(part.has_ideal for part in parts)
     name = "Attention runs" if kind == "attention" else "Products run"
-    return Found(
+    return CallFinding(
         f"{name} on kernels for rows that are not a multiple of 16 bytes",
         groups,
         {part.id: _saved(part) for part in parts},
@@ -74,18 +82,18 @@ def _finding(calls: Calls, kind: str, members: list[tuple[CallGroup, Part]]) -> 
     )
 
 
-def _saved(part: Part) -> float:
+def _saved(part: KernelPart) -> float:
     """ns a step: down to the practical roof, or half of the time where the cost is unknown."""
     return max(part.ns - part.ideal_ns, 0.0) if part.has_ideal else part.ns * _SAVED
 
 
-def _telling(part: Part) -> str:
+def _telling(part: KernelPart) -> str:
     """The words of a name that tell the alignment."""
     words = [each for each in re.split(r"[<>(),:\s]+", part.name) if "align" in each]
     return words[0] if words else part.kernel
 
 
-def _older(part: Part, group: CallGroup) -> dict[str, str]:
+def _older(part: KernelPart, group: CallGroup) -> dict[str, str]:
     """For which older GPU a kernel was built, if its name tells one."""
     built, owned = _BUILT_FOR.search(part.name), group.device.capability or ""
     if built is None or not re.fullmatch(r"\d+\.\d", owned) or built[1] == owned.replace(".", ""):

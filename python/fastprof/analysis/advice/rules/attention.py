@@ -7,10 +7,17 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from fastprof.analysis.advice.calls import CallGroup, Calls
-from fastprof.analysis.advice.found import Found, by_time, spread
-from fastprof.analysis.advice.shapes import Operand, operands, sizes
-from fastprof.analysis.ideal import PRACTICAL, PRODUCTS
+from fastprof.analysis.advice.calls import (
+    CallFinding,
+    CallGroup,
+    CallGroups,
+    CallOperand,
+    by_time,
+    operands,
+    sizes,
+    spread,
+)
+from fastprof.analysis.roofline.ideal import PRACTICAL, PRODUCTS
 from fastprof.profile.program import SERVING
 
 _MATMUL: Final = frozenset({"bmm", "matmul", "baddbmm", "einsum"})
@@ -23,7 +30,7 @@ _FUSED: Final = "One fused kernel would save {saving}."
 _SAME: Final = 0.02  # relative difference of numbers of calls
 
 
-def unfused_attention(calls: Calls) -> list[Found]:
+def unfused_attention(calls: CallGroups) -> list[CallFinding]:
     """Product, softmax, product with chained shapes in one layer."""
     forward = [each for each in calls.groups if each.dir != "bprop"]
     backward = [each for each in calls.groups if each.dir == "bprop"]
@@ -53,8 +60,8 @@ def _uses_math_backend(group: CallGroup) -> bool:
     return is_attention and {"gemm", "softmax"} <= kinds and group.ideal_ns < group.ns
 
 
-def _math_backend(group: CallGroup) -> Found:
-    return Found(
+def _math_backend(group: CallGroup) -> CallFinding:
+    return CallFinding(
         f"The operator {group.op} runs separate products and softmax: its math backend",
         [group],
         spread(group.parts, group.ns - group.ideal_ns),
@@ -104,7 +111,7 @@ def _chain(softmax: CallGroup, groups: Iterable[CallGroup]) -> list[CallGroup]:
     return [softmax, *products, *others]
 
 
-def _scores(softmax: CallGroup) -> Operand | None:
+def _scores(softmax: CallGroup) -> CallOperand | None:
     """The scores [..., queries, keys]; None if they are no matrices."""
     tensors = operands(softmax.shape)
     if not tensors or len(tensors[0].shape) < 3 or min(tensors[0].shape[-2:]) < 2:
@@ -119,7 +126,7 @@ def _is_near(one: CallGroup, other: CallGroup) -> bool:
     return one.device is other.device and layers
 
 
-def _is_on(scores: Operand, group: CallGroup) -> bool:
+def _is_on(scores: CallOperand, group: CallGroup) -> bool:
     """Whether a call works on the scores."""
     tensors = operands(group.shape)
     if not tensors or tensors[0].elements != scores.elements:
@@ -128,7 +135,9 @@ def _is_on(scores: Operand, group: CallGroup) -> bool:
     return is_same and (group.kind in _ON_SCORES or group.op == _WEIGHTS)
 
 
-def _finding(softmax: CallGroup, forward: list[CallGroup], backward: list[CallGroup]) -> Found:
+def _finding(
+    softmax: CallGroup, forward: list[CallGroup], backward: list[CallGroup]
+) -> CallFinding:
     members = forward + backward
     time = sum(each.ns for each in members)
     target = _fused(forward, 1.0) + _fused(backward, _BACKWARD)
@@ -141,7 +150,7 @@ def _finding(softmax: CallGroup, forward: list[CallGroup], backward: list[CallGr
     if any(each.op == _WEIGHTS for each in members):
         remedy[1] = "of nn.MultiheadAttention: need_weights=False"
     has_cost = all(each.has_ideal for each in members if each.op in _MATMUL)
-    return Found(
+    return CallFinding(
         "Attention runs as separate products and softmax, which write the scores to memory",
         [softmax, *by_time(each for each in members if each is not softmax)],
         spread((part for each in members for part in each.parts), max(time - target, 0.0)),

@@ -8,8 +8,8 @@ from typing import Final
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import Finding
 from fastprof.analysis.advice.registry import rule
-from fastprof.profile.advice import advice
 from fastprof.profile.program import OTHER, SERVING, TORCH, WITH_OPERATORS, Program
+from fastprof.profile.recording_hints import advice
 
 _ENOUGH: Final = 0.95  # of the GPU time
 _MARKS: Final = {

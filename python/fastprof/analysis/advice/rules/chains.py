@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastprof.analysis.advice.calls import CallGroup, Calls
-from fastprof.analysis.advice.found import Found, spread
-from fastprof.analysis.advice.shapes import operands
+from fastprof.analysis.advice.calls import CallFinding, CallGroup, CallGroups, operands, spread
 from fastprof.profile.program import SERVING, Program
 
 _PHASES: Final = frozenset({"forward", "recompute"})
 _NAMES: Final = 6  # most operators in a sentence
 
 
-def elementwise_chain(calls: Calls) -> list[Found]:
+def elementwise_chain(calls: CallGroups) -> list[CallFinding]:
     """Runs of elementwise calls with one shape in one layer, of which the memory is the limit."""
     found = []
     chain: list[CallGroup] = []
@@ -52,13 +50,13 @@ def _follows(before: CallGroup, after: CallGroup) -> bool:
     )
 
 
-def _finding(program: Program, chain: list[CallGroup]) -> Found | None:
+def _finding(program: Program, chain: list[CallGroup]) -> CallFinding | None:
     time, target = sum(each.ns for each in chain), chain[0].ideal_ns
     if time <= target:
         return None
     names = [each.op or "" for each in chain]
     text = ", ".join(names[:_NAMES]) + (", ..." if len(names) > _NAMES else "")
-    return Found(
+    return CallFinding(
         f"Each call of {text} reads and writes the same tensor in memory",
         chain,
         spread((part for each in chain for part in each.parts), time - target),

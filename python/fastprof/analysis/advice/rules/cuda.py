@@ -13,9 +13,9 @@ from fastprof.analysis.advice.registry import rule
 from fastprof.analysis.columns import numbers
 from fastprof.analysis.gpu_work import GpuWork
 from fastprof.analysis.grouping import Floats64
-from fastprof.analysis.ideal import PRODUCTS
 from fastprof.analysis.intervals import BusyTime
 from fastprof.analysis.keys import key_of
+from fastprof.analysis.roofline.ideal import PRODUCTS
 from fastprof.model.arrays import Bools, Int64
 from fastprof.model.quantity import quantity
 from fastprof.ops.kernels import KINDS

@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Final
 
-from fastprof.analysis.advice.calls import CallGroup, Calls, Part
-from fastprof.analysis.advice.found import Found, by_time, share_text, spread
-from fastprof.analysis.ideal import PRODUCTS
+from fastprof.analysis.advice.calls import (
+    CallFinding,
+    CallGroup,
+    CallGroups,
+    KernelPart,
+    by_time,
+    share_text,
+    spread,
+)
+from fastprof.analysis.roofline.ideal import PRODUCTS
 from fastprof.profile.program import SERVING, WITH_OPERATORS, Program
 
 _FAR: Final = 0.4  # of the practical roof
@@ -41,12 +48,12 @@ _UNJUDGED: Final = frozenset({"index", "sort", "memcpy", "memset"})
 _NAME: Final = 60  # characters of a kernel's name
 
 
-def far_from_roof(calls: Calls, claimed: Collection[int] = ()) -> list[Found]:
+def far_from_roof(calls: CallGroups, claimed: Collection[int] = ()) -> list[CallFinding]:
     """Operators with much time and little of the roof.
 
     claimed : parts (`Part.id`) with another finding
     """
-    operators: dict[tuple[str | None, str], list[tuple[CallGroup, list[Part]]]] = {}
+    operators: dict[tuple[str | None, str], list[tuple[CallGroup, list[KernelPart]]]] = {}
     for group in calls.groups:
         parts = [part for part in group.parts if part.id not in claimed]
         if group.op and _is_far(group, parts):
@@ -60,7 +67,7 @@ def far_from_roof(calls: Calls, claimed: Collection[int] = ()) -> list[Found]:
     return found
 
 
-def _is_far(group: CallGroup, parts: list[Part]) -> bool:
+def _is_far(group: CallGroup, parts: list[KernelPart]) -> bool:
     """Whether the work of a call, without what has another finding, is far from the roof."""
     if not group.has_ideal or all(part.is_helper for part in parts):
         return False
@@ -71,15 +78,15 @@ def _is_far(group: CallGroup, parts: list[Part]) -> bool:
     return is_judged and is_long and 0 < ideal < far * time
 
 
-def _time(parts: Iterable[Part]) -> float:
+def _time(parts: Iterable[KernelPart]) -> float:
     return sum(part.ns for part in parts)
 
 
-def _ideal(parts: Iterable[Part]) -> float:
+def _ideal(parts: Iterable[KernelPart]) -> float:
     return sum(part.ideal_ns for part in parts)
 
 
-def _finding(calls: Calls, members: list[tuple[CallGroup, list[Part]]]) -> Found:
+def _finding(calls: CallGroups, members: list[tuple[CallGroup, list[KernelPart]]]) -> CallFinding:
     parts = [part for _, some in members for part in some]
     groups = by_time(group for group, _ in members)
     time, ideal = _time(parts), _ideal(parts)
@@ -93,7 +100,7 @@ def _finding(calls: Calls, members: list[tuple[CallGroup, list[Part]]]) -> Found
     sms = groups[0].device.sms
     if longest.blocks is not None and sms and longest.blocks < sms:
         evidence |= {"blocks": longest.blocks, "multiprocessors": sms}
-    return Found(
+    return CallFinding(
         f"The operator {groups[0].op} reaches {share_text(ideal, time)} of the practical roof",
         groups,
         spread(parts, time - ideal),
@@ -134,9 +141,9 @@ _SPREAD_OWN: Final = (
 )
 
 
-def small_grid(calls: Calls) -> list[Found]:
+def small_grid(calls: CallGroups) -> list[CallFinding]:
     """Products with fewer blocks than the GPU has multiprocessors; without PyTorch all kernels."""
-    operators: dict[tuple[str | None, str | None], list[tuple[CallGroup, Part]]] = {}
+    operators: dict[tuple[str | None, str | None], list[tuple[CallGroup, KernelPart]]] = {}
     for group in calls.groups:
         for part in group.parts:
             if _is_small(group, part, all_kinds=not calls.program.uses_torch):
@@ -145,7 +152,7 @@ def small_grid(calls: Calls) -> list[Found]:
     return [_small(calls, members) for members in operators.values()]
 
 
-def _is_small(group: CallGroup, part: Part, all_kinds: bool) -> bool:
+def _is_small(group: CallGroup, part: KernelPart, all_kinds: bool) -> bool:
     is_judged = all_kinds and part.kind not in ("memcpy", "memset", "communication")
     is_judged |= part.kind in PRODUCTS and not part.is_helper
     sms = group.device.sms
@@ -154,13 +161,13 @@ def _is_small(group: CallGroup, part: Part, all_kinds: bool) -> bool:
     return part.blocks <= sms // 2 and part.ns_per_kernel >= _SHORT
 
 
-def _small(calls: Calls, members: list[tuple[CallGroup, Part]]) -> Found:
+def _small(calls: CallGroups, members: list[tuple[CallGroup, KernelPart]]) -> CallFinding:
     sms = members[0][0].device.sms or 1
     time = sum(part.ns for _, part in members)
     blocks = max((part for _, part in members), key=lambda part: part.ns).blocks or 0
     groups = by_time({id(group): group for group, _ in members}.values())
     op, kernel = groups[0].op, members[0][1].kernel[:_NAME]
-    return Found(
+    return CallFinding(
         f"The {f'operator {op}' if op else f'kernel {kernel}'} runs on {blocks} of {sms} "
         "multiprocessors",
         groups,

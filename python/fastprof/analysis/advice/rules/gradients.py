@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastprof.analysis.advice.calls import CallGroup, Calls
-from fastprof.analysis.advice.found import Found
-from fastprof.analysis.advice.shapes import Operand, operands, sizes
-from fastprof.analysis.ideal import PRACTICAL
+from fastprof.analysis.advice.calls import (
+    CallFinding,
+    CallGroup,
+    CallGroups,
+    CallOperand,
+    operands,
+    sizes,
+)
+from fastprof.analysis.roofline.ideal import PRACTICAL
 from fastprof.ops.kernels import classify
 
 _CHANNELS: Final = 4  # at most, of images
 _SPARSE: Final = 4  # rows of the table by rows used, from which the gradient is mostly zeros
 
 
-def dead_gradient(calls: Calls) -> list[Found]:
+def dead_gradient(calls: CallGroups) -> list[CallFinding]:
     """The gradient of the input images, computed by the first convolution."""
     found = []
     for group in calls.groups:
@@ -24,7 +29,7 @@ def dead_gradient(calls: Calls) -> list[Found]:
         if parts:
             time = sum(part.ns for part in parts)
             found.append(
-                Found(
+                CallFinding(
                     "The first convolution computes the gradient of the images",
                     [group],
                     {part.id: part.ns for part in parts},
@@ -37,12 +42,12 @@ def dead_gradient(calls: Calls) -> list[Found]:
     return found
 
 
-def embedding_gradient(calls: Calls) -> list[Found]:
+def embedding_gradient(calls: CallGroups) -> list[CallFinding]:
     """Dense gradients of embeddings of which a step uses few rows."""
     return [each for each in map(_dense, calls.groups) if each is not None]
 
 
-def _dense(group: CallGroup) -> Found | None:
+def _dense(group: CallGroup) -> CallFinding | None:
     tensors = operands(group.shape)
     if group.op != "embedding" or group.dir != "bprop" or len(tensors) < 2:
         return None
@@ -53,7 +58,7 @@ def _dense(group: CallGroup) -> Found | None:
     target = _scatter_ns(group, table, rows)
     if target >= group.ns:
         return None
-    return Found(
+    return CallFinding(
         f"The gradient of an embedding of {table.shape[0]} rows is dense, and a step uses at most "
         f"{rows}",
         [group],
@@ -68,7 +73,7 @@ def _dense(group: CallGroup) -> Found | None:
     )
 
 
-def _scatter_ns(group: CallGroup, table: Operand, rows: int) -> float:
+def _scatter_ns(group: CallGroup, table: CallOperand, rows: int) -> float:
     """ns a step to read and write the gradients of the used rows."""
     bandwidth = (group.device.bandwidth or 0.0) * PRACTICAL[1]
     moved = 2 * group.calls * rows * table.shape[1] * 4

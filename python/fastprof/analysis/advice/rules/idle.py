@@ -17,8 +17,8 @@ from fastprof.analysis.advice.idle_text import (
     shares_of,
 )
 from fastprof.analysis.advice.registry import rule
-from fastprof.analysis.idle_causes import CAUSES, Cause
-from fastprof.analysis.idle_overview import starved_share
+from fastprof.analysis.idle.causes import CAUSES, Cause
+from fastprof.analysis.idle.text import starved_share
 from fastprof.analysis.keys import key_of
 from fastprof.analysis.recorder import without_recorder
 from fastprof.model.arrays import Bools

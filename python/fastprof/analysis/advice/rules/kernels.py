@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from fastprof.analysis.advice.calls import Calls
+from fastprof.analysis.advice.calls import CallFinding, CallGroups
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import CannotJudge, Finding
-from fastprof.analysis.advice.found import Found
 from fastprof.analysis.advice.registry import rule
 from fastprof.analysis.advice.rules import (
     attention,
@@ -46,7 +45,7 @@ def _need_name(facts: Facts) -> None:
         raise CannotJudge("the file does not name a known GPU: --gpu NAME names it")
 
 
-def _findings(facts: Facts, found: Iterable[Found]) -> Iterator[Finding]:
+def _findings(facts: Facts, found: Iterable[CallFinding]) -> Iterator[Finding]:
     return (each.finding(facts.calls) for each in found)
 
 
@@ -129,7 +128,7 @@ def _embedding_gradient(facts: Facts) -> Iterator[Finding]:
     yield from _findings(facts, facts.calls.judged(gradients.embedding_gradient))
 
 
-_SPECIFIC: tuple[Callable[[Calls], list[Found]], ...] = (
+_SPECIFIC: tuple[Callable[[CallGroups], list[CallFinding]], ...] = (
     tensor_cores.no_tensor_cores,
     tensor_cores.bad_shape,
     attention.unfused_attention,

@@ -8,9 +8,8 @@ from functools import partial
 from typing import Final
 
 from fastprof._system.regex import regex
-from fastprof.analysis.advice.calls import CallGroup, Calls, Part
-from fastprof.analysis.advice.found import Found
-from fastprof.analysis.ideal import PRODUCTS
+from fastprof.analysis.advice.calls import CallFinding, CallGroup, CallGroups, KernelPart
+from fastprof.analysis.roofline.ideal import PRODUCTS
 from fastprof.profile.program import SERVING
 
 _LAYOUTS: Final = r"nchwtonhwc|nhwctonchw|nchw2nhwc|nhwc2nchw"
@@ -25,7 +24,7 @@ _CASTS: Final = frozenset(
 _IN_MODEL: Final = frozenset({"forward", "backward", "recompute"})
 
 
-def layout(calls: Calls) -> list[Found]:
+def layout(calls: CallGroups) -> list[CallFinding]:
     """Transposes between NCHW and NHWC around convolutions."""
     members = _parts(calls, _is_transpose)
     if not members:
@@ -40,7 +39,7 @@ def layout(calls: Calls) -> list[Found]:
         if "conv" in (group.op or part.kind) or part.id in own
     )
     return [
-        Found(
+        CallFinding(
             "Convolutions convert their tensors between NCHW and NHWC",
             groups,
             {part.id: part.ns for part in parts},
@@ -61,14 +60,14 @@ def layout(calls: Calls) -> list[Found]:
     ]
 
 
-def _is_transpose(group: CallGroup, part: Part) -> bool:
+def _is_transpose(group: CallGroup, part: KernelPart) -> bool:
     """By the name of the kernel, of helpers of convolutions or where the operator is not known."""
     if group.op is None:
         return _BY_NAME.search(part.name) is not None
     return part.is_helper and "conv" in group.op and _TRANSPOSE.search(part.name) is not None
 
 
-def autocast_casts(calls: Calls) -> list[Found]:
+def autocast_casts(calls: CallGroups) -> list[CallFinding]:
     """Casts of the operands of 16-bit products, by autocast in each step."""
     is_split = any(_NOCAST in part.name for group in calls.groups for part in group.parts)
     members = _parts(calls, partial(_is_cast, is_split))
@@ -77,7 +76,7 @@ def autocast_casts(calls: Calls) -> list[Found]:
     groups, parts = members
     time = sum(part.ns for part in parts)
     return [
-        Found(
+        CallFinding(
             "Products cast their operands to 16 bits in each call",
             groups,
             {part.id: part.ns for part in parts},
@@ -102,7 +101,7 @@ _CONVERTS: Final = regex(
 _SECOND: Final = regex(r"lambda\(int\)(?:#| \(instance )[2-9]")
 
 
-def _is_cast(is_split: bool, group: CallGroup, part: Part) -> bool:
+def _is_cast(is_split: bool, group: CallGroup, part: KernelPart) -> bool:
     """A copy kernel of torch to another type, in a call whose product is of a 16-bit type.
 
     is_split : see `_converts`
@@ -128,7 +127,7 @@ def _converts(name: str, is_split: bool) -> bool:
     return is_split or _SECOND.search(name) is not None
 
 
-def copies_in_model(calls: Calls) -> list[Found]:
+def copies_in_model(calls: CallGroups) -> list[CallFinding]:
     """Copies that the model's code requests: contiguous, clone, reshape; and explicit casts."""
     found = []
     for is_cast, ops in ((False, _COPIES), (True, _CASTS)):
@@ -138,18 +137,20 @@ def copies_in_model(calls: Calls) -> list[Found]:
     return found
 
 
-def _is_copy(ops: Collection[str], group: CallGroup, part: Part) -> bool:
+def _is_copy(ops: Collection[str], group: CallGroup, part: KernelPart) -> bool:
     return group.op in ops and part.kind == "copy" and group.phase in _IN_MODEL
 
 
-def _copies(calls: Calls, groups: list[CallGroup], parts: list[Part], is_cast: bool) -> Found:
+def _copies(
+    calls: CallGroups, groups: list[CallGroup], parts: list[KernelPart], is_cast: bool
+) -> CallFinding:
     time = sum(part.ns for part in parts)
     remedy = ["keep one type through the layer" if is_cast else _STRIDES]
     if calls.program.uses_torch and not calls.program.is_compiled:
         what = "casts" if is_cast else "copies"
         remedy.append(f"torch.compile fuses {what} with their neighbours")
     ops = sorted({each.op for each in groups if each.op})
-    return Found(
+    return CallFinding(
         f"The model {'casts' if is_cast else 'copies'} tensors ({', '.join(ops)})",
         groups,
         {part.id: part.ns for part in parts},
@@ -168,8 +169,8 @@ _STRIDES: Final = "avoid the layout change: view, or an operator that accepts st
 
 
 def _parts(
-    calls: Calls, is_wanted: Callable[[CallGroup, Part], bool]
-) -> tuple[list[CallGroup], list[Part]] | None:
+    calls: CallGroups, is_wanted: Callable[[CallGroup, KernelPart], bool]
+) -> tuple[list[CallGroup], list[KernelPart]] | None:
     """The parts with a property and their groups, the most time first; None without."""
     times: dict[int, float] = {}
     parts = []
@@ -184,6 +185,6 @@ def _parts(
     return [calls.groups[i] for i in order], sorted(parts, key=lambda part: -part.ns)
 
 
-def _kernels(parts: list[Part]) -> float:
+def _kernels(parts: list[KernelPart]) -> float:
     """Kernels a step."""
     return sum(part.kernels for part in parts)

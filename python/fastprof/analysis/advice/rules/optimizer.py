@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastprof.analysis.advice.calls import Calls, Part
-from fastprof.analysis.advice.found import Found, by_time
+from fastprof.analysis.advice.calls import CallFinding, CallGroups, KernelPart, by_time
 
 _KERNELS: Final = 50  # a step
 _SHORT: Final = 10_000  # ns
 _ONE_BY_ONE: Final = frozenset({"elementwise", "copy", "reduction"})
 
 
-def optimizer_loop(calls: Calls) -> list[Found]:
+def optimizer_loop(calls: CallGroups) -> list[CallFinding]:
     """Many short kernels of the optimizer that foreach or fused kernels replace."""
     groups = [each for each in calls.groups if each.phase == "optimizer"]
     parts = [part for each in groups for part in each.parts if part.kind in _ONE_BY_ONE]
@@ -22,7 +21,7 @@ def optimizer_loop(calls: Calls) -> list[Found]:
     span = calls.optimizer_ns
     idle = max(span - sum(each.ns for each in groups), 0.0)
     return [
-        Found(
+        CallFinding(
             f"The optimizer launches {n:.0f} short kernels, some for each parameter",
             by_time(each for each in groups if any(part in parts for part in each.parts)),
             {part.id: max(part.ns - _at_roof(part), 0.0) for part in parts},
@@ -40,6 +39,6 @@ def optimizer_loop(calls: Calls) -> list[Found]:
     ]
 
 
-def _at_roof(part: Part) -> float:
+def _at_roof(part: KernelPart) -> float:
     """ns a step at the bandwidth; a kernel of unknown bytes is small and takes no time."""
     return min(part.ideal_ns, part.ns)

@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from fastprof._system.regex import regex
-from fastprof.analysis.advice.calls import CallGroup, Calls, Part
+from fastprof.analysis.advice.calls import CallFinding, CallGroup, CallGroups, KernelPart, by_time
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import Finding
-from fastprof.analysis.advice.found import Found, by_time
 from fastprof.analysis.advice.registry import rule
-from fastprof.analysis.ideal import PRODUCTS
+from fastprof.analysis.roofline.ideal import PRODUCTS
 from fastprof.profile.program import OTHER, SERVING, TORCH, WITH_OPERATORS, Program
 
 _SHARE: Final = 0.15  # of the time of kernels
@@ -64,7 +63,7 @@ def _unfused_pointwise(facts: Facts) -> Iterator[Finding]:
     yield from (each.finding(facts.calls) for each in unfused_pointwise(facts.calls))
 
 
-def unfused_pointwise(calls: Calls) -> list[Found]:
+def unfused_pointwise(calls: CallGroups) -> list[CallFinding]:
     """All pointwise kernels and copies of torch outside the optimizer, if they take much."""
     members = [
         (group, part) for group in calls.groups for part in group.parts if _fits(group, part)
@@ -76,7 +75,7 @@ def unfused_pointwise(calls: Calls) -> list[Found]:
     names = _computed(parts)
     work = ", ".join(names) or "Much of the model"
     return [
-        Found(
+        CallFinding(
             f"{work} run{'' if len(names) > 1 else 's'} as {count:.0f} pointwise kernels and "
             "copies that fused kernels replace",
             sorted(
@@ -98,7 +97,7 @@ def unfused_pointwise(calls: Calls) -> list[Found]:
     ]
 
 
-def _fits(group: CallGroup, part: Part) -> bool:
+def _fits(group: CallGroup, part: KernelPart) -> bool:
     """Whether a kernel is torch's, pointwise, and neither of the optimizer nor of a product."""
     is_pointwise = part.kind in _KINDS or (
         part.kind == "reduction" and _MEANS.search(part.name) is not None
@@ -112,7 +111,7 @@ def _fits(group: CallGroup, part: Part) -> bool:
     )
 
 
-def _computed(parts: list[Part]) -> list[str]:
+def _computed(parts: list[KernelPart]) -> list[str]:
     """What the kernels compute together, by the functors in their names."""
     least = _OFTEN * sum(part.kernels for part in parts)
     counts = {
@@ -125,7 +124,7 @@ def _computed(parts: list[Part]) -> list[str]:
     return list(dict.fromkeys(named))
 
 
-def _functors(parts: list[Part]) -> list[str]:
+def _functors(parts: list[KernelPart]) -> list[str]:
     """The functors with most time, with their count."""
     counts: dict[str, tuple[float, float]] = {}
     for part in parts:

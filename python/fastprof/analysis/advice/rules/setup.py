@@ -9,8 +9,8 @@ from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import Finding
 from fastprof.analysis.advice.idle_text import at, evidence_of, places_of, shares_of
 from fastprof.analysis.advice.registry import rule
-from fastprof.analysis.host_states import SETUP, State
-from fastprof.analysis.idle_causes import CAUSES
+from fastprof.analysis.host.states import SETUP, State
+from fastprof.analysis.idle.causes import CAUSES
 from fastprof.profile import program as kinds
 from fastprof.profile.program import Program
 

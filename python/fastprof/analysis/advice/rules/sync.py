@@ -11,9 +11,9 @@ from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import Finding
 from fastprof.analysis.advice.idle_text import at, evidence_of, places_of, shares_of
 from fastprof.analysis.advice.registry import rule
-from fastprof.analysis.blocking_copies import blocked_ns
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import group
+from fastprof.analysis.host.waits import blocked_ns
 from fastprof.analysis.keys import key_of
 from fastprof.model.arrays import Int64
 from fastprof.model.trace import NEVER

@@ -5,10 +5,16 @@ from __future__ import annotations
 import math
 from typing import Final, NamedTuple
 
-from fastprof.analysis.advice.calls import CallGroup, Calls, Part
-from fastprof.analysis.advice.found import Found, by_time
-from fastprof.analysis.advice.shapes import sizes, type_of
-from fastprof.analysis.ideal import PRACTICAL, PRODUCTS
+from fastprof.analysis.advice.calls import (
+    CallFinding,
+    CallGroup,
+    CallGroups,
+    KernelPart,
+    by_time,
+    sizes,
+    type_of,
+)
+from fastprof.analysis.roofline.ideal import PRACTICAL, PRODUCTS
 from fastprof.model.devices import Device
 from fastprof.ops.tensor_cores import Fp32, fp32_unit
 from fastprof.profile.program import (
@@ -81,9 +87,9 @@ class _Way(NamedTuple):
     size: float
 
 
-def no_tensor_cores(calls: Calls) -> list[Found]:
+def no_tensor_cores(calls: CallGroups) -> list[CallFinding]:
     """Products of fp32 matrices that run on the general cores of a GPU with tensor cores."""
-    wasted: dict[tuple[str, bool], list[tuple[CallGroup, Part]]] = {}
+    wasted: dict[tuple[str, bool], list[tuple[CallGroup, KernelPart]]] = {}
     for group in calls.groups:
         for part in group.parts:
             if _is_fp32(part):
@@ -93,7 +99,7 @@ def no_tensor_cores(calls: Calls) -> list[Found]:
     return [each for each in found if each is not None]
 
 
-def _is_fp32(part: Part) -> bool:
+def _is_fp32(part: KernelPart) -> bool:
     """Whether a product is computed in fp32; with tensor cores only in attention."""
     is_product = part.kind in PRODUCTS and not part.is_helper
     if _is_attention(part):
@@ -101,15 +107,17 @@ def _is_fp32(part: Part) -> bool:
     return is_product and part.tc == "0" and part.compute_type == "fp32"
 
 
-def _is_attention(part: Part) -> bool:
+def _is_attention(part: KernelPart) -> bool:
     return part.kind == "attention"
 
 
-def _is_conv(group: CallGroup, part: Part) -> bool:
+def _is_conv(group: CallGroup, part: KernelPart) -> bool:
     return "conv" in group.op if group.op else part.kind == "convolution"
 
 
-def _in_fp32(calls: Calls, members: list[tuple[CallGroup, Part]], is_conv: bool) -> Found | None:
+def _in_fp32(
+    calls: CallGroups, members: list[tuple[CallGroup, KernelPart]], is_conv: bool
+) -> CallFinding | None:
     groups = by_time({id(group): group for group, _ in members}.values())
     parts, device = [part for _, part in members], groups[0].device
     fused = sum(part.ns for part in parts if _is_attention(part))
@@ -126,7 +134,7 @@ def _in_fp32(calls: Calls, members: list[tuple[CallGroup, Part]], is_conv: bool)
     eligible = sum(each.ns for each in calls.groups if _is_eligible(each))
     has_cost = all(part.flops > 0 for part in parts)
     outside = calls.program.kind in WITH_OPERATORS and _uses_half(calls, device)
-    return Found(
+    return CallFinding(
         f"{_subject(parts, is_conv)} in fp32 without the "
         f"{'full rate of the ' if fused == time else ''}tensor cores of {device.name}",
         groups,
@@ -148,14 +156,14 @@ def _in_fp32(calls: Calls, members: list[tuple[CallGroup, Part]], is_conv: bool)
     )
 
 
-def _helpers(group: CallGroup) -> list[Part]:
+def _helpers(group: CallGroup) -> list[KernelPart]:
     """The helpers of calls without tensor cores: transforms and scaling of fp32 algorithms."""
     if any(part.tc == "1" for part in group.parts) or not any(part.flops for part in group.parts):
         return []
     return [part for part in group.parts if part.is_helper and part.kind != "memcpy"]
 
 
-def _has_tf32(calls: Calls, device: Device, is_conv: bool) -> bool:
+def _has_tf32(calls: CallGroups, device: Device, is_conv: bool) -> bool:
     """Whether TF32 is enabled: other calls use it."""
     return any(
         part.compute_type == "tf32" and not _is_attention(part)
@@ -165,7 +173,7 @@ def _has_tf32(calls: Calls, device: Device, is_conv: bool) -> bool:
     )
 
 
-def _uses_half(calls: Calls, device: Device) -> bool:
+def _uses_half(calls: CallGroups, device: Device) -> bool:
     """Whether products use 16 bits on these GPUs."""
     return any(
         part.tc == "1" and part.compute_type in _NARROW
@@ -201,7 +209,7 @@ def _way(program: Program, device: Device, is_conv: bool, is_on: bool) -> _Way |
     return _Way((program.choose(_FP16 if unit is Fp32.HALF else _BF16),), "half", 0.5)
 
 
-def _subject(parts: list[Part], is_conv: bool) -> str:
+def _subject(parts: list[KernelPart], is_conv: bool) -> str:
     if is_conv:
         return "Convolutions run"
     kinds = {_is_attention(part) for part in parts}
@@ -210,7 +218,7 @@ def _subject(parts: list[Part], is_conv: bool) -> str:
     return f"{text[0].upper()}{text[1:]} {'runs' if text == names[True] else 'run'}"
 
 
-def _time_with(part: Part, device: Device, way: _Way) -> float:
+def _time_with(part: KernelPart, device: Device, way: _Way) -> float:
     """ns a step with tensor cores, at the practical roof.
 
     Without FLOPs, with half of the ratio of the peaks, or its root if that is more.
@@ -230,12 +238,12 @@ _SLOW: Final = 0.4  # of the practical roof, for kernels with tensor cores
 _LARGE: Final = 256
 
 
-def bad_shape(calls: Calls) -> list[Found]:
+def bad_shape(calls: CallGroups) -> list[CallFinding]:
     """Products of 16-bit types with a size that is not a multiple of 8."""
     return [each for each in map(_misaligned, calls.groups) if each is not None]
 
 
-def _misaligned(group: CallGroup) -> Found | None:
+def _misaligned(group: CallGroup) -> CallFinding | None:
     if type_of(group.shape) not in _NARROW or group.kind not in PRODUCTS:
         return None
     work = [part for part in group.parts if part.kind in PRODUCTS and not part.is_helper]
@@ -255,7 +263,7 @@ def _misaligned(group: CallGroup) -> Found | None:
         return None
     names = ", ".join(f"{name}={size}" for name, size in odd.items())
     remedy = ", ".join(f"{odd[name]} to {size}" for name, size in padded.items())
-    return Found(
+    return CallFinding(
         f"The operator {group.op} with {names}, not a multiple of 8, runs on "
         f"{'slow tensor-core kernels' if has_cores else 'kernels without tensor cores'}",
         [group],

@@ -9,10 +9,9 @@ from typing import Final
 import numpy as np
 
 from fastprof._system.regex import regex
-from fastprof.analysis.advice.calls import Calls, Part
+from fastprof.analysis.advice.calls import CallFinding, CallGroups, KernelPart, by_time
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import Finding
-from fastprof.analysis.advice.found import Found, by_time
 from fastprof.analysis.advice.registry import rule
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import group
@@ -102,7 +101,7 @@ def _optimizer_passes(facts: Facts) -> Iterator[Finding]:
     yield from (each.finding(facts.calls) for each in optimizer_passes(facts.calls))
 
 
-def optimizer_passes(calls: Calls) -> list[Found]:
+def optimizer_passes(calls: CallGroups) -> list[CallFinding]:
     """Updates of each parameter by itself, where the operators are unknown, and foreach updates."""
     loops = [
         part
@@ -142,9 +141,11 @@ def optimizer_passes(calls: Calls) -> list[Found]:
     return found
 
 
-def _update(calls: Calls, parts: list[Part], what: str, share: float, why: str) -> Found:
+def _update(
+    calls: CallGroups, parts: list[KernelPart], what: str, share: float, why: str
+) -> CallFinding:
     time, ids = sum(part.ns for part in parts), {part.id for part in parts}
-    return Found(
+    return CallFinding(
         what,
         by_time(each for each in calls.groups if any(part.id in ids for part in each.parts)),
         {part.id: part.ns * share for part in parts},

@@ -8,12 +8,11 @@ from typing import Final
 import numpy as np
 
 from fastprof._system.regex import regex
-from fastprof.analysis.advice.facts import Facts
+from fastprof.analysis.advice.facts import Facts, top_shares
 from fastprof.analysis.advice.finding import Finding
 from fastprof.analysis.advice.registry import rule
-from fastprof.analysis.advice.shares import top_shares
 from fastprof.analysis.columns import numbers
-from fastprof.analysis.ideal import PRODUCTS
+from fastprof.analysis.roofline.ideal import PRODUCTS
 from fastprof.model.arrays import Int64
 from fastprof.model.columns import Values
 from fastprof.model.quantity import quantity

@@ -1,0 +1,1 @@
+"""`copies`: memory copies and memsets."""

@@ -1,0 +1,1 @@
+"""What host threads do: operators, API calls, first use, waits."""

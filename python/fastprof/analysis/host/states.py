@@ -1,0 +1,225 @@
+"""What host threads do besides launching: data loading, first use, allocation, copies and waits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Final
+
+import numpy as np
+
+from fastprof._core._take import take, where
+from fastprof._system.regex import regex
+from fastprof.analysis.host.events import BusyThreads, ThreadEvents, grouped, in_order
+from fastprof.analysis.host.first_use import compilation, compiling_calls, creation, loading
+from fastprof.analysis.host.waits import FREES, blocking_copies, implied_waits, waits_for_copies
+from fastprof.errors import ReportError
+from fastprof.model.arrays import Bools, Int32, Int64
+from fastprof.model.markers import Kind, Meaning
+from fastprof.model.trace import NEVER
+from fastprof.profile.api_classes import ALLOC, SYNC
+from fastprof.profile.instances import ApiCalls, Instances
+from fastprof.profile.kept import kept
+from fastprof.profile.profile import Profile
+
+
+class State(IntEnum):
+    """What a thread does. Where several apply, the first counts."""
+
+    DATA_LOADING = 0  # fetches a batch
+    COMPILATION = 1  # compiles code at run time
+    CODE_LOADING = 2  # loads code: a module, a graph, a kernel at its first launch
+    CREATION = 3  # creates a stream, event, context or handle
+    ALLOC = 4  # allocates, maps or registers memory
+    FREE = 5  # frees memory
+    BLOCKING_COPY = 6  # copies, and waits for the copy
+    SYNC = 7  # waits for the GPU
+
+
+# What a program that runs steadily does once or seldom.
+SETUP: Final = (
+    State.COMPILATION, State.CODE_LOADING, State.CREATION, State.ALLOC, State.FREE,
+)  # fmt: skip
+
+
+class HostStates:
+    """The states of each thread over time.
+
+    Threads are indices into `profile.api.threads`, as in `profile.api.thread` and
+    `profile.ranges.thread`.
+
+    Attributes
+    ----------
+    events : list of ThreadEvents [states]
+    """
+
+    def __init__(self, events: Sequence[ThreadEvents]) -> None:
+        """events : [states], of `profile.ranges` for DATA_LOADING, else of `profile.api`
+
+        The row is -1 where the thread is in no call: in ranges of compilers and libraries.
+        """
+        self.events = events
+        self._busy: list[BusyThreads] = []
+
+    def covered(self, thread: Int32, begin: Int64, end: Int64) -> Int64:
+        """[windows, states] The ns that a thread spends in each state, and in none before it.
+
+        Parameters
+        ----------
+        thread : int32 [windows], -1 if unknown: in no state
+        begin, end : int64 [windows], ns; a window that ends before it begins is empty
+        """
+        found = np.zeros((len(thread), len(State)), np.int64)
+        end = np.maximum(end, begin)
+        united = self._united()
+        rows = np.flatnonzero(united[-1].covered(thread, begin, end))
+        thread, begin, end = thread[rows], begin[rows], end[rows]
+        before: Int64 = np.zeros(len(rows), np.int64)
+        for state, times in zip(State, united, strict=True):
+            if len(self.events[state].start):
+                upto = times.covered(thread, begin, end)
+                found[rows, state] = upto - before
+                before = upto
+        return found
+
+    def _united(self) -> list[BusyThreads]:
+        """[states] The time in each state or one before it."""
+        if not self._busy:
+            thread, start, end = np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int64)
+            for events in self.events:
+                if len(events.start) or not self._busy:
+                    thread = np.concatenate([thread, events.thread])
+                    start = np.concatenate([start, events.start])
+                    end = np.concatenate([end, events.end])
+                    order = np.argsort(start, kind="stable")
+                    thread, start, end = thread[order], start[order], end[order]
+                    times = BusyThreads(grouped(thread, start, end))
+                self._busy.append(times)
+        return self._busy
+
+
+def host_states(profile: Profile, data: str | None = None) -> HostStates:
+    """The states of all threads of a trace. Reads the file again on first use.
+
+    data : a regular expression for names of further ranges that load data
+
+    Raises
+    ------
+    ReportError
+        The expression is invalid.
+    BadInputError
+        The file has changed, or it is dict lines.
+    """
+    ranges, api = profile.ranges, profile.api
+
+    last = np.int64(max(_last(ranges), _last(api)))
+
+    def events(instances: Instances, rows: Int64, until: Int64 | None = None) -> ThreadEvents:
+        start, end = instances.start[rows], instances.end[rows] if until is None else until
+        end = np.where(end == NEVER, last, end)
+        return ThreadEvents(instances.thread[rows], start, end, rows)
+
+    waits, until = kept(profile, implied_waits)
+    whole = waits[until == api.end[waits]]  # the other ones free memory after their wait
+    copies, copied = _copies(profile, waits_for_copies(profile, waits))
+    alloc, syncs = api.call_class.where_each(lambda each: each == ALLOC, lambda each: each == SYNC)
+    frees = _is_named(api, alloc, FREES)
+    loads = np.setdiff1d(loading(profile), np.concatenate([whole, compiling_calls(profile)]))
+    creates, handles = creation(profile)
+    compiles = compilation(profile)
+    own = np.isin(waits, copies, invert=True)
+    return HostStates(
+        [
+            events(ranges, loader_ranges(profile, data)),
+            compiles._replace(end=np.where(compiles.end == NEVER, last, compiles.end)),
+            events(api, loads),
+            in_order(
+                [
+                    events(api, np.setdiff1d(creates, whole)),
+                    events(ranges, handles)._replace(row=np.full(len(handles), -1)),
+                ]
+            ),
+            events(api, np.setdiff1d(alloc[~frees], whole)),
+            _after(events(api, np.setdiff1d(alloc[frees], whole)), waits, until),
+            events(api, copies, api.end[copied]),
+            in_order(
+                [
+                    events(api, np.setdiff1d(syncs, copied)),
+                    events(api, waits[own], until[own]),
+                ]
+            ),
+        ]
+    )
+
+
+def _copies(profile: Profile, more: Int64) -> tuple[Int64, Int64]:
+    """Copies that wait, and some more: rows of `profile.api`, and the call each ends with."""
+    copies, until = kept(profile, blocking_copies)
+    more = np.setdiff1d(more, copies)
+    both, ends = np.concatenate([copies, more]), np.concatenate([until, more])
+    order = np.argsort(both, kind="stable")
+    return both[order], ends[order]
+
+
+def _is_named(api: ApiCalls, rows: Int64, parts: tuple[str, ...]) -> Bools:
+    """Whether the names of some calls contain any of some texts."""
+    return api.name.take(rows).fits(lambda name: any(each in name for each in parts))
+
+
+def _after(calls: ThreadEvents, waits: Int64, until: Int64) -> ThreadEvents:
+    """Calls, in order, from the end of their waits on."""
+    start = calls.start.copy()
+    _, place, wait = np.intersect1d(calls.row, waits, assume_unique=True, return_indices=True)
+    start[place] = until[wait]
+    return in_order([calls._replace(start=start)])
+
+
+def launching_threads(profile: Profile) -> Int32:
+    """[kernels] The thread that launched each kernel, as in `HostStates`; -1 if not recorded."""
+    return take(profile.api.thread, profile.api.of_kernel)
+
+
+_LOADS: Final = regex(
+    r".*DataLoader\w*\.__next__"  # torch's annotation
+    r"|torch/utils/data/dataloader\.py\(\d+\): __next__"  # its Python frame
+    r"|DataLoader"  # fastprof.init()
+    r"|.*\.(?:train|val|test|predict)_(?:dataloader_)?next"
+)
+_NAMED_SO: Final = regex(
+    r"\W*(?:data[ _-]?load(?:er|ing)?|(?:get|load|fetch|next)[ _-]?(?:data|batch))\W*", re.I
+)
+
+
+def loader_ranges(profile: Profile, data: str | None = None) -> Int64:
+    """The rows of `profile.ranges` that fetch a batch.
+
+    Ranges of torch's DataLoader and of Lightning, your own ranges with such a name (`data_load`,
+    `next batch`), and those that the regular expression `data` is found in.
+
+    Raises
+    ------
+    ReportError
+        The expression is invalid.
+    """
+    try:
+        wanted = None if data is None else re.compile(data)
+    except re.error as error:
+        raise ReportError(f"invalid regular expression {data!r}: {error}") from None
+    meanings = profile.ranges.meanings
+    fits = np.array([_loads(meaning, wanted) for meaning in meanings], bool)
+    return where(fits, profile.ranges.label)
+
+
+def _loads(meaning: Meaning, wanted: re.Pattern[str] | None) -> bool:
+    if wanted is not None and wanted.search(meaning.name):
+        return True
+    if meaning.kind == Kind.ARGUMENT:
+        return meaning.call is not None and meaning.call.op == "DataLoader"
+    is_user = meaning.kind == Kind.USER
+    return bool(_LOADS.fullmatch(meaning.name) or (is_user and _NAMED_SO.fullmatch(meaning.name)))
+
+
+def _last(instances: Instances) -> int:
+    """The last known end, at least 0."""
+    return int(instances.end[instances.end != NEVER].max(initial=0))

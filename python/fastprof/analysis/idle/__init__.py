@@ -1,0 +1,1 @@
+"""`idle`: why the GPU has no work."""

@@ -1,0 +1,311 @@
+"""Why a GPU has no work: what the host did during each gap before it launched the next work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+from functools import cached_property
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from fastprof._core._groups import sum_where
+from fastprof._core._take import take
+from fastprof.analysis.columns import numbers
+from fastprof.analysis.gpu_work import Gaps
+from fastprof.analysis.host.activity import HostActivity, system_waits
+from fastprof.analysis.host.events import ThreadEvents
+from fastprof.analysis.host.states import HostStates, State, host_states
+from fastprof.model.arrays import Bools, Int32, Int64, UInt8
+from fastprof.model.trace import NEVER, NO_TIME
+from fastprof.profile.kept import kept
+from fastprof.profile.profile import Profile
+
+
+class Cause(IntEnum):
+    """Why the GPU waits. The first ones are the `State` of a host thread."""
+
+    DATA_LOADING = State.DATA_LOADING
+    COMPILATION = State.COMPILATION
+    CODE_LOADING = State.CODE_LOADING
+    CREATION = State.CREATION
+    ALLOC = State.ALLOC
+    FREE = State.FREE
+    BLOCKING_COPY = State.BLOCKING_COPY
+    SYNC = State.SYNC
+    OTHER_THREAD = 8
+    SYSTEM = 9
+    LAUNCH_BOUND = 10
+    HOST_BOUND = 11
+    LATENCY = 12
+    DEPENDENCY = 13
+    UNKNOWN = 14
+    SHORT = 15  # gaps that are too short to be examined
+
+
+CAUSES: Final = (
+    "data loading", "JIT compilation", "code loading", "creation", "allocation", "deallocation",
+    "blocking copy", "sync", "other thread", "operating system", "launch-bound", "host-bound",
+    "launch latency", "dependency", "unknown", "short gaps",
+)  # fmt: skip
+
+_LATENCY_NS: Final = 30_000  # the GPU begins work sooner after its launch
+_BETWEEN_NS: Final = 5_000  # and after the work before it
+DRAINED_NS: Final = 20_000  # a call that waits for the GPU returns sooner after its last work
+_RESUMES_NS: Final = 50_000  # after a wait, the thread can launch again sooner
+_SHORT_NS: Final = 50_000  # a gap that one operator can fill
+
+
+class Host:
+    """What the host threads of a trace do.
+
+    data : a regular expression for names of further ranges that load data
+    """
+
+    def __init__(self, profile: Profile, data: str | None = None) -> None:
+        self.profile = profile
+        self.states: HostStates = (
+            kept(profile, host_states) if data is None else host_states(profile, data)
+        )
+
+    @cached_property
+    def system(self) -> ThreadEvents:
+        """Waits in the operating system. Reads the file again."""
+        return kept(self.profile, system_waits)
+
+    @cached_property
+    def activity(self) -> HostActivity:
+        """When each thread is active. Takes longer than the other ones, and is seldom needed."""
+        return HostActivity(self.profile, self.states, self.system)
+
+
+class Parts(NamedTuple):
+    """The parts of gaps by cause, in order of gap; a part takes at least 1 ns.
+
+    Parameters
+    ----------
+    gap : int32 [parts], index of the gap
+    cause : uint8 [parts], a `Cause`
+    ns : int64 [parts]
+    """
+
+    gap: Int32
+    cause: UInt8
+    ns: Int64
+
+    def of_windows(self, window: Int32, n_windows: int) -> Int64:
+        """The time of each cause, ns [windows, causes]; window : int32 [gaps], -1 for none."""
+        n = len(Cause)
+        key = take(window, self.gap) * np.int32(n) + self.cause
+        return sum_where(key, self.ns, None, n_windows * n).reshape(n_windows, n)
+
+
+class Split(NamedTuple):
+    """The causes of gaps.
+
+    Parameters
+    ----------
+    main : uint8 [gaps], the `Cause` that takes most of each gap
+    ns : int64 [gaps], the time that it takes
+    other : int32 [gaps], the thread that ran in the gap before the one that launched the next work,
+        -1 for none
+    parts : Parts; the sum is that of the gaps
+    n_late : how many launches start after their work
+    """
+
+    main: UInt8
+    ns: Int64
+    other: Int32
+    parts: Parts
+    n_late: int
+
+
+def split(gaps: Gaps, host: Host) -> Split:
+    """Divide each gap of a GPU among its causes."""
+    firsts = range(0, len(gaps.start) or 1, _AT_ONCE)
+    found = [
+        _split(Gaps._make(each[first : first + _AT_ONCE] for each in gaps), host)
+        for first in firsts
+    ]
+    return _joined(found, firsts)
+
+
+def _joined(found: Sequence[Split], firsts: Sequence[int]) -> Split:
+    """Several as one; firsts : the index of the first gap of each."""
+    *columns, parts, n_late = zip(*found, strict=True)
+    gap, cause, ns = zip(*parts, strict=True)
+    gaps = [each + np.int32(first) for each, first in zip(gap, firsts, strict=True)]
+    together = Parts._make(map(np.concatenate, (gaps, cause, ns)))
+    return Split._make([*map(np.concatenate, columns), together, sum(n_late)])
+
+
+_AT_ONCE: Final = 1 << 14  # gaps
+
+
+def _split(gaps: Gaps, host: Host) -> Split:
+    profile, begin, end = host.profile, gaps.start, gaps.end
+    call = take(profile.api.of_kernel, gaps.after)
+    thread = take(profile.api.thread, call)
+    launch = take(numbers(profile, "launch_start"), gaps.after)
+    known = launch != NO_TIME
+    end_of_call = take(profile.api.end, call, NEVER)
+    done = np.maximum(np.where(end_of_call == NEVER, NO_TIME, end_of_call), launch)
+    ns = np.zeros((len(begin), len(Cause)), np.int64)
+    # The host prepares the launch, the call runs, the GPU begins.
+    called = np.where(known, np.clip(launch, begin, end), end)
+    returned = np.clip(done, called, end)
+    _of_gpu(ns, begin, end, returned, np.where(known, done, end))
+    _of_call(host, ns, gaps, called, returned)
+    rows = np.flatnonzero(known & (called > begin))
+    late = _Late(rows, thread[rows], call[rows], begin[rows], called[rows], (end - begin)[rows])
+    other = np.full(len(begin), -1, np.int32)
+    other[rows] = _of_host(host, ns, late)
+    ns[~known, Cause.UNKNOWN] = (end - begin)[~known]
+    main, place = ns.argmax(axis=1), np.flatnonzero(ns)
+    parts = Parts(
+        (place // len(Cause)).astype(np.int32),
+        (place % len(Cause)).astype(np.uint8),
+        ns.ravel()[place],
+    )
+    return Split(
+        main.astype(np.uint8),
+        ns[np.arange(len(main)), main],
+        other,
+        parts,
+        int(np.count_nonzero(launch > end)),
+    )
+
+
+def _of_gpu(ns: Int64, begin: Int64, end: Int64, returned: Int64, done: Int64) -> None:
+    """The time after the call that launches has returned."""
+    waits = (end - done >= _LATENCY_NS) & (end - begin >= _BETWEEN_NS)
+    ns[:, Cause.DEPENDENCY] = np.where(waits, end - returned, 0)
+    ns[:, Cause.LATENCY] = np.where(waits, 0, end - returned)
+
+
+def _of_call(host: Host, ns: Int64, gaps: Gaps, called: Int64, returned: Int64) -> None:
+    """The time within the call that launches: it may copy and wait, or load code."""
+    rows = np.flatnonzero(returned > called)
+    after, spent = gaps.after[rows], (returned - called)[rows]
+    api = host.profile.api
+    call = take(api.of_kernel, after)
+    inside = host.states.covered(api.thread[call], called[rows], returned[rows])
+    ns[rows, : len(State)] += inside
+    ns[rows, Cause.LATENCY] += spent - inside.sum(axis=1)
+
+
+class _Late(NamedTuple):
+    """Gaps during which the next work is launched, up to the launch.
+
+    Parameters
+    ----------
+    rows : int64 [late], the gaps
+    thread, call : int32 [late], of the launch
+    begin, end : int64 [late], ns, from the start of the gap to the launch
+    length : int64 [late], ns, of the gap
+    """
+
+    rows: Int64
+    thread: Int32
+    call: Int32
+    begin: Int64
+    end: Int64
+    length: Int64
+
+    def take(self, rows: Int64) -> _Late:
+        return _Late._make(each[rows] for each in self)
+
+
+def _of_host(host: Host, ns: Int64, late: _Late) -> Int32:
+    """The time before the launch. Returns the thread that ran before, int32 [late]."""
+    inside = host.states.covered(late.thread, late.begin, late.end)
+    ns[late.rows, : len(State)] += inside
+    rest = late.end - late.begin - inside.sum(axis=1)
+    other = np.full(len(rest), -1, np.int32)
+    rows = np.flatnonzero((rest > 0) & _may_follow(host.profile, late))
+    rows = rows[_has_company(host.profile, late.thread[rows])]
+    if len(rows):
+        found, other[rows] = _of_others(host, ns, late.take(rows))
+        rest[rows] -= found
+    if len(host.system.thread):
+        rest -= _of_system(host.activity, ns, late)
+    for thread in (late.thread, other):
+        state, resumes = _waited(host.states, late, thread)
+        resumes = np.minimum(resumes, rest)
+        ns[late.rows, state] += resumes
+        rest -= resumes
+    by_length = np.where(late.length < _SHORT_NS, Cause.LAUNCH_BOUND, Cause.HOST_BOUND)
+    ns[late.rows, by_length] += rest
+    return other
+
+
+def _has_company(profile: Profile, thread: Int32) -> Bools:
+    """Whether the process of each thread has other threads."""
+    pids, counts = np.unique(profile.api.threads.pid, return_counts=True)
+    found: Bools = np.isin(profile.api.threads.pid, pids[counts > 1])[thread]
+    return found
+
+
+def _may_follow(profile: Profile, late: _Late) -> Bools:
+    """Whether the launching thread may have waited for another one.
+
+    The gap is long, or another thread made the API call before the launch.
+    """
+    before = profile.api.thread[np.maximum(late.call - 1, 0)]
+    found: Bools = (late.length >= _SHORT_NS) | (before != late.thread)
+    return found
+
+
+def _thread_before(profile: Profile, thread: Int32, time: Int64) -> Int32:
+    """The thread that made the last API call before each time, -1 unless another of the process."""
+    api, pid = profile.api, profile.api.threads.pid
+    call = np.searchsorted(api.start, time, "left") - 1
+    before = np.where(call >= 0, api.thread[call], np.int32(-1))
+    differs = (before >= 0) & (before != thread) & (pid[before] == pid[thread])
+    return np.where(differs, before, np.int32(-1))
+
+
+def _of_others(host: Host, ns: Int64, late: _Late) -> tuple[Int64, Int32]:
+    """The time during which the launching thread is idle and others of its process are active.
+
+    Returns it, and the thread that ran before the launching thread, [late].
+    """
+    activity = host.activity
+    begin = activity.next(late.thread, late.begin, late.end)
+    other = _thread_before(host.profile, late.thread, begin)
+    inside = host.states.covered(other, late.begin, begin)
+    ns[late.rows, : len(State)] += inside
+    window = late.thread, late.begin, late.end
+    active = activity.covered("process", *window) - activity.covered("own", *window)
+    spent = np.maximum(active, inside.sum(axis=1))
+    ns[late.rows, Cause.OTHER_THREAD] += spent - inside.sum(axis=1)
+    return spent, other
+
+
+def _of_system(activity: HostActivity, ns: Int64, late: _Late) -> Int64:
+    """The rest of the time during which the launching thread is in the operating system."""
+    window = late.thread, late.begin, late.end
+    found = activity.covered("system", *window) - activity.covered("process", *window)
+    ns[late.rows, Cause.SYSTEM] += found
+    return found
+
+
+def _waited(states: HostStates, late: _Late, thread: Int32) -> tuple[Int64, Int64]:
+    """The state in which the thread waited for the GPU until about the start of the gap.
+
+    And the time until it can have launched again, which nothing ahead of time could fill: 0 without
+    such a wait.
+    """
+    found, until = np.full(len(thread), np.int64(State.SYNC)), late.begin - DRAINED_NS
+    waited = np.zeros(len(thread), bool)
+    for state in (State.SYNC, State.BLOCKING_COPY):
+        _, end = states.events[state].last(thread, late.begin + 1)
+        waits = end >= until
+        waited |= waits
+        until = np.where(waits, end, until)
+        found = np.where(waits, state, found)
+    rows, resumes = np.flatnonzero(waited), np.zeros(len(thread), np.int64)
+    begin, end = np.maximum(until, late.begin), np.minimum(until + _RESUMES_NS, late.end)
+    window = thread[rows], begin[rows], end[rows]
+    resumes[rows] = np.maximum(end - begin, 0)[rows] - states.covered(*window).sum(axis=1)
+    return found, resumes

@@ -1,0 +1,243 @@
+"""`idle`: why the GPU has no work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from fastprof._core._groups import sum_where
+from fastprof._core._pools import pairs
+from fastprof.analysis import keys
+from fastprof.analysis.columns import numbers, texts
+from fastprof.analysis.gpu_work import WorkOfDevices, answered_work
+from fastprof.analysis.grouping import Grouping, group
+from fastprof.analysis.idle.causes import CAUSES, Cause
+from fastprof.analysis.idle.columns import BY, COLUMNS, OF_GAPS
+from fastprof.analysis.idle.gaps import Examined, examine, places_of
+from fastprof.analysis.idle.places import PLACES
+from fastprof.analysis.idle.text import notes, overview
+from fastprof.analysis.recorder import recorder_lines
+from fastprof.errors import ReportError
+from fastprof.model.arrays import Int32, Int64
+from fastprof.model.columns import Ints, Values
+from fastprof.model.heading import Heading
+from fastprof.model.table import ColumnData, Floats, Table
+from fastprof.profile.kept import left_out
+from fastprof.profile.profile import Profile
+
+_N: Final = len(Cause)
+_Where: TypeAlias = dict[str, Values]  # the places of gaps, see `places_of`
+
+
+def idle(
+    profile: Profile,
+    gaps: int | None = None,
+    min: float = 1.0,  # noqa: A002
+    data: str | None = None,
+    by: str = "cause",
+    steps: str | None = None,
+) -> Table:
+    """Why each GPU has no work, the longest time first. See docs/reports.md.
+
+    Parameters
+    ----------
+    gaps : list this many gaps, the longest first
+    min : gaps shorter than this many us are not examined
+    data : regular expression of names of ranges that load data
+    by : cause, or step, range, line or layer of the work after the gap
+    steps : what a step is, see `Profile.find_steps`
+
+    Raises
+    ------
+    ReportError
+        `by` or `data` is invalid.
+    StepsError
+        The source of steps is unknown, or the file has no such steps.
+    BadInputError
+        The file has changed since it was read.
+    """
+    if by not in BY:
+        raise ReportError(f"expected by to be one of {', '.join(BY)}; found {by!r}")
+    work = answered_work(profile)
+    if not work:
+        headings = COLUMNS if gaps is None else OF_GAPS
+        none = {each.key: Ints(np.empty(0, np.int64)) for each in headings}
+        return Table(dict(none), headings, notes=notes(profile, 0))
+    found = examine(profile, work, round(min * 1000), data)
+    where = places_of(profile, found)
+    if gaps is not None:
+        table = _listed(profile, found, where, gaps, steps)
+    elif by == "cause":
+        table = _by_cause(found, where, work)
+    else:
+        table = _by_key(profile, found, where, work, by, steps)
+    lines, facts = overview(profile)
+    own = (
+        *notes(profile, found.causes.n_late),
+        *recorder_lines(profile, profile.find_steps(steps)),
+    )
+    return replace(table, lead=(*left_out(profile), *lines), facts=facts, notes=own)
+
+
+def _by_cause(found: Examined, where: _Where, work: WorkOfDevices) -> Table:
+    """A row for each GPU and cause, those of a GPU in order of time."""
+    parts, short = found.causes.parts, found.short_device * np.int64(_N) + Cause.SHORT
+    own = found.device[parts.gap] * np.int64(_N) + parts.cause
+    present = np.unique(np.concatenate([own, short]))
+    n = len(present)
+
+    def place(of: Int64) -> Int32:
+        return np.searchsorted(present, of).astype(np.int32)
+
+    groups = Grouping(place(found.device * np.int64(_N) + found.causes.main), n)
+    of_short, length = Grouping(place(short), n), found.short.end - found.short.start
+    ns = sum_where(place(own), parts.ns, None, n) + of_short.stats(length).sum
+    counts = groups.counts + of_short.counts
+    longest = groups.stats(found.gaps.end - found.gaps.start).max
+    longest = np.where(present % _N == Cause.SHORT, of_short.stats(length).max, longest)
+    order = np.lexsort((-ns, present // _N))
+    device, cause = present[order] // _N, present[order] % _N
+    most = _most(found, where, groups)
+    columns: dict[str, ColumnData] = {
+        "cause": Values(cause.astype(np.int32), list(CAUSES)),
+        "gaps": Ints(counts[order]),
+        "longest_ns": Ints(np.where(counts > 0, longest, -1)[order]),
+        **{name: most[name].take(order) for name in most},
+    }
+    return _table(found, work, device, ns[order], columns)
+
+
+def _by_key(
+    profile: Profile,
+    found: Examined,
+    where: _Where,
+    work: WorkOfDevices,
+    by: str,
+    steps: str | None,
+) -> Table:
+    """A row for each GPU and value of a key of the work after the gap."""
+    if by == "step":
+        number = profile.find_steps(steps).column()
+        of_kernels = Values(number.ids - np.int32(1), number.distinct[1:].tolist())
+    else:
+        of_kernels = keys.key_of(profile, by)
+    after = np.concatenate([found.gaps.after, found.short.after])
+    device = np.concatenate([found.device, found.short_device])
+    main = np.concatenate(
+        [found.causes.main, np.full(len(found.short.after), Cause.SHORT, np.uint8)]
+    )
+    length = np.concatenate([each.end - each.start for each in (found.gaps, found.short)])
+    key = Values(of_kernels.ids[after], of_kernels.values)
+    groups = group([Values(device, found.devices), key], len(after))
+    by_cause = np.bincount(groups.ids * np.int64(_N) + main, length, groups.n * _N)
+    stats, first = groups.stats(length), groups.first
+    most = _most(found, where, Grouping(groups.ids[: len(found.causes.main)], groups.n))
+    columns: dict[str, ColumnData] = {
+        by: Values(key.ids[first], key.values),
+        "cause": Values(by_cause.reshape(-1, _N).argmax(axis=1).astype(np.int32), list(CAUSES)),
+        "gaps": Ints(groups.counts),
+        "longest_ns": Ints(stats.max),
+        **{name: most[name] for name in most if name != by},
+    }
+    table = _table(found, work, device[first], stats.sum, columns, by)
+    return table.sort("step") if by == "step" else table.sort("ns")
+
+
+def _table(
+    found: Examined,
+    work: WorkOfDevices,
+    device: Int32 | Int64,
+    ns: Int64,
+    columns: dict[str, ColumnData],
+    by: str = "",
+) -> Table:
+    first, last = work.parts.spans
+    spans = last - first
+    total, n_gaps = int(ns.sum()), len(found.causes.main) + len(found.short_device)
+    numbers: dict[str, ColumnData] = {
+        "device": Ints(np.array(found.devices)[device]),
+        "ns": Ints(ns),
+        "share": Floats(ns / np.maximum(spans[device], 1)),
+    }
+    both = columns | numbers
+    names = [each.key for each in COLUMNS if each.key in both]
+    ordered = [by, *(name for name in names if name != by)] if by else names
+    return Table(
+        {name: both[name] for name in ordered},
+        _shown([_heading(name, name == by) for name in ordered], both, len(work)),
+        total={"ns": total, "share": total / max(int(spans.sum()), 1), "gaps": n_gaps},
+    )
+
+
+def _heading(name: str, is_key: bool) -> Heading:
+    """The heading of a column; text keeps that of the key."""
+    found = next(each for each in COLUMNS if each.key == name)
+    return replace(found, rank=0, min_width=24) if is_key else found
+
+
+def _shown(
+    headings: Sequence[Heading], columns: dict[str, ColumnData], n_devices: int
+) -> tuple[Heading, ...]:
+    """Text omits the GPU if there is one, and places that are not known."""
+
+    def in_text(name: str) -> bool:
+        column = columns[name]
+        if name == "device":
+            return n_devices > 1
+        return not (name in PLACES and isinstance(column, Values) and (column.ids < 0).all())
+
+    return tuple(replace(each, in_text=each.in_text and in_text(each.key)) for each in headings)
+
+
+def _most(found: Examined, where: _Where, groups: Grouping) -> dict[str, Values]:
+    """The place that takes most of the time of the main cause in each group, by name, [groups].
+
+    Unknown where more of the time is at no such place.
+    """
+    most = {}
+    for name, each in where.items():
+        none = len(each.values)
+        ids = np.where(each.ids < 0, np.int32(none), each.ids)
+        ids = heaviest(Values(ids, [*each.values, None]), groups, found.causes.ns).ids
+        most[name] = Values(np.where(ids == none, np.int32(-1), ids), each.values)
+    return most
+
+
+def heaviest(place: Values, groups: Grouping, ns: Int64) -> Values:
+    """The value that takes most of the time of each group."""
+    rows = np.flatnonzero((place.ids >= 0) & (groups.ids >= 0))
+    pair, first = pairs(groups.ids[rows], place.ids[rows])
+    weight = np.bincount(pair, ns[rows], len(first))
+    rows = rows[first[np.argsort(weight, kind="stable")]]  # the last one of each group stays
+    most = np.full(groups.n, -1, np.int32)
+    most[groups.ids[rows]] = place.ids[rows]
+    return Values(most, place.values)
+
+
+def _listed(profile: Profile, found: Examined, where: _Where, n: int, steps: str | None) -> Table:
+    """The longest gaps, in order of length."""
+    length = found.gaps.end - found.gaps.start
+    rows = np.argsort(-length, kind="stable")[:n]
+    start, after = found.gaps.start[rows], found.gaps.after[rows]
+    names = texts(profile, "kernel")
+    first = numbers(profile, "start").min()
+    step = profile.find_steps(steps).column()
+    columns: dict[str, ColumnData] = {
+        "at_ns": Ints(start - first),
+        "start_ns": Ints(start, none=-(2**63)),
+        "ns": Ints(length[rows]),
+        "cause": Values(found.causes.main[rows].astype(np.int32), list(CAUSES)),
+        "device": Ints(np.array(found.devices)[found.device[rows]]),
+        "before": Values(names.ids[found.gaps.before[rows]], names.values),
+        "after": Values(names.ids[after], names.values),
+        "step": Ints(step.distinct[step.ids[after]]),
+        **{name: Values(each.ids[rows], each.values) for name, each in where.items()},
+    }
+    return Table(
+        {each.key: columns[each.key] for each in OF_GAPS},
+        _shown(OF_GAPS, columns, len(found.devices)),
+        total={"ns": int(length[rows].sum())},
+    )

@@ -1,0 +1,101 @@
+"""The lines around the table of `idle`: what each GPU does, and what is not known."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from fastprof.analysis.columns import numbers, texts
+from fastprof.analysis.gpu_work import TimeLine, time_lines
+from fastprof.model.quantity import quantity
+from fastprof.model.trace import NO_TIME
+from fastprof.profile.api_classes import COPY as COPY_CALL
+from fastprof.profile.profile import Profile
+from fastprof.profile.recording_hints import advice_on
+
+_STARVED_NS: Final = 10_000  # a launch that the GPU begins sooner was not queued ahead of time
+_MOST_GPUS: Final = 8
+
+
+def overview(profile: Profile) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """A line for each GPU and one on the queue, and the values in them for JSON."""
+    every = time_lines(profile)
+    of_devices = {device: _facts(each) for device, each in every.largest().items()}
+    starved = starved_share(profile)
+    lines = [_line(device, found) for device, found in list(of_devices.items())[:_MOST_GPUS]]
+    if len(every) > _MOST_GPUS:
+        lines.append(f"... {len(every) - _MOST_GPUS} more GPUs")
+    if starved is not None:
+        lines.append(f"{starved:.1%} of the kernels start within 10 us of their launch (starved)")
+    facts = {
+        "gpus": [{"device": device, **found} for device, found in of_devices.items()],
+        **every.rest(),
+        "starved": starved,
+    }
+    return (*lines, ""), facts
+
+
+def _facts(found: TimeLine) -> dict[str, Any]:
+    return {
+        "span_ns": found.span,
+        "busy_ns": found.span - found.idle,
+        "idle_ns": found.idle,
+        "compute_ns": found.compute,
+        "communication_ns": found.communication,
+        "exposed_communication_ns": found.exposed_communication,
+        "exposed_copy_ns": found.exposed_copy,
+        "overlap": found.hidden_share,
+    }
+
+
+def _line(device: int, found: dict[str, Any]) -> str:
+    """The time line in parts that add up."""
+    span = found["span_ns"]
+    hidden = "" if found["overlap"] is None else f" ({found['overlap']:.0%} hidden)"
+    parts = {
+        "compute": found["compute_ns"],
+        f"exposed communication{hidden}": found["exposed_communication_ns"],
+        "exposed copies": found["exposed_copy_ns"],
+    }
+    shown = [f"{name} {quantity(ns, 'ns')}" for name, ns in parts.items() if ns]
+    gpu = f"GPU {device}" if device >= 0 else "GPU not recorded"
+    idle = f"idle {quantity(found['idle_ns'], 'ns')}, {found['idle_ns'] / max(span, 1):.1%}"
+    return f"{gpu}, {quantity(span, 'ns')}: {', '.join([*shown, idle])}"
+
+
+def starved_share(profile: Profile) -> float | None:
+    """The share of kernels that start right after their launch; None without launches."""
+    start, returned = numbers(profile, "start"), numbers(profile, "launch_end")
+    kind = texts(profile, "kind")
+    is_kernel = kind.fits(lambda each: each in ("kernel", "graph"))
+    known = (returned != NO_TIME) & is_kernel
+    n = np.count_nonzero(known)
+    return float(np.count_nonzero(start[known] - returned[known] < _STARVED_NS) / n) if n else None
+
+
+def notes(profile: Profile, n_late: int) -> tuple[str, ...]:
+    """What is missing or inconsistent, a line each.
+
+    n_late : gaps whose next work starts before its launch
+    """
+    if "start" not in profile.names:
+        return ("dict lines contain no times: use the original trace",)
+    if not len(profile):
+        return (advice_on(profile.about, profile.contents, "range"),)
+    found = []
+    launched = numbers(profile, "launch_start") != NO_TIME
+    if not launched.any():
+        found.append("causes unknown: no API calls in the file; record with nsys profile -t cuda")
+    if not _has_copies(profile) and COPY_CALL in profile.api.call_class.values:
+        found.append(
+            "copies and memsets are missing: their time counts as idle; in Python, open the trace "
+            "with copies=True"
+        )
+    if n_late:
+        found.append(f"{n_late} launches start after their work: the clocks of host and GPU differ")
+    return tuple(found)
+
+
+def _has_copies(profile: Profile) -> bool:
+    return bool(texts(profile, "kind").fits(lambda kind: kind in ("memcpy", "memset")).any())

@@ -1,0 +1,1 @@
+"""`launches`: how far ahead of the GPU the host is."""

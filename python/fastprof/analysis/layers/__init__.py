@@ -1,0 +1,1 @@
+"""`layers`: the module tree with GPU time."""

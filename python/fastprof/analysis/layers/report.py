@@ -1,0 +1,232 @@
+"""`layers`: the module tree with GPU time, forward and backward."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from fastprof._system.classes import dataclass
+from fastprof.analysis.cells import ReportCells as KernelCells
+from fastprof.analysis.cells import cells_of, computing_costs
+from fastprof.analysis.columns import numbers, texts
+from fastprof.analysis.counted import headed, notes_on_sums
+from fastprof.analysis.grouping import Grouping, group
+from fastprof.analysis.layers.columns import COLUMNS
+from fastprof.analysis.layers.tree import (
+    NO_LAYER,
+    LayerPath,
+    attached,
+    folded,
+    in_tree_order,
+    notes_on_depth,
+    with_ancestors,
+)
+from fastprof.analysis.roofline.ideal import ideals_of
+from fastprof.analysis.roofline.peaks import devices_with, roof_notes
+from fastprof.analysis.selection import selected
+from fastprof.analysis.stacks.sums import OPTIONAL, Sums, path_sums
+from fastprof.analysis.summary.measures import ratio, shown
+from fastprof.errors import ReportError
+from fastprof.model.arrays import Bools, Int64
+from fastprof.model.columns import Ints, Values
+from fastprof.model.table import ColumnData, Floats, Table
+from fastprof.model.table import texts as text_column
+from fastprof.model.table_text import Layout
+from fastprof.model.trace import NO_TIME
+from fastprof.profile.phases import RECOMPUTE
+from fastprof.profile.profile import Profile
+from fastprof.profile.recording_hints import advice_on
+from fastprof.profile.reports import Where
+
+_INDENT: Final = "  "
+
+
+def layers(
+    profile: Profile,
+    depth: int | None = None,
+    fold: bool = False,
+    flat: bool = False,
+    where: Where | None = None,
+    steps: str | None = None,
+    gpu: str | None = None,
+    peak: str | Mapping[str, float] | None = None,
+    bandwidth: float | None = None,
+) -> Table:
+    """Time and work of each layer, including the layers inside it, in order of execution.
+
+    A backward kernel counts to the layer of its forward call, recomputed work to the layer that it
+    recomputes. Work outside all layers is the row `(no layer)`; own_ns sums to the total.
+
+    Parameters
+    ----------
+    depth : deeper layers are part of their ancestor at this depth, counted from 1
+    fold : repeated layers, such as `layers.0` to `layers.31`, are one row
+    flat : in order of own time, not as a tree
+    where : see `fastprof.analysis.selection`
+    steps : what a step is, see `Profile.find_steps`
+    gpu, peak, bandwidth : see `fastprof.model.device_options.with_figures`
+
+    Raises
+    ------
+    ReportError
+        depth is not positive, or a key of `where`, GPU or figure is unknown.
+    StepsError
+        The source of steps is unknown, or the file has no such steps.
+    """
+    if depth is not None and depth < 1:
+        raise ReportError(f"depth: expected a positive number, found {depth}")
+    devices = devices_with(profile, gpu, peak, bandwidth)
+    with computing_costs(profile):
+        found, cells = profile.find_steps(steps), cells_of(profile, where=where)
+    chosen = selected(cells, where)
+    groups, paths, first = layer_paths(cells, depth, chosen)
+    sums = path_sums(cells, groups, found, ideals_of(cells, devices))
+    work = _Work(paths, sums, first)
+    rows = work.rows()
+    of_instances: dict[str, ColumnData] = {}
+    if fold:
+        instances = rows
+        folds = folded(instances)
+        time = work.inclusive(instances).of["gpu_ns"]
+        work = replace(work, paths=[folds[path] for path in work.paths])
+        rows = work.rows()
+        place = {path: row for row, path in enumerate(rows)}
+        ids = np.array([place[folds[path]] for path in instances], np.int32)
+        of_instances = _of_instances(Grouping(ids, len(rows)), time)
+    columns = _columns(work, rows) | of_instances
+    table = Table(
+        {each.key: columns[each.key] for each in COLUMNS if each.key in columns},
+        headed(shown(COLUMNS, columns, OPTIONAL), profile),
+        notes=(
+            *_notes(profile),
+            *notes_on_depth(rows, "layers"),
+            *notes_on_sums(profile, found, None if chosen is None else cells.flags(chosen)),
+            *roof_notes(devices, columns),
+        ),
+        total=_totals(work.sums),
+        layout=Layout({"layer": _indented(rows)}),
+    )
+    return table.sort("own_ns") if flat else table
+
+
+@dataclass(frozen=True)
+class _Work:
+    """The work of the selected kernels.
+
+    Parameters
+    ----------
+    paths : the layers of the kernels; a path may occur more than once
+    sums : the sums over the kernels of each path
+    first : the time of the first launch of each path
+    """
+
+    paths: list[LayerPath]
+    sums: Sums
+    first: list[int]
+
+    def rows(self) -> list[LayerPath]:
+        """The paths and their ancestors, each once, in tree order."""
+        first: dict[LayerPath, int] = {}
+        for path, time in zip(self.paths, self.first, strict=True):
+            for layer in with_ancestors(path):
+                first[layer] = min(first.get(layer, time), time)
+        return in_tree_order(first)
+
+    def inclusive(self, rows: list[LayerPath]) -> Sums:
+        """The sums of each row and the layers inside it."""
+        place = {path: row for row, path in enumerate(rows)}
+        both = [
+            (i, place[layer]) for i, path in enumerate(self.paths) for layer in with_ancestors(path)
+        ]
+        return self.sums.onto([i for i, _ in both], [row for _, row in both], len(rows))
+
+    def own(self, rows: list[LayerPath]) -> Int64:
+        """The GPU time of each row without the layers inside it."""
+        place = {path: row for row, path in enumerate(rows)}
+        own = self.sums.onto(
+            range(len(self.paths)), [place[path] for path in self.paths], len(rows)
+        )
+        return own.of["gpu_ns"]
+
+
+def layer_paths(
+    cells: KernelCells, depth: int | None = None, selection: Bools | None = None
+) -> tuple[Grouping, list[LayerPath], list[int]]:
+    """The cells of equal layers, the layers of each group, and the time of its first launch."""
+    layer = texts(cells, "layer")
+    recomputed = _recomputed(cells)
+    groups = group([layer, recomputed], len(cells), selection)
+    first = groups.first.tolist()
+    paths: list[LayerPath] = [layer.at(row) or () for row in first]
+    again = [i for i, row in enumerate(first) if recomputed.at(row)]
+    if again:
+        others = set(range(len(paths))).difference(again)
+        moved = attached([paths[i] for i in again], [paths[i] for i in others])
+        for i, path in zip(again, moved, strict=True):
+            paths[i] = path
+    times = cells.grouped(groups).stats(_launch_times(cells.profile), NO_TIME).min
+    return groups, [path[:depth] for path in paths], times.tolist()
+
+
+def _recomputed(cells: KernelCells) -> Values:
+    """Whether each cell is part of a recomputed forward pass."""
+    if "phase" not in cells.names:
+        return Values(np.zeros(len(cells), np.int32), [False])
+    return texts(cells, "phase").mapped(lambda phase: phase == RECOMPUTE)
+
+
+def _launch_times(profile: Profile) -> Int64:
+    """[kernels] The time of each launch, of the start on the GPU where the launch is unknown."""
+    if "launch_start" not in profile.names:
+        return np.arange(len(profile))
+    launch, start = numbers(profile, "launch_start"), numbers(profile, "start")
+    unknown = launch == NO_TIME
+    return np.where(unknown, start, launch) if unknown.any() else launch
+
+
+def _columns(work: _Work, rows: list[LayerPath]) -> dict[str, ColumnData]:
+    sums = work.inclusive(rows)
+    both = sums.of["forward_ns"] + sums.of["backward_ns"]
+    return {
+        "layer": text_column([":".join(path) or NO_LAYER for path in rows]),
+        "name": text_column([path[-1] if path else NO_LAYER for path in rows]),
+        "depth": Ints(np.array([len(path) for path in rows], np.int64)),
+        **sums.cells(work.sums),
+        "with_backward_ns": Ints(both),
+        "own_ns": Ints(work.own(rows)),
+    }
+
+
+def _of_instances(rows: Grouping, time: Int64) -> dict[str, ColumnData]:
+    """The statistics of the layers of each row; time: [layers] GPU time."""
+    stats = rows.stats(time)
+    return {
+        "instances": Ints(stats.count),
+        "mean_ns": Floats(ratio(stats.sum, stats.count)),
+        "min_ns": Ints(stats.min),
+        "max_ns": Ints(stats.max),
+        "std_ns": Floats(np.sqrt(ratio(stats.squares, stats.count))),
+    }
+
+
+def _indented(rows: list[LayerPath]) -> Values:
+    return text_column(
+        [_INDENT * (len(path) - 1) + path[-1] if path else NO_LAYER for path in rows]
+    )
+
+
+def _totals(sums: Sums) -> dict[str, Any]:
+    found = sums.totals()
+    if found:
+        found["with_backward_ns"] = found["forward_ns"] + found["backward_ns"]
+        found["own_ns"] = found["gpu_ns"]
+    return found
+
+
+def _notes(profile: Profile) -> tuple[str, ...]:
+    if any(texts(profile, "layer").values):
+        return ()
+    return (advice_on(profile.about, profile.contents, "layer"),)

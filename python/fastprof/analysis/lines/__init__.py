@@ -1,0 +1,1 @@
+"""`lines`: GPU time by source line or function."""

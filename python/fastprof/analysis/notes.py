@@ -1,0 +1,83 @@
+"""Footers of reports: what the file does not record, and what to record.
+
+Defects of recorded times, as notes below a report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+import numpy as np
+
+from fastprof._core._cells import overlaps
+from fastprof.analysis import keys
+from fastprof.analysis.columns import numbers
+from fastprof.analysis.grouping import group
+from fastprof.model.quantity import quantity
+from fastprof.model.trace import NO_TIME
+from fastprof.profile.profile import Profile
+from fastprof.profile.recording_hints import advice
+
+NO_GPU_WORK: Final = "no GPU work in this capture: CPU time only"
+
+_ENOUGH: Final = 0.95
+_MOST: Final = 2
+
+
+def missing(profile: Profile, depths: Collection[str]) -> tuple[str, ...]:
+    """A line for each of the first two depths that less than 95 % of the GPU time has.
+
+    depths : of `profile.coverage`: launch, range, op, shapes, cost, source line
+    """
+    coverage = profile.coverage_of_kernels
+    if not coverage.total:
+        return ()
+    low = {
+        depth: time / coverage.total
+        for depth, time in coverage.known.items()
+        if depth in depths and time < _ENOUGH * coverage.total
+    }
+    if not low:
+        return ()
+    shares = ", ".join(f"{depth} {share:.1%}" for depth, share in low.items())
+    gaps = advice(profile.about, profile.contents, coverage)
+    remedies = [line for depth in low for line in gaps.get(depth, [])[:1]]
+    return (f"known of the GPU time: {shares}", *remedies[:_MOST])
+
+
+_STREAM = ("process", "device", "context", "stream")
+
+
+def timeline_notes(profile: Profile) -> tuple[str, ...]:
+    """A line per kind of defect: missing launches, clocks that differ, overlaps on a stream."""
+    if "start" not in profile.names or not len(profile):
+        return ()
+    start, launched = numbers(profile, "start"), numbers(profile, "launch_start")
+    early = np.flatnonzero(launched > start)  # without a launch, it is the least number
+    longest = int((launched[early] - start[early]).max(initial=0))
+    n_unknown = int(np.count_nonzero(launched == NO_TIME))
+    counts = [(n_unknown, 0), (len(early), longest), _overlaps(profile)]
+    return tuple(
+        text.format(n, quantity(longest, "ns"))
+        for text, (n, longest) in zip(_TEXTS, counts, strict=True)
+        if n
+    )
+
+
+_TEXTS = (
+    "launch not recorded: {} kernels and copies",
+    "clocks differ: {} kernels and copies start before their launch, by up to {}; host times are "
+    "shifted against GPU times",
+    "overlap on one stream: {} kernels and copies start before the preceding one ends, by up to "
+    "{}; time in which several run counts once",
+)
+
+
+def _overlaps(profile: Profile) -> tuple[int, int]:
+    """How much work starts before the preceding one of its stream ends, and by how much at most."""
+    streams = group([keys.key_of(profile, name) for name in _STREAM], len(profile))
+    start, length = (
+        np.ascontiguousarray(numbers(profile, name), np.int64) for name in ("start", "sil")
+    )
+    return overlaps(start, length, streams.ids, streams.n)

@@ -1,0 +1,1 @@
+"""`overlap`: communication hidden behind compute, and exposed."""

@@ -1,0 +1,1 @@
+"""`overview`: the first look at a trace, in one screen."""

@@ -1,0 +1,1 @@
+"""`ranges`: the user's own ranges."""

@@ -1,0 +1,1 @@
+"""`roofline`: GPU time against the time at the GPU's peak rates."""

@@ -1,0 +1,83 @@
+"""The rows of `roofline` as points of a chart, each with the layer, line and kind of most time.
+
+The roofs of a chart of `roofline`: the bandwidth, and the peak of each compute type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from fastprof.analysis.cells import cells_of
+from fastprof.analysis.columns import numbers
+from fastprof.analysis.grouping import group
+from fastprof.analysis.idle.report import heaviest
+from fastprof.analysis.keys import key_of
+from fastprof.model.columns import Values
+from fastprof.model.devices import Device
+from fastprof.model.table import Table
+from fastprof.profile.profile import Profile
+
+BY: Final = ("dir", "op", "shape")
+PLACES: Final = ("layer", "line", "kind")
+
+
+def places_of(profile: Profile, table: Table) -> dict[str, Values]:
+    """The layer, line and kind that take most of the time of each row of `roofline`, by name.
+
+    table : rows by BY, in any order
+    """
+    cells = cells_of(profile, BY)
+    keys = [key_of(cells, name) for name in BY]
+    groups = group(keys, len(cells))
+    time = np.maximum(numbers(cells, "sil"), 0).astype(np.int64)
+    firsts = groups.first.tolist()
+    place = {tuple(key.at(row) for key in keys): i for i, row in enumerate(firsts)}
+    columns = [table.columns[name] for name in BY]
+    rows = np.array(
+        [place[tuple(each.at(row) for each in columns)] for row in range(table.n_rows)], np.intp
+    )
+    found = {}
+    for name in PLACES:
+        most = heaviest(key_of(cells, name), groups, time)
+        found[name] = Values(most.ids[rows], most.values)
+    return found
+
+
+def points_of(table: Table, most: int) -> np.ndarray:
+    """int64 [points] The rows that a logarithmic chart can show, the longest first, at most `most`.
+
+    A point needs FLOPs, bytes and time.
+    """
+    time = np.ma.filled(table["gpu_ns"], 0)
+    shown = (table["intensity"] > 0) & (table["flop_per_s"] > 0) & (time > 0)
+    rows = np.flatnonzero(shown)
+    found: np.ndarray = rows[np.argsort(-time[rows], kind="stable")][:most]
+    return found
+
+
+class Roofs(NamedTuple):
+    """The largest rates of the GPUs.
+
+    Parameters
+    ----------
+    bandwidth : bytes/s; 0 if unknown
+    peaks : FLOP/s by compute type, of the types that occur
+    """
+
+    bandwidth: float
+    peaks: dict[str, float]
+
+
+def roofs_of(table: Table, devices: Iterable[Device]) -> Roofs:
+    """The roofs of a table of `roofline`."""
+    peaks: dict[str, float] = {}
+    types = table.columns["compute_type"]
+    if isinstance(types, Values):
+        for i, peak in enumerate(table["peak_flop_per_s"]):
+            name = types.at(i)
+            if name is not None and peak > peaks.get(name, 0.0):
+                peaks[name] = float(peak)
+    return Roofs(max((device.bandwidth or 0.0 for device in devices), default=0.0), peaks)

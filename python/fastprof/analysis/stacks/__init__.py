@@ -1,0 +1,1 @@
+"""GPU time as a tree: of layers, call paths, source lines or call stacks."""

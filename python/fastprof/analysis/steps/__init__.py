@@ -1,0 +1,1 @@
+"""`steps`: the length of each step, and what the GPU does in it."""

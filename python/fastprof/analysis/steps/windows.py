@@ -1,0 +1,381 @@
+"""The time line of each GPU, divided into the windows of steps.
+
+What is launched in each step, and what the host does meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from fastprof._core._pools import alike
+from fastprof._core._take import place, take
+from fastprof._system.classes import dataclass
+from fastprof.analysis.columns import numbers
+from fastprof.analysis.gpu_work import (
+    COMMUNICATION,
+    COMPUTE,
+    COPY,
+    GpuWork,
+    PartsOfWork,
+    ns_with,
+    owners,
+    work_of_device,
+)
+from fastprof.analysis.grouping import Grouping
+from fastprof.analysis.host.events import piece_rows
+from fastprof.analysis.host.states import SETUP, State, host_states, launching_threads
+from fastprof.analysis.roofline.utilisation import model_products
+from fastprof.model.arrays import Bools, Int32, Int64
+from fastprof.model.columns import Ints
+from fastprof.model.devices import Device
+from fastprof.model.table import ColumnData, Floats
+from fastprof.model.trace import NO_TIME
+from fastprof.profile.kept import kept
+from fastprof.profile.profile import Profile
+from fastprof.profile.steps.kernel_steps import StepsOfKernels
+
+
+class ProcessLane(NamedTuple):
+    """The work of a process on a GPU.
+
+    Parameters
+    ----------
+    pid, device : -1 if not recorded
+    work : all its work
+    selected : the part that counts; `work` itself if all of it does
+    """
+
+    pid: int
+    device: int
+    work: GpuWork
+    selected: GpuWork
+
+
+class Lanes:
+    """The lanes of a profile, in order of process and GPU; each is made when it is asked for.
+
+    Parameters
+    ----------
+    parts : all work, by lane
+    pid, device : int64 [lanes], -1 if not recorded
+    rows : the work that counts, bool [kernels]; None for all
+
+    Attributes
+    ----------
+    work, selected : PartsOfWork, all work, and the part that counts, by lane
+    """
+
+    def __init__(self, parts: PartsOfWork, pid: Int64, device: Int64, rows: Bools | None) -> None:
+        self.work, self.pid, self.device = parts, pid, device
+        self.selected = parts if rows is None else parts.selected(rows)
+
+    def __len__(self) -> int:
+        return len(self.pid)
+
+    def __getitem__(self, i: int) -> ProcessLane:
+        work = some = self.work[i]
+        if self.selected is not self.work:
+            some = self.selected[i]
+        return ProcessLane(int(self.pid[i]), int(self.device[i]), work, some)
+
+    def __iter__(self) -> Iterator[ProcessLane]:
+        return map(self.__getitem__, range(len(self)))
+
+
+@dataclass(frozen=True)
+class Windows:
+    """The time of each step on each GPU: one row per step and lane, in order of step.
+
+    Parameters
+    ----------
+    lanes : the lanes
+    lane : int32 [rows], index into `lanes`
+    step : int32 [rows], row of the StepsOfKernels
+    start, end : int64 [rows], ns; equal where the step has no GPU work
+    is_known : bool [rows], False without GPU work
+    is_cut : bool [rows], whether the capture cuts the step; the window then starts at the step's
+        first GPU work if the end of the work before is not recorded
+    is_counted : bool [rows], whether means over steps and GPUs include the row; where the capture
+        has only steps that do not count, they do
+    """
+
+    lanes: Lanes
+    lane: Int32
+    step: Int32
+    start: Int64
+    end: Int64
+    is_known: Bools
+    is_cut: Bools
+    is_counted: Bools
+
+    def __len__(self) -> int:
+        return len(self.step)
+
+    @cached_property
+    def wall(self) -> Int64:
+        """[rows] Length in ns; -1 if unknown."""
+        return np.where(self.is_known, self.end - self.start, -1)
+
+    def by_lane(self) -> Iterator[tuple[ProcessLane, Int64]]:
+        """Each lane with its rows."""
+        order, bounds = self.in_lanes()
+        for i, lane in enumerate(self.lanes):
+            yield lane, order[bounds[i] : bounds[i + 1]]
+
+    def in_lanes(self, wanted: Bools | None = None) -> tuple[Int64, Int64]:
+        """The wanted rows lane by lane, and where those of each lane begin, int64 [lanes + 1].
+
+        wanted : bool [rows]; None for all
+        """
+        rows = np.arange(len(self)) if wanted is None else np.flatnonzero(wanted)
+        rows = rows[np.argsort(self.lane[rows], kind="stable")]
+        return rows, np.searchsorted(self.lane[rows], np.arange(len(self.lanes) + 1))
+
+    def row_of(self, lane: Int32, time: Int64) -> Int32:
+        """The row in which each time of a lane is, -1 for none: the last that begins before it.
+
+        lane : int32 [times]
+        """
+        rows, bounds = self.in_lanes(self.is_known)
+        last = place(self.start[rows], bounds[lane], bounds[lane + 1], time, True) - 1
+        row = np.append(rows, -1)[np.where(last >= bounds[lane], last, -1)].astype(np.int32)
+        found: Int32 = np.where(time < np.append(self.end, NO_TIME)[row], row, np.int32(-1))
+        return found
+
+    def rows_of(self, lane: Int32, step: Int32) -> Int32:
+        """The row of each pair of a lane and a step, -1 for none."""
+        size = int(max(self.step.max(initial=0), step.max(initial=0))) + 1
+        keys = self.lane * np.int64(size) + self.step
+        order = np.append(np.argsort(keys, kind="stable"), -1).astype(np.int32)
+        keys, wanted = keys[order[:-1]], lane * np.int64(size) + step
+        at = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
+        found: Int32 = np.where((step >= 0) & (keys[at] == wanted), order[at], np.int32(-1))
+        return found
+
+    def of_kernels(self, n: int) -> Int32:
+        """The row in which each of n kernels starts, on its lane; -1 for none."""
+        found, work = np.full(n, -1, np.int32), self.lanes.work
+        found[work.work.rows] = self.row_of(work.numbers(), work.work.start)
+        return found
+
+    def take(self, rows: Int64) -> Windows:
+        """Some rows, in this order."""
+        return Windows(
+            self.lanes,
+            self.lane[rows],
+            self.step[rows],
+            self.start[rows],
+            self.end[rows],
+            self.is_known[rows],
+            self.is_cut[rows],
+            self.is_counted[rows],
+        )
+
+
+def windows_of(profile: Profile, steps: StepsOfKernels, rows: Bools | None = None) -> Windows:
+    """The windows of all steps on the GPUs of their process; those of all work are kept.
+
+    A window ends with the GPU work of its step and starts where the window of the preceding step
+    ends: windows divide the time line. The process has one window per step on all its GPUs.
+    Without steps, the window of a GPU reaches from its first to its last work.
+
+    rows : the work that counts, bool [kernels]; None for all
+    """
+    return kept(profile, _windows_of, steps) if rows is None else _windows_of(profile, steps, rows)
+
+
+def _windows_of(profile: Profile, steps: StepsOfKernels, rows: Bools | None = None) -> Windows:
+    lanes = _lanes(profile, rows)
+    if not len(lanes):
+        no_rows, no_times, nowhere = np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, bool)
+        return Windows(lanes, no_rows, no_rows, no_times, no_times, nowhere, nowhere, nowhere)
+    lane_of, step = _pairs(lanes.pid, steps.pid)
+    if steps.source == "none":
+        start, end = (each[lane_of] for each in lanes.work.spans)
+    else:
+        start, end = (each[step] for each in _of_steps(steps))
+    order = np.lexsort((lane_of, step))
+    lane_of, step = lane_of[order], step[order]
+    is_known = steps.gpu_end[step] != NO_TIME
+    is_counted = steps.is_counted[step] & is_known
+    if not is_counted.any():
+        is_counted = is_known
+    is_cut = steps.is_cut[step]
+    made = Windows(
+        lanes, lane_of, step, start[order], end[order], is_known, is_cut, is_counted
+    )  # fmt: skip
+    return made if rows is None else made.take(_with_work(made, steps))
+
+
+def _pairs(lane: Int64, step: Int64) -> tuple[Int32, Int32]:
+    """The lanes and steps that belong together: those of one process, or of an unknown one.
+
+    lane, step : pid of each; those of lanes ascend
+    """
+    order = np.argsort(step, kind="stable").astype(np.int32)
+    in_order = step[order]
+    pids, first = np.unique(lane, return_index=True)
+    ends = [np.searchsorted(in_order, pids, side) for side in ("left", "right")]
+    unknown = order[: np.searchsorted(in_order, -1, "right")]
+    lanes, steps = [], []
+    for pid, begin, end, of, to in zip(pids, first, [*first[1:], len(lane)], *ends, strict=True):
+        own = order if pid == -1 else np.concatenate([unknown, order[of:to]])
+        lanes.append(np.repeat(np.arange(begin, end, dtype=np.int32), len(own)))
+        steps.append(np.tile(own, end - begin))
+    return np.concatenate(lanes), np.concatenate(steps)
+
+
+def _with_work(windows: Windows, steps: StepsOfKernels) -> Int64:
+    """The rows whose step launched selected work."""
+    work, n = windows.lanes.selected, len(steps)
+    step = take(steps.of_kernel, work.work.rows)
+    launched = (work.numbers().astype(np.int64) * n + step)[step >= 0]
+    return np.flatnonzero(np.isin(windows.lane.astype(np.int64) * n + windows.step, launched))
+
+
+def _lanes(profile: Profile, rows: Bools | None) -> Lanes:
+    """Processes may use the same number for different GPUs."""
+    parts, owner = work_of_device(profile).parts, owners(profile)
+    work, device = parts.work, parts.keys.astype(np.int64)
+    if not (owner != owner[:1]).any():
+        return Lanes(parts, np.repeat(owner[:1], len(device)), device, rows)
+    pid, device = owner[work.rows], device[parts.numbers()]
+    ids, first = alike([pid, device])
+    order = np.lexsort((device[first], pid[first]))
+    lane = np.empty(len(order), np.int32)
+    lane[order] = np.arange(len(order))
+    first = first[order]
+    return Lanes(PartsOfWork(work, lane[ids]), pid[first], device[first], rows)
+
+
+def _of_steps(steps: StepsOfKernels) -> tuple[Int64, Int64]:
+    """[steps] Start and end of each window."""
+    end = steps.gpu_end.copy()
+    for pid in np.unique(steps.pid):
+        own = np.flatnonzero((steps.pid == pid) & (end != NO_TIME))
+        end[own] = np.maximum.accumulate(end[own])
+    has_work = end != NO_TIME
+    own = end - np.where(has_work, steps.gpu_start, end)
+    length = np.where(steps.gpu_length < 0, own, steps.gpu_length)
+    return end - np.maximum(length, 0), end
+
+
+TIMES = (
+    "busy_ns", "compute_ns", "communication_ns", "exposed_communication_ns",
+    "hidden_communication_ns", "copy_ns", "exposed_copy_ns", "idle_ns",
+)  # fmt: skip
+
+
+def times_of(windows: Windows) -> dict[str, Int64]:
+    """What the GPU does in each window, by the names in TIMES; int64 [rows], ns; -1 if unknown.
+
+    busy_ns + idle_ns, and compute_ns + exposed_communication_ns + exposed_copy_ns + idle_ns, are
+    the length of the window.
+    """
+    found = {name: np.full(len(windows), -1, np.int64) for name in TIMES}
+    for rows, times in _times(windows):
+        for name, each in times.items():
+            found[name][rows] = each
+    return found
+
+
+def mean_times(windows: Windows) -> dict[str, float]:
+    """The means of `times_of` over windows that are known."""
+    sums = dict.fromkeys(TIMES, 0)
+    for _, times in _times(windows):
+        for name, each in times.items():
+            sums[name] += int(each.sum())
+    return {name: each / len(windows) for name, each in sums.items()}
+
+
+def _times(windows: Windows) -> Iterator[tuple[Int64, dict[str, Int64]]]:
+    """Some known rows at a time, and their times."""
+    every, _ = windows.in_lanes(windows.is_known)
+    for rows in np.array_split(every, len(every) // _AT_ONCE + 1):
+        times = windows.start[rows], windows.end[rows]
+        by_mask = windows.lanes.selected.ns_by_kinds(windows.lane[rows], times)
+        communication = ns_with(by_mask, COMMUNICATION)
+        exposed = ns_with(by_mask, COMMUNICATION, without=COMPUTE)
+        values = (
+            ns_with(by_mask, COMPUTE | COMMUNICATION | COPY),
+            ns_with(by_mask, COMPUTE),
+            communication,
+            exposed,
+            communication - exposed,
+            ns_with(by_mask, COPY),
+            ns_with(by_mask, COPY, without=COMPUTE | COMMUNICATION),
+            by_mask[:, 0],
+        )
+        yield rows, dict(zip(TIMES, values, strict=True))
+
+
+_AT_ONCE: Final = 1 << 14  # windows
+
+
+HOST_TIMES = ("sync_ns", "data_loading_ns", "alloc_ns")
+
+
+def launched_work(
+    profile: Profile, windows: Windows, steps: StepsOfKernels, devices: Mapping[int, Device]
+) -> dict[str, ColumnData]:
+    """The work launched in each step on each GPU: kernels, flops and mfu, [rows]."""
+    flops, model = numbers(profile, "flops"), model_products(profile, devices)
+    work = windows.lanes.selected
+    rows = work.work.rows
+    groups = Grouping(windows.rows_of(work.numbers(), take(steps.of_kernel, rows)), len(windows))
+    own = take(flops, rows)
+    sums = groups.stats(own)
+    mfu = np.full(len(windows), np.nan)
+    if model is not None:
+        peaks = np.array([model[1].get(each, np.nan) for each in windows.lanes.device.tolist()])
+        wall = windows.wall.astype(np.float64)
+        capacity = np.where(wall > 0, wall * 1e-9 * peaks[windows.lane], np.nan)
+        mfu = groups.sum_where(own, take(model[0], rows, False)) / capacity
+    known = np.where(sums.count > 0, sums.sum, -1)
+    return {"kernels": Ints(groups.counts), "flops": Ints(known), "mfu": Floats(mfu)}
+
+
+def host_times(profile: Profile, windows: Windows, steps: StepsOfKernels) -> dict[str, Int64]:
+    """The host time of the threads that launch a GPU's work, by the names in HOST_TIMES.
+
+    int64 [rows], ns, summed over threads; -1 if no launch, or no data loading at all, is recorded.
+    """
+    found = {name: np.full(len(windows), -1, np.int64) for name in HOST_TIMES}
+    if not len(profile.api):
+        return found
+    states = kept(profile, host_states)
+    launching = launching_threads(profile)
+    has_loader = len(states.events[State.DATA_LOADING].row) > 0
+    every, bounds = windows.in_lanes()
+    lane, thread = _launching(windows, launching, len(profile.api.threads.tid))
+    counts = np.diff(bounds)[lane]
+    for some in np.array_split(np.arange(len(lane)), int(counts.sum()) // _SUMS_AT_ONCE + 1):
+        rows = every[piece_rows(bounds[lane[some]], counts[some])]
+        begin, end = (each[windows.step[rows]] for each in (steps.start, steps.end))
+        time = states.covered(np.repeat(thread[some], counts[some]), begin, end)
+        _add(found["sync_ns"], rows, time[:, State.SYNC] + time[:, State.BLOCKING_COPY])
+        _add(found["alloc_ns"], rows, time[:, list(SETUP)].sum(axis=1))
+        if has_loader:
+            _add(found["data_loading_ns"], rows, time[:, State.DATA_LOADING])
+    return found
+
+
+_SUMS_AT_ONCE: Final = 1 << 16  # windows of threads
+
+
+def _launching(windows: Windows, launching: Int32, n_threads: int) -> tuple[Int64, Int32]:
+    """The threads that launch work of a lane: the lane and the thread of each pair."""
+    work = windows.lanes.work
+    thread = take(launching, work.work.rows)
+    pairs = np.unique((work.numbers() * np.int64(n_threads) + thread)[thread >= 0])
+    return pairs // n_threads, (pairs % n_threads).astype(np.int32)
+
+
+def _add(column: Int64, rows: Int64, ns: Int64) -> None:
+    """Add to rows, which may repeat; -1 is unknown and becomes known."""
+    column[rows] = np.maximum(column[rows], 0)
+    np.add.at(column, rows, ns)

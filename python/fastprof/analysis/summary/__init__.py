@@ -1,0 +1,1 @@
+"""`summary`: time and work by any keys."""

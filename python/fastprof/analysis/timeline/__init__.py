@@ -1,0 +1,1 @@
+"""The time line of a step or of any stretch of a capture."""

@@ -1,0 +1,319 @@
+"""The lanes of a time line: work of streams, idle time of GPUs, ranges and calls of threads.
+
+The gaps of a GPU on its time line: a segment per gap and cause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import groupby
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from fastprof.analysis.columns import numbers
+from fastprof.analysis.gpu_work import Gaps, work_of_device
+from fastprof.analysis.host.activity import system_waits
+from fastprof.analysis.idle.causes import Cause
+from fastprof.analysis.idle.gaps import Examined, examine
+from fastprof.analysis.keys import key_of
+from fastprof.analysis.timeline.runs import LaneEvents, single
+from fastprof.model.arrays import Int32, Int64
+from fastprof.model.trace import NEVER
+from fastprof.profile.cells import numbered
+from fastprof.profile.instances import ApiCalls, Instances
+from fastprof.profile.kept import kept
+from fastprof.profile.profile import Profile, cells
+
+LEVELS: Final = 64  # deeper ranges are omitted
+LANES: Final = 400  # of streams, and of threads; the less busy ones are omitted
+
+
+class TimeWindow(NamedTuple):
+    """The time that a time line shows, ns on the clock of the trace."""
+
+    start: int
+    end: int
+
+
+class Lane(NamedTuple):
+    """A lane: events that seldom overlap.
+
+    Parameters
+    ----------
+    kind : str
+        idle (causes of gaps of a GPU), work (of a stream), ranges (of a level of a thread), calls
+        (of the CUDA or HIP API by a thread) or system (calls of the operating system, and a thread
+        that is switched out).
+    pid, device, stream, tid : int
+        -1 if not recorded, or if the lane has none.
+    level : int
+        Of ranges: how many ranges are open at their start.
+    """
+
+    kind: str
+    pid: int = -1
+    device: int = -1
+    stream: int = -1
+    tid: int = -1
+    level: int = 0
+
+
+class LaneSelection(NamedTuple):
+    """Lanes with their events, how many ranges are too deep to be shown, and how many lanes are
+    omitted."""
+
+    lanes: list[tuple[Lane, LaneEvents]]
+    n_deep: int
+    n_omitted: int
+
+
+class LaneSources:
+    """What the lanes of a profile need, once for all windows.
+
+    Attributes
+    ----------
+    has_gpu, has_host : bool
+        Whether the file records the times of GPU work, and the host side.
+    """
+
+    def __init__(self, profile: Profile) -> None:
+        self.profile = profile
+        self.has_gpu = "start" in profile.names and len(profile) > 0
+        self.has_host = "start" in profile.names and (len(profile.api) + len(profile.ranges) > 0)
+
+    @cached_property
+    def idle(self) -> Examined:
+        """The gaps of all GPUs."""
+        return examine(self.profile, work_of_device(self.profile))
+
+    @cached_property
+    def end(self) -> Int64:
+        """int64 [kernels], ns, the end of the work; its start if the length is unknown."""
+        start = numbers(self.profile, "start")
+        end: Int64 = start + np.maximum(numbers(self.profile, "sil"), 0)
+        return end
+
+    @cached_property
+    def stream(self) -> tuple[Int32, list[Lane]]:
+        """int32 [kernels], the lane of each, and the lanes."""
+        names = ("device", "process", "stream")
+        columns = [key_of(self.profile, name) for name in names]
+        of_kernel, first = numbered([each.ids for each in columns], len(self.profile))
+        places = [
+            tuple(-1 if (value := each.at(row)) is None else int(value) for each in columns)
+            for row in first.tolist()
+        ]
+        return of_kernel, [Lane("work", pid, device, number) for device, pid, number in places]
+
+
+def lanes_between(recorded: LaneSources, window: TimeWindow) -> LaneSelection:
+    """The lanes with events in a window: first the GPUs, then the threads, the busiest first.
+
+    Events that cross the limits of the window are undivided. Calls that launched work of the window
+    are included wherever they are.
+    """
+    profile = recorded.profile
+    lanes: list[tuple[Lane, LaneEvents]] = []
+    work, n_omitted = np.empty(0, np.int64), 0
+    if recorded.has_gpu:
+        work = _inside(numbers(profile, "start"), recorded.end, window)
+        streams = _of_streams(recorded, work)
+        n_omitted = max(len(streams) - LANES, 0)
+        lanes += _of_gpus(recorded, window, work, _busiest(streams))
+    if not recorded.has_host:
+        return LaneSelection(lanes, 0, n_omitted)
+    ranges, n_deep = _of_ranges(profile, window)
+    threads = [
+        *ranges,
+        *_of_calls(profile.api, _call_rows(profile, window, work)),
+        *_of_system(recorded, window),
+    ]
+    ns: dict[tuple[int, int], int] = {}
+    for lane, events in threads:
+        if lane.kind != "system":
+            own = int((events.end - events.start).sum())
+            ns[lane.pid, lane.tid] = ns.get((lane.pid, lane.tid), 0) + own
+    # A sort keeps the order of the lanes of a thread: ranges by level, calls, system.
+    threads.sort(
+        key=lambda each: (-ns.get((each[0].pid, each[0].tid), 0), each[0].pid, each[0].tid)
+    )
+    n_omitted += max(len(threads) - LANES, 0)
+    return LaneSelection([*lanes, *threads[:LANES]], n_deep, n_omitted)
+
+
+def _inside(start: Int64, end: Int64, window: TimeWindow) -> Int64:
+    """Rows, in order of start, that overlap a window; work without length counts at its start."""
+    first, last = np.searchsorted(start, [window.start, window.end])
+    before = np.flatnonzero(end[:first] > window.start)
+    return np.concatenate([before, np.arange(first, last)])
+
+
+def _of_streams(recorded: LaneSources, rows: Int64) -> list[tuple[Lane, Int64]]:
+    """The streams of each GPU, with the places of their work in `rows`."""
+    of_kernel, lanes = recorded.stream
+    streams = [(lanes[i], own) for i, own in _by(of_kernel[rows].astype(np.int64))]
+    streams.sort(key=lambda each: (each[0].device, each[0].pid, each[0].stream))
+    return streams
+
+
+def _busiest(streams: list[tuple[Lane, Int64]]) -> list[tuple[Lane, Int64]]:
+    """The streams with the most work, in the same order."""
+    if len(streams) <= LANES:
+        return streams
+    order = sorted(range(len(streams)), key=lambda i: -len(streams[i][1]))
+    return [streams[i] for i in sorted(order[:LANES])]
+
+
+def _of_gpus(
+    recorded: LaneSources, window: TimeWindow, rows: Int64, streams: list[tuple[Lane, Int64]]
+) -> Iterator[tuple[Lane, LaneEvents]]:
+    """The idle time of the GPU of each stream, and the work of the stream."""
+    start, end = numbers(recorded.profile, "start")[rows], recorded.end[rows]
+    what = cells(recorded.profile).of_kernel[rows]
+    for device, of_gpu in groupby(streams, key=lambda each: each[0].device):
+        if recorded.has_host:
+            gpu = recorded.idle.devices.index(device)
+            idle = idle_between(recorded.idle, gpu, *window)
+            yield Lane("idle", device=device), single(idle.start, idle.end, idle.cause, idle.after)
+        for lane, own in of_gpu:
+            yield lane, single(start[own], end[own], what[own], rows[own])
+
+
+def _call_rows(profile: Profile, window: TimeWindow, work: Int64) -> Int64:
+    """Calls in a window, and those that launched work in it."""
+    api = profile.api
+    inside = _inside(api.start, api.end, window)
+    inside = inside[(api.end[inside] != NEVER) | (api.start[inside] >= window.start)]
+    rows: Int64 = np.union1d(inside, api.of_kernel[work])
+    rows = rows[rows >= 0]
+    return rows[api.thread[rows] >= 0]
+
+
+def _of_ranges(profile: Profile, window: TimeWindow) -> tuple[list[tuple[Lane, LaneEvents]], int]:
+    """The ranges of each thread by level; how many are deeper than LEVELS."""
+    ranges = profile.ranges
+    rows = _inside(ranges.start, ranges.end, window)
+    rows = rows[(rows < ranges.n_own) & (ranges.thread[rows] >= 0)]
+    is_deep = ranges.level[rows] >= LEVELS
+    rows = rows[~is_deep]
+    level, thread = ranges.level[rows], ranges.thread[rows]
+    end = np.where(ranges.end[rows] == NEVER, window.end, ranges.end[rows])
+    end = np.maximum(end, ranges.start[rows])
+    found = []
+    for key, own in _by(thread.astype(np.int64) * LEVELS + level):
+        number, depth = divmod(key, LEVELS)
+        lane = _of_thread("ranges", ranges, number)._replace(level=depth)
+        some = rows[own]
+        found.append((lane, single(ranges.start[some], end[own], ranges.label[some], some)))
+    return found, int(np.count_nonzero(is_deep))
+
+
+def _of_calls(api: ApiCalls, rows: Int64) -> Iterator[tuple[Lane, LaneEvents]]:
+    """The calls of each thread; a call whose end is not recorded ends at its start."""
+    for thread, own in _by(api.thread[rows].astype(np.int64)):
+        some = rows[own]
+        start, end = api.start[some], api.end[some]
+        end = np.where(end == NEVER, start, end)
+        events = single(start, end, api.name.take(some).ids, some)
+        yield _of_thread("calls", api, thread), events
+
+
+def _of_system(recorded: LaneSources, window: TimeWindow) -> Iterator[tuple[Lane, LaneEvents]]:
+    """Calls of the operating system; the last name is that of being switched out.
+
+    Threads without ranges and API calls are omitted.
+    """
+    waits, calls = kept(recorded.profile, system_waits), recorded.profile.os_calls
+    threads = recorded.profile.api.threads
+    rows = _inside(waits.start, waits.end, window)
+    rows = rows[(waits.thread[rows] >= 0) & (waits.thread[rows] < len(threads.tid))]
+    out = len(calls.name.values)
+    what = np.append(calls.name.ids, np.int32(out))[waits.row[rows]]
+    for thread, own in _by(waits.thread[rows].astype(np.int64)):
+        some = rows[own]
+        events = single(waits.start[some], waits.end[some], what[own], waits.row[some])
+        yield _of_thread("system", recorded.profile.api, thread), events
+
+
+def _of_thread(kind: str, events: Instances, thread: int) -> Lane:
+    tid, pid = int(events.threads.tid[thread]), int(events.threads.pid[thread])
+    return Lane(kind, pid=pid, tid=tid)
+
+
+def _by(keys: Int64) -> Iterator[tuple[int, Int64]]:
+    """Each key, ascending, and its places in order.
+
+    keys : small numbers
+    """
+    counts = np.bincount(keys)
+    # NumPy sorts numbers of 16 bits in linear time.
+    order = np.argsort(keys.astype(np.uint16) if len(counts) < 1 << 16 else keys, kind="stable")
+    ends = np.cumsum(counts)
+    for key in np.flatnonzero(counts).tolist():
+        yield key, order[ends[key] - counts[key] : ends[key]]
+
+
+# The host prepares the launch, the call runs, the GPU begins.
+_ORDER: Final = np.array(
+    [*(each for each in Cause if each not in (Cause.LATENCY, Cause.DEPENDENCY)),
+     Cause.LATENCY, Cause.DEPENDENCY]
+)  # fmt: skip
+
+
+class IdleParts(NamedTuple):
+    """The parts of gaps, in order of start; the parts of a gap follow each other.
+
+    The length of each part is that of the report `idle`; within a gap, parts are in order of cause,
+    not of time.
+
+    Parameters
+    ----------
+    start, end : int64 [parts], ns
+    cause : int32 [parts], a `Cause`
+    after : int64 [parts], kernel row of the work that begins at the end of the gap
+    """
+
+    start: Int64
+    end: Int64
+    cause: Int32
+    after: Int64
+
+
+def idle_between(found: Examined, device: int, begin: int, end: int) -> IdleParts:
+    """The gaps of a GPU that overlap a window, undivided by its limits.
+
+    device : index into `found.devices`
+    begin, end : ns, the window
+    """
+    long = _idle_inside(found.gaps, found.device, device, begin, end)
+    short = _idle_inside(found.short, found.short_device, device, begin, end)
+    parts = found.causes.parts
+    rows = slice(*np.searchsorted(parts.gap, [long.start, long.stop]))
+    n_long, n_short = long.stop - long.start, short.stop - short.start
+    chosen = (
+        Gaps._make(each[own] for each in gaps)
+        for gaps, own in ((found.gaps, long), (found.short, short))
+    )
+    some = Gaps._make(map(np.concatenate, zip(*chosen, strict=True)))
+    ns = np.zeros((n_long + n_short, len(Cause)), np.int64)
+    ns[parts.gap[rows] - long.start, parts.cause[rows]] = parts.ns[rows]
+    ns[n_long:, Cause.SHORT] = (some.end - some.start)[n_long:]
+    order = np.argsort(some.start, kind="stable")
+    ns = ns[order][:, _ORDER]
+    gap, place = np.nonzero(ns)
+    length = ns[gap, place]
+    until = np.cumsum(length)
+    before = np.concatenate([[0], until])[np.searchsorted(gap, gap)]
+    start, after = some.start[order][gap] + until - length - before, some.after[order][gap]
+    return IdleParts(start, start + length, _ORDER[place].astype(np.int32), after.astype(np.int64))
+
+
+def _idle_inside(gaps: Gaps, of_gaps: Int32, device: int, begin: int, end: int) -> slice:
+    """The gaps of a GPU that overlap a window."""
+    first, last = np.searchsorted(of_gaps, [device, device + 1]).tolist()
+    return slice(
+        first + int(np.searchsorted(gaps.end[first:last], begin, "right")),
+        first + int(np.searchsorted(gaps.start[first:last], end)),
+    )

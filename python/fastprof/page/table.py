@@ -1,0 +1,242 @@
+"""Table -> HTML: the first rows as HTML, all rows as data for table.js.
+
+Table -> columns for table.js: ids into distinct texts, numbers with their units, a tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import takewhile
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from fastprof._system.classes import dataclass
+from fastprof.model.columns import Ints, Values
+from fastprof.model.quantity import quantity
+from fastprof.model.table import ColumnData, Floats, Table
+from fastprof.model.table_text import NumberFormat, number_format
+from fastprof.page.embed import packed, shown
+
+_FIRST_ROWS: Final = 12
+_UNKNOWN: Final = "na"
+_CODE: Final = "code"
+
+
+def table_html(name: str, caption: str, table: Table) -> str:
+    """A table with its lead and notes. Scripts sort, search and fold it; without them, its first
+    rows are visible.
+
+    name : id of the element
+    """
+    kept = table.head(MOST_ROWS) if table.n_rows > MOST_ROWS else table
+    columns = columns_of(table if kept is table else kept)
+    tree = depths_of(columns)
+    notes = [*([] if kept is table else [rest_of(table, kept)]), *table.notes]
+    above = "".join(f'<p class="note">{shown(each)}</p>' for each in _prose(table.lead))
+    head = "".join(map(_header, columns))
+    body = "".join(_rows(columns, min(kept.n_rows, _FIRST_ROWS), tree))
+    below = "".join(f'<p class="note">{shown(each)}</p>' for each in notes)
+    return (
+        f'<div class="table" id="{name}" data-script="table"><h3>{shown(caption)}</h3>{above}'
+        f'<div class="scroll" role="region" tabindex="0" aria-label="{shown(caption)}"><table>'
+        f'<caption class="visually-hidden">{shown(caption)}</caption>'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>{_total(table, columns)}</table></div>"
+        f'<script type="application/octet-stream" id="{name}-data">'
+        f"{_payload(kept, columns, tree)}</script>{below}</div>"
+    )
+
+
+def _prose(lead: tuple[str, ...]) -> Iterator[str]:
+    """The lines of a lead up to its first empty line, without those in columns."""
+    return (line for line in takewhile(bool, lead) if "  " not in line)
+
+
+def _payload(
+    table: Table, columns: list[PageColumn], tree: tuple[int, npt.NDArray[np.int32]] | None
+) -> str:
+    data: dict[str, Any] = {"rows": table.n_rows, "first": _FIRST_ROWS, "columns": []}
+    arrays: dict[str, npt.NDArray[np.generic]] = {}
+    for i, column in enumerate(columns):
+        of_column = column.data()
+        for kind, array, texts in column.arrays():
+            arrays[f"{kind}{i}"] = array
+            if texts is not None:
+                of_column["values"] = texts
+        data["columns"].append(of_column)
+    if tree is not None:
+        i, arrays["depth"] = tree
+        data["tree"] = i
+        labels = columns[i].labels
+        if labels is not None:
+            names = [str(each).strip() for each in labels.values]
+            arrays["name"], data["names"] = labels.ids.astype(np.int32), names
+    return packed(data, arrays)
+
+
+def _header(column: PageColumn) -> str:
+    unit = f' <span class="unit">{column.unit}</span>' if column.unit else ""
+    kind = "" if column.format is None else ' class="number"'
+    return f'<th scope="col"{kind} title="{shown(column.about)}">{shown(column.header)}{unit}</th>'
+
+
+def _rows(
+    columns: list[PageColumn], n: int, tree: tuple[int, npt.NDArray[np.int32]] | None
+) -> Iterator[str]:
+    for row in range(n):
+        depth = 0 if tree is None else int(tree[1][row])
+        cells = (
+            _cell(column, column.text(row), column.cells.at(row), depth if i == 0 else 0)
+            for i, column in enumerate(columns)
+        )
+        yield f"<tr>{''.join(cells)}</tr>"
+
+
+def _total(table: Table, columns: list[PageColumn]) -> str:
+    if not table.total:
+        return ""
+    cells = []
+    for i, column in enumerate(columns):
+        value = table.total.get(column.key)
+        if value is None or column.format is None:
+            cells.append(f"<td>{'total' if i == 0 else ''}</td>")
+        else:
+            cells.append(_cell(column, column.format.text(value), value))
+    return f"<tfoot><tr>{''.join(cells)}</tr></tfoot>"
+
+
+def _cell(column: PageColumn, text: str | None, value: Any, depth: int = 0) -> str:
+    kind = [] if column.format is None else ["number"]
+    if text is None:
+        return f'<td class="{" ".join([*kind, "unknown"])}">{_UNKNOWN}</td>'
+    if kind:
+        return f'<td class="number" data-value="{value}">{shown(text)}</td>'
+    tag = _CODE if column.key == _CODE else "bdi"
+    return f"<td>{'&emsp;' * depth}<{tag}>{shown(text)}</{tag}></td>"
+
+
+MOST_ROWS: Final = 10_000
+_LONGEST: Final = 1000  # characters of a cell
+
+
+@dataclass(frozen=True)
+class PageColumn:
+    """A column of a table on a page.
+
+    Parameters
+    ----------
+    key, header, about : see `Heading`
+    cells : the values
+    format : unit and decimals of numbers; None for texts
+    labels : texts that are shown in place of the values; None for none
+    """
+
+    key: str
+    header: str
+    about: str
+    cells: ColumnData
+    format: NumberFormat | None
+    labels: Values | None = None
+
+    @property
+    def unit(self) -> str:
+        """The unit of its numbers, "" for none."""
+        scale = None if self.format is None else self.format.scale
+        return "" if scale is None else scale.name
+
+    def text(self, row: int) -> str | None:
+        """The text of a cell, None where unknown."""
+        value = self.cells.at(row)
+        if self.labels is not None and self.format is not None:
+            value = self.labels.at(row)
+            return None if value is None else str(value)
+        if value is None:
+            return None
+        return cut(str(value)) if self.format is None else self.format.text(value)
+
+    def data(self) -> dict[str, Any]:
+        """What table.js needs besides the arrays."""
+        found: dict[str, Any] = {"key": self.key}
+        if self.format is None:
+            return {**found, "text": True}
+        scale = self.format.scale
+        return {
+            **found,
+            "size": 1 if scale is None else scale.size,
+            "decimals": self.format.decimals,
+        }
+
+    def arrays(self) -> Iterator[tuple[str, npt.NDArray[np.generic], list[str] | None]]:
+        """Name, array and texts: `ids` into texts (-1 unknown), or `numbers` (NaN unknown)."""
+        if self.labels is not None and self.format is not None:
+            yield "ids", *_ids(self.labels)
+        if isinstance(self.cells, Values):
+            yield "ids", *_ids(self.cells)
+        elif isinstance(self.cells, Ints):
+            values = self.cells.values
+            numbers = np.where(values == self.cells.none, np.nan, values.astype(np.float64))
+            yield "numbers", numbers, None
+        else:
+            yield "numbers", self.cells.values.astype(np.float64), None
+
+
+def _ids(cells: Values) -> tuple[npt.NDArray[np.int32], list[str]]:
+    used, ids = np.unique(cells.ids, return_inverse=True)
+    texts = [cut(str(cells.values[each])) for each in used.tolist() if each >= 0]
+    return (ids - int(np.count_nonzero(used < 0))).astype(np.int32), texts
+
+
+def cut(text: str) -> str:
+    """The text with at most `_LONGEST` characters."""
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def columns_of(table: Table) -> list[PageColumn]:
+    """The columns that text shows. Numbers have the unit and decimals of text."""
+    layout, found = table.layout, []
+    labels = {} if layout is None or layout.sections is not None else layout.labels
+    for key, cells in table.columns.items():
+        heading = table.heading(key)
+        if not heading.in_text:
+            continue
+        how = None
+        if isinstance(cells, Values) and _has_numbers(cells):
+            cells, how = _numbers(cells), NumberFormat(None, None)
+        elif not isinstance(cells, Values):
+            how = number_format(table, heading)
+        found.append(PageColumn(key, heading.header, heading.about, cells, how, labels.get(key)))
+    return found
+
+
+def _has_numbers(cells: Values) -> bool:
+    return bool(cells.values) and not any(isinstance(each, str) for each in cells.values)
+
+
+def _numbers(cells: Values) -> ColumnData:
+    if all(isinstance(each, int) for each in cells.values):
+        return Ints(np.array([*cells.values, -1], np.int64)[cells.ids])
+    return Floats(np.array([*cells.values, np.nan], np.float64)[cells.ids])
+
+
+def depths_of(columns: list[PageColumn]) -> tuple[int, npt.NDArray[np.int32]] | None:
+    """The column that text indents, and the depth of each row from 0; None without a tree."""
+    for i, column in enumerate(columns):
+        if column.labels is None or column.format is not None:
+            continue
+        texts = [str(each) for each in column.labels.values]
+        depth = np.array([*((len(text) - len(text.lstrip(" "))) // 2 for text in texts), 0])
+        return i, depth[column.labels.ids].astype(np.int32)
+    return None
+
+
+def rest_of(table: Table, kept: Table) -> str:
+    """The rows that the page leaves out: their number, and their time."""
+    n = table.n_rows - kept.n_rows
+    text = f"The page has {kept.n_rows:,} of {table.n_rows:,} rows"
+    for key, total in table.total.items():
+        cells = kept.columns.get(key)
+        if table.heading(key).unit == "ns" and total is not None and isinstance(cells, Ints):
+            rest = total - int(cells.values[cells.values != cells.none].sum())
+            return f"{text}; {table.heading(key).header} of the other {n:,}: {quantity(rest, 'ns')}"
+    return f"{text}. {n:,} rows are omitted"
