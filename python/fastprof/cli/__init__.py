@@ -6,7 +6,7 @@ import argparse
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
 from types import FrameType
@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from fastprof._system import memory
 from fastprof._system.garbage import of_command
-from fastprof._system.regex import regex
+from fastprof._system.reasons import memory_shortage
 from fastprof._version import __version__
 from fastprof.cli.options import add_memory
 from fastprof.cli.output import discard_stdout, flush_stdout, keeping_inputs
@@ -27,10 +27,6 @@ from fastprof.runs.directory import resolved
 
 DONE, BAD_INPUT, USAGE, MISTAKE, INTERRUPTED = 0, 1, 2, 3, 130
 _RESERVE = 4 << 20  # bytes, freed to print the message when no memory is left
-# Messages of Python and of the dynamic loader after a failed allocation.
-_NO_MEMORY = regex(
-    "can't start new thread|failed to map segment|annot allocate memory|without exception set"
-)
 _OWN_MEMORY = ("run", "batch", "devices", "nsys")  # read no trace in this process
 # Modules of this package, imported when they are needed; commands of reports are before them.
 COMMANDS = ("run", "report", "diff", "export", "batch", "parse", "prof", "info", "devices", "nsys")
@@ -171,26 +167,11 @@ def _message(error: BaseException) -> str | None:
     """The line to print for an error of the input or the machine; None for a bug."""
     if isinstance(error, FastprofError):
         return str(error)
-    if isinstance(error, MemoryError):
-        return f"not enough memory{f': {error}' if str(error) else ''}"
-    if isinstance(error, RuntimeError | ImportError | SystemError):
-        # numpy's import replaces the error of the loader by another one.
-        texts = [" ".join(str(each).split()) for each in _causes(error)]
-        found = next(filter(_NO_MEMORY.search, texts), None)
-        if found is not None:
-            return f"not enough memory: {found[:200]}"
-    if isinstance(error, OSError):
+    shortage = memory_shortage(error)
+    if shortage is None and isinstance(error, OSError):
         where = f"{os.fsdecode(error.filename)}: " if error.filename else ""
         return f"{where}{error.strerror or error}"
-    return None
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error, and those that it was raised from or after."""
-    cause: BaseException | None = error
-    while cause is not None:
-        yield cause
-        cause = cause.__cause__ or cause.__context__
+    return shortage
 
 
 class _Interrupted(KeyboardInterrupt):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fastprof._system.memory import EXPECTED, parse_size
-from fastprof._system.reasons import reason
+from fastprof._system.reasons import memory_shortage, reason
 from fastprof._system.regex import regex
 from fastprof.cli.output import output
 from fastprof.cli.progress import log
@@ -272,8 +272,12 @@ def _attempt(failure: str, action: Callable[[], Any]) -> bool:
     except (FastprofError, OSError, MemoryError) as error:
         log(f"{failure}: {reason(error)}")
         return False
-    except Exception:
-        log(f"{failure} by a bug in fastprof:\n{traceback.format_exc()}")
+    except Exception as error:
+        shortage = memory_shortage(error)
+        if shortage is not None:
+            log(f"{failure}: {shortage}")
+        else:
+            log(f"{failure} by a bug in fastprof:\n{traceback.format_exc()}")
         return False
     return True
 
