@@ -8,6 +8,8 @@ from __future__ import annotations
 import functools
 import os
 import sys
+import threading
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -21,15 +23,12 @@ from fastprof.annotate import channels
 from fastprof.annotate.capture import Capture, capture
 from fastprof.annotate.layers import annotate_layers
 from fastprof.annotate.session import init
-from fastprof.annotate.timings import Timings
+from fastprof.annotate.timings import Timing, Timings
 from fastprof.errors import CaptureError, FastprofError, MissingDependencyError
 
 if TYPE_CHECKING:
     from lightning.pytorch.profilers import Profiler
-import threading
-import time
 
-from fastprof.annotate.timings import Timing
 
 # Lightning's two distributions.
 _PACKAGES: Final = ("lightning.pytorch", "pytorch_lightning")

@@ -6,10 +6,10 @@ import argparse
 import re
 from typing import TYPE_CHECKING
 
+from fastprof._system.memory import EXPECTED, parse_size
+
 if TYPE_CHECKING:
     from fastprof.profile.profile import Profile
-
-from fastprof._system.memory import EXPECTED, parse_size
 
 
 def count(text: str) -> int:

@@ -6,8 +6,9 @@ JSON of tables: one row per line, so that large tables are written by json's C e
 from __future__ import annotations
 
 import io
+import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, TextIO
 
@@ -29,8 +30,6 @@ from fastprof.model.table_text import Layout
 if TYPE_CHECKING:
     import pandas
     import pyarrow
-import json
-from collections.abc import Iterable
 
 # The version of the JSON of reports.
 SCHEMA: Final = 1
