@@ -116,7 +116,7 @@ test-without-traces: $(VENV)/.built $(VENV)/.test
 	env -u PYTHONHASHSEED FASTPROF_DATA=$(abspath $(VENV)/no-traces) $(BIN)/python -m pytest -n 2 tests/real
 
 opinfo: $(VENV)/.built $(VENV)/.test $(VENV)/.torch-$(TORCH)
-	PYTHONPATH=tests $(BIN)/python -m opinfo_sweep --part $(PART)
+	PYTHONPATH=tests $(BIN)/python -m unit.annotate.opinfo_sweep --part $(PART)
 
 # Real programs, in an environment that contains the main one. There is no CPU build of torchvision:
 # it is kept apart, without its requirements, for the programs that define its operators first.
@@ -148,8 +148,7 @@ endif
 
 # Annotation with another torch, in a separate environment: the wheels are large.
 OF_TORCH = .venv-torch-$(TORCH)
-TORCH_TESTS = $(wildcard tests/unit/test_annotate_*.py) tests/unit/test_torch_version.py \
-	tests/unit/test_capture.py tests/unit/test_timer.py tests/unit/test_run_recording.py
+TORCH_TESTS = $(wildcard tests/unit/annotate/test_*.py) tests/unit/annotate/program/test_recording.py
 test-torch:
 	$(MAKE) $(OF_TORCH)/.built $(OF_TORCH)/.test $(OF_TORCH)/.torch-$(TORCH) VENV=$(OF_TORCH)
 	PYTHONDONTWRITEBYTECODE= $(OF_TORCH)/bin/python -m pytest -n auto --dist loadfile $(TORCH_TESTS)
@@ -185,7 +184,7 @@ lint: $(VENV)/.lint
 	$(BIN)/ruff format --check $(PYTHON_FILES)
 	$(BIN)/mypy
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/cython-lint src/fastprof
-	$(BIN)/clang-format --dry-run --Werror csrc/*/*.[ch] tests/csrc/*.c tests/nvtx_tool/*.[ch] \
+	$(BIN)/clang-format --dry-run --Werror csrc/*/*.[ch] tests/csrc/*.c tests/support/nvtx_tool/*.[ch] \
 		tests/fuzz/native/*.c \
 		bench/callgrind/*.[ch] bench/floor/*.c
 

@@ -63,7 +63,7 @@ def _memory() -> str | None:
 
 def _attached(directory: Path) -> dict[str, str]:
     sys.path.insert(0, str(ROOT / "tests"))
-    from nvtx_recorder import attached
+    from support.nvtx_recorder import attached
 
     return attached(directory / "log")
 

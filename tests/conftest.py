@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 # Test processes share the cores: threads of torch would only wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-import hypothesis_profiles
+from support import hypothesis_profiles
 
 
 def pytest_addoption(parser):
@@ -47,7 +47,7 @@ def pytest_xdist_make_scheduler(config, log):
     """Distribute files, and the tests of real traces by trace: each trace is parsed once."""
     if config.getvalue("dist") != "loadfile":
         return None
-    from scheduler import ByFileOrTrace
+    from support.scheduler import ByFileOrTrace
 
     return ByFileOrTrace(config, log)
 
@@ -75,8 +75,8 @@ def _frozen():
 @pytest.fixture(scope="module")
 def forked_workers():
     """Let workers of batches be forks of the command server; yields their program as it was."""
-    import command_server
     from fastprof.ranks import local as process
+    from support import command_server
 
     program = process._PROGRAM
     with pytest.MonkeyPatch.context() as patch:
@@ -88,7 +88,7 @@ def forked_workers():
 @pytest.fixture
 def record_nvtx(tmp_path):
     """nvtx_recorder.record, for programs that use nvtx; their exports stay in tmp_path."""
-    import nvtx_recorder
+    from support import nvtx_recorder
 
     reason = nvtx_recorder.why_not()
     if reason is None and importlib.util.find_spec("nvtx") is None:
@@ -101,7 +101,7 @@ def record_nvtx(tmp_path):
 @pytest.fixture(scope="session")
 def real_nsys():
     """Skips the test without an nsys that records and exports."""
-    import nsys_tool
+    from support import nsys_tool
 
     reason = nsys_tool.why_not()
     if reason is not None:
@@ -123,7 +123,7 @@ def annotated():
 @pytest.fixture(params=["nobody listens", "the profiler records", "a tool takes ranges"])
 def heard(request, annotated):
     """What is heard of an annotated test, which runs in all three states; its ranges must nest."""
-    from annotation_modes import listening
+    from support.annotation_modes import listening
 
     with listening(request.param) as heard:
         yield heard

@@ -17,9 +17,9 @@ from fastprof.model.table import Table
 from fastprof.page.build import build
 from fastprof.page.section import Section
 from fastprof.page.sections import flame
-from hypothesis_profiles import IS_FULL, some
-from kineto_files import KinetoFile
-from real_data import real
+from support.hypothesis_profiles import IS_FULL, some
+from support.kineto_files import KinetoFile
+from support.real_data import real
 
 ROW = 20
 SMALLEST = 0.02 if IS_FULL else 0.05  # share of a node that the pointer is moved to

@@ -9,9 +9,9 @@ import pytest
 
 import fastprof
 from fastprof.model.quantity import quantity
-from hostile_names import NAMES, hostile_trace
-from hypothesis_profiles import some
-from rank_files import run as write_ranks
+from support.hostile_names import NAMES, hostile_trace
+from support.hypothesis_profiles import some
+from support.rank_files import run as write_ranks
 
 Report = tuple[fastprof.Profile, Path]
 

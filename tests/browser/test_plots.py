@@ -12,8 +12,8 @@ from bench.generate import generate
 import fastprof
 from browser.conftest import page_with
 from fastprof.page.sections import memory, roofline
-from hypothesis_profiles import some
-from kineto_files import KinetoFile
+from support.hypothesis_profiles import some
+from support.kineto_files import KinetoFile
 
 HOSTILE = "</script><img src=x onerror=document.title='hit'>"
 WIDTHS = (380, 900, 1600)

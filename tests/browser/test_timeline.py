@@ -12,9 +12,9 @@ import fastprof
 from browser.conftest import page_with
 from fastprof.analysis.timeline.build import StepTimeline, StepTimelines
 from fastprof.page.sections import timeline as section
-from hypothesis_profiles import some
-from kineto_files import KinetoFile
-from step_timelines import Row, rows
+from support.hypothesis_profiles import some
+from support.kineto_files import KinetoFile
+from support.step_timelines import Row, rows
 
 US = 1000
 HOSTILE = "</script><img src=x onerror=alert(1)><!-- ]]>\u2028\u202e"

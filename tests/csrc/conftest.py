@@ -1,8 +1,8 @@
 """Fixtures of the drivers and of the sanitized modules."""
 
 import pytest
-import sanitized
-import test_sanitized
+
+from csrc import sanitized, test_sanitized
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,6 @@
 /* replay.c: fp_replay_build and fp_replay on arrays of exactly their size. Without changes each
  * piece of work starts when it did; a path adds up; slack is what a delay may take; bad input is
- * found. Predictions: tests/unit/test_replay.py. */
+ * found. Predictions: tests/unit/analysis/replay/test_report.py. */
 #include "check.h"
 #include "replay/fp_replay_build.h"
 

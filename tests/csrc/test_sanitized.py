@@ -7,10 +7,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-import sanitized
 
-from hypothesis_profiles import IS_FULL
-from waiting import PATIENCE
+from csrc import sanitized
+from support.hypothesis_profiles import IS_FULL
+from support.waiting import PATIENCE
 
 HERE = Path(__file__).resolve().parent
 CSRC = HERE.parent.parent / "csrc"

@@ -7,12 +7,18 @@ import subprocess
 import sys
 
 import pytest
-import sanitized
+
+from csrc import sanitized
 
 ROOT = sanitized.ROOT
 COPIED = ("pyproject.toml", "python", "tests", "bench")
 NOT_COPIED = shutil.ignore_patterns("*.so", "__pycache__", "*.egg-info", "out")
-UNITS = ("test_rows.py", "test_dict_reader.py", "test_kineto_file.py", "test_nvprof.py")
+UNITS = (
+    "_core/test_rows.py",
+    "readers/test_dict_lines.py",
+    "readers/kineto/test_file.py",
+    "readers/nvprof/test_reader.py",
+)
 TESTS = ("tests/property", "tests/fuzz/test_fuzz.py", *(f"tests/unit/{name}" for name in UNITS))
 # Reads one file of each kind, several times, and leaves what it does not free to LeakSanitizer.
 READ_ALL = """

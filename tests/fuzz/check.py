@@ -28,7 +28,7 @@ from fastprof.readers import dict_lines
 from fastprof.readers.kineto import event_columns
 from fuzz.answers import ANSWERS, check_output, command
 from fuzz.corpus import DICT, GZIP, KINETO, NSYS, SQLITE
-from kineto_oracle import table_of
+from support.kineto_oracle import table_of
 
 ALL_COLUMNS = ",".join(column.key for column in COLUMNS)
 OF_TRACES = ",".join(column.key for column in COLUMNS + TRACE_COLUMNS)

@@ -16,12 +16,12 @@ from pathlib import Path
 import apsw
 from bench.generate import generate
 
-from exports import Export
 from fastprof import cli
-from kineto_files import KinetoFile
-from nsys_schemas import SCHEMAS
-from nvprof_files import NvprofFile
-from real_data import data_dir, traces
+from support.exports import Export
+from support.kineto_files import KinetoFile
+from support.nsys_schemas import SCHEMAS
+from support.nvprof_files import NvprofFile
+from support.real_data import data_dir, traces
 
 NSYS, NVPROF, KINETO, GZIP, DICT = FORMATS = ("nsys", "nvprof", "kineto", "gzip", "dict")
 SQLITE = (NSYS, NVPROF)

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from exports import Export
-from kineto_files import PID, TID, KinetoFile
+from support.exports import Export
+from support.kineto_files import PID, TID, KinetoFile
 
 US = 1000  # ns
 UNIT = 20 * US  # the time from one unit to the next

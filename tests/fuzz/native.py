@@ -16,8 +16,8 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import sqlite_files
 from fuzz.corpus import corpus
+from support import sqlite_files
 
 HERE = Path(__file__).resolve().parent / "native"
 CHECKS = HERE.parent.parent / "csrc"

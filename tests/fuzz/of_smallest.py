@@ -7,8 +7,8 @@ import tempfile
 import traceback
 from pathlib import Path
 
-import every_command
-from smallest_captures import captures
+from support import every_command
+from support.smallest_captures import captures
 
 
 def main() -> int:

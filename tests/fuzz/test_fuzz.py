@@ -14,8 +14,8 @@ from fuzz import check, of_databases
 from fuzz.corpus import FORMATS, KINETO, NSYS, corpus
 from fuzz.mutant import KINDS, Mutant, mutants, shapes
 from fuzz.worker import outcomes
-from hypothesis_profiles import IS_FULL
-from waiting import PATIENCE
+from support.hypothesis_profiles import IS_FULL
+from support.waiting import PATIENCE
 
 N_MUTANTS = 400  # more than there are ways to make one of a seed
 

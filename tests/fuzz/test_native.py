@@ -3,8 +3,8 @@
 import pytest
 
 from fuzz import native
-from hypothesis_profiles import IS_FULL
-from waiting import PATIENCE
+from support.hypothesis_profiles import IS_FULL
+from support.waiting import PATIENCE
 
 SECONDS = 2 if IS_FULL else 1  # of each reader
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from fastprof.cli import main
-from real_data import real
+from support.real_data import real
 
 Line = dict[str, Any]
 

@@ -12,7 +12,7 @@ import pytest
 import fastprof
 from fastprof.cli import main
 from fastprof.model.column_table import COLUMNS
-from real_data import real
+from support.real_data import real
 
 ALL = ",".join(column.key for column in COLUMNS)
 COSTS = ("FLOPs", "Bytes")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from waiting import PATIENCE, wait_for
+from support.waiting import PATIENCE, wait_for
 
 pytestmark = pytest.mark.skipif(
     "FASTPROF_PROGRAMS" not in os.environ, reason="takes minutes: make test-programs"

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-import gloo_crashes
-from waiting import PATIENCE
+from support import gloo_crashes
+from support.waiting import PATIENCE
 
 PROGRAMS = Path(__file__).with_name("run")
 VISION = os.environ.get("FASTPROF_VISION")  # a directory with torchvision and timm

@@ -6,12 +6,12 @@ from dataclasses import fields
 import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
-from intervals import Interval, chain, columns, frozen, intervals, is_open, nested
 
 from fastprof.model.trace import Configs, Kernels, Launches, Ranges, Recording, label_text
 from fastprof.profile.callpath.attribution import attribute as attributed
 from fastprof.profile.callpath.nesting import nest
-from hypothesis_profiles import examples
+from property.intervals import Interval, chain, columns, frozen, intervals, is_open, nested
+from support.hypothesis_profiles import examples
 
 N_THREADS = 3
 

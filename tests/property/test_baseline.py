@@ -11,11 +11,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import fastprof
-from exports import PID, Export
 from fastprof.profile.profile import dict_line_columns
 from fastprof.writers import write_rows
-from hypothesis_profiles import examples
-from real_data import real
+from support.exports import PID, Export
+from support.hypothesis_profiles import examples
+from support.real_data import real
 
 
 def tensor(*shape, dtype="float16"):
@@ -172,7 +172,7 @@ def check_rows(path, without=()):
 
 def is_of_caller(key, row):
     """Whether a value may be of the thread that called backward, whose ranges the baseline gives to
-    work without ranges only; tests/unit/test_autograd_threads.py checks them."""
+    work without ranges only; tests/unit/profile/callpath/test_autograd_threads.py checks them."""
     return key == "ranges" and row["dir"] == "bprop"
 
 

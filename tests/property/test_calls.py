@@ -30,7 +30,7 @@ from fastprof._core._calls import (
 )
 from fastprof._core._parts import ALL_PARTS, BESIDE, MOST_PARTS, VARIANTS, WHOLE
 from fastprof.errors import InternalError
-from hypothesis_profiles import examples
+from support.hypothesis_profiles import examples
 
 N_FRAMES, N_LABELS, N_GROUPS = 8, 4, 3
 N_ROWS, N_FORMS, N_INFOS, N_KINDS, N_NAMES = 4, 3, 3, 3, 2

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from intervals import INT64_MAX, frozen
 
 from fastprof._core._counted import counted
 from fastprof.errors import InternalError
-from hypothesis_profiles import examples
+from property.intervals import INT64_MAX, frozen
+from support.hypothesis_profiles import examples
 
 N_GROUPS, N_STEPS, N_WINDOWS = 3, 3, 3
 KERNELS = st.lists(

@@ -14,8 +14,8 @@ from fastprof.readers import dict_lines
 from fastprof.writers import write_rows
 from fastprof.writers.dict_lines import KEYS
 from fastprof.writers.write_threads import write
-from hypothesis_profiles import examples
-from report_columns import ints, lists, values
+from support.hypothesis_profiles import examples
+from support.report_columns import ints, lists, values
 
 ANY_TEXT = st.text(st.characters(exclude_categories=[]), max_size=12)
 TEXT = st.one_of(st.sampled_from(["", "'", '"', "\\", "a, seq = 1", "', '", "\udcff"]), ANY_TEXT)

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from intervals import INT64_MAX, INT64_MIN, frozen
 
 from fastprof._core._groups import GroupStats
 from fastprof.analysis.grouping import group
 from fastprof.errors import InternalError
 from fastprof.model.columns import Values
-from hypothesis_profiles import examples
+from property.intervals import INT64_MAX, INT64_MIN, frozen
+from support.hypothesis_profiles import examples
 
 N = 4
 NUMBER = st.integers(-1, 50) | st.integers(-(10**15), 10**15)

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from intervals import (
+
+from fastprof._core import _nest
+from property.intervals import (
     INT32_MAX,
     INT64_MAX,
     INT64_MIN,
@@ -16,9 +18,7 @@ from intervals import (
     intervals,
     is_open,
 )
-
-from fastprof._core import _nest
-from hypothesis_profiles import examples
+from support.hypothesis_profiles import examples
 
 LABELS = st.lists(st.sampled_from([0, 1, 2, 1 << 20, INT32_MAX]), min_size=20, max_size=20)
 

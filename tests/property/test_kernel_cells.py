@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from intervals import INT64_MAX, INT64_MIN, frozen
 
 from fastprof._core import _cells
 from fastprof.errors import InternalError
-from hypothesis_profiles import examples
+from property.intervals import INT64_MAX, INT64_MIN, frozen
+from support.hypothesis_profiles import examples
 
 N_CELLS, N_IDS = 3, 4
 ROWS = st.lists(st.tuples(st.integers(0, N_CELLS - 1), st.integers(-1, N_IDS - 1)), max_size=30)

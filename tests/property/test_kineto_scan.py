@@ -9,11 +9,11 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-import kineto_oracle
 from fastprof._core._kineto import KinetoReader
 from fastprof.errors import BadInputError
 from fastprof.readers.kineto import event_columns
-from hypothesis_profiles import examples
+from support import kineto_oracle
+from support.hypothesis_profiles import examples
 
 TEXT = st.one_of(
     st.sampled_from(["", "a b", 'a"b', "C:\\Users\\new", "\x1f", "é€😀", "]}", "[memory]", "null"]),

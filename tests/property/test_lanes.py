@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fastprof._core._packets import lanes
 from fastprof.errors import InternalError
-from hypothesis_profiles import examples
+from support.hypothesis_profiles import examples
 
 TIME = st.integers(0, 20)
 SLICES = st.lists(st.tuples(TIME, TIME, st.integers(0, 2)), max_size=15).map(

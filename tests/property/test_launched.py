@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from intervals import INT64_MAX, INT64_MIN, frozen
 
 from fastprof._core._launched import NO_GROUP, OTHER, launched
 from fastprof.errors import InternalError
-from hypothesis_profiles import examples
+from property.intervals import INT64_MAX, INT64_MIN, frozen
+from support.hypothesis_profiles import examples
 
 N_GROUPS, STARVED = 3, 4
 TIME = st.integers(0, 12)

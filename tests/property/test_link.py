@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from intervals import INT32_MAX, INT64_MAX, chain, frozen
 
 from fastprof._core import _link
 from fastprof._core._link import BACKWARD, FORWARD, NONE
 from fastprof.errors import InternalError
-from hypothesis_profiles import examples
+from property.intervals import INT32_MAX, INT64_MAX, chain, frozen
+from support.hypothesis_profiles import examples
 
 SEQ = st.integers(0, 3) | st.sampled_from([INT64_MAX, 1 << 32])
 SCOPE = st.integers(0, 1) | st.sampled_from([-1, INT32_MAX, -(2**31)])

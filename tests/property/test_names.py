@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from intervals import INT64_MAX, INT64_MIN
 
 from fastprof._core._column import split_range_names
 from fastprof._core._pools import Keys, Names, pairs
-from hypothesis_profiles import examples
+from property.intervals import INT64_MAX, INT64_MIN
+from support.hypothesis_profiles import examples
 
 INT32 = st.one_of(st.integers(-3, 3), st.integers(-(2**31), 2**31 - 1))
 

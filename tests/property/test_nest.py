@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
-from intervals import (
+
+from fastprof._core import _nest
+from fastprof.errors import BadInputError, InternalError
+from property.intervals import (
     INT64_MAX,
     INT64_MIN,
     Interval,
@@ -18,10 +21,7 @@ from intervals import (
     is_open,
     nested,
 )
-
-from fastprof._core import _nest
-from fastprof.errors import BadInputError, InternalError
-from hypothesis_profiles import examples
+from support.hypothesis_profiles import examples
 
 N_THREADS = 3
 RANGES = nested(N_THREADS) | intervals(N_THREADS)

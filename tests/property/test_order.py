@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from intervals import INT64_MAX, INT64_MIN, TIME, frozen
 
 from fastprof._core import _nest
-from hypothesis_profiles import examples
+from property.intervals import INT64_MAX, INT64_MIN, TIME, frozen
+from support.hypothesis_profiles import examples
 
 ROWS = st.lists(st.tuples(TIME, TIME), max_size=40)
 

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import fastprof
-import sqlite_files
 from fastprof._core import _column, _pools
 from fastprof.errors import BadInputError, SettingError
 from fastprof.readers.sqlite.database import ALL_ROWS, Database, Field, TableRows
-from hypothesis_profiles import IS_FULL, some
-from real_data import data_dir
+from support import sqlite_files
+from support.hypothesis_profiles import IS_FULL, some
+from support.real_data import data_dir
 
 KINDS = (_column.I64, _column.KEY, _column.TEXT, _column.LENGTH, _column.RANGE)
 SECONDS = 20  # of processor time for any one file, however damaged

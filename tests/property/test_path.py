@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from intervals import INT32_MAX, chain, frozen
 
 from fastprof._core import _path
 from fastprof.errors import InternalError
-from hypothesis_profiles import examples
+from property.intervals import INT32_MAX, chain, frozen
+from support.hypothesis_profiles import examples
 
 N_LABELS = 4
 LABEL = st.integers(0, N_LABELS - 1)

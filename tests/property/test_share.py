@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from intervals import INT64_MAX, INT64_MIN, frozen
 
 from fastprof._core._share import Groups, ordinal, pairs, too_fast
 from fastprof.errors import BadInputError, InternalError
-from hypothesis_profiles import examples
+from property.intervals import INT64_MAX, INT64_MIN, frozen
+from support.hypothesis_profiles import examples
 
 N_GROUPS = 3
 WEIGHT = st.integers(-1, 9) | st.sampled_from([INT64_MIN, 1 << 40, INT64_MAX // 16])

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from intervals import INT64_MAX, INT64_MIN, frozen
 
 from fastprof._core._sweep import Sweep
 from fastprof.analysis.gpu_work import GpuWork, PartsOfWork, ns_with
 from fastprof.errors import InternalError
-from hypothesis_profiles import examples
+from property.intervals import INT64_MAX, INT64_MIN, frozen
+from support.hypothesis_profiles import examples
 
 TIME = st.integers(0, 25)
 WORK = st.lists(st.tuples(TIME, TIME, st.sampled_from([1, 2, 4])), max_size=12).map(sorted)

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from intervals import INT64_MAX, INT64_MIN, frozen
 
 from fastprof._core import _pools, _take
 from fastprof.errors import InternalError
-from hypothesis_profiles import examples
+from property.intervals import INT64_MAX, INT64_MIN, frozen
+from support.hypothesis_profiles import examples
 
 
 @st.composite

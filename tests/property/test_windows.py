@@ -3,11 +3,11 @@
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from intervals import frozen
 
 from fastprof.analysis.idle.causes import Cause, Parts
 from fastprof.analysis.steps.windows import Windows
-from hypothesis_profiles import examples
+from property.intervals import frozen
+from support.hypothesis_profiles import examples
 
 TIME = st.integers(0, 20)
 LENGTHS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4), st.booleans()), max_size=6)

@@ -10,9 +10,9 @@ from collections import defaultdict
 
 import pytest
 
-import open_traces
-from hypothesis_profiles import IS_FULL
-from real_data import data_dir, trace_of
+from real import open_traces
+from support.hypothesis_profiles import IS_FULL
+from support.real_data import data_dir, trace_of
 
 SHARE = 1 if IS_FULL else 8
 

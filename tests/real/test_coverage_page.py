@@ -11,8 +11,8 @@ from types import ModuleType
 import pytest
 
 from fastprof.writers.info import describe
-from open_traces import profile
-from real_data import data_dir, real, traces
+from real.open_traces import profile
+from support.real_data import data_dir, real, traces
 
 DOCS = Path(__file__).parents[2] / "docs"
 TRACES = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*", "pyprof/*.sql*")

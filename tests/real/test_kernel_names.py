@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from fastprof.ops import KernelInfo, classify
-from kernel_lists import read_list
-from open_traces import events
-from real_data import data_dir, open_read_only, real, traces
+from real.open_traces import events
+from support.kernel_lists import read_list
+from support.real_data import data_dir, open_read_only, real, traces
 
 LONGEST = 120
 

@@ -11,8 +11,8 @@ import pytest
 from fastprof.profile.callpath.attribution import attribute
 from fastprof.profile.callpath.nesting import nest
 from fastprof.readers.kineto import reader
-from open_traces import events, profile
-from real_data import real, traces
+from real.open_traces import events, profile
+from support.real_data import real, traces
 
 GPU_WORK = {"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"}
 every_trace = pytest.mark.parametrize("path", traces("kineto/*.json.gz"))

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import fastprof
-from commands import run
 from fastprof.analysis.advice.facts import Facts
 from fastprof.model.quantity import quantity
 from fastprof.page.section import PageSource
 from fastprof.page.sections import answer
-from open_traces import profile as opened
-from real_data import real, traces
+from real.open_traces import profile as opened
+from support.commands import run
+from support.real_data import real, traces
 
 pytestmark = pytest.mark.every_trace
 TRACES = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*", "pyprof/*.sql*")

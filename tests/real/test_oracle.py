@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from open_traces import capture, kept, rows
 from oracle.links import direction
 from oracle.work import call_of
-from oracle_comparison import Comparison
-from oracle_exceptions import EXCEPTIONS
-from real_data import real, traces
+from real.open_traces import capture, kept, rows
+from real.oracle_comparison import Comparison
+from real.oracle_exceptions import EXCEPTIONS
+from support.real_data import real, traces
 
 TRACES = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*", "pyprof/*.sql*")
 

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import pytest
 
-import open_traces
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import CannotJudge, Finding
 from fastprof.analysis.advice.registry import all_rules
-from real_data import traces
+from real import open_traces
+from support.real_data import traces
 
 R50 = "kineto/resnet50_2021_stack_memory.json.gz"
 OWL = "kineto/owlv2_h100.json.gz"

@@ -10,7 +10,7 @@ from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import Finding
 from fastprof.analysis.advice.registry import all_rules
 from fastprof.model.table import Table
-from open_traces import kept, profile
+from real.open_traces import kept, profile
 
 FSDP = "nsys/fsdp_upload_2gpu_h100.sqlite"
 QWEN = "kineto/qwen_h100_unlaunched.json.gz"

@@ -10,9 +10,9 @@ import pytest
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.host.states import SETUP
 from fastprof.analysis.idle.causes import CAUSES
-from open_traces import profile
-from plans import claims
-from real_data import traces
+from real.open_traces import profile
+from support.plans import claims
+from support.real_data import traces
 
 TRACES = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*", "pyprof/*.sql*")
 R50 = "kineto/resnet50_2021_stack_memory.json.gz"

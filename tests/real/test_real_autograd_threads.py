@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import fastprof
-import open_traces
 from oracle.links import BACKWARD, direction
-from real_data import real
+from real import open_traces
+from support.real_data import real
 
 RTX3070 = "nsys/ranges_rtx3070_nsys2025.sqlite"
 OF_TORCH = {"cpu_op", "python_function", "ac2g", "fwdbwd"}

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import fastprof
-import open_traces
-from real_data import real
+from real import open_traces
+from support.real_data import real
 
 CHECKPOINT = "kineto/resnet_checkpoint_mi300.json.gz"
 

@@ -6,7 +6,7 @@ import json
 import pytest
 
 import fastprof
-from real_data import real
+from support.real_data import real
 
 
 @pytest.fixture(scope="module")

@@ -9,13 +9,13 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
-import open_traces
 from fastprof.profile.profile import Profile
 from fastprof.readers.detect import read_trace
 from oracle.capture import Kernel
 from oracle.flops import bare
-from oracle_comparison import pairs
-from real_data import real, traces
+from real import open_traces
+from real.oracle_comparison import pairs
+from support.real_data import real, traces
 
 TRACES = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*", "pyprof/*.sql*")
 every_trace = pytest.mark.parametrize("path", TRACES)

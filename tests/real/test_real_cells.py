@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fastprof.profile.from_trace import TraceSource
-from open_traces import profile
-from real_data import traces
+from real.open_traces import profile
+from support.real_data import traces
 
 TRACES = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*.nvvp", "pyprof/*.s*")
 

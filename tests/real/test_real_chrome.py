@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import fastprof
-import open_traces
-from real_data import traces
+from real import open_traces
+from support.real_data import traces
 
 KINETO = traces("kineto/*.json.gz")
 OTHERS = traces("nsys/*.sqlite", "pyprof/*.sqlite", "nvprof/*")

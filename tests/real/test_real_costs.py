@@ -6,15 +6,15 @@ from math import prod
 
 import pytest
 
-import open_traces
 from fastprof.profile.load import read_dict_lines
 from fastprof.profile.profile import dict_line_columns
 from fastprof.writers import write_rows
-from open_traces import profile
 from oracle.capture import Range
 from oracle.work import innermost
-from oracle_comparison import BIAS, pairs
-from real_data import traces
+from real import open_traces
+from real.open_traces import profile
+from real.oracle_comparison import BIAS, pairs
+from support.real_data import traces
 
 PRODUCTS = {
     *("linear", "mm", "addmm", "bmm", "baddbmm", "matmul", "einsum", "__matmul__"),

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-import open_traces
 from fastprof.model.numbers import without_numbers
 from oracle.kineto import nanoseconds
-from real_data import traces
+from real import open_traces
+from support.real_data import traces
 
 CATEGORIES = {"cpu_op", "operator", "user_annotation", "cuda_runtime", "cuda_driver", "runtime"}
 API = {"cuda_runtime", "cuda_driver", "runtime"}

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 import fastprof
-import nvprof_as_nsys
 from fastprof.analysis.diff.captures import sides_of
 from fastprof.analysis.diff.compare import Diff
 from fastprof.analysis.diff.side import Side
 from fastprof.cli import main
 from fastprof.cli.diff import DESCRIPTION
 from fastprof.errors import ReportError
-from open_traces import profile
-from real_data import real, traces
+from real.open_traces import profile
+from support import nvprof_as_nsys
+from support.real_data import real, traces
 
 ALL = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*", "pyprof/*.sql*")
 R50, R50W4 = (f"kineto/resnet50_2021_{name}.json.gz" for name in ("stack_memory", "4workers"))

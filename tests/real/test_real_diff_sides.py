@@ -15,8 +15,8 @@ import fastprof
 from fastprof.analysis.diff.measure import side_of
 from fastprof.analysis.diff.side import Side
 from fastprof.analysis.idle.causes import CAUSES
-from open_traces import kept, profile
-from real_data import traces
+from real.open_traces import kept, profile
+from support.real_data import traces
 
 TRACES = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*")
 PARTS = {"communication": 1, "memcpy": 2, "memset": 2}

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import fastprof
-import open_traces
 from fastprof.profile.load import read_dict_lines
 from fastprof.profile.profile import dict_line_columns
 from fastprof.writers import COLUMNS, write_report, write_rows
-from real_data import open_read_only, real, traces
+from real import open_traces
+from support.real_data import open_read_only, real, traces
 
 EXPORTS = traces("nsys/*.sqlite", "pyprof/*.sqlite")
 ALL_KEYS = tuple(column.key for column in COLUMNS)

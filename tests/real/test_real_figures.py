@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import fastprof
-import open_traces
 from fastprof.errors import FastprofError
 from fastprof.model.tables import Tables
 from fastprof.profile.reports import all_reports
-from real_data import traces
+from real import open_traces
+from support.real_data import traces
 
 pytestmark = pytest.mark.every_trace
 TRACES = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*", "pyprof/*.sql*", "pyprof/*.dict")

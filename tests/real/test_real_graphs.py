@@ -17,9 +17,9 @@ from fastprof.profile.callpath.attribution import attribute
 from fastprof.profile.callpath.nesting import nest
 from fastprof.profile.captured_graphs.operators import Operators
 from fastprof.readers.detect import read_trace
-from hypothesis_profiles import IS_FULL
-from open_traces import events, profile
-from real_data import real
+from real.open_traces import events, profile
+from support.hypothesis_profiles import IS_FULL
+from support.real_data import real
 
 PAIR = ("kineto/sglang_graph_decode.json.gz", "kineto/sglang_graph_capture.json.gz")
 PRODUCTS = {"aten::mm", "aten::addmm", "aten::bmm"}

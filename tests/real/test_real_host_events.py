@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-import open_traces
-from real_data import open_read_only, real, traces
+from real import open_traces
+from support.real_data import open_read_only, real, traces
 
 every_database = pytest.mark.parametrize(
     "path", traces("nsys/*.sqlite", "nvprof/*", "pyprof/*.sql", "pyprof/*.sqlite")

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-import open_traces
-from open_traces import json_of
 from oracle.kineto import nanoseconds
-from real_data import open_read_only, real, traces
+from real import open_traces
+from real.open_traces import json_of
+from support.real_data import open_read_only, real, traces
 
 TRACES = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*")
 KINETO = traces("kineto/*.json.gz")

@@ -7,8 +7,8 @@ import pytest
 
 from fastprof.cli import main
 from fastprof.writers.info import describe, info_text
-from open_traces import events, json_of, kept, profile
-from real_data import open_read_only, real, traces
+from real.open_traces import events, json_of, kept, profile
+from support.real_data import open_read_only, real, traces
 
 NSYS = traces("nsys/*.sqlite", "pyprof/*.sqlite")
 NVPROF = traces("nvprof/*", "pyprof/*.sql")

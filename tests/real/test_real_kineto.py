@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-import kineto_oracle
-import open_traces
 from fastprof.readers.kineto import event_columns
-from hypothesis_profiles import IS_FULL
-from real_data import traces
+from real import open_traces
+from support import kineto_oracle
+from support.hypothesis_profiles import IS_FULL
+from support.real_data import traces
 
 TRACES = traces("kineto/*.json.gz")
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-import open_traces
-from real_data import open_read_only, real, traces
+from real import open_traces
+from support.real_data import open_read_only, real, traces
 
 every_trace = pytest.mark.parametrize(
     "path",

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import fastprof
-import open_traces
 from fastprof.analysis.catalogue import LAYERS, LINES
 from fastprof.analysis.roofline.ideal import ideals_of
-from real_data import real, traces
+from real import open_traces
+from support.real_data import real, traces
 
 R18 = "kineto/resnet18_mi300_full.json.gz"
 R50 = "kineto/resnet50_2021_stack_memory.json.gz"

@@ -11,9 +11,9 @@ import pytest
 from fastprof.model.devices import Device, resolve
 from fastprof.model.metadata import About
 from fastprof.profile.lookups import MOST
-from open_traces import kept, profile, rows
-from profiled import Row
-from real_data import traces
+from real.open_traces import kept, profile, rows
+from real.profiled import Row
+from support.real_data import traces
 
 TRACES = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*", "pyprof/*.sql*")
 every_trace = pytest.mark.parametrize("path", TRACES)

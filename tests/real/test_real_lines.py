@@ -8,8 +8,8 @@ import sys
 import pytest
 
 import fastprof
-from open_traces import events, profile
-from real_data import real
+from real.open_traces import events, profile
+from support.real_data import real
 
 # Traces with stacks, and the folders of the program's own files.
 STACKS = {

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-import open_traces
 from oracle.kineto import nanoseconds
-from real_data import traces
+from real import open_traces
+from support.real_data import traces
 
 GPUS = (1, 6)
 R50 = "kineto/resnet50_2021_stack_memory.json.gz"

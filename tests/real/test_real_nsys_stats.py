@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-import nsys_tool
-import open_traces
 from fastprof.analysis.stats.columns import TABLES
-from real_data import real, traces
+from real import open_traces
+from support import nsys_tool
+from support.real_data import real, traces
 
 pytestmark = pytest.mark.usefixtures("real_nsys")
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from open_traces import events, profile
-from raw_work import Work, work_of, work_of_events
-from real_data import traces
+from real.open_traces import events, profile
+from real.raw_work import Work, work_of, work_of_events
+from support.real_data import traces
 
 TRACES = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*", "pyprof/*.sql*")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from open_traces import profile
-from real_data import traces
+from real.open_traces import profile
+from support.real_data import traces
 
 TRACES = traces("*/*")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import open_traces
-from pages import parsed, unpacked
-from real_data import traces
+from real import open_traces
+from support.pages import parsed, unpacked
+from support.real_data import traces
 
 TRACES = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*", "pyprof/*.sqlite")
 

@@ -15,8 +15,8 @@ import pytest
 
 import fastprof
 from fastprof.analysis.diff.compare import Diff
-from open_traces import profile
-from real_data import real
+from real.open_traces import profile
+from support.real_data import real
 
 
 class Pair(NamedTuple):

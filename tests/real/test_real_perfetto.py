@@ -5,10 +5,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
-import open_traces
-import perfetto_traces
 from fastprof.model.trace import NEVER
-from real_data import traces
+from real import open_traces
+from support import perfetto_traces
+from support.real_data import traces
 
 TRACES = traces("nsys/*.sqlite", "pyprof/*.sqlite", "nvprof/*", "kineto/*.json.gz")
 

@@ -9,9 +9,9 @@ import pytest
 from fastprof.analysis.advice.facts import Facts
 from fastprof.page.section import PageSource
 from fastprof.page.sections import answer
-from open_traces import profile
-from plans import saved_together
-from real_data import traces
+from real.open_traces import profile
+from support.plans import saved_together
+from support.real_data import traces
 
 TRACES = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*", "pyprof/*.sql*")
 US = 1000

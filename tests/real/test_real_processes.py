@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import fastprof
-import open_traces
-from commands import run
-from real_data import real
+from real import open_traces
+from support.commands import run
+from support.real_data import real
 
 QWEN = "kineto/qwen_h100_unlaunched.json.gz"
 

@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-import open_traces
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.registry import all_rules
 from fastprof.profile import program as kinds
-from program_texts import TORCH_WORDS, all_texts
+from real import open_traces
+from support.program_texts import TORCH_WORDS, all_texts
 
 CPP = [
     "nsys/no_nvtx_rtx3090_nsys2025.sqlite",

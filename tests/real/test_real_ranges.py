@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-import open_traces
 from fastprof.model.numbers import without_numbers
 from oracle.capture import Capture, Kernel, Range
 from oracle.links import BACKWARD, Links, direction
-from real_data import traces
+from real import open_traces
+from support.real_data import traces
 
 TRACES = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*", "pyprof/*.sql*")
 MEASURES = ("count", "wall_ns", "gpu_ns", "kernels", "projected_ns", "idle_ns", "own_ns")

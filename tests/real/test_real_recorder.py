@@ -11,8 +11,8 @@ import pytest
 
 from fastprof.analysis.recorder import recorder_lines, recorder_time
 from fastprof.analysis.steps.means import step_means
-from open_traces import profile
-from real_data import real, traces
+from real.open_traces import profile
+from support.real_data import real, traces
 
 TRACES = traces("kineto/*.json.gz", "nsys/*.sqlite")
 HOST = {"launch-bound", "host-bound", "launch latency"}

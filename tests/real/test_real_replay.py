@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import replay_limits
 from fastprof.analysis.replay.model import Model
-from open_traces import profile
-from real_data import traces
-from transplants import predictions, with_mean_lags
+from real.open_traces import profile
+from real.transplants import predictions, with_mean_lags
+from support import replay_limits
+from support.real_data import traces
 
 TRACES = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*.nvvp", "pyprof/*.s*")
 # Percent of a step, with the mean latency of its class for each latency: the largest error of a

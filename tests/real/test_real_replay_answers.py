@@ -7,7 +7,7 @@ import pytest
 
 import fastprof
 from fastprof.analysis.columns import numbers, texts
-from open_traces import profile
+from real.open_traces import profile
 
 LOADER = "kineto/resnet50_2021_01_loader0.json.gz"
 UNLAUNCHED = "kineto/qwen_h100_unlaunched.json.gz"

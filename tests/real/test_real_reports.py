@@ -7,8 +7,8 @@ from itertools import combinations
 import pytest
 
 from fastprof.analysis.key_names import KEY_NAMES
-from open_traces import profile
-from real_data import traces
+from real.open_traces import profile
+from support.real_data import traces
 
 TRACES = traces("*/*")
 PAIRS = list(combinations(("dir", "layer", "op", "shape", "kernel", "kind", "phase", "line"), 2))

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import open_traces
-from real_data import traces
+from real import open_traces
+from support.real_data import traces
 
 TRACES = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*", "pyprof/*.sql*", "pyprof/*.dict")
 SUMS = ("kernels", "gpu_ns", "flops", "bytes", "ideal_ns", "lost_ns")

@@ -10,7 +10,7 @@ import pytest
 
 from fastprof.model.call import UNKNOWN, Arg, Call, Tensor
 from fastprof.ops import why_unknown, work
-from real_data import real
+from support.real_data import real
 
 LENGTHS = "the lengths of the sequences are not in the capture"
 BATCH = "execute_32_context_0(sq0sk0sqsq0sqsk0)_generation_32(sq32sk32785sqsq32sqsk32785)"

@@ -13,8 +13,8 @@ from fastprof.analysis.stacks.tree import DIRECTIONS, MEASURES, TREES, Stacks, s
 from fastprof.model.table import Table
 from fastprof.page.section import PageSource
 from fastprof.page.sections.flame import section
-from open_traces import profile
-from real_data import traces
+from real.open_traces import profile
+from support.real_data import traces
 
 EVERY = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*", "pyprof/*.sql", "pyprof/*.dict")
 every_tree = pytest.mark.parametrize(("path", "kind"), [(p, k) for p in EVERY for k in TREES])

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import open_traces
 from fastprof.page.section import PageSource
 from fastprof.page.sections import answer
-from real_data import open_read_only, real
+from real import open_traces
+from support.real_data import open_read_only, real
 
 LM = "nsys/ranges_lm_a100_nsys2024.sqlite"
 RTX3070 = "nsys/ranges_rtx3070_nsys2025.sqlite"

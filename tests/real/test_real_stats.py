@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-import open_traces
-from real_data import open_read_only, real, traces
+from real import open_traces
+from support.real_data import open_read_only, real, traces
 
 Rows = dict[tuple[Any, ...], list[Any]]
 PLACES = {1: "Host-to-Device", 2: "Device-to-Host", 8: "Device-to-Device", 9: "Host-to-Host",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from open_traces import events, profile
+from real.open_traces import events, profile
 
 MS = 1e6
 LOADER = "kineto/resnet_intermittent_loader.json.gz"

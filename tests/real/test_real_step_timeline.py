@@ -11,9 +11,9 @@ from fastprof.analysis.timeline.build import StepTimeline, StepTimelines
 from fastprof.analysis.timeline.lanes import LEVELS, TimeWindow
 from fastprof.model.trace import NEVER, NO_TIME
 from fastprof.profile.profile import Profile, forward_ranges
-from open_traces import profile
-from real_data import traces
-from step_timelines import check_merged, rows
+from real.open_traces import profile
+from support.real_data import traces
+from support.step_timelines import check_merged, rows
 
 TRACES = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*", "pyprof/*.sql*")
 ALL = 1 << 40  # events: none are merged

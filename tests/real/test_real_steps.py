@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import open_traces
-from real_data import open_read_only, real
+from real import open_traces
+from support.real_data import open_read_only, real
 
 R50 = "kineto/resnet50_2021_stack_memory.json.gz"
 BLOCKS = "nsys/emit_nvtx_2gpu_nsys2026.sqlite"

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from fastprof.model.trace import NO_TIME
-from open_traces import events, profile
-from raw_work import COMMUNICATION, COMPUTE, COPY, Work, covered, work_of
-from real_data import traces
+from real.open_traces import events, profile
+from real.raw_work import COMMUNICATION, COMPUTE, COPY, Work, covered, work_of
+from support.real_data import traces
 
 TRACES = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*", "pyprof/*.sql*")
 LAUNCHES = {"cuda_runtime", "cuda_driver", "runtime", "hip_runtime"}

@@ -8,11 +8,11 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
-import open_traces
 from fastprof.analysis.stacks.tree import TREES, stacks
-from hypothesis_profiles import IS_FULL
-from real_data import traces
-from table_sums import KEYS, Rows, sums_of, windows
+from real import open_traces
+from real.table_sums import KEYS, Rows, sums_of, windows
+from support.hypothesis_profiles import IS_FULL
+from support.real_data import traces
 
 pytestmark = pytest.mark.every_trace
 TRACES = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*", "pyprof/*.sql", "pyprof/*.dict")

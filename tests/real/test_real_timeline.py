@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-import open_traces
 from fastprof.model.markers import Kind
 from fastprof.model.trace import NEVER
 from fastprof.readers.nvprof.call_names import CALL_NAMES
-from real_data import open_read_only, real, traces
+from real import open_traces
+from support.real_data import open_read_only, real, traces
 
 Sums = dict[str, list[int]]  # name: [number, ns]
 NUMBERS = re.compile(r", (?:seq|op_id) = \d+")

@@ -17,8 +17,8 @@ import pytest
 from fastprof.profile import recount
 from fastprof.profile.profile import dict_line_columns
 from fastprof.writers import write_report, write_rows
-from open_traces import json_of, profile, text
-from real_data import data_dir, open_read_only, real
+from real.open_traces import json_of, profile, text
+from support.real_data import data_dir, open_read_only, real
 
 CUPTI = "CUPTI_ACTIVITY_KIND_"
 KINDS = {

@@ -1,0 +1,73 @@
+"""A process that has imported torch, and forks for each program that it is asked to run.
+
+A new interpreter takes two seconds to import torch, and four with the compiler, which torch's
+profiler imports too. The forks have imported neither fastprof nor nvtx. The program's stack begins
+with the server's frames. Tests of start-up, imports and whole stacks run `python PROGRAM` instead.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib.util
+import os
+import runpy
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+from support import command_server
+from support.waiting import PATIENCE
+
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # others would not be forked
+IMPORTED = ("torch", "torch._inductor.compile_fx")
+
+
+def command(program: str | os.PathLike[str], *arguments: str | os.PathLike[str]) -> list[str]:
+    """The words that run a program like `python program arguments`, in a fork of the server.
+
+    Skips the test if torch is not installed.
+    """
+    import pytest  # not in the server, nor in its forks
+
+    if importlib.util.find_spec("torch") is None:
+        pytest.skip("torch is not installed: make test TORCH=2.13.0")
+    return [
+        *command_server.client("support.torch_server"),
+        *map(os.fsdecode, (program, *arguments)),
+    ]
+
+
+def run(
+    program: str | os.PathLike[str], *arguments: str | os.PathLike[str], **options: Any
+) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end."""
+    options = {"capture_output": True, "text": True, "timeout": PATIENCE, **options}
+    return subprocess.run(command(program, *arguments), **options)
+
+
+def run_source(source: str, directory: Path) -> None:
+    """Run Python source, which may be indented; it must succeed."""
+    program = directory / "program_of_test.py"
+    program.write_text(textwrap.dedent(source))
+    done = run(program)
+    assert done.returncode == 0, done.stderr
+
+
+def _become(words: list[str]) -> None:
+    """Run the program as `__main__`."""
+    path = os.path.abspath(words[0])
+    sys.argv[:] = words
+    added = os.environ.get("PYTHONPATH", "")
+    sys.path[:1] = [os.path.dirname(path), *filter(None, added.split(os.pathsep))]
+    runpy.run_path(path, run_name="__main__")
+
+
+if __name__ == "__main__":
+    os.environ.update(ONE_THREAD)
+    for name in IMPORTED:
+        __import__(name)
+    gc.collect()
+    gc.freeze()
+    _become(command_server.serve(sys.argv[1]))

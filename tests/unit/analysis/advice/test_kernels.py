@@ -1,0 +1,447 @@
+"""The rules of `advise` on kernels: where each fires, what it saves, and where it is silent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import fastprof
+from fastprof.analysis.advice.calls import operands, sizes, type_of
+from fastprof.analysis.advice.facts import Facts
+from fastprof.analysis.advice.finding import CannotJudge
+from fastprof.analysis.advice.registry import all_rules
+from fastprof.analysis.advice.rules.tensor_cores import padded_size
+from support.kineto_files import KinetoFile
+
+A100 = {"id": 0, "name": "NVIDIA A100-SXM4-40GB", "numSms": 108}
+V100 = {"id": 0, "name": "Tesla V100-SXM2-16GB", "numSms": 80}
+P100 = {"id": 0, "name": "Tesla P100-PCIE-16GB", "numSms": 56}
+RTX_3070 = {"id": 0, "name": "NVIDIA GeForce RTX 3070 Ti", "numSms": 48}
+TF32, HALF, BANDWIDTH = 156e12, 312e12, 1555e9
+N = 4096
+SGEMM, HGEMM = (
+    "ampere_sgemm_128x64_tn",
+    "ampere_fp16_s16816gemm_fp16_128x128_ldg8_f2f_stages_32x5_tn",
+)
+TF32_CONV = "sm80_xmma_fprop_implicit_gemm_tf32f32_tf32f32_f32_nhwckrsc_nchw_tilesize128x128x16"
+ELEMENTWISE = "void at::native::vectorized_elementwise_kernel<4, at::native::sigmoid>(int)"
+CAST = (
+    "void at::native::unrolled_elementwise_kernel<at::native::direct_copy_kernel_cuda"
+    "(at::TensorIteratorBase&)::{lambda()#1}>(int)"
+)
+SOFTMAX = "void cunn_SoftMaxForward<4, c10::BFloat16>(int)"
+ENGINE = "autograd::engine::evaluate_function: "
+
+
+class Capture(KinetoFile):
+    """A capture in which operators launch kernels one after the other."""
+
+    def __init__(self, gpu: dict[str, Any] = A100) -> None:
+        super().__init__(deviceProperties=[gpu])
+        self.at = self.n = 0
+
+    def run(
+        self, op: str | None, *kernels: tuple[str, int], grid: Any = (4096, 1, 1), **shapes: Any
+    ) -> Capture:
+        """An operator that launches kernels (name, ns)."""
+        begin, self.at = self.at, self.at + 1000 * (1 + len(kernels))
+        if op is not None:
+            self.op(begin, self.at, op, **shapes)
+        for i, (name, length) in enumerate(kernels):
+            self.n += 1
+            launch, start = begin + 1000 * i + 10, 10**9 + 10**8 * self.n
+            self.launch(launch, launch + 5, self.n)
+            self.kernel(start, start + length, self.n, name, grid=list(grid))
+        return self
+
+
+def tensors(*dims: list[int], type_: str = "float") -> dict[str, Any]:
+    return {"dims": list(dims), "types": [type_] * len(dims)}
+
+
+@pytest.fixture
+def found(tmp_path):
+    """The findings of a rule in a capture."""
+
+    def of(capture: KinetoFile, rule: str):
+        profile = fastprof.open(capture.write(tmp_path / "x.json"), copies=True)
+        return list(all_rules()[rule].function(Facts(profile)))
+
+    return of
+
+
+def only(findings):
+    (finding,) = findings
+    return finding
+
+
+def mm(gpu=A100, name=SGEMM, length=10_000_000, type_="float"):
+    return Capture(gpu).run("aten::mm", (name, length), **tensors([N, N], [N, N], type_=type_))
+
+
+def test_fp32_products_use_tf32_where_it_is_faster(found):
+    finding = only(found(mm(), "no-tensor-cores"))
+    assert finding.gpu_ns == pytest.approx(10_000_000 - 2 * N**3 / (0.8 * TF32) * 1e9)
+    assert 'set_float32_matmul_precision("high")' in finding.remedy
+    assert finding.confidence == "high"
+    assert list(finding.kernels) == [0]
+
+
+def test_fp32_products_of_a_v100_use_fp16(found):
+    finding = only(found(mm(V100), "no-tensor-cores"))
+    assert "float16" in finding.remedy
+    assert "tf32" not in finding.remedy.lower()
+    assert finding.gpu_ns == pytest.approx(10_000_000 - 2 * N**3 / (0.8 * 125e12) * 1e9)
+
+
+def test_16_bits_are_the_remedy_where_tf32_has_the_rate_of_fp32(found):
+    assert "bfloat16" in only(found(mm(RTX_3070), "no-tensor-cores")).remedy
+
+
+@pytest.mark.parametrize(
+    "capture",
+    [mm(P100), mm(name=HGEMM, type_="c10::Half"), mm(length=1000)],
+    ids=["a GPU without tensor cores", "tensor cores in use", "faster than the roof"],
+)
+def test_no_advice_on_tensor_cores(found, capture):
+    assert not found(capture, "no-tensor-cores")
+
+
+def test_tf32_is_not_advised_where_it_is_enabled(found):
+    image, weights = [32, 64, 56, 56], [64, 64, 3, 3]
+    capture = Capture()
+    for name in (TF32_CONV, "void fft2d_r2c_32x32<float>(int)", "ampere_scudnn_128x64_relu_nn"):
+        capture.run("aten::conv2d", (name, 3_000_000), **tensors(image, weights))
+    finding = only(found(capture, "no-tensor-cores"))
+    assert "allow_tf32" not in finding.remedy
+    assert "bfloat16" in finding.remedy
+
+
+def test_products_outside_autocast(found):
+    capture = mm()
+    assert "extend" not in only(found(capture, "no-tensor-cores")).remedy
+    capture.run("aten::mm", (HGEMM, 9000), **tensors([N, N], [N, N], type_="c10::Half"))
+    assert "extend the autocast region" in only(found(capture, "no-tensor-cores")).remedy
+
+
+def test_products_without_flops_are_judged_by_the_peaks(found):
+    finding = only(found(Capture().run(None, (SGEMM, 1_000_000)), "no-tensor-cores"))
+    assert finding.gpu_ns == pytest.approx(1_000_000 * (1 - 2 * 19.5 / 156))
+    assert finding.confidence == "medium"
+
+
+def test_an_unknown_gpu_is_not_judged(found):
+    with pytest.raises(CannotJudge, match="--gpu NAME"):
+        found(mm({"id": 0, "name": "GPU 17"}), "no-tensor-cores")
+
+
+def linear(features, name="gemm_fp16_sgemm_fp16_128x64_tn", length=2_000_000):
+    shapes = tensors([8, 1024], [features, 1024], type_="c10::Half")
+    return Capture().run("aten::linear", (name, length), **shapes)
+
+
+def test_the_vocabulary_is_padded(found):
+    finding = only(found(linear(50257), "bad-shape"))
+    assert "pad 50257 to 50304" in finding.remedy
+    assert 0 < finding.gpu_ns < 2_000_000
+
+
+@pytest.mark.parametrize(
+    "capture",
+    [linear(50304), linear(50257, HGEMM, 60_000)],
+    ids=["a multiple of 8", "near the roof with tensor cores"],
+)
+def test_no_advice_on_shapes(found, capture):
+    assert not found(capture, "bad-shape")
+
+
+def test_padded_sizes():
+    assert [padded_size(size) for size in (50257, 257, 250, 17, 8)] == [50304, 320, 256, 24, 8]
+
+
+def attention(heads=16, tokens=512, inner=64, *, softmax=None, between=()):
+    """Products around a softmax; `between` are operators on the scores."""
+    scores = [heads, tokens, tokens]
+    keys, values = [heads, inner, tokens], [heads, tokens, inner]
+    capture = Capture()
+    shapes = {"type_": "c10::BFloat16"}
+    name = HGEMM.replace("fp16", "bf16")
+    capture.run("aten::bmm", (name, 100_000), **tensors(values, keys, **shapes))
+    for op in between:
+        capture.run(op, (ELEMENTWISE, 50_000), **tensors(scores, **shapes))
+    capture.run("aten::softmax", (SOFTMAX, 200_000), **tensors(softmax or scores, **shapes))
+    return capture.run("aten::bmm", (name, 100_000), **tensors(scores, values, **shapes))
+
+
+def test_attention_that_writes_its_scores(found):
+    finding = only(found(attention(), "unfused-attention"))
+    flops, moved = 2 * 2 * 16 * 512 * 512 * 64, 4 * 16 * 512 * 64 * 2
+    fused = max(flops / (0.8 * HALF), moved / (0.9 * BANDWIDTH)) * 1e9
+    assert finding.gpu_ns == pytest.approx(400_000 - fused)
+    assert "scaled_dot_product_attention" in finding.remedy
+    assert len(finding.kernels) == 3
+
+
+def test_work_on_the_scores_is_fused_too(found):
+    alone = only(found(attention(), "unfused-attention"))
+    masked = only(found(attention(between=["aten::add", "aten::dropout"]), "unfused-attention"))
+    assert masked.gpu_ns == pytest.approx(alone.gpu_ns + 100_000)
+
+
+def test_without_peaks_the_products_of_attention_keep_their_time(found):
+    capture = attention()
+    capture.root["deviceProperties"] = [{"id": 0, "name": "GPU 17"}]
+    finding = only(found(capture, "unfused-attention"))
+    assert finding.gpu_ns == pytest.approx(200_000)
+    assert finding.confidence == "medium"
+
+
+def test_the_backward_pass_of_attention(found):
+    capture, seq = attention(), 0
+    for event in capture.events:
+        if event["cat"] == "cpu_op":
+            seq += 1
+            event["args"]["Sequence number"] = seq
+    for number, name in ((3, "BmmBackward0"), (2, "SoftmaxBackward0"), (1, "BmmBackward0")):
+        kernel = SOFTMAX if number == 2 else HGEMM.replace("fp16", "bf16")
+        capture.run(ENGINE + name, (kernel, 300_000), seq=number)
+    finding = only(found(capture, "unfused-attention"))
+    assert len(finding.kernels) == 6
+    assert 900_000 < finding.gpu_ns < 1_300_000
+
+
+@pytest.mark.parametrize(("kernel", "n"), [(SOFTMAX, 1), (ELEMENTWISE, 0)])
+def test_the_math_backend(found, kernel, n):
+    shapes = tensors(*[[2, 16, 512, 64]] * 3, type_="c10::Half")
+    kernels = (HGEMM, 100_000), (kernel, 200_000), (HGEMM, 100_000)
+    capture = Capture().run("aten::scaled_dot_product_attention", *kernels, **shapes)
+    findings = found(capture, "unfused-attention")
+    assert len(findings) == n
+    assert all("math backend" in each.what for each in findings)
+    flops, moved = 4 * 32 * 512 * 512 * 64, 4 * 32 * 512 * 64 * 2
+    ideal = max(flops / (0.8 * HALF), moved / (0.9 * BANDWIDTH)) * 1e9
+    assert all(each.gpu_ns == pytest.approx(400_000 - ideal) for each in findings)
+
+
+@pytest.mark.parametrize("shape", [[16, 512, 256], [8, 512, 512], [512, 512]])
+def test_a_softmax_of_other_shapes_is_not_attention(found, shape):
+    assert not found(attention(softmax=shape), "unfused-attention")
+
+
+def test_conversions_of_layout(found):
+    transpose = "void cudnn::ops::nchwToNhwcKernel<float, float>(int)"
+    shapes = tensors([32, 64, 56, 56], [64, 64, 3, 3])
+    capture = Capture().run("aten::conv2d", (transpose, 20_000), (TF32_CONV, 100_000), **shapes)
+    finding = only(found(capture, "layout"))
+    assert (finding.gpu_ns, list(finding.kernels)) == (20_000, [0])
+    assert "channels_last" in finding.remedy
+    assert "MIOPEN" not in finding.remedy
+    assert not found(Capture().run("aten::conv2d", (TF32_CONV, 9), **shapes), "layout")
+
+
+def test_casts_of_operands(found):
+    shapes = tensors([N, N], [N, N], type_="c10::Half")
+    capture = Capture().run("aten::mm", (CAST, 30_000), (HGEMM, 600_000), **shapes)
+    finding = only(found(capture, "autocast-casts"))
+    assert finding.gpu_ns == 30_000
+    assert not found(mm(), "autocast-casts")
+
+
+BF16_COPY = "at::native::bfloat16_copy_kernel_cuda(at::TensorIteratorBase&)"
+COPY = "at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&)"
+OLD = f"void at::native::elementwise_kernel<128, 4, at::native::gpu_kernel_impl<{COPY}>(int)::"
+NEW = f"void at::native::elementwise_kernel<128, 4, at::native::gpu_kernel_impl_nocast<{COPY}>(int)"
+
+
+@pytest.mark.parametrize(
+    ("kernels", "n"),
+    [
+        ([f"void at::native::vectorized_elementwise_kernel<4, {COPY}>(int)"], 0),
+        ([f"void at::native::vectorized_elementwise_kernel<4, {BF16_COPY}>(int)"], 1),
+        ([NEW], 0),
+        ([f"{OLD}{{lambda(int)#1}}>(int)"], 0),
+        ([f"{OLD}{{lambda(int)#2}}>(int)"], 1),
+        ([NEW, f"{OLD}{{lambda(int)#1}}>(int)"], 1),
+    ],
+    ids=[
+        "contiguous",
+        "to bf16",
+        "a layout",
+        "a layout, earlier torch",
+        "earlier torch",
+        "strided",
+    ],
+)
+def test_copies_of_one_type_are_no_casts(found, kernels, n):
+    shapes = tensors([N, N], [N, N], type_="c10::BFloat16")
+    work = [(name, 30_000) for name in kernels]
+    capture = Capture().run("aten::mm", *work, (HGEMM, 600_000), **shapes)
+    findings = found(capture, "autocast-casts")
+    assert [each.gpu_ns for each in findings] == [30_000] * n
+
+
+def test_copies_of_the_model(found):
+    capture = Capture()
+    for op in ("aten::contiguous", "aten::to", "aten::cat"):
+        capture.run(op, (CAST, 40_000), **tensors([N, N]))
+    copies, casts = found(capture, "copies-in-model")
+    assert (copies.gpu_ns, casts.gpu_ns) == (40_000, 40_000)
+    assert "contiguous" in copies.what
+    assert "(to)" in casts.what
+
+
+CHAIN = ("aten::mul", "aten::sigmoid", "aten::mul")
+
+
+def chain(*ops, size=1 << 24, length=150_000):
+    capture = Capture()
+    for op in ops:
+        operands_ = [[size]] * (2 if op in ("aten::mul", "aten::add") else 1)
+        capture.run(op, (ELEMENTWISE, length), **tensors(*operands_))
+    return capture
+
+
+def test_elementwise_calls_in_succession(found):
+    finding = only(found(chain("aten::sigmoid", "aten::relu"), "elementwise-chain"))
+    fused = 2 * 4 * (1 << 24) / (0.9 * BANDWIDTH) * 1e9
+    assert finding.gpu_ns == pytest.approx(300_000 - fused)
+    assert "sigmoid, relu" in finding.what
+
+
+def test_other_work_ends_a_chain(found):
+    capture = chain("aten::sigmoid")
+    capture.run("aten::mm", (HGEMM, 9000), **tensors([N, N], [N, N]))
+    capture.run("aten::relu", (ELEMENTWISE, 150_000), **tensors([1 << 24]))
+    assert not found(capture, "elementwise-chain")
+
+
+def test_other_shapes_end_a_chain(found):
+    capture = chain("aten::sigmoid")
+    capture.run("aten::relu", (ELEMENTWISE, 150_000), **tensors([1 << 23]))
+    assert not found(capture, "elementwise-chain")
+
+
+def optimizer(n, length=3000, name=ELEMENTWISE):
+    capture = Capture()
+    begin = capture.at
+    for _ in range(n):
+        capture.run("aten::add_", (name, length), **tensors([64]))
+    return capture.annotation(begin, capture.at, "Optimizer.step#Adam.step")
+
+
+def test_an_optimizer_with_a_kernel_per_parameter(found):
+    finding = only(found(optimizer(60), "optimizer-loop"))
+    assert 0 < finding.gpu_ns <= 60 * 3000
+    assert "fused=True" in finding.remedy
+
+
+@pytest.mark.parametrize(
+    "capture",
+    [
+        optimizer(40),
+        optimizer(60, 20_000),
+        optimizer(60, name="void at::native::multi_tensor_apply_kernel<int>(int)"),
+    ],
+    ids=["few kernels", "long kernels", "foreach"],
+)
+def test_other_optimizers(found, capture):
+    assert not found(capture, "optimizer-loop")
+
+
+def test_far_from_the_roof(found):
+    capture = Capture().run("aten::softmax", (SOFTMAX, 10_000_000), **tensors([N, N]))
+    finding = only(found(capture, "far-from-roof"))
+    ideal = 2 * 4 * N * N / (0.9 * BANDWIDTH) * 1e9
+    assert finding.gpu_ns == pytest.approx(10_000_000 - ideal)
+    assert finding.confidence == "low"
+
+
+def test_near_the_roof_or_with_another_finding(found):
+    near = Capture().run("aten::softmax", (SOFTMAX, 150_000), **tensors([N, N]))
+    assert not found(near, "far-from-roof")
+    assert not found(mm(), "far-from-roof")
+
+
+def test_a_product_on_few_multiprocessors(found):
+    shapes = tensors([16, N], [N, N], type_="c10::Half")
+    capture = Capture().run("aten::mm", (HGEMM, 80_000), grid=(27, 1, 1), **shapes)
+    finding = only(found(capture, "small-grid"))
+    assert finding.gpu_ns == pytest.approx(80_000 * (1 - 27 / 108))
+    assert "27 of 108 multiprocessors" in finding.what
+
+
+@pytest.mark.parametrize(("blocks", "length"), [(108, 80_000), (27, 5000)])
+def test_large_grids_and_short_kernels(found, blocks, length):
+    shapes = tensors([16, N], [N, N], type_="c10::Half")
+    capture = Capture().run("aten::mm", (HGEMM, length), grid=(blocks, 1, 1), **shapes)
+    assert not found(capture, "small-grid")
+
+
+def backward(op, kernels, *dims, types=None, node="ConvolutionBackward0"):
+    """A call and its backward pass."""
+    capture = Capture()
+    types = types or ["float"] * len(dims)
+    given = {"dims": list(dims), "types": types, "seq": 7}
+    capture.run(op, (ELEMENTWISE, 1000), **given)
+    return capture.run(ENGINE + node, *kernels, seq=7)
+
+
+DGRAD = "void cudnn::detail::dgrad_engine<float, 128, 6, 7, 3, 3, 5, true>(int)"
+WGRAD = "void cudnn::cnn::wgrad_alg0_engine<float, 128, 5, 5, 3, 3, 3, true, 512>(int)"
+
+
+def conv(channels, *kernels):
+    return backward("aten::conv2d", kernels, [32, channels, 224, 224], [64, channels, 7, 7])
+
+
+def test_the_gradient_of_images(found):
+    finding = only(found(conv(3, (WGRAD, 50_000), (DGRAD, 70_000)), "dead-gradient"))
+    assert (finding.gpu_ns, list(finding.kernels)) == (70_000, [2])
+    assert "requires_grad=False" in finding.remedy
+
+
+@pytest.mark.parametrize(
+    "capture",
+    [conv(3, (WGRAD, 50_000)), conv(64, (WGRAD, 50_000), (DGRAD, 70_000))],
+    ids=["gradient of weights only", "an inner convolution"],
+)
+def test_gradients_in_use(found, capture):
+    assert not found(capture, "dead-gradient")
+
+
+def embedding(rows, used):
+    name = "void at::native::embedding_backward_feature_kernel<float, float, int>(int)"
+    return backward(
+        "aten::embedding",
+        [(ELEMENTWISE, 400_000), (name, 100_000)],
+        [rows, 64],
+        [used],
+        types=["float", "long int"],
+        node="EmbeddingBackward0",
+    )
+
+
+def test_a_dense_gradient_of_an_embedding(found):
+    finding = only(found(embedding(1_000_000, 4096), "embedding-gradient"))
+    target = 2 * 4096 * 64 * 4 / (0.9 * BANDWIDTH) * 1e9
+    assert finding.gpu_ns == pytest.approx(500_000 - target)
+    assert "sparse=True" in finding.remedy
+    assert not found(embedding(1000, 4096), "embedding-gradient")
+
+
+def test_captures_without_operators_are_not_judged(found):
+    capture = Capture().run(None, (SGEMM, 1000))
+    with pytest.raises(CannotJudge, match="no operators"):
+        found(capture, "autocast-casts")
+    capture = Capture().run("aten::mm", (SGEMM, 1000))
+    with pytest.raises(CannotJudge, match="record_shapes=True"):
+        found(capture, "unfused-attention")
+
+
+def test_shapes_in_params():
+    assert sizes("B=16,M=64,N=5185,K=5185,bf16,") == {"B": 16, "M": 64, "N": 5185, "K": 5185}
+    assert (type_of("M=1,N=2,K=3,fp16,"), type_of("[2]fp32"), type_of(None)) == ("fp16", None, None)
+    assert operands("[2,3]fp32;[]fp64") == [((2, 3), "fp32"), ((), "fp64")]
+    assert operands("T=[(2,3),()],['float32','na']") == [((2, 3), "float32"), ((), "na")]
+    assert operands("M=1,N=2,fp16,") == operands(None) == []

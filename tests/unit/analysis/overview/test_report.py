@@ -1,0 +1,186 @@
+"""`fastprof FILE`: one screen whose numbers are those of the reports."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from bench.generate import generate
+
+import fastprof
+from fastprof.analysis.overview.text import Overview
+from support.commands import one_line, run
+from support.exports import Export
+from support.kineto_files import KinetoFile
+
+HOSTILE = "</pre><img src=x>\x1b"
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("overview") / "net.sqlite"
+    generate(path, 1000, 1)
+    return path
+
+
+@pytest.fixture(scope="module")
+def profile(trace: Path) -> fastprof.Profile:
+    return fastprof.open(trace, copies=True)
+
+
+@pytest.fixture(scope="module")
+def found(profile: fastprof.Profile) -> Overview:
+    table = profile.overview()
+    assert isinstance(table, Overview)
+    return table
+
+
+def test_operators_and_lines_are_those_of_summary(
+    found: Overview, profile: fastprof.Profile
+) -> None:
+    for name, by in (("ops", ("dir", "op")), ("lines", ("line",))):
+        table = profile.summary(by=by).sort("step_ns")
+        for column in ("gpu_ns", "step_ns", "share", "peak_share", "lost_ns", "kernels"):
+            own, expected = found[name][column], table[column]
+            np.testing.assert_array_equal(np.asarray(own), np.asarray(expected), err_msg=name)
+    named = ["(no line)" if each is None else each for each in table["line"]]
+    assert found["lines"]["line"].tolist() == named
+
+
+def test_ranges_of_one_kernel_are_rows_of_their_own(tmp_path: Path) -> None:
+    """Where only ranges name the work, they are the first key: of each kernel, not of a cell."""
+    export = Export()
+    for i, name in enumerate(["compute", "compute fast", "compute", "compute fast"]):
+        start, ns = 10_000 * i, 3_000 if name == "compute" else 1_000
+        export.push_pop(start, start + 5_000, name, tid=1)
+        export.launch(start + 10, start + 20, i + 1, tid=1)
+        export.kernel(start + 30, start + 30 + ns, i + 1)
+    found = fastprof.open(export.write(tmp_path / "ranges.sqlite")).overview()
+    rows = {row["range"]: row["gpu_ns"] for row in found["ops"].rows()}
+    assert rows == {"compute": 6_000, "compute fast": 2_000}
+
+
+def test_layers_are_those_of_layers_folded(found: Overview, profile: fastprof.Profile) -> None:
+    expected = {
+        row["layer"]: row["own_ns"] for row in profile.layers(fold=True).rows() if row["own_ns"]
+    }
+    assert {row["layer"]: row["gpu_ns"] for row in found["layers"].rows()} == expected
+    assert len(expected) > 5
+
+
+def test_findings_are_those_of_advise(found: Overview, profile: fastprof.Profile) -> None:
+    assert list(found["findings"].rows()) == list(profile.advise().rows())
+    assert found["findings"].n_rows > 2
+
+
+def test_causes_add_up_to_the_idle_time_of_the_mean_step(found: Overview) -> None:
+    table = found["idle"]
+    assert table.n_rows > 2
+    assert sum(table["ns"].tolist()) == pytest.approx(table.total["ns"], abs=table.n_rows)
+    assert table.total["ns"] == pytest.approx(found.facts["step_idle_ns"], abs=1)
+    step = found.facts["step_ns"]
+    np.testing.assert_allclose(table["share"], table["ns"] / step, atol=1e-6)
+
+
+def test_a_file_without_a_command_is_one_screen(trace: Path, found: Overview) -> None:
+    done = run(trace)
+    assert done.returncode == 0
+    lines = done.stdout.decode().splitlines()
+    assert done.stdout.decode() == found.text()
+    assert len(lines) <= 45
+    assert done.stdout.decode().split("\n\n")[0].split() == found.facts["answer"].split()
+    assert all(len(line) <= 100 for line in lines if str(trace) not in line)
+    for part in ("3 steps", "known of the GPU time: launch 99%", "all findings together save",
+                 "record: ", "next: "):  # fmt: skip
+        assert any(line.startswith(part) or part in line for line in lines), part
+
+
+def test_the_proposed_commands_run(found: Overview, tmp_path: Path) -> None:
+    assert len(found.facts["next"]) == 4
+    for command in found.facts["next"]:
+        assert run(*command.split()[1:], cwd=tmp_path).returncode == 0, command
+
+
+def test_a_narrow_terminal_gets_one_table_below_the_other(found: Overview) -> None:
+    narrow = found.text(width=60)
+    lines = narrow.split("known of ")[1].split("next: ")[0].splitlines()
+    assert max(map(len, lines)) <= 60
+    for head in ("dir    op", "idle  ", "layer  ", "line  "):
+        assert any(line.startswith(head) for line in narrow.splitlines()), head
+
+
+def test_limit_is_that_of_each_table(trace: Path) -> None:
+    lines = run(trace, "--limit", "1").stdout.decode().splitlines()
+    assert sum(line.startswith("... 52 more rows") for line in lines) == 1
+    assert any("fprop  linear" in line for line in lines) is False
+
+
+def test_json_has_the_step_and_all_rows(trace: Path, found: Overview) -> None:
+    values = json.loads(run(trace, "--json").stdout)
+    assert values["steps"]["count"] == 3
+    assert values["step_ns"] == found.facts["step_ns"]
+    assert {name: len(each["rows"]) for name, each in values["tables"].items()} == {
+        name: each.n_rows for name, each in found.items()
+    }
+
+
+def test_one_sort_order_for_several_tables_is_an_error(trace: Path) -> None:
+    done = run(trace, "--sort", "op")
+    assert done.returncode == 2
+    assert b"expected a report with one table, found 5" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["folder"], "folder: is a directory; name a trace in it, or run fastprof batch folder"),
+        (["absent.sqlite"], "absent.sqlite: no such file; check the path"),
+        (["./absent"], "./absent: no such file; check the path"),
+    ],
+)
+def test_a_path_that_is_no_trace_is_one_line(
+    words: list[str], message: str, tmp_path: Path
+) -> None:
+    (tmp_path / "folder").mkdir()
+    done = run(*words, cwd=tmp_path)
+    assert one_line(done) == f"fastprof: {message}\n"
+
+
+def test_a_word_that_is_no_path_is_an_unknown_command() -> None:
+    done = run("sumary")
+    assert done.returncode == 2
+    assert b"invalid choice: 'sumary'" in done.stderr
+
+
+def test_an_option_may_come_first(trace: Path) -> None:
+    assert run("--json", trace).stdout == run(trace, "--json").stdout
+
+
+def test_dict_lines_come_from_a_pipe(trace: Path, tmp_path: Path) -> None:
+    lines = run("parse", trace).stdout
+    done = run("/dev/stdin", stdin=lines)
+    assert done.returncode == 0, done.stderr.decode()
+    text = " ".join(done.stdout.decode().split())
+    assert "/dev/stdin: dict lines" in text
+    assert "idle: dict lines contain no times" in text
+
+
+def test_a_capture_without_gpu_work_says_what_to_record(tmp_path: Path) -> None:
+    generate(tmp_path / "none.sqlite", 0, 1)
+    text = fastprof.open(tmp_path / "none.sqlite").overview().text()
+    assert "GPU work: no kernels: record with nsys profile" in text
+    assert text.startswith("No kernels: record with nsys profile")
+    assert "findings: no finding saves time" in text
+    assert "fastprof info" in text
+
+
+def test_names_cannot_control_the_terminal_or_the_page(tmp_path: Path) -> None:
+    capture = KinetoFile().annotation(0, 40, HOSTILE).launch(5, 6, 1).kernel(10, 30, 1, HOSTILE)
+    profile = fastprof.open(capture.write(tmp_path / "x.json"), copies=True)
+    table = profile.overview()
+    assert "\x1b" not in table.text()
+    for html in (table._repr_html_(), profile._repr_html_()):
+        assert "<img" not in html
+        assert "&lt;img" in html

@@ -1,0 +1,57 @@
+"""Programs of tests that are recorded as by `fastprof run`, in forks of a process with torch.
+
+The fixture `record` runs a source and returns what it left.
+"""
+
+import collections
+import json
+import shutil
+import textwrap
+
+import pytest
+
+from fastprof.runs.settings import VARIABLE, Settings
+from support import torch_server
+
+BEGIN = "from fastprof.annotate.program.begin import begin\nbegin()\n"
+
+
+class Recorded:
+    """What a program of `fastprof run` has left."""
+
+    def __init__(self, folder, done):
+        self.done, self._folder = done, folder
+        reports = [json.loads(each.read_text()) for each in folder.glob("status-*.json")]
+        self.reports = sorted(reports, key=lambda each: -len(each["recordings"]))
+        self.report = self.reports[0]
+        self.recordings = self.report["recordings"]
+        self.counts = [self._counts(each["path"]) for each in self.recordings]
+        names = self.counts[0] if self.counts else {}
+        self.layers = {
+            name.removeprefix("layer:"): n for name, n in names.items() if name.startswith("layer:")
+        }
+        self.steps = [name for name in names if name.startswith("ProfilerStep#")]
+
+    def remove(self):
+        shutil.rmtree(self._folder)
+
+    def _counts(self, path):
+        with open(path) as file:
+            events = json.load(file)["traceEvents"]
+        return collections.Counter(str(each.get("name")) for each in events)
+
+
+@pytest.fixture
+def record(tmp_path, monkeypatch):
+    def run(source, *arguments, code=0, **settings):
+        folder = tmp_path / "run"
+        folder.mkdir()
+        program = tmp_path / "program.py"
+        program.write_text(BEGIN + textwrap.dedent(source))
+        asked = Settings(**{"directory": str(folder), "first": 3, "last": 5, **settings})
+        monkeypatch.setenv(VARIABLE, asked.to_environment())
+        done = torch_server.run(program, *arguments)
+        assert done.returncode == code, done.stderr
+        return Recorded(folder, done)
+
+    return run

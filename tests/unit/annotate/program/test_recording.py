@@ -1,0 +1,464 @@
+"""Inside a program of `fastprof run`: its steps and layers are recorded, and it sees no change."""
+
+import gzip
+import json
+import os
+
+import pytest
+
+from fastprof.runs.collect import collect
+
+torch = pytest.importorskip("torch", reason="torch is not installed: make test TORCH=2.13.0")
+pytest.importorskip("nvtx", reason="nvtx is not installed: pip install nvtx")
+
+TRAINING = """
+import torch
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = torch.nn.Linear(8, 8)
+        self.shared = self.a
+    def forward(self, x):
+        return self.shared(self.a(x).relu())
+net = torch.nn.Sequential(Block(), Block(), torch.nn.Linear(8, 2))
+loss = torch.nn.CrossEntropyLoss()
+optimizer = torch.optim.AdamW(net.parameters())
+for i in range(9):
+    loss(net(torch.randn(4, 8)), torch.tensor([0, 1, 0, 1])).backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+def test_training_steps_are_recorded_with_all_layers(record):
+    found = record(TRAINING)
+    assert found.report["steps"] == 5 and found.report["by"] == "optimizer"
+    assert found.steps == ["ProfilerStep#3", "ProfilerStep#4"]
+    assert [(each["first"], each["n_steps"]) for each in found.recordings] == [(3, 2)]
+    # Names are those of named_modules(); a shared module has one, and is called twice a block.
+    assert found.layers == {
+        "0": 2,
+        "0.a": 4,
+        "1": 2,
+        "1.a": 4,
+        "2": 2,
+        "CrossEntropyLoss": 2,
+    }
+    assert found.counts[0]["Optimizer.step#AdamW.step"] == 2
+
+
+def test_a_step_is_from_optimizer_step_to_optimizer_step(record):
+    found = record(TRAINING)
+    with open(found.recordings[0]["path"]) as file:
+        events = json.load(file)["traceEvents"]
+    steps = [each for each in events if str(each.get("name")).startswith("ProfilerStep#")]
+    inside = [each for each in events if each.get("name") == "Optimizer.step#AdamW.step"]
+    for step, optimizer in zip(steps, inside, strict=True):
+        assert step["ts"] <= optimizer["ts"]
+        assert optimizer["ts"] + optimizer["dur"] <= step["ts"] + step["dur"]
+
+
+def test_the_steps_before_the_recording_are_measured(record):
+    found = record(
+        """
+        import time
+        import torch
+        weight = torch.nn.Parameter(torch.ones(4))
+        optimizer = torch.optim.SGD([weight])
+        for i in range(14):
+            # Start-up, then 5 ms a step; the recorded ones are slow.
+            time.sleep(0.05 if i < 4 else 0.005 if i < 9 else 0.1)
+            weight.sum().backward()
+            optimizer.step()
+        """,
+        first=10,
+        last=12,
+    )
+    unrecorded = found.recordings[0]["unrecorded"]
+    assert unrecorded["steps"] == 4
+    assert 5e6 <= unrecorded["median_ns"] < 50e6
+    with open(found.recordings[0]["path"]) as file:
+        assert json.load(file)["fastprof_unrecorded"] == unrecorded
+
+
+AFTER = """
+import time, torch
+from torch.optim import SGD
+weight = torch.nn.Parameter(torch.ones(4))
+optimizer = SGD([weight])
+for i in range({n_steps}):
+    # Short steps before and after; the recorded ones are slow.
+    time.sleep(0.1 if 5 <= i < 9 else 0.005)
+    weight.sum().backward()
+    optimizer.step()
+    print(type(vars(SGD)["step"]).__name__)
+"""
+
+
+@pytest.mark.parametrize(("n_steps", "n_after"), [(16, 2), (11, 1), (9, 0)])
+def test_as_many_steps_as_were_recorded_are_measured_after_it(record, n_steps, n_after):
+    found = record(AFTER.format(n_steps=n_steps), first=5, last=9)
+    after = found.recordings[0]["after"]
+    assert [each["n_steps"] for each in found.recordings] == [4]
+    assert found.report["steps"] == 9 and len(found.report["step_lengths"]["ns"]) == 9
+    watched = found.done.stdout.split()
+    assert watched == ["Around"] * min(n_steps, 12) + ["function"] * (n_steps - 12)
+    if n_after:
+        assert after["steps"] == n_after and 5e6 <= after["median_ns"] < 1e8
+    else:
+        assert after is None
+
+
+def test_the_steps_after_a_recording_are_in_its_trace(tmp_path):
+    trace = tmp_path / "trace-1.json"
+    trace.write_text('{"traceEvents": [{"name": "}"}]\n}\n')
+    after = {"steps": 2, "median_ns": 5_000_000}
+    recordings = [{"path": str(trace), "after": after}]
+    report = {"rank": 0, "pid": 1, "world": 1, "recordings": recordings}
+    (tmp_path / "status-1.json").write_text(json.dumps(report))
+    collect(tmp_path)
+    with gzip.open(tmp_path / "trace.json.gz", "rt") as file:
+        assert json.load(file) == {"traceEvents": [{"name": "}"}], "fastprof_after": after}
+
+
+def test_nothing_is_measured_before_a_recording_of_the_first_steps(record):
+    found = record(TRAINING, first=1, last=3)
+    assert found.recordings[0]["unrecorded"] is None
+    with open(found.recordings[0]["path"]) as file:
+        assert "fastprof_unrecorded" not in json.load(file)
+
+
+def test_without_an_optimizer_calls_of_the_outermost_module_are_steps(record):
+    found = record(
+        """
+        import torch
+        net = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU()).eval()
+        with torch.inference_mode():
+            for i in range(8):
+                net(torch.randn(4, 8))
+        """
+    )
+    assert found.report["steps"] == 5 and found.report["by"] == "call"
+    assert found.layers == {"0": 2, "1": 2}
+
+
+def test_calls_in_training_mode_are_steps_if_asked(record):
+    source = """
+        import torch
+        net = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU())
+        for i in range(8):
+            net(torch.randn(4, 8)).sum().backward()
+            with torch.no_grad():
+                for each in net.parameters():
+                    each -= 0.1 * each.grad
+                    each.grad = None
+        """
+    found = record(source, step="call")
+    assert found.report["steps"] == 5 and found.layers == {"0": 2, "1": 2}
+
+
+def test_calls_of_generate_are_steps(record):
+    found = record(
+        """
+        import torch
+        class Mixin:
+            def generate(self, x):
+                for _ in range(4):
+                    x = self(x)
+                return x
+        class Net(Mixin, torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.body = torch.nn.Linear(8, 8)
+            def forward(self, x):
+                return self.body(x)
+        net = Net().eval()
+        with torch.no_grad():
+            for i in range(8):
+                net.generate(torch.randn(4, 8))
+        """
+    )
+    # The first call of generate is where fastprof finds it, and not counted.
+    assert found.report["steps"] == 5 and found.layers == {"body": 8}
+
+
+def test_of_several_optimizers_the_rarest_ends_a_step(record):
+    found = record(
+        """
+        import torch
+        class Generator(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.main = torch.nn.Sequential(torch.nn.Linear(8, 8))
+            def forward(self, x):
+                return self.main(x)
+        class Critic(Generator):
+            pass
+        g, c = Generator(), Critic()
+        of_g, of_c = torch.optim.SGD(g.parameters(), 0.1), torch.optim.SGD(c.parameters(), 0.1)
+        for i in range(9):
+            for k in range(2):
+                c(g(torch.randn(4, 8)).detach()).mean().backward()
+                of_c.step()
+            c(g(torch.randn(4, 8))).mean().backward()
+            of_g.step()
+        """,
+        first=5,
+        last=7,
+    )
+    assert found.counts[0]["Optimizer.step#SGD.step"] == 6
+    names = {"Generator", "Generator.main", "Generator.main.0"}
+    assert set(found.layers) == names | {name.replace("Generator", "Critic") for name in names}
+    assert set(found.layers.values()) == {6}
+
+
+def test_gradient_accumulation_and_nested_optimizers(record):
+    found = record(
+        """
+        import torch
+        class Outer(torch.optim.Optimizer):
+            def __init__(self, inner):
+                self.inner = inner
+                super().__init__(inner.param_groups, {})
+            def step(self, closure=None):
+                self.inner.step()
+                self.inner.step()
+        net = torch.nn.Linear(8, 1)
+        optimizer = Outer(torch.optim.SGD(net.parameters(), 0.1))
+        for i in range(24):
+            net(torch.randn(4, 8)).sum().backward()
+            if i % 3 == 2:
+                optimizer.step()
+        """
+    )
+    assert found.report["steps"] == 5
+    assert found.layers == {"Linear": 6}  # a model without children is named by its class
+    assert found.counts[0]["Optimizer.step#Outer.step"] == 2
+
+
+def test_compiled_models_keep_their_graph_and_have_one_layer(record):
+    found = record(
+        """
+        import torch, warnings
+        import torch._dynamo.utils
+        warnings.simplefilter("error")
+        net = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU())
+        optimizer = torch.optim.SGD(net.parameters(), 0.1)
+        compiled = torch.compile(net, backend="eager")
+        for i in range(9):
+            compiled(torch.randn(4, 8)).sum().backward()
+            optimizer.step()
+        frames = torch._dynamo.utils.counters["frames"]
+        assert frames["ok"] == frames["total"] == 1, frames
+        assert not torch._dynamo.utils.counters["graph_break"]
+        """
+    )
+    assert found.layers == {"Sequential": 2}
+
+
+def test_an_exception_has_the_same_traceback_and_keeps_the_recording(record):
+    source = """
+        import sys, torch
+        class Net(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.body, self.n = torch.nn.Linear(8, 1), 0
+            def forward(self, x):
+                self.n += 1
+                if self.n == int(sys.argv[1]):
+                    raise ArithmeticError("as it was asked to")
+                return self.body(x)
+        net = Net()
+        optimizer = torch.optim.SGD(net.parameters(), 0.1)
+        for i in range(9):
+            net(torch.randn(4, 8)).sum().backward()
+            optimizer.step()
+        """
+    found = record(source, "5", code=1)
+    lines = [line for line in found.done.stderr.splitlines() if not line.startswith("USDT:")]
+    assert lines[-1] == "ArithmeticError: as it was asked to"
+    assert not [line for line in lines if "fastprof/" in line]
+    assert [(each["first"], each["n_steps"]) for each in found.recordings] == [(3, 1)]
+
+
+def test_first_calls_add_no_frame_to_tracebacks(record):
+    found = record(
+        """
+        import torch, traceback
+        class Net(torch.nn.Module):
+            def forward(self, x):
+                raise ArithmeticError
+        class Own(torch.optim.SGD):
+            def step(self):
+                raise ArithmeticError
+        for call in (lambda: Net()(1), Own([torch.zeros(1)], 0.1).step):
+            try:
+                call()
+            except ArithmeticError as error:
+                files = [each.filename for each in traceback.extract_tb(error.__traceback__)]
+                assert not [each for each in files if "fastprof" in each], files
+        """
+    )
+    assert not found.recordings
+
+
+def test_workers_of_a_data_loader_and_forks_record_nothing(record):
+    found = record(
+        """
+        import os, sys, torch
+        class Data(torch.utils.data.Dataset):
+            def __init__(self):
+                self.change = torch.nn.Linear(4, 8).eval()
+            def __len__(self):
+                return 36
+            def __getitem__(self, i):
+                with torch.no_grad():
+                    return self.change(torch.randn(4))
+        if os.fork() == 0:
+            sys.exit(5)
+        assert os.waitstatus_to_exitcode(os.wait()[1]) == 5
+        net = torch.nn.Linear(8, 1)
+        optimizer = torch.optim.SGD(net.parameters(), 0.1)
+        for x in torch.utils.data.DataLoader(Data(), batch_size=4, num_workers=2):
+            net(x).sum().backward()
+            optimizer.step()
+        sys.exit(3)
+        """,
+        code=3,
+    )
+    assert found.report["steps"] == 5
+    assert not any(each["recordings"] for each in found.reports[1:])
+
+
+def test_a_program_without_steps_is_recorded_by_time(record):
+    found = record(
+        """
+        import time, torch
+        end = time.monotonic() + 60
+        a = torch.randn(8, 8)
+        from pathlib import Path
+        import json, os
+        folder = Path(json.loads(os.environ["FASTPROF_RUN"])["directory"])
+        def is_recorded():
+            return any(json.loads(each.read_text())["recordings"]
+                       for each in folder.glob("status-*.json"))
+        while time.monotonic() < end and not is_recorded():
+            a = torch.mm(a, a).clamp(-1, 1)
+            time.sleep(0.01)
+        """,
+        after=0.1,
+        seconds=0.2,
+    )
+    assert found.report["steps"] == 0 and found.steps == ["ProfilerStep#0"]
+    assert found.counts[0]["aten::mm"] > 3
+
+
+def test_a_signal_records_now_and_again(record):
+    found = record(
+        """
+        import os, signal, torch
+        net = torch.nn.Linear(8, 1)
+        optimizer = torch.optim.SGD(net.parameters(), 0.1)
+        for i in range(30):
+            net(torch.randn(4, 8)).sum().backward()
+            optimizer.step()
+            if i in (9, 19):
+                os.kill(os.getpid(), signal.SIGUSR2)
+        """,
+        after=1e6,
+    )
+    # Steps between the recordings are not counted.
+    assert [(each["first"], each["n_steps"]) for each in found.recordings] == [(12, 2), (16, 2)]
+    assert len({each["path"] for each in found.recordings}) == 2
+
+
+def test_a_running_profiler_is_reported_and_left_alone(record):
+    found = record(
+        """
+        import torch
+        net = torch.nn.Linear(8, 1)
+        optimizer = torch.optim.SGD(net.parameters(), 0.1)
+        with torch.profiler.profile() as profile:
+            for i in range(9):
+                net(torch.randn(4, 8)).sum().backward()
+                optimizer.step()
+        assert len(profile.events()) > 100
+        """
+    )
+    assert not found.recordings and "already active" in found.report["problem"]
+
+
+def test_nothing_is_left_behind_in_the_model(record):
+    found = record(
+        TRAINING
+        + """
+hooks = [h for m in net.modules() for h in (*m._forward_hooks, *m._forward_pre_hooks)]
+assert not hooks, hooks
+assert torch.nn.Module.__call__ is torch.nn.Module._wrapped_call_impl
+torch.save(net, "/dev/null")
+"""
+    )
+    assert found.recordings
+    assert os.path.isfile(found.recordings[0]["path"])
+
+
+def test_an_evaluation_before_training_is_not_recorded(record):
+    source = """
+        import sys, torch
+        def evaluate():
+            net.eval()
+            with torch.no_grad():
+                for i in range(int(sys.argv[1])):
+                    net(torch.randn(4, 8))
+            net.train()
+        net = torch.nn.Sequential(torch.nn.Linear(8, 1))
+        if sys.argv[2] == "early":
+            optimizer = torch.optim.SGD(net.parameters(), 0.1)
+        evaluate()
+        optimizer = torch.optim.SGD(net.parameters(), 0.1)
+        for i in range(9):
+            net(torch.randn(4, 8)).sum().backward()
+            optimizer.step()
+        """
+    for n_calls, made in ((4, "late"), (20, "late"), (20, "early")):
+        found = record(source, str(n_calls), made)
+        assert (found.report["steps"], found.report["by"]) == (5, "optimizer")
+        assert [(each["first"], each["n_steps"]) for each in found.recordings] == [(3, 2)]
+        assert found.counts[0]["Optimizer.step#SGD.step"] == 2
+        found.remove()
+
+
+def test_a_compiled_step_of_an_optimizer_compiles_nothing_of_fastprof(record):
+    found = record(
+        """
+        import torch
+        import torch._dynamo.utils
+        net = torch.nn.Linear(8, 1)
+        optimizer = torch.optim.SGD(net.parameters(), 0.1)
+        step = torch.compile(optimizer.step, backend="eager")
+        for i in range(9):
+            net(torch.randn(4, 8)).sum().backward()
+            step()
+            if i == 1:  # before the recording
+                frames = torch._dynamo.utils.counters["frames"]
+                assert frames["ok"] == frames["total"] < 10, frames
+        """
+    )
+    assert found.report["steps"] == 5 and found.recordings
+
+
+def test_a_request_waits_for_a_long_step(record):
+    found = record(
+        """
+        import time, torch
+        net = torch.nn.Linear(8, 1)
+        optimizer = torch.optim.SGD(net.parameters(), 0.1)
+        for i in range(4):
+            net(torch.randn(4, 8)).sum().backward()
+            time.sleep(2.5 if i == 0 else 0)  # longer than the wait of a program without steps
+            optimizer.step()
+        """,
+        after=0.1,
+    )
+    assert [(each["first"], each["n_steps"]) for each in found.recordings] == [(2, 2)]
+    assert found.counts[0]["Optimizer.step#SGD.step"] == 2

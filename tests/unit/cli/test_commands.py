@@ -1,0 +1,656 @@
+"""The commands parse and prof: arguments, formats, stdout and stderr."""
+
+import ast
+import csv
+import functools
+import io
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fastprof
+from fastprof.cli import parser
+from fastprof.writers import COLUMNS, TRACE_COLUMNS
+from support import commands
+from support.commands import forked
+from support.exports import Export
+from support.hypothesis_profiles import some
+from support.waiting import PATIENCE
+
+PACKAGE = Path(fastprof.__file__).parent
+DICT_KEYS = [
+    "kShortName", "kDuration", "layer", "trace", "reprMarkers", "marker", "seqMarker", "seqId",
+    "subSeqId", "altSeqId", "dir", "mod", "op", "tid", "device", "stream", "grid", "block",
+    "kLongName",
+]  # fmt: skip
+TABLE = COLUMNS + TRACE_COLUMNS
+ALL_KEYS = ",".join(column.key for column in TABLE)
+LINEAR = (
+    "{'mod': 'torch.nn.functional', 'op': 'linear', 'args': ["
+    "{'name': '', 'type': 'tensor', 'shape': (8, 16), 'dtype': 'float32'}, "
+    "{'name': '', 'type': 'tensor', 'shape': (4, 16), 'dtype': 'float32'}]}"
+)
+
+
+def command(*words):
+    return [sys.executable, "-m", *map(str, words)]
+
+
+def run(*words, module="fastprof", stdin=b"", **others):
+    """Run a command to its end; `stdin` is what it reads."""
+    if module == "fastprof":
+        return commands.run(*words, stdin=stdin, **others)
+    return subprocess.run(
+        command(module, *words), input=stdin, capture_output=True, timeout=PATIENCE, **others
+    )
+
+
+IN_SUCCESSION = """
+import sys
+from fastprof.cli import main
+words = iter(sys.argv[1:])
+while each := list(iter(lambda: next(words, ";"), ";")):
+    assert main(each) == 0
+"""
+
+
+def run_in_succession(*commands, env):
+    """The standard output of commands that one new interpreter runs."""
+    words = [str(word) for each in commands for word in (*each, ";")]
+    done = subprocess.run(
+        [sys.executable, "-c", IN_SUCCESSION, *words], env=env, capture_output=True,
+        timeout=PATIENCE, check=True,
+    )  # fmt: skip
+    return done.stdout
+
+
+@functools.cache
+def report(*words, **others):
+    """The standard output of a command that succeeds without warnings."""
+    done = run(*words, **others)
+    assert done.returncode == 0, done.stderr
+    assert b"Traceback" not in done.stderr
+    return done.stdout.decode()
+
+
+def usage_error(*words):
+    """The error message of a usage error; nothing goes to stdout."""
+    done = run(*words)
+    assert done.returncode == 2, (done.returncode, done.stderr)
+    assert done.stdout == b""
+    assert b"Traceback" not in done.stderr
+    return done.stderr.decode()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("cli")
+
+
+@pytest.fixture(scope="module")
+def trace(folder):
+    """Three kernels: in a linear layer, in a user's range, and without a launch."""
+    export = Export()
+    export.push_pop(0, 100, "layer:net", tid=1).push_pop(5, 95, LINEAR, tid=1)
+    export.launch(10, 20, corr=1, tid=1)
+    demangled = "void at::native::sgemm_tn<float, 4>(float*)"
+    export.kernel(30, 70, corr=1, name="sgemm_tn", demangled=demangled, grid=(2, 3, 4))
+    export.push_pop(200, 300, 'my "quoted", range', tid=1)
+    export.launch(210, 220, corr=2, tid=1).kernel(230, 240, corr=2, name="mine")
+    export.kernel(400, 450, corr=3, name="lost")
+    return export.write(folder / "net.sqlite")
+
+
+@pytest.fixture(scope="module")
+def empty(folder):
+    return Export().push_pop(0, 1, "a", tid=1).write(folder / "empty.sqlite")
+
+
+@pytest.fixture(scope="module")
+def large(folder):
+    """Kernels whose lines exceed the capacity of a pipe."""
+    export = Export()
+    for i in range(5000):
+        export.launch(10 * i, 10 * i + 1, corr=i, tid=1)
+        export.kernel(10 * i + 2, 10 * i + 5, corr=i)
+    return export.write(folder / "large.sqlite")
+
+
+@pytest.fixture(scope="module")
+def dict_file(folder, trace):
+    path = folder / "net.dict"
+    path.write_text(report("parse", trace))
+    return path
+
+
+# Invocations.
+
+
+def test_the_modules_work_as_the_commands_do(trace, dict_file):
+    assert report(trace, module="fastprof.parse") == report("parse", trace)
+    for words in some(([trace], [dict_file, "--csv"], ["-c", "idx,op", trace]), 3):
+        assert report(*words, module="fastprof.prof") == report("prof", *words)
+
+
+def test_the_installed_command_is_the_same_program(trace):
+    script = shutil.which("fastprof", path=os.path.dirname(sys.executable))
+    if script is None:
+        pytest.skip("fastprof is not installed in this environment")
+    done = subprocess.run([script, "prof", trace], capture_output=True, timeout=PATIENCE)
+    assert (done.returncode, done.stdout.decode()) == (0, report("prof", trace))
+
+
+def test_prof_reads_a_trace_a_dict_file_and_standard_input_alike(trace, dict_file):
+    expected = report("prof", "--csv", trace)
+    assert report("prof", "--csv", dict_file) == expected
+    assert report("prof", "--csv", stdin=dict_file.read_bytes()) == expected
+
+
+def test_both_commands_work_in_a_pipe(trace):
+    parse = subprocess.Popen(
+        forked("parse", trace), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    prof = subprocess.run(
+        forked("prof", "--csv"),
+        stdin=parse.stdout,
+        capture_output=True,
+        timeout=PATIENCE,
+    )
+    assert (parse.wait(), prof.returncode) == (0, 0)
+    assert prof.stdout.decode() == report("prof", "--csv", trace)
+
+
+def test_a_file_may_be_a_pipe_that_the_shell_made(dict_file):
+    if shutil.which("bash") is None:
+        pytest.skip("no bash")
+    line = f"{sys.executable} -m fastprof prof <(cat {dict_file} {dict_file} {dict_file})"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, timeout=PATIENCE)
+    lines = dict_file.read_bytes() * 3
+    assert (done.returncode, done.stdout.decode()) == (0, report("prof", stdin=lines))
+
+
+def test_options_may_come_before_and_after_the_file(trace, folder):
+    expected = report("prof", "--csv", "-c", "idx,sil", trace)
+    assert report("prof", trace, "--csv", "-c", "idx,sil") == expected
+    assert report("prof", "--csv", trace, "-c", "idx,sil") == expected
+    assert report("prof", trace, "--columns=idx,sil", "--csv") == expected
+    for words in (["-o", folder / "a", trace], [trace, "-o", folder / "b"]):
+        assert report("parse", "--format", "jsonl", *words) == ""
+    assert (folder / "a").read_bytes() == (folder / "b").read_bytes() != b""
+
+
+@pytest.mark.parametrize(
+    "name", ["with blank.sqlite", "a?mode=rwc&x.sqlite", "100%41.sqlite", "#1.sqlite", "-é層.txt"]
+)
+def test_any_file_name_will_do(name, trace, tmp_path):
+    path = tmp_path / name
+    path.write_bytes(trace.read_bytes())
+    assert report("prof", path) == report("prof", trace)
+    assert sorted(os.listdir(tmp_path)) == [name]
+
+
+def test_a_file_name_that_is_not_utf8_will_do(trace, tmp_path):
+    path = os.fsencode(tmp_path) + b"/\xff.sqlite"
+    with open(path, "wb") as file:
+        file.write(trace.read_bytes())
+    done = run("prof", path)
+    assert (done.returncode, done.stdout.decode()) == (0, report("prof", trace))
+
+
+# Output of parse.
+
+
+def test_parse_writes_one_dict_literal_a_kernel_with_pyprofs_keys(trace):
+    lines = [ast.literal_eval(line) for line in report("parse", trace).splitlines()]
+    assert [list(line) for line in lines] == [DICT_KEYS] * 3
+    assert lines[0] == {
+        "kShortName": "sgemm_tn", "kDuration": 40, "layer": ["net"], "trace": [],
+        "reprMarkers": [], "marker": [LINEAR], "seqMarker": [], "seqId": [], "subSeqId": 0,
+        "altSeqId": [], "dir": "fprop", "mod": ["torch.nn.functional"], "op": ["linear"], "tid": 1,
+        "device": 0, "stream": 7, "grid": (2, 3, 4), "block": (128, 1, 1),
+        "kLongName": "void at::native::sgemm_tn<float, 4>(float*)",
+    }  # fmt: skip
+    assert [line["tid"] for line in lines] == [1, 1, None]
+
+
+def test_parse_to_json_lines_says_the_same(trace):
+    lines = [json.loads(line) for line in report("parse", "--format", "jsonl", trace).splitlines()]
+    literals = [ast.literal_eval(line) for line in report("parse", trace).splitlines()]
+    for line in literals:
+        line["grid"], line["block"] = list(line["grid"]), list(line["block"])
+    assert [list(line) for line in lines] == [DICT_KEYS] * 3
+    assert lines == literals
+
+
+def test_json_lines_can_be_read_again(trace, folder):
+    path = folder / "net.jsonl"
+    path.write_text(report("parse", trace, "--format=jsonl"))
+    assert report("prof", "--csv", path) == report("prof", "--csv", trace)
+
+
+@pytest.mark.parametrize("to_file", [True, False])
+def test_parse_to_parquet_has_a_row_a_kernel(trace, folder, to_file):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    if to_file:
+        path = folder / "net.parquet"
+        assert report("parse", trace, "--format", "parquet", "-o", path) == ""
+        table = parquet.read_table(path)
+    else:
+        done = run("parse", trace, "--format", "parquet")
+        table = parquet.read_table(io.BytesIO(done.stdout))
+    assert table.num_rows == 3
+    assert table.column("sil").to_pylist() == [40, 10, 50]
+    assert table.column("tid").to_pylist() == [1, 1, None]
+
+
+def test_output_goes_to_a_file_that_replaces_an_older_one(trace, tmp_path):
+    out = tmp_path / "out"
+    out.write_text("old and longer than what comes\n" * 1000)
+    assert report("parse", trace, "-o", out) == ""
+    assert out.read_text() == report("parse", trace)
+    assert report("prof", trace, "--output", out) == ""
+    assert out.read_text() == report("prof", trace)
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_output_follows_a_link(trace, tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    report("prof", trace, "-o", tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "target").read_text() == report("prof", trace)
+
+
+@pytest.mark.parametrize("kind", ["same", "link", "hard link"])
+def test_the_input_is_never_the_output(trace, tmp_path, kind):
+    path, out = tmp_path / "x.sqlite", tmp_path / "out"
+    path.write_bytes(trace.read_bytes())
+    if kind == "link":
+        out.symlink_to(path)
+    elif kind == "hard link":
+        os.link(path, out)
+    else:
+        out = path
+    for words in (["parse", path, "-o", out], ["prof", "-o", out, path]):
+        done = run(*words)
+        assert done.returncode in (1, 2)
+        assert done.stdout == b""
+        assert b"is an input" in done.stderr
+        assert path.read_bytes() == trace.read_bytes()
+
+
+def test_dict_lines_from_standard_input_are_not_the_output_either(dict_file, tmp_path):
+    path = tmp_path / "net.dict"
+    path.write_bytes(dict_file.read_bytes())
+    with path.open("rb") as file:
+        done = subprocess.run(
+            forked("prof", "-o", path),
+            stdin=file,
+            capture_output=True,
+            timeout=PATIENCE,
+        )
+    assert done.returncode in (0, 1, 2)
+    report_or_input = (report("prof", dict_file).encode(), dict_file.read_bytes())
+    assert path.read_bytes() == report_or_input[done.returncode > 0]
+
+
+# Output of prof.
+
+
+def test_default_columns_are_pyprofs(trace):
+    header = report("prof", trace).splitlines()[0]
+    assert header.split() == [
+        "Idx",
+        "Direction",
+        "Sub",
+        "Module",
+        "Op",
+        "Kernel",
+        "Params",
+        "Sil(ns)",
+    ]
+
+
+def test_fields_are_separated_by_a_space_unless_asked_otherwise(trace):
+    assert report("prof", "-c", "idx,dir,op,kernel,params,sil", trace).splitlines() == [
+        "Idx Direction Op Kernel Params Sil(ns)",
+        "1 fprop linear sgemm_tn M=4,N=8,K=16,fp32, 40",
+        "2 na na mine na=na, 10",
+        "3 na na lost na=na, 50",
+    ]
+
+
+def test_csv_quotes_every_field_of_every_column(trace):
+    text = report("prof", "--csv", "-c", ALL_KEYS, trace)
+    first, *lines = csv.reader(io.StringIO(text))
+    assert first == [column.header for column in TABLE]
+    assert all(len(line) == len(TABLE) for line in lines)
+    again = io.StringIO()
+    csv.writer(again, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows([first, *lines])
+    assert again.getvalue() == text
+    cost = [str(2 * 4 * 8 * 16), str(4 * (8 * 16 + 4 * 16 + 8 * 4))]
+    assert lines[0][:20] == [
+        "1", "-", "-", "1", "net", "-", "fprop", "0", "torch.nn.functional", "linear", "sgemm_tn",
+        "M=4,N=8,K=16,fp32,", "40", "0", "0", "7", "2,3,4", "128,1,1", *cost,
+    ]  # fmt: skip
+    lost = dict(zip(ALL_KEYS.split(","), lines[2], strict=True))
+    assert [lost[key] for key in ("tid", "layer", "seq", "op")] == ["na", "-", "-", "na"]
+
+
+def test_every_column_of_python_can_be_chosen(trace):
+    profile = fastprof.open(trace)
+    assert sorted(profile.available) == sorted(column.key for column in TABLE)
+    for row in (0, 1, 2):
+        line = json.loads(report("prof", "--json", "-c", ALL_KEYS, trace).splitlines()[row])
+        assert list(line) == ALL_KEYS.split(",")
+        for key, value in line.items():
+            known = profile.column(key).at(row)
+            if key == "seq":
+                known = () if known is None else (known,)
+            assert value == (list(known) if isinstance(known, tuple) else known), key
+
+
+def test_lists_and_what_is_not_known_have_a_text_in_every_column(trace):
+    words = ["-c", "start,end,name,pid,launch,ranges,phases,copied,line,library_line,kind"]
+    assert report("prof", *words, trace).splitlines() == [
+        "Start(ns) End(ns) Name PId Launch Ranges Phases Copied Line LibraryLine Kind",
+        "30 70 void_at::native::sgemm_tn<float,_4>(float*) 100 cudaLaunchKernel_v7000 - - na na na"
+        " kernel",
+        '230 240 mine 100 cudaLaunchKernel_v7000 my_"quoted",_range - na na na kernel',
+        "400 450 lost 100 na - - na na na kernel",
+    ]
+
+
+def test_dict_lines_say_what_they_do_not_tell_and_print_na(dict_file):
+    done = run("prof", "-c", "idx,start,kind,name", dict_file)
+    assert done.returncode == 0
+    assert done.stdout.decode().splitlines()[2] == "2 na na mine"
+    told = done.stderr.decode()
+    assert (
+        "dict lines do not contain start,kind, shown as na; run prof on the original trace" in told
+    )
+
+
+def test_blanks_in_names_of_kernels_become_underscores(tmp_path):
+    export = Export().graph_trace(0, 9, corr=None)
+    export.kernel(10, 20, corr=None, name="x", demangled="my kernel<int>(float*)")
+    export.kernel(30, 40, corr=None, name="y", demangled="void unsigned int f<x y>::g()")
+    path = export.write(tmp_path / "x.sqlite")
+    for words in (["--csv"], []):
+        text = report("prof", *words, "-c", "kernel", path).replace('"', "")
+        assert not re.search("[ \t]", text), text
+        assert text.splitlines()[2:] == ["my_kernel", "unsigned_int_f"]
+
+
+def test_aligned_columns_share_the_width(trace):
+    lines = report("prof", "-w", "120", trace).splitlines()
+    assert len({len(line) for line in lines}) == 1
+    assert len(lines) == 4
+    # 7 + 5 + 3 + 15 + 15 + 10 are taken; kernel and params share the rest
+    assert re.search(r"sgemm_tn {25,26}M=4,N=8", lines[1])
+    assert lines[1].endswith("         40")
+
+
+def test_a_single_elastic_column_gets_all_of_the_width(trace):
+    line = report("prof", "-w", "100", "-c", "idx,kernel,sil", trace).splitlines()[1]
+    assert line == "      1 " + "sgemm_tn".ljust(83) + " " + "40".rjust(10)
+
+
+def test_json_has_an_object_a_line_and_null_for_what_is_not_known(trace):
+    words = ["-c", "idx,tid,op,layer,grid,flops"]
+    lines = [json.loads(line) for line in report("prof", "--json", *words, trace).splitlines()]
+    assert lines[0] == {
+        "idx": 1, "tid": 1, "op": "linear", "layer": ["net"], "grid": [2, 3, 4], "flops": 1024
+    }  # fmt: skip
+    assert (lines[2]["tid"], lines[2]["op"], lines[2]["flops"]) == (None, None, None)
+
+
+def test_columns_come_in_the_order_in_which_they_are_asked_for(trace):
+    assert report("prof", "-c", "sil,idx", trace).splitlines()[:2] == ["Sil(ns) Idx", "40 1"]
+
+
+# Usage errors.
+
+
+def test_an_unknown_column_is_a_usage_error_that_lists_the_valid_ones(trace):
+    message = usage_error("prof", "-c", "idx,nonsense", trace)
+    assert "nonsense" in message
+    for column in TABLE:
+        assert re.search(rf"\b{column.key}\b", message)
+
+
+def test_no_column_is_a_usage_error(trace):
+    usage_error("prof", "-c", "", trace)
+    usage_error("prof", "-c", "idx,,sil", trace)
+
+
+@pytest.mark.parametrize(
+    "words", [["--csv", "-w", "150"], ["-w", "150", "--json"], ["--csv", "--json"]]
+)
+def test_formats_exclude_each_other(words, trace):
+    assert "not allowed with" in usage_error("prof", *words, trace)
+
+
+@pytest.mark.parametrize("width", ["50", "0", "-5"])
+def test_too_small_a_width_says_the_least_one(width, trace):
+    assert re.search(r"\b(55|60|62)\b", usage_error("prof", "-w", width, trace))
+
+
+def test_the_least_width_is_wide_enough(trace):
+    least = re.search(r"(\d+)\s*$", usage_error("prof", "-w", "1", trace))[1]
+    assert report("prof", "-w", least, trace)
+    usage_error("prof", "-w", str(int(least) - 1), trace)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["nonsense"],
+        ["parse"],
+        ["parse", "a", "b"],
+        ["prof", "a", "b"],
+        ["prof", "--nonsense", "a"],
+        ["parse", "--csv", "a"],
+        ["parse", "--format", "xml", "a"],
+        ["prof", "-w", "wide", "a"],
+        ["prof", "-o"],
+    ],
+)
+def test_wrong_words_are_usage_errors(words):
+    assert usage_error(*words).startswith("usage: fastprof")
+
+
+def test_usage_is_looked_at_before_the_file(tmp_path):
+    usage_error("prof", "-c", "nonsense", tmp_path / "missing")
+
+
+# stdout, stderr, exit codes.
+
+
+@pytest.mark.parametrize("words", [["parse"], ["prof"], ["prof", "--csv"], ["prof", "-w", "150"]])
+def test_counts_and_coverage_go_to_stderr_and_the_report_alone_to_stdout(words, trace):
+    done = run(*words, trace)
+    message = done.stderr.decode()
+    assert "Found 3 kernels" in message
+    for word in ("launch 50.0 %", "range 50.0 %", "op 40.0 %", "shapes 40.0 %", "cost 40.0 %"):
+        assert word in message
+    assert b"Found" not in done.stdout
+    assert b"%" not in done.stdout
+    assert done.stdout.count(b"\n") == 3 + (words[0] == "prof")
+
+
+@pytest.mark.parametrize("words", [["parse"], ["parse", "--format", "jsonl"]])
+def test_no_kernels_is_said_and_no_error(words, empty):
+    done = run(*words, empty)
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert done.stderr == b"Found 0 kernels. Exiting.\n"
+
+
+def test_no_kernels_in_a_report_is_at_most_a_header(empty):
+    done = run("prof", "--csv", empty)
+    assert (done.returncode, done.stderr) == (0, b"Found 0 kernels. Exiting.\n")
+    assert done.stdout.count(b"\n") <= 1
+
+
+def test_nothing_on_standard_input_is_no_kernels():
+    done = run("prof")
+    assert (done.returncode, done.stderr) == (0, b"Found 0 kernels. Exiting.\n")
+
+
+def test_no_kernels_can_be_written_to_any_format(empty, tmp_path):
+    for form in ("dict", "jsonl", "parquet"):
+        if form == "parquet":
+            pytest.importorskip("pyarrow")
+        assert report("parse", empty, "--format", form, "-o", tmp_path / form) == ""
+        assert (tmp_path / form).exists()
+
+
+@pytest.mark.parametrize("words", [["parse"], ["prof"], ["prof", "--csv"], ["prof", "--json"]])
+def test_a_closed_pipe_ends_quietly(words, large):
+    start = commands.command if words == ["parse"] else forked
+    process = subprocess.Popen(start(*words, large), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout.readline()
+    process.stdout.close()
+    message = process.stderr.read().decode()
+    process.stderr.close()
+    assert process.wait() == 0
+    assert [line for line in message.splitlines() if "Found 5000 kernels" not in line] == []
+
+
+def test_a_pipe_that_is_closed_at_once_is_quiet_too(trace):
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        command("fastprof", "prof", trace), stdout=writing, stderr=subprocess.PIPE, timeout=PATIENCE
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr.count(b"\n")) == (0, 1)
+
+
+def shell(line):
+    return subprocess.run(["sh", "-c", line], capture_output=True, timeout=PATIENCE)
+
+
+def test_a_closed_stderr_does_not_put_messages_into_the_report(trace):
+    done = shell(f"{sys.executable} -m fastprof prof {trace} 2>&-")
+    assert (done.returncode, done.stdout.decode()) == (0, report("prof", trace))
+
+
+def test_a_closed_stdout_or_stdin_is_one_line(trace):
+    for line in (f"prof {trace} >&-", "prof <&-"):
+        done = shell(f"{sys.executable} -m fastprof {line}")
+        assert b"Traceback" not in done.stderr
+        assert done.returncode in (1, 2)
+
+
+def test_output_is_utf8_whatever_the_locale_says(tmp_path):
+    export = Export().push_pop(0, 100, "layer:é層", tid=1).launch(1, 2, corr=1, tid=1)
+    path = export.kernel(3, 4, corr=1, name="ñ").write(tmp_path / "é.sqlite")
+    env = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    words = (["parse"], ["prof", "--csv", "-c", "layer,kernel"], ["prof", "--json"])
+    expected = "".join(report(*each, path) for each in words)
+    assert run_in_succession(*([*each, path] for each in words), env=env).decode() == expected
+    assert "é層" in report("prof", "--csv", "-c", "layer", path)
+
+
+# Help and imports.
+
+
+@pytest.mark.parametrize("words", [["--help"], ["parse", "--help"], ["prof", "-h"], ["--version"]])
+def test_help_imports_neither_numpy_nor_apsw_nor_torch(words):
+    program = (
+        "import sys; from fastprof.cli import main\n"
+        "try: main(sys.argv[1:])\n"
+        "except SystemExit as end: assert not end.code\n"
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, *words], capture_output=True, timeout=PATIENCE, text=True
+    )
+    assert done.returncode == 0
+    loaded = {name.partition(".")[0] for name in done.stderr.split()}
+    assert "fastprof" in loaded
+    assert loaded.isdisjoint({"numpy", "apsw", "torch", "pandas", "pyarrow", "tqdm", "sqlite3"})
+
+
+def test_help_of_prof_says_every_column():
+    text = report("prof", "--help")
+    for column in TABLE:
+        assert re.search(rf"^ +{column.key} +{re.escape(column.about)}$", text, re.MULTILINE)
+
+
+def test_version_is_that_of_the_package():
+    assert report("--version") == f"fastprof {fastprof.__version__}\n"
+
+
+def test_nothing_but_annotate_imports_torch():
+    modules = [path for path in PACKAGE.rglob("*.py") if "annotate" not in path.parts]
+    assert len(modules) > 20
+    for path in modules:
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom):
+                names = [node.module or ""]
+            assert not [name for name in names if name.split(".")[0] in ("torch", "nvtx")], path
+
+
+def test_a_torch_that_is_there_is_not_touched(trace, dict_file, tmp_path):
+    for name in ("torch", "nvtx"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit(f'{__name__} was imported')\n")
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    env = {**os.environ, "PYTHONPATH": path}
+    assert run_in_succession(["parse", trace], ["prof", trace], ["prof", dict_file], env=env)
+
+
+# Own source files.
+
+
+def test_globs_say_which_lines_are_mine_in_prof_parse_and_python(folder):
+    marker = "{'traceMarker': ['/net/train.py:7', '/net/model.py:9', 'torch/_ops.py:3']}"
+    export = Export().push_pop(0, 90, marker, tid=1)
+    path = export.launch(10, 20, corr=1, tid=1).kernel(30, 40, corr=1).write(folder / "m.sqlite")
+    lines = folder / "m.dict"
+    lines.write_text(report("parse", path))
+    for source in (path, lines):
+        for globs, line in (
+            ([], "/net/model.py:9"),
+            (["train.py"], "/net/train.py:7"),
+            (["x", "net"], "/net/model.py:9"),
+            (["torch"], "torch/_ops.py:3"),
+            (["nothing"], "na"),
+        ):
+            words = [word for glob in globs for word in ("--mine", glob)]
+            assert report("prof", *words, "-c", "line", source).splitlines()[1] == line
+            assert fastprof.open(source, mine=globs).column("line").at(0) == (
+                None if line == "na" else line
+            )
+    parquet = folder / "m.parquet"
+    report("parse", "--mine", "train.py", "--format", "parquet", path, "-o", parquet)
+    table = pytest.importorskip("pyarrow.parquet").read_table(parquet)
+    assert table.column("line").to_pylist() == ["/net/train.py:7"]
+    assert table.column("trace").to_pylist() == [["/net/train.py:7", "/net/model.py:9"]]
+
+
+def test_an_empty_glob_is_a_usage_error(trace):
+    assert "expected a file or folder" in usage_error("prof", "--mine", "./", trace)
+
+
+@pytest.mark.parametrize(
+    ("words", "name", "expected"),
+    [
+        (("diff", "a", "--by", "op", "b"), "captures", ["a", "b"]),
+        (("diff", "--by", "op", "a", "b"), "captures", ["a", "b"]),
+        (("diff", "a", "--limit", "3", "--", "-b"), "captures", ["a", "-b"]),
+        (("lines", "a", "--limit", "3", "net.py", "--csv", "b.py"), "files", ["net.py", "b.py"]),
+        (("lines", "a", "--limit", "3"), "files", []),
+        (("stats", "a", "--json", "cuda_api_sum"), "names", ["cuda_api_sum"]),
+    ],
+)
+def test_options_may_stand_between_files(words, name, expected):
+    assert list(getattr(parser().parse_args(words), name)) == expected

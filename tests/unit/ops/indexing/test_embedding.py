@@ -1,0 +1,194 @@
+"""Embedding: bytes of the picked rows."""
+
+import pytest
+
+from fastprof.model.call import Arg, Call, Tensor
+from fastprof.ops import Cost, work
+from unit.ops.ops_examples import Example, aten, check, fp16, fp32, int64, python, sizes
+
+INDICES = Tensor((35, 20), "int64")
+WEIGHT = Tensor((33278, 200), "float32")
+
+
+def call(mod, *values):
+    return Call(mod, "embedding", tuple(Arg("", value) for value in values))
+
+
+@pytest.mark.parametrize(
+    "the_call",
+    [
+        call("torch.nn.functional", INDICES, WEIGHT, None, None, 2.0, False, False),
+        call("torch", WEIGHT, INDICES, -1, False, False),
+        call("aten", WEIGHT, INDICES, None, None, None),
+        call("torch.nn.functional", WEIGHT, INDICES),
+        call("torch", INDICES, WEIGHT),
+        Call("torch.nn.functional", "embedding", (Arg("weight", WEIGHT), Arg("input", INDICES))),
+    ],
+)
+def test_embedding_reads_and_writes_the_picked_rows(the_call):
+    (forward,) = work(the_call, "fprop").parts
+    assert forward.cost == Cost(0, 1125600)
+    assert forward.params == "[35,20]int64;[33278,200]fp32"
+    (backward,) = work(the_call, "bprop").parts
+    assert backward.cost == Cost(0, 1680000)
+    assert forward.no_tensor_cores == ""
+
+
+def test_embedding_of_a_column_of_indices():
+    the_call = call("torch.nn.functional", Tensor((35, 1), "int64"), Tensor((35, 200), "float32"))
+    assert work(the_call, "fprop").parts[0].cost.bytes == 56280
+    assert work(the_call, "bprop").parts[0].cost.bytes == 84000
+
+
+def test_embedding_without_types_goes_by_the_order_of_its_function():
+    untyped = call("aten", Tensor((33278, 200), None), Tensor((35, 20), None))
+    (part,) = work(untyped, "fprop").parts
+    assert part.cost == Cost(0, None)
+    assert part.params == "[35,20]na;[33278,200]na"
+
+
+@pytest.mark.parametrize(
+    "malformed",
+    [
+        call("torch.nn.functional"),
+        call("torch.nn.functional", INDICES),
+        call("torch.nn.functional", INDICES, 3),
+        call("torch.nn.functional", INDICES, Tensor((200,), "float32")),
+    ],
+)
+def test_malformed_embedding_has_no_work(malformed):
+    assert work(malformed, "fprop") is None
+
+
+# 12 indices into a table with rows of 4 numbers: picked rows of 48 numbers; 3 bags.
+TABLE, PICKS, OFFSETS = fp32(10, 4), int64(12), int64(3)
+GRADIENT = fp32(3, 4)
+READ = 8 * 12 + 8 * 3 + 4 * 48
+NAMES = ("embedding_bag", "_embedding_bag", "_embedding_bag_forward_only")
+SUM, MEAN, MAX = range(3)
+OF_BAG = GRADIENT, PICKS, OFFSETS, PICKS, OFFSETS, OFFSETS, 10, False
+EXAMPLES = [
+    Example(aten("embedding", fp16(10, 4), int64(2, 3), -1, False, False), 0, 48 + 2 * 48),
+    Example(python("torch.nn.functional", "embedding", PICKS, TABLE), 0, 96 + 2 * 192),
+    Example(python("torch.nn.functional", "embedding", PICKS, TABLE), 0, 3 * 192, None, "bprop"),
+    Example(sizes("embedding", (10, 4), (12,), (), (), ()), 0, None),
+    Example(aten("embedding_dense_backward", fp32(12, 4), PICKS, 10, -1, False), 0, 3 * 192),
+    Example(aten("embedding_backward", fp32(12, 4), PICKS, 10, -1, False, False), 0, 3 * 192),
+    Example(aten("embedding_backward", fp32(12, 4), PICKS, 10, -1, False, True), 0, None),
+    # The gradient of a sum is one number, expanded.
+    Example(
+        aten("embedding_dense_backward", Tensor((12, 4), "float32", (0, 0)), PICKS, 10, -1, False),
+        0,
+        4 + 2 * 192,
+    ),
+    # Bags: one addition for each number of each row, one division for each of a mean.
+    *(
+        Example(call, 48, READ + 4 * 12)
+        for name in NAMES
+        for call in (
+            aten(name, TABLE, PICKS, OFFSETS, False, SUM, False, None, False, -1),
+            python("torch", name, TABLE, PICKS, OFFSETS, False, SUM, False, None, False, None),
+        )
+    ),
+    *(
+        Example(call, 48 + 12, READ + 4 * 12)
+        for call in (
+            aten("_embedding_bag", TABLE, PICKS, OFFSETS, False, MEAN, False, None, False, -1),
+            python("torch.nn.functional", "embedding_bag", PICKS, TABLE, OFFSETS),
+            python(
+                *("torch.nn.functional", "embedding_bag", PICKS, TABLE, OFFSETS, None, 2.0),
+                *(False, "mean", False, None, False, None),
+            ),
+            python("torch.nn.functional", "embedding_bag", PICKS, TABLE, offsets=OFFSETS),
+        )
+    ),
+    Example(
+        python("torch.nn.functional", "embedding_bag", int64(3, 4), TABLE, mode="max"),
+        48,
+        8 * 12 + 4 * 48 + 4 * 12,
+    ),
+    # Per-sample weights add one multiplication.
+    Example(
+        python(
+            *("torch.nn.functional", "embedding_bag", int64(3, 4), TABLE),
+            mode="sum",
+            per_sample_weights=fp32(3, 4),
+        ),
+        2 * 48,
+        8 * 12 + 4 * 12 + 4 * 48 + 4 * 12,
+    ),
+    # The last offset is the end: 2 bags.
+    Example(
+        aten("embedding_bag", TABLE, PICKS, OFFSETS, False, MEAN, False, None, True),
+        48 + 8,
+        READ + 4 * 8,
+    ),
+    Example(
+        python("torch.nn.functional", "embedding_bag", PICKS, TABLE, OFFSETS),
+        48,
+        8 * 12 + 8 * 3 + 4 * 12 + 2 * 192,
+        None,
+        "bprop",
+    ),
+    Example(sizes("_embedding_bag", (10, 4), (12,), (3,), (), (), (), (), (), ()), 48, None),
+    *(
+        Example(call, 48, 4 * 12 + 8 * 12 + 2 * 192)
+        for call in (
+            aten("_embedding_bag_backward", *OF_BAG, MEAN, False, None, -1),
+            aten(
+                *("_embedding_bag_dense_backward", GRADIENT, PICKS, PICKS, OFFSETS, OFFSETS, 10),
+                *(False, MEAN, None, -1),
+            ),
+        )
+    ),
+    Example(aten("_embedding_bag_backward", *OF_BAG, SUM, False, None, -1), 0, 528),
+    Example(aten("_embedding_bag_backward", *OF_BAG, SUM, False, fp32(12), -1), 48, 528 + 48),
+    Example(aten("_embedding_bag_backward", *OF_BAG, SUM, True, None, -1), 0, None),
+    Example(
+        aten(
+            "_embedding_bag_per_sample_weights_backward",
+            *(GRADIENT, TABLE, PICKS, OFFSETS, PICKS, SUM, -1),
+        ),
+        2 * 48,
+        4 * 12 + 8 * 12 + 4 * 48 + 4 * 12,
+    ),
+    # A norm of 2 FLOPs per number and a root, and a multiplication.
+    *(
+        Example(each(name, TABLE, PICKS, 1.0, 2.0), 12 * (3 * 4 + 20), 96 + 2 * 192)
+        for each, name in (
+            (aten, "embedding_renorm"),
+            (aten, "embedding_renorm_"),
+            (aten, "_no_grad_embedding_renorm_"),
+            (lambda *values: python("torch", *values), "embedding_renorm_"),
+            (lambda *values: python("torch", *values), "_no_grad_embedding_renorm_"),
+        )
+    ),
+    Example(python("torch.nn.functional", "one_hot", PICKS, num_classes=5), 0, 96 + 8 * 60),
+    Example(aten("one_hot", PICKS, 5), 0, 96 + 8 * 60),
+    Example(aten("one_hot", PICKS, -1), 0, None),
+    Example(sizes("one_hot", (12,), ()), 0, None),
+]
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda each: f"{each.call.mod}.{each.call.op}")
+def test_examples_cost_what_the_arithmetic_says(example):
+    check(example)
+
+
+def test_bags_of_an_unknown_mode_are_an_estimate():
+    unknown = sizes("_embedding_bag", (10, 4), (12,), (3,), (), (), (), (), (), ())
+    assert not work(unknown, "fprop").cost.exact
+
+
+@pytest.mark.parametrize(
+    "bags",
+    [
+        python("torch.nn.functional", "embedding_bag", PICKS, TABLE),
+        python("torch.nn.functional", "embedding_bag", PICKS, TABLE, OFFSETS, mode="median"),
+        python("torch.nn.functional", "embedding_bag", int64(2, 3, 4), TABLE),
+        python("torch.nn.functional", "embedding_bag", PICKS, fp32(4), OFFSETS),
+        aten("embedding_dense_backward", fp32(11, 4), PICKS, 10, -1, False),
+    ],
+)
+def test_malformed_bags_have_no_work(bags):
+    assert work(bags, "fprop") is None

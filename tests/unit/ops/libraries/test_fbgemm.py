@@ -1,0 +1,620 @@
+"""Operators of fbgemm: lookups in embedding tables, sparse features, jagged tensors."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from fastprof.model.call import UNKNOWN, Tensor
+from fastprof.ops import CannotModel, registry, work
+from fastprof.ops.libraries.fbgemm.lookups import OPTIMIZERS, tables
+from fastprof.ops.registry import why_unknown
+from unit.ops.ops_examples import Example, aten, check, fp16, fp32, int64, tensor
+
+NOTHING = Tensor(())  # a non-tensor argument in a trace
+
+
+def i32(*shape: int) -> Tensor:
+    return tensor("int32", *shape)
+
+
+# Two tables of width 8, together 100 rows; 12 indices in 3 samples per table; a state of one
+# element per row. Each index is a row of 8 halves.
+WEIGHTS, UNIFIED, CACHE = fp16(800), fp16(0), fp16(0, 0)
+PLACES, STARTS, ENDS, HASH = i32(2), int64(2), i32(3), int64(3)
+INDICES, OFFSETS = int64(12), int64(7)
+STATE = fp32(100)
+OUTPUT = 4 * 3 * 16
+READ = 8 * 12 + 8 * 7
+ROWS = 2 * 12 * 8
+
+
+def lookup(name: str, total=16, widest=8, momentum=STATE, per_sample=None):
+    return aten(
+        name,
+        *(fp32(0), WEIGHTS, UNIFIED, CACHE, PLACES, STARTS, ENDS, total, widest, HASH, 7),
+        *(INDICES, OFFSETS, 0, per_sample, None, i32(0), False, 1.0, True, momentum, fp32(0)),
+    )
+
+
+def lookup_pt2(name: str):
+    lists = (fp16(0), WEIGHTS, UNIFIED, CACHE, PLACES, STARTS)
+    return aten(
+        name,
+        *(fp32(0), lists, ENDS, 16, 8, HASH, 7, INDICES, OFFSETS, 0, None, None, 0),
+        *((None, None), (1, 2), (0.5,), (True,), (fp32(0), STATE), fp32(1), (0,), (0.1,)),
+    )
+
+
+# Backward: at most 12 touched rows of 100, with their share of the state.
+def backward_bytes(state: int) -> int:
+    return READ + OUTPUT + 2 * ROWS + state
+
+
+SHARE = 2 * round(400 * (12 * 8 / 800))
+LOOKUPS = [
+    example
+    for space in ("fbgemm", "fb")
+    for kind in ("split", "ssd")
+    for about in ("", "approx_", "exact_")
+    for optimizer, update in OPTIMIZERS.items()
+    for name in [f"{space}::{kind}_embedding_codegen_lookup_{about}{optimizer}_function"]
+    for example in [
+        Example(lookup(name), 12 * 8, READ + ROWS + OUTPUT, "[800]fp16;[12]int64;[3,16]fp32"),
+        Example(lookup_pt2(name + "_pt2"), 12 * 8, READ + ROWS + OUTPUT),
+        *(
+            [Example(lookup(name), 96 + 96 * update, backward_bytes(SHARE), direction="bprop")]
+            if optimizer != "none"
+            else []
+        ),
+    ]
+]
+
+
+def flat(name: str, *before: Tensor):
+    return aten(
+        name,
+        *(*before, WEIGHTS, UNIFIED, CACHE, PLACES, STARTS, ENDS, 16, 8),
+        *(*([HASH] if before else []), INDICES, OFFSETS, 0, i32(0), i32(0), 0),
+    )
+
+
+def flat_gradient(name: str, *before: Tensor):
+    return aten(
+        name,
+        *(fp32(3, 16), *before, WEIGHTS, UNIFIED, CACHE, PLACES, STARTS, ENDS, 8, True, HASH, 7),
+        *(INDICES, OFFSETS, 0, i32(0), 32, 32, True, 26, 67108863, False, True, STATE, fp32(0)),
+    )
+
+
+GRADIENTS = [
+    Example(flat_gradient(f"{space}::{name}", *before), 96 + 96 * update, backward_bytes(SHARE))
+    for space in ("fbgemm", "fb")
+    for optimizer, update in OPTIMIZERS.items()
+    if optimizer != "none"
+    for name in [f"split_embedding_backward_codegen_{optimizer}"]
+    for before in ((), (fp16(0),))
+]
+OF_WEIGHTS = "split_embedding_codegen_grad_indice_weights"
+INSIDE = [
+    example
+    for space in ("fbgemm", "fb")
+    for example in (
+        Example(flat(f"{space}::split_embedding_codegen_forward"), 96, READ + ROWS + OUTPUT),
+        Example(
+            flat(f"{space}::split_embedding_codegen_forward", fp16(0)), 96, READ + ROWS + OUTPUT
+        ),
+        Example(
+            aten(
+                f"{space}::{OF_WEIGHTS}",
+                *(fp32(3, 16), WEIGHTS, UNIFIED, CACHE, PLACES, STARTS, ENDS, 8),
+                *(INDICES, OFFSETS, i32(0), NOTHING),
+            ),
+            2 * 96,
+            READ + OUTPUT + ROWS + 4 * 12,
+        ),
+        *(
+            Example(
+                aten(
+                    f"{space}::dense_embedding_codegen_lookup_function{suffix}",
+                    *(WEIGHTS, STARTS, ENDS, 16, 8, HASH, 7, INDICES, OFFSETS, 0, None, None, 0),
+                ),
+                96,
+                backward_bytes(2 * 800) if direction == "bprop" else READ + ROWS + OUTPUT,
+                direction=direction,
+            )
+            for suffix in ("", "_pt2")
+            for direction in ("fprop", "bprop")
+        ),
+        *(
+            Example(
+                aten(
+                    f"{space}::int_nbit_split_embedding{suffix}_codegen_lookup_function",
+                    *(tensor("uint8", 999), tensor("uint8", 0), PLACES, STARTS, i32(2), ENDS),
+                    *(16, 0, 8, 0, 0, 0, INDICES, OFFSETS, 0, None, 1),
+                ),
+                3 * 12 * 8,
+                None,
+            )
+            for suffix in ("", "_uvm_caching")
+        ),
+    )
+]
+
+# 4 features of 3 samples with 20 values; of 2 features, half as many.
+LENGTHS, VALUES = i32(4, 3), int64(20)
+FEATURES = [
+    example
+    for space in ("fbgemm", "fb")
+    for example in (
+        *(
+            Example(
+                aten(f"{space}::{name}", i32(4), LENGTHS, VALUES, None, None),
+                12 + 12,
+                4 * (4 + 12 + 12) + 8 * (20 + 20),
+            )
+            for name in (
+                "permute_2D_sparse_data",
+                "permute_2D_sparse_preallocated_out",
+                "permute_sparse_data",
+                "permute_sparse_features",
+            )
+        ),
+        Example(
+            aten(f"{space}::permute_2D_sparse_data", i32(2), LENGTHS, VALUES, fp32(20), 7),
+            12 + 6,
+            4 * (2 + 12 + 6) + (8 + 4) * (20 + 7),
+        ),
+        Example(
+            aten(f"{space}::permute_2D_sparse_data", i32(2), LENGTHS, VALUES, None, NOTHING),
+            12 + 6,
+            4 * (2 + 12 + 6) + 8 * (20 + 10),
+        ),
+        Example(
+            aten(f"{space}::permute_1D_sparse_data", i32(6), i32(6), VALUES),
+            6 + 6,
+            4 * (6 + 6 + 6) + 8 * (20 + 20),
+        ),
+        Example(
+            aten(f"{space}::permute_2D_sparse_data_input1D", i32(6), i32(6), VALUES, 3, None, None),
+            6 + 6,
+            4 * (6 + 6 + 6) + 8 * (20 + 20),
+        ),
+        *(
+            Example(aten(f"{space}::asynchronous_{name}_cumsum", i32(9)), 9, 2 * 4 * 9)
+            for name in (
+                "complete",
+                "inclusive",
+                "exclusive",
+                "batched_complete",
+                "batched_inclusive",
+                "batched_exclusive",
+            )
+        ),
+        Example(
+            aten(f"{space}::bounds_check_indices", int64(2), INDICES, OFFSETS, 1, int64(1), None),
+            2 * 12 + 7,
+            8 * (2 + 12 + 7),
+        ),
+        *(
+            Example(
+                aten(f"{space}::{name}", LENGTHS, VALUES, False, True, i32(4), 2, None),
+                2 * 20 + 12 * 2,
+                4 * (12 + 24) + 8 * (20 + 20 + 20),
+            )
+            for name in (
+                "block_bucketize_sparse_features",
+                "block_bucketize_sparse_features_inference",
+            )
+        ),
+        Example(
+            aten(f"{space}::bucketize_sparse_features", LENGTHS, VALUES, False, 2, None),
+            2 * 20 + 12 * 2,
+            4 * (12 + 24) + 8 * (20 + 20),
+        ),
+        Example(aten(f"{space}::offsets_range", int64(7), 12), 12, 8 * (7 + 12)),
+        Example(aten(f"{space}::offsets_range", int64(7), i32(12)), 12, 8 * (7 + 12)),
+        Example(
+            aten(f"{space}::expand_into_jagged_permute", i32(4), i32(5), i32(5), 20),
+            20,
+            4 * (4 + 5 + 5 + 20),
+        ),
+        Example(
+            aten(f"{space}::expand_into_jagged_permute", i32(4), i32(5), i32(5), NOTHING),
+            None,
+            None,
+        ),
+        *(
+            Example(aten(f"{space}::{name}", fp32(3, 16), NOTHING), 0, 2 * 4 * 48)
+            for name in (
+                "invert_permute",
+                "recat_embedding_grad_output",
+                "recat_embedding_grad_output_mixed_D",
+                "reorder_batched_ad_lengths",
+            )
+        ),
+        Example(
+            aten(
+                f"{space}::recat_embedding_grad_output_mixed_D_batch",
+                *(fp32(3, 16), int64(2), int64(2)),
+            ),
+            0,
+            2 * 4 * 48,
+        ),
+        Example(aten(f"{space}::segment_sum_csr", 1, i32(5), fp32(20)), 20, 4 * (20 + 5 + 4)),
+        Example(
+            aten(
+                f"{space}::keyed_jagged_index_select_dim1",
+                *(VALUES, i32(12), i32(13), int64(2), 4, None, 9),
+            ),
+            12,
+            4 * (12 + 13) + 8 * 2 + 2 * 8 * 9,
+        ),
+        Example(
+            aten(f"{space}::jagged_index_select", fp32(20, 6), i32(4), int64(2)),
+            4,
+            4 * 4 + 8 * 2 + 2 * 4 * 10 * 6,
+        ),
+        Example(
+            aten(f"{space}::jagged_index_select", fp32(20, 6), i32(4), int64(2)),
+            10 * 6,
+            8 * 2 + 3 * 4 * 10 * 6,
+            direction="bprop",
+        ),
+        Example(
+            aten(f"{space}::index_select_dim0", fp32(20, 6), int64(5), NOTHING),
+            0,
+            8 * 5 + 2 * 4 * 30,
+        ),
+        Example(
+            aten(f"{space}::index_select_dim0", fp32(20, 6), int64(5), NOTHING),
+            30,
+            8 * 5 + 3 * 4 * 30,
+            direction="bprop",
+        ),
+        Example(
+            aten(
+                f"{space}::group_index_select_dim0",
+                *((fp32(20, 6), fp32(9, 2)), (int64(5), int64(4))),
+            ),
+            0,
+            8 * (5 + 4) + 2 * 4 * (30 + 8),
+        ),
+        Example(
+            aten(f"{space}::batched_unary_embeddings", fp32(20, 1), int64(3), int64(7), int64(5)),
+            0,
+            8 * 5 + 2 * 4 * 5,
+        ),
+    )
+]
+
+# Jagged values [10, 6] of 3 samples, at most 4 long.
+JAGGED, BOUNDS = fp32(10, 6), int64(4)
+PRODUCTS = [
+    example
+    for space in ("fbgemm", "fb")
+    for example in (
+        *(
+            Example(
+                aten(f"{space}::{name}", JAGGED, (BOUNDS,), (4,), 0.0), 0, 4 * (60 + 72) + 8 * 4
+            )
+            for name in ("jagged_to_padded_dense", "jagged_to_padded_dense_forward")
+        ),
+        Example(aten(f"{space}::jagged_2d_to_dense", JAGGED, BOUNDS, 4), 0, 4 * (60 + 72) + 32),
+        Example(aten(f"{space}::jagged_2d_to_dense", JAGGED, BOUNDS, NOTHING), 0, None),
+        Example(
+            aten(f"{space}::jagged_2d_to_dense", JAGGED, BOUNDS, 4),
+            0,
+            2 * 4 * 60 + 32,
+            direction="bprop",
+        ),
+        Example(aten(f"{space}::jagged_1d_to_dense", fp32(10), BOUNDS, 4, 0), 0, 4 * 22 + 32),
+        Example(
+            aten(f"{space}::jagged_to_padded_dense_backward", fp32(3, 4, 6), (BOUNDS,), 10),
+            0,
+            2 * 4 * 60 + 32,
+        ),
+        *(
+            Example(
+                aten(f"{space}::{name}", fp32(3, 4, 6), (BOUNDS,), total),
+                0,
+                2 * 4 * count * 6 + 32,
+            )
+            for name in ("dense_to_jagged", "dense_to_jagged_forward")
+            for total, count in ((10, 10), (NOTHING, 12))
+        ),
+        Example(
+            aten(f"{space}::dense_to_jagged", fp32(3, 4, 6), (BOUNDS,), 10),
+            0,
+            4 * 60 + 4 * 72 + 32,
+            direction="bprop",
+        ),
+        *(
+            Example(aten(f"{space}::{name}", JAGGED, (BOUNDS,), fp32(3, 4, 6)), 60, 3 * 4 * 60 + 32)
+            for name in (
+                "jagged_dense_elementwise_add",
+                "jagged_dense_elementwise_add_jagged_output",
+                "jagged_dense_elementwise_mul",
+                "jagged_dense_elementwise_mul_forward",
+            )
+        ),
+        *(
+            Example(
+                aten(f"{space}::{name}", JAGGED, (BOUNDS,), fp32(3, 4, 6), fp32(3, 4, 6)),
+                120,
+                4 * 4 * 60 + 32,
+            )
+            for name in (
+                "jagged_dense_dense_elementwise_add_jagged_output",
+                "jagged_dense_dense_elementwise_add_jagged_output_forward",
+            )
+        ),
+        *(
+            Example(
+                aten(f"{space}::{name}", fp32(6, 4), JAGGED, BOUNDS),
+                2 * 60,
+                4 * (60 + 20 + 18) + 32,
+            )
+            for name in (
+                "batched_dense_vec_jagged_2d_mul",
+                "batched_dense_vec_jagged_2d_mul_forward",
+            )
+        ),
+        Example(
+            aten(f"{space}::batched_dense_vec_jagged_2d_mul", fp32(6, 4), JAGGED, BOUNDS),
+            4 * 60,
+            4 * (60 + 20 + 18) + 32 + 4 * (60 + 24),
+            direction="bprop",
+        ),
+        *(
+            Example(
+                aten(f"{space}::{name}", JAGGED, BOUNDS, fp32(3, 6, 5), 4),
+                2 * 10 * 6 * 5,
+                4 * (60 + 90 + 50) + 32,
+            )
+            for name in ("jagged_dense_bmm", "jagged_dense_bmm_forward")
+        ),
+        *(
+            Example(
+                aten(f"{space}::{name}", JAGGED, fp32(10, 5), BOUNDS, 4),
+                2 * 10 * 6 * 5,
+                4 * (60 + 50 + 90) + 32,
+            )
+            for name in ("jagged_jagged_bmm", "jagged_jagged_bmm_forward")
+        ),
+        *(
+            Example(aten(f"{space}::{name}", JAGGED, BOUNDS, 4), 24 * 60, 2 * 4 * 60 + 32)
+            for name in ("jagged_softmax", "jagged_softmax_forward")
+        ),
+    )
+]
+
+POOLED = [
+    example
+    for space in ("fbgemm", "fb")
+    for example in (
+        *(
+            Example(
+                aten(f"{space}::{name}", fp32(3, 16), *[int64(2)] * 4),
+                0,
+                2 * 4 * 48,
+                direction=direction,
+            )
+            for name in (
+                "permute_pooled_embs",
+                "permute_pooled_embs_auto_grad",
+                "permute_pooled_embs_split",
+                "permute_pooled_embs_auto_grad_split",
+            )
+            for direction in ("fprop", "bprop")
+        ),
+        *(
+            Example(aten(f"{space}::{name}", (fp32(3, 16), fp32(3, 4)), NOTHING), 0, 2 * 4 * 60)
+            for name in (
+                "merge_pooled_embeddings",
+                "all_to_one_device",
+                "permute_multi_embedding",
+                "permute_multi_embedding_function",
+                "regroup_keyed_tensor",
+                "sum_reduce_to_one",
+            )
+        ),
+    )
+]
+
+BYTES = tensor("uint8", 5, 24)
+CODES = [
+    example
+    for space in ("fbgemm", "fb")
+    for example in (
+        *(
+            Example(aten(f"{space}::{name}", fp32(80), 4, 14, 1.0), 80, 80 * (4 + 1))
+            for name in ("FloatToHFP8Quantized", "FloatToMSFPQuantized", "FloatToBfloat16Quantized")
+        ),
+        *(
+            Example(aten(f"{space}::{name}", tensor("uint8", 80), 4, 14), 80, 80 * (1 + 4))
+            for name in ("HFP8QuantizedToFloat", "MSFPQuantizedToFloat")
+        ),
+        Example(aten(f"{space}::Bfloat16QuantizedToFloat", fp16(80)), 80, 80 * (2 + 4)),
+        *(
+            Example(aten(f"{space}::{name}", fp32(5, 16)), 5 * 80, 4 * 80 + 5 * 24)
+            for name in (
+                "FloatToFused8BitRowwiseQuantized",
+                "HalfToFused8BitRowwiseQuantized",
+                "FloatOrHalfToFused8BitRowwiseQuantized",
+                "FloatToFP8RowwiseQuantized",
+                "FloatToPaddedFP8RowwiseQuantized",
+            )
+        ),
+        Example(
+            aten(f"{space}::FloatToFused8BitRowwiseQuantizedOut", BYTES, fp32(5, 16)),
+            5 * 80,
+            4 * 80 + 5 * 24,
+        ),
+        *(
+            Example(aten(f"{space}::{name}", BYTES), 2 * 80, 5 * 24 + 4 * 80)
+            for name in (
+                "Fused8BitRowwiseQuantizedToFloat",
+                "Fused8BitRowwiseQuantizedToFloatOrHalf",
+                "FP8RowwiseQuantizedToFloat",
+                "PaddedFP8RowwiseQuantizedToFloat",
+            )
+        ),
+        Example(
+            aten(f"{space}::Fused8BitRowwiseQuantizedToFloatOut", fp32(5, 16), BYTES),
+            2 * 80,
+            5 * 24 + 4 * 80,
+        ),
+        Example(
+            aten(f"{space}::Fused8BitRowwiseQuantizedToFloatOrHalf", BYTES, 1),
+            2 * 80,
+            5 * 24 + 2 * 80,
+        ),
+        Example(aten(f"{space}::Fused8BitRowwiseQuantizedToHalf", BYTES), 2 * 80, 5 * 24 + 2 * 80),
+        *(
+            Example(aten(f"{space}::{name}", fp32(5, 16), 4), 5 * 80, 4 * 80 + 5 * (8 + 4))
+            for name in (
+                "FloatToFusedNBitRowwiseQuantizedSBHalf",
+                "HalfToFusedNBitRowwiseQuantizedSBHalf",
+                "FloatOrHalfToFusedNBitRowwiseQuantizedSBHalf",
+            )
+        ),
+    )
+]
+
+EXAMPLES = [*LOOKUPS, *GRADIENTS, *INSIDE, *FEATURES, *PRODUCTS, *POOLED, *CODES]
+
+
+@pytest.mark.parametrize(
+    "example", EXAMPLES, ids=lambda each: f"{each.call.mod}::{each.call.op}-{each.direction}"
+)
+def test_costs(example: Example) -> None:
+    check(example)
+
+
+ROWWISE = "fbgemm::split_embedding_codegen_lookup_rowwise_adagrad_function"
+
+
+def cost(call, direction="fprop"):
+    done = work(call, direction)
+    assert done is not None, why_unknown(call, direction)
+    return done.cost
+
+
+def test_without_widths_a_state_of_one_element_a_row_tells_them():
+    found = cost(lookup(ROWWISE, UNKNOWN, UNKNOWN))
+    assert (found.flops, found.bytes, found.exact) == (96, READ + ROWS + OUTPUT, False)
+
+
+def test_without_widths_and_such_a_state_the_cost_is_unknown():
+    call = lookup(ROWWISE, UNKNOWN, UNKNOWN, momentum=fp32(800))
+    assert why_unknown(call, "fprop") == "the widths of the tables are not in the capture"
+
+
+def test_the_output_tells_widths_and_type_if_it_has_as_many_bags():
+    done = tables((WEIGHTS,), 2, (None, None), INDICES, OFFSETS, 0, None, fp16(3, 16))
+    assert (done.width, done.output, done.exact) == (8, fp16(3, 16), False)
+    done = tables((WEIGHTS,), 2, (16, 8), INDICES, OFFSETS, 0, None, fp16(3, 16))
+    assert (done.rows, done.exact) == (100, True)
+    with pytest.raises(CannotModel):
+        tables((WEIGHTS,), 2, (None, None), INDICES, OFFSETS, 0, None, fp16(4, 16))
+
+
+def test_tables_of_different_width_make_an_estimate():
+    # Of widths 12 and 4; the number of indices per table is unknown.
+    found = cost(lookup(ROWWISE, 16, 12))
+    assert (found.flops, found.exact) == (96, False)
+
+
+def test_weights_of_samples_are_read_and_multiplied():
+    found = cost(lookup(ROWWISE, per_sample=fp32(12)))
+    assert (found.flops, found.bytes) == (192, READ + 4 * 12 + ROWS + OUTPUT)
+
+
+def test_no_more_rows_are_touched_than_there_are():
+    call = lookup(ROWWISE)
+    many = replace(
+        call,
+        args=tuple(
+            replace(each, value=int64(1000)) if each.value == INDICES else each
+            for each in call.args
+        ),
+    )
+    # All 100 rows of 8 halves and their state.
+    touched = 2 * 2 * 800 + 2 * 400
+    assert cost(many, "bprop").bytes == 8 * 1000 + 8 * 7 + OUTPUT + touched
+
+
+def test_the_types_of_a_list_that_a_trace_does_not_tell_leave_the_call_to_what_runs_inside():
+    call = lookup_pt2(ROWWISE + "_pt2")
+    untyped = replace(
+        call,
+        args=tuple(
+            replace(each, value=tuple(Tensor(one.shape) for one in each.value))
+            if isinstance(each.value, tuple) and WEIGHTS in each.value
+            else each
+            for each in call.args
+        ),
+    )
+    assert why_unknown(untyped, "fprop") == "the type of the tables is not in the capture"
+
+
+@pytest.mark.parametrize(
+    "name, canonical",
+    [
+        ("split_embedding_codegen_forward_unweighted_cuda", "codegen_forward"),
+        ("split_embedding_codegen_forward_weighted_vbe_pt2_wrapper", "codegen_forward"),
+        ("ssd_embedding_nobag_codegen_forward_unweighted_cuda", "codegen_forward"),
+        (
+            "split_embedding_backward_codegen_rowwise_adagrad_unweighted_exact_cuda",
+            "backward_codegen_rowwise_adagrad",
+        ),
+        (
+            "split_embedding_backward_codegen_approx_sgd_weighted_vbe_pt2_wrapper",
+            "backward_codegen_sgd",
+        ),
+        (
+            "ssd_embedding_backward_codegen_partial_rowwise_adam_unweighted_exact_cuda",
+            "backward_codegen_partial_rowwise_adam",
+        ),
+        ("dense_embedding_codegen_grad_indice_weights_vbe_cuda", "codegen_grad_indice_weights"),
+    ],
+)
+def test_generated_names_have_the_formula_of_their_kind(name, canonical):
+    call = aten(f"fbgemm::{name}", fp32(3))
+    known = aten(f"fbgemm::split_embedding_{canonical}", fp32(3))
+    found = registry.find(call)
+    assert found is not None
+    assert found is registry.find(known)
+
+
+def test_without_bags_each_index_is_a_row_of_the_output():
+    call = aten(
+        "fbgemm::split_embedding_nobag_codegen_forward_unweighted_cuda",
+        *(WEIGHTS, UNIFIED, CACHE, PLACES, STARTS, 8, INDICES, OFFSETS, i32(0), i32(0), 0, False),
+    )
+    found = cost(call)
+    assert (found.flops, found.bytes) == (0, READ + ROWS + 4 * 12 * 8)
+
+
+def test_a_permutation_of_fewer_features_is_an_estimate_without_its_number_of_values():
+    name = "fbgemm::permute_2D_sparse_data"
+    assert cost(aten(name, i32(4), LENGTHS, VALUES, None, None)).exact
+    assert cost(aten(name, i32(2), LENGTHS, VALUES, None, 7)).exact
+    assert not cost(aten(name, i32(2), LENGTHS, VALUES, None, NOTHING)).exact
+
+
+# The arguments of the examples, with one omitted or of another shape, never raise an error.
+@pytest.mark.parametrize("direction", ["fprop", "bprop"])
+def test_arguments_that_do_not_fit_have_no_cost_and_a_reason(direction):
+    distinct = {(each.call.op, each.call.args): each for each in EXAMPLES if each.call.mod == "fb"}
+    for example in distinct.values():
+        if "approx_" in example.call.op or "exact_" in example.call.op:
+            continue  # served by the formula of the name without
+        args = example.call.args
+        for i, each in enumerate(args):
+            for other in (None, Tensor((3,), "float32"), Tensor((2, 2, 2), "float32"), 7, "x"):
+                changed = (*args[:i], replace(each, value=other), *args[i + 1 :])
+                reason = why_unknown(replace(example.call, args=changed), direction) or ""
+                assert not reason.startswith("its formula failed"), (example.call.op, i, reason)

@@ -1,0 +1,123 @@
+"""torchvision's operators for detection: FLOPs and bytes by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from fastprof.model.call import UNKNOWN, Call
+from fastprof.ops import work
+from unit.ops.ops_examples import Example, aten, check, fp16, fp32
+
+X, ROIS = fp32(2, 8, 40, 50), fp32(6, 5)
+# 6 regions of 3 x 4, 2 x 2 samples each: 4 pixels per sample, 8 FLOPs.
+ALIGNED = 6 * 8 * 3 * 4
+SAMPLES = 4 * ALIGNED
+# x [2, 4, 9, 9] * w [6, 2, 3, 3] in 2 groups -> [2, 6, 7, 7], 18 offsets per position.
+D, W, OFFSET, MASK, BIAS = (
+    *(fp32(2, 4, 9, 9), fp32(6, 2, 3, 3), fp32(2, 18, 7, 7), fp32(2, 9, 7, 7)),
+    fp32(6),
+)
+STEPS = (1, 1, 0, 0, 1, 1, 2, 1)
+PRODUCTS = 2 * 2 * 6 * 7 * 7 * 2 * 9
+IN, OUT, BESIDE, WEIGHTS = 648, 588, 2 * 27 * 49, 108
+PARAMS = "N=2,C=4,H=9,W=9,K=6,P=7,Q=7,R=3,S=3,g=2,fp32,"
+
+
+def vision(name: str, *values: object) -> Call:
+    return aten(f"torchvision::{name}", *values)
+
+
+EXAMPLES = [
+    Example(vision("nms", fp32(10, 4), fp32(10), 0.5), 13 * 45 + 30, 4 * 50 + 8 * 10),
+    Example(
+        vision("roi_align", X, ROIS, 0.25, 3, 4, 2, True),
+        8 * SAMPLES,
+        4 * (4 * SAMPLES + 30 + ALIGNED),
+        "[2,8,40,50]fp32;[6,5]fp32",
+    ),
+    Example(
+        vision("roi_align", X, ROIS, 0.25, 3, 4, 2, True),
+        8 * SAMPLES,
+        4 * (ALIGNED + 30 + 32000),
+        direction="bprop",
+    ),
+    Example(vision("roi_align", X, ROIS, 0.25, 3, 4, 0, True), None, 4 * (32000 + 30 + ALIGNED)),
+    Example(
+        vision("ps_roi_align", fp32(2, 24, 40, 50), ROIS, 0.25, 3, 4, 1),
+        8 * 6 * 2 * 12,
+        4 * (4 * 144 + 30 + 2 * 144),
+    ),
+    Example(
+        vision("_roi_align_backward", fp32(6, 8, 3, 4), ROIS, 0.2, 3, 4, 2, 8, 40, 50, 2, True),
+        8 * SAMPLES,
+        4 * (ALIGNED + 30 + 32000),
+    ),
+    Example(vision("roi_pool", X, ROIS, 0.25, 3, 4), None, 4 * (32000 + 30 + 2 * ALIGNED)),
+    Example(
+        vision("roi_pool", X, ROIS, 0.25, 3, 4),
+        ALIGNED,
+        4 * (2 * ALIGNED + 30 + 32000),
+        direction="bprop",
+    ),
+    Example(
+        vision("ps_roi_pool", fp32(2, 24, 4, 5), ROIS, 1.0, 3, 4), None, 4 * (960 + 30 + 2 * 144)
+    ),
+    Example(
+        vision("deform_conv2d", D, W, OFFSET, MASK, BIAS, *STEPS, True),
+        PRODUCTS,
+        4 * (IN + WEIGHTS + BESIDE + 6 + OUT),
+        PARAMS,
+    ),
+    Example(
+        vision("deform_conv2d", D, W, OFFSET, fp32(2, 1, 1, 1), BIAS, *STEPS, False),
+        PRODUCTS,
+        4 * (IN + WEIGHTS + 2 * 18 * 49 + 6 + OUT),
+    ),
+    *(
+        Example(
+            call,
+            2 * PRODUCTS,
+            4 * ((OUT + WEIGHTS + 2 * BESIDE + IN) + (OUT + IN + BESIDE + WEIGHTS)),
+            PARAMS,
+            direction,
+        )
+        for call, direction in (
+            (vision("deform_conv2d", D, W, OFFSET, MASK, BIAS, *STEPS, True), "bprop"),
+            (
+                vision(
+                    "_deform_conv2d_backward",
+                    *(fp32(2, 6, 7, 7), D, W, OFFSET, MASK, BIAS, *STEPS, True),
+                ),
+                "fprop",
+            ),
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda each: each.call.op)
+def test_detection_costs_what_is_worked_out(example: Example) -> None:
+    check(example)
+
+
+@pytest.mark.parametrize(
+    "malformed",
+    [
+        vision("nms", fp32(10, 5), fp32(10), 0.5),
+        vision("nms", fp32(10, 4), fp32(9), 0.5),
+        vision("roi_align", X, fp32(6, 4), 0.25, 3, 4, 2, True),
+        vision("roi_align", X, ROIS, 0.25, UNKNOWN, 4, 2, True),
+        vision("deform_conv2d", D, W, fp32(2, 17, 7, 7), MASK, BIAS, *STEPS, True),
+        vision("deform_conv2d", D, fp16(6, 3, 3, 3), OFFSET, MASK, BIAS, *STEPS, True),
+        vision("_deform_conv2d_backward", D, D, W, OFFSET, MASK, BIAS, *STEPS, True),
+    ],
+)
+def test_a_malformed_call_has_no_work(malformed: Call) -> None:
+    assert work(malformed, "fprop") is None
+
+
+def test_estimates_say_so() -> None:
+    for example in EXAMPLES:
+        done = work(example.call, example.direction)
+        assert done is not None
+        assert done.cost.exact == ("deform" in example.call.op)

@@ -1,0 +1,134 @@
+"""Every command that a document shows works, and every option has an example."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fastprof.cli import parser
+from fastprof.profile.reports import all_reports
+from support import command_server
+from support.documents import (
+    ROOT,
+    Command,
+    calls_of_fastprof,
+    commands,
+    subcommands,
+    write_files,
+)
+from support.hypothesis_profiles import some
+from support.waiting import PATIENCE
+
+COMMANDS = list(commands())
+# Commands that are parsed but not run: the text that identifies them, and the reason.
+NOT_RUN = {
+    "--scheduler": "needs a Dask cluster at head:8786 (tests/unit/ranks/test_cluster.py has one)",
+    "net.nsys-rep": "needs nsys, which the report is exported by",
+    "fastprof run": "runs a program of the user (tests/unit/cli/test_run.py runs its own)",
+    "nsys --captured": "needs nsys and a GPU (tests/unit/cli/test_nsys.py has a stand-in)",
+}
+# Prefix of a line: run this Python and this fastprof regardless of the PATH.
+FUNCTIONS = """
+set -eo pipefail
+python() { PYTHON "$@"; }
+fastprof() { FASTPROF "$@"; }
+"""
+
+
+def why_not(command: Command) -> str | None:
+    return next((why for what, why in NOT_RUN.items() if what in command.text), None)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The working folder of the commands, with the files that they name."""
+    folder = tmp_path_factory.mktemp("documents")
+    write_files(folder)
+    parquet = "fastprof parse net.sqlite -o demo.parquet --format parquet"
+    made = run(folder, f"fastprof parse net.sqlite -o net.dict; cp net.dict demo.dict; {parquet}")
+    assert made.returncode == 0, made.stderr
+    return folder
+
+
+def run(folder: Path, line: str) -> subprocess.CompletedProcess[str]:
+    paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    functions = FUNCTIONS.replace("PYTHON", shlex.quote(sys.executable))
+    functions = functions.replace("FASTPROF", shlex.join(command_server.client()))
+    return subprocess.run(
+        ["bash", "-c", functions + line],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": paths},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+
+
+def run_lines() -> list[str]:
+    """The commands that are run: in the fast profile, a quarter of those of each subcommand."""
+    by_subcommand: dict[str, list[str]] = {}
+    for each in COMMANDS:
+        if why_not(each) is None:
+            by_subcommand.setdefault(" ".join(each.text.split()[:2]), []).append(each.text)
+    return [line for lines in by_subcommand.values() for line in some(lines, 4)]
+
+
+@pytest.mark.parametrize("line", run_lines(), ids=lambda line: line)
+def test_what_a_document_shows_runs(folder: Path, line: str) -> None:
+    done = run(folder, line)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.text)
+def test_what_a_document_shows_is_understood(command: Command) -> None:
+    for words in calls_of_fastprof(command.text):
+        if "--help" in words or "-h" in words or "--version" in words:
+            continue
+        is_file = words[0].endswith(".sqlite")  # fastprof FILE
+        parser().parse_args(["overview", *words] if is_file else words)  # or SystemExit
+
+
+def test_what_is_not_run_is_shown_somewhere() -> None:
+    shown = "\n".join(each.text for each in COMMANDS)
+    assert [what for what in NOT_RUN if what not in shown] == []
+
+
+def test_every_option_has_help_and_an_example() -> None:
+    shown: dict[str, set[str]] = {}
+    for command in COMMANDS:
+        for words in calls_of_fastprof(command.text):
+            own = words[: words.index("--")] if "--" in words else words
+            name = "" if own[0].startswith("-") else own[0]
+            shown.setdefault(name, set()).update(own)
+    # Reports share most options: an example with one of them will do.
+    of_reports = set().union(*(shown.get(name, set()) for name in all_reports()))
+    shown |= dict.fromkeys(all_reports(), of_reports)
+    shown["diff"] |= of_reports
+    for name, command_parser in subcommands(parser()).items():
+        for action in command_parser._actions:
+            assert action.help or action.choices, f"fastprof {name}: {action.dest} has no help"
+            if not action.option_strings or "-h" in action.option_strings:
+                continue
+            examples = shown.get(name, set()) & set(action.option_strings)
+            assert examples, f"fastprof {name} {action.option_strings[0]}: no document shows it"
+
+
+@pytest.mark.parametrize(
+    "line, calls",
+    [
+        ("fastprof parse a.sqlite | fastprof prof -c 'idx,op'",
+         [["parse", "a.sqlite"], ["prof", "-c", "idx,op"]]),
+        ("fastprof prof --json < net.dict > out", [["prof", "--json"]]),
+        ("python -m fastprof.prof x", []),
+        ("fastprof nsys -w 9 -- python a.py", [["nsys", "-w", "9", "--", "python", "a.py"]]),
+    ],
+)  # fmt: skip
+def test_calls_of_fastprof_are_found_in_a_line(line: str, calls: list[list[str]]) -> None:
+    assert list(calls_of_fastprof(line)) == calls
