@@ -1,15 +1,17 @@
 """Worked examples of op models: what the tests of this folder list and check.
 
 An `EXAMPLES` list in such a module has calls with the expected FLOPs and bytes, written as explicit
-arithmetic. `test_complete.py` fails for registered operators without an example.
+arithmetic. `test_examples.py` checks them, and fails for registered operators without an example.
 """
 
 from __future__ import annotations
 
+import importlib
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from fastprof.model.call import Arg, Call, Tensor
-from fastprof.ops import work
+from fastprof.ops import Cost, why_unknown, work
 
 
 class Example(NamedTuple):
@@ -59,6 +61,34 @@ def int64(*shape: int) -> Tensor:
     return Tensor(shape, "int64")
 
 
+def both(
+    names: str,
+    *values: Any,
+    moved: int | None,
+    flops: int | None = 0,
+    direction: str = "fprop",
+    mod: str = "torch",
+) -> list[Example]:
+    """The same calls by their Python and ATen names."""
+    return [
+        Example(call, flops, moved, direction=direction)
+        for name in names.split()
+        for call in (python(mod, name, *values), aten(name, *values))
+    ]
+
+
+def cost(call: Call, direction: str = "fprop") -> Cost:
+    """The cost of a call that has a formula."""
+    done = work(call, direction)
+    assert done is not None, why_unknown(call, direction)
+    return done.cost
+
+
+def exact(call: Call, direction: str = "fprop") -> bool:
+    """Whether the cost of a call is no estimate."""
+    return cost(call, direction).exact
+
+
 def check(example: Example) -> None:
     """Check that the model gives the FLOPs and bytes (and params) of the example."""
     done = work(example.call, example.direction)
@@ -66,3 +96,13 @@ def check(example: Example) -> None:
     assert (done.cost.flops, done.cost.bytes) == (example.flops, example.bytes)
     if example.params is not None:
         assert done.parts[0].params == example.params
+
+
+def all_examples() -> list[Example]:
+    """The examples of all modules of this folder, in the order of their names."""
+    here = Path(__file__).parent
+    paths = [path for path in here.rglob("test_*.py") if not path.stem.endswith("_torch")]
+    names = [".".join(path.relative_to(here).with_suffix("").parts) for path in paths]
+    names.remove("test_examples")
+    modules = [importlib.import_module(f"unit.ops.{name}") for name in sorted(names)]
+    return [example for module in modules for example in getattr(module, "EXAMPLES", ())]

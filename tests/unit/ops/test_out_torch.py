@@ -12,9 +12,9 @@ from support.hypothesis_profiles import IS_FULL
 from unit.ops.ops_examples import aten, bf16, fp32, sizes
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test TORCH=2.13.0")
+from unit.ops.ops_examples import all_examples  # noqa: E402
 from unit.ops.out_calls import Pair, out_overloads, pairs_of, sampled_pairs  # noqa: E402
 from unit.ops.overload_calls import Ran  # noqa: E402
-from unit.ops.test_complete import examples  # noqa: E402
 
 N_SAMPLES = 4 if IS_FULL else 1  # of each operator
 # Two tensors may also be two operands, and max(x, y) is the likelier call; three trailing tensors
@@ -57,7 +57,7 @@ def test_without_types_or_values_nothing_known_is_lost(sampled: list[Pair], form
 
 
 def test_worked_examples_cost_the_same_with_tensors_for_their_results() -> None:
-    calls = [each.call for each in examples() if each.direction == "fprop"]
+    calls = [each.call for each in all_examples() if each.direction == "fprop"]
     pairs = pairs_of(call for call in calls if call.result is None)
     assert len({pair.overload for pair in pairs}) > 400
     for pair in pairs:
@@ -67,14 +67,14 @@ def test_worked_examples_cost_the_same_with_tensors_for_their_results() -> None:
 
 
 def test_nearly_every_out_overload_of_a_modelled_operator_is_tried(sampled: list[Pair]) -> None:
-    modelled = {each.call.op for each in examples() if each.call.mod == "aten"}
+    modelled = {each.call.op for each in all_examples() if each.call.mod == "aten"}
     all_of_them = {
         f"{name}.{schema.overload_name}"
         for name, schemas in out_overloads().items()
         for schema in schemas
         if name in modelled
     }
-    worked = pairs_of(each.call for each in examples())
+    worked = pairs_of(each.call for each in all_examples())
     tried = {pair.overload for pair in (*sampled, *worked)}
     assert len(all_of_them) > 800
     assert len(all_of_them & tried) > 0.75 * len(all_of_them)
@@ -86,7 +86,7 @@ def test_operators_without_such_overloads_and_with_tensors_to_leave_out_are_know
         name = schema.name.removeprefix("aten::")
         if any("Optional[Tensor]" in str(each.type) for each in schema.arguments):
             optional.add(name)
-    modelled = {each.call.op for each in examples() if each.call.mod == "aten"}
+    modelled = {each.call.op for each in all_examples() if each.call.mod == "aten"}
     found = {name for name in modelled & optional - with_out if not name.endswith("_")}
     assert found == out_forms._WITHOUT
 
@@ -96,7 +96,7 @@ def test_how_many_results_an_operator_has_is_that_of_torch() -> None:
         name: max(sum(_is_result(each) for each in schema.arguments) for schema in schemas)
         for name, schemas in out_overloads().items()
     }
-    modelled = {each.call.op for each in examples() if each.call.mod == "aten"}
+    modelled = {each.call.op for each in all_examples() if each.call.mod == "aten"}
     assert {name: n for name, n in most.items() if n > 1 and name in modelled} == out_forms._MOST
 
 

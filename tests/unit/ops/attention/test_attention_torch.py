@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from fastprof.model.call import Arg, Call, Tensor
-from fastprof.ops import Cost, work
 from fastprof.ops.registry import find
 from support.record_calls import aten_calls, python_calls, recorded
 
@@ -19,6 +18,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
 from torch.nn.functional import scaled_dot_product_attention as attend  # noqa: E402
 from torch.utils import flop_counter  # noqa: E402
 from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
+
+from unit.ops.ops_examples import cost  # noqa: E402
 
 importlib.import_module("torch.nn.attention.varlen")  # registers its operators
 
@@ -33,12 +34,6 @@ def sizes() -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
         (batch, groups, columns, 4 * depth),
         (batch, groups, columns, 4 * width),
     )
-
-
-def cost(call: Call, direction: str = "fprop") -> Cost:
-    done = work(call, direction)
-    assert done is not None, call
-    return done.cost
 
 
 def called(name: str, *values: Any) -> Call:

@@ -15,7 +15,7 @@ from fastprof.ops.convolution.sizes import touched
 from fastprof.ops.cost import Part
 from fastprof.ops.registry import formulas
 from support.hypothesis_profiles import examples
-from unit.ops.ops_examples import Example, aten, bf16, check, fp16, fp32, python, sizes, tensor
+from unit.ops.ops_examples import Example, aten, bf16, fp16, fp32, python, sizes, tensor
 
 NN: Final = "torch.nn.functional"
 
@@ -464,11 +464,6 @@ FORMS: Final = [
 ]
 
 EXAMPLES: list[Example] = [*FORWARD, *OF_FORWARD_CALLS, *BACKWARD, *ONE_GRADIENT, *SIZES_ONLY]
-
-
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.call.op)
-def test_convolution_costs_what_is_worked_out_by_hand(example: Example) -> None:
-    check(example)
 
 
 @pytest.mark.parametrize(("values", "named", "flops"), FORMS)

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 import pytest
 
 from fastprof.model.call import UNKNOWN, Call
 from fastprof.ops import work
-from unit.ops.ops_examples import Example, aten, check, fp16, fp32, int64, python, sizes
+from unit.ops.ops_examples import Example, aten, exact, fp16, fp32, int64, python, sizes
+from unit.ops.ops_examples import both as both_of
 
 F = "torch.nn.functional"
 NN = "torch._C._nn"
+both = partial(both_of, mod=NN)
 X1, X2, X3 = fp32(2, 3, 4), fp32(2, 3, 4, 4), fp32(2, 3, 4, 4, 4)
 SHAPES = {1: X1, 2: X2, 3: X3}
-
-
-def both(
-    names: str, *values: Any, flops: int, moved: int | None, direction: str = "fprop"
-) -> list[Example]:
-    """The same call by its Python and ATen names."""
-    return [
-        Example(call, flops, moved, direction=direction)
-        for name in names.split()
-        for call in (python(NN, name, *values), aten(name, *values))
-    ]
 
 
 def operator(
@@ -227,17 +218,6 @@ FOLDS = [
 ]
 
 EXAMPLES = [*OPERATORS, *RESIZED, *GRIDS, *AFFINE, *PADS, *FOLDS]
-
-
-@pytest.mark.parametrize("example", EXAMPLES)
-def test_images_cost_what_their_sizes_say(example: Example) -> None:
-    check(example)
-
-
-def exact(call: Call) -> bool:
-    done = work(call, "fprop")
-    assert done is not None
-    return done.cost.exact
 
 
 def test_antialiasing_is_an_estimate() -> None:

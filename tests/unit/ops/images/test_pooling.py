@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from fastprof.model.call import UNKNOWN, Call
 from fastprof.ops import work
 from fastprof.ops.images.pooling import adaptive_taps
-from unit.ops.ops_examples import Example, aten, check, fp16, fp32, int64, python, sizes
+from unit.ops.ops_examples import Example, aten, both, fp16, fp32, int64, python, sizes
 
 F = "torch.nn.functional"
 X1, X2, X3 = fp32(2, 3, 8), fp32(2, 3, 8, 8), fp32(2, 3, 8, 8, 8)
 IN1, IN2, IN3 = 6 * 8, 6 * 8 * 8, 6 * 8 * 8 * 8  # elements
 OUT1, OUT2, OUT3 = 6 * 4, 6 * 4 * 4, 6 * 4 * 4 * 4  # windows of 2: half the size
 SHAPES = {1: (X1, IN1, OUT1, 2), 2: (X2, IN2, OUT2, 4), 3: (X3, IN3, OUT3, 8)}
-
-
-def both(
-    names: str, *values: Any, flops: int, moved: int | None, direction: str = "fprop"
-) -> list[Example]:
-    """The same call by its Python and ATen names."""
-    return [
-        Example(call, flops, moved, direction=direction)
-        for name in names.split()
-        for call in (python("torch", name, *values), aten(name, *values))
-    ]
 
 
 def of_windows(dimensions: int) -> list[Example]:
@@ -195,11 +182,6 @@ EXAMPLES = [
     *FRACTIONAL,
     *ODD,
 ]
-
-
-@pytest.mark.parametrize("example", EXAMPLES)
-def test_pooling_costs_what_its_windows_hold(example: Example) -> None:
-    check(example)
 
 
 @pytest.mark.parametrize("size", range(1, 12))

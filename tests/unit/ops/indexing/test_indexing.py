@@ -9,7 +9,18 @@ import pytest
 
 from fastprof.model.call import UNKNOWN, Call, Tensor
 from fastprof.ops import Cost, has_model, work
-from unit.ops.ops_examples import Example, aten, check, fp16, fp32, int64, python, sizes, tensor
+from unit.ops.ops_examples import (
+    Example,
+    aten,
+    both,
+    cost,
+    fp16,
+    fp32,
+    int64,
+    python,
+    sizes,
+    tensor,
+)
 
 X = fp32(4, 6)
 WHOLE = 4 * 24  # bytes of X
@@ -19,17 +30,6 @@ ROWS = int64(3)
 THREE = 8 * 3
 MASK = tensor("bool", 4, 6)
 SLICE = "slice(None, None, None)"
-
-
-def both(
-    names: str, *values: Any, moved: int | None, flops: int | None = 0, direction: str = "fprop"
-) -> list[Example]:
-    """The same call by its Python and ATen names."""
-    return [
-        Example(call, flops, moved, direction=direction)
-        for name in names.split()
-        for call in (python("torch", name, *values), aten(name, *values))
-    ]
 
 
 PICKED = [
@@ -147,17 +147,6 @@ MASKED = [
 ]
 
 EXAMPLES = [*PICKED, *PLACED, *ADVANCED, *MASKED]
-
-
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda each: f"{each.call.mod}.{each.call.op}")
-def test_indexing_costs_what_is_worked_out(example: Example) -> None:
-    check(example)
-
-
-def cost(call: Call, direction: str = "fprop") -> Cost:
-    done = work(call, direction)
-    assert done is not None
-    return done.cost
 
 
 def test_how_many_elements_a_mask_picks_is_not_known() -> None:

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from fastprof.model.call import UNKNOWN, Call
 from fastprof.ops import Cost, has_model, work
-from unit.ops.ops_examples import Example, aten, check, fp16, fp32, int64, python, sizes, tensor
+from unit.ops.ops_examples import (
+    Example,
+    aten,
+    both,
+    cost,
+    fp16,
+    fp32,
+    int64,
+    python,
+    sizes,
+    tensor,
+)
 
 X = fp32(5, 12)  # rows of 12: 4 comparisons per element to sort them; columns of 5: 3
 FOUR, THREE = 4 * 60, 3 * 60
-
-
-def both(
-    names: str, *values: Any, flops: int | None, moved: int | None, direction: str = "fprop"
-) -> list[Example]:
-    """The same call by its Python and ATen names."""
-    return [
-        Example(call, flops, moved, direction=direction)
-        for name in names.split()
-        for call in (python("torch", name, *values), aten(name, *values))
-    ]
 
 
 EXAMPLES = [
@@ -67,17 +65,6 @@ EXAMPLES = [
     Example(sizes("searchsorted", (7,), (5, 12), (), (), (), ()), 3 * 60, None),
     Example(sizes("bucketize", (), (7,), (), ()), 3, None),
 ]
-
-
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda each: f"{each.call.mod}.{each.call.op}")
-def test_sorting_costs_what_is_worked_out(example: Example) -> None:
-    check(example)
-
-
-def cost(call: Call, direction: str = "fprop") -> Cost:
-    done = work(call, direction)
-    assert done is not None
-    return done.cost
 
 
 def test_comparisons_of_a_sort_are_said_to_be_an_estimate() -> None:

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from fastprof.model.call import UNKNOWN, Tensor
-from fastprof.ops import CannotModel, registry, work
+from fastprof.ops import CannotModel, registry
 from fastprof.ops.libraries.fbgemm.lookups import OPTIMIZERS, tables
 from fastprof.ops.registry import why_unknown
-from unit.ops.ops_examples import Example, aten, check, fp16, fp32, int64, tensor
+from unit.ops.ops_examples import Example, aten, cost, fp16, fp32, int64, tensor
 
 NOTHING = Tensor(())  # a non-tensor argument in a trace
 
@@ -486,20 +486,7 @@ CODES = [
 EXAMPLES = [*LOOKUPS, *GRADIENTS, *INSIDE, *FEATURES, *PRODUCTS, *POOLED, *CODES]
 
 
-@pytest.mark.parametrize(
-    "example", EXAMPLES, ids=lambda each: f"{each.call.mod}::{each.call.op}-{each.direction}"
-)
-def test_costs(example: Example) -> None:
-    check(example)
-
-
 ROWWISE = "fbgemm::split_embedding_codegen_lookup_rowwise_adagrad_function"
-
-
-def cost(call, direction="fprop"):
-    done = work(call, direction)
-    assert done is not None, why_unknown(call, direction)
-    return done.cost
 
 
 def test_without_widths_a_state_of_one_element_a_row_tells_them():

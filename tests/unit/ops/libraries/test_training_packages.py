@@ -10,7 +10,7 @@ from fastprof.model.call import UNKNOWN, Tensor
 from fastprof.ops import work
 from fastprof.ops.registry import find, why_unknown
 from fastprof.ops.unmodelled import TRAINING
-from unit.ops.ops_examples import Example, aten, bf16, check, fp16, fp32, int64, tensor
+from unit.ops.ops_examples import Example, aten, bf16, cost, fp16, fp32, int64, tensor
 
 NOTHING = Tensor(())  # a non-tensor argument in a trace
 
@@ -655,19 +655,6 @@ EXAMPLES = [
     *BLOCKS,
     *STATES,
 ]
-
-
-@pytest.mark.parametrize(
-    "example", EXAMPLES, ids=lambda each: f"{each.call.mod}::{each.call.op}-{each.direction}"
-)
-def test_costs(example: Example) -> None:
-    check(example)
-
-
-def cost(call, direction="fprop"):
-    done = work(call, direction)
-    assert done is not None, why_unknown(call, direction)
-    return done.cost
 
 
 def test_a_parallel_linear_says_that_it_is_an_estimate():

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 import pytest
 
 from fastprof.model.call import UNKNOWN, Call
 from fastprof.ops import work
-from unit.ops.ops_examples import Example, aten, check, fp32, int64, python, sizes
+from unit.ops.ops_examples import Example, aten, fp32, int64, python, sizes
+from unit.ops.ops_examples import both as both_of
+
+both = partial(both_of, mod="torch._C._nn")
 
 F = "torch.nn.functional"
 X = fp32(7, 6)
 N = 7 * 6
 ONE = 4  # bytes of a reduced loss
-
-
-def both(
-    names: str, *values: Any, flops: int | None, moved: int | None, direction: str = "fprop"
-) -> list[Example]:
-    """The same call by its Python and ATen names."""
-    return [
-        Example(call, flops, moved, direction=direction)
-        for name in names.split()
-        for call in (python("torch._C._nn", name, *values), aten(name, *values))
-    ]
 
 
 A, B = fp32(7, 6), fp32(5, 6)
@@ -151,11 +143,6 @@ CTC = [
 ]
 
 EXAMPLES = [*DISTANCES, *CTC]
-
-
-@pytest.mark.parametrize("example", EXAMPLES)
-def test_distances_cost_what_their_formulas_say(example: Example) -> None:
-    check(example)
 
 
 def test_what_depends_on_values_is_not_exact() -> None:

@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 
 from fastprof.model.call import UNKNOWN, Call
 from fastprof.ops import work
-from unit.ops.ops_examples import Example, aten, check, fp16, fp32, int64, python, sizes, tensor
+from unit.ops.ops_examples import Example, aten, exact, fp16, fp32, int64, python, sizes, tensor
+from unit.ops.ops_examples import both as both_of
+
+both = partial(both_of, mod="torch._C._nn")
 
 F = "torch.nn.functional"
 X = fp32(7, 6)
 N = 7 * 6
 ONE = 4  # bytes of a reduced loss
 LOSS = fp32()
-
-
-def both(
-    names: str, *values: Any, flops: int | None, moved: int | None, direction: str = "fprop"
-) -> list[Example]:
-    """The same call by its Python and ATen names."""
-    return [
-        Example(call, flops, moved, direction=direction)
-        for name in names.split()
-        for call in (python("torch._C._nn", name, *values), aten(name, *values))
-    ]
 
 
 def of_elements(name: str, forward: int, backward: int) -> list[Example]:
@@ -284,17 +277,6 @@ ENTROPY = [
 ]
 
 EXAMPLES = [*PAIRS, *PROBABILITIES, *CLASSES, *LIKELIHOOD, *ENTROPY]
-
-
-@pytest.mark.parametrize("example", EXAMPLES)
-def test_losses_cost_what_their_formulas_say(example: Example) -> None:
-    check(example)
-
-
-def exact(call: Call) -> bool:
-    done = work(call, "fprop")
-    assert done is not None
-    return done.cost.exact
 
 
 def test_a_reduction_that_is_not_known_is_taken_for_the_mean_and_is_not_exact() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from fastprof.model.call import UNKNOWN, Arg, Call, Tensor
@@ -12,7 +10,7 @@ from unit.ops.ops_examples import (
     Example,
     aten,
     bf16,
-    check,
+    both,
     fp16,
     fp32,
     int64,
@@ -24,17 +22,6 @@ from unit.ops.ops_examples import (
 F = "torch.nn.functional"
 X = fp32(7, 6)
 N = 7 * 6
-
-
-def both(
-    names: str, *values: Any, flops: int, moved: int | None, direction: str = "fprop"
-) -> list[Example]:
-    """The same call by its Python and ATen names."""
-    return [
-        Example(call, flops, moved, direction=direction)
-        for name in names.split()
-        for call in (python("torch", name, *values), aten(name, *values))
-    ]
 
 
 EXAMPLES = [
@@ -83,11 +70,6 @@ EXAMPLES = [
     Example(sizes("_softmax_backward_data", (7, 6), (7, 6), (), (7, 6)), 4 * N, None),
     Example(sizes("_softmax_backward_data", (7, 6), (7, 6), (), ()), 4 * N, None),
 ]
-
-
-@pytest.mark.parametrize("example", EXAMPLES)
-def test_softmax_costs_what_its_formula_says(example: Example) -> None:
-    check(example)
 
 
 def test_half_precision_may_turn_into_float_and_then_bytes_are_not_exact() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -13,7 +12,8 @@ from unit.ops.ops_examples import (
     Example,
     aten,
     bf16,
-    check,
+    both,
+    cost,
     fp16,
     fp32,
     int64,
@@ -26,17 +26,6 @@ X = fp32(4, 6)
 WHOLE = 4 * 24  # bytes of X
 TURNED = Tensor((4, 6), "float32", (1, 4))
 DENSE = Tensor((4, 6), "float32", (6, 1))
-
-
-def both(
-    names: str, *values: Any, moved: int | None, flops: int | None = 0, direction: str = "fprop"
-) -> list[Example]:
-    """The same call by its Python and ATen names."""
-    return [
-        Example(call, flops, moved, direction=direction)
-        for name in names.split()
-        for call in (python("torch", name, *values), aten(name, *values))
-    ]
 
 
 JOINED = [
@@ -229,17 +218,6 @@ CREATED = [
 ]
 
 EXAMPLES = [*JOINED, *COPIES, *VIEWS, *CONVERSIONS, *CREATED]
-
-
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda each: f"{each.call.mod}.{each.call.op}")
-def test_movement_costs_what_is_worked_out(example: Example) -> None:
-    check(example)
-
-
-def cost(call: Call, direction: str = "fprop") -> Cost:
-    done = work(call, direction)
-    assert done is not None
-    return done.cost
 
 
 def test_an_expanded_tensor_is_read_by_its_own_size_and_copied_whole() -> None:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from fastprof.model.call import UNKNOWN, Call, Tensor
 from fastprof.ops import work
-from unit.ops.ops_examples import Example, aten, bf16, check, fp16, fp32, python, sizes, tensor
+from unit.ops.ops_examples import (
+    Example,
+    aten,
+    bf16,
+    both,
+    exact,
+    fp16,
+    fp32,
+    python,
+    sizes,
+    tensor,
+)
 
 F = "torch.nn.functional"
 APEX = "apex.normalization.fused_layer_norm"
@@ -20,17 +29,6 @@ EVALUATED = 4 * (2 * N + 4 * 3)
 BACKWARD = 4 * (5 * N + 3 + 2 * 3 + 2 * 3)  # dy, x twice, dx; weight; saved; dweight, dbias
 ROWS = fp32(7, 6)  # a matrix of 7 rows
 D = fp32(6)
-
-
-def both(
-    names: str, *values: Any, flops: int | None, moved: int | None, direction: str = "fprop"
-) -> list[Example]:
-    """The same call by its Python and ATen names."""
-    return [
-        Example(call, flops, moved, direction=direction)
-        for name in names.split()
-        for call in (python("torch", name, *values), aten(name, *values))
-    ]
 
 
 FULL = (X, C, C, C, C)  # in ATen's order: weight, bias, running mean, running variance
@@ -317,17 +315,6 @@ EXAMPLES = [
     *GROUP_NORMS,
     *UNIT,
 ]
-
-
-@pytest.mark.parametrize("example", EXAMPLES)
-def test_norms_cost_what_their_formulas_say(example: Example) -> None:
-    check(example)
-
-
-def exact(call: Call, direction: str = "fprop") -> bool:
-    done = work(call, direction)
-    assert done is not None
-    return done.cost.exact
 
 
 def test_a_batch_norm_that_may_be_training_is_taken_for_it_and_is_not_exact() -> None:

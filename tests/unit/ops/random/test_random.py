@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from fastprof.model.call import UNKNOWN, Call
 from fastprof.ops import work
-from unit.ops.ops_examples import Example, aten, check, fp16, fp32, int64, python, sizes, tensor
+from unit.ops.ops_examples import Example, aten, both, fp16, fp32, int64, python, sizes, tensor
 
 F = "torch.nn.functional"
 X = fp32(2, 3, 4, 5)
 N, CHANNELS = 2 * 3 * 4 * 5, 2 * 3
 MASK = tensor("bool", 2, 3, 4, 5)
-
-
-def both(
-    names: str, *values: Any, flops: int | None, moved: int | None, direction: str = "fprop"
-) -> list[Example]:
-    """The same call by its Python and ATen names."""
-    return [
-        Example(call, flops, moved, direction=direction)
-        for name in names.split()
-        for call in (python("torch", name, *values), aten(name, *values))
-    ]
 
 
 DROPPED = (4 + 4 + 1) * N  # x read, y and mask written
@@ -140,11 +127,6 @@ NUMBERS = [
 ]
 
 EXAMPLES = [*DROPOUTS, *NUMBERS]
-
-
-@pytest.mark.parametrize("example", EXAMPLES)
-def test_random_numbers_cost_what_their_formulas_say(example: Example) -> None:
-    check(example)
 
 
 def test_a_dropout_that_may_be_training_is_taken_for_it_and_is_not_exact() -> None:

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 from math import inf
-from typing import Any
 
 import pytest
 
 from fastprof.model.call import UNKNOWN, Arg, Call, Tensor
 from fastprof.ops import Cost, has_model, work
-from unit.ops.ops_examples import Example, aten, check, fp16, fp32, int64, python, sizes, tensor
+from unit.ops.ops_examples import (
+    Example,
+    aten,
+    both,
+    cost,
+    fp16,
+    fp32,
+    int64,
+    python,
+    sizes,
+    tensor,
+)
 
 COUNT = 2 * 3 * 4  # elements of the tensor of most examples
 X = fp32(2, 3, 4)
 OF_4, OF_6 = 4 * 4, 4 * 6  # bytes after reducing dimensions 0 and 1, and 2
-
-
-def both(
-    names: str, *values: Any, flops: int, moved: int | None, direction: str = "fprop"
-) -> list[Example]:
-    """The same call by its Python and ATen names."""
-    return [
-        Example(call, flops, moved, direction=direction)
-        for name in names.split()
-        for call in (python("torch", name, *values), aten(name, *values))
-    ]
 
 
 REDUCTIONS = [
@@ -169,17 +168,6 @@ SCANS = [
 ]
 
 EXAMPLES = [*REDUCTIONS, *EXTREMES, *MOMENTS, *NORMS, *COMPARISONS, *SCANS]
-
-
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda each: f"{each.call.mod}.{each.call.op}")
-def test_reduction_costs_what_is_worked_out(example: Example) -> None:
-    check(example)
-
-
-def cost(call: Call, direction: str = "fprop") -> Cost:
-    done = work(call, direction)
-    assert done is not None
-    return done.cost
 
 
 def test_keywords_positions_and_defaults_give_the_same_cost() -> None:

@@ -1,7 +1,5 @@
 """Norms of serving stacks: plain, with a residual, quantised, of heads; layer and group norm."""
 
-import pytest
-
 from unit.ops.libraries.serving.serving_calls import exact, fp8, listed, reason, uint8
 from unit.ops.ops_examples import aten, bf16, check, fp32
 
@@ -119,12 +117,6 @@ EXAMPLES = [
         VALUES, 8 * 60, 3 * 120 + 2 * 12 + 2 * 6 * 4,
     ),
 ]  # fmt: skip
-
-
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda each: each.call.op)
-def test_costs(example):
-    check(example)
-    assert exact(example)
 
 
 def test_heads_that_are_not_told_are_an_estimate():

@@ -1,4 +1,4 @@
-"""For unusual traces, formulas of serving stacks return a cost or a reason."""
+"""Which costs of serving stacks are estimates; for unusual traces, a cost or a reason."""
 
 from dataclasses import replace
 
@@ -15,6 +15,7 @@ from unit.ops.libraries.serving import test_norms as norms
 from unit.ops.libraries.serving import test_products as products
 from unit.ops.libraries.serving import test_quantisation as quantisation
 from unit.ops.libraries.serving import test_rotation as rotation
+from unit.ops.libraries.serving.serving_calls import exact
 
 FAMILIES = (
     attention, cache, collectives, experts, gates, norms, products, quantisation, rotation,
@@ -26,7 +27,16 @@ ODD = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda each: each.__name__)
+every_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda each: each.__name__)
+
+
+@every_family
+def test_costs_are_estimates_where_the_family_says_so(family):
+    estimates = getattr(family, "ESTIMATES", ())
+    assert [each for each in family.EXAMPLES if exact(each) is (each in estimates)] == []
+
+
+@every_family
 def test_odd_arguments_never_make_a_formula_fail(family):
     for example in family.EXAMPLES:
         args = example.call.args
