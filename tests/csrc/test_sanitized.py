@@ -56,20 +56,28 @@ def compile_to(program, source, *flags, sanitizers=sanitized.MEMORY):
 
 
 @pytest.fixture(scope="session")
-def program_of(tmp_path_factory):
-    """Compiles a driver, once in a session."""
+def program_of():
+    """Compiles a driver beside the archive, if it is older than what it is made of."""
     if sanitized.why_not():
         pytest.skip(sanitized.why_not())
-    folder = tmp_path_factory.mktemp("drivers")
+    archive = sanitized.archive()
+    (archive.parent / "drivers").mkdir(exist_ok=True)
+    common = max(map(modified, (archive, Path(__file__), *HERE.glob("*.h"), *CSRC.rglob("*.h"))))
 
     @functools.cache
     def compiled(driver):
-        compile_to(
-            folder / driver, HERE / f"{driver}.c", sanitized.archive(), *WRAP.get(driver, ())
-        )
-        return folder / driver
+        program, source = archive.parent / "drivers" / driver, HERE / f"{driver}.c"
+        if modified(program) < max(common, modified(source)):
+            made = program.with_suffix(f".{os.getpid()}")
+            compile_to(made, source, archive, *WRAP.get(driver, ()))
+            made.replace(program)
+        return program
 
     return compiled
+
+
+def modified(path):
+    return path.stat().st_mtime_ns if path.exists() else 0
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
