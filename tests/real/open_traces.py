@@ -1,4 +1,4 @@
-"""The real trace under test, read once: its text, JSON, profiles and rows.
+"""The real trace under test, read once: its text, JSON, profiles, rows and reports.
 
 Tests of one trace run in succession in one process (tests/real/conftest.py), which then calls
 `forget`. Tests must not change what they get.
@@ -14,6 +14,10 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 import fastprof
+from fastprof.analysis.advice.facts import Facts
+from fastprof.analysis.replay.model import Model
+from fastprof.page.section import PageSource, Section
+from fastprof.page.sections.answer import section
 from fastprof.readers.kineto import event_columns
 from fastprof.readers.kineto.event_columns import KinetoFile
 from oracle import databases, kineto
@@ -64,6 +68,30 @@ def profile(path: str, copies: bool = False) -> fastprof.Profile:
 @kept
 def _profile(path: str, copies: bool) -> fastprof.Profile:
     return fastprof.open(real(path), copies=copies)
+
+
+@kept
+def report(path: str, name: str) -> Any:
+    """A report of the trace with its copies, without options."""
+    return profile(path, copies=True).report(name)
+
+
+@kept
+def rule_facts(path: str) -> Facts:
+    """What the rules of `advise` know of the trace with its copies."""
+    return Facts(profile(path, copies=True))
+
+
+@kept
+def replay_model(path: str) -> Model:
+    """The replay of the trace with its copies."""
+    return Model(profile(path, copies=True))
+
+
+@kept
+def first_section(path: str) -> Section:
+    """The first section of the page of the trace with its copies."""
+    return section(PageSource(profile(path, copies=True)))
 
 
 @kept

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 import fastprof
-from fastprof.analysis.advice.facts import Facts
 from fastprof.model.quantity import quantity
-from fastprof.page.section import PageSource
-from fastprof.page.sections import answer
+from real import open_traces
 from real.open_traces import profile as opened
+from real.open_traces import report
 from support.commands import run
 from support.real_data import real, traces
 
@@ -28,18 +27,19 @@ def weighted(rows: list[dict[str, Any]], name: str) -> float:
     return float(np.average([row[name] for row in rows], weights=counts))
 
 
-def claims(trace: fastprof.Profile) -> dict[str, list[tuple[str, float]]]:
+def claims(path: str) -> dict[str, list[tuple[str, float]]]:
     """By fact, who says what of the mean step; without steps, of the capture per GPU. ns."""
-    overview, summary, steps = trace.overview(), trace.summary(), trace.steps()
-    facts, whatif, advice = Facts(trace), trace.whatif(), trace.advise()
+    trace, facts = opened(path, copies=True), open_traces.rule_facts(path)
+    names = ("overview", "summary", "steps", "whatif", "advise")
+    overview, summary, steps, whatif, advice = (report(path, name) for name in names)
     has_steps = trace.find_steps().source != "none"
     said: dict[str, list[tuple[str, float]]] = {LENGTH: [], BUSY: [], IDLE: []}
-    for name, report in (("overview", overview), ("summary", summary)):
+    for name, table in (("overview", overview), ("summary", summary)):
         prefix = "step_" if has_steps else ""
-        length = report.facts["step_ns" if has_steps else "span_ns"]
+        length = table.facts["step_ns" if has_steps else "span_ns"]
         said[LENGTH].append((name, length))
-        said[BUSY].append((name, report.facts[f"{prefix}busy_ns"]))
-        said[IDLE].append((name, length - report.facts[f"{prefix}busy_ns"]))
+        said[BUSY].append((name, table.facts[f"{prefix}busy_ns"]))
+        said[IDLE].append((name, length - table.facts[f"{prefix}busy_ns"]))
     of_gpus = steps.facts["lengths"]
     rows = [row for row in steps.rows() if row["is_counted"]]
     for fact, column in ((LENGTH, "wall_ns"), (BUSY, "busy_ns"), (IDLE, "idle_ns")):
@@ -66,10 +66,9 @@ def claims(trace: fastprof.Profile) -> dict[str, list[tuple[str, float]]]:
 
 @pytest.mark.parametrize("path", TRACES)
 def test_every_report_has_the_same_step_busy_and_idle_time(path: str) -> None:
-    trace = opened(path, copies=True)
-    if not len(trace):
+    if not len(opened(path, copies=True)):
         pytest.skip("no GPU work")
-    for fact, figures in claims(trace).items():
+    for fact, figures in claims(path).items():
         expected = figures[0][1]
         for name, figure in figures:
             assert figure == pytest.approx(expected, abs=max(2, 1e-9 * expected)), (fact, name)
@@ -96,22 +95,20 @@ def test_the_capture_is_the_same_in_idle_overlap_and_steps(path: str) -> None:
 
 @pytest.mark.parametrize("path", TRACES)
 def test_the_page_and_the_screen_print_these_figures(path: str) -> None:
-    trace = opened(path, copies=True)
-    if not len(trace):
+    if not len(opened(path, copies=True)):
         pytest.skip("no GPU work")
-    facts = Facts(trace)
+    facts = open_traces.rule_facts(path)
     step, times = facts.step_ns, facts.times
     busy, idle = quantity(times["busy_ns"], "ns"), quantity(times["idle_ns"], "ns")
     share = f"{times['busy_ns'] / max(step, 1):.1%}"
     printed = {
-        fact.name: (fact.value, fact.about) for fact in answer.section(PageSource(trace)).facts
+        fact.name: (fact.value, fact.about) for fact in open_traces.first_section(path).facts
     }
-    name = "Step" if facts.has_steps else "Capture"
-    assert printed[name][0] == quantity(step, "ns")
+    assert printed["Step" if facts.has_steps else "Capture"][0] == quantity(step, "ns")
     assert printed["GPU busy"] == (share, busy)
     assert printed["GPU idle"][0] == idle
-    for report in (trace.overview(), trace.summary()):
-        screen = " ".join(report.text(width=400).split())
+    for name in ("overview", "summary"):
+        screen = " ".join(report(path, name).text(width=400).split())
         assert f"GPU busy {busy}, {share}, idle {idle}" in screen
         assert f"{'step' if facts.has_steps else 'capture of'} {quantity(step, 'ns')}" in screen
 
@@ -121,7 +118,7 @@ def test_python_and_the_command_agree(path: str) -> None:
     done = run(real(path), "--json")
     command, python = (
         json.loads(done.stdout),
-        json.loads(opened(path, copies=True).overview().to_json()),
+        json.loads(report(path, "overview").to_json()),
     )
     for values in (command, python):
         values.pop("next")  # commands with the path as it was given

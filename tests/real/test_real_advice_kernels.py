@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import pytest
 
-from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import CannotJudge, Finding
 from fastprof.analysis.advice.registry import all_rules
 from real import open_traces
+from real.open_traces import rule_facts
 from support.real_data import traces
 
 R50 = "kineto/resnet50_2021_stack_memory.json.gz"
@@ -62,16 +62,11 @@ FIRED = {
 
 
 @open_traces.kept
-def facts_of(path: str) -> Facts:
-    return Facts(open_traces.profile(path, copies=True))
-
-
-@open_traces.kept
 def findings(path: str) -> Mapping[str, list[Finding]]:
     found = {}
     for name in RULES:
         try:
-            found[name] = list(all_rules()[name].function(facts_of(path)))
+            found[name] = list(all_rules()[name].function(rule_facts(path)))
         except CannotJudge:
             found[name] = []
     return found
@@ -90,7 +85,7 @@ def saving(finding: Finding) -> float:
     traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*", "pyprof/*.sql*", "pyprof/*.dict"),
 )
 def test_which_rules_fire(path: str) -> None:
-    step = facts_of(path).step_ns
+    step = rule_facts(path).step_ns
     fired = {
         name: len(listed)
         for name, some in findings(path).items()
@@ -104,7 +99,7 @@ def test_which_rules_fire(path: str) -> None:
     traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*", "pyprof/*.sql*", "pyprof/*.dict"),
 )
 def test_a_saving_is_at_most_the_time_of_its_kernels(path: str) -> None:
-    facts = facts_of(path)
+    facts = rule_facts(path)
     time = np.maximum(facts.profile.kernels["sil"].filled(0), 0)
     for name, some in findings(path).items():
         for each in some:
@@ -113,7 +108,7 @@ def test_a_saving_is_at_most_the_time_of_its_kernels(path: str) -> None:
 
 
 def test_groups_of_calls_have_all_the_time() -> None:
-    facts = facts_of(R50)
+    facts = rule_facts(R50)
     time = np.maximum(facts.profile.kernels["sil"].filled(0), 0)
     calls = facts.calls
     assert calls.ns == pytest.approx(time[facts.is_counted].sum() / facts.n_steps)

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import Finding
 from fastprof.analysis.advice.registry import all_rules
 from fastprof.model.table import Table
-from real.open_traces import kept, profile
+from real.open_traces import report, rule_facts
 
 FSDP = "nsys/fsdp_upload_2gpu_h100.sqlite"
 QWEN = "kineto/qwen_h100_unlaunched.json.gz"
@@ -29,27 +28,21 @@ FIRED = {
 }
 
 
-@kept
-def facts(path: str) -> Facts:
-    return Facts(profile(path, copies=True))
-
-
 def findings(path: str, rule: str) -> list[Finding]:
-    return list(all_rules()[rule].function(facts(path)))
+    return list(all_rules()[rule].function(rule_facts(path)))
 
 
 def listed(path: str) -> set[str]:
-    return {row["id"] for row in profile(path, copies=True).advise().rows()}
+    return {row["id"] for row in report(path, "advise").rows()}
 
 
-@kept
 def tables(path: str) -> Mapping[str, Table]:
-    return profile(path, copies=True).overview()
+    return report(path, "overview")
 
 
 @pytest.mark.parametrize("path", FIRED)
 def test_rules_fire(path: str) -> None:
-    step = facts(path).step_ns
+    step = rule_facts(path).step_ns
     fired = {
         name
         for name in NEW

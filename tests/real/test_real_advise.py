@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.host.states import SETUP
 from fastprof.analysis.idle.causes import CAUSES
-from real.open_traces import profile
+from real import open_traces
+from real.open_traces import profile, report
 from support.plans import claims
 from support.real_data import traces
 
@@ -22,13 +22,13 @@ Rows = dict[str, dict[str, Any]]
 
 
 def advice(path: str) -> Rows:
-    return {row["id"]: row for row in profile(path, copies=True).advise().rows()}
+    return {row["id"]: row for row in report(path, "advise").rows()}
 
 
 @pytest.mark.parametrize("path", TRACES)
 def test_claims_are_at_most_what_they_are_taken_from(path: str) -> None:
     opened = profile(path, copies=True)
-    facts = Facts(opened)
+    facts = open_traces.rule_facts(path)
     if not facts.has_times:
         return
     wall = facts.times["busy_ns"] + facts.times["idle_ns"]
@@ -54,7 +54,7 @@ def test_claims_are_at_most_what_they_are_taken_from(path: str) -> None:
 
 @pytest.mark.parametrize("path", TRACES)
 def test_own_time_of_kernels_is_the_busy_time(path: str) -> None:
-    facts = Facts(profile(path, copies=True))
+    facts = open_traces.rule_facts(path)
     if facts.has_times:
         # A kernel that runs past the end of its step counts to the step in which it starts.
         assert facts.of_kernels.sum() == pytest.approx(facts.times["busy_ns"], rel=0.03)
@@ -85,7 +85,7 @@ FIRES = {
     [(name, path, ms) for name, found in FIRES.items() for path, ms in found.items()],
 )
 def test_rules_fire(name: str, path: str, ms: float | None) -> None:
-    claimed = claims(Facts(profile(path, copies=True)))
+    claimed = claims(open_traces.rule_facts(path))
     assert claimed[name] == pytest.approx((ms or 0.0) * MS, rel=0.01)
 
 
@@ -99,7 +99,7 @@ def test_rules_do_not_fire() -> None:
 
 
 def test_the_prediction_for_the_loader_against_the_same_program_with_four_workers() -> None:
-    before, after = (Facts(profile(path, copies=True)) for path in (R50, R50_WORKERS))
+    before, after = (open_traces.rule_facts(path) for path in (R50, R50_WORKERS))
     per_step = before.idle.of_windows("data loading")
     assert np.median(per_step) == pytest.approx(57.0 * MS, abs=0.05 * MS)
     assert per_step.mean() == pytest.approx(56.74 * MS, abs=0.01 * MS)
@@ -110,9 +110,7 @@ def test_the_prediction_for_the_loader_against_the_same_program_with_four_worker
 
 
 def test_zero_grad_is_part_of_the_launches() -> None:
-    assert claims(Facts(profile(R50, copies=True)))["zero-grad"] == pytest.approx(
-        4.51 * MS, rel=0.01
-    )
+    assert claims(open_traces.rule_facts(R50))["zero-grad"] == pytest.approx(4.51 * MS, rel=0.01)
     assert {"launch-bound"} == {"launch-bound", "zero-grad"} & set(advice(R50))
 
 

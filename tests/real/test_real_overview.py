@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from real.open_traces import profile
+from real.open_traces import profile, report
 from support.real_data import traces
 
 TRACES = traces("*/*")
@@ -14,7 +14,7 @@ TRACES = traces("*/*")
 @pytest.mark.parametrize("path", TRACES)
 def test_every_trace_fits_a_screen(path):
     trace = profile(path, copies=True)
-    found = trace.overview()
+    found = report(path, "overview")
     lines = found.text().splitlines()
     assert len(lines) <= 45
     assert [line for line in lines if len(line) > 100 and trace.name not in line] == []
@@ -24,10 +24,10 @@ def test_every_trace_fits_a_screen(path):
 @pytest.mark.parametrize("path", TRACES)
 def test_tables_of_gpu_time_have_all_of_it(path):
     trace = profile(path, copies=True)
-    found = trace.overview()
+    found = report(path, "overview")
     if not len(trace):
         return
-    total = trace.summary().total["gpu_ns"]
+    total = report(path, "summary").total["gpu_ns"]
     for name in ("ops", "layers", "lines"):
         if found[name].n_rows:
             assert int(np.sum(found[name]["gpu_ns"])) == total, name

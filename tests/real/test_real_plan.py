@@ -6,10 +6,8 @@ import re
 
 import pytest
 
-from fastprof.analysis.advice.facts import Facts
-from fastprof.page.section import PageSource
-from fastprof.page.sections import answer
-from real.open_traces import profile
+from real import open_traces
+from real.open_traces import profile, report
 from support.plans import saved_together
 from support.real_data import traces
 
@@ -19,8 +17,7 @@ US = 1000
 
 @pytest.mark.parametrize("path", TRACES)
 def test_savings_add_up_to_the_replay_of_all_changes(path: str) -> None:
-    opened = profile(path, copies=True)
-    table = opened.advise()
+    table = report(path, "advise")
     rows = [row for row in table.rows() if row["saving_ns"] is not None]
     assert [row["saving_ns"] is None for row in table.rows()] == (
         [False] * len(rows) + [True] * (table.n_rows - len(rows))
@@ -33,14 +30,14 @@ def test_savings_add_up_to_the_replay_of_all_changes(path: str) -> None:
         assert rows[0]["saving_ns"] >= rows[0]["alone_ns"] - 1
         if not rows[0]["together"]:
             assert rows[0]["saving_ns"] == pytest.approx(rows[0]["alone_ns"], abs=len(rows))
-        total, together = saved_together(Facts(opened))
+        total, together = saved_together(open_traces.rule_facts(path))
         assert table.total["saving_ns"] == pytest.approx(total, abs=1)
         assert together == pytest.approx(total, abs=len(rows) * US)
 
 
 @pytest.mark.parametrize("path", TRACES)
 def test_no_finding_saves_more_than_one_above_it(path: str) -> None:
-    table = profile(path, copies=True).advise()
+    table = report(path, "advise")
     rows = [row for row in table.rows() if row["saving_ns"] is not None]
     savings = [row["saving_ns"] for row in rows]
     assert savings == sorted(savings, reverse=True)
@@ -54,8 +51,7 @@ def test_no_finding_saves_more_than_one_above_it(path: str) -> None:
 
 @pytest.mark.parametrize("path", TRACES)
 def test_every_screen_opens_with_the_same_sentence(path: str) -> None:
-    opened = profile(path, copies=True)
-    table, overview = opened.advise(), opened.overview()
+    table, overview = report(path, "advise"), report(path, "overview")
     sentence = table.facts["answer"]
     assert sentence.endswith(".")
     assert "{" not in sentence
@@ -63,8 +59,8 @@ def test_every_screen_opens_with_the_same_sentence(path: str) -> None:
     assert overview.facts["answer"] == table.lead[0] == sentence
     assert " ".join(overview.text().split()).startswith(sentence), "all of it is on the screen"
     assert list(overview["findings"].rows()) == list(table.rows())
-    section = answer.section(PageSource(opened))
-    if len(opened):
+    section = open_traces.first_section(path)
+    if len(profile(path, copies=True)):
         assert section.lead[0] == sentence
         shown = [row["what"] for row in table.rows()]
         assert [card.title for card in section.cards] == shown[: len(section.cards)]
@@ -98,14 +94,14 @@ SENTENCES = {
 
 @pytest.mark.parametrize(("path", "words"), SENTENCES.items())
 def test_sentences(path: str, words: str) -> None:
-    assert words in profile(path, copies=True).advise().facts["answer"]
+    assert words in report(path, "advise").facts["answer"]
 
 
 def test_tensors_that_are_freed_one_by_one(
     path: str = "kineto/resnet18_mi300_full.json.gz",
 ) -> None:
     """1427 hipFree in 5 steps: the run is without the caching allocator, by the file's name."""
-    rows = {row["id"]: row for row in profile(path, copies=True).advise().rows()}
+    rows = {row["id"]: row for row in report(path, "advise").rows()}
     assert "the caching allocator is off" in rows["alloc"]["remedy"]
     cached = profile("kineto/toy_mi250.json.gz", copies=True).advise().rows()
     assert not any("caching allocator is off" in row["remedy"] for row in cached)

@@ -6,7 +6,6 @@ import re
 
 import pytest
 
-from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.registry import all_rules
 from fastprof.profile import program as kinds
 from real import open_traces
@@ -59,7 +58,7 @@ def test_what_came_out_of_torch_compile(path: str) -> None:
     profile = open_traces.profile(path, copies=True)
     assert profile.contents.program.is_compiled == COMPILED[path]
     if COMPILED[path]:
-        assert "torch.compile" not in profile.report("advise").text(None)
+        assert "torch.compile" not in open_traces.report(path, "advise").text(None)
 
 
 @pytest.mark.parametrize("path", CPP)
@@ -86,7 +85,7 @@ def test_communication_has_the_remedy_of_its_kind(path: str, wanted: str, not_wa
 
 
 def remedy(path: str, rule: str) -> str:
-    rows = open_traces.profile(path, copies=True).report("advise").rows()
+    rows = open_traces.report(path, "advise").rows()
     (row,) = [row for row in rows if row["id"] == rule]
     return str(row["remedy"])
 
@@ -113,5 +112,5 @@ def test_engines_have_their_own_options() -> None:
 @pytest.mark.parametrize("path", ["kineto/owlv2_h100.json.gz", "kineto/owlv2_mi300.json.gz"])
 def test_copies_from_bf16_to_bf16_are_no_casts(path: str) -> None:
     """The only copies in products make a tensor contiguous: kernels without conversion."""
-    facts = Facts(open_traces.profile(path, copies=True))
+    facts = open_traces.rule_facts(path)
     assert not list(all_rules()["autocast-casts"].function(facts))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fastprof.analysis.replay.model import Model
-from real.open_traces import profile
+from real.open_traces import profile, replay_model
 from real.transplants import predictions, with_mean_lags
 from support import replay_limits
 from support.real_data import traces
@@ -52,7 +52,7 @@ def test_a_replay_without_changes_has_the_recorded_lengths(path: str) -> None:
     trace = profile(path, copies=True)
     if not len(trace):
         pytest.skip("no GPU work")
-    model = Model(trace)
+    model = replay_model(path)
     assert np.abs(model.run(model.base).wall - model.wall).max(initial=0) == 0
     assert model.graph.n_cut == 0
 
@@ -70,7 +70,7 @@ def test_some_steps_replay_as_in_the_whole_run(path: str) -> None:
 @pytest.mark.parametrize("path", MEAN_LAGS)
 def test_mean_latencies_suffice(path: str) -> None:
     """Waits are computed: the steps keep their lengths if no single latency is kept."""
-    model = Model(profile(path, copies=True))
+    model = replay_model(path)
     most, unexplained = MEAN_LAGS[path]
     error = np.abs(model.run(with_mean_lags(model)).wall / model.wall - 1)
     assert 100 * error.max() <= most
@@ -79,14 +79,14 @@ def test_mean_latencies_suffice(path: str) -> None:
 
 @pytest.mark.parametrize("path", OUT_OF_SAMPLE)
 def test_a_step_predicts_another(path: str) -> None:
-    found = predictions(Model(profile(path, copies=True)), with_host=True)
+    found = predictions(replay_model(path), with_host=True)
     assert len(found) >= 2
     assert max(abs(error) for _, _, error in found) <= OUT_OF_SAMPLE[path] / 100
 
 
 @pytest.mark.parametrize("path", KERNELS_ONLY)
 def test_kernels_alone_predict_steps_that_the_gpu_bounds(path: str) -> None:
-    found = predictions(Model(profile(path, copies=True)), with_host=False)
+    found = predictions(replay_model(path), with_host=False)
     assert len(found) >= 2
     assert max(abs(error) for _, _, error in found) <= KERNELS_ONLY[path] / 100
 
@@ -107,7 +107,7 @@ def test_every_change_obeys_the_limits(path: str) -> None:
     trace = profile(path, copies=True)
     if not len(trace):
         pytest.skip("no GPU work")
-    replay_limits.check_changes(Model(trace))
+    replay_limits.check_changes(replay_model(path))
 
 
 @pytest.mark.every_trace
