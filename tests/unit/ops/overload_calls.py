@@ -5,7 +5,7 @@ The `check_` functions assert properties common to all families.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -67,6 +67,12 @@ def ran(overload: str, *args: Any, **kwargs: Any) -> Ran:
     the_call = Call(ATEN, name, tuple(Arg("", value(each)) for each in filled))
     read = sum(map(_bytes, filled))
     return Ran(the_call, read, _bytes(function(*args, **kwargs)))
+
+
+def run(case: Sequence[Any]) -> Ran:
+    """Run a case of a table: an overload, its arguments, and perhaps those by name."""
+    overload, arguments, *named = case
+    return ran(overload, *arguments, **(named[0] if named else {}))
 
 
 def served_by(*modules: str) -> set[str]:

@@ -1,0 +1,39 @@
+"""Formulas of whole families against torch: every overload is called, with the bytes it moves.
+
+A family has the modules of its formulas, calls of them (CASES) and perhaps the operators that no
+CPU runs (NOT_CALLED). Of those in READ_AND_WRITTEN, inputs are read and outputs written.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed: make test TORCH=2.13.0")
+from unit.ops.images import test_pooling_torch as pooling  # noqa: E402
+from unit.ops.indexing import test_indexing_torch as indexing  # noqa: E402
+from unit.ops.indexing import test_sorting_torch as sorting  # noqa: E402
+from unit.ops.losses import test_losses_torch as losses  # noqa: E402
+from unit.ops.movement import test_movement_torch as movement  # noqa: E402
+from unit.ops.normalisation import test_normalisation_torch as normalisation  # noqa: E402
+from unit.ops.overload_calls import check_bytes, in_torch, run, untried  # noqa: E402
+from unit.ops.reductions import test_reductions_torch as reductions  # noqa: E402
+
+FAMILIES = (pooling, indexing, sorting, losses, movement, normalisation, reductions)
+MOVED = (indexing, sorting, losses, movement, reductions)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [case for family in MOVED for case in family.READ_AND_WRITTEN],
+    ids=lambda case: case[0],
+)
+def test_bytes_are_those_of_what_goes_in_and_out(case: tuple[Any, ...]) -> None:
+    check_bytes(run(case))
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.MODULES[0])
+def test_every_aten_operator_of_a_family_is_tried(family: Any) -> None:
+    not_called = in_torch(getattr(family, "NOT_CALLED", set()))
+    assert untried(family.CASES, family.MODULES) == not_called
