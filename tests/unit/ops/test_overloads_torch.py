@@ -25,9 +25,7 @@ MOVED = (indexing, sorting, losses, movement, reductions)
 
 
 @pytest.mark.parametrize(
-    "case",
-    [case for family in MOVED for case in family.READ_AND_WRITTEN],
-    ids=lambda case: case[0],
+    "case", [case for family in MOVED for case in family.READ_AND_WRITTEN], ids=lambda case: case[0]
 )
 def test_bytes_are_those_of_what_goes_in_and_out(case: tuple[Any, ...]) -> None:
     check_bytes(run(case))

@@ -53,9 +53,7 @@ EXAMPLES = [
     ),
     # ynumel and xnumel; the weight has the size of one of them.
     Example(
-        aten("triton_poi_fused_add_0", fp32(4, 6), fp32(6), fp32(4, 6), 4, 6),
-        24,
-        4 * (24 + 6 + 24),
+        aten("triton_poi_fused_add_0", fp32(4, 6), fp32(6), fp32(4, 6), 4, 6), 24, 4 * (24 + 6 + 24)
     ),
     # A dynamic size precedes the extents.
     Example(aten("triton_poi_fused_add_0", fp32(4, 6), fp32(4, 6), 4, 24), 24, 4 * (24 + 24)),

@@ -43,10 +43,7 @@ def shapes(*tensors: Tensor) -> list[tuple[int, ...]]:
 
 
 def both(call, forward=FORWARD, backward=BACKWARD, params=None):
-    return [
-        Example(call, *forward, params),
-        Example(call, *backward, params, direction="bprop"),
-    ]
+    return [Example(call, *forward, params), Example(call, *backward, params, direction="bprop")]
 
 
 HEADS_FIRST = [
@@ -127,19 +124,10 @@ HEADS_LAST = [
 
 # Queries, keys and values in one tensor: [2, 7, 3, 4, 8], matrices of scores [7, 7].
 PACKED = (2 * (2 * 4 * 7 * 7) * (8 + 8), 2 * (4 * 2 * 7 * 4 * 8) + 4 * (2 * 7 * 4))
-PACKED_BACK = (
-    2 * (2 * 4 * 7 * 7) * (5 * 8),
-    2 * (8 * 2 * 7 * 4 * 8) + 4 * (2 * 7 * 4),
-)
+PACKED_BACK = (2 * (2 * 4 * 7 * 7) * (5 * 8), 2 * (8 * 2 * 7 * 4 * 8) + 4 * (2 * 7 * 4))
 # Queries [2, 3, 4, 8], keys and values [2, 5, 2, 2, 8].
-TWO = (
-    2 * SCORES * (8 + 8),
-    2 * (2 * 3 * 4 * 8 + 2 * 5 * 2 * 2 * 8 + 2 * 3 * 4 * 8) + SUMS,
-)
-TWO_BACK = (
-    2 * SCORES * (5 * 8),
-    2 * (4 * 2 * 3 * 4 * 8 + 2 * 2 * 5 * 2 * 2 * 8) + SUMS,
-)
+TWO = (2 * SCORES * (8 + 8), 2 * (2 * 3 * 4 * 8 + 2 * 5 * 2 * 2 * 8 + 2 * 3 * 4 * 8) + SUMS)
+TWO_BACK = (2 * SCORES * (5 * 8), 2 * (4 * 2 * 3 * 4 * 8 + 2 * 2 * 5 * 2 * 2 * 8) + SUMS)
 IN_ONE = [
     *both(python(FLASH, "flash_attn_qkvpacked_func", fp16(2, 7, 3, 4, 8)), PACKED, PACKED_BACK),
     *both(aten("FlashAttnQKVPackedFunc", fp16(2, 7, 3, 4, 8), 0.0), PACKED, PACKED_BACK),
@@ -292,10 +280,7 @@ FLASH3 = [
                 FORWARD[1],
             ),
             # 6 queries of sequences against a batch of 5 keys each.
-            Example(
-                aten(f"flash_attn_3::{name}", ENDS[0], *LAST[1:], *NO, STARTS, None),
-                *FORWARD,
-            ),
+            Example(aten(f"flash_attn_3::{name}", ENDS[0], *LAST[1:], *NO, STARTS, None), *FORWARD),
             # A sequence may use 12 keys, at most 10 of them by the call's limit.
             Example(
                 aten(
@@ -330,14 +315,8 @@ FLASH3 = [
 # Autograd functions by their bare names, and other packages.
 GROUPED = fp16(2, 3, 2, 2, 8), fp16(2, 5, 2, 1, 8), fp16(2, 5, 2, 1, 6)
 FLAT = fp16(8, 3, 8), fp16(8, 5, 8), fp16(8, 5, 6)
-FLAT_COST = (
-    FORWARD[0],
-    2 * (8 * 3 * 8 + 8 * 5 * 8 + 8 * 5 * 6 + 8 * 3 * 6) + SUMS,
-)
-FLAT_BACK = (
-    BACKWARD[0],
-    2 * (2 * (8 * 3 * 8 + 8 * 5 * 8 + 8 * 5 * 6) + 2 * 8 * 3 * 6) + SUMS,
-)
+FLAT_COST = (FORWARD[0], 2 * (8 * 3 * 8 + 8 * 5 * 8 + 8 * 5 * 6 + 8 * 3 * 6) + SUMS)
+FLAT_BACK = (BACKWARD[0], 2 * (2 * (8 * 3 * 8 + 8 * 5 * 8 + 8 * 5 * 6) + 2 * 8 * 3 * 6) + SUMS)
 SEQUENCE_FIRST = fp16(3, 2, 4, 8), fp16(5, 2, 2, 8), fp16(5, 2, 2, 6)
 EVEN = fp16(14, 3, 4, 8)  # two sequences of 7
 FUNCTIONS = [
@@ -374,9 +353,7 @@ FUNCTIONS = [
     *both(aten("xformers::efficient_attention_forward_ck", *LAST, None, None, None, None, 0.0)),
     *both(aten("_fMHA", *LAST, 0.0, None)),
     *both(aten("_fMHA", *GROUPED, None, 0.0)),
-    *both(
-        aten("EvoformerFusedAttention", *(Tensor((1, *each.shape), "float16") for each in LAST)),
-    ),
+    *both(aten("EvoformerFusedAttention", *(Tensor((1, *each.shape), "float16") for each in LAST))),
     *both(aten("xformers::efficient_attention", *FLAT, True, None, 0.0), FLAT_COST, FLAT_BACK),
     *both(
         aten("xformers::efficient_attention_forward_small_k", *FLAT, True, None, 0.0),
@@ -406,16 +383,12 @@ FUNCTIONS = [
         for rest in ((LAST_OUT, None, None, 3, 5, LSE), (None, None, 3, 5, LSE, LAST_OUT, 0.0))
     ),
     Example(
-        aten(
-            "flashattn::_flash_attn_backward",
-            *(LAST_OUT, *LAST, LAST_OUT, LSE, *LAST, 0.0, 0.1),
-        ),
+        aten("flashattn::_flash_attn_backward", *(LAST_OUT, *LAST, LAST_OUT, LSE, *LAST, 0.0, 0.1)),
         *BACKWARD,
     ),
     *(
         Example(
-            aten(name, ENDS_OUT, *ENDS, ENDS_OUT, LSE, *ENDS, STARTS, STARTS, 3, 5, 0.0),
-            *BACKWARD,
+            aten(name, ENDS_OUT, *ENDS, ENDS_OUT, LSE, *ENDS, STARTS, STARTS, 3, 5, 0.0), *BACKWARD
         )
         for name in ("flashattn::_flash_attn_varlen_backward", "xformers_flash::flash_bwd")
     ),
@@ -436,11 +409,7 @@ FUNCTIONS = [
         PACKED,
         PACKED_BACK,
     ),
-    *both(
-        aten("FusedAttnFunc_qkvpacked", STARTS, fp16(7, 2, 4, 3, 8)),
-        PACKED,
-        PACKED_BACK,
-    ),
+    *both(aten("FusedAttnFunc_qkvpacked", STARTS, fp16(7, 2, 4, 3, 8)), PACKED, PACKED_BACK),
     *both(
         aten("FusedAttnFunc_kvpacked", True, 3, 5, STARTS, STARTS, LAST[0], fp16(2, 5, 2, 2, 8)),
         TWO,

@@ -441,11 +441,7 @@ FORMS: Final = [
     (("conv2d", X), {"weight": fp32(6, 4, 2, 4), "padding": "same"}, 2 * (2 * 6 * 64) * 32),
     (("conv2d",), {"input": X, "weight": W1, "bias": None, "padding": "valid"}, 2 * 432 * 36),
     # Numbers by dimension: (8 + 2 - 2 - 1) // 1 + 1 = 8 by (8 - 4 - 1) // 2 + 1 = 2.
-    (
-        ("conv2d", X, W1, None, (1, 2), (1, 0)),
-        {"dilation": (1, 2)},
-        2 * (2 * 6 * 8 * 2) * 36,
-    ),
+    (("conv2d", X, W1, None, (1, 2), (1, 0)), {"dilation": (1, 2)}, 2 * (2 * 6 * 8 * 2) * 36),
     # A list of one number is for all dimensions.
     (("conv2d", X, W1, None, (2,)), {"padding": (1,)}, FLOPS1),
     # No batch.

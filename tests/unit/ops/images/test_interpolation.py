@@ -30,18 +30,9 @@ def operator(
     return [
         *both(name, x, size, *corners, flops=forward * outputs, moved=moved),
         *both(
-            name,
-            *(x, None, *corners, (2.0,) * dimensions),
-            flops=forward * outputs,
-            moved=moved,
+            name, *(x, None, *corners, (2.0,) * dimensions), flops=forward * outputs, moved=moved
         ),
-        *both(
-            name,
-            *(x, size, *corners),
-            flops=backward * outputs,
-            moved=moved,
-            direction="bprop",
-        ),
+        *both(name, *(x, size, *corners), flops=backward * outputs, moved=moved, direction="bprop"),
         *both(
             f"{name}_backward",
             *(dy, size, input_size, *corners),

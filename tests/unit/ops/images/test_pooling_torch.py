@@ -90,10 +90,7 @@ VECTORS = [
     for name, args, _ in RESIZES
 ]
 RESIZE_BACKWARD = [
-    (
-        f"{name}_backward",
-        (torch.rand(2, 3, *args[1]), args[1], list(args[0].shape), *args[2:]),
-    )
+    (f"{name}_backward", (torch.rand(2, 3, *args[1]), args[1], list(args[0].shape), *args[2:]))
     for name, args, _ in RESIZES
 ]
 KINDS = ("reflection", "replication")
@@ -171,10 +168,7 @@ OTHERS = [
         for n in (1, 2, 3)
     ),
     ("grid_sampler_2d_backward", (torch.rand(2, 3, 5, 4), X2, GRID2, 0, 0, False, [True, True])),
-    (
-        "grid_sampler_3d_backward",
-        (torch.rand(2, 3, 5, 4, 3), X3, GRID3, 0, 0, False, [True, True]),
-    ),
+    ("grid_sampler_3d_backward", (torch.rand(2, 3, 5, 4, 3), X3, GRID3, 0, 0, False, [True, True])),
     ("affine_grid_generator_backward", (torch.rand(2, 4, 5, 2), [2, 3, 4, 5], False)),
     *(
         (f"{name}{end}", (SOME, 0.5, True))

@@ -55,11 +55,7 @@ READ_AND_WRITTEN = [
     ("index_put", (X, [ROWS], X[0], True), {}),
     ("_unsafe_index_put", (X, [ROWS], X[:3]), {}),
     ("_index_put_impl", (X, [ROWS], X[:3], True), {}),
-    (
-        "_unsafe_masked_index_put_accumulate",
-        (X, MASK[0, :3], [ROWS, ROWS], torch.randn(3)),
-        {},
-    ),
+    ("_unsafe_masked_index_put_accumulate", (X, MASK[0, :3], [ROWS, ROWS], torch.randn(3)), {}),
     ("masked_fill.Scalar", (X, MASK, 0.0), {}),
     ("masked_fill.Scalar", (X[0], MASK, 0.0), {}),
     ("masked_scatter", (X, MASK, X), {}),

@@ -317,9 +317,7 @@ PRODUCTS = [
         ),
         *(
             Example(
-                aten(f"{space}::{name}", fp32(3, 4, 6), (BOUNDS,), total),
-                0,
-                2 * 4 * count * 6 + 32,
+                aten(f"{space}::{name}", fp32(3, 4, 6), (BOUNDS,), total), 0, 2 * 4 * count * 6 + 32
             )
             for name in ("dense_to_jagged", "dense_to_jagged_forward")
             for total, count in ((10, 10), (NOTHING, 12))

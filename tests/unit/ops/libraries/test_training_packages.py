@@ -20,10 +20,7 @@ N, ROWS = 48, 6
 
 
 def both(call, forward, backward, params=None):
-    return [
-        Example(call, *forward, params),
-        Example(call, *backward, params, direction="bprop"),
-    ]
+    return [Example(call, *forward, params), Example(call, *backward, params, direction="bprop")]
 
 
 # torch keeps statistics of bf16 rows in float32: two per row for a layer norm, one for an RMS norm.
@@ -74,17 +71,11 @@ NORMS = [
         4 * (3 * 60 + 6 + 6) + 4 * 2 * 6,
     ),
     # A residual read and the sum written.
-    Example(
-        aten("LigerFusedAddRMSNormFunction", X, X, W, 1e-6, 0.0),
-        5 * N,
-        ROOT[1] + 2 * 2 * N,
-    ),
+    Example(aten("LigerFusedAddRMSNormFunction", X, X, W, 1e-6, 0.0), 5 * N, ROOT[1] + 2 * 2 * N),
     Example(aten("LayerNormFn", X, W, B, X, None, None), 9 * N, LAYER[1] + 2 * 2 * N),
     Example(aten("LayerNormFn", X, W, None, None, 1e-5), *ROOT),
     Example(
-        aten("DropoutAddLayerNormFn", X, X, W, B, None, None, 0.1),
-        9 * N,
-        LAYER[1] + 2 * 2 * N,
+        aten("DropoutAddLayerNormFn", X, X, W, B, None, None, 0.1), 9 * N, LAYER[1] + 2 * 2 * N
     ),
     *both(
         aten("LigerDyTFunction", X, bf16(1), W, B),
@@ -118,9 +109,7 @@ ACTIVATIONS = [
         example
         for call in (aten("SwiGLUFunction", *TWO), aten("SwiGLUFunction", HALVES, False, False))
         for example in both(
-            call,
-            (N * (SILU + 1), IN_TWO + 2 * N),
-            (N * (SILU_BACK + 4), 2 * IN_TWO + 2 * N),
+            call, (N * (SILU + 1), IN_TWO + 2 * N), (N * (SILU_BACK + 4), 2 * IN_TWO + 2 * N)
         )
     ),
     *both(
@@ -163,11 +152,7 @@ ACTIVATIONS = [
         (N * (GELU + 1), 2 * (2 * N + 8)),
         (N * (GELU_BACK + 3), 2 * (3 * N + 2 * 8)),
     ),
-    *both(
-        aten("FastGeLUFunction", X),
-        (N * GELU, 2 * 2 * N),
-        (N * (GELU_BACK + 1), 2 * 3 * N),
-    ),
+    *both(aten("FastGeLUFunction", X), (N * GELU, 2 * 2 * N), (N * (GELU_BACK + 1), 2 * 3 * N)),
     *both(
         aten("WeightedSquaredReLUFunction", bf16(6, 8), fp32(6, 1)),
         (N * 3, 2 * 2 * N + 4 * 6),
@@ -254,9 +239,7 @@ ROTARY = [
         2 * 2 * 320 + 8 * 3 + 4 * 40,
     ),
     Example(
-        aten("FusedRoPE2DFunc", Q, 1, 5, HALF, HALF, HALF, HALF),
-        3 * 320,
-        2 * (2 * 320 + 4 * 20),
+        aten("FusedRoPE2DFunc", Q, 1, 5, HALF, HALF, HALF, HALF), 3 * 320, 2 * (2 * 320 + 4 * 20)
     ),
     Example(aten("LigerLlama4RopeFunction", Q, K, fp32(5, 4)), 3 * 480, 2 * 2 * 480 + 4 * 20),
 ]
@@ -318,9 +301,7 @@ LOSSES = [
         example
         for name in ("LigerKLDivLossFunction", "LigerJSDFunction", "LigerTVDLossFunction")
         for example in both(
-            aten(name, CLASSES, CLASSES, 0.5),
-            (45 * 60, 3 * 2 * 60),
-            (60, 2 * 2 * 60),
+            aten(name, CLASSES, CLASSES, 0.5), (45 * 60, 3 * 2 * 60), (60, 2 * 2 * 60)
         )
     ),
     *both(
@@ -434,9 +415,7 @@ LAYERS = [
             aten("GroupedGemm", bf16(6, 8), bf16(2, 8, 10), int64(2), False),
         )
         for example in both(
-            call,
-            (LINEAR[0], LINEAR[1] + 2 * 80),
-            (2 * LINEAR[0], 2 * (LINEAR[1] + 2 * 80)),
+            call, (LINEAR[0], LINEAR[1] + 2 * 80), (2 * LINEAR[0], 2 * (LINEAR[1] + 2 * 80))
         )
     ),
 ]
@@ -484,9 +463,7 @@ BLOCKS = [
     ),
     Example(aten("bitsandbytes::int8_vectorwise_quant", HALF_X, 0.0), 4 * 48, 2 * 48 + 48 + 4 * 6),
     Example(
-        aten("bitsandbytes::int8_double_quant", HALF_X, 0.0),
-        8 * 48,
-        2 * 48 + 2 * 48 + 4 * (6 + 8),
+        aten("bitsandbytes::int8_double_quant", HALF_X, 0.0), 8 * 48, 2 * 48 + 2 * 48 + 4 * (6 + 8)
     ),
     Example(
         aten("bitsandbytes::int8_vectorwise_dequant", X8, fp32(6)), 2 * 48, 48 + 4 * 6 + 4 * 48
@@ -497,9 +474,7 @@ BLOCKS = [
         4 * (60 + 16) + 2 * 60,
     ),
     Example(
-        aten("bitsandbytes::quantize_4bit", fp16(10, 8), 64, "nf4", 0),
-        7 * 80,
-        2 * 80 + 40 + 4 * 2,
+        aten("bitsandbytes::quantize_4bit", fp16(10, 8), 64, "nf4", 0), 7 * 80, 2 * 80 + 40 + 4 * 2
     ),
     Example(
         aten("bitsandbytes::dequantize_4bit", PACKED, fp32(2), 64, "nf4", (10, 8), 15),
@@ -537,10 +512,7 @@ BLOCKS = [
     ),
     *both(
         aten("MatMul8bitLt", HALF_X, I8, None, None),
-        (
-            LINEAR[0] + 4 * 48 + 3 * 60,
-            (48 + 80 + 4 * 60) + (2 * 48 + 48 + 4 * 60 + 2 * 60),
-        ),
+        (LINEAR[0] + 4 * 48 + 3 * 60, (48 + 80 + 4 * 60) + (2 * 48 + 48 + 4 * 60 + 2 * 60)),
         (LINEAR[0] + 80, LINEAR[1] + 80 + 2 * 80),
     ),
     Example(
@@ -644,17 +616,7 @@ STATES = [
     ),
 ]
 
-EXAMPLES = [
-    *NORMS,
-    *ACTIVATIONS,
-    *ROTARY,
-    *SOFTMAX,
-    *LOSSES,
-    *LAYERS,
-    *EXPERTS,
-    *BLOCKS,
-    *STATES,
-]
+EXAMPLES = [*NORMS, *ACTIVATIONS, *ROTARY, *SOFTMAX, *LOSSES, *LAYERS, *EXPERTS, *BLOCKS, *STATES]
 
 
 def test_a_parallel_linear_says_that_it_is_an_estimate():

@@ -75,10 +75,7 @@ def test_a_layer_in_the_order_of_transformer_engine(tmp_path):
         tmp_path,
         *(tensor(10, 8), tensor(2, 3, 8), tensor(10), (None, False, object(), torch.float16)),
     )
-    assert costs(call) == (
-        2 * 6 * 10 * 8 + 60,
-        4 * (48 + 80 + 60) + 4 * 2 * 60,
-    )
+    assert costs(call) == (2 * 6 * 10 * 8 + 60, 4 * (48 + 80 + 60) + 4 * 2 * 60)
 
 
 def test_a_norm_with_texts_and_a_size_among_its_arguments(tmp_path):

@@ -127,11 +127,7 @@ PROBABILITIES = [
     Example(python(F, "gaussian_nll_loss", X, X, X), 8 * N, 4 * 5 * N + ONE, direction="bprop"),
     *both("margin_ranking_loss", X, X, X, 0.0, 1, flops=5 * N, moved=4 * 3 * N + ONE),
     *both(
-        "margin_ranking_loss",
-        *(X, X, X, 0.0, 0),
-        flops=3 * N,
-        moved=4 * 6 * N,
-        direction="bprop",
+        "margin_ranking_loss", *(X, X, X, 0.0, 0), flops=3 * N, moved=4 * 6 * N, direction="bprop"
     ),
     Example(python(F, "margin_ranking_loss", X, X, X, 0.0, None, None, "none"), 4 * N, 4 * 4 * N),
     Example(sizes("poisson_nll_loss", (7, 6), (7, 6), (), (), (), ()), 23 * N, None),
@@ -147,10 +143,7 @@ CLASSES = [
         4 * (2 * N + 6 + 7),
     ),
     Example(
-        python(F, "multilabel_soft_margin_loss", X, X),
-        24 * N,
-        4 * 3 * N + ONE,
-        direction="bprop",
+        python(F, "multilabel_soft_margin_loss", X, X), 24 * N, 4 * 3 * N + ONE, direction="bprop"
     ),
     *both("multi_margin_loss", X, LABELS, 1, 1, None, 1, flops=4 * N, moved=4 * N + 8 * 7 + ONE),
     *both(
@@ -208,10 +201,7 @@ LIKELIHOOD = [
     ),
     *both("nll_loss", X, LABELS, None, 1, -100, flops=7, moved=NLL_BACKWARD, direction="bprop"),
     *both(
-        "nll_loss_backward",
-        *(LOSS, X, LABELS, None, 1, -100, fp32()),
-        flops=7,
-        moved=NLL_BACKWARD,
+        "nll_loss_backward", *(LOSS, X, LABELS, None, 1, -100, fp32()), flops=7, moved=NLL_BACKWARD
     ),
     *both(
         "nll_loss2d_backward",
@@ -230,10 +220,7 @@ LIKELIHOOD = [
 LOGITS = 24 * N  # log_softmax: x read, log probabilities written
 ENTROPY = [
     Example(
-        python(F, "cross_entropy", X, LABELS),
-        LOGITS + 7,
-        4 * 2 * N + NLL,
-        "[7,6]fp32;[7]int64",
+        python(F, "cross_entropy", X, LABELS), LOGITS + 7, 4 * 2 * N + NLL, "[7,6]fp32;[7]int64"
     ),
     *both("cross_entropy_loss", X, LABELS, None, 1, -100, 0.0, flops=LOGITS + 7, moved=8 * N + NLL),
     *both(

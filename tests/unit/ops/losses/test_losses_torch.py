@@ -85,10 +85,7 @@ READ_AND_WRITTEN = [
     ("_euclidean_dist", (x(), x(2, CLASSES))),
     ("pdist", (x(),)),
     ("_pdist_forward", (x(),)),
-    (
-        "_pdist_backward",
-        (x(ROWS * (ROWS - 1) // 2), x(), 2.0, x(ROWS * (ROWS - 1) // 2)),
-    ),
+    ("_pdist_backward", (x(ROWS * (ROWS - 1) // 2), x(), 2.0, x(ROWS * (ROWS - 1) // 2))),
 ]
 T = torch.randn(6, 2, CLASSES).log_softmax(2)
 LENGTHS = ((6, 6), (2, 2))

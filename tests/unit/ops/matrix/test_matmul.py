@@ -221,11 +221,7 @@ EXAMPLES = [
     Example(aten("mm", fp16(2, 3), fp16(3, 5), 6), 60, 2 * (6 + 15) + 4 * 10),
     Example(aten("mm", fp16(2, 3), fp16(3, 5), Tensor(())), 60, None),
     Example(aten("bmm", fp16(4, 2, 3), fp16(4, 3, 5), 6), 240, 2 * (24 + 60) + 4 * 40),
-    Example(
-        aten("addmm", fp16(5), fp16(2, 3), fp16(3, 5), 6, 1, 1),
-        60,
-        2 * (5 + 6 + 15) + 4 * 10,
-    ),
+    Example(aten("addmm", fp16(5), fp16(2, 3), fp16(3, 5), 6, 1, 1), 60, 2 * (5 + 6 + 15) + 4 * 10),
     Example(aten("addmm", fp16(5), fp16(2, 3), fp16(3, 5), 6, 1), 60, 2 * (5 + 6 + 15 + 10)),
     # Complex: four multiplications and four additions for each multiply-add.
     Example(python("torch", "mm", *COMPLEX), 8 * 2 * 5 * 3, 8 * (6 + 15 + 10)),

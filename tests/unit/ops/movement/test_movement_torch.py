@@ -198,11 +198,7 @@ OTHERS = [
     ("to.other", (HALF, X), {}),
     ("type_as", (HALF, X), {}),
     ("_autocast_to_full_precision", (HALF, False, False), {}),
-    (
-        "_autocast_to_reduced_precision",
-        (X, False, False, torch.float16, torch.bfloat16),
-        {},
-    ),
+    ("_autocast_to_reduced_precision", (X, False, False, torch.float16, torch.bfloat16), {}),
     ("repeat_interleave.self_Tensor", (X, torch.tensor([1, 0, 2, 2]), 0), {}),
     ("repeat_interleave.Tensor", (torch.tensor([1, 0, 2, 2]),), {}),
 ]

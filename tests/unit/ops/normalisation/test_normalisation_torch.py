@@ -45,11 +45,7 @@ READ_AND_WRITTEN = [
     ("native_layer_norm", (x(), [CHANNELS, WIDTH], None, None, 1e-5), 0),
     ("native_layer_norm_backward", (x(), x(), [WIDTH], MEAN, MEAN, d(), None, [1, 1, 0]), 0),
     ("_fused_rms_norm", (x(), [WIDTH], d(), 1e-5), 0),
-    (
-        "native_group_norm",
-        (x(), c(), c(), BATCH, CHANNELS, WIDTH, 2, 1e-5),
-        4 * COUNT,
-    ),
+    ("native_group_norm", (x(), c(), c(), BATCH, CHANNELS, WIDTH, 2, 1e-5), 4 * COUNT),
     (
         "native_group_norm_backward",
         (x(), x(), MEAN[:, :2, 0], MEAN[:, :2, 0], c(), BATCH, CHANNELS, WIDTH, 2, ALL),
@@ -85,10 +81,7 @@ READ_AND_WRITTEN = [
 OUTER = [
     ("batch_norm", (*FULL, True, 0.1, 1e-5, False)),
     ("_batch_norm_impl_index", (*FULL, True, 0.1, 1e-5, False)),
-    (
-        "_batch_norm_impl_index_backward",
-        (0, x(), x(), *SAVED, True, 1e-5, ALL, torch.empty(0)),
-    ),
+    ("_batch_norm_impl_index_backward", (0, x(), x(), *SAVED, True, 1e-5, ALL, torch.empty(0))),
     ("batch_norm_backward", (x(), x(), *SAVED, True, 1e-5, ALL, torch.empty(0))),
     ("instance_norm", (*FULL, True, 0.1, 1e-5, False)),
     ("layer_norm", (x(), [WIDTH], d(), d())),

@@ -6,12 +6,7 @@ from unit.ops.ops_examples import Example, fp32
 # Operands of ten float32 numbers, FLOPs for each, bytes of each element written, names of Python
 # and of ATen, of Python alone, of ATen alone.
 BOTH: list[tuple[int, int, int, str]] = [
-    (
-        1,
-        1,
-        1,
-        "logical_not isnan isinf isfinite isposinf isneginf signbit isreal",
-    ),
+    (1, 1, 1, "logical_not isnan isinf isfinite isposinf isneginf signbit isreal"),
     (
         2,
         1,
@@ -19,24 +14,9 @@ BOTH: list[tuple[int, int, int, str]] = [
         "eq ne not_equal lt le gt ge less less_equal greater greater_equal logical_and logical_or "
         "logical_xor",
     ),
-    (
-        2,
-        7,
-        1,
-        "isclose",
-    ),
-    (
-        2,
-        20,
-        8,
-        "float_power",
-    ),
-    (
-        1,
-        0,
-        4,
-        "conj_physical conj_physical_",
-    ),
+    (2, 7, 1, "isclose"),
+    (2, 20, 8, "float_power"),
+    (1, 0, 4, "conj_physical conj_physical_"),
     (
         1,
         1,
@@ -52,24 +32,9 @@ BOTH: list[tuple[int, int, int, str]] = [
         4,
         "relu6 hardtanh relu6_ hardtanh_ leaky_relu rrelu leaky_relu_ rrelu_ hardshrink softshrink",
     ),
-    (
-        1,
-        3,
-        4,
-        "nan_to_num nan_to_num_",
-    ),
-    (
-        1,
-        4,
-        4,
-        "hardsigmoid hardsigmoid_",
-    ),
-    (
-        1,
-        5,
-        4,
-        "hardswish hardswish_",
-    ),
+    (1, 3, 4, "nan_to_num nan_to_num_"),
+    (1, 4, 4, "hardsigmoid hardsigmoid_"),
+    (1, 5, 4, "hardswish hardswish_"),
     (
         1,
         20,
@@ -80,30 +45,10 @@ BOTH: list[tuple[int, int, int, str]] = [
         "arccosh asin_ acos_ asinh_ acosh_ arcsin_ arccos_ arcsinh_ arccosh_ erf erfc erfinv erf_ "
         "erfc_ erfinv_ digamma lgamma mvlgamma digamma_ lgamma_ mvlgamma_ i0 i0_",
     ),
-    (
-        1,
-        22,
-        4,
-        "sinc sinc_ sigmoid sigmoid_ logit logit_ elu elu_",
-    ),
-    (
-        1,
-        23,
-        4,
-        "silu silu_ celu selu celu_ selu_",
-    ),
-    (
-        1,
-        41,
-        4,
-        "softplus log_sigmoid",
-    ),
-    (
-        1,
-        62,
-        4,
-        "mish mish_",
-    ),
+    (1, 22, 4, "sinc sinc_ sigmoid sigmoid_ logit logit_ elu elu_"),
+    (1, 23, 4, "silu silu_ celu selu celu_ selu_"),
+    (1, 41, 4, "softplus log_sigmoid"),
+    (1, 62, 4, "mish mish_"),
     (
         2,
         1,
@@ -117,63 +62,23 @@ BOTH: list[tuple[int, int, int, str]] = [
         "not_equal_ lt_ le_ gt_ ge_ less_ less_equal_ greater_ greater_equal_ logical_and_ "
         "logical_or_ logical_xor_",
     ),
-    (
-        2,
-        2,
-        4,
-        "heaviside heaviside_ _prelu_kernel rrelu_with_noise rrelu_with_noise_",
-    ),
+    (2, 2, 4, "heaviside heaviside_ _prelu_kernel rrelu_with_noise rrelu_with_noise_"),
     (
         2,
         20,
         4,
         "pow pow_ float_power_ atan2 arctan2 atan2_ arctan2_ igamma igammac igamma_ igammac_",
     ),
-    (
-        2,
-        21,
-        4,
-        "ldexp ldexp_ xlogy xlogy_",
-    ),
-    (
-        2,
-        23,
-        4,
-        "hypot hypot_",
-    ),
-    (
-        2,
-        44,
-        4,
-        "logaddexp logaddexp2",
-    ),
-    (
-        3,
-        3,
-        4,
-        "addcmul addcmul_ addcdiv addcdiv_ lerp lerp_",
-    ),
+    (2, 21, 4, "ldexp ldexp_ xlogy xlogy_"),
+    (2, 23, 4, "hypot hypot_"),
+    (2, 44, 4, "logaddexp logaddexp2"),
+    (3, 3, 4, "addcmul addcmul_ addcdiv addcdiv_ lerp lerp_"),
 ]
 
 PYTHON: list[tuple[int, int, int, str]] = [
-    (
-        2,
-        1,
-        1,
-        "__eq__ __ne__ __lt__ __le__ __gt__ __ge__",
-    ),
-    (
-        1,
-        1,
-        4,
-        "__neg__ __invert__ inv invert __abs__",
-    ),
-    (
-        1,
-        3,
-        4,
-        "softsign",
-    ),
+    (2, 1, 1, "__eq__ __ne__ __lt__ __le__ __gt__ __ge__"),
+    (1, 1, 4, "__neg__ __invert__ inv invert __abs__"),
+    (1, 3, 4, "softsign"),
     (
         1,
         20,
@@ -182,30 +87,10 @@ PYTHON: list[tuple[int, int, int, str]] = [
         "modified_bessel_i0 modified_bessel_i1 modified_bessel_k0 modified_bessel_k1 "
         "scaled_modified_bessel_k0 scaled_modified_bessel_k1 spherical_bessel_j0 airy_ai",
     ),
-    (
-        1,
-        21,
-        4,
-        "tanhshrink",
-    ),
-    (
-        1,
-        22,
-        4,
-        "entr expit",
-    ),
-    (
-        1,
-        23,
-        4,
-        "ndtr ndtri log_ndtr",
-    ),
-    (
-        1,
-        41,
-        4,
-        "logsigmoid",
-    ),
+    (1, 21, 4, "tanhshrink"),
+    (1, 22, 4, "entr expit"),
+    (1, 23, 4, "ndtr ndtri log_ndtr"),
+    (1, 41, 4, "logsigmoid"),
     (
         2,
         1,
@@ -215,27 +100,12 @@ PYTHON: list[tuple[int, int, int, str]] = [
         "__imod__ imod and_ or_ xor lshift rshift __rand__ __ror__ __rxor__ __rlshift__ "
         "__rrshift__ iand ior ixor ilshift irshift",
     ),
-    (
-        2,
-        20,
-        4,
-        "__pow__ __rpow__ __ipow__ ipow gammainc gammaincc zeta",
-    ),
-    (
-        2,
-        22,
-        4,
-        "xlog1py",
-    ),
+    (2, 20, 4, "__pow__ __rpow__ __ipow__ ipow gammainc gammaincc zeta"),
+    (2, 22, 4, "xlog1py"),
 ]
 
 ATEN: list[tuple[int, int, int, str]] = [
-    (
-        1,
-        1,
-        4,
-        "special_round",
-    ),
+    (1, 1, 4, "special_round"),
     (
         1,
         20,
@@ -248,84 +118,19 @@ ATEN: list[tuple[int, int, int, str]] = [
         "special_scaled_modified_bessel_k0 special_scaled_modified_bessel_k1 "
         "special_spherical_bessel_j0 special_airy_ai",
     ),
-    (
-        1,
-        22,
-        4,
-        "special_sinc special_entr special_expit special_logit",
-    ),
-    (
-        1,
-        23,
-        4,
-        "special_ndtr special_ndtri special_log_ndtr",
-    ),
-    (
-        1,
-        41,
-        4,
-        "log_sigmoid_forward",
-    ),
-    (
-        2,
-        1,
-        4,
-        "threshold_backward",
-    ),
-    (
-        2,
-        2,
-        4,
-        "hardtanh_backward leaky_relu_backward hardshrink_backward softshrink_backward",
-    ),
-    (
-        2,
-        3,
-        4,
-        "hardsigmoid_backward sigmoid_backward tanh_backward logit_backward",
-    ),
-    (
-        2,
-        5,
-        4,
-        "hardswish_backward",
-    ),
-    (
-        2,
-        20,
-        4,
-        "special_gammainc special_gammaincc special_zeta",
-    ),
-    (
-        2,
-        21,
-        4,
-        "special_xlogy",
-    ),
-    (
-        2,
-        22,
-        4,
-        "special_xlog1py",
-    ),
-    (
-        2,
-        23,
-        4,
-        "softplus_backward",
-    ),
-    (
-        2,
-        27,
-        4,
-        "silu_backward log_sigmoid_backward",
-    ),
-    (
-        2,
-        89,
-        4,
-        "mish_backward",
-    ),
+    (1, 22, 4, "special_sinc special_entr special_expit special_logit"),
+    (1, 23, 4, "special_ndtr special_ndtri special_log_ndtr"),
+    (1, 41, 4, "log_sigmoid_forward"),
+    (2, 1, 4, "threshold_backward"),
+    (2, 2, 4, "hardtanh_backward leaky_relu_backward hardshrink_backward softshrink_backward"),
+    (2, 3, 4, "hardsigmoid_backward sigmoid_backward tanh_backward logit_backward"),
+    (2, 5, 4, "hardswish_backward"),
+    (2, 20, 4, "special_gammainc special_gammaincc special_zeta"),
+    (2, 21, 4, "special_xlogy"),
+    (2, 22, 4, "special_xlog1py"),
+    (2, 23, 4, "softplus_backward"),
+    (2, 27, 4, "silu_backward log_sigmoid_backward"),
+    (2, 89, 4, "mish_backward"),
 ]
 
 

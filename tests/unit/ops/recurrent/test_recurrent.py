@@ -212,10 +212,7 @@ EXAMPLES = [
             18 * (20 + 5 + 4 + 12 + 1),
             4 * (18 * 3 + 72 + 72 + 18),
         )
-        for name in (
-            "_thnn_fused_lstm_cell_backward",
-            "_thnn_fused_lstm_cell_backward_impl",
-        )
+        for name in ("_thnn_fused_lstm_cell_backward", "_thnn_fused_lstm_cell_backward_impl")
     ),
     Example(
         aten("_thnn_fused_lstm_cell_backward", *[fp32(3, 6)] * 4, fp32(3, 24), True),

@@ -43,12 +43,7 @@ REDUCTIONS = [
     *both("any all", tensor("bool", 5, 2), 0, False, flops=10, moved=10 + 2),
     *both("_is_all_true _is_any_true", tensor("bool", 5, 2), flops=10, moved=10 + 1),
     *both(
-        "logsumexp special_logsumexp",
-        X,
-        (2,),
-        False,
-        flops=23 * 24 + 21 * 6,
-        moved=4 * 24 + OF_6,
+        "logsumexp special_logsumexp", X, (2,), False, flops=23 * 24 + 21 * 6, moved=4 * 24 + OF_6
     ),
     *both("logsumexp", X, (2,), False, flops=22 * 24, moved=8 * 24 + 2 * OF_6, direction="bprop"),
     *both("count_nonzero", X, flops=2 * 24, moved=4 * 24 + 8),

@@ -39,11 +39,7 @@ def calls(table: str, values: Mapping[str, Any]) -> Iterator[Call]:
 
 
 def listed(
-    table: str,
-    values: Mapping[str, Any],
-    flops: int,
-    moved: int,
-    params: str | None = None,
+    table: str, values: Mapping[str, Any], flops: int, moved: int, params: str | None = None
 ) -> list[Example]:
     """All calls of the table, which have equal costs."""
     return [Example(call, flops, moved, params) for call in calls(table, values)]

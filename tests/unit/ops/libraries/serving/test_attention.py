@@ -182,9 +182,7 @@ EXAMPLES = [*ESTIMATES, *TOLD, *BATCHED, *MERGED]
 
 
 @pytest.mark.parametrize(
-    "call",
-    [*calls(NOT_TOLD, VALUES), *calls(MLA, LATENT)],
-    ids=lambda each: each.op,
+    "call", [*calls(NOT_TOLD, VALUES), *calls(MLA, LATENT)], ids=lambda each: each.op
 )
 def test_unknown_lengths_give_no_cost(call):
     assert reason(call) == ("the lengths of the sequences are not in the capture")

@@ -88,10 +88,7 @@ EXAMPLES = [
 
 def test_heads_that_are_not_told_are_an_estimate():
     (example,) = listed(
-        "_C::rotary_embedding at q k _ cache true",
-        VALUES,
-        3 * WHOLE,
-        4 * WHOLE + 40 + ANGLES,
+        "_C::rotary_embedding at q k _ cache true", VALUES, 3 * WHOLE, 4 * WHOLE + 40 + ANGLES
     )
     check(example)
     assert not exact(example)
