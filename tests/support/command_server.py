@@ -9,6 +9,7 @@ signals during them and other limits run `python -m fastprof` instead.
 from __future__ import annotations
 
 import atexit
+import fcntl
 import functools
 import gc
 import importlib
@@ -24,9 +25,10 @@ import subprocess
 import sys
 import tempfile
 import threading
+import uuid
 from contextlib import redirect_stderr, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from support import command_client
 
@@ -34,30 +36,46 @@ ROOMS = ("analysis", "cli", "profile", "ranks", "readers", "writers")
 IF_INSTALLED = ("pyarrow.parquet", "pandas", "tqdm")  # pyarrow imports pandas on demand
 PROGRAM = "program:"  # before the path of a program to run instead of fastprof
 TESTS = Path(__file__).resolve().parents[1]  # whose packages the servers import
+_started: list[subprocess.Popen[bytes]] = []  # its destructor would warn of one that runs
 CLIENT = str(Path(__file__).with_name("command_client.py"))
 
 
 @functools.cache
 def socket_of(module: str = "support.command_server") -> str:
-    """The path of the server's socket. The first call of this process starts the server.
+    """The path of the server's socket. The first call of a test run starts the server.
 
-    The server ends with this process. `module` is another one that calls `serve`.
+    Workers of xdist share it; it ends with the last of them. `module` is another one that calls
+    `serve`.
     """
-    folder = tempfile.mkdtemp(prefix="fastprof-server-")
-    path = os.path.join(folder, "socket")
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", uuid.uuid4().hex)
+    # Tests that run pytest have the variable too: their parent is another.
+    folder = Path(tempfile.gettempdir(), f"fastprof-{run[:8]}-{os.getppid()}-{module}")
+    folder.mkdir(mode=0o700, exist_ok=True)
+    path, users = folder / "socket", folder / "users"
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not users.exists():
+            os.mkfifo(users)
+        os.open(users, os.O_RDWR)  # until this process ends
+        if not path.exists():
+            with open(users, "rb") as stdin:
+                _start(module, path, stdin)
+    return str(path)
+
+
+def _start(module: str, path: Path, stdin: IO[bytes]) -> None:
+    """Start the server, which ends when nobody writes to its standard input any more."""
     server = subprocess.Popen(
         [sys.executable, "-m", module, path],
         cwd=TESTS,
-        stdin=subprocess.PIPE,  # the server ends when it is closed
+        stdin=stdin,
         stdout=subprocess.PIPE,
-        start_new_session=True,  # Ctrl-C ends this process, and the server by it
+        start_new_session=True,  # Ctrl-C ends the tests, and the server by them
     )
-    assert server.stdin is not None and server.stdout is not None
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    atexit.register(server.communicate)  # closes its standard input, and waits
+    assert server.stdout is not None
     if server.stdout.read(1) != b".":
         raise RuntimeError("the command server did not start; its error is on stderr")
-    return path
+    _started.append(server)
 
 
 def client(module: str = "support.command_server") -> list[str]:
@@ -74,7 +92,7 @@ def forking(program: str, path: str) -> str:
 
 
 def serve(path: str) -> list[str]:
-    """Fork per command until standard input is closed. Each fork returns the command's words."""
+    """Fork per command until nobody holds standard input; each fork returns the command's words."""
     connections: dict[int, socket.socket] = {}  # by the process that runs the command
     awake, ended = os.pipe()
     os.set_blocking(ended, False)
@@ -87,6 +105,7 @@ def serve(path: str) -> list[str]:
         while True:
             ready, _, _ = select.select([listener, 0, awake, *connections.values()], [], [])
             if 0 in ready:
+                shutil.rmtree(os.path.dirname(path), ignore_errors=True)
                 os._exit(0)
             for process, connection in connections.items():
                 if connection in ready:  # the client has gone
