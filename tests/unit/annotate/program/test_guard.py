@@ -12,6 +12,7 @@ from fastprof.runs.settings import VARIABLE, Settings
 from support import torch_server
 from support.hypothesis_profiles import IS_FULL
 from support.waiting import PATIENCE
+from unit.annotate.program.conftest import BEGIN
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test TORCH=2.13.0")
 pytest.importorskip("nvtx", reason="nvtx is not installed: pip install nvtx")
@@ -71,13 +72,17 @@ def failing(folder, number, error):
 
 @pytest.fixture
 def launched(plain, tmp_path):
-    """Runs `fastprof run` with a fault; returns what it says, and its number of calls."""
+    """Runs `fastprof run` with a fault; returns what it says, and its number of calls.
+
+    Its program runs in a fork of a process with torch.
+    """
 
     def launch(number, error):
         program = tmp_path / "train.py"
-        program.write_text(TRAINING.format(fault="pass", step=0))
-        run = ["run", "--backend", "torch", "--steps", "3:5", "-o", tmp_path / "runs"]
-        done = command(LAUNCHER, number, error, *run, program, cwd=tmp_path)
+        program.write_text(BEGIN + TRAINING.format(fault="pass", step=0))
+        run = ["run", "--backend", "torch", "--steps", "3:5", "-o", tmp_path / "runs", "--"]
+        words = torch_server.command(program)
+        done = command(LAUNCHER, number, error, *run, *words, cwd=tmp_path)
         *said, last = done.stderr.splitlines()
         assert re.fullmatch(r"calls: \d+", last), done.stderr
         if "cannot be started" in done.stderr:
@@ -204,9 +209,9 @@ def test_a_run_that_cannot_be_kept_leaves_the_program_alone(name, step, plain, t
     fault, words = FAULTS[name]
     disk = request.getfixturevalue("small_disk") if name == "full" else tmp_path
     program = tmp_path / "train.py"
-    program.write_text(TRAINING.format(fault=fault, step=step))
+    program.write_text(BEGIN + TRAINING.format(fault=fault, step=step))
     run = ["-m", "fastprof", "run", "--backend", "torch", "--steps", "3:5", "-o", disk / "runs"]
-    done = command(*run, program, cwd=tmp_path)
+    done = command(*run, "--", *torch_server.command(program), cwd=tmp_path)
     assert (done.returncode, done.stdout) == (plain.returncode, plain.stdout), done.stderr
     said = done.stderr.splitlines()
     assert words in done.stderr and "Traceback" not in done.stderr
