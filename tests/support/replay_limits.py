@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -103,6 +104,13 @@ def _selections(model: Model) -> Iterator[tuple[str, np.ndarray]]:
         yield f"name {each}", names == each
 
 
+@lru_cache(maxsize=1)
+def _streams(model: Model) -> np.ndarray:
+    """[kernels] A number for each stream of a process and GPU."""
+    keys = [numbers(model.profile, name) for name in ("device", "stream")]
+    return np.unique([pids_of(model.profile), *keys], axis=1, return_inverse=True)[1].ravel()
+
+
 def remaining_busy_ns(model: Model, weights: Weights, moved: np.ndarray) -> float:
     """ns a step: of each process, the stream whose remaining work takes longest.
 
@@ -115,16 +123,15 @@ def remaining_busy_ns(model: Model, weights: Weights, moved: np.ndarray) -> floa
     nodes = model.graph.node_of_kernel
     recorded = (model.base.duration + _waits(model, model.base))[nodes]
     left = (weights.duration + _waits(model, weights))[nodes] / np.maximum(recorded, 1)
-    keys = np.stack([pid, *(numbers(model.profile, each) for each in ("device", "stream")), moved])
-    streams, of_stream = np.unique(keys, axis=1, return_inverse=True)
+    streams = 2 * _streams(model) + moved
     longest: dict[int, float] = {}
-    for stream in range(streams.shape[1]):
-        rows = np.flatnonzero(of_stream.ravel() == stream)
+    for stream in np.unique(streams):
+        rows = np.flatnonzero(streams == stream)
         before = np.concatenate([[start[rows[0]]], np.maximum.accumulate(end[rows])[:-1]])
         own = np.maximum(end[rows] - np.maximum(start[rows], before), 0)
         share = own / np.maximum(end[rows] - start[rows], 1)
         busy = float((model.counted_ns[rows] * share * left[rows]).sum())
-        longest[int(streams[0, stream])] = max(longest.get(int(streams[0, stream]), 0.0), busy)
+        longest[pid[rows[0]]] = max(longest.get(pid[rows[0]], 0.0), busy)
     steps_are_of_all = set(model.steps.pid.tolist()) == {-1}
     total = max(longest.values()) if steps_are_of_all else sum(longest.values())
     return total / model.n_counted
