@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -46,23 +47,30 @@ class Rows:
         self.rows = list(profile.rows())
         self.time = [row["sil"] or 0 for row in self.rows]
         self.total = sum(self.time)
+        self._values: dict[str, list[Any]] = {}
 
     def values(self, name: str) -> list[Any]:
         """The value of a key for each row."""
-        if name in OF_ROW and name not in ONLY_OF_TRACES:
-            return [OF_ROW[name](row) for row in self.rows]
-        return key_of(self.profile, name).array().tolist()
+        if name not in self._values:
+            is_told = name in OF_ROW and name not in ONLY_OF_TRACES
+            self._values[name] = (
+                [OF_ROW[name](row) for row in self.rows]
+                if is_told
+                else key_of(self.profile, name).array().tolist()
+            )
+        return self._values[name]
 
     def sums(self, by: Sequence[str], wanted: Iterable[bool] | None = None) -> Sums:
         """Number and GPU time of the rows of each combination of keys."""
-        found: dict[Any, list[int]] = defaultdict(lambda: [0, 0])
-        flags = [True] * len(self.time) if wanted is None else wanted
-        keys = zip(*map(self.values, by), strict=True)
-        for key, time, is_in in zip(keys, self.time, flags, strict=True):
-            if is_in:
-                found[key][0] += 1
-                found[key][1] += time
-        return {key: (n, time) for key, (n, time) in found.items()}
+        keys: Iterable[Any] = zip(*map(self.values, by), strict=True)
+        times: Iterable[int] = self.time
+        if wanted is not None:
+            flags = list(wanted)
+            keys, times = compress(keys, flags), compress(times, flags)
+        found: dict[Any, list[int]] = defaultdict(list)
+        for key, time in zip(keys, times, strict=True):
+            found[key].append(time)
+        return {key: (len(own), sum(own)) for key, own in found.items()}
 
 
 def sums_of(table: fastprof.Table, by: Sequence[str], time: str = "gpu_ns") -> Sums:
