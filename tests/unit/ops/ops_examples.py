@@ -89,20 +89,35 @@ def exact(call: Call, direction: str = "fprop") -> bool:
     return cost(call, direction).exact
 
 
+def difference(example: Example) -> str | None:
+    """How the model's FLOPs, bytes or params differ from the example's; None if they do not."""
+    done = work(example.call, example.direction)
+    if done is None:
+        return f"{example}: {why_unknown(example.call, example.direction)}"
+    found = (done.cost.flops, done.cost.bytes)
+    params = done.parts[0].params if example.params is not None else None
+    if found == (example.flops, example.bytes) and params == example.params:
+        return None
+    return f"{example}: {found}, {params}"
+
+
 def check(example: Example) -> None:
     """Check that the model gives the FLOPs and bytes (and params) of the example."""
-    done = work(example.call, example.direction)
-    assert done is not None, example.call
-    assert (done.cost.flops, done.cost.bytes) == (example.flops, example.bytes)
-    if example.params is not None:
-        assert done.parts[0].params == example.params
+    assert difference(example) is None
 
 
-def all_examples() -> list[Example]:
-    """The examples of all modules of this folder, in the order of their names."""
+def tables_of_examples() -> dict[str, list[Example]]:
+    """The examples of each module of this folder, in the order of their names."""
     here = Path(__file__).parent
     paths = [path for path in here.rglob("test_*.py") if not path.stem.endswith("_torch")]
     names = [".".join(path.relative_to(here).with_suffix("").parts) for path in paths]
     names.remove("test_examples")
-    modules = [importlib.import_module(f"unit.ops.{name}") for name in sorted(names)]
-    return [example for module in modules for example in getattr(module, "EXAMPLES", ())]
+    modules = {name: importlib.import_module(f"unit.ops.{name}") for name in sorted(names)}
+    return {
+        name: module.EXAMPLES for name, module in modules.items() if hasattr(module, "EXAMPLES")
+    }
+
+
+def all_examples() -> list[Example]:
+    """The examples of all modules of this folder."""
+    return [example for table in tables_of_examples().values() for example in table]
