@@ -30,20 +30,19 @@ from fastprof.errors import (
 if TYPE_CHECKING:
     from fastprof.analysis.advice.finding import CannotJudge, Finding
     from fastprof.analysis.advice.registry import rule
-    from fastprof.analysis.diff.compare import Diff, diff
     from fastprof.analysis.memory.snapshot import memory_snapshot
+    from fastprof.analysis.registry import Option, report
     from fastprof.annotate.capture import capture
     from fastprof.annotate.layers import annotate_layers, layer
     from fastprof.annotate.session import init, uninit
     from fastprof.annotate.timer import timer, timings
     from fastprof.annotate.wrap import wrap
+    from fastprof.api.batch import Batch, batch
+    from fastprof.api.diff import Diff, diff
+    from fastprof.api.open import open
+    from fastprof.api.profile import Profile
     from fastprof.model.call import Tensor, Unknown
     from fastprof.ops import CannotModel, Cost, op
-    from fastprof.profile.load import open
-    from fastprof.profile.profile import Profile
-    from fastprof.profile.reports import Option, report
-    from fastprof.ranks.batch import batch
-    from fastprof.ranks.result import Batch
 
 __all__ = [
     "AnnotateError",
@@ -87,27 +86,27 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Batch": "fastprof.ranks.result",
+    "Batch": "fastprof.api.batch",
     "CannotJudge": "fastprof.analysis.advice.finding",
     "CannotModel": "fastprof.ops",
     "Cost": "fastprof.ops",
-    "Diff": "fastprof.analysis.diff.compare",
+    "Diff": "fastprof.api.diff",
     "Finding": "fastprof.analysis.advice.finding",
-    "Option": "fastprof.profile.reports",
-    "Profile": "fastprof.profile.profile",
+    "Option": "fastprof.analysis.registry",
+    "Profile": "fastprof.api.profile",
     "Tensor": "fastprof.model.call",
     "Unknown": "fastprof.model.call",
     "annotate_layers": "fastprof.annotate.layers",
-    "batch": "fastprof.ranks.batch",
+    "batch": "fastprof.api.batch",
     "capture": "fastprof.annotate.capture",
-    "diff": "fastprof.analysis.diff.compare",
+    "diff": "fastprof.api.diff",
     "init": "fastprof.annotate.session",
     "layer": "fastprof.annotate.layers",
     "load_ipython_extension": "fastprof.annotate.notebook",
     "memory_snapshot": "fastprof.analysis.memory.snapshot",
     "op": "fastprof.ops",
-    "open": "fastprof.profile.load",
-    "report": "fastprof.profile.reports",
+    "open": "fastprof.api.open",
+    "report": "fastprof.analysis.registry",
     "rule": "fastprof.analysis.advice.registry",
     "timer": "fastprof.annotate.timer",
     "timings": "fastprof.annotate.timer",

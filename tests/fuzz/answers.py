@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
+from fastprof.analysis.reports import all_reports
 from fastprof.exports.registry import FORMATS
-from fastprof.profile.reports import all_reports
 
 __all__ = ["ANSWERS", "COMMANDS", "check_output", "command"]
 

@@ -107,7 +107,8 @@ def _serve(argv: list[str], printed: Path, seconds: float) -> None:
 def load() -> None:
     """Import what the commands import, so that children share it."""
     import fastprof.page  # noqa: F401
-    from fastprof.profile.reports import all_reports, imported
+    from fastprof.analysis.registry import imported
+    from fastprof.analysis.reports import all_reports
 
     for each in all_reports().values():
         imported(each.function)

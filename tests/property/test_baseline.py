@@ -11,7 +11,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import fastprof
-from fastprof.profile.profile import dict_line_columns
 from fastprof.writers import write_rows
 from support.exports import PID, Export
 from support.hypothesis_profiles import examples
@@ -180,7 +179,7 @@ def check_dict_lines(path):
     """The dict lines are the same bytes."""
     profile, file = fastprof.open(path, copies=False), io.BytesIO()
     if len(profile):
-        write_rows(dict_line_columns(profile), "dict", file)
+        write_rows(profile.source.dict_line_columns(), "dict", file)
     expected = baseline.dict_lines(baseline.open_export(path))
     assert file.getvalue().decode().splitlines(keepends=True) == list(expected)
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
-from fastprof.profile.profile import Profile
+from fastprof.api.profile import Profile
 from fastprof.readers.detect import read_trace
 from oracle.capture import Kernel
 from oracle.flops import bare
@@ -74,7 +74,7 @@ def test_a_range_is_the_last_of_that_name_around_the_launch(path: str) -> None:
 @every_trace
 def test_ranges_end_in_the_range_whose_row_is_given(path: str) -> None:
     profile, _ = opened(path)
-    attribution = profile._source._lookups.attribution
+    attribution = profile.source._lookups.attribution
     for rows, chains in (("range", "launch_ranges"), ("home_range", "ranges")):
         for row, chain in zip(
             profile.kernels[rows].tolist(), profile.kernels[chains].tolist(), strict=True

@@ -14,7 +14,7 @@ TRACES = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*.nvvp", "pyprof/*.
 
 @pytest.mark.parametrize("path", TRACES)
 def test_a_cost_is_known_where_its_share_is(path: str) -> None:
-    source = profile(path, copies=True)._source
+    source = profile(path, copies=True).source
     assert isinstance(source, TraceSource)
     flops, moved = source._lookups.known
     assert np.array_equal(flops, source.column("flops").values >= 0)

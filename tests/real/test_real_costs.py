@@ -6,8 +6,7 @@ from math import prod
 
 import pytest
 
-from fastprof.profile.load import read_dict_lines
-from fastprof.profile.profile import dict_line_columns
+from fastprof.api.open import open_dict_lines
 from fastprof.writers import write_rows
 from oracle.capture import Range
 from oracle.work import innermost
@@ -59,9 +58,9 @@ def flops(opened):
 def test_dict_lines_have_the_products_of_the_capture_each_once(path):
     capture = profile(path)
     file = io.BytesIO()
-    write_rows(dict_line_columns(capture), "dict", file)
+    write_rows(capture.source.dict_line_columns(), "dict", file)
     file.seek(0)
-    found, wanted = flops(read_dict_lines(file, path)), flops(capture)
+    found, wanted = flops(open_dict_lines(file, path)), flops(capture)
     untold = UNTOLD.get(path.split("/")[1].removesuffix(".json.gz"), {})
     for key in untold:
         assert found[key] < wanted[key], f"{key} is told now"

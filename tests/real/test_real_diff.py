@@ -9,8 +9,8 @@ import pytest
 
 import fastprof
 from fastprof.analysis.diff.captures import sides_of
-from fastprof.analysis.diff.compare import Diff
 from fastprof.analysis.diff.side import Side
+from fastprof.api.diff import Diff
 from fastprof.cli import main
 from fastprof.cli.diff import DESCRIPTION
 from fastprof.errors import ReportError

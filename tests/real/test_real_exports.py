@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import fastprof
-from fastprof.profile.load import read_dict_lines
-from fastprof.profile.profile import dict_line_columns
+from fastprof.api.open import open_dict_lines
 from fastprof.writers import COLUMNS, write_report, write_rows
 from real import open_traces
 from support.real_data import open_read_only, real, traces
@@ -115,9 +114,9 @@ def test_without_backward_calls_dict_lines_give_the_report_of_the_trace(path):
     profile = open_traces.profile(path)
     assert not any(row["dir"] == "bprop" and row["op"] for row in profile.rows())
     file = io.BytesIO()
-    write_rows(dict_line_columns(profile), "dict", file)
+    write_rows(profile.source.dict_line_columns(), "dict", file)
     file.seek(0)
-    again = read_dict_lines(file, "net.dict")
+    again = open_dict_lines(file, "net.dict")
     keys = [column.key for column in COLUMNS if column.key not in ("tc_reason", "call")]
     for found, expected in zip(csv_of(again, keys), csv_of(profile, keys), strict=True):
         assert found == expected

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import fastprof
+from fastprof.analysis.reports import all_reports
 from fastprof.errors import FastprofError
 from fastprof.model.tables import Tables
-from fastprof.profile.reports import all_reports
 from real import open_traces
 from support.real_data import traces
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import fastprof
-from fastprof.analysis.diff.compare import Diff
+from fastprof.api.diff import Diff
 from real.open_traces import profile
 from support.real_data import real
 

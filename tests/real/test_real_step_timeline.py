@@ -9,8 +9,8 @@ import pytest
 
 from fastprof.analysis.timeline.build import StepTimeline, StepTimelines
 from fastprof.analysis.timeline.lanes import LEVELS, TimeWindow
+from fastprof.api.profile import Profile
 from fastprof.model.trace import NEVER, NO_TIME
-from fastprof.profile.profile import Profile, forward_ranges
 from real.open_traces import profile
 from support.real_data import traces
 from support.step_timelines import check_merged, rows
@@ -136,7 +136,7 @@ def test_links_are_launches_and_calls(path: str) -> None:
         assert all(direction.at(each) == "bprop" for each in row[linked].tolist())
         target = events.row[forward[linked]]
         assert all(direction.at(each) == "fprop" for each in target.tolist())
-        of_call = forward_ranges(p)[row[linked]]
+        of_call = p.source.forward_ranges[row[linked]]
         for call in np.unique(of_call)[:50].tolist():
             assert set(target[of_call == call].tolist()) == {first_launched(p, call)}
 

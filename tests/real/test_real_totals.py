@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 from fastprof.profile import recount
-from fastprof.profile.profile import dict_line_columns
 from fastprof.writers import write_report, write_rows
 from real.open_traces import json_of, profile, text
 from support.real_data import data_dir, open_read_only, real
@@ -112,7 +111,7 @@ def test_what_is_written_has_as_many_rows_and_as_much_time(path):
     n, time = len(opened), int(np.maximum(opened.kernels["sil"], 0).sum())
     report, lines = io.BytesIO(), io.BytesIO()
     write_report({"sil": opened.column("sil")}, ["sil"], "json", report)
-    write_rows(dict_line_columns(opened), "jsonl", lines)
+    write_rows(opened.source.dict_line_columns(), "jsonl", lines)
     for written, key in ((report, "sil"), (lines, "kDuration")):
         durations = [json.loads(line)[key] for line in written.getvalue().splitlines()]
         assert (len(durations), sum(each or 0 for each in durations)) == (n, time)

@@ -6,9 +6,9 @@ import html
 import re
 
 import fastprof
+from fastprof.analysis.reports import all_reports
 from fastprof.errors import FastprofError
 from fastprof.page import page_of
-from fastprof.profile.reports import all_reports
 from fastprof.writers.info import describe, info_text
 
 TORCH_WORDS = re.compile(

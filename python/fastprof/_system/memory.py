@@ -19,6 +19,7 @@ from fastprof.errors import NotEnoughMemoryError, SettingError
 # Minimum memory of reading and reporting in bytes, as measured (tests/unit/_system/test_memory.py).
 OF_KERNEL, OF_RANGE = 130, 50
 # About as many bytes as the page of a trace takes, with the host's side, as measured.
+OF_PAGE = 90e6
 OF_KERNEL_ON_PAGE, OF_RANGE_ON_PAGE, OF_CALL_ON_PAGE = 320, 60, 60
 OF_DICT_BYTE, OF_JSON_BYTE = 0.2, 0.3
 VARIABLE = "FASTPROF_MEMORY"

@@ -1,22 +1,23 @@
 """The built-in reports. Imports no numpy: the command line lists them for `--help`.
 
 Each is described by a function of its name, which imports its columns and options.
-
-The help texts of reports, each with an example from a real capture. Imports no numpy.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Final
 
 from fastprof.analysis.options import CPU, DEPTH, STEPS, WHERE, by, choice
-from fastprof.profile.reports import Option, Report, add_later
+from fastprof.analysis.registry import Option, Report
+
+BUILT_IN: Final[dict[str, Callable[[], Report]]] = {}
 
 
 def built_in(make: Callable[[], Report]) -> Callable[[], Report]:
     """Add a report of the name of the function, which is called when the report is needed."""
-    add_later(make.__name__, make)
+    BUILT_IN[make.__name__] = cache(make)
     return make
 
 
@@ -33,6 +34,7 @@ def overview() -> Report:
         columns=COLUMNS,
         options=(STEPS, *PEAKS),
         limit=ROWS,
+        needs=("host", "costs", "contents"),
     )
 
 
@@ -49,6 +51,7 @@ def summary() -> Report:
         columns=(*MEASURES, *CPU_MEASURES),
         options=(by("dir,op; range,kind without operators"), STEPS, WHERE, CPU, *PEAKS),
         limit=20,
+        needs=("costs", "contents"),
     )
 
 
@@ -65,7 +68,7 @@ def steps() -> Report:
         columns=steps_columns.COLUMNS,
         options=(STEPS, WHERE, *PEAKS),
         limit=20,
-        uses_host=True,
+        needs=("host",),
     )
 
 
@@ -81,7 +84,7 @@ def idle() -> Report:
         columns=idle_columns.ALL,
         options=idle_columns.OPTIONS,
         limit=20,
-        uses_host=True,
+        needs=("host",),
     )
 
 
@@ -104,6 +107,7 @@ def layers() -> Report:
             WHERE,
             *PEAKS,
         ),
+        needs=("costs", "contents"),
     )
 
 
@@ -132,6 +136,7 @@ def lines() -> Report:
             WHERE,
             *PEAKS,
         ),
+        needs=("costs", "contents"),
     )
 
 
@@ -146,7 +151,7 @@ def ranges() -> Report:
         function="fastprof.analysis.ranges.report:ranges_table",
         columns=ranges_columns.COLUMNS,
         options=(Option("flat", "in order of own GPU time, not as a tree"), WHERE),
-        uses_host=True,
+        needs=("host",),
     )
 
 
@@ -162,6 +167,7 @@ def roofline() -> Report:
         options=(by("dir,op,shape"), STEPS, WHERE, ROOF, *PEAKS, PLOT),
         description=DESCRIPTION,
         limit=20,
+        needs=("costs", "contents"),
     )
 
 
@@ -196,7 +202,7 @@ def launches() -> Report:
         columns=launches_columns.COLUMNS,
         options=(by("op; kind without operators"), STEPS, WHERE),
         limit=20,
-        uses_host=True,
+        needs=("host",),
     )
 
 
@@ -212,7 +218,7 @@ def copies() -> Report:
         columns=copies_columns.COLUMNS,
         options=(by("direction,memory,size_class"), STEPS, WHERE, copies_columns.BUS),
         limit=20,
-        uses_host=True,
+        needs=("host",),
     )
 
 
@@ -245,7 +251,7 @@ def advise() -> Report:
         columns=advice_columns.COLUMNS,
         options=(advice_columns.MIN, advice_columns.FAIL_ABOVE, STEPS, *PEAKS),
         limit=20,
-        uses_host=True,
+        needs=("host", "costs", "contents"),
     )
 
 
@@ -261,7 +267,7 @@ def whatif() -> Report:
         columns=replay_options.COLUMNS,
         options=replay_options.OPTIONS,
         limit=40,
-        uses_host=True,
+        needs=("host",),
     )
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -12,19 +11,18 @@ import numpy.typing as npt
 
 from fastprof._core._groups import sum_where
 from fastprof._core._take import take
-from fastprof._system.threads import SecondThread
 from fastprof.analysis.columns import numbers
 from fastprof.analysis.grouping import Grouping
 from fastprof.analysis.key_names import ALIASES
 from fastprof.analysis.keys import key_of
+from fastprof.analysis.registry import Where
 from fastprof.analysis.selection import keys_in
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Column, Ints, Values
 from fastprof.model.metadata import About
 from fastprof.profile.cells import OF_CELLS, SUMS, numbered, picked, sums
+from fastprof.profile.data import ProfileData
 from fastprof.profile.kept import inside_part
-from fastprof.profile.profile import Profile, cells
-from fastprof.profile.reports import Where
 
 # Keys in which the kernels of a cell may differ.
 _WITHIN_CELLS: Final = frozenset(
@@ -58,7 +56,7 @@ class ReportCells:
 
     def __init__(
         self,
-        profile: Profile,
+        profile: ProfileData,
         of_kernel: Int32,
         first: Int32,
         keys: Mapping[str, Values] | None = None,
@@ -74,7 +72,7 @@ class ReportCells:
         self.is_inside: Bools | None = None if inside is None else inside[first]
         self.about: About = profile.about
         self.names: list[str] = profile.names
-        self._base = cells(profile)
+        self._base = profile.source.cells
         self._columns: dict[str, Column] = {}
 
     def __len__(self) -> int:
@@ -150,27 +148,14 @@ class ReportCells:
         return sum_where(self.of_kernel, found, mask.view(np.uint8), len(self))
 
 
-@contextmanager
-def computing_costs(profile: Profile, sums: bool = True) -> Iterator[None]:
-    """Compute the costs on a second thread, which `cells_of` waits for.
-
-    sums : whether the report has FLOPs and bytes, and a footer, which needs `Profile.contents`
-    """
-    with SecondThread() as second:
-        for name in ("flops", "bytes", "call") if sums else ("op", "call"):
-            if name in profile.names:
-                second.submit(profile.column, name)
-        if sums:
-            profile.contents  # noqa: B018  kept
-        yield
-
-
-def cells_of(profile: Profile, by: Sequence[str] = (), where: Where | None = None) -> ReportCells:
+def cells_of(
+    profile: ProfileData, by: Sequence[str] = (), where: Where | None = None
+) -> ReportCells:
     """The cells whose kernels agree in all keys but those of times.
 
     by, where : further keys in use
     """
-    base = cells(profile)
+    base = profile.source.cells
     names = {ALIASES.get(name, name) for name in (*by, *keys_in(where))} & _WITHIN_CELLS
     keys = {name: key_of(profile, name) for name in sorted(names)}
     inside = inside_part(profile)

@@ -18,8 +18,8 @@ from fastprof.model.arrays import Bools, Int64
 from fastprof.model.columns import Values
 from fastprof.model.heading import Heading
 from fastprof.model.quantity import quantity
+from fastprof.profile.data import ProfileData
 from fastprof.profile.kept import kept
-from fastprof.profile.profile import Profile
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 _LEAST_OUTSIDE: Final = 0.01  # share of the GPU time outside of the counted steps
@@ -41,7 +41,7 @@ class _GPUs(NamedTuple):
     busy: int
 
 
-def _gpus(profile: Profile) -> _GPUs:
+def _gpus(profile: ProfileData) -> _GPUs:
     pid = numbers(profile, "pid") if "pid" in profile.names else np.empty(0, np.int64)
     if (pid != pid[:1]).any():
         cells = cells_of(profile, ("process",))
@@ -61,7 +61,7 @@ def _gpus(profile: Profile) -> _GPUs:
     return _GPUs(known, total, int(busy.sum()))
 
 
-def steps_times_gpus(profile: Profile, steps: StepsOfKernels) -> int:
+def steps_times_gpus(profile: ProfileData, steps: StepsOfKernels) -> int:
     """How many counted steps with work there are, each times the GPUs of its process.
 
     0 if steps are unknown. A sum over kernels by this number is the mean per step and GPU.
@@ -70,7 +70,7 @@ def steps_times_gpus(profile: Profile, steps: StepsOfKernels) -> int:
     return means.n_windows if means is not None and means.is_step else 0
 
 
-def headed(headings: Iterable[Heading], profile: Profile) -> tuple[Heading, ...]:
+def headed(headings: Iterable[Heading], profile: ProfileData) -> tuple[Heading, ...]:
     """Headings; that of the GPU time of several GPUs says that it is their sum."""
     n = len(kept(profile, _gpus).pid)
     return tuple(
@@ -80,7 +80,7 @@ def headed(headings: Iterable[Heading], profile: Profile) -> tuple[Heading, ...]
 
 
 def notes_on_sums(
-    profile: Profile,
+    profile: ProfileData,
     steps: StepsOfKernels | None = None,
     rows: Bools | None = None,
     step: tuple[float | None, float | None] = (None, None),
@@ -103,7 +103,7 @@ def notes_on_sums(
     return (*notes, *(_twice(profile, step) if rows is None else ()))
 
 
-def _outside(profile: Profile, steps: StepsOfKernels, rows: Bools | None) -> list[str]:
+def _outside(profile: ProfileData, steps: StepsOfKernels, rows: Bools | None) -> list[str]:
     """How much GPU time the times per step do not count."""
     of_steps = _of_steps(profile, steps, rows)
     outside, not_counted = of_steps[0], of_steps[1:][~steps.is_counted].sum()
@@ -121,7 +121,7 @@ def _outside(profile: Profile, steps: StepsOfKernels, rows: Bools | None) -> lis
     ]
 
 
-def _of_steps(profile: Profile, steps: StepsOfKernels, rows: Bools | None) -> Floats64:
+def _of_steps(profile: ProfileData, steps: StepsOfKernels, rows: Bools | None) -> Floats64:
     """[1 + steps] The GPU time outside of all steps, and of the work of each."""
     if rows is None:
         return kept(profile, _of_all, steps)
@@ -129,11 +129,11 @@ def _of_steps(profile: Profile, steps: StepsOfKernels, rows: Bools | None) -> Fl
     return np.bincount(steps.of_kernel + 1, time, len(steps) + 1).astype(np.float64)
 
 
-def _of_all(profile: Profile, steps: StepsOfKernels) -> Floats64:
+def _of_all(profile: ProfileData, steps: StepsOfKernels) -> Floats64:
     return _of_steps(profile, steps, np.ones(len(profile), bool))
 
 
-def _twice(profile: Profile, step: tuple[float | None, float | None]) -> list[str]:
+def _twice(profile: ProfileData, step: tuple[float | None, float | None]) -> list[str]:
     """How much more the rows sum to than the GPU is busy."""
     gpus = kept(profile, _gpus)
     total, busy = gpus.total, gpus.busy

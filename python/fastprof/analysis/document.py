@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fastprof.analysis.key_names import ALIASES, KEY_NAMES
+from fastprof.analysis.registry import Option, Report
+from fastprof.analysis.reports import all_reports
 from fastprof.model.heading import Heading
-from fastprof.profile.reports import Option, Report, all_reports
 
 _HEAD = """\
 # Reports

@@ -14,8 +14,8 @@ from fastprof._core._take import take
 from fastprof._system.classes import dataclass
 from fastprof.analysis.columns import numbers, texts
 from fastprof.model.arrays import Bools, Int32, Int64, UInt8
+from fastprof.profile.data import ProfileData
 from fastprof.profile.kept import answered, kept
-from fastprof.profile.profile import Profile
 
 COMPUTE: Final = 1
 COMMUNICATION: Final = 2
@@ -217,7 +217,7 @@ class WorkOfDevices(Mapping[int, GpuWork]):
         return self.parts[self.places[device]]
 
 
-def owners(profile: Profile) -> Int64:
+def owners(profile: ProfileData) -> Int64:
     """[kernels] The pid that each piece of work counts for; -1 if no process is recorded.
 
     Work of an unknown process counts for the one with the most work on its GPU: it runs on a GPU
@@ -238,7 +238,7 @@ def owners(profile: Profile) -> Int64:
     return pid
 
 
-def work_of_device(profile: Profile, rows: Bools | None = None) -> WorkOfDevices:
+def work_of_device(profile: ProfileData, rows: Bools | None = None) -> WorkOfDevices:
     """The work of each GPU, by number, ascending; empty if the file has no times.
 
     -1 is the number of work whose GPU is not recorded. Unexpanded CUDA graphs and work of unknown
@@ -249,17 +249,17 @@ def work_of_device(profile: Profile, rows: Bools | None = None) -> WorkOfDevices
     return _work_of_device(profile, rows) if rows is not None else kept(profile, _work_of_device)
 
 
-def answered_work(profile: Profile) -> WorkOfDevices:
+def answered_work(profile: ProfileData) -> WorkOfDevices:
     """The work of each GPU in the part of `Profile.trim`, or after the start-up; kept."""
     rows = answered(profile)
     return work_of_device(profile) if rows is None else kept(profile, _answered_work)
 
 
-def _answered_work(profile: Profile) -> WorkOfDevices:
+def _answered_work(profile: ProfileData) -> WorkOfDevices:
     return work_of_device(profile, answered(profile))
 
 
-def _work_of_device(profile: Profile, rows: Bools | None = None) -> WorkOfDevices:
+def _work_of_device(profile: ProfileData, rows: Bools | None = None) -> WorkOfDevices:
     every = np.arange(len(profile), dtype=np.int32)
     if "start" not in profile.names or not len(profile):
         nothing = np.empty(0, np.int64)
@@ -368,10 +368,10 @@ class TimeLines(Mapping[int, TimeLine]):
         return {"more_gpus": {"gpus": len(self) - len(shown), **sums}}
 
 
-def time_lines(profile: Profile) -> TimeLines:
+def time_lines(profile: ProfileData) -> TimeLines:
     """The time line of each GPU, by number; kept."""
     return kept(profile, _time_lines)
 
 
-def _time_lines(profile: Profile) -> TimeLines:
+def _time_lines(profile: ProfileData) -> TimeLines:
     return TimeLines(answered_work(profile))

@@ -11,8 +11,8 @@ from fastprof._core import _cells
 from fastprof.analysis.columns import numbers
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Column, RepeatedInts
+from fastprof.profile.data import ProfileData
 from fastprof.profile.facts import devices_used
-from fastprof.profile.profile import Profile
 
 
 class Busy(NamedTuple):
@@ -33,7 +33,7 @@ class Busy(NamedTuple):
         return self.span - self.busy
 
 
-def busy_by_device(profile: Profile, rows: Bools | None = None) -> dict[int, Busy]:
+def busy_by_device(profile: ProfileData, rows: Bools | None = None) -> dict[int, Busy]:
     """Span and busy time of each GPU with work; empty if the file has no times.
 
     rows : the work to count, bool [kernels]; None for all

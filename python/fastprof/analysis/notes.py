@@ -16,7 +16,7 @@ from fastprof.analysis.columns import numbers
 from fastprof.analysis.grouping import group
 from fastprof.model.quantity import quantity
 from fastprof.model.trace import NO_TIME
-from fastprof.profile.profile import Profile
+from fastprof.profile.data import ProfileData
 from fastprof.profile.recording_hints import advice
 
 NO_GPU_WORK: Final = "no GPU work in this capture: CPU time only"
@@ -25,7 +25,7 @@ _ENOUGH: Final = 0.95
 _MOST: Final = 2
 
 
-def missing(profile: Profile, depths: Collection[str]) -> tuple[str, ...]:
+def missing(profile: ProfileData, depths: Collection[str]) -> tuple[str, ...]:
     """A line for each of the first two depths that less than 95 % of the GPU time has.
 
     depths : of `profile.coverage`: launch, range, op, shapes, cost, source line
@@ -49,7 +49,7 @@ def missing(profile: Profile, depths: Collection[str]) -> tuple[str, ...]:
 _STREAM = ("process", "device", "context", "stream")
 
 
-def timeline_notes(profile: Profile) -> tuple[str, ...]:
+def timeline_notes(profile: ProfileData) -> tuple[str, ...]:
     """A line per kind of defect: missing launches, clocks that differ, overlaps on a stream."""
     if "start" not in profile.names or not len(profile):
         return ()
@@ -74,7 +74,7 @@ _TEXTS = (
 )
 
 
-def _overlaps(profile: Profile) -> tuple[int, int]:
+def _overlaps(profile: ProfileData) -> tuple[int, int]:
     """How much work starts before the preceding one of its stream ends, and by how much at most."""
     streams = group([keys.key_of(profile, name) for name in _STREAM], len(profile))
     start, length = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from fastprof.analysis.key_names import condition, keys
-from fastprof.profile.reports import Option
+from fastprof.analysis.registry import Option
 
 
 def by(default: str) -> Option:

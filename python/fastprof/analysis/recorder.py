@@ -25,8 +25,8 @@ from fastprof.model.markers import Kind, Meaning
 from fastprof.model.metadata import Unrecorded
 from fastprof.model.quantity import quantity
 from fastprof.model.trace import NO_TIME
+from fastprof.profile.data import ProfileData
 from fastprof.profile.kept import kept
-from fastprof.profile.profile import Profile
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 # A host that is earlier hides the latency of a launch too.
@@ -57,7 +57,7 @@ class RecorderTime(NamedTuple):
     is_measured: bool
 
 
-def unrecorded_step(profile: Profile, steps: StepsOfKernels) -> Unrecorded | None:
+def unrecorded_step(profile: ProfileData, steps: StepsOfKernels) -> Unrecorded | None:
     """The steps before the recording; None if unknown.
 
     Also None where the host cannot tell: steps are other ones than those that were recorded, or
@@ -69,7 +69,7 @@ def unrecorded_step(profile: Profile, steps: StepsOfKernels) -> Unrecorded | Non
     return found if found.median_ns >= means.busy else None
 
 
-def recorder_lines(profile: Profile, steps: StepsOfKernels) -> Iterator[str]:
+def recorder_lines(profile: ProfileData, steps: StepsOfKernels) -> Iterator[str]:
     """What the recorder does to the host times, a line for each thing that is known."""
     found, means = unrecorded_step(profile, steps), step_means(profile, steps)
     if found is not None and means is not None:
@@ -82,7 +82,7 @@ def recorder_lines(profile: Profile, steps: StepsOfKernels) -> Iterator[str]:
         yield ("recorded with call stacks (with_stack): host times are inflated, GPU times are not")
 
 
-def has_stacks(profile: Profile) -> bool:
+def has_stacks(profile: ProfileData) -> bool:
     """Whether torch.profiler recorded call stacks; traces of 2021 and 2022 do not name options."""
     settings = profile.about.settings
     if profile.about.format != "kineto":
@@ -92,7 +92,7 @@ def has_stacks(profile: Profile) -> bool:
     return bool((texts(profile, "line").ids >= 0).any())
 
 
-def recorder_time(profile: Profile, steps: StepsOfKernels) -> RecorderTime | None:
+def recorder_time(profile: ProfileData, steps: StepsOfKernels) -> RecorderTime | None:
     """The recorder's part of the idle time that the host causes, kept; None if unknown.
 
     Reads the file again on first use.
@@ -100,7 +100,7 @@ def recorder_time(profile: Profile, steps: StepsOfKernels) -> RecorderTime | Non
     return kept(profile, _recorder_time, steps)
 
 
-def without_recorder(profile: Profile, steps: StepsOfKernels, idle: Mapping[str, float]) -> str:
+def without_recorder(profile: ProfileData, steps: StepsOfKernels, idle: Mapping[str, float]) -> str:
     """What remains of idle time without the recorder, for the evidence of a finding, or "".
 
     idle : ns per step and GPU by cause
@@ -125,7 +125,7 @@ def without_recorder(profile: Profile, steps: StepsOfKernels, idle: Mapping[str,
 _NOTEWORTHY: Final = 0.03  # of the idle time
 
 
-def _recorder_time(profile: Profile, steps: StepsOfKernels) -> RecorderTime | None:
+def _recorder_time(profile: ProfileData, steps: StepsOfKernels) -> RecorderTime | None:
     measured = unrecorded_step(profile, steps)
     inside = gaps_of_steps(profile, steps)
     windows = windows_of(profile, steps)
@@ -152,7 +152,7 @@ def _measured(found: Unrecorded, recorded: float, causes: Floats64) -> RecorderT
     return RecorderTime(parts, parts, True)
 
 
-def _of_gaps(profile: Profile, inside: WindowGaps, counted: Bools) -> tuple[Floats64, Floats64]:
+def _of_gaps(profile: ProfileData, inside: WindowGaps, counted: Bools) -> tuple[Floats64, Floats64]:
     """What counted gaps are longer by, the least and the most, [causes], ns.
 
     A gap ends with a late launch. Its thread loses the cost of its events since the late launch
@@ -188,7 +188,7 @@ def _since(start: Int64, launch: Int64, thread: Int32) -> Int64:
     return found
 
 
-def _costs(meanings: list[Meaning], profile: Profile) -> Int64:
+def _costs(meanings: list[Meaning], profile: ProfileData) -> Int64:
     """[meanings] ns per event."""
     operator = _OPERATOR
     operator += _SHAPES if profile.about.settings.get("record_shapes") else 0

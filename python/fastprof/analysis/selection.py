@@ -11,10 +11,10 @@ import numpy as np
 from fastprof.analysis import keys
 from fastprof.analysis.columns import Columns
 from fastprof.analysis.key_names import condition
+from fastprof.analysis.registry import Where
 from fastprof.model.arrays import Bools
+from fastprof.profile.data import ProfileData
 from fastprof.profile.kept import inside_part
-from fastprof.profile.profile import Profile
-from fastprof.profile.reports import Where
 
 
 def selected(source: Columns, where: Where | None) -> Bools | None:
@@ -44,7 +44,7 @@ def selected(source: Columns, where: Where | None) -> Bools | None:
 
 def _inside(source: Columns) -> Bools | None:
     """The rows in the part of `Profile.trim`; None for all."""
-    if isinstance(source, Profile):
+    if isinstance(source, ProfileData):
         return inside_part(source)
     return getattr(source, "is_inside", None)
 

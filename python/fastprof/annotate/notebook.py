@@ -15,13 +15,13 @@ from fastprof.annotate.program.layers import annotate_all
 from fastprof.annotate.program.modules import Outermost
 from fastprof.annotate.recorders import activities, save, synchronize
 from fastprof.annotate.session import init, is_on
+from fastprof.api.open import open_trace
 from fastprof.errors import CaptureError
-from fastprof.profile.load import open as open_trace
 from fastprof.runs.directory import new_directory, write_facts
 from fastprof.runs.facts import facts_of
 
 if TYPE_CHECKING:
-    from fastprof.profile.profile import Profile
+    from fastprof.api.profile import Profile
 
 
 def load_ipython_extension(shell: Any) -> None:

@@ -15,9 +15,8 @@ from fastprof.cli.progress import log
 from fastprof.errors import UnknownColumnError
 
 if TYPE_CHECKING:
+    from fastprof.api.batch import Batch, Done
     from fastprof.model.table import Table
-    from fastprof.ranks.batch import Done
-    from fastprof.ranks.result import Batch
 
 NAME = "batch"
 HELP = "compare the traces of many ranks"
@@ -89,7 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command and return its exit code, 1 if any file could not be read."""
-    from fastprof.ranks.batch import BatchError, batch
+    from fastprof.api.batch import BatchError, batch
     from fastprof.ranks.cluster import connect
     from fastprof.ranks.totals import check
 

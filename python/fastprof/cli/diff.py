@@ -27,7 +27,7 @@ from fastprof.model.names import unknown_name
 
 if TYPE_CHECKING:
     from fastprof.analysis.diff.captures import Captures, Opener
-    from fastprof.analysis.diff.compare import Diff
+    from fastprof.api.diff import Diff
     from fastprof.model.table import Table
 
 NAME = "diff"
@@ -215,8 +215,8 @@ def _check_columns(arguments: argparse.Namespace) -> None:
 
 def _compared(arguments: argparse.Namespace, captures: list[str]) -> Diff:
     from fastprof.analysis.diff.captures import agreed
-    from fastprof.analysis.diff.compare import diff
     from fastprof.analysis.diff.store import load
+    from fastprof.api.diff import diff
 
     if arguments.baseline is not None:
         baseline = load(arguments.baseline)  # before AFTER is read, which may take long
@@ -255,12 +255,13 @@ def _ranks(path: str) -> Captures:
 
 
 def _opener(arguments: argparse.Namespace, bar: Bar) -> Opener:
-    from fastprof.profile.load import open_with_host
-    from fastprof.profile.profile import Profile
+    from fastprof.api.open import open_trace
+    from fastprof.api.profile import Profile
 
     opened = partial(
-        open_with_host,
+        open_trace,
         progress=bar,
+        host=True,
         mine=arguments.mine,
         graph_capture=arguments.graph_capture,
     )

@@ -15,7 +15,7 @@ from fastprof.exports.export import is_compressed, write_to
 from fastprof.exports.registry import FORMATS, Exporter, find
 
 if TYPE_CHECKING:
-    from fastprof.profile.profile import Profile
+    from fastprof.api.profile import Profile
 
 NAME = "export"
 HELP = "write a capture in the format of another tool"
@@ -81,7 +81,7 @@ def _options(arguments: argparse.Namespace, to: Exporter) -> dict[str, Any]:
 
 
 def _opened(arguments: argparse.Namespace) -> Profile:
-    from fastprof.profile.load import open as open_trace
+    from fastprof.api.open import open_trace
 
     with Bar() as bar:
         profile = open_trace(

@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
     import json
 
-    from fastprof.profile.load import open as open_trace
+    from fastprof.api.open import open_trace
     from fastprof.writers.info import describe, info_text
 
     with Bar() as bar:

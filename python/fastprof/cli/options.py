@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fastprof._system.memory import EXPECTED, parse_size
 
 if TYPE_CHECKING:
-    from fastprof.profile.profile import Profile
+    from fastprof.api.profile import Profile
 
 
 def count(text: str) -> int:

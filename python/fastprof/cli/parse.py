@@ -37,8 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
-    from fastprof.profile.load import open as open_trace
-    from fastprof.profile.profile import dict_line_columns
+    from fastprof.api.open import open_trace
     from fastprof.writers import write_rows
     from fastprof.writers.parquet import write_columns
 
@@ -52,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
     columns = None
     if arguments.format != "parquet" and len(profile):
-        columns = dict_line_columns(profile)
+        columns = profile.source.dict_line_columns()
     log_profile(profile)
     if arguments.check:
         log(f"checked: {profile.check()}")

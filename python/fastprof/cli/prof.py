@@ -15,8 +15,8 @@ from fastprof.writers import Style
 from fastprof.writers.columns import DEFAULT_KEYS
 
 if TYPE_CHECKING:
+    from fastprof.api.profile import Profile
     from fastprof.model.columns import Column
-    from fastprof.profile.profile import Profile
 
 NAME = "prof"
 HELP = "print a report with one row per kernel"
@@ -100,11 +100,11 @@ def run(arguments: argparse.Namespace) -> int:
         load_file(path)
     with Bar() as bar:
         if arguments.file is None:
-            from fastprof.profile.load import read_dict_lines
+            from fastprof.api.open import open_dict_lines
 
-            profile = read_dict_lines(sys.stdin.buffer, "standard input", mine=arguments.mine)
+            profile = open_dict_lines(sys.stdin.buffer, "standard input", mine=arguments.mine)
         else:
-            from fastprof.profile.load import open as open_trace
+            from fastprof.api.open import open_trace
 
             profile = open_trace(
                 arguments.file,

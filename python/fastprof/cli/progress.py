@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fastprof.model.names import printable
 
 if TYPE_CHECKING:
-    from fastprof.profile.profile import Profile
+    from fastprof.api.profile import Profile
 
 
 class Bar:

@@ -70,18 +70,22 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _page_of_file(arguments: argparse.Namespace) -> Page:
+    from fastprof.api.open import open_trace
     from fastprof.ops.user import load_file
     from fastprof.page import page_of
-    from fastprof.profile.load import open_for_page
-    from fastprof.profile.without_host import why_omitted
+    from fastprof.page.opening import open_for_page
 
     for path in arguments.ops:
         load_file(path)
     with Bar() as bar:
         profile = open_for_page(
-            arguments.paths[0], bar, mine=arguments.mine, graph_capture=arguments.graph_capture
+            arguments.paths[0],
+            open_trace,
+            bar,
+            mine=arguments.mine,
+            graph_capture=arguments.graph_capture,
         )
-    for warning in filter(None, (*profile.warnings, why_omitted(profile))):
+    for warning in filter(None, (*profile.warnings, profile.source.host_omitted)):
         log(f"warning: {warning}")
     profile = trimmed(profile, arguments.trim)
     try:
@@ -93,8 +97,8 @@ def _page_of_file(arguments: argparse.Namespace) -> Page:
 
 def _page_of_ranks(arguments: argparse.Namespace) -> tuple[Page, int]:
     """The page, and the number of unreadable files."""
+    from fastprof.api.batch import batch
     from fastprof.page.ranks import page_of_ranks
-    from fastprof.ranks.batch import batch
 
     given = [f"--{name}" for name in _OF_ONE_FILE if getattr(arguments, name)]
     if given:

@@ -6,11 +6,12 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Collection, Sequence
-from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from fastprof.analysis.key_names import KEY_NAMES
+from fastprof.analysis.registry import ENTRY_POINTS, Option, Report, imported
+from fastprof.analysis.reports import names
 from fastprof.cli.options import (
     add_graph_capture,
     add_mine,
@@ -24,7 +25,6 @@ from fastprof.cli.output import output
 from fastprof.cli.progress import Bar, log
 from fastprof.errors import ReportError, UnknownColumnError
 from fastprof.model.names import unknown_name
-from fastprof.profile.reports import ENTRY_POINTS, Option, Report, imported, names
 
 if TYPE_CHECKING:
     from fastprof.model.heading import Heading
@@ -72,8 +72,7 @@ class ReportCommand:
         return FAILED if has_limit and table.facts["failed"] else 0
 
     def _table(self, arguments: argparse.Namespace) -> Table:
-        from fastprof.profile.load import open as open_trace
-        from fastprof.profile.load import open_with_host
+        from fastprof.api.open import open_trace
 
         options = {each.name: getattr(arguments, each.name) for each in self._report.options}
         of_snapshot = self._report.of_snapshot
@@ -84,11 +83,13 @@ class ReportCommand:
                 if arguments.trim is not None:
                     raise ReportError("--trim: expected a trace, found a memory snapshot")
                 return imported(of_snapshot)(arguments.file, mine=arguments.mine, **options)
-        uses_host = self._report.uses_host
-        opened = open_with_host if uses_host else partial(open_trace, copies=True)
         with Bar() as bar:
-            profile = opened(
-                arguments.file, bar, mine=arguments.mine, graph_capture=arguments.graph_capture
+            profile = open_trace(
+                arguments.file,
+                bar,
+                mine=arguments.mine,
+                graph_capture=arguments.graph_capture,
+                host="host" in self._report.needs,
             )
         for warning in profile.warnings:
             log(f"warning: {warning}")

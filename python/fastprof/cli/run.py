@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from fastprof._system.memory import EXPECTED, parse_size
 from fastprof._system.reasons import memory_shortage, reason
 from fastprof._system.regex import regex
+from fastprof.analysis.reports import report_of
 from fastprof.cli.output import output
 from fastprof.cli.progress import log
 from fastprof.errors import BadInputError, FastprofError
@@ -237,7 +238,7 @@ def _settings(arguments: argparse.Namespace, directory: Path, is_nsys: bool) -> 
 
 def _answer(directory: Path, facts: dict[str, Any], settings: Settings) -> None:
     """Print what was recorded, the answer, and where the files are."""
-    from fastprof.profile.load import open as open_trace
+    from fastprof.api.open import open_trace
     from fastprof.runs.directory import traces_of, write_facts
     from fastprof.runs.facts import step_facts
     from fastprof.runs.nsys import export_problem
@@ -255,7 +256,7 @@ def _answer(directory: Path, facts: dict[str, Any], settings: Settings) -> None:
     profile = open_trace(os.path.relpath(traces[0]), copies=True)
     if settings.backend != "torch" and not len(profile) and not len(profile.ranges):
         log(EMPTY_TRACE)
-    overview = profile.report("overview")
+    overview = report_of(profile, "overview")
     write_facts(directory, facts | step_facts(profile, overview))
     if sys.stderr is not None:
         width = shutil.get_terminal_size((110, 24)).columns

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import BinaryIO
 
+from fastprof.analysis.registry import Where
 from fastprof.analysis.stacks.tree import DIRECTIONS, stacks
 from fastprof.exports.weights import own_weights, paths_of
-from fastprof.profile.profile import Profile
-from fastprof.profile.reports import Where
+from fastprof.profile.data import ProfileData
 
 # Frames end with a semicolon, stacks with a line; readers in Python split at all of these.
 _SEPARATORS = str.maketrans(
@@ -19,7 +19,7 @@ _SEPARATORS = str.maketrans(
 
 
 def write(
-    profile: Profile,
+    profile: ProfileData,
     file: BinaryIO,
     stack: str = "layers",
     weight: str = "ns",

@@ -12,14 +12,14 @@ from fastprof._system.classes import dataclass
 from fastprof._system.threads import SecondThread
 from fastprof.analysis.cells import cells_of
 from fastprof.analysis.columns import numbers
+from fastprof.analysis.registry import Where
 from fastprof.analysis.selection import selected
 from fastprof.errors import BadInputError
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import RepeatedInts
 from fastprof.model.trace import NEVER, NO_TIME
 from fastprof.profile.cells import numbered, picked
-from fastprof.profile.profile import Profile
-from fastprof.profile.reports import Where
+from fastprof.profile.data import ProfileData
 
 _PLACE: Final = ("pid", "device", "context", "stream")
 
@@ -36,7 +36,7 @@ class SelectedWork:
     places : int64 [places, 4], process, device, context and stream, -1 if unknown
     """
 
-    profile: Profile
+    profile: ProfileData
     rows: Int64 | None
     start: Int64
     end: Int64
@@ -90,7 +90,7 @@ class SelectedWork:
         return found
 
 
-def read(profile: Profile, where: Where | None) -> tuple[SelectedWork, HostRows]:
+def read(profile: ProfileData, where: Where | None) -> tuple[SelectedWork, HostRows]:
     """The GPU work that `where` selects, and the host's work during it.
 
     Raises
@@ -113,7 +113,7 @@ def read(profile: Profile, where: Where | None) -> tuple[SelectedWork, HostRows]
     return work, _host_rows(profile, work)
 
 
-def _gpu_work(profile: Profile, where: Where | None) -> SelectedWork:
+def _gpu_work(profile: ProfileData, where: Where | None) -> SelectedWork:
     cells = cells_of(profile, (), where)
     flags = selected(cells, where)
     rows = None if flags is None else np.flatnonzero(cells.flags(flags))
@@ -140,7 +140,7 @@ class HostRows:
     api: Int64
 
 
-def _host_rows(profile: Profile, work: SelectedWork) -> HostRows:
+def _host_rows(profile: ProfileData, work: SelectedWork) -> HostRows:
     """All rows; if only some work is selected, those that overlap its time, launches included."""
     ranges, api = profile.ranges, profile.api
     own = np.arange(ranges.n_own)

@@ -12,12 +12,12 @@ from itertools import pairwise
 from typing import BinaryIO
 
 from fastprof.analysis.lines.rows import NO_LINE
+from fastprof.analysis.registry import Where
 from fastprof.analysis.stacks.tree import Stacks, stacks
 from fastprof.errors import ReportError
 from fastprof.exports.weights import paths_of
 from fastprof.model.markers.frames import FramePlace, place_of
-from fastprof.profile.profile import Profile
-from fastprof.profile.reports import Where
+from fastprof.profile.data import ProfileData
 
 FunctionKey = tuple[str, int, str]
 Callers = dict[FunctionKey, tuple[int, int, float, float]]
@@ -27,7 +27,7 @@ _ROOT: FunctionKey = ("~", 0, "<no source line>")
 
 
 def write(
-    profile: Profile,
+    profile: ProfileData,
     file: BinaryIO,
     where: Where | None = None,
 ) -> None:

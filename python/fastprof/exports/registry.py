@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib import import_module
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from fastprof._system.classes import dataclass
 from fastprof.analysis.options import STEPS, WHERE, choice
+from fastprof.analysis.registry import Option, imported
 from fastprof.errors import ReportError
 from fastprof.model.names import unknown_name
-from fastprof.profile.reports import Option
 
 _TREES: Final = ("layers", "path", "lines", "stack")
 _WEIGHTS: Final = ("ns", "flops", "bytes", "lost")
+_OF_TREES: Final = ("costs", "contents")
 TREE_OPTIONS: Final = (
     choice("stack", "what the stacks are made of", _TREES),
     choice("weight", "their weight: GPU time in ns, FLOPs, bytes, or lost time in ns", _WEIGHTS),
@@ -37,6 +36,7 @@ class Exporter:
         to a binary file
     options : keywords of the function
     is_text : whether a terminal can show the output
+    needs : what is computed on other threads, see `fastprof.analysis.schedule`
     """
 
     name: str
@@ -45,13 +45,14 @@ class Exporter:
     function: str
     options: tuple[Option, ...] = ()
     is_text: bool = False
+    needs: tuple[str, ...] = ()
 
     def write(self, profile: Any, target: Any, **options: Any) -> None:
         """Call the function."""
-        module, _, name = self.function.partition(":")
-        cast("Callable[..., None]", getattr(import_module(module), name))(
-            profile, target, **options
-        )
+        from fastprof.analysis.schedule import computing
+
+        with computing(profile, self.needs):
+            imported(self.function)(profile, target, **options)
 
 
 _ALL: Final = (
@@ -77,6 +78,7 @@ _ALL: Final = (
         "fastprof.exports.speedscope:write",
         TREE_OPTIONS,
         is_text=True,
+        needs=_OF_TREES,
     ),
     Exporter(
         "collapsed",
@@ -85,6 +87,7 @@ _ALL: Final = (
         "fastprof.exports.collapsed:write",
         TREE_OPTIONS,
         is_text=True,
+        needs=_OF_TREES,
     ),
     Exporter(
         "pstats",
@@ -92,6 +95,7 @@ _ALL: Final = (
         ".pstats",
         "fastprof.exports.pstats:write",
         (WHERE,),
+        needs=_OF_TREES,
     ),
     Exporter(
         "csv",

@@ -7,13 +7,14 @@ from typing import BinaryIO, Literal
 
 import numpy as np
 
+from fastprof.analysis.reports import report_of
 from fastprof.model.column_table import COLUMN_OF_KEY
+from fastprof.profile.data import ProfileData
 from fastprof.profile.kept import inside_part
-from fastprof.profile.profile import Profile
 from fastprof.writers import write_report
 
 
-def write_csv(profile: Profile, file: BinaryIO, table: str | None = None) -> None:
+def write_csv(profile: ProfileData, file: BinaryIO, table: str | None = None) -> None:
     """Write CSV; every field is quoted, unknown values are `na`.
 
     Parameters
@@ -31,11 +32,11 @@ def write_csv(profile: Profile, file: BinaryIO, table: str | None = None) -> Non
         _write_kernels(profile, file, "csv")
         return
     text = io.TextIOWrapper(file, "utf-8", "surrogateescape", newline="", write_through=True)
-    profile.report(table).write_csv(text)
+    report_of(profile, table).write_csv(text)
     text.detach()
 
 
-def write_parquet(profile: Profile, file: BinaryIO, table: str | None = None) -> None:
+def write_parquet(profile: ProfileData, file: BinaryIO, table: str | None = None) -> None:
     """Write Parquet; unknown values are null. See `write_csv`.
 
     Raises
@@ -46,10 +47,10 @@ def write_parquet(profile: Profile, file: BinaryIO, table: str | None = None) ->
     if table is None:
         _write_kernels(profile, file, "parquet")
         return
-    profile.report(table).write_parquet(file)
+    report_of(profile, table).write_parquet(file)
 
 
-def _write_kernels(profile: Profile, file: BinaryIO, style: Literal["csv", "parquet"]) -> None:
+def _write_kernels(profile: ProfileData, file: BinaryIO, style: Literal["csv", "parquet"]) -> None:
     keys = [name for name in profile.names if name in COLUMN_OF_KEY]
     inside = inside_part(profile)
     columns = {name: profile.column(name) for name in keys}

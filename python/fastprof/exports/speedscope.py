@@ -10,12 +10,12 @@ import os
 from typing import Any, BinaryIO, Final
 
 from fastprof._version import __version__
+from fastprof.analysis.registry import Where
 from fastprof.analysis.selection import condition_texts
 from fastprof.analysis.stacks.tree import DIRECTIONS, Stacks, stacks
 from fastprof.exports.weights import own_weights, paths_of
 from fastprof.model.markers.frames import place_of
-from fastprof.profile.profile import Profile
-from fastprof.profile.reports import Where
+from fastprof.profile.data import ProfileData
 
 _SCHEMA: Final = "https://www.speedscope.app/file-format-schema.json"
 _UNITS: Final = {"ns": "nanoseconds", "lost": "nanoseconds", "bytes": "bytes", "flops": "none"}
@@ -24,7 +24,7 @@ _GPUS: Final = 64  # that have a profile each; more share one
 
 
 def write(
-    profile: Profile,
+    profile: ProfileData,
     file: BinaryIO,
     stack: str = "layers",
     weight: str = "ns",
@@ -71,7 +71,7 @@ class _Frames:
         return self._ids[key]
 
 
-def _trees(profile: Profile, stack: str, where: Where | None) -> list[tuple[str, Stacks]]:
+def _trees(profile: ProfileData, stack: str, where: Where | None) -> list[tuple[str, Stacks]]:
     """The tree of each GPU, or of all if there are many, with its name."""
     devices = sorted(profile.devices)
     if len(devices) < 2:
@@ -88,7 +88,7 @@ def _trees(profile: Profile, stack: str, where: Where | None) -> list[tuple[str,
     return found
 
 
-def _name(profile: Profile, device: int | None) -> str:
+def _name(profile: ProfileData, device: int | None) -> str:
     known = profile.devices.get(device) if device is not None else None
     words = [] if device is None else [f"GPU {device}"]
     if known is not None and known.name:

@@ -19,14 +19,14 @@ import numpy as np
 
 from fastprof._version import __version__
 from fastprof.analysis.grouping import group
+from fastprof.analysis.reports import all_reports, report_of
 from fastprof.analysis.stats.columns import TABLES
 from fastprof.errors import FastprofError
 from fastprof.model.column_table import COLUMN_OF_KEY
 from fastprof.model.columns import Column, Ints, Lists, RepeatedInts, Values
 from fastprof.model.table import Table
+from fastprof.profile.data import ProfileData
 from fastprof.profile.kept import inside_part
-from fastprof.profile.profile import Profile
-from fastprof.profile.reports import all_reports
 from fastprof.writers.columns import cell_text
 
 _ROWS: Final = 4096
@@ -34,7 +34,7 @@ _SETTINGS: Final = "PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA page
 _OWN: Final = ("overview", "stats")  # overview is several tables in one; stats has names of its own
 
 
-def write(profile: Profile, file: BinaryIO) -> None:
+def write(profile: ProfileData, file: BinaryIO) -> None:
     """Write the database.
 
     Tables: `kernels` (a view: a row for each kernel, with the columns of docs/columns.md; grid and
@@ -84,7 +84,7 @@ def _path_of(file: BinaryIO) -> Iterator[str]:
         shutil.copyfileobj(made, file, 1 << 20)
 
 
-def _write_kernels(database: apsw.Connection, profile: Profile) -> None:
+def _write_kernels(database: apsw.Connection, profile: ProfileData) -> None:
     columns = {key: profile.column(key) for key in profile.names if key in COLUMN_OF_KEY}
     inside = inside_part(profile)
     n_rows = len(profile) if inside is None else int(np.count_nonzero(inside))
@@ -167,7 +167,7 @@ def _stored(key: str, column: Column, values: list[Any]) -> Iterator[list[Any]]:
         yield [None if each is None else _clean(text(each)) for each in values]
 
 
-def _write_reports(database: apsw.Connection, profile: Profile) -> None:
+def _write_reports(database: apsw.Connection, profile: ProfileData) -> None:
     missing = []
     wanted: list[tuple[str, str, dict[str, Any]]] = [
         (name, name, {}) for name in all_reports() if name not in _OWN
@@ -176,7 +176,7 @@ def _write_reports(database: apsw.Connection, profile: Profile) -> None:
     facts: dict[str, Any] = {}
     for name, report, options in wanted:
         try:
-            table = profile.report(report, **options)
+            table = report_of(profile, report, **options)
         except FastprofError as error:
             missing.append((name, str(error)))
             continue

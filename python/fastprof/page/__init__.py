@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Final
 
 from fastprof._system.garbage import uncollected
-from fastprof._system.threads import SecondThread
-from fastprof.analysis.advice.finding import CannotJudge
-from fastprof.analysis.cells import cells_of, computing_costs
+from fastprof.analysis.schedule import Ahead, computing
 from fastprof.model.page import Page
 from fastprof.page.build import build
 from fastprof.page.run_steps import run_steps
 from fastprof.page.section import PageSource
-from fastprof.page.sections import SECTIONS, flame
+from fastprof.page.sections import SECTIONS
+from fastprof.profile.data import ProfileData
 from fastprof.profile.facts import gpu_names
-from fastprof.profile.profile import Profile
 
 
 def page_of(
-    profile: Profile,
+    profile: ProfileData,
     gpu: str | None = None,
     peak: str | Mapping[str, float] | None = None,
     bandwidth: float | None = None,
@@ -36,45 +33,26 @@ def page_of(
     BadInputError
         The file has changed since it was read.
     """
-    source = PageSource(profile, {"gpu": gpu, "peak": peak, "bandwidth": bandwidth})
-    with uncollected(), SecondThread() as second:
-        reading = second.submit(_read_host_side, profile)
-        with computing_costs(profile):
-            facts = source.facts
-            reading.result()
-            with suppress(CannotJudge):  # the reports say so
-                _ = facts.idle
-            cells_of(profile)
-        for name in _OF_KERNELS:
-            source.table(name)
-        source.begin(second, _OF_TIME_LINE)
-        begun = {each: second.submit(each, source) for each in _LATER}
-        made = {each: each(source) for each in SECTIONS if each not in begun}
-        for each, section in begun.items():
-            made[each] = each(source) if section.cancel() else section.result()
-        sections = [made[each] for each in SECTIONS]
+    with uncollected(), computing(profile, _NEEDS), Ahead() as ahead:
+        source = PageSource(profile, {"gpu": gpu, "peak": peak, "bandwidth": bandwidth}, ahead)
+        source.begin(name for part in SECTIONS for name in part.needs)
+        for part in SECTIONS:
+            if part.is_ahead:
+                ahead.begin(part, part.section, source)
+        sections = [ahead.result(part, part.section, source) for part in SECTIONS]
         if (of_run := run_steps(profile.name)) is not None:
             sections.insert(1, of_run)
         return Page(build(_name(profile), _about(profile), sections))
 
 
-_LATER: Final = (flame.section,)  # on the second thread, after its reports
-# Reports that do not use the host side, and those that do.
-_OF_KERNELS: Final = ("summary", "layers", "lines")
-_OF_TIME_LINE: Final = ("steps", "idle", "ranges", "overlap", "copies")
+_NEEDS: Final = ("host", "costs", "contents")
 
 
-def _read_host_side(profile: Profile) -> None:
-    """Read the ranges and API calls, which takes as long as the costs; kept."""
-    if len(profile) and "start" in profile.names:
-        _ = profile.api
-
-
-def _name(profile: Profile) -> str:
+def _name(profile: ProfileData) -> str:
     return profile.name.replace("\\", "/").rsplit("/", 1)[-1]
 
 
-def _about(profile: Profile) -> list[str]:
+def _about(profile: ProfileData) -> list[str]:
     steps = profile.find_steps()
     about = profile.about
     rank = None if about.distributed is None else about.distributed.rank

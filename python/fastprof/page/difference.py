@@ -17,7 +17,7 @@ from fastprof.analysis.diff.answer import (
     times_of,
     work_line,
 )
-from fastprof.analysis.diff.compare import Diff
+from fastprof.analysis.diff.compare import DiffData
 from fastprof.analysis.diff.confidence import LEVEL
 from fastprof.analysis.diff.side import COMPUTE
 from fastprof.analysis.diff.waterfall import CALLS
@@ -39,7 +39,7 @@ _TABLES: Final = {
 _OF_IDLE: Final = ("part", "before_ns", "after_ns", "delta_ns", "error_ns", "share", "why")
 
 
-def page_of_diff(found: Diff) -> Page:
+def page_of_diff(found: DiffData) -> Page:
     """The page of a comparison: the answer, what made the change, and tables by several keys."""
     with uncollected():
         table = found.table()
@@ -54,7 +54,7 @@ def _names(names: tuple[str, ...]) -> str:
     return first + (f" and {len(names) - 1} more" if len(names) > 1 else "")
 
 
-def _answer(found: Diff) -> Section:
+def _answer(found: DiffData) -> Section:
     lead = [answer(found.found, found.wall), *capture_lines(found.found)]
     if found.found.unit != CALLS:
         lead.append(work_line(found.found))
@@ -68,7 +68,7 @@ def _answer(found: Diff) -> Section:
     )
 
 
-def _facts(found: Diff) -> Iterator[Fact]:
+def _facts(found: DiffData) -> Iterator[Fact]:
     wall = found.wall
     unit = "step" if found.found.unit == "step" else "capture"
     yield Fact(f"{unit} before", quantity(wall["before_ns"], "ns"))
@@ -80,7 +80,7 @@ def _facts(found: Diff) -> Iterator[Fact]:
         yield Fact("starved kernels", f"{starved[0]:.1%} → {starved[1]:.1%}")
 
 
-def _times(found: Diff) -> Table:
+def _times(found: DiffData) -> Table:
     """Busy, idle, exposed and host times of a step, and the share of starved kernels."""
     times = times_of(found.found)
     before, after = (np.array([pair[i] for _, *pair in times], np.float64) for i in (0, 1))
@@ -109,7 +109,7 @@ def _interval(wall: dict[str, Any]) -> str:
     return f"{LEVEL:.0%} interval {wall['low']:+.1%} to {high}"
 
 
-def _changes(found: Diff, table: Table) -> Section:
+def _changes(found: DiffData, table: Table) -> Section:
     """The waterfall from before to after, and its rows."""
     delta = np.ma.filled(table["delta_ns"], 0).astype(np.float64)
     large = np.abs(delta) >= max(_LEAST * float(np.abs(delta).max(initial=0)), 1)
@@ -146,7 +146,7 @@ def _changes(found: Diff, table: Table) -> Section:
     )
 
 
-def _predicted(found: Diff) -> Iterator[Section]:
+def _predicted(found: DiffData) -> Iterator[Section]:
     """What the plan of BEFORE predicted for findings that are gone, if any are."""
     predicted = found.predictions
     if predicted is None or not (predicted.gone or predicted.because):
@@ -188,7 +188,7 @@ def _label(table: Table, row: int) -> str:
 _SUFFIXES: Final = ("_ns", "share", "_before", "_after")
 
 
-def _parts(found: Diff) -> Section:
+def _parts(found: DiffData) -> Section:
     """Tables by operator, layer, line and kernel, and idle time by cause."""
     tables = []
     for key, caption in _TABLES.items():

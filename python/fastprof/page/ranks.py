@@ -14,7 +14,7 @@ from fastprof.model.table import Table
 from fastprof.page.build import build
 from fastprof.page.run_steps import run_steps
 from fastprof.page.section import Chart, Fact, Section
-from fastprof.ranks.result import Batch
+from fastprof.ranks.result import BatchData
 
 _GROUPS: Final = {
     "Operators": ("op", "dir"),
@@ -28,7 +28,7 @@ _OF_RANKS: Final = (
 _FAR: Final = 0.1  # of the median
 
 
-def page_of_ranks(batch: Batch) -> Page:
+def page_of_ranks(batch: BatchData) -> Page:
     """The page of `fastprof.batch`: GPU time of each rank, waits in collectives, totals."""
     with uncollected():
         sections = [_ranks(batch), _waits(batch), _totals(batch), _lacking(batch)]
@@ -38,7 +38,7 @@ def page_of_ranks(batch: Batch) -> Page:
         return Page(build(f"{n} ranks", [batch.overview()], sections))
 
 
-def _ranks(batch: Batch) -> Section:
+def _ranks(batch: BatchData) -> Section:
     table = batch.ranks
     names = [name for name in _OF_RANKS if name in table]
     if not batch.failures:
@@ -55,7 +55,7 @@ def _ranks(batch: Batch) -> Section:
     )
 
 
-def _facts(batch: Batch) -> Iterator[Fact]:
+def _facts(batch: BatchData) -> Iterator[Fact]:
     times = [each.process.time for each in batch.all_ranks.ranks if each.process is not None]
     yield Fact("Ranks", f"{len(batch.all_ranks.ranks)}")
     if times:
@@ -68,7 +68,7 @@ def _facts(batch: Batch) -> Iterator[Fact]:
         yield Fact("Wait for other ranks", quantity(float(wait), "ns"), "mean of a rank")
 
 
-def _outliers(batch: Batch) -> Iterator[str]:
+def _outliers(batch: BatchData) -> Iterator[str]:
     """Ranks whose GPU time is far from the median."""
     found = [
         (each.number, each.process.time)
@@ -84,7 +84,7 @@ def _outliers(batch: Batch) -> Iterator[str]:
         )
 
 
-def _chart(batch: Batch, numbers: list[int]) -> Chart:
+def _chart(batch: BatchData, numbers: list[int]) -> Chart:
     """The GPU time of each rank by kind of kernel."""
     ranks = batch.all_ranks
     kind = ranks.keys["class"]
@@ -106,7 +106,7 @@ def _chart(batch: Batch, numbers: list[int]) -> Chart:
     )
 
 
-def _waits(batch: Batch) -> Section:
+def _waits(batch: BatchData) -> Section:
     table = batch.collectives()
     if not table.n_rows:
         why = "no collectives: the ranks do not communicate, or their kernels were not recorded"
@@ -120,7 +120,7 @@ def _waits(batch: Batch) -> Section:
     )
 
 
-def _totals(batch: Batch) -> Section:
+def _totals(batch: BatchData) -> Section:
     tables = [(title, batch.table(by)) for title, by in _GROUPS.items()]
     return Section(
         "totals",
@@ -135,7 +135,7 @@ def _is_known(table: Table) -> bool:
     return any(first.at(row) not in (None, "-") for row in range(table.n_rows))
 
 
-def _lacking(batch: Batch) -> Section:
+def _lacking(batch: BatchData) -> Section:
     table = batch.lacking()
     title = "Work that some ranks lack"
     if not table.n_rows:

@@ -14,15 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof._system.classes import dataclass
-from fastprof._system.threads import SecondThread, Task
 from fastprof.analysis.advice.facts import Facts
+from fastprof.analysis.reports import find, report_of
 from fastprof.analysis.roofline.peaks import devices_with
+from fastprof.analysis.schedule import Ahead
 from fastprof.model.columns import Ints
 from fastprof.model.quantity import quantity
 from fastprof.model.table import Table
-from fastprof.profile.profile import Profile
-from fastprof.profile.reports import find
-from fastprof.profile.without_host import why_omitted
+from fastprof.profile.data import ProfileData
 
 _PEAKS = ("gpu", "peak", "bandwidth")
 _PER_GPU = ("steps",)  # reports with rows for each GPU
@@ -117,23 +116,29 @@ class PageSource:
     ----------
     profile : the profile
     peaks : gpu, peak and bandwidth; see `fastprof.model.device_options.with_figures`
+    ahead : makes reports on another thread
     """
 
-    def __init__(self, profile: Profile, peaks: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        profile: ProfileData,
+        peaks: Mapping[str, Any] | None = None,
+        ahead: Ahead | None = None,
+    ) -> None:
         self.profile = profile
         self.peaks = {name: each for name, each in (peaks or {}).items() if each is not None}
         self._tables: dict[str, Table] = {}
-        self._begun: dict[str, Task[Table]] = {}
+        self._ahead = Ahead() if ahead is None else ahead
 
     @cached_property
     def facts(self) -> Facts:
         """The facts that findings use: steps, their windows, idle time by cause."""
         return Facts(self.profile, None, devices_with(self.profile, **self.peaks))
 
-    def begin(self, second: SecondThread, names: Iterable[str]) -> None:
-        """Make reports without options on a second thread; `table` waits for them."""
+    def begin(self, names: Iterable[str]) -> None:
+        """Make reports without options on the other thread; `table` waits for them."""
         for name in names:
-            self._begun[_key(name, {})] = second.submit(self._make, name, {})
+            self._ahead.begin(_key(name, {}), self._make, name, {})
 
     def table(self, name: str, **options: Any) -> Table:
         """A report, with the user's peaks if it takes them; see `Profile.report`.
@@ -145,21 +150,17 @@ class PageSource:
         """
         key = _key(name, options)
         if key not in self._tables:
-            begun = self._begun.get(key)
-            if begun is None or begun.cancel():
-                self._tables[key] = self._make(name, options)
-            else:
-                self._tables[key] = begun.result()
+            self._tables[key] = self._ahead.result(key, self._make, name, options)
         return self._tables[key]
 
     def _make(self, name: str, options: Mapping[str, Any]) -> Table:
-        omitted = why_omitted(self.profile)
-        if omitted and find(name).uses_host and name not in _WITHOUT_HOST:
+        omitted = self.profile.source.host_omitted
+        if omitted and "host" in find(name).needs and name not in _WITHOUT_HOST:
             return Table({name: Ints(np.empty(0, np.int64))}, (), notes=(omitted,))
         taken = {each.name for each in find(name).options} & set(_PEAKS)
         peaks = {each: value for each, value in self.peaks.items() if each in taken}
         where, notes = self._busiest if name in _PER_GPU else ({}, ())
-        table = self.profile.report(name, **peaks, **options, **where)
+        table = report_of(self.profile, name, **peaks, **options, **where)
         return replace(table, notes=(*notes, *table.notes)) if notes else table
 
     @cached_property

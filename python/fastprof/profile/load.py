@@ -1,18 +1,16 @@
-"""`open`: a trace file, or a stream of dict lines, to a Profile."""
+"""A trace file, or a stream of dict lines, to the data of a profile."""
 
 from __future__ import annotations
 
-import builtins
 import os
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from typing import BinaryIO
+from typing import BinaryIO, TypedDict, TypeVar
 
 from fastprof._core._take import take
 from fastprof._system import memory
 from fastprof._system.file_state import SameFile
 from fastprof._system.garbage import uncollected
-from fastprof._system.memory import format_size
 from fastprof.errors import BadInputError
 from fastprof.model.markers import SourceLines
 from fastprof.model.timeline import KeptHost, Recorded, RecordedEvents
@@ -21,8 +19,8 @@ from fastprof.ops.user import load_packages
 from fastprof.profile import checks
 from fastprof.profile.callpath.attribution import Attribution, attribute
 from fastprof.profile.callpath.nesting import nest
+from fastprof.profile.data import ProfileData
 from fastprof.profile.from_trace import TraceSource
-from fastprof.profile.profile import Profile
 from fastprof.profile.source import ProfileSource
 from fastprof.profile.timeline import (
     DiffersError,
@@ -36,7 +34,6 @@ from fastprof.readers import detect as memory_estimate
 from fastprof.readers.detect import (
     FileFormat,
     detect_trace,
-    memory_of_page,
     read_host_events,
     read_timeline,
     read_trace,
@@ -48,107 +45,49 @@ Path = str | os.PathLike[str]
 _TRACE_SUFFIXES = (".json", ".json.gz", ".sqlite")  # of graph captures in a directory
 
 
-def open(
+Data = TypeVar("Data", bound=ProfileData)
+
+
+class LoadOptions(TypedDict, total=False):
+    """The options of `load`."""
+
+    copies: bool
+    mine: str | Sequence[str]
+    graph_capture: Path | Sequence[Path]
+    host: bool
+
+
+def load(
+    kind: type[Data],
     path: Path,
     progress: Progress | None = None,
     *,
     copies: bool = True,
     mine: str | Sequence[str] = (),
     graph_capture: Path | Sequence[Path] = (),
-) -> Profile:
-    """Read a trace and attribute its kernels to operators, layers and source lines.
+    host: bool = False,
+) -> Data:
+    """Read a trace and attribute its kernels; see `fastprof.open` for parameters and errors.
 
-    Parameters
-    ----------
-    path : path of a trace or of dict lines
-        An SQLite export or report of Nsight Systems (a report needs `nsys` on the PATH), an NVProf
-        file, a trace of torch.profiler, or the output of `fastprof parse` or PyProf. The file is
-        opened read-only. A pipe can provide dict lines only.
-    progress : function, optional
-        Called repeatedly with what is being read, the rows so far and the estimated total.
-    copies : bool
-        Include a row for each memory copy and memset, as the reports of the command line do.
-        Without them, the rows are those of `fastprof prof`, and busy and idle time, steps and
-        causes are those of kernels alone. Dict lines have no copies.
-    mine : str or sequence of str
-        Glob patterns of your own source files and directories, for the column `line`. Patterns are
-        compared with the end of a path. By default, your files are those outside installed
-        packages and the interpreter.
-    graph_capture : path or list of paths, optional
-        Traces recorded while CUDA or HIP graphs were captured, or directories of such traces
-        (.json, .json.gz, .sqlite). Kernels of replayed graphs in `path` get operator, arguments,
-        layer and line from there; `Profile.graph_capture` has a summary. Captures in the trace
-        itself need no option.
-
-    Returns
-    -------
-    Profile
-        One row per kernel, copy and memset, in order of start, and one per CUDA graph that was
-        traced as one unit.
-
-    Raises
-    ------
-    BadInputError
-        The file is missing, damaged, or has an unknown format. With `graph_capture`: no capture
-        matches at least 95 % of the kernels of a graph by name and order.
+    kind : the class of the profile, that of users or of what reports need
+    host : keep the times of `ranges` and `api` while an export of Nsight Systems is read, which
+        would be read again on first use. They take about 40 bytes for each API call and 20 for each
+        range. Those of torch.profiler are always kept.
     """
     files = [graph_capture] if isinstance(graph_capture, str | os.PathLike) else graph_capture
-    return _with_packages(lambda: _open(path, progress, copies, SourceLines(mine), files))
+    return _with_packages(
+        lambda: _load(kind, path, progress, copies, SourceLines(mine), files, host)
+    )
 
 
-def open_with_host(
-    path: Path,
-    progress: Progress | None = None,
-    *,
-    mine: str | Sequence[str] = (),
-    graph_capture: Path | Sequence[Path] = (),
-) -> Profile:
-    """`open` with copies, for reports that need `Profile.ranges` or `Profile.api`.
+def load_dict_lines(
+    kind: type[Data], stream: BinaryIO, name: str, mine: str | Sequence[str] = ()
+) -> Data:
+    """Read a stream of dict lines.
 
-    Keeps their times while it reads an export of Nsight Systems, which other profiles read again on
-    first use. The profile takes about 40 bytes more for each API call and 20 for each range. Those
-    of torch.profiler are always kept.
-    """
-    files = [graph_capture] if isinstance(graph_capture, str | os.PathLike) else graph_capture
-    return _with_packages(lambda: _open(path, progress, True, SourceLines(mine), files, True))
-
-
-def open_for_page(
-    path: Path,
-    progress: Progress | None = None,
-    *,
-    mine: str | Sequence[str] = (),
-    graph_capture: Path | Sequence[Path] = (),
-) -> Profile:
-    """`open_with_host`; without the host's side if the page would not fit in memory with it.
-
-    `why_omitted` says so.
-    """
-    if not os.path.isfile(path):
-        return open_with_host(path, progress, mine=mine, graph_capture=graph_capture)
-    file, notices = detect_trace(path).exported(progress)
-    needed, (limit, source) = memory_of_page(file), memory.available()
-    if needed <= limit:
-        profile = open_with_host(path, progress, mine=mine, graph_capture=graph_capture)
-    else:
-        profile = open(path, progress, copies=True, mine=mine, graph_capture=graph_capture)
-        from fastprof.profile.without_host import omit_host
-
-        omit_host(
-            profile,
-            f"API calls and the times of ranges are left out: with them, the page takes about "
-            f"{format_size(needed)} of memory, but {source} {format_size(limit)}; use a larger "
-            "machine, or record less (nsys --duration, --capture-range)",
-        )
-    profile.warnings[:0] = notices
-    return profile
-
-
-def read_dict_lines(stream: BinaryIO, name: str, *, mine: str | Sequence[str] = ()) -> Profile:
-    """The Profile of a stream of dict lines.
-
+    kind : see `load`
     name : name of the stream in messages
-    mine : see `open`
+    mine : see `fastprof.open`
 
     Raises
     ------
@@ -156,7 +95,7 @@ def read_dict_lines(stream: BinaryIO, name: str, *, mine: str | Sequence[str] = 
         A line is not a dict line.
     """
     lines = SourceLines(mine)
-    return _with_packages(lambda: Profile(_source_of_lines(stream, name, lines)))
+    return _with_packages(lambda: kind(_source_of_lines(stream, name, lines)))
 
 
 def _source_of_lines(stream: Path | BinaryIO, name: str, lines: SourceLines) -> ProfileSource:
@@ -166,8 +105,8 @@ def _source_of_lines(stream: Path | BinaryIO, name: str, lines: SourceLines) -> 
     return DictLineSource(name, dict_lines.read(stream, name), lines)
 
 
-def _with_packages(make: Callable[[], Profile]) -> Profile:
-    """Make a Profile with the operator costs of installed packages, and add their warnings."""
+def _with_packages(make: Callable[[], Data]) -> Data:
+    """Load with the operator costs of installed packages, and add their warnings."""
     with uncollected():
         problems = load_packages()
         profile = make()
@@ -175,14 +114,15 @@ def _with_packages(make: Callable[[], Profile]) -> Profile:
     return profile
 
 
-def _open(
+def _load(
+    kind: type[Data],
     path: Path,
     progress: Progress | None,
     copies: bool,
     lines: SourceLines,
     graph_capture: Sequence[Path],
-    host: bool = False,
-) -> Profile:
+    host: bool,
+) -> Data:
     name = os.fsdecode(path)
     is_pipe = os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
     if is_pipe or detect_trace(path).format is FileFormat.DICT_LINES:
@@ -192,11 +132,11 @@ def _open(
                 "a pipe; pass --graph-capture to fastprof parse, with the trace of these lines"
             )
         if is_pipe:
-            with builtins.open(path, "rb", buffering=0) as pipe:
-                return Profile(_source_of_lines(pipe, name, lines))
+            with open(path, "rb", buffering=0) as pipe:
+                return kind(_source_of_lines(pipe, name, lines))
         memory.require(name, memory_estimate.of_dict_lines(path))
         source_of_lines = _source_of_lines(path, name, lines)
-        return Profile(source_of_lines, _recounter(SameFile(path, name), copies))
+        return kind(source_of_lines, _recounter(SameFile(path, name), copies))
     # Each stage's input is released when the stage returns: no local variable refers to it.
     kept: list[KeptTimes | Recorded] = []
     attributed = attribute(nest(_read(path, progress, copies, graph_capture, host, kept.append)))
@@ -216,7 +156,7 @@ def _open(
     file = SameFile(path, name)
     readers = _reader_of_times(file, *kept), _reader_of_events(file)
     source = TraceSource(trace, attribution, lines, *readers)
-    return Profile(source, _recounter(file, copies), summary)
+    return kind(source, _recounter(file, copies), summary)
 
 
 def _read(

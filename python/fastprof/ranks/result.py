@@ -1,4 +1,4 @@
-"""Batch: the results of all files of a run, as tables over ranks."""
+"""BatchData: the results of all files of a run, as tables over ranks."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, BinaryIO, Final, cast
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 import numpy as np
 
 from fastprof._system.output_file import output_file, protected
 from fastprof.model.columns import Ints
-from fastprof.model.page import Page
 from fastprof.model.table import Floats, Table, texts
-from fastprof.profile.reports import imported
 from fastprof.ranks import collectives, lacking, totals
 from fastprof.ranks.all_ranks import SHARES, AllRanks, combine, rank_in_name, table_of
 from fastprof.ranks.summary import Summary
@@ -32,8 +30,8 @@ _NUMBERED: Final = {
 }
 
 
-class Batch:
-    """The results of all files of a run.
+class BatchData:
+    """The results of all files of a run; `fastprof.Batch` adds the page.
 
     Tables are mappings of name to numpy array with `rows`, `to_pandas`, `to_arrow`, `write_csv` and
     `text`. Times are ns. Tables do not depend on the order in which files were read.
@@ -124,10 +122,6 @@ class Batch:
         }
         size = max((rank.summary.world_size or 0 for rank in self.all_ranks.ranks), default=0)
         return sorted(set(range(size)) - present)
-
-    def report(self) -> Page:
-        """The HTML page of the ranks, which notebooks show: `batch.report().save("ranks.html")`."""
-        return cast("Page", imported("fastprof.page.ranks:page_of_ranks")(self))
 
     def to_pandas(self) -> pandas.DataFrame:
         """One row per rank and group of similar kernels.

@@ -12,8 +12,8 @@ from typing import Final
 from fastprof._system.classes import dataclass
 from fastprof.errors import BadInputError, FastprofError, OpError
 from fastprof.ops.user import load_file
-from fastprof.profile.load import open as open_trace
-from fastprof.profile.load import traces_in
+from fastprof.profile.data import ProfileData
+from fastprof.profile.load import load, traces_in
 from fastprof.ranks.files import source_of
 from fastprof.ranks.summary import Summary, summarise
 from fastprof.readers.detect import read_head
@@ -88,7 +88,9 @@ def work(path: str, options: Options) -> Result:
         _load(options.ops)
         read_head(path)  # a better error message than that of source_of
         source = source_of(path)
-        profile = open_trace(path, copies=options.copies, graph_capture=options.graph_capture)
+        profile = load(
+            ProfileData, path, copies=options.copies, graph_capture=options.graph_capture
+        )
         if options.trim is not None:
             profile = profile.trim(options.trim)
         summary = summarise(profile, source, options.text())

@@ -202,20 +202,6 @@ def _read_sqlite(
         return recording
 
 
-def memory_of_page(file: InputFile) -> float:
-    """Bytes that the page of a trace takes; 0 if not known: other formats than SQLite.
-
-    Raises
-    ------
-    BadInputError
-        The file cannot be read or is damaged.
-    """
-    if file.format is not FileFormat.SQLITE:
-        return 0.0
-    with Database(file.path) as database:
-        return of_page(database)
-
-
 def read_timeline(path: str | os.PathLike[str]) -> Recorded:
     """Read the ranges and all API calls of an export of nsys or a file of NVProf, with their times.
 
@@ -288,13 +274,9 @@ def of_database(database: Database, copies: bool) -> float:
     return work * memory.OF_KERNEL + _ranges(database) * memory.OF_RANGE
 
 
-def of_page(database: Database) -> float:
-    """Bytes for the page of an open database, of which the host's side is about half."""
-    return (
-        _rows(database, _WORK | _COPIES) * memory.OF_KERNEL_ON_PAGE
-        + _ranges(database) * memory.OF_RANGE_ON_PAGE
-        + _rows(database, _CALLS) * memory.OF_CALL_ON_PAGE
-    )
+def contents_of(database: Database) -> tuple[float, float, float]:
+    """How many items of GPU work, ranges and API calls an open database has at most."""
+    return _rows(database, _WORK | _COPIES), _ranges(database), _rows(database, _CALLS)
 
 
 def _rows(database: Database, tables: Set[str]) -> float:

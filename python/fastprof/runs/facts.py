@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from fastprof._version import __version__
 
 if TYPE_CHECKING:
+    from fastprof.api.profile import Profile
     from fastprof.model.table import Table
-    from fastprof.profile.profile import Profile
 
 # Variables whose names begin with these; none of them holds secrets.
 _VARIABLES = (

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fastprof._system.output_file import output_file
+from fastprof.api.batch import batch
+from fastprof.api.profile import Profile
 from fastprof.model.page import Page
 from fastprof.page import page_of
 from fastprof.page.ranks import page_of_ranks
-from fastprof.profile.profile import Profile
-from fastprof.ranks.batch import batch
 from fastprof.runs.directory import PAGE
 
 

@@ -18,7 +18,9 @@ from bench.generate import generate
 import fastprof
 from fastprof._system import memory
 from fastprof.cli import main
+from fastprof.page.opening import memory_of_page
 from fastprof.readers import detect as memory_estimate
+from fastprof.readers.detect import detect_trace
 from fastprof.readers.sqlite.database import Database
 from support.commands import one_line, run
 from support.hypothesis_profiles import some
@@ -172,8 +174,7 @@ def test_the_estimate_of_an_export_is_near_what_it_takes(trace, tmp_path):
 
 
 def test_the_estimate_of_a_page_is_near_what_it_takes(trace, tmp_path):
-    with Database(trace) as database:
-        expected = memory_estimate.of_page(database)
+    expected = memory_of_page(detect_trace(trace))
     assert 0.5 < peak("report", trace, "-o", tmp_path / "x.html") / expected < 2
 
 

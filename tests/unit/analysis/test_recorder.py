@@ -11,8 +11,8 @@ import pytest
 
 import fastprof
 from fastprof.analysis.recorder import recorder_time, unrecorded_step, without_recorder
+from fastprof.api.profile import Profile
 from fastprof.model.metadata import UNRECORDED, Unrecorded
-from fastprof.profile.profile import Profile
 from support import torch_server
 from support.commands import run
 from support.exports import Export

@@ -7,8 +7,8 @@ import subprocess
 import pytest
 
 import fastprof
+from fastprof.api import batch as batch_module
 from fastprof.cli import main
-from fastprof.ranks import batch as batch_module
 from fastprof.ranks.work import work
 from support import commands, rank_files
 from support.waiting import PATIENCE

@@ -84,7 +84,7 @@ def test_help_imports_headings_only() -> None:
     modules, classes = loaded("--help")
     own = {each for each in modules if each.startswith("fastprof")}
     assert len(own) <= MOST_OF_HELP
-    assert not {"numpy", "apsw", "fastprof.ops", "fastprof.profile.profile"} & modules
+    assert not {"numpy", "apsw", "fastprof.ops", "fastprof.profile.data"} & modules
     assert classes == []
 
 

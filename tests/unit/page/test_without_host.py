@@ -10,13 +10,13 @@ import pytest
 from bench.generate import generate
 
 import fastprof
+from fastprof.analysis.reports import all_reports
+from fastprof.api.open import open_trace
 from fastprof.model.table import Table
 from fastprof.page import page_of
+from fastprof.page.opening import open_for_page
 from fastprof.page.section import PageSource
 from fastprof.page.sections import SECTIONS
-from fastprof.profile.load import open_for_page, open_with_host
-from fastprof.profile.reports import all_reports
-from fastprof.profile.without_host import why_omitted
 from support.commands import run
 from support.kineto_files import KinetoFile
 
@@ -38,18 +38,18 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def without(trace: Path, monkeypatch: pytest.MonkeyPatch) -> fastprof.Profile:
     monkeypatch.setenv("FASTPROF_MEMORY", "20M")
-    return open_for_page(trace)
+    return open_for_page(trace, open_trace)
 
 
 def test_the_host_is_left_out_only_if_the_page_would_not_fit(
     trace: Path, without: fastprof.Profile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert why_omitted(without).startswith(LEAVES_OUT)
-    assert "FASTPROF_MEMORY allows 20.0M; use a larger machine" in why_omitted(without)
+    assert without.source.host_omitted.startswith(LEAVES_OUT)
+    assert "FASTPROF_MEMORY allows 20.0M; use a larger machine" in without.source.host_omitted
     assert (len(without.api), len(without.ranges)) == (0, 0)
     monkeypatch.delenv("FASTPROF_MEMORY")
-    assert why_omitted(open_for_page(trace)) == ""
-    assert len(open_for_page(trace).api) > N
+    assert open_for_page(trace, open_trace).source.host_omitted == ""
+    assert len(open_for_page(trace, open_trace).api) > N
 
 
 def values(table: Table, name: str) -> list[object]:
@@ -63,15 +63,15 @@ def test_reports_of_kernels_are_the_same_and_others_say_why(
     whole = fastprof.open(trace, copies=True)
     for name in ("summary", "layers", "lines", "roofline", "overlap"):
         assert without.report(name).csv() == whole.report(name).csv()
-    needing = {name for name, report in all_reports().items() if report.uses_host}
+    needing = {name for name, report in all_reports().items() if "host" in report.needs}
     assert {"idle", "ranges", *HOST_COLUMNS} <= needing
     for name in needing - {*HOST_COLUMNS}:
         table = PageSource(without).table(name)
         assert table.n_rows == 0
-        assert table.notes == (why_omitted(without),)
+        assert table.notes == (without.source.host_omitted,)
     for name, of_host in HOST_COLUMNS.items():
         found, expected = PageSource(without).table(name), whole.report(name)
-        assert any(why_omitted(without) in note for note in found.notes)
+        assert any(without.source.host_omitted in note for note in found.notes)
         assert not any("nsys profile -t cuda" in note for note in found.notes)
         for column in expected.columns:
             if column in of_host:
@@ -96,7 +96,7 @@ def test_the_command_writes_the_page_and_warns(
 
 
 def test_the_page_has_all_sections(trace: Path, without: fastprof.Profile) -> None:
-    html, whole = page_of(without).html, page_of(open_with_host(trace)).html
+    html, whole = page_of(without).html, page_of(open_trace(trace, host=True)).html
     sections = re.findall('<section id="(.*?)"', whole)
     assert len(sections) == len(SECTIONS)
     assert re.findall('<section id="(.*?)"', html) == sections
@@ -107,4 +107,4 @@ def test_the_page_has_all_sections(trace: Path, without: fastprof.Profile) -> No
 def test_other_formats_are_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FASTPROF_MEMORY", "1M")
     trace = KinetoFile().op(0, 10, "aten::mm").launch(1, 2, 7).kernel(3, 9, 7)
-    assert why_omitted(open_for_page(trace.write(tmp_path / "x.json"))) == ""
+    assert open_for_page(trace.write(tmp_path / "x.json"), open_trace).source.host_omitted == ""

@@ -5,8 +5,7 @@ import io
 import pytest
 
 import fastprof
-from fastprof.profile.load import read_dict_lines
-from fastprof.profile.profile import dict_line_columns
+from fastprof.api.open import open_dict_lines
 from fastprof.writers import write_rows
 from unit.profile.kineto_programs import ENGINE, FLOAT, HALF, Program
 
@@ -25,9 +24,9 @@ def told(tmp_path):
 
 def in_dict_lines(path, *keys):
     file = io.BytesIO()
-    write_rows(dict_line_columns(fastprof.open(path)), "dict", file)
+    write_rows(fastprof.open(path).source.dict_line_columns(), "dict", file)
     file.seek(0)
-    return [tuple(row[key] for key in keys) for row in read_dict_lines(file, "lines").rows()]
+    return [tuple(row[key] for key in keys) for row in open_dict_lines(file, "lines").rows()]
 
 
 # linear of 8 rows, 16 in, 4 out

@@ -15,13 +15,12 @@ from bench import generate
 
 import fastprof
 from fastprof._core import _share
+from fastprof.api.open import open_dict_lines
 from fastprof.cli import main
 from fastprof.model.columns import Ints, Values
 from fastprof.profile import checks, recount
 from fastprof.profile.callpath.attribution import attribute
 from fastprof.profile.callpath.nesting import nest
-from fastprof.profile.load import read_dict_lines
-from fastprof.profile.profile import dict_line_columns
 from fastprof.readers.detect import read_trace
 from fastprof.writers import write_rows
 from support.commands import run
@@ -192,11 +191,11 @@ def test_a_trace_that_is_cut_off_is_not_counted_again(tmp_path):
 
 def test_dict_lines_add_up_from_a_file_and_from_a_pipe(file, tmp_path):
     lines = io.BytesIO()
-    write_rows(dict_line_columns(fastprof.open(file)), "dict", lines)
+    write_rows(fastprof.open(file).source.dict_line_columns(), "dict", lines)
     (tmp_path / "net.dict").write_bytes(lines.getvalue())
     assert "agree with the file" in fastprof.open(tmp_path / "net.dict").check()
     lines.seek(0)
-    text = read_dict_lines(lines, "standard input").check()
+    text = open_dict_lines(lines, "standard input").check()
     assert text.endswith("the input comes from a pipe: not counted again")
 
 

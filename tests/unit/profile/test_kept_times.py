@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 import fastprof
+from fastprof.api.open import open_trace
 from fastprof.profile import load
 from support.exports import Export
 from support.kineto_files import KinetoFile
@@ -28,7 +31,7 @@ def values(column):
 
 
 def assert_equal(path):
-    again, kept = fastprof.open(path, copies=True), load.open_with_host(path)
+    again, kept = fastprof.open(path, copies=True), open_trace(path, host=True)
     for name in ("start", "end", "thread", "tid", "pid", "name", "call_class", "correlation"):
         assert values(getattr(kept.api, name)) == values(getattr(again.api, name)), name
     for name in ("start", "end", "tid", "pid", "text", "level", "parent", "domain", "of_kernel"):
@@ -55,7 +58,7 @@ def test_they_equal_those_of_a_second_reading_of_real_traces(path):
 def test_the_file_is_read_once_for_calls_and_ranges(tmp_path, monkeypatch):
     path = several_threads().write(tmp_path / "net.sqlite")
     monkeypatch.setattr(load, "read_timeline", None)
-    profile = load.open_with_host(path)
+    profile = open_trace(path, host=True)
     assert profile.api.name.array().tolist()[0] == "cudaMalloc_v3020"
     assert profile.ranges.parent.tolist() == [-1, -1]
     for report in ("steps", "idle", "launches", "copies"):
@@ -64,7 +67,7 @@ def test_the_file_is_read_once_for_calls_and_ranges(tmp_path, monkeypatch):
 
 def test_a_part_has_the_times_of_the_whole(tmp_path):
     path = several_threads().write(tmp_path / "net.sqlite")
-    for opened in (fastprof.open, load.open_with_host):
+    for opened in (fastprof.open, partial(open_trace, host=True)):
         profile = opened(path)
         part = profile.trim("0ms:1ms")
         first, second = (values(each.api.tid) for each in (part, profile))

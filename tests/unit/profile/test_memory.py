@@ -11,9 +11,9 @@ import pytest
 from bench.generate import generate
 
 import fastprof
+from fastprof.analysis.reports import all_reports
+from fastprof.api.open import open_trace
 from fastprof.page import page_of
-from fastprof.profile.load import open_with_host
-from fastprof.profile.reports import all_reports
 
 
 def _page(profile: fastprof.Profile) -> object:
@@ -41,9 +41,9 @@ def test_no_reference_cycle_keeps_a_trace(trace: Path, name: str) -> None:
     gc.collect()
     gc.disable()
     try:
-        profile = open_with_host(trace)
+        profile = open_trace(trace, host=True)
         USES[name](profile)
-        source = profile._source
+        source = profile.source
         held = [weakref.ref(each) for each in (profile, source, source._lookups)]
         del profile, source
         assert [each() for each in held] == [None, None, None]

@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 
 import fastprof
 from fastprof._system.garbage import uncollected
+from fastprof.api import profile as api_profile
+from fastprof.api.profile import Profile
 from fastprof.model import dataframe
 from fastprof.model.column_table import COLUMN_OF_KEY, COLUMNS, TRACE_COLUMNS
 from fastprof.model.columns import Column, Ints, Lists, RepeatedInts, SharedValues, Values, as_lists
-from fastprof.profile import from_dict_lines, from_trace, profile
-from fastprof.profile.profile import Profile, dict_line_columns
+from fastprof.profile import from_dict_lines, from_trace
 from fastprof.writers import write_rows
 from support.report_columns import ints, lists, shared, values
 
@@ -58,6 +59,7 @@ ranges_table
 report
 roofline
 rows
+source
 steps
 summary
 synchronisations
@@ -87,7 +89,7 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Profile:
 def lines(trace: Profile, tmp_path_factory: pytest.TempPathFactory) -> Profile:
     path: Path = tmp_path_factory.mktemp("profile") / "net.dict"
     with path.open("wb") as file:
-        write_rows(dict_line_columns(trace), "dict", file)
+        write_rows(trace.source.dict_line_columns(), "dict", file)
     return fastprof.open(path)
 
 
@@ -123,7 +125,7 @@ def test_rows_arrays_and_tables_are_the_values_of_every_column(
     opened: Profile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("pyarrow")
-    monkeypatch.setattr(profile, "_ROWS_AT_ONCE", 7)
+    monkeypatch.setattr(api_profile, "_ROWS_AT_ONCE", 7)
     expected = {
         name: [opened.column(name).at(row) for row in range(len(opened))] for name in opened.names
     }

@@ -11,10 +11,10 @@ import pytest
 from bench.generate import generate
 
 import fastprof
+from fastprof.analysis import registry, reports
 from fastprof.analysis.document import reports_page
 from fastprof.analysis.key_names import KEY_NAMES
 from fastprof.model.tables import Tables
-from fastprof.profile import reports
 from support.commands import one_line, run
 from support.hypothesis_profiles import IS_FULL
 
@@ -51,8 +51,8 @@ def profile(trace: Path) -> fastprof.Profile:
 
 
 @pytest.fixture
-def registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reports, "_reports", dict(reports.all_reports()))
+def no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_added", dict(registry.added()))
 
 
 def output_of(*words: str | Path) -> str:
@@ -145,7 +145,7 @@ def test_an_unknown_command_lists_the_reports(trace: Path) -> None:
     assert "'summary'" in done.stderr.decode()
 
 
-@pytest.mark.usefixtures("registry")
+@pytest.mark.usefixtures("no_others")
 def test_a_function_becomes_a_report(profile: fastprof.Profile) -> None:
     @fastprof.report("shapes")
     def by_shape(profile: fastprof.Profile) -> object:

@@ -5,8 +5,7 @@ import io
 import pytest
 
 import fastprof
-from fastprof.profile.load import read_dict_lines
-from fastprof.profile.profile import dict_line_columns
+from fastprof.api.open import open_dict_lines
 from fastprof.writers import write_rows
 from unit.profile.kineto_programs import ENGINE, FLOAT, HALF, Program
 
@@ -259,7 +258,7 @@ def test_variants_with_an_output_are_the_same_call(told):
 def test_dict_lines_tell_local_products_too(told, tmp_path):
     told(encoder(), "op")
     file = io.BytesIO()
-    write_rows(dict_line_columns(fastprof.open(tmp_path / "trace.json")), "dict", file)
+    write_rows(fastprof.open(tmp_path / "trace.json").source.dict_line_columns(), "dict", file)
     file.seek(0)
-    rows = read_dict_lines(file, "lines").rows()
+    rows = open_dict_lines(file, "lines").rows()
     assert [row["flops"] for row in rows] == PRODUCTS

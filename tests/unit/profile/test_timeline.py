@@ -60,7 +60,7 @@ def test_all_api_calls_have_times_and_classes(tmp_path):
 
 def test_the_frames_of_kernels_index_the_ranges(tmp_path):
     profile = fastprof.open(nsys().write(tmp_path / "net.sqlite"))
-    attribution = profile._source._attribution
+    attribution = profile.source._attribution
     frame = attribution.frame_of_kernel[0]
     assert profile.ranges.text.at(attribution.frame_range[frame]) == "layer:a"
 
@@ -143,7 +143,7 @@ def test_another_file_of_the_same_state_is_noticed(tmp_path):
         else:
             other._rows["CUPTI_ACTIVITY_KIND_RUNTIME"][0]["start"] += 1
         other.write(tmp_path / "other.sqlite")
-        source = profile._source
+        source = profile.source
         file = source._readers[0].__closure__
         assert file is not None
         same = next(c.cell_contents for c in file if hasattr(c.cell_contents, "check"))

@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 
 import fastprof
+from fastprof.api.batch import Batch, BatchError
 from fastprof.cli import main
 from fastprof.model.heading import Heading
 from fastprof.model.table import Floats, Table, texts
 from fastprof.ranks.all_ranks import assign_ranks as rank_numbers
-from fastprof.ranks.batch import BatchError
 from fastprof.ranks.files import find
-from fastprof.ranks.result import Batch
 from fastprof.ranks.work import Options, work
 from support import rank_files
 from support.exports import Export

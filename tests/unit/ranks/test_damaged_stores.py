@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fastprof.ranks.batch import batch
+from fastprof.api.batch import batch
 from fastprof.ranks.store import Store
 from fastprof.readers.beside import unrecorded_beside
 from support.every_command import run_here

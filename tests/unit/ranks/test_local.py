@@ -9,8 +9,8 @@ import threading
 import pytest
 
 import fastprof
+from fastprof.api.batch import LEAST_MEMORY
 from fastprof.ranks import local as process
-from fastprof.ranks.batch import LEAST_MEMORY
 from fastprof.ranks.local import cause
 from support import rank_files
 from support.rank_files import CALLS

@@ -8,8 +8,8 @@ import sys
 import pytest
 
 import fastprof
+from fastprof.api import batch as batch_module
 from fastprof.errors import MissingDependencyError
-from fastprof.ranks import batch as batch_module
 from fastprof.ranks import store as store_module
 from fastprof.ranks.files import source_of
 from fastprof.ranks.store import Store, StoreError

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from fastprof.analysis.reports import all_reports
 from fastprof.cli import parser
-from fastprof.profile.reports import all_reports
 from support import command_server
 from support.documents import ROOT, Command, calls_of_fastprof, commands, subcommands, write_files
 from support.hypothesis_profiles import some

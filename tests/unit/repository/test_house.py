@@ -25,7 +25,7 @@ OTHERS = [path for name in ("bench", "tests", "examples") for path in (ROOT / na
 # Rooms from the bottom up; a module imports from its own room and from those before it.
 ROOMS = [
     *("_version", "errors", "_core", "_system", "model", "ops", "readers", "profile", "analysis"),
-    *("writers", "ranks", "exports", "page", "runs", "annotate", "integrations"),
+    *("writers", "ranks", "exports", "page", "api", "runs", "annotate", "integrations"),
     *("cli", "parse", "prof", "__main__"),
 ]
 
@@ -79,6 +79,34 @@ def test_modules_import_only_from_the_rooms_below() -> None:
         and ROOMS.index(room_of(module)) > ROOMS.index(own_room(path))
     }
     assert upward == set()
+
+
+def texts_of(path: Path) -> Iterator[str]:
+    """The texts of a file that are no docstrings."""
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    docstrings = {
+        id(node.body[0].value)
+        for node in nodes(path)
+        if isinstance(node, documented) and node.body and isinstance(node.body[0], ast.Expr)
+    }
+    for node in nodes(path):
+        is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if is_text and id(node) not in docstrings:
+            yield node.value
+
+
+def test_texts_name_only_modules_of_the_rooms_below() -> None:
+    """`import_module("fastprof.page")` is an import, too."""
+    upward = {
+        f"{named(path)} names fastprof.{room}"
+        for path in MODULES
+        if own_room(path) != "__init__"
+        for text in texts_of(path)
+        for room in re.findall(r"\bfastprof\.(\w+)", text)
+        if room in ROOMS and ROOMS.index(room) > ROOMS.index(own_room(path))
+    }
+    # It runs first in the interpreter of a program, and loads the recorder there.
+    assert upward == {"python/fastprof/runs/startup/sitecustomize.py names fastprof.annotate"}
 
 
 def modules_imported_by(path: Path, modules: set[str]) -> set[str]:
@@ -320,7 +348,6 @@ CALLED_FROM_OUTSIDE = {
     "to_dict": "docs/guide.md",
     "reset": "docs/guide.md",
     "advise": "docs/reports.md",
-    "page_of_diff": "Diff.page",
     "whatif": "docs/replay.md",
     "ranges_table": "docs/reports.md",
     "open_at": "the C core's tree, which a property test asks one instant at a time",

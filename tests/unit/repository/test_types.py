@@ -16,11 +16,11 @@ from typing import Literal, get_args, get_origin, get_type_hints
 import pytest
 
 import fastprof
+from fastprof.analysis.reports import all_reports
 from fastprof.analysis.roofline.columns import ROOFS
+from fastprof.api import report_options
+from fastprof.api.profile import Profile
 from fastprof.exports.registry import FORMATS
-from fastprof.profile import report_options
-from fastprof.profile.profile import Profile
-from fastprof.profile.reports import all_reports
 from support.waiting import PATIENCE
 
 pytest.importorskip("mypy", reason="mypy is not installed: pip install '.[test]'")

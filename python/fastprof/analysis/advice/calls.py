@@ -23,7 +23,7 @@ from fastprof._core._take import take
 from fastprof._system.classes import dataclass
 from fastprof._system.regex import regex
 from fastprof.analysis.advice.finding import Finding
-from fastprof.analysis.cells import ReportCells, cells_of, computing_costs
+from fastprof.analysis.cells import ReportCells, cells_of
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import Grouping, group
 from fastprof.analysis.keys import key_of
@@ -33,7 +33,7 @@ from fastprof.model.columns import Values
 from fastprof.model.devices import Device
 from fastprof.model.numbers import without_index
 from fastprof.model.quantity import quantity
-from fastprof.profile.profile import Profile
+from fastprof.profile.data import ProfileData
 from fastprof.profile.program import Program
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
@@ -217,7 +217,7 @@ class CallGroups:
 
 
 def calls_of(
-    profile: Profile,
+    profile: ProfileData,
     devices: Mapping[int, Device],
     is_in: Bools,
     n_steps: int,
@@ -230,8 +230,7 @@ def calls_of(
     n_steps : steps times GPUs, which times are divided by
     steps : None if the capture is one step
     """
-    with computing_costs(profile):
-        cells = cells_of(profile, _KEYS)
+    cells = cells_of(profile, _KEYS)
     keys = {name: key_of(cells, name) for name in _KEYS}
     layers = texts(cells, "layer").mapped(lambda names: tuple(map(without_index, names)))
     model = keys["device"].mapped(lambda number: devices[number].name or "")
@@ -262,7 +261,7 @@ def calls_of(
     return CallGroups(groups, take(of_part, cells.of_kernel), span, program)
 
 
-def _optimizer_ns(profile: Profile, steps: StepsOfKernels, is_in: Bools) -> float:
+def _optimizer_ns(profile: ProfileData, steps: StepsOfKernels, is_in: Bools) -> float:
     """The length of the optimizer's work, the sum over steps and GPUs; 0 without times."""
     phase = key_of(profile, "phase")
     if "start" not in profile.names or _OPTIMIZER not in phase.values:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from fastprof.analysis.registry import Option
 from fastprof.model.heading import Heading
-from fastprof.profile.reports import Option
 
 
 def _percent(text: str) -> float:

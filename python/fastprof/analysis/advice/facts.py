@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fastprof._system.threads import computed_once
 from fastprof.analysis.advice.calls import CallGroups, calls_of
 from fastprof.analysis.advice.finding import CannotJudge
 from fastprof.analysis.cells import cells_of
@@ -28,12 +29,11 @@ from fastprof.analysis.steps.windows import Windows, windows_of
 from fastprof.model.arrays import Bools, Int64
 from fastprof.model.columns import Values
 from fastprof.model.devices import Device
+from fastprof.profile.data import ProfileData
 from fastprof.profile.gpu_work import launches_graph
 from fastprof.profile.kept import kept
-from fastprof.profile.profile import Profile
 from fastprof.profile.program import Program
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
-from fastprof.profile.without_host import why_omitted
 
 _LEAST_STEPS = 3
 _STREAM = ("process", "device", "stream")
@@ -57,7 +57,7 @@ class Facts:
 
     def __init__(
         self,
-        profile: Profile,
+        profile: ProfileData,
         steps: str | None = None,
         devices: Mapping[int, Device] | None = None,
     ) -> None:
@@ -119,7 +119,7 @@ class Facts:
         means = step_means(self.profile, self.steps)
         return {} if means is None else means.times
 
-    @cached_property
+    @computed_once
     def idle(self) -> IdleTime:
         """The idle time of the counted steps by cause.
 
@@ -248,7 +248,7 @@ class Facts:
         self.need_times()
         if not len(self.profile.api):
             raise CannotJudge(
-                why_omitted(self.profile)
+                self.profile.source.host_omitted
                 or "no API calls in the file: record with nsys profile -t cuda"
             )
 
@@ -319,7 +319,7 @@ class IdleTime(NamedTuple):
         return {cause: float(ns) for cause, ns in zip(CAUSES, sums.tolist(), strict=True) if ns}
 
 
-def idle_time(profile: Profile, steps: StepsOfKernels, windows: Windows) -> IdleTime:
+def idle_time(profile: ProfileData, steps: StepsOfKernels, windows: Windows) -> IdleTime:
     """The gaps of the steps. Reads the file again on first use.
 
     windows : of all work in the steps
@@ -334,7 +334,7 @@ def idle_time(profile: Profile, steps: StepsOfKernels, windows: Windows) -> Idle
     )
 
 
-def _places(profile: Profile, steps: StepsOfKernels) -> dict[str, Values]:
+def _places(profile: ProfileData, steps: StepsOfKernels) -> dict[str, Values]:
     inside = gaps_of_steps(profile, steps)
     return places(inside.gaps, inside.causes, Host(profile))
 

@@ -24,14 +24,14 @@ from fastprof.model.columns import Ints
 from fastprof.model.quantity import quantity, scale_of
 from fastprof.model.table import ColumnData, Floats, Table, texts
 from fastprof.ops.user import load_packages
+from fastprof.profile.data import ProfileData
 from fastprof.profile.facts import gpu_names
-from fastprof.profile.profile import Profile
 from fastprof.profile.program import WITH_OPERATORS
 from fastprof.profile.recording_hints import advice_on
 
 
 def advise(
-    profile: Profile,
+    profile: ProfileData,
     min: float | None = None,  # noqa: A002
     fail_above: float | None = None,
     steps: str | None = None,

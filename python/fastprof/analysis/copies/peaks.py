@@ -18,7 +18,7 @@ from fastprof.analysis.stats.gpu import of_kinds
 from fastprof.model.arrays import Int64
 from fastprof.model.devices import Device
 from fastprof.model.quantity import quantity
-from fastprof.profile.profile import Profile
+from fastprof.profile.data import ProfileData
 
 # Directions over the bus, and within a GPU. Copies between GPUs take a bus that is not recorded.
 _OVER_BUS: Final = frozenset({"HtoD", "DtoH", "HtoA", "AtoH"})
@@ -64,7 +64,7 @@ class CopyPeaks(NamedTuple):
         }
 
 
-def copy_peaks(profile: Profile, rows: Int64, bus: float | None) -> CopyPeaks:
+def copy_peaks(profile: ProfileData, rows: Int64, bus: float | None) -> CopyPeaks:
     """The peaks of some copies and memsets.
 
     bus : peak of the bus in GB/s, None for that of the GPU's generation
@@ -95,7 +95,7 @@ def copy_peaks(profile: Profile, rows: Int64, bus: float | None) -> CopyPeaks:
     )
 
 
-def _least_in_memory(profile: Profile, device: Int64, n_bytes: Int64) -> Floats64:
+def _least_in_memory(profile: ProfileData, device: Int64, n_bytes: Int64) -> Floats64:
     """[copies] The least time for bytes read and written in the memory of a GPU."""
     gpus = [*profile.devices.values(), Device(None)]
     place = np.full(len(device), len(gpus) - 1)
@@ -104,7 +104,7 @@ def _least_in_memory(profile: Profile, device: Int64, n_bytes: Int64) -> Floats6
     return least_ns_of_bytes(n_bytes, place, gpus, np.zeros(len(device), bool))
 
 
-def _has(profile: Profile, rows: Int64, names: Sequence[str] | frozenset[str]) -> Any:
+def _has(profile: ProfileData, rows: Int64, names: Sequence[str] | frozenset[str]) -> Any:
     return texts(profile, "copy_direction").fits(lambda direction: direction in names)[rows]
 
 

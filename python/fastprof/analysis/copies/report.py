@@ -22,6 +22,7 @@ from fastprof.analysis.gpu_work import work_of_device
 from fastprof.analysis.grouping import Floats64, Grouping, group
 from fastprof.analysis.host.waits import blocked_ns
 from fastprof.analysis.key_names import check_keys, heading_of
+from fastprof.analysis.registry import Where
 from fastprof.analysis.roofline.ideal import KNOWN
 from fastprof.analysis.roofline.limits import clock_ns
 from fastprof.analysis.selection import selected
@@ -32,13 +33,11 @@ from fastprof.model.arrays import Bools, Int64
 from fastprof.model.columns import Ints, Values
 from fastprof.model.quantity import quantity
 from fastprof.model.table import ColumnData, Floats, Table
+from fastprof.profile.data import ProfileData
 from fastprof.profile.facts import gpu_names
 from fastprof.profile.kept import inside_part
-from fastprof.profile.profile import Profile
 from fastprof.profile.program import OTHER, TORCH
-from fastprof.profile.reports import Where
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
-from fastprof.profile.without_host import why_omitted
 
 _BY: Final = ("direction", "memory", "size_class")
 _TOTALS: Final = (
@@ -48,7 +47,7 @@ _TOTALS: Final = (
 
 
 def copies(
-    profile: Profile,
+    profile: ProfileData,
     by: str | Sequence[str] | None = None,
     where: Where | None = None,
     steps: str | None = None,
@@ -102,7 +101,7 @@ def copies(
     ).sort("time_ns")
 
 
-def _why_empty(profile: Profile, wanted: Bools) -> str:
+def _why_empty(profile: ProfileData, wanted: Bools) -> str:
     """Why there are no copies, in words; `wanted` : [kernels], the copies and memsets."""
     if not wanted.any():
         return "no memory copies or memsets; in Python, open the trace with copies=True"
@@ -119,7 +118,7 @@ def _empty(names: Sequence[str], note: str) -> Table:
     return Table(columns, (*map(heading_of, names), *COLUMNS), notes=(note,))
 
 
-def _key(profile: Profile, name: str, rows: Int64) -> Values:
+def _key(profile: ProfileData, name: str, rows: Int64) -> Values:
     """A key of some rows; the direction of a memset is `memset`."""
     column = keys.key_of(profile, name)
     if name != "direction":
@@ -157,7 +156,7 @@ class _Work:
     n_windows: int
 
 
-def _work(profile: Profile, rows: Int64, peaks: CopyPeaks, steps: StepsOfKernels) -> _Work:
+def _work(profile: ProfileData, rows: Int64, peaks: CopyPeaks, steps: StepsOfKernels) -> _Work:
     exposed = np.zeros(len(profile), np.int64)
     work = work_of_device(profile).parts
     exposed[work.work.rows] = work.own_ns()
@@ -204,7 +203,7 @@ def _measures(work: _Work, groups: Grouping) -> dict[str, ColumnData]:
     }
 
 
-def _places(profile: Profile, work: _Work, groups: Grouping) -> dict[str, ColumnData]:
+def _places(profile: ProfileData, work: _Work, groups: Grouping) -> dict[str, ColumnData]:
     """Line, layer and operator of the longest copy of each group."""
     longest = np.zeros(groups.n, np.int64)
     order = np.argsort(work.time, kind="stable")
@@ -222,15 +221,15 @@ def _places(profile: Profile, work: _Work, groups: Grouping) -> dict[str, Column
     return {"longest_at": Values(ids, names), **found}
 
 
-def _notes(profile: Profile, work: _Work) -> list[str]:
-    omitted, missing = why_omitted(profile), int(np.count_nonzero(work.blocked < 0))
+def _notes(profile: ProfileData, work: _Work) -> list[str]:
+    omitted, missing = profile.source.host_omitted, int(np.count_nonzero(work.blocked < 0))
     if omitted or not missing:
         return [omitted] if omitted else []
     return [f"launch not recorded for {missing} copies and memsets: blocked excludes them"]
 
 
 def overview(
-    profile: Profile, steps: StepsOfKernels, rows: Int64, total: Mapping[str, Any]
+    profile: ProfileData, steps: StepsOfKernels, rows: Int64, total: Mapping[str, Any]
 ) -> list[str]:
     """Lines of text.
 
@@ -256,7 +255,7 @@ def overview(
     return [*lines, *_pageable(profile, rows)]
 
 
-def _pageable(profile: Profile, rows: Int64) -> list[str]:
+def _pageable(profile: ProfileData, rows: Int64) -> list[str]:
     """The copies from and to pageable memory, and what to do."""
     direction, memory = texts(profile, "copy_direction"), texts(profile, "copy_memory")
     size = np.maximum(numbers(profile, "copied")[rows], 0)

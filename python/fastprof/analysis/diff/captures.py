@@ -15,22 +15,26 @@ from fastprof._system.threads import SecondThread, Task
 from fastprof.analysis.diff.measure import side_of
 from fastprof.analysis.diff.side import Side, combined
 from fastprof.analysis.diff.store import BaselineError, is_baseline, load
+from fastprof.analysis.registry import Where
 from fastprof.errors import FastprofError
-from fastprof.profile.load import open_with_host
-from fastprof.profile.profile import Profile
-from fastprof.profile.reports import Where
+from fastprof.profile.data import ProfileData
+from fastprof.profile.load import load as load_trace
 
 Path: TypeAlias = str | os.PathLike[str]
-Capture: TypeAlias = Path | Profile | Side
+Capture: TypeAlias = Path | ProfileData | Side
 Captures: TypeAlias = Capture | Sequence[Capture]
-Opener: TypeAlias = Callable[[Path], Profile]
+Opener: TypeAlias = Callable[[Path], ProfileData]
+
+
+def _load(path: Path) -> ProfileData:
+    return load_trace(ProfileData, path, host=True)
 
 
 def sides_of(
     captures: Iterable[Captures],
     steps: str | None = None,
     where: Where | None = None,
-    opened: Opener = open_with_host,
+    opened: Opener = _load,
 ) -> list[Side]:
     """Measure captures in the same way.
 
@@ -90,7 +94,7 @@ def _pays_to_fork(first: Iterable[Captures], others: Iterable[Captures]) -> bool
 
 def _sizes(captures: Captures) -> Iterator[float]:
     """The sizes of traces in bytes; infinity for what is in memory already."""
-    if isinstance(captures, Side | Profile):
+    if isinstance(captures, Side | ProfileData):
         yield math.inf
     elif isinstance(captures, str | os.PathLike):
         yield _size(captures)
@@ -155,7 +159,7 @@ class _Measuring:
         """
         if isinstance(captures, Side):
             return lambda: captures
-        if isinstance(captures, Profile):
+        if isinstance(captures, ProfileData):
             return self._submit(captures, has_plan)
         if isinstance(captures, str | os.PathLike):
             if not _has_room(captures):
@@ -170,7 +174,7 @@ class _Measuring:
         found = [self.start(each, has_plan) for each in captures]
         return lambda: combined([side() for side in found])
 
-    def _submit(self, profile: Profile, has_plan: bool) -> Callable[[], Side]:
+    def _submit(self, profile: ProfileData, has_plan: bool) -> Callable[[], Side]:
         self._wait()
         self._last = self._second.submit(side_of, profile, self._steps, self._where, has_plan)
         return self._last.result

@@ -1,31 +1,27 @@
-"""`fastprof.diff`: what changed between two captures, and why."""
+"""What changed between two captures, and why."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 from fastprof._system.classes import dataclass
 from fastprof._system.garbage import uncollected
 from fastprof.analysis.diff.answer import answer, lines, notes
-from fastprof.analysis.diff.captures import Captures, Opener, sides_of
 from fastprof.analysis.diff.columns import DEFAULT_BY, diff_keys
-from fastprof.analysis.diff.confidence import THRESHOLD, Confidence, judged, wall_of
+from fastprof.analysis.diff.confidence import Confidence, wall_of
 from fastprof.analysis.diff.predictions import Predictions, predictions
 from fastprof.analysis.diff.rows import rows_table
-from fastprof.analysis.diff.side import Side, combined
-from fastprof.analysis.diff.waterfall import Waterfall, waterfall
-from fastprof.model.page import Page
+from fastprof.analysis.diff.side import Side
+from fastprof.analysis.diff.waterfall import Waterfall
 from fastprof.model.table import Table
-from fastprof.profile.load import open_with_host
-from fastprof.profile.reports import Where, imported
 
 
 @dataclass(frozen=True)
-class Diff:
-    """Two captures, compared.
+class DiffData:
+    """Two captures, compared; `fastprof.Diff` adds the page.
 
     Parameters
     ----------
@@ -88,11 +84,6 @@ class Diff:
     def _repr_html_(self) -> str:
         return self.table()._repr_html_()
 
-    def page(self) -> Page:
-        """The comparison as a page for a browser: `diff.page().save("diff.html")`."""
-        # Pages are in a room above this one.
-        return cast("Page", imported("fastprof.page.difference:page_of_diff")(self))
-
     def table(self, by: Sequence[str] | str | None = None) -> Table:
         """What makes the change, the largest part first."""
         table = rows_table(self.found, self.by if by is None else diff_keys(by))
@@ -110,47 +101,3 @@ class Diff:
             notes=(*notes(self.found), *(self.predictions.lines() if self.predictions else ())),
             facts=facts,
         )
-
-
-def diff(
-    before: Captures,
-    after: Captures,
-    by: Sequence[str] | str = DEFAULT_BY,
-    steps: str | None = None,
-    where: Where | None = None,
-    *,
-    runs: Sequence[tuple[Captures, Captures]] = (),
-    threshold: float = THRESHOLD,
-    opened: Opener = open_with_host,
-) -> Diff:
-    """Compare two captures, or two runs of several ranks.
-
-    Parameters
-    ----------
-    before, after : files, profiles, sides, or directories that contain a baseline; a sequence is
-        the ranks of one run
-    by : keys of the rows, see `fastprof.analysis.diff.columns`
-    steps : what a step is, see `Profile.find_steps`
-    where : only this work counts; see `fastprof.analysis.selection`
-    runs : further runs, before and after of each; the interval is that between runs
-    threshold : smaller changes are "same", a share
-    opened : opens a trace
-
-    Raises
-    ------
-    BadInputError
-        A file cannot be read.
-    BaselineError
-        A baseline is damaged, or was measured with other steps or another selection.
-    ReportError
-        A capture has no GPU work or no times, or a key or condition is invalid.
-    StepsError
-        The source of steps is unknown, or a file has no such steps.
-    """
-    keys = diff_keys(by)
-    pairs = [(before, after), *runs]
-    with uncollected():
-        sides = sides_of([each for pair in pairs for each in pair], steps, where, opened)
-        measured = list(zip(sides[::2], sides[1::2], strict=True))
-        found = waterfall(*(combined(each) for each in zip(*measured, strict=True)))
-        return Diff(found, judged(found, measured, threshold), keys)

@@ -17,7 +17,7 @@ from fastprof._core._launched import NO_GROUP, OTHER, launched
 from fastprof._core._sweep import Sweep
 from fastprof._core._take import take
 from fastprof._system.threads import SecondThread
-from fastprof.analysis.cells import ReportCells, cells_of, computing_costs
+from fastprof.analysis.cells import ReportCells, cells_of
 from fastprof.analysis.columns import numbers
 from fastprof.analysis.diff.plan import make_plan
 from fastprof.analysis.diff.side import COMMUNICATION, COMPUTE, COPIES, KEYS, Side, not_planned
@@ -27,6 +27,8 @@ from fastprof.analysis.idle.gaps import gaps_in_windows
 from fastprof.analysis.keys import key_of
 from fastprof.analysis.launches.times import STARVED
 from fastprof.analysis.notes import NO_GPU_WORK
+from fastprof.analysis.registry import Where
+from fastprof.analysis.schedule import computing
 from fastprof.analysis.selection import selected
 from fastprof.analysis.stats.gpu import of_kinds
 from fastprof.analysis.steps.windows import Windows, host_times, times_of, windows_of
@@ -34,17 +36,16 @@ from fastprof.errors import ReportError
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Values, unknown
 from fastprof.model.numbers import without_index
+from fastprof.profile.data import ProfileData
 from fastprof.profile.facts import gpu_names
-from fastprof.profile.profile import Profile
 from fastprof.profile.recording_hints import advice_on
-from fastprof.profile.reports import Where
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 _PARTS = {"communication": COMMUNICATION, "memcpy": COPIES, "memset": COPIES}
 
 
 def side_of(
-    profile: Profile,
+    profile: ProfileData,
     steps: str | None = None,
     where: Where | None = None,
     has_plan: bool = False,
@@ -97,13 +98,13 @@ def side_of(
     )
 
 
-def _nothing(profile: Profile) -> str:
+def _nothing(profile: ProfileData) -> str:
     """Why there is nothing to measure."""
     return NO_GPU_WORK if len(profile) else advice_on(profile.about, profile.contents, "op")
 
 
 def _times(
-    profile: Profile, windows: Windows, steps: StepsOfKernels, host: Host
+    profile: ProfileData, windows: Windows, steps: StepsOfKernels, host: Host
 ) -> dict[str, Int64]:
     return {
         "step": steps.number[windows.step],
@@ -118,7 +119,7 @@ def _times(
 
 
 def _work_of_groups(
-    profile: Profile, windows: Windows, steps: StepsOfKernels, groups: _Groups, own: Own
+    profile: ProfileData, windows: Windows, steps: StepsOfKernels, groups: _Groups, own: Own
 ) -> tuple[dict[str, Any], Int32]:
     """The fields of a Side that describe groups, and the row of each of `groups`, -1 for none."""
     is_counted = np.zeros(len(steps), np.uint8)
@@ -176,8 +177,8 @@ class _Groups:
     keys : [groups] by name
     """
 
-    def __init__(self, profile: Profile, rows: Bools | None) -> None:
-        with computing_costs(profile, sums=False):
+    def __init__(self, profile: ProfileData, rows: Bools | None) -> None:
+        with computing(profile, ("calls",)):
             has_ops = bool((key_of(profile, "op").ids >= 0).any())
             cells = cells_of(profile, () if has_ops else ("range",))
             columns = {name: self._key(cells, name, has_ops) for name in KEYS}
@@ -203,7 +204,7 @@ class _Groups:
 LAUNCHING: Final = ("launches", "launch_ns", "launched", "starved")
 
 
-def launching(profile: Profile, windows: Windows, steps: StepsOfKernels) -> dict[str, Int64]:
+def launching(profile: ProfileData, windows: Windows, steps: StepsOfKernels) -> dict[str, Int64]:
     """What is launched in the step of each window, by the names in LAUNCHING; int64 [rows].
 
     launches : API calls that launch kernels or graphs; launch_ns: their host time, ns

@@ -11,7 +11,7 @@ from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.report import plan_of
 from fastprof.analysis.advice.savings import Saving
 from fastprof.model.arrays import Int32, Int64
-from fastprof.profile.profile import Profile
+from fastprof.profile.data import ProfileData
 
 
 class Claim(NamedTuple):
@@ -76,7 +76,7 @@ NOT_PLANNED: Final = PlanData(
 )
 
 
-def make_plan(profile: Profile, steps: str | None, group: Int32) -> PlanData:
+def make_plan(profile: ProfileData, steps: str | None, group: Int32) -> PlanData:
     """The plan of a capture. Reads the file again on first use.
 
     group : int32 [kernels], rows of the `Side`, -1 for none

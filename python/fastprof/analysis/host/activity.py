@@ -12,13 +12,13 @@ from fastprof.analysis.host.events import Grouped, ThreadEvents, grouped, in_ord
 from fastprof.analysis.host.states import HostStates
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.markers import Kind
-from fastprof.profile.profile import Profile
+from fastprof.profile.data import ProfileData
 
 # A thread; all threads of its process; those, and the thread in the operating system.
 Which = Literal["own", "process", "system"]
 
 
-def system_waits(profile: Profile) -> ThreadEvents:
+def system_waits(profile: ProfileData) -> ThreadEvents:
     """When threads are in functions of the operating system (rows of `profile.os_calls`), or
     switched out.
 
@@ -30,7 +30,7 @@ def system_waits(profile: Profile) -> ThreadEvents:
     return in_order([of_calls, _switched_out(profile)])
 
 
-def _switched_out(profile: Profile) -> ThreadEvents:
+def _switched_out(profile: ProfileData) -> ThreadEvents:
     """From where each thread ceased to run to where it ran again."""
     switches = profile.cpu_switches
     order = np.argsort(switches.thread, kind="stable")
@@ -78,7 +78,7 @@ class HostActivity:
     system : see `system_waits`
     """
 
-    def __init__(self, profile: Profile, states: HostStates, system: ThreadEvents) -> None:
+    def __init__(self, profile: ProfileData, states: HostStates, system: ThreadEvents) -> None:
         ranges, api = profile.ranges, profile.api
         operates = np.array([meaning.kind in _OPERATORS for meaning in ranges.meanings], bool)
         rows = np.flatnonzero(operates[ranges.label])

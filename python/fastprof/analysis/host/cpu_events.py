@@ -20,8 +20,8 @@ from fastprof.model.columns import Column, Ints, Values
 from fastprof.model.markers import Kind, Meaning
 from fastprof.model.metadata import About, Memory
 from fastprof.model.trace import NEVER
+from fastprof.profile.data import ProfileData
 from fastprof.profile.instances import Instances
-from fastprof.profile.profile import Profile, range_columns
 from fastprof.profile.range_columns import RangeColumns
 
 _MEMORY_OUTSIDE: Final = "[memory]"  # allocations outside of all events, as in torch's tables
@@ -114,7 +114,7 @@ class _Spans(NamedTuple):
     around: Int32  # the innermost span around, -1 if none
 
 
-def cpu_events(profile: Profile) -> CpuEvents:
+def cpu_events(profile: ProfileData) -> CpuEvents:
     """The CPU events of a trace; reads its times from the file on first use.
 
     Raises
@@ -122,7 +122,7 @@ def cpu_events(profile: Profile) -> CpuEvents:
     BadInputError
         The file has changed, or it is dict lines.
     """
-    columns, api = range_columns(profile), profile.api
+    columns, api = profile.source.range_columns, profile.api
     ranges = columns.ranges
     n_ranges = ranges.n_own
     spans = _spans(ranges, n_ranges, api)

@@ -15,7 +15,7 @@ import numpy as np
 from fastprof._core._take import place, take
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.trace import NEVER, NO_TIME
-from fastprof.profile.profile import Profile
+from fastprof.profile.data import ProfileData
 
 
 class Grouped(NamedTuple):
@@ -150,7 +150,7 @@ def in_order(events: Sequence[ThreadEvents]) -> ThreadEvents:
 class OpenRanges:
     """Looks up the ranges that are open on threads."""
 
-    def __init__(self, profile: Profile) -> None:
+    def __init__(self, profile: ProfileData) -> None:
         self._ranges = profile.ranges
 
     @cached_property

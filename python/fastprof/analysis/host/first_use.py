@@ -16,8 +16,8 @@ from fastprof.model.arrays import Int64
 from fastprof.model.markers import Kind, Meaning
 from fastprof.model.trace import NEVER
 from fastprof.profile.api_classes import ALLOC, COPY, CREATE, LAUNCH, LOAD, OTHER, SYNC
+from fastprof.profile.data import ProfileData
 from fastprof.profile.instances import ApiCalls
-from fastprof.profile.profile import Profile
 
 _LOADS_NS: Final = 100_000  # the first launch of a kernel takes as long if it loads its code
 _CREATES_NS: Final = 20_000  # shorter calls that create do nothing new
@@ -47,12 +47,12 @@ _LIBRARY_HANDLE: Final = regex(
 _NUMBA: Final = "cudapy"  # in the names of its kernels
 
 
-def compiling_calls(profile: Profile) -> Int64:
+def compiling_calls(profile: ProfileData) -> Int64:
     """Calls that link or compile code, rows of `profile.api`."""
     return profile.api.name.where(lambda name: bool(_COMPILES.match(name)))
 
 
-def compilation(profile: Profile) -> ThreadEvents:
+def compilation(profile: ProfileData) -> ThreadEvents:
     """When threads compile code; the rows are calls, -1 for ranges and the time before calls.
 
     - Ranges and Python functions of compilers: torch.compile, Triton, Numba, NVRTC, XLA.
@@ -76,7 +76,7 @@ def _compiles(meaning: Meaning) -> bool:
     return bool(_COMPILATION.fullmatch(name) or (is_user and _NAMED_SO.fullmatch(name)))
 
 
-def _before(profile: Profile, compiling: Int64) -> ThreadEvents:
+def _before(profile: ProfileData, compiling: Int64) -> ThreadEvents:
     """The host's time before calls that need compiled code."""
     api = profile.api
     modules = api.name.where(lambda name: bool(_LOADS_MODULE.match(name)))
@@ -109,7 +109,7 @@ def _known(begin: Int64) -> Int64:
     return np.where(begin == NEVER, np.int64(0), begin)
 
 
-def creation(profile: Profile) -> tuple[Int64, Int64]:
+def creation(profile: ProfileData) -> tuple[Int64, Int64]:
     """What creates streams, events, contexts or handles: rows of `profile.api` and of ranges.
 
     Calls and ranges of libraries; and the first call of a process, if it is long.
@@ -122,7 +122,7 @@ def creation(profile: Profile) -> tuple[Int64, Int64]:
     return np.union1d(creates, first), where(fits, ranges.label)
 
 
-def loading(profile: Profile) -> Int64:
+def loading(profile: ProfileData) -> Int64:
     """Calls that load code, rows of `profile.api`.
 
     Those of modules and graphs; launches of kernels that their GPU runs for the first time in the
@@ -155,7 +155,7 @@ def _long(api: ApiCalls, rows: Int64, least: int) -> Int64:
     return found
 
 
-def _first_launches(profile: Profile, kernels: Int64) -> Int64:
+def _first_launches(profile: ProfileData, kernels: Int64) -> Int64:
     """The launches of those of some kernels that their GPU runs for the first time."""
     kernels = kernels[profile.api.of_kernel[kernels] >= 0]
     if not len(kernels):

@@ -19,9 +19,9 @@ from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.markers import Kind, Meaning
 from fastprof.model.trace import NEVER
 from fastprof.profile.api_classes import ALLOC, SYNC
+from fastprof.profile.data import ProfileData
 from fastprof.profile.instances import ApiCalls, Instances
 from fastprof.profile.kept import kept
-from fastprof.profile.profile import Profile
 
 
 class State(IntEnum):
@@ -99,7 +99,7 @@ class HostStates:
         return self._busy
 
 
-def host_states(profile: Profile, data: str | None = None) -> HostStates:
+def host_states(profile: ProfileData, data: str | None = None) -> HostStates:
     """The states of all threads of a trace. Reads the file again on first use.
 
     data : a regular expression for names of further ranges that load data
@@ -153,7 +153,7 @@ def host_states(profile: Profile, data: str | None = None) -> HostStates:
     )
 
 
-def _copies(profile: Profile, more: Int64) -> tuple[Int64, Int64]:
+def _copies(profile: ProfileData, more: Int64) -> tuple[Int64, Int64]:
     """Copies that wait, and some more: rows of `profile.api`, and the call each ends with."""
     copies, until = kept(profile, blocking_copies)
     more = np.setdiff1d(more, copies)
@@ -175,7 +175,7 @@ def _after(calls: ThreadEvents, waits: Int64, until: Int64) -> ThreadEvents:
     return in_order([calls._replace(start=start)])
 
 
-def launching_threads(profile: Profile) -> Int32:
+def launching_threads(profile: ProfileData) -> Int32:
     """[kernels] The thread that launched each kernel, as in `HostStates`; -1 if not recorded."""
     return take(profile.api.thread, profile.api.of_kernel)
 
@@ -191,7 +191,7 @@ _NAMED_SO: Final = regex(
 )
 
 
-def loader_ranges(profile: Profile, data: str | None = None) -> Int64:
+def loader_ranges(profile: ProfileData, data: str | None = None) -> Int64:
     """The rows of `profile.ranges` that fetch a batch.
 
     Ranges of torch's DataLoader and of Lightning, your own ranges with such a name (`data_load`,

@@ -19,9 +19,9 @@ from fastprof.analysis.intervals import BusyTime
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.trace import NEVER
 from fastprof.profile.api_classes import COPY, LAUNCH, SYNC
+from fastprof.profile.data import ProfileData
 from fastprof.profile.instances import ApiCalls
 from fastprof.profile.kept import kept
-from fastprof.profile.profile import Profile
 
 FREES: Final = ("Free", "Unregister", "Unmap", "Release", "TrimTo")  # in names of calls that free
 
@@ -48,7 +48,7 @@ class _Calls(NamedTuple):
     frees: Bools
 
 
-def implied_waits(profile: Profile) -> tuple[Int64, Int64]:
+def implied_waits(profile: ProfileData) -> tuple[Int64, Int64]:
     """Calls that wait, rows of `profile.api` in order, and when each wait ends, ns.
 
     - Calls that end as the work that they queued does, on a GPU that works meanwhile.
@@ -77,7 +77,7 @@ def implied_waits(profile: Profile) -> tuple[Int64, Int64]:
     return long[waits], until[waits]
 
 
-def waits_for_copies(profile: Profile, waits: Int64) -> Int64:
+def waits_for_copies(profile: ProfileData, waits: Int64) -> Int64:
     """Those of some calls that wait for the copy that they queued: it ends before they do."""
     api = profile.api
     copies = waits[api.name.take(waits).fits(lambda name: "Memcpy" in name)]
@@ -86,7 +86,7 @@ def waits_for_copies(profile: Profile, waits: Int64) -> Int64:
     return copies[end[copies] <= api.end[copies] + _EARLY_NS]
 
 
-def _queues(profile: Profile, api: ApiCalls) -> Iterator[tuple[int, _Queue]]:
+def _queues(profile: ProfileData, api: ApiCalls) -> Iterator[tuple[int, _Queue]]:
     """The work of each process on each GPU."""
     launched = np.flatnonzero(api.of_kernel >= 0)
     thread = api.thread[api.of_kernel[launched]]
@@ -100,7 +100,7 @@ def _queues(profile: Profile, api: ApiCalls) -> Iterator[tuple[int, _Queue]]:
 class _Queue:
     """The launched work of a process on a GPU."""
 
-    def __init__(self, profile: Profile, api: ApiCalls, work: Int64) -> None:
+    def __init__(self, profile: ProfileData, api: ApiCalls, work: Int64) -> None:
         """work : kernel rows in order of start"""
         start = numbers(profile, "start")[work]
         end = start + np.maximum(numbers(profile, "sil")[work], 0)
@@ -148,7 +148,7 @@ _PAIR_NS: Final = 20_000
 _BLOCKS_NS: Final = 10_000
 
 
-def blocked_ns(profile: Profile, rows: Int64) -> Int64:
+def blocked_ns(profile: ProfileData, rows: Int64) -> Int64:
     """The time that the host waits in the call of each copy, ns; 0 if it does not wait.
 
     -1 if the call is not recorded.
@@ -168,7 +168,7 @@ def blocked_ns(profile: Profile, rows: Int64) -> Int64:
     return found
 
 
-def blocking_copies(profile: Profile) -> tuple[Int64, Int64]:
+def blocking_copies(profile: ProfileData) -> tuple[Int64, Int64]:
     """Copies that wait: rows of `profile.api`, and the call at which each ends.
 
     Copies without `Async`; asynchronous ones that a StreamSynchronize follows at once, with it; and
@@ -197,7 +197,7 @@ def _copies_and_waits(api: ApiCalls, copies: Int64, waits: Int64) -> tuple[Int64
     return first[follows], second[follows]
 
 
-def _long_copies(profile: Profile) -> Int64:
+def _long_copies(profile: ProfileData) -> Int64:
     """Calls of asynchronous copies from or to the host that return after the GPU has begun them."""
     api = profile.api
     copies = texts(profile, "copy_direction").where(lambda each: "H" in each)

@@ -18,8 +18,8 @@ from fastprof.analysis.host.events import ThreadEvents
 from fastprof.analysis.host.states import HostStates, State, host_states
 from fastprof.model.arrays import Bools, Int32, Int64, UInt8
 from fastprof.model.trace import NEVER, NO_TIME
+from fastprof.profile.data import ProfileData
 from fastprof.profile.kept import kept
-from fastprof.profile.profile import Profile
 
 
 class Cause(IntEnum):
@@ -62,7 +62,7 @@ class Host:
     data : a regular expression for names of further ranges that load data
     """
 
-    def __init__(self, profile: Profile, data: str | None = None) -> None:
+    def __init__(self, profile: ProfileData, data: str | None = None) -> None:
         self.profile = profile
         self.states: HostStates = (
             kept(profile, host_states) if data is None else host_states(profile, data)
@@ -239,14 +239,14 @@ def _of_host(host: Host, ns: Int64, late: _Late) -> Int32:
     return other
 
 
-def _has_company(profile: Profile, thread: Int32) -> Bools:
+def _has_company(profile: ProfileData, thread: Int32) -> Bools:
     """Whether the process of each thread has other threads."""
     pids, counts = np.unique(profile.api.threads.pid, return_counts=True)
     found: Bools = np.isin(profile.api.threads.pid, pids[counts > 1])[thread]
     return found
 
 
-def _may_follow(profile: Profile, late: _Late) -> Bools:
+def _may_follow(profile: ProfileData, late: _Late) -> Bools:
     """Whether the launching thread may have waited for another one.
 
     The gap is long, or another thread made the API call before the launch.
@@ -256,7 +256,7 @@ def _may_follow(profile: Profile, late: _Late) -> Bools:
     return found
 
 
-def _thread_before(profile: Profile, thread: Int32, time: Int64) -> Int32:
+def _thread_before(profile: ProfileData, thread: Int32, time: Int64) -> Int32:
     """The thread that made the last API call before each time, -1 unless another of the process."""
     api, pid = profile.api, profile.api.threads.pid
     call = np.searchsorted(api.start, time, "left") - 1

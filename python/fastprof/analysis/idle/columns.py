@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from fastprof.analysis.options import STEPS, choice
+from fastprof.analysis.registry import Option
 from fastprof.model.heading import Heading
-from fastprof.profile.reports import Option
 
 BY: Final = ("cause", "step", "range", "line", "layer")
 

@@ -18,8 +18,8 @@ from fastprof.analysis.idle.places import places
 from fastprof.analysis.steps.windows import Windows, windows_of
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Values
+from fastprof.profile.data import ProfileData
 from fastprof.profile.kept import kept
-from fastprof.profile.profile import Profile
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 SHORTEST: Final = 1000  # ns; the causes of shorter gaps are not examined
@@ -50,7 +50,7 @@ class Examined:
 
 
 def examine(
-    profile: Profile,
+    profile: ProfileData,
     work: WorkOfDevices,
     shortest: int = SHORTEST,
     data: str | None = None,
@@ -64,12 +64,12 @@ def examine(
     return _examined(profile, work, shortest, data)
 
 
-def _of_all(profile: Profile) -> Examined:
+def _of_all(profile: ProfileData) -> Examined:
     return _examined(profile, answered_work(profile), SHORTEST, None, True)
 
 
 def _examined(
-    profile: Profile,
+    profile: ProfileData,
     work: WorkOfDevices,
     shortest: int,
     data: str | None,
@@ -84,16 +84,16 @@ def _examined(
     )  # fmt: skip
 
 
-def places_of(profile: Profile, found: Examined) -> dict[str, Values]:
+def places_of(profile: ProfileData, found: Examined) -> dict[str, Values]:
     """Where to look for the causes of `found.gaps`, by name of `PLACES`, [gaps]."""
     return kept(profile, _places_of_all) if found.is_kept else _places(profile, found)
 
 
-def _places(profile: Profile, found: Examined) -> dict[str, Values]:
+def _places(profile: ProfileData, found: Examined) -> dict[str, Values]:
     return places(found.gaps, found.causes, Host(profile, found.data))
 
 
-def _places_of_all(profile: Profile) -> dict[str, Values]:
+def _places_of_all(profile: ProfileData) -> dict[str, Values]:
     return _places(profile, kept(profile, _of_all))
 
 
@@ -155,7 +155,7 @@ class WindowGaps(NamedTuple):
         return found
 
 
-def gaps_of_steps(profile: Profile, steps: StepsOfKernels) -> WindowGaps:
+def gaps_of_steps(profile: ProfileData, steps: StepsOfKernels) -> WindowGaps:
     """The gaps within all steps, on all GPUs; kept. Reads the file again on first use.
 
     Windows are those of `windows_of(profile, steps)`.
@@ -163,7 +163,7 @@ def gaps_of_steps(profile: Profile, steps: StepsOfKernels) -> WindowGaps:
     return kept(profile, _gaps_of_steps, steps)
 
 
-def _gaps_of_steps(profile: Profile, steps: StepsOfKernels) -> WindowGaps:
+def _gaps_of_steps(profile: ProfileData, steps: StepsOfKernels) -> WindowGaps:
     return gaps_in_windows(windows_of(profile, steps), Host(profile))
 
 

@@ -18,8 +18,8 @@ from fastprof.model.columns import Values
 from fastprof.model.markers import Kind, Meaning
 from fastprof.model.numbers import without_numbers
 from fastprof.profile.api_classes import COPY, LAUNCH
+from fastprof.profile.data import ProfileData
 from fastprof.profile.instances import ApiCalls
-from fastprof.profile.profile import Profile, range_columns
 from fastprof.profile.range_columns import operator_of
 
 PLACES: Final = ("call", "line", "layer", "range", "op")
@@ -45,7 +45,7 @@ def places(gaps: Gaps, causes: Split, host: Host) -> dict[str, Values]:
         rows = np.flatnonzero(causes.main == cause)
         of_cause = _of_cause(host, Cause(cause), gaps, causes, lookups, rows)
         found.row[rows], found.call[rows] = of_cause
-    column = range_columns(profile).at(found.row)
+    column = profile.source.range_columns.at(found.row)
     layer = cast(Values, column("layer")).mapped(lambda names: ":".join(names) or None)
     return {
         "call": Values(found.call, lookups.texts),
@@ -59,7 +59,7 @@ def places(gaps: Gaps, causes: Split, host: Host) -> dict[str, Values]:
 class _Lookups:
     """Ids of names of calls, and the ranges of threads."""
 
-    def __init__(self, profile: Profile) -> None:
+    def __init__(self, profile: ProfileData) -> None:
         self._ids: dict[str, int] = {}
         self._of_api = self._many(profile.api.name.values)
         self._of_system = self._many(profile.os_calls.name.values)
@@ -176,7 +176,9 @@ def _event(events: ThreadEvents, thread: Int32, begin: Int64, end: Int64) -> tup
     return np.where((ns == 0) & (ended >= begin - DRAINED_NS), last, event), ns
 
 
-def _waits_for(profile: Profile, gaps: Gaps, lookups: _Lookups, rows: Int64, call: Int32) -> Int32:
+def _waits_for(
+    profile: ProfileData, gaps: Gaps, lookups: _Lookups, rows: Int64, call: Int32
+) -> Int32:
     """What work that was launched early waits for: an event, a copy or the work on a stream."""
     before, after = gaps.before[rows], gaps.after[rows]
     stream, kind = numbers(profile, "stream"), texts(profile, "kind")
@@ -188,7 +190,7 @@ def _waits_for(profile: Profile, gaps: Gaps, lookups: _Lookups, rows: Int64, cal
     return np.where(event >= 0, lookups.of_calls(event), found).astype(np.int32)
 
 
-def _event_waits(profile: Profile, call: Int32) -> Int32:
+def _event_waits(profile: ProfileData, call: Int32) -> Int32:
     """The call that made the stream of a launch wait for an event just before it, -1 for none."""
     api, found = profile.api, np.full(len(call), -1, np.int32)
     all_waits = api.name.where(lambda name: "StreamWait" in (name or ""))
@@ -209,7 +211,7 @@ def _last_before(calls: Int64, thread: Int32, call: Int64, api: ApiCalls) -> Int
     return np.where(place >= own.slices(thread)[0], np.append(own.start, -1)[place], -1)
 
 
-def _innermost(profile: Profile, row: Int32, *kinds: Kind) -> Values:
+def _innermost(profile: ProfileData, row: Int32, *kinds: Kind) -> Values:
     """The name of the innermost of each range and those around it that is of some kinds."""
     ranges, row = profile.ranges, row.copy()
     fits = np.array([meaning.kind in kinds for meaning in ranges.meanings], bool)

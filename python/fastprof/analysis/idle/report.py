@@ -25,15 +25,15 @@ from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Ints, Values
 from fastprof.model.heading import Heading
 from fastprof.model.table import ColumnData, Floats, Table
+from fastprof.profile.data import ProfileData
 from fastprof.profile.kept import left_out
-from fastprof.profile.profile import Profile
 
 _N: Final = len(Cause)
 _Where: TypeAlias = dict[str, Values]  # the places of gaps, see `places_of`
 
 
 def idle(
-    profile: Profile,
+    profile: ProfileData,
     gaps: int | None = None,
     min: float = 1.0,  # noqa: A002
     data: str | None = None,
@@ -111,7 +111,7 @@ def _by_cause(found: Examined, where: _Where, work: WorkOfDevices) -> Table:
 
 
 def _by_key(
-    profile: Profile,
+    profile: ProfileData,
     found: Examined,
     where: _Where,
     work: WorkOfDevices,
@@ -217,7 +217,9 @@ def heaviest(place: Values, groups: Grouping, ns: Int64) -> Values:
     return Values(most, place.values)
 
 
-def _listed(profile: Profile, found: Examined, where: _Where, n: int, steps: str | None) -> Table:
+def _listed(
+    profile: ProfileData, found: Examined, where: _Where, n: int, steps: str | None
+) -> Table:
     """The longest gaps, in order of length."""
     length = found.gaps.end - found.gaps.start
     rows = np.argsort(-length, kind="stable")[:n]

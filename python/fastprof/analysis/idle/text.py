@@ -11,14 +11,14 @@ from fastprof.analysis.gpu_work import TimeLine, time_lines
 from fastprof.model.quantity import quantity
 from fastprof.model.trace import NO_TIME
 from fastprof.profile.api_classes import COPY as COPY_CALL
-from fastprof.profile.profile import Profile
+from fastprof.profile.data import ProfileData
 from fastprof.profile.recording_hints import advice_on
 
 _STARVED_NS: Final = 10_000  # a launch that the GPU begins sooner was not queued ahead of time
 _MOST_GPUS: Final = 8
 
 
-def overview(profile: Profile) -> tuple[tuple[str, ...], dict[str, Any]]:
+def overview(profile: ProfileData) -> tuple[tuple[str, ...], dict[str, Any]]:
     """A line for each GPU and one on the queue, and the values in them for JSON."""
     every = time_lines(profile)
     of_devices = {device: _facts(each) for device, each in every.largest().items()}
@@ -64,7 +64,7 @@ def _line(device: int, found: dict[str, Any]) -> str:
     return f"{gpu}, {quantity(span, 'ns')}: {', '.join([*shown, idle])}"
 
 
-def starved_share(profile: Profile) -> float | None:
+def starved_share(profile: ProfileData) -> float | None:
     """The share of kernels that start right after their launch; None without launches."""
     start, returned = numbers(profile, "start"), numbers(profile, "launch_end")
     kind = texts(profile, "kind")
@@ -74,7 +74,7 @@ def starved_share(profile: Profile) -> float | None:
     return float(np.count_nonzero(start[known] - returned[known] < _STARVED_NS) / n) if n else None
 
 
-def notes(profile: Profile, n_late: int) -> tuple[str, ...]:
+def notes(profile: ProfileData, n_late: int) -> tuple[str, ...]:
     """What is missing or inconsistent, a line each.
 
     n_late : gaps whose next work starts before its launch
@@ -97,5 +97,5 @@ def notes(profile: Profile, n_late: int) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _has_copies(profile: Profile) -> bool:
+def _has_copies(profile: ProfileData) -> bool:
     return bool(texts(profile, "kind").fits(lambda kind: kind in ("memcpy", "memset")).any())

@@ -23,6 +23,7 @@ from fastprof.analysis.launches.times import (
     launch_times,
     queue_depths,
 )
+from fastprof.analysis.registry import Where
 from fastprof.analysis.selection import selected
 from fastprof.analysis.stats.gpu import printed
 from fastprof.analysis.steps.means import step_means
@@ -30,15 +31,14 @@ from fastprof.analysis.summary.measures import in_counted_steps, ratio, shown
 from fastprof.model.columns import Ints, Values
 from fastprof.model.quantity import quantity
 from fastprof.model.table import ColumnData, Floats, Table
+from fastprof.profile.data import ProfileData
 from fastprof.profile.facts import gpu_names
-from fastprof.profile.profile import Profile
 from fastprof.profile.recording_hints import advice_on
-from fastprof.profile.reports import Where
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 
 def launches(
-    profile: Profile,
+    profile: ProfileData,
     by: str | Sequence[str] | None = None,
     where: Where | None = None,
     steps: str | None = None,
@@ -92,7 +92,7 @@ def launches(
     ).sort("host_ns")
 
 
-def _default(profile: Profile) -> tuple[str, ...]:
+def _default(profile: ProfileData) -> tuple[str, ...]:
     return ("op",) if any(keys.key_of(profile, "op").values) else ("kind",)
 
 
@@ -125,7 +125,7 @@ def _empty(names: Sequence[str], note: str) -> Table:
     return Table(columns, (*map(heading_of, names), *COLUMNS), notes=(note,))
 
 
-def _nothing(profile: Profile, times: LaunchTimes) -> str:
+def _nothing(profile: ProfileData, times: LaunchTimes) -> str:
     """Why there are no launches, and what to record."""
     if not times.not_launched:
         return advice_on(profile.about, profile.contents, "op")
@@ -161,7 +161,7 @@ _MOST: Final = 4  # queues, and functions
 
 
 def overview(
-    profile: Profile, times: LaunchTimes, steps: StepsOfKernels, total: Mapping[str, Any]
+    profile: ProfileData, times: LaunchTimes, steps: StepsOfKernels, total: Mapping[str, Any]
 ) -> tuple[list[str], dict[str, Any]]:
     """Lines of text, and the values in them for JSON.
 
@@ -215,7 +215,7 @@ def _figures(total: Mapping[str, Any]) -> list[str]:
     return [*lines, f"medians: {', '.join(medians)}"]
 
 
-def _by_function(profile: Profile, times: LaunchTimes) -> list[str]:
+def _by_function(profile: ProfileData, times: LaunchTimes) -> list[str]:
     """The number of launches by API function, if there are several functions."""
     api = profile.api
     names = printed(api.name)

@@ -19,8 +19,8 @@ from fastprof.analysis.grouping import Floats64, Grouping
 from fastprof.analysis.stats.gpu import of_kinds
 from fastprof.model.arrays import Bools, Int32, Int64, rows_by
 from fastprof.model.trace import NEVER, NO_TIME
+from fastprof.profile.data import ProfileData
 from fastprof.profile.instances import ApiCalls
-from fastprof.profile.profile import Profile
 
 # A kernel that starts this soon after its launch found an empty queue, ns.
 STARVED: Final = 10_000
@@ -97,7 +97,7 @@ class LaunchTimes:
         return np.asarray(gpu[self.call[self.first]] < self.host)
 
 
-def launch_times(profile: Profile, api: ApiCalls, rows: Bools | None = None) -> LaunchTimes:
+def launch_times(profile: ProfileData, api: ApiCalls, rows: Bools | None = None) -> LaunchTimes:
     """The launches of some kernels.
 
     api : those of the profile
@@ -177,7 +177,7 @@ class QueueDepth:
         }
 
 
-def queue_depths(profile: Profile, api: ApiCalls) -> list[QueueDepth]:
+def queue_depths(profile: ProfileData, api: ApiCalls) -> list[QueueDepth]:
     """The queue of each process and GPU with launches, in order of the GPU.
 
     api : the API calls of the profile
@@ -185,7 +185,7 @@ def queue_depths(profile: Profile, api: ApiCalls) -> list[QueueDepth]:
     return sorted(_queues(profile, api), key=lambda queue: (queue.device, queue.pid))
 
 
-def _queues(profile: Profile, api: ApiCalls) -> Iterator[QueueDepth]:
+def _queues(profile: ProfileData, api: ApiCalls) -> Iterator[QueueDepth]:
     launched = take(api.end, api.of_kernel, NEVER)
     known = np.flatnonzero(launched != NEVER)
     start, begin = numbers(profile, "start"), take(api.start, api.of_kernel)

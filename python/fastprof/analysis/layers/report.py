@@ -10,7 +10,7 @@ import numpy as np
 
 from fastprof._system.classes import dataclass
 from fastprof.analysis.cells import ReportCells as KernelCells
-from fastprof.analysis.cells import cells_of, computing_costs
+from fastprof.analysis.cells import cells_of
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.counted import headed, notes_on_sums
 from fastprof.analysis.grouping import Grouping, group
@@ -24,6 +24,7 @@ from fastprof.analysis.layers.tree import (
     notes_on_depth,
     with_ancestors,
 )
+from fastprof.analysis.registry import Where
 from fastprof.analysis.roofline.ideal import ideals_of
 from fastprof.analysis.roofline.peaks import devices_with, roof_notes
 from fastprof.analysis.selection import selected
@@ -36,16 +37,15 @@ from fastprof.model.table import ColumnData, Floats, Table
 from fastprof.model.table import texts as text_column
 from fastprof.model.table_text import Layout
 from fastprof.model.trace import NO_TIME
+from fastprof.profile.data import ProfileData
 from fastprof.profile.phases import RECOMPUTE
-from fastprof.profile.profile import Profile
 from fastprof.profile.recording_hints import advice_on
-from fastprof.profile.reports import Where
 
 _INDENT: Final = "  "
 
 
 def layers(
-    profile: Profile,
+    profile: ProfileData,
     depth: int | None = None,
     fold: bool = False,
     flat: bool = False,
@@ -79,8 +79,7 @@ def layers(
     if depth is not None and depth < 1:
         raise ReportError(f"depth: expected a positive number, found {depth}")
     devices = devices_with(profile, gpu, peak, bandwidth)
-    with computing_costs(profile):
-        found, cells = profile.find_steps(steps), cells_of(profile, where=where)
+    found, cells = profile.find_steps(steps), cells_of(profile, where=where)
     chosen = selected(cells, where)
     groups, paths, first = layer_paths(cells, depth, chosen)
     sums = path_sums(cells, groups, found, ideals_of(cells, devices))
@@ -178,7 +177,7 @@ def _recomputed(cells: KernelCells) -> Values:
     return texts(cells, "phase").mapped(lambda phase: phase == RECOMPUTE)
 
 
-def _launch_times(profile: Profile) -> Int64:
+def _launch_times(profile: ProfileData) -> Int64:
     """[kernels] The time of each launch, of the start on the GPU where the launch is unknown."""
     if "launch_start" not in profile.names:
         return np.arange(len(profile))
@@ -226,7 +225,7 @@ def _totals(sums: Sums) -> dict[str, Any]:
     return found
 
 
-def _notes(profile: Profile) -> tuple[str, ...]:
+def _notes(profile: ProfileData) -> tuple[str, ...]:
     if any(texts(profile, "layer").values):
         return ()
     return (advice_on(profile.about, profile.contents, "layer"),)

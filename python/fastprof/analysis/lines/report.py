@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from fastprof._system.classes import dataclass
-from fastprof.analysis.cells import cells_of, computing_costs
+from fastprof.analysis.cells import cells_of
 from fastprof.analysis.columns import texts
 from fastprof.analysis.counted import headed, notes_on_sums
 from fastprof.analysis.grouping import group
@@ -27,6 +27,7 @@ from fastprof.analysis.lines.rows import (
     ordered,
 )
 from fastprof.analysis.lines.source_text import SourceFiles
+from fastprof.analysis.registry import Where
 from fastprof.analysis.roofline.ideal import ideals_of
 from fastprof.analysis.roofline.peaks import devices_with, roof_notes
 from fastprof.analysis.selection import selected
@@ -41,9 +42,8 @@ from fastprof.model.quantity import quantity
 from fastprof.model.table import ColumnData, Table
 from fastprof.model.table import texts as text_column
 from fastprof.model.table_text import Layout
-from fastprof.profile.profile import Profile, source_lines
+from fastprof.profile.data import ProfileData
 from fastprof.profile.recording_hints import advice_on
-from fastprof.profile.reports import Where
 
 _BY: Final = {"line": line_row, "function": function_row}
 _MOST_FILES: Final = 3
@@ -51,7 +51,7 @@ _MOST_PARTS: Final = 4
 
 
 def lines(
-    profile: Profile,
+    profile: ProfileData,
     files: str | Sequence[str] = (),
     by: str = "line",
     function: str | None = None,
@@ -90,8 +90,7 @@ def lines(
         raise ReportError(f"by: expected {' or '.join(_BY)}, found {by!r}")
     globs = [files] if isinstance(files, str) else list(files)
     sources = SourceFiles(source)
-    with computing_costs(profile):
-        found, cells = profile.find_steps(steps), cells_of(profile, where=where)
+    found, cells = profile.find_steps(steps), cells_of(profile, where=where)
     traces = texts(cells, "trace")
     chosen = selected(cells, where)
     groups = group([traces], len(cells), chosen)
@@ -174,11 +173,11 @@ class _Work:
 
 
 def chosen_frames(
-    profile: Profile, stacks: list[list[str]], globs: Sequence[str] = ()
+    profile: ProfileData, stacks: list[list[str]], globs: Sequence[str] = ()
 ) -> tuple[list[list[str]], list[str]]:
     """The frames of each stack that are rows: the user's own and those of `globs`; and notes."""
     is_listed = _is_in(globs)
-    own = source_lines(profile)
+    own = profile.source.lines
     chosen = [
         [
             frame

@@ -15,9 +15,9 @@ from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Column, Ints, Values
 from fastprof.model.metadata import MANAGED, PINNED, About, Memory
 from fastprof.profile.calls import named
+from fastprof.profile.data import ProfileData
 from fastprof.profile.instances import ApiCalls, RangeInstances, Threads
 from fastprof.profile.kept import begins_in_part
-from fastprof.profile.profile import Profile, range_columns
 from fastprof.profile.range_columns import params_of, steps_at
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
@@ -98,10 +98,10 @@ class AllocationColumns:
     )
 
     def __init__(
-        self, profile: Profile, memory: Memory, events: MemoryEvents, steps: StepsOfKernels
+        self, profile: ProfileData, memory: Memory, events: MemoryEvents, steps: StepsOfKernels
     ) -> None:
         self.about: About = profile.about
-        self._columns, self._events = range_columns(profile), events
+        self._columns, self._events = profile.source.range_columns, events
         self._pid, self._tid = memory.pid[events.row], memory.tid[events.row]
         ranges, api = profile.ranges, profile.api
         thread = _threads(self._pid, self._tid, memory.correlation[events.row], api)

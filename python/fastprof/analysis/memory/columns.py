@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from fastprof.analysis.key_names import DEPTH, KEY_NAMES, heading_of
+from fastprof.analysis.registry import Option
 from fastprof.errors import ReportError
 from fastprof.model.heading import Heading
 from fastprof.model.names import unknown_name
-from fastprof.profile.reports import Option
 
 EARLIER: Final = "(earlier)"  # the row of blocks from before the capture
 

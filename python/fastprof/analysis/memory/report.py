@@ -19,19 +19,19 @@ from fastprof.analysis.memory.columns import memory_keys
 from fastprof.analysis.memory.rows import Net, empty_table, rows_of
 from fastprof.analysis.memory.text import lines_of, per_step, values_of
 from fastprof.analysis.memory.uses import wanted, why_none
+from fastprof.analysis.registry import Where
 from fastprof.analysis.selection import selected
 from fastprof.model.arrays import Bools, Int64
 from fastprof.model.columns import Values
 from fastprof.model.metadata import About
 from fastprof.model.table import Table
 from fastprof.profile import phases
-from fastprof.profile.profile import Profile
-from fastprof.profile.reports import Where
+from fastprof.profile.data import ProfileData
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 
 def memory(
-    profile: Profile,
+    profile: ProfileData,
     by: str | Sequence[str] | None = None,
     device: str | int | None = None,
     where: Where | None = None,
@@ -109,7 +109,7 @@ def _key(columns: AllocationColumns, blocks: Blocks, steps: StepsOfKernels, name
     return Values(found.ids[begin], found.values)
 
 
-def _net(profile: Profile, names: Sequence[str], device: str | None) -> Net | None:
+def _net(profile: ProfileData, names: Sequence[str], device: str | None) -> Net | None:
     """The memory of operators as torch.profiler counts it; None if it has no such keys."""
     if profile.about.format != "kineto" or set(names) & _WITHOUT_EVENTS or (device or "").isdigit():
         return None

@@ -20,6 +20,7 @@ from fastprof.analysis.memory.columns import memory_keys
 from fastprof.analysis.memory.rows import empty_table, rows_of
 from fastprof.analysis.memory.snapshot_events import LiveEvents, live_events
 from fastprof.analysis.memory.snapshot_text import lines_of, values_of
+from fastprof.analysis.registry import Where
 from fastprof.analysis.selection import selected
 from fastprof.errors import ReportError
 from fastprof.model.columns import Column, Ints, Values
@@ -28,7 +29,6 @@ from fastprof.model.metadata import About
 from fastprof.model.names import unknown_name
 from fastprof.model.snapshot import Snapshot
 from fastprof.model.table import Table
-from fastprof.profile.reports import Where
 from fastprof.readers import torch_snapshot
 
 

@@ -15,7 +15,7 @@ from fastprof.analysis.memory.allocation_columns import CPU, GPU, events_of
 from fastprof.analysis.memory.blocks import Use, blocks_of
 from fastprof.errors import ReportError
 from fastprof.model.arrays import Int64
-from fastprof.profile.profile import Profile
+from fastprof.profile.data import ProfileData
 from fastprof.profile.program import WITH_OPERATORS
 
 _NO_EVENTS: Final = {
@@ -27,14 +27,14 @@ _NO_EVENTS: Final = {
 _TENSORS: Final = " (cudaMalloc), or with torch.profiler and profile_memory=True (tensors)"
 
 
-def why_none(profile: Profile) -> str:
+def why_none(profile: ProfileData) -> str:
     """Why a trace has no memory events, and how to record them."""
     text = _NO_EVENTS[profile.about.format]
     is_nvidia = profile.about.format in ("nsys", "nvprof")
     return text + _TENSORS * (is_nvidia and profile.contents.program.kind in WITH_OPERATORS)
 
 
-def uses_of(profile: Profile, device: str | int | None = None) -> list[Use]:
+def uses_of(profile: ProfileData, device: str | int | None = None) -> list[Use]:
     """The use of the selected memories; none without memory events.
 
     device : see `fastprof.analysis.memory.report.memory`

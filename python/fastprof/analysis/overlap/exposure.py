@@ -12,7 +12,7 @@ from fastprof.analysis.gpu_work import (
     work_of_device,
 )
 from fastprof.model.arrays import Int64
-from fastprof.profile.profile import Profile
+from fastprof.profile.data import ProfileData
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Exposure:
     exposed: Int64
 
 
-def exposure(profile: Profile) -> Exposure:
+def exposure(profile: ProfileData) -> Exposure:
     """Sweep the work of each GPU; n log n in its communication, linear in its other work."""
     hidden, exposed = np.zeros((2, len(profile)), np.int64)
     parts = work_of_device(profile).parts

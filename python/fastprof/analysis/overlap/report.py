@@ -17,6 +17,7 @@ from fastprof.analysis.key_names import check_keys
 from fastprof.analysis.overlap.columns import COLUMNS, DEFAULT_KEYS, key_heading
 from fastprof.analysis.overlap.exposure import Exposure, exposure
 from fastprof.analysis.overlap.text import NO_TIMES, lead, notes
+from fastprof.analysis.registry import Where
 from fastprof.analysis.roofline.limits import LARGEST
 from fastprof.analysis.selection import selected
 from fastprof.analysis.summary.measures import in_counted_steps, ratio, shown
@@ -26,9 +27,8 @@ from fastprof.model.quantity import quantity
 from fastprof.model.table import ColumnData, Floats, Table
 from fastprof.model.table import texts as text_column
 from fastprof.model.table_text import Layout
+from fastprof.profile.data import ProfileData
 from fastprof.profile.kept import left_out
-from fastprof.profile.profile import Profile, messages
-from fastprof.profile.reports import Where
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 Rows: TypeAlias = npt.NDArray[np.intp]
@@ -39,7 +39,7 @@ _FASTEST: Final = LARGEST.bandwidth or np.inf
 
 
 def overlap(
-    profile: Profile,
+    profile: ProfileData,
     by: str | Sequence[str] | None = None,
     where: Where | None = None,
     steps: str | None = None,
@@ -73,7 +73,7 @@ def overlap(
     found_steps = profile.find_steps(steps)
     if "start" not in profile.names:
         return _table({name: unknown(0) for name in names or DEFAULT_KEYS}, {}, (NO_TIMES,))
-    found, calls = exposure(profile), messages(profile).call
+    found, calls = exposure(profile), profile.source.messages.call
     rows = np.flatnonzero(calls >= 0 if chosen is None else (calls >= 0) & chosen)
     by_name = {name: keys.key_of(profile, name).take(rows) for name in names or DEFAULT_KEYS}
     if not names:
@@ -105,9 +105,9 @@ class _Kernels:
     """The communication kernels of the report, [kernels]."""
 
     def __init__(
-        self, profile: Profile, rows: Rows, found: Exposure, steps: StepsOfKernels
+        self, profile: ProfileData, rows: Rows, found: Exposure, steps: StepsOfKernels
     ) -> None:
-        calls = messages(profile)
+        calls = profile.source.messages
         self._time = np.maximum(numbers(profile, "sil")[rows], 0).astype(np.int64)
         self._hidden, self._exposed = found.hidden[rows], found.exposed[rows]
         self._call = calls.call[rows]

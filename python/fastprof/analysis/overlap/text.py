@@ -21,7 +21,7 @@ from fastprof.model.table import Floats, Table
 from fastprof.model.trace import NO_TIME
 from fastprof.ops.collectives.bandwidth import BARRIER
 from fastprof.profile.collectives import COMMUNICATION
-from fastprof.profile.profile import Profile, messages
+from fastprof.profile.data import ProfileData
 from fastprof.profile.program import OTHER, TORCH, WITH_OPERATORS
 
 Rows: TypeAlias = npt.NDArray[np.intp]
@@ -115,7 +115,7 @@ _HIDDEN: Final = Heading("hidden_share", "hidden", "share", decimals=1)
 _IDENTITY: Final = "span = compute + exposed communication + exposed copies + idle"
 
 
-def notes(profile: Profile, found: Exposure, rows: Rows) -> tuple[str, ...]:
+def notes(profile: ProfileData, found: Exposure, rows: Rows) -> tuple[str, ...]:
     """What is missing, estimated or left out.
 
     rows : the communication kernels of the table
@@ -140,7 +140,7 @@ def notes(profile: Profile, found: Exposure, rows: Rows) -> tuple[str, ...]:
     return (*lines, _WAITING)
 
 
-def _same_stream(profile: Profile, classes: Values, rows: Rows) -> list[str]:
+def _same_stream(profile: ProfileData, classes: Values, rows: Rows) -> list[str]:
     """A line for each GPU where communication runs on the stream with most of the compute."""
     is_compute = ~classes.fits(lambda name: name in (COMMUNICATION, "memcpy", "memset"))
     is_wanted = np.zeros(len(profile), bool)
@@ -163,9 +163,9 @@ def _same_stream(profile: Profile, classes: Values, rows: Rows) -> list[str]:
     return [line for _, line in sorted(lines.items(), key=str)]
 
 
-def _unknown(profile: Profile, rows: Rows, time: Int64) -> list[str]:
+def _unknown(profile: ProfileData, rows: Rows, time: Int64) -> list[str]:
     """A line for sizes, or else numbers of ranks, that are unknown for part of the time."""
-    message = messages(profile).message
+    message = profile.source.messages.message
     ids, total = message.ids[rows], max(int(time.sum()), 1)
     no_size = np.array([each.size is None and each.kind != BARRIER for each in message.values])
     no_bus = np.array([each.bus is None and each.kind != BARRIER for each in message.values])

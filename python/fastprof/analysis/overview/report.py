@@ -17,7 +17,7 @@ from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import CannotJudge
 from fastprof.analysis.advice.idle_text import first_calls
 from fastprof.analysis.advice.report import findings
-from fastprof.analysis.cells import cells_of, computing_costs
+from fastprof.analysis.cells import cells_of
 from fastprof.analysis.counted import notes_on_sums
 from fastprof.analysis.idle.causes import CAUSES
 from fastprof.analysis.overview.columns import CAUSES_OF_IDLE
@@ -28,14 +28,14 @@ from fastprof.analysis.summary.report import headline
 from fastprof.model.columns import Ints
 from fastprof.model.metadata import FORMATS
 from fastprof.model.table import ColumnData, Floats, Table, texts
-from fastprof.profile.profile import Profile
+from fastprof.profile.data import ProfileData
 
 _WHERE: Final = ("line", "op", "layer", "range", "call")
 _MOSTLY: Final = 0.5  # of the time of a cause, from which a place is its place
 
 
 def overview(
-    profile: Profile,
+    profile: ProfileData,
     steps: str | None = None,
     gpu: str | None = None,
     peak: str | Mapping[str, float] | None = None,
@@ -66,17 +66,13 @@ def overview(
     """
     devices = devices_with(profile, gpu, peak, bandwidth)
     with SecondThread() as second:
-        if len(profile) and "start" in profile.names:
-            second.submit(lambda: profile.api)  # reads the file again
-        with computing_costs(profile):
-            facts = Facts(profile, steps, devices)
-            idling = second.submit(_idle, facts)
-            cells = cells_of(profile)
+        facts = Facts(profile, steps, devices)
+        idling = second.submit(_idle, facts)
+        cells = cells_of(profile)
         tables = work_tables(cells, facts.steps, devices)
         lines, of_steps = headline(profile, facts.steps, devices)
-        _ = facts.calls, facts.of_kernels  # kept for the findings
+        found = findings(facts)
         idle = idling.result()
-    found = findings(facts)
     tables = {
         "ops": tables["ops"],
         "idle": idle,
@@ -97,7 +93,7 @@ def overview(
     return cast(Table, Overview(tables, more, lead, commands))
 
 
-def _file(profile: Profile) -> str:
+def _file(profile: ProfileData) -> str:
     """The file and its format."""
     about = profile.about
     parts = [f"{profile.name}: {FORMATS.get(about.format, about.format)}"]
@@ -111,7 +107,7 @@ def _file(profile: Profile) -> str:
     return ", ".join(parts)
 
 
-def _known(profile: Profile) -> tuple[str, ...]:
+def _known(profile: ProfileData) -> tuple[str, ...]:
     """The share of the GPU time with an operator, shapes, a cost and a source line."""
     coverage = profile.coverage_of_kernels
     if not coverage.total:

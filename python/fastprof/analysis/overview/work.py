@@ -29,7 +29,7 @@ from fastprof.model.devices import Device
 from fastprof.model.heading import Heading
 from fastprof.model.markers.frames import place_of
 from fastprof.model.table import ColumnData, Table, texts
-from fastprof.profile.profile import Profile
+from fastprof.profile.data import ProfileData
 from fastprof.profile.recording_hints import advice_on
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
@@ -86,7 +86,7 @@ class _Work:
 
     def without(self, heading: Heading, depth: str) -> Table:
         """No rows, and what to record."""
-        profile: Profile = self.cells.profile
+        profile: ProfileData = self.cells.profile
         none: dict[str, ColumnData] = {
             each.key: Ints(np.empty(0, np.int64)) for each in (heading, *OF_WORK)
         }

@@ -8,7 +8,7 @@ from fastprof.analysis.memory.uses import envelope, uses_of, why_none
 from fastprof.analysis.plot.style import COLOURS, GREY, axes_of, dressed
 from fastprof.errors import ReportError
 from fastprof.model.quantity import quantity, scale_of
-from fastprof.profile.profile import Profile
+from fastprof.profile.data import ProfileData
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _POINTS: Final = 20_000  # of a curve
 
 
-def memory(profile: Profile, ax: Axes | None = None, device: str | int | None = None) -> Axes:
+def memory(profile: ProfileData, ax: Axes | None = None, device: str | int | None = None) -> Axes:
     """See `Plots.memory`.
 
     Raises

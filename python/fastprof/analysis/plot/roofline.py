@@ -11,12 +11,13 @@ import numpy as np
 from fastprof._system.optional import import_optional
 from fastprof._system.output_file import output_file
 from fastprof.analysis.plot.style import COLOURS, GREY, axes_of, dressed
+from fastprof.analysis.reports import report_of
 from fastprof.analysis.roofline.columns import checked_plot
 from fastprof.analysis.roofline.peaks import devices_with
 from fastprof.analysis.roofline.points import roofs_of
 from fastprof.model.devices import Device
 from fastprof.model.table import Table
-from fastprof.profile.profile import Profile
+from fastprof.profile.data import ProfileData
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,11 +27,11 @@ _LARGEST: Final = 1500.0  # area of the largest circle, points squared
 _MOST_LABELS: Final = 8
 
 
-def roofline(profile: Profile, ax: Axes | None = None, **options: Any) -> Axes:
+def roofline(profile: ProfileData, ax: Axes | None = None, **options: Any) -> Axes:
     """See `Plots.roofline`."""
     figures = {name: options.get(name) for name in ("gpu", "peak", "bandwidth")}
     devices = devices_with(profile, **figures)
-    table = profile.report("roofline", **options)
+    table = report_of(profile, "roofline", **options)
     axes = axes_of(ax, 6)
     _fill(axes, table, list(devices.values()))
     return axes

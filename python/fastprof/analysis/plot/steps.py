@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from fastprof.analysis.plot.style import COLOURS, axes_of, dressed
+from fastprof.analysis.reports import report_of
 from fastprof.errors import ReportError
 from fastprof.model.quantity import scale_of
-from fastprof.profile.profile import Profile
+from fastprof.profile.data import ProfileData
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,7 +28,7 @@ _MOST_BARS: Final = 500  # of each part
 _TITLE: Final = 90  # characters per line
 
 
-def steps(profile: Profile, ax: Axes | None = None, **options: Any) -> Axes:
+def steps(profile: ProfileData, ax: Axes | None = None, **options: Any) -> Axes:
     """See `Plots.steps`.
 
     Raises
@@ -35,7 +36,7 @@ def steps(profile: Profile, ax: Axes | None = None, **options: Any) -> Axes:
     ReportError
         The file has no times or no GPU work.
     """
-    table = profile.report("steps", **options)
+    table = report_of(profile, "steps", **options)
     if not table.n_rows:
         raise ReportError("; ".join(table.notes) or "no steps in the file")
     axes = axes_of(ax)

@@ -16,7 +16,7 @@ from fastprof.errors import ReportError
 from fastprof.model.arrays import Bools
 from fastprof.model.columns import Values
 from fastprof.model.quantity import quantity
-from fastprof.profile.profile import Profile
+from fastprof.profile.data import ProfileData
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _MOST_BARS: Final = 5000
 
 
 def timeline(
-    profile: Profile, ax: Axes | None = None, step: int | None = None, steps: str | None = None
+    profile: ProfileData, ax: Axes | None = None, step: int | None = None, steps: str | None = None
 ) -> Axes:
     """See `Plots.timeline`.
 
@@ -67,7 +67,7 @@ def _median(windows: Windows, steps: StepsOfKernels) -> int:
     return int(steps.number[windows.step[rows[nearest] if len(rows) else 0]])
 
 
-def _draw(axes: Axes, profile: Profile, shown: Bools, first: int) -> None:
+def _draw(axes: Axes, profile: ProfileData, shown: Bools, first: int) -> None:
     """Bars of some kernels, a row per stream, coloured by kind."""
     rows = np.flatnonzero(shown)
     start = (numbers(profile, "start")[rows] - first) / 1e6

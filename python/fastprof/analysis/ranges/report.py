@@ -23,6 +23,7 @@ from fastprof.analysis.grouping import Grouping, group
 from fastprof.analysis.layers.tree import LayerPath, in_tree_order, notes_on_depth, with_ancestors
 from fastprof.analysis.notes import NO_GPU_WORK
 from fastprof.analysis.ranges.columns import COLUMNS
+from fastprof.analysis.registry import Where
 from fastprof.analysis.selection import selected
 from fastprof.analysis.stacks.sums import Sums, path_sums
 from fastprof.model.arrays import Bools, Int32, Int64, joined
@@ -34,15 +35,14 @@ from fastprof.model.table import ColumnData, Floats, Table
 from fastprof.model.table import texts as text_column
 from fastprof.model.table_text import Layout
 from fastprof.model.trace import NEVER, NO_TIME
-from fastprof.profile.profile import Profile, range_columns
+from fastprof.profile.data import ProfileData
 from fastprof.profile.recording_hints import advice_on
-from fastprof.profile.reports import Where
 
 _NO_RANGE: Final = "(no range)"
 _INDENT: Final = "  "
 
 
-def ranges_table(profile: Profile, flat: bool = False, where: Where | None = None) -> Table:
+def ranges_table(profile: ProfileData, flat: bool = False, where: Where | None = None) -> Table:
     """Your own ranges in order of start; ranges whose names differ in numbers are one row.
 
     A row includes the work of the ranges inside it. Work outside all ranges is `(no range)`. A
@@ -143,7 +143,7 @@ def _inside_either(launch: LayerPath, home: LayerPath) -> set[LayerPath]:
     return paths - {()} or paths
 
 
-def _work(profile: Profile, rows: Bools | None) -> _Work:
+def _work(profile: ProfileData, rows: Bools | None) -> _Work:
     launch, call = _folded(texts(profile, "launch_ranges")), _folded(texts(profile, "ranges"))
     # The file may link a kernel to its range without recording its launch.
     unknown = numbers(profile, "launch_start") == NO_TIME
@@ -182,11 +182,11 @@ class _Instances:
         return dict(zip(self.paths, stats.min.tolist(), strict=True))
 
 
-def _instances(profile: Profile) -> _Instances:
+def _instances(profile: ProfileData) -> _Instances:
     ranges = profile.ranges
     is_user = np.array([meaning.kind == Kind.USER for meaning in ranges.meanings], bool)
     rows = where(is_user, ranges.label).astype(np.int32)
-    chain = _folded(texts(range_columns(profile), "launch_ranges"))
+    chain = _folded(texts(profile.source.range_columns, "launch_ranges"))
     paths = chain.take(rows)
     used = group([paths], len(rows))
     names = [paths.at(row) or () for row in used.first.tolist()]
@@ -195,7 +195,7 @@ def _instances(profile: Profile) -> _Instances:
 
 
 def _of_instances(
-    profile: Profile, instances: _Instances, order: list[LayerPath], rows: Bools | None
+    profile: ProfileData, instances: _Instances, order: list[LayerPath], rows: Bools | None
 ) -> dict[str, ColumnData]:
     place = {path: row for row, path in enumerate(order)}
     of_path = np.array([*(place.get(path, -1) for path in instances.paths), -1], np.int32)
@@ -258,7 +258,7 @@ _OF_GPU: Final = frozenset(
 )
 
 
-def _notes(profile: Profile) -> tuple[str, ...]:
+def _notes(profile: ProfileData) -> tuple[str, ...]:
     if not (profile.contents.ranges or {}).get("user"):
         with_torch = "torch.profiler.record_function or nvtx"
         how = with_torch if profile.contents.program.uses_torch else "NVTX or roctx"
@@ -284,7 +284,7 @@ class Spans(NamedTuple):
     idle: Int64
 
 
-def spans(profile: Profile, ranges: Int32, rows: Bools | None) -> Spans:
+def spans(profile: ProfileData, ranges: Int32, rows: Bools | None) -> Spans:
     """The spans of ranges.
 
     Parameters

@@ -6,10 +6,10 @@ from typing import Final
 
 from fastprof.analysis.key_names import condition, keys
 from fastprof.analysis.options import STEPS
+from fastprof.analysis.registry import Option
 from fastprof.analysis.roofline.columns import PEAKS, ROOF
 from fastprof.errors import ReportError
 from fastprof.model.heading import Heading
-from fastprof.profile.reports import Option
 
 HOST: Final = "host"
 TYPES: Final = ("tf32", "fp16", "bf16", "fp8")

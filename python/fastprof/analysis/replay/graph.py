@@ -24,10 +24,10 @@ from fastprof.model.metadata import About
 from fastprof.model.trace import NEVER
 from fastprof.profile.api_classes import ALLOC, COPY, LAUNCH, LOAD, SYNC
 from fastprof.profile.cells import picked
+from fastprof.profile.data import ProfileData
 from fastprof.profile.host_events import Synchronisations
 from fastprof.profile.instances import ApiCalls
 from fastprof.profile.kept import kept
-from fastprof.profile.profile import Profile
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 CALL, RETURN, WORK = 1, 2, 3
@@ -216,7 +216,9 @@ class RunPart:
     steps : the steps of the part
     """
 
-    def __init__(self, whole: Profile, rows: Int64, calls: slice, steps: StepsOfKernels) -> None:
+    def __init__(
+        self, whole: ProfileData, rows: Int64, calls: slice, steps: StepsOfKernels
+    ) -> None:
         self.whole, self.rows, self._calls, self._steps = whole, rows, calls, steps
 
     def __len__(self) -> int:
@@ -290,10 +292,10 @@ class RunPart:
         return found
 
 
-Run = Profile | RunPart
+Run = ProfileData | RunPart
 
 
-def part_of(profile: Profile, steps: StepsOfKernels, most: int) -> Run:
+def part_of(profile: ProfileData, steps: StepsOfKernels, most: int) -> Run:
     """About `most` kernels: steps from the middle of the run, and at least five.
 
     The whole run if it has no more, or no steps.

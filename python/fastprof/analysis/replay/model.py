@@ -30,8 +30,8 @@ from fastprof.analysis.replay.host_time import HostTime, host_time
 from fastprof.analysis.replay.runs import Replayed, Runs, Weights
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.trace import NEVER
+from fastprof.profile.data import ProfileData
 from fastprof.profile.kept import kept
-from fastprof.profile.profile import Profile
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 # Collectives that agree in these transfer as much.
@@ -60,7 +60,9 @@ class Model:
         Whether means include the step.
     """
 
-    def __init__(self, profile: Profile, steps: str | None = None, most: int | None = None) -> None:
+    def __init__(
+        self, profile: ProfileData, steps: str | None = None, most: int | None = None
+    ) -> None:
         """Build the graph. Reads the file again on first use.
 
         most : replay about so many kernels, see `part_of`; None for all

@@ -23,15 +23,15 @@ from fastprof.model.columns import Ints
 from fastprof.model.heading import Heading
 from fastprof.model.quantity import quantity
 from fastprof.model.table import ColumnData, Floats, Table, texts
+from fastprof.profile.data import ProfileData
 from fastprof.profile.facts import gpu_names
-from fastprof.profile.profile import Profile
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 _LARGE: Final = 0.01  # share of a step that a note mentions
 
 
 def whatif(
-    profile: Profile,
+    profile: ProfileData,
     scale: str | Sequence[str] | None = None,
     ideal: str | Sequence[str] | None = None,
     remove: str | Sequence[str] | None = None,
@@ -223,7 +223,7 @@ def _notes(model: Model) -> Iterator[str]:
         yield f"no steps: all times are those of the {model.steps.unit}"
 
 
-def _nothing(profile: Profile, why: str = "no GPU work in the file") -> Table:
+def _nothing(profile: ProfileData, why: str = "no GPU work in the file") -> Table:
     """A table without rows, and the reason."""
     if "start" not in profile.names:
         why = "dict lines contain no times: run fastprof whatif on the original trace"

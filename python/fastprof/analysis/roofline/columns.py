@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from fastprof.analysis.registry import Option
 from fastprof.analysis.summary.columns import COVERED
 from fastprof.errors import ReportError
 from fastprof.model.heading import Heading
-from fastprof.profile.reports import Option
 
 ROOFS: Final = ("peak", "practical")
 

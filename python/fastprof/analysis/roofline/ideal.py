@@ -34,7 +34,7 @@ from fastprof.model.arrays import Bools, Int32
 from fastprof.model.columns import Values
 from fastprof.model.devices import Device
 from fastprof.ops.compute_types import COMPUTE_TYPES
-from fastprof.profile.profile import Profile
+from fastprof.profile.data import ProfileData
 
 COMPUTE, BANDWIDTH = 0, 1
 TOO_HIGH, TOO_SHORT = 1, 2
@@ -108,7 +108,7 @@ class Roof(NamedTuple):
 
 
 def ideals_of(
-    source: ReportCells | Profile, devices: Mapping[int, Device], roof: str = "peak"
+    source: ReportCells | ProfileData, devices: Mapping[int, Device], roof: str = "peak"
 ) -> Ideals:
     """The ideal times of rows, kernels or cells, at the peaks of these GPUs.
 
@@ -158,7 +158,7 @@ def roof_of(
 
 
 def _ideals(
-    source: ReportCells | Profile, devices: Mapping[int, Device], shares: tuple[float, float]
+    source: ReportCells | ProfileData, devices: Mapping[int, Device], shares: tuple[float, float]
 ) -> Ideals:
     """Compute the ideal time of each row.
 
@@ -206,7 +206,7 @@ def _ideals(
     )
 
 
-def _time(source: ReportCells | Profile) -> npt.NDArray[np.int64]:
+def _time(source: ReportCells | ProfileData) -> npt.NDArray[np.int64]:
     """[rows] GPU time, 0 if unknown."""
     time: npt.NDArray[np.int64] = np.maximum(numbers(source, "sil"), 0)
     return time
@@ -225,7 +225,10 @@ def _lost(calls: Grouping, excess: Floats64) -> Floats64:
 
 
 def _doubts(
-    source: ReportCells | Profile, keys: list[Values], code: Int32, devices: Mapping[int, Device]
+    source: ReportCells | ProfileData,
+    keys: list[Values],
+    code: Int32,
+    devices: Mapping[int, Device],
 ) -> npt.NDArray[np.int8]:
     """[rows] Whether the cost of a kernel in its calls is possible; see `Ideals`.
 
@@ -257,7 +260,7 @@ def _doubts(
     return np.append(found, np.int8(0))[kernels.ids]
 
 
-def _has_roof(source: ReportCells | Profile) -> Bools:
+def _has_roof(source: ReportCells | ProfileData) -> Bools:
     """False for communication, and for copies that leave the memory of a GPU."""
     found = ~is_one_of(texts(source, "class"), "communication")
     if "copy_direction" in source.names:
@@ -265,7 +268,7 @@ def _has_roof(source: ReportCells | Profile) -> Bools:
     return found
 
 
-def _codes(source: ReportCells | Profile) -> Int32:
+def _codes(source: ReportCells | ProfileData) -> Int32:
     """[rows] Class, compute type and tensor cores of each row; `_HELPER` for helpers."""
     kinds, types, cores = (texts(source, name) for name in ("class", "compute_type", "tc"))
     product = np.array([*(each in PRODUCTS for each in kinds.values), False], np.int32)[kinds.ids]

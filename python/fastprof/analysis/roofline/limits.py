@@ -24,8 +24,8 @@ from fastprof.model.arrays import Bools
 from fastprof.model.columns import Values
 from fastprof.model.device_table import ROWS
 from fastprof.model.devices import FIGURES, Device
+from fastprof.profile.data import ProfileData
 from fastprof.profile.kept import kept
-from fastprof.profile.profile import Profile
 
 Numbers = npt.NDArray[Any]
 Floats64 = npt.NDArray[np.float64]
@@ -107,12 +107,12 @@ def _l2(gpu: Device) -> float:
     return next(sizes, _UNKNOWN_L2) * 1e6
 
 
-def clock_ns(profile: Profile) -> int:
+def clock_ns(profile: ProfileData) -> int:
     """The resolution of the times of kernels: 1000 ns if all are whole microseconds, else 1."""
     return kept(profile, _clock_ns)
 
 
-def _clock_ns(profile: Profile) -> int:
+def _clock_ns(profile: ProfileData) -> int:
     time = numbers(profile, "sil")
     is_fine = any((part % _MICROSECOND).any() for part in (time[:1000], time))
     return 1 if is_fine else _MICROSECOND

@@ -10,11 +10,11 @@ from fastprof.analysis.summary.columns import ABOVE_ROOF, DOUBTS
 from fastprof.model.device_options import with_figures
 from fastprof.model.devices import CLOCKS, Device, peaks_text
 from fastprof.model.table import ColumnData
-from fastprof.profile.profile import Profile
+from fastprof.profile.data import ProfileData
 
 
 def devices_with(
-    profile: Profile,
+    profile: ProfileData,
     gpu: str | None = None,
     peak: str | Mapping[str, float] | None = None,
     bandwidth: float | None = None,

@@ -18,13 +18,13 @@ from fastprof.analysis.keys import key_of
 from fastprof.model.columns import Values
 from fastprof.model.devices import Device
 from fastprof.model.table import Table
-from fastprof.profile.profile import Profile
+from fastprof.profile.data import ProfileData
 
 BY: Final = ("dir", "op", "shape")
 PLACES: Final = ("layer", "line", "kind")
 
 
-def places_of(profile: Profile, table: Table) -> dict[str, Values]:
+def places_of(profile: ProfileData, table: Table) -> dict[str, Values]:
     """The layer, line and kind that take most of the time of each row of `roofline`, by name.
 
     table : rows by BY, in any order

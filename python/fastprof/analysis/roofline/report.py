@@ -11,12 +11,13 @@ import numpy.typing as npt
 from fastprof._core._cells import short_time
 from fastprof._system.threads import SecondThread
 from fastprof.analysis.cells import ReportCells as KernelCells
-from fastprof.analysis.cells import cells_of, computing_costs
+from fastprof.analysis.cells import cells_of
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import Grouping, group
 from fastprof.analysis.key_names import check_keys, heading_of
 from fastprof.analysis.keys import key_of
 from fastprof.analysis.notes import missing
+from fastprof.analysis.registry import Where
 from fastprof.analysis.roofline.columns import ROOFLINE, ROOFS
 from fastprof.analysis.roofline.ideal import (
     BANDWIDTH,
@@ -52,8 +53,7 @@ from fastprof.model.quantity import quantity
 from fastprof.model.table import ColumnData, Floats, Table
 from fastprof.ops.compute_types import COMPUTE_TYPES
 from fastprof.profile.cells import SUMS
-from fastprof.profile.profile import Profile
-from fastprof.profile.reports import Where
+from fastprof.profile.data import ProfileData
 
 BOUNDS: Final = ["compute", "bandwidth", "latency"]
 FLAGS: Final = [*DOUBTS, ABOVE_ROOF, "no roof", "no cost", "no peak", "partial cost"]
@@ -63,7 +63,7 @@ _BY: Final = ("dir", "op", "shape")
 
 
 def roofline(
-    profile: Profile,
+    profile: ProfileData,
     by: str | Sequence[str] | None = None,
     where: Where | None = None,
     steps: str | None = None,
@@ -96,8 +96,7 @@ def roofline(
     if roof not in ROOFS:
         raise ReportError(f"roof: expected {' or '.join(ROOFS)}, found {roof!r}")
     devices = devices_with(profile, gpu, peak, bandwidth)
-    with computing_costs(profile):
-        found, cells = profile.find_steps(steps), cells_of(profile, names, where)
+    found, cells = profile.find_steps(steps), cells_of(profile, names, where)
     ideal = ideals_of(cells, devices, roof)
     key_columns = [key_of(cells, name) for name in names]
     groups = group(key_columns, len(cells), selected(cells, where))

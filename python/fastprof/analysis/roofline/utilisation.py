@@ -23,8 +23,8 @@ from fastprof.model.columns import Values
 from fastprof.model.devices import Device
 from fastprof.model.quantity import quantity
 from fastprof.ops.compute_types import COMPUTE_TYPES
+from fastprof.profile.data import ProfileData
 from fastprof.profile.kept import kept
-from fastprof.profile.profile import Profile
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 _MODEL: Final = ("forward", "backward")
@@ -50,7 +50,7 @@ class _Products(NamedTuple):
 
 
 def utilisation(
-    profile: Profile, steps: StepsOfKernels, devices: Mapping[int, Device]
+    profile: ProfileData, steps: StepsOfKernels, devices: Mapping[int, Device]
 ) -> dict[str, Any] | None:
     """MFU and HFU of the steps; None without model FLOPs, their peak or times.
 
@@ -80,13 +80,15 @@ def _copy(found: dict[str, Any] | None) -> dict[str, Any] | None:
     return found and {**found, "steps": [dict(step) for step in found["steps"]]}
 
 
-def _results(_: Profile) -> list[tuple[StepsOfKernels, dict[int, Device], dict[str, Any] | None]]:
+def _results(
+    _: ProfileData,
+) -> list[tuple[StepsOfKernels, dict[int, Device], dict[str, Any] | None]]:
     """Where several reports find what one of them has computed."""
     return []
 
 
 def _utilisation(
-    profile: Profile, steps: StepsOfKernels, devices: Mapping[int, Device]
+    profile: ProfileData, steps: StepsOfKernels, devices: Mapping[int, Device]
 ) -> dict[str, Any] | None:
     cells = cells_of(profile)
     work = _products(cells)
@@ -124,7 +126,7 @@ def _utilisation(
 
 
 def model_products(
-    profile: Profile, devices: Mapping[int, Device]
+    profile: ProfileData, devices: Mapping[int, Device]
 ) -> tuple[Bools, dict[int, float]] | None:
     """Whether the FLOPs of each kernel are those of the model, and the peak of each GPU in FLOP/s.
 

@@ -19,10 +19,11 @@ import numpy.typing as npt
 from fastprof._core import _path
 from fastprof._core._take import take
 from fastprof._system.classes import dataclass
-from fastprof.analysis.cells import cells_of, computing_costs
+from fastprof.analysis.cells import cells_of
 from fastprof.analysis.columns import numbers
 from fastprof.analysis.grouping import group
 from fastprof.analysis.keys import key_of
+from fastprof.analysis.registry import Where
 from fastprof.analysis.roofline.ideal import ideals_of
 from fastprof.analysis.roofline.peaks import devices_with
 from fastprof.analysis.saturated import across, in_subtrees, scattered
@@ -34,10 +35,9 @@ from fastprof.errors import ReportError
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Values
 from fastprof.model.names import unknown_name
+from fastprof.profile.data import ProfileData
 from fastprof.profile.kept import kept
 from fastprof.profile.phases import BACKWARD, FORWARD
-from fastprof.profile.profile import Profile, cells
-from fastprof.profile.reports import Where
 
 Numbers = npt.NDArray[Any]
 
@@ -176,7 +176,7 @@ class Stacks:
 
 
 def stacks(
-    profile: Profile,
+    profile: ProfileData,
     kind: str = "layers",
     leaves: Sequence[str] | None = None,
     where: Where | None = None,
@@ -211,8 +211,7 @@ def stacks(
         raise ReportError(unknown_name("kind of stacks", kind, TREES))
     keys = _LEAVES[kind] if leaves is None else tuple(leaves)
     devices = devices_with(profile, gpu, peak, bandwidth)
-    with computing_costs(profile):
-        found, cells = profile.find_steps(steps), cells_of(profile, keys, where)
+    found, cells = profile.find_steps(steps), cells_of(profile, keys, where)
     chains = CHAINS[kind](cells, selected(cells, where))
     nodes = Nodes(chains, keys)
     ideal = ideals_of(chains.cells, devices)
@@ -303,14 +302,14 @@ class Nodes:
         return Values(np.where(has_half, most - 1, -1).astype(np.int32), values.values)
 
 
-def _calls(profile: Profile) -> Int32:
+def _calls(profile: ProfileData) -> Int32:
     found: Int32 = numbers(profile, "call")
     return found
 
 
-def _begun(profile: Profile) -> Int64:
+def _begun(profile: ProfileData) -> Int64:
     """[cells] How many calls have their first kernel in each cell of a profile."""
-    base = cells(profile)
+    base = profile.source.cells
     return _first(_calls(profile), base.of_kernel, len(base))
 
 

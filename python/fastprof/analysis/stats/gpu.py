@@ -18,26 +18,26 @@ from fastprof.model.arrays import Bools, Int32
 from fastprof.model.columns import Ints, Values
 from fastprof.model.table import ColumnData
 from fastprof.model.trace import NEVER
+from fastprof.profile.data import ProfileData
 from fastprof.profile.kept import begins_in_part, inside_part
-from fastprof.profile.profile import Profile
 
 _PLACES: Final = {"H": "Host", "D": "Device", "A": "Array", "P": "Peer"}
 
 
-def of_kinds(profile: Profile, *kinds: str) -> Bools:
+def of_kinds(profile: ProfileData, *kinds: str) -> Bools:
     """[kernels] Whether each row has one of the kinds kernel, graph, memcpy, memset."""
     if "kind" not in profile.names:
         return np.full(len(profile), "kernel" in kinds)
     return texts(profile, "kind").fits(lambda kind: kind in kinds)
 
 
-def in_part_of_kinds(profile: Profile, *kinds: str) -> Bools:
+def in_part_of_kinds(profile: ProfileData, *kinds: str) -> Bools:
     """[kernels] The same, of those in the part of `Profile.trim`."""
     found, inside = of_kinds(profile, *kinds), inside_part(profile)
     return found if inside is None else found & inside
 
 
-def cuda_gpu_kern_sum(profile: Profile) -> list[ColumnData]:
+def cuda_gpu_kern_sum(profile: ProfileData) -> list[ColumnData]:
     """Kernels by name."""
     names = texts(profile, "name")
     ids = np.where(in_part_of_kinds(profile, "kernel"), names.ids, np.int32(-1))
@@ -45,14 +45,14 @@ def cuda_gpu_kern_sum(profile: Profile) -> list[ColumnData]:
     return [*stats.times(), _all_of(names)]
 
 
-def cuda_gpu_mem_time_sum(profile: Profile) -> list[ColumnData]:
+def cuda_gpu_mem_time_sum(profile: ProfileData) -> list[ColumnData]:
     """Copies and memsets by direction."""
     operations = _operations(profile)
     stats = Statistics(operations.ids, numbers(profile, "sil"), len(operations.values))
     return [*stats.times(), _all_of(operations)]
 
 
-def cuda_gpu_mem_size_sum(profile: Profile) -> list[ColumnData]:
+def cuda_gpu_mem_size_sum(profile: ProfileData) -> list[ColumnData]:
     """Copied bytes by direction."""
     operations = _operations(profile)
     if "copied" not in profile.names:
@@ -64,7 +64,7 @@ def cuda_gpu_mem_size_sum(profile: Profile) -> list[ColumnData]:
     ]  # fmt: skip
 
 
-def _operations(profile: Profile) -> Values:
+def _operations(profile: ProfileData) -> Values:
     """[kernels] nsys's name of each copy and memset, unknown for kernels."""
     if "copy_direction" not in profile.names:
         return Values(np.full(len(profile), -1, np.int32), [])
@@ -94,7 +94,7 @@ def printed(names: Values) -> Values:
     return names.mapped(lambda name: _VERSION.sub("", name))
 
 
-def cuda_api_sum(profile: Profile) -> list[ColumnData]:
+def cuda_api_sum(profile: ProfileData) -> list[ColumnData]:
     """API calls by name."""
     api = profile.api
     names = printed(api.name)
@@ -104,7 +104,7 @@ def cuda_api_sum(profile: Profile) -> list[ColumnData]:
     return [*stats.times(), Values(np.arange(len(names.values), dtype=np.int32), names.values)]
 
 
-def cuda_kern_exec_sum(profile: Profile) -> list[ColumnData]:
+def cuda_kern_exec_sum(profile: ProfileData) -> list[ColumnData]:
     """Kernels by process, thread, GPU, launching call and name: total, API, queue, kernel time."""
     api = profile.api
     names, calls = texts(profile, "name"), printed(api.name)

@@ -23,12 +23,12 @@ from fastprof.model.columns import Ints, Values
 from fastprof.model.derived import Computed
 from fastprof.model.table import ColumnData
 from fastprof.model.trace import NEVER, NO_TIME
+from fastprof.profile.data import ProfileData
 from fastprof.profile.instances import RangeInstances
 from fastprof.profile.kept import begins_in_part, inside_part
-from fastprof.profile.profile import Profile
 
 
-def _contained(profile: Profile, wanted: Bools) -> tuple[Int32, Int32]:
+def _contained(profile: ProfileData, wanted: Bools) -> tuple[Int32, Int32]:
     """Pairs of a range and a row of GPU work that was launched inside it.
 
     The ranges around a launch are the innermost one and those of its parents that are still open:
@@ -84,7 +84,7 @@ class _Projected:
         return every[self.rows].astype(np.int64)
 
 
-def _projected(profile: Profile) -> _Projected:
+def _projected(profile: ProfileData) -> _Projected:
     ranges = profile.ranges
     start, duration = numbers(profile, "start"), numbers(profile, "sil")
     inside = inside_part(profile)
@@ -99,7 +99,7 @@ def _projected(profile: Profile) -> _Projected:
     )
 
 
-def nvtx_gpu_proj_sum(profile: Profile) -> list[ColumnData]:
+def nvtx_gpu_proj_sum(profile: ProfileData) -> list[ColumnData]:
     """Ranges with GPU work by name and style: from the start of the first to the end of the last
     work launched inside."""
     found = _projected(profile)
@@ -129,7 +129,7 @@ _MOST_ABOVE: Final = 256  # ranges of a stack that are kept in any case, the inn
 _MOST_IN_ALL: Final = 10**7  # ranges of all stacks, roughly
 
 
-def nvtx_gpu_proj_trace(profile: Profile) -> list[ColumnData]:
+def nvtx_gpu_proj_trace(profile: ProfileData) -> list[ColumnData]:
     """Each range with GPU work; rows of `Profile.ranges` are its ids.
 
     A stack that would make the table quadratic in the depth of the ranges starts with "...".
@@ -166,7 +166,7 @@ def nvtx_gpu_proj_trace(profile: Profile) -> list[ColumnData]:
     ]
 
 
-def nvtx_kern_sum(profile: Profile) -> list[ColumnData]:
+def nvtx_kern_sum(profile: ProfileData) -> list[ColumnData]:
     """Kernels by the range that contains their launch, thread and name.
 
     A kernel inside several ranges of one name counts once in Kern Inst, and once per range in the
@@ -213,7 +213,7 @@ def styles_of(ranges: RangeInstances) -> Values:
     return Values(ranges.is_push_pop.astype(np.int32), STYLES)
 
 
-def nvtx_sum(profile: Profile) -> list[ColumnData]:
+def nvtx_sum(profile: ProfileData) -> list[ColumnData]:
     """Ranges by name and style. Ranges that were not closed are left out."""
     ranges, others = profile.ranges, profile.ranges.ended_elsewhere
     n_own = ranges.n_own

@@ -15,9 +15,9 @@ from fastprof.analysis.stats import ranges as projection
 from fastprof.analysis.stats.columns import TABLES, table_name
 from fastprof.model.table import ColumnData, Table
 from fastprof.model.tables import Tables
-from fastprof.profile.profile import Profile
+from fastprof.profile.data import ProfileData
 
-_MAKERS: Final[dict[str, Callable[[Profile], list[ColumnData]]]] = {
+_MAKERS: Final[dict[str, Callable[[ProfileData], list[ColumnData]]]] = {
     "nvtx_sum": ranges.nvtx_sum,
     "cuda_api_sum": calls.cuda_api_sum,
     "cuda_gpu_kern_sum": gpu.cuda_gpu_kern_sum,
@@ -51,7 +51,7 @@ _ORDER: Final[dict[str, tuple[tuple[str, bool], ...]]] = {
 _TOTALS: Final = ("Total Proj Time (ns)", "Total Time (ns)", "Total (MB)")
 
 
-def stats(profile: Profile, names: Sequence[str] = ()) -> Table:
+def stats(profile: ProfileData, names: Sequence[str] = ()) -> Table:
     """The tables of `nsys stats`, with its names of columns, of any trace. See docs/reports.md.
 
     Parameters
@@ -79,7 +79,7 @@ def stats(profile: Profile, names: Sequence[str] = ()) -> Table:
     return cast(Table, Tables(filled or tables))
 
 
-def _tables(profile: Profile, names: Sequence[str]) -> dict[str, Table]:
+def _tables(profile: ProfileData, names: Sequence[str]) -> dict[str, Table]:
     """The tables by name. The table of ranges is made on a second thread."""
     if _LARGEST not in names:
         return {name: _table(profile, name) for name in names}
@@ -94,7 +94,7 @@ def _tables(profile: Profile, names: Sequence[str]) -> dict[str, Table]:
 _LARGEST: Final = "nvtx_sum"
 
 
-def _table(profile: Profile, name: str) -> Table:
+def _table(profile: ProfileData, name: str) -> Table:
     kind, columns = TABLES[name], _MAKERS[name](profile)
     table = Table(
         dict(zip(kind.columns, columns, strict=True)), kind.headings, f"{kind.title} ({name})"

@@ -10,8 +10,8 @@ import numpy as np
 from fastprof._core._take import take
 from fastprof.analysis.steps.windows import mean_times, windows_of
 from fastprof.model.quantity import quantity
+from fastprof.profile.data import ProfileData
 from fastprof.profile.kept import kept
-from fastprof.profile.profile import Profile
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 
@@ -81,12 +81,12 @@ class StepMeans(NamedTuple):
         return f"{of}from the end of GPU work before to the end of its own; copies count"
 
 
-def step_means(profile: Profile, steps: StepsOfKernels) -> StepMeans | None:
+def step_means(profile: ProfileData, steps: StepsOfKernels) -> StepMeans | None:
     """The mean step, kept; None if the file has no GPU work or no times."""
     return kept(profile, _step_means, steps)
 
 
-def _step_means(profile: Profile, steps: StepsOfKernels) -> StepMeans | None:
+def _step_means(profile: ProfileData, steps: StepsOfKernels) -> StepMeans | None:
     every = windows_of(profile, steps)
     windows = every if every.is_counted.all() else every.take(np.flatnonzero(every.is_counted))
     if not len(windows):

@@ -17,7 +17,7 @@ from fastprof.analysis.keys import key_of
 from fastprof.analysis.steps.windows import HOST_TIMES, ProcessLane, Windows
 from fastprof.model.arrays import Bools, Int64
 from fastprof.model.columns import Values
-from fastprof.profile.profile import Profile
+from fastprof.profile.data import ProfileData
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 PARTS: Final = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns")
@@ -70,7 +70,7 @@ def far_steps(wall: Int64, counted: Bools) -> tuple[Bools, Bools]:
 
 
 def outliers_of(
-    profile: Profile,
+    profile: ProfileData,
     steps: StepsOfKernels,
     windows: Windows,
     columns: Mapping[str, Int64],
@@ -114,7 +114,7 @@ def _differences(windows: Windows, far: tuple[Bools, Bools], most: int) -> Itera
 
 
 def _explained(
-    profile: Profile,
+    profile: ProfileData,
     steps: StepsOfKernels,
     windows: Windows,
     columns: Mapping[str, Int64],
@@ -151,7 +151,7 @@ def _idle_changes(own: Int64, others: Int64) -> dict[str, float]:
 
 
 def _op_changes(
-    profile: Profile, windows: Windows, lane: ProcessLane, rows: Int64, normal: Int64
+    profile: ProfileData, windows: Windows, lane: ProcessLane, rows: Int64, normal: Int64
 ) -> dict[str, float]:
     """The largest differences of the GPU time of operators, by name; by the start of kernels."""
     names, work = _names(profile), lane.selected
@@ -171,7 +171,7 @@ def _op_changes(
     return {names.values[each]: float(over[each]) for each in largest if over[each]}
 
 
-def _names(profile: Profile) -> Values:
+def _names(profile: ProfileData) -> Values:
     """[kernels] Direction and operator; the kernel's name in files without operators."""
     cells = cells_of(profile)
     op, direction = key_of(cells, "op"), key_of(cells, "dir")

@@ -15,6 +15,7 @@ from fastprof._system.threads import SecondThread
 from fastprof.analysis.gpu_work import MOST_GPUS
 from fastprof.analysis.notes import NO_GPU_WORK, timeline_notes
 from fastprof.analysis.recorder import recorder_lines
+from fastprof.analysis.registry import Where
 from fastprof.analysis.roofline.peaks import devices_with
 from fastprof.analysis.selection import selected
 from fastprof.analysis.steps.columns import COLUMNS, CUT, NO_WORK, OUTLIER, SLOW, WARM_UP
@@ -39,12 +40,10 @@ from fastprof.model.arrays import Bools, Int64
 from fastprof.model.columns import Ints
 from fastprof.model.quantity import quantity, scale_of
 from fastprof.model.table import ColumnData, Table, texts
+from fastprof.profile.data import ProfileData
 from fastprof.profile.facts import gpu_names
-from fastprof.profile.profile import Profile
 from fastprof.profile.recording_hints import advice_on
-from fastprof.profile.reports import Where
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
-from fastprof.profile.without_host import why_omitted
 
 _MOST_OUTLIERS: Final = 5
 _NOT_ZERO: Final = (
@@ -54,7 +53,7 @@ _NOT_ZERO: Final = (
 
 
 def steps(
-    profile: Profile,
+    profile: ProfileData,
     steps: str | None = None,
     where: Where | None = None,
     gpu: str | None = None,
@@ -95,14 +94,14 @@ def steps(
     return _of_windows(profile, found, windows, columns, defects)
 
 
-def _why_empty(profile: Profile) -> str:
+def _why_empty(profile: ProfileData) -> str:
     if "start" not in profile.names:
         return "dict lines contain no times: run fastprof steps on the original trace"
     return advice_on(profile.about, profile.contents, "op") if not len(profile) else NO_GPU_WORK
 
 
 def _of_windows(
-    profile: Profile,
+    profile: ProfileData,
     steps: StepsOfKernels,
     windows: Windows,
     columns: dict[str, ColumnData],
@@ -152,7 +151,7 @@ def _flags(windows: Windows, outlier: Bools, slow: Bools) -> list[str]:
 
 
 def _notes(
-    profile: Profile,
+    profile: ProfileData,
     steps: StepsOfKernels,
     windows: Windows,
     values: Mapping[str, np.ndarray],
@@ -164,7 +163,7 @@ def _notes(
         yield "processes use the same GPU numbers: each row has the work of its own process only"
     if (values["sync_ns"] < 0).all():
         missing = "no API calls in the file; record them with nsys profile -t cuda"
-        yield f"host times unknown: {why_omitted(profile) or missing}"
+        yield f"host times unknown: {profile.source.host_omitted or missing}"
 
 
 def _table(

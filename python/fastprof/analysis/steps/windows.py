@@ -34,8 +34,8 @@ from fastprof.model.columns import Ints
 from fastprof.model.devices import Device
 from fastprof.model.table import ColumnData, Floats
 from fastprof.model.trace import NO_TIME
+from fastprof.profile.data import ProfileData
 from fastprof.profile.kept import kept
-from fastprof.profile.profile import Profile
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 
@@ -176,7 +176,7 @@ class Windows:
         )
 
 
-def windows_of(profile: Profile, steps: StepsOfKernels, rows: Bools | None = None) -> Windows:
+def windows_of(profile: ProfileData, steps: StepsOfKernels, rows: Bools | None = None) -> Windows:
     """The windows of all steps on the GPUs of their process; those of all work are kept.
 
     A window ends with the GPU work of its step and starts where the window of the preceding step
@@ -188,7 +188,7 @@ def windows_of(profile: Profile, steps: StepsOfKernels, rows: Bools | None = Non
     return kept(profile, _windows_of, steps) if rows is None else _windows_of(profile, steps, rows)
 
 
-def _windows_of(profile: Profile, steps: StepsOfKernels, rows: Bools | None = None) -> Windows:
+def _windows_of(profile: ProfileData, steps: StepsOfKernels, rows: Bools | None = None) -> Windows:
     lanes = _lanes(profile, rows)
     if not len(lanes):
         no_rows, no_times, nowhere = np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, bool)
@@ -237,7 +237,7 @@ def _with_work(windows: Windows, steps: StepsOfKernels) -> Int64:
     return np.flatnonzero(np.isin(windows.lane.astype(np.int64) * n + windows.step, launched))
 
 
-def _lanes(profile: Profile, rows: Bools | None) -> Lanes:
+def _lanes(profile: ProfileData, rows: Bools | None) -> Lanes:
     """Processes may use the same number for different GPUs."""
     parts, owner = work_of_device(profile).parts, owners(profile)
     work, device = parts.work, parts.keys.astype(np.int64)
@@ -320,7 +320,7 @@ HOST_TIMES = ("sync_ns", "data_loading_ns", "alloc_ns")
 
 
 def launched_work(
-    profile: Profile, windows: Windows, steps: StepsOfKernels, devices: Mapping[int, Device]
+    profile: ProfileData, windows: Windows, steps: StepsOfKernels, devices: Mapping[int, Device]
 ) -> dict[str, ColumnData]:
     """The work launched in each step on each GPU: kernels, flops and mfu, [rows]."""
     flops, model = numbers(profile, "flops"), model_products(profile, devices)
@@ -339,7 +339,7 @@ def launched_work(
     return {"kernels": Ints(groups.counts), "flops": Ints(known), "mfu": Floats(mfu)}
 
 
-def host_times(profile: Profile, windows: Windows, steps: StepsOfKernels) -> dict[str, Int64]:
+def host_times(profile: ProfileData, windows: Windows, steps: StepsOfKernels) -> dict[str, Int64]:
     """The host time of the threads that launch a GPU's work, by the names in HOST_TIMES.
 
     int64 [rows], ns, summed over threads; -1 if no launch, or no data loading at all, is recorded.

@@ -13,6 +13,7 @@ from fastprof.analysis.counted import headed
 from fastprof.analysis.grouping import Grouping, group
 from fastprof.analysis.host.cpu_events import CpuEvents, Measure, counted, joined_ids
 from fastprof.analysis.key_names import heading_of
+from fastprof.analysis.registry import Where
 from fastprof.analysis.roofline.ideal import Ideals
 from fastprof.analysis.selection import selected
 from fastprof.analysis.summary.columns import CPU_MEASURES, MEASURES
@@ -20,7 +21,6 @@ from fastprof.analysis.summary.measures import TimeInSteps, measures, ratio, sho
 from fastprof.model.arrays import Bools, Int64
 from fastprof.model.columns import Ints, Values
 from fastprof.model.table import ColumnData, Floats, Table
-from fastprof.profile.reports import Where
 
 _NONE: Final = np.iinfo(np.int64).min
 

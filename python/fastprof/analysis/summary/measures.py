@@ -24,8 +24,8 @@ from fastprof.model.columns import Ints, Values
 from fastprof.model.derived import DerivedFloats, DerivedInts
 from fastprof.model.heading import Heading
 from fastprof.model.table import ColumnData, Floats
+from fastprof.profile.data import ProfileData
 from fastprof.profile.kept import kept
-from fastprof.profile.profile import Profile
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 _TENSOR_CORES, _OTHER_CORES = "1", "0"
@@ -55,7 +55,7 @@ def time_in_steps(cells: KernelCells, steps: StepsOfKernels) -> TimeInSteps:
     return TimeInSteps(_time(cells, steps), n_windows)
 
 
-def _time_of_coarsest(profile: Profile, steps: StepsOfKernels) -> Int64:
+def _time_of_coarsest(profile: ProfileData, steps: StepsOfKernels) -> Int64:
     return _time(cells_of(profile), steps)
 
 

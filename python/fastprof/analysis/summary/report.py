@@ -14,7 +14,7 @@ import numpy as np
 from fastprof._system.threads import SecondThread
 from fastprof.analysis import keys
 from fastprof.analysis.cells import ReportCells as KernelCells
-from fastprof.analysis.cells import cells_of, computing_costs
+from fastprof.analysis.cells import cells_of
 from fastprof.analysis.columns import numbers
 from fastprof.analysis.counted import headed, notes_on_sums
 from fastprof.analysis.grouping import group
@@ -22,6 +22,7 @@ from fastprof.analysis.host.cpu_events import CpuEvents, cpu_events
 from fastprof.analysis.key_names import check_keys, heading_of
 from fastprof.analysis.notes import NO_GPU_WORK, missing
 from fastprof.analysis.recorder import recorder_lines, unrecorded_step
+from fastprof.analysis.registry import Where
 from fastprof.analysis.roofline.ideal import Ideals, ideals_of
 from fastprof.analysis.roofline.peaks import devices_with, flag_notes, peaks_lines
 from fastprof.analysis.roofline.utilisation import utilisation, utilisation_text
@@ -35,17 +36,16 @@ from fastprof.model.columns import Values
 from fastprof.model.devices import CLOCKS, Device
 from fastprof.model.table import ColumnData, Table
 from fastprof.model.table_text import side_by_side
+from fastprof.profile.data import ProfileData
 from fastprof.profile.facts import gpu_names, step_count
-from fastprof.profile.profile import Profile
 from fastprof.profile.recording_hints import advice_on
-from fastprof.profile.reports import Where
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 _UNKNOWN: Final = 0.1  # of the GPU time; with more, kernels stand for unknown operators
 
 
 def summary(
-    profile: Profile,
+    profile: ProfileData,
     by: str | Sequence[str] | None = None,
     where: Where | None = None,
     steps: str | None = None,
@@ -75,9 +75,8 @@ def summary(
         `cpu` for a file that contains no ranges or has changed since it was read.
     """
     devices = devices_with(profile, gpu, peak, bandwidth)
-    with computing_costs(profile):
-        found = profile.find_steps(steps)
-        cells = cells_of(profile)
+    found = profile.find_steps(steps)
+    cells = cells_of(profile)
     events = cpu_events(profile) if cpu or _has_ranges_only(profile) else None
     names = (by,) if isinstance(by, str) else tuple(by or default_keys(cells, events))
     check_keys(names)
@@ -119,7 +118,7 @@ def _overview(
     return overview(cells.profile, steps, parts, devices)
 
 
-def _has_ranges_only(profile: Profile) -> bool:
+def _has_ranges_only(profile: ProfileData) -> bool:
     return not len(profile) and any((profile.contents.ranges or {}).values())
 
 
@@ -163,7 +162,7 @@ _BETWEEN: Final = 4
 
 
 def overview(
-    profile: Profile,
+    profile: ProfileData,
     steps: StepsOfKernels,
     parts: dict[str, Table],
     devices: Mapping[int, Device],
@@ -182,7 +181,7 @@ def overview(
 
 
 def headline(
-    profile: Profile,
+    profile: ProfileData,
     steps: StepsOfKernels,
     devices: Mapping[int, Device],
 ) -> tuple[list[str], dict[str, Any]]:
@@ -201,7 +200,7 @@ def headline(
     return lines, {**_facts(profile, steps, means), "utilisation": of_steps}
 
 
-def _facts(profile: Profile, steps: StepsOfKernels, means: StepMeans | None) -> dict[str, Any]:
+def _facts(profile: ProfileData, steps: StepsOfKernels, means: StepMeans | None) -> dict[str, Any]:
     """The capture and the mean step for JSON, ns; None where unknown."""
     capture = step_means(profile, profile.find_steps("none"))
     unrecorded = unrecorded_step(profile, steps)

@@ -30,7 +30,7 @@ from fastprof.model.columns import Values
 from fastprof.model.markers import Kind, Meaning
 from fastprof.model.trace import NO_TIME
 from fastprof.profile.api_classes import class_of
-from fastprof.profile.profile import Profile, forward_ranges
+from fastprof.profile.data import ProfileData
 from fastprof.profile.range_columns import params_of
 
 EVENTS: Final = 50_000  # of a time line, before neighbours are merged
@@ -86,7 +86,7 @@ class StepTimelines:
         Whether the file has a GPU side and a host side.
     """
 
-    def __init__(self, profile: Profile) -> None:
+    def __init__(self, profile: ProfileData) -> None:
         """Reads the file again on first use of the host side.
 
         Raises
@@ -159,13 +159,13 @@ def _ids(column: Values) -> Int32:
     return np.where(column.ids < 0, np.int32(len(column.values)), column.ids)
 
 
-def _of_work(profile: Profile) -> Names:
+def _of_work(profile: ProfileData) -> Names:
     cells = cells_of(profile)
     keys = ("kind", "kernel", "op", "shape", "dir", "layer", "line")
     return {key: key_of(cells, key) for key in keys}
 
 
-def _of_ranges(profile: Profile) -> Names:
+def _of_ranges(profile: ProfileData) -> Names:
     meanings = profile.ranges.meanings
     labels = Values(np.arange(len(meanings), dtype=np.int32), meanings)
     return {
@@ -195,13 +195,13 @@ def _name(meaning: Meaning) -> str:
     return meaning.name
 
 
-def _of_calls(profile: Profile) -> Names:
+def _of_calls(profile: ProfileData) -> Names:
     values = profile.api.name.values
     names = Values(np.arange(len(values), dtype=np.int32), values)
     return {"kind": names.mapped(class_of), "name": names}
 
 
-def _of_system(profile: Profile) -> Names:
+def _of_system(profile: ProfileData) -> Names:
     names = [*profile.os_calls.name.values, "switched out"]
     kinds = np.zeros(len(names), np.int32)
     kinds[-1] = 1
@@ -211,7 +211,7 @@ def _of_system(profile: Profile) -> Names:
     }
 
 
-def _of_idle(_: Profile) -> Names:
+def _of_idle(_: ProfileData) -> Names:
     causes = Values(np.arange(len(CAUSES), dtype=np.int32), list(CAUSES))
     return {"kind": causes, "name": causes}
 
@@ -252,7 +252,7 @@ class _Places:
 
 
 def _links(
-    profile: Profile, lanes: list[Lane], rows: list[slice], events: LaneEvents, places: _Places
+    profile: ProfileData, lanes: list[Lane], rows: list[slice], events: LaneEvents, places: _Places
 ) -> Int32:
     link = np.full(len(events.start), -1, np.int32)
     for lane, own in zip(lanes, rows, strict=True):
@@ -266,7 +266,7 @@ def _links(
 
 
 def _forward(
-    profile: Profile, lanes: list[Lane], rows: list[slice], events: LaneEvents, places: _Places
+    profile: ProfileData, lanes: list[Lane], rows: list[slice], events: LaneEvents, places: _Places
 ) -> Int32:
     """[events] The first work of the forward call of backward work."""
     found = np.full(len(events.start), -1, np.int32)
@@ -277,12 +277,12 @@ def _forward(
     place = place[events.counts[place] == 1]
     row = events.row[place]
     backward = texts(profile, "dir").take(row).fits(lambda name: name == "bprop")
-    target = _first_launched(profile, forward_ranges(profile)[row[backward]], row)
+    target = _first_launched(profile, profile.source.forward_ranges[row[backward]], row)
     found[place[backward]] = places.of("work", target)
     return found
 
 
-def _first_launched(profile: Profile, ranges: Int32, work: Int64) -> Int64:
+def _first_launched(profile: ProfileData, ranges: Int32, work: Int64) -> Int64:
     """The first forward work launched in each range on its thread, a kernel row; -1 for none.
 
     work : the kernel rows to choose from

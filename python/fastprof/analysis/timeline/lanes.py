@@ -22,9 +22,9 @@ from fastprof.analysis.timeline.runs import LaneEvents, single
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.trace import NEVER
 from fastprof.profile.cells import numbered
+from fastprof.profile.data import ProfileData
 from fastprof.profile.instances import ApiCalls, Instances
 from fastprof.profile.kept import kept
-from fastprof.profile.profile import Profile, cells
 
 LEVELS: Final = 64  # deeper ranges are omitted
 LANES: Final = 400  # of streams, and of threads; the less busy ones are omitted
@@ -78,7 +78,7 @@ class LaneSources:
         Whether the file records the times of GPU work, and the host side.
     """
 
-    def __init__(self, profile: Profile) -> None:
+    def __init__(self, profile: ProfileData) -> None:
         self.profile = profile
         self.has_gpu = "start" in profile.names and len(profile) > 0
         self.has_host = "start" in profile.names and (len(profile.api) + len(profile.ranges) > 0)
@@ -171,7 +171,7 @@ def _of_gpus(
 ) -> Iterator[tuple[Lane, LaneEvents]]:
     """The idle time of the GPU of each stream, and the work of the stream."""
     start, end = numbers(recorded.profile, "start")[rows], recorded.end[rows]
-    what = cells(recorded.profile).of_kernel[rows]
+    what = recorded.profile.source.cells.of_kernel[rows]
     for device, of_gpu in groupby(streams, key=lambda each: each[0].device):
         if recorded.has_host:
             gpu = recorded.idle.devices.index(device)
@@ -181,7 +181,7 @@ def _of_gpus(
             yield lane, single(start[own], end[own], what[own], rows[own])
 
 
-def _call_rows(profile: Profile, window: TimeWindow, work: Int64) -> Int64:
+def _call_rows(profile: ProfileData, window: TimeWindow, work: Int64) -> Int64:
     """Calls in a window, and those that launched work in it."""
     api = profile.api
     inside = _inside(api.start, api.end, window)
@@ -191,7 +191,9 @@ def _call_rows(profile: Profile, window: TimeWindow, work: Int64) -> Int64:
     return rows[api.thread[rows] >= 0]
 
 
-def _of_ranges(profile: Profile, window: TimeWindow) -> tuple[list[tuple[Lane, LaneEvents]], int]:
+def _of_ranges(
+    profile: ProfileData, window: TimeWindow
+) -> tuple[list[tuple[Lane, LaneEvents]], int]:
     """The ranges of each thread by level; how many are deeper than LEVELS."""
     ranges = profile.ranges
     rows = _inside(ranges.start, ranges.end, window)

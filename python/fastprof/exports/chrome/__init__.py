@@ -9,6 +9,7 @@ import numpy as np
 
 from fastprof._core._rows import RowWriter
 from fastprof._core._take import take
+from fastprof.analysis.registry import Where
 from fastprof.exports.chrome.gpu import (
     flow_rows,
     gpu_rows,
@@ -29,13 +30,12 @@ from fastprof.exports.events import HostRows, SelectedWork, read
 from fastprof.model.arrays import Int64
 from fastprof.model.metadata import About
 from fastprof.model.trace import NEVER, NO_TIME
-from fastprof.profile.profile import Profile
-from fastprof.profile.reports import Where
+from fastprof.profile.data import ProfileData
 from fastprof.writers.write_threads import write as write_rows
 
 
 def write(
-    profile: Profile, file: BinaryIO, steps: str | None = None, where: Where | None = None
+    profile: ProfileData, file: BinaryIO, steps: str | None = None, where: Where | None = None
 ) -> None:
     """Write a profile as a trace of torch.profiler.
 
@@ -77,7 +77,7 @@ def write(
     file.write(quoted(last).encode() + b"\n]}\n")
 
 
-def _first(profile: Profile, work: SelectedWork, rows: HostRows) -> int:
+def _first(profile: ProfileData, work: SelectedWork, rows: HostRows) -> int:
     """The earliest time. Times in Chrome JSON are not negative."""
     memory = profile.memory_events.time
     times = [work.start, profile.ranges.start[rows.ranges], profile.api.start[rows.api]]
@@ -86,7 +86,7 @@ def _first(profile: Profile, work: SelectedWork, rows: HostRows) -> int:
 
 
 def _writers(
-    profile: Profile, work: SelectedWork, rows: HostRows, origin: int
+    profile: ProfileData, work: SelectedWork, rows: HostRows, origin: int
 ) -> Iterator[RowWriter]:
     correlation, of_calls = numbers_of_calls(work)
     external = work.of(profile.ranges.of_kernel).astype(np.int64)
@@ -99,7 +99,7 @@ def _writers(
 
 
 def _flows(
-    profile: Profile, work: SelectedWork, correlation: Int64, origin: int
+    profile: ProfileData, work: SelectedWork, correlation: Int64, origin: int
 ) -> Iterator[RowWriter]:
     """Flows from API calls to GPU work (ac2g) and from forward to backward (fwdbwd)."""
     api, ranges = profile.api, profile.ranges

@@ -18,8 +18,8 @@ from fastprof.model.call import UNKNOWN, Tensor
 from fastprof.model.markers import Kind, Meaning
 from fastprof.model.metadata import MANAGED
 from fastprof.model.trace import NO_TIME
+from fastprof.profile.data import ProfileData
 from fastprof.profile.instances import Threads
-from fastprof.profile.profile import Profile
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 # Of a function of the runtime in Nsight Systems; tools look for torch.profiler's cudaLaunchKernel.
@@ -36,7 +36,7 @@ def thread_places(threads: Threads) -> list[str]:
     return [*found, '"pid":-1,"tid":-1']
 
 
-def range_rows(profile: Profile, chosen: Int64, origin: int) -> RowWriter:
+def range_rows(profile: ProfileData, chosen: Int64, origin: int) -> RowWriter:
     """The events of ranges.
 
     chosen : rows of `profile.ranges`
@@ -60,7 +60,7 @@ def place_of(thread: Int32, threads: Threads) -> Int32:
     return np.where(thread < 0, len(threads.tid), thread).astype(np.int32)
 
 
-def api_rows(profile: Profile, chosen: Int64, correlation: Int64, origin: int) -> RowWriter:
+def api_rows(profile: ProfileData, chosen: Int64, correlation: Int64, origin: int) -> RowWriter:
     """The events of API calls.
 
     chosen : rows of `profile.api`
@@ -99,7 +99,7 @@ def step_rows(steps: StepsOfKernels, origin: int) -> RowWriter:
     return rows.done()
 
 
-def memory_rows(profile: Profile, origin: int) -> RowWriter:
+def memory_rows(profile: ProfileData, origin: int) -> RowWriter:
     """The allocations and frees."""
     memory = profile.memory_events
     chosen = np.flatnonzero((memory.time != NO_TIME) & (memory.device_type < MANAGED))
@@ -121,7 +121,7 @@ def memory_rows(profile: Profile, origin: int) -> RowWriter:
     return rows.done()
 
 
-def name_events(profile: Profile, places: list[list[int]]) -> Iterator[dict[str, Any]]:
+def name_events(profile: ProfileData, places: list[list[int]]) -> Iterator[dict[str, Any]]:
     """Metadata events with the names of processes, threads, GPUs and streams."""
     about = profile.about
     for pid, name in about.processes.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import BinaryIO
 
+from fastprof.analysis.registry import Where
 from fastprof.exports.events import SelectedWork, read
 from fastprof.exports.perfetto import packets as proto
 from fastprof.exports.perfetto.gpu import write_gpu
@@ -12,13 +13,12 @@ from fastprof.exports.perfetto.packets import clock_packets
 from fastprof.exports.perfetto.slices import TraceOutput
 from fastprof.exports.perfetto.tracks import write_ended_elsewhere, write_memory, write_steps
 from fastprof.model.trace import NEVER, NO_TIME
-from fastprof.profile.profile import Profile
-from fastprof.profile.reports import Where
+from fastprof.profile.data import ProfileData
 from fastprof.writers.write_threads import write as write_rows
 
 
 def write(
-    profile: Profile, file: BinaryIO, steps: str | None = None, where: Where | None = None
+    profile: ProfileData, file: BinaryIO, steps: str | None = None, where: Where | None = None
 ) -> None:
     """Write a profile as a Perfetto trace.
 

@@ -15,7 +15,7 @@ from fastprof.exports.perfetto.packets import Interned
 from fastprof.exports.perfetto.slices import FLOW, FLOW_END, Slices, TraceOutput, tracks_of_lanes
 from fastprof.model.arrays import Int32, Int64
 from fastprof.profile.api_classes import class_of
-from fastprof.profile.profile import Profile
+from fastprof.profile.data import ProfileData
 
 
 def write_host(
@@ -58,7 +58,7 @@ def write_host(
 
 
 def _tracks(
-    profile: Profile,
+    profile: ProfileData,
     output: TraceOutput,
     processes: dict[int, int],
     slices: tuple[Int64, Int64, Int32],
@@ -86,7 +86,7 @@ def _thread_field(pid: int, tid: int, name: str) -> list[bytes]:
     return [proto.message(4, proto.number(1, pid), proto.number(2, tid), proto.text(5, name))]
 
 
-def _range_texts(profile: Profile, texts: Interned) -> list[bytes]:
+def _range_texts(profile: ProfileData, texts: Interned) -> list[bytes]:
     found = []
     for meaning in profile.ranges.meanings:
         parts = [
@@ -98,7 +98,7 @@ def _range_texts(profile: Profile, texts: Interned) -> list[bytes]:
     return found
 
 
-def _api_texts(profile: Profile, texts: Interned) -> list[bytes]:
+def _api_texts(profile: ProfileData, texts: Interned) -> list[bytes]:
     return [
         proto.number(10, texts.event(name))
         + proto.number(3, texts.category("api"))

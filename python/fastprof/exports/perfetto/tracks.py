@@ -21,7 +21,7 @@ from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Values
 from fastprof.model.metadata import MANAGED, PINNED, Memory
 from fastprof.model.trace import NO_TIME
-from fastprof.profile.profile import Profile
+from fastprof.profile.data import ProfileData
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 
@@ -41,7 +41,7 @@ def write_steps(
     _write(output, names, slices, Values(np.arange(len(rows), dtype=np.int32), texts), "step")
 
 
-def write_ended_elsewhere(profile: Profile, work: SelectedWork, output: TraceOutput) -> None:
+def write_ended_elsewhere(profile: ProfileData, work: SelectedWork, output: TraceOutput) -> None:
     """Add a track of the ranges that end on another thread; none if only some work is selected."""
     ranges = profile.ranges.ended_elsewhere
     if not len(ranges.start) or work.rows is not None:
@@ -87,7 +87,7 @@ _VALUE: Final = proto.tag(30)
 _KINDS: Final = {0: "CPU memory", MANAGED: "managed memory", PINNED: "pinned memory"}
 
 
-def write_memory(profile: Profile, output: TraceOutput, processes: dict[int, int]) -> None:
+def write_memory(profile: ProfileData, output: TraceOutput, processes: dict[int, int]) -> None:
     """Add counters of the memory of each process and device."""
     memory = profile.memory_events
     if not len(memory):

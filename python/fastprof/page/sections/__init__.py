@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from fastprof.page.section import SectionMaker
 from fastprof.page.sections import answer, flame, memory, recorded, roofline, tables, timeline
 
-SECTIONS: Final[tuple[SectionMaker, ...]] = (
-    answer.section,
-    flame.section,
-    timeline.section,
-    roofline.section,
-    memory.section,
-    tables.section,
-    recorded.section,
+
+class Part(NamedTuple):
+    """A section of the page.
+
+    Parameters
+    ----------
+    section : makes it
+    needs : the reports without options that it shows; another thread makes them ahead
+    is_ahead : whether the other thread makes the section, after the reports
+    """
+
+    section: SectionMaker
+    needs: tuple[str, ...] = ()
+    is_ahead: bool = False
+
+
+SECTIONS: Final = (
+    Part(answer.section, ("steps", "idle")),
+    Part(flame.section, is_ahead=True),
+    Part(timeline.section),
+    Part(roofline.section),
+    Part(memory.section),
+    Part(tables.section, ("ranges", "overlap", "copies")),
+    Part(recorded.section),
 )

@@ -14,7 +14,7 @@ from fastprof.model.columns import Ints
 from fastprof.model.heading import Heading
 from fastprof.model.table import ColumnData, Floats, Table, texts
 from fastprof.page.section import Chart, PageSource, Section
-from fastprof.profile.profile import Profile
+from fastprof.profile.data import ProfileData
 from fastprof.profile.recording_hints import advice_on
 
 
@@ -101,7 +101,7 @@ def _is_known(tree: Stacks) -> bool:
     return any(name[:1] != "(" or name[:4] != "(no " for name in rows)
 
 
-def _missing(profile: Profile, lacking: set[str]) -> Iterator[str]:
+def _missing(profile: ProfileData, lacking: set[str]) -> Iterator[str]:
     for each in sorted(lacking):
         yield advice_on(profile.about, profile.contents, each)
 

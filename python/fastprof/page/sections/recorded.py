@@ -9,7 +9,7 @@ from fastprof.model.heading import Heading
 from fastprof.model.quantity import quantity
 from fastprof.model.table import Table, texts
 from fastprof.page.section import Fact, PageSource, Section
-from fastprof.profile.profile import Profile
+from fastprof.profile.data import ProfileData
 from fastprof.profile.recording_hints import advice
 from fastprof.writers.info import describe
 
@@ -27,14 +27,14 @@ def section(source: PageSource) -> Section:
     )
 
 
-def _coverage(profile: Profile) -> Iterator[Fact]:
+def _coverage(profile: ProfileData) -> Iterator[Fact]:
     coverage = profile.coverage_of_kernels
     for depth, time in coverage.known.items():
         share = time / coverage.total if coverage.total else 0.0
         yield Fact(depth, f"{share:.1%}", "of the GPU time", share)
 
 
-def _counts(profile: Profile) -> Iterator[Fact]:
+def _counts(profile: ProfileData) -> Iterator[Fact]:
     contents = profile.contents
     for kind, (n, time) in contents.work.items():
         yield Fact(f"{kind}s", f"{n:,}", quantity(time, "ns"))

@@ -34,8 +34,7 @@ from fastprof.model.heading import Heading
 from fastprof.model.quantity import quantity
 from fastprof.model.table import ColumnData, Table
 from fastprof.page.section import Chart, PageSource, Section
-from fastprof.profile.profile import Profile
-from fastprof.profile.without_host import why_omitted
+from fastprof.profile.data import ProfileData
 
 _ALL: Final = 70_000  # events of all time lines
 _LEAST: Final = 20_000  # of each
@@ -129,8 +128,8 @@ def _lead(choices: list[Choice], lines: list[StepTimeline]) -> Iterator[str]:
         )
 
 
-def _missing(profile: Profile, timelines: StepTimelines) -> Iterator[str]:
-    omitted = why_omitted(profile)
+def _missing(profile: ProfileData, timelines: StepTimelines) -> Iterator[str]:
+    omitted = profile.source.host_omitted
     if omitted:
         yield f"{omitted}."
         return
@@ -154,7 +153,7 @@ def _missing(profile: Profile, timelines: StepTimelines) -> Iterator[str]:
         yield f"{elsewhere:,} ranges end on another thread than they start on; they are not drawn."
 
 
-def _threads(profile: Profile) -> dict[tuple[int, int], str]:
+def _threads(profile: ProfileData) -> dict[tuple[int, int], str]:
     """The names of threads by process and thread id."""
     return {pair: name for pair, name in profile.about.threads.items() if name}
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from fastprof.model.trace import NEVER
-from fastprof.profile.profile import Profile
+from fastprof.profile.data import ProfileData
 from fastprof.profile.recording_hints import advice
 from fastprof.writers.info.text import info_text
 
 __all__ = ["describe", "info_text"]
 
 
-def describe(profile: Profile) -> dict[str, Any]:
+def describe(profile: ProfileData) -> dict[str, Any]:
     """Summarize a file as values that JSON can represent; times are ns on the trace's clock.
 
     The coverage includes kernels and graphs, not memory copies and memsets. Values that the file
@@ -75,7 +75,7 @@ def describe(profile: Profile) -> dict[str, Any]:
     }
 
 
-def _steps(profile: Profile) -> list[dict[str, Any]]:
+def _steps(profile: ProfileData) -> list[dict[str, Any]]:
     steps = profile.about.steps
     columns = (steps.number, steps.start, steps.end, steps.pid)
     return [

@@ -13,7 +13,6 @@ import pytest
 import fastprof
 from fastprof import ReportError
 from fastprof.model.table import Table
-from fastprof.profile.profile import dict_line_columns
 from fastprof.writers import write_rows
 from support.training_files import Work, call, kineto, nsys
 
@@ -330,7 +329,7 @@ def test_captures_that_cannot_be_compared(tmp_path: Path, capture: Captures) -> 
     base = capture(BASE)
     lines = tmp_path / "net.dict"
     with lines.open("wb") as out:
-        write_rows(dict_line_columns(fastprof.open(base)), "dict", out)
+        write_rows(fastprof.open(base).source.dict_line_columns(), "dict", out)
     with pytest.raises(ReportError, match="dict lines contain no times"):
         fastprof.diff(base, lines)
     idle = capture([], steps=[[replace(each, kernels=()) for each in BASE]])

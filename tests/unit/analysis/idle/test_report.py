@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import fastprof
+from fastprof.api.profile import Profile
 from fastprof.errors import ReportError
-from fastprof.profile.profile import Profile
 from support.commands import run
 from support.exports import PID, Export, global_tid
 from support.kineto_files import KinetoFile

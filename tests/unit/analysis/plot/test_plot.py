@@ -12,8 +12,8 @@ import pytest
 from bench.generate import generate
 
 import fastprof
+from fastprof.api.plots import Plots
 from fastprof.errors import MissingDependencyError, ReportError
-from fastprof.profile.plots import Plots
 from support.kineto_files import KinetoFile
 
 CHARTS = ("roofline", "steps", "memory", "timeline")

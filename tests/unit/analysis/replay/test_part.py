@@ -14,7 +14,7 @@ from fastprof.analysis.advice import savings as replayed
 from fastprof.analysis.replay import host_changes
 from fastprof.analysis.replay.graph import RunPart, part_of
 from fastprof.analysis.replay.model import Model
-from fastprof.profile.load import open_with_host
+from fastprof.api.open import open_trace
 from support.training_files import Work, call, nsys
 
 MOST = 60
@@ -29,7 +29,7 @@ WORK = [
 @pytest.fixture(scope="module")
 def profile(tmp_path_factory: pytest.TempPathFactory) -> fastprof.Profile:
     steps = [[replace(each, kernels=scaled(each, i)) for each in WORK] for i in range(100)]
-    return open_with_host(nsys(tmp_path_factory.mktemp("part") / "net.sqlite", steps))
+    return open_trace(nsys(tmp_path_factory.mktemp("part") / "net.sqlite", steps), host=True)
 
 
 def scaled(work: Work, step: int) -> tuple[tuple[str, int], ...]:
@@ -46,7 +46,7 @@ def part(profile: fastprof.Profile) -> RunPart:
 
 def test_steps_of_several_processes_have_their_recorded_lengths(tmp_path: Path) -> None:
     generate(tmp_path / "net.sqlite", 4000, n_processes=3)
-    profile = open_with_host(tmp_path / "net.sqlite")
+    profile = open_trace(tmp_path / "net.sqlite", host=True)
     part = Model(profile, most=1)
     assert isinstance(part.profile, RunPart)
     assert len(set(part.steps.pid[part.rows].tolist())) == 3

@@ -3,7 +3,6 @@
 import pytest
 
 import fastprof
-from fastprof.profile.profile import dict_line_columns
 from support.exports import Export
 
 ENGINE = "autograd::engine::evaluate_function: "
@@ -59,7 +58,7 @@ def dict_lines(tmp_path):
 
     def read(export, *keys):
         profile = fastprof.open(export.write(tmp_path / "x.sqlite"))
-        columns = dict_line_columns(profile)
+        columns = profile.source.dict_line_columns()
         return [tuple(columns[key].at(row) for key in keys) for row in range(len(profile))]
 
     return read

@@ -11,7 +11,6 @@ import pytest
 
 import fastprof
 from fastprof import StepsError
-from fastprof.profile.profile import dict_line_columns
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 from fastprof.profile.steps.labels import numbers
 from fastprof.writers import write_rows
@@ -338,7 +337,7 @@ def test_dict_lines_are_one_step(opened: Make, tmp_path: Path) -> None:
     trace = two_steps(1000, 2000)
     work(trace, (1100, "a"), (2100, "b"))
     with lines.open("wb") as out:
-        write_rows(dict_line_columns(opened(trace)), "dict", out)
+        write_rows(opened(trace).source.dict_line_columns(), "dict", out)
     profile = fastprof.open(lines)
     found = profile.find_steps()
     assert found.description == "one step, all kernels: dict lines record no times"

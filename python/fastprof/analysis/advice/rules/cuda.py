@@ -19,7 +19,7 @@ from fastprof.analysis.roofline.ideal import PRODUCTS
 from fastprof.model.arrays import Bools, Int64
 from fastprof.model.quantity import quantity
 from fastprof.ops.kernels import KINDS
-from fastprof.profile.profile import Profile
+from fastprof.profile.data import ProfileData
 from fastprof.profile.program import CUDA, CUPY, HIP, NUMBA, OTHER, WRITES_KERNELS
 
 _LOW: Final = 0.25  # of the warps of a multiprocessor
@@ -109,7 +109,7 @@ class _Occupancy(NamedTuple):
     share: Floats64
     limit: Int64
 
-    def reason(self, profile: Profile, place: int) -> str:
+    def reason(self, profile: ProfileData, place: int) -> str:
         """What prevents more warps, in words."""
         row = int(self.rows[place])
         threads = int(numbers(profile, "block")[row].astype(np.int64).prod())
@@ -123,7 +123,7 @@ class _Occupancy(NamedTuple):
         return f"blocks of {threads} threads"
 
 
-def _occupancy(profile: Profile, rows: Int64, limit: _Limits) -> _Occupancy:
+def _occupancy(profile: ProfileData, rows: Int64, limit: _Limits) -> _Occupancy:
     threads = np.maximum(numbers(profile, "block")[rows].astype(np.int64).prod(axis=1), 0)
     registers, shared = (
         np.maximum(numbers(profile, name)[rows].astype(np.int64), 0)

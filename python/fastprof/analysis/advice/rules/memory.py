@@ -36,10 +36,13 @@ def memory_headroom(facts: Facts) -> Iterator[Finding]:
         raise CannotJudge(
             "no memory events: record with torch.profiler.profile(profile_memory=True)"
         )
-    efficiency = facts.profile.report("roofline").total.get("peak_share")
+    from fastprof.analysis.memory.report import memory
+    from fastprof.analysis.roofline.report import roofline
+
+    efficiency = roofline(facts.profile).total.get("peak_share")
     if efficiency is None:
         raise CannotJudge("efficiency unknown: record shapes, and name the GPU with --gpu")
-    memories = facts.profile.report("memory").facts["memories"]
+    memories = memory(facts.profile).facts["memories"]
     for number, device in facts.devices.items():
         own = [each for each in memories if each["memory"] == f"GPU {number}"]
         if not own or not device.memory or efficiency >= _EFFICIENT:

@@ -39,7 +39,9 @@ def uneven_steps(facts: Facts) -> Iterator[Finding]:
         return
     long = np.unique(step[wall > _LONG * median])
     numbers = ", ".join(map(str, facts.steps.number[long][:5].tolist()))
-    outliers = facts.profile.report("steps", steps=facts.steps_source).lead
+    from fastprof.analysis.steps.report import steps
+
+    outliers = steps(facts.profile, steps=facts.steps_source).lead
     causes = [
         line for line in outliers if line.startswith(("outlier:", "slow:")) and " over " in line
     ][:1]

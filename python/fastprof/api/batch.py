@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from fastprof._system.classes import dataclass
 from fastprof._system.threads import usable_cores
@@ -13,10 +13,13 @@ from fastprof.errors import FastprofError
 from fastprof.ranks.cluster import run_on_cluster
 from fastprof.ranks.files import find
 from fastprof.ranks.local import run_local
-from fastprof.ranks.result import Batch
+from fastprof.ranks.result import BatchData
 from fastprof.ranks.store import Store
 from fastprof.ranks.summary import Summary
 from fastprof.ranks.work import Options, Result
+
+if TYPE_CHECKING:
+    from fastprof.model.page import Page
 
 # Python with numpy and fastprof takes 0.1 GB.
 LEAST_MEMORY: Final = 1 << 28
@@ -43,6 +46,26 @@ class Done:
     n: int
     total: int
     problem: str = ""
+
+
+class Batch(BatchData):
+    """The results of all files of a run.
+
+    Tables are mappings of name to numpy array with `rows`, `to_pandas`, `to_arrow`, `write_csv` and
+    `text`. Times are ns. Tables do not depend on the order in which files were read.
+
+    Attributes
+    ----------
+    summaries : list of Summary
+    failures : list of Failure
+        Files that could not be read.
+    """
+
+    def report(self) -> Page:
+        """The HTML page of the ranks, which notebooks show: `batch.report().save("ranks.html")`."""
+        from fastprof.page.ranks import page_of_ranks
+
+        return page_of_ranks(self)
 
 
 def batch(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypedDict
 
-from fastprof.profile.reports import Where
+from fastprof.analysis.registry import Where
 
 ExportFormat = Literal[
     "perfetto", "chrome", "speedscope", "collapsed", "pstats", "csv", "parquet", "sqlite"

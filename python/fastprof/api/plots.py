@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from fastprof._system.optional import import_optional
-from fastprof.profile.report_methods import ReportMethods
-from fastprof.profile.reports import imported
+from fastprof.analysis.registry import imported
+from fastprof.profile.data import ProfileData
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from typing_extensions import Unpack
 
-    from fastprof.profile import report_options
+    from fastprof.api import report_options
 
 
 class Plots:
@@ -24,7 +24,7 @@ class Plots:
     and ReportError if the file lacks what the chart shows.
     """
 
-    def __init__(self, profile: ReportMethods) -> None:
+    def __init__(self, profile: ProfileData) -> None:
         self._profile = profile
 
     def roofline(
@@ -62,6 +62,5 @@ class Plots:
 
     def _draw(self, name: str, ax: Axes | None, options: Mapping[str, object]) -> Axes:
         import_optional("matplotlib.pyplot", "charts need")
-        # The charts are in the room of the reports, which imports this one.
         draw: Callable[..., Any] = imported(f"fastprof.analysis.plot.{name}:{name}")
         return cast("Axes", draw(self._profile, ax, **options))

@@ -6,9 +6,10 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import Final
 
+from fastprof.analysis.reports import report_of
 from fastprof.errors import FastprofError
 from fastprof.model.names import printable
-from fastprof.profile.report_methods import ReportMethods
+from fastprof.profile.data import ProfileData
 
 _ROWS: Final = 5
 _NEXT: Final = (
@@ -25,11 +26,11 @@ _NEXT: Final = (
 )
 
 
-def profile_html(profile: ReportMethods, title: str) -> str:
+def profile_html(profile: ProfileData, title: str) -> str:
     """HTML with inline styles. All text from the file is escaped."""
     parts = [f"<div><b>{_escaped(title)}</b></div>"]
     try:
-        table = profile.report("summary")
+        table = report_of(profile, "summary")
     except FastprofError as error:
         parts.append(f"<div>{_escaped(str(error))}</div>")
     else:

@@ -1,7 +1,4 @@
-"""The registry of reports: functions from a Profile to a Table. Imports no numpy.
-
-The command line, docs/reports.md and Python list the reports of this registry.
-"""
+"""Reports: functions from a Profile to a Table, and those that users add. Imports no numpy."""
 
 from __future__ import annotations
 
@@ -13,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from fastprof._system.classes import dataclass
 from fastprof.errors import ReportError
 from fastprof.model.heading import Heading
-from fastprof.model.names import unknown_name
 
 if TYPE_CHECKING:
     from fastprof.model.table import Table
@@ -66,8 +62,9 @@ class Report:
     limit : rows that the command prints by default; None for all
     of_snapshot : function(path, **options) -> Table for a memory snapshot of torch instead of a
         trace, or "module:function"; None if the report needs a trace
-    uses_host : whether the function needs the times of `Profile.ranges` or `Profile.api`; the
-        command then reads them together with the trace
+    needs : what is computed on other threads while the function begins, see
+        `fastprof.analysis.schedule`; with "host", the command reads the times of `Profile.ranges`
+        and `Profile.api` together with the trace
     """
 
     name: str
@@ -78,11 +75,17 @@ class Report:
     description: str = ""
     limit: int | None = None
     of_snapshot: Callable[..., Table] | str | None = None
-    uses_host: bool = False
+    needs: tuple[str, ...] = ()
 
     def run(self, profile: Any, **options: Any) -> Table:
         """Call the function."""
-        return imported(self.function)(profile, **options)
+        function = imported(self.function)
+        if not self.needs:
+            return function(profile, **options)
+        from fastprof.analysis.schedule import computing
+
+        with computing(profile, self.needs):
+            return function(profile, **options)
 
 
 def imported(function: Callable[..., Table] | str) -> Callable[..., Table]:
@@ -93,16 +96,11 @@ def imported(function: Callable[..., Table] | str) -> Callable[..., Table]:
     return cast("Callable[..., Table]", getattr(import_module(module), name))
 
 
-_reports: dict[str, Report | Callable[[], Report]] = {}
-
-
-def add_later(name: str, make: Callable[[], Report]) -> None:
-    """Add a report that a function returns when it is needed."""
-    _reports[name] = make
+_added: dict[str, Report] = {}
 
 
 def add(new: Report) -> None:
-    """Add a report to the registry, or replace the one of the same name.
+    """Add a report, or replace the one of the same name.
 
     Raises
     ------
@@ -113,7 +111,7 @@ def add(new: Report) -> None:
         raise ReportError(
             f"report {new.name!r}: expected a name of lower-case letters, digits, - and _"
         )
-    _reports[new.name] = new
+    _added[new.name] = new
 
 
 def report(
@@ -160,39 +158,6 @@ def report(
     return register
 
 
-def names() -> list[str]:
-    """The names of all reports: the built-in ones first, then those of the user."""
-    # The built-in reports are above this module, and register themselves like those of a user.
-    import_module("fastprof.analysis.catalogue")
-    return list(_reports)
-
-
-def all_reports() -> dict[str, Report]:
-    """All reports by name, in the order of `names`."""
-    return {name: _made(name) for name in names()}
-
-
-def _made(name: str) -> Report:
-    """The report of a name in the registry."""
-    kept = _reports[name]
-    if not isinstance(kept, Report):
-        kept = _reports[name] = kept()
-    return kept
-
-
-def find(name: str) -> Report:
-    """The report of a name; reports of installed packages are loaded if no other has it.
-
-    Raises
-    ------
-    ReportError
-        There is none; the message names the nearest, and the packages that failed to load.
-    """
-    if name not in names():
-        from fastprof.ops.user import load_packages
-
-        problems = load_packages(ENTRY_POINTS, "reports")
-        if name not in names():
-            unknown = unknown_name("report", name, names())
-            raise ReportError("; ".join([unknown, *problems]))
-    return _made(name)
+def added() -> dict[str, Report]:
+    """The reports of users and of installed packages by name."""
+    return _added

@@ -1,0 +1,1 @@
+"""What users of Python call: `open`, `Profile`, `diff` and `batch`, over the rooms below."""
