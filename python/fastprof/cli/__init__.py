@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from importlib import import_module
-from types import FrameType
 from typing import Any, NoReturn
 
 from fastprof._system import memory
 from fastprof._system.garbage import of_command
+from fastprof._system.interruption import Interruption
 from fastprof._system.reasons import memory_shortage
 from fastprof._version import __version__
 from fastprof.analysis.reports import find, names
@@ -136,14 +134,14 @@ def _run(arguments: argparse.Namespace) -> int:
 def _guarded(run: Callable[[], int]) -> int:
     """Run a command; convert expected errors to one line on stderr and an exit code."""
     try:
-        with _Signals() as signals:
-            return _exit_code(run, signals)
+        with Interruption() as interruption:
+            return _exit_code(run, interruption)
     except KeyboardInterrupt:  # outside the command itself
         log("interrupted")
         return INTERRUPTED
 
 
-def _exit_code(run: Callable[[], int], signals: _Signals) -> int:
+def _exit_code(run: Callable[[], int], interruption: Interruption) -> int:
     reserve = bytearray(_RESERVE)
     try:
         return run()
@@ -153,7 +151,7 @@ def _exit_code(run: Callable[[], int], signals: _Signals) -> int:
     except (Exception, KeyboardInterrupt) as error:
         del reserve
         # numpy's import replaces an interruption by an ImportError.
-        if signals.received or isinstance(error, KeyboardInterrupt):
+        if interruption.received or isinstance(error, KeyboardInterrupt):
             log("interrupted")
             return INTERRUPTED
         message = _message(error)
@@ -172,88 +170,3 @@ def _message(error: BaseException) -> str | None:
         where = f"{os.fsdecode(error.filename)}: " if error.filename else ""
         return f"{where}{error.strerror or error}"
     return shortage
-
-
-class _Interrupted(KeyboardInterrupt):
-    """Raised by the signal handlers.
-
-    A subclass, because a KeyboardInterrupt that leaves `exec` or `eval` of a string (dataclass and
-    namedtuple use them) makes Python exit by SIGINT even if it is caught (run_eval_code_obj in
-    CPython's pythonrun.c).
-    """
-
-
-_SOON = 0.001  # seconds
-
-
-class _Signals:
-    """Context in which SIGTERM acts like Ctrl-C: the program removes partial output and exits."""
-
-    def __init__(self) -> None:
-        self.received = False
-        self._is_over = False
-        self._number, self._n_received = 0, 0
-        self._before: dict[int, Any] = {}
-        self._hook = sys.unraisablehook
-
-    def __enter__(self) -> _Signals:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            with suppress(ValueError):  # only the main thread may set handlers
-                self._before[number] = signal.signal(number, self._interrupt)
-        self._hook, sys.unraisablehook = sys.unraisablehook, self._unraisable
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._is_over = True
-        if signal.SIGALRM in self._before:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-        sys.unraisablehook = self._hook
-
-    def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        if frame is not None and _is_unsafe(frame):
-            self._defer(number)
-            return
-        self._n_received += 1
-        if self._is_over or self._n_received == 2:
-            return  # the command has finished, or is removing partial output
-        if self._n_received > 2:  # do not wait for the removal
-            signal.signal(number, signal.SIG_DFL)
-            signal.raise_signal(number)
-        self.received, self._number = True, number
-        raise _Interrupted
-
-    def _unraisable(self, lost: Any) -> None:
-        """Python ignores exceptions in finalizers and callbacks of weak references."""
-        if isinstance(lost.exc_value, _Interrupted):
-            self._n_received -= 1
-            self._defer(self._number)
-        else:
-            self._hook(lost)
-
-    def _defer(self, number: int) -> None:
-        """Interrupt a little later, at another place of the program."""
-        self._number = number
-        if signal.SIGALRM not in self._before:
-            self._before[signal.SIGALRM] = signal.signal(signal.SIGALRM, self._again)
-        signal.setitimer(signal.ITIMER_REAL, _SOON)
-
-    def _again(self, number: int, frame: FrameType | None) -> None:
-        self._interrupt(self._number, frame)
-
-
-def _is_unsafe(frame: FrameType) -> bool:
-    """Whether an exception must not be raised here.
-
-    In importlib, it could leave the lock of imports held, for which other threads wait. The
-    handlers run within importlib, or where Python ignores exceptions.
-    """
-    return frame.f_code.co_filename == _IMPORTING or frame.f_code in _HANDLERS
-
-
-_IMPORTING = "<frozen importlib._bootstrap>"
-_HANDLERS = {
-    each.__code__
-    for each in (_Signals._interrupt, _Signals._unraisable, _Signals._defer, _Signals._again)
-}

@@ -321,10 +321,10 @@ def test_a_signal_within_an_evaluated_text_gives_the_same_exit_code(number, tmp_
 
 HELD = """
 import os, signal, subprocess, sys
-from fastprof.cli import _Signals
+from fastprof._system.interruption import Interruption
 from fastprof._system.signals import deferred
 running = None
-with _Signals():
+with Interruption():
     try:
         with deferred():
             os.kill(os.getpid(), getattr(signal, sys.argv[1]))
@@ -376,10 +376,10 @@ def test_a_signal_where_python_ignores_exceptions_is_not_lost(number):
 
 IMPORTING = """
 import signal, sys, time, types
-from fastprof.cli import _Signals
+from fastprof._system.interruption import Interruption
 code = types.SimpleNamespace(co_filename=importing)
 number = getattr(signal, sys.argv[1])
-with _Signals() as signals:
+with Interruption() as signals:
     try:
         signals._interrupt(number, types.SimpleNamespace(f_code=code))
         time.sleep(600)

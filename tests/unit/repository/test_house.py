@@ -359,7 +359,7 @@ def definitions(path: Path) -> Iterator[str]:
     for node in nodes(path):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             decorators = {ast.unparse(each).partition("(")[0] for each in node.decorator_list}
-            if not decorators & {"op", "operators", "collective", "rule"}:
+            if not decorators & {"op", "operators", "collective", "rule", "call_rule"}:
                 yield node.name
     tree = nodes(path)[0]
     assert isinstance(tree, ast.Module)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from fastprof.analysis.steps.windows import Windows, windows_of
 from fastprof.model.arrays import Bools, Int64
 from fastprof.model.columns import Values
 from fastprof.model.devices import Device
+from fastprof.ops.tensor_cores import fp32_unit
 from fastprof.profile.data import ProfileData
 from fastprof.profile.gpu_work import launches_graph
 from fastprof.profile.kept import kept
@@ -238,6 +239,15 @@ class Facts:
         """The values of a key with most time of some kernels, with their share of that time."""
         return top_shares(key_of(self.profile, column).take(rows), self.of_kernels[rows], most)
 
+    def need(self, *names: str) -> None:
+        """Raise CannotJudge unless the capture has what a rule needs.
+
+        names : `work` of a GPU, `times`, API `calls`, operators (`ops`), their `shapes`, the
+            `peaks` of the GPUs, the `name` of a known GPU, its number of multiprocessors (`sms`)
+        """
+        for name in names:
+            _NEEDS[name](self)
+
     def need_work(self) -> None:
         """Raise CannotJudge if no GPU did anything."""
         if not self.step_ns:
@@ -257,6 +267,47 @@ class Facts:
         if not self.has_times:
             what = "no GPU work" if not len(self.profile) else "dict lines contain no times"
             raise CannotJudge(f"{what}: use the original trace of a run on a GPU")
+
+    def need_ops(self) -> None:
+        """Raise CannotJudge if no operators are recorded."""
+        if not self.calls.has_ops:
+            raise CannotJudge(
+                "no operators in the file: record with torch.profiler, or emit_nvtx under nsys"
+            )
+
+    def need_shapes(self) -> None:
+        """Raise CannotJudge if no operators or shapes are recorded."""
+        self.need_ops()
+        if not self.calls.has_shapes:
+            raise CannotJudge("no shapes in the file: record with record_shapes=True")
+
+    def need_peaks(self) -> None:
+        """Raise CannotJudge if the peak rates of a GPU are unknown."""
+        why = [each.why for each in self.devices.values() if each.why]
+        if why or not self.devices:
+            raise CannotJudge(f"{why[0] if why else 'no GPU work'}; --gpu NAME gives the peaks")
+
+    def need_name(self) -> None:
+        """Raise CannotJudge if no GPU is known by its name."""
+        if not any(fp32_unit(each.name or "") for each in self.devices.values()):
+            raise CannotJudge("the file does not name a known GPU: --gpu NAME names it")
+
+    def need_sms(self) -> None:
+        """Raise CannotJudge if the number of multiprocessors is unknown."""
+        if not any(each.sms for each in self.devices.values()):
+            raise CannotJudge("the multiprocessors of the GPU are unknown: --gpu NAME names it")
+
+
+_NEEDS: Final[dict[str, Callable[[Facts], None]]] = {
+    "work": Facts.need_work,
+    "times": Facts.need_times,
+    "calls": Facts.need_calls,
+    "ops": Facts.need_ops,
+    "shapes": Facts.need_shapes,
+    "peaks": Facts.need_peaks,
+    "name": Facts.need_name,
+    "sms": Facts.need_sms,
+}
 
 
 class IdleTime(NamedTuple):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import wraps
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -11,6 +12,7 @@ from fastprof._system.classes import dataclass
 from fastprof.errors import ReportError
 
 if TYPE_CHECKING:
+    from fastprof.analysis.advice.calls import CallFinding, CallGroups
     from fastprof.analysis.advice.facts import Facts
     from fastprof.analysis.advice.finding import Finding
 
@@ -21,7 +23,14 @@ _MODULES: Final = (
     "idle",
     "setup",
     "sync",
-    "kernels",
+    "tensor_cores",
+    "attention",
+    "layout",
+    "optimizer",
+    "chains",
+    "small_grid",
+    "gradients",
+    "far_from_roof",
     "alignment",
     "pointwise",
     "update",
@@ -49,6 +58,7 @@ class Rule:
     function : Facts -> Findings; raises CannotJudge
     least : smallest saving that is listed, as a share of the step
     programs : the kinds of programs that it is for (`fastprof.profile.program`); None for all
+    needs : what the function needs, see `Facts.need`
     """
 
     id: str
@@ -56,6 +66,12 @@ class Rule:
     function: Callable[[Facts], Iterable[Finding]]
     least: float = 0.0
     programs: Collection[str] | None = None
+    needs: tuple[str, ...] = ()
+
+    def findings(self, facts: Facts) -> Iterable[Finding]:
+        """The findings in a capture; raises CannotJudge if it lacks what the rule needs."""
+        facts.need("work", *self.needs)
+        return self.function(facts)
 
 
 _rules: dict[str, Rule] = {}
@@ -66,6 +82,7 @@ def rule(
     *,
     least: float = 0.01,
     programs: Collection[str] | None = None,
+    needs: tuple[str, ...] = (),
 ) -> Callable[[Function], Function]:
     """Register a function as a rule of `fastprof advise`; it replaces the one of the same id.
 
@@ -86,6 +103,7 @@ def rule(
     id : lower-case words joined by `-`
     least : smallest saving that is listed, as a share of the step; `--min` replaces it
     programs : the kinds of programs that it is for, such as "torch training"; None for all
+    needs : what the function needs, see `Facts.need`
 
     Raises
     ------
@@ -97,8 +115,41 @@ def rule(
 
     def register(function: Function) -> Function:
         about = (function.__doc__ or "").strip().partition("\n")[0]
-        _rules[id] = Rule(id, about, function, least, programs)
+        _rules[id] = Rule(id, about, function, least, programs, needs)
         return function
+
+    return register
+
+
+CLAIMING: Final[list[Callable[[CallGroups], list[CallFinding]]]] = []
+"""The rules on calls whose findings are more specific than that a kernel is far from its roof."""
+
+Judge = TypeVar("Judge", bound="Callable[[CallGroups], list[CallFinding]]")
+
+
+def call_rule(
+    id: str,  # noqa: A002
+    *,
+    least: float,
+    programs: Collection[str] | None = None,
+    needs: tuple[str, ...] = (),
+    claims: bool = True,
+) -> Callable[[Judge], Judge]:
+    """Register a function of groups of equal calls as a rule.
+
+    id, least, programs, needs : see `rule`
+    claims : whether the kernels of its findings belong to CLAIMING
+    """
+
+    def register(judge: Judge) -> Judge:
+        @wraps(judge)
+        def findings(facts: Facts) -> Iterator[Finding]:
+            return (each.finding(facts.calls) for each in facts.calls.judged(judge))
+
+        rule(id, least=least, programs=programs, needs=needs)(findings)
+        if claims:
+            CLAIMING.append(judge)
+        return judge
 
     return register
 

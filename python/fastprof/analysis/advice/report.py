@@ -129,8 +129,7 @@ def _judged(facts: Facts) -> tuple[list[tuple[Rule, Finding]], dict[str, str]]:
         if each.programs is not None and facts.program.kind not in each.programs:
             continue
         try:
-            facts.need_work()
-            found += [(each, finding) for finding in each.function(facts)]
+            found += [(each, finding) for finding in each.findings(facts)]
         except CannotJudge as reason:
             not_judged[each.id] = str(reason)
     return found, not_judged

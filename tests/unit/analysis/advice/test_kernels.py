@@ -66,7 +66,7 @@ def found(tmp_path):
 
     def of(capture: KinetoFile, rule: str):
         profile = fastprof.open(capture.write(tmp_path / "x.json"), copies=True)
-        return list(all_rules()[rule].function(Facts(profile)))
+        return list(all_rules()[rule].findings(Facts(profile)))
 
     return of
 

@@ -59,7 +59,7 @@ def ranges(steps: int, work: list[tuple[str, list[Work]]]) -> Export:
 
 
 def findings(path: Path, rule: str) -> list[fastprof.Finding]:
-    return list(all_rules()[rule].function(Facts(fastprof.open(path, copies=True))))
+    return list(all_rules()[rule].findings(Facts(fastprof.open(path, copies=True))))
 
 
 def only(found: list[fastprof.Finding]) -> fastprof.Finding:

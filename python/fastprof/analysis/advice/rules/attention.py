@@ -17,8 +17,9 @@ from fastprof.analysis.advice.calls import (
     sizes,
     spread,
 )
+from fastprof.analysis.advice.registry import call_rule
 from fastprof.analysis.roofline.ideal import PRACTICAL, PRODUCTS
-from fastprof.profile.program import SERVING
+from fastprof.profile.program import SERVING, WITH_OPERATORS
 
 _MATMUL: Final = frozenset({"bmm", "matmul", "baddbmm", "einsum"})
 _SOFTMAX: Final = frozenset({"softmax", "_softmax", "_safe_softmax"})
@@ -30,6 +31,7 @@ _FUSED: Final = "One fused kernel would save {saving}."
 _SAME: Final = 0.02  # relative difference of numbers of calls
 
 
+@call_rule("unfused-attention", least=0.03, programs=WITH_OPERATORS, needs=("shapes",))
 def unfused_attention(calls: CallGroups) -> list[CallFinding]:
     """Product, softmax, product with chained shapes in one layer."""
     forward = [each for each in calls.groups if each.dir != "bprop"]

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastprof.analysis.advice.calls import CallFinding, CallGroup, CallGroups, operands, spread
-from fastprof.profile.program import SERVING, Program
+from fastprof.analysis.advice.calls import (
+    CallFinding,
+    CallGroup,
+    CallGroups,
+    operands,
+    spread,
+)
+from fastprof.analysis.advice.registry import call_rule
+from fastprof.profile.program import SERVING, WITH_OPERATORS, Program
 
 _PHASES: Final = frozenset({"forward", "recompute"})
 _NAMES: Final = 6  # most operators in a sentence
 
 
+@call_rule("elementwise-chain", least=0.01, programs=WITH_OPERATORS, needs=("shapes", "peaks"))
 def elementwise_chain(calls: CallGroups) -> list[CallFinding]:
     """Runs of elementwise calls with one shape in one layer, of which the memory is the limit."""
     found = []

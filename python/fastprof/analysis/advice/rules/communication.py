@@ -19,7 +19,7 @@ from fastprof.profile import program as kinds
 _UNBALANCED: Final = 1.3  # the longest communication of a GPU by the shortest
 
 
-@rule("exposed-comm", least=0.03)
+@rule("exposed-comm", least=0.03, needs=("times",))
 def exposed_communication(facts: Facts) -> Iterator[Finding]:
     """Communication during which the GPU computes nothing."""
     times, rows = facts.times, facts.kernels(**{"class": "communication"})
@@ -112,7 +112,6 @@ def _on_stream_of_compute(facts: Facts, rows: Int64) -> float:
 @rule("unbalanced-comm")
 def unbalanced_communication(facts: Facts) -> Iterator[Finding]:
     """One GPU waits for another in communication."""
-    facts.need_times()
     rows = facts.kernels(**{"class": "communication"})
     if not len(rows):
         return

@@ -20,10 +20,9 @@ from fastprof.profile import program as kinds
 _NEGLIGIBLE: Final = 0.001  # of a step
 
 
-@rule("exposed-copy", least=0.02)
+@rule("exposed-copy", least=0.02, needs=("times",))
 def exposed_copy(facts: Facts) -> Iterator[Finding]:
     """Copies between host and GPU during which the GPU does nothing else."""
-    facts.need_times()
     rows = facts.kernels(kind="memcpy", direction=("HtoD", "DtoH"))
     rows = np.setdiff1d(rows, parameter_copies(facts))  # they have a finding of their own
     exposed = facts.own_ns(rows)
@@ -107,10 +106,9 @@ def _is_on_stream_of_compute(facts: Facts, rows: Int64) -> bool:
     return facts.share_on_streams(rows, computes) >= _MAINLY
 
 
-@rule("device-copy", least=0.03)
+@rule("device-copy", least=0.03, needs=("times",))
 def device_copy(facts: Facts) -> Iterator[Finding]:
     """Copies within the memory of the GPU during which it does nothing else."""
-    facts.need_times()
     rows = facts.kernels(kind="memcpy", direction=("DtoD", "PtoP"))
     exposed = facts.own_ns(rows)
     if exposed <= _NEGLIGIBLE * facts.step_ns:

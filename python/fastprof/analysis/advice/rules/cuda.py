@@ -57,7 +57,7 @@ _WARP: Final = 32
 _OWN: Final = tuple(KINDS - PRODUCTS - {"communication", "memcpy", "memset"})
 
 
-@rule("low-occupancy", least=0.0, programs=WRITES_KERNELS - {HIP})
+@rule("low-occupancy", least=0.0, programs=WRITES_KERNELS - {HIP}, needs=("times",))
 def low_occupancy(facts: Facts) -> Iterator[Finding]:
     """Kernels of which few warps fit into a multiprocessor."""
     limits = {number: _LIMITS.get(each.capability or "") for number, each in facts.devices.items()}
@@ -145,7 +145,6 @@ def _occupancy(profile: ProfileData, rows: Int64, limit: _Limits) -> _Occupancy:
 @rule("default-stream", least=0.0, programs=WRITES_KERNELS)
 def default_stream(facts: Facts) -> Iterator[Finding]:
     """Work of the default stream, which runs alone, among work of other streams."""
-    facts.need_times()
     streams = numbers(facts.profile, "stream")
     for lane in facts.windows.lanes:
         rows = lane.work.rows

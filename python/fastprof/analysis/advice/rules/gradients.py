@@ -12,13 +12,16 @@ from fastprof.analysis.advice.calls import (
     operands,
     sizes,
 )
+from fastprof.analysis.advice.registry import call_rule
 from fastprof.analysis.roofline.ideal import PRACTICAL
 from fastprof.ops.kernels import classify
+from fastprof.profile.program import TRAINS
 
 _CHANNELS: Final = 4  # at most, of images
 _SPARSE: Final = 4  # rows of the table by rows used, from which the gradient is mostly zeros
 
 
+@call_rule("dead-gradient", least=0.01, programs=TRAINS, needs=("shapes",))
 def dead_gradient(calls: CallGroups) -> list[CallFinding]:
     """The gradient of the input images, computed by the first convolution."""
     found = []
@@ -42,6 +45,7 @@ def dead_gradient(calls: CallGroups) -> list[CallFinding]:
     return found
 
 
+@call_rule("embedding-gradient", least=0.01, programs=TRAINS, needs=("shapes",))
 def embedding_gradient(calls: CallGroups) -> list[CallFinding]:
     """Dense gradients of embeddings of which a step uses few rows."""
     return [each for each in map(_dense, calls.groups) if each is not None]

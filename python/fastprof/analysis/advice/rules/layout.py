@@ -9,8 +9,9 @@ from typing import Final
 
 from fastprof._system.regex import regex
 from fastprof.analysis.advice.calls import CallFinding, CallGroup, CallGroups, KernelPart
+from fastprof.analysis.advice.registry import call_rule
 from fastprof.analysis.roofline.ideal import PRODUCTS
-from fastprof.profile.program import SERVING
+from fastprof.profile.program import SERVING, WITH_OPERATORS
 
 _LAYOUTS: Final = r"nchwtonhwc|nhwctonchw|nchw2nhwc|nhwc2nchw"
 _BY_NAME: Final = regex(_LAYOUTS, re.IGNORECASE)
@@ -24,6 +25,7 @@ _CASTS: Final = frozenset(
 _IN_MODEL: Final = frozenset({"forward", "backward", "recompute"})
 
 
+@call_rule("layout", least=0.02, programs=WITH_OPERATORS)
 def layout(calls: CallGroups) -> list[CallFinding]:
     """Transposes between NCHW and NHWC around convolutions."""
     members = _parts(calls, _is_transpose)
@@ -67,6 +69,7 @@ def _is_transpose(group: CallGroup, part: KernelPart) -> bool:
     return part.is_helper and "conv" in group.op and _TRANSPOSE.search(part.name) is not None
 
 
+@call_rule("autocast-casts", least=0.02, programs=WITH_OPERATORS, needs=("ops",))
 def autocast_casts(calls: CallGroups) -> list[CallFinding]:
     """Casts of the operands of 16-bit products, by autocast in each step."""
     is_split = any(_NOCAST in part.name for group in calls.groups for part in group.parts)
@@ -127,6 +130,7 @@ def _converts(name: str, is_split: bool) -> bool:
     return is_split or _SECOND.search(name) is not None
 
 
+@call_rule("copies-in-model", least=0.03, programs=WITH_OPERATORS, needs=("ops",))
 def copies_in_model(calls: CallGroups) -> list[CallFinding]:
     """Copies that the model's code requests: contiguous, clone, reshape; and explicit casts."""
     found = []

@@ -28,10 +28,9 @@ _BENCHMARK: Final = 9  # argument of aten::_convolution
 _N_ARGUMENTS: Final = 13
 
 
-@rule("memory-headroom", programs=WITH_OPERATORS)
+@rule("memory-headroom", programs=WITH_OPERATORS, needs=("times",))
 def memory_headroom(facts: Facts) -> Iterator[Finding]:
     """The GPU has memory for a larger batch."""
-    facts.need_times()
     if not len(facts.profile.memory_events):
         raise CannotJudge(
             "no memory events: record with torch.profiler.profile(profile_memory=True)"

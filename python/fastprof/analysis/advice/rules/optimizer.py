@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 from fastprof.analysis.advice.calls import CallFinding, CallGroups, KernelPart, by_time
+from fastprof.analysis.advice.registry import call_rule
+from fastprof.profile.program import TRAINS
 
 _KERNELS: Final = 50  # a step
 _SHORT: Final = 10_000  # ns
 _ONE_BY_ONE: Final = frozenset({"elementwise", "copy", "reduction"})
 
 
+@call_rule("optimizer-loop", least=0.01, programs=TRAINS, needs=("ops",), claims=False)
 def optimizer_loop(calls: CallGroups) -> list[CallFinding]:
     """Many short kernels of the optimizer that foreach or fused kernels replace."""
     groups = [each for each in calls.groups if each.phase == "optimizer"]

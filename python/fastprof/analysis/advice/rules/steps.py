@@ -26,10 +26,9 @@ _DIFFERS: Final = {
 }
 
 
-@rule("uneven-steps")
+@rule("uneven-steps", needs=("times",))
 def uneven_steps(facts: Facts) -> Iterator[Finding]:
     """Some steps take far longer than the median."""
-    facts.need_times()
     windows = facts.windows
     wall, step = windows.wall[facts.rows], windows.step[facts.rows]
     if len(np.unique(step)) < _LEAST_STEPS:

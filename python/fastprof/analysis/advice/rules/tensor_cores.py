@@ -14,6 +14,7 @@ from fastprof.analysis.advice.calls import (
     sizes,
     type_of,
 )
+from fastprof.analysis.advice.registry import call_rule
 from fastprof.analysis.roofline.ideal import PRACTICAL, PRODUCTS
 from fastprof.model.devices import Device
 from fastprof.ops.tensor_cores import Fp32, fp32_unit
@@ -87,6 +88,7 @@ class _Way(NamedTuple):
     size: float
 
 
+@call_rule("no-tensor-cores", least=0.03, needs=("name",))
 def no_tensor_cores(calls: CallGroups) -> list[CallFinding]:
     """Products of fp32 matrices that run on the general cores of a GPU with tensor cores."""
     wasted: dict[tuple[str, bool], list[tuple[CallGroup, KernelPart]]] = {}
@@ -238,6 +240,7 @@ _SLOW: Final = 0.4  # of the practical roof, for kernels with tensor cores
 _LARGE: Final = 256
 
 
+@call_rule("bad-shape", least=0.02, programs=WITH_OPERATORS, needs=("shapes", "peaks"))
 def bad_shape(calls: CallGroups) -> list[CallFinding]:
     """Products of 16-bit types with a size that is not a multiple of 8."""
     return [each for each in map(_misaligned, calls.groups) if each is not None]

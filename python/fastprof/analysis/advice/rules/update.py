@@ -26,10 +26,9 @@ _ZEROS: Final = regex(r"FillFunctor|multi_tensor_apply.*Zero")
 _STREAM: Final = ("process", "device", "stream")
 
 
-@rule("gradient-fills", least=0.01, programs=TRAINS)
+@rule("gradient-fills", least=0.01, programs=TRAINS, needs=("times",))
 def gradient_fills(facts: Facts) -> Iterator[Finding]:
     """Gradients that are filled with zeros one by one."""
-    facts.need_times()
     # Without steps, the model is built; None would cut a gradient from its buffer.
     if not facts.has_steps or facts.program.shares_gradients:
         return

@@ -32,10 +32,9 @@ _FSDP: Final = regex(r"FSDP::|FullySharded|_fsdp/")
 _ZERO: Final = regex(r"ZeRO|deepspeed/")
 
 
-@rule("parameter-upload", least=0.05, programs=WITH_OPERATORS)
+@rule("parameter-upload", least=0.05, programs=WITH_OPERATORS, needs=("times",))
 def parameter_upload(facts: Facts) -> Iterator[Finding]:
     """Parameters that are copied from the host between the layers that use them."""
-    facts.need_times()
     rows = parameter_copies(facts)
     if not len(rows):
         return
