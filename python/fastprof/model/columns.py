@@ -24,12 +24,16 @@ Rows = npt.NDArray[np.integer[Any]]
 _ROWS_AT_ONCE = 1 << 14
 
 
-@dataclass(frozen=True)
 class Ints:
     """Integers, shape [n] or [n, 3]; `none` stands for "unknown" (na)."""
 
-    values: npt.NDArray[Any]
-    none: int = -1
+    def __init__(self, values: npt.NDArray[Any], none: int = -1) -> None:
+        self._values, self.none = values, none
+
+    @property
+    def values(self) -> npt.NDArray[Any]:
+        """The numbers."""
+        return self._values
 
     def __len__(self) -> int:
         return len(self.values)
@@ -79,13 +83,10 @@ class RepeatedInts(Ints):
     distinct : int32 or int64, [m] or [m, 3]
     """
 
-    ids: npt.NDArray[np.int32]
-    distinct: npt.NDArray[Any]
-
     def __init__(
         self, ids: npt.NDArray[np.int32], distinct: npt.NDArray[Any], none: int = -1
     ) -> None:
-        self.__dict__.update(ids=ids, distinct=distinct, none=none)
+        self.ids, self.distinct, self.none = ids, distinct, none
 
     @cached_property
     def values(self) -> npt.NDArray[Any]:
@@ -105,12 +106,16 @@ class RepeatedInts(Ints):
             yield distinct[self.ids[first : first + size]].tolist()
 
 
-@dataclass(frozen=True)
 class Values:
     """Repeated values: row i is `values[ids[i]]`; id -1 is "unknown" (na). ids: int32 [n]."""
 
-    ids: npt.NDArray[np.int32]
-    values: list[Any]
+    def __init__(self, ids: npt.NDArray[np.int32], values: list[Any]) -> None:
+        self._ids, self.values = ids, values
+
+    @property
+    def ids(self) -> npt.NDArray[np.int32]:
+        """Indices into `values`, -1 for "unknown"."""
+        return self._ids
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -193,13 +198,10 @@ class SharedValues(Values):
         Indices into `values`, -1 for "unknown".
     """
 
-    rows: npt.NDArray[np.int32]
-    id_of_row: npt.NDArray[np.int32]
-
     def __init__(
         self, rows: npt.NDArray[np.int32], id_of_row: npt.NDArray[np.int32], values: list[Any]
     ) -> None:
-        self.__dict__.update(rows=rows, id_of_row=id_of_row, values=values)
+        self.rows, self.id_of_row, self.values = rows, id_of_row, values
 
     @cached_property
     def ids(self) -> npt.NDArray[np.int32]:

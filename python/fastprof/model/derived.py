@@ -33,11 +33,7 @@ class _Derived:
     def __init__(
         self, n: int, make: Callable[[Rows | slice], Numbers], rows: Rows | None = None
     ) -> None:
-        self.__dict__.update(_n=n, _make=make, _rows=rows)
-
-    _n: int
-    _make: Callable[[Rows | slice], Numbers]
-    _rows: Rows | None
+        self._n, self._make, self._rows = n, make, rows
 
     @cached_property
     def values(self) -> Numbers:
@@ -54,6 +50,8 @@ class _Derived:
 
 class DerivedInts(_Derived, Ints):
     """Integers that a function computes, -1 for unknown."""
+
+    none = -1
 
 
 class DerivedFloats(_Derived, Floats):

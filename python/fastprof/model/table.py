@@ -35,11 +35,16 @@ if TYPE_CHECKING:
 SCHEMA: Final = 1
 
 
-@dataclass(frozen=True)
 class Floats:
     """float64 [n]; NaN is unknown."""
 
-    values: npt.NDArray[np.float64]
+    def __init__(self, values: npt.NDArray[np.float64]) -> None:
+        self._values = values
+
+    @property
+    def values(self) -> npt.NDArray[np.float64]:
+        """The numbers."""
+        return self._values
 
     def __len__(self) -> int:
         return len(self.values)
