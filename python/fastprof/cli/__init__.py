@@ -13,6 +13,7 @@ from fastprof._system import memory
 from fastprof._system.garbage import of_command
 from fastprof._system.interruption import Interruption
 from fastprof._system.reasons import memory_shortage
+from fastprof._system.threads import import_numpy
 from fastprof._version import __version__
 from fastprof.analysis.reports import find, names
 from fastprof.cli.options import add_memory
@@ -84,7 +85,9 @@ def parser(given: Sequence[str] | None = None) -> argparse.ArgumentParser:
             module.add_arguments(command)
             if name not in _OWN_MEMORY:
                 add_memory(command)
-        command.set_defaults(run=module.run, error=command.error)
+        command.set_defaults(
+            run=module.run, error=command.error, reads_trace=name not in _OWN_MEMORY
+        )
     return top
 
 
@@ -120,6 +123,8 @@ def _run(arguments: argparse.Namespace) -> int:
     """Run the command; runs of `fastprof run` that it is given become their traces."""
     if isinstance(size := getattr(arguments, "memory", None), str):  # that of batch is a number
         os.environ[memory.VARIABLE] = size
+    if arguments.reads_trace:
+        import_numpy()
     for name, given in list(vars(arguments).items()):
         if name == "file" and given is not None:
             arguments.file, all_traces = resolved(given, one=True), resolved(given)
