@@ -13,7 +13,7 @@ from fastprof._core._sweep import Sweep
 from fastprof._core._take import take
 from fastprof._system.classes import dataclass
 from fastprof.analysis.columns import numbers, texts
-from fastprof.model.arrays import Bools, Int32, Int64, UInt8
+from fastprof.model.arrays import Bools, Int32, Int64, UInt8, unique
 from fastprof.profile.data import ProfileData
 from fastprof.profile.kept import answered, kept
 
@@ -230,7 +230,7 @@ def owners(profile: ProfileData) -> Int64:
     if unknown.all() or not unknown.any():
         return pid
     time = np.maximum(numbers(profile, "sil"), 0)
-    for gpu in np.unique(device[unknown]):
+    for gpu in unique(device[unknown]):
         rows = np.flatnonzero(~unknown & (device == gpu))
         if len(rows):
             pids, place = np.unique(pid[rows], return_inverse=True)

@@ -58,6 +58,11 @@ class Ints:
         mask = values == self.none if values.size else np.ma.nomask
         return np.ma.MaskedArray(values, mask, fill_value=self.none)
 
+    def known(self) -> npt.NDArray[Any]:
+        """The known numbers, in one dimension."""
+        values: npt.NDArray[Any] = self.values[self.values != self.none]
+        return values
+
     def chunks(self, size: int) -> Iterator[list[Any]]:
         """The Python values: int, tuple of 3 ints, or None."""
         for first in range(0, len(self), size):

@@ -53,6 +53,10 @@ class Floats:
         """The numbers."""
         return self.values
 
+    def known(self) -> npt.NDArray[np.float64]:
+        """The known numbers."""
+        return self.values[np.isfinite(self.values)]
+
     def take(self, rows: Rows) -> Floats:
         """Some rows, in this order."""
         return Floats(self.values[rows])

@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import zip_longest
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,12 @@ class TextColumn(Protocol):
     def at(self, row: int) -> Any: ...
     def take(self, rows: Rows) -> TextColumn: ...
     def array(self) -> Any: ...
+
+
+class NumberColumn(TextColumn, Protocol):
+    """A column of numbers."""
+
+    def known(self) -> npt.NDArray[Any]: ...
 
 
 class ShownTable(Protocol):
@@ -252,9 +258,9 @@ def _column(table: ShownTable, heading: Heading, n: int) -> _Shown:
     return _Shown(heading.header + unit, cells, last, is_text, heading.keeps_end, *_fit(heading))
 
 
-def _largest(column: TextColumn, total: Any) -> tuple[float, bool]:
+def _largest(column: NumberColumn, total: Any) -> tuple[float, bool]:
     """The largest magnitude of a column and its total, and whether all are integers."""
-    known = np.ma.compressed(np.ma.masked_invalid(column.array()))
+    known = column.known()
     largest = max(float(np.abs(known).max(initial=0)), abs(total or 0))
     return largest, known.dtype.kind == "i" and not isinstance(total, float)
 
@@ -295,7 +301,8 @@ def number_format(table: ShownTable, heading: Heading) -> NumberFormat:
     of = heading.same_unit if heading.same_unit in table.columns else heading.key
     largest, are_whole = 0.0, False
     if heading.unit or heading.decimals is None:
-        largest, are_whole = _largest(table.columns[of], table.total.get(of))
+        column = cast(NumberColumn, table.columns[of])
+        largest, are_whole = _largest(column, table.total.get(of))
     scale = _scale(heading, largest)
     size = scale.size if scale else 1
     decimals = heading.decimals

@@ -19,7 +19,7 @@ from fastprof import ops
 from fastprof._core import _path
 from fastprof._core._pools import alike
 from fastprof._core._take import take
-from fastprof.model.arrays import Int32, Int64
+from fastprof.model.arrays import Int32, Int64, unique
 from fastprof.model.columns import Column, RepeatedInts, Values, unknown
 from fastprof.model.markers import Meaning
 from fastprof.model.trace import NO_TIME
@@ -280,7 +280,7 @@ def _windows(
     of_launch, time : threads and times of launches
     """
     first, last = np.zeros((2, len(time)), np.int64)
-    for each in np.unique(of_launch).tolist():
+    for each in unique(of_launch).tolist():
         begin, stop = np.searchsorted(thread, [each, each + 1])
         launches = np.flatnonzero(of_launch == each)
         launches = launches[np.argsort(time[launches], kind="stable")]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fastprof._core._groups import sum_where
 from fastprof._system.classes import dataclass
-from fastprof.model.arrays import Int32, Int64
+from fastprof.model.arrays import Int32, Int64, unique
 from fastprof.model.call import Call, Tensor
 from fastprof.model.markers import Kind, Meaning
 from fastprof.model.trace import Activity, Trace
@@ -114,7 +114,7 @@ def contents_of(trace: Trace, attribution: Attribution) -> Contents:
 def _kernel_names(trace: Trace) -> list[str]:
     """The distinct names of kernels, without copies and memsets."""
     configs = trace.kernels.configs
-    names = np.unique(configs.name[configs.kind == Activity.KERNEL]).tolist()
+    names = unique(configs.name[configs.kind == Activity.KERNEL]).tolist()
     return [name for each in names if each >= 0 and (name := trace.strings[each])]
 
 

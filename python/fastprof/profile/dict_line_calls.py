@@ -22,7 +22,7 @@ from fastprof import ops
 from fastprof._core import _calls, _share
 from fastprof._core._pools import pairs
 from fastprof._core._take import take
-from fastprof.model.arrays import Bools, Int32
+from fastprof.model.arrays import Bools, Int32, unique
 from fastprof.model.call import Tensor
 from fastprof.model.columns import Values, first_numbers
 from fastprof.model.markers import Meaning, read
@@ -198,7 +198,7 @@ def _with_results(
     asking = np.array([lacks_only_result(name.call) for name in number] + [False])
     linked = np.flatnonzero((grouping.lines.forward_row >= 0) & asking[call])
     gradients: list[Tensor | None] = [None] * len(columns["seqMarker"].values)
-    for marker in np.unique(columns["seqMarker"].ids[linked]).tolist():
+    for marker in unique(columns["seqMarker"].ids[linked]).tolist():
         tensors = map(output_gradient, map(_torch, columns["seqMarker"].values[marker]))
         gradients[marker] = next((each for each in tensors if each is not None), None)
     known = np.array([each is not None for each in gradients] + [False])

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fastprof.model.arrays import unique
 from fastprof.model.columns import Column, RepeatedInts
 from fastprof.model.devices import Device, resolve
 from fastprof.model.metadata import About
@@ -70,7 +71,7 @@ def step_count(steps: StepsOfKernels, counted: bool = True) -> int:
     counted : only steps that means include
     """
     rows = steps.is_counted if counted else slice(None)
-    return len(np.unique(steps.number[rows]))
+    return len(unique(steps.number[rows]))
 
 
 def gpu_names(about: About, device: Column) -> str:
@@ -85,4 +86,4 @@ def devices_used(device: Column) -> list[int]:
     device : the column `device`
     """
     numbers = device.distinct if isinstance(device, RepeatedInts) else device.values
-    return sorted({int(each) for each in np.unique(numbers) if each >= 0})
+    return sorted({int(each) for each in unique(np.asarray(numbers)) if each >= 0})

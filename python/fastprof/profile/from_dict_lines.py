@@ -19,7 +19,7 @@ from fastprof._core import _link
 from fastprof._core._take import take
 from fastprof._system.threads import computed_once
 from fastprof.errors import StepsError
-from fastprof.model.arrays import Int32, Int64
+from fastprof.model.arrays import Int32, Int64, unique
 from fastprof.model.column_table import COLUMNS
 from fastprof.model.columns import Column, Ints, Lists, Values, first_numbers
 from fastprof.model.markers import SourceLines, each_part_once
@@ -168,7 +168,7 @@ def _forward_rows(columns: dict[str, Any], backward: npt.NDArray[np.bool_]) -> I
     altSeqId. -1: none, or a forward row."""
     seq = first_numbers(columns["seqId"])
     forward = _equals(columns["dir"], "fprop")
-    counting = np.isin(columns["tid"].values, np.unique(columns["tid"].values[forward & (seq > 0)]))
+    counting = np.isin(columns["tid"].values, unique(columns["tid"].values[forward & (seq > 0)]))
     # A forward call runs on the same GPU; each process has its own numbers.
     scope = columns["device"].values.astype(np.int32)
     asking = backward & (seq >= 0)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from fastprof._core import _column, _nest, _pools
 from fastprof._core._take import take
+from fastprof.model.arrays import unique
 from fastprof.model.trace import Kernels, Ranges
 from fastprof.readers.sqlite.database import Database, Field, TableColumns
 
@@ -115,7 +116,7 @@ def read_strings(
         strings[key] = text_of[text] if text >= 0 else None
     known = np.array([text is not None for text in strings] + [True])
     name = kernels.configs.name
-    lost = np.unique(name[~known[name]])
+    lost = unique(name[~known[name]])
     warnings = []
     if len(lost):
         ids = ", ".join(str(wanted.values()[index]) for index in lost[:3])

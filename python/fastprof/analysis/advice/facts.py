@@ -26,7 +26,7 @@ from fastprof.analysis.idle.places import places
 from fastprof.analysis.keys import key_of
 from fastprof.analysis.steps.means import step_means
 from fastprof.analysis.steps.windows import Windows, windows_of
-from fastprof.model.arrays import Bools, Int64
+from fastprof.model.arrays import Bools, Int64, unique
 from fastprof.model.columns import Values
 from fastprof.model.devices import Device
 from fastprof.ops.tensor_cores import fp32_unit
@@ -222,7 +222,7 @@ class Facts:
 
         Several steps are required.
         """
-        wanted = np.unique(self.windows.step[self.rows])
+        wanted = unique(self.windows.step[self.rows])
         if not self.has_steps or len(wanted) < _LEAST_STEPS:
             return 0
         name, kind = texts(self.profile, "name").ids, texts(self.profile, "kind")

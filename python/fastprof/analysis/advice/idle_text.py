@@ -24,7 +24,7 @@ def evidence_of(facts: Facts, *causes: str) -> str:
         each = [f"{name} {quantity(round(idle.mean(name)), 'ns')}" for name in causes]
         parts[0] += f" ({', '.join(each)})"
     if facts.has_steps and len(of_steps) >= _SPREAD:
-        low, middle, high = np.percentile(of_steps, [0, 50, 100]).round().astype(np.int64).tolist()
+        low, middle, high = (round(float(f(of_steps))) for f in (np.min, np.median, np.max))
         parts.append(
             f"median {quantity(middle, 'ns')}, {quantity(low, 'ns')} to {quantity(high, 'ns')}"
         )

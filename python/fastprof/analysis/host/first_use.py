@@ -12,7 +12,7 @@ from fastprof._core._take import take, where
 from fastprof._system.regex import regex
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.host.events import OpenRanges, ThreadEvents, grouped, in_order
-from fastprof.model.arrays import Int64
+from fastprof.model.arrays import Int64, union, unique
 from fastprof.model.markers import Kind, Meaning
 from fastprof.model.trace import NEVER
 from fastprof.profile.api_classes import ALLOC, COPY, CREATE, LAUNCH, LOAD, OTHER, SYNC
@@ -82,7 +82,7 @@ def _before(profile: ProfileData, compiling: Int64) -> ThreadEvents:
     modules = api.name.where(lambda name: bool(_LOADS_MODULE.match(name)))
     names = texts(profile, "name").where(lambda name: _NUMBA in name)
     numba = _first_launches(profile, names)
-    calls = np.unique(np.concatenate([compiling, modules, numba]))
+    calls = unique(np.concatenate([compiling, modules, numba]))
     is_inner = np.zeros(len(calls), bool)  # the runtime loads its own modules
     begin = np.full(len(calls), NEVER)
     working = np.zeros(len(api), bool)
@@ -119,7 +119,7 @@ def creation(profile: ProfileData) -> tuple[Int64, Int64]:
     first = _long(api, _first_calls(api), _STARTS_NS)
     first = first[api.call_class.take(first).fits(lambda each: each in (ALLOC, OTHER))]
     fits = np.array([bool(_LIBRARY_HANDLE.match(each.name)) for each in ranges.meanings], bool)
-    return np.union1d(creates, first), where(fits, ranges.label)
+    return union(creates, first), where(fits, ranges.label)
 
 
 def loading(profile: ProfileData) -> Int64:
@@ -136,7 +136,7 @@ def loading(profile: ProfileData) -> Int64:
     long = np.zeros(len(api) + 1, bool)
     long[_long(api, launches, _LOADS_NS)] = True
     first = _first_launches(profile, np.flatnonzero(long[api.of_kernel]))
-    return np.unique(np.concatenate([loads, first, _long(api, looks_up, _LOADS_NS)]))
+    return unique(np.concatenate([loads, first, _long(api, looks_up, _LOADS_NS)]))
 
 
 def _first_calls(api: ApiCalls) -> Int64:
@@ -165,4 +165,4 @@ def _first_launches(profile: ProfileData, kernels: Int64) -> Int64:
     is_first = np.zeros(len(name), bool)
     is_first[rows] = True
     first = is_first[kernels]
-    return np.unique(profile.api.of_kernel[kernels[first]]).astype(np.int64)
+    return unique(profile.api.of_kernel[kernels[first]]).astype(np.int64)

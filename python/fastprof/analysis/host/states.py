@@ -15,7 +15,7 @@ from fastprof.analysis.host.events import BusyThreads, ThreadEvents, grouped, in
 from fastprof.analysis.host.first_use import compilation, compiling_calls, creation, loading
 from fastprof.analysis.host.waits import FREES, blocking_copies, implied_waits, waits_for_copies
 from fastprof.errors import ReportError
-from fastprof.model.arrays import Bools, Int32, Int64
+from fastprof.model.arrays import Bools, Int32, Int64, among, difference
 from fastprof.model.markers import Kind, Meaning
 from fastprof.model.trace import NEVER
 from fastprof.profile.api_classes import ALLOC, SYNC
@@ -125,10 +125,10 @@ def host_states(profile: ProfileData, data: str | None = None) -> HostStates:
     copies, copied = _copies(profile, waits_for_copies(profile, waits))
     alloc, syncs = api.call_class.where_each(lambda each: each == ALLOC, lambda each: each == SYNC)
     frees = _is_named(api, alloc, FREES)
-    loads = np.setdiff1d(loading(profile), np.concatenate([whole, compiling_calls(profile)]))
+    loads = difference(loading(profile), np.concatenate([whole, compiling_calls(profile)]))
     creates, handles = creation(profile)
     compiles = compilation(profile)
-    own = np.isin(waits, copies, invert=True)
+    own = ~among(waits, copies)
     return HostStates(
         [
             events(ranges, loader_ranges(profile, data)),
@@ -136,16 +136,16 @@ def host_states(profile: ProfileData, data: str | None = None) -> HostStates:
             events(api, loads),
             in_order(
                 [
-                    events(api, np.setdiff1d(creates, whole)),
+                    events(api, difference(creates, whole)),
                     events(ranges, handles)._replace(row=np.full(len(handles), -1)),
                 ]
             ),
-            events(api, np.setdiff1d(alloc[~frees], whole)),
-            _after(events(api, np.setdiff1d(alloc[frees], whole)), waits, until),
+            events(api, difference(alloc[~frees], whole)),
+            _after(events(api, difference(alloc[frees], whole)), waits, until),
             events(api, copies, api.end[copied]),
             in_order(
                 [
-                    events(api, np.setdiff1d(syncs, copied)),
+                    events(api, difference(syncs, copied)),
                     events(api, waits[own], until[own]),
                 ]
             ),
@@ -156,7 +156,7 @@ def host_states(profile: ProfileData, data: str | None = None) -> HostStates:
 def _copies(profile: ProfileData, more: Int64) -> tuple[Int64, Int64]:
     """Copies that wait, and some more: rows of `profile.api`, and the call each ends with."""
     copies, until = kept(profile, blocking_copies)
-    more = np.setdiff1d(more, copies)
+    more = difference(more, copies)
     both, ends = np.concatenate([copies, more]), np.concatenate([until, more])
     order = np.argsort(both, kind="stable")
     return both[order], ends[order]

@@ -16,7 +16,7 @@ from fastprof._core._take import take
 from fastprof._system.regex import regex
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.intervals import BusyTime
-from fastprof.model.arrays import Bools, Int32, Int64
+from fastprof.model.arrays import Bools, Int32, Int64, among, difference, union
 from fastprof.model.trace import NEVER
 from fastprof.profile.api_classes import COPY, LAUNCH, SYNC
 from fastprof.profile.data import ProfileData
@@ -179,7 +179,7 @@ def blocking_copies(profile: ProfileData) -> tuple[Int64, Int64]:
         *map(_matches, (_SYNC_COPY, _ASYNC_COPY, _STREAM_WAIT))
     )
     first, second = _copies_and_waits(api, copies, waits)
-    row = np.setdiff1d(_long_copies(profile), first)
+    row = difference(_long_copies(profile), first)
     rows, until = np.concatenate([alone, first, row]), np.concatenate([alone, second, row])
     order = np.argsort(rows, kind="stable")
     return rows[order], until[order]
@@ -187,9 +187,9 @@ def blocking_copies(profile: ProfileData) -> tuple[Int64, Int64]:
 
 def _copies_and_waits(api: ApiCalls, copies: Int64, waits: Int64) -> tuple[Int64, Int64]:
     """Asynchronous copies, and the StreamSynchronize that follows each at once."""
-    rows = np.union1d(copies, waits)
+    rows = union(copies, waits)
     rows = rows[np.argsort(api.thread[rows], kind="stable")]
-    is_copy = np.isin(rows, copies)
+    is_copy = among(rows, copies)
     first, second = rows[:-1], rows[1:]
     after = api.start[second] - np.minimum(api.end[first], api.start[second])
     follows = is_copy[:-1] & ~is_copy[1:] & (api.thread[first] == api.thread[second])

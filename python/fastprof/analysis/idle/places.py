@@ -13,7 +13,7 @@ from fastprof.analysis.gpu_work import Gaps
 from fastprof.analysis.host.events import OpenRanges, ThreadEvents, grouped
 from fastprof.analysis.host.states import State
 from fastprof.analysis.idle.causes import DRAINED_NS, Cause, Host, Split
-from fastprof.model.arrays import Bools, Int32, Int64
+from fastprof.model.arrays import Bools, Int32, Int64, unique
 from fastprof.model.columns import Values
 from fastprof.model.markers import Kind, Meaning
 from fastprof.model.numbers import without_numbers
@@ -41,7 +41,7 @@ def places(gaps: Gaps, causes: Split, host: Host) -> dict[str, Values]:
     profile = host.profile
     lookups = _Lookups(profile)
     found = _Place(*(np.full(len(gaps.after), -1, np.int32) for _ in _Place._fields))
-    for cause in np.unique(causes.main).tolist():
+    for cause in unique(causes.main).tolist():
         rows = np.flatnonzero(causes.main == cause)
         of_cause = _of_cause(host, Cause(cause), gaps, causes, lookups, rows)
         found.row[rows], found.call[rows] = of_cause

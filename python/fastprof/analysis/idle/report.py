@@ -21,7 +21,7 @@ from fastprof.analysis.idle.places import PLACES
 from fastprof.analysis.idle.text import notes, overview
 from fastprof.analysis.recorder import recorder_lines
 from fastprof.errors import ReportError
-from fastprof.model.arrays import Int32, Int64
+from fastprof.model.arrays import Int32, Int64, unique
 from fastprof.model.columns import Ints, Values
 from fastprof.model.heading import Heading
 from fastprof.model.table import ColumnData, Floats, Table
@@ -86,7 +86,7 @@ def _by_cause(found: Examined, where: _Where, work: WorkOfDevices) -> Table:
     """A row for each GPU and cause, those of a GPU in order of time."""
     parts, short = found.causes.parts, found.short_device * np.int64(_N) + Cause.SHORT
     own = found.device[parts.gap] * np.int64(_N) + parts.cause
-    present = np.unique(np.concatenate([own, short]))
+    present = unique(np.concatenate([own, short]))
     n = len(present)
 
     def place(of: Int64) -> Int32:

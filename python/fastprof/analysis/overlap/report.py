@@ -21,7 +21,7 @@ from fastprof.analysis.registry import Where
 from fastprof.analysis.roofline.limits import LARGEST
 from fastprof.analysis.selection import selected
 from fastprof.analysis.summary.measures import in_counted_steps, ratio, shown
-from fastprof.model.arrays import Int64
+from fastprof.model.arrays import Int64, unique
 from fastprof.model.columns import Ints, Values, unknown
 from fastprof.model.quantity import quantity
 from fastprof.model.table import ColumnData, Floats, Table
@@ -98,7 +98,7 @@ def _is_told(name: str, key: Values) -> bool:
     """Whether a key is known; of devices, whether there are several."""
     if name == "collective":
         return True
-    return len(np.unique(key.ids)) > 1 if name == "device" else bool((key.ids >= 0).any())
+    return len(unique(key.ids)) > 1 if name == "device" else bool((key.ids >= 0).any())
 
 
 class _Kernels:

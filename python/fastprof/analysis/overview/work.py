@@ -24,6 +24,7 @@ from fastprof.analysis.overview.columns import LAYERS, LINES, OF_WORK
 from fastprof.analysis.roofline.ideal import Ideals, ideals_of
 from fastprof.analysis.summary.measures import TimeInSteps, measures, shown, time_in_steps, totals
 from fastprof.analysis.summary.report import default_keys, summary
+from fastprof.model.arrays import unique
 from fastprof.model.columns import Ints, Values
 from fastprof.model.devices import Device
 from fastprof.model.heading import Heading
@@ -150,7 +151,7 @@ def _descended(cells: KernelCells, lines: Values) -> tuple[Values, str]:
     longest = int(by_line.argmax())
     inner = key_of(cells, "library_line")
     below = (lines.ids == longest) & (inner.ids >= 0)
-    if by_line[longest] <= _ALL * by_line.sum() or len(np.unique(inner.ids[below])) < 2:
+    if by_line[longest] <= _ALL * by_line.sum() or len(unique(inner.ids[below])) < 2:
         return lines, ""
     place = place_of(str(lines.values[longest]))
     caller = f"{place.file}:{place.line}"

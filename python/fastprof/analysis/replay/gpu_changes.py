@@ -21,7 +21,7 @@ from fastprof.analysis.replay.model import Model, rounded
 from fastprof.analysis.replay.runs import NO_EDGE, Weights
 from fastprof.analysis.roofline.ideal import PRODUCTS, Ideals, ideals_of
 from fastprof.errors import ReportError
-from fastprof.model.arrays import Bools, Int32, Int64
+from fastprof.model.arrays import Bools, Int32, Int64, unique
 from fastprof.model.columns import Values
 from fastprof.model.devices import Device
 
@@ -103,7 +103,7 @@ def padded(
     factor = growth[rows]
     device = numbers(model.profile, "device")[rows]
     types = texts(model.profile, "compute_type")
-    for number in np.unique(device).tolist():
+    for number in unique(device).tolist():
         gpu = devices.get(number, Device(None))
         for each in _NARROW:
             old, new = gpu.peak(each, False), gpu.peak(each, True)
@@ -216,7 +216,7 @@ def _chain(model: Model, rows: Int64, before: Int32, edges: _Edges) -> None:
     follows = nodes[~uploads & (lag[2][nodes] == NO_EDGE) & (before[nodes] > 0)]
     source[2][follows] = 2 * before[follows] + 1
     lag[2][follows] = np.minimum(lag[1][follows], 0)
-    last, node = _successive(model, np.unique(model.kernel_class[rows]))
+    last, node = _successive(model, unique(model.kernel_class[rows]))
     chosen = np.zeros(len(model.graph), bool)
     chosen[nodes] = True
     after = model.recorded[2 * node] - model.base.before[node] - model.recorded[2 * last + 1]

@@ -28,7 +28,7 @@ from fastprof.analysis.replay.graph import (
 )
 from fastprof.analysis.replay.host_time import HostTime, host_time
 from fastprof.analysis.replay.runs import Replayed, Runs, Weights
-from fastprof.model.arrays import Bools, Int32, Int64
+from fastprof.model.arrays import Bools, Int32, Int64, unique
 from fastprof.model.trace import NEVER
 from fastprof.profile.data import ProfileData
 from fastprof.profile.kept import kept
@@ -118,7 +118,7 @@ class Model:
         """The counted steps of each process, ns since the origin, as recorded."""
         begin, end = self._runs.recorded.begin, self._runs.recorded.end
         pid = np.where(self.is_counted, self.steps.pid[self.rows], _NEVER)
-        pids = np.unique(pid[self.is_counted]).tolist()
+        pids = unique(pid[self.is_counted]).tolist()
         return {each: BusyTime(begin[pid == each], end[pid == each]) for each in pids}
 
     @cached_property
@@ -215,7 +215,7 @@ class Model:
     def _successive(self, rows: Int64) -> Iterator[tuple[int, int]]:
         """The first and the last of steps of one process that follow each other."""
         pid = self.steps.pid[self.rows]
-        for each in np.unique(pid[rows]).tolist():
+        for each in unique(pid[rows]).tolist():
             own = np.flatnonzero(pid == each)
             place = np.searchsorted(own, rows[pid[rows] == each])
             for run in np.split(place, np.flatnonzero(np.diff(place) > 1) + 1):

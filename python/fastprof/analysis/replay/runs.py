@@ -19,7 +19,7 @@ from fastprof._system.classes import dataclass
 from fastprof.analysis.grouping import Floats64
 from fastprof.analysis.replay.graph import WORK, Graph, Run, pids_of
 from fastprof.analysis.replay.host_time import AS_RECORDED
-from fastprof.model.arrays import Bools, Int32, Int64
+from fastprof.model.arrays import Bools, Int32, Int64, unique
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 _NEVER: Final = np.iinfo(np.int64).min
@@ -172,7 +172,7 @@ class Runs:
     def _counted(self) -> dict[int, Int64]:
         """The rows of each process from its first to its last counted one."""
         found, pid = {}, self._pid[self._rows]
-        for each in np.unique(pid[self._is_counted]).tolist():
+        for each in unique(pid[self._is_counted]).tolist():
             own = np.flatnonzero(pid == each)
             counted = np.flatnonzero(self._is_counted[own])
             found[int(each)] = own[counted[0] : counted[-1] + 1]
@@ -189,7 +189,7 @@ class Runs:
     def _follows(self, ends: Int64) -> tuple[Int64, Int64]:
         """[rows] The last end of GPU work before and in each step; without any, the least int64."""
         begin, end = np.empty(len(ends), np.int64), np.empty(len(ends), np.int64)
-        for pid in np.unique(self._pid).tolist():
+        for pid in unique(self._pid).tolist():
             own = np.flatnonzero(self._pid == pid)
             end[own] = np.maximum.accumulate(ends[own])
             begin[own] = np.append(_NEVER, end[own[:-1]])

@@ -9,6 +9,7 @@ import numpy as np
 
 from fastprof._core._take import take
 from fastprof.analysis.steps.windows import mean_times, windows_of
+from fastprof.model.arrays import unique
 from fastprof.model.quantity import quantity
 from fastprof.profile.data import ProfileData
 from fastprof.profile.kept import kept
@@ -95,8 +96,8 @@ def _step_means(profile: ProfileData, steps: StepsOfKernels) -> StepMeans | None
     is_counted = np.zeros(len(steps), bool)
     is_counted[windows.step] = True
     return StepMeans(
-        n_steps=len(np.unique(steps.number[windows.step])),
-        n_gpus=len(np.unique(windows.lane)),
+        n_steps=len(unique(steps.number[windows.step])),
+        n_gpus=len(unique(windows.lane)),
         n_windows=len(windows),
         wall=float(wall.mean()),
         median=float(np.median(wall)),

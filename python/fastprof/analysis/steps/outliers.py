@@ -15,7 +15,7 @@ from fastprof.analysis.idle.causes import CAUSES
 from fastprof.analysis.idle.gaps import gaps_of_steps
 from fastprof.analysis.keys import key_of
 from fastprof.analysis.steps.windows import HOST_TIMES, ProcessLane, Windows
-from fastprof.model.arrays import Bools, Int64
+from fastprof.model.arrays import Bools, Int64, unique
 from fastprof.model.columns import Values
 from fastprof.profile.data import ProfileData
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
@@ -101,7 +101,7 @@ def _differences(windows: Windows, far: tuple[Bools, Bools], most: int) -> Itera
     """The largest differences of each lane."""
     outlier, slow = far
     every, bounds = windows.in_lanes()
-    for lane in np.unique(windows.lane[outlier | slow]).tolist():
+    for lane in unique(windows.lane[outlier | slow]).tolist():
         rows = every[bounds[lane] : bounds[lane + 1]]
         normal = rows[windows.is_counted[rows] & ~outlier[rows] & ~slow[rows]]
         groups = [rows[slow[rows]]] if slow[rows].any() else rows[outlier[rows]][:, np.newaxis]

@@ -36,7 +36,7 @@ from fastprof.analysis.steps.windows import (
     windows_of,
 )
 from fastprof.analysis.summary.measures import shown
-from fastprof.model.arrays import Bools, Int64
+from fastprof.model.arrays import Bools, Int64, unique
 from fastprof.model.columns import Ints
 from fastprof.model.quantity import quantity, scale_of
 from fastprof.model.table import ColumnData, Table, texts
@@ -125,7 +125,7 @@ def _of_windows(
     }
     values = {name: each.values for name, each in columns.items() if isinstance(each, Ints)}
     of_gpus = lengths(windows, values)
-    n_more = len(np.unique(windows.lane[windows.is_counted])) - len(of_gpus)
+    n_more = len(unique(windows.lane[windows.is_counted])) - len(of_gpus)
     found = outliers_of(profile, steps, windows, values, (outlier, slow), _MOST_OUTLIERS)
     gpus = gpu_names(profile.about, profile.column("device"))
     lead = (
@@ -159,7 +159,7 @@ def _notes(
     outside = int(np.count_nonzero(steps.of_kernel < 0))
     if outside:
         yield f"outside of all steps: {outside} kernels and copies, busy time where they run"
-    if len(np.unique(windows.lanes.device)) < len(windows.lanes):
+    if len(unique(windows.lanes.device)) < len(windows.lanes):
         yield "processes use the same GPU numbers: each row has the work of its own process only"
     if (values["sync_ns"] < 0).all():
         missing = "no API calls in the file; record them with nsys profile -t cuda"

@@ -29,7 +29,7 @@ from fastprof.analysis.grouping import Grouping
 from fastprof.analysis.host.events import piece_rows
 from fastprof.analysis.host.states import SETUP, State, host_states, launching_threads
 from fastprof.analysis.roofline.utilisation import model_products
-from fastprof.model.arrays import Bools, Int32, Int64
+from fastprof.model.arrays import Bools, Int32, Int64, among, unique
 from fastprof.model.columns import Ints
 from fastprof.model.devices import Device
 from fastprof.model.table import ColumnData, Floats
@@ -234,7 +234,7 @@ def _with_work(windows: Windows, steps: StepsOfKernels) -> Int64:
     work, n = windows.lanes.selected, len(steps)
     step = take(steps.of_kernel, work.work.rows)
     launched = (work.numbers().astype(np.int64) * n + step)[step >= 0]
-    return np.flatnonzero(np.isin(windows.lane.astype(np.int64) * n + windows.step, launched))
+    return np.flatnonzero(among(windows.lane.astype(np.int64) * n + windows.step, launched))
 
 
 def _lanes(profile: ProfileData, rows: Bools | None) -> Lanes:
@@ -255,7 +255,7 @@ def _lanes(profile: ProfileData, rows: Bools | None) -> Lanes:
 def _of_steps(steps: StepsOfKernels) -> tuple[Int64, Int64]:
     """[steps] Start and end of each window."""
     end = steps.gpu_end.copy()
-    for pid in np.unique(steps.pid):
+    for pid in unique(steps.pid):
         own = np.flatnonzero((steps.pid == pid) & (end != NO_TIME))
         end[own] = np.maximum.accumulate(end[own])
     has_work = end != NO_TIME
@@ -371,7 +371,7 @@ def _launching(windows: Windows, launching: Int32, n_threads: int) -> tuple[Int6
     """The threads that launch work of a lane: the lane and the thread of each pair."""
     work = windows.lanes.work
     thread = take(launching, work.work.rows)
-    pairs = np.unique((work.numbers() * np.int64(n_threads) + thread)[thread >= 0])
+    pairs = unique((work.numbers() * np.int64(n_threads) + thread)[thread >= 0])
     return pairs // n_threads, (pairs % n_threads).astype(np.int32)
 
 

@@ -266,5 +266,5 @@ def shown(
 def _has_values(column: ColumnData, not_zero: bool) -> bool:
     if isinstance(column, Values):
         return not len(column) or bool(column.fits(lambda text: text != "").any())
-    known = np.ma.masked_invalid(column.array())
-    return not len(column) or bool(known.any() if not_zero else known.count())
+    known = column.known()
+    return not len(column) or bool(known.any() if not_zero else known.size)

@@ -24,7 +24,7 @@ from fastprof._core import _link, _path
 from fastprof._core._take import distinct, take
 from fastprof._system.classes import dataclass
 from fastprof._system.threads import SecondThread
-from fastprof.model.arrays import Bools, Int32, UInt8
+from fastprof.model.arrays import Bools, Int32, UInt8, unique
 from fastprof.model.markers import Kind, Meaning
 from fastprof.model.trace import RangeNames, Trace
 from fastprof.profile.callpath import node_makers
@@ -299,7 +299,7 @@ def find(ranges: NestedRanges, in_backward: Bools) -> Int32:
     if not top.any():
         return none
     rows, node_of_row = rows[top], node_of_row[top]
-    in_forward = {_key(meanings[label]) for label in np.unique(forward_labels).tolist()}
+    in_forward = {_key(meanings[label]) for label in unique(forward_labels).tolist()}
     ran_before = np.array([_key(m) in in_forward for m in meanings], bool)[ranges.label[rows]]
     nodes, place = np.unique(node_of_row, return_inverse=True)
     place = place.ravel()

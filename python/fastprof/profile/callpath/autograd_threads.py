@@ -32,7 +32,7 @@ import numpy.typing as npt
 from fastprof._core import _nest
 from fastprof._core._take import take
 from fastprof._system.regex import regex
-from fastprof.model.arrays import Bools, Int32, Int64
+from fastprof.model.arrays import Bools, Int32, Int64, among
 from fastprof.model.markers import Kind, Meaning
 from fastprof.model.trace import Activity, Recording
 
@@ -241,7 +241,7 @@ def _passes(launchers: Launchers, own: int, other: int) -> bool | None:
             return True
     length = np.median(lengths)
     alike = lengths[np.abs(lengths - length) <= _ALIKE * length].sum()
-    shared = np.isin(launchers.streams(own), np.unique(launchers.streams(other)))
+    shared = among(launchers.streams(own), launchers.streams(other))
     waits = (
         len(passes) > 1
         and length >= _LEAST_ALIKE

@@ -16,7 +16,7 @@ import numpy as np
 from fastprof._core._take import take
 from fastprof._system.classes import dataclass
 from fastprof.errors import BadInputError
-from fastprof.model.arrays import Int32, Int64
+from fastprof.model.arrays import Int32, Int64, unique
 from fastprof.model.trace import Recording, Trace
 from fastprof.profile.callpath.attribution import Attributed, Attribution
 from fastprof.profile.captured_graphs import messages
@@ -166,7 +166,7 @@ def align(attributed: Attributed, from_files: bool) -> tuple[Attribution, GraphC
     used = [each for each in fit_of_launch if each is not None]
     matched = sum(each.matched for each in used)
     total = sum(each.of for each in used)
-    chosen = np.unique(capture[capture >= 0]).tolist()
+    chosen = unique(capture[capture >= 0]).tolist()
     result = GraphCapture(
         files=tuple(dict.fromkeys(filter(None, map(trace.captured.file_of, chosen)))),
         launches=len(replays),

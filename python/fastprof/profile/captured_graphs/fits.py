@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof._system.classes import dataclass
+from fastprof.model.arrays import unique
 from fastprof.profile.captured_graphs.sequences import (
     COPY,
     FILL,
@@ -68,7 +69,7 @@ def fit(replays: Replays, launch: int, captures: Sequences, capture: int) -> Fit
         of_capture = captures.key[there]
         items = items[(of_capture < 0) | (of_capture > FILL)]
     by_start = np.argsort(replays.start[here], kind="stable")
-    many_streams = len(np.unique(replays.stream[here])) > 1
+    many_streams = len(unique(replays.stream[here])) > 1
     orders = [by_start]
     if many_streams and replays.has_nodes[launch]:
         orders.append(np.arange(len(key)))

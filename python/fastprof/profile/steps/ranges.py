@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from fastprof._core._take import distinct, take
 from fastprof._system.regex import regex
-from fastprof.model.arrays import Bools, Int32, Int64
+from fastprof.model.arrays import Bools, Int32, Int64, unique
 from fastprof.model.markers import Meaning
 from fastprof.model.metadata import ProfilerSteps
 from fastprof.model.numbers import without_numbers
@@ -49,7 +49,7 @@ def described(marked: Marked) -> str:
     stem = re.match(r"\D*", first)
     if first != last and stem and stem[0].endswith("#") and last.startswith(stem[0]):
         last = last[stem.end() - 1 :]
-    n_processes = len(np.unique(marked.steps.pid))
+    n_processes = len(unique(marked.steps.pid))
     where = f" in {n_processes} processes" if n_processes > 1 else ""
     span = first if first == last else f"{first} to {last}"
     return f"{n} step{'s' if n > 1 else ''}{where} ({span})"
@@ -159,7 +159,7 @@ def is_outermost(start: Int64, end: Int64, group: Int32 | Int64) -> Bools:
     group : the thread or process of each
     """
     out = np.ones(len(start), bool)
-    for each in np.unique(group):
+    for each in unique(group):
         rows = np.flatnonzero(group == each)
         ends = np.maximum.accumulate(end[rows])
         out[rows[1:]] = start[rows[1:]] >= ends[:-1]
@@ -180,7 +180,7 @@ def _marked(meanings: list[Meaning], start: Int64, end: Int64, pid: Int64, label
     keep = is_outermost(start, end, pid)
     pid, names = pid[keep], [meanings[each].name for each in label[keep].tolist()]
     number = np.zeros(len(pid), np.int64)
-    for each in np.unique(pid):
+    for each in unique(pid):
         own = np.flatnonzero(pid == each)
         number[own] = labels.numbers([names[row] for row in own.tolist()])
     return Marked(ProfilerSteps(number, start[keep], end[keep], pid), names)

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from fastprof._core._take import take
-from fastprof.model.arrays import Bools, Int32, Int64
+from fastprof.model.arrays import Bools, Int32, Int64, unique
 from fastprof.model.metadata import ProfilerSteps
 from fastprof.model.trace import NEVER, Trace
 
@@ -75,7 +75,7 @@ def _begins(group: Int32, count: np.ndarray, n: int) -> np.ndarray:
     once = count[group] == n
     anchor = np.flatnonzero(group == group[np.argmax(once)])
     back = 0
-    while back < anchor[0] and len(np.unique(group[anchor - back - 1])) == 1:
+    while back < anchor[0] and len(unique(group[anchor - back - 1])) == 1:
         back += 1
     return anchor - back
 

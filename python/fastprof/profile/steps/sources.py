@@ -11,7 +11,7 @@ import numpy as np
 
 from fastprof._core._pools import pairs
 from fastprof.errors import StepsError
-from fastprof.model.arrays import Int32, Int64
+from fastprof.model.arrays import Int32, Int64, unique
 from fastprof.model.columns import Values
 from fastprof.model.metadata import ProfilerSteps
 from fastprof.model.quantity import quantity
@@ -196,7 +196,7 @@ def _left_out(trace: Trace, steps: StepsOfKernels, begun: startup.Startup, rest:
     if steps.source == "steady":
         then = rest
     elif steps.source == "repetition" and rest != _REST:
-        then = f"{len(np.unique(steps.number))} repetitions in {rest}"
+        then = f"{len(unique(steps.number))} repetitions in {rest}"
     return (
         f"capture of {quantity(last - first, 'ns')}: start-up {quantity(begin - first, 'ns')} "
         f"({names}) is left out, then {then}; --trim : for all of it"
@@ -272,7 +272,7 @@ def _by_repetition(kernels: StepInputs) -> StepsOfKernels | str:
             f"{labels.percent(repetition.ENOUGH)}; range:REGEX or anchor:REGEX defines steps"
         )
     share = f"{labels.percent(found.share)} of the GPU time repeats"
-    n_processes = len(np.unique(found.steps.pid))
+    n_processes = len(unique(found.steps.pid))
     where = f" in {n_processes} processes" if n_processes > 1 else ""
     return steps_of_kernels(
         trace, found.steps, "repetition",
@@ -295,7 +295,7 @@ def _by_requested_mark(kernels: StepInputs, source: str) -> StepsOfKernels | str
 
 
 def _by_mark(kernels: StepInputs, source: str, steps: ProfilerSteps) -> StepsOfKernels:
-    n_processes, n = len(np.unique(steps.pid)), len(steps)
+    n_processes, n = len(unique(steps.pid)), len(steps)
     where = f" in {n_processes} processes" if n_processes > 1 else ""
     return steps_of_kernels(
         kernels.trace, steps, source,

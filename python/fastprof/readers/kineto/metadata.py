@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fastprof.model.arrays import unique
 from fastprof.model.metadata import (
     AFTER,
     UNRECORDED,
@@ -106,7 +107,7 @@ def _name_others(file: KinetoFile, about: About) -> None:
 
     With HIP_VISIBLE_DEVICES, properties are numbered by visible device, kernels by physical device.
     """
-    devices = np.unique(file.tables["gpu"]["device"])
+    devices = unique(file.tables["gpu"]["device"])
     for device in devices[devices >= 0].tolist():
         if len(set(about.gpus.values())) == 1:
             about.gpus.setdefault(device, next(iter(about.gpus.values())))

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof._core._kineto import NONE, TEXT_PLACE
-from fastprof.model.arrays import Int32, Int64
+from fastprof.model.arrays import Int32, Int64, unique
 
 
 class KinetoThreads:
@@ -73,7 +73,7 @@ def _distinct(columns: Sequence[Int64]) -> Int64:
         else column
         for column in columns
     ]
-    return np.unique(np.concatenate(heads)) if heads else np.empty(0, np.int64)
+    return unique(np.concatenate(heads)) if heads else np.empty(0, np.int64)
 
 
 def numbers_of(places: Int64) -> Int64:

@@ -13,7 +13,6 @@ from fastprof.readers.sqlite.database import Database
 _GPU, _CPU = 1, 0  # c10::DeviceType
 # By memKind: pageable, pinned, device, array, managed, static, managed static.
 _DEVICE_TYPES: Final = np.array([_CPU, PINNED, _GPU, _GPU, MANAGED, _GPU, MANAGED, -1], np.int32)
-_OF_CPU: Final = (_CPU, PINNED)
 
 
 def read(database: Database) -> Memory:
@@ -29,6 +28,7 @@ def read(database: Database) -> Memory:
     known = (kind >= 0) & (kind < len(_DEVICE_TYPES))
     device_type = _DEVICE_TYPES[np.where(known, kind, -1)]
     size = np.maximum(rows["bytes"], 0)
+    is_of_cpu = (device_type == _CPU) | (device_type == PINNED)
     unknown = np.full(len(kind), -1, np.int64)
     pid = rows["globalPid"] >> schema.PROCESS_SHIFT & schema.LOW_24_BITS
     return Memory(
@@ -36,7 +36,7 @@ def read(database: Database) -> Memory:
         address=rows["address"],
         bytes=np.where(rows["memoryOperationType"] == _FREE, -size, size),
         device_type=device_type,
-        device=np.where(np.isin(device_type, _OF_CPU), np.int32(-1), rows["deviceId"]),
+        device=np.where(is_of_cpu, np.int32(-1), rows["deviceId"]),
         total_allocated=unknown,
         total_reserved=unknown,
         pid=np.where(pid > 0, pid, -1),

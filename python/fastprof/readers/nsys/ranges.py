@@ -8,7 +8,7 @@ import numpy as np
 
 from fastprof._core import _column, _pools
 from fastprof._core._take import distinct, without
-from fastprof.model.arrays import Int64
+from fastprof.model.arrays import Int64, difference, unique
 from fastprof.model.trace import Ranges
 from fastprof.readers import trace_columns
 from fastprof.readers.nsys import schema
@@ -62,10 +62,10 @@ class RangeReading:
         moved = self.moved(columns)
         nowhere = [np.flatnonzero(columns[name] < 0) for name in ("globalTid", "text")]
         phases = trace_columns.ranges_in_order(
-            dict(columns), np.setdiff1d(moved, np.concatenate(nowhere))
+            dict(columns), difference(moved, np.concatenate(nowhere))
         )
         del columns["endGlobalTid"], columns["eventType"], columns["textId"]
-        others = np.unique(np.concatenate([moved, *nowhere]))
+        others = unique(np.concatenate([moved, *nowhere]))
         columns = {name: without(column, others) for name, column in columns.items()}
         return trace_columns.ranges_in_order(columns, slice(None)), phases
 

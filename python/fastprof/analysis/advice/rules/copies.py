@@ -13,7 +13,7 @@ from fastprof.analysis.advice.registry import rule
 from fastprof.analysis.advice.rules.uploads import parameter_copies
 from fastprof.analysis.grouping import Grouping
 from fastprof.analysis.keys import key_of
-from fastprof.model.arrays import Bools, Int64
+from fastprof.model.arrays import Bools, Int64, difference
 from fastprof.model.quantity import quantity
 from fastprof.profile import program as kinds
 
@@ -24,7 +24,7 @@ _NEGLIGIBLE: Final = 0.001  # of a step
 def exposed_copy(facts: Facts) -> Iterator[Finding]:
     """Copies between host and GPU during which the GPU does nothing else."""
     rows = facts.kernels(kind="memcpy", direction=("HtoD", "DtoH"))
-    rows = np.setdiff1d(rows, parameter_copies(facts))  # they have a finding of their own
+    rows = difference(rows, parameter_copies(facts))  # they have a finding of their own
     exposed = facts.own_ns(rows)
     if exposed <= _NEGLIGIBLE * facts.step_ns:
         return

@@ -16,7 +16,7 @@ from fastprof.analysis.grouping import Floats64
 from fastprof.analysis.intervals import BusyTime
 from fastprof.analysis.keys import key_of
 from fastprof.analysis.roofline.ideal import PRODUCTS
-from fastprof.model.arrays import Bools, Int64
+from fastprof.model.arrays import Bools, Int64, unique
 from fastprof.model.quantity import quantity
 from fastprof.ops.kernels import KINDS
 from fastprof.profile.data import ProfileData
@@ -149,7 +149,7 @@ def default_stream(facts: Facts) -> Iterator[Finding]:
     for lane in facts.windows.lanes:
         rows = lane.work.rows
         stream = streams[rows]
-        if len(np.unique(stream)) < 2:
+        if len(unique(stream)) < 2:
             continue
         is_default = stream == stream.min()  # a context creates it first
         default, others, both = (
@@ -160,7 +160,7 @@ def default_stream(facts: Facts) -> Iterator[Finding]:
             continue
         yield Finding(
             what="Work on the default stream and on other streams never overlaps.",
-            where=f"stream {stream.min()}, and {len(np.unique(stream)) - 1} others",
+            where=f"stream {stream.min()}, and {len(unique(stream)) - 1} others",
             evidence=f"{quantity(default, 'ns')} on stream {stream.min()}, "
             f"{quantity(others, 'ns')} on others, in the capture",
             remedy=facts.program.choose(_STREAMS),

@@ -10,6 +10,7 @@ import numpy as np
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import CannotJudge, Finding
 from fastprof.analysis.advice.registry import rule
+from fastprof.model.arrays import unique
 from fastprof.model.quantity import quantity
 from fastprof.profile.program import CUDA, OTHER, SERVING, TORCH
 
@@ -31,12 +32,15 @@ def uneven_steps(facts: Facts) -> Iterator[Finding]:
     """Some steps take far longer than the median."""
     windows = facts.windows
     wall, step = windows.wall[facts.rows], windows.step[facts.rows]
-    if len(np.unique(step)) < _LEAST_STEPS:
+    if len(unique(step)) < _LEAST_STEPS:
         raise CannotJudge("fewer than 3 whole steps: record more, or name them with --steps")
-    median, late = float(np.median(wall)), float(np.percentile(wall, 95))
+    median = float(np.median(wall))
+    if wall.max() <= _LONG * median:  # most captures; np.percentile imports numpy.ma
+        return
+    late = float(np.percentile(wall, 95))
     if late <= _LONG * median:
         return
-    long = np.unique(step[wall > _LONG * median])
+    long = unique(step[wall > _LONG * median])
     numbers = ", ".join(map(str, facts.steps.number[long][:5].tolist()))
     from fastprof.analysis.steps.report import steps
 
@@ -45,7 +49,7 @@ def uneven_steps(facts: Facts) -> Iterator[Finding]:
         line for line in outliers if line.startswith(("outlier:", "slow:")) and " over " in line
     ][:1]
     yield Finding(
-        what=f"{len(long)} of {len(np.unique(step))} steps take over 1.3 times the median.",
+        what=f"{len(long)} of {len(unique(step))} steps take over 1.3 times the median.",
         where=f"step {numbers}",
         evidence="; ".join(
             [
