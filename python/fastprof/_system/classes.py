@@ -1,22 +1,25 @@
-"""`dataclass` without generated source: a command imports more than a hundred such classes.
+"""`dataclass` and `NamedTuple` without generated source: a command imports 180 such classes.
 
-The one of the standard library compiles six methods for each class, in 0.5 ms; the methods here are
-closures over the names of the fields, which takes 0.02 ms. Type checkers see the standard one.
+Those of the standard library compile methods and annotations, in 0.5 and 0.1 ms for a class; the
+methods here are closures over the names of the fields, which takes 0.02 and 0.01 ms. Type checkers
+see the standard ones.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import MISSING, Field, FrozenInstanceError
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["dataclass"]
+__all__ = ["NamedTuple", "dataclass"]
 
 if TYPE_CHECKING:
     from dataclasses import dataclass
+    from typing import NamedTuple
 else:
+    from _collections import _tuplegetter
 
     def dataclass(
         *, frozen: bool = False, eq: bool = True, slots: bool = False, kw_only: bool = False
@@ -46,6 +49,76 @@ else:
             return made
 
         return decorate
+
+    class _MakesTuple(type):
+        """The metaclass of `NamedTuple`, not of the classes that it makes."""
+
+        def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> type:
+            fields = tuple(namespace.get("__annotations__", ()))
+            defaults = {field: namespace.pop(field) for field in fields if field in namespace}
+            namespace |= {field: _tuplegetter(i, None) for i, field in enumerate(fields)}
+            namespace |= {"_fields": fields, "_field_defaults": defaults, "__match_args__": fields}
+            namespace |= {"__slots__": (), "__new__": _new(len(fields))}
+            return type(name, (_NamedTuple,), namespace)
+
+    NamedTuple = type.__new__(_MakesTuple, "NamedTuple", (), {"__doc__": "As typing.NamedTuple."})
+
+
+class _NamedTuple(tuple[Any, ...]):
+    """The methods of named tuples."""
+
+    __slots__ = ()
+    _fields: tuple[str, ...] = ()
+    _field_defaults: dict[str, Any] = {}  # noqa: RUF012
+
+    @classmethod
+    def _make(cls, values: Iterable[Any]) -> Any:
+        return cls(*values)
+
+    def _replace(self, **changes: Any) -> Any:
+        return type(self)(**{**self._asdict(), **changes})
+
+    def _asdict(self) -> dict[str, Any]:
+        return dict(zip(self._fields, self, strict=True))
+
+    def __repr__(self) -> str:
+        values = ", ".join([f"{name}={value!r}" for name, value in self._asdict().items()])
+        return f"{type(self).__name__}({values})"
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return tuple(self)
+
+
+def _new(n_fields: int) -> Callable[..., Any]:
+    store = tuple.__new__
+
+    def __new__(cls: type[_NamedTuple], *values: Any, **named: Any) -> Any:
+        if named or len(values) != n_fields:
+            values = _values_of_tuple(cls, values, named)
+        return store(cls, values)
+
+    return __new__
+
+
+def _values_of_tuple(
+    cls: type[_NamedTuple], values: tuple[Any, ...], named: dict[str, Any]
+) -> tuple[Any, ...]:
+    """The values of all fields; those that are not given have their defaults.
+
+    Raises
+    ------
+    TypeError
+        A value is missing, given twice, or of no field.
+    """
+    fields = cls._fields
+    given = {**cls._field_defaults, **dict(zip(fields, values)), **named}  # noqa: B905
+    is_repeated = not named.keys().isdisjoint(fields[: len(values)])
+    if is_repeated or len(values) > len(fields) or given.keys() != set(fields):
+        raise TypeError(
+            f"{cls.__qualname__}() takes {', '.join(fields)}; {len(values)} positional arguments "
+            f"and {', '.join(named) or 'none by name'} given"
+        )
+    return tuple([given[name] for name in fields])
 
 
 _store = object.__setattr__

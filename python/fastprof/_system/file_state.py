@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
 
+from fastprof._system.classes import NamedTuple
 from fastprof.errors import BadInputError
 
 

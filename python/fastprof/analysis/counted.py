@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
 from fastprof._core import _cells
+from fastprof._system.classes import NamedTuple
 from fastprof.analysis.cells import cells_of
 from fastprof.analysis.columns import numbers
 from fastprof.analysis.grouping import Floats64, group

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from copy import copy
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from fastprof._core._sweep import Sweep
 from fastprof._core._take import take
-from fastprof._system.classes import dataclass
+from fastprof._system.classes import NamedTuple, dataclass
 from fastprof.analysis.columns import numbers, texts
 from fastprof.model.arrays import Bools, Int32, Int64, UInt8, unique
 from fastprof.profile.data import ProfileData

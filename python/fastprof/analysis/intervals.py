@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fastprof._core import _cells
+from fastprof._system.classes import NamedTuple
 from fastprof.analysis.columns import numbers
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Column, RepeatedInts

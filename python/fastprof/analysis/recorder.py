@@ -7,11 +7,12 @@ Else torch.profiler's part is estimated from the events in the trace; see docs/r
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
 from fastprof._core._take import take
+from fastprof._system.classes import NamedTuple
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import Floats64
 from fastprof.analysis.host.events import grouped

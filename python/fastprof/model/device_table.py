@@ -6,7 +6,9 @@ identified by words in their names; see `fastprof.model.devices`.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
+
+from fastprof._system.classes import NamedTuple
 
 
 class DeviceRow(NamedTuple):

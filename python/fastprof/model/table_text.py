@@ -10,12 +10,12 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import zip_longest
-from typing import Any, Final, NamedTuple, Protocol, cast
+from typing import Any, Final, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from fastprof._system.classes import dataclass
+from fastprof._system.classes import NamedTuple, dataclass
 from fastprof._system.regex import regex
 from fastprof.model.columns import Rows, Values
 from fastprof.model.heading import UNITS, Heading, Scale

@@ -8,7 +8,9 @@ Words are lower case. They are searched in the relevant part of the name (see
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
+
+from fastprof._system.classes import NamedTuple
 
 
 class Row(NamedTuple):

@@ -20,9 +20,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from fastprof._system.classes import dataclass
+from fastprof._system.classes import NamedTuple, dataclass
 from fastprof._system.regex import regex
 from fastprof.model.call import UNKNOWN, Arg, Tensor
 

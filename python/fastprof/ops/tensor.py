@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import prod
-from typing import Final, NamedTuple
+from typing import Final
 
+from fastprof._system.classes import NamedTuple
 from fastprof.model.call import Tensor
 from fastprof.ops.cost import CannotModel
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from fastprof import ops
 from fastprof._core import _path
 from fastprof._core._pools import pairs
 from fastprof._core._take import take
+from fastprof._system.classes import NamedTuple
 from fastprof.model.arrays import Int32
 from fastprof.model.call import Arg
 from fastprof.model.markers import Meaning

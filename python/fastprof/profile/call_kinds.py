@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+
+from fastprof._system.classes import NamedTuple
 
 
 class CallKind(NamedTuple):

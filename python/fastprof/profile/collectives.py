@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from fastprof import ops
 from fastprof._core import _path
 from fastprof._core._pools import alike
 from fastprof._core._take import take
+from fastprof._system.classes import NamedTuple
 from fastprof.model.arrays import Int32, Int64, unique
 from fastprof.model.columns import Column, RepeatedInts, Values, unknown
 from fastprof.model.markers import Meaning

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ from fastprof import ops
 from fastprof._core import _calls, _parts, _share
 from fastprof._core._parts import ALL_PARTS, BESIDE, MOST_PARTS, VARIANTS
 from fastprof._core._take import take
+from fastprof._system.classes import NamedTuple
 from fastprof._system.threads import computed_once
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.call import Call

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from fastprof import ops
 from fastprof._core._take import distinct
-from fastprof._system.classes import dataclass
+from fastprof._system.classes import NamedTuple, dataclass
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Ints, Values
 from fastprof.profile.calls import ANNOUNCED, CallsOfKernels, Named

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ from fastprof import ops
 from fastprof._core import _calls, _share
 from fastprof._core._pools import pairs
 from fastprof._core._take import take
+from fastprof._system.classes import NamedTuple
 from fastprof.model.arrays import Bools, Int32, unique
 from fastprof.model.call import Tensor
 from fastprof.model.columns import Values, first_numbers

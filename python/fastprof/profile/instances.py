@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from fastprof._core._pools import alike
 from fastprof._core._take import take
-from fastprof._system.classes import dataclass
+from fastprof._system.classes import NamedTuple, dataclass
 from fastprof._system.optional import import_optional
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Values

@@ -9,13 +9,14 @@ Compare the bytes of calls with the bandwidth of the memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from fastprof._core import _link, _path, _share
 from fastprof._core._take import distinct, take
+from fastprof._system.classes import NamedTuple
 from fastprof._system.threads import computed_once
 from fastprof.model.arrays import Bools, Int32, Int64, UInt8
 from fastprof.model.columns import Ints, Lists, SeqMarkers, SharedValues, Values

@@ -1,4 +1,4 @@
-"""`fastprof._system.classes.dataclass` makes what `dataclasses.dataclass` makes."""
+"""`fastprof._system.classes` makes what the dataclasses and named tuples of Python are."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import inspect
 import pickle
+import typing
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, field, replace
 from functools import partial
@@ -126,6 +127,30 @@ class Named:
     b: int = 1
 
 
+class StandardPair(typing.NamedTuple):
+    """A named tuple of the standard library."""
+
+    a: int
+    b: str = "b"
+
+    @property
+    def both(self) -> str:
+        """Both fields."""
+        return f"{self.a}{self.b}"
+
+
+class OwnPair(classes.NamedTuple):
+    """A named tuple."""
+
+    a: int
+    b: str = "b"
+
+    @property
+    def both(self) -> str:
+        """Both fields."""
+        return f"{self.a}{self.b}"
+
+
 def test_own_methods_are_kept_and_called() -> None:
     assert repr(Base(1)) == "<1>"
     assert Derived(1) == Derived(1, 1) != Derived(1, 2)
@@ -142,7 +167,9 @@ def test_fields_with_names_only_take_no_positional_value() -> None:
         Named(b=1)  # type: ignore[call-arg]
 
 
-@pytest.mark.parametrize("value", [Base(1), Derived(1, 2), Slotted(1), Named(a=1)], ids=repr)
+@pytest.mark.parametrize(
+    "value", [Base(1), Derived(1, 2), Slotted(1), Named(a=1), OwnPair(1)], ids=repr
+)
 def test_instances_can_be_pickled_and_copied(value: Any) -> None:
     for again in (pickle.loads(pickle.dumps(value)), copy.copy(value), copy.deepcopy(value)):
         assert again == value
@@ -155,6 +182,40 @@ def test_the_signature_is_that_of_the_standard_library() -> None:
         assert (one.name, one.kind, one.annotation) == (other.name, other.kind, other.annotation)
         assert (one.default is one.empty) == (other.default is other.empty)
     assert list(inspect.signature(Named).parameters) == ["a", "b"]
+
+
+def test_named_tuples_are_those_of_the_standard_library() -> None:
+    makers: tuple[Any, Any] = (StandardPair, OwnPair)
+    for arguments, named in [
+        ((1,), {}),
+        ((1, "c"), {}),
+        ((), {"b": "x", "a": 2}),
+        ((1,), {"b": "x"}),
+        ((), {}),
+        ((1, "c", 3), {}),
+        ((1,), {"a": 2}),
+        ((1,), {"c": 2}),
+        ((), {"c": 2, "b": 1}),
+    ]:
+        standard, own = (outcome(partial(make, *arguments, **named)) for make in makers)
+        assert own == standard
+        if not isinstance(own, type):
+            assert (own.a, own.b, own.both, own._asdict()) == (
+                *standard,
+                standard.both,
+                standard._asdict(),
+            )
+            assert repr(own) == repr(standard).replace("Standard", "Own")
+            assert own._replace(a=5) == standard._replace(a=5)
+            assert type(own._replace(a=5)) is OwnPair
+            assert hash(own) == hash(standard)
+            assert OwnPair._make(own) == own
+    assert (OwnPair._fields, OwnPair._field_defaults) == (("a", "b"), {"b": "b"})
+    assert OwnPair.__match_args__ == StandardPair.__match_args__
+    with pytest.raises(AttributeError):
+        OwnPair(1).a = 2  # type: ignore[misc]
+    with pytest.raises(AttributeError):
+        OwnPair(1).c = 2  # type: ignore[attr-defined]
 
 
 def test_no_method_is_compiled() -> None:

@@ -24,7 +24,8 @@ classes = {
     f"{each.__module__}.{each.__qualname__}"
     for name in modules if name.startswith("fastprof")
     for each in vars(sys.modules[name]).values() if isinstance(each, type)
-    if getattr(vars(each).get("__init__"), "__code__", main.__code__).co_filename == "<string>"
+    for method in ("__init__", "__new__")
+    if getattr(getattr(each, method), "__code__", main.__code__).co_filename.startswith("<")
 }
 print(json.dumps([modules, sorted(classes)]), file=sys.stderr)
 """

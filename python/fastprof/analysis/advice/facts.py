@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from fastprof._system.classes import NamedTuple
 from fastprof._system.threads import computed_once
 from fastprof.analysis.advice.calls import CallGroups, calls_of
 from fastprof.analysis.advice.finding import CannotJudge

@@ -6,10 +6,11 @@ The opening sentence: what the GPU loses most of its time to, and what a change 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
+from fastprof._system.classes import NamedTuple
 from fastprof._system.threads import SecondThread
 from fastprof.analysis.advice.columns import COLUMNS
 from fastprof.analysis.advice.facts import Facts

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
+from fastprof._system.classes import NamedTuple
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import Floats64
 from fastprof.analysis.roofline.limits import least_ns_of_bytes

@@ -13,11 +13,11 @@ import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
-from fastprof._system.classes import dataclass
+from fastprof._system.classes import NamedTuple, dataclass
 from fastprof.analysis.diff.side import COMPUTE, UNIT_KEYS, Side
 from fastprof.analysis.keys import without_types
 from fastprof.model.arrays import Int64

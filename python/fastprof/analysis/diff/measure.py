@@ -8,7 +8,7 @@ The time line of counted steps: which work takes each moment of a GPU.
 from __future__ import annotations
 
 from functools import cache, partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from fastprof._core._counted import counted
 from fastprof._core._launched import NO_GROUP, OTHER, launched
 from fastprof._core._sweep import Sweep
 from fastprof._core._take import take
+from fastprof._system.classes import NamedTuple
 from fastprof._system.threads import SecondThread
 from fastprof.analysis.cells import ReportCells, cells_of
 from fastprof.analysis.columns import numbers

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
+from fastprof._system.classes import NamedTuple
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.report import plan_of
 from fastprof.analysis.advice.savings import Saving

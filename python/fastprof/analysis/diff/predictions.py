@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
+from fastprof._system.classes import NamedTuple
 from fastprof.analysis.diff.answer import calls_ratio
 from fastprof.analysis.diff.plan import Claim, PlanData
 from fastprof.analysis.diff.waterfall import STEPS, Half, Waterfall

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from functools import cached_property
 from math import exp, tanh
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from fastprof._system.classes import dataclass
+from fastprof._system.classes import NamedTuple, dataclass
 from fastprof.analysis.diff.matching import Matched, matched
 from fastprof.analysis.diff.side import COMPUTE, Side
 from fastprof.model.arrays import Bools, Int64

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
 from fastprof._core._take import place, take
+from fastprof._system.classes import NamedTuple
 from fastprof.analysis.host.events import Grouped, ThreadEvents, grouped, in_order, piece_rows
 from fastprof.analysis.host.states import HostStates
 from fastprof.model.arrays import Int32, Int64

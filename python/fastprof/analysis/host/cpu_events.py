@@ -6,13 +6,13 @@ Python functions, layers and annotations are not events: their time belongs to t
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
 from fastprof._core import _nest, _path
 from fastprof._core._take import take
-from fastprof._system.classes import dataclass
+from fastprof._system.classes import NamedTuple, dataclass
 from fastprof.analysis.columns import texts
 from fastprof.analysis.grouping import Grouping
 from fastprof.model.arrays import Bools, Int32, Int64

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 
 from fastprof._core._take import place, take
+from fastprof._system.classes import NamedTuple
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.trace import NEVER, NO_TIME
 from fastprof.profile.data import ProfileData

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
 from fastprof._core._pools import alike
 from fastprof._core._take import take
+from fastprof._system.classes import NamedTuple
 from fastprof._system.regex import regex
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.intervals import BusyTime

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import IntEnum
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
 from fastprof._core._groups import sum_where
 from fastprof._core._take import take
+from fastprof._system.classes import NamedTuple
 from fastprof.analysis.columns import numbers
 from fastprof.analysis.gpu_work import Gaps
 from fastprof.analysis.host.activity import HostActivity, system_waits

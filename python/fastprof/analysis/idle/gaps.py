@@ -5,13 +5,13 @@ The idle time of GPUs in the windows of steps, by cause.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
 from fastprof._core._groups import sum_where
 from fastprof._core._take import take
-from fastprof._system.classes import dataclass
+from fastprof._system.classes import NamedTuple, dataclass
 from fastprof.analysis.gpu_work import Gaps, WorkOfDevices, answered_work
 from fastprof.analysis.idle.causes import Cause, Host, Split, split
 from fastprof.analysis.idle.places import places

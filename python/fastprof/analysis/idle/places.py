@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple, cast
+from typing import Final, cast
 
 import numpy as np
 
 from fastprof._core._take import take
+from fastprof._system.classes import NamedTuple
 from fastprof._system.regex import regex
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.gpu_work import Gaps

@@ -8,7 +8,9 @@ import warnings
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
+
+from fastprof._system.classes import NamedTuple
 
 _LARGEST: Final = 8 << 20  # bytes
 

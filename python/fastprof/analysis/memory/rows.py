@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
+from fastprof._system.classes import NamedTuple
 from fastprof.analysis.grouping import Grouping, group
 from fastprof.analysis.host.cpu_events import CpuEvents, Measure, counted, joined_ids
 from fastprof.analysis.memory.blocks import Blocks

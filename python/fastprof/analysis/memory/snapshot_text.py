@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
+from fastprof._system.classes import NamedTuple
 from fastprof.analysis.memory.allocation_columns import GPU
 from fastprof.analysis.memory.blocks import Use
 from fastprof.analysis.memory.snapshot_events import LIVE, LiveEvents, are

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
+from fastprof._system.classes import NamedTuple
 from fastprof.analysis.memory.blocks import Blocks, Use
 from fastprof.model.arrays import Int64
 from fastprof.model.quantity import quantity

@@ -8,9 +8,9 @@ The kernels that a selector such as op=linear means.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from fastprof._system.classes import dataclass
+from fastprof._system.classes import NamedTuple, dataclass
 from fastprof.analysis.cells import cells_of
 from fastprof.analysis.key_names import condition
 from fastprof.analysis.keys import key_of

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from fastprof._core._take import take
+from fastprof._system.classes import NamedTuple
 from fastprof.analysis.advice.calls import sizes
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import Floats64

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
 from fastprof._core._take import take
+from fastprof._system.classes import NamedTuple
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.host.states import State
 from fastprof.analysis.recorder import unrecorded_step

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
 from fastprof._core._take import take
+from fastprof._system.classes import NamedTuple
 from fastprof.analysis.grouping import Floats64
 from fastprof.analysis.host.states import HostStates, State
 from fastprof.analysis.idle.causes import Cause

@@ -6,13 +6,13 @@ The critical path by grouping keys.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from fastprof._core._take import take
-from fastprof._system.classes import dataclass
+from fastprof._system.classes import NamedTuple, dataclass
 from fastprof.analysis.cells import cells_of
 from fastprof.analysis.grouping import Floats64, group
 from fastprof.analysis.host.states import State

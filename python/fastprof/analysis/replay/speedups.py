@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
 from fastprof._core._take import take
+from fastprof._system.classes import NamedTuple
 from fastprof.analysis.columns import texts
 from fastprof.analysis.grouping import Floats64
 from fastprof.analysis.host.states import State

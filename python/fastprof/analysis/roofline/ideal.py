@@ -12,12 +12,12 @@ exceed what the GPU can do (`limits`) are no cost; nor are those of kernels shor
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from fastprof._system.classes import dataclass
+from fastprof._system.classes import NamedTuple, dataclass
 from fastprof.analysis.cells import ReportCells
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import Floats64, Grouping, group

@@ -6,10 +6,11 @@ The roofs of a chart of `roofline`: the bandwidth, and the peak of each compute 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
+from fastprof._system.classes import NamedTuple
 from fastprof.analysis.cells import cells_of
 from fastprof.analysis.columns import numbers
 from fastprof.analysis.grouping import group

@@ -7,12 +7,13 @@ Hardware FLOPs utilisation (HFU) includes recomputed forward passes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
 from fastprof._core._groups import sum_where
 from fastprof._core._take import distinct, take
+from fastprof._system.classes import NamedTuple
 from fastprof.analysis.cells import ReportCells, cells_of
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import Floats64

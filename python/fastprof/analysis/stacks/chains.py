@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
 from fastprof._core import _path
 from fastprof._core._take import take
+from fastprof._system.classes import NamedTuple
 from fastprof.analysis.cells import ReportCells as KernelCells
 from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.grouping import Grouping, group

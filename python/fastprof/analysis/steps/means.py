@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import numpy as np
 
 from fastprof._core._take import take
+from fastprof._system.classes import NamedTuple
 from fastprof.analysis.steps.windows import mean_times, windows_of
 from fastprof.model.arrays import unique
 from fastprof.model.quantity import quantity

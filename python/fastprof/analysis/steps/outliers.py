@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
 from fastprof._core._groups import sum_where
 from fastprof._core._take import take
+from fastprof._system.classes import NamedTuple
 from fastprof.analysis.cells import cells_of
 from fastprof.analysis.grouping import Floats64, group
 from fastprof.analysis.idle.causes import CAUSES

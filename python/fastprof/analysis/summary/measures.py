@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from fastprof._core._groups import GroupStats
 from fastprof._core._take import take
+from fastprof._system.classes import NamedTuple
 from fastprof.analysis.cells import ReportCells as KernelCells
 from fastprof.analysis.cells import cells_of
 from fastprof.analysis.columns import numbers, texts

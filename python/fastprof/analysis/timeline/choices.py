@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
+from fastprof._system.classes import NamedTuple
 from fastprof.analysis.columns import numbers
 from fastprof.analysis.timeline.lanes import LaneSources, TimeWindow
 from fastprof.model.arrays import Int64

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import groupby
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
+from fastprof._system.classes import NamedTuple
 from fastprof.analysis.columns import numbers
 from fastprof.analysis.gpu_work import Gaps, work_of_device
 from fastprof.analysis.host.activity import system_waits

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
+from fastprof._system.classes import NamedTuple
 from fastprof.model.arrays import Bools, Int32, Int64
 
 

@@ -20,8 +20,9 @@ import functools
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
+from fastprof._system.classes import NamedTuple
 from fastprof._system.regex import regex
 
 # The standard library, without names that users commonly give to scripts and folders.

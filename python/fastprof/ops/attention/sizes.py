@@ -8,8 +8,9 @@ the matrix of scores on the chip.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
+from fastprof._system.classes import NamedTuple
 from fastprof.model.call import Tensor
 from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.tensor import broadcast, byte_count, elements

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import prod
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
-from fastprof._system.classes import dataclass
+from fastprof._system.classes import NamedTuple, dataclass
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel
 from fastprof.ops.parameters import Ints

@@ -10,8 +10,9 @@ FLOPs are the leading terms: Golub and Van Loan, Matrix Computations, 4th editio
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final
 
+from fastprof._system.classes import NamedTuple
 from fastprof.model.call import Tensor
 from fastprof.ops.cost import CannotModel, Cost
 from fastprof.ops.registry import TORCH, op

@@ -7,8 +7,9 @@ of place, the entire tensor is read and written.
 from __future__ import annotations
 
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Final
 
+from fastprof._system.classes import NamedTuple
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.axes import replaced
 from fastprof.ops.cost import CannotModel, Cost, add_known

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from math import prod
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
+from fastprof._system.classes import NamedTuple
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.matrix.chain import chain_products

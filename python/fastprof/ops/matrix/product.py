@@ -11,8 +11,9 @@ w[out, in]^T, that gives M = out, N = rows, K = in.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
+from fastprof._system.classes import NamedTuple
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import Cost, Part, add_known
 from fastprof.ops.tensor import (

@@ -13,8 +13,9 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from math import prod
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
+from fastprof._system.classes import NamedTuple
 from fastprof.model.call import Arg, Call, Tensor
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.out_forms import ATEN

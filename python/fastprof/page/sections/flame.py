@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
+from fastprof._system.classes import NamedTuple
 from fastprof.analysis.notes import NO_GPU_WORK
 from fastprof.analysis.stacks.columns import TIMES
 from fastprof.analysis.stacks.tree import DIRECTIONS, MEASURES, Stacks, stacks

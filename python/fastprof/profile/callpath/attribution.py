@@ -15,14 +15,13 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from dataclasses import replace
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from fastprof._core import _link, _path
 from fastprof._core._take import distinct, take
-from fastprof._system.classes import dataclass
+from fastprof._system.classes import NamedTuple, dataclass
 from fastprof._system.threads import SecondThread
 from fastprof.model.arrays import Bools, Int32, UInt8, unique
 from fastprof.model.markers import Kind, Meaning

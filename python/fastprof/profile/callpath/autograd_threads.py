@@ -24,13 +24,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from fastprof._core import _nest
 from fastprof._core._take import take
+from fastprof._system.classes import NamedTuple
 from fastprof._system.regex import regex
 from fastprof.model.arrays import Bools, Int32, Int64, among
 from fastprof.model.markers import Kind, Meaning

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from fastprof._core._take import distinct, take
+from fastprof._system.classes import NamedTuple
 from fastprof._system.regex import regex
 from fastprof.model.arrays import Bools, Int32, Int64, unique
 from fastprof.model.markers import Meaning

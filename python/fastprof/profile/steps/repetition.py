@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
 from fastprof._core._take import take
+from fastprof._system.classes import NamedTuple
 from fastprof.model.arrays import Bools, Int32, Int64, unique
 from fastprof.model.metadata import ProfilerSteps
 from fastprof.model.trace import NEVER, Trace

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
 from fastprof import ops
 from fastprof._core._take import take
+from fastprof._system.classes import NamedTuple
 from fastprof._system.regex import regex
 from fastprof.model.arrays import Bools, Int64
 from fastprof.model.columns import Values

@@ -6,11 +6,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
 from fastprof._core._take import take
+from fastprof._system.classes import NamedTuple
 from fastprof._system.regex import regex
 from fastprof.errors import StepsError
 from fastprof.model.arrays import Bools, Int64

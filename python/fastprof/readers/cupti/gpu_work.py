@@ -6,11 +6,12 @@ CUPTI's records of synchronisation, common to Nsight Systems exports and NVProf 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
 from fastprof._core._column import TOGETHER
+from fastprof._system.classes import NamedTuple
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.timeline import SYNC_KINDS, RecordedSyncs
 from fastprof.model.trace import Activity, Configs, Kernels

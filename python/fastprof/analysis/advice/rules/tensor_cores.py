@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Final, NamedTuple
+from typing import Final
 
+from fastprof._system.classes import NamedTuple
 from fastprof.analysis.advice.calls import (
     CallFinding,
     CallGroup,

@@ -15,8 +15,9 @@ fbgemm_gpu/codegen/inference/embedding_forward_quantized_host.cpp in pytorch/FBG
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
+from fastprof._system.classes import NamedTuple
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.parameters import Tensors

@@ -18,8 +18,9 @@ AMD-AGI/TraceLens TraceLens/TraceUtils/annotation_utils.py.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
+from fastprof._system.classes import NamedTuple
 from fastprof._system.regex import regex
 
 _SUMS: Final = r"\(sq(\d+)sk(\d+)sqsq\d+sqsk(\d+)\)"
