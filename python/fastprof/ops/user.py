@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Collection
+from functools import cache
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -73,35 +74,48 @@ def _entry_points(group: str) -> Collection[EntryPoint]:
     importlib.metadata, which takes 20 ms to import, is used where a package may declare some.
     """
     others = [finder for finder in sys.meta_path if hasattr(finder, "find_distributions")]
-    if others == [PathFinder] and not any(_may_declare(each, group.encode()) for each in sys.path):
-        return ()
+    if others == [PathFinder]:
+        declared = [_declared(each, _time_of_change(each)) for each in sys.path]
+        if not any(each is None or group.encode() in each for each in declared):
+            return ()
     from importlib.metadata import entry_points
 
     return entry_points(group=group)
 
 
-def _may_declare(folder: str, group: bytes) -> bool:
-    """Whether a package in a folder declares entry points of a group; True if that is not known."""
+def _time_of_change(folder: str) -> int:
+    """When an entry of a folder was added or removed, in ns; 0 for no folder."""
+    try:
+        return os.stat(folder or ".").st_mtime_ns
+    except OSError:
+        return 0
+
+
+@cache
+def _declared(folder: str, changed: int) -> bytes | None:
+    """What packages in a folder declare as entry points, joined; None if that is not known.
+
+    changed : the time of the folder's last change, for which the answer is kept
+    """
     if folder.endswith(".egg"):
-        return True
+        return None
     try:
         names = os.listdir(folder or ".")
     except FileNotFoundError:
-        return False
+        return b""
     except OSError:  # an archive
-        return True
+        return None
+    declared = []
     for name in names:
         if name.endswith((".dist-info", ".egg-info")):
-            declared = os.path.join(folder, name, "entry_points.txt")
             try:
-                with open(declared, "rb") as file:
-                    if group in file.read():
-                        return True
+                with open(os.path.join(folder, name, "entry_points.txt"), "rb", 0) as file:
+                    declared.append(file.read())
             except FileNotFoundError:
                 pass
             except OSError:
-                return True
-    return False
+                return None
+    return b"\n".join(declared)
 
 
 def _text(error: Exception) -> str:

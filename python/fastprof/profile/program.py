@@ -77,12 +77,16 @@ class Program:
 
 @dataclass(frozen=True)
 class _Mark:
-    """A kind, its name, and what names of kernels and of ranges tell it; "" for nothing."""
+    """A kind, its name, and what names of kernels and of ranges tell it; "" for nothing.
+
+    words : each match contains one of these; most traces have none, and need not be searched
+    """
 
     kind: str
     name: str
     kernels: str = ""
     ranges: str = ""
+    words: tuple[str, ...] = ("",)
 
 
 # The first one counts. A module or range tells more than a kernel: engines borrow those.
@@ -90,21 +94,37 @@ _ENGINES: Final = (
     _Mark(
         SERVING, "SGLang", r"\bsgl_(?:hip|kernel)|_sgl_|7sgl_hip",
         r"\bsglang/|^sglang_|^sgl_kernel::",
+        ("sgl_", "sglang"),
     ),
     _Mark(
         SERVING, "vLLM", r"\bvllm::|_ZN4vllm|\bpaged_attention_v[12]|\breshape_and_cache",
         r"(?:^|/)vllm/|^_?vllm(?:_\w+)?::",
+        ("vllm", "paged_attention", "reshape_and_cache"),
     ),
-    _Mark(SERVING, "text-generation-inference", "", r"(?:^|/)text_generation_server/"),
-    _Mark(SERVING, "LMDeploy", r"\bturbomind::", r"(?:^|/)lmdeploy/"),
+    _Mark(
+        SERVING, "text-generation-inference", "", r"(?:^|/)text_generation_server/",
+        ("text_generation_server",),
+    ),
+    _Mark(
+        SERVING, "LMDeploy", r"\bturbomind::", r"(?:^|/)lmdeploy/", ("turbomind", "lmdeploy"),
+    ),
     _Mark(
         SERVING, "TensorRT-LLM", r"\btensorrt_llm::|_ZN12tensorrt_llm",
         r"(?:^|/)tensorrt_llm/|^trtllm::|^tensorrt_llm",
+        ("tensorrt_llm", "trtllm"),
     ),
-    _Mark(SERVING, "xDiT", "", r"(?:^|/)xfuser/"),
-    _Mark(ENGINE, "llama.cpp", r"\bggml_type\b|^(?:void )?mul_mat_(?:vec_)?q\w*[<(]", ""),
-    _Mark(ENGINE, "ONNX Runtime", r"\bonnxruntime::", r"(?:^|/)onnxruntime/"),
-    _Mark(ENGINE, "TensorRT", r"\bnvinfer1::|^trt_\w+", r"^ExecutionContext::enqueue"),
+    _Mark(SERVING, "xDiT", "", r"(?:^|/)xfuser/", ("xfuser",)),
+    _Mark(
+        ENGINE, "llama.cpp", r"\bggml_type\b|^(?:void )?mul_mat_(?:vec_)?q\w*[<(]", "",
+        ("ggml_type", "mul_mat_"),
+    ),
+    _Mark(
+        ENGINE, "ONNX Runtime", r"\bonnxruntime::", r"(?:^|/)onnxruntime/", ("onnxruntime",),
+    ),
+    _Mark(
+        ENGINE, "TensorRT", r"\bnvinfer1::|^trt_\w+", r"^ExecutionContext::enqueue",
+        ("nvinfer1", "trt_", "ExecutionContext"),
+    ),
 )  # fmt: skip
 _TORCH: Final = _Mark(
     TORCH,
@@ -146,6 +166,7 @@ _COMPILED: Final = _Mark(
     "",
     r"^triton_(?:poi|red|per|tem|for)_",
     r"CompiledFxGraph|^Torch-Compiled Region|^CompiledFunction",
+    ("triton_", "Compiled"),
 )
 _SHARES: Final = regex(
     r"DistributedDataParallel|torch\.distributed\.ddp|^FSDP::|FullyShardedDataParallel"
@@ -216,20 +237,21 @@ class _Names:
 
     def of_ranges(self, mark: _Mark) -> str:
         """The first range or module that tells."""
-        return _hit("range", mark.ranges, self.ranges)
+        return _hit("range", mark.ranges, self.ranges, mark.words)
 
     def of_kernels(self, mark: _Mark) -> str:
         """The first kernel that tells."""
-        return _hit("kernel", mark.kernels, self.kernels)
+        return _hit("kernel", mark.kernels, self.kernels, mark.words)
 
 
 def _lines(names: Iterable[str]) -> str:
     return "\n".join(name[:_LONGEST].replace("\n", " ") for name in names)
 
 
-def _hit(what: str, pattern: str, text: str) -> str:
+def _hit(what: str, pattern: str, text: str, words: tuple[str, ...]) -> str:
     """`kernel NAME` of the first name in which a pattern is found; "" for none."""
-    match = re.search(pattern, text, re.M) if pattern else None
+    is_possible = pattern and any(word in text for word in words)
+    match = re.search(pattern, text, re.M) if is_possible else None
     if match is None:
         return ""
     begin = text.rfind("\n", 0, match.start() + 1) + 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -264,3 +265,19 @@ def test_the_default_stream_keeps_others_waiting(
             )
     ids = opened(export, tmp_path).report("advise")["id"].tolist()
     assert ("default-stream" in ids) == found
+
+
+def test_each_form_of_a_name_contains_a_word_that_is_looked_for_first() -> None:
+    marks = [*kinds._ENGINES, kinds._TORCH, *kinds._FRAMEWORKS, kinds._COMPILED]
+    assert sum(mark.words != ("",) for mark in marks) > 8
+    for mark in marks:
+        for pattern in filter(None, (mark.kernels, mark.ranges)):
+            for form in forms(pattern):
+                assert any(word in form for word in mark.words), (mark, form)
+
+
+def forms(pattern: str) -> list[str]:
+    """The alternatives of a regular expression, groups left out."""
+    while (simpler := re.sub(r"\([^()]*\)", "", pattern)) != pattern:
+        pattern = simpler
+    return pattern.split("|")
