@@ -219,7 +219,8 @@ class SharedValues(Values):
     def at(self, row: int) -> Any:
         """The value of one row, or None."""
         index = int(self.rows[row])
-        return None if index < 0 else Values(self.id_of_row, self.values).at(index)
+        index = -1 if index < 0 else int(self.id_of_row[index])
+        return None if index < 0 else self.values[index]
 
     def array(self) -> Objects:
         """An object array [n]; None where unknown."""
@@ -237,7 +238,7 @@ class SharedValues(Values):
         """The values, or None."""
         yield from Values(self.rows, self._distinct()[self.id_of_row].tolist()).chunks(size)
 
-    def mapped(self, change: Callable[[Any], Any]) -> Values:
+    def mapped(self, change: Callable[[Any], Any]) -> SharedValues:
         """As in Values; the rows remain shared."""
         changed = Values(self.id_of_row, self.values).mapped(change)
         return SharedValues(self.rows, changed.ids, changed.values)

@@ -8,7 +8,7 @@ Compare the bytes of calls with the bandwidth of the memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -105,7 +105,8 @@ class Lookups:
         path_of_frame, parent, label = self._tree_of_user_ranges
         used, place = distinct(frame, len(parent), path_of_frame)
         paths = KernelPaths(place, np.array(used, np.int32), parent, label)
-        return _chains(paths, attribution.meanings, is_own, _labels, DEEPEST)
+        meanings = attribution.meanings
+        return _chains(paths, meanings, is_own, _each(meanings, _labels), DEEPEST)
 
     @computed_once
     def _tree_of_user_ranges(self) -> tuple[Int32, Int32, Int32]:
@@ -258,11 +259,40 @@ class Lookups:
         `value` is called with each distinct chain, outermost first. Equal values get one id.
         Chains end after the `deepest` first labels.
         """
-        return _chains(paths, self.attribution.meanings, self.flags(wanted), value, deepest)
+        meanings = self.attribution.meanings
+        return _chains(paths, meanings, self.flags(wanted), _each(meanings, value), deepest)
+
+    def folds(
+        self,
+        wanted: Callable[[Meaning], bool],
+        paths: KernelPaths,
+        start: Any,
+        fold: Callable[[Any, Meaning], Any],
+        deepest: int | None = None,
+    ) -> SharedValues:
+        """As `chains`, with values that follow from that of the chain without its last label.
+
+        fold : the value of a chain, from that without its last label, and the label; `start` is
+            that of the empty chain
+        """
+
+        def values(used: list[int], parent: list[int], label: list[int]) -> list[Any]:
+            meanings, value_of = self.attribution.meanings, {-1: start}
+            for node in used:
+                ends = []
+                while node not in value_of:
+                    ends.append(node)
+                    node = parent[node]
+                value = value_of[node]
+                for end in reversed(ends):
+                    value = value_of[end] = fold(value, meanings[label[end]])
+            return [value_of[node] for node in used]
+
+        return _chains(paths, self.attribution.meanings, self.flags(wanted), values, deepest)
 
     def layer(self, paths: KernelPaths) -> Values:
-        return self.chains(
-            lambda m: m.kind == Kind.LAYER or bool(m.layers), paths, _layers, DEEPEST
+        return self.folds(
+            lambda m: m.kind == Kind.LAYER or bool(m.layers), paths, (), _layers, DEEPEST
         )
 
     def frames(self, paths: KernelPaths) -> Values:
@@ -270,7 +300,7 @@ class Lookups:
         meanings = self.attribution.meanings
         if any(m.kind != Kind.TRACE and m.frames for m in meanings):
             wanted = self.flags(lambda m: m.kind == Kind.TRACE or bool(m.frames))
-            return _chains(paths, meanings, wanted, _frames, innermost=MOST_FRAMES)
+            return _chains(paths, meanings, wanted, _each(meanings, _frames, MOST_FRAMES))
         own = np.array(
             [i if m.kind == Kind.TRACE else -1 for i, m in enumerate(meanings)], np.int32
         )
@@ -335,11 +365,13 @@ def _chains(
     paths: KernelPaths,
     meanings: list[Meaning],
     wanted: UInt8,
-    value: Callable[[Sequence[Meaning]], Any],
+    values: Callable[[list[int], list[int], list[int]], Iterable[Any]],
     deepest: int | None = None,
-    innermost: int = NEVER,
 ) -> SharedValues:
-    """See `Lookups.chains`; innermost : the most labels of a chain, from its end."""
+    """See `Lookups.chains`.
+
+    values : from the last nodes of chains, and the parents and labels of all nodes
+    """
     chain_of_node, parent, label = _path.nodes(paths.parent, paths.label, len(meanings), wanted)
     chain = take(chain_of_node, paths.node)
     levels = _path.levels(parent)
@@ -348,11 +380,24 @@ def _chains(
         kept = _path.innermost(parent, np.where(levels < deepest, numbers, np.int32(-1)))
         chain = take(kept, chain)
     used, place = distinct(chain, len(parent))
-    outer, labels = parent.tolist(), label.tolist()
     ids: dict[Any, int] = {}
-    id_of_chain = [ids.setdefault(value(_chain(each, outer, labels, meanings, innermost)), len(ids))
-                   for each in used]  # fmt: skip
+    found = values(used, parent.tolist(), label.tolist())
+    id_of_chain = [ids.setdefault(value, len(ids)) for value in found]
     return SharedValues(paths.place, take(np.array(id_of_chain, np.int32), place), list(ids))
+
+
+def _each(
+    meanings: list[Meaning], value: Callable[[Sequence[Meaning]], Any], innermost: int = NEVER
+) -> Callable[[list[int], list[int], list[int]], Iterator[Any]]:
+    """`values` of `_chains`: of each chain by itself.
+
+    innermost : the most labels of a chain, from its end
+    """
+
+    def values(used: list[int], parent: list[int], label: list[int]) -> Iterator[Any]:
+        return (value(_chain(node, parent, label, meanings, innermost)) for node in used)
+
+    return values
 
 
 def _chain(
@@ -379,14 +424,8 @@ def _labels(chain: Sequence[Meaning]) -> tuple[str, ...]:
     return tuple([meaning.label for meaning in chain])
 
 
-def _layers(chain: Sequence[Meaning]) -> tuple[str, ...]:
-    names: list[str] = []
-    for meaning in chain:
-        if meaning.layers:
-            names = list(meaning.layers)
-        else:
-            names.append(meaning.name)
-    return tuple(names)
+def _layers(around: tuple[str, ...], meaning: Meaning) -> tuple[str, ...]:
+    return meaning.layers or (*around, meaning.name)
 
 
 def _frames(chain: Sequence[Meaning]) -> tuple[str, ...]:

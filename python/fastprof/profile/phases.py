@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final, Protocol
 
 import numpy as np
 
 from fastprof._core._take import take
+from fastprof._system.classes import NamedTuple
 from fastprof._system.regex import regex
 from fastprof.model.columns import SharedValues, Values
 from fastprof.model.markers import Kind, Meaning
@@ -41,11 +42,12 @@ class PhaseInputs(Protocol):
     @property
     def own_paths(self) -> Any: ...
 
-    def chains(
+    def folds(
         self,
         wanted: Callable[[Meaning], bool],
         paths: Any,
-        value: Callable[[Sequence[Meaning]], Any],
+        start: Any,
+        fold: Callable[[Any, Meaning], Any],
     ) -> SharedValues: ...
 
 
@@ -59,7 +61,7 @@ def of_kernels(lookups: PhaseInputs) -> Values:
     - data: copies to the GPU, outside of all operators except copy operators.
     - other: no range determines the phase.
     """
-    of_chain = lookups.chains(_has_phase, lookups.own_paths, _phase)
+    of_chain = _of_chains(lookups)
     number = {name: i for i, name in enumerate(PHASES)} | {_MOVED: PHASES.index(FORWARD)}
     of_row = np.array([number[each] for each in of_chain.values], np.int32)[of_chain.id_of_row]
     phase = take(of_row, of_chain.rows)
@@ -80,7 +82,7 @@ def of_kernels(lookups: PhaseInputs) -> Values:
 
 def of_ranges(lookups: PhaseInputs) -> Values:
     """The phase of every range, as of the kernels launched in it; never communication or data."""
-    of_chain = lookups.chains(_has_phase, lookups.own_paths, _phase)
+    of_chain = _of_chains(lookups)
     return of_chain.mapped(lambda name: FORWARD if name == _MOVED else name)
 
 
@@ -98,19 +100,48 @@ def _step_phase(name: str) -> str | None:
     return OPTIMIZER if step[1] == "step" else ZERO_GRAD
 
 
-def _phase(chain: Sequence[Meaning]) -> str:
-    for meaning in reversed(chain):
-        if meaning.recompute:
-            return RECOMPUTE
-        if meaning.backward or meaning.engine:
-            return BACKWARD
-    for meaning in chain:
-        step = _step_phase(meaning.name)
-        if step is not None:
-            return step
-    calls = [meaning.call for meaning in chain if meaning.call is not None]
-    if calls and _OPTIMIZER.match(calls[0].op):
+def _of_chains(lookups: PhaseInputs) -> SharedValues:
+    """A phase, or _MOVED, for the chain of labels around each kernel."""
+    of_chain = lookups.folds(_has_phase, lookups.own_paths, _Chain(), _within)
+    return of_chain.mapped(_phase)
+
+
+class _Chain(NamedTuple):
+    """What tells the phase of a chain of labels.
+
+    Parameters
+    ----------
+    turn : the innermost of backward passes and recomputed forward passes
+    step : the outermost of the steps of torch's optimizers
+    is_optimizer : whether the outermost call is one that only optimizers use; None without a call
+    moves : whether all calls are copy operators
+    """
+
+    turn: str | None = None
+    step: str | None = None
+    is_optimizer: bool | None = None
+    moves: bool = True
+    is_empty: bool = True
+
+
+def _within(around: _Chain, meaning: Meaning) -> _Chain:
+    turn, step, is_optimizer, moves, _ = around
+    if meaning.recompute:
+        turn = RECOMPUTE
+    elif meaning.backward or meaning.engine:
+        turn = BACKWARD
+    if meaning.call is not None:
+        if is_optimizer is None:
+            is_optimizer = _OPTIMIZER.match(meaning.call.op) is not None
+        moves = moves and meaning.call.op in _MOVES
+    return _Chain(turn, step or _step_phase(meaning.name), is_optimizer, moves, False)
+
+
+def _phase(chain: _Chain) -> str:
+    if (known := chain.turn or chain.step) is not None:
+        return known
+    if chain.is_optimizer:
         return OPTIMIZER
-    if calls and all(call.op in _MOVES for call in calls):
+    if chain.is_optimizer is not None and chain.moves:
         return _MOVED
-    return FORWARD if chain else OTHER
+    return OTHER if chain.is_empty else FORWARD
