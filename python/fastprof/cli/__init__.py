@@ -6,6 +6,8 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import cache
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -39,6 +41,31 @@ class _Parser(argparse.ArgumentParser):
         super().error(printable(message))
 
 
+class _Formatter(argparse.HelpFormatter):
+    """The layout of help. argparse makes one for each option, to check it.
+
+    The one of argparse imports shutil, in 2 ms, for the width of the terminal.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **{"width": _terminal_width() - 2, **options})
+
+
+class _WithLines(_Formatter, argparse.RawDescriptionHelpFormatter):
+    """The same, with the lines of the description."""
+
+
+@cache
+def _terminal_width() -> int:
+    """The characters of a line, as `shutil.get_terminal_size` determines them."""
+    with suppress(ValueError):
+        if (columns := int(os.environ.get("COLUMNS", "0"))) > 0:
+            return columns
+    with suppress(ValueError, OSError):
+        return (sys.__stdout__ and os.get_terminal_size(sys.__stdout__.fileno()).columns) or 80
+    return 80
+
+
 class _Command(_Parser):
     """The parser of a command, whose options may stand between files."""
 
@@ -64,6 +91,7 @@ def parser(given: Sequence[str] | None = None) -> argparse.ArgumentParser:
     """
     top = _Parser(
         prog="fastprof",
+        formatter_class=_Formatter,
         description="Attribute GPU time of PyTorch runs to operators, layers and source lines.",
         epilog="'fastprof FILE' gives the first look at a trace, 'fastprof COMMAND --help' the "
         "options of a command.",
@@ -79,7 +107,7 @@ def parser(given: Sequence[str] | None = None) -> argparse.ArgumentParser:
             name,
             help=module.HELP,
             description=module.DESCRIPTION,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=_WithLines,
         )
         if given is None or name in given:
             module.add_arguments(command)

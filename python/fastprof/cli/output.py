@@ -54,7 +54,6 @@ def keeping_inputs(arguments: argparse.Namespace) -> Iterator[None]:
 
 def _inputs(arguments: argparse.Namespace) -> Iterator[str | int]:
     """The files that a command reads, those of directories too, and standard input."""
-    from fastprof.ranks.files import all_below
     from fastprof.readers.beside import FACTS
     from fastprof.runs.directory import is_run
 
@@ -63,6 +62,8 @@ def _inputs(arguments: argparse.Namespace) -> Iterator[str | int]:
             yield path
             folder = os.path.dirname(os.path.realpath(path))
             if os.path.isdir(path):
+                from fastprof.ranks.files import all_below
+
                 yield from all_below(path, getattr(arguments, "pattern", None))
             elif is_run(folder):
                 yield os.path.join(folder, FACTS)

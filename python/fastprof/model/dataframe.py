@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Iterable
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
@@ -129,6 +128,8 @@ class _Memory:
 
     def zeros(self, n: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
         """A new array [n] of zeros; takes no memory until something is written to it."""
+        import mmap
+
         size = n * np.dtype(dtype).itemsize
         with self._lock:
             if size > len(self._free):

@@ -8,7 +8,6 @@ of all calls since the last kernel of the thread; their sizes add up.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
@@ -250,6 +249,8 @@ def calls_of_launches(events: HostEvents, thread: Int32, start: Int64) -> Launch
 
 def _nccl_calls(names: list[str]) -> list[_Call | None]:
     """The call of each payload; None if it is not that of a collective or a message."""
+    import json
+
     payloads: list[dict[str, Any]] = [json.loads(name) for name in names]
     ranks = {each.get(_COMMUNICATOR): each[_RANKS] for each in payloads if _RANKS in each}
     return [_call(each, ranks) for each in payloads]

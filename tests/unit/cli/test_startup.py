@@ -34,6 +34,7 @@ print(json.dumps([modules, sorted(classes)]), file=sys.stderr)
 HEAVY = {
     *("concurrent.futures", "csv", "decimal", "fractions", "hashlib", "importlib.metadata"),
     *("importlib.resources", "logging", "multiprocessing", "random", "subprocess", "tempfile"),
+    *("difflib", "numpy.ma", "shutil"),
 }
 # What other commands, formats and callers need.
 UNUSED = {

@@ -8,7 +8,6 @@ Source: torch/csrc/distributed/c10d/ParamCommsUtils.hpp and ProcessGroupNCCL.cpp
 
 from __future__ import annotations
 
-import json
 from typing import Any, Final
 
 from fastprof._system.classes import dataclass
@@ -83,6 +82,8 @@ def recorded(pairs: str) -> Collective | None:
 
     None if the pairs contain no name of a collective.
     """
+    import json
+
     try:
         fields = json.loads(f"{{{pairs}}}")
     except (ValueError, RecursionError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from fastprof._system.regex import regex
@@ -82,10 +83,10 @@ def _literal_argument(node: ast.expr) -> dict[str, Any] | None:
 
 
 def _literal(node: ast.expr) -> Any:
-    try:
-        return ast.literal_eval(_NAMED_FLOATS.visit(node))
-    except (ValueError, TypeError):
-        return None
+    for change in (None, _NAMED_FLOATS.visit):  # most have no such name
+        with suppress(ValueError, TypeError):
+            return ast.literal_eval(node if change is None else change(node))
+    return None
 
 
 class _NamedFloats(ast.NodeTransformer):

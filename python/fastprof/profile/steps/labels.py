@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from difflib import get_close_matches
 from math import floor
 from typing import Final
 
@@ -49,6 +48,8 @@ def percent(share: float) -> str:
 
 def nearest(pattern: str, labels: Sequence[str]) -> str:
     """The labels most like a pattern, for a message; the first ones if none is similar."""
+    from difflib import get_close_matches
+
     by_lower = {label.lower(): label for label in reversed(labels)}
     close = get_close_matches(pattern.lower(), by_lower, n=3, cutoff=0.4)
     names = [by_lower[each] for each in close] or list(by_lower.values())[-3:]
