@@ -27,13 +27,13 @@ def import_numpy() -> None:
     on two cores, a tenth of the processor time of a small trace. Programs that the process starts
     do not see the setting.
     """
-    if _BLAS_THREADS in os.environ:
-        return
-    os.environ[_BLAS_THREADS] = "1"
+    is_chosen = _BLAS_THREADS in os.environ
+    os.environ.setdefault(_BLAS_THREADS, "1")
     try:
         import numpy  # noqa: F401
     finally:
-        del os.environ[_BLAS_THREADS]
+        if not is_chosen:
+            del os.environ[_BLAS_THREADS]
 
 
 _BLAS_THREADS = "OPENBLAS_NUM_THREADS"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 
@@ -158,3 +161,28 @@ def test_leaving_a_second_thread_waits_for_what_runs_and_cancels_the_rest() -> N
     for cancelled in (waiting, last):
         with pytest.raises(RuntimeError, match="cancelled"):
             cancelled.result()
+
+
+# Prints how many threads run after numpy is imported, and the setting that programs would see.
+IMPORT = """
+import os, sys
+from fastprof._system.threads import import_numpy
+assert "numpy" not in sys.modules
+import_numpy()
+assert "numpy" in sys.modules
+print(len(os.listdir("/proc/self/task")), os.environ.get("OPENBLAS_NUM_THREADS"))
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="needs the list of threads")
+@pytest.mark.parametrize("given", [None, "1", "2"])
+def test_numpy_is_imported_without_threads_of_its_own(given: str | None) -> None:
+    variables = {name: text for name, text in os.environ.items() if "NUM_THREADS" not in name}
+    if given is not None:
+        variables["OPENBLAS_NUM_THREADS"] = given
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORT], env=variables, capture_output=True, text=True, check=True
+    )
+    threads, setting = done.stdout.split()
+    assert setting == str(given)
+    assert int(threads) == 1 or given == "2"
