@@ -32,7 +32,7 @@ from bench.figures import Run
 from bench.replays import N_REPLAYS
 
 TARGET_SIZE, LARGE = 10**6, 10**7
-FLOORS_AT_MOST = {WALK: 0.3, OPEN: 0.6, OPEN_SQLITE: 1.5, PARSE: 5.0, PROF: 4.0, PROF_DICT: 6.0}
+FLOORS_AT_MOST = {WALK: 0.3, OPEN: 0.6, OPEN_SQLITE: 1.5, PARSE: 3.0, PROF: 4.0, PROF_DICT: 6.0}
 PRODUCT = (OPEN, PARSE, PROF, PROF_DICT)
 # Floors and bytes per kernel that reports take more than `open`.
 MORE_FLOORS_AT_MOST = {SUMMARY: 0.3, LAYERS: 0.3, ROOFLINE: 0.3, STATS: 1.0}

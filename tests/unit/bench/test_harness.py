@@ -57,7 +57,7 @@ def test_one_that_failed_is_not_extrapolated(run):
     run.sizes[1].contenders[PARSE].error = "no memory"
     assert run.seconds(PARSE, MILLION) == (None, False)
     assert line_of(run, PARSE).endswith("no memory")
-    assert "missed: parse: floors not measured (<= 5)" in page(run)
+    assert "missed: parse: floors not measured (<= 3)" in page(run)
 
 
 def test_a_reader_may_be_faster_than_the_floor(run):
