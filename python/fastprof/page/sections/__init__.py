@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
+from fastprof._system.classes import NamedTuple
 from fastprof.page.section import SectionMaker
 from fastprof.page.sections import answer, flame, memory, recorded, roofline, tables, timeline
 
