@@ -9,6 +9,8 @@ from queue import Empty, SimpleQueue
 from threading import Event, Lock, RLock, Thread
 from typing import Any, Generic, TypeVar
 
+from fastprof._system.memory import give_back
+
 Result = TypeVar("Result")
 Value = TypeVar("Value")
 
@@ -144,6 +146,7 @@ class SecondThread:
                 task.cancel()
         self._tasks.put(None)
         self._thread.join()
+        give_back()
 
 
 def map_on_threads(

@@ -14,6 +14,7 @@ from fastprof._core._take import take
 from fastprof._system.classes import NamedTuple, dataclass
 from fastprof.analysis.columns import numbers, texts
 from fastprof.model.arrays import Bools, Int32, Int64, UInt8, unique
+from fastprof.model.by_number import place_in
 from fastprof.profile.data import ProfileData
 from fastprof.profile.kept import answered, kept
 
@@ -23,6 +24,7 @@ COPY: Final = 4  # copies and memsets
 _KIND_OF_CLASS: Final = {"communication": COMMUNICATION, "memcpy": COPY, "memset": COPY}
 N_MASKS: Final = 8  # sums of the three
 MOST_GPUS: Final = 1000  # in values for JSON
+_WINDOWS_AT_ONCE: Final = 1 << 15
 
 
 class Gaps(NamedTuple):
@@ -153,6 +155,13 @@ class PartsOfWork:
             ns by the sum of the kinds that run: `[:, 0]` idle, `[:, COMPUTE | COPY]` both at once.
         """
         begin, finish = windows
+        found = np.empty((len(begin), N_MASKS), np.int64)
+        for first in range(0, len(begin), _WINDOWS_AT_ONCE):
+            some = slice(first, first + _WINDOWS_AT_ONCE)
+            found[some] = self._ns_by_kinds(part[some], begin[some], finish[some])
+        return found
+
+    def _ns_by_kinds(self, part: Int32 | Int64, begin: Int64, finish: Int64) -> Int64:
         n = len(begin)
         time = np.concatenate([begin, np.maximum(begin, finish)])
         of = np.concatenate([part, part])
@@ -200,21 +209,23 @@ class WorkOfDevices(Mapping[int, GpuWork]):
     """The work of each GPU, by number, ascending.
 
     parts : the same, without numbers
-    places : the part of each GPU
     """
 
     def __init__(self, work: GpuWork, device: npt.NDArray[np.integer]) -> None:
         self.parts = PartsOfWork(work, device)
-        self.places = {number: i for i, number in enumerate(self.parts.keys.tolist())}
 
     def __len__(self) -> int:
         return len(self.parts)
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self.places)
+        return iter(self.parts.keys.tolist())
 
     def __getitem__(self, device: int) -> GpuWork:
-        return self.parts[self.places[device]]
+        return self.parts[self.place(device)]
+
+    def place(self, device: int) -> int:
+        """The part of a GPU."""
+        return place_in(self.parts.keys, device)
 
 
 def owners(profile: ProfileData) -> Int64:
@@ -329,7 +340,7 @@ class TimeLines(Mapping[int, TimeLine]):
     def __init__(self, work: WorkOfDevices) -> None:
         begin, finish = work.parts.spans
         by_mask = work.parts.ns_by_kinds(np.arange(len(work)), (begin, finish))
-        self._places = work.places
+        self._devices = work.parts.keys
         self.columns: dict[str, Int64] = {
             "span": finish - begin,
             "compute": ns_with(by_mask, COMPUTE),
@@ -340,21 +351,20 @@ class TimeLines(Mapping[int, TimeLine]):
         }
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._devices)
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._places)
+        return iter(self._devices.tolist())
 
     def __getitem__(self, device: int) -> TimeLine:
-        place = self._places[device]
+        place = place_in(self._devices, device)
         return TimeLine(**{name: int(each[place]) for name, each in self.columns.items()})
 
     def largest(self) -> dict[int, TimeLine]:
         """The `MOST_GPUS` of the longest span, by number; nobody reads more."""
         span = self.columns["span"]
         rows = np.sort(np.argsort(-span, kind="stable")[:MOST_GPUS])
-        numbers = np.array(list(self._places), np.int64)[rows]
-        return {number: self[number] for number in numbers.tolist()}
+        return {number: self[number] for number in self._devices[rows].tolist()}
 
     def rest(self) -> dict[str, Any]:
         """How many more GPUs there are than `largest` has, and their sums, for JSON."""

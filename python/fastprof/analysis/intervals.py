@@ -41,7 +41,7 @@ def busy_by_device(profile: ProfileData, rows: Bools | None = None) -> dict[int,
     """
     if "start" not in profile.names:
         return {}
-    used = devices_used(profile.column("device"))
+    used = devices_used(profile.column("device")).tolist()
     ids, device = _ids(profile.column("device"))
     number = {each: i for i, each in enumerate(used)}
     begin, end, busy = _cells.busy(

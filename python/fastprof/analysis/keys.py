@@ -61,7 +61,11 @@ def _as_values(column: Column) -> Values:
     values = numbers[first].tolist()
     if none not in values:
         return Values(ids, values)
-    return Values(ids, values).mapped(lambda value: None if value == none else value)
+    place = values.index(none)
+    id_of = np.arange(len(values), dtype=np.int32)
+    id_of[place + 1 :] -= 1
+    id_of[place] = -1
+    return SharedValues(ids, id_of, values[:place] + values[place + 1 :])
 
 
 def _layer(profile: Columns, part: Callable[[tuple[str, ...]], tuple[str, ...]]) -> Values:

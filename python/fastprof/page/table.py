@@ -117,7 +117,7 @@ def _cell(column: PageColumn, text: str | None, value: Any, depth: int = 0) -> s
 
 
 MOST_ROWS: Final = 10_000
-_LONGEST: Final = 1000  # characters of a cell
+LONGEST: Final = 1000  # characters of a cell
 
 
 @dataclass(frozen=True)
@@ -188,8 +188,8 @@ def _ids(cells: Values) -> tuple[npt.NDArray[np.int32], list[str]]:
 
 
 def cut(text: str) -> str:
-    """The text with at most `_LONGEST` characters."""
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    """The text with at most `LONGEST` characters."""
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
 def columns_of(table: Table) -> list[PageColumn]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy.typing as npt
 from fastprof._core._groups import sum_where
 from fastprof._system.classes import dataclass
 from fastprof.model.arrays import Int32, Int64, unique
+from fastprof.model.by_number import ByNumber
 from fastprof.model.call import Call, Tensor
 from fastprof.model.markers import Kind, Meaning
 from fastprof.model.trace import Activity, Trace
@@ -41,7 +42,7 @@ class Contents:
         By kind (kernel, graph, memcpy, memset): number and GPU time in ns. Only kinds that occur.
     span : (int, int) or None
         Start of the first and end of the last GPU work, ns on the trace's clock.
-    devices : dict of int to int
+    devices : mapping of int to int
         Number of rows by device.
     processes : list of int or None
         Ids of the processes with ranges or launches.
@@ -60,7 +61,7 @@ class Contents:
 
     work: dict[str, tuple[int, int]]
     span: tuple[int, int] | None
-    devices: dict[int, int]
+    devices: Mapping[int, int]
     processes: list[int] | None
     threads: int
     launches: int | None
@@ -165,12 +166,15 @@ def _span(start: Int64, duration: Int64) -> tuple[int, int] | None:
     return int(start.min()), int((start + np.maximum(duration, 0)).max())
 
 
-def _counts(column: npt.NDArray[Any], kernels: Int64) -> dict[int, int]:
+def _counts(column: npt.NDArray[Any], kernels: Int64) -> ByNumber[int]:
     """The kernels with each number, -1 left out; kernels: [rows] of each row."""
     values, place = np.unique(column, return_inverse=True)
     counts = np.zeros(len(values), np.int64)
     np.add.at(counts, place, kernels)
-    return {v: n for v, n in zip(values.tolist(), counts.tolist(), strict=True) if v >= 0 and n}
+    known = (values >= 0) & (counts > 0)
+    distinct, ids = np.unique(counts[known], return_inverse=True)
+    numbers = values[known].astype(np.int64)
+    return ByNumber(numbers, ids.astype(np.int32), distinct.tolist())
 
 
 def _ranges(trace: Trace, meanings: list[Meaning], counts: list[int]) -> dict[str, int]:

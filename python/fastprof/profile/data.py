@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -144,7 +144,7 @@ class ProfileData:
         return self.source.contents()
 
     @cached_property
-    def devices(self) -> dict[int, Device]:
+    def devices(self) -> Mapping[int, Device]:
         """Peaks and sizes of the GPUs with work, by number."""
         return devices_of(self.about, self.column("device"))
 

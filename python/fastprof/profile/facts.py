@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from fastprof.model.arrays import unique
+from fastprof.model.arrays import Int64, unique
+from fastprof.model.by_number import ByNumber
 from fastprof.model.columns import Column, RepeatedInts
 from fastprof.model.devices import Device, resolve
 from fastprof.model.metadata import About
@@ -15,16 +16,22 @@ from fastprof.profile.coverage import Coverage
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 
-def devices_of(about: About, device: Column) -> dict[int, Device]:
+def devices_of(about: About, device: Column) -> ByNumber[Device]:
     """The peaks and sizes of the GPUs with work, by number.
 
     device : the column `device`
     """
     resolved = cache(resolve)  # equal GPUs share one
-    return {
-        number: resolved(about.gpus.get(number), about.gpu_figures.get(number))
-        for number in devices_used(device)
-    }
+    numbers = devices_used(device)
+    places: dict[int, int] = {}
+    distinct: list[Device] = []
+    ids = np.empty(len(numbers), np.int32)
+    for i, number in enumerate(numbers.tolist()):
+        gpu = resolved(about.gpus.get(number), about.gpu_figures.get(number))
+        ids[i] = places.setdefault(id(gpu), len(places))
+        if len(places) > len(distinct):
+            distinct.append(gpu)
+    return ByNumber(numbers, ids, distinct)
 
 
 def facts_of(
@@ -76,14 +83,21 @@ def step_count(steps: StepsOfKernels, counted: bool = True) -> int:
 
 def gpu_names(about: About, device: Column) -> str:
     """The names of the GPUs with work, each once; "" if the file names none."""
-    used = devices_used(device)
-    return ", ".join(dict.fromkeys(about.gpus[each] for each in used if each in about.gpus))
+    named = sorted(about.gpus)
+    is_used = np.isin(np.array(named, np.int64), _numbers(device)).tolist()
+    used = (about.gpus[each] for each, has_work in zip(named, is_used, strict=True) if has_work)
+    return ", ".join(dict.fromkeys(used))
 
 
-def devices_used(device: Column) -> list[int]:
+def devices_used(device: Column) -> Int64:
     """The GPUs with work, ascending.
 
     device : the column `device`
     """
-    numbers = device.distinct if isinstance(device, RepeatedInts) else device.values
-    return sorted({int(each) for each in unique(np.asarray(numbers)) if each >= 0})
+    numbers: Int64 = unique(np.asarray(_numbers(device))).astype(np.int64)
+    return numbers[numbers >= 0]
+
+
+def _numbers(device: Column) -> Any:
+    """The distinct numbers of GPUs, or all."""
+    return device.distinct if isinstance(device, RepeatedInts) else device.values

@@ -31,7 +31,7 @@ class Examined:
 
     Parameters
     ----------
-    devices : the numbers of the GPUs
+    devices : the numbers of the GPUs, ascending
     gaps, device : those that are long enough, and int32 [gaps], indices into `devices`
     short, short_device : the other ones
     causes : Split of `gaps`
@@ -39,7 +39,7 @@ class Examined:
     is_kept : whether these are all gaps of a profile, which are kept
     """
 
-    devices: list[int]
+    devices: Int64
     gaps: Gaps
     device: Int32
     short: Gaps
@@ -80,7 +80,8 @@ def _examined(
     is_long = gaps.end - gaps.start >= shortest
     long, short = (Gaps._make(each[of] for each in gaps) for of in (is_long, ~is_long))
     return Examined(
-        list(work), long, part[is_long], short, part[~is_long], split(long, host), data, is_kept,
+        work.parts.keys.astype(np.int64), long, part[is_long], short, part[~is_long],
+        split(long, host), data, is_kept,
     )  # fmt: skip
 
 

@@ -131,7 +131,7 @@ def _by_key(
     )
     length = np.concatenate([each.end - each.start for each in (found.gaps, found.short)])
     key = Values(of_kernels.ids[after], of_kernels.values)
-    groups = group([Values(device, found.devices), key], len(after))
+    groups = group([Values(device, found.devices.tolist()), key], len(after))
     by_cause = np.bincount(groups.ids * np.int64(_N) + main, length, groups.n * _N)
     stats, first = groups.stats(length), groups.first
     most = _most(found, where, Grouping(groups.ids[: len(found.causes.main)], groups.n))
@@ -158,7 +158,7 @@ def _table(
     spans = last - first
     total, n_gaps = int(ns.sum()), len(found.causes.main) + len(found.short_device)
     numbers: dict[str, ColumnData] = {
-        "device": Ints(np.array(found.devices)[device]),
+        "device": Ints(found.devices[device]),
         "ns": Ints(ns),
         "share": Floats(ns / np.maximum(spans[device], 1)),
     }
@@ -232,7 +232,7 @@ def _listed(
         "start_ns": Ints(start, none=-(2**63)),
         "ns": Ints(length[rows]),
         "cause": Values(found.causes.main[rows].astype(np.int32), list(CAUSES)),
-        "device": Ints(np.array(found.devices)[found.device[rows]]),
+        "device": Ints(found.devices[found.device[rows]]),
         "before": Values(names.ids[found.gaps.before[rows]], names.values),
         "after": Values(names.ids[after], names.values),
         "step": Ints(step.distinct[step.ids[after]]),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import cache
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -295,28 +295,16 @@ def spans(profile: ProfileData, ranges: Int32, rows: Bools | None) -> Spans:
     instances, found = profile.ranges, Spans(*np.zeros((2, len(ranges)), np.int64))
     start, launched = numbers(profile, "start"), numbers(profile, "launch_start")
     end = start + np.maximum(numbers(profile, "sil"), 0)
-    # Work of the autograd engine belongs to ranges of its thread and of the one that waits for it.
-    innermost = numbers(profile, "range").astype(np.int32)
-    owners = [
-        take(instances.thread, each) for each in (innermost, take(instances.waiting, innermost))
-    ]
-    device = numbers(profile, "device")
-    included = launched != NO_TIME if rows is None else (launched != NO_TIME) & rows
-    known = [np.flatnonzero(included & (thread >= 0)) for thread in owners]
-    work, thread = (
-        np.concatenate(known),
-        np.concatenate([of[rows] for of, rows in zip(owners, known, strict=True)]),
-    )
-    order = np.lexsort((launched[work], thread, device[work]))
-    work, thread = work[order], thread[order]
+    device, (work, thread) = numbers(profile, "device"), _of_threads(profile, rows)
     of_devices, thread_of_range = work_of_device(profile), instances.thread[ranges]
     nothing = np.empty(0, np.int64)
 
     def inside_runs() -> Iterator[tuple[Int64, ...]]:
         """Places in `ranges`, parts of the devices, and the spans, of a device and thread each."""
-        for run in _runs(np.arange(len(work)), device[work], thread):
-            inside = work[run]
-            places = np.flatnonzero(thread_of_range == thread[run[0]])
+        bounds = _runs(device[work], thread)
+        for begins, ends in pairwise(bounds):
+            inside = work[begins:ends]
+            places = np.flatnonzero(thread_of_range == thread[begins])
             of = ranges[places]
             first = np.searchsorted(launched[inside], instances.start[of], "left")
             last = np.searchsorted(launched[inside], instances.end[of], "left")
@@ -324,7 +312,7 @@ def spans(profile: ProfileData, ranges: Int32, rows: Bools | None) -> Spans:
             places, first, last = places[some], first[some], last[some]
             begin = _reduced(np.minimum, start[inside], first, last)
             finish = _reduced(np.maximum, end[inside], first, last)
-            part = np.full(len(places), of_devices.places[int(device[inside[0]])])
+            part = np.full(len(places), of_devices.place(int(device[inside[0]])))
             yield places, part, begin, finish
 
     every = joined(chain([(nothing,) * 4], inside_runs()))
@@ -336,15 +324,32 @@ def spans(profile: ProfileData, ranges: Int32, rows: Bools | None) -> Spans:
     return found
 
 
+def _of_threads(profile: Profile, rows: Bools | None) -> tuple[Int64, Int32]:
+    """Kernels with known launches, and the thread whose ranges they belong to.
+
+    In order of GPU, thread and launch. Work of the autograd engine belongs to ranges of its thread
+    and of the one that waits for it.
+    """
+    instances, launched = profile.ranges, numbers(profile, "launch_start")
+    innermost = numbers(profile, "range").astype(np.int32)
+    owners = [
+        take(instances.thread, each) for each in (innermost, take(instances.waiting, innermost))
+    ]
+    included = launched != NO_TIME if rows is None else (launched != NO_TIME) & rows
+    known = [np.flatnonzero(included & (thread >= 0)) for thread in owners]
+    work = np.concatenate(known)
+    thread = np.concatenate([of[rows] for of, rows in zip(owners, known, strict=True)])
+    order = np.lexsort((launched[work], thread, numbers(profile, "device")[work]))
+    return work[order], thread[order]
+
+
 _AT_ONCE: Final = 1 << 14  # spans
 
 
-def _runs(rows: Int64, *keys: Int32) -> list[Int64]:
-    """Rows with equal keys, which follow each other."""
-    if not len(rows):
-        return []
+def _runs(*keys: Int32) -> Int64:
+    """[runs + 1] Where each run of rows with equal keys begins, and the number of rows."""
     changes = np.any([key[1:] != key[:-1] for key in keys], axis=0)
-    return np.split(rows, np.flatnonzero(changes) + 1)
+    return np.unique(np.concatenate([[0], np.flatnonzero(changes) + 1, [len(keys[0])]]))
 
 
 def _reduced(reduce: np.ufunc, values: Int64, first: Int64, last: Int64) -> Int64:

@@ -42,12 +42,16 @@ class Change:
     apply: Callable[[Model, Weights], tuple[Weights, int]]
 
 
-def changes_of(options: Mapping[str, Any], devices: dict[int, Device], roof: str) -> list[Change]:
+def changes_of(
+    options: Mapping[str, Any], devices: Mapping[int, Device], roof: str
+) -> list[Change]:
     """The changes of the options of `whatif`: types and shapes first, then times, then the host."""
     return list(_changes(options, devices, roof))
 
 
-def _changes(options: Mapping[str, Any], devices: dict[int, Device], roof: str) -> Iterator[Change]:
+def _changes(
+    options: Mapping[str, Any], devices: Mapping[int, Device], roof: str
+) -> Iterator[Change]:
     if options.get("dtype"):
         name = options["dtype"]
         yield Change(f"dtype {name}", lambda m, w: gpu_changes.in_type(m, w, devices, name))
@@ -83,7 +87,7 @@ def _selected(
 
 
 def _ideal(
-    selector: str, devices: dict[int, Device], roof: str
+    selector: str, devices: Mapping[int, Device], roof: str
 ) -> Callable[[Model, Weights], tuple[Weights, int]]:
     def apply(model: Model, weights: Weights) -> tuple[Weights, int]:
         return gpu_changes.at_ideal(model, weights, kernels_of(model, selector), devices, roof)

@@ -5,7 +5,7 @@ Copies or communication behind other work: on a stream of their own.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -38,7 +38,7 @@ def scaled(model: Model, weights: Weights, kernels: Bools, factor: float) -> tup
 
 
 def at_ideal(
-    model: Model, weights: Weights, kernels: Bools, devices: dict[int, Device], roof: str
+    model: Model, weights: Weights, kernels: Bools, devices: Mapping[int, Device], roof: str
 ) -> tuple[Weights, int]:
     """Kernels of known cost at the roofline: helpers take no time, none takes longer.
 
@@ -60,7 +60,7 @@ def at_ideal(
 
 
 def in_type(
-    model: Model, weights: Weights, devices: dict[int, Device], name: str
+    model: Model, weights: Weights, devices: Mapping[int, Device], name: str
 ) -> tuple[Weights, int]:
     """Products of fp32 matrices in another type: by the ratio of the peaks, down to the bandwidth.
 
@@ -93,7 +93,7 @@ def in_type(
 
 
 def padded(
-    model: Model, weights: Weights, devices: dict[int, Device], multiple: int
+    model: Model, weights: Weights, devices: Mapping[int, Device], multiple: int
 ) -> tuple[Weights, int]:
     """16-bit products that use no tensor cores, with M, N and K padded to a multiple."""
     rows = _products(model, _NARROW)

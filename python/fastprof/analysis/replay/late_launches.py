@@ -31,7 +31,7 @@ def late_launches(model: Model, idle: WindowGaps) -> HostTime:
     the GPU is idle: without it, the steps are shorter by at most that.
     """
     graph = model.graph
-    node, ns = _wanted(model, idle)
+    node, cause, ns = _wanted(model, idle)
     host = _in_order(model)
     segment, is_own = _segments(model, host, node)
     before, own = _available(model)
@@ -40,29 +40,27 @@ def late_launches(model: Model, idle: WindowGaps) -> HostTime:
     place = np.full(len(graph), -1, np.int64)
     place[host] = segment
     wanted = np.zeros((n, len(_CAUSES)))
-    np.add.at(wanted, place[node], ns)
+    np.add.at(wanted, (place[node], cause), ns)
     available = np.bincount(segment, before + own, n)
-    share = wanted / np.maximum(np.maximum(available, wanted.sum(axis=1)), 1)[:, None]
+    share = wanted
+    share /= np.maximum(np.maximum(available, wanted.sum(axis=1)), 1)[:, None]
     return HostTime(_spent(host, before, share, segment), _spent(host, own, share, segment))
 
 
-def _wanted(model: Model, idle: WindowGaps) -> tuple[Int64, Floats64]:
-    """The launches of the work after gaps, [gaps], and the ns of each cause [gaps, causes]."""
+def _wanted(model: Model, idle: WindowGaps) -> tuple[Int32, Int32, Int64]:
+    """Parts of gaps: the launch of the work after, the cause as index of _CAUSES, and the ns."""
     graph, calls = model.graph, model.profile.api
-    column = np.full(len(Cause), -1)
+    column = np.full(len(Cause), -1, np.int32)
     column[[*_CAUSES]] = np.arange(len(_CAUSES))
     parts = idle.causes.parts
-    is_own = column[parts.cause] >= 0
-    ns = np.zeros((len(idle.gaps.after), len(_CAUSES)))
-    ns[parts.gap[is_own], column[parts.cause[is_own]]] = parts.ns[is_own]
-    of_call = np.full(len(calls) + 1, -1, np.int64)
+    of_call = np.full(len(calls) + 1, -1, np.int32)
     nodes = np.flatnonzero(graph.kind == CALL)
     of_call[graph.call[nodes]] = nodes
     of_call[-1] = -1
     kernel = model.places_of(idle.gaps.after)
     node = of_call[take(calls.of_kernel, kernel, -1)]
-    chosen = (node >= 0) & (ns.sum(axis=1) > 0)
-    return node[chosen], ns[chosen]
+    rows = np.flatnonzero((column[parts.cause] >= 0) & (node[parts.gap] >= 0))
+    return node[parts.gap[rows]], column[parts.cause[rows]], parts.ns[rows]
 
 
 def _in_order(model: Model) -> Int64:
@@ -73,7 +71,7 @@ def _in_order(model: Model) -> Int64:
     return host[np.argsort(thread, kind="stable")]
 
 
-def _segments(model: Model, host: Int64, launches: Int64) -> tuple[Int64, Bools]:
+def _segments(model: Model, host: Int64, launches: Int32) -> tuple[Int64, Bools]:
     """[host] The stretch of its thread that each node is in, and whether it is a call.
 
     A stretch ends with one of the launches, or a wait; it begins where another thread hands over.

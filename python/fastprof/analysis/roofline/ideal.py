@@ -248,7 +248,7 @@ def _doubts(
     else:
         n, clock = kernels.counts.astype(np.float64), clock_ns(source)
     time, tick = kernels.sums(_time(source)), clock * n
-    gpus = [devices.get(number, Device(None)) for number in keys[0].values] + [Device(None)]
+    gpus = _with_unknown(devices, keys[0])
     gpu = keys[0].ids[first]
     least = np.maximum(
         least_ns_of_flops(flops, _at(gpus, gpu, code[first], _most), fewer(op, kind, type_)),
@@ -293,11 +293,17 @@ def _rates(
     code: Int32,
 ) -> tuple[Floats64, Floats64]:
     """[parts] Peak FLOP/s and bytes/s; NaN if unknown."""
-    used = [devices.get(number, Device(None)) for number in device.values] + [Device(None)]
+    used = _with_unknown(devices, device)
     bandwidths = np.array([(each.bandwidth or np.nan) * shares[1] for each in used])
     place = device.ids[first]
     peaks = _at(used, place, code[first], lambda gpu, number: _peak(gpu, number, shares[0]))
     return peaks, bandwidths[place]
+
+
+def _with_unknown(devices: Mapping[int, Device], device: Values) -> list[Device]:
+    """The GPU of each value of a key, and one of unknown figures, which is index -1."""
+    unknown = Device(None)
+    return [*(devices.get(number, unknown) for number in device.values), unknown]
 
 
 def _at(

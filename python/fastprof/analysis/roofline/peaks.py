@@ -18,7 +18,7 @@ def devices_with(
     gpu: str | None = None,
     peak: str | Mapping[str, float] | None = None,
     bandwidth: float | None = None,
-) -> dict[int, Device]:
+) -> Mapping[int, Device]:
     """The GPUs of a profile by number, with the user's figures; see `with_figures`.
 
     Raises

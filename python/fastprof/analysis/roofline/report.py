@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any, Final
 
 import numpy as np
@@ -13,6 +14,7 @@ from fastprof._system.threads import SecondThread
 from fastprof.analysis.cells import ReportCells as KernelCells
 from fastprof.analysis.cells import cells_of
 from fastprof.analysis.columns import numbers, texts
+from fastprof.analysis.gpu_work import MOST_GPUS
 from fastprof.analysis.grouping import Grouping, group
 from fastprof.analysis.key_names import check_keys, heading_of
 from fastprof.analysis.keys import key_of
@@ -124,7 +126,9 @@ def roofline(
         ),
         total=totals(measured) | {"peak_share": Floats(of_all.share).at(0)},
         facts={
-            "peaks": {str(number): _facts(device) for number, device in devices.items()},
+            "peaks": {
+                str(number): _facts(device) for number, device in islice(devices.items(), MOST_GPUS)
+            },
             "roof": roof,
             "utilisation": of_steps,
         },

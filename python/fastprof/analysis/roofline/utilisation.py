@@ -68,11 +68,12 @@ def utilisation(
         - steps: number, mfu and hfu of each step
     """
     results = kept(profile, _results)
-    for of_steps, of_devices, known in results:
-        if of_steps is steps and of_devices == devices:
+    gpus = [*devices.values()]
+    for of_steps, of_gpus, known in results:
+        if of_steps is steps and of_gpus == gpus:
             return _copy(known)
     found = _utilisation(profile, steps, devices)
-    results.append((steps, dict(devices), found))
+    results.append((steps, gpus, found))
     return _copy(found)
 
 
@@ -81,9 +82,7 @@ def _copy(found: dict[str, Any] | None) -> dict[str, Any] | None:
     return found and {**found, "steps": [dict(step) for step in found["steps"]]}
 
 
-def _results(
-    _: ProfileData,
-) -> list[tuple[StepsOfKernels, dict[int, Device], dict[str, Any] | None]]:
+def _results(_: ProfileData) -> list[tuple[StepsOfKernels, list[Device], dict[str, Any] | None]]:
     """Where several reports find what one of them has computed."""
     return []
 
@@ -207,12 +206,13 @@ def _peaks(
     if not sums[best].any():
         return None
     name = COMPUTE_TYPES[best]
-    peaks = {
-        number: device.peak(name, bool(sums[best, 1] > sums[best, 0]))
-        for number, device in devices.items()
-    }
-    known = {number: peak for number, peak in peaks.items() if peak is not None}
-    return (name, known) if len(known) == len(peaks) else None
+    peaks, by_cores = {}, bool(sums[best, 1] > sums[best, 0])
+    for number, device in devices.items():
+        peak = device.peak(name, by_cores)
+        if peak is None:
+            return None
+        peaks[number] = peak
+    return name, peaks
 
 
 def _peak_of_steps(

@@ -6,6 +6,7 @@ What is launched in each step, and what the host does meanwhile.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Final
 
@@ -185,11 +186,16 @@ def windows_of(profile: ProfileData, steps: StepsOfKernels, rows: Bools | None =
 
     rows : the work that counts, bool [kernels]; None for all
     """
-    return kept(profile, _windows_of, steps) if rows is None else _windows_of(profile, steps, rows)
+    every = kept(profile, _windows_of, steps)
+    if rows is None or not len(every):
+        return every
+    lanes = every.lanes
+    some = replace(every, lanes=Lanes(lanes.work, lanes.pid, lanes.device, rows))
+    return some.take(_with_work(some, steps))
 
 
-def _windows_of(profile: ProfileData, steps: StepsOfKernels, rows: Bools | None = None) -> Windows:
-    lanes = _lanes(profile, rows)
+def _windows_of(profile: ProfileData, steps: StepsOfKernels) -> Windows:
+    lanes = _lanes(profile)
     if not len(lanes):
         no_rows, no_times, nowhere = np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, bool)
         return Windows(lanes, no_rows, no_rows, no_times, no_times, nowhere, nowhere, nowhere)
@@ -205,10 +211,7 @@ def _windows_of(profile: ProfileData, steps: StepsOfKernels, rows: Bools | None 
     if not is_counted.any():
         is_counted = is_known
     is_cut = steps.is_cut[step]
-    made = Windows(
-        lanes, lane_of, step, start[order], end[order], is_known, is_cut, is_counted
-    )  # fmt: skip
-    return made if rows is None else made.take(_with_work(made, steps))
+    return Windows(lanes, lane_of, step, start[order], end[order], is_known, is_cut, is_counted)
 
 
 def _pairs(lane: Int64, step: Int64) -> tuple[Int32, Int32]:
@@ -237,19 +240,19 @@ def _with_work(windows: Windows, steps: StepsOfKernels) -> Int64:
     return np.flatnonzero(among(windows.lane.astype(np.int64) * n + windows.step, launched))
 
 
-def _lanes(profile: ProfileData, rows: Bools | None) -> Lanes:
+def _lanes(profile: ProfileData) -> Lanes:
     """Processes may use the same number for different GPUs."""
     parts, owner = work_of_device(profile).parts, owners(profile)
     work, device = parts.work, parts.keys.astype(np.int64)
     if not (owner != owner[:1]).any():
-        return Lanes(parts, np.repeat(owner[:1], len(device)), device, rows)
+        return Lanes(parts, np.repeat(owner[:1], len(device)), device, None)
     pid, device = owner[work.rows], device[parts.numbers()]
     ids, first = alike([pid, device])
     order = np.lexsort((device[first], pid[first]))
     lane = np.empty(len(order), np.int32)
     lane[order] = np.arange(len(order))
     first = first[order]
-    return Lanes(PartsOfWork(work, lane[ids]), pid[first], device[first], rows)
+    return Lanes(PartsOfWork(work, lane[ids]), pid[first], device[first], None)
 
 
 def _of_steps(steps: StepsOfKernels) -> tuple[Int64, Int64]:

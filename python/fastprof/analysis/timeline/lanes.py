@@ -21,6 +21,7 @@ from fastprof.analysis.idle.gaps import Examined, examine
 from fastprof.analysis.keys import key_of
 from fastprof.analysis.timeline.runs import LaneEvents, single
 from fastprof.model.arrays import Int32, Int64
+from fastprof.model.by_number import place_in
 from fastprof.model.trace import NEVER
 from fastprof.profile.cells import numbered
 from fastprof.profile.data import ProfileData
@@ -175,7 +176,7 @@ def _of_gpus(
     what = recorded.profile.source.cells.of_kernel[rows]
     for device, of_gpu in groupby(streams, key=lambda each: each[0].device):
         if recorded.has_host:
-            gpu = recorded.idle.devices.index(device)
+            gpu = place_in(recorded.idle.devices, device)
             idle = idle_between(recorded.idle, gpu, *window)
             yield Lane("idle", device=device), single(idle.start, idle.end, idle.cause, idle.after)
         for lane, own in of_gpu:

@@ -9,6 +9,7 @@ from fastprof.model.heading import Heading
 from fastprof.model.quantity import quantity
 from fastprof.model.table import Table, texts
 from fastprof.page.section import Fact, PageSource, Section
+from fastprof.page.table import LONGEST
 from fastprof.profile.data import ProfileData
 from fastprof.profile.recording_hints import advice
 from fastprof.writers.info import describe
@@ -22,7 +23,7 @@ def section(source: PageSource) -> Section:
         "recorded",
         "What was recorded",
         facts=[*_coverage(profile), *_counts(profile)],
-        tables=[("The file", _of_file(describe(profile)))],
+        tables=[("The file", _of_file(describe(profile, LONGEST)))],
         missing=[line for lines in gaps.values() for line in lines] + profile.warnings,
     )
 

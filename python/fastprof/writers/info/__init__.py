@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 from fastprof.model.trace import NEVER
@@ -12,8 +13,10 @@ from fastprof.writers.info.text import info_text
 __all__ = ["describe", "info_text"]
 
 
-def describe(profile: ProfileData) -> dict[str, Any]:
+def describe(profile: ProfileData, most: int | None = None) -> dict[str, Any]:
     """Summarize a file as values that JSON can represent; times are ns on the trace's clock.
+
+    most : how many GPUs, processes and threads to list at most; None for all
 
     The coverage includes kernels and graphs, not memory copies and memsets. Values that the file
     does not contain are None.
@@ -37,15 +40,16 @@ def describe(profile: ProfileData) -> dict[str, Any]:
         "settings": about.settings,
         "gpus": [
             {"device": device, "name": about.gpus.get(device), "rows": rows.get(device, 0)}
-            for device in sorted({*about.gpus, *rows})
+            for device in sorted({*about.gpus, *rows})[:most]
         ],
         "rank": None if about.distributed is None else vars(about.distributed),
         "processes": None
         if contents.processes is None
-        else [{"pid": pid, "name": about.processes.get(pid)} for pid in contents.processes],
+        else [{"pid": pid, "name": about.processes.get(pid)} for pid in contents.processes[:most]],
         "threads": contents.threads,
         "thread_names": [
-            {"pid": pid, "tid": tid, "name": name} for (pid, tid), name in about.threads.items()
+            {"pid": pid, "tid": tid, "name": name}
+            for (pid, tid), name in islice(about.threads.items(), most)
         ],
         "span": None
         if contents.span is None
