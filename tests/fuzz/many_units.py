@@ -11,6 +11,7 @@ from typing import Any
 
 from support.exports import Export
 from support.kineto_files import PID, TID, KinetoFile
+from support.nvprof_files import NvprofFile
 
 US = 1000  # ns
 UNIT = 20 * US  # the time from one unit to the next
@@ -61,7 +62,27 @@ class Nsight(Export):
                     pid=pid, **others)  # fmt: skip
 
 
-Capture = Kineto | Nsight
+class Nvprof(NvprofFile):
+    """A file of NVProf, as of emit_nvtx."""
+
+    SUFFIX = ".sql"
+
+    def step(self, start: int, end: int, number: int) -> None:
+        self.range(start, end, f"step {number}")
+
+    def range(self, start: int, end: int, name: str, tid: int = TID, pid: int = PID) -> None:
+        self.push_pop(start, end, name, tid, pid=pid)
+
+    def work(self, at: int, i: int, *, op: str = "aten::mm", kernel: str = "sgemm", tid: int = TID,
+             pid: int = PID, device: int = 0, stream: int = 7, rows: int = 8) -> None:  # fmt: skip
+        """An operator, its call and its kernel."""
+        text = f"{op}, op_id = {i + 1}, sizes = [[{rows}, 64], [64, 64]]"
+        self.push_pop(at, at + 8 * US, text, tid, pid=pid)
+        self.launch(at + 2 * US, at + 3 * US, i + 1, tid, pid=pid)
+        self.kernel(at + 5 * US, at + 20 * US, i + 1, name=kernel, device=device, stream=stream)
+
+
+Capture = Kineto | Nsight | Nvprof
 
 
 def _parallel(arguments: Callable[[int], dict[str, Any]], *, n_steps: int = 4) -> Any:
@@ -169,6 +190,28 @@ def _backward(capture: Kineto, n: int) -> None:
         capture.work(at, n + i, tid=2, op="AddmmBackward0")
 
 
+def _captured(capture: Nsight, n: int) -> None:
+    """n graphs of a node each, captured in an operator of their own, and replayed once."""
+    _steps(capture, 2 * n, 2)
+    for i in range(n):
+        at = i * UNIT
+        capture.push_pop(at, at + 8 * US, f"aten::op{i}, sizes = [[8, 64]]", TID)
+        capture.graph_node_event(at + 2 * US, at + 3 * US, TID, i + 1)
+    for i in range(n):
+        capture.work(
+            (n + i) * UNIT, i, op="replay", call="cudaGraphLaunch_v10000", graph_node=i + 1
+        )
+
+
+def _nccl(capture: Nsight, n: int) -> None:
+    """n collectives of their own sizes, each below a range of NCCL."""
+    _steps(capture, n, 4)
+    for i in range(n):
+        capture.push_pop(i * UNIT + US, i * UNIT + 7 * US, "ncclAllReduce", TID)
+        capture.work(i * UNIT, i, op="c10d::allreduce_", rows=i + 1,
+                     kernel="ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*)")  # fmt: skip
+
+
 def _graph(i: int) -> dict[str, Any]:
     return {"op": "replay", "call": "cudaGraphLaunch", "graph id": i, "graph node id": (i << 32)}
 
@@ -210,12 +253,20 @@ KINETO_ONLY: dict[str, Callable[[Any, int], None]] = {
     "allocations": _allocations,
     "backward": _backward,
 }
-SHAPES = [f"kineto/{name}" for name in (*BOTH, *KINETO_ONLY)] + [f"nsys/{name}" for name in BOTH]
+NSYS_ONLY: dict[str, Callable[[Any, int], None]] = {"graphs": _captured, "collectives": _nccl}
+_READERS: dict[str, tuple[Callable[[], Any], dict[str, Callable[[Any, int], None]]]] = {
+    "kineto": (Kineto, BOTH | KINETO_ONLY),
+    "nsys": (Nsight, BOTH | NSYS_ONLY),
+    # Calls have numbers, of which there are some hundreds.
+    "nvprof": (Nvprof, {name: each for name, each in BOTH.items() if name != "calls"}),
+}
+SHAPES = [f"{reader}/{name}" for reader, (_, shapes) in _READERS.items() for name in shapes]
 
 
 def write(shape: str, n: int, folder: Path) -> Path:
     """Write the capture with n units of a shape of SHAPES; its path."""
     reader, name = shape.split("/")
-    capture = Kineto() if reader == "kineto" else Nsight()
-    (BOTH | KINETO_ONLY)[name](capture, n)
+    make, shapes = _READERS[reader]
+    capture = make()
+    shapes[name](capture, n)
     return capture.write(folder / f"{reader}-{name}-{n}{capture.SUFFIX}")

@@ -21,7 +21,7 @@ def place_in(numbers: npt.NDArray[np.integer], number: int) -> int:
     KeyError
         It is none of them.
     """
-    place = int(np.searchsorted(numbers, number))
+    place = int(numbers.searchsorted(number))
     if place == len(numbers) or numbers[place] != number:
         raise KeyError(number)
     return place

@@ -167,6 +167,10 @@ class Facts:
         steps = self.steps if self.has_steps else None
         return calls_of(self.profile, self.devices, self.is_counted, self.n_steps, steps)
 
+    def forget_calls(self) -> None:
+        """Release `calls`, which only findings use: up to 300 bytes for a kernel's name."""
+        self.__dict__.pop("calls", None)
+
     def own_ns(self, rows: Int64) -> float:
         """The busy time that is some kernels' own, ns per step and GPU."""
         return float(self.of_kernels[rows].sum())

@@ -324,7 +324,7 @@ def spans(profile: ProfileData, ranges: Int32, rows: Bools | None) -> Spans:
     return found
 
 
-def _of_threads(profile: Profile, rows: Bools | None) -> tuple[Int64, Int32]:
+def _of_threads(profile: ProfileData, rows: Bools | None) -> tuple[Int64, Int32]:
     """Kernels with known launches, and the thread whose ranges they belong to.
 
     In order of GPU, thread and launch. Work of the autograd engine belongs to ranges of its thread

@@ -143,7 +143,7 @@ class Stacks:
 
         It is named `(n smaller)`, after the number of siblings, and has no children.
         """
-        time = self.inclusive("ns")
+        time = across(in_subtrees(self.parent, self.sums["gpu_ns"]))  # `inclusive` sums all
         kept = time >= share * time[0]
         above = np.maximum(self.parent, 0)
         outermost = ~kept & kept[above]
@@ -214,9 +214,10 @@ def stacks(
     found, cells = profile.find_steps(steps), cells_of(profile, keys, where)
     chains = CHAINS[kind](cells, selected(cells, where))
     nodes = Nodes(chains, keys)
-    ideal = ideals_of(chains.cells, devices)
-    of_groups = path_sums(chains.cells, nodes.groups, found, ideal, has_calls=False)
-    sums = {name: nodes.own(of_groups.of[name]) for name in _SUMS} | {"calls": nodes.calls()}
+    of_groups = path_sums(
+        chains.cells, nodes.groups, found, ideals_of(chains.cells, devices), has_calls=False
+    )
+    sums = {name: nodes.own(of_groups.of.pop(name)) for name in _SUMS} | {"calls": nodes.calls()}
     dominant = {name: nodes.dominant(name) for name in _COLORS}
     return Stacks(nodes.parent, nodes.name, nodes.type, sums, of_groups.n_windows, dominant)
 
@@ -265,6 +266,7 @@ class Nodes:
                 of_chain[own] = tree.inside(0, chains.chains[own])
             rows_of_calls.append(tree.inside(of_chain[own], labels[:n_of_calls]))
             rows.append(tree.inside(rows_of_calls[-1], labels[n_of_calls:]))
+        del texts
         self.parent, self.type, self.name = tree.columns()
         self._rows, self._rows_of_calls = np.empty((2, len(order)), np.int32)
         self._rows[order], self._rows_of_calls[order] = rows, rows_of_calls
@@ -291,15 +293,18 @@ class Nodes:
     def dominant(self, key: str) -> Values:
         """[n] The value of a key with at least half of the GPU time inside each node."""
         values = key_of(self._cells, key)
-        n_values = len(values.values) + 1
         row = take(self._rows, self.groups.ids)
         time = np.where(row >= 0, np.maximum(numbers(self._cells, "sil"), 0), 0)
-        place = np.maximum(row, 0) * np.intp(n_values) + values.ids + 1
-        own = np.bincount(place, time, len(self.parent) * n_values).reshape(-1, n_values)
-        inside = in_subtrees(self.parent, own)
-        most = inside.argmax(1)
-        has_half = 2 * inside[np.arange(len(most)), most] >= inside.sum(1)
-        return Values(np.where(has_half, most - 1, -1).astype(np.int32), values.values)
+        n = len(self.parent)
+        most, total, best = np.full(n, -1, np.int32), np.zeros(n), np.full(n, -1.0)
+        for each in range(-1, len(values.values)):  # one at a time: there may be many nodes
+            cells = np.flatnonzero((values.ids == each) & (row >= 0))
+            own = np.bincount(row[cells], time[cells], n)
+            inside = in_subtrees(self.parent, own.astype(np.float64))
+            most[inside > best] = each
+            total += inside
+            np.maximum(best, inside, out=best)
+        return Values(np.where(2 * best >= total, most, np.int32(-1)), values.values)
 
 
 def _calls(profile: ProfileData) -> Int32:
@@ -339,14 +344,14 @@ class _Tree:
     def columns(self) -> tuple[Int32, Values, Values]:
         """Parent, type and name of each node."""
         parent = np.array([above for above, _ in self._rows], np.int32)
-        kinds, names = zip(*(label for _, label in self._rows), strict=True)
-        return parent, _repeated(kinds), _repeated(names)
+        kinds = _repeated((kind for _, (kind, _) in self._rows), len(parent))
+        return parent, kinds, _repeated((name for _, (_, name) in self._rows), len(parent))
 
 
-def _repeated(texts: Sequence[str]) -> Values:
+def _repeated(texts: Iterable[str], n: int) -> Values:
     ids: dict[str, int] = {}
-    found = [ids.setdefault(text, len(ids)) for text in texts]
-    return Values(np.array(found, np.int32), list(ids))
+    found = np.fromiter((ids.setdefault(text, len(ids)) for text in texts), np.int32, n)
+    return Values(found, list(ids))
 
 
 def _labels(name: str, key: Values) -> list[tuple[str, str] | None]:

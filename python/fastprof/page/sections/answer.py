@@ -40,6 +40,7 @@ def section(source: PageSource) -> Section:
         why = advice_on(profile.about, profile.contents, "op")
         return Section("answer", "The answer", missing=[why])
     table = findings(facts)
+    facts.forget_calls()
     missing = list(_missing(facts))
     charts: list[Chart] = []
     if facts.has_times:
