@@ -27,8 +27,7 @@ def replays(path: str) -> object:
 
 def changes(path: str) -> object:
     """The same as `graph`, and 100 changes, each replayed alone."""
-    from fastprof.analysis.replay.changes import answers_of, changes_of
-    from fastprof.analysis.replay.host_changes import calibrated
+    from fastprof.analysis.replay.changes import answers_of, calibrated, changes_of
 
     model, found = graph(path), []
     start = calibrated(model, model.steps)

@@ -14,7 +14,7 @@ import fastprof.ops
 from fastprof._system.output_file import output_file
 from fastprof.ops import registry
 from fastprof.ops.document import operators_page
-from fastprof.ops.index import FILE, PATTERN
+from fastprof.ops.registry import FILE, PATTERN
 
 PAGE = Path(__file__).parent / "ops.md"
 HEAD = "# Written by docs/make_ops.py: module space operators; ~ expression space operator"

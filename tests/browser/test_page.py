@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import fastprof
-from fastprof.model.quantity import quantity
+from fastprof.model.numbers import quantity
 from support.hostile_names import NAMES, hostile_trace
 from support.hypothesis_profiles import some
 from support.rank_files import run as write_ranks

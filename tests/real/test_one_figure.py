@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fastprof
-from fastprof.model.quantity import quantity
+from fastprof.model.numbers import quantity
 from real import open_traces
 from real.open_traces import profile as opened
 from real.open_traces import report

@@ -10,7 +10,7 @@ import pytest
 import fastprof
 from fastprof.analysis.reports import all_reports
 from fastprof.errors import FastprofError
-from fastprof.model.tables import Tables
+from fastprof.model.table import Tables
 from real import open_traces
 from support.real_data import traces
 

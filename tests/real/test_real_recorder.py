@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fastprof.analysis.recorder import recorder_lines, recorder_time
-from fastprof.analysis.steps.means import step_means
+from fastprof.analysis.steps.windows import step_means
 from real.open_traces import profile
 from support.real_data import real, traces
 

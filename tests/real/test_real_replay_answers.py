@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fastprof
-from fastprof.analysis.columns import numbers, texts
+from fastprof.analysis.grouping import numbers, texts
 from real.open_traces import profile
 
 LOADER = "kineto/resnet50_2021_01_loader0.json.gz"

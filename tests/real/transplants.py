@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastprof.analysis.columns import numbers, texts
+from fastprof.analysis.grouping import numbers, texts
 from fastprof.analysis.replay.graph import CALL, RETURN, WORK
 from fastprof.analysis.replay.model import Model
 from fastprof.analysis.replay.runs import Weights

@@ -17,7 +17,7 @@ import torch._dynamo  # the profiler does; here before the collected tests are f
 from torch.autograd import profiler
 
 from fastprof._core import _ranges
-from fastprof.annotate import channels
+from fastprof.annotate import text as channels
 
 NOBODY, PROFILER, TOOL = "nobody listens", "the profiler records", "a tool takes ranges"
 MODES = (NOBODY, PROFILER, TOOL)

@@ -10,17 +10,18 @@ import numpy as np
 import pytest
 
 import fastprof
-from fastprof.analysis.columns import numbers, texts
+from fastprof.analysis.grouping import numbers, texts
 from fastprof.analysis.host.states import State
 from fastprof.analysis.idle.causes import Cause
 from fastprof.analysis.idle.gaps import gaps_of_steps
-from fastprof.analysis.replay import gpu_changes, host_changes
-from fastprof.analysis.replay.gpu_changes import overlapped
+from fastprof.analysis.replay import changes as gpu_changes
+from fastprof.analysis.replay import changes as host_changes
+from fastprof.analysis.replay.changes import overlapped
 from fastprof.analysis.replay.graph import pids_of
 from fastprof.analysis.replay.late_launches import late_launches
 from fastprof.analysis.replay.model import Model
 from fastprof.analysis.replay.runs import Weights
-from fastprof.analysis.roofline.peaks import devices_with
+from fastprof.analysis.roofline.utilisation import devices_with
 from fastprof.errors import ReportError
 from support.hypothesis_profiles import IS_FULL
 

@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof.analysis.timeline.build import StepTimeline
-from fastprof.analysis.timeline.lanes import Lane
-from fastprof.analysis.timeline.runs import LaneEvents
+from fastprof.analysis.timeline.lanes import Lane, LaneEvents
 
 Numbers = npt.NDArray[np.int64]
 

@@ -85,5 +85,5 @@ def _run(function: Callable[[], Any], results: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C: the parent kills the fork
     gc.freeze()  # a collection would copy the pages of all objects
     sys.stderr = printed = io.StringIO()
-    found = function()
-    results.send((printed.getvalue(), found))
+    result = function()
+    results.send((printed.getvalue(), result))

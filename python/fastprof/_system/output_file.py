@@ -61,13 +61,13 @@ def refuse_input(target: Path | int, hint: str = "choose another name for the ou
     if not candidates or not _inputs.get():
         return
     for inputs in _inputs.get():
-        for each in inputs():
-            status = _status(each)
+        for input_ in inputs():
+            status = _status(input_)
             if status is None or not stat.S_ISREG(status.st_mode):
                 continue
             for candidate, name in candidates:
                 if os.path.samestat(candidate, status):
-                    what = f"belongs to the input {_shown(each)}" if name else "is an input"
+                    what = f"belongs to the input {_shown(input_)}" if name else "is an input"
                     raise OutputError(f"{_shown(target)}: {what}; {hint}")
 
 
@@ -153,10 +153,10 @@ def _relatives(target: Path | int) -> list[tuple[os.stat_result, str]]:
     names = [(target, "")]
     if not isinstance(target, int):
         real = os.path.realpath(target)
-        names += [(real.removesuffix(each), each) for each in _LOGS if real.endswith(each)]
+        names += [(real.removesuffix(log), log) for log in _LOGS if real.endswith(log)]
         stem, suffix = os.path.splitext(real)
         if suffix in _REPORTS and os.path.lexists(real):
-            names += [(stem + each, each) for each in _REPORTS if each != suffix]
+            names += [(stem + report, report) for report in _REPORTS if report != suffix]
     known = [(_status(name), suffix) for name, suffix in names]
     return [(each, suffix) for each, suffix in known if each is not None]
 

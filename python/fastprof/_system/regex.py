@@ -22,5 +22,5 @@ else:
 
         def __getattr__(self, name: str) -> Any:
             """A method of the compiled expression, found here from now on."""
-            found = self.__dict__[name] = getattr(re.compile(self.pattern, self.flags), name)
-            return found
+            result = self.__dict__[name] = getattr(re.compile(self.pattern, self.flags), name)
+            return result

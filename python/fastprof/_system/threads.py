@@ -61,8 +61,8 @@ class computed_once(Generic[Result]):
         with kept.setdefault(f"_lock_of_{self._name}", RLock()):
             if self._name not in kept:
                 kept[self._name] = self._make(instance)
-            found: Result = kept[self._name]
-            return found
+            result: Result = kept[self._name]
+            return result
 
 
 class Task(Generic[Result]):
@@ -167,4 +167,4 @@ def map_on_threads(
             results = None
         if results is not None:
             return list(results)
-    return [function(each) for each in values]
+    return [function(value) for value in values]

@@ -11,8 +11,7 @@ import numpy.typing as npt
 
 from fastprof._core._groups import sum_where
 from fastprof._core._take import take
-from fastprof.analysis.columns import numbers
-from fastprof.analysis.grouping import Grouping
+from fastprof.analysis.grouping import Grouping, numbers
 from fastprof.analysis.key_names import ALIASES
 from fastprof.analysis.keys import key_of
 from fastprof.analysis.registry import Where
@@ -21,8 +20,7 @@ from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Column, Ints, Values
 from fastprof.model.metadata import About
 from fastprof.profile.cells import OF_CELLS, SUMS, numbered, picked, sums
-from fastprof.profile.data import ProfileData
-from fastprof.profile.kept import inside_part
+from fastprof.profile.data import ProfileData, inside_part
 
 # Keys in which the kernels of a cell may differ.
 _WITHIN_CELLS: Final = frozenset(
@@ -144,8 +142,8 @@ class ReportCells:
 
     def sum_where(self, values: npt.NDArray[Any], mask: Bools) -> Int64:
         """[cells] Sums of the positive numbers of some kernels; values, mask: [kernels]."""
-        found = np.ascontiguousarray(values, np.int64)
-        return sum_where(self.of_kernel, found, mask.view(np.uint8), len(self))
+        result = np.ascontiguousarray(values, np.int64)
+        return sum_where(self.of_kernel, result, mask.view(np.uint8), len(self))
 
 
 def cells_of(

@@ -11,16 +11,14 @@ import numpy as np
 from fastprof._core import _cells
 from fastprof._system.classes import NamedTuple
 from fastprof.analysis.cells import cells_of
-from fastprof.analysis.columns import numbers
-from fastprof.analysis.grouping import Floats64, group
+from fastprof.analysis.grouping import Floats64, group, numbers
 from fastprof.analysis.keys import key_of
-from fastprof.analysis.steps.means import step_means
+from fastprof.analysis.steps.windows import step_means
 from fastprof.model.arrays import Bools, Int64
 from fastprof.model.columns import Values
 from fastprof.model.heading import Heading
-from fastprof.model.quantity import quantity
-from fastprof.profile.data import ProfileData
-from fastprof.profile.kept import kept
+from fastprof.model.numbers import quantity
+from fastprof.profile.data import ProfileData, kept
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 _LEAST_OUTSIDE: Final = 0.01  # share of the GPU time outside of the counted steps
@@ -75,8 +73,8 @@ def headed(headings: Iterable[Heading], profile: ProfileData) -> tuple[Heading, 
     """Headings; that of the GPU time of several GPUs says that it is their sum."""
     n = len(kept(profile, _gpus).pid)
     return tuple(
-        replace(each, header=f"{n} GPUs") if each.key == "gpu_ns" and n > 1 else each
-        for each in headings
+        replace(heading, header=f"{n} GPUs") if heading.key == "gpu_ns" and n > 1 else heading
+        for heading in headings
     )
 
 

@@ -1,4 +1,7 @@
-"""The work of each GPU on its time line: what runs when, and the gaps without work."""
+"""The work of each GPU on its time line: what runs when, and the gaps without work.
+
+Sums over time intervals: when a GPU works, and when it does not.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,15 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from fastprof._core import _cells
 from fastprof._core._sweep import Sweep
 from fastprof._core._take import take
 from fastprof._system.classes import NamedTuple, dataclass
-from fastprof.analysis.columns import numbers, texts
-from fastprof.model.arrays import Bools, Int32, Int64, UInt8, unique
-from fastprof.model.by_number import place_in
-from fastprof.profile.data import ProfileData
-from fastprof.profile.kept import answered, kept
+from fastprof.analysis.grouping import numbers, texts
+from fastprof.model.arrays import Bools, Int32, Int64, UInt8, place_in, unique
+from fastprof.model.columns import Column, RepeatedInts
+from fastprof.profile.data import ProfileData, answered, kept
+from fastprof.profile.facts import devices_used
 
 COMPUTE: Final = 1
 COMMUNICATION: Final = 2
@@ -105,10 +109,10 @@ class PartsOfWork:
         rows : the work to include, bool [kernels]
         """
         places = np.flatnonzero(rows[self.work.rows])
-        found = copy(self)
-        found.work = self.work.take(places)
-        found.bounds = np.searchsorted(places, self.bounds)
-        return found
+        work = copy(self)
+        work.work = self.work.take(places)
+        work.bounds = np.searchsorted(places, self.bounds)
+        return work
 
     def numbers(self) -> Int32:
         """The part of each piece of `work`."""
@@ -116,9 +120,9 @@ class PartsOfWork:
 
     def of_kernels(self, n: int) -> Int32:
         """The part of each of n kernels, -1 for none."""
-        found = np.full(n, -1, np.int32)
-        found[self.work.rows] = self.numbers()
-        return found
+        result = np.full(n, -1, np.int32)
+        result[self.work.rows] = self.numbers()
+        return result
 
     @property
     def spans(self) -> tuple[Int64, Int64]:
@@ -155,11 +159,11 @@ class PartsOfWork:
             ns by the sum of the kinds that run: `[:, 0]` idle, `[:, COMPUTE | COPY]` both at once.
         """
         begin, finish = windows
-        found = np.empty((len(begin), N_MASKS), np.int64)
+        result = np.empty((len(begin), N_MASKS), np.int64)
         for first in range(0, len(begin), _WINDOWS_AT_ONCE):
             some = slice(first, first + _WINDOWS_AT_ONCE)
-            found[some] = self._ns_by_kinds(part[some], begin[some], finish[some])
-        return found
+            result[some] = self._ns_by_kinds(part[some], begin[some], finish[some])
+        return result
 
     def _ns_by_kinds(self, part: Int32 | Int64, begin: Int64, finish: Int64) -> Int64:
         n = len(begin)
@@ -170,8 +174,8 @@ class PartsOfWork:
         until = self._sweep.until(time[order], bounds)
         place = np.empty(2 * n, np.int64)
         place[order] = np.arange(2 * n)
-        found: Int64 = until[place[n:]] - until[place[:n]]
-        return found
+        result: Int64 = until[place[n:]] - until[place[:n]]
+        return result
 
     def idle(
         self, windows: tuple[Int64, Int64], bounds: Int64, short_ns: int
@@ -192,8 +196,8 @@ class PartsOfWork:
         """
         begin, finish = windows
         first = np.append(begin, 0)[bounds[:-1]]
-        found = self._sweep.idle(first, begin, finish, short_ns, bounds)
-        start, end, before, after, window, short = found
+        result = self._sweep.idle(first, begin, finish, short_ns, bounds)
+        start, end, before, after, window, short = result
         return self._gaps(start, end, before, after), window, short
 
     def own_ns(self) -> Int64:
@@ -296,8 +300,8 @@ def ns_with(by_mask: Int64, kinds: int, without: int = 0) -> Int64:
     without : kinds that do not run at that time
     """
     masks = [mask for mask in range(N_MASKS) if mask & kinds and not mask & without]
-    found: Int64 = by_mask[:, masks].sum(axis=1)
-    return found
+    result: Int64 = by_mask[:, masks].sum(axis=1)
+    return result
 
 
 class TimeLine(NamedTuple):
@@ -358,7 +362,7 @@ class TimeLines(Mapping[int, TimeLine]):
 
     def __getitem__(self, device: int) -> TimeLine:
         place = place_in(self._devices, device)
-        return TimeLine(**{name: int(each[place]) for name, each in self.columns.items()})
+        return TimeLine(**{name: int(column[place]) for name, column in self.columns.items()})
 
     def largest(self) -> dict[int, TimeLine]:
         """The `MOST_GPUS` of the longest span, by number; nobody reads more."""
@@ -372,8 +376,8 @@ class TimeLines(Mapping[int, TimeLine]):
         if len(shown) == len(self):
             return {}
         sums = {
-            f"{name}_ns": int(each.sum()) - sum(getattr(one, name) for one in shown)
-            for name, each in self.columns.items()
+            f"{name}_ns": int(column.sum()) - sum(getattr(one, name) for one in shown)
+            for name, column in self.columns.items()
         }
         return {"more_gpus": {"gpus": len(self) - len(shown), **sums}}
 
@@ -385,3 +389,73 @@ def time_lines(profile: ProfileData) -> TimeLines:
 
 def _time_lines(profile: ProfileData) -> TimeLines:
     return TimeLines(answered_work(profile))
+
+
+class Busy(NamedTuple):
+    """The time line of a GPU, ns.
+
+    Parameters
+    ----------
+    span : from the start of its first to the end of its last work
+    busy : during which at least one kernel, copy or memset runs, on any stream
+    """
+
+    span: int
+    busy: int
+
+    @property
+    def idle(self) -> int:
+        """The rest of the span."""
+        return self.span - self.busy
+
+
+def busy_by_device(profile: ProfileData, rows: Bools | None = None) -> dict[int, Busy]:
+    """Span and busy time of each GPU with work; empty if the file has no times.
+
+    rows : the work to count, bool [kernels]; None for all
+    """
+    if "start" not in profile.names:
+        return {}
+    used = devices_used(profile.column("device")).tolist()
+    ids, device = _ids(profile.column("device"))
+    number = {each: i for i, each in enumerate(used)}
+    begin, end, busy = _cells.busy(
+        np.ascontiguousarray(numbers(profile, "start"), np.int64),
+        np.ascontiguousarray(numbers(profile, "sil"), np.int64),
+        ids,
+        np.array([number.get(each, -1) for each in device.tolist()], np.int32),
+        len(used),
+        None if rows is None else rows.view(np.uint8),
+    )
+    lines = zip(used, begin.tolist(), end.tolist(), busy.tolist(), strict=True)
+    return {each: Busy(last - first, time) for each, first, last, time in lines if first <= last}
+
+
+def _ids(column: Column) -> tuple[Int32, npt.NDArray[Any]]:
+    """The place of each number among some numbers, which contain all distinct ones."""
+    if isinstance(column, RepeatedInts):
+        return column.ids, column.distinct
+    distinct, ids = np.unique(column.values, return_inverse=True)
+    return ids.astype(np.int32), distinct
+
+
+class BusyTime:
+    """The time during which at least one of some intervals runs.
+
+    Attributes
+    ----------
+    start : int64 [intervals], ns
+    end : int64 [intervals], ns, the last end of this interval and those before it
+    """
+
+    def __init__(self, start: Int64, end: Int64) -> None:
+        """Add up intervals, which are in order of start."""
+        self.start, self.end = start, np.maximum.accumulate(end)
+        before = np.concatenate([start[:1], self.end[:-1]])
+        self._busy = np.cumsum(np.maximum(end - np.maximum(start, before), 0))
+
+    def until(self, time: Int64) -> Int64:
+        """ns [times] of busy time before each time."""
+        n = np.searchsorted(self.start, time, "left") - 1
+        running = np.maximum(self.end[n] - time, 0)
+        return np.where(n >= 0, self._busy[n] - running, 0)

@@ -1,10 +1,13 @@
-"""Groups of kernels by any keys, and sums over them. Linear in the kernels."""
+"""Groups of kernels by any keys, and sums over them. Linear in the kernels.
+
+Columns of a profile by their form.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, Protocol, cast, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +17,8 @@ from fastprof._core._pools import pairs
 from fastprof._core._take import distinct
 from fastprof._system.classes import dataclass
 from fastprof.model.arrays import Bools, Int32, Int64
-from fastprof.model.columns import Values
+from fastprof.model.columns import Column, Values
+from fastprof.model.metadata import About
 
 Floats64 = npt.NDArray[np.float64]
 
@@ -97,3 +101,32 @@ def group(keys: Sequence[Values], n_kernels: int, rows: Bools | None = None) -> 
     if used and used[0] < 0:
         return Grouping(place - np.int32(1), len(used) - 1)
     return Grouping(place, len(used))
+
+
+class Columns(Protocol):
+    """Columns by name: a Profile has those of kernels, `CpuEvents` those of CPU events."""
+
+    @property
+    def about(self) -> About: ...
+    @property
+    def names(self) -> list[str]: ...
+    def column(self, name: str) -> Column: ...
+    def __len__(self) -> int: ...
+
+
+@runtime_checkable
+class OwnKeys(Protocol):
+    """Columns of rows that stand for several kernels, such as those of `analysis.cells`."""
+
+    def own_key(self, name: str) -> Values | None:
+        """The values of a grouping key that columns cannot tell; None if they can."""
+
+
+def numbers(source: Columns, name: str) -> npt.NDArray[Any]:
+    """A column of integers; -1 is unknown."""
+    return cast("npt.NDArray[Any]", source.column(name).values)
+
+
+def texts(source: Columns, name: str) -> Values:
+    """A column of texts."""
+    return cast(Values, source.column(name))

@@ -7,8 +7,7 @@ from typing import Final
 
 from fastprof._system.regex import regex
 from fastprof.errors import ReportError
-from fastprof.model.heading import Heading
-from fastprof.model.names import unknown_name
+from fastprof.model.heading import Heading, unknown_name
 
 DEPTH: Final = regex(r"layer-depth-(\d{1,4})\Z")
 
@@ -77,9 +76,9 @@ def keys(text: str) -> tuple[str, ...]:
     ReportError
         A name is unknown or occurs twice; the message names the nearest.
     """
-    found = tuple(name.strip() for name in text.split(","))
-    check_keys(found)
-    return found
+    result = tuple(name.strip() for name in text.split(","))
+    check_keys(result)
+    return result
 
 
 _CONDITION: Final = regex(r"([^=!]+)(!?=)(.*)\Z", re.DOTALL)

@@ -10,11 +10,11 @@ import numpy as np
 
 from fastprof._core._pools import alike
 from fastprof._system.regex import regex
-from fastprof.analysis.columns import Columns, OwnKeys, numbers
+from fastprof.analysis.grouping import Columns, OwnKeys, numbers
 from fastprof.analysis.key_names import ALIASES, DEPTH, KEY_NAMES
 from fastprof.errors import ReportError
 from fastprof.model.columns import Column, Ints, RepeatedInts, SharedValues, Values, unknown
-from fastprof.model.names import unknown_name
+from fastprof.model.heading import unknown_name
 from fastprof.model.numbers import without_numbers
 
 
@@ -32,11 +32,11 @@ def key_of(profile: Columns, name: str) -> Values:
     if depth is not None:
         n = int(depth[1])
         return _layer(profile, lambda names: names[:n])
-    found = ALIASES.get(name, name)
-    if found not in _MAKERS:
+    text = ALIASES.get(name, name)
+    if text not in _MAKERS:
         raise ReportError(unknown_name("key", name, [*KEY_NAMES, *ALIASES]))
-    own = profile.own_key(found) if isinstance(profile, OwnKeys) else None
-    return _MAKERS[found](profile) if own is None else own
+    own = profile.own_key(text) if isinstance(profile, OwnKeys) else None
+    return _MAKERS[text](profile) if own is None else own
 
 
 def _column(name: str) -> Callable[[Columns], Values]:
@@ -86,12 +86,12 @@ def _of_line(part: str) -> Callable[[Columns], Values]:
     """The file or the function of a source line."""
 
     def of(line: str) -> str | None:
-        found = _FRAME.match(line)
-        if found is None:
+        result = _FRAME.match(line)
+        if result is None:
             return None
-        if part == "file" or not found["function"]:
-            return found["file"] if part == "file" else None
-        return f"{found['function']} ({found['file']})"
+        if part == "file" or not result["function"]:
+            return result["file"] if part == "file" else None
+        return f"{result['function']} ({result['file']})"
 
     return lambda profile: _column("line")(profile).mapped(of)
 
@@ -124,7 +124,7 @@ def _dtype(profile: Columns) -> Values:
 
     def of(params: str) -> str | None:
         types = dict.fromkeys(_TYPE.findall(params))
-        floating = [each for each in types if not re.match("u?int|bool", each)]
+        floating = [type_ for type_ in types if not re.match("u?int|bool", type_)]
         return "+".join(floating or types) or None
 
     return _column("params")(profile).mapped(of)
@@ -141,7 +141,7 @@ def _memory(profile: Columns) -> Values:
     """The memory of copies and memsets, `device` only if there is no other."""
 
     def other(text: str) -> str:
-        return " -> ".join(each for each in text.split(" -> ") if each != "device") or "device"
+        return " -> ".join(part for part in text.split(" -> ") if part != "device") or "device"
 
     return _column("copy_memory")(profile).mapped(other)
 
@@ -184,8 +184,8 @@ _TELLING: Final = regex(
 
 def _kernel(name: str, kind: str) -> str:
     """A kernel without namespaces, so that its beginning tells it apart, and its kind."""
-    found = _TELLING.match(name)
-    short = name.rsplit("::", 1)[-1] if found is None else " ".join(filter(None, found.groups()))
+    result = _TELLING.match(name)
+    short = name.rsplit("::", 1)[-1] if result is None else " ".join(filter(None, result.groups()))
     return short if kind in short.lower() else f"{short or name} ({kind})"
 
 

@@ -13,21 +13,18 @@ import numpy as np
 
 from fastprof._core._take import take
 from fastprof._system.classes import NamedTuple
-from fastprof.analysis.columns import numbers, texts
-from fastprof.analysis.grouping import Floats64
+from fastprof.analysis.grouping import Floats64, numbers, texts
 from fastprof.analysis.host.events import grouped
 from fastprof.analysis.host.states import State, host_states
 from fastprof.analysis.idle.causes import CAUSES, Cause
 from fastprof.analysis.idle.gaps import WindowGaps, gaps_of_steps
-from fastprof.analysis.steps.means import step_means
-from fastprof.analysis.steps.windows import windows_of
+from fastprof.analysis.steps.windows import step_means, windows_of
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.markers import Kind, Meaning
 from fastprof.model.metadata import Unrecorded
-from fastprof.model.quantity import quantity
+from fastprof.model.numbers import quantity
 from fastprof.model.trace import NO_TIME
-from fastprof.profile.data import ProfileData
-from fastprof.profile.kept import kept
+from fastprof.profile.data import ProfileData, kept
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 # A host that is earlier hides the latency of a launch too.
@@ -64,20 +61,21 @@ def unrecorded_step(profile: ProfileData, steps: StepsOfKernels) -> Unrecorded |
     Also None where the host cannot tell: steps are other ones than those that were recorded, or
     ended sooner than the GPU could do their work, since the host ran ahead of it.
     """
-    found, means = profile.about.unrecorded, step_means(profile, steps)
-    if found is None or means is None or steps.source != _PROFILER_STEPS:
+    unrecorded, means = profile.about.unrecorded, step_means(profile, steps)
+    if unrecorded is None or means is None or steps.source != _PROFILER_STEPS:
         return None
-    return found if found.median_ns >= means.busy else None
+    return unrecorded if unrecorded.median_ns >= means.busy else None
 
 
 def recorder_lines(profile: ProfileData, steps: StepsOfKernels) -> Iterator[str]:
     """What the recorder does to the host times, a line for each thing that is known."""
-    found, means = unrecorded_step(profile, steps), step_means(profile, steps)
-    if found is not None and means is not None:
-        before = "step" if found.steps == 1 else f"{found.steps} steps"
+    unrecorded, means = unrecorded_step(profile, steps), step_means(profile, steps)
+    if unrecorded is not None and means is not None:
+        before = "step" if unrecorded.steps == 1 else f"{unrecorded.steps} steps"
         yield (
             f"recorded {quantity(means.median, 'ns')}, without the recorder "
-            f"{quantity(found.median_ns, 'ns')} a step (medians, of {before} before it on the host)"
+            f"{quantity(unrecorded.median_ns, 'ns')} a step (medians, of {before} before it on "
+            "the host)"
         )
     if has_stacks(profile):
         yield ("recorded with call stacks (with_stack): host times are inflated, GPU times are not")
@@ -106,14 +104,14 @@ def without_recorder(profile: ProfileData, steps: StepsOfKernels, idle: Mapping[
 
     idle : ns per step and GPU by cause
     """
-    found = recorder_time(profile, steps)
+    time = recorder_time(profile, steps)
     total = sum(idle.values())
-    if found is None or not total:
+    if time is None or not total:
         return ""
     least, most = (
-        total - sum(part.get(cause, 0.0) for cause in idle) for part in (found.most, found.least)
+        total - sum(part.get(cause, 0.0) for cause in idle) for part in (time.most, time.least)
     )
-    if found.is_measured:
+    if time.is_measured:
         return f"without the recorder {quantity(round(least), 'ns')}"
     if total - least < _NOTEWORTHY * total:  # it matters little
         return ""
@@ -141,14 +139,14 @@ def _recorder_time(profile: ProfileData, steps: StepsOfKernels) -> RecorderTime 
     return RecorderTime(_by_cause(least / n), _by_cause(most / n), False)
 
 
-def _measured(found: Unrecorded, recorded: float, causes: Floats64) -> RecorderTime:
+def _measured(unrecorded: Unrecorded, recorded: float, causes: Floats64) -> RecorderTime:
     """What recorded steps take longer, as a part of each cause of waiting for the host.
 
     Between medians: a single slow step among few is not the recorder's.
     """
     sums: Floats64 = np.zeros(len(Cause))
     sums[list(_HOST)] = causes[list(_HOST)]
-    longer = min(max(recorded - found.median_ns, 0.0) / max(float(sums.sum()), 1.0), 1.0)
+    longer = min(max(recorded - unrecorded.median_ns, 0.0) / max(float(sums.sum()), 1.0), 1.0)
     parts = _by_cause(sums * longer)
     return RecorderTime(parts, parts, True)
 
@@ -183,10 +181,10 @@ def _since(start: Int64, launch: Int64, thread: Int32) -> Int64:
     """[gaps] The late launch before of the same thread, at most the start of the gap."""
     order = np.lexsort((launch, thread))
     before, is_same = launch[order[:-1]], thread[order[1:]] == thread[order[:-1]]
-    found: Int64 = start.copy()
+    result: Int64 = start.copy()
     rows = order[1:][is_same]
-    found[rows] = np.minimum(found[rows], before[is_same])
-    return found
+    result[rows] = np.minimum(result[rows], before[is_same])
+    return result
 
 
 def _costs(meanings: list[Meaning], profile: ProfileData) -> Int64:
@@ -194,7 +192,7 @@ def _costs(meanings: list[Meaning], profile: ProfileData) -> Int64:
     operator = _OPERATOR
     operator += _SHAPES if profile.about.settings.get("record_shapes") else 0
     operator += _STACK if has_stacks(profile) else 0
-    costs = [operator if each.kind == Kind.TORCH else _other(each) for each in meanings]
+    costs = [operator if meaning.kind == Kind.TORCH else _other(meaning) for meaning in meanings]
     return np.array(costs, np.int64)
 
 

@@ -22,8 +22,8 @@ _SAFE: Final = 2.0**62
 
 def limited(values: Iterable[int]) -> Int64:
     """int64 [n]; integers beyond 64 bits are the largest or the smallest one."""
-    found = (max(-_LARGEST, min(each, _LARGEST)) for each in values)
-    return np.fromiter(found, np.int64)
+    generator = (max(-_LARGEST, min(value, _LARGEST)) for value in values)
+    return np.fromiter(generator, np.int64)
 
 
 def in_subtrees(parent: Int32, own: Numbers) -> Numbers:
@@ -34,28 +34,28 @@ def in_subtrees(parent: Int32, own: Numbers) -> Numbers:
     if own.dtype.kind == "f":
         return _floats_in_subtrees(parent, own)
     columns = own.reshape(len(own), -1).astype(np.int64).T
-    sums = [_path.sums(parent, np.ascontiguousarray(each)) for each in columns]
-    found: Numbers = np.stack(sums, 1).reshape(own.shape)
+    sums = [_path.sums(parent, np.ascontiguousarray(column)) for column in columns]
+    result: Numbers = np.stack(sums, 1).reshape(own.shape)
     if _is_small(own):
-        return found
-    return _limited(found, _floats_in_subtrees(parent, own.astype(np.float64)))
+        return result
+    return _limited(result, _floats_in_subtrees(parent, own.astype(np.float64)))
 
 
 def scattered(values: Numbers, index: Any, shape: tuple[int, ...]) -> Numbers:
     """An array of a shape, 0 but for the values added at the indices of its first axes."""
-    found = np.zeros(shape, values.dtype)
-    np.add.at(found, index, values)
+    result = np.zeros(shape, values.dtype)
+    np.add.at(result, index, values)
     if values.dtype.kind == "f" or _is_small(values):
-        return found
-    return _limited(found, scattered(values.astype(np.float64), index, shape))
+        return result
+    return _limited(result, scattered(values.astype(np.float64), index, shape))
 
 
 def across(values: Numbers) -> Numbers:
     """[n] The sums of the rows of numbers [n, m]."""
-    found: Numbers = values.sum(1)
+    result: Numbers = values.sum(1)
     if values.dtype.kind == "f" or _is_small(values):
-        return found
-    return _limited(found, values.astype(np.float64).sum(1))
+        return result
+    return _limited(result, values.astype(np.float64).sum(1))
 
 
 def _is_small(values: Numbers) -> bool:
@@ -67,11 +67,11 @@ def _limited(exact: Numbers, rounded: Numbers) -> Numbers:
 
 
 def _floats_in_subtrees(parent: Int32, own: Numbers) -> Numbers:
-    found: Numbers = own.copy()
+    floats: Numbers = own.copy()
     level = _path.levels(parent)
     inwards = np.argsort(level, kind="stable")
     starts = np.searchsorted(level[inwards], np.arange(int(level.max(initial=0)) + 2))
     for depth in range(len(starts) - 2, 0, -1):
         rows = inwards[starts[depth] : starts[depth + 1]]
-        np.add.at(found, parent[rows], found[rows])
-    return found
+        np.add.at(floats, parent[rows], floats[rows])
+    return floats

@@ -9,12 +9,11 @@ from collections.abc import Mapping
 import numpy as np
 
 from fastprof.analysis import keys
-from fastprof.analysis.columns import Columns
+from fastprof.analysis.grouping import Columns
 from fastprof.analysis.key_names import condition
 from fastprof.analysis.registry import Where
 from fastprof.model.arrays import Bools
-from fastprof.profile.data import ProfileData
-from fastprof.profile.kept import inside_part
+from fastprof.profile.data import ProfileData, inside_part
 
 
 def selected(source: Columns, where: Where | None) -> Bools | None:
@@ -36,7 +35,7 @@ def selected(source: Columns, where: Where | None) -> Bools | None:
     rows = np.ones(len(source), bool) if rows is None else rows.copy()
     for (name, is_wanted), patterns in conditions.items():
         column = keys.key_of(source, name)
-        match = re.compile("|".join(fnmatch.translate(each) for each in patterns)).match
+        match = re.compile("|".join(fnmatch.translate(pattern) for pattern in patterns)).match
         fits = [match(str(value)) is not None for value in column.values]
         rows &= np.array([*fits, match("na") is not None], bool)[column.ids] == is_wanted
     return rows
@@ -65,19 +64,19 @@ def condition_texts(where: Where | None) -> list[str]:
     if not isinstance(where, Mapping):
         return [where] if isinstance(where, str) else list(where or ())
     return [
-        f"{key}={each}"
+        f"{key}={text}"
         for key, patterns in where.items()
-        for each in ([patterns] if isinstance(patterns, str) else patterns)
+        for text in ([patterns] if isinstance(patterns, str) else patterns)
     ]
 
 
 def _conditions(where: Where | None) -> dict[tuple[str, bool], list[str]]:
-    found: dict[tuple[str, bool], list[str]] = {}
+    conditions: dict[tuple[str, bool], list[str]] = {}
     if isinstance(where, Mapping):
         for key, patterns in where.items():
-            found[key, True] = [patterns] if isinstance(patterns, str) else list(patterns)
-        return found
+            conditions[key, True] = [patterns] if isinstance(patterns, str) else list(patterns)
+        return conditions
     for text in condition_texts(where):
         name, is_wanted, pattern = condition(text)
-        found.setdefault((name, is_wanted), []).append(pattern)
-    return found
+        conditions.setdefault((name, is_wanted), []).append(pattern)
+    return conditions

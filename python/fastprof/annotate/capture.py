@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Literal
 
 from fastprof.annotate.recorders import RECORDERS, Recorder, rank_and_world
-from fastprof.annotate.unrecorded import UnrecordedSteps
+from fastprof.annotate.timings import UnrecordedSteps
 from fastprof.errors import CaptureError
 
 

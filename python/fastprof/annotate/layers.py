@@ -1,10 +1,17 @@
-"""Layer ranges: for a block of code or a function, and for all submodules of a model."""
+"""Layer ranges: for a block of code or a function, and for all submodules of a model.
+
+Torch functions held as module attributes: `self.activation = F.gelu`.
+
+A model built before `init` holds the original function. `init` replaces it with the wrapper in all
+existing modules; `uninit` restores the original.
+"""
 
 from __future__ import annotations
 
 import functools
+import gc
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar, cast
 
@@ -17,7 +24,9 @@ from torch.utils.hooks import RemovableHandle
 
 from fastprof._core._layers import Enter, Leave, compiling_is, enter, leave
 from fastprof._core._ranges import Marker
-from fastprof.annotate import channels
+from fastprof.annotate import text as channels
+from fastprof.annotate.table import subclasses
+from fastprof.annotate.wrap import patches, replaced
 from fastprof.errors import AnnotateError
 
 P = ParamSpec("P")
@@ -198,3 +207,53 @@ def _name_of_compiled(model: Any) -> str:
     if inner is None and vars(model).get("_compiled_call_impl") is not None:
         inner = model
     return "" if inner is None else type(inner).__name__
+
+
+def install() -> None:
+    """Replace original functions by their wrappers in all existing modules."""
+    _exchange(_alive(), replaced)
+
+
+def uninstall() -> None:
+    """Replace wrappers by the original functions in all existing modules."""
+    _exchange(_alive(), _originals())
+
+
+def with_originals(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a function to run with the original torch and with unwrapped module arguments."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        given = [each for each in (*args, *kwargs.values()) if isinstance(each, Module)]
+        modules = [part for model in given for part in model.modules()]
+        with patches.suspended():
+            _exchange(modules, _originals())
+            try:
+                return function(*args, **kwargs)
+            finally:
+                _exchange(modules, replaced)
+
+    return call
+
+
+def _originals() -> dict[int, Any]:
+    return {id(wrapped): wrapped.__wrapped__ for wrapped in replaced.values()}
+
+
+def _alive() -> Iterable[Any]:
+    """All existing modules but torch.jit's, whose attributes cannot be set."""
+    kinds = {subclass for subclass in subclasses(Module) if not issubclass(subclass, ScriptModule)}
+    return [each for each in gc.get_objects() if type(each) in kinds]
+
+
+def _exchange(modules: Iterable[Any], by_id: Mapping[int, Any]) -> None:
+    """Replace values by id: attributes, and items of list and dict attributes."""
+    for module in modules:
+        attributes = vars(module)
+        for name, value in [*attributes.items()]:
+            if id(value) in by_id:
+                attributes[name] = by_id[id(value)]
+            elif type(value) is list or type(value) is dict:
+                for key in range(len(value)) if type(value) is list else [*value]:
+                    if id(value[key]) in by_id:
+                        value[key] = by_id[id(value[key])]

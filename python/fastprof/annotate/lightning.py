@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fastprof._core._layers import enter, leave
 from fastprof._core._ranges import Marker
-from fastprof.annotate import channels
+from fastprof.annotate import text as channels
 from fastprof.annotate.capture import Capture, capture
 from fastprof.annotate.layers import annotate_layers
 from fastprof.annotate.session import init

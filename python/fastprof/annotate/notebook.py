@@ -92,7 +92,7 @@ def _remove(layers: list[Layers]) -> None:
 
 
 def _has_layer(module: Module) -> bool:
-    return any(type(each) is Enter for each in module._forward_pre_hooks.values())
+    return any(type(hook) is Enter for hook in module._forward_pre_hooks.values())
 
 
 def _ignored(_: Module) -> None:

@@ -16,11 +16,11 @@ from torch.autograd.profiler import emit_nvtx
 from torch.cuda import nvtx, profiler
 
 from fastprof._system.reasons import words_of
-from fastprof.annotate.channels import tool_domain
 from fastprof.annotate.session import is_on
+from fastprof.annotate.text import tool_domain
 from fastprof.errors import CaptureError
 from fastprof.model.metadata import UNRECORDED
-from fastprof.runs.settings import CAPTURE_DOMAIN, CAPTURE_RANGE
+from fastprof.runs.facts import CAPTURE_DOMAIN, CAPTURE_RANGE
 
 DEFAULT_PATH: Final = "fastprof_trace.json.gz"
 _SUFFIXES: Final = (".json", ".json.gz")

@@ -1,16 +1,36 @@
-"""Enables and disables the annotation of torch: `init` and `uninit`."""
+"""Enables and disables the annotation of torch: `init` and `uninit`.
+
+Makes every pickler accept torch functions that the program referenced before `init`.
+
+Pickle rejects a function that is not the attribute its name refers to; cloudpickle and dill copy
+its code. `reducer_override`, which a pickler calls first, pickles such a function by reference.
+
+Passes the wrapper to `__torch_function__` where torch would pass the original function.
+
+C functions determine which `__torch_function__` handlers to call, in which order and with which
+types. A mode around the call leaves that to them and substitutes the wrapper.
+"""
 
 from __future__ import annotations
 
+import functools
+import pickle
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
+from typing import Any, Final
 
 import torch
-from torch import jit
+from torch import jit, overrides
 from torch._guards import CompileContext
+from torch.overrides import TorchFunctionMode
 
 from fastprof._core import _hooks, _stacks
-from fastprof.annotate import channels, indexing, module_attributes, pickles, table
-from fastprof.annotate.overloads import hand_over
+from fastprof._core._hooks import Wrapped
+from fastprof.annotate import layers as module_attributes
+from fastprof.annotate import table
+from fastprof.annotate import text as channels
+from fastprof.annotate import wrap as indexing
+from fastprof.annotate.table import subclasses
 from fastprof.annotate.text import argument_text, stack_text, with_functions
 from fastprof.annotate.wrap import patches, replaced, wrap_defaults, wrap_function, wrap_method
 
@@ -98,7 +118,7 @@ def init(enable_function_stack: bool = False) -> Session:
         wrap_defaults(with_defaults)
     for owner, name in _SOURCE_READERS:
         patches.replace(owner, name, module_attributes.with_originals(getattr(owner, name)))
-    pickles.install()
+    install()
     module_attributes.install()
     _installed = True
     return Session(owns=True)
@@ -126,3 +146,94 @@ def uninit() -> None:
 
 # These compare functions by identity or read their source, and so need the original torch.
 _SOURCE_READERS = ((jit, "script"), (jit, "trace"), (jit, "trace_module"))
+
+
+def install() -> None:
+    """Patch Python's picklers (C and Python) and all their subclasses."""
+    patches.add(pickle.Pickler, "reducer_override", _reduced)
+    patches.add(pickle.Pickler, "__init_subclass__", _INIT_SUBCLASS)
+    patches.replace(pickle._Pickler, "reducer_override", _reduced)
+    for kind in (*subclasses(pickle.Pickler), *subclasses(pickle._Pickler)):
+        _patch(kind)
+
+
+def _patch(kind: type) -> None:
+    own = vars(kind).get("reducer_override")
+    if own is not None:
+        patches.replace(kind, "reducer_override", _before(own))
+
+
+def _init_subclass(kind: Any, /, **keywords: Any) -> None:
+    """Patch a new subclass of pickle.Pickler, such as cloudpickle's when it is imported."""
+    super(pickle.Pickler, kind).__init_subclass__(**keywords)
+    _patch(kind)
+
+
+_INIT_SUBCLASS: Final = classmethod(_init_subclass)
+
+
+def _reduced(_: Any, value: Any) -> Any:
+    wrapped = replaced.get(id(value))
+    return NotImplemented if wrapped is None else wrapped.__reduce__()
+
+
+def _before(own: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    @functools.wraps(own)
+    def reducer_override(pickler: Any, value: Any) -> Any:
+        wrapped = replaced.get(id(value))
+        return own(pickler, value) if wrapped is None else wrapped.__reduce__()
+
+    return reducer_override
+
+
+def hand_over(wrapped: Wrapped, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Call a wrapped function when an argument or a mode defines `__torch_function__`."""
+    with _HandOver(wrapped):
+        return wrapped.__wrapped__(*args, **kwargs)
+
+
+class _HandOver(TorchFunctionMode):  # type: ignore[misc]  # torch has no types here
+    def __init__(self, wrapped: Wrapped) -> None:
+        self._wrapped = wrapped
+
+    def __torch_function__(
+        self,
+        func: Any,
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        kwargs = kwargs or {}
+        handed = self._wrapped if self._wrapped == func else func
+        asked = []
+        if torch._C._is_torch_function_mode_enabled():
+            with overrides._pop_mode_temporarily() as mode:
+                result = mode.__torch_function__(handed, types, args, kwargs)
+            if result is not NotImplemented:
+                return result
+            asked.append(f"mode object {mode!r}")
+        for owner in _one_of_each(types, args, kwargs):
+            result = owner.__torch_function__(handed, types, args, kwargs)
+            if result is not NotImplemented:
+                return result
+            asked.append(f"tensor subclass {type(owner)!r}")
+        if not asked:
+            return func(*args, **kwargs)
+        raise TypeError(_REFUSED.format(func.__name__, "\n".join(f"  - {text}" for text in asked)))
+
+
+# Same text as in torch/csrc/utils/python_arg_parser.cpp.
+_REFUSED = (
+    "Multiple dispatch failed for 'torch.{}'; all __torch_function__ handlers returned "
+    "NotImplemented:\n\n{}\n\nFor more information, try re-running with TORCH_LOGS=not_implemented"
+)
+
+
+def _one_of_each(
+    types: Sequence[type], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Iterator[Any]:
+    """An argument of each type, also from within lists; the type itself if there is none."""
+    given = [*args, *kwargs.values()]
+    given += [item for each in given if isinstance(each, (list, tuple)) for item in each]
+    for kind in types:
+        yield next((each for each in given if type(each) is kind), kind)

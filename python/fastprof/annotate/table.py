@@ -138,7 +138,7 @@ def functions() -> Iterator[WrappedFunction]:
     for extension in _EXTENSIONS:
         module = _installed(extension)
         if module is not None:
-            names = tuple(name for name, each in vars(module).items() if isbuiltin(each))
+            names = tuple(name for name, var in vars(module).items() if isbuiltin(var))
             yield from _held((module,), extension, names)
 
 
@@ -226,8 +226,8 @@ def _operator(called: Any) -> tuple[str, str] | None:
         is_bookkeeping = namespace in ("profiler", "prim") or (
             not name.startswith("_") and _BOOKKEEPING.fullmatch(name) is not None
         )
-        found = None if is_bookkeeping else (f"torch.ops.{namespace}", name)
-        known = _operators[id(called)] = called, found
+        result = None if is_bookkeeping else (f"torch.ops.{namespace}", name)
+        known = _operators[id(called)] = called, result
     return known[1]
 
 

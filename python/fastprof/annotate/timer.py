@@ -198,13 +198,13 @@ def _last_of(timer: Timer) -> _Block | None:
 
 def _device(device: str | torch.device) -> torch.device:
     try:
-        found = torch.device(device)
+        result = torch.device(device)
     except (RuntimeError, TypeError) as error:
         raise TimerError(f"device={device!r}: expected 'cuda' or 'cpu'") from error
-    if found.type not in ("cuda", "cpu"):
+    if result.type not in ("cuda", "cpu"):
         raise TimerError(
-            f"device={device!r}: expected 'cuda' or 'cpu'; no timer for {found.type!r}"
+            f"device={device!r}: expected 'cuda' or 'cpu'; no timer for {result.type!r}"
         )
-    if found.type == "cuda" and not torch.cuda.is_available():
+    if result.type == "cuda" and not torch.cuda.is_available():
         raise TimerError(f"device={device!r}: CUDA is not available; omit device, or use 'cpu'")
-    return found
+    return result

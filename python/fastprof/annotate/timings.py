@@ -1,11 +1,18 @@
-"""Accumulates block times: number of calls, total, mean, minimum and maximum by name."""
+"""Accumulates block times: number of calls, total, mean, minimum and maximum by name.
+
+The length of the steps before a recording, which the recorder does not slow down.
+"""
 
 from __future__ import annotations
 
 import os
 import threading
+import time
+from collections import deque
 from dataclasses import dataclass
-from typing import Any, Protocol
+from itertools import pairwise
+from statistics import median
+from typing import Any, Final, Protocol
 
 _MOST_WAITING = 512  # pairs of events, before completed ones are read
 
@@ -56,12 +63,12 @@ class Timings:
 
     def to_dict(self) -> dict[str, dict[str, dict[str, float]]]:
         """`{name: {clock: {"calls", "total", "mean", "min", "max"}}}`; times in ns."""
-        found: dict[str, dict[str, dict[str, float]]] = {}
+        result: dict[str, dict[str, dict[str, float]]] = {}
         for row in self.rows:
-            found.setdefault(row.name, {})[row.clock] = {
+            result.setdefault(row.name, {})[row.clock] = {
                 key: getattr(row, key) for key in ("calls", "total", "mean", "min", "max")
             }
-        return found
+        return result
 
     def reset(self) -> None:
         """Clear all measurements. Running blocks still count when they end."""
@@ -147,3 +154,36 @@ def forget_all() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=forget_all)
+
+
+_MOST: Final = 64  # steps that are kept
+
+
+class UnrecordedSteps:
+    """When the latest steps ended, on the host. A step costs one read of the clock.
+
+    Nothing waits for the GPU: in a loop that runs steadily, steps end on the host as often as on
+    the GPU.
+    """
+
+    def __init__(self) -> None:
+        self._ends: deque[int] = deque(maxlen=_MOST + 1)
+        self.ended_at = self._ends.append  # (ns of `time.perf_counter_ns`) -> None
+
+    def ended(self) -> None:
+        """A step ends, or the first one begins."""
+        self._ends.append(time.perf_counter_ns())
+
+    def forget(self) -> None:
+        """Leave out the time until the next end."""
+        self._ends.clear()
+
+    def facts(self) -> dict[str, Any] | None:
+        """`steps` and `median_ns` of the later half of the steps; None without any.
+
+        The earlier half may have started the program up, or run ahead of the GPU.
+        """
+        ends = list(self._ends)
+        lengths = [end - start for start, end in pairwise(ends)]
+        later = lengths[len(lengths) // 2 :]
+        return {"steps": len(later), "median_ns": round(median(later))} if later else None

@@ -1,4 +1,9 @@
-"""Wraps functions and methods in ranges: those of the table, and those passed to `wrap`."""
+"""Wraps functions and methods in ranges: those of the table, and those passed to `wrap`.
+
+Ranges around `x[i]` and `x[i] = y`, by replacing type slots.
+
+An attribute `Tensor.__getitem__` set from Python would make Tensor a sequence type.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +11,17 @@ import functools
 import inspect
 from collections.abc import Sequence
 from types import ClassMethodDescriptorType, FunctionType, MethodType, ModuleType
-from typing import Any
+from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from torch import jit
+from torch import Tensor, jit
+from torch._C import TensorBase
 from torch.nn import Module
 
 from fastprof._core._hooks import Binding, Wrapped
 from fastprof._core._ranges import Marker
-from fastprof.annotate import channels
+from fastprof._core._slots import annotate_indexing, restore_indexing
+from fastprof.annotate import text as channels
 from fastprof.annotate.patches import Patches
 from fastprof.annotate.table import Method, WrappedFunction
 from fastprof.annotate.text import module_text
@@ -88,20 +95,20 @@ def wrap(obj: Any, name: str) -> None:
     channels.connect()
     owner = obj.__name__ if isinstance(obj, (type, ModuleType)) else type(obj).__name__
     try:
-        found = inspect.getattr_static(obj, name)
+        result = inspect.getattr_static(obj, name)
     except AttributeError:
         raise AnnotateError(f"wrap: {owner} has no attribute {name!r}") from None
-    if isinstance(found, ClassMethodDescriptorType):  # Function.apply of torch 2.15
-        found = _class_method(found)
-    held = found if isinstance(found, (staticmethod, classmethod)) else getattr(obj, name)
+    if isinstance(result, ClassMethodDescriptorType):  # Function.apply of torch 2.15
+        result = _class_method(result)
+    held = result if isinstance(result, (staticmethod, classmethod)) else getattr(obj, name)
     if not callable(getattr(held, "__func__", held)) or isinstance(held, (type, property)):
         raise AnnotateError(
-            f"wrap: {owner}.{name} is a {type(found).__name__}, not a function or method"
+            f"wrap: {owner}.{name} is a {type(result).__name__}, not a function or method"
         )
     if _is_wrapped(held):
         return
-    if isinstance(obj, type) and not isinstance(found, (staticmethod, classmethod)):
-        held = found
+    if isinstance(obj, type) and not isinstance(result, (staticmethod, classmethod)):
+        held = result
     try:
         patches.replace(obj, name, _around(held, obj, owner, name))
     except (TypeError, AttributeError) as error:
@@ -150,3 +157,29 @@ def _marker_of(module: Module) -> Marker | None:
     if marker is None:
         marker = _module_markers[module] = Marker(module_text(module))
     return marker
+
+
+def install() -> None:
+    """Annotate indexing until the patches are reverted; skip it if the type slots differ."""
+    patches.apply(_Indexing())
+
+
+class _Indexing:
+    def apply(self) -> None:
+        annotate_indexing(TensorBase, _GETTING, _SETTING)
+
+    reapply = apply
+
+    def revert(self) -> None:
+        restore_indexing(TensorBase)
+
+    def detach(self) -> None:
+        pass
+
+
+def _described(name: str) -> Wrapped:
+    return Wrapped(getattr(Tensor, name), "Tensor", name, f"torch:Tensor.{name}")
+
+
+_GETTING: Final = _described("__getitem__")
+_SETTING: Final = _described("__setitem__")

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from fastprof._system.classes import dataclass
 from fastprof._system.threads import usable_cores
 from fastprof.errors import FastprofError
-from fastprof.ranks.cluster import run_on_cluster
 from fastprof.ranks.files import find
-from fastprof.ranks.local import run_local
+from fastprof.ranks.local import run_local, run_on_cluster
 from fastprof.ranks.result import BatchData
 from fastprof.ranks.store import Store
 from fastprof.ranks.summary import Summary
@@ -130,20 +129,20 @@ def batch(
     """
     _check(jobs, memory, client)
     costs, captures = (
-        tuple(map(os.path.abspath, map(os.fsdecode, each))) for each in (ops, graph_capture)
+        tuple(map(os.path.abspath, map(os.fsdecode, members))) for members in (ops, graph_capture)
     )
     options = Options(copies, costs, captures, trim)
     text = options.text()
-    found = find(paths, pattern)
+    rows = find(paths, pattern)
     results: dict[str, Result] = {}
     with _shown(progress) as show:
         keep = None if store is None else Store(store, text)
-        with closing(_results(found, options, keep, jobs, memory, client)) as done:
+        with closing(_results(rows, options, keep, jobs, memory, client)) as done:
             for result, stored in done:
                 results[result.path] = result
                 problem = "" if keep is None else keep.problem(result.path)
-                show(Done(result, stored, len(results), len(found), problem))
-    return Batch([results[path] for path in found])
+                show(Done(result, stored, len(results), len(rows), problem))
+    return Batch([results[path] for path in rows])
 
 
 @contextmanager

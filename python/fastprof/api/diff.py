@@ -86,5 +86,5 @@ def diff(
     with uncollected():
         sides = sides_of([each for pair in pairs for each in pair], steps, where, opened)
         measured = list(zip(sides[::2], sides[1::2], strict=True))
-        found = waterfall(*(combined(each) for each in zip(*measured, strict=True)))
-        return Diff(found, judged(found, measured, threshold), keys)
+        result = waterfall(*(combined(members) for members in zip(*measured, strict=True)))
+        return Diff(result, judged(result, measured, threshold), keys)

@@ -1,21 +1,31 @@
-"""`Profile`: what `fastprof.open` returns, with its reports, charts and exports."""
+"""`Profile`: what `fastprof.open` returns, with its reports, charts and exports.
+
+A Profile in a notebook: what it is, the step, the top operators, and how to go on.
+
+`profile.plot`: charts with matplotlib.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, overload
 
 import numpy.typing as npt
 
 from fastprof._system.garbage import uncollected
+from fastprof._system.optional import import_optional
 from fastprof._system.threads import map_on_threads
+from fastprof.analysis.registry import imported
 from fastprof.analysis.reports import report_of
-from fastprof.api.notebook import profile_html
-from fastprof.api.plots import Plots
-from fastprof.model import arrow, dataframe
+from fastprof.errors import FastprofError
+from fastprof.model import dataframe
+from fastprof.model import dataframe as arrow
 from fastprof.model.columns import Column
+from fastprof.model.heading import printable
 from fastprof.model.table import Table
 from fastprof.profile.data import ProfileData
 
@@ -26,6 +36,100 @@ if TYPE_CHECKING:
 
     from fastprof.api import report_options
     from fastprof.model.page import Page
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from typing_extensions import Unpack
+
+    from fastprof.api import report_options
+
+
+class Plots:
+    """Charts of a profile: `profile.plot.roofline()`. Each returns matplotlib axes.
+
+    Each draws on `ax`, or else on a new figure of pyplot; further options are those of the report.
+    The methods raise MissingDependencyError without matplotlib (`pip install 'fastprof[plot]'`),
+    and ReportError if the file lacks what the chart shows.
+    """
+
+    def __init__(self, profile: ProfileData) -> None:
+        self._profile = profile
+
+    def roofline(
+        self, ax: Axes | None = None, **options: Unpack[report_options.RooflineChartOptions]
+    ) -> Axes:
+        """FLOP/s by FLOP/byte, logarithmic; the area of a circle is its GPU time.
+
+        options : those of `Profile.roofline`, such as `by="layer"` or `where="op=linear"`
+        """
+        return self._draw("roofline", ax, options)
+
+    def steps(self, ax: Axes | None = None, **options: Unpack[report_options.StepsOptions]) -> Axes:
+        """The time of each step, stacked: compute, exposed communication and copies, idle.
+
+        options : those of `Profile.steps`
+        """
+        return self._draw("steps", ax, options)
+
+    def memory(self, ax: Axes | None = None, device: str | int | None = None) -> Axes:
+        """Allocated and reserved bytes over time in ms, with the peak and the steps.
+
+        device : GPU number or "cpu"; by default the GPU with the most events
+        """
+        return self._draw("memory", ax, {"device": device})
+
+    def timeline(
+        self, ax: Axes | None = None, step: int | None = None, steps: str | None = None
+    ) -> Axes:
+        """The work of each stream in one step, by kind, over ms; idle time is left empty.
+
+        step : number of the step; by default the one of median length
+        steps : what a step is, see `Profile.find_steps`
+        """
+        return self._draw("timeline", ax, {"step": step, "steps": steps})
+
+    def _draw(self, name: str, ax: Axes | None, options: Mapping[str, object]) -> Axes:
+        import_optional("matplotlib.pyplot", "charts need")
+        draw: Callable[..., Any] = imported(f"fastprof.analysis.plot:{name}")
+        return cast("Axes", draw(self._profile, ax, **options))
+
+
+_ROWS: Final = 5
+_NEXT: Final = (
+    *(
+        "report()",
+        "overview()",
+        "summary(by='layer')",
+        "layers(fold=True)",
+        "lines()",
+        "idle()",
+        "advise()",
+    ),
+    *("plot.roofline()", "plot.timeline()", "to_pandas()"),
+)
+
+
+def profile_html(profile: ProfileData, title: str) -> str:
+    """HTML with inline styles. All text from the file is escaped."""
+    parts = [f"<div><b>{_escaped(title)}</b></div>"]
+    try:
+        table = report_of(profile, "summary")
+    except FastprofError as error:
+        parts.append(f"<div>{_escaped(str(error))}</div>")
+    else:
+        parts += [f"<div>{_escaped(line)}</div>" for line in takewhile(bool, table.lead)]
+        notes = () if table.n_rows else table.notes
+        parts.append(replace(table.head(_ROWS), lead=(), notes=notes)._repr_html_())
+        if table.n_rows > _ROWS:
+            parts.append(f"<div>{table.n_rows - _ROWS} more rows: summary()</div>")
+    calls = ", ".join(f"<code>.{_escaped(text)}</code>" for text in _NEXT)
+    return f"{''.join(parts)}<div>Next: {calls}</div>"
+
+
+def _escaped(text: str) -> str:
+    import html
+
+    return html.escape(printable(text))
+
 
 Result = TypeVar("Result")
 
@@ -138,8 +242,8 @@ class Profile(ProfileData):
         others = [name for name in self.names if name not in costs]
         order = [*costs[:1], *others, *costs[1:]]
         with uncollected():
-            found = map_on_threads(lambda name: convert(name, source.column_once(name)), order)
-        done = dict(zip(order, found, strict=True))
+            results = map_on_threads(lambda name: convert(name, source.column_once(name)), order)
+        done = dict(zip(order, results, strict=True))
         return {name: done[name] for name in self.names}
 
     @overload

@@ -13,17 +13,16 @@ from typing import Any, NoReturn
 
 from fastprof._system import memory
 from fastprof._system.garbage import of_command
-from fastprof._system.interruption import Interruption
 from fastprof._system.reasons import memory_shortage
+from fastprof._system.signals import Interruption
 from fastprof._system.threads import import_numpy
 from fastprof._version import __version__
 from fastprof.analysis.reports import find, names
 from fastprof.cli.options import add_memory
-from fastprof.cli.output import discard_stdout, flush_stdout, keeping_inputs
-from fastprof.cli.progress import log
+from fastprof.cli.output import discard_stdout, flush_stdout, keeping_inputs, log
 from fastprof.cli.reports import ReportCommand, load_reports, names_file
 from fastprof.errors import CheckError, FastprofError
-from fastprof.model.names import printable
+from fastprof.model.heading import printable
 from fastprof.runs.directory import resolved
 
 DONE, BAD_INPUT, USAGE, MISTAKE, INTERRUPTED = 0, 1, 2, 3, 130

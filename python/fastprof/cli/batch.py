@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastprof._system.memory import EXPECTED, parse_size
 from fastprof.cli.options import add_graph_capture, add_ops, add_output, add_trim, count
-from fastprof.cli.output import output
-from fastprof.cli.progress import log
+from fastprof.cli.output import log, output
 from fastprof.errors import UnknownColumnError
 
 if TYPE_CHECKING:
@@ -89,7 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command and return its exit code, 1 if any file could not be read."""
     from fastprof.api.batch import BatchError, batch
-    from fastprof.ranks.cluster import connect
+    from fastprof.ranks.local import connect
     from fastprof.ranks.totals import check
 
     by = arguments.by.split(",")
@@ -100,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
     client = None if arguments.scheduler is None else connect(arguments.scheduler)
     try:
         with Files(quiet=arguments.no_progress) as files:
-            found = batch(
+            result = batch(
                 arguments.paths,
                 jobs=arguments.jobs,
                 memory=arguments.memory,
@@ -118,11 +117,11 @@ def run(arguments: argparse.Namespace) -> int:
         if client is not None:
             client.close()
     with output(arguments.output) as file:
-        file.write(_report(found, arguments, by).encode("utf-8", "surrogateescape"))
-    if found.failures:
-        total = len(found.failures) + len(found.summaries)
-        log(f"{len(found.failures)} of {total} files could not be read")
-    return 1 if found.failures else 0
+        file.write(_report(result, arguments, by).encode("utf-8", "surrogateescape"))
+    if result.failures:
+        total = len(result.failures) + len(result.summaries)
+        log(f"{len(result.failures)} of {total} files could not be read")
+    return 1 if result.failures else 0
 
 
 def _report(found: Batch, arguments: argparse.Namespace, by: list[str]) -> str:

@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
-    from fastprof.analysis.device_list import device_list
+    from fastprof.analysis.notes import device_list
 
     table = device_list()
     text = table.csv() if arguments.csv else table.to_json() if arguments.json else table.text()

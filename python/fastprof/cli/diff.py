@@ -19,11 +19,10 @@ from fastprof.cli.options import (
     add_trim,
     trimmed,
 )
-from fastprof.cli.output import output
-from fastprof.cli.progress import Bar, log
+from fastprof.cli.output import Bar, log, output
 from fastprof.cli.reports import add_option, add_table, columns_text, written
 from fastprof.errors import ReportError
-from fastprof.model.names import unknown_name
+from fastprof.model.heading import unknown_name
 
 if TYPE_CHECKING:
     from fastprof.analysis.diff.captures import Captures, Opener
@@ -151,21 +150,21 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.save:
         _save(arguments, captures[0])
         return 0
-    found = _compared(arguments, captures)
-    text = written(_with_earlier(found, arguments), arguments, _LIMIT)
+    result = _compared(arguments, captures)
+    text = written(_with_earlier(result, arguments), arguments, _LIMIT)
     with output(arguments.output) as file:
         file.write(text.encode("utf-8", "surrogateescape"))
     if arguments.html is not None:
-        html = found.page().html.encode()
+        html = result.page().html.encode()
         with output(arguments.html) as file:
             file.write(html)
         log(f"wrote {arguments.html}")
     limit = arguments.fail_above
     if limit is None:
         return 0
-    if found.confidence.low is None:
-        log(f"--fail-above: not judged: {found.confidence.because}")
-    return SLOWER if found.confidence.is_above(limit) else 0
+    if result.confidence.low is None:
+        log(f"--fail-above: not judged: {result.confidence.because}")
+    return SLOWER if result.confidence.is_above(limit) else 0
 
 
 def _with_earlier(found: Diff, arguments: argparse.Namespace) -> Table:
@@ -181,7 +180,11 @@ def _with_earlier(found: Diff, arguments: argparse.Namespace) -> Table:
         return table
     try:
         pair = found.pair()
-        pairs = [each for each in earlier(directory) if not pair or each["after"] != pair["after"]]
+        pairs = [
+            mapping
+            for mapping in earlier(directory)
+            if not pair or mapping["after"] != pair["after"]
+        ]
         if pair is not None:
             remember(directory, pair)
     except BaselineError as error:
@@ -206,7 +209,7 @@ def _captures(arguments: argparse.Namespace) -> list[str]:
 
 
 def _check_columns(arguments: argparse.Namespace) -> None:
-    valid = ["part", *arguments.by, *(each.key for each in COLUMNS[1:])]
+    valid = ["part", *arguments.by, *(column.key for column in COLUMNS[1:])]
     names = [arguments.sort or "", *(arguments.columns or "").split(",")]
     for name in filter(None, names):
         if name.strip() not in valid:

@@ -7,8 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from fastprof.cli.options import add_graph_capture, add_mine, add_ops, add_trim, trimmed
-from fastprof.cli.output import output
-from fastprof.cli.progress import Bar, log
+from fastprof.cli.output import Bar, log, output
 from fastprof.cli.reports import add_option
 from fastprof.errors import ReportError
 from fastprof.exports.export import is_compressed, write_to
@@ -27,7 +26,9 @@ compressed if its name ends with .gz.
   fastprof export net.sqlite --to perfetto --where step=5 -o step5.pftrace.gz
 
 formats (--to):
-""" + "\n".join(f"  {each.name:11} {each.about}; {each.suffix}" for each in FORMATS.values())
+""" + "\n".join(
+    f"  {exporter.name:11} {exporter.about}; {exporter.suffix}" for exporter in FORMATS.values()
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-o", "--output", metavar="OUT", help="output file (default: -, stdout)")
     for option in {
-        option.name: option for each in FORMATS.values() for option in each.options
+        option.name: option for exporter in FORMATS.values() for option in exporter.options
     }.values():
         add_option(parser, option)
     add_mine(parser)
@@ -70,8 +71,8 @@ def run(arguments: argparse.Namespace) -> int:
 def _options(arguments: argparse.Namespace, to: Exporter) -> dict[str, Any]:
     """The options of the format; those of other formats are usage errors."""
     known = {option.name for option in to.options}
-    for each in FORMATS.values():
-        for option in each.options:
+    for exporter in FORMATS.values():
+        for option in exporter.options:
             if option.name not in known and getattr(arguments, option.name) != option.default:
                 arguments.error(
                     f"--{option.name.replace('_', '-')} does not apply to {to.name}; its options: "

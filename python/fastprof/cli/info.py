@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 
 from fastprof.cli.options import add_graph_capture
-from fastprof.cli.output import output
-from fastprof.cli.progress import Bar, log
+from fastprof.cli.output import Bar, log, output
 
 NAME = "info"
 HELP = "summarize a trace and suggest what to record"

@@ -11,8 +11,7 @@ from pathlib import Path
 from fastprof._system.file_state import FileState, state_of
 from fastprof._system.signals import deferred
 from fastprof.cli import prof
-from fastprof.cli.output import output
-from fastprof.cli.progress import log
+from fastprof.cli.output import log, output
 from fastprof.errors import BadInputError, FastprofError
 from fastprof.writers.columns import DEFAULT_KEYS
 
@@ -85,7 +84,9 @@ def run(arguments: argparse.Namespace) -> int:
     options = (*_OPTIONS, *(_CAPTURED if arguments.captured else ()))
     command = [tool or "nsys", "profile", *options, f"--output={name}", *program]
     if arguments.print or tool is None:
-        lines = (shlex.join(each) + "\n" for each in (command, _report_command(arguments, name)))
+        lines = (
+            shlex.join(members) + "\n" for members in (command, _report_command(arguments, name))
+        )
         with output(None) as file:
             file.write(os.fsencode("".join(lines)))
         if arguments.print:
@@ -165,14 +166,14 @@ _States = dict[Path, FileState | None]
 
 def _states(name: str) -> _States:
     """The state of each file of the recording; None if it does not exist."""
-    found: _States = {}
+    states: _States = {}
     for suffix in _SUFFIXES:
         path = Path(name + suffix)
         try:
-            found[path] = state_of(path)
+            states[path] = state_of(path)
         except FileNotFoundError:
-            found[path] = None
-    return found
+            states[path] = None
+    return states
 
 
 def _report(arguments: argparse.Namespace, path: Path) -> int:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 
 from fastprof.cli.options import add_check, add_graph_capture, add_mine, add_output
-from fastprof.cli.output import output
-from fastprof.cli.progress import Bar, log, log_profile
+from fastprof.cli.output import Bar, log, log_profile, output
 
 NAME = "parse"
 HELP = "convert a trace to one line per kernel"

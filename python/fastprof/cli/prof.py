@@ -7,8 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from fastprof.cli.options import add_check, add_graph_capture, add_mine, add_ops, add_output
-from fastprof.cli.output import output
-from fastprof.cli.progress import Bar, log, log_profile
+from fastprof.cli.output import Bar, log, log_profile, output
 from fastprof.errors import UnknownColumnError
 from fastprof.model.column_table import COLUMNS, TRACE_COLUMNS, ColumnInfo
 from fastprof.writers import Style

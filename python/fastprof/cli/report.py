@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from fastprof.analysis.roofline.columns import PEAKS
 from fastprof.cli.batch import Files
 from fastprof.cli.options import add_graph_capture, add_mine, add_ops, add_trim, trimmed
-from fastprof.cli.output import output
-from fastprof.cli.progress import Bar, log
+from fastprof.cli.output import Bar, log, output
 from fastprof.cli.reports import add_option
 from fastprof.errors import ReportError
 from fastprof.runs.directory import is_run
@@ -73,7 +72,7 @@ def _page_of_file(arguments: argparse.Namespace) -> Page:
     from fastprof.api.open import open_trace
     from fastprof.ops.user import load_file
     from fastprof.page import page_of
-    from fastprof.page.opening import open_for_page
+    from fastprof.page.section import open_for_page
 
     for path in arguments.ops:
         load_file(path)
@@ -104,7 +103,7 @@ def _page_of_ranks(arguments: argparse.Namespace) -> tuple[Page, int]:
     if given:
         arguments.error(f"{', '.join(given)}: only for one trace, not for ranks")
     with Files(quiet=False) as files:
-        found = batch(
+        result = batch(
             arguments.paths,
             progress=files,
             ops=arguments.ops,
@@ -112,7 +111,7 @@ def _page_of_ranks(arguments: argparse.Namespace) -> tuple[Page, int]:
             graph_capture=arguments.graph_capture,
             trim=arguments.trim,
         )
-    return page_of_ranks(found), len(found.failures)
+    return page_of_ranks(result), len(result.failures)
 
 
 _SUFFIXES = (".gz", ".json", ".pt", ".trace")  # NAME.pt.trace.json.gz

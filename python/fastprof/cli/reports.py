@@ -21,10 +21,9 @@ from fastprof.cli.options import (
     count,
     trimmed,
 )
-from fastprof.cli.output import output
-from fastprof.cli.progress import Bar, log
+from fastprof.cli.output import Bar, log, output
 from fastprof.errors import ReportError, UnknownColumnError
-from fastprof.model.names import unknown_name
+from fastprof.model.heading import unknown_name
 
 if TYPE_CHECKING:
     from fastprof.model.heading import Heading
@@ -74,7 +73,7 @@ class ReportCommand:
     def _table(self, arguments: argparse.Namespace) -> Table:
         from fastprof.api.open import open_trace
 
-        options = {each.name: getattr(arguments, each.name) for each in self._report.options}
+        options = {option.name: getattr(arguments, option.name) for option in self._report.options}
         of_snapshot = self._report.of_snapshot
         if of_snapshot is not None:
             from fastprof.readers.torch_snapshot import is_snapshot
@@ -99,9 +98,9 @@ class ReportCommand:
         """Check names of columns before reading the trace, if the report declares its columns."""
         by = getattr(arguments, "by", None)
         keys = by if isinstance(by, tuple) else tuple(KEY_NAMES)
-        valid = [*keys, *(each.key for each in self._report.columns)]
+        valid = [*keys, *(column.key for column in self._report.columns)]
         given = [arguments.sort] if arguments.sort else []
-        given += [each.strip() for each in (arguments.columns or "").split(",") if each.strip()]
+        given += [part.strip() for part in (arguments.columns or "").split(",") if part.strip()]
         for name in given:
             if self._report.columns and name not in valid:
                 arguments.error(unknown_name("column", name, valid))
@@ -109,14 +108,14 @@ class ReportCommand:
 
 def load_reports(argv: list[str], known: Collection[str]) -> None:
     """Load the reports of --ops files and of installed packages if the command may be one."""
-    command = next((each for each in argv if not each.startswith("-")), None)
+    command = next((text for text in argv if not text.startswith("-")), None)
     if command is None or command in known or command in names():
         return
     from fastprof.ops.user import load_file, load_packages
 
-    for before, each in pairwise(["", *argv]):
-        if before == "--ops" or each.startswith("--ops="):
-            load_file(each.removeprefix("--ops="))
+    for before, text in pairwise(["", *argv]):
+        if before == "--ops" or text.startswith("--ops="):
+            load_file(text.removeprefix("--ops="))
     for problem in load_packages(ENTRY_POINTS, "reports"):
         log(f"warning: {problem}")
 
@@ -126,10 +125,10 @@ def names_file(argv: Sequence[str], known: Collection[str]) -> bool:
 
     known : commands other than reports
     """
-    word = next((each for each in argv if not each.startswith("-")), "")
+    word = next((text for text in argv if not text.startswith("-")), "")
     if word in known or word in names():
         return False
-    return os.path.exists(word) or any(each in word for each in (".", os.sep))
+    return os.path.exists(word) or any(text in word for text in (".", os.sep))
 
 
 def add_table(parser: argparse.ArgumentParser, limit: int | None) -> None:
@@ -211,10 +210,11 @@ def columns_text(columns: Sequence[Heading]) -> str:
     """The columns of a table, for help."""
     if not columns:
         return ""
-    width = max(len(each.key) for each in columns)
+    width = max(len(heading.key) for heading in columns)
     lines = [
-        f"  {each.key.ljust(width)}  {each.about}" + (f" ({each.unit})" if each.unit else "")
-        for each in columns
+        f"  {heading.key.ljust(width)}  {heading.about}"
+        + (f" ({heading.unit})" if heading.unit else "")
+        for heading in columns
     ]
     return "\n".join(["columns (-c, --sort, --json):", *lines])
 

@@ -17,12 +17,11 @@ from fastprof._system.memory import EXPECTED, parse_size
 from fastprof._system.reasons import memory_shortage, reason
 from fastprof._system.regex import regex
 from fastprof.analysis.reports import report_of
-from fastprof.cli.output import output
-from fastprof.cli.progress import log
+from fastprof.cli.output import log, output
 from fastprof.errors import BadInputError, FastprofError
 
 if TYPE_CHECKING:
-    from fastprof.runs.settings import Settings
+    from fastprof.runs.facts import Settings
 
 NAME = "run"
 HELP = "run a program unchanged, record a few of its steps and print the answer"
@@ -190,7 +189,7 @@ def _keep(directory: Path, facts: dict[str, Any]) -> None:
 def _check_when(arguments: argparse.Namespace) -> None:
     """Refuse options that contradict each other."""
     others = {"--steps": "steps", "--after": "after", "--for": "seconds"}
-    given = [name for name, each in others.items() if getattr(arguments, each) is not None]
+    given = [name for name, other in others.items() if getattr(arguments, other) is not None]
     if arguments.when is not None and given:
         arguments.error(
             f"--when and {given[0]}: expected one of them; --when records the 3 steps after one "
@@ -217,8 +216,8 @@ def _tool(arguments: argparse.Namespace) -> str | None:
 
 
 def _settings(arguments: argparse.Namespace, directory: Path, is_nsys: bool) -> Settings:
+    from fastprof.runs.facts import Settings
     from fastprof.runs.nsys import has_gpu
-    from fastprof.runs.settings import Settings
 
     first, last = arguments.steps or _DEFAULT
     return Settings(
@@ -239,10 +238,10 @@ def _settings(arguments: argparse.Namespace, directory: Path, is_nsys: bool) -> 
 def _answer(directory: Path, facts: dict[str, Any], settings: Settings) -> None:
     """Print what was recorded, the answer, and where the files are."""
     from fastprof.api.open import open_trace
+    from fastprof.runs.collect import write_page
     from fastprof.runs.directory import traces_of, write_facts
     from fastprof.runs.facts import step_facts
     from fastprof.runs.nsys import export_problem
-    from fastprof.runs.page import write_page
     from fastprof.runs.problems import EMPTY_TRACE, has_begun, problems_of
 
     for line in (*problems_of(facts["processes"], settings), *facts["causes"]):

@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 from fastprof.analysis.registry import Where
 from fastprof.analysis.stacks.tree import DIRECTIONS, stacks
-from fastprof.exports.weights import own_weights, paths_of
+from fastprof.exports.events import own_weights, paths_of
 from fastprof.profile.data import ProfileData
 
 # Frames end with a semicolon, stacks with a line; readers in Python split at all of these.
@@ -46,7 +46,7 @@ def write(
     paths = paths_of(tree)
     for column, direction in enumerate(DIRECTIONS):
         lines = [
-            ";".join([direction, *(names[each] for each in paths[row])])
+            ";".join([direction, *(names[path] for path in paths[row])])
             + f" {weights[row, column]}\n"
             for row in weights[:, column].nonzero()[0].tolist()
         ]

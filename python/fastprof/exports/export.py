@@ -21,13 +21,13 @@ def export(profile: Any, path: str | os.PathLike[str], to: str, **options: Any) 
     OutputError
         The file is the capture itself.
     """
-    found = find(to)
-    check_options(found, options)
+    exporter = find(to)
+    check_options(exporter, options)
     with protected(lambda: [profile.name]), output_file(path) as file:
-        write_to(found, profile, file, is_compressed(path), **options)
+        write_to(exporter, profile, file, is_compressed(path), **options)
 
 
-def check_options(found: Exporter, options: Any) -> None:
+def check_options(exporter: Exporter, options: Any) -> None:
     """Check that a format has the options.
 
     Raises
@@ -35,23 +35,23 @@ def check_options(found: Exporter, options: Any) -> None:
     ReportError
         It lacks one; the message lists its options.
     """
-    names = [each.name for each in found.options]
+    names = [option.name for option in exporter.options]
     for name in options:
         if name not in names:
             raise ReportError(
-                f"{found.name} has no option {name!r}; its options: {', '.join(names) or 'none'}"
+                f"{exporter.name} has no option {name!r}; its options: {', '.join(names) or 'none'}"
             )
 
 
 def write_to(
-    found: Exporter, profile: Any, file: BinaryIO, compress: bool = False, **options: Any
+    exporter: Exporter, profile: Any, file: BinaryIO, compress: bool = False, **options: Any
 ) -> None:
     """Write a profile to a binary file, compressed with gzip or as it is."""
     if not compress:
-        found.write(profile, file, **options)
+        exporter.write(profile, file, **options)
         return
     with gzip.GzipFile("", "wb", _LEVEL, file, mtime=0) as compressed:
-        found.write(profile, compressed, **options)
+        exporter.write(profile, compressed, **options)
 
 
 def is_compressed(path: str | os.PathLike[str]) -> bool:

@@ -11,11 +11,11 @@ from collections import defaultdict
 from itertools import pairwise
 from typing import BinaryIO
 
-from fastprof.analysis.lines.rows import NO_LINE
+from fastprof.analysis.lines.report import NO_LINE
 from fastprof.analysis.registry import Where
 from fastprof.analysis.stacks.tree import Stacks, stacks
 from fastprof.errors import ReportError
-from fastprof.exports.weights import paths_of
+from fastprof.exports.events import paths_of
 from fastprof.model.markers.frames import FramePlace, place_of
 from fastprof.profile.data import ProfileData
 
@@ -72,11 +72,11 @@ def _statistics(tree: Stacks) -> dict[FunctionKey, tuple[int, int, float, float,
         if not own[row]:
             continue
         count = max(calls[row], 0)
-        chain = [functions[each] for each in path] or [_ROOT]
+        chain = [functions[number] for number in path] or [_ROOT]
         sums[chain[-1]].own += own[row]
-        for each in dict.fromkeys(chain):  # once, however often it calls itself
-            sums[each].calls += count
-            sums[each].all += own[row]
+        for entry in dict.fromkeys(chain):  # once, however often it calls itself
+            sums[entry].calls += count
+            sums[entry].all += own[row]
         outermost = {called: caller for caller, called in reversed(list(pairwise(chain)))}
         outermost.pop(chain[0], None)  # it calls itself
         for called, caller in outermost.items():
@@ -85,14 +85,14 @@ def _statistics(tree: Stacks) -> dict[FunctionKey, tuple[int, int, float, float,
             found[1] += own[row] if called == chain[-1] else 0
             found[2] += own[row]
     return {
-        each: (
+        entry: (
             found.calls, found.calls, found.own / _NS, found.all / _NS,
             {
                 caller: (count, count, mine / _NS, total / _NS)
                 for caller, (count, mine, total) in found.callers.items()
             },
         )
-        for each, found in sums.items()
+        for entry, found in sums.items()
     }  # fmt: skip
 
 

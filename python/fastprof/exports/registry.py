@@ -8,7 +8,7 @@ from fastprof._system.classes import dataclass
 from fastprof.analysis.options import STEPS, WHERE, choice
 from fastprof.analysis.registry import Option, imported
 from fastprof.errors import ReportError
-from fastprof.model.names import unknown_name
+from fastprof.model.heading import unknown_name
 
 _TREES: Final = ("layers", "path", "lines", "stack")
 _WEIGHTS: Final = ("ns", "flops", "bytes", "lost")
@@ -119,7 +119,7 @@ _ALL: Final = (
         "fastprof.exports.sqlite:write",
     ),
 )
-FORMATS: Final = {each.name: each for each in _ALL}
+FORMATS: Final = {exporter.name: exporter for exporter in _ALL}
 
 
 def find(name: str) -> Exporter:

@@ -9,8 +9,7 @@ import numpy as np
 
 from fastprof.analysis.reports import report_of
 from fastprof.model.column_table import COLUMN_OF_KEY
-from fastprof.profile.data import ProfileData
-from fastprof.profile.kept import inside_part
+from fastprof.profile.data import ProfileData, inside_part
 from fastprof.writers import write_report
 
 

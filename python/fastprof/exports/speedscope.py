@@ -13,7 +13,7 @@ from fastprof._version import __version__
 from fastprof.analysis.registry import Where
 from fastprof.analysis.selection import condition_texts
 from fastprof.analysis.stacks.tree import DIRECTIONS, Stacks, stacks
-from fastprof.exports.weights import own_weights, paths_of
+from fastprof.exports.events import own_weights, paths_of
 from fastprof.model.markers.frames import place_of
 from fastprof.profile.data import ProfileData
 
@@ -79,13 +79,13 @@ def _trees(profile: ProfileData, stack: str, where: Where | None) -> list[tuple[
         return [(name, stacks(profile, stack, where=where))]
     if len(devices) > _GPUS:
         return [(f"{len(devices):,} GPUs", stacks(profile, stack, where=where))]
-    found = []
+    trees = []
     for device in devices:
         # Not device=N: patterns of one key are alternatives, and `where` may have that key.
         others = [f"device!={other}" for other in devices if other != device]
         of_device = [*condition_texts(where), *others]
-        found.append((_name(profile, device), stacks(profile, stack, where=of_device)))
-    return found
+        trees.append((_name(profile, device), stacks(profile, stack, where=of_device)))
+    return trees
 
 
 def _name(profile: ProfileData, device: int | None) -> str:
@@ -102,18 +102,18 @@ def _profile(name: str, tree: Stacks, frames: _Frames, weight: str) -> dict[str,
     numbers = [frames.number(kind, str(text)) for kind, text in zip(kinds, names, strict=True)]
     paths = paths_of(tree)
     samples: list[list[int]] = []
-    found: list[int] = []
+    results: list[int] = []
     for column, direction in enumerate(DIRECTIONS):
         root = frames.number("direction", direction)
         for row in weights[:, column].nonzero()[0].tolist():
-            samples.append([root, *(numbers[each] for each in paths[row])])
-            found.append(int(weights[row, column]))
+            samples.append([root, *(numbers[path] for path in paths[row])])
+            results.append(int(weights[row, column]))
     return {
         "type": "sampled",
         "name": name,
         "unit": _UNITS[weight],
         "startValue": 0,
-        "endValue": sum(found),
+        "endValue": sum(results),
         "samples": samples,
-        "weights": found,
+        "weights": results,
     }

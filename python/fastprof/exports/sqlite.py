@@ -25,8 +25,7 @@ from fastprof.errors import FastprofError
 from fastprof.model.column_table import COLUMN_OF_KEY
 from fastprof.model.columns import Column, Ints, Lists, RepeatedInts, Values
 from fastprof.model.table import Table
-from fastprof.profile.data import ProfileData
-from fastprof.profile.kept import inside_part
+from fastprof.profile.data import ProfileData, inside_part
 from fastprof.writers.columns import cell_text
 
 _ROWS: Final = 4096
@@ -90,21 +89,21 @@ def _write_kernels(database: apsw.Connection, profile: ProfileData) -> None:
     n_rows = len(profile) if inside is None else int(np.count_nonzero(inside))
     if inside is not None:
         wanted = np.flatnonzero(inside)
-        columns = {key: each.take(wanted) for key, each in columns.items()}
-    shared = {key: _values(each) for key, each in columns.items()}
-    groups = group([each for each in shared.values() if each is not None], n_rows)
+        columns = {key: column.take(wanted) for key, column in columns.items()}
+    shared = {key: _values(column) for key, column in columns.items()}
+    groups = group([values for values in shared.values() if values is not None], n_rows)
     of_cells = {
-        key: each for key, each in columns.items() if isinstance(each, Values | RepeatedInts)
+        key: column for key, column in columns.items() if isinstance(column, Values | RepeatedInts)
     }
-    of_rows = {key: each for key, each in columns.items() if key not in of_cells}
-    cells = [(key, _names(key, each), each) for key, each in of_cells.items()]
-    rows = [(key, _names(key, each), each) for key, each in of_rows.items()]
+    of_rows = {key: column for key, column in columns.items() if key not in of_cells}
+    cells = [(key, _names(key, cell), cell) for key, cell in of_cells.items()]
+    rows = [(key, _names(key, row), row) for key, row in of_rows.items()]
     _fill(
         database,
         "kernel_cells",
         ["cell", *(name for _, names, _ in cells for name in names)],
         ["INTEGER PRIMARY KEY", *(_type(each) for _, names, each in cells for _ in names)],
-        _rows(range(groups.n), [(key, each.take(groups.first)) for key, each in of_cells.items()]),
+        _rows(range(groups.n), [(key, cell.take(groups.first)) for key, cell in of_cells.items()]),
     )
     _fill(
         database,
@@ -113,7 +112,7 @@ def _write_kernels(database: apsw.Connection, profile: ProfileData) -> None:
         ["INTEGER", *(_type(each) for _, names, each in rows for _ in names)],
         _rows(groups.ids.tolist(), list(of_rows.items())),
     )
-    names = [name for key, each in columns.items() for name in _names(key, each)]
+    names = [name for key, column in columns.items() for name in _names(key, column)]
     database.execute(
         f"CREATE VIEW kernels AS SELECT {', '.join(map(_quoted, names))} "
         "FROM kernel_rows JOIN kernel_cells USING (cell)"
@@ -145,9 +144,9 @@ def _rows(
     for chunk in zip(*(column.chunks(_ROWS) for _, column in columns), strict=True):
         end = min(begin + _ROWS, len(numbers))
         parts = (
-            each
+            members
             for (key, column), values in zip(columns, chunk, strict=True)
-            for each in _stored(key, column, values)
+            for members in _stored(key, column, values)
         )
         yield from zip(numbers[begin:end], *parts, strict=True)
         begin = end
@@ -157,14 +156,14 @@ def _stored(key: str, column: Column, values: list[Any]) -> Iterator[list[Any]]:
     """The values of a column as the database stores them, in one or three columns."""
     if isinstance(column, Ints) and column.values.ndim == 2:
         for axis in range(3):
-            yield [None if each is None else each[axis] for each in values]
+            yield [None if value is None else value[axis] for value in values]
     elif isinstance(column, Ints):
         yield values
     elif isinstance(column, Lists):
-        yield [json.dumps(each) if each else None for each in values]
+        yield [json.dumps(value) if value else None for value in values]
     else:
         text = cell_text(COLUMN_OF_KEY[key])
-        yield [None if each is None else _clean(text(each)) for each in values]
+        yield [None if value is None else _clean(text(value)) for value in values]
 
 
 def _write_reports(database: apsw.Connection, profile: ProfileData) -> None:
@@ -195,7 +194,7 @@ def _write_reports(database: apsw.Connection, profile: ProfileData) -> None:
 
 
 def _fill_table(database: apsw.Connection, name: str, table: Table) -> None:
-    types = [_table_type(each) for each in table.columns.values()]
+    types = [_table_type(column) for column in table.columns.values()]
     rows = (row for chunk in table.chunks() for row in zip(*chunk, strict=True))
     _fill(database, name, list(table.columns), types, (tuple(map(_cell, row)) for row in rows))
 

@@ -1,8 +1,11 @@
-"""Names for types of NumPy arrays, and their rows by value."""
+"""Names for types of NumPy arrays, and their rows by value.
+
+Values by number, of which many are equal.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -25,8 +28,8 @@ def joined(parts: Iterable[Sequence[npt.NDArray[Any]]]) -> list[npt.NDArray[Any]
     parts : arrays of the same columns
     """
     some, blocks = [], []
-    for each in parts:
-        some.append(each)
+    for part in parts:
+        some.append(part)
         if len(some) == _AT_A_TIME:
             blocks.append([*map(np.concatenate, zip(*some, strict=True))])
             some = []
@@ -52,14 +55,14 @@ def among(values: npt.NDArray[Number], others: npt.NDArray[Number]) -> Bools:
         return np.zeros(len(values), np.bool_)
     sought = unique(others)
     place = np.searchsorted(sought, values)
-    found: Bools = sought[np.minimum(place, len(sought) - 1)] == values
-    return found
+    result: Bools = sought[np.minimum(place, len(sought) - 1)] == values
+    return result
 
 
 def difference(values: npt.NDArray[Number], others: npt.NDArray[Number]) -> npt.NDArray[Number]:
     """The distinct numbers, ascending, that are not among `others`."""
-    found = unique(values)
-    return found[~among(found, others)]
+    result = unique(values)
+    return result[~among(result, others)]
 
 
 def union(values: npt.NDArray[Number], others: npt.NDArray[Number]) -> npt.NDArray[Number]:
@@ -74,3 +77,68 @@ def rows_by(values: npt.NDArray[Any]) -> Iterator[tuple[int, Int64]]:
     changes = np.flatnonzero(in_order[1:] != in_order[:-1]) + 1
     for rows in np.split(order, changes) if len(order) else ():
         yield int(values[rows[0]]), rows
+
+
+Value = TypeVar("Value")
+
+
+def place_in(numbers: npt.NDArray[np.integer], number: int) -> int:
+    """The index of a number in ascending ones.
+
+    Raises
+    ------
+    KeyError
+        It is none of them.
+    """
+    place = int(numbers.searchsorted(number))
+    if place == len(numbers) or numbers[place] != number:
+        raise KeyError(number)
+    return place
+
+
+class ByNumber(Mapping[int, Value]):
+    """A mapping that takes 12 bytes a number, where a dict takes 84: a file may have many GPUs.
+
+    Parameters
+    ----------
+    numbers : int64 [n], ascending, each once
+    ids : int32 [n], indices into `distinct`
+    distinct : the values
+    """
+
+    def __init__(self, numbers: Int64, ids: Int32, distinct: Sequence[Value]) -> None:
+        self.numbers, self.ids, self.distinct = numbers, ids, distinct
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.numbers.tolist())
+
+    def __getitem__(self, number: int) -> Value:
+        return self.distinct[int(self.ids[place_in(self.numbers, number)])]
+
+    def values(self) -> ValuesView[Value]:
+        """The values; no search for each number."""
+        return _Values(self)
+
+    def items(self) -> ItemsView[int, Value]:
+        """The numbers and values; no search for each number."""
+        return _Items(self)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+
+class _Values(ValuesView[Any]):
+    _mapping: ByNumber[Any]
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(self._mapping.distinct.__getitem__, self._mapping.ids.tolist())
+
+
+class _Items(ItemsView[int, Any]):
+    _mapping: ByNumber[Any]
+
+    def __iter__(self) -> Iterator[tuple[int, Any]]:
+        return zip(self._mapping, self._mapping.values(), strict=True)

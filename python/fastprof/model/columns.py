@@ -160,7 +160,7 @@ class Values:
         used, place = distinct(self.ids, len(self.values))
         if used and used[0] < 0:
             used, place = used[1:], place - np.int32(1)
-        return Values(place, [self.values[each] for each in used])
+        return Values(place, [self.values[number] for number in used])
 
     def fits(self, test: Callable[[Any], bool]) -> npt.NDArray[np.bool_]:
         """bool [n], whether the value of each row passes a test; False where unknown."""
@@ -178,7 +178,7 @@ class Values:
         flags = [Values(shared.id_of_row, self.values).fits(test) for test in tests]
         rows = where(np.logical_or.reduce(flags), shared.rows)
         ids = shared.rows[rows]
-        return [rows[take(each, ids, False)] for each in flags]
+        return [rows[take(flag, ids, False)] for flag in flags]
 
     def mapped(self, change: Callable[[Any], Any]) -> Values:
         """Apply a function to each distinct value; equal results get one id, None is "unknown"."""

@@ -3,15 +3,21 @@
 The file's bandwidth takes precedence over the table's, because cards of one name differ in memory.
 The table's FLOP/s take precedence over values derived from multiprocessors and clock, because
 vendors quote them at other clocks.
+
+Peaks and GPUs that the user gives: --gpu, --peak and --bandwidth.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from dataclasses import field
+from collections.abc import Mapping
+from dataclasses import field, replace
 
 from fastprof._system.classes import dataclass
+from fastprof.errors import ReportError
 from fastprof.model.device_table import FMA, HALVED, ROWS, DeviceRow
+from fastprof.model.heading import unknown_name
 from fastprof.model.metadata import GpuFigures
 
 CLOCKS = "peaks are at the vendor's clock: the actual and boost clocks are not recorded"
@@ -142,13 +148,13 @@ def _others(
     of_row = (
         {"sms": row.sms, "clock": row.clock * 10**6, "memory": row.memory * 10**9} if row else {}
     )
-    found: dict[str, int | None] = {}
+    others: dict[str, int | None] = {}
     for key in ("sms", "clock", "memory"):
         recorded = getattr(told, key)
-        found[key] = recorded or of_row.get(key) or None
-        if found[key]:
+        others[key] = recorded or of_row.get(key) or None
+        if others[key]:
             sources[key] = "the file" if recorded else row.source if row else ""
-    return found
+    return others
 
 
 def peaks_text(device: Device) -> str:
@@ -206,3 +212,136 @@ def why_unknown(name: str | None, flops: dict[str, float], bandwidth: float | No
     cause = f"the GPU table has no {name!r}" if name else "the file does not name the GPU"
     of_this = " with this memory size" if name and flops else ""
     return f"{' and '.join(missing)} unknown: {cause}{of_this}, and the file lacks the properties"
+
+
+def with_figures(
+    device: Device,
+    gpu: str | None = None,
+    peak: str | Mapping[str, float] | None = None,
+    bandwidth: float | None = None,
+) -> Device:
+    """The GPU with the figures of the user, which take precedence.
+
+    Parameters
+    ----------
+    gpu : name of a row of the table, such as "H100" or "A100 80GB"; replaces all figures but the
+        multiprocessors in the file
+    peak : TFLOP/s by figure, such as "bf16=312,fp32=19.5" or {"bf16": 312}; fp64, fp64_tc, fp32,
+        tf32, fp16 (also bf16), fp8, int8; bw is the bandwidth
+    bandwidth : GB/s
+
+    Raises
+    ------
+    ReportError
+        The GPU or a figure is unknown, or a number is not positive.
+    """
+    if gpu is not None:
+        result = resolve(_row_name(gpu), GpuFigures(sms=device.sms, memory=_memory_of(gpu)))
+        sources = {key: f"--gpu: {source}" for key, source in result.sources.items()}
+        if device.sms:
+            sources["sms"] = device.sources.get("sms", "the file")
+        device = replace(result, name=gpu, sources=sources)
+    flops, sources = dict(device.flops), dict(device.sources)
+    memory_rate = device.bandwidth
+    for key, value in _peaks(peak).items():
+        if key == "bw":
+            memory_rate, sources["bandwidth"] = value * 1e9, "--peak"
+        else:
+            flops[_FIGURE_OF.get(key, key)] = value * 1e12
+            sources[_FIGURE_OF.get(key, key)] = "--peak"
+    if bandwidth is not None:
+        memory_rate = positive("bandwidth", bandwidth) * 1e9
+        sources["bandwidth"] = "--bandwidth"
+    why = why_unknown(device.name, flops, memory_rate) if device.why else ""
+    return replace(device, flops=flops, bandwidth=memory_rate, sources=sources, why=why)
+
+
+# The figures of --peak that have another name here.
+_FIGURE_OF = {"fp16": "half", "bf16": "half"}
+_PEAKS = [*(figure for figure in FIGURES if figure != "half"), *_FIGURE_OF, "bw"]
+
+
+def _peaks(peak: str | Mapping[str, float] | None) -> dict[str, float]:
+    if peak is None:
+        return {}
+    pairs: Mapping[str, float | str]
+    if isinstance(peak, str):
+        parts = [part.partition("=") for part in peak.split(",") if part.strip()]
+        pairs = {key.strip(): value.strip() for key, _, value in parts}
+    else:
+        pairs = peak
+    for key in pairs:
+        if key not in _PEAKS:
+            raise ReportError(unknown_name("figure of --peak", key, _PEAKS))
+    return {key: positive(f"--peak {key}", value) for key, value in pairs.items()}
+
+
+def positive(what: str, value: float | str) -> float:
+    """A number of an option.
+
+    Raises
+    ------
+    ReportError
+        It is not a positive number.
+    """
+    try:
+        number = float(value)
+    except ValueError:
+        number = math.nan
+    if not 0 < number < math.inf:
+        raise ReportError(f"{what}: expected a positive number, found {value!r}")
+    return number
+
+
+def _row_name(gpu: str) -> str:
+    """A name that `find` knows.
+
+    Raises
+    ------
+    ReportError
+        The table has no such GPU; the message names the nearest.
+    """
+    if find(gpu) is not None:
+        return gpu
+    squeezed = re.sub("[^a-z0-9]", "", gpu.lower())
+    for row in ROWS:
+        if squeezed in (row.words.replace(" ", ""), _model(row.words)):
+            return row.words
+    names = [row.words for row in ROWS]
+    raise ReportError(f"{unknown_name('GPU', gpu.lower(), names)}; fastprof devices lists all")
+
+
+def _model(words: str) -> str:
+    """The number of the model if it identifies the row: 4090 of rtx 4090."""
+    last = words.split()[-1]
+    return last if re.fullmatch(r"[a-z]?\d{4}", last) else words
+
+
+def _memory_of(gpu: str) -> int | None:
+    """The memory size in a name such as `A100 80GB`."""
+    result = re.search(r"(\d+) ?GB?\b", gpu, re.IGNORECASE)
+    return int(result[1]) * 10**9 if result else None
+
+
+def checked_peak(text: str) -> str:
+    """The text of --peak.
+
+    Raises
+    ------
+    ReportError
+        A figure is unknown, or a number is not positive.
+    """
+    _peaks(text)
+    return text
+
+
+def checked_gpu(text: str) -> str:
+    """The text of --gpu.
+
+    Raises
+    ------
+    ReportError
+        The table has no such GPU; the message names the nearest.
+    """
+    _row_name(text)
+    return text

@@ -1,4 +1,7 @@
-"""Numbers in names."""
+"""Numbers in names.
+
+A number with its unit as text.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from functools import lru_cache
 from typing import Final
 
 from fastprof._system.regex import regex
+from fastprof.model.heading import UNITS, Scale
 
 # Digits that belong to a word, as in conv2d or bf16, are part of the name, unless the word counts.
 _NUMBER: Final = regex(
@@ -30,3 +34,15 @@ _INDEX: Final = regex(r"\d+(?=[.\]]|\Z)")
 def without_index(layer: str) -> str:
     """A layer's name with its indices folded: `layers.0` and `layers.12` are both `layers.*`."""
     return _INDEX.sub("*", layer)
+
+
+def scale_of(unit: str, value: float) -> Scale:
+    """The largest unit of text in which the value is at least 1."""
+    scales = UNITS[unit]
+    return next((scale for scale in reversed(scales) if abs(value) >= scale.size), scales[0])
+
+
+def quantity(value: float, unit: str) -> str:
+    """A number with four digits and its unit: `quantity(174_800_000, "ns")` is `174.8 ms`."""
+    scale = scale_of(unit, value)
+    return f"{value / scale.size:.4g} {scale.name}"

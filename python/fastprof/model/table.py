@@ -1,6 +1,8 @@
 """Table: the result of a report. Columns with headings; rows, text, CSV, JSON, Arrow, pandas.
 
 JSON of tables: one row per line, so that large tables are written by json's C encoder.
+
+Tables: the result of a report with several tables.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, TextIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NoReturn, TextIO
 
 import numpy as np
 import numpy.typing as npt
@@ -20,16 +22,16 @@ from fastprof._system.classes import dataclass
 from fastprof._system.optional import import_optional
 from fastprof._system.output_file import output_file
 from fastprof._version import __version__
-from fastprof.errors import UnknownColumnError
+from fastprof.errors import ReportError, UnknownColumnError
 from fastprof.model import table_text
 from fastprof.model.columns import Ints, Rows, Values
-from fastprof.model.heading import Heading
-from fastprof.model.names import unknown_name
+from fastprof.model.heading import Heading, unknown_name
 from fastprof.model.table_text import Layout
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow
+
 
 # The version of the JSON of reports.
 SCHEMA: Final = 1
@@ -128,8 +130,8 @@ class Table(Mapping[str, npt.NDArray[Any]]):
 
     def heading(self, name: str) -> Heading:
         """The heading of a column."""
-        found = [each for each in self.headings if each.key == name]
-        return found[0] if found else Heading(name, name)
+        results = [heading for heading in self.headings if heading.key == name]
+        return results[0] if results else Heading(name, name)
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """One dict per row."""
@@ -145,7 +147,7 @@ class Table(Mapping[str, npt.NDArray[Any]]):
     def take(self, rows: npt.NDArray[np.integer[Any]] | Sequence[int]) -> Table:
         """Some rows, in this order; totals stay those of all rows."""
         picked = np.asarray(rows, np.intp)
-        columns = {name: each.take(picked) for name, each in self.columns.items()}
+        columns = {name: column.take(picked) for name, column in self.columns.items()}
         layout = None if self.layout is None else self.layout.take(picked)
         return replace(self, columns=columns, layout=layout)
 
@@ -247,7 +249,7 @@ class Table(Mapping[str, npt.NDArray[Any]]):
             pyarrow is not installed.
         """
         arrow = import_optional("pyarrow", "Arrow and Parquet need")
-        return arrow.table({name: _arrow(arrow, each) for name, each in self.columns.items()})
+        return arrow.table({name: _arrow(arrow, column) for name, column in self.columns.items()})
 
     def write_parquet(self, path: str | os.PathLike[str] | BinaryIO) -> None:
         """Write all rows as a Parquet file, to a path or a binary file.
@@ -276,7 +278,7 @@ class Table(Mapping[str, npt.NDArray[Any]]):
         """
         pd = import_optional("pandas", "DataFrames need")
         frame: pandas.DataFrame = pd.DataFrame(
-            {name: _series(pd, each) for name, each in self.columns.items()}
+            {name: _series(pd, column) for name, column in self.columns.items()}
         )
         return frame
 
@@ -386,3 +388,77 @@ def _encoded(values: list[Any]) -> list[str]:
     """The JSON of each value. Only lists and objects with several items contain line feeds."""
     cells = json.dumps(values, separators=("\n", ": "))[1:-1].split("\n")
     return cells if len(cells) == len(values) else [json.dumps(value) for value in values]
+
+
+@dataclass(frozen=True)
+class Tables(Mapping[str, Table]):
+    """Tables by name, written one after another.
+
+    Parameters
+    ----------
+    tables : dict of str to Table
+    facts : further values of the JSON object, by name
+    """
+
+    tables: dict[str, Table]
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> Table:
+        return self.tables[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.tables)
+
+    def __len__(self) -> int:
+        return len(self.tables)
+
+    def head(self, n: int) -> Tables:
+        """The first n rows of each table."""
+        return replace(self, tables={name: table.head(n) for name, table in self.items()})
+
+    def sort(self, by: str) -> NoReturn:
+        """Not possible.
+
+        Raises
+        ------
+        ReportError
+        """
+        raise self._one_only(f"--sort {by}")
+
+    def select(self, names: Sequence[str]) -> NoReturn:
+        """Not possible.
+
+        Raises
+        ------
+        ReportError
+        """
+        raise self._one_only(f"--columns {','.join(names)}")
+
+    def _one_only(self, option: str) -> ReportError:
+        return ReportError(
+            f"expected one table for {option}, found {len(self)}; name one of: {', '.join(self)}"
+        )
+
+    def text(self, limit: int | None = None, *, width: int | None = None) -> str:
+        """Aligned text, see `Table.text`; an empty line between tables."""
+        return "\n".join(table.text(limit, width=width) for table in self.values())
+
+    def markdown(self, limit: int | None = None) -> str:
+        """Markdown tables."""
+        return "\n".join(table.markdown(limit) for table in self.values())
+
+    def _repr_html_(self) -> str:
+        return "".join(table._repr_html_() for table in self.values())
+
+    def csv(self) -> str:
+        """CSV of all rows; an empty line between tables."""
+        return "\n".join(table.csv() for table in self.values())
+
+    def to_json(self) -> str:
+        """One JSON object: fastprof (version), schema, the facts, and rows and notes by table."""
+        tables = {
+            name: object_of({"notes": list(table.notes), "rows": rows_of(table, table.chunks())})
+            for name, table in self.items()
+        }
+        members = {"fastprof": __version__, "schema": SCHEMA, **self.facts}
+        return str(object_of({**members, "tables": object_of(tables)}))

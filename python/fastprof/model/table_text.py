@@ -18,9 +18,8 @@ import numpy.typing as npt
 from fastprof._system.classes import NamedTuple, dataclass
 from fastprof._system.regex import regex
 from fastprof.model.columns import Rows, Values
-from fastprof.model.heading import UNITS, Heading, Scale
-from fastprof.model.names import printable
-from fastprof.model.quantity import scale_of
+from fastprof.model.heading import UNITS, Heading, Scale, printable
+from fastprof.model.numbers import scale_of
 
 
 class TextColumn(Protocol):
@@ -155,14 +154,14 @@ def markdown(table: ShownTable, limit: int | None) -> str:
         return "| " + " | ".join(map(markdown_text, cells)) + " |"
 
     lines = [f"**{markdown_text(table.title)}**", ""] if table.title else []
-    lines += [text for each in table.lead for text in (markdown_text(each), "")]
+    lines += [text for name in table.lead for text in (markdown_text(name), "")]
     lines.append(line([each.header for each in shown]))
     lines.append(line(["---" if each.is_text else "--:" for each in shown]))
     lines += [line(row) for row in zip(*(each.cells for each in shown), strict=True)]
     if table.total:
         lines.append(line([each.total for each in shown]))
     lines += [text for note in table.notes for text in ("", markdown_text(note))]
-    return "".join(f"{each}\n" for each in lines)
+    return "".join(f"{line}\n" for line in lines)
 
 
 # Table cells, HTML, links and images, code, entities.
@@ -189,8 +188,8 @@ def html(table: ShownTable) -> str:
         )
         return f"<tr>{inner}</tr>"
 
-    lead = "".join(f"<div>{escape(printable(each))}</div>" for each in table.lead)
-    notes = "".join(f"<div>{escape(printable(each))}</div>" for each in table.notes)
+    lead = "".join(f"<div>{escape(printable(text))}</div>" for text in table.lead)
+    notes = "".join(f"<div>{escape(printable(note))}</div>" for note in table.notes)
     body = [row(cells, "td") for cells in zip(*(each.cells for each in shown), strict=True)]
     if table.total:
         body.append(row([each.total for each in shown], "td"))
@@ -212,7 +211,7 @@ def _shown(table: ShownTable, limit: int | None, indent: str = "") -> list[_Show
     labels = {} if table.layout is None else table.layout.labels
     if indent and table.layout is not None and table.layout.sections is not None:
         labels = {}
-    found = []
+    result = []
     for name in table.columns:
         heading = table.heading(name)
         if not heading.in_text:
@@ -220,12 +219,12 @@ def _shown(table: ShownTable, limit: int | None, indent: str = "") -> list[_Show
         if name in labels:
             cells = [_as_text(labels[name].at(row) or "") for row in range(n)]
             cells = [_indented(cell, indent) if indent else cell for cell in cells]
-            found.append(_Shown(heading.header, cells, "", True, False, *_fit(heading)))
+            result.append(_Shown(heading.header, cells, "", True, False, *_fit(heading)))
         else:
-            found.append(_column(table, heading, n))
-    if table.total and found and not found[0].total:
-        found[0] = found[0]._replace(total="total")
-    return found
+            result.append(_column(table, heading, n))
+    if table.total and result and not result[0].total:
+        result[0] = result[0]._replace(total="total")
+    return result
 
 
 def _indented(text: str, indent: str) -> str:
@@ -242,7 +241,7 @@ def _column(table: ShownTable, heading: Heading, n: int) -> _Shown:
     cells: list[str]
     show: Callable[[Any], str] = _as_text
     if isinstance(column, Values):
-        is_text = not column.values or any(isinstance(each, str) for each in column.values)
+        is_text = not column.values or any(isinstance(value, str) for value in column.values)
         unit = ""
     else:
         is_text = False
@@ -268,8 +267,8 @@ def _largest(column: NumberColumn, total: Any) -> tuple[float, bool]:
 def _scale(heading: Heading, largest: float) -> Scale | None:
     if not heading.unit:
         return None
-    limits = [each for each in UNITS[heading.unit] if each.name == heading.largest_unit]
-    return scale_of(heading.unit, min([largest, *(each.size for each in limits)]))
+    limits = [unit for unit in UNITS[heading.unit] if unit.name == heading.largest_unit]
+    return scale_of(heading.unit, min([largest, *(limit.size for limit in limits)]))
 
 
 class NumberFormat(NamedTuple):
@@ -335,7 +334,7 @@ def _fitted(shown: list[_Shown], width: int) -> tuple[list[_Shown], list[str]]:
     kept = list(range(len(shown)))
     while True:
         columns = [shown[i] for i in kept]
-        is_ranked = any(each.rank for each in columns)
+        is_ranked = any(column.rank for column in columns)
         fitted, fits = _narrowed(columns, width, is_ranked)
         if fits or len(kept) == 1:
             return fitted, [each.header for i, each in enumerate(shown) if i not in kept]
@@ -380,6 +379,6 @@ class Layout:
 
     def take(self, rows: npt.NDArray[np.intp]) -> Layout:
         """The layout of some rows, in this order."""
-        labels = {name: each.take(rows) for name, each in self.labels.items()}
+        labels = {name: label.take(rows) for name, label in self.labels.items()}
         sections = None if self.sections is None else self.sections.take(rows)
         return Layout(labels, sections, None if self.blank is None else self.blank[rows])

@@ -4,10 +4,11 @@ Pure Python, without numpy, torch or a GPU. Each subpackage is a family of opera
 module registers its formulas, and `index` says which module a call needs.
 """
 
-from fastprof.ops import compute_types, tensor_cores
+from fastprof.ops import tensor_cores
+from fastprof.ops import tensor_cores as compute_types
 from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.kernels import KernelInfo, classify
-from fastprof.ops.params import tensors_of, tensors_text
+from fastprof.ops.parameters import tensors_of, tensors_text
 from fastprof.ops.registry import find, has_model, op, why_unknown, work
 from fastprof.ops.tensor import elements, tensor_bytes, tensor_text
 from fastprof.ops.tensor_cores import reason_of_name, reason_of_types

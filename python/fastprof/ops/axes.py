@@ -1,8 +1,16 @@
-"""Dimension arguments: the reduced dimensions and the remaining sizes."""
+"""Dimension arguments: the reduced dimensions and the remaining sizes.
+
+FLOPs per evaluation of elementary functions.
+
+One arithmetic operation, comparison, rounding or bit operation on an element is one FLOP. The
+functions below take tens of GPU instructions, depending on type, compiler flags and range. They
+count 20, PyProf's estimate, for comparable numbers. Composite functions count their formula: a
+sigmoid is 1 / (1 + exp(-x)), hence `EXPONENTIAL + 2` (the sign is free).
+"""
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from fastprof.model.call import Unknown
 from fastprof.ops.cost import CannotModel
@@ -34,10 +42,10 @@ def axes(rank: int, dim: Dims) -> frozenset[int] | None:
     if dim is None or dim == ():
         return frozenset(range(rank))
     named = (dim,) if isinstance(dim, int) else dim
-    found = frozenset(axis(rank, each) for each in named)
-    if len(found) != len(named):
+    result = frozenset(axis(rank, number) for number in named)
+    if len(result) != len(named):
         raise CannotModel(f"repeated dimension in {named}")
-    return found
+    return result
 
 
 def left(shape: tuple[int, ...], dim: Dims) -> int | None:
@@ -62,3 +70,13 @@ def replaced(shape: tuple[int, ...], dim: int | Unknown, size: int) -> int | Non
         return size if len(shape) < 2 else None
     place = axis(len(shape), dim)
     return size * elements(other for i, other in enumerate(shape) if i != place)
+
+
+EXPONENTIAL: Final = 20
+LOGARITHM: Final = 20
+POWER: Final = 20
+SQUARE_ROOT: Final = 20  # also its reciprocal
+TRIGONOMETRIC: Final = 20  # also hyperbolic and inverse
+ERROR_FUNCTION: Final = 20
+GAMMA: Final = 20
+SIGMOID: Final = EXPONENTIAL + 2

@@ -88,7 +88,9 @@ class Declaration:
                     f"{self}: parameter {parameter} must be positional-or-keyword or keyword-only"
                 )
         allowed = {key: members(hints.get(key, Any)) for key in parameters}
-        needed = {key for key, each in parameters.items() if each.default is each.empty}
+        needed = {
+            key for key, parameter in parameters.items() if parameter.default is parameter.empty
+        }
         slots = tuple(Slot(key, key, _takes_list(allowed[key])) for key in parameters)
         return Formula(function, allowed, frozenset(needed), asked), slots
 
@@ -114,8 +116,8 @@ def _asked(parameters: dict[str, inspect.Parameter]) -> frozenset[str]:
     # Parameters not filled from arguments. For compatibility, `direction` need not be keyword-only.
     return frozenset(
         key
-        for key, each in parameters.items()
-        if key == "direction" or (key in AROUND and each.kind is each.KEYWORD_ONLY)
+        for key, parameter in parameters.items()
+        if key == "direction" or (key in AROUND and parameter.kind is parameter.KEYWORD_ONLY)
     )
 
 

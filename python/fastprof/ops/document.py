@@ -23,7 +23,7 @@ FLOPs and bytes that fastprof counts for one call of each supported operator. A 
 is two FLOPs. Matrix products, convolutions and attention count only multiply-adds, like
 `torch.utils.flop_counter.FlopCounterMode`. Other operators count one FLOP per arithmetic operation
 on an element and 20 per exponential, logarithm, square root and similar function
-(`python/fastprof/ops/arithmetic.py`). Bytes are the algorithm's traffic: each input is read once
+(`python/fastprof/ops/axes.py`). Bytes are the algorithm's traffic: each input is read once
 and each output written once, in its own type. A cost is `na` if it depends on data that the capture
 does not record.
 
@@ -64,7 +64,7 @@ def _unmodelled() -> str:
     names: dict[str, list[str]] = {}
     for name, reason in UNMODELLED.items():
         names.setdefault(reason, []).append(f"`{name}`")
-    rows = [f"| {', '.join(each)} | {reason} |" for reason, each in names.items()]
+    rows = [f"| {', '.join(name)} | {reason} |" for reason, name in names.items()]
     return "\n".join([_UNKNOWN, "| operators | why |", "|---|---|", *rows, ""])
 
 
@@ -79,9 +79,9 @@ def _merged() -> dict[tuple[str, str], list[tuple[str, str]]]:
 
 
 def _family(module: str) -> str:
-    # A package; of a library that is one module, this.
+    # A package; of a family or library that is one module, this.
     package = module.rpartition(".")[0]
-    return module if package == _LIBRARIES else package
+    return module if package in (_LIBRARIES, __package__) else package
 
 
 def _parts(doc: str) -> tuple[str, dict[str, str]]:

@@ -9,11 +9,10 @@ from typing import Any, Final
 from fastprof._system.classes import dataclass
 from fastprof.model.call import UNKNOWN, Arg, Call, Tensor
 from fastprof.ops.cost import CannotModel, Cost, Part, Work
-from fastprof.ops.dtypes import Dtype
 from fastprof.ops.out_forms import without_results
-from fastprof.ops.parameters import checked, convert, members, shown
-from fastprof.ops.params import tensors_text
+from fastprof.ops.parameters import checked, convert, members, shown, tensors_text
 from fastprof.ops.signature import Signature
+from fastprof.ops.tensor import Dtype
 
 # The error message for arguments that match no signature of a formula.
 
@@ -27,8 +26,8 @@ def misfit(signatures: Iterable[Signature], args: Iterable[Arg]) -> str:
             if slot.is_list and value is UNKNOWN:
                 return f"the tensors of its list {slot.keyword!r} are not in the capture"
     wanted = " or ".join(dict.fromkeys(map(_written, expected)))
-    found = ", ".join(map(shown, values))
-    return f"expected {wanted}, found {len(values)} arguments: {found}"
+    text = ", ".join(map(shown, values))
+    return f"expected {wanted}, found {len(values)} arguments: {text}"
 
 
 def _written(signature: Signature) -> str:

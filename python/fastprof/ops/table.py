@@ -22,8 +22,7 @@ from typing import Any, Final
 from fastprof.model.call import Tensor
 from fastprof.ops.cost import Answer, Cost
 from fastprof.ops.registry import operators
-from fastprof.ops.tensor import elements
-from fastprof.ops.traffic import fresh, moved, texts
+from fastprof.ops.tensor import elements, fresh, moved, texts
 
 _OPERATORS: Final = re.compile(r"^\([^()]*\):", re.MULTILINE)
 _NAME: Final = re.compile(r"(?<![:\w])\w+")

@@ -1,14 +1,127 @@
-"""Element counts, byte counts and result types from shapes and type names."""
+"""Element counts, byte counts and result types from shapes and type names.
+
+Memory traffic in bytes, and params text, of tensors.
+
+Result types of operators by the type of their input.
+
+Converts a type argument (`dtype`, `out_dtype`) of a call to torch's name.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from math import prod
-from typing import Final
+from typing import Final, TypeAlias
 
 from fastprof._system.classes import NamedTuple
-from fastprof.model.call import Tensor
-from fastprof.ops.cost import CannotModel
+from fastprof.model.call import UNKNOWN, Tensor, Unknown
+from fastprof.ops.cost import CannotModel, add_known
+
+# An argument dtype=: text, the number of a c10::ScalarType, unknown, or None.
+Dtype: TypeAlias = str | int | Unknown | None
+
+_REAL: Final = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
+
+
+def named(dtype: Dtype) -> str | None:
+    """Canonical name of the type in an argument; None if unknown.
+
+    Accepts legacy names of tensor types: "torch.cuda.HalfTensor" is float16.
+    """
+    if isinstance(dtype, str) and dtype.endswith("Tensor"):
+        return canonical_type(dtype.rpartition(".")[2].removesuffix("Tensor").lower())
+    name = asked_type(dtype)
+    return name if isinstance(name, str) else None
+
+
+def chosen(dtype: Dtype, default: str | None) -> str | None:
+    """The type requested by an argument dtype=, or the default without one."""
+    return default if dtype is None else named(dtype)
+
+
+def same(dtype: str | None) -> str | None:
+    """The input's type."""
+    return canonical_type(dtype)
+
+
+def sum_result(dtype: str | None) -> str | None:
+    """Type of a sum: int64 for integers and booleans, else the input's type."""
+    name = canonical_type(dtype)
+    return name if name is None or is_floating(name) else "int64"
+
+
+def float_result(dtype: str | None) -> str | None:
+    """Type of a real function: float32 for integers and booleans, else the input's type."""
+    name = canonical_type(dtype)
+    return name if name is None or is_floating(name) else "float32"
+
+
+def real_result(dtype: str | None) -> str | None:
+    """Type of a magnitude: the component type of a complex type, else the input's type."""
+    name = canonical_type(dtype)
+    return name if name is None else _REAL.get(name, name)
+
+
+def bool_result(dtype: str | None) -> str | None:
+    """Type of any and all: uint8 for uint8, else bool."""
+    return "uint8" if canonical_type(dtype) == "uint8" else "bool"
+
+
+def count_result(_: str | None) -> str | None:
+    """Type of an index or a count: int64."""
+    return "int64"
+
+
+def parts(dtype: str | None) -> int:
+    """Real components per element: 2 for complex types, else 1 (also for an unknown type)."""
+    return 2 if canonical_type(dtype) in _REAL else 1
+
+
+# c10::ScalarType (c10/core/ScalarType.h), recorded by the profiler as a number.
+_BY_NUMBER: Final = {
+    0: "uint8",
+    1: "int8",
+    2: "int16",
+    3: "int32",
+    4: "int64",
+    5: "float16",
+    6: "float32",
+    7: "float64",
+    8: "complex32",
+    9: "complex64",
+    10: "complex128",
+    11: "bool",
+    12: "qint8",
+    13: "quint8",
+    14: "qint32",
+    15: "bfloat16",
+    23: "float8_e5m2",
+    24: "float8_e4m3fn",
+    25: "float8_e5m2fnuz",
+    26: "float8_e4m3fnuz",
+    27: "uint16",
+    28: "uint32",
+    29: "uint64",
+    44: "float8_e8m0fnu",
+    45: "float4_e2m1fn_x2",
+}
+
+
+def asked_type(value: str | float | Unknown | None) -> str | Unknown | None:
+    """Canonical name of the requested type; None if the argument is None.
+
+    Returns
+    -------
+    str, Unknown or None
+        `UNKNOWN` if the type is not recorded or not recognised.
+    """
+    if value is None:
+        return None
+    name = canonical_type(value) if isinstance(value, str) else None
+    if isinstance(value, int):
+        name = _BY_NUMBER.get(value)
+    return UNKNOWN if name is None else name
+
 
 BOOL, INTEGER, FLOAT, COMPLEX = range(4)
 
@@ -251,3 +364,23 @@ def result_type(operands: Iterable[Tensor | bool | int | float | complex]) -> st
 
 def _promote_known(left: str | None, right: str | None) -> str | None:
     return None if left is None or right is None else promote(left, right)
+
+
+def moved(*tensors: Tensor | None) -> int | None:
+    """Total bytes of the tensors, each by its own type. None arguments are skipped."""
+    return add_known(*(tensor_bytes(tensor) for tensor in tensors if tensor is not None))
+
+
+def present(*tensors: Tensor | None) -> tuple[Tensor, ...]:
+    """The arguments that are tensors, without None."""
+    return tuple(tensor for tensor in tensors if tensor is not None)
+
+
+def fresh(tensor: Tensor, shape: tuple[int, ...] | None = None, dtype: str | None = None) -> Tensor:
+    """A dense tensor with the shape and type of another, or with those given."""
+    return Tensor(tensor.shape if shape is None else shape, dtype or tensor.dtype)
+
+
+def texts(*operands: object) -> str:
+    """Params text of the tensors among the operands: `[35,20,200]fp32;[200]fp32`."""
+    return ";".join(tensor_text(tensor) for tensor in operands if isinstance(tensor, Tensor))

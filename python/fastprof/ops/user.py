@@ -75,8 +75,8 @@ def _entry_points(group: str) -> Collection[EntryPoint]:
     """
     others = [finder for finder in sys.meta_path if hasattr(finder, "find_distributions")]
     if others == [PathFinder]:
-        declared = [_declared(each, _time_of_change(each)) for each in sys.path]
-        if not any(each is None or group.encode() in each for each in declared):
+        declared = [_declared(text, _time_of_change(text)) for text in sys.path]
+        if not any(text is None or group.encode() in text for text in declared):
             return ()
     from importlib.metadata import entry_points
 

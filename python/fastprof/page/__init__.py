@@ -24,7 +24,7 @@ def page_of(
 ) -> Page:
     """The page of a profile.
 
-    gpu, peak, bandwidth : see `fastprof.model.device_options.with_figures`
+    gpu, peak, bandwidth : see `fastprof.model.devices.with_figures`
 
     Raises
     ------
@@ -56,10 +56,10 @@ def _about(profile: ProfileData) -> list[str]:
     steps = profile.find_steps()
     about = profile.about
     rank = None if about.distributed is None else about.distributed.rank
-    found = [
+    results = [
         gpu_names(about, profile.column("device")),
         steps.left_out or ("" if steps.source == "none" else steps.description),
         " ".join(filter(None, (about.tool, about.tool_version))),
         "" if rank is None else f"rank {rank}",
     ]
-    return [each for each in found if each]
+    return [text for text in results if text]

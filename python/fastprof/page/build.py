@@ -11,9 +11,8 @@ from string import Template
 from typing import Final
 
 from fastprof._version import __version__
-from fastprof.page.embed import packed, shown
 from fastprof.page.section import Card, Chart, Fact, Section
-from fastprof.page.table import table_html
+from fastprof.page.table import packed, shown, table_html
 
 _MANY: Final = 4  # tables
 _FRAME: Final = ("page.css", "page.js", "table.js")
@@ -30,12 +29,12 @@ def build(title: str, about: Sequence[str], sections: Sequence[Section]) -> str:
     scripts = [asset(name) for name in names if name.endswith(".js")]
     return Template(asset("page.html")).substitute(
         policy=_policy(scripts, styles),
-        styles="".join(f"<style>{each}</style>\n" for each in styles),
-        scripts="".join(f"<script>{each}</script>\n" for each in scripts),
+        styles="".join(f"<style>{style}</style>\n" for style in styles),
+        scripts="".join(f"<script>{script}</script>\n" for script in scripts),
         title=shown(title),
-        about="".join(f"<li>{shown(each)}</li>" for each in about),
+        about="".join(f"<li>{shown(text)}</li>" for text in about),
         links="".join(
-            f'<li><a href="#{each.id}">{shown(each.title)}</a></li>' for each in sections
+            f'<li><a href="#{section.id}">{shown(section.title)}</a></li>' for section in sections
         ),
         sections="\n".join(map(_section, sections)),
         version=__version__,
@@ -75,7 +74,7 @@ def _hash(text: str) -> str:
 
 
 def _section(section: Section) -> str:
-    charts = (_chart(f"{section.id}-chart-{i}", each) for i, each in enumerate(section.charts, 1))
+    charts = (_chart(f"{section.id}-chart-{i}", chart) for i, chart in enumerate(section.charts, 1))
     tables = (
         table_html(f"{section.id}-table-{i}", caption, table)
         for i, (caption, table) in enumerate(section.tables, 1)
@@ -83,7 +82,7 @@ def _section(section: Section) -> str:
     parts = [
         f'<section id="{section.id}" aria-labelledby="{section.id}-title">',
         f'<h2 id="{section.id}-title">{shown(section.title)}</h2>',
-        *(f"<p>{shown(each)}</p>" for each in section.lead),
+        *(f"<p>{shown(text)}</p>" for text in section.lead),
         _facts(section.facts),
         *charts,
         *map(_card, section.cards),
@@ -145,4 +144,4 @@ def _card(card: Card) -> str:
 def _missing(texts: Sequence[str]) -> str:
     if not texts:
         return ""
-    return f'<ul class="missing">{"".join(f"<li>{shown(each)}</li>" for each in texts)}</ul>'
+    return f'<ul class="missing">{"".join(f"<li>{shown(text)}</li>" for text in texts)}</ul>'

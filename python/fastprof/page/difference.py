@@ -22,8 +22,8 @@ from fastprof.analysis.diff.confidence import LEVEL
 from fastprof.analysis.diff.side import COMPUTE
 from fastprof.analysis.diff.waterfall import CALLS
 from fastprof.model.heading import Heading
+from fastprof.model.numbers import quantity
 from fastprof.model.page import Page
-from fastprof.model.quantity import quantity
 from fastprof.model.table import ColumnData, Floats, Table, texts
 from fastprof.page.build import build
 from fastprof.page.section import Chart, Fact, Section
@@ -39,13 +39,13 @@ _TABLES: Final = {
 _OF_IDLE: Final = ("part", "before_ns", "after_ns", "delta_ns", "error_ns", "share", "why")
 
 
-def page_of_diff(found: DiffData) -> Page:
+def page_of_diff(data: DiffData) -> Page:
     """The page of a comparison: the answer, what made the change, and tables by several keys."""
     with uncollected():
-        table = found.table()
-        sections = [_answer(found), _changes(found, table), *_predicted(found), _parts(found)]
-        title = f"{_names(found.before.names)} → {_names(found.after.names)}"
-        return Page(build(title, [found.wall["verdict"]], sections))
+        table = data.table()
+        sections = [_answer(data), _changes(data, table), *_predicted(data), _parts(data)]
+        title = f"{_names(data.before.names)} → {_names(data.after.names)}"
+        return Page(build(title, [data.wall["verdict"]], sections))
 
 
 def _names(names: tuple[str, ...]) -> str:
@@ -54,35 +54,35 @@ def _names(names: tuple[str, ...]) -> str:
     return first + (f" and {len(names) - 1} more" if len(names) > 1 else "")
 
 
-def _answer(found: DiffData) -> Section:
-    lead = [answer(found.found, found.wall), *capture_lines(found.found)]
-    if found.found.unit != CALLS:
-        lead.append(work_line(found.found))
+def _answer(data: DiffData) -> Section:
+    lead = [answer(data.found, data.wall), *capture_lines(data.found)]
+    if data.found.unit != CALLS:
+        lead.append(work_line(data.found))
     return Section(
         "answer",
         "Did the change help?",
         lead,
-        facts=[*_facts(found)],
-        tables=[] if found.found.unit == CALLS else [("What a step consists of", _times(found))],
-        missing=notes(found.found),
+        facts=[*_facts(data)],
+        tables=[] if data.found.unit == CALLS else [("What a step consists of", _times(data))],
+        missing=notes(data.found),
     )
 
 
-def _facts(found: DiffData) -> Iterator[Fact]:
-    wall = found.wall
-    unit = "step" if found.found.unit == "step" else "capture"
+def _facts(data: DiffData) -> Iterator[Fact]:
+    wall = data.wall
+    unit = "step" if data.found.unit == "step" else "capture"
     yield Fact(f"{unit} before", quantity(wall["before_ns"], "ns"))
     yield Fact(f"{unit} after", quantity(wall["after_ns"], "ns"))
     if wall["change"] is not None:
         yield Fact("change", f"{wall['change']:+.1%}", _interval(wall))
     yield Fact("verdict", wall["verdict"], wall["because"] or "")
-    if found.found.unit != CALLS and (starved := starved_of(found.found)):
+    if data.found.unit != CALLS and (starved := starved_of(data.found)):
         yield Fact("starved kernels", f"{starved[0]:.1%} → {starved[1]:.1%}")
 
 
-def _times(found: DiffData) -> Table:
+def _times(data: DiffData) -> Table:
     """Busy, idle, exposed and host times of a step, and the share of starved kernels."""
-    times = times_of(found.found)
+    times = times_of(data.found)
     before, after = (np.array([pair[i] for _, *pair in times], np.float64) for i in (0, 1))
     change = np.divide(after, before, out=np.full(len(times), np.nan), where=before > 0) - 1
     columns: dict[str, ColumnData] = {
@@ -109,13 +109,13 @@ def _interval(wall: dict[str, Any]) -> str:
     return f"{LEVEL:.0%} interval {wall['low']:+.1%} to {high}"
 
 
-def _changes(found: DiffData, table: Table) -> Section:
+def _changes(data: DiffData, table: Table) -> Section:
     """The waterfall from before to after, and its rows."""
     delta = np.ma.filled(table["delta_ns"], 0).astype(np.float64)
     large = np.abs(delta) >= max(_LEAST * float(np.abs(delta).max(initial=0)), 1)
     rows = np.flatnonzero(large)[:_BARS]
-    total = found.found.unit != CALLS
-    before, after = found.found.wall_ns
+    total = data.found.unit != CALLS
+    before, after = data.found.wall_ns
     names = [_label(table, row) for row in rows.tolist()]
     why = [table.columns["why"].at(row) or "" for row in rows.tolist()]
     chart = Chart(
@@ -146,17 +146,19 @@ def _changes(found: DiffData, table: Table) -> Section:
     )
 
 
-def _predicted(found: DiffData) -> Iterator[Section]:
+def _predicted(data: DiffData) -> Iterator[Section]:
     """What the plan of BEFORE predicted for findings that are gone, if any are."""
-    predicted = found.predictions
+    predicted = data.predictions
     if predicted is None or not (predicted.gone or predicted.because):
         return
     gone = predicted.gone
     columns: dict[str, ColumnData] = {
-        "id": texts([each.id for each in gone]),
-        "gone": Floats(np.array([each.gone for each in gone], np.float64)),
-        "predicted_ns": Floats(np.array([each.predicted_ns for each in gone], np.float64)),
-        "own_ns": Floats(np.array([each.own_ns for each in gone], np.float64)),
+        "id": texts([prediction.id for prediction in gone]),
+        "gone": Floats(np.array([prediction.gone for prediction in gone], np.float64)),
+        "predicted_ns": Floats(
+            np.array([prediction.predicted_ns for prediction in gone], np.float64)
+        ),
+        "own_ns": Floats(np.array([prediction.own_ns for prediction in gone], np.float64)),
     }
     lines = list(predicted.lines())
     yield Section(
@@ -180,24 +182,24 @@ def _label(table: Table, row: int) -> str:
     """The part and the keys of a row."""
     keys = [name for name in table.columns if name == "part" or not name.endswith(_SUFFIXES)]
     values = [table.columns[name].at(row) for name in keys if name != "why"]
-    if values[0] == COMPUTE and any(each is not None for each in values[1:]):
+    if values[0] == COMPUTE and any(value is not None for value in values[1:]):
         values = values[1:]
-    return " ".join(str(each) for each in values if each is not None)
+    return " ".join(str(value) for value in values if value is not None)
 
 
 _SUFFIXES: Final = ("_ns", "share", "_before", "_after")
 
 
-def _parts(found: DiffData) -> Section:
+def _parts(data: DiffData) -> Section:
     """Tables by operator, layer, line and kernel, and idle time by cause."""
     tables = []
     for key, caption in _TABLES.items():
-        table = found.table([key])
+        table = data.table([key])
         column = table.columns[key]
         rows = [row for row in range(table.n_rows) if column.at(row) is not None]
         if rows:
             tables.append((caption, _some(table, rows)))
-    table = found.table(["op"])
+    table = data.table(["op"])
     part = table.columns["part"]
     idle = [row for row in range(table.n_rows) if str(part.at(row)).startswith("idle")]
     if idle:

@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 
 from fastprof._system.garbage import uncollected
+from fastprof.model.numbers import quantity
 from fastprof.model.page import Page
-from fastprof.model.quantity import quantity
 from fastprof.model.table import Table
 from fastprof.page.build import build
 from fastprof.page.run_steps import run_steps
@@ -32,8 +32,8 @@ def page_of_ranks(batch: BatchData) -> Page:
     """The page of `fastprof.batch`: GPU time of each rank, waits in collectives, totals."""
     with uncollected():
         sections = [_ranks(batch), _waits(batch), _totals(batch), _lacking(batch)]
-        of_runs = [run_steps(each.path) for each in batch.summaries[:1]]
-        sections[1:1] = [each for each in of_runs if each is not None]
+        of_runs = [run_steps(summary.path) for summary in batch.summaries[:1]]
+        sections[1:1] = [run for run in of_runs if run is not None]
         n = len(batch.all_ranks.ranks)
         return Page(build(f"{n} ranks", [batch.overview()], sections))
 
@@ -51,12 +51,12 @@ def _ranks(batch: BatchData) -> Section:
         list(_facts(batch)),
         [_chart(batch, numbers)] if numbers else [],
         tables=[("Ranks", table.select(names))],
-        missing=[each.error for each in batch.failures],
+        missing=[failure.error for failure in batch.failures],
     )
 
 
 def _facts(batch: BatchData) -> Iterator[Fact]:
-    times = [each.process.time for each in batch.all_ranks.ranks if each.process is not None]
+    times = [rank.process.time for rank in batch.all_ranks.ranks if rank.process is not None]
     yield Fact("Ranks", f"{len(batch.all_ranks.ranks)}")
     if times:
         mean = sum(times) / len(times)
@@ -70,14 +70,14 @@ def _facts(batch: BatchData) -> Iterator[Fact]:
 
 def _outliers(batch: BatchData) -> Iterator[str]:
     """Ranks whose GPU time is far from the median."""
-    found = [
-        (each.number, each.process.time)
-        for each in batch.all_ranks.ranks
-        if each.process is not None
+    results = [
+        (rank.number, rank.process.time)
+        for rank in batch.all_ranks.ranks
+        if rank.process is not None
     ]
-    median = float(np.median([time for _, time in found])) if found else 0.0
-    far = [(number, time) for number, time in found if abs(time - median) > _FAR * median]
-    for number, time in sorted(far, key=lambda each: -abs(each[1] - median))[:5]:
+    median = float(np.median([time for _, time in results])) if results else 0.0
+    far = [(number, time) for number, time in results if abs(time - median) > _FAR * median]
+    for number, time in sorted(far, key=lambda pair: -abs(pair[1] - median))[:5]:
         yield (
             f"Rank {number}: GPU time {quantity(time, 'ns')}, {(time - median) / median:+.0%} "
             "from the median of the ranks."

@@ -13,7 +13,7 @@ from fastprof.model.arrays import Int64
 from fastprof.model.columns import Ints
 from fastprof.model.heading import Heading
 from fastprof.model.metadata import positive
-from fastprof.model.quantity import quantity
+from fastprof.model.numbers import quantity
 from fastprof.model.table import ColumnData, Table, texts
 from fastprof.page.section import Chart, Fact, Section
 from fastprof.readers.beside import facts_in
@@ -64,14 +64,14 @@ def run_steps(trace: str) -> Section | None:
         "Steps of the run",
         [_about(shown), *_causes(facts)],
         list(_numbers(shown)),
-        [_chart(each) for each in shown],
-        tables=[(f"Length of steps{each.name}", _table(each)) for each in shown],
+        [_chart(steps) for steps in shown],
+        tables=[(f"Length of steps{steps.name}", _table(steps)) for steps in shown],
         missing=[f"charts of {n_more} more processes are omitted"] if n_more else [],
     )
 
 
 def _about(processes: list[_Steps]) -> str:
-    merged = max(each.per for each in processes)
+    merged = max(process.per for process in processes)
     several = f" A bar is the longest of {merged} steps." if merged > 1 else ""
     return (
         "The length of steps on the host, until the last recording ended. The recorder makes "
@@ -80,11 +80,11 @@ def _about(processes: list[_Steps]) -> str:
 
 
 def _numbers(processes: list[_Steps]) -> Iterator[Fact]:
-    for each in processes:
-        known = each.length[(each.length > 0) & (each.is_recorded == 0)]
+    for process in processes:
+        known = process.length[(process.length > 0) & (process.is_recorded == 0)]
         if len(known):
-            about = "not recorded" if each.per == 1 else f"of the longest of {each.per}"
-            yield Fact(f"Median step{each.name}", quantity(float(np.median(known)), "ns"), about)
+            about = "not recorded" if process.per == 1 else f"of the longest of {process.per}"
+            yield Fact(f"Median step{process.name}", quantity(float(np.median(known)), "ns"), about)
 
 
 # Facts are from a file: what has another type than that of `fastprof run` is left out.
@@ -98,7 +98,7 @@ def _processes(facts: dict[str, Any]) -> Iterator[_Steps]:
         values = lengths.get("ns") if isinstance(lengths, dict) else None
         if per is None or per > _LARGEST or not isinstance(values, list):
             continue
-        length = np.array([_length(each) for each in values[:_MOST_STEPS]], np.int64)
+        length = np.array([_length(value) for value in values[:_MOST_STEPS]], np.int64)
         if length.any():
             rank, pid = (_length(process.get(name)) for name in ("rank", "pid"))
             world = positive(process.get("world")) or 1
@@ -108,18 +108,20 @@ def _processes(facts: dict[str, Any]) -> Iterator[_Steps]:
 
 
 def _recorded(process: dict[str, Any], per: int, n: int) -> Int64:
-    found = np.zeros(n, np.int64)
+    result = np.zeros(n, np.int64)
     for recording in _dicts(process.get("recordings")):
         first, n_steps = (_length(recording.get(name)) for name in ("first", "n_steps"))
         if n_steps:
-            found[first // per : (first + n_steps - 1) // per + 1] = 1
-    return found
+            result[first // per : (first + n_steps - 1) // per + 1] = 1
+    return result
 
 
 def _causes(facts: dict[str, Any]) -> list[str]:
     causes = facts.get("causes")
-    known = [each for each in causes if isinstance(each, str)] if isinstance(causes, list) else []
-    return [f"{each[:1].upper()}{each[1:]}." for each in known]
+    known = (
+        [cause for cause in causes if isinstance(cause, str)] if isinstance(causes, list) else []
+    )
+    return [f"{text[:1].upper()}{text[1:]}." for text in known]
 
 
 def _length(value: Any) -> int:
@@ -152,6 +154,6 @@ def _table(steps: _Steps) -> Table:
     columns: dict[str, ColumnData] = {
         "step": texts(steps.labels()),
         "length": Ints(steps.length, none=0),
-        "recorded": texts([("", "yes")[each] for each in steps.is_recorded.tolist()]),
+        "recorded": texts([("", "yes")[number] for number in steps.is_recorded.tolist()]),
     }
     return Table(columns, _HEADINGS)

@@ -1,27 +1,34 @@
 """The parts of a page: sections, their tables and charts, and the source of their numbers.
 
 uPlot, the library of the roofline and memory charts: axes, zoom and curves.
+
+Opens a trace for the page, with as much of it as fits in memory.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from fastprof._system import memory
 from fastprof._system.classes import dataclass
+from fastprof._system.memory import format_size
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.reports import find, report_of
-from fastprof.analysis.roofline.peaks import devices_with
+from fastprof.analysis.roofline.utilisation import devices_with
 from fastprof.analysis.schedule import Ahead
 from fastprof.model.columns import Ints
-from fastprof.model.quantity import quantity
+from fastprof.model.numbers import quantity
 from fastprof.model.table import Table
 from fastprof.profile.data import ProfileData
+from fastprof.readers.detect import FileFormat, InputFile, contents_of, detect_trace
+from fastprof.readers.sqlite.database import Database, Progress
 
 _PEAKS = ("gpu", "peak", "bandwidth")
 _PER_GPU = ("steps",)  # reports with rows for each GPU
@@ -115,7 +122,7 @@ class PageSource:
     Parameters
     ----------
     profile : the profile
-    peaks : gpu, peak and bandwidth; see `fastprof.model.device_options.with_figures`
+    peaks : gpu, peak and bandwidth; see `fastprof.model.devices.with_figures`
     ahead : makes reports on another thread
     """
 
@@ -126,7 +133,7 @@ class PageSource:
         ahead: Ahead | None = None,
     ) -> None:
         self.profile = profile
-        self.peaks = {name: each for name, each in (peaks or {}).items() if each is not None}
+        self.peaks = {name: peak for name, peak in (peaks or {}).items() if peak is not None}
         self._tables: dict[str, Table] = {}
         self._ahead = Ahead() if ahead is None else ahead
 
@@ -157,8 +164,8 @@ class PageSource:
         omitted = self.profile.source.host_omitted
         if omitted and "host" in find(name).needs and name not in _WITHOUT_HOST:
             return Table({name: Ints(np.empty(0, np.int64))}, (), notes=(omitted,))
-        taken = {each.name for each in find(name).options} & set(_PEAKS)
-        peaks = {each: value for each, value in self.peaks.items() if each in taken}
+        taken = {option.name for option in find(name).options} & set(_PEAKS)
+        peaks = {text: value for text, value in self.peaks.items() if text in taken}
         where, notes = self._busiest if name in _PER_GPU else ({}, ())
         table = report_of(self.profile, name, **peaks, **options, **where)
         return replace(table, notes=(*notes, *table.notes)) if notes else table
@@ -175,7 +182,7 @@ class PageSource:
         chosen = np.argsort(-ns, kind="stable")[:_MOST_GPUS]
         rest = quantity(float(ns.sum() - ns[chosen].sum()), "ns")
         where = {
-            name: tuple("na" if each < 0 else str(each) for each in np.unique(column[chosen]))
+            name: tuple("na" if number < 0 else str(number) for number in np.unique(column[chosen]))
             for name, column in (("process", lanes.pid), ("device", lanes.device))
         }
         note = (
@@ -198,3 +205,55 @@ UPLOT: Final = (
     "plot.js",
     "plot.css",
 )
+
+
+Opened = TypeVar("Opened", bound=ProfileData)
+
+
+def open_for_page(
+    path: str | os.PathLike[str],
+    opened: Callable[..., Opened],
+    progress: Progress | None = None,
+    **options: Any,
+) -> Opened:
+    """Open a trace; without the host's side if the page would not fit in memory with it.
+
+    `profile.source.host_omitted` says so.
+
+    opened : `fastprof.profile.load.load`, or what makes a Profile with the same options
+    """
+    if not os.path.isfile(path):
+        return opened(path, progress, host=True, **options)
+    file, notices = detect_trace(path).exported(progress)
+    needed, (limit, source) = memory_of_page(file), memory.available()
+    profile = opened(path, progress, host=needed <= limit, **options)
+    if needed > limit:
+        profile.source.omit_host(
+            f"API calls and the times of ranges are left out: with them, the page takes about "
+            f"{format_size(needed)} of memory, but {source} {format_size(limit)}; use a larger "
+            "machine, or record less (nsys --duration, --capture-range)",
+        )
+    profile.warnings[:0] = notices
+    return profile
+
+
+def memory_of_page(file: InputFile) -> float:
+    """Bytes that the page of a trace takes, of which the host's side is about half.
+
+    0 if not known: other formats than SQLite.
+
+    Raises
+    ------
+    BadInputError
+        The file cannot be read or is damaged.
+    """
+    if file.format is not FileFormat.SQLITE:
+        return 0.0
+    with Database(file.path) as database:
+        work, ranges, calls = contents_of(database)
+    return (
+        memory.OF_PAGE
+        + work * memory.OF_KERNEL_ON_PAGE
+        + ranges * memory.OF_RANGE_ON_PAGE
+        + calls * memory.OF_CALL_ON_PAGE
+    )

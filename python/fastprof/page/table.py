@@ -1,11 +1,19 @@
 """Table -> HTML: the first rows as HTML, all rows as data for table.js.
 
 Table -> columns for table.js: ids into distinct texts, numbers with their units, a tree.
+
+Data inside HTML: JSON and arrays, compressed, as base64 text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import base64
+import html
+import json
+import math
+import re
+import zlib
+from collections.abc import Iterator, Mapping
 from itertools import takewhile
 from typing import Any, Final
 
@@ -14,10 +22,88 @@ import numpy.typing as npt
 
 from fastprof._system.classes import dataclass
 from fastprof.model.columns import Ints, Values
-from fastprof.model.quantity import quantity
+from fastprof.model.heading import printable
+from fastprof.model.numbers import quantity
 from fastprof.model.table import ColumnData, Floats, Table
 from fastprof.model.table_text import NumberFormat, number_format
-from fastprof.page.embed import packed, shown
+
+_TYPES: Final = frozenset(f"{sign}{bits}" for sign in ("int", "uint") for bits in (8, 16, 32)) | {
+    "float32",
+    "float64",
+}
+_ALIGNED: Final = 8
+
+
+def shown(text: str) -> str:
+    """A text from a file as HTML: escaped, control characters and lone surrogates replaced."""
+    return html.escape(printable(text))
+
+
+def packed(data: Any, arrays: Mapping[str, npt.NDArray[np.generic]]) -> str:
+    """Data and arrays as base64 of a zlib stream; `decode` in page.js reads it.
+
+    The stream contains the length of a JSON header (uint32), the header, and the arrays, each at a
+    multiple of 8 bytes, all little-endian. The header gives data, and type, offset and length of
+    each array; offsets count from the end of the header.
+
+    Raises
+    ------
+    TypeError
+        An array has a type that JavaScript lacks.
+    """
+    parts, places, end = [], {}, 0
+    for name, array in arrays.items():
+        if array.dtype.name not in _TYPES or array.ndim != 1:
+            raise TypeError(
+                f"array {name!r}: expected one dimension of {', '.join(sorted(_TYPES))}; "
+                f"found {array.ndim} of {array.dtype}"
+            )
+        raw = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
+        places[name] = [array.dtype.name, end, len(array)]
+        parts.append(_padded(raw))
+        end += len(parts[-1])
+    header = _json({"data": data, "arrays": places}).encode("ascii")
+    header += b" " * (-(4 + len(header)) % _ALIGNED)
+    stream = b"".join([len(header).to_bytes(4, "little"), header, *parts])
+    return base64.b64encode(zlib.compress(stream, 6)).decode("ascii")
+
+
+def _padded(raw: bytes) -> bytes:
+    return raw + bytes(-len(raw) % _ALIGNED)
+
+
+def _json(value: Any) -> str:
+    """JSON in ASCII. NaN and infinities become null, invisible characters spaces."""
+    try:
+        text = json.dumps(value, separators=(",", ":"), allow_nan=False, default=_plain)
+    except ValueError:
+        text = json.dumps(_finite(value), separators=(",", ":"), allow_nan=False, default=_plain)
+    return _INVISIBLE.sub(r"\1 ", text)
+
+
+# Escapes of control characters, of marks and overrides of the text direction, and of line and
+# paragraph separators. Pairs of backslashes before them are escaped backslashes.
+_INVISIBLE: Final = re.compile(
+    r"(?<!\\)((?:\\\\)*)\\u(?:00[01][0-9a-f]|007f|00[89][0-9a-f]|061c|20(?:0[b-f]|2[89a-e]|6[0-9a-f])|feff)"
+)
+
+
+def _plain(value: Any) -> Any:
+    """The Python value of a NumPy number or array."""
+    if isinstance(value, np.generic | np.ndarray):
+        return _finite(value.tolist())
+    raise TypeError(f"expected a value that JSON can represent, found {type(value).__name__}")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {name: _finite(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return value
+
 
 _FIRST_ROWS: Final = 12
 _UNKNOWN: Final = "na"
@@ -34,10 +120,10 @@ def table_html(name: str, caption: str, table: Table) -> str:
     columns = columns_of(table if kept is table else kept)
     tree = depths_of(columns)
     notes = [*([] if kept is table else [rest_of(table, kept)]), *table.notes]
-    above = "".join(f'<p class="note">{shown(each)}</p>' for each in _prose(table.lead))
+    above = "".join(f'<p class="note">{shown(text)}</p>' for text in _prose(table.lead))
     head = "".join(map(_header, columns))
     body = "".join(_rows(columns, min(kept.n_rows, _FIRST_ROWS), tree))
-    below = "".join(f'<p class="note">{shown(each)}</p>' for each in notes)
+    below = "".join(f'<p class="note">{shown(note)}</p>' for note in notes)
     return (
         f'<div class="table" id="{name}" data-script="table"><h3>{shown(caption)}</h3>{above}'
         f'<div class="scroll" role="region" tabindex="0" aria-label="{shown(caption)}"><table>'
@@ -70,7 +156,7 @@ def _payload(
         data["tree"] = i
         labels = columns[i].labels
         if labels is not None:
-            names = [str(each).strip() for each in labels.values]
+            names = [str(value).strip() for value in labels.values]
             arrays["name"], data["names"] = labels.ids.astype(np.int32), names
     return packed(data, arrays)
 
@@ -157,12 +243,12 @@ class PageColumn:
 
     def data(self) -> dict[str, Any]:
         """What table.js needs besides the arrays."""
-        found: dict[str, Any] = {"key": self.key}
+        result: dict[str, Any] = {"key": self.key}
         if self.format is None:
-            return {**found, "text": True}
+            return {**result, "text": True}
         scale = self.format.scale
         return {
-            **found,
+            **result,
             "size": 1 if scale is None else scale.size,
             "decimals": self.format.decimals,
         }
@@ -183,7 +269,7 @@ class PageColumn:
 
 def _ids(cells: Values) -> tuple[npt.NDArray[np.int32], list[str]]:
     used, ids = np.unique(cells.ids, return_inverse=True)
-    texts = [cut(str(cells.values[each])) for each in used.tolist() if each >= 0]
+    texts = [cut(str(cells.values[number])) for number in used.tolist() if number >= 0]
     return (ids - int(np.count_nonzero(used < 0))).astype(np.int32), texts
 
 
@@ -194,7 +280,7 @@ def cut(text: str) -> str:
 
 def columns_of(table: Table) -> list[PageColumn]:
     """The columns that text shows. Numbers have the unit and decimals of text."""
-    layout, found = table.layout, []
+    layout, columns = table.layout, []
     labels = {} if layout is None or layout.sections is not None else layout.labels
     for key, cells in table.columns.items():
         heading = table.heading(key)
@@ -205,16 +291,16 @@ def columns_of(table: Table) -> list[PageColumn]:
             cells, how = _numbers(cells), NumberFormat(None, None)
         elif not isinstance(cells, Values):
             how = number_format(table, heading)
-        found.append(PageColumn(key, heading.header, heading.about, cells, how, labels.get(key)))
-    return found
+        columns.append(PageColumn(key, heading.header, heading.about, cells, how, labels.get(key)))
+    return columns
 
 
 def _has_numbers(cells: Values) -> bool:
-    return bool(cells.values) and not any(isinstance(each, str) for each in cells.values)
+    return bool(cells.values) and not any(isinstance(value, str) for value in cells.values)
 
 
 def _numbers(cells: Values) -> ColumnData:
-    if all(isinstance(each, int) for each in cells.values):
+    if all(isinstance(value, int) for value in cells.values):
         return Ints(np.array([*cells.values, -1], np.int64)[cells.ids])
     return Floats(np.array([*cells.values, np.nan], np.float64)[cells.ids])
 
@@ -224,7 +310,7 @@ def depths_of(columns: list[PageColumn]) -> tuple[int, npt.NDArray[np.int32]] | 
     for i, column in enumerate(columns):
         if column.labels is None or column.format is not None:
             continue
-        texts = [str(each) for each in column.labels.values]
+        texts = [str(value) for value in column.labels.values]
         depth = np.array([*((len(text) - len(text.lstrip(" "))) // 2 for text in texts), 0])
         return i, depth[column.labels.ids].astype(np.int32)
     return None

@@ -7,12 +7,20 @@ records. Sources, in order of preference:
 1. the gradient of the output, an argument of the call's backward operator;
 2. for an index, the grid of its kernel, which is rounded up: an estimate;
 3. the input of the next call on the same thread that launched work: an estimate.
+
+Sequence lengths of a batch, from the range name of a serving stack to the attention call.
+
+vLLM, SGLang and ATOM write the sequence lengths of a batch into the name of the range around it
+(`fastprof.ops.libraries.serving.lengths`). The arguments of attention operators lack them.
+
+CallKind: what a group of kernels works for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -22,12 +30,13 @@ from fastprof import ops
 from fastprof._core import _calls, _path
 from fastprof._core._pools import pairs
 from fastprof._core._take import distinct, take, where
-from fastprof._system.classes import dataclass
+from fastprof._system.classes import NamedTuple, dataclass
 from fastprof._system.regex import regex
 from fastprof.model.arrays import Int32, Int64
-from fastprof.model.call import Call, Tensor
+from fastprof.model.call import Arg, Call, Tensor
 from fastprof.model.markers import Meaning
 from fastprof.model.trace import Trace
+from fastprof.ops.libraries.serving.lengths import is_batch, is_detailed
 from fastprof.ops.registry import argument
 from fastprof.profile.callpath.attribution import Attribution
 
@@ -51,24 +60,27 @@ class InferredResults:
     estimated: frozenset[int] = frozenset()
 
 
-def infer_results(trace: Trace, found: Attribution) -> InferredResults:
+def infer_results(trace: Trace, attribution: Attribution) -> InferredResults:
     """Infer the missing results of calls.
 
     Python code runs once per distinct call without a result and once per distinct pair of such a
     call and a result.
     """
-    meanings, label_of_frame = found.meanings, take(found.ranges.label, found.frame_range)
+    meanings, label_of_frame = (
+        attribution.meanings,
+        take(attribution.ranges.label, attribution.frame_range),
+    )
     ranks = np.array([_rank(meaning) for meaning in meanings], np.uint8)
     if _LACKS_RESULT not in ranks:
         return InferredResults(meanings, label_of_frame)
     call_of_frame, calls = _path.best_of_rank(
-        found.frame_parent, label_of_frame, ranks, _LACKS_RESULT
+        attribution.frame_parent, label_of_frame, ranks, _LACKS_RESULT
     )
     results = _Results(label_of_frame[calls])
-    _by_gradient(results, found, label_of_frame, call_of_frame)
-    kernels = _Launched(trace, found, call_of_frame, results)
-    _by_grid(results, kernels, trace, found)
-    _by_next_input(results, kernels, found, label_of_frame)
+    _by_gradient(results, attribution, label_of_frame, call_of_frame)
+    kernels = _Launched(trace, attribution, call_of_frame, results)
+    _by_grid(results, kernels, trace, attribution)
+    _by_next_input(results, kernels, attribution, label_of_frame)
     rows = where(ranks == _LACKS_RESULT, label_of_frame)
     result = take(results.of_call, call_of_frame[rows])
     return _labelled(meanings, label_of_frame, results, rows[result >= 0], result[result >= 0])
@@ -124,12 +136,12 @@ class _Results:
 
 
 def _by_gradient(
-    results: _Results, found: Attribution, label_of_frame: Int32, call_of_frame: Int32
+    results: _Results, attribution: Attribution, label_of_frame: Int32, call_of_frame: Int32
 ) -> None:
-    gradients = [output_gradient(meaning) for meaning in found.meanings]
+    gradients = [output_gradient(meaning) for meaning in attribution.meanings]
     number = results.numbers(gradients, True)
     frames = where(number[:-1] >= 0, label_of_frame)
-    forward = found.meaning_of_frame[frames]
+    forward = attribution.meaning_of_frame[frames]
     linked = (forward >= 0) & (forward != frames)
     label = label_of_frame[frames[linked]]
     results.assign(take(call_of_frame, forward[linked]), number[label])
@@ -151,7 +163,7 @@ class _Launched:
     """
 
     def __init__(
-        self, trace: Trace, found: Attribution, call_of_frame: Int32, results: _Results
+        self, trace: Trace, attribution: Attribution, call_of_frame: Int32, results: _Results
     ) -> None:
         kernels, launches = trace.kernels, trace.launches
 
@@ -160,14 +172,14 @@ class _Launched:
             call = take(call_of_frame, frame)
             return np.where(take(results.of_call, call) < 0, call, np.int32(-1))
 
-        rows = where(call_of_frame >= 0, found.frame_of_kernel)
-        rows = rows[(call_of(found.frame_of_kernel[rows]) >= 0) & (kernels.launch[rows] >= 0)]
+        rows = where(call_of_frame >= 0, attribution.frame_of_kernel)
+        rows = rows[(call_of(attribution.frame_of_kernel[rows]) >= 0) & (kernels.launch[rows] >= 0)]
         after = _launched_after(trace, rows)
         launch = kernels.launch[rows]
         order = np.lexsort((launches.start[launch], launches.thread[launch]))
         self.kernel, after = rows[order], after[order]
-        self.call = call_of_frame[found.frame_of_kernel[self.kernel]]
-        frame_after = np.where(after >= 0, found.frame_of_kernel[after], np.int32(-1))
+        self.call = call_of_frame[attribution.frame_of_kernel[self.kernel]]
+        frame_after = np.where(after >= 0, attribution.frame_of_kernel[after], np.int32(-1))
         self.last = np.flatnonzero((after >= 0) & (call_of(frame_after) != self.call))
         self.frame_after = frame_after[self.last]
 
@@ -191,17 +203,17 @@ def _launched_after(trace: Trace, rows: Int64) -> Int64:
 
 
 def _by_next_input(
-    results: _Results, kernels: _Launched, found: Attribution, label_of_frame: Int32
+    results: _Results, kernels: _Launched, attribution: Attribution, label_of_frame: Int32
 ) -> None:
     if not len(kernels.last):
         return
-    inputs = [_first_tensor(meaning) for meaning in found.meanings]
-    ranks = np.array([_path.NO_RANK if each is None else 0 for each in inputs], np.uint8)
-    outermost = _path.best(found.frame_parent, label_of_frame, ranks)
+    inputs = [_first_tensor(meaning) for meaning in attribution.meanings]
+    ranks = np.array([_path.NO_RANK if input_ is None else 0 for input_ in inputs], np.uint8)
+    outermost = _path.best(attribution.frame_parent, label_of_frame, ranks)
     label = take(label_of_frame, take(outermost, kernels.frame_after))
     call = kernels.call[kernels.last]
     number = results.numbers(inputs, False)[label]
-    fits = _fitting(found.meanings, results.label_of_call[call], label, inputs)
+    fits = _fitting(attribution.meanings, results.label_of_call[call], label, inputs)
     results.assign(call[fits], number[fits])
 
 
@@ -245,15 +257,15 @@ def _by_grid(
     results: _Results,
     kernels: _Launched,
     trace: Trace,
-    found: Attribution,
+    attribution: Attribution,
 ) -> None:
     asking = np.flatnonzero(take(results.of_call, kernels.call) < 0)
     config = trace.kernels.config[kernels.kernel[asking]]
     configs = trace.kernels.configs
     used, place = distinct(config, len(configs))
-    most = [_most_elements(trace, each) for each in used]
+    most = [_most_elements(trace, number) for number in used]
     call = kernels.call[asking]
-    types = [_first_tensor(meaning) for meaning in found.meanings]
+    types = [_first_tensor(meaning) for meaning in attribution.meanings]
     label = results.label_of_call[call]
     pair, firsts = pairs(place, label)
     tensors = []
@@ -292,3 +304,132 @@ def _labelled(
         more.append(replace(meaning, call=call))
     label_of_frame[frames] = pair + np.int32(len(meanings))
     return InferredResults([*meanings, *more], label_of_frame, frozenset(estimated))
+
+
+class CallKind(NamedTuple):
+    """What kernels work for: a call, and the calls that determine its cost; -1 for none.
+
+    Parameters
+    ----------
+    call : the call, an index into the distinct calls
+    backward : whether the kernels belong to the backward pass of the call
+    work : the call that determines the cost, which is the call or one inside of it
+    gradient : whether the kernels belong to the backward pass of `work`
+    helper : the operator that the kernels run in addition to the products of `work`, a cast for
+        example
+    """
+
+    call: int
+    backward: bool
+    work: int
+    gradient: bool
+    helper: int
+
+    @property
+    def calls(self) -> tuple[int, int, int]:
+        """The numbers of the calls, -1 for none."""
+        return self.call, self.work, self.helper
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether a call inside of the call determines the cost."""
+        return self.work >= 0 and self.work != self.call and self.helper < 0
+
+    def changed(self, number: Callable[[int], int]) -> CallKind:
+        """The kind with other numbers of calls."""
+        call, work, helper = (-1 if call < 0 else number(call) for call in self.calls)
+        return self._replace(call=call, work=work, helper=helper)
+
+
+_BATCH = "batch"  # parameter name in formulas
+_NONE = np.int32(-1)
+
+
+class Batches(NamedTuple):
+    """Result of `with_batches`.
+
+    Parameters
+    ----------
+    meanings : the given meanings, then those of new labels
+    kinds : the distinct kinds, with new labels
+    kind : [kernels] index into `kinds`
+    of_kernel : [kernels] the label of the batch's range, -1 for none; None if no kernel has one
+    """
+
+    meanings: list[Meaning]
+    kinds: list[CallKind]
+    kind: Int32
+    of_kernel: Int32 | None
+
+
+def with_batches(
+    attribution: Attribution,
+    meanings: list[Meaning],
+    label_of_frame: Int32,
+    kinds: list[CallKind],
+    kind: Int32,
+) -> Batches:
+    """Add the name of the batch's range to the arguments of calls whose formula takes it.
+
+    The range is that around the launch, not the call: a replayed graph processes the batch of its
+    launch.
+
+    Parameters
+    ----------
+    meanings : [labels]
+    label_of_frame : [frames]
+    kinds : the distinct kinds, of labels
+    kind : [kernels] index into `kinds`
+    """
+    unchanged = Batches(meanings, kinds, kind, None)
+    needs = [*map(_needs_batch, meanings), False]  # the last for label -1
+    if not any(needs):
+        return unchanged
+    ranks = np.array([_tensor_rank(meaning.name) for meaning in meanings], np.uint8)
+    if (ranks == _path.NO_RANK).all():
+        return unchanged
+    around = _path.best(attribution.frame_parent, label_of_frame, ranks)
+    launch = attribution.launch_frame_of_kernel
+    frame = np.where(launch >= 0, launch, attribution.frame_of_kernel)
+    batch = take(label_of_frame, take(around, frame))
+    needed = np.array([any(needs[label] for label in call_kind.calls) for call_kind in kinds], bool)
+    of_kernel = np.where(take(needed, kind), batch, _NONE)
+    pair, firsts = pairs(kind, of_kernel)
+    extended = list(meanings)
+    number: dict[tuple[int, int], int] = {}
+
+    def in_batch(label: int, label_of_batch: int) -> int:
+        if label_of_batch < 0 or not needs[label]:
+            return label
+        key = label, label_of_batch
+        if key not in number:
+            number[key] = len(extended)
+            extended.append(_with_batch(meanings[label], meanings[label_of_batch]))
+        return number[key]
+
+    changed = [
+        kinds[kind[at]].changed(partial(in_batch, label_of_batch=int(of_kernel[at])))
+        for at in firsts.tolist()
+    ]
+    return Batches(extended, changed, pair, of_kernel)
+
+
+def _tensor_rank(name: str) -> int:
+    # Ranges with sums per sequence rank above ranges with totals.
+    if not is_batch(name):
+        return _path.NO_RANK
+    return 0 if is_detailed(name) else 1
+
+
+def _needs_batch(meaning: Meaning) -> bool:
+    if meaning.call is None or not meaning.has_arguments:
+        return False
+    formula = ops.find(meaning.call)
+    return formula is not None and _BATCH in formula.allowed
+
+
+def _with_batch(meaning: Meaning, batch: Meaning) -> Meaning:
+    if meaning.call is None:
+        return meaning
+    args = (*meaning.call.args, Arg(_BATCH, batch.name))
+    return replace(meaning, call=replace(meaning.call, args=args))

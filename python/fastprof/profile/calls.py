@@ -33,9 +33,7 @@ from fastprof.model.trace import Trace
 from fastprof.ops.cost import add_known
 from fastprof.ops.formula import Formula
 from fastprof.ops.tensor import canonical_type
-from fastprof.profile.batch_lengths import with_batches
-from fastprof.profile.call_kinds import CallKind
-from fastprof.profile.call_results import InferredResults, infer_results
+from fastprof.profile.call_results import CallKind, InferredResults, infer_results, with_batches
 from fastprof.profile.callpath.attribution import Attribution
 
 ByteFlags = npt.NDArray[np.uint8]
@@ -103,32 +101,32 @@ class CallsOfKernels:
         return take(np.array([kind.backward for kind in self.kinds], bool), self.kind)
 
 
-def find_calls(trace: Trace, found: Attribution, meaning: Int32) -> CallsOfKernels:
+def find_calls(trace: Trace, attribution: Attribution, meaning: Int32) -> CallsOfKernels:
     """Find the call of every kernel.
 
     meaning : [kernels] the kernel's frame, or of backward kernels that of the forward call
     """
-    inferred = infer_results(trace, found)
-    numbered, kind, group, taken, instance = _found(found, meaning, inferred)
+    inferred = infer_results(trace, attribution)
+    numbered, kind, group, taken, instance = _found(attribution, meaning, inferred)
     meanings, kinds, kind, batch = with_batches(
-        found,
+        attribution,
         inferred.meanings,
         inferred.label_of_frame,
         [CallKind(*each) for each in numbered],
         kind,
     )
-    for launch in (found.replay_of_kernel, batch):
+    for launch in (attribution.replay_of_kernel, batch):
         if launch is not None:
             group, taken = _apart(group, launch, taken)
             pair, _ = pairs(instance, launch)
             instance = np.where(instance >= 0, pair, np.int32(-1))
-    used = sorted({label for each in kinds for label in each.calls if label >= 0})
+    used = sorted({label for kind in kinds for label in kind.calls if label >= 0})
     number = {label: i for i, label in enumerate(used)}
     return CallsOfKernels(
         named=[
             replace(named(meanings[label]), exact=label not in inferred.estimated) for label in used
         ],
-        kinds=[each.changed(number.__getitem__) for each in kinds],
+        kinds=[kind.changed(number.__getitem__) for kind in kinds],
         kind=kind,
         group=group,
         taken=taken,
@@ -137,7 +135,7 @@ def find_calls(trace: Trace, found: Attribution, meaning: Int32) -> CallsOfKerne
 
 
 def _found(
-    found: Attribution, meaning: Int32, inferred: InferredResults
+    attribution: Attribution, meaning: Int32, inferred: InferredResults
 ) -> tuple[list[tuple[int, bool, int, bool, int]], Int32, Int32, ByteFlags, Int32]:
     """`kinds`, of labels, `kind`, `group`, `taken` and `instance` of CallsOfKernels."""
     meanings, label_of_frame = inferred.meanings, inferred.label_of_frame
@@ -145,18 +143,18 @@ def _found(
     of_calls = [None if call is None else _sizes(call) for call in calls]
     bits = _cost_bits(meanings)
     complete = np.array([is_complete(call) for call in calls], bool) & (bits & _calls.KNOWN != 0)
-    picked = _picked(meanings, found.frame_parent, label_of_frame)
+    picked = _picked(meanings, attribution.frame_parent, label_of_frame)
     return _calls.find(
-        found.frame_of_kernel,
+        attribution.frame_of_kernel,
         meaning,
         (
-            found.frame_parent,
+            attribution.frame_parent,
             label_of_frame,
-            found.frame_range,
+            attribution.frame_range,
             picked,
-            _path.nearest(found.frame_parent, label_of_frame, complete.view(np.uint8)),
-            found.backward_of_frame,
-            _calls.instances(found.backward_of_frame, found.meaning_of_frame, picked),
+            _path.nearest(attribution.frame_parent, label_of_frame, complete.view(np.uint8)),
+            attribution.backward_of_frame,
+            _calls.instances(attribution.backward_of_frame, attribution.meaning_of_frame, picked),
         ),
         bits,
         (
@@ -171,22 +169,22 @@ def _found(
             _numbers([_types(call) for call in calls]),
             _numbers([call and flops_of_products(call) for call in calls]),
         ),
-        _outside_nodes(meanings, found.frame_parent, label_of_frame),
+        _outside_nodes(meanings, attribution.frame_parent, label_of_frame),
     )
 
 
-def outermost_calls(found: Attribution, frame: Int32) -> Values:
+def outermost_calls(attribution: Attribution, frame: Int32) -> Values:
     """The meaning of the call around each frame, as the call of a kernel launched in it.
 
     frame : [n] frames of `found`, -1 for none
     """
-    label_of_frame = take(found.ranges.label, found.frame_range)
-    meaning = take(found.meaning_of_frame, frame)
-    outside = _outside_nodes(found.meanings, found.frame_parent, label_of_frame)
+    label_of_frame = take(attribution.ranges.label, attribution.frame_range)
+    meaning = take(attribution.meaning_of_frame, frame)
+    outside = _outside_nodes(attribution.meanings, attribution.frame_parent, label_of_frame)
     if outside is not None:
         meaning = np.where(take(outside, frame, False), frame, meaning)
-    picked = _picked(found.meanings, found.frame_parent, label_of_frame)
-    return Values(take(label_of_frame, take(picked, meaning)), found.meanings)
+    picked = _picked(attribution.meanings, attribution.frame_parent, label_of_frame)
+    return Values(take(label_of_frame, take(picked, meaning)), attribution.meanings)
 
 
 def _apart(group: Int32, launch: Int32, taken: ByteFlags) -> tuple[Int32, ByteFlags]:
@@ -333,7 +331,7 @@ def _numbers(values: Sequence[Hashable | None]) -> Int32:
     """An id for each distinct value, -1 for None."""
     numbers: dict[Hashable, int] = {}
     return np.array(
-        [-1 if each is None else numbers.setdefault(each, len(numbers)) for each in values],
+        [-1 if value is None else numbers.setdefault(value, len(numbers)) for value in values],
         np.int32,
     )
 

@@ -77,10 +77,10 @@ def numbered(factors: Iterable[Int32], n_kernels: int) -> tuple[Int32, Int32]:
 
 def bits(*flags: Bools) -> Int32:
     """[kernels] Flags as one number: bit i for flag i, at most 8."""
-    found = np.zeros(len(flags[0]), np.uint8)
+    result = np.zeros(len(flags[0]), np.uint8)
     for i, flag in enumerate(flags):
-        found |= flag.view(np.uint8) << np.uint8(i)
-    return found.astype(np.int32)
+        result |= flag.view(np.uint8) << np.uint8(i)
+    return result.astype(np.int32)
 
 
 def sums(values: npt.NDArray[Any], of_kernel: Int32, first: Int32) -> Int64:
@@ -159,13 +159,13 @@ def lookups_of_cells(lookups: Lookups, of_kernel: Int32, first: Int32) -> Lookup
     trace, attribution = lookups.trace, lookups.attribution
     kernels = trace.kernels
     arrays = {
-        each.name: getattr(kernels, each.name)[first]
-        for each in fields(kernels)
-        if isinstance(getattr(kernels, each.name), np.ndarray)
+        field.name: getattr(kernels, field.name)[first]
+        for field in fields(kernels)
+        if isinstance(getattr(kernels, field.name), np.ndarray)
     }
     time = sums(kernels.duration, of_kernel, first)
     in_engine, replay = attribution.in_engine, attribution.replay_of_kernel
-    found = _LookupsOfCells(
+    cells = _LookupsOfCells(
         lookups,
         of_kernel,
         first,
@@ -178,9 +178,9 @@ def lookups_of_cells(lookups: Lookups, of_kernel: Int32, first: Int32) -> Lookup
             in_engine=None if in_engine is None else in_engine[first],
         ),
     )
-    found.tree_without_user_ranges = lookups.tree_without_user_ranges
-    found.__dict__["costs"] = lookups.costs.at(first)
-    return found
+    cells.tree_without_user_ranges = lookups.tree_without_user_ranges
+    cells.__dict__["costs"] = lookups.costs.at(first)
+    return cells
 
 
 class _LookupsOfCells(Lookups):

@@ -44,13 +44,13 @@ class Totals:
 
 def totals_of(kind: Values, duration: Ints, unsure: int = 0) -> Totals:
     """Sum the rows of a report."""
-    found = Totals(unsure=unsure)
+    totals = Totals(unsure=unsure)
     for number, name in enumerate(kind.values):
         time = duration.values[kind.ids == number]
         known = time[time > 0].astype(np.uint64)
         halves = int((known >> 32).sum()), int((known & 0xFFFFFFFF).sum())  # the sum may not fit
-        found.add(name, len(time), (halves[0] << 32) + halves[1])
-    return found
+        totals.add(name, len(time), (halves[0] << 32) + halves[1])
+    return totals
 
 
 def mistake(name: str, what: str, expected: object, found: object) -> CheckError:

@@ -24,18 +24,18 @@ from fastprof.model.columns import Column, RepeatedInts, Values, unknown
 from fastprof.model.markers import Meaning
 from fastprof.model.trace import NO_TIME
 from fastprof.ops.collectives import messages
-from fastprof.ops.collectives.bandwidth import (
+from fastprof.ops.collectives.messages import (
     ALL_GATHER,
     ALL_TO_ALL,
     GATHER,
     REDUCE_SCATTER,
     SCATTER,
     SEND_RECEIVE,
+    Message,
     kind_of,
 )
-from fastprof.ops.collectives.messages import Message
 from fastprof.profile import gpu_work
-from fastprof.profile.host_events import HostEvents
+from fastprof.profile.instances import HostEvents
 from fastprof.profile.lookups import Lookups
 
 COMMUNICATION: Final = "communication"  # the class of kernels
@@ -94,13 +94,13 @@ def messages_of(lookups: Lookups, read_payloads: Callable[[], HostEvents]) -> Me
         return Messages(nothing, nothing.ids)
     frame, label = _frames(lookups, rows)
     pair, first = alike([label, names.ids[rows]])
-    found = [
+    results = [
         _message(None if i < 0 else meanings[i], names.values[j])
         for i, j in zip(label[first].tolist(), names.ids[rows[first]].tolist(), strict=True)
     ]
-    of_rows = Values(pair, found)
+    of_rows = Values(pair, results)
     groups = np.full(len(rows), -1, np.int32)
-    if lookups.trace.about.format == "nsys" and any(each.size is None for each in found):
+    if lookups.trace.about.format == "nsys" and any(message.size is None for message in results):
         own = _launched(lookups, rows, read_payloads())
         of_rows, groups = _joined(of_rows, own.message), own.call
     of_rows = of_rows.mapped(lambda message: message)
@@ -122,8 +122,8 @@ def _joined(left: Values, right: Values) -> Values:
     """The messages of both, where `left` has priority."""
     pair, first = alike([left.ids, right.ids])
     rows = first.tolist()
-    found = [messages.joined(left.values[left.ids[i]], right.at(i)) for i in rows]
-    return Values(pair, found)
+    results = [messages.joined(left.values[left.ids[i]], right.at(i)) for i in rows]
+    return Values(pair, results)
 
 
 def _frames(lookups: Lookups, rows: Rows) -> tuple[Int32, Int32]:
@@ -152,19 +152,19 @@ def _rank(meaning: Meaning) -> int:
         return (
             _RECORD if messages.recorded_message(meaning.collective).size is None else _SIZED_RECORD
         )
-    found = messages.call_message(meaning.call)
-    if found is None:
+    message = messages.call_message(meaning.call)
+    if message is None:
         return _path.NO_RANK
-    return _CALL if found.size is None else _SIZED_CALL
+    return _CALL if message.size is None else _SIZED_CALL
 
 
 def _message(meaning: Meaning | None, kernel: str) -> messages.Message:
     record = None if meaning is None else meaning.collective
     if record is not None:
-        found: messages.Message | None = messages.recorded_message(record)
+        message: messages.Message | None = messages.recorded_message(record)
     else:
-        found = messages.call_message(None if meaning is None else meaning.call, kernel)
-    return messages.kernel_message(kernel, found)
+        message = messages.call_message(None if meaning is None else meaning.call, kernel)
+    return messages.kernel_message(kernel, message)
 
 
 _COMMUNICATOR: Final = "NCCL communicator ID"
@@ -210,17 +210,17 @@ def calls_of_launches(events: HostEvents, thread: Int32, start: Int64) -> Launch
     thread, start : [launches] index into `events.threads`, and time
     """
     distinct = _nccl_calls(events.name.values)
-    is_call = np.array([*(each is not None for each in distinct), False])
+    is_call = np.array([*(call is not None for call in distinct), False])
     rows = np.flatnonzero(is_call[events.name.ids])
-    kinds = list(dict.fromkeys(each.kind for each in distinct if each is not None))
-    groups = list(dict.fromkeys((each.group, each.ranks) for each in distinct if each is not None))
-    number = {each: i for i, each in enumerate(groups)}
+    kinds = list(dict.fromkeys(call.kind for call in distinct if call is not None))
+    groups = list(dict.fromkeys((call.group, call.ranks) for call in distinct if call is not None))
+    number = {group: i for i, group in enumerate(groups)}
     table = np.array(
         [
-            (kinds.index(each.kind), number[each.group, each.ranks], each.given, each.got)
-            if each is not None
+            (kinds.index(call.kind), number[call.group, call.ranks], call.given, call.got)
+            if call is not None
             else (_NONE,) * 4
-            for each in distinct
+            for call in distinct
         ],
         np.int64,
     ).reshape(-1, 4)
@@ -238,13 +238,13 @@ def calls_of_launches(events: HostEvents, thread: Int32, start: Int64) -> Launch
         _sum(got, *window),
     ]
     combination, example = alike(numbers)
-    found = [
-        _nccl_message(kinds, groups, *(int(each[place]) for each in numbers))
+    results = [
+        _nccl_message(kinds, groups, *(int(number[place]) for number in numbers))
         for place in example.tolist()
     ]
     message, call = np.full((2, len(thread)), _NONE, np.int32)
     message[known], call[known] = combination, alike([window[0]])[0]
-    return LaunchedBy(Values(message, found), call)
+    return LaunchedBy(Values(message, results), call)
 
 
 def _nccl_calls(names: list[str]) -> list[_Call | None]:
@@ -252,8 +252,10 @@ def _nccl_calls(names: list[str]) -> list[_Call | None]:
     import json
 
     payloads: list[dict[str, Any]] = [json.loads(name) for name in names]
-    ranks = {each.get(_COMMUNICATOR): each[_RANKS] for each in payloads if _RANKS in each}
-    return [_call(each, ranks) for each in payloads]
+    ranks = {
+        payload.get(_COMMUNICATOR): payload[_RANKS] for payload in payloads if _RANKS in payload
+    }
+    return [_call(payload, ranks) for payload in payloads]
 
 
 def _call(payload: dict[str, Any], ranks: dict[Any, int]) -> _Call | None:
@@ -282,9 +284,9 @@ def _windows(
     of_launch, time : threads and times of launches
     """
     first, last = np.zeros((2, len(time)), np.int64)
-    for each in unique(of_launch).tolist():
-        begin, stop = np.searchsorted(thread, [each, each + 1])
-        launches = np.flatnonzero(of_launch == each)
+    for number in unique(of_launch).tolist():
+        begin, stop = np.searchsorted(thread, [number, number + 1])
+        launches = np.flatnonzero(of_launch == number)
         launches = launches[np.argsort(time[launches], kind="stable")]
         begun = begin + np.searchsorted(start[begin:stop], time[launches], "right")
         is_inside = (begun > begin) & (np.append(end, 0)[begun - 1] >= time[launches])

@@ -55,11 +55,11 @@ class Costs:
 
         auxiliary : bool [names + 1], decides for calls of unknown cost; the last without a name
         """
-        found = _of_cells(np.array(self._tables.helper, np.int8), self._cell)
-        rows = np.flatnonzero(found == UNDECIDED)
+        of_cells = _of_cells(np.array(self._tables.helper, np.int8), self._cell)
+        rows = np.flatnonzero(of_cells == UNDECIDED)
         if len(rows):
-            found[rows] = auxiliary[self._name(rows)]
-        return Ints(found)
+            of_cells[rows] = auxiliary[self._name(rows)]
+        return Ints(of_cells)
 
     def compute_types(self, of_name: Int32, types: Sequence[str]) -> SharedValues:
         """The compute type of each kernel, by its name and the type of its operands.
@@ -68,8 +68,10 @@ class Costs:
         of_name : [names + 1, types + 1] index into `types`, -1 for unknown; the last row without a
             name, the first column for unknown operands
         """
-        number = {each: i for i, each in enumerate(types, 1)} | {None: 0}
-        operands = np.array([number[each] for each in self._tables.operand_types], np.int32)
+        number = {type_: i for i, type_ in enumerate(types, 1)} | {None: 0}
+        operands = np.array(
+            [number[operand_type] for operand_type in self._tables.operand_types], np.int32
+        )
         first = np.arange(len(of_name), dtype=np.int32) * np.int32(of_name.shape[1])
         names = self._names
         place = take(take(first[:-1], names.id_of_row, first[-1]), names.rows, first[-1])
@@ -110,13 +112,13 @@ class Costs:
         of_name = [
             own.setdefault(ops.reason_of_name(name), len(own)) for name in (*self._names.values, "")
         ]
-        found = reasons.cells[self._cell[rows] // VARIANTS]
+        result = reasons.cells[self._cell[rows] // VARIANTS]
         own_ids = np.array(of_name, np.int32)[self._name(rows)]
-        ids = np.where(found < 0, own_ids + np.int32(len(reasons.values)), found)
+        ids = np.where(result < 0, own_ids + np.int32(len(reasons.values)), result)
         place: dict[str, int] = {}
         texts = [*reasons.values, *own]
-        adapted = [*(ops.tensor_cores.for_gpus(each, self._gpus) for each in texts), "-"]
-        new = np.array([place.setdefault(each, len(place)) for each in adapted], np.int32)
+        adapted = [*(ops.tensor_cores.for_gpus(text, self._gpus) for text in texts), "-"]
+        new = np.array([place.setdefault(text, len(place)) for text in adapted], np.int32)
         column = take(np.where(of_cell >= 0, new[-1], np.int32(-1)), self._cell)
         column[rows] = new[ids]
         return Values(column, list(place))
@@ -160,11 +162,11 @@ class Costs:
 
     def at(self, rows: Int32) -> Costs:
         """The costs of some kernels, without their shares `flops` and `bytes`."""
-        found, names = copy(self), self._names
-        found.__dict__.pop("_shares", None)
-        found._cell = self._cell[rows]
-        found._names = SharedValues(names.rows[rows], names.id_of_row, names.values)
-        return found
+        costs, names = copy(self), self._names
+        costs.__dict__.pop("_shares", None)
+        costs._cell = self._cell[rows]
+        costs._names = SharedValues(names.rows[rows], names.id_of_row, names.values)
+        return costs
 
 
 def _of_cells(table: npt.NDArray[Any], cell: Int32) -> npt.NDArray[Any]:
@@ -203,7 +205,7 @@ def _left(calls: CallsOfKernels, share: Int64) -> Int64:
     if not some.any():
         return share
     rest = take(some, calls.group, False) & (share > 0)
-    inside = take(np.array([each.is_inside for each in calls.kinds], bool), calls.kind)
+    inside = take(np.array([kind.is_inside for kind in calls.kinds], bool), calls.kind)
     inside &= ~rest & (calls.instance >= 0) & (share > 0)
     n = int(calls.instance.max(initial=-1)) + 1
     taken, all_rest = (np.bincount(calls.instance[rows], share[rows], n) for rows in (inside, rest))
@@ -228,7 +230,7 @@ def cost(calls: CallsOfKernels, names: Values, duration: Int64, gpus: Iterable[s
     shared = names.shared()
     info = take(np.array(info_of_name, np.int32), shared.id_of_row, without_name)
     used: dict[CostKey, int] = {}
-    row = [used.setdefault(CostKey(*each.calls, each.gradient), len(used)) for each in calls.kinds]
+    row = [used.setdefault(CostKey(*kind.calls, kind.gradient), len(used)) for kind in calls.kinds]
     tables = CostTables(list(infos), calls.named, list(used))
     cell = _parts.find(
         (
@@ -391,7 +393,7 @@ def _operand_type(key: CostKey, named: list[Named]) -> str | None:
     """The compute type of the innermost of helper, work and call that records one."""
     calls = (named[i].call for i in (key.helper, key.work, key.call) if i >= 0)
     types = (ops.compute_types.call_type(call) for call in calls if call)
-    return next((each for each in types if each), None)
+    return next((type_ for type_ in types if type_), None)
 
 
 def _estimated(work: ops.Work) -> ops.Work:

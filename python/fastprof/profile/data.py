@@ -1,21 +1,22 @@
-"""ProfileData: everything known about the kernels of a file, as columns."""
+"""ProfileData: everything known about the kernels of a file, as columns.
+
+What several reports of a profile use: results, and the work that counts.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from fastprof.model.arrays import Bools, Int64
 from fastprof.model.columns import Column
 from fastprof.model.devices import Device
 from fastprof.model.metadata import About, Memory
-from fastprof.profile.checks import Totals, same
-from fastprof.profile.counts import Contents
-from fastprof.profile.coverage import Coverage
+from fastprof.profile.coverage import Contents, Coverage
 from fastprof.profile.facts import devices_of
-from fastprof.profile.host_events import HostEvents, Synchronisations
-from fastprof.profile.instances import ApiCalls, RangeInstances
-from fastprof.profile.paths import Paths
+from fastprof.profile.instances import ApiCalls, HostEvents, RangeInstances, Synchronisations
+from fastprof.profile.range_columns import Paths
 from fastprof.profile.source import ProfileSource
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from fastprof.profile.captured_graphs import GraphCapture
+    from fastprof.profile.checks import Totals
 
 
 class ProfileData:
@@ -198,6 +200,8 @@ class ProfileData:
         BadInputError
             The file cannot be read any more.
         """
+        from fastprof.profile.checks import same
+
         report = self.source.totals()
         file = self._recount() if self._recount is not None else None
         if file is None:
@@ -220,3 +224,40 @@ class ProfileData:
         if name not in self.available:
             raise KeyError(f"no column {name!r}; columns: {', '.join(self.available)}")
         return self.source.column(name)
+
+
+Result = TypeVar("Result")
+
+
+def kept(profile: ProfileData, function: Callable[..., Result], *arguments: Hashable) -> Result:
+    """function(profile, *arguments), which is computed once and lives as long as the profile.
+
+    Neither arguments nor result may refer to the profile, whose memory would then wait for the
+    garbage collector.
+    """
+    results, key = profile.source.kept, (function, *arguments)
+    if key not in results:
+        results[key] = function(profile, *arguments)
+    result: Result = results[key]
+    return result
+
+
+def inside_part(profile: ProfileData) -> Bools | None:
+    """bool [kernels], the work in the part of `Profile.trim`; None for all."""
+    return profile.source.is_inside
+
+
+def begins_in_part(profile: ProfileData, time: Int64) -> Bools | None:
+    """bool [times], whether each is in the part of `Profile.trim`; None for all."""
+    window = profile.source.window
+    return None if window is None or not window.text else window.contains(time)
+
+
+def answered(profile: ProfileData) -> Bools | None:
+    """bool [kernels], the work in the part of `Profile.trim`, or after the start-up; None: all."""
+    return profile.source.answered
+
+
+def left_out(profile: ProfileData) -> tuple[str, ...]:
+    """The line that says which part of the capture is answered; none if that is all of it."""
+    return () if answered(profile) is None else (profile.find_steps().left_out,)

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fastprof.model.arrays import Int64, unique
-from fastprof.model.by_number import ByNumber
+from fastprof.model.arrays import ByNumber, Int64, unique
 from fastprof.model.columns import Column, RepeatedInts
 from fastprof.model.devices import Device, resolve
 from fastprof.model.metadata import About
@@ -67,7 +66,7 @@ def _steps(steps: StepsOfKernels) -> dict[str, Any]:
         "median_ns": steps.median if known else None,
         "std_ns": steps.spread if known else None,
         "number": steps.number.tolist(),
-        "length_ns": [each if each >= 0 else None for each in steps.length.tolist()],
+        "length_ns": [number if number >= 0 else None for number in steps.length.tolist()],
         "notes": list(steps.notes),
     }
 
@@ -85,7 +84,7 @@ def gpu_names(about: About, device: Column) -> str:
     """The names of the GPUs with work, each once; "" if the file names none."""
     named = sorted(about.gpus)
     is_used = np.isin(np.array(named, np.int64), _numbers(device)).tolist()
-    used = (about.gpus[each] for each, has_work in zip(named, is_used, strict=True) if has_work)
+    used = (about.gpus[number] for number, has_work in zip(named, is_used, strict=True) if has_work)
     return ", ".join(dict.fromkeys(used))
 
 

@@ -21,16 +21,14 @@ from fastprof.model.columns import Column, Ints, RepeatedInts, SharedValues, Val
 from fastprof.model.markers import Kind, SourceLines, each_part_once
 from fastprof.model.timeline import RecordedEvents
 from fastprof.model.trace import NO_TIME, Trace, label_text
-from fastprof.profile import checks, collectives, gpu_work, kernel_types, phases
+from fastprof.profile import api_classes as kernel_types
+from fastprof.profile import checks, collectives, gpu_work, phases
 from fastprof.profile.callpath.attribution import Attribution
 from fastprof.profile.cells import KernelCells, bits, lookups_of_cells, numbered, partition
-from fastprof.profile.counts import Contents, contents_of
-from fastprof.profile.coverage import Coverage, RowCalls, cover
-from fastprof.profile.host_events import HostEvents, host_events_of
-from fastprof.profile.instances import Threads
+from fastprof.profile.coverage import Contents, Coverage, RowCalls, contents_of, cover
+from fastprof.profile.instances import HostEvents, Threads, host_events_of
 from fastprof.profile.lookups import Lookups
-from fastprof.profile.paths import Paths, paths_of
-from fastprof.profile.range_columns import RangeColumns
+from fastprof.profile.range_columns import Paths, RangeColumns, paths_of
 from fastprof.profile.source import ProfileSource
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 from fastprof.profile.steps.window import Window, inside, window_of
@@ -79,12 +77,12 @@ class TraceSource(ProfileSource):
         window = window_of(self._trace, self._attribution.meanings, text)
         if window.text and not inside(self._trace, window).any():
             raise StepsError(f"{self._trace.name}: no GPU work is launched in {window.text}")
-        found = self._copy()
-        found._lookups = Lookups(self._trace, self._attribution, self.lines, window)
-        found.host_omitted = self.host_omitted
+        source = self._copy()
+        source._lookups = Lookups(self._trace, self._attribution, self.lines, window)
+        source.host_omitted = self.host_omitted
         if "timeline" in self.__dict__:
-            found.timeline = self.timeline
-        return found
+            source.timeline = self.timeline
+        return source
 
     @property
     def window(self) -> Window | None:
@@ -204,9 +202,9 @@ class TraceSource(ProfileSource):
     def _of_cells(self) -> TraceSource:
         """The trace with one kernel for each cell, which has the numbers of all of its kernels."""
         lookups = lookups_of_cells(self._lookups, *self._partition)
-        found = self._of(lookups.trace, lookups.attribution)
-        found._lookups = lookups
-        return found
+        source = self._of(lookups.trace, lookups.attribution)
+        source._lookups = lookups
+        return source
 
     def contents(self) -> Contents:
         """Count the contents."""

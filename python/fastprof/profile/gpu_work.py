@@ -93,7 +93,7 @@ def kinds(trace: Trace) -> SharedValues:
     """kernel, graph, memcpy or memset."""
     kernels = trace.kernels
     return SharedValues(
-        kernels.config, kernels.configs.kind, [each.name.lower() for each in Activity]
+        kernels.config, kernels.configs.kind, [activity.name.lower() for activity in Activity]
     )
 
 
@@ -135,8 +135,8 @@ def copy_memory(trace: Trace) -> SharedValues:
     kinds = [*MEMORY_KINDS, ""]
     pairs = [(kinds[configs.source[i]], kinds[configs.target[i]]) for i in first.tolist()]
     names = [" -> ".join(filter(None, pair)) if pair[1] else None for pair in pairs]
-    found = Values(ids, names).mapped(lambda name: name)
-    return SharedValues(trace.kernels.config, found.ids, found.values)
+    values = Values(ids, names).mapped(lambda name: name)
+    return SharedValues(trace.kernels.config, values.ids, values.values)
 
 
 # Prefixes that do not distinguish kernels. `<unnamed>` is Nsight Systems' spelling of the anonymous

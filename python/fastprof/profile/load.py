@@ -198,16 +198,16 @@ def _traces_of(path: Path) -> list[Path]:
     if not os.path.isdir(path):
         return [path]
     names = sorted(os.listdir(os.fsdecode(path)))
-    found: list[Path] = [
+    traces: list[Path] = [
         os.path.join(os.fsdecode(path), name) for name in names if name.endswith(_TRACE_SUFFIXES)
     ]
-    if not found:
+    if not traces:
         raise BadInputError(
             f"{os.fsdecode(path)}: expected traces with captures of CUDA or HIP graphs (names "
             f"ending in {', '.join(_TRACE_SUFFIXES)}), found {len(names)} other files; check the "
             "path"
         )
-    return found
+    return traces
 
 
 def _recounter(file: SameFile, copies: bool) -> Callable[[], checks.Totals | None]:
@@ -226,12 +226,12 @@ def _reader_of_times(
     file: SameFile, kept: KeptTimes | Recorded | None = None
 ) -> Callable[[Trace, Attribution], Timeline]:
     """A function that returns the times of ranges and API calls: kept ones, or from the file."""
-    found: list[Timeline] = []  # of the trace and of its parts, which are sources of their own
+    results: list[Timeline] = []  # of the trace and of its parts, which are sources of their own
 
     def read(trace: Trace, attribution: Attribution) -> Timeline:
-        if not found:
-            found.append(_timeline(file, kept, trace, attribution))
-        return found[0]
+        if not results:
+            results.append(_timeline(file, kept, trace, attribution))
+        return results[0]
 
     return read
 

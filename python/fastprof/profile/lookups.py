@@ -32,8 +32,7 @@ from fastprof.profile.instances import RangeInstances
 from fastprof.profile.phases import STEP
 from fastprof.profile.steps import sources
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
-from fastprof.profile.steps.startup import Startup
-from fastprof.profile.steps.window import Window, inside
+from fastprof.profile.steps.window import Startup, Window, inside
 
 DEEPEST: Final = 128  # work in layers or ranges that are nested deeper is that of their ancestor
 MOST_FRAMES: Final = 256  # of a stack of Python, the innermost ones
@@ -381,8 +380,8 @@ def _chains(
         chain = take(kept, chain)
     used, place = distinct(chain, len(parent))
     ids: dict[Any, int] = {}
-    found = values(used, parent.tolist(), label.tolist())
-    id_of_chain = [ids.setdefault(value, len(ids)) for value in found]
+    iterable = values(used, parent.tolist(), label.tolist())
+    id_of_chain = [ids.setdefault(value, len(ids)) for value in iterable]
     return SharedValues(paths.place, take(np.array(id_of_chain, np.int32), place), list(ids))
 
 
@@ -450,11 +449,11 @@ MOST = 1.5
 def bandwidths(about: About, device: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     """Memory bandwidth of each device, bytes per second; NaN: unknown. device : [n] numbers"""
     devices, place = np.unique(device, return_inverse=True)
-    found = [
+    results = [
         resolve(about.gpus.get(number), about.gpu_figures.get(number)).bandwidth or np.nan
         for number in devices.tolist()
     ]
-    return np.array(found, np.float64)[place]
+    return np.array(results, np.float64)[place]
 
 
 def too_fast(

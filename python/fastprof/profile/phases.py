@@ -63,7 +63,7 @@ def of_kernels(lookups: PhaseInputs) -> Values:
     """
     of_chain = _of_chains(lookups)
     number = {name: i for i, name in enumerate(PHASES)} | {_MOVED: PHASES.index(FORWARD)}
-    of_row = np.array([number[each] for each in of_chain.values], np.int32)[of_chain.id_of_row]
+    of_row = np.array([number[value] for value in of_chain.values], np.int32)[of_chain.id_of_row]
     phase = take(of_row, of_chain.rows)
     if lookups.attribution.in_engine is not None:
         phase[lookups.attribution.in_engine] = PHASES.index(BACKWARD)
@@ -73,9 +73,9 @@ def of_kernels(lookups: PhaseInputs) -> Values:
     np.copyto(phase, PHASES.index(COMMUNICATION), where=take(communicates, long_names.rows))
     if lookups.trace.kernels.copied is not None:
         directions = copy_directions(lookups.trace)
-        to_gpu = np.array([each == "HtoD" for each in directions.values], bool)
+        to_gpu = np.array([value == "HtoD" for value in directions.values], bool)
         to_gpu = take(take(to_gpu, directions.id_of_row, False), directions.rows)
-        may = np.array([each in (_MOVED, OTHER) for each in of_chain.values], bool)
+        may = np.array([value in (_MOVED, OTHER) for value in of_chain.values], bool)
         phase[to_gpu & take(may[of_chain.id_of_row], of_chain.rows)] = PHASES.index(DATA)
     return Values(phase, PHASES)
 

@@ -228,7 +228,7 @@ class _Names:
 
     def __init__(self, kernels: Iterable[str], meanings: Iterable[Meaning]) -> None:
         self.kernels = _lines(kernels)
-        named = (each.name for each in meanings if each.kind != Kind.HIDDEN)
+        named = (meaning.name for meaning in meanings if meaning.kind != Kind.HIDDEN)
         self.ranges = _lines(dict.fromkeys(named))  # operators differ in shapes
 
     def evidence(self, mark: _Mark) -> str:
@@ -281,33 +281,40 @@ def _torch(about: About, names: _Names, meanings: Iterable[Meaning]) -> str:
     if about.format in ("kineto", "dict"):
         return about.tool or "dict lines"
     kinds = (Kind.ARGUMENT, Kind.MODULE, Kind.TRACE, Kind.LAYER, Kind.TORCH)
-    return next((f"range {each.name[:_SHOWN]}" for each in meanings if each.kind in kinds), "")
+    return next(
+        (f"range {meaning.name[:_SHOWN]}" for meaning in meanings if meaning.kind in kinds), ""
+    )
 
 
 def _training(about: About, names: _Names, meanings: Iterable[Meaning]) -> str:
     """What tells a backward pass or an optimizer; "" for nothing."""
     if hit := names.of_ranges(_TRAINS):
         return hit
-    for each in meanings:
-        if each.backward or each.engine or each.autograd_node:
-            return f"range {each.name[:_SHOWN]}"
+    for meaning in meanings:
+        if meaning.backward or meaning.engine or meaning.autograd_node:
+            return f"range {meaning.name[:_SHOWN]}"
     if hit := names.of_kernels(_TRAINS):
         return hit
     return next(
-        (f"thread {each}" for each in about.threads.values() if each.startswith("pt_autograd")), ""
+        (
+            f"thread {thread}"
+            for thread in about.threads.values()
+            if thread.startswith("pt_autograd")
+        ),
+        "",
     )
 
 
 def _own(about: About, names: _Names) -> Program:
     """A program without the names of a framework: C++, or another language."""
     hosts = [*about.processes.values(), *about.threads.values()]
-    python = next((each for each in hosts if _PYTHON.search(each)), None)
-    own = [each for each in names.kernels.split("\n") if each and _is_own(each)]
+    python = next((host for host in hosts if _PYTHON.search(host)), None)
+    own = [part for part in names.kernels.split("\n") if part and _is_own(part)]
     if python is not None:
         return Program(OTHER, "Python", f"process {python[:_SHOWN]}") if own else Program()
-    if not names.kernels or not (hosts or any(_is_signature(each) for each in own)):
+    if not names.kernels or not (hosts or any(_is_signature(text) for text in own)):
         return Program()
-    is_amd = any(re.search(r"AMD|Radeon|Instinct|\bgfx", each) for each in about.gpus.values())
+    is_amd = any(re.search(r"AMD|Radeon|Instinct|\bgfx", text) for text in about.gpus.values())
     evidence = [f"kernel {own[0][:_SHOWN]}"] if own else []
     evidence += [f"process {hosts[0][:_SHOWN]}"] if hosts else []
     kind, name = (HIP, "HIP C++") if is_amd else (CUDA, "CUDA C++")

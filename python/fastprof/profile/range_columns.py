@@ -1,15 +1,21 @@
-"""Columns of ranges, under the names of the columns of kernels: `op`, `layer`, `line`, ..."""
+"""Columns of ranges, under the names of the columns of kernels: `op`, `layer`, `line`, ...
+
+The call-path tree of a trace: `Profile.paths`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from fastprof import ops
+from fastprof._core import _path
 from fastprof._core._take import take
+from fastprof._system.classes import dataclass
+from fastprof._system.optional import import_optional
 from fastprof.model.arrays import Int32, Int64, rows_by
 from fastprof.model.columns import Column, Ints, Values
 from fastprof.model.markers import Kind, Meaning, SourceLines
@@ -23,6 +29,10 @@ from fastprof.profile.calls import named, outermost_calls
 from fastprof.profile.instances import RangeInstances
 from fastprof.profile.lookups import Lookups
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
+
+if TYPE_CHECKING:
+    import pandas
+
 
 Maker = Callable[[Lookups], Column]
 
@@ -115,8 +125,8 @@ def steps_at(steps: StepsOfKernels, time: Int64, pid: Int64) -> Ints:
         return Ints(np.full(len(time), steps.number[0]))
     number = np.full(len(time), -1, np.int64)
     rows_of_pid = dict(rows_by(pid))
-    for each, rows in rows_by(steps.pid):
-        own = rows_of_pid.get(each, np.empty(0, np.int64)) if each >= 0 else np.arange(len(pid))
+    for index, rows in rows_by(steps.pid):
+        own = rows_of_pid.get(index, np.empty(0, np.int64)) if index >= 0 else np.arange(len(pid))
         start = time[own]
         place = np.searchsorted(steps.start[rows], start, side="right") - 1
         inside = (place >= 0) & (start < steps.end[rows][place])
@@ -144,3 +154,81 @@ def params_of(meaning: Meaning) -> str | None:
         return None
     work = ops.work(call, "fprop")
     return (work.parts[0].params if work is not None else "") or ops.tensors_text(call)
+
+
+_KINDS: Final = {
+    Kind.TORCH: "operator",
+    Kind.ARGUMENT: "annotation",
+    Kind.MODULE: "annotation",
+    Kind.TRACE: "annotation",
+    Kind.LAYER: "layer",
+    Kind.USER: "user",
+    Kind.FRAME: "python",
+    Kind.HIDDEN: "python",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Paths:
+    """The call-path tree: one row per distinct chain of range names. Parents precede children.
+
+    The column `path` of kernels contains rows of this table.
+
+    Parameters
+    ----------
+    parent : int32 [n]
+        The row of the enclosing path, -1 for none.
+    level : int32 [n]
+        0 for the outermost.
+    label : Values
+        The innermost name of the path.
+    folded : Values
+        Names to group by: operators without shapes; user ranges with `*` for each number, so that
+        `step 17` and `step 18` are both `step *`.
+    kind : Values
+        operator, annotation, layer, user or python.
+    """
+
+    parent: Int32
+    level: Int32
+    label: Values
+    folded: Values
+    kind: Values
+
+    def __len__(self) -> int:
+        return len(self.parent)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A DataFrame: parent, level, label, folded, kind.
+
+        Raises
+        ------
+        MissingDependencyError
+            pandas is not installed.
+        """
+        library = import_optional("pandas", "DataFrames need")
+        texts = {"label": self.label, "folded": self.folded, "kind": self.kind}
+        frame: pandas.DataFrame = library.DataFrame(
+            {"parent": self.parent, "level": self.level}
+            | {
+                name: library.Categorical.from_codes(column.ids, categories=column.values)
+                for name, column in texts.items()
+            }
+        )
+        return frame
+
+
+def paths_of(attribution: Attribution) -> Paths:
+    """The call-path tree; linear in its nodes."""
+    meaning = Values(attribution.node_label, attribution.meanings)
+    return Paths(
+        parent=attribution.node_parent,
+        level=_path.levels(attribution.node_parent),
+        label=meaning.mapped(lambda m: m.label),
+        folded=meaning.mapped(_folded),
+        kind=meaning.mapped(lambda m: _KINDS[m.kind]),
+    )
+
+
+def _folded(meaning: Meaning) -> str:
+    return without_numbers(meaning.label) if meaning.kind == Kind.USER else meaning.name

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from fastprof.model.metadata import About
-from fastprof.profile.counts import Contents
-from fastprof.profile.coverage import NEVER_HAS_SHAPES, NO_SHAPES, SHAPES_MISSING, Coverage, Without
+from fastprof.profile.coverage import (
+    NEVER_HAS_SHAPES,
+    NO_SHAPES,
+    SHAPES_MISSING,
+    Contents,
+    Coverage,
+    Without,
+)
 from fastprof.profile.program import CUDA, HIP, SERVING, WITH_OPERATORS
 
 # Smaller shares of the GPU time print as 0.0 %.
@@ -100,29 +106,29 @@ def advice(about: About, contents: Contents, coverage: Coverage) -> dict[str, li
     """Advice on each gap, keyed by depth, `kernels` or `types`; depths without a gap are absent."""
     if not _has_kernels(contents):
         return {"kernels": [_no_kernels(about)]}
-    found: dict[str, list[str]] = {}
+    result: dict[str, list[str]] = {}
     lost = _lost(coverage)
     graphs = contents.work.get("graph", (0, 0))[1] / max(coverage.total, 1)
     replays = coverage.without(Without.CAPTURE) / max(coverage.total, 1)
     for depth, share in lost.items():
         if share < _NEGLIGIBLE:
             continue
-        found[depth] = []
+        result[depth] = []
         if replays >= _NEGLIGIBLE and depth in ("range", "op"):
-            found[depth].append(f"{100 * replays:.1f} % {_REPLAYS}")
+            result[depth].append(f"{100 * replays:.1f} % {_REPLAYS}")
             share, replays = share - replays, 0.0
         if share >= _NEGLIGIBLE:
             text = _formulas(coverage) if depth == "cost" else _advice(about, contents, depth)
-            found[depth] += [text] if text else []
+            result[depth] += [text] if text else []
         if graphs >= _NEGLIGIBLE and depth in ("range", "op", "shapes"):
-            found[depth].append(f"{100 * graphs:.1f} % {_GRAPHS}")
+            result[depth].append(f"{100 * graphs:.1f} % {_GRAPHS}")
             graphs = 0.0
     if contents.shapes and not contents.types and about.format in _MISSING:
-        found["types"] = [_MISSING[about.format]["types"]]
+        result["types"] = [_MISSING[about.format]["types"]]
     if about.format == "dict":
-        depths = [depth for depth in found if depth != "cost"]
-        found |= {depth: [_DICT] if depth == depths[0] else [] for depth in depths}
-    return {depth: texts for depth, texts in found.items() if texts}
+        depths = [depth for depth in result if depth != "cost"]
+        result |= {depth: [_DICT] if depth == depths[0] else [] for depth in depths}
+    return {depth: texts for depth, texts in result.items() if texts}
 
 
 def advice_on(about: About, contents: Contents, depth: str) -> str:
@@ -132,10 +138,10 @@ def advice_on(about: About, contents: Contents, depth: str) -> str:
     """
     if not _has_kernels(contents):
         return _no_kernels(about)
-    found = _advice(about, contents, depth)
-    if found is None and about.format != "dict":
+    result = _advice(about, contents, depth)
+    if result is None and about.format != "dict":
         return f"no {_PLURALS[depth]} in the file: known of programs with PyTorch"
-    return found or _DICT_REPORT.format(depth)
+    return result or _DICT_REPORT.format(depth)
 
 
 def _has_kernels(contents: Contents) -> bool:
@@ -148,14 +154,14 @@ def _no_kernels(about: About) -> str:
 
 def _lost(coverage: Coverage) -> dict[str, float]:
     """For each depth, the share of the GPU time known to the previous depth but not to this one."""
-    found = {}
+    result = {}
     before = coverage.total
     for depth, time in coverage.known.items():
         if depth == "source line":
             before = coverage.total
-        found[depth] = max(0, before - time) / max(coverage.total, 1)
+        result[depth] = max(0, before - time) / max(coverage.total, 1)
         before = time
-    return found
+    return result
 
 
 def _advice(about: About, contents: Contents, depth: str) -> str | None:
@@ -195,9 +201,9 @@ def _of_engine(contents: Contents, depth: str) -> str | None:
 def _formulas(coverage: Coverage) -> str | None:
     """The operators with known shapes but unknown cost, longest GPU time first."""
     names: dict[str, int] = {}
-    for each in coverage.unknown():
-        if each.op is not None and each.reason not in (NO_SHAPES, SHAPES_MISSING, NEVER_HAS_SHAPES):
-            names[each.op] = names.get(each.op, 0) + each.time
+    for cost in coverage.unknown():
+        if cost.op is not None and cost.reason not in (NO_SHAPES, SHAPES_MISSING, NEVER_HAS_SHAPES):
+            names[cost.op] = names.get(cost.op, 0) + cost.time
     if not names:
         return None
     longest = sorted(names.items(), key=lambda item: -item[1])[:_MAX_NAMES]

@@ -19,6 +19,7 @@ from fastprof.readers.detect import FileFormat, detect_trace
 from fastprof.readers.sqlite.database import Database
 
 _ACTIVITY = "CUPTI_ACTIVITY_KIND_"
+
 _TABLES = {
     "KERNEL": "kernel",
     "CONCURRENT_KERNEL": "kernel",
@@ -26,7 +27,9 @@ _TABLES = {
     "MEMCPY": "memcpy",
     "MEMSET": "memset",
 }
+
 _NVPROF_TABLES = {"MEMCPY2": "memcpy"}  # has another meaning in exports of nsys
+
 _CATEGORIES = {
     "kernel": "kernel",
     "gpu_memcpy": "memcpy",
@@ -34,7 +37,9 @@ _CATEGORIES = {
     "gpu_memset": "memset",
     "memset": "memset",
 }
+
 _COPIES = ("memcpy", "memset")
+
 # High and low halves are summed separately: the sum may exceed 64 bits.
 _SUMS = """
 SELECT count(*), sum(ns >> 32), sum(ns & 4294967295) FROM (
@@ -42,6 +47,7 @@ SELECT count(*), sum(ns >> 32), sum(ns & 4294967295) FROM (
   FROM (SELECT coalesce(CAST("start" AS INTEGER), -1) early,
                coalesce(CAST("end" AS INTEGER), -1) late FROM "{table}" NOT INDEXED))
 """
+
 _DURATION = re.compile(rb"[\"']kDuration[\"']\s*:\s*([0-9]+)")
 
 
@@ -64,30 +70,30 @@ def recount(path: str | os.PathLike[str], copies: bool) -> Totals | None:
 
 
 def _by_sql(path: str | os.PathLike[str], copies: bool) -> Totals:
-    found = Totals()
+    totals = Totals()
     with Database(path) as database:
         tables = _TABLES | (_NVPROF_TABLES if "StringTable" in database.tables else {})
         for table, kind in tables.items():
             if _ACTIVITY + table in database.tables and (copies or kind not in _COPIES):
                 ((n, high, low),) = database.rows(_SUMS.format(table=_ACTIVITY + table))
-                found.add(kind, n, ((high or 0) << 32) + (low or 0))
-    return found
+                totals.add(kind, n, ((high or 0) << 32) + (low or 0))
+    return totals
 
 
 def _by_pattern(path: str | os.PathLike[str]) -> Totals:
-    found = Totals()
+    totals = Totals()
     rows = time = 0
     with open(path, "rb") as lines:
         for line in lines:
             rows += bool(line.removeprefix(dict_lines.BYTE_ORDER_MARK).strip())
             duration = _DURATION.search(line)
             time += int(duration[1]) if duration else 0
-    found.add("kernel", rows, time)
-    return found
+    totals.add("kernel", rows, time)
+    return totals
 
 
 def _by_json(path: str | os.PathLike[str], copies: bool, compressed: bool) -> Totals | None:
-    found = Totals()
+    totals = Totals()
     try:
         content = Path(path).read_bytes()
         text = gzip.decompress(content) if compressed else content
@@ -99,18 +105,18 @@ def _by_json(path: str | os.PathLike[str], copies: bool, compressed: bool) -> To
     for event in trace["traceEvents"] if isinstance(trace, dict) else trace:
         kind = _CATEGORIES.get(str(event.get("cat")).lower())
         if event.get("ph") == "X" and kind and (copies or kind not in _COPIES):
-            found.add(kind, 1, max(0, _nanoseconds(event.get("dur"))))
-    return found
+            totals.add(kind, 1, max(0, _nanoseconds(event.get("dur"))))
+    return totals
 
 
 def _with_all_events(members: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object; several lists of events are one, as for the reader."""
-    found = dict(members)
-    if len(found) < len(members):
+    result = dict(members)
+    if len(result) < len(members):
         lists = [each for name, each in members if name == "traceEvents" and isinstance(each, list)]
         if len(lists) > 1:
-            found["traceEvents"] = [event for each in lists for event in each]
-    return found
+            result["traceEvents"] = [event for members in lists for event in members]
+    return result
 
 
 def _nanoseconds(microseconds: Any) -> int:

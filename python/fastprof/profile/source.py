@@ -15,11 +15,9 @@ from fastprof.model.metadata import About
 from fastprof.profile.cells import KernelCells
 from fastprof.profile.checks import Totals
 from fastprof.profile.collectives import Messages
-from fastprof.profile.counts import Contents
-from fastprof.profile.coverage import Coverage
-from fastprof.profile.host_events import HostEvents
-from fastprof.profile.paths import Paths
-from fastprof.profile.range_columns import RangeColumns
+from fastprof.profile.coverage import Contents, Coverage
+from fastprof.profile.instances import HostEvents
+from fastprof.profile.range_columns import Paths, RangeColumns
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 from fastprof.profile.steps.window import Window
 from fastprof.profile.timeline import Timeline
@@ -60,7 +58,7 @@ class ProfileSource(ABC):
         self.name, self.about, self.warnings, self.n_kernels = name, about, warnings, n_kernels
         self.names = [info.key for info in table if not info.on_request]
         self.on_request = [info.key for info in table if info.on_request]
-        self.kept: dict[object, Any] = {}  # see `fastprof.profile.kept`
+        self.kept: dict[object, Any] = {}  # see `fastprof.profile.data`
         self.host_omitted = ""  # why `timeline` contains nothing
         self._columns: dict[str, Column] = {}
         self._coverage: dict[bool, Coverage] = {}

@@ -17,13 +17,15 @@ from fastprof.model.timeline import KeptHost, Recorded, RecordedCalls, RecordedH
 from fastprof.model.trace import NEVER, NO_TIME, Trace, label_text
 from fastprof.profile.api_classes import class_of
 from fastprof.profile.callpath.attribution import Attribution
-from fastprof.profile.host_events import Synchronisations, named, synchronisations_of
 from fastprof.profile.instances import (
     ApiCalls,
     EndedElsewhere,
     RangeInstances,
     RangeKinds,
+    Synchronisations,
     Threads,
+    named,
+    synchronisations_of,
 )
 
 
@@ -242,13 +244,15 @@ class _Places:
 
     @cached_property
     def level(self) -> Int32:
-        found = self._attribution
-        return take(_path.levels(found.frame_parent), found.frame_of_range)
+        attribution = self._attribution
+        return take(_path.levels(attribution.frame_parent), attribution.frame_of_range)
 
     @cached_property
     def parent(self) -> Int32:
-        found = self._attribution
-        return take(found.frame_range, take(found.frame_parent, found.frame_of_range))
+        attribution = self._attribution
+        return take(
+            attribution.frame_range, take(attribution.frame_parent, attribution.frame_of_range)
+        )
 
     @cached_property
     def forward(self) -> Int32:
@@ -260,11 +264,11 @@ class _Places:
 
     @cached_property
     def waiting(self) -> Int32:
-        found = self._attribution
-        if found.caller_of_frame is None:
-            return np.full(len(found.ranges), -1, np.int32)
-        caller = _path.innermost(found.frame_parent, found.caller_of_frame)
-        return take(found.frame_range, take(caller, found.frame_of_range))
+        attribution = self._attribution
+        if attribution.caller_of_frame is None:
+            return np.full(len(attribution.ranges), -1, np.int32)
+        caller = _path.innermost(attribution.frame_parent, attribution.caller_of_frame)
+        return take(attribution.frame_range, take(caller, attribution.frame_of_range))
 
 
 def _forward(attribution: Attribution) -> Int32:

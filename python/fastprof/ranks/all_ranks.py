@@ -74,27 +74,28 @@ def combine(summaries: Sequence[Summary]) -> AllRanks:
     recorded = [summary.rank for summary, _ in owners]
     numbers, rule = assign_ranks(paths, recorded)
     order = np.argsort(np.array(numbers, np.int64), kind="stable").tolist()
-    found, place = [], {}
+    results, place = [], {}
     for row, i in enumerate(order):
         summary, process = owners[i]
         place[id(summary), process] = row
-        found.append(
+        results.append(
             Rank(numbers[i], summary, None if process is None else summary.processes[process])
         )
     of_process = [
-        np.array([place[id(each), p] for p in range(len(each.processes))], np.int32)
-        for each in summaries
+        np.array([place[id(summary), p] for p in range(len(summary.processes))], np.int32)
+        for summary in summaries
     ]
     return AllRanks(
-        ranks=found,
+        ranks=results,
         rule=rule,
         rank=_joined(
-            [of[each.groups.process] for of, each in zip(of_process, summaries, strict=True)],
+            [of[summary.groups.process] for of, summary in zip(of_process, summaries, strict=True)],
             np.int32,
         ),
-        keys={name: _shared([each.groups.keys[name] for each in summaries]) for name in KEYS},
+        keys={name: _shared([summary.groups.keys[name] for summary in summaries]) for name in KEYS},
         sums={
-            name: _joined([each.groups.sums[name] for each in summaries], np.int64) for name in SUMS
+            name: _joined([summary.groups.sums[name] for summary in summaries], np.int64)
+            for name in SUMS
         },
     )
 
@@ -122,8 +123,8 @@ Numbers = list[int | None]
 
 def rank_in_name(path: str) -> int | None:
     """The number after the last `rank` in a path."""
-    found = _RANK.findall(path)
-    return int(found[-1]) if found else None
+    results = _RANK.findall(path)
+    return int(results[-1]) if results else None
 
 
 def _recorded(paths: Sequence[str], recorded: Sequence[int | None]) -> Numbers:

@@ -72,7 +72,7 @@ def collectives(all_ranks: AllRanks) -> Table:
 
         wait to ends are unknown if only one rank has the calls or files record no start times.
     """
-    found: dict[str, _Found] = {}
+    result: dict[str, _Found] = {}
     channels = _channels(all_ranks)
     files = {
         path: i for i, path in enumerate(dict.fromkeys(r.summary.path for r in all_ranks.ranks))
@@ -80,14 +80,14 @@ def collectives(all_ranks: AllRanks) -> Table:
     file_of = [files[rank.summary.path] for rank in all_ranks.ranks]
     clocks = _clocks(channels, file_of)
     for (name, _), calls in channels.items():
-        each = found.setdefault(name, _Found())
+        each = result.setdefault(name, _Found())
         for rank, (_, duration) in calls.items():
             each.ranks.add(rank)
             each.counts[rank] = each.counts.get(rank, 0) + len(duration)
         if len(calls) > 1:
             _compare(each, calls, _of_one_file(calls, file_of, clocks))
-    _add_times(found, all_ranks)
-    return _table(found, all_ranks)
+    _add_times(result, all_ranks)
+    return _table(result, all_ranks)
 
 
 def _channels(all_ranks: AllRanks) -> dict[tuple[str, int], dict[int, CollectiveCalls]]:

@@ -51,7 +51,7 @@ def find(
         A directory contains no trace, or there are no paths.
     """
     given = [paths] if isinstance(paths, str | bytes | os.PathLike) else list(paths)
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for path in map(os.fsdecode, given):
         inside = sorted(_below(path, pattern), key=natural) if os.path.isdir(path) else [path]
         if not inside:
@@ -60,11 +60,11 @@ def find(
                 f"{path}: no traces in this directory; expected files named {expected}. "
                 "Give the files, or a pattern for their names"
             )
-        for each in inside:
-            found.setdefault(os.path.realpath(each), each)
-    if not found:
+        for text in inside:
+            result.setdefault(os.path.realpath(text), text)
+    if not result:
         raise BadInputError("no traces: give files or directories")
-    return sorted(found.values(), key=natural)
+    return sorted(result.values(), key=natural)
 
 
 def all_below(directory: str, pattern: str | None = None) -> Iterator[str]:

@@ -13,7 +13,8 @@ import numpy as np
 from fastprof._system.output_file import output_file, protected
 from fastprof.model.columns import Ints
 from fastprof.model.table import Floats, Table, texts
-from fastprof.ranks import collectives, lacking, totals
+from fastprof.ranks import collectives, totals
+from fastprof.ranks import totals as lacking
 from fastprof.ranks.all_ranks import SHARES, AllRanks, combine, rank_in_name, table_of
 from fastprof.ranks.summary import Summary
 from fastprof.ranks.work import Failure, Result
@@ -48,8 +49,8 @@ class BatchData:
     """
 
     def __init__(self, results: Sequence[Result]) -> None:
-        self.summaries = [each for each in results if isinstance(each, Summary)]
-        self.failures = [each for each in results if isinstance(each, Failure)]
+        self.summaries = [result for result in results if isinstance(result, Summary)]
+        self.failures = [result for result in results if isinstance(result, Failure)]
 
     def __repr__(self) -> str:
         failed = f", {len(self.failures)} files failed" if self.failures else ""
@@ -70,7 +71,7 @@ class BatchData:
         text += f"; {_NUMBERED[self.all_ranks.rule]}"
         times = [(rank.process.time, rank.number) for rank in ranks if rank.process is not None]
         if times:
-            least, most = min(times), max(times, key=lambda each: (each[0], -each[1]))
+            least, most = min(times), max(times, key=lambda time: (time[0], -time[1]))
             mean = sum(time for time, _ in times) / len(times)
             text += (
                 f". GPU time per rank: mean {mean / 1e6:.3f} ms, min {least[0] / 1e6:.3f} "
@@ -118,7 +119,9 @@ class BatchData:
             return []
         present = {rank.number for rank in self.all_ranks.ranks}
         present |= {
-            number for each in self.failures if (number := rank_in_name(each.path)) is not None
+            number
+            for failure in self.failures
+            if (number := rank_in_name(failure.path)) is not None
         }
         size = max((rank.summary.world_size or 0 for rank in self.all_ranks.ranks), default=0)
         return sorted(set(range(size)) - present)
@@ -156,7 +159,9 @@ class BatchData:
     @contextmanager
     def _output(self, path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         """An output file that replaces none of the traces."""
-        traces = [each.path for each in self.summaries] + [each.path for each in self.failures]
+        traces = [summary.path for summary in self.summaries] + [
+            failure.path for failure in self.failures
+        ]
         with protected(lambda: traces), output_file(path) as file:
             yield file
 
@@ -168,12 +173,16 @@ def _ranks(all_ranks: AllRanks, failures: Sequence[Failure]) -> Table:
     unknown = [np.nan] * len(failures)
     processes = [rank.process for rank in ranks]
     summaries = [rank.summary for rank in ranks]
-    spans = [None if each is None or each.span is None else each.span for each in processes]
-    spans_ns = [-1 if each is None else each[1] - each[0] for each in spans]
-    times = [0 if each is None else each.time for each in processes]
-    depths = dict.fromkeys(depth for each in summaries for depth in each.coverage)
+    spans = [
+        None if process is None or process.span is None else process.span for process in processes
+    ]
+    spans_ns = [-1 if span is None else span[1] - span[0] for span in spans]
+    times = [0 if process is None else process.time for process in processes]
+    depths = dict.fromkeys(depth for summary in summaries for depth in summary.coverage)
     no_devices = ["-"] * len(failures)
-    devices = [",".join(map(str, each.devices)) or "-" if each else "-" for each in processes]
+    devices = [
+        ",".join(map(str, process.devices)) or "-" if process else "-" for process in processes
+    ]
 
     def numbers(values: Sequence[int | None]) -> Ints:
         return Ints(np.array([-1 if v is None else v for v in [*values, *none]], np.int64))
@@ -184,28 +193,35 @@ def _ranks(all_ranks: AllRanks, failures: Sequence[Failure]) -> Table:
     return table_of(
         {
             "rank": numbers([rank.number for rank in ranks]),
-            "file": texts([each.path for each in summaries] + [f.path for f in failures]),
-            "pid": numbers([None if each is None else each.pid for each in processes]),
+            "file": texts([summary.path for summary in summaries] + [f.path for f in failures]),
+            "pid": numbers([None if process is None else process.pid for process in processes]),
             "devices": texts([*devices, *no_devices]),
-            "kernels": numbers([0 if each is None else each.kernels for each in processes]),
+            "kernels": numbers(
+                [0 if process is None else process.kernels for process in processes]
+            ),
             "gpu_time": numbers(times),
             "span": numbers(spans_ns),
             "busy": floats(
-                [np.nan if each is None or each.busy is None else each.busy for each in processes]
+                [
+                    np.nan if process is None or process.busy is None else process.busy
+                    for process in processes
+                ]
             ),
-            "steps": numbers([each.steps for each in summaries]),
+            "steps": numbers([summary.steps for summary in summaries]),
             **{
                 depth: floats(
                     [
-                        each.coverage.get(depth, 0) / each.gpu_time if each.gpu_time else np.nan
-                        for each in summaries
+                        summary.coverage.get(depth, 0) / summary.gpu_time
+                        if summary.gpu_time
+                        else np.nan
+                        for summary in summaries
                     ]
                 )
                 for depth in depths
             },
-            "warnings": numbers([len(each.warnings) for each in summaries]),
-            "seconds": floats([each.seconds for each in summaries]),
-            "error": texts([None] * len(ranks) + [each.error for each in failures]),
+            "warnings": numbers([len(summary.warnings) for summary in summaries]),
+            "seconds": floats([summary.seconds for summary in summaries]),
+            "error": texts([None] * len(ranks) + [failure.error for failure in failures]),
         },
         shares=SHARES | set(depths),
     )

@@ -109,7 +109,7 @@ class Store:
 
     def _table(self, summary: Summary) -> Any:
         arrow, groups = self._arrow, summary.groups
-        pids = [-1 if each.pid is None else each.pid for each in summary.processes]
+        pids = [-1 if process.pid is None else process.pid for process in summary.processes]
         pid = np.array([*pids, -1], np.int64)[groups.process]
         columns = {
             "file": _texts(arrow, Values(np.zeros(len(groups), np.int32), [summary.source.path])),

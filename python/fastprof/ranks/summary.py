@@ -14,12 +14,10 @@ import numpy.typing as npt
 from fastprof._core._take import distinct
 from fastprof._system.classes import dataclass
 from fastprof._version import __version__
-from fastprof.analysis.gpu_work import owners
-from fastprof.analysis.intervals import busy_by_device
+from fastprof.analysis.gpu_work import busy_by_device, owners
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Column, Ints, Values
-from fastprof.profile.data import ProfileData
-from fastprof.profile.kept import inside_part
+from fastprof.profile.data import ProfileData, inside_part
 from fastprof.ranks.files import TraceFile
 
 # Grouping keys (texts), and quantities that are added up.
@@ -161,20 +159,22 @@ def check_summary(summary: Summary) -> None:
     groups, processes = summary.groups, summary.processes
     lists = (groups.start, groups.duration, groups.channel)
     is_possible = (
-        all(isinstance(each, str) for each in (summary.format, *summary.warnings))
-        and all(each is None or _is_count(each) for each in (summary.rank, summary.world_size))
+        all(isinstance(text, str) for text in (summary.format, *summary.warnings))
+        and all(
+            number is None or _is_count(number) for number in (summary.rank, summary.world_size)
+        )
         and all(map(_is_count, (summary.steps, summary.gpu_time, *summary.coverage.values())))
-        and all(isinstance(each, str) for each in summary.coverage)
+        and all(isinstance(text, str) for text in summary.coverage)
         and _is_share(summary.seconds)
         and all(map(_is_possible, processes))
         and ((groups.process >= 0) & (groups.process < len(processes))).all()
-        and all((each >= -1).all() for each in groups.sums.values())
+        and all((array >= -1).all() for array in groups.sums.values())
         and (groups.sums["kernels"] >= 0).all()
         and len(groups.offsets) == len(groups) + 1
         and (np.diff(groups.offsets) >= 0).all()
-        and {len(each) for each in lists} == {int(groups.offsets[-1])}
+        and {len(array) for array in lists} == {int(groups.offsets[-1])}
         and (groups.channel >= 0).all()
-        and all(isinstance(text, str) for each in groups.keys.values() for text in each.values)
+        and all(isinstance(text, str) for key in groups.keys.values() for text in key.values)
     )
     if not is_possible:
         raise ValueError("a value is impossible")
@@ -186,7 +186,7 @@ def _is_possible(process: Process) -> bool:
     return (
         (process.pid is None or _is_count(process.pid))
         and all(map(_is_count, numbers))
-        and all(type(each) is int and abs(each) < _LARGEST for each in span)
+        and all(type(number) is int and abs(number) < _LARGEST for number in span)
         and len(span) == 2
         and (process.busy is None or _is_share(process.busy))
     )
@@ -226,9 +226,9 @@ class _Kernels:
         """bool [kernels of the profile], from those of these."""
         if self.rows is None:
             return wanted
-        found = np.zeros(len(self.profile), bool)
-        found[self.rows[wanted]] = True
-        return found
+        result = np.zeros(len(self.profile), bool)
+        result[self.rows[wanted]] = True
+        return result
 
 
 def _processes(profile: _Kernels) -> tuple[list[Process], Int32]:
@@ -239,7 +239,7 @@ def _processes(profile: _Kernels) -> tuple[list[Process], Int32]:
     used, place = np.unique(pids, return_inverse=True)
     device = _ints(profile, "device").values
     time = np.maximum(_ints(profile, "sil").values, 0).astype(np.int64)
-    found = []
+    results = []
     for number, pid in enumerate(used.tolist()):
         rows = place == number
         devices = tuple(np.unique(device[rows][device[rows] >= 0]).tolist())
@@ -253,11 +253,11 @@ def _processes(profile: _Kernels) -> tuple[list[Process], Int32]:
             start = _ints(profile, "start").values[rows]
             span = int(start.min()), int((start + time[rows]).max())
         kernels, total = len(device[rows]), int(time[rows].sum())
-        found.append(Process(pid if pid >= 0 else None, devices, kernels, total, span, busy))
-    order = sorted(range(len(found)), key=lambda i: (found[i].devices, found[i].pid or -1))
-    rank = np.empty(len(found), np.int32)
-    rank[order] = np.arange(len(found), dtype=np.int32)
-    return [found[i] for i in order], rank[place] if n else np.empty(0, np.int32)
+        results.append(Process(pid if pid >= 0 else None, devices, kernels, total, span, busy))
+    order = sorted(range(len(results)), key=lambda i: (results[i].devices, results[i].pid or -1))
+    rank = np.empty(len(results), np.int32)
+    rank[order] = np.arange(len(results), dtype=np.int32)
+    return [results[i] for i in order], rank[place] if n else np.empty(0, np.int32)
 
 
 def _groups(profile: _Kernels, process: Int32) -> Groups:
@@ -311,7 +311,7 @@ def _index(values: list[Any], value: str) -> int:
 def _joined(layers: Values) -> Values:
     """Layers in the notation of the report."""
     texts: dict[str, int] = {}
-    numbers = [texts.setdefault(":".join(each) or "-", len(texts)) for each in layers.values]
+    numbers = [texts.setdefault(":".join(value) or "-", len(texts)) for value in layers.values]
     return Values(np.array([*numbers, -1], np.int32)[layers.ids], list(texts))
 
 

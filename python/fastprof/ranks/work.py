@@ -1,10 +1,18 @@
-"""The task of a worker: one trace to its Summary or Failure."""
+"""The task of a worker: one trace to its Summary or Failure.
+
+The program of a worker process: reads options and paths from stdin, writes results to stdout.
+
+All are pickles between fastprof's own processes.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import pickle
+import sys
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -48,7 +56,7 @@ class Options:
         for path in captures:
             read_head(path)  # raises the error that `open` would raise
         sources = [source_of(path) for path in captures]
-        states = [f"{each.size}:{each.changed}:{each.fingerprint}" for each in sources]
+        states = [f"{source.size}:{source.changed}:{source.fingerprint}" for source in sources]
         part = [] if self.trim is None else [f"trim={self.trim}"]
         return " ".join([f"copies={int(self.copies)}", *map(_hash, self.ops), *states, *part])
 
@@ -134,3 +142,29 @@ def _text(error: Exception) -> str:
     if isinstance(error, OSError):
         return f"cannot be read: {error.strerror or error}"
     return f"{type(error).__name__}: {error}; a bug in fastprof: please report it"
+
+
+def main() -> None:
+    """Process paths until stdin ends. Exit after running out of memory, which may be fragmented."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # output of user code must not mix with results
+    with suppress(EOFError, BrokenPipeError):
+        options, memory = pickle.load(sys.stdin.buffer)
+        if memory is not None:
+            _limit_memory(memory)
+        while True:
+            result = work(pickle.load(sys.stdin.buffer), options)
+            pickle.dump(result, answers, pickle.HIGHEST_PROTOCOL)
+            answers.flush()
+            if isinstance(result, Failure) and result.memory:
+                return
+
+
+def _limit_memory(memory: int) -> None:
+    """Limit the private memory of this process (Linux). Exceeding it raises MemoryError."""
+    import resource
+
+    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+    if hard != resource.RLIM_INFINITY:
+        memory = min(memory, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (memory, hard))

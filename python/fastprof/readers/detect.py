@@ -83,10 +83,10 @@ def detect(path: str | os.PathLike[str]) -> InputFile:
         The file cannot be read, is empty, or has an unknown format.
     """
     head = read_head(path)
-    found = _format_of(head, os.fsdecode(path))
-    if found is None:
+    file_format = _format_of(head, os.fsdecode(path))
+    if file_format is None:
         raise BadInputError(f"{os.fsdecode(path)}: {_unknown(head)}")
-    return InputFile(path, found, head)
+    return InputFile(path, file_format, head)
 
 
 def detect_trace(path: str | os.PathLike[str]) -> InputFile:
@@ -97,13 +97,13 @@ def detect_trace(path: str | os.PathLike[str]) -> InputFile:
     BadInputError
         As for `detect`, or the file is a memory snapshot of torch.
     """
-    found = detect(path)
-    if found.format is FileFormat.SNAPSHOT:
+    file = detect(path)
+    if file.format is FileFormat.SNAPSHOT:
         raise BadInputError(
-            f"{found.name}: expected a trace, found a pickle; for memory snapshots of torch, use "
+            f"{file.name}: expected a trace, found a pickle; for memory snapshots of torch, use "
             "fastprof memory FILE or fastprof.memory_snapshot(FILE)"
         )
-    return found
+    return file
 
 
 def _format_of(head: bytes, name: str) -> FileFormat | None:

@@ -37,8 +37,8 @@ def capture_names(names: Sequence[str | None]) -> Int32:
     The `Activity` that it adds to the graph; -1 for none; below -1, that it begins, ends or
     instantiates a capture.
     """
-    found = [_meaning(name) if name else -1 for name in names]
-    return np.array([*found, -1], np.int32)
+    results = [_meaning(name) if name else -1 for name in names]
+    return np.array([*results, -1], np.int32)
 
 
 def _meaning(name: str) -> int:
@@ -79,9 +79,9 @@ def graphs_of_calls(
         same = process[here] == (process_of_thread[of_thread] if of_thread >= 0 else -1)
         inside = same & ((on[here] == of_thread) | ~is_busy[here]) & (graph[here] < 0)
         graph[here][inside] = number
-    found = np.full(len(meaning), -1, np.int32)
-    found[puts] = graph
-    return found
+    graphs = np.full(len(meaning), -1, np.int32)
+    graphs[puts] = graph
+    return graphs
 
 
 def graphs_without_marks(meaning: Int32, start: Int64, worked: Bools) -> Int32 | None:
@@ -125,14 +125,14 @@ def _captures(meaning: Int32, start: Int64, thread: Int32) -> list[tuple[int, in
     rows = rows[np.argsort(start[rows], kind="stable")]
     open_since: dict[int, int] = {}
     seen: set[int] = set()
-    found = []
+    results = []
     for what, time, on in zip(
         meaning[rows].tolist(), start[rows].tolist(), thread[rows].tolist(), strict=True
     ):
         if what == _BEGINS:
             open_since.setdefault(on, time)
         elif on in open_since or on not in seen:
-            found.append((open_since.pop(on, _EARLIEST), time, on))
+            results.append((open_since.pop(on, _EARLIEST), time, on))
         seen.add(on)
-    found += [(begin, NEVER, on) for on, begin in open_since.items()]
-    return sorted(found)
+    results += [(begin, NEVER, on) for on, begin in open_since.items()]
+    return sorted(results)

@@ -20,7 +20,7 @@ from fastprof._system import memory
 from fastprof.errors import BadInputError
 from fastprof.model.arrays import Int64
 from fastprof.model.columns import Values
-from fastprof.model.snapshot import Snapshot, SnapshotBlocks, SnapshotEvents, SnapshotSegments
+from fastprof.model.metadata import Snapshot, SnapshotBlocks, SnapshotEvents, SnapshotSegments
 
 # The first bytes of protocols 2 to 5.
 MAGIC: Final = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
@@ -70,10 +70,10 @@ def _snapshot(name: str, root: Any, file_size: int) -> Snapshot:
     if type(root) is list:  # of torch.cuda.memory_snapshot()
         root = {"segments": root}
     if type(root) is not dict or type(root.get("segments")) is not list:
-        found = f"keys {', '.join(list(root)[:6])}" if type(root) is dict else type(root).__name__
+        text = f"keys {', '.join(list(root)[:6])}" if type(root) is dict else type(root).__name__
         raise BadInputError(
             f"{name}: expected a memory snapshot of torch (keys segments, device_traces), found "
-            f"{found[:100]!r}; {_SAVE}"
+            f"{text[:100]!r}; {_SAVE}"
         )
     expansion = memory.Expansion(name, _MOST_OF_BYTE, _FLOOR)
     stacks = _Stacks(expansion, file_size)
@@ -81,7 +81,10 @@ def _snapshot(name: str, root: Any, file_size: int) -> Snapshot:
     traces = root.get("device_traces")
     of_device = list(enumerate(traces)) if type(traces) is list else []
     # A list of the file may contain one object many times.
-    for entries in (*(each.get("blocks") for each in segments), *(each for _, each in of_device)):
+    for entries in (
+        *(segment.get("blocks") for segment in segments),
+        *(each for _, each in of_device),
+    ):
         expansion.add(_OF_ENTRY * len(entries) if type(entries) is list else 0, file_size)
     settings = root.get("allocator_settings")
     return Snapshot(
@@ -100,8 +103,8 @@ def _snapshot(name: str, root: Any, file_size: int) -> Snapshot:
 
 
 def _blocks(segments: list[dict[str, Any]], stacks: _Stacks) -> SnapshotBlocks:
-    own = [list(_dicts(each.get("blocks"))) for each in segments]
-    blocks = [block for each in own for block in each]
+    own = [list(_dicts(segment.get("blocks"))) for segment in segments]
+    blocks = [block for members in own for block in members]
     # torch 2.0 keeps the request of a block in a list of past ones, the latest first.
     requests = [_latest_request(block) for block in blocks]
     size = _sizes(blocks, "size")
@@ -128,17 +131,17 @@ def _latest_request(block: dict[str, Any]) -> dict[str, Any]:
 
 def _addresses(segments: list[dict[str, Any]], own: list[list[dict[str, Any]]]) -> Int64:
     """The address of each block; where it is not recorded, the blocks of a segment adjoin."""
-    found = [np.empty(0, np.int64)]
+    results = [np.empty(0, np.int64)]
     starts = _numbers(segments, "address", default=0)
     for start, blocks in zip(starts.tolist(), own, strict=True):
         size, address = _sizes(blocks, "size"), _numbers(blocks, "address")
-        found.append(np.where(address >= 0, address, start + np.cumsum(size) - size))
-    return np.concatenate(found)
+        results.append(np.where(address >= 0, address, start + np.cumsum(size) - size))
+    return np.concatenate(results)
 
 
 def _events(of_device: list[tuple[int, Any]], stacks: _Stacks) -> SnapshotEvents:
     own = [list(_dicts(trace)) for _, trace in of_device]
-    events = [event for each in own for event in each]
+    events = [event for members in own for event in members]
     device = np.repeat(np.array([number for number, _ in of_device], np.int64), _lengths(own))
     time = _numbers(events, "time_us")
     limit = np.iinfo(np.int64).max // 1000
@@ -168,20 +171,20 @@ class _Stacks:
 
     def of(self, entries: list[dict[str, Any]]) -> npt.NDArray[np.int32]:
         """The stack of each entry, -1 for none."""
-        return np.array([self._id(each.get("frames")) for each in entries], np.int32)
+        return np.array([self._id(entry.get("frames")) for entry in entries], np.int32)
 
     def _id(self, frames: Any) -> int:
         if type(frames) is not list or not frames:
             return -1
-        found = self._of_list.get(id(frames))
-        if found is None:
+        result = self._of_list.get(id(frames))
+        if result is None:
             self._expansion.add(_OF_FRAME * len(frames), self._file_size)
-            stack = tuple(self._text(each) for each in reversed(frames))
-            found = self._ids.setdefault(stack, len(self._ids))
-            if found == len(self.distinct):
+            stack = tuple(self._text(frame) for frame in reversed(frames))
+            result = self._ids.setdefault(stack, len(self._ids))
+            if result == len(self.distinct):
                 self.distinct.append(stack)
-            self._of_list[id(frames)] = found
-        return found
+            self._of_list[id(frames)] = result
+        return result
 
     def _text(self, frame: Any) -> str:
         text = self._text_of.get(id(frame))
@@ -202,7 +205,7 @@ def _frame(frame: Any) -> str:
 
 
 def _lengths(lists: Sequence[Sequence[Any]]) -> Int64:
-    return np.array([len(each) for each in lists], np.int64)
+    return np.array([len(members) for members in lists], np.int64)
 
 
 def _sizes(entries: Iterable[dict[str, Any]], key: str, none: int = 0) -> Int64:
@@ -212,13 +215,13 @@ def _sizes(entries: Iterable[dict[str, Any]], key: str, none: int = 0) -> Int64:
 
 
 def _dicts(values: Any) -> Iterator[dict[str, Any]]:
-    yield from (each for each in (values if type(values) is list else ()) if type(each) is dict)
+    yield from (value for value in (values if type(values) is list else ()) if type(value) is dict)
 
 
 def _numbers(entries: Iterable[dict[str, Any]], key: str, default: int = -1) -> Int64:
     """int64 [entries]; `default` for other values. Values beyond 63 bits are addresses: folded."""
-    found = [each.get(key) for each in entries]
-    known = [value if type(value) is int else default for value in found]
+    results = [entry.get(key) for entry in entries]
+    known = [value if type(value) is int else default for value in results]
     folded = [
         value if -(2**63) <= value < 2**63 else (value + 2**63) % 2**64 - 2**63 for value in known
     ]
@@ -227,6 +230,6 @@ def _numbers(entries: Iterable[dict[str, Any]], key: str, default: int = -1) -> 
 
 def _texts(entries: Iterable[dict[str, Any]], key: str) -> Values:
     ids: dict[str, int] = {}
-    found = (each.get(key) for each in entries)
-    numbers = [ids.setdefault(each, len(ids)) if type(each) is str else -1 for each in found]
+    generator = (entry.get(key) for entry in entries)
+    numbers = [ids.setdefault(each, len(ids)) if type(each) is str else -1 for each in generator]
     return Values(np.array(numbers, np.int32), list(ids))

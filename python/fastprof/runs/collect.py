@@ -1,4 +1,7 @@
-"""What the program's processes have written: reports and traces, which get their final names."""
+"""What the program's processes have written: reports and traces, which get their final names.
+
+The page of a run: `report.html` in its directory.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,21 @@ import gzip
 import json
 import os
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from fastprof._system.output_file import output_file
 from fastprof._system.threads import map_on_threads, usable_cores
+from fastprof.api.batch import batch
+from fastprof.api.profile import Profile
 from fastprof.model.metadata import AFTER
-from fastprof.runs.settings import NOW, STATUS, snapshot_of
+from fastprof.model.page import Page
+from fastprof.page import page_of
+from fastprof.page.ranks import page_of_ranks
+from fastprof.runs.directory import PAGE
+from fastprof.runs.facts import NOW, STATUS, snapshot_of
 
 _COMPRESSION = 4
 _PIECE = 1 << 20  # bytes
@@ -86,3 +96,26 @@ def _copy(text: BinaryIO, file: gzip.GzipFile, added: bytes) -> None:
         n_left -= len(piece)
     if brace >= 0:
         file.write(added + end[brace:])
+
+
+def write_page(directory: Path, traces: Sequence[Path], profile: Profile) -> Path:
+    """Write the page of a run and return its path.
+
+    Parameters
+    ----------
+    directory : of the run
+    traces : all its traces; several are ranks, which the page compares
+    profile : of the first trace
+
+    Raises
+    ------
+    FastprofError
+        A trace cannot be read.
+    OSError
+        The page cannot be written.
+    """
+    page: Page = page_of(profile) if len(traces) == 1 else page_of_ranks(batch(traces, copies=True))
+    path = directory / PAGE
+    with output_file(path, is_own=True) as file:
+        file.write(page.html.encode())
+    return path

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 from fastprof._system.classes import dataclass
 from fastprof.errors import BadInputError
-from fastprof.model.quantity import quantity
+from fastprof.model.numbers import quantity
 
 _NUMBER: Final = r"(\d+(?:\.\d*)?|\.\d+)"
 _WORDS: Final = re.compile(r"\s*(\w*)\s*([<>=!]*)\s*(.*?)\s*", re.DOTALL)
@@ -112,8 +112,8 @@ def causes_of(processes: Sequence[dict[str, Any]]) -> list[str]:
 def never_held(processes: Sequence[dict[str, Any]], when: str) -> str:
     """Why nothing is recorded: the longest step, or the fullest memory, of all processes."""
     of = parse_condition(when).of
-    most = [each["most"] for each in processes if each.get("most")]
-    n_steps = max(int(each["steps"]) for each in processes)
+    most = [process["most"] for process in processes if process.get("most")]
+    n_steps = max(int(process["steps"]) for process in processes)
     start = f"nothing recorded: --when '{when}'"
     if not most and of == "memory":
         return f"{start} watched no GPU: torch used none on this machine"

@@ -72,12 +72,12 @@ def write_facts(path: Path, facts: dict[str, Any]) -> None:
 
 def traces_of(directory: str | os.PathLike[str]) -> list[Path]:
     """The first trace of each rank of a run, in order of rank; `kill -USR2` adds others."""
-    found = []
-    for each in Path(directory).iterdir():
-        match = _TRACE.match(each.name)
+    results = []
+    for path in Path(directory).iterdir():
+        match = _TRACE.match(path.name)
         if match and match[1] is None:
-            found.append((int(match[2] or 0), each))
-    return [each for _, each in sorted(found)]
+            results.append((int(match[2] or 0), path))
+    return [path for _, path in sorted(results)]
 
 
 def is_run(path: str | os.PathLike[str]) -> bool:
@@ -115,3 +115,6 @@ def resolved(name: str, home: str | os.PathLike[str] = HOME, *, one: bool = Fals
 
 def _plain(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._+]+", "_", name).strip("._")[:60] or "program"
+
+
+# Facts are from a file: values of another type than that of `facts.py` are unknown.

@@ -15,8 +15,8 @@ from types import FrameType
 
 from fastprof._system.signals import deferred
 from fastprof.errors import BadInputError
+from fastprof.runs.facts import NOW, PID, STATUS, VARIABLE, Settings
 from fastprof.runs.nsys import started
-from fastprof.runs.settings import NOW, PID, STATUS, VARIABLE, Settings
 
 STARTUP = Path(__file__).with_name("startup")
 # From a terminal, these reach the program without our help.

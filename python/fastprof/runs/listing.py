@@ -35,19 +35,16 @@ def listing(home: str | os.PathLike[str]) -> Table:
     facts = [run.facts for run in runs]
     columns: dict[str, ColumnData] = {
         "name": texts([run.name for run in runs]),
-        "started": texts([str(each.get("started", ""))[:16].replace("T", " ") for each in facts]),
-        "seconds": _floats([each.get("seconds") for each in facts]),
-        "exit_code": _floats([each.get("exit_code") for each in facts]),
-        "steps": _floats([_steps(each) for each in facts]),
-        "step_ns": _floats([each.get("step_ns") for each in facts]),
-        "kernels": _floats([each.get("kernels") for each in facts]),
-        "commit": texts([_commit(each.get("git")) for each in facts]),
-        "command": texts([_command(each.get("command")) for each in facts]),
+        "started": texts([str(fact.get("started", ""))[:16].replace("T", " ") for fact in facts]),
+        "seconds": _floats([fact.get("seconds") for fact in facts]),
+        "exit_code": _floats([fact.get("exit_code") for fact in facts]),
+        "steps": _floats([_steps(fact) for fact in facts]),
+        "step_ns": _floats([fact.get("step_ns") for fact in facts]),
+        "kernels": _floats([fact.get("kernels") for fact in facts]),
+        "commit": texts([_commit(fact.get("git")) for fact in facts]),
+        "command": texts([_command(fact.get("command")) for fact in facts]),
     }
     return Table(columns, _HEADINGS, notes=tuple(problems))
-
-
-# Facts are from a file: values of another type than that of `facts.py` are unknown.
 
 
 def _floats(values: list[Any]) -> Floats:
@@ -63,7 +60,10 @@ def _steps(facts: dict[str, Any]) -> int:
     processes = _dicts(facts.get("processes"))
     return max(
         (
-            sum(positive(each.get("n_steps")) or 0 for each in _dicts(process.get("recordings")))
+            sum(
+                positive(mapping.get("n_steps")) or 0
+                for mapping in _dicts(process.get("recordings"))
+            )
             for process in processes
         ),
         default=0,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fastprof.errors import BadInputError
 from fastprof.readers.nsys.report import find_nsys
-from fastprof.runs.settings import CAPTURE_DOMAIN, CAPTURE_RANGE, PID
+from fastprof.runs.facts import CAPTURE_DOMAIN, CAPTURE_RANGE, PID
 
 OPTIONS = (
     "--sample=none",
@@ -72,8 +72,8 @@ def nsys_command(tool: str, pytorch: str | None) -> list[str]:
         if not has_gpu():
             raise BadInputError("--pytorch: needs an NVIDIA GPU, and none was found; omit it")
         if not _PYTORCH.search(text):
-            found = f"{tool} is version {version(tool) or 'unknown'}"
-            raise BadInputError(f"--pytorch: {found}, without this option; omit it, or update nsys")
+            name = f"{tool} is version {version(tool) or 'unknown'}"
+            raise BadInputError(f"--pytorch: {name}, without this option; omit it, or update nsys")
         options.append(f"--pytorch={pytorch}")
     return [tool, "profile", *options]
 
@@ -106,9 +106,9 @@ def started(
         raise FileNotFoundError(2, os.strerror(2), command[0])
     with ExitStack() as stack:
         log = stack.enter_context(open(directory / _LOG, "wb"))
-        streams = [_duplicate(each) for each in range(3)]
-        for each in streams:
-            stack.callback(os.close, each)
+        streams = [_duplicate(number) for number in range(3)]
+        for stream in streams:
+            stack.callback(os.close, stream)
         pid = directory / PID
         start = [sys.executable, "-I", "-S", str(_EXEC), *map(str, streams), str(pid)]
         yield subprocess.Popen(
@@ -149,7 +149,7 @@ def _duplicate(descriptor: int) -> int:
 
 def _output(command: Sequence[str]) -> str:
     try:
-        found = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+        process = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return found.stdout + found.stderr
+    return process.stdout + process.stderr

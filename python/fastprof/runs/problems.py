@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fastprof.runs.condition import causes_of, never_held
-from fastprof.runs.settings import TRAINING_CALLS, Settings
+from fastprof.runs.facts import TRAINING_CALLS, Settings
 
 EMPTY_TRACE = (
     "the trace has no ranges and no kernels: the program ended before nsys received them; record "
@@ -22,28 +22,30 @@ def problems_of(processes: Sequence[dict[str, Any]], settings: Settings) -> list
     processes : the reports of the processes that imported torch, see `collect`
     settings : what was to be recorded
     """
-    found = [
-        f"process {each['pid']}: recording failed: {each['problem']}"
-        for each in processes
-        if each["problem"]
+    problems = [
+        f"process {process['pid']}: recording failed: {process['problem']}"
+        for process in processes
+        if process["problem"]
     ]
-    found += [
-        f"process {each['pid']}: {note}" for each in processes for note in each.get("notes", ())
+    problems += [
+        f"process {process['pid']}: {note}"
+        for process in processes
+        for note in process.get("notes", ())
     ]
-    recorded = [each for each in processes if any(map(has_begun, each["recordings"]))]
+    recorded = [process for process in processes if any(map(has_begun, process["recordings"]))]
     if recorded:
-        return found + [line for each in recorded for line in _incomplete(each, settings)]
+        return problems + [line for mapping in recorded for line in _incomplete(mapping, settings)]
     if not processes:
         return [
             "nothing recorded: no Python of the program imported torch, or it ignores PYTHONPATH "
             "or sitecustomize (python -I, -E or -S), or it replaced itself by exec without them"
         ]
-    most = max(processes, key=lambda each: int(each["steps"]))
+    most = max(processes, key=lambda process: int(process["steps"]))
     if causes_of(processes):
-        return found
+        return problems
     if settings.when is not None and most["is_over"] and most["steps"]:
-        return found or [never_held(processes, settings.when)]
-    return found or [_never(most, settings)]
+        return problems or [never_held(processes, settings.when)]
+    return problems or [_never(most, settings)]
 
 
 def has_begun(recording: dict[str, Any]) -> bool:

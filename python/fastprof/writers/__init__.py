@@ -26,7 +26,7 @@ Style = Literal["csv", "spaces", "width", "json", "parquet"]
 # The module of each format, imported on first use: `--help` needs the column table, not numpy.
 _STYLES = {
     "csv": "fastprof.writers.csv",
-    "spaces": "fastprof.writers.spaces",
+    "spaces": "fastprof.writers.table",
     "width": "fastprof.writers.width",
     "json": "fastprof.writers.json",
     "parquet": "fastprof.writers.parquet",
@@ -34,7 +34,7 @@ _STYLES = {
 _FORMS = {"dict": "fastprof.writers.dict_lines", "jsonl": "fastprof.writers.jsonl"}
 
 # Columns written as lists in every format, even where a profile holds at most one number per row.
-_LIST_KEYS = {"seqId", "altSeqId", *(each.key for each in COLUMNS if each.kind == "numbers")}
+_LIST_KEYS = {"seqId", "altSeqId", *(column.key for column in COLUMNS if column.kind == "numbers")}
 
 
 def _with_lists(columns: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:

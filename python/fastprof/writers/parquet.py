@@ -7,9 +7,9 @@ from itertools import chain
 from typing import BinaryIO
 
 from fastprof._system.optional import import_optional
-from fastprof.model.arrow import arrow_tables
 from fastprof.model.column_table import ColumnInfo
 from fastprof.model.columns import Column
+from fastprof.model.dataframe import arrow_tables
 
 
 def write_columns(columns: Mapping[str, Column], file: BinaryIO) -> None:

@@ -1,4 +1,7 @@
-"""Write report columns as a header line and rows of separated cells."""
+"""Write report columns as a header line and rows of separated cells.
+
+Write report columns separated by single spaces, for tools that split at whitespace.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,10 @@ from typing import Any, BinaryIO
 from fastprof._core._rows import RowWriter
 from fastprof.model.column_table import ColumnInfo
 from fastprof.model.columns import Column
+from fastprof.model.heading import printable
 from fastprof.writers import write_threads
 from fastprof.writers.cells import Notation, add_cell, encode
+from fastprof.writers.columns import cell_text
 
 
 def table_notation(text: Callable[[Any], str], **further: Any) -> Notation:
@@ -55,3 +60,23 @@ def write_table(
         add_cell(writer, before, columns[column.key], notation)
         before = separator
     write_threads.write(writer, file)
+
+
+def _without_blanks(text: Callable[[Any], str]) -> Callable[[Any], str]:
+    return lambda value: printable(text(value)).replace(" ", "_") or "-"
+
+
+def write(columns: Mapping[str, Column], chosen: Sequence[ColumnInfo], file: BinaryIO) -> None:
+    """Write a header line and the chosen columns.
+
+    Whitespace and control characters in a cell become `_` and an empty cell `-`: each line has one
+    word per column.
+    """
+    write_table(
+        columns,
+        chosen,
+        [table_notation(_without_blanks(cell_text(column))) for column in chosen],
+        [column.header for column in chosen],
+        file,
+        separator=" ",
+    )

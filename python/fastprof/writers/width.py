@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 from fastprof.errors import FastprofError
 from fastprof.model.column_table import ColumnInfo
 from fastprof.model.columns import Column
-from fastprof.model.names import printable
+from fastprof.model.heading import printable
 from fastprof.writers.cells import Notation
 from fastprof.writers.columns import short_cell_text
 from fastprof.writers.table import table_notation, write_table
@@ -64,8 +64,8 @@ def write(
     write_table(
         columns,
         chosen,
-        [_notation(column, each) for column, each in zip(chosen, widths, strict=True)],
-        [column.header[:each].ljust(each) for column, each in zip(chosen, widths, strict=True)],
+        [_notation(column, width) for column, width in zip(chosen, widths, strict=True)],
+        [column.header[:width].ljust(width) for column, width in zip(chosen, widths, strict=True)],
         file,
         separator=" ",
     )

@@ -18,7 +18,7 @@ from bench.generate import generate
 import fastprof
 from fastprof._system import memory
 from fastprof.cli import main
-from fastprof.page.opening import memory_of_page
+from fastprof.page.section import memory_of_page
 from fastprof.readers import detect as memory_estimate
 from fastprof.readers.detect import detect_trace
 from fastprof.readers.sqlite.database import Database

@@ -406,5 +406,5 @@ def test_no_other_module_opens_files_for_writing() -> None:
         for path in PACKAGE.rglob("*.py")
         if writes(ast.parse(path.read_text()))
     }
-    read_only = {"readers/sqlite/database.py", "ranks/worker.py"}  # mode=ro; a pipe
+    read_only = {"readers/sqlite/database.py", "ranks/work.py"}  # mode=ro; a pipe
     assert found - read_only == set(OTHERS)

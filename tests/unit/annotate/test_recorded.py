@@ -12,7 +12,7 @@ from fastprof.model.markers import Kind, read
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("nvtx", reason="nvtx is not installed")
 
-from fastprof.annotate.channels import recordable
+from fastprof.annotate.text import recordable
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from torch import nn
 import fastprof
 from fastprof import AnnotateError
 from fastprof._core import _layers, _ranges
-from fastprof.annotate import channels
+from fastprof.annotate import text as channels
 from support.annotation_modes import PROFILER, TOOL, listening
 
 X = torch.ones(2, 4)

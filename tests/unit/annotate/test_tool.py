@@ -7,11 +7,11 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed: make test TORCH=2.13.0")
 pytest.importorskip("nvtx")
 
-from fastprof.annotate.channels import tool_domain
+from fastprof.annotate.text import tool_domain
 
 DOMAIN = """
 import nvtx
-from fastprof.annotate.channels import tool_domain
+from fastprof.annotate.text import tool_domain
 nvtx.get_domain = lambda name=None: nvtx._lib.lib.dummy_domain  # as under nsys 2023.4
 for domain in (tool_domain(), tool_domain("mine")):
     domain.push_range(domain.get_event_attributes(message="hidden by nvtx"))

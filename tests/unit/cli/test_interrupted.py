@@ -321,7 +321,7 @@ def test_a_signal_within_an_evaluated_text_gives_the_same_exit_code(number, tmp_
 
 HELD = """
 import os, signal, subprocess, sys
-from fastprof._system.interruption import Interruption
+from fastprof._system.signals import Interruption
 from fastprof._system.signals import deferred
 running = None
 with Interruption():
@@ -376,7 +376,7 @@ def test_a_signal_where_python_ignores_exceptions_is_not_lost(number):
 
 IMPORTING = """
 import signal, sys, time, types
-from fastprof._system.interruption import Interruption
+from fastprof._system.signals import Interruption
 code = types.SimpleNamespace(co_filename=importing)
 number = getattr(signal, sys.argv[1])
 with Interruption() as signals:

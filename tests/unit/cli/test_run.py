@@ -15,10 +15,10 @@ from fastprof.errors import BadInputError
 from fastprof.runs import nsys
 from fastprof.runs.collect import collect
 from fastprof.runs.directory import all_runs, new_directory, resolved, traces_of, write_facts
+from fastprof.runs.facts import VARIABLE, Settings, from_environment
 from fastprof.runs.launch import program_name, python_command
 from fastprof.runs.nsys import nsys_command
 from fastprof.runs.problems import problems_of
-from fastprof.runs.settings import VARIABLE, Settings, from_environment
 from support import commands, gloo_crashes
 from support.hypothesis_profiles import IS_FULL, some
 from support.waiting import PATIENCE

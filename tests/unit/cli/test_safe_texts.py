@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from fastprof.cli.output import _Terminal
-from fastprof.model.names import printable
+from fastprof.model.heading import printable
 from fastprof.model.table_text import markdown_text
-from fastprof.page.embed import shown
+from fastprof.page.table import shown
 from support import every_command
 from support.every_command import Done, run_here
 from support.kineto_files import KinetoFile
@@ -134,7 +134,7 @@ def test_one_place_makes_texts_printable() -> None:
     assert shown("\x1b<b>") == " &lt;b&gt;"
     package = Path(every_command.main.__code__.co_filename).parents[1]
     users = [path.name for path in package.rglob("*.py") if "isprintable(" in path.read_text()]
-    assert users == ["names.py"]
+    assert users == ["heading.py"]
 
 
 def test_markdown_shows_names_as_they_are() -> None:

@@ -25,7 +25,7 @@ classes = {
     for name in modules if name.startswith("fastprof")
     for each in vars(sys.modules[name]).values() if isinstance(each, type)
     for method in ("__init__", "__new__")
-    if getattr(getattr(each, method), "__code__", main.__code__).co_filename.startswith("<")
+    if getattr(getattr(each, method), "__code__", main.__code__).co_filename.startswith("<string")
 }
 print(json.dumps([modules, sorted(classes)]), file=sys.stderr)
 """
@@ -39,9 +39,8 @@ HEAVY = {
 # What other commands, formats and callers need.
 UNUSED = {
     *("fastprof.analysis.diff", "fastprof.annotate", "fastprof.exports", "fastprof.integrations"),
-    *("fastprof.model.snapshot", "fastprof.model.page"),
+    *("fastprof.model.page", "fastprof.profile.recount"),
     *("fastprof.page", "fastprof.profile.captured_graphs", "fastprof.profile.from_dict_lines"),
-    *("fastprof.profile.recount"),
     *("fastprof.readers.kineto", "fastprof.readers.nvprof.reader", "fastprof.writers"),
     *("fastprof.readers.torch_snapshot", "fastprof.cli.batch", "fastprof.cli.diff"),
     *("fastprof.cli.export", "fastprof.cli.nsys", "fastprof.cli.report", "fastprof.cli.run"),

@@ -6,7 +6,7 @@ import pytest
 
 import fastprof
 from fastprof.errors import BadInputError
-from fastprof.exports.chrome.rows import quoted
+from fastprof.exports.chrome.host import quoted
 from support.exports import Export
 from support.kineto_files import KinetoFile
 

@@ -8,9 +8,8 @@ import pytest
 
 from fastprof.cli import main
 from fastprof.errors import ReportError
-from fastprof.model.device_options import with_figures
 from fastprof.model.device_table import FMA, HALVED, ROWS
-from fastprof.model.devices import FIGURES, find, peaks_text, resolve
+from fastprof.model.devices import FIGURES, find, peaks_text, resolve, with_figures
 from fastprof.model.metadata import GpuFigures
 
 GB = 10**9

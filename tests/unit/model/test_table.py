@@ -11,7 +11,7 @@ from fastprof import __version__
 from fastprof.errors import UnknownColumnError
 from fastprof.model.columns import Ints, Values
 from fastprof.model.heading import Heading
-from fastprof.model.quantity import quantity
+from fastprof.model.numbers import quantity
 from fastprof.model.table import Floats, Table, texts
 
 TABLE = Table(

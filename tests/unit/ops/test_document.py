@@ -6,8 +6,7 @@ import sys
 from pathlib import Path
 
 from fastprof.ops.document import operators_page
-from fastprof.ops.index import FILE
-from fastprof.ops.registry import formulas
+from fastprof.ops.registry import FILE, formulas
 
 PAGE = Path(__file__).parents[3] / "docs" / "ops.md"
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from fastprof.ops import KernelInfo, classify
-from fastprof.ops.kernel_patterns import GRADIENTS, ROWS, TENSOR_CORES
-from fastprof.ops.kernels import KINDS
+from fastprof.ops.kernels import GRADIENTS, KINDS, ROWS, TENSOR_CORES
 from support.kernel_lists import read_list
 
 NAMES = read_list(Path(__file__).with_name("kernel_names.tsv"))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fastprof.model.call import Arg, Call, Tensor
 from fastprof.ops import work
-from fastprof.ops.triton.fused import flops_of_an_element, read_name
+from fastprof.ops.triton import flops_of_an_element, read_name
 from support.hypothesis_profiles import examples
 from support.real_data import real
 from unit.ops.ops_examples import Example, aten, bf16, fp32, int64, sizes

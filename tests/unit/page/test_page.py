@@ -19,8 +19,7 @@ from fastprof.model.columns import Ints
 from fastprof.model.heading import Heading
 from fastprof.model.page import Page
 from fastprof.model.table import Floats, Table, texts
-from fastprof.page.embed import packed
-from fastprof.page.table import table_html
+from fastprof.page.table import packed, table_html
 from support.commands import one_line, run
 from support.exports import Export
 from support.hostile_names import NAMES, hostile_trace

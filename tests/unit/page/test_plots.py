@@ -12,7 +12,7 @@ import pytest
 from bench.generate import generate
 
 import fastprof
-from fastprof.analysis.memory.uses import envelope
+from fastprof.analysis.memory.rows import envelope
 from fastprof.analysis.roofline.points import PLACES, places_of, points_of
 from fastprof.page.difference import page_of_diff
 from fastprof.page.section import PageSource, Section

@@ -14,8 +14,7 @@ from fastprof.analysis.reports import all_reports
 from fastprof.api.open import open_trace
 from fastprof.model.table import Table
 from fastprof.page import page_of
-from fastprof.page.opening import open_for_page
-from fastprof.page.section import PageSource
+from fastprof.page.section import PageSource, open_for_page
 from fastprof.page.sections import SECTIONS
 from support.commands import run
 from support.kineto_files import KinetoFile

@@ -8,8 +8,7 @@ import pytest
 import fastprof
 from fastprof.model.call import Arg
 from fastprof.model.markers import read
-from fastprof.profile.batch_lengths import with_batches
-from fastprof.profile.call_kinds import CallKind
+from fastprof.profile.call_results import CallKind, with_batches
 from support.kineto_files import KinetoFile
 
 DETAILED = "execute_5_context_1(sq4sk4sqsq16sqsk16)_generation_1(sq1sk9sqsq1sqsk9)"

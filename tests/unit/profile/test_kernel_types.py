@@ -4,7 +4,7 @@ import pytest
 
 import fastprof
 from fastprof.model.call import Arg, Call, Tensor
-from fastprof.ops.compute_types import COMPUTE_TYPES, call_type, name_types
+from fastprof.ops.tensor_cores import COMPUTE_TYPES, call_type, name_types
 from support.exports import Export
 from support.kineto_files import KinetoFile
 

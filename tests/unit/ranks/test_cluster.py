@@ -10,7 +10,7 @@ import threading
 import pytest
 
 import fastprof
-from fastprof.ranks.cluster import ClusterError
+from fastprof.ranks.local import ClusterError
 from support import rank_files
 from support.rank_files import CALLS
 from support.waiting import PATIENCE, wait_for
@@ -125,7 +125,7 @@ def test_an_error_in_the_callers_function_cancels_what_is_left(client, folder):
 
 
 def test_workers_of_another_version_are_refused(client, folder, monkeypatch):
-    from fastprof.ranks import cluster
+    from fastprof.ranks import local as cluster
 
     monkeypatch.setattr(cluster, "__version__", "99.0")
     found = fastprof.batch(folder, client=client)
@@ -145,7 +145,7 @@ def test_the_command_takes_the_address_of_a_scheduler(cluster, folder):
 
 
 def test_an_address_where_no_scheduler_is_is_one_line(folder, monkeypatch):
-    from fastprof.ranks import cluster
+    from fastprof.ranks import local as cluster
 
     monkeypatch.setattr(cluster, "_WAIT", "1s")
     for address in ("tcp://127.0.0.1:9", "nonsense://x"):
@@ -154,7 +154,7 @@ def test_an_address_where_no_scheduler_is_is_one_line(folder, monkeypatch):
 
 
 def test_without_distributed_the_extra_is_named(monkeypatch):
-    from fastprof.ranks import cluster
+    from fastprof.ranks import local as cluster
 
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(fastprof.MissingDependencyError, match=r"fastprof\[dask\]"):

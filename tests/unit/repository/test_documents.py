@@ -78,12 +78,12 @@ def quoted_messages(page: str, heading: str) -> list[str]:
 
 def missing_modules(text: str) -> list[str]:
     """The modules and C files that a text names and the repository does not have."""
-    rooms = "annotate|cli|model|ops|profile|ranks|readers|report|_core|_system"
-    modules = re.findall(rf"(?<![\w/])(?:{rooms})/[\w/]*\w", text)
+    rooms = "analysis|annotate|api|cli|exports|model|ops|page|profile|ranks|readers|runs|writers"
+    modules = re.findall(rf"(?<![\w/])(?:{rooms}|_core|_system)/[\w/.]*\w", text)
     stages = re.findall(r"\bfp_[a-z]+\b(?!\*)", text)
     package, csrc = ROOT / "python" / "fastprof", ROOT / "csrc"
     return [
-        *(m for m in modules if not ((package / m).is_dir() or (package / f"{m}.py").is_file())),
+        *(m for m in modules if not ((package / m).exists() or (package / f"{m}.py").is_file())),
         *(name for name in stages if not any(csrc.rglob(f"{name}.h"))),
     ]
 
@@ -138,4 +138,4 @@ def test_a_module_that_does_not_exist_is_found() -> None:
     text = (
         "`cli/prof.py`, `cli/`, readers/nsys and `ops/nothing.py`; fp_nest, fp_nothing, tests/ops/x"
     )
-    assert missing_modules(text) == ["ops/nothing", "fp_nothing"]
+    assert missing_modules(text) == ["ops/nothing.py", "fp_nothing"]

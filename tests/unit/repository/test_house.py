@@ -181,7 +181,7 @@ def test_helpers_of_one_folder_stand_in_it() -> None:
 ALLOWED = {
     # programs that a test compares, as they are typed
     "exec": {f"tests/unit/annotate/annotation_{name}.py" for name in ("outcomes", "expressions")},
-    "pickle.load": {"python/fastprof/ranks/worker.py", "python/fastprof/ranks/local.py"},  # pipes
+    "pickle.load": {"python/fastprof/ranks/work.py", "python/fastprof/ranks/local.py"},  # pipes
 }
 
 

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from fastprof.cli import main
-from fastprof.runs import page
+from fastprof.runs import collect as page
 from support.exports import Export
 from support.kineto_files import KinetoFile
 

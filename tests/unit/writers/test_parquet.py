@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fastprof.errors import MissingDependencyError
-from fastprof.model import arrow
+from fastprof.model import dataframe as arrow
 from fastprof.model.columns import Ints, Values
 from fastprof.writers import COLUMNS as TABLE
 from fastprof.writers import parquet, write_report

@@ -24,15 +24,13 @@ from fastprof._system.classes import NamedTuple, dataclass
 from fastprof._system.regex import regex
 from fastprof.analysis.advice.finding import Finding
 from fastprof.analysis.cells import ReportCells, cells_of
-from fastprof.analysis.columns import numbers, texts
-from fastprof.analysis.grouping import Grouping, group
+from fastprof.analysis.grouping import Grouping, group, numbers, texts
 from fastprof.analysis.keys import key_of
 from fastprof.analysis.roofline.ideal import Ideals, ideals_of
 from fastprof.model.arrays import Bools, Int32
 from fastprof.model.columns import Values
 from fastprof.model.devices import Device
-from fastprof.model.numbers import without_index
-from fastprof.model.quantity import quantity
+from fastprof.model.numbers import quantity, without_index
 from fastprof.profile.data import ProfileData
 from fastprof.profile.program import Program
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
@@ -191,28 +189,28 @@ class CallGroups:
         """judge(calls), which is computed once: rules share what they judge."""
         if judge not in self._judged:
             self._judged[judge] = judge(self)
-        found: Judgement = self._judged[judge]
-        return found
+        result: Judgement = self._judged[judge]
+        return result
 
     @cached_property
     def has_ops(self) -> bool:
         """Whether operators are recorded."""
-        return any(each.op for each in self.groups)
+        return any(call_group.op for call_group in self.groups)
 
     @cached_property
     def has_shapes(self) -> bool:
         """Whether the shapes of calls are recorded."""
-        return any(each.shape for each in self.groups)
+        return any(call_group.shape for call_group in self.groups)
 
     @cached_property
     def ns(self) -> float:
         """GPU time a step."""
-        return sum(each.ns for each in self.groups)
+        return sum(call_group.ns for call_group in self.groups)
 
     @cached_property
     def kernel_ns(self) -> float:
         """GPU time a step without copies and memsets."""
-        parts = (part for each in self.groups for part in each.parts)
+        parts = (part for call_group in self.groups for part in call_group.parts)
         return sum(part.ns for part in parts if part.kind not in ("memcpy", "memset"))
 
 
@@ -234,15 +232,15 @@ def calls_of(
     keys = {name: key_of(cells, name) for name in _KEYS}
     layers = texts(cells, "layer").mapped(lambda names: tuple(map(without_index, names)))
     model = keys["device"].mapped(lambda number: devices[number].name or "")
-    of_name: dict[str | None, Device] = {each.name or "": each for each in devices.values()}
+    of_name: dict[str | None, Device] = {device.name or "": device for device in devices.values()}
     of_name[None] = Device(None)
-    found = group([model, layers, *(keys[name] for name in _KEYS[1:])], len(cells))
+    grouping = group([model, layers, *(keys[name] for name in _KEYS[1:])], len(cells))
     of_part, parts = _parts(
-        cells, found, is_in, ideals_of(cells, devices, "practical"), 1 / n_steps
+        cells, grouping, is_in, ideals_of(cells, devices, "practical"), 1 / n_steps
     )
-    n_calls = _calls(cells, found, is_in) / n_steps
-    first = np.full(found.n, len(profile), np.int64)
-    np.minimum.at(first, found.ids, cells.first)
+    n_calls = _calls(cells, grouping, is_in) / n_steps
+    first = np.full(grouping.n, len(profile), np.int64)
+    np.minimum.at(first, grouping.ids, cells.first)
     groups = [
         CallGroup(
             of_name[model.at(row)],
@@ -252,10 +250,10 @@ def calls_of(
             first=int(first[i]),
             parts=parts[i],
         )
-        for i, (row, n) in enumerate(zip(found.first.tolist(), n_calls.tolist(), strict=True))
+        for i, (row, n) in enumerate(zip(grouping.first.tolist(), n_calls.tolist(), strict=True))
         if i in parts
     ]
-    groups.sort(key=lambda each: each.first)
+    groups.sort(key=lambda call_group: call_group.first)
     span = 0.0 if steps is None else _optimizer_ns(profile, steps, is_in) / n_steps
     program = profile.contents.program
     return CallGroups(groups, take(of_part, cells.of_kernel), span, program)
@@ -277,16 +275,16 @@ def _optimizer_ns(profile: ProfileData, steps: StepsOfKernels, is_in: Bools) -> 
     return float((np.maximum.reduceat(end, begins) - np.minimum.reduceat(start, begins)).sum())
 
 
-def _calls(cells: ReportCells, found: Grouping, is_in: Bools) -> npt.NDArray[np.int64]:
+def _calls(cells: ReportCells, grouping: Grouping, is_in: Bools) -> npt.NDArray[np.int64]:
     """[groups] Distinct calls in the counted steps; kernels where calls are not recorded."""
     if "call" not in cells.names:
-        return found.counts
+        return grouping.counts
     ids = np.where(is_in, numbers(cells.profile, "call"), -1).astype(np.int32)
-    return cells.grouped(found).distinct_counts(ids)
+    return cells.grouped(grouping).distinct_counts(ids)
 
 
 def _parts(
-    cells: ReportCells, found: Grouping, is_in: Bools, ideal: Ideals, per: float
+    cells: ReportCells, grouping: Grouping, is_in: Bools, ideal: Ideals, per: float
 ) -> tuple[Int32, dict[int, list[KernelPart]]]:
     """`Part.id` of each cell, and the parts of each group with kernels in the counted steps.
 
@@ -296,7 +294,12 @@ def _parts(
     for name in ("name", "kernel", "kind"):  # the capture may lack names
         columns[name] = columns[name].completed("")
     blocks, helper = _blocks(cells), numbers(cells, "helper") == 1
-    keys = [Values(found.ids, [None] * found.n), *columns.values(), _key(blocks), _key(helper)]
+    keys = [
+        Values(grouping.ids, [None] * grouping.n),
+        *columns.values(),
+        _key(blocks),
+        _key(helper),
+    ]
     of_part = group(keys, len(cells))
     all_time = np.maximum(numbers(cells, "sil"), 0)
     time = cells.sum_where(numbers(cells.profile, "sil"), is_in)
@@ -315,7 +318,7 @@ def _parts(
     for i, row in enumerate(of_part.first.tolist()):
         if kernels[i]:
             ns, best, moved, work = (each[i] for each in sums)
-            parts.setdefault(int(found.ids[row]), []).append(
+            parts.setdefault(int(grouping.ids[row]), []).append(
                 KernelPart(
                     i,
                     **{field: column.at(row) for field, column in columns.items()},
@@ -425,7 +428,7 @@ def _item(key: str, value: Any) -> str:
 
 def by_time(groups: Iterable[CallGroup]) -> list[CallGroup]:
     """The groups with the most time first."""
-    return sorted(groups, key=lambda each: -each.ns)
+    return sorted(groups, key=lambda call_group: -call_group.ns)
 
 
 def calls_text(n: float) -> str:
@@ -475,15 +478,16 @@ def sizes(shape: str | None) -> dict[str, int]:
 def operands(shape: str | None) -> list[CallOperand]:
     """The tensors: `[2,3]fp32;[3]fp32` are two, as are `T=[(2,3),(3,)],['float32','float32']`."""
     if shape and shape.startswith("T="):
-        found = list(zip(_TUPLE.findall(shape), _QUOTED.findall(shape), strict=False))
+        results = list(zip(_TUPLE.findall(shape), _QUOTED.findall(shape), strict=False))
     else:
-        found = _OPERAND.findall(shape) if shape and shape.startswith("[") else []
+        results = _OPERAND.findall(shape) if shape and shape.startswith("[") else []
     return [
-        CallOperand(tuple(map(int, filter(None, dims.split(",")))), type_) for dims, type_ in found
+        CallOperand(tuple(map(int, filter(None, dims.split(",")))), type_)
+        for dims, type_ in results
     ]
 
 
 def type_of(shape: str | None) -> str | None:
     """The type at the end of named sizes: `M=128,N=64,K=32,fp16,` has fp16."""
-    found = _TYPE.search(shape or "")
-    return found[1] if found else None
+    result = _TYPE.search(shape or "")
+    return result[1] if result else None

@@ -18,22 +18,18 @@ from fastprof._system.threads import computed_once
 from fastprof.analysis.advice.calls import CallGroups, calls_of
 from fastprof.analysis.advice.finding import CannotJudge
 from fastprof.analysis.cells import cells_of
-from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.gpu_work import Gaps
-from fastprof.analysis.grouping import Floats64, Grouping, group
+from fastprof.analysis.grouping import Floats64, Grouping, group, numbers, texts
 from fastprof.analysis.idle.causes import CAUSES, Cause, Host, Split
-from fastprof.analysis.idle.gaps import WindowGaps, gaps_of_steps
-from fastprof.analysis.idle.places import places
+from fastprof.analysis.idle.gaps import WindowGaps, gaps_of_steps, places
 from fastprof.analysis.keys import key_of
-from fastprof.analysis.steps.means import step_means
-from fastprof.analysis.steps.windows import Windows, windows_of
+from fastprof.analysis.steps.windows import Windows, step_means, windows_of
 from fastprof.model.arrays import Bools, Int64, unique
 from fastprof.model.columns import Values
 from fastprof.model.devices import Device
 from fastprof.ops.tensor_cores import fp32_unit
-from fastprof.profile.data import ProfileData
+from fastprof.profile.data import ProfileData, kept
 from fastprof.profile.gpu_work import launches_graph
-from fastprof.profile.kept import kept
 from fastprof.profile.program import Program
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
@@ -151,15 +147,15 @@ class Facts:
         Each moment with work belongs to one kernel: compute before communication before copies.
         The sum is the busy time.
         """
-        found: Floats64 = np.zeros(len(self.profile))
+        result: Floats64 = np.zeros(len(self.profile))
         if not self.has_times:
-            found += np.maximum(numbers(self.profile, "sil"), 0)
-            return found
+            result += np.maximum(numbers(self.profile, "sil"), 0)
+            return result
         work = self.windows.lanes.work
-        found[work.work.rows] = work.own_ns()
-        found[~self.is_counted] = 0
-        found /= self.n_steps
-        return found
+        result[work.work.rows] = work.own_ns()
+        result[~self.is_counted] = 0
+        result /= self.n_steps
+        return result
 
     @cached_property
     def calls(self) -> CallGroups:
@@ -218,8 +214,8 @@ class Facts:
         if not self.has_times:
             return np.ones(len(self.profile), bool)
         chosen = np.append(self.windows.is_counted, False)
-        found: Bools = chosen[self.windows.of_kernels(len(self.profile))]
-        return found
+        result: Bools = chosen[self.windows.of_kernels(len(self.profile))]
+        return result
 
     @cached_property
     def repeated_kernels(self) -> int:
@@ -237,7 +233,7 @@ class Facts:
         for step in wanted.tolist():
             rows = np.flatnonzero((self.steps.of_kernel == step) & is_kernel)
             sequences.append(name[rows[np.argsort(launched[rows], kind="stable")]])
-        same = all(np.array_equal(sequences[0], each) for each in sequences[1:])
+        same = all(np.array_equal(sequences[0], sequence) for sequence in sequences[1:])
         return len(sequences[0]) if same else 0
 
     def top(self, column: str, rows: Int64, most: int = 3) -> list[tuple[str, float]]:
@@ -288,18 +284,18 @@ class Facts:
 
     def need_peaks(self) -> None:
         """Raise CannotJudge if the peak rates of a GPU are unknown."""
-        why = [each.why for each in self.devices.values() if each.why]
+        why = [device.why for device in self.devices.values() if device.why]
         if why or not self.devices:
             raise CannotJudge(f"{why[0] if why else 'no GPU work'}; --gpu NAME gives the peaks")
 
     def need_name(self) -> None:
         """Raise CannotJudge if no GPU is known by its name."""
-        if not any(fp32_unit(each.name or "") for each in self.devices.values()):
+        if not any(fp32_unit(device.name or "") for device in self.devices.values()):
             raise CannotJudge("the file does not name a known GPU: --gpu NAME names it")
 
     def need_sms(self) -> None:
         """Raise CannotJudge if the number of multiprocessors is unknown."""
-        if not any(each.sms for each in self.devices.values()):
+        if not any(device.sms for device in self.devices.values()):
             raise CannotJudge("the multiprocessors of the GPU are unknown: --gpu NAME names it")
 
 

@@ -9,40 +9,57 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from fastprof._system.classes import dataclass
+from fastprof.analysis.advice.finding import Finding
 from fastprof.errors import ReportError
 
 if TYPE_CHECKING:
     from fastprof.analysis.advice.calls import CallFinding, CallGroups
     from fastprof.analysis.advice.facts import Facts
-    from fastprof.analysis.advice.finding import Finding
+
 
 ENTRY_POINTS: Final = "fastprof.rules"
 
-# The modules of the built-in rules.
-_MODULES: Final = (
-    "idle",
-    "setup",
-    "sync",
-    "tensor_cores",
-    "attention",
-    "layout",
-    "optimizer",
-    "chains",
-    "small_grid",
-    "gradients",
-    "far_from_roof",
-    "alignment",
-    "pointwise",
-    "update",
-    "uploads",
-    "communication",
-    "copies",
-    "cuda",
-    "phases",
-    "steps",
-    "memory",
-    "capture",
-)
+# The modules of the built-in rules, in the order of reports.
+_BUILT_IN: Final = {
+    "data-loading": "idle",
+    "launch-bound": "idle",
+    "host-bound": "idle",
+    "graph-gaps": "idle",
+    "queued-gaps": "idle",
+    "alloc": "capture",
+    "sync": "sync",
+    "no-tensor-cores": "tensor_cores",
+    "bad-shape": "tensor_cores",
+    "unfused-attention": "attention",
+    "layout": "layout",
+    "autocast-casts": "layout",
+    "copies-in-model": "layout",
+    "optimizer-loop": "update",
+    "elementwise-chain": "pointwise",
+    "small-grid": "small_grid",
+    "dead-gradient": "update",
+    "embedding-gradient": "update",
+    "far-from-roof": "far_from_roof",
+    "unaligned-kernel": "tensor_cores",
+    "unfused-pointwise": "pointwise",
+    "gradient-fills": "update",
+    "unfused-optimizer": "update",
+    "parameter-upload": "copies",
+    "exposed-comm": "communication",
+    "unbalanced-comm": "communication",
+    "exposed-copy": "copies",
+    "device-copy": "copies",
+    "low-occupancy": "cuda",
+    "default-stream": "cuda",
+    "recompute": "memory",
+    "zero-grad": "memory",
+    "uneven-steps": "capture",
+    "memory-headroom": "memory",
+    "cudnn-benchmark": "memory",
+    "capture": "capture",
+}
+
+_PACKAGE: Final = "fastprof.analysis.advice.rules"
 
 Function = TypeVar("Function", bound="Callable[[Facts], Iterable[Finding]]")
 
@@ -144,7 +161,7 @@ def call_rule(
     def register(judge: Judge) -> Judge:
         @wraps(judge)
         def findings(facts: Facts) -> Iterator[Finding]:
-            return (each.finding(facts.calls) for each in facts.calls.judged(judge))
+            return (finding.finding(facts.calls) for finding in facts.calls.judged(judge))
 
         rule(id, least=least, programs=programs, needs=needs)(findings)
         if claims:
@@ -155,15 +172,15 @@ def call_rule(
 
 
 def all_rules() -> dict[str, Rule]:
-    """All rules by id, the built-in ones in order of their modules, then those of the user."""
+    """All rules by id, the built-in ones first, then those of the user."""
     own = dict(_rules)
-    modules = [f"fastprof.analysis.advice.rules.{name}" for name in _MODULES]
-    for name in modules:
-        import_module(name)
+    for name in dict.fromkeys(_BUILT_IN.values()):
+        import_module(f"{_PACKAGE}.{name}")
     _rules.update(own)  # a rule of the user may be registered before the built-in one it replaces
     # Another thread, or another report, may have imported some of the modules in another order.
-    place = {name: i for i, name in enumerate(modules)}
-    rules = sorted(
-        _rules.items(), key=lambda each: place.get(each[1].function.__module__, len(place))
-    )
-    return dict(rules)
+    built_in = [
+        name
+        for name in _BUILT_IN
+        if name in _rules and _rules[name].function.__module__.startswith(_PACKAGE)
+    ]
+    return {name: _rules[name] for name in dict.fromkeys([*built_in, *_rules])}

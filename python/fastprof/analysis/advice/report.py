@@ -1,10 +1,14 @@
 """`advise`: what to change to make a step shorter.
 
 The opening sentence: what the GPU loses most of its time to, and what a change would save.
+
+The idle time of some causes in words: how much, and where.
 """
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -15,14 +19,13 @@ from fastprof._system.threads import SecondThread
 from fastprof.analysis.advice.columns import COLUMNS
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import CannotJudge, Finding
-from fastprof.analysis.advice.idle_text import part_of_step, rounded
 from fastprof.analysis.advice.registry import ENTRY_POINTS, Rule, all_rules
 from fastprof.analysis.advice.savings import Base, Saving, base_of, savings, why_not_replayed
 from fastprof.analysis.grouping import Floats64
 from fastprof.analysis.idle.causes import CAUSES
-from fastprof.analysis.roofline.peaks import devices_with
+from fastprof.analysis.roofline.utilisation import devices_with
 from fastprof.model.columns import Ints
-from fastprof.model.quantity import quantity, scale_of
+from fastprof.model.numbers import quantity, scale_of
 from fastprof.model.table import ColumnData, Floats, Table, texts
 from fastprof.ops.user import load_packages
 from fastprof.profile.data import ProfileData
@@ -48,7 +51,7 @@ def advise(
         that save no time by themselves are listed in any case
     fail_above : `facts["failed"]` is True if a finding saves more, percent of a step
     steps : what a step is, see `Profile.find_steps`
-    gpu, peak, bandwidth : see `fastprof.model.device_options.with_figures`
+    gpu, peak, bandwidth : see `fastprof.model.devices.with_figures`
 
     Raises
     ------
@@ -73,7 +76,7 @@ def findings(facts: Facts, least: float | None = None, fail_above: float | None 
         The file has changed since it was read.
     """
     plan, base, not_judged, problems = plan_of(facts, None if least is None else least / 100)
-    total = sum(each.ns for each in plan)
+    total = sum(saving.ns for saving in plan)
     limit = None if fail_above is None else fail_above / 100 * facts.step_ns
     answer = opening(facts, plan)
     return Table(
@@ -88,7 +91,7 @@ def findings(facts: Facts, least: float | None = None, fail_above: float | None 
             "is_bound": base is None,
             "replayed_steps": None if base is None else len(base.model.rows),
             "not_judged": [{"id": name, "because": why} for name, why in not_judged.items()],
-            "failed": limit is not None and any(each.ns > limit for each in plan),
+            "failed": limit is not None and any(saving.ns > limit for saving in plan),
         },
     )
 
@@ -118,50 +121,52 @@ def plan_of(facts: Facts, least: float | None = None) -> Plan:
     problems = load_packages(ENTRY_POINTS, "rules")
     with SecondThread() as second:
         building = second.submit(base_of, facts)
-        found, not_judged = _judged(facts)
+        results, not_judged = _judged(facts)
         base = building.result()
-    return Plan(savings(facts, found, base, least), base, not_judged, problems)
+    return Plan(savings(facts, results, base, least), base, not_judged, problems)
 
 
 def _judged(facts: Facts) -> tuple[list[tuple[Rule, Finding]], dict[str, str]]:
     """All findings, and the rules that the capture does not suffice for, with the reason."""
-    found, not_judged = [], {}
-    for each in all_rules().values():
-        if each.programs is not None and facts.program.kind not in each.programs:
+    results, not_judged = [], {}
+    for rule in all_rules().values():
+        if rule.programs is not None and facts.program.kind not in rule.programs:
             continue
         try:
-            found += [(each, finding) for finding in each.findings(facts)]
+            results += [(rule, finding) for finding in rule.findings(facts)]
         except CannotJudge as reason:
-            not_judged[each.id] = str(reason)
-    return found, not_judged
+            not_judged[rule.id] = str(reason)
+    return results, not_judged
 
 
 def _columns(facts: Facts, plan: list[Saving]) -> dict[str, ColumnData]:
-    none = [not each.is_timed for each in plan]
-    ns = np.array([each.ns for each in plan], np.float64)
-    alone = np.array([each.alone for each in plan], np.float64)
-    findings = [each.finding for each in plan]
+    none = [not saving.is_timed for saving in plan]
+    ns = np.array([saving.ns for saving in plan], np.float64)
+    alone = np.array([saving.alone for saving in plan], np.float64)
+    findings = [saving.finding for saving in plan]
     return {
-        "id": texts([each.rule.id for each in plan]),
+        "id": texts([saving.rule.id for saving in plan]),
         "saving_ns": _whole(ns, none),
         "share": Floats(np.where(none, np.nan, ns / max(facts.step_ns, 1))),
-        "is_bound": Ints(np.array([each.is_bound for each in plan], np.int64)),
-        "confidence": texts([each.confidence for each in findings]),
-        "where": texts([each.where or None for each in findings]),
-        "what": texts([each.what for each in findings]),
-        "evidence": texts([each.evidence or None for each in findings]),
-        "remedy": texts([each.remedy for each in findings]),
-        "why": texts([each.why or None for each in findings]),
+        "is_bound": Ints(np.array([saving.is_bound for saving in plan], np.int64)),
+        "confidence": texts([finding.confidence for finding in findings]),
+        "where": texts([finding.where or None for finding in findings]),
+        "what": texts([finding.what for finding in findings]),
+        "evidence": texts([finding.evidence or None for finding in findings]),
+        "remedy": texts([finding.remedy for finding in findings]),
+        "why": texts([finding.why or None for finding in findings]),
         "alone_ns": Ints(np.where(none, -1, alone.round()).astype(np.int64)),
-        "together": texts([",".join(f"{i + 1}" for i in each.together) or None for each in plan]),
+        "together": texts(
+            [",".join(f"{i + 1}" for i in saving.together) or None for saving in plan]
+        ),
     }
 
 
 def _whole(ns: Floats64, none: list[bool]) -> Ints:
     """Whole ns that add up to the rounded sum, in the same order."""
-    found = np.floor(ns).astype(np.int64)
-    found[: round(ns.sum()) - int(found.sum())] += 1
-    return Ints(np.where(none, -1, found))
+    result = np.floor(ns).astype(np.int64)
+    result[: round(ns.sum()) - int(result.sum())] += 1
+    return Ints(np.where(none, -1, result))
 
 
 def _lead(facts: Facts, plan: list[Saving], base: Base | None) -> Iterator[str]:
@@ -172,19 +177,19 @@ def _lead(facts: Facts, plan: list[Saving], base: Base | None) -> Iterator[str]:
     step = f"{facts.steps.unit} {length}"
     if not facts.has_times:
         step = f"GPU time {length}"
-    total = sum(each.ns for each in plan)
+    total = sum(saving.ns for saving in plan)
     yield f"{step}: {saved_text(total, total / max(facts.step_ns, 1), base is None)}"
     if total:
         yield _basis(facts, base)
-    for number, each in enumerate(plan, 1):
-        finding = each.finding
+    for number, saving in enumerate(plan, 1):
+        finding = saving.finding
         yield ""
-        yield f"{number}. {each.rule.id}{_saves(facts, each)}: {finding.what}"
-        if each.together and each.together[0] == number - 1:
-            names = _listed([f"{place + 1}" for place in each.together])
-            ns = quantity(round(each.ns * len(each.together)), "ns")
+        yield f"{number}. {saving.rule.id}{_saves(facts, saving)}: {finding.what}"
+        if saving.together and saving.together[0] == number - 1:
+            names = _listed([f"{place + 1}" for place in saving.together])
+            ns = quantity(round(saving.ns * len(saving.together)), "ns")
             yield f"- together: {names} need each other and save {ns}, of which each has an " + (
-                f"equal share; {number} alone saves {quantity(round(each.alone), 'ns')}"
+                f"equal share; {number} alone saves {quantity(round(saving.alone), 'ns')}"
             )
         if finding.evidence:
             yield f"- evidence: {finding.evidence}"
@@ -373,7 +378,7 @@ def _roof(facts: Facts) -> float | str:
         return "no operators in the file; record with torch.profiler, or emit_nvtx under nsys"
     if not calls.has_shapes:
         return "no shapes in the file; record with record_shapes=True"
-    why = [each.why for each in facts.devices.values() if each.why]
+    why = [device.why for device in facts.devices.values() if device.why]
     if why:
         return f"{why[0]}; --gpu NAME gives the peaks"
     parts = [part for group in calls.groups for part in group.parts]
@@ -383,3 +388,96 @@ def _roof(facts: Facts) -> float | str:
         share = time / max(calls.kernel_ns, 1.0)
         return f"their cost is known of {_percent(share)} of their time"
     return sum(part.ideal_ns for part in known) / time
+
+
+def evidence_of(facts: Facts, *causes: str) -> str:
+    """The idle time of some causes, its spread over steps and its gaps."""
+    idle = facts.idle
+    of_steps = np.sum([idle.of_windows(cause) for cause in causes], axis=0)
+    own = idle.is_mainly(*causes)
+    length = (idle.gaps.end - idle.gaps.start)[own]
+    parts = [f"{quantity(round(float(of_steps.mean())), 'ns')} idle {facts.per_step}"]
+    if len(causes) > 1:
+        each = [f"{name} {quantity(round(idle.mean(name)), 'ns')}" for name in causes]
+        parts[0] += f" ({', '.join(each)})"
+    if facts.has_steps and len(of_steps) >= _SPREAD:
+        low, middle, high = (round(float(f(of_steps))) for f in (np.min, np.median, np.max))
+        parts.append(
+            f"median {quantity(middle, 'ns')}, {quantity(low, 'ns')} to {quantity(high, 'ns')}"
+        )
+    if len(length):
+        count = len(length) / facts.n_steps
+        gaps = "1 gap" if count == 1 else f"{count:.4g} gaps"
+        parts.append(f"{gaps}, the longest {quantity(int(length.max()), 'ns')}")
+    return "; ".join(parts)
+
+
+_SPREAD: Final = 3  # steps
+_MOSTLY_IDLE: Final = 0.5  # of the time of a cause, from which a place is its place
+_LEAST: Final = 0.1  # of the time of a cause; places below are not named
+
+
+def part_of_step(facts: Facts, ns: float) -> str:
+    """`47 of 209 ms a step`."""
+    step, scale = facts.step_ns, scale_of("ns", facts.step_ns)
+    every = " a step" if facts.has_steps else ""
+    return f"{rounded(ns, step)} of {rounded(step, step)} {scale.name}{every}"
+
+
+def rounded(ns: float, step: float) -> str:
+    """A time in the unit of a step, in the digits of a step of three."""
+    scale = scale_of("ns", step)
+    digits = max(2 - math.floor(math.log10(max(step / scale.size, 1.0))), 0)
+    text = f"{ns / scale.size:.{digits}f}"
+    return text if float(text) or not ns else f"{ns / scale.size:.1g}"
+
+
+def first_calls(facts: Facts) -> tuple[str, ...]:
+    """What the GPU waits for only once, where that is much of a capture without steps."""
+    if facts.has_steps:
+        return ()
+    try:
+        once = {cause: ns for cause in _ONCE if (ns := facts.idle.mean(cause))}
+    except CannotJudge:
+        return ()
+    share = sum(once.values()) / max(facts.step_ns, 1)
+    if share < _MANY_FIRST:
+        return ()
+    largest = sorted(once, key=lambda cause: -once[cause])[:_MOST_NAMED]
+    named = (f"{cause} {quantity(round(once[cause]), 'ns')}" for cause in largest)
+    return (
+        f"first calls take {share:.0%} of the {facts.steps.unit} ({', '.join(named)}): they happen "
+        "once; no step repeats after them: record again after a warm-up",
+    )
+
+
+_ONCE: Final = ("JIT compilation", "code loading", "creation", "allocation")
+_MANY_FIRST: Final = 0.25  # of the capture, from which its first calls are worth a line
+_MOST_NAMED: Final = 2
+
+
+def shares_of(facts: Facts, causes: tuple[str, ...], *names: str) -> str:
+    """Where most of some causes is, with shares of their time."""
+    rows = facts.idle.is_mainly(*causes)
+    results = []
+    for name in names:
+        top = [pair for pair in facts.idle.top(name, rows) if pair[1] >= _LEAST]
+        if top:
+            results.append(", ".join(f"{text} {share:.0%}" for text, share in top))
+    return "; ".join(results)
+
+
+def at(facts: Facts, causes: tuple[str, ...], *names: str) -> str:
+    """` (resnet.py:44)`: the first kind of place of which one takes most; or nothing."""
+    rows = facts.idle.is_mainly(*causes)
+    for name in names:
+        for text, share in facts.idle.top(name, rows, most=1):
+            if share >= _MOSTLY_IDLE:
+                return f" ({os.path.basename(text) if name == 'line' else text})"
+    return ""
+
+
+def places_of(facts: Facts, causes: tuple[str, ...], place: str) -> list[str]:
+    """The places that take most of some causes, without shares."""
+    rows = facts.idle.is_mainly(*causes)
+    return [text for text, share in facts.idle.top(place, rows) if share >= _LEAST]

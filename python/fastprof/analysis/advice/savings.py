@@ -19,10 +19,9 @@ from fastprof.analysis.grouping import Floats64
 from fastprof.analysis.host.states import State
 from fastprof.analysis.idle.causes import CAUSES
 from fastprof.analysis.idle.gaps import gaps_of_steps
-from fastprof.analysis.replay import host_changes
-from fastprof.analysis.replay.gpu_changes import overlapped
+from fastprof.analysis.replay import changes as host_changes
+from fastprof.analysis.replay.changes import calibrated, overlapped
 from fastprof.analysis.replay.graph import CALL
-from fastprof.analysis.replay.host_changes import calibrated
 from fastprof.analysis.replay.host_time import HostTime
 from fastprof.analysis.replay.late_launches import late_launches
 from fastprof.analysis.replay.model import Model, rounded
@@ -158,7 +157,7 @@ class PlannedRun:
         self._scale = facts.step_ns / base.recorded  # a part of the run may be replayed
         self._weights = base.weights
         self._late = late_launches(base.model, gaps_of_steps(facts.profile, facts.steps))
-        self._claims = [each.gpu_ns + sum(each.idle_ns.values()) for each in findings]
+        self._claims = [finding.gpu_ns + sum(finding.idle_ns.values()) for finding in findings]
         self._changes = [_change(facts, base.model, finding) for finding in findings]
 
     def saved(self, *numbers: int) -> float:
@@ -220,8 +219,8 @@ class PlannedRun:
 
 def _ratio(model: Model, weights: Weights) -> Floats64:
     """[nodes] The time that remains of that recorded."""
-    found: Floats64 = weights.duration / np.maximum(model.base.duration, 1)
-    return found
+    result: Floats64 = weights.duration / np.maximum(model.base.duration, 1)
+    return result
 
 
 class _Change(NamedTuple):
@@ -276,9 +275,9 @@ def _without_launches(model: Model, weights: Weights, rows: Int64, saved: float)
 
 def _flags(model: Model, rows: Int64) -> Bools:
     """[kernels] Whether each is among some rows."""
-    found = np.zeros(len(model.profile), bool)
-    found[rows] = True
-    return found
+    flags = np.zeros(len(model.profile), bool)
+    flags[rows] = True
+    return flags
 
 
 def _shorter(model: Model, weights: Weights, rows: Int64, factor: float) -> Weights:
@@ -286,15 +285,15 @@ def _shorter(model: Model, weights: Weights, rows: Int64, factor: float) -> Weig
 
     Of two changes of a kernel, the larger one counts: both save the same time.
     """
-    found, recorded = weights.changed(before=True, duration=True), model.base
+    result, recorded = weights.changed(before=True, duration=True), model.base
     nodes = model.graph.node_of_kernel[rows]
     waits = nodes[model.kernel_class[rows] == 1]
     for own, was, own_nodes in (
-        (found.duration, recorded.duration, nodes),
-        (found.before, recorded.before, waits),
+        (result.duration, recorded.duration, nodes),
+        (result.before, recorded.before, waits),
     ):
         own[own_nodes] = np.minimum(own[own_nodes], rounded(was[own_nodes] * factor))
-    return found
+    return result
 
 
 def _share_of_cause(facts: Facts, cause: str, ns: float) -> float:
@@ -359,13 +358,15 @@ def savings(
     least : smallest saving, as a share of the step; None for that of each rule
     """
     every = [Saving(rule, finding) for rule, finding in found]
-    bounds = [each for each in _bounds(facts, every) if each.alone >= _least(facts, each, least)]
-    untimed = [each for each in every if not each.is_timed]
-    wanted = [_least(facts, each, least) for each in bounds]
+    bounds = [
+        bound for bound in _bounds(facts, every) if bound.alone >= _least(facts, bound, least)
+    ]
+    untimed = [saving for saving in every if not saving.is_timed]
+    wanted = [_least(facts, bound, least) for bound in bounds]
     if base is None:
-        enough = (each for each, ns in zip(bounds, wanted, strict=True) if each.ns >= ns)
+        enough = (bound for bound, ns in zip(bounds, wanted, strict=True) if bound.ns >= ns)
         return [*enough, *untimed]
-    plan = planned(facts, base, [each.finding for each in bounds], wanted)
+    plan = planned(facts, base, [bound.finding for bound in bounds], wanted)
     return [
         *(
             Saving(*bounds[number][:2], ns, alone, together=together)
@@ -390,18 +391,18 @@ def _bounds(facts: Facts, every: list[Saving]) -> list[Saving]:
     except CannotJudge:
         idle = {}
     left, free = facts.step_ns, np.ones(len(facts.profile), bool)
-    timed = (each for each in every if each.is_timed)
-    alone = [(sum(_claimed(facts, each.finding, idle, free)), each) for each in timed]
-    found = []
-    for claimed, each in sorted(alone, key=lambda pair: -pair[0]):
-        finding = each.finding
+    timed = (saving for saving in every if saving.is_timed)
+    alone = [(sum(_claimed(facts, saving.finding, idle, free)), saving) for saving in timed]
+    results = []
+    for claimed, saving in sorted(alone, key=lambda pair: -pair[0]):
+        finding = saving.finding
         ns = min(sum(_claimed(facts, finding, idle, free)), left)
         left -= ns
         for cause, part in finding.idle_ns.items():
             idle[cause] = max(idle.get(cause, 0.0) - part, 0.0)
         free[np.asarray(finding.kernels, np.int64)] = False
-        found.append(each._replace(ns=ns, alone=claimed, is_bound=True))
-    return sorted(found, key=lambda each: -each.ns)
+        results.append(saving._replace(ns=ns, alone=claimed, is_bound=True))
+    return sorted(results, key=lambda saving: -saving.ns)
 
 
 def _claimed(

@@ -11,7 +11,7 @@ FLAGS: Final = ["", "size too high", "above peak"]
 
 
 def _bus(text: str) -> float:
-    from fastprof.model.device_options import positive
+    from fastprof.model.devices import positive
 
     return positive("--bus", text)
 

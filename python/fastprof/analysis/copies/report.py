@@ -1,10 +1,15 @@
 """`copies`: memory copies and memsets by direction, memory and size.
 
 The answer first: the lines above the table of `copies`.
+
+The peak rate of each copy and memset: that of the bus or of the GPU's memory.
+
+The bus between host and GPU, by the generation of the GPU.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from operator import eq
@@ -12,30 +17,28 @@ from typing import Any, Final
 
 import numpy as np
 
-from fastprof._system.classes import dataclass
+from fastprof._system.classes import NamedTuple, dataclass
 from fastprof.analysis import keys
-from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.copies.columns import COLUMNS, FLAGS
-from fastprof.analysis.copies.peaks import CopyPeaks, copy_peaks
 from fastprof.analysis.counted import steps_times_gpus
 from fastprof.analysis.gpu_work import work_of_device
-from fastprof.analysis.grouping import Floats64, Grouping, group
+from fastprof.analysis.grouping import Floats64, Grouping, group, numbers, texts
 from fastprof.analysis.host.waits import blocked_ns
 from fastprof.analysis.key_names import check_keys, heading_of
 from fastprof.analysis.registry import Where
 from fastprof.analysis.roofline.ideal import KNOWN
-from fastprof.analysis.roofline.limits import clock_ns
+from fastprof.analysis.roofline.limits import clock_ns, least_ns_of_bytes
 from fastprof.analysis.selection import selected
 from fastprof.analysis.stats.gpu import of_kinds
-from fastprof.analysis.steps.means import step_means
+from fastprof.analysis.steps.windows import step_means
 from fastprof.analysis.summary.measures import in_counted_steps, ratio, shown
 from fastprof.model.arrays import Bools, Int64
 from fastprof.model.columns import Ints, Values
-from fastprof.model.quantity import quantity
+from fastprof.model.devices import Device
+from fastprof.model.numbers import quantity
 from fastprof.model.table import ColumnData, Floats, Table
-from fastprof.profile.data import ProfileData
+from fastprof.profile.data import ProfileData, inside_part
 from fastprof.profile.facts import gpu_names
-from fastprof.profile.kept import inside_part
 from fastprof.profile.program import OTHER, TORCH
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
@@ -76,13 +79,13 @@ def copies(
     """
     names = (by,) if isinstance(by, str) else tuple(by or _BY)
     check_keys(names)
-    found = profile.find_steps(steps)
+    kernels = profile.find_steps(steps)
     wanted, chosen = of_kinds(profile, "memcpy", "memset"), selected(profile, where)
     rows = np.flatnonzero(wanted if chosen is None else wanted & chosen)
     if not len(rows):
         return _empty(names, _why_empty(profile, wanted))
     peaks = copy_peaks(profile, rows, bus)
-    work = _work(profile, rows, peaks, found)
+    work = _work(profile, rows, peaks, kernels)
     by_name = {name: _key(profile, name, rows) for name in names}
     groups = group(list(by_name.values()), len(rows))
     columns: dict[str, ColumnData] = {
@@ -94,7 +97,7 @@ def copies(
     return Table(
         {**columns, **measured},
         (*map(heading_of, names), *shown(COLUMNS, measured)),
-        lead=(*overview(profile, found, rows, total), ""),
+        lead=(*overview(profile, kernels, rows, total), ""),
         notes=(*peaks.notes(), *_notes(profile, work)),
         total=total,
         facts={"buses": peaks.facts()},
@@ -114,7 +117,7 @@ def _why_empty(profile: ProfileData, wanted: Bools) -> str:
 
 def _empty(names: Sequence[str], note: str) -> Table:
     none: ColumnData = Ints(np.empty(0, np.int64))
-    columns = dict.fromkeys((*names, *(each.key for each in COLUMNS)), none)
+    columns = dict.fromkeys((*names, *(column.key for column in COLUMNS)), none)
     return Table(columns, (*map(heading_of, names), *COLUMNS), notes=(note,))
 
 
@@ -208,17 +211,17 @@ def _places(profile: ProfileData, work: _Work, groups: Grouping) -> dict[str, Co
     longest = np.zeros(groups.n, np.int64)
     order = np.argsort(work.time, kind="stable")
     longest[groups.ids[order]] = work.rows[order]  # the last one assigned is the longest
-    found: dict[str, ColumnData] = {}
+    result: dict[str, ColumnData] = {}
     best = np.full(groups.n, None, object)
     for name in ("op", "layer", "line"):
         key = keys.key_of(profile, name)
         column = key.take(longest)
-        found[f"longest_{name}"] = column
+        result[f"longest_{name}"] = column
         best = np.where(column.ids >= 0, column.array(), best)
-    names = [each for each in dict.fromkeys(best.tolist()) if each is not None]
-    place = {each: i for i, each in enumerate(names)}
-    ids = np.array([place.get(each, -1) for each in best.tolist()], np.int32)
-    return {"longest_at": Values(ids, names), **found}
+    names = [number for number in dict.fromkeys(best.tolist()) if number is not None]
+    place = {name: i for i, name in enumerate(names)}
+    ids = np.array([place.get(number, -1) for number in best.tolist()], np.int32)
+    return {"longest_at": Values(ids, names), **result}
 
 
 def _notes(profile: ProfileData, work: _Work) -> list[str]:
@@ -264,11 +267,11 @@ def _pageable(profile: ProfileData, rows: Int64) -> list[str]:
     for name, word in _WORDS:
         how = profile.contents.program.choose(_ADVICE[name])
         own = direction.fits(partial(eq, name))[rows]
-        found = own & pageable
-        if found.any():
-            share = size[found].sum() / max(size[own].sum(), 1)
+        result = own & pageable
+        if result.any():
+            share = size[result].sum() / max(size[own].sum(), 1)
             lines.append(
-                f"{name}: {np.count_nonzero(found)} of {np.count_nonzero(own)} copies {word} "
+                f"{name}: {np.count_nonzero(result)} of {np.count_nonzero(own)} copies {word} "
                 f"pageable memory, {share:.1%} of the bytes; {how}"
             )
     return lines
@@ -285,3 +288,122 @@ _ADVICE: Final = {
         OTHER: "each waits for the work before it",
     },
 }
+
+
+# Directions over the bus, and within a GPU. Copies between GPUs take a bus that is not recorded.
+_OVER_BUS: Final = frozenset({"HtoD", "DtoH", "HtoA", "AtoH"})
+_WITHIN: Final = frozenset({"DtoD", "DtoA", "AtoD", "AtoA"})
+_BUS_EXCESS: Final = 1.1  # of the vendor's clock
+
+
+class CopyPeaks(NamedTuple):
+    """Peaks of copies.
+
+    Parameters
+    ----------
+    of_copy : float64 [copies], bytes per second; NaN if unknown
+    least_ns : float64 [copies], the least time in which the GPU can do it
+    buses : the bus of each GPU with copies over it, None if unknown
+    is_given : whether the user gave the peak of the bus
+    """
+
+    of_copy: Floats64
+    least_ns: Floats64
+    buses: dict[int, Bus | None]
+    is_given: bool
+
+    def notes(self) -> list[str]:
+        """What the peaks of buses assume."""
+        results = [bus for bus in self.buses.values() if bus is not None]
+        lines = []
+        if results and not self.is_given:
+            named = (f"{bus.name}, {quantity(bus.peak, 'bytes/s')}" for bus in results)
+            lines.append(
+                f"peak of the bus: {'; '.join(dict.fromkeys(named))} in each direction, the most "
+                "that the GPU supports; the machine may have less: --bus GB/s"
+            )
+        if None in self.buses.values():
+            lines.append("peak of the bus unknown for this GPU: give it with --bus GB/s")
+        return lines
+
+    def facts(self) -> dict[str, Any]:
+        """The values for JSON."""
+        return {
+            str(device): None if bus is None else {"name": bus.name, "bytes_per_s": bus.peak}
+            for device, bus in self.buses.items()
+        }
+
+
+def copy_peaks(profile: ProfileData, rows: Int64, bus: float | None) -> CopyPeaks:
+    """The peaks of some copies and memsets.
+
+    bus : peak of the bus in GB/s, None for that of the GPU's generation
+    """
+    device = numbers(profile, "device")[rows]
+    over_bus, within = (_has(profile, rows, names) for names in (_OVER_BUS, _WITHIN))
+    sets = of_kinds(profile, "memset")[rows]
+    of_copy, buses = np.full(len(rows), np.nan), {}
+    for number, each in profile.devices.items():
+        own = device == number
+        if each.bandwidth is not None:
+            of_copy[own & sets] = each.bandwidth
+            of_copy[own & within] = each.bandwidth / 2  # reads and writes
+        if np.any(own & over_bus):
+            result = bus_of(each) if bus is None else Bus("--bus", bus * 1e9)
+            buses[number] = result
+            of_copy[own & over_bus] = np.nan if result is None else result.peak
+    n_bytes = np.maximum(numbers(profile, "copied")[rows], 0)
+    return CopyPeaks(
+        of_copy,
+        np.where(
+            over_bus & ~np.isnan(of_copy),
+            n_bytes / (of_copy * _BUS_EXCESS) * 1e9,
+            _least_in_memory(profile, device, np.where(within, 2 * n_bytes, n_bytes)),
+        ),
+        buses,
+        bus is not None,
+    )
+
+
+def _least_in_memory(profile: ProfileData, device: Int64, n_bytes: Int64) -> Floats64:
+    """[copies] The least time for bytes read and written in the memory of a GPU."""
+    gpus = [*profile.devices.values(), Device(None)]
+    place = np.full(len(device), len(gpus) - 1)
+    for i, number in enumerate(profile.devices):
+        place[device == number] = i
+    return least_ns_of_bytes(n_bytes, place, gpus, np.zeros(len(device), bool))
+
+
+def _has(profile: ProfileData, rows: Int64, names: Sequence[str] | frozenset[str]) -> Any:
+    return texts(profile, "copy_direction").fits(lambda direction: direction in names)[rows]
+
+
+class Bus(NamedTuple):
+    """A bus: its name, and its peak in bytes per second and direction."""
+
+    name: str
+    peak: float
+
+
+def _pcie(generation: int, gigatransfers: float) -> Bus:
+    """16 lanes; of 130 bits, 128 are data."""
+    return Bus(f"PCIe {generation}.0 x16", gigatransfers * 1e9 * 16 / 8 * 128 / 130)
+
+
+_PCIE_3, _PCIE_4, _PCIE_5 = _pcie(3, 8), _pcie(4, 16), _pcie(5, 32)
+# By the begin of the compute capability or, for AMD, the architecture.
+_OF_CAPABILITY: Final = (
+    (re.compile(r"[3567]\."), _PCIE_3),
+    (re.compile(r"8\.|gfx90[68a]"), _PCIE_4),
+    (re.compile(r"(?:9|10|12)\.|gfx9[45]"), _PCIE_5),
+)
+# Their GPU shares a chip or a package with the CPU.
+_OTHER_BUS: Final = re.compile(r"GH200|GB\d+|Grace|Orin|Thor|Xavier|Jetson|MI300A", re.IGNORECASE)
+
+
+def bus_of(device: Device) -> Bus | None:
+    """The fastest PCIe bus that the GPU supports; None if unknown, or if it has another bus."""
+    if _OTHER_BUS.search(device.name or ""):
+        return None
+    capability = device.capability or ""
+    return next((bus for pattern, bus in _OF_CAPABILITY if pattern.match(capability)), None)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from fastprof.analysis.diff.confidence import LEVEL, NOT_JUDGED
 from fastprof.analysis.diff.side import Side
 from fastprof.analysis.diff.waterfall import CALLS, STEPS, Half, Waterfall
-from fastprof.model.quantity import scale_of
+from fastprof.model.numbers import scale_of
 
 _TIMES: Final = {
     "busy_ns": "GPU busy",
@@ -27,28 +27,28 @@ _TIMES: Final = {
 _MOST_NAMES: Final = 3
 
 
-def lines(found: Waterfall) -> tuple[str, ...]:
+def lines(waterfall: Waterfall) -> tuple[str, ...]:
     """Both captures, and what their steps consist of."""
-    return tuple(_lines(found))
+    return tuple(_lines(waterfall))
 
 
-def _lines(found: Waterfall) -> Iterator[str]:
-    yield from capture_lines(found)
-    if found.unit != CALLS:
-        yield work_line(found)
-        pairs = {name: _pair(before, after) for name, before, after in times_of(found)}
-        if starved := starved_of(found):
+def _lines(waterfall: Waterfall) -> Iterator[str]:
+    yield from capture_lines(waterfall)
+    if waterfall.unit != CALLS:
+        yield work_line(waterfall)
+        pairs = {name: _pair(before, after) for name, before, after in times_of(waterfall)}
+        if starved := starved_of(waterfall):
             pairs["starved kernels"] = "{:.1%} -> {:.1%}".format(*starved)
         width = max(map(len, pairs), default=0)
         yield from (f"{name.ljust(width)}  {pair}" for name, pair in pairs.items())
     yield ""
 
 
-def capture_lines(found: Waterfall) -> list[str]:
+def capture_lines(waterfall: Waterfall) -> list[str]:
     """Files, GPUs and steps of both captures, one line each."""
     return [
         f"{name}: {_capture(half.side)}"
-        for name, half in zip(("before", "after"), found.halves, strict=True)
+        for name, half in zip(("before", "after"), waterfall.halves, strict=True)
     ]
 
 
@@ -59,14 +59,14 @@ def _capture(side: Side) -> str:
     return ", ".join(filter(None, [names, side.gpus, side.steps]))
 
 
-def answer(found: Waterfall, wall: Mapping[str, Any]) -> str:
+def answer(waterfall: Waterfall, wall: Mapping[str, Any]) -> str:
     """The change of the step, and whether it is more than noise: one line."""
     pair = _numbers(wall["before_ns"], wall["after_ns"])
-    if found.unit != STEPS:
-        sides = zip(("BEFORE", "AFTER"), found.halves, strict=True)
+    if waterfall.unit != STEPS:
+        sides = zip(("BEFORE", "AFTER"), waterfall.halves, strict=True)
         lacking = [name for name, half in sides if not half.side.has_steps]
         text = f"not judged: no steps in {' and '.join(lacking)}; captures of {pair}"
-        if found.unit != CALLS:
+        if waterfall.unit != CALLS:
             return f"{text} do the same work; --steps compares steps"
         return f"{text} do different work; compared are as many calls as both have"
     text = f"step {pair}, {wall['change']:+.1%}"
@@ -79,33 +79,35 @@ def answer(found: Waterfall, wall: Mapping[str, Any]) -> str:
     return f"{text}; medians {medians}"
 
 
-def work_line(found: Waterfall) -> str:
+def work_line(waterfall: Waterfall) -> str:
     """Whether both do the same work, and the kernels of a step."""
-    before, after = (int(half.side.kernels.sum()) / half.side.n_windows for half in found.halves)
-    work = "same work" if found.same_work else "the work differs"
+    before, after = (
+        int(half.side.kernels.sum()) / half.side.n_windows for half in waterfall.halves
+    )
+    work = "same work" if waterfall.same_work else "the work differs"
     counts = f"{before:.6g}" if before == after else f"{before:.6g} -> {after:.6g}"
-    return f"{work}: {counts} kernels a {found.unit} and GPU"
+    return f"{work}: {counts} kernels a {waterfall.unit} and GPU"
 
 
-def times_of(found: Waterfall) -> list[tuple[str, float, float]]:
+def times_of(waterfall: Waterfall) -> list[tuple[str, float, float]]:
     """What a step consists of: name, ns before and ns after, of all times that a side has."""
     times: list[tuple[str, float, float]] = []
-    slowest = [float(_lanes(half.side).max()) for half in found.halves]
-    if found.unit == STEPS and _pair(*slowest) != _pair(*found.wall_ns):
+    slowest = [float(_lanes(half.side).max()) for half in waterfall.halves]
+    if waterfall.unit == STEPS and _pair(*slowest) != _pair(*waterfall.wall_ns):
         times.append(("slowest GPU", slowest[0], slowest[1]))
     for key, name in _TIMES.items():
-        before, after = (_mean(half.side, key) for half in found.halves)
+        before, after = (_mean(half.side, key) for half in waterfall.halves)
         if before is not None and after is not None and before + after:
             times.append((name, before, after))
-    call = [_ratio(half.side, "launch_ns", "launches") for half in found.halves]
+    call = [_ratio(half.side, "launch_ns", "launches") for half in waterfall.halves]
     if all(call):
         times.append(("launch call", call[0], call[1]))
     return times
 
 
-def starved_of(found: Waterfall) -> tuple[float, float] | None:
+def starved_of(waterfall: Waterfall) -> tuple[float, float] | None:
     """The share of starved kernels before and after; None if there are none."""
-    before, after = (_ratio(half.side, "starved", "launched") for half in found.halves)
+    before, after = (_ratio(half.side, "starved", "launched") for half in waterfall.halves)
     return (before, after) if before or after else None
 
 
@@ -144,46 +146,46 @@ _MOST: Final = 3  # renamed layers
 _UNIFORM: Final = 0.8  # share of the GPU time
 
 
-def _named(found: Waterfall) -> Iterator[tuple[str, Half]]:
-    return zip(("BEFORE", "AFTER"), found.halves, strict=True)
+def _named(waterfall: Waterfall) -> Iterator[tuple[str, Half]]:
+    return zip(("BEFORE", "AFTER"), waterfall.halves, strict=True)
 
 
-def notes(found: Waterfall) -> tuple[str, ...]:
+def notes(waterfall: Waterfall) -> tuple[str, ...]:
     """What limits the comparison, one line each."""
-    return tuple(_notes(found))
+    return tuple(_notes(waterfall))
 
 
-def _notes(found: Waterfall) -> Iterator[str]:
-    matched = found.matched
+def _notes(waterfall: Waterfall) -> Iterator[str]:
+    matched = waterfall.matched
     if matched.ignored:
         yield f"not compared, as only one side records them: {', '.join(matched.ignored)}"
     if matched.layers:
         pairs = [f"{old} -> {new}" for old, new in sorted(matched.layers.items())]
         more = f" and {len(pairs) - _MOST} more" if len(pairs) > _MOST else ""
         yield f"renamed layers: {', '.join(pairs[:_MOST])}{more}"
-    if found.clocks is not None:
+    if waterfall.clocks is not None:
         yield (
-            f"kernels with {found.clocks.share:.0%} of the GPU time changed by one factor, "
-            f"{found.clocks.factor:.3f}: the GPU's clock; rows show what else changed"
+            f"kernels with {waterfall.clocks.share:.0%} of the GPU time changed by one factor, "
+            f"{waterfall.clocks.factor:.3f}: the GPU's clock; rows show what else changed"
         )
-    ratio = calls_ratio(found) if found.unit == STEPS else None
+    ratio = calls_ratio(waterfall) if waterfall.unit == STEPS else None
     if ratio is not None:
         yield (
             f"a step after has {ratio:.4g} times the calls of a step before: set --steps if the "
             "steps differ"
         )
-    gpus = [half.side.gpus for half in found.halves]
+    gpus = [half.side.gpus for half in waterfall.halves]
     if gpus[0] != gpus[1] and all(gpus):
         yield f"the GPUs differ: {gpus[0]} -> {gpus[1]}"
-    for name, half in _named(found):
+    for name, half in _named(waterfall):
         yield from (f"{name}: {note}" for note in half.side.notes)
 
 
-def calls_ratio(found: Waterfall) -> float | None:
+def calls_ratio(waterfall: Waterfall) -> float | None:
     """Calls a step after, divided by those before, if they differ by one factor."""
-    before, after = found.halves
-    n = found.n_rows
-    calls = [half.sums(half.side.calls, n) / half.side.n_windows for half in found.halves]
+    before, after = waterfall.halves
+    n = waterfall.n_rows
+    calls = [half.sums(half.side.calls, n) / half.side.n_windows for half in waterfall.halves]
     time = before.sums(before.gpu_ns, n) + after.sums(after.gpu_ns, n)
     rows = np.flatnonzero((calls[0] > 0) & (calls[1] > 0))
     times: Counter[float] = Counter()

@@ -75,13 +75,13 @@ def _measured(
 ) -> list[Side]:
     """The sides; with `has_plan`, the first one can make its plan."""
     with _Measuring(steps, where, opened) as measuring:
-        found = [measuring.start(each, has_plan and i == 0) for i, each in enumerate(given)]
-        return [side() for side in found]
+        results = [measuring.start(each, has_plan and i == 0) for i, each in enumerate(given)]
+        return [side() for side in results]
 
 
 def _fit_in_memory(given: Iterable[Captures]) -> bool:
     """Whether the first capture can stay open while the others are measured."""
-    sizes = [each for each in chain.from_iterable(map(_sizes, given)) if each < math.inf]
+    sizes = [value for value in chain.from_iterable(map(_sizes, given)) if value < math.inf]
     return 3 * _TIMES_FILE * max(sizes, default=0.0) < memory.available()[0]
 
 
@@ -171,8 +171,8 @@ class _Measuring:
                 raise
             return self._submit(profile, has_plan)
         has_plan = has_plan and len(captures) == 1
-        found = [self.start(each, has_plan) for each in captures]
-        return lambda: combined([side() for side in found])
+        results = [self.start(capture, has_plan) for capture in captures]
+        return lambda: combined([side() for side in results])
 
     def _submit(self, profile: ProfileData, has_plan: bool) -> Callable[[], Side]:
         self._wait()

@@ -7,8 +7,7 @@ from typing import Final
 
 from fastprof.analysis.key_names import ALIASES
 from fastprof.errors import ReportError
-from fastprof.model.heading import Heading
-from fastprof.model.names import unknown_name
+from fastprof.model.heading import Heading, unknown_name
 
 DEFAULT_BY: Final = ("dir", "layer", "op")
 DIFF_KEYS: Final = ("phase", "dir", "layer", "range", "op", "shape", "line", "kind", "kernel")

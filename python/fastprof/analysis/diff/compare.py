@@ -60,15 +60,15 @@ class DiffData:
 
     def pair(self) -> dict[str, Any] | None:
         """What is predicted and measured, for a store of baselines; None if nothing is gone."""
-        found = self.predictions
-        if found is None or not found.gone:
+        result = self.predictions
+        if result is None or not result.gone:
             return None
         return {
             "before": list(self.before.names),
             "after": list(self.after.names),
-            "ids": list(dict.fromkeys(each.id for each in found.gone)),
-            "predicted_ns": round(found.predicted_ns),
-            "measured_ns": round(found.measured_ns),
+            "ids": list(dict.fromkeys(prediction.id for prediction in result.gone)),
+            "predicted_ns": round(result.predicted_ns),
+            "measured_ns": round(result.measured_ns),
         }
 
     @cached_property

@@ -72,7 +72,7 @@ def confidence(
     of_runs : the samples are independent runs; 2 of each are enough, instead of 3 steps
     """
     samples = [np.asarray(each, np.float64) for each in (before, after)]
-    means = [float(each.mean()) if len(each) else 0.0 for each in samples]
+    means = [float(sample.mean()) if len(sample) else 0.0 for sample in samples]
     if min(means) <= 0:
         return Confidence(None, None, None, NOT_JUDGED, "a capture has no steps")
     ratio = log(means[1] / means[0])
@@ -178,24 +178,24 @@ def _incomplete_beta(a: float, b: float, x: float) -> float:
 def _fraction(a: float, b: float, x: float) -> float:
     """The continued fraction of the incomplete beta function, by the method of Lentz."""
     c, d = 1.0, 1 / _not_zero(1 - (a + b) * x / (a + 1))
-    found = d
+    result = d
     for m in range(1, _TERMS):
         even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
         odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
         for term in (even, odd):
             d = 1 / _not_zero(1 + term * d)
             c = _not_zero(1 + term / c)
-            found *= c * d
+            result *= c * d
         if abs(c * d - 1) < _EXACT:
             break
-    return found
+    return result
 
 
 def _not_zero(value: float) -> float:
     return value if abs(value) > _SMALL else _SMALL
 
 
-def judged(found: Waterfall, runs: Sequence[tuple[Side, Side]], threshold: float) -> Confidence:
+def judged(waterfall: Waterfall, runs: Sequence[tuple[Side, Side]], threshold: float) -> Confidence:
     """Compare the steps of two sides, or of several runs of each.
 
     Parameters
@@ -203,12 +203,12 @@ def judged(found: Waterfall, runs: Sequence[tuple[Side, Side]], threshold: float
     runs : before and after of each run
     threshold : smaller changes are "same", a share
     """
-    if found.unit != STEPS:
+    if waterfall.unit != STEPS:
         return Confidence(None, None, None, NOT_JUDGED, "expected steps in both captures")
     before, after = ([lengths_of_steps(pair[i]) for pair in runs] for i in (0, 1))
     if len(runs) == 1:
         return confidence(before[0], after[0], threshold)
-    old, new = ([float(each.mean()) for each in steps] for steps in (before, after))
+    old, new = ([float(step.mean()) for step in steps] for steps in (before, after))
     return confidence(old, new, threshold, of_runs=True)
 
 
@@ -218,23 +218,23 @@ def lengths_of_steps(side: Side) -> npt.NDArray[np.float64]:
     return np.bincount(place, side.windows["wall_ns"]) / np.bincount(place)
 
 
-def wall_of(found: Waterfall, judgement: Confidence) -> dict[str, Any]:
+def wall_of(waterfall: Waterfall, judgement: Confidence) -> dict[str, Any]:
     """The fact `wall` of a comparison.
 
     `before_ns` and `after_ns`, means in ns, of the step; without steps, of the captures;
     `before_median_ns` and `after_median_ns`. `change`, a share of the mean, and its interval from
     `low` to `high` are None if unknown. `verdict`, `because`, `samples`.
     """
-    before, after = found.wall_ns
-    if found.unit == CALLS:
-        before, after = (_mean_wall(half.side) for half in found.halves)
-    medians = [float(np.median(lengths_of_steps(half.side))) for half in found.halves]
+    before, after = waterfall.wall_ns
+    if waterfall.unit == CALLS:
+        before, after = (_mean_wall(half.side) for half in waterfall.halves)
+    medians = [float(np.median(lengths_of_steps(half.side))) for half in waterfall.halves]
     return {
         "before_ns": before,
         "after_ns": after,
         "before_median_ns": medians[0],
         "after_median_ns": medians[1],
-        "change": after / before - 1 if before and found.unit == STEPS else None,
+        "change": after / before - 1 if before and waterfall.unit == STEPS else None,
         "low": judgement.low,
         "high": judgement.high,
         "verdict": judgement.verdict,

@@ -66,20 +66,21 @@ def matched(before: Side, after: Side) -> Matched:
     """Match the groups of two sides; with the sides swapped, the rows are the same."""
     ignored = _recorded_once(before, after)
     sides = [_units(side, ignored) for side in (before, after)]
-    is_swapped = [each.units for each in sides] != sorted(
-        (each.units for each in sides), key=lambda units: list(map(repr, units))
+    is_swapped = [side.units for side in sides] != sorted(
+        (side.units for side in sides), key=lambda units: list(map(repr, units))
     )
     if is_swapped:
         sides.reverse()
-    found = _Matching(sides[0].units, sides[1].units)
-    found.run()
-    layers = found.layers
+    matching = _Matching(sides[0].units, sides[1].units)
+    matching.run()
+    layers = matching.layers
     left, right = (
-        np.array([*rows, -1])[side.of_group] for rows, side in zip(found.rows, sides, strict=True)
+        np.array([*rows, -1])[side.of_group]
+        for rows, side in zip(matching.rows, sides, strict=True)
     )
     if is_swapped:
         left, right, layers = right, left, {new: old for old, new in layers.items()}
-    return Matched(left, right, found.how, layers, ignored)
+    return Matched(left, right, matching.how, layers, ignored)
 
 
 class _Units(NamedTuple):
@@ -91,14 +92,14 @@ class _Units(NamedTuple):
 
 def _recorded_once(before: Side, after: Side) -> tuple[str, ...]:
     """The keys that only one side records; types are a part of shapes."""
-    found = []
+    results = []
     for key in UNIT_KEYS:
         less, more = sorted(side.known_share(key) for side in (before, after))
         if less < _SELDOM * more:
-            found.append(key)
-    if "shape" not in found and _has_types(before) != _has_types(after):
-        found.append(TYPES)
-    return tuple(found)
+            results.append(key)
+    if "shape" not in results and _has_types(before) != _has_types(after):
+        results.append(TYPES)
+    return tuple(results)
 
 
 def _has_types(side: Side) -> bool:
@@ -197,12 +198,12 @@ class _Matching:
         for parts in ((0, 1, 2, 3), (0, 3)):
             free = [
                 _listed(
-                    (tuple(self._place(each, unit)[i] for i in parts), place)
-                    for place, unit in self._free(each)
-                    if _is_compiled(unit) == (each == side)
-                    and (each != side or (unit.layer is None) == (len(parts) == 2))
+                    (tuple(self._place(number, unit)[i] for i in parts), place)
+                    for place, unit in self._free(number)
+                    if _is_compiled(unit) == (number == side)
+                    and (number != side or (unit.layer is None) == (len(parts) == 2))
                 )
-                for each in (0, 1)
+                for number in (0, 1)
             ]
             for place, lefts in free[0].items():
                 if place in free[1] and place[-1] == COMPUTE:
@@ -217,7 +218,10 @@ class _Matching:
         for place, lefts in left.items():
             rights = right.get(place, [])
             anchors = aligned(
-                *([_token(self.rows[side][i]) for i in each] for side, each in _both(lefts, rights))
+                *(
+                    [_token(self.rows[side][i]) for i in members]
+                    for side, members in _both(lefts, rights)
+                )
             )
             is_same_layer = place[1] is not None
             if is_same_layer or 2 * len(anchors) >= min(len(lefts), len(rights)):
@@ -231,8 +235,8 @@ class _Matching:
         begin = (0, 0)
         for end in anchors:
             free = [
-                [i for i in each[begin[side] : end[side]] if self.rows[side][i] < 0]
-                for side, each in _both(lefts, rights)
+                [i for i in members[begin[side] : end[side]] if self.rows[side][i] < 0]
+                for side, members in _both(lefts, rights)
             ]
             if all(free):
                 self._add("position", *free)
@@ -277,10 +281,10 @@ def _token(row: int) -> int | None:
 
 def _listed(pairs: Any) -> dict[Any, list[int]]:
     """The places of each key."""
-    found: dict[Any, list[int]] = {}
+    result: dict[Any, list[int]] = {}
     for key, place in pairs:
-        found.setdefault(key, []).append(place)
-    return found
+        result.setdefault(key, []).append(place)
+    return result
 
 
 def _moved(left: list[Unit], right: list[Unit]) -> dict[str, str]:
@@ -303,11 +307,11 @@ def _renamed(
     The longest common subsequence of the calls without their layers decides, by majority: of calls
     with their shapes, then of operators.
     """
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     new = _only_in(right, left)
-    for each in (_call, _operator):
-        pairs = aligned([each(unit) for unit in left], [each(unit) for unit in right])
-        old = _only_in(left, right) - found.keys()
+    for function in (_call, _operator):
+        pairs = aligned([function(unit) for unit in left], [function(unit) for unit in right])
+        old = _only_in(left, right) - result.keys()
         votes: Counter[tuple[str | None, str | None]] = Counter(
             (before, after)
             for i, j in pairs
@@ -315,9 +319,9 @@ def _renamed(
             for before, after in [(left[i].layer, right[j].layer)]
             if before in old and after in new
         )
-        found |= _elected(votes, Counter(unit.layer for unit in (*left, *right)))
-        new -= set(found.values())
-    return found
+        result |= _elected(votes, Counter(unit.layer for unit in (*left, *right)))
+        new -= set(result.values())
+    return result
 
 
 def _only_in(units: list[Unit], others: list[Unit]) -> set[str]:
@@ -330,15 +334,15 @@ def _elected(
     votes: Counter[tuple[str | None, str | None]], sizes: Counter[str | None]
 ) -> dict[str, str]:
     """The pairs with most votes; each layer is in one pair at most."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for (old, new), count in sorted(
         votes.items(), key=lambda vote: (-vote[1], vote[0][0] != vote[0][1], repr(vote[0]))
     ):
-        is_free = old not in found and new not in found.values()
+        is_free = old not in result and new not in result.values()
         enough = count >= _LEAST_VOTES * max(sizes[old], sizes[new])
         if old is not None and new is not None and is_free and enough:
-            found[old] = new
-    return found
+            result[old] = new
+    return result
 
 
 def _call(unit: Unit) -> Hashable:
@@ -375,12 +379,12 @@ def _middle(
 ) -> list[tuple[int, int]]:
     if not left or not right or len(left) * len(right) > _MOST:
         return []
-    numbers = {each: i for i, each in enumerate(dict.fromkeys([*left, *right]))}
-    own = [-1 if each is None else numbers[each] for each in left]
-    other = np.array([-2 if each is None else numbers[each] for each in right])
+    numbers = {hashable: i for i, hashable in enumerate(dict.fromkeys([*left, *right]))}
+    own = [-1 if hashable is None else numbers[hashable] for hashable in left]
+    other = np.array([-2 if hashable is None else numbers[hashable] for hashable in right])
     length = np.zeros((len(left) + 1, len(right) + 1), np.int32)
-    for i, each in enumerate(own):
-        taken = np.maximum(length[i, 1:], length[i, :-1] + (other == each))
+    for i, number in enumerate(own):
+        taken = np.maximum(length[i, 1:], length[i, :-1] + (other == number))
         np.maximum.accumulate(taken, out=length[i + 1, 1:])
     return _traced(length, own, other.tolist())
 
@@ -389,13 +393,13 @@ def _traced(
     length: np.ndarray[tuple[int, int], np.dtype[np.int32]], left: list[int], right: list[int]
 ) -> list[tuple[int, int]]:
     """The pairs that a table of lengths contains, from its end."""
-    i, j, found = len(left), len(right), []
+    i, j, results = len(left), len(right), []
     while i and j:
         if left[i - 1] == right[j - 1]:
             i, j = i - 1, j - 1
-            found.append((i, j))
+            results.append((i, j))
         elif length[i - 1, j] >= length[i, j - 1]:
             i -= 1
         else:
             j -= 1
-    return found[::-1]
+    return results[::-1]

@@ -19,14 +19,13 @@ from fastprof._core._take import take
 from fastprof._system.classes import NamedTuple
 from fastprof._system.threads import SecondThread
 from fastprof.analysis.cells import ReportCells, cells_of
-from fastprof.analysis.columns import numbers
 from fastprof.analysis.diff.plan import make_plan
 from fastprof.analysis.diff.side import COMMUNICATION, COMPUTE, COPIES, KEYS, Side, not_planned
-from fastprof.analysis.grouping import group
+from fastprof.analysis.grouping import group, numbers
 from fastprof.analysis.idle.causes import Host
 from fastprof.analysis.idle.gaps import gaps_in_windows
 from fastprof.analysis.keys import key_of
-from fastprof.analysis.launches.times import STARVED
+from fastprof.analysis.launches.report import STARVED
 from fastprof.analysis.notes import NO_GPU_WORK
 from fastprof.analysis.registry import Where
 from fastprof.analysis.schedule import computing
@@ -73,27 +72,27 @@ def side_of(
         raise ReportError(f"{profile.name}: dict lines contain no times; compare original traces")
     with SecondThread() as second:
         grouping = second.submit(_Groups, profile, rows)
-        found = profile.find_steps(steps)
-        every = windows_of(profile, found, rows)
+        kernels = profile.find_steps(steps)
+        every = windows_of(profile, kernels, rows)
         windows = every.take(np.flatnonzero(every.is_counted))
         if not len(windows):
             raise ReportError(f"{profile.name}: {_nothing(profile)}")
         host, own = Host(profile), own_work(windows)
-        times = _times(profile, windows, found, host)
+        times = _times(profile, windows, kernels, host)
         idle = gaps_in_windows(windows, host).by_window()
         groups = grouping.result()
-    work, place = _work_of_groups(profile, windows, found, groups, own)
+    work, place = _work_of_groups(profile, windows, kernels, groups, own)
     plan = not_planned
     if has_plan and not where:
         plan = cache(partial(make_plan, profile, steps, take(place, groups.of_kernel)))
     return Side(
         names=(profile.name,),
         gpus=gpu_names(profile.about, profile.column("device")),
-        steps=found.description,
-        has_steps=found.source != "none",
+        steps=kernels.description,
+        has_steps=kernels.source != "none",
         windows=times,
         idle=idle,
-        notes=tuple(found.notes),
+        notes=tuple(kernels.notes),
         plan=plan,
         **work,
     )
@@ -142,7 +141,7 @@ def _work_of_groups(
     place = np.full(groups.n, -1, np.int32)
     place[used] = np.arange(len(used))
     fields = {
-        "keys": {name: Values(each.ids[used], each.values) for name, each in groups.keys.items()},
+        "keys": {name: Values(key.ids[used], key.values) for name, key in groups.keys.items()},
         "calls": calls[used],
         "kernels": kernels[used],
         "gpu_ns": gpu_ns[used],
@@ -189,7 +188,8 @@ class _Groups:
         if rows is not None:
             self.of_kernel = np.where(rows, self.of_kernel, np.int32(-1))
         self.keys = {
-            name: Values(each.ids[groups.first], each.values) for name, each in columns.items()
+            name: Values(column.ids[groups.first], column.values)
+            for name, column in columns.items()
         }
 
     @staticmethod
@@ -198,8 +198,8 @@ class _Groups:
             return key_of(cells, "kind").mapped(lambda kind: _PARTS.get(kind, COMPUTE))
         if name == "range" and has_ops:
             return unknown(len(cells))
-        found = key_of(cells, name)
-        return found.mapped(_folded) if name == "layer" else found
+        values = key_of(cells, name)
+        return values.mapped(_folded) if name == "layer" else values
 
 
 LAUNCHING: Final = ("launches", "launch_ns", "launched", "starved")
@@ -226,7 +226,7 @@ def launching(profile: ProfileData, windows: Windows, steps: StepsOfKernels) -> 
         STARVED,
     )
     place = windows.lane * np.int64(n_steps) + windows.step
-    return {name: each[place] for name, each in zip(LAUNCHING, sums, strict=True)}
+    return {name: array[place] for name, array in zip(LAUNCHING, sums, strict=True)}
 
 
 class Own(NamedTuple):
@@ -249,18 +249,18 @@ def own_work(windows: Windows) -> Own:
 
     windows : those of a GPU do not overlap
     """
-    found = []
+    results = []
     for lane, rows in windows.by_lane():
         order, start, end = _in_order(windows, rows)
         work = lane.selected
         piece, place, ns = Sweep(work.start, work.end, work.kind).own_in(start, end)
-        found.append(Own(take(work.rows, piece), take(order, place), ns))
-    if not found:
+        results.append(Own(take(work.rows, piece), take(order, place), ns))
+    if not results:
         none = np.empty(0, np.int32)
         return Own(none, none, np.empty(0, np.int64))
-    if len(found) == 1:
-        return found[0]
-    return Own._make(map(np.concatenate, zip(*found, strict=True)))
+    if len(results) == 1:
+        return results[0]
+    return Own._make(map(np.concatenate, zip(*results, strict=True)))
 
 
 def _in_order(windows: Windows, rows: Int64) -> tuple[Int32, Int64, Int64]:

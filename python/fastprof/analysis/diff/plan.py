@@ -59,7 +59,7 @@ class PlanData(NamedTuple):
 
     def data(self) -> dict[str, Any]:
         """The plan for JSON."""
-        return {"claims": [each._asdict() for each in self.claims], "because": self.because}
+        return {"claims": [claim._asdict() for claim in self.claims], "because": self.because}
 
     @classmethod
     def of_data(cls, data: Mapping[str, Any]) -> PlanData:
@@ -83,7 +83,7 @@ def make_plan(profile: ProfileData, steps: str | None, group: Int32) -> PlanData
     group : int32 [kernels], rows of the `Side`, -1 for none
     """
     savings = plan_of(Facts(profile, steps)).savings
-    return PlanData(tuple(_claim(each, group) for each in savings if each.is_timed))
+    return PlanData(tuple(_claim(saving, group) for saving in savings if saving.is_timed))
 
 
 def _claim(saving: Saving, group: Int32) -> Claim:

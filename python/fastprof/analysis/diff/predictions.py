@@ -13,7 +13,7 @@ from fastprof.analysis.diff.plan import Claim, PlanData
 from fastprof.analysis.diff.waterfall import STEPS, Half, Waterfall
 from fastprof.analysis.idle.causes import CAUSES
 from fastprof.model.arrays import Bools, Int64
-from fastprof.model.quantity import quantity
+from fastprof.model.numbers import quantity
 
 _LEAST: Final = 0.01  # of the step: smaller parts do not make a finding
 _GONE: Final = 0.5  # share of what a finding claims that AFTER no longer has
@@ -61,7 +61,7 @@ class Predictions(NamedTuple):
     @property
     def predicted_ns(self) -> float:
         """By all that are gone together."""
-        return sum(each.predicted_ns for each in self.gone)
+        return sum(prediction.predicted_ns for prediction in self.gone)
 
     def facts(self) -> dict[str, Any]:
         """The comparison for JSON."""
@@ -71,13 +71,13 @@ class Predictions(NamedTuple):
             "measured_ns": round(self.measured_ns),
             "findings": [
                 {
-                    "id": each.id,
-                    "gone": each.gone,
-                    "predicted_ns": round(each.predicted_ns),
-                    "own_ns": round(each.own_ns),
-                    "is_bound": each.is_bound,
+                    "id": prediction.id,
+                    "gone": prediction.gone,
+                    "predicted_ns": round(prediction.predicted_ns),
+                    "own_ns": round(prediction.own_ns),
+                    "is_bound": prediction.is_bound,
                 }
-                for each in self.gone
+                for prediction in self.gone
             ],
         }
 
@@ -86,17 +86,17 @@ class Predictions(NamedTuple):
         if self.because:
             yield f"the plan of BEFORE is not compared: {self.because}"
         elif self.gone:
-            ids = ", ".join(dict.fromkeys(each.id for each in self.gone))
-            most = "at most " if any(each.is_bound for each in self.gone) else ""
+            ids = ", ".join(dict.fromkeys(prediction.id for prediction in self.gone))
+            most = "at most " if any(prediction.is_bound for prediction in self.gone) else ""
             yield (
                 f"gone: {ids}; the plan of BEFORE predicted {most}{_ns(self.predicted_ns)}, "
                 f"measured {_ns(self.measured_ns)}"
             )
-            for each in self.gone:
-                part = "" if each.gone >= _ALL else f", {each.gone:.0%} of it gone"
+            for prediction in self.gone:
+                part = "" if prediction.gone >= _ALL else f", {prediction.gone:.0%} of it gone"
                 yield (
-                    f"  {each.id}{part}: predicted {_ns(each.predicted_ns)}; its idle time and "
-                    f"kernels take {_ns(each.own_ns)} less"
+                    f"  {prediction.id}{part}: predicted {_ns(prediction.predicted_ns)}; its idle "
+                    f"time and kernels take {_ns(prediction.own_ns)} less"
                 )
             if not self.is_same_work:
                 yield "  the work differs: some of the change may have other reasons"
@@ -108,35 +108,35 @@ def _ns(ns: float) -> str:
 
 def earlier_lines(pairs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Earlier predictions in words; see `store.earlier`."""
-    shares = [each["measured_ns"] / each["predicted_ns"] for each in pairs if each["predicted_ns"]]
+    shares = [pair["measured_ns"] / pair["predicted_ns"] for pair in pairs if pair["predicted_ns"]]
     if shares:
         count = f"{len(shares)} earlier comparison{'s' if len(shares) > 1 else ''}"
         yield f"{count} with baselines here: measured {np.median(shares):.0%} of what was predicted"
-    for each in pairs[-_SHOWN:]:
+    for pair in pairs[-_SHOWN:]:
         yield (
-            f"  {', '.join(each['ids'])}: predicted {_ns(each['predicted_ns'])}, "
-            f"measured {_ns(each['measured_ns'])}"
+            f"  {', '.join(pair['ids'])}: predicted {_ns(pair['predicted_ns'])}, "
+            f"measured {_ns(pair['measured_ns'])}"
         )
 
 
-def predictions(found: Waterfall) -> Predictions | None:
+def predictions(waterfall: Waterfall) -> Predictions | None:
     """The findings of BEFORE that are gone; None if no part of the step is that much shorter.
 
     Makes the plan of BEFORE unless it is stored.
     """
-    before, after = found.wall_ns
-    parts = _Parts(found)
+    before, after = waterfall.wall_ns
+    parts = _Parts(waterfall)
     if not parts.has_gains(_LEAST * before):
         return None
-    because = _not_comparable(found)
-    plan = PlanData((), because) if because else found.before.side.plan()
-    places = [i for i, each in enumerate(plan.claims) if parts.gone_of(each) >= _GONE]
+    because = _not_comparable(waterfall)
+    plan = PlanData((), because) if because else waterfall.before.side.plan()
+    places = [i for i, claim in enumerate(plan.claims) if parts.gone_of(claim) >= _GONE]
     rows = []
-    for each in (plan.claims[i] for i in places):
+    for claim in (plan.claims[i] for i in places):
         # What findings that need each other share counts if all of them are gone.
-        is_alone = len(places) == 1 or not {*each.together} <= {*places}
-        rows.append(_prediction(parts, each, each.alone_ns if is_alone else each.saving_ns))
-    return Predictions(tuple(rows), float(before - after), found.same_work, plan.because)
+        is_alone = len(places) == 1 or not {*claim.together} <= {*places}
+        rows.append(_prediction(parts, claim, claim.alone_ns if is_alone else claim.saving_ns))
+    return Predictions(tuple(rows), float(before - after), waterfall.same_work, plan.because)
 
 
 def _prediction(parts: _Parts, claim: Claim, ns: float) -> Prediction:
@@ -144,18 +144,18 @@ def _prediction(parts: _Parts, claim: Claim, ns: float) -> Prediction:
     return Prediction(claim.id, share, share * ns, parts.gain_of(claim), claim.is_bound)
 
 
-def _not_comparable(found: Waterfall) -> str:
+def _not_comparable(waterfall: Waterfall) -> str:
     """Why steps of both sides cannot be compared, "" if they can."""
-    before, after = (half.side for half in found.halves)
-    if found.unit != STEPS:
+    before, after = (half.side for half in waterfall.halves)
+    if waterfall.unit != STEPS:
         return "a capture has no steps"
     if before.gpus and after.gpus and before.gpus != after.gpus:
         return "the GPUs differ"
-    ratio = calls_ratio(found)
+    ratio = calls_ratio(waterfall)
     if ratio is not None:
         return f"a step of AFTER makes {ratio:.4g} times the calls"
-    reshaped = np.array([how == "shape" for how in found.matched.how], bool)
-    if any(_share(half, reshaped) >= _RESHAPED for half in found.halves):
+    reshaped = np.array([how == "shape" for how in waterfall.matched.how], bool)
+    if any(_share(half, reshaped) >= _RESHAPED for half in waterfall.halves):
         return "the shapes differ"
     return ""
 
@@ -167,9 +167,9 @@ def _share(half: Half, rows: Bools) -> float:
 class _Parts:
     """How much less idle time and time of kernels a step has after."""
 
-    def __init__(self, found: Waterfall) -> None:
-        before, after = found.halves
-        n = found.n_rows
+    def __init__(self, waterfall: Waterfall) -> None:
+        before, after = waterfall.halves
+        n = waterfall.n_rows
         self._row = before.row
         self.idle: Int64 = before.idle_ns - after.idle_ns
         self.rows: Int64 = before.sums(before.own_ns, n) - after.sums(after.own_ns, n)

@@ -15,9 +15,16 @@ import numpy.typing as npt
 
 from fastprof._system.classes import dataclass
 from fastprof.analysis.diff.columns import COLUMNS
-from fastprof.analysis.diff.reasons import Reasons, labels, noise_of
 from fastprof.analysis.diff.side import Side, values_of
-from fastprof.analysis.diff.waterfall import CALLS, STEPS, Half, Waterfall
+from fastprof.analysis.diff.waterfall import (
+    CALLS,
+    STEPS,
+    Half,
+    Reasons,
+    Waterfall,
+    labels,
+    noise_of,
+)
 from fastprof.analysis.idle.causes import CAUSES
 from fastprof.analysis.key_names import heading_of
 from fastprof.analysis.summary.measures import shown
@@ -67,32 +74,32 @@ class _Line:
     @property
     def of_count(self) -> int:
         """The change from more or fewer calls, ns: by the mean time of a call on both sides."""
-        sides = [each for each in (self.before, self.after) if each.calls]
+        sides = [sums for sums in (self.before, self.after) if sums.calls]
         if not sides:
             return 0
-        mean = sum(each.own_ns / each.calls_of_step for each in sides) / len(sides)
+        mean = sum(side.own_ns / side.calls_of_step for side in sides) / len(sides)
         return round((self.after.calls_of_step - self.before.calls_of_step) * mean)
 
 
-def rows_table(found: Waterfall, by: Sequence[str]) -> Table:
+def rows_table(waterfall: Waterfall, by: Sequence[str]) -> Table:
     """A line for each part and value of the keys, the largest change first."""
-    grouped, reasons = _grouped(found, by), Reasons(found)
+    grouped, reasons = _grouped(waterfall, by), Reasons(waterfall)
     lines = [
-        {**dict(zip(("part", *by), key, strict=True)), **_of_groups(line, reasons, found.unit)}
+        {**dict(zip(("part", *by), key, strict=True)), **_of_groups(line, reasons, waterfall.unit)}
         for key, line in grouped.items()
     ]
-    if found.unit != CALLS:
-        lines += _of_idle(found)
-    if found.clocks is not None:
+    if waterfall.unit != CALLS:
+        lines += _of_idle(waterfall)
+    if waterfall.clocks is not None:
         delta = sum(line.clocks_ns for line in grouped.values())
-        why = f"kernels take {found.clocks.factor:.3f} times as long"
+        why = f"kernels take {waterfall.clocks.factor:.3f} times as long"
         lines.append({"part": "clocks", "delta_ns": delta, "why": why})
-    total = sum(each.get("delta_ns") or 0 for each in lines)
-    for each in lines:
-        change = each.get("delta_ns")
-        each["share"] = change / total if total and change is not None else None
-    lines.sort(key=lambda each: _order(each, by))
-    return _table(lines, by, found, total)
+    total = sum(line.get("delta_ns") or 0 for line in lines)
+    for mapping in lines:
+        change = mapping.get("delta_ns")
+        mapping["share"] = change / total if total and change is not None else None
+    lines.sort(key=lambda mapping: _order(mapping, by))
+    return _table(lines, by, waterfall, total)
 
 
 def _order(line: Line, by: Sequence[str]) -> tuple[Any, ...]:
@@ -101,30 +108,30 @@ def _order(line: Line, by: Sequence[str]) -> tuple[Any, ...]:
     return -abs(line.get("delta_ns") or 0), -most, [line.get(name) or "" for name in ("part", *by)]
 
 
-def _grouped(found: Waterfall, by: Sequence[str]) -> dict[RowKey, _Line]:
+def _grouped(waterfall: Waterfall, by: Sequence[str]) -> dict[RowKey, _Line]:
     lines: dict[RowKey, _Line] = {}
-    keys = [labels(found, name) for name in ("part", *by)]
-    before, after = ([*zip(*each, strict=True)] for each in zip(*keys, strict=True))
-    for key, row, sums in _groups(found.before, before):
+    keys = [labels(waterfall, name) for name in ("part", *by)]
+    before, after = ([*zip(*members, strict=True)] for members in zip(*keys, strict=True))
+    for key, row, sums in _groups(waterfall.before, before):
         line = lines.setdefault(key, _Line())
         _add(line.before, sums)
         line.changes[row] = line.changes.get(row, 0) - sums.own_ns - sums.clocks_ns
-    for key, row, sums in _groups(found.after, after):
+    for key, row, sums in _groups(waterfall.after, after):
         line = lines.setdefault(key, _Line())
         _add(line.after, sums)
         line.changes[row] = line.changes.get(row, 0) + sums.own_ns - sums.clocks_ns
-    if found.unit == STEPS:
-        _add_errors(found, lines, (before, after))
+    if waterfall.unit == STEPS:
+        _add_errors(waterfall, lines, (before, after))
     return lines
 
 
 def _add_errors(
-    found: Waterfall, lines: dict[RowKey, _Line], keys: Sequence[Sequence[RowKey]]
+    waterfall: Waterfall, lines: dict[RowKey, _Line], keys: Sequence[Sequence[RowKey]]
 ) -> None:
     place = {key: i for i, key in enumerate(lines)}
     of_sides = [
         errors(half.side, np.array([place[key] for key in own], np.int64), len(place))
-        for half, own in zip(found.halves, keys, strict=True)
+        for half, own in zip(waterfall.halves, keys, strict=True)
     ]
     for line, error in zip(lines.values(), np.hypot(*of_sides).tolist(), strict=True):
         line.error = error
@@ -134,7 +141,7 @@ def _groups(half: Half, keys: Sequence[RowKey]) -> Iterable[tuple[RowKey, int, _
     """The groups of a side: key, row of the waterfall, sums."""
     side = half.side
     columns = (half.own_ns, half.gpu_ns, half.clocks_ns, side.calls, side.kernels)
-    values = zip(*(each.tolist() for each in columns), strict=True)
+    values = zip(*(column.tolist() for column in columns), strict=True)
     for key, row, (own, gpu, clocks, calls, kernels) in zip(
         keys, half.row.tolist(), values, strict=True
     ):
@@ -172,11 +179,11 @@ def _of_groups(line: _Line, reasons: Reasons, unit: str) -> Line:
     }
 
 
-def _of_idle(found: Waterfall) -> Iterable[Line]:
+def _of_idle(waterfall: Waterfall) -> Iterable[Line]:
     error = [nan] * len(CAUSES)
-    if found.unit == STEPS:
-        error = np.hypot(*(idle_errors(half.side) for half in found.halves)).tolist()
-    times = zip(CAUSES, *(half.idle_ns.tolist() for half in found.halves), error, strict=True)
+    if waterfall.unit == STEPS:
+        error = np.hypot(*(idle_errors(half.side) for half in waterfall.halves)).tolist()
+    times = zip(CAUSES, *(half.idle_ns.tolist() for half in waterfall.halves), error, strict=True)
     for name, before, after, error_ns in times:
         if before or after:
             why = "more" if after > before else "less"
@@ -192,14 +199,14 @@ def _of_idle(found: Waterfall) -> Iterable[Line]:
             }
 
 
-def _table(lines: Sequence[Line], by: Sequence[str], found: Waterfall, total: int) -> Table:
+def _table(lines: Sequence[Line], by: Sequence[str], waterfall: Waterfall, total: int) -> Table:
     headings = [COLUMNS[0], *map(heading_of, by), *COLUMNS[1:]]
     if not any(line.get("delta_ns") for line in lines):
-        headings = [replace(each, same_unit="") for each in headings]
-    columns = {each.key: _column(each.key, by, lines) for each in headings}
-    before, after = found.wall_ns
+        headings = [replace(heading, same_unit="") for heading in headings]
+    columns = {heading.key: _column(heading.key, by, lines) for heading in headings}
+    before, after = waterfall.wall_ns
     totals = {"before_ns": before, "after_ns": after, "delta_ns": total}
-    return Table(columns, shown(headings, columns), total=totals if found.unit != CALLS else {})
+    return Table(columns, shown(headings, columns), total=totals if waterfall.unit != CALLS else {})
 
 
 def _column(name: str, by: Sequence[str], lines: Sequence[Line]) -> ColumnData:
@@ -207,8 +214,10 @@ def _column(name: str, by: Sequence[str], lines: Sequence[Line]) -> ColumnData:
     if name in by or name in ("part", "why"):
         return values_of(values)
     if name.endswith("_ns") and name != "error_ns":
-        return Ints(np.array([NONE if each is None else each for each in values], np.int64), NONE)
-    return Floats(np.array([np.nan if each is None else each for each in values], np.float64))
+        return Ints(
+            np.array([NONE if value is None else value for value in values], np.int64), NONE
+        )
+    return Floats(np.array([np.nan if value is None else value for value in values], np.float64))
 
 
 _LEAST: Final = 2  # degrees of freedom: three steps of one GPU
@@ -242,8 +251,8 @@ def idle_errors(side: Side) -> Floats64:
     """The standard error of the mean idle time by cause, ns [causes]; see `errors`."""
     lane, sizes = _lanes(side)
     squares = np.zeros(side.idle.shape[1])
-    for each in range(len(sizes)):
-        times = side.idle[lane == each]
+    for number in range(len(sizes)):
+        times = side.idle[lane == number]
         squares += ((times - times.mean(axis=0)) ** 2).sum(axis=0)
     return _error(squares, side.n_windows, len(sizes))
 

@@ -73,9 +73,9 @@ class Side:
     @cached_property
     def own(self) -> Int64:
         """[groups] The busy time that is each group's own, ns, over all windows."""
-        found = np.zeros(self.n_groups, np.int64)
-        np.add.at(found, self.group, self.own_ns)
-        return found
+        result = np.zeros(self.n_groups, np.int64)
+        np.add.at(result, self.group, self.own_ns)
+        return result
 
     def texts(self, key: str) -> list[str | None]:
         """The values of a key, [groups]."""
@@ -121,14 +121,14 @@ def combined(sides: Sequence[Side]) -> Side:
 
 def _numbered(side: Side, ids: dict[tuple[Any, ...], int]) -> Int32:
     keys = zip(*(side.texts(name) for name in KEYS), strict=True)
-    return np.array([ids.setdefault(each, len(ids)) for each in keys], np.int32)
+    return np.array([ids.setdefault(key, len(ids)) for key in keys], np.int32)
 
 
 def _sums(place: Sequence[Int32], values: Sequence[Int64], n: int) -> Int64:
     """[groups] The sums of numbers of all sides."""
-    found = np.zeros(n, np.int64)
-    np.add.at(found, np.concatenate(place), np.concatenate(values))
-    return found
+    sums = np.zeros(n, np.int64)
+    np.add.at(sums, np.concatenate(place), np.concatenate(values))
+    return sums
 
 
 def values_of(items: Sequence[Any]) -> Values:

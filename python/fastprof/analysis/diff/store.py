@@ -116,13 +116,13 @@ def load(directory: str | os.PathLike[str]) -> Baseline:
             where = tuple(properties["where"])
             side, trim = _side(table, properties), properties.get("trim")
             return Baseline(side, properties["source"], where, trim)
-        found = str(properties["version"])
+        text = str(properties["version"])
     except (*DAMAGED, arrow.ArrowException) as error:
         raise BaselineError(
             f"{path}: is damaged or not a baseline; store it again with --save"
         ) from error
     raise BaselineError(
-        f"{path}: was stored by fastprof {found}, which this fastprof {__version__} cannot "
+        f"{path}: was stored by fastprof {text}, which this fastprof {__version__} cannot "
         "compare with; store it again with --save"
     )
 
@@ -148,7 +148,7 @@ def earlier(directory: str | os.PathLike[str]) -> list[dict[str, Any]]:
         for pair in pairs:
             if not all(isinstance(text, str) for name in _TEXTS for text in pair[name]):
                 raise TypeError("expected lists of texts")
-        return [{**each, **{name: int(each[name]) for name in _NUMBERS}} for each in pairs]
+        return [{**pair, **{name: int(pair[name]) for name in _NUMBERS}} for pair in pairs]
     except DAMAGED as error:
         raise BaselineError(f"{path}: is damaged; remove it") from error
 
@@ -163,7 +163,11 @@ def remember(directory: str | os.PathLike[str], pair: dict[str, Any]) -> None:
     """
     path = Path(directory) / _PAIRS
     same = [pair[name] for name in ("before", "after")]
-    pairs = [each for each in earlier(directory) if [each.get("before"), each.get("after")] != same]
+    pairs = [
+        mapping
+        for mapping in earlier(directory)
+        if [mapping.get("before"), mapping.get("after")] != same
+    ]
     try:
         with output_file(path, is_own=True, sync=True) as file:
             file.write(json.dumps([*pairs, pair][-_MOST:], indent=1).encode())
@@ -203,7 +207,7 @@ def _table(arrow: Any, baseline: Baseline) -> Any:
 def _texts(arrow: Any, texts: list[Any]) -> Any:
     """A text column; invalid UTF-8 becomes a question mark."""
     valid = [
-        None if each is None else str(each).encode("utf-8", "replace").decode() for each in texts
+        None if text is None else str(text).encode("utf-8", "replace").decode() for text in texts
     ]
     return arrow.array(valid, arrow.string()).dictionary_encode()
 
@@ -214,7 +218,7 @@ def _check(properties: dict[str, Any]) -> None:
     texts += [text for name in ("names", "notes", "where") for text in properties[name]]
     lists = [properties[name] for name in ("names", "notes", "where")]
     texts += [text for text in (properties["source"], properties.get("trim")) if text is not None]
-    is_valid = all(isinstance(each, str) for each in texts)
+    is_valid = all(isinstance(text, str) for text in texts)
     is_valid = is_valid and all(isinstance(each, list) for each in lists)
     if not is_valid or not isinstance(properties["has_steps"], bool):
         raise ValueError("a value has another type")
@@ -229,7 +233,7 @@ def _side(table: Any, properties: dict[str, Any]) -> Side:
     if len(window) != len(own_ns) or not ((window >= 0) & (window < n_windows)).all():
         raise ValueError("windows do not exist")
     plan = PlanData.of_data(properties["plan"]) if "plan" in properties else _OLDER
-    if not all(0 <= row < len(sizes) for each in plan.claims for row in each.groups):
+    if not all(0 <= row < len(sizes) for claim in plan.claims for row in claim.groups):
         raise ValueError("groups do not exist")
     calls, kernels, gpu_ns = (table.column(name).to_numpy().astype(np.int64) for name in _SUMS)
     return Side(

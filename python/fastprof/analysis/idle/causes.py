@@ -12,15 +12,13 @@ import numpy as np
 from fastprof._core._groups import sum_where
 from fastprof._core._take import take
 from fastprof._system.classes import NamedTuple
-from fastprof.analysis.columns import numbers
 from fastprof.analysis.gpu_work import Gaps
-from fastprof.analysis.host.activity import HostActivity, system_waits
+from fastprof.analysis.grouping import numbers
 from fastprof.analysis.host.events import ThreadEvents
-from fastprof.analysis.host.states import HostStates, State, host_states
+from fastprof.analysis.host.states import HostActivity, HostStates, State, host_states, system_waits
 from fastprof.model.arrays import Bools, Int32, Int64, UInt8
 from fastprof.model.trace import NEVER, NO_TIME
-from fastprof.profile.data import ProfileData
-from fastprof.profile.kept import kept
+from fastprof.profile.data import ProfileData, kept
 
 
 class Cause(IntEnum):
@@ -124,16 +122,15 @@ class Split(NamedTuple):
 def split(gaps: Gaps, host: Host) -> Split:
     """Divide each gap of a GPU among its causes."""
     firsts = range(0, len(gaps.start) or 1, _AT_ONCE)
-    found = [
-        _split(Gaps._make(each[first : first + _AT_ONCE] for each in gaps), host)
-        for first in firsts
+    results = [
+        _split(Gaps._make(gap[first : first + _AT_ONCE] for gap in gaps), host) for first in firsts
     ]
-    return _joined(found, firsts)
+    return _joined(results, firsts)
 
 
-def _joined(found: Sequence[Split], firsts: Sequence[int]) -> Split:
+def _joined(splits: Sequence[Split], firsts: Sequence[int]) -> Split:
     """Several as one; firsts : the index of the first gap of each."""
-    *columns, parts, n_late = zip(*found, strict=True)
+    *columns, parts, n_late = zip(*splits, strict=True)
     gap, cause, ns = zip(*parts, strict=True)
     gaps = [each + np.int32(first) for each, first in zip(gap, firsts, strict=True)]
     together = Parts._make(map(np.concatenate, (gaps, cause, ns)))
@@ -214,7 +211,7 @@ class _Late(NamedTuple):
     length: Int64
 
     def take(self, rows: Int64) -> _Late:
-        return _Late._make(each[rows] for each in self)
+        return _Late._make(array[rows] for array in self)
 
 
 def _of_host(host: Host, ns: Int64, late: _Late) -> Int32:
@@ -226,8 +223,8 @@ def _of_host(host: Host, ns: Int64, late: _Late) -> Int32:
     rows = np.flatnonzero((rest > 0) & _may_follow(host.profile, late))
     rows = rows[_has_company(host.profile, late.thread[rows])]
     if len(rows):
-        found, other[rows] = _of_others(host, ns, late.take(rows))
-        rest[rows] -= found
+        result, other[rows] = _of_others(host, ns, late.take(rows))
+        rest[rows] -= result
     if len(host.system.thread):
         rest -= _of_system(host.activity, ns, late)
     for thread in (late.thread, other):
@@ -243,8 +240,8 @@ def _of_host(host: Host, ns: Int64, late: _Late) -> Int32:
 def _has_company(profile: ProfileData, thread: Int32) -> Bools:
     """Whether the process of each thread has other threads."""
     pids, counts = np.unique(profile.api.threads.pid, return_counts=True)
-    found: Bools = np.isin(profile.api.threads.pid, pids[counts > 1])[thread]
-    return found
+    result: Bools = np.isin(profile.api.threads.pid, pids[counts > 1])[thread]
+    return result
 
 
 def _may_follow(profile: ProfileData, late: _Late) -> Bools:
@@ -253,8 +250,8 @@ def _may_follow(profile: ProfileData, late: _Late) -> Bools:
     The gap is long, or another thread made the API call before the launch.
     """
     before = profile.api.thread[np.maximum(late.call - 1, 0)]
-    found: Bools = (late.length >= _SHORT_NS) | (before != late.thread)
-    return found
+    result: Bools = (late.length >= _SHORT_NS) | (before != late.thread)
+    return result
 
 
 def _thread_before(profile: ProfileData, thread: Int32, time: Int64) -> Int32:
@@ -286,9 +283,9 @@ def _of_others(host: Host, ns: Int64, late: _Late) -> tuple[Int64, Int32]:
 def _of_system(activity: HostActivity, ns: Int64, late: _Late) -> Int64:
     """The rest of the time during which the launching thread is in the operating system."""
     window = late.thread, late.begin, late.end
-    found = activity.covered("system", *window) - activity.covered("process", *window)
-    ns[late.rows, Cause.SYSTEM] += found
-    return found
+    result = activity.covered("system", *window) - activity.covered("process", *window)
+    ns[late.rows, Cause.SYSTEM] += result
+    return result
 
 
 def _waited(states: HostStates, late: _Late, thread: Int32) -> tuple[Int64, Int64]:
@@ -297,16 +294,16 @@ def _waited(states: HostStates, late: _Late, thread: Int32) -> tuple[Int64, Int6
     And the time until it can have launched again, which nothing ahead of time could fill: 0 without
     such a wait.
     """
-    found, until = np.full(len(thread), np.int64(State.SYNC)), late.begin - DRAINED_NS
+    result, until = np.full(len(thread), np.int64(State.SYNC)), late.begin - DRAINED_NS
     waited = np.zeros(len(thread), bool)
     for state in (State.SYNC, State.BLOCKING_COPY):
         _, end = states.events[state].last(thread, late.begin + 1)
         waits = end >= until
         waited |= waits
         until = np.where(waits, end, until)
-        found = np.where(waits, state, found)
+        result = np.where(waits, state, result)
     rows, resumes = np.flatnonzero(waited), np.zeros(len(thread), np.int64)
     begin, end = np.maximum(until, late.begin), np.minimum(until + _RESUMES_NS, late.end)
     window = thread[rows], begin[rows], end[rows]
     resumes[rows] = np.maximum(end - begin, 0)[rows] - states.covered(*window).sum(axis=1)
-    return found, resumes
+    return result, resumes

@@ -81,7 +81,10 @@ OF_GAPS: Final = (
     *_PLACES,
 )
 
-ALL: Final = (*COLUMNS, *(each for each in OF_GAPS if each.key not in {col.key for col in COLUMNS}))
+ALL: Final = (
+    *COLUMNS,
+    *(heading for heading in OF_GAPS if heading.key not in {col.key for col in COLUMNS}),
+)
 
 DESCRIPTION: Final = """\
 Why the GPU has no work. A gap is a time during which a GPU runs nothing on any

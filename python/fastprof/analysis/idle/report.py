@@ -11,13 +11,11 @@ import numpy as np
 from fastprof._core._groups import sum_where
 from fastprof._core._pools import pairs
 from fastprof.analysis import keys
-from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.gpu_work import WorkOfDevices, answered_work
-from fastprof.analysis.grouping import Grouping, group
+from fastprof.analysis.grouping import Grouping, group, numbers, texts
 from fastprof.analysis.idle.causes import CAUSES, Cause
 from fastprof.analysis.idle.columns import BY, COLUMNS, OF_GAPS
-from fastprof.analysis.idle.gaps import Examined, examine, places_of
-from fastprof.analysis.idle.places import PLACES
+from fastprof.analysis.idle.gaps import PLACES, Examined, examine, places_of
 from fastprof.analysis.idle.text import notes, overview
 from fastprof.analysis.recorder import recorder_lines
 from fastprof.errors import ReportError
@@ -25,8 +23,7 @@ from fastprof.model.arrays import Int32, Int64, unique
 from fastprof.model.columns import Ints, Values
 from fastprof.model.heading import Heading
 from fastprof.model.table import ColumnData, Floats, Table
-from fastprof.profile.data import ProfileData
-from fastprof.profile.kept import left_out
+from fastprof.profile.data import ProfileData, left_out
 
 _N: Final = len(Cause)
 _Where: TypeAlias = dict[str, Values]  # the places of gaps, see `places_of`
@@ -64,55 +61,55 @@ def idle(
     work = answered_work(profile)
     if not work:
         headings = COLUMNS if gaps is None else OF_GAPS
-        none = {each.key: Ints(np.empty(0, np.int64)) for each in headings}
+        none = {heading.key: Ints(np.empty(0, np.int64)) for heading in headings}
         return Table(dict(none), headings, notes=notes(profile, 0))
-    found = examine(profile, work, round(min * 1000), data)
-    where = places_of(profile, found)
+    examined = examine(profile, work, round(min * 1000), data)
+    where = places_of(profile, examined)
     if gaps is not None:
-        table = _listed(profile, found, where, gaps, steps)
+        table = _listed(profile, examined, where, gaps, steps)
     elif by == "cause":
-        table = _by_cause(found, where, work)
+        table = _by_cause(examined, where, work)
     else:
-        table = _by_key(profile, found, where, work, by, steps)
+        table = _by_key(profile, examined, where, work, by, steps)
     lines, facts = overview(profile)
     own = (
-        *notes(profile, found.causes.n_late),
+        *notes(profile, examined.causes.n_late),
         *recorder_lines(profile, profile.find_steps(steps)),
     )
     return replace(table, lead=(*left_out(profile), *lines), facts=facts, notes=own)
 
 
-def _by_cause(found: Examined, where: _Where, work: WorkOfDevices) -> Table:
+def _by_cause(examined: Examined, where: _Where, work: WorkOfDevices) -> Table:
     """A row for each GPU and cause, those of a GPU in order of time."""
-    parts, short = found.causes.parts, found.short_device * np.int64(_N) + Cause.SHORT
-    own = found.device[parts.gap] * np.int64(_N) + parts.cause
+    parts, short = examined.causes.parts, examined.short_device * np.int64(_N) + Cause.SHORT
+    own = examined.device[parts.gap] * np.int64(_N) + parts.cause
     present = unique(np.concatenate([own, short]))
     n = len(present)
 
     def place(of: Int64) -> Int32:
         return np.searchsorted(present, of).astype(np.int32)
 
-    groups = Grouping(place(found.device * np.int64(_N) + found.causes.main), n)
-    of_short, length = Grouping(place(short), n), found.short.end - found.short.start
+    groups = Grouping(place(examined.device * np.int64(_N) + examined.causes.main), n)
+    of_short, length = Grouping(place(short), n), examined.short.end - examined.short.start
     ns = sum_where(place(own), parts.ns, None, n) + of_short.stats(length).sum
     counts = groups.counts + of_short.counts
-    longest = groups.stats(found.gaps.end - found.gaps.start).max
+    longest = groups.stats(examined.gaps.end - examined.gaps.start).max
     longest = np.where(present % _N == Cause.SHORT, of_short.stats(length).max, longest)
     order = np.lexsort((-ns, present // _N))
     device, cause = present[order] // _N, present[order] % _N
-    most = _most(found, where, groups)
+    most = _most(examined, where, groups)
     columns: dict[str, ColumnData] = {
         "cause": Values(cause.astype(np.int32), list(CAUSES)),
         "gaps": Ints(counts[order]),
         "longest_ns": Ints(np.where(counts > 0, longest, -1)[order]),
         **{name: most[name].take(order) for name in most},
     }
-    return _table(found, work, device, ns[order], columns)
+    return _table(examined, work, device, ns[order], columns)
 
 
 def _by_key(
     profile: ProfileData,
-    found: Examined,
+    examined: Examined,
     where: _Where,
     work: WorkOfDevices,
     by: str,
@@ -124,17 +121,17 @@ def _by_key(
         of_kernels = Values(number.ids - np.int32(1), number.distinct[1:].tolist())
     else:
         of_kernels = keys.key_of(profile, by)
-    after = np.concatenate([found.gaps.after, found.short.after])
-    device = np.concatenate([found.device, found.short_device])
+    after = np.concatenate([examined.gaps.after, examined.short.after])
+    device = np.concatenate([examined.device, examined.short_device])
     main = np.concatenate(
-        [found.causes.main, np.full(len(found.short.after), Cause.SHORT, np.uint8)]
+        [examined.causes.main, np.full(len(examined.short.after), Cause.SHORT, np.uint8)]
     )
-    length = np.concatenate([each.end - each.start for each in (found.gaps, found.short)])
+    length = np.concatenate([gaps.end - gaps.start for gaps in (examined.gaps, examined.short)])
     key = Values(of_kernels.ids[after], of_kernels.values)
-    groups = group([Values(device, found.devices.tolist()), key], len(after))
+    groups = group([Values(device, examined.devices.tolist()), key], len(after))
     by_cause = np.bincount(groups.ids * np.int64(_N) + main, length, groups.n * _N)
     stats, first = groups.stats(length), groups.first
-    most = _most(found, where, Grouping(groups.ids[: len(found.causes.main)], groups.n))
+    most = _most(examined, where, Grouping(groups.ids[: len(examined.causes.main)], groups.n))
     columns: dict[str, ColumnData] = {
         by: Values(key.ids[first], key.values),
         "cause": Values(by_cause.reshape(-1, _N).argmax(axis=1).astype(np.int32), list(CAUSES)),
@@ -142,12 +139,12 @@ def _by_key(
         "longest_ns": Ints(stats.max),
         **{name: most[name] for name in most if name != by},
     }
-    table = _table(found, work, device[first], stats.sum, columns, by)
+    table = _table(examined, work, device[first], stats.sum, columns, by)
     return table.sort("step") if by == "step" else table.sort("ns")
 
 
 def _table(
-    found: Examined,
+    examined: Examined,
     work: WorkOfDevices,
     device: Int32 | Int64,
     ns: Int64,
@@ -156,14 +153,14 @@ def _table(
 ) -> Table:
     first, last = work.parts.spans
     spans = last - first
-    total, n_gaps = int(ns.sum()), len(found.causes.main) + len(found.short_device)
+    total, n_gaps = int(ns.sum()), len(examined.causes.main) + len(examined.short_device)
     numbers: dict[str, ColumnData] = {
-        "device": Ints(found.devices[device]),
+        "device": Ints(examined.devices[device]),
         "ns": Ints(ns),
         "share": Floats(ns / np.maximum(spans[device], 1)),
     }
     both = columns | numbers
-    names = [each.key for each in COLUMNS if each.key in both]
+    names = [column.key for column in COLUMNS if column.key in both]
     ordered = [by, *(name for name in names if name != by)] if by else names
     return Table(
         {name: both[name] for name in ordered},
@@ -174,8 +171,8 @@ def _table(
 
 def _heading(name: str, is_key: bool) -> Heading:
     """The heading of a column; text keeps that of the key."""
-    found = next(each for each in COLUMNS if each.key == name)
-    return replace(found, rank=0, min_width=24) if is_key else found
+    heading = next(column for column in COLUMNS if column.key == name)
+    return replace(heading, rank=0, min_width=24) if is_key else heading
 
 
 def _shown(
@@ -189,20 +186,22 @@ def _shown(
             return n_devices > 1
         return not (name in PLACES and isinstance(column, Values) and (column.ids < 0).all())
 
-    return tuple(replace(each, in_text=each.in_text and in_text(each.key)) for each in headings)
+    return tuple(
+        replace(heading, in_text=heading.in_text and in_text(heading.key)) for heading in headings
+    )
 
 
-def _most(found: Examined, where: _Where, groups: Grouping) -> dict[str, Values]:
+def _most(examined: Examined, where: _Where, groups: Grouping) -> dict[str, Values]:
     """The place that takes most of the time of the main cause in each group, by name, [groups].
 
     Unknown where more of the time is at no such place.
     """
     most = {}
-    for name, each in where.items():
-        none = len(each.values)
-        ids = np.where(each.ids < 0, np.int32(none), each.ids)
-        ids = heaviest(Values(ids, [*each.values, None]), groups, found.causes.ns).ids
-        most[name] = Values(np.where(ids == none, np.int32(-1), ids), each.values)
+    for name, values in where.items():
+        none = len(values.values)
+        ids = np.where(values.ids < 0, np.int32(none), values.ids)
+        ids = heaviest(Values(ids, [*values.values, None]), groups, examined.causes.ns).ids
+        most[name] = Values(np.where(ids == none, np.int32(-1), ids), values.values)
     return most
 
 
@@ -218,12 +217,12 @@ def heaviest(place: Values, groups: Grouping, ns: Int64) -> Values:
 
 
 def _listed(
-    profile: ProfileData, found: Examined, where: _Where, n: int, steps: str | None
+    profile: ProfileData, examined: Examined, where: _Where, n: int, steps: str | None
 ) -> Table:
     """The longest gaps, in order of length."""
-    length = found.gaps.end - found.gaps.start
+    length = examined.gaps.end - examined.gaps.start
     rows = np.argsort(-length, kind="stable")[:n]
-    start, after = found.gaps.start[rows], found.gaps.after[rows]
+    start, after = examined.gaps.start[rows], examined.gaps.after[rows]
     names = texts(profile, "kernel")
     first = numbers(profile, "start").min()
     step = profile.find_steps(steps).column()
@@ -231,15 +230,15 @@ def _listed(
         "at_ns": Ints(start - first),
         "start_ns": Ints(start, none=-(2**63)),
         "ns": Ints(length[rows]),
-        "cause": Values(found.causes.main[rows].astype(np.int32), list(CAUSES)),
-        "device": Ints(found.devices[found.device[rows]]),
-        "before": Values(names.ids[found.gaps.before[rows]], names.values),
+        "cause": Values(examined.causes.main[rows].astype(np.int32), list(CAUSES)),
+        "device": Ints(examined.devices[examined.device[rows]]),
+        "before": Values(names.ids[examined.gaps.before[rows]], names.values),
         "after": Values(names.ids[after], names.values),
         "step": Ints(step.distinct[step.ids[after]]),
-        **{name: Values(each.ids[rows], each.values) for name, each in where.items()},
+        **{name: Values(values.ids[rows], values.values) for name, values in where.items()},
     }
     return Table(
-        {each.key: columns[each.key] for each in OF_GAPS},
-        _shown(OF_GAPS, columns, len(found.devices)),
+        {heading.key: columns[heading.key] for heading in OF_GAPS},
+        _shown(OF_GAPS, columns, len(examined.devices)),
         total={"ns": int(length[rows].sum())},
     )

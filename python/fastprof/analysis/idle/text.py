@@ -6,22 +6,23 @@ from typing import Any, Final
 
 import numpy as np
 
-from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.gpu_work import TimeLine, time_lines
-from fastprof.model.quantity import quantity
+from fastprof.analysis.grouping import numbers, texts
+from fastprof.model.numbers import quantity
 from fastprof.model.trace import NO_TIME
 from fastprof.profile.api_classes import COPY as COPY_CALL
 from fastprof.profile.data import ProfileData
 from fastprof.profile.recording_hints import advice_on
 
 _STARVED_NS: Final = 10_000  # a launch that the GPU begins sooner was not queued ahead of time
+
 _MOST_GPUS: Final = 8
 
 
 def overview(profile: ProfileData) -> tuple[tuple[str, ...], dict[str, Any]]:
     """A line for each GPU and one on the queue, and the values in them for JSON."""
     every = time_lines(profile)
-    of_devices = {device: _facts(each) for device, each in every.largest().items()}
+    of_devices = {device: _facts(line) for device, line in every.largest().items()}
     starved = starved_share(profile)
     lines = [_line(device, found) for device, found in list(of_devices.items())[:_MOST_GPUS]]
     if len(every) > _MOST_GPUS:
@@ -36,16 +37,16 @@ def overview(profile: ProfileData) -> tuple[tuple[str, ...], dict[str, Any]]:
     return (*lines, ""), facts
 
 
-def _facts(found: TimeLine) -> dict[str, Any]:
+def _facts(line: TimeLine) -> dict[str, Any]:
     return {
-        "span_ns": found.span,
-        "busy_ns": found.span - found.idle,
-        "idle_ns": found.idle,
-        "compute_ns": found.compute,
-        "communication_ns": found.communication,
-        "exposed_communication_ns": found.exposed_communication,
-        "exposed_copy_ns": found.exposed_copy,
-        "overlap": found.hidden_share,
+        "span_ns": line.span,
+        "busy_ns": line.span - line.idle,
+        "idle_ns": line.idle,
+        "compute_ns": line.compute,
+        "communication_ns": line.communication,
+        "exposed_communication_ns": line.exposed_communication,
+        "exposed_copy_ns": line.exposed_copy,
+        "overlap": line.hidden_share,
     }
 
 
@@ -83,18 +84,20 @@ def notes(profile: ProfileData, n_late: int) -> tuple[str, ...]:
         return ("dict lines contain no times: use the original trace",)
     if not len(profile):
         return (advice_on(profile.about, profile.contents, "range"),)
-    found = []
+    results = []
     launched = numbers(profile, "launch_start") != NO_TIME
     if not launched.any():
-        found.append("causes unknown: no API calls in the file; record with nsys profile -t cuda")
+        results.append("causes unknown: no API calls in the file; record with nsys profile -t cuda")
     if not _has_copies(profile) and COPY_CALL in profile.api.call_class.values:
-        found.append(
+        results.append(
             "copies and memsets are missing: their time counts as idle; in Python, open the trace "
             "with copies=True"
         )
     if n_late:
-        found.append(f"{n_late} launches start after their work: the clocks of host and GPU differ")
-    return tuple(found)
+        results.append(
+            f"{n_late} launches start after their work: the clocks of host and GPU differ"
+        )
+    return tuple(results)
 
 
 def _has_copies(profile: ProfileData) -> bool:

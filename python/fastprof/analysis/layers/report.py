@@ -1,8 +1,11 @@
-"""`layers`: the module tree with GPU time, forward and backward."""
+"""`layers`: the module tree with GPU time, forward and backward.
+
+The tree of layers: paths of names, their order, and repeated layers folded.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -11,33 +14,25 @@ import numpy as np
 from fastprof._system.classes import dataclass
 from fastprof.analysis.cells import ReportCells as KernelCells
 from fastprof.analysis.cells import cells_of
-from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.counted import headed, notes_on_sums
-from fastprof.analysis.grouping import Grouping, group
+from fastprof.analysis.grouping import Grouping, group, numbers, texts
 from fastprof.analysis.layers.columns import COLUMNS
-from fastprof.analysis.layers.tree import (
-    NO_LAYER,
-    LayerPath,
-    attached,
-    folded,
-    in_tree_order,
-    notes_on_depth,
-    with_ancestors,
-)
 from fastprof.analysis.registry import Where
 from fastprof.analysis.roofline.ideal import ideals_of
-from fastprof.analysis.roofline.peaks import devices_with, roof_notes
+from fastprof.analysis.roofline.utilisation import devices_with, roof_notes
 from fastprof.analysis.selection import selected
 from fastprof.analysis.stacks.sums import OPTIONAL, Sums, path_sums
 from fastprof.analysis.summary.measures import ratio, shown
 from fastprof.errors import ReportError
 from fastprof.model.arrays import Bools, Int64
 from fastprof.model.columns import Ints, Values
+from fastprof.model.numbers import without_index
 from fastprof.model.table import ColumnData, Floats, Table
 from fastprof.model.table import texts as text_column
 from fastprof.model.table_text import Layout
 from fastprof.model.trace import NO_TIME
 from fastprof.profile.data import ProfileData
+from fastprof.profile.lookups import DEEPEST
 from fastprof.profile.phases import RECOMPUTE
 from fastprof.profile.recording_hints import advice_on
 
@@ -67,7 +62,7 @@ def layers(
     flat : in order of own time, not as a tree
     where : see `fastprof.analysis.selection`
     steps : what a step is, see `Profile.find_steps`
-    gpu, peak, bandwidth : see `fastprof.model.device_options.with_figures`
+    gpu, peak, bandwidth : see `fastprof.model.devices.with_figures`
 
     Raises
     ------
@@ -79,10 +74,10 @@ def layers(
     if depth is not None and depth < 1:
         raise ReportError(f"depth: expected a positive number, found {depth}")
     devices = devices_with(profile, gpu, peak, bandwidth)
-    found, cells = profile.find_steps(steps), cells_of(profile, where=where)
+    kernels, cells = profile.find_steps(steps), cells_of(profile, where=where)
     chosen = selected(cells, where)
     groups, paths, first = layer_paths(cells, depth, chosen)
-    sums = path_sums(cells, groups, found, ideals_of(cells, devices))
+    sums = path_sums(cells, groups, kernels, ideals_of(cells, devices))
     work = _Work(paths, sums, first)
     rows = work.rows()
     of_instances: dict[str, ColumnData] = {}
@@ -97,12 +92,12 @@ def layers(
         of_instances = _of_instances(Grouping(ids, len(rows)), time)
     columns = _columns(work, rows) | of_instances
     table = Table(
-        {each.key: columns[each.key] for each in COLUMNS if each.key in columns},
+        {column.key: columns[column.key] for column in COLUMNS if column.key in columns},
         headed(shown(COLUMNS, columns, OPTIONAL), profile),
         notes=(
             *_notes(profile),
             *notes_on_depth(rows, "layers"),
-            *notes_on_sums(profile, found, None if chosen is None else cells.flags(chosen)),
+            *notes_on_sums(profile, kernels, None if chosen is None else cells.flags(chosen)),
             *roof_notes(devices, columns),
         ),
         total=_totals(work.sums),
@@ -218,14 +213,97 @@ def _indented(rows: list[LayerPath]) -> Values:
 
 
 def _totals(sums: Sums) -> dict[str, Any]:
-    found = sums.totals()
-    if found:
-        found["with_backward_ns"] = found["forward_ns"] + found["backward_ns"]
-        found["own_ns"] = found["gpu_ns"]
-    return found
+    totals = sums.totals()
+    if totals:
+        totals["with_backward_ns"] = totals["forward_ns"] + totals["backward_ns"]
+        totals["own_ns"] = totals["gpu_ns"]
+    return totals
 
 
 def _notes(profile: ProfileData) -> tuple[str, ...]:
     if any(texts(profile, "layer").values):
         return ()
     return (advice_on(profile.about, profile.contents, "layer"),)
+
+
+# The names of a layer and those around it, outermost first. () is work outside all layers.
+LayerPath = tuple[str, ...]
+
+NO_LAYER: Final = "(no layer)"
+
+
+def with_ancestors(path: LayerPath) -> list[LayerPath]:
+    """The path of a layer and of each layer around it. Work outside all layers is one, ()."""
+    return [path[:n] for n in range(1, len(path) + 1)] or [()]
+
+
+def in_tree_order(first: Mapping[LayerPath, int]) -> list[LayerPath]:
+    """Paths, each before its children, siblings by `first`; () last.
+
+    first : the time of the first launch by path, for each path and its ancestors
+    """
+    inside: dict[LayerPath, list[LayerPath]] = {}
+    for path in first:
+        if path:
+            inside.setdefault(path[:-1], []).append(path)
+    results: list[LayerPath] = []
+    left: list[LayerPath] = [()] if () in inside else []
+    while left:
+        path = left.pop()
+        results += [path] if path else []
+        left += sorted(
+            inside.pop(path, []), key=lambda members: (first[members], members), reverse=True
+        )
+    return [*results, ()] if () in first else results
+
+
+def notes_on_depth(paths: Iterable[LayerPath], what: str) -> tuple[str, ...]:
+    """A note if paths were cut; what: layers or ranges."""
+    if all(len(path) < DEEPEST for path in paths):
+        return ()
+    return (f"{what} nested deeper than {DEEPEST} levels are part of the one around them",)
+
+
+def folded(paths: Iterable[LayerPath]) -> dict[LayerPath, LayerPath]:
+    """Each path with repeated siblings folded: `layers.0`, `layers.1` are `layers.*`.
+
+    Siblings are folded if their names differ in an index only. Children of folded layers are
+    siblings. `paths` contains the ancestors of each path.
+    """
+    by_depth = sorted(paths, key=len)
+    names: dict[tuple[LayerPath, str], set[str]] = {}
+    result: dict[LayerPath, LayerPath] = {(): ()}
+    done = 0
+    while done < len(by_depth):
+        end = done
+        while end < len(by_depth) and len(by_depth[end]) == len(by_depth[done]):
+            end += 1
+        level = [path for path in by_depth[done:end] if path]
+        for path in level:
+            key = result[path[:-1]], without_index(path[-1])
+            names.setdefault(key, set()).add(path[-1])
+        for path in level:
+            parent, pattern = result[path[:-1]], without_index(path[-1])
+            is_repeated = len(names[parent, pattern]) > 1
+            result[path] = (*parent, pattern if is_repeated else path[-1])
+        done = end
+    return result
+
+
+def attached(paths: Sequence[LayerPath], forward: Iterable[LayerPath]) -> list[LayerPath]:
+    """Paths of recomputed work, below the layers of their forward pass.
+
+    Checkpointing runs a layer again during backward, outside of the layers around it. The path of
+    such work then begins with an inner layer, `Block_3` or `model.layers.3`. It is replaced by the
+    only path of forward work that has this name.
+    """
+    places: dict[str, set[LayerPath]] = {}
+    for path in forward:
+        for layer in with_ancestors(path):
+            for name in {layer[-1], ".".join(layer)} if layer else ():
+                places.setdefault(name, set()).add(layer)
+    result = []
+    for path in paths:
+        place = places.get(path[0], set()) if path else set()
+        result.append((*next(iter(place)), *path[1:]) if len(place) == 1 else path)
+    return result

@@ -7,8 +7,7 @@ from typing import Final
 from fastprof.analysis.key_names import DEPTH, KEY_NAMES, heading_of
 from fastprof.analysis.registry import Option
 from fastprof.errors import ReportError
-from fastprof.model.heading import Heading
-from fastprof.model.names import unknown_name
+from fastprof.model.heading import Heading, unknown_name
 
 EARLIER: Final = "(earlier)"  # the row of blocks from before the capture
 

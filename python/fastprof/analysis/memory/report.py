@@ -1,6 +1,8 @@
 """`memory`: peak memory, the blocks live at the peak, and the code that allocates them.
 
 Categories of blocks: parameters, gradients, activations, ..., from the phases of a trace.
+
+The lines above the table of `memory`, and their values for JSON.
 """
 
 from __future__ import annotations
@@ -10,20 +12,28 @@ from typing import Any, Final
 
 import numpy as np
 
+from fastprof._system.classes import NamedTuple
 from fastprof.analysis import keys
-from fastprof.analysis.columns import numbers, texts
-from fastprof.analysis.host.cpu_events import CpuEvents, cpu_events
-from fastprof.analysis.memory.allocation_columns import GPU, AllocationColumns, events_of
-from fastprof.analysis.memory.blocks import Blocks, blocks_of
+from fastprof.analysis.grouping import numbers, texts
+from fastprof.analysis.host.events import CpuEvents, cpu_events
+from fastprof.analysis.memory.blocks import Blocks, Use, blocks_of
 from fastprof.analysis.memory.columns import memory_keys
-from fastprof.analysis.memory.rows import Net, empty_table, rows_of
-from fastprof.analysis.memory.text import lines_of, per_step, values_of
-from fastprof.analysis.memory.uses import wanted, why_none
+from fastprof.analysis.memory.rows import (
+    GPU,
+    AllocationColumns,
+    Net,
+    empty_table,
+    events_of,
+    rows_of,
+    wanted,
+    why_none,
+)
 from fastprof.analysis.registry import Where
 from fastprof.analysis.selection import selected
 from fastprof.model.arrays import Bools, Int64
 from fastprof.model.columns import Values
 from fastprof.model.metadata import About
+from fastprof.model.numbers import quantity
 from fastprof.model.table import Table
 from fastprof.profile import phases
 from fastprof.profile.data import ProfileData
@@ -69,17 +79,17 @@ def memory(
         return empty_table(why_none(profile), {})
     chosen = str(device).lower() if device is not None else None
     events = events_of(recorded, wanted(memories, chosen).__contains__)
-    found = profile.find_steps(steps)
-    columns = AllocationColumns(profile, recorded, events, found)
+    kernels = profile.find_steps(steps)
+    columns = AllocationColumns(profile, recorded, events, kernels)
     newest_first = bool(np.any(keys.key_of(columns, "dir").array() == "bprop"))
     blocks = blocks_of(events, newest_first)
     names = names or _default(columns)
-    of_blocks = [_key(columns, blocks, found, name) for name in names]
+    of_blocks = [_key(columns, blocks, kernels, name) for name in names]
     events_selected = selected(columns, where)
     rows = None if events_selected is None else events_selected[blocks.begin[blocks.is_recorded]]
     net = _net(profile, names, chosen) if rows is None and steps is None else None
     table = rows_of(blocks, dict(zip(names, of_blocks, strict=True)), rows, net)
-    lead, facts = _overview(profile.about, blocks, columns, found)
+    lead, facts = _overview(profile.about, blocks, columns, kernels)
     return Table(
         table.columns,
         table.headings,
@@ -105,8 +115,8 @@ def _key(columns: AllocationColumns, blocks: Blocks, steps: StepsOfKernels, name
     if name == "size":
         distinct, ids = np.unique(blocks.size[blocks.is_recorded], return_inverse=True)
         return Values(ids.astype(np.int32), distinct.tolist())
-    found = keys.key_of(columns, name)
-    return Values(found.ids[begin], found.values)
+    values = keys.key_of(columns, name)
+    return Values(values.ids[begin], values.values)
 
 
 def _net(profile: ProfileData, names: Sequence[str], device: str | None) -> Net | None:
@@ -131,13 +141,13 @@ def _overview(
     values: list[dict[str, Any]] = []
     pid, step = numbers(columns, "pid"), numbers(columns, "step")
     for use in blocks.uses:
-        found = per_step(blocks, use, steps, pid[use.rows])
-        at_peak = int(step[use.peak_event]) if use.peak >= 0 and found is not None else -1
+        result = per_step(blocks, use, steps, pid[use.rows])
+        at_peak = int(step[use.peak_event]) if use.peak >= 0 and result is not None else -1
         number = use.name.removeprefix(f"{GPU} ")
         gpu = about.gpus.get(int(number)) if number.isdigit() else None
         peak_step = at_peak if at_peak >= 0 else None
-        lines += lines_of(use, found, gpu, peak_step)
-        values.append(values_of(use, found, peak_step))
+        lines += lines_of(use, result, gpu, peak_step)
+        values.append(values_of(use, result, peak_step))
     return lines, values
 
 
@@ -216,10 +226,10 @@ def categories(blocks: Blocks, columns: AllocationColumns, has_steps: bool) -> V
     in_backward = _between(begin, end, backward)
     outlives_backward = _between(begin, end, forward | optimizer)
     outlives_optimizer = _between(begin, end, forward | backward)
-    found = np.full(len(begin), _UNKNOWN, np.int32)
+    result = np.full(len(begin), _UNKNOWN, np.int32)
 
     def assign(where: Bools, category: int) -> None:
-        found[where & (found == _UNKNOWN)] = category
+        result[where & (result == _UNKNOWN)] = category
 
     assign(optimizer[begin] & (outlives_optimizer | is_live), _STATE)
     assign(optimizer[begin], _TEMPORARY)
@@ -232,7 +242,7 @@ def categories(blocks: Blocks, columns: AllocationColumns, has_steps: bool) -> V
     assign(forward[begin] & _are_inputs(columns)[begin], _INPUTS)
     assign(forward[begin] & in_backward, _ACTIVATIONS)
     assign(forward[begin] & ~is_live, _TEMPORARY)
-    return Values(found, _NAMES)
+    return Values(result, _NAMES)
 
 
 def _in(phase: Values, names: Collection[str]) -> Bools:
@@ -248,3 +258,155 @@ def _between(begin: Int64, end: Int64, wanted: Bools) -> Bools:
 def _are_inputs(columns: AllocationColumns) -> Bools:
     inside = texts(columns, "layer").fits(bool)
     return np.asarray(_in(texts(columns, "op"), _MOVES) & ~inside)
+
+
+_POINTS: Final = 500  # of a time line in JSON
+_WIDTH: Final = 56  # characters of a time line in text
+_BARS: Final = "▁▂▃▄▅▆▇█"
+
+
+class PerStep(NamedTuple):
+    """The use of one memory in each counted step; int64 [steps].
+
+    Parameters
+    ----------
+    number : the step
+    allocations, allocated : number and bytes
+    peak, at_end : live bytes above the start, the most in the step and at its end
+    """
+
+    number: Int64
+    allocations: Int64
+    allocated: Int64
+    peak: Int64
+    at_end: Int64
+
+    @property
+    def growth(self) -> float | None:
+        """Mean growth of the live bytes from step to step; None for less than two steps."""
+        n = len(self.number)
+        return float(self.at_end[-1] - self.at_end[0]) / (n - 1) if n > 1 else None
+
+
+def per_step(blocks: Blocks, use: Use, steps: StepsOfKernels, pids: Int64) -> PerStep | None:
+    """The steps of the processes that use the memory; None without known steps.
+
+    pids : process of each event of `use`
+    """
+    rows = np.flatnonzero(
+        steps.is_counted & (steps.end > steps.start) & np.isin(steps.pid, [-1, *np.unique(pids)])
+    )
+    if steps.source == "none" or not len(rows):
+        return None
+    size = np.where(blocks.events.is_allocation, blocks.events.size, 0)[use.rows]
+    first = np.searchsorted(use.time, steps.start[rows], "left")
+    last = np.searchsorted(use.time, steps.end[rows], "left")
+    count = np.append(0, np.cumsum(size > 0))
+    total = np.append(np.int64(0), np.cumsum(size))
+    return PerStep(
+        number=steps.number[rows],
+        allocations=count[last] - count[first],
+        allocated=total[last] - total[first],
+        peak=use.most(first, last),
+        at_end=use.after(steps.end[rows]),
+    )
+
+
+def lines_of(use: Use, found: PerStep | None, gpu: str | None, peak_step: int | None) -> list[str]:
+    """The lines of one memory: peak, reserved memory, steps, time line.
+
+    gpu : name of the GPU, None if unknown
+    peak_step : number of the step of the peak, None if unknown
+    """
+    name = f"{use.name} ({gpu})" if gpu else use.name
+    height = _bytes(use.base + use.peak_above)
+    above = "" if use.start is not None else " above the start of the capture"
+    place = "at the start" if use.peak < 0 else f"{_time(use)} after the first event"
+    step = "" if peak_step is None else f", in step {peak_step}"
+    lines = [f"{name}: peak {height}{above}, {place}{step}"]
+    if use.start is not None:
+        end = use.start + int(use.above[-1])
+        lines.append(f"live at the start {_bytes(use.start)}, at the end {_bytes(end)}")
+    if use.reserved is not None and use.peak >= 0:
+        reserved = int(use.reserved[use.peak])
+        free = reserved - use.base - use.peak_above
+        if reserved > 0 and free >= 0:
+            lines.append(
+                f"reserved at the peak {_bytes(reserved)}: {_bytes(free)} ({free / reserved:.1%}) "
+                "of it not allocated"
+            )
+    if found is not None:
+        lines.append(_of_steps(found))
+    return [*lines, drawn(use)]
+
+
+def _of_steps(step: PerStep) -> str:
+    line = f"a step: {step.allocations.mean():.0f} allocations, {_bytes(step.allocated.mean())}"
+    if step.growth is None:
+        return line
+    change = np.diff(step.at_end)
+    if not change.any():
+        return f"{line}; live bytes at the end of steps are equal"
+    if (change > 0).all():
+        return f"{line}; live bytes grow by {_bytes(step.growth)} per step, in every step"
+    spread = int(step.at_end.max() - step.at_end.min())
+    return f"{line}; live bytes at the end of steps vary by {_bytes(spread)}"
+
+
+def drawn(use: Use) -> str:
+    """The live bytes over time as one line of bars."""
+    _, live = use.line(_WIDTH)
+    least, most = int(min(live.min(), 0)), int(live.max())
+    level = (live - least) * (len(_BARS) - 1) // max(most - least, 1)
+    bars = "".join(_BARS[number] for number in level.tolist())
+    low, high = _bytes(use.base + least), _bytes(use.base + most)
+    if low == high and most > least:
+        return f"{bars} {low}, and up to {_bytes(most - least)} more"
+    return f"{bars} {low} to {high}"
+
+
+def values_of(use: Use, step: PerStep | None, peak_step: int | None) -> dict[str, Any]:
+    """The values of one memory for JSON; unknown ones are None. Times are ns, sizes bytes.
+
+    Live bytes are absolute if `start_bytes` is known, else above the start.
+    """
+    return {
+        "memory": use.name,
+        "events": len(use.rows),
+        "start_bytes": use.start,
+        "peak_bytes": use.base + use.peak_above,
+        "peak_above_start_bytes": use.peak_above,
+        "peak_ns": None if use.peak < 0 else int(use.time[use.peak]),
+        "peak_step": peak_step,
+        "reserved_at_peak_bytes": None
+        if use.reserved is None or use.peak < 0
+        else int(use.reserved[use.peak]),
+        "end_bytes": use.base + int(use.above[-1]),
+        "steps": None if step is None else _values_of_steps(step, use.base),
+        "timeline": timeline_of(use),
+    }
+
+
+def timeline_of(use: Use) -> dict[str, list[int]]:
+    """The most live bytes in equal intervals, for JSON; `ns` is the start of each."""
+    starts, live = use.line(_POINTS)
+    return {"ns": starts.tolist(), "live_bytes": (live + use.base).tolist()}
+
+
+def _values_of_steps(step: PerStep, base: int) -> dict[str, Any]:
+    return {
+        "number": step.number.tolist(),
+        "allocations": step.allocations.tolist(),
+        "allocated_bytes": step.allocated.tolist(),
+        "peak_bytes": (step.peak + base).tolist(),
+        "end_bytes": (step.at_end + base).tolist(),
+        "growth_bytes": step.growth,
+    }
+
+
+def _bytes(size: float) -> str:
+    return quantity(size, "bytes")
+
+
+def _time(use: Use) -> str:
+    return quantity(int(use.time[use.peak]) - int(use.time[0]), "ns")

@@ -75,10 +75,10 @@ COLUMNS: Final = (
 
 def key_heading(name: str) -> Heading:
     """The heading of a key's column."""
-    found = heading_of(name)
+    heading = heading_of(name)
     return replace(
-        found,
-        header=_HEADERS.get(name, found.header),
+        heading,
+        header=_HEADERS.get(name, heading.header),
         unit=_UNITS.get(name, ""),
         rank=_RANKS.get(name, 0),
     )

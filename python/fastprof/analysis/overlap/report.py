@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof.analysis import keys
-from fastprof.analysis.columns import numbers
 from fastprof.analysis.counted import steps_times_gpus
-from fastprof.analysis.grouping import Floats64, Grouping, group
+from fastprof.analysis.grouping import Floats64, Grouping, group, numbers
 from fastprof.analysis.key_names import check_keys
 from fastprof.analysis.overlap.columns import COLUMNS, DEFAULT_KEYS, key_heading
 from fastprof.analysis.overlap.exposure import Exposure, exposure
@@ -23,12 +22,11 @@ from fastprof.analysis.selection import selected
 from fastprof.analysis.summary.measures import in_counted_steps, ratio, shown
 from fastprof.model.arrays import Int64, unique
 from fastprof.model.columns import Ints, Values, unknown
-from fastprof.model.quantity import quantity
+from fastprof.model.numbers import quantity
 from fastprof.model.table import ColumnData, Floats, Table
 from fastprof.model.table import texts as text_column
 from fastprof.model.table_text import Layout
-from fastprof.profile.data import ProfileData
-from fastprof.profile.kept import left_out
+from fastprof.profile.data import ProfileData, left_out
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 Rows: TypeAlias = npt.NDArray[np.intp]
@@ -73,18 +71,18 @@ def overlap(
     found_steps = profile.find_steps(steps)
     if "start" not in profile.names:
         return _table({name: unknown(0) for name in names or DEFAULT_KEYS}, {}, (NO_TIMES,))
-    found, calls = exposure(profile), profile.source.messages.call
+    result, calls = exposure(profile), profile.source.messages.call
     rows = np.flatnonzero(calls >= 0 if chosen is None else (calls >= 0) & chosen)
     by_name = {name: keys.key_of(profile, name).take(rows) for name in names or DEFAULT_KEYS}
     if not names:
         by_name = {name: key for name, key in by_name.items() if _is_told(name, key)}
-    kernels = _Kernels(profile, rows, found, found_steps)
+    kernels = _Kernels(profile, rows, result, found_steps)
     groups = group(list(by_name.values()), len(rows))
     of_groups = {name: Values(key.ids[groups.first], key.values) for name, key in by_name.items()}
-    table = _table(of_groups, kernels.measures(groups), notes(profile, found, rows))
+    table = _table(of_groups, kernels.measures(groups), notes(profile, result, rows))
     everything = kernels.measures(Grouping(np.zeros(len(rows), np.int32), 1))
     total = {name: everything[name].at(0) for name in _TOTALS} if len(rows) else {}
-    lines, facts = lead(found) if chosen is None else ((), {})
+    lines, facts = lead(result) if chosen is None else ((), {})
     return replace(table, total=total, lead=(*left_out(profile), *lines), facts=facts)
 
 
@@ -115,10 +113,10 @@ class _Kernels:
         self._is_first[np.unique(self._call, return_index=True)[1]] = True
         message = calls.message.take(rows)
         parts = {
-            "bytes": [each.size for each in message.values],
-            "in_bytes": [each.given for each in message.values],
-            "out_bytes": [each.got for each in message.values],
-            "bus_bytes": [each.bus for each in message.values],
+            "bytes": [value.size for value in message.values],
+            "in_bytes": [value.given for value in message.values],
+            "out_bytes": [value.got for value in message.values],
+            "bus_bytes": [value.bus for value in message.values],
         }
         self._bytes = {  # of the call of each kernel, NaN if unknown
             name: np.array([*values, None], np.float64)[message.ids]
@@ -148,8 +146,8 @@ class _Kernels:
             total, _ = self._sums(groups, name)
             columns[name] = Ints(np.nan_to_num(total, nan=-1).astype(np.int64))
         for name, rate in (("bytes", "algorithm_bytes_per_s"), ("bus_bytes", "bus_bytes_per_s")):
-            found = ratio(*self._sums(groups, name)) * 1e9
-            columns[rate] = Floats(np.where(found <= _FASTEST, found, np.nan))
+            result = ratio(*self._sums(groups, name)) * 1e9
+            columns[rate] = Floats(np.where(result <= _FASTEST, result, np.nan))
         return columns
 
     def _sums(self, groups: Grouping, name: str) -> tuple[Floats64, Int64]:
@@ -164,7 +162,7 @@ class _Kernels:
 def _table(by: dict[str, Values], measures: dict[str, ColumnData], notes: tuple[str, ...]) -> Table:
     """Rows in order of exposed time."""
     none: ColumnData = Ints(np.empty(0, np.int64))
-    columns = {each.key: measures.get(each.key, none) for each in COLUMNS}
+    columns = {column.key: measures.get(column.key, none) for column in COLUMNS}
     sizes = {name: _numbers(key) for name, key in by.items() if name == _SIZE}
     table = Table(
         {**by, **sizes, **columns},
@@ -174,8 +172,10 @@ def _table(by: dict[str, Values], measures: dict[str, ColumnData], notes: tuple[
     column = table.columns.get(_SIZE)
     if column is None:
         return table
-    texts = [None if each is None else quantity(each, "bytes") for each in column.array().tolist()]
-    return replace(table, layout=Layout({_SIZE: text_column([each or "na" for each in texts])}))
+    texts = [
+        None if number is None else quantity(number, "bytes") for number in column.array().tolist()
+    ]
+    return replace(table, layout=Layout({_SIZE: text_column([text or "na" for text in texts])}))
 
 
 def _numbers(key: Values) -> Ints:

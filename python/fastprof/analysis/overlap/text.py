@@ -7,19 +7,18 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from fastprof.analysis.columns import numbers
 from fastprof.analysis.gpu_work import TimeLine
-from fastprof.analysis.grouping import Grouping
+from fastprof.analysis.grouping import Grouping, numbers
 from fastprof.analysis.keys import key_of
 from fastprof.analysis.overlap.exposure import Exposure
 from fastprof.analysis.saturated import limited
 from fastprof.model.arrays import Int64
 from fastprof.model.columns import Ints, Values
 from fastprof.model.heading import Heading
-from fastprof.model.quantity import quantity
+from fastprof.model.numbers import quantity
 from fastprof.model.table import Floats, Table
 from fastprof.model.trace import NO_TIME
-from fastprof.ops.collectives.bandwidth import BARRIER
+from fastprof.ops.collectives.messages import BARRIER
 from fastprof.profile.collectives import COMMUNICATION
 from fastprof.profile.data import ProfileData
 from fastprof.profile.program import OTHER, TORCH, WITH_OPERATORS
@@ -69,34 +68,34 @@ _REST: Final = 0.05  # of the time
 _SHARE_OF_COMPUTE: Final = 0.5
 
 
-def lead(found: Exposure) -> tuple[tuple[str, ...], dict[str, Any]]:
+def lead(exposure: Exposure) -> tuple[tuple[str, ...], dict[str, Any]]:
     """The time line of each GPU as text, and for JSON."""
-    if not found.of_device:
+    if not exposure.of_device:
         return (), {}
-    of_device = found.of_device.largest()
+    of_device = exposure.of_device.largest()
     lines = list(of_device.values())
 
     def column(name: str) -> Int64:
-        return limited(getattr(each, name) for each in lines)
+        return limited(getattr(line, name) for line in lines)
 
-    shares = [np.nan if each.hidden_share is None else each.hidden_share for each in lines]
+    shares = [np.nan if line.hidden_share is None else line.hidden_share for line in lines]
     devices = [device if device >= 0 else None for device in of_device]
     table = Table(
         {
             "device": Ints(np.array(list(of_device), np.int64)),
-            **{each.key: Ints(column(each.key)) for each in _OF_GPUS},
+            **{heading.key: Ints(column(heading.key)) for heading in _OF_GPUS},
             "hidden_share": Floats(np.array(shares)),
         },
         (_GPU, *_OF_GPUS, _HIDDEN),
     )
     facts = [
         {"device": device}
-        | {f"{name}_ns": getattr(each, name) for name in (*TimeLine._fields, "hidden")}
-        | {"hidden_share": each.hidden_share}
-        for device, each in zip(devices, lines, strict=True)
+        | {f"{name}_ns": getattr(line, name) for name in (*TimeLine._fields, "hidden")}
+        | {"hidden_share": line.hidden_share}
+        for device, line in zip(devices, lines, strict=True)
     ]
     text = (*table.text(_GPUS).splitlines(), _IDENTITY, "")
-    return text, {"gpus": facts, **found.of_device.rest()}
+    return text, {"gpus": facts, **exposure.of_device.rest()}
 
 
 _GPU: Final = Heading("device", "GPU")
@@ -115,7 +114,7 @@ _HIDDEN: Final = Heading("hidden_share", "hidden", "share", decimals=1)
 _IDENTITY: Final = "span = compute + exposed communication + exposed copies + idle"
 
 
-def notes(profile: ProfileData, found: Exposure, rows: Rows) -> tuple[str, ...]:
+def notes(profile: ProfileData, exposure: Exposure, rows: Rows) -> tuple[str, ...]:
     """What is missing, estimated or left out.
 
     rows : the communication kernels of the table
@@ -129,7 +128,7 @@ def notes(profile: ProfileData, found: Exposure, rows: Rows) -> tuple[str, ...]:
     time = np.maximum(duration, 0).astype(np.int64)
     total = int(time.sum())
     lines = [*_same_stream(profile, classes, rows), *_unknown(profile, rows, time)]
-    twice = total - int(found.hidden[rows].sum() + found.exposed[rows].sum())
+    twice = total - int(exposure.hidden[rows].sum() + exposure.exposed[rows].sum())
     if twice:
         lines.append(_TWICE.format(quantity(twice, "ns")))
     if damaged := np.count_nonzero(duration < 0):
@@ -167,8 +166,8 @@ def _unknown(profile: ProfileData, rows: Rows, time: Int64) -> list[str]:
     """A line for sizes, or else numbers of ranks, that are unknown for part of the time."""
     message = profile.source.messages.message
     ids, total = message.ids[rows], max(int(time.sum()), 1)
-    no_size = np.array([each.size is None and each.kind != BARRIER for each in message.values])
-    no_bus = np.array([each.bus is None and each.kind != BARRIER for each in message.values])
+    no_size = np.array([value.size is None and value.kind != BARRIER for value in message.values])
+    no_bus = np.array([value.bus is None and value.kind != BARRIER for value in message.values])
     without = time[no_size[ids]].sum()
     kind, lines = profile.about.format, []
     if without > _REST * total:

@@ -12,14 +12,12 @@ from fastprof._system.classes import dataclass
 from fastprof._system.regex import regex
 from fastprof.analysis.cells import ReportCells as KernelCells
 from fastprof.analysis.cells import cells_of
-from fastprof.analysis.columns import numbers
 from fastprof.analysis.counted import headed
-from fastprof.analysis.grouping import Grouping, group
+from fastprof.analysis.grouping import Grouping, group, numbers
 from fastprof.analysis.key_names import heading_of
 from fastprof.analysis.keys import key_of
-from fastprof.analysis.layers.report import layer_paths
-from fastprof.analysis.layers.tree import NO_LAYER, LayerPath, folded, with_ancestors
-from fastprof.analysis.lines.rows import NO_LINE
+from fastprof.analysis.layers.report import NO_LAYER, LayerPath, folded, layer_paths, with_ancestors
+from fastprof.analysis.lines.report import NO_LINE
 from fastprof.analysis.overview.columns import LAYERS, LINES, OF_WORK
 from fastprof.analysis.roofline.ideal import Ideals, ideals_of
 from fastprof.analysis.summary.measures import TimeInSteps, measures, shown, time_in_steps, totals
@@ -34,7 +32,7 @@ from fastprof.profile.data import ProfileData
 from fastprof.profile.recording_hints import advice_on
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
-_MEASURES: Final = [each.key for each in OF_WORK]
+_MEASURES: Final = [heading.key for heading in OF_WORK]
 
 
 def work_tables(
@@ -47,7 +45,7 @@ def work_tables(
     cells : of the profile, not refined
     """
     if not len(cells):
-        none = Table({each.key: Ints(np.empty(0, np.int64)) for each in OF_WORK}, OF_WORK)
+        none = Table({heading.key: Ints(np.empty(0, np.int64)) for heading in OF_WORK}, OF_WORK)
         return {"ops": summary(cells.profile), "layers": none, "lines": none}
     names = default_keys(cells)
     whole, finer = _work(cells, steps, devices), cells_of(cells.profile, names)
@@ -76,8 +74,8 @@ class _Work:
             (
                 *headings,
                 *(
-                    replace(each, in_text=True) if each.key == time else each
-                    for each in shown(OF_WORK, ordered)
+                    replace(heading, in_text=True) if heading.key == time else heading
+                    for heading in shown(OF_WORK, ordered)
                 ),
             ),
             total=totals(ordered),
@@ -157,7 +155,7 @@ def _descended(cells: KernelCells, lines: Values) -> tuple[Values, str]:
     caller = f"{place.file}:{place.line}"
     caller = caller if len(caller) <= _HEADER else f"…{caller[1 - _HEADER :]}"
     ids = np.where(below, len(lines.values) + inner.ids, lines.ids).astype(np.int32)
-    values = [*lines.values, *(_PACKAGES.sub("", str(each)) for each in inner.values)]
+    values = [*lines.values, *(_PACKAGES.sub("", str(value)) for value in inner.values)]
     same: dict[object, int] = {}
     first = np.array([same.setdefault(text, i) for i, text in enumerate(values)], np.int32)
     return Values(np.where(ids >= 0, first[ids], -1).astype(np.int32), values), caller

@@ -16,11 +16,10 @@ import numpy as np
 from fastprof._core._take import take, where
 from fastprof._system.classes import NamedTuple, dataclass
 from fastprof.analysis.cells import cells_of
-from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.counted import headed, notes_on_sums
 from fastprof.analysis.gpu_work import work_of_device
-from fastprof.analysis.grouping import Grouping, group
-from fastprof.analysis.layers.tree import LayerPath, in_tree_order, notes_on_depth, with_ancestors
+from fastprof.analysis.grouping import Grouping, group, numbers, texts
+from fastprof.analysis.layers.report import LayerPath, in_tree_order, notes_on_depth, with_ancestors
 from fastprof.analysis.notes import NO_GPU_WORK
 from fastprof.analysis.ranges.columns import COLUMNS
 from fastprof.analysis.registry import Where
@@ -98,7 +97,9 @@ class _Work:
     @property
     def paths(self) -> set[LayerPath]:
         """The paths of ranges with work, and those around them."""
-        return {each for both in self.both for path in both for each in with_ancestors(path)} - {()}
+        return {
+            members for both in self.both for path in both for members in with_ancestors(path)
+        } - {()}
 
     @property
     def is_outside(self) -> bool:
@@ -132,10 +133,10 @@ class _Work:
 
     def totals(self) -> dict[str, Any]:
         """The sums over all kernels."""
-        found = self.sums.totals()
+        result = self.sums.totals()
         names = ("gpu_ns", "kernels", "forward_ns", "backward_ns", "other_ns")
-        totals = {name: found[name] for name in names if name in found}
-        return totals | ({"with_backward_ns": found["gpu_ns"]} if found else {})
+        totals = {name: result[name] for name in names if name in result}
+        return totals | ({"with_backward_ns": result["gpu_ns"]} if result else {})
 
 
 def _inside_either(launch: LayerPath, home: LayerPath) -> set[LayerPath]:
@@ -200,24 +201,24 @@ def _of_instances(
     place = {path: row for row, path in enumerate(order)}
     of_path = np.array([*(place.get(path, -1) for path in instances.paths), -1], np.int32)
     groups = Grouping(of_path[instances.path], len(order))
-    wall, found = groups.stats(instances.wall), spans(profile, instances.rows, rows)
+    wall, result = groups.stats(instances.wall), spans(profile, instances.rows, rows)
     counts = np.where([path == () for path in order], -1, groups.counts)
     return {
         "count": Ints(counts),
         "wall_ns": Ints(np.where(wall.count > 0, wall.sum, -1)),
         "wall_median_ns": Floats(wall.median()),
-        "projected_ns": Ints(groups.stats(found.projected).sum),
-        "idle_ns": Ints(groups.stats(found.idle).sum),
+        "projected_ns": Ints(groups.stats(result.projected).sum),
+        "idle_ns": Ints(groups.stats(result.idle).sum),
     }
 
 
 def _with_all_ancestors(first: dict[LayerPath, int]) -> dict[LayerPath, int]:
     """Add the ranges around each; they start no later than it."""
-    found: dict[LayerPath, int] = {}
+    result: dict[LayerPath, int] = {}
     for path, time in first.items():
-        for each in with_ancestors(path):
-            found[each] = min(found.get(each, time), time)
-    return found
+        for members in with_ancestors(path):
+            result[members] = min(result.get(members, time), time)
+    return result
 
 
 def _table(
@@ -232,11 +233,11 @@ def _table(
         "level": Ints(np.array([len(path) - 1 for path in order], np.int64)),
     }
     none: ColumnData = Ints(np.empty(0, np.int64))
-    found = texts_of_rows | columns
+    result = texts_of_rows | columns
     indented = [_INDENT * (len(path) - 1) + path[-1] if path else _NO_RANGE for path in order]
     return Table(
-        {each.key: found.get(each.key, none) for each in COLUMNS},
-        tuple(_shown(each, found.get(each.key, none)) for each in COLUMNS),
+        {column.key: result.get(column.key, none) for column in COLUMNS},
+        tuple(_shown(column, result.get(column.key, none)) for column in COLUMNS),
         notes=notes,
         total=total or {},
         layout=Layout({"range": text_column(indented)}),
@@ -292,7 +293,7 @@ def spans(profile: ProfileData, ranges: Int32, rows: Bools | None) -> Spans:
     ranges : rows of `profile.ranges`
     rows : the work to include, bool [kernels]; None for all
     """
-    instances, found = profile.ranges, Spans(*np.zeros((2, len(ranges)), np.int64))
+    instances, result = profile.ranges, Spans(*np.zeros((2, len(ranges)), np.int64))
     start, launched = numbers(profile, "start"), numbers(profile, "launch_start")
     end = start + np.maximum(numbers(profile, "sil"), 0)
     device, (work, thread) = numbers(profile, "device"), _of_threads(profile, rows)
@@ -317,11 +318,11 @@ def spans(profile: ProfileData, ranges: Int32, rows: Bools | None) -> Spans:
 
     every = joined(chain([(nothing,) * 4], inside_runs()))
     for first in range(0, len(every[0]), _AT_ONCE):
-        places, part, begin, finish = (each[first : first + _AT_ONCE] for each in every)
+        places, part, begin, finish = (array[first : first + _AT_ONCE] for array in every)
         by_kinds = of_devices.parts.ns_by_kinds(part, (begin, finish))
-        np.add.at(found.projected, places, finish - begin)
-        np.add.at(found.idle, places, by_kinds[:, 0])
-    return found
+        np.add.at(result.projected, places, finish - begin)
+        np.add.at(result.idle, places, by_kinds[:, 0])
+    return result
 
 
 def _of_threads(profile: ProfileData, rows: Bools | None) -> tuple[Int64, Int32]:
@@ -333,7 +334,7 @@ def _of_threads(profile: ProfileData, rows: Bools | None) -> tuple[Int64, Int32]
     instances, launched = profile.ranges, numbers(profile, "launch_start")
     innermost = numbers(profile, "range").astype(np.int32)
     owners = [
-        take(instances.thread, each) for each in (innermost, take(instances.waiting, innermost))
+        take(instances.thread, array) for array in (innermost, take(instances.waiting, innermost))
     ]
     included = launched != NO_TIME if rows is None else (launched != NO_TIME) & rows
     known = [np.flatnonzero(included & (thread >= 0)) for thread in owners]

@@ -141,7 +141,7 @@ OF_PATH: Final = (
 COLUMNS: Final = (
     *CHANGES,
     *OF_SPEEDUPS,
-    *(each for each in OF_PATH if each.key != "path_ns" and each.key != "gpu_ns"),
+    *(heading for heading in OF_PATH if heading.key != "path_ns" and heading.key != "gpu_ns"),
 )
 
 DESCRIPTION: Final = """\

@@ -16,7 +16,7 @@ from fastprof._core._pools import alike
 from fastprof._core._take import take
 from fastprof._system.classes import dataclass
 from fastprof._system.regex import regex
-from fastprof.analysis.columns import numbers, texts
+from fastprof.analysis.grouping import numbers, texts
 from fastprof.analysis.host.waits import implied_waits
 from fastprof.model.arrays import Int32, Int64, UInt8
 from fastprof.model.columns import Column
@@ -24,10 +24,8 @@ from fastprof.model.metadata import About
 from fastprof.model.trace import NEVER
 from fastprof.profile.api_classes import ALLOC, COPY, LAUNCH, LOAD, SYNC
 from fastprof.profile.cells import picked
-from fastprof.profile.data import ProfileData
-from fastprof.profile.host_events import Synchronisations
-from fastprof.profile.instances import ApiCalls
-from fastprof.profile.kept import kept
+from fastprof.profile.data import ProfileData, kept
+from fastprof.profile.instances import ApiCalls, Synchronisations
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 CALL, RETURN, WORK = 1, 2, 3
@@ -151,26 +149,26 @@ def pids_of(profile: Run) -> Int64:
     pairs = np.unique(np.stack([gpu[known], pid[known]], axis=1), axis=0)
     only = np.where(np.bincount(pairs[:, 0], minlength=len(gpus)) == 1, 0, -1)
     only[pairs[:, 0]] = np.where(only[pairs[:, 0]] == 0, pairs[:, 1], -1)
-    found: Int64 = np.where(known, pid, only[gpu])
-    return found
+    pids: Int64 = np.where(known, pid, only[gpu])
+    return pids
 
 
 def _kinds(profile: Run) -> UInt8:
     """[calls] What each call does, by its class and name, or by when it ends."""
     api = profile.api
-    of_class = [_KIND_OF_CLASS.get(str(each), _NONE) for each in api.call_class.values]
+    of_class = [_KIND_OF_CLASS.get(str(value), _NONE) for value in api.call_class.values]
     kinds = np.array([*of_class, _NONE], np.uint8)[api.call_class.ids]
     of_name = [
         next((kind for pattern, kind in _BY_NAME if pattern.search(str(name))), _NONE)
         for name in api.name.values
     ]
     named = np.array([*of_name, _NONE], np.uint8)[api.name.ids]
-    found = np.where(named != _NONE, named, kinds)
+    result = np.where(named != _NONE, named, kinds)
     waits, *_ = kept(profile.whole if isinstance(profile, RunPart) else profile, implied_waits)
     if isinstance(profile, RunPart):
         waits = profile.calls_within(waits)
-    found[waits[np.isin(found[waits], (_LAUNCHES, _NONE))]] = _WAITS_LAST
-    return found
+    result[waits[np.isin(result[waits], (_LAUNCHES, _NONE))]] = _WAITS_LAST
+    return result
 
 
 def _lanes(profile: Run, api: ApiCalls) -> tuple[Int32, int, Int32, Int32]:
@@ -188,18 +186,18 @@ def _lanes(profile: Run, api: ApiCalls) -> tuple[Int32, int, Int32, Int32]:
 def _waited_lanes(profile: Run, lane: Int32) -> Int32:
     """[calls] The lane that a recorded synchronisation waits for, -1 if unknown."""
     api, syncs = profile.api, profile.synchronisations
-    found = np.full(len(api) + 1, -1, np.int32)
+    result = np.full(len(api) + 1, -1, np.int32)
     of_stream = syncs.kind.fits(lambda kind: kind == "stream")
     rows = np.flatnonzero(of_stream & (syncs.call >= 0) & (syncs.stream >= 0))
     if not len(rows):
-        return found[:-1]
+        return result[:-1]
     number = [pids_of(profile), *(numbers(profile, name) for name in ("device", "stream"))]
     lanes, first = np.unique(lane, return_index=True)
-    place = {tuple(int(each[k]) for each in number): i for i, k in zip(lanes, first, strict=True)}
+    place = {tuple(int(array[k]) for array in number): i for i, k in zip(lanes, first, strict=True)}
     pid = syncs.pid[rows].tolist()
     keys = zip(pid, syncs.device[rows].tolist(), syncs.stream[rows].tolist(), strict=True)
-    found[syncs.call[rows]] = [place.get(key, -1) for key in keys]
-    return found[:-1]
+    result[syncs.call[rows]] = [place.get(key, -1) for key in keys]
+    return result[:-1]
 
 
 _LEAST: Final = 5  # steps
@@ -267,14 +265,14 @@ class RunPart:
         """Rows of `api`; -1 for calls outside."""
         first, n = self._calls.start, self._calls.stop - self._calls.start
         row = call - np.int32(first)
-        found: Int32 = np.where((call >= 0) & (row >= 0) & (row < n), row, np.int32(-1))
-        return found
+        result: Int32 = np.where((call >= 0) & (row >= 0) & (row < n), row, np.int32(-1))
+        return result
 
     @cached_property
     def _place(self) -> Int32:
-        found = np.full(len(self.whole), -1, np.int32)
-        found[self.rows] = np.arange(len(self.rows), dtype=np.int32)
-        return found
+        result = np.full(len(self.whole), -1, np.int32)
+        result[self.rows] = np.arange(len(self.rows), dtype=np.int32)
+        return result
 
     def within(self, rows: Int64) -> Int64:
         """Those kernels of the whole that are in the part, as rows of the part."""
@@ -288,8 +286,8 @@ class RunPart:
     def calls_within(self, rows: Int64) -> Int64:
         """Those API calls of the whole that are in the part, as rows of `api`."""
         first, end = self._calls.start, self._calls.stop
-        found: Int64 = rows[(rows >= first) & (rows < end)] - first
-        return found
+        result: Int64 = rows[(rows >= first) & (rows < end)] - first
+        return result
 
 
 Run = ProfileData | RunPart

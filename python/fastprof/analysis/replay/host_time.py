@@ -40,8 +40,8 @@ class Spent(NamedTuple):
         wanted = nodes.astype(np.int64)[:, None] * len(State) + np.arange(len(State))
         place = np.searchsorted(key, wanted)
         ns = np.where(np.append(key, -1)[place] == wanted, np.append(self.ns, 0)[place], 0)
-        found: Floats64 = ns * np.array(left[: len(State)])
-        return found
+        result: Floats64 = ns * np.array(left[: len(State)])
+        return result
 
     def sums(self, n: int, left: tuple[float, ...]) -> Int64:
         """[n nodes] The ns that remain of all states."""
@@ -66,7 +66,7 @@ def host_time(
     time : int64 [2 * nodes], ns since the origin, start and end of each
     """
     host = np.flatnonzero((graph.kind == CALL) | (graph.kind == RETURN))
-    if not any(len(each.start) for each in states.events):
+    if not any(len(event.start) for event in states.events):
         host = host[:0]
     thread = take(thread_of_call, graph.call[host])
     start, end = (time[2 * host + i] + graph.origin for i in (0, 1))

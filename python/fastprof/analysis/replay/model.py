@@ -11,10 +11,9 @@ import numpy.typing as npt
 
 from fastprof._core._pools import alike
 from fastprof.analysis.cells import ReportCells, cells_of
-from fastprof.analysis.columns import numbers, texts
-from fastprof.analysis.grouping import Floats64
+from fastprof.analysis.gpu_work import BusyTime
+from fastprof.analysis.grouping import Floats64, numbers, texts
 from fastprof.analysis.host.states import host_states
-from fastprof.analysis.intervals import BusyTime
 from fastprof.analysis.keys import key_of
 from fastprof.analysis.replay.graph import (
     CALL,
@@ -30,8 +29,7 @@ from fastprof.analysis.replay.host_time import HostTime, host_time
 from fastprof.analysis.replay.runs import Replayed, Runs, Weights
 from fastprof.model.arrays import Bools, Int32, Int64, unique
 from fastprof.model.trace import NEVER
-from fastprof.profile.data import ProfileData
-from fastprof.profile.kept import kept
+from fastprof.profile.data import ProfileData, kept
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 # Collectives that agree in these transfer as much.
@@ -68,12 +66,14 @@ class Model:
         most : replay about so many kernels, see `part_of`; None for all
         """
         self.whole = profile
-        found = profile.find_steps(steps)
-        self.profile: Run = profile if most is None else part_of(profile, found, most)
+        kernels = profile.find_steps(steps)
+        self.profile: Run = profile if most is None else part_of(profile, kernels, most)
         self.steps: StepsOfKernels = self.profile.find_steps(steps)
         self.graph: Graph = graph_of(self.profile, int(self.steps.start.min(initial=NEVER)))
         graph = self.graph
-        lag, source = ((each[0], each[1], each[2]) for each in (graph.lag, graph.source))
+        lag, source = (
+            (members[0], members[1], members[2]) for members in (graph.lag, graph.source)
+        )
         recorded = Weights(graph.before, graph.duration, lag, source)
         self.is_span = self.steps.source == "none"
         length = (
@@ -99,7 +99,7 @@ class Model:
         """[kernels] 0 compute, 1 communication, 2 copy."""
         codes = {"communication": 1, "memcpy": 2, "memset": 2}
         classes = texts(self.profile, "class")
-        of_class = np.array([*(codes.get(each, 0) for each in classes.values), 0], np.int32)
+        of_class = np.array([*(codes.get(value, 0) for value in classes.values), 0], np.int32)
         return of_class[classes.ids]
 
     @cached_property
@@ -126,24 +126,24 @@ class Model:
         """[kernels] The GPU time within the counted steps, as recorded, ns."""
         start, pid = numbers(self.profile, "start") - self.graph.origin, pids_of(self.profile)
         end = start + np.maximum(numbers(self.profile, "sil"), 0)
-        found: Int64 = np.zeros(len(start), np.int64)
-        for each, steps in self._windows.items():
-            own = np.flatnonzero((pid == each) | (pid < 0) | (each == -1))
-            found[own] = steps.until(end[own]) - steps.until(start[own])
-        return found
+        result: Int64 = np.zeros(len(start), np.int64)
+        for number, steps in self._windows.items():
+            own = np.flatnonzero((pid == number) | (pid < 0) | (number == -1))
+            result[own] = steps.until(end[own]) - steps.until(start[own])
+        return result
 
     def in_counted(self, start: Int64, end: Int64, pid: Int64) -> float:
         """ns a counted step in at least one of the intervals of its process.
 
         start : ascending, ns since the origin
         """
-        found = 0
-        for each, steps in self._windows.items():
-            own = (pid == each) | (each == -1)
+        n = 0
+        for number, steps in self._windows.items():
+            own = (pid == number) | (number == -1)
             if own.any():
                 times = BusyTime(start[own], end[own])
-                found += int((times.until(steps.end) - times.until(steps.start)).sum())
-        return found / max(self.n_counted, 1)
+                n += int((times.until(steps.end) - times.until(steps.start)).sum())
+        return n / max(self.n_counted, 1)
 
     @property
     def n_counted(self) -> int:
@@ -157,19 +157,19 @@ class Model:
         -1 if there is none; of work, its own row.
         """
         graph = self.graph
-        found: Int32 = graph.kernel.copy()
+        result: Int32 = graph.kernel.copy()
         host = np.flatnonzero((graph.kind == CALL) | (graph.kind == RETURN))
         thread = self.profile.api.thread[graph.call[host]]
         order = host[np.argsort(thread, kind="stable")]
         # Of the nodes in reverse order, each takes the last one with a kernel.
         reverse = order[::-1]
-        has = found[reverse] >= 0
+        has = result[reverse] >= 0
         last = np.maximum.accumulate(np.where(has, np.arange(len(reverse)), -1))
         same = np.append(self.profile.api.thread, -1)[graph.call[reverse]]
         source = reverse[np.maximum(last, 0)]
         fits = (last >= 0) & (self.profile.api.thread[graph.call[source]] == same)
-        found[reverse] = np.where(fits, found[source], -1)
-        return found
+        result[reverse] = np.where(fits, result[source], -1)
+        return result
 
     def rows_of(self, kernels: Int64) -> Int64:
         """Those kernels that are replayed, as rows of `profile`."""
@@ -206,18 +206,18 @@ class Model:
         rows : ascending, indices into `self.rows`
         """
         replay = self._runs.replay(replayed.weights)
-        found = []
+        results = []
         for first, last in self._successive(rows):
             node = self._last_node(replayed, last)
-            found.append(replay.path(replayed.time, node, int(replayed.begin[first])))
-        return np.concatenate(found) if found else replay.path(replayed.time, 0, 0)
+            results.append(replay.path(replayed.time, node, int(replayed.begin[first])))
+        return np.concatenate(results) if results else replay.path(replayed.time, 0, 0)
 
     def _successive(self, rows: Int64) -> Iterator[tuple[int, int]]:
         """The first and the last of steps of one process that follow each other."""
         pid = self.steps.pid[self.rows]
-        for each in unique(pid[rows]).tolist():
-            own = np.flatnonzero(pid == each)
-            place = np.searchsorted(own, rows[pid[rows] == each])
+        for number in unique(pid[rows]).tolist():
+            own = np.flatnonzero(pid == number)
+            place = np.searchsorted(own, rows[pid[rows] == number])
             for run in np.split(place, np.flatnonzero(np.diff(place) > 1) + 1):
                 yield int(own[run[0]]), int(own[run[-1]])
 
@@ -259,8 +259,8 @@ class Model:
 
 def rounded(values: npt.NDArray[np.floating[Any]]) -> Int64:
     """The nearest integers; times of damaged files may exceed 64 bits."""
-    found: Int64 = np.rint(np.clip(values, -_MOST_NS, _MOST_NS)).astype(np.int64)
-    return found
+    result: Int64 = np.rint(np.clip(values, -_MOST_NS, _MOST_NS)).astype(np.int64)
+    return result
 
 
 def _with_waits(profile: Run, graph: Graph, weights: Weights) -> Weights:
@@ -270,12 +270,12 @@ def _with_waits(profile: Run, graph: Graph, weights: Weights) -> Weights:
     if not len(rows):
         return weights
     keys = [key_of(profile, name).ids[rows] for name in _SAME_MESSAGE]
-    ids, _ = alike([np.ascontiguousarray(each) for each in keys])
+    ids, _ = alike([np.ascontiguousarray(key) for key in keys])
     nodes = graph.node_of_kernel[rows]
     duration = weights.duration[nodes]
     fastest = np.full(int(ids.max()) + 1, np.iinfo(np.int64).max)
     np.minimum.at(fastest, ids, duration)
-    found = weights.changed(before=True, duration=True)
-    found.before[nodes] += duration - fastest[ids]
-    found.duration[nodes] = fastest[ids]
-    return found
+    result = weights.changed(before=True, duration=True)
+    result.before[nodes] += duration - fastest[ids]
+    result.duration[nodes] = fastest[ids]
+    return result

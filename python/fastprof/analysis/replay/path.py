@@ -145,7 +145,7 @@ def path_rows(model: Model, path: Path) -> list[dict[str, Any]]:
     small = np.argsort(-sums, kind="stable")[_MOST:]
     np.add.at(sums, small % len(RESOURCES), np.where(small < len(RESOURCES), 0, sums[small]))
     sums[small[small >= len(RESOURCES)]] = 0
-    found = []
+    result = []
     for each in np.argsort(-sums, kind="stable").tolist():
         if sums[each] <= 0:
             break
@@ -153,8 +153,8 @@ def path_rows(model: Model, path: Path) -> list[dict[str, Any]]:
         row = None if not one else int(groups.first[one - 1])
         values = [None if row is None else key.at(row) for key in keys]
         named = dict(zip(_ROWS, values, strict=True))
-        found.append({"resource": RESOURCES[resource], **named, "ns": round(sums[each])})
-    return found
+        result.append({"resource": RESOURCES[resource], **named, "ns": round(sums[each])})
+    return result
 
 
 def path_by(model: Model, weights: Weights, names: Sequence[str]) -> dict[str, ColumnData]:

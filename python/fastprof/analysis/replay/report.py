@@ -11,17 +11,23 @@ import numpy as np
 from fastprof.analysis.key_names import heading_of
 from fastprof.analysis.notes import timeline_notes
 from fastprof.analysis.recorder import recorder_lines
-from fastprof.analysis.replay.changes import Answer, Change, answers_of, changes_of
+from fastprof.analysis.replay.changes import (
+    Answer,
+    Calibrated,
+    Change,
+    answers_of,
+    calibrated,
+    changes_of,
+)
 from fastprof.analysis.replay.columns import CHANGES, OF_PATH, OF_SPEEDUPS
-from fastprof.analysis.replay.host_changes import Calibrated, calibrated
 from fastprof.analysis.replay.model import Model, rounded
 from fastprof.analysis.replay.path import Path, path_by, path_of, path_rows
 from fastprof.analysis.replay.speedups import speedups
-from fastprof.analysis.roofline.peaks import devices_with
+from fastprof.analysis.roofline.utilisation import devices_with
 from fastprof.model.arrays import Int64
 from fastprof.model.columns import Ints
 from fastprof.model.heading import Heading
-from fastprof.model.quantity import quantity
+from fastprof.model.numbers import quantity
 from fastprof.model.table import ColumnData, Floats, Table, texts
 from fastprof.profile.data import ProfileData
 from fastprof.profile.facts import gpu_names
@@ -69,7 +75,7 @@ def whatif(
     by : keys of the critical path
     steps : what a step is, see `Profile.find_steps`
     roof : "peak" or "practical", see `fastprof.analysis.roofline.ideal.PRACTICAL`
-    gpu, peak, bandwidth : see `fastprof.model.device_options.with_figures`
+    gpu, peak, bandwidth : see `fastprof.model.devices.with_figures`
 
     Raises
     ------
@@ -110,7 +116,8 @@ def _answer(
     elif changes:
         columns = _of_changes(answers, model, start, path)
         headings = [
-            replace(each, header=steps.unit) if each.header == "step" else each for each in CHANGES
+            replace(change, header=steps.unit) if change.header == "step" else change
+            for change in CHANGES
         ]
     else:
         columns, headings = speedups(model, path, start), OF_SPEEDUPS
@@ -119,7 +126,10 @@ def _answer(
         tuple(headings),
         lead=(*_lead(model, steps, wall, path, start), ""),
         notes=(*model.steps.notes, *_notes(model), *timeline_notes(model.whole)),
-        facts={**_facts(model, wall, path, start), "changes": [_fact(each) for each in answers]},
+        facts={
+            **_facts(model, wall, path, start),
+            "changes": [_fact(answer) for answer in answers],
+        },
     )
 
 
@@ -130,15 +140,15 @@ def _of_changes(
     name = "recorded" if start.factor is None else "without the recorder"
     rows = [Answer(name, length, 0.0, *path.binds(), 0), *answers]
     return {
-        "name": texts([each.name for each in rows]),
-        "wall_ns": Ints(rounded(np.array([each.wall for each in rows]))),
+        "name": texts([row.name for row in rows]),
+        "wall_ns": Ints(rounded(np.array([row.wall for row in rows]))),
         "saved_ns": Ints(
-            rounded(np.array([each.saved for each in rows])), none=np.iinfo(np.int64).min
+            rounded(np.array([row.saved for row in rows])), none=np.iinfo(np.int64).min
         ),
-        "share": Floats(np.array([each.saved / max(length, 1.0) for each in rows])),
-        "binds": texts([each.binds for each in rows]),
-        "binds_share": Floats(np.array([each.binds_share for each in rows])),
-        "changed": Ints(np.array([each.changed for each in rows], np.int64)),
+        "share": Floats(np.array([row.saved / max(length, 1.0) for row in rows])),
+        "binds": texts([row.binds for row in rows]),
+        "binds_share": Floats(np.array([row.binds_share for row in rows])),
+        "changed": Ints(np.array([row.changed for row in rows], np.int64)),
     }
 
 
@@ -191,7 +201,7 @@ def _lead(
     if start.factor is not None:
         yield f"replayed without the recorder: the host's own time times {start.factor:.2g}"
     total = sum(path.by_resource().values())
-    shares = sorted(path.by_resource().items(), key=lambda each: -each[1])
+    shares = sorted(path.by_resource().items(), key=lambda pair: -pair[1])
     parts = [f"{name} {ns / total:.0%}" for name, ns in shares if 0 < ns >= 0.005 * total]
     yield f"critical path: {', '.join(parts) or 'empty'}"
 
@@ -228,4 +238,4 @@ def _nothing(profile: ProfileData, why: str = "no GPU work in the file") -> Tabl
     if "start" not in profile.names:
         why = "dict lines contain no times: run fastprof whatif on the original trace"
     none: ColumnData = Ints(np.empty(0, np.int64))
-    return Table({each.key: none for each in CHANGES}, CHANGES, notes=(why,))
+    return Table({change.key: none for change in CHANGES}, CHANGES, notes=(why,))

@@ -70,8 +70,8 @@ class Replayed:
     @property
     def wall(self) -> Int64:
         """int64 [rows], ns, the length of each step."""
-        found: Int64 = np.maximum(self.end - self.begin, 0)
-        return found
+        result: Int64 = np.maximum(self.end - self.begin, 0)
+        return result
 
 
 class Runs:
@@ -143,9 +143,9 @@ class Runs:
             since = max(int(end[rows[-1]]) - length, _NEVER)  # a begin may be the least int64
             if sign * since > sign * int(begin[rows[0]]):
                 begin[rows[0]] = since
-                begin[rows], end[rows] = (np.maximum(each[rows], since) for each in (begin, end))
-        found = Replayed(time, begin, end, weights)
-        return found if sign * self._total(found) >= sign * self._total(limited) else limited
+                begin[rows], end[rows] = (np.maximum(array[rows], since) for array in (begin, end))
+        replayed = Replayed(time, begin, end, weights)
+        return replayed if sign * self._total(replayed) >= sign * self._total(limited) else limited
 
     def _from_begin(
         self, weights: Weights, group: Int32 | None, factor: Floats64 | None
@@ -171,12 +171,12 @@ class Runs:
     @cached_property
     def _counted(self) -> dict[int, Int64]:
         """The rows of each process from its first to its last counted one."""
-        found, pid = {}, self._pid[self._rows]
-        for each in unique(pid[self._is_counted]).tolist():
-            own = np.flatnonzero(pid == each)
+        result, pid = {}, self._pid[self._rows]
+        for number in unique(pid[self._is_counted]).tolist():
+            own = np.flatnonzero(pid == number)
             counted = np.flatnonzero(self._is_counted[own])
-            found[int(each)] = own[counted[0] : counted[-1] + 1]
-        return found
+            result[int(number)] = own[counted[0] : counted[-1] + 1]
+        return result
 
     def _bounds(self, ends: Int64) -> tuple[Int64, Int64]:
         """[rows] Start and end of each step, ns since the origin.
@@ -199,8 +199,8 @@ class Runs:
     def _is_fixed(self) -> Bools:
         """[rows] Whether a step begins with something else than the end of a recorded one."""
         _, ends = self.replay(self.base).run(self._step_of_node, len(self._pid))
-        found: Bools = self._follows(ends)[0] != self._begin
-        return found
+        result: Bools = self._follows(ends)[0] != self._begin
+        return result
 
     @cached_property
     def _parts(self) -> tuple[Int32, Int64]:
@@ -231,12 +231,12 @@ class Runs:
         part, begins = self._parts
         within = self.recorded.time[::2] - np.append(begins, 0)[part]
         nodes = np.flatnonzero((part >= 0) & (weights.before > within))
-        found = weights.changed(before=True, lag=True)
+        result = weights.changed(before=True, lag=True)
         ns = weights.before[nodes] - within[nodes]
         lags = [lag[nodes].astype(np.int64) for lag in weights.lag]
         most = np.iinfo(np.int32).max - np.maximum.reduce(lags, initial=0)
         moved = np.minimum(ns, most)
-        for lag, own in zip(found.lag, lags, strict=True):
+        for lag, own in zip(result.lag, lags, strict=True):
             lag[nodes] = np.where(own == NO_EDGE, own, own + moved)
-        found.before[nodes] -= moved
-        return found, nodes[ns > moved], (ns - moved)[ns > moved]
+        result.before[nodes] -= moved
+        return result, nodes[ns > moved], (ns - moved)[ns > moved]

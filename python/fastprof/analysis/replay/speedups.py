@@ -10,14 +10,13 @@ import numpy as np
 
 from fastprof._core._take import take
 from fastprof._system.classes import NamedTuple
-from fastprof.analysis.columns import texts
-from fastprof.analysis.grouping import Floats64
+from fastprof.analysis.grouping import Floats64, texts
 from fastprof.analysis.host.states import State
 from fastprof.analysis.keys import key_of
-from fastprof.analysis.replay.gpu_changes import scaled
-from fastprof.analysis.replay.host_changes import (
+from fastprof.analysis.replay.changes import (
     Calibrated,
     host_scaled,
+    scaled,
     states_scaled,
     waiting,
     without_sync,
@@ -76,7 +75,7 @@ def speedups(model: Model, path: Path, start: Calibrated) -> dict[str, ColumnDat
         "gpu_ns": _whole([row.ns for row in rows]),
         "path_ns": _whole([row.path_ns for row in rows]),
         **{
-            f"saved_{percent}_ns": _whole([each[i] for each in saved])
+            f"saved_{percent}_ns": _whole([members[i] for members in saved])
             for i, percent in enumerate((10, 50, 100))
         },
         "then": text_column([row.then or None for row in rows]),
@@ -85,10 +84,10 @@ def speedups(model: Model, path: Path, start: Calibrated) -> dict[str, ColumnDat
 
 
 def _whole(values: list[float]) -> ColumnData:
-    found = np.array(values, np.float64)
-    if np.isnan(found).any():
-        return Floats(found)
-    return Ints(rounded(found), none=np.iinfo(np.int64).min)
+    result = np.array(values, np.float64)
+    if np.isnan(result).any():
+        return Floats(result)
+    return Ints(rounded(result), none=np.iinfo(np.int64).min)
 
 
 def _resources(model: Model, path: Path, start: Calibrated) -> Iterator[_Row]:
@@ -120,7 +119,7 @@ def _of_host(
     change: Callable[..., tuple[Weights, int]],
 ) -> _Row:
     weights = [change(model, start.weights, factor=factor)[0] for factor in _FACTORS]
-    first, half, none = (model.mean(model.run(each).wall) for each in weights)
+    first, half, none = (model.mean(model.run(weight).wall) for weight in weights)
     return _row(model, start, _Row("resource", name, _NAN, ns, (first, half, none)), weights[-1])
 
 
@@ -164,11 +163,11 @@ def _groups(model: Model, path: Path, start: Calibrated) -> Iterator[_Row]:
         n = len(key.values)
         sums = _sums(model, of_kernel, n)
         on_path = np.bincount(take(of_kernel, kernels) + 1, ns, n + 1)[1:] / max(path.n_steps, 1)
-        for each in np.argsort(-sums, kind="stable")[:_TOP].tolist():
-            if sums[each] > 0:
-                walls = _walls(model, start, of_kernel, n, each)
-                row = _Row(name, str(key.values[each]), sums[each], on_path[each], walls)
-                yield _row(model, start, row, _none(model, start, of_kernel == each))
+        for place in np.argsort(-sums, kind="stable")[:_TOP].tolist():
+            if sums[place] > 0:
+                walls = _walls(model, start, of_kernel, n, place)
+                row = _Row(name, str(key.values[place]), sums[place], on_path[place], walls)
+                yield _row(model, start, row, _none(model, start, of_kernel == place))
 
 
 def _key(model: Model, name: str) -> Values:
@@ -182,8 +181,8 @@ def _key(model: Model, name: str) -> Values:
 
 def _sums(model: Model, group: Int32, n: int) -> Floats64:
     """[groups] GPU time a step."""
-    found: Floats64 = np.bincount(group + 1, model.counted_ns, n + 1)[1:] / max(model.n_counted, 1)
-    return found
+    sums: Floats64 = np.bincount(group + 1, model.counted_ns, n + 1)[1:] / max(model.n_counted, 1)
+    return sums
 
 
 def _walls(
@@ -192,12 +191,12 @@ def _walls(
     """The mean length of a step for each factor of a group's kernels."""
     of_node = np.full(len(model.graph), -1, np.int32)
     of_node[model.graph.node_of_kernel] = group
-    found = []
+    results = []
     for factor in _FACTORS:
         factors = np.ones(n)
         factors[wanted] = factor
-        found.append(model.mean(model.run(start.weights, of_node, factors).wall))
-    first, half, none = found
+        results.append(model.mean(model.run(start.weights, of_node, factors).wall))
+    first, half, none = results
     return first, half, none
 
 

@@ -79,19 +79,19 @@ total                           4310     5165    566.8     113.3      159.8     
 
 
 def _gpu(text: str) -> str:
-    from fastprof.model.device_options import checked_gpu
+    from fastprof.model.devices import checked_gpu
 
     return checked_gpu(text)
 
 
 def _peak(text: str) -> str:
-    from fastprof.model.device_options import checked_peak
+    from fastprof.model.devices import checked_peak
 
     return checked_peak(text)
 
 
 def _bandwidth(text: str) -> float:
-    from fastprof.model.device_options import positive
+    from fastprof.model.devices import positive
 
     return positive("--bandwidth", text)
 

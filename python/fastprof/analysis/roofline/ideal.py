@@ -19,8 +19,7 @@ import numpy.typing as npt
 
 from fastprof._system.classes import NamedTuple, dataclass
 from fastprof.analysis.cells import ReportCells
-from fastprof.analysis.columns import numbers, texts
-from fastprof.analysis.grouping import Floats64, Grouping, group
+from fastprof.analysis.grouping import Floats64, Grouping, group, numbers, texts
 from fastprof.analysis.keys import key_of
 from fastprof.analysis.roofline.limits import (
     LARGEST,
@@ -33,7 +32,7 @@ from fastprof.analysis.roofline.limits import (
 from fastprof.model.arrays import Bools, Int32
 from fastprof.model.columns import Values
 from fastprof.model.devices import Device
-from fastprof.ops.compute_types import COMPUTE_TYPES
+from fastprof.ops.tensor_cores import COMPUTE_TYPES
 from fastprof.profile.data import ProfileData
 
 COMPUTE, BANDWIDTH = 0, 1
@@ -152,7 +151,7 @@ def roof_of(
     covered, share = np.full(len(ideal), np.nan), np.full(len(ideal), np.nan)
     np.divide(counted, time, out=covered, where=time > 0)
     np.divide(ideal, counted, out=share, where=(counted > 0) & (covered >= KNOWN))
-    doubts = [np.isnan(share) & (each > (1 - KNOWN) * time) for each in (too_high, too_short)]
+    doubts = [np.isnan(share) & (array > (1 - KNOWN) * time) for array in (too_high, too_short)]
     doubt = np.select(doubts, (TOO_HIGH, TOO_SHORT), 0).astype(np.int8)
     return Roof(ideal, lost, counted.astype(np.float64), covered, share, doubt)
 
@@ -188,7 +187,7 @@ def _ideals(
     # A memset alone does not do the work of an operator of unknown cost.
     of_group[calls.ids[has_ideal & ~is_one_of(texts(source, "class"), *_OF_DRIVER)]] = True
     of_compute, of_bytes = (
-        np.where(has_ideal, np.append(each, 0.0)[parts.ids], 0.0) for each in (per_flop, per_byte)
+        np.where(has_ideal, np.append(array, 0.0)[parts.ids], 0.0) for array in (per_flop, per_byte)
     )
     ideal = np.maximum(flops, 0) * of_compute + np.maximum(bytes_, 0) * of_bytes
     is_counted = has_ideal | (of_group[calls.ids] & ~work)
@@ -237,8 +236,8 @@ def _doubts(
     kernels = group([*keys, Values(code, [None] * (_HELPER + 1))], len(source))
     first = kernels.first
     op, kind, type_ = (
-        each.take(first)
-        for each in (keys[2], texts(source, "class"), texts(source, "compute_type"))
+        values.take(first)
+        for values in (keys[2], texts(source, "class"), texts(source, "compute_type"))
     )
     flops, moved = (
         kernels.sums(np.maximum(numbers(source, name), 0)) for name in ("flops", "bytes")
@@ -256,24 +255,24 @@ def _doubts(
     )
     has_work = ((flops > 0) | (moved > 0)) & (code[first] < _HELPER)
     doubts = [has_work & (time < tick), has_work & (least > time + tick)]
-    found = np.select(doubts, (TOO_SHORT, TOO_HIGH), 0).astype(np.int8)
-    return np.append(found, np.int8(0))[kernels.ids]
+    result = np.select(doubts, (TOO_SHORT, TOO_HIGH), 0).astype(np.int8)
+    return np.append(result, np.int8(0))[kernels.ids]
 
 
 def _has_roof(source: ReportCells | ProfileData) -> Bools:
     """False for communication, and for copies that leave the memory of a GPU."""
-    found = ~is_one_of(texts(source, "class"), "communication")
+    result = ~is_one_of(texts(source, "class"), "communication")
     if "copy_direction" in source.names:
-        found &= ~is_one_of(texts(source, "copy_direction"), *_LEAVES)
-    return found
+        result &= ~is_one_of(texts(source, "copy_direction"), *_LEAVES)
+    return result
 
 
 def _codes(source: ReportCells | ProfileData) -> Int32:
     """[rows] Class, compute type and tensor cores of each row; `_HELPER` for helpers."""
     kinds, types, cores = (texts(source, name) for name in ("class", "compute_type", "tc"))
-    product = np.array([*(each in PRODUCTS for each in kinds.values), False], np.int32)[kinds.ids]
+    product = np.array([*(value in PRODUCTS for value in kinds.values), False], np.int32)[kinds.ids]
     code: Int32 = (product * np.int32(_N_TYPES) + types.ids + np.int32(1)) * np.int32(_N_CORES)
-    core = np.array([*(("0", "1", "-").index(each) for each in cores.values), -1], np.int32)
+    core = np.array([*(("0", "1", "-").index(value) for value in cores.values), -1], np.int32)
     code += core[cores.ids] + np.int32(1)
     code[numbers(source, "helper") == 1] = _HELPER
     return code
@@ -294,7 +293,7 @@ def _rates(
 ) -> tuple[Floats64, Floats64]:
     """[parts] Peak FLOP/s and bytes/s; NaN if unknown."""
     used = _with_unknown(devices, device)
-    bandwidths = np.array([(each.bandwidth or np.nan) * shares[1] for each in used])
+    bandwidths = np.array([(device.bandwidth or np.nan) * shares[1] for device in used])
     place = device.ids[first]
     peaks = _at(used, place, code[first], lambda gpu, number: _peak(gpu, number, shares[0]))
     return peaks, bandwidths[place]
@@ -352,8 +351,8 @@ def _most(device: Device, code: int) -> float:
     name = COMPUTE_TYPES[type_ - 1] if type_ else None if product else "fp32"
     units = (False, True) if core == 0 else (core == 2 or name == "tf32",)
     for gpu in (device, LARGEST):
-        peaks = gpu.flops.values() if name is None else [gpu.peak(name, each) for each in units]
-        if known := [each for each in peaks if each]:
+        peaks = gpu.flops.values() if name is None else [gpu.peak(name, unit) for unit in units]
+        if known := [peak for peak in peaks if peak]:
             return max(known)
     return np.inf
 

@@ -19,13 +19,12 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from fastprof.analysis.columns import numbers
+from fastprof.analysis.grouping import numbers
 from fastprof.model.arrays import Bools
 from fastprof.model.columns import Values
 from fastprof.model.device_table import ROWS
 from fastprof.model.devices import FIGURES, Device
-from fastprof.profile.data import ProfileData
-from fastprof.profile.kept import kept
+from fastprof.profile.data import ProfileData, kept
 
 Numbers = npt.NDArray[Any]
 Floats64 = npt.NDArray[np.float64]
@@ -81,8 +80,8 @@ def fewer(op: Values, kind: Values, compute_type: Values) -> Floats64:
 
 def least_ns_of_flops(flops: Numbers, peak: Floats64, times_fewer: Floats64) -> Floats64:
     """[rows] The least time for so many FLOPs; `times_fewer` as of `fewer`."""
-    found: Floats64 = flops / (peak * times_fewer * BOOST) * 1e9
-    return found
+    result: Floats64 = flops / (peak * times_fewer * BOOST) * 1e9
+    return result
 
 
 def least_ns_of_bytes(
@@ -93,11 +92,11 @@ def least_ns_of_bytes(
     gpu : [rows], place in `gpus`
     is_gather : bool [rows], whether it may read the same bytes many times
     """
-    cache = np.array([_l2(each) for each in gpus])[gpu]
-    rate = np.array([each.bandwidth or LARGEST.bandwidth for each in gpus], np.float64)[gpu]
+    cache = np.array([_l2(device) for device in gpus])[gpu]
+    rate = np.array([device.bandwidth or LARGEST.bandwidth for device in gpus], np.float64)[gpu]
     cached = np.where(is_gather, bytes_, np.minimum(bytes_, cache))
-    found: Floats64 = (cached / L2_RATE + (bytes_ - cached) / BOOST) / rate * 1e9
-    return found
+    result: Floats64 = (cached / L2_RATE + (bytes_ - cached) / BOOST) / rate * 1e9
+    return result
 
 
 def _l2(gpu: Device) -> float:

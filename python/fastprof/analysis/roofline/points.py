@@ -12,8 +12,7 @@ import numpy as np
 
 from fastprof._system.classes import NamedTuple
 from fastprof.analysis.cells import cells_of
-from fastprof.analysis.columns import numbers
-from fastprof.analysis.grouping import group
+from fastprof.analysis.grouping import group, numbers
 from fastprof.analysis.idle.report import heaviest
 from fastprof.analysis.keys import key_of
 from fastprof.model.columns import Values
@@ -22,6 +21,7 @@ from fastprof.model.table import Table
 from fastprof.profile.data import ProfileData
 
 BY: Final = ("dir", "op", "shape")
+
 PLACES: Final = ("layer", "line", "kind")
 
 
@@ -38,13 +38,13 @@ def places_of(profile: ProfileData, table: Table) -> dict[str, Values]:
     place = {tuple(key.at(row) for key in keys): i for i, row in enumerate(firsts)}
     columns = [table.columns[name] for name in BY]
     rows = np.array(
-        [place[tuple(each.at(row) for each in columns)] for row in range(table.n_rows)], np.intp
+        [place[tuple(column.at(row) for column in columns)] for row in range(table.n_rows)], np.intp
     )
-    found = {}
+    places = {}
     for name in PLACES:
         most = heaviest(key_of(cells, name), groups, time)
-        found[name] = Values(most.ids[rows], most.values)
-    return found
+        places[name] = Values(most.ids[rows], most.values)
+    return places
 
 
 def points_of(table: Table, most: int) -> np.ndarray:
@@ -55,8 +55,8 @@ def points_of(table: Table, most: int) -> np.ndarray:
     time = np.ma.filled(table["gpu_ns"], 0)
     shown = (table["intensity"] > 0) & (table["flop_per_s"] > 0) & (time > 0)
     rows = np.flatnonzero(shown)
-    found: np.ndarray = rows[np.argsort(-time[rows], kind="stable")][:most]
-    return found
+    points: np.ndarray = rows[np.argsort(-time[rows], kind="stable")][:most]
+    return points
 
 
 class Roofs(NamedTuple):

@@ -13,9 +13,8 @@ from fastprof._core._cells import short_time
 from fastprof._system.threads import SecondThread
 from fastprof.analysis.cells import ReportCells as KernelCells
 from fastprof.analysis.cells import cells_of
-from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.gpu_work import MOST_GPUS
-from fastprof.analysis.grouping import Grouping, group
+from fastprof.analysis.grouping import Grouping, group, numbers, texts
 from fastprof.analysis.key_names import check_keys, heading_of
 from fastprof.analysis.keys import key_of
 from fastprof.analysis.notes import missing
@@ -34,8 +33,12 @@ from fastprof.analysis.roofline.ideal import (
     ideals_of,
 )
 from fastprof.analysis.roofline.limits import is_one_of
-from fastprof.analysis.roofline.peaks import devices_with, peaks_lines
-from fastprof.analysis.roofline.utilisation import utilisation, utilisation_text
+from fastprof.analysis.roofline.utilisation import (
+    devices_with,
+    peaks_lines,
+    utilisation,
+    utilisation_text,
+)
 from fastprof.analysis.selection import selected
 from fastprof.analysis.summary.columns import ABOVE_ROOF, DOUBTS
 from fastprof.analysis.summary.measures import (
@@ -51,9 +54,9 @@ from fastprof.analysis.summary.measures import (
 from fastprof.errors import ReportError
 from fastprof.model.columns import Ints, Values
 from fastprof.model.devices import CLOCKS, Device
-from fastprof.model.quantity import quantity
+from fastprof.model.numbers import quantity
 from fastprof.model.table import ColumnData, Floats, Table
-from fastprof.ops.compute_types import COMPUTE_TYPES
+from fastprof.ops.tensor_cores import COMPUTE_TYPES
 from fastprof.profile.cells import SUMS
 from fastprof.profile.data import ProfileData
 
@@ -83,7 +86,7 @@ def roofline(
     where : see `fastprof.analysis.selection`
     steps : what a step is, see `Profile.find_steps`
     roof : "peak" or "practical", see `fastprof.analysis.roofline.ideal.PRACTICAL`
-    gpu, peak, bandwidth : see `fastprof.model.device_options.with_figures`
+    gpu, peak, bandwidth : see `fastprof.model.devices.with_figures`
     plot : file for a chart, .png or .svg
 
     Raises
@@ -98,7 +101,7 @@ def roofline(
     if roof not in ROOFS:
         raise ReportError(f"roof: expected {' or '.join(ROOFS)}, found {roof!r}")
     devices = devices_with(profile, gpu, peak, bandwidth)
-    found, cells = profile.find_steps(steps), cells_of(profile, names, where)
+    kernels, cells = profile.find_steps(steps), cells_of(profile, names, where)
     ideal = ideals_of(cells, devices, roof)
     key_columns = [key_of(cells, name) for name in names]
     groups = group(key_columns, len(cells), selected(cells, where))
@@ -109,9 +112,9 @@ def roofline(
     with SecondThread() as second:
         footer = second.submit(missing, profile, ("op", "shapes", "cost"))
         making = second.submit(
-            _measures, cells, groups, time_in_steps(cells, found), ideal, devices
+            _measures, cells, groups, time_in_steps(cells, kernels), ideal, devices
         )
-        of_steps = utilisation(profile, found, devices)
+        of_steps = utilisation(profile, kernels, devices)
         one = Grouping(np.minimum(groups.ids, 0), 1)
         of_all = against_ideal(one, ideal, np.maximum(numbers(cells, "sil"), 0))
         measured = making.result()
@@ -134,7 +137,7 @@ def roofline(
         },
     ).sort("lost_ns")
     if plot is not None:
-        from fastprof.analysis.plot.roofline import draw
+        from fastprof.analysis.plot import draw
 
         draw(table, list(devices.values()), plot)
     return table
@@ -151,12 +154,12 @@ def _measures(
     helper = numbers(cells, "helper") == 1
     flops, bytes_ = (np.where(helper, -1, numbers(cells, name)) for name in ("flops", "bytes"))
     of_flops, of_bytes = groups.stats(flops), groups.stats(bytes_)
-    work, moved = (np.where(each.count > 0, each.sum, -1) for each in (of_flops, of_bytes))
+    work, moved = (np.where(stats.count > 0, stats.sum, -1) for stats in (of_flops, of_bytes))
     roof = against_ideal(groups, ideal, time)
     rated = np.where(roof.doubt == 0, roof.counted, 0.0)
     rated_flops, rated_bytes = (
-        np.where(known >= 0, groups.sums(np.maximum(each, 0), ideal.is_counted), np.nan)
-        for known, each in ((work, flops), (moved, bytes_))
+        np.where(known >= 0, groups.sums(np.maximum(array, 0), ideal.is_counted), np.nan)
+        for known, array in ((work, flops), (moved, bytes_))
     )
     type_ = _most(groups, texts(cells, "compute_type").ids, np.where(helper, 0, time), 7)
     return {
@@ -219,12 +222,12 @@ def _some(groups: Grouping, *rows: npt.NDArray[np.bool_]) -> list[npt.NDArray[np
     place = ((groups.ids + 1) << np.int64(len(rows))) + bits
     counts = np.bincount(place, minlength=(groups.n + 1) << len(rows))
     combinations = np.flatnonzero(counts[1 << len(rows) :])
-    found = []
+    result = []
     for i in range(len(rows)):
         has = np.zeros(groups.n, bool)
         has[combinations[(combinations >> i) & 1 == 1] >> len(rows)] = True
-        found.append(has)
-    return found
+        result.append(has)
+    return result
 
 
 def _blocks(cells: KernelCells) -> npt.NDArray[np.int64]:
@@ -248,7 +251,7 @@ def _flags(
         ideal.is_counted,
         works & ~(flops & bytes_ & ideal.is_counted),
     )
-    doubts = [roof.doubt == each for each in (TOO_HIGH, TOO_SHORT)]
+    doubts = [roof.doubt == number for number in (TOO_HIGH, TOO_SHORT)]
     no_peak = ~known & ~lacks_cost
     conditions = [*doubts, roof.is_above, ~has_roof, ~has_cost, no_peak, partial | ~known]
     return np.select(conditions, range(len(FLAGS)), len(FLAGS)).astype(np.int32)
@@ -285,9 +288,9 @@ def _notes(columns: dict[str, ColumnData], utilisation_line: str, of_all: Roof) 
     total = int(time.sum() or 0)
     if isinstance(flag, Values) and total:
         of_flag = [int(time[flag.ids == i].sum() or 0) for i in range(len(FLAGS))]
-        for i, each in enumerate(of_flag):
-            if each:
+        for i, number in enumerate(of_flag):
+            if number:
                 notes.append(
-                    f"{FLAGS[i]}: {quantity(each, 'ns')}, {each / total:.1%} of the GPU time"
+                    f"{FLAGS[i]}: {quantity(number, 'ns')}, {number / total:.1%} of the GPU time"
                 )
     return notes

@@ -2,6 +2,8 @@
 
 The model's FLOPs are those of products, convolutions and attention in forward and backward passes.
 Hardware FLOPs utilisation (HFU) includes recomputed forward passes.
+
+The peaks that a report compares with.
 """
 
 from __future__ import annotations
@@ -15,17 +17,17 @@ from fastprof._core._groups import sum_where
 from fastprof._core._take import distinct, take
 from fastprof._system.classes import NamedTuple
 from fastprof.analysis.cells import ReportCells, cells_of
-from fastprof.analysis.columns import numbers, texts
-from fastprof.analysis.grouping import Floats64
-from fastprof.analysis.intervals import busy_by_device
+from fastprof.analysis.gpu_work import busy_by_device
+from fastprof.analysis.grouping import Floats64, numbers, texts
 from fastprof.analysis.roofline.ideal import PRODUCTS
+from fastprof.analysis.summary.columns import ABOVE_ROOF, DOUBTS
 from fastprof.model.arrays import Bools, Int64
 from fastprof.model.columns import Values
-from fastprof.model.devices import Device
-from fastprof.model.quantity import quantity
-from fastprof.ops.compute_types import COMPUTE_TYPES
-from fastprof.profile.data import ProfileData
-from fastprof.profile.kept import kept
+from fastprof.model.devices import CLOCKS, Device, peaks_text, with_figures
+from fastprof.model.numbers import quantity
+from fastprof.model.table import ColumnData
+from fastprof.ops.tensor_cores import COMPUTE_TYPES
+from fastprof.profile.data import ProfileData, kept
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 _MODEL: Final = ("forward", "backward")
@@ -72,9 +74,9 @@ def utilisation(
     for of_steps, of_gpus, known in results:
         if of_steps is steps and of_gpus == gpus:
             return _copy(known)
-    found = _utilisation(profile, steps, devices)
-    results.append((steps, gpus, found))
-    return _copy(found)
+    result = _utilisation(profile, steps, devices)
+    results.append((steps, gpus, result))
+    return _copy(result)
 
 
 def _copy(found: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -92,10 +94,10 @@ def _utilisation(
 ) -> dict[str, Any] | None:
     cells = cells_of(profile)
     work = _products(cells)
-    found = _peaks(cells, devices, np.where(work.in_model, work.flops, 0))
-    if found is None or "start" not in profile.names:
+    result = _peaks(cells, devices, np.where(work.in_model, work.flops, 0))
+    if result is None or "start" not in profile.names:
         return None
-    name, peaks = found
+    name, peaks = result
     length = steps.length.astype(np.float64)
     capacity = _peak_of_steps(cells, steps, peaks) * length * 1e-9
     capacity[capacity <= 0] = np.nan
@@ -134,8 +136,8 @@ def model_products(
     """
     cells = cells_of(profile)
     work = _products(cells)
-    found = _peaks(cells, devices, np.where(work.in_model, work.flops, 0))
-    return None if found is None else (work.is_product & cells.flags(work.in_model), found[1])
+    peaks = _peaks(cells, devices, np.where(work.in_model, work.flops, 0))
+    return None if peaks is None else (work.is_product & cells.flags(work.in_model), peaks[1])
 
 
 def utilisation_text(found: dict[str, Any] | None) -> str:
@@ -220,13 +222,13 @@ def _peak_of_steps(
 ) -> Floats64:
     """[steps] The sum of the peaks of the GPUs that work in each step."""
     device = numbers(cells, "device")
-    found = np.zeros(len(steps) + 1)  # the last for kernels outside of all steps
+    result = np.zeros(len(steps) + 1)  # the last for kernels outside of all steps
     for number, peak in peaks.items():
         own = device == number
         step = steps.of_kernel if own.all() else steps.of_kernel[cells.flags(own)]
         used, _ = distinct(step, len(steps))
-        found[used] += peak
-    return found[:-1]
+        result[used] += peak
+    return result[:-1]
 
 
 def _by_step(
@@ -242,3 +244,46 @@ def _by_step(
     model = sums(work.in_model)
     is_recomputed = work.flops[work.in_hardware & ~work.in_model].any()
     return model, sums(work.in_hardware) if is_recomputed else model
+
+
+def devices_with(
+    profile: ProfileData,
+    gpu: str | None = None,
+    peak: str | Mapping[str, float] | None = None,
+    bandwidth: float | None = None,
+) -> Mapping[int, Device]:
+    """The GPUs of a profile by number, with the user's figures; see `with_figures`.
+
+    Raises
+    ------
+    ReportError
+        The GPU or a figure is unknown.
+    """
+    devices = profile.devices
+    if gpu is None and peak is None and bandwidth is None:
+        return devices
+    models = {id(device): device for device in devices.values()}
+    figures = {key: with_figures(model, gpu, peak, bandwidth) for key, model in models.items()}
+    return {number: figures[id(device)] for number, device in devices.items()}
+
+
+def peaks_lines(devices: Mapping[int, Device]) -> list[str]:
+    """The peaks and their sources, one line for each model."""
+    lines = list(dict.fromkeys(filter(None, map(peaks_text, devices.values()))))
+    if any(device.why for device in devices.values()):
+        lines.append("--gpu NAME, or --peak and --bandwidth, give the peaks")
+    return lines
+
+
+def roof_notes(devices: Mapping[int, Device], columns: Mapping[str, ColumnData]) -> tuple[str, ...]:
+    """The notes of a table with the column `peak_share`: its flags, and the peaks if known."""
+    if np.isnan(columns["peak_share"].array()).all():
+        return flag_notes(columns)
+    return (*flag_notes(columns), *peaks_lines(devices), CLOCKS)
+
+
+def flag_notes(columns: Mapping[str, ColumnData]) -> tuple[str, ...]:
+    """How many rows have a flag: text may be too narrow for the column."""
+    flags = columns["flag"].array().tolist()
+    counts = {flag: flags.count(flag) for flag in (*DOUBTS, ABOVE_ROOF)}
+    return tuple(f"{flag}: {n} of {len(flags)} rows" for flag, n in counts.items() if n)

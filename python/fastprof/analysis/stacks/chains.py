@@ -12,13 +12,9 @@ from fastprof._core import _path
 from fastprof._core._take import take
 from fastprof._system.classes import NamedTuple
 from fastprof.analysis.cells import ReportCells as KernelCells
-from fastprof.analysis.columns import numbers, texts
-from fastprof.analysis.grouping import Grouping, group
-from fastprof.analysis.layers.report import layer_paths
-from fastprof.analysis.layers.tree import NO_LAYER
-from fastprof.analysis.lines.report import chosen_frames
-from fastprof.analysis.lines.rows import NO_LINE, LineRow, line_row
-from fastprof.analysis.lines.source_text import SourceFiles
+from fastprof.analysis.grouping import Grouping, group, numbers, texts
+from fastprof.analysis.layers.report import NO_LAYER, layer_paths
+from fastprof.analysis.lines.report import NO_LINE, LineRow, SourceFiles, chosen_frames, line_row
 from fastprof.model.arrays import Bools
 from fastprof.model.columns import Values
 from fastprof.model.markers import Kind, read
@@ -79,8 +75,8 @@ def _of_paths(cells: KernelCells, rows: Bools | None) -> Chains:
     )
     parent = above.tolist()
     chains = [
-        tuple(names[each] for each in _upwards(parent, each))[::-1] or _all("range", NO_RANGE)
-        for each in inside[groups.first].tolist()
+        tuple(names[upward] for upward in _upwards(parent, number))[::-1] or _all("range", NO_RANGE)
+        for number in inside[groups.first].tolist()
     ]
     return Chains(finer, groups, chains)
 
@@ -96,18 +92,18 @@ def _of_range(name: str) -> str:
 
 def _upwards(parent: list[int], node: int) -> list[int]:
     """A node and those around it, innermost first."""
-    found = []
+    upwards = []
     while node >= 0:
-        found.append(node)
+        upwards.append(node)
         node = parent[node]
-    return found
+    return upwards
 
 
 def _of_stacks(cells: KernelCells, rows: Bools | None) -> Chains:
     """The call stack of the forward call, as recorded, without inner frames of torch."""
     groups, stacks = _stacks(cells, rows)
     return Chains(
-        cells, groups, [_all("frame", *each) or _all("frame", NO_LINE.frame) for each in stacks]
+        cells, groups, [_all("frame", *stack) or _all("frame", NO_LINE.frame) for stack in stacks]
     )
 
 
@@ -128,14 +124,14 @@ def _of_lines(cells: KernelCells, rows: Bools | None) -> Chains:
 def _place(row: LineRow, is_unique: bool) -> Chain:
     """Functions with one name in one file, as methods of two classes, are told by their lines."""
     folder, slash, file = (row.file or "").replace("\\", "/").rpartition("/")
-    found = [("folder", folder + slash)] if slash else []
-    found.append(("file", file))
+    results = [("folder", folder + slash)] if slash else []
+    results.append(("file", file))
     if row.function is not None:
         is_told = is_unique or not row.has_function
-        found.append(("function", row.function if is_told else f"{row.function}:{row.line}"))
+        results.append(("function", row.function if is_told else f"{row.function}:{row.line}"))
     if row.line is not None and not row.has_function:
-        found.append(("line", f"{file}:{row.line}"))
-    return tuple(found)
+        results.append(("line", f"{file}:{row.line}"))
+    return tuple(results)
 
 
 def _stacks(cells: KernelCells, rows: Bools | None) -> tuple[Grouping, list[list[str]]]:

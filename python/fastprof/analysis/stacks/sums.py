@@ -14,8 +14,7 @@ import numpy.typing as npt
 
 from fastprof._system.classes import dataclass
 from fastprof.analysis.cells import ReportCells as KernelCells
-from fastprof.analysis.columns import numbers, texts
-from fastprof.analysis.grouping import Grouping
+from fastprof.analysis.grouping import Grouping, numbers, texts
 from fastprof.analysis.roofline.ideal import KNOWN, TOO_HIGH, TOO_SHORT, Ideals, Roof, roof_of
 from fastprof.analysis.summary.measures import calls, flags_of, ratio, step_shares, time_in_steps
 from fastprof.model.columns import Ints
@@ -56,13 +55,13 @@ class Sums:
     def onto(self, paths: Sequence[int], rows: Sequence[int], n_rows: int) -> Sums:
         """Add the sums of path `paths[i]` to row `rows[i]`, for each i."""
         path, row = np.array(paths, np.intp), np.array(rows, np.intp)
-        of = {name: _added(each, path, row, n_rows) for name, each in self.of.items()}
+        of = {name: _added(array, path, row, n_rows) for name, array in self.of.items()}
         return Sums(of, self.n_windows)
 
     def take(self, rows: Sequence[int]) -> Sums:
         """The sums of some rows, in this order."""
         picked = np.array(rows, np.intp)
-        return Sums({name: each[picked] for name, each in self.of.items()}, self.n_windows)
+        return Sums({name: array[picked] for name, array in self.of.items()}, self.n_windows)
 
     def cells(self, total: Sums) -> dict[str, ColumnData]:
         """The columns of a table; shares are those of the sum of the rows of `total`."""

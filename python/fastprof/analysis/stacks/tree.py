@@ -20,12 +20,11 @@ from fastprof._core import _path
 from fastprof._core._take import take
 from fastprof._system.classes import dataclass
 from fastprof.analysis.cells import cells_of
-from fastprof.analysis.columns import numbers
-from fastprof.analysis.grouping import group
+from fastprof.analysis.grouping import group, numbers
 from fastprof.analysis.keys import key_of
 from fastprof.analysis.registry import Where
 from fastprof.analysis.roofline.ideal import ideals_of
-from fastprof.analysis.roofline.peaks import devices_with
+from fastprof.analysis.roofline.utilisation import devices_with
 from fastprof.analysis.saturated import across, in_subtrees, scattered
 from fastprof.analysis.selection import selected
 from fastprof.analysis.stacks.chains import CHAINS, Chains
@@ -34,9 +33,8 @@ from fastprof.analysis.summary.measures import ratio
 from fastprof.errors import ReportError
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Values
-from fastprof.model.names import unknown_name
-from fastprof.profile.data import ProfileData
-from fastprof.profile.kept import kept
+from fastprof.model.heading import unknown_name
+from fastprof.profile.data import ProfileData, kept
 from fastprof.profile.phases import BACKWARD, FORWARD
 
 Numbers = npt.NDArray[Any]
@@ -109,11 +107,11 @@ class Stacks:
 
     def chain(self, row: int) -> list[str]:
         """The names from below the root to a node."""
-        found: list[str] = []
+        results: list[str] = []
         while row > 0:
-            found.append(self.name.at(row))
+            results.append(self.name.at(row))
             row = int(self.parent[row])
-        return found[::-1]
+        return results[::-1]
 
     @cached_property
     def _inclusive(self) -> Mapping[str, Numbers]:
@@ -169,8 +167,8 @@ class Stacks:
             {name: scattered(own, into, (n, len(DIRECTIONS))) for name, own in self.sums.items()},
             self.n_windows,
             {
-                name: Values(np.concatenate([each.ids[kept], unknown]), each.values)
-                for name, each in self.dominant.items()
+                name: Values(np.concatenate([values.ids[kept], unknown]), values.values)
+                for name, values in self.dominant.items()
             },
         )
 
@@ -198,7 +196,7 @@ def stacks(
         omitted where the key is unknown.
     where : see `fastprof.analysis.selection`
     steps : what a step is, see `Profile.find_steps`
-    gpu, peak, bandwidth : see `fastprof.model.device_options.with_figures`
+    gpu, peak, bandwidth : see `fastprof.model.devices.with_figures`
 
     Raises
     ------
@@ -211,11 +209,11 @@ def stacks(
         raise ReportError(unknown_name("kind of stacks", kind, TREES))
     keys = _LEAVES[kind] if leaves is None else tuple(leaves)
     devices = devices_with(profile, gpu, peak, bandwidth)
-    found, cells = profile.find_steps(steps), cells_of(profile, keys, where)
+    kernels, cells = profile.find_steps(steps), cells_of(profile, keys, where)
     chains = CHAINS[kind](cells, selected(cells, where))
     nodes = Nodes(chains, keys)
     of_groups = path_sums(
-        chains.cells, nodes.groups, found, ideals_of(chains.cells, devices), has_calls=False
+        chains.cells, nodes.groups, kernels, ideals_of(chains.cells, devices), has_calls=False
     )
     sums = {name: nodes.own(of_groups.of.pop(name)) for name in _SUMS} | {"calls": nodes.calls()}
     dominant = {name: nodes.dominant(name) for name in _COLORS}
@@ -297,19 +295,19 @@ class Nodes:
         time = np.where(row >= 0, np.maximum(numbers(self._cells, "sil"), 0), 0)
         n = len(self.parent)
         most, total, best = np.full(n, -1, np.int32), np.zeros(n), np.full(n, -1.0)
-        for each in range(-1, len(values.values)):  # one at a time: there may be many nodes
-            cells = np.flatnonzero((values.ids == each) & (row >= 0))
+        for number in range(-1, len(values.values)):  # one at a time: there may be many nodes
+            cells = np.flatnonzero((values.ids == number) & (row >= 0))
             own = np.bincount(row[cells], time[cells], n)
             inside = in_subtrees(self.parent, own.astype(np.float64))
-            most[inside > best] = each
+            most[inside > best] = number
             total += inside
             np.maximum(best, inside, out=best)
         return Values(np.where(2 * best >= total, most, np.int32(-1)), values.values)
 
 
 def _calls(profile: ProfileData) -> Int32:
-    found: Int32 = numbers(profile, "call")
-    return found
+    calls: Int32 = numbers(profile, "call")
+    return calls
 
 
 def _begun(profile: ProfileData) -> Int64:
@@ -350,11 +348,11 @@ class _Tree:
 
 def _repeated(texts: Iterable[str], n: int) -> Values:
     ids: dict[str, int] = {}
-    found = np.fromiter((ids.setdefault(text, len(ids)) for text in texts), np.int32, n)
-    return Values(found, list(ids))
+    result = np.fromiter((ids.setdefault(text, len(ids)) for text in texts), np.int32, n)
+    return Values(result, list(ids))
 
 
 def _labels(name: str, key: Values) -> list[tuple[str, str] | None]:
     """[n] Key and value; None where unknown."""
-    labels = [None if each is None else (name, str(each)) for each in key.values]
-    return [None if each < 0 else labels[each] for each in key.ids.tolist()]
+    labels = [None if value is None else (name, str(value)) for value in key.values]
+    return [None if number < 0 else labels[number] for number in key.ids.tolist()]

@@ -6,8 +6,7 @@ from typing import Final
 
 from fastprof._system.classes import dataclass
 from fastprof.errors import ReportError
-from fastprof.model.heading import Heading
-from fastprof.model.names import unknown_name
+from fastprof.model.heading import Heading, unknown_name
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ def _decimals(name: str) -> int | None:
 
 
 def _spread(unit: str, prefix: str = "") -> tuple[str, ...]:
-    return tuple(f"{prefix}{each} ({unit})" for each in ("Avg", "Med", "Min", "Max", "StdDev"))
+    return tuple(f"{prefix}{text} ({unit})" for text in ("Avg", "Med", "Min", "Max", "StdDev"))
 
 
 def _times(count: str) -> tuple[str, ...]:
@@ -129,7 +128,7 @@ NVProf and torch.profiler. Definitions are those of NVIDIA's documentation of ns
 
 Tables:
 """
-    + "".join(f"  {name.ljust(22)} {each.title}\n" for name, each in TABLES.items())
+    + "".join(f"  {name.ljust(22)} {table.title}\n" for name, table in TABLES.items())
     + """
 A range contains the GPU work whose API call starts inside the range, on its thread. Lvl and
 NumChild count all open ranges of the thread that contain GPU work, RangeId is the row of

@@ -12,14 +12,13 @@ import numpy as np
 
 from fastprof._core._pools import alike
 from fastprof._core._take import take
-from fastprof.analysis.columns import numbers, texts
+from fastprof.analysis.grouping import numbers, texts
 from fastprof.analysis.stats.statistics import Statistics, known_duration
 from fastprof.model.arrays import Bools, Int32
 from fastprof.model.columns import Ints, Values
 from fastprof.model.table import ColumnData
 from fastprof.model.trace import NEVER
-from fastprof.profile.data import ProfileData
-from fastprof.profile.kept import begins_in_part, inside_part
+from fastprof.profile.data import ProfileData, begins_in_part, inside_part
 
 _PLACES: Final = {"H": "Host", "D": "Device", "A": "Array", "P": "Peer"}
 
@@ -33,8 +32,8 @@ def of_kinds(profile: ProfileData, *kinds: str) -> Bools:
 
 def in_part_of_kinds(profile: ProfileData, *kinds: str) -> Bools:
     """[kernels] The same, of those in the part of `Profile.trim`."""
-    found, inside = of_kinds(profile, *kinds), inside_part(profile)
-    return found if inside is None else found & inside
+    result, inside = of_kinds(profile, *kinds), inside_part(profile)
+    return result if inside is None else result & inside
 
 
 def cuda_gpu_kern_sum(profile: ProfileData) -> list[ColumnData]:
@@ -121,8 +120,8 @@ def cuda_kern_exec_sum(profile: ProfileData) -> list[ColumnData]:
     end = start + duration[rows]
     queue = start - returned
     phases = [
-        Statistics(ids, each, len(first))
-        for each in (
+        Statistics(ids, row, len(first))
+        for row in (
             np.maximum(end, returned) - begin,
             returned - begin,
             np.where(queue >= 0, queue, -1),

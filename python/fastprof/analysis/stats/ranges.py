@@ -15,7 +15,7 @@ from fastprof._core._groups import GroupStats
 from fastprof._core._pools import alike, pairs
 from fastprof._core._take import take
 from fastprof._system.classes import dataclass
-from fastprof.analysis.columns import numbers, texts
+from fastprof.analysis.grouping import numbers, texts
 from fastprof.analysis.stats.gpu import in_part_of_kinds
 from fastprof.analysis.stats.statistics import Statistics, known_duration, mean, rounded
 from fastprof.model.arrays import Bools, Int32, Int64
@@ -23,9 +23,8 @@ from fastprof.model.columns import Ints, Values
 from fastprof.model.derived import Computed
 from fastprof.model.table import ColumnData
 from fastprof.model.trace import NEVER, NO_TIME
-from fastprof.profile.data import ProfileData
+from fastprof.profile.data import ProfileData, begins_in_part, inside_part
 from fastprof.profile.instances import RangeInstances
-from fastprof.profile.kept import begins_in_part, inside_part
 
 
 def _contained(profile: ProfileData, wanted: Bools) -> tuple[Int32, Int32]:
@@ -37,13 +36,13 @@ def _contained(profile: ProfileData, wanted: Bools) -> tuple[Int32, Int32]:
     ranges, launch = profile.ranges, numbers(profile, "launch_start")
     kernel = np.flatnonzero(wanted & (ranges.of_kernel >= 0)).astype(np.int32)
     row = ranges.of_kernel[kernel]
-    found = [(row[:0], kernel[:0])]
+    results = [(row[:0], kernel[:0])]
     while len(row):
         is_open = ranges.end[row] > launch[kernel]
-        found.append((row[is_open], kernel[is_open]))
+        results.append((row[is_open], kernel[is_open]))
         row = ranges.parent[row]
         kernel, row = kernel[row >= 0], row[row >= 0]
-    rows, kernels = zip(*found, strict=True)
+    rows, kernels = zip(*results, strict=True)
     return np.concatenate(rows), np.concatenate(kernels)
 
 
@@ -102,26 +101,26 @@ def _projected(profile: ProfileData) -> _Projected:
 def nvtx_gpu_proj_sum(profile: ProfileData) -> list[ColumnData]:
     """Ranges with GPU work by name and style: from the start of the first to the end of the last
     work launched inside."""
-    found = _projected(profile)
-    ids, first = alike([found.names.ids, found.styles.ids])
-    projected = Statistics(ids, found.duration, len(first))
+    result = _projected(profile)
+    ids, first = alike([result.names.ids, result.styles.ids])
+    projected = Statistics(ids, result.duration, len(first))
 
     def sums(values: Int64 | Int32) -> Int64:
         total: Int64 = GroupStats(ids, values.astype(np.int64), len(first)).sum
         return total
 
-    n, n_work = projected.count, sums(found.n_work)
+    n, n_work = projected.count, sums(result.n_work)
     return [
-        Values(found.names.ids[first], found.names.values),
-        Values(found.styles.ids[first], STYLES),
+        Values(result.names.ids[first], result.names.values),
+        Values(result.styles.ids[first], STYLES),
         Ints(projected.sum),
-        Ints(sums(found.range_duration)),
+        Ints(sums(result.range_duration)),
         Ints(n),
         *projected.spread(),
         Ints(n_work),
         rounded(mean(n_work, n)),
-        rounded(mean(sums(found.ranges.level[found.rows]), n)),
-        rounded(mean(sums(found.n_children), n)),
+        rounded(mean(sums(result.ranges.level[result.rows]), n)),
+        rounded(mean(sums(result.n_children), n)),
     ]
 
 
@@ -134,8 +133,8 @@ def nvtx_gpu_proj_trace(profile: ProfileData) -> list[ColumnData]:
 
     A stack that would make the table quadratic in the depth of the ranges starts with "...".
     """
-    found = _projected(profile)
-    ranges, rows = found.ranges, found.rows
+    projected = _projected(profile)
+    ranges, rows = projected.ranges, projected.rows
     parent = ranges.parent
     most = max(_MOST_ABOVE, _MOST_IN_ALL // max(len(rows), 1))
 
@@ -149,17 +148,17 @@ def nvtx_gpu_proj_trace(profile: ProfileData) -> list[ColumnData]:
     stacks = Computed(len(rows), lambda numbers: [stack(row) for row in rows[numbers].tolist()])
 
     return [
-        found.names,
-        Ints(found.start, none=NO_TIME),
-        Ints(found.duration),
+        projected.names,
+        Ints(projected.start, none=NO_TIME),
+        Ints(projected.duration),
         Ints(ranges.start[rows], none=NO_TIME),
-        Ints(found.range_duration),
-        found.styles,
+        Ints(projected.range_duration),
+        projected.styles,
         Ints(take(ranges.threads.pid, ranges.thread[rows])),
         Ints(take(ranges.threads.tid, ranges.thread[rows])),
-        Ints(found.n_work),
+        Ints(projected.n_work),
         Ints(ranges.level[rows]),
-        Ints(found.n_children),
+        Ints(projected.n_children),
         Ints(rows),
         Ints(ranges.parent[rows]),
         Values(np.arange(len(rows), dtype=np.int32), cast("list[str]", stacks)),

@@ -13,8 +13,7 @@ from fastprof.analysis.stats import gpu, ranges
 from fastprof.analysis.stats import gpu as calls
 from fastprof.analysis.stats import ranges as projection
 from fastprof.analysis.stats.columns import TABLES, table_name
-from fastprof.model.table import ColumnData, Table
-from fastprof.model.tables import Tables
+from fastprof.model.table import ColumnData, Table, Tables
 from fastprof.profile.data import ProfileData
 
 _MAKERS: Final[dict[str, Callable[[ProfileData], list[ColumnData]]]] = {
@@ -71,7 +70,7 @@ def stats(profile: ProfileData, names: Sequence[str] = ()) -> Table:
     if len(chosen) == 1:
         return _table(profile, chosen[0])
     if not chosen:
-        chosen = [name for name, each in TABLES.items() if each.is_default]
+        chosen = [name for name, table in TABLES.items() if table.is_default]
         if "start" not in profile.names:  # dict lines
             chosen = ["cuda_gpu_kern_sum"]
     tables = _tables(profile, chosen)
@@ -100,7 +99,7 @@ def _table(profile: ProfileData, name: str) -> Table:
         dict(zip(kind.columns, columns, strict=True)), kind.headings, f"{kind.title} ({name})"
     )
     rows = _in_order(table, name)
-    counts = next((each for each in ("Instances", "Num Calls", "Count") if each in table), None)
+    counts = next((text for text in ("Instances", "Num Calls", "Count") if text in table), None)
     if counts is not None:  # groups without members are left out
         rows = rows[np.ma.getdata(table[counts])[rows] > 0]
     return table.take(rows)
@@ -110,7 +109,7 @@ def _in_order(table: Table, name: str) -> npt.NDArray[np.intp]:
     """The rows of a table in the order of nsys."""
     keys = _ORDER.get(name)
     if keys is None:
-        return table.order(next(each for each in _TOTALS if each in table), ascending=False)
+        return table.order(next(total for total in _TOTALS if total in table), ascending=False)
     rows = np.arange(table.n_rows)
     for column, is_ascending in reversed(keys):
         rows = rows[table.take(rows).order(column, ascending=is_ascending)]

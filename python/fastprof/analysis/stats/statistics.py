@@ -16,7 +16,9 @@ from fastprof.model.table import ColumnData, Floats
 from fastprof.model.trace import NEVER
 
 Floats64 = npt.NDArray[np.float64]
+
 _BYTES_OF_MB = 1e6
+
 _FEW_GROUPS = 1 << 16
 
 
@@ -28,13 +30,13 @@ def rounded(values: Floats64) -> Floats:
 def _half_away(values: Floats64) -> Floats64:
     """Rounded to one decimal as SQLite's round() does for nsys: half away from zero."""
     tenths = values * 10
-    found: Floats64 = np.trunc(tenths + np.copysign(0.5, tenths)) / 10
-    return found
+    result: Floats64 = np.trunc(tenths + np.copysign(0.5, tenths)) / 10
+    return result
 
 
 def _in_mb(n_bytes: npt.NDArray[np.number]) -> Floats:
     """MB with three decimals; rounded as by printf."""
-    return Floats(np.array([round(each, 3) for each in (n_bytes / _BYTES_OF_MB).tolist()]))
+    return Floats(np.array([round(number, 3) for number in (n_bytes / _BYTES_OF_MB).tolist()]))
 
 
 def known_duration(start: Int64, end: Int64) -> Int64:
@@ -82,7 +84,7 @@ class Statistics:
             self._mean(every), stats.median(), stats.min, stats.max, self._deviation(every)
         )  # fmt: skip
         known = stats.count > 0
-        return [_in_mb(np.where(known, each, np.nan)) for each in numbers]
+        return [_in_mb(np.where(known, number, np.nan)) for number in numbers]
 
     def sum_in_mb(self) -> Floats:
         """The sum of bytes, in MB."""

@@ -1,6 +1,8 @@
 """`steps`: the length of each step on each GPU, and how the GPU spends it.
 
 The lines above the table of `steps`: lengths, what a step consists of, and outliers.
+
+Steps that take far longer or shorter than the others, alone or as a group, and why.
 """
 
 from __future__ import annotations
@@ -11,24 +13,25 @@ from typing import Any, Final
 
 import numpy as np
 
+from fastprof._core._groups import sum_where
+from fastprof._core._take import take
+from fastprof._system.classes import NamedTuple
 from fastprof._system.threads import SecondThread
+from fastprof.analysis.cells import cells_of
 from fastprof.analysis.gpu_work import MOST_GPUS
+from fastprof.analysis.grouping import Floats64, group
+from fastprof.analysis.idle.causes import CAUSES
+from fastprof.analysis.idle.gaps import gaps_of_steps
+from fastprof.analysis.keys import key_of
 from fastprof.analysis.notes import NO_GPU_WORK, timeline_notes
 from fastprof.analysis.recorder import recorder_lines
 from fastprof.analysis.registry import Where
-from fastprof.analysis.roofline.peaks import devices_with
+from fastprof.analysis.roofline.utilisation import devices_with
 from fastprof.analysis.selection import selected
 from fastprof.analysis.steps.columns import COLUMNS, CUT, NO_WORK, OUTLIER, SLOW, WARM_UP
-from fastprof.analysis.steps.outliers import (
-    LARGE,
-    LEAST_STEPS,
-    PARTS,
-    Outlier,
-    far_steps,
-    outliers_of,
-)
 from fastprof.analysis.steps.windows import (
     HOST_TIMES,
+    ProcessLane,
     Windows,
     host_times,
     launched_work,
@@ -37,8 +40,8 @@ from fastprof.analysis.steps.windows import (
 )
 from fastprof.analysis.summary.measures import shown
 from fastprof.model.arrays import Bools, Int64, unique
-from fastprof.model.columns import Ints
-from fastprof.model.quantity import quantity, scale_of
+from fastprof.model.columns import Ints, Values
+from fastprof.model.numbers import quantity, scale_of
 from fastprof.model.table import ColumnData, Table, texts
 from fastprof.profile.data import ProfileData
 from fastprof.profile.facts import gpu_names
@@ -67,7 +70,7 @@ def steps(
     steps : what a step is, see `Profile.find_steps`
     where : only this work counts as busy, and only steps with such work are rows; see
         `fastprof.analysis.selection`
-    gpu, peak, bandwidth : see `fastprof.model.device_options.with_figures`
+    gpu, peak, bandwidth : see `fastprof.model.devices.with_figures`
 
     Raises
     ------
@@ -82,16 +85,16 @@ def steps(
     with SecondThread() as second:
         if "start" in profile.names:
             second.submit(lambda: profile.api)  # reads the file again
-        found = profile.find_steps(steps)
-        windows = windows_of(profile, found, rows)
+        kernels = profile.find_steps(steps)
+        windows = windows_of(profile, kernels, rows)
         if not len(windows):
             return _table({}, (), (_why_empty(profile),), {})
-        host = second.submit(host_times, profile, windows, found)
-        columns: dict[str, ColumnData] = launched_work(profile, windows, found, devices)
-        columns |= {name: Ints(each) for name, each in times_of(windows).items()}
+        host = second.submit(host_times, profile, windows, kernels)
+        columns: dict[str, ColumnData] = launched_work(profile, windows, kernels, devices)
+        columns |= {name: Ints(array) for name, array in times_of(windows).items()}
         defects = timeline_notes(profile)
-        columns |= {name: Ints(each) for name, each in host.result().items()}
-    return _of_windows(profile, found, windows, columns, defects)
+        columns |= {name: Ints(array) for name, array in host.result().items()}
+    return _of_windows(profile, kernels, windows, columns, defects)
 
 
 def _why_empty(profile: ProfileData) -> str:
@@ -123,19 +126,22 @@ def _of_windows(
         "is_counted": Ints(windows.is_counted.astype(np.int64)),
         "flag": texts(_flags(windows, outlier, slow)),
     }
-    values = {name: each.values for name, each in columns.items() if isinstance(each, Ints)}
+    values = {name: column.values for name, column in columns.items() if isinstance(column, Ints)}
     of_gpus = lengths(windows, values)
     n_more = len(unique(windows.lane[windows.is_counted])) - len(of_gpus)
-    found = outliers_of(profile, steps, windows, values, (outlier, slow), _MOST_OUTLIERS)
+    outliers = outliers_of(profile, steps, windows, values, (outlier, slow), _MOST_OUTLIERS)
     gpus = gpu_names(profile.about, profile.column("device"))
     lead = (
         *filter(None, [", ".join(filter(None, [gpus, steps.description])), steps.left_out]),
         *part_lines(of_gpus, steps.unit, n_more),
         *recorder_lines(profile, steps),
-        *outlier_lines(found, int(outlier.sum()), windows, number),
+        *outlier_lines(outliers, int(outlier.sum()), windows, number),
         "",
     )
-    facts: dict[str, Any] = {"lengths": of_gpus, "outliers": outlier_facts(found, windows, number)}
+    facts: dict[str, Any] = {
+        "lengths": of_gpus,
+        "outliers": outlier_facts(outliers, windows, number),
+    }
     facts |= {"more_gpus": {"gpus": n_more}} if n_more else {}
     notes = (*steps.notes, *_notes(profile, steps, windows, values), *defects)
     return _table(columns, lead, notes, facts)
@@ -173,16 +179,17 @@ def _table(
     facts: dict[str, Any],
 ) -> Table:
     none: ColumnData = Ints(np.empty(0, np.int64))
-    found = {each.key: columns.get(each.key, none) for each in COLUMNS}
-    several = {name for name in ("pid", "device") if len(set(found[name].array().tolist())) > 1}
+    result = {column.key: columns.get(column.key, none) for column in COLUMNS}
+    several = {name for name in ("pid", "device") if len(set(result[name].array().tolist())) > 1}
     headings = [
         replace(
-            each,
-            in_text=each.in_text and (each.key not in ("pid", "device") or each.key in several),
+            column,
+            in_text=column.in_text
+            and (column.key not in ("pid", "device") or column.key in several),
         )
-        for each in COLUMNS
+        for column in COLUMNS
     ]
-    return Table(found, shown(headings, found, _NOT_ZERO), lead=lead, notes=notes, facts=facts)
+    return Table(result, shown(headings, result, _NOT_ZERO), lead=lead, notes=notes, facts=facts)
 
 
 _MOST_LANES: Final = 8
@@ -202,7 +209,7 @@ def lengths(windows: Windows, columns: Mapping[str, Int64]) -> list[dict[str, An
 
     Of the counted steps, of at most `MOST_GPUS`, the busiest.
     """
-    found = []
+    result = []
     every, bounds = windows.in_lanes(windows.is_counted)
     busy = np.bincount(windows.lane[every], columns["busy_ns"][every], len(windows.lanes))
     known = np.flatnonzero(np.diff(bounds))
@@ -210,7 +217,7 @@ def lengths(windows: Windows, columns: Mapping[str, Int64]) -> list[dict[str, An
     for number in np.sort(busiest).tolist():
         lane, rows = windows.lanes[number], every[bounds[number] : bounds[number + 1]]
         wall = windows.wall[rows]
-        found.append(
+        result.append(
             {
                 "pid": _known(lane.pid),
                 "device": _known(lane.device),
@@ -223,57 +230,59 @@ def lengths(windows: Windows, columns: Mapping[str, Int64]) -> list[dict[str, An
                 **{name: float(columns[name][rows].mean()) for name in ("busy_ns", *PARTS)},
             }
         )
-    return found
+    return result
 
 
-def part_lines(found: Sequence[Mapping[str, Any]], unit: str, n_more: int) -> Iterator[str]:
+def part_lines(mappings: Sequence[Mapping[str, Any]], unit: str, n_more: int) -> Iterator[str]:
     """A line per GPU.
 
     unit : what the lengths are of, see `StepsOfKernels.unit`
     n_more : GPUs that are not in `found`
     """
-    pids = {each["pid"] for each in found}
-    for each in found[:_MOST_LANES]:
-        name = f"process {each['pid']}, " if len(pids) > 1 else ""
-        name = f"{name}GPU {each['device']}: " if len(found) > 1 else ""
-        mean = each["mean_ns"]
+    pids = {mapping["pid"] for mapping in mappings}
+    for mapping in mappings[:_MOST_LANES]:
+        name = f"process {mapping['pid']}, " if len(pids) > 1 else ""
+        name = f"{name}GPU {mapping['device']}: " if len(mappings) > 1 else ""
+        mean = mapping["mean_ns"]
         text = f"{name}{unit} {quantity(mean, 'ns')}"
-        if each["steps"] > 1:
-            spread = each["std_ns"] / scale_of("ns", mean).size
+        if mapping["steps"] > 1:
+            spread = mapping["std_ns"] / scale_of("ns", mean).size
             text += (
-                f" ± {float(f'{spread:.2g}'):g} (median {quantity(each['median_ns'], 'ns')}, "
-                f"{quantity(each['min_ns'], 'ns')} to {quantity(each['max_ns'], 'ns')})"
+                f" ± {float(f'{spread:.2g}'):g} (median {quantity(mapping['median_ns'], 'ns')}, "
+                f"{quantity(mapping['min_ns'], 'ns')} to {quantity(mapping['max_ns'], 'ns')})"
             )
-        parts = [f"{_NAMES[part]} {quantity(each[part], 'ns')}" for part in PARTS if each[part]]
-        share = each["busy_ns"] / mean if mean else 0.0
+        parts = [
+            f"{_NAMES[part]} {quantity(mapping[part], 'ns')}" for part in PARTS if mapping[part]
+        ]
+        share = mapping["busy_ns"] / mean if mean else 0.0
         yield f"{text}: {', '.join(parts)}; GPU busy {share:.1%}"
-    if len(found) > _MOST_LANES:
-        yield f"... {len(found) - _MOST_LANES + n_more} more GPUs"
+    if len(mappings) > _MOST_LANES:
+        yield f"... {len(mappings) - _MOST_LANES + n_more} more GPUs"
 
 
 def outlier_lines(
-    found: Sequence[Outlier], n_outliers: int, windows: Windows, number: Int64
+    outliers: Sequence[Outlier], n_outliers: int, windows: Windows, number: Int64
 ) -> Iterator[str]:
     """A line per outlier, or for the slow steps of a GPU.
 
     number : [rows] the number of the step
     """
     several = len(windows.lanes) > 1
-    for each in found:
-        lane = windows.lane[each.rows[0]]
+    for outlier in outliers:
+        lane = windows.lane[outlier.rows[0]]
         where = f" on GPU {windows.lanes.device[lane]}" if several else ""
-        wall = quantity(float(windows.wall[each.rows].mean()), "ns")
-        way = "over" if each.over_ns > 0 else "under"
-        steps = f"outlier: step {number[each.rows[0]]}{where} takes"
-        if len(each.rows) > 1:
+        wall = quantity(float(windows.wall[outlier.rows].mean()), "ns")
+        way = "over" if outlier.over_ns > 0 else "under"
+        steps = f"outlier: step {number[outlier.rows[0]]}{where} takes"
+        if len(outlier.rows) > 1:
             n = np.count_nonzero(windows.is_counted & (windows.lane == lane))
-            steps = f"slow: {len(each.rows)} of {n} steps{where} take on average"
+            steps = f"slow: {len(outlier.rows)} of {n} steps{where} take on average"
         yield (
             f"{steps} {wall}, "
-            f"{quantity(abs(each.over_ns), 'ns')} {way} the mean of the others: "
-            f"{'; '.join(_differences(each))}"
+            f"{quantity(abs(outlier.over_ns), 'ns')} {way} the mean of the others: "
+            f"{'; '.join(_differences(outlier))}"
         )
-    shown = sum(len(each.rows) == 1 for each in found)
+    shown = sum(len(outlier.rows) == 1 for outlier in outliers)
     if n_outliers > shown:
         yield f"... {n_outliers - shown} more outliers, see the column flag"
 
@@ -296,7 +305,7 @@ def _differences(outlier: Outlier) -> Iterator[str]:
 
 def _large(times: Mapping[str, float], over_ns: float) -> Iterator[str]:
     """The times that explain a part of a difference, the largest first."""
-    for name in sorted(times, key=lambda each: -abs(times[each])):
+    for name in sorted(times, key=lambda time: -abs(times[time])):
         if times[name] and abs(times[name]) >= LARGE * abs(over_ns):
             yield f"{name} {_signed(times[name])}"
 
@@ -306,22 +315,191 @@ def _signed(time: float) -> str:
 
 
 def outlier_facts(
-    found: Sequence[Outlier], windows: Windows, number: Int64
+    outliers: Sequence[Outlier], windows: Windows, number: Int64
 ) -> list[dict[str, Any]]:
     """The outliers for JSON; differences from the mean of the other steps."""
     return [
         {
-            "step": int(number[each.rows[0]]) if len(each.rows) == 1 else None,
-            "steps": number[each.rows].tolist(),
-            "device": _known(int(windows.lanes.device[windows.lane[each.rows[0]]])),
-            "over_ns": each.over_ns,
-            "changes": each.changes,
-            "ops": each.ops,
-            "causes": each.causes,
+            "step": int(number[outlier.rows[0]]) if len(outlier.rows) == 1 else None,
+            "steps": number[outlier.rows].tolist(),
+            "device": _known(int(windows.lanes.device[windows.lane[outlier.rows[0]]])),
+            "over_ns": outlier.over_ns,
+            "changes": outlier.changes,
+            "ops": outlier.ops,
+            "causes": outlier.causes,
         }
-        for each in found
+        for outlier in outliers
     ]
 
 
 def _known(number: int) -> int | None:
     return number if number >= 0 else None
+
+
+PARTS: Final = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns")
+
+LEAST_STEPS: Final = 3  # steps
+_SHARE: Final = 0.1  # of the median
+_DEVIATIONS: Final = 5  # median absolute deviations
+_MOST_SHARE: Final = 1 / 3  # of the steps; more are no exceptions
+_MOST_OPS: Final = 3
+LARGE: Final = 0.05  # parts of a difference below this share are not shown
+
+
+class Outlier(NamedTuple):
+    """Steps that differ, on one GPU: one outlier, or all slow steps.
+
+    Parameters
+    ----------
+    rows : int64, of the windows
+    over_ns : their mean wall less that of the other counted steps
+    changes : the same for each of PARTS, which add up to `over_ns`, and for HOST_TIMES and kernels
+        where they are known
+    ops : GPU time of the operators (kernels without operators) that differ most, less its mean
+    causes : the parts of the change of idle_ns, if that is large and launches are recorded
+    """
+
+    rows: Int64
+    over_ns: float
+    changes: dict[str, float]
+    ops: dict[str, float]
+    causes: dict[str, float]
+
+
+def far_steps(wall: Int64, counted: Bools) -> tuple[Bools, Bools]:
+    """Which steps of a GPU are outliers, and which are slow; see `steps_columns.DESCRIPTION`.
+
+    wall : [rows] ns, -1 if unknown
+    counted : [rows] the steps that give the median
+    """
+    known = wall[counted]
+    none = np.zeros(len(wall), bool)
+    if len(known) < LEAST_STEPS:
+        return none, none
+    median = np.median(known)
+    off = np.abs(wall - median)
+    is_far = off > max(_SHARE * median, _DEVIATIONS * np.median(np.abs(known - median)))
+    is_far &= counted
+    if is_far.sum() <= _MOST_SHARE * len(known):
+        return is_far, none
+    return none, is_far & (wall > median)
+
+
+def outliers_of(
+    profile: ProfileData,
+    steps: StepsOfKernels,
+    windows: Windows,
+    columns: Mapping[str, Int64],
+    far: tuple[Bools, Bools],
+    most: int,
+) -> list[Outlier]:
+    """The outliers that differ most from the mean of the other counted steps, and the slow steps.
+
+    Parameters
+    ----------
+    columns : PARTS, HOST_TIMES and kernels, int64 [rows]; -1 if unknown
+    far : bool [rows] each, see `far_steps`
+    most : how many
+    """
+    results = sorted(
+        _differences_of_outlier(windows, far, most), key=lambda difference: -abs(difference.over_ns)
+    )[:most]
+    return [_explained(profile, steps, windows, columns, difference) for difference in results]
+
+
+class _Difference(NamedTuple):
+    """Steps that differ, and the normal ones of their lane: rows of the windows."""
+
+    over_ns: float
+    rows: Int64
+    normal: Int64
+
+
+def _differences_of_outlier(
+    windows: Windows, far: tuple[Bools, Bools], most: int
+) -> Iterator[_Difference]:
+    """The largest differences of each lane."""
+    outlier, slow = far
+    every, bounds = windows.in_lanes()
+    for lane in unique(windows.lane[outlier | slow]).tolist():
+        rows = every[bounds[lane] : bounds[lane + 1]]
+        normal = rows[windows.is_counted[rows] & ~outlier[rows] & ~slow[rows]]
+        groups = [rows[slow[rows]]] if slow[rows].any() else rows[outlier[rows]][:, np.newaxis]
+        if not len(normal) or not len(groups):
+            continue
+        over = np.array([windows.wall[group].mean() for group in groups])
+        over -= windows.wall[normal].mean()
+        for place in np.argsort(-np.abs(over), kind="stable")[:most].tolist():
+            yield _Difference(float(over[place]), groups[place], normal)
+
+
+def _explained(
+    profile: ProfileData,
+    steps: StepsOfKernels,
+    windows: Windows,
+    columns: Mapping[str, Int64],
+    difference: _Difference,
+) -> Outlier:
+    """Which parts, operators and causes make the difference."""
+    over, rows, normal = difference
+    changes = _changes(columns, rows, normal)
+    lane = windows.lanes[int(windows.lane[rows[0]])]
+    causes: dict[str, float] = {}
+    has_causes = len(profile.api) > 0 and lane.selected is lane.work
+    if has_causes and abs(changes["idle_ns"]) >= LARGE * abs(over):
+        inside = gaps_of_steps(profile, steps)
+        causes = _idle_changes(inside.by_window(rows), inside.by_window(normal))
+    ops = _op_changes(profile, windows, lane, rows, normal)
+    return Outlier(rows, over, changes, ops, causes)
+
+
+def _changes(columns: Mapping[str, Int64], rows: Int64, normal: Int64) -> dict[str, float]:
+    names = (*PARTS, *HOST_TIMES, "kernels")
+    return {
+        name: float(columns[name][rows].mean() - columns[name][normal].mean())
+        for name in names
+        if (columns[name][rows] >= 0).all()
+    }
+
+
+def _idle_changes(own: Int64, others: Int64) -> dict[str, float]:
+    """By cause, the idle time less the mean of the other steps, the largest first."""
+    over = own.mean(axis=0) - others.mean(axis=0)
+    changes = dict(zip(CAUSES, over.tolist(), strict=True))
+    names = sorted(changes, key=lambda name: -abs(changes[name]))
+    return {name: changes[name] for name in names if changes[name]}
+
+
+def _op_changes(
+    profile: ProfileData, windows: Windows, lane: ProcessLane, rows: Int64, normal: Int64
+) -> dict[str, float]:
+    """The largest differences of the GPU time of operators, by name; by the start of kernels."""
+    names, work = _names(profile), lane.selected
+    ids = take(names.ids, work.rows)
+    number = np.repeat(windows.lane[rows[:1]], len(work))
+    row = windows.row_of(number, work.start)
+
+    def mean(wanted: Int64) -> Floats64:
+        inside = np.zeros(len(windows), bool)
+        inside[wanted] = True
+        kernels = take(inside, row, False).view(np.uint8)
+        sums = sum_where(ids, work.end - work.start, kernels, len(names.values))
+        return sums.astype(np.float64) / len(wanted)
+
+    over = mean(rows) - mean(normal)
+    largest = np.argsort(-np.abs(over), kind="stable")[:_MOST_OPS].tolist()
+    return {names.values[each]: float(over[each]) for each in largest if over[each]}
+
+
+def _names(profile: ProfileData) -> Values:
+    """[kernels] Direction and operator; the kernel's name in files without operators."""
+    cells = cells_of(profile)
+    op, direction = key_of(cells, "op"), key_of(cells, "dir")
+    if not op.values:
+        return key_of(profile, "kernel")
+    pairs = group([op, direction], len(cells))
+    names = []
+    for row in pairs.first.tolist():
+        name, way = op.at(row), direction.at(row)
+        names.append("work without operator" if name is None else f"{name} {way or ''}".rstrip())
+    return Values(cells.grouped(pairs).ids, names)

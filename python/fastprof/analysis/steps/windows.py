@@ -1,6 +1,8 @@
 """The time line of each GPU, divided into the windows of steps.
 
 What is launched in each step, and what the host does meanwhile.
+
+The mean step of a profile: the figures that every report quotes.
 """
 
 from __future__ import annotations
@@ -15,7 +17,6 @@ import numpy as np
 from fastprof._core._pools import alike
 from fastprof._core._take import place, take
 from fastprof._system.classes import NamedTuple, dataclass
-from fastprof.analysis.columns import numbers
 from fastprof.analysis.gpu_work import (
     COMMUNICATION,
     COMPUTE,
@@ -26,17 +27,17 @@ from fastprof.analysis.gpu_work import (
     owners,
     work_of_device,
 )
-from fastprof.analysis.grouping import Grouping
+from fastprof.analysis.grouping import Grouping, numbers
 from fastprof.analysis.host.events import piece_rows
 from fastprof.analysis.host.states import SETUP, State, host_states, launching_threads
 from fastprof.analysis.roofline.utilisation import model_products
 from fastprof.model.arrays import Bools, Int32, Int64, among, unique
 from fastprof.model.columns import Ints
 from fastprof.model.devices import Device
+from fastprof.model.numbers import quantity
 from fastprof.model.table import ColumnData, Floats
 from fastprof.model.trace import NO_TIME
-from fastprof.profile.data import ProfileData
-from fastprof.profile.kept import kept
+from fastprof.profile.data import ProfileData, kept
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 
@@ -144,8 +145,8 @@ class Windows:
         rows, bounds = self.in_lanes(self.is_known)
         last = place(self.start[rows], bounds[lane], bounds[lane + 1], time, True) - 1
         row = np.append(rows, -1)[np.where(last >= bounds[lane], last, -1)].astype(np.int32)
-        found: Int32 = np.where(time < np.append(self.end, NO_TIME)[row], row, np.int32(-1))
-        return found
+        result: Int32 = np.where(time < np.append(self.end, NO_TIME)[row], row, np.int32(-1))
+        return result
 
     def rows_of(self, lane: Int32, step: Int32) -> Int32:
         """The row of each pair of a lane and a step, -1 for none."""
@@ -154,14 +155,14 @@ class Windows:
         order = np.append(np.argsort(keys, kind="stable"), -1).astype(np.int32)
         keys, wanted = keys[order[:-1]], lane * np.int64(size) + step
         at = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
-        found: Int32 = np.where((step >= 0) & (keys[at] == wanted), order[at], np.int32(-1))
-        return found
+        rows: Int32 = np.where((step >= 0) & (keys[at] == wanted), order[at], np.int32(-1))
+        return rows
 
     def of_kernels(self, n: int) -> Int32:
         """The row in which each of n kernels starts, on its lane; -1 for none."""
-        found, work = np.full(n, -1, np.int32), self.lanes.work
-        found[work.work.rows] = self.row_of(work.numbers(), work.work.start)
-        return found
+        result, work = np.full(n, -1, np.int32), self.lanes.work
+        result[work.work.rows] = self.row_of(work.numbers(), work.work.start)
+        return result
 
     def take(self, rows: Int64) -> Windows:
         """Some rows, in this order."""
@@ -201,9 +202,9 @@ def _windows_of(profile: ProfileData, steps: StepsOfKernels) -> Windows:
         return Windows(lanes, no_rows, no_rows, no_times, no_times, nowhere, nowhere, nowhere)
     lane_of, step = _pairs(lanes.pid, steps.pid)
     if steps.source == "none":
-        start, end = (each[lane_of] for each in lanes.work.spans)
+        start, end = (span[lane_of] for span in lanes.work.spans)
     else:
-        start, end = (each[step] for each in _of_steps(steps))
+        start, end = (array[step] for array in _of_steps(steps))
     order = np.lexsort((lane_of, step))
     lane_of, step = lane_of[order], step[order]
     is_known = steps.gpu_end[step] != NO_TIME
@@ -279,20 +280,20 @@ def times_of(windows: Windows) -> dict[str, Int64]:
     busy_ns + idle_ns, and compute_ns + exposed_communication_ns + exposed_copy_ns + idle_ns, are
     the length of the window.
     """
-    found = {name: np.full(len(windows), -1, np.int64) for name in TIMES}
+    result = {name: np.full(len(windows), -1, np.int64) for name in TIMES}
     for rows, times in _times(windows):
-        for name, each in times.items():
-            found[name][rows] = each
-    return found
+        for name, time in times.items():
+            result[name][rows] = time
+    return result
 
 
 def mean_times(windows: Windows) -> dict[str, float]:
     """The means of `times_of` over windows that are known."""
     sums = dict.fromkeys(TIMES, 0)
     for _, times in _times(windows):
-        for name, each in times.items():
-            sums[name] += int(each.sum())
-    return {name: each / len(windows) for name, each in sums.items()}
+        for name, time in times.items():
+            sums[name] += int(time.sum())
+    return {name: number / len(windows) for name, number in sums.items()}
 
 
 def _times(windows: Windows) -> Iterator[tuple[Int64, dict[str, Int64]]]:
@@ -334,7 +335,7 @@ def launched_work(
     sums = groups.stats(own)
     mfu = np.full(len(windows), np.nan)
     if model is not None:
-        peaks = np.array([model[1].get(each, np.nan) for each in windows.lanes.device.tolist()])
+        peaks = np.array([model[1].get(number, np.nan) for number in windows.lanes.device.tolist()])
         wall = windows.wall.astype(np.float64)
         capacity = np.where(wall > 0, wall * 1e-9 * peaks[windows.lane], np.nan)
         mfu = groups.sum_where(own, take(model[0], rows, False)) / capacity
@@ -347,9 +348,9 @@ def host_times(profile: ProfileData, windows: Windows, steps: StepsOfKernels) ->
 
     int64 [rows], ns, summed over threads; -1 if no launch, or no data loading at all, is recorded.
     """
-    found = {name: np.full(len(windows), -1, np.int64) for name in HOST_TIMES}
+    result = {name: np.full(len(windows), -1, np.int64) for name in HOST_TIMES}
     if not len(profile.api):
-        return found
+        return result
     states = kept(profile, host_states)
     launching = launching_threads(profile)
     has_loader = len(states.events[State.DATA_LOADING].row) > 0
@@ -358,13 +359,13 @@ def host_times(profile: ProfileData, windows: Windows, steps: StepsOfKernels) ->
     counts = np.diff(bounds)[lane]
     for some in np.array_split(np.arange(len(lane)), int(counts.sum()) // _SUMS_AT_ONCE + 1):
         rows = every[piece_rows(bounds[lane[some]], counts[some])]
-        begin, end = (each[windows.step[rows]] for each in (steps.start, steps.end))
+        begin, end = (array[windows.step[rows]] for array in (steps.start, steps.end))
         time = states.covered(np.repeat(thread[some], counts[some]), begin, end)
-        _add(found["sync_ns"], rows, time[:, State.SYNC] + time[:, State.BLOCKING_COPY])
-        _add(found["alloc_ns"], rows, time[:, list(SETUP)].sum(axis=1))
+        _add(result["sync_ns"], rows, time[:, State.SYNC] + time[:, State.BLOCKING_COPY])
+        _add(result["alloc_ns"], rows, time[:, list(SETUP)].sum(axis=1))
         if has_loader:
-            _add(found["data_loading_ns"], rows, time[:, State.DATA_LOADING])
-    return found
+            _add(result["data_loading_ns"], rows, time[:, State.DATA_LOADING])
+    return result
 
 
 _SUMS_AT_ONCE: Final = 1 << 16  # windows of threads
@@ -382,3 +383,97 @@ def _add(column: Int64, rows: Int64, ns: Int64) -> None:
     """Add to rows, which may repeat; -1 is unknown and becomes known."""
     column[rows] = np.maximum(column[rows], 0)
     np.add.at(column, rows, ns)
+
+
+class StepMeans(NamedTuple):
+    """Means over the counted steps and their GPUs; without steps, over the GPUs of the capture.
+
+    Parameters
+    ----------
+    n_steps, n_gpus : how many of each
+    n_windows : pairs of a step and a GPU; all means divide by it
+    wall, median, least, most : float, ns, the length of a step; of the capture, from the first to
+        the last work of a GPU
+    times : by the names of `steps_windows.TIMES`, ns; busy and idle add up to `wall`
+    kernels : kernels, graphs, copies and memsets that a step launches
+    is_step : False if the capture is one step
+    unit : what the figures are of: step, capture, steady part or part
+    """
+
+    n_steps: int
+    n_gpus: int
+    n_windows: int
+    wall: float
+    median: float
+    least: float
+    most: float
+    times: Mapping[str, float]
+    kernels: float
+    is_step: bool
+    unit: str
+
+    @property
+    def busy(self) -> float:
+        """ns, the time with GPU work."""
+        return self.times["busy_ns"]
+
+    @property
+    def idle(self) -> float:
+        """ns, the time without."""
+        return self.times["idle_ns"]
+
+    def text(self) -> str:
+        """One line: length, busy and idle time."""
+        wall = quantity(self.wall, "ns")
+        if self.unit != "step":
+            length = f"{self.unit} of {wall}"
+        elif self.n_steps > 1:
+            length = (
+                f"step {wall} (median {quantity(self.median, 'ns')}, "
+                f"{quantity(self.least, 'ns')} to {quantity(self.most, 'ns')})"
+            )
+        else:
+            length = f"step {wall}"
+        share = self.busy / self.wall if self.wall else 0.0
+        return (
+            f"{length}, {self.kernels:.0f} kernels and copies; GPU busy "
+            f"{quantity(self.busy, 'ns')}, {share:.1%}, idle {quantity(self.idle, 'ns')}"
+        )
+
+    def basis(self) -> str:
+        """What the figures are means of, and what counts, in a line."""
+        several = [f"{self.n_gpus} GPUs"] if self.n_gpus > 1 else []
+        if not self.is_step:
+            of = f"mean of {several[0]}, each " if several else ""
+            return f"{of}from its first to its last work; copies count as work"
+        steps = [f"{self.n_steps} steps"] if self.n_steps > 1 else []
+        of = f"mean of {' on '.join([*steps, *several])}, each " if steps or several else ""
+        return f"{of}from the end of GPU work before to the end of its own; copies count"
+
+
+def step_means(profile: ProfileData, steps: StepsOfKernels) -> StepMeans | None:
+    """The mean step, kept; None if the file has no GPU work or no times."""
+    return kept(profile, _step_means, steps)
+
+
+def _step_means(profile: ProfileData, steps: StepsOfKernels) -> StepMeans | None:
+    every = windows_of(profile, steps)
+    windows = every if every.is_counted.all() else every.take(np.flatnonzero(every.is_counted))
+    if not len(windows):
+        return None
+    wall = windows.wall
+    is_counted = np.zeros(len(steps), bool)
+    is_counted[windows.step] = True
+    return StepMeans(
+        n_steps=len(unique(steps.number[windows.step])),
+        n_gpus=len(unique(windows.lane)),
+        n_windows=len(windows),
+        wall=float(wall.mean()),
+        median=float(np.median(wall)),
+        least=float(wall.min()),
+        most=float(wall.max()),
+        times=mean_times(windows),
+        kernels=np.count_nonzero(take(is_counted, steps.of_kernel, False)) / len(windows),
+        is_step=steps.source != "none",
+        unit=steps.unit,
+    )

@@ -15,9 +15,8 @@ from fastprof._core._take import take
 from fastprof._system.classes import NamedTuple
 from fastprof.analysis.cells import ReportCells as KernelCells
 from fastprof.analysis.cells import cells_of
-from fastprof.analysis.columns import numbers, texts
 from fastprof.analysis.counted import steps_times_gpus
-from fastprof.analysis.grouping import Floats64, Grouping
+from fastprof.analysis.grouping import Floats64, Grouping, numbers, texts
 from fastprof.analysis.roofline.ideal import KNOWN, Ideals, Roof, against_ideal
 from fastprof.analysis.summary.columns import ABOVE_ROOF, DOUBTS, MEASURES
 from fastprof.model.arrays import Bools, Int64
@@ -25,8 +24,7 @@ from fastprof.model.columns import Ints, Values
 from fastprof.model.derived import DerivedFloats, DerivedInts
 from fastprof.model.heading import Heading
 from fastprof.model.table import ColumnData, Floats
-from fastprof.profile.data import ProfileData
-from fastprof.profile.kept import kept
+from fastprof.profile.data import ProfileData, kept
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 _TENSOR_CORES, _OTHER_CORES = "1", "0"
@@ -75,9 +73,9 @@ def measures(
 
     wanted : only these; None for all
     """
-    found = _Measures(cells, groups, in_steps, ideal)
-    names = [each.key for each in MEASURES if wanted is None or each.key in wanted]
-    return {name: found.make(name) for name in names}
+    result = _Measures(cells, groups, in_steps, ideal)
+    names = [measure.key for measure in MEASURES if wanted is None or measure.key in wanted]
+    return {name: result.make(name) for name in names}
 
 
 class _Measures:
@@ -143,8 +141,8 @@ class _Measures:
         counts = numbers(self._cells, name)
         known = (counts >= 0) & (self._ideal.doubt == 0)
         counted = self._groups.sum_where(self._time, known)
-        found = ratio(self._groups.sums(counts, known), counted) * 1e9
-        return Floats(np.where(counted >= KNOWN * self._gpu, found, np.nan))
+        result = ratio(self._groups.sums(counts, known), counted) * 1e9
+        return Floats(np.where(counted >= KNOWN * self._gpu, result, np.nan))
 
     @cached_property
     def roof(self) -> Roof:
@@ -232,16 +230,16 @@ def tensor_cores(cells: KernelCells, groups: Grouping, time: Int64) -> Floats64:
 
 def totals(columns: dict[str, ColumnData]) -> dict[str, Any]:
     """Sums over all groups; exact, None where no group has a value."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for name in ("calls", "kernels", "gpu_ns", "flops", "bytes", "ideal_ns", "lost_ns", "step_ns"):
         column = columns.get(name)
         if isinstance(column, Ints):
-            known = [each for each in column.values.tolist() if each != column.none]
-            found[name] = sum(known) if known or not len(column) else None
+            known = [value for value in column.values.tolist() if value != column.none]
+            result[name] = sum(known) if known or not len(column) else None
         elif isinstance(column, Floats):
             is_known = ~np.isnan(column.values)
-            found[name] = float(column.values[is_known].sum()) if is_known.any() else None
-    return found
+            result[name] = float(column.values[is_known].sum()) if is_known.any() else None
+    return result
 
 
 def shown(
@@ -253,15 +251,17 @@ def shown(
 
     not_zero : further columns that text omits if all values are 0
     """
-    found = {
-        each.key: replace(each, in_text=each.in_text and _has_values(columns[each.key], is_omitted))
-        for each in headings
-        if each.key in columns
-        for is_omitted in (each.unit.endswith("/s") or each.key in not_zero,)
+    result = {
+        heading.key: replace(
+            heading, in_text=heading.in_text and _has_values(columns[heading.key], is_omitted)
+        )
+        for heading in headings
+        if heading.key in columns
+        for is_omitted in (heading.unit.endswith("/s") or heading.key in not_zero,)
     }
-    if "step_share" in found and found["step_share"].in_text:
-        found["share"] = replace(found["share"], in_text=False)
-    return tuple(found.values())
+    if "step_share" in result and result["step_share"].in_text:
+        result["share"] = replace(result["share"], in_text=False)
+    return tuple(result.values())
 
 
 def _has_values(column: ColumnData, not_zero: bool) -> bool:

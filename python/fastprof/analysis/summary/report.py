@@ -1,6 +1,8 @@
 """`summary`: time and work by any keys.
 
 The answer first: the lines above the table of `summary`.
+
+CPU time and memory by any keys, beside the GPU time: `summary --cpu`.
 """
 
 from __future__ import annotations
@@ -15,26 +17,36 @@ from fastprof._system.threads import SecondThread
 from fastprof.analysis import keys
 from fastprof.analysis.cells import ReportCells as KernelCells
 from fastprof.analysis.cells import cells_of
-from fastprof.analysis.columns import numbers
 from fastprof.analysis.counted import headed, notes_on_sums
-from fastprof.analysis.grouping import group
-from fastprof.analysis.host.cpu_events import CpuEvents, cpu_events
+from fastprof.analysis.grouping import Grouping, group, numbers
+from fastprof.analysis.host.events import CpuEvents, Measure, counted, cpu_events, joined_ids
 from fastprof.analysis.key_names import check_keys, heading_of
 from fastprof.analysis.notes import NO_GPU_WORK, missing
 from fastprof.analysis.recorder import recorder_lines, unrecorded_step
 from fastprof.analysis.registry import Where
 from fastprof.analysis.roofline.ideal import Ideals, ideals_of
-from fastprof.analysis.roofline.peaks import devices_with, flag_notes, peaks_lines
-from fastprof.analysis.roofline.utilisation import utilisation, utilisation_text
+from fastprof.analysis.roofline.utilisation import (
+    devices_with,
+    flag_notes,
+    peaks_lines,
+    utilisation,
+    utilisation_text,
+)
 from fastprof.analysis.selection import selected
-from fastprof.analysis.steps.means import StepMeans, step_means
-from fastprof.analysis.summary.columns import MEASURES
-from fastprof.analysis.summary.cpu import cpu_table
-from fastprof.analysis.summary.measures import TimeInSteps, measures, shown, time_in_steps, totals
-from fastprof.model.arrays import Bools
-from fastprof.model.columns import Values
+from fastprof.analysis.steps.windows import StepMeans, step_means
+from fastprof.analysis.summary.columns import CPU_MEASURES, MEASURES
+from fastprof.analysis.summary.measures import (
+    TimeInSteps,
+    measures,
+    ratio,
+    shown,
+    time_in_steps,
+    totals,
+)
+from fastprof.model.arrays import Bools, Int64
+from fastprof.model.columns import Ints, Values
 from fastprof.model.devices import CLOCKS, Device
-from fastprof.model.table import ColumnData, Table
+from fastprof.model.table import ColumnData, Floats, Table
 from fastprof.model.table_text import side_by_side
 from fastprof.profile.data import ProfileData
 from fastprof.profile.facts import gpu_names, step_count
@@ -63,7 +75,7 @@ def summary(
     where : see `fastprof.analysis.selection`
     steps : what a step is, see `Profile.find_steps`
     cpu : add CPU time and memory; always for a trace without GPU work
-    gpu, peak, bandwidth : see `fastprof.model.device_options.with_figures`
+    gpu, peak, bandwidth : see `fastprof.model.devices.with_figures`
 
     Raises
     ------
@@ -75,13 +87,13 @@ def summary(
         `cpu` for a file that contains no ranges or has changed since it was read.
     """
     devices = devices_with(profile, gpu, peak, bandwidth)
-    found = profile.find_steps(steps)
+    kernels = profile.find_steps(steps)
     cells = cells_of(profile)
     events = cpu_events(profile) if cpu or _has_ranges_only(profile) else None
     names = (by,) if isinstance(by, str) else tuple(by or default_keys(cells, events))
     check_keys(names)
     cells = cells_of(profile, names, where)
-    ideal, in_steps = ideals_of(cells, devices), time_in_steps(cells, found)
+    ideal, in_steps = ideals_of(cells, devices), time_in_steps(cells, kernels)
     chosen = selected(cells, where)
     with SecondThread() as second:
         if events is not None:
@@ -89,7 +101,7 @@ def summary(
         else:
             making = second.submit(_grouped, cells, names, in_steps, ideal, chosen)
         noting = second.submit(missing, profile, ("op", "shapes", "cost"))
-        lines, facts = ((), {}) if where else _overview(cells, found, in_steps, ideal, devices)
+        lines, facts = ((), {}) if where else _overview(cells, kernels, in_steps, ideal, devices)
         table, footer = making.result(), noting.result()
     if not len(profile):
         note = advice_on(profile.about, profile.contents, "op") if events is None else NO_GPU_WORK
@@ -98,7 +110,7 @@ def summary(
         footer += flag_notes(table.columns)
     step = table.total.get("step_ns"), facts.get("step_busy_ns")
     rows = None if chosen is None else cells.flags(chosen)
-    footer = (*notes_on_sums(profile, found, rows, step), *footer)
+    footer = (*notes_on_sums(profile, kernels, rows, step), *footer)
     if "ideal_ns" in table and table.total.get("ideal_ns") is not None:
         footer += (*peaks_lines(devices), CLOCKS)
     return replace(table, notes=footer, lead=lines, facts=facts)
@@ -227,3 +239,89 @@ def _lines(table: Table) -> list[str]:
     if table.n_rows <= 1:
         return []
     return Table(table.columns, table.headings).text(_MOST).splitlines()
+
+
+_NONE: Final = np.iinfo(np.int64).min
+
+
+def cpu_table(
+    cells: KernelCells,
+    events: CpuEvents,
+    names: Sequence[str],
+    in_steps: TimeInSteps,
+    ideal: Ideals,
+    where: Where | None = None,
+) -> Table:
+    """CPU measures by any keys, and GPU measures if the trace has GPU work.
+
+    Kernels and CPU events with equal keys are one row. GPU measures are those of `summary`.
+    """
+    both = [_joined(keys.key_of(cells, name), keys.key_of(events, name)) for name in names]
+    n = len(cells)
+    groups = group(both, n + len(events), _rows(cells, events, where))
+    columns: dict[str, ColumnData] = {
+        name: Values(key.ids[groups.first], key.values)
+        for name, key in zip(names, both, strict=True)
+    }
+    of_cpu = _measures(events, Grouping(groups.ids[n:], groups.n), nested="op" in names)
+    total = _totals(of_cpu)
+    if n:
+        of_cpu["cpu_calls"] = of_cpu.pop("calls")
+        total["cpu_calls"] = total.pop("calls")
+        of_gpu = measures(cells, Grouping(groups.ids[:n], groups.n), in_steps, ideal)
+        columns |= {name: of_cpu[name] for name in of_cpu} | of_gpu
+        total |= totals(of_gpu)
+    else:
+        columns |= of_cpu
+    headings = headed(
+        (*map(heading_of, names), *shown((*CPU_MEASURES, *MEASURES), columns)), cells.profile
+    )
+    table = Table(columns, headings, total=total).sort("cpu_self_ns")
+    return table.sort("gpu_ns") if n else table
+
+
+def _joined(left: Values, right: Values) -> Values:
+    """The rows of one key after those of another; equal values have one id."""
+    return Values(joined_ids(left, right), [*left.values, *right.values]).mapped(
+        lambda value: value
+    )
+
+
+def _rows(cells: KernelCells, events: CpuEvents, where: Where | None) -> Bools | None:
+    of_cells, of_events = selected(cells, where), selected(events, where)
+    if of_cells is None or of_events is None:
+        return None
+    return np.concatenate([of_cells, of_events])
+
+
+def _measures(events: CpuEvents, groups: Grouping, nested: bool) -> dict[str, ColumnData]:
+    """The CPU measures of each group; for `nested` see `cpu_events.counted`."""
+    included = counted(events, groups, nested)
+
+    def sums(values: Int64) -> Int64:
+        return np.asarray(groups.stats(values, _NONE).sum)
+
+    def total(measure: Measure) -> Int64:
+        return sums(np.where(included, measure.total, 0))
+
+    own = sums(events.time.own)
+    columns: dict[str, ColumnData] = {
+        "calls": Ints(groups.counts),
+        "cpu_self_ns": Ints(own, _NONE),
+        "cpu_share": Floats(ratio(own, np.full(groups.n, own.sum()))),
+        "cpu_ns": Ints(total(events.time), _NONE),
+        "cpu_mean_ns": Floats(ratio(total(events.time), sums(included.astype(np.int64)))),
+    }
+    for place, measure in events.memory.items():
+        columns[f"{place}_memory"] = Ints(total(measure), _NONE)
+        columns[f"{place}_self_memory"] = Ints(sums(measure.own), _NONE)
+    return columns
+
+
+def _totals(columns: dict[str, ColumnData]) -> dict[str, Any]:
+    """Sums of the measures that exclude events inside."""
+    return {
+        name: int(np.asarray(column.array()).sum())
+        for name, column in columns.items()
+        if name == "calls" or "_self_" in name
+    }

@@ -6,6 +6,8 @@ timeline = timelines.between(timelines.choices()[0].window)
 for lane, rows in zip(timeline.lanes, timeline.rows):
     start = timeline.events.start[rows] - timeline.window.start
 ```
+
+Which stretches of a capture a time line offers: typical and slow steps, else the capture.
 """
 
 from __future__ import annotations
@@ -17,21 +19,30 @@ from typing import Final
 import numpy as np
 
 from fastprof._core._take import take
-from fastprof._system.classes import dataclass
+from fastprof._system.classes import NamedTuple, dataclass
 from fastprof.analysis.cells import cells_of
-from fastprof.analysis.columns import numbers, texts
+from fastprof.analysis.grouping import numbers, texts
 from fastprof.analysis.idle.causes import CAUSES
 from fastprof.analysis.keys import key_of
-from fastprof.analysis.timeline.choices import Choice, choices_of
-from fastprof.analysis.timeline.lanes import Lane, LaneSources, TimeWindow, lanes_between
-from fastprof.analysis.timeline.runs import EventRuns, LaneEvents, merged, pixel_for, single
+from fastprof.analysis.timeline.lanes import (
+    EventRuns,
+    Lane,
+    LaneEvents,
+    LaneSources,
+    TimeWindow,
+    lanes_between,
+    merged,
+    pixel_for,
+    single,
+)
 from fastprof.model.arrays import Int32, Int64, rows_by
 from fastprof.model.columns import Values
 from fastprof.model.markers import Kind, Meaning
-from fastprof.model.trace import NO_TIME
+from fastprof.model.trace import NEVER, NO_TIME
 from fastprof.profile.api_classes import class_of
 from fastprof.profile.data import ProfileData
 from fastprof.profile.range_columns import params_of
+from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 EVENTS: Final = 50_000  # of a time line, before neighbours are merged
 Names = Mapping[str, Values]
@@ -115,25 +126,28 @@ class StepTimelines:
 
         most : above this number of events, short neighbours are merged
         """
-        found = lanes_between(self.recorded, window)
-        lanes = [lane for lane, _ in found.lanes]
-        events = [each for _, each in found.lanes]
+        selection = lanes_between(self.recorded, window)
+        lanes = [lane for lane, _ in selection.lanes]
+        events = [events for _, events in selection.lanes]
         pixel = pixel_for(events, window.end - window.start, most)
-        names = {kind: self._names_of(kind) for kind in dict.fromkeys(each.kind for each in lanes)}
-        kinds = {kind: _ids(each["kind"]) for kind, each in names.items()}
+        names = {kind: self._names_of(kind) for kind in dict.fromkeys(lane.kind for lane in lanes)}
+        kinds = {kind: _ids(name["kind"]) for kind, name in names.items()}
         runs = [
-            merged(each, pixel, kinds[lane.kind]) for lane, each in zip(lanes, events, strict=True)
+            merged(event, pixel, kinds[lane.kind])
+            for lane, event in zip(lanes, events, strict=True)
         ]
-        ends = np.cumsum([0, *(len(each.events.start) for each in runs)]).tolist()
+        ends = np.cumsum([0, *(len(run.events.start) for run in runs)]).tolist()
         places = _Places(lanes, events, runs, ends)
-        joined = [np.concatenate(each) for each in zip(*(e.events for e in runs), strict=True)]
+        joined = [
+            np.concatenate(members) for members in zip(*(e.events for e in runs), strict=True)
+        ]
         together = LaneEvents._make(joined) if runs else _NO_EVENTS
         rows = [slice(first, last) for first, last in pairwise(ends)]
         return StepTimeline(
             window, lanes, rows, together, _links(self.profile, lanes, rows, together, places),
             _forward(self.profile, lanes, rows, together, places), names, pixel,
-            [_sums(each, kinds[lane.kind], window) for lane, each in found.lanes],
-            sum(len(part.start) for part in events), found.n_deep, found.n_omitted,
+            [_sums(events, kinds[lane.kind], window) for lane, events in selection.lanes],
+            sum(len(part.start) for part in events), selection.n_deep, selection.n_omitted,
         )  # fmt: skip
 
     def _names_of(self, kind: str) -> Names:
@@ -247,8 +261,8 @@ class _Places:
         """The event of each row of the table of a kind of lane, -1 for none."""
         known, place = self._of[kind]
         at = np.searchsorted(known, rows)
-        found = np.append(known, -2)[at] == rows
-        return np.where(found, np.append(place, -1)[at], -1).astype(np.int32)
+        result = np.append(known, -2)[at] == rows
+        return np.where(result, np.append(place, -1)[at], -1).astype(np.int32)
 
 
 def _links(
@@ -269,17 +283,17 @@ def _forward(
     profile: ProfileData, lanes: list[Lane], rows: list[slice], events: LaneEvents, places: _Places
 ) -> Int32:
     """[events] The first work of the forward call of backward work."""
-    found = np.full(len(events.start), -1, np.int32)
+    result = np.full(len(events.start), -1, np.int32)
     of_work = [own for lane, own in zip(lanes, rows, strict=True) if lane.kind == "work"]
     if not of_work or not len(profile.ranges):
-        return found
+        return result
     place = np.concatenate([np.arange(own.start, own.stop) for own in of_work])
     place = place[events.counts[place] == 1]
     row = events.row[place]
     backward = texts(profile, "dir").take(row).fits(lambda name: name == "bprop")
     target = _first_launched(profile, profile.source.forward_ranges[row[backward]], row)
-    found[place[backward]] = places.of("work", target)
-    return found
+    result[place[backward]] = places.of("work", target)
+    return result
 
 
 def _first_launched(profile: ProfileData, ranges: Int32, work: Int64) -> Int64:
@@ -291,17 +305,131 @@ def _first_launched(profile: ProfileData, ranges: Int32, work: Int64) -> Int64:
     is_forward = texts(profile, "dir").take(work).fits(lambda name: name == "fprop")
     work = work[is_forward & (launch[work] != NO_TIME)]
     thread = take(profile.api.thread, profile.api.of_kernel[work])
-    found = np.full(len(ranges), -1, np.int64)
+    result = np.full(len(ranges), -1, np.int64)
     of_thread = take(instances.thread, ranges)
     work_of = dict(rows_by(thread))
-    for each, some in rows_by(of_thread):
-        if each < 0 or each not in work_of:
+    for number, some in rows_by(of_thread):
+        if number < 0 or number not in work_of:
             continue
-        own = work[work_of[each]]
+        own = work[work_of[number]]
         own = own[np.argsort(launch[own], kind="stable")]
         start, end = instances.start[ranges[some]], instances.end[ranges[some]]
         at = np.searchsorted(launch[own], start)
         first = np.append(own, -1)[at]
         inside = (first >= 0) & (launch[np.maximum(first, 0)] < end)
-        found[some] = np.where(inside, first, -1)
-    return found
+        result[some] = np.where(inside, first, -1)
+    return result
+
+
+class Choice(NamedTuple):
+    """A stretch to show.
+
+    Parameters
+    ----------
+    title : such as "step 12 (median)"
+    window : from its first to its last event of host or GPU, ns
+    gpu : the step on the GPU, as in the report `steps`, ns; the window if not known
+    is_step : whether it is a step
+    """
+
+    title: str
+    window: TimeWindow
+    gpu: TimeWindow
+    is_step: bool
+
+
+def choices_of(recorded: LaneSources, steps: str | None, most: int) -> list[Choice]:
+    """The median, the slowest and the first step, without repetition; else the capture.
+
+    A stretch of more than `most` events is preceded by its first `most` ones.
+    """
+    if not (recorded.has_gpu or recorded.has_host):
+        return []
+    kernels = recorded.profile.find_steps(steps) if recorded.has_gpu else None
+    starts = _starts(recorded)
+    chosen = (
+        _of_capture(recorded) if kernels is None or kernels.source == "none" else _of_steps(kernels)
+    )
+    if not chosen:
+        chosen = _of_capture(recorded)
+    first = chosen[0]
+    end = _end_of_first(starts, first.window, most)
+    if end < first.window.end:
+        window = TimeWindow(first.window.start, end)
+        name = "start of the capture" if not first.is_step else f"start of {first.title}"
+        chosen.insert(0, Choice(name, window, window, False))
+    return chosen
+
+
+def _of_capture(recorded: LaneSources) -> list[Choice]:
+    """From the first to the last event; with a GPU side, of its work and their launches."""
+    profile = recorded.profile
+    if recorded.has_gpu:
+        start, launch = numbers(profile, "start"), numbers(profile, "launch_start")
+        launched = launch[launch != NO_TIME]
+        first = min(int(start.min()), int(launched.min(initial=NEVER)))
+        window = TimeWindow(first, int(recorded.end.max()))
+    else:
+        tables = [each for each in (profile.ranges, profile.api) if len(each)]
+        ends = np.concatenate([np.where(t.end == NEVER, t.start, t.end) for t in tables])
+        window = TimeWindow(min(int(t.start[0]) for t in tables), int(ends.max()))
+    return [Choice("entire capture", window, window, False)]
+
+
+def _of_steps(steps: StepsOfKernels) -> list[Choice]:
+    length = np.where(steps.gpu_length >= 0, steps.gpu_length, steps.length)
+    known = np.flatnonzero((length >= 0) & (steps.gpu_end != NO_TIME))
+    counted = known[steps.is_counted[known]]
+    counted = counted if len(counted) else known
+    if not len(counted):
+        return []
+    order = counted[np.argsort(length[counted], kind="stable")]
+    names: dict[int, list[str]] = {}
+    for row, name in (
+        (int(order[(len(order) - 1) // 2]), "median"),
+        (int(order[-1]), "slowest"),
+        (int(known[0]), "first"),
+    ):
+        names.setdefault(row, []).append(name)
+    several = len(np.unique(steps.pid)) > 1
+    return [
+        Choice(
+            f"step {int(steps.number[row])}"
+            + (f" of process {int(steps.pid[row])}" if several else "")
+            + f" ({', '.join(name)})",
+            *_windows(steps, row, int(length[row])),
+            True,
+        )
+        for row, name in names.items()
+    ]
+
+
+def _windows(steps: StepsOfKernels, row: int, length: int) -> tuple[TimeWindow, TimeWindow]:
+    """The window of a step, and its part on the GPU."""
+    end = int(steps.gpu_end[row])
+    begin = end - length if steps.gpu_length[row] >= 0 else int(steps.gpu_start[row])
+    host = int(steps.start[row])
+    start = min(begin, host) if host != NO_TIME else begin
+    return TimeWindow(start, max(end, int(steps.end[row]))), TimeWindow(begin, end)
+
+
+def _starts(recorded: LaneSources) -> list[Int64]:
+    """The starts of all events, in order, by table."""
+    profile, starts = recorded.profile, []
+    if recorded.has_gpu:
+        # Work, and about two parts of idle time before it.
+        starts += [numbers(profile, "start")] * _PARTS
+    if recorded.has_host:
+        starts += [profile.api.start, profile.ranges.start]
+    return starts
+
+
+_PARTS: Final = 3
+
+
+def _end_of_first(starts: list[Int64], window: TimeWindow, most: int) -> int:
+    """The end of the part of a window with its first `most` events."""
+    inside = [array[slice(*np.searchsorted(array, window))] for array in starts]
+    if sum(map(len, inside)) <= most:
+        return window.end
+    return int(np.partition(np.concatenate(inside), most)[most])

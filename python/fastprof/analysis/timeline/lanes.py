@@ -1,11 +1,13 @@
 """The lanes of a time line: work of streams, idle time of GPUs, ranges and calls of threads.
 
 The gaps of a GPU on its time line: a segment per gap and cause.
+
+Level of detail of a time line: neighbouring short events of a lane as one run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import groupby
 from typing import Final
@@ -13,20 +15,17 @@ from typing import Final
 import numpy as np
 
 from fastprof._system.classes import NamedTuple
-from fastprof.analysis.columns import numbers
 from fastprof.analysis.gpu_work import Gaps, work_of_device
-from fastprof.analysis.host.activity import system_waits
+from fastprof.analysis.grouping import numbers
+from fastprof.analysis.host.states import system_waits
 from fastprof.analysis.idle.causes import Cause
 from fastprof.analysis.idle.gaps import Examined, examine
 from fastprof.analysis.keys import key_of
-from fastprof.analysis.timeline.runs import LaneEvents, single
-from fastprof.model.arrays import Int32, Int64
-from fastprof.model.by_number import place_in
+from fastprof.model.arrays import Bools, Int32, Int64, place_in
 from fastprof.model.trace import NEVER
 from fastprof.profile.cells import numbered
-from fastprof.profile.data import ProfileData
+from fastprof.profile.data import ProfileData, kept
 from fastprof.profile.instances import ApiCalls, Instances
-from fastprof.profile.kept import kept
 
 LEVELS: Final = 64  # deeper ranges are omitted
 LANES: Final = 400  # of streams, and of threads; the less busy ones are omitted
@@ -102,9 +101,9 @@ class LaneSources:
         """int32 [kernels], the lane of each, and the lanes."""
         names = ("device", "process", "stream")
         columns = [key_of(self.profile, name) for name in names]
-        of_kernel, first = numbered([each.ids for each in columns], len(self.profile))
+        of_kernel, first = numbered([column.ids for column in columns], len(self.profile))
         places = [
-            tuple(-1 if (value := each.at(row)) is None else int(value) for each in columns)
+            tuple(-1 if (value := column.at(row)) is None else int(value) for column in columns)
             for row in first.tolist()
         ]
         return of_kernel, [Lane("work", pid, device, number) for device, pid, number in places]
@@ -139,7 +138,7 @@ def lanes_between(recorded: LaneSources, window: TimeWindow) -> LaneSelection:
             ns[lane.pid, lane.tid] = ns.get((lane.pid, lane.tid), 0) + own
     # A sort keeps the order of the lanes of a thread: ranges by level, calls, system.
     threads.sort(
-        key=lambda each: (-ns.get((each[0].pid, each[0].tid), 0), each[0].pid, each[0].tid)
+        key=lambda pair: (-ns.get((pair[0].pid, pair[0].tid), 0), pair[0].pid, pair[0].tid)
     )
     n_omitted += max(len(threads) - LANES, 0)
     return LaneSelection([*lanes, *threads[:LANES]], n_deep, n_omitted)
@@ -156,7 +155,7 @@ def _of_streams(recorded: LaneSources, rows: Int64) -> list[tuple[Lane, Int64]]:
     """The streams of each GPU, with the places of their work in `rows`."""
     of_kernel, lanes = recorded.stream
     streams = [(lanes[i], own) for i, own in _by(of_kernel[rows].astype(np.int64))]
-    streams.sort(key=lambda each: (each[0].device, each[0].pid, each[0].stream))
+    streams.sort(key=lambda pair: (pair[0].device, pair[0].pid, pair[0].stream))
     return streams
 
 
@@ -174,7 +173,7 @@ def _of_gpus(
     """The idle time of the GPU of each stream, and the work of the stream."""
     start, end = numbers(recorded.profile, "start")[rows], recorded.end[rows]
     what = recorded.profile.source.cells.of_kernel[rows]
-    for device, of_gpu in groupby(streams, key=lambda each: each[0].device):
+    for device, of_gpu in groupby(streams, key=lambda pair: pair[0].device):
         if recorded.has_host:
             gpu = place_in(recorded.idle.devices, device)
             idle = idle_between(recorded.idle, gpu, *window)
@@ -205,13 +204,13 @@ def _of_ranges(
     level, thread = ranges.level[rows], ranges.thread[rows]
     end = np.where(ranges.end[rows] == NEVER, window.end, ranges.end[rows])
     end = np.maximum(end, ranges.start[rows])
-    found = []
+    results = []
     for key, own in _by(thread.astype(np.int64) * LEVELS + level):
         number, depth = divmod(key, LEVELS)
         lane = _of_thread("ranges", ranges, number)._replace(level=depth)
         some = rows[own]
-        found.append((lane, single(ranges.start[some], end[own], ranges.label[some], some)))
-    return found, int(np.count_nonzero(is_deep))
+        results.append((lane, single(ranges.start[some], end[own], ranges.label[some], some)))
+    return results, int(np.count_nonzero(is_deep))
 
 
 def _of_calls(api: ApiCalls, rows: Int64) -> Iterator[tuple[Lane, LaneEvents]]:
@@ -261,7 +260,7 @@ def _by(keys: Int64) -> Iterator[tuple[int, Int64]]:
 
 # The host prepares the launch, the call runs, the GPU begins.
 _ORDER: Final = np.array(
-    [*(each for each in Cause if each not in (Cause.LATENCY, Cause.DEPENDENCY)),
+    [*(cause for cause in Cause if cause not in (Cause.LATENCY, Cause.DEPENDENCY)),
      Cause.LATENCY, Cause.DEPENDENCY]
 )  # fmt: skip
 
@@ -285,20 +284,20 @@ class IdleParts(NamedTuple):
     after: Int64
 
 
-def idle_between(found: Examined, device: int, begin: int, end: int) -> IdleParts:
+def idle_between(examined: Examined, device: int, begin: int, end: int) -> IdleParts:
     """The gaps of a GPU that overlap a window, undivided by its limits.
 
     device : index into `found.devices`
     begin, end : ns, the window
     """
-    long = _idle_inside(found.gaps, found.device, device, begin, end)
-    short = _idle_inside(found.short, found.short_device, device, begin, end)
-    parts = found.causes.parts
+    long = _idle_inside(examined.gaps, examined.device, device, begin, end)
+    short = _idle_inside(examined.short, examined.short_device, device, begin, end)
+    parts = examined.causes.parts
     rows = slice(*np.searchsorted(parts.gap, [long.start, long.stop]))
     n_long, n_short = long.stop - long.start, short.stop - short.start
     chosen = (
-        Gaps._make(each[own] for each in gaps)
-        for gaps, own in ((found.gaps, long), (found.short, short))
+        Gaps._make(gap[own] for gap in gaps)
+        for gaps, own in ((examined.gaps, long), (examined.short, short))
     )
     some = Gaps._make(map(np.concatenate, zip(*chosen, strict=True)))
     ns = np.zeros((n_long + n_short, len(Cause)), np.int64)
@@ -321,3 +320,117 @@ def _idle_inside(gaps: Gaps, of_gaps: Int32, device: int, begin: int, end: int) 
         first + int(np.searchsorted(gaps.end[first:last], begin, "right")),
         first + int(np.searchsorted(gaps.start[first:last], end)),
     )
+
+
+class LaneEvents(NamedTuple):
+    """Events of a lane in order of start.
+
+    An event with `counts` above 1 is a run of short neighbours. Its `what` and `row` are those of
+    the longest event of the kind that takes most of its time.
+
+    Parameters
+    ----------
+    start, end : int64 [events], ns on the clock of the trace
+    busy : int64 [events], ns, the union of what was merged; `end - start` for single events
+    counts : int32 [events], the events of each run, 1 for single ones
+    what : int32 [events], row of the names of its kind of lane
+    row : int64 [events], row of the table that it comes from, -1 for none
+    """
+
+    start: Int64
+    end: Int64
+    busy: Int64
+    counts: Int32
+    what: Int32
+    row: Int64
+
+
+class EventRuns(NamedTuple):
+    """Merged events, and the place in them of each original event, int32 [originals]."""
+
+    events: LaneEvents
+    place: Int32
+
+
+def single(start: Int64, end: Int64, what: Int32, row: Int64) -> LaneEvents:
+    """Events that are not merged."""
+    return LaneEvents(start, end, end - start, np.ones(len(start), np.int32), what, row)
+
+
+def pixel_for(lanes: Sequence[LaneEvents], span: int, most: int) -> int:
+    """The power of two of ns that leaves about `most` events after merging; 0: all fit unmerged.
+
+    span : ns, the length of the time line
+    """
+    if sum(len(lane_events.start) for lane_events in lanes) <= most:
+        return 0
+    # A lane has at most span / pixel pixels that begin a run.
+    pixel = 1 << max(span * len(lanes) // most, 1).bit_length()
+    for bits in (2, 1):
+        while pixel >> bits:
+            if sum(int(np.count_nonzero(_begins(e, pixel >> bits))) for e in lanes) > most:
+                break
+            pixel >>= bits
+    return pixel
+
+
+def _begins(events: LaneEvents, pixel: int) -> Bools:
+    """[events] Whether a run begins: a pixel, a gap as long as one, or a long event.
+
+    pixel : a power of two of ns
+    """
+    start, end, bits = events.start, events.end, pixel.bit_length() - 1
+    begins = np.ones(len(start), bool)
+    if len(start) > 1:
+        is_long = end - start >= pixel
+        until = np.maximum.accumulate(end)
+        begins[1:] = start[1:] >> bits != start[:-1] >> bits
+        begins[1:] |= start[1:] - until[:-1] >= pixel
+        begins[1:] |= is_long[1:] | is_long[:-1]
+    return begins
+
+
+def merged(events: LaneEvents, pixel: int, kinds: Int32) -> EventRuns:
+    """Merge neighbouring events that start in the same pixel and are shorter than one.
+
+    Runs contain no gap as long as a pixel. With pixel 0, nothing is merged.
+
+    kinds : int32 [whats], the kind of each `what`, from 0
+    """
+    n = len(events.start)
+    if not pixel or n < 2:
+        return EventRuns(events, np.arange(n, dtype=np.int32))
+    begins = _begins(events, pixel)
+    first = np.flatnonzero(begins)
+    place = (np.cumsum(begins) - 1).astype(np.int32)
+    until = np.maximum.accumulate(events.end)
+    before = np.concatenate([events.start[:1], until[:-1]])
+    before[first] = events.start[first]  # an event of another run may still be open
+    own = np.maximum(events.end - np.maximum(events.start, before), 0)
+    main = _longest_of_main_kind(events, place, len(first), kinds)
+    return EventRuns(
+        LaneEvents(
+            events.start[first],
+            np.maximum.reduceat(events.end, first),
+            np.add.reduceat(own, first),
+            np.diff(np.append(first, n)).astype(np.int32),
+            events.what[main],
+            events.row[main],
+        ),
+        place,
+    )
+
+
+def _longest_of_main_kind(events: LaneEvents, place: Int32, n: int, kinds: Int32) -> Int64:
+    """[runs] The longest event of the kind that takes most of the time of each run."""
+    length = events.end - events.start
+    kind = kinds[events.what]
+    n_kinds = int(kinds.max(initial=0)) + 1
+    ns = np.bincount(place * np.int64(n_kinds) + kind, length + 1, n * n_kinds)
+    main = ns.reshape(n, n_kinds).argmax(axis=1)
+    key = np.where(kind == main[place], length, -1)
+    first = np.flatnonzero(np.diff(place, prepend=-1))
+    rows = np.flatnonzero(key == np.maximum.reduceat(key, first)[place])[::-1]
+    result = np.empty(n, np.int64)
+    result[place[rows]] = rows  # the first one of each run stays
+    return result

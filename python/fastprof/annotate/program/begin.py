@@ -6,7 +6,7 @@ import atexit
 
 from fastprof.annotate.program.layers import Annotation
 from fastprof.annotate.program.program import RecordedProgram
-from fastprof.runs.settings import from_environment
+from fastprof.runs.facts import from_environment
 
 
 def begin() -> None:

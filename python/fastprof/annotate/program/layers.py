@@ -40,27 +40,27 @@ def annotate_all(trained: Iterable[Parameter], called: Iterable[Module]) -> list
     roots = _roots(called)
     working = _working(roots, trained, called)
     taken: Counter[str] = Counter()
-    found = []
-    for each in roots:
+    result = []
+    for root in roots:
         name = ""
-        if working != [each] or not any(True for _ in each.children()):
-            name = _class_name(each)
+        if working != [root] or not any(True for _ in root.children()):
+            name = _class_name(root)
             taken[name] += 1
             name += f"-{taken[name]}" if taken[name] > 1 else ""
-        found.append(annotate_layers(each, name))
-    return found
+        result.append(annotate_layers(root, name))
+    return result
 
 
 def _roots(called: Iterable[Module]) -> list[Module]:
     """The modules that no other module contains, without graphs that compilers keep."""
     modules = {id(each): each for each in gc.get_objects() if _is_module(each)}
-    modules |= {id(each): each for each in called}
-    inner = {id(child) for each in modules.values() for child in each.children()}
-    wanted = {id(each) for each in called}
+    modules |= {id(module): module for module in called}
+    inner = {id(child) for module in modules.values() for child in module.children()}
+    wanted = {id(module) for module in called}
     return [
-        each
-        for key, each in modules.items()
-        if key not in inner and (key in wanted or not isinstance(each, GraphModule))
+        module
+        for key, module in modules.items()
+        if key not in inner and (key in wanted or not isinstance(module, GraphModule))
     ]
 
 
@@ -73,14 +73,14 @@ def _working(
     roots: list[Module], trained: Iterable[Parameter], called: Iterable[Module]
 ) -> list[Module]:
     """The outermost modules that are trained, else that contain a called one or parameters."""
-    parameters = {id(each) for each in trained}
-    found = [root for root in roots if any(id(p) in parameters for p in root.parameters())]
-    if found:
-        return found
-    wanted = {id(each) for each in called}
+    parameters = {id(parameter) for parameter in trained}
+    results = [root for root in roots if any(id(p) in parameters for p in root.parameters())]
+    if results:
+        return results
+    wanted = {id(module) for module in called}
     if not wanted:
         return [root for root in roots if any(True for _ in root.parameters())]
-    return [root for root in roots if any(id(each) in wanted for each in root.modules())]
+    return [root for root in roots if any(id(module) in wanted for module in root.modules())]
 
 
 def _class_name(module: Module) -> str:

@@ -1,4 +1,7 @@
-"""The outermost modules that the program calls, and the calls of `generate` around them."""
+"""The outermost modules that the program calls, and the calls of `generate` around them.
+
+The program's own use of torch's profilers, of which one runs at a time.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,17 @@ import sys
 import weakref
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
+import torch
 from torch._C._dynamo import eval_frame
+from torch.autograd import profiler
 from torch.nn import Module
 
 from fastprof._core._around import Around, ReportedCalls
 from fastprof._core._countdown import Countdown
 from fastprof.annotate.patches import Patches
-from fastprof.annotate.program.guard import is_of_handler
+from fastprof.annotate.program.signals import is_of_handler
 
 _MOST_CALLS = 64  # outermost calls to look at
 
@@ -179,3 +184,37 @@ def _generating() -> type | None:
                 return owner
         frame = frame.f_back
     return None
+
+
+_KINDS: Final = (torch.profiler.profile, profiler.profile, profiler.emit_nvtx)
+
+
+class OwnProfilers:
+    """Reports that the program is about to make a profiler, so that ours can end before.
+
+    Parameters
+    ----------
+    made : () -> None
+    """
+
+    def __init__(self, made: Callable[[], None]) -> None:
+        self._made = made
+        self._patches = Patches()
+
+    def install(self) -> None:
+        """Report profilers from now on."""
+        for kind in _KINDS:
+            path = f"{kind.__module__}:{kind.__qualname__}.__init__"
+            around = Around(kind.__init__, path, self._before, _nothing, eval_frame.set_eval_frame)
+            self._patches.replace(kind, "__init__", around)
+
+    def close(self) -> None:
+        """Report no more."""
+        self._patches.revert()
+
+    def _before(self, _: Any) -> None:
+        self._made()
+
+
+def _nothing(_: Any) -> None:
+    """Follows the construction of a profiler."""

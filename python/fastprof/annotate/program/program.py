@@ -15,19 +15,15 @@ from torch.utils.data import get_worker_info
 from fastprof._core._countdown import Countdown
 from fastprof._system.reasons import reason
 from fastprof.annotate.layers import Layers
-from fastprof.annotate.program.afterwards import Afterwards
-from fastprof.annotate.program.guard import Guard
 from fastprof.annotate.program.layers import Annotation, annotate_all
-from fastprof.annotate.program.modules import Outermost
-from fastprof.annotate.program.optimizers import OptimizerSteps, parameters_of
-from fastprof.annotate.program.profilers import OwnProfilers
+from fastprof.annotate.program.modules import Outermost, OwnProfilers
 from fastprof.annotate.program.recording import StepRecording
-from fastprof.annotate.program.signals import Signals
+from fastprof.annotate.program.signals import Guard, Signals
 from fastprof.annotate.program.status import Status
-from fastprof.annotate.program.steps import RepeatedCall
-from fastprof.annotate.program.watch import Due
+from fastprof.annotate.program.steps import OptimizerSteps, RepeatedCall, parameters_of
+from fastprof.annotate.program.watch import Afterwards, Due
 from fastprof.errors import CaptureError
-from fastprof.runs.settings import TRAINING_CALLS, Settings
+from fastprof.runs.facts import TRAINING_CALLS, Settings
 
 _GRACE = 2.0  # s to wait for the end of a step before recording without steps
 _LONG_GRACE = 120.0  # s, in a program with modules or optimizers
@@ -138,9 +134,9 @@ class RecordedProgram:
             self._countdown.is_off = True
             # Those that the annotation is around need the second call.
             undoing = [*undoing[:-1], self._steps.close, undoing[-1], self._steps.close]
-        for each in undoing:
-            if not self._guard.quietly(each):
-                self._guard.quietly(each)
+        for function in undoing:
+            if not self._guard.quietly(function):
+                self._guard.quietly(function)
 
     # What the program calls, through the guard.
 
@@ -330,7 +326,7 @@ class RecordedProgram:
             self._signals.ask_after(seconds)
 
     def _layers(self) -> list[Layers]:
-        optimizers = [each for each in self._repeated.calls[0] if isinstance(each, Optimizer)]
+        optimizers = [call for call in self._repeated.calls[0] if isinstance(call, Optimizer)]
         return annotate_all(parameters_of(optimizers), self._modules.found)
 
     def _end(self) -> None:

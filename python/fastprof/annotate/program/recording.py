@@ -20,7 +20,7 @@ from fastprof._system.memory import available, format_size
 from fastprof._system.reasons import reason
 from fastprof.annotate.layers import Layers
 from fastprof.annotate.recorders import RECORDERS, RangesRecorder, rank_and_world
-from fastprof.runs.settings import Settings, snapshot_of, trace_name
+from fastprof.runs.facts import Settings, snapshot_of, trace_name
 
 _LOG_LEVEL = "KINETO_LOG_LEVEL"
 _MOST_MEMORY = 4 << 30  # bytes, by default

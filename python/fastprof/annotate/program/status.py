@@ -13,7 +13,7 @@ import torch
 
 from fastprof.annotate.program.recording import StepRecording
 from fastprof.annotate.recorders import rank_and_world
-from fastprof.runs.settings import STATUS
+from fastprof.runs.facts import STATUS
 
 _BLOCK: Final = 4096  # bytes; spaces fill the last block
 
@@ -62,9 +62,9 @@ class Status:
 
     def discard(self) -> None:
         """Remove the recordings that have ended, and their files."""
-        for each in self._recordings:
-            if each["path"]:
-                Path(each["path"]).unlink(missing_ok=True)
+        for recording in self._recordings:
+            if recording["path"]:
+                Path(recording["path"]).unlink(missing_ok=True)
         self._recordings.clear()
 
     def write(self, **facts: Any) -> None:
@@ -115,4 +115,4 @@ def _gpus() -> list[str]:
     """The names of the GPUs that this process may use; empty before it uses any."""
     if not torch.cuda.is_initialized():
         return []
-    return [torch.cuda.get_device_name(each) for each in range(torch.cuda.device_count())]
+    return [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]

@@ -1,6 +1,8 @@
 """The lengths of all steps, and the condition of `fastprof run --when`.
 
 When recordings begin: at a step, at a time, when a condition holds, or when asked for.
+
+The length of the steps after a recording, as of those before it.
 """
 
 from __future__ import annotations
@@ -14,9 +16,9 @@ import torch
 
 from fastprof._core._slow_steps import SlowSteps
 from fastprof.annotate.program.gpu_steps import GpuSteps
-from fastprof.annotate.unrecorded import UnrecordedSteps
+from fastprof.annotate.timings import UnrecordedSteps
 from fastprof.runs.condition import NEVER, Condition, parse_condition
-from fastprof.runs.settings import NOW, Settings
+from fastprof.runs.facts import NOW, Settings
 
 _MOST: Final = 4096  # lengths that are kept; even
 _LOOK: Final = 100_000_000  # ns between looks at the memory
@@ -289,3 +291,41 @@ class Due:
         elif self._settings.after is not None and not self.n_recordings:
             wait = min(wait, self._began + self._settings.after - time.monotonic())
         return n_left, time.perf_counter_ns() + round(wait * 1e9)
+
+
+_MOST_TIMED: Final = 10  # steps
+
+
+class Afterwards:
+    """Times as many steps as were recorded, at most 10, before everything is undone."""
+
+    def __init__(self) -> None:
+        self._steps, self._n_left = UnrecordedSteps(), 0
+
+    def begin(self, n_recorded: int) -> None:
+        """The first step after a recording begins."""
+        self.forget()
+        self._n_left = min(n_recorded, _MOST_TIMED)
+        self._steps.ended()
+
+    def forget(self) -> None:
+        """Time no step."""
+        self._n_left = 0
+        self._steps.forget()
+
+    def ended(self, now: int) -> bool:
+        """A step ends; return whether it is the last one that is timed.
+
+        Parameters
+        ----------
+        now : ns of `time.perf_counter_ns`
+        """
+        if not self._n_left:
+            return False
+        self._steps.ended_at(now)
+        self._n_left -= 1
+        return self._n_left == 0
+
+    def facts(self) -> dict[str, Any] | None:
+        """See `UnrecordedSteps.facts`."""
+        return self._steps.facts()

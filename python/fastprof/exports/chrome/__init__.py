@@ -10,22 +10,20 @@ import numpy as np
 from fastprof._core._rows import RowWriter
 from fastprof._core._take import take
 from fastprof.analysis.registry import Where
-from fastprof.exports.chrome.gpu import (
-    flow_rows,
-    gpu_rows,
-    numbers_of_calls,
-    stream_places,
-)
 from fastprof.exports.chrome.host import (
     api_rows,
+    flow_rows,
+    gpu_rows,
     memory_rows,
     name_events,
+    numbers_of_calls,
     place_of,
+    quoted,
     range_rows,
     step_rows,
+    stream_places,
     thread_places,
 )
-from fastprof.exports.chrome.rows import quoted
 from fastprof.exports.events import HostRows, SelectedWork, read
 from fastprof.model.arrays import Int64
 from fastprof.model.metadata import About
@@ -54,7 +52,7 @@ def write(
     StepsError
         There are no such steps.
     """
-    found = None if steps is None else profile.find_steps(steps)
+    kernels = None if steps is None else profile.find_steps(steps)
     work, rows = read(profile, where)
     origin = min(_first(profile, work, rows), 0)
     root = ",\n".join(f"{quoted(key)}:{quoted(value)}" for key, value in _root(profile.about))
@@ -63,8 +61,8 @@ def write(
         file.write(quoted(event).encode() + b",\n")
     for writer in _writers(profile, work, rows, origin):
         write_rows(writer, file)
-    if found is not None and found.source != "none":
-        write_rows(step_rows(found, origin), file)
+    if kernels is not None and kernels.source != "none":
+        write_rows(step_rows(kernels, origin), file)
     end = int(work.end.max(initial=0)) - origin
     last = {
         "ph": "i",
@@ -82,7 +80,7 @@ def _first(profile: ProfileData, work: SelectedWork, rows: HostRows) -> int:
     memory = profile.memory_events.time
     times = [work.start, profile.ranges.start[rows.ranges], profile.api.start[rows.api]]
     times.append(memory[memory != NO_TIME])
-    return min(int(each.min(initial=NEVER)) for each in times)
+    return min(int(time.min(initial=NEVER)) for time in times)
 
 
 def _writers(
@@ -127,17 +125,17 @@ def _root(about: About) -> Iterator[tuple[str, Any]]:
     devices = []
     for device, name in sorted(about.gpus.items()):
         figures = about.gpu_figures.get(device)
-        found: dict[str, Any] = {"id": device, "name": name}
+        result: dict[str, Any] = {"id": device, "name": name}
         if figures is not None:
             major, _, minor = (figures.capability or "").partition(".")
-            found |= {"totalGlobalMem": figures.memory, "numSms": figures.sms}
+            result |= {"totalGlobalMem": figures.memory, "numSms": figures.sms}
             if major.isdigit() and minor.isdigit():
-                found |= {"computeMajor": int(major), "computeMinor": int(minor)}
-        devices.append({key: value for key, value in found.items() if value is not None})
+                result |= {"computeMajor": int(major), "computeMinor": int(minor)}
+        devices.append({key: value for key, value in result.items() if value is not None})
     yield "deviceProperties", devices
     if about.distributed is not None:
         shared = about.distributed
         values = {"backend": shared.backend, "rank": shared.rank, "world_size": shared.world_size}
-        yield "distributedInfo", {key: each for key, each in values.items() if each is not None}
+        yield "distributedInfo", {key: value for key, value in values.items() if value is not None}
     yield from about.versions.items()
     yield "displayTimeUnit", "ms"

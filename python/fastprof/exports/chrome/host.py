@@ -1,26 +1,118 @@
 """Events of the host: operators, annotations, API calls, allocations, names of threads.
 
 Range names and the arguments of operators as torch.profiler writes them.
+
+Events of GPU work: categories kernel, gpu_memcpy and gpu_memset.
+
+Events as rows of JSON text: parts that few events differ in, and numbers.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
+from fastprof._core._pools import alike
 from fastprof._core._rows import RowWriter
-from fastprof.exports.chrome.rows import EventRows, quoted
+from fastprof._core._take import take
+from fastprof.exports.events import WORK, SelectedWork
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.call import UNKNOWN, Tensor
 from fastprof.model.markers import Kind, Meaning
 from fastprof.model.metadata import MANAGED
-from fastprof.model.trace import NO_TIME
+from fastprof.model.trace import NEVER, NO_TIME
 from fastprof.profile.data import ProfileData
 from fastprof.profile.instances import Threads
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
+
+_THOUSANDTHS: Final = [f".{i:03d}".encode() for i in range(1000)]
+
+
+def quoted(value: Any) -> str:
+    """A value as JSON in ASCII; lone surrogates, which are no characters, become `?`."""
+    text = json.dumps(value, separators=(",", ":"))
+    if "\\ud" not in text:
+        return text
+    return json.dumps(_replaced(value), separators=(",", ":"))
+
+
+def _replaced(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, list | tuple):
+        return [_replaced(each) for each in value]
+    if isinstance(value, dict):
+        return {_replaced(key): _replaced(each) for key, each in value.items()}
+    return value
+
+
+class EventRows:
+    """Rows of events, each `{` texts and numbers `},`. Add the parts from left to right."""
+
+    def __init__(self, n: int, origin: int) -> None:
+        """Make rows.
+
+        n : number of events
+        origin : subtracted from times, ns
+        """
+        self.writer = RowWriter(n, b"},\n")
+        self._n, self._origin = n, origin
+        self._before = b"{"
+
+    def texts(self, ids: Int32, texts: list[str]) -> None:
+        """Add a text per event; ids: int32 [n], -1 for none."""
+        encoded = [text.encode() for text in texts]
+        self.writer.add_texts(self.taken(), ids, encoded, none_text=b"")
+
+    def plain(self, text: str) -> None:
+        """Add the same text to all events."""
+        self._before += text.encode()
+
+    def number(self, key: str, values: npt.NDArray[Any], none: int = -1) -> None:
+        """Add `,"key":number`, nothing where the number is `none`; values: [n]."""
+        values = np.ascontiguousarray(values)
+        ids = np.where(values == none, np.int32(-1), np.int32(0))
+        self.writer.add_texts(self.taken(), ids, [f',"{key}":'.encode()], none_text=b"")
+        self.writer.add_ints(b"", values, none=none, none_text=b"")
+
+    def time(self, time: Int64) -> None:
+        """Add `,"ts":` in us, exact to the ns; time: int64 [n]."""
+        self.plain(',"ts":')
+        self._microseconds(time - self._origin, np.zeros(self._n, bool))
+
+    def duration(self, start: Int64, end: Int64, unknown: npt.NDArray[np.bool_]) -> None:
+        """Add `,"dur":` in us, nothing where it is unknown."""
+        unknown = unknown | (end == NEVER)
+        duration = np.where(unknown, 0, np.maximum(end, start) - start)
+        ids = np.where(unknown, np.int32(-1), np.int32(0))
+        self.writer.add_texts(self.taken(), ids, [b',"dur":'], none_text=b"")
+        self._microseconds(duration, unknown)
+
+    def _microseconds(self, nanoseconds: Int64, unknown: npt.NDArray[np.bool_]) -> None:
+        whole = nanoseconds // 1000
+        rest = (nanoseconds - whole * 1000).astype(np.int32)
+        self.writer.add_ints(self.taken(), np.where(unknown, -1, whole), none=-1, none_text=b"")
+        self.writer.add_texts(
+            b"", np.where(unknown, np.int32(-1), rest), _THOUSANDTHS, none_text=b""
+        )
+
+    def done(self) -> RowWriter:
+        """The writer; ends all rows with the plain text added last."""
+        if self._before:
+            ids = np.zeros(self._n, np.int32)
+            self.writer.add_texts(b"", ids, [self.taken()], none_text=b"")
+        return self.writer
+
+    def taken(self) -> bytes:
+        """The plain text added last, to write before the next part."""
+        before, self._before = self._before, b""
+        return before
+
 
 # Of a function of the runtime in Nsight Systems; tools look for torch.profiler's cudaLaunchKernel.
 _VERSION: Final = re.compile(r"_v\d{4,}\Z")
@@ -30,10 +122,10 @@ def thread_places(threads: Threads) -> list[str]:
     """The pid and tid of each thread, and of an unknown one at the end."""
     pairs = enumerate(zip(threads.pid.tolist(), threads.tid.tolist(), strict=True))
     # Threads without a number remain distinct.
-    found = [
+    results = [
         f'"pid":{pid},"tid":{tid if tid >= 0 else quoted(f"thread {i}")}' for i, (pid, tid) in pairs
     ]
-    return [*found, '"pid":-1,"tid":-1']
+    return [*results, '"pid":-1,"tid":-1']
 
 
 def range_rows(profile: ProfileData, chosen: Int64, origin: int) -> RowWriter:
@@ -70,7 +162,7 @@ def api_rows(profile: ProfileData, chosen: Int64, correlation: Int64, origin: in
     rows = EventRows(len(chosen), origin)
     beginnings = [
         f'"ph":"X","cat":"{_category(name)}","name":{quoted(name)},"args":{{"cbid":0'
-        for name in (_VERSION.sub("", str(each)) for each in api.name.values)
+        for name in (_VERSION.sub("", str(value)) for value in api.name.values)
     ]
     rows.texts(api.name.ids[chosen], beginnings)
     rows.number("correlation", correlation[chosen])
@@ -177,14 +269,14 @@ def _arguments(meaning: Meaning) -> Iterator[tuple[str, Any]]:
     if meaning.collective is not None:
         record = meaning.collective
         yield "Collective name", record.name
-        found = {
+        result = {
             "dtype": record.dtype,
             "In msg nelems": record.given,
             "Out msg nelems": record.got,
             "Group size": record.ranks,
             "Process Group Name": record.group,
         }
-        yield from ((key, value) for key, value in found.items() if value is not None)
+        yield from ((key, value) for key, value in result.items() if value is not None)
     if meaning.frames:
         yield "Call stack", ";".join(map(_frame, reversed(meaning.frames)))
     if meaning.layers:
@@ -199,7 +291,7 @@ def _frame(line: str) -> str:
 
 def _inputs(values: list[Any]) -> Iterator[tuple[str, Any]]:
     described = [_input(value) for value in values]
-    dims, types, strides, concrete = ([each[i] for each in described] for i in range(4))
+    dims, types, strides, concrete = ([entry[i] for entry in described] for i in range(4))
     yield "Input Dims", dims
     if any(map(_has_type, values)):
         yield "Input type", types
@@ -246,3 +338,130 @@ def _has_type(value: Any) -> bool:
 
 def _plain(value: Any) -> str:
     return f"[{', '.join(map(_plain, value))}]" if isinstance(value, tuple) else str(value)
+
+
+_CATEGORIES: Final = {"memcpy": "gpu_memcpy", "memset": "gpu_memset"}
+# Arguments of torch.profiler; fastprof adds WORK.
+_TORCH: Final = {
+    "device": "device",
+    "context": "context",
+    "stream": "stream",
+    "grid": "grid",
+    "block": "block",
+    "registers": "registers per thread",
+    "shared_memory": "shared memory",
+    "graph_id": "graph id",
+    "graph_node": "graph node id",
+}
+
+
+def gpu_rows(work: SelectedWork, correlation: Int64, external: Int64, origin: int) -> RowWriter:
+    """The events of GPU work.
+
+    Parameters
+    ----------
+    correlation, external : int64 [n], numbers of the launching call and of the range around it, -1
+        if unknown
+    origin : subtracted from times, ns
+    """
+    rows = EventRows(len(work), origin)
+    look, _ = work.looks
+    rows.texts(look, _beginnings(work))
+    rows.number("External id", external)
+    rows.number("correlation", correlation)
+    for name, key in (("flops", "FLOPs"), ("bytes", "bytes read and written"), ("copied", "bytes")):
+        rows.number(key, work.numbers(name))
+    rows.number("launch latency (ns)", work.latency, none=NO_TIME)
+    rows.plain("}")
+    rows.time(work.start)
+    rows.duration(work.start, work.end, work.numbers("sil") < 0)
+    return rows.done()
+
+
+def _beginnings(work: SelectedWork) -> list[str]:
+    """Type, category, name, places and arguments of each look, the arguments still open."""
+    columns = {name: work.of_looks(name) for name in (*_TORCH, *WORK)}
+    names, kinds = work.of_looks("name"), work.of_looks("kind")
+    directions, memory = work.of_looks("copy_direction"), work.of_looks("copy_memory")
+    beginnings = []
+    for i, (name, kind) in enumerate(zip(names, kinds, strict=True)):
+        if kind in _CATEGORIES and (name or "[CUDA").startswith("[CUDA"):  # not torch's own name
+            name = _copy_name(kind, directions[i], memory[i])
+        arguments = ",".join(
+            f"{quoted(key)}:{quoted(value)}"
+            for names_of in (_TORCH, WORK)
+            for key, value in _gpu_arguments(
+                {key: columns[text][i] for text, key in names_of.items()}
+            )
+        )
+        beginnings.append(
+            f'"ph":"X","cat":"{_CATEGORIES.get(kind, "kernel")}","name":{quoted(name or "")},'
+            f'"pid":{_number(columns["device"][i])},"tid":{_number(columns["stream"][i])},'
+            f'"args":{{{arguments or _NO_ARGUMENTS}'
+        )
+    return beginnings
+
+
+_NO_ARGUMENTS: Final = '"queued":0'
+
+
+def _number(value: int | None) -> int:
+    return -1 if value is None else value
+
+
+def _gpu_arguments(values: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    for key, value in values.items():
+        if key == "layer":
+            value = ":".join(value or ())
+        if value not in (None, "", ()):
+            yield key, value
+
+
+def _copy_name(kind: str, direction: str | None, memory: str | None) -> str:
+    """`Memcpy HtoD (Pageable -> Device)`, `Memset (Device)`."""
+    parts = ["Memset" if kind == "memset" else "Memcpy"]
+    if direction:
+        parts.append(direction)
+    if memory:
+        parts.append(f"({' -> '.join(part.capitalize() for part in memory.split(' -> '))})")
+    return " ".join(parts)
+
+
+def flow_rows(
+    phase: str, category: str, ids: Int64, places: tuple[Int32, list[str]], time: Int64, origin: int
+) -> RowWriter:
+    """Events at the starts (phase s) or ends (phase f) of flows.
+
+    ids : int64 [n]; places: index [n] into texts of pid and tid; time : int64 [n]
+    """
+    rows = EventRows(len(ids), origin)
+    end = ',"bp":"e"' if phase == "f" else ""
+    rows.plain(f'"ph":"{phase}","cat":"{category}","name":"{category}"{end}')
+    rows.number("id", ids, none=NO_TIME)
+    which, texts = places
+    rows.plain(",")
+    rows.texts(which, texts)
+    rows.time(time)
+    return rows.done()
+
+
+def stream_places(work: SelectedWork) -> tuple[Int32, list[str]]:
+    """The pid and tid of the events of GPU work, as for `flow_rows`."""
+    return work.place, [
+        f'"pid":{device},"tid":{stream}' for _, device, _, stream in work.places.tolist()
+    ]
+
+
+def numbers_of_calls(work: SelectedWork) -> tuple[Int64, Int64]:
+    """Correlation ids of GPU work and of API calls, unique in the file.
+
+    Files of several processes repeat ids; torch.profiler writes one file per process.
+    """
+    api, own = work.profile.api, np.ascontiguousarray(work.numbers("correlation"), np.int64)
+    if len({*work.places[:, 0].tolist(), *api.threads.pid.tolist()} - {-1}) < 2:
+        return own, api.correlation
+    of_work = take(np.ascontiguousarray(work.places[:, 0]), work.place)
+    correlation = np.concatenate([own, api.correlation])
+    numbers, _ = alike([np.concatenate([of_work, api.pid]), correlation])
+    unique = np.where(correlation < 0, -1, numbers.astype(np.int64) + 1)
+    return unique[: len(own)], unique[len(own) :]

@@ -7,11 +7,14 @@ from typing import BinaryIO
 from fastprof.analysis.registry import Where
 from fastprof.exports.events import SelectedWork, read
 from fastprof.exports.perfetto import packets as proto
-from fastprof.exports.perfetto.gpu import write_gpu
-from fastprof.exports.perfetto.host import write_host
+from fastprof.exports.perfetto.host import write_gpu, write_host
 from fastprof.exports.perfetto.packets import clock_packets
-from fastprof.exports.perfetto.slices import TraceOutput
-from fastprof.exports.perfetto.tracks import write_ended_elsewhere, write_memory, write_steps
+from fastprof.exports.perfetto.tracks import (
+    TraceOutput,
+    write_ended_elsewhere,
+    write_memory,
+    write_steps,
+)
 from fastprof.model.trace import NEVER, NO_TIME
 from fastprof.profile.data import ProfileData
 from fastprof.writers.write_threads import write as write_rows
@@ -38,15 +41,15 @@ def write(
         There are no such steps.
     """
     work, rows = read(profile, where)
-    found = profile.find_steps(steps)
+    kernels = profile.find_steps(steps)
     memory = profile.memory_events
     starts = [work.start, profile.ranges.start[rows.ranges], profile.api.start[rows.api]]
     starts += [profile.ranges.ended_elsewhere.start, memory.time[memory.time != NO_TIME]]
-    starts.append(found.start[found.start != NO_TIME])
-    first = min(int(each.min(initial=NEVER)) for each in starts)
+    starts.append(kernels.start[kernels.start != NO_TIME])
+    first = min(int(start.min(initial=NEVER)) for start in starts)
     output = TraceOutput(first if first != NEVER else 0)
     processes = _processes(work, output)
-    write_steps(found, work, output, processes)
+    write_steps(kernels, work, output, processes)
     write_gpu(work, output, processes)
     write_host(work, rows, output, processes)
     write_ended_elsewhere(profile, work, output)
@@ -64,11 +67,11 @@ def _processes(work: SelectedWork, output: TraceOutput) -> dict[int, int]:
     profile = work.profile
     pids = {*profile.api.threads.pid.tolist(), *work.places[:, 0].tolist()}
     pids |= {*profile.memory_events.pid.tolist()}
-    found = {-1: 0}
+    processes = {-1: 0}
     for pid in sorted(pids - {-1}):
         name = profile.about.processes.get(pid) or "process"
         parts = []
         if 0 < pid < 1 << 31:
             parts = [proto.message(3, proto.number(1, pid), proto.text(6, name))]
-        found[pid] = output.tracks.add(f"{name} {pid}", 0, *parts)
-    return found
+        processes[pid] = output.tracks.add(f"{name} {pid}", 0, *parts)
+    return processes

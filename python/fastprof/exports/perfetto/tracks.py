@@ -1,22 +1,25 @@
 """Tracks of steps, and of ranges that end on another thread than they started on.
 
 Counters: allocated and reserved memory.
+
+Slices: a packet at the start and one at the end of each event.
 """
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import Final
 
 import numpy as np
 
 from fastprof._core import _nest
-from fastprof._core._packets import Fields, PacketWriter
+from fastprof._core._packets import Fields, PacketWriter, lanes
 from fastprof._core._pools import alike
 from fastprof._core._take import take
+from fastprof._system.classes import dataclass
 from fastprof.exports.events import SelectedWork
 from fastprof.exports.perfetto import packets as proto
-from fastprof.exports.perfetto.packets import HEAD
-from fastprof.exports.perfetto.slices import TRACK, Slices, TraceOutput, tracks_of_lanes
+from fastprof.exports.perfetto.packets import HEAD, Interned, Tracks
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Values
 from fastprof.model.metadata import MANAGED, PINNED, Memory
@@ -73,7 +76,7 @@ def _write(
     fields = Fields(len(start))
     fields.add_texts(
         ids,
-        [proto.number(10, output.texts.event(str(each))) + of_category for each in texts.values],
+        [proto.number(10, output.texts.event(str(value))) + of_category for value in texts.values],
     )
     track = tracks_of_lanes(
         output.tracks, names, [0] * len(names), (start, end, which), may_nest=False
@@ -105,7 +108,7 @@ def write_memory(profile: ProfileData, output: TraceOutput, processes: dict[int,
 
 def _series(memory: Memory, rows: Int64) -> list[tuple[str, Int64]]:
     """The counters of a device: as recorded, or else the sum of allocations and frees."""
-    found = [
+    series = [
         (part, values)
         for part, values in (
             ("allocated", memory.total_allocated[rows]),
@@ -113,8 +116,8 @@ def _series(memory: Memory, rows: Int64) -> list[tuple[str, Int64]]:
         )
         if (values >= 0).any()
     ]
-    if found:
-        return found
+    if series:
+        return series
     change = memory.bytes[rows]
     return [("allocated", np.cumsum(np.where(change == NO_TIME, 0, change)))]
 
@@ -125,3 +128,81 @@ def _write_counter(output: TraceOutput, name: str, parent: int, time: Int64, val
     fields.add_numbers(TRACK, np.full(len(time), uuid, np.int32), none=0)
     fields.add_numbers(_VALUE, values, none=NO_TIME)
     output.writers.append(PacketWriter(HEAD, output.origin, [(time, _TYPE_COUNTER, fields)]))
+
+
+_TYPE_BEGIN: Final = proto.number(9, 1)
+_TYPE_END: Final = proto.number(9, 2)
+TRACK: Final = proto.tag(11)
+FLOW: Final = proto.fixed64_tag(47)
+FLOW_END: Final = proto.fixed64_tag(48)
+
+
+@dataclass()
+class TraceOutput:
+    """Tracks, texts and packets of a Perfetto trace.
+
+    origin : the earliest time of all events, ns
+    """
+
+    origin: int
+    tracks: Tracks = field(default_factory=Tracks)
+    texts: Interned = field(default_factory=Interned)
+    writers: list[PacketWriter] = field(default_factory=list)
+
+
+@dataclass(frozen=True, eq=False)
+class Slices:
+    """Slices of tracks; `fields` are those of the packets at their starts.
+
+    start, end : int64 [n], ns; NEVER as end if the slice is still open
+    track : int32 [n], uuid
+    """
+
+    start: Int64
+    end: Int64
+    track: Int32
+    fields: Fields
+
+    def write_to(self, output: TraceOutput) -> None:
+        """Append the writer of the packets."""
+        at_end = Fields(len(self.start))
+        for fields in (self.fields, at_end):
+            fields.add_numbers(TRACK, self.track, none=0)
+        end = np.maximum(self.end, self.start)
+        output.writers.append(
+            PacketWriter(
+                HEAD,
+                output.origin,
+                [(self.start, _TYPE_BEGIN, self.fields), (end, _TYPE_END, at_end)],
+            )
+        )
+
+
+def tracks_of_lanes(
+    tracks: Tracks,
+    names: list[tuple[str, int]],
+    uuids: list[int],
+    slices: tuple[Int64, Int64, Int32],
+    may_nest: bool,
+) -> Int32:
+    """int32 [n]: the uuid of the track of each slice; slices of a track nest.
+
+    Slices that cross others get further tracks beside their own.
+
+    Parameters
+    ----------
+    names : name and parent of each track
+    uuids : uuid of each track, 0 to add it
+    slices : start, end, and index into `names`, in order of (start, -end)
+    may_nest : whether a slice may lie within another on the same track
+    """
+    lane, counts = lanes(*slices, len(names), may_nest)
+    results = []
+    for (name, parent), uuid, n in zip(names, uuids, counts.tolist(), strict=True):
+        if not uuid:
+            uuid = tracks.add(name, parent)
+        results.append(uuid)
+        results += [tracks.add(f"{name} (overlap {i})", parent) for i in range(1, n)]
+    first = np.zeros(len(counts), np.int32)
+    np.cumsum(np.maximum(counts, 1)[:-1], out=first[1:])
+    return take(np.array(results, np.int32), take(first, slices[2]) + lane)

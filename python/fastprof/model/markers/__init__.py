@@ -9,18 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fastprof._system.regex import regex
-from fastprof.model.markers.frames import SourceLines
-from fastprof.model.markers.kineto import read_event
-from fastprof.model.markers.layers import each_part_once
-from fastprof.model.markers.literal import read_dict
-from fastprof.model.markers.meaning import Kind, Meaning
-from fastprof.model.markers.torch_names import (
+from fastprof.model.markers.frames import SourceLines, each_part_once
+from fastprof.model.markers.kineto import (
     BACKWARD_NODE,
     BACKWARD_WORD,
     cut_sizes,
     is_torch_name,
+    read_event,
     torch_meaning,
 )
+from fastprof.model.markers.literal import read_dict
+from fastprof.model.markers.meaning import Kind, Meaning
 
 __all__ = [
     "Kind", "Meaning", "SourceLines", "dict_operators", "each_part_once", "op_name", "read",

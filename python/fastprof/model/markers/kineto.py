@@ -9,6 +9,8 @@ Finds the operator's own arguments among the inputs that an event records.
 
 TorchScript's interpreter passes its entire stack to the profiler; the operator's arguments are the
 last entries. torch's schemas give their number (`aten_schemas.txt`, from docs/make_schemas.py).
+
+Parses torch's own ranges: operators, autograd nodes, backward operators.
 """
 
 from __future__ import annotations
@@ -22,12 +24,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from fastprof._system.regex import regex
-from fastprof.model.call import UNKNOWN, Arg, Tensor
+from fastprof.model.call import UNKNOWN, Arg, Call, Tensor
 from fastprof.model.markers.collectives import RECORDED, call_of, recorded
 from fastprof.model.markers.frames import is_library_frame
 from fastprof.model.markers.literal import parsed
-from fastprof.model.markers.meaning import Kind, Meaning
-from fastprof.model.markers.torch_names import is_node, is_torch_name, torch_meaning
+from fastprof.model.markers.meaning import EVALUATE, Kind, Meaning
 
 FIELD: Final = "\x1f"
 NUMBERED: Final = "cpu_op numbered"  # the category of an operator that has a sequence number
@@ -89,7 +90,7 @@ def _own(name: str, columns: list[Any]) -> list[Any]:
     """Dims, types, strides and concrete inputs of an operator's own arguments."""
     types = columns[1]
     n = n_before(name, types) if isinstance(types, list) else 0
-    return [each[n:] if n and isinstance(each, list) else each for each in columns]
+    return [column[n:] if n and isinstance(column, list) else column for column in columns]
 
 
 def _frames(stack: str) -> tuple[str, ...]:
@@ -97,7 +98,7 @@ def _frames(stack: str) -> tuple[str, ...]:
 
     Function names are omitted: a frame with a function name refers to the function's definition.
     """
-    matches = [_FRAME.match(each.strip()) for each in reversed(stack.split(";"))] if stack else []
+    matches = [_FRAME.match(part.strip()) for part in reversed(stack.split(";"))] if stack else []
     lines = [f"{match[1]}:{match[2]}" for match in matches if match is not None]
     return tuple(line for line in lines if _is_own(line))
 
@@ -148,8 +149,8 @@ def _arguments(dims: Any, types: Any, strides: Any, concrete: Any) -> tuple[Arg,
     n = max(map(len, columns))
     if dims is None and types is None:
         return None
-    filled = [each + [None] * (n - len(each)) for each in columns]
-    return tuple(Arg("", _argument(*each)) for each in zip(*filled, strict=True))
+    filled = [column + [None] * (n - len(column)) for column in columns]
+    return tuple(Arg("", _argument(*members)) for members in zip(*filled, strict=True))
 
 
 def _argument(dims: Any, dtype: Any, strides: Any, concrete: Any) -> Any:
@@ -159,7 +160,7 @@ def _argument(dims: Any, dtype: Any, strides: Any, concrete: Any) -> Any:
         return value
     if isinstance(dtype, str) and dtype in _LISTS and not dims:
         return UNKNOWN  # traces before 2023 do not record list elements
-    nested = isinstance(dims, list) and any(isinstance(each, list) for each in dims)
+    nested = isinstance(dims, list) and any(isinstance(dim, list) for dim in dims)
     if nested or (isinstance(dtype, str) and dtype in _LISTS and dims):
         types = dtype if isinstance(dtype, list) else [None] * len(dims)
         steps = strides if isinstance(strides, list) else [None] * len(dims)
@@ -213,11 +214,11 @@ def _plain(value: Any) -> Any:
 def _shapes(dims: Any) -> list[tuple[int, ...]]:
     """Shapes as in emit_nvtx, which flattens lists of tensors."""
     shapes: list[tuple[int, ...]] = []
-    for each in dims if isinstance(dims, list) else []:
-        if isinstance(each, list) and any(isinstance(item, list) for item in each):
-            shapes.extend(_extents(item) or () for item in each)
+    for dim in dims if isinstance(dims, list) else []:
+        if isinstance(dim, list) and any(isinstance(item, list) for item in dim):
+            shapes.extend(_extents(item) or () for item in dim)
         else:
-            shapes.append(_extents(each) or ())
+            shapes.append(_extents(dim) or ())
     return shapes
 
 
@@ -253,8 +254,8 @@ def n_before(name: str, types: Sequence[Any]) -> int:
     for form in forms:  # longest first; TorchScript calls none with an out tensor
         n = len(types) - len(form)
         plain = all(
-            kind != _PLAIN or not _is_tensor(each)
-            for kind, each in zip(form, types[max(n, 0) :], strict=False)
+            kind != _PLAIN or not _is_tensor(type_)
+            for kind, type_ in zip(form, types[max(n, 0) :], strict=False)
         )
         if n > 0 and "T" in form and "O" not in form and plain and _fits(form, types[n:]):
             return n
@@ -263,7 +264,7 @@ def n_before(name: str, types: Sequence[Any]) -> int:
 
 def _fits(form: str, types: Sequence[Any]) -> bool:
     return len(form) == len(types) and all(
-        _is_tensor(each) for kind, each in zip(form, types, strict=True) if kind in _TENSORS
+        _is_tensor(type_) for kind, type_ in zip(form, types, strict=True) if kind in _TENSORS
     )
 
 
@@ -277,3 +278,121 @@ def _forms() -> dict[str, tuple[str, ...]]:
     text = Path(__file__).with_name("aten_schemas.txt").read_text("ascii")
     lines = (line.split() for line in text.splitlines()[1:])
     return {name: tuple(forms) for name, *forms in lines}
+
+
+_SIZES = ", sizes = ["
+_SHAPE = regex(r"\[((?:[0-9]{1,19}(?:, [0-9]{1,19})*)?)\]")
+
+# Operators of these namespaces are recognised without a suffix; others require one.
+_TORCH_NAMESPACES = frozenset(
+    {"aten", "prim", "prims", "quantized", "torch", "torchaudio", "torchvision"}
+    | {"c10d", "c10d_functional", "_c10d_functional", "nccl"}
+)
+_QUALIFIED = regex(r"([a-z_0-9]+)(?:::[A-Za-z_0-9.]+)+\Z")
+
+# Autograd nodes whose names do not end in Backward.
+_AUTOGRAD_NODE = regex(
+    r"torch::autograd::(?:AccumulateGrad|CopySlices|CopyBackwards|GraphRoot|CppNode<.*>)\Z",
+    re.DOTALL,
+)
+BACKWARD_NODE = regex(r"Backward[0-9]*\Z")  # SumBackward1
+_BACKWARD_OP = regex(r"[A-Za-z0-9]_backward(?![A-Za-z])")  # aten::_softmax_backward_data
+_OPERATOR = regex(r"[\w.:]+\Z")
+_RECOMPUTE_NAME = regex(r"(?:[\w.]+::)*CheckpointFunctionBackward[0-9]*\Z")
+BACKWARD_WORD = regex(r"Backward|_backward")
+
+
+def cut_sizes(label: str) -> tuple[str, tuple[Arg, ...] | None]:
+    """Split a label at its trailing `, sizes = [..]`: name, and one tensor per size or None."""
+    at = label.rfind(_SIZES) if label.endswith("]") else -1
+    if at < 0:
+        return label, None
+    place, end = at + len(_SIZES), len(label) - 1
+    args = []
+    while place < end:
+        match = _SHAPE.match(label, place, end)
+        if match is None or not (match.end() == end or label.startswith(", [", match.end())):
+            return label, None
+        shape = tuple(int(extent) for extent in match[1].split(", ") if extent)
+        args.append(Arg("", Tensor(shape)))
+        place = match.end() + 2
+    return label[:at], tuple(args)
+
+
+def is_torch_name(name: str) -> bool:
+    """Whether a name without suffix and sizes is torch's.
+
+    Excludes `torch::autograd::AccumulateGrad`: PyTorch 1 writes it without a number and PyProf
+    treats it as the user's range; excluding it keeps PyProf's direction for the work inside.
+    """
+    if name.startswith(EVALUATE):
+        return True
+    if _AUTOGRAD_NODE.match(node_of(name)):
+        return False
+    match = _QUALIFIED.match(name)
+    return match is not None and match[1] in _TORCH_NAMESPACES
+
+
+def torch_meaning(
+    label: str,
+    name: str,
+    args: tuple[Arg, ...] | None,
+    frames: tuple[str, ...] = (),
+    layers: tuple[str, ...] = (),
+) -> Meaning:
+    """The meaning of a torch range; `args` is None if the range records no arguments."""
+    node = node_of(name)
+    recompute = _RECOMPUTE_NAME.match(node) is not None
+    node_runs = name.startswith(EVALUATE) or is_node(node)
+    return Meaning(
+        Kind.TORCH,
+        label,
+        name,
+        call=Call(*_split_namespace(node), args or ()),
+        has_arguments=args is not None,
+        frames=frames,
+        layers=layers,
+        backward=not recompute and (node_runs or _is_backward_op(node)),
+        autograd_node=node_runs,
+        recompute=recompute,
+    )
+
+
+def node_of(name: str) -> str:
+    """The name without the prefixes of the autograd engine and of some compilers."""
+    return name.removeprefix(EVALUATE).removeprefix("struct ").removeprefix("class ")
+
+
+def is_node(node: str) -> bool:
+    """Whether a torch name is an autograd node's, heuristically.
+
+    Wrong for a user's record_function named `...Backward` and for a custom node named otherwise.
+    """
+    if _AUTOGRAD_NODE.match(node):
+        return True
+    operator = _operator(node)
+    return operator is not None and BACKWARD_NODE.search(operator) is not None
+
+
+def _is_backward_op(node: str) -> bool:
+    """Whether a torch name is an operator of the backward pass, heuristically.
+
+    Excludes names such as `forward_backward`, by which users denote an entire step.
+    """
+    operator = _operator(node)
+    if operator is None or "forward" in operator:
+        return False
+    return _BACKWARD_OP.search(operator) is not None
+
+
+def _operator(node: str) -> str | None:
+    operator = node.split(" (", 1)[0].replace("(anonymous namespace)", "")
+    return operator if _OPERATOR.match(operator) else None
+
+
+def _split_namespace(node: str) -> tuple[str, str]:
+    """Split `aten::mm` into ("aten", "mm"). PyTorch 1 names have no namespace: aten."""
+    node = node.replace("(anonymous namespace)::", "")
+    head = re.split(r"[ (<]", node, maxsplit=1)[0]
+    at = head.rfind("::")
+    return (node[:at], node[at + 2 :]) if at > 0 and at + 2 < len(node) else ("aten", node)

@@ -242,8 +242,8 @@ def flash_attn_varlen_kvpacked_func(
     """
     del other
     key, value = unpacked(kv, 2)
-    found = packed_sizes(query, key, value, None, starts, lengths(first, second))
-    return attention_work(found, direction)
+    attention = packed_sizes(query, key, value, None, starts, lengths(first, second))
+    return attention_work(attention, direction)
 
 
 def unpacked(tensor: Tensor, count: int) -> list[Tensor]:
@@ -298,16 +298,18 @@ def fwd(
     del other, new_value
     longest = lengths(longest_query, longest_key)
     if pages is not None:
-        found = _paged(query, key, value, longest, pages)
+        attention = _paged(query, key, value, longest, pages)
     elif starts is not None and key_starts is None and len(key.shape) == 4:
-        found = _against_batch(query, key, value)
+        attention = _against_batch(query, key, value)
     else:
-        found = varlen_sizes(query, key, value, None, starts, longest)
+        attention = varlen_sizes(query, key, value, None, starts, longest)
         if used is not None or new_key is not None:
-            found = found._replace(exact=False)
+            attention = attention._replace(exact=False)
     if second_query is not None:
-        found = found._replace(depth=found.depth + found.width)
-    return Work((attention_forward(found) if direction == "fprop" else attention_backward(found),))
+        attention = attention._replace(depth=attention.depth + attention.width)
+    return Work(
+        (attention_forward(attention) if direction == "fprop" else attention_backward(attention),)
+    )
 
 
 def _paged(
@@ -384,7 +386,7 @@ def bwd(
     """
     del other
     longest = lengths(longest_query, longest_key)
-    found = varlen_sizes(query, key, value, None, starts, longest)
-    if elements(gradient.shape) != found.rows * found.width:
+    attention = varlen_sizes(query, key, value, None, starts, longest)
+    if elements(gradient.shape) != attention.rows * attention.width:
         raise CannotModel(f"a gradient of {gradient.shape} does not fit {query.shape}")
-    return Work((attention_backward(found),))
+    return Work((attention_backward(attention),))

@@ -17,8 +17,7 @@ from fastprof.ops.attention.sizes import (
 )
 from fastprof.ops.cost import CannotModel, Cost, Work, add_known
 from fastprof.ops.registry import operators
-from fastprof.ops.tensor import byte_count, elements
-from fastprof.ops.traffic import moved, texts
+from fastprof.ops.tensor import byte_count, elements, moved, texts
 
 
 @operators("""
@@ -70,10 +69,10 @@ def scaled_dot_product_efficient_attention(
     As `scaled_dot_product_attention`. An argument selects whether the softmax sums are written; if
     it is not recorded, they are counted.
     """
-    found = heads_first(query, key, value, mask)
+    attention = heads_first(query, key, value, mask)
     if direction == "fprop":
-        return Work((attention_forward(found, sums=sums is not False),))
-    return Work((attention_backward(found),))
+        return Work((attention_forward(attention, sums=sums is not False),))
+    return Work((attention_backward(attention),))
 
 
 @operators("""
@@ -91,16 +90,16 @@ def scaled_dot_product_attention_math(
 
     As in torch's FlopCounterMode. Intermediates (scores, scaled and masked copies) are not counted.
     """
-    found = heads_first(query, key, value, mask)
-    softmax = None if found.scores is None else byte_count(found.scores, query.dtype)
+    attention = heads_first(query, key, value, mask)
+    softmax = None if attention.scores is None else byte_count(attention.scores, query.dtype)
     operands = moved(query, key, value)
     if direction == "fprop":
-        flops = found.product_flops(1, 1)
-        touched = add_known(operands, moved(mask), found.output_bytes, softmax)
+        flops = attention.product_flops(1, 1)
+        touched = add_known(operands, moved(mask), attention.output_bytes, softmax)
     else:
-        flops = found.product_flops(2, 2)
-        touched = add_known(operands, operands, found.output_bytes, softmax)
-    return Work((found.part(Cost(flops, touched)),))
+        flops = attention.product_flops(2, 2)
+        touched = add_known(operands, operands, attention.output_bytes, softmax)
+    return Work((attention.part(Cost(flops, touched)),))
 
 
 @operators("""
@@ -142,8 +141,8 @@ def native_multi_head_attention(
     inputs = (query,) if key.shape == query.shape else (query, key, value)
     weights = (qkv_weight, qkv_bias, proj_weight, proj_bias)
     touched = moved(*inputs, *weights, mask, Tensor(query.shape, query.dtype))
-    found = Attention(query, key, value, mask, 0, None, size, size)
-    part = found.part(Cost(projections + products, touched))
+    attention = Attention(query, key, value, mask, 0, None, size, size)
+    part = attention.part(Cost(projections + products, touched))
     return Work((part,))
 
 
@@ -198,11 +197,11 @@ def scaled_dot_product_flash_attention_backward(
     the request.
     """
     del other
-    found = heads_first(query, key, value, mask)
-    check_gradient(gradient, found)
+    attention = heads_first(query, key, value, mask)
+    check_gradient(gradient, attention)
     flags = wanted if isinstance(wanted, tuple) else ()
     return Work(
-        (attention_backward(found, mask_gradient=mask is not None and flags[3:4] == (True,)),)
+        (attention_backward(attention, mask_gradient=mask is not None and flags[3:4] == (True,)),)
     )
 
 
@@ -240,10 +239,10 @@ def flash_attention_backward(
     With the sequences' starts, q is [total, h, d]: see `sequences`.
     """
     del other
-    found = varlen_sizes(query, key, value, mask, starts, (longest_query, longest_key))
-    check_gradient(gradient, found)
+    attention = varlen_sizes(query, key, value, mask, starts, (longest_query, longest_key))
+    check_gradient(gradient, attention)
     return Work(
-        (attention_backward(found, mask_gradient=mask is not None and mask_gradient is True),)
+        (attention_backward(attention, mask_gradient=mask is not None and mask_gradient is True),)
     )
 
 
@@ -272,9 +271,9 @@ def cudnn_attention_backward(
     """
     del other
     if starts is None:
-        found = heads_first(query, key, value, mask)
+        attention = heads_first(query, key, value, mask)
     else:
         longest = (length(longest_query), length(longest_key))
-        found = packed_sizes(query, key, value, mask, starts, longest)
-    check_gradient(gradient, found)
-    return Work((attention_backward(found),))
+        attention = packed_sizes(query, key, value, mask, starts, longest)
+    check_gradient(gradient, attention)
+    return Work((attention_backward(attention),))

@@ -13,9 +13,8 @@ from typing import Final
 from fastprof._system.classes import NamedTuple
 from fastprof.model.call import Tensor
 from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
-from fastprof.ops.tensor import broadcast, byte_count, elements
+from fastprof.ops.tensor import broadcast, byte_count, elements, moved, texts
 from fastprof.ops.tensor_cores import why_not
-from fastprof.ops.traffic import moved, texts
 
 KERNELS: Final = frozenset({"attention", "gemm"})
 _SUM: Final = "float32"  # of the logarithm of each row's softmax sum, which backward needs

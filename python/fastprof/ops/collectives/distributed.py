@@ -1,7 +1,7 @@
 """Bytes of collective communication: reads and writes of one device in its own memory.
 
 Each input of a rank is read once and each output written once. Network traffic (see
-`fastprof.ops.collectives.bandwidth`) and copies through a library's buffers are not counted.
+`fastprof.ops.collectives.messages`) and copies through a library's buffers are not counted.
 
 They return new tensors, whose size follows from the number of ranks, an argument.
 """
@@ -16,8 +16,7 @@ from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.parameters import Tensors, checked
 from fastprof.ops.registry import op, operators
 from fastprof.ops.table import Traffic, table_row
-from fastprof.ops.tensor import byte_count, elements
-from fastprof.ops.traffic import moved, texts
+from fastprof.ops.tensor import byte_count, elements, moved, texts
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Several = Tensors | Tensor | None
@@ -77,11 +76,11 @@ def all_reduce(
     Its backward pass is an all-reduce of the gradients.
     """
     del direction
-    found = several(tensors)
-    count, known = count_of(found), isinstance(ranks, int) and ranks > 0
+    result = several(tensors)
+    count, known = count_of(result), isinstance(ranks, int) and ranks > 0
     if isinstance(ranks, int) and ranks > 0:
         count = count * (ranks - 1) // ranks
-    return Cost(count, moved(*found, *found), exact=known), texts(*found)
+    return Cost(count, moved(*result, *result), exact=known), texts(*result)
 
 
 @collective(
@@ -95,8 +94,8 @@ def reduce_to_one(tensors: Tensors | Tensor) -> tuple[Cost, str]:
     Bytes: each tensor read, an estimate: the root also writes it, and the call does not identify
         the root.
     """
-    found = several(tensors)
-    return Cost(count_of(found), moved(*found), exact=False), texts(*found)
+    result = several(tensors)
+    return Cost(count_of(result), moved(*result), exact=False), texts(*result)
 
 
 @collective(
@@ -123,8 +122,8 @@ def one_side(tensors: Tensors | Tensor) -> tuple[Cost, str]:
     FLOPs: 0.
     Bytes: each tensor once: read by the rank that has it, written by one that gets it.
     """
-    found = several(tensors)
-    return Cost(0, moved(*found)), texts(*found)
+    result = several(tensors)
+    return Cost(0, moved(*result)), texts(*result)
 
 
 @collective(
@@ -156,10 +155,10 @@ def exchange(outputs: Several = None, inputs: Several = None) -> tuple[Cost, str
     Bytes: inputs read and outputs written, if present: only the root passes the list of a gather or
         a scatter.
     """
-    found = several(outputs, inputs)
-    if not found:
+    result = several(outputs, inputs)
+    if not result:
         raise CannotModel("no tensor among the arguments")
-    return Cost(0, moved(*found)), texts(*found)
+    return Cost(0, moved(*result)), texts(*result)
 
 
 @collective(
@@ -177,9 +176,9 @@ def nested_exchange(nested: Any, tensors: Tensors) -> tuple[Cost, str]:
     Bytes: inputs read, outputs written; unknown in torch ranges, which do not record the list of
         lists.
     """
-    found = _flattened(nested)
-    known = None if found is None else moved(*tensors, *found)
-    return Cost(0, known), texts(*tensors, *(found or ()))
+    result = _flattened(nested)
+    known = None if result is None else moved(*tensors, *result)
+    return Cost(0, known), texts(*tensors, *(result or ()))
 
 
 @collective(
@@ -280,12 +279,12 @@ def _flattened(nested: Any) -> Tensors | None:
     # The tensors in a list of lists; None if not recorded.
     if not isinstance(nested, tuple):
         return None
-    found: list[Tensor] = []
+    results: list[Tensor] = []
     for one in nested:
         if not isinstance(one, tuple):
             return None
-        found += map(checked, one)
-    return tuple(found)
+        results += map(checked, one)
+    return tuple(results)
 
 
 # FLOPs and bytes of functional collectives, used by compiled and sharded models.
@@ -317,14 +316,14 @@ def gathered(
     Unknown if it depends on the number of ranks and that is not recorded.
     """
     del out
-    found = several(tensors)
+    result = several(tensors)
     size = _size(group_size)
-    small = moved(*found)
+    small = moved(*result)
     large = None if small is None or size is None else small * size
     flops: int | None = 0
     if direction == "bprop":
-        flops = None if size is None else (size - 1) * count_of(found)
-    return Cost(flops, add_known(small, large)), texts(*found)
+        flops = None if size is None else (size - 1) * count_of(result)
+    return Cost(flops, add_known(small, large)), texts(*result)
 
 
 @operators("""
@@ -350,17 +349,17 @@ def reduce_scatter_tensor(
     Unknown if it depends on the number of ranks and that is not recorded.
     """
     del out
-    found = several(tensors)
+    result = several(tensors)
     size = _size(group_size)
-    counts = [elements(tensor.shape) for tensor in found]
+    counts = [elements(tensor.shape) for tensor in result]
     if size is not None and any(count % size for count in counts):
-        raise CannotModel(f"{size} ranks cannot share {texts(*found)}")
-    large = moved(*found)
+        raise CannotModel(f"{size} ranks cannot share {texts(*result)}")
+    large = moved(*result)
     small = None if large is None or size is None else large // size
     flops: int | None = 0
     if direction == "fprop":
         flops = None if size is None else sum(counts) // size * (size - 1)
-    return Cost(flops, add_known(small, large)), texts(*found)
+    return Cost(flops, add_known(small, large)), texts(*result)
 
 
 table_row("""

@@ -1,25 +1,37 @@
-"""FLOPs and bytes of indexing with several tensors, with slices and with masks."""
+"""FLOPs and bytes of indexing with several tensors, with slices and with masks.
+
+FLOPs and bytes of picking elements along one dimension by an index.
+
+The index and each picked element are read, the elements written. An element picked twice is read
+twice, as in an embedding.
+
+FLOPs and bytes of placing elements along one dimension by an index: one formula and a table.
+
+In place, the index and the source are read and each element written, and also read if combined. Out
+of place, the entire tensor is read and written.
+"""
 
 from __future__ import annotations
 
 import re
+from enum import Enum
 from typing import Any, Final
 
+from fastprof._system.classes import NamedTuple
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
+from fastprof.ops.axes import axis, replaced
 from fastprof.ops.cost import CannotModel, Cost, add_known
-from fastprof.ops.indexing.masking import masked
-from fastprof.ops.indexing.picking import gradient_of_picked, picked, sized_index
-from fastprof.ops.indexing.placing import Source, placed
-from fastprof.ops.parameters import checked
-from fastprof.ops.registry import operators
+from fastprof.ops.indexing.sorting import masked
+from fastprof.ops.parameters import Ints, Number, checked
+from fastprof.ops.registry import TORCH, op, operators
 from fastprof.ops.tensor import (
     broadcast,
     byte_count,
     canonical_type,
     elements,
     tensor_bytes,
+    texts,
 )
-from fastprof.ops.traffic import texts
 
 _SLICE: Final = re.compile(r"slice\((None|-?\d+), (None|-?\d+), (None|-?\d+)\)\Z")
 _MASKS: Final = frozenset({"bool", "uint8"})
@@ -93,7 +105,7 @@ def _sliced(text: str, size: int) -> int:
     match = _SLICE.match(text)
     if match is None:
         raise CannotModel(f"the index {text!r} is not modelled")
-    start, stop, step = (None if each == "None" else int(each) for each in match.groups())
+    start, stop, step = (None if group == "None" else int(group) for group in match.groups())
     if step is not None and step <= 0:
         raise CannotModel(f"invalid step {step}")
     return len(range(*slice(start, stop, step).indices(size)))
@@ -113,7 +125,7 @@ def _recorded(indices: Indices | Unknown) -> Items:
         raise CannotModel("no index among the arguments")
     if isinstance(indices, Unknown) or not any(isinstance(tensor, Tensor) for tensor in indices):
         return None
-    return tuple("slice(None, None, None)" if each is None else each for each in indices)
+    return tuple("slice(None, None, None)" if tensor is None else tensor for tensor in indices)
 
 
 def _read(x: Tensor, items: Items, direction: str, result: Tensor | Unknown) -> tuple[Cost, str]:
@@ -319,3 +331,338 @@ def unsafe_masked_index_put_accumulate(
     named = add_known(tensor_bytes(mask), _indices_bytes(indices))
     cost = placed(x, named, elements(values.shape), values, 1, in_place=False)
     return cost, texts(x, mask, *indices, values)
+
+
+Dim = int | Unknown
+
+
+def sized_index(count: int | None, dtype: str | None) -> int | None:
+    """Bytes of `count` elements; None if the count or the type is unknown."""
+    return None if count is None else byte_count(count, dtype)
+
+
+def picked(x: Tensor, index_bytes: int | None, count: int | None) -> Cost:
+    """Cost of picking `count` elements of x by an index."""
+    rows = sized_index(count, x.dtype)
+    return Cost(0, add_known(index_bytes, rows, rows))
+
+
+def gradient_of_picked(x: Tensor, index_bytes: int | None, count: int | None) -> Cost:
+    """Gradient of picked elements, summed in zeros of the shape of x; x is not read."""
+    moved = add_known(
+        index_bytes, sized_index(count, x.dtype), byte_count(elements(x.shape), x.dtype)
+    )
+    return Cost(count, moved)
+
+
+@operators("""
+    (x, _, index, ...): gather
+    (x, index): torch.take
+    (x, index, ...): aten::take
+""")
+def gather(x: Tensor, index: Tensor, *, direction: str) -> tuple[Cost, str]:
+    """Elements of x picked along a dimension by index [..] -> the shape of index.
+
+    FLOPs: none; backward an addition for each picked element.
+    Bytes: index read, each picked element read and written; backward index and gradient read, the
+    gradient of x written.
+    """
+    count, named = elements(index.shape), tensor_bytes(index)
+    if direction == "fprop":
+        return picked(x, named, count), texts(x, index)
+    return gradient_of_picked(x, named, count), texts(x, index)
+
+
+@operators("""
+    (x, indices=index, dim): torch.take_along_dim
+    (x, index, dim, ...): aten::take_along_dim
+""")
+def take_along_dim(
+    x: Tensor, index: Tensor, dim: int | Unknown | None = None, *, direction: str
+) -> tuple[Cost, str]:
+    """Elements of x picked along dim by index, both broadcast along the other dimensions.
+
+    FLOPs: none; backward an addition for each picked element.
+    Bytes: index read, each picked element read and written; backward index and gradient read, the
+    gradient of x written.
+    """
+    count: int | None = elements(index.shape)
+    if isinstance(dim, int):
+        place = axis(len(x.shape), dim)
+        if len(x.shape) != len(index.shape):
+            raise CannotModel(f"index {index.shape} does not fit {x.shape}")
+        count = 1
+        for i, (size, wanted) in enumerate(zip(x.shape, index.shape, strict=True)):
+            if i != place and 1 not in (size, wanted) and size != wanted:
+                raise CannotModel(f"index {index.shape} does not fit {x.shape}")
+            count *= wanted if i == place or size == 1 else size
+    elif isinstance(dim, Unknown) and x.shape != index.shape:
+        count = None
+    if direction == "fprop":
+        return picked(x, tensor_bytes(index), count), texts(x, index)
+    return gradient_of_picked(x, tensor_bytes(index), count), texts(x, index)
+
+
+@operators("(gradient, x, _, index, _): aten::gather_backward")
+def gather_backward(gradient: Tensor, x: Tensor, index: Tensor) -> tuple[Cost, str]:
+    """Gradient of a gather, summed in zeros of the shape of x.
+
+    FLOPs: an addition for each element of the gradient.
+    Bytes: gradient and index read, the gradient of x written.
+    """
+    count = elements(index.shape)
+    return gradient_of_picked(x, tensor_bytes(index), count), texts(gradient, index)
+
+
+@operators("""
+    torch.index_select
+    (x, dim, index, ...): aten::index_select
+""")
+def index_select(x: Tensor, dim: Dim, index: Tensor, *, direction: str) -> tuple[Cost, str]:
+    """Slices of x along dim picked by index [k] -> x's shape with k along dim.
+
+    FLOPs: none; backward an addition for each picked element.
+    Bytes: index read, each picked element read and written; backward index and gradient read, the
+    gradient of x written.
+    """
+    count = replaced(x.shape, dim, elements(index.shape))
+    if direction == "fprop":
+        return picked(x, tensor_bytes(index), count), texts(x, index)
+    return gradient_of_picked(x, tensor_bytes(index), count), texts(x, index)
+
+
+@operators("(gradient, sizes, _, index): aten::index_select_backward")
+def index_select_backward(
+    gradient: Tensor, sizes: Ints | Unknown, index: Tensor
+) -> tuple[Cost, str]:
+    """Gradient of an index_select, summed in zeros of the given sizes.
+
+    FLOPs: an addition for each element of the gradient.
+    Bytes: gradient and index read, the gradient of the input written.
+    """
+    flops, params = elements(gradient.shape), texts(gradient, index)
+    if isinstance(sizes, Unknown):
+        return Cost(flops, None), params
+    shape = (sizes,) if isinstance(sizes, int) else sizes
+    if any(size < 0 for size in shape):
+        raise CannotModel(f"invalid shape {shape}")
+    x = Tensor(shape, gradient.dtype)
+    return gradient_of_picked(x, tensor_bytes(index), flops), params
+
+
+Source = Tensor | Number
+
+
+def placed(
+    x: Tensor,
+    index_bytes: int | None,
+    count: int | None,
+    source: Tensor | None,
+    steps: int,
+    *,
+    in_place: bool,
+) -> Cost:
+    """`count` elements put into x by an index.
+
+    Parameters
+    ----------
+    source : Tensor or None
+        The elements to place; None for a number.
+    steps : int
+        FLOPs per element: 0 if it replaces the old one.
+    """
+    read = 0 if source is None else sized_index(count, source.dtype)
+    own = [sized_index(count, x.dtype)] * (2 if steps else 1)
+    if not in_place:
+        own = [tensor_bytes(x), byte_count(elements(x.shape), x.dtype)]
+    flops = None if count is None else count * steps
+    return Cost(flops if steps else 0, add_known(index_bytes, read, *own))
+
+
+class Counted(Enum):
+    """The argument that determines the number of placed elements."""
+
+    INDEX = "elements of the index"
+    SOURCE = "elements of the source"
+    SLICES = "as many slices of x as the index has elements"
+
+
+# FLOPs per element by the argument reduce=; a mean also counts elements.
+_STEPS: Final = {
+    None: 0,
+    "add": 1,
+    "sum": 1,
+    "multiply": 1,
+    "prod": 1,
+    "amax": 1,
+    "amin": 1,
+    "mean": 2,
+}
+
+
+class _Row(NamedTuple):
+    name: str
+    python: str
+    aten: tuple[str, ...]
+    counted: Counted
+    adds: bool  # whether it always adds
+    what: str
+
+
+_ROWS: Final = (
+    _Row(
+        "scatter",
+        "x, dim, index, src=source, reduce=reduce, value=value",
+        ("x, dim, index, source, reduce, ...", "x, dim, index, source, ..."),
+        Counted.INDEX,
+        False,
+        "Elements of a source, or a number, put into x [..] along dim by index [..].",
+    ),
+    _Row(
+        "scatter_add",
+        "x, dim, index, src=source, ...",
+        ("x, dim, index, source, ...",),
+        Counted.INDEX,
+        True,
+        "Elements of a source added to x [..] along dim by index [..].",
+    ),
+    _Row(
+        "scatter_reduce",
+        "x, dim, index, src=source, reduce, ...",
+        ("x, dim, index, source, reduce, ...",),
+        Counted.INDEX,
+        False,
+        "Elements of a source combined with those of x [..] along dim by index [..].",
+    ),
+    _Row(
+        "index_add",
+        "x, dim, index, source, ...",
+        ("x, dim, index, source, ...",),
+        Counted.SOURCE,
+        True,
+        "Slices of a source added to those of x [..] along dim by index [k].",
+    ),
+    _Row(
+        "index_copy",
+        "x, dim, index, source, ...",
+        ("x, dim, index, source, ...",),
+        Counted.SOURCE,
+        False,
+        "Slices of a source put into x [..] along dim by index [k].",
+    ),
+    _Row(
+        "index_reduce",
+        "x, dim, index, source, reduce, ...",
+        ("x, dim, index, source, reduce, ...",),
+        Counted.SOURCE,
+        False,
+        "Slices of a source combined with those of x [..] along dim by index [k].",
+    ),
+    _Row(
+        "index_fill",
+        "x, dim, index, value, ...",
+        ("x, dim, index, value, ...",),
+        Counted.SLICES,
+        False,
+        "A number put into the slices of x [..] along dim by index [k].",
+    ),
+    _Row(
+        "put",
+        "x, index, source, accumulate",
+        ("x, index, source, accumulate, ...",),
+        Counted.INDEX,
+        False,
+        "Elements of a source put into x, as one row, by index [..], or added to it.",
+    ),
+)
+
+_DOCUMENTATION: Final = """{what}
+
+    FLOPs: an operation for each combined element (for a mean 2, and a division for each element of
+    x), else none; backward none (products, extremes and means are not modelled).
+    Bytes: {bytes};
+    backward the gradient of x with zeros for replaced elements (read and written) and that
+    of the source picked from it.
+
+    If the reduce operation is not recorded, one FLOP per element is counted, an estimate.
+    """
+_COPIED: Final = "x, index and source read, the new tensor written"
+_IN_PLACE: Final = "index and source read, elements of x (if combined, read and) written"
+
+
+def _register(row: _Row, in_place: bool) -> None:
+    def formula(
+        x: Tensor,
+        index: Tensor,
+        source: Source | None = None,
+        reduce: str | Unknown | None = None,
+        dim: int | Unknown = UNKNOWN,
+        value: Source | None = None,
+        accumulate: bool | Unknown = False,
+        *,
+        direction: str,
+    ) -> tuple[Cost, str]:
+        given = value if source is None else source
+        given = given if isinstance(given, Tensor) and given.shape else None
+        params = texts(x, index, given)
+        count = _count(row.counted, x, index, given, dim)
+        if row.adds or accumulate is True:
+            reduce = "add"
+        unclear = isinstance(reduce, Unknown) or isinstance(accumulate, Unknown)
+        named = "add" if isinstance(reduce, Unknown) or unclear else reduce
+        if direction == "fprop":
+            cost = _forward(x, index, given, count, named, in_place)
+        elif unclear:
+            raise CannotModel("the reduce operation is not in the capture")
+        else:
+            cost = _backward(x, index, given, count, named)
+        return Cost(cost.flops, None if unclear else cost.bytes, not unclear), params
+
+    name = f"{row.name}_" if in_place else row.name
+    formula.__name__ = formula.__qualname__ = name
+    formula.__doc__ = _DOCUMENTATION.format(what=row.what, bytes=_IN_PLACE if in_place else _COPIED)
+    op(
+        TORCH,
+        f"{name}({row.python})",
+        aten=tuple(f"{name}({arguments})" for arguments in row.aten),
+    )(formula)
+
+
+def _count(
+    counted: Counted, x: Tensor, index: Tensor, source: Tensor | None, dim: int | Unknown
+) -> int | None:
+    if counted is Counted.INDEX:
+        return elements(index.shape)
+    if counted is Counted.SOURCE:
+        return elements(source.shape) if source else 1
+    return replaced(x.shape, dim, elements(index.shape))
+
+
+def _forward(
+    x: Tensor,
+    index: Tensor,
+    source: Tensor | None,
+    count: int | None,
+    reduce: str | None,
+    in_place: bool,
+) -> Cost:
+    if reduce not in _STEPS:
+        raise CannotModel(f"unknown reduction {reduce!r}")
+    cost = placed(x, tensor_bytes(index), count, source, _STEPS[reduce], in_place=in_place)
+    return cost + Cost(elements(x.shape), 0) if reduce == "mean" else cost
+
+
+def _backward(
+    x: Tensor, index: Tensor, source: Tensor | None, count: int | None, reduce: str | None
+) -> Cost:
+    if reduce not in (None, "add", "sum"):
+        raise CannotModel(f"the backward pass of {reduce!r} is not modelled")
+    cost = Cost(0, 0) if source is None else picked(x, tensor_bytes(index), count)
+    if reduce is None:
+        cost += placed(x, tensor_bytes(index), count, None, 0, in_place=False)
+    return cost
+
+
+for _row in _ROWS:
+    for _in_place in (False, True):
+        _register(_row, _in_place)

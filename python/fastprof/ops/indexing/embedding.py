@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from fastprof.model.call import Tensor, Unknown
-from fastprof.ops.arithmetic import SQUARE_ROOT
+from fastprof.ops.axes import SQUARE_ROOT
 from fastprof.ops.cost import CannotModel, Cost, add_known
 from fastprof.ops.registry import operators
 from fastprof.ops.tensor import byte_count, elements, is_integer, tensor_bytes, tensor_text

@@ -3,18 +3,37 @@
 The number of comparisons depends on the algorithm and the data, so all costs here are estimates
 (`exact` is False): n log2 n for sorting rows of n, n for selecting one or k of them (linear
 selection; torch's radix select makes several passes over the bits).
+
+FLOPs and bytes of masked fill, masked select and nonzero.
+
+The number of elements selected by a mask is not recorded: if it determines the output, bytes are
+unknown without the size of the result.
+
+FLOPs and bytes of look-up by value: binary search, membership, distinct values, histograms.
+
+The number of distinct values is not recorded: if it determines the output, bytes are unknown.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from fastprof.model.call import Tensor, Unknown
+from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.axes import left, replaced, row_length
 from fastprof.ops.cost import CannotModel, Cost, add_known
-from fastprof.ops.reductions.extremes import selected, selected_gradient
+from fastprof.ops.parameters import Ints, Number
+from fastprof.ops.reductions.norms import selected, selected_gradient
 from fastprof.ops.registry import operators
-from fastprof.ops.tensor import byte_count, elements, tensor_bytes, tensor_text
+from fastprof.ops.table import table_row
+from fastprof.ops.tensor import (
+    broadcast,
+    byte_count,
+    canonical_type,
+    elements,
+    tensor_bytes,
+    tensor_text,
+    texts,
+)
 
 Dim = int | Unknown
 
@@ -188,3 +207,259 @@ def quantile(x: Tensor, q: Tensor | float, dim: int | Unknown | None = None) -> 
         return Cost(flops + 3 * wanted, None, False), params
     moved = add_known(moved, byte_count(wanted * rows, x.dtype))
     return Cost(flops + 3 * wanted * rows, moved, False), params
+
+
+def masked(x: Tensor, mask: Tensor, direction: str) -> Cost:
+    """x with one number where the mask, broadcast, is true; no arithmetic."""
+    shape = broadcast(x.shape, mask.shape)
+    written = byte_count(elements(shape), x.dtype)
+    read = tensor_bytes(x) if direction == "fprop" else written
+    return Cost(0, add_known(read, tensor_bytes(mask), written))
+
+
+def _with_result(
+    read: tuple[Tensor, ...], result: Tensor | Unknown, dtype: str | None
+) -> int | None:
+    if isinstance(result, Unknown):
+        return None
+    written = byte_count(elements(result.shape), result.dtype or dtype)
+    return add_known(written, *map(tensor_bytes, read))
+
+
+table_row("""
+    x with one number where the mask, broadcast, is true.
+    FLOPs: none.
+    Bytes: x and mask read, the output written; backward gradient and mask read, the gradient of x
+    written. In place, all of x is also read and written.
+    (x, mask, ...): masked_fill masked_fill_
+""")("x, mask", lambda x, mask, direction: (masked(x, mask, direction), texts(x, mask)))
+
+
+@operators("""
+    (x, mask, source): torch.masked_scatter masked_scatter_
+    (x, mask, source, ...): aten::masked_scatter
+""")
+def masked_scatter(x: Tensor, mask: Tensor, source: Tensor, *, direction: str) -> tuple[Cost, str]:
+    """x with elements of a source, in order, where the mask, broadcast, is true.
+
+    FLOPs: none (the mask's prefix sum is not counted).
+    Bytes: x, mask and source read, the output written; backward gradient and mask read, the
+    gradients of x and source written.
+
+    An estimate: the source may have more elements than the mask selects.
+    """
+    cost, whole = masked(x, mask, direction), tensor_bytes(source)
+    if direction == "bprop":
+        whole = add_known(whole, whole)  # picked from the gradient, written
+    return Cost(0, add_known(cost.bytes, whole), False), texts(x, mask, source)
+
+
+@operators("aten::masked_scatter_backward")
+def masked_scatter_backward(
+    gradient: Tensor, mask: Tensor, sizes: Ints | Unknown
+) -> tuple[Cost, str]:
+    """Gradient of the source of a masked_scatter: the selected elements, then zeros.
+
+    FLOPs: none.
+    Bytes: mask and selected gradient read, a tensor of the source's sizes written.
+
+    An estimate: the source may have more elements than the mask selects.
+    """
+    params = texts(gradient, mask)
+    if isinstance(sizes, Unknown):
+        return Cost(0, None), params
+    shape = (sizes,) if isinstance(sizes, int) else sizes
+    if any(size < 0 for size in shape):
+        raise CannotModel(f"invalid shape {shape}")
+    whole = byte_count(elements(shape), gradient.dtype)
+    return Cost(0, add_known(tensor_bytes(mask), whole, whole), False), params
+
+
+@operators("""
+    torch.masked_select
+    (x, mask, ...): aten::masked_select
+""")
+def masked_select(
+    x: Tensor, mask: Tensor, *, result: Tensor | Unknown = UNKNOWN
+) -> tuple[Cost, str]:
+    """Elements of x where the mask is true, both broadcast -> [selected].
+
+    FLOPs: none (the mask's prefix sum is not counted); the backward pass is not modelled.
+    Bytes: x and mask read, the selected elements written; unknown if the size of the result is.
+    """
+    broadcast(x.shape, mask.shape)
+    return Cost(0, _with_result((x, mask), result, x.dtype)), texts(x, mask)
+
+
+@operators("aten::masked_select_backward")
+def masked_select_backward(
+    gradient: Tensor,
+    x: Tensor,
+    mask: Tensor,
+) -> tuple[Cost, str]:
+    """Gradient [selected] of a masked_select, scattered into zeros where the mask is true.
+
+    FLOPs: none.
+    Bytes: gradient and mask read, the gradient of the input written.
+    """
+    written = byte_count(elements(broadcast(x.shape, mask.shape)), gradient.dtype)
+    moved = add_known(tensor_bytes(gradient), tensor_bytes(mask), written)
+    return Cost(0, moved), texts(gradient, x, mask)
+
+
+@operators("""
+    (x, ...): nonzero torch.argwhere
+    (x): aten::nonzero_numpy aten::argwhere
+""")
+def nonzero(x: Tensor, *, result: Tensor | Unknown = UNKNOWN) -> tuple[Cost, str]:
+    """Indices of the nonzero elements of x -> int64 [found, dimensions].
+
+    FLOPs: a comparison for each element.
+    Bytes: x read, the indices written; unknown if the size of the result is.
+    """
+    return Cost(elements(x.shape), _with_result((x,), result, "int64")), tensor_text(x)
+
+
+@operators("""
+    (x, size=size): torch.nonzero_static
+    (x, size, ...): aten::nonzero_static
+""")
+def nonzero_static(x: Tensor, size: int | Unknown) -> tuple[Cost, str]:
+    """Indices of the first nonzero elements of x -> int64 [size, dimensions].
+
+    FLOPs: a comparison for each element.
+    Bytes: x read, the indices written.
+    """
+    if isinstance(size, Unknown):
+        return Cost(elements(x.shape), None), tensor_text(x)
+    if size < 0:
+        raise CannotModel(f"invalid size {size}")
+    written = byte_count(size * len(x.shape), "int64")
+    return Cost(elements(x.shape), add_known(tensor_bytes(x), written)), tensor_text(x)
+
+
+Operand = Tensor | Number
+
+
+def _count(operand: Operand) -> int:
+    return elements(operand.shape) if isinstance(operand, Tensor) else 1
+
+
+def _bytes(operand: Operand) -> int | None:
+    # Ranges record a number as a tensor without dimensions and type.
+    if isinstance(operand, Tensor) and (operand.shape or canonical_type(operand.dtype)):
+        return tensor_bytes(operand)
+    return 0
+
+
+@operators("""
+    (borders, values, out_int32=out_int32): torch.searchsorted
+    (values, boundaries=borders, out_int32=out_int32): torch.bucketize
+    (borders, values, out_int32, ...): aten::searchsorted
+    (values, borders, out_int32, ...): aten::bucketize
+""")
+def searchsorted(
+    borders: Tensor, values: Operand, out_int32: bool | Unknown = False
+) -> tuple[Cost, str]:
+    """Index of each value in the sorted borders [.., n] -> integers of the shape of values.
+
+    FLOPs: log2(n + 1), rounded up, comparisons for each value; no backward pass.
+    Bytes: borders and values read, int64 (or int32) indices written.
+    """
+    length = borders.shape[-1] if borders.shape else 1
+    width = None if isinstance(out_int32, Unknown) else "int32" if out_int32 else "int64"
+    moved = add_known(tensor_bytes(borders), _bytes(values), byte_count(_count(values), width))
+    return Cost(_count(values) * length.bit_length(), moved), texts(borders, values)
+
+
+_LOOP_LIMIT: Final = (10, 0.145)  # aten/src/ATen/native/TensorCompare.cpp, isin
+
+
+@operators("""
+    (values, among, ...): isin
+    (elements=values, test_elements=among, ...): torch.isin
+""")
+def isin(values: Operand, among: Operand) -> tuple[Cost, str]:
+    """Whether each value is one of others -> bool of the shape of values.
+
+    FLOPs: a comparison with each of the others if they are few (torch's threshold), else both are
+    sorted together: log2(all), rounded up, comparisons for each and 2 to mark duplicates; no
+    backward pass.
+    Bytes: both read, bools written.
+
+    An estimate if both are sorted.
+    """
+    count, others = _count(values), _count(among)
+    if not isinstance(values, Tensor) and not isinstance(among, Tensor):
+        raise CannotModel("no tensor among the operands")
+    moved = add_known(_bytes(values), _bytes(among), byte_count(count, "bool"))
+    factor, exponent = _LOOP_LIMIT
+    if others < factor * min(count, 1 << 60) ** exponent:
+        return Cost(count * others, moved), texts(values, among)
+    both = count + others
+    return Cost(comparisons(both, both) + 2 * both, moved, False), texts(values, among)
+
+
+@operators("""
+    (x, _, _, _, dim): torch.unique
+    (x, ...): _unique2 _unique
+""")
+def unique(x: Tensor, dim: int | Unknown | None = None) -> tuple[Cost, str]:
+    """Distinct values of x (or distinct slices along dim), sorted.
+
+    FLOPs: log2(n), rounded up, comparisons for each element to sort them and one to find repeats.
+    Bytes: unknown, they depend on the number of distinct values.
+    """
+    count = elements(x.shape)
+    return Cost(comparisons(count, row_length(x.shape, dim)) + count, None, False), tensor_text(x)
+
+
+@operators("(x, dim, ...): unique_dim")
+def unique_dim(x: Tensor, dim: int | Unknown) -> tuple[Cost, str]:
+    """Distinct slices of x along dim, sorted.
+
+    FLOPs: log2(slices), rounded up, comparisons for each element to sort them and one to find
+    repeats: an upper bound, because comparing slices can stop early.
+    Bytes: unknown, they depend on the number of distinct slices.
+    """
+    if isinstance(dim, Unknown):
+        raise CannotModel("the dimension is not in the capture")
+    return unique(x, dim)
+
+
+table_row("""
+    Values of x without consecutive duplicates.
+    FLOPs: a comparison for each element.
+    Bytes: unknown, they depend on the number of distinct values.
+    (x, ...): unique_consecutive unique_dim_consecutive
+""")("x", lambda x: (Cost(elements(x.shape), None), tensor_text(x)))
+
+
+@operators("bincount")
+def bincount(
+    x: Tensor, weights: Tensor | None = None, minlength: int | Unknown = 0
+) -> tuple[Cost, str]:
+    """How often each number occurs in x [n], or the sum of its weights -> [largest number + 1].
+
+    FLOPs: an addition for each element; no backward pass.
+    Bytes: unknown, they depend on the largest number.
+    """
+    if weights is not None and weights.shape != x.shape:
+        raise CannotModel(f"weights {weights.shape} do not fit {x.shape}")
+    return Cost(elements(x.shape), None), tensor_text(x)
+
+
+@operators("""
+    (x, bins, min=_, max=_): torch.histc
+    (x, bins, _, _, ...): aten::histc
+""")
+def histc(x: Tensor, bins: int | Unknown = 100) -> tuple[Cost, str]:
+    """Histogram of x with equal bins -> [bins] of x's type.
+
+    FLOPs: 4 for each element: difference, product, rounding, and the addition to its bin.
+    Bytes: x read, the bins written. Finding a range that is not given is not counted.
+    """
+    if not isinstance(bins, Unknown) and bins <= 0:
+        raise CannotModel(f"invalid number of bins {bins}")
+    written = None if isinstance(bins, Unknown) else byte_count(bins, x.dtype)
+    return Cost(4 * elements(x.shape), add_known(tensor_bytes(x), written)), tensor_text(x)

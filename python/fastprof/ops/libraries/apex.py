@@ -9,14 +9,13 @@ from __future__ import annotations
 from typing import Any, Final
 
 from fastprof.model.call import Tensor
-from fastprof.ops.arithmetic import SQUARE_ROOT
+from fastprof.ops.axes import SQUARE_ROOT
 from fastprof.ops.cost import CannotModel, Cost, add_known
-from fastprof.ops.optimizers.fused import step
+from fastprof.ops.optimizers import step
 from fastprof.ops.parameters import Number, Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.table import table_row
-from fastprof.ops.tensor import canonical_type, elements
-from fastprof.ops.traffic import moved, texts
+from fastprof.ops.tensor import canonical_type, elements, moved, texts
 
 Lists = tuple[Tensors, ...]
 

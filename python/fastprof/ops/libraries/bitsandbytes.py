@@ -11,12 +11,10 @@ from typing import Any, Final
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
-from fastprof.ops.dtypes import Dtype, named
-from fastprof.ops.matrix.product import GEMM, Product, forward
-from fastprof.ops.optimizers.fused import step
+from fastprof.ops.matrix.matmul import GEMM, Product, forward
+from fastprof.ops.optimizers import step
 from fastprof.ops.registry import operators
-from fastprof.ops.tensor import byte_count, elements, item_size
-from fastprof.ops.traffic import moved, texts
+from fastprof.ops.tensor import Dtype, byte_count, elements, item_size, moved, named, texts
 
 Block = int | Unknown | None
 

@@ -11,12 +11,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 from fastprof.model.call import Tensor, Unknown
-from fastprof.ops.arithmetic import EXPONENTIAL, SIGMOID
+from fastprof.ops.axes import EXPONENTIAL, SIGMOID
 from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.parameters import Tensors
 from fastprof.ops.registry import operators
-from fastprof.ops.tensor import byte_count, elements
-from fastprof.ops.traffic import fresh, moved, texts
+from fastprof.ops.tensor import byte_count, elements, fresh, moved, texts
 
 Size = int | Unknown | None
 

@@ -11,9 +11,8 @@ from typing import Final
 from fastprof.model.call import UNKNOWN, Call, Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.registry import operators
-from fastprof.ops.tensor import byte_count, elements, short_type, tensor_bytes
+from fastprof.ops.tensor import byte_count, elements, fresh, moved, short_type, tensor_bytes, texts
 from fastprof.ops.tensor_cores import why_not
-from fastprof.ops.traffic import fresh, moved, texts
 
 # FLOPs and bytes of non-maximum suppression. Schema: torchvision, csrc/ops/nms.cpp.
 

@@ -21,8 +21,7 @@ from fastprof.ops.cost import CannotModel, Work
 from fastprof.ops.parameters import Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
-from fastprof.ops.tensor import is_integer
-from fastprof.ops.traffic import texts
+from fastprof.ops.tensor import is_integer, texts
 
 
 @operators("""
@@ -55,12 +54,14 @@ def fused_attn_func(
     mask = next((tensor for tensor in rest if len(tensor.shape) == 4), None)
     longest = lengths(longest_query, longest_query if longest_key is None else longest_key)
     if len(query.shape) == 3:
-        found = packed_sizes(query, key, value, mask, starts, longest)
+        attention = packed_sizes(query, key, value, mask, starts, longest)
     else:
-        first = [_batch_first(each, starts, longest) for each in (query, key, value)]
-        found = heads_last(first[0], first[1], first[2], mask)
-        found = found._replace(query=query, key=key, value=value)
-    return Work((attention_forward(found) if direction == "fprop" else attention_backward(found),))
+        first = [_batch_first(tensor, starts, longest) for tensor in (query, key, value)]
+        attention = heads_last(first[0], first[1], first[2], mask)
+        attention = attention._replace(query=query, key=key, value=value)
+    return Work(
+        (attention_forward(attention) if direction == "fprop" else attention_backward(attention),)
+    )
 
 
 def _are_starts(tensor: Tensor) -> bool:

@@ -50,8 +50,8 @@ def efficient_attention_forward_cutlass(
     For concatenated sequences see `sequences`.
     """
     del other
-    found = varlen_sizes(query, key, value, mask, starts, lengths(first, second))
-    return attention_work(found, direction)
+    attention = varlen_sizes(query, key, value, mask, starts, lengths(first, second))
+    return attention_work(attention, direction)
 
 
 @operators("""
@@ -80,9 +80,9 @@ def efficient_attention_backward_cutlass(
     del other
     if starts is not None and len(starts.shape) != 1:
         raise CannotModel(f"starts of sequences have shape {starts.shape}, not 1-d")
-    found = varlen_sizes(query, key, value, mask, starts, lengths(first, second))
-    check_gradient(gradient, found)
-    return Work((attention_backward(found),))
+    attention = varlen_sizes(query, key, value, mask, starts, lengths(first, second))
+    check_gradient(gradient, attention)
+    return Work((attention_backward(attention),))
 
 
 @operators("""
@@ -114,9 +114,9 @@ def efficient_attention_backward(
     Bytes: q, k, v, output, its gradient and 4 bytes per query read, gradients of q, k, v written.
     """
     del other
-    found = heads_first(query, key, value, None)
-    check_gradient(gradient, found)
-    return Work((attention_backward(found),))
+    attention = heads_first(query, key, value, None)
+    check_gradient(gradient, attention)
+    return Work((attention_backward(attention),))
 
 
 @operators("""
@@ -131,8 +131,8 @@ def efficient_attention_forward_decoder(query: Tensor, key: Tensor, value: Tenso
         tensor value.
     Bytes: q, k and v read, the output written: an upper bound.
     """
-    found = heads_last(query, key, value, None)._replace(exact=False)
-    return Work((attention_forward(found, sums=False),))
+    attention = heads_last(query, key, value, None)._replace(exact=False)
+    return Work((attention_forward(attention, sums=False),))
 
 
 @operators("(tensors**): aten::_fMHA")
@@ -147,10 +147,10 @@ def f_mha(tensors: Tensors, *, direction: str) -> Work:
     not recorded; the cost is then an upper bound and marked as an estimate.
     """
     query, key, value, mask = _operands(tensors)
-    found = heads_last(query, key, value, mask)
+    attention = heads_last(query, key, value, mask)
     if query.shape[0] == 1:
-        found = found._replace(exact=False)
-    return attention_work(found, direction)
+        attention = attention._replace(exact=False)
+    return attention_work(attention, direction)
 
 
 @operators("(tensors**): aten::EvoformerFusedAttention")

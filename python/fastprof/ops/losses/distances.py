@@ -1,17 +1,29 @@
-"""FLOPs and bytes of distances between vectors, and distance-based losses."""
+"""FLOPs and bytes of distances between vectors, and distance-based losses.
+
+FLOPs and bytes of distances between all pairs of vectors: cdist and pdist.
+
+FLOPs and bytes of losses of probabilities and of margins between inputs.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
 from fastprof.model.call import Tensor, Unknown
-from fastprof.ops.arithmetic import POWER, SQUARE_ROOT
-from fastprof.ops.cost import CannotModel, Cost, add_known
-from fastprof.ops.losses.elementwise import Reduce, Reduced, Reduction
-from fastprof.ops.normalisation.unit_norm import norm_of
+from fastprof.ops.axes import EXPONENTIAL, LOGARITHM, POWER, SIGMOID, SQUARE_ROOT
+from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
+from fastprof.ops.losses.elementwise import (
+    Reduce,
+    Reduced,
+    Reduction,
+    elementwise_loss,
+    elementwise_loss_gradient,
+)
+from fastprof.ops.matrix.matmul import GEMM
+from fastprof.ops.normalisation.layer_norm import norm_of
 from fastprof.ops.registry import operators
-from fastprof.ops.tensor import broadcast, elements, result_type
-from fastprof.ops.traffic import fresh, moved, texts
+from fastprof.ops.tensor import broadcast, elements, fresh, moved, present, result_type, texts
+from fastprof.ops.tensor_cores import why_not
 
 # Three sums of products and a quotient: x y, x x, y y; product of norms, limit, root, division.
 DOTS: Final = 6
@@ -54,12 +66,12 @@ def cosine_similarity(
     if isinstance(dim, Unknown):
         raise CannotModel("the dimension is not in the capture")
     pairs = _without(shape, dim)
-    found = Tensor(pairs, result_type((x, y)))
+    tensor = Tensor(pairs, result_type((x, y)))
     if direction == "bprop":
-        moves = moved(found, x, y, fresh(x), fresh(y))
+        moves = moved(tensor, x, y, fresh(x), fresh(y))
         return Cost(elements(shape) * COSINE_BACKWARD, moves), texts(x, y)
     flops = elements(shape) * DOTS + elements(pairs) * QUOTIENT
-    return Cost(flops, moved(x, y, found)), texts(x, y)
+    return Cost(flops, moved(x, y, tensor)), texts(x, y)
 
 
 @operators("""
@@ -114,13 +126,13 @@ def pairwise_distance(
     """
     shape = _paired(x, y)
     norm, exact = norm_of(p), not isinstance(p, Unknown)
-    found = Tensor(shape[:-1], result_type((x, y)))
+    tensor = Tensor(shape[:-1], result_type((x, y)))
     if direction == "bprop":
         flops = 4 + (POWER if norm.element > POWER else 0)
-        moves = moved(found, found, x, y, fresh(x), fresh(y))
+        moves = moved(tensor, tensor, x, y, fresh(x), fresh(y))
         return Cost(elements(shape) * flops, moves, exact), texts(x, y)
     flops = elements(shape) * (2 + norm.element) + elements(shape[:-1]) * norm.root
-    return Cost(flops, moved(x, y, found), exact), texts(x, y)
+    return Cost(flops, moved(x, y, tensor), exact), texts(x, y)
 
 
 @operators("""
@@ -166,3 +178,360 @@ def triplet_margin_loss(
     per_row = 3 + reduced.added + (swap is True)
     flops = add_known(flops, elements(rows) * per_row)
     return Cost(flops, moved(*operands, loss), exact), texts(*operands)
+
+
+# torch uses a matrix product if either side has more vectors than this.
+_PRODUCT_ABOVE: Final = 25
+_MODES: Final = {
+    "use_mm_for_euclid_dist_if_necessary": 0,
+    "use_mm_for_euclid_dist": 1,
+    "donot_use_mm_for_euclid_dist": 2,
+}
+
+
+def _output(x: Tensor, y: Tensor) -> Tensor:
+    if len(x.shape) < 2 or len(y.shape) < 2 or x.shape[-1] != y.shape[-1]:
+        raise CannotModel(f"cannot compute distances between {x.shape} and {y.shape}")
+    batch = broadcast(x.shape[:-2], y.shape[:-2])
+    return Tensor((*batch, x.shape[-2], y.shape[-2]), result_type((x, y)))
+
+
+@operators("""
+    (x, x2=y, p, compute_mode): torch.cdist
+    (x, y, p, compute_mode): _cdist_forward aten::cdist
+""")
+def cdist(
+    x: Tensor,
+    y: Tensor,
+    p: float | Unknown = 2.0,
+    compute_mode: str | int | Unknown | None = None,
+    *,
+    direction: str,
+) -> Work:
+    """p-norms of x[b, m, d] - y[b, n, d] for all pairs: [b, m, n].
+
+    FLOPs: for p = 2 and more than 25 vectors on a side (unless the mode overrides it) as
+    euclidean_distance; else 3 d for each pair (subtracted, squared, added) and 20 for the root,
+    backward 4 d for each pair and operand. For p other than 0, 1, 2 and infinity, a power is 20.
+    Bytes: x and y read, the distances written. Backward reads their gradient, distances, x and y,
+    writes dx and dy.
+
+    If not recorded,  p is assumed to be 2 and the mode torch's default (not exact).
+    """
+    output = _output(x, y)
+    mode = _MODES.get(compute_mode, 0) if isinstance(compute_mode, str) else compute_mode
+    mode = 0 if mode is None or isinstance(mode, Unknown) else mode
+    many = max(x.shape[-2], y.shape[-2]) > _PRODUCT_ABOVE
+    exact = not isinstance(p, Unknown) and not isinstance(compute_mode, Unknown)
+    if (isinstance(p, Unknown) or p == 2) and (mode == 1 or (mode == 0 and many)):
+        work = euclidean_distance(x, y, direction=direction)
+        return _as_sure(work, exact)
+    norm, pairs, length = norm_of(p), elements(output.shape), x.shape[-1]
+    if direction == "bprop":
+        flops = 2 * pairs * length * _gradient_flops(norm.element)
+        moves = moved(output, output, x, y, fresh(x), fresh(y))
+    else:
+        flops = pairs * (length * (1 + norm.element) + norm.root)
+        moves = moved(x, y, output)
+    return Work((Part("main", Cost(flops, moves, exact), texts(x, y)),))
+
+
+def _gradient_flops(element: int) -> int:
+    # Difference, scaled by dloss and the distance, summed; and the power where p needs one.
+    return 4 + (POWER if element > POWER else 0)
+
+
+def _as_sure(work: Work, exact: bool) -> Work:
+    (part,) = work.parts
+    cost = Cost(part.cost.flops, part.cost.bytes, exact)
+    reason = part.no_tensor_cores
+    return Work((Part(part.role, cost, part.params, kernels=GEMM, no_tensor_cores=reason),))
+
+
+@operators("(x, y): _euclidean_dist")
+def euclidean_distance(x: Tensor, y: Tensor, *, direction: str) -> Work:
+    """Euclidean distances of x[b, m, d] and y[b, n, d] by one product of [m, d + 2] and [n, d + 2].
+
+    FLOPs: 2 m n (d + 2) for each b, only the product's multiply-adds; backward 2 m n d for each of
+    dx and dy.
+    Bytes: x and y read, the distances written. Backward reads their gradient, distances, x and y,
+    writes dx and dy.
+
+    The product of [-2 x, |x|^2, 1] and [y, 1, |y|^2]; of it FlopCounterMode counts only the
+    backward pass.
+    """
+    output = _output(x, y)
+    flops = 2 * elements(output.shape) * (x.shape[-1] + 2)
+    moves = moved(x, y, output)
+    if direction == "bprop":
+        flops = 2 * 2 * elements(output.shape) * x.shape[-1]
+        moves = moved(output, output, x, y, fresh(x), fresh(y))
+    sizes = {"M": output.shape[-1], "N": output.shape[-2], "K": x.shape[-1] + 2}
+    reason = why_not(output.dtype, sizes)
+    cost = Cost(flops, moves)
+    return Work((Part("main", cost, texts(x, y), kernels=GEMM, no_tensor_cores=reason),))
+
+
+@operators("(gradient, x, y, p, distances): _cdist_backward")
+def cdist_backward(
+    gradient: Tensor, x: Tensor, y: Tensor, distances: Tensor, p: float | Unknown = 2.0
+) -> tuple[Cost, str]:
+    """dx of a cdist without matrix product; torch calls it once for dx and once for dy.
+
+    FLOPs: 4 d for each pair (difference, scaled twice, added), 24 for p other than 0, 1, 2 and
+    infinity.
+    Bytes: the gradient, distances, x and y read, dx written.
+    """
+    output = _output(x, y)
+    flops = elements(output.shape) * x.shape[-1] * _gradient_flops(norm_of(p).element)
+    moves = moved(gradient, distances, x, y, fresh(x))
+    return Cost(flops, moves, not isinstance(p, Unknown)), texts(gradient, x, y)
+
+
+def _pairs(x: Tensor) -> int:
+    if len(x.shape) != 2:
+        raise CannotModel(f"shape {x.shape} is not a list of vectors")
+    return x.shape[0] * (x.shape[0] - 1) // 2
+
+
+@operators("(x, p): pdist _pdist_forward")
+def pdist(x: Tensor, p: float | Unknown = 2.0, *, direction: str) -> tuple[Cost, str]:
+    """p-norms of x_i - x_j for all pairs of rows of x[n, d]: [n (n - 1) / 2].
+
+    FLOPs: 3 d for each pair (subtracted, squared, added) and 20 for the root; backward 8 d. For p
+    other than 0, 1, 2 and infinity, a power is 20.
+    Bytes: x read, the distances written. Backward reads their gradient, distances and x, writes dx.
+    """
+    pairs, norm, exact = _pairs(x), norm_of(p), not isinstance(p, Unknown)
+    tensor = fresh(x, (pairs,))
+    if direction == "bprop":
+        return _pdist_gradient(tensor, x, tensor, p)
+    flops = pairs * ((x.shape[1]) * (1 + norm.element) + norm.root)
+    return Cost(flops, moved(x, tensor), exact), texts(x)
+
+
+@operators("(gradient, x, p, distances): _pdist_backward")
+def pdist_backward(
+    gradient: Tensor, x: Tensor, distances: Tensor, p: float | Unknown = 2.0
+) -> tuple[Cost, str]:
+    """dx of a pdist.
+
+    FLOPs: 8 d for each pair: difference, scaled twice, added to both rows.
+    Bytes: the gradient, distances and x read, dx written.
+    """
+    return _pdist_gradient(gradient, x, distances, p)
+
+
+def _pdist_gradient(
+    gradient: Tensor, x: Tensor, distances: Tensor, p: float | Unknown
+) -> tuple[Cost, str]:
+    flops = 2 * _pairs(x) * x.shape[1] * _gradient_flops(norm_of(p).element)
+    moves = moved(gradient, distances, x, fresh(x))
+    return Cost(flops, moves, not isinstance(p, Unknown)), texts(x)
+
+
+LOG_SIGMOID: Final = EXPONENTIAL + LOGARITHM + 1
+Flag = bool | Unknown
+
+
+@operators("""
+    (x, target, weight, reduction, reduce): torch.binary_cross_entropy
+    (x, target, weight, _, reduce, reduction): torch.binary_cross_entropy
+    (x, target, weight, reduction): aten::binary_cross_entropy
+""")
+def binary_cross_entropy(
+    x: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    reduction: Reduction = "mean",
+    reduce: Reduce = None,
+    *,
+    direction: str,
+) -> tuple[Cost, str]:
+    """(t - 1) log(1 - x) - t log(x), elementwise, reduced or not.
+
+    FLOPs: 46 per element (two logarithms 40, two limits 2, the rest 4), 1 more if reduced and 1
+    with a weight; backward 6 ((x - t) dloss / max((1 - x) x, eps)) and 1 with a weight.
+    Bytes: x, t and weight read, the loss written: one number, or all of them. Backward reads dloss,
+    x, t and weight, writes dx.
+    """
+    operands = present(x, target, weight)
+    more = len(operands) - 2
+    reduced = Reduced.read(reduction, reduce)
+    return elementwise_loss(2 * LOGARITHM + 6 + more, operands, reduced, 6 + more, direction)
+
+
+@operators("(gradient, x, target, weight, ...): binary_cross_entropy_backward")
+def binary_cross_entropy_backward(
+    gradient: Tensor, x: Tensor, target: Tensor, weight: Tensor | None = None
+) -> tuple[Cost, str]:
+    """dx = (x - t) dloss / max((1 - x) x, eps).
+
+    FLOPs: 6 per element, 1 more with a weight.
+    Bytes: dloss, x, t and weight read, dx written.
+    """
+    operands = present(x, target, weight)
+    return elementwise_loss_gradient(4 + len(operands), gradient, operands)
+
+
+@operators("""
+    (x, target, weight, pos_weight, reduction, reduce): torch.binary_cross_entropy_with_logits
+    (x, target, weight, _, reduce, reduction, pos_weight):
+        torch.binary_cross_entropy_with_logits
+    (x, target, weight, pos_weight, reduction): aten::binary_cross_entropy_with_logits
+""")
+def binary_cross_entropy_with_logits(
+    x: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    pos_weight: Tensor | None = None,
+    reduction: Reduction = "mean",
+    reduce: Reduce = None,
+    *,
+    direction: str,
+) -> tuple[Cost, str]:
+    """(1 - t) x - log(sigmoid(x)), elementwise, reduced or not.
+
+    FLOPs: 44 per element (exponential and logarithm 40, the rest 4), 1 more if reduced, 1 with a
+    weight, 4 for the weight of positives; backward 24 (sigmoid 22, minus t, times dloss) and 1 and
+    4 for those weights.
+    Bytes: x, t and weights read, the loss written: one number, or all of them. Backward reads
+    dloss, x, t and weights, writes dx.
+
+    Counted as one kernel; torch uses several.
+    """
+    more = (weight is not None) + 4 * (pos_weight is not None)
+    return elementwise_loss(
+        LOG_SIGMOID + 3 + more,
+        present(x, target, weight, pos_weight),
+        Reduced.read(reduction, reduce),
+        SIGMOID + 2 + more,
+        direction,
+    )
+
+
+@operators("""
+    (x, target, reduction, log_target, reduce): torch.kl_div
+    (x, target, _, reduce, reduction, log_target): torch.kl_div
+    (x, target, reduction, log_target): aten::kl_div
+""")
+def kl_div(
+    x: Tensor,
+    target: Tensor,
+    reduction: Reduction = "mean",
+    reduce: Reduce = None,
+    log_target: Flag = False,
+    *,
+    direction: str,
+) -> tuple[Cost, str]:
+    """t (log(t) - x), elementwise, reduced or not; t is exp(t) with log_target.
+
+    FLOPs: 23 per element (logarithm 20, two products, subtracted), 22 with log_target, 1 more if
+    reduced; backward 1 (t dloss), 21 with log_target.
+    Bytes: x and t read, the loss written: one number, or all of them. Backward reads dloss and t,
+    writes dx.
+
+    If not recorded,  log_target is assumed to be off (not exact).
+    """
+    reduced = Reduced.read(reduction, reduce)
+    reduced = reduced._replace(exact=reduced.exact and not isinstance(log_target, Unknown))
+    logarithmic = log_target is True
+    forward, backward = (EXPONENTIAL + 2, EXPONENTIAL + 1) if logarithmic else (LOGARITHM + 3, 1)
+    if direction == "bprop":  # x itself is not read
+        return elementwise_loss(0, (target,), reduced, backward, direction, (x,))
+    return elementwise_loss(forward, (x, target), reduced, backward, direction)
+
+
+@operators("""
+    (x, target, log_input, full, _, reduction, reduce): torch.poisson_nll_loss
+    (x, target, log_input, full, _, _, reduce, reduction): torch.poisson_nll_loss
+    (x, target, log_input, full, _, reduction): aten::poisson_nll_loss
+""")
+def poisson_nll_loss(
+    x: Tensor,
+    target: Tensor,
+    log_input: Flag = True,
+    full: Flag = False,
+    reduction: Reduction = "mean",
+    reduce: Reduce = None,
+    *,
+    direction: str,
+) -> tuple[Cost, str]:
+    """exp(x) - t x, or x - t log(x + eps) without log_input; with full, Stirling's term.
+
+    FLOPs: 22 per element, 23 without log_input (exponential or logarithm 20), 47 more with full (t
+    log(t) - t + log(2 pi t) / 2 where t > 1), 1 more if reduced; backward 22 (exp(x) - t, times
+    dloss), 4 without log_input.
+    Bytes: x and t read, the loss written: one number, or all of them. Backward reads dloss, x and
+    t, writes dx.
+
+    Counted as one kernel; torch uses several. If not recorded,  log_input is assumed to be on and
+    full off (not exact).
+    """
+    reduced = Reduced.read(reduction, reduce)
+    sure = not isinstance(log_input, Unknown) and not isinstance(full, Unknown)
+    forward, backward = (EXPONENTIAL + 2, EXPONENTIAL + 2) if log_input else (LOGARITHM + 3, 4)
+    if full is True:
+        forward += 2 * LOGARITHM + 7
+    reduced = reduced._replace(exact=reduced.exact and sure)
+    return elementwise_loss(forward, (x, target), reduced, backward, direction)
+
+
+@operators("(x, target, variance, full, _, reduction): torch.gaussian_nll_loss")
+def gaussian_nll_loss(
+    x: Tensor,
+    target: Tensor,
+    variance: Tensor | float,
+    full: Flag = False,
+    reduction: Reduction = "mean",
+    *,
+    direction: str,
+) -> tuple[Cost, str]:
+    """(log(max(v, eps)) + (x - t)^2 / v) / 2, elementwise, reduced or not.
+
+    FLOPs: 26 per element (logarithm 20, limit 1, the rest 5), 1 more with full, 1 more if reduced;
+    backward 8 (dx 3, dv 5).
+    Bytes: x, t and v read, the loss written: one number, or all of them. Backward reads dloss, x, t
+    and v, writes dx and dv.
+
+    Counted as one kernel; torch uses several. A v with one dimension less than x (one variance per
+    row) is expanded by a dimension of size 1.
+    """
+    operands = present(x, target)
+    if isinstance(variance, Tensor):
+        shape = variance.shape
+        if shape != x.shape and shape == x.shape[:-1]:
+            variance = Tensor((*shape, 1), variance.dtype)
+        operands = (*operands, variance)
+    reduced = Reduced.read(reduction)
+    reduced = reduced._replace(exact=reduced.exact and not isinstance(full, Unknown))
+    gradients = (x, *operands[2:])
+    forward = LOGARITHM + 6 + (full is True)
+    return elementwise_loss(forward, operands, reduced, 8, direction, gradients)
+
+
+@operators("""
+    (x, input2=other, target, _, reduction, reduce): torch.margin_ranking_loss
+    (x, other, target, _, _, reduce, reduction): torch.margin_ranking_loss
+    (x, other, target, _, reduction): aten::margin_ranking_loss
+""")
+def margin_ranking_loss(
+    x: Tensor,
+    other: Tensor,
+    target: Tensor,
+    reduction: Reduction = "mean",
+    reduce: Reduce = None,
+    *,
+    direction: str,
+) -> tuple[Cost, str]:
+    """max(0, margin - t (x - y)), elementwise, reduced or not.
+
+    FLOPs: 4 per element (subtracted, product, added, maximum), 1 more if reduced; backward 3
+    (compared, times t, times dloss).
+    Bytes: x, y and t read, the loss written: one number, or all of them. Backward reads dloss, x, y
+    and t, writes dx and dy.
+
+    Counted as one kernel; torch uses several.
+    """
+    reduced = Reduced.read(reduction, reduce)
+    return elementwise_loss(4, (x, other, target), reduced, 3, direction, (x, other))

@@ -7,11 +7,10 @@ from typing import Final, TypeAlias
 
 from fastprof._system.classes import NamedTuple
 from fastprof.model.call import Tensor, Unknown
-from fastprof.ops.arithmetic import EXPONENTIAL, LOGARITHM
+from fastprof.ops.axes import EXPONENTIAL, LOGARITHM
 from fastprof.ops.cost import CannotModel, Cost
 from fastprof.ops.registry import TORCH, op
-from fastprof.ops.tensor import broadcast, elements, result_type
-from fastprof.ops.traffic import fresh, moved, texts
+from fastprof.ops.tensor import broadcast, elements, fresh, moved, result_type, texts
 
 # The argument `reduction` of a loss: additions and output size.
 

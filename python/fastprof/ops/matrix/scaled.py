@@ -7,14 +7,18 @@ from typing import Final
 
 from fastprof.model.call import Tensor
 from fastprof.ops.cost import CannotModel, Part, Work
-from fastprof.ops.dtype_argument import asked_type
-from fastprof.ops.dtypes import Dtype
-from fastprof.ops.matrix.matmul import batched, inner_size, plain, ranks
-from fastprof.ops.matrix.product import Product, forward, product_gradients
+from fastprof.ops.matrix.matmul import (
+    Product,
+    batched,
+    forward,
+    inner_size,
+    plain,
+    product_gradients,
+    ranks,
+)
 from fastprof.ops.parameters import Tensors
 from fastprof.ops.registry import operators
-from fastprof.ops.tensor import elements, numbers_per_element
-from fastprof.ops.traffic import present
+from fastprof.ops.tensor import Dtype, asked_type, elements, numbers_per_element, present
 
 
 @operators("""

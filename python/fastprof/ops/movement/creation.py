@@ -6,17 +6,18 @@ from math import ceil, isfinite
 from typing import Any, Final
 
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
-from fastprof.ops.arithmetic import POWER
+from fastprof.ops.axes import POWER
 from fastprof.ops.cost import CannotModel, Cost, add_known
-from fastprof.ops.dtypes import Dtype, chosen
 from fastprof.ops.movement.copies import sizes_given
 from fastprof.ops.parameters import Ints, Number
 from fastprof.ops.registry import operators
 from fastprof.ops.table import table_row
 from fastprof.ops.tensor import (
     SCALAR_TYPES,
+    Dtype,
     byte_count,
     canonical_type,
+    chosen,
     elements,
     tensor_bytes,
     tensor_text,
@@ -331,7 +332,7 @@ def _typed(dtype: Any, whole: bool) -> Dtype:
 
 
 def _steps(start: float, end: float, step: float) -> int:
-    if all(type(each) is int for each in (start, end, step)):
+    if all(type(value) is int for value in (start, end, step)):
         return max(-int((start - end) // step), 0)
     steps = (end - start) / step
     if not isfinite(steps):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, add_known
-from fastprof.ops.dtypes import parts
 from fastprof.ops.movement.copies import copied, sizes_given
 from fastprof.ops.parameters import Ints
 from fastprof.ops.registry import operators
 from fastprof.ops.table import table_row
-from fastprof.ops.tensor import byte_count, elements, tensor_bytes, tensor_text
+from fastprof.ops.tensor import byte_count, elements, parts, tensor_bytes, tensor_text
 
 table_row("""
     x with other strides or dimensions, in the same memory.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastprof.ops.arithmetic import EXPONENTIAL, LOGARITHM, POWER, TRIGONOMETRIC
+from fastprof.ops.axes import EXPONENTIAL, LOGARITHM, POWER, TRIGONOMETRIC
 from fastprof.ops.pointwise.table import (
     BOTH,
     COMPLEX_DIVISION,

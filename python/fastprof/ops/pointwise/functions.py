@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastprof.ops.arithmetic import (
+from fastprof.ops.axes import (
     ERROR_FUNCTION,
     EXPONENTIAL,
     GAMMA,

@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Final
 
 from fastprof._system.classes import dataclass
-from fastprof.ops.arithmetic import EXPONENTIAL, LOGARITHM, SQUARE_ROOT, TRIGONOMETRIC
+from fastprof.ops.axes import EXPONENTIAL, LOGARITHM, SQUARE_ROOT, TRIGONOMETRIC
 
 
 class Output(Enum):
@@ -113,7 +113,7 @@ def row(
     written = tuple(f"{name}_" for name in in_place.split())
     stem = stems.split()
     listed = dict.fromkeys([*names.split(), *python.split(), *special.split()])
-    listed |= dict.fromkeys(form.format(each) for each in stem for form in ("__{}__", "__r{}__"))
+    listed |= dict.fromkeys(form.format(text) for text in stem for form in ("__{}__", "__r{}__"))
     in_aten = [*names.split(), *aten.split(), *(f"special_{name}" for name in special.split())]
     parameters = tuple(operands.split())
     count = sum(parameter != "_" for parameter in parameters)
@@ -125,7 +125,7 @@ def row(
         aten=tuple(in_aten),
         python_in_place=(
             *written,
-            *(form.format(each) for each in stem for form in ("__i{}__", "i{}")),
+            *(form.format(text) for text in stem for form in ("__i{}__", "i{}")),
         ),
         aten_in_place=(*written, *(f"__i{name[2:]}" for name in aten.split() if name[0] == "_")),
         text=text,

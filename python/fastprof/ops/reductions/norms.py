@@ -1,18 +1,36 @@
-"""FLOPs and bytes of vector and matrix norms."""
+"""FLOPs and bytes of vector and matrix norms.
+
+FLOPs and bytes of extremes along a dimension, and comparisons of all elements.
+
+FLOPs and bytes of cumulative sums, products and extremes.
+"""
 
 from __future__ import annotations
 
 from math import inf, isnan
 from typing import Final
 
-from fastprof.model.call import Tensor, Unknown
-from fastprof.ops.arithmetic import POWER
-from fastprof.ops.axes import Dims, axes, left
+from fastprof.model.call import UNKNOWN, Tensor, Unknown
+from fastprof.ops.axes import EXPONENTIAL, LOGARITHM, POWER, Dims, axes, left
 from fastprof.ops.cost import CannotModel, Cost, add_known
-from fastprof.ops.dtypes import Dtype, chosen, parts, real_result
 from fastprof.ops.parameters import Ints, Number
 from fastprof.ops.registry import operators
-from fastprof.ops.tensor import broadcast, byte_count, elements, tensor_bytes, tensor_text
+from fastprof.ops.table import Traffic, table_row
+from fastprof.ops.tensor import (
+    Dtype,
+    broadcast,
+    byte_count,
+    chosen,
+    elements,
+    float_result,
+    is_complex,
+    parts,
+    real_result,
+    result_type,
+    sum_result,
+    tensor_bytes,
+    tensor_text,
+)
 
 _ROOT: Final = 1  # PyProf's count for the root of a norm: n squares, n additions, 1 root
 _EUCLIDEAN: Final = frozenset({2, "fro", None})
@@ -205,3 +223,289 @@ def dist(
     if direction == "fprop":
         return Cost(flops, add_known(operands, out), cost.exact), params
     return Cost(flops, add_known(operands, operands, out, out), cost.exact), params
+
+
+def selected(x: Tensor, flops: int, outputs: int | None, exact: bool = True) -> Cost:
+    """Cost of selecting values along a dimension with their int64 indices: x read, both written."""
+    values = None if outputs is None else byte_count(outputs, x.dtype)
+    indices = None if outputs is None else byte_count(outputs, "int64")
+    return Cost(flops, add_known(tensor_bytes(x), values, indices), exact)
+
+
+def selected_gradient(x: Tensor, outputs: int | None) -> Cost:
+    """Gradient of selected values: scattered to their indices in zeros of the shape of x."""
+    values = None if outputs is None else byte_count(outputs, x.dtype)
+    indices = None if outputs is None else byte_count(outputs, "int64")
+    return Cost(0, add_known(values, indices, byte_count(elements(x.shape), x.dtype)))
+
+
+@operators("""
+    (x, second, keepdim, dim=dim, other=other, axis=axis): torch.max torch.min
+    (x, second, keepdim, ...): aten::max aten::min
+    (x, other, ...): aten::max aten::min
+""")
+def torch_max(
+    x: Tensor,
+    second: Tensor | int | Unknown | None = None,
+    keepdim: bool | Unknown | None = None,
+    dim: Dims = None,
+    other: Tensor | None = None,
+    axis: Dims = None,
+    *,
+    direction: str,
+) -> tuple[Cost, str]:
+    """Maximum or minimum: of all of x, along dim (with indices), or of x and other, broadcast.
+
+    FLOPs: a comparison for each element of x (of the output for two tensors). Backward: of all of
+    x, a comparison, an addition and a product for each element; along a dimension none; of two
+    tensors, a comparison and two products for each element of the output.
+    Bytes: x (and other) read, values and int64 indices written; backward the gradient (and values
+    or indices) read, those of the operands written.
+
+    In a range without values, the number of arguments determines the case.
+    """
+    if isinstance(second, Tensor) and keepdim is not None:
+        second = UNKNOWN  # a number, recorded as a tensor without dimensions
+    elif isinstance(second, Tensor):
+        other, second = second, None
+    if other is not None:
+        return _of_two(x, other, direction)
+    if second is None and isinstance(keepdim, Unknown):
+        second = keepdim
+    for each in (second, axis):
+        dim = each if dim is None else dim
+    params = tensor_text(x)
+    count = elements(x.shape)
+    if dim is None:
+        value = byte_count(1, x.dtype)
+        if direction == "fprop":
+            return Cost(count, add_known(tensor_bytes(x), value)), params
+        return Cost(3 * count, _masked(x, value)), params
+    if direction == "fprop":
+        return selected(x, count, left(x.shape, dim)), params
+    return selected_gradient(x, left(x.shape, dim)), params
+
+
+def _masked(x: Tensor, outputs: int | None) -> int | None:
+    # x, the outputs and their gradients read, the gradient of x written.
+    return add_known(tensor_bytes(x), byte_count(elements(x.shape), x.dtype), outputs, outputs)
+
+
+def _of_two(x: Tensor, other: Tensor, direction: str) -> tuple[Cost, str]:
+    count = elements(broadcast(x.shape, other.shape))
+    operands = add_known(tensor_bytes(x), tensor_bytes(other))
+    written = byte_count(count, result_type((x, other)))
+    params = f"{tensor_text(x)};{tensor_text(other)}"
+    if direction == "fprop":
+        return Cost(count, add_known(operands, written)), params
+    return Cost(3 * count, add_known(operands, operands, written)), params
+
+
+@operators("""
+    (x, dim): torch.aminmax torch._aminmax
+    (x, dim, ...): aten::aminmax aten::_aminmax
+""")
+def aminmax(x: Tensor, dim: int | Unknown | None = None, *, direction: str) -> tuple[Cost, str]:
+    """Smallest and largest of x [..], of all or along dim -> two of [..].
+
+    FLOPs: two comparisons for each element; backward twice a comparison, an addition, a product.
+    Bytes: x read, both results written; backward x, both and their gradients read, the gradient of
+    x written.
+    """
+    outputs, count = left(x.shape, dim), elements(x.shape)
+    written = None if outputs is None else byte_count(2 * outputs, x.dtype)
+    if direction == "fprop":
+        return Cost(2 * count, add_known(tensor_bytes(x), written)), tensor_text(x)
+    return Cost(6 * count, _masked(x, written)), tensor_text(x)
+
+
+@operators("aten::value_selecting_reduction_backward")
+def value_selecting_reduction_backward(
+    gradient: Tensor,
+    dim: int | Unknown,
+    indices: Tensor,
+    sizes: Ints | Unknown,
+    keepdim: bool | Unknown = False,
+) -> tuple[Cost, str]:
+    """Gradient of values picked along a dimension (max, sort, topk, median, mode, kthvalue).
+
+    FLOPs: none, the gradient is scattered into zeros.
+    Bytes: gradient and indices read, a tensor of the input's sizes written.
+    """
+    params = f"{tensor_text(gradient)};{tensor_text(indices)}"
+    if isinstance(sizes, Unknown):
+        return Cost(0, None), params
+    shape = (sizes,) if isinstance(sizes, int) else sizes
+    if any(size < 0 for size in shape):
+        raise CannotModel(f"invalid shape {shape}")
+    written = byte_count(elements(shape), gradient.dtype)
+    return Cost(0, add_known(tensor_bytes(gradient), tensor_bytes(indices), written)), params
+
+
+# FLOPs and bytes of equal, allclose and is_nonzero.
+
+_CLOSE = 7  # |x - other| <= absolute + relative * |other|, or x = other
+
+
+@operators("equal")
+def equal(x: Tensor, other: Tensor) -> tuple[Cost, str]:
+    """Whether x and other have one shape and equal elements -> [].
+
+    FLOPs: a comparison and a logical and for each element, none if the shapes differ.
+    Bytes: both read, one bool written.
+    """
+    params = f"{tensor_text(x)};{tensor_text(other)}"
+    if x.shape != other.shape:
+        return Cost(0, 0), params
+    return Cost(2 * elements(x.shape), add_known(tensor_bytes(x), tensor_bytes(other), 1)), params
+
+
+@operators("(x, other, ...): allclose")
+def allclose(x: Tensor, other: Tensor) -> tuple[Cost, str]:
+    """Whether all elements of x and other, broadcast, are close -> [].
+
+    FLOPs: the 7 of isclose and a logical and for each element; no backward pass.
+    Bytes: both read, one bool written.
+    """
+    count = elements(broadcast(x.shape, other.shape))
+    moved = add_known(tensor_bytes(x), tensor_bytes(other), 1)
+    return Cost((_CLOSE + 1) * count, moved), f"{tensor_text(x)};{tensor_text(other)}"
+
+
+table_row("""
+    Whether the single element of x is not zero.
+    FLOPs: one comparison.
+    Bytes: the element read.
+    (x): is_nonzero torch.__bool__
+    (x, ...): _assert_async aten::_functional_assert_async
+""")("x", lambda x: (Cost(1, byte_count(1, x.dtype)), tensor_text(x)))
+
+
+@operators("""
+    (x, _, dtype): torch.cumsum
+    (x, _, dtype, ...): aten::cumsum
+    (x, _): aten::_cumsum
+""")
+def cumsum(x: Tensor, dtype: Dtype = None, *, direction: str) -> tuple[Cost, str]:
+    """Running sum of x along a dimension, of its shape.
+
+    FLOPs: an addition for each element, forward and backward.
+    Bytes: x read, the sums written (int64 of integers); backward their gradient read, that of x
+    written.
+    """
+    count, result = elements(x.shape), chosen(dtype, sum_result(x.dtype))
+    moved = add_known(tensor_bytes(x), byte_count(count, result))
+    if direction == "bprop":
+        moved = add_known(byte_count(count, result), byte_count(count, x.dtype))
+    return Cost(parts(x.dtype) * count, moved), tensor_text(x)
+
+
+@operators("""
+    (x, _, dtype): torch.cumprod
+    (x, _, dtype, ...): aten::cumprod
+    (x, _): aten::_cumprod
+""")
+def cumprod(x: Tensor, dtype: Dtype = None, *, direction: str) -> tuple[Cost, str]:
+    """Running product of x along a dimension, of its shape.
+
+    FLOPs: a product for each element; backward 3: product, running sum, division.
+    Bytes: x read, the products written; backward x, the products and their gradient read, the
+    gradient of x written. The separate path for zeros in x is not counted.
+    """
+    count, result = elements(x.shape), chosen(dtype, sum_result(x.dtype))
+    product = 6 if is_complex(x.dtype) else 1
+    written = byte_count(count, result)
+    if direction == "fprop":
+        return Cost(product * count, add_known(tensor_bytes(x), written)), tensor_text(x)
+    flops = count * (2 * product + parts(x.dtype))
+    own = byte_count(count, x.dtype)
+    return Cost(flops, add_known(tensor_bytes(x), written, written, own)), tensor_text(x)
+
+
+table_row("""
+    Running sum of x along a dimension, in place of x.
+    FLOPs: an addition for each element, forward and backward.
+    Bytes: x read and written; backward its gradient read and written.
+    (x, ...): cumsum_
+""")("x", lambda x, direction: cumsum(x, x.dtype, direction=direction))
+
+table_row("""
+    Running product of x along a dimension, in place of x.
+    FLOPs: a product for each element; backward 3: product, running sum, division.
+    Bytes: x read and written; backward x, the products and their gradient read, the gradient of x
+    written.
+    (x, ...): cumprod_
+""")("x", lambda x, direction: cumprod(x, x.dtype, direction=direction))
+
+
+@operators("""
+    (x, ...): torch.logcumsumexp
+    (x, _, ...): aten::logcumsumexp aten::_logcumsumexp
+""")
+def logcumsumexp(x: Tensor, *, direction: str) -> tuple[Cost, str]:
+    """Running logarithm of a sum of exponentials of x along a dimension, of its shape.
+
+    FLOPs: 44 for each element: larger, smaller, difference, exponential, 1 + and logarithm, and an
+    addition; backward twice that, and two exponentials, logarithms and differences.
+    Bytes: x read, the result written; backward x, the result and its gradient read, the gradient
+    of x written.
+    """
+    count, result = elements(x.shape), float_result(x.dtype)
+    step = EXPONENTIAL + LOGARITHM + 4
+    written = byte_count(count, result)
+    if direction == "fprop":
+        return Cost(step * count, add_known(tensor_bytes(x), written)), tensor_text(x)
+    flops = 2 * count * (step + EXPONENTIAL + LOGARITHM + 1)
+    return Cost(flops, add_known(tensor_bytes(x), written, written, written)), tensor_text(x)
+
+
+@operators("""
+    (x, ...): torch.cummax torch.cummin
+    (x, _, ...): aten::cummax aten::cummin
+""")
+def cummax(x: Tensor, *, direction: str) -> tuple[Cost, str]:
+    """Running maximum or minimum of x along a dimension and its indices, both of its shape.
+
+    FLOPs: a comparison for each element; backward an addition for each.
+    Bytes: x read, values and int64 indices written; backward gradient and indices read, the
+    gradient of x written.
+    """
+    count = elements(x.shape)
+    if direction == "fprop":
+        return selected(x, count, count), tensor_text(x)
+    return Cost(count, selected_gradient(x, count).bytes), tensor_text(x)
+
+
+table_row("""
+    Running maximum or minimum of x along a dimension, into values and indices.
+    FLOPs: a comparison for each element.
+    Bytes: x read, values and indices written.
+    (x, values, indices, _): aten::_cummax_helper aten::_cummin_helper
+""")("x, values, indices", Traffic(1, "x values indices"))
+
+
+@operators("(gradient, x, indices, _): aten::cummaxmin_backward")
+def cummaxmin_backward(gradient: Tensor, x: Tensor, indices: Tensor) -> tuple[Cost, str]:
+    """Gradient of a running maximum or minimum: summed at its indices.
+
+    FLOPs: an addition for each element.
+    Bytes: gradient and indices read, the gradient of x written.
+    """
+    moved = add_known(
+        tensor_bytes(gradient), tensor_bytes(indices), byte_count(elements(x.shape), gradient.dtype)
+    )
+    return Cost(elements(gradient.shape), moved), f"{tensor_text(gradient)};{tensor_text(indices)}"
+
+
+@operators("(gradient, x, _, output): aten::cumprod_backward")
+def cumprod_backward(gradient: Tensor, x: Tensor, output: Tensor) -> tuple[Cost, str]:
+    """Gradient of a running product: running sum of gradient * output from the end, by x.
+
+    FLOPs: 3 for each element: product, addition, division.
+    Bytes: gradient, x and output read, the gradient of x written.
+    """
+    read = add_known(tensor_bytes(gradient), tensor_bytes(x), tensor_bytes(output))
+    count = elements(x.shape)
+    product = 6 if is_complex(x.dtype) else 1
+    flops = count * (2 * product + parts(x.dtype))
+    return Cost(flops, add_known(read, byte_count(count, x.dtype))), tensor_text(x)

@@ -5,14 +5,21 @@ from __future__ import annotations
 from typing import Final
 
 from fastprof.model.call import Tensor, Unknown
-from fastprof.ops.arithmetic import SQUARE_ROOT
-from fastprof.ops.axes import Dims, left
+from fastprof.ops.axes import SQUARE_ROOT, Dims, left
 from fastprof.ops.cost import CannotModel, Cost, add_known
-from fastprof.ops.dtypes import count_result, parts, real_result, sum_result
 from fastprof.ops.parameters import Ints
 from fastprof.ops.reductions.table import Reduction, reduction
 from fastprof.ops.registry import TORCH, op, operators
-from fastprof.ops.tensor import byte_count, elements, tensor_bytes, tensor_text
+from fastprof.ops.tensor import (
+    byte_count,
+    count_result,
+    elements,
+    parts,
+    real_result,
+    sum_result,
+    tensor_bytes,
+    tensor_text,
+)
 
 # FLOPs and bytes of variances and standard deviations.
 
@@ -108,7 +115,7 @@ def sum_to_size(x: Tensor, size: Ints | Unknown, *, direction: str) -> tuple[Cos
     if isinstance(size, Unknown):
         return Cost(elements(x.shape) if direction == "fprop" else 0, None, False), tensor_text(x)
     shape = (size,) if isinstance(size, int) else size
-    if any(each < 0 for each in shape) or len(shape) > len(x.shape):
+    if any(number < 0 for number in shape) or len(shape) > len(x.shape):
         raise CannotModel(f"{x.shape} does not sum to {shape}")
     if shape == x.shape:
         return Cost(0, 0), tensor_text(x)

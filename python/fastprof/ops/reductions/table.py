@@ -7,22 +7,24 @@ from typing import Final
 
 from fastprof._system.classes import dataclass
 from fastprof.model.call import Tensor, Unknown
-from fastprof.ops.arithmetic import EXPONENTIAL, LOGARITHM
-from fastprof.ops.axes import Dims, left
+from fastprof.ops.axes import EXPONENTIAL, LOGARITHM, Dims, left
 from fastprof.ops.cost import CannotModel, Cost, add_known
-from fastprof.ops.dtypes import (
+from fastprof.ops.parameters import Ints
+from fastprof.ops.registry import TORCH, op
+from fastprof.ops.tensor import (
     Dtype,
     bool_result,
+    byte_count,
     chosen,
     count_result,
+    elements,
     float_result,
     parts,
     same,
     sum_result,
+    tensor_bytes,
+    tensor_text,
 )
-from fastprof.ops.parameters import Ints
-from fastprof.ops.registry import TORCH, op
-from fastprof.ops.tensor import byte_count, elements, tensor_bytes, tensor_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,11 @@ import numpy as np
 
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import CannotJudge
-from fastprof.analysis.advice.idle_text import first_calls
-from fastprof.analysis.advice.report import findings
+from fastprof.analysis.advice.report import findings, first_calls
 from fastprof.analysis.idle.causes import CAUSES
 from fastprof.analysis.steps.windows import ProcessLane, times_of
 from fastprof.model.arrays import Int32, Int64
-from fastprof.model.quantity import quantity
+from fastprof.model.numbers import quantity
 from fastprof.model.table import Table
 from fastprof.page.section import Card, Chart, Fact, PageSource, Section
 from fastprof.profile.recording_hints import advice_on
@@ -205,6 +204,6 @@ def _chart(
             "labels": number.tolist() if facts.has_steps else [""],
             "parts": [{"name": name, "color": [group, color]} for name, group, color, _ in parts],
         },
-        {"values": np.concatenate([each[rows] for *_, each in parts]).astype(np.float64)},
+        {"values": np.concatenate([array[rows] for *_, array in parts]).astype(np.float64)},
         ("bars.css",),
     )

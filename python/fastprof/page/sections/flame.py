@@ -47,7 +47,7 @@ _BELOW: Final = frozenset({"all", "op", "kernel", "smaller"})
 _HEADINGS: Final = (
     Heading("type", "type", "", "what the row is: layer, operator, kernel, ..."),
     Heading("path", "path", "", "names from the outermost to the row"),
-    *(each for each in TIMES if each.key != "gpu_ns"),
+    *(time for time in TIMES if time.key != "gpu_ns"),
     Heading("gpu_ns", "gpu", "ns", "GPU time of the row and of all rows inside it", digits=5),
     Heading("share", "share", "share", "of all GPU time"),
     Heading("kernels", "kernels", "", "kernels, graphs, copies and memsets"),
@@ -75,7 +75,7 @@ def section(source: PageSource) -> Section:
         charts=[chart_of(shown)],
         tables=[(f"Where time goes, by {_lower(title)}: largest parts", _table(tree))],
         missing=list(
-            _missing(profile, {each.lacking for each in _VIEWS if each.title not in known})
+            _missing(profile, {view.lacking for view in _VIEWS if view.title not in known})
         ),
     )
 
@@ -98,13 +98,13 @@ def chart_of(trees: Mapping[str, Stacks]) -> Chart:
 def _is_known(tree: Stacks) -> bool:
     """Whether the tree has more than operators and kernels outside of what its rows are."""
     names, types = tree.name.array(), tree.type.array()
-    rows = [name for name, each in zip(names, types, strict=True) if each not in _BELOW]
+    rows = [name for name, type_ in zip(names, types, strict=True) if type_ not in _BELOW]
     return any(name[:1] != "(" or name[:4] != "(no " for name in rows)
 
 
 def _missing(profile: ProfileData, lacking: set[str]) -> Iterator[str]:
-    for each in sorted(lacking):
-        yield advice_on(profile.about, profile.contents, each)
+    for text in sorted(lacking):
+        yield advice_on(profile.about, profile.contents, text)
 
 
 def _listed(titles: list[str]) -> str:
@@ -118,7 +118,7 @@ def _lower(title: str) -> str:
 
 def _names(tree: Stacks) -> dict[str, Any]:
     return {
-        "names": [str(each) for each in tree.name.values],
+        "names": [str(value) for value in tree.name.values],
         "types": tree.type.values,
         "phases": tree.dominant["phase"].values,
         "kinds": tree.dominant["kind"].values,
@@ -131,23 +131,25 @@ def _arrays(tree: Stacks) -> dict[str, Any]:
     `at` is the index 3 * node + direction of each; NaN is unknown.
     """
     own = {
-        name: np.stack([tree.own(name, each) for each in DIRECTIONS], 1).ravel()
+        name: np.stack([tree.own(name, direction) for direction in DIRECTIONS], 1).ravel()
         for name in MEASURES
     }
     at = np.flatnonzero((own["kernels"] > 0) | (own["calls"] > 0))
-    found: dict[str, Any] = {"at": at.astype(np.int32)}
+    result: dict[str, Any] = {"at": at.astype(np.int32)}
     for name, values in own.items():
         some = values[at].astype(np.float64)
-        found[name] = np.where(values[at] == -1, np.nan, some) if values.dtype.kind == "i" else some
+        result[name] = (
+            np.where(values[at] == -1, np.nan, some) if values.dtype.kind == "i" else some
+        )
     if not tree.n_windows:
-        del found["step_ns"]
+        del result["step_ns"]
     return {
         "parent": tree.parent,
         "name": tree.name.ids,
         "type": tree.type.ids,
         "phase": tree.dominant["phase"].ids,
         "kind": tree.dominant["kind"].ids,
-        **found,
+        **result,
     }
 
 
@@ -159,8 +161,8 @@ def _table(tree: Stacks) -> Table:
         "type": tree.type.take(rows),
         "path": texts([" › ".join(tree.chain(row)) for row in rows.tolist()]),
     }
-    for each in DIRECTIONS:
-        columns[f"{each}_ns"] = Ints(tree.inclusive("ns", each)[rows])
+    for direction in DIRECTIONS:
+        columns[f"{direction}_ns"] = Ints(tree.inclusive("ns", direction)[rows])
     columns["gpu_ns"] = Ints(time[rows])
     columns["share"] = Floats(time[rows] / max(int(time[0]), 1))
     columns["kernels"] = Ints(tree.inclusive("kernels")[rows])

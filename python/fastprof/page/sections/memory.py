@@ -7,8 +7,8 @@ from typing import Any, Final
 import numpy as np
 
 from fastprof.analysis.memory.blocks import Use
-from fastprof.analysis.memory.uses import envelope, uses_of, why_none
-from fastprof.model.quantity import quantity
+from fastprof.analysis.memory.rows import envelope, uses_of, why_none
+from fastprof.model.numbers import quantity
 from fastprof.page.section import UPLOT, Chart, Fact, PageSource, Section
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 

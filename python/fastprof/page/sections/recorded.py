@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from fastprof.model.heading import Heading
-from fastprof.model.quantity import quantity
+from fastprof.model.numbers import quantity
 from fastprof.model.table import Table, texts
 from fastprof.page.section import Fact, PageSource, Section
 from fastprof.page.table import LONGEST
@@ -52,7 +52,7 @@ _HEADINGS: Final = (
 
 def _of_file(info: dict[str, Any]) -> Table:
     """The facts of `fastprof info`."""
-    found = {
+    result = {
         "file": info["file"],
         "format": info["format"],
         "recorded by": " ".join(filter(None, (info["tool"], info["tool_version"]))),
@@ -68,7 +68,7 @@ def _of_file(info: dict[str, Any]) -> Table:
         "memory events": f"{info['memory_events']:,}" if info["memory_events"] else "none",
         "contains": ", ".join(name.replace("_", " ") for name, has in info["has"].items() if has),
     }
-    known = {name: str(value) for name, value in found.items() if value}
+    known = {name: str(value) for name, value in result.items() if value}
     return Table({"name": texts(list(known)), "value": texts(list(known.values()))}, _HEADINGS)
 
 
@@ -79,7 +79,9 @@ def _rank(rank: dict[str, Any] | None) -> str:
 
 
 def _processes(processes: list[dict[str, Any]] | None) -> str:
-    return ", ".join(f"{each['pid']} {each['name'] or ''}".strip() for each in processes or ())
+    return ", ".join(
+        f"{process['pid']} {process['name'] or ''}".strip() for process in processes or ()
+    )
 
 
 def _span(span: dict[str, int] | None) -> str:

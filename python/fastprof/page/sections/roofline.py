@@ -9,10 +9,10 @@ from typing import Any, Final
 import numpy as np
 
 from fastprof.analysis.key_names import heading_of
-from fastprof.analysis.roofline.peaks import devices_with
 from fastprof.analysis.roofline.points import BY, PLACES, places_of, points_of, roofs_of
+from fastprof.analysis.roofline.utilisation import devices_with
 from fastprof.model.columns import Values
-from fastprof.model.quantity import quantity
+from fastprof.model.numbers import quantity
 from fastprof.model.table import Table, texts
 from fastprof.page.section import UPLOT, Chart, PageSource, Section
 from fastprof.profile.recording_hints import advice_on
@@ -90,16 +90,16 @@ def _lead(table: Table, rows: np.ndarray) -> Iterator[str]:
 
 def _with_places(table: Table, places: dict[str, Values]) -> Table:
     """The table with layer, line and kind behind the keys."""
-    known = {name: each for name, each in places.items() if (each.ids >= 0).any()}
+    known = {name: place for name, place in places.items() if (place.ids >= 0).any()}
     columns: dict[str, Any] = {name: table.columns[name] for name in BY}
-    rest = {name: each for name, each in table.columns.items() if name not in BY}
+    rest = {name: column for name, column in table.columns.items() if name not in BY}
     headings = [
         replace(heading_of(name), in_text=name in known, about=f"{name} with most of the time")
         for name in places
     ]
     others = [
-        replace(each, in_text=each.in_text and each.key not in _OF_TOOLTIP)
-        for each in table.headings[len(BY) :]
+        replace(heading, in_text=heading.in_text and heading.key not in _OF_TOOLTIP)
+        for heading in table.headings[len(BY) :]
     ]
     return replace(
         table,

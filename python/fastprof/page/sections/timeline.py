@@ -25,13 +25,12 @@ from typing import Any, Final
 import numpy as np
 
 from fastprof._core._take import take
-from fastprof.analysis.timeline.build import EVENTS, Names, StepTimeline, StepTimelines
-from fastprof.analysis.timeline.choices import Choice
+from fastprof.analysis.timeline.build import EVENTS, Choice, Names, StepTimeline, StepTimelines
 from fastprof.analysis.timeline.lanes import LANES, LEVELS, Lane
 from fastprof.model.arrays import Int32, Int64, UInt8
 from fastprof.model.columns import Ints, Values
 from fastprof.model.heading import Heading
-from fastprof.model.quantity import quantity
+from fastprof.model.numbers import quantity
 from fastprof.model.table import ColumnData, Table
 from fastprof.page.section import Chart, PageSource, Section
 from fastprof.profile.data import ProfileData
@@ -63,7 +62,7 @@ def section(source: PageSource) -> Section:
         n_left -= len(lines[-1].events.start)
     threads = _threads(profile)
     data, arrays = arrays_of(lines)
-    data["choices"] = [_choice(*each) for each in zip(choices, lines, strict=True)]
+    data["choices"] = [_choice(*pair) for pair in zip(choices, lines, strict=True)]
     data["threads"] = [[pid, tid, name] for (pid, tid), name in threads.items()]
     chart = Chart(
         "timeline",
@@ -105,7 +104,7 @@ def _choice(choice: Choice, line: StepTimeline) -> dict[str, Any]:
 
 
 def _lead(choices: list[Choice], lines: list[StepTimeline]) -> Iterator[str]:
-    if not any(each.is_step for each in choices):
+    if not any(choice.is_step for choice in choices):
         yield (
             f"The capture has no steps: the time line shows the {choices[0].title}. Mark each step "
             "with a range."
@@ -117,10 +116,10 @@ def _lead(choices: list[Choice], lines: list[StepTimeline]) -> Iterator[str]:
                 f"{choice.title[:1].upper()}{choice.title[1:]}: {line.n_recorded:,} events. "
                 f"Neighbours shorter than {length} are merged; gaps of {length} or more are kept."
             )
-    n_deep = max(each.n_deep for each in lines)
+    n_deep = max(step_timeline.n_deep for step_timeline in lines)
     if n_deep:
         yield f"{n_deep:,} ranges inside {LEVELS} or more other ranges are omitted."
-    n_omitted = max(each.n_omitted for each in lines)
+    n_omitted = max(step_timeline.n_omitted for step_timeline in lines)
     if n_omitted:
         yield (
             f"{n_omitted:,} lanes are omitted: the {LANES} busiest of streams and of threads are "
@@ -204,26 +203,29 @@ def arrays_of(timelines: Sequence[StepTimeline]) -> tuple[Arrays, Arrays]:
     names, texts, places = _names(timelines)
     arrays: Arrays = dict(names)
     lanes = []
-    for i, each in enumerate(timelines):
-        what = np.empty(len(each.events.what), np.int32)
-        for lane, rows in zip(each.lanes, each.rows, strict=True):
-            what[rows] = take(places[lane.kind], each.events.what[rows])
-        start, end = each.events.start, each.events.end
+    for i, step_timeline in enumerate(timelines):
+        what = np.empty(len(step_timeline.events.what), np.int32)
+        for lane, rows in zip(step_timeline.lanes, step_timeline.rows, strict=True):
+            what[rows] = take(places[lane.kind], step_timeline.events.what[rows])
+        start, end = step_timeline.events.start, step_timeline.events.end
         delta = np.diff(start, prepend=start[:1])
-        for rows in each.rows:
+        for rows in step_timeline.rows:
             delta[rows.start : rows.start + 1] = 0
         columns = {
             "start": delta,
             "length": end - start,
             "what": what,
-            "link": each.link + 1,
-            "forward": each.forward + 1,
+            "link": step_timeline.link + 1,
+            "forward": step_timeline.forward + 1,
         }
-        if each.pixel:
-            columns |= {"count": each.events.counts, "free": end - start - each.events.busy}
+        if step_timeline.pixel:
+            columns |= {
+                "count": step_timeline.events.counts,
+                "free": end - start - step_timeline.events.busy,
+            }
         arrays |= {f"{i}.{name}": planes(column) for name, column in columns.items()}
-        lanes.append(_lanes(each))
-    columns_of = {kind: list(each) for line in timelines for kind, each in line.names.items()}
+        lanes.append(_lanes(step_timeline))
+    columns_of = {kind: list(name) for line in timelines for kind, name in line.names.items()}
     return {"columns": columns_of, "texts": texts, "lanes": lanes}, arrays
 
 
@@ -247,12 +249,12 @@ def _names(
     """The names in use, as places in texts; the texts; the new row of each row of names."""
     used: dict[str, list[Int32]] = {}
     names: dict[str, Names] = {}
-    for each in timelines:
-        names |= each.names
-        for lane, rows in zip(each.lanes, each.rows, strict=True):
-            used.setdefault(lane.kind, []).append(np.unique(each.events.what[rows]))
+    for step_timeline in timelines:
+        names |= step_timeline.names
+        for lane, rows in zip(step_timeline.lanes, step_timeline.rows, strict=True):
+            used.setdefault(lane.kind, []).append(np.unique(step_timeline.events.what[rows]))
     ids: dict[str, int] = {}
-    found, places = {}, {}
+    results, places = {}, {}
     for kind, parts in used.items():
         some = np.unique(np.concatenate(parts))
         n_rows = len(next(iter(names[kind].values())))
@@ -263,8 +265,8 @@ def _names(
             text_of = np.full(len(own.values) + 1, -1, np.int32)
             for value in np.unique(own.ids[own.ids >= 0]).tolist():
                 text_of[value] = ids.setdefault(_cut(str(own.values[value])), len(ids))
-            found[f"{kind}.{name}"] = text_of[own.ids]
-    return found, list(ids), places
+            results[f"{kind}.{name}"] = text_of[own.ids]
+    return results, list(ids), places
 
 
 def _cut(text: str) -> str:

@@ -308,8 +308,8 @@ def find(ranges: NestedRanges, in_backward: Bools) -> Int32:
     if len(nodes) > _MAX_NODES * all_nodes:
         return none
     recomputes = (count >= _MIN_OPERATORS) & (alike >= _MIN_SHARE * count)
-    found: Int32 = rows[recomputes[place]]
-    return found
+    result: Int32 = rows[recomputes[place]]
+    return result
 
 
 def _nodes_a_call(meanings: list[Meaning], label: Int32) -> int:

@@ -94,8 +94,8 @@ class Launchers:
 
     def rows(self, thread: int) -> Rows:
         """The launches of a thread, in order of time."""
-        found: Rows = self._order[self._bounds[thread] : self._bounds[thread + 1]]
-        return found
+        result: Rows = self._order[self._bounds[thread] : self._bounds[thread + 1]]
+        return result
 
     def start(self, thread: int) -> Int64:
         """Their times."""
@@ -369,9 +369,9 @@ def _callers_of_roots(
     frame = frame_of_range[users[range_of_user[user[inside]]]]
     roots = roots[order[inside]]
     precedes = frame < roots  # parents precede their children
-    found = np.full(len(parent), -1, np.int32)
-    found[roots[precedes]] = frame[precedes]
-    return found if precedes.any() else None
+    result = np.full(len(parent), -1, np.int32)
+    result[roots[precedes]] = frame[precedes]
+    return result if precedes.any() else None
 
 
 def _silent(launchers: Launchers, threads: list[int], time: Int64) -> Int32:

@@ -115,5 +115,5 @@ def nest(recording: Recording) -> Nesting:
 def _meaning(label: str) -> Meaning:
     if not label.startswith(OF_EVENT):
         return read(label_text(label), label.startswith(OF_TORCH))
-    found = read_event(label[1:])
-    return read(found, False) if isinstance(found, str) else found
+    result = read_event(label[1:])
+    return read(result, False) if isinstance(result, str) else result

@@ -32,8 +32,8 @@ from fastprof._core._take import take
 from fastprof._system.regex import regex
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.markers import Meaning
+from fastprof.model.markers.kineto import node_of
 from fastprof.model.markers.meaning import EVALUATE
-from fastprof.model.markers.torch_names import node_of
 from fastprof.profile.callpath.nesting import NestedRanges
 
 Step = tuple[npt.NDArray[np.intp], Int32]  # indices into `nodes`, and a candidate range for each
@@ -74,12 +74,12 @@ def correct(
         return
     carriers = _Carriers(role, ranges.seq, scope)
     at = carriers.up_to(nodes)
-    found = carriers.alike(nodes, at, ranges)
-    open_ = np.flatnonzero(found < 0)
+    result = carriers.alike(nodes, at, ranges)
+    open_ = np.flatnonzero(result < 0)
     if len(open_):
         last = carriers.last(nodes[open_], at[open_])
-        found[open_] = _Window(ranges, role).makers(nodes[open_], last)
-    forward[nodes] = found
+        result[open_] = _Window(ranges, role).makers(nodes[open_], last)
+    forward[nodes] = result
 
 
 def _likeness(
@@ -128,10 +128,10 @@ class _Carriers:
 
         last : result of `up_to`
         """
-        found = np.full(len(nodes), -1, np.int32)
+        result = np.full(len(nodes), -1, np.int32)
         at, label = last.copy(), ranges.label
         for _ in range(_MAX_CARRIERS):
-            open_ = np.flatnonzero((at >= 0) & (found < 0))
+            open_ = np.flatnonzero((at >= 0) & (result < 0))
             row = self.rows[at[open_]] if len(open_) else np.empty(0, np.int32)
             same = self._is_number_of(row, nodes[open_])
             at[open_[~same]] = -1
@@ -139,9 +139,9 @@ class _Carriers:
             if not len(open_):
                 break
             fits = _likeness(ranges.meanings, label[nodes[open_]], label[row]) >= SAME
-            found[open_[fits]] = row[fits]
+            result[open_[fits]] = row[fits]
             at[open_] -= 1
-        return found
+        return result
 
     def _is_number_of(self, row: Int32, nodes: Int32) -> Bools:
         same: Bools = (self.seq[row] == self.seq[nodes]) & (self.scope[row] == self.scope[nodes])

@@ -19,13 +19,10 @@ from fastprof.errors import BadInputError
 from fastprof.model.arrays import Int32, Int64, unique
 from fastprof.model.trace import Recording, Trace
 from fastprof.profile.callpath.attribution import Attributed, Attribution
-from fastprof.profile.captured_graphs import messages
-from fastprof.profile.captured_graphs.append import append_capture
-from fastprof.profile.captured_graphs.choose import Catalogue, choose
-from fastprof.profile.captured_graphs.fits import Fit
-from fastprof.profile.captured_graphs.messages import outcome
-from fastprof.profile.captured_graphs.operators import Operators
-from fastprof.profile.captured_graphs.sequences import (
+from fastprof.profile.captured_graphs import choose as messages
+from fastprof.profile.captured_graphs.choose import Catalogue, choose, outcome
+from fastprof.profile.captured_graphs.fits import (
+    Fit,
     Keys,
     Replays,
     Sequences,
@@ -33,6 +30,7 @@ from fastprof.profile.captured_graphs.sequences import (
     give_sizes,
     replays_of,
 )
+from fastprof.profile.captured_graphs.operators import Operators, append_capture
 
 __all__ = ["GraphCapture", "align", "outcome", "use_captures"]
 
@@ -95,7 +93,7 @@ def use_captures(recording: Recording, capture_files: Iterable[Recording]) -> No
         for launch in first:
             fits = catalogue.good_fits(replays, launch).values()
             best_rate, files = best[launch]
-            rate = max((each.rate for each in fits), default=0.0)
+            rate = max((fit.rate for fit in fits), default=0.0)
             if rate > best_rate:
                 best[launch] = rate, [file]
             elif rate == best_rate > 0:
@@ -128,13 +126,13 @@ def align(attributed: Attributed, from_files: bool) -> tuple[Attribution, GraphC
     BadInputError
         The captures are from other files and no graph launch matches exactly one of them.
     """
-    trace, found, frame_of_launch = attributed
+    trace, attribution, frame_of_launch = attributed
     keys = Keys()
     captures = captures_of(trace, keys)
     replays = replays_of(trace, keys) if len(captures) else None
     if replays is None or not len(replays) or trace.captured is None:
-        return found, None
-    operators = Operators(found)
+        return attribution, None
+    operators = Operators(attribution)
     launch = trace.captured.launch[captures.row]
     frame = take(frame_of_launch, np.ascontiguousarray(launch))
     label = operators.label(frame)
@@ -162,7 +160,7 @@ def align(attributed: Attributed, from_files: bool) -> tuple[Attribution, GraphC
         fits[number][chosen] if chosen >= 0 else None
         for number, chosen in zip(kind.tolist(), capture.tolist(), strict=True)
     ]
-    found = _with_frames(trace, found, replays, captures, frame, capture, fit_of_launch)
+    attribution = _with_frames(trace, attribution, replays, captures, frame, capture, fit_of_launch)
     used = [each for each in fit_of_launch if each is not None]
     matched = sum(each.matched for each in used)
     total = sum(each.of for each in used)
@@ -183,7 +181,7 @@ def align(attributed: Attributed, from_files: bool) -> tuple[Attribution, GraphC
     if from_files and not used:
         raise BadInputError(problems[0])
     trace.warnings += problems
-    return found, result
+    return attribution, result
 
 
 def _distinct(replays: Replays) -> tuple[list[int], Int64]:
@@ -213,15 +211,15 @@ def _agreeing(
     config = trace.kernels.config[replays.row[replays.of(launch)]]
     name = trace.kernels.configs.name[config]
     known: dict[bytes, Fit] = {}
-    for number, each in fits.items():
-        if not each.by_name:
-            labels = label[captures.of(number)][each.place]
+    for number, fit in fits.items():
+        if not fit.by_name:
+            labels = label[captures.of(number)][fit.place]
             key = labels.tobytes()
             if key not in known:
                 differ = operators.disagree(labels, name, trace.strings)
-                known[key] = replace(each, matched=each.matched - differ)
+                known[key] = replace(fit, matched=fit.matched - differ)
             fits[number] = known[key]
-    return {number: each for number, each in fits.items() if each.is_good}
+    return {number: fit for number, fit in fits.items() if fit.is_good}
 
 
 def _done_before(trace: Trace, replays: Replays, captures: Sequences) -> Int64:
@@ -236,7 +234,7 @@ def _done_before(trace: Trace, replays: Replays, captures: Sequences) -> Int64:
 
 def _with_frames(
     trace: Trace,
-    found: Attribution,
+    attribution: Attribution,
     replays: Replays,
     captures: Sequences,
     frame: Int32,
@@ -251,18 +249,18 @@ def _with_frames(
     capture, fits : of each graph launch
     """
     rows, items = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for launch, each in enumerate(fits):
-        if each is not None:
-            has = each.place >= 0
+    for launch, fit in enumerate(fits):
+        if fit is not None:
+            has = fit.place >= 0
             rows.append(replays.row[replays.of(launch)][has])
-            items.append(each.place[has] + captures.begin[capture[launch]])
+            items.append(fit.place[has] + captures.begin[capture[launch]])
     row, item = np.concatenate(rows), np.concatenate(items)
     give_sizes(trace, row, captures.row[item])
     inside = frame[item] >= 0
     row, item = row[inside], item[inside]
-    frame_of_kernel = found.frame_of_kernel.copy()
+    frame_of_kernel = attribution.frame_of_kernel.copy()
     frame_of_kernel[row] = frame[item]
-    replay = found.replay_of_kernel
+    replay = attribution.replay_of_kernel
     replay = np.full(len(trace.kernels), -1, np.int32) if replay is None else replay.copy()
     replay[row] = trace.kernels.launch[row]
-    return replace(found, frame_of_kernel=frame_of_kernel, replay_of_kernel=replay)
+    return replace(attribution, frame_of_kernel=frame_of_kernel, replay_of_kernel=replay)

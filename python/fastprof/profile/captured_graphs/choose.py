@@ -1,18 +1,29 @@
 """The capture that each graph launch replays.
 
 All captures of graphs, indexed to find those that a graph launch replays.
+
+Messages about graphs and their captures: in `fastprof info`, warnings and errors.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from fastprof._system.classes import dataclass
-from fastprof.profile.captured_graphs.fits import MIN_RATE, Fit, fit
-from fastprof.profile.captured_graphs.sequences import FILL, Replays, Sequences
+from fastprof.model.trace import Activity, Trace
+from fastprof.profile.captured_graphs.fits import (
+    FILL,
+    MIN_RATE,
+    Fit,
+    Replays,
+    Sequences,
+    fit,
+    most_alike,
+)
 
 Captures = npt.NDArray[np.int64]
 
@@ -62,18 +73,20 @@ def choose(
         True if several captures of different work match equally well. Such launches get none.
     """
     best: dict[tuple[int, int], _Best] = {}
-    found = []
+    results = []
     for number, n, around in zip(kind.tolist(), done.tolist(), around_launch, strict=True):
         if (number, n) not in best:
             known = {capture: fit for capture, fit in fits[number].items() if capture < n}
             best[number, n] = _Best(known, around_capture, work_of_capture)
-        found.append(best[number, n].of(around))
+        results.append(best[number, n].of(around))
     options, ambiguous = (
-        [captures for captures, _ in found],
-        np.array([each for _, each in found], bool),
+        [captures for captures, _ in results],
+        np.array([flag for _, flag in results], bool),
     )
     capture = np.full(len(kind), -1, np.int64)
-    usable = [launch for launch, each in enumerate(options) if len(each) and not ambiguous[launch]]
+    usable = [
+        launch for launch, option in enumerate(options) if len(option) and not ambiguous[launch]
+    ]
     capture[usable] = _with_most_successors([options[launch] for launch in usable])
     return capture, ambiguous
 
@@ -155,8 +168,8 @@ class Catalogue:
         for i, (first, *_) in enumerate(self._alike):
             key = captures.key[captures.of(first)]
             kernels = key[(key < 0) | (key > FILL)]
-            for each in {key.tobytes(), kernels.tobytes()}:
-                self._with_keys[each].append(i)
+            for text in {key.tobytes(), kernels.tobytes()}:
+                self._with_keys[text].append(i)
             lengths.append((len(key), len(kernels)))
         self._lengths = np.array(lengths, np.int64).reshape(-1, 2)
 
@@ -174,9 +187,117 @@ class Catalogue:
         return [i for i, fits in enumerate(near.tolist()) if fits]
 
     def _compare(self, replays: Replays, launch: int, kinds: list[int]) -> dict[int, Fit]:
-        found = {}
+        result = {}
         for alike in (self._alike[i] for i in kinds):
             each = fit(replays, launch, self._captures, alike[0])
             if each.is_good:
-                found.update(dict.fromkeys(alike, each))
-        return found
+                result.update(dict.fromkeys(alike, each))
+        return result
+
+
+_MAX_FILES = 3  # per line
+_RECORD = (
+    "record the start of the program, where it captures its graphs, with torch.profiler and "
+    "record_shapes=True"
+)
+
+
+def outcome(
+    files: Sequence[str],
+    launches: int,
+    kernels: int,
+    replayed: int,
+    matched: int,
+    captures: int,
+    rate: float | None,
+    by_name: bool,
+) -> str:
+    """The attributes of `GraphCapture` as a sentence."""
+    more = f" and {len(files) - _MAX_FILES} more" if len(files) > _MAX_FILES else ""
+    where = f"in {', '.join(files[:_MAX_FILES])}{more}" if files else "in the same file"
+    text = (
+        f"{matched} of {_counted(kernels, 'kernel')} of {_counted(launches, 'graph launch')} take "
+        f"their call from {_counted(captures, 'capture')} {where}"
+    )
+    if rate is None:
+        return text
+    how = "name and order" if by_name else "order and number, without names"
+    return f"{text}, match rate {_percent(rate)} by {how}"
+
+
+def unmatched(name: str, launches: int, replayed: int, ambiguous: int) -> list[str]:
+    """Warnings about graph launches without a capture."""
+    result = []
+    none, of = launches - replayed - ambiguous, _counted(launches, "graph launch")
+    if none:
+        result.append(
+            f"{name}: no capture matches {none} of {of} to at least {_percent(MIN_RATE)} "
+            "(names, order, size); their kernels keep the ranges around the launch; "
+            f"{_RECORD}"
+        )
+    if ambiguous:
+        result.append(
+            f"{name}: several captures with different operators or shapes match {ambiguous} of "
+            f"{of} equally well; their kernels keep the ranges around the launch; give only the "
+            "capture of that batch size"
+        )
+    return result
+
+
+def no_replay(trace: Trace) -> str:
+    """Why a capture cannot be used: the trace has no replay."""
+    if (trace.kernels.configs.kind == Activity.GRAPH).any():
+        text = "found graphs that were traced as a whole; record with --cuda-graph-trace=node"
+    elif trace.kernels.origin is not None and (trace.kernels.origin >= 0).any():
+        text = "found that the trace itself records their capture; omit the capture file"
+    else:
+        text = "found none; give the trace with the graph launches, then its capture"
+    return f"{trace.name}: expected kernels launched by cudaGraphLaunch or hipGraphLaunch, {text}"
+
+
+def no_capture(names: Sequence[str]) -> str:
+    """The files contain no capture."""
+    return (
+        f"{', '.join(names)}: expected the capture of a CUDA or HIP graph (API calls between "
+        f"StreamBeginCapture and StreamEndCapture), found none; {_RECORD}"
+    )
+
+
+def no_fit(
+    trace: Trace,
+    replays: Replays,
+    distinct: Sequence[int],
+    offered: Sequence[tuple[str, Sequences]],
+) -> str:
+    """No capture matches.
+
+    distinct : graph launches
+    offered : name and captures of each file
+    """
+    (rate, ran, put, by_name), file = max(
+        (most_alike(replays, launch, sequences, capture), file)
+        for launch in distinct
+        for file, (_, sequences) in enumerate(offered)
+        for capture in range(len(sequences))
+    )
+    if by_name:
+        how, text = "by name, order and grid", f"at most {_percent(rate)} with equal names"
+    else:
+        how, text = "in number (the capture records no names)", "other numbers"
+        if ran == put:
+            text = "kernels of several streams, whose order is not recorded"
+    return (
+        f"{offered[file][0]}: expected captures of the graphs that {trace.name} launches: that at "
+        f"least {_percent(MIN_RATE)} of the kernels of one agree {how}; found {text}, "
+        f"{_counted(ran, 'kernel')} in the launch and {_counted(put, 'call')} in the capture; give "
+        "the capture of the same graph (model, version, batch size)"
+    )
+
+
+def _counted(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 'es' if what.endswith('h') else 's'}"
+
+
+def _percent(share: float) -> str:
+    # Rounded down: less than all is never shown as 100 %.
+    return f"{int(share * 1000) / 10:.1f} %"

@@ -345,7 +345,7 @@ _CUT: Final = {
 
 def _before_first(trace: Trace, steps: ProfilerSteps, of_kernel: Int32) -> int:
     """How many kernels precede the first step of their process."""
-    kernels, found = trace.kernels, 0
+    kernels, result = trace.kernels, 0
     outside = np.flatnonzero(of_kernel < 0)
     launch = take(trace.launches.start, kernels.launch[outside], NO_TIME)
     time = np.where(launch == NO_TIME, kernels.start[outside], launch)
@@ -353,5 +353,5 @@ def _before_first(trace: Trace, steps: ProfilerSteps, of_kernel: Int32) -> int:
     for own, pid in enumerate(trace.processes.tolist()):
         starts = steps.start[steps.pid == pid]
         if len(starts):
-            found += int(np.count_nonzero((time < starts[0]) & (process == own)))
-    return found
+            result += int(np.count_nonzero((time < starts[0]) & (process == own)))
+    return result

@@ -55,7 +55,7 @@ def step_marks(recording: Recording, meanings: list[Meaning]) -> UserRanges:
 
     meanings : [labels] of the recording
     """
-    return _ranges(recording, [is_loader(each) or is_optimizer(each) for each in meanings])
+    return _ranges(recording, [is_loader(meaning) or is_optimizer(meaning) for meaning in meanings])
 
 
 def _ranges(recording: Recording, wanted: list[bool]) -> UserRanges:

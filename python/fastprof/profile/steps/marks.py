@@ -1,7 +1,11 @@
-"""Steps between the marks of torch and CUDA: data loading, optimizers, launches of graphs."""
+"""Steps between the marks of torch and CUDA: data loading, optimizers, launches of graphs.
+
+Steps that begin at each launch of one kernel or operator.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -9,13 +13,16 @@ import numpy as np
 
 from fastprof._core._take import take
 from fastprof._system.classes import NamedTuple
-from fastprof.model.arrays import Int64
+from fastprof._system.regex import regex
+from fastprof.errors import StepsError
+from fastprof.model.arrays import Bools, Int64
+from fastprof.model.columns import Values
 from fastprof.model.markers import Meaning
 from fastprof.model.metadata import ProfilerSteps
 from fastprof.model.trace import NEVER, Trace
 from fastprof.profile import gpu_work
-from fastprof.profile.steps import labels
-from fastprof.profile.steps.kernel_steps import of_launches
+from fastprof.profile.steps import ranges as labels
+from fastprof.profile.steps.kernel_steps import StepsOfKernels, of_launches, steps_of_kernels
 from fastprof.profile.steps.marked import is_loader, is_optimizer
 from fastprof.profile.steps.ranges import is_outermost, launching_threads
 from fastprof.profile.steps.repetition import consecutive
@@ -36,15 +43,15 @@ def by_loader(trace: Trace, meanings: list[Meaning], weight: Int64) -> MarkedSte
 
     weight : [kernels] GPU time, 0 for kernels to ignore
     """
-    ranges, found = trace.step_marks, []
+    ranges, results = trace.step_marks, []
     for pid, rows in _marks(trace, meanings, is_loader):
-        found.append((pid, ranges.start[rows], NEVER))
-    return _between(trace, found, weight) or "no ranges enumerate(DataLoader)#..."
+        results.append((pid, ranges.start[rows], NEVER))
+    return _between(trace, results, weight) or "no ranges enumerate(DataLoader)#..."
 
 
 def by_optimizer(trace: Trace, meanings: list[Meaning], weight: Int64) -> MarkedSteps | str:
     """Steps that end with the step of an optimizer; of several, the least frequent, then last."""
-    ranges, found = trace.step_marks, []
+    ranges, results = trace.step_marks, []
     process = take(trace.process_of_thread, trace.launches.thread)
     for pid, rows in _marks(trace, meanings, is_optimizer):
         label = ranges.label[rows]
@@ -53,13 +60,13 @@ def by_optimizer(trace: Trace, meanings: list[Meaning], weight: Int64) -> Marked
         end = ranges.end[rows[label == wanted]]
         own = process == np.flatnonzero(trace.processes == pid)[0]
         first = trace.launches.start[own].min(initial=end[0])
-        found.append((pid, np.append(first, end[:-1]), int(end[-1])))
-    return _between(trace, found, weight) or "no ranges Optimizer.step#..."
+        results.append((pid, np.append(first, end[:-1]), int(end[-1])))
+    return _between(trace, results, weight) or "no ranges Optimizer.step#..."
 
 
 def by_graph(trace: Trace, weight: Int64) -> MarkedSteps | str:
     """Steps that begin where the CUDA graph with the most GPU time is launched."""
-    kernels, found, replayed = trace.kernels, [], 0
+    kernels, results, replayed = trace.kernels, [], 0
     of_graphs = np.logical_or(*gpu_work.of_graphs(trace)) & (kernels.launch >= 0)
     for process, pid in enumerate(trace.processes.tolist()):
         rows = np.flatnonzero(of_graphs & (kernels.process == process))
@@ -71,8 +78,8 @@ def by_graph(trace: Trace, weight: Int64) -> MarkedSteps | str:
             continue
         best = int(time.argmax())
         replayed += int(time[best])
-        found.append((pid, trace.launches.start[launch[graph == best]], NEVER))
-    steps = _between(trace, found, weight)
+        results.append((pid, trace.launches.start[launch[graph == best]], NEVER))
+    steps = _between(trace, results, weight)
     if steps is None:
         return "no CUDA graph is launched twice"
     if replayed < _ENOUGH_IN_GRAPHS * weight.sum():
@@ -107,9 +114,9 @@ def _marks(
     process = take(trace.process_of_thread, ranges.thread[rows])
     rows = rows[is_outermost(ranges.start[rows], ranges.end[rows], process)]
     process = take(trace.process_of_thread, ranges.thread[rows])
-    for each, pid in enumerate(trace.processes.tolist()):
-        if (process == each).any():
-            yield pid, rows[process == each]
+    for number, pid in enumerate(trace.processes.tolist()):
+        if (process == number).any():
+            yield pid, rows[process == number]
 
 
 def _between(
@@ -137,4 +144,76 @@ def _between(
     least = labels.percent(ENOUGH)
     return MarkedSteps(
         steps, f"they launch {labels.percent(share)} of the GPU time, expected {least}"
+    )
+
+
+_LONGER: Final = regex(r"(.+)>\s*(\d+(?:\.\d*)?)\s*(ns|us|ms|s)")
+_NS: Final = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
+
+
+def find(
+    trace: Trace, names: tuple[Values, Values], op: Callable[[], Values], pattern: str
+) -> StepsOfKernels:
+    """Steps that begin where a kernel is launched whose name, or else operator, matches.
+
+    Successive launches of matching kernels begin one step.
+
+    names : [kernels] long and short names
+    op : computes the operator of each kernel
+    pattern : regular expression, optionally with `>5ms`: only kernels that take longer
+
+    Raises
+    ------
+    StepsError
+        The expression is invalid, or no launched kernel matches.
+    """
+    longer = _LONGER.fullmatch(pattern)
+    text = longer[1] if longer else pattern
+    wanted = labels.compiled(text)
+    matches = _matching(names[0], wanted)
+    if not matches.any():
+        matches = _matching(op(), wanted)
+    if not matches.any():
+        known = [*names[1].values, *op().values]
+        raise StepsError(
+            f"{trace.name}: no kernel or operator matches {text!r}; "
+            + (f"nearest: {labels.nearest(text, known)}" if known else "the trace has no kernels")
+        )
+    if longer:
+        limit = float(longer[2]) * _NS[longer[3]]
+        longest = int(trace.kernels.duration[matches].max())
+        matches &= trace.kernels.duration > limit
+        if not matches.any():
+            raise StepsError(
+                f"{trace.name}: no kernel that matches {text!r} takes over {longer[2]} "
+                f"{longer[3]}; the longest takes {longest} ns"
+            )
+    return _steps(trace, matches, pattern)
+
+
+def _matching(column: Values, pattern: re.Pattern[str]) -> Bools:
+    """[kernels] Whether the pattern is found in each value."""
+    return column.fits(lambda value: pattern.search(value) is not None)
+
+
+def _steps(trace: Trace, matches: Bools, pattern: str) -> StepsOfKernels:
+    launch_start = take(trace.launches.start, trace.kernels.launch)
+    known = trace.kernels.launch >= 0
+    results = []
+    for process, pid in enumerate(trace.processes.tolist()):
+        rows = np.flatnonzero(known & (trace.kernels.process == process))
+        rows = rows[np.argsort(launch_start[rows], kind="stable")]
+        begins = matches[rows] & ~np.append(False, matches[rows[:-1]])
+        if begins.any():
+            results.append((pid, launch_start[rows[begins]]))
+    if not results:
+        raise StepsError(
+            f"{trace.name}: the launches of the kernels that match {pattern!r} are not recorded"
+        )
+    steps = consecutive(results)
+    n_processes = len(results)
+    where = f" in {n_processes} processes" if n_processes > 1 else ""
+    description = f"{len(steps)} steps{where}, each from a launch of {labels.shown(pattern)!r}"
+    return steps_of_kernels(
+        trace, steps, f"anchor:{pattern}", description, ends_known=False, may_be_cut=-1
     )

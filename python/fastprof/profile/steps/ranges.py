@@ -1,8 +1,13 @@
-"""Steps marked by ranges: `ProfilerStep#N`, or the user's own."""
+"""Steps marked by ranges: `ProfilerStep#N`, or the user's own.
+
+Labels of steps: their numbers, and how messages show them.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from math import floor
 from typing import Final
 
 import numpy as np
@@ -11,13 +16,13 @@ import numpy.typing as npt
 from fastprof._core._take import distinct, take
 from fastprof._system.classes import NamedTuple
 from fastprof._system.regex import regex
+from fastprof.errors import StepsError
 from fastprof.model.arrays import Bools, Int32, Int64, unique
 from fastprof.model.markers import Meaning
 from fastprof.model.metadata import ProfilerSteps
 from fastprof.model.numbers import without_numbers
 from fastprof.model.trace import Trace, UserRanges
 from fastprof.profile.instances import RangeInstances
-from fastprof.profile.steps import labels
 from fastprof.profile.steps.kernel_steps import of_launches
 from fastprof.profile.steps.marked import profiler_step
 
@@ -45,7 +50,7 @@ class RepeatedRanges(NamedTuple):
 
 def described(marked: Marked) -> str:
     """The steps in a line: `6 steps (ProfilerStep#5 to #10)`."""
-    n, texts = len(marked.labels), [labels.shown(label) for label in marked.labels]
+    n, texts = len(marked.labels), [shown(label) for label in marked.labels]
     first, last = texts[0], texts[-1]
     stem = re.match(r"\D*", first)
     if first != last and stem and stem[0].endswith("#") and last.startswith(stem[0]):
@@ -60,7 +65,7 @@ def matching(trace: Trace, meanings: list[Meaning], pattern: re.Pattern[str]) ->
     """The outermost user ranges whose label the pattern is found in."""
     ranges = _on_launching_threads(trace)
     used, place = distinct(ranges.label, len(meanings))
-    fits = np.array([pattern.search(meanings[each].name) is not None for each in used], bool)
+    fits = np.array([pattern.search(meanings[number].name) is not None for number in used], bool)
     return _of_user(trace, ranges, meanings, np.flatnonzero(fits[place]))
 
 
@@ -70,7 +75,7 @@ def matching_instances(trace: Trace, instances: RangeInstances, pattern: re.Patt
     The pattern is searched in the name, without shapes.
     """
     meanings, own = instances.meanings, slice(instances.n_own)
-    fits = np.array([pattern.search(each.name) is not None for each in meanings], bool)
+    fits = np.array([pattern.search(meaning.name) is not None for meaning in meanings], bool)
     rows = np.flatnonzero(fits[instances.label[own]])
     tid, pid = instances.tid[rows], instances.pid[rows]
     launches = np.zeros(len(rows), bool)
@@ -86,7 +91,7 @@ def matching_instances(trace: Trace, instances: RangeInstances, pattern: re.Patt
 def texts(trace: Trace, meanings: list[Meaning]) -> list[str]:
     """The distinct labels of the user ranges, in order of appearance."""
     used, _ = distinct(_on_launching_threads(trace).label, len(meanings))
-    return [meanings[each].name for each in used]
+    return [meanings[number].name for number in used]
 
 
 def outermost_texts(trace: Trace, meanings: list[Meaning]) -> list[str]:
@@ -94,7 +99,7 @@ def outermost_texts(trace: Trace, meanings: list[Meaning]) -> list[str]:
     ranges = _on_launching_threads(trace)
     outer = is_outermost(ranges.start, ranges.end, ranges.thread)
     used, _ = distinct(np.ascontiguousarray(ranges.label[outer]), len(meanings))
-    return [meanings[each].name for each in used]
+    return [meanings[number].name for number in used]
 
 
 def repeated(trace: Trace, meanings: list[Meaning], weight: Int64) -> RepeatedRanges | None:
@@ -108,7 +113,7 @@ def repeated(trace: Trace, meanings: list[Meaning], weight: Int64) -> RepeatedRa
     ranges = _on_launching_threads(trace)
     used, place = distinct(ranges.label, len(meanings))
     folded: dict[str, int] = {}
-    ids = [_id(meanings[each].name, folded) for each in used]
+    ids = [_id(meanings[number].name, folded) for number in used]
     label = np.array([*ids, -1], np.int32)[place]
     counts = np.bincount(label[label >= 0], minlength=len(folded))
     rows = np.flatnonzero(label >= 0)
@@ -117,7 +122,7 @@ def repeated(trace: Trace, meanings: list[Meaning], weight: Int64) -> RepeatedRa
     rows = rows[is_outermost(ranges.start[rows], ranges.end[rows], ranges.thread[rows])]
     length = np.minimum(ranges.end[rows], ranges.start[-1:].max(initial=0)) - ranges.start[rows]
     longest = np.argsort(-np.bincount(label[rows], length, minlength=len(folded)), kind="stable")
-    candidates += [rows[label[rows] == each] for each in longest[:_MOST_TRIED].tolist()]
+    candidates += [rows[label[rows] == number] for number in longest[:_MOST_TRIED].tolist()]
     texts, best = list(folded), None
     for own in candidates:
         if len(own) < 2:
@@ -136,7 +141,7 @@ def launching_threads(trace: Trace) -> Bools:
     """[threads] Whether each thread launches work."""
     used, _ = distinct(trace.launches.thread, len(trace.threads))
     launches = np.zeros(len(trace.threads), bool)
-    launches[[each for each in used if each >= 0]] = True
+    launches[[number for number in used if number >= 0]] = True
     return launches
 
 
@@ -179,9 +184,56 @@ def _marked(meanings: list[Meaning], start: Int64, end: Int64, pid: Int64, label
     """Ranges, in order of start, as steps, without those that overlap an earlier one of their
     process."""
     keep = is_outermost(start, end, pid)
-    pid, names = pid[keep], [meanings[each].name for each in label[keep].tolist()]
+    pid, names = pid[keep], [meanings[number].name for number in label[keep].tolist()]
     number = np.zeros(len(pid), np.int64)
     for each in unique(pid):
         own = np.flatnonzero(pid == each)
-        number[own] = labels.numbers([names[row] for row in own.tolist()])
+        number[own] = numbers([names[row] for row in own.tolist()])
     return Marked(ProfilerSteps(number, start[keep], end[keep], pid), names)
+
+
+_LONGEST_SHOWN: Final = 60
+
+
+def compiled(pattern: str) -> re.Pattern[str]:
+    """The regular expression of a source of steps.
+
+    Raises
+    ------
+    StepsError
+        It is invalid.
+    """
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        raise StepsError(f"invalid regular expression {pattern!r}: {error}") from None
+
+
+def numbers(labels: Sequence[str]) -> list[int]:
+    """A number per step: the last in its label that is distinct in each; else 1, 2, ..."""
+    results = [re.findall(r"\d{1,18}", label) for label in labels]
+    if len({len(members) for members in results}) == 1:
+        for column in reversed(list(zip(*results, strict=True))):
+            if len(set(column)) == len(labels):
+                return [int(text) for text in column]
+    return list(range(1, len(labels) + 1))
+
+
+def shown(label: str) -> str:
+    """The label, shortened to fit a message."""
+    return label if len(label) <= _LONGEST_SHOWN else label[: _LONGEST_SHOWN - 3] + "..."
+
+
+def percent(share: float) -> str:
+    """A share of 1 in per cent, rounded down: a share below a limit is shown below it."""
+    return f"{floor(share * 1000) / 10:g} %"
+
+
+def nearest(pattern: str, labels: Sequence[str]) -> str:
+    """The labels most like a pattern, for a message; the first ones if none is similar."""
+    from difflib import get_close_matches
+
+    by_lower = {label.lower(): label for label in reversed(labels)}
+    close = get_close_matches(pattern.lower(), by_lower, n=3, cutoff=0.4)
+    names = [by_lower[text] for text in close] or list(by_lower.values())[-3:]
+    return ", ".join(repr(shown(name)) for name in names)

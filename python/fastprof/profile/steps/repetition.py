@@ -32,7 +32,7 @@ def find(trace: Trace, group: Int32, is_kernel: Bools) -> Repetition:
     group : [kernels] number of the kernel's group: its direction, operator, name, parameters, ...
     is_kernel : bool [kernels], False for work to ignore, such as copies
     """
-    found, share = [], 1.0
+    results, share = [], 1.0
     known = is_kernel & (trace.kernels.launch >= 0)
     launch_start = take(trace.launches.start, trace.kernels.launch)
     for process, pid in enumerate(trace.processes.tolist()):
@@ -43,10 +43,10 @@ def find(trace: Trace, group: Int32, is_kernel: Bools) -> Repetition:
         duration = np.maximum(trace.kernels.duration[rows], 0)
         first, of_process = _first_launches(group[rows], duration)
         share = min(share, of_process)
-        found.append((pid, launch_start[rows[first]]))
-    if not found or share < ENOUGH:
-        return Repetition(None, share if found else 0.0)
-    return Repetition(consecutive(found), share)
+        results.append((pid, launch_start[rows[first]]))
+    if not results or share < ENOUGH:
+        return Repetition(None, share if results else 0.0)
+    return Repetition(consecutive(results), share)
 
 
 def _first_launches(group: Int32, duration: Int64) -> tuple[np.ndarray, float]:

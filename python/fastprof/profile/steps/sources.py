@@ -14,13 +14,16 @@ from fastprof.errors import StepsError
 from fastprof.model.arrays import Int32, Int64, unique
 from fastprof.model.columns import Values
 from fastprof.model.metadata import ProfilerSteps
-from fastprof.model.quantity import quantity
+from fastprof.model.numbers import quantity
 from fastprof.model.trace import NEVER, NO_TIME, Trace
 from fastprof.profile import gpu_work
 from fastprof.profile.callpath.attribution import Attribution
 from fastprof.profile.costs import Costs
 from fastprof.profile.instances import RangeInstances
-from fastprof.profile.steps import anchors, labels, marks, ranges, repetition, startup
+from fastprof.profile.steps import marks, ranges, repetition
+from fastprof.profile.steps import marks as anchors
+from fastprof.profile.steps import ranges as labels
+from fastprof.profile.steps import window as startup
 from fastprof.profile.steps.kernel_steps import (
     StepsOfKernels,
     one_step,
@@ -128,10 +131,10 @@ def _by_source(
     kernels: StepInputs, source: str, read: Callable[[], RangeInstances] | None
 ) -> StepsOfKernels:
     if source in _FINDERS:
-        found = _FINDERS[source](kernels)
-        if isinstance(found, str):
-            raise StepsError(f"{kernels.trace.name}: no steps by {source!r}: {found}")
-        return found
+        result = _FINDERS[source](kernels)
+        if isinstance(result, str):
+            raise StepsError(f"{kernels.trace.name}: no steps by {source!r}: {result}")
+        return result
     form, _, pattern = source.partition(":")
     if form == "range" and pattern:
         return _by_range(kernels, pattern, read)
@@ -143,10 +146,10 @@ def _by_source(
 
 def _automatic(kernels: StepInputs) -> StepsOfKernels:
     """The steps of the first source that applies; else what follows the start-up, as one step."""
-    found = _by_profiler(kernels)
+    result = _by_profiler(kernels)
     # A single step is no period; the capture may contain several unmarked ones.
-    if isinstance(found, StepsOfKernels) and len(found) > 1:
-        return found
+    if isinstance(result, StepsOfKernels) and len(result) > 1:
+        return result
     reasons = list[str]()
     begun = kernels.startup
     if begun is None:
@@ -163,11 +166,11 @@ def _automatic(kernels: StepInputs) -> StepsOfKernels:
 def _repeating(kernels: StepInputs, reasons: list[str]) -> StepsOfKernels | None:
     """Steps by what repeats; adds why there are none to `reasons`."""
     for find_by in (_by_repeated_range, _by_marks, _by_repetition):
-        found = find_by(kernels)
-        if isinstance(found, StepsOfKernels) and len(found) > 1:
-            return found
-        if isinstance(found, str) and find_by is not _by_marks:
-            reasons.append(found)
+        result = find_by(kernels)
+        if isinstance(result, StepsOfKernels) and len(result) > 1:
+            return result
+        if isinstance(result, str) and find_by is not _by_marks:
+            reasons.append(result)
     return None
 
 
@@ -231,14 +234,16 @@ def _by_profiler(kernels: StepInputs) -> StepsOfKernels | str:
 
 def _by_repeated_range(kernels: StepInputs) -> StepsOfKernels | str:
     trace = kernels.trace
-    found = ranges.repeated(trace, kernels.attribution.meanings, _launched_time(trace))
-    if found is None:
+    repeated_ranges = ranges.repeated(trace, kernels.attribution.meanings, _launched_time(trace))
+    if repeated_ranges is None:
         return "no range repeats"
-    name = f"range {labels.shown(found.label)}"
-    if found.share < ranges.ENOUGH:
-        share, least = labels.percent(found.share), labels.percent(ranges.ENOUGH)
+    name = f"range {labels.shown(repeated_ranges.label)}"
+    if repeated_ranges.share < ranges.ENOUGH:
+        share, least = labels.percent(repeated_ranges.share), labels.percent(ranges.ENOUGH)
         return f"{name!r} repeats but launches {share} of the GPU time, expected {least}"
-    return steps_of_kernels(trace, found.marked.steps, name, ranges.described(found.marked))
+    return steps_of_kernels(
+        trace, repeated_ranges.marked.steps, name, ranges.described(repeated_ranges.marked)
+    )
 
 
 def _by_range(
@@ -247,10 +252,10 @@ def _by_range(
     trace, meanings = kernels.trace, kernels.attribution.meanings
     wanted = labels.compiled(pattern)
     marked = ranges.matching(trace, meanings, wanted)
-    if not marked.labels and read and any(wanted.search(each.name) for each in meanings):
+    if not marked.labels and read and any(wanted.search(meaning.name) for meaning in meanings):
         marked = ranges.matching_instances(trace, read(), wanted)
     if not marked.labels:
-        known = ranges.texts(trace, meanings) or [each.name for each in meanings]
+        known = ranges.texts(trace, meanings) or [meaning.name for meaning in meanings]
         raise StepsError(
             f"{trace.name}: no range on a thread that launches kernels matches {pattern!r}; "
             + (f"nearest: {labels.nearest(pattern, known)}" if known else "the trace has no ranges")
@@ -261,23 +266,23 @@ def _by_range(
 def _by_repetition(kernels: StepInputs) -> StepsOfKernels | str:
     trace = kernels.trace
     group, is_kernel = _groups(kernels), ~gpu_work.are_copies(trace)
-    found = repetition.find(trace, group, is_kernel)
-    if found.steps is None:
+    result = repetition.find(trace, group, is_kernel)
+    if result.steps is None:
         # Where all layers run equal kernels, few of a grid tell how often a step repeats.
         of_grids = repetition.find(trace, pairs(group, trace.kernels.config)[0], is_kernel)
-        found = found if of_grids.steps is None else of_grids
-    if found.steps is None:
+        result = result if of_grids.steps is None else of_grids
+    if result.steps is None:
         return (
-            f"{labels.percent(found.share)} of the GPU time repeats in equal steps, expected "
+            f"{labels.percent(result.share)} of the GPU time repeats in equal steps, expected "
             f"{labels.percent(repetition.ENOUGH)}; range:REGEX or anchor:REGEX defines steps"
         )
-    share = f"{labels.percent(found.share)} of the GPU time repeats"
-    n_processes = len(unique(found.steps.pid))
+    share = f"{labels.percent(result.share)} of the GPU time repeats"
+    n_processes = len(unique(result.steps.pid))
     where = f" in {n_processes} processes" if n_processes > 1 else ""
     return steps_of_kernels(
-        trace, found.steps, "repetition",
-        f"{len(found.steps)} steps{where} found by repetition: {share}",
-        ends_known=False, confidence=found.share,
+        trace, result.steps, "repetition",
+        f"{len(result.steps)} steps{where} found by repetition: {share}",
+        ends_known=False, confidence=result.share,
     )  # fmt: skip
 
 
@@ -290,8 +295,8 @@ def _marks(kernels: StepInputs, source: str) -> marks.MarkedSteps | str:
 
 
 def _by_requested_mark(kernels: StepInputs, source: str) -> StepsOfKernels | str:
-    found = _marks(kernels, source)
-    return found if isinstance(found, str) else _by_mark(kernels, source, found.steps)
+    result = _marks(kernels, source)
+    return result if isinstance(result, str) else _by_mark(kernels, source, result.steps)
 
 
 def _by_mark(kernels: StepInputs, source: str, steps: ProfilerSteps) -> StepsOfKernels:

@@ -87,23 +87,23 @@ class KinetoFile:
 
     def warnings(self) -> list[str]:
         """Problems of the file, one sentence each."""
-        found = []
+        result = []
         if self.damage:
-            found.append(f"{self.name}: {self.damage}; the data before that was read")
+            result.append(f"{self.name}: {self.damage}; the data before that was read")
         if not self.is_whole:
             start = self.text_bytes - self.unread_bytes
-            found.append(
+            result.append(
                 f"{self.name}: the trace is cut off: its last {self.unread_bytes} bytes, from "
                 f"byte {start} of the JSON text on, contain no complete event"
             )
         elif self.unread_bytes:
-            found.append(f"{self.name}: {self.unread_bytes} bytes after the trace were not read")
+            result.append(f"{self.name}: {self.unread_bytes} bytes after the trace were not read")
         if self.lost_events:
-            found.append(
+            result.append(
                 f"{self.name}: {self.lost_events} malformed events were skipped "
                 f"({self.lost_bytes} bytes)"
             )
-        return found
+        return result
 
 
 def read(

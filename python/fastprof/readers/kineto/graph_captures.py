@@ -18,7 +18,7 @@ from fastprof.readers.graph_captures import (
     graphs_without_marks,
 )
 from fastprof.readers.kineto.event_columns import KinetoFile
-from fastprof.readers.kineto.threads import KinetoThreads
+from fastprof.readers.kineto.timeline import KinetoThreads
 
 
 def captured_calls(

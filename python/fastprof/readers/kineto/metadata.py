@@ -22,7 +22,7 @@ from fastprof.model.metadata import (
     unrecorded_of,
 )
 from fastprof.readers.kineto.event_columns import KinetoFile
-from fastprof.readers.kineto.threads import numbers_of
+from fastprof.readers.kineto.timeline import numbers_of
 
 _VERSION = re.compile(
     r"(cuda|cudnn|cupti|hip|rocm|roctracer|nccl|rccl|xpu|torch|pytorch)\w*_version\Z"
@@ -76,11 +76,13 @@ def _is_plain(value: Any) -> bool:
 
 def _gpus(properties: Any) -> dict[int, str]:
     """Device to name. Some ROCm builds write empty names, which are skipped."""
-    found = [each for each in _list(properties) if isinstance(each, dict)]
+    results = [each for each in _list(properties) if isinstance(each, dict)]
     return {
-        each["id"]: each["name"]
-        for each in found
-        if type(each.get("id")) is int and isinstance(each.get("name"), str) and each["name"]
+        mapping["id"]: mapping["name"]
+        for mapping in results
+        if type(mapping.get("id")) is int
+        and isinstance(mapping.get("name"), str)
+        and mapping["name"]
     }
 
 
@@ -89,17 +91,17 @@ def _figures(properties: Any) -> dict[int, GpuFigures]:
 
     For AMD GPUs the compute capability is the architecture number (9.4), which is skipped.
     """
-    found = {}
+    figures = {}
     for each in _list(properties):
         if isinstance(each, dict) and type(each.get("id")) is int:
             major, minor = positive(each.get("computeMajor")), each.get("computeMinor")
             is_amd = str(each.get("name", "")).startswith("AMD")
-            found[each["id"]] = GpuFigures(
+            figures[each["id"]] = GpuFigures(
                 sms=positive(each.get("numSms")),
                 capability=f"{major}.{minor}" if major and not is_amd else None,
                 memory=positive(each.get("totalGlobalMem")),
             )
-    return found
+    return figures
 
 
 def _name_others(file: KinetoFile, about: About) -> None:

@@ -38,8 +38,7 @@ from fastprof.readers import trace_columns
 from fastprof.readers.kineto import event_columns, metadata
 from fastprof.readers.kineto.event_columns import KinetoFile
 from fastprof.readers.kineto.graph_captures import captured_calls
-from fastprof.readers.kineto.threads import KinetoThreads
-from fastprof.readers.kineto.timeline import api_calls, recorded
+from fastprof.readers.kineto.timeline import KinetoThreads, api_calls, recorded
 from fastprof.readers.sqlite.database import Progress
 
 # By `kind` in the scanner's columns.
@@ -199,8 +198,8 @@ def _memory_kinds(names: list[str], end: str) -> Int32:
     end : source or target
     """
     number = {kind: i for i, kind in enumerate(MEMORY_KINDS) if kind}
-    found = [_MEMORY.match(name) for name in names]
-    kinds = [-1 if each is None else number.get(str(each[end]).lower(), -1) for each in found]
+    results = [_MEMORY.match(name) for name in names]
+    kinds = [-1 if match is None else number.get(str(match[end]).lower(), -1) for match in results]
     return np.array([*kinds, -1], np.int32)
 
 
@@ -309,8 +308,8 @@ def _combined(first: Int32, second: Int32) -> tuple[Int32, tuple[Int32, Int32]]:
     key = first.astype(np.int64) * width + second + 1
     most = int(key.max()) + 1
     if most <= max(4 * len(key), 1 << 16):
-        found, place = distinct(key.astype(np.int32), most)
-        pairs = np.array(found, np.int64)
+        results, place = distinct(key.astype(np.int32), most)
+        pairs = np.array(results, np.int64)
     else:
         pairs, place = np.unique(key, return_inverse=True)
     return place.astype(np.int32), (
@@ -335,8 +334,8 @@ def ranges_of_kernels(file: KinetoFile, kernels: Kernels, row_of_event: Int32) -
     nowhere = np.zeros(len(own), np.int32)
     join = _join.Join(nowhere, own)
     join.offer(np.zeros(len(rows), np.int32), of_event[rows])
-    found = join.rows(nowhere, own)
-    return np.append(row_of_event[rows], np.int32(-1))[found]
+    result = join.rows(nowhere, own)
+    return np.append(row_of_event[rows], np.int32(-1))[result]
 
 
 def forward_ranges(file: KinetoFile, threads: KinetoThreads, ranges: Ranges) -> Int32 | None:
@@ -366,14 +365,14 @@ def _starting(ranges: Ranges, thread: Int32, time: Int64) -> Int32:
     numbered = np.flatnonzero(ranges.seq >= 0).astype(np.int32)
     start, of_thread = ranges.start[numbered], ranges.thread[numbered]
     at = np.searchsorted(start, time, side="right") - 1
-    found = np.full(len(time), -1, np.int32)
+    result = np.full(len(time), -1, np.int32)
     for _ in range(_MAX_STEPS):
-        open_ = np.flatnonzero((at >= 0) & (found < 0))
+        open_ = np.flatnonzero((at >= 0) & (result < 0))
         open_ = open_[start[at[open_]] == time[open_]]
         if not len(open_):
             break
         fits = of_thread[at[open_]] == thread[open_]
-        found[open_[fits]] = numbered[at[open_[fits]]]
+        result[open_[fits]] = numbered[at[open_[fits]]]
         at[open_[~fits]] -= 1
         at[open_[fits]] = -1
-    return found
+    return result

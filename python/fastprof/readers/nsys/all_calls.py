@@ -1,20 +1,24 @@
-"""All API calls of an Nsight Systems export, read together with its kernels."""
+"""All API calls of an Nsight Systems export, read together with its kernels.
+
+Allocations and frees of an Nsight Systems export: `nsys profile --cuda-memory-usage=true`.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from fastprof._core._pools import alike
 from fastprof._core._take import take
 from fastprof.model.arrays import Int32
+from fastprof.model.metadata import MANAGED, PINNED, Memory
 from fastprof.model.timeline import KeptHost, RecordedCalls
 from fastprof.model.trace import Kernels, Launches
-from fastprof.readers.nsys import host_events, memory, schema
+from fastprof.readers.nsys import host_events, schema
 from fastprof.readers.nsys.launches import LaunchReading, process_of
 from fastprof.readers.nsys.pieces import Pieces
-from fastprof.readers.nsys.strings import texts_of
+from fastprof.readers.nsys.schema import texts_of
 from fastprof.readers.sqlite.database import Database, TableColumns
 
 
@@ -34,8 +38,8 @@ class ReadingAll(LaunchReading):
         self._calls = calls = self.pieces.together()
         np.maximum(calls["start"], calls["end"], out=calls["end"])
         keys = self._own.threads.values() >> self._shift
-        found = [pools.processes.find(key) for key in keys.tolist()]
-        process = take(np.array(found, np.int32), calls["globalTid"])
+        results = [pools.processes.find(key) for key in keys.tolist()]
+        process = take(np.array(results, np.int32), calls["globalTid"])
         self._launches = self._join.matching(process, calls["correlationId"])
         self._ids = {
             "globalTid": self._interned("globalTid", self._own.threads, pools.threads),
@@ -62,10 +66,10 @@ class ReadingAll(LaunchReading):
         self, pools: schema.NsysPools, kernels: Kernels, nodes: dict[str, Any] | None
     ) -> Launches:
         """As in Reading."""
-        found = super().finish(pools, kernels, nodes)
+        launches = super().finish(pools, kernels, nodes)
         rows = self._join.rows(kernels.process, kernels.correlation)
         self._of_kernel = take(self._launches.astype(np.int32), rows)
-        return found
+        return launches
 
     def host(self, database: Database) -> KeptHost:
         """As in Reading."""
@@ -82,10 +86,48 @@ class ReadingAll(LaunchReading):
                 correlation=calls["correlationId"],
             ),
             syncs=syncs,
-            memory=memory.read(database),
+            memory=read(database),
             strings=texts_of(database, own.strings),
             threads=(threads & schema.LOW_24_BITS).astype(np.int32),
             process_of_thread=process_of(numbers, own, schema.PROCESS_SHIFT),
             processes=schema.process_ids(own.processes.values()),
             call_of_kernel=self._of_kernel,
         )
+
+
+_GPU, _CPU = 1, 0  # c10::DeviceType
+# By memKind: pageable, pinned, device, array, managed, static, managed static.
+_DEVICE_TYPES: Final = np.array([_CPU, PINNED, _GPU, _GPU, MANAGED, _GPU, MANAGED, -1], np.int32)
+
+
+def read(database: Database) -> Memory:
+    """Read the allocations of CUDA; empty if the export has none.
+
+    Raises
+    ------
+    BadInputError
+        The file is damaged.
+    """
+    rows = database.scan(schema.MEMORY, schema.memory_fields())
+    kind = rows["memKind"]
+    known = (kind >= 0) & (kind < len(_DEVICE_TYPES))
+    device_type = _DEVICE_TYPES[np.where(known, kind, -1)]
+    size = np.maximum(rows["bytes"], 0)
+    is_of_cpu = (device_type == _CPU) | (device_type == PINNED)
+    unknown = np.full(len(kind), -1, np.int64)
+    pid = rows["globalPid"] >> schema.PROCESS_SHIFT & schema.LOW_24_BITS
+    return Memory(
+        time=rows["start"],
+        address=rows["address"],
+        bytes=np.where(rows["memoryOperationType"] == _FREE, -size, size),
+        device_type=device_type,
+        device=np.where(is_of_cpu, np.int32(-1), rows["deviceId"]),
+        total_allocated=unknown,
+        total_reserved=unknown,
+        pid=np.where(pid > 0, pid, -1),
+        tid=unknown,
+        correlation=rows["correlationId"],
+    )
+
+
+_FREE: Final = 1  # memoryOperationType

@@ -22,10 +22,10 @@ from fastprof._core._pools import alike
 from fastprof._core._take import take
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.timeline import RecordedEvents, RecordedSyncs
-from fastprof.readers.cupti.gpu_work import syncs_of
+from fastprof.readers.cupti import syncs_of
 from fastprof.readers.nsys import schema
 from fastprof.readers.nsys.ranges import table_of
-from fastprof.readers.nsys.strings import texts_of
+from fastprof.readers.nsys.schema import texts_of
 from fastprof.readers.sqlite.database import Database, Field
 
 _ENTRIES: Final = "NVTX_PAYLOAD_SCHEMA_ENTRIES"
@@ -55,10 +55,10 @@ def payload_events(database: Database) -> RecordedEvents | None:
     names: list[str | None] = []
     for row in first.tolist():
         domain, text, string, blob = (int(columns[key][row]) for key in _NAMED_BY)
-        found = _decoded(bytes.fromhex(payloads[blob]), domain, schemas)
+        result = _decoded(bytes.fromhex(payloads[blob]), domain, schemas)
         label = texts[text] if text >= 0 else strings[string] if string >= 0 else None
-        names.append(None if found is None else json.dumps(found | {"name": label}))
-    rows = np.flatnonzero(np.array([*(each is not None for each in names), False])[name])
+        names.append(None if result is None else json.dumps(result | {"name": label}))
+    rows = np.flatnonzero(np.array([*(name is not None for name in names), False])[name])
     return RecordedEvents(
         start=columns["start"][rows],
         end=np.maximum(columns["start"], columns["end"])[rows],
@@ -88,14 +88,14 @@ def _schemas(database: Database) -> Schemas:
     """The numeric fields of each schema, by domain and schema; arrays are left out."""
     if not database.tables.get(_ENTRIES, {}).keys() >= set(_COLUMNS):
         return {}
-    found: Schemas = {}
+    schemas: Schemas = {}
     for domain, number, kind, name, offset, array in database.rows(
         f"SELECT DISTINCT {', '.join(_COLUMNS)} FROM {_ENTRIES}"
     ):
         if kind in _FORMATS and not array and isinstance(name, str):
-            fields = found.setdefault((domain, number), [])
+            fields = schemas.setdefault((domain, number), [])
             fields.append((name, offset or 0, f"<{_FORMATS[kind]}"))
-    return found
+    return schemas
 
 
 def _decoded(blob: bytes, domain: int, schemas: Schemas) -> dict[str, Any] | None:
@@ -190,5 +190,5 @@ def _symbols(wanted: Int64, ids: Int64, symbols: Int32) -> Int32:
     order = np.argsort(ids, kind="stable")
     place = np.searchsorted(ids[order], wanted)
     row = take(order.astype(np.int32), place.astype(np.int32))
-    found = take(ids, row) == wanted
-    return np.where(found, take(symbols, row), np.int32(-1))
+    result = take(ids, row) == wanted
+    return np.where(result, take(symbols, row), np.int32(-1))

@@ -21,7 +21,7 @@ from fastprof.readers import trace_columns
 from fastprof.readers.graph_captures import capture_names, captured_in, graphs_of_calls
 from fastprof.readers.nsys import schema
 from fastprof.readers.nsys.pieces import Pieces
-from fastprof.readers.nsys.strings import texts_of
+from fastprof.readers.nsys.schema import texts_of
 from fastprof.readers.sqlite.database import Database, TableColumns
 
 # Depth of graph clones; deeper chains of originals are cycles.

@@ -94,26 +94,26 @@ def _read_gpus(database: Database) -> dict[int, str]:
     """
     gpus = _rows(database, "TARGET_INFO_GPU", "id name")
     name_of = {number: text(name) for number, name in gpus}
-    found: dict[Any, set[str | None]] = {}
+    result: dict[Any, set[str | None]] = {}
     for gpu, device in _rows(database, "TARGET_INFO_CUDA_DEVICE", "gpuId cudaId"):
-        found.setdefault(device, set()).add(name_of.get(gpu))
+        result.setdefault(device, set()).add(name_of.get(gpu))
     if len(set(name_of.values())) == 1:
         in_cuda = [device for (device,) in _rows(database, "TARGET_INFO_GPU", "cuDevice")]
         known = in_cuda and all(isinstance(device, int) for device in in_cuda)
         for device in in_cuda if known else name_of:
-            found.setdefault(device, set()).update(name_of.values())
+            result.setdefault(device, set()).update(name_of.values())
     return {
         device: name
-        for device in sorted(device for device in found if isinstance(device, int))
-        for name in found[device]
-        if len(found[device]) == 1 and name
+        for device in sorted(device for device in result if isinstance(device, int))
+        for name in result[device]
+        if len(result[device]) == 1 and name
     }
 
 
 def _read_figures(database: Database, gpus: dict[int, str]) -> dict[int, GpuFigures]:
     """Figures by device, by GPU name; none if GPUs of the same name differ."""
     columns = "name smCount clockRate memoryBandwidth computeMajor computeMinor totalMemory"
-    found: dict[str, set[GpuFigures]] = {}
+    result: dict[str, set[GpuFigures]] = {}
     for name, sms, clock, bandwidth, major, minor, memory in _rows(
         database, "TARGET_INFO_GPU", columns
     ):
@@ -124,12 +124,12 @@ def _read_figures(database: Database, gpus: dict[int, str]) -> dict[int, GpuFigu
             capability=f"{major}.{minor}" if positive(major) else None,
             memory=positive(memory),
         )
-        found.setdefault(text(name) or "", set()).add(figures)
+        result.setdefault(text(name) or "", set()).add(figures)
     return {
         device: figures
         for device, name in gpus.items()
-        for figures in found.get(name, ())
-        if len(found[name]) == 1
+        for figures in result.get(name, ())
+        if len(result[name]) == 1
     }
 
 

@@ -74,8 +74,8 @@ class RangeReading:
         end_thread = columns["endGlobalTid"]
         ended = np.flatnonzero(end_thread >= 0)
         ended = ended[np.isin(columns["eventType"][ended], self.types[1])]
-        found: Int64 = ended[end_thread[ended] != columns["globalTid"][ended]]
-        return found
+        result: Int64 = ended[end_thread[ended] != columns["globalTid"][ended]]
+        return result
 
 
 def _name_registered(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from fastprof.model.trace import Activity, Kernels, Ranges, Recording
+from fastprof.readers import cupti as gpu_work
 from fastprof.readers import trace_columns
-from fastprof.readers.cupti import gpu_work
 from fastprof.readers.nsys import launches as graph_captures
 from fastprof.readers.nsys import launches as launches_of
 from fastprof.readers.nsys import metadata, schema

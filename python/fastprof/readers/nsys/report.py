@@ -69,7 +69,7 @@ def export(
     descriptor = os.open(temporary, os.O_RDONLY)
     lock(descriptor)
     try:
-        remove_stale([os.fspath(each) for each in directory.glob("export-*")])
+        remove_stale([os.fspath(path) for path in directory.glob("export-*")])
         made = temporary / "export.sqlite"
         problem = _run(tool, os.path.abspath(path), made, f"nsys export {name}", progress)
         if problem is None and not made.is_file():

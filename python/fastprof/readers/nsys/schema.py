@@ -2,6 +2,8 @@
 
 Columns are read by name, since every version adds columns. Source of names and meanings:
 https://docs.nvidia.com/nsight-systems/UserGuide/index.html, "SQLite Schema Reference".
+
+Texts of the string table of an export.
 """
 
 from __future__ import annotations
@@ -13,8 +15,8 @@ import numpy as np
 from fastprof._core import _column, _pools
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.trace import NEVER
-from fastprof.readers.cupti import schema as cupti_schema
-from fastprof.readers.sqlite.database import Field
+from fastprof.readers import cupti as cupti_schema
+from fastprof.readers.sqlite.database import Database, Field
 
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 LAUNCHES = "CUPTI_ACTIVITY_KIND_RUNTIME"
@@ -66,15 +68,15 @@ class NsysPools:
         dict of column to int32
             The id in these pools for each id in the others, for columns whose ids change.
         """
-        found = {}
+        result = {}
         for place, names in (
             (self.labels.adopt(other.labels), ("text",)),
             (self.strings.adopt(other.strings), ("nameId", "textId")),
             (self.threads.adopt(other.threads), ("globalTid", "endGlobalTid")),
         ):
             if not np.array_equal(place, np.arange(len(place))):  # ids change
-                found.update(dict.fromkeys(names, place))
-        return found
+                result.update(dict.fromkeys(names, place))
+        return result
 
     def thread_ids(self) -> list[tuple[int, int]]:
         """Thread id and process id of each of `threads`, as the operating system numbers them."""
@@ -224,3 +226,14 @@ def process_ids(processes: Int64) -> Int32:
 def recognises(tables: Mapping[str, Collection[str]]) -> bool:
     """Whether a file with these tables is an Nsight Systems export."""
     return {"id", "value"} <= set(tables.get(STRINGS, []))
+
+
+def texts_of(database: Database, wanted: _pools.Keys) -> list[str | None]:
+    """The texts of string ids, None for those that the table lacks."""
+    texts = _pools.Names()
+    columns = database.scan(STRINGS, string_fields(wanted, texts), keep=_column.KnownKeys(wanted))
+    results: list[str | None] = [None] * len(wanted)
+    text_of = texts.texts()
+    for key, text in zip(columns["id"].tolist(), columns["value"].tolist(), strict=True):
+        results[key] = text_of[text] if text >= 0 else None
+    return results

@@ -13,11 +13,12 @@ from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Values, unknown
 from fastprof.model.timeline import Recorded, RecordedCalls, RecordedRanges
 from fastprof.readers import trace_columns
-from fastprof.readers.nsys import host_events, memory, schema
+from fastprof.readers.nsys import all_calls as memory
+from fastprof.readers.nsys import host_events, schema
 from fastprof.readers.nsys import ranges as ranges_of
 from fastprof.readers.nsys.launches import process_of
 from fastprof.readers.nsys.pieces import Connected, Pieces
-from fastprof.readers.nsys.strings import texts_of
+from fastprof.readers.nsys.schema import texts_of
 from fastprof.readers.sqlite.database import Database, TableColumns
 
 
@@ -88,14 +89,14 @@ DomainNames = dict[tuple[int, int], str]  # by thread id without its thread, and
 def _domain_names(
     events: TableColumns, pools: schema.NsysPools, strings: list[str | None]
 ) -> DomainNames:
-    texts, found = pools.labels.texts(), {}
+    texts, result = pools.labels.texts(), {}
     threads = take(pools.threads.values(), events["globalTid"]) >> schema.PROCESS_SHIFT
     keys = (threads, events["domainId"], events["text"], events["textId"])
     for process, domain, text, string in zip(*(key.tolist() for key in keys), strict=True):
         name = texts[text] if text >= 0 else strings[string] if string >= 0 else None
         if name is not None:
-            found[process, domain] = name
-    return found
+            result[process, domain] = name
+    return result
 
 
 def _ranges(
@@ -134,10 +135,10 @@ def _ranges(
 
 def _is_among(values: Int32, few: Sequence[int]) -> Bools:
     """np.isin, faster for a few numbers."""
-    found = np.zeros(len(values), bool)
+    result = np.zeros(len(values), bool)
     for number in few:
-        found |= values == number
-    return found
+        result |= values == number
+    return result
 
 
 def _domains(threads: Int64, thread: Int32, number: Int64, names: DomainNames) -> Values:

@@ -10,12 +10,11 @@ import numpy.typing as npt
 from fastprof._core import _join, _pools
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.trace import NEVER, Activity, Kernels, Launches, Ranges, Recording
+from fastprof.readers import cupti as gpu_work
 from fastprof.readers import trace_columns
-from fastprof.readers.cupti import gpu_work
-from fastprof.readers.cupti.gpu_work import WorkColumns, one_after_the_other
+from fastprof.readers.cupti import WorkColumns, one_after_the_other
 from fastprof.readers.nvprof import metadata, schema
-from fastprof.readers.nvprof.call_names import CALL_NAMES
-from fastprof.readers.nvprof.demangle import demangled
+from fastprof.readers.nvprof.call_names import CALL_NAMES, demangled
 from fastprof.readers.sqlite.database import Database, Field
 
 RECORD_AGAIN = "record it again: nvprof -f -o net.sql python train.py"
@@ -64,7 +63,7 @@ def _read_kernels(database: Database, pools: schema.NvprofPools, copies: bool) -
     """GPU work in order of start; process, launch and origin are -1."""
 
     def scan(tables: Sequence[str], fields: list[Field]) -> WorkColumns:
-        return one_after_the_other([gpu_work.scan(database, each, fields) for each in tables])
+        return one_after_the_other([gpu_work.scan(database, table, fields) for table in tables])
 
     kinds = {Activity.KERNEL: scan(schema.KERNELS, schema.kernel_fields(pools))}
     if copies:

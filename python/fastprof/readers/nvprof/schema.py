@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 
 from fastprof._core import _column, _pools
 from fastprof.model.trace import NEVER
-from fastprof.readers.cupti import schema as cupti_schema
+from fastprof.readers import cupti as cupti_schema
 from fastprof.readers.sqlite.database import Field
 
 KERNELS = ("CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL", "CUPTI_ACTIVITY_KIND_KERNEL")

@@ -7,7 +7,7 @@ import numpy as np
 from fastprof.model.columns import unknown
 from fastprof.model.timeline import Recorded, RecordedCalls, RecordedRanges, RecordedSyncs
 from fastprof.readers import trace_columns
-from fastprof.readers.cupti.gpu_work import syncs_of
+from fastprof.readers.cupti import syncs_of
 from fastprof.readers.nvprof import schema
 from fastprof.readers.nvprof.call_names import CALL_NAMES
 from fastprof.readers.nvprof.reader import name_calls, process_of_thread_in, read_ranges

@@ -75,18 +75,18 @@ class Pages:
         """
         if self._file is None:
             raise UnusualError(self._why)
-        found = self._layouts.get(table)
-        if found is None:
+        result = self._layouts.get(table)
+        if result is None:
             try:
-                found = _layout(self._file, table, select)
+                result = _layout(self._file, table, select)
             except UnusualError as error:
-                found = str(error)
+                result = str(error)
             except BadInputError:  # the scan reports the error
-                found = "SQLite cannot read its schema"
-            self._layouts[table] = found
-        if isinstance(found, str):
-            raise UnusualError(found)
-        return found
+                result = "SQLite cannot read its schema"
+            self._layouts[table] = result
+        if isinstance(result, str):
+            raise UnusualError(result)
+        return result
 
 
 def _layout(file: _pages.File, table: str, select: Select) -> TableLayout:

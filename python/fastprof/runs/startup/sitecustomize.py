@@ -60,7 +60,7 @@ def _begin() -> None:
 
 def _import_hidden() -> None:
     """Import the `sitecustomize` of the user's environment."""
-    sys.path[:] = [each for each in sys.path if os.path.abspath(each or ".") != _HERE]
+    sys.path[:] = [text for text in sys.path if os.path.abspath(text or ".") != _HERE]
     own = sys.modules.pop("sitecustomize", None)
     try:
         import_module("sitecustomize")

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import Any
 
+from fastprof.model.heading import printable
 from fastprof.model.metadata import FORMATS
-from fastprof.model.names import printable
 from fastprof.profile.captured_graphs import outcome
 
 WIDTH = 100
@@ -104,9 +104,9 @@ def _program(program: dict[str, str | None]) -> str:
 def _read_by(tables: dict[str, dict[str, Any]]) -> str:
     """Which tables were read from the file's pages, and which through SQLite and why."""
     by_sqlite: dict[str, list[str]] = {}
-    for table, each in tables.items():
-        if each["way"] == "sqlite":
-            by_sqlite.setdefault(each["why"], []).append(table)
+    for table, mapping in tables.items():
+        if mapping["way"] == "sqlite":
+            by_sqlite.setdefault(mapping["why"], []).append(table)
     n = len(tables) - sum(map(len, by_sqlite.values()))
     parts = [f"{n} table{'s' * (n != 1)} from the file's pages"] if n else []
     parts += [f"{_listed(names)} through SQLite: {why}" for why, names in by_sqlite.items()]
@@ -164,7 +164,7 @@ def _listed(names: Sequence[str]) -> str:
 
 def _time(time: float) -> str:
     """Format a time in ns in the largest unit that gives a value of at least 1."""
-    unit, name = next((each for each in _UNITS if abs(time) >= each[0]), _UNITS[-1])
+    unit, name = next((unit for unit in _UNITS if abs(time) >= unit[0]), _UNITS[-1])
     return f"{time / unit:.3f} {name}" if name != "ns" else f"{time:.0f} ns"
 
 
@@ -174,7 +174,7 @@ def _wrapped(label: str, text: str, indent: int) -> list[str]:
         return [f"  {label}"] if indent == _SHARE else []
     lines: list[str] = []
     # Keep a number and its percent sign together: textwrap does not break at U+00A0.
-    for each in text.replace(" %", "\xa0%").split("\n"):
-        lines += textwrap.wrap(each, WIDTH - indent, break_on_hyphens=False)
+    for part in text.replace(" %", "\xa0%").split("\n"):
+        lines += textwrap.wrap(part, WIDTH - indent, break_on_hyphens=False)
     heads = [f"  {label}", *[""] * (len(lines) - 1)]
     return [f"{head:<{indent}}{line}" for head, line in zip(heads, lines, strict=True)]

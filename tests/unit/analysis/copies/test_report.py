@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fastprof
-from fastprof.analysis.copies.peaks import bus_of
+from fastprof.analysis.copies.report import bus_of
 from fastprof.analysis.host.waits import blocked_ns
 from fastprof.errors import ReportError
 from fastprof.model.devices import Device

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import fastprof
-from fastprof.analysis.launches.times import queue_depths
+from fastprof.analysis.launches.report import queue_depths
 from support.commands import run
 from support.exports import Export
 from support.kineto_files import KinetoFile

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import fastprof
-from fastprof.analysis.layers.tree import attached, folded, in_tree_order
+from fastprof.analysis.layers.report import attached, folded, in_tree_order
 from fastprof.errors import ReportError
 from fastprof.model.numbers import without_index
 from support.exports import Export

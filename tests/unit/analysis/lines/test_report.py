@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import fastprof
-from fastprof.analysis.lines.source_text import SourceFile, SourceFiles
+from fastprof.analysis.lines.report import SourceFile, SourceFiles
 from fastprof.errors import ReportError
 from support.commands import run
 from support.exports import Export

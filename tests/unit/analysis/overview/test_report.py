@@ -10,7 +10,7 @@ import pytest
 from bench.generate import generate
 
 import fastprof
-from fastprof.analysis.overview.text import Overview
+from fastprof.analysis.overview.report import Overview
 from support.commands import one_line, run
 from support.exports import Export
 from support.kineto_files import KinetoFile

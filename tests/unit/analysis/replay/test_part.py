@@ -11,7 +11,7 @@ from bench.generate import generate
 
 import fastprof
 from fastprof.analysis.advice import savings as replayed
-from fastprof.analysis.replay import host_changes
+from fastprof.analysis.replay import changes as host_changes
 from fastprof.analysis.replay.graph import RunPart, part_of
 from fastprof.analysis.replay.model import Model
 from fastprof.api.open import open_trace

@@ -14,8 +14,7 @@ import fastprof
 from fastprof.analysis.stacks.tree import stacks
 from fastprof.cli import main
 from fastprof.errors import ReportError
-from fastprof.model.device_options import with_figures
-from fastprof.model.devices import CLOCKS, Device, resolve
+from fastprof.model.devices import CLOCKS, Device, resolve, with_figures
 from support.kineto_files import KinetoFile
 
 A100 = {"id": 0, "name": "NVIDIA A100-SXM4-40GB", "numSms": 108}

@@ -12,7 +12,7 @@ import pytest
 from bench.generate import generate
 
 import fastprof
-from fastprof.analysis.host.cpu_events import cpu_events
+from fastprof.analysis.host.events import cpu_events
 from fastprof.model.numbers import without_numbers
 from support import torch_server
 from support.commands import run

@@ -10,8 +10,7 @@ from bench import generate
 
 import fastprof
 from fastprof.analysis.timeline.build import StepTimelines
-from fastprof.analysis.timeline.lanes import LEVELS, TimeWindow
-from fastprof.analysis.timeline.runs import merged, pixel_for, single
+from fastprof.analysis.timeline.lanes import LEVELS, TimeWindow, merged, pixel_for, single
 from fastprof.model.arrays import Int32
 from fastprof.page.section import PageSource, Section
 from fastprof.page.sections.timeline import LONGEST, arrays_of, planes, section

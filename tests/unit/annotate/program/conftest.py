@@ -10,7 +10,7 @@ import textwrap
 
 import pytest
 
-from fastprof.runs.settings import VARIABLE, Settings
+from fastprof.runs.facts import VARIABLE, Settings
 from support import torch_server
 
 BEGIN = "from fastprof.annotate.program.begin import begin\nbegin()\n"

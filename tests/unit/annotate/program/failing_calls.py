@@ -101,7 +101,7 @@ if __name__ == "__main__":
         from fastprof.annotate.program.begin import begin
 
         if ERRNO == "SPACE":
-            from fastprof.annotate.program.guard import Guard
+            from fastprof.annotate.program.signals import Guard
 
             Guard.__call__ = without_space(Guard.__call__)
         else:

@@ -17,7 +17,7 @@ import torch
 import fastprof
 from fastprof.annotate.program.layers import Annotation
 from fastprof.annotate.program.program import RecordedProgram
-from fastprof.runs.settings import Settings
+from fastprof.runs.facts import Settings
 
 HOME = str(Path(fastprof.__file__).parent)
 PARTS = ("program/", "recorders.py", "layers.py", "unrecorded.py")

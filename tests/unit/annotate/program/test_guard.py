@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fastprof.runs.settings import VARIABLE, Settings
+from fastprof.runs.facts import VARIABLE, Settings
 from support import torch_server
 from support.hypothesis_profiles import IS_FULL
 from support.waiting import PATIENCE

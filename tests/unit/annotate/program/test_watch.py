@@ -17,7 +17,7 @@ from fastprof._core._slow_steps import SlowSteps
 from fastprof.cli import main
 from fastprof.errors import BadInputError
 from fastprof.runs.condition import Condition, causes_of, never_held, parse_condition
-from fastprof.runs.settings import Settings, snapshot_of
+from fastprof.runs.facts import Settings, snapshot_of
 from support.hypothesis_profiles import IS_FULL
 from support.waiting import PATIENCE
 

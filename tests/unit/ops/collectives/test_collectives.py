@@ -9,7 +9,7 @@ import pytest
 
 from fastprof.model.call import UNKNOWN, Arg, Tensor
 from fastprof.ops import Cost, work
-from fastprof.ops.collectives.bandwidth import COLLECTIVES, algorithm_bytes, bus_bytes, kind_of
+from fastprof.ops.collectives.messages import COLLECTIVES, algorithm_bytes, bus_bytes, kind_of
 from unit.ops.ops_examples import Example, aten, bf16, fp16, fp32, int64, python, sizes, tensor
 
 MODULES = ("torch.distributed", "torch.distributed.distributed_c10d")

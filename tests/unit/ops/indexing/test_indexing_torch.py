@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed: make test T
 from support.record_calls import aten_calls, python_calls, recorded  # noqa: E402
 from unit.ops.overload_calls import run, served_by  # noqa: E402
 
-MODULES = ("indexing.picking", "indexing.placing", "indexing.advanced", "indexing.masking")
+MODULES = ("indexing.advanced", "indexing.sorting")
 random.seed(7)
 X = torch.randn(4, 6)
 INDEX = torch.zeros(3, 2, dtype=torch.int64)

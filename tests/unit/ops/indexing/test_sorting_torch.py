@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed: make test T
 from support.record_calls import python_calls, recorded  # noqa: E402
 from unit.ops.overload_calls import run  # noqa: E402
 
-MODULES = ("indexing.sorting", "indexing.searching")
+MODULES = ("indexing.advanced", "indexing.sorting")
 X = torch.randn(5, 7)
 NUMBERS = torch.randint(0, 9, (6,))
 EDGES = torch.arange(3.0)

@@ -12,7 +12,7 @@ import pytest
 import fastprof
 from fastprof import StepsError
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
-from fastprof.profile.steps.labels import numbers
+from fastprof.profile.steps.ranges import numbers
 from fastprof.writers import write_rows
 from support.kineto_files import KinetoFile
 

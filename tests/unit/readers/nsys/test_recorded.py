@@ -17,7 +17,7 @@ PROGRAM = """
 import ctypes, os, sys, threading, time
 import torch
 import fastprof
-from fastprof.annotate.channels import tool_domain
+from fastprof.annotate.text import tool_domain
 torch.set_num_threads(1)
 fastprof.init()
 net = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU())

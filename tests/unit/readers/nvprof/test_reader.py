@@ -10,7 +10,7 @@ import pytest
 
 import fastprof
 from fastprof.cli import main
-from fastprof.readers.nvprof import demangle
+from fastprof.readers.nvprof import call_names as demangle
 from support.nvprof_files import MARK, NvprofFile
 
 RELU = "_ZN2at6native4reluILi4EEEvPfi"

@@ -34,22 +34,24 @@ _SAME: Final = 0.02  # relative difference of numbers of calls
 @call_rule("unfused-attention", least=0.03, programs=WITH_OPERATORS, needs=("shapes",))
 def unfused_attention(calls: CallGroups) -> list[CallFinding]:
     """Product, softmax, product with chained shapes in one layer."""
-    forward = [each for each in calls.groups if each.dir != "bprop"]
-    backward = [each for each in calls.groups if each.dir == "bprop"]
-    found = []
+    forward = [group for group in calls.groups if group.dir != "bprop"]
+    backward = [group for group in calls.groups if group.dir == "bprop"]
+    result = []
     for softmax in forward:
         if softmax.op in _SOFTMAX and (chain := _chain(softmax, forward)):
             gradients = [
                 member
-                for each in backward
-                if each.op in _SOFTMAX and each.shape == softmax.shape and _is_near(each, softmax)
-                for member in _chain(each, backward)
+                for group in backward
+                if group.op in _SOFTMAX
+                and group.shape == softmax.shape
+                and _is_near(group, softmax)
+                for member in _chain(group, backward)
             ]
-            found.append(_finding(softmax, chain, gradients))
-    found += [_math_backend(each) for each in calls.groups if _uses_math_backend(each)]
+            result.append(_finding(softmax, chain, gradients))
+    result += [_math_backend(group) for group in calls.groups if _uses_math_backend(group)]
     if calls.program.kind == SERVING:
-        return [replace(each, remedy=_OF_ENGINES) for each in found]
-    return found
+        return [replace(finding, remedy=_OF_ENGINES) for finding in result]
+    return result
 
 
 _OF_ENGINES: Final = ("another backend of the engine for attention",)
@@ -85,30 +87,30 @@ def _chain(softmax: CallGroup, groups: Iterable[CallGroup]) -> list[CallGroup]:
     if scores is None:
         return []
     rows, columns = scores.shape[-2:]
-    near = [each for each in groups if _is_near(each, softmax)]
+    near = [call_group for call_group in groups if _is_near(call_group, softmax)]
     products: list[CallGroup] = []
     for name, size in (("M", columns), ("K", columns)):
         fitting = [
-            each
-            for each in near
-            if each.op in _MATMUL
-            and each.kind in PRODUCTS
-            and (given := sizes(each.shape)).get(name) == size
+            group
+            for group in near
+            if group.op in _MATMUL
+            and group.kind in PRODUCTS
+            and (given := sizes(group.shape)).get(name) == size
             and given.get("N") == rows
             and given.get("B", 1) * rows * columns == scores.elements
         ]
-        if not fitting or abs(sum(each.calls for each in fitting) - softmax.calls) > (
+        if not fitting or abs(sum(group.calls for group in fitting) - softmax.calls) > (
             _SAME * softmax.calls
         ):
             return []
         products += fitting
-    if len({id(each) for each in products}) < len(products):
+    if len({id(call_group) for call_group in products}) < len(products):
         return []
-    shapes = {(each.op, each.shape) for each in products}
+    shapes = {(call_group.op, call_group.shape) for call_group in products}
     others = [
-        each
-        for each in near
-        if each not in products and ((each.op, each.shape) in shapes or _is_on(scores, each))
+        group
+        for group in near
+        if group not in products and ((group.op, group.shape) in shapes or _is_on(scores, group))
     ]
     return [softmax, *products, *others]
 
@@ -141,21 +143,21 @@ def _finding(
     softmax: CallGroup, forward: list[CallGroup], backward: list[CallGroup]
 ) -> CallFinding:
     members = forward + backward
-    time = sum(each.ns for each in members)
+    time = sum(member.ns for member in members)
     target = _fused(forward, 1.0) + _fused(backward, _BACKWARD)
-    products = sum(each.ns for each in members if each.op in _MATMUL)
-    of_softmax = sum(each.ns for each in members if each.op in _SOFTMAX)
+    products = sum(member.ns for member in members if member.op in _MATMUL)
+    of_softmax = sum(member.ns for member in members if member.op in _SOFTMAX)
     remedy = [
         "torch.nn.functional.scaled_dot_product_attention(q, k, v)",
         'of transformers models: attn_implementation="sdpa"',
     ]
-    if any(each.op == _WEIGHTS for each in members):
+    if any(member.op == _WEIGHTS for member in members):
         remedy[1] = "of nn.MultiheadAttention: need_weights=False"
-    has_cost = all(each.has_ideal for each in members if each.op in _MATMUL)
+    has_cost = all(member.has_ideal for member in members if member.op in _MATMUL)
     return CallFinding(
         "Attention runs as separate products and softmax, which write the scores to memory",
-        [softmax, *by_time(each for each in members if each is not softmax)],
-        spread((part for each in members for part in each.parts), max(time - target, 0.0)),
+        [softmax, *by_time(member for member in members if member is not softmax)],
+        spread((part for member in members for part in member.parts), max(time - target, 0.0)),
         {
             "gpu_ns": time,
             "products_ns": products,
@@ -175,10 +177,10 @@ def _fused(chain: list[CallGroup], factor: float) -> float:
 
     factor : FLOPs of the fused kernel relative to those of the products
     """
-    products = [each for each in chain if each.op in _MATMUL]
-    times = [_compute_ns(each) for each in products]
+    products = [call_group for call_group in chain if call_group.op in _MATMUL]
+    times = [_compute_ns(product) for product in products]
     if None in times:
-        return sum(each.ns for each in products)
+        return sum(product.ns for product in products)
     bandwidth = (chain[0].device.bandwidth or math.inf) * PRACTICAL[1] if chain else math.inf
     moved = sum(map(_operand_bytes, products)) * (1.0 if factor == 1.0 else 2.0)
     return max(sum(filter(None, times)) * factor, moved / bandwidth * 1e9)

@@ -13,7 +13,7 @@ from fastprof.analysis.advice.finding import CannotJudge, Finding
 from fastprof.analysis.advice.registry import rule
 from fastprof.analysis.grouping import Grouping
 from fastprof.model.arrays import Bools, Int64
-from fastprof.model.quantity import quantity
+from fastprof.model.numbers import quantity
 from fastprof.profile import program as kinds
 
 _UNBALANCED: Final = 1.3  # the longest communication of a GPU by the shortest

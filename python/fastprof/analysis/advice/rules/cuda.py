@@ -11,14 +11,12 @@ from fastprof._system.classes import NamedTuple
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import CannotJudge, Finding
 from fastprof.analysis.advice.registry import rule
-from fastprof.analysis.columns import numbers
-from fastprof.analysis.gpu_work import GpuWork
-from fastprof.analysis.grouping import Floats64
-from fastprof.analysis.intervals import BusyTime
+from fastprof.analysis.gpu_work import BusyTime, GpuWork
+from fastprof.analysis.grouping import Floats64, numbers
 from fastprof.analysis.keys import key_of
 from fastprof.analysis.roofline.ideal import PRODUCTS
 from fastprof.model.arrays import Bools, Int64, unique
-from fastprof.model.quantity import quantity
+from fastprof.model.numbers import quantity
 from fastprof.ops.kernels import KINDS
 from fastprof.profile.data import ProfileData
 from fastprof.profile.program import CUDA, CUPY, HIP, NUMBA, OTHER, WRITES_KERNELS
@@ -61,7 +59,9 @@ _OWN: Final = tuple(KINDS - PRODUCTS - {"communication", "memcpy", "memset"})
 @rule("low-occupancy", least=0.0, programs=WRITES_KERNELS - {HIP}, needs=("times",))
 def low_occupancy(facts: Facts) -> Iterator[Finding]:
     """Kernels of which few warps fit into a multiprocessor."""
-    limits = {number: _LIMITS.get(each.capability or "") for number, each in facts.devices.items()}
+    limits = {
+        number: _LIMITS.get(device.capability or "") for number, device in facts.devices.items()
+    }
     if not any(limits.values()):
         raise CannotJudge("the compute capability of the GPU is unknown: --gpu NAME names it")
     total = max(facts.own_ns(np.arange(len(facts.profile))), 1.0)

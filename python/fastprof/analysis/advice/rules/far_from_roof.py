@@ -58,11 +58,11 @@ def far_from_roof(facts: Facts) -> Iterator[Finding]:
     claimed = {
         part
         for judge in CLAIMING
-        for each in calls.judged(judge)
-        for part, ns in each.saved.items()
+        for finding in calls.judged(judge)
+        for part, ns in finding.saved.items()
         if ns > 0
     }
-    return (each.finding(calls) for each in far_operators(calls, claimed))
+    return (far_operator.finding(calls) for far_operator in far_operators(calls, claimed))
 
 
 def far_operators(calls: CallGroups, claimed: Collection[int] = ()) -> list[CallFinding]:
@@ -75,13 +75,13 @@ def far_operators(calls: CallGroups, claimed: Collection[int] = ()) -> list[Call
         parts = [part for part in group.parts if part.id not in claimed]
         if group.op and _is_far(group, parts):
             operators.setdefault((group.device.name, group.op), []).append((group, parts))
-    found = []
+    result = []
     for members in operators.values():
         own = [part for _, parts in members for part in parts]
         is_far = _ideal(own) < _FAR * _time(own)
         if _time(own) >= (_SHARE if is_far else _MUCH) * calls.ns:
-            found.append(_finding(calls, members))
-    return found
+            result.append(_finding(calls, members))
+    return result
 
 
 def _is_far(group: CallGroup, parts: list[KernelPart]) -> bool:

@@ -9,20 +9,14 @@ import numpy as np
 
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import Finding
-from fastprof.analysis.advice.idle_text import (
-    at,
-    evidence_of,
-    part_of_step,
-    places_of,
-    shares_of,
-)
 from fastprof.analysis.advice.registry import rule
+from fastprof.analysis.advice.report import at, evidence_of, part_of_step, places_of, shares_of
 from fastprof.analysis.idle.causes import CAUSES, Cause
 from fastprof.analysis.idle.text import starved_share
 from fastprof.analysis.keys import key_of
 from fastprof.analysis.recorder import without_recorder
 from fastprof.model.arrays import Bools
-from fastprof.model.quantity import quantity
+from fastprof.model.numbers import quantity
 from fastprof.profile import program as kinds
 from fastprof.profile.gpu_work import launches_graph
 from fastprof.profile.program import Program
@@ -53,7 +47,7 @@ def data_loading(facts: Facts) -> Iterator[Finding]:
 
 def _loader_remedy(program: Program, ranges: list[str]) -> str:
     """The change for a loader with or without worker processes."""
-    if program.uses_torch and any("MultiProcessing" in each for each in ranges):
+    if program.uses_torch and any("MultiProcessing" in range_ for range_ in ranges):
         return (
             "raise num_workers and prefetch_factor of the DataLoader, or move transforms to the GPU"
         )

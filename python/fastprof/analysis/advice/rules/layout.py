@@ -113,7 +113,7 @@ def _is_cast(is_split: bool, group: CallGroup, part: KernelPart) -> bool:
     return (
         is_copy
         and _converts(part.name, is_split)
-        and any(each.kind in PRODUCTS and each.compute_type in _NARROW for each in group.parts)
+        and any(part.kind in PRODUCTS and part.compute_type in _NARROW for part in group.parts)
     )
 
 
@@ -133,12 +133,12 @@ def _converts(name: str, is_split: bool) -> bool:
 @call_rule("copies-in-model", least=0.03, programs=WITH_OPERATORS, needs=("ops",))
 def copies_in_model(calls: CallGroups) -> list[CallFinding]:
     """Copies that the model's code requests: contiguous, clone, reshape; and explicit casts."""
-    found = []
+    copies = []
     for is_cast, ops in ((False, _COPIES), (True, _CASTS)):
         members = _parts(calls, partial(_is_copy, ops))
         if members:
-            found.append(_copies(calls, *members, is_cast))
-    return found
+            copies.append(_copies(calls, *members, is_cast))
+    return copies
 
 
 def _is_copy(ops: Collection[str], group: CallGroup, part: KernelPart) -> bool:
@@ -153,7 +153,7 @@ def _copies(
     if calls.program.uses_torch and not calls.program.is_compiled:
         what = "casts" if is_cast else "copies"
         remedy.append(f"torch.compile fuses {what} with their neighbours")
-    ops = sorted({each.op for each in groups if each.op})
+    ops = sorted({call_group.op for call_group in groups if call_group.op})
     return CallFinding(
         f"The model {'casts' if is_cast else 'copies'} tensors ({', '.join(ops)})",
         groups,

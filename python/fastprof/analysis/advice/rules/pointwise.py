@@ -1,4 +1,7 @@
-"""Pointwise kernels and copies of torch that take much of the time: what to fuse."""
+"""Pointwise kernels and copies of torch that take much of the time: what to fuse.
+
+Elementwise calls in succession, each of which reads and writes memory.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,18 @@ from collections.abc import Iterator
 from typing import Final
 
 from fastprof._system.regex import regex
-from fastprof.analysis.advice.calls import CallFinding, CallGroup, CallGroups, KernelPart, by_time
+from fastprof.analysis.advice.calls import (
+    CallFinding,
+    CallGroup,
+    CallGroups,
+    KernelPart,
+    by_time,
+    operands,
+    spread,
+)
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import Finding
-from fastprof.analysis.advice.registry import rule
+from fastprof.analysis.advice.registry import call_rule, rule
 from fastprof.analysis.roofline.ideal import PRODUCTS
 from fastprof.profile.program import OTHER, SERVING, TORCH, WITH_OPERATORS, Program
 
@@ -60,7 +71,7 @@ _FUNCTORS: Final = tuple(
 @rule("unfused-pointwise", least=0.03, programs=WITH_OPERATORS)
 def _unfused_pointwise(facts: Facts) -> Iterator[Finding]:
     """Pointwise kernels and copies by the hundred that fused kernels replace."""
-    yield from (each.finding(facts.calls) for each in unfused_pointwise(facts.calls))
+    yield from (finding.finding(facts.calls) for finding in unfused_pointwise(facts.calls))
 
 
 def unfused_pointwise(calls: CallGroups) -> list[CallFinding]:
@@ -102,7 +113,7 @@ def _fits(group: CallGroup, part: KernelPart) -> bool:
     is_pointwise = part.kind in _KINDS or (
         part.kind == "reduction" and _MEANS.search(part.name) is not None
     )
-    is_of_product = part.is_helper and any(each.kind in PRODUCTS for each in group.parts)
+    is_of_product = part.is_helper and any(part.kind in PRODUCTS for part in group.parts)
     return (
         is_pointwise
         and not is_of_product
@@ -128,7 +139,7 @@ def _functors(parts: list[KernelPart]) -> list[str]:
     """The functors with most time, with their count."""
     counts: dict[str, tuple[float, float]] = {}
     for part in parts:
-        named = next(filter(None, (each.search(part.name) for each in _FUNCTORS)), None)
+        named = next(filter(None, (functor.search(part.name) for functor in _FUNCTORS)), None)
         name = named[1] if named else part.kernel
         ns, n = counts.get(name, (0.0, 0.0))
         counts[name] = ns + part.ns, n + part.kernels
@@ -149,4 +160,68 @@ def _remedy(program: Program, names: list[str]) -> tuple[str, ...]:
     return (
         compiled,
         f"or fused kernels for {', '.join(fused)} (torch.nn.functional.rms_norm, Liger Kernel)",
+    )
+
+
+_PHASES: Final = frozenset({"forward", "recompute"})
+_NAMES: Final = 6  # most operators in a sentence
+
+
+@call_rule("elementwise-chain", least=0.01, programs=WITH_OPERATORS, needs=("shapes", "peaks"))
+def elementwise_chain(calls: CallGroups) -> list[CallFinding]:
+    """Runs of elementwise calls with one shape in one layer, of which the memory is the limit."""
+    result = []
+    chain: list[CallGroup] = []
+    for group in [*calls.groups, None]:
+        if group is not None and chain and _follows(chain[-1], group):
+            chain.append(group)
+            continue
+        if len(chain) > 1 and (each := _finding(calls.program, chain)) is not None:
+            result.append(each)
+        chain = [group] if group is not None and _is_link(group) else []
+    return result
+
+
+def _is_link(group: CallGroup) -> bool:
+    """Whether a call is elementwise, in a forward pass, and its time at the roof is known."""
+    return (
+        group.phase in _PHASES
+        and group.dir != "bprop"
+        and all(part.kind == "elementwise" and not part.is_helper for part in group.parts)
+        and bool(operands(group.shape))
+        and group.has_ideal
+        and group.ideal_ns > 0
+    )
+
+
+def _follows(before: CallGroup, after: CallGroup) -> bool:
+    """Whether a call comes directly after another, in the same place and as often."""
+    keys = ("phase", "line", "layer")
+    return (
+        _is_link(after)
+        and before.device is after.device
+        and all(getattr(before, key) == getattr(after, key) for key in keys)
+        and before.calls == after.calls
+        and after.first == before.first + max(round(before.kernels_per_call), 1)
+        and operands(before.shape)[0].shape == operands(after.shape)[0].shape
+    )
+
+
+def _finding(program: Program, chain: list[CallGroup]) -> CallFinding | None:
+    time, target = sum(call_group.ns for call_group in chain), chain[0].ideal_ns
+    if time <= target:
+        return None
+    names = [call_group.op or "" for call_group in chain]
+    text = ", ".join(names[:_NAMES]) + (", ..." if len(names) > _NAMES else "")
+    return CallFinding(
+        f"Each call of {text} reads and writes the same tensor in memory",
+        chain,
+        spread((part for call_group in chain for part in call_group.parts), time - target),
+        {"gpu_ns": time, "one fused kernel_ns": target},
+        ("one fused operator",)
+        if program.is_compiled or program.kind == SERVING
+        else ("torch.compile of this layer", "or one fused operator"),
+        "medium",
+        "the calls follow each other with one shape; the data flow is not recorded",
+        effect="One fused kernel would save {saving}.",
     )

@@ -10,10 +10,9 @@ import numpy as np
 from fastprof._system.classes import NamedTuple
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import Finding
-from fastprof.analysis.advice.idle_text import at, evidence_of, places_of, shares_of
 from fastprof.analysis.advice.registry import rule
-from fastprof.analysis.columns import numbers, texts
-from fastprof.analysis.grouping import group
+from fastprof.analysis.advice.report import at, evidence_of, places_of, shares_of
+from fastprof.analysis.grouping import group, numbers, texts
 from fastprof.analysis.host.waits import blocked_ns
 from fastprof.analysis.keys import key_of
 from fastprof.model.arrays import Int64
@@ -127,7 +126,7 @@ def _begins_step(facts: Facts, rows: Int64) -> float:
 
 def _memory(text: str) -> str:
     """`pageable` or `pinned` of `pageable -> device`; "" for others."""
-    return next((each for each in ("pageable", "pinned") if each in text), "")
+    return next((name for name in ("pageable", "pinned") if name in text), "")
 
 
 def _remedy(facts: Facts, by_cause: Mapping[str, float], copies: _Copies | None) -> str:

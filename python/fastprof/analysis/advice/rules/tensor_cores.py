@@ -1,21 +1,30 @@
-"""Products without tensor cores, and shapes that prevent or slow them."""
+"""Products without tensor cores, and shapes that prevent or slow them.
+
+Products and attention on kernels for unaligned tensors, from the names of the kernels.
+"""
 
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Iterator
 from typing import Final
 
 from fastprof._system.classes import NamedTuple
+from fastprof._system.regex import regex
 from fastprof.analysis.advice.calls import (
     CallFinding,
     CallGroup,
     CallGroups,
     KernelPart,
     by_time,
+    operands,
     sizes,
     type_of,
 )
-from fastprof.analysis.advice.registry import call_rule
+from fastprof.analysis.advice.facts import Facts
+from fastprof.analysis.advice.finding import Finding
+from fastprof.analysis.advice.registry import call_rule, rule
 from fastprof.analysis.roofline.ideal import PRACTICAL, PRODUCTS
 from fastprof.model.devices import Device
 from fastprof.ops.tensor_cores import Fp32, fp32_unit
@@ -98,8 +107,8 @@ def no_tensor_cores(calls: CallGroups) -> list[CallFinding]:
             if _is_fp32(part):
                 key = group.device.name or "", _is_conv(group, part)
                 wasted.setdefault(key, []).append((group, part))
-    found = (_in_fp32(calls, members, is_conv) for (_, is_conv), members in wasted.items())
-    return [each for each in found if each is not None]
+    generator = (_in_fp32(calls, members, is_conv) for (_, is_conv), members in wasted.items())
+    return [finding for finding in generator if finding is not None]
 
 
 def _is_fp32(part: KernelPart) -> bool:
@@ -134,7 +143,7 @@ def _in_fp32(
         return None
     saved |= {part.id: part.ns for group in groups for part in _helpers(group)}
     time, kernel_ns = sum(part.ns for part in parts), calls.kernel_ns
-    eligible = sum(each.ns for each in calls.groups if _is_eligible(each))
+    eligible = sum(group.ns for group in calls.groups if _is_eligible(group))
     has_cost = all(part.flops > 0 for part in parts)
     outside = calls.program.kind in WITH_OPERATORS and _uses_half(calls, device)
     return CallFinding(
@@ -244,7 +253,7 @@ _LARGE: Final = 256
 @call_rule("bad-shape", least=0.02, programs=WITH_OPERATORS, needs=("shapes", "peaks"))
 def bad_shape(calls: CallGroups) -> list[CallFinding]:
     """Products of 16-bit types with a size that is not a multiple of 8."""
-    return [each for each in map(_misaligned, calls.groups) if each is not None]
+    return [finding for finding in map(_misaligned, calls.groups) if finding is not None]
 
 
 def _misaligned(group: CallGroup) -> CallFinding | None:
@@ -284,9 +293,9 @@ def _misaligned(group: CallGroup) -> CallFinding | None:
 
 def _padded_sizes(group: CallGroup) -> dict[str, int]:
     """The sizes to align; not the three channels of images."""
-    found = sizes(group.shape)
-    names = ("C", "K") if "C" in found else ("M", "K")
-    return {name: found[name] for name in names if found.get(name, 0) > 4}
+    result = sizes(group.shape)
+    names = ("C", "K") if "C" in result else ("M", "K")
+    return {name: result[name] for name in names if result.get(name, 0) > 4}
 
 
 def padded_size(size: int) -> int:
@@ -299,3 +308,103 @@ def _peak_ratio(device: Device) -> float:
     """The time at the peak of tensor cores against that at the peak without."""
     half = device.flops.get("half", 0.0) * _TENSOR
     return device.flops.get("fp32", half) / half if half else 1.0
+
+
+# Elements that fill 16 bytes, the longest access of a GPU.
+_FULL: Final = {"fp32": 4, "tf32": 4, "fp16": 8, "bf16": 8, "fp8": 16, "int8": 16}
+_ALIGNMENT: Final = regex(r"_align(\d+)(?!\d)")
+_NOT_ALIGNED: Final = regex(r"fmha_cutlass[fb]_\w*(?:notaligned|unaligned)", re.IGNORECASE)
+_BUILT_FOR: Final = regex(r"(?:cutlass|sm)_?(\d\d)(?!\d)_")
+_SAVED: Final = 0.5  # of the time, where the cost is unknown
+_SIZES: Final = 3  # most that a remedy names
+
+
+@rule("unaligned-kernel", least=0.02)
+def _unaligned(facts: Facts) -> Iterator[Finding]:
+    """Products and attention on kernels for rows that are no multiple of 16 bytes."""
+    yield from (finding.finding(facts.calls) for finding in unaligned(facts.calls))
+
+
+def unaligned(calls: CallGroups) -> list[CallFinding]:
+    """The kernels of tensor cores that load less than 16 bytes at once, by kind of work."""
+    members: dict[str, list[tuple[CallGroup, KernelPart]]] = {}
+    for group in calls.groups:
+        for part in group.parts:
+            if _is_unaligned(part):
+                members.setdefault(part.kind, []).append((group, part))
+    return [_finding(calls, kind, member) for kind, member in members.items()]
+
+
+def _is_unaligned(part: KernelPart) -> bool:
+    if part.kind not in PRODUCTS or part.is_helper or part.tc != "1":
+        return False
+    if _NOT_ALIGNED.search(part.name):
+        return True
+    aligned = _ALIGNMENT.search(part.name)
+    full = _FULL.get(part.compute_type or "")
+    return aligned is not None and full is not None and int(aligned[1]) < full
+
+
+def _finding(
+    calls: CallGroups, kind: str, members: list[tuple[CallGroup, KernelPart]]
+) -> CallFinding:
+    parts = sorted((part for _, part in members), key=lambda part: -part.ns)
+    groups = by_time({id(group): group for group, _ in members}.values())
+    time, has_cost = sum(part.ns for part in parts), all(part.has_ideal for part in parts)
+    name = "Attention runs" if kind == "attention" else "Products run"
+    return CallFinding(
+        f"{name} on kernels for rows that are not a multiple of 16 bytes",
+        groups,
+        {part.id: _saved(part) for part in parts},
+        {
+            "gpu_ns": time,
+            "of all kernels_share": time / max(calls.kernel_ns, 1.0),
+            "kernel": _telling(parts[0]),
+            **_older(parts[0], groups[0]),
+        },
+        (_padding(groups),),
+        "medium",
+        "aligned kernels are assumed to reach the practical roof"
+        if has_cost
+        else "the cost is unknown: aligned kernels are assumed to be twice as fast",
+        effect="Padding would save {saving}.",
+    )
+
+
+def _saved(part: KernelPart) -> float:
+    """ns a step: down to the practical roof, or half of the time where the cost is unknown."""
+    return max(part.ns - part.ideal_ns, 0.0) if part.has_ideal else part.ns * _SAVED
+
+
+def _telling(part: KernelPart) -> str:
+    """The words of a name that tell the alignment."""
+    words = [each for each in re.split(r"[<>(),:\s]+", part.name) if "align" in each]
+    return words[0] if words else part.kernel
+
+
+def _older(part: KernelPart, group: CallGroup) -> dict[str, str]:
+    """For which older GPU a kernel was built, if its name tells one."""
+    built, owned = _BUILT_FOR.search(part.name), group.device.capability or ""
+    if built is None or not re.fullmatch(r"\d+\.\d", owned) or built[1] == owned.replace(".", ""):
+        return {}
+    return {"built for compute capability": f"{built[1][0]}.{built[1][1]} of a GPU of {owned}"}
+
+
+def _padding(groups: list[CallGroup]) -> str:
+    """The sizes to pad: those of the calls that are no multiple of 8."""
+    odd = {
+        size: None
+        for group in groups
+        for size in (
+            *sizes(group.shape).values(),
+            *(size for operand in operands(group.shape) for size in operand.shape),
+        )
+        if size > 8 and size % 8
+    }
+    if not odd:
+        return (
+            "pad the sizes of these tensors (length of keys and values, channels, vocabulary) to a "
+            "multiple of 8, and mask the rest"
+        )
+    names = ", ".join(f"{size} to {-(-size // 8) * 8}" for size in list(odd)[:_SIZES])
+    return f"pad {names}, and mask the rest"

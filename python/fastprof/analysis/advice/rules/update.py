@@ -1,4 +1,9 @@
-"""Gradients that are filled with zeros, and optimizers, from the names of kernels."""
+"""Gradients that are filled with zeros, and optimizers, from the names of kernels.
+
+Gradients that nobody needs: of images, and of all rows of an embedding.
+
+An optimizer that launches kernels for each parameter.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +14,25 @@ from typing import Final
 import numpy as np
 
 from fastprof._system.regex import regex
-from fastprof.analysis.advice.calls import CallFinding, CallGroups, KernelPart, by_time
+from fastprof.analysis.advice.calls import (
+    CallFinding,
+    CallGroup,
+    CallGroups,
+    CallOperand,
+    KernelPart,
+    by_time,
+    operands,
+    sizes,
+)
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import Finding
-from fastprof.analysis.advice.registry import rule
-from fastprof.analysis.columns import numbers, texts
-from fastprof.analysis.grouping import group
+from fastprof.analysis.advice.registry import call_rule, rule
+from fastprof.analysis.grouping import group, numbers, texts
 from fastprof.analysis.keys import key_of
+from fastprof.analysis.roofline.ideal import PRACTICAL
 from fastprof.model.arrays import Bools, Int64
-from fastprof.model.quantity import quantity
+from fastprof.model.numbers import quantity
+from fastprof.ops.kernels import classify
 from fastprof.profile.program import TRAINS
 
 _RUN: Final = 16  # fills in succession on a stream; gradients of a model are cleared together
@@ -97,7 +112,9 @@ _FOREACH_SAVED: Final = 0.5
 @rule("unfused-optimizer", least=0.01, programs=TRAINS)
 def _optimizer_passes(facts: Facts) -> Iterator[Finding]:
     """Optimizers that pass over the parameters several times."""
-    yield from (each.finding(facts.calls) for each in optimizer_passes(facts.calls))
+    yield from (
+        optimizer_pass.finding(facts.calls) for optimizer_pass in optimizer_passes(facts.calls)
+    )
 
 
 def optimizer_passes(calls: CallGroups) -> list[CallFinding]:
@@ -110,9 +127,9 @@ def optimizer_passes(calls: CallGroups) -> list[CallFinding]:
         if part.kind == "elementwise" and _OF_UPDATE.search(part.name)
     ]
     steps = sum(part.kernels for part in loops if _ONE_BY_ONE.search(part.name))
-    found = []
+    result = []
     if steps >= _UPDATES:
-        found.append(
+        result.append(
             _update(
                 calls,
                 loops,
@@ -128,7 +145,7 @@ def optimizer_passes(calls: CallGroups) -> list[CallFinding]:
         if _FOREACH.search(part.name) and not _FUSED.search(part.name)
     ]
     if sum(part.ns for part in passes) >= _SHARE * max(calls.kernel_ns, 1.0):
-        found.append(
+        result.append(
             _update(
                 calls,
                 passes,
@@ -137,7 +154,7 @@ def optimizer_passes(calls: CallGroups) -> list[CallFinding]:
                 "a fused step reads and writes each tensor once: assumed to take half of the time",
             )
         )
-    return found
+    return result
 
 
 def _update(
@@ -146,7 +163,11 @@ def _update(
     time, ids = sum(part.ns for part in parts), {part.id for part in parts}
     return CallFinding(
         what,
-        by_time(each for each in calls.groups if any(part.id in ids for part in each.parts)),
+        by_time(
+            call_group
+            for call_group in calls.groups
+            if any(part.id in ids for part in call_group.parts)
+        ),
         {part.id: part.ns * share for part in parts},
         {
             "gpu_ns": time,
@@ -159,3 +180,118 @@ def _update(
         why,
         effect="A fused optimizer would save {saving}.",
     )
+
+
+_CHANNELS: Final = 4  # at most, of images
+_SPARSE: Final = 4  # rows of the table by rows used, from which the gradient is mostly zeros
+
+
+@call_rule("dead-gradient", least=0.01, programs=TRAINS, needs=("shapes",))
+def dead_gradient(calls: CallGroups) -> list[CallFinding]:
+    """The gradient of the input images, computed by the first convolution."""
+    result = []
+    for call in calls.groups:
+        if call.dir != "bprop" or not 0 < sizes(call.shape).get("C", 0) <= _CHANNELS:
+            continue
+        parts = [part for part in call.parts if classify(part.name).layout == "dgrad"]
+        if parts:
+            time = sum(part.ns for part in parts)
+            result.append(
+                CallFinding(
+                    "The first convolution computes the gradient of the images",
+                    [call],
+                    {part.id: part.ns for part in parts},
+                    {"gpu_ns": time, "kernel": parts[0].kernel},
+                    ("pass inputs with requires_grad=False, or x.detach()",),
+                    "medium",
+                    "gradients of images are used only by adversarial and generative training",
+                )
+            )
+    return result
+
+
+@call_rule("embedding-gradient", least=0.01, programs=TRAINS, needs=("shapes",))
+def embedding_gradient(calls: CallGroups) -> list[CallFinding]:
+    """Dense gradients of embeddings of which a step uses few rows."""
+    return [finding for finding in map(_dense, calls.groups) if finding is not None]
+
+
+def _dense(call: CallGroup) -> CallFinding | None:
+    tensors = operands(call.shape)
+    if call.op != "embedding" or call.dir != "bprop" or len(tensors) < 2:
+        return None
+    table = max(tensors, key=lambda tensor: (len(tensor.shape) == 2, tensor.elements))
+    rows = min(tensors, key=lambda tensor: tensor is table).elements
+    if table.shape[0] < _SPARSE * rows:
+        return None
+    target = _scatter_ns(call, table, rows)
+    if target >= call.ns:
+        return None
+    return CallFinding(
+        f"The gradient of an embedding of {table.shape[0]} rows is dense, and a step uses at most "
+        f"{rows}",
+        [call],
+        {part.id: part.ns * (1 - target / call.ns) for part in call.parts},
+        {"gpu_ns": call.ns, "attainable_ns": target},
+        (
+            "torch.nn.Embedding(..., sparse=True) with torch.optim.SparseAdam or SGD",
+            "not with weights shared with the output layer",
+        ),
+        "medium",
+        "the optimizer's pass over all rows is not included",
+    )
+
+
+def _scatter_ns(call: CallGroup, table: CallOperand, rows: int) -> float:
+    """ns a step to read and write the gradients of the used rows."""
+    bandwidth = (call.device.bandwidth or 0.0) * PRACTICAL[1]
+    moved = 2 * call.calls * rows * table.shape[1] * 4
+    return moved / bandwidth * 1e9 if bandwidth else 0.0
+
+
+_KERNELS: Final = 50  # a step
+_SHORT: Final = 10_000  # ns
+_UPDATE_ONE_BY_ONE: Final = frozenset({"elementwise", "copy", "reduction"})
+
+
+@call_rule("optimizer-loop", least=0.01, programs=TRAINS, needs=("ops",), claims=False)
+def optimizer_loop(calls: CallGroups) -> list[CallFinding]:
+    """Many short kernels of the optimizer that foreach or fused kernels replace."""
+    groups = [call_group for call_group in calls.groups if call_group.phase == "optimizer"]
+    parts = [
+        part
+        for call_group in groups
+        for part in call_group.parts
+        if part.kind in _UPDATE_ONE_BY_ONE
+    ]
+    n, time = sum(part.kernels for part in parts), sum(part.ns for part in parts)
+    if n <= _KERNELS or time >= _SHORT * n:
+        return []
+    span = calls.optimizer_ns
+    idle = max(span - sum(call_group.ns for call_group in groups), 0.0)
+    return [
+        CallFinding(
+            f"The optimizer launches {n:.0f} short kernels, some for each parameter",
+            by_time(
+                call_group
+                for call_group in groups
+                if any(part in parts for part in call_group.parts)
+            ),
+            {part.id: max(part.ns - _at_roof(part), 0.0) for part in parts},
+            {"gpu_ns": time, "mean_ns": time / n, "first to last kernel_ns": max(span, time)},
+            (
+                "the optimizer's argument fused=True, for example "
+                "torch.optim.AdamW(params, fused=True)",
+                "or foreach=True",
+            ),
+            "medium",
+            "the GPU's idle time between the kernels disappears only if the host is not the limit",
+            {"launch-bound": idle},
+            effect="A fused optimizer would save {saving}.",
+        )
+    ]
+
+
+def _at_roof(part: KernelPart) -> float:
+    """ns a step at the bandwidth; a kernel of unknown bytes is small and takes no time."""
+    return min(part.ideal_ns, part.ns)

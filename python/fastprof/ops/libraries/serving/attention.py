@@ -1,4 +1,7 @@
-"""Attention of serving stacks over paged caches and concatenated sequences."""
+"""Attention of serving stacks over paged caches and concatenated sequences.
+
+Multi-head latent attention (MLA) over a cache of latent vectors shared by all heads.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from fastprof.ops.libraries.serving.scores import (
 )
 from fastprof.ops.registry import generated, operators
 from fastprof.ops.table import Traffic, table_row
-from fastprof.ops.traffic import moved
+from fastprof.ops.tensor import moved
 
 
 @operators("""
@@ -78,11 +81,11 @@ def paged_attention_v1(
     tokens, heads, depth = heads_of(query, None)
     of_starts = starts.shape[0] - 1 if starts is not None and starts.shape else None
     sequences = lengths.shape[0] if lengths is not None and lengths.shape else of_starts
-    found = attended(tokens, batch, sequences, longest(limit))
+    result = attended(tokens, batch, sequences, longest(limit))
     groups = _groups(key, heads, depth)
     width = out.shape[-1] if out is not None and len(out.shape) > 2 else depth
     return over_cache(
-        query, tokens * heads, found, (groups, depth, key.dtype), (groups, width, value.dtype)
+        query, tokens * heads, result, (groups, depth, key.dtype), (groups, width, value.dtype)
     )
 
 
@@ -141,12 +144,12 @@ def varlen_fwd(
     if table is not None and len(table.shape) == 2 and len(key.shape) == 4:
         in_table = table.shape[1] * key.shape[1]
         sequences = sequences or table.shape[0]
-    found = attended(tokens, batch, sequences, longest(limit, in_table))
+    result = attended(tokens, batch, sequences, longest(limit, in_table))
     stored = [tensor for tensor in (new_key, new_value) if tensor is not None]
     work = over_cache(
         query,
         tokens * heads,
-        found,
+        result,
         (_groups(key, heads, depth), depth, key.dtype),
         (_groups(value, heads, size_of_head(value)), size_of_head(value), value.dtype),
     )
@@ -194,12 +197,12 @@ def unified_attention_with_output(
             raise CannotModel(f"cannot determine the heads of {key.shape}")
         groups = key.shape[-1] // depth
     width = value.shape[-1] if len(value.shape) >= 3 else depth
-    found = attended(tokens, batch, None, None)
+    result = attended(tokens, batch, None, None)
     if rotated is not None and rotated.shape:
         depth += rotated.shape[-1]
         query = Tensor((tokens, heads, depth), query.dtype)
     return over_cache(
-        query, tokens * heads, found, (groups, depth, key.dtype), (groups, width, value.dtype)
+        query, tokens * heads, result, (groups, depth, key.dtype), (groups, width, value.dtype)
     )
 
 
@@ -266,7 +269,7 @@ def _ragged(
 ) -> Work:
     tokens, heads, depth = heads_of(query, None)
     try:
-        found = attended(tokens, batch, None, None)
+        result = attended(tokens, batch, None, None)
     except CannotModel:
         known = tuple(limit if isinstance(limit, int) else None for limit in limits)
         if None in known and starts is None:
@@ -282,7 +285,7 @@ def _ragged(
     return over_cache(
         query,
         tokens * heads,
-        found,
+        result,
         (groups, depth, key.dtype),
         (groups, size_of_head(value), value.dtype),
     )
@@ -322,4 +325,98 @@ def _with_stores(work: Work, stored: list[Tensor]) -> Work:
                 no_tensor_cores=part.no_tensor_cores,
             ),
         )
+    )
+
+
+@operators("""
+    (out, _sums, query, rotated, cache, lengths, table, ..., @batch):
+        _C::sm100_cutlass_mla_decode
+    (out, query, rotated, cache, lengths, table, ..., @batch): _C::cutlass_mla_decode
+        sgl_kernel::cutlass_mla_decode
+""")
+def sm100_cutlass_mla_decode(
+    query: Tensor,
+    cache: Tensor,
+    rotated: Tensor,
+    out: Tensor | None = None,
+    lengths: Tensor | None = None,
+    table: Tensor | None = None,
+    batch: Batch = None,
+    _sums: Tensor | None = None,
+) -> Work:
+    """Attention of q in two parts, [tokens, h, w] and [tokens, h, r], over latent vectors of w + r.
+
+    FLOPs: 2 h (2 w + r) for each query and attended vector, two products.
+    Bytes: q read, the vectors of all sequences read once, the output written.
+
+    Exact if the batch's range records the lengths; else unknown. Signatures: vLLM
+    csrc/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc.
+    """
+    del table
+    tokens, heads, width = heads_of(query, None)
+    depth = width + size_of_head(rotated)
+    if cache.shape[-1:] != (depth,):
+        raise CannotModel(f"a cache {cache.shape} is not {depth} wide")
+    whole = Tensor((tokens, heads, depth), query.dtype)
+    sequences = lengths.shape[0] if lengths is not None and lengths.shape else None
+    result = attended(tokens, batch, sequences, None)
+    width = out.shape[-1] if out is not None and len(out.shape) > 2 else width
+    return over_cache(
+        whole, tokens * heads, result, (1, depth, cache.dtype), (0, width, cache.dtype)
+    )
+
+
+@operators("""
+    (query, cache, _starts, _starts, _pages, _last, _split, _split, _split, _split, _, _, _, _,
+        _partial, _partial, out, ..., @batch): aiter::mla_decode_stage1_asm_fwd
+    (query, cache, _starts, _starts, _pages, _last, _, _, out, ..., @batch):
+        aiter::mla_decode_stage1_asm_fwd aiter::mla_prefill_asm_fwd
+    (query, cache, _starts, _starts, _pages, _last, _split, _split, _, _, _partial, _partial,
+        out, @batch): aiter::hk_mla_decode_fwd
+    (query, cache, out, ..., @batch): vllm::rocm_aiter_mla_decode_fwd
+        vllm::rocm_aiter_mla_decode_fwd_lse
+    (query, cache, width, lengths, table, ..., @batch): sgl_kernel::fwd_kvcache_mla
+    (query, cache, _part, width, lengths, table, ..., @batch): _flashmla_C::fwd_kvcache_mla
+    (query, cache, width, lengths, table, ..., @batch): _flashmla_C::fwd_kvcache_mla
+        _flashmla_extension_C::fwd_kvcache_mla_fp8
+""")
+def mla_decode_stage1_asm_fwd(
+    query: Tensor,
+    cache: Tensor,
+    out: Tensor | None = None,
+    width: Length = None,
+    lengths: Tensor | None = None,
+    table: Tensor | None = None,
+    batch: Batch = None,
+    _starts: Tensor | None = None,
+    _pages: Tensor | None = None,
+    _last: Tensor | None = None,
+    _split: Tensor | None = None,
+    _partial: Tensor | None = None,
+    _part: Tensor | None = None,
+) -> Work:
+    """Attention of q [tokens, h, w + r] over latent vectors of w + r, the first w of which are the
+    values.
+
+    FLOPs: 2 h (2 w + r) for each query and attended vector, two products.
+    Bytes: q read, the vectors of all sequences read once, the output written.
+
+    w is that of the output, or 512 of 576 (DeepSeek). Exact if the batch's range records the
+    lengths; else an upper bound from the width of the block table; else unknown. Signatures: aiter
+    aiter/ops/attention.py, vLLM vllm/_aiter_ops.py, SGLang sgl-kernel/csrc/flashmla_extension.cc.
+    """
+    tokens, heads, depth = heads_of(query, None)
+    if cache.shape[-1:] != (depth,):
+        raise CannotModel(f"a cache {cache.shape} is not {depth} wide")
+    if out is not None and len(out.shape) > 2:
+        values = out.shape[-1]
+    else:
+        values = width if isinstance(width, int) else depth * 8 // 9
+    limit = None
+    if table is not None and len(table.shape) == 2 and len(cache.shape) == 4:
+        limit = table.shape[1] * cache.shape[1]
+    sequences = lengths.shape[0] if lengths is not None and lengths.shape else None
+    result = attended(tokens, batch, sequences, longest(limit))
+    return over_cache(
+        query, tokens * heads, result, (1, depth, cache.dtype), (0, values, cache.dtype)
     )

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, add_known
-from fastprof.ops.libraries.serving.quantisation import SCALE
+from fastprof.ops.libraries.serving.products import SCALE
 from fastprof.ops.parameters import Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
-from fastprof.ops.tensor import canonical_type, elements, item_size, tensor_bytes
-from fastprof.ops.traffic import moved, texts
+from fastprof.ops.tensor import canonical_type, elements, item_size, moved, tensor_bytes, texts
 
 
 @operators("""
@@ -81,7 +80,7 @@ def concat_and_cache_mla(
     """
     tokens = elements(slots.shape)
     rows = tuple(_rows(tensor, tokens) for tensor in (latent, rotated) if tensor is not None)
-    written = tuple(_as(each, cache) for each in rows)
+    written = tuple(_as(row, cache) for row in rows)
     return Cost(_scaled(rows, written), moved(*rows, slots, *written)), texts(*rows)
 
 

@@ -1,6 +1,11 @@
 """FLOPs and bytes of all-reduces of serving stacks, with and without a fused norm.
 
 Counts reads and writes of one device in its own memory.
+
+SGLang's profiler operators, which wrap functions and have numbered names.
+
+`sglang_profiler::rmsnorm_rmsnorm2d_fwd_3` is the fourth wrapper, around `rmsnorm2d_fwd` of a module
+`rmsnorm`. Its arguments are the function's tensors in order, without non-tensors.
 """
 
 from __future__ import annotations
@@ -9,10 +14,9 @@ from typing import Final
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost
-from fastprof.ops.registry import operators
+from fastprof.ops.registry import generated, operators
 from fastprof.ops.table import Traffic, table_row
-from fastprof.ops.tensor import elements
-from fastprof.ops.traffic import fresh, moved, texts
+from fastprof.ops.tensor import elements, fresh, moved, texts
 
 _NORM: Final = 4  # squares added 2, scaling 1, weight 1
 _QUANTISED: Final = 5  # magnitude compared 2, times scale 1, limits 2
@@ -157,3 +161,19 @@ def _ranks(ranks: int | Unknown | None, group: tuple[int, ...] | Unknown | None)
     if isinstance(group, tuple):
         return len(group)
     return ranks if isinstance(ranks, int) else None
+
+
+FUNCTIONS: Final = (
+    "attention_paged_attention_ragged",
+    "fp8_utils_gemm_a8w8_blockscale",
+    "fused_moe_triton_kernels_invoke_fused_moe_kernel",
+    "gemm_a8w8_blockscale_gemm_a8w8_blockscale",
+    "gemm_kernels_flydsl_hgemm",
+    "memory_pool__set_kv_buffer_impl",
+    "rmsnorm_rms_norm",
+    "rmsnorm_rmsnorm2d_fwd",
+    "rmsnorm_rmsnorm2d_fwd_with_add",
+)
+
+for _each in FUNCTIONS:
+    generated(rf"sglang_profiler::{_each}_\d+", f"sglang_profiler::{_each}")

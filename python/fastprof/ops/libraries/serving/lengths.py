@@ -102,20 +102,20 @@ def lengths_of(name: str, tokens: int) -> Lengths | None:
     if batch is None:
         return None
     both = batch.context + batch.generation
-    for each in (both, batch.context, batch.generation):
-        if each.queries == tokens and each.requests:
-            return each
+    for lengths in (both, batch.context, batch.generation):
+        if lengths.queries == tokens and lengths.requests:
+            return lengths
     padded = not batch.context.requests and 0 < both.queries <= tokens
     return both if padded else None
 
 
 def _read(name: str) -> _Batch | None:
     if match := _VLLM_DETAILED.match(name):
-        found = [int(group) for group in match.groups()]
-        return _Batch(_summed(*found[:4]), _summed(*found[4:8]))
+        results = [int(group) for group in match.groups()]
+        return _Batch(_summed(*results[:4]), _summed(*results[4:8]))
     if match := _VLLM.match(name):
-        found = [int(group) for group in match.groups()]
-        return _Batch(_fresh(found[0], found[1]), _decode(found[2], found[3]))
+        results = [int(group) for group in match.groups()]
+        return _Batch(_fresh(results[0], results[1]), _decode(results[2], results[3]))
     if match := _SGLANG.match(name):
         return _sglang(match[1], {key: int(value) for key, value in _PAIR.findall(match[2])})
     if match := _ATOM.match(name):
@@ -131,7 +131,7 @@ def _sglang(kind: str, pairs: dict[str, int]) -> _Batch | None:
         if kind not in (only, "MIXED"):
             parts.append(_NONE)
         elif f"{letter}_sqsk" in pairs and requests is not None:
-            sums = [pairs.get(f"{letter}_{each}") for each in ("sq", "sk", "sqsk")]
+            sums = [pairs.get(f"{letter}_{text}") for text in ("sq", "sk", "sqsk")]
             if sums[0] is None:
                 return None
             parts.append(Lengths(requests, sums[0], sums[1], sums[2]))

@@ -1,1 +1,0 @@
-"""Charts with matplotlib: `profile.plot` and `roofline --plot`."""

@@ -1,1 +1,0 @@
-"""Matrix decompositions and linear solvers."""

@@ -1,1 +1,0 @@
-"""Kernels fused by torch.compile."""

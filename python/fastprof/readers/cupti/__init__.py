@@ -1,1 +1,0 @@
-"""CUPTI's tables of GPU work, which Nsight Systems and NVProf share."""
