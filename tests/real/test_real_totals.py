@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fastprof.profile import checks as recount
+from fastprof.profile import recount
 from fastprof.writers import write_report, write_rows
 from real.open_traces import json_of, profile, text
 from support.real_data import data_dir, open_read_only, real

@@ -19,7 +19,7 @@ from fastprof.profile import program as kinds
 _UNBALANCED: Final = 1.3  # the longest communication of a GPU by the shortest
 
 
-@rule("exposed-comm", least=0.03, needs=("times",))
+@rule("exposed-comm", least=0.03)
 def exposed_communication(facts: Facts) -> Iterator[Finding]:
     """Communication during which the GPU computes nothing."""
     times, rows = facts.times, facts.kernels(**{"class": "communication"})
@@ -109,7 +109,7 @@ def _on_stream_of_compute(facts: Facts, rows: Int64) -> float:
     return facts.share_on_streams(rows, computes)
 
 
-@rule("unbalanced-comm")
+@rule("unbalanced-comm", needs=("times",))
 def unbalanced_communication(facts: Facts) -> Iterator[Finding]:
     """One GPU waits for another in communication."""
     rows = facts.kernels(**{"class": "communication"})

@@ -56,7 +56,7 @@ _WARP: Final = 32
 _OWN: Final = tuple(KINDS - PRODUCTS - {"communication", "memcpy", "memset"})
 
 
-@rule("low-occupancy", least=0.0, programs=WRITES_KERNELS - {HIP}, needs=("times",))
+@rule("low-occupancy", least=0.0, programs=WRITES_KERNELS - {HIP})
 def low_occupancy(facts: Facts) -> Iterator[Finding]:
     """Kernels of which few warps fit into a multiprocessor."""
     limits = {
@@ -143,7 +143,7 @@ def _occupancy(profile: ProfileData, rows: Int64, limit: _Limits) -> _Occupancy:
     return _Occupancy(rows, np.where(threads > 0, fitting, 0.0), blocks.argmin(axis=0))
 
 
-@rule("default-stream", least=0.0, programs=WRITES_KERNELS)
+@rule("default-stream", least=0.0, programs=WRITES_KERNELS, needs=("times",))
 def default_stream(facts: Facts) -> Iterator[Finding]:
     """Work of the default stream, which runs alone, among work of other streams."""
     streams = numbers(facts.profile, "stream")
