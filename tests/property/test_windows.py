@@ -53,7 +53,7 @@ def test_parts_add_up_in_any_windows(rows, window):
         frozen([cause for _, cause, _ in rows], np.uint8),
         frozen([ns for _, _, ns in rows], np.int64),
     )
-    found = parts.of_windows(frozen(window, np.int32), 3)
+    found = parts.time_by_window(frozen(window, np.int32), 3)
     expected = np.zeros((3, len(Cause)), np.int64)
     for gap, cause, ns in rows:
         if window[gap] >= 0:

@@ -100,7 +100,7 @@ def test_rules_do_not_fire() -> None:
 
 def test_the_prediction_for_the_loader_against_the_same_program_with_four_workers() -> None:
     before, after = (open_traces.rule_facts(path) for path in (R50, R50_WORKERS))
-    per_step = before.idle.of_windows("data loading")
+    per_step = before.idle.time_by_window("data loading")
     assert np.median(per_step) == pytest.approx(57.0 * MS, abs=0.05 * MS)
     assert per_step.mean() == pytest.approx(56.74 * MS, abs=0.01 * MS)
     medians = [each.steps.median for each in (before, after)]

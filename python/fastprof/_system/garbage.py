@@ -27,7 +27,7 @@ _ALLOCATIONS = 100_000  # between collections, instead of 700
 
 
 @contextmanager
-def of_command() -> Iterator[None]:
+def rarely_collected() -> Iterator[None]:
     """Collect rarely in a process that runs one command, and not when it ends.
 
     A command on a small trace would collect a hundred times, and traverse all objects once more at

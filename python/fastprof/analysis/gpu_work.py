@@ -118,7 +118,7 @@ class PartsOfWork:
         """The part of each piece of `work`."""
         return np.repeat(np.arange(len(self), dtype=np.int32), np.diff(self.bounds))
 
-    def of_kernels(self, n: int) -> Int32:
+    def by_kernel(self, n: int) -> Int32:
         """The part of each of n kernels, -1 for none."""
         result = np.full(n, -1, np.int32)
         result[self.work.rows] = self.numbers()

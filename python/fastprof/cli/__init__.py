@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from fastprof._system import memory
-from fastprof._system.garbage import of_command
+from fastprof._system.garbage import rarely_collected
 from fastprof._system.reasons import memory_shortage
 from fastprof._system.signals import Interruption
 from fastprof._system.threads import import_numpy
@@ -129,7 +129,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         the exit code of the program it runs. Usage errors raise SystemExit(2), as in argparse.
     """
     if argv is None:
-        with of_command():
+        with rarely_collected():
             return main(sys.argv[1:])
     given = list(argv)
     return _guarded(lambda: _run(_parsed(given)))

@@ -76,7 +76,7 @@ class SelectedWork:
         used, look = np.unique(of_kernel[self.rows], return_inverse=True)
         return look.astype(np.int32), first[used].astype(np.int64)
 
-    def of_looks(self, name: str) -> list[Any]:
+    def by_kernel(self, name: str) -> list[Any]:
         """The value of a column for each look; None where unknown."""
         _, first = self.looks
         return [

@@ -292,7 +292,7 @@ _GATES: Final = {"LSTM": 4, "GRU": 3, "RNN": 1}
 
 def _register_modules(kind: str, gates: int) -> None:
     # The forward of torch.nn.LSTM and torch.nn.LSTMCell; the shapes determine the weights.
-    def of_cell(x: Tensor, states: Tensors, *, direction: str) -> Work:
+    def cell_work(x: Tensor, states: Tensors, *, direction: str) -> Work:
         if not x.shape or len(states) != _states_of(kind) or not states[0].shape:
             raise CannotModel("no recurrent cell without its states")
         hidden = states[0].shape[-1]
@@ -300,7 +300,7 @@ def _register_modules(kind: str, gates: int) -> None:
         w_hh = Tensor((gates * hidden, hidden), x.dtype)
         return cell(x, w_ih, w_hh, states=states, direction=direction)
 
-    def of_layer(x: Tensor, states: Tensors, *, direction: str) -> Work:
+    def layer_work(x: Tensor, states: Tensors, *, direction: str) -> Work:
         # Packed tokens are passed with their batch sizes and indices, of one dimension.
         results = [tensor for tensor in states if len(tensor.shape) > 1]
         if not x.shape or len(results) != _states_of(kind):
@@ -316,13 +316,13 @@ def _register_modules(kind: str, gates: int) -> None:
         weights = (Tensor(shape, x.dtype) for shape in shapes)
         return layers_of(x, (*results, *weights), False).work(direction)
 
-    of_cell.__doc__ = f"""torch.nn.{kind}Cell: x[n, i] and hidden[n, h], which determine the
+    cell_work.__doc__ = f"""torch.nn.{kind}Cell: x[n, i] and hidden[n, h], which determine the
     weights.
 
     FLOPs: 2 n {gates} h (i + h), gates not counted; backward two products for each.
     Bytes: as the function; biases are not recorded and not counted.
     """
-    of_layer.__doc__ = f"""torch.nn.{kind} of one layer in one direction; shapes determine the
+    layer_work.__doc__ = f"""torch.nn.{kind} of one layer in one direction; shapes determine the
     weights.
 
     FLOPs: 2 tokens {gates} h (i + h), with a projection 2 tokens ({gates} h (i + p) + h p).
@@ -331,10 +331,10 @@ def _register_modules(kind: str, gates: int) -> None:
 
     Several layers or two directions are not modelled: the call does not distinguish them.
     """
-    for name, function in ((f"{kind}Cell", of_cell), (kind, of_layer)):
+    for name, function in ((f"{kind}Cell", cell_work), (kind, layer_work)):
         function.__name__ = function.__qualname__ = name
-    op(f"{kind}Cell", "forward(x, hx=states*)")(of_cell)
-    op(kind, "forward(x, hx=states*)")(of_layer)
+    op(f"{kind}Cell", "forward(x, hx=states*)")(cell_work)
+    op(kind, "forward(x, hx=states*)")(layer_work)
 
 
 def _states_of(kind: str) -> int:

@@ -145,7 +145,7 @@ def _factors(lookups: Lookups) -> Iterator[Int32]:
     flags = [kernels.launch >= 0, lookups.frame >= 0, kernels.duration >= 0]
     flags += [] if in_engine is None else [in_engine]
     if any(gpu_work.launches_graph(name) for name in trace.strings):
-        flags += [gpu_work.of_graphs(trace)[0]]
+        flags += [gpu_work.in_graphs(trace)[0]]
     yield bits(*flags)
     yield lookups.costs.cell
     yield bits(*lookups.known, lookups.calls.backward)

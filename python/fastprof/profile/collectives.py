@@ -113,7 +113,7 @@ def _launched(lookups: Lookups, rows: Rows, events: HostEvents) -> LaunchedBy:
     """The NCCL calls of kernels that a call launched, not a graph."""
     trace = lookups.trace
     thread = lookups.thread[rows]
-    thread[gpu_work.of_graphs(trace)[0][rows]] = -1
+    thread[gpu_work.in_graphs(trace)[0][rows]] = -1
     start = take(trace.launches.start, trace.kernels.launch[rows], NO_TIME)
     return calls_of_launches(events, thread, start)
 

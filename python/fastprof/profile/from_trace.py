@@ -182,7 +182,7 @@ class TraceSource(ProfileSource):
             any(m.kind == Kind.TORCH and m.has_arguments for m in self._attribution.meanings),
             cells.kernels,
             counted,
-            lambda: gpu_work.of_graphs(trace),
+            lambda: gpu_work.in_graphs(trace),
         )
 
     @computed_once
@@ -345,7 +345,7 @@ _MAKERS: Final[dict[str, Callable[[Lookups], Column]]] = {
     "home_range": lambda lookups: lookups.user_range(lookups.meaning),
     "range": lambda lookups: lookups.user_range(lookups.attribution.launch_frame_of_kernel),
     "phases": lambda lookups: open_at_launch(lookups.trace),
-    "phase": phases.of_kernels,
+    "phase": phases.phase_of_kernels,
     "step": lambda lookups: lookups.steps().column(),
     "path": lambda lookups: Ints(lookups.node),
     "copied": lambda lookups: gpu_work.copied(lookups.trace),

@@ -74,7 +74,7 @@ def launch_names(trace: Trace) -> Values:
     return SharedValues(place, number, [text for text in texts if text is not None])
 
 
-def of_graphs(trace: Trace) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+def in_graphs(trace: Trace) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """[rows] Whether a graph launch replayed the row; whether the row is an unexpanded graph."""
     is_whole = take(trace.kernels.configs.kind, trace.kernels.config) == Activity.GRAPH
     is_replayed = launch_names(trace).fits(launches_graph)

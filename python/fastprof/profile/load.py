@@ -134,7 +134,7 @@ def _load(
         if is_pipe:
             with open(path, "rb", buffering=0) as pipe:
                 return kind(_source_of_lines(pipe, name, lines))
-        memory.require(name, memory_estimate.of_dict_lines(path))
+        memory.require(name, memory_estimate.memory_of_dict_lines(path))
         source_of_lines = _source_of_lines(path, name, lines)
         return kind(source_of_lines, _recounter(SameFile(path, name), copies))
     # Each stage's input is released when the stage returns: no local variable refers to it.

@@ -34,7 +34,7 @@ _WITHOUT_PHASE: Final = frozenset({Kind.USER, Kind.FRAME, Kind.HIDDEN, Kind.TRAC
 
 
 class PhaseInputs(Protocol):
-    """The part of Lookups that `of_kernels` uses."""
+    """The part of Lookups that `phase_of_kernels` uses."""
 
     trace: Trace
     attribution: Attribution
@@ -51,7 +51,7 @@ class PhaseInputs(Protocol):
     ) -> SharedValues: ...
 
 
-def of_kernels(lookups: PhaseInputs) -> Values:
+def phase_of_kernels(lookups: PhaseInputs) -> Values:
     """The phase of every kernel.
 
     - communication: kernels of NCCL or RCCL.
@@ -80,7 +80,7 @@ def of_kernels(lookups: PhaseInputs) -> Values:
     return Values(phase, PHASES)
 
 
-def of_ranges(lookups: PhaseInputs) -> Values:
+def phase_of_ranges(lookups: PhaseInputs) -> Values:
     """The phase of every range, as of the kernels launched in it; never communication or data."""
     of_chain = _of_chains(lookups)
     return of_chain.mapped(lambda name: FORWARD if name == _MOVED else name)

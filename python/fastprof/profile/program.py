@@ -206,7 +206,7 @@ def program_of(
         return Program(kind, engine[0].name, engine[1], is_compiled)
     if torch:
         # Where all is recorded, nothing of a backward pass is there.
-        tells = names.of_kernels(_TORCH) or "\naten::" in f"\n{names.ranges}"
+        tells = names.in_kernels(_TORCH) or "\naten::" in f"\n{names.ranges}"
         is_all = bool(names.kernels and tells) and not has_graphs and not has_gradients
         kind, name = (INFERENCE, "PyTorch inference") if is_all else (TORCH, "PyTorch")
         more = "; no backward pass, no optimizer" if is_all else ""
@@ -233,13 +233,13 @@ class _Names:
 
     def evidence(self, mark: _Mark) -> str:
         """The first name that tells, ranges before kernels; "" for none."""
-        return self.of_ranges(mark) or self.of_kernels(mark)
+        return self.in_ranges(mark) or self.in_kernels(mark)
 
-    def of_ranges(self, mark: _Mark) -> str:
+    def in_ranges(self, mark: _Mark) -> str:
         """The first range or module that tells."""
         return _hit("range", mark.ranges, self.ranges, mark.words)
 
-    def of_kernels(self, mark: _Mark) -> str:
+    def in_kernels(self, mark: _Mark) -> str:
         """The first kernel that tells."""
         return _hit("kernel", mark.kernels, self.kernels, mark.words)
 
@@ -267,7 +267,7 @@ def _hit(what: str, pattern: str, text: str, words: tuple[str, ...]) -> str:
 def _first(names: _Names, marks: Iterable[_Mark]) -> tuple[_Mark, str] | None:
     """The first kind that ranges tell, else that kernels do, with the evidence."""
     marks = tuple(marks)
-    for find in (names.of_ranges, names.of_kernels):
+    for find in (names.in_ranges, names.in_kernels):
         for mark in marks:
             if hit := find(mark):
                 return mark, hit
@@ -288,12 +288,12 @@ def _torch(about: About, names: _Names, meanings: Iterable[Meaning]) -> str:
 
 def _training(about: About, names: _Names, meanings: Iterable[Meaning]) -> str:
     """What tells a backward pass or an optimizer; "" for nothing."""
-    if hit := names.of_ranges(_TRAINS):
+    if hit := names.in_ranges(_TRAINS):
         return hit
     for meaning in meanings:
         if meaning.backward or meaning.engine or meaning.autograd_node:
             return f"range {meaning.name[:_SHOWN]}"
-    if hit := names.of_kernels(_TRAINS):
+    if hit := names.in_kernels(_TRAINS):
         return hit
     return next(
         (

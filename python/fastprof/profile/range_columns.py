@@ -112,7 +112,7 @@ _OWN: Final[dict[str, Callable[[RangeColumns], Column]]] = {
     "op": lambda columns: columns._of_label(operator_of),
     "mod": lambda columns: columns._of_label(lambda meaning: named(meaning).mod),
     "params": lambda columns: columns._of_label(params_of),
-    "phase": lambda columns: phases.of_ranges(columns._lookups),
+    "phase": lambda columns: phases.phase_of_ranges(columns._lookups),
     "step": lambda columns: steps_at(columns._steps(), columns.ranges.start, columns.ranges.pid),
     "tid": lambda columns: Ints(columns.ranges.tid),
     "pid": lambda columns: Ints(columns.ranges.pid),

@@ -173,7 +173,7 @@ def read_trace(
         recording.about.unrecorded = unrecorded_beside(path) or recording.about.unrecorded
     else:
         compressed = file.format is FileFormat.GZIP_JSON
-        memory.require(file.name, of_json(file.path, compressed))
+        memory.require(file.name, memory_of_json(file.path, compressed))
         from fastprof.readers.kineto.reader import read
 
         recording = read(file.path, copies, progress, captures)
@@ -189,7 +189,7 @@ def _read_sqlite(
         is_nsys = nsys_schema.recognises(database.tables)
         if not is_nsys and not nvprof_schema.recognises(database.tables):
             raise _unknown_tables(database)
-        memory.require(database.name, of_database(database, copies))
+        memory.require(database.name, memory_of_database(database, copies))
         if is_nsys:
             from fastprof.readers.nsys import reader as nsys
 
@@ -212,7 +212,7 @@ def read_timeline(path: str | os.PathLike[str]) -> Recorded:
     """
     file, _ = detect_trace(path).exported()
     with Database(file.path) as database:
-        memory.require(database.name, of_database(database, False))
+        memory.require(database.name, memory_of_database(database, False))
         if nsys_schema.recognises(database.tables):
             from fastprof.readers.nsys import timeline as of_nsys
 
@@ -268,7 +268,7 @@ _CALLS = {nsys_schema.LAUNCHES, *nvprof_schema.LAUNCHES}
 _MIN_ROW = 30  # bytes per row in a file
 
 
-def of_database(database: Database, copies: bool) -> float:
+def memory_of_database(database: Database, copies: bool) -> float:
     """Bytes for the kernels and ranges of an open database."""
     work = _rows(database, _WORK | _COPIES if copies else _WORK)
     return work * memory.OF_KERNEL + _ranges(database) * memory.OF_RANGE
@@ -289,12 +289,12 @@ def _ranges(database: Database) -> float:
     return sum(share * _rows(database, {table}) for table, share in _RANGES.items())
 
 
-def of_dict_lines(path: str | os.PathLike[str]) -> float:
+def memory_of_dict_lines(path: str | os.PathLike[str]) -> float:
     """Bytes for a file of dict lines."""
     return os.path.getsize(path) * memory.OF_DICT_BYTE
 
 
-def of_json(path: str | os.PathLike[str], compressed: bool) -> float:
+def memory_of_json(path: str | os.PathLike[str], compressed: bool) -> float:
     """Bytes for a trace of torch.profiler."""
     size = os.path.getsize(path)
     if compressed:

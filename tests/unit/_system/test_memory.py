@@ -168,7 +168,7 @@ def kineto(tmp_path_factory):
 
 def test_the_estimate_of_an_export_is_near_what_it_takes(trace, tmp_path):
     with Database(trace) as database:
-        expected = memory_estimate.of_database(database, copies=False)
+        expected = memory_estimate.memory_of_database(database, copies=False)
     for words in (["parse"], ["prof", "--csv"]):
         assert 0.8 < peak(*words, trace, "-o", tmp_path / "out") / expected < 2.5
 
@@ -179,12 +179,12 @@ def test_the_estimate_of_a_page_is_near_what_it_takes(trace, tmp_path):
 
 
 def test_the_estimate_of_dict_lines_is_near_what_they_take(lines, tmp_path):
-    expected = memory_estimate.of_dict_lines(lines)
+    expected = memory_estimate.memory_of_dict_lines(lines)
     assert 0.8 < peak("prof", "--csv", lines, "-o", tmp_path / "out") / expected < 3
 
 
 def test_the_estimate_of_a_trace_of_torch_profiler_is_near_what_it_takes(kineto, tmp_path):
-    expected = memory_estimate.of_json(kineto, False)
+    expected = memory_estimate.memory_of_json(kineto, False)
     assert 0.8 < peak("prof", "--csv", kineto, "-o", tmp_path / "out") / expected < 5
 
 

@@ -180,7 +180,7 @@ class Facts:
         """[lanes] The busy time that is some kernels' own on a GPU of a process, ns per step."""
         lanes = self.windows.lanes
         own = np.bincount(
-            lanes.work.of_kernels(len(self.profile))[rows], self.of_kernels[rows], len(lanes)
+            lanes.work.by_kernel(len(self.profile))[rows], self.of_kernels[rows], len(lanes)
         )
         n = np.bincount(self.windows.lane[self.rows], minlength=len(lanes))
         return np.asarray(own * self.n_steps / np.maximum(n, 1))
@@ -214,7 +214,7 @@ class Facts:
         if not self.has_times:
             return np.ones(len(self.profile), bool)
         chosen = np.append(self.windows.is_counted, False)
-        result: Bools = chosen[self.windows.of_kernels(len(self.profile))]
+        result: Bools = chosen[self.windows.by_kernel(len(self.profile))]
         return result
 
     @cached_property
@@ -343,9 +343,9 @@ class IdleTime(NamedTuple):
         """ns per window."""
         return float(self.means[CAUSES.index(cause)])
 
-    def of_windows(self, cause: str) -> Int64:
+    def time_by_window(self, cause: str) -> Int64:
         """[counted windows] ns."""
-        return self.inside.of_cause(Cause(CAUSES.index(cause)))[self.counted]
+        return self.inside.time_by_cause(Cause(CAUSES.index(cause)))[self.counted]
 
     def first(self, cause: str, most: int) -> float:
         """ns per window: of each gap at most so much of a cause."""

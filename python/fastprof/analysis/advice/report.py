@@ -393,7 +393,7 @@ def _roof(facts: Facts) -> float | str:
 def evidence_of(facts: Facts, *causes: str) -> str:
     """The idle time of some causes, its spread over steps and its gaps."""
     idle = facts.idle
-    of_steps = np.sum([idle.of_windows(cause) for cause in causes], axis=0)
+    of_steps = np.sum([idle.time_by_window(cause) for cause in causes], axis=0)
     own = idle.is_mainly(*causes)
     length = (idle.gaps.end - idle.gaps.start)[own]
     parts = [f"{quantity(round(float(of_steps.mean())), 'ns')} idle {facts.per_step}"]

@@ -29,7 +29,7 @@ from fastprof.analysis.registry import Where
 from fastprof.analysis.roofline.ideal import KNOWN
 from fastprof.analysis.roofline.limits import clock_ns, least_ns_of_bytes
 from fastprof.analysis.selection import selected
-from fastprof.analysis.stats.gpu import of_kinds
+from fastprof.analysis.stats.gpu import is_of_kinds
 from fastprof.analysis.steps.windows import step_means
 from fastprof.analysis.summary.measures import in_counted_steps, ratio, shown
 from fastprof.model.arrays import Bools, Int64
@@ -80,7 +80,7 @@ def copies(
     names = (by,) if isinstance(by, str) else tuple(by or _BY)
     check_keys(names)
     kernels = profile.find_steps(steps)
-    wanted, chosen = of_kinds(profile, "memcpy", "memset"), selected(profile, where)
+    wanted, chosen = is_of_kinds(profile, "memcpy", "memset"), selected(profile, where)
     rows = np.flatnonzero(wanted if chosen is None else wanted & chosen)
     if not len(rows):
         return _empty(names, _why_empty(profile, wanted))
@@ -126,7 +126,7 @@ def _key(profile: ProfileData, name: str, rows: Int64) -> Values:
     column = keys.key_of(profile, name)
     if name != "direction":
         return column.take(rows)
-    is_set = of_kinds(profile, "memset")[rows]
+    is_set = is_of_kinds(profile, "memset")[rows]
     ids = np.where(is_set, np.int32(len(column.values)), column.take(rows).ids)
     return Values(ids, [*column.values, "memset"])
 
@@ -341,7 +341,7 @@ def copy_peaks(profile: ProfileData, rows: Int64, bus: float | None) -> CopyPeak
     """
     device = numbers(profile, "device")[rows]
     over_bus, within = (_has(profile, rows, names) for names in (_OVER_BUS, _WITHIN))
-    sets = of_kinds(profile, "memset")[rows]
+    sets = is_of_kinds(profile, "memset")[rows]
     of_copy, buses = np.full(len(rows), np.nan), {}
     for number, each in profile.devices.items():
         own = device == number

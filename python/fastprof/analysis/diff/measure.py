@@ -30,7 +30,7 @@ from fastprof.analysis.notes import NO_GPU_WORK
 from fastprof.analysis.registry import Where
 from fastprof.analysis.schedule import computing
 from fastprof.analysis.selection import selected
-from fastprof.analysis.stats.gpu import of_kinds
+from fastprof.analysis.stats.gpu import is_of_kinds
 from fastprof.analysis.steps.windows import Windows, host_times, times_of, windows_of
 from fastprof.errors import ReportError
 from fastprof.model.arrays import Bools, Int32, Int64
@@ -218,7 +218,7 @@ def launching(profile: ProfileData, windows: Windows, steps: StepsOfKernels) -> 
         work = lane.selected.rows
         step = take(steps.of_kernel, work)
         group[work] = np.where(step < 0, np.int32(NO_GROUP), step + np.int32(i * n_steps))
-    np.copyto(group, np.int32(OTHER), where=~of_kinds(profile, "kernel", "graph"))
+    np.copyto(group, np.int32(OTHER), where=~is_of_kinds(profile, "kernel", "graph"))
     sums = launched(
         (group, api.of_kernel, numbers(profile, "start")),
         (api.start, api.end),

@@ -62,7 +62,7 @@ class PlanData(NamedTuple):
         return {"claims": [claim._asdict() for claim in self.claims], "because": self.because}
 
     @classmethod
-    def of_data(cls, data: Mapping[str, Any]) -> PlanData:
+    def from_data(cls, data: Mapping[str, Any]) -> PlanData:
         """The plan of `data`. Damaged data raises KeyError, TypeError or ValueError."""
         tuples = ("groups", "together")
         claims = [

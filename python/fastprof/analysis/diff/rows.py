@@ -72,7 +72,7 @@ class _Line:
         return self.after.own_ns - self.before.own_ns - self.clocks_ns
 
     @property
-    def of_count(self) -> int:
+    def count_ns(self) -> int:
         """The change from more or fewer calls, ns: by the mean time of a call on both sides."""
         sides = [sums for sums in (self.before, self.after) if sums.calls]
         if not sides:
@@ -168,7 +168,7 @@ def _of_groups(line: _Line, reasons: Reasons, unit: str) -> Line:
         "after_ns": after.own_ns if is_compared else None,
         "delta_ns": line.delta if is_compared else None,
         "error_ns": line.error,
-        "count_ns": line.of_count if unit != CALLS else None,
+        "count_ns": line.count_ns if unit != CALLS else None,
         "gpu_before_ns": before.gpu_ns,
         "gpu_after_ns": after.gpu_ns,
         "calls_before": calls[0],

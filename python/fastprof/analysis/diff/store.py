@@ -232,7 +232,7 @@ def _side(table: Any, properties: dict[str, Any]) -> Side:
     window, own_ns = (each.flatten().to_numpy() for each in lists.values())
     if len(window) != len(own_ns) or not ((window >= 0) & (window < n_windows)).all():
         raise ValueError("windows do not exist")
-    plan = PlanData.of_data(properties["plan"]) if "plan" in properties else _OLDER
+    plan = PlanData.from_data(properties["plan"]) if "plan" in properties else _OLDER
     if not all(0 <= row < len(sizes) for claim in plan.claims for row in claim.groups):
         raise ValueError("groups do not exist")
     calls, kernels, gpu_ns = (table.column(name).to_numpy().astype(np.int64) for name in _SUMS)

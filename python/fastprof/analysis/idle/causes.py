@@ -92,7 +92,7 @@ class Parts(NamedTuple):
     cause: UInt8
     ns: Int64
 
-    def of_windows(self, window: Int32, n_windows: int) -> Int64:
+    def time_by_window(self, window: Int32, n_windows: int) -> Int64:
         """The time of each cause, ns [windows, causes]; window : int32 [gaps], -1 for none."""
         n = len(Cause)
         key = take(window, self.gap) * np.int32(n) + self.cause

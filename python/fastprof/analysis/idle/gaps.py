@@ -85,7 +85,7 @@ def _examined(
     is_kept: bool = False,
 ) -> Examined:
     host, gaps = Host(profile, data), work.parts.gaps()
-    part = work.parts.of_kernels(len(profile))[gaps.after]
+    part = work.parts.by_kernel(len(profile))[gaps.after]
     is_long = gaps.end - gaps.start >= shortest
     long, short = (Gaps._make(gap[of] for gap in gaps) for of in (is_long, ~is_long))
     return Examined(
@@ -136,12 +136,12 @@ class WindowGaps(NamedTuple):
             n, of_window = len(rows), np.full(n, -1, np.int32)
             of_window[rows] = np.arange(n, dtype=np.int32)
             place = take(of_window, self.window)
-        of_windows = self.causes.parts.of_windows(place, n)
+        of_windows = self.causes.parts.time_by_window(place, n)
         of_windows[:, Cause.SHORT] += self.short if rows is None else self.short[rows]
         of_windows[:, Cause.UNKNOWN] += self.after if rows is None else self.after[rows]
         return of_windows
 
-    def of_cause(self, cause: Cause) -> Int64:
+    def time_by_cause(self, cause: Cause) -> Int64:
         """The time of a cause in each window, ns [windows]."""
         parts = self.causes.parts
         is_wanted = (parts.cause == cause).view(np.uint8)
@@ -248,11 +248,11 @@ class _Lookups:
     def texts(self) -> list[str]:
         return list(self._ids)
 
-    def of_calls(self, rows: Int32) -> Int32:
+    def ranges_of_calls(self, rows: Int32) -> Int32:
         """Of rows of `profile.api`, -1 for none."""
         return take(self._of_api, take(self._api.ids, rows))
 
-    def of_system(self, rows: Int32) -> Int32:
+    def ranges_of_system_calls(self, rows: Int32) -> Int32:
         """Of rows of `profile.os_calls`, -1 for none."""
         return take(self._of_system, take(self._system.ids, rows))
 
@@ -288,7 +288,7 @@ def _of_cause(
         if cause == Cause.DEPENDENCY:
             return _Place(row, _waits_for(profile, gaps, lookups, rows, call))
         is_call = cause == Cause.LATENCY
-        return _Place(row, lookups.of_calls(call if is_call else np.full_like(call, -1)))
+        return _Place(row, lookups.ranges_of_calls(call if is_call else np.full_like(call, -1)))
     begin, end = gaps.start[rows], gaps.end[rows]
     launch = np.clip(take(numbers(profile, "launch_start"), gaps.after[rows]), begin, end)
     chosen = _Rows(
@@ -319,7 +319,7 @@ def _in_state(host: Host, state: State, chosen: _Rows, lookups: _Lookups) -> _Pl
     row[known] = lookups.ranges.covering(events.thread[own], begin, end)
     call = np.full_like(row, -1)
     call[known] = events.row[own]
-    return _Place(row, lookups.of_calls(call))
+    return _Place(row, lookups.ranges_of_calls(call))
 
 
 def _in_python(host: Host, cause: Cause, chosen: _Rows, lookups: _Lookups) -> _Place:
@@ -334,7 +334,7 @@ def _in_python(host: Host, cause: Cause, chosen: _Rows, lookups: _Lookups) -> _P
     if cause == Cause.SYSTEM:
         event, _ = host.system.longest(chosen.thread, chosen.begin, chosen.launch)
         call = np.append(host.system.row, -1)[event].astype(np.int32)
-    return _Place(row, lookups.of_system(call))
+    return _Place(row, lookups.ranges_of_system_calls(call))
 
 
 def _event(events: ThreadEvents, thread: Int32, begin: Int64, end: Int64) -> tuple[Int64, Int64]:
@@ -358,7 +358,7 @@ def _waits_for(
     result = np.where(same, lookups.id("(same stream)"), lookups.id("(other stream)"))
     result = np.where(is_copy, lookups.id("(copy)"), result)
     event = _event_waits(profile, call)
-    return np.where(event >= 0, lookups.of_calls(event), result).astype(np.int32)
+    return np.where(event >= 0, lookups.ranges_of_calls(event), result).astype(np.int32)
 
 
 def _event_waits(profile: ProfileData, call: Int32) -> Int32:

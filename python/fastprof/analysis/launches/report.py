@@ -25,7 +25,7 @@ from fastprof.analysis.key_names import check_keys, heading_of
 from fastprof.analysis.launches.columns import COLUMNS
 from fastprof.analysis.registry import Where
 from fastprof.analysis.selection import selected
-from fastprof.analysis.stats.gpu import of_kinds, printed
+from fastprof.analysis.stats.gpu import is_of_kinds, printed
 from fastprof.analysis.steps.windows import step_means
 from fastprof.analysis.summary.measures import in_counted_steps, ratio, shown
 from fastprof.model.arrays import Bools, Int32, Int64, rows_by
@@ -326,7 +326,7 @@ def launch_times(profile: ProfileData, api: ApiCalls, rows: Bools | None = None)
     api : those of the profile
     rows : the kernels, bool [kernels]; None for all
     """
-    wanted = of_kinds(profile, "kernel", "graph")
+    wanted = is_of_kinds(profile, "kernel", "graph")
     if rows is not None:
         wanted &= rows
     call = np.where(wanted, api.of_kernel, np.int32(-1))

@@ -273,7 +273,7 @@ class _Work:
         last = _Work([stack[-1:] for stack in self.stacks], self.sums)
         return last.inclusive(rows).of["gpu_ns"]
 
-    def of_sections(self, rows: Sequence[LineRow]) -> dict[SourceSection, int]:
+    def time_of_sections(self, rows: Sequence[LineRow]) -> dict[SourceSection, int]:
         """The GPU time of each section, with all that it calls."""
         place = {row.section: LineRow("", row.section, None, None) for row in (*rows, NO_LINE)}
         stacks = [
@@ -362,7 +362,7 @@ def _names(row: LineRow) -> list[str]:
 def _table(
     work: _Work, rows: list[LineRow], sources: SourceFiles, by: str, is_complete: bool
 ) -> Table:
-    time = work.of_sections(rows)
+    time = work.time_of_sections(rows)
     used = set(rows)
     rows = ordered(rows, time, work.depths())
     if by == "line" and is_complete:

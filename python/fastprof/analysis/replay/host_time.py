@@ -31,7 +31,7 @@ class Spent(NamedTuple):
     state: UInt8
     ns: Int64
 
-    def of_nodes(self, nodes: Int32, left: tuple[float, ...]) -> Floats64:
+    def time_of_nodes(self, nodes: Int32, left: tuple[float, ...]) -> Floats64:
         """[nodes, states] The ns that remain of each state.
 
         left : the share of each `Cause` that remains

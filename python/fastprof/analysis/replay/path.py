@@ -118,7 +118,7 @@ def _of_host(model: Model, weights: Weights, parts: np.ndarray) -> Iterator[_Pie
     host = np.full(len(node), _HOST)
     for name, spent in (("own", model.host_time.own), ("before", model.host_time.before)):
         rest = parts[name].copy()
-        in_states = rounded(spent.of_nodes(node, weights.left))
+        in_states = rounded(spent.time_of_nodes(node, weights.left))
         for state in range(len(OF_STATES)):
             ns = np.minimum(in_states[:, state], rest)
             rest -= ns

@@ -23,7 +23,7 @@ from fastprof.profile.data import ProfileData, begins_in_part, inside_part
 _PLACES: Final = {"H": "Host", "D": "Device", "A": "Array", "P": "Peer"}
 
 
-def of_kinds(profile: ProfileData, *kinds: str) -> Bools:
+def is_of_kinds(profile: ProfileData, *kinds: str) -> Bools:
     """[kernels] Whether each row has one of the kinds kernel, graph, memcpy, memset."""
     if "kind" not in profile.names:
         return np.full(len(profile), "kernel" in kinds)
@@ -32,7 +32,7 @@ def of_kinds(profile: ProfileData, *kinds: str) -> Bools:
 
 def in_part_of_kinds(profile: ProfileData, *kinds: str) -> Bools:
     """[kernels] The same, of those in the part of `Profile.trim`."""
-    result, inside = of_kinds(profile, *kinds), inside_part(profile)
+    result, inside = is_of_kinds(profile, *kinds), inside_part(profile)
     return result if inside is None else result & inside
 
 
@@ -73,7 +73,7 @@ def _operations(profile: ProfileData) -> Values:
     names = [*directions.values, "[CUDA memcpy Unknown]", "[CUDA memset]"]
     unknown = np.int32(len(directions.values))
     copies = np.where(directions.ids >= 0, directions.ids, unknown)
-    ids = np.where(of_kinds(profile, "memset"), unknown + np.int32(1), copies)
+    ids = np.where(is_of_kinds(profile, "memset"), unknown + np.int32(1), copies)
     ids[~in_part_of_kinds(profile, "memcpy", "memset")] = -1
     return Values(ids.astype(np.int32), names)
 

@@ -158,7 +158,7 @@ class Windows:
         rows: Int32 = np.where((step >= 0) & (keys[at] == wanted), order[at], np.int32(-1))
         return rows
 
-    def of_kernels(self, n: int) -> Int32:
+    def by_kernel(self, n: int) -> Int32:
         """The row in which each of n kernels starts, on its lane; -1 for none."""
         result, work = np.full(n, -1, np.int32), self.lanes.work
         result[work.work.rows] = self.row_of(work.numbers(), work.work.start)

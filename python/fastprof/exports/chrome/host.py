@@ -380,9 +380,9 @@ def gpu_rows(work: SelectedWork, correlation: Int64, external: Int64, origin: in
 
 def _beginnings(work: SelectedWork) -> list[str]:
     """Type, category, name, places and arguments of each look, the arguments still open."""
-    columns = {name: work.of_looks(name) for name in (*_TORCH, *WORK)}
-    names, kinds = work.of_looks("name"), work.of_looks("kind")
-    directions, memory = work.of_looks("copy_direction"), work.of_looks("copy_memory")
+    columns = {name: work.by_kernel(name) for name in (*_TORCH, *WORK)}
+    names, kinds = work.by_kernel("name"), work.by_kernel("kind")
+    directions, memory = work.by_kernel("copy_direction"), work.by_kernel("copy_memory")
     beginnings = []
     for i, (name, kind) in enumerate(zip(names, kinds, strict=True)):
         if kind in _CATEGORIES and (name or "[CUDA").startswith("[CUDA"):  # not torch's own name

@@ -204,9 +204,9 @@ def _streams(work: SelectedWork, tracks: Tracks, processes: dict[int, int]) -> A
 
 def _texts_of_looks(work: SelectedWork, texts: Interned) -> list[bytes]:
     """The encoded name, category and arguments of each look."""
-    short = work.of_looks("kernel")
-    kinds = work.of_looks("kind")
-    columns = {shown_as: work.of_looks(name) for name, shown_as in LOOKS.items()}
+    short = work.by_kernel("kernel")
+    kinds = work.by_kernel("kind")
+    columns = {shown_as: work.by_kernel(name) for name, shown_as in LOOKS.items()}
     result = []
     for i, (name, kind) in enumerate(zip(short, kinds, strict=True)):
         parts = [

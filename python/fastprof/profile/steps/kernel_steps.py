@@ -125,7 +125,7 @@ class StepsOfKernels:
         return RepeatedInts(self.of_kernel + np.int32(1), np.append(np.int64(-1), self.number))
 
 
-def of_launches(trace: Trace, steps: ProfilerSteps) -> Int32:
+def step_of_launches(trace: Trace, steps: ProfilerSteps) -> Int32:
     """[launches] The step of each API call: of its process, and open at its start. -1: none."""
     out = np.full(len(trace.launches), -1, np.int32)
     process = take(trace.process_of_thread, trace.launches.thread)
@@ -174,7 +174,7 @@ def steps_of_kernels(
         both ends of each step
     """
     starts_known = ends_known if starts_known is None else starts_known
-    of_kernel = take(of_launches(trace, steps), trace.kernels.launch)
+    of_kernel = take(step_of_launches(trace, steps), trace.kernels.launch)
     gpu_start, gpu_end = _gpu_times(trace.kernels, of_kernel, len(steps))
     end = np.where(steps.end == NEVER, np.maximum(gpu_end, steps.start), steps.end)
     gpu_length, notes = np.full(len(steps), -1, np.int64), []

@@ -22,7 +22,7 @@ from fastprof.model.metadata import ProfilerSteps
 from fastprof.model.trace import NEVER, Trace
 from fastprof.profile import gpu_work
 from fastprof.profile.steps import ranges as labels
-from fastprof.profile.steps.kernel_steps import StepsOfKernels, of_launches, steps_of_kernels
+from fastprof.profile.steps.kernel_steps import StepsOfKernels, step_of_launches, steps_of_kernels
 from fastprof.profile.steps.marked import is_loader, is_optimizer
 from fastprof.profile.steps.ranges import is_outermost, launching_threads
 from fastprof.profile.steps.repetition import consecutive
@@ -67,7 +67,7 @@ def by_optimizer(trace: Trace, meanings: list[Meaning], weight: Int64) -> Marked
 def by_graph(trace: Trace, weight: Int64) -> MarkedSteps | str:
     """Steps that begin where the CUDA graph with the most GPU time is launched."""
     kernels, results, replayed = trace.kernels, [], 0
-    of_graphs = np.logical_or(*gpu_work.of_graphs(trace)) & (kernels.launch >= 0)
+    of_graphs = np.logical_or(*gpu_work.in_graphs(trace)) & (kernels.launch >= 0)
     for process, pid in enumerate(trace.processes.tolist()):
         rows = np.flatnonzero(of_graphs & (kernels.process == process))
         launch, place = np.unique(kernels.launch[rows], return_inverse=True)
@@ -129,7 +129,7 @@ def _between(
     if not found:
         return None
     steps = consecutive([(pid, starts) for pid, starts, _ in found], [last for *_, last in found])
-    launched = np.bincount(of_launches(trace, steps) + 1, minlength=len(steps) + 1)[1:]
+    launched = np.bincount(step_of_launches(trace, steps) + 1, minlength=len(steps) + 1)[1:]
     keep = np.ones(len(steps), bool)
     for pid, *_ in found:
         own = np.flatnonzero(steps.pid == pid)
@@ -137,7 +137,7 @@ def _between(
     steps = ProfilerSteps(steps.number[keep], steps.start[keep], steps.end[keep], steps.pid[keep])
     if not len(steps):
         return None
-    inside = take(of_launches(trace, steps), trace.kernels.launch) >= 0
+    inside = take(step_of_launches(trace, steps), trace.kernels.launch) >= 0
     share = float(weight[inside].sum() / max(weight.sum(), 1))
     if share >= ENOUGH:
         return MarkedSteps(steps)

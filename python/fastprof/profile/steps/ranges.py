@@ -23,7 +23,7 @@ from fastprof.model.metadata import ProfilerSteps
 from fastprof.model.numbers import without_numbers
 from fastprof.model.trace import Trace, UserRanges
 from fastprof.profile.instances import RangeInstances
-from fastprof.profile.steps.kernel_steps import of_launches
+from fastprof.profile.steps.kernel_steps import step_of_launches
 from fastprof.profile.steps.marked import profiler_step
 
 ENOUGH: Final = 0.9  # share of the GPU time that ranges must launch to be taken for steps
@@ -128,7 +128,7 @@ def repeated(trace: Trace, meanings: list[Meaning], weight: Int64) -> RepeatedRa
         if len(own) < 2:
             continue
         marked = _of_user(trace, ranges, meanings, own)
-        inside = take(of_launches(trace, marked.steps), trace.kernels.launch) >= 0
+        inside = take(step_of_launches(trace, marked.steps), trace.kernels.launch) >= 0
         share = float(weight[inside].sum() / max(weight.sum(), 1))
         if best is None or share > best.share:
             best = RepeatedRanges(texts[label[own[0]]], marked, share)
