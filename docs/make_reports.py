@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from fastprof._system.output_file import output_file
-from fastprof.analysis.reports import reports_page
+from fastprof.analysis.document import reports_page
 
 PAGE = Path(__file__).parent / "reports.md"
 

@@ -1,13 +1,4 @@
-"""The chart of `roofline`: FLOP/s by FLOP/byte, with the roofs of the GPU.
-
-The look of the charts.
-
-The chart of steps: what the GPU does in each.
-
-The chart of memory over time.
-
-The chart of one step: the work of each stream.
-"""
+"""The charts of `Profile.plot` and `roofline --plot`, with matplotlib: a function each."""
 
 from __future__ import annotations
 
@@ -38,14 +29,6 @@ from fastprof.model.table import Table
 from fastprof.profile.data import ProfileData
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 

@@ -32,15 +32,11 @@ from fastprof.profile.data import ProfileData
 if TYPE_CHECKING:
     import pandas
     import pyarrow
-    from typing_extensions import Unpack
-
-    from fastprof.api import report_options
-    from fastprof.model.page import Page
-if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from typing_extensions import Unpack
 
     from fastprof.api import report_options
+    from fastprof.model.page import Page
 
 
 class Plots:

@@ -23,7 +23,6 @@ from fastprof.model.heading import printable
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-if TYPE_CHECKING:
     from fastprof.api.profile import Profile
 
 

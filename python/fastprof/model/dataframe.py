@@ -19,7 +19,6 @@ from fastprof.model.columns import Column, Ints, Lists, RepeatedInts, Values
 
 if TYPE_CHECKING:
     import pandas
-if TYPE_CHECKING:
     import pyarrow
 
 

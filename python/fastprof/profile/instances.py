@@ -26,8 +26,6 @@ from fastprof.model.trace import NEVER
 
 if TYPE_CHECKING:
     import pandas
-if TYPE_CHECKING:
-    import pandas
 
 
 @dataclass(frozen=True)

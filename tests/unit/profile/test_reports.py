@@ -12,8 +12,8 @@ from bench.generate import generate
 
 import fastprof
 from fastprof.analysis import registry, reports
+from fastprof.analysis.document import reports_page
 from fastprof.analysis.key_names import KEY_NAMES
-from fastprof.analysis.reports import reports_page
 from fastprof.model.table import Tables
 from support.commands import one_line, run
 from support.hypothesis_profiles import IS_FULL

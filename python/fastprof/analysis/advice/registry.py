@@ -36,7 +36,7 @@ _BUILT_IN: Final = {
     "copies-in-model": "layout",
     "optimizer-loop": "update",
     "elementwise-chain": "pointwise",
-    "small-grid": "small_grid",
+    "small-grid": "far_from_roof",
     "dead-gradient": "update",
     "embedding-gradient": "update",
     "far-from-roof": "far_from_roof",
