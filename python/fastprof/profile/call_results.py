@@ -13,14 +13,13 @@ Sequence lengths of a batch, from the range name of a serving stack to the atten
 vLLM, SGLang and ATOM write the sequence lengths of a batch into the name of the range around it
 (`fastprof.ops.libraries.serving.lengths`). The arguments of attention operators lack them.
 
-CallKind: what a group of kernels works for.
+CallKinds: what groups of kernels work for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
-from functools import partial
 from typing import Final
 
 import numpy as np
@@ -32,7 +31,7 @@ from fastprof._core._pools import pairs
 from fastprof._core._take import distinct, take, where
 from fastprof._system.classes import NamedTuple, dataclass
 from fastprof._system.regex import regex
-from fastprof.model.arrays import Int32, Int64
+from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.call import Arg, Call, Tensor
 from fastprof.model.markers import Meaning
 from fastprof.model.trace import Trace
@@ -306,39 +305,32 @@ def _labelled(
     return InferredResults([*meanings, *more], label_of_frame, frozenset(estimated))
 
 
-class CallKind(NamedTuple):
+@dataclass(frozen=True)
+class CallKinds:
     """What kernels work for: a call, and the calls that determine its cost; -1 for none.
 
     Parameters
     ----------
-    call : the call, an index into the distinct calls
-    backward : whether the kernels belong to the backward pass of the call
-    work : the call that determines the cost, which is the call or one inside of it
-    gradient : whether the kernels belong to the backward pass of `work`
-    helper : the operator that the kernels run in addition to the products of `work`, a cast for
+    calls : int32 [kinds, 3], indices into the distinct calls:
+        the call;
+        the call that determines the cost, which is the call or one inside of it;
+        the operator that the kernels run in addition to the products of the second, a cast for
         example
+    backward : bool [kinds], whether the kernels belong to the backward pass of the call
+    gradient : bool [kinds], whether they belong to the backward pass of the call that determines
+        the cost
     """
 
-    call: int
-    backward: bool
-    work: int
-    gradient: bool
-    helper: int
+    calls: Int32
+    backward: Bools
+    gradient: Bools
 
     @property
-    def calls(self) -> tuple[int, int, int]:
-        """The numbers of the calls, -1 for none."""
-        return self.call, self.work, self.helper
-
-    @property
-    def is_inside(self) -> bool:
-        """Whether a call inside of the call determines the cost."""
-        return self.work >= 0 and self.work != self.call and self.helper < 0
-
-    def changed(self, number: Callable[[int], int]) -> CallKind:
-        """The kind with other numbers of calls."""
-        call, work, helper = (-1 if call < 0 else number(call) for call in self.calls)
-        return self._replace(call=call, work=work, helper=helper)
+    def is_inside(self) -> Bools:
+        """[kinds] Whether a call inside of the call determines the cost."""
+        call, work, helper = self.calls.T
+        inside: Bools = (work >= 0) & (work != call) & (helper < 0)
+        return inside
 
 
 _BATCH = "batch"  # parameter name in formulas
@@ -357,7 +349,7 @@ class Batches(NamedTuple):
     """
 
     meanings: list[Meaning]
-    kinds: list[CallKind]
+    kinds: CallKinds
     kind: Int32
     of_kernel: Int32 | None
 
@@ -366,7 +358,7 @@ def with_batches(
     attribution: Attribution,
     meanings: list[Meaning],
     label_of_frame: Int32,
-    kinds: list[CallKind],
+    kinds: CallKinds,
     kind: Int32,
 ) -> Batches:
     """Add the name of the batch's range to the arguments of calls whose formula takes it.
@@ -392,7 +384,7 @@ def with_batches(
     launch = attribution.launch_frame_of_kernel
     frame = np.where(launch >= 0, launch, attribution.frame_of_kernel)
     batch = take(label_of_frame, take(around, frame))
-    needed = np.array([any(needs[label] for label in call_kind.calls) for call_kind in kinds], bool)
+    needed: Bools = np.any(np.array(needs, bool)[kinds.calls], axis=1)
     of_kernel = np.where(take(needed, kind), batch, _NONE)
     pair, firsts = pairs(kind, of_kernel)
     extended = list(meanings)
@@ -407,10 +399,15 @@ def with_batches(
             extended.append(_with_batch(meanings[label], meanings[label_of_batch]))
         return number[key]
 
-    changed = [
-        kinds[kind[at]].changed(partial(in_batch, label_of_batch=int(of_kernel[at])))
-        for at in firsts.tolist()
+    kept = kind[firsts]
+    batches = of_kernel[firsts].tolist()
+    calls = [
+        [in_batch(label, label_of_batch) for label in labels]
+        for labels, label_of_batch in zip(kinds.calls[kept].tolist(), batches, strict=True)
     ]
+    changed = CallKinds(
+        np.array(calls, np.int32).reshape(-1, 3), kinds.backward[kept], kinds.gradient[kept]
+    )
     return Batches(extended, changed, pair, of_kernel)
 
 

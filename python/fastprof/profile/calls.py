@@ -33,13 +33,13 @@ from fastprof.model.trace import Trace
 from fastprof.ops.cost import add_known
 from fastprof.ops.formula import Formula
 from fastprof.ops.tensor import canonical_type
-from fastprof.profile.call_results import CallKind, InferredResults, infer_results, with_batches
+from fastprof.profile.call_results import CallKinds, InferredResults, infer_results, with_batches
 from fastprof.profile.callpath.attribution import Attribution
 
 ByteFlags = npt.NDArray[np.uint8]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Named:
     """A distinct call as shown in the report; `call` is None if its arguments are unknown.
 
@@ -52,16 +52,19 @@ class Named:
     exact: bool = True
 
 
-def named(meaning: Meaning) -> Named:
-    """The call of a marker or of a torch range, as shown in the report."""
+def named(meaning: Meaning, exact: bool = True) -> Named:
+    """The call of a marker or of a torch range, as shown in the report.
+
+    exact : False if the result of the call is an estimate
+    """
     call = meaning.call
     if meaning.kind == Kind.ARGUMENT and call is not None:
-        return Named(call.mod, call.op, call)
+        return Named(call.mod, call.op, call, exact)
     known = call if meaning.has_arguments else None
     # Without a namespace, the name is from ATen (in old releases) or of unknown origin.
     spaced = call is not None and ("::" in meaning.name or call.mod != "aten")
     qualified = spaced and not meaning.backward
-    return Named(call.mod if qualified and call else None, op_name(meaning), known)
+    return Named(call.mod if qualified and call else None, op_name(meaning), known, exact)
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,7 @@ class CallsOfKernels:
     """
 
     named: list[Named]
-    kinds: list[CallKind]
+    kinds: CallKinds
     kind: Int32
     group: Int32
     taken: ByteFlags
@@ -93,12 +96,12 @@ class CallsOfKernels:
     @property
     def call(self) -> Int32:
         """[kernels] The call of each kernel, an index into `named`, -1 for none."""
-        return take(np.array([kind.call for kind in self.kinds], np.int32), self.kind)
+        return take(np.ascontiguousarray(self.kinds.calls[:, 0]), self.kind)
 
     @property
     def backward(self) -> Bools:
         """[kernels] Whether the kernel belongs to the backward pass of its call."""
-        return take(np.array([kind.backward for kind in self.kinds], bool), self.kind)
+        return take(self.kinds.backward, self.kind)
 
 
 def find_calls(trace: Trace, attribution: Attribution, meaning: Int32) -> CallsOfKernels:
@@ -107,12 +110,12 @@ def find_calls(trace: Trace, attribution: Attribution, meaning: Int32) -> CallsO
     meaning : [kernels] the kernel's frame, or of backward kernels that of the forward call
     """
     inferred = infer_results(trace, attribution)
-    numbered, kind, group, taken, instance = _found(attribution, meaning, inferred)
+    kinds, kind, group, taken, instance = _found(attribution, meaning, inferred)
     meanings, kinds, kind, batch = with_batches(
         attribution,
         inferred.meanings,
         inferred.label_of_frame,
-        [CallKind(*each) for each in numbered],
+        kinds,
         kind,
     )
     for launch in (attribution.replay_of_kernel, batch):
@@ -120,13 +123,14 @@ def find_calls(trace: Trace, attribution: Attribution, meaning: Int32) -> CallsO
             group, taken = _apart(group, launch, taken)
             pair, _ = pairs(instance, launch)
             instance = np.where(instance >= 0, pair, np.int32(-1))
-    used = sorted({label for kind in kinds for label in kind.calls if label >= 0})
-    number = {label: i for i, label in enumerate(used)}
+    is_used = np.zeros(len(meanings) + 1, bool)
+    is_used[kinds.calls] = True  # also the last, of label -1
+    used = np.flatnonzero(is_used[:-1])
+    number = np.full(len(is_used), -1, np.int32)
+    number[used] = np.arange(len(used))
     return CallsOfKernels(
-        named=[
-            replace(named(meanings[label]), exact=label not in inferred.estimated) for label in used
-        ],
-        kinds=[kind.changed(number.__getitem__) for kind in kinds],
+        named=[named(meanings[label], label not in inferred.estimated) for label in used.tolist()],
+        kinds=CallKinds(number[kinds.calls], kinds.backward, kinds.gradient),
         kind=kind,
         group=group,
         taken=taken,
@@ -136,7 +140,7 @@ def find_calls(trace: Trace, attribution: Attribution, meaning: Int32) -> CallsO
 
 def _found(
     attribution: Attribution, meaning: Int32, inferred: InferredResults
-) -> tuple[list[tuple[int, bool, int, bool, int]], Int32, Int32, ByteFlags, Int32]:
+) -> tuple[CallKinds, Int32, Int32, ByteFlags, Int32]:
     """`kinds`, of labels, `kind`, `group`, `taken` and `instance` of CallsOfKernels."""
     meanings, label_of_frame = inferred.meanings, inferred.label_of_frame
     calls = [m.call if m.has_arguments else None for m in meanings]
@@ -144,7 +148,7 @@ def _found(
     bits = _cost_bits(meanings)
     complete = np.array([is_complete(call) for call in calls], bool) & (bits & _calls.KNOWN != 0)
     picked = _picked(meanings, attribution.frame_parent, label_of_frame)
-    return _calls.find(
+    kinds, kind, group, taken, instance = _calls.find(
         attribution.frame_of_kernel,
         meaning,
         (
@@ -171,6 +175,7 @@ def _found(
         ),
         _outside_nodes(meanings, attribution.frame_parent, label_of_frame),
     )
+    return CallKinds(*kinds), kind, group, taken, instance
 
 
 def outermost_calls(attribution: Attribution, frame: Int32) -> Values:

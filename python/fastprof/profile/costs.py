@@ -10,9 +10,11 @@ Python code runs once per distinct call.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Hashable, Iterable, Sequence
 from copy import copy
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -21,7 +23,8 @@ import numpy.typing as npt
 from fastprof import ops
 from fastprof._core import _calls, _parts, _share
 from fastprof._core._parts import ALL_PARTS, BESIDE, MOST_PARTS, VARIANTS
-from fastprof._core._take import take
+from fastprof._core._pools import pairs
+from fastprof._core._take import distinct, take
 from fastprof._system.classes import NamedTuple
 from fastprof._system.threads import computed_once
 from fastprof.model.arrays import Bools, Int32, Int64
@@ -36,6 +39,8 @@ class Costs:
 
     Columns are computed on access, from the cell of each kernel: a row of the tables, a part of the
     call, and a tensor core cell.
+
+    cell : int32 [kernels], as `_parts.find` returns it
     """
 
     def __init__(
@@ -47,15 +52,19 @@ class Costs:
         duration: Int64,
         gpus: Iterable[str],
     ) -> None:
-        self._tables, self._cell, self._calls = tables, cell, calls
+        self._tables, self._calls = tables, calls
         self._names, self._duration, self._gpus = names, duration, list(gpus)
+        # Few of all cells have kernels: columns have only these.
+        used, self._cell = distinct(cell, len(tables.flops) * VARIANTS)
+        cells = np.array(used, np.int32)
+        self._row, self._variant = cells // np.int32(VARIANTS), cells % np.int32(VARIANTS)
 
     def helper(self, auxiliary: npt.NDArray[np.bool_]) -> Ints:
         """1 for kernels without a share of their call's cost, else 0; unknown without a call.
 
         auxiliary : bool [names + 1], decides for calls of unknown cost; the last without a name
         """
-        of_cells = _of_cells(np.array(self._tables.helper, np.int8), self._cell)
+        of_cells = self._of_kernels(np.array(self._tables.helper, np.int8)[self._row])
         rows = np.flatnonzero(of_cells == UNDECIDED)
         if len(rows):
             of_cells[rows] = auxiliary[self._name(rows)]
@@ -75,7 +84,7 @@ class Costs:
         first = np.arange(len(of_name), dtype=np.int32) * np.int32(of_name.shape[1])
         names = self._names
         place = take(take(first[:-1], names.id_of_row, first[-1]), names.rows, first[-1])
-        place += take(np.repeat(operands, ALL_PARTS * VARIANTS), self._cell)
+        place += self._of_kernels(operands[self._row // ALL_PARTS])
         return SharedValues(place, of_name.reshape(-1), list(types))
 
     def _name(self, rows: npt.NDArray[np.intp]) -> Int32:
@@ -95,13 +104,11 @@ class Costs:
         return self._texts(self._tables.params)
 
     def _texts(self, table: Texts) -> SharedValues:
-        return SharedValues(self._cell, np.repeat(table.cells, VARIANTS), table.values)
+        return SharedValues(self._cell, table.cells[self._row], table.values)
 
     @property
     def tc(self) -> SharedValues:
-        variant = np.arange(VARIANTS, dtype=np.int32) - np.int32(1)
-        of_cell = np.tile(variant, len(self._tables.flops))
-        return SharedValues(self._cell, of_cell, TENSOR_CORE_CELLS)
+        return SharedValues(self._cell, self._variant - np.int32(1), TENSOR_CORE_CELLS)
 
     @property
     def tc_reason(self) -> Values:
@@ -112,7 +119,7 @@ class Costs:
         of_name = [
             own.setdefault(ops.reason_of_name(name), len(own)) for name in (*self._names.values, "")
         ]
-        result = reasons.cells[self._cell[rows] // VARIANTS]
+        result = reasons.cells[self._row[self._cell[rows]]]
         own_ids = np.array(of_name, np.int32)[self._name(rows)]
         ids = np.where(result < 0, own_ids + np.int32(len(reasons.values)), result)
         place: dict[str, int] = {}
@@ -126,7 +133,7 @@ class Costs:
     @property
     def exact(self) -> Ints:
         """0 if flops or bytes are estimates."""
-        return Ints(_of_cells(np.array(self._tables.exact, np.int8), self._cell))
+        return Ints(self._of_kernels(np.array(self._tables.exact, np.int8)[self._row]))
 
     @property
     def flops(self) -> Ints:
@@ -142,18 +149,38 @@ class Costs:
 
         Kernels without a call's instance have only what is theirs alone.
         """
-        part = np.arange(len(self._tables.flops)) % ALL_PARTS
-        has_group = self._calls.group >= 0
+        tables, beside = self._tables, self._row % ALL_PARTS == BESIDE
+        has_cost = (self._calls.group >= 0) | self._of_kernels(beside)
         flops, moved = (
-            _of_cells(total, self._cell) & (has_group | _of_cells(part == BESIDE, self._cell))
-            for total in (np.array(self._tables.flops) >= 0, np.array(self._tables.bytes) >= 0)
+            self._of_kernels((np.array(total) >= 0)[self._row]) & has_cost
+            for total in (tables.flops, tables.bytes)
         )
         return flops, moved
 
+    def _of_kernels(self, of_cells: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """[kernels] The value of each kernel's cell."""
+        return take(of_cells, self._cell)
+
     @computed_once
     def _shares(self) -> tuple[Ints, Ints]:
-        flops, moved = _shared(self._tables, self._cell, self._calls, self._duration)
-        return Ints(flops), Ints(moved)
+        """Each kernel's share of its part's FLOPs and bytes."""
+        calls, part = self._calls, self._row % np.int32(ALL_PARTS)
+        group, n_groups = _share.pairs(
+            calls.group,
+            calls.n_groups,
+            self._cell,
+            part.astype(np.int8),
+            BESIDE + 1 if self._tables.has_helpers else BESIDE,
+        )
+        groups = _share.Groups(group, n_groups, self._cell, self._duration, len(part))
+        shares = []
+        for what, table in (("FLOPs", self._tables.flops), ("bytes", self._tables.bytes)):
+            total = np.array(table, np.int64)[self._row]
+            share = self._of_kernels(np.where(part == BESIDE, total, -1))
+            groups.share(total, share)
+            checks.shares(what, *groups.add_up(total, share))
+            shares.append(Ints(_left(calls, share)))
+        return shares[0], shares[1]
 
     @property
     def cell(self) -> Int32:
@@ -169,33 +196,6 @@ class Costs:
         return costs
 
 
-def _of_cells(table: npt.NDArray[Any], cell: Int32) -> npt.NDArray[Any]:
-    """The value of each kernel's cell. table : [rows * parts]"""
-    return take(np.repeat(table, VARIANTS), cell)
-
-
-def _shared(tables: CostTables, cell: Int32, calls: CallsOfKernels, duration: Int64) -> list[Int64]:
-    """Each kernel's share of its part's FLOPs and bytes."""
-    part = np.arange(len(tables.flops)) % ALL_PARTS
-    group, n_groups = _share.pairs(
-        calls.group,
-        calls.n_groups,
-        cell,
-        np.repeat(part.astype(np.int8), VARIANTS),
-        BESIDE + 1 if tables.has_helpers else BESIDE,
-    )
-    groups = _share.Groups(group, n_groups, cell, duration, len(part) * VARIANTS)
-    shares = []
-    for what, table in (("FLOPs", tables.flops), ("bytes", tables.bytes)):
-        total = np.array(table, np.int64)
-        share = _of_cells(np.where(part == BESIDE, total, -1), cell)
-        total = np.repeat(total, VARIANTS)
-        groups.share(total, share)
-        checks.shares(what, *groups.add_up(total, share))
-        shares.append(_left(calls, share))
-    return shares
-
-
 def _left(calls: CallsOfKernels, share: Int64) -> Int64:
     """The shares, where operators inside of a call have some of its cost: the others do the rest.
 
@@ -205,7 +205,7 @@ def _left(calls: CallsOfKernels, share: Int64) -> Int64:
     if not some.any():
         return share
     rest = take(some, calls.group, False) & (share > 0)
-    inside = take(np.array([kind.is_inside for kind in calls.kinds], bool), calls.kind)
+    inside = take(calls.kinds.is_inside, calls.kind)
     inside &= ~rest & (calls.instance >= 0) & (share > 0)
     n = int(calls.instance.max(initial=-1)) + 1
     taken, all_rest = (np.bincount(calls.instance[rows], share[rows], n) for rows in (inside, rest))
@@ -229,13 +229,12 @@ def cost(calls: CallsOfKernels, names: Values, duration: Int64, gpus: Iterable[s
     without_name = infos.setdefault(ops.KernelInfo("other"), len(infos))
     shared = names.shared()
     info = take(np.array(info_of_name, np.int32), shared.id_of_row, without_name)
-    used: dict[CostKey, int] = {}
-    row = [used.setdefault(CostKey(*kind.calls, kind.gradient), len(used)) for kind in calls.kinds]
-    tables = CostTables(list(infos), calls.named, list(used))
+    row, keys = _distinct_keys(calls)
+    tables = CostTables(list(infos), calls.named, keys)
     cell = _parts.find(
         (
             calls.kind,
-            np.array(row, np.int32),
+            row,
             shared.rows,
             np.append(info, np.int32(without_name)),
             calls.group,
@@ -252,12 +251,22 @@ TENSOR_CORE_CELLS = ["0", "1", "-"]
 
 
 class CostKey(NamedTuple):
-    """Kernels with the same key have the same row of the cost tables; see CallKind."""
+    """Kernels with the same key have the same row of the cost tables; see CallKinds."""
 
     call: int
     work: int
     helper: int
-    gradient: bool
+    gradient: int
+
+
+def _distinct_keys(calls: CallsOfKernels) -> tuple[Int32, Int32]:
+    """The index of each kind's key, and the distinct keys, int32 [keys, 4], of CostKey's fields."""
+    gradient = calls.kinds.gradient.astype(np.int32)
+    columns = [*calls.kinds.calls.T, gradient]
+    row = gradient
+    for column in columns[:-1]:
+        row, firsts = pairs(row, np.ascontiguousarray(column))
+    return row, np.stack(columns, axis=1)[firsts]
 
 
 class Texts:
@@ -265,7 +274,7 @@ class Texts:
 
     def __init__(self) -> None:
         self._ids: dict[str, int] = {}
-        self._cells: list[int] = []
+        self._cells = array("i")
 
     def add(self, text: str | None) -> None:
         self._cells.append(-1 if text is None else self._ids.setdefault(text, len(self._ids)))
@@ -273,32 +282,36 @@ class Texts:
     @property
     def cells(self) -> Int32:
         """The index into `values` of each cell, -1 for unknown."""
-        return np.array(self._cells, np.int32)
+        return np.frombuffer(self._cells, np.int32)
 
-    @property
+    @cached_property
     def values(self) -> list[str]:
-        """The distinct texts."""
-        return list(self._ids)
+        """The distinct texts; none can be added afterwards."""
+        values = list(self._ids)
+        del self._ids
+        return values
 
 
 class CostTables:
-    """Report cells for each (key, part of the call); rows in the order of `used`."""
+    """Report cells for each (key, part of the call); rows in the order of `keys`.
 
-    def __init__(
-        self, infos: list[ops.KernelInfo], named: list[Named], used: list[CostKey]
-    ) -> None:
+    keys : int32 [keys, 4], of CostKey's fields
+    """
+
+    def __init__(self, infos: list[ops.KernelInfo], named: list[Named], keys: Int32) -> None:
         self.mod, self.op, self.params, self.reason = Texts(), Texts(), Texts(), Texts()
         self.operand_types: list[str | None] = []
-        self.helper: list[int] = []
-        self.flops: list[int] = []
-        self.bytes: list[int] = []
-        self.exact: list[int] = []
+        self.helper = array("b")
+        self.flops = array("q")
+        self.bytes = array("q")
+        self.exact = array("b")
         self._infos = infos
-        self._form: list[int] = []
+        self._form = array("i")
         self._forms: list[_Form] = []
-        self.has_helpers = any(key.helper >= 0 for key in used)
+        self.has_helpers = bool((keys[:, 2] >= 0).any())
         numbers: dict[Hashable, int] = {}
-        for key in used:
+        for row in keys:
+            key = CostKey(*row.tolist())
             name = named[key.call] if key.call >= 0 else Named(None, None, None)
             self.operand_types.append(_operand_type(key, named))
             work = _work(key, named)
@@ -307,7 +320,7 @@ class CostTables:
             else:
                 self._add_helper(name, work, named[key.helper])
                 work = None
-            self.helper += _helper_cells(key, work is not None)
+            self.helper.extend(_helper_cells(key, work is not None))
             # Most calls differ in sizes only. So parts are assigned once per form.
             form = (name.call is None, work and tuple(map(_form, work.parts)))
             if form not in numbers:

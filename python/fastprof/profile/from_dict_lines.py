@@ -40,7 +40,7 @@ from fastprof.model.columns import Column, Ints, Lists, Values, first_numbers
 from fastprof.model.markers import Meaning, SourceLines, each_part_once, read
 from fastprof.model.metadata import About
 from fastprof.profile import api_classes as kernel_types
-from fastprof.profile.call_results import CallKind, lacks_only_result, output_gradient
+from fastprof.profile.call_results import CallKinds, lacks_only_result, output_gradient
 from fastprof.profile.calls import (
     FAMILY_KERNELS,
     ByteFlags,
@@ -103,10 +103,8 @@ def calls_of_lines(
     group, taken = grouping.groups()
     call, work = _with_results(columns, grouping, number, call, work)
     kind, firsts = pairs(pairs(call, work)[0], 2 * backward_of + gradient)
-    kinds = [
-        CallKind(int(call[at]), bool(backward_of[at]), int(work[at]), bool(gradient[at]), -1)
-        for at in firsts.tolist()
-    ]
+    calls = np.stack([call, work, np.full(len(call), -1, np.int32)], axis=1)
+    kinds = CallKinds(calls[firsts], backward_of[firsts] > 0, gradient[firsts])
     return CallsOfKernels(
         named=list(number),
         kinds=kinds,

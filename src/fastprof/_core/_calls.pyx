@@ -127,14 +127,13 @@ def find(frame, meaning, frames, says, labels, outside=None):
 
     Returns
     -------
-    kinds : list of (label, is_backward, work, is_gradient, helper)
+    kinds : (calls, is_backward, is_gradient)
         The distinct calls, in order of first appearance.
-        label : int, label of the call, -1 for none
-        is_backward : bool, whether a backward kernel works for this forward call
-        work : int, label of the call that determines the cost: the call itself, or one inside it
-        is_gradient : bool, whether the kernel does the backward pass of `work`
-        helper : int, label of the operator that the kernel does in addition to the products of
-            `work`, -1 for none
+        calls : int32 [kinds, 3], labels, -1 for none: of the call; of the work that determines the
+            cost, which is the call itself or one inside it; of the operator that the kernel does
+            in addition to the products of the work
+        is_backward : bool [kinds], whether a backward kernel works for this forward call
+        is_gradient : bool [kinds], whether the kernel does the backward pass of the work
     kind : int32 [kernels]
         Index into `kinds`.
     group : int32 [kernels]
@@ -178,8 +177,9 @@ def find(frame, meaning, frames, says, labels, outside=None):
     kinds, groups, instances = (np.empty(n, np.int32) for _ in range(3))
     all_taken = np.empty(min(n, table.n_frames) + 1, np.uint8)
     if n == 0:
-        return [], kinds, groups, all_taken[:0], instances
+        return _columns(NULL, 0), kinds, groups, all_taken[:0], instances
     cdef fp_calls_of found
+    cdef const int64_t *offsets = NULL
     found.kind, found.group = written32(kinds), written32(groups)
     found.instance = written32(instances)
     cdef uint8_t *taken = _set(all_taken)
@@ -193,7 +193,9 @@ def find(frame, meaning, frames, says, labels, outside=None):
         with nogil:
             status = fp_calls_find(&table, own, of_meaning, n, &found, taken, scratch, &n_groups)
         check(status, "finding calls")
-        distinct = _read(found.kinds)
+        distinct = _columns(
+            <const fp_kind *>fp_names_bytes(found.kinds, &offsets), fp_names_count(found.kinds)
+        )
     finally:
         fp_names_free(found.kinds)
     return distinct, kinds, groups, all_taken[:n_groups].copy(), instances
@@ -232,12 +234,13 @@ def following(const int32_t[::1] launch, const int32_t[::1] thread, const int64_
     return None if status == FP_MORE else out
 
 
-cdef list _read(const fp_names *kinds):
-    """The kinds as tuples."""
-    cdef const int64_t *offsets
-    cdef const fp_kind *kind = <const fp_kind *>fp_names_bytes(kinds, &offsets)
-    return [
-        (kind[i].label, bool(kind[i].is_backward), kind[i].work, bool(kind[i].is_gradient),
-         kind[i].helper)
-        for i in range(fp_names_count(kinds))
-    ]
+cdef tuple _columns(const fp_kind *kinds, int32_t n):
+    """The kinds as `find` returns them."""
+    calls, backward, gradient = np.empty((n, 3), np.int32), np.empty(n, bool), np.empty(n, bool)
+    cdef int32_t[:, ::1] call = calls
+    cdef uint8_t[::1] is_backward = backward.view(np.uint8), is_gradient = gradient.view(np.uint8)
+    cdef int32_t i
+    for i in range(n):
+        call[i, 0], call[i, 1], call[i, 2] = kinds[i].label, kinds[i].work, kinds[i].helper
+        is_backward[i], is_gradient[i] = kinds[i].is_backward, kinds[i].is_gradient
+    return calls, backward, gradient

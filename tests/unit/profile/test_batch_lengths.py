@@ -8,7 +8,7 @@ import pytest
 import fastprof
 from fastprof.model.call import Arg
 from fastprof.model.markers import read
-from fastprof.profile.call_results import CallKind, with_batches
+from fastprof.profile.call_results import CallKinds, with_batches
 from support.kineto_files import KinetoFile
 
 DETAILED = "execute_5_context_1(sq4sk4sqsq16sqsk16)_generation_1(sq1sk9sqsq1sqsk9)"
@@ -73,8 +73,21 @@ def found(around, launch=None):
     )
 
 
+def kinds_of(*rows):
+    """Kinds from (call, backward, work, gradient, helper) each."""
+    calls = np.array([(call, work, helper) for call, _, work, _, helper in rows], np.int32)
+    return CallKinds(calls, np.array([row[1] for row in rows]), np.array([row[3] for row in rows]))
+
+
+def rows_of(kinds, place):
+    return [
+        (*kinds.calls[row].tolist(), bool(kinds.backward[row]), bool(kinds.gradient[row]))
+        for row in place
+    ]
+
+
 FRAMES = np.arange(5, dtype=np.int32)
-BOTH = [CallKind(1, False, 1, False, -1)], np.zeros(2, np.int32)
+BOTH = kinds_of((1, False, 1, False, -1)), np.zeros(2, np.int32)
 
 
 def test_without_batches_nothing_changes():
@@ -89,23 +102,23 @@ def test_without_batches_nothing_changes():
 def test_a_batch_under_emit_nvtx_has_the_suffix_of_torch():
     here = found(DETAILED)
     meanings, kinds, kind, batch = with_batches(here, here.meanings, FRAMES, *BOTH)
-    assert [kinds[each].calls for each in kind] == [(5, 5, -1)] * 2
+    assert kinds.calls[kind].tolist() == [[5, 5, -1]] * 2
     assert meanings[5].call.args == (*meanings[1].call.args, Arg("batch", DETAILED))
     assert batch.tolist() == [0, 0]
 
 
 def test_a_replayed_graph_works_for_the_batch_of_its_launch():
     here = found("capture_5", launch=[4, 0])
-    kinds = [CallKind(1, True, 4, False, -1), CallKind(-1, False, 4, True, 1)]
+    kinds = kinds_of((1, True, 4, False, -1), (-1, False, 4, True, 1))
     for kind in (0, 1):
         of_kernel = np.full(2, kind, np.int32)
         meanings, changed, place, batch = with_batches(
             here, here.meanings, FRAMES, kinds, of_kernel
         )
         # The second was launched outside batches.
-        assert [changed[each] for each in place] == [
-            kinds[kind].changed(lambda label: 5 if label == 1 else label), kinds[kind],
-        ]  # fmt: skip
+        (unchanged,) = rows_of(kinds, [kind])
+        in_batch = [5 if call == 1 else call for call in unchanged[:3]]
+        assert rows_of(changed, place) == [(*in_batch, *unchanged[3:]), unchanged]
     assert batch.tolist() == [3, -1]
     # Of the ranges around the launch, the inner one has the sums and counts.
     assert meanings[5].call.args[-1] == Arg("batch", DETAILED)

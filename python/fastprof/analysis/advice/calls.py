@@ -44,7 +44,7 @@ _OF_PART: Final = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class KernelPart:
     """The kernels of a call group that have one name, class and grid.
 
@@ -98,9 +98,9 @@ class KernelPart:
         return self.ns / self.kernels
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class CallGroup:
-    """Calls that agree in all attributes but `calls` and `parts`.
+    """Calls that agree in the attributes from `device` to `shape`.
 
     Attributes
     ----------
@@ -113,7 +113,17 @@ class CallGroup:
         Calls a step.
     first : int
         The first kernel row.
-    parts : list of Part
+    parts : list of KernelPart
+    ns : float
+        GPU time a step.
+    ideal_ns : float
+        Time a step at the practical roof.
+    kernels : float
+        Kernels a step.
+    kind : str
+        The class of most of its time.
+    has_ideal : bool
+        Whether the ideal time of all work is known.
     """
 
     device: Device
@@ -126,21 +136,11 @@ class CallGroup:
     calls: float
     first: int
     parts: list[KernelPart] = field(repr=False)
-
-    @cached_property
-    def ns(self) -> float:
-        """GPU time a step."""
-        return sum(part.ns for part in self.parts)
-
-    @cached_property
-    def ideal_ns(self) -> float:
-        """Time a step at the practical roof."""
-        return sum(part.ideal_ns for part in self.parts)
-
-    @cached_property
-    def kernels(self) -> float:
-        """Kernels a step."""
-        return sum(part.kernels for part in self.parts)
+    ns: float
+    ideal_ns: float
+    kernels: float
+    kind: str
+    has_ideal: bool
 
     @property
     def kernels_per_call(self) -> float:
@@ -151,16 +151,6 @@ class CallGroup:
     def ns_per_kernel(self) -> float:
         """Mean GPU time of its kernels."""
         return self.ns / self.kernels if self.kernels else 0.0
-
-    @cached_property
-    def kind(self) -> str:
-        """The class of most of its time."""
-        return max(self.parts, key=lambda part: (not part.is_helper, part.ns)).kind
-
-    @cached_property
-    def has_ideal(self) -> bool:
-        """Whether the ideal time of all work is known."""
-        return all(part.has_ideal for part in self.parts)
 
 
 @dataclass(frozen=True)
@@ -249,6 +239,11 @@ def calls_of(
             calls=n,
             first=int(first[i]),
             parts=parts[i],
+            ns=sum(part.ns for part in parts[i]),
+            ideal_ns=sum(part.ideal_ns for part in parts[i]),
+            kernels=sum(part.kernels for part in parts[i]),
+            kind=max(parts[i], key=lambda part: (not part.is_helper, part.ns)).kind,
+            has_ideal=all(part.has_ideal for part in parts[i]),
         )
         for i, (row, n) in enumerate(zip(grouping.first.tolist(), n_calls.tolist(), strict=True))
         if i in parts

@@ -19,8 +19,9 @@ import ast
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
+from sys import intern
 from typing import Any, Final
 
 from fastprof._system.regex import regex
@@ -144,22 +145,25 @@ def _json(text: str) -> Any:
 
 
 def _arguments(dims: Any, types: Any, strides: Any, concrete: Any) -> tuple[Arg, ...] | None:
-    """The arguments of a call by position; None if the event records none."""
+    """The arguments of a call by position; None if the event records none.
+
+    Equal tensors are one argument: a trace has many operators and few tensors.
+    """
     columns = [each if isinstance(each, list) else [] for each in (dims, types, strides, concrete)]
     n = max(map(len, columns))
     if dims is None and types is None:
         return None
     filled = [column + [None] * (n - len(column)) for column in columns]
-    return tuple(Arg("", _argument(*members)) for members in zip(*filled, strict=True))
+    return tuple(_argument(*members) for members in zip(*filled, strict=True))
 
 
-def _argument(dims: Any, dtype: Any, strides: Any, concrete: Any) -> Any:
+def _argument(dims: Any, dtype: Any, strides: Any, concrete: Any) -> Arg:
     """One argument: a tensor, a tuple of tensors, a plain value, or UNKNOWN."""
     value = _concrete(concrete)
     if value is not UNKNOWN:
-        return value
+        return Arg("", value)
     if isinstance(dtype, str) and dtype in _LISTS and not dims:
-        return UNKNOWN  # traces before 2023 do not record list elements
+        return Arg("", UNKNOWN)  # traces before 2023 do not record list elements
     nested = isinstance(dims, list) and any(isinstance(dim, list) for dim in dims)
     if nested or (isinstance(dtype, str) and dtype in _LISTS and dims):
         types = dtype if isinstance(dtype, list) else [None] * len(dims)
@@ -167,20 +171,27 @@ def _argument(dims: Any, dtype: Any, strides: Any, concrete: Any) -> Any:
         items = zip(
             dims, [*types, *[None] * len(dims)], [*steps, *[None] * len(dims)], strict=False
         )
-        return tuple(_tensor(*item) for item in items)
+        return Arg("", tuple(_tensor(*item).value for item in items))
     return _tensor(dims, dtype, strides)
 
 
-def _tensor(dims: Any, dtype: Any, strides: Any) -> Tensor:
+def _tensor(dims: Any, dtype: Any, strides: Any) -> Arg:
     """A tensor. Without dimensions and type, a placeholder for an argument that is no tensor."""
     shape = _extents(dims)
     known = isinstance(dtype, str) and not dtype[:1].isupper() and not (shape and not dtype)
     steps = _extents(strides)
-    return Tensor(
+    return _shared_tensor(
         shape or (),
         dtype if known else None,
         steps if shape and steps is not None and len(steps) == len(shape) else None,
     )
+
+
+@lru_cache(maxsize=4096)
+def _shared_tensor(
+    shape: tuple[int, ...], dtype: str | None, strides: tuple[int, ...] | None
+) -> Arg:
+    return Arg("", Tensor(shape, dtype, strides))
 
 
 def _extents(value: Any) -> tuple[int, ...] | None:
@@ -395,4 +406,4 @@ def _split_namespace(node: str) -> tuple[str, str]:
     node = node.replace("(anonymous namespace)::", "")
     head = re.split(r"[ (<]", node, maxsplit=1)[0]
     at = head.rfind("::")
-    return (node[:at], node[at + 2 :]) if at > 0 and at + 2 < len(node) else ("aten", node)
+    return (intern(node[:at]), node[at + 2 :]) if at > 0 and at + 2 < len(node) else ("aten", node)
