@@ -17,7 +17,7 @@ Which module registers the formula of an operator: a formula is imported when a 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, lru_cache
 from importlib import import_module
 from pathlib import Path
@@ -299,14 +299,13 @@ def find(call: Call) -> Formula | None:
     return None if entry is None else entry.formula
 
 
-def argument(call: Call, parameter: str) -> Any:
-    """The value that a call passes for a parameter of its formula; None if not recorded."""
+def arguments(call: Call) -> Mapping[str, Any]:
+    """The values that a call passes by parameters of its formula, without what is not recorded."""
     entry = _entry(call)
     try:
-        arguments = entry.formula.arguments(entry.signatures, call) if entry else {}
+        return entry.formula.arguments(entry.signatures, call) if entry else {}
     except CannotModel:
-        return None
-    return arguments.get(parameter)
+        return {}
 
 
 def formulas() -> list[tuple[Formula, dict[tuple[str, str], tuple[Signature, ...]]]]:

@@ -36,7 +36,7 @@ from fastprof.model.call import Arg, Call, Tensor
 from fastprof.model.markers import Meaning
 from fastprof.model.trace import Trace
 from fastprof.ops.libraries.serving.lengths import is_batch, is_detailed
-from fastprof.ops.registry import argument
+from fastprof.ops.registry import arguments
 from fastprof.profile.callpath.attribution import Attribution
 
 # ATen's kernel of an index: `threads` per block, `each` elements per thread: <128, 4, ...>.
@@ -150,7 +150,7 @@ def output_gradient(meaning: Meaning) -> Tensor | None:
     """The gradient of the output among the arguments of a backward operator."""
     if meaning.call is None or not meaning.has_arguments or not meaning.backward:
         return None
-    value = argument(meaning.call, "gradient")
+    value = arguments(meaning.call).get("gradient")
     return value if isinstance(value, Tensor) and value.shape else None
 
 

@@ -19,7 +19,7 @@ from fastprof._core import _path
 from fastprof._core._pools import alike
 from fastprof._core._take import take
 from fastprof._system.classes import NamedTuple
-from fastprof.model.arrays import Int32, Int64, unique
+from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Column, RepeatedInts, Values, unknown
 from fastprof.model.markers import Meaning
 from fastprof.model.trace import NO_TIME
@@ -283,18 +283,25 @@ def _windows(
     thread, start, end : of calls, ordered by thread and start
     of_launch, time : threads and times of launches
     """
+    # One number orders by thread, then by time.
+    _, rank = np.unique(np.concatenate([start, time]), return_inverse=True)
+    n = len(rank) + 1
+    place = thread * np.int64(n) + rank[: len(start)]
+    place_of_launch = of_launch * np.int64(n) + rank[len(start) :]
+    launches = np.argsort(place_of_launch, kind="stable")
+    threads = of_launch[launches]
+    begin = np.searchsorted(thread, threads)
+    begun = np.searchsorted(place, place_of_launch[launches], "right")
+    is_inside = (begun > begin) & (np.append(end, 0)[begun - 1] >= time[launches])
+    number = np.arange(len(launches))
+    is_first = np.diff(threads, prepend=-2) != 0  # of its thread
+    before = np.where(is_first, begin, np.append(0, begun[:-1]))
+    own = np.where(is_inside, begun - 1, before)
+    # Further kernels of a group are those of its first one.
+    leads = np.maximum.accumulate(np.where(is_first | (own < begun), number, 0))
+    leads = np.where(is_inside[leads] & ~is_inside, number, leads)
     first, last = np.zeros((2, len(time)), np.int64)
-    for number in unique(of_launch).tolist():
-        begin, stop = np.searchsorted(thread, [number, number + 1])
-        launches = np.flatnonzero(of_launch == number)
-        launches = launches[np.argsort(time[launches], kind="stable")]
-        begun = begin + np.searchsorted(start[begin:stop], time[launches], "right")
-        is_inside = (begun > begin) & (np.append(end, 0)[begun - 1] >= time[launches])
-        own = np.where(is_inside, begun - 1, np.append(begin, begun[:-1]))
-        # Further kernels of a group are those of its first one.
-        leads = np.maximum.accumulate(np.where(own < begun, np.arange(len(own)), 0))
-        leads = np.where(is_inside[leads] & ~is_inside, np.arange(len(own)), leads)
-        first[launches], last[launches] = own[leads], begun[leads]
+    first[launches], last[launches] = own[leads], begun[leads]
     return first, last
 
 

@@ -20,7 +20,7 @@ from fastprof._system.classes import dataclass
 from fastprof._system.regex import regex
 from fastprof.model.call import Call, Tensor
 from fastprof.model.markers.collectives import Collective
-from fastprof.ops.registry import argument, find
+from fastprof.ops.registry import arguments, find
 from fastprof.ops.tensor import byte_count, canonical_type, elements, short_type
 
 if TYPE_CHECKING:
@@ -251,7 +251,8 @@ def call_message(call: Call | None, kernel: str = "") -> Message | None:
     kind = kind_of(call.op)
     if kind is None:
         return None
-    values = {name: argument(call, name) for name in _PARAMETERS}
+    recorded = arguments(call)
+    values = {name: recorded.get(name) for name in _PARAMETERS}
     ranks = next((values[name] for name in _RANKS if _is_count(values[name])), None)
     if isinstance(values["group"], tuple):
         ranks = len(values["group"])
