@@ -145,9 +145,14 @@ def _found(
     meanings, label_of_frame = inferred.meanings, inferred.label_of_frame
     calls = [m.call if m.has_arguments else None for m in meanings]
     of_calls = [None if call is None else _sizes(call) for call in calls]
-    bits = _cost_bits(meanings)
+    bits, ranks = np.empty(len(meanings), np.uint16), np.empty(len(meanings), np.uint8)
+    flops = []
+    for i, m in enumerate(meanings):  # in one loop, as registry.work keeps some thousands of calls
+        bits[i] = cost_bits(m.call, m.has_arguments, m.backward and not m.autograd_node)
+        ranks[i] = _rank(m)
+        flops.append(flops_of_products(m.call) if m.call and m.has_arguments else None)
     complete = np.array([is_complete(call) for call in calls], bool) & (bits & _calls.KNOWN != 0)
-    picked = _picked(meanings, attribution.frame_parent, label_of_frame)
+    picked = _picked(meanings, ranks, attribution.frame_parent, label_of_frame)
     kinds, kind, group, taken, instance = _calls.find(
         attribution.frame_of_kernel,
         meaning,
@@ -171,7 +176,7 @@ def _found(
             ),
             _numbers(of_calls),
             _numbers([_types(call) for call in calls]),
-            _numbers([call and flops_of_products(call) for call in calls]),
+            _numbers(flops),
         ),
         _outside_nodes(meanings, attribution.frame_parent, label_of_frame),
     )
@@ -188,7 +193,8 @@ def outermost_calls(attribution: Attribution, frame: Int32) -> Values:
     outside = _outside_nodes(attribution.meanings, attribution.frame_parent, label_of_frame)
     if outside is not None:
         meaning = np.where(take(outside, frame, False), frame, meaning)
-    picked = _picked(attribution.meanings, attribution.frame_parent, label_of_frame)
+    ranks = np.array([_rank(m) for m in attribution.meanings], np.uint8)
+    picked = _picked(attribution.meanings, ranks, attribution.frame_parent, label_of_frame)
     return Values(take(label_of_frame, take(picked, meaning)), attribution.meanings)
 
 
@@ -234,14 +240,6 @@ _FAMILY_MODULES: Final = tuple(
     )
 )
 _ONE_GRADIENT: Final = regex(r"_backward_(?:input|weights?|bias)\Z")
-
-
-def _cost_bits(meanings: list[Meaning]) -> npt.NDArray[np.uint16]:
-    """[labels] Properties of each call, for `_calls.find`."""
-    return np.array(
-        [cost_bits(m.call, m.has_arguments, m.backward and not m.autograd_node) for m in meanings],
-        np.uint16,
-    )
 
 
 def cost_bits(call: Call | None, has_arguments: bool, gradient: bool = False) -> int:
@@ -363,9 +361,13 @@ def _outside_nodes(meanings: list[Meaning], parent: Int32, label_of_frame: Int32
     return _calls.outside(parent, label_of_frame, np.array(bits, np.uint8))
 
 
-def _picked(meanings: list[Meaning], frame_parent: Int32, label_of_frame: Int32) -> Int32:
-    """[frames] The frame of the call, -1 for none."""
-    ranks = np.array([_rank(meaning) for meaning in meanings], np.uint8)
+def _picked(
+    meanings: list[Meaning], ranks: ByteFlags, frame_parent: Int32, label_of_frame: Int32
+) -> Int32:
+    """[frames] The frame of the call, -1 for none.
+
+    ranks : [labels], of `_rank`
+    """
     again = np.array([meaning.recompute for meaning in meanings], bool)
     parent = frame_parent
     if again.any():  # not part of a call around the node

@@ -238,23 +238,23 @@ def errors(side: Side, line: Int64, n_lines: int) -> Floats64:
     of_line, window = np.divmod(places, n)
     lane, sizes = _lanes(side)
     n_lanes = len(sizes)
-    cell = of_line * n_lanes + lane[window]
-    known = np.bincount(cell, minlength=n_lines * n_lanes)
-    mean = np.bincount(cell, times, n_lines * n_lanes) / np.tile(sizes, n_lines)
-    squares = np.bincount(cell, (times - mean[cell]) ** 2, n_lines * n_lanes)
-    without = (np.tile(sizes, n_lines) - known) * mean**2  # windows that a line has no work in
-    of_lanes = (squares + without).reshape(n_lines, n_lanes)
-    return _error(of_lanes.sum(axis=1), n, n_lanes)
+    pairs, pair = np.unique(of_line * n_lanes + lane[window], return_inverse=True)
+    n_windows, known = sizes[pairs % n_lanes], np.bincount(pair)
+    mean = np.bincount(pair, times) / n_windows
+    squares = np.bincount(pair, (times - mean[pair]) ** 2)
+    squares += (n_windows - known) * mean**2  # windows that a line has no work in
+    of_lines = np.bincount(pairs // n_lanes, squares, n_lines)
+    return _error(of_lines.astype(np.float64, copy=False), n, n_lanes)
 
 
 def idle_errors(side: Side) -> Floats64:
     """The standard error of the mean idle time by cause, ns [causes]; see `errors`."""
     lane, sizes = _lanes(side)
-    squares = np.zeros(side.idle.shape[1])
-    for number in range(len(sizes)):
-        times = side.idle[lane == number]
-        squares += ((times - times.mean(axis=0)) ** 2).sum(axis=0)
-    return _error(squares, side.n_windows, len(sizes))
+    means = [np.bincount(lane, times) / sizes for times in side.idle.T]
+    squares = [
+        ((times - mean[lane]) ** 2).sum() for times, mean in zip(side.idle.T, means, strict=True)
+    ]
+    return _error(np.array(squares), side.n_windows, len(sizes))
 
 
 def _lanes(side: Side) -> tuple[Int64, Int64]:

@@ -15,7 +15,7 @@ from fastprof._core._take import take
 from fastprof._system.classes import NamedTuple
 from fastprof._system.regex import regex
 from fastprof.errors import StepsError
-from fastprof.model.arrays import Bools, Int64
+from fastprof.model.arrays import Bools, Int64, rows_by
 from fastprof.model.columns import Values
 from fastprof.model.markers import Meaning
 from fastprof.model.metadata import ProfilerSteps
@@ -44,22 +44,25 @@ def by_loader(trace: Trace, meanings: list[Meaning], weight: Int64) -> MarkedSte
     weight : [kernels] GPU time, 0 for kernels to ignore
     """
     ranges, results = trace.step_marks, []
-    for pid, rows in _marks(trace, meanings, is_loader):
-        results.append((pid, ranges.start[rows], NEVER))
+    for process, rows in _marks(trace, meanings, is_loader):
+        results.append((int(trace.processes[process]), ranges.start[rows], NEVER))
     return _between(trace, results, weight) or "no ranges enumerate(DataLoader)#..."
 
 
 def by_optimizer(trace: Trace, meanings: list[Meaning], weight: Int64) -> MarkedSteps | str:
     """Steps that end with the step of an optimizer; of several, the least frequent, then last."""
     ranges, results = trace.step_marks, []
-    process = take(trace.process_of_thread, trace.launches.thread)
-    for pid, rows in _marks(trace, meanings, is_optimizer):
+    earliest = np.full(len(trace.processes) + 1, NEVER)  # launch; the last of no process
+    np.minimum.at(
+        earliest, take(trace.process_of_thread, trace.launches.thread), trace.launches.start
+    )
+    for process, rows in _marks(trace, meanings, is_optimizer):
         label = ranges.label[rows]
         used, last, count = np.unique(label[::-1], return_index=True, return_counts=True)
         wanted = used[np.lexsort((last, count))[0]]
         end = ranges.end[rows[label == wanted]]
-        own = process == np.flatnonzero(trace.processes == pid)[0]
-        first = trace.launches.start[own].min(initial=end[0])
+        first = min(int(earliest[process]), int(end[0]))
+        pid = int(trace.processes[process])
         results.append((pid, np.append(first, end[:-1]), int(end[-1])))
     return _between(trace, results, weight) or "no ranges Optimizer.step#..."
 
@@ -68,8 +71,9 @@ def by_graph(trace: Trace, weight: Int64) -> MarkedSteps | str:
     """Steps that begin where the CUDA graph with the most GPU time is launched."""
     kernels, results, replayed = trace.kernels, [], 0
     of_graphs = np.logical_or(*gpu_work.in_graphs(trace)) & (kernels.launch >= 0)
-    for process, pid in enumerate(trace.processes.tolist()):
-        rows = np.flatnonzero(of_graphs & (kernels.process == process))
+    all_rows = np.flatnonzero(of_graphs & (kernels.process >= 0))
+    for process, of_process in rows_by(kernels.process[all_rows]):
+        rows = all_rows[of_process]
         launch, place = np.unique(kernels.launch[rows], return_inverse=True)
         graph = _graphs(trace, rows, place)
         time = np.bincount(graph[place], weight[rows])
@@ -78,7 +82,9 @@ def by_graph(trace: Trace, weight: Int64) -> MarkedSteps | str:
             continue
         best = int(time.argmax())
         replayed += int(time[best])
-        results.append((pid, trace.launches.start[launch[graph == best]], NEVER))
+        results.append(
+            (int(trace.processes[process]), trace.launches.start[launch[graph == best]], NEVER)
+        )
     steps = _between(trace, results, weight)
     if steps is None:
         return "no CUDA graph is launched twice"
@@ -107,16 +113,19 @@ def _graphs(trace: Trace, rows: Int64, place: Int64) -> Int64:
 def _marks(
     trace: Trace, meanings: list[Meaning], wanted: Callable[[Meaning], bool]
 ) -> Iterator[tuple[int, Int64]]:
-    """The outermost ranges of each process with such a name, on threads that launch work."""
+    """The outermost ranges of each process with such a name, on threads that launch work.
+
+    The process is an index into `trace.processes`.
+    """
     ranges = trace.step_marks
     fits = np.array([*map(wanted, meanings)], bool)
     rows = np.flatnonzero(fits[ranges.label] & launching_threads(trace)[ranges.thread])
     process = take(trace.process_of_thread, ranges.thread[rows])
     rows = rows[is_outermost(ranges.start[rows], ranges.end[rows], process)]
     process = take(trace.process_of_thread, ranges.thread[rows])
-    for number, pid in enumerate(trace.processes.tolist()):
-        if (process == number).any():
-            yield pid, rows[process == number]
+    for number, of_process in rows_by(process):
+        if number >= 0:
+            yield number, rows[of_process]
 
 
 def _between(
@@ -131,8 +140,7 @@ def _between(
     steps = consecutive([(pid, starts) for pid, starts, _ in found], [last for *_, last in found])
     launched = np.bincount(step_of_launches(trace, steps) + 1, minlength=len(steps) + 1)[1:]
     keep = np.ones(len(steps), bool)
-    for pid, *_ in found:
-        own = np.flatnonzero(steps.pid == pid)
+    for _, own in rows_by(steps.pid):
         keep[own[1 + np.flatnonzero(launched[own]).max(initial=-1) :]] = False
     steps = ProfilerSteps(steps.number[keep], steps.start[keep], steps.end[keep], steps.pid[keep])
     if not len(steps):
@@ -200,12 +208,13 @@ def _steps(trace: Trace, matches: Bools, pattern: str) -> StepsOfKernels:
     launch_start = take(trace.launches.start, trace.kernels.launch)
     known = trace.kernels.launch >= 0
     results = []
-    for process, pid in enumerate(trace.processes.tolist()):
-        rows = np.flatnonzero(known & (trace.kernels.process == process))
+    all_rows = np.flatnonzero(known & (trace.kernels.process >= 0))
+    for process, of_process in rows_by(trace.kernels.process[all_rows]):
+        rows = all_rows[of_process]
         rows = rows[np.argsort(launch_start[rows], kind="stable")]
         begins = matches[rows] & ~np.append(False, matches[rows[:-1]])
         if begins.any():
-            results.append((pid, launch_start[rows[begins]]))
+            results.append((int(trace.processes[process]), launch_start[rows[begins]]))
     if not results:
         raise StepsError(
             f"{trace.name}: the launches of the kernels that match {pattern!r} are not recorded"

@@ -78,10 +78,11 @@ def matching_instances(trace: Trace, instances: RangeInstances, pattern: re.Patt
     fits = np.array([pattern.search(meaning.name) is not None for meaning in meanings], bool)
     rows = np.flatnonzero(fits[instances.label[own]])
     tid, pid = instances.tid[rows], instances.pid[rows]
-    launches = np.zeros(len(rows), bool)
-    for thread in np.flatnonzero(launching_threads(trace)).tolist():
-        process = trace.processes[trace.process_of_thread[thread]]
-        launches |= (tid == trace.threads[thread]) & (pid == process)
+    threads = np.flatnonzero(launching_threads(trace))
+    processes = trace.processes[trace.process_of_thread[threads]]
+    known = set(zip(trace.threads[threads].tolist(), processes.tolist(), strict=True))
+    threads_of_rows = zip(tid.tolist(), pid.tolist(), strict=True)
+    launches = np.array([thread in known for thread in threads_of_rows], bool)
     rows = rows[launches]
     return _marked(
         meanings, instances.start[rows], instances.end[rows], pid[launches], instances.label[rows]

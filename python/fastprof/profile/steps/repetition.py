@@ -8,7 +8,7 @@ import numpy as np
 
 from fastprof._core._take import take
 from fastprof._system.classes import NamedTuple
-from fastprof.model.arrays import Bools, Int32, Int64, unique
+from fastprof.model.arrays import Bools, Int32, Int64, rows_by, unique
 from fastprof.model.metadata import ProfilerSteps
 from fastprof.model.trace import NEVER, Trace
 
@@ -35,18 +35,24 @@ def find(trace: Trace, group: Int32, is_kernel: Bools) -> Repetition:
     results, share = [], 1.0
     known = is_kernel & (trace.kernels.launch >= 0)
     launch_start = take(trace.launches.start, trace.kernels.launch)
-    for process, pid in enumerate(trace.processes.tolist()):
-        rows = np.flatnonzero(known & (trace.kernels.process == process))
-        if not len(rows):
-            continue
+    all_rows = np.flatnonzero(known & (trace.kernels.process >= 0))
+    for process, of_process in rows_by(trace.kernels.process[all_rows]):
+        rows = all_rows[of_process]
         rows = rows[np.argsort(launch_start[rows], kind="stable")]
         duration = np.maximum(trace.kernels.duration[rows], 0)
-        first, of_process = _first_launches(group[rows], duration)
-        share = min(share, of_process)
-        results.append((pid, launch_start[rows[first]]))
+        first, of_time = _first_launches(_renumbered(group[rows]), duration)
+        share = min(share, of_time)
+        results.append((int(trace.processes[process]), launch_start[rows[first]]))
     if not results or share < ENOUGH:
         return Repetition(None, share if results else 0.0)
     return Repetition(consecutive(results), share)
+
+
+def _renumbered(group: Int32) -> Int32:
+    """Numbers of groups that are not far above the number of kernels."""
+    if int(group.max()) <= 4 * len(group):
+        return group
+    return np.unique(group, return_inverse=True)[1].astype(np.int32)
 
 
 def _first_launches(group: Int32, duration: Int64) -> tuple[np.ndarray, float]:

@@ -9,7 +9,7 @@ first product. Where nothing but start-up is recorded, there is none.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Final
@@ -21,7 +21,7 @@ from fastprof._core._take import take
 from fastprof._system.classes import NamedTuple
 from fastprof._system.regex import regex
 from fastprof.errors import StepsError
-from fastprof.model.arrays import Bools, Int64
+from fastprof.model.arrays import Bools, Int64, rows_by
 from fastprof.model.columns import Values
 from fastprof.model.markers import Meaning
 from fastprof.model.metadata import ProfilerSteps
@@ -229,17 +229,41 @@ def find(trace: Trace, meanings: Sequence[Meaning], names: Values, weight: Int64
     return Startup(until, parts)
 
 
+class _Work(NamedTuple):
+    """The work that a process launches.
+
+    Parameters
+    ----------
+    start : int64 [launches], ascending
+    before : int64 [1 + launches], the GPU time launched before each, cumulative
+    """
+
+    start: Int64
+    before: Int64
+
+    @property
+    def total(self) -> int:
+        """All GPU time."""
+        return int(self.before[-1])
+
+    def within(self, ranges: UserRanges) -> Int64:
+        """[ranges] The GPU time that is launched within each."""
+        start, end = (np.searchsorted(self.start, time) for time in (ranges.start, ranges.end))
+        times: Int64 = self.before[end] - self.before[start]
+        return times
+
+
 def _by_name(trace: Trace, meanings: Sequence[Meaning], weight: Int64) -> list[Startup]:
     """The start-up of each process by the names of its outermost ranges."""
-    launching = launching_threads(trace)
     ranges = trace.user_ranges
+    rows = np.flatnonzero(launching_threads(trace)[ranges.thread])
+    of_process = dict(rows_by(trace.process_of_thread[ranges.thread[rows]]))
+    of_process.pop(-1, None)
     result = []
-    for process in range(len(trace.processes)):
-        threads = (trace.process_of_thread == process) & launching
-        rows = np.flatnonzero(threads[ranges.thread])
-        of_process = _named(trace, meanings, _part(ranges, rows), _launched(trace, process, weight))
-        if of_process is not None:
-            result.append(of_process)
+    for process, work in _launched(trace, weight, of_process):
+        startup = _named(meanings, _part(ranges, rows[of_process[process]]), work)
+        if startup is not None:
+            result.append(startup)
     return result
 
 
@@ -247,29 +271,33 @@ def _part(ranges: UserRanges, rows: Int64) -> UserRanges:
     return UserRanges(ranges.start[rows], ranges.end[rows], ranges.thread[rows], ranges.label[rows])
 
 
-def _launched(trace: Trace, process: int, weight: Int64) -> Int64:
-    """[1 + launches] The GPU time that a process launches before each launch, cumulative."""
+def _launched(
+    trace: Trace, weight: Int64, processes: Container[int]
+) -> Iterator[tuple[int, _Work]]:
+    """The work that each of these processes launches."""
     kernels = trace.kernels
-    own = np.flatnonzero((kernels.process == process) & (kernels.launch >= 0))
-    of_launch = np.bincount(kernels.launch[own], weight[own], len(trace.launches))
-    return np.concatenate([[0], np.cumsum(of_launch)]).astype(np.int64)
+    known = np.flatnonzero(kernels.launch >= 0)
+    for process, own in rows_by(kernels.process[known]):
+        if process not in processes:
+            continue
+        launch, place = np.unique(kernels.launch[known[own]], return_inverse=True)
+        of_launch = np.bincount(place, weight[known[own]])
+        before = np.concatenate([[0], np.cumsum(of_launch)]).astype(np.int64)
+        yield process, _Work(trace.launches.start[launch], before)
 
 
-def _named(
-    trace: Trace, meanings: Sequence[Meaning], ranges: UserRanges, before: Int64
-) -> Startup | None:
+def _named(meanings: Sequence[Meaning], ranges: UserRanges, work: _Work) -> Startup | None:
     """The longest sequence of first ranges that are named as start-up, or launch next to nothing.
 
-    ranges : of one process
-    before : see `_launched`
+    ranges, work : of one process
     """
-    ranges, total = _outermost(trace, ranges, before), int(before[-1])
+    ranges = _outermost(ranges, work)
     if not len(ranges):
         return None
     used, place = np.unique(ranges.label, return_inverse=True)
     is_named = np.array([_is_startup(meanings[number].name) for number in used.tolist()], bool)
     fits = is_named[place]
-    others = ~fits & (_weights(trace, ranges, before) > _BETWEEN * total)
+    others = ~fits & (work.within(ranges) > _BETWEEN * work.total)
     first = int(others.argmax()) if others.any() else len(fits)
     if not fits[:first].any():
         return None
@@ -284,14 +312,13 @@ def _is_startup(name: str) -> bool:
     return _NAMES.fullmatch(_CAMEL.sub("_", name)) is not None
 
 
-def _outermost(trace: Trace, ranges: UserRanges, before: Int64) -> UserRanges:
+def _outermost(ranges: UserRanges, work: _Work) -> UserRanges:
     """The outermost ranges, within those that are around nearly all of the work."""
     for _ in range(_LEVELS):
         process = np.zeros(len(ranges), np.int32)
         outer = np.flatnonzero(is_outermost(ranges.start, ranges.end, process))
         user_ranges = _part(ranges, outer)
-        share = _weights(trace, user_ranges, before)
-        wraps = np.flatnonzero(share >= _WRAPS * max(int(before[-1]), 1))
+        wraps = np.flatnonzero(work.within(user_ranges) >= _WRAPS * max(work.total, 1))
         if not len(wraps):
             return user_ranges
         start, end = user_ranges.start[wraps[0]], user_ranges.end[wraps[0]]
@@ -301,13 +328,6 @@ def _outermost(trace: Trace, ranges: UserRanges, before: Int64) -> UserRanges:
             return user_ranges
         ranges = _part(ranges, np.flatnonzero(inner))
     return user_ranges
-
-
-def _weights(trace: Trace, ranges: UserRanges, before: Int64) -> Int64:
-    """[ranges] The GPU time that is launched within each."""
-    start, end = (np.searchsorted(trace.launches.start, x) for x in (ranges.start, ranges.end))
-    weights: Int64 = before[end] - before[start]
-    return weights
 
 
 def _by_uploads(trace: Trace, names: Values) -> list[Startup]:
