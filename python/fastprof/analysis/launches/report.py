@@ -9,7 +9,7 @@ How much GPU work is launched and not yet started, over time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -71,7 +71,7 @@ def launches(
         return _empty(names, "dict lines have no times: open the trace that they are from")
     api = profile.api  # read before both threads need it
     with SecondThread() as second:
-        depths = second.submit(lambda: queue_depths(profile, api) if rows is None else [])
+        depths = second.submit(lambda: queue_depths(profile, api) if rows is None else ([], 0))
         times = launch_times(profile, api, rows)
         if not times.known.any():
             return _empty(names, _nothing(profile, times))
@@ -82,14 +82,14 @@ def launches(
             name: Values(key.ids[groups.first], key.values) for name, key in by_name.items()
         }
         measured = _measures(times, groups)
-        queues = depths.result()
+        queues, n_queues = depths.result()
         total = {name: column.at(0) for name, column in of_all.result().items()}
     lines, facts = overview(profile, times, kernels, total)
     return Table(
         {**columns, **measured},
         (*map(heading_of, names), *shown(COLUMNS, measured)),
-        lead=(*lines, *queue_lines(queues), ""),
-        notes=tuple(_notes(times)),
+        lead=(*lines, *queue_lines(queues, n_queues), ""),
+        notes=(*_notes(times), *_left_out(len(queues), n_queues)),
         total=total,
         facts={**facts, "queue_depth": [queue.facts() for queue in queues]},
     ).sort("host_ns")
@@ -157,6 +157,12 @@ def _notes(times: LaunchTimes) -> list[str]:
     if times.not_launched:
         notes.append(f"{times.not_launched} kernels without a recorded launch are left out")
     return notes
+
+
+def _left_out(n_kept: int, n_queues: int) -> list[str]:
+    if n_kept == n_queues:
+        return []
+    return [f"{n_queues - n_kept} queues are left out of {n_queues}: those with the least work"]
 
 
 _BOUND: Final = 0.2  # share of starved kernels
@@ -231,8 +237,11 @@ def _by_function(profile: ProfileData, times: LaunchTimes) -> list[str]:
     return [f"launches by function: {', '.join(listed + more)}"]
 
 
-def queue_lines(queues: Sequence[QueueDepth]) -> list[str]:
-    """Two lines for each queue: figures, and the depth over time as bars."""
+def queue_lines(queues: Sequence[QueueDepth], n_queues: int) -> list[str]:
+    """Two lines for each queue: figures, and the depth over time as bars.
+
+    n_queues : number of all queues
+    """
     pids = {queue.pid for queue in queues}
     lines = []
     for queue in queues[:_MOST]:
@@ -242,7 +251,7 @@ def queue_lines(queues: Sequence[QueueDepth]) -> list[str]:
             f"most {queue.most}; empty for {queue.empty_share:.1%} of the time",
             f"|{queue.sparkline()}|",
         ]
-    return [*lines, f"and {len(queues) - _MOST} more queues"] if len(queues) > _MOST else lines
+    return [*lines, f"and {n_queues - _MOST} more queues"] if n_queues > _MOST else lines
 
 
 # A kernel that starts this soon after its launch found an empty queue, ns.
@@ -400,15 +409,16 @@ class QueueDepth:
         }
 
 
-def queue_depths(profile: ProfileData, api: ApiCalls) -> list[QueueDepth]:
-    """The queue of each process and GPU with launches, in order of the GPU.
+MOST_QUEUES: Final = 1000  # that a reader can use
+
+
+def queue_depths(profile: ProfileData, api: ApiCalls) -> tuple[list[QueueDepth], int]:
+    """The queues of processes and GPUs with launches, in order of the GPU, and their number.
+
+    Of more than MOST_QUEUES, those with the most work.
 
     api : the API calls of the profile
     """
-    return sorted(_queues(profile, api), key=lambda queue: (queue.device, queue.pid))
-
-
-def _queues(profile: ProfileData, api: ApiCalls) -> Iterator[QueueDepth]:
     launched = take(api.end, api.of_kernel, NEVER)
     known = np.flatnonzero(launched != NEVER)
     start, begin = numbers(profile, "start"), take(api.start, api.of_kernel)
@@ -416,11 +426,17 @@ def _queues(profile: ProfileData, api: ApiCalls) -> Iterator[QueueDepth]:
         np.ascontiguousarray(numbers(profile, name), np.int64) for name in ("pid", "device")
     )
     ids, first = alike([pid, device])
+    counts = np.bincount(ids[known])
+    kept = np.zeros(len(counts), bool)
+    kept[np.argsort(-counts, kind="stable")[:MOST_QUEUES]] = True
+    n_queues, known = int(np.count_nonzero(counts)), known[kept[ids[known]]]
+    queues = []
     for queue, places in rows_by(ids[known]):
         rows, row = known[places], first[queue]
         whole = int(begin[rows].min()), int(start[rows].max())
         rows = rows[start[rows] > launched[rows]]
-        yield _depth(int(pid[row]), int(device[row]), whole, launched[rows], start[rows])
+        queues.append(_depth(int(pid[row]), int(device[row]), whole, launched[rows], start[rows]))
+    return sorted(queues, key=lambda queue: (queue.device, queue.pid)), n_queues
 
 
 def _depth(

@@ -175,7 +175,7 @@ def test_the_queue_is_what_waits_at_each_moment(tmp_path, seed):
         export.kernel(start, start + 10, corr=corr, device=device)
         works.append((device, begin, end, start))
     profile = opened(export, tmp_path / "net.sqlite")
-    queues = queue_depths(profile, profile.api)
+    queues, _ = queue_depths(profile, profile.api)
     for queue in queues:
         own = [work for work in works if work[0] == queue.device]
         waits = [(end, start) for _, _, end, start in own if start > end]
@@ -188,6 +188,17 @@ def test_the_queue_is_what_waits_at_each_moment(tmp_path, seed):
         assert queue.bins.sum() / len(queue.bins) == pytest.approx(queue.mean)
         assert len(queue.sparkline()) == len(queue.bins)
     assert [queue.device for queue in queues] == [0, 1]
+
+
+def test_of_many_queues_those_with_the_most_work_are_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr("fastprof.analysis.launches.report.MOST_QUEUES", 2)
+    export = Export()
+    for i, device in enumerate([0, 1, 1, 2, 2, 2]):
+        export.launch(i * US, i * US + 10, corr=i)
+        export.kernel(i * US + 20, i * US + 30, corr=i, device=device)
+    table = opened(export, tmp_path / "net.sqlite").launches()
+    assert [queue["device"] for queue in table.facts["queue_depth"]] == [1, 2]
+    assert "1 queues are left out of 3: those with the least work" in table.notes
 
 
 def test_queues_are_in_json(tmp_path):
