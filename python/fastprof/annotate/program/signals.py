@@ -82,7 +82,7 @@ class Signals:
             _die_of(self._pending)
 
     def _leaves(self, action: Callable[[], None]) -> bool:
-        """Leave an action to the main thread, if this is another one, since handlers are its own."""
+        """Leave an action to the main thread, whose handlers are, if this is another one."""
         if _is_main():
             return False
         self._left = action

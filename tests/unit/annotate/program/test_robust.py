@@ -176,7 +176,10 @@ def test_a_program_that_ends_while_a_thread_of_it_is_recorded(record, pause, n_s
 
 def test_the_handlers_of_signals_are_put_back_when_a_thread_was_recorded(record):
     record(
-        "pause = 0" + PROFILED + LEFT_THREAD + "thread.join(); assert seen[2:4] == [True, True] and not seen[5]"
+        "pause = 0"
+        + PROFILED
+        + LEFT_THREAD
+        + "thread.join(); assert seen[2:4] == [True, True] and not seen[5]"
     )
 
 
