@@ -16,6 +16,7 @@ from typing import Any, Final
 from fastprof._system.signals import Deferral
 
 _ENDING: Final = ("SIGTERM", "SIGHUP")
+_ASKED: Final = 20  # times
 
 
 class Signals:
@@ -202,8 +203,10 @@ class HandOver:
         """
         self._done.clear()
         self._action = action
-        self._ask()
-        self._done.wait(seconds)
+        for _ in range(_ASKED):  # the main thread may be at work of ours, which ignores it
+            self._ask()
+            if self._done.wait(seconds / _ASKED):
+                break
         self._action = None
 
     def run(self) -> None:
