@@ -124,7 +124,7 @@ if not TYPE_CHECKING:  # to type checkers, a name that is not imported above is 
         if name in _HOMES:
             try:
                 with uncollected():
-                    return getattr(import_module(_HOMES[name]), name)
+                    value: object = getattr(import_module(_HOMES[name]), name)
             except ModuleNotFoundError as error:
                 if error.name not in _OPTIONAL:
                     raise
@@ -132,4 +132,7 @@ if not TYPE_CHECKING:  # to type checkers, a name that is not imported above is 
                     f"fastprof.{name} needs {error.name}, which is not installed; run: pip install "
                     "'fastprof[torch]'"
                 ) from error
+            # torch.compile of torch 2.3 finds no other names in a module.
+            globals()[name] = value
+            return value
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

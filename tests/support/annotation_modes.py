@@ -46,7 +46,7 @@ class Profiled(Heard):
         # Some of torch's own ranges cross: those of a mode and of an optimizer's step.
         events = self.profile.profiler.kineto_results.events()
         events = [event for event in events if is_ours(event.name())]
-        return sorted(events, key=lambda event: (event.start_ns(), -event.end_ns()))
+        return sorted(events, key=lambda event: (_start(event), -_end(event)))
 
     def texts(self) -> list[str]:
         return [event.name() for event in self._events()]
@@ -55,12 +55,24 @@ class Profiled(Heard):
         open_ends: dict[int, list[int]] = {}
         for event in self._events():
             ends = open_ends.setdefault(event.start_thread_id(), [])
-            while ends and ends[-1] <= event.start_ns():
+            start, end = _start(event), _end(event)
+            while ends and ends[-1] <= start:
                 ends.pop()
-            if event.end_ns() < event.start_ns() or (ends and event.end_ns() > ends[-1]):
+            if end < start or (ends and end > ends[-1] + _CLOCK):
                 return False
-            ends.append(event.end_ns())
+            ends.append(end)
         return True
+
+
+_CLOCK = 0 if hasattr(torch._C._autograd._KinetoEvent, "start_ns") else 1000  # ns; torch 2.3: 1 us
+
+
+def _start(event: Any) -> int:
+    return int(event.start_us()) * 1000 if _CLOCK else int(event.start_ns())
+
+
+def _end(event: Any) -> int:
+    return _start(event) + int(event.duration_us()) * 1000 if _CLOCK else int(event.end_ns())
 
 
 class Tool(Heard):

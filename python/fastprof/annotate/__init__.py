@@ -8,7 +8,8 @@ from fastprof.errors import MissingDependencyError
 
 _OLDEST = (2, 3)
 
-if tuple(map(int, re.findall(r"\d+", torch.__version__)[:2])) < _OLDEST:
+TORCH = tuple(map(int, re.findall(r"\d+", torch.__version__)[:2]))
+if TORCH < _OLDEST:
     raise MissingDependencyError(
         f"annotating and recording need torch {'.'.join(map(str, _OLDEST))} or newer, found "
         f"{torch.__version__}: upgrade torch; reading traces needs none"

@@ -16,6 +16,7 @@ from torch.autograd.profiler import emit_nvtx
 from torch.cuda import nvtx, profiler
 
 from fastprof._system.reasons import words_of
+from fastprof.annotate import TORCH
 from fastprof.annotate.session import is_on
 from fastprof.annotate.text import tool_domain
 from fastprof.errors import CaptureError
@@ -25,6 +26,7 @@ from fastprof.runs.facts import CAPTURE_DOMAIN, CAPTURE_RANGE
 DEFAULT_PATH: Final = "fastprof_trace.json.gz"
 _SUFFIXES: Final = (".json", ".json.gz")
 _NO_OTHER: Final = "do not use emit_nvtx or torch.profiler around fastprof.capture"
+_NO_MODULES: Final = (2, 15)  # torch that warns of with_modules, which is for TorchScript only
 _END: Final = 1 << 16  # bytes at the end of a trace
 _COMPRESSION: Final = 4  # low, because the training loop waits
 
@@ -187,7 +189,7 @@ class TorchRecorder:
             schedule=lambda _: self._action,
             record_shapes=True,
             with_stack=with_stack,
-            with_modules=with_stack,
+            with_modules=with_stack and TORCH < _NO_MODULES,
         )
         _check_inactive()
         self._is_started = self._is_recorded = False

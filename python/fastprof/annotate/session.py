@@ -36,6 +36,7 @@ from fastprof.annotate.wrap import patches, replaced, wrap_defaults, wrap_functi
 
 _installed = False
 _n_inits = 0
+_n_added = 0  # patches of classes that were defined after `init`, as by an import of torch's
 
 
 class Session:
@@ -131,14 +132,15 @@ def is_on() -> bool:
 
 def uses() -> tuple[int, int]:
     """Changes when `init` or `wrap` is called."""
-    return _n_inits, len(patches)
+    return _n_inits, len(patches) - _n_added
 
 
 def uninit() -> None:
     """Undo `init` and `wrap`: restore all functions. Calling it again has no effect."""
-    global _installed
+    global _installed, _n_added
     _hooks.annotate(False)
     patches.revert()
+    _n_added = 0
     module_attributes.uninstall()
     replaced.clear()
     _installed = False
@@ -165,8 +167,11 @@ def _patch(kind: type) -> None:
 
 def _init_subclass(kind: Any, /, **keywords: Any) -> None:
     """Patch a new subclass of pickle.Pickler, such as cloudpickle's when it is imported."""
+    global _n_added
     super(pickle.Pickler, kind).__init_subclass__(**keywords)
+    n_before = len(patches)
     _patch(kind)
+    _n_added += len(patches) - n_before
 
 
 _INIT_SUBCLASS: Final = classmethod(_init_subclass)

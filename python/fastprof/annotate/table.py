@@ -158,6 +158,8 @@ def _of_module(owner: Any) -> Iterator[WrappedFunction]:
     for name, function in list(vars(owner).items()):
         if not callable(function) or isinstance(function, type) or not _is_wanted(name, _PRIVATE):
             continue
+        if getattr(function, "__module__", None) == "typing":  # until torch 2.4
+            continue
         in_c = getattr(function, "__name__", name)
         is_torch_own = getattr(variable_functions, in_c, None) is function
         others = tuple(

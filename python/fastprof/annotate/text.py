@@ -29,6 +29,7 @@ from typing import Any
 import numpy
 import nvtx
 import torch
+from torch._C._dynamo import eval_frame
 from torch._subclasses.fake_tensor import FakeTensor
 from torch._subclasses.functional_tensor import FunctionalTensor
 from torch.autograd import profiler
@@ -284,6 +285,11 @@ def recordable(text: str) -> str:
 
 
 _DOUBLE_QUOTED = re.compile(r'"([^"\\]*)"')
+
+
+if hasattr(eval_frame, "skip_code"):  # torch 2.3 compiles what it meets in compiled code
+    for _function in (_is_recording, recordable):
+        eval_frame.skip_code(_function.__code__)
 
 
 def _plain() -> Callable[[str], object] | None:

@@ -57,15 +57,20 @@ def calls(n_samples: int) -> Iterator[Call]:
         torch.manual_seed(1)
         for sample in islice(operator.sample_inputs("cpu", dtype, requires_grad=grad), n_samples):
             for kind, function in variants(operator):
-                title = f"{operator.full_name}{kind}"
+                title = f"{name_of(operator)}{kind}"
                 arguments = (sample.input, *sample.args)
                 yield Call(title, function, arguments, sample.kwargs, grad)
         if operator.error_inputs_func is None:
             continue
         for error in islice(operator.error_inputs("cpu"), n_samples):
             sample = error.sample_input
-            title = f"{operator.full_name} refusing"
+            title = f"{name_of(operator)} refusing"
             yield Call(title, operator.op, (sample.input, *sample.args), sample.kwargs)
+
+
+def name_of(operator: Any) -> str:
+    """The operator's name with its variant; torch 2.3 has no attribute for it."""
+    return str(getattr(operator, "full_name", operator.formatted_name))
 
 
 def variants(operator: Any) -> Iterator[tuple[str, Callable[..., Any]]]:

@@ -5,6 +5,7 @@ The program's own use of torch's profilers, of which one runs at a time.
 
 from __future__ import annotations
 
+import gc
 import sys
 import weakref
 from collections.abc import Callable
@@ -186,35 +187,53 @@ def _generating() -> type | None:
     return None
 
 
-_KINDS: Final = (torch.profiler.profile, profiler.profile, profiler.emit_nvtx)
+_STARTS: Final = (
+    (torch.profiler.profile, "__init__"),  # some programs then test whether one is active
+    (profiler.profile, "_prepare_trace"),  # also of torch.profiler
+    (profiler.emit_nvtx, "__enter__"),
+    (profiler.emit_itt, "__enter__"),
+)
 
 
 class OwnProfilers:
-    """Reports that the program is about to make a profiler, so that ours can end before.
+    """Reports that the program is about to start a profiler, so that ours can end before.
 
     Parameters
     ----------
-    made : () -> None
+    starting : () -> None
     """
 
-    def __init__(self, made: Callable[[], None]) -> None:
-        self._made = made
+    def __init__(self, starting: Callable[[], None]) -> None:
+        self._starting = starting
         self._patches = Patches()
 
     def install(self) -> None:
         """Report profilers from now on."""
-        for kind in _KINDS:
-            path = f"{kind.__module__}:{kind.__qualname__}.__init__"
-            around = Around(kind.__init__, path, self._before, _nothing, eval_frame.set_eval_frame)
-            self._patches.replace(kind, "__init__", around)
+        for kind, name in _STARTS:
+            path = f"{kind.__module__}:{kind.__qualname__}.{name}"
+            function = vars(kind)[name]
+            around = Around(function, path, self._before, _nothing, eval_frame.set_eval_frame)
+            self._patches.replace(kind, name, around)
 
     def close(self) -> None:
         """Report no more."""
         self._patches.revert()
 
+    @staticmethod
+    def are_active() -> bool:
+        """Whether a profiler of the program records, in any thread, or is about to.
+
+        One that warms up is prepared: torch does not tell, and another one would take its events.
+        """
+        return torch.autograd._profiler_enabled() or any(
+            each.entered and each.kineto_results is None
+            for each in gc.get_objects()
+            if type(each) is profiler.profile
+        )
+
     def _before(self, _: Any) -> None:
-        self._made()
+        self._starting()
 
 
 def _nothing(_: Any) -> None:
-    """Follows the construction of a profiler."""
+    """Follows the start of a profiler."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -18,7 +18,7 @@ from fastprof.annotate.layers import Layers
 from fastprof.annotate.program.layers import Annotation, annotate_all
 from fastprof.annotate.program.modules import Outermost, OwnProfilers
 from fastprof.annotate.program.recording import StepRecording
-from fastprof.annotate.program.signals import Guard, Signals
+from fastprof.annotate.program.signals import Guard, HandOver, Signals
 from fastprof.annotate.program.status import Status
 from fastprof.annotate.program.steps import OptimizerSteps, RepeatedCall, parameters_of
 from fastprof.annotate.program.watch import Afterwards, Due
@@ -63,7 +63,7 @@ class RecordedProgram:
         self._modules = Outermost(
             lambda each: self._guard(self._called, each), countdown=self._countdown
         )
-        self._own_profilers = OwnProfilers(lambda: self._guard(self._yield))
+        self._own_profilers = OwnProfilers(self._starting)
         self._by = None if settings.step == "auto" else settings.step
         self._begin_anew()
 
@@ -76,6 +76,7 @@ class RecordedProgram:
         self._stay()
         self._repeated = RepeatedCall(self._take)
         self._recording: StepRecording | None = None
+        self._handover = HandOver(self._signals.ask)
         self._n_training_calls = self._n_steps = 0
         self._has_told = self._guard.is_busy = False
 
@@ -107,6 +108,7 @@ class RecordedProgram:
     def ended(self) -> None:
         """The program ends: save what is recorded."""
         if os.getpid() == self._pid:
+            self._hand_over(self._end)
             self._guard(self._save_all)
 
     def _watch(self) -> None:
@@ -168,8 +170,10 @@ class RecordedProgram:
         self._take()
         now = time.monotonic()
         if self._recording is not None:
-            if self._recording.is_overdue:
-                self._end()
+            if self._recording.is_of_this_thread:
+                self._handover.run()
+                if self._recording is not None and self._recording.is_overdue:
+                    self._end()
         elif self._due.asked is None:
             self._due.asked = now
             if self._is_resting:
@@ -182,6 +186,11 @@ class RecordedProgram:
                 self._record(False, None, self._settings.seconds or _SECONDS)
             else:
                 self._signals.ask_after(_GRACE)
+
+    def _starting(self) -> None:
+        """The program is about to start a profiler itself; profilers of two threads crash torch."""
+        self._hand_over(self._yield)
+        self._guard(self._yield)
 
     def _yield(self) -> None:
         """End the recording, since the program is about to use a profiler itself."""
@@ -198,8 +207,14 @@ class RecordedProgram:
         """A signal ends the program; return False if it must wait for `Signals.release`."""
         if self._guard.is_busy:
             return False
+        self._hand_over(self._end)
         self._guard(self._save_all)
         return True
+
+    def _hand_over(self, action: Callable[[], None]) -> None:
+        """Let the thread that is recorded run an action, if it is another one."""
+        if self._recording is not None and not self._recording.is_of_this_thread:
+            self._handover.give(action, _GRACE)
 
     def _save_all(self) -> None:
         self._take()
@@ -257,7 +272,7 @@ class RecordedProgram:
 
     def _step_ended(self) -> None:
         recording = self._recording
-        if recording is not None and recording.thread is not threading.current_thread():
+        if recording is not None and not recording.is_of_this_thread:
             if not recording.thread.is_alive():
                 raise CaptureError(_THREAD_ENDED)
             return
@@ -274,6 +289,7 @@ class RecordedProgram:
             self._guard.defer_signals(self._signals.held)
             if recording.step_ended() or self._signals.is_pending:
                 self._over()
+            self._handover.run()
             self._watched.begin()
         elif self._due.ended(now, self._n_steps) and get_worker_info() is None:
             self._start()
@@ -308,7 +324,7 @@ class RecordedProgram:
 
     def _record(self, warmup: bool, n_steps: int | None, seconds: float | None) -> None:
         self._guard.defer_signals(self._signals.held)
-        if torch.autograd._profiler_enabled():
+        if self._own_profilers.are_active():
             step = self._n_steps
             raise CaptureError(
                 f"a profiler of the program is already active in step {step}, and one can run at a "
@@ -337,9 +353,11 @@ class RecordedProgram:
 
     def _over(self) -> None:
         recording = self._recording
-        if recording is not None and recording.note:
-            self._status.notes.append(recording.note)
-        self._finish()
+        try:
+            self._finish()
+        finally:
+            if recording is not None and recording.note:
+                self._status.notes.append(recording.note)
         is_stopped = recording is not None and recording.is_stopped
         n_recorded = 0 if recording is None or is_stopped else recording.n_recorded
         if self._due.is_over or is_stopped:

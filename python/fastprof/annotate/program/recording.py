@@ -24,13 +24,18 @@ from fastprof.runs.facts import Settings, snapshot_of, trace_name
 
 _LOG_LEVEL = "KINETO_LOG_LEVEL"
 _MOST_MEMORY = 4 << 30  # bytes, by default
+_OTHER_THREAD = (
+    "the thread that was recorded ended no step before the program ended, and torch.profiler gives "
+    "events to their thread alone; let the program wait for its threads"
+)
 _RECORDERS = {**RECORDERS, "ranges": RangesRecorder}
 
 
 class StepRecording:
     """Records consecutive steps, after one that warms the profiler up.
 
-    All calls come from one thread, at the ends of steps. torch.profiler keeps what it records in
+    All calls come from one thread, at the ends of steps, except `end` and `abandon`: what
+    torch.profiler recorded is lost in another thread. torch.profiler keeps what it records in
     memory: the recording ends when the process has grown by `settings.max_memory`.
 
     Parameters
@@ -77,6 +82,7 @@ class StepRecording:
         self.is_stopped, self.note, self._is_over = False, "", False
         self._step, self._seconds = step, seconds
         self._memory = _Memory(settings.max_memory)
+        self._is_of_a_thread = settings.backend == "torch"
         trace = Path(settings.directory, trace_name(number))
         self._recorder = _RECORDERS[settings.backend](
             trace if settings.backend == "torch" else None
@@ -95,6 +101,11 @@ class StepRecording:
         except BaseException:
             self.abandon()
             raise
+
+    @property
+    def is_of_this_thread(self) -> bool:
+        """Whether the thread that calls is the one that is recorded."""
+        return self.thread is threading.current_thread()
 
     @property
     def has_begun(self) -> bool:
@@ -141,8 +152,12 @@ class StepRecording:
                 self._history.end(keep=self.has_begun)
         except Exception as error:
             self.note = self.note or f"the memory snapshot is lost: {reason(error)}"
+        is_lost = self._is_of_a_thread and not self.is_of_this_thread
         with _quiet_kineto():
-            self.path = self._recorder.end(keep=self.has_begun)
+            self.path = self._recorder.end(keep=self.has_begun and not is_lost)
+        if is_lost and self.has_begun:
+            self._step = self.first
+            self.stop(_OTHER_THREAD)
 
     def abandon(self) -> None:
         """End the recording after a failure; nothing is saved."""

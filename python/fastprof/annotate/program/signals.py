@@ -16,6 +16,7 @@ from typing import Any, Final
 from fastprof._system.signals import Deferral
 
 _ENDING: Final = ("SIGTERM", "SIGHUP")
+_ASKED: Final = 20  # times
 
 
 class Signals:
@@ -42,6 +43,7 @@ class Signals:
     ) -> None:
         self._asked, self._ending, self._handler = asked, ending, handler
         self._pending: int | None = None
+        self._left: Callable[[], None] | None = None  # to the main thread, by another one
         self.held: list[int] = []
 
     def install(self) -> None:
@@ -56,7 +58,7 @@ class Signals:
 
     def keep(self) -> None:
         """A recording begins: a signal that ends the program keeps it."""
-        if not _is_main():
+        if self._leaves(self.keep):
             return
         for name in _ENDING:
             number = getattr(signal, name)
@@ -66,12 +68,12 @@ class Signals:
 
     def forget(self) -> None:
         """This process is a fork, which records nothing."""
-        self._pending = None
+        self._pending = self._left = None
         self.release()
 
     def release(self) -> None:
         """The recording is over: the signals end the program at once."""
-        if not _is_main():
+        if self._leaves(self.release):
             return
         while self.held:
             number = self.held.pop()
@@ -80,6 +82,14 @@ class Signals:
         if self._pending is not None:
             _die_of(self._pending)
 
+    def _leaves(self, action: Callable[[], None]) -> bool:
+        """Leave an action to the main thread, whose handlers are, if this is another one."""
+        if _is_main():
+            return False
+        self._left = action
+        self.ask()
+        return True
+
     @property
     def is_pending(self) -> bool:
         """Whether a signal waits for `release`."""
@@ -87,17 +97,22 @@ class Signals:
 
     def ask_after(self, seconds: float) -> None:
         """Send SIGUSR2 to the main thread later, if the program has no handler of its own."""
-        timer = threading.Timer(seconds, self._ask)
+        timer = threading.Timer(seconds, self.ask)
         timer.daemon = True
         timer.start()
 
-    def _ask(self) -> None:
+    def ask(self) -> None:
+        """Send SIGUSR2 to the main thread, if the program has no handler of its own."""
         main = threading.main_thread().ident
         if main is not None and self.are_asking:
             signal.pthread_kill(main, signal.SIGUSR2)
 
     def _usr2(self, _: int, __: FrameType | None) -> None:
-        self._asked()
+        left, self._left = self._left, None
+        if left is not None:
+            left()
+        else:
+            self._asked()
 
     def _end(self, number: int, _: Any) -> None:
         if self._ending():
@@ -166,6 +181,42 @@ class Guard:
         except Exception:
             return False
         return True
+
+
+class HandOver:
+    """Lets the thread that is recorded run an action: a profiler is of the thread that started it.
+
+    Parameters
+    ----------
+    ask : () -> None, makes the main thread call `run`
+    """
+
+    def __init__(self, ask: Callable[[], None]) -> None:
+        self._ask = ask
+        self._action: Callable[[], None] | None = None
+        self._done = threading.Event()
+
+    def give(self, action: Callable[[], None], seconds: float) -> None:
+        """Wait for the thread that is recorded to run an action, for some time.
+
+        Not under the guard, which that thread needs.
+        """
+        self._done.clear()
+        self._action = action
+        for _ in range(_ASKED):  # the main thread may be at work of ours, which ignores it
+            self._ask()
+            if self._done.wait(seconds / _ASKED):
+                break
+        self._action = None
+
+    def run(self) -> None:
+        """Run the action that waits, if any; called by the thread that is recorded."""
+        action, self._action = self._action, None
+        if action is not None:
+            try:
+                action()
+            finally:
+                self._done.set()
 
 
 def is_of_handler(error: BaseException) -> bool:

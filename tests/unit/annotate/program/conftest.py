@@ -25,7 +25,7 @@ class Recorded:
         self.reports = sorted(reports, key=lambda each: -len(each["recordings"]))
         self.report = self.reports[0]
         self.recordings = self.report["recordings"]
-        self.counts = [self._counts(each["path"]) for each in self.recordings]
+        self.counts = [self._counts(each["path"]) for each in self.recordings if each["path"]]
         names = self.counts[0] if self.counts else {}
         self.layers = {
             name.removeprefix("layer:"): n for name, n in names.items() if name.startswith("layer:")

@@ -275,8 +275,8 @@ def test_an_exception_has_the_same_traceback_and_keeps_the_recording(record):
             optimizer.step()
         """
     found = record(source, "5", code=1)
-    lines = [line for line in found.done.stderr.splitlines() if not line.startswith("USDT:")]
-    assert lines[-1] == "ArithmeticError: as it was asked to"
+    lines = found.done.stderr.splitlines()
+    assert "ArithmeticError: as it was asked to" in lines  # torch may write more after it
     assert not [line for line in lines if "fastprof/" in line]
     assert [(each["first"], each["n_steps"]) for each in found.recordings] == [(3, 1)]
 

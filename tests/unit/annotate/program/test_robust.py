@@ -56,6 +56,133 @@ def test_a_profiler_of_the_program_ends_the_recording(record):
     assert "recorded 1 of 2 steps: in step 4 the program starts a profiler of torch itself" in note
 
 
+PROFILED = """
+import torch
+net = torch.nn.Linear(8, 1)
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+def step():
+    net(torch.randn(4, 8)).sum().backward()
+    optimizer.step()
+"""
+STARTS = "in step {} the program starts a profiler of torch itself"
+
+
+@pytest.mark.parametrize("wait", range(6))
+def test_a_profiler_with_a_schedule_keeps_all_its_events(record, wait):
+    found = record(
+        PROFILED
+        + f"""
+schedule = torch.profiler.schedule(wait={wait}, warmup=1, active=2, repeat=1)
+with torch.profiler.profile(schedule=schedule) as profile:
+    for i in range(9):
+        step()
+        profile.step()
+names = [each.name for each in profile.events()]
+assert names.count("aten::addmm") == 2
+        """
+    )
+    said = " ".join([found.report["problem"] or "", *found.report["notes"]])
+    # Recorded are steps 3 and 4, after step 2 that warms up; theirs warms up in step `wait`.
+    assert ("already active in step 2" in said) == (wait < 2)
+    assert (STARTS.format(wait) in said) == (2 <= wait < 5)
+    assert [each["n_steps"] for each in found.recordings] == [[], [], [0], [0], [1], [2]][wait]
+
+
+@pytest.mark.parametrize("kind", ["torch.profiler.profile", "torch.autograd.profiler.profile"])
+def test_a_profiler_that_was_made_before_the_recording(record, kind):
+    found = record(
+        PROFILED
+        + f"""
+profile = {kind}()
+for i in range(4):
+    step()
+with profile:
+    step()
+events = getattr(profile, "function_events", None) or profile.events()
+assert "aten::addmm" in [each.name for each in events]
+        """
+    )
+    assert found.report["problem"] is None
+    assert STARTS.format(4) in found.report["notes"][0]
+
+
+@pytest.mark.parametrize("is_main", [True, False], ids=["main thread", "other thread"])
+def test_a_profiler_of_another_thread_than_the_recorded_one(record, is_main):
+    found = record(
+        PROFILED
+        + f"""
+import threading, time
+def train():
+    for i in range(100):
+        step()
+        if i == 3:
+            reached.set()
+            if {is_main}:
+                other.join()
+        time.sleep(0.01)
+def profile():
+    reached.wait()
+    with torch.profiler.profile() as profile:
+        torch.ones(8, 8) @ torch.ones(8, 8)
+    names.append([each.name for each in profile.events()])
+reached, names = threading.Event(), []
+other = threading.Thread(target=profile if {is_main} else train)
+other.start()
+(train if {is_main} else profile)()
+other.join()
+assert "aten::mm" in names[0]
+        """,
+        last=100,
+    )
+    assert found.report["problem"] is None
+    assert "the program starts a profiler of torch itself" in found.report["notes"][0]
+    assert 1 <= found.recordings[0]["n_steps"] < 90
+
+
+LEFT_THREAD = """
+import os, signal, threading, time
+def train():
+    for i in range(6):
+        step()
+        seen.append(signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL)
+        time.sleep(0.01)
+        if i == 4:
+            reached.set()
+            time.sleep(pause)
+    time.sleep(60 if pause else 0)  # torch aborts if a daemon thread calls it while Python exits
+reached, seen = threading.Event(), []
+thread = threading.Thread(target=train, daemon=True)
+thread.start()
+reached.wait()
+"""
+
+
+@pytest.mark.parametrize(
+    ("pause", "n_steps"), [(0.2, 3), (60, 0)], ids=["that goes on", "that waits"]
+)
+@pytest.mark.parametrize("end", ["exit", "SIGTERM"])
+def test_a_program_that_ends_while_a_thread_of_it_is_recorded(record, pause, n_steps, end):
+    is_exit = end == "exit"
+    ends = "raise SystemExit(3)" if is_exit else f"os.kill(os.getpid(), signal.{end})"
+    found = record(
+        f"pause = {pause}" + PROFILED + LEFT_THREAD + ends, code=3 if is_exit else -15, last=9
+    )
+    assert found.report["is_over"] and found.report["problem"] is None
+    (recording,) = found.recordings
+    assert (recording["n_steps"], recording["path"] is not None) == (n_steps, n_steps > 0)
+    lost = "the thread that was recorded ended no step before the program ended"
+    assert any(lost in note for note in found.report["notes"]) == (n_steps == 0)
+
+
+def test_the_handlers_of_signals_are_put_back_when_a_thread_was_recorded(record):
+    record(
+        "pause = 0"
+        + PROFILED
+        + LEFT_THREAD
+        + "thread.join(); assert seen[2:4] == [True, True] and not seen[5]"
+    )
+
+
 def test_a_capture_of_the_program_is_annotated(record, tmp_path):
     found = record(
         """

@@ -107,6 +107,21 @@ def test_nothing_is_left_after_the_last_recorded_step(record):
     assert [each["n_steps"] for each in record(LEFT).recordings] == [2]
 
 
+def test_nothing_is_left_though_picklers_were_defined_meanwhile(record):
+    # torch.profiler imports modules that define some, in a program that has not imported them yet.
+    define = """
+    if i == 1:
+        import pickle
+        class Own(pickle.Pickler):
+            def reducer_override(self, value):
+                return NotImplemented
+        own = vars(Own)["reducer_override"]
+"""
+    source = LEFT.replace("for i in range(9):\n", f"for i in range(9):{define}")
+    found = record(source + "assert vars(Own)['reducer_override'] is not own")
+    assert [each["n_steps"] for each in found.recordings] == [2]
+
+
 COUNTED = """
 import copy, cloudpickle, dill, torch
 from fastprof.annotate.program.modules import Outermost
