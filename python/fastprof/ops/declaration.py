@@ -14,7 +14,7 @@ from typing import Any, get_type_hints
 from fastprof._system.threads import computed_once
 from fastprof.errors import OpError
 from fastprof.model.call import Tensor
-from fastprof.ops.formula import AROUND, Formula
+from fastprof.ops.formula import AROUND, READ, Formula, is_ignored
 from fastprof.ops.parameters import members
 from fastprof.ops.signature import Signature, Slot, name_of
 
@@ -63,6 +63,8 @@ class Declaration:
             raise OpError(f"{self}: {error}") from None
         given = signature.parameters
         strange = sorted(given - formula.allowed.keys())
+        if self.is_builtin:
+            strange = [key for key in strange if READ not in formula.asked and not is_ignored(key)]
         if strange:
             raise OpError(f"{self}: signature {text!r}: the function has no parameter {strange[0]}")
         missing = sorted(formula.needed - given)
@@ -79,7 +81,7 @@ class Declaration:
             hints = get_type_hints(function)
         except (NameError, TypeError, ValueError) as error:
             raise OpError(f"{self}: cannot read its Python signature: {error}") from None
-        asked = _asked(parameters)
+        asked = _asked(parameters, AROUND | {READ} if self.is_builtin else AROUND)
         for key in asked:
             del parameters[key]
         for parameter in parameters.values():
@@ -112,12 +114,12 @@ class Entry:
         return tuple(self.declared.signature(text) for text in self._texts)
 
 
-def _asked(parameters: dict[str, inspect.Parameter]) -> frozenset[str]:
+def _asked(parameters: dict[str, inspect.Parameter], special: frozenset[str]) -> frozenset[str]:
     # Parameters not filled from arguments. For compatibility, `direction` need not be keyword-only.
     return frozenset(
         key
         for key, parameter in parameters.items()
-        if key == "direction" or (key in AROUND and parameter.kind is parameter.KEYWORD_ONLY)
+        if key == "direction" or (key in special and parameter.kind is parameter.KEYWORD_ONLY)
     )
 
 

@@ -35,7 +35,18 @@ def _written(signature: Signature) -> str:
 
 
 AROUND: Final = frozenset({"direction", "result", "call"})  # special parameters
+READ: Final = "read"  # that of fastprof's own formulas which takes tensors for their bytes
 _DTYPE: Final = members(Dtype)
+_TENSOR: Final = members(Tensor | None)
+_ANYTHING: Final = members(Any)
+
+
+def is_ignored(name: str) -> bool:
+    """Whether an argument of this name has no effect on the cost: `_table`, a tensor, or `other`.
+
+    An argument named `_` has none either, but a tensor there does not match the signature.
+    """
+    return name == "other" or name.startswith("_")
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +64,7 @@ class Formula:
     asked : frozenset of str
         The special parameters that it has: `direction` ("fprop" or "bprop"; without it, the formula
         applies to the forward pass only), `result` (`Call.result` or `UNKNOWN`), `call` (the
-        `Call`).
+        `Call`), `read` (the tensors of a call that are no other parameter: only their bytes count).
     """
 
     function: Callable[..., Any]
@@ -95,7 +106,7 @@ class Formula:
             "result": UNKNOWN if call.result is None else checked(call.result),
             "call": call,
         }
-        arguments |= {key: around[key] for key in self.asked}
+        arguments |= {key: value for key, value in around.items() if key in self.asked}
         return _as_work(self.function(**arguments), call)
 
     def arguments(self, signatures: Iterable[Signature], call: Call) -> dict[str, Any]:
@@ -122,13 +133,19 @@ class Formula:
         missing = sorted(self.needed - bound.keys())
         if missing:
             raise CannotModel(f"argument {missing[0]} is missing")
-        converted = {}
+        converted: dict[str, Any] = {}
+        read = []
         for name, value in bound.items():
+            otherwise = _ANYTHING if name == "other" else _TENSOR
             try:
-                converted[name] = convert(value, self.allowed[name])
+                result = convert(value, self.allowed.get(name, otherwise))
             except CannotModel as error:
                 raise CannotModel(f"{name}: {error}") from None
-        return converted
+            if name in self.allowed:
+                converted[name] = result
+            elif result is not None and not is_ignored(name):
+                read.append(result)
+        return {**converted, READ: tuple(read)} if READ in self.asked else converted
 
 
 def _as_work(answer: Any, call: Call) -> Work:

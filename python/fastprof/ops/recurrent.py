@@ -393,9 +393,6 @@ def cudnn_rnn_backward(
     bidirectional: bool | Unknown,
     _reserve: Tensor,
     mask: tuple[bool, ...] | Unknown = (),
-    _of_output: Tensor | None = None,
-    _of_hx: Tensor | None = None,
-    _of_cx: Tensor | None = None,
     _buffer: Tensor | Unknown | None = None,
     _seed: Tensor | Unknown | None = None,
 ) -> Work:

@@ -117,7 +117,6 @@ def sequences(
     second: Any = None,
     third: Any = None,
     fourth: Any = None,
-    other: Any = None,
     *,
     direction: str,
 ) -> Work:
@@ -133,7 +132,6 @@ def sequences(
     bound. If not, p is s t / n, which assumes equally long sequences, an estimate. Paged keys
     (block tables) are not modelled.
     """
-    del other
     longest = lengths(first, second, third, fourth)
     return attention_work(varlen_sizes(query, key, value, None, starts, longest), direction)
 
@@ -230,7 +228,6 @@ def flash_attn_varlen_kvpacked_func(
     starts: Tensor | None = None,
     first: Any = None,
     second: Any = None,
-    other: Any = None,
     *,
     direction: str,
 ) -> Work:
@@ -240,7 +237,6 @@ def flash_attn_varlen_kvpacked_func(
     Bytes: forward both tensors read, output and 4 bytes per query (softmax sums) written; backward
         these and the output's gradient read, the gradients of both written.
     """
-    del other
     key, value = unpacked(kv, 2)
     attention = packed_sizes(query, key, value, None, starts, lengths(first, second))
     return attention_work(attention, direction)
@@ -281,7 +277,6 @@ def fwd(
     longest_query: Any = None,
     longest_key: Any = None,
     pages: Tensor | None = None,
-    other: Any = None,
     *,
     direction: str,
 ) -> Work:
@@ -295,7 +290,7 @@ def fwd(
     If the lengths are values of tensors (starts, lengths in use, pages), p is an upper bound or
     assumes equally long sequences, and the cost is an estimate.
     """
-    del other, new_value
+    del new_value
     longest = lengths(longest_query, longest_key)
     if pages is not None:
         attention = _paged(query, key, value, longest, pages)
@@ -375,7 +370,6 @@ def bwd(
     starts: Tensor | None = None,
     longest_query: Any = None,
     longest_key: Any = None,
-    other: Any = None,
 ) -> Work:
     """Gradients of attention: q [b, s, h, d] or [s, h, d], k [b, t, h/g, d] or [t, h/g, d].
 
@@ -384,7 +378,6 @@ def bwd(
 
     With the sequences' starts: see `sequences`.
     """
-    del other
     longest = lengths(longest_query, longest_key)
     attention = varlen_sizes(query, key, value, None, starts, longest)
     if elements(gradient.shape) != attention.rows * attention.width:

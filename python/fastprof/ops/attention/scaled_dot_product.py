@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.attention.flash import Length, length, varlen_sizes
 from fastprof.ops.attention.sizes import (
@@ -185,7 +183,6 @@ def scaled_dot_product_flash_attention_backward(
     value: Tensor,
     mask: Tensor | None = None,
     wanted: Flags | Unknown | None = None,
-    other: Any = None,
 ) -> Work:
     """Gradients of attention: q [b, h, s, d], k [b, h/g, t, d], v [b, h/g, t, w].
 
@@ -196,7 +193,6 @@ def scaled_dot_product_flash_attention_backward(
     As in torch's FlopCounterMode. The mask's gradient is not counted if the capture does not record
     the request.
     """
-    del other
     attention = heads_first(query, key, value, mask)
     check_gradient(gradient, attention)
     flags = wanted if isinstance(wanted, tuple) else ()
@@ -228,7 +224,6 @@ def flash_attention_backward(
     longest_query: Length = None,
     longest_key: Length = None,
     mask_gradient: bool | Unknown | None = None,
-    other: Any = None,
 ) -> Work:
     """Gradients of attention: q [b, s, h, d], k [b, t, h/g, d], v [b, t, h/g, w].
 
@@ -238,7 +233,6 @@ def flash_attention_backward(
 
     With the sequences' starts, q is [total, h, d]: see `sequences`.
     """
-    del other
     attention = varlen_sizes(query, key, value, mask, starts, (longest_query, longest_key))
     check_gradient(gradient, attention)
     return Work(
@@ -259,7 +253,6 @@ def cudnn_attention_backward(
     starts: Tensor | None = None,
     longest_query: Length = None,
     longest_key: Length = None,
-    other: Any = None,
 ) -> Work:
     """Gradients of attention: q [b, h, s, d], k [b, h/g, t, d], v [b, h/g, t, w].
 
@@ -269,7 +262,6 @@ def cudnn_attention_backward(
 
     With the sequences' starts, q is [total, h, d]: see `sequences`.
     """
-    del other
     if starts is None:
         attention = heads_first(query, key, value, mask)
     else:

@@ -135,7 +135,6 @@ def embedding_bag_backward(
     _b: Tensor,
     _s: Tensor,
     _m: Tensor,
-    _o: Tensor | None = None,
     mode: int | Unknown = _SUM,
     sparse: bool | Unknown = False,
     weights: Tensor | None = None,

@@ -7,7 +7,7 @@ float32 scale.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
@@ -36,7 +36,6 @@ def int8_linear_matmul(
     scales: Tensor | None = None,
     dtype: Dtype = None,
     wide: Tensor | None = None,
-    other: Any = None,
 ) -> Work:
     """x[.., k] @ w[n, k]^T of int8, result in int32, or scaled to a float type.
 
@@ -46,7 +45,6 @@ def int8_linear_matmul(
     """
     if len(weight.shape) != 2:
         raise CannotModel(f"weight has shape {weight.shape}, not 2-d")
-    del other
     written = named("float16" if dtype is None else dtype)
     if scales is None:
         written = "int32"
@@ -177,13 +175,16 @@ def dequantize_blockwise(
     (x, weight, _, scales, other, ...): bitsandbytes::gemv_4bit
     (x, weight, _, scales, _, _, ...): bitsandbytes::gemm_4bit
 """)
-def gemv_4bit(x: Tensor, weight: Tensor, scales: Tensor | None = None, other: Any = None) -> Work:
+def gemv_4bit(
+    x: Tensor,
+    weight: Tensor,
+    scales: Tensor | None = None,
+) -> Work:
     """x[.., k] @ w^T, w of n rows of k packed 4-bit numbers.
 
     FLOPs: 2 rows n k.
     Bytes: x, packed weight and scales read, the result written in x's type.
     """
-    del other
     product = _four_bits(x, weight)
     cost = Cost(product.flops, add_known(moved(x, weight, scales), product.output_bytes))
     params = product.params(product.n, product.m, product.k)
@@ -255,7 +256,6 @@ def optimizer_update_32bit(
     parameter: Tensor,
     first: Tensor,
     second: Tensor | None = None,
-    other: Any = None,
 ) -> Answer:
     """A step of an optimizer with one state (momentum, Lion, RMSprop) or two (Adam).
 
@@ -263,7 +263,6 @@ def optimizer_update_32bit(
         the optimizer's name.
     Bytes: parameter and states read and written, gradient read.
     """
-    del other
     states = [(parameter,), (first,), *([(second,)] if second is not None else [])]
     flops = _MOMENTUM if second is None else _ADAM
     return step(flops, states, [(gradient,)], (), exact=False)
@@ -280,7 +279,6 @@ def optimizer_update_8bit_blockwise(
     second: Tensor | None = None,
     scales: Tensor | None = None,
     more_scales: Tensor | None = None,
-    other: Any = None,
 ) -> Answer:
     """A step of an optimizer whose states have 8 bits per element and a scale per block.
 
@@ -289,7 +287,6 @@ def optimizer_update_8bit_blockwise(
         recorded.
     Bytes: parameter, states and scales read and written, gradient read.
     """
-    del other
     states = [(parameter,), (first,), *([(second,)] if second is not None else [])]
     flops = 4 + 12 if second is None else _ADAM + 2 * 12
     cost, params = step(flops, states, [(gradient,)], (), exact=False)

@@ -8,7 +8,7 @@ section 6.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import EXPONENTIAL, SIGMOID
@@ -66,8 +66,6 @@ def mamba_inner_fn(
     delta: Tensor,
     output: Tensor,
     a: Tensor,
-    _b: Tensor | None = None,
-    _c: Tensor | None = None,
     others: Tensors = (),
     *,
     direction: str,
@@ -169,8 +167,6 @@ def mamba_split_conv1d_scan_combined_fn(
     a: Tensor,
     d: Tensor,
     chunk: Size = None,
-    _b: Tensor | None = None,
-    _d: Tensor | None = None,
     others: Tensors = (),
     *,
     direction: str,
@@ -217,7 +213,7 @@ def mamba_split_conv1d_scan_combined_fn(
     (x, taps, bias, other, other, other, other, _): DaoAILab::_causal_conv1d_fwd_cpp
 """)
 def causal_convolution(
-    x: Tensor, taps: Tensor, bias: Tensor | None = None, other: Any = None, *, direction: str
+    x: Tensor, taps: Tensor, bias: Tensor | None = None, *, direction: str
 ) -> Answer:
     """Each channel of x[batch, dim, length] with its own taps [dim, w], (+ bias) (silu).
 
@@ -225,7 +221,6 @@ def causal_convolution(
     Bytes: x, taps and bias read, the output written; backward these and the output's gradient read,
         the gradients of all written.
     """
-    del other
     width = _width(x, taps)
     count = elements(x.shape)
     if direction == "bprop":
@@ -249,14 +244,12 @@ def causal_conv1d_bwd_cpp(
     taps: Tensor,
     gradient: Tensor,
     bias: Tensor | None = None,
-    other: Any = None,
 ) -> Answer:
     """Gradients of a causal convolution of x[batch, dim, length] with taps [dim, w].
 
     FLOPs: 4 w for each element.
     Bytes: x, taps, bias and the output's gradient read, the gradients of all written.
     """
-    del other
     moves = add_known(moved(x, taps, bias, gradient), moved(x, taps, bias))
     return Cost(4 * _width(x, taps) * elements(x.shape), moves), texts(x, taps)
 
@@ -267,14 +260,12 @@ def causal_conv1d_update_cpp(
     state: Tensor,
     taps: Tensor,
     bias: Tensor | None = None,
-    other: Any = None,
 ) -> Answer:
     """The next output of a causal convolution: x[batch, dim] and a state [batch, dim, w - 1].
 
     FLOPs: 2 w for each element of x.
     Bytes: x, taps, bias and each sample's state read, the output and the state written.
     """
-    del other
     width = _width(x, taps)
     kept = byte_count(x.shape[0] * elements(state.shape[1:]), state.dtype)
     moves = add_known(moved(x, taps, bias, fresh(x)), kept, kept)

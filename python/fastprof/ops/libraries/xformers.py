@@ -37,7 +37,6 @@ def efficient_attention_forward_cutlass(
     starts: Tensor | None = None,
     first: Any = None,
     second: Any = None,
-    other: Any = None,
     *,
     direction: str,
 ) -> Work:
@@ -49,7 +48,6 @@ def efficient_attention_forward_cutlass(
 
     For concatenated sequences see `sequences`.
     """
-    del other
     attention = varlen_sizes(query, key, value, mask, starts, lengths(first, second))
     return attention_work(attention, direction)
 
@@ -69,7 +67,6 @@ def efficient_attention_backward_cutlass(
     starts: Tensor | None = None,
     first: Any = None,
     second: Any = None,
-    other: Any = None,
 ) -> Work:
     """Gradients of xformers' attention: q [b, s, h, d], k [b, t, h, d], v [b, t, h, w].
 
@@ -77,7 +74,6 @@ def efficient_attention_backward_cutlass(
     Bytes: q, k, v, mask, output, its gradient and 4 bytes per query read, gradients of q, k, v
         written.
     """
-    del other
     if starts is not None and len(starts.shape) != 1:
         raise CannotModel(f"starts of sequences have shape {starts.shape}, not 1-d")
     attention = varlen_sizes(query, key, value, mask, starts, lengths(first, second))
@@ -106,14 +102,13 @@ def efficient_attention(
         xformers::efficient_attention_backward_small_k
 """)
 def efficient_attention_backward(
-    gradient: Tensor, query: Tensor, key: Tensor, value: Tensor, other: Any = None
+    gradient: Tensor, query: Tensor, key: Tensor, value: Tensor
 ) -> Work:
     """Gradients of attention for heads of few elements: q [n, s, d], k [n, t, d], v [n, t, w].
 
     FLOPs: 2 n s t (3 d + 2 w): the scores computed again, and four products for the gradients.
     Bytes: q, k, v, output, its gradient and 4 bytes per query read, gradients of q, k, v written.
     """
-    del other
     attention = heads_first(query, key, value, None)
     check_gradient(gradient, attention)
     return Work((attention_backward(attention),))

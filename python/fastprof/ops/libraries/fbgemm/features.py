@@ -121,7 +121,6 @@ def bucketize(
     sequence: bool | Unknown = False,
     buckets: Size = None,
     weights: Tensor | None = None,
-    other: Any = None,
 ) -> tuple[Cost, str]:
     """Indices grouped by the rank (bucket) that owns their row.
 
@@ -132,7 +131,6 @@ def bucketize(
     Unknown if the number of buckets is not recorded; an estimate if the requested outputs are
     unknown.
     """
-    del other
     if not isinstance(buckets, int):
         raise CannotModel("the number of buckets is not in the capture")
     count = elements(indices.shape)
@@ -260,7 +258,6 @@ def index_select_dim0(
     indices: Tensor | None = None,
     tables: Tensors = (),
     lists: Tensors = (),
-    other: Any = None,
     *,
     direction: str,
 ) -> tuple[Cost, str]:
@@ -270,7 +267,6 @@ def index_select_dim0(
     Bytes: indices and picked rows read, the same amount written; backward the gradient of the
         picked rows read, and the target rows read and written.
     """
-    del other
     pairs = [(x, indices)] if x is not None and indices is not None else []
     pairs += list(zip(tables, lists, strict=False))
     if not pairs:
@@ -305,16 +301,14 @@ table_row("""
         fb::merge_pooled_embeddings fb::all_to_one_device fb::permute_multi_embedding
         fb::regroup_keyed_tensor fb::permute_multi_embedding_function fb::sum_reduce_to_one
 """)
-def merge_pooled_embeddings(
-    pooled: Tensors, other: Any = None, *, direction: str
-) -> tuple[Cost, str]:
+def merge_pooled_embeddings(pooled: Tensors, *, direction: str) -> tuple[Cost, str]:
     """Pooled embeddings of several devices or groups, merged.
 
     FLOPs: 0 (the sum of a reduction to one device is not counted).
     Bytes: the embeddings read, the same amount written: an estimate: features may be omitted or
         repeated.
     """
-    del other, direction
+    del direction
     if not pooled:
         raise CannotModel("the embeddings are not in the capture")
     return Cost(0, moved(*pooled, *pooled), exact=False), texts(*pooled)

@@ -219,7 +219,6 @@ def _register(optimizer: str, update: int) -> None:
         lists: Tensors = (),
         per_sample: Tensor | None = None,
         momentum: Any = None,
-        other: Any = None,
         *,
         result: Tensor | Unknown = UNKNOWN,
         direction: str,
@@ -239,7 +238,6 @@ def _register(optimizer: str, update: int) -> None:
         indices and of rows. Widths that are not recorded follow from the output, or from a state
         with one element per row.
         """
-        del other
         if direction == "bprop" and optimizer == "none":
             raise CannotModel("the gradient goes to a separate optimizer")
         weights = lists or tuple(w for w in (device_weights, unified_weights) if w is not None)
@@ -388,7 +386,6 @@ def int_nbit_split_embedding_codegen_lookup_function(
     device_weights: Tensor | None = None,
     unified_weights: Tensor | None = None,
     per_sample: Tensor | None = None,
-    other: Any = None,
     *,
     result: Tensor | Unknown = UNKNOWN,
 ) -> tuple[Cost, str]:
@@ -398,7 +395,7 @@ def int_nbit_split_embedding_codegen_lookup_function(
         weights.
     Bytes: unknown; the bits per element of each table are a tensor value.
     """
-    del device_weights, unified_weights, other
+    del device_weights, unified_weights
     features = _features(ends) or 1
     shape = result.shape if isinstance(result, Tensor) and len(result.shape) == 2 else None
     known = total if isinstance(total, int) else (shape[1] if shape else None)
@@ -431,7 +428,6 @@ def _register_gradients(optimizer: str, update: int) -> None:
         ends: Tensor | None = None,
         widest: Size = None,
         pooling: int | Unknown | None = None,
-        other: Any = None,
         others: Tensors = (),
     ) -> tuple[Cost, str]:
         """Gradient [bags, widths] of a lookup summed by row, and the rows updated.
@@ -442,7 +438,6 @@ def _register_gradients(optimizer: str, update: int) -> None:
 
         An estimate: the number of touched rows is at most that of indices and of rows.
         """
-        del other
         weights = tuple(w for w in (device_weights, unified_weights) if w is not None)
         result, momentum, per_sample = _backward(
             gradients, weights, ends, widest, indices, offsets, pooling, others
@@ -519,14 +514,12 @@ def split_embedding_codegen_grad_indice_weights(
     unified_weights: Tensor | None = None,
     ends: Tensor | None = None,
     widest: Size = None,
-    other: Any = None,
 ) -> tuple[Cost, str]:
     """Dot product of each picked row and its bag's gradient [bags, widths].
 
     FLOPs: 2 for each element of each picked row.
     Bytes: gradient, indices, offsets and picked rows read, one float32 number per index written.
     """
-    del other
     weights = tuple(w for w in (device_weights, unified_weights) if w is not None)
     result, _, _ = _backward(gradients, weights, ends, widest, indices, offsets, 0, ())
     written = moved(fresh(indices, dtype="float32"))
@@ -577,7 +570,9 @@ def _conversion(x: Tensor, narrow: int) -> tuple[Cost, str]:
     (x, ...): fbgemm::FloatToFP8RowwiseQuantized fbgemm::FloatToPaddedFP8RowwiseQuantized
         fb::FloatToFP8RowwiseQuantized fb::FloatToPaddedFP8RowwiseQuantized
 """)
-def float_to_fused8_bit_rowwise_quantized(x: Tensor, _o: Tensor | None = None) -> tuple[Cost, str]:
+def float_to_fused8_bit_rowwise_quantized(
+    x: Tensor,
+) -> tuple[Cost, str]:
     """Rows x[.., d] as bytes [.., d + 8], followed by their scale.
 
     FLOPs: 5 for each element: two comparisons for the range, difference, product, rounding.
@@ -596,7 +591,7 @@ def float_to_fused8_bit_rowwise_quantized(x: Tensor, _o: Tensor | None = None) -
         fb::FP8RowwiseQuantizedToFloat fb::PaddedFP8RowwiseQuantizedToFloat
 """)
 def fused8_bit_rowwise_quantized_to_float(
-    x: Tensor, dtype: int | Unknown | None = None, _o: Tensor | None = None
+    x: Tensor, dtype: int | Unknown | None = None
 ) -> tuple[Cost, str]:
     """Rows of bytes x[.., d + 8] as float32 [.., d].
 

@@ -60,12 +60,6 @@ def paged_attention_v1(
     limit: Length = None,
     block: Length = None,
     batch: Batch = None,
-    _sums: Tensor | None = None,
-    _starts: Tensor | None = None,
-    _pages: Tensor | None = None,
-    _last: Tensor | None = None,
-    _scales: Tensor | None = None,
-    _plan: Tensor | None = None,
 ) -> Work:
     """softmax(q k^T) v: q [tokens, h, d]; keys and values in blocks of h/g heads of d.
 
@@ -115,10 +109,6 @@ def varlen_fwd(
     new_key: Tensor | None = None,
     new_value: Tensor | None = None,
     batch: Batch = None,
-    _part: Tensor | None = None,
-    _new_starts: Tensor | None = None,
-    _used: Tensor | None = None,
-    _plan: Tensor | None = None,
 ) -> Work:
     """softmax(q k^T) v: q [tokens, h, d] of concatenated sequences, or [b, s, h, d].
 
@@ -173,7 +163,6 @@ def unified_attention_with_output(
     more: Tensor | None = None,
     latent: bool | Unknown = False,
     batch: Batch = None,
-    _part: Tensor | None = None,
 ) -> Work:
     """Attention of a layer over its cache: q [tokens, h, d], new keys [tokens, h/g, d].
 
@@ -216,7 +205,6 @@ def mha_fwd(
     key: Tensor,
     value: Tensor,
     out: Tensor | None = None,
-    _part: Tensor | None = None,
 ) -> Work:
     """softmax(q k^T) v: q [b, s, h, d], k [b, t, h/g, d], v [b, t, h/g, w], or one sequence.
 
@@ -342,7 +330,6 @@ def sm100_cutlass_mla_decode(
     lengths: Tensor | None = None,
     table: Tensor | None = None,
     batch: Batch = None,
-    _sums: Tensor | None = None,
 ) -> Work:
     """Attention of q in two parts, [tokens, h, w] and [tokens, h, r], over latent vectors of w + r.
 
@@ -388,12 +375,6 @@ def mla_decode_stage1_asm_fwd(
     lengths: Tensor | None = None,
     table: Tensor | None = None,
     batch: Batch = None,
-    _starts: Tensor | None = None,
-    _pages: Tensor | None = None,
-    _last: Tensor | None = None,
-    _split: Tensor | None = None,
-    _partial: Tensor | None = None,
-    _part: Tensor | None = None,
 ) -> Work:
     """Attention of q [tokens, h, w + r] over latent vectors of w + r, the first w of which are the
     values.

@@ -31,7 +31,6 @@ def reshape_and_cache(
     value_cache: Tensor,
     slots: Tensor,
     positions: Tensor | None = None,
-    _scales: Tensor | None = None,
 ) -> tuple[Cost, str]:
     """Keys and values [tokens, ..] stored in the slots of their caches.
 
@@ -101,7 +100,6 @@ def concat_and_cache_mla_rope_fused(
     whole: Tensor | None = None,
     out: Tensor | None = None,
     more_angles: Tensor | None = None,
-    _scale: Tensor | None = None,
 ) -> tuple[Cost, str]:
     """Queries and the rotated part of keys rotated in place; keys stored in the cache's slots.
 
@@ -183,9 +181,7 @@ table_row("""
     (cache, out, scales, _table, ...): _C_cache_ops::cp_gather_indexer_k_quant_cache
         aiter::cp_gather_indexer_k_quant_cache
 """)
-def gathered_rows(
-    cache: Tensor, out: Tensor, _table: Tensor | None = None, scales: Tensor | None = None
-) -> tuple[Cost, str]:
+def gathered_rows(cache: Tensor, out: Tensor, scales: Tensor | None = None) -> tuple[Cost, str]:
     """Rows of a cache gathered into one tensor.
 
     FLOPs: 0; 1 per element if the cache has another type (times scale).

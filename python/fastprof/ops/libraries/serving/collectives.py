@@ -74,7 +74,6 @@ def flashinfer_allreduce_residual_rmsnorm(
     scales: Tensor | None = None,
     scale: Tensor | None = None,
     bias: Tensor | None = None,
-    _workspace: Tensor | None = None,
 ) -> tuple[Cost, str]:
     """The sum of x[.., d] over all ranks, the residual added to it, and the RMS norm of that.
 
@@ -110,7 +109,6 @@ def gathered_ranks(
     out: Tensor | None = None,
     ranks: int | Unknown | None = None,
     group: tuple[int, ...] | Unknown | None = None,
-    _buffer: Tensor | None = None,
 ) -> tuple[Cost, str]:
     """The tensors of all n ranks, concatenated, on each of them.
 

@@ -137,7 +137,6 @@ def cutlass_moe_mm(
     columns: Count | None = None,
     k: Count | None = None,
     tokens: Count | None = None,
-    _table: Tensor | None = None,
 ) -> Work:
     """Rows of x[.., k], each with its expert's matrix: the output is [rows, n].
 
@@ -202,10 +201,6 @@ def moe_wna16_marlin_gemm(
     zeros: Tensor | None = None,
     weights: Tensor | None = None,
     more: Tensor | None = None,
-    _workspace: Tensor | None = None,
-    _order: Tensor | None = None,
-    _experts: Tensor | None = None,
-    _valid: Tensor | None = None,
 ) -> Work:
     """Each row of x[m, k] times the packed matrices of its experts, with the sizes as arguments.
 
@@ -249,11 +244,6 @@ def inplace_fused_experts(
     weights: Tensor | None = None,
     k: Count | None = None,
     out: Tensor | None = None,
-    _order: Tensor | None = None,
-    _weights: Tensor | None = None,
-    _experts: Tensor | None = None,
-    _valid: Tensor | None = None,
-    _bias: Tensor | None = None,
 ) -> Work:
     """Each token x[t, h] through k of e experts: w1 [e, 2 i, h], activation, w2 [e, h, i], summed.
 
@@ -304,10 +294,6 @@ def trtllm_fp8_block_scale_moe_wrapper(
     w1_scale: Tensor | None = None,
     w2_scale: Tensor | None = None,
     experts: Count | None = None,
-    _more: Tensor | None = None,
-    _ids: Tensor | None = None,
-    _weights: Tensor | None = None,
-    _out: Tensor | None = None,
 ) -> Work:
     """Experts selected by scores [t, e], and each token x[t, h] through k of them, summed.
 
@@ -345,9 +331,6 @@ def ck_moe_stage1(
     out: Tensor,
     k: Count | None = None,
     w2: Tensor | None = None,
-    _order: Tensor | None = None,
-    _experts: Tensor | None = None,
-    _valid: Tensor | None = None,
 ) -> Work:
     """Each token x[t, h] times w1 of k experts, with the activation: the output is [t, k, i].
 
@@ -378,9 +361,6 @@ def ck_moe_stage2(
     out: Tensor,
     k: Count | None = None,
     w1: Tensor | None = None,
-    _order: Tensor | None = None,
-    _experts: Tensor | None = None,
-    _valid: Tensor | None = None,
 ) -> Work:
     """The activations of k experts for each token, x[t, k, i], times their w2, summed to [t, h].
 
@@ -612,8 +592,6 @@ def shuffle_rows(
     x: Tensor,
     order: Tensor,
     out: Tensor | None = None,
-    _scales: Tensor | None = None,
-    _limits: Tensor | None = None,
 ) -> tuple[Cost, str]:
     """Rows of x[tokens, d] in a given order.
 

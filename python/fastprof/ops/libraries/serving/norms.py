@@ -222,8 +222,6 @@ def served_group_norm(
     num_groups: int | Unknown,
     weight: Tensor,
     bias: Tensor,
-    _out: Tensor | None = None,
-    _workspace: Tensor | None = None,
 ) -> tuple[Cost, str]:
     """x[n, c, ..] normalised for each n and group of channels, * weight[c] + bias[c].
 
@@ -374,7 +372,6 @@ def rope_fwd_impl(
     more_angles: Tensor | None = None,
     more: Tensor | None = None,
     more_out: Tensor | None = None,
-    _starts: Tensor | None = None,
 ) -> tuple[Cost, str]:
     """x [s, b, h, d], and a second tensor, rotated by angles or their cosines and sines.
 

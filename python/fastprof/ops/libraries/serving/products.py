@@ -120,8 +120,6 @@ def dsv3_fused_a_gemm(
     bias: Tensor | None = None,
     out: Tensor | None = None,
     out_dtype: Dtype = None,
-    _semaphores: Tensor | None = None,
-    _scale: Tensor | None = None,
 ) -> Work:
     """x[.., k] times a weight of n columns, [n, k] or [k, n] (+ bias[n]).
 
@@ -187,7 +185,6 @@ def cutlass_scaled_mm(
     out_dtype: Dtype = "bfloat16",
     zero: Tensor | None = None,
     more_zero: Tensor | None = None,
-    _workspace: Tensor | None = None,
 ) -> Work:
     """x[.., k] times a weight of n columns, both in float8 or int8, times scales (+ bias[n]).
 
@@ -319,7 +316,6 @@ def marlin_gemm(
     zeros: Tensor | None = None,
     order: Tensor | None = None,
     permutation: Tensor | None = None,
-    _workspace: Tensor | None = None,
 ) -> Work:
     """x[m, k] times a weight in Marlin's tiles, with m, n and k as arguments.
 
@@ -490,8 +486,6 @@ def scaled_fp4_quant(
     limit: Tensor | None = None,
     out: Tensor | None = None,
     scales: Tensor | None = None,
-    _scale: Tensor | None = None,
-    _rows: Tensor | None = None,
 ) -> tuple[Cost, str]:
     """x[..] as float8 or float4, by computed scales; both are new tensors.
 
@@ -523,7 +517,6 @@ def downcast_fp8(
     value_out: Tensor,
     k_scale: Tensor,
     v_scale: Tensor,
-    _rows: Tensor | None = None,
 ) -> tuple[Cost, str]:
     """Keys and values as float8, by given scales, into rows of larger tensors.
 

@@ -168,9 +168,7 @@ def _products(products: Sequence[Product], direction: str, extra: Cost | None = 
     (tensors**): aten::_LayerNormLinear
     (x, other, other, tensors**): aten::LayerNormLinearFn
 """)
-def layer_norm_linear(
-    tensors: Tensors, x: Tensor | None = None, other: Any = None, *, direction: str
-) -> Work:
+def layer_norm_linear(tensors: Tensors, x: Tensor | None = None, *, direction: str) -> Work:
     """norm(x)[.., k] @ w[n, k]^T (+ bias[n]), the norm with a weight [k].
 
     FLOPs: 2 rows n k, and 8 per element of x (a layer norm; an RMS norm has 4); backward 4 rows n
@@ -181,7 +179,6 @@ def layer_norm_linear(
     An estimate: the kind of norm is a string, which is not recorded, and under sequence parallelism
     the input is this rank's share of the rows.
     """
-    del other
     given = tensors if x is None else (x, *tensors)
     product = _layers(given, 1)
     extra = _norm(product[0].left, direction)
@@ -287,7 +284,6 @@ def te_gemm_ts(
     output: Tensor,
     left_turned: Any = None,
     right_turned: Any = None,
-    other: Any = None,
     others: Tensors = (),
 ) -> Work:
     """op(B) @ op(A), row-major matrices computed by cuBLAS as column-major ones; either may be
@@ -296,7 +292,7 @@ def te_gemm_ts(
     FLOPs: 2 m n k.
     Bytes: both read, the product written.
     """
-    del other, others, left_turned, right_turned
+    del others, left_turned, right_turned
     sizes = [
         (elements(tensor.shape[:-1]), tensor.shape[-1]) for tensor in (left, right) if tensor.shape
     ]
@@ -335,7 +331,6 @@ def grouped_gemm(
     x: Tensor,
     weights: Tensor,
     turned: bool | Unknown | None = None,
-    other: Any = None,
     *,
     direction: str,
 ) -> Work:
@@ -344,7 +339,7 @@ def grouped_gemm(
     FLOPs: 2 rows n k; backward twice that: every row is multiplied by one weight, for any split.
     Bytes: x and all weights read, the output written; backward for each gradient the same three.
     """
-    del other, turned
+    del turned
     if len(weights.shape) != 3 or len(x.shape) != 2 or x.shape[1] not in weights.shape[1:]:
         raise CannotModel(f"cannot multiply {x.shape} and experts {weights.shape}")
     n = elements(weights.shape[1:]) // max(x.shape[1], 1)
