@@ -16,7 +16,7 @@ from typing import Final
 
 from fastprof._system.classes import NamedTuple
 from fastprof.model.call import Tensor
-from fastprof.ops.cost import CannotModel, Cost
+from fastprof.ops.cost import Answer, CannotModel, Cost
 from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import broadcast, elements, fresh, moved, texts
 
@@ -120,7 +120,7 @@ def rows_and_columns(x: Tensor, *, square: bool = False) -> tuple[int, int, int]
 
 
 def _register(row: _Row) -> None:
-    def formula(x: Tensor) -> tuple[Cost, str]:
+    def formula(x: Tensor) -> Answer:
         count, rows, columns = rows_and_columns(x, square=row.square)
         more, fewer = max(rows, columns), min(rows, columns)
         flops = count * round(row.flops(more, fewer))
@@ -178,7 +178,7 @@ _SOLUTIONS: Final = (
 )
 
 
-def solved(a: Tensor, b: Tensor, flops: Callable[[int, int], float]) -> tuple[Cost, str]:
+def solved(a: Tensor, b: Tensor, flops: Callable[[int, int], float]) -> Answer:
     """Cost of solving A X = B. B [.., n] contains vectors if A has one more dimension."""
     _, n, _ = rows_and_columns(a, square=True)
     vectors = len(b.shape) == len(a.shape) - 1 and b.shape == a.shape[:-1]
@@ -193,7 +193,7 @@ def solved(a: Tensor, b: Tensor, flops: Callable[[int, int], float]) -> tuple[Co
 
 
 def _register_solution(row: _Solution) -> None:
-    def formula(a: Tensor, b: Tensor) -> tuple[Cost, str]:
+    def formula(a: Tensor, b: Tensor) -> Answer:
         return solved(a, b, row.flops)
 
     formula.__doc__ = f"""{row.what}.

@@ -13,7 +13,7 @@ from typing import Final
 
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.axes import Dims, axes
-from fastprof.ops.cost import CannotModel, Cost
+from fastprof.ops.cost import Answer, CannotModel, Cost
 from fastprof.ops.registry import operators
 from fastprof.ops.tensor import canonical_type, elements, moved, texts
 
@@ -21,7 +21,7 @@ _COMPLEX: Final = {"float16": "complex32", "float32": "complex64", "float64": "c
 _REAL: Final = {name: real for real, name in _COMPLEX.items()}
 
 
-def _cost(real: bool, shape: tuple[int, ...], dim: Dims, *both: Tensor) -> tuple[Cost, str]:
+def _cost(real: bool, shape: tuple[int, ...], dim: Dims, *both: Tensor) -> Answer:
     # `shape` is the number of points; for a real transform, that of the real side.
     along = axes(len(shape), dim)
     if along is None:
@@ -39,7 +39,7 @@ def _complex(dtype: str | None) -> str | None:
 
 
 @operators("(x, dim, _, _): aten::_fft_c2c")
-def fft_c2c(x: Tensor, dim: Dims, *, direction: str) -> tuple[Cost, str]:
+def fft_c2c(x: Tensor, dim: Dims, *, direction: str) -> Answer:
     """Transform of complex numbers along some dimensions, forward or inverse.
 
     FLOPs: 5 n log2 n for each transform of n points (all dimensions together); backward the same.
@@ -49,9 +49,7 @@ def fft_c2c(x: Tensor, dim: Dims, *, direction: str) -> tuple[Cost, str]:
 
 
 @operators("(x, dim, _, onesided): aten::_fft_r2c")
-def fft_r2c(
-    x: Tensor, dim: Dims, onesided: bool | Unknown = True, *, direction: str
-) -> tuple[Cost, str]:
+def fft_r2c(x: Tensor, dim: Dims, onesided: bool | Unknown = True, *, direction: str) -> Answer:
     """Transform of real numbers -> complex ones, [.., n / 2 + 1] along the last dimension.
 
     FLOPs: 2.5 n log2 n for each transform of n points; backward the same.
@@ -68,9 +66,7 @@ def fft_r2c(
 
 
 @operators("(x, dim, _, last_size): aten::_fft_c2r")
-def fft_c2r(
-    x: Tensor, dim: Dims, last_size: int | Unknown = UNKNOWN, *, direction: str
-) -> tuple[Cost, str]:
+def fft_c2r(x: Tensor, dim: Dims, last_size: int | Unknown = UNKNOWN, *, direction: str) -> Answer:
     """Transform of one half of complex numbers -> real ones, [.., last_size].
 
     FLOPs: 2.5 n log2 n for each transform of n real points; backward the same.

@@ -16,7 +16,7 @@ from typing import Final
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import POWER, SQUARE_ROOT
-from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
+from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.matrix.matmul import GEMM, Product, forward
 from fastprof.ops.parameters import Number, Tensors
 from fastprof.ops.pointwise.arithmetic import ARITHMETIC
@@ -45,7 +45,7 @@ _ADAGRAD: Final = 2 + SQUARE_ROOT + 1 + 3  # sum + g * g; root + epsilon; parame
 
 def step(
     flops: int, lists: Sequence[Tensors], read: Sequence[Tensors], extra: Tensors, *, exact: bool
-) -> tuple[Cost, str]:
+) -> Answer:
     """A step over parameters: `flops` for each element of each.
 
     Parameters
@@ -84,7 +84,7 @@ def _adam(
     weight_decay: Number | Unknown,
     maximize: Flag,
     grad_scale: Tensor | None,
-) -> tuple[Cost, str]:
+) -> Answer:
     parameters, gradients, averages, squares, maxima, steps = lists
     decays = decoupled if isinstance(weight_decay, Unknown) else bool(weight_decay)
     flops = _ADAM + (_DECAY if decays else 0) + bool(maxima) + (maximize is True)
@@ -112,7 +112,7 @@ def fused_adam(
     maximize: Flag = False,
     grad_scale: Tensor | None = None,
     found_inf: Tensor | None = None,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Adam: m and v averages of g and g^2, p -= rate m / (sqrt(v) / correction + epsilon).
 
     FLOPs: 32 for each element: 3 for m, 4 for v, 22 for the denominator, 3 for p; 2 more with
@@ -144,7 +144,7 @@ def fused_adamw(
     maximize: Flag = False,
     grad_scale: Tensor | None = None,
     found_inf: Tensor | None = None,
-) -> tuple[Cost, str]:
+) -> Answer:
     """AdamW: Adam after p -= rate weight_decay p.
 
     FLOPs: 34 for each element, 32 without weight decay: Adam's; 1 more each with amsgrad, a
@@ -175,7 +175,7 @@ def fused_sgd(
     first: Flag = False,
     grad_scale: Tensor | None = None,
     found_inf: Tensor | None = None,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Gradient descent: p -= rate g, with momentum v = momentum v + (1 - dampening) g instead of g.
 
     FLOPs: 2 for each element; 3 more with momentum (none in its first step), 2 with nesterov, 2
@@ -213,7 +213,7 @@ def fused_adagrad(
     maximize: Flag = False,
     grad_scale: Tensor | None = None,
     found_inf: Tensor | None = None,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Adagrad: s += g^2, p -= rate g / (sqrt(s) + epsilon).
 
     FLOPs: 26 for each element; 2 more with weight decay, 1 each for a negated gradient and one to
@@ -300,7 +300,7 @@ def _register(name: str, operator: Operator, forms: tuple[tuple[str, str], ...])
     # The formula of one operator on lists; the pointwise operator of that name does the work.
     guessed = forms[0] is _TWO_ALPHA
 
-    def on_list(first: Tensors) -> tuple[Cost, str]:
+    def on_list(first: Tensors) -> Answer:
         return _each(operator, first, []), texts(*first)
 
     def on_lists(
@@ -308,7 +308,7 @@ def _register(name: str, operator: Operator, forms: tuple[tuple[str, str], ...])
         second: Operand,
         third: Operand | None = None,
         value: Tensor | Operand | None = None,
-    ) -> tuple[Cost, str]:
+    ) -> Answer:
         del value  # a factor, like alpha
         total = _each(operator, first, [second] if third is None else [second, third])
         if guessed and isinstance(second, tuple) and not any(tensor.dtype for tensor in first):
@@ -375,7 +375,7 @@ table_row("""
     (tensors*, sources*, _): _foreach_copy _foreach_copy_
     (tensors*, _): _foreach_clone
 """)
-def foreach_copies(tensors: Tensors, sources: Tensors | None = None) -> tuple[Cost, str]:
+def foreach_copies(tensors: Tensors, sources: Tensors | None = None) -> Answer:
     """Each tensor of a list copied into that of another, or into a new one.
 
     FLOPs: 0.
@@ -385,7 +385,7 @@ def foreach_copies(tensors: Tensors, sources: Tensors | None = None) -> tuple[Co
 
 
 @operators("(tensors*, ord=order, _): _foreach_norm _foreach_powsum")
-def norms(tensors: Tensors, order: Number | Unknown = 2) -> tuple[Cost, str]:
+def norms(tensors: Tensors, order: Number | Unknown = 2) -> Answer:
     """A norm of each tensor of a list (powsum: without the root).
 
     FLOPs: for each element 2 (order 1, 2 or infinite: a square or absolute value, and a sum or
@@ -407,7 +407,7 @@ def norms(tensors: Tensors, order: Number | Unknown = 2) -> tuple[Cost, str]:
 
 
 @operators("(tensors*): _foreach_max")
-def foreach_max(tensors: Tensors) -> tuple[Cost, str]:
+def foreach_max(tensors: Tensors) -> Answer:
     """The largest element of each tensor of a list.
 
     FLOPs: one comparison for each element.

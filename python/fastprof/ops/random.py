@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import EXPONENTIAL, LOGARITHM, SQUARE_ROOT, TRIGONOMETRIC
-from fastprof.ops.cost import CannotModel, Cost
+from fastprof.ops.cost import Answer, CannotModel, Cost
 from fastprof.ops.parameters import Ints, Number
 from fastprof.ops.registry import TORCH, op, operators
 from fastprof.ops.tensor import Dtype, broadcast, chosen, elements, fresh, moved, result_type, texts
@@ -45,13 +45,13 @@ _LIKE: Final = {"rand_like": UNIFORM, "randn_like": NORMAL}
 _DEFAULT: Final = "float32"
 
 
-def filled(output: Tensor, flops: int) -> tuple[Cost, str]:
+def filled(output: Tensor, flops: int) -> Answer:
     """Cost of filling a tensor with random numbers; it is not read."""
     return Cost(elements(output.shape) * flops, moved(output)), texts(output)
 
 
 def _register_in_place(name: str, flops: int, what: str) -> None:
-    def fill(x: Tensor) -> tuple[Cost, str]:
+    def fill(x: Tensor) -> Answer:
         return filled(fresh(x), flops)
 
     fill.__doc__ = f"""x filled with random numbers of a distribution: {name}.
@@ -70,7 +70,7 @@ def _named(formula: Callable[..., object], name: str) -> None:
 
 
 def _register_like(name: str, flops: int) -> None:
-    def like(x: Tensor, dtype: Dtype = None) -> tuple[Cost, str]:
+    def like(x: Tensor, dtype: Dtype = None) -> Answer:
         return filled(Tensor(x.shape, chosen(dtype, x.dtype)), flops)
 
     like.__doc__ = f"""A new tensor of x's size filled with random numbers.
@@ -86,9 +86,7 @@ def _register_like(name: str, flops: int) -> None:
     (x, low=_, high=_, dtype=dtype): torch.randint_like
     (x, _, high_or_dtype, dtype, ...): aten::randint_like
 """)
-def randint_like(
-    x: Tensor, dtype: Dtype = None, high_or_dtype: Dtype | Tensor = None
-) -> tuple[Cost, str]:
+def randint_like(x: Tensor, dtype: Dtype = None, high_or_dtype: Dtype | Tensor = None) -> Answer:
     """A new tensor of x's size filled with random integers.
 
     FLOPs: 5 per number (random number 3, remainder, shifted).
@@ -113,7 +111,7 @@ def _register_new(name: str, flops: int, distribution: str) -> None:
         fifth: int | None = None,
         sixth: int | None = None,
         dtype: Dtype = None,
-    ) -> tuple[Cost, str]:
+    ) -> Answer:
         more = (second, third, fourth, fifth, sixth)
         first = size if isinstance(size, tuple) else (size,)
         return filled(
@@ -145,7 +143,7 @@ def _created(size: tuple[int, ...], dtype: Dtype, default: str = _DEFAULT) -> Te
     (_, size, dtype, ...): aten::randint
     (_, _, size, dtype, ...): aten::randint
 """)
-def randint(size: tuple[int, ...], dtype: Dtype = None) -> tuple[Cost, str]:
+def randint(size: tuple[int, ...], dtype: Dtype = None) -> Answer:
     """A new tensor of the given size, filled with random integers.
 
     FLOPs: 5 per number (random number 3, remainder, shifted).
@@ -158,7 +156,7 @@ def randint(size: tuple[int, ...], dtype: Dtype = None) -> tuple[Cost, str]:
     (n=count, dtype=dtype): torch.randperm
     (count, dtype, ...): aten::randperm
 """)
-def randperm(count: int, dtype: Dtype = None) -> tuple[Cost, str]:
+def randperm(count: int, dtype: Dtype = None) -> Answer:
     """A random permutation of n integers.
 
     FLOPs: 3 for each (a random number), PyProf's count.
@@ -178,7 +176,7 @@ def normal(
     deviation: Tensor | Number | Unknown = 1.0,
     size: tuple[int, ...] | Unknown | None = None,
     dtype: Dtype = None,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Normal numbers with elementwise mean and deviation, or of a given size.
 
     FLOPs: 67 per number (random number 3, logarithm, root and cosine 60, 2 products, mean,
@@ -196,7 +194,7 @@ def normal(
 
 
 @operators("(x, p, ...): bernoulli")
-def bernoulli(x: Tensor, p: Tensor | Number | Unknown | None = None) -> tuple[Cost, str]:
+def bernoulli(x: Tensor, p: Tensor | Number | Unknown | None = None) -> Answer:
     """Zeros and ones with probabilities x or p, in a new tensor of x's size.
 
     FLOPs: 4 for each (random number 3, compared).
@@ -206,7 +204,7 @@ def bernoulli(x: Tensor, p: Tensor | Number | Unknown | None = None) -> tuple[Co
 
 
 @operators("(x, p, ...): bernoulli_")
-def bernoulli_in_place(x: Tensor, p: Tensor | Number | Unknown | None = None) -> tuple[Cost, str]:
+def bernoulli_in_place(x: Tensor, p: Tensor | Number | Unknown | None = None) -> Answer:
     """x filled with zeros and ones with probability p, by default one half.
 
     FLOPs: 4 for each (random number 3, compared).
@@ -215,7 +213,7 @@ def bernoulli_in_place(x: Tensor, p: Tensor | Number | Unknown | None = None) ->
     return _drawn(x, p)
 
 
-def _drawn(x: Tensor, probabilities: Tensor | Number | Unknown | None) -> tuple[Cost, str]:
+def _drawn(x: Tensor, probabilities: Tensor | Number | Unknown | None) -> Answer:
     read = probabilities if isinstance(probabilities, Tensor) else None
     return Cost(elements(x.shape) * (RANDOM + 1), moved(read, fresh(x))), texts(x)
 
@@ -224,7 +222,7 @@ def _drawn(x: Tensor, probabilities: Tensor | Number | Unknown | None) -> tuple[
     (x, num_samples=samples, ...): torch.multinomial
     (x, samples, ...): aten::multinomial
 """)
-def multinomial(x: Tensor, samples: int) -> tuple[Cost, str]:
+def multinomial(x: Tensor, samples: int) -> Answer:
     """Indices drawn from the rows of weights x[.., c] -> [.., samples].
 
     FLOPs: unknown: they depend on the search.
@@ -240,7 +238,7 @@ def multinomial(x: Tensor, samples: int) -> tuple[Cost, str]:
     (x, ...): poisson _standard_gamma _sample_dirichlet
     (x, other, ...): binomial
 """)
-def poisson(x: Tensor, other: Tensor | None = None) -> tuple[Cost, str]:
+def poisson(x: Tensor, other: Tensor | None = None) -> Answer:
     """Samples of a distribution with parameters x (and another tensor), elementwise.
 
     FLOPs: unknown: numbers are drawn until one is accepted.
@@ -287,7 +285,7 @@ def dropout(
     train: Training = None,
     *,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """x with random elements set to 0, the others divided by 1 - p.
 
     FLOPs: 5 per element (random number 3, compared, scaled), PyProf's count; backward 2 (mask,
@@ -312,7 +310,7 @@ def _gradient(gradient: Tensor, mask: Tensor, exact: bool = True) -> Cost:
 
 
 @operators("(gradient, mask, _): native_dropout_backward _masked_scale")
-def native_dropout_backward(gradient: Tensor, mask: Tensor) -> tuple[Cost, str]:
+def native_dropout_backward(gradient: Tensor, mask: Tensor) -> Answer:
     """dx of a dropout: dy masked and scaled.
 
     FLOPs: 2 per element (mask, scaled).
@@ -337,7 +335,7 @@ def _channels(x: Tensor) -> Tensor:
 """)
 def feature_dropout(
     x: Tensor, p: Probability = 0.5, training: Training = None, *, direction: str
-) -> tuple[Cost, str]:
+) -> Answer:
     """x[n, c, ..] with random channels set to 0, the others divided by 1 - p.
 
     FLOPs: 5 for a channel (random number 3, compared, divided), 1 per element; backward 1. None
@@ -370,7 +368,7 @@ def _register_alpha(name: str, by_channel: bool) -> None:
         train: Training = None,
         *,
         direction: str,
-    ) -> tuple[Cost, str]:
+    ) -> Answer:
         """x with random elements (or channels) set to SELU's limit, then scaled and shifted to keep
         mean and variance.
 
@@ -386,7 +384,7 @@ def _register_alpha(name: str, by_channel: bool) -> None:
 
 def alpha_dropout(
     x: Tensor, p: Probability, training: Training, by_channel: bool, direction: str
-) -> tuple[Cost, str]:
+) -> Answer:
     """Cost of a dropout that keeps mean and variance."""
     dropping, exact = _drops(p, training, False)
     if not dropping:

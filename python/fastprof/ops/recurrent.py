@@ -18,7 +18,7 @@ from typing import Final
 from fastprof._system.classes import NamedTuple
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import SIGMOID, TRIGONOMETRIC
-from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
+from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.matrix.matmul import GEMM
 from fastprof.ops.parameters import Tensors
 from fastprof.ops.registry import op, operators
@@ -42,7 +42,7 @@ def thnn_fused_lstm_cell(
     state: Tensor,
     b_ih: Tensor | None = None,
     b_hh: Tensor | None = None,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Gates [n, 4 h] and cell state [n, h] of an LSTM -> hidden and cell state, and the gates.
 
     FLOPs: 114 per element of the state: 4 sums, 3 sigmoids, 2 tanh, 4; 8 more with biases.
@@ -59,7 +59,7 @@ def thnn_fused_gru_cell(
     state: Tensor,
     b_ih: Tensor | None = None,
     b_hh: Tensor | None = None,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Gates [n, 3 h] and hidden state [n, h] of a GRU -> hidden state, and 5 h values for backward.
 
     FLOPs: 71 per element of the state: 2 sums and sigmoids, 2 and a tanh, 3; 6 more with biases.
@@ -80,7 +80,7 @@ def thnn_fused_lstm_cell_backward(
     of_hidden: Tensor | None = None,
     of_cell: Tensor | None = None,
     has_bias: bool | Unknown = False,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Gradients of the gates [n, 4 h] and of the cell state [n, h] of an LSTM.
 
     FLOPs: 42 per element of the state; 4 more with biases, whose gradients are sums.
@@ -96,7 +96,7 @@ def thnn_fused_lstm_cell_backward(
 @operators("(of_hidden, saved, has_bias): aten::_thnn_fused_gru_cell_backward")
 def thnn_fused_gru_cell_backward(
     of_hidden: Tensor, saved: Tensor, has_bias: bool | Unknown = False
-) -> tuple[Cost, str]:
+) -> Answer:
     """Gradients of both gates [n, 3 h] and of the hidden state [n, h] of a GRU.
 
     FLOPs: 16 per element of the state; 6 more with biases, whose gradients are sums.
@@ -116,7 +116,7 @@ def _check(input_gates: Tensor, hidden_gates: Tensor, state: Tensor, gates: int)
 
 def _forward(
     flops: int, of_biases: int, written: int, read: tuple[Tensor | None, ...], state: Tensor
-) -> tuple[Cost, str]:
+) -> Answer:
     count = elements(state.shape)
     given = [tensor for tensor in read if tensor is not None]
     biases = of_biases if len(given) == len(read) else 0
@@ -131,7 +131,7 @@ def _backward(
     read: tuple[Tensor | None, ...],
     state: Tensor,
     has_bias: bool | Unknown,
-) -> tuple[Cost, str]:
+) -> Answer:
     known = not isinstance(has_bias, Unknown)
     total = flops + of_biases if known and has_bias else flops
     given = [tensor for tensor in read if tensor is not None]

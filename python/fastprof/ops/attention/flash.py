@@ -308,11 +308,7 @@ def fwd(
 
 
 def _paged(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    longest: tuple[int | None, int | None],
-    pages: Tensor,
+    query: Tensor, key: Tensor, value: Tensor, longest: tuple[int | None, int | None], pages: Tensor
 ) -> Attention:
     # Keys [pages, size, h/g, d]; assume that each sequence uses all its pages.
     _alike(key, value)

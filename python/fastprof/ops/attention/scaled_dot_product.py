@@ -13,7 +13,7 @@ from fastprof.ops.attention.sizes import (
     heads_first,
     packed_sizes,
 )
-from fastprof.ops.cost import CannotModel, Cost, Work, add_known
+from fastprof.ops.cost import Answer, CannotModel, Cost, Work, add_known
 from fastprof.ops.registry import operators
 from fastprof.ops.tensor import byte_count, elements, moved, texts
 
@@ -145,7 +145,7 @@ def native_multi_head_attention(
 
 
 @operators("(projected, bias, _): aten::_transform_bias_rescale_qkv")
-def transform_bias_rescale_qkv(projected: Tensor, bias: Tensor) -> tuple[Cost, str]:
+def transform_bias_rescale_qkv(projected: Tensor, bias: Tensor) -> Answer:
     """q, k and v [b, h, s, d] from projections [b, s, 3hd] and bias [3hd]; q is scaled.
 
     FLOPs: 4 b s h d: a bias added to each of the three, and q multiplied.

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 from fastprof.model.call import Tensor, Unknown
-from fastprof.ops.cost import CannotModel, Cost, add_known
+from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
 from fastprof.ops.parameters import Tensors, checked
 from fastprof.ops.registry import op, operators
 from fastprof.ops.table import Traffic, table_row
@@ -66,7 +66,7 @@ def count_of(tensors: Tensors) -> int:
 )
 def all_reduce(
     tensors: Tensors | Tensor, ranks: int | Unknown | None = None, *, direction: str
-) -> tuple[Cost, str]:
+) -> Answer:
     """The sum (or another reduction) of tensors over all n ranks, on each of them.
 
     FLOPs: a rank's share of the additions, (n - 1) / n for each element; one for each, an estimate,
@@ -87,7 +87,7 @@ def all_reduce(
     "reduce(tensor=tensors, ...)",
     aten=("c10d::reduce_(tensors*, _, _, _, _, _, _)", "nccl:reduce(tensors*)"),
 )
-def reduce_to_one(tensors: Tensors | Tensor) -> tuple[Cost, str]:
+def reduce_to_one(tensors: Tensors | Tensor) -> Answer:
     """The sum (or another reduction) of tensors over all ranks, on one of them.
 
     FLOPs: one for each element, an estimate: a rank's share is (n - 1) / n of that in a ring.
@@ -116,7 +116,7 @@ def reduce_to_one(tensors: Tensors | Tensor) -> tuple[Cost, str]:
         "nccl:broadcast(tensors*)",
     ),
 )
-def one_side(tensors: Tensors | Tensor) -> tuple[Cost, str]:
+def one_side(tensors: Tensors | Tensor) -> Answer:
     """Tensors from one rank to another, or to all.
 
     FLOPs: 0.
@@ -148,7 +148,7 @@ def one_side(tensors: Tensors | Tensor) -> tuple[Cost, str]:
         "c10d::alltoall_(outputs*, _, _, _)",
     ),
 )
-def exchange(outputs: Several = None, inputs: Several = None) -> tuple[Cost, str]:
+def exchange(outputs: Several = None, inputs: Several = None) -> Answer:
     """Tensors between ranks, unchanged: all-gather, gather, scatter, all-to-all.
 
     FLOPs: 0.
@@ -169,7 +169,7 @@ def exchange(outputs: Several = None, inputs: Several = None) -> tuple[Cost, str
         "c10d::scatter_(tensors*, nested, _, _, _, _)",
     ),
 )
-def nested_exchange(nested: Any, tensors: Tensors) -> tuple[Cost, str]:
+def nested_exchange(nested: Any, tensors: Tensors) -> Answer:
     """Tensors between ranks, unchanged, to (or from) a list of lists.
 
     FLOPs: 0.
@@ -191,7 +191,7 @@ def nested_exchange(nested: Any, tensors: Tensors) -> tuple[Cost, str]:
         "nccl:scatter(tensors*)",
     ),
 )
-def unseen_outputs(tensors: Tensors) -> tuple[Cost, str]:
+def unseen_outputs(tensors: Tensors) -> Answer:
     """An exchange in a range of NCCL's process group, which records inputs only.
 
     FLOPs: 0.
@@ -214,7 +214,7 @@ def unseen_outputs(tensors: Tensors) -> tuple[Cost, str]:
 )
 def reduce_scatter(
     outputs: Several = None, inputs: Several = None, nested: Any = None, both: Tensors = ()
-) -> tuple[Cost, str]:
+) -> Answer:
     """The sum (or another reduction) of tensors over all ranks, a piece of it on each.
 
     FLOPs: inputs' elements less outputs': n - 1 additions for each element of this rank's piece.
@@ -245,7 +245,7 @@ def reduce_scatter(
         "nccl:reduce_scatter_tensor_coalesced(tensors*)",
     ),
 )
-def unseen_pieces(tensors: Tensors) -> tuple[Cost, str]:
+def unseen_pieces(tensors: Tensors) -> Answer:
     """A reduce-scatter in a range of NCCL's process group, which records inputs only.
 
     FLOPs: one for each element, an estimate: a rank's share is (n - 1) / n of that.
@@ -302,12 +302,8 @@ Splits = tuple[int, ...] | Unknown | None
     (tensors*, _, _, group_size): c10d_functional::all_gather_into_tensor_coalesced
 """)
 def gathered(
-    tensors: Tensors | Tensor,
-    group_size: Size,
-    out: Tensor | None = None,
-    *,
-    direction: str,
-) -> tuple[Cost, str]:
+    tensors: Tensors | Tensor, group_size: Size, out: Tensor | None = None, *, direction: str
+) -> Answer:
     """The tensors of all n ranks, concatenated, on each of them.
 
     FLOPs: 0; backward, a reduce-scatter, n - 1 for each element of this rank's tensors.
@@ -335,12 +331,8 @@ def gathered(
     (tensors*, _, _, _, group_size): c10d_functional::reduce_scatter_tensor_coalesced
 """)
 def reduce_scatter_tensor(
-    tensors: Tensors | Tensor,
-    group_size: Size,
-    out: Tensor | None = None,
-    *,
-    direction: str,
-) -> tuple[Cost, str]:
+    tensors: Tensors | Tensor, group_size: Size, out: Tensor | None = None, *, direction: str
+) -> Answer:
     """The sum (or another reduction) of tensors over n ranks, a piece of it on each.
 
     FLOPs: n - 1 for each element of this rank's piece; backward, an all-gather, 0.
@@ -376,7 +368,7 @@ table_row("""
         _c10d_functional_autograd::all_to_all_single
     (tensor, splits, ...): c10d_functional::all_to_all_single
 """)
-def all_to_all_single(tensor: Tensor, splits: Splits = None, *, direction: str) -> tuple[Cost, str]:
+def all_to_all_single(tensor: Tensor, splits: Splits = None, *, direction: str) -> Answer:
     """Rows from each rank to each: x [m, ..] -> [sum of the output splits, ..].
 
     FLOPs: 0.

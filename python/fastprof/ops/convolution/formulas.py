@@ -26,7 +26,7 @@ from fastprof.ops.convolution.sizes import (
     with_output,
     with_result,
 )
-from fastprof.ops.cost import CannotModel, Cost, Work, add_known
+from fastprof.ops.cost import Answer, CannotModel, Cost, Work, add_known
 from fastprof.ops.parameters import Ints
 from fastprof.ops.registry import operators
 from fastprof.ops.tensor import byte_count, elements, tensor_bytes, tensor_text
@@ -381,7 +381,7 @@ def cudnn_convolution_transpose_backward_weight(
     aten::cudnn_convolution_backward_bias aten::cudnn_convolution_transpose_backward_bias
         aten::miopen_convolution_backward_bias
 """)
-def cudnn_convolution_backward_bias(gradient: Tensor) -> tuple[Cost, str]:
+def cudnn_convolution_backward_bias(gradient: Tensor) -> Answer:
     """dy [n, k, p, q] -> db [k], the sum over all but the channels.
 
     FLOPs: one addition for each element of dy.

@@ -11,7 +11,7 @@ from math import ceil, prod
 from typing import Final, TypeAlias
 
 from fastprof.model.call import Tensor, Unknown
-from fastprof.ops.cost import CannotModel, Cost, Part, Work
+from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work
 from fastprof.ops.images.pooling import Sizes, adaptive_avg_pool, by_dimension, pooled
 from fastprof.ops.matrix.matmul import GEMM
 from fastprof.ops.parameters import Ints
@@ -57,9 +57,7 @@ def _widened(taps: int, sizes: Sizes, found: Sizes) -> Sizes:
     )
 
 
-def resized(
-    x: Tensor, sizes: Sizes, mode: str, antialias: bool, direction: str
-) -> tuple[Cost, str]:
+def resized(x: Tensor, sizes: Sizes, mode: str, antialias: bool, direction: str) -> Answer:
     """Cost of x[n, c, ..] resized to the sizes `found`.
 
     FLOPs are those of `interpolated`, in the backward pass one product and one addition for each
@@ -82,7 +80,7 @@ def _spread(taps: Sizes) -> int:
 
 def resized_backward(
     gradient: Tensor, input_size: Ints | Unknown, mode: str, antialias: bool
-) -> tuple[Cost, str]:
+) -> Answer:
     """Cost of dx from dy[n, c, ..]."""
     dimensions = len(gradient.shape) - 2
     if dimensions < 1:
@@ -126,7 +124,7 @@ def interpolate(
     antialias: Flag = False,
     *,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """x[n, c, ..] resized to `size`, or by `scale_factor`, -> y[n, c, ..].
 
     FLOPs: for each output 0 (nearest), 3 (linear), 9 (bilinear), 21 (trilinear), 35 (bicubic);
@@ -157,7 +155,7 @@ def _register(name: str, mode: str, aligned: bool, antialias: bool = False) -> N
         scale_factors: Scale = None,
         *,
         direction: str,
-    ) -> tuple[Cost, str]:
+    ) -> Answer:
         """The operators behind interpolate.
 
         FLOPs: as interpolate.
@@ -170,10 +168,8 @@ def _register(name: str, mode: str, aligned: bool, antialias: bool = False) -> N
 
     @op(TORCH, text, aten=(text,))
     def resize_operator_backward(
-        gradient: Tensor,
-        output_size: Ints | Unknown | None,
-        input_size: Ints | Unknown,
-    ) -> tuple[Cost, str]:
+        gradient: Tensor, output_size: Ints | Unknown | None, input_size: Ints | Unknown
+    ) -> Answer:
         """dx[n, c, ..] of the operators behind interpolate.
 
         FLOPs: for each output 1 (nearest), 4 (linear), 8 (bilinear), 16 (trilinear), 32 (bicubic).
@@ -197,7 +193,7 @@ _register("_upsample_lanczos2d_aa", "lanczos", aligned=True, antialias=True)
 @operators("(x, size, scale_factor): torch.upsample_bilinear aten::__upsample_bilinear")
 def upsample_bilinear(
     x: Tensor, size: Ints | Unknown | None = None, scale_factor: Scale = None, *, direction: str
-) -> tuple[Cost, str]:
+) -> Answer:
     """x[n, c, h, w] resized bilinearly.
 
     FLOPs: as interpolate.
@@ -233,7 +229,7 @@ def unfold(
     stride: Size | None = None,
     *,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Windows of x[n, c, h, w] as columns [n, c k k, windows].
 
     FLOPs: none; backward one addition for each element of the columns.
@@ -268,7 +264,7 @@ def fold(
     stride: Size = 1,
     *,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Columns x[n, c k k, windows] summed to an image [n, c, h, w].
 
     FLOPs: one addition for each element of x; backward none.
@@ -294,7 +290,7 @@ def im2col_backward(
     dilation: Size,
     padding: Size,
     stride: Size,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Columns summed to dx[n, c, h, w].
 
     FLOPs: one addition for each element of the columns.
@@ -306,7 +302,7 @@ def im2col_backward(
 @operators("(gradient, kernel_size, dilation, padding, stride): col2im_backward")
 def col2im_backward(
     gradient: Tensor, kernel_size: Size, dilation: Size, padding: Size, stride: Size
-) -> tuple[Cost, str]:
+) -> Answer:
     """Windows of an image's gradient as columns.
 
     FLOPs: none.
@@ -343,7 +339,7 @@ def _padded(x: Tensor, pads: Pads) -> tuple[Tensor, Tensor]:
     return fresh(x, tuple(read)), fresh(x, tuple(written))
 
 
-def _cost(x: Tensor, pads: Pads, repeats: bool, direction: str) -> tuple[Cost, str]:
+def _cost(x: Tensor, pads: Pads, repeats: bool, direction: str) -> Answer:
     read, y = _padded(x, pads)
     if direction == "fprop":
         whole = x if read.shape == x.shape else read
@@ -354,7 +350,7 @@ def _cost(x: Tensor, pads: Pads, repeats: bool, direction: str) -> tuple[Cost, s
 
 
 @operators("(x, pad, mode, _): pad torch._pad aten::_pad_enum")
-def pad(x: Tensor, pad: Pads, mode: Mode = "constant", *, direction: str) -> tuple[Cost, str]:
+def pad(x: Tensor, pad: Pads, mode: Mode = "constant", *, direction: str) -> Answer:
     """x padded with a constant or with its own elements.
 
     FLOPs: none; backward none for a constant, else one addition for each output.
@@ -368,7 +364,7 @@ def pad(x: Tensor, pad: Pads, mode: Mode = "constant", *, direction: str) -> tup
 
 
 @operators("(x, pad, _): constant_pad_nd")
-def constant_pad_nd(x: Tensor, pad: Pads, *, direction: str) -> tuple[Cost, str]:
+def constant_pad_nd(x: Tensor, pad: Pads, *, direction: str) -> Answer:
     """x padded with a constant.
 
     FLOPs: none.
@@ -384,7 +380,7 @@ def constant_pad_nd(x: Tensor, pad: Pads, *, direction: str) -> tuple[Cost, str]
     (x, pad=pads): torch._pad_circular
     (x, pads): aten::_pad_circular
 """)
-def reflection_pad1d(x: Tensor, pads: Pads, *, direction: str) -> tuple[Cost, str]:
+def reflection_pad1d(x: Tensor, pads: Pads, *, direction: str) -> Answer:
     """x padded with its own elements: reflected, replicated or circular.
 
     FLOPs: none; backward one addition for each output.
@@ -458,7 +454,7 @@ class _Sampling:
 """)
 def grid_sample(
     x: Tensor, grid: Tensor, mode: SamplingMode = "bilinear", *, direction: str
-) -> tuple[Cost, str]:
+) -> Answer:
     """x[n, c, h, w] at the points grid[n, p, q, 2] -> y[n, c, p, q]; also in three dimensions.
 
     FLOPs: for each output a product and an addition for each of 4 elements (8 in three dimensions,
@@ -481,7 +477,7 @@ def grid_sample(
 """)
 def grid_sampler_2d_backward(
     gradient: Tensor, x: Tensor, grid: Tensor, mode: SamplingMode = "bilinear"
-) -> tuple[Cost, str]:
+) -> Answer:
     """dx[n, c, h, w] and dgrid[n, p, q, 2] of a grid_sample; also in three dimensions.
 
     FLOPs: for each output and each of 4 elements (8 in three dimensions, 16 bicubic) 2 for dx and 3

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import POWER
-from fastprof.ops.cost import CannotModel, Cost
+from fastprof.ops.cost import Answer, CannotModel, Cost
 from fastprof.ops.parameters import Ints
 from fastprof.ops.registry import TORCH, op, operators
 from fastprof.ops.tensor import elements, fresh, moved, texts
@@ -145,7 +145,7 @@ def _register_max(dimensions: int) -> None:
         ceil_mode: bool | Unknown = False,
         *,
         direction: str,
-    ) -> tuple[Cost, str]:
+    ) -> Answer:
         """Maximum of each window of x[n, c, ..] -> y[n, c, ..].
 
         FLOPs: one comparison for each element of a window and output; backward one addition for
@@ -167,7 +167,7 @@ def max_pool(
     ceil_mode: bool | Unknown,
     dimensions: int,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Cost of a maximum pooling over the last `dimensions`."""
     sizes = image(x, dimensions)
     kernel = by_dimension("kernel_size", kernel_size, dimensions, 1)
@@ -178,7 +178,7 @@ def max_pool(
     return picked_windows(x, y, elements(kernel), direction)
 
 
-def picked_windows(x: Tensor, y: Tensor, window: int, direction: str) -> tuple[Cost, str]:
+def picked_windows(x: Tensor, y: Tensor, window: int, direction: str) -> Answer:
     """Cost of a pooling that selects an element of each window and writes its index."""
     indices = fresh(y, dtype="int64")
     if direction == "bprop":
@@ -198,7 +198,7 @@ def _register_average(dimensions: int) -> None:
         ceil_mode: bool | Unknown = False,
         *,
         direction: str,
-    ) -> tuple[Cost, str]:
+    ) -> Answer:
         """Mean of each window of x[n, c, ..] -> y[n, c, ..].
 
         FLOPs: the window's number of elements for each output (additions, division); backward one
@@ -218,7 +218,7 @@ def avg_pool(
     ceil_mode: bool | Unknown,
     dimensions: int,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Cost of a mean pooling over the last `dimensions`."""
     kernel, y = _averaged(x, kernel_size, stride, padding, ceil_mode, dimensions)
     window = elements(kernel)
@@ -249,7 +249,7 @@ def _register_power(dimensions: int) -> None:
         ceil_mode: bool | Unknown = False,
         *,
         direction: str,
-    ) -> tuple[Cost, str]:
+    ) -> Answer:
         """p-norm of each window of x[n, c, ..] -> y[n, c, ..].
 
         FLOPs: 20 per element (its power); for each output the window's number of elements and 24
@@ -269,7 +269,7 @@ def lp_pool(
     ceil_mode: bool | Unknown,
     dimensions: int,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Cost of a power-mean pooling over the last `dimensions`."""
     kernel, y = _averaged(x, kernel_size, stride, 0, ceil_mode, dimensions)
     window, count, outputs = elements(kernel), elements(x.shape), elements(y.shape)
@@ -293,7 +293,7 @@ def _register_unpooling(dimensions: int) -> None:
         output_size: Ints | Unknown | None = None,
         *,
         direction: str,
-    ) -> tuple[Cost, str]:
+    ) -> Answer:
         """x[n, c, ..] scattered to its indices in zeros -> y[n, c, ..].
 
         FLOPs: none.
@@ -312,7 +312,7 @@ def _register_unpooling(dimensions: int) -> None:
         return max_unpool(x, indices, fresh(x, (*x.shape[:-dimensions], *result)), direction)
 
 
-def max_unpool(x: Tensor, indices: Tensor, y: Tensor, direction: str) -> tuple[Cost, str]:
+def max_unpool(x: Tensor, indices: Tensor, y: Tensor, direction: str) -> Answer:
     """Cost of scattering x into zeros."""
     if direction == "bprop":
         return Cost(0, moved(indices, fresh(x), fresh(x))), texts(x)
@@ -335,7 +335,7 @@ def _register_adaptive_average(dimensions: int) -> None:
     inner = () if dimensions == 1 else (f"_{text}",)
 
     @op(TORCH, text, *inner, aten=(text, *inner))
-    def adaptive_avg_pool_of(x: Tensor, output_size: Target, *, direction: str) -> tuple[Cost, str]:
+    def adaptive_avg_pool_of(x: Tensor, output_size: Target, *, direction: str) -> Answer:
         """Means of x[n, c, ..] over windows of the requested output size -> y[n, c, ..].
 
         FLOPs: one for each element of all windows (additions, division); backward one more for each
@@ -348,9 +348,7 @@ def _register_adaptive_average(dimensions: int) -> None:
         return adaptive_avg_pool(x, output_size, dimensions, direction)
 
 
-def adaptive_avg_pool(
-    x: Tensor, output_size: Target, dimensions: int, direction: str
-) -> tuple[Cost, str]:
+def adaptive_avg_pool(x: Tensor, output_size: Target, dimensions: int, direction: str) -> Answer:
     """Cost of an adaptive mean pooling over the last `dimensions`."""
     y, taps = _target(x, output_size, dimensions)
     if direction == "bprop":
@@ -363,7 +361,7 @@ def _register_maximum(dimensions: int) -> None:
     names = [f"{text}(x, output_size, ...)" for text in (name, f"_{name}", f"{name}_with_indices")]
 
     @op(TORCH, *names, aten=names[:1])
-    def adaptive_max_pool_of(x: Tensor, output_size: Target, *, direction: str) -> tuple[Cost, str]:
+    def adaptive_max_pool_of(x: Tensor, output_size: Target, *, direction: str) -> Answer:
         """Maxima of x[n, c, ..] over windows of the requested output size -> y[n, c, ..].
 
         FLOPs: one comparison for each element of all windows; backward one addition for each
@@ -373,9 +371,7 @@ def _register_maximum(dimensions: int) -> None:
         return adaptive_max_pool(x, output_size, dimensions, direction)
 
 
-def adaptive_max_pool(
-    x: Tensor, output_size: Target, dimensions: int, direction: str
-) -> tuple[Cost, str]:
+def adaptive_max_pool(x: Tensor, output_size: Target, dimensions: int, direction: str) -> Answer:
     """Cost of an adaptive maximum pooling over the last `dimensions`."""
     y, taps = _target(x, output_size, dimensions)
     cost, params = picked_windows(x, y, 1, direction)
@@ -408,7 +404,7 @@ def _register_fractional(dimensions: int) -> None:
         samples: Tensor | None = None,
         *,
         direction: str,
-    ) -> tuple[Cost, str]:
+    ) -> Answer:
         """Maxima of x[n, c, ..] over randomly placed windows -> y[n, c, ..].
 
         FLOPs: one comparison for each element of a window and output; backward one addition for
@@ -448,9 +444,7 @@ for _dimensions in (2, 3):
     (gradient, x, indices): adaptive_max_pool2d_backward adaptive_max_pool3d_backward
     (gradient, x, _, _, indices): fractional_max_pool2d_backward fractional_max_pool3d_backward
 """)
-def max_pool2d_with_indices_backward(
-    gradient: Tensor, x: Tensor, indices: Tensor
-) -> tuple[Cost, str]:
+def max_pool2d_with_indices_backward(gradient: Tensor, x: Tensor, indices: Tensor) -> Answer:
     """dx[n, c, ..] of a maximum pooling: dy added at its indices.
 
     FLOPs: one addition for each output.
@@ -465,9 +459,7 @@ def _register_average_backward(dimensions: int) -> None:
     text = f"avg_pool{dimensions}d_backward(gradient, x, kernel_size, ...)"
 
     @op(TORCH, text, aten=(text,))
-    def avg_pool_backward(
-        gradient: Tensor, x: Tensor, kernel_size: Ints | Unknown
-    ) -> tuple[Cost, str]:
+    def avg_pool_backward(gradient: Tensor, x: Tensor, kernel_size: Ints | Unknown) -> Answer:
         """dx[n, c, ..] of a mean pooling: dy divided, and added to each element of its window.
 
         FLOPs: one more than a window has elements for each output.
@@ -486,7 +478,7 @@ def _register_adaptive(dimensions: int) -> None:
     text = f"_adaptive_avg_pool{dimensions}d_backward(gradient, x)"
 
     @op(TORCH, text, aten=(text,))
-    def adaptive_avg_pool_backward_of(gradient: Tensor, x: Tensor) -> tuple[Cost, str]:
+    def adaptive_avg_pool_backward_of(gradient: Tensor, x: Tensor) -> Answer:
         """dx[n, c, ..] of an adaptive mean pooling.
 
         FLOPs: one for each output (division), one for each element of all windows (added).
@@ -495,7 +487,7 @@ def _register_adaptive(dimensions: int) -> None:
         return adaptive_avg_pool_backward(gradient, x, dimensions)
 
 
-def adaptive_avg_pool_backward(gradient: Tensor, x: Tensor, dimensions: int) -> tuple[Cost, str]:
+def adaptive_avg_pool_backward(gradient: Tensor, x: Tensor, dimensions: int) -> Answer:
     """Cost of the backward pass of an adaptive mean pooling over the last `dimensions`."""
     taps = adaptive_taps(image(x, dimensions), image(gradient, dimensions))
     channels = elements(x.shape[:-dimensions])
@@ -504,7 +496,7 @@ def adaptive_avg_pool_backward(gradient: Tensor, x: Tensor, dimensions: int) -> 
 
 
 @operators("(gradient, x, indices, ...): max_unpool2d_backward max_unpool3d_backward")
-def max_unpool2d_backward(gradient: Tensor, x: Tensor, indices: Tensor) -> tuple[Cost, str]:
+def max_unpool2d_backward(gradient: Tensor, x: Tensor, indices: Tensor) -> Answer:
     """dx[n, c, ..] of an unpooling: elements of dy at the indices. Up to torch 1.10.
 
     FLOPs: none.

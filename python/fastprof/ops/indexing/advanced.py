@@ -20,7 +20,7 @@ from typing import Any, Final
 from fastprof._system.classes import NamedTuple
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.axes import axis, replaced
-from fastprof.ops.cost import CannotModel, Cost, add_known
+from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
 from fastprof.ops.indexing.sorting import masked
 from fastprof.ops.parameters import Ints, Number, checked
 from fastprof.ops.registry import TORCH, op, operators
@@ -128,7 +128,7 @@ def _recorded(indices: Indices | Unknown) -> Items:
     return tuple("slice(None, None, None)" if tensor is None else tensor for tensor in indices)
 
 
-def _read(x: Tensor, items: Items, direction: str, result: Tensor | Unknown) -> tuple[Cost, str]:
+def _read(x: Tensor, items: Items, direction: str, result: Tensor | Unknown) -> Answer:
     count = None if items is None else chosen_elements(x.shape, items)
     if count is None and isinstance(result, Tensor):
         count = elements(result.shape)
@@ -139,12 +139,8 @@ def _read(x: Tensor, items: Items, direction: str, result: Tensor | Unknown) -> 
 
 @operators("(x, indices*): aten::index aten::_unsafe_index")
 def index(
-    x: Tensor,
-    indices: Indices | Unknown,
-    *,
-    direction: str,
-    result: Tensor | Unknown = UNKNOWN,
-) -> tuple[Cost, str]:
+    x: Tensor, indices: Indices | Unknown, *, direction: str, result: Tensor | Unknown = UNKNOWN
+) -> Answer:
     """Elements of x picked by index tensors, broadcast, one for each of its leading dimensions.
 
     FLOPs: none; backward an addition for each picked element.
@@ -160,13 +156,8 @@ def index(
 
 
 def _write(
-    x: Tensor,
-    items: Items,
-    values: Source,
-    adds: bool | Unknown,
-    direction: str,
-    in_place: bool,
-) -> tuple[Cost, str]:
+    x: Tensor, items: Items, values: Source, adds: bool | Unknown, direction: str, in_place: bool
+) -> Answer:
     source = values if isinstance(values, Tensor) and values.shape else None
     params = texts(x, *(items or ()), source)
     if source is not None and elements(source.shape) == 1:
@@ -213,7 +204,7 @@ def index_put(
     accumulate: bool | Unknown = False,
     *,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Values put into (or added to) a copy of x by index tensors, broadcast.
 
     FLOPs: none, or an addition for each element with accumulate; backward none.
@@ -238,7 +229,7 @@ def index_put_in_place(
     accumulate: bool | Unknown = False,
     *,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Values put into (or added to) x by index tensors, broadcast.
 
     FLOPs: none, or an addition for each element with accumulate; backward none.
@@ -271,7 +262,7 @@ def getitem(
     *,
     direction: str,
     result: Tensor | Unknown = UNKNOWN,
-) -> tuple[Cost, str]:
+) -> Answer:
     """x[...] with numbers, slices, tensors and masks.
 
     FLOPs: none; backward an addition for each element that tensors picked.
@@ -296,7 +287,7 @@ def getitem(
 """)
 def setitem(
     x: Tensor, values: Source, between: Any = UNKNOWN, indices: Indices = (), *, direction: str
-) -> tuple[Cost, str]:
+) -> Answer:
     """x[...] = values, with numbers, slices, tensors and masks.
 
     FLOPs: none.
@@ -307,7 +298,7 @@ def setitem(
 
 
 @operators("(x, mask, indices*, _): aten::_unsafe_masked_index")
-def unsafe_masked_index(x: Tensor, mask: Tensor, indices: Indices) -> tuple[Cost, str]:
+def unsafe_masked_index(x: Tensor, mask: Tensor, indices: Indices) -> Answer:
     """Elements of x picked by index tensors, broadcast, a number where the mask is false.
 
     FLOPs: none.
@@ -322,7 +313,7 @@ def unsafe_masked_index(x: Tensor, mask: Tensor, indices: Indices) -> tuple[Cost
 @operators("(x, mask, indices*, values): aten::_unsafe_masked_index_put_accumulate")
 def unsafe_masked_index_put_accumulate(
     x: Tensor, mask: Tensor, indices: Indices, values: Tensor
-) -> tuple[Cost, str]:
+) -> Answer:
     """Values added to a copy of x by index tensors, broadcast, where the mask is true.
 
     FLOPs: an addition for each element of the values.
@@ -360,7 +351,7 @@ def gradient_of_picked(x: Tensor, index_bytes: int | None, count: int | None) ->
     (x, index): torch.take
     (x, index, ...): aten::take
 """)
-def gather(x: Tensor, index: Tensor, *, direction: str) -> tuple[Cost, str]:
+def gather(x: Tensor, index: Tensor, *, direction: str) -> Answer:
     """Elements of x picked along a dimension by index [..] -> the shape of index.
 
     FLOPs: none; backward an addition for each picked element.
@@ -379,7 +370,7 @@ def gather(x: Tensor, index: Tensor, *, direction: str) -> tuple[Cost, str]:
 """)
 def take_along_dim(
     x: Tensor, index: Tensor, dim: int | Unknown | None = None, *, direction: str
-) -> tuple[Cost, str]:
+) -> Answer:
     """Elements of x picked along dim by index, both broadcast along the other dimensions.
 
     FLOPs: none; backward an addition for each picked element.
@@ -404,7 +395,7 @@ def take_along_dim(
 
 
 @operators("(gradient, x, _, index, _): aten::gather_backward")
-def gather_backward(gradient: Tensor, x: Tensor, index: Tensor) -> tuple[Cost, str]:
+def gather_backward(gradient: Tensor, x: Tensor, index: Tensor) -> Answer:
     """Gradient of a gather, summed in zeros of the shape of x.
 
     FLOPs: an addition for each element of the gradient.
@@ -418,7 +409,7 @@ def gather_backward(gradient: Tensor, x: Tensor, index: Tensor) -> tuple[Cost, s
     torch.index_select
     (x, dim, index, ...): aten::index_select
 """)
-def index_select(x: Tensor, dim: Dim, index: Tensor, *, direction: str) -> tuple[Cost, str]:
+def index_select(x: Tensor, dim: Dim, index: Tensor, *, direction: str) -> Answer:
     """Slices of x along dim picked by index [k] -> x's shape with k along dim.
 
     FLOPs: none; backward an addition for each picked element.
@@ -432,9 +423,7 @@ def index_select(x: Tensor, dim: Dim, index: Tensor, *, direction: str) -> tuple
 
 
 @operators("(gradient, sizes, _, index): aten::index_select_backward")
-def index_select_backward(
-    gradient: Tensor, sizes: Ints | Unknown, index: Tensor
-) -> tuple[Cost, str]:
+def index_select_backward(gradient: Tensor, sizes: Ints | Unknown, index: Tensor) -> Answer:
     """Gradient of an index_select, summed in zeros of the given sizes.
 
     FLOPs: an addition for each element of the gradient.
@@ -601,7 +590,7 @@ def _register(row: _Row, in_place: bool) -> None:
         accumulate: bool | Unknown = False,
         *,
         direction: str,
-    ) -> tuple[Cost, str]:
+    ) -> Answer:
         given = value if source is None else source
         given = given if isinstance(given, Tensor) and given.shape else None
         params = texts(x, index, given)

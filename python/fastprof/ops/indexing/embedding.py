@@ -6,7 +6,7 @@ from typing import Final
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import SQUARE_ROOT
-from fastprof.ops.cost import CannotModel, Cost, add_known
+from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
 from fastprof.ops.registry import operators
 from fastprof.ops.tensor import byte_count, elements, is_integer, tensor_bytes, tensor_text
 
@@ -17,7 +17,7 @@ from fastprof.ops.tensor import byte_count, elements, is_integer, tensor_bytes, 
     (indices, weight, ...): torch.embedding
     (weight, indices, ...): embedding
 """)
-def embedding(weight: Tensor, indices: Tensor, *, direction: str) -> tuple[Cost, str]:
+def embedding(weight: Tensor, indices: Tensor, *, direction: str) -> Answer:
     """Rows of weight[vocabulary, d] picked by indices[...]: output [..., d].
 
     FLOPs: 0 in both directions; backward adds only for repeated indices, which are not recorded.
@@ -40,9 +40,7 @@ def embedding(weight: Tensor, indices: Tensor, *, direction: str) -> tuple[Cost,
     (gradient, indices, ...): aten::embedding_dense_backward
     (gradient, indices, _, _, _, sparse): aten::embedding_backward
 """)
-def embedding_gradient(
-    gradient: Tensor, indices: Tensor, sparse: bool | Unknown = False
-) -> tuple[Cost, str]:
+def embedding_gradient(gradient: Tensor, indices: Tensor, sparse: bool | Unknown = False) -> Answer:
     """Gradient [..., d] of picked rows added to the rows of the weight's gradient.
 
     FLOPs: 0, as the backward of embedding.
@@ -77,7 +75,7 @@ def embedding_bag(
     reduction: str = "mean",
     *,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Rows of weight[vocabulary, d] picked by indices, summed bag by bag: output [bags, d].
 
     Bags are the rows of indices[bags, n], or start at the offsets in indices[n].
@@ -138,7 +136,7 @@ def embedding_bag_backward(
     mode: int | Unknown = _SUM,
     sparse: bool | Unknown = False,
     weights: Tensor | None = None,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Gradient [bags, d] added to the rows of the weight's gradient that each bag picked.
 
     FLOPs: d for each index of a mean or with per-sample weights, else 0 as for embedding.
@@ -161,7 +159,7 @@ def embedding_bag_backward(
 """)
 def embedding_bag_per_sample_weights_backward(
     gradient: Tensor, weight: Tensor, indices: Tensor, _o: Tensor, _b: Tensor
-) -> tuple[Cost, str]:
+) -> Answer:
     """Dot product of each picked row and the gradient [bags, d] of its bag.
 
     FLOPs: 2 d for each index.
@@ -177,7 +175,7 @@ def embedding_bag_per_sample_weights_backward(
 @operators("""
     (weight, indices, ...): embedding_renorm_ _no_grad_embedding_renorm_ aten::embedding_renorm
 """)
-def embedding_renorm(weight: Tensor, indices: Tensor) -> tuple[Cost, str]:
+def embedding_renorm(weight: Tensor, indices: Tensor) -> Answer:
     """Rows of weight[vocabulary, d] picked by indices scaled down to a maximum norm, in place.
 
     FLOPs: for each index the norm, 2 d and a root, and d multiplications.
@@ -197,7 +195,7 @@ def embedding_renorm(weight: Tensor, indices: Tensor) -> tuple[Cost, str]:
     (indices, num_classes=classes): torch.one_hot
     (indices, classes): aten::one_hot
 """)
-def one_hot(indices: Tensor, classes: int | Unknown = -1) -> tuple[Cost, str]:
+def one_hot(indices: Tensor, classes: int | Unknown = -1) -> Answer:
     """Each index of indices[..] as a row of zeros with a one: int64 [.., classes].
 
     FLOPs: 0.

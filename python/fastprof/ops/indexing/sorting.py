@@ -20,7 +20,7 @@ from typing import Final
 
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.axes import left, replaced, row_length
-from fastprof.ops.cost import CannotModel, Cost, add_known
+from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
 from fastprof.ops.parameters import Ints, Number
 from fastprof.ops.reductions.norms import selected, selected_gradient
 from fastprof.ops.registry import operators
@@ -58,7 +58,7 @@ def sort(
     stable: bool | Unknown | None = None,
     *,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Rows of x along dim in order, with their indices -> two of x's shape.
 
     FLOPs: log2(row length), rounded up, comparisons for each element; backward none.
@@ -77,7 +77,7 @@ def sort(
     torch.msort
     (x, ...): aten::msort
 """)
-def msort(x: Tensor, *, direction: str) -> tuple[Cost, str]:
+def msort(x: Tensor, *, direction: str) -> Answer:
     """Columns of x along its first dimension in order -> x's shape.
 
     FLOPs: log2(column length), rounded up, comparisons for each element; backward none.
@@ -101,7 +101,7 @@ def argsort(
     dim: Dim = _LAST,
     descending: bool | Unknown = False,
     stable: bool | Unknown | None = None,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Indices that put the rows of x along dim in order -> int64 of x's shape.
 
     FLOPs: log2(row length), rounded up, comparisons for each element; no backward pass.
@@ -114,7 +114,7 @@ def argsort(
 
 
 @operators("(x, k, dim, ...): topk")
-def topk(x: Tensor, k: int | Unknown, dim: Dim = _LAST, *, direction: str) -> tuple[Cost, str]:
+def topk(x: Tensor, k: int | Unknown, dim: Dim = _LAST, *, direction: str) -> Answer:
     """The k largest or smallest of each row of x along dim, with their indices.
 
     FLOPs: a comparison for each element of x (a selection; sorting the k is not counted); backward
@@ -131,7 +131,7 @@ def topk(x: Tensor, k: int | Unknown, dim: Dim = _LAST, *, direction: str) -> tu
 
 
 @operators("(x, _, dim, ...): kthvalue")
-def kthvalue(x: Tensor, dim: Dim = _LAST, *, direction: str) -> tuple[Cost, str]:
+def kthvalue(x: Tensor, dim: Dim = _LAST, *, direction: str) -> Answer:
     """The k-th smallest of each row of x along dim, with its index.
 
     FLOPs: a comparison for each element (a selection); backward none.
@@ -149,12 +149,8 @@ def kthvalue(x: Tensor, dim: Dim = _LAST, *, direction: str) -> tuple[Cost, str]
     (x, dim, keepdim, ...): aten::median aten::nanmedian
 """)
 def median(
-    x: Tensor,
-    dim: int | Unknown | None = None,
-    keepdim: bool | Unknown = False,
-    *,
-    direction: str,
-) -> tuple[Cost, str]:
+    x: Tensor, dim: int | Unknown | None = None, keepdim: bool | Unknown = False, *, direction: str
+) -> Answer:
     """The median of all of x, or of each row along dim with its index.
 
     FLOPs: a comparison for each element (a selection); backward none along dim; for all of x 3 per
@@ -175,7 +171,7 @@ def median(
 
 
 @operators("(x, dim, ...): mode")
-def mode(x: Tensor, dim: Dim = _LAST, *, direction: str) -> tuple[Cost, str]:
+def mode(x: Tensor, dim: Dim = _LAST, *, direction: str) -> Answer:
     """The most frequent value of each row of x along dim, with an index of it.
 
     FLOPs: log2(row length), rounded up, comparisons for each element to sort it and 1 to count;
@@ -191,7 +187,7 @@ def mode(x: Tensor, dim: Dim = _LAST, *, direction: str) -> tuple[Cost, str]:
 
 
 @operators("(x, q, dim, ...): quantile nanquantile")
-def quantile(x: Tensor, q: Tensor | float, dim: int | Unknown | None = None) -> tuple[Cost, str]:
+def quantile(x: Tensor, q: Tensor | float, dim: int | Unknown | None = None) -> Answer:
     """Quantiles q of all of x, or of each row along dim -> [q, ..].
 
     FLOPs: log2(row length), rounded up, comparisons for each element to sort it, and 3 for each
@@ -239,7 +235,7 @@ table_row("""
     (x, mask, source): torch.masked_scatter masked_scatter_
     (x, mask, source, ...): aten::masked_scatter
 """)
-def masked_scatter(x: Tensor, mask: Tensor, source: Tensor, *, direction: str) -> tuple[Cost, str]:
+def masked_scatter(x: Tensor, mask: Tensor, source: Tensor, *, direction: str) -> Answer:
     """x with elements of a source, in order, where the mask, broadcast, is true.
 
     FLOPs: none (the mask's prefix sum is not counted).
@@ -255,9 +251,7 @@ def masked_scatter(x: Tensor, mask: Tensor, source: Tensor, *, direction: str) -
 
 
 @operators("aten::masked_scatter_backward")
-def masked_scatter_backward(
-    gradient: Tensor, mask: Tensor, sizes: Ints | Unknown
-) -> tuple[Cost, str]:
+def masked_scatter_backward(gradient: Tensor, mask: Tensor, sizes: Ints | Unknown) -> Answer:
     """Gradient of the source of a masked_scatter: the selected elements, then zeros.
 
     FLOPs: none.
@@ -279,9 +273,7 @@ def masked_scatter_backward(
     torch.masked_select
     (x, mask, ...): aten::masked_select
 """)
-def masked_select(
-    x: Tensor, mask: Tensor, *, result: Tensor | Unknown = UNKNOWN
-) -> tuple[Cost, str]:
+def masked_select(x: Tensor, mask: Tensor, *, result: Tensor | Unknown = UNKNOWN) -> Answer:
     """Elements of x where the mask is true, both broadcast -> [selected].
 
     FLOPs: none (the mask's prefix sum is not counted); the backward pass is not modelled.
@@ -292,11 +284,7 @@ def masked_select(
 
 
 @operators("aten::masked_select_backward")
-def masked_select_backward(
-    gradient: Tensor,
-    x: Tensor,
-    mask: Tensor,
-) -> tuple[Cost, str]:
+def masked_select_backward(gradient: Tensor, x: Tensor, mask: Tensor) -> Answer:
     """Gradient [selected] of a masked_select, scattered into zeros where the mask is true.
 
     FLOPs: none.
@@ -311,7 +299,7 @@ def masked_select_backward(
     (x, ...): nonzero torch.argwhere
     (x): aten::nonzero_numpy aten::argwhere
 """)
-def nonzero(x: Tensor, *, result: Tensor | Unknown = UNKNOWN) -> tuple[Cost, str]:
+def nonzero(x: Tensor, *, result: Tensor | Unknown = UNKNOWN) -> Answer:
     """Indices of the nonzero elements of x -> int64 [found, dimensions].
 
     FLOPs: a comparison for each element.
@@ -324,7 +312,7 @@ def nonzero(x: Tensor, *, result: Tensor | Unknown = UNKNOWN) -> tuple[Cost, str
     (x, size=size): torch.nonzero_static
     (x, size, ...): aten::nonzero_static
 """)
-def nonzero_static(x: Tensor, size: int | Unknown) -> tuple[Cost, str]:
+def nonzero_static(x: Tensor, size: int | Unknown) -> Answer:
     """Indices of the first nonzero elements of x -> int64 [size, dimensions].
 
     FLOPs: a comparison for each element.
@@ -358,9 +346,7 @@ def _bytes(operand: Operand) -> int | None:
     (borders, values, out_int32, ...): aten::searchsorted
     (values, borders, out_int32, ...): aten::bucketize
 """)
-def searchsorted(
-    borders: Tensor, values: Operand, out_int32: bool | Unknown = False
-) -> tuple[Cost, str]:
+def searchsorted(borders: Tensor, values: Operand, out_int32: bool | Unknown = False) -> Answer:
     """Index of each value in the sorted borders [.., n] -> integers of the shape of values.
 
     FLOPs: log2(n + 1), rounded up, comparisons for each value; no backward pass.
@@ -379,7 +365,7 @@ _LOOP_LIMIT: Final = (10, 0.145)  # aten/src/ATen/native/TensorCompare.cpp, isin
     (values, among, ...): isin
     (elements=values, test_elements=among, ...): torch.isin
 """)
-def isin(values: Operand, among: Operand) -> tuple[Cost, str]:
+def isin(values: Operand, among: Operand) -> Answer:
     """Whether each value is one of others -> bool of the shape of values.
 
     FLOPs: a comparison with each of the others if they are few (torch's threshold), else both are
@@ -404,7 +390,7 @@ def isin(values: Operand, among: Operand) -> tuple[Cost, str]:
     (x, _, _, _, dim): torch.unique
     (x, ...): _unique2 _unique
 """)
-def unique(x: Tensor, dim: int | Unknown | None = None) -> tuple[Cost, str]:
+def unique(x: Tensor, dim: int | Unknown | None = None) -> Answer:
     """Distinct values of x (or distinct slices along dim), sorted.
 
     FLOPs: log2(n), rounded up, comparisons for each element to sort them and one to find repeats.
@@ -415,7 +401,7 @@ def unique(x: Tensor, dim: int | Unknown | None = None) -> tuple[Cost, str]:
 
 
 @operators("(x, dim, ...): unique_dim")
-def unique_dim(x: Tensor, dim: int | Unknown) -> tuple[Cost, str]:
+def unique_dim(x: Tensor, dim: int | Unknown) -> Answer:
     """Distinct slices of x along dim, sorted.
 
     FLOPs: log2(slices), rounded up, comparisons for each element to sort them and one to find
@@ -436,9 +422,7 @@ table_row("""
 
 
 @operators("bincount")
-def bincount(
-    x: Tensor, weights: Tensor | None = None, minlength: int | Unknown = 0
-) -> tuple[Cost, str]:
+def bincount(x: Tensor, weights: Tensor | None = None, minlength: int | Unknown = 0) -> Answer:
     """How often each number occurs in x [n], or the sum of its weights -> [largest number + 1].
 
     FLOPs: an addition for each element; no backward pass.
@@ -453,7 +437,7 @@ def bincount(
     (x, bins, min=_, max=_): torch.histc
     (x, bins, _, _, ...): aten::histc
 """)
-def histc(x: Tensor, bins: int | Unknown = 100) -> tuple[Cost, str]:
+def histc(x: Tensor, bins: int | Unknown = 100) -> Answer:
     """Histogram of x with equal bins -> [bins] of x's type.
 
     FLOPs: 4 for each element: difference, product, rounding, and the addition to its bin.

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from fastprof.model.call import Tensor
 from fastprof.ops.axes import SQUARE_ROOT
-from fastprof.ops.cost import CannotModel, Cost, add_known
+from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
 from fastprof.ops.optimizers import step
 from fastprof.ops.parameters import Number, Tensors
 from fastprof.ops.registry import operators
@@ -66,7 +66,7 @@ class Step:
         self.written, self.others = written.split(), others.split()
         self.names = ("lists", *self.lists, *self.others)
 
-    def __call__(self, **given: Any) -> tuple[Cost, str]:
+    def __call__(self, **given: Any) -> Answer:
         """The cost and the params of a call."""
         flat = split(given["lists"], tuple(given[name] for name in self.lists))
         lists = dict(zip(self.lists, flat, strict=True))
@@ -79,7 +79,7 @@ class Step:
 @operators("(parameter, copy, average, square, gradient, ...): fused_adam_cuda.adam")
 def fused_adam_cuda_adam(
     parameter: Tensor, copy: Tensor, average: Tensor, square: Tensor, gradient: Tensor
-) -> tuple[Cost, str]:
+) -> Answer:
     """Adam for one parameter, with its half-precision copy or an empty tensor.
 
     FLOPs: 34 for each element: 1 to unscale the gradient, 3 and 4 for the averages, 21 for the
@@ -120,7 +120,7 @@ def multi_tensor_scale(
     results: Tensors = (),
     lists: Lists | None = None,
     flag: Tensor | None = None,
-) -> tuple[Cost, str]:
+) -> Answer:
     """The tensors of a list times a number, into another list.
 
     FLOPs: 2 for each element: a product, and a check for infinities.
@@ -140,7 +140,7 @@ def multi_tensor_scale(
 """)
 def multi_tensor_l2norm(
     tensors: Tensors = (), lists: Lists | None = None, flag: Tensor | None = None
-) -> tuple[Cost, str]:
+) -> Answer:
     """The norm of all the tensors of a list together.
 
     FLOPs: 2 for each element, a square and a sum, and 20 for the root.
@@ -169,7 +169,7 @@ def multi_tensor_sgd(
     tensors: Tensors = (),
     lists: Lists | None = None,
     flag: Tensor | None = None,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Gradient descent of apex's FusedSGD: lists of gradients, parameters, velocities and copies.
 
     FLOPs: 2 for each element; 2 more with weight decay, 3 with momentum (none in the first step), 2
@@ -261,7 +261,7 @@ def multi_tensor_novograd(
     averages: Tensors = (),
     lists: Lists | None = None,
     flag: Tensor | None = None,
-) -> tuple[Cost, str]:
+) -> Answer:
     """NovoGrad of apex's FusedNovoGrad: each gradient divided by the running norm of its
     parameter's gradients.
 
@@ -310,7 +310,7 @@ def multi_tensor_axpby(
     results: Tensors = (),
     lists: Lists | None = None,
     flag: Tensor | None = None,
-) -> tuple[Cost, str]:
+) -> Answer:
     """a x + b y for the tensors of two lists, into a third.
 
     FLOPs: 4 for each element: two products, a sum, and a check for infinities.

@@ -90,11 +90,7 @@ def int8_vectorwise_dequant(x: Tensor, scales: Tensor) -> Answer:
 
 @operators("(x, rows, columns, dtype, bias): bitsandbytes::int8_mm_dequant")
 def int8_mm_dequant(
-    x: Tensor,
-    rows: Tensor,
-    columns: Tensor,
-    dtype: Dtype = None,
-    bias: Tensor | None = None,
+    x: Tensor, rows: Tensor, columns: Tensor, dtype: Dtype = None, bias: Tensor | None = None
 ) -> Answer:
     """int32 x[m, n] times the scales of its rows and columns (+ bias), float16 by default.
 
@@ -175,11 +171,7 @@ def dequantize_blockwise(
     (x, weight, _, scales, other, ...): bitsandbytes::gemv_4bit
     (x, weight, _, scales, _, _, ...): bitsandbytes::gemm_4bit
 """)
-def gemv_4bit(
-    x: Tensor,
-    weight: Tensor,
-    scales: Tensor | None = None,
-) -> Work:
+def gemv_4bit(x: Tensor, weight: Tensor, scales: Tensor | None = None) -> Work:
     """x[.., k] @ w^T, w of n rows of k packed 4-bit numbers.
 
     FLOPs: 2 rows n k.
@@ -252,10 +244,7 @@ _MOMENTUM: Final = 4
     (_, gradient, parameter, first, second, other, ...): bitsandbytes::optimizer_update_32bit
 """)
 def optimizer_update_32bit(
-    gradient: Tensor,
-    parameter: Tensor,
-    first: Tensor,
-    second: Tensor | None = None,
+    gradient: Tensor, parameter: Tensor, first: Tensor, second: Tensor | None = None
 ) -> Answer:
     """A step of an optimizer with one state (momentum, Lion, RMSprop) or two (Adam).
 

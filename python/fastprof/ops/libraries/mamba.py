@@ -240,10 +240,7 @@ def _width(x: Tensor, taps: Tensor) -> int:
         DaoAILab::_causal_conv1d_bwd_cpp
 """)
 def causal_conv1d_bwd_cpp(
-    x: Tensor,
-    taps: Tensor,
-    gradient: Tensor,
-    bias: Tensor | None = None,
+    x: Tensor, taps: Tensor, gradient: Tensor, bias: Tensor | None = None
 ) -> Answer:
     """Gradients of a causal convolution of x[batch, dim, length] with taps [dim, w].
 
@@ -256,10 +253,7 @@ def causal_conv1d_bwd_cpp(
 
 @operators("(x, state, taps, bias, other, _, other, other): DaoAILab::_causal_conv1d_update_cpp")
 def causal_conv1d_update_cpp(
-    x: Tensor,
-    state: Tensor,
-    taps: Tensor,
-    bias: Tensor | None = None,
+    x: Tensor, state: Tensor, taps: Tensor, bias: Tensor | None = None
 ) -> Answer:
     """The next output of a causal convolution: x[batch, dim] and a state [batch, dim, w - 1].
 

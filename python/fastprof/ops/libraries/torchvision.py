@@ -9,7 +9,7 @@ from math import prod
 from typing import Final
 
 from fastprof.model.call import UNKNOWN, Call, Tensor, Unknown
-from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
+from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.registry import operators
 from fastprof.ops.tensor import byte_count, elements, fresh, moved, short_type, tensor_bytes, texts
 from fastprof.ops.tensor_cores import why_not
@@ -22,7 +22,7 @@ _PAIR = 13
 
 
 @operators("(boxes, scores, ...): torchvision::nms")
-def nms(boxes: Tensor, scores: Tensor, *, result: Tensor | Unknown = UNKNOWN) -> tuple[Cost, str]:
+def nms(boxes: Tensor, scores: Tensor, *, result: Tensor | Unknown = UNKNOWN) -> Answer:
     """Non-maximum suppression: indices [kept] of the boxes [n, 4] without a better overlapping box.
 
     FLOPs: 13 for each of n (n - 1) / 2 pairs (corners of the intersection 4, sides 2, clamped at
@@ -167,7 +167,7 @@ def roi_align(
     *,
     call: Call,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Regions rois [k, 5] of x [n, c, h, w], resampled -> [k, c, height, width].
 
     FLOPs: 8 for each sample between four pixels, ratio x ratio of them for each element of the
@@ -205,7 +205,7 @@ def roi_align_backward(
     rows: int | Unknown,
     columns: int | Unknown,
     ratio: int | Unknown,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Gradient [k, c, height, width] of resampled regions -> that of the images [n, c, h, w].
 
     FLOPs: 8 for each sample, as forward; unknown without a ratio.
@@ -228,7 +228,7 @@ def pooled_regions(
     *,
     call: Call,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """The largest (position-sensitive: the mean) of each part of the regions rois [k, 5] of x.
 
     FLOPs: unknown, because the size of regions is not recorded; backward one addition for each

@@ -33,11 +33,7 @@ from fastprof.ops.tensor import is_integer, texts
     (tensors**): aten::FusedAttnFunc_qkvpacked
 """)
 def fused_attn_func(
-    tensors: Tensors,
-    longest_query: Any = None,
-    longest_key: Any = None,
-    *,
-    direction: str,
+    tensors: Tensors, longest_query: Any = None, longest_key: Any = None, *, direction: str
 ) -> Work:
     """softmax(q k^T + bias) v: q [b, s, h, d], [s, b, h, d] or [total, h, d], k and v alike.
 

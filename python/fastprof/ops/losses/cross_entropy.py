@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import EXPONENTIAL, LOGARITHM, SIGMOID
-from fastprof.ops.cost import CannotModel, Cost
+from fastprof.ops.cost import Answer, CannotModel, Cost
 from fastprof.ops.losses.distances import LOG_SIGMOID
 from fastprof.ops.losses.elementwise import Reduce, Reduced, Reduction
 from fastprof.ops.registry import operators
@@ -48,7 +48,7 @@ def softmax(
     half_to_float: bool | Unknown = False,
     *,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """exp(x - max) / sum of exp(x - max) along one dimension.
 
     FLOPs: 24 per element (maximum 1, subtracted 1, exponential 20, added 1, divided 1); backward 4
@@ -75,7 +75,7 @@ def log_softmax(
     half_to_float: bool | Unknown = False,
     *,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """x - max - log(sum of exp(x - max)) along one dimension.
 
     FLOPs: 24 per element (maximum 1, subtracted 1, exponential 20, added 1, logarithm subtracted
@@ -93,7 +93,7 @@ def log_softmax(
 @operators("(x, dim=_, dtype_or_level, dtype): torch.softmin")
 def softmin(
     x: Tensor, dtype_or_level: Dtype = None, dtype: Dtype = None, *, direction: str
-) -> tuple[Cost, str]:
+) -> Answer:
     """softmax(-x): a negation, then a softmax.
 
     FLOPs: 25 per element; backward 5.
@@ -105,7 +105,7 @@ def softmin(
 
 
 @operators("(x, _, dtype): _safe_softmax")
-def safe_softmax(x: Tensor, dtype: Dtype = None, *, direction: str) -> tuple[Cost, str]:
+def safe_softmax(x: Tensor, dtype: Dtype = None, *, direction: str) -> Answer:
     """A softmax that is 0 for rows of minus infinity.
 
     FLOPs: 26 per element (softmax 24, compared, all of a row); backward 4.
@@ -117,7 +117,7 @@ def safe_softmax(x: Tensor, dtype: Dtype = None, *, direction: str) -> tuple[Cos
 
 
 @operators("(x, mask, ...): _masked_softmax")
-def masked_softmax(x: Tensor, mask: Tensor, *, direction: str) -> tuple[Cost, str]:
+def masked_softmax(x: Tensor, mask: Tensor, *, direction: str) -> Answer:
     """A softmax over the elements that are not masked.
 
     FLOPs: as softmax, including masked elements.
@@ -141,9 +141,7 @@ def _output(x: Tensor, dtype: Dtype, half_to_float: bool | Unknown) -> tuple[Ten
     return fresh(x, dtype=name if is_floating(name) else None), not unsure
 
 
-def _gradient(
-    flops: int, gradient: Tensor, y: Tensor, dtype: Dtype, x: Tensor | None
-) -> tuple[Cost, str]:
+def _gradient(flops: int, gradient: Tensor, y: Tensor, dtype: Dtype, x: Tensor | None) -> Answer:
     if gradient.shape != y.shape:
         raise CannotModel(f"gradient {gradient.shape} does not fit {y.shape}")
     dx = fresh(y, dtype=named(dtype) if x is None else x.dtype)
@@ -157,7 +155,7 @@ def _gradient(
 """)
 def softmax_backward_data(
     gradient: Tensor, y: Tensor, dtype: Dtype = None, x: Tensor | None = None
-) -> tuple[Cost, str]:
+) -> Answer:
     """dx = (dy - sum of dy y) * y of a softmax.
 
     FLOPs: 4 per element.
@@ -172,7 +170,7 @@ def softmax_backward_data(
 """)
 def log_softmax_backward_data(
     gradient: Tensor, y: Tensor, dtype: Dtype = None, x: Tensor | None = None
-) -> tuple[Cost, str]:
+) -> Answer:
     """dx = dy - exp(y) * sum of dy of a log_softmax.
 
     FLOPs: 23 per element (20 for the exponential).
@@ -182,7 +180,7 @@ def log_softmax_backward_data(
 
 
 @operators("(gradient, y, mask, ...): _masked_softmax_backward")
-def masked_softmax_backward(gradient: Tensor, y: Tensor, mask: Tensor) -> tuple[Cost, str]:
+def masked_softmax_backward(gradient: Tensor, y: Tensor, mask: Tensor) -> Answer:
     """dx = (dy - sum of dy y) * y of a masked softmax.
 
     FLOPs: 4 per element, including masked elements.
@@ -220,7 +218,7 @@ def nll_loss(
     reduce: Reduce = None,
     *,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """-x[n, t[n], ..] of log probabilities x[n, c, ..] and class indices t[n, ..].
 
     FLOPs: 1 per target if reduced, and 2 for a weight (product, weights added), 1 if not reduced;
@@ -253,7 +251,7 @@ def nll_loss_backward(
     target: Tensor,
     weight: Tensor | None = None,
     total: Tensor | None = None,
-) -> tuple[Cost, str]:
+) -> Answer:
     """dx[n, c, ..] of a negative log likelihood: dloss where the target is, zeros elsewhere.
 
     FLOPs: 1 per target, 1 more with a weight.
@@ -280,7 +278,7 @@ def cross_entropy(
     label_smoothing: float | Unknown = 0.0,
     *,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """log_softmax of scores x[n, c, ..], then nll_loss with class indices t[n, ..] or
     probabilities t[n, c, ..].
 
@@ -339,7 +337,7 @@ def multilabel_soft_margin_loss(
     reduce: Reduce = None,
     *,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """-(t log(sigmoid(x)) + (1 - t) log(sigmoid(-x))), its mean over the classes of x[.., c].
 
     FLOPs: 87 per element (two logarithms of a sigmoid 82, the rest 4, summed 1), 1 more with a
@@ -357,7 +355,7 @@ def multilabel_soft_margin_loss(
 
 def _by_row(
     forward: int, operands: tuple[Tensor, ...], reduced: Reduced, backward: int, direction: str
-) -> tuple[Cost, str]:
+) -> Answer:
     # A loss that adds up the classes of x[.., c] in any case.
     x = operands[0]
     loss = reduced.loss(x.shape[:-1], x.dtype)
@@ -381,7 +379,7 @@ def multi_margin_loss(
     reduce: Reduce = None,
     *,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Sum over the classes j of x[.., c] of max(0, margin - x_t + x_j)^p / c.
 
     FLOPs: 4 per element (margin 2, maximum, summed), 1 more with p = 2, 1 with a weight; backward
@@ -402,7 +400,7 @@ def multi_margin_loss_backward(
     target: Tensor,
     p: float | Unknown = 1,
     weight: Tensor | None = None,
-) -> tuple[Cost, str]:
+) -> Answer:
     """dx of a multi_margin_loss.
 
     FLOPs: 4 per element (margin 2, compared, summed), 1 more with p = 2, 1 with a weight.
@@ -426,7 +424,7 @@ def multilabel_margin_loss(
     reduce: Reduce = None,
     *,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Sum over targets i and other classes j of x[.., c] of max(0, 1 - (x_i - x_j)) / c.
 
     FLOPs: unknown: they depend on the number of targets in each row.
@@ -443,12 +441,8 @@ def multilabel_margin_loss(
 
 @operators("(gradient, x, target, reduction, marks): multilabel_margin_loss_backward")
 def multilabel_margin_loss_backward(
-    gradient: Tensor,
-    x: Tensor,
-    target: Tensor,
-    marks: Tensor,
-    reduction: Reduction = "mean",
-) -> tuple[Cost, str]:
+    gradient: Tensor, x: Tensor, target: Tensor, marks: Tensor, reduction: Reduction = "mean"
+) -> Answer:
     """dx of a multilabel_margin_loss.
 
     FLOPs: unknown: they depend on the number of targets in each row.
@@ -485,7 +479,7 @@ def ctc_loss(
     target_lengths: Any = None,
     *,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Loss[n] of log probabilities x[t, n, c] and targets[n, s], by the forward variables.
 
     FLOPs: 89 for each of t (2 s + 1) states of each n; backward 155 (89 for the backward variables,
@@ -508,7 +502,7 @@ def ctc_loss(
 @operators("(x, targets, input_lengths, target_lengths, ...): _cudnn_ctc_loss miopen_ctc_loss")
 def cudnn_ctc_loss(
     x: Tensor, targets: Tensor, input_lengths: Any = None, target_lengths: Any = None
-) -> tuple[Cost, str]:
+) -> Answer:
     """Loss[n] of log probabilities x[t, n, c] and its gradient, which cuDNN computes together.
 
     FLOPs: 244 for each of t (2 s + 1) states of each n, and 44 per element of x.
@@ -535,7 +529,7 @@ def ctc_loss_backward(
     loss: Tensor | None = None,
     input_lengths: Any = None,
     target_lengths: Any = None,
-) -> tuple[Cost, str]:
+) -> Answer:
     """dx[t, n, c] of a CTC loss, by the backward variables.
 
     FLOPs: 155 for each of t (2 s + 1) states of each n, and 44 per element of x.

@@ -11,7 +11,7 @@ from typing import Final
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import EXPONENTIAL, LOGARITHM, POWER, SIGMOID, SQUARE_ROOT
-from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
+from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.losses.elementwise import (
     Reduce,
     Reduced,
@@ -51,9 +51,7 @@ def _without(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
     (x, x2=y, dim, _): torch.cosine_similarity
     (x, y, dim, _): aten::cosine_similarity
 """)
-def cosine_similarity(
-    x: Tensor, y: Tensor, dim: int | Unknown = 1, *, direction: str
-) -> tuple[Cost, str]:
+def cosine_similarity(x: Tensor, y: Tensor, dim: int | Unknown = 1, *, direction: str) -> Answer:
     """x . y / max(|x| |y|, eps) along one dimension.
 
     FLOPs: 6 per element (three sums of products), 23 for each pair (product, limit, root,
@@ -86,7 +84,7 @@ def cosine_embedding_loss(
     reduce: Reduce = None,
     *,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """1 - cos(x, y) where t = 1, max(0, cos(x, y) - margin) where t = -1, for rows of x[n, d].
 
     FLOPs: 6 per element, 29 for each row (cosine 23, two branches 3, two comparisons, added), 1
@@ -111,9 +109,7 @@ def cosine_embedding_loss(
     (x, x2=y, p, ...): torch.pairwise_distance
     (x, y, p, ...): aten::pairwise_distance
 """)
-def pairwise_distance(
-    x: Tensor, y: Tensor, p: float | Unknown = 2.0, *, direction: str
-) -> tuple[Cost, str]:
+def pairwise_distance(x: Tensor, y: Tensor, p: float | Unknown = 2.0, *, direction: str) -> Answer:
     """(sum of |x - y + eps|^p)^(1/p) along the last dimension.
 
     FLOPs: 4 per element (subtracted, eps added, squared, added), 20 for each pair; backward 4
@@ -151,7 +147,7 @@ def triplet_margin_loss(
     reduce: Reduce = None,
     *,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """max(0, d(x, positive) - d(x, negative) + margin) with pairwise distances, for each row.
 
     FLOPs: those of two pairwise distances (three with swap, and a minimum), 3 for each row, 1 more
@@ -275,7 +271,7 @@ def euclidean_distance(x: Tensor, y: Tensor, *, direction: str) -> Work:
 @operators("(gradient, x, y, p, distances): _cdist_backward")
 def cdist_backward(
     gradient: Tensor, x: Tensor, y: Tensor, distances: Tensor, p: float | Unknown = 2.0
-) -> tuple[Cost, str]:
+) -> Answer:
     """dx of a cdist without matrix product; torch calls it once for dx and once for dy.
 
     FLOPs: 4 d for each pair (difference, scaled twice, added), 24 for p other than 0, 1, 2 and
@@ -295,7 +291,7 @@ def _pairs(x: Tensor) -> int:
 
 
 @operators("(x, p): pdist _pdist_forward")
-def pdist(x: Tensor, p: float | Unknown = 2.0, *, direction: str) -> tuple[Cost, str]:
+def pdist(x: Tensor, p: float | Unknown = 2.0, *, direction: str) -> Answer:
     """p-norms of x_i - x_j for all pairs of rows of x[n, d]: [n (n - 1) / 2].
 
     FLOPs: 3 d for each pair (subtracted, squared, added) and 20 for the root; backward 8 d. For p
@@ -313,7 +309,7 @@ def pdist(x: Tensor, p: float | Unknown = 2.0, *, direction: str) -> tuple[Cost,
 @operators("(gradient, x, p, distances): _pdist_backward")
 def pdist_backward(
     gradient: Tensor, x: Tensor, distances: Tensor, p: float | Unknown = 2.0
-) -> tuple[Cost, str]:
+) -> Answer:
     """dx of a pdist.
 
     FLOPs: 8 d for each pair: difference, scaled twice, added to both rows.
@@ -322,9 +318,7 @@ def pdist_backward(
     return _pdist_gradient(gradient, x, distances, p)
 
 
-def _pdist_gradient(
-    gradient: Tensor, x: Tensor, distances: Tensor, p: float | Unknown
-) -> tuple[Cost, str]:
+def _pdist_gradient(gradient: Tensor, x: Tensor, distances: Tensor, p: float | Unknown) -> Answer:
     flops = 2 * _pairs(x) * x.shape[1] * _gradient_flops(norm_of(p).element)
     moves = moved(gradient, distances, x, fresh(x))
     return Cost(flops, moves, not isinstance(p, Unknown)), texts(x)
@@ -347,7 +341,7 @@ def binary_cross_entropy(
     reduce: Reduce = None,
     *,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """(t - 1) log(1 - x) - t log(x), elementwise, reduced or not.
 
     FLOPs: 46 per element (two logarithms 40, two limits 2, the rest 4), 1 more if reduced and 1
@@ -364,7 +358,7 @@ def binary_cross_entropy(
 @operators("(gradient, x, target, weight, ...): binary_cross_entropy_backward")
 def binary_cross_entropy_backward(
     gradient: Tensor, x: Tensor, target: Tensor, weight: Tensor | None = None
-) -> tuple[Cost, str]:
+) -> Answer:
     """dx = (x - t) dloss / max((1 - x) x, eps).
 
     FLOPs: 6 per element, 1 more with a weight.
@@ -389,7 +383,7 @@ def binary_cross_entropy_with_logits(
     reduce: Reduce = None,
     *,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """(1 - t) x - log(sigmoid(x)), elementwise, reduced or not.
 
     FLOPs: 44 per element (exponential and logarithm 40, the rest 4), 1 more if reduced, 1 with a
@@ -423,7 +417,7 @@ def kl_div(
     log_target: Flag = False,
     *,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """t (log(t) - x), elementwise, reduced or not; t is exp(t) with log_target.
 
     FLOPs: 23 per element (logarithm 20, two products, subtracted), 22 with log_target, 1 more if
@@ -456,7 +450,7 @@ def poisson_nll_loss(
     reduce: Reduce = None,
     *,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """exp(x) - t x, or x - t log(x + eps) without log_input; with full, Stirling's term.
 
     FLOPs: 22 per element, 23 without log_input (exponential or logarithm 20), 47 more with full (t
@@ -486,7 +480,7 @@ def gaussian_nll_loss(
     reduction: Reduction = "mean",
     *,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """(log(max(v, eps)) + (x - t)^2 / v) / 2, elementwise, reduced or not.
 
     FLOPs: 26 per element (logarithm 20, limit 1, the rest 5), 1 more with full, 1 more if reduced;
@@ -523,7 +517,7 @@ def margin_ranking_loss(
     reduce: Reduce = None,
     *,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """max(0, margin - t (x - y)), elementwise, reduced or not.
 
     FLOPs: 4 per element (subtracted, product, added, maximum), 1 more if reduced; backward 3

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 from fastprof._system.classes import NamedTuple
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import EXPONENTIAL, LOGARITHM
-from fastprof.ops.cost import CannotModel, Cost
+from fastprof.ops.cost import Answer, CannotModel, Cost
 from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import broadcast, elements, fresh, moved, result_type, texts
 
@@ -129,7 +129,7 @@ def elementwise_loss(
     backward: int,
     direction: str,
     gradients: tuple[Tensor, ...] | None = None,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Cost of a loss over operands that broadcast.
 
     Parameters
@@ -156,9 +156,7 @@ def elementwise_loss(
     return Cost(flops, moved(*operands, loss), reduced.exact), params
 
 
-def elementwise_loss_gradient(
-    flops: int, gradient: Tensor, operands: tuple[Tensor, ...]
-) -> tuple[Cost, str]:
+def elementwise_loss_gradient(flops: int, gradient: Tensor, operands: tuple[Tensor, ...]) -> Answer:
     """Cost of an operator that computes the gradient of the first operand, from dloss."""
     shape = broadcast(*(tensor.shape for tensor in operands))
     if broadcast(gradient.shape, shape) != shape:
@@ -176,7 +174,7 @@ def _register(name: str, loss: _Loss) -> None:
         weight: Tensor | None = None,
         *,
         direction: str,
-    ) -> tuple[Cost, str]:
+    ) -> Answer:
         operands = (x, target) if weight is None else (x, target, weight)
         more = 0 if weight is None else 1
         return elementwise_loss(
@@ -202,7 +200,7 @@ def _register(name: str, loss: _Loss) -> None:
 
 
 def _register_backward(name: str, loss: _Loss) -> None:
-    def formula(gradient: Tensor, x: Tensor, target: Tensor) -> tuple[Cost, str]:
+    def formula(gradient: Tensor, x: Tensor, target: Tensor) -> Answer:
         return elementwise_loss_gradient(loss.backward, gradient, (x, target))
 
     formula.__doc__ = f"""dx of {loss.what}.

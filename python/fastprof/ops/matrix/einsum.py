@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from fastprof._system.classes import NamedTuple
 from fastprof.model.call import Tensor, Unknown
-from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
+from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.matrix.matmul import GEMM, Product, bias_gradient, plain
 from fastprof.ops.parameters import Ints, Tensors
 from fastprof.ops.registry import operators
@@ -36,7 +36,7 @@ from fastprof.ops.tensor_cores import why_not
 
 
 @operators("(left, vec2=right): outer ger")
-def outer(left: Tensor, right: Tensor, *, direction: str) -> tuple[Cost, str]:
+def outer(left: Tensor, right: Tensor, *, direction: str) -> Answer:
     """v[m] w[n]^T: one product for each pair.
 
     FLOPs: m n; backward two matrix-vector products, computed as product and sum: 4 m n.
@@ -50,7 +50,7 @@ def outer(left: Tensor, right: Tensor, *, direction: str) -> tuple[Cost, str]:
     (left, other=right): torch.kron
     (left, right): aten::kron
 """)
-def kron(left: Tensor, right: Tensor, *, direction: str) -> tuple[Cost, str]:
+def kron(left: Tensor, right: Tensor, *, direction: str) -> Answer:
     """Kronecker product A[a, ..] x B[b, ..] -> [a b, ..]: one product for each pair of elements.
 
     FLOPs: elements of A times elements of B; backward four times that.
@@ -60,7 +60,7 @@ def kron(left: Tensor, right: Tensor, *, direction: str) -> tuple[Cost, str]:
 
 
 @operators("(addend, vec1, vec2, ...): addr addr_")
-def addr(addend: Tensor, vec1: Tensor, vec2: Tensor, *, direction: str) -> tuple[Cost, str]:
+def addr(addend: Tensor, vec1: Tensor, vec2: Tensor, *, direction: str) -> Answer:
     """C + v[m] w[n]^T, C broadcast to [m, n].
 
     FLOPs: 2 m n, without beta and alpha; backward 4 m n, the gradients of the vectors.
@@ -81,7 +81,7 @@ def addr(addend: Tensor, vec1: Tensor, vec2: Tensor, *, direction: str) -> tuple
     (left, other=right, ...): torch.cross
     (left, right, ...): aten::cross aten::linalg_cross
 """)
-def cross(left: Tensor, right: Tensor, *, direction: str) -> tuple[Cost, str]:
+def cross(left: Tensor, right: Tensor, *, direction: str) -> Answer:
     """Cross products of v[.., 3] and w[.., 3]: two multiplications and a subtraction an element.
 
     FLOPs: 3 for each element of the output; backward two cross products.
@@ -102,7 +102,7 @@ def cross(left: Tensor, right: Tensor, *, direction: str) -> tuple[Cost, str]:
 
 
 @operators("(x, y, dim): torch.vecdot aten::linalg_vecdot")
-def vecdot(x: Tensor, y: Tensor, dim: int | Unknown = -1, *, direction: str) -> tuple[Cost, str]:
+def vecdot(x: Tensor, y: Tensor, dim: int | Unknown = -1, *, direction: str) -> Answer:
     """Dot products along one dimension of x[.., k] and y[.., k], broadcast: a product, then a sum.
 
     FLOPs: 2 for each element of the broadcast operands; backward two products.
@@ -135,7 +135,7 @@ def _vectors(*vectors: Tensor) -> None:
             raise CannotModel(f"shape {tensor.shape} is not that of a vector")
 
 
-def _pairs(left: Tensor, right: Tensor, shape: tuple[int, ...], direction: str) -> tuple[Cost, str]:
+def _pairs(left: Tensor, right: Tensor, shape: tuple[int, ...], direction: str) -> Answer:
     # One multiplication for each pair of elements. Backward, for each operand, the pairs' gradient
     # times the other operand, summed.
     dtype = result_type((left, right))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
-from fastprof.ops.cost import CannotModel, Cost, add_known
+from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
 from fastprof.ops.parameters import Ints, Number, Tensors
 from fastprof.ops.registry import TORCH, op, operators
 from fastprof.ops.table import Traffic, table_row
@@ -49,7 +49,7 @@ def is_contiguous(x: Tensor) -> bool | None:
 """)
 def cat(
     tensors: Tensors | Unknown, *, direction: str, result: Tensor | Unknown = UNKNOWN
-) -> tuple[Cost, str]:
+) -> Answer:
     """Tensors concatenated into one of their common type.
 
     FLOPs: none.
@@ -78,7 +78,7 @@ def cat(
 
 
 @operators("(tensors*): block_diag")
-def block_diag(tensors: Tensors) -> tuple[Cost, str]:
+def block_diag(tensors: Tensors) -> Answer:
     """Matrices along the diagonal of a zero matrix -> [all rows, all columns].
 
     FLOPs: none.
@@ -99,7 +99,7 @@ def block_diag(tensors: Tensors) -> tuple[Cost, str]:
 """)
 def chunk_cat(
     tensors: Tensors, dim: int | Unknown, chunks: int | Unknown, out: Tensor | None = None
-) -> tuple[Cost, str]:
+) -> Answer:
     """Tensors cut into chunks along dim and concatenated by chunk: first chunks, second chunks, ...
 
     FLOPs: none.
@@ -128,7 +128,7 @@ def chunk_cat(
         _neg_view_copy view_as_real_copy view_as_complex_copy torch.__deepcopy__
         fsdp::split_with_sizes_copy
 """)
-def roll(x: Tensor, *, direction: str) -> tuple[Cost, str]:
+def roll(x: Tensor, *, direction: str) -> Answer:
     """All elements of x, reordered, cut or with a triangle of zeros, as new tensors.
 
     FLOPs: none.
@@ -155,7 +155,7 @@ _PLAIN: Final = frozenset({0, 1, "torch.contiguous_format", "torch.preserve_form
 @operators("contiguous")
 def contiguous(
     x: Tensor, memory_format: str | int | Unknown | None = None, *, direction: str
-) -> tuple[Cost, str]:
+) -> Answer:
     """x itself if it is contiguous, else a contiguous copy.
 
     FLOPs: none.
@@ -176,7 +176,7 @@ def _possible(x: Tensor, sure: bool) -> Cost:
 
 
 @operators("(x, ...): reshape reshape_as flatten ravel")
-def reshape(x: Tensor, *, direction: str) -> tuple[Cost, str]:
+def reshape(x: Tensor, *, direction: str) -> Answer:
     """x in another shape: a view if its strides allow it, else a copy.
 
     FLOPs: none.
@@ -221,7 +221,7 @@ def repeat(
     eighth: int | None = None,
     *,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """x repeated along each dimension -> [repeats[0] * x.shape[0], ..].
 
     FLOPs: none; backward an addition for each element of the repetition.
@@ -251,7 +251,7 @@ def repeat_interleave(
     output_size: int | Unknown | None = None,
     *,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Each element of x (or slice along dim) repeated by a number or by a tensor of counts.
 
     FLOPs: none; backward an addition for each element of the repetition.
@@ -291,7 +291,7 @@ def converted(x: Tensor, dtype: str | None, direction: str) -> Cost:
     return Cost(0, add_known(byte_count(count, dtype), byte_count(count, x.dtype)))
 
 
-def _perhaps(x: Tensor, dtype: str | None, direction: str) -> tuple[Cost, str]:
+def _perhaps(x: Tensor, dtype: str | None, direction: str) -> Answer:
     # A call that copies only if the type, which is known, or the device, which is not, changes.
     cost = converted(x, dtype, direction)
     changes = dtype is not None and canonical_type(x.dtype) not in (None, dtype)
@@ -302,7 +302,7 @@ def _perhaps(x: Tensor, dtype: str | None, direction: str) -> tuple[Cost, str]:
     (x, src=source, ...): torch.copy_
     (x, source, ...): aten::copy_ aten::copy
 """)
-def copy_(x: Tensor, source: Tensor | Number, *, direction: str) -> tuple[Cost, str]:
+def copy_(x: Tensor, source: Tensor | Number, *, direction: str) -> Answer:
     """A source, broadcast, written over x, in the type of x.
 
     FLOPs: none.
@@ -333,7 +333,7 @@ table_row("""
     (x, dtype, _, _, _, _, _): aten::_to_copy
     (x, _, _): aten::_to_copy
 """)
-def to_copy(x: Tensor, dtype: Dtype = None, *, direction: str) -> tuple[Cost, str]:
+def to_copy(x: Tensor, dtype: Dtype = None, *, direction: str) -> Answer:
     """x in another type, or on another device, in new memory.
 
     FLOPs: none, a conversion moves data.
@@ -357,7 +357,7 @@ def to(
     third: Dtype | bool = None,
     *,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """x in another type or on another device; x itself if nothing changes.
 
     FLOPs: none, a conversion moves data.
@@ -389,7 +389,7 @@ def to(
 """)
 def torch_type(
     x: Tensor, dtype: Dtype = None, other: Tensor | None = None, *, direction: str
-) -> tuple[Cost, str]:
+) -> Answer:
     """x in another type; x itself if it has that type. Without an argument, the name of its type.
 
     FLOPs: none, a conversion moves data.
@@ -435,7 +435,7 @@ _CONVERSION: Final = """x as {dtype}; x itself if it has that type.
 
 
 def _register(name: str, dtype: str) -> None:
-    def formula(x: Tensor, *, direction: str) -> tuple[Cost, str]:
+    def formula(x: Tensor, *, direction: str) -> Answer:
         if canonical_type(x.dtype) == dtype:
             return Cost(0, 0), tensor_text(x)
         return _perhaps(x, dtype, direction)
@@ -462,9 +462,7 @@ table_row("""
     (x, ...): aten::_autocast_to_full_precision
     (x, _, _, dtype, ...): aten::_autocast_to_reduced_precision
 """)
-def autocast_to_full_precision(
-    x: Tensor, dtype: Dtype = "float32", *, direction: str
-) -> tuple[Cost, str]:
+def autocast_to_full_precision(x: Tensor, dtype: Dtype = "float32", *, direction: str) -> Answer:
     """x in autocast's type; x itself if it has that type.
 
     FLOPs: none, a conversion moves data.

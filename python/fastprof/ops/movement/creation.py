@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.axes import POWER
-from fastprof.ops.cost import CannotModel, Cost, add_known
+from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
 from fastprof.ops.movement.copies import sizes_given
 from fastprof.ops.parameters import Ints, Number
 from fastprof.ops.registry import operators
@@ -26,9 +26,7 @@ from fastprof.ops.tensor import (
 DEFAULT_TYPE: Final = "float32"  # torch's, unless changed by torch.set_default_dtype
 
 
-def new_tensor(
-    count: int | None, dtype: Dtype, default: str | None, flops: int = 0
-) -> tuple[Cost, str]:
+def new_tensor(count: int | None, dtype: Dtype, default: str | None, flops: int = 0) -> Answer:
     """Cost of writing `count` elements; an estimate if the type is torch's default."""
     result = chosen(dtype, default)
     written = None if count is None else byte_count(count, result)
@@ -43,9 +41,7 @@ def new_tensor(
     (x, value, ...): aten::fill
     (x, ...): aten::zero
 """)
-def fill(
-    x: Tensor, value: Tensor | Number | Unknown | None = None, *, direction: str
-) -> tuple[Cost, str]:
+def fill(x: Tensor, value: Tensor | Number | Unknown | None = None, *, direction: str) -> Answer:
     """x filled with one number.
 
     FLOPs: none.
@@ -79,7 +75,7 @@ def zeros(
     seventh: int | None = None,
     eighth: int | None = None,
     dtype: Dtype = None,
-) -> tuple[Cost, str]:
+) -> Answer:
     """A tensor of a given size filled with zeros or ones.
 
     FLOPs: none.
@@ -95,9 +91,7 @@ def zeros(
     (size, fill_value=value, dtype=dtype): torch.full
     (size, value, dtype, ...): aten::full
 """)
-def full(
-    size: Ints | Unknown, value: Number | Tensor | Unknown, dtype: Dtype = None
-) -> tuple[Cost, str]:
+def full(size: Ints | Unknown, value: Number | Tensor | Unknown, dtype: Dtype = None) -> Answer:
     """A tensor of a given size filled with one number.
 
     FLOPs: none.
@@ -119,7 +113,7 @@ def full(
     (...): empty empty_strided empty_like empty_permuted new_empty new_empty_strided
         _efficientzerotensor
 """)
-def empty() -> tuple[Cost, str]:
+def empty() -> Answer:
     """Memory for a new tensor.
 
     FLOPs: none.
@@ -134,7 +128,7 @@ def empty() -> tuple[Cost, str]:
     (x, dtype, _, _, _, _): aten::zeros_like aten::ones_like
     (x, _, dtype, _, _, _, _): aten::full_like
 """)
-def zeros_like(x: Tensor, dtype: Dtype = None) -> tuple[Cost, str]:
+def zeros_like(x: Tensor, dtype: Dtype = None) -> Answer:
     """A tensor of the shape of x, filled with one number.
 
     FLOPs: none.
@@ -158,7 +152,7 @@ def new_zeros(
     fifth: int | None = None,
     sixth: int | None = None,
     dtype: Dtype = None,
-) -> tuple[Cost, str]:
+) -> Answer:
     """A tensor of a given size and the type of x, filled with one number.
 
     FLOPs: none.
@@ -174,7 +168,7 @@ def new_zeros(
     (value, dtype=dtype): torch.scalar_tensor
     (value, dtype, ...): aten::scalar_tensor
 """)
-def scalar_tensor(value: Number | Unknown, dtype: Dtype = None) -> tuple[Cost, str]:
+def scalar_tensor(value: Number | Unknown, dtype: Dtype = None) -> Answer:
     """A 0-dim tensor with one number.
 
     FLOPs: none.
@@ -196,7 +190,7 @@ def eye(
     fourth: Any = None,
     fifth: Any = None,
     sixth: Any = "absent",
-) -> tuple[Cost, str]:
+) -> Answer:
     """The matrix [rows, columns] with ones along its diagonal.
 
     FLOPs: none.
@@ -232,11 +226,8 @@ def eye(
     (rows, columns, offset, dtype, ...): aten::tril_indices
 """)
 def tril_indices(
-    rows: int | Unknown,
-    columns: int | Unknown,
-    offset: int | Unknown = 0,
-    dtype: Dtype = None,
-) -> tuple[Cost, str]:
+    rows: int | Unknown, columns: int | Unknown, offset: int | Unknown = 0, dtype: Dtype = None
+) -> Answer:
     """Indices of the lower triangle of a matrix [rows, columns] -> [2, n].
 
     FLOPs: none.
@@ -250,11 +241,8 @@ def tril_indices(
     (rows, columns, offset, dtype, ...): aten::triu_indices
 """)
 def triu_indices(
-    rows: int | Unknown,
-    columns: int | Unknown,
-    offset: int | Unknown = 0,
-    dtype: Dtype = None,
-) -> tuple[Cost, str]:
+    rows: int | Unknown, columns: int | Unknown, offset: int | Unknown = 0, dtype: Dtype = None
+) -> Answer:
     """Indices of the upper triangle of a matrix [rows, columns] -> [2, n].
 
     FLOPs: none.
@@ -269,7 +257,7 @@ _LARGEST: Final = 1 << 16  # rows of the largest supported triangle
 
 def _triangle(
     rows: int | Unknown, columns: int | Unknown, offset: int | Unknown, dtype: Dtype
-) -> tuple[Cost, str]:
+) -> Answer:
     if isinstance(rows, Unknown) or isinstance(columns, Unknown) or isinstance(offset, Unknown):
         return Cost(0, None), ""
     if not 0 <= rows <= _LARGEST or columns < 0:
@@ -293,7 +281,7 @@ def arange(
     seventh: Any = "absent",
     *,
     result: Tensor | Unknown = UNKNOWN,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Numbers from start to end with a step.
 
     FLOPs: 2 for each: a product and an addition.
@@ -345,11 +333,8 @@ def _steps(start: float, end: float, step: float) -> int:
     (start, end, steps, dtype, ...): aten::linspace
 """)
 def linspace(
-    steps: int | Unknown,
-    start: Any = None,
-    end: Any = None,
-    dtype: Dtype = None,
-) -> tuple[Cost, str]:
+    steps: int | Unknown, start: Any = None, end: Any = None, dtype: Dtype = None
+) -> Answer:
     """`steps` evenly spaced numbers from start to end.
 
     FLOPs: 2 for each: a product and an addition.
@@ -363,12 +348,8 @@ def linspace(
     (start, end, steps, base, dtype, ...): aten::logspace
 """)
 def logspace(
-    steps: int | Unknown,
-    start: Any = None,
-    end: Any = None,
-    base: Any = None,
-    dtype: Dtype = None,
-) -> tuple[Cost, str]:
+    steps: int | Unknown, start: Any = None, end: Any = None, base: Any = None, dtype: Dtype = None
+) -> Answer:
     """`steps` powers of a base with evenly spaced exponents.
 
     FLOPs: 22 for each: a product, an addition and a power.
@@ -377,7 +358,7 @@ def logspace(
     return _spaced(steps, dtype, POWER + 2)
 
 
-def _spaced(steps: int | Unknown, dtype: Dtype, flops: int) -> tuple[Cost, str]:
+def _spaced(steps: int | Unknown, dtype: Dtype, flops: int) -> Answer:
     if isinstance(steps, Unknown) or steps < 0:
         raise CannotModel(f"invalid number of steps {steps}")
     return new_tensor(steps, dtype, DEFAULT_TYPE, flops)

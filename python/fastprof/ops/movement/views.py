@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fastprof.model.call import Tensor, Unknown
-from fastprof.ops.cost import CannotModel, Cost, add_known
+from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
 from fastprof.ops.movement.copies import copied, sizes_given
 from fastprof.ops.parameters import Ints
 from fastprof.ops.registry import operators
@@ -22,7 +22,7 @@ table_row("""
 
 
 @operators("(x, ...): view view_as unflatten _unsafe_view _reshape_alias")
-def view(x: Tensor, *, direction: str) -> tuple[Cost, str]:
+def view(x: Tensor, *, direction: str) -> Answer:
     """x in another shape, in the same memory.
 
     FLOPs: none.
@@ -39,7 +39,7 @@ def view(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     (x, ...): split split_with_sizes chunk unbind tensor_split hsplit vsplit dsplit unsafe_split
         unsafe_split_with_sizes unsafe_chunk
 """)
-def cut(x: Tensor, *, direction: str) -> tuple[Cost, str]:
+def cut(x: Tensor, *, direction: str) -> Answer:
     """Pieces that make up x, in the same memory.
 
     FLOPs: none.
@@ -51,7 +51,7 @@ def cut(x: Tensor, *, direction: str) -> tuple[Cost, str]:
 
 
 @operators("(x, ...): diagonal as_strided as_strided_ real imag aten::unfold")
-def part(x: Tensor, *, direction: str) -> tuple[Cost, str]:
+def part(x: Tensor, *, direction: str) -> Answer:
     """Some elements of x, in the same memory.
 
     FLOPs: none; backward unknown, because elements may overlap.
@@ -85,7 +85,7 @@ def _size_along(shape: tuple[int, ...], dim: int | Unknown) -> int | None:
 
 
 @operators("(x, dim, ...): select")
-def select(x: Tensor, dim: int | Unknown, *, direction: str) -> tuple[Cost, str]:
+def select(x: Tensor, dim: int | Unknown, *, direction: str) -> Answer:
     """One slice of x along dim, in the same memory.
 
     FLOPs: none.
@@ -99,9 +99,7 @@ def select(x: Tensor, dim: int | Unknown, *, direction: str) -> tuple[Cost, str]
 
 
 @operators("(x, dim, _, length): narrow")
-def narrow(
-    x: Tensor, dim: int | Unknown, length: int | Unknown, *, direction: str
-) -> tuple[Cost, str]:
+def narrow(x: Tensor, dim: int | Unknown, length: int | Unknown, *, direction: str) -> Answer:
     """`length` slices of x along dim, in the same memory.
 
     FLOPs: none.
@@ -126,7 +124,7 @@ def slices(
     step: int | Unknown = 1,
     *,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Slices of x along dim from start to end, in the same memory.
 
     FLOPs: none.
@@ -164,7 +162,7 @@ def expand(
     other: Tensor | None = None,
     *,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """x repeated along dimensions of size 1, in the same memory.
 
     FLOPs: none; backward an addition for each element of the repetition.
@@ -204,7 +202,7 @@ def _expanded(x: Tensor, *given: Ints | Unknown | None) -> int | None:
 @operators("""
     (gradient, sizes, ...): aten::select_backward aten::slice_backward aten::diagonal_backward
 """)
-def part_backward(gradient: Tensor, sizes: Ints | Unknown) -> tuple[Cost, str]:
+def part_backward(gradient: Tensor, sizes: Ints | Unknown) -> Answer:
     """Gradient of a part of a tensor, placed in zeros of the tensor's sizes.
 
     FLOPs: none.
@@ -216,7 +214,7 @@ def part_backward(gradient: Tensor, sizes: Ints | Unknown) -> tuple[Cost, str]:
 
 
 @operators("(gradient, sizes, ...): aten::unfold_backward")
-def unfold_backward(gradient: Tensor, sizes: Ints | Unknown) -> tuple[Cost, str]:
+def unfold_backward(gradient: Tensor, sizes: Ints | Unknown) -> Answer:
     """Gradient of overlapping windows along a dimension, summed.
 
     FLOPs: an addition for each element of the gradient.
@@ -232,7 +230,7 @@ def unfold_backward(gradient: Tensor, sizes: Ints | Unknown) -> tuple[Cost, str]
     (x, source, ...): aten::select_scatter aten::slice_scatter aten::diagonal_scatter
         aten::as_strided_scatter
 """)
-def select_scatter(x: Tensor, source: Tensor, *, direction: str) -> tuple[Cost, str]:
+def select_scatter(x: Tensor, source: Tensor, *, direction: str) -> Answer:
     """A copy of x with one part replaced by a source.
 
     FLOPs: none.

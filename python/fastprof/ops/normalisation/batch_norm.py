@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from fastprof.model.call import Tensor, Unknown
-from fastprof.ops.cost import CannotModel, Cost
+from fastprof.ops.cost import Answer, CannotModel, Cost
 from fastprof.ops.registry import operators
 from fastprof.ops.tensor import canonical_type, elements, fresh, moved, texts
 
@@ -67,7 +67,7 @@ def batch_norm(
     cudnn_enabled: Flag | None = None,
     *,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """x[n, c, ..] normalised by channel: (x - mean) / sqrt(var + eps) * weight[c] + bias[c].
 
     FLOPs: 8 per element in training (mean 1, variance 3, normalising 2, weight 1, bias 1), 4 in
@@ -101,7 +101,7 @@ def native_batch_norm_legit_no_training(
     eps: float | Unknown = 0.0,
     *,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """x[n, c, ..] normalised by running statistics.
 
     FLOPs: 2 per element, one more for weight and one for bias; backward as batch_norm.
@@ -123,7 +123,7 @@ def batch_norm_with_update(
     eps: float | Unknown = 0.0,
     *,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """x[n, c, ..] normalised by its own statistics; updates the running statistics.
 
     FLOPs: 6 per element, one more for weight and one for bias; backward 9.
@@ -149,7 +149,7 @@ def instance_norm(
     cudnn_enabled: Flag | None = None,
     *,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """x[n, c, ..] normalised for each n and c: the batch norm of x[1, n c, ..], as in torch.
 
     FLOPs: as batch_norm; in training mode if it uses the input's statistics.
@@ -169,7 +169,7 @@ def _norm(
     groups: int,
     training: Flag,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     weight, bias, running_mean, running_var = vectors
     params = texts(x, weight, bias)
     exact = not isinstance(training, Unknown)
@@ -228,7 +228,7 @@ def batch_norm_backward(
     save_mean: Tensor | None = None,
     save_var: Tensor | None = None,
     training: Flag = True,
-) -> tuple[Cost, str]:
+) -> Answer:
     """dx[n, c, ..], dweight[c] and dbias[c] of a batch norm from dy, x and saved statistics.
 
     FLOPs: 9 per element in training (two sums 4, gradient 5), else 1, and 4 with a weight.
@@ -255,7 +255,7 @@ MERGED: Final = 18  # variance 1/s^2 - eps (3), merged (8), mean merged (5), fac
 """)
 def batch_norm_stats(
     x: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None
-) -> tuple[Cost, str]:
+) -> Answer:
     """Mean[c] and inverse deviation[c] of x[n, c, ..] on one GPU.
 
     FLOPs: 4 per element: x added; x - mean, squared, added.
@@ -280,7 +280,7 @@ def batch_norm_gather_stats(
     running_mean: Tensor | None = None,
     running_var: Tensor | None = None,
     counts: Tensor | int | Unknown | None = None,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Mean[c] and inverse deviation[c] from those[gpus, c] of several GPUs.
 
     FLOPs: 18 for each GPU and channel: variances and means are merged in pairs.
@@ -302,7 +302,7 @@ def batch_norm_gather_stats(
 @operators("(x, weight, bias, mean, invstd, ...): batch_norm_elemt")
 def batch_norm_elemt(
     x: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Tensor, invstd: Tensor
-) -> tuple[Cost, str]:
+) -> Answer:
     """(x[n, c, ..] - mean[c]) * invstd[c] * weight[c] + bias[c].
 
     FLOPs: 2 per element, one more for weight and one for bias.
@@ -317,7 +317,7 @@ def batch_norm_elemt(
 @operators("(gradient, x, mean, invstd, weight, ...): batch_norm_backward_reduce")
 def batch_norm_backward_reduce(
     gradient: Tensor, x: Tensor, mean: Tensor, invstd: Tensor, weight: Tensor | None = None
-) -> tuple[Cost, str]:
+) -> Answer:
     """Sums[c] of dy and of dy * (x - mean) over x[n, c, ..] on one GPU.
 
     FLOPs: 4 per element: dy added; x - mean, times dy, added.
@@ -342,7 +342,7 @@ def batch_norm_backward_elemt(
     weight: Tensor | None,
     sum_dy: Tensor,
     sum_dy_xmu: Tensor,
-) -> tuple[Cost, str]:
+) -> Answer:
     """dx[n, c, ..] = (dy - mean(dy) - (x - mean) * c) * factor, from the sums of all GPUs.
 
     FLOPs: 5 per element.

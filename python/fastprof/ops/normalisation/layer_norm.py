@@ -10,7 +10,7 @@ from typing import Final
 from fastprof._system.classes import NamedTuple
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import POWER, SQUARE_ROOT, Dims, left
-from fastprof.ops.cost import CannotModel, Cost, add_known
+from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
 from fastprof.ops.normalisation.batch_norm import channels_fit, channels_of, statistics
 from fastprof.ops.parameters import Ints, Number
 from fastprof.ops.registry import TORCH, op, operators
@@ -61,7 +61,7 @@ def layer_norm(
     bias: Tensor | None = None,
     *,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """x[.., d] normalised by row: (x - mean) / sqrt(var + eps) * weight[d] + bias[d].
 
     FLOPs: 8 per element (mean 1, variance 3, normalising 2, weight 1, bias 1); backward 13 (9 for
@@ -100,7 +100,7 @@ def rms_norm(
     weight: Tensor | None = None,
     *,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """x[.., d] / sqrt(mean(x^2) + eps) * weight[d].
 
     FLOPs: 4 per element (squares added 2, scaling 1, weight 1); backward 9 (6 for dx, of the weight
@@ -125,7 +125,7 @@ def group_norm(
     bias: Tensor | None = None,
     *,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """x[n, c, ..] normalised for each n and group of channels, * weight[c] + bias[c].
 
     FLOPs: as layer_norm: 8 per element; backward 13.
@@ -164,7 +164,7 @@ def _norm(
     rows: int | None,
     tensors: int,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     # `tensors` of x's size are moved forward: 2 if x is read once, 3 if twice.
     _same_row(weight, bias)
     params = texts(x, weight, bias)
@@ -223,7 +223,7 @@ def native_layer_norm_backward(
     weight: Tensor | None = None,
     bias: Tensor | None = None,
     normalized_shape: Ints | Unknown | None = None,
-) -> tuple[Cost, str]:
+) -> Answer:
     """dx[.., d], dweight[d] and dbias[d] of a layer norm from dy, x, mean and rstd.
 
     FLOPs: 13 per element (9 for dx, of the weight 3, of the bias 1).
@@ -240,7 +240,7 @@ def native_layer_norm_backward(
 @operators("(gradient, x, _, rstd, weight, ...): _fused_rms_norm_backward")
 def fused_rms_norm_backward(
     gradient: Tensor, x: Tensor, rstd: Tensor, weight: Tensor | None = None
-) -> tuple[Cost, str]:
+) -> Answer:
     """dx[.., d] and dweight[d] of an RMS norm from dy, x and rstd.
 
     FLOPs: 9 per element (6 for dx, of the weight 3).
@@ -254,7 +254,7 @@ def fused_rms_norm_backward(
 @operators("(gradient, x, mean, rstd, weight, ...): native_group_norm_backward")
 def native_group_norm_backward(
     gradient: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None = None
-) -> tuple[Cost, str]:
+) -> Answer:
     """dx[n, c, ..], dweight[c] and dbias[c] of a group norm from dy, x, mean and rstd.
 
     FLOPs: 13 per element (9 for dx, of the weight 3, of the bias 1).
@@ -286,9 +286,7 @@ def norm_of(p: Number | str | Unknown | None) -> Norm:
 
 
 @operators("(x, p, dim, ...): torch.normalize")
-def normalize(
-    x: Tensor, p: Number | str = 2.0, dim: Dims = 1, *, direction: str
-) -> tuple[Cost, str]:
+def normalize(x: Tensor, p: Number | str = 2.0, dim: Dims = 1, *, direction: str) -> Answer:
     """x / max(norm of x along dim, eps).
 
     FLOPs: 3 per element (squared, added, divided), 21 for each norm (root, comparison); backward 5
@@ -311,9 +309,7 @@ def normalize(
     aten::renorm aten::renorm_
     (x, p, dim, _): torch.renorm torch.renorm_
 """)
-def renorm(
-    x: Tensor, p: Number | str | Unknown, dim: int | Unknown, *, direction: str
-) -> tuple[Cost, str]:
+def renorm(x: Tensor, p: Number | str | Unknown, dim: int | Unknown, *, direction: str) -> Answer:
     """x with slices along dim scaled down if their p-norm exceeds a limit.
 
     FLOPs: 3 per element (squared, added, scaled), 22 for each slice (root, comparison, division);
@@ -330,7 +326,7 @@ def renorm(
 
 
 @operators("(x, p, dim): norm_except_dim")
-def norm_except_dim(x: Tensor, p: Number | Unknown = 2, dim: int | Unknown = 0) -> tuple[Cost, str]:
+def norm_except_dim(x: Tensor, p: Number | Unknown = 2, dim: int | Unknown = 0) -> Answer:
     """Norm of each slice of x along dim.
 
     FLOPs: 2 per element (squared, added), 20 for each norm.
@@ -351,7 +347,7 @@ def _size_along(x: Tensor, dim: int | Unknown) -> int:
 
 
 @operators("(v, g, ...): _weight_norm _weight_norm_interface")
-def weight_norm(v: Tensor, g: Tensor, *, direction: str) -> tuple[Cost, str]:
+def weight_norm(v: Tensor, g: Tensor, *, direction: str) -> Answer:
     """w = v * (g / norm of v), one norm and one g for each slice of v along one dimension.
 
     FLOPs: 3 per element (squared, added, scaled), 21 for each norm (root, division); backward 5 (dw
@@ -369,9 +365,7 @@ def weight_norm(v: Tensor, g: Tensor, *, direction: str) -> tuple[Cost, str]:
     (gradient, v, g, norms, ...): _weight_norm_interface_backward
         _weight_norm_differentiable_backward
 """)
-def weight_norm_interface_backward(
-    gradient: Tensor, v: Tensor, g: Tensor, norms: Tensor
-) -> tuple[Cost, str]:
+def weight_norm_interface_backward(gradient: Tensor, v: Tensor, g: Tensor, norms: Tensor) -> Answer:
     """dv and dg of a weight norm from dw, v, g and the norms.
 
     FLOPs: 5 per element (dw v summed 2, v * c, subtracted, scaled).
@@ -389,13 +383,13 @@ def _norms(v: Tensor, g: Tensor) -> Tensor:
     return statistics(v, elements(g.shape))
 
 
-def _weight_gradients(gradient: Tensor, v: Tensor, g: Tensor, norms: Tensor) -> tuple[Cost, str]:
+def _weight_gradients(gradient: Tensor, v: Tensor, g: Tensor, norms: Tensor) -> Answer:
     moves = moved(gradient, v, g, norms, fresh(v), fresh(g))
     return Cost(5 * elements(v.shape), moves), texts(v, g)
 
 
 @operators("(x, size, ...): torch.local_response_norm")
-def local_response_norm(x: Tensor, size: int, *, direction: str) -> tuple[Cost, str]:
+def local_response_norm(x: Tensor, size: int, *, direction: str) -> Answer:
     """x[n, c, ..] / (k + alpha * mean of x^2 over `size` channels)^beta.
 
     FLOPs: size + 24 per element (square 1, mean over the window `size`, alpha, k, power 20,

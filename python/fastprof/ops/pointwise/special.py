@@ -7,7 +7,7 @@ from typing import Final
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import ERROR_FUNCTION, EXPONENTIAL, GAMMA, SIGMOID, TRIGONOMETRIC
-from fastprof.ops.cost import CannotModel, Cost, add_known
+from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
 from fastprof.ops.pointwise.arithmetic import DIVISION
 from fastprof.ops.pointwise.formula import Argument, known, pointwise
 from fastprof.ops.pointwise.table import NONE, Operator, Output, saved
@@ -30,12 +30,8 @@ from fastprof.ops.tensor import (
     (left, other, rounding_mode): aten::div aten::divide
 """)
 def divide(
-    left: Argument,
-    other: Argument,
-    rounding_mode: str | Unknown | None = None,
-    *,
-    direction: str,
-) -> tuple[Cost, str]:
+    left: Argument, other: Argument, rounding_mode: str | Unknown | None = None, *, direction: str
+) -> Answer:
     """a / b, elementwise: integers give float32, or integers if the result is rounded.
 
     FLOPs: 1 for each element of the output, 11 if complex; backward the same.
@@ -54,7 +50,7 @@ def divide(
     (left, other, ...): div_ divide_ true_divide_ torch.__itruediv__ torch.__idiv__
         torch.itruediv
 """)
-def div(left: Tensor, other: Argument, *, direction: str) -> tuple[Cost, str]:
+def div(left: Tensor, other: Argument, *, direction: str) -> Answer:
     """a / b in place of a.
 
     FLOPs: 1 for each element, 11 if complex; backward the same.
@@ -77,7 +73,7 @@ _APPROXIMATE: Final = {"none": (_GELU, _GELU_GRADIENT), "tanh": (_GELU_TANH, _GE
     aten::gelu aten::gelu_
     (x, approximate): torch.gelu torch.gelu_
 """)
-def gelu(x: Tensor, approximate: str | Unknown = "none", *, direction: str) -> tuple[Cost, str]:
+def gelu(x: Tensor, approximate: str | Unknown = "none", *, direction: str) -> Answer:
     """x [..] times the normal distribution function of x, or its approximation by tanh.
 
     FLOPs: 24 for each element, 28 by tanh; backward 49, 37 by tanh.
@@ -94,9 +90,7 @@ def gelu(x: Tensor, approximate: str | Unknown = "none", *, direction: str) -> t
     (gradient, x, approximate): aten::gelu_backward
     (gradient, x): aten::infinitely_differentiable_gelu_backward
 """)
-def gelu_backward(
-    gradient: Tensor, x: Tensor, approximate: str | Unknown = "none"
-) -> tuple[Cost, str]:
+def gelu_backward(gradient: Tensor, x: Tensor, approximate: str | Unknown = "none") -> Answer:
     """dy times the derivative of gelu at x.
 
     FLOPs: 49 for each element, 37 by tanh.
@@ -116,7 +110,7 @@ def _of_gelu(approximate: str | Unknown) -> tuple[int, int]:
     return _APPROXIMATE[name]
 
 
-def _estimate(answer: tuple[Cost, str], approximate: str | Unknown) -> tuple[Cost, str]:
+def _estimate(answer: Answer, approximate: str | Unknown) -> Answer:
     cost, text = answer
     return replace(cost, exact=not isinstance(approximate, Unknown)), text
 
@@ -126,7 +120,7 @@ _GLU_GRADIENT: Final = SIGMOID + 5
 
 
 @operators("(x, ...): glu")
-def glu(x: Tensor, *, direction: str) -> tuple[Cost, str]:
+def glu(x: Tensor, *, direction: str) -> Answer:
     """First half of x along a dimension times the sigmoid of the second: half of x's elements.
 
     FLOPs: 23 for each element of the output; backward 27.
@@ -142,7 +136,7 @@ def glu(x: Tensor, *, direction: str) -> tuple[Cost, str]:
 
 
 @operators("(gradient, x, ...): aten::glu_backward")
-def glu_backward(gradient: Tensor, x: Tensor) -> tuple[Cost, str]:
+def glu_backward(gradient: Tensor, x: Tensor) -> Answer:
     """Gradient of glu at x, of x's size.
 
     FLOPs: 27 for each element of the output's gradient.
@@ -162,7 +156,7 @@ def _half(x: Tensor) -> int:
 
 
 @operators("(gradient, x, weight): aten::_prelu_kernel_backward")
-def prelu_kernel_backward(gradient: Tensor, x: Tensor, weight: Tensor) -> tuple[Cost, str]:
+def prelu_kernel_backward(gradient: Tensor, x: Tensor, weight: Tensor) -> Answer:
     """dy or slope dy, and dy a or 0: the gradient of the slope before summation.
 
     FLOPs: 3 for each element: a comparison, two multiplications.
@@ -188,7 +182,7 @@ table_row("""
 
 
 @operators("(x, ...): frexp")
-def frexp(x: Tensor) -> tuple[Cost, str]:
+def frexp(x: Tensor) -> Answer:
     """Mantissa, of x's type, and exponent, int32, of each element.
 
     FLOPs: 2 for each element.

@@ -12,7 +12,7 @@ from typing import Final
 
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.axes import EXPONENTIAL, LOGARITHM, POWER, Dims, axes, left
-from fastprof.ops.cost import CannotModel, Cost, add_known
+from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
 from fastprof.ops.parameters import Ints, Number
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
@@ -59,7 +59,7 @@ def norm(
     ord: Order = None,  # noqa: A002 -- the keyword of torch.linalg.norm
     *,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """p-norm of the elements of x [..] over the dimensions dim (all without them) -> [..].
 
     FLOPs: 2 for each element (a square and an addition, or a magnitude and an addition or a
@@ -89,7 +89,7 @@ def _no_name(dim: Ints | str | Unknown) -> Ints | Unknown:
     return dim
 
 
-def _norm(x: Tensor, p: Order, dim: Dims, dtype: Dtype, direction: str) -> tuple[Cost, str]:
+def _norm(x: Tensor, p: Order, dim: Dims, dtype: Dtype, direction: str) -> Answer:
     order = _order(p)
     outputs, count, numbers = left(x.shape, dim), elements(x.shape), parts(x.dtype)
     written = None if outputs is None else byte_count(outputs, chosen(dtype, real_result(x.dtype)))
@@ -136,7 +136,7 @@ def linalg_norm(
     dtype: Dtype = None,
     *,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """torch.linalg.norm of x [..]: a matrix norm if ord and two dims are given.
 
     FLOPs: those of the vector norm; a matrix norm of order 1 or inf is a sum of magnitudes by rows
@@ -161,7 +161,7 @@ def matrix_norm(
     dtype: Dtype = None,
     *,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Norms of the matrices of x [.., m, n] -> [..].
 
     FLOPs: 2 for each element and a root for each "fro"; for 1 and inf a comparison for each sum.
@@ -176,14 +176,14 @@ def matrix_norm(
     return _matrix(x, ord, dim, dtype, direction)
 
 
-def _by_order(x: Tensor, order: Order, dim: Dims, dtype: Dtype, direction: str) -> tuple[Cost, str]:
+def _by_order(x: Tensor, order: Order, dim: Dims, dtype: Dtype, direction: str) -> Answer:
     matrix = len(dim) == 2 if isinstance(dim, tuple) else dim is None and len(x.shape) == 2
     if order is None or isinstance(order, Unknown) or not matrix:
         return _norm(x, order, dim, dtype, direction)
     return _matrix(x, order, (-2, -1) if dim is None else dim, dtype, direction)
 
 
-def _matrix(x: Tensor, order: Order, dim: Dims, dtype: Dtype, direction: str) -> tuple[Cost, str]:
+def _matrix(x: Tensor, order: Order, dim: Dims, dtype: Dtype, direction: str) -> Answer:
     if len(x.shape) < 2:
         raise CannotModel(f"{x.shape} is not a matrix")
     if isinstance(order, Unknown):
@@ -204,9 +204,7 @@ def _matrix(x: Tensor, order: Order, dim: Dims, dtype: Dtype, direction: str) ->
     torch.dist
     (x, other, p, ...): aten::dist
 """)
-def dist(
-    x: Tensor, other: Tensor, p: Number | str | Unknown = 2, *, direction: str
-) -> tuple[Cost, str]:
+def dist(x: Tensor, other: Tensor, p: Number | str | Unknown = 2, *, direction: str) -> Answer:
     """p-norm of x - other, broadcast -> [].
 
     FLOPs: a difference and the norm's own for each element; backward also a negation.
@@ -253,7 +251,7 @@ def torch_max(
     axis: Dims = None,
     *,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Maximum or minimum: of all of x, along dim (with indices), or of x and other, broadcast.
 
     FLOPs: a comparison for each element of x (of the output for two tensors). Backward: of all of
@@ -291,7 +289,7 @@ def _masked(x: Tensor, outputs: int | None) -> int | None:
     return add_known(tensor_bytes(x), byte_count(elements(x.shape), x.dtype), outputs, outputs)
 
 
-def _of_two(x: Tensor, other: Tensor, direction: str) -> tuple[Cost, str]:
+def _of_two(x: Tensor, other: Tensor, direction: str) -> Answer:
     count = elements(broadcast(x.shape, other.shape))
     operands = add_known(tensor_bytes(x), tensor_bytes(other))
     written = byte_count(count, result_type((x, other)))
@@ -305,7 +303,7 @@ def _of_two(x: Tensor, other: Tensor, direction: str) -> tuple[Cost, str]:
     (x, dim): torch.aminmax torch._aminmax
     (x, dim, ...): aten::aminmax aten::_aminmax
 """)
-def aminmax(x: Tensor, dim: int | Unknown | None = None, *, direction: str) -> tuple[Cost, str]:
+def aminmax(x: Tensor, dim: int | Unknown | None = None, *, direction: str) -> Answer:
     """Smallest and largest of x [..], of all or along dim -> two of [..].
 
     FLOPs: two comparisons for each element; backward twice a comparison, an addition, a product.
@@ -326,7 +324,7 @@ def value_selecting_reduction_backward(
     indices: Tensor,
     sizes: Ints | Unknown,
     keepdim: bool | Unknown = False,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Gradient of values picked along a dimension (max, sort, topk, median, mode, kthvalue).
 
     FLOPs: none, the gradient is scattered into zeros.
@@ -348,7 +346,7 @@ _CLOSE = 7  # |x - other| <= absolute + relative * |other|, or x = other
 
 
 @operators("equal")
-def equal(x: Tensor, other: Tensor) -> tuple[Cost, str]:
+def equal(x: Tensor, other: Tensor) -> Answer:
     """Whether x and other have one shape and equal elements -> [].
 
     FLOPs: a comparison and a logical and for each element, none if the shapes differ.
@@ -361,7 +359,7 @@ def equal(x: Tensor, other: Tensor) -> tuple[Cost, str]:
 
 
 @operators("(x, other, ...): allclose")
-def allclose(x: Tensor, other: Tensor) -> tuple[Cost, str]:
+def allclose(x: Tensor, other: Tensor) -> Answer:
     """Whether all elements of x and other, broadcast, are close -> [].
 
     FLOPs: the 7 of isclose and a logical and for each element; no backward pass.
@@ -386,7 +384,7 @@ table_row("""
     (x, _, dtype, ...): aten::cumsum
     (x, _): aten::_cumsum
 """)
-def cumsum(x: Tensor, dtype: Dtype = None, *, direction: str) -> tuple[Cost, str]:
+def cumsum(x: Tensor, dtype: Dtype = None, *, direction: str) -> Answer:
     """Running sum of x along a dimension, of its shape.
 
     FLOPs: an addition for each element, forward and backward.
@@ -405,7 +403,7 @@ def cumsum(x: Tensor, dtype: Dtype = None, *, direction: str) -> tuple[Cost, str
     (x, _, dtype, ...): aten::cumprod
     (x, _): aten::_cumprod
 """)
-def cumprod(x: Tensor, dtype: Dtype = None, *, direction: str) -> tuple[Cost, str]:
+def cumprod(x: Tensor, dtype: Dtype = None, *, direction: str) -> Answer:
     """Running product of x along a dimension, of its shape.
 
     FLOPs: a product for each element; backward 3: product, running sum, division.
@@ -442,7 +440,7 @@ table_row("""
     (x, ...): torch.logcumsumexp
     (x, _, ...): aten::logcumsumexp aten::_logcumsumexp
 """)
-def logcumsumexp(x: Tensor, *, direction: str) -> tuple[Cost, str]:
+def logcumsumexp(x: Tensor, *, direction: str) -> Answer:
     """Running logarithm of a sum of exponentials of x along a dimension, of its shape.
 
     FLOPs: 44 for each element: larger, smaller, difference, exponential, 1 + and logarithm, and an
@@ -463,7 +461,7 @@ def logcumsumexp(x: Tensor, *, direction: str) -> tuple[Cost, str]:
     (x, ...): torch.cummax torch.cummin
     (x, _, ...): aten::cummax aten::cummin
 """)
-def cummax(x: Tensor, *, direction: str) -> tuple[Cost, str]:
+def cummax(x: Tensor, *, direction: str) -> Answer:
     """Running maximum or minimum of x along a dimension and its indices, both of its shape.
 
     FLOPs: a comparison for each element; backward an addition for each.
@@ -485,7 +483,7 @@ table_row("""
 
 
 @operators("(gradient, x, indices, _): aten::cummaxmin_backward")
-def cummaxmin_backward(gradient: Tensor, x: Tensor, indices: Tensor) -> tuple[Cost, str]:
+def cummaxmin_backward(gradient: Tensor, x: Tensor, indices: Tensor) -> Answer:
     """Gradient of a running maximum or minimum: summed at its indices.
 
     FLOPs: an addition for each element.
@@ -498,7 +496,7 @@ def cummaxmin_backward(gradient: Tensor, x: Tensor, indices: Tensor) -> tuple[Co
 
 
 @operators("(gradient, x, _, output): aten::cumprod_backward")
-def cumprod_backward(gradient: Tensor, x: Tensor, output: Tensor) -> tuple[Cost, str]:
+def cumprod_backward(gradient: Tensor, x: Tensor, output: Tensor) -> Answer:
     """Gradient of a running product: running sum of gradient * output from the end, by x.
 
     FLOPs: 3 for each element: product, addition, division.

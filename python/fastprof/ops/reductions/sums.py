@@ -6,7 +6,7 @@ from typing import Final
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import SQUARE_ROOT, Dims, left
-from fastprof.ops.cost import CannotModel, Cost, add_known
+from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
 from fastprof.ops.parameters import Ints
 from fastprof.ops.reductions.table import Reduction, reduction
 from fastprof.ops.registry import TORCH, op, operators
@@ -54,7 +54,7 @@ def _register(name: str, finish: int, with_mean: bool) -> None:
         second: Ints | bool | Unknown | None = None,
         *,
         direction: str,
-    ) -> tuple[Cost, str]:
+    ) -> Answer:
         if keepdim is not None and second is not None:
             dim = second
         dim = axis if dim is None or isinstance(dim, bool) else dim
@@ -93,7 +93,7 @@ for _name, (_finish, _with_mean) in _MOMENTS.items():
     (x, dim, axis=axis): torch.count_nonzero
     (x, dim, ...): aten::count_nonzero
 """)
-def count_nonzero(x: Tensor, dim: Dims = None, axis: Dims = None) -> tuple[Cost, str]:
+def count_nonzero(x: Tensor, dim: Dims = None, axis: Dims = None) -> Answer:
     """Number of nonzero elements of x [..] over the dimensions dim -> [..].
 
     FLOPs: a comparison and an addition for each element; no backward pass.
@@ -104,7 +104,7 @@ def count_nonzero(x: Tensor, dim: Dims = None, axis: Dims = None) -> tuple[Cost,
 
 
 @operators("sum_to_size")
-def sum_to_size(x: Tensor, size: Ints | Unknown, *, direction: str) -> tuple[Cost, str]:
+def sum_to_size(x: Tensor, size: Ints | Unknown, *, direction: str) -> Answer:
     """Sum of x [..] down to a shape that broadcasts to it.
 
     FLOPs: an addition for each element of x, none if x has the shape; backward none.
@@ -125,7 +125,7 @@ def sum_to_size(x: Tensor, size: Ints | Unknown, *, direction: str) -> tuple[Cos
 
 
 @operators("trace")
-def trace(x: Tensor, *, direction: str) -> tuple[Cost, str]:
+def trace(x: Tensor, *, direction: str) -> Answer:
     """Sum of the diagonal of x [m, n] -> [].
 
     FLOPs: an addition for each element of the diagonal; backward none.
@@ -142,7 +142,7 @@ def trace(x: Tensor, *, direction: str) -> tuple[Cost, str]:
 
 
 @operators("aten::trace_backward")
-def trace_backward(gradient: Tensor, sizes: Ints | Unknown) -> tuple[Cost, str]:
+def trace_backward(gradient: Tensor, sizes: Ints | Unknown) -> Answer:
     """Gradient [] of a trace along the diagonal of zeros [m, n].
 
     FLOPs: none.
@@ -163,7 +163,7 @@ def trace_backward(gradient: Tensor, sizes: Ints | Unknown) -> tuple[Cost, str]:
 """)
 def segment_reduce(
     x: Tensor, lengths: Tensor | None = None, offsets: Tensor | None = None
-) -> tuple[Cost, str]:
+) -> Answer:
     """Sum, mean, product or extreme of each segment of x [.., n, d] -> [.., segments, d].
 
     FLOPs: an operation for each element of x.
@@ -187,7 +187,7 @@ def segment_reduce_backward(
     x: Tensor,
     segments: Tensor | None = None,
     offsets: Tensor | None = None,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Gradient of a reduction of segments, back to the elements of each.
 
     FLOPs: an operation for each element of x.

@@ -8,7 +8,7 @@ from typing import Final
 from fastprof._system.classes import dataclass
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import EXPONENTIAL, LOGARITHM, Dims, left
-from fastprof.ops.cost import CannotModel, Cost, add_known
+from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
 from fastprof.ops.parameters import Ints
 from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import (
@@ -77,9 +77,7 @@ class Reduction:
     says: str = ""
 
 
-def reduction(
-    what: Reduction, x: Tensor, dim: Dims, dtype: Dtype, direction: str
-) -> tuple[Cost, str]:
+def reduction(what: Reduction, x: Tensor, dim: Dims, dtype: Dtype, direction: str) -> Answer:
     """Cost of a reduction of x over dimensions; None for all."""
     outputs, count = left(x.shape, dim), elements(x.shape)
     result = chosen(dtype, what.result(x.dtype))
@@ -218,7 +216,7 @@ def _register(name: str, typed: bool, what: Reduction) -> None:
         second: Ints | str | Unknown | None = None,
         *,
         direction: str,
-    ) -> tuple[Cost, str]:
+    ) -> Answer:
         if keepdim is None and second is not None:
             dtype = dtype if isinstance(second, tuple) else second
         elif isinstance(second, str):

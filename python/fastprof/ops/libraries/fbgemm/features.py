@@ -24,7 +24,7 @@ from typing import Any
 
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.axes import EXPONENTIAL
-from fastprof.ops.cost import CannotModel, Cost, add_known
+from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
 from fastprof.ops.parameters import Ints, Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
@@ -51,7 +51,7 @@ def permute_1_d_sparse_data(
     values: Tensor,
     weights: Tensor | None = None,
     total: Size = None,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Features [t, samples] permuted, with possible repetitions and omissions: [p, ..].
 
     FLOPs: one addition for each length read and each written: offsets are sums of lengths.
@@ -96,7 +96,7 @@ table_row("""
 
 
 @operators("(rows, indices, offsets, ...): fbgemm::bounds_check_indices fb::bounds_check_indices")
-def bounds_check_indices(rows: Tensor, indices: Tensor, offsets: Tensor) -> tuple[Cost, str]:
+def bounds_check_indices(rows: Tensor, indices: Tensor, offsets: Tensor) -> Answer:
     """Check of each index against the size of its table.
 
     FLOPs: two comparisons for each index, one for each offset.
@@ -121,7 +121,7 @@ def bucketize(
     sequence: bool | Unknown = False,
     buckets: Size = None,
     weights: Tensor | None = None,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Indices grouped by the rank (bucket) that owns their row.
 
     FLOPs: two divisions for each index, one addition for each length of the result.
@@ -152,7 +152,7 @@ def bucketize(
     (offsets, count): fbgemm::offsets_range fb::offsets_range
     (offsets, like): fbgemm::offsets_range fb::offsets_range
 """)
-def ranges(offsets: Tensor, count: Size = None, like: Tensor | None = None) -> tuple[Cost, str]:
+def ranges(offsets: Tensor, count: Size = None, like: Tensor | None = None) -> Answer:
     """0, 1, 2, ... within each segment, concatenated.
 
     FLOPs: one addition for each element.
@@ -171,7 +171,7 @@ def ranges(offsets: Tensor, count: Size = None, like: Tensor | None = None) -> t
 """)
 def expand_into_jagged_permute(
     permute: Tensor, before: Tensor, after: Tensor, count: Size = None
-) -> tuple[Cost, str]:
+) -> Answer:
     """A permutation of segments expanded to their elements.
 
     FLOPs: one addition for each element.
@@ -196,7 +196,7 @@ table_row("""
 
 
 @operators("(_, ends, x): fbgemm::segment_sum_csr fb::segment_sum_csr")
-def segment_sum_csr(x: Tensor, ends: Tensor) -> tuple[Cost, str]:
+def segment_sum_csr(x: Tensor, ends: Tensor) -> Answer:
     """Sums of x over segments given by their ends.
 
     FLOPs: one addition for each element.
@@ -221,7 +221,7 @@ def keyed_jagged_index_select_dim1(
     total: Size = None,
     *,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """The segments of some samples, picked by indices from values [n, ..].
 
     FLOPs: forward one addition for each length; backward one for each element picked.
@@ -260,7 +260,7 @@ def index_select_dim0(
     lists: Tensors = (),
     *,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Rows of x picked by indices, or of several tensors by several lists.
 
     FLOPs: 0; backward one addition for each element picked.
@@ -301,7 +301,7 @@ table_row("""
         fb::merge_pooled_embeddings fb::all_to_one_device fb::permute_multi_embedding
         fb::regroup_keyed_tensor fb::permute_multi_embedding_function fb::sum_reduce_to_one
 """)
-def merge_pooled_embeddings(pooled: Tensors, *, direction: str) -> tuple[Cost, str]:
+def merge_pooled_embeddings(pooled: Tensors, *, direction: str) -> Answer:
     """Pooled embeddings of several devices or groups, merged.
 
     FLOPs: 0 (the sum of a reduction to one device is not counted).
@@ -343,7 +343,7 @@ def jagged_to_padded_dense(
     *,
     result: Tensor | Unknown = UNKNOWN,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Jagged values [n, d] as a dense tensor [samples, longest, d], padded.
 
     FLOPs: 0.
@@ -370,7 +370,7 @@ def jagged_to_padded_dense(
 """)
 def jagged_to_padded_dense_backward(
     gradient: Tensor, offsets: Any, total: int | Unknown | None = None
-) -> tuple[Cost, str]:
+) -> Answer:
     """Gradient of jagged values [total, d] from that of the dense tensor.
 
     FLOPs: 0.
@@ -386,7 +386,7 @@ def jagged_to_padded_dense_backward(
 """)
 def dense_to_jagged(
     dense: Tensor, offsets: Any, total: int | Unknown | None = None, *, direction: str
-) -> tuple[Cost, str]:
+) -> Answer:
     """The rows of a dense tensor [samples, longest, d] within each sample's length, concatenated.
 
     FLOPs: 0.
@@ -402,7 +402,7 @@ def dense_to_jagged(
     return cost, params
 
 
-def _taken(dense: Tensor, offsets: Any, total: int | Unknown | None) -> tuple[Cost, str]:
+def _taken(dense: Tensor, offsets: Any, total: int | Unknown | None) -> Answer:
     if len(dense.shape) < 2:
         raise CannotModel(f"shape {dense.shape} has no dimension that is padded")
     known = isinstance(total, int)
@@ -425,13 +425,8 @@ def _taken(dense: Tensor, offsets: Any, total: int | Unknown | None) -> tuple[Co
         fb::jagged_dense_dense_elementwise_add_jagged_output_forward
 """)
 def jagged_dense_elementwise_add(
-    values: Tensor,
-    offsets: Any,
-    dense: Tensor,
-    second: Tensor | None = None,
-    *,
-    direction: str,
-) -> tuple[Cost, str]:
+    values: Tensor, offsets: Any, dense: Tensor, second: Tensor | None = None, *, direction: str
+) -> Answer:
     """Jagged values [n, d] and one or two dense tensors added or multiplied, as jagged values.
 
     FLOPs: one for each value and dense tensor; backward the same.
@@ -457,7 +452,7 @@ def jagged_dense_elementwise_add(
 """)
 def batched_dense_vec_jagged_2d_mul(
     vectors: Tensor, values: Tensor, offsets: Any, *, direction: str
-) -> tuple[Cost, str]:
+) -> Answer:
     """Row vectors [b h, longest] times jagged matrices, values [n, h d]: [b h, d].
 
     FLOPs: 2 n h d; backward 4 n h d, a product for each operand.
@@ -492,7 +487,7 @@ def products(
     second: Tensor | None = None,
     *,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Jagged [n, d] times dense [b, d, t] -> jagged [n, t]; or times jagged [n, t] -> [b, d, t].
 
     FLOPs: 2 n d t; backward 4 n d t, a product for each operand.
@@ -520,7 +515,7 @@ def products(
     (values, offsets, _): fbgemm::jagged_softmax fbgemm::jagged_softmax_forward
         fb::jagged_softmax fb::jagged_softmax_forward
 """)
-def jagged_softmax(values: Tensor, offsets: Any, *, direction: str) -> tuple[Cost, str]:
+def jagged_softmax(values: Tensor, offsets: Any, *, direction: str) -> Answer:
     """Softmax of jagged values [n, d] over each sample's rows.
 
     FLOPs: 24 for each value (largest 1, difference 1, exponential 20, sum 1, division 1); backward

@@ -25,7 +25,7 @@ from typing import Any, Final
 
 from fastprof._system.classes import NamedTuple
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
-from fastprof.ops.cost import CannotModel, Cost, add_known
+from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
 from fastprof.ops.parameters import Tensors
 from fastprof.ops.registry import generated, op, operators
 from fastprof.ops.table import table_row
@@ -222,7 +222,7 @@ def _register(optimizer: str, update: int) -> None:
         *,
         result: Tensor | Unknown = UNKNOWN,
         direction: str,
-    ) -> tuple[Cost, str]:
+    ) -> Answer:
         """Rows of several embedding tables picked by indices, summed bag by bag: [bags, widths].
 
         FLOPs: one addition for each element of each picked row, two with per-sample weights; none
@@ -337,7 +337,7 @@ def dense_embedding_codegen_lookup_function(
     *,
     result: Tensor | Unknown = UNKNOWN,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Rows of embedding tables picked by indices and summed; their gradient is a dense tensor.
 
     FLOPs: as a lookup with an optimizer; backward one addition for each element of each picked row.
@@ -388,7 +388,7 @@ def int_nbit_split_embedding_codegen_lookup_function(
     per_sample: Tensor | None = None,
     *,
     result: Tensor | Unknown = UNKNOWN,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Rows of embedding tables of 2 to 16 bits per element picked by indices and summed.
 
     FLOPs: 3 for each element of each picked row: scale, bias, sum; one more with per-sample
@@ -429,7 +429,7 @@ def _register_gradients(optimizer: str, update: int) -> None:
         widest: Size = None,
         pooling: int | Unknown | None = None,
         others: Tensors = (),
-    ) -> tuple[Cost, str]:
+    ) -> Answer:
         """Gradient [bags, widths] of a lookup summed by row, and the rows updated.
 
         FLOPs: one for each element of each picked row, two for a mean or with per-sample weights,
@@ -514,7 +514,7 @@ def split_embedding_codegen_grad_indice_weights(
     unified_weights: Tensor | None = None,
     ends: Tensor | None = None,
     widest: Size = None,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Dot product of each picked row and its bag's gradient [bags, widths].
 
     FLOPs: 2 for each element of each picked row.
@@ -552,7 +552,7 @@ table_row("""
 """)("x", lambda x: _conversion(x, 1))
 
 
-def _conversion(x: Tensor, narrow: int) -> tuple[Cost, str]:
+def _conversion(x: Tensor, narrow: int) -> Answer:
     # Bytes of the narrow form: those of x, or `narrow` for each element of x.
     count = elements(x.shape)
     read = moved(x)
@@ -570,9 +570,7 @@ def _conversion(x: Tensor, narrow: int) -> tuple[Cost, str]:
     (x, ...): fbgemm::FloatToFP8RowwiseQuantized fbgemm::FloatToPaddedFP8RowwiseQuantized
         fb::FloatToFP8RowwiseQuantized fb::FloatToPaddedFP8RowwiseQuantized
 """)
-def float_to_fused8_bit_rowwise_quantized(
-    x: Tensor,
-) -> tuple[Cost, str]:
+def float_to_fused8_bit_rowwise_quantized(x: Tensor) -> Answer:
     """Rows x[.., d] as bytes [.., d + 8], followed by their scale.
 
     FLOPs: 5 for each element: two comparisons for the range, difference, product, rounding.
@@ -590,9 +588,7 @@ def float_to_fused8_bit_rowwise_quantized(
     (x, ...): fbgemm::FP8RowwiseQuantizedToFloat fbgemm::PaddedFP8RowwiseQuantizedToFloat
         fb::FP8RowwiseQuantizedToFloat fb::PaddedFP8RowwiseQuantizedToFloat
 """)
-def fused8_bit_rowwise_quantized_to_float(
-    x: Tensor, dtype: int | Unknown | None = None
-) -> tuple[Cost, str]:
+def fused8_bit_rowwise_quantized_to_float(x: Tensor, dtype: int | Unknown | None = None) -> Answer:
     """Rows of bytes x[.., d + 8] as float32 [.., d].
 
     FLOPs: 2 for each element: a product and a sum.
@@ -611,7 +607,7 @@ table_row("""
 """)("x", lambda x: _widened(x, "float16"))
 
 
-def _widened(x: Tensor, dtype: str | None) -> tuple[Cost, str]:
+def _widened(x: Tensor, dtype: str | None) -> Answer:
     rows, count = _quantised_rows(x)
     if x.shape[-1] < _ROW_EXTRA:
         raise CannotModel(f"rows of {x.shape[-1]} bytes are too short for a scale")
@@ -629,7 +625,7 @@ def _widened(x: Tensor, dtype: str | None) -> tuple[Cost, str]:
 """)
 def float_to_fused_n_bit_rowwise_quantized_sb_half(
     x: Tensor, bits: int | Unknown | None = None
-) -> tuple[Cost, str]:
+) -> Answer:
     """Rows x[.., d] in 2 or 4 bits per element, followed by a float16 scale and bias.
 
     FLOPs: 5 for each element: two comparisons for the range, difference, product, rounding.

@@ -200,12 +200,7 @@ def unified_attention_with_output(
         aiter::wrapper_fmha_v3_fwd
     (query, key, value, _part, out, ...): flashinfer::single_prefill_run
 """)
-def mha_fwd(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    out: Tensor | None = None,
-) -> Work:
+def mha_fwd(query: Tensor, key: Tensor, value: Tensor, out: Tensor | None = None) -> Work:
     """softmax(q k^T) v: q [b, s, h, d], k [b, t, h/g, d], v [b, t, h/g, w], or one sequence.
 
     FLOPs: 2 b h s t (d + w), two products.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fastprof.model.call import Tensor, Unknown
-from fastprof.ops.cost import CannotModel, Cost, add_known
+from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
 from fastprof.ops.libraries.serving.products import SCALE
 from fastprof.ops.parameters import Tensors
 from fastprof.ops.registry import operators
@@ -31,7 +31,7 @@ def reshape_and_cache(
     value_cache: Tensor,
     slots: Tensor,
     positions: Tensor | None = None,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Keys and values [tokens, ..] stored in the slots of their caches.
 
     FLOPs: 0; 3 per element if the cache has a smaller type (times scale 1, limits 2).
@@ -68,7 +68,7 @@ table_row("""
 """)
 def concat_and_cache_mla(
     latent: Tensor, cache: Tensor, slots: Tensor, rotated: Tensor | None = None
-) -> tuple[Cost, str]:
+) -> Answer:
     """Latent and rotated part of keys [tokens, ..] concatenated into the slots of one cache.
 
     FLOPs: 0; 3 per element if the cache has a smaller type (times scale 1, limits 2).
@@ -100,7 +100,7 @@ def concat_and_cache_mla_rope_fused(
     whole: Tensor | None = None,
     out: Tensor | None = None,
     more_angles: Tensor | None = None,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Queries and the rotated part of keys rotated in place; keys stored in the cache's slots.
 
     FLOPs: 3 per rotated element, and 3 per element stored in a smaller type.
@@ -130,7 +130,7 @@ def concat_and_cache_mla_rope_fused(
     (keys*, values*, mapping): _C_cache_ops::copy_blocks aiter::copy_blocks
     (keys*, mapping): _C_cache_ops::copy_blocks_mla
 """)
-def copy_blocks(keys: Tensors, mapping: Tensor, values: Tensors = ()) -> tuple[Cost, str]:
+def copy_blocks(keys: Tensors, mapping: Tensor, values: Tensors = ()) -> Answer:
     """Blocks of the caches [blocks, ..] of all layers copied by the mapping [n, 2].
 
     FLOPs: 0.
@@ -151,7 +151,7 @@ def copy_blocks(keys: Tensors, mapping: Tensor, values: Tensors = ()) -> tuple[C
 """)
 def swap_blocks(
     source: Tensor, target: Tensor, mapping: Tensor, size: int | Unknown | None = None
-) -> tuple[Cost, str]:
+) -> Answer:
     """Blocks of one cache [blocks, ..] copied to another by the mapping [n, 2].
 
     FLOPs: 0.
@@ -181,7 +181,7 @@ table_row("""
     (cache, out, scales, _table, ...): _C_cache_ops::cp_gather_indexer_k_quant_cache
         aiter::cp_gather_indexer_k_quant_cache
 """)
-def gathered_rows(cache: Tensor, out: Tensor, scales: Tensor | None = None) -> tuple[Cost, str]:
+def gathered_rows(cache: Tensor, out: Tensor, scales: Tensor | None = None) -> Answer:
     """Rows of a cache gathered into one tensor.
 
     FLOPs: 0; 1 per element if the cache has another type (times scale).
@@ -230,7 +230,7 @@ def transfer_kv_per_layer(
     layers: int | Unknown = 1,
     more_source: Tensor | None = None,
     more_target: Tensor | None = None,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Rows of a cache copied by index to another cache, between GPU and host.
 
     FLOPs: 0.

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Final
 
 from fastprof.model.call import Tensor, Unknown
-from fastprof.ops.cost import CannotModel, Cost
+from fastprof.ops.cost import Answer, CannotModel, Cost
 from fastprof.ops.registry import generated, operators
 from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import elements, fresh, moved, texts
@@ -74,7 +74,7 @@ def flashinfer_allreduce_residual_rmsnorm(
     scales: Tensor | None = None,
     scale: Tensor | None = None,
     bias: Tensor | None = None,
-) -> tuple[Cost, str]:
+) -> Answer:
     """The sum of x[.., d] over all ranks, the residual added to it, and the RMS norm of that.
 
     FLOPs: per element one (the sum, an estimate as in all_reduce), one more for the residual, 4 for
@@ -109,7 +109,7 @@ def gathered_ranks(
     out: Tensor | None = None,
     ranks: int | Unknown | None = None,
     group: tuple[int, ...] | Unknown | None = None,
-) -> tuple[Cost, str]:
+) -> Answer:
     """The tensors of all n ranks, concatenated, on each of them.
 
     FLOPs: 0.
@@ -136,7 +136,7 @@ def aiter_reduce_scatter(
     out: Tensor | None = None,
     ranks: int | Unknown | None = None,
     group: tuple[int, ...] | Unknown | None = None,
-) -> tuple[Cost, str]:
+) -> Answer:
     """The sum of tensors over all n ranks, an n-th of it on each of them.
 
     FLOPs: n - 1 for each element of the piece.

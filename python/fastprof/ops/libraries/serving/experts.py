@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import EXPONENTIAL, LOGARITHM, SIGMOID, SQUARE_ROOT
-from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
+from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.libraries.serving.products import packed_float4
 from fastprof.ops.losses.cross_entropy import FORWARD as SOFTMAX
 from fastprof.ops.registry import operators
@@ -326,11 +326,7 @@ def trtllm_fp8_block_scale_moe_wrapper(
         aiter::moe_cktile2stages_gemm1
 """)
 def ck_moe_stage1(
-    x: Tensor,
-    w1: Tensor,
-    out: Tensor,
-    k: Count | None = None,
-    w2: Tensor | None = None,
+    x: Tensor, w1: Tensor, out: Tensor, k: Count | None = None, w2: Tensor | None = None
 ) -> Work:
     """Each token x[t, h] times w1 of k experts, with the activation: the output is [t, k, i].
 
@@ -356,11 +352,7 @@ def ck_moe_stage1(
         aiter::moe_cktile2stages_gemm2
 """)
 def ck_moe_stage2(
-    x: Tensor,
-    w2: Tensor,
-    out: Tensor,
-    k: Count | None = None,
-    w1: Tensor | None = None,
+    x: Tensor, w2: Tensor, out: Tensor, k: Count | None = None, w1: Tensor | None = None
 ) -> Work:
     """The activations of k experts for each token, x[t, k, i], times their w2, summed to [t, h].
 
@@ -386,7 +378,7 @@ def topk_softmax(
     scores: Tensor,
     sources: Tensor | None = None,
     bias: Tensor | None = None,
-) -> tuple[Cost, str]:
+) -> Answer:
     """The k experts of each token with the greatest softmax of its scores [tokens, experts].
 
     FLOPs: 25 per score (softmax 24, compared 1), 26 with a bias.
@@ -409,7 +401,7 @@ def topk_sigmoid(
     scores: Tensor,
     sources: Tensor | None = None,
     bias: Tensor | None = None,
-) -> tuple[Cost, str]:
+) -> Answer:
     """The k experts of each token with the greatest sigmoid of its scores [tokens, experts].
 
     FLOPs: 23 per score (sigmoid 22, compared 1), 24 with a bias.
@@ -431,7 +423,7 @@ def topk_softplus_sqrt(
     scores: Tensor,
     sources: Tensor | None = None,
     bias: Tensor | None = None,
-) -> tuple[Cost, str]:
+) -> Answer:
     """The k experts of each token with the greatest sqrt(log(1 + e^score)) of its scores.
 
     FLOPs: 62 per score (exponential, logarithm and square root 60, added 1, compared 1), 63 with a
@@ -458,7 +450,7 @@ def grouped_topk(
     k: int | Unknown | None = None,
     weights: Tensor | None = None,
     ids: Tensor | None = None,
-) -> tuple[Cost, str]:
+) -> Answer:
     """The k best experts of each token from its best groups: scores [tokens, experts].
 
     FLOPs: 25 per score (sigmoid 22, bias 1, compared 2: for the group, for the expert).
@@ -538,7 +530,7 @@ table_row("""
     (x, out): _moe_C::moe_sum aiter::moe_sum sgl_kernel::moe_sum
     (x, out, _): sgl_kernel::moe_sum_reduce
 """)
-def moe_sum(x: Tensor, out: Tensor) -> tuple[Cost, str]:
+def moe_sum(x: Tensor, out: Tensor) -> Answer:
     """The results of k experts for each token, x[tokens, k, d], summed to [tokens, d].
 
     FLOPs: k - 1 per element of the sum.
@@ -567,7 +559,7 @@ def moe_unpermute(
     out: Tensor | None = None,
     starts: Tensor | None = None,
     ids: Tensor | None = None,
-) -> tuple[Cost, str]:
+) -> Answer:
     """The results of experts, x[rows, d] in expert order, weighted and summed per token.
 
     FLOPs: 2 per used element: k rows for each token, weighted and added.
@@ -588,11 +580,7 @@ def moe_unpermute(
     (x, order, out): _moe_C::shuffle_rows _C::shuffle_rows sgl_kernel::shuffle_rows
     (x, _scales, _limits, order, ...): trtllm::moe_permute
 """)
-def shuffle_rows(
-    x: Tensor,
-    order: Tensor,
-    out: Tensor | None = None,
-) -> tuple[Cost, str]:
+def shuffle_rows(x: Tensor, order: Tensor, out: Tensor | None = None) -> Answer:
     """Rows of x[tokens, d] in a given order.
 
     FLOPs: 0.
@@ -609,6 +597,6 @@ def shuffle_rows(
 
 def _chosen(
     scores: Tensor, flops: int, bias: Tensor | None, written: tuple[Tensor | None, ...]
-) -> tuple[Cost, str]:
+) -> Answer:
     each = flops + 1 + (bias is not None)
     return Cost(elements(scores.shape) * each, moved(scores, bias, *written)), texts(scores)

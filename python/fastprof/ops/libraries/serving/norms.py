@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from fastprof.model.call import Tensor, Unknown
-from fastprof.ops.cost import CannotModel, Cost
+from fastprof.ops.cost import Answer, CannotModel, Cost
 from fastprof.ops.libraries.serving.products import SCALE, SEARCH
 from fastprof.ops.normalisation import layer_norm as plain
 from fastprof.ops.registry import operators
@@ -27,9 +27,7 @@ _ROOT: Final = 3  # squares added 2, x / root 1
         vllm::rocm_aiter_rms_norm sglang_profiler::rmsnorm_rmsnorm2d_fwd
         sglang_profiler::rmsnorm_rms_norm
 """)
-def rms_norm_of_rows(
-    x: Tensor, weight: Tensor | None = None, out: Tensor | None = None
-) -> tuple[Cost, str]:
+def rms_norm_of_rows(x: Tensor, weight: Tensor | None = None, out: Tensor | None = None) -> Answer:
     """x[.., d] / sqrt(mean(x^2) + eps) * weight[d].
 
     FLOPs: 4 per element (squares added 2, scaling 1, weight 1), 3 without weight.
@@ -67,7 +65,7 @@ def fused_add_rms_norm(
     out: Tensor | None = None,
     residual_out: Tensor | None = None,
     other: Tensor | None = None,
-) -> tuple[Cost, str]:
+) -> Answer:
     """residual + x, and the RMS norm of it: both [.., d].
 
     FLOPs: 5 per element (added 1, squares added 2, scaling 1, weight 1), 6 if two are added.
@@ -132,7 +130,7 @@ def rms_norm_dynamic_per_token_quant(
     residual_out: Tensor | None = None,
     smooth: Tensor | None = None,
     unquantised: Tensor | None = None,
-) -> tuple[Cost, str]:
+) -> Answer:
     """The RMS norm of x[.., d] (+ residual), quantised by computed scales of rows or groups.
 
     FLOPs: 9 per element (norm 4, magnitude compared 2, quantising 3), 10 with a residual, one more
@@ -168,7 +166,7 @@ def fused_qk_norm_rope(
     k_weight: Tensor,
     positions: Tensor,
     cache: Tensor | None = None,
-) -> tuple[Cost, str]:
+) -> Answer:
     """RMS norm and rotation of each head of q and k, in one tensor [tokens, (q + k + v) d].
 
     FLOPs: 7 per element of q and k (norm 4, rotation 3).
@@ -200,7 +198,7 @@ def fused_qk_norm_rope(
 
 
 @operators("(x, weight, bias): flashinfer::layernorm aiter::layernorm2d_fwd")
-def served_layer_norm(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> tuple[Cost, str]:
+def served_layer_norm(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Answer:
     """x[.., d] normalised by row: (x - mean) / sqrt(var + eps) * weight[d] + bias[d].
 
     FLOPs: 8 per element (mean 1, variance 3, normalising 2, weight 1, bias 1).
@@ -217,12 +215,7 @@ def served_layer_norm(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> 
     (x, num_groups, weight, bias, _): aiter::_groupnorm_run
     (_out, _workspace, x, num_groups, weight, bias, _): aiter::_groupnorm_run
 """)
-def served_group_norm(
-    x: Tensor,
-    num_groups: int | Unknown,
-    weight: Tensor,
-    bias: Tensor,
-) -> tuple[Cost, str]:
+def served_group_norm(x: Tensor, num_groups: int | Unknown, weight: Tensor, bias: Tensor) -> Answer:
     """x[n, c, ..] normalised for each n and group of channels, * weight[c] + bias[c].
 
     FLOPs: 8 per element, as torch's group_norm.
@@ -240,7 +233,7 @@ def _quantised(
     residual: Tensor | None,
     more: tuple[Tensor | None, ...],
     flops: int,
-) -> tuple[Cost, str]:
+) -> Answer:
     _row(x, weight)
     if residual is not None:
         _same(x, residual)
@@ -278,7 +271,7 @@ def rotary_embedding(
     size: int | Unknown | None = None,
     cache: Tensor | None = None,
     offsets: Tensor | None = None,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Queries and keys [tokens, heads d] rotated in place by the angles of their positions.
 
     FLOPs: 3 per rotated element: the first r of each head of d, with a cache of cosines and sines
@@ -330,7 +323,7 @@ def apply_rope_pos_ids_cos_sin_cache(
     key_cache: Tensor | None = None,
     value_cache: Tensor | None = None,
     slots: Tensor | None = None,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Queries and keys [tokens, heads, d] rotated by the angles of their positions, into new
     tensors.
 
@@ -372,7 +365,7 @@ def rope_fwd_impl(
     more_angles: Tensor | None = None,
     more: Tensor | None = None,
     more_out: Tensor | None = None,
-) -> tuple[Cost, str]:
+) -> Answer:
     """x [s, b, h, d], and a second tensor, rotated by angles or their cosines and sines.
 
     FLOPs: 3 per element.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from fastprof.model.call import Tensor, Unknown
-from fastprof.ops.cost import CannotModel, Cost, Work
+from fastprof.ops.cost import Answer, CannotModel, Cost, Work
 from fastprof.ops.matrix.matmul import Product, forward
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
@@ -408,7 +408,7 @@ def dynamic_scaled_fp8_quant(
     scales: Tensor,
     given: bool | Unknown = False,
     searched: bool | Unknown = True,
-) -> tuple[Cost, str]:
+) -> Answer:
     """x[..] as float8 by one scale, which is computed unless given.
 
     FLOPs: 5 per element (magnitude compared 2, times scale 1, limits 2), 3 with the scale given.
@@ -486,7 +486,7 @@ def scaled_fp4_quant(
     limit: Tensor | None = None,
     out: Tensor | None = None,
     scales: Tensor | None = None,
-) -> tuple[Cost, str]:
+) -> Answer:
     """x[..] as float8 or float4, by computed scales; both are new tensors.
 
     FLOPs: 5 per element (magnitude compared 2, times scale 1, limits 2).
@@ -511,13 +511,8 @@ def scaled_fp4_quant(
     (key, value, key_out, value_out, k_scale, v_scale, _rows, ...): sgl_kernel::downcast_fp8
 """)
 def downcast_fp8(
-    key: Tensor,
-    value: Tensor,
-    key_out: Tensor,
-    value_out: Tensor,
-    k_scale: Tensor,
-    v_scale: Tensor,
-) -> tuple[Cost, str]:
+    key: Tensor, value: Tensor, key_out: Tensor, value_out: Tensor, k_scale: Tensor, v_scale: Tensor
+) -> Answer:
     """Keys and values as float8, by given scales, into rows of larger tensors.
 
     FLOPs: 3 per element (times scale 1, limits 2).
@@ -542,7 +537,7 @@ def awq_dequantize(
     rows: int | Unknown | None = None,
     columns: int | Unknown | None = None,
     dtype: Dtype = "float16",
-) -> tuple[Cost, str]:
+) -> Answer:
     """Packed weights [k, n / 8] of 4 bits as floats [k, n], with n from the scales [groups, n].
 
     FLOPs: 2 per element (zero subtracted, times scale).

@@ -11,7 +11,7 @@ from typing import Final
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import ERROR_FUNCTION, EXPONENTIAL, LOGARITHM, SIGMOID, TRIGONOMETRIC
-from fastprof.ops.cost import CannotModel, Cost
+from fastprof.ops.cost import Answer, CannotModel, Cost
 from fastprof.ops.libraries.serving.products import SCALE, SEARCH
 from fastprof.ops.losses.cross_entropy import FORWARD as SOFTMAX
 from fastprof.ops.registry import operators
@@ -83,7 +83,7 @@ def min_p_sampling_from_probs(
     rows: Tensor | None = None,
     limits: Tensor | None = None,
     more_limits: Tensor | None = None,
-) -> tuple[Cost, str]:
+) -> Answer:
     """A token of each row of x[rows, tokens], drawn by its probabilities or the most likely.
 
     FLOPs: 2 per element (added or scaled 1, compared 1), for one pass.
@@ -193,9 +193,7 @@ table_row("""
     (out, x, scale): _C::silu_and_mul_quant aiter::scaled_silu_and_mul
     (x, scale, ...): trtllm::silu_and_mul
 """)
-def silu_and_mul_quant(
-    x: Tensor, scale: Tensor | None = None, out: Tensor | None = None
-) -> tuple[Cost, str]:
+def silu_and_mul_quant(x: Tensor, scale: Tensor | None = None, out: Tensor | None = None) -> Answer:
     """silu(a) b quantised by a given scale: x[.., 2 d] contains a and b.
 
     FLOPs: 27 per element of the result (silu 23, times b 1, quantising 3), 24 without a scale.
@@ -218,11 +216,8 @@ def silu_and_mul_quant(
     (x, _): vllm::rocm_aiter_act_mul_and_fp8_group_quant
 """)
 def silu_and_mul_per_block_quant(
-    x: Tensor,
-    out: Tensor | None = None,
-    scales: Tensor | None = None,
-    limit: Tensor | None = None,
-) -> tuple[Cost, str]:
+    x: Tensor, out: Tensor | None = None, scales: Tensor | None = None, limit: Tensor | None = None
+) -> Answer:
     """silu(a) b quantised by computed group scales: x[.., 2 d] contains a and b.
 
     FLOPs: 29 per element (silu 23, times b 1, magnitude compared 2, quantising 3).
@@ -245,7 +240,7 @@ def silu_and_mul_per_block_quant(
 """)
 def persistent_masked_m_silu_mul_quant(
     x: Tensor, starts: Tensor, out: Tensor, scales: Tensor, limit: Tensor | None = None
-) -> tuple[Cost, str]:
+) -> Answer:
     """silu(a) b of the experts' rows x[.., 2 d], quantised by computed scales.
 
     FLOPs: 29 per element of the result, an upper bound: the number of rows is a tensor value.
@@ -263,14 +258,14 @@ def _half(x: Tensor) -> Tensor:
     return Tensor((*x.shape[:-1], x.shape[-1] // 2), x.dtype)
 
 
-def _gate(x: Tensor, out: Tensor | None, flops: int) -> tuple[Cost, str]:
+def _gate(x: Tensor, out: Tensor | None, flops: int) -> Answer:
     half = _half(x)
     if out is not None and elements(out.shape) != elements(half.shape):
         raise CannotModel(f"{out.shape} is not half of {x.shape}")
     return Cost(elements(half.shape) * flops, moved(x, out or half)), texts(x)
 
 
-def _plain(x: Tensor, out: Tensor | None, flops: int) -> tuple[Cost, str]:
+def _plain(x: Tensor, out: Tensor | None, flops: int) -> Answer:
     return Cost(elements(x.shape) * flops, moved(x, out or x)), texts(x)
 
 
@@ -296,7 +291,7 @@ def selective_scan_fwd(
     starts: Tensor | None = None,
     slots: Tensor | None = None,
     flags: Tensor | None = None,
-) -> tuple[Cost, str]:
+) -> Answer:
     """The selective scan of Mamba over u [d, tokens] or [batch, d, tokens], with states of n.
 
     FLOPs: 27 n per element of u (exp(delta A) 21, delta B u 2, state 2, C times state 2), and 2 for
@@ -332,7 +327,7 @@ def causal_conv1d_fwd(
     starts: Tensor | None = None,
     slots: Tensor | None = None,
     flags: Tensor | None = None,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Each channel of x [d, tokens] or [batch, d, tokens] convolved with its w weights [d, w].
 
     FLOPs: 2 w per element; bias and SiLU are not counted.
@@ -359,7 +354,7 @@ def causal_conv1d_update(
     bias: Tensor | None = None,
     lengths: Tensor | None = None,
     slots: Tensor | None = None,
-) -> tuple[Cost, str]:
+) -> Answer:
     """The next outputs of each channel, x [batch, d] or [batch, d, s], convolved with w weights.
 
     FLOPs: 2 w per element; bias and SiLU are not counted.

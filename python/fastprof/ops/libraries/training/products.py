@@ -328,11 +328,7 @@ def grouped_linear(tensors: Tensors, *, direction: str) -> Work:
 
 @operators("(x, weights, other, turned, ...): aten::GroupedGemm")
 def grouped_gemm(
-    x: Tensor,
-    weights: Tensor,
-    turned: bool | Unknown | None = None,
-    *,
-    direction: str,
+    x: Tensor, weights: Tensor, turned: bool | Unknown | None = None, *, direction: str
 ) -> Work:
     """x[rows, k] split among experts, each part times its weight of [experts, k, n].
 
@@ -360,12 +356,7 @@ Size = int | Unknown | None
     (x, routes, rows, weights, ...): aten::_moe_permute_mask_map
 """)
 def moe_permute_index_map(
-    x: Tensor,
-    routes: Tensor,
-    rows: Size = None,
-    weights: Tensor | None = None,
-    *,
-    direction: str,
+    x: Tensor, routes: Tensor, rows: Size = None, weights: Tensor | None = None, *, direction: str
 ) -> Answer:
     """Rows of x[tokens, d] copied to each of their experts, in the experts' order.
 
