@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import partial
 from typing import Any, get_type_hints
 
 from fastprof._system.threads import computed_once
@@ -76,14 +77,17 @@ class Declaration:
     def _read(self) -> tuple[Formula, tuple[Slot, ...]]:
         # The formula, and the function's parameters as slots of a signature.
         function = self._function
+        inner, given = function, {}
+        if self.is_builtin and isinstance(function, partial):  # a row of a table
+            inner, given = function.func, function.keywords
         try:
             parameters = dict(inspect.signature(function).parameters)
-            hints = get_type_hints(function)
+            hints = get_type_hints(inner)
         except (NameError, TypeError, ValueError) as error:
             raise OpError(f"{self}: cannot read its Python signature: {error}") from None
-        asked = _asked(parameters, AROUND | {READ} if self.is_builtin else AROUND)
-        for key in asked:
-            del parameters[key]
+        asked = _asked(parameters, AROUND | {READ} if self.is_builtin else AROUND) - given.keys()
+        for key in (*asked, *given):
+            parameters.pop(key, None)
         for parameter in parameters.values():
             if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
                 raise OpError(

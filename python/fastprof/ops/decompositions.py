@@ -109,10 +109,7 @@ _ROWS: Final = (
 def rows_and_columns(x: Tensor, *, square: bool = False) -> tuple[int, int, int]:
     """Number of matrices in a tensor, and their rows and columns.
 
-    Raises
-    ------
-    CannotModel
-        When it contains none, or they are not square although required.
+    Raises CannotModel when it contains none, or they are not square although required.
     """
     if len(x.shape) < 2 or (square and x.shape[-1] != x.shape[-2]):
         raise CannotModel(f"no {'square ' if square else ''}matrices of {x.shape}")

@@ -48,6 +48,8 @@ def step(
 ) -> Answer:
     """A step over parameters: `flops` for each element of each.
 
+    Raises CannotModel when the shapes do not fit.
+
     Parameters
     ----------
     flops : int
@@ -60,11 +62,6 @@ def step(
         Other tensors that are read.
     exact : bool
         Whether everything that `flops` depends on is known.
-
-    Raises
-    ------
-    CannotModel
-        When the shapes do not fit.
     """
     parameters = lists[0]
     shapes = [tensor.shape for tensor in parameters]

@@ -259,12 +259,8 @@ class Layers(NamedTuple):
 def layers_of(x: Tensor, others: Iterable[Tensor], bidirectional: bool | Unknown) -> Layers:
     """Layers over x, by the dimensions of the rest: biases one, matrices two, states three.
 
-    Each layer has two matrices, w_ih and w_hh, and with a projection a third.
-
-    Raises
-    ------
-    CannotModel
-        When the tensors do not form layers over x.
+    Each layer has two matrices, w_ih and w_hh, and with a projection a third. Raises CannotModel
+    when the tensors do not form layers over x.
     """
     kinds: dict[int, list[Tensor]] = {1: [], 2: [], 3: []}
     for tensor in others:

@@ -17,7 +17,7 @@ Which module registers the formula of an operator: a formula is imported when a 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, lru_cache
 from importlib import import_module
 from pathlib import Path
@@ -185,7 +185,8 @@ def operators(text: str) -> Callable[[Function], Function]:
     text : str
         Names of operators, after them `(arguments): names` for each other order of arguments
         (`fastprof.ops.signature`). "add" is torch's function and ATen's operator, "torch.add" and
-        "aten::add" are one of them; "package.module.name" is a function of another package.
+        "aten::add" are one of them; "package.module.name" is a function of another package,
+        "fbgemm|fb::add" the operator of two namespaces.
 
     Returns
     -------
@@ -203,7 +204,7 @@ def operators(text: str) -> Callable[[Function], Function]:
         in_python: dict[tuple[str, str], list[str]] = {}
         in_torch: dict[tuple[str, str], list[str]] = {}
         for arguments, names in [("", own), *zip(others[::2], others[1::2], strict=True)]:
-            for name in names.split():
+            for name in _of_all_namespaces(names):
                 module, dot, function_name = name.rpartition(".")
                 signature = f"{function_name}{arguments}"
                 if "::" not in name:
@@ -215,6 +216,14 @@ def operators(text: str) -> Callable[[Function], Function]:
         return function
 
     return register
+
+
+def _of_all_namespaces(names: str) -> Iterator[str]:
+    # Names, with one for each namespace of "fbgemm|fb::add".
+    for name in names.split():
+        *others, last = name.split("|")
+        yield from (f"{space}::{last.partition('::')[2]}" for space in others)
+        yield last
 
 
 def _key_in_torch(name: str) -> tuple[str, str]:

@@ -276,10 +276,7 @@ def tensor_text(tensor: Tensor) -> str:
 def broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     """The broadcast shape, by torch's (numpy's) rules.
 
-    Raises
-    ------
-    CannotModel
-        The shapes do not broadcast.
+    Raises CannotModel when the shapes do not broadcast.
     """
     rank = max((len(shape) for shape in shapes), default=0)
     padded = [(1,) * (rank - len(shape)) + shape for shape in shapes]

@@ -69,8 +69,7 @@ def varlen_sizes(
         aten::_flash_attention_forward_no_dropout_inplace
     (query, key, value, bias=mask, starts, other, longest_query, longest_key, ...):
         aten::_efficient_attention_forward
-    (query, key, value, ...): flash_attn::_flash_attn_forward flashattn::_flash_attn_forward
-        aten::FlashAttnFunc
+    (query, key, value, ...): flash_attn|flashattn::_flash_attn_forward aten::FlashAttnFunc
 """)
 def flash_attn_func(
     query: Tensor,
@@ -103,9 +102,8 @@ def flash_attn_func(
     (q=query, k=key, v=value, cu_seqlens_q=starts, cu_seqlens_k=other, max_seqlen_q=first,
         max_seqlen_k=second, ...): flash_attn.flash_attn_interface.flash_attn_varlen_func
     (query, key, value, starts, other, first, second, third, fourth, ...):
-        flash_attn::_flash_attn_varlen_forward flashattn::_flash_attn_varlen_forward
-        aten::FlashAttnVarlenFunc torch_attn::_varlen_attn xformers_flash::flash_fwd
-        xformers_flash3::flash_fwd
+        flash_attn|flashattn::_flash_attn_varlen_forward aten::FlashAttnVarlenFunc
+        torch_attn::_varlen_attn xformers_flash::flash_fwd xformers_flash3::flash_fwd
     (other, query, key, value, starts, other, first, second, ...): torch_attn::_varlen_attn_out
 """)
 def sequences(
@@ -245,10 +243,7 @@ def flash_attn_varlen_kvpacked_func(
 def unpacked(tensor: Tensor, count: int) -> list[Tensor]:
     """The tensors [.., h, d] in one [.., count, h, d].
 
-    Raises
-    ------
-    CannotModel
-        When the shape is another.
+    Raises CannotModel when the shape is another.
     """
     shape = tensor.shape
     if len(shape) not in (4, 5) or shape[-3] != count:

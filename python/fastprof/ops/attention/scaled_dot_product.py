@@ -206,11 +206,10 @@ def scaled_dot_product_flash_attention_backward(
         aten::_flash_attention_backward torch_attn::_varlen_attn_backward
     (gradient, query, key, value, mask, other, starts, other, longest_query, longest_key, other,
         other, other, other, _, mask_gradient, ...): aten::_efficient_attention_backward
-    (gradient, query, key, value, ...): flash_attn::_flash_attn_backward
-        flashattn::_flash_attn_backward
-    (gradient, query, key, value, other, other, other, other, other, starts, other,
-        longest_query, longest_key, ...): flash_attn::_flash_attn_varlen_backward
-        flashattn::_flash_attn_varlen_backward xformers_flash::flash_bwd
+    (gradient, query, key, value, ...): flash_attn|flashattn::_flash_attn_backward
+    (gradient, query, key, value, other, other, other, other, other, starts, other, longest_query,
+        longest_key, ...): flash_attn|flashattn::_flash_attn_varlen_backward
+        xformers_flash::flash_bwd
     (_, gradient, query, key, value, other, other, starts, other, longest_query, longest_key,
         ...): xformers_flash::flash_bwd xformers_flash3::flash_bwd
 """)

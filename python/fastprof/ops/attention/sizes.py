@@ -109,13 +109,7 @@ def attention_work(attention: Attention, direction: str) -> Work:
 
 
 def check_gradient(gradient: Tensor, attention: Attention) -> None:
-    """Check that a tensor has the size of the output.
-
-    Raises
-    ------
-    CannotModel
-        When it does not.
-    """
+    """Check that a tensor has the size of the output; raises CannotModel when it does not."""
     if elements(gradient.shape) != attention.rows * attention.width:
         raise CannotModel(f"a gradient of {gradient.shape} does not fit {attention.query.shape}")
 
@@ -123,10 +117,7 @@ def check_gradient(gradient: Tensor, attention: Attention) -> None:
 def heads_first(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Attention:
     """Attention over q [.., h, s, d], k [.., h/g, t, d], v [.., h/g, t, w]; also q [s, d].
 
-    Raises
-    ------
-    CannotModel
-        When the shapes do not fit.
+    Raises CannotModel when the shapes do not fit.
     """
     return _attention((query, key, value, mask), (query.shape, key.shape, value.shape))
 
@@ -183,12 +174,7 @@ def packed_sizes(
     of queries and of keys. If all sequences have these lengths, the number of scores is exact.
     Otherwise it is the lowest upper bound that follows from totals and maxima: at least
     FlopCounterMode's count with the values, at most its count without. Without the maxima,
-    sequences are assumed equally long, an estimate.
-
-    Raises
-    ------
-    CannotModel
-        When the shapes do not fit.
+    sequences are assumed equally long, an estimate. Raises CannotModel when the shapes do not fit.
     """
     shapes = []
     for tensor in (query, key, value):

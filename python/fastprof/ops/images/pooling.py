@@ -23,10 +23,7 @@ Sizes: TypeAlias = tuple[int, ...]
 def image(x: Tensor, dimensions: int) -> Sizes:
     """The last `dimensions` sizes of x, which also has a channel and optionally a batch dimension.
 
-    Raises
-    ------
-    CannotModel
-        When x has another number of dimensions.
+    Raises CannotModel when x has another number of dimensions.
     """
     if len(x.shape) not in (dimensions + 1, dimensions + 2):
         raise CannotModel(f"shape {x.shape} is not an image of {dimensions} dimensions")
@@ -36,10 +33,8 @@ def image(x: Tensor, dimensions: int) -> Sizes:
 def by_dimension(name: str, value: Ints | Unknown, dimensions: int, least: int) -> Sizes:
     """One value for each dimension.
 
-    Raises
-    ------
-    CannotModel
-        When the number of values differs, one is less than `least`, or they are unknown.
+    Raises CannotModel when the number of values differs, one is less than `least`, or they are
+    unknown.
     """
     if isinstance(value, Unknown):
         raise CannotModel(f"{name} is not in the capture")

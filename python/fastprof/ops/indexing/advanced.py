@@ -44,16 +44,13 @@ Items = tuple[Any, ...] | None
 def chosen_elements(shape: tuple[int, ...], items: tuple[Any, ...]) -> int | None:
     """The number of elements an index selects; None if it depends on a mask or is unknown.
 
+    Raises CannotModel when there are more of them than dimensions.
+
     Parameters
     ----------
     items : tuple
         Each a Tensor, an int, a list of them, the text of a slice, "Ellipsis" or None (a new
         dimension).
-
-    Raises
-    ------
-    CannotModel
-        When there are more of them than dimensions.
     """
     taken = sum(_dimensions(item) for item in items)
     if taken > len(shape):

@@ -34,10 +34,7 @@ _CAPTURABLE: Final = 1 + 2 + ADAM
 def split(lists: Lists | None, flat: Lists) -> Lists:
     """The lists of a call, passed as one argument or recorded flattened.
 
-    Raises
-    ------
-    CannotModel
-        When the argument has another number of lists.
+    Raises CannotModel when the argument has another number of lists.
     """
     if lists is None:
         return flat

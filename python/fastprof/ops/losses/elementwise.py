@@ -35,13 +35,7 @@ class Reduced(NamedTuple):
 
     @classmethod
     def read(cls, reduction: Reduction, reduce: Reduce = None) -> Reduced:
-        """Read the arguments of a call.
-
-        Raises
-        ------
-        CannotModel
-            When the reduction is invalid.
-        """
+        """Read the arguments of a call; raises CannotModel when the reduction is invalid."""
         if isinstance(reduction, Unknown):
             return cls(1, False)
         if reduction not in (*_KEPT, *_ADDED):

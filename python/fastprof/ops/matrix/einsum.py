@@ -244,12 +244,8 @@ def contract(
 ) -> Contraction:
     """The products of an einsum, in torch's order.
 
-    Source: `einsum` and `sumproduct_pair` of ATen's native/Linear.cpp.
-
-    Raises
-    ------
-    CannotModel
-        When the equation is invalid, or does not fit the shapes.
+    Source: `einsum` and `sumproduct_pair` of ATen's native/Linear.cpp. Raises CannotModel when the
+    equation is invalid, or does not fit the shapes.
     """
     operands, kept = _read(equation, shapes)
     size_of: Sizes = {}

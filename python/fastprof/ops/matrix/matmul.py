@@ -182,39 +182,21 @@ def _bias_params(product: Product) -> str:
 
 
 def ranks(rank: int, *tensors: Tensor) -> None:
-    """Check the number of dimensions.
-
-    Raises
-    ------
-    CannotModel
-        When a tensor has another rank.
-    """
+    """Check the number of dimensions; raises CannotModel when a tensor has another rank."""
     for tensor in tensors:
         if len(tensor.shape) != rank:
             raise CannotModel(f"shape {tensor.shape} is not {rank}-d")
 
 
 def inner_size(left: tuple[int, ...], axis: int, right: tuple[int, ...], other_axis: int) -> int:
-    """The inner size k of both operands.
-
-    Raises
-    ------
-    CannotModel
-        When they differ.
-    """
+    """The inner size k of both operands; raises CannotModel when they differ."""
     if len(left) < -axis or len(right) < -other_axis or left[axis] != right[other_axis]:
         raise CannotModel(f"cannot multiply {left} and {right}")
     return left[axis]
 
 
 def fits(addend: Tensor, shape: tuple[int, ...]) -> None:
-    """Check that an addend broadcasts to the output.
-
-    Raises
-    ------
-    CannotModel
-        When it does not.
-    """
+    """Check that an addend broadcasts to the output; raises CannotModel when it does not."""
     if broadcast(addend.shape, shape) != shape:
         raise CannotModel(f"{addend.shape} does not broadcast to the output {shape}")
 

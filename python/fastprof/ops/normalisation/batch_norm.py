@@ -37,13 +37,7 @@ def channels_fit(size: int, *vectors: Tensor | None) -> None:
 
 
 def channels_of(x: Tensor) -> int:
-    """The c of x[n, c, ..].
-
-    Raises
-    ------
-    CannotModel
-        When x has no channel dimension.
-    """
+    """The c of x[n, c, ..]; raises CannotModel when x has no channel dimension."""
     if len(x.shape) < 2:
         raise CannotModel(f"shape {x.shape} has no channels")
     return x.shape[1]

@@ -36,14 +36,11 @@ Size = int | Unknown | None
 
 
 @operators("""
-    (permute, lengths, values, weights, total, ...): fbgemm::permute_1D_sparse_data
-        fbgemm::permute_2D_sparse_data fbgemm::permute_2D_sparse_preallocated_out
-        fbgemm::permute_sparse_data fb::permute_1D_sparse_data fb::permute_2D_sparse_data
-        fb::permute_2D_sparse_preallocated_out fb::permute_sparse_data
-    (permute, lengths, values, _, weights, total): fbgemm::permute_2D_sparse_data_input1D
-        fb::permute_2D_sparse_data_input1D
-    (permute, lengths, values, weights): fbgemm::permute_sparse_features
-        fb::permute_sparse_features
+    (permute, lengths, values, weights, total, ...): fbgemm|fb::permute_1D_sparse_data
+        fbgemm|fb::permute_2D_sparse_data fbgemm|fb::permute_2D_sparse_preallocated_out
+        fbgemm|fb::permute_sparse_data
+    (permute, lengths, values, _, weights, total): fbgemm|fb::permute_2D_sparse_data_input1D
+    (permute, lengths, values, weights): fbgemm|fb::permute_sparse_features
 """)
 def permute_1_d_sparse_data(
     permute: Tensor,
@@ -86,16 +83,14 @@ table_row("""
     Sums of x up to each element, by row.
     FLOPs: one addition for each element.
     Bytes: x read, the same amount written (a complete sum has one more element a row, not counted).
-    (x): fbgemm::asynchronous_complete_cumsum fbgemm::asynchronous_inclusive_cumsum
-        fbgemm::asynchronous_exclusive_cumsum fbgemm::asynchronous_batched_complete_cumsum
-        fbgemm::asynchronous_batched_inclusive_cumsum fbgemm::asynchronous_batched_exclusive_cumsum
-        fb::asynchronous_complete_cumsum fb::asynchronous_inclusive_cumsum
-        fb::asynchronous_exclusive_cumsum fb::asynchronous_batched_complete_cumsum
-        fb::asynchronous_batched_inclusive_cumsum fb::asynchronous_batched_exclusive_cumsum
+    (x): fbgemm|fb::asynchronous_complete_cumsum fbgemm|fb::asynchronous_inclusive_cumsum
+        fbgemm|fb::asynchronous_exclusive_cumsum fbgemm|fb::asynchronous_batched_complete_cumsum
+        fbgemm|fb::asynchronous_batched_inclusive_cumsum
+        fbgemm|fb::asynchronous_batched_exclusive_cumsum
 """)("x", Traffic(1, "x x"))
 
 
-@operators("(rows, indices, offsets, ...): fbgemm::bounds_check_indices fb::bounds_check_indices")
+@operators("(rows, indices, offsets, ...): fbgemm|fb::bounds_check_indices")
 def bounds_check_indices(rows: Tensor, indices: Tensor, offsets: Tensor) -> Answer:
     """Check of each index against the size of its table.
 
@@ -108,11 +103,9 @@ def bounds_check_indices(rows: Tensor, indices: Tensor, offsets: Tensor) -> Answ
 
 @operators("""
     (lengths, indices, positions, sequence, other, buckets, weights, ...):
-        fbgemm::block_bucketize_sparse_features
-        fbgemm::block_bucketize_sparse_features_inference fb::block_bucketize_sparse_features
-        fb::block_bucketize_sparse_features_inference
-    (lengths, indices, positions, buckets, weights): fbgemm::bucketize_sparse_features
-        fb::bucketize_sparse_features
+        fbgemm|fb::block_bucketize_sparse_features
+        fbgemm|fb::block_bucketize_sparse_features_inference
+    (lengths, indices, positions, buckets, weights): fbgemm|fb::bucketize_sparse_features
 """)
 def bucketize(
     lengths: Tensor,
@@ -149,8 +142,8 @@ def bucketize(
 
 
 @operators("""
-    (offsets, count): fbgemm::offsets_range fb::offsets_range
-    (offsets, like): fbgemm::offsets_range fb::offsets_range
+    (offsets, count): fbgemm|fb::offsets_range
+    (offsets, like): fbgemm|fb::offsets_range
 """)
 def ranges(offsets: Tensor, count: Size = None, like: Tensor | None = None) -> Answer:
     """0, 1, 2, ... within each segment, concatenated.
@@ -165,10 +158,7 @@ def ranges(offsets: Tensor, count: Size = None, like: Tensor | None = None) -> A
     return Cost(count, add_known(moved(offsets), byte_count(count, offsets.dtype))), texts(offsets)
 
 
-@operators("""
-    (permute, before, after, count): fbgemm::expand_into_jagged_permute
-        fb::expand_into_jagged_permute
-""")
+@operators("(permute, before, after, count): fbgemm|fb::expand_into_jagged_permute")
 def expand_into_jagged_permute(
     permute: Tensor, before: Tensor, after: Tensor, count: Size = None
 ) -> Answer:
@@ -187,15 +177,13 @@ table_row("""
     The elements of x in another order.
     FLOPs: 0.
     Bytes: x read, the same amount written.
-    (x): fbgemm::invert_permute fb::invert_permute
-    (x, ...): fbgemm::recat_embedding_grad_output fbgemm::recat_embedding_grad_output_mixed_D
-        fbgemm::recat_embedding_grad_output_mixed_D_batch fbgemm::reorder_batched_ad_lengths
-        fb::recat_embedding_grad_output fb::recat_embedding_grad_output_mixed_D
-        fb::recat_embedding_grad_output_mixed_D_batch fb::reorder_batched_ad_lengths
+    (x): fbgemm|fb::invert_permute
+    (x, ...): fbgemm|fb::recat_embedding_grad_output fbgemm|fb::recat_embedding_grad_output_mixed_D
+        fbgemm|fb::recat_embedding_grad_output_mixed_D_batch fbgemm|fb::reorder_batched_ad_lengths
 """)("x", Traffic(0, "x x"))
 
 
-@operators("(_, ends, x): fbgemm::segment_sum_csr fb::segment_sum_csr")
+@operators("(_, ends, x): fbgemm|fb::segment_sum_csr")
 def segment_sum_csr(x: Tensor, ends: Tensor) -> Answer:
     """Sums of x over segments given by their ends.
 
@@ -208,8 +196,8 @@ def segment_sum_csr(x: Tensor, ends: Tensor) -> Answer:
 
 @operators("""
     (values, lengths, offsets, indices, samples, weights, total):
-        fbgemm::keyed_jagged_index_select_dim1 fb::keyed_jagged_index_select_dim1
-    (values, lengths, indices, ...): fbgemm::jagged_index_select fb::jagged_index_select
+        fbgemm|fb::keyed_jagged_index_select_dim1
+    (values, lengths, indices, ...): fbgemm|fb::jagged_index_select
 """)
 def keyed_jagged_index_select_dim1(
     values: Tensor,
@@ -249,9 +237,9 @@ def keyed_jagged_index_select_dim1(
 
 
 @operators("""
-    (x, indices, ...): fbgemm::index_select_dim0 fb::index_select_dim0
-    (tables*, lists*): fbgemm::group_index_select_dim0 fb::group_index_select_dim0
-    (x, other, other, indices): fbgemm::batched_unary_embeddings fb::batched_unary_embeddings
+    (x, indices, ...): fbgemm|fb::index_select_dim0
+    (tables*, lists*): fbgemm|fb::group_index_select_dim0
+    (x, other, other, indices): fbgemm|fb::batched_unary_embeddings
 """)
 def index_select_dim0(
     x: Tensor | None = None,
@@ -287,19 +275,15 @@ table_row("""
     Columns of pooled embeddings, permuted by feature.
     FLOPs: 0.
     Bytes: the embeddings read, the same amount written; backward the same for their gradient.
-    (pooled, ...): fbgemm::permute_pooled_embs fbgemm::permute_pooled_embs_auto_grad
-        fbgemm::permute_pooled_embs_split fbgemm::permute_pooled_embs_auto_grad_split
-        fb::permute_pooled_embs fb::permute_pooled_embs_auto_grad fb::permute_pooled_embs_split
-        fb::permute_pooled_embs_auto_grad_split
+    (pooled, ...): fbgemm|fb::permute_pooled_embs fbgemm|fb::permute_pooled_embs_auto_grad
+        fbgemm|fb::permute_pooled_embs_split fbgemm|fb::permute_pooled_embs_auto_grad_split
 """)("pooled", Traffic(0, "pooled pooled"), both=True)
 
 
 @operators("""
-    (pooled*, ...): fbgemm::merge_pooled_embeddings fbgemm::all_to_one_device
-        fbgemm::permute_multi_embedding fbgemm::regroup_keyed_tensor
-        fbgemm::permute_multi_embedding_function fbgemm::sum_reduce_to_one
-        fb::merge_pooled_embeddings fb::all_to_one_device fb::permute_multi_embedding
-        fb::regroup_keyed_tensor fb::permute_multi_embedding_function fb::sum_reduce_to_one
+    (pooled*, ...): fbgemm|fb::merge_pooled_embeddings fbgemm|fb::all_to_one_device
+        fbgemm|fb::permute_multi_embedding fbgemm|fb::regroup_keyed_tensor
+        fbgemm|fb::permute_multi_embedding_function fbgemm|fb::sum_reduce_to_one
 """)
 def merge_pooled_embeddings(pooled: Tensors, *, direction: str) -> Answer:
     """Pooled embeddings of several devices or groups, merged.
@@ -331,10 +315,9 @@ def _samples(offsets: Any) -> int | None:
 
 
 @operators("""
-    (values, offsets, longest, _): fbgemm::jagged_to_padded_dense
-        fbgemm::jagged_to_padded_dense_forward fbgemm::jagged_1d_to_dense
-        fb::jagged_to_padded_dense fb::jagged_to_padded_dense_forward fb::jagged_1d_to_dense
-    (values, offsets, longest): fbgemm::jagged_2d_to_dense fb::jagged_2d_to_dense
+    (values, offsets, longest, _): fbgemm|fb::jagged_to_padded_dense
+        fbgemm|fb::jagged_to_padded_dense_forward fbgemm|fb::jagged_1d_to_dense
+    (values, offsets, longest): fbgemm|fb::jagged_2d_to_dense
 """)
 def jagged_to_padded_dense(
     values: Tensor,
@@ -364,10 +347,7 @@ def jagged_to_padded_dense(
     return Cost(0, add_known(moved(values), offset_bytes(offsets), written)), texts(values)
 
 
-@operators("""
-    (gradient, offsets, total): fbgemm::jagged_to_padded_dense_backward
-        fb::jagged_to_padded_dense_backward
-""")
+@operators("(gradient, offsets, total): fbgemm|fb::jagged_to_padded_dense_backward")
 def jagged_to_padded_dense_backward(
     gradient: Tensor, offsets: Any, total: int | Unknown | None = None
 ) -> Answer:
@@ -380,10 +360,7 @@ def jagged_to_padded_dense_backward(
     return _taken(gradient, offsets, total)
 
 
-@operators("""
-    (dense, offsets, total): fbgemm::dense_to_jagged fbgemm::dense_to_jagged_forward
-        fb::dense_to_jagged fb::dense_to_jagged_forward
-""")
+@operators("(dense, offsets, total): fbgemm|fb::dense_to_jagged fbgemm|fb::dense_to_jagged_forward")
 def dense_to_jagged(
     dense: Tensor, offsets: Any, total: int | Unknown | None = None, *, direction: str
 ) -> Answer:
@@ -414,15 +391,11 @@ def _taken(dense: Tensor, offsets: Any, total: int | Unknown | None) -> Answer:
 
 
 @operators("""
-    (values, offsets, dense): fbgemm::jagged_dense_elementwise_add
-        fbgemm::jagged_dense_elementwise_add_jagged_output fbgemm::jagged_dense_elementwise_mul
-        fbgemm::jagged_dense_elementwise_mul_forward fb::jagged_dense_elementwise_add
-        fb::jagged_dense_elementwise_add_jagged_output fb::jagged_dense_elementwise_mul
-        fb::jagged_dense_elementwise_mul_forward
-    (values, offsets, dense, second): fbgemm::jagged_dense_dense_elementwise_add_jagged_output
-        fbgemm::jagged_dense_dense_elementwise_add_jagged_output_forward
-        fb::jagged_dense_dense_elementwise_add_jagged_output
-        fb::jagged_dense_dense_elementwise_add_jagged_output_forward
+    (values, offsets, dense): fbgemm|fb::jagged_dense_elementwise_add
+        fbgemm|fb::jagged_dense_elementwise_add_jagged_output
+        fbgemm|fb::jagged_dense_elementwise_mul fbgemm|fb::jagged_dense_elementwise_mul_forward
+    (values, offsets, dense, second): fbgemm|fb::jagged_dense_dense_elementwise_add_jagged_output
+        fbgemm|fb::jagged_dense_dense_elementwise_add_jagged_output_forward
 """)
 def jagged_dense_elementwise_add(
     values: Tensor, offsets: Any, dense: Tensor, second: Tensor | None = None, *, direction: str
@@ -446,9 +419,8 @@ def jagged_dense_elementwise_add(
 
 
 @operators("""
-    (vectors, values, offsets): fbgemm::batched_dense_vec_jagged_2d_mul
-        fbgemm::batched_dense_vec_jagged_2d_mul_forward fb::batched_dense_vec_jagged_2d_mul
-        fb::batched_dense_vec_jagged_2d_mul_forward
+    (vectors, values, offsets): fbgemm|fb::batched_dense_vec_jagged_2d_mul
+        fbgemm|fb::batched_dense_vec_jagged_2d_mul_forward
 """)
 def batched_dense_vec_jagged_2d_mul(
     vectors: Tensor, values: Tensor, offsets: Any, *, direction: str
@@ -475,10 +447,8 @@ def batched_dense_vec_jagged_2d_mul(
 
 
 @operators("""
-    (values, offsets, dense, _): fbgemm::jagged_dense_bmm fbgemm::jagged_dense_bmm_forward
-        fb::jagged_dense_bmm fb::jagged_dense_bmm_forward
-    (values, second, offsets, _): fbgemm::jagged_jagged_bmm fbgemm::jagged_jagged_bmm_forward
-        fb::jagged_jagged_bmm fb::jagged_jagged_bmm_forward
+    (values, offsets, dense, _): fbgemm|fb::jagged_dense_bmm fbgemm|fb::jagged_dense_bmm_forward
+    (values, second, offsets, _): fbgemm|fb::jagged_jagged_bmm fbgemm|fb::jagged_jagged_bmm_forward
 """)
 def products(
     values: Tensor,
@@ -511,10 +481,7 @@ def products(
     return Cost(flops, moves), texts(values, dense, second)
 
 
-@operators("""
-    (values, offsets, _): fbgemm::jagged_softmax fbgemm::jagged_softmax_forward
-        fb::jagged_softmax fb::jagged_softmax_forward
-""")
+@operators("(values, offsets, _): fbgemm|fb::jagged_softmax fbgemm|fb::jagged_softmax_forward")
 def jagged_softmax(values: Tensor, offsets: Any, *, direction: str) -> Answer:
     """Softmax of jagged values [n, d] over each sample's rows.
 

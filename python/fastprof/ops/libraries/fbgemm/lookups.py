@@ -94,6 +94,8 @@ def tables(
 ) -> Tables:
     """The sizes of a lookup.
 
+    Raises CannotModel when the widths are unknown.
+
     Parameters
     ----------
     weights : tuple of Tensor
@@ -106,11 +108,6 @@ def tables(
         The first state of the optimizer, with one element per row or per weight.
     result : Tensor or Unknown
         The output, if recorded.
-
-    Raises
-    ------
-    CannotModel
-        When the widths are unknown.
     """
     stored = max(weights, key=lambda tensor: elements(tensor.shape))
     size = elements(stored.shape)
@@ -306,22 +303,17 @@ def gradient(
 
 
 @operators("""
-    (device_weights, other, ends, total, widest, other, _, indices, offsets, pooling,
-        per_sample, other, ...): fbgemm::dense_embedding_codegen_lookup_function
-        fbgemm::dense_embedding_codegen_lookup_function_pt2
-        fb::dense_embedding_codegen_lookup_function
-        fb::dense_embedding_codegen_lookup_function_pt2
-    (device_weights, unified_weights, other, other, other, ends, total, widest, indices,
-        offsets, pooling, other**): fbgemm::split_embedding_codegen_forward
-        fb::split_embedding_codegen_forward
+    (device_weights, other, ends, total, widest, other, _, indices, offsets, pooling, per_sample,
+        other, ...): fbgemm|fb::dense_embedding_codegen_lookup_function
+        fbgemm|fb::dense_embedding_codegen_lookup_function_pt2
+    (device_weights, unified_weights, other, other, other, ends, total, widest, indices, offsets,
+        pooling, other**): fbgemm|fb::split_embedding_codegen_forward
     (other, device_weights, unified_weights, other, other, other, ends, total, widest, other,
-        indices, offsets, pooling, other**): fbgemm::split_embedding_codegen_forward
-        fb::split_embedding_codegen_forward
+        indices, offsets, pooling, other**): fbgemm|fb::split_embedding_codegen_forward
     (device_weights, unified_weights, other, other, other, widest, indices, offsets, other**):
-        fbgemm::split_embedding_codegen_forward fb::split_embedding_codegen_forward
-    (other, device_weights, unified_weights, other, other, other, widest, other, indices,
-        offsets, other**): fbgemm::split_embedding_codegen_forward
-        fb::split_embedding_codegen_forward
+        fbgemm|fb::split_embedding_codegen_forward
+    (other, device_weights, unified_weights, other, other, other, widest, other, indices, offsets,
+        other**): fbgemm|fb::split_embedding_codegen_forward
 """)
 def dense_embedding_codegen_lookup_function(
     indices: Tensor,
@@ -372,10 +364,8 @@ generated(
 @operators("""
     (device_weights, unified_weights, other, other, other, ends, total, _, _, _, _, _, indices,
         offsets, pooling, per_sample, ...):
-        fbgemm::int_nbit_split_embedding_codegen_lookup_function
-        fbgemm::int_nbit_split_embedding_uvm_caching_codegen_lookup_function
-        fb::int_nbit_split_embedding_codegen_lookup_function
-        fb::int_nbit_split_embedding_uvm_caching_codegen_lookup_function
+        fbgemm|fb::int_nbit_split_embedding_codegen_lookup_function
+        fbgemm|fb::int_nbit_split_embedding_uvm_caching_codegen_lookup_function
 """)
 def int_nbit_split_embedding_codegen_lookup_function(
     indices: Tensor,
@@ -494,17 +484,13 @@ _OF_WEIGHTS: Final = "split_embedding_codegen_grad_indice_weights"
 
 @operators("""
     (gradients, device_weights, unified_weights, other, other, other, ends, widest, indices,
-        offsets, ...): fbgemm::split_embedding_codegen_grad_indice_weights
-        fb::split_embedding_codegen_grad_indice_weights
+        offsets, ...): fbgemm|fb::split_embedding_codegen_grad_indice_weights
     (gradients, device_weights, unified_weights, other, other, other, ends, widest, _, indices,
-        offsets, ...): fbgemm::split_embedding_codegen_grad_indice_weights
-        fb::split_embedding_codegen_grad_indice_weights
-    (gradients, other, device_weights, unified_weights, other, other, other, ends, widest,
-        indices, offsets, ...): fbgemm::split_embedding_codegen_grad_indice_weights
-        fb::split_embedding_codegen_grad_indice_weights
+        offsets, ...): fbgemm|fb::split_embedding_codegen_grad_indice_weights
+    (gradients, other, device_weights, unified_weights, other, other, other, ends, widest, indices,
+        offsets, ...): fbgemm|fb::split_embedding_codegen_grad_indice_weights
     (gradients, other, device_weights, unified_weights, other, other, other, ends, widest, _,
-        indices, offsets, ...): fbgemm::split_embedding_codegen_grad_indice_weights
-        fb::split_embedding_codegen_grad_indice_weights
+        indices, offsets, ...): fbgemm|fb::split_embedding_codegen_grad_indice_weights
 """)
 def split_embedding_codegen_grad_indice_weights(
     gradients: Tensor,
@@ -544,11 +530,9 @@ table_row("""
     FLOPs: one for each element.
     Bytes: x read, the same number of elements written: one byte each if x is float32 (two for
         bfloat16), else float32.
-    (x, ...): fbgemm::FloatToHFP8Quantized fbgemm::FloatToMSFPQuantized fbgemm::HFP8QuantizedToFloat
-        fbgemm::MSFPQuantizedToFloat fb::FloatToHFP8Quantized fb::FloatToMSFPQuantized
-        fb::HFP8QuantizedToFloat fb::MSFPQuantizedToFloat
-    (x): fbgemm::FloatToBfloat16Quantized fbgemm::Bfloat16QuantizedToFloat
-        fb::FloatToBfloat16Quantized fb::Bfloat16QuantizedToFloat
+    (x, ...): fbgemm|fb::FloatToHFP8Quantized fbgemm|fb::FloatToMSFPQuantized
+        fbgemm|fb::HFP8QuantizedToFloat fbgemm|fb::MSFPQuantizedToFloat
+    (x): fbgemm|fb::FloatToBfloat16Quantized fbgemm|fb::Bfloat16QuantizedToFloat
 """)("x", lambda x: _conversion(x, 1))
 
 
@@ -563,12 +547,10 @@ def _conversion(x: Tensor, narrow: int) -> Answer:
 
 
 @operators("""
-    (x): fbgemm::FloatToFused8BitRowwiseQuantized fbgemm::HalfToFused8BitRowwiseQuantized
-        fbgemm::FloatOrHalfToFused8BitRowwiseQuantized fb::FloatToFused8BitRowwiseQuantized
-        fb::HalfToFused8BitRowwiseQuantized fb::FloatOrHalfToFused8BitRowwiseQuantized
-    (_o, x): fbgemm::FloatToFused8BitRowwiseQuantizedOut fb::FloatToFused8BitRowwiseQuantizedOut
-    (x, ...): fbgemm::FloatToFP8RowwiseQuantized fbgemm::FloatToPaddedFP8RowwiseQuantized
-        fb::FloatToFP8RowwiseQuantized fb::FloatToPaddedFP8RowwiseQuantized
+    (x): fbgemm|fb::FloatToFused8BitRowwiseQuantized fbgemm|fb::HalfToFused8BitRowwiseQuantized
+        fbgemm|fb::FloatOrHalfToFused8BitRowwiseQuantized
+    (_o, x): fbgemm|fb::FloatToFused8BitRowwiseQuantizedOut
+    (x, ...): fbgemm|fb::FloatToFP8RowwiseQuantized fbgemm|fb::FloatToPaddedFP8RowwiseQuantized
 """)
 def float_to_fused8_bit_rowwise_quantized(x: Tensor) -> Answer:
     """Rows x[.., d] as bytes [.., d + 8], followed by their scale.
@@ -581,12 +563,10 @@ def float_to_fused8_bit_rowwise_quantized(x: Tensor) -> Answer:
 
 
 @operators("""
-    (x): fbgemm::Fused8BitRowwiseQuantizedToFloat fb::Fused8BitRowwiseQuantizedToFloat
-    (_o, x): fbgemm::Fused8BitRowwiseQuantizedToFloatOut fb::Fused8BitRowwiseQuantizedToFloatOut
-    (x, dtype, ...): fbgemm::Fused8BitRowwiseQuantizedToFloatOrHalf
-        fb::Fused8BitRowwiseQuantizedToFloatOrHalf
-    (x, ...): fbgemm::FP8RowwiseQuantizedToFloat fbgemm::PaddedFP8RowwiseQuantizedToFloat
-        fb::FP8RowwiseQuantizedToFloat fb::PaddedFP8RowwiseQuantizedToFloat
+    (x): fbgemm|fb::Fused8BitRowwiseQuantizedToFloat
+    (_o, x): fbgemm|fb::Fused8BitRowwiseQuantizedToFloatOut
+    (x, dtype, ...): fbgemm|fb::Fused8BitRowwiseQuantizedToFloatOrHalf
+    (x, ...): fbgemm|fb::FP8RowwiseQuantizedToFloat fbgemm|fb::PaddedFP8RowwiseQuantizedToFloat
 """)
 def fused8_bit_rowwise_quantized_to_float(x: Tensor, dtype: int | Unknown | None = None) -> Answer:
     """Rows of bytes x[.., d + 8] as float32 [.., d].
@@ -603,7 +583,7 @@ table_row("""
     Rows of bytes x[.., d + 8] as float16 [.., d].
     FLOPs: 2 for each element: a product and a sum.
     Bytes: x read, d elements a row written.
-    (x): fbgemm::Fused8BitRowwiseQuantizedToHalf fb::Fused8BitRowwiseQuantizedToHalf
+    (x): fbgemm|fb::Fused8BitRowwiseQuantizedToHalf
 """)("x", lambda x: _widened(x, "float16"))
 
 
@@ -617,11 +597,9 @@ def _widened(x: Tensor, dtype: str | None) -> Answer:
 
 
 @operators("""
-    (x, bits): fbgemm::FloatToFusedNBitRowwiseQuantizedSBHalf
-        fbgemm::HalfToFusedNBitRowwiseQuantizedSBHalf
-        fbgemm::FloatOrHalfToFusedNBitRowwiseQuantizedSBHalf
-        fb::FloatToFusedNBitRowwiseQuantizedSBHalf fb::HalfToFusedNBitRowwiseQuantizedSBHalf
-        fb::FloatOrHalfToFusedNBitRowwiseQuantizedSBHalf
+    (x, bits): fbgemm|fb::FloatToFusedNBitRowwiseQuantizedSBHalf
+        fbgemm|fb::HalfToFusedNBitRowwiseQuantizedSBHalf
+        fbgemm|fb::FloatOrHalfToFusedNBitRowwiseQuantizedSBHalf
 """)
 def float_to_fused_n_bit_rowwise_quantized_sb_half(
     x: Tensor, bits: int | Unknown | None = None

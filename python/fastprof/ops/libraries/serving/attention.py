@@ -1,6 +1,14 @@
 """Attention of serving stacks over paged caches and concatenated sequences.
 
 Multi-head latent attention (MLA) over a cache of latent vectors shared by all heads.
+
+Signatures of the operators: vLLM csrc/torch_bindings.cpp, csrc/rocm/torch_bindings.cpp,
+vllm/attention/layer.py, vllm/_aiter_ops.py; aiter aiter/ops/attention.py, aiter/ops/mha.py;
+FlashInfer flashinfer/decode.py, flashinfer/prefill.py, flashinfer/cascade.py;
+vllm-project/flash-attention csrc/flash_attn/flash_api_torch_lib.cpp,
+hopper/flash_api_torch_lib.cpp; SGLang sgl-kernel/csrc/flash_extension.cc,
+python/sglang/srt/layers/radix_attention.py, sgl-kernel/csrc/common_extension.cc,
+sgl-kernel/csrc/flashmla_extension.cc; ROCm/ATOM atom/model_ops/base_attention.py.
 """
 
 from __future__ import annotations
@@ -67,9 +75,7 @@ def paged_attention_v1(
     Bytes: q read, keys and values of all sequences read, each once, the output written.
 
     Exact if the batch's range records the lengths; else an upper bound from the maximum length;
-    else unknown: reserved blocks do not determine it. Signatures: vLLM csrc/torch_bindings.cpp and
-    csrc/rocm/torch_bindings.cpp, aiter aiter/ops/attention.py and aiter/ops/mha.py, FlashInfer
-    flashinfer/decode.py and flashinfer/prefill.py.
+    else unknown: reserved blocks do not determine it.
     """
     del table, block
     tokens, heads, depth = heads_of(query, None)
@@ -118,9 +124,7 @@ def varlen_fwd(
     Keys are paged [blocks, size, h/g, d] if there is a block table or lengths of cached keys, else
     concatenated [keys, h/g, d]. Paged: exact if the batch's range records the lengths, else an
     upper bound from the maximum length or the width of the table, else unknown. Concatenated: as
-    `sequences` of flash-attn. Signatures: vllm-project/flash-attention
-    csrc/flash_attn/flash_api_torch_lib.cpp and hopper/flash_api_torch_lib.cpp, SGLang
-    sgl-kernel/csrc/flash_extension.cc, aiter aiter/ops/mha.py, FlashInfer flashinfer/prefill.py.
+    `sequences` of flash-attn.
     """
     blocks = len(key.shape) >= 4 and (table is not None or lengths is not None)
     if not blocks and len(query.shape) == 4:
@@ -172,8 +176,7 @@ def unified_attention_with_output(
 
     Exact if the batch's range records the sums of products, a lower bound if it records a prefill's
     totals, else unknown; the operators inside are then counted. Separate rotated parts of queries
-    and keys increase their depth. Signatures: vLLM vllm/attention/layer.py, SGLang
-    python/sglang/srt/layers/radix_attention.py, ROCm/ATOM atom/model_ops/base_attention.py.
+    and keys increase their depth.
     """
     del more
     if latent is not False:
@@ -205,8 +208,6 @@ def mha_fwd(query: Tensor, key: Tensor, value: Tensor, out: Tensor | None = None
 
     FLOPs: 2 b h s t (d + w), two products.
     Bytes: q, k and v read, output and 4 bytes per query (softmax sums) written.
-
-    Signatures: aiter aiter/ops/mha.py, FlashInfer flashinfer/prefill.py.
     """
     del out
     if len(query.shape) == 3:
@@ -220,9 +221,6 @@ table_row("""
     Merges attention over two parts of the keys, [tokens, h, d] each.
     FLOPs: 3 per element (both weighted, added); per-head operations are not counted.
     Bytes: both parts and their softmax sums read, the result and its sums written.
-
-    Signatures: vLLM csrc/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc, FlashInfer
-    flashinfer/cascade.py, aiter aiter/ops/attention.py.
     (out, out_sums, x, sums, more, more_sums, ...): _C::merge_attn_states
     (x, sums, more, more_sums, out, out_sums): sgl_kernel::merge_state sgl_kernel::merge_state_v2
     (x, sums, more, more_sums): flashinfer::merge_state
@@ -331,8 +329,7 @@ def sm100_cutlass_mla_decode(
     FLOPs: 2 h (2 w + r) for each query and attended vector, two products.
     Bytes: q read, the vectors of all sequences read once, the output written.
 
-    Exact if the batch's range records the lengths; else unknown. Signatures: vLLM
-    csrc/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc.
+    Exact if the batch's range records the lengths; else unknown.
     """
     del table
     tokens, heads, width = heads_of(query, None)
@@ -378,8 +375,7 @@ def mla_decode_stage1_asm_fwd(
     Bytes: q read, the vectors of all sequences read once, the output written.
 
     w is that of the output, or 512 of 576 (DeepSeek). Exact if the batch's range records the
-    lengths; else an upper bound from the width of the block table; else unknown. Signatures: aiter
-    aiter/ops/attention.py, vLLM vllm/_aiter_ops.py, SGLang sgl-kernel/csrc/flashmla_extension.cc.
+    lengths; else an upper bound from the width of the block table; else unknown.
     """
     tokens, heads, depth = heads_of(query, None)
     if cache.shape[-1:] != (depth,):

@@ -1,4 +1,11 @@
-"""Writes to and copies of key-value caches."""
+"""Writes to and copies of key-value caches.
+
+Signatures of the operators: vLLM csrc/torch_bindings.cpp,
+vllm/model_executor/layers/attention/attention.py, mla_attention.py,
+csrc/libtorch_stable/torch_bindings.cpp; aiter aiter/ops/cache.py; SGLang
+python/sglang/jit_kernel/kvcache.py, sgl-kernel/csrc/common_extension.cc; FlashInfer
+flashinfer/page.py.
+"""
 
 from __future__ import annotations
 
@@ -37,9 +44,7 @@ def reshape_and_cache(
     FLOPs: 0; 3 per element if the cache has a smaller type (times scale 1, limits 2).
     Bytes: keys, values and slots read, the same number of elements written in the caches' types.
 
-    Signatures: vLLM csrc/torch_bindings.cpp, aiter aiter/ops/cache.py, SGLang
-    python/sglang/jit_kernel/kvcache.py and sgl-kernel/csrc/common_extension.cc, FlashInfer
-    flashinfer/page.py. If there are more rows than slots, only the slots count.
+    If there are more rows than slots, only the slots count.
     """
     tokens = elements(slots.shape)
     rows = _rows(key, tokens), _rows(value, tokens)
@@ -54,8 +59,7 @@ table_row("""
     FLOPs: 0.
     Bytes: keys and values read, and the same amount written.
 
-    An estimate: the cache may have a smaller type. Signatures: vLLM
-    vllm/model_executor/layers/attention/attention.py and mla_attention.py.
+    An estimate: the cache may have a smaller type.
     (key, value, ...): vllm::unified_kv_cache_update vllm::unified_mla_kv_cache_update
 """)("key, value", Traffic(0, "key value key value", "key value", exact=False))
 
@@ -74,8 +78,7 @@ def concat_and_cache_mla(
     FLOPs: 0; 3 per element if the cache has a smaller type (times scale 1, limits 2).
     Bytes: both parts and slots read, the same number of elements written in the cache's type.
 
-    Signatures: vLLM csrc/torch_bindings.cpp, aiter aiter/ops/cache.py. Scales in a cache of bytes
-    are not counted.
+    Scales in a cache of bytes are not counted.
     """
     tokens = elements(slots.shape)
     rows = tuple(_rows(tensor, tokens) for tensor in (latent, rotated) if tensor is not None)
@@ -108,8 +111,6 @@ def concat_and_cache_mla_rope_fused(
     cosines and sines read, keys written to the cache in its type; with an output tensor for
     complete queries, their other part also read and all written there, and keys written only to the
     cache.
-
-    Signatures: vLLM csrc/torch_bindings.cpp, aiter aiter/ops/cache.py.
     """
     tokens = elements(slots.shape)
     rows = _rows(latent, tokens), _rows(rotated, tokens)
@@ -135,8 +136,6 @@ def copy_blocks(keys: Tensors, mapping: Tensor, values: Tensors = ()) -> Answer:
 
     FLOPs: 0.
     Bytes: n blocks of each cache read and written, the mapping read.
-
-    Signatures: vLLM csrc/torch_bindings.cpp (before version 0.16), aiter aiter/ops/cache.py.
     """
     pairs = mapping.shape[0] if mapping.shape else 0
     blocks = [_block(tensor) for tensor in (*keys, *values)]
@@ -156,8 +155,6 @@ def swap_blocks(
 
     FLOPs: 0.
     Bytes: n blocks read and written.
-
-    Signatures: vLLM csrc/torch_bindings.cpp, aiter aiter/ops/cache.py.
     """
     pairs = mapping.shape[0] if mapping.shape else 0
     block = size if isinstance(size, int) else tensor_bytes(_block(source))
@@ -168,8 +165,6 @@ table_row("""
     A cache converted to another type.
     FLOPs: 3 per element (times scale 1, limits 2).
     Bytes: one cache read, the other written.
-
-    Signature: vLLM csrc/torch_bindings.cpp.
     (target, source, ...): _C_cache_ops::convert_fp8
 """)("target, source", Traffic(SCALE, "source target", "source target"))
 
@@ -187,8 +182,7 @@ def gathered_rows(cache: Tensor, out: Tensor, scales: Tensor | None = None) -> A
     FLOPs: 0; 1 per element if the cache has another type (times scale).
     Bytes: the output written, the same number of elements read in the cache's type.
 
-    Signatures: vLLM csrc/torch_bindings.cpp. An upper bound: the output may have more rows than are
-    gathered.
+    An upper bound: the output may have more rows than are gathered.
     """
     read = _as(out, cache)
     converted = canonical_type(read.dtype) != canonical_type(out.dtype)
@@ -200,8 +194,6 @@ table_row("""
     Both parts of queries concatenated in one tensor.
     FLOPs: 0.
     Bytes: both parts read, the tensor written.
-
-    Signature: vLLM csrc/libtorch_stable/torch_bindings.cpp.
     (x, more, out): _C_cache_ops::concat_mla_q
 """)("x, more, out", Traffic(0, "x more out", "x more"))
 
@@ -236,8 +228,6 @@ def transfer_kv_per_layer(
     FLOPs: 0.
     Bytes: rows of `item_size` bytes of each layer read and written, for keys and for values if both
     are given; the indices read. Unknown if the size is not recorded.
-
-    Signatures: SGLang sgl-kernel/csrc/common_extension.cc.
     """
     del target, more_target
     if isinstance(size, Unknown) or isinstance(layers, Unknown):

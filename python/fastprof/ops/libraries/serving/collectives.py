@@ -6,6 +6,12 @@ SGLang's profiler operators, which wrap functions and have numbered names.
 
 `sglang_profiler::rmsnorm_rmsnorm2d_fwd_3` is the fourth wrapper, around `rmsnorm2d_fwd` of a module
 `rmsnorm`. Its arguments are the function's tensors in order, without non-tensors.
+
+Signatures of the operators: vLLM csrc/torch_bindings.cpp, vllm/distributed/parallel_state.py,
+vllm/compilation/passes/fusion/allreduce_rms_fusion.py; SGLang sgl-kernel/csrc/common_extension.cc,
+python/sglang/srt/distributed/parallel_state.py, python/sglang/srt/layers/flashinfer_comm_fusion.py;
+aiter aiter/ops/custom_all_reduce.py, aiter/dist/parallel_state.py; TensorRT-LLM
+cpp/tensorrt_llm/thop/allreduceOp.cpp, cpp/tensorrt_llm/thop/allgatherOp.cpp.
 """
 
 from __future__ import annotations
@@ -26,10 +32,6 @@ table_row("""
     The sum of tensors over all ranks, on each of them, by the stack's own kernel or by NCCL.
     FLOPs: one for each element, an estimate: a rank adds n - 1 numbers for its share, or for all.
     Bytes: the tensor read, the sum written.
-
-    Signatures: vLLM csrc/torch_bindings.cpp and vllm/distributed/parallel_state.py, SGLang
-    sgl-kernel/csrc/common_extension.cc and python/sglang/srt/distributed/parallel_state.py, aiter
-    aiter/ops/custom_all_reduce.py and aiter/dist/parallel_state.py.
     (_, x, out, _, _): _C_custom_ar::all_reduce _C_custom_ar::qr_all_reduce sgl_kernel::all_reduce
         sgl_kernel::qr_all_reduce sgl_kernel::mscclpp_allreduce aiter::qr_all_reduce
     (_, x, out): _C_custom_ar::all_reduce_reg sgl_kernel::all_reduce_reg
@@ -81,10 +83,6 @@ def flashinfer_allreduce_residual_rmsnorm(
     the norm, 5 if quantised; without residual and weight the sum alone.
     Bytes: x, residual, weight, scale and bias read, norm, new residual and quantised result
     written.
-
-    Signatures: vLLM vllm/compilation/passes/fusion/allreduce_rms_fusion.py, SGLang
-    python/sglang/srt/layers/flashinfer_comm_fusion.py, aiter aiter/ops/custom_all_reduce.py,
-    TensorRT-LLM cpp/tensorrt_llm/thop/allreduceOp.cpp.
     """
     del residual_out
     normed = weight is not None
@@ -114,10 +112,6 @@ def gathered_ranks(
 
     FLOPs: 0.
     Bytes: the tensor read, n times the same amount written.
-
-    Signatures: vLLM vllm/distributed/parallel_state.py, SGLang
-    python/sglang/srt/distributed/parallel_state.py, aiter aiter/ops/custom_all_reduce.py,
-    TensorRT-LLM cpp/tensorrt_llm/thop/allgatherOp.cpp.
     """
     count = _ranks(ranks, group)
     if out is None and count is None:
@@ -141,8 +135,6 @@ def aiter_reduce_scatter(
 
     FLOPs: n - 1 for each element of the piece.
     Bytes: the tensor read, the piece written.
-
-    Signatures: those of all_gather's files.
     """
     count = _ranks(ranks, group)
     if out is None:

@@ -1,6 +1,17 @@
 """Matrices of experts [e, n, k], of which some are read, and their products.
 
 Mixtures of experts: selecting experts, ordering tokens by expert, and summing the results.
+
+Signatures of the operators: vLLM csrc/libtorch_stable/torch_bindings.cpp,
+csrc/moe/torch_bindings.cpp, csrc/libtorch_stable/moe/torch_bindings.cpp,
+vllm/model_executor/layers/fused_moe/fused_moe.py, vllm/_aiter_ops.py,
+vllm/model_executor/layers/fused_moe/flashinfer_trtllm_moe.py; SGLang
+sgl-kernel/csrc/common_extension.cc, python/sglang/srt/layers/moe/fused_moe_triton/fused_moe.py,
+python/sglang/srt/layers/moe/moe_runner/flashinfer_trtllm.py; aiter aiter/fused_moe.py,
+aiter/ops/moe_op.py, aiter/ops/topk.py, aiter/ops/moe_sorting.py; FlashInfer
+flashinfer/fused_moe/core.py; TensorRT-LLM tensorrt_llm/_torch/custom_ops/torch_custom_ops.py,
+cpp/tensorrt_llm/thop/fp8BlockScaleMoe.cpp, cpp/tensorrt_llm/thop/noAuxTcOp.cpp,
+tensorrt_llm/_torch/custom_ops/cpp_custom_ops.py.
 """
 
 from __future__ import annotations
@@ -144,8 +155,7 @@ def cutlass_moe_mm(
     Bytes: x, scales, zeros and bias read, the output written; matrices of the selectable experts,
         an upper bound.
 
-    An estimate: rows may include padding. Signatures: vLLM csrc/libtorch_stable/torch_bindings.cpp
-    and csrc/moe/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc.
+    An estimate: rows may include padding.
     """
     if out is None:
         if not (isinstance(columns, int) and isinstance(k, int) and isinstance(tokens, int)):
@@ -171,8 +181,7 @@ def cutlass_fp4_group_mm(
     Bytes: x and scales read, the output written; matrices of the selectable experts, an upper
         bound.
 
-    An estimate: rows may include padding. Signatures: vLLM csrc/libtorch_stable/torch_bindings.cpp,
-    SGLang sgl-kernel/csrc/common_extension.cc.
+    An estimate: rows may include padding.
     """
     x, weight = packed_float4(x), packed_float4(weight)
     return grouped(x, weight, out, (x_scale, w_scale), 2)
@@ -208,8 +217,7 @@ def moe_wna16_marlin_gemm(
     Bytes: x, scales, zeros and bias read, the output written; matrices of the selectable experts,
         an upper bound.
 
-    An estimate: experts may be on other devices. Signatures: vLLM
-    csrc/libtorch_stable/moe/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc.
+    An estimate: experts may be on other devices.
     """
     del more
     sizes = (k, rows, columns, inner)
@@ -252,11 +260,7 @@ def inplace_fused_experts(
     Bytes: x, weights and experts of tokens read, the output written; w1 and w2 of min(e, t k)
         experts, an upper bound.
 
-    An estimate. The numbers per element of packed weights follow from h. Signatures: vLLM
-    vllm/model_executor/layers/fused_moe/fused_moe.py and vllm/_aiter_ops.py, SGLang
-    python/sglang/srt/layers/moe/fused_moe_triton/fused_moe.py, aiter aiter/fused_moe.py and
-    aiter/ops/moe_op.py, FlashInfer flashinfer/fused_moe/core.py, TensorRT-LLM
-    tensorrt_llm/_torch/custom_ops/torch_custom_ops.py.
+    An estimate. The numbers per element of packed weights follow from h.
     """
     tokens = elements(x.shape[:-1])
     chosen = ids.shape[-1] if ids is not None and ids.shape else k
@@ -302,10 +306,7 @@ def trtllm_fp8_block_scale_moe_wrapper(
     Bytes: x, scores and scales read, the output written in bfloat16; weights of the selectable
         experts, an upper bound.
 
-    An estimate. Signatures: FlashInfer flashinfer/fused_moe/core.py, vLLM
-    vllm/model_executor/layers/fused_moe/flashinfer_trtllm_moe.py, TensorRT-LLM
-    cpp/tensorrt_llm/thop/fp8BlockScaleMoe.cpp, SGLang
-    python/sglang/srt/layers/moe/moe_runner/flashinfer_trtllm.py.
+    An estimate.
     """
     if isinstance(k, Unknown):
         raise CannotModel("the number of experts per token is not in the capture")
@@ -333,7 +334,7 @@ def ck_moe_stage1(
     FLOPs: 2 t k numbers of w1 of one expert, activation not counted.
     Bytes: x read, the output written, w1 of the selectable experts, an upper bound.
 
-    An estimate: experts may be on other devices. Signatures: aiter aiter/ops/moe_op.py.
+    An estimate: experts may be on other devices.
     """
     tokens = elements(x.shape[:-1])
     if isinstance(k, int):
@@ -359,7 +360,7 @@ def ck_moe_stage2(
     FLOPs: 2 t k numbers of w2 of one expert, sum not counted.
     Bytes: x read, the output written, w2 of the selectable experts, an upper bound.
 
-    An estimate: experts may be on other devices. Signatures: aiter aiter/ops/moe_op.py.
+    An estimate: experts may be on other devices.
     """
     del k
     rows = elements(x.shape[:-1])
@@ -383,9 +384,6 @@ def topk_softmax(
 
     FLOPs: 25 per score (softmax 24, compared 1), 26 with a bias.
     Bytes: scores and bias read; weights, indices and other requested outputs written.
-
-    Signatures: vLLM csrc/moe/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc, aiter
-    aiter/ops/moe_op.py.
     """
     return _chosen(scores, SOFTMAX, bias, (weights, ids, sources))
 
@@ -406,8 +404,6 @@ def topk_sigmoid(
 
     FLOPs: 23 per score (sigmoid 22, compared 1), 24 with a bias.
     Bytes: scores and bias read; weights, indices and other requested outputs written.
-
-    Signatures: those of topk_softmax.
     """
     return _chosen(scores, SIGMOID, bias, (weights, ids, sources))
 
@@ -429,8 +425,6 @@ def topk_softplus_sqrt(
     FLOPs: 62 per score (exponential, logarithm and square root 60, added 1, compared 1), 63 with a
     bias.
     Bytes: scores and bias read; weights, indices and other requested outputs written.
-
-    Signatures: vLLM csrc/libtorch_stable/moe/torch_bindings.cpp, aiter aiter/ops/topk.py.
     """
     return _chosen(scores, EXPONENTIAL + LOGARITHM + SQUARE_ROOT + 1, bias, (weights, ids, sources))
 
@@ -457,10 +451,7 @@ def grouped_topk(
     Bytes: scores and bias read; weights and indices written, of 4 bytes each if the call does not
     pass them.
 
-    Signatures: vLLM csrc/libtorch_stable/moe/torch_bindings.cpp, SGLang
-    sgl-kernel/csrc/common_extension.cc, aiter aiter/ops/topk.py, TensorRT-LLM
-    cpp/tensorrt_llm/thop/noAuxTcOp.cpp. An estimate: an argument may replace the sigmoid by a
-    softmax.
+    An estimate: an argument may replace the sigmoid by a softmax.
     """
     tokens = elements(scores.shape[:-1])
     if weights is None or ids is None:
@@ -477,9 +468,6 @@ table_row("""
     FLOPs: 0: only positions are counted and summed.
     Bytes: experts of tokens (and weights) read, the order, the expert of each block and totals
     written, a buffer cleared; an upper bound: tensors have the worst-case size.
-
-    Signatures: vLLM csrc/moe/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc, aiter
-    aiter/ops/moe_op.py and aiter/ops/moe_sorting.py.
     (ids, _, _, sorted_ids, experts, total, more): _moe_C::moe_align_block_size
     (ids, _, _, sorted_ids, experts, total): _moe_C::sgl_moe_align_block_size
     (_, _, ids, sorted_ids, experts, total): _moe_C::batched_moe_align_block_size
@@ -496,9 +484,6 @@ table_row("""
     The number of tokens per expert, and the permutations between token and expert order.
     FLOPs: 0: only positions are counted and summed.
     Bytes: experts of tokens read, all tables written.
-
-    Signatures: vLLM csrc/libtorch_stable/torch_bindings.cpp, SGLang
-    sgl-kernel/csrc/common_extension.cc.
     (ids, tables**): _C::get_cutlass_moe_mm_data _C::get_cutlass_moe_mm_problem_sizes
         _C::get_cutlass_moe_mm_problem_sizes_from_expert_offsets sgl_kernel::prepare_moe_input
         sgl_kernel::get_cutlass_w4a8_moe_mm_data
@@ -511,8 +496,7 @@ table_row("""
     FLOPs: 0.
     Bytes: each row read once for each expert and written, experts read, starts and orders written.
 
-    Signatures: vLLM csrc/moe/torch_bindings.cpp. An upper bound: the output may have more rows than
-    are selected.
+    An upper bound: the output may have more rows than are selected.
     (x, ids, sources, more, _, _, _, out, starts, inverse, order): _moe_C::moe_permute
     (x, weights, ids, sources, _, _, out, starts, order): _moe_C::moe_permute
     (x, ids, sources, more, _, _, _, _, out, starts, inverse, order, experts): _moe_C::moe_permute
@@ -535,9 +519,6 @@ def moe_sum(x: Tensor, out: Tensor) -> Answer:
 
     FLOPs: k - 1 per element of the sum.
     Bytes: x read, the sum written.
-
-    Signatures: vLLM csrc/moe/torch_bindings.cpp, aiter aiter/ops/moe_op.py, SGLang
-    sgl-kernel/csrc/common_extension.cc.
     """
     added = elements(x.shape) - elements(out.shape)
     if added < 0:
@@ -564,9 +545,6 @@ def moe_unpermute(
 
     FLOPs: 2 per used element: k rows for each token, weighted and added.
     Bytes: the rows, weights and orders read, the sums written.
-
-    Signatures: vLLM csrc/moe/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc,
-    TensorRT-LLM tensorrt_llm/_torch/custom_ops/cpp_custom_ops.py.
     """
     width = x.shape[-1] if x.shape else 0
     taken = Tensor((elements(order.shape), width), x.dtype)
@@ -585,10 +563,6 @@ def shuffle_rows(x: Tensor, order: Tensor, out: Tensor | None = None) -> Answer:
 
     FLOPs: 0.
     Bytes: one row per entry of the order read and written, the order read.
-
-    Signatures: vLLM csrc/libtorch_stable/moe/torch_bindings.cpp, SGLang
-    sgl-kernel/csrc/common_extension.cc, TensorRT-LLM
-    tensorrt_llm/_torch/custom_ops/cpp_custom_ops.py.
     """
     width = x.shape[-1] if x.shape else 0
     written = fresh(x, (elements(order.shape), width)) if out is None else out

@@ -1,6 +1,13 @@
 """Norms of serving stacks, with optional residual and quantisation.
 
 Rotary position embedding of serving stacks.
+
+Signatures of the operators: vLLM csrc/torch_bindings.cpp, vllm/_aiter_ops.py; SGLang
+sgl-kernel/csrc/common_extension.cc, sgl-kernel/csrc/common_extension_rocm.cc; FlashInfer
+flashinfer/norm.py, flashinfer/rope.py; aiter aiter/ops/rmsnorm.py, aiter/ops/norm.py,
+aiter/ops/groupnorm.py, aiter/ops/rope.py; TensorRT-LLM
+tensorrt_llm/_torch/custom_ops/flashinfer_custom_ops.py,
+cpp/tensorrt_llm/thop/fusedQKNormRopeOp.cpp.
 """
 
 from __future__ import annotations
@@ -33,10 +40,7 @@ def rms_norm_of_rows(x: Tensor, weight: Tensor | None = None, out: Tensor | None
     FLOPs: 4 per element (squares added 2, scaling 1, weight 1), 3 without weight.
     Bytes: x and weight read, y written.
 
-    Signatures: vLLM csrc/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc, FlashInfer
-    flashinfer/norm.py, aiter aiter/ops/rmsnorm.py, TensorRT-LLM
-    tensorrt_llm/_torch/custom_ops/flashinfer_custom_ops.py. The addition of 1 to the weight in
-    gemma's kernels is not counted.
+    The addition of 1 to the weight in gemma's kernels is not counted.
     """
     _row(x, weight)
     y = fresh(x) if out is None else out
@@ -70,8 +74,6 @@ def fused_add_rms_norm(
 
     FLOPs: 5 per element (added 1, squares added 2, scaling 1, weight 1), 6 if two are added.
     Bytes: x, residual and weight read, the norm and the new residual written.
-
-    Signatures: those of the plain norm's files.
     """
     _row(x, weight)
     _same(x, residual)
@@ -86,8 +88,6 @@ table_row("""
     The RMS norm of x[.., d] (+ residual), quantised by a given scale.
     FLOPs: 7 per element (norm 4, quantising 3), 8 with a residual.
     Bytes: x, residual, weight and scale read, the norm and the new residual written.
-
-    Signatures: vLLM csrc/torch_bindings.cpp, FlashInfer flashinfer/norm.py.
     (out, x, weight, scale): _C::rms_norm_static_fp8_quant
     (out, x, residual, weight, scale): _C::fused_add_rms_norm_static_fp8_quant
     (out, x, weight, scale, _): flashinfer::rmsnorm_quant
@@ -137,8 +137,6 @@ def rms_norm_dynamic_per_token_quant(
     with smoothing.
     Bytes: x, residual and weight read, the norm, the scales and the new residual written; if the
     call does not pass the norm, a byte per element is assumed, and the scales are not counted.
-
-    Signatures: vLLM csrc/torch_bindings.cpp and vllm/_aiter_ops.py, aiter aiter/ops/rmsnorm.py.
     """
     del residual_out
     out = fresh(x, dtype="float8_e4m3fn") if out is None else out
@@ -172,9 +170,7 @@ def fused_qk_norm_rope(
     FLOPs: 7 per element of q and k (norm 4, rotation 3).
     Bytes: q and k read and written, weights, positions and their cosines and sines read.
 
-    Signatures: vLLM csrc/torch_bindings.cpp, TensorRT-LLM
-    cpp/tensorrt_llm/thop/fusedQKNormRopeOp.cpp. If the numbers of heads are not recorded, all of x
-    counts, an estimate.
+    If the numbers of heads are not recorded, all of x counts, an estimate.
     """
     known = [each for each in (queries, keys, values) if not isinstance(each, Unknown)]
     width = x.shape[-1] if x.shape else 0
@@ -203,8 +199,6 @@ def served_layer_norm(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> 
 
     FLOPs: 8 per element (mean 1, variance 3, normalising 2, weight 1, bias 1).
     Bytes: x, weight and bias read, y written.
-
-    Signatures: FlashInfer flashinfer/norm.py, aiter aiter/ops/norm.py.
     """
     _row(x, weight)
     flops = elements(x.shape) * (7 + (bias is not None))
@@ -220,8 +214,6 @@ def served_group_norm(x: Tensor, num_groups: int | Unknown, weight: Tensor, bias
 
     FLOPs: 8 per element, as torch's group_norm.
     Bytes: x read twice, y written, weight and bias read, two statistics of each group written.
-
-    Signatures: aiter aiter/ops/groupnorm.py.
     """
     return plain.group_norm(x, num_groups, weight, bias, direction="fprop")
 
@@ -278,9 +270,7 @@ def rotary_embedding(
     [positions, r].
     Bytes: rotated elements read and written, positions and a row of the cache for each token read.
 
-    Signatures: vLLM csrc/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension_rocm.cc,
-    TensorRT-LLM tensorrt_llm/_torch/custom_ops/flashinfer_custom_ops.py. If d is not recorded,
-    complete heads count, an estimate.
+    If d is not recorded, complete heads count, an estimate.
     """
     tokens = query.shape[0] if query.shape else 0
     depth = size if isinstance(size, int) and size > 0 else None
@@ -330,8 +320,6 @@ def apply_rope_pos_ids_cos_sin_cache(
     FLOPs: 3 per rotated element, the first r of each head; computing angles is not counted.
     Bytes: queries and keys read and written, positions and a row of the cache for each token read;
     with slots of a key-value cache, values read and keys and values written there.
-
-    Signatures: SGLang sgl-kernel/csrc/common_extension.cc, FlashInfer flashinfer/rope.py.
     """
     del key_cache
     tokens, depth = (query.shape[0], query.shape[-1]) if query.shape else (0, 0)
@@ -371,7 +359,7 @@ def rope_fwd_impl(
     FLOPs: 3 per element.
     Bytes: x and the second read, both results written, a row of angles for each position read.
 
-    Signatures: aiter aiter/ops/rope.py. Partially rotated heads count completely.
+    Partially rotated heads count completely.
     """
     del out, more_out
     positions = elements(x.shape[:-2])

@@ -1,6 +1,16 @@
 """Products of serving stacks with plain, scaled and packed weights.
 
 Quantisation and dequantisation for the products of serving stacks.
+
+Signatures of the operators: vLLM csrc/libtorch_stable/torch_bindings.cpp,
+csrc/rocm/torch_bindings.cpp, vllm/_aiter_ops.py,
+vllm/model_executor/layers/quantization/utils/fp8_utils.py, vllm/utils/flashinfer.py,
+csrc/torch_bindings.cpp; aiter aiter/tuned_gemm.py, aiter/ops/gemm_op_a16w16.py,
+aiter/ops/gradlib.py, aiter/ops/gemm_op_a8w8.py, aiter/ops/gemm_op_a4w4.py,
+aiter/ops/triton/gemm/batched/batched_gemm_a16wfp4.py, aiter/ops/quant.py; TensorRT-LLM
+cpp/tensorrt_llm/thop/cublasScaledMM.cpp, dsv3RouterGemmOp.cpp, fp8BlockScalingGemm.cpp,
+cpp/tensorrt_llm/thop/fp4Gemm.cpp, cpp/tensorrt_llm/thop/fp8Op.cpp,
+cpp/tensorrt_llm/thop/fp4Quantize.cpp, fp8Quantize.cpp; SGLang sgl-kernel/csrc/common_extension.cc.
 """
 
 from __future__ import annotations
@@ -38,12 +48,8 @@ def dense(
 
     The orientation is irrelevant: n is the weight's size over k. With three dimensions each, the
     first is a batch. A float4 element of either operand contains two numbers along k; with
-    `float4`, bytes are such elements.
-
-    Raises
-    ------
-    CannotModel
-        When the size of the weight is not a multiple of k, or the output has another width.
+    `float4`, bytes are such elements. Raises CannotModel when the size of the weight is not a
+    multiple of k, or the output has another width.
     """
     if not x.shape or not weight.shape:
         raise CannotModel(f"cannot multiply {x.shape} and {weight.shape}")
@@ -71,10 +77,8 @@ def with_columns(
 ) -> Product:
     """x[.., k] times a packed weight of n columns, which do not follow from its shape.
 
-    Raises
-    ------
-    CannotModel
-        When the weight is too small for k n numbers of one bit or too large for k n of 64.
+    Raises CannotModel when the weight is too small for k n numbers of one bit or too large for k n
+    of 64.
     """
     if not x.shape or columns < 1:
         raise CannotModel(f"cannot multiply {x.shape} with {columns} columns")
@@ -125,10 +129,6 @@ def dsv3_fused_a_gemm(
 
     FLOPs: 2 rows n k, bias not counted.
     Bytes: x, weight and bias read, the output written in its own type or x's.
-
-    Signatures: vLLM csrc/libtorch_stable/torch_bindings.cpp and csrc/rocm/torch_bindings.cpp, aiter
-    aiter/tuned_gemm.py, aiter/ops/gemm_op_a16w16.py and aiter/ops/gradlib.py, TensorRT-LLM
-    cpp/tensorrt_llm/thop/cublasScaledMM.cpp and dsv3RouterGemmOp.cpp.
     """
     product = dense(x, weight, out, asked_type(out_dtype))
     return Work((forward(product, *present(bias)),))
@@ -191,11 +191,6 @@ def cutlass_scaled_mm(
     FLOPs: 2 rows n k; scales, zeros and bias are not counted.
     Bytes: x, weight, scales and bias read, the output written in its own type or the requested
     type, by default bfloat16.
-
-    Signatures: vLLM csrc/libtorch_stable/torch_bindings.cpp, csrc/rocm/torch_bindings.cpp,
-    vllm/_aiter_ops.py and vllm/model_executor/layers/quantization/utils/fp8_utils.py; SGLang
-    sgl-kernel/csrc/common_extension.cc; aiter aiter/ops/gemm_op_a8w8.py; TensorRT-LLM
-    cpp/tensorrt_llm/thop/cublasScaledMM.cpp and fp8BlockScalingGemm.cpp.
     """
     product = dense(x, weight, out, asked_type(out_dtype))
     return Work((forward(product, *present(x_scale, w_scale, zero, more_zero, bias)),))
@@ -232,11 +227,6 @@ def cutlass_scaled_fp4_mm(
     have 16 bits, [.., k].
     Bytes: x, weight, scales and bias read, the output written in its own type or the requested
     type, by default bfloat16.
-
-    Signatures: vLLM csrc/libtorch_stable/torch_bindings.cpp and vllm/utils/flashinfer.py, SGLang
-    sgl-kernel/csrc/common_extension.cc, aiter aiter/ops/gemm_op_a4w4.py and
-    aiter/ops/triton/gemm/batched/batched_gemm_a16wfp4.py, TensorRT-LLM
-    cpp/tensorrt_llm/thop/fp4Gemm.cpp.
     """
     if canonical_type(weight.dtype) is None:
         weight = Tensor(weight.shape, "uint8", weight.strides)
@@ -275,9 +265,6 @@ def gptq_gemm(
     FLOPs: 2 rows n k; dequantising the weight is not counted.
     Bytes: x, the packed weight, scales, zeros and orders read, the output written in the requested
     type or x's (float16 for int8 and float8).
-
-    Signatures: vLLM csrc/torch_bindings.cpp and csrc/rocm/torch_bindings.cpp, SGLang
-    sgl-kernel/csrc/common_extension.cc.
     """
     written = asked_type(out_dtype)
     if written is None and _short(x):
@@ -323,8 +310,7 @@ def marlin_gemm(
     Bytes: x, the packed weight, scales, zeros, orders and bias read, the output written in x's type
     (float16 for int8 and float8).
 
-    Signatures: vLLM csrc/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc. If n is
-    not recorded, it follows from the scales.
+    If n is not recorded, it follows from the scales.
     """
     del rows
     if isinstance(inner, int) and x.shape[-1:] != (inner,):
@@ -339,8 +325,6 @@ table_row("""
     A packed weight in another order.
     FLOPs: 0.
     Bytes: the weight and the order read, the size of the weight written.
-
-    Signatures: vLLM csrc/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc.
     (weight, order, _): _C::gptq_shuffle sgl_kernel::gptq_shuffle
     (weight, order, ...): _C::gptq_marlin_repack sgl_kernel::gptq_marlin_repack
     (weight, ...): _C::awq_marlin_repack _C::machete_prepack_B sgl_kernel::awq_marlin_repack
@@ -386,9 +370,6 @@ table_row("""
     x[..] as float8 or int8, by a given scale.
     FLOPs: 3 per element (times scale 1, limits 2).
     Bytes: x and scale read, the result written.
-
-    Signatures: vLLM csrc/torch_bindings.cpp, aiter aiter/ops/quant.py, TensorRT-LLM
-    cpp/tensorrt_llm/thop/fp8Op.cpp.
     (out, x, scale, ...): _C::static_scaled_fp8_quant
     (out, x, scale, zero): _C::static_scaled_int8_quant
     (out, x, scale): aiter::static_per_tensor_quant
@@ -414,8 +395,7 @@ def dynamic_scaled_fp8_quant(
     FLOPs: 5 per element (magnitude compared 2, times scale 1, limits 2), 3 with the scale given.
     Bytes: x read twice (once with the scale given), the result and the scale written.
 
-    Signatures: vLLM csrc/torch_bindings.cpp, aiter aiter/ops/quant.py, SGLang
-    sgl-kernel/csrc/common_extension.cc. An estimate if the capture does not record which.
+    An estimate if the capture does not record which.
     """
     known = given is True or searched is False
     reads = [x] if known else [x, x]
@@ -431,9 +411,6 @@ table_row("""
     x[..] as float8, float4 or int8, by a computed scale per row or group of a row.
     FLOPs: 5 per element (magnitude compared 2, times scale 1, limits 2).
     Bytes: x read once (a row stays on the chip), the result and the scales written.
-
-    Signatures: vLLM csrc/torch_bindings.cpp and csrc/libtorch_stable/torch_bindings.cpp, SGLang
-    sgl-kernel/csrc/common_extension.cc, aiter aiter/ops/quant.py.
     (out, x, scales, limit): _C::dynamic_per_token_scaled_fp8_quant _C::dynamic_scaled_int8_quant
         sgl_kernel::scaled_fp4_quant
     (x, out, scales, ...): _C::per_token_group_fp8_quant _C::per_token_group_fp8_quant_packed
@@ -449,8 +426,6 @@ table_row("""
     The experts' rows of x as float8 or float4, by computed scales.
     FLOPs: 5 per element of x, an upper bound: the number of rows is a tensor value.
     Bytes: x read, the result and the scales written, an upper bound.
-
-    Signatures: vLLM csrc/libtorch_stable/torch_bindings.cpp, aiter aiter/ops/quant.py.
     (out, scales, x, limit, starts, more_starts): _C::scaled_fp4_experts_quant
         sgl_kernel::scaled_fp4_experts_quant
     (out, scales, x, starts, more_starts, _): _C::mxfp4_experts_quant
@@ -492,9 +467,6 @@ def scaled_fp4_quant(
     FLOPs: 5 per element (magnitude compared 2, times scale 1, limits 2).
     Bytes: x read, the result written, of the requested type or of one byte per element (float4:
     half a byte); new scales, one per group or row, are not counted.
-
-    Signatures: vLLM csrc/libtorch_stable/torch_bindings.cpp and vllm/_aiter_ops.py, aiter
-    aiter/ops/quant.py, TensorRT-LLM cpp/tensorrt_llm/thop/fp4Quantize.cpp and fp8Quantize.cpp.
     """
     del group
     asked = asked_type(dtype)
@@ -517,8 +489,6 @@ def downcast_fp8(
 
     FLOPs: 3 per element (times scale 1, limits 2).
     Bytes: keys, values and scales read, the same number of elements written.
-
-    Signature: SGLang sgl-kernel/csrc/common_extension.cc.
     """
     flops = scaled_up(key, searched=False) + scaled_up(value, searched=False)
     written = Tensor(key.shape, key_out.dtype), Tensor(value.shape, value_out.dtype)
@@ -542,8 +512,6 @@ def awq_dequantize(
 
     FLOPs: 2 per element (zero subtracted, times scale).
     Bytes: packed weights, scales and zeros read, the floats written.
-
-    Signatures: vLLM csrc/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc.
     """
     if scales is not None and scales.shape and packed.shape:
         out = Tensor((packed.shape[0], scales.shape[-1]), scales.dtype)

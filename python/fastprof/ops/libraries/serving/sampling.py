@@ -3,6 +3,12 @@
 Gated activations of serving stacks, with and without quantisation.
 
 State-space layers of serving stacks: selective scan and causal convolution.
+
+Signatures of the operators: vLLM csrc/torch_bindings.cpp, vllm/_aiter_ops.py; SGLang
+sgl-kernel/csrc/common_extension.cc, sgl-kernel/csrc/common_extension_rocm.cc; FlashInfer
+flashinfer/sampling.py, flashinfer/activation.py; aiter aiter/ops/sample.py, aiter/ops/topk.py,
+aiter/ops/activation.py; TensorRT-LLM tensorrt_llm/_torch/custom_ops/cpp_custom_ops.py,
+tensorrt_llm/_torch/custom_ops/torch_custom_ops.py, cpp/tensorrt_llm/thop/causalConv1dOp.cpp.
 """
 
 from __future__ import annotations
@@ -22,8 +28,6 @@ table_row("""
     Logits [rows, tokens] of earlier tokens, divided or multiplied in place.
     FLOPs: 3 per element (masks joined 1, compared 1, scaled 1).
     Bytes: logits read and written, masks and penalties read.
-
-    Signature: vLLM csrc/torch_bindings.cpp.
     (logits, of_prompt, of_output, penalties): _C::apply_repetition_penalties_
 """)(
     "logits, of_prompt, of_output, penalties",
@@ -34,8 +38,6 @@ table_row("""
     Logits [rows, tokens] set to minus infinity in place if a bit is not set.
     FLOPs: 0.
     Bytes: bits read, logits written, an upper bound: only masked logits are written.
-
-    Signature: SGLang sgl-kernel/csrc/common_extension.cc.
     (logits, bits, rows): sgl_kernel::apply_token_bitmask_inplace_cuda
 """)("logits, bits, rows?", Traffic(0, "logits bits rows", exact=False))
 
@@ -43,8 +45,6 @@ table_row("""
     Probabilities of logits [rows, tokens], divided by temperatures first.
     FLOPs: 25 per element (divided 1, softmax 24).
     Bytes: logits read, probabilities written in float32.
-
-    Signature: FlashInfer flashinfer/sampling.py.
     (_workspace, logits, temperatures, ...): flashinfer::softmax flashinfer::blackwell_softmax
 """)(
     "logits, temperatures?, _workspace?", Traffic(SOFTMAX + 1, "logits temperatures logits:float32")
@@ -55,8 +55,7 @@ table_row("""
     FLOPs: 3 per element (compared 1, added 1, scaled 1), for one pass.
     Bytes: x read twice (searched, written), the result written.
 
-    An estimate: the search takes several passes, possibly from cache. Signatures: SGLang
-    sgl-kernel/csrc/common_extension.cc, FlashInfer flashinfer/sampling.py.
+    An estimate: the search takes several passes, possibly from cache.
     (x, out, limits, _): sgl_kernel::top_k_renorm_probs sgl_kernel::top_p_renorm_probs
         sgl_kernel::top_k_mask_logits
     (x, limits, ...): flashinfer::top_k_renorm_probs flashinfer::top_p_renorm_probs
@@ -89,9 +88,7 @@ def min_p_sampling_from_probs(
     FLOPs: 2 per element (added or scaled 1, compared 1), for one pass.
     Bytes: x and limits read, an index per row written (4 bytes if the call does not pass it).
 
-    An estimate: a rejected draw takes another pass. Signatures: SGLang
-    sgl-kernel/csrc/common_extension.cc, FlashInfer flashinfer/sampling.py, aiter
-    aiter/ops/sample.py.
+    An estimate: a rejected draw takes another pass.
     """
     written = Tensor(x.shape[:1], "int32") if out is None else out
     touched = moved(x, rows, limits, more_limits, written)
@@ -102,9 +99,6 @@ table_row("""
     Indices of the highest scores of each row of x[rows, keys], between its start and end.
     FLOPs: a comparison for each element, an upper bound: rows may be shorter.
     Bytes: x, starts and ends read, the indices written, an upper bound.
-
-    Signatures: vLLM csrc/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension_rocm.cc, aiter
-    aiter/ops/topk.py, TensorRT-LLM tensorrt_llm/_torch/custom_ops/cpp_custom_ops.py.
     (x, starts, ends, out, ...): _C::top_k_per_row_prefill aiter::_top_k_per_row_prefill
     (x, _, ends, out, ...): _C::top_k_per_row_decode aiter::_top_k_per_row_decode
     (x, ends, out, ...): _C::persistent_topk sgl_kernel::fast_topk_transform_fused
@@ -123,9 +117,6 @@ table_row("""
     silu(a) b: x[.., 2 d] contains a and b, the result is [.., d].
     FLOPs: 24 per element of the result (silu 23, times b 1).
     Bytes: x read, the result written.
-
-    Signatures: vLLM csrc/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc, aiter
-    aiter/ops/activation.py, FlashInfer flashinfer/activation.py.
     (out, x): _C::silu_and_mul _C::mul_and_silu sgl_kernel::silu_and_mul aiter::silu_and_mul
         flashinfer::silu_and_mul
     (x): trtllm::flashinfer_silu_and_mul
@@ -135,8 +126,6 @@ table_row("""
     gelu(a) b: x[.., 2 d] contains a and b, the result is [.., d].
     FLOPs: 25 per element of the result (gelu 24, times b 1).
     Bytes: x read, the result written.
-
-    Signatures: those of silu_and_mul.
     (out, x): _C::gelu_and_mul sgl_kernel::gelu_and_mul aiter::gelu_and_mul flashinfer::gelu_and_mul
 """)("x, out?", lambda x, out: _gate(x, out, _GELU))
 
@@ -144,8 +133,6 @@ table_row("""
     gelu(a) b with gelu by tanh: x[.., 2 d] contains a and b, the result is [.., d].
     FLOPs: 29 per element of the result (gelu by tanh 28, times b 1).
     Bytes: x read, the result written.
-
-    Signatures: those of silu_and_mul.
     (out, x): _C::gelu_tanh_and_mul sgl_kernel::gelu_tanh_and_mul aiter::gelu_tanh_and_mul
         flashinfer::gelu_tanh_and_mul
     (x): trtllm::flashinfer_gelu_tanh_and_mul
@@ -155,8 +142,6 @@ table_row("""
     (a or 0, by a threshold) b: x[.., 2 d] contains a and b, the result is [.., d].
     FLOPs: 2 per element of the result.
     Bytes: x read, the result written.
-
-    Signature: vLLM csrc/torch_bindings.cpp.
     (out, x): _C::fatrelu_and_mul
 """)("x, out?", lambda x, out: _gate(x, out, 2))
 
@@ -165,8 +150,8 @@ table_row("""
     FLOPs: 29 per element of the result (limits 3, alpha 1, silu 23, b + 1 1, times b 1).
     Bytes: x read, the result written.
 
-    Signatures: vLLM csrc/torch_bindings.cpp. The multiplication by alpha and the addition of 1,
-    absent in silu_and_mul_with_clamp, are also counted for it.
+    The multiplication by alpha and the addition of 1, absent in silu_and_mul_with_clamp, are also
+    counted for it.
     (out, x): _C::swigluoai_and_mul _C::silu_and_mul_with_clamp
 """)("x, out?", lambda x, out: _gate(x, out, _SILU + 5))
 
@@ -174,8 +159,6 @@ table_row("""
     gelu of x[..] by tanh.
     FLOPs: 28 per element.
     Bytes: x read, the result written.
-
-    Signatures: vLLM csrc/torch_bindings.cpp, aiter aiter/ops/activation.py.
     (out, x): _C::gelu_new _C::gelu_fast aiter::gelu_fast
 """)("x, out?", lambda x, out: _plain(x, out, _GELU_TANH))
 
@@ -183,8 +166,6 @@ table_row("""
     x sigmoid(1.702 x) of x[..].
     FLOPs: 24 per element (factor 1, sigmoid 22, times x 1).
     Bytes: x read, the result written.
-
-    Signatures: vLLM csrc/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension_rocm.cc.
     (out, x): _C::gelu_quick sgl_kernel::gelu_quick
 """)("x, out?", lambda x, out: _plain(x, out, SIGMOID + 2))
 
@@ -199,9 +180,6 @@ def silu_and_mul_quant(x: Tensor, scale: Tensor | None = None, out: Tensor | Non
     FLOPs: 27 per element of the result (silu 23, times b 1, quantising 3), 24 without a scale.
     Bytes: x and scale read, the result written: one byte per element if the call does not pass it
     and there is a scale.
-
-    Signatures: vLLM csrc/torch_bindings.cpp, aiter aiter/ops/activation.py, TensorRT-LLM
-    tensorrt_llm/_torch/custom_ops/torch_custom_ops.py.
     """
     half = _half(x)
     if out is None:
@@ -223,8 +201,6 @@ def silu_and_mul_per_block_quant(
     FLOPs: 29 per element (silu 23, times b 1, magnitude compared 2, quantising 3).
     Bytes: x read, the result and the scales written; if the call does not pass the result, a byte
     per element is assumed, and the scales are not counted.
-
-    Signatures: vLLM csrc/torch_bindings.cpp and vllm/_aiter_ops.py.
     """
     half = _half(x)
     written = fresh(half, dtype="float8_e4m3fn") if out is None else out
@@ -245,8 +221,6 @@ def persistent_masked_m_silu_mul_quant(
 
     FLOPs: 29 per element of the result, an upper bound: the number of rows is a tensor value.
     Bytes: x read, the result and the scales written, an upper bound.
-
-    Signatures: vLLM csrc/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc.
     """
     flops = elements(_half(x).shape) * (_SILU + SEARCH + SCALE)
     return Cost(flops, moved(x, starts, limit, out, scales), exact=False), texts(x)
@@ -298,8 +272,6 @@ def selective_scan_fwd(
     the skip D, 23 for the gate z, 1 for the bias, 41 for the softplus of delta, if present.
     Bytes: u, delta, A, B, C, D, z, bias read, the result written over u (over z if present), the
     state of each sequence read and written.
-
-    Signature: vLLM csrc/torch_bindings.cpp.
     """
     if len(a.shape) != 2 or len(u.shape) < 2 or a.shape[0] != u.shape[-2]:
         raise CannotModel(f"states of {a.shape} do not fit {u.shape}")
@@ -333,9 +305,6 @@ def causal_conv1d_fwd(
     FLOPs: 2 w per element; bias and SiLU are not counted.
     Bytes: x, weight and bias read, the result written over x, the last w - 1 of each sequence read
     and written.
-
-    Signatures: vLLM csrc/torch_bindings.cpp (before version 0.11), SGLang
-    sgl-kernel/csrc/common_extension.cc, TensorRT-LLM cpp/tensorrt_llm/thop/causalConv1dOp.cpp.
     """
     _fits(x, weight, -2)
     of_states = None if states is None else _states(states, slots, _sequences(x, starts))
@@ -360,8 +329,6 @@ def causal_conv1d_update(
     FLOPs: 2 w per element; bias and SiLU are not counted.
     Bytes: x, weight and bias read, the result written over x, the last w - 1 of each sequence read
     and written.
-
-    Signatures: those of causal_conv1d_fwd.
     """
     _fits(x, weight, 1)
     of_states = _states(states, slots, x.shape[0])

@@ -32,6 +32,8 @@ def longest(*limits: Length) -> int | None:
 def attended(tokens: int, batch: Batch, sequences: int | None, limit: int | None) -> Attended:
     """The keys that a number of queries attend to.
 
+    Raises CannotModel when the number of keys is unknown.
+
     Parameters
     ----------
     tokens : int
@@ -42,11 +44,6 @@ def attended(tokens: int, batch: Batch, sequences: int | None, limit: int | None
         Number of sequences.
     limit : int or None
         Number of keys of the longest sequence, or an upper bound; the result is then an estimate.
-
-    Raises
-    ------
-    CannotModel
-        When the number of keys is unknown.
     """
     recorded = lengths_of(batch, tokens) if isinstance(batch, str) else None
     if recorded is not None and recorded.scores is not None and recorded.keys is not None:
@@ -59,10 +56,7 @@ def attended(tokens: int, batch: Batch, sequences: int | None, limit: int | None
 def heads_of(x: Tensor, size: int | None) -> tuple[int, int, int]:
     """Tokens, heads and their size: of [.., heads, size], or of [tokens, heads * size].
 
-    Raises
-    ------
-    CannotModel
-        When the heads cannot be determined.
+    Raises CannotModel when the heads cannot be determined.
     """
     if len(x.shape) >= 3:
         return elements(x.shape[:-2]), x.shape[-2], x.shape[-1]
@@ -72,13 +66,7 @@ def heads_of(x: Tensor, size: int | None) -> tuple[int, int, int]:
 
 
 def size_of_head(x: Tensor) -> int:
-    """The last size of a tensor.
-
-    Raises
-    ------
-    CannotModel
-        When it has no dimensions.
-    """
+    """The last size of a tensor; raises CannotModel when it has no dimensions."""
     if not x.shape:
         raise CannotModel("no heads")
     return x.shape[-1]
