@@ -20,6 +20,7 @@ from typing import Final
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import Answer, CannotModel, Cost
+from fastprof.ops.parameters import Tensors
 from fastprof.ops.registry import generated, operators
 from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import elements, fresh, moved, texts
@@ -74,8 +75,8 @@ def flashinfer_allreduce_residual_rmsnorm(
     residual_out: Tensor | None = None,
     quantised: Tensor | None = None,
     scales: Tensor | None = None,
-    scale: Tensor | None = None,
-    bias: Tensor | None = None,
+    *,
+    read: Tensors,
 ) -> Answer:
     """The sum of x[.., d] over all ranks, the residual added to it, and the RMS norm of that.
 
@@ -91,7 +92,7 @@ def flashinfer_allreduce_residual_rmsnorm(
     written = [fresh(x) if out is None and quantised is None else out, quantised, scales]
     if residual is not None:
         written.append(fresh(residual))
-    touched = moved(x, residual, weight, scale, bias, *written)
+    touched = moved(x, residual, weight, *read, *written)
     return Cost(elements(x.shape) * each, touched, exact=False), texts(x, weight)
 
 

@@ -21,6 +21,7 @@ from fastprof.ops.axes import EXPONENTIAL, LOGARITHM, SIGMOID, SQUARE_ROOT
 from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.libraries.serving.products import packed_float4
 from fastprof.ops.losses.cross_entropy import FORWARD as SOFTMAX
+from fastprof.ops.parameters import Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import (
@@ -141,13 +142,11 @@ def cutlass_moe_mm(
     x: Tensor,
     weight: Tensor,
     out: Tensor | None = None,
-    x_scale: Tensor | None = None,
-    w_scale: Tensor | None = None,
-    zeros: Tensor | None = None,
-    bias: Tensor | None = None,
     columns: Count | None = None,
     k: Count | None = None,
     tokens: Count | None = None,
+    *,
+    read: Tensors,
 ) -> Work:
     """Rows of x[.., k], each with its expert's matrix: the output is [rows, n].
 
@@ -161,20 +160,14 @@ def cutlass_moe_mm(
         if not (isinstance(columns, int) and isinstance(k, int) and isinstance(tokens, int)):
             raise CannotModel("the sizes of the product are not in the capture")
         out = Tensor((tokens * k, columns), x.dtype)
-    return grouped(x, weight, out, (x_scale, w_scale, zeros, bias), 1)
+    return grouped(x, weight, out, read, 1)
 
 
 @operators("""
     (out, x, weight, x_scale, w_scale, ...): _C::cutlass_fp4_group_mm _C::cutlass_mxfp4_group_mm
         sgl_kernel::cutlass_fp4_group_mm
 """)
-def cutlass_fp4_group_mm(
-    x: Tensor,
-    weight: Tensor,
-    out: Tensor,
-    x_scale: Tensor | None = None,
-    w_scale: Tensor | None = None,
-) -> Work:
+def cutlass_fp4_group_mm(x: Tensor, weight: Tensor, out: Tensor, *, read: Tensors) -> Work:
     """Rows of x[.., k / 2], float4 in pairs, each with its expert's matrix: output [rows, n].
 
     FLOPs: 2 rows n k: an element contains two numbers.
@@ -183,8 +176,7 @@ def cutlass_fp4_group_mm(
 
     An estimate: rows may include padding.
     """
-    x, weight = packed_float4(x), packed_float4(weight)
-    return grouped(x, weight, out, (x_scale, w_scale), 2)
+    return grouped(packed_float4(x), packed_float4(weight), out, read, 2)
 
 
 @operators("""
@@ -204,12 +196,10 @@ def moe_wna16_marlin_gemm(
     rows: Count,
     columns: Count,
     inner: Count,
-    scales: Tensor | None = None,
     out: Tensor | None = None,
-    bias: Tensor | None = None,
-    zeros: Tensor | None = None,
-    weights: Tensor | None = None,
     more: Tensor | None = None,
+    *,
+    read: Tensors,
 ) -> Work:
     """Each row of x[m, k] times the packed matrices of its experts, with the sizes as arguments.
 
@@ -220,15 +210,12 @@ def moe_wna16_marlin_gemm(
     An estimate: experts may be on other devices.
     """
     del more
-    sizes = (k, rows, columns, inner)
-    if not all(isinstance(size, int) for size in sizes):
+    sizes = [size for size in (k, rows, columns, inner) if isinstance(size, int)]
+    if len(sizes) < 4:
         raise CannotModel("the sizes of the product are not in the capture")
-    taken = int(k) * int(rows) if isinstance(k, int) and isinstance(rows, int) else 0
-    width = columns if isinstance(columns, int) else 0
-    depth = inner if isinstance(inner, int) else 0
+    taken, width, depth = sizes[0] * sizes[1], sizes[2], sizes[3]
     written = Tensor((taken, width), x.dtype) if out is None else out
-    touched = (x, bias, scales, zeros, weights, written)
-    return one_product(x, weight, taken, width * depth, touched)
+    return one_product(x, weight, taken, width * depth, (x, *read, written))
 
 
 @operators("""
@@ -249,9 +236,10 @@ def inplace_fused_experts(
     w1: Tensor,
     w2: Tensor,
     ids: Tensor | None = None,
-    weights: Tensor | None = None,
     k: Count | None = None,
     out: Tensor | None = None,
+    *,
+    read: Tensors,
 ) -> Work:
     """Each token x[t, h] through k of e experts: w1 [e, 2 i, h], activation, w2 [e, h, i], summed.
 
@@ -267,7 +255,7 @@ def inplace_fused_experts(
     if not isinstance(chosen, int):
         raise CannotModel("the number of experts per token is not in the capture")
     written = Tensor((tokens, width(w2, x)), float_type(x)) if out is None else out
-    return layer(x, w1, w2, tokens * chosen, (x, ids, weights, written))
+    return layer(x, w1, w2, tokens * chosen, (x, ids, *read, written))
 
 
 @operators("""
@@ -288,16 +276,7 @@ def inplace_fused_experts(
         vllm::fi_trtllm_fp8_per_tensor_moe
 """)
 def trtllm_fp8_block_scale_moe_wrapper(
-    x: Tensor,
-    w1: Tensor,
-    w2: Tensor,
-    k: Count,
-    scores: Tensor | None = None,
-    bias: Tensor | None = None,
-    x_scale: Tensor | None = None,
-    w1_scale: Tensor | None = None,
-    w2_scale: Tensor | None = None,
-    experts: Count | None = None,
+    x: Tensor, w1: Tensor, w2: Tensor, k: Count, experts: Count | None = None, *, read: Tensors
 ) -> Work:
     """Experts selected by scores [t, e], and each token x[t, h] through k of them, summed.
 
@@ -316,7 +295,7 @@ def trtllm_fp8_block_scale_moe_wrapper(
     if isinstance(experts, int) and 0 < here < experts:
         rows = -(-rows * here // experts)
     out = Tensor((tokens, width(w2, x)), "bfloat16")
-    return layer(x, w1, w2, rows, (x, scores, bias, x_scale, w1_scale, w2_scale, out))
+    return layer(x, w1, w2, rows, (x, *read, out))
 
 
 @operators("""
@@ -367,66 +346,52 @@ def ck_moe_stage2(
     return one_product(x, w2, rows, numbers(w1, w2, None), (x, out))
 
 
-@operators("""
+def _chosen(
+    weights: Tensor,
+    ids: Tensor,
+    scores: Tensor,
+    sources: Tensor | None = None,
+    bias: Tensor | None = None,
+    *,
+    flops: int,
+) -> Answer:
+    # FLOPs of the function of each score, before it is compared.
+    each = flops + 1 + (bias is not None)
+    moves = moved(scores, bias, weights, ids, sources)
+    return Cost(elements(scores.shape) * each, moves), texts(scores)
+
+
+table_row("""
+    The k experts of each token with the greatest softmax of its scores [tokens, experts].
+
+    FLOPs: 25 per score (softmax 24, compared 1), 26 with a bias.
+    Bytes: scores and bias read; weights, indices and other requested outputs written.
     (weights, ids, sources, scores, _, bias): _moe_C::topk_softmax
     (weights, ids, scores, _, _, bias): sgl_kernel::topk_softmax
     (weights, ids, sources, scores, ...): aiter::topk_softmax aiter::topk_softmax_asm
         vllm::rocm_aiter_topk_softmax
-""")
-def topk_softmax(
-    weights: Tensor,
-    ids: Tensor,
-    scores: Tensor,
-    sources: Tensor | None = None,
-    bias: Tensor | None = None,
-) -> Answer:
-    """The k experts of each token with the greatest softmax of its scores [tokens, experts].
+""")(_chosen, flops=SOFTMAX)
 
-    FLOPs: 25 per score (softmax 24, compared 1), 26 with a bias.
-    Bytes: scores and bias read; weights, indices and other requested outputs written.
-    """
-    return _chosen(scores, SOFTMAX, bias, (weights, ids, sources))
-
-
-@operators("""
-    (weights, ids, sources, scores, _, bias): _moe_C::topk_sigmoid
-    (weights, ids, scores, _, bias): sgl_kernel::topk_sigmoid
-    (weights, ids, scores): aiter::topk_sigmoid vllm::rocm_aiter_topk_sigmoid
-""")
-def topk_sigmoid(
-    weights: Tensor,
-    ids: Tensor,
-    scores: Tensor,
-    sources: Tensor | None = None,
-    bias: Tensor | None = None,
-) -> Answer:
-    """The k experts of each token with the greatest sigmoid of its scores [tokens, experts].
+table_row("""
+    The k experts of each token with the greatest sigmoid of its scores [tokens, experts].
 
     FLOPs: 23 per score (sigmoid 22, compared 1), 24 with a bias.
     Bytes: scores and bias read; weights, indices and other requested outputs written.
-    """
-    return _chosen(scores, SIGMOID, bias, (weights, ids, sources))
+    (weights, ids, sources, scores, _, bias): _moe_C::topk_sigmoid
+    (weights, ids, scores, _, bias): sgl_kernel::topk_sigmoid
+    (weights, ids, scores): aiter::topk_sigmoid vllm::rocm_aiter_topk_sigmoid
+""")(_chosen, flops=SIGMOID)
 
-
-@operators("""
-    (weights, ids, sources, scores, _, _, bias, ...): _moe_C::topk_softplus_sqrt
-        _moe_C::topk_softplus_sqrt_fast
-    (weights, ids, scores, bias, ...): aiter::topk_softplus aiter::topk_gating
-""")
-def topk_softplus_sqrt(
-    weights: Tensor,
-    ids: Tensor,
-    scores: Tensor,
-    sources: Tensor | None = None,
-    bias: Tensor | None = None,
-) -> Answer:
-    """The k experts of each token with the greatest sqrt(log(1 + e^score)) of its scores.
+table_row("""
+    The k experts of each token with the greatest sqrt(log(1 + e^score)) of its scores.
 
     FLOPs: 62 per score (exponential, logarithm and square root 60, added 1, compared 1), 63 with a
     bias.
     Bytes: scores and bias read; weights, indices and other requested outputs written.
-    """
-    return _chosen(scores, EXPONENTIAL + LOGARITHM + SQUARE_ROOT + 1, bias, (weights, ids, sources))
+    (weights, ids, sources, scores, _, _, bias, ...): _moe_C::topk_softplus_sqrt
+        _moe_C::topk_softplus_sqrt_fast
+    (weights, ids, scores, bias, ...): aiter::topk_softplus aiter::topk_gating
+""")(_chosen, flops=EXPONENTIAL + LOGARITHM + SQUARE_ROOT + 1)
 
 
 @operators("""
@@ -533,14 +498,7 @@ def moe_sum(x: Tensor, out: Tensor) -> Answer:
     (x, out, order, weights): sgl_kernel::apply_shuffle_mul_sum
     (x, order, weights): trtllm::moe_unpermute
 """)
-def moe_unpermute(
-    x: Tensor,
-    order: Tensor,
-    weights: Tensor | None = None,
-    out: Tensor | None = None,
-    starts: Tensor | None = None,
-    ids: Tensor | None = None,
-) -> Answer:
+def moe_unpermute(x: Tensor, order: Tensor, out: Tensor | None = None, *, read: Tensors) -> Answer:
     """The results of experts, x[rows, d] in expert order, weighted and summed per token.
 
     FLOPs: 2 per used element: k rows for each token, weighted and added.
@@ -551,7 +509,7 @@ def moe_unpermute(
     if out is None:
         out = Tensor((*order.shape[:1], width), x.dtype)
     flops = 2 * elements(taken.shape)
-    return Cost(flops, moved(taken, order, weights, starts, ids, out)), texts(x)
+    return Cost(flops, moved(taken, order, *read, out)), texts(x)
 
 
 @operators("""
@@ -567,10 +525,3 @@ def shuffle_rows(x: Tensor, order: Tensor, out: Tensor | None = None) -> Answer:
     width = x.shape[-1] if x.shape else 0
     written = fresh(x, (elements(order.shape), width)) if out is None else out
     return Cost(0, moved(fresh(x, written.shape), order, written)), texts(x, order)
-
-
-def _chosen(
-    scores: Tensor, flops: int, bias: Tensor | None, written: tuple[Tensor | None, ...]
-) -> Answer:
-    each = flops + 1 + (bias is not None)
-    return Cost(elements(scores.shape) * each, moved(scores, bias, *written)), texts(scores)

@@ -18,6 +18,7 @@ from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import Answer, CannotModel, Cost
 from fastprof.ops.libraries.serving.products import SCALE, SEARCH
 from fastprof.ops.normalisation import layer_norm as plain
+from fastprof.ops.parameters import Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.table import table_row
 from fastprof.ops.tensor import elements, fresh, moved, texts
@@ -124,12 +125,11 @@ def rms_norm_dynamic_per_token_quant(
     x: Tensor,
     weight: Tensor,
     out: Tensor | None = None,
-    scales: Tensor | None = None,
-    limit: Tensor | None = None,
     residual: Tensor | None = None,
     residual_out: Tensor | None = None,
     smooth: Tensor | None = None,
-    unquantised: Tensor | None = None,
+    *,
+    read: Tensors,
 ) -> Answer:
     """The RMS norm of x[.., d] (+ residual), quantised by computed scales of rows or groups.
 
@@ -141,7 +141,7 @@ def rms_norm_dynamic_per_token_quant(
     del residual_out
     out = fresh(x, dtype="float8_e4m3fn") if out is None else out
     more = SEARCH + SCALE + (smooth is not None)
-    return _quantised(x, weight, out, residual, (scales, limit, smooth, unquantised), more)
+    return _quantised(x, weight, out, residual, (smooth, *read), more)
 
 
 @operators("""

@@ -20,6 +20,7 @@ from typing import Final
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import Answer, CannotModel, Cost, Work
 from fastprof.ops.matrix.matmul import Product, forward
+from fastprof.ops.parameters import Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import (
@@ -119,19 +120,14 @@ def _fits(out: Tensor | None, columns: int) -> None:
     (x, weight, out, ...): sglang_profiler::gemm_kernels_flydsl_hgemm
 """)
 def dsv3_fused_a_gemm(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    out: Tensor | None = None,
-    out_dtype: Dtype = None,
+    x: Tensor, weight: Tensor, out: Tensor | None = None, out_dtype: Dtype = None, *, read: Tensors
 ) -> Work:
     """x[.., k] times a weight of n columns, [n, k] or [k, n] (+ bias[n]).
 
     FLOPs: 2 rows n k, bias not counted.
     Bytes: x, weight and bias read, the output written in its own type or x's.
     """
-    product = dense(x, weight, out, asked_type(out_dtype))
-    return Work((forward(product, *present(bias)),))
+    return Work((forward(dense(x, weight, out, asked_type(out_dtype)), *read),))
 
 
 @operators("""
@@ -178,13 +174,10 @@ def dsv3_fused_a_gemm(
 def cutlass_scaled_mm(
     x: Tensor,
     weight: Tensor,
-    x_scale: Tensor | None = None,
-    w_scale: Tensor | None = None,
-    bias: Tensor | None = None,
     out: Tensor | None = None,
     out_dtype: Dtype = "bfloat16",
-    zero: Tensor | None = None,
-    more_zero: Tensor | None = None,
+    *,
+    read: Tensors,
 ) -> Work:
     """x[.., k] times a weight of n columns, both in float8 or int8, times scales (+ bias[n]).
 
@@ -192,8 +185,7 @@ def cutlass_scaled_mm(
     Bytes: x, weight, scales and bias read, the output written in its own type or the requested
     type, by default bfloat16.
     """
-    product = dense(x, weight, out, asked_type(out_dtype))
-    return Work((forward(product, *present(x_scale, w_scale, zero, more_zero, bias)),))
+    return Work((forward(dense(x, weight, out, asked_type(out_dtype)), *read),))
 
 
 @operators("""
@@ -214,12 +206,10 @@ def cutlass_scaled_mm(
 def cutlass_scaled_fp4_mm(
     x: Tensor,
     weight: Tensor,
-    x_scale: Tensor | None = None,
-    w_scale: Tensor | None = None,
-    alpha: Tensor | None = None,
-    bias: Tensor | None = None,
     out: Tensor | None = None,
     out_dtype: Dtype = "bfloat16",
+    *,
+    read: Tensors,
 ) -> Work:
     """x[.., k / 2] times a weight of n columns, both in float4 pairs, times scales (+ bias[n]).
 
@@ -231,7 +221,7 @@ def cutlass_scaled_fp4_mm(
     if canonical_type(weight.dtype) is None:
         weight = Tensor(weight.shape, "uint8", weight.strides)
     product = dense(x, weight, out, asked_type(out_dtype), float4=True)
-    return Work((forward(product, *present(x_scale, w_scale, alpha, bias)),))
+    return Work((forward(product, *read),))
 
 
 Size = int | Unknown
@@ -252,13 +242,12 @@ def gptq_gemm(
     x: Tensor,
     weight: Tensor,
     scales: Tensor | None = None,
-    zeros: Tensor | None = None,
-    order: Tensor | None = None,
     columns: Size | None = None,
     out: Tensor | None = None,
     out_dtype: Dtype = None,
     more: Tensor | None = None,
-    sums: Tensor | None = None,
+    *,
+    read: Tensors,
 ) -> Work:
     """x[.., k] times a packed weight of n columns; n follows from the output or the scales.
 
@@ -273,7 +262,7 @@ def gptq_gemm(
     if scales is None and more is not None:
         of_columns = Tensor((elements(more.shape),), more.dtype)
     product = with_columns(x, weight, _columns(columns, out, of_columns), out, written)
-    return Work((forward(product, *present(scales, zeros, order, more, sums)),))
+    return Work((forward(product, *present(scales, more), *read),))
 
 
 @operators("""
@@ -297,12 +286,8 @@ def marlin_gemm(
     columns: Size,
     inner: Size,
     out: Tensor | None = None,
-    bias: Tensor | None = None,
-    more: Tensor | None = None,
-    global_scale: Tensor | None = None,
-    zeros: Tensor | None = None,
-    order: Tensor | None = None,
-    permutation: Tensor | None = None,
+    *,
+    read: Tensors,
 ) -> Work:
     """x[m, k] times a weight in Marlin's tiles, with m, n and k as arguments.
 
@@ -317,8 +302,7 @@ def marlin_gemm(
         raise CannotModel(f"{x.shape} is not {inner} wide")
     written = "float16" if _short(x) else None
     product = with_columns(x, weight, _columns(columns, out, scales), out, written)
-    addends = present(bias, scales, more, global_scale, zeros, order, permutation)
-    return Work((forward(product, *addends),))
+    return Work((forward(product, scales, *read),))
 
 
 table_row("""

@@ -20,6 +20,7 @@ from fastprof.ops.axes import ERROR_FUNCTION, EXPONENTIAL, LOGARITHM, SIGMOID, T
 from fastprof.ops.cost import Answer, CannotModel, Cost
 from fastprof.ops.libraries.serving.products import SCALE, SEARCH
 from fastprof.ops.losses.cross_entropy import FORWARD as SOFTMAX
+from fastprof.ops.parameters import Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import elements, fresh, moved, texts
@@ -76,13 +77,7 @@ table_row("""
     (out, x, more_limits, limits, ...): aiter::random_sample_outer_exponential
         aiter::mixed_sample_outer_exponential
 """)
-def min_p_sampling_from_probs(
-    x: Tensor,
-    out: Tensor | None = None,
-    rows: Tensor | None = None,
-    limits: Tensor | None = None,
-    more_limits: Tensor | None = None,
-) -> Answer:
+def min_p_sampling_from_probs(x: Tensor, out: Tensor | None = None, *, read: Tensors) -> Answer:
     """A token of each row of x[rows, tokens], drawn by its probabilities or the most likely.
 
     FLOPs: 2 per element (added or scaled 1, compared 1), for one pass.
@@ -91,8 +86,7 @@ def min_p_sampling_from_probs(
     An estimate: a rejected draw takes another pass.
     """
     written = Tensor(x.shape[:1], "int32") if out is None else out
-    touched = moved(x, rows, limits, more_limits, written)
-    return Cost(2 * elements(x.shape), touched, exact=False), texts(x)
+    return Cost(2 * elements(x.shape), moved(x, *read, written), exact=False), texts(x)
 
 
 table_row("""
@@ -262,9 +256,9 @@ def selective_scan_fwd(
     z: Tensor | None = None,
     bias: Tensor | None = None,
     softplus: bool | Unknown = True,
-    starts: Tensor | None = None,
     slots: Tensor | None = None,
-    flags: Tensor | None = None,
+    *,
+    read: Tensors,
 ) -> Answer:
     """The selective scan of Mamba over u [d, tokens] or [batch, d, tokens], with states of n.
 
@@ -280,9 +274,8 @@ def selective_scan_fwd(
     each += (EXPONENTIAL + LOGARITHM + 1) * (softplus is not False)
     of_states = _states(states, slots, u.shape[0] if len(u.shape) == 3 else 1)
     written = u if z is None else z
-    touched = moved(
-        u, delta, a, b, c, d, z, bias, starts, slots, flags, written, of_states, of_states
-    )
+    operands = (u, delta, a, b, c, d, z, bias, slots, *read)
+    touched = moved(*operands, written, of_states, of_states)
     cost = Cost(each * elements(u.shape), touched, not isinstance(softplus, Unknown))
     return cost, texts(u, a)
 
