@@ -52,8 +52,8 @@ class Traffic:
         FLOPs for each element of the first tensor that is shown, or of the tensor `of`.
     moved : str
         Tensors that are read or written, as often as named: "x" by its own size, "x'" as a dense
-        tensor of the shape and type of x, "x:int8" as one of another type, "out/x" as out if the
-        call passes it, else as x. Tensors that a call omits are not counted.
+        tensor of the shape and type of x, "x:int8" as one of another type, "x[]" as one element,
+        "out/x" as out if the call passes it, else as x. Tensors that a call omits are not counted.
     shown : str
         Tensors in the params, by default the first of `moved`.
     more : str
@@ -106,13 +106,15 @@ class Traffic:
 
 def _named(name: str, arguments: dict[str, Any]) -> tuple[Tensor, ...]:
     given, _, otherwise = name.partition("/")
-    key, _, dtype = given.removesuffix("'").partition(":")
-    value = arguments[key]
+    key, _, dtype = given.partition(":")
+    bare = key.rstrip("'[]")
+    value = arguments[bare]
     if value is None and otherwise:
         return _named(otherwise, arguments)
-    if given == key:
+    if given == bare:
         return _tensors(value)
-    return tuple(fresh(tensor, dtype=dtype) for tensor in _tensors(value))
+    shape = () if key.endswith("[]") else None
+    return tuple(fresh(tensor, shape, dtype) for tensor in _tensors(value))
 
 
 def _tensors(value: Any) -> tuple[Tensor, ...]:

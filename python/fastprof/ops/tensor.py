@@ -378,6 +378,24 @@ def fresh(tensor: Tensor, shape: tuple[int, ...] | None = None, dtype: str | Non
     return Tensor(tensor.shape if shape is None else shape, dtype or tensor.dtype)
 
 
+def flat(count: int | None, dtype: str | None) -> Tensor:
+    """A dense tensor of `count` elements; None: one of unknown bytes."""
+    return Tensor(()) if count is None else Tensor((count,), dtype)
+
+
+def of_sizes(x: Tensor, sizes: int | tuple[int, ...] | Unknown) -> Tensor:
+    """A dense tensor of the type of x and the sizes of an argument, of unknown bytes without them.
+
+    Raises CannotModel when a size is negative.
+    """
+    if isinstance(sizes, Unknown):
+        return Tensor(())
+    shape = (sizes,) if isinstance(sizes, int) else sizes
+    if any(size < 0 for size in shape):
+        raise CannotModel(f"invalid shape {shape}")
+    return Tensor(shape, x.dtype)
+
+
 def texts(*operands: object) -> str:
     """Params text of the tensors among the operands: `[35,20,200]fp32;[200]fp32`."""
     return ";".join(tensor_text(tensor) for tensor in operands if isinstance(tensor, Tensor))

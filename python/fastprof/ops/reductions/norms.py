@@ -19,20 +19,22 @@ from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import (
     Dtype,
     broadcast,
-    byte_count,
     chosen,
     elements,
+    flat,
     float_result,
+    fresh,
     is_complex,
+    moved,
+    of_sizes,
     parts,
     real_result,
     result_type,
     sum_result,
-    tensor_bytes,
-    tensor_text,
+    texts,
 )
 
-_ROOT: Final = 1  # PyProf's count for the root of a norm: n squares, n additions, 1 root
+# PyProf's count for a norm: n squares, n additions, 1 root.
 _EUCLIDEAN: Final = frozenset({2, "fro", None})
 _WITHOUT_ROOT: Final = frozenset({0, 1, inf, -inf})
 
@@ -91,26 +93,19 @@ def _no_name(dim: Ints | str | Unknown) -> Ints | Unknown:
 
 def _norm(x: Tensor, p: Order, dim: Dims, dtype: Dtype, direction: str) -> Answer:
     order = _order(p)
-    outputs, count, numbers = left(x.shape, dim), elements(x.shape), parts(x.dtype)
-    written = None if outputs is None else byte_count(outputs, chosen(dtype, real_result(x.dtype)))
-    roots = (1 if outputs is None else outputs) * _ROOT
-    if direction == "fprop":
-        flops = count * numbers * 2 + roots
-        if order in _WITHOUT_ROOT:
-            flops = count * numbers * 2
-        elif order not in _EUCLIDEAN:
-            flops = count * numbers * (POWER + 2) + roots * POWER
-        moved = add_known(tensor_bytes(x), written)
+    outputs, count = left(x.shape, dim), elements(x.shape) * parts(x.dtype)
+    written = flat(outputs, chosen(dtype, real_result(x.dtype)))
+    roots = 1 if outputs is None else outputs
+    back = direction == "bprop"
+    # Backward: x * (g / norm); sign(x) * g; x * |x|^(p - 2) * (g / norm^(p - 1)).
+    if order in _WITHOUT_ROOT:
+        flops = 2 * count
+    elif order in _EUCLIDEAN:
+        flops = count * (1 if back else 2) + roots
     else:
-        # x * (g / norm); sign(x) * g; x * |x|^(p - 2) * (g / norm^(p - 1)).
-        flops = count * numbers + roots
-        if order in _WITHOUT_ROOT:
-            flops = 2 * count * numbers
-        elif order not in _EUCLIDEAN:
-            flops = count * numbers * (POWER + 3) + roots * (POWER + 1)
-        moved = add_known(tensor_bytes(x), byte_count(count, x.dtype), written, written)
-    exact = outputs is not None and not isinstance(p, Unknown)
-    return Cost(flops, moved, exact), tensor_text(x)
+        flops = count * (POWER + 2 + back) + roots * (POWER + back)
+    moves = moved(x, fresh(x), written, written) if back else moved(x, written)
+    return Cost(flops, moves, outputs is not None and not isinstance(p, Unknown)), texts(x)
 
 
 def _order(p: Order) -> Order:
@@ -211,30 +206,22 @@ def dist(x: Tensor, other: Tensor, p: Number | str | Unknown = 2, *, direction: 
     Bytes: x and other read, the norm written; backward they, the norm and its gradient read, both
     gradients written.
     """
-    difference = Tensor(broadcast(x.shape, other.shape), x.dtype)
+    difference = fresh(x, broadcast(x.shape, other.shape))
     cost, _ = _norm(difference, p, None, None, direction)
-    count = elements(difference.shape) * parts(x.dtype)
-    operands = add_known(tensor_bytes(x), tensor_bytes(other))
-    out = byte_count(1, real_result(x.dtype))
-    params = f"{tensor_text(x)};{tensor_text(other)}"
-    flops = add_known(cost.flops, count if direction == "fprop" else 2 * count)
-    if direction == "fprop":
-        return Cost(flops, add_known(operands, out), cost.exact), params
-    return Cost(flops, add_known(operands, operands, out, out), cost.exact), params
+    back = direction == "bprop"
+    flops = add_known(cost.flops, elements(difference.shape) * parts(x.dtype) * (1 + back))
+    moves = moved(x, other, Tensor((), real_result(x.dtype)))
+    return Cost(flops, add_known(moves, moves) if back else moves, cost.exact), texts(x, other)
 
 
 def selected(x: Tensor, flops: int, outputs: int | None, exact: bool = True) -> Cost:
     """Cost of selecting values along a dimension with their int64 indices: x read, both written."""
-    values = None if outputs is None else byte_count(outputs, x.dtype)
-    indices = None if outputs is None else byte_count(outputs, "int64")
-    return Cost(flops, add_known(tensor_bytes(x), values, indices), exact)
+    return Cost(flops, moved(x, flat(outputs, x.dtype), flat(outputs, "int64")), exact)
 
 
 def selected_gradient(x: Tensor, outputs: int | None) -> Cost:
     """Gradient of selected values: scattered to their indices in zeros of the shape of x."""
-    values = None if outputs is None else byte_count(outputs, x.dtype)
-    indices = None if outputs is None else byte_count(outputs, "int64")
-    return Cost(0, add_known(values, indices, byte_count(elements(x.shape), x.dtype)))
+    return Cost(0, moved(flat(outputs, x.dtype), flat(outputs, "int64"), fresh(x)))
 
 
 @operators("""
@@ -272,31 +259,27 @@ def torch_max(
         second = keepdim
     for each in (second, axis):
         dim = each if dim is None else dim
-    params = tensor_text(x)
     count = elements(x.shape)
+    if dim is None and direction == "fprop":
+        return Cost(count, moved(x, fresh(x, ()))), texts(x)
     if dim is None:
-        value = byte_count(1, x.dtype)
-        if direction == "fprop":
-            return Cost(count, add_known(tensor_bytes(x), value)), params
-        return Cost(3 * count, _masked(x, value)), params
+        return Cost(3 * count, _masked(x, fresh(x, ()))), texts(x)
     if direction == "fprop":
-        return selected(x, count, left(x.shape, dim)), params
-    return selected_gradient(x, left(x.shape, dim)), params
+        return selected(x, count, left(x.shape, dim)), texts(x)
+    return selected_gradient(x, left(x.shape, dim)), texts(x)
 
 
-def _masked(x: Tensor, outputs: int | None) -> int | None:
+def _masked(x: Tensor, output: Tensor) -> int | None:
     # x, the outputs and their gradients read, the gradient of x written.
-    return add_known(tensor_bytes(x), byte_count(elements(x.shape), x.dtype), outputs, outputs)
+    return moved(x, fresh(x), output, output)
 
 
 def _of_two(x: Tensor, other: Tensor, direction: str) -> Answer:
-    count = elements(broadcast(x.shape, other.shape))
-    operands = add_known(tensor_bytes(x), tensor_bytes(other))
-    written = byte_count(count, result_type((x, other)))
-    params = f"{tensor_text(x)};{tensor_text(other)}"
+    output = Tensor(broadcast(x.shape, other.shape), result_type((x, other)))
+    count = elements(output.shape)
     if direction == "fprop":
-        return Cost(count, add_known(operands, written)), params
-    return Cost(3 * count, add_known(operands, operands, written)), params
+        return Cost(count, moved(x, other, output)), texts(x, other)
+    return Cost(3 * count, moved(x, other, x, other, output)), texts(x, other)
 
 
 @operators("""
@@ -311,10 +294,10 @@ def aminmax(x: Tensor, dim: int | Unknown | None = None, *, direction: str) -> A
     x written.
     """
     outputs, count = left(x.shape, dim), elements(x.shape)
-    written = None if outputs is None else byte_count(2 * outputs, x.dtype)
+    both = flat(None if outputs is None else 2 * outputs, x.dtype)
     if direction == "fprop":
-        return Cost(2 * count, add_known(tensor_bytes(x), written)), tensor_text(x)
-    return Cost(6 * count, _masked(x, written)), tensor_text(x)
+        return Cost(2 * count, moved(x, both)), texts(x)
+    return Cost(6 * count, _masked(x, both)), texts(x)
 
 
 @operators("aten::value_selecting_reduction_backward")
@@ -330,19 +313,14 @@ def value_selecting_reduction_backward(
     FLOPs: none, the gradient is scattered into zeros.
     Bytes: gradient and indices read, a tensor of the input's sizes written.
     """
-    params = f"{tensor_text(gradient)};{tensor_text(indices)}"
-    if isinstance(sizes, Unknown):
-        return Cost(0, None), params
-    shape = (sizes,) if isinstance(sizes, int) else sizes
-    if any(size < 0 for size in shape):
-        raise CannotModel(f"invalid shape {shape}")
-    written = byte_count(elements(shape), gradient.dtype)
-    return Cost(0, add_known(tensor_bytes(gradient), tensor_bytes(indices), written)), params
+    moves = moved(gradient, indices, of_sizes(gradient, sizes))
+    return Cost(0, moves), texts(gradient, indices)
 
 
 # FLOPs and bytes of equal, allclose and is_nonzero.
 
-_CLOSE = 7  # |x - other| <= absolute + relative * |other|, or x = other
+_BOOL: Final = Tensor((), "bool")
+_CLOSE: Final = 7  # |x - other| <= absolute + relative * |other|, or x = other
 
 
 @operators("equal")
@@ -352,10 +330,9 @@ def equal(x: Tensor, other: Tensor) -> Answer:
     FLOPs: a comparison and a logical and for each element, none if the shapes differ.
     Bytes: both read, one bool written.
     """
-    params = f"{tensor_text(x)};{tensor_text(other)}"
     if x.shape != other.shape:
-        return Cost(0, 0), params
-    return Cost(2 * elements(x.shape), add_known(tensor_bytes(x), tensor_bytes(other), 1)), params
+        return Cost(0, 0), texts(x, other)
+    return Cost(2 * elements(x.shape), moved(x, other, _BOOL)), texts(x, other)
 
 
 @operators("(x, other, ...): allclose")
@@ -366,8 +343,7 @@ def allclose(x: Tensor, other: Tensor) -> Answer:
     Bytes: both read, one bool written.
     """
     count = elements(broadcast(x.shape, other.shape))
-    moved = add_known(tensor_bytes(x), tensor_bytes(other), 1)
-    return Cost((_CLOSE + 1) * count, moved), f"{tensor_text(x)};{tensor_text(other)}"
+    return Cost((_CLOSE + 1) * count, moved(x, other, _BOOL)), texts(x, other)
 
 
 table_row("""
@@ -376,7 +352,7 @@ table_row("""
     Bytes: the element read.
     (x): is_nonzero torch.__bool__
     (x, ...): _assert_async aten::_functional_assert_async
-""")("x", lambda x: (Cost(1, byte_count(1, x.dtype)), tensor_text(x)))
+""")("x", lambda x: (Cost(1, moved(fresh(x, ()))), texts(x)))
 
 
 @operators("""
@@ -391,11 +367,9 @@ def cumsum(x: Tensor, dtype: Dtype = None, *, direction: str) -> Answer:
     Bytes: x read, the sums written (int64 of integers); backward their gradient read, that of x
     written.
     """
-    count, result = elements(x.shape), chosen(dtype, sum_result(x.dtype))
-    moved = add_known(tensor_bytes(x), byte_count(count, result))
-    if direction == "bprop":
-        moved = add_known(byte_count(count, result), byte_count(count, x.dtype))
-    return Cost(parts(x.dtype) * count, moved), tensor_text(x)
+    result = Tensor(x.shape, chosen(dtype, sum_result(x.dtype)))
+    own = x if direction == "fprop" else fresh(x)
+    return Cost(parts(x.dtype) * elements(x.shape), moved(own, result)), texts(x)
 
 
 @operators("""
@@ -410,14 +384,19 @@ def cumprod(x: Tensor, dtype: Dtype = None, *, direction: str) -> Answer:
     Bytes: x read, the products written; backward x, the products and their gradient read, the
     gradient of x written. The separate path for zeros in x is not counted.
     """
-    count, result = elements(x.shape), chosen(dtype, sum_result(x.dtype))
-    product = 6 if is_complex(x.dtype) else 1
-    written = byte_count(count, result)
+    result = Tensor(x.shape, chosen(dtype, sum_result(x.dtype)))
     if direction == "fprop":
-        return Cost(product * count, add_known(tensor_bytes(x), written)), tensor_text(x)
-    flops = count * (2 * product + parts(x.dtype))
-    own = byte_count(count, x.dtype)
-    return Cost(flops, add_known(tensor_bytes(x), written, written, own)), tensor_text(x)
+        return Cost(_product(x.dtype) * elements(x.shape), moved(x, result)), texts(x)
+    return Cost(_back_product(x), moved(x, result, result, fresh(x))), texts(x)
+
+
+def _product(dtype: str | None) -> int:
+    return 6 if is_complex(dtype) else 1
+
+
+def _back_product(x: Tensor) -> int:
+    # Product, running sum, division.
+    return elements(x.shape) * (2 * _product(x.dtype) + parts(x.dtype))
 
 
 table_row("""
@@ -448,13 +427,12 @@ def logcumsumexp(x: Tensor, *, direction: str) -> Answer:
     Bytes: x read, the result written; backward x, the result and its gradient read, the gradient
     of x written.
     """
-    count, result = elements(x.shape), float_result(x.dtype)
+    count, result = elements(x.shape), Tensor(x.shape, float_result(x.dtype))
     step = EXPONENTIAL + LOGARITHM + 4
-    written = byte_count(count, result)
     if direction == "fprop":
-        return Cost(step * count, add_known(tensor_bytes(x), written)), tensor_text(x)
+        return Cost(step * count, moved(x, result)), texts(x)
     flops = 2 * count * (step + EXPONENTIAL + LOGARITHM + 1)
-    return Cost(flops, add_known(tensor_bytes(x), written, written, written)), tensor_text(x)
+    return Cost(flops, moved(x, result, result, result)), texts(x)
 
 
 @operators("""
@@ -470,8 +448,8 @@ def cummax(x: Tensor, *, direction: str) -> Answer:
     """
     count = elements(x.shape)
     if direction == "fprop":
-        return selected(x, count, count), tensor_text(x)
-    return Cost(count, selected_gradient(x, count).bytes), tensor_text(x)
+        return selected(x, count, count), texts(x)
+    return Cost(count, selected_gradient(x, count).bytes), texts(x)
 
 
 table_row("""
@@ -482,28 +460,31 @@ table_row("""
 """)("x, values, indices", Traffic(1, "x values indices"))
 
 
-@operators("(gradient, x, indices, _): aten::cummaxmin_backward")
-def cummaxmin_backward(gradient: Tensor, x: Tensor, indices: Tensor) -> Answer:
-    """Gradient of a running maximum or minimum: summed at its indices.
+table_row("""
+    Gradient of a running maximum or minimum: summed at its indices.
 
     FLOPs: an addition for each element.
     Bytes: gradient and indices read, the gradient of x written.
-    """
-    moved = add_known(
-        tensor_bytes(gradient), tensor_bytes(indices), byte_count(elements(x.shape), gradient.dtype)
-    )
-    return Cost(elements(gradient.shape), moved), f"{tensor_text(gradient)};{tensor_text(indices)}"
+    (gradient, x, indices, _): aten::cummaxmin_backward
+""")(
+    "gradient, x, indices",
+    lambda gradient, x, indices: (
+        Cost(elements(gradient.shape), moved(gradient, indices, fresh(gradient, x.shape))),
+        texts(gradient, indices),
+    ),
+)
 
 
-@operators("(gradient, x, _, output): aten::cumprod_backward")
-def cumprod_backward(gradient: Tensor, x: Tensor, output: Tensor) -> Answer:
-    """Gradient of a running product: running sum of gradient * output from the end, by x.
+table_row("""
+    Gradient of a running product: running sum of gradient * output from the end, by x.
 
     FLOPs: 3 for each element: product, addition, division.
     Bytes: gradient, x and output read, the gradient of x written.
-    """
-    read = add_known(tensor_bytes(gradient), tensor_bytes(x), tensor_bytes(output))
-    count = elements(x.shape)
-    product = 6 if is_complex(x.dtype) else 1
-    flops = count * (2 * product + parts(x.dtype))
-    return Cost(flops, add_known(read, byte_count(count, x.dtype))), tensor_text(x)
+    (gradient, x, _, output): aten::cumprod_backward
+""")(
+    "gradient, x, output",
+    lambda gradient, x, output: (
+        Cost(_back_product(x), moved(gradient, x, output, fresh(x))),
+        texts(x),
+    ),
+)
