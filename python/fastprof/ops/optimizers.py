@@ -94,6 +94,14 @@ def _adam(
 
 
 @operators("""
+    Adam: m and v averages of g and g^2, p -= rate m / (sqrt(v) / correction + epsilon).
+    FLOPs: 32 for each element: 3 for m, 4 for v, 22 for the denominator, 3 for p; 2 more with
+        weight decay, 1 each with amsgrad, a negated gradient and a gradient to unscale.
+    Bytes: parameters and both averages (with amsgrad also maxima) read and written, gradients read,
+        and written if unscaled; the steps read.
+
+    Weight decay and maximize are counted if recorded as used; if not recorded, the cost is an
+    estimate. Formula of torch's fused kernel.
     (parameters*, gradients*, averages*, squares*, maxima*?, steps*, lr=rate, _, _,
         weight_decay, _, _, maximize, grad_scale, found_inf): _fused_adam _fused_adam_
 """)
@@ -110,22 +118,20 @@ def fused_adam(
     grad_scale: Tensor | None = None,
     found_inf: Tensor | None = None,
 ) -> Answer:
-    """Adam: m and v averages of g and g^2, p -= rate m / (sqrt(v) / correction + epsilon).
-
-    FLOPs: 32 for each element: 3 for m, 4 for v, 22 for the denominator, 3 for p; 2 more with
-        weight decay, 1 each with amsgrad, a negated gradient and a gradient to unscale.
-    Bytes: parameters and both averages (with amsgrad also maxima) read and written, gradients read,
-        and written if unscaled; the steps read.
-
-    Weight decay and maximize are counted if recorded as used; if not recorded, the cost is an
-    estimate. Formula of torch's fused kernel.
-    """
     del rate, found_inf
     lists = (parameters, gradients, averages, squares, maxima, steps)
     return _adam(False, lists, weight_decay, maximize, grad_scale)
 
 
 @operators("""
+    AdamW: Adam after p -= rate weight_decay p.
+    FLOPs: 34 for each element, 32 without weight decay: Adam's; 1 more each with amsgrad, a
+        negated gradient and a gradient to unscale.
+    Bytes: parameters and both averages (with amsgrad also maxima) read and written, gradients read,
+        and written if unscaled; the steps read.
+
+    If not recorded, weight decay is assumed to be used, as by default, and the cost is an estimate.
+    Formula of torch's fused kernel.
     (parameters*, gradients*, averages*, squares*, maxima*?, steps*, lr=rate, _, _,
         weight_decay, _, _, maximize, grad_scale, found_inf): _fused_adamw _fused_adamw_
 """)
@@ -142,22 +148,19 @@ def fused_adamw(
     grad_scale: Tensor | None = None,
     found_inf: Tensor | None = None,
 ) -> Answer:
-    """AdamW: Adam after p -= rate weight_decay p.
-
-    FLOPs: 34 for each element, 32 without weight decay: Adam's; 1 more each with amsgrad, a
-        negated gradient and a gradient to unscale.
-    Bytes: parameters and both averages (with amsgrad also maxima) read and written, gradients read,
-        and written if unscaled; the steps read.
-
-    If not recorded, weight decay is assumed to be used, as by default, and the cost is an estimate.
-    Formula of torch's fused kernel.
-    """
     del rate, found_inf
     lists = (parameters, gradients, averages, squares, maxima, steps)
     return _adam(True, lists, weight_decay, maximize, grad_scale)
 
 
 @operators("""
+    Gradient descent: p -= rate g, with momentum v = momentum v + (1 - dampening) g instead of g.
+    FLOPs: 2 for each element; 3 more with momentum (none in its first step), 2 with nesterov, 2
+        with weight decay, 1 each for a negated gradient and one to unscale.
+    Bytes: parameters and velocities read and written, gradients read, and written if unscaled.
+
+    Options that are not recorded are assumed to be off, and the cost is an estimate. Formula of
+    torch's fused kernel.
     (parameters*, gradients*, momentum_buffer_list=velocities*?, weight_decay, _, lr=rate, _,
         nesterov, maximize, is_first_step=first, grad_scale, found_inf): _fused_sgd _fused_sgd_
 """)
@@ -173,15 +176,6 @@ def fused_sgd(
     grad_scale: Tensor | None = None,
     found_inf: Tensor | None = None,
 ) -> Answer:
-    """Gradient descent: p -= rate g, with momentum v = momentum v + (1 - dampening) g instead of g.
-
-    FLOPs: 2 for each element; 3 more with momentum (none in its first step), 2 with nesterov, 2
-        with weight decay, 1 each for a negated gradient and one to unscale.
-    Bytes: parameters and velocities read and written, gradients read, and written if unscaled.
-
-    Options that are not recorded are assumed to be off, and the cost is an estimate. Formula of
-    torch's fused kernel.
-    """
     del rate, found_inf
     flops, known = 2, True
     for flag, cost in ((weight_decay, _DECAY), (nesterov, 2), (maximize, 1)):
@@ -197,6 +191,13 @@ def fused_sgd(
 
 
 @operators("""
+    Adagrad: s += g^2, p -= rate g / (sqrt(s) + epsilon).
+    FLOPs: 26 for each element; 2 more with weight decay, 1 each for a negated gradient and one to
+        unscale.
+    Bytes: parameters and sums read and written, gradients read, and written if unscaled; the steps
+        read.
+
+    Options that are not recorded are assumed to be off, and the cost is an estimate.
     (parameters*, gradients*, sums*, steps*, lr=rate, _, weight_decay, _, maximize, grad_scale,
         found_inf): _fused_adagrad _fused_adagrad_
 """)
@@ -211,15 +212,6 @@ def fused_adagrad(
     grad_scale: Tensor | None = None,
     found_inf: Tensor | None = None,
 ) -> Answer:
-    """Adagrad: s += g^2, p -= rate g / (sqrt(s) + epsilon).
-
-    FLOPs: 26 for each element; 2 more with weight decay, 1 each for a negated gradient and one to
-        unscale.
-    Bytes: parameters and sums read and written, gradients read, and written if unscaled; the steps
-        read.
-
-    Options that are not recorded are assumed to be off, and the cost is an estimate.
-    """
     del rate, found_inf
     unknown = isinstance(weight_decay, Unknown) or isinstance(maximize, Unknown)
     decays = not isinstance(weight_decay, Unknown) and bool(weight_decay)
@@ -241,13 +233,13 @@ table_row("""
 )
 
 
-@operators("(scale, growth_tracker, found_inf, ...): _amp_update_scale _amp_update_scale_")
-def amp_update_scale(scale: Tensor, growth_tracker: Tensor, found_inf: Tensor) -> Cost:
-    """The loss scale increased or decreased (torch.amp's GradScaler).
-
+@operators("""
+    The loss scale increased or decreased (torch.amp's GradScaler).
     FLOPs: 3: a check, a count and a product.
     Bytes: three numbers read, two written.
-    """
+    (scale, growth_tracker, found_inf, ...): _amp_update_scale _amp_update_scale_
+""")
+def amp_update_scale(scale: Tensor, growth_tracker: Tensor, found_inf: Tensor) -> Cost:
     return Cost(3, moved(scale, growth_tracker, found_inf, scale, growth_tracker))
 
 
@@ -369,28 +361,26 @@ table_row("""
 
 
 @operators("""
+    Each tensor of a list copied into that of another, or into a new one.
+    FLOPs: 0.
+    Bytes: each source read, each copy written, in their own types.
     (tensors*, sources*, _): _foreach_copy _foreach_copy_
     (tensors*, _): _foreach_clone
 """)
 def foreach_copies(tensors: Tensors, sources: Tensors | None = None) -> Answer:
-    """Each tensor of a list copied into that of another, or into a new one.
-
-    FLOPs: 0.
-    Bytes: each source read, each copy written, in their own types.
-    """
     return Cost(0, moved(*tensors, *(tensors if sources is None else sources))), texts(*tensors)
 
 
-@operators("(tensors*, ord=order, _): _foreach_norm _foreach_powsum")
-def norms(tensors: Tensors, order: Number | Unknown = 2) -> Answer:
-    """A norm of each tensor of a list (powsum: without the root).
-
+@operators("""
+    A norm of each tensor of a list (powsum: without the root).
     FLOPs: for each element 2 (order 1, 2 or infinite: a square or absolute value, and a sum or
         comparison) or 21 (a power), and 20 for the root of each tensor.
     Bytes: each tensor read, one element of its type written for it.
 
     If the order is not recorded, 2 is assumed. The root is counted for every order.
-    """
+    (tensors*, ord=order, _): _foreach_norm _foreach_powsum
+""")
+def norms(tensors: Tensors, order: Number | Unknown = 2) -> Answer:
     single = isinstance(order, Unknown) or order in (1, 2, float("inf"), float("-inf"))
     one = 2 if single else POWER + 1
     count = sum(elements(tensor.shape) for tensor in tensors)
@@ -403,31 +393,29 @@ def norms(tensors: Tensors, order: Number | Unknown = 2) -> Answer:
     return cost, texts(*tensors)
 
 
-@operators("(tensors*): _foreach_max")
-def foreach_max(tensors: Tensors) -> Answer:
-    """The largest element of each tensor of a list.
-
+@operators("""
+    The largest element of each tensor of a list.
     FLOPs: one comparison for each element.
     Bytes: each tensor read, one element of its type written for it.
-    """
+    (tensors*): _foreach_max
+""")
+def foreach_max(tensors: Tensors) -> Answer:
     count = sum(elements(tensor.shape) for tensor in tensors)
     written = moved(*(Tensor((), tensor.dtype) for tensor in tensors))
     return Cost(count, add_known(moved(*tensors), written)), texts(*tensors)
 
 
 @operators("""
-    (left*, mat2=right*): _foreach_mm
-    (left*, right*): _native::_foreach_mm_native_0
-""")
-def foreach_products(left: Tensors, right: Tensors) -> Work:
-    """A[m, k] @ B[k, n] for each pair of two lists.
-
+    A[m, k] @ B[k, n] for each pair of two lists.
     FLOPs: 2 m n k, summed over the pairs.
     Bytes: each A and B read, each product written.
 
     In torch ranges, which record flattened lists, only products of square matrices of equal size
     can be separated.
-    """
+    (left*, mat2=right*): _foreach_mm
+    (left*, right*): _native::_foreach_mm_native_0
+""")
+def foreach_products(left: Tensors, right: Tensors) -> Work:
     if len(left) != len(right):
         raise CannotModel(f"lists of different lengths, {len(left)} and {len(right)}")
     total, reason = Cost(0, 0), ""

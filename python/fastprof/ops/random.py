@@ -83,18 +83,16 @@ def _register_like(name: str, flops: int) -> None:
 
 
 @operators("""
-    (x, low=_, high=_, dtype=dtype): torch.randint_like
-    (x, _, high_or_dtype, dtype, ...): aten::randint_like
-""")
-def randint_like(x: Tensor, dtype: Dtype = None, high_or_dtype: Dtype | Tensor = None) -> Answer:
-    """A new tensor of x's size filled with random integers.
-
+    A new tensor of x's size filled with random integers.
     FLOPs: 5 per number (random number 3, remainder, shifted).
     Bytes: the tensor written, in x's type by default; x is not read.
 
     ATen has overloads with one and with two limits: if a number may be the upper limit or a type,
     bytes are unknown.
-    """
+    (x, low=_, high=_, dtype=dtype): torch.randint_like
+    (x, _, high_or_dtype, dtype, ...): aten::randint_like
+""")
+def randint_like(x: Tensor, dtype: Dtype = None, high_or_dtype: Dtype | Tensor = None) -> Answer:
     sure = dtype is not None or high_or_dtype is None
     return filled(Tensor(x.shape, chosen(dtype, x.dtype) if sure else None), INTEGER)
 
@@ -138,36 +136,36 @@ def _created(size: tuple[int, ...], dtype: Dtype, default: str = _DEFAULT) -> Te
 
 
 @operators("""
+    A new tensor of the given size, filled with random integers.
+    FLOPs: 5 per number (random number 3, remainder, shifted).
+    Bytes: the tensor written, int64 by default.
     (high=_, size, dtype=dtype): torch.randint
     (low=_, high=_, size, dtype=dtype): torch.randint
     (_, size, dtype, ...): aten::randint
     (_, _, size, dtype, ...): aten::randint
 """)
 def randint(size: tuple[int, ...], dtype: Dtype = None) -> Answer:
-    """A new tensor of the given size, filled with random integers.
-
-    FLOPs: 5 per number (random number 3, remainder, shifted).
-    Bytes: the tensor written, int64 by default.
-    """
     return filled(_created(size, dtype, "int64"), INTEGER)
 
 
 @operators("""
-    (n=count, dtype=dtype): torch.randperm
-    (count, dtype, ...): aten::randperm
-""")
-def randperm(count: int, dtype: Dtype = None) -> Answer:
-    """A random permutation of n integers.
-
+    A random permutation of n integers.
     FLOPs: 3 for each (a random number), PyProf's count.
     Bytes: the permutation written, int64 by default.
 
     Sorting the random numbers is not counted.
-    """
+    (n=count, dtype=dtype): torch.randperm
+    (count, dtype, ...): aten::randperm
+""")
+def randperm(count: int, dtype: Dtype = None) -> Answer:
     return filled(_created((count,), dtype, "int64"), RANDOM)
 
 
 @operators("""
+    Normal numbers with elementwise mean and deviation, or of a given size.
+    FLOPs: 67 per number (random number 3, logarithm, root and cosine 60, 2 products, mean,
+    deviation).
+    Bytes: means and deviations read if they are tensors, the numbers written.
     (mean, std=deviation, size, dtype=dtype): torch.normal
     (mean, deviation, size, _, dtype, ...): aten::normal
 """)
@@ -177,12 +175,6 @@ def normal(
     size: tuple[int, ...] | Unknown | None = None,
     dtype: Dtype = None,
 ) -> Answer:
-    """Normal numbers with elementwise mean and deviation, or of a given size.
-
-    FLOPs: 67 per number (random number 3, logarithm, root and cosine 60, 2 products, mean,
-    deviation).
-    Bytes: means and deviations read if they are tensors, the numbers written.
-    """
     given = [tensor for tensor in (mean, deviation) if isinstance(tensor, Tensor)]
     if isinstance(size, tuple):
         return filled(_created(size, dtype), NORMAL)
@@ -193,23 +185,23 @@ def normal(
     return Cost(elements(shape) * NORMAL, moved(*given, output)), texts(*given)
 
 
-@operators("(x, p, ...): bernoulli")
-def bernoulli(x: Tensor, p: Tensor | Number | Unknown | None = None) -> Answer:
-    """Zeros and ones with probabilities x or p, in a new tensor of x's size.
-
+@operators("""
+    Zeros and ones with probabilities x or p, in a new tensor of x's size.
     FLOPs: 4 for each (random number 3, compared).
     Bytes: the probabilities read (x, or p if it is a tensor), the result written.
-    """
+    (x, p, ...): bernoulli
+""")
+def bernoulli(x: Tensor, p: Tensor | Number | Unknown | None = None) -> Answer:
     return _drawn(x, x if p is None else p)
 
 
-@operators("(x, p, ...): bernoulli_")
-def bernoulli_in_place(x: Tensor, p: Tensor | Number | Unknown | None = None) -> Answer:
-    """x filled with zeros and ones with probability p, by default one half.
-
+@operators("""
+    x filled with zeros and ones with probability p, by default one half.
     FLOPs: 4 for each (random number 3, compared).
     Bytes: p read if it is a tensor; x written.
-    """
+    (x, p, ...): bernoulli_
+""")
+def bernoulli_in_place(x: Tensor, p: Tensor | Number | Unknown | None = None) -> Answer:
     return _drawn(x, p)
 
 
@@ -219,15 +211,13 @@ def _drawn(x: Tensor, probabilities: Tensor | Number | Unknown | None) -> Answer
 
 
 @operators("""
+    Indices drawn from the rows of weights x[.., c] -> [.., samples].
+    FLOPs: unknown: they depend on the search.
+    Bytes: x read, the indices (int64) written.
     (x, num_samples=samples, ...): torch.multinomial
     (x, samples, ...): aten::multinomial
 """)
 def multinomial(x: Tensor, samples: int) -> Answer:
-    """Indices drawn from the rows of weights x[.., c] -> [.., samples].
-
-    FLOPs: unknown: they depend on the search.
-    Bytes: x read, the indices (int64) written.
-    """
     if len(x.shape) not in (1, 2) or samples < 0:
         raise CannotModel(f"cannot draw {samples} samples from {x.shape}")
     drawn = fresh(x, (*x.shape[:-1], samples), "int64")
@@ -235,15 +225,13 @@ def multinomial(x: Tensor, samples: int) -> Answer:
 
 
 @operators("""
+    Samples of a distribution with parameters x (and another tensor), elementwise.
+    FLOPs: unknown: numbers are drawn until one is accepted.
+    Bytes: the parameters read, the numbers written.
     (x, ...): poisson _standard_gamma _sample_dirichlet
     (x, other, ...): binomial
 """)
 def poisson(x: Tensor, other: Tensor | None = None) -> Answer:
-    """Samples of a distribution with parameters x (and another tensor), elementwise.
-
-    FLOPs: unknown: numbers are drawn until one is accepted.
-    Bytes: the parameters read, the numbers written.
-    """
     shape = x.shape if other is None else broadcast(x.shape, other.shape)
     return Cost(None, moved(x, other, fresh(x, shape))), texts(x, other)
 
@@ -273,6 +261,13 @@ def _drops(p: Probability, training: Training, default: bool) -> tuple[bool, boo
 
 
 @operators("""
+    x with random elements set to 0, the others divided by 1 - p.
+    FLOPs: 5 per element (random number 3, compared, scaled), PyProf's count; backward 2 (mask,
+    scaled). 0 outside training and for p = 0.
+    Bytes: x read, y and a mask of one byte per element written. Backward reads dy and mask, writes
+    dx. None outside training: y is x itself.
+
+    PyProf leaves the mask out. If not recorded,  it is assumed to be training (not exact).
     (x, p, training, _, train): torch.dropout
     (x, p, train=training, _): torch.dropout_
     (x, p, training): native_dropout aten::dropout aten::dropout_
@@ -286,15 +281,6 @@ def dropout(
     *,
     direction: str,
 ) -> Answer:
-    """x with random elements set to 0, the others divided by 1 - p.
-
-    FLOPs: 5 per element (random number 3, compared, scaled), PyProf's count; backward 2 (mask,
-    scaled). 0 outside training and for p = 0.
-    Bytes: x read, y and a mask of one byte per element written. Backward reads dy and mask, writes
-    dx. None outside training: y is x itself.
-
-    PyProf leaves the mask out. If not recorded,  it is assumed to be training (not exact).
-    """
     dropping, exact = _drops(p, training if train is None else train, True)
     if not dropping:
         return Cost(0, 0, exact), texts(x)
@@ -309,13 +295,13 @@ def _gradient(gradient: Tensor, mask: Tensor, exact: bool = True) -> Cost:
     return Cost(2 * elements(gradient.shape), moves, exact)
 
 
-@operators("(gradient, mask, _): native_dropout_backward _masked_scale")
-def native_dropout_backward(gradient: Tensor, mask: Tensor) -> Answer:
-    """dx of a dropout: dy masked and scaled.
-
+@operators("""
+    dx of a dropout: dy masked and scaled.
     FLOPs: 2 per element (mask, scaled).
     Bytes: dy and mask read, dx written.
-    """
+    (gradient, mask, _): native_dropout_backward _masked_scale
+""")
+def native_dropout_backward(gradient: Tensor, mask: Tensor) -> Answer:
     if gradient.shape != mask.shape:
         raise CannotModel(f"mask {mask.shape} does not fit {gradient.shape}")
     return _gradient(gradient, mask), texts(gradient)
@@ -329,15 +315,7 @@ def _channels(x: Tensor) -> Tensor:
 
 
 @operators("""
-    (x, p, training, _): torch.dropout1d torch.dropout2d torch.dropout3d
-    (x, p, train=training): torch.feature_dropout torch.feature_dropout_
-    (x, p, training): aten::feature_dropout aten::feature_dropout_
-""")
-def feature_dropout(
-    x: Tensor, p: Probability = 0.5, training: Training = None, *, direction: str
-) -> Answer:
-    """x[n, c, ..] with random channels set to 0, the others divided by 1 - p.
-
+    x[n, c, ..] with random channels set to 0, the others divided by 1 - p.
     FLOPs: 5 for a channel (random number 3, compared, divided), 1 per element; backward 1. None
     outside training.
     Bytes: x read, y and a number for each channel written. Backward reads dy and those numbers,
@@ -345,7 +323,13 @@ def feature_dropout(
 
     If not recorded,  it is assumed to be training (not exact). x without a batch counts as if its
     first two dimensions were batch and channels.
-    """
+    (x, p, training, _): torch.dropout1d torch.dropout2d torch.dropout3d
+    (x, p, train=training): torch.feature_dropout torch.feature_dropout_
+    (x, p, training): aten::feature_dropout aten::feature_dropout_
+""")
+def feature_dropout(
+    x: Tensor, p: Probability = 0.5, training: Training = None, *, direction: str
+) -> Answer:
     dropping, exact = _drops(p, training, True)
     if not dropping:
         return Cost(0, 0, exact), texts(x)

@@ -35,7 +35,12 @@ _GRU: Final = 2 * (1 + SIGMOID) + 2 + TRIGONOMETRIC + 3
 _GRU_BACKWARD: Final = 5 + 1 + 5 + 1 + 4  # ATen's gru_cell_backward
 
 
-@operators("(input_gates, hidden_gates, state, b_ih, b_hh): aten::_thnn_fused_lstm_cell")
+@operators("""
+    Gates [n, 4 h] and cell state [n, h] of an LSTM -> hidden and cell state, and the gates.
+    FLOPs: 114 per element of the state: 4 sums, 3 sigmoids, 2 tanh, 4; 8 more with biases.
+    Bytes: gates, state and biases read, both states and the gates [n, 4 h] written.
+    (input_gates, hidden_gates, state, b_ih, b_hh): aten::_thnn_fused_lstm_cell
+""")
 def thnn_fused_lstm_cell(
     input_gates: Tensor,
     hidden_gates: Tensor,
@@ -43,16 +48,16 @@ def thnn_fused_lstm_cell(
     b_ih: Tensor | None = None,
     b_hh: Tensor | None = None,
 ) -> Answer:
-    """Gates [n, 4 h] and cell state [n, h] of an LSTM -> hidden and cell state, and the gates.
-
-    FLOPs: 114 per element of the state: 4 sums, 3 sigmoids, 2 tanh, 4; 8 more with biases.
-    Bytes: gates, state and biases read, both states and the gates [n, 4 h] written.
-    """
     _check(input_gates, hidden_gates, state, 4)
     return _forward(_LSTM, 8, 2 + 4, (input_gates, hidden_gates, state, b_ih, b_hh), state)
 
 
-@operators("(input_gates, hidden_gates, state, b_ih, b_hh): aten::_thnn_fused_gru_cell")
+@operators("""
+    Gates [n, 3 h] and hidden state [n, h] of a GRU -> hidden state, and 5 h values for backward.
+    FLOPs: 71 per element of the state: 2 sums and sigmoids, 2 and a tanh, 3; 6 more with biases.
+    Bytes: gates, state and biases read, the state and [n, 5 h] written.
+    (input_gates, hidden_gates, state, b_ih, b_hh): aten::_thnn_fused_gru_cell
+""")
 def thnn_fused_gru_cell(
     input_gates: Tensor,
     hidden_gates: Tensor,
@@ -60,16 +65,16 @@ def thnn_fused_gru_cell(
     b_ih: Tensor | None = None,
     b_hh: Tensor | None = None,
 ) -> Answer:
-    """Gates [n, 3 h] and hidden state [n, h] of a GRU -> hidden state, and 5 h values for backward.
-
-    FLOPs: 71 per element of the state: 2 sums and sigmoids, 2 and a tanh, 3; 6 more with biases.
-    Bytes: gates, state and biases read, the state and [n, 5 h] written.
-    """
     _check(input_gates, hidden_gates, state, 3)
     return _forward(_GRU, 6, 1 + 5, (input_gates, hidden_gates, state, b_ih, b_hh), state)
 
 
 @operators("""
+    Gradients of the gates [n, 4 h] and of the cell state [n, h] of an LSTM.
+    FLOPs: 42 per element of the state; 4 more with biases, whose gradients are sums.
+    Bytes: the given gradients, both states and the gates read, both gradients written.
+
+    If not recorded, no biases are assumed, and the cost is an estimate.
     (of_hidden, of_cell, cx, cy, gates, has_bias): aten::_thnn_fused_lstm_cell_backward
     (of_hidden, of_cell, cx, cy, gates, _): aten::_thnn_fused_lstm_cell_backward_impl
 """)
@@ -81,29 +86,22 @@ def thnn_fused_lstm_cell_backward(
     of_cell: Tensor | None = None,
     has_bias: bool | Unknown = False,
 ) -> Answer:
-    """Gradients of the gates [n, 4 h] and of the cell state [n, h] of an LSTM.
-
-    FLOPs: 42 per element of the state; 4 more with biases, whose gradients are sums.
-    Bytes: the given gradients, both states and the gates read, both gradients written.
-
-    If not recorded, no biases are assumed, and the cost is an estimate.
-    """
     _check(gates, gates, cx, 4)
     read = (of_hidden, of_cell, cx, cy, gates)
     return _backward(_LSTM_BACKWARD, 4, 4 + 1, read, cx, has_bias)
 
 
-@operators("(of_hidden, saved, has_bias): aten::_thnn_fused_gru_cell_backward")
-def thnn_fused_gru_cell_backward(
-    of_hidden: Tensor, saved: Tensor, has_bias: bool | Unknown = False
-) -> Answer:
-    """Gradients of both gates [n, 3 h] and of the hidden state [n, h] of a GRU.
-
+@operators("""
+    Gradients of both gates [n, 3 h] and of the hidden state [n, h] of a GRU.
     FLOPs: 16 per element of the state; 6 more with biases, whose gradients are sums.
     Bytes: the gradient and saved values read, the gradients written.
 
     If not recorded, no biases are assumed, and the cost is an estimate.
-    """
+    (of_hidden, saved, has_bias): aten::_thnn_fused_gru_cell_backward
+""")
+def thnn_fused_gru_cell_backward(
+    of_hidden: Tensor, saved: Tensor, has_bias: bool | Unknown = False
+) -> Answer:
     _check(saved, saved, of_hidden, 5)
     return _backward(_GRU_BACKWARD, 6, 3 + 3 + 1, (of_hidden, saved), of_hidden, has_bias)
 
@@ -141,6 +139,13 @@ def _backward(
 
 
 @operators("""
+    One step: x[n, i] @ w_ih[g h, i]^T, hidden[n, h] @ w_hh[g h, h]^T, and the gates.
+    FLOPs: 2 n g h (i + h), gates not counted; backward two products for each.
+    Bytes: x, states, weights and biases read, states written, gate values not counted; backward x,
+    states, weights and the gates' gradient read and the gradients of all written.
+
+    Weights are row-major, as in linear, so the layout in a kernel's name distinguishes the gradient
+    of x and hidden ("nn") from that of the weights ("nt").
     (x, hidden, state, w_ih, w_hh, b_ih, b_hh): lstm_cell
     (x, hx=states*, w_ih, w_hh, b_ih, b_hh): lstm_cell
     (x, hx=hidden, w_ih, w_hh, b_ih, b_hh): gru_cell rnn_tanh_cell rnn_relu_cell
@@ -157,15 +162,6 @@ def cell(
     *,
     direction: str,
 ) -> Work:
-    """One step: x[n, i] @ w_ih[g h, i]^T, hidden[n, h] @ w_hh[g h, h]^T, and the gates.
-
-    FLOPs: 2 n g h (i + h), gates not counted; backward two products for each.
-    Bytes: x, states, weights and biases read, states written, gate values not counted; backward x,
-    states, weights and the gates' gradient read and the gradients of all written.
-
-    Weights are row-major, as in linear, so the layout in a kernel's name distinguishes the gradient
-    of x and hidden ("nn") from that of the weights ("nt").
-    """
     given = [tensor for tensor in (hidden, state, *states) if tensor is not None]
     if not given or not x.shape or len(w_ih.shape) != 2 or len(w_hh.shape) != 2:
         raise CannotModel("no recurrent cell without hidden state and two matrices")
@@ -194,6 +190,13 @@ _KERNELS: Final = GEMM | {"other"}
 
 
 @operators("""
+    Layers over x[t, n, i], or over packed tokens x[tokens, i]: states [layers, n, h] in and out.
+    FLOPs: 2 tokens for each element of each matrix, gates not counted; backward twice that.
+    Bytes: x, states, weights and biases read once, output and states written, intermediates not
+    counted; backward all read again and their gradients written.
+
+    Weights, states and biases are distinguished by rank. Bytes are unknown if bidirectional is not
+    recorded.
     (tensors*, _, _, _, _, bidirectional, _): lstm gru rnn_tanh rnn_relu
     (x, states*, weights*, _, _, _, _, bidirectional, _): lstm
     (x, sizes, states*, weights*, _, _, _, _, bidirectional): lstm
@@ -211,15 +214,6 @@ def lstm(
     *,
     direction: str,
 ) -> Work:
-    """Layers over x[t, n, i], or over packed tokens x[tokens, i]: states [layers, n, h] in and out.
-
-    FLOPs: 2 tokens for each element of each matrix, gates not counted; backward twice that.
-    Bytes: x, states, weights and biases read once, output and states written, intermediates not
-    counted; backward all read again and their gradients written.
-
-    Weights, states and biases are distinguished by rank. Bytes are unknown if bidirectional is not
-    recorded.
-    """
     apart = (x, sizes, hidden, *states, *weights)
     result = (*tensors, *(tensor for tensor in apart if tensor is not None))
     if len(result) < 2:
@@ -345,6 +339,10 @@ for _kind, _gates in _GATES.items():
 
 
 @operators("""
+    The layers of cuDNN or MIOpen in one call.
+    FLOPs: 2 tokens for each element of each matrix, gates not counted.
+    Bytes: x, states, weights and biases read once, output and states written; the buffer duplicates
+    the weights.
     (x, weights*, _, _buffer, hx, cx, _, _, _, _, batch_first, _, _, bidirectional, _, _seed):
         aten::_cudnn_rnn
     (x, weights*, _, _buffer, hx, cx, _, _, _, batch_first, _, _, bidirectional, _, _seed):
@@ -362,17 +360,15 @@ def cudnn_rnn(
     _buffer: Tensor | Unknown | None = None,
     _seed: Tensor | Unknown | None = None,
 ) -> Work:
-    """The layers of cuDNN or MIOpen in one call.
-
-    FLOPs: 2 tokens for each element of each matrix, gates not counted.
-    Bytes: x, states, weights and biases read once, output and states written; the buffer duplicates
-    the weights.
-    """
     states = [hx] if cx is None else [hx, cx]
     return layers_of(x, (*states, *weights), bidirectional).work("fprop")
 
 
 @operators("""
+    Gradients of the layers, by cuDNN or MIOpen.
+    FLOPs: twice the forward pass; once if the mask excludes the weights' gradients.
+    Bytes: x, states, weights and the output's gradient read, the other gradients written; the
+    reserve is not counted.
     (x, weights*, _, _buffer, hx, cx, _output, _of_output, _of_hx, _of_cx, _, _, _, _,
         batch_first, _, _, bidirectional, _, _seed, _reserve, mask): aten::_cudnn_rnn_backward
     (x, weights*, _, _buffer, hx, cx, _output, _of_output, _of_hx, _of_cx, _, _, _, batch_first,
@@ -392,39 +388,33 @@ def cudnn_rnn_backward(
     _buffer: Tensor | Unknown | None = None,
     _seed: Tensor | Unknown | None = None,
 ) -> Work:
-    """Gradients of the layers, by cuDNN or MIOpen.
-
-    FLOPs: twice the forward pass; once if the mask excludes the weights' gradients.
-    Bytes: x, states, weights and the output's gradient read, the other gradients written; the
-    reserve is not counted.
-    """
     states = [hx] if cx is None else [hx, cx]
     of_weights = isinstance(mask, Unknown) or len(mask) != 4 or mask[3]
     passes = 2 if of_weights else 1
     return layers_of(x, (*states, *weights), bidirectional).work("bprop", passes)
 
 
-@operators("(x, w_ih, w_hh, b_ih, b_hh, hx, cx, ...): aten::mkldnn_rnn_layer")
+@operators("""
+    One layer in one direction of oneDNN: x[t, n, i], states [n, h].
+    FLOPs: 2 t n g h (i + h), gates not counted.
+    Bytes: x, states, weights and biases read once, output and states written.
+    (x, w_ih, w_hh, b_ih, b_hh, hx, cx, ...): aten::mkldnn_rnn_layer
+""")
 def mkldnn_rnn_layer(
     x: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor, b_hh: Tensor, hx: Tensor, cx: Tensor
 ) -> Work:
-    """One layer in one direction of oneDNN: x[t, n, i], states [n, h].
-
-    FLOPs: 2 t n g h (i + h), gates not counted.
-    Bytes: x, states, weights and biases read once, output and states written.
-    """
     return _one_layer(x, w_ih, w_hh, b_ih, b_hh, hx, cx).work("fprop")
 
 
-@operators("(x, w_ih, w_hh, b_ih, b_hh, hx, cx, ...): aten::mkldnn_rnn_layer_backward")
+@operators("""
+    Gradients of one layer by oneDNN.
+    FLOPs: twice the forward pass.
+    Bytes: x, states, weights and the output's gradient read, the other gradients written.
+    (x, w_ih, w_hh, b_ih, b_hh, hx, cx, ...): aten::mkldnn_rnn_layer_backward
+""")
 def mkldnn_rnn_layer_backward(
     x: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor, b_hh: Tensor, hx: Tensor, cx: Tensor
 ) -> Work:
-    """Gradients of one layer by oneDNN.
-
-    FLOPs: twice the forward pass.
-    Bytes: x, states, weights and the output's gradient read, the other gradients written.
-    """
     return _one_layer(x, w_ih, w_hh, b_ih, b_hh, hx, cx).work("bprop")
 
 

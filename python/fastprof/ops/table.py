@@ -22,7 +22,7 @@ import re
 import sys
 from collections.abc import Callable
 from functools import partial
-from inspect import Parameter, Signature, cleandoc
+from inspect import Parameter, Signature
 from typing import Any, Final
 
 from fastprof.model.call import Tensor
@@ -30,7 +30,6 @@ from fastprof.ops.cost import Answer, CannotModel, Cost
 from fastprof.ops.registry import operators
 from fastprof.ops.tensor import elements, fresh, moved, texts
 
-_OPERATORS: Final = re.compile(r"^\([^()]*\):", re.MULTILINE)
 _NAME: Final = re.compile(r"(?<![:\w])\w+")
 # What ends the name of a parameter -> its type, and its default if it has one.
 _TYPES: Final[dict[str, tuple[Any, Any]]] = {
@@ -140,12 +139,8 @@ def table_row(text: str) -> Callable[..., None]:
         type; and a function of those that it names. With `direction` among them, or `both` true,
         such a row also applies to the backward pass.
     """
-    text = cleandoc(text)
-    match = _OPERATORS.search(text)
-    if match is None:
-        raise ValueError(f"{text!r}: expected operators")
-    told, names = text[: match.start()].rstrip(), text[match.start() :]
     module = sys._getframe(1).f_globals["__name__"]
+    name = text.rpartition("):")[2].split()[0]
 
     def register(
         given: str | Callable[..., Any],
@@ -158,9 +153,8 @@ def table_row(text: str) -> Callable[..., None]:
             formula = _formula(given, cost, both)
         elif callable(given):
             formula = partial(given, **values)
-        formula.__doc__, formula.__module__ = told, module
-        formula.__name__ = formula.__qualname__ = names.partition("):")[2].split()[0]
-        operators(names)(formula)
+        formula.__module__, formula.__name__, formula.__qualname__ = module, name, name
+        operators(text)(formula)
 
     return register
 

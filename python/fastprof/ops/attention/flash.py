@@ -62,6 +62,14 @@ def varlen_sizes(
 
 
 @operators("""
+    softmax(q k^T + mask) v: q [b, s, h, d], k [b, t, h/g, d], v [b, t, h/g, w].
+    FLOPs: forward 2 b h s t (d + w), two products; backward 2 b h s t (3 d + 2 w), five.
+    Bytes: forward q, k, v and mask read, output and 4 bytes per query (softmax sums) written;
+        backward all of these and the output's gradient read, gradients of q, k, v written.
+
+    The heads are the third dimension, as in torch's kernels and flash-attn. (FlopCounterMode treats
+    them as the second in torch's two kernels, which it counts only without their callers.) With the
+    sequences' starts, q is [total, h, d]: see `sequences`.
     (q=query, k=key, v=value, ...): flash_attn.flash_attn_interface.flash_attn_func
     (query, key, value, cum_seq_q=starts, other, max_q=longest_query, max_k=longest_key, ...):
         aten::_flash_attention_forward
@@ -83,22 +91,22 @@ def flash_attn_func(
     *,
     direction: str,
 ) -> Work:
-    """softmax(q k^T + mask) v: q [b, s, h, d], k [b, t, h/g, d], v [b, t, h/g, w].
-
-    FLOPs: forward 2 b h s t (d + w), two products; backward 2 b h s t (3 d + 2 w), five.
-    Bytes: forward q, k, v and mask read, output and 4 bytes per query (softmax sums) written;
-        backward all of these and the output's gradient read, gradients of q, k, v written.
-
-    The heads are the third dimension, as in torch's kernels and flash-attn. (FlopCounterMode treats
-    them as the second in torch's two kernels, which it counts only without their callers.) With the
-    sequences' starts, q is [total, h, d]: see `sequences`.
-    """
     del other
     longest = (longest_query, longest_key)
     return attention_work(varlen_sizes(query, key, value, mask, starts, longest), direction)
 
 
 @operators("""
+    Attention over concatenated sequences: q [s, h, d], k [t, h/g, d], v [t, h/g, w].
+    FLOPs: forward 2 h p (d + w), backward 2 h p (3 d + 2 w), p being the sum over the sequences of
+        queries times keys.
+    Bytes: forward q, k and v read, output and 4 bytes per query (softmax sums) written; backward
+        all of these and the output's gradient read, gradients of q, k, v written.
+
+    The lengths are values of a tensor, which no capture records. If the maximum lengths are known,
+    p is min(s * longest keys, t * longest queries): exact for equally long sequences, else an upper
+    bound. If not, p is s t / n, which assumes equally long sequences, an estimate. Paged keys
+    (block tables) are not modelled.
     (q=query, k=key, v=value, cu_seqlens_q=starts, cu_seqlens_k=other, max_seqlen_q=first,
         max_seqlen_k=second, ...): flash_attn.flash_attn_interface.flash_attn_varlen_func
     (query, key, value, starts, other, first, second, third, fourth, ...):
@@ -118,23 +126,17 @@ def sequences(
     *,
     direction: str,
 ) -> Work:
-    """Attention over concatenated sequences: q [s, h, d], k [t, h/g, d], v [t, h/g, w].
-
-    FLOPs: forward 2 h p (d + w), backward 2 h p (3 d + 2 w), p being the sum over the sequences of
-        queries times keys.
-    Bytes: forward q, k and v read, output and 4 bytes per query (softmax sums) written; backward
-        all of these and the output's gradient read, gradients of q, k, v written.
-
-    The lengths are values of a tensor, which no capture records. If the maximum lengths are known,
-    p is min(s * longest keys, t * longest queries): exact for equally long sequences, else an upper
-    bound. If not, p is s t / n, which assumes equally long sequences, an estimate. Paged keys
-    (block tables) are not modelled.
-    """
     longest = lengths(first, second, third, fourth)
     return attention_work(varlen_sizes(query, key, value, None, starts, longest), direction)
 
 
 @operators("""
+    softmax(q k^T + mask) v: q [b, h, s, d], k [b, h/g, t, d], v [b, h/g, t, w].
+    FLOPs: forward 2 b h s t (d + w), two products; backward 2 b h s t (3 d + 2 w), five.
+    Bytes: forward q, k, v and mask read, output and 4 bytes per query (softmax sums) written;
+        backward all of these and the output's gradient read, gradients of q, k, v written.
+
+    With the sequences' starts, q is [total, h, d]: see `sequences`.
     (query, key, value, attn_bias=mask, starts, other, longest_query, longest_key, ...):
         aten::_cudnn_attention_forward
 """)
@@ -150,14 +152,6 @@ def cudnn_attention_forward(
     *,
     direction: str,
 ) -> Work:
-    """softmax(q k^T + mask) v: q [b, h, s, d], k [b, h/g, t, d], v [b, h/g, t, w].
-
-    FLOPs: forward 2 b h s t (d + w), two products; backward 2 b h s t (3 d + 2 w), five.
-    Bytes: forward q, k, v and mask read, output and 4 bytes per query (softmax sums) written;
-        backward all of these and the output's gradient read, gradients of q, k, v written.
-
-    With the sequences' starts, q is [total, h, d]: see `sequences`.
-    """
     del other
     if starts is None:
         return attention_work(heads_first(query, key, value, mask), direction)
@@ -166,21 +160,23 @@ def cudnn_attention_forward(
 
 
 @operators("""
+    Attention of queries, keys and values in one tensor [b, s, 3, h, d].
+    FLOPs: forward 4 b h s^2 d, two products; backward 10 b h s^2 d, five.
+    Bytes: forward the tensor read, output and 4 bytes per query (softmax sums) written; backward
+        these and the output's gradient read, the tensor's gradient written.
     (qkv, ...): flash_attn.flash_attn_interface.flash_attn_qkvpacked_func
         aten::FlashAttnQKVPackedFunc
 """)
 def flash_attn_qkvpacked_func(qkv: Tensor, *, direction: str) -> Work:
-    """Attention of queries, keys and values in one tensor [b, s, 3, h, d].
-
-    FLOPs: forward 4 b h s^2 d, two products; backward 10 b h s^2 d, five.
-    Bytes: forward the tensor read, output and 4 bytes per query (softmax sums) written; backward
-        these and the output's gradient read, the tensor's gradient written.
-    """
     query, key, value = unpacked(qkv, 3)
     return attention_work(heads_last(query, key, value, None), direction)
 
 
 @operators("""
+    Attention over concatenated sequences, q, k and v in one tensor [s, 3, h, d].
+    FLOPs: forward 4 h p d, backward 10 h p d, p as for `sequences`.
+    Bytes: forward the tensor read, output and 4 bytes per query (softmax sums) written; backward
+        these and the output's gradient read, the tensor's gradient written.
     (qkv, cu_seqlens=starts, max_seqlen=longest, ...):
         flash_attn.flash_attn_interface.flash_attn_varlen_qkvpacked_func
     (qkv, starts, longest, ...): aten::FlashAttnVarlenQKVPackedFunc
@@ -188,33 +184,29 @@ def flash_attn_qkvpacked_func(qkv: Tensor, *, direction: str) -> Work:
 def flash_attn_varlen_qkvpacked_func(
     qkv: Tensor, starts: Tensor | None = None, longest: Any = None, *, direction: str
 ) -> Work:
-    """Attention over concatenated sequences, q, k and v in one tensor [s, 3, h, d].
-
-    FLOPs: forward 4 h p d, backward 10 h p d, p as for `sequences`.
-    Bytes: forward the tensor read, output and 4 bytes per query (softmax sums) written; backward
-        these and the output's gradient read, the tensor's gradient written.
-    """
     query, key, value = unpacked(qkv, 3)
     both = lengths(longest, longest)
     return attention_work(packed_sizes(query, key, value, None, starts, both), direction)
 
 
 @operators("""
+    Attention of q [b, s, h, d] over keys and values in one tensor [b, t, 2, h/g, d].
+    FLOPs: forward 4 b h s t d, two products; backward 10 b h s t d, five.
+    Bytes: forward both tensors read, output and 4 bytes per query (softmax sums) written; backward
+        these and the output's gradient read, the gradients of both written.
     (q=query, kv, ...): flash_attn.flash_attn_interface.flash_attn_kvpacked_func
     (query, kv, ...): aten::FlashAttnKVPackedFunc
 """)
 def flash_attn_kvpacked_func(query: Tensor, kv: Tensor, *, direction: str) -> Work:
-    """Attention of q [b, s, h, d] over keys and values in one tensor [b, t, 2, h/g, d].
-
-    FLOPs: forward 4 b h s t d, two products; backward 10 b h s t d, five.
-    Bytes: forward both tensors read, output and 4 bytes per query (softmax sums) written; backward
-        these and the output's gradient read, the gradients of both written.
-    """
     key, value = unpacked(kv, 2)
     return attention_work(heads_last(query, key, value, None), direction)
 
 
 @operators("""
+    Attention over concatenated sequences: q [s, h, d], k and v in one [t, 2, h/g, d].
+    FLOPs: forward 4 h p d, backward 10 h p d, p as for `sequences`.
+    Bytes: forward both tensors read, output and 4 bytes per query (softmax sums) written; backward
+        these and the output's gradient read, the gradients of both written.
     (q=query, kv, cu_seqlens_q=starts, cu_seqlens_k=other, max_seqlen_q=first,
         max_seqlen_k=second, ...):
         flash_attn.flash_attn_interface.flash_attn_varlen_kvpacked_func
@@ -229,12 +221,6 @@ def flash_attn_varlen_kvpacked_func(
     *,
     direction: str,
 ) -> Work:
-    """Attention over concatenated sequences: q [s, h, d], k and v in one [t, 2, h/g, d].
-
-    FLOPs: forward 4 h p d, backward 10 h p d, p as for `sequences`.
-    Bytes: forward both tensors read, output and 4 bytes per query (softmax sums) written; backward
-        these and the output's gradient read, the gradients of both written.
-    """
     key, value = unpacked(kv, 2)
     attention = packed_sizes(query, key, value, None, starts, lengths(first, second))
     return attention_work(attention, direction)
@@ -255,6 +241,14 @@ def unpacked(tensor: Tensor, count: int) -> list[Tensor]:
 
 
 @operators("""
+    softmax(q k^T) v: q [b, s, h, d] or [s, h, d], k [b, t, h/g, d], [t, h/g, d] or in pages.
+    FLOPs: forward 2 p h (d + w), backward 2 p h (3 d + 2 w), p being the sum over the sequences of
+        queries times keys; with a second query of the values' size 2 p h w more.
+    Bytes: forward q, k and v read, output and 4 bytes per query (softmax sums) written; backward
+        all of these and the output's gradient read, gradients of q, k, v written.
+
+    If the lengths are values of tensors (starts, lengths in use, pages), p is an upper bound or
+    assumes equally long sequences, and the cost is an estimate.
     (query, key, value, new_key, new_value, second_query, other, starts, key_starts, other,
         other, used, longest_query, longest_key, pages, ...): flash_attn_3::fwd
         flash_attn_3::_flash_attn_forward
@@ -275,16 +269,6 @@ def fwd(
     *,
     direction: str,
 ) -> Work:
-    """softmax(q k^T) v: q [b, s, h, d] or [s, h, d], k [b, t, h/g, d], [t, h/g, d] or in pages.
-
-    FLOPs: forward 2 p h (d + w), backward 2 p h (3 d + 2 w), p being the sum over the sequences of
-        queries times keys; with a second query of the values' size 2 p h w more.
-    Bytes: forward q, k and v read, output and 4 bytes per query (softmax sums) written; backward
-        all of these and the output's gradient read, gradients of q, k, v written.
-
-    If the lengths are values of tensors (starts, lengths in use, pages), p is an upper bound or
-    assumes equally long sequences, and the cost is an estimate.
-    """
     del new_value
     longest = lengths(longest_query, longest_key)
     if pages is not None:
@@ -348,6 +332,11 @@ def _alike(key: Tensor, value: Tensor) -> None:
 
 
 @operators("""
+    Gradients of attention: q [b, s, h, d] or [s, h, d], k [b, t, h/g, d] or [t, h/g, d].
+    FLOPs: 2 p h (3 d + 2 w): the scores computed again, and four products for the gradients.
+    Bytes: q, k, v, output, its gradient and 4 bytes per query read, gradients of q, k, v written.
+
+    With the sequences' starts: see `sequences`.
     (gradient, query, key, value, other, other, other, other, other, starts, other, other,
         other, longest_query, longest_key, ...): flash_attn_3::bwd
     (gradient, query, key, value, other, other, starts, other, other, other, longest_query,
@@ -362,13 +351,6 @@ def bwd(
     longest_query: Any = None,
     longest_key: Any = None,
 ) -> Work:
-    """Gradients of attention: q [b, s, h, d] or [s, h, d], k [b, t, h/g, d] or [t, h/g, d].
-
-    FLOPs: 2 p h (3 d + 2 w): the scores computed again, and four products for the gradients.
-    Bytes: q, k, v, output, its gradient and 4 bytes per query read, gradients of q, k, v written.
-
-    With the sequences' starts: see `sequences`.
-    """
     longest = lengths(longest_query, longest_key)
     attention = varlen_sizes(query, key, value, None, starts, longest)
     if elements(gradient.shape) != attention.rows * attention.width:

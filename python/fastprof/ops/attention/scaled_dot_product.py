@@ -19,6 +19,16 @@ from fastprof.ops.tensor import byte_count, elements, moved, texts
 
 
 @operators("""
+    softmax(q k^T + mask) v: q [.., h, s, d], k [.., h/g, t, d], v [.., h/g, t, w].
+    FLOPs: forward 2 h s t (d + w) for each sequence, two products; backward 2 h s t (3 d + 2 w),
+        five: the scores are computed again.
+    Bytes: forward q, k, v and mask read, output and 4 bytes per query (softmax sums) written;
+        backward all of these and the output's gradient read, gradients of q, k, v written.
+
+    As in torch's FlopCounterMode, softmax, mask and dropout count no FLOPs, and a causal mask does
+    not halve the cost. A head of k may serve a group of g heads of q. The call does not determine
+    the kernels: on torch's unfused path, backward has four products, scores are written and read
+    (not counted), and no softmax sums are saved.
     (query, key, value, attn_mask=mask, ...): scaled_dot_product_attention
     (query, key, value, ...): aten::_scaled_dot_product_flash_attention
     (query, key, value, _, _, attn_mask=mask, _):
@@ -30,22 +40,17 @@ from fastprof.ops.tensor import byte_count, elements, moved, texts
 def scaled_dot_product_attention(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, *, direction: str
 ) -> Work:
-    """softmax(q k^T + mask) v: q [.., h, s, d], k [.., h/g, t, d], v [.., h/g, t, w].
-
-    FLOPs: forward 2 h s t (d + w) for each sequence, two products; backward 2 h s t (3 d + 2 w),
-        five: the scores are computed again.
-    Bytes: forward q, k, v and mask read, output and 4 bytes per query (softmax sums) written;
-        backward all of these and the output's gradient read, gradients of q, k, v written.
-
-    As in torch's FlopCounterMode, softmax, mask and dropout count no FLOPs, and a causal mask does
-    not halve the cost. A head of k may serve a group of g heads of q. The call does not determine
-    the kernels: on torch's unfused path, backward has four products, scores are written and read
-    (not counted), and no softmax sums are saved.
-    """
     return attention_work(heads_first(query, key, value, mask), direction)
 
 
 @operators("""
+    softmax(q k^T + mask) v: q [b, h, s, d], k [b, h, t, d], v [b, h, t, w].
+    FLOPs: forward 2 b h s t (d + w), two products; backward 2 b h s t (3 d + 2 w), five.
+    Bytes: forward q, k, v and mask read, output and (if requested) 4 bytes per query written;
+        backward all of these and the output's gradient read, gradients of q, k, v written.
+
+    As `scaled_dot_product_attention`. An argument selects whether the softmax sums are written; if
+    it is not recorded, they are counted.
     (query, key, value, attn_bias=mask, compute_log_sumexp=sums, ...):
         aten::_scaled_dot_product_efficient_attention
 """)
@@ -58,15 +63,6 @@ def scaled_dot_product_efficient_attention(
     *,
     direction: str,
 ) -> Work:
-    """softmax(q k^T + mask) v: q [b, h, s, d], k [b, h, t, d], v [b, h, t, w].
-
-    FLOPs: forward 2 b h s t (d + w), two products; backward 2 b h s t (3 d + 2 w), five.
-    Bytes: forward q, k, v and mask read, output and (if requested) 4 bytes per query written;
-        backward all of these and the output's gradient read, gradients of q, k, v written.
-
-    As `scaled_dot_product_attention`. An argument selects whether the softmax sums are written; if
-    it is not recorded, they are counted.
-    """
     attention = heads_first(query, key, value, mask)
     if direction == "fprop":
         return Work((attention_forward(attention, sums=sums is not False),))
@@ -74,20 +70,18 @@ def scaled_dot_product_efficient_attention(
 
 
 @operators("""
+    softmax(q k^T + mask) v and the softmax, [.., h, s, t], by single products.
+    FLOPs: forward 2 h s t (d + w) for each sequence; backward 4 h s t (d + w), four products.
+    Bytes: forward q, k, v and mask read, output and softmax written; backward the operands, the
+        softmax and the output's gradient read, gradients of q, k, v written.
+
+    As in torch's FlopCounterMode. Intermediates (scores, scaled and masked copies) are not counted.
     (query, key, value, attn_mask=mask, ...): aten::_scaled_dot_product_attention_math
         aten::_scaled_dot_product_attention_math_for_mps
 """)
 def scaled_dot_product_attention_math(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, *, direction: str
 ) -> Work:
-    """softmax(q k^T + mask) v and the softmax, [.., h, s, t], by single products.
-
-    FLOPs: forward 2 h s t (d + w) for each sequence; backward 4 h s t (d + w), four products.
-    Bytes: forward q, k, v and mask read, output and softmax written; backward the operands, the
-        softmax and the output's gradient read, gradients of q, k, v written.
-
-    As in torch's FlopCounterMode. Intermediates (scores, scaled and masked copies) are not counted.
-    """
     attention = heads_first(query, key, value, mask)
     softmax = None if attention.scores is None else byte_count(attention.scores, query.dtype)
     operands = moved(query, key, value)
@@ -101,6 +95,15 @@ def scaled_dot_product_attention_math(
 
 
 @operators("""
+    An entire attention layer for inference: q [b, s, e], k and v [b, t, e], weights [3e, e] and
+    [e, e].
+    FLOPs: 2 b e^2 (s + 2 t) for the projections of q, k and v, 4 b s t e for attention over all
+        heads, 2 b s e^2 for the projection of its output.
+    Bytes: query, weights, biases and mask read, output written; key and value also read if their
+        shapes differ from the query's.
+
+    torch uses this path only if query, key and value are the same tensor, so equal shapes count
+    once. Optional averaged weights are not counted.
     (query, key, value, _, _, qkv_weight, qkv_bias, proj_weight, proj_bias, mask, ...):
         aten::_native_multi_head_attention aten::_triton_multi_head_attention
 """)
@@ -114,17 +117,6 @@ def native_multi_head_attention(
     proj_bias: Tensor,
     mask: Tensor | None = None,
 ) -> Work:
-    """An entire attention layer for inference: q [b, s, e], k and v [b, t, e], weights [3e, e] and
-    [e, e].
-
-    FLOPs: 2 b e^2 (s + 2 t) for the projections of q, k and v, 4 b s t e for attention over all
-        heads, 2 b s e^2 for the projection of its output.
-    Bytes: query, weights, biases and mask read, output written; key and value also read if their
-        shapes differ from the query's.
-
-    torch uses this path only if query, key and value are the same tensor, so equal shapes count
-    once. Optional averaged weights are not counted.
-    """
     if not len(query.shape) == len(key.shape) == 3 or key.shape != value.shape:
         raise CannotModel(
             f"cannot compute attention of {query.shape}, {key.shape} and {value.shape}"
@@ -144,13 +136,13 @@ def native_multi_head_attention(
     return Work((part,))
 
 
-@operators("(projected, bias, _): aten::_transform_bias_rescale_qkv")
-def transform_bias_rescale_qkv(projected: Tensor, bias: Tensor) -> Answer:
-    """q, k and v [b, h, s, d] from projections [b, s, 3hd] and bias [3hd]; q is scaled.
-
+@operators("""
+    q, k and v [b, h, s, d] from projections [b, s, 3hd] and bias [3hd]; q is scaled.
     FLOPs: 4 b s h d: a bias added to each of the three, and q multiplied.
     Bytes: projections and bias read, the size of the projections written.
-    """
+    (projected, bias, _): aten::_transform_bias_rescale_qkv
+""")
+def transform_bias_rescale_qkv(projected: Tensor, bias: Tensor) -> Answer:
     if not projected.shape or bias.shape != projected.shape[-1:] or projected.shape[-1] % 3:
         raise CannotModel(f"bias {bias.shape} does not fit {projected.shape}")
     count = elements(projected.shape)
@@ -166,6 +158,13 @@ Flags = tuple[bool, ...]
 
 
 @operators("""
+    Gradients of attention: q [b, h, s, d], k [b, h/g, t, d], v [b, h/g, t, w].
+    FLOPs: 2 b h s t (3 d + 2 w): the scores computed again, and four products for the gradients.
+    Bytes: q, k, v, mask, output, its gradient and 4 bytes per query read; the gradients of q, k, v
+        written, and the mask's if requested.
+
+    As in torch's FlopCounterMode. The mask's gradient is not counted if the capture does not record
+    the request.
     (gradient, query, key, value, ...): aten::_scaled_dot_product_flash_attention_backward
     (gradient, query, key, value, other, other, _, _, mask, _):
         aten::_scaled_dot_product_flash_attention_for_cpu_backward
@@ -184,15 +183,6 @@ def scaled_dot_product_flash_attention_backward(
     mask: Tensor | None = None,
     wanted: Flags | Unknown | None = None,
 ) -> Work:
-    """Gradients of attention: q [b, h, s, d], k [b, h/g, t, d], v [b, h/g, t, w].
-
-    FLOPs: 2 b h s t (3 d + 2 w): the scores computed again, and four products for the gradients.
-    Bytes: q, k, v, mask, output, its gradient and 4 bytes per query read; the gradients of q, k, v
-        written, and the mask's if requested.
-
-    As in torch's FlopCounterMode. The mask's gradient is not counted if the capture does not record
-    the request.
-    """
     attention = heads_first(query, key, value, mask)
     check_gradient(gradient, attention)
     flags = wanted if isinstance(wanted, tuple) else ()
@@ -202,6 +192,12 @@ def scaled_dot_product_flash_attention_backward(
 
 
 @operators("""
+    Gradients of attention: q [b, s, h, d], k [b, t, h/g, d], v [b, t, h/g, w].
+    FLOPs: 2 b h s t (3 d + 2 w): the scores computed again, and four products for the gradients.
+    Bytes: q, k, v, mask, output, its gradient and 4 bytes per query read; the gradients of q, k, v
+        written, and the mask's if requested.
+
+    With the sequences' starts, q is [total, h, d]: see `sequences`.
     (gradient, query, key, value, other, other, starts, other, longest_query, longest_key, ...):
         aten::_flash_attention_backward torch_attn::_varlen_attn_backward
     (gradient, query, key, value, mask, other, starts, other, longest_query, longest_key, other,
@@ -224,14 +220,6 @@ def flash_attention_backward(
     longest_key: Length = None,
     mask_gradient: bool | Unknown | None = None,
 ) -> Work:
-    """Gradients of attention: q [b, s, h, d], k [b, t, h/g, d], v [b, t, h/g, w].
-
-    FLOPs: 2 b h s t (3 d + 2 w): the scores computed again, and four products for the gradients.
-    Bytes: q, k, v, mask, output, its gradient and 4 bytes per query read; the gradients of q, k, v
-        written, and the mask's if requested.
-
-    With the sequences' starts, q is [total, h, d]: see `sequences`.
-    """
     attention = varlen_sizes(query, key, value, mask, starts, (longest_query, longest_key))
     check_gradient(gradient, attention)
     return Work(
@@ -240,6 +228,12 @@ def flash_attention_backward(
 
 
 @operators("""
+    Gradients of attention: q [b, h, s, d], k [b, h/g, t, d], v [b, h/g, t, w].
+    FLOPs: 2 b h s t (3 d + 2 w): the scores computed again, and four products for the gradients.
+    Bytes: q, k, v, mask, output, its gradient and 4 bytes per query read, gradients of q, k, v
+        written.
+
+    With the sequences' starts, q is [total, h, d]: see `sequences`.
     (gradient, query, key, value, other, other, other, other, mask, starts, other,
         longest_query, longest_key, ...): aten::_cudnn_attention_backward
 """)
@@ -253,14 +247,6 @@ def cudnn_attention_backward(
     longest_query: Length = None,
     longest_key: Length = None,
 ) -> Work:
-    """Gradients of attention: q [b, h, s, d], k [b, h/g, t, d], v [b, h/g, t, w].
-
-    FLOPs: 2 b h s t (3 d + 2 w): the scores computed again, and four products for the gradients.
-    Bytes: q, k, v, mask, output, its gradient and 4 bytes per query read, gradients of q, k, v
-        written.
-
-    With the sequences' starts, q is [total, h, d]: see `sequences`.
-    """
     if starts is None:
         attention = heads_first(query, key, value, mask)
     else:

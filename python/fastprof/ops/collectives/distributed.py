@@ -294,6 +294,11 @@ Splits = tuple[int, ...] | Unknown | None
 
 
 @operators("""
+    The tensors of all n ranks, concatenated, on each of them.
+    FLOPs: 0; backward, a reduce-scatter, n - 1 for each element of this rank's tensors.
+    Bytes: inputs read, outputs of n times their size written; backward reversed.
+
+    Unknown if it depends on the number of ranks and that is not recorded.
     (tensors, group_size, _): _c10d_functional::all_gather_into_tensor
         _c10d_functional_autograd::all_gather_into_tensor
     (tensors, group_size, _, out): _c10d_functional::all_gather_into_tensor_out
@@ -304,13 +309,6 @@ Splits = tuple[int, ...] | Unknown | None
 def gathered(
     tensors: Tensors | Tensor, group_size: Size, out: Tensor | None = None, *, direction: str
 ) -> Answer:
-    """The tensors of all n ranks, concatenated, on each of them.
-
-    FLOPs: 0; backward, a reduce-scatter, n - 1 for each element of this rank's tensors.
-    Bytes: inputs read, outputs of n times their size written; backward reversed.
-
-    Unknown if it depends on the number of ranks and that is not recorded.
-    """
     del out
     result = several(tensors)
     size = _size(group_size)
@@ -323,6 +321,11 @@ def gathered(
 
 
 @operators("""
+    The sum (or another reduction) of tensors over n ranks, a piece of it on each.
+    FLOPs: n - 1 for each element of this rank's piece; backward, an all-gather, 0.
+    Bytes: inputs read, an n-th of their size written; backward reversed.
+
+    Unknown if it depends on the number of ranks and that is not recorded.
     (tensors, _, group_size, _): _c10d_functional::reduce_scatter_tensor
         _c10d_functional_autograd::reduce_scatter_tensor
     (tensors, _, group_size, _, out): _c10d_functional::reduce_scatter_tensor_out
@@ -333,13 +336,6 @@ def gathered(
 def reduce_scatter_tensor(
     tensors: Tensors | Tensor, group_size: Size, out: Tensor | None = None, *, direction: str
 ) -> Answer:
-    """The sum (or another reduction) of tensors over n ranks, a piece of it on each.
-
-    FLOPs: n - 1 for each element of this rank's piece; backward, an all-gather, 0.
-    Bytes: inputs read, an n-th of their size written; backward reversed.
-
-    Unknown if it depends on the number of ranks and that is not recorded.
-    """
     del out
     result = several(tensors)
     size = _size(group_size)
@@ -364,19 +360,17 @@ table_row("""
 
 
 @operators("""
-    (tensor, splits, _, _): _c10d_functional::all_to_all_single
-        _c10d_functional_autograd::all_to_all_single
-    (tensor, splits, ...): c10d_functional::all_to_all_single
-""")
-def all_to_all_single(tensor: Tensor, splits: Splits = None, *, direction: str) -> Answer:
-    """Rows from each rank to each: x [m, ..] -> [sum of the output splits, ..].
-
+    Rows from each rank to each: x [m, ..] -> [sum of the output splits, ..].
     FLOPs: 0.
     Bytes: the tensor read, the output written; backward reversed.
 
     If the splits are not in the capture, the output's size and the bytes are unknown. Without
     splits it is the input's.
-    """
+    (tensor, splits, _, _): _c10d_functional::all_to_all_single
+        _c10d_functional_autograd::all_to_all_single
+    (tensor, splits, ...): c10d_functional::all_to_all_single
+""")
+def all_to_all_single(tensor: Tensor, splits: Splits = None, *, direction: str) -> Answer:
     del direction
     if splits is None or splits == ():
         written = moved(Tensor(tensor.shape, tensor.dtype))

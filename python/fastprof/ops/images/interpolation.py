@@ -112,6 +112,13 @@ def target(x: Tensor, size: Ints | Unknown | None, scale: Scale) -> Sizes:
 
 
 @operators("""
+    x[n, c, ..] resized to `size`, or by `scale_factor`, -> y[n, c, ..].
+    FLOPs: for each output 0 (nearest), 3 (linear), 9 (bilinear), 21 (trilinear), 35 (bicubic);
+    backward 1, 4, 8, 16, 32. Mode area: as adaptive_avg_pool.
+    Bytes: x read, y written. Backward reads dy, writes dx.
+
+    Weights are shared by all channels and not counted. With antialiasing, a window widens by the
+    scale factor if the image shrinks (not exact: its ends are rounded).
     (x, size, scale_factor, mode, _, _, antialias): torch.interpolate aten::__interpolate
     (x, size, scale_factor, mode, _): torch.upsample aten::__upsample
     (x, size, scale_factor): torch.upsample_nearest aten::__upsample_nearest
@@ -125,15 +132,6 @@ def interpolate(
     *,
     direction: str,
 ) -> Answer:
-    """x[n, c, ..] resized to `size`, or by `scale_factor`, -> y[n, c, ..].
-
-    FLOPs: for each output 0 (nearest), 3 (linear), 9 (bilinear), 21 (trilinear), 35 (bicubic);
-    backward 1, 4, 8, 16, 32. Mode area: as adaptive_avg_pool.
-    Bytes: x read, y written. Backward reads dy, writes dx.
-
-    Weights are shared by all channels and not counted. With antialiasing, a window widens by the
-    scale factor if the image shrinks (not exact: its ends are rounded).
-    """
     result = target(x, size, scale_factor)
     if mode == "area":
         return adaptive_avg_pool(x, result, len(result), direction)
@@ -190,15 +188,15 @@ _register("_upsample_bicubic2d_aa", "bicubic", aligned=True, antialias=True)
 _register("_upsample_lanczos2d_aa", "lanczos", aligned=True, antialias=True)
 
 
-@operators("(x, size, scale_factor): torch.upsample_bilinear aten::__upsample_bilinear")
+@operators("""
+    x[n, c, h, w] resized bilinearly.
+    FLOPs: as interpolate.
+    Bytes: as interpolate.
+    (x, size, scale_factor): torch.upsample_bilinear aten::__upsample_bilinear
+""")
 def upsample_bilinear(
     x: Tensor, size: Ints | Unknown | None = None, scale_factor: Scale = None, *, direction: str
 ) -> Answer:
-    """x[n, c, h, w] resized bilinearly.
-
-    FLOPs: as interpolate.
-    Bytes: as interpolate.
-    """
     return interpolate(x, size, scale_factor, "bilinear", direction=direction)
 
 
@@ -220,7 +218,15 @@ def _columns(
     return elements(kernel), elements(windows)
 
 
-@operators("(x, kernel_size, dilation, padding, stride): torch.unfold im2col")
+@operators("""
+    Windows of x[n, c, h, w] as columns [n, c k k, windows].
+    FLOPs: none; backward one addition for each element of the columns.
+    Bytes: x read, the columns written. Backward reads their gradient, writes dx.
+
+    A call with only three numbers is assumed to be Tensor.unfold(dimension, size, step), a view of
+    the same name, and has no cost.
+    (x, kernel_size, dilation, padding, stride): torch.unfold im2col
+""")
 def unfold(
     x: Tensor,
     kernel_size: Size,
@@ -230,14 +236,6 @@ def unfold(
     *,
     direction: str,
 ) -> Answer:
-    """Windows of x[n, c, h, w] as columns [n, c k k, windows].
-
-    FLOPs: none; backward one addition for each element of the columns.
-    Bytes: x read, the columns written. Backward reads their gradient, writes dx.
-
-    A call with only three numbers is assumed to be Tensor.unfold(dimension, size, step), a view of
-    the same name, and has no cost.
-    """
     if stride is None and dilation is not None and padding is not None:
         raise CannotModel("Tensor.unfold is a view")
     if len(x.shape) not in (3, 4):
@@ -254,7 +252,12 @@ def unfold(
     return Cost(0, moved(x, columns)), texts(x)
 
 
-@operators("(x, output_size, kernel_size, dilation, padding, stride): torch.fold col2im")
+@operators("""
+    Columns x[n, c k k, windows] summed to an image [n, c, h, w].
+    FLOPs: one addition for each element of x; backward none.
+    Bytes: x read, the image written. Backward reads its gradient, writes dx.
+    (x, output_size, kernel_size, dilation, padding, stride): torch.fold col2im
+""")
 def fold(
     x: Tensor,
     output_size: Size,
@@ -265,11 +268,6 @@ def fold(
     *,
     direction: str,
 ) -> Answer:
-    """Columns x[n, c k k, windows] summed to an image [n, c, h, w].
-
-    FLOPs: one addition for each element of x; backward none.
-    Bytes: x read, the image written. Backward reads its gradient, writes dx.
-    """
     image = by_dimension("output_size", output_size, 2, 0)
     window, windows = _columns(x, image, kernel_size, dilation, padding, stride)
     fits = len(x.shape) in (2, 3) and x.shape[-1] == windows and x.shape[-2] % window == 0
@@ -282,7 +280,12 @@ def fold(
 
 
 # Up to torch 1.12, these are separate operators; later, each is the forward of the other.
-@operators("(gradient, input_size, kernel_size, dilation, padding, stride): im2col_backward")
+@operators("""
+    Columns summed to dx[n, c, h, w].
+    FLOPs: one addition for each element of the columns.
+    Bytes: their gradient read, dx written.
+    (gradient, input_size, kernel_size, dilation, padding, stride): im2col_backward
+""")
 def im2col_backward(
     gradient: Tensor,
     input_size: Size,
@@ -291,23 +294,18 @@ def im2col_backward(
     padding: Size,
     stride: Size,
 ) -> Answer:
-    """Columns summed to dx[n, c, h, w].
-
-    FLOPs: one addition for each element of the columns.
-    Bytes: their gradient read, dx written.
-    """
     return fold(gradient, input_size, kernel_size, dilation, padding, stride, direction="fprop")
 
 
-@operators("(gradient, kernel_size, dilation, padding, stride): col2im_backward")
+@operators("""
+    Windows of an image's gradient as columns.
+    FLOPs: none.
+    Bytes: the gradient read, the columns written.
+    (gradient, kernel_size, dilation, padding, stride): col2im_backward
+""")
 def col2im_backward(
     gradient: Tensor, kernel_size: Size, dilation: Size, padding: Size, stride: Size
 ) -> Answer:
-    """Windows of an image's gradient as columns.
-
-    FLOPs: none.
-    Bytes: the gradient read, the columns written.
-    """
     return unfold(gradient, kernel_size, dilation, padding, stride, direction="fprop")
 
 
@@ -349,43 +347,41 @@ def _cost(x: Tensor, pads: Pads, repeats: bool, direction: str) -> Answer:
     return Cost(0, moved(read, fresh(x))), texts(x)
 
 
-@operators("(x, pad, mode, _): pad torch._pad aten::_pad_enum")
-def pad(x: Tensor, pad: Pads, mode: Mode = "constant", *, direction: str) -> Answer:
-    """x padded with a constant or with its own elements.
-
+@operators("""
+    x padded with a constant or with its own elements.
     FLOPs: none; backward none for a constant, else one addition for each output.
     Bytes: x read (cropped by negative pads), y written. Backward reads dy (for a constant without
     the border), writes dx.
-    """
+    (x, pad, mode, _): pad torch._pad aten::_pad_enum
+""")
+def pad(x: Tensor, pad: Pads, mode: Mode = "constant", *, direction: str) -> Answer:
     repeats = mode in _REPEATING
     if not repeats and mode not in _CONSTANT and not isinstance(mode, Unknown):
         raise CannotModel(f"unknown mode {mode!r}")
     return _cost(x, pad, repeats, direction)
 
 
-@operators("(x, pad, _): constant_pad_nd")
-def constant_pad_nd(x: Tensor, pad: Pads, *, direction: str) -> Answer:
-    """x padded with a constant.
-
+@operators("""
+    x padded with a constant.
     FLOPs: none.
     Bytes: x read (cropped by negative pads), y written. Backward reads dy without the border,
     writes dx.
-    """
+    (x, pad, _): constant_pad_nd
+""")
+def constant_pad_nd(x: Tensor, pad: Pads, *, direction: str) -> Answer:
     return _cost(x, pad, False, direction)
 
 
 @operators("""
+    x padded with its own elements: reflected, replicated or circular.
+    FLOPs: none; backward one addition for each output.
+    Bytes: x read, y written. Backward reads dy, writes dx.
     (x, padding=pads): reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d
         replication_pad2d replication_pad3d
     (x, pad=pads): torch._pad_circular
     (x, pads): aten::_pad_circular
 """)
 def reflection_pad1d(x: Tensor, pads: Pads, *, direction: str) -> Answer:
-    """x padded with its own elements: reflected, replicated or circular.
-
-    FLOPs: none; backward one addition for each output.
-    Bytes: x read, y written. Backward reads dy, writes dx.
-    """
     return _cost(x, pads, True, direction)
 
 
@@ -449,14 +445,7 @@ class _Sampling:
 
 
 @operators("""
-    (x, grid, mode, ...): torch.grid_sample grid_sampler grid_sampler_2d grid_sampler_3d
-    (x, grid): cudnn_grid_sampler
-""")
-def grid_sample(
-    x: Tensor, grid: Tensor, mode: SamplingMode = "bilinear", *, direction: str
-) -> Answer:
-    """x[n, c, h, w] at the points grid[n, p, q, 2] -> y[n, c, p, q]; also in three dimensions.
-
+    x[n, c, h, w] at the points grid[n, p, q, 2] -> y[n, c, p, q]; also in three dimensions.
     FLOPs: for each output a product and an addition for each of 4 elements (8 in three dimensions,
     16 bicubic; nearest 0), for each point 4 for each coordinate and the weights (4 times 3, 8 times
     5, bicubic 48). Backward for each of those elements 2 for dx and 3 for each coordinate of dgrid,
@@ -464,7 +453,12 @@ def grid_sample(
     Bytes: x and grid read, y written. Backward reads dy, x and grid, writes dx and dgrid.
 
     If not recorded,  the mode is assumed to be bilinear (not exact).
-    """
+    (x, grid, mode, ...): torch.grid_sample grid_sampler grid_sampler_2d grid_sampler_3d
+    (x, grid): cudnn_grid_sampler
+""")
+def grid_sample(
+    x: Tensor, grid: Tensor, mode: SamplingMode = "bilinear", *, direction: str
+) -> Answer:
     sampling = _Sampling(x, grid, mode)
     if direction == "bprop":
         return sampling.gradient(sampling.y, x, grid), texts(x, grid)
@@ -472,19 +466,17 @@ def grid_sample(
 
 
 @operators("""
+    dx[n, c, h, w] and dgrid[n, p, q, 2] of a grid_sample; also in three dimensions.
+    FLOPs: for each output and each of 4 elements (8 in three dimensions, 16 bicubic) 2 for dx and 3
+    for each coordinate of dgrid, for each point its coordinates and weights; nearest 1 for each
+    output.
+    Bytes: dy, x and grid read, dx and dgrid written.
     (gradient, x, grid, mode, ...): grid_sampler_2d_backward grid_sampler_3d_backward
     (x, grid, gradient): cudnn_grid_sampler_backward
 """)
 def grid_sampler_2d_backward(
     gradient: Tensor, x: Tensor, grid: Tensor, mode: SamplingMode = "bilinear"
 ) -> Answer:
-    """dx[n, c, h, w] and dgrid[n, p, q, 2] of a grid_sample; also in three dimensions.
-
-    FLOPs: for each output and each of 4 elements (8 in three dimensions, 16 bicubic) 2 for dx and 3
-    for each coordinate of dgrid, for each point its coordinates and weights; nearest 1 for each
-    output.
-    Bytes: dy, x and grid read, dx and dgrid written.
-    """
     sampling = _Sampling(x, grid, mode)
     if gradient.shape != sampling.y.shape:
         raise CannotModel(f"gradient {gradient.shape} does not fit {sampling.y.shape}")
@@ -492,6 +484,12 @@ def grid_sampler_2d_backward(
 
 
 @operators("""
+    Points of an image of size [n, c, h, w] under theta[n, 2, 3] -> grid[n, h, w, 2]; also in
+    three dimensions.
+    FLOPs: 2 n h w (d + 1) d: the product of all points [h w, d + 1] with theta; backward the same.
+    Bytes: theta read, the grid written; backward the grid's gradient read, that of theta written.
+
+    FlopCounterMode counts only the backward pass.
     (theta, size, ...): torch.affine_grid affine_grid_generator
     (theta, batch, channels, height, width): cudnn_affine_grid_generator
 """)
@@ -505,14 +503,6 @@ def affine_grid(
     *,
     direction: str,
 ) -> Work:
-    """Points of an image of size [n, c, h, w] under theta[n, 2, 3] -> grid[n, h, w, 2]; also in
-    three dimensions.
-
-    FLOPs: 2 n h w (d + 1) d: the product of all points [h w, d + 1] with theta; backward the same.
-    Bytes: theta read, the grid written; backward the grid's gradient read, that of theta written.
-
-    FlopCounterMode counts only the backward pass.
-    """
     if size is None:
         sides = (batch, channels, height, width)
         size = tuple(side for side in sides if isinstance(side, int))
@@ -521,13 +511,13 @@ def affine_grid(
     return _product(theta, size)
 
 
-@operators("(gradient, ...): affine_grid_generator_backward cudnn_affine_grid_generator_backward")
-def affine_grid_generator_backward(gradient: Tensor) -> Work:
-    """Gradient of theta[n, 2, 3] from that of the grid[n, h, w, 2]; also in three dimensions.
-
+@operators("""
+    Gradient of theta[n, 2, 3] from that of the grid[n, h, w, 2]; also in three dimensions.
     FLOPs: 2 n h w (d + 1) d: a product with all points.
     Bytes: the grid's gradient read, that of theta written.
-    """
+    (gradient, ...): affine_grid_generator_backward cudnn_affine_grid_generator_backward
+""")
+def affine_grid_generator_backward(gradient: Tensor) -> Work:
     shape = gradient.shape
     if len(shape) not in (4, 5) or shape[-1] != len(shape) - 2:
         raise CannotModel(f"shape {shape} is not a grid")

@@ -434,17 +434,15 @@ for _dimensions in (2, 3):
 
 
 @operators("""
+    dx[n, c, ..] of a maximum pooling: dy added at its indices.
+    FLOPs: one addition for each output.
+    Bytes: dy and indices read, dx written.
     (gradient, x, _, _, _, _, _, indices): max_pool2d_with_indices_backward
         max_pool3d_with_indices_backward
     (gradient, x, indices): adaptive_max_pool2d_backward adaptive_max_pool3d_backward
     (gradient, x, _, _, indices): fractional_max_pool2d_backward fractional_max_pool3d_backward
 """)
 def max_pool2d_with_indices_backward(gradient: Tensor, x: Tensor, indices: Tensor) -> Answer:
-    """dx[n, c, ..] of a maximum pooling: dy added at its indices.
-
-    FLOPs: one addition for each output.
-    Bytes: dy and indices read, dx written.
-    """
     if gradient.shape != indices.shape:
         raise CannotModel(f"gradient {gradient.shape} does not fit indices {indices.shape}")
     return Cost(elements(gradient.shape), moved(gradient, indices, fresh(x))), texts(gradient, x)
@@ -490,13 +488,13 @@ def adaptive_avg_pool_backward(gradient: Tensor, x: Tensor, dimensions: int) -> 
     return Cost(flops, moved(gradient, fresh(x))), texts(gradient, x)
 
 
-@operators("(gradient, x, indices, ...): max_unpool2d_backward max_unpool3d_backward")
-def max_unpool2d_backward(gradient: Tensor, x: Tensor, indices: Tensor) -> Answer:
-    """dx[n, c, ..] of an unpooling: elements of dy at the indices. Up to torch 1.10.
-
+@operators("""
+    dx[n, c, ..] of an unpooling: elements of dy at the indices. Up to torch 1.10.
     FLOPs: none.
     Bytes: indices and the selected elements of dy read, dx written.
-    """
+    (gradient, x, indices, ...): max_unpool2d_backward max_unpool3d_backward
+""")
+def max_unpool2d_backward(gradient: Tensor, x: Tensor, indices: Tensor) -> Answer:
     if x.shape != indices.shape:
         raise CannotModel(f"indices {indices.shape} do not fit {x.shape}")
     read = fresh(gradient, x.shape)

@@ -134,12 +134,8 @@ def _read(x: Tensor, items: Items, direction: str, result: Tensor | Unknown) -> 
     return Cost(cost.flops, cost.bytes, items is not None), texts(x, *(items or ()))
 
 
-@operators("(x, indices*): aten::index aten::_unsafe_index")
-def index(
-    x: Tensor, indices: Indices | Unknown, *, direction: str, result: Tensor | Unknown = UNKNOWN
-) -> Answer:
-    """Elements of x picked by index tensors, broadcast, one for each of its leading dimensions.
-
+@operators("""
+    Elements of x picked by index tensors, broadcast, one for each of its leading dimensions.
     FLOPs: none; backward an addition for each picked element.
     Bytes: indices read, each picked element read and written; backward indices and gradient read,
     the gradient of x written.
@@ -148,7 +144,11 @@ def index(
     of its dimension may be a mask. The number then follows from the size of the result, else it is
     unknown. If the profiler does not record the index tensors, their bytes are not counted, an
     estimate.
-    """
+    (x, indices*): aten::index aten::_unsafe_index
+""")
+def index(
+    x: Tensor, indices: Indices | Unknown, *, direction: str, result: Tensor | Unknown = UNKNOWN
+) -> Answer:
     return _read(x, _recorded(indices), direction, result)
 
 
@@ -191,6 +191,14 @@ def _is_mask(item: Tensor) -> bool:
 
 
 @operators("""
+    Values put into (or added to) a copy of x by index tensors, broadcast.
+    FLOPs: none, or an addition for each element with accumulate; backward none.
+    Bytes: x, indices and values read, the copy written; backward the gradient of x with zeros (read
+    and written) and the gradient of the values picked from it.
+
+    The number of elements placed by a mask or by unrecorded indices is assumed to be the number of
+    values, an estimate; for a single value it is unknown. One value with one mask is a masked_fill.
+    If accumulate is not recorded, FLOPs are an estimate.
     (x, indices*, values, accumulate): index_put aten::_unsafe_index_put
     (x, indices*, values, accumulate, _): aten::_index_put_impl
 """)
@@ -202,20 +210,13 @@ def index_put(
     *,
     direction: str,
 ) -> Answer:
-    """Values put into (or added to) a copy of x by index tensors, broadcast.
-
-    FLOPs: none, or an addition for each element with accumulate; backward none.
-    Bytes: x, indices and values read, the copy written; backward the gradient of x with zeros (read
-    and written) and the gradient of the values picked from it.
-
-    The number of elements placed by a mask or by unrecorded indices is assumed to be the number of
-    values, an estimate; for a single value it is unknown. One value with one mask is a masked_fill.
-    If accumulate is not recorded, FLOPs are an estimate.
-    """
     return _write(x, _recorded(indices), values, accumulate, direction, in_place=False)
 
 
 @operators("""
+    Values put into (or added to) x by index tensors, broadcast.
+    FLOPs: none, or an addition for each element with accumulate; backward none.
+    Bytes: indices and values read, elements of x (read and) written; backward as for index_put.
     (x, indices*, values, accumulate): index_put_
     (x, indices*, values, accumulate, _): aten::_index_put_impl_
 """)
@@ -227,11 +228,6 @@ def index_put_in_place(
     *,
     direction: str,
 ) -> Answer:
-    """Values put into (or added to) x by index tensors, broadcast.
-
-    FLOPs: none, or an addition for each element with accumulate; backward none.
-    Bytes: indices and values read, elements of x (read and) written; backward as for index_put.
-    """
     return _write(x, _recorded(indices), values, accumulate, direction, in_place=True)
 
 
@@ -249,6 +245,12 @@ def _is_basic(items: tuple[Any, ...]) -> bool:
 
 
 @operators("""
+    x[...] with numbers, slices, tensors and masks.
+    FLOPs: none; backward an addition for each element that tensors picked.
+    Bytes: none for a view (numbers and slices); else as for index. Backward the gradient read, that
+    of x written.
+
+    A list of numbers as the only index is treated as a tuple of numbers.
     (x, between): torch.__getitem__
     (x, indices*): torch.__getitem__
 """)
@@ -260,14 +262,6 @@ def getitem(
     direction: str,
     result: Tensor | Unknown = UNKNOWN,
 ) -> Answer:
-    """x[...] with numbers, slices, tensors and masks.
-
-    FLOPs: none; backward an addition for each element that tensors picked.
-    Bytes: none for a view (numbers and slices); else as for index. Backward the gradient read, that
-    of x written.
-
-    A list of numbers as the only index is treated as a tuple of numbers.
-    """
     items = _items(indices or between)
     if not _is_basic(items):
         return _read(x, items, direction, result)
@@ -279,43 +273,41 @@ def getitem(
 
 
 @operators("""
+    x[...] = values, with numbers, slices, tensors and masks.
+    FLOPs: none.
+    Bytes: indices and values read, elements of x written (by a mask and one value all of x read
+    and written); backward the gradient of x with zeros and that of the values picked.
     (x, between, values): torch.__setitem__
     (x, indices*, values): torch.__setitem__
 """)
 def setitem(
     x: Tensor, values: Source, between: Any = UNKNOWN, indices: Indices = (), *, direction: str
 ) -> Answer:
-    """x[...] = values, with numbers, slices, tensors and masks.
-
-    FLOPs: none.
-    Bytes: indices and values read, elements of x written (by a mask and one value all of x read
-    and written); backward the gradient of x with zeros and that of the values picked.
-    """
     return _write(x, _items(indices or between), values, False, direction, in_place=True)
 
 
-@operators("(x, mask, indices*, _): aten::_unsafe_masked_index")
-def unsafe_masked_index(x: Tensor, mask: Tensor, indices: Indices) -> Answer:
-    """Elements of x picked by index tensors, broadcast, a number where the mask is false.
-
+@operators("""
+    Elements of x picked by index tensors, broadcast, a number where the mask is false.
     FLOPs: none.
     Bytes: mask and indices read, each picked element read and written.
-    """
+    (x, mask, indices*, _): aten::_unsafe_masked_index
+""")
+def unsafe_masked_index(x: Tensor, mask: Tensor, indices: Indices) -> Answer:
     items = _recorded(indices)
     count = None if items is None else chosen_elements(x.shape, items)
     named = add_known(tensor_bytes(mask), _indices_bytes(indices))
     return picked(x, named, count), texts(x, mask, *indices)
 
 
-@operators("(x, mask, indices*, values): aten::_unsafe_masked_index_put_accumulate")
+@operators("""
+    Values added to a copy of x by index tensors, broadcast, where the mask is true.
+    FLOPs: an addition for each element of the values.
+    Bytes: x, mask, indices and values read, the copy written.
+    (x, mask, indices*, values): aten::_unsafe_masked_index_put_accumulate
+""")
 def unsafe_masked_index_put_accumulate(
     x: Tensor, mask: Tensor, indices: Indices, values: Tensor
 ) -> Answer:
-    """Values added to a copy of x by index tensors, broadcast, where the mask is true.
-
-    FLOPs: an addition for each element of the values.
-    Bytes: x, mask, indices and values read, the copy written.
-    """
     named = add_known(tensor_bytes(mask), _indices_bytes(indices))
     cost = placed(x, named, elements(values.shape), values, 1, in_place=False)
     return cost, texts(x, mask, *indices, values)
@@ -344,17 +336,15 @@ def gradient_of_picked(x: Tensor, index_bytes: int | None, count: int | None) ->
 
 
 @operators("""
+    Elements of x picked along a dimension by index [..] -> the shape of index.
+    FLOPs: none; backward an addition for each picked element.
+    Bytes: index read, each picked element read and written; backward index and gradient read, the
+    gradient of x written.
     (x, _, index, ...): gather
     (x, index): torch.take
     (x, index, ...): aten::take
 """)
 def gather(x: Tensor, index: Tensor, *, direction: str) -> Answer:
-    """Elements of x picked along a dimension by index [..] -> the shape of index.
-
-    FLOPs: none; backward an addition for each picked element.
-    Bytes: index read, each picked element read and written; backward index and gradient read, the
-    gradient of x written.
-    """
     count, named = elements(index.shape), tensor_bytes(index)
     if direction == "fprop":
         return picked(x, named, count), texts(x, index)
@@ -362,18 +352,16 @@ def gather(x: Tensor, index: Tensor, *, direction: str) -> Answer:
 
 
 @operators("""
+    Elements of x picked along dim by index, both broadcast along the other dimensions.
+    FLOPs: none; backward an addition for each picked element.
+    Bytes: index read, each picked element read and written; backward index and gradient read, the
+    gradient of x written.
     (x, indices=index, dim): torch.take_along_dim
     (x, index, dim, ...): aten::take_along_dim
 """)
 def take_along_dim(
     x: Tensor, index: Tensor, dim: int | Unknown | None = None, *, direction: str
 ) -> Answer:
-    """Elements of x picked along dim by index, both broadcast along the other dimensions.
-
-    FLOPs: none; backward an addition for each picked element.
-    Bytes: index read, each picked element read and written; backward index and gradient read, the
-    gradient of x written.
-    """
     count: int | None = elements(index.shape)
     if isinstance(dim, int):
         place = axis(len(x.shape), dim)
@@ -391,41 +379,39 @@ def take_along_dim(
     return gradient_of_picked(x, tensor_bytes(index), count), texts(x, index)
 
 
-@operators("(gradient, x, _, index, _): aten::gather_backward")
-def gather_backward(gradient: Tensor, x: Tensor, index: Tensor) -> Answer:
-    """Gradient of a gather, summed in zeros of the shape of x.
-
+@operators("""
+    Gradient of a gather, summed in zeros of the shape of x.
     FLOPs: an addition for each element of the gradient.
     Bytes: gradient and index read, the gradient of x written.
-    """
+    (gradient, x, _, index, _): aten::gather_backward
+""")
+def gather_backward(gradient: Tensor, x: Tensor, index: Tensor) -> Answer:
     count = elements(index.shape)
     return gradient_of_picked(x, tensor_bytes(index), count), texts(gradient, index)
 
 
 @operators("""
-    torch.index_select
-    (x, dim, index, ...): aten::index_select
-""")
-def index_select(x: Tensor, dim: Dim, index: Tensor, *, direction: str) -> Answer:
-    """Slices of x along dim picked by index [k] -> x's shape with k along dim.
-
+    Slices of x along dim picked by index [k] -> x's shape with k along dim.
     FLOPs: none; backward an addition for each picked element.
     Bytes: index read, each picked element read and written; backward index and gradient read, the
     gradient of x written.
-    """
+    (*): torch.index_select
+    (x, dim, index, ...): aten::index_select
+""")
+def index_select(x: Tensor, dim: Dim, index: Tensor, *, direction: str) -> Answer:
     count = replaced(x.shape, dim, elements(index.shape))
     if direction == "fprop":
         return picked(x, tensor_bytes(index), count), texts(x, index)
     return gradient_of_picked(x, tensor_bytes(index), count), texts(x, index)
 
 
-@operators("(gradient, sizes, _, index): aten::index_select_backward")
-def index_select_backward(gradient: Tensor, sizes: Ints | Unknown, index: Tensor) -> Answer:
-    """Gradient of an index_select, summed in zeros of the given sizes.
-
+@operators("""
+    Gradient of an index_select, summed in zeros of the given sizes.
     FLOPs: an addition for each element of the gradient.
     Bytes: gradient and index read, the gradient of the input written.
-    """
+    (gradient, sizes, _, index): aten::index_select_backward
+""")
+def index_select_backward(gradient: Tensor, sizes: Ints | Unknown, index: Tensor) -> Answer:
     flops, params = elements(gradient.shape), texts(gradient, index)
     if isinstance(sizes, Unknown):
         return Cost(flops, None), params

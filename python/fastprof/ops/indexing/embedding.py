@@ -14,18 +14,16 @@ from fastprof.ops.tensor import byte_count, elements, is_integer, tensor_bytes, 
 # torch.nn.functional takes (input, weight), torch and ATen (weight, indices): distinguished by
 # type.
 @operators("""
-    (indices, weight, ...): torch.embedding
-    (weight, indices, ...): embedding
-""")
-def embedding(weight: Tensor, indices: Tensor, *, direction: str) -> Answer:
-    """Rows of weight[vocabulary, d] picked by indices[...]: output [..., d].
-
+    Rows of weight[vocabulary, d] picked by indices[...]: output [..., d].
     FLOPs: 0 in both directions; backward adds only for repeated indices, which are not recorded.
     Bytes: the indices, and each picked row read and written; backward the gradient of each picked
     row read, and the row of the weight's gradient read and written.
 
     Zeroing the rest of a dense gradient is not counted. Formulas of PyProf.
-    """
+    (indices, weight, ...): torch.embedding
+    (weight, indices, ...): embedding
+""")
+def embedding(weight: Tensor, indices: Tensor, *, direction: str) -> Answer:
     if is_integer(weight.dtype) and not is_integer(indices.dtype):
         indices, weight = weight, indices
     rows = _rows(weight, elements(indices.shape))
@@ -37,16 +35,14 @@ def embedding(weight: Tensor, indices: Tensor, *, direction: str) -> Answer:
 
 
 @operators("""
+    Gradient [..., d] of picked rows added to the rows of the weight's gradient.
+    FLOPs: 0, as the backward of embedding.
+    Bytes: each row of the gradient read, and its target row read and written; unknown for a sparse
+    gradient, which may be a view, and if that flag is not recorded.
     (gradient, indices, ...): aten::embedding_dense_backward
     (gradient, indices, _, _, _, sparse): aten::embedding_backward
 """)
 def embedding_gradient(gradient: Tensor, indices: Tensor, sparse: bool | Unknown = False) -> Answer:
-    """Gradient [..., d] of picked rows added to the rows of the weight's gradient.
-
-    FLOPs: 0, as the backward of embedding.
-    Bytes: each row of the gradient read, and its target row read and written; unknown for a sparse
-    gradient, which may be a view, and if that flag is not recorded.
-    """
     if gradient.shape[:-1] != indices.shape or not gradient.shape:
         raise CannotModel(f"{gradient.shape} is not a gradient of rows picked by {indices.shape}")
     rows = byte_count(elements(gradient.shape), gradient.dtype)
@@ -59,6 +55,17 @@ _MODES: Final = {"sum": _SUM, "mean": _MEAN, "max": _MAX}
 
 
 @operators("""
+    Rows of weight[vocabulary, d] picked by indices, summed bag by bag: output [bags, d].
+
+    Bags are the rows of indices[bags, n], or start at the offsets in indices[n].
+
+    FLOPs: d for each index (2 d with per-sample weights), and bags d divisions for a mean. Backward
+    d for each index of a mean, 3 d with per-sample weights, else 0.
+    Bytes: indices, offsets, weights and picked rows read, the output written; backward its gradient
+    read, and for each index a row of the weight's gradient read and written.
+
+    torch ranges do not record the mode: a sum is assumed, and the cost is an estimate. Data saved
+    for backward (bag of each index, sizes) is not counted.
     (indices, weight, offsets, max_norm=_, norm_type=_, scale_grad_by_freq=_, mode=reduction,
         sparse=_, per_sample_weights=weights, include_last_offset=last, ...):
         torch.embedding_bag
@@ -76,18 +83,6 @@ def embedding_bag(
     *,
     direction: str,
 ) -> Answer:
-    """Rows of weight[vocabulary, d] picked by indices, summed bag by bag: output [bags, d].
-
-    Bags are the rows of indices[bags, n], or start at the offsets in indices[n].
-
-    FLOPs: d for each index (2 d with per-sample weights), and bags d divisions for a mean. Backward
-    d for each index of a mean, 3 d with per-sample weights, else 0.
-    Bytes: indices, offsets, weights and picked rows read, the output written; backward its gradient
-    read, and for each index a row of the weight's gradient read and written.
-
-    torch ranges do not record the mode: a sum is assumed, and the cost is an estimate. Data saved
-    for backward (bag of each index, sizes) is not counted.
-    """
     if is_integer(weight.dtype) and not is_integer(indices.dtype):
         indices, weight = weight, indices
     how = _MODES.get(reduction) if mode is None else mode
@@ -123,6 +118,12 @@ def _bags(indices: Tensor, offsets: Tensor | None, last: bool) -> int:
 
 
 @operators("""
+    Gradient [bags, d] added to the rows of the weight's gradient that each bag picked.
+    FLOPs: d for each index of a mean or with per-sample weights, else 0 as for embedding.
+    Bytes: gradient, indices and weights read, and for each index a row read and written; unknown
+    for a sparse gradient, and if that flag is not recorded.
+
+    torch ranges do not record the mode: a sum is assumed, and the cost is an estimate.
     (gradient, indices, _o, _b, _s, _m, _, _, mode, sparse, weights, _):
         aten::_embedding_bag_backward
     (gradient, indices, _b, _s, _m, _, _, mode, weights, _): aten::_embedding_bag_dense_backward
@@ -137,14 +138,6 @@ def embedding_bag_backward(
     sparse: bool | Unknown = False,
     weights: Tensor | None = None,
 ) -> Answer:
-    """Gradient [bags, d] added to the rows of the weight's gradient that each bag picked.
-
-    FLOPs: d for each index of a mean or with per-sample weights, else 0 as for embedding.
-    Bytes: gradient, indices and weights read, and for each index a row read and written; unknown
-    for a sparse gradient, and if that flag is not recorded.
-
-    torch ranges do not record the mode: a sum is assumed, and the cost is an estimate.
-    """
     rows = _rows(gradient, elements(indices.shape))
     scaled = 1 if weights is not None else _scaled(mode)
     flops = elements(indices.shape) * gradient.shape[1] * scaled
@@ -155,16 +148,14 @@ def embedding_bag_backward(
 
 
 @operators("""
+    Dot product of each picked row and the gradient [bags, d] of its bag.
+    FLOPs: 2 d for each index.
+    Bytes: gradient, indices and picked rows read, one number for each index written.
     (gradient, weight, indices, _o, _b, _, _): aten::_embedding_bag_per_sample_weights_backward
 """)
 def embedding_bag_per_sample_weights_backward(
     gradient: Tensor, weight: Tensor, indices: Tensor, _o: Tensor, _b: Tensor
 ) -> Answer:
-    """Dot product of each picked row and the gradient [bags, d] of its bag.
-
-    FLOPs: 2 d for each index.
-    Bytes: gradient, indices and picked rows read, one number for each index written.
-    """
     count = elements(indices.shape)
     rows = _rows(weight, count)
     written = byte_count(count, weight.dtype)
@@ -173,17 +164,15 @@ def embedding_bag_per_sample_weights_backward(
 
 
 @operators("""
-    (weight, indices, ...): embedding_renorm_ _no_grad_embedding_renorm_ aten::embedding_renorm
-""")
-def embedding_renorm(weight: Tensor, indices: Tensor) -> Answer:
-    """Rows of weight[vocabulary, d] picked by indices scaled down to a maximum norm, in place.
-
+    Rows of weight[vocabulary, d] picked by indices scaled down to a maximum norm, in place.
     FLOPs: for each index the norm, 2 d and a root, and d multiplications.
     Bytes: indices read, picked rows read and written.
 
     An **estimate**, an upper bound: repeated rows are processed once, and only rows above the limit
     are scaled.
-    """
+    (weight, indices, ...): embedding_renorm_ _no_grad_embedding_renorm_ aten::embedding_renorm
+""")
+def embedding_renorm(weight: Tensor, indices: Tensor) -> Answer:
     count = elements(indices.shape)
     rows = _rows(weight, count)
     flops = count * (3 * weight.shape[1] + SQUARE_ROOT)
@@ -192,16 +181,14 @@ def embedding_renorm(weight: Tensor, indices: Tensor) -> Answer:
 
 
 @operators("""
+    Each index of indices[..] as a row of zeros with a one: int64 [.., classes].
+    FLOPs: 0.
+    Bytes: indices read, the output written; unknown if the number of classes is determined by the
+    largest index or not recorded.
     (indices, num_classes=classes): torch.one_hot
     (indices, classes): aten::one_hot
 """)
 def one_hot(indices: Tensor, classes: int | Unknown = -1) -> Answer:
-    """Each index of indices[..] as a row of zeros with a one: int64 [.., classes].
-
-    FLOPs: 0.
-    Bytes: indices read, the output written; unknown if the number of classes is determined by the
-    largest index or not recorded.
-    """
     written = None
     if not isinstance(classes, Unknown) and classes >= 0:
         written = byte_count(elements(indices.shape) * classes, "int64")

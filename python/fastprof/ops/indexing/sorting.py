@@ -47,6 +47,12 @@ _LAST: Final = -1
 
 
 @operators("""
+    Rows of x along dim in order, with their indices -> two of x's shape.
+    FLOPs: log2(row length), rounded up, comparisons for each element; backward none.
+    Bytes: x read, values and int64 indices written; backward gradient and indices read, the
+    gradient of x written.
+
+    An estimate. If dim is not recorded, it is assumed to be the last, torch's default.
     (x, dim, descending, stable): torch.sort
     (x, dim, descending, ...): aten::sort
     (x, stable, dim, descending, ...): aten::sort
@@ -59,14 +65,6 @@ def sort(
     *,
     direction: str,
 ) -> Answer:
-    """Rows of x along dim in order, with their indices -> two of x's shape.
-
-    FLOPs: log2(row length), rounded up, comparisons for each element; backward none.
-    Bytes: x read, values and int64 indices written; backward gradient and indices read, the
-    gradient of x written.
-
-    An estimate. If dim is not recorded, it is assumed to be the last, torch's default.
-    """
     count = elements(x.shape)
     if direction == "bprop":
         return selected_gradient(x, count), tensor_text(x)
@@ -74,16 +72,14 @@ def sort(
 
 
 @operators("""
-    torch.msort
-    (x, ...): aten::msort
-""")
-def msort(x: Tensor, *, direction: str) -> Answer:
-    """Columns of x along its first dimension in order -> x's shape.
-
+    Columns of x along its first dimension in order -> x's shape.
     FLOPs: log2(column length), rounded up, comparisons for each element; backward none.
     Bytes: x read, the values written; backward gradient and int64 indices read, the gradient of x
     written.
-    """
+    (*): torch.msort
+    (x, ...): aten::msort
+""")
+def msort(x: Tensor, *, direction: str) -> Answer:
     count = elements(x.shape)
     if direction == "bprop":
         return selected_gradient(x, count), tensor_text(x)
@@ -92,6 +88,10 @@ def msort(x: Tensor, *, direction: str) -> Answer:
 
 
 @operators("""
+    Indices that put the rows of x along dim in order -> int64 of x's shape.
+    FLOPs: log2(row length), rounded up, comparisons for each element; no backward pass.
+    Bytes: x read, int64 indices written (torch also writes the sorted values; they are not
+    counted).
     (x, dim, descending, stable): torch.argsort
     (x, dim, descending): aten::argsort
     (x, stable, dim, descending, ...): aten::argsort
@@ -102,26 +102,20 @@ def argsort(
     descending: bool | Unknown = False,
     stable: bool | Unknown | None = None,
 ) -> Answer:
-    """Indices that put the rows of x along dim in order -> int64 of x's shape.
-
-    FLOPs: log2(row length), rounded up, comparisons for each element; no backward pass.
-    Bytes: x read, int64 indices written (torch also writes the sorted values; they are not
-    counted).
-    """
     count = elements(x.shape)
     moved = add_known(tensor_bytes(x), byte_count(count, "int64"))
     return Cost(comparisons(count, row_length(x.shape, dim)), moved, False), tensor_text(x)
 
 
-@operators("(x, k, dim, ...): topk")
-def topk(x: Tensor, k: int | Unknown, dim: Dim = _LAST, *, direction: str) -> Answer:
-    """The k largest or smallest of each row of x along dim, with their indices.
-
+@operators("""
+    The k largest or smallest of each row of x along dim, with their indices.
     FLOPs: a comparison for each element of x (a selection; sorting the k is not counted); backward
     none.
     Bytes: x read, k values and int64 indices a row written; backward gradients and indices read,
     the gradient of x written.
-    """
+    (x, k, dim, ...): topk
+""")
+def topk(x: Tensor, k: int | Unknown, dim: Dim = _LAST, *, direction: str) -> Answer:
     if not isinstance(k, Unknown) and not 0 <= k <= row_length(x.shape, dim):
         raise CannotModel(f"cannot select {k} from a row of {x.shape}")
     outputs = None if isinstance(k, Unknown) else replaced(x.shape, dim, k)
@@ -130,14 +124,14 @@ def topk(x: Tensor, k: int | Unknown, dim: Dim = _LAST, *, direction: str) -> An
     return selected(x, elements(x.shape), outputs, False), tensor_text(x)
 
 
-@operators("(x, _, dim, ...): kthvalue")
-def kthvalue(x: Tensor, dim: Dim = _LAST, *, direction: str) -> Answer:
-    """The k-th smallest of each row of x along dim, with its index.
-
+@operators("""
+    The k-th smallest of each row of x along dim, with its index.
     FLOPs: a comparison for each element (a selection); backward none.
     Bytes: x read, a value and an int64 index per row written; backward they are read, the gradient
     of x written.
-    """
+    (x, _, dim, ...): kthvalue
+""")
+def kthvalue(x: Tensor, dim: Dim = _LAST, *, direction: str) -> Answer:
     outputs = left(x.shape, dim)
     if direction == "bprop":
         return selected_gradient(x, outputs), tensor_text(x)
@@ -145,19 +139,17 @@ def kthvalue(x: Tensor, dim: Dim = _LAST, *, direction: str) -> Answer:
 
 
 @operators("""
+    The median of all of x, or of each row along dim with its index.
+    FLOPs: a comparison for each element (a selection); backward none along dim; for all of x 3 per
+    element (a mask, its sum, a product).
+    Bytes: x read, the values and along dim int64 indices written; backward they (for all of x: x,
+    value and its gradient) are read, the gradient of x written.
     (x, dim, keepdim): torch.median torch.nanmedian
     (x, dim, keepdim, ...): aten::median aten::nanmedian
 """)
 def median(
     x: Tensor, dim: int | Unknown | None = None, keepdim: bool | Unknown = False, *, direction: str
 ) -> Answer:
-    """The median of all of x, or of each row along dim with its index.
-
-    FLOPs: a comparison for each element (a selection); backward none along dim; for all of x 3 per
-    element (a mask, its sum, a product).
-    Bytes: x read, the values and along dim int64 indices written; backward they (for all of x: x,
-    value and its gradient) are read, the gradient of x written.
-    """
     outputs, count = left(x.shape, dim), elements(x.shape)
     if dim is not None:
         if direction == "bprop":
@@ -170,15 +162,15 @@ def median(
     return Cost(count, add_known(read, value), False), tensor_text(x)
 
 
-@operators("(x, dim, ...): mode")
-def mode(x: Tensor, dim: Dim = _LAST, *, direction: str) -> Answer:
-    """The most frequent value of each row of x along dim, with an index of it.
-
+@operators("""
+    The most frequent value of each row of x along dim, with an index of it.
     FLOPs: log2(row length), rounded up, comparisons for each element to sort it and 1 to count;
     backward none.
     Bytes: x read, a value and an int64 index per row written; backward they are read, the gradient
     of x written.
-    """
+    (x, dim, ...): mode
+""")
+def mode(x: Tensor, dim: Dim = _LAST, *, direction: str) -> Answer:
     outputs, count = left(x.shape, dim), elements(x.shape)
     if direction == "bprop":
         return selected_gradient(x, outputs), tensor_text(x)
@@ -186,14 +178,14 @@ def mode(x: Tensor, dim: Dim = _LAST, *, direction: str) -> Answer:
     return selected(x, flops, outputs, False), tensor_text(x)
 
 
-@operators("(x, q, dim, ...): quantile nanquantile")
-def quantile(x: Tensor, q: Tensor | float, dim: int | Unknown | None = None) -> Answer:
-    """Quantiles q of all of x, or of each row along dim -> [q, ..].
-
+@operators("""
+    Quantiles q of all of x, or of each row along dim -> [q, ..].
     FLOPs: log2(row length), rounded up, comparisons for each element to sort it, and 3 for each
     interpolated output; the backward pass is not modelled.
     Bytes: x and q read, the quantiles written (the sorted copy is not counted).
-    """
+    (x, q, dim, ...): quantile nanquantile
+""")
+def quantile(x: Tensor, q: Tensor | float, dim: int | Unknown | None = None) -> Answer:
     wanted = elements(q.shape) if isinstance(q, Tensor) else 1
     rows, count = left(x.shape, dim), elements(x.shape)
     flops = comparisons(count, row_length(x.shape, dim))
@@ -232,33 +224,31 @@ table_row("""
 
 
 @operators("""
-    (x, mask, source): torch.masked_scatter masked_scatter_
-    (x, mask, source, ...): aten::masked_scatter
-""")
-def masked_scatter(x: Tensor, mask: Tensor, source: Tensor, *, direction: str) -> Answer:
-    """x with elements of a source, in order, where the mask, broadcast, is true.
-
+    x with elements of a source, in order, where the mask, broadcast, is true.
     FLOPs: none (the mask's prefix sum is not counted).
     Bytes: x, mask and source read, the output written; backward gradient and mask read, the
     gradients of x and source written.
 
     An estimate: the source may have more elements than the mask selects.
-    """
+    (x, mask, source): torch.masked_scatter masked_scatter_
+    (x, mask, source, ...): aten::masked_scatter
+""")
+def masked_scatter(x: Tensor, mask: Tensor, source: Tensor, *, direction: str) -> Answer:
     cost, whole = masked(x, mask, direction), tensor_bytes(source)
     if direction == "bprop":
         whole = add_known(whole, whole)  # picked from the gradient, written
     return Cost(0, add_known(cost.bytes, whole), False), texts(x, mask, source)
 
 
-@operators("aten::masked_scatter_backward")
-def masked_scatter_backward(gradient: Tensor, mask: Tensor, sizes: Ints | Unknown) -> Answer:
-    """Gradient of the source of a masked_scatter: the selected elements, then zeros.
-
+@operators("""
+    Gradient of the source of a masked_scatter: the selected elements, then zeros.
     FLOPs: none.
     Bytes: mask and selected gradient read, a tensor of the source's sizes written.
 
     An estimate: the source may have more elements than the mask selects.
-    """
+    (*): aten::masked_scatter_backward
+""")
+def masked_scatter_backward(gradient: Tensor, mask: Tensor, sizes: Ints | Unknown) -> Answer:
     params = texts(gradient, mask)
     if isinstance(sizes, Unknown):
         return Cost(0, None), params
@@ -270,54 +260,48 @@ def masked_scatter_backward(gradient: Tensor, mask: Tensor, sizes: Ints | Unknow
 
 
 @operators("""
-    torch.masked_select
+    Elements of x where the mask is true, both broadcast -> [selected].
+    FLOPs: none (the mask's prefix sum is not counted); the backward pass is not modelled.
+    Bytes: x and mask read, the selected elements written; unknown if the size of the result is.
+    (*): torch.masked_select
     (x, mask, ...): aten::masked_select
 """)
 def masked_select(x: Tensor, mask: Tensor, *, result: Tensor | Unknown = UNKNOWN) -> Answer:
-    """Elements of x where the mask is true, both broadcast -> [selected].
-
-    FLOPs: none (the mask's prefix sum is not counted); the backward pass is not modelled.
-    Bytes: x and mask read, the selected elements written; unknown if the size of the result is.
-    """
     broadcast(x.shape, mask.shape)
     return Cost(0, _with_result((x, mask), result, x.dtype)), texts(x, mask)
 
 
-@operators("aten::masked_select_backward")
-def masked_select_backward(gradient: Tensor, x: Tensor, mask: Tensor) -> Answer:
-    """Gradient [selected] of a masked_select, scattered into zeros where the mask is true.
-
+@operators("""
+    Gradient [selected] of a masked_select, scattered into zeros where the mask is true.
     FLOPs: none.
     Bytes: gradient and mask read, the gradient of the input written.
-    """
+    (*): aten::masked_select_backward
+""")
+def masked_select_backward(gradient: Tensor, x: Tensor, mask: Tensor) -> Answer:
     written = byte_count(elements(broadcast(x.shape, mask.shape)), gradient.dtype)
     moved = add_known(tensor_bytes(gradient), tensor_bytes(mask), written)
     return Cost(0, moved), texts(gradient, x, mask)
 
 
 @operators("""
+    Indices of the nonzero elements of x -> int64 [found, dimensions].
+    FLOPs: a comparison for each element.
+    Bytes: x read, the indices written; unknown if the size of the result is.
     (x, ...): nonzero torch.argwhere
     (x): aten::nonzero_numpy aten::argwhere
 """)
 def nonzero(x: Tensor, *, result: Tensor | Unknown = UNKNOWN) -> Answer:
-    """Indices of the nonzero elements of x -> int64 [found, dimensions].
-
-    FLOPs: a comparison for each element.
-    Bytes: x read, the indices written; unknown if the size of the result is.
-    """
     return Cost(elements(x.shape), _with_result((x,), result, "int64")), tensor_text(x)
 
 
 @operators("""
+    Indices of the first nonzero elements of x -> int64 [size, dimensions].
+    FLOPs: a comparison for each element.
+    Bytes: x read, the indices written.
     (x, size=size): torch.nonzero_static
     (x, size, ...): aten::nonzero_static
 """)
 def nonzero_static(x: Tensor, size: int | Unknown) -> Answer:
-    """Indices of the first nonzero elements of x -> int64 [size, dimensions].
-
-    FLOPs: a comparison for each element.
-    Bytes: x read, the indices written.
-    """
     if isinstance(size, Unknown):
         return Cost(elements(x.shape), None), tensor_text(x)
     if size < 0:
@@ -341,17 +325,15 @@ def _bytes(operand: Operand) -> int | None:
 
 
 @operators("""
+    Index of each value in the sorted borders [.., n] -> integers of the shape of values.
+    FLOPs: log2(n + 1), rounded up, comparisons for each value; no backward pass.
+    Bytes: borders and values read, int64 (or int32) indices written.
     (borders, values, out_int32=out_int32): torch.searchsorted
     (values, boundaries=borders, out_int32=out_int32): torch.bucketize
     (borders, values, out_int32, ...): aten::searchsorted
     (values, borders, out_int32, ...): aten::bucketize
 """)
 def searchsorted(borders: Tensor, values: Operand, out_int32: bool | Unknown = False) -> Answer:
-    """Index of each value in the sorted borders [.., n] -> integers of the shape of values.
-
-    FLOPs: log2(n + 1), rounded up, comparisons for each value; no backward pass.
-    Bytes: borders and values read, int64 (or int32) indices written.
-    """
     length = borders.shape[-1] if borders.shape else 1
     width = None if isinstance(out_int32, Unknown) else "int32" if out_int32 else "int64"
     moved = add_known(tensor_bytes(borders), _bytes(values), byte_count(_count(values), width))
@@ -362,19 +344,17 @@ _LOOP_LIMIT: Final = (10, 0.145)  # aten/src/ATen/native/TensorCompare.cpp, isin
 
 
 @operators("""
-    (values, among, ...): isin
-    (elements=values, test_elements=among, ...): torch.isin
-""")
-def isin(values: Operand, among: Operand) -> Answer:
-    """Whether each value is one of others -> bool of the shape of values.
-
+    Whether each value is one of others -> bool of the shape of values.
     FLOPs: a comparison with each of the others if they are few (torch's threshold), else both are
     sorted together: log2(all), rounded up, comparisons for each and 2 to mark duplicates; no
     backward pass.
     Bytes: both read, bools written.
 
     An estimate if both are sorted.
-    """
+    (values, among, ...): isin
+    (elements=values, test_elements=among, ...): torch.isin
+""")
+def isin(values: Operand, among: Operand) -> Answer:
     count, others = _count(values), _count(among)
     if not isinstance(values, Tensor) and not isinstance(among, Tensor):
         raise CannotModel("no tensor among the operands")
@@ -387,27 +367,25 @@ def isin(values: Operand, among: Operand) -> Answer:
 
 
 @operators("""
+    Distinct values of x (or distinct slices along dim), sorted.
+    FLOPs: log2(n), rounded up, comparisons for each element to sort them and one to find repeats.
+    Bytes: unknown, they depend on the number of distinct values.
     (x, _, _, _, dim): torch.unique
     (x, ...): _unique2 _unique
 """)
 def unique(x: Tensor, dim: int | Unknown | None = None) -> Answer:
-    """Distinct values of x (or distinct slices along dim), sorted.
-
-    FLOPs: log2(n), rounded up, comparisons for each element to sort them and one to find repeats.
-    Bytes: unknown, they depend on the number of distinct values.
-    """
     count = elements(x.shape)
     return Cost(comparisons(count, row_length(x.shape, dim)) + count, None, False), tensor_text(x)
 
 
-@operators("(x, dim, ...): unique_dim")
-def unique_dim(x: Tensor, dim: int | Unknown) -> Answer:
-    """Distinct slices of x along dim, sorted.
-
+@operators("""
+    Distinct slices of x along dim, sorted.
     FLOPs: log2(slices), rounded up, comparisons for each element to sort them and one to find
     repeats: an upper bound, because comparing slices can stop early.
     Bytes: unknown, they depend on the number of distinct slices.
-    """
+    (x, dim, ...): unique_dim
+""")
+def unique_dim(x: Tensor, dim: int | Unknown) -> Answer:
     if isinstance(dim, Unknown):
         raise CannotModel("the dimension is not in the capture")
     return unique(x, dim)
@@ -421,28 +399,26 @@ table_row("""
 """)("x", lambda x: (Cost(elements(x.shape), None), tensor_text(x)))
 
 
-@operators("bincount")
-def bincount(x: Tensor, weights: Tensor | None = None, minlength: int | Unknown = 0) -> Answer:
-    """How often each number occurs in x [n], or the sum of its weights -> [largest number + 1].
-
+@operators("""
+    How often each number occurs in x [n], or the sum of its weights -> [largest number + 1].
     FLOPs: an addition for each element; no backward pass.
     Bytes: unknown, they depend on the largest number.
-    """
+    (*): bincount
+""")
+def bincount(x: Tensor, weights: Tensor | None = None, minlength: int | Unknown = 0) -> Answer:
     if weights is not None and weights.shape != x.shape:
         raise CannotModel(f"weights {weights.shape} do not fit {x.shape}")
     return Cost(elements(x.shape), None), tensor_text(x)
 
 
 @operators("""
+    Histogram of x with equal bins -> [bins] of x's type.
+    FLOPs: 4 for each element: difference, product, rounding, and the addition to its bin.
+    Bytes: x read, the bins written. Finding a range that is not given is not counted.
     (x, bins, min=_, max=_): torch.histc
     (x, bins, _, _, ...): aten::histc
 """)
 def histc(x: Tensor, bins: int | Unknown = 100) -> Answer:
-    """Histogram of x with equal bins -> [bins] of x's type.
-
-    FLOPs: 4 for each element: difference, product, rounding, and the addition to its bin.
-    Bytes: x read, the bins written. Finding a range that is not given is not counted.
-    """
     if not isinstance(bins, Unknown) and bins <= 0:
         raise CannotModel(f"invalid number of bins {bins}")
     written = None if isinstance(bins, Unknown) else byte_count(bins, x.dtype)

@@ -21,16 +21,16 @@ from fastprof.ops.tensor_cores import why_not
 _PAIR = 13
 
 
-@operators("(boxes, scores, ...): torchvision::nms")
-def nms(boxes: Tensor, scores: Tensor, *, result: Tensor | Unknown = UNKNOWN) -> Answer:
-    """Non-maximum suppression: indices [kept] of the boxes [n, 4] without a better overlapping box.
-
+@operators("""
+    Non-maximum suppression: indices [kept] of the boxes [n, 4] without a better overlapping box.
     FLOPs: 13 for each of n (n - 1) / 2 pairs (corners of the intersection 4, sides 2, clamped at
     zero 2, area 1, union 2, ratio 1, comparison 1), 3 for the area of each box.
     Bytes: boxes and scores read, the indices written (all n if the size of the result is unknown).
 
     An estimate: suppressed boxes are not compared further, and sorting is not counted.
-    """
+    (boxes, scores, ...): torchvision::nms
+""")
+def nms(boxes: Tensor, scores: Tensor, *, result: Tensor | Unknown = UNKNOWN) -> Answer:
     if len(boxes.shape) != 2 or boxes.shape[1] != 4 or scores.shape != boxes.shape[:1]:
         raise CannotModel(f"boxes {boxes.shape} do not fit scores {scores.shape}")
     n = boxes.shape[0]
@@ -60,6 +60,11 @@ def _sizes(x: Tensor, weight: Tensor, offset: Tensor) -> tuple[Tensor, int, str]
 
 
 @operators("""
+    x [n, c, h, w] * w [k, c/g, r, s], sampled at offsets [n, 2 o r s, p, q].
+    FLOPs: a multiply-add for each output and weight of its group, 2 n k p q (c/g) r s; backward the
+    same for each of the two gradients. Interpolation is not counted, like softmax in attention.
+    Bytes: x, weight, offsets, mask and bias read, the output written; backward for each gradient
+    the others read and it written.
     (x, weight, offset, mask, bias, _, _, _, _, _, _, _, _, masked): torchvision::deform_conv2d
 """)
 def deform_conv2d(
@@ -72,13 +77,6 @@ def deform_conv2d(
     *,
     direction: str,
 ) -> Work:
-    """x [n, c, h, w] * w [k, c/g, r, s], sampled at offsets [n, 2 o r s, p, q].
-
-    FLOPs: a multiply-add for each output and weight of its group, 2 n k p q (c/g) r s; backward the
-    same for each of the two gradients. Interpolation is not counted, like softmax in attention.
-    Bytes: x, weight, offsets, mask and bias read, the output written; backward for each gradient
-    the others read and it written.
-    """
     output, products, params = _sizes(x, weight, offset)
     reason = why_not(x.dtype, {"C": weight.shape[1], "K": weight.shape[0]})
     extra = [offset, *([] if masked is False else [mask])]
@@ -89,6 +87,9 @@ def deform_conv2d(
 
 
 @operators("""
+    Gradients of a deformable convolution: of x, weight, offsets, mask and bias.
+    FLOPs: 2 n k p q (c/g) r s for x and for the weight.
+    Bytes: for each gradient the others read and it written.
     (gradient, x, weight, offset, mask, bias, _, _, _, _, _, _, _, _, masked):
         torchvision::_deform_conv2d_backward
 """)
@@ -101,11 +102,6 @@ def deform_conv2d_backward(
     bias: Tensor,
     masked: bool | Unknown = True,
 ) -> Work:
-    """Gradients of a deformable convolution: of x, weight, offsets, mask and bias.
-
-    FLOPs: 2 n k p q (c/g) r s for x and for the weight.
-    Bytes: for each gradient the others read and it written.
-    """
     output, products, params = _sizes(x, weight, offset)
     if gradient.shape != output.shape:
         raise CannotModel(f"gradient {gradient.shape} does not fit {output.shape}")
@@ -155,6 +151,14 @@ def _checked(x: Tensor, rois: Tensor) -> None:
 
 
 @operators("""
+    Regions rois [k, 5] of x [n, c, h, w], resampled -> [k, c, height, width].
+    FLOPs: 8 for each sample between four pixels, ratio x ratio of them for each element of the
+    result; unknown if the ratio depends on the region's size. Backward the same.
+    Bytes: the pixels around the samples (no more than x) and the regions read, the result written
+    (position-sensitive ones also an int32 channel for each element); backward the gradient read
+    and that of x written.
+
+    An estimate: regions may overlap or not cover all pixels.
     (x, rois, _, height, width, ratio, _): torchvision::roi_align
     (x, rois, _, height, width, ratio): torchvision::ps_roi_align
 """)
@@ -168,16 +172,6 @@ def roi_align(
     call: Call,
     direction: str,
 ) -> Answer:
-    """Regions rois [k, 5] of x [n, c, h, w], resampled -> [k, c, height, width].
-
-    FLOPs: 8 for each sample between four pixels, ratio x ratio of them for each element of the
-    result; unknown if the ratio depends on the region's size. Backward the same.
-    Bytes: the pixels around the samples (no more than x) and the regions read, the result written
-    (position-sensitive ones also an int32 channel for each element); backward the gradient read
-    and that of x written.
-
-    An estimate: regions may overlap or not cover all pixels.
-    """
     _checked(x, rois)
     if isinstance(height, Unknown) or isinstance(width, Unknown):
         raise CannotModel("the size of the regions is not in the capture")
@@ -194,6 +188,9 @@ def roi_align(
 
 
 @operators("""
+    Gradient [k, c, height, width] of resampled regions -> that of the images [n, c, h, w].
+    FLOPs: 8 for each sample, as forward; unknown without a ratio.
+    Bytes: gradient and regions read, the gradient of the images written.
     (gradient, rois, _, _, _, batch, channels, rows, columns, ratio, _):
         torchvision::_roi_align_backward
 """)
@@ -206,11 +203,6 @@ def roi_align_backward(
     columns: int | Unknown,
     ratio: int | Unknown,
 ) -> Answer:
-    """Gradient [k, c, height, width] of resampled regions -> that of the images [n, c, h, w].
-
-    FLOPs: 8 for each sample, as forward; unknown without a ratio.
-    Bytes: gradient and regions read, the gradient of the images written.
-    """
     count = _samples(elements(gradient.shape), ratio)
     sizes = (batch, channels, rows, columns)
     known = tuple(size for size in sizes if isinstance(size, int))
@@ -219,7 +211,16 @@ def roi_align_backward(
     return Cost(flops, add_known(moved(gradient, rois), whole), False), texts(gradient, rois)
 
 
-@operators("(x, rois, _, height, width): torchvision::roi_pool torchvision::ps_roi_pool")
+@operators("""
+    The largest (position-sensitive: the mean) of each part of the regions rois [k, 5] of x.
+    FLOPs: unknown, because the size of regions is not recorded; backward one addition for each
+    element of the result.
+    Bytes: x and the regions read, the result and int32 indices written; backward the gradient and
+    indices read, the gradient of x written.
+
+    An estimate: regions may overlap or not cover all pixels.
+    (x, rois, _, height, width): torchvision::roi_pool torchvision::ps_roi_pool
+""")
 def pooled_regions(
     x: Tensor,
     rois: Tensor,
@@ -229,15 +230,6 @@ def pooled_regions(
     call: Call,
     direction: str,
 ) -> Answer:
-    """The largest (position-sensitive: the mean) of each part of the regions rois [k, 5] of x.
-
-    FLOPs: unknown, because the size of regions is not recorded; backward one addition for each
-    element of the result.
-    Bytes: x and the regions read, the result and int32 indices written; backward the gradient and
-    indices read, the gradient of x written.
-
-    An estimate: regions may overlap or not cover all pixels.
-    """
     _checked(x, rois)
     if isinstance(height, Unknown) or isinstance(width, Unknown):
         raise CannotModel("the size of the regions is not in the capture")

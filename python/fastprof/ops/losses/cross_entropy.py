@@ -37,6 +37,12 @@ BACKWARD: Final = 4  # dy y added; subtracted, times y
 
 # torch.nn.functional has a stack level before the type: an integer in the position of `dtype`.
 @operators("""
+    exp(x - max) / sum of exp(x - max) along one dimension.
+    FLOPs: 24 per element (maximum 1, subtracted 1, exponential 20, added 1, divided 1); backward 4
+    (dy y added 2, subtracted 1, times y 1).
+    Bytes: x read, y written, each in its own type. Backward reads dy and y, writes dx.
+
+    PyProf counts 3 tensors forward and 5 backward, for a kernel that rereads long rows.
     (x, dim=_, dtype_or_level, dtype): torch.softmax
     (x, _, half_to_float): _softmax
     (x, _, dtype): aten::softmax aten::special_softmax
@@ -49,14 +55,6 @@ def softmax(
     *,
     direction: str,
 ) -> Answer:
-    """exp(x - max) / sum of exp(x - max) along one dimension.
-
-    FLOPs: 24 per element (maximum 1, subtracted 1, exponential 20, added 1, divided 1); backward 4
-    (dy y added 2, subtracted 1, times y 1).
-    Bytes: x read, y written, each in its own type. Backward reads dy and y, writes dx.
-
-    PyProf counts 3 tensors forward and 5 backward, for a kernel that rereads long rows.
-    """
     y, exact = _output(x, dtype if dtype is not None else dtype_or_level, half_to_float)
     if direction == "bprop":
         return Cost(elements(x.shape) * BACKWARD, moved(y, y, fresh(x)), exact), texts(x)
@@ -64,6 +62,12 @@ def softmax(
 
 
 @operators("""
+    x - max - log(sum of exp(x - max)) along one dimension.
+    FLOPs: 24 per element (maximum 1, subtracted 1, exponential 20, added 1, logarithm subtracted
+    1); backward 23 (dy added 1, exponential 20, times sum 1, subtracted 1).
+    Bytes: x read, y written, each in its own type. Backward reads dy and y, writes dx.
+
+    PyProf counts 3 tensors forward and 5 backward, for a kernel that rereads long rows.
     (x, dim=_, dtype_or_level, dtype): torch.log_softmax
     (x, _, half_to_float): _log_softmax
     (x, _, dtype): aten::log_softmax aten::special_log_softmax
@@ -76,53 +80,45 @@ def log_softmax(
     *,
     direction: str,
 ) -> Answer:
-    """x - max - log(sum of exp(x - max)) along one dimension.
-
-    FLOPs: 24 per element (maximum 1, subtracted 1, exponential 20, added 1, logarithm subtracted
-    1); backward 23 (dy added 1, exponential 20, times sum 1, subtracted 1).
-    Bytes: x read, y written, each in its own type. Backward reads dy and y, writes dx.
-
-    PyProf counts 3 tensors forward and 5 backward, for a kernel that rereads long rows.
-    """
     y, exact = _output(x, dtype if dtype is not None else dtype_or_level, half_to_float)
     if direction == "bprop":
         return Cost(elements(x.shape) * LOG_BACKWARD, moved(y, y, fresh(x)), exact), texts(x)
     return Cost(elements(x.shape) * FORWARD, moved(x, y), exact), texts(x)
 
 
-@operators("(x, dim=_, dtype_or_level, dtype): torch.softmin")
-def softmin(
-    x: Tensor, dtype_or_level: Dtype = None, dtype: Dtype = None, *, direction: str
-) -> Answer:
-    """softmax(-x): a negation, then a softmax.
-
+@operators("""
+    softmax(-x): a negation, then a softmax.
     FLOPs: 25 per element; backward 5.
     Bytes: those of both: x read, -x written and read, y written; backward dy and y read, a gradient
     written, read and written.
-    """
+    (x, dim=_, dtype_or_level, dtype): torch.softmin
+""")
+def softmin(
+    x: Tensor, dtype_or_level: Dtype = None, dtype: Dtype = None, *, direction: str
+) -> Answer:
     cost, params = softmax(x, dtype_or_level, dtype, direction=direction)
     return cost + Cost(elements(x.shape), moved(x, fresh(x))), params
 
 
-@operators("(x, _, dtype): _safe_softmax")
-def safe_softmax(x: Tensor, dtype: Dtype = None, *, direction: str) -> Answer:
-    """A softmax that is 0 for rows of minus infinity.
-
+@operators("""
+    A softmax that is 0 for rows of minus infinity.
     FLOPs: 26 per element (softmax 24, compared, all of a row); backward 4.
     Bytes: as softmax.
-    """
+    (x, _, dtype): _safe_softmax
+""")
+def safe_softmax(x: Tensor, dtype: Dtype = None, *, direction: str) -> Answer:
     cost, params = softmax(x, dtype=dtype, direction=direction)
     masked = 2 * elements(x.shape) if direction == "fprop" else 0
     return cost + Cost(masked, 0), params
 
 
-@operators("(x, mask, ...): _masked_softmax")
-def masked_softmax(x: Tensor, mask: Tensor, *, direction: str) -> Answer:
-    """A softmax over the elements that are not masked.
-
+@operators("""
+    A softmax over the elements that are not masked.
     FLOPs: as softmax, including masked elements.
     Bytes: as softmax, and the mask read.
-    """
+    (x, mask, ...): _masked_softmax
+""")
+def masked_softmax(x: Tensor, mask: Tensor, *, direction: str) -> Answer:
     cost, params = softmax(x, direction=direction)
     return cost + Cost(0, moved(mask)), f"{params};{texts(mask)}"
 
@@ -150,42 +146,38 @@ def _gradient(flops: int, gradient: Tensor, y: Tensor, dtype: Dtype, x: Tensor |
 
 
 @operators("""
+    dx = (dy - sum of dy y) * y of a softmax.
+    FLOPs: 4 per element.
+    Bytes: dy and y read, dx written in the input's type.
     (gradient, y, _, dtype): _softmax_backward_data
     (gradient, y, _, x): _softmax_backward_data
 """)
 def softmax_backward_data(
     gradient: Tensor, y: Tensor, dtype: Dtype = None, x: Tensor | None = None
 ) -> Answer:
-    """dx = (dy - sum of dy y) * y of a softmax.
-
-    FLOPs: 4 per element.
-    Bytes: dy and y read, dx written in the input's type.
-    """
     return _gradient(BACKWARD, gradient, y, dtype, x)
 
 
 @operators("""
+    dx = dy - exp(y) * sum of dy of a log_softmax.
+    FLOPs: 23 per element (20 for the exponential).
+    Bytes: dy and y read, dx written in the input's type.
     (gradient, y, _, dtype): _log_softmax_backward_data
     (gradient, y, _, x): _log_softmax_backward_data
 """)
 def log_softmax_backward_data(
     gradient: Tensor, y: Tensor, dtype: Dtype = None, x: Tensor | None = None
 ) -> Answer:
-    """dx = dy - exp(y) * sum of dy of a log_softmax.
-
-    FLOPs: 23 per element (20 for the exponential).
-    Bytes: dy and y read, dx written in the input's type.
-    """
     return _gradient(LOG_BACKWARD, gradient, y, dtype, x)
 
 
-@operators("(gradient, y, mask, ...): _masked_softmax_backward")
-def masked_softmax_backward(gradient: Tensor, y: Tensor, mask: Tensor) -> Answer:
-    """dx = (dy - sum of dy y) * y of a masked softmax.
-
+@operators("""
+    dx = (dy - sum of dy y) * y of a masked softmax.
     FLOPs: 4 per element, including masked elements.
     Bytes: dy, y and the mask read, dx written.
-    """
+    (gradient, y, mask, ...): _masked_softmax_backward
+""")
+def masked_softmax_backward(gradient: Tensor, y: Tensor, mask: Tensor) -> Answer:
     cost, params = _gradient(BACKWARD, gradient, y, None, None)
     return cost + Cost(0, moved(mask)), f"{params};{texts(mask)}"
 
@@ -204,6 +196,14 @@ def _weighted(x: Tensor, weight: Tensor | None) -> None:
 
 
 @operators("""
+    -x[n, t[n], ..] of log probabilities x[n, c, ..] and class indices t[n, ..].
+    FLOPs: 1 per target if reduced, and 2 for a weight (product, weights added), 1 if not reduced;
+    backward 1 per target and 1 with a weight.
+    Bytes: t and the picked elements of x read, weight read, the loss written: one number and the
+    sum of weights, or all of them. Backward reads dloss, t and weight and writes all of dx, mostly
+    zeros.
+
+    Ignored targets are unknown and count like the others.
     (x, target, weight, reduction, _, reduce): torch.nll_loss torch.nll_loss2d torch.nll_loss_nd
         torch.nll_loss_forward torch.nll_loss2d_forward
     (x, target, weight, _, _, reduce, reduction): torch.nll_loss
@@ -219,16 +219,6 @@ def nll_loss(
     *,
     direction: str,
 ) -> Answer:
-    """-x[n, t[n], ..] of log probabilities x[n, c, ..] and class indices t[n, ..].
-
-    FLOPs: 1 per target if reduced, and 2 for a weight (product, weights added), 1 if not reduced;
-    backward 1 per target and 1 with a weight.
-    Bytes: t and the picked elements of x read, weight read, the loss written: one number and the
-    sum of weights, or all of them. Backward reads dloss, t and weight and writes all of dx, mostly
-    zeros.
-
-    Ignored targets are unknown and count like the others.
-    """
     if target.shape != _targets(x):
         raise CannotModel(f"targets {target.shape} do not fit {x.shape}")
     _weighted(x, weight)
@@ -244,7 +234,12 @@ def nll_loss(
     return Cost(flops, moved(target, picked, weight, loss, total), reduced.exact), params
 
 
-@operators("(gradient, x, target, weight, _, _, total): nll_loss_backward nll_loss2d_backward")
+@operators("""
+    dx[n, c, ..] of a negative log likelihood: dloss where the target is, zeros elsewhere.
+    FLOPs: 1 per target, 1 more with a weight.
+    Bytes: dloss, t, weight and the sum of weights read, all of dx written.
+    (gradient, x, target, weight, _, _, total): nll_loss_backward nll_loss2d_backward
+""")
 def nll_loss_backward(
     gradient: Tensor,
     x: Tensor,
@@ -252,11 +247,6 @@ def nll_loss_backward(
     weight: Tensor | None = None,
     total: Tensor | None = None,
 ) -> Answer:
-    """dx[n, c, ..] of a negative log likelihood: dloss where the target is, zeros elsewhere.
-
-    FLOPs: 1 per target, 1 more with a weight.
-    Bytes: dloss, t, weight and the sum of weights read, all of dx written.
-    """
     if target.shape != _targets(x):
         raise CannotModel(f"targets {target.shape} do not fit {x.shape}")
     _weighted(x, weight)
@@ -266,6 +256,15 @@ def nll_loss_backward(
 
 
 @operators("""
+    log_softmax of scores x[n, c, ..], then nll_loss with class indices t[n, ..] or
+    probabilities t[n, c, ..].
+    FLOPs: those of both: 24 per element and 1 per target; backward 23 and 1. Probabilities: 2 per
+    element (product, added) and 1 with a weight in place of nll_loss, backward the same. Label
+    smoothing: 1 more per element (added), 1 with a weight, 4 per target; backward 1.
+    Bytes: those of both, including log probabilities written and read in between, and read once
+    more for label smoothing.
+
+    torch has one kernel for each. If not recorded,  no smoothing is assumed (not exact).
     (x, target, weight, reduction, _, label_smoothing): cross_entropy_loss
     (x, target, weight, _, _, reduce, reduction, label_smoothing): torch.cross_entropy
 """)
@@ -279,17 +278,6 @@ def cross_entropy(
     *,
     direction: str,
 ) -> Answer:
-    """log_softmax of scores x[n, c, ..], then nll_loss with class indices t[n, ..] or
-    probabilities t[n, c, ..].
-
-    FLOPs: those of both: 24 per element and 1 per target; backward 23 and 1. Probabilities: 2 per
-    element (product, added) and 1 with a weight in place of nll_loss, backward the same. Label
-    smoothing: 1 more per element (added), 1 with a weight, 4 per target; backward 1.
-    Bytes: those of both, including log probabilities written and read in between, and read once
-    more for label smoothing.
-
-    torch has one kernel for each. If not recorded,  no smoothing is assumed (not exact).
-    """
     smooth = isinstance(label_smoothing, float | int) and label_smoothing > 0
     unsure = isinstance(label_smoothing, Unknown)
     cost, _ = log_softmax(x, direction=direction)
@@ -326,6 +314,13 @@ def _smoothing(x: Tensor, weight: Tensor | None, direction: str) -> Cost:
 
 
 @operators("""
+    -(t log(sigmoid(x)) + (1 - t) log(sigmoid(-x))), its mean over the classes of x[.., c].
+    FLOPs: 87 per element (two logarithms of a sigmoid 82, the rest 4, summed 1), 1 more with a
+    weight; backward 24 (sigmoid 22, minus t, times dloss) and 1 with a weight.
+    Bytes: x, t and weight read, the loss written: one number, or one for each row. Backward reads
+    dloss, x, t and weight, writes dx.
+
+    Counted as one kernel; torch uses several.
     (x, target, weight, reduction, reduce): torch.multilabel_soft_margin_loss
     (x, target, weight, _, reduce, reduction): torch.multilabel_soft_margin_loss
 """)
@@ -338,15 +333,6 @@ def multilabel_soft_margin_loss(
     *,
     direction: str,
 ) -> Answer:
-    """-(t log(sigmoid(x)) + (1 - t) log(sigmoid(-x))), its mean over the classes of x[.., c].
-
-    FLOPs: 87 per element (two logarithms of a sigmoid 82, the rest 4, summed 1), 1 more with a
-    weight; backward 24 (sigmoid 22, minus t, times dloss) and 1 with a weight.
-    Bytes: x, t and weight read, the loss written: one number, or one for each row. Backward reads
-    dloss, x, t and weight, writes dx.
-
-    Counted as one kernel; torch uses several.
-    """
     operands = present(x, target, weight)
     more = len(operands) - 2
     reduced = Reduced.read(reduction, reduce)
@@ -366,6 +352,11 @@ def _by_row(
 
 
 @operators("""
+    Sum over the classes j of x[.., c] of max(0, margin - x_t + x_j)^p / c.
+    FLOPs: 4 per element (margin 2, maximum, summed), 1 more with p = 2, 1 with a weight; backward
+    the same.
+    Bytes: x, t and weight read, the loss written: one number, or one for each row. Backward reads
+    dloss, x, t and weight, writes dx.
     (x, target, p, _, weight, reduction, reduce): torch.multi_margin_loss
     (x, target, p, _, weight, _, reduce, reduction): torch.multi_margin_loss
     (x, target, p, _, weight, reduction): aten::multi_margin_loss
@@ -380,20 +371,18 @@ def multi_margin_loss(
     *,
     direction: str,
 ) -> Answer:
-    """Sum over the classes j of x[.., c] of max(0, margin - x_t + x_j)^p / c.
-
-    FLOPs: 4 per element (margin 2, maximum, summed), 1 more with p = 2, 1 with a weight; backward
-    the same.
-    Bytes: x, t and weight read, the loss written: one number, or one for each row. Backward reads
-    dloss, x, t and weight, writes dx.
-    """
     flops = 4 + (p == 2) + (weight is not None)
     reduced = Reduced.read(reduction, reduce)
     reduced = reduced._replace(exact=reduced.exact and not isinstance(p, Unknown))
     return _by_row(flops, present(x, target, weight), reduced, flops, direction)
 
 
-@operators("(gradient, x, target, p, _, weight, ...): multi_margin_loss_backward")
+@operators("""
+    dx of a multi_margin_loss.
+    FLOPs: 4 per element (margin 2, compared, summed), 1 more with p = 2, 1 with a weight.
+    Bytes: dloss, x, t and weight read, dx written.
+    (gradient, x, target, p, _, weight, ...): multi_margin_loss_backward
+""")
 def multi_margin_loss_backward(
     gradient: Tensor,
     x: Tensor,
@@ -401,11 +390,6 @@ def multi_margin_loss_backward(
     p: float | Unknown = 1,
     weight: Tensor | None = None,
 ) -> Answer:
-    """dx of a multi_margin_loss.
-
-    FLOPs: 4 per element (margin 2, compared, summed), 1 more with p = 2, 1 with a weight.
-    Bytes: dloss, x, t and weight read, dx written.
-    """
     operands = present(x, target, weight)
     flops = 4 + (p == 2) + (weight is not None)
     moves = moved(gradient, *operands, fresh(x))
@@ -413,6 +397,10 @@ def multi_margin_loss_backward(
 
 
 @operators("""
+    Sum over targets i and other classes j of x[.., c] of max(0, 1 - (x_i - x_j)) / c.
+    FLOPs: unknown: they depend on the number of targets in each row.
+    Bytes: x and t read, the marks of targets and the loss written: one number, or one for each row.
+    Backward reads dloss, x, t and marks, writes dx.
     (x, target, reduction, reduce): multilabel_margin_loss
     (x, target, _, reduce, reduction): torch.multilabel_margin_loss
     (x, target, reduction, ...): multilabel_margin_loss_forward
@@ -425,12 +413,6 @@ def multilabel_margin_loss(
     *,
     direction: str,
 ) -> Answer:
-    """Sum over targets i and other classes j of x[.., c] of max(0, 1 - (x_i - x_j)) / c.
-
-    FLOPs: unknown: they depend on the number of targets in each row.
-    Bytes: x and t read, the marks of targets and the loss written: one number, or one for each row.
-    Backward reads dloss, x, t and marks, writes dx.
-    """
     if x.shape != target.shape:
         raise CannotModel(f"targets {target.shape} do not fit {x.shape}")
     reduced = Reduced.read(reduction, reduce)
@@ -439,15 +421,15 @@ def multilabel_margin_loss(
     return Cost(None, moved(loss, x, target, marks, *written), reduced.exact), texts(x, target)
 
 
-@operators("(gradient, x, target, reduction, marks): multilabel_margin_loss_backward")
+@operators("""
+    dx of a multilabel_margin_loss.
+    FLOPs: unknown: they depend on the number of targets in each row.
+    Bytes: dloss, x, t and the marks of targets read, dx written.
+    (gradient, x, target, reduction, marks): multilabel_margin_loss_backward
+""")
 def multilabel_margin_loss_backward(
     gradient: Tensor, x: Tensor, target: Tensor, marks: Tensor, reduction: Reduction = "mean"
 ) -> Answer:
-    """dx of a multilabel_margin_loss.
-
-    FLOPs: unknown: they depend on the number of targets in each row.
-    Bytes: dloss, x, t and the marks of targets read, dx written.
-    """
     if x.shape != target.shape:
         raise CannotModel(f"targets {target.shape} do not fit {x.shape}")
     return Cost(None, moved(gradient, x, target, marks, fresh(x))), texts(x, target)
@@ -471,7 +453,17 @@ def _states(x: Tensor, targets: Tensor) -> tuple[int, int]:
     return batch, 2 * elements(targets.shape) + batch
 
 
-@operators("(x, targets, input_lengths, target_lengths, ...): ctc_loss _ctc_loss")
+@operators("""
+    Loss[n] of log probabilities x[t, n, c] and targets[n, s], by the forward variables.
+    FLOPs: 89 for each of t (2 s + 1) states of each n; backward 155 (89 for the backward variables,
+    66 to combine both), and 44 per element of x.
+    Bytes: x and targets read, the variables and the loss written. Backward reads dloss, x, targets
+    and variables, writes the backward variables and dx.
+
+    Full lengths are assumed, because actual lengths are not recorded (not exact, an upper bound).
+    Formulas: Graves et al., Connectionist Temporal Classification, section 4.
+    (x, targets, input_lengths, target_lengths, ...): ctc_loss _ctc_loss
+""")
 def ctc_loss(
     x: Tensor,
     targets: Tensor,
@@ -480,16 +472,6 @@ def ctc_loss(
     *,
     direction: str,
 ) -> Answer:
-    """Loss[n] of log probabilities x[t, n, c] and targets[n, s], by the forward variables.
-
-    FLOPs: 89 for each of t (2 s + 1) states of each n; backward 155 (89 for the backward variables,
-    66 to combine both), and 44 per element of x.
-    Bytes: x and targets read, the variables and the loss written. Backward reads dloss, x, targets
-    and variables, writes the backward variables and dx.
-
-    Full lengths are assumed, because actual lengths are not recorded (not exact, an upper bound).
-    Formulas: Graves et al., Connectionist Temporal Classification, section 4.
-    """
     batch, states = _states(x, targets)
     steps = x.shape[0] * states
     variables, loss = fresh(x, (steps,)), fresh(x, (batch,))
@@ -499,17 +481,17 @@ def ctc_loss(
     return Cost(steps * STEP, moves, exact=False), texts(x, targets)
 
 
-@operators("(x, targets, input_lengths, target_lengths, ...): _cudnn_ctc_loss miopen_ctc_loss")
-def cudnn_ctc_loss(
-    x: Tensor, targets: Tensor, input_lengths: Any = None, target_lengths: Any = None
-) -> Answer:
-    """Loss[n] of log probabilities x[t, n, c] and its gradient, which cuDNN computes together.
-
+@operators("""
+    Loss[n] of log probabilities x[t, n, c] and its gradient, which cuDNN computes together.
     FLOPs: 244 for each of t (2 s + 1) states of each n, and 44 per element of x.
     Bytes: x and targets read, the loss and the gradient written.
 
     Full lengths are assumed (not exact, an upper bound).
-    """
+    (x, targets, input_lengths, target_lengths, ...): _cudnn_ctc_loss miopen_ctc_loss
+""")
+def cudnn_ctc_loss(
+    x: Tensor, targets: Tensor, input_lengths: Any = None, target_lengths: Any = None
+) -> Answer:
     batch, states = _states(x, targets)
     steps = x.shape[0] * states
     flops = steps * (2 * STEP + COLLECTED) + elements(x.shape) * GRADIENT
@@ -518,6 +500,11 @@ def cudnn_ctc_loss(
 
 
 @operators("""
+    dx[t, n, c] of a CTC loss, by the backward variables.
+    FLOPs: 155 for each of t (2 s + 1) states of each n, and 44 per element of x.
+    Bytes: dloss, x, targets and the forward variables read, backward variables and dx written.
+
+    Full lengths are assumed (not exact, an upper bound).
     (gradient, x, targets, input_lengths, target_lengths, loss, variables, ...):
         _ctc_loss_backward
 """)
@@ -530,13 +517,6 @@ def ctc_loss_backward(
     input_lengths: Any = None,
     target_lengths: Any = None,
 ) -> Answer:
-    """dx[t, n, c] of a CTC loss, by the backward variables.
-
-    FLOPs: 155 for each of t (2 s + 1) states of each n, and 44 per element of x.
-    Bytes: dloss, x, targets and the forward variables read, backward variables and dx written.
-
-    Full lengths are assumed (not exact, an upper bound).
-    """
     _, states = _states(x, targets)
     flops, moves = _ctc_gradient(gradient, x, targets, variables, x.shape[0] * states)
     return Cost(flops, moves, exact=False), texts(x, targets)

@@ -48,18 +48,16 @@ def _without(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
 
 
 @operators("""
-    (x, x2=y, dim, _): torch.cosine_similarity
-    (x, y, dim, _): aten::cosine_similarity
-""")
-def cosine_similarity(x: Tensor, y: Tensor, dim: int | Unknown = 1, *, direction: str) -> Answer:
-    """x . y / max(|x| |y|, eps) along one dimension.
-
+    x . y / max(|x| |y|, eps) along one dimension.
     FLOPs: 6 per element (three sums of products), 23 for each pair (product, limit, root,
     division); backward 8 per element.
     Bytes: x and y read, the similarities written. Backward reads dloss, x and y, writes dx and dy.
 
     Counted as one kernel; torch uses several.
-    """
+    (x, x2=y, dim, _): torch.cosine_similarity
+    (x, y, dim, _): aten::cosine_similarity
+""")
+def cosine_similarity(x: Tensor, y: Tensor, dim: int | Unknown = 1, *, direction: str) -> Answer:
     shape = _paired(x, y)
     if isinstance(dim, Unknown):
         raise CannotModel("the dimension is not in the capture")
@@ -73,6 +71,13 @@ def cosine_similarity(x: Tensor, y: Tensor, dim: int | Unknown = 1, *, direction
 
 
 @operators("""
+    1 - cos(x, y) where t = 1, max(0, cos(x, y) - margin) where t = -1, for rows of x[n, d].
+    FLOPs: 6 per element, 29 for each row (cosine 23, two branches 3, two comparisons, added), 1
+    more if reduced; backward 8 per element.
+    Bytes: x, y and t read, the loss written: one number, or all of them. Backward reads dloss, x, y
+    and t, writes dx and dy.
+
+    Counted as one kernel; torch uses several.
     (x, input2=y, target, _, reduction, reduce): cosine_embedding_loss
     (x, y, target, _, _, reduce, reduction): torch.cosine_embedding_loss
 """)
@@ -85,15 +90,6 @@ def cosine_embedding_loss(
     *,
     direction: str,
 ) -> Answer:
-    """1 - cos(x, y) where t = 1, max(0, cos(x, y) - margin) where t = -1, for rows of x[n, d].
-
-    FLOPs: 6 per element, 29 for each row (cosine 23, two branches 3, two comparisons, added), 1
-    more if reduced; backward 8 per element.
-    Bytes: x, y and t read, the loss written: one number, or all of them. Backward reads dloss, x, y
-    and t, writes dx and dy.
-
-    Counted as one kernel; torch uses several.
-    """
     shape = _paired(x, y)
     rows = shape[:-1]
     reduced = Reduced.read(reduction, reduce)
@@ -106,12 +102,7 @@ def cosine_embedding_loss(
 
 
 @operators("""
-    (x, x2=y, p, ...): torch.pairwise_distance
-    (x, y, p, ...): aten::pairwise_distance
-""")
-def pairwise_distance(x: Tensor, y: Tensor, p: float | Unknown = 2.0, *, direction: str) -> Answer:
-    """(sum of |x - y + eps|^p)^(1/p) along the last dimension.
-
+    (sum of |x - y + eps|^p)^(1/p) along the last dimension.
     FLOPs: 4 per element (subtracted, eps added, squared, added), 20 for each pair; backward 4
     (difference 2, scaled, times dloss). For p other than 0, 1, 2 and infinity, the power is 20.
     Bytes: x and y read, the distances written. Backward reads dloss, distances, x and y, writes dx
@@ -119,7 +110,10 @@ def pairwise_distance(x: Tensor, y: Tensor, p: float | Unknown = 2.0, *, directi
 
     Counted as one kernel; torch uses one for the difference and one for the norm. If not recorded,
     p is assumed to be 2 (not exact).
-    """
+    (x, x2=y, p, ...): torch.pairwise_distance
+    (x, y, p, ...): aten::pairwise_distance
+""")
+def pairwise_distance(x: Tensor, y: Tensor, p: float | Unknown = 2.0, *, direction: str) -> Answer:
     shape = _paired(x, y)
     norm, exact = norm_of(p), not isinstance(p, Unknown)
     tensor = Tensor(shape[:-1], result_type((x, y)))
@@ -132,6 +126,14 @@ def pairwise_distance(x: Tensor, y: Tensor, p: float | Unknown = 2.0, *, directi
 
 
 @operators("""
+    max(0, d(x, positive) - d(x, negative) + margin) with pairwise distances, for each row.
+    FLOPs: those of two pairwise distances (three with swap, and a minimum), 3 for each row, 1 more
+    if reduced; backward those of the distances' backward passes.
+    Bytes: x, positive and negative read, the loss written: one number, or all of them. Backward
+    reads dloss and the three, writes their gradients.
+
+    Counted as one kernel; torch uses several. If not recorded,  swap is assumed to be off (not
+    exact).
     (anchor=x, positive, negative, _, p, _, swap, reduction, reduce): torch.triplet_margin_loss
     (anchor=x, positive, negative, _, p, _, swap, _, reduce, reduction):
         torch.triplet_margin_loss
@@ -148,16 +150,6 @@ def triplet_margin_loss(
     *,
     direction: str,
 ) -> Answer:
-    """max(0, d(x, positive) - d(x, negative) + margin) with pairwise distances, for each row.
-
-    FLOPs: those of two pairwise distances (three with swap, and a minimum), 3 for each row, 1 more
-    if reduced; backward those of the distances' backward passes.
-    Bytes: x, positive and negative read, the loss written: one number, or all of them. Backward
-    reads dloss and the three, writes their gradients.
-
-    Counted as one kernel; torch uses several. If not recorded,  swap is assumed to be off (not
-    exact).
-    """
     pairs = [(x, positive), (x, negative)]
     if swap is True:
         pairs.append((positive, negative))
@@ -193,6 +185,14 @@ def _output(x: Tensor, y: Tensor) -> Tensor:
 
 
 @operators("""
+    p-norms of x[b, m, d] - y[b, n, d] for all pairs: [b, m, n].
+    FLOPs: for p = 2 and more than 25 vectors on a side (unless the mode overrides it) as
+    euclidean_distance; else 3 d for each pair (subtracted, squared, added) and 20 for the root,
+    backward 4 d for each pair and operand. For p other than 0, 1, 2 and infinity, a power is 20.
+    Bytes: x and y read, the distances written. Backward reads their gradient, distances, x and y,
+    writes dx and dy.
+
+    If not recorded,  p is assumed to be 2 and the mode torch's default (not exact).
     (x, x2=y, p, compute_mode): torch.cdist
     (x, y, p, compute_mode): _cdist_forward aten::cdist
 """)
@@ -204,16 +204,6 @@ def cdist(
     *,
     direction: str,
 ) -> Work:
-    """p-norms of x[b, m, d] - y[b, n, d] for all pairs: [b, m, n].
-
-    FLOPs: for p = 2 and more than 25 vectors on a side (unless the mode overrides it) as
-    euclidean_distance; else 3 d for each pair (subtracted, squared, added) and 20 for the root,
-    backward 4 d for each pair and operand. For p other than 0, 1, 2 and infinity, a power is 20.
-    Bytes: x and y read, the distances written. Backward reads their gradient, distances, x and y,
-    writes dx and dy.
-
-    If not recorded,  p is assumed to be 2 and the mode torch's default (not exact).
-    """
     output = _output(x, y)
     mode = _MODES.get(compute_mode, 0) if isinstance(compute_mode, str) else compute_mode
     mode = 0 if mode is None or isinstance(mode, Unknown) else mode
@@ -244,10 +234,8 @@ def _as_sure(work: Work, exact: bool) -> Work:
     return Work((Part(part.role, cost, part.params, kernels=GEMM, no_tensor_cores=reason),))
 
 
-@operators("(x, y): _euclidean_dist")
-def euclidean_distance(x: Tensor, y: Tensor, *, direction: str) -> Work:
-    """Euclidean distances of x[b, m, d] and y[b, n, d] by one product of [m, d + 2] and [n, d + 2].
-
+@operators("""
+    Euclidean distances of x[b, m, d] and y[b, n, d] by one product of [m, d + 2] and [n, d + 2].
     FLOPs: 2 m n (d + 2) for each b, only the product's multiply-adds; backward 2 m n d for each of
     dx and dy.
     Bytes: x and y read, the distances written. Backward reads their gradient, distances, x and y,
@@ -255,7 +243,9 @@ def euclidean_distance(x: Tensor, y: Tensor, *, direction: str) -> Work:
 
     The product of [-2 x, |x|^2, 1] and [y, 1, |y|^2]; of it FlopCounterMode counts only the
     backward pass.
-    """
+    (x, y): _euclidean_dist
+""")
+def euclidean_distance(x: Tensor, y: Tensor, *, direction: str) -> Work:
     output = _output(x, y)
     flops = 2 * elements(output.shape) * (x.shape[-1] + 2)
     moves = moved(x, y, output)
@@ -268,16 +258,16 @@ def euclidean_distance(x: Tensor, y: Tensor, *, direction: str) -> Work:
     return Work((Part("main", cost, texts(x, y), kernels=GEMM, no_tensor_cores=reason),))
 
 
-@operators("(gradient, x, y, p, distances): _cdist_backward")
-def cdist_backward(
-    gradient: Tensor, x: Tensor, y: Tensor, distances: Tensor, p: float | Unknown = 2.0
-) -> Answer:
-    """dx of a cdist without matrix product; torch calls it once for dx and once for dy.
-
+@operators("""
+    dx of a cdist without matrix product; torch calls it once for dx and once for dy.
     FLOPs: 4 d for each pair (difference, scaled twice, added), 24 for p other than 0, 1, 2 and
     infinity.
     Bytes: the gradient, distances, x and y read, dx written.
-    """
+    (gradient, x, y, p, distances): _cdist_backward
+""")
+def cdist_backward(
+    gradient: Tensor, x: Tensor, y: Tensor, distances: Tensor, p: float | Unknown = 2.0
+) -> Answer:
     output = _output(x, y)
     flops = elements(output.shape) * x.shape[-1] * _gradient_flops(norm_of(p).element)
     moves = moved(gradient, distances, x, y, fresh(x))
@@ -290,14 +280,14 @@ def _pairs(x: Tensor) -> int:
     return x.shape[0] * (x.shape[0] - 1) // 2
 
 
-@operators("(x, p): pdist _pdist_forward")
-def pdist(x: Tensor, p: float | Unknown = 2.0, *, direction: str) -> Answer:
-    """p-norms of x_i - x_j for all pairs of rows of x[n, d]: [n (n - 1) / 2].
-
+@operators("""
+    p-norms of x_i - x_j for all pairs of rows of x[n, d]: [n (n - 1) / 2].
     FLOPs: 3 d for each pair (subtracted, squared, added) and 20 for the root; backward 8 d. For p
     other than 0, 1, 2 and infinity, a power is 20.
     Bytes: x read, the distances written. Backward reads their gradient, distances and x, writes dx.
-    """
+    (x, p): pdist _pdist_forward
+""")
+def pdist(x: Tensor, p: float | Unknown = 2.0, *, direction: str) -> Answer:
     pairs, norm, exact = _pairs(x), norm_of(p), not isinstance(p, Unknown)
     tensor = fresh(x, (pairs,))
     if direction == "bprop":
@@ -306,15 +296,15 @@ def pdist(x: Tensor, p: float | Unknown = 2.0, *, direction: str) -> Answer:
     return Cost(flops, moved(x, tensor), exact), texts(x)
 
 
-@operators("(gradient, x, p, distances): _pdist_backward")
+@operators("""
+    dx of a pdist.
+    FLOPs: 8 d for each pair: difference, scaled twice, added to both rows.
+    Bytes: the gradient, distances and x read, dx written.
+    (gradient, x, p, distances): _pdist_backward
+""")
 def pdist_backward(
     gradient: Tensor, x: Tensor, distances: Tensor, p: float | Unknown = 2.0
 ) -> Answer:
-    """dx of a pdist.
-
-    FLOPs: 8 d for each pair: difference, scaled twice, added to both rows.
-    Bytes: the gradient, distances and x read, dx written.
-    """
     return _pdist_gradient(gradient, x, distances, p)
 
 
@@ -329,6 +319,11 @@ Flag = bool | Unknown
 
 
 @operators("""
+    (t - 1) log(1 - x) - t log(x), elementwise, reduced or not.
+    FLOPs: 46 per element (two logarithms 40, two limits 2, the rest 4), 1 more if reduced and 1
+    with a weight; backward 6 ((x - t) dloss / max((1 - x) x, eps)) and 1 with a weight.
+    Bytes: x, t and weight read, the loss written: one number, or all of them. Backward reads dloss,
+    x, t and weight, writes dx.
     (x, target, weight, reduction, reduce): torch.binary_cross_entropy
     (x, target, weight, _, reduce, reduction): torch.binary_cross_entropy
     (x, target, weight, reduction): aten::binary_cross_entropy
@@ -342,33 +337,34 @@ def binary_cross_entropy(
     *,
     direction: str,
 ) -> Answer:
-    """(t - 1) log(1 - x) - t log(x), elementwise, reduced or not.
-
-    FLOPs: 46 per element (two logarithms 40, two limits 2, the rest 4), 1 more if reduced and 1
-    with a weight; backward 6 ((x - t) dloss / max((1 - x) x, eps)) and 1 with a weight.
-    Bytes: x, t and weight read, the loss written: one number, or all of them. Backward reads dloss,
-    x, t and weight, writes dx.
-    """
     operands = present(x, target, weight)
     more = len(operands) - 2
     reduced = Reduced.read(reduction, reduce)
     return elementwise_loss(2 * LOGARITHM + 6 + more, operands, reduced, 6 + more, direction)
 
 
-@operators("(gradient, x, target, weight, ...): binary_cross_entropy_backward")
+@operators("""
+    dx = (x - t) dloss / max((1 - x) x, eps).
+    FLOPs: 6 per element, 1 more with a weight.
+    Bytes: dloss, x, t and weight read, dx written.
+    (gradient, x, target, weight, ...): binary_cross_entropy_backward
+""")
 def binary_cross_entropy_backward(
     gradient: Tensor, x: Tensor, target: Tensor, weight: Tensor | None = None
 ) -> Answer:
-    """dx = (x - t) dloss / max((1 - x) x, eps).
-
-    FLOPs: 6 per element, 1 more with a weight.
-    Bytes: dloss, x, t and weight read, dx written.
-    """
     operands = present(x, target, weight)
     return elementwise_loss_gradient(4 + len(operands), gradient, operands)
 
 
 @operators("""
+    (1 - t) x - log(sigmoid(x)), elementwise, reduced or not.
+    FLOPs: 44 per element (exponential and logarithm 40, the rest 4), 1 more if reduced, 1 with a
+    weight, 4 for the weight of positives; backward 24 (sigmoid 22, minus t, times dloss) and 1 and
+    4 for those weights.
+    Bytes: x, t and weights read, the loss written: one number, or all of them. Backward reads
+    dloss, x, t and weights, writes dx.
+
+    Counted as one kernel; torch uses several.
     (x, target, weight, pos_weight, reduction, reduce): torch.binary_cross_entropy_with_logits
     (x, target, weight, _, reduce, reduction, pos_weight):
         torch.binary_cross_entropy_with_logits
@@ -384,16 +380,6 @@ def binary_cross_entropy_with_logits(
     *,
     direction: str,
 ) -> Answer:
-    """(1 - t) x - log(sigmoid(x)), elementwise, reduced or not.
-
-    FLOPs: 44 per element (exponential and logarithm 40, the rest 4), 1 more if reduced, 1 with a
-    weight, 4 for the weight of positives; backward 24 (sigmoid 22, minus t, times dloss) and 1 and
-    4 for those weights.
-    Bytes: x, t and weights read, the loss written: one number, or all of them. Backward reads
-    dloss, x, t and weights, writes dx.
-
-    Counted as one kernel; torch uses several.
-    """
     more = (weight is not None) + 4 * (pos_weight is not None)
     return elementwise_loss(
         LOG_SIGMOID + 3 + more,
@@ -405,6 +391,13 @@ def binary_cross_entropy_with_logits(
 
 
 @operators("""
+    t (log(t) - x), elementwise, reduced or not; t is exp(t) with log_target.
+    FLOPs: 23 per element (logarithm 20, two products, subtracted), 22 with log_target, 1 more if
+    reduced; backward 1 (t dloss), 21 with log_target.
+    Bytes: x and t read, the loss written: one number, or all of them. Backward reads dloss and t,
+    writes dx.
+
+    If not recorded,  log_target is assumed to be off (not exact).
     (x, target, reduction, log_target, reduce): torch.kl_div
     (x, target, _, reduce, reduction, log_target): torch.kl_div
     (x, target, reduction, log_target): aten::kl_div
@@ -418,15 +411,6 @@ def kl_div(
     *,
     direction: str,
 ) -> Answer:
-    """t (log(t) - x), elementwise, reduced or not; t is exp(t) with log_target.
-
-    FLOPs: 23 per element (logarithm 20, two products, subtracted), 22 with log_target, 1 more if
-    reduced; backward 1 (t dloss), 21 with log_target.
-    Bytes: x and t read, the loss written: one number, or all of them. Backward reads dloss and t,
-    writes dx.
-
-    If not recorded,  log_target is assumed to be off (not exact).
-    """
     reduced = Reduced.read(reduction, reduce)
     reduced = reduced._replace(exact=reduced.exact and not isinstance(log_target, Unknown))
     logarithmic = log_target is True
@@ -437,6 +421,15 @@ def kl_div(
 
 
 @operators("""
+    exp(x) - t x, or x - t log(x + eps) without log_input; with full, Stirling's term.
+    FLOPs: 22 per element, 23 without log_input (exponential or logarithm 20), 47 more with full (t
+    log(t) - t + log(2 pi t) / 2 where t > 1), 1 more if reduced; backward 22 (exp(x) - t, times
+    dloss), 4 without log_input.
+    Bytes: x and t read, the loss written: one number, or all of them. Backward reads dloss, x and
+    t, writes dx.
+
+    Counted as one kernel; torch uses several. If not recorded,  log_input is assumed to be on and
+    full off (not exact).
     (x, target, log_input, full, _, reduction, reduce): torch.poisson_nll_loss
     (x, target, log_input, full, _, _, reduce, reduction): torch.poisson_nll_loss
     (x, target, log_input, full, _, reduction): aten::poisson_nll_loss
@@ -451,17 +444,6 @@ def poisson_nll_loss(
     *,
     direction: str,
 ) -> Answer:
-    """exp(x) - t x, or x - t log(x + eps) without log_input; with full, Stirling's term.
-
-    FLOPs: 22 per element, 23 without log_input (exponential or logarithm 20), 47 more with full (t
-    log(t) - t + log(2 pi t) / 2 where t > 1), 1 more if reduced; backward 22 (exp(x) - t, times
-    dloss), 4 without log_input.
-    Bytes: x and t read, the loss written: one number, or all of them. Backward reads dloss, x and
-    t, writes dx.
-
-    Counted as one kernel; torch uses several. If not recorded,  log_input is assumed to be on and
-    full off (not exact).
-    """
     reduced = Reduced.read(reduction, reduce)
     sure = not isinstance(log_input, Unknown) and not isinstance(full, Unknown)
     forward, backward = (EXPONENTIAL + 2, EXPONENTIAL + 2) if log_input else (LOGARITHM + 3, 4)
@@ -471,7 +453,17 @@ def poisson_nll_loss(
     return elementwise_loss(forward, (x, target), reduced, backward, direction)
 
 
-@operators("(x, target, variance, full, _, reduction): torch.gaussian_nll_loss")
+@operators("""
+    (log(max(v, eps)) + (x - t)^2 / v) / 2, elementwise, reduced or not.
+    FLOPs: 26 per element (logarithm 20, limit 1, the rest 5), 1 more with full, 1 more if reduced;
+    backward 8 (dx 3, dv 5).
+    Bytes: x, t and v read, the loss written: one number, or all of them. Backward reads dloss, x, t
+    and v, writes dx and dv.
+
+    Counted as one kernel; torch uses several. A v with one dimension less than x (one variance per
+    row) is expanded by a dimension of size 1.
+    (x, target, variance, full, _, reduction): torch.gaussian_nll_loss
+""")
 def gaussian_nll_loss(
     x: Tensor,
     target: Tensor,
@@ -481,16 +473,6 @@ def gaussian_nll_loss(
     *,
     direction: str,
 ) -> Answer:
-    """(log(max(v, eps)) + (x - t)^2 / v) / 2, elementwise, reduced or not.
-
-    FLOPs: 26 per element (logarithm 20, limit 1, the rest 5), 1 more with full, 1 more if reduced;
-    backward 8 (dx 3, dv 5).
-    Bytes: x, t and v read, the loss written: one number, or all of them. Backward reads dloss, x, t
-    and v, writes dx and dv.
-
-    Counted as one kernel; torch uses several. A v with one dimension less than x (one variance per
-    row) is expanded by a dimension of size 1.
-    """
     operands = present(x, target)
     if isinstance(variance, Tensor):
         shape = variance.shape
@@ -505,6 +487,13 @@ def gaussian_nll_loss(
 
 
 @operators("""
+    max(0, margin - t (x - y)), elementwise, reduced or not.
+    FLOPs: 4 per element (subtracted, product, added, maximum), 1 more if reduced; backward 3
+    (compared, times t, times dloss).
+    Bytes: x, y and t read, the loss written: one number, or all of them. Backward reads dloss, x, y
+    and t, writes dx and dy.
+
+    Counted as one kernel; torch uses several.
     (x, input2=other, target, _, reduction, reduce): torch.margin_ranking_loss
     (x, other, target, _, _, reduce, reduction): torch.margin_ranking_loss
     (x, other, target, _, reduction): aten::margin_ranking_loss
@@ -518,14 +507,5 @@ def margin_ranking_loss(
     *,
     direction: str,
 ) -> Answer:
-    """max(0, margin - t (x - y)), elementwise, reduced or not.
-
-    FLOPs: 4 per element (subtracted, product, added, maximum), 1 more if reduced; backward 3
-    (compared, times t, times dloss).
-    Bytes: x, y and t read, the loss written: one number, or all of them. Backward reads dloss, x, y
-    and t, writes dx and dy.
-
-    Counted as one kernel; torch uses several.
-    """
     reduced = Reduced.read(reduction, reduce)
     return elementwise_loss(4, (x, other, target), reduced, 3, direction, (x, other))

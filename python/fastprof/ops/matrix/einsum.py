@@ -35,37 +35,35 @@ from fastprof.ops.tensor_cores import why_not
 # FLOPs and bytes of products that are no matrix products: outer, Kronecker, cross, vecdot.
 
 
-@operators("(left, vec2=right): outer ger")
-def outer(left: Tensor, right: Tensor, *, direction: str) -> Answer:
-    """v[m] w[n]^T: one product for each pair.
-
+@operators("""
+    v[m] w[n]^T: one product for each pair.
     FLOPs: m n; backward two matrix-vector products, computed as product and sum: 4 m n.
     Bytes: both vectors read, the matrix written; backward its gradient read once for each.
-    """
+    (left, vec2=right): outer ger
+""")
+def outer(left: Tensor, right: Tensor, *, direction: str) -> Answer:
     _vectors(left, right)
     return _pairs(left, right, (*left.shape, *right.shape), direction)
 
 
 @operators("""
+    Kronecker product A[a, ..] x B[b, ..] -> [a b, ..]: one product for each pair of elements.
+    FLOPs: elements of A times elements of B; backward four times that.
+    Bytes: A and B read, the output written; backward its gradient read once for each.
     (left, other=right): torch.kron
     (left, right): aten::kron
 """)
 def kron(left: Tensor, right: Tensor, *, direction: str) -> Answer:
-    """Kronecker product A[a, ..] x B[b, ..] -> [a b, ..]: one product for each pair of elements.
-
-    FLOPs: elements of A times elements of B; backward four times that.
-    Bytes: A and B read, the output written; backward its gradient read once for each.
-    """
     return _pairs(left, right, (elements(left.shape), elements(right.shape)), direction)
 
 
-@operators("(addend, vec1, vec2, ...): addr addr_")
-def addr(addend: Tensor, vec1: Tensor, vec2: Tensor, *, direction: str) -> Answer:
-    """C + v[m] w[n]^T, C broadcast to [m, n].
-
+@operators("""
+    C + v[m] w[n]^T, C broadcast to [m, n].
     FLOPs: 2 m n, without beta and alpha; backward 4 m n, the gradients of the vectors.
     Bytes: C and both vectors read, the output written; backward its gradient read once for each.
-    """
+    (addend, vec1, vec2, ...): addr addr_
+""")
+def addr(addend: Tensor, vec1: Tensor, vec2: Tensor, *, direction: str) -> Answer:
     _vectors(vec1, vec2)
     shape = (*vec1.shape, *vec2.shape)
     if broadcast(addend.shape, shape) != shape:
@@ -78,16 +76,14 @@ def addr(addend: Tensor, vec1: Tensor, vec2: Tensor, *, direction: str) -> Answe
 
 
 @operators("""
+    Cross products of v[.., 3] and w[.., 3]: two multiplications and a subtraction an element.
+    FLOPs: 3 for each element of the output; backward two cross products.
+    Bytes: both operands read, the output written; backward its gradient and an operand read and a
+    gradient written, twice.
     (left, other=right, ...): torch.cross
     (left, right, ...): aten::cross aten::linalg_cross
 """)
 def cross(left: Tensor, right: Tensor, *, direction: str) -> Answer:
-    """Cross products of v[.., 3] and w[.., 3]: two multiplications and a subtraction an element.
-
-    FLOPs: 3 for each element of the output; backward two cross products.
-    Bytes: both operands read, the output written; backward its gradient and an operand read and a
-    gradient written, twice.
-    """
     shape = broadcast(left.shape, right.shape)
     if 3 not in shape:
         raise CannotModel(f"no dimension of {shape} has size 3")
@@ -101,14 +97,14 @@ def cross(left: Tensor, right: Tensor, *, direction: str) -> Answer:
     return Cost(flops, add_known(tensor_bytes(left), tensor_bytes(right), written)), text
 
 
-@operators("(x, y, dim): torch.vecdot aten::linalg_vecdot")
-def vecdot(x: Tensor, y: Tensor, dim: int | Unknown = -1, *, direction: str) -> Answer:
-    """Dot products along one dimension of x[.., k] and y[.., k], broadcast: a product, then a sum.
-
+@operators("""
+    Dot products along one dimension of x[.., k] and y[.., k], broadcast: a product, then a sum.
     FLOPs: 2 for each element of the broadcast operands; backward two products.
     Bytes: both read, the output written, intermediate products not counted; backward both read and
     both gradients written. Unknown if the dimension is not in the capture.
-    """
+    (x, y, dim): torch.vecdot aten::linalg_vecdot
+""")
+def vecdot(x: Tensor, y: Tensor, dim: int | Unknown = -1, *, direction: str) -> Answer:
     shape = broadcast(x.shape, y.shape)
     if not shape:
         raise CannotModel("no dimension to sum over")
@@ -177,18 +173,7 @@ class Contraction(NamedTuple):
 
 
 @operators("""
-    (equation, operands*): torch.einsum
-    (equation, operands*, path): aten::einsum
-""")
-def einsum(
-    equation: str,
-    operands: Tensors,
-    path: tuple[int, ...] | Unknown | None = None,
-    *,
-    direction: str,
-) -> Work:
-    """Sum of products by an equation, `bij,bjk->bik`: matrix products of two operands at a time.
-
+    Sum of products by an equation, `bij,bjk->bik`: matrix products of two operands at a time.
     FLOPs: 2 b m n k of each product, as in FlopCounterMode; a pair without a summed label is
     multiplied elementwise, 1 per element; a single operand is summed, 1 per element. Backward two
     products (or multiplications) for each, 0 for a sum.
@@ -200,7 +185,16 @@ def einsum(
     optimizes the path of three and more operands: the cost is then an **estimate**. Sums over a
     label of a single operand, before a product, are not counted. Sublists instead of an equation
     are not modelled. Unknown without the equation.
-    """
+    (equation, operands*): torch.einsum
+    (equation, operands*, path): aten::einsum
+""")
+def einsum(
+    equation: str,
+    operands: Tensors,
+    path: tuple[int, ...] | Unknown | None = None,
+    *,
+    direction: str,
+) -> Work:
     done = contract(equation, [tensor.shape for tensor in operands], path)
     if len(operands) == 1:
         return _of_one(done, operands[0], direction)
@@ -371,6 +365,14 @@ def _spelled(letters: Iterable[Label], dots: int) -> Iterable[Label]:
 
 
 @operators("""
+    Sum over dimensions of A[.., k] and of B[k, ..]: one matrix product of the remaining
+    dimensions.
+    FLOPs: 2 m n k, m and n the elements of the remaining dimensions; backward two products as
+    large.
+    Bytes: A and B read, the output written; backward for each gradient the same three.
+
+    A dimension of size 1 in only one operand is first summed in the other, which is not counted.
+    Unknown without the dimensions.
     (a, b, dims, dims_b, ...): torch.tensordot
     (a, b, dims, dims_b): aten::tensordot
 """)
@@ -382,16 +384,6 @@ def tensordot(
     *,
     direction: str,
 ) -> Work:
-    """Sum over dimensions of A[.., k] and of B[k, ..]: one matrix product of the remaining
-    dimensions.
-
-    FLOPs: 2 m n k, m and n the elements of the remaining dimensions; backward two products as
-    large.
-    Bytes: A and B read, the output written; backward for each gradient the same three.
-
-    A dimension of size 1 in only one operand is first summed in the other, which is not counted.
-    Unknown without the dimensions.
-    """
     left_dims, right_dims = _dimensions(dims, dims_b, len(a.shape))
     left = [_dimension(a, left_dim) for left_dim in left_dims]
     right = [_dimension(b, right_dim) for right_dim in right_dims]
@@ -433,16 +425,14 @@ def _dimension(tensor: Tensor, dim: int) -> int:
 
 
 @operators("""
-    aten::inner
-    (left, other=right, ...): torch.inner
-""")
-def inner(left: Tensor, right: Tensor, *, direction: str) -> Work:
-    """A[.., k] . B[.., k] over the last dimension of both: one matrix product, A @ B^T.
-
+    A[.., k] . B[.., k] over the last dimension of both: one matrix product, A @ B^T.
     FLOPs: 2 m n k, m and n the elements of the dimensions before; with a scalar 1 per element.
     Backward twice that.
     Bytes: A and B read, the output written; backward for each gradient the same three.
-    """
+    (*): aten::inner
+    (left, other=right, ...): torch.inner
+""")
+def inner(left: Tensor, right: Tensor, *, direction: str) -> Work:
     if left.shape and right.shape:
         return tensordot(left, right, (-1,), (-1,), direction=direction)
     count = elements(left.shape) * elements(right.shape)
@@ -484,19 +474,17 @@ def chain_products(
 
 
 @operators("""
-    aten::chain_matmul aten::linalg_multi_dot
-    (matrices*): torch.multi_dot torch.chain_matmul
-""")
-def multi_dot(matrices: Tensors, *, direction: str) -> Work:
-    """A[m, k] @ B[k, l] @ C[l, n] ..: the order with the fewest multiplications, as torch does it.
-
+    A[m, k] @ B[k, l] @ C[l, n] ..: the order with the fewest multiplications, as torch does it.
     FLOPs: 2 m k l of each product in that order; backward two products for each.
     Bytes: all matrices read, the output written, intermediates not counted; backward all read again
     and their gradients written.
 
     The first matrix may be a row, the last a column: vectors. The order: Cormen et al.,
     Introduction to Algorithms, 15.2.
-    """
+    (*): aten::chain_matmul aten::linalg_multi_dot
+    (matrices*): torch.multi_dot torch.chain_matmul
+""")
+def multi_dot(matrices: Tensors, *, direction: str) -> Work:
     if not 2 <= len(matrices) <= _LONGEST_CHAIN:
         raise CannotModel(f"{len(matrices)} matrices do not form a chain")
     shapes = [tensor.shape for tensor in matrices]
@@ -532,14 +520,7 @@ def _multiplications(sizes: tuple[int, ...]) -> int:
 
 
 @operators("""
-    aten::bilinear
-    (input1, input2, weight, bias): torch.bilinear
-""")
-def bilinear(
-    input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None, *, direction: str
-) -> Work:
-    """x[.., i] @ w[o, i, j] @ y[.., j] (+ bias[o]) -> [.., o].
-
+    x[.., i] @ w[o, i, j] @ y[.., j] (+ bias[o]) -> [.., o].
     FLOPs: 2 rows o j (i + 1): for each output feature a product with x, then one with y; bias not
     counted. Backward twice that, and rows o for the bias.
     Bytes: x, y, w and bias read, the output written, intermediates not counted; backward all read
@@ -547,7 +528,12 @@ def bilinear(
 
     torch's order of the two products. Its gradients use other products of about the same size; two
     for each are counted here, as in FlopCounterMode.
-    """
+    (*): aten::bilinear
+    (input1, input2, weight, bias): torch.bilinear
+""")
+def bilinear(
+    input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None, *, direction: str
+) -> Work:
     if len(weight.shape) != 3 or not input1.shape or input1.shape[:-1] != input2.shape[:-1]:
         raise CannotModel(
             f"cannot compute a bilinear form of {input1.shape}, {weight.shape}, {input2.shape}"

@@ -44,21 +44,19 @@ def is_contiguous(x: Tensor) -> bool | None:
 
 
 @operators("""
-    (tensors*, _): cat concat concatenate _cat stack _stack
-    (tensors*): hstack vstack dstack column_stack row_stack flatten_dense_tensors
-""")
-def cat(
-    tensors: Tensors | Unknown, *, direction: str, result: Tensor | Unknown = UNKNOWN
-) -> Answer:
-    """Tensors concatenated into one of their common type.
-
+    Tensors concatenated into one of their common type.
     FLOPs: none.
     Bytes: each tensor read, the result written; backward the gradient read, those of the tensors
     written (torch uses views; this is the cost of a kernel, if one runs).
 
     Traces before 2023 do not record the tensors of a list. The size of the result is then counted
     as read, an estimate that holds for tensors of the same type.
-    """
+    (tensors*, _): cat concat concatenate _cat stack _stack
+    (tensors*): hstack vstack dstack column_stack row_stack flatten_dense_tensors
+""")
+def cat(
+    tensors: Tensors | Unknown, *, direction: str, result: Tensor | Unknown = UNKNOWN
+) -> Answer:
     if isinstance(tensors, Unknown):
         if isinstance(result, Unknown):
             raise CannotModel("neither the tensors of the list nor the result is in the capture")
@@ -77,13 +75,13 @@ def cat(
     return Cost(0, moved), ";".join(map(tensor_text, tensors))
 
 
-@operators("(tensors*): block_diag")
-def block_diag(tensors: Tensors) -> Answer:
-    """Matrices along the diagonal of a zero matrix -> [all rows, all columns].
-
+@operators("""
+    Matrices along the diagonal of a zero matrix -> [all rows, all columns].
     FLOPs: none.
     Bytes: each matrix read, the result written.
-    """
+    (tensors*): block_diag
+""")
+def block_diag(tensors: Tensors) -> Answer:
     if not tensors or any(len(tensor.shape) > 2 for tensor in tensors):
         raise CannotModel("expected tensors of at most two dimensions")
     rows = sum(tensor.shape[0] if len(tensor.shape) == 2 else 1 for tensor in tensors)
@@ -94,17 +92,15 @@ def block_diag(tensors: Tensors) -> Answer:
 
 
 @operators("""
+    Tensors cut into chunks along dim and concatenated by chunk: first chunks, second chunks, ...
+    FLOPs: none.
+    Bytes: each tensor read, the result written with each padded to whole chunks.
     (tensors*, dim, chunks): _chunk_cat
     (tensors*, dim, chunks, out): fsdp::chunk_cat
 """)
 def chunk_cat(
     tensors: Tensors, dim: int | Unknown, chunks: int | Unknown, out: Tensor | None = None
 ) -> Answer:
-    """Tensors cut into chunks along dim and concatenated by chunk: first chunks, second chunks, ...
-
-    FLOPs: none.
-    Bytes: each tensor read, the result written with each padded to whole chunks.
-    """
     params = ";".join(map(tensor_text, tensors))
     if isinstance(dim, Unknown) or isinstance(chunks, Unknown) or not tensors:
         return Cost(0, None), params
@@ -121,6 +117,9 @@ def chunk_cat(
 
 
 @operators("""
+    All elements of x, reordered, cut or with a triangle of zeros, as new tensors.
+    FLOPs: none.
+    Bytes: x read, the same amount written; backward the same for the gradient.
     (x, ...): roll flip fliplr flipud rot90 tril triu tril_ triu_ pixel_shuffle pixel_unshuffle
         channel_shuffle native_channel_shuffle view_copy permute_copy t_copy transpose_copy
         squeeze_copy unsqueeze_copy detach_copy alias_copy split_copy split_with_sizes_copy
@@ -129,11 +128,6 @@ def chunk_cat(
         fsdp::split_with_sizes_copy
 """)
 def roll(x: Tensor, *, direction: str) -> Answer:
-    """All elements of x, reordered, cut or with a triangle of zeros, as new tensors.
-
-    FLOPs: none.
-    Bytes: x read, the same amount written; backward the same for the gradient.
-    """
     if direction == "bprop":
         return copied(Tensor(x.shape, x.dtype)), tensor_text(x)
     return copied(x), tensor_text(x)
@@ -152,18 +146,18 @@ table_row("""
 _PLAIN: Final = frozenset({0, 1, "torch.contiguous_format", "torch.preserve_format"})
 
 
-@operators("contiguous")
-def contiguous(
-    x: Tensor, memory_format: str | int | Unknown | None = None, *, direction: str
-) -> Answer:
-    """x itself if it is contiguous, else a contiguous copy.
-
+@operators("""
+    x itself if it is contiguous, else a contiguous copy.
     FLOPs: none.
     Bytes: none if strides show that x is contiguous; else x read and written, an estimate if
     strides are unknown. Backward none, the gradient is passed on.
 
     If a kernel runs, there is a copy.
-    """
+    (*): contiguous
+""")
+def contiguous(
+    x: Tensor, memory_format: str | int | Unknown | None = None, *, direction: str
+) -> Answer:
     plain = memory_format is None or memory_format in _PLAIN
     if direction == "bprop" or (plain and is_contiguous(x)):
         return Cost(0, 0), tensor_text(x)
@@ -175,16 +169,16 @@ def _possible(x: Tensor, sure: bool) -> Cost:
     return Cost(cost.flops, cost.bytes, sure)
 
 
-@operators("(x, ...): reshape reshape_as flatten ravel")
-def reshape(x: Tensor, *, direction: str) -> Answer:
-    """x in another shape: a view if its strides allow it, else a copy.
-
+@operators("""
+    x in another shape: a view if its strides allow it, else a copy.
     FLOPs: none.
     Bytes: none if strides show that x is contiguous; else x read and written, an estimate, because
     other strides may also allow a view; backward an estimate: the gradient may be copied.
 
     If a kernel runs, there is a copy.
-    """
+    (x, ...): reshape reshape_as flatten ravel
+""")
+def reshape(x: Tensor, *, direction: str) -> Answer:
     if direction == "fprop" and is_contiguous(x):
         return Cost(0, 0), tensor_text(x)
     return _possible(x if direction == "fprop" else Tensor(x.shape, x.dtype), False), tensor_text(x)
@@ -204,6 +198,9 @@ def sizes_given(*given: Ints | Unknown | None) -> tuple[int, ...] | None:
 
 
 @operators("""
+    x repeated along each dimension -> [repeats[0] * x.shape[0], ..].
+    FLOPs: none; backward an addition for each element of the repetition.
+    Bytes: x read, the repetition written; backward its gradient read, that of x written.
     (x, sizes, second, third, fourth, fifth, sixth, seventh, eighth): torch.repeat
     (x, sizes, second, third, fourth, fifth, sixth, seventh, eighth, dims=sizes): torch.tile
     (x, sizes, ...): aten::repeat
@@ -222,11 +219,6 @@ def repeat(
     *,
     direction: str,
 ) -> Answer:
-    """x repeated along each dimension -> [repeats[0] * x.shape[0], ..].
-
-    FLOPs: none; backward an addition for each element of the repetition.
-    Bytes: x read, the repetition written; backward its gradient read, that of x written.
-    """
     times = sizes_given(sizes, second, third, fourth, fifth, sixth, seventh, eighth)
     count = None if times is None else elements(x.shape) * elements(times)
     return _repeated(x, count, direction), tensor_text(x)
@@ -241,6 +233,13 @@ def _repeated(x: Tensor, count: int | None, direction: str) -> Cost:
 
 
 @operators("""
+    Each element of x (or slice along dim) repeated by a number or by a tensor of counts.
+    FLOPs: none; backward an addition for each element of the repetition.
+    Bytes: x (and the tensor of repeats) read, the repetition written; backward its gradient read,
+    that of x written.
+
+    The values of a tensor of repeats are not recorded; the cost is then unknown unless the output
+    size is given.
     (x, repeats, dim, output_size=output_size): torch.repeat_interleave
     (x, repeats, dim, output_size): aten::repeat_interleave
 """)
@@ -252,15 +251,6 @@ def repeat_interleave(
     *,
     direction: str,
 ) -> Answer:
-    """Each element of x (or slice along dim) repeated by a number or by a tensor of counts.
-
-    FLOPs: none; backward an addition for each element of the repetition.
-    Bytes: x (and the tensor of repeats) read, the repetition written; backward its gradient read,
-    that of x written.
-
-    The values of a tensor of repeats are not recorded; the cost is then unknown unless the output
-    size is given.
-    """
     count: int | None = None
     read: int | None = 0
     if isinstance(repeats, int):
@@ -299,16 +289,14 @@ def _perhaps(x: Tensor, dtype: str | None, direction: str) -> Answer:
 
 
 @operators("""
+    A source, broadcast, written over x, in the type of x.
+    FLOPs: none.
+    Bytes: source read, x written, each in its own type; backward the gradient read in the type of x
+    and written in that of the source.
     (x, src=source, ...): torch.copy_
     (x, source, ...): aten::copy_ aten::copy
 """)
 def copy_(x: Tensor, source: Tensor | Number, *, direction: str) -> Answer:
-    """A source, broadcast, written over x, in the type of x.
-
-    FLOPs: none.
-    Bytes: source read, x written, each in its own type; backward the gradient read in the type of x
-    and written in that of the source.
-    """
     if not isinstance(source, Tensor):
         return Cost(0, byte_count(elements(x.shape), x.dtype)), tensor_text(x)
     if broadcast(x.shape, source.shape) != x.shape:
@@ -330,20 +318,23 @@ table_row("""
 
 
 @operators("""
+    x in another type, or on another device, in new memory.
+    FLOPs: none, a conversion moves data.
+    Bytes: x read, the copy written, each in its own type; backward reversed.
     (x, dtype, _, _, _, _, _): aten::_to_copy
     (x, _, _): aten::_to_copy
 """)
 def to_copy(x: Tensor, dtype: Dtype = None, *, direction: str) -> Answer:
-    """x in another type, or on another device, in new memory.
-
-    FLOPs: none, a conversion moves data.
-    Bytes: x read, the copy written, each in its own type; backward reversed.
-    """
     result = canonical_type(x.dtype) if dtype is None else named(dtype)
     return converted(x, result, direction), tensor_text(x)
 
 
 @operators("""
+    x in another type or on another device; x itself if nothing changes.
+    FLOPs: none, a conversion moves data.
+    Bytes: x read, the copy written, each in its own type; backward reversed.
+
+    An estimate unless the types differ: if a kernel runs, there is a copy.
     (x, target, second, _, _, dtype, device): torch.to
     (x, first, second, third, ...): aten::to
 """)
@@ -358,13 +349,6 @@ def to(
     *,
     direction: str,
 ) -> Answer:
-    """x in another type or on another device; x itself if nothing changes.
-
-    FLOPs: none, a conversion moves data.
-    Bytes: x read, the copy written, each in its own type; backward reversed.
-
-    An estimate unless the types differ: if a kernel runs, there is a copy.
-    """
     other = next((tensor for tensor in (target, first) if isinstance(tensor, Tensor)), None)
     if other is not None:
         return _perhaps(x, canonical_type(other.dtype), direction)
@@ -384,17 +368,15 @@ def to(
 
 
 @operators("""
+    x in another type; x itself if it has that type. Without an argument, the name of its type.
+    FLOPs: none, a conversion moves data.
+    Bytes: x read, the copy written, each in its own type; backward reversed.
     (x, dtype, ...): torch.type
     (x, other): type_as
 """)
 def torch_type(
     x: Tensor, dtype: Dtype = None, other: Tensor | None = None, *, direction: str
 ) -> Answer:
-    """x in another type; x itself if it has that type. Without an argument, the name of its type.
-
-    FLOPs: none, a conversion moves data.
-    Bytes: x read, the copy written, each in its own type; backward reversed.
-    """
     if other is not None:
         return _perhaps(x, canonical_type(other.dtype), direction)
     if dtype is None:
@@ -459,17 +441,15 @@ table_row("""
 
 
 @operators("""
-    (x, ...): aten::_autocast_to_full_precision
-    (x, _, _, dtype, ...): aten::_autocast_to_reduced_precision
-""")
-def autocast_to_full_precision(x: Tensor, dtype: Dtype = "float32", *, direction: str) -> Answer:
-    """x in autocast's type; x itself if it has that type.
-
+    x in autocast's type; x itself if it has that type.
     FLOPs: none, a conversion moves data.
     Bytes: x read, the copy written, each in its own type; backward reversed.
 
     An estimate unless the types differ: if a kernel runs, there is a copy.
-    """
+    (x, ...): aten::_autocast_to_full_precision
+    (x, _, _, dtype, ...): aten::_autocast_to_reduced_precision
+""")
+def autocast_to_full_precision(x: Tensor, dtype: Dtype = "float32", *, direction: str) -> Answer:
     return _perhaps(x, named(dtype), direction)
 
 

@@ -36,17 +36,15 @@ def new_tensor(count: int | None, dtype: Dtype, default: str | None, flops: int 
 
 
 @operators("""
+    x filled with one number.
+    FLOPs: none.
+    Bytes: x written (and the number read, if it is a tensor); backward zeros written.
     (x, value): fill_ torch.fill
     (x): zero_ torch.zero one_
     (x, value, ...): aten::fill
     (x, ...): aten::zero
 """)
 def fill(x: Tensor, value: Tensor | Number | Unknown | None = None, *, direction: str) -> Answer:
-    """x filled with one number.
-
-    FLOPs: none.
-    Bytes: x written (and the number read, if it is a tensor); backward zeros written.
-    """
     read: int | None = 0
     if isinstance(value, Tensor) and canonical_type(value.dtype) and direction == "fprop":
         read = tensor_bytes(value)
@@ -62,6 +60,11 @@ table_row("""
 
 
 @operators("""
+    A tensor of a given size filled with zeros or ones.
+    FLOPs: none.
+    Bytes: the tensor written.
+
+    Without dtype, torch's default float32 is assumed, an estimate: programs may change it.
     (size, second, third, fourth, fifth, sixth, seventh, eighth, dtype): torch.zeros torch.ones
     (size, dtype, ...): aten::zeros aten::ones
 """)
@@ -76,30 +79,21 @@ def zeros(
     eighth: int | None = None,
     dtype: Dtype = None,
 ) -> Answer:
-    """A tensor of a given size filled with zeros or ones.
-
-    FLOPs: none.
-    Bytes: the tensor written.
-
-    Without dtype, torch's default float32 is assumed, an estimate: programs may change it.
-    """
     shape = sizes_given(size, second, third, fourth, fifth, sixth, seventh, eighth)
     return new_tensor(None if shape is None else elements(shape), dtype, DEFAULT_TYPE)
 
 
 @operators("""
-    (size, fill_value=value, dtype=dtype): torch.full
-    (size, value, dtype, ...): aten::full
-""")
-def full(size: Ints | Unknown, value: Number | Tensor | Unknown, dtype: Dtype = None) -> Answer:
-    """A tensor of a given size filled with one number.
-
+    A tensor of a given size filled with one number.
     FLOPs: none.
     Bytes: the tensor written.
 
     Without dtype, it has the number's type; for a float, torch's default float32 is assumed, an
     estimate: programs may change it.
-    """
+    (size, fill_value=value, dtype=dtype): torch.full
+    (size, value, dtype, ...): aten::full
+""")
+def full(size: Ints | Unknown, value: Number | Tensor | Unknown, dtype: Dtype = None) -> Answer:
     shape = sizes_given(size)
     count = None if shape is None else elements(shape)
     if dtype is None and not isinstance(value, (Tensor, Unknown)):
@@ -110,34 +104,33 @@ def full(size: Ints | Unknown, value: Number | Tensor | Unknown, dtype: Dtype = 
 
 
 @operators("""
+    Memory for a new tensor.
+    FLOPs: none.
+    Bytes: none: nothing is written, no kernel runs.
     (...): empty empty_strided empty_like empty_permuted new_empty new_empty_strided
         _efficientzerotensor
 """)
 def empty() -> Answer:
-    """Memory for a new tensor.
-
-    FLOPs: none.
-    Bytes: none: nothing is written, no kernel runs.
-    """
     return Cost(0, 0), ""
 
 
 @operators("""
+    A tensor of the shape of x, filled with one number.
+    FLOPs: none.
+    Bytes: the tensor written; x is not read.
     (x, dtype=dtype): torch.zeros_like torch.ones_like
     (x, _, dtype=dtype): torch.full_like
     (x, dtype, _, _, _, _): aten::zeros_like aten::ones_like
     (x, _, dtype, _, _, _, _): aten::full_like
 """)
 def zeros_like(x: Tensor, dtype: Dtype = None) -> Answer:
-    """A tensor of the shape of x, filled with one number.
-
-    FLOPs: none.
-    Bytes: the tensor written; x is not read.
-    """
     return Cost(0, byte_count(elements(x.shape), chosen(dtype, x.dtype))), tensor_text(x)
 
 
 @operators("""
+    A tensor of a given size and the type of x, filled with one number.
+    FLOPs: none.
+    Bytes: the tensor written; x is not read.
     (x, size, second, third, fourth, fifth, sixth, dtype): torch.new_zeros torch.new_ones
     (x, size, fill_value=_, dtype=dtype): torch.new_full
     (x, size, dtype, ...): aten::new_zeros aten::new_ones
@@ -153,11 +146,6 @@ def new_zeros(
     sixth: int | None = None,
     dtype: Dtype = None,
 ) -> Answer:
-    """A tensor of a given size and the type of x, filled with one number.
-
-    FLOPs: none.
-    Bytes: the tensor written; x is not read.
-    """
     shape = sizes_given(size, second, third, fourth, fifth, sixth)
     result = chosen(dtype, x.dtype)
     written = None if shape is None else byte_count(elements(shape), result)
@@ -165,19 +153,20 @@ def new_zeros(
 
 
 @operators("""
+    A 0-dim tensor with one number.
+    FLOPs: none.
+    Bytes: one element written, by default of float32, an estimate.
     (value, dtype=dtype): torch.scalar_tensor
     (value, dtype, ...): aten::scalar_tensor
 """)
 def scalar_tensor(value: Number | Unknown, dtype: Dtype = None) -> Answer:
-    """A 0-dim tensor with one number.
-
-    FLOPs: none.
-    Bytes: one element written, by default of float32, an estimate.
-    """
     return new_tensor(1, dtype, DEFAULT_TYPE)
 
 
 @operators("""
+    The matrix [rows, columns] with ones along its diagonal.
+    FLOPs: none.
+    Bytes: the matrix written, by default of float32, an estimate.
     (n=rows, m=columns, dtype): torch.eye
     (rows, second, third, fourth, fifth, sixth): aten::eye
 """)
@@ -191,11 +180,6 @@ def eye(
     fifth: Any = None,
     sixth: Any = "absent",
 ) -> Answer:
-    """The matrix [rows, columns] with ones along its diagonal.
-
-    FLOPs: none.
-    Bytes: the matrix written, by default of float32, an estimate.
-    """
     # ATen: (n, m) with an out tensor, else (n, dtype, layout, device, pin) and (n, m, dtype,
     # layout, device, pin).
     if any(
@@ -222,32 +206,28 @@ def eye(
 
 
 @operators("""
+    Indices of the lower triangle of a matrix [rows, columns] -> [2, n].
+    FLOPs: none.
+    Bytes: the indices written, int64 unless a type is given.
     (row=rows, col=columns, offset, dtype): torch.tril_indices
     (rows, columns, offset, dtype, ...): aten::tril_indices
 """)
 def tril_indices(
     rows: int | Unknown, columns: int | Unknown, offset: int | Unknown = 0, dtype: Dtype = None
 ) -> Answer:
-    """Indices of the lower triangle of a matrix [rows, columns] -> [2, n].
-
-    FLOPs: none.
-    Bytes: the indices written, int64 unless a type is given.
-    """
     return _triangle(rows, columns, offset, dtype)
 
 
 @operators("""
+    Indices of the upper triangle of a matrix [rows, columns] -> [2, n].
+    FLOPs: none.
+    Bytes: the indices written, int64 unless a type is given.
     (row=rows, col=columns, offset, dtype=dtype): torch.triu_indices
     (rows, columns, offset, dtype, ...): aten::triu_indices
 """)
 def triu_indices(
     rows: int | Unknown, columns: int | Unknown, offset: int | Unknown = 0, dtype: Dtype = None
 ) -> Answer:
-    """Indices of the upper triangle of a matrix [rows, columns] -> [2, n].
-
-    FLOPs: none.
-    Bytes: the indices written, int64 unless a type is given.
-    """
     # The upper triangle is the lower triangle of the transposed matrix.
     return _triangle(columns, rows, offset if isinstance(offset, Unknown) else -offset, dtype)
 
@@ -267,6 +247,12 @@ def _triangle(
 
 
 @operators("""
+    Numbers from start to end with a step.
+    FLOPs: 2 for each: a product and an addition.
+    Bytes: the numbers written: int64 if start, end and step are integers, else by default of
+    float32, an estimate.
+
+    The additional end element of range is not counted.
     (start, end, step, dtype=dtype): torch.arange torch.range
     (start, end, step, fourth, fifth, sixth, seventh): aten::arange aten::range
 """)
@@ -282,14 +268,6 @@ def arange(
     *,
     result: Tensor | Unknown = UNKNOWN,
 ) -> Answer:
-    """Numbers from start to end with a step.
-
-    FLOPs: 2 for each: a product and an addition.
-    Bytes: the numbers written: int64 if start, end and step are integers, else by default of
-    float32, an estimate.
-
-    The additional end element of range is not counted.
-    """
     # ATen: (end, ..), (start, end, ..), (start, end, step, ..), each followed by type, layout,
     # device and pin, or by an out tensor.
     given = (start, end, step, fourth, fifth, sixth, seventh)
@@ -329,32 +307,28 @@ def _steps(start: float, end: float, step: float) -> int:
 
 
 @operators("""
+    `steps` evenly spaced numbers from start to end.
+    FLOPs: 2 for each: a product and an addition.
+    Bytes: the numbers written, by default of float32, an estimate.
     (start, end, steps, dtype): torch.linspace
     (start, end, steps, dtype, ...): aten::linspace
 """)
 def linspace(
     steps: int | Unknown, start: Any = None, end: Any = None, dtype: Dtype = None
 ) -> Answer:
-    """`steps` evenly spaced numbers from start to end.
-
-    FLOPs: 2 for each: a product and an addition.
-    Bytes: the numbers written, by default of float32, an estimate.
-    """
     return _spaced(steps, dtype, 2)
 
 
 @operators("""
+    `steps` powers of a base with evenly spaced exponents.
+    FLOPs: 22 for each: a product, an addition and a power.
+    Bytes: the numbers written, by default of float32, an estimate.
     (start, end, steps, base, dtype): torch.logspace
     (start, end, steps, base, dtype, ...): aten::logspace
 """)
 def logspace(
     steps: int | Unknown, start: Any = None, end: Any = None, base: Any = None, dtype: Dtype = None
 ) -> Answer:
-    """`steps` powers of a base with evenly spaced exponents.
-
-    FLOPs: 22 for each: a product, an addition and a power.
-    Bytes: the numbers written, by default of float32, an estimate.
-    """
     return _spaced(steps, dtype, POWER + 2)
 
 

@@ -21,14 +21,14 @@ table_row("""
 """)("x", lambda x: (Cost(0, 0), tensor_text(x)), both=True)
 
 
-@operators("(x, ...): view view_as unflatten _unsafe_view _reshape_alias")
-def view(x: Tensor, *, direction: str) -> Answer:
-    """x in another shape, in the same memory.
-
+@operators("""
+    x in another shape, in the same memory.
     FLOPs: none.
     Bytes: none; backward the gradient read and written, an estimate: it is copied only if it is not
     contiguous.
-    """
+    (x, ...): view view_as unflatten _unsafe_view _reshape_alias
+""")
+def view(x: Tensor, *, direction: str) -> Answer:
     if direction == "fprop":
         return Cost(0, 0), tensor_text(x)
     cost = copied(Tensor(x.shape, x.dtype))
@@ -36,27 +36,25 @@ def view(x: Tensor, *, direction: str) -> Answer:
 
 
 @operators("""
+    Pieces that make up x, in the same memory.
+    FLOPs: none.
+    Bytes: none; backward the gradients of the pieces read, that of x written.
     (x, ...): split split_with_sizes chunk unbind tensor_split hsplit vsplit dsplit unsafe_split
         unsafe_split_with_sizes unsafe_chunk
 """)
 def cut(x: Tensor, *, direction: str) -> Answer:
-    """Pieces that make up x, in the same memory.
-
-    FLOPs: none.
-    Bytes: none; backward the gradients of the pieces read, that of x written.
-    """
     if direction == "fprop":
         return Cost(0, 0), tensor_text(x)
     return copied(Tensor(x.shape, x.dtype)), tensor_text(x)
 
 
-@operators("(x, ...): diagonal as_strided as_strided_ real imag aten::unfold")
-def part(x: Tensor, *, direction: str) -> Answer:
-    """Some elements of x, in the same memory.
-
+@operators("""
+    Some elements of x, in the same memory.
     FLOPs: none; backward unknown, because elements may overlap.
     Bytes: none; backward unknown.
-    """
+    (x, ...): diagonal as_strided as_strided_ real imag aten::unfold
+""")
+def part(x: Tensor, *, direction: str) -> Answer:
     if direction == "bprop":
         raise CannotModel("the elements of the view are not modelled")
     return Cost(0, 0), tensor_text(x)
@@ -84,13 +82,13 @@ def _size_along(shape: tuple[int, ...], dim: int | Unknown) -> int | None:
     return shape[dim]
 
 
-@operators("(x, dim, ...): select")
-def select(x: Tensor, dim: int | Unknown, *, direction: str) -> Answer:
-    """One slice of x along dim, in the same memory.
-
+@operators("""
+    One slice of x along dim, in the same memory.
     FLOPs: none.
     Bytes: none; backward the gradient of the slice read, that of x written.
-    """
+    (x, dim, ...): select
+""")
+def select(x: Tensor, dim: int | Unknown, *, direction: str) -> Answer:
     along = _size_along(x.shape, dim)
     if direction == "fprop":
         return Cost(0, 0), tensor_text(x)
@@ -98,13 +96,13 @@ def select(x: Tensor, dim: int | Unknown, *, direction: str) -> Answer:
     return _part_gradient(x, count), tensor_text(x)
 
 
-@operators("(x, dim, _, length): narrow")
-def narrow(x: Tensor, dim: int | Unknown, length: int | Unknown, *, direction: str) -> Answer:
-    """`length` slices of x along dim, in the same memory.
-
+@operators("""
+    `length` slices of x along dim, in the same memory.
     FLOPs: none.
     Bytes: none; backward the gradient of the slices read, that of x written.
-    """
+    (x, dim, _, length): narrow
+""")
+def narrow(x: Tensor, dim: int | Unknown, length: int | Unknown, *, direction: str) -> Answer:
     along = _size_along(x.shape, dim)
     if direction == "fprop":
         return Cost(0, 0), tensor_text(x)
@@ -115,7 +113,12 @@ def narrow(x: Tensor, dim: int | Unknown, length: int | Unknown, *, direction: s
     return _part_gradient(x, elements(x.shape) // along * length if along else 0), tensor_text(x)
 
 
-@operators("(x, dim, start, end, step): slice")
+@operators("""
+    Slices of x along dim from start to end, in the same memory.
+    FLOPs: none.
+    Bytes: none; backward the gradient of the slices read, that of x written.
+    (x, dim, start, end, step): slice
+""")
 def slices(
     x: Tensor,
     dim: int | Unknown = 0,
@@ -125,11 +128,6 @@ def slices(
     *,
     direction: str,
 ) -> Answer:
-    """Slices of x along dim from start to end, in the same memory.
-
-    FLOPs: none.
-    Bytes: none; backward the gradient of the slices read, that of x written.
-    """
     if direction == "fprop":
         return Cost(0, 0), tensor_text(x)
     along = _size_along(x.shape, dim)
@@ -143,6 +141,9 @@ def slices(
 
 
 @operators("""
+    x repeated along dimensions of size 1, in the same memory.
+    FLOPs: none; backward an addition for each element of the repetition.
+    Bytes: none; backward the gradient of the repetition read, that of x written.
     (x, sizes, second, third, fourth, fifth, sixth, seventh, eighth, size=sizes): torch.expand
         torch.broadcast_to
     (x, other): expand_as
@@ -163,11 +164,6 @@ def expand(
     *,
     direction: str,
 ) -> Answer:
-    """x repeated along dimensions of size 1, in the same memory.
-
-    FLOPs: none; backward an addition for each element of the repetition.
-    Bytes: none; backward the gradient of the repetition read, that of x written.
-    """
     if direction == "fprop":
         return Cost(0, 0), tensor_text(x)
     count = _expanded(x, sizes, second, third, fourth, fifth, sixth, seventh, eighth)
@@ -200,43 +196,39 @@ def _expanded(x: Tensor, *given: Ints | Unknown | None) -> int | None:
 
 
 @operators("""
+    Gradient of a part of a tensor, placed in zeros of the tensor's sizes.
+    FLOPs: none.
+    Bytes: the gradient read, a tensor of the sizes written.
     (gradient, sizes, ...): aten::select_backward aten::slice_backward aten::diagonal_backward
 """)
 def part_backward(gradient: Tensor, sizes: Ints | Unknown) -> Answer:
-    """Gradient of a part of a tensor, placed in zeros of the tensor's sizes.
-
-    FLOPs: none.
-    Bytes: the gradient read, a tensor of the sizes written.
-    """
     shape = sizes_given(sizes)
     written = None if shape is None else byte_count(elements(shape), gradient.dtype)
     return Cost(0, add_known(tensor_bytes(gradient), written)), tensor_text(gradient)
 
 
-@operators("(gradient, sizes, ...): aten::unfold_backward")
-def unfold_backward(gradient: Tensor, sizes: Ints | Unknown) -> Answer:
-    """Gradient of overlapping windows along a dimension, summed.
-
+@operators("""
+    Gradient of overlapping windows along a dimension, summed.
     FLOPs: an addition for each element of the gradient.
     Bytes: the gradient read, a tensor of the sizes written.
-    """
+    (gradient, sizes, ...): aten::unfold_backward
+""")
+def unfold_backward(gradient: Tensor, sizes: Ints | Unknown) -> Answer:
     cost, params = part_backward(gradient, sizes)
     return Cost(elements(gradient.shape) * parts(gradient.dtype), cost.bytes), params
 
 
 @operators("""
+    A copy of x with one part replaced by a source.
+    FLOPs: none.
+    Bytes: x and source read, the copy written; backward its gradient read, those of x and of the
+    source written.
     (x, src=source, ...): torch.select_scatter torch.slice_scatter torch.diagonal_scatter
         torch.as_strided_scatter
     (x, source, ...): aten::select_scatter aten::slice_scatter aten::diagonal_scatter
         aten::as_strided_scatter
 """)
 def select_scatter(x: Tensor, source: Tensor, *, direction: str) -> Answer:
-    """A copy of x with one part replaced by a source.
-
-    FLOPs: none.
-    Bytes: x and source read, the copy written; backward its gradient read, those of x and of the
-    source written.
-    """
     own, part_bytes = byte_count(elements(x.shape), x.dtype), tensor_bytes(source)
     read = tensor_bytes(x) if direction == "fprop" else own
     return Cost(0, add_known(read, part_bytes, own)), f"{tensor_text(x)};{tensor_text(source)}"

@@ -44,6 +44,18 @@ def channels_of(x: Tensor) -> int:
 
 
 @operators("""
+    x[n, c, ..] normalised by channel: (x - mean) / sqrt(var + eps) * weight[c] + bias[c].
+    FLOPs: 8 per element in training (mean 1, variance 3, normalising 2, weight 1, bias 1), 4 in
+    evaluation; backward 9 in training (two sums 4, gradient 5), 1 (and 4 for those of weight and
+    bias) in evaluation.
+    Bytes: training reads x twice (statistics require the entire batch), evaluation once; y written;
+    the vectors of c elements read, running and saved statistics written. Backward reads dy and x
+    twice (evaluation once), writes dx and the gradients of the vectors.
+
+    PyProf also counts 8; its bytes are 4 tensors forward and 5 backward. Per-channel operations are
+    not counted. All gradients are assumed to be computed. If not recorded, training is assumed (not
+    exact). torch.batch_norm, identified by its ninth argument, has weight and bias before the
+    running statistics.
     (x, running_mean, running_var, weight, bias, training, _, _, cudnn_enabled):
         torch.batch_norm
     (x, weight, bias, running_mean, running_var, training, ...): _batch_norm_impl_index
@@ -62,20 +74,6 @@ def batch_norm(
     *,
     direction: str,
 ) -> Answer:
-    """x[n, c, ..] normalised by channel: (x - mean) / sqrt(var + eps) * weight[c] + bias[c].
-
-    FLOPs: 8 per element in training (mean 1, variance 3, normalising 2, weight 1, bias 1), 4 in
-    evaluation; backward 9 in training (two sums 4, gradient 5), 1 (and 4 for those of weight and
-    bias) in evaluation.
-    Bytes: training reads x twice (statistics require the entire batch), evaluation once; y written;
-    the vectors of c elements read, running and saved statistics written. Backward reads dy and x
-    twice (evaluation once), writes dx and the gradients of the vectors.
-
-    PyProf also counts 8; its bytes are 4 tensors forward and 5 backward. Per-channel operations are
-    not counted. All gradients are assumed to be computed. If not recorded, training is assumed (not
-    exact). torch.batch_norm, identified by its ninth argument, has weight and bias before the
-    running statistics.
-    """
     if cudnn_enabled is not None:
         weight, bias, running_mean, running_var = running_mean, running_var, weight, bias
     channels = channels_of(x)
@@ -84,7 +82,12 @@ def batch_norm(
     return _norm(x, vectors, channels, training, direction)
 
 
-@operators("_native_batch_norm_legit_no_training _batch_norm_no_update")
+@operators("""
+    x[n, c, ..] normalised by running statistics.
+    FLOPs: 2 per element, one more for weight and one for bias; backward as batch_norm.
+    Bytes: x read, y written, the vectors read; backward as batch_norm.
+    (*): _native_batch_norm_legit_no_training _batch_norm_no_update
+""")
 def native_batch_norm_legit_no_training(
     x: Tensor,
     weight: Tensor | None = None,
@@ -96,17 +99,17 @@ def native_batch_norm_legit_no_training(
     *,
     direction: str,
 ) -> Answer:
-    """x[n, c, ..] normalised by running statistics.
-
-    FLOPs: 2 per element, one more for weight and one for bias; backward as batch_norm.
-    Bytes: x read, y written, the vectors read; backward as batch_norm.
-    """
     return batch_norm(
         x, weight, bias, running_mean, running_var, training=False, direction=direction
     )
 
 
-@operators("_batch_norm_with_update _batch_norm_with_update_functional")
+@operators("""
+    x[n, c, ..] normalised by its own statistics; updates the running statistics.
+    FLOPs: 6 per element, one more for weight and one for bias; backward 9.
+    Bytes: x read twice, y written, the vectors; backward as batch_norm.
+    (*): _batch_norm_with_update _batch_norm_with_update_functional
+""")
 def batch_norm_with_update(
     x: Tensor,
     weight: Tensor | None = None,
@@ -118,17 +121,15 @@ def batch_norm_with_update(
     *,
     direction: str,
 ) -> Answer:
-    """x[n, c, ..] normalised by its own statistics; updates the running statistics.
-
-    FLOPs: 6 per element, one more for weight and one for bias; backward 9.
-    Bytes: x read twice, y written, the vectors; backward as batch_norm.
-    """
     return batch_norm(
         x, weight, bias, running_mean, running_var, training=True, direction=direction
     )
 
 
 @operators("""
+    x[n, c, ..] normalised for each n and c: the batch norm of x[1, n c, ..], as in torch.
+    FLOPs: as batch_norm; in training mode if it uses the input's statistics.
+    Bytes: as batch_norm with n c saved statistics.
     (x, running_mean, running_var, weight, bias, use_input_stats, _, _, cudnn_enabled):
         torch.instance_norm
     (x, weight, bias, running_mean, running_var, use_input_stats, ...): aten::instance_norm
@@ -144,11 +145,6 @@ def instance_norm(
     *,
     direction: str,
 ) -> Answer:
-    """x[n, c, ..] normalised for each n and c: the batch norm of x[1, n c, ..], as in torch.
-
-    FLOPs: as batch_norm; in training mode if it uses the input's statistics.
-    Bytes: as batch_norm with n c saved statistics.
-    """
     if cudnn_enabled is not None:
         weight, bias, running_mean, running_var = running_mean, running_var, weight, bias
     channels = channels_of(x)
@@ -206,6 +202,12 @@ def _gradients(
 
 
 @operators("""
+    dx[n, c, ..], dweight[c] and dbias[c] of a batch norm from dy, x and saved statistics.
+    FLOPs: 9 per element in training (two sums 4, gradient 5), else 1, and 4 with a weight.
+    Bytes: in training dy and x read twice, else once; dx written; the vectors of c elements.
+
+    cuDNN's and MIOpen's operators are for training. With a weight, a bias and both gradients are
+    assumed. If not recorded, training is assumed (not exact).
     (gradient, x, weight, running_mean, running_var, save_mean, save_var, training, ...):
         native_batch_norm_backward batch_norm_backward
     (x, gradient, weight, running_mean, running_var, save_mean, save_var, ...):
@@ -223,14 +225,6 @@ def batch_norm_backward(
     save_var: Tensor | None = None,
     training: Flag = True,
 ) -> Answer:
-    """dx[n, c, ..], dweight[c] and dbias[c] of a batch norm from dy, x and saved statistics.
-
-    FLOPs: 9 per element in training (two sums 4, gradient 5), else 1, and 4 with a weight.
-    Bytes: in training dy and x read twice, else once; dx written; the vectors of c elements.
-
-    cuDNN's and MIOpen's operators are for training. With a weight, a bias and both gradients are
-    assumed. If not recorded, training is assumed (not exact).
-    """
     channels = channels_of(x)
     if gradient.shape != x.shape:
         raise CannotModel(f"gradient {gradient.shape} does not fit {x.shape}")
@@ -244,17 +238,15 @@ MERGED: Final = 18  # variance 1/s^2 - eps (3), merged (8), mean merged (5), fac
 
 
 @operators("""
+    Mean[c] and inverse deviation[c] of x[n, c, ..] on one GPU.
+    FLOPs: 4 per element: x added; x - mean, squared, added.
+    Bytes: x read, two vectors of c elements written; running ones read and written.
     (x, ...): batch_norm_stats
     (x, running_mean, running_var, ...): batch_norm_update_stats
 """)
 def batch_norm_stats(
     x: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None
 ) -> Answer:
-    """Mean[c] and inverse deviation[c] of x[n, c, ..] on one GPU.
-
-    FLOPs: 4 per element: x added; x - mean, squared, added.
-    Bytes: x read, two vectors of c elements written; running ones read and written.
-    """
     channels = channels_of(x)
     channels_fit(channels, running_mean, running_var)
     tensor = statistics(x, channels)
@@ -264,6 +256,11 @@ def batch_norm_stats(
 
 
 @operators("""
+    Mean[c] and inverse deviation[c] from those[gpus, c] of several GPUs.
+    FLOPs: 18 for each GPU and channel: variances and means are merged in pairs.
+    Bytes: statistics read, merged ones written, running ones read and written. x is not read.
+
+    Merging: Chan, Golub, LeVeque, Updating formulae for computing sample variances.
     (x, mean, invstd, running_mean, running_var, _, _, counts): batch_norm_gather_stats
         batch_norm_gather_stats_with_counts
 """)
@@ -275,13 +272,6 @@ def batch_norm_gather_stats(
     running_var: Tensor | None = None,
     counts: Tensor | int | Unknown | None = None,
 ) -> Answer:
-    """Mean[c] and inverse deviation[c] from those[gpus, c] of several GPUs.
-
-    FLOPs: 18 for each GPU and channel: variances and means are merged in pairs.
-    Bytes: statistics read, merged ones written, running ones read and written. x is not read.
-
-    Merging: Chan, Golub, LeVeque, Updating formulae for computing sample variances.
-    """
     if len(mean.shape) != 2 or mean.shape != invstd.shape:
         raise CannotModel(f"{mean.shape}, {invstd.shape} are not statistics of several GPUs")
     channels = mean.shape[1]
@@ -293,30 +283,30 @@ def batch_norm_gather_stats(
     return Cost(elements(mean.shape) * MERGED, moves), texts(mean, invstd)
 
 
-@operators("(x, weight, bias, mean, invstd, ...): batch_norm_elemt")
+@operators("""
+    (x[n, c, ..] - mean[c]) * invstd[c] * weight[c] + bias[c].
+    FLOPs: 2 per element, one more for weight and one for bias.
+    Bytes: x read, y written, the vectors read.
+    (x, weight, bias, mean, invstd, ...): batch_norm_elemt
+""")
 def batch_norm_elemt(
     x: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Tensor, invstd: Tensor
 ) -> Answer:
-    """(x[n, c, ..] - mean[c]) * invstd[c] * weight[c] + bias[c].
-
-    FLOPs: 2 per element, one more for weight and one for bias.
-    Bytes: x read, y written, the vectors read.
-    """
     channels_fit(channels_of(x), weight, bias, mean, invstd)
     flops = APPLIED + (weight is not None) + (bias is not None)
     moves = moved(x, weight, bias, mean, invstd, fresh(x))
     return Cost(elements(x.shape) * flops, moves), texts(x, weight, bias)
 
 
-@operators("(gradient, x, mean, invstd, weight, ...): batch_norm_backward_reduce")
+@operators("""
+    Sums[c] of dy and of dy * (x - mean) over x[n, c, ..] on one GPU.
+    FLOPs: 4 per element: dy added; x - mean, times dy, added.
+    Bytes: dy, x and the statistics read, both sums written, and dweight and dbias with a weight.
+    (gradient, x, mean, invstd, weight, ...): batch_norm_backward_reduce
+""")
 def batch_norm_backward_reduce(
     gradient: Tensor, x: Tensor, mean: Tensor, invstd: Tensor, weight: Tensor | None = None
 ) -> Answer:
-    """Sums[c] of dy and of dy * (x - mean) over x[n, c, ..] on one GPU.
-
-    FLOPs: 4 per element: dy added; x - mean, times dy, added.
-    Bytes: dy, x and the statistics read, both sums written, and dweight and dbias with a weight.
-    """
     if gradient.shape != x.shape:
         raise CannotModel(f"gradient {gradient.shape} does not fit {x.shape}")
     channels_fit(channels_of(x), mean, invstd, weight)
@@ -326,6 +316,9 @@ def batch_norm_backward_reduce(
 
 
 @operators("""
+    dx[n, c, ..] = (dy - mean(dy) - (x - mean) * c) * factor, from the sums of all GPUs.
+    FLOPs: 5 per element.
+    Bytes: dy, x and the vectors of c elements read, dx written.
     (gradient, x, mean, invstd, weight, sum_dy, sum_dy_xmu, ...): batch_norm_backward_elemt
 """)
 def batch_norm_backward_elemt(
@@ -337,11 +330,6 @@ def batch_norm_backward_elemt(
     sum_dy: Tensor,
     sum_dy_xmu: Tensor,
 ) -> Answer:
-    """dx[n, c, ..] = (dy - mean(dy) - (x - mean) * c) * factor, from the sums of all GPUs.
-
-    FLOPs: 5 per element.
-    Bytes: dy, x and the vectors of c elements read, dx written.
-    """
     if gradient.shape != x.shape:
         raise CannotModel(f"gradient {gradient.shape} does not fit {x.shape}")
     vectors = (mean, invstd, weight, sum_dy, sum_dy_xmu)

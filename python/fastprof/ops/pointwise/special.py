@@ -24,6 +24,10 @@ from fastprof.ops.tensor import (
 
 
 @operators("""
+    a / b, elementwise: integers give float32, or integers if the result is rounded.
+    FLOPs: 1 for each element of the output, 11 if complex; backward the same.
+    Bytes: each operand read at its own size, the output written; backward gradients and a saved
+    tensor. Unknown for integers if the capture does not record whether the result is rounded.
     (left, other, rounding_mode, ...): torch.div torch.divide torch.true_divide
     (left, other): torch.truediv torch.__truediv__ torch.__rtruediv__ torch.__div__
         torch.__rdiv__ aten::true_divide
@@ -32,12 +36,6 @@ from fastprof.ops.tensor import (
 def divide(
     left: Argument, other: Argument, rounding_mode: str | Unknown | None = None, *, direction: str
 ) -> Answer:
-    """a / b, elementwise: integers give float32, or integers if the result is rounded.
-
-    FLOPs: 1 for each element of the output, 11 if complex; backward the same.
-    Bytes: each operand read at its own size, the output written; backward gradients and a saved
-    tensor. Unknown for integers if the capture does not record whether the result is rounded.
-    """
     operands = known(left, other)
     output = Output.FLOAT if rounding_mode is None else Output.PROMOTED
     cost, text = pointwise(replace(DIVISION, output=output), operands, direction)
@@ -47,16 +45,14 @@ def divide(
 
 
 @operators("""
+    a / b in place of a.
+    FLOPs: 1 for each element, 11 if complex; backward the same.
+    Bytes: each operand read at its own size, the first written; backward gradients and a saved
+    tensor.
     (left, other, ...): div_ divide_ true_divide_ torch.__itruediv__ torch.__idiv__
         torch.itruediv
 """)
 def div(left: Tensor, other: Argument, *, direction: str) -> Answer:
-    """a / b in place of a.
-
-    FLOPs: 1 for each element, 11 if complex; backward the same.
-    Bytes: each operand read at its own size, the first written; backward gradients and a saved
-    tensor.
-    """
     return pointwise(replace(DIVISION, output=Output.FIRST), known(left, other), direction)
 
 
@@ -70,34 +66,30 @@ _APPROXIMATE: Final = {"none": (_GELU, _GELU_GRADIENT), "tanh": (_GELU_TANH, _GE
 
 
 @operators("""
-    aten::gelu aten::gelu_
-    (x, approximate): torch.gelu torch.gelu_
-""")
-def gelu(x: Tensor, approximate: str | Unknown = "none", *, direction: str) -> Answer:
-    """x [..] times the normal distribution function of x, or its approximation by tanh.
-
+    x [..] times the normal distribution function of x, or its approximation by tanh.
     FLOPs: 24 for each element, 28 by tanh; backward 49, 37 by tanh.
     Bytes: x read, the output written; backward gradients and x.
 
     torch ranges do not record which; the first is assumed, and the cost is an estimate.
-    """
+    (*): aten::gelu aten::gelu_
+    (x, approximate): torch.gelu torch.gelu_
+""")
+def gelu(x: Tensor, approximate: str | Unknown = "none", *, direction: str) -> Answer:
     flops, gradient = _of_gelu(approximate)
     operator = Operator(flops, ("x",), Output.PROMOTED, saved(gradient), 1, None)
     return _estimate(pointwise(operator, [x], direction), approximate)
 
 
 @operators("""
-    (gradient, x, approximate): aten::gelu_backward
-    (gradient, x): aten::infinitely_differentiable_gelu_backward
-""")
-def gelu_backward(gradient: Tensor, x: Tensor, approximate: str | Unknown = "none") -> Answer:
-    """dy times the derivative of gelu at x.
-
+    dy times the derivative of gelu at x.
     FLOPs: 49 for each element, 37 by tanh.
     Bytes: dy and x read, the gradient written.
 
     torch ranges do not record which; the first is assumed, and the cost is an estimate.
-    """
+    (gradient, x, approximate): aten::gelu_backward
+    (gradient, x): aten::infinitely_differentiable_gelu_backward
+""")
+def gelu_backward(gradient: Tensor, x: Tensor, approximate: str | Unknown = "none") -> Answer:
     flops = _of_gelu(approximate)[1]
     operator = Operator(flops, ("gradient", "x"), Output.PROMOTED, NONE, 2, None)
     return _estimate(pointwise(operator, [gradient, x], "fprop"), approximate)
@@ -119,14 +111,14 @@ _GLU: Final = SIGMOID + 1
 _GLU_GRADIENT: Final = SIGMOID + 5
 
 
-@operators("(x, ...): glu")
-def glu(x: Tensor, *, direction: str) -> Answer:
-    """First half of x along a dimension times the sigmoid of the second: half of x's elements.
-
+@operators("""
+    First half of x along a dimension times the sigmoid of the second: half of x's elements.
     FLOPs: 23 for each element of the output; backward 27.
     Bytes: x read, the output written; backward x and the output's gradient read and x's gradient
     written.
-    """
+    (x, ...): glu
+""")
+def glu(x: Tensor, *, direction: str) -> Answer:
     half = _half(x)
     read = tensor_bytes(x)
     output = byte_count(half, x.dtype)
@@ -135,13 +127,13 @@ def glu(x: Tensor, *, direction: str) -> Answer:
     return Cost(half * _GLU, add_known(read, output)), tensor_text(x)
 
 
-@operators("(gradient, x, ...): aten::glu_backward")
-def glu_backward(gradient: Tensor, x: Tensor) -> Answer:
-    """Gradient of glu at x, of x's size.
-
+@operators("""
+    Gradient of glu at x, of x's size.
     FLOPs: 27 for each element of the output's gradient.
     Bytes: x and the output's gradient read, x's gradient written.
-    """
+    (gradient, x, ...): aten::glu_backward
+""")
+def glu_backward(gradient: Tensor, x: Tensor) -> Answer:
     if elements(gradient.shape) != _half(x):
         raise CannotModel(f"{gradient.shape} is not half of {x.shape}")
     written = byte_count(elements(x.shape), x.dtype)
@@ -155,13 +147,13 @@ def _half(x: Tensor) -> int:
     return elements(x.shape) // 2
 
 
-@operators("(gradient, x, weight): aten::_prelu_kernel_backward")
-def prelu_kernel_backward(gradient: Tensor, x: Tensor, weight: Tensor) -> Answer:
-    """dy or slope dy, and dy a or 0: the gradient of the slope before summation.
-
+@operators("""
+    dy or slope dy, and dy a or 0: the gradient of the slope before summation.
     FLOPs: 3 for each element: a comparison, two multiplications.
     Bytes: dy, x and the slopes read, both gradients of x's size written.
-    """
+    (gradient, x, weight): aten::_prelu_kernel_backward
+""")
+def prelu_kernel_backward(gradient: Tensor, x: Tensor, weight: Tensor) -> Answer:
     count = elements(x.shape)
     operands = (gradient, x, weight)
     moved = add_known(*map(tensor_bytes, operands), byte_count(2 * count, x.dtype))
@@ -181,13 +173,13 @@ table_row("""
 """)("x", lambda x, direction: pointwise(_POLYGAMMA, [x], direction))
 
 
-@operators("(x, ...): frexp")
-def frexp(x: Tensor) -> Answer:
-    """Mantissa, of x's type, and exponent, int32, of each element.
-
+@operators("""
+    Mantissa, of x's type, and exponent, int32, of each element.
     FLOPs: 2 for each element.
     Bytes: x read, both written.
-    """
+    (x, ...): frexp
+""")
+def frexp(x: Tensor) -> Answer:
     count = elements(x.shape)
     written = add_known(byte_count(count, x.dtype), byte_count(count, "int32"))
     return Cost(2 * count, add_known(tensor_bytes(x), written)), tensor_text(x)

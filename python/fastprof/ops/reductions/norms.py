@@ -42,6 +42,17 @@ Order = Number | str | None | Unknown
 
 
 @operators("""
+    p-norm of the elements of x [..] over the dimensions dim (all without them) -> [..].
+    FLOPs: 2 for each element (a square and an addition, or a magnitude and an addition or a
+    comparison; a power for other p) and 1 for the root of each output; backward a product for each
+    element and a division for each output (more if p is not 2).
+    Bytes: x read, the norms written; backward x, the norms and their gradients read, the gradient
+    of x written.
+
+    If p is not recorded, 2 is assumed; if dim is not recorded, one root is counted; the cost is
+    then an estimate. torch.linalg.norm of a matrix with a positional order is assumed to be
+    torch.norm, because a marker's op is the same: right for "fro", a few comparisons short for 1
+    and inf, wrong for 2, which is a singular value. FLOPs are PyProf's.
     (x, p, dim, keepdim, _, dtype, axis, ord=ord): torch.norm
     (x, ord=p, dim, keepdim, dtype): torch.vector_norm
     (x, dim, keepdim): torch.frobenius_norm
@@ -62,19 +73,6 @@ def norm(
     *,
     direction: str,
 ) -> Answer:
-    """p-norm of the elements of x [..] over the dimensions dim (all without them) -> [..].
-
-    FLOPs: 2 for each element (a square and an addition, or a magnitude and an addition or a
-    comparison; a power for other p) and 1 for the root of each output; backward a product for each
-    element and a division for each output (more if p is not 2).
-    Bytes: x read, the norms written; backward x, the norms and their gradients read, the gradient
-    of x written.
-
-    If p is not recorded, 2 is assumed; if dim is not recorded, one root is counted; the cost is
-    then an estimate. torch.linalg.norm of a matrix with a positional order is assumed to be
-    torch.norm, because a marker's op is the same: right for "fro", a few comparisons short for 1
-    and inf, wrong for 2, which is a singular value. FLOPs are PyProf's.
-    """
     if third is not None and keepdim is None:
         dtype = third if not isinstance(third, tuple) else dtype
     elif third is not None:
@@ -120,6 +118,13 @@ def _order(p: Order) -> Order:
 
 
 @operators("""
+    torch.linalg.norm of x [..]: a matrix norm if ord and two dims are given.
+    FLOPs: those of the vector norm; a matrix norm of order 1 or inf is a sum of magnitudes by rows
+    or columns and a comparison for each sum.
+    Bytes: x read, the norms written; backward x, the norms and their gradients read, the gradient
+    of x written.
+
+    Orders 2, -2 and "nuc" of a matrix need singular values: no model.
     (x, ord, dim, keepdim, dtype): torch.linalg_norm
     (x, ord, dim, keepdim, dtype, ...): aten::linalg_norm
 """)
@@ -132,19 +137,17 @@ def linalg_norm(
     *,
     direction: str,
 ) -> Answer:
-    """torch.linalg.norm of x [..]: a matrix norm if ord and two dims are given.
-
-    FLOPs: those of the vector norm; a matrix norm of order 1 or inf is a sum of magnitudes by rows
-    or columns and a comparison for each sum.
-    Bytes: x read, the norms written; backward x, the norms and their gradients read, the gradient
-    of x written.
-
-    Orders 2, -2 and "nuc" of a matrix need singular values: no model.
-    """
     return _by_order(x, ord, dim, dtype, direction)
 
 
 @operators("""
+    Norms of the matrices of x [.., m, n] -> [..].
+    FLOPs: 2 for each element and a root for each "fro"; for 1 and inf a comparison for each sum.
+    Bytes: x read, the norms written; backward x, the norms and their gradients read, the gradient
+    of x written.
+
+    Orders 2, -2 and "nuc" need singular values: no model. If the order is not recorded, "fro" is
+    assumed.
     (x, ord, dim, keepdim, dtype): torch.matrix_norm torch.linalg_matrix_norm
     (x, ord, dim, keepdim, dtype, ...): aten::linalg_matrix_norm
 """)
@@ -157,15 +160,6 @@ def matrix_norm(
     *,
     direction: str,
 ) -> Answer:
-    """Norms of the matrices of x [.., m, n] -> [..].
-
-    FLOPs: 2 for each element and a root for each "fro"; for 1 and inf a comparison for each sum.
-    Bytes: x read, the norms written; backward x, the norms and their gradients read, the gradient
-    of x written.
-
-    Orders 2, -2 and "nuc" need singular values: no model. If the order is not recorded, "fro" is
-    assumed.
-    """
     if isinstance(dim, int):
         raise CannotModel("a matrix norm has two dimensions")
     return _matrix(x, ord, dim, dtype, direction)
@@ -196,16 +190,14 @@ def _matrix(x: Tensor, order: Order, dim: Dims, dtype: Dtype, direction: str) ->
 
 
 @operators("""
-    torch.dist
-    (x, other, p, ...): aten::dist
-""")
-def dist(x: Tensor, other: Tensor, p: Number | str | Unknown = 2, *, direction: str) -> Answer:
-    """p-norm of x - other, broadcast -> [].
-
+    p-norm of x - other, broadcast -> [].
     FLOPs: a difference and the norm's own for each element; backward also a negation.
     Bytes: x and other read, the norm written; backward they, the norm and its gradient read, both
     gradients written.
-    """
+    (*): torch.dist
+    (x, other, p, ...): aten::dist
+""")
+def dist(x: Tensor, other: Tensor, p: Number | str | Unknown = 2, *, direction: str) -> Answer:
     difference = fresh(x, broadcast(x.shape, other.shape))
     cost, _ = _norm(difference, p, None, None, direction)
     back = direction == "bprop"
@@ -225,6 +217,14 @@ def selected_gradient(x: Tensor, outputs: int | None) -> Cost:
 
 
 @operators("""
+    Maximum or minimum: of all of x, along dim (with indices), or of x and other, broadcast.
+    FLOPs: a comparison for each element of x (of the output for two tensors). Backward: of all of
+    x, a comparison, an addition and a product for each element; along a dimension none; of two
+    tensors, a comparison and two products for each element of the output.
+    Bytes: x (and other) read, values and int64 indices written; backward the gradient (and values
+    or indices) read, those of the operands written.
+
+    In a range without values, the number of arguments determines the case.
     (x, second, keepdim, dim=dim, other=other, axis=axis): torch.max torch.min
     (x, second, keepdim, ...): aten::max aten::min
     (x, other, ...): aten::max aten::min
@@ -239,16 +239,6 @@ def torch_max(
     *,
     direction: str,
 ) -> Answer:
-    """Maximum or minimum: of all of x, along dim (with indices), or of x and other, broadcast.
-
-    FLOPs: a comparison for each element of x (of the output for two tensors). Backward: of all of
-    x, a comparison, an addition and a product for each element; along a dimension none; of two
-    tensors, a comparison and two products for each element of the output.
-    Bytes: x (and other) read, values and int64 indices written; backward the gradient (and values
-    or indices) read, those of the operands written.
-
-    In a range without values, the number of arguments determines the case.
-    """
     if isinstance(second, Tensor) and keepdim is not None:
         second = UNKNOWN  # a number, recorded as a tensor without dimensions
     elif isinstance(second, Tensor):
@@ -283,16 +273,14 @@ def _of_two(x: Tensor, other: Tensor, direction: str) -> Answer:
 
 
 @operators("""
+    Smallest and largest of x [..], of all or along dim -> two of [..].
+    FLOPs: two comparisons for each element; backward twice a comparison, an addition, a product.
+    Bytes: x read, both results written; backward x, both and their gradients read, the gradient of
+    x written.
     (x, dim): torch.aminmax torch._aminmax
     (x, dim, ...): aten::aminmax aten::_aminmax
 """)
 def aminmax(x: Tensor, dim: int | Unknown | None = None, *, direction: str) -> Answer:
-    """Smallest and largest of x [..], of all or along dim -> two of [..].
-
-    FLOPs: two comparisons for each element; backward twice a comparison, an addition, a product.
-    Bytes: x read, both results written; backward x, both and their gradients read, the gradient of
-    x written.
-    """
     outputs, count = left(x.shape, dim), elements(x.shape)
     both = flat(None if outputs is None else 2 * outputs, x.dtype)
     if direction == "fprop":
@@ -300,7 +288,12 @@ def aminmax(x: Tensor, dim: int | Unknown | None = None, *, direction: str) -> A
     return Cost(6 * count, _masked(x, both)), texts(x)
 
 
-@operators("aten::value_selecting_reduction_backward")
+@operators("""
+    Gradient of values picked along a dimension (max, sort, topk, median, mode, kthvalue).
+    FLOPs: none, the gradient is scattered into zeros.
+    Bytes: gradient and indices read, a tensor of the input's sizes written.
+    (*): aten::value_selecting_reduction_backward
+""")
 def value_selecting_reduction_backward(
     gradient: Tensor,
     dim: int | Unknown,
@@ -308,11 +301,6 @@ def value_selecting_reduction_backward(
     sizes: Ints | Unknown,
     keepdim: bool | Unknown = False,
 ) -> Answer:
-    """Gradient of values picked along a dimension (max, sort, topk, median, mode, kthvalue).
-
-    FLOPs: none, the gradient is scattered into zeros.
-    Bytes: gradient and indices read, a tensor of the input's sizes written.
-    """
     moves = moved(gradient, indices, of_sizes(gradient, sizes))
     return Cost(0, moves), texts(gradient, indices)
 
@@ -323,25 +311,25 @@ _BOOL: Final = Tensor((), "bool")
 _CLOSE: Final = 7  # |x - other| <= absolute + relative * |other|, or x = other
 
 
-@operators("equal")
-def equal(x: Tensor, other: Tensor) -> Answer:
-    """Whether x and other have one shape and equal elements -> [].
-
+@operators("""
+    Whether x and other have one shape and equal elements -> [].
     FLOPs: a comparison and a logical and for each element, none if the shapes differ.
     Bytes: both read, one bool written.
-    """
+    (*): equal
+""")
+def equal(x: Tensor, other: Tensor) -> Answer:
     if x.shape != other.shape:
         return Cost(0, 0), texts(x, other)
     return Cost(2 * elements(x.shape), moved(x, other, _BOOL)), texts(x, other)
 
 
-@operators("(x, other, ...): allclose")
-def allclose(x: Tensor, other: Tensor) -> Answer:
-    """Whether all elements of x and other, broadcast, are close -> [].
-
+@operators("""
+    Whether all elements of x and other, broadcast, are close -> [].
     FLOPs: the 7 of isclose and a logical and for each element; no backward pass.
     Bytes: both read, one bool written.
-    """
+    (x, other, ...): allclose
+""")
+def allclose(x: Tensor, other: Tensor) -> Answer:
     count = elements(broadcast(x.shape, other.shape))
     return Cost((_CLOSE + 1) * count, moved(x, other, _BOOL)), texts(x, other)
 
@@ -356,34 +344,30 @@ table_row("""
 
 
 @operators("""
+    Running sum of x along a dimension, of its shape.
+    FLOPs: an addition for each element, forward and backward.
+    Bytes: x read, the sums written (int64 of integers); backward their gradient read, that of x
+    written.
     (x, _, dtype): torch.cumsum
     (x, _, dtype, ...): aten::cumsum
     (x, _): aten::_cumsum
 """)
 def cumsum(x: Tensor, dtype: Dtype = None, *, direction: str) -> Answer:
-    """Running sum of x along a dimension, of its shape.
-
-    FLOPs: an addition for each element, forward and backward.
-    Bytes: x read, the sums written (int64 of integers); backward their gradient read, that of x
-    written.
-    """
     result = Tensor(x.shape, chosen(dtype, sum_result(x.dtype)))
     own = x if direction == "fprop" else fresh(x)
     return Cost(parts(x.dtype) * elements(x.shape), moved(own, result)), texts(x)
 
 
 @operators("""
+    Running product of x along a dimension, of its shape.
+    FLOPs: a product for each element; backward 3: product, running sum, division.
+    Bytes: x read, the products written; backward x, the products and their gradient read, the
+    gradient of x written. The separate path for zeros in x is not counted.
     (x, _, dtype): torch.cumprod
     (x, _, dtype, ...): aten::cumprod
     (x, _): aten::_cumprod
 """)
 def cumprod(x: Tensor, dtype: Dtype = None, *, direction: str) -> Answer:
-    """Running product of x along a dimension, of its shape.
-
-    FLOPs: a product for each element; backward 3: product, running sum, division.
-    Bytes: x read, the products written; backward x, the products and their gradient read, the
-    gradient of x written. The separate path for zeros in x is not counted.
-    """
     result = Tensor(x.shape, chosen(dtype, sum_result(x.dtype)))
     if direction == "fprop":
         return Cost(_product(x.dtype) * elements(x.shape), moved(x, result)), texts(x)
@@ -416,17 +400,15 @@ table_row("""
 
 
 @operators("""
-    (x, ...): torch.logcumsumexp
-    (x, _, ...): aten::logcumsumexp aten::_logcumsumexp
-""")
-def logcumsumexp(x: Tensor, *, direction: str) -> Answer:
-    """Running logarithm of a sum of exponentials of x along a dimension, of its shape.
-
+    Running logarithm of a sum of exponentials of x along a dimension, of its shape.
     FLOPs: 44 for each element: larger, smaller, difference, exponential, 1 + and logarithm, and an
     addition; backward twice that, and two exponentials, logarithms and differences.
     Bytes: x read, the result written; backward x, the result and its gradient read, the gradient
     of x written.
-    """
+    (x, ...): torch.logcumsumexp
+    (x, _, ...): aten::logcumsumexp aten::_logcumsumexp
+""")
+def logcumsumexp(x: Tensor, *, direction: str) -> Answer:
     count, result = elements(x.shape), Tensor(x.shape, float_result(x.dtype))
     step = EXPONENTIAL + LOGARITHM + 4
     if direction == "fprop":
@@ -436,16 +418,14 @@ def logcumsumexp(x: Tensor, *, direction: str) -> Answer:
 
 
 @operators("""
+    Running maximum or minimum of x along a dimension and its indices, both of its shape.
+    FLOPs: a comparison for each element; backward an addition for each.
+    Bytes: x read, values and int64 indices written; backward gradient and indices read, the
+    gradient of x written.
     (x, ...): torch.cummax torch.cummin
     (x, _, ...): aten::cummax aten::cummin
 """)
 def cummax(x: Tensor, *, direction: str) -> Answer:
-    """Running maximum or minimum of x along a dimension and its indices, both of its shape.
-
-    FLOPs: a comparison for each element; backward an addition for each.
-    Bytes: x read, values and int64 indices written; backward gradient and indices read, the
-    gradient of x written.
-    """
     count = elements(x.shape)
     if direction == "fprop":
         return selected(x, count, count), texts(x)

@@ -90,28 +90,26 @@ for _name, (_finish, _with_mean) in _MOMENTS.items():
 
 
 @operators("""
+    Number of nonzero elements of x [..] over the dimensions dim -> [..].
+    FLOPs: a comparison and an addition for each element; no backward pass.
+    Bytes: x read, the counts (int64) written.
     (x, dim, axis=axis): torch.count_nonzero
     (x, dim, ...): aten::count_nonzero
 """)
 def count_nonzero(x: Tensor, dim: Dims = None, axis: Dims = None) -> Answer:
-    """Number of nonzero elements of x [..] over the dimensions dim -> [..].
-
-    FLOPs: a comparison and an addition for each element; no backward pass.
-    Bytes: x read, the counts (int64) written.
-    """
     counted = Reduction(2, count_result, None)
     return reduction(counted, x, axis if dim is None else dim, None, "fprop")
 
 
-@operators("sum_to_size")
-def sum_to_size(x: Tensor, size: Ints | Unknown, *, direction: str) -> Answer:
-    """Sum of x [..] down to a shape that broadcasts to it.
-
+@operators("""
+    Sum of x [..] down to a shape that broadcasts to it.
     FLOPs: an addition for each element of x, none if x has the shape; backward none.
     Bytes: x read and the sums written; backward the gradient of the sums read, that of x written.
 
     If the shape is not recorded, a sum is counted, an estimate.
-    """
+    (*): sum_to_size
+""")
+def sum_to_size(x: Tensor, size: Ints | Unknown, *, direction: str) -> Answer:
     if isinstance(size, Unknown):
         return Cost(elements(x.shape) if direction == "fprop" else 0, None, False), tensor_text(x)
     shape = (size,) if isinstance(size, int) else size
@@ -124,13 +122,13 @@ def sum_to_size(x: Tensor, size: Ints | Unknown, *, direction: str) -> Answer:
     return Cost(flops, add_known(tensor_bytes(x), written)), tensor_text(x)
 
 
-@operators("trace")
-def trace(x: Tensor, *, direction: str) -> Answer:
-    """Sum of the diagonal of x [m, n] -> [].
-
+@operators("""
+    Sum of the diagonal of x [m, n] -> [].
     FLOPs: an addition for each element of the diagonal; backward none.
     Bytes: the diagonal read, the sum written; backward its gradient read, that of x written.
-    """
+    (*): trace
+""")
+def trace(x: Tensor, *, direction: str) -> Answer:
     if len(x.shape) != 2:
         raise CannotModel(f"x has shape {x.shape}, not 2-d")
     length = min(x.shape)
@@ -141,13 +139,13 @@ def trace(x: Tensor, *, direction: str) -> Answer:
     return Cost(0, add_known(out, byte_count(elements(x.shape), x.dtype))), tensor_text(x)
 
 
-@operators("aten::trace_backward")
-def trace_backward(gradient: Tensor, sizes: Ints | Unknown) -> Answer:
-    """Gradient [] of a trace along the diagonal of zeros [m, n].
-
+@operators("""
+    Gradient [] of a trace along the diagonal of zeros [m, n].
     FLOPs: none.
     Bytes: the gradient read, [m, n] written.
-    """
+    (*): aten::trace_backward
+""")
+def trace_backward(gradient: Tensor, sizes: Ints | Unknown) -> Answer:
     if isinstance(sizes, Unknown):
         return Cost(0, None), tensor_text(gradient)
     shape = (sizes,) if isinstance(sizes, int) else sizes
@@ -158,17 +156,15 @@ def trace_backward(gradient: Tensor, sizes: Ints | Unknown) -> Answer:
 
 
 @operators("""
+    Sum, mean, product or extreme of each segment of x [.., n, d] -> [.., segments, d].
+    FLOPs: an operation for each element of x.
+    Bytes: x and the lengths (or offsets) of the segments read, the results written.
     (x, _, lengths=lengths, _, offsets=offsets, ...): torch.segment_reduce
     (x, _, lengths, _, offsets, ...): aten::segment_reduce
 """)
 def segment_reduce(
     x: Tensor, lengths: Tensor | None = None, offsets: Tensor | None = None
 ) -> Answer:
-    """Sum, mean, product or extreme of each segment of x [.., n, d] -> [.., segments, d].
-
-    FLOPs: an operation for each element of x.
-    Bytes: x and the lengths (or offsets) of the segments read, the results written.
-    """
     segments = lengths if offsets is None else offsets
     if segments is None or not segments.shape or len(segments.shape) > len(x.shape):
         raise CannotModel("no lengths of segments")
@@ -180,7 +176,12 @@ def segment_reduce(
     return Cost(elements(x.shape), moved), f"{tensor_text(x)};{tensor_text(segments)}"
 
 
-@operators("(gradient, output, x, _, segments, offsets, ...): aten::_segment_reduce_backward")
+@operators("""
+    Gradient of a reduction of segments, back to the elements of each.
+    FLOPs: an operation for each element of x.
+    Bytes: gradient, output, x and the lengths (or offsets) read, the gradient of x written.
+    (gradient, output, x, _, segments, offsets, ...): aten::_segment_reduce_backward
+""")
 def segment_reduce_backward(
     gradient: Tensor,
     output: Tensor,
@@ -188,11 +189,6 @@ def segment_reduce_backward(
     segments: Tensor | None = None,
     offsets: Tensor | None = None,
 ) -> Answer:
-    """Gradient of a reduction of segments, back to the elements of each.
-
-    FLOPs: an operation for each element of x.
-    Bytes: gradient, output, x and the lengths (or offsets) read, the gradient of x written.
-    """
     given = (gradient, output, x, segments, offsets)
     read = add_known(*(tensor_bytes(tensor) for tensor in given if tensor is not None))
     moved = add_known(read, byte_count(elements(x.shape), x.dtype))

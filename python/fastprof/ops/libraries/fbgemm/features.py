@@ -36,6 +36,12 @@ Size = int | Unknown | None
 
 
 @operators("""
+    Features [t, samples] permuted, with possible repetitions and omissions: [p, ..].
+    FLOPs: one addition for each length read and each written: offsets are sums of lengths.
+    Bytes: permutation, lengths and values (and weights) read, those of the result written.
+
+    The number of values in the result is an argument that few captures record. If the number of
+    features is unchanged, so is the number of values; else p / t of it is assumed, an estimate.
     (permute, lengths, values, weights, total, ...): fbgemm|fb::permute_1D_sparse_data
         fbgemm|fb::permute_2D_sparse_data fbgemm|fb::permute_2D_sparse_preallocated_out
         fbgemm|fb::permute_sparse_data
@@ -49,14 +55,6 @@ def permute_1_d_sparse_data(
     weights: Tensor | None = None,
     total: Size = None,
 ) -> Answer:
-    """Features [t, samples] permuted, with possible repetitions and omissions: [p, ..].
-
-    FLOPs: one addition for each length read and each written: offsets are sums of lengths.
-    Bytes: permutation, lengths and values (and weights) read, those of the result written.
-
-    The number of values in the result is an argument that few captures record. If the number of
-    features is unchanged, so is the number of values; else p / t of it is assumed, an estimate.
-    """
     if not lengths.shape:
         raise CannotModel("lengths without dimensions")
     features, kept = lengths.shape[0], elements(permute.shape)
@@ -90,18 +88,25 @@ table_row("""
 """)("x", Traffic(1, "x x"))
 
 
-@operators("(rows, indices, offsets, ...): fbgemm|fb::bounds_check_indices")
-def bounds_check_indices(rows: Tensor, indices: Tensor, offsets: Tensor) -> Answer:
-    """Check of each index against the size of its table.
-
+@operators("""
+    Check of each index against the size of its table.
     FLOPs: two comparisons for each index, one for each offset.
     Bytes: table sizes, indices and offsets read; corrections of indices are rare and not counted.
-    """
+    (rows, indices, offsets, ...): fbgemm|fb::bounds_check_indices
+""")
+def bounds_check_indices(rows: Tensor, indices: Tensor, offsets: Tensor) -> Answer:
     flops = 2 * elements(indices.shape) + elements(offsets.shape)
     return Cost(flops, moved(rows, indices, offsets)), texts(indices, offsets)
 
 
 @operators("""
+    Indices grouped by the rank (bucket) that owns their row.
+    FLOPs: two divisions for each index, one addition for each length of the result.
+    Bytes: lengths and indices (and weights) read, and written: lengths once for each bucket,
+        positions and the inverse if requested.
+
+    Unknown if the number of buckets is not recorded; an estimate if the requested outputs are
+    unknown.
     (lengths, indices, positions, sequence, other, buckets, weights, ...):
         fbgemm|fb::block_bucketize_sparse_features
         fbgemm|fb::block_bucketize_sparse_features_inference
@@ -115,15 +120,6 @@ def bucketize(
     buckets: Size = None,
     weights: Tensor | None = None,
 ) -> Answer:
-    """Indices grouped by the rank (bucket) that owns their row.
-
-    FLOPs: two divisions for each index, one addition for each length of the result.
-    Bytes: lengths and indices (and weights) read, and written: lengths once for each bucket,
-        positions and the inverse if requested.
-
-    Unknown if the number of buckets is not recorded; an estimate if the requested outputs are
-    unknown.
-    """
     if not isinstance(buckets, int):
         raise CannotModel("the number of buckets is not in the capture")
     count = elements(indices.shape)
@@ -142,15 +138,13 @@ def bucketize(
 
 
 @operators("""
+    0, 1, 2, ... within each segment, concatenated.
+    FLOPs: one addition for each element.
+    Bytes: offsets read, one number of their type per element written.
     (offsets, count): fbgemm|fb::offsets_range
     (offsets, like): fbgemm|fb::offsets_range
 """)
 def ranges(offsets: Tensor, count: Size = None, like: Tensor | None = None) -> Answer:
-    """0, 1, 2, ... within each segment, concatenated.
-
-    FLOPs: one addition for each element.
-    Bytes: offsets read, one number of their type per element written.
-    """
     if like is not None:
         count = elements(like.shape)
     if not isinstance(count, int):
@@ -158,16 +152,16 @@ def ranges(offsets: Tensor, count: Size = None, like: Tensor | None = None) -> A
     return Cost(count, add_known(moved(offsets), byte_count(count, offsets.dtype))), texts(offsets)
 
 
-@operators("(permute, before, after, count): fbgemm|fb::expand_into_jagged_permute")
-def expand_into_jagged_permute(
-    permute: Tensor, before: Tensor, after: Tensor, count: Size = None
-) -> Answer:
-    """A permutation of segments expanded to their elements.
-
+@operators("""
+    A permutation of segments expanded to their elements.
     FLOPs: one addition for each element.
     Bytes: permutation and both offsets read, an index for each element written; unknown if the
         number of elements is not in the capture.
-    """
+    (permute, before, after, count): fbgemm|fb::expand_into_jagged_permute
+""")
+def expand_into_jagged_permute(
+    permute: Tensor, before: Tensor, after: Tensor, count: Size = None
+) -> Answer:
     known = count if isinstance(count, int) else None
     written = None if known is None else byte_count(known, permute.dtype)
     return Cost(known, add_known(moved(permute, before, after), written)), texts(permute)
@@ -183,18 +177,25 @@ table_row("""
 """)("x", Traffic(0, "x x"))
 
 
-@operators("(_, ends, x): fbgemm|fb::segment_sum_csr")
-def segment_sum_csr(x: Tensor, ends: Tensor) -> Answer:
-    """Sums of x over segments given by their ends.
-
+@operators("""
+    Sums of x over segments given by their ends.
     FLOPs: one addition for each element.
     Bytes: x and ends read, one number per segment written.
-    """
+    (_, ends, x): fbgemm|fb::segment_sum_csr
+""")
+def segment_sum_csr(x: Tensor, ends: Tensor) -> Answer:
     written = byte_count(max(elements(ends.shape) - 1, 0), x.dtype)
     return Cost(elements(x.shape), add_known(moved(x, ends), written)), texts(x, ends)
 
 
 @operators("""
+    The segments of some samples, picked by indices from values [n, ..].
+    FLOPs: forward one addition for each length; backward one for each element picked.
+    Bytes: lengths, indices, offsets and picked values (and weights) read, the picked values
+        written; backward their gradient read and added to that of the values.
+
+    The number of picked values is an argument that few captures record. Otherwise samples are
+    assumed to have the average length, an estimate.
     (values, lengths, offsets, indices, samples, weights, total):
         fbgemm|fb::keyed_jagged_index_select_dim1
     (values, lengths, indices, ...): fbgemm|fb::jagged_index_select
@@ -210,15 +211,6 @@ def keyed_jagged_index_select_dim1(
     *,
     direction: str,
 ) -> Answer:
-    """The segments of some samples, picked by indices from values [n, ..].
-
-    FLOPs: forward one addition for each length; backward one for each element picked.
-    Bytes: lengths, indices, offsets and picked values (and weights) read, the picked values
-        written; backward their gradient read and added to that of the values.
-
-    The number of picked values is an argument that few captures record. Otherwise samples are
-    assumed to have the average length, an estimate.
-    """
     all_samples = samples if isinstance(samples, int) else lengths.shape[0] if lengths.shape else 0
     known = isinstance(total, int)
     rows = values.shape[0] if values.shape else 0
@@ -237,6 +229,10 @@ def keyed_jagged_index_select_dim1(
 
 
 @operators("""
+    Rows of x picked by indices, or of several tensors by several lists.
+    FLOPs: 0; backward one addition for each element picked.
+    Bytes: indices and picked rows read, the same amount written; backward the gradient of the
+        picked rows read, and the target rows read and written.
     (x, indices, ...): fbgemm|fb::index_select_dim0
     (tables*, lists*): fbgemm|fb::group_index_select_dim0
     (x, other, other, indices): fbgemm|fb::batched_unary_embeddings
@@ -249,12 +245,6 @@ def index_select_dim0(
     *,
     direction: str,
 ) -> Answer:
-    """Rows of x picked by indices, or of several tensors by several lists.
-
-    FLOPs: 0; backward one addition for each element picked.
-    Bytes: indices and picked rows read, the same amount written; backward the gradient of the
-        picked rows read, and the target rows read and written.
-    """
     pairs = [(x, indices)] if x is not None and indices is not None else []
     pairs += list(zip(tables, lists, strict=False))
     if not pairs:
@@ -281,17 +271,15 @@ table_row("""
 
 
 @operators("""
+    Pooled embeddings of several devices or groups, merged.
+    FLOPs: 0 (the sum of a reduction to one device is not counted).
+    Bytes: the embeddings read, the same amount written: an estimate: features may be omitted or
+        repeated.
     (pooled*, ...): fbgemm|fb::merge_pooled_embeddings fbgemm|fb::all_to_one_device
         fbgemm|fb::permute_multi_embedding fbgemm|fb::regroup_keyed_tensor
         fbgemm|fb::permute_multi_embedding_function fbgemm|fb::sum_reduce_to_one
 """)
 def merge_pooled_embeddings(pooled: Tensors, *, direction: str) -> Answer:
-    """Pooled embeddings of several devices or groups, merged.
-
-    FLOPs: 0 (the sum of a reduction to one device is not counted).
-    Bytes: the embeddings read, the same amount written: an estimate: features may be omitted or
-        repeated.
-    """
     del direction
     if not pooled:
         raise CannotModel("the embeddings are not in the capture")
@@ -315,6 +303,11 @@ def _samples(offsets: Any) -> int | None:
 
 
 @operators("""
+    Jagged values [n, d] as a dense tensor [samples, longest, d], padded.
+    FLOPs: 0.
+    Bytes: values and offsets read, the dense tensor written; backward the dense gradient at the
+        values read, the gradient of the values written. Unknown if the capture does not record the
+        length.
     (values, offsets, longest, _): fbgemm|fb::jagged_to_padded_dense
         fbgemm|fb::jagged_to_padded_dense_forward fbgemm|fb::jagged_1d_to_dense
     (values, offsets, longest): fbgemm|fb::jagged_2d_to_dense
@@ -327,13 +320,6 @@ def jagged_to_padded_dense(
     result: Tensor | Unknown = UNKNOWN,
     direction: str,
 ) -> Answer:
-    """Jagged values [n, d] as a dense tensor [samples, longest, d], padded.
-
-    FLOPs: 0.
-    Bytes: values and offsets read, the dense tensor written; backward the dense gradient at the
-        values read, the gradient of the values written. Unknown if the capture does not record the
-        length.
-    """
     if direction == "bprop":
         return Cost(0, add_known(moved(values, values), offset_bytes(offsets))), texts(values)
     written = None
@@ -347,30 +333,30 @@ def jagged_to_padded_dense(
     return Cost(0, add_known(moved(values), offset_bytes(offsets), written)), texts(values)
 
 
-@operators("(gradient, offsets, total): fbgemm|fb::jagged_to_padded_dense_backward")
-def jagged_to_padded_dense_backward(
-    gradient: Tensor, offsets: Any, total: int | Unknown | None = None
-) -> Answer:
-    """Gradient of jagged values [total, d] from that of the dense tensor.
-
+@operators("""
+    Gradient of jagged values [total, d] from that of the dense tensor.
     FLOPs: 0.
     Bytes: offsets read, and one row per value read and written; at most those of the dense
         gradient, an estimate if the capture does not record the number.
-    """
+    (gradient, offsets, total): fbgemm|fb::jagged_to_padded_dense_backward
+""")
+def jagged_to_padded_dense_backward(
+    gradient: Tensor, offsets: Any, total: int | Unknown | None = None
+) -> Answer:
     return _taken(gradient, offsets, total)
 
 
-@operators("(dense, offsets, total): fbgemm|fb::dense_to_jagged fbgemm|fb::dense_to_jagged_forward")
-def dense_to_jagged(
-    dense: Tensor, offsets: Any, total: int | Unknown | None = None, *, direction: str
-) -> Answer:
-    """The rows of a dense tensor [samples, longest, d] within each sample's length, concatenated.
-
+@operators("""
+    The rows of a dense tensor [samples, longest, d] within each sample's length, concatenated.
     FLOPs: 0.
     Bytes: offsets read, and one row per value read and written; at most those of the dense tensor,
         an estimate if the capture does not record the number. Backward the values' gradient read,
         the dense tensor's written.
-    """
+    (dense, offsets, total): fbgemm|fb::dense_to_jagged fbgemm|fb::dense_to_jagged_forward
+""")
+def dense_to_jagged(
+    dense: Tensor, offsets: Any, total: int | Unknown | None = None, *, direction: str
+) -> Answer:
     cost, params = _taken(dense, offsets, total)
     if direction == "bprop":
         half = None if cost.bytes is None else (cost.bytes - (offset_bytes(offsets) or 0)) // 2
@@ -391,6 +377,12 @@ def _taken(dense: Tensor, offsets: Any, total: int | Unknown | None) -> Answer:
 
 
 @operators("""
+    Jagged values [n, d] and one or two dense tensors added or multiplied, as jagged values.
+    FLOPs: one for each value and dense tensor; backward the same.
+    Bytes: values, offsets and the corresponding elements of each dense tensor read, the result
+        written; backward the gradient and the same elements read, the gradients written.
+
+    (The sum as a dense tensor, `jagged_dense_elementwise_add`, is counted the same.)
     (values, offsets, dense): fbgemm|fb::jagged_dense_elementwise_add
         fbgemm|fb::jagged_dense_elementwise_add_jagged_output
         fbgemm|fb::jagged_dense_elementwise_mul fbgemm|fb::jagged_dense_elementwise_mul_forward
@@ -400,14 +392,6 @@ def _taken(dense: Tensor, offsets: Any, total: int | Unknown | None) -> Answer:
 def jagged_dense_elementwise_add(
     values: Tensor, offsets: Any, dense: Tensor, second: Tensor | None = None, *, direction: str
 ) -> Answer:
-    """Jagged values [n, d] and one or two dense tensors added or multiplied, as jagged values.
-
-    FLOPs: one for each value and dense tensor; backward the same.
-    Bytes: values, offsets and the corresponding elements of each dense tensor read, the result
-        written; backward the gradient and the same elements read, the gradients written.
-
-    (The sum as a dense tensor, `jagged_dense_elementwise_add`, is counted the same.)
-    """
     operands = 1 if second is None else 2
     count = elements(values.shape)
     of_dense = byte_count(count * operands, dense.dtype)
@@ -419,18 +403,16 @@ def jagged_dense_elementwise_add(
 
 
 @operators("""
+    Row vectors [b h, longest] times jagged matrices, values [n, h d]: [b h, d].
+    FLOPs: 2 n h d; backward 4 n h d, a product for each operand.
+    Bytes: values, offsets and one element of the vectors for each value's row and head read, the
+        result written; backward these and the result's gradient read, both gradients written.
     (vectors, values, offsets): fbgemm|fb::batched_dense_vec_jagged_2d_mul
         fbgemm|fb::batched_dense_vec_jagged_2d_mul_forward
 """)
 def batched_dense_vec_jagged_2d_mul(
     vectors: Tensor, values: Tensor, offsets: Any, *, direction: str
 ) -> Answer:
-    """Row vectors [b h, longest] times jagged matrices, values [n, h d]: [b h, d].
-
-    FLOPs: 2 n h d; backward 4 n h d, a product for each operand.
-    Bytes: values, offsets and one element of the vectors for each value's row and head read, the
-        result written; backward these and the result's gradient read, both gradients written.
-    """
     if len(vectors.shape) != 2 or len(values.shape) != 2:
         raise CannotModel(f"cannot multiply {vectors.shape} and jagged {values.shape}")
     samples = _known_samples(offsets)
@@ -447,6 +429,10 @@ def batched_dense_vec_jagged_2d_mul(
 
 
 @operators("""
+    Jagged [n, d] times dense [b, d, t] -> jagged [n, t]; or times jagged [n, t] -> [b, d, t].
+    FLOPs: 2 n d t; backward 4 n d t, a product for each operand.
+    Bytes: operands and offsets read, the result written; backward these and the result's gradient
+        read, both gradients written.
     (values, offsets, dense, _): fbgemm|fb::jagged_dense_bmm fbgemm|fb::jagged_dense_bmm_forward
     (values, second, offsets, _): fbgemm|fb::jagged_jagged_bmm fbgemm|fb::jagged_jagged_bmm_forward
 """)
@@ -458,12 +444,6 @@ def products(
     *,
     direction: str,
 ) -> Answer:
-    """Jagged [n, d] times dense [b, d, t] -> jagged [n, t]; or times jagged [n, t] -> [b, d, t].
-
-    FLOPs: 2 n d t; backward 4 n d t, a product for each operand.
-    Bytes: operands and offsets read, the result written; backward these and the result's gradient
-        read, both gradients written.
-    """
     rows, depth = _two(values)
     if dense is not None and len(dense.shape) == 3 and dense.shape[1] == depth:
         width = dense.shape[2]
@@ -481,14 +461,14 @@ def products(
     return Cost(flops, moves), texts(values, dense, second)
 
 
-@operators("(values, offsets, _): fbgemm|fb::jagged_softmax fbgemm|fb::jagged_softmax_forward")
-def jagged_softmax(values: Tensor, offsets: Any, *, direction: str) -> Answer:
-    """Softmax of jagged values [n, d] over each sample's rows.
-
+@operators("""
+    Softmax of jagged values [n, d] over each sample's rows.
     FLOPs: 24 for each value (largest 1, difference 1, exponential 20, sum 1, division 1); backward
         4 (product and sum 2, difference and product 2).
     Bytes: values and offsets read, the same amount written; backward values and gradient read.
-    """
+    (values, offsets, _): fbgemm|fb::jagged_softmax fbgemm|fb::jagged_softmax_forward
+""")
+def jagged_softmax(values: Tensor, offsets: Any, *, direction: str) -> Answer:
     count = elements(values.shape)
     if direction == "bprop":
         return Cost(

@@ -303,6 +303,12 @@ def gradient(
 
 
 @operators("""
+    Rows of embedding tables picked by indices and summed; their gradient is a dense tensor.
+    FLOPs: as a lookup with an optimizer; backward one addition for each element of each picked row.
+    Bytes: as a lookup with an optimizer; backward the output's gradient, indices and offsets read,
+        the tables' gradient written, and each touched row of it read and written.
+
+    Includes the operators inside a lookup, `*_embedding_*codegen_forward_*`.
     (device_weights, other, ends, total, widest, other, _, indices, offsets, pooling, per_sample,
         other, ...): fbgemm|fb::dense_embedding_codegen_lookup_function
         fbgemm|fb::dense_embedding_codegen_lookup_function_pt2
@@ -330,14 +336,6 @@ def dense_embedding_codegen_lookup_function(
     result: Tensor | Unknown = UNKNOWN,
     direction: str,
 ) -> Answer:
-    """Rows of embedding tables picked by indices and summed; their gradient is a dense tensor.
-
-    FLOPs: as a lookup with an optimizer; backward one addition for each element of each picked row.
-    Bytes: as a lookup with an optimizer; backward the output's gradient, indices and offsets read,
-        the tables' gradient written, and each touched row of it read and written.
-
-    Includes the operators inside a lookup, `*_embedding_*codegen_forward_*`.
-    """
     if isinstance(other, tuple) and other and isinstance(other[0], Tensor):
         weight = other[0]
         if per_sample is None and weight.shape == indices.shape and weight.dtype != indices.dtype:
@@ -362,6 +360,10 @@ generated(
 
 
 @operators("""
+    Rows of embedding tables of 2 to 16 bits per element picked by indices and summed.
+    FLOPs: 3 for each element of each picked row: scale, bias, sum; one more with per-sample
+        weights.
+    Bytes: unknown; the bits per element of each table are a tensor value.
     (device_weights, unified_weights, other, other, other, ends, total, _, _, _, _, _, indices,
         offsets, pooling, per_sample, ...):
         fbgemm|fb::int_nbit_split_embedding_codegen_lookup_function
@@ -379,12 +381,6 @@ def int_nbit_split_embedding_codegen_lookup_function(
     *,
     result: Tensor | Unknown = UNKNOWN,
 ) -> Answer:
-    """Rows of embedding tables of 2 to 16 bits per element picked by indices and summed.
-
-    FLOPs: 3 for each element of each picked row: scale, bias, sum; one more with per-sample
-        weights.
-    Bytes: unknown; the bits per element of each table are a tensor value.
-    """
     del device_weights, unified_weights
     features = _features(ends) or 1
     shape = result.shape if isinstance(result, Tensor) and len(result.shape) == 2 else None
@@ -483,6 +479,9 @@ _OF_WEIGHTS: Final = "split_embedding_codegen_grad_indice_weights"
 
 
 @operators("""
+    Dot product of each picked row and its bag's gradient [bags, widths].
+    FLOPs: 2 for each element of each picked row.
+    Bytes: gradient, indices, offsets and picked rows read, one float32 number per index written.
     (gradients, device_weights, unified_weights, other, other, other, ends, widest, indices,
         offsets, ...): fbgemm|fb::split_embedding_codegen_grad_indice_weights
     (gradients, device_weights, unified_weights, other, other, other, ends, widest, _, indices,
@@ -501,11 +500,6 @@ def split_embedding_codegen_grad_indice_weights(
     ends: Tensor | None = None,
     widest: Size = None,
 ) -> Answer:
-    """Dot product of each picked row and its bag's gradient [bags, widths].
-
-    FLOPs: 2 for each element of each picked row.
-    Bytes: gradient, indices, offsets and picked rows read, one float32 number per index written.
-    """
     weights = tuple(w for w in (device_weights, unified_weights) if w is not None)
     result, _, _ = _backward(gradients, weights, ends, widest, indices, offsets, 0, ())
     written = moved(fresh(indices, dtype="float32"))
@@ -547,35 +541,31 @@ def _conversion(x: Tensor, narrow: int) -> Answer:
 
 
 @operators("""
+    Rows x[.., d] as bytes [.., d + 8], followed by their scale.
+    FLOPs: 5 for each element: two comparisons for the range, difference, product, rounding.
+    Bytes: x read, a byte per element and 8 bytes per row written.
     (x): fbgemm|fb::FloatToFused8BitRowwiseQuantized fbgemm|fb::HalfToFused8BitRowwiseQuantized
         fbgemm|fb::FloatOrHalfToFused8BitRowwiseQuantized
     (_o, x): fbgemm|fb::FloatToFused8BitRowwiseQuantizedOut
     (x, ...): fbgemm|fb::FloatToFP8RowwiseQuantized fbgemm|fb::FloatToPaddedFP8RowwiseQuantized
 """)
 def float_to_fused8_bit_rowwise_quantized(x: Tensor) -> Answer:
-    """Rows x[.., d] as bytes [.., d + 8], followed by their scale.
-
-    FLOPs: 5 for each element: two comparisons for the range, difference, product, rounding.
-    Bytes: x read, a byte per element and 8 bytes per row written.
-    """
     rows, count = _quantised_rows(x)
     return Cost(5 * count, add_known(moved(x), count + _ROW_EXTRA * rows)), texts(x)
 
 
 @operators("""
+    Rows of bytes x[.., d + 8] as float32 [.., d].
+    FLOPs: 2 for each element: a product and a sum.
+    Bytes: x read, d elements a row written.
+
+    If the type argument is not recorded, float32 is assumed, and the cost is an estimate.
     (x): fbgemm|fb::Fused8BitRowwiseQuantizedToFloat
     (_o, x): fbgemm|fb::Fused8BitRowwiseQuantizedToFloatOut
     (x, dtype, ...): fbgemm|fb::Fused8BitRowwiseQuantizedToFloatOrHalf
     (x, ...): fbgemm|fb::FP8RowwiseQuantizedToFloat fbgemm|fb::PaddedFP8RowwiseQuantizedToFloat
 """)
 def fused8_bit_rowwise_quantized_to_float(x: Tensor, dtype: int | Unknown | None = None) -> Answer:
-    """Rows of bytes x[.., d + 8] as float32 [.., d].
-
-    FLOPs: 2 for each element: a product and a sum.
-    Bytes: x read, d elements a row written.
-
-    If the type argument is not recorded, float32 is assumed, and the cost is an estimate.
-    """
     return _widened(x, _TYPES.get(dtype or 0) if not isinstance(dtype, Unknown) else None)
 
 
@@ -597,6 +587,10 @@ def _widened(x: Tensor, dtype: str | None) -> Answer:
 
 
 @operators("""
+    Rows x[.., d] in 2 or 4 bits per element, followed by a float16 scale and bias.
+    FLOPs: 5 for each element: two comparisons for the range, difference, product, rounding.
+    Bytes: x read, the bits and 4 bytes per row written; unknown if the number of bits is not
+        recorded.
     (x, bits): fbgemm|fb::FloatToFusedNBitRowwiseQuantizedSBHalf
         fbgemm|fb::HalfToFusedNBitRowwiseQuantizedSBHalf
         fbgemm|fb::FloatOrHalfToFusedNBitRowwiseQuantizedSBHalf
@@ -604,12 +598,6 @@ def _widened(x: Tensor, dtype: str | None) -> Answer:
 def float_to_fused_n_bit_rowwise_quantized_sb_half(
     x: Tensor, bits: int | Unknown | None = None
 ) -> Answer:
-    """Rows x[.., d] in 2 or 4 bits per element, followed by a float16 scale and bias.
-
-    FLOPs: 5 for each element: two comparisons for the range, difference, product, rounding.
-    Bytes: x read, the bits and 4 bytes per row written; unknown if the number of bits is not
-        recorded.
-    """
     rows, count = _quantised_rows(x)
     written = None
     if isinstance(bits, int) and 0 < bits <= 8:

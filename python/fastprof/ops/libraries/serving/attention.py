@@ -31,6 +31,12 @@ from fastprof.ops.tensor import moved
 
 
 @operators("""
+    softmax(q k^T) v: q [tokens, h, d]; keys and values in blocks of h/g heads of d.
+    FLOPs: 4 h d for each query and attended key, two products.
+    Bytes: q read, keys and values of all sequences read, each once, the output written.
+
+    Exact if the batch's range records the lengths; else an upper bound from the maximum length;
+    else unknown: reserved blocks do not determine it.
     (out, query, key, value, _, _, table, lengths, block, limit, ..., @batch):
         _C::paged_attention_v1
     (out, _sums, _sums, _sums, query, key, value, _, _, table, lengths, block, limit, ...,
@@ -69,14 +75,6 @@ def paged_attention_v1(
     block: Length = None,
     batch: Batch = None,
 ) -> Work:
-    """softmax(q k^T) v: q [tokens, h, d]; keys and values in blocks of h/g heads of d.
-
-    FLOPs: 4 h d for each query and attended key, two products.
-    Bytes: q read, keys and values of all sequences read, each once, the output written.
-
-    Exact if the batch's range records the lengths; else an upper bound from the maximum length;
-    else unknown: reserved blocks do not determine it.
-    """
     del table, block
     tokens, heads, depth = heads_of(query, None)
     of_starts = starts.shape[0] - 1 if starts is not None and starts.shape else None
@@ -90,6 +88,14 @@ def paged_attention_v1(
 
 
 @operators("""
+    softmax(q k^T) v: q [tokens, h, d] of concatenated sequences, or [b, s, h, d].
+    FLOPs: 2 h (d + w) for each query and attended key, two products.
+    Bytes: q, keys and values read, the output written.
+
+    Keys are paged [blocks, size, h/g, d] if there is a block table or lengths of cached keys, else
+    concatenated [keys, h/g, d]. Paged: exact if the batch's range records the lengths, else an
+    upper bound from the maximum length or the width of the table, else unknown. Concatenated: as
+    `sequences` of flash-attn.
     (query, key, value, out, starts, key_starts, lengths, _part, table, _part, longest_query,
         limit, ..., @batch): _vllm_fa2_C::varlen_fwd
     (query, key, value, new_key, new_value, lengths, _part, _part, _part, _part, table, ...,
@@ -116,16 +122,6 @@ def varlen_fwd(
     new_value: Tensor | None = None,
     batch: Batch = None,
 ) -> Work:
-    """softmax(q k^T) v: q [tokens, h, d] of concatenated sequences, or [b, s, h, d].
-
-    FLOPs: 2 h (d + w) for each query and attended key, two products.
-    Bytes: q, keys and values read, the output written.
-
-    Keys are paged [blocks, size, h/g, d] if there is a block table or lengths of cached keys, else
-    concatenated [keys, h/g, d]. Paged: exact if the batch's range records the lengths, else an
-    upper bound from the maximum length or the width of the table, else unknown. Concatenated: as
-    `sequences` of flash-attn.
-    """
     blocks = len(key.shape) >= 4 and (table is not None or lengths is not None)
     if not blocks and len(query.shape) == 4:
         return Work((attention_forward(heads_last(query, key, value, None)),))
@@ -151,6 +147,14 @@ def varlen_fwd(
 
 
 @operators("""
+    Attention of a layer over its cache: q [tokens, h, d], new keys [tokens, h/g, d].
+    FLOPs: 2 h (d + w) for each query and attended key, two products.
+    Bytes: q read, keys and values of all sequences read from the cache in the new keys' type, the
+        output written.
+
+    Exact if the batch's range records the sums of products, a lower bound if it records a prefill's
+    totals, else unknown; the operators inside are then counted. Separate rotated parts of queries
+    and keys increase their depth.
     (query, key, value, out, ..., @batch): vllm::unified_attention_with_output
     (query, key, value, ..., @batch): vllm::unified_attention
     (query, key, value, out, _, _, rotated, more, ..., @batch):
@@ -168,16 +172,6 @@ def unified_attention_with_output(
     latent: bool | Unknown = False,
     batch: Batch = None,
 ) -> Work:
-    """Attention of a layer over its cache: q [tokens, h, d], new keys [tokens, h/g, d].
-
-    FLOPs: 2 h (d + w) for each query and attended key, two products.
-    Bytes: q read, keys and values of all sequences read from the cache in the new keys' type, the
-        output written.
-
-    Exact if the batch's range records the sums of products, a lower bound if it records a prefill's
-    totals, else unknown; the operators inside are then counted. Separate rotated parts of queries
-    and keys increase their depth.
-    """
     del more
     if latent is not False:
         raise CannotModel("latent attention: counted by the operators inside")
@@ -199,16 +193,14 @@ def unified_attention_with_output(
 
 
 @operators("""
+    softmax(q k^T) v: q [b, s, h, d], k [b, t, h/g, d], v [b, t, h/g, w], or one sequence.
+    FLOPs: 2 b h s t (d + w), two products.
+    Bytes: q, k and v read, output and 4 bytes per query (softmax sums) written.
     (query, key, value, ...): aiter::mha_fwd aiter::fmha_v3_fwd aiter::_flash_attn_forward
         aiter::wrapper_fmha_v3_fwd
     (query, key, value, _part, out, ...): flashinfer::single_prefill_run
 """)
 def mha_fwd(query: Tensor, key: Tensor, value: Tensor, out: Tensor | None = None) -> Work:
-    """softmax(q k^T) v: q [b, s, h, d], k [b, t, h/g, d], v [b, t, h/g, w], or one sequence.
-
-    FLOPs: 2 b h s t (d + w), two products.
-    Bytes: q, k and v read, output and 4 bytes per query (softmax sums) written.
-    """
     del out
     if len(query.shape) == 3:
         query, key, value = (
@@ -310,6 +302,11 @@ def _with_stores(work: Work, stored: list[Tensor]) -> Work:
 
 
 @operators("""
+    Attention of q in two parts, [tokens, h, w] and [tokens, h, r], over latent vectors of w + r.
+    FLOPs: 2 h (2 w + r) for each query and attended vector, two products.
+    Bytes: q read, the vectors of all sequences read once, the output written.
+
+    Exact if the batch's range records the lengths; else unknown.
     (out, _sums, query, rotated, cache, lengths, table, ..., @batch):
         _C::sm100_cutlass_mla_decode
     (out, query, rotated, cache, lengths, table, ..., @batch): _C::cutlass_mla_decode
@@ -324,13 +321,6 @@ def sm100_cutlass_mla_decode(
     table: Tensor | None = None,
     batch: Batch = None,
 ) -> Work:
-    """Attention of q in two parts, [tokens, h, w] and [tokens, h, r], over latent vectors of w + r.
-
-    FLOPs: 2 h (2 w + r) for each query and attended vector, two products.
-    Bytes: q read, the vectors of all sequences read once, the output written.
-
-    Exact if the batch's range records the lengths; else unknown.
-    """
     del table
     tokens, heads, width = heads_of(query, None)
     depth = width + size_of_head(rotated)
@@ -346,6 +336,13 @@ def sm100_cutlass_mla_decode(
 
 
 @operators("""
+    Attention of q [tokens, h, w + r] over latent vectors of w + r, the first w of which are the
+    values.
+    FLOPs: 2 h (2 w + r) for each query and attended vector, two products.
+    Bytes: q read, the vectors of all sequences read once, the output written.
+
+    w is that of the output, or 512 of 576 (DeepSeek). Exact if the batch's range records the
+    lengths; else an upper bound from the width of the block table; else unknown.
     (query, cache, _starts, _starts, _pages, _last, _split, _split, _split, _split, _, _, _, _,
         _partial, _partial, out, ..., @batch): aiter::mla_decode_stage1_asm_fwd
     (query, cache, _starts, _starts, _pages, _last, _, _, out, ..., @batch):
@@ -368,15 +365,6 @@ def mla_decode_stage1_asm_fwd(
     table: Tensor | None = None,
     batch: Batch = None,
 ) -> Work:
-    """Attention of q [tokens, h, w + r] over latent vectors of w + r, the first w of which are the
-    values.
-
-    FLOPs: 2 h (2 w + r) for each query and attended vector, two products.
-    Bytes: q read, the vectors of all sequences read once, the output written.
-
-    w is that of the output, or 512 of 576 (DeepSeek). Exact if the batch's range records the
-    lengths; else an upper bound from the width of the block table; else unknown.
-    """
     tokens, heads, depth = heads_of(query, None)
     if cache.shape[-1:] != (depth,):
         raise CannotModel(f"a cache {cache.shape} is not {depth} wide")

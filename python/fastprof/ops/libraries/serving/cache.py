@@ -19,6 +19,11 @@ from fastprof.ops.tensor import canonical_type, elements, item_size, moved, tens
 
 
 @operators("""
+    Keys and values [tokens, ..] stored in the slots of their caches.
+    FLOPs: 0; 3 per element if the cache has a smaller type (times scale 1, limits 2).
+    Bytes: keys, values and slots read, the same number of elements written in the caches' types.
+
+    If there are more rows than slots, only the slots count.
     (key, value, key_cache, value_cache, slots, ...): _C_cache_ops::reshape_and_cache
         _C_cache_ops::reshape_and_cache_flash aiter::reshape_and_cache
         aiter::reshape_and_cache_flash sglang::store_cache
@@ -39,13 +44,6 @@ def reshape_and_cache(
     slots: Tensor,
     positions: Tensor | None = None,
 ) -> Answer:
-    """Keys and values [tokens, ..] stored in the slots of their caches.
-
-    FLOPs: 0; 3 per element if the cache has a smaller type (times scale 1, limits 2).
-    Bytes: keys, values and slots read, the same number of elements written in the caches' types.
-
-    If there are more rows than slots, only the slots count.
-    """
     tokens = elements(slots.shape)
     rows = _rows(key, tokens), _rows(value, tokens)
     written = _as(rows[0], key_cache), _as(rows[1], value_cache)
@@ -65,6 +63,11 @@ table_row("""
 
 
 @operators("""
+    Latent and rotated part of keys [tokens, ..] concatenated into the slots of one cache.
+    FLOPs: 0; 3 per element if the cache has a smaller type (times scale 1, limits 2).
+    Bytes: both parts and slots read, the same number of elements written in the cache's type.
+
+    Scales in a cache of bytes are not counted.
     (latent, rotated, cache, slots, ...): _C_cache_ops::concat_and_cache_mla
         aiter::concat_and_cache_mla
     (latent, cache, slots, ...): _C_cache_ops::indexer_k_quant_and_cache
@@ -73,13 +76,6 @@ table_row("""
 def concat_and_cache_mla(
     latent: Tensor, cache: Tensor, slots: Tensor, rotated: Tensor | None = None
 ) -> Answer:
-    """Latent and rotated part of keys [tokens, ..] concatenated into the slots of one cache.
-
-    FLOPs: 0; 3 per element if the cache has a smaller type (times scale 1, limits 2).
-    Bytes: both parts and slots read, the same number of elements written in the cache's type.
-
-    Scales in a cache of bytes are not counted.
-    """
     tokens = elements(slots.shape)
     rows = tuple(_rows(tensor, tokens) for tensor in (latent, rotated) if tensor is not None)
     written = tuple(_as(row, cache) for row in rows)
@@ -87,6 +83,12 @@ def concat_and_cache_mla(
 
 
 @operators("""
+    Queries and the rotated part of keys rotated in place; keys stored in the cache's slots.
+    FLOPs: 3 per rotated element, and 3 per element stored in a smaller type.
+    Bytes: queries and the rotated part read and written, latent part, slots, positions and their
+    cosines and sines read, keys written to the cache in its type; with an output tensor for
+    complete queries, their other part also read and all written there, and keys written only to the
+    cache.
     (positions, query, rotated, latent, angles, _, slots, cache, ...):
         _C_cache_ops::concat_and_cache_mla_rope_fused
     (whole, query, latent, rotated, cache, out, slots, _scale, _scale, positions, angles,
@@ -104,14 +106,6 @@ def concat_and_cache_mla_rope_fused(
     out: Tensor | None = None,
     more_angles: Tensor | None = None,
 ) -> Answer:
-    """Queries and the rotated part of keys rotated in place; keys stored in the cache's slots.
-
-    FLOPs: 3 per rotated element, and 3 per element stored in a smaller type.
-    Bytes: queries and the rotated part read and written, latent part, slots, positions and their
-    cosines and sines read, keys written to the cache in its type; with an output tensor for
-    complete queries, their other part also read and all written there, and keys written only to the
-    cache.
-    """
     tokens = elements(slots.shape)
     rows = _rows(latent, tokens), _rows(rotated, tokens)
     written = _as(rows[0], cache), _as(rows[1], cache)
@@ -128,15 +122,13 @@ def concat_and_cache_mla_rope_fused(
 
 
 @operators("""
+    Blocks of the caches [blocks, ..] of all layers copied by the mapping [n, 2].
+    FLOPs: 0.
+    Bytes: n blocks of each cache read and written, the mapping read.
     (keys*, values*, mapping): _C_cache_ops::copy_blocks aiter::copy_blocks
     (keys*, mapping): _C_cache_ops::copy_blocks_mla
 """)
 def copy_blocks(keys: Tensors, mapping: Tensor, values: Tensors = ()) -> Answer:
-    """Blocks of the caches [blocks, ..] of all layers copied by the mapping [n, 2].
-
-    FLOPs: 0.
-    Bytes: n blocks of each cache read and written, the mapping read.
-    """
     pairs = mapping.shape[0] if mapping.shape else 0
     blocks = [_block(tensor) for tensor in (*keys, *values)]
     copied = moved(*blocks, *blocks)
@@ -145,17 +137,15 @@ def copy_blocks(keys: Tensors, mapping: Tensor, values: Tensors = ()) -> Answer:
 
 
 @operators("""
+    Blocks of one cache [blocks, ..] copied to another by the mapping [n, 2].
+    FLOPs: 0.
+    Bytes: n blocks read and written.
     (source, target, size, mapping): _C_cache_ops::swap_blocks
     (source, target, mapping): _C_cache_ops::swap_blocks aiter::swap_blocks
 """)
 def swap_blocks(
     source: Tensor, target: Tensor, mapping: Tensor, size: int | Unknown | None = None
 ) -> Answer:
-    """Blocks of one cache [blocks, ..] copied to another by the mapping [n, 2].
-
-    FLOPs: 0.
-    Bytes: n blocks read and written.
-    """
     pairs = mapping.shape[0] if mapping.shape else 0
     block = size if isinstance(size, int) else tensor_bytes(_block(source))
     return Cost(0, None if block is None else 2 * pairs * block), texts(source, target, mapping)
@@ -170,6 +160,11 @@ table_row("""
 
 
 @operators("""
+    Rows of a cache gathered into one tensor.
+    FLOPs: 0; 1 per element if the cache has another type (times scale).
+    Bytes: the output written, the same number of elements read in the cache's type.
+
+    An upper bound: the output may have more rows than are gathered.
     (cache, out, _table, ...): _C_cache_ops::gather_and_maybe_dequant_cache
         _C_cache_ops::gather_cache _C_cache_ops::cp_gather_cache
         _C_cache_ops::cp_gather_and_upconvert_fp8_kv_cache
@@ -177,13 +172,6 @@ table_row("""
         aiter::cp_gather_indexer_k_quant_cache
 """)
 def gathered_rows(cache: Tensor, out: Tensor, scales: Tensor | None = None) -> Answer:
-    """Rows of a cache gathered into one tensor.
-
-    FLOPs: 0; 1 per element if the cache has another type (times scale).
-    Bytes: the output written, the same number of elements read in the cache's type.
-
-    An upper bound: the output may have more rows than are gathered.
-    """
     read = _as(out, cache)
     converted = canonical_type(read.dtype) != canonical_type(out.dtype)
     flops = elements(out.shape) if converted else 0
@@ -199,6 +187,10 @@ table_row("""
 
 
 @operators("""
+    Rows of a cache copied by index to another cache, between GPU and host.
+    FLOPs: 0.
+    Bytes: rows of `item_size` bytes of each layer read and written, for keys and for values if both
+    are given; the indices read. Unknown if the size is not recorded.
     (source, target, more_source, more_target, rows, more_rows, size, ...):
         sgl_kernel::transfer_kv_per_layer
     (source, target, more_source, more_target, rows, more_rows, _, size, ...):
@@ -223,12 +215,6 @@ def transfer_kv_per_layer(
     more_source: Tensor | None = None,
     more_target: Tensor | None = None,
 ) -> Answer:
-    """Rows of a cache copied by index to another cache, between GPU and host.
-
-    FLOPs: 0.
-    Bytes: rows of `item_size` bytes of each layer read and written, for keys and for values if both
-    are given; the indices read. Unknown if the size is not recorded.
-    """
     del target, more_target
     if isinstance(size, Unknown) or isinstance(layers, Unknown):
         raise CannotModel("the size of a row is not in the capture")

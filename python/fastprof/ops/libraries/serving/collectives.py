@@ -48,6 +48,11 @@ table_row("""
 
 
 @operators("""
+    The sum of x[.., d] over all ranks, the residual added to it, and the RMS norm of that.
+    FLOPs: per element one (the sum, an estimate as in all_reduce), one more for the residual, 4 for
+    the norm, 5 if quantised; without residual and weight the sum alone.
+    Bytes: x, residual, weight, scale and bias read, norm, new residual and quantised result
+    written.
     (x, residual, weight, ...): sglang::flashinfer_allreduce_residual_rmsnorm
         vllm::rocm_aiter_fused_allreduce_rmsnorm aiter::fused_allreduce_rmsnorm_
     (x, residual, weight, _, _, _, _, _, _, _, _, _, out, quantised, scales, scale):
@@ -78,13 +83,6 @@ def flashinfer_allreduce_residual_rmsnorm(
     *,
     read: Tensors,
 ) -> Answer:
-    """The sum of x[.., d] over all ranks, the residual added to it, and the RMS norm of that.
-
-    FLOPs: per element one (the sum, an estimate as in all_reduce), one more for the residual, 4 for
-    the norm, 5 if quantised; without residual and weight the sum alone.
-    Bytes: x, residual, weight, scale and bias read, norm, new residual and quantised result
-    written.
-    """
     del residual_out
     normed = weight is not None
     smaller = quantised is not None or scales is not None
@@ -97,6 +95,9 @@ def flashinfer_allreduce_residual_rmsnorm(
 
 
 @operators("""
+    The tensors of all n ranks, concatenated, on each of them.
+    FLOPs: 0.
+    Bytes: the tensor read, n times the same amount written.
     (_, x, out, _): aiter::all_gather_reg
     (_, x, _buffer, out, ...): aiter::all_gather_unreg
     (out, x, ...): sglang::reg_all_gather_into_tensor
@@ -109,11 +110,6 @@ def gathered_ranks(
     ranks: int | Unknown | None = None,
     group: tuple[int, ...] | Unknown | None = None,
 ) -> Answer:
-    """The tensors of all n ranks, concatenated, on each of them.
-
-    FLOPs: 0.
-    Bytes: the tensor read, n times the same amount written.
-    """
     count = _ranks(ranks, group)
     if out is None and count is None:
         raise CannotModel("the number of ranks is not in the capture")
@@ -122,6 +118,9 @@ def gathered_ranks(
 
 
 @operators("""
+    The sum of tensors over all n ranks, an n-th of it on each of them.
+    FLOPs: n - 1 for each element of the piece.
+    Bytes: the tensor read, the piece written.
     (_, x, out, ...): aiter::reduce_scatter
     (x, _, ranks, ...): vllm::reduce_scatter
     (x, _, group, ...): trtllm::reducescatter
@@ -132,11 +131,6 @@ def aiter_reduce_scatter(
     ranks: int | Unknown | None = None,
     group: tuple[int, ...] | Unknown | None = None,
 ) -> Answer:
-    """The sum of tensors over all n ranks, an n-th of it on each of them.
-
-    FLOPs: n - 1 for each element of the piece.
-    Bytes: the tensor read, the piece written.
-    """
     count = _ranks(ranks, group)
     if out is None:
         if not count or elements(x.shape) % count:

@@ -127,6 +127,12 @@ def _work(x: Tensor, weight: Tensor, cost: Cost, weights: tuple[Tensor, ...]) ->
 
 
 @operators("""
+    Rows of x[.., k], each with its expert's matrix: the output is [rows, n].
+    FLOPs: 2 rows n k, the rows being the output's.
+    Bytes: x, scales, zeros and bias read, the output written; matrices of the selectable experts,
+        an upper bound.
+
+    An estimate: rows may include padding.
     (out, x, weight, x_scale, w_scale, ...): _C::cutlass_moe_mm _C::cutlass_w4a8_moe_mm
         sgl_kernel::cutlass_w4a8_moe_mm
     (x, weight, x_scale, w_scale, out, ...): _C::cutlass_mxfp8_grouped_mm
@@ -148,14 +154,6 @@ def cutlass_moe_mm(
     *,
     read: Tensors,
 ) -> Work:
-    """Rows of x[.., k], each with its expert's matrix: the output is [rows, n].
-
-    FLOPs: 2 rows n k, the rows being the output's.
-    Bytes: x, scales, zeros and bias read, the output written; matrices of the selectable experts,
-        an upper bound.
-
-    An estimate: rows may include padding.
-    """
     if out is None:
         if not (isinstance(columns, int) and isinstance(k, int) and isinstance(tokens, int)):
             raise CannotModel("the sizes of the product are not in the capture")
@@ -164,22 +162,26 @@ def cutlass_moe_mm(
 
 
 @operators("""
-    (out, x, weight, x_scale, w_scale, ...): _C::cutlass_fp4_group_mm _C::cutlass_mxfp4_group_mm
-        sgl_kernel::cutlass_fp4_group_mm
-""")
-def cutlass_fp4_group_mm(x: Tensor, weight: Tensor, out: Tensor, *, read: Tensors) -> Work:
-    """Rows of x[.., k / 2], float4 in pairs, each with its expert's matrix: output [rows, n].
-
+    Rows of x[.., k / 2], float4 in pairs, each with its expert's matrix: output [rows, n].
     FLOPs: 2 rows n k: an element contains two numbers.
     Bytes: x and scales read, the output written; matrices of the selectable experts, an upper
         bound.
 
     An estimate: rows may include padding.
-    """
+    (out, x, weight, x_scale, w_scale, ...): _C::cutlass_fp4_group_mm _C::cutlass_mxfp4_group_mm
+        sgl_kernel::cutlass_fp4_group_mm
+""")
+def cutlass_fp4_group_mm(x: Tensor, weight: Tensor, out: Tensor, *, read: Tensors) -> Work:
     return grouped(packed_float4(x), packed_float4(weight), out, read, 2)
 
 
 @operators("""
+    Each row of x[m, k] times the packed matrices of its experts, with the sizes as arguments.
+    FLOPs: 2 m n k for each expert of a row.
+    Bytes: x, scales, zeros and bias read, the output written; matrices of the selectable experts,
+        an upper bound.
+
+    An estimate: experts may be on other devices.
     (x, out, weight, bias, scales, more, more, zeros, more, more, _workspace, _order, _experts,
         _valid, weights, _, k, _, _, rows, columns, inner, ...): _moe_C::moe_wna16_marlin_gemm
     (x, out, weight, bias, scales, more, zeros, more, more, _workspace, _order, _experts,
@@ -201,14 +203,6 @@ def moe_wna16_marlin_gemm(
     *,
     read: Tensors,
 ) -> Work:
-    """Each row of x[m, k] times the packed matrices of its experts, with the sizes as arguments.
-
-    FLOPs: 2 m n k for each expert of a row.
-    Bytes: x, scales, zeros and bias read, the output written; matrices of the selectable experts,
-        an upper bound.
-
-    An estimate: experts may be on other devices.
-    """
     del more
     sizes = [size for size in (k, rows, columns, inner) if isinstance(size, int)]
     if len(sizes) < 4:
@@ -219,6 +213,13 @@ def moe_wna16_marlin_gemm(
 
 
 @operators("""
+    Each token x[t, h] through k of e experts: w1 [e, 2 i, h], activation, w2 [e, h, i], summed.
+    FLOPs: 2 t k (2 i h + h i), the products of k experts for each token: an upper bound if experts
+        are on other devices. Activations, scales and sums are not counted.
+    Bytes: x, weights and experts of tokens read, the output written; w1 and w2 of min(e, t k)
+        experts, an upper bound.
+
+    An estimate. The numbers per element of packed weights follow from h.
     (x, w1, w2, weights, ids, ...): vllm::inplace_fused_experts vllm::outplace_fused_experts
         vllm::fused_experts vllm::rocm_aiter_fused_moe vllm::rocm_aiter_asm_moe_tkw1
         vllm::rocm_aiter_asm_moe vllm::rocm_aiter_ck_moe sglang::inplace_fused_experts
@@ -241,15 +242,6 @@ def inplace_fused_experts(
     *,
     read: Tensors,
 ) -> Work:
-    """Each token x[t, h] through k of e experts: w1 [e, 2 i, h], activation, w2 [e, h, i], summed.
-
-    FLOPs: 2 t k (2 i h + h i), the products of k experts for each token: an upper bound if experts
-        are on other devices. Activations, scales and sums are not counted.
-    Bytes: x, weights and experts of tokens read, the output written; w1 and w2 of min(e, t k)
-        experts, an upper bound.
-
-    An estimate. The numbers per element of packed weights follow from h.
-    """
     tokens = elements(x.shape[:-1])
     chosen = ids.shape[-1] if ids is not None and ids.shape else k
     if not isinstance(chosen, int):
@@ -259,6 +251,13 @@ def inplace_fused_experts(
 
 
 @operators("""
+    Experts selected by scores [t, e], and each token x[t, h] through k of them, summed.
+    FLOPs: 2 t k (2 i h + h i), times the share of experts on this device; selection, activations,
+        scales and sums are not counted.
+    Bytes: x, scores and scales read, the output written in bfloat16; weights of the selectable
+        experts, an upper bound.
+
+    An estimate.
     (scores, bias, x, x_scale, w1, w1_scale, w2, w2_scale, experts, k, ...):
         sglang::trtllm_fp8_block_scale_moe_wrapper flashinfer::trtllm_fp8_block_scale_moe
         trtllm::fp8_block_scale_moe_runner
@@ -278,15 +277,6 @@ def inplace_fused_experts(
 def trtllm_fp8_block_scale_moe_wrapper(
     x: Tensor, w1: Tensor, w2: Tensor, k: Count, experts: Count | None = None, *, read: Tensors
 ) -> Work:
-    """Experts selected by scores [t, e], and each token x[t, h] through k of them, summed.
-
-    FLOPs: 2 t k (2 i h + h i), times the share of experts on this device; selection, activations,
-        scales and sums are not counted.
-    Bytes: x, scores and scales read, the output written in bfloat16; weights of the selectable
-        experts, an upper bound.
-
-    An estimate.
-    """
     if isinstance(k, Unknown):
         raise CannotModel("the number of experts per token is not in the capture")
     tokens = elements(x.shape[:-1])
@@ -299,6 +289,11 @@ def trtllm_fp8_block_scale_moe_wrapper(
 
 
 @operators("""
+    Each token x[t, h] times w1 of k experts, with the activation: the output is [t, k, i].
+    FLOPs: 2 t k numbers of w1 of one expert, activation not counted.
+    Bytes: x read, the output written, w1 of the selectable experts, an upper bound.
+
+    An estimate: experts may be on other devices.
     (x, w1, w2, _order, _experts, _valid, out, k, ...): aiter::ck_moe_stage1
         aiter::ck_moe_stage1_fwd
     (x, w1, w2, _order, _experts, _valid, out, _, ...): aiter::moe_stage1_g1u1
@@ -308,13 +303,6 @@ def trtllm_fp8_block_scale_moe_wrapper(
 def ck_moe_stage1(
     x: Tensor, w1: Tensor, out: Tensor, k: Count | None = None, w2: Tensor | None = None
 ) -> Work:
-    """Each token x[t, h] times w1 of k experts, with the activation: the output is [t, k, i].
-
-    FLOPs: 2 t k numbers of w1 of one expert, activation not counted.
-    Bytes: x read, the output written, w1 of the selectable experts, an upper bound.
-
-    An estimate: experts may be on other devices.
-    """
     tokens = elements(x.shape[:-1])
     if isinstance(k, int):
         rows = tokens * k
@@ -326,6 +314,11 @@ def ck_moe_stage1(
 
 
 @operators("""
+    The activations of k experts for each token, x[t, k, i], times their w2, summed to [t, h].
+    FLOPs: 2 t k numbers of w2 of one expert, sum not counted.
+    Bytes: x read, the output written, w2 of the selectable experts, an upper bound.
+
+    An estimate: experts may be on other devices.
     (x, w1, w2, _order, _experts, _valid, out, k, ...): aiter::ck_moe_stage2
         aiter::ck_moe_stage2_fwd
     (x, w2, out, _order, _experts, _valid, k, ...): aiter::moe_cktile2stages_gemm2_ck
@@ -334,13 +327,6 @@ def ck_moe_stage1(
 def ck_moe_stage2(
     x: Tensor, w2: Tensor, out: Tensor, k: Count | None = None, w1: Tensor | None = None
 ) -> Work:
-    """The activations of k experts for each token, x[t, k, i], times their w2, summed to [t, h].
-
-    FLOPs: 2 t k numbers of w2 of one expert, sum not counted.
-    Bytes: x read, the output written, w2 of the selectable experts, an upper bound.
-
-    An estimate: experts may be on other devices.
-    """
     del k
     rows = elements(x.shape[:-1])
     return one_product(x, w2, rows, numbers(w1, w2, None), (x, out))
@@ -395,6 +381,12 @@ table_row("""
 
 
 @operators("""
+    The k best experts of each token from its best groups: scores [tokens, experts].
+    FLOPs: 25 per score (sigmoid 22, bias 1, compared 2: for the group, for the expert).
+    Bytes: scores and bias read; weights and indices written, of 4 bytes each if the call does not
+    pass them.
+
+    An estimate: an argument may replace the sigmoid by a softmax.
     (scores, _, _, k, _, _, bias, _): _moe_C::grouped_topk
     (scores, bias, _, _, k, ...): _moe_C::grouped_topk sgl_kernel::moe_fused_gate
     (scores, bias, k, ...): sgl_kernel::kimi_k2_moe_fused_gate
@@ -410,14 +402,6 @@ def grouped_topk(
     weights: Tensor | None = None,
     ids: Tensor | None = None,
 ) -> Answer:
-    """The k best experts of each token from its best groups: scores [tokens, experts].
-
-    FLOPs: 25 per score (sigmoid 22, bias 1, compared 2: for the group, for the expert).
-    Bytes: scores and bias read; weights and indices written, of 4 bytes each if the call does not
-    pass them.
-
-    An estimate: an argument may replace the sigmoid by a softmax.
-    """
     tokens = elements(scores.shape[:-1])
     if weights is None or ids is None:
         chosen = Tensor((tokens, k), "float32") if isinstance(k, int) else None
@@ -476,15 +460,13 @@ table_row("""
 
 
 @operators("""
+    The results of k experts for each token, x[tokens, k, d], summed to [tokens, d].
+    FLOPs: k - 1 per element of the sum.
+    Bytes: x read, the sum written.
     (x, out): _moe_C::moe_sum aiter::moe_sum sgl_kernel::moe_sum
     (x, out, _): sgl_kernel::moe_sum_reduce
 """)
 def moe_sum(x: Tensor, out: Tensor) -> Answer:
-    """The results of k experts for each token, x[tokens, k, d], summed to [tokens, d].
-
-    FLOPs: k - 1 per element of the sum.
-    Bytes: x read, the sum written.
-    """
     added = elements(x.shape) - elements(out.shape)
     if added < 0:
         raise CannotModel(f"a sum {out.shape} does not fit {x.shape}")
@@ -492,6 +474,9 @@ def moe_sum(x: Tensor, out: Tensor) -> Answer:
 
 
 @operators("""
+    The results of experts, x[rows, d] in expert order, weighted and summed per token.
+    FLOPs: 2 per used element: k rows for each token, weighted and added.
+    Bytes: the rows, weights and orders read, the sums written.
     (x, weights, order, starts, _, out): _moe_C::moe_unpermute
     (x, weights, order, starts, _, _, out): _moe_C::moe_unpermute
     (x, weights, ids, order, starts, _, _, out): _moe_C::moe_unpermute
@@ -499,11 +484,6 @@ def moe_sum(x: Tensor, out: Tensor) -> Answer:
     (x, order, weights): trtllm::moe_unpermute
 """)
 def moe_unpermute(x: Tensor, order: Tensor, out: Tensor | None = None, *, read: Tensors) -> Answer:
-    """The results of experts, x[rows, d] in expert order, weighted and summed per token.
-
-    FLOPs: 2 per used element: k rows for each token, weighted and added.
-    Bytes: the rows, weights and orders read, the sums written.
-    """
     width = x.shape[-1] if x.shape else 0
     taken = Tensor((elements(order.shape), width), x.dtype)
     if out is None:
@@ -513,15 +493,13 @@ def moe_unpermute(x: Tensor, order: Tensor, out: Tensor | None = None, *, read: 
 
 
 @operators("""
+    Rows of x[tokens, d] in a given order.
+    FLOPs: 0.
+    Bytes: one row per entry of the order read and written, the order read.
     (x, order, out): _moe_C::shuffle_rows _C::shuffle_rows sgl_kernel::shuffle_rows
     (x, _scales, _limits, order, ...): trtllm::moe_permute
 """)
 def shuffle_rows(x: Tensor, order: Tensor, out: Tensor | None = None) -> Answer:
-    """Rows of x[tokens, d] in a given order.
-
-    FLOPs: 0.
-    Bytes: one row per entry of the order read and written, the order read.
-    """
     width = x.shape[-1] if x.shape else 0
     written = fresh(x, (elements(order.shape), width)) if out is None else out
     return Cost(0, moved(fresh(x, written.shape), order, written)), texts(x, order)

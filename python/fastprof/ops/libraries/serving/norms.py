@@ -27,6 +27,11 @@ _ROOT: Final = 3  # squares added 2, x / root 1
 
 
 @operators("""
+    x[.., d] / sqrt(mean(x^2) + eps) * weight[d].
+    FLOPs: 4 per element (squares added 2, scaling 1, weight 1), 3 without weight.
+    Bytes: x and weight read, y written.
+
+    The addition of 1 to the weight in gemma's kernels is not counted.
     (out, x, weight): _C::rms_norm sgl_kernel::rmsnorm sgl_kernel::gemma_rmsnorm
         flashinfer::rmsnorm flashinfer::gemma_rmsnorm aiter::rmsnorm aiter::rms_norm_cu
     (out, x): _C::rms_norm_weightless
@@ -36,13 +41,6 @@ _ROOT: Final = 3  # squares added 2, x / root 1
         sglang_profiler::rmsnorm_rms_norm
 """)
 def rms_norm_of_rows(x: Tensor, weight: Tensor | None = None, out: Tensor | None = None) -> Answer:
-    """x[.., d] / sqrt(mean(x^2) + eps) * weight[d].
-
-    FLOPs: 4 per element (squares added 2, scaling 1, weight 1), 3 without weight.
-    Bytes: x and weight read, y written.
-
-    The addition of 1 to the weight in gemma's kernels is not counted.
-    """
     _row(x, weight)
     y = fresh(x) if out is None else out
     flops = elements(x.shape) * (_ROOT + (weight is not None))
@@ -50,6 +48,9 @@ def rms_norm_of_rows(x: Tensor, weight: Tensor | None = None, out: Tensor | None
 
 
 @operators("""
+    residual + x, and the RMS norm of it: both [.., d].
+    FLOPs: 5 per element (added 1, squares added 2, scaling 1, weight 1), 6 if two are added.
+    Bytes: x, residual and weight read, the norm and the new residual written.
     (x, residual, weight): _C::fused_add_rms_norm sgl_kernel::fused_add_rmsnorm
         sgl_kernel::gemma_fused_add_rmsnorm flashinfer::fused_add_rmsnorm
         flashinfer::gemma_fused_add_rmsnorm trtllm::flashinfer_fused_add_rmsnorm
@@ -71,11 +72,6 @@ def fused_add_rms_norm(
     residual_out: Tensor | None = None,
     other: Tensor | None = None,
 ) -> Answer:
-    """residual + x, and the RMS norm of it: both [.., d].
-
-    FLOPs: 5 per element (added 1, squares added 2, scaling 1, weight 1), 6 if two are added.
-    Bytes: x, residual and weight read, the norm and the new residual written.
-    """
     _row(x, weight)
     _same(x, residual)
     if other is not None:
@@ -103,6 +99,11 @@ table_row("""
 
 
 @operators("""
+    The RMS norm of x[.., d] (+ residual), quantised by computed scales of rows or groups.
+    FLOPs: 9 per element (norm 4, magnitude compared 2, quantising 3), 10 with a residual, one more
+    with smoothing.
+    Bytes: x, residual and weight read, the norm, the scales and the new residual written; if the
+    call does not pass the norm, a byte per element is assumed, and the scales are not counted.
     (out, x, weight, scales, _, limit, residual): _C::rms_norm_dynamic_per_token_quant
     (out, x, weight, scales, _, limit, residual, _, _): _C::rms_norm_per_block_quant
     (out, x, scales, weight): aiter::rmsnorm_quant aiter::rmsnorm2d_fwd_with_dynamicquant
@@ -131,13 +132,6 @@ def rms_norm_dynamic_per_token_quant(
     *,
     read: Tensors,
 ) -> Answer:
-    """The RMS norm of x[.., d] (+ residual), quantised by computed scales of rows or groups.
-
-    FLOPs: 9 per element (norm 4, magnitude compared 2, quantising 3), 10 with a residual, one more
-    with smoothing.
-    Bytes: x, residual and weight read, the norm, the scales and the new residual written; if the
-    call does not pass the norm, a byte per element is assumed, and the scales are not counted.
-    """
     del residual_out
     out = fresh(x, dtype="float8_e4m3fn") if out is None else out
     more = SEARCH + SCALE + (smooth is not None)
@@ -145,6 +139,11 @@ def rms_norm_dynamic_per_token_quant(
 
 
 @operators("""
+    RMS norm and rotation of each head of q and k, in one tensor [tokens, (q + k + v) d].
+    FLOPs: 7 per element of q and k (norm 4, rotation 3).
+    Bytes: q and k read and written, weights, positions and their cosines and sines read.
+
+    If the numbers of heads are not recorded, all of x counts, an estimate.
     (x, queries, keys, values, size, _, q_weight, k_weight, cache, _, positions, ...):
         _C::fused_qk_norm_rope
     (x, queries, keys, values, size, _, q_weight, k_weight, _, _, positions, ...):
@@ -165,13 +164,6 @@ def fused_qk_norm_rope(
     positions: Tensor,
     cache: Tensor | None = None,
 ) -> Answer:
-    """RMS norm and rotation of each head of q and k, in one tensor [tokens, (q + k + v) d].
-
-    FLOPs: 7 per element of q and k (norm 4, rotation 3).
-    Bytes: q and k read and written, weights, positions and their cosines and sines read.
-
-    If the numbers of heads are not recorded, all of x counts, an estimate.
-    """
     known = [each for each in (queries, keys, values) if not isinstance(each, Unknown)]
     width = x.shape[-1] if x.shape else 0
     turned = width
@@ -193,28 +185,26 @@ def fused_qk_norm_rope(
     return cost, texts(x, q_weight, k_weight)
 
 
-@operators("(x, weight, bias): flashinfer::layernorm aiter::layernorm2d_fwd")
-def served_layer_norm(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Answer:
-    """x[.., d] normalised by row: (x - mean) / sqrt(var + eps) * weight[d] + bias[d].
-
+@operators("""
+    x[.., d] normalised by row: (x - mean) / sqrt(var + eps) * weight[d] + bias[d].
     FLOPs: 8 per element (mean 1, variance 3, normalising 2, weight 1, bias 1).
     Bytes: x, weight and bias read, y written.
-    """
+    (x, weight, bias): flashinfer::layernorm aiter::layernorm2d_fwd
+""")
+def served_layer_norm(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Answer:
     _row(x, weight)
     flops = elements(x.shape) * (7 + (bias is not None))
     return Cost(flops, moved(x, weight, bias, fresh(x))), texts(x, weight, bias)
 
 
 @operators("""
+    x[n, c, ..] normalised for each n and group of channels, * weight[c] + bias[c].
+    FLOPs: 8 per element, as torch's group_norm.
+    Bytes: x read twice, y written, weight and bias read, two statistics of each group written.
     (x, num_groups, weight, bias, _): aiter::_groupnorm_run
     (_out, _workspace, x, num_groups, weight, bias, _): aiter::_groupnorm_run
 """)
 def served_group_norm(x: Tensor, num_groups: int | Unknown, weight: Tensor, bias: Tensor) -> Answer:
-    """x[n, c, ..] normalised for each n and group of channels, * weight[c] + bias[c].
-
-    FLOPs: 8 per element, as torch's group_norm.
-    Bytes: x read twice, y written, weight and bias read, two statistics of each group written.
-    """
     return plain.group_norm(x, num_groups, weight, bias, direction="fprop")
 
 
@@ -250,6 +240,12 @@ _ROTATION: Final = 3  # of a pair: four products, two sums
 
 
 @operators("""
+    Queries and keys [tokens, heads d] rotated in place by the angles of their positions.
+    FLOPs: 3 per rotated element: the first r of each head of d, with a cache of cosines and sines
+    [positions, r].
+    Bytes: rotated elements read and written, positions and a row of the cache for each token read.
+
+    If d is not recorded, complete heads count, an estimate.
     (positions, query, key, size, cache, _, ...): _C::rotary_embedding
         sgl_kernel::rotary_embedding vllm::flashinfer_rotary_embedding
         trtllm::flashinfer_apply_rope_with_cos_sin_cache_inplace
@@ -264,14 +260,6 @@ def rotary_embedding(
     cache: Tensor | None = None,
     offsets: Tensor | None = None,
 ) -> Answer:
-    """Queries and keys [tokens, heads d] rotated in place by the angles of their positions.
-
-    FLOPs: 3 per rotated element: the first r of each head of d, with a cache of cosines and sines
-    [positions, r].
-    Bytes: rotated elements read and written, positions and a row of the cache for each token read.
-
-    If d is not recorded, complete heads count, an estimate.
-    """
     tokens = query.shape[0] if query.shape else 0
     depth = size if isinstance(size, int) and size > 0 else None
     turned = cache.shape[-1] if cache is not None and cache.shape else None
@@ -289,6 +277,11 @@ def rotary_embedding(
 
 
 @operators("""
+    Queries and keys [tokens, heads, d] rotated by the angles of their positions, into new
+    tensors.
+    FLOPs: 3 per rotated element, the first r of each head; computing angles is not counted.
+    Bytes: queries and keys read and written, positions and a row of the cache for each token read;
+    with slots of a key-value cache, values read and keys and values written there.
     (query, key, query_out, key_out, cache, positions, _, _, _, values, key_cache, value_cache,
         slots): sgl_kernel::apply_rope_pos_ids_cos_sin_cache
     (query, key, query_out, key_out, cache, positions, _, _):
@@ -314,13 +307,6 @@ def apply_rope_pos_ids_cos_sin_cache(
     value_cache: Tensor | None = None,
     slots: Tensor | None = None,
 ) -> Answer:
-    """Queries and keys [tokens, heads, d] rotated by the angles of their positions, into new
-    tensors.
-
-    FLOPs: 3 per rotated element, the first r of each head; computing angles is not counted.
-    Bytes: queries and keys read and written, positions and a row of the cache for each token read;
-    with slots of a key-value cache, values read and keys and values written there.
-    """
     del key_cache
     tokens, depth = (query.shape[0], query.shape[-1]) if query.shape else (0, 0)
     width = cache.shape[-1] if cache is not None and cache.shape else turned
@@ -337,6 +323,11 @@ def apply_rope_pos_ids_cos_sin_cache(
 
 
 @operators("""
+    x [s, b, h, d], and a second tensor, rotated by angles or their cosines and sines.
+    FLOPs: 3 per element.
+    Bytes: x and the second read, both results written, a row of angles for each position read.
+
+    Partially rotated heads count completely.
     (out, x, angles, ...): aiter::rope_fwd_impl aiter::rope_bwd_impl
     (out, more_out, x, more, angles, ...): aiter::rope_2c_fwd_impl aiter::rope_2c_bwd_impl
     (out, x, angles, more_angles, ...): aiter::rope_cached_fwd_impl aiter::rope_cached_bwd_impl
@@ -354,13 +345,6 @@ def rope_fwd_impl(
     more: Tensor | None = None,
     more_out: Tensor | None = None,
 ) -> Answer:
-    """x [s, b, h, d], and a second tensor, rotated by angles or their cosines and sines.
-
-    FLOPs: 3 per element.
-    Bytes: x and the second read, both results written, a row of angles for each position read.
-
-    Partially rotated heads count completely.
-    """
     del out, more_out
     positions = elements(x.shape[:-2])
     rows = [

@@ -104,6 +104,9 @@ def _fits(out: Tensor | None, columns: int) -> None:
 
 
 @operators("""
+    x[.., k] times a weight of n columns, [n, k] or [k, n] (+ bias[n]).
+    FLOPs: 2 rows n k, bias not counted.
+    Bytes: x, weight and bias read, the output written in its own type or x's.
     (out, x, weight): _C::dsv3_fused_a_gemm _C::fp32_router_gemm
         sglang::flashinfer_dsv3_router_gemm _moe_C::dsv3_router_gemm
         sgl_kernel::dsv3_fused_a_gemm sgl_kernel::dsv3_router_gemm
@@ -122,15 +125,14 @@ def _fits(out: Tensor | None, columns: int) -> None:
 def dsv3_fused_a_gemm(
     x: Tensor, weight: Tensor, out: Tensor | None = None, out_dtype: Dtype = None, *, read: Tensors
 ) -> Work:
-    """x[.., k] times a weight of n columns, [n, k] or [k, n] (+ bias[n]).
-
-    FLOPs: 2 rows n k, bias not counted.
-    Bytes: x, weight and bias read, the output written in its own type or x's.
-    """
     return Work((forward(dense(x, weight, out, asked_type(out_dtype)), *read),))
 
 
 @operators("""
+    x[.., k] times a weight of n columns, both in float8 or int8, times scales (+ bias[n]).
+    FLOPs: 2 rows n k; scales, zeros and bias are not counted.
+    Bytes: x, weight, scales and bias read, the output written in its own type or the requested
+    type, by default bfloat16.
     (out, x, weight, x_scale, w_scale, bias): _C::cutlass_scaled_mm
     (out, x, weight, x_scale, w_scale, zero, more_zero, bias): _C::cutlass_scaled_mm_azp
     (x, weight, x_scale, w_scale, out_dtype, bias): sgl_kernel::int8_scaled_mm
@@ -179,16 +181,15 @@ def cutlass_scaled_mm(
     *,
     read: Tensors,
 ) -> Work:
-    """x[.., k] times a weight of n columns, both in float8 or int8, times scales (+ bias[n]).
-
-    FLOPs: 2 rows n k; scales, zeros and bias are not counted.
-    Bytes: x, weight, scales and bias read, the output written in its own type or the requested
-    type, by default bfloat16.
-    """
     return Work((forward(dense(x, weight, out, asked_type(out_dtype)), *read),))
 
 
 @operators("""
+    x[.., k / 2] times a weight of n columns, both in float4 pairs, times scales (+ bias[n]).
+    FLOPs: 2 rows n k: an element contains two numbers, also if its type is recorded as uint8; x may
+    have 16 bits, [.., k].
+    Bytes: x, weight, scales and bias read, the output written in its own type or the requested
+    type, by default bfloat16.
     (out, x, weight, x_scale, w_scale, alpha): _C::cutlass_scaled_fp4_mm
         sgl_kernel::cutlass_scaled_fp4_mm
     (x, weight, x_scale, w_scale, alpha, out_dtype, ...): vllm::flashinfer_mm_fp4
@@ -211,13 +212,6 @@ def cutlass_scaled_fp4_mm(
     *,
     read: Tensors,
 ) -> Work:
-    """x[.., k / 2] times a weight of n columns, both in float4 pairs, times scales (+ bias[n]).
-
-    FLOPs: 2 rows n k: an element contains two numbers, also if its type is recorded as uint8; x may
-    have 16 bits, [.., k].
-    Bytes: x, weight, scales and bias read, the output written in its own type or the requested
-    type, by default bfloat16.
-    """
     if canonical_type(weight.dtype) is None:
         weight = Tensor(weight.shape, "uint8", weight.strides)
     product = dense(x, weight, out, asked_type(out_dtype), float4=True)
@@ -228,6 +222,10 @@ Size = int | Unknown
 
 
 @operators("""
+    x[.., k] times a packed weight of n columns; n follows from the output or the scales.
+    FLOPs: 2 rows n k; dequantising the weight is not counted.
+    Bytes: x, the packed weight, scales, zeros and orders read, the output written in the requested
+    type or x's (float16 for int8 and float8).
     (x, weight, zeros, scales, order, ...): _C::gptq_gemm sgl_kernel::gptq_gemm
         _rocm_C::gptq_gemm_rdna3 _rocm_C::gptq_gemm_rdna3_wmma
     (x, weight, scales, zeros, _): _C::awq_gemm
@@ -249,12 +247,6 @@ def gptq_gemm(
     *,
     read: Tensors,
 ) -> Work:
-    """x[.., k] times a packed weight of n columns; n follows from the output or the scales.
-
-    FLOPs: 2 rows n k; dequantising the weight is not counted.
-    Bytes: x, the packed weight, scales, zeros and orders read, the output written in the requested
-    type or x's (float16 for int8 and float8).
-    """
     written = asked_type(out_dtype)
     if written is None and _short(x):
         written = "float16"
@@ -266,6 +258,12 @@ def gptq_gemm(
 
 
 @operators("""
+    x[m, k] times a weight in Marlin's tiles, with m, n and k as arguments.
+    FLOPs: 2 m n k; dequantising the weight is not counted.
+    Bytes: x, the packed weight, scales, zeros, orders and bias read, the output written in x's type
+    (float16 for int8 and float8).
+
+    If n is not recorded, it follows from the scales.
     (x, out, weight, bias, scales, more, global_scale, zeros, order, permutation, _workspace, _,
         rows, columns, inner, ...): _C::marlin_gemm _C::gptq_marlin_gemm
     (x, out, weight, bias, scales, global_scale, zeros, order, permutation, _workspace, _, rows,
@@ -289,14 +287,6 @@ def marlin_gemm(
     *,
     read: Tensors,
 ) -> Work:
-    """x[m, k] times a weight in Marlin's tiles, with m, n and k as arguments.
-
-    FLOPs: 2 m n k; dequantising the weight is not counted.
-    Bytes: x, the packed weight, scales, zeros, orders and bias read, the output written in x's type
-    (float16 for int8 and float8).
-
-    If n is not recorded, it follows from the scales.
-    """
     del rows
     if isinstance(inner, int) and x.shape[-1:] != (inner,):
         raise CannotModel(f"{x.shape} is not {inner} wide")
@@ -363,6 +353,11 @@ table_row("""
 
 
 @operators("""
+    x[..] as float8 by one scale, which is computed unless given.
+    FLOPs: 5 per element (magnitude compared 2, times scale 1, limits 2), 3 with the scale given.
+    Bytes: x read twice (once with the scale given), the result and the scale written.
+
+    An estimate if the capture does not record which.
     (out, x, scales): _C::dynamic_scaled_fp8_quant aiter::dynamic_per_tensor_quant
     (x, out, scales, given): sgl_kernel::sgl_per_tensor_quant_fp8
     (out, x, scales, searched): vllm::rocm_aiter_per_tensor_quant
@@ -374,13 +369,6 @@ def dynamic_scaled_fp8_quant(
     given: bool | Unknown = False,
     searched: bool | Unknown = True,
 ) -> Answer:
-    """x[..] as float8 by one scale, which is computed unless given.
-
-    FLOPs: 5 per element (magnitude compared 2, times scale 1, limits 2), 3 with the scale given.
-    Bytes: x read twice (once with the scale given), the result and the scale written.
-
-    An estimate if the capture does not record which.
-    """
     known = given is True or searched is False
     reads = [x] if known else [x, x]
     cost = Cost(
@@ -424,6 +412,10 @@ table_row("""
 
 
 @operators("""
+    x[..] as float8 or float4, by computed scales; both are new tensors.
+    FLOPs: 5 per element (magnitude compared 2, times scale 1, limits 2).
+    Bytes: x read, the result written, of the requested type or of one byte per element (float4:
+    half a byte); new scales, one per group or row, are not counted.
     (x, limit, _): _C::scaled_fp4_quant
     (out, x, scales, limit, _): _C::scaled_fp4_quant
     (x, limit, _, out, scales): _C::scaled_fp4_quant
@@ -446,12 +438,6 @@ def scaled_fp4_quant(
     out: Tensor | None = None,
     scales: Tensor | None = None,
 ) -> Answer:
-    """x[..] as float8 or float4, by computed scales; both are new tensors.
-
-    FLOPs: 5 per element (magnitude compared 2, times scale 1, limits 2).
-    Bytes: x read, the result written, of the requested type or of one byte per element (float4:
-    half a byte); new scales, one per group or row, are not counted.
-    """
     del group
     asked = asked_type(dtype)
     written = Tensor(x.shape, asked if isinstance(asked, str) else "float8_e4m3fn")
@@ -464,22 +450,23 @@ def scaled_fp4_quant(
 
 
 @operators("""
+    Keys and values as float8, by given scales, into rows of larger tensors.
+    FLOPs: 3 per element (times scale 1, limits 2).
+    Bytes: keys, values and scales read, the same number of elements written.
     (key, value, key_out, value_out, k_scale, v_scale, _rows, ...): sgl_kernel::downcast_fp8
 """)
 def downcast_fp8(
     key: Tensor, value: Tensor, key_out: Tensor, value_out: Tensor, k_scale: Tensor, v_scale: Tensor
 ) -> Answer:
-    """Keys and values as float8, by given scales, into rows of larger tensors.
-
-    FLOPs: 3 per element (times scale 1, limits 2).
-    Bytes: keys, values and scales read, the same number of elements written.
-    """
     flops = scaled_up(key, searched=False) + scaled_up(value, searched=False)
     written = Tensor(key.shape, key_out.dtype), Tensor(value.shape, value_out.dtype)
     return Cost(flops, moved(key, value, k_scale, v_scale, *written)), texts(key, value)
 
 
 @operators("""
+    Packed weights [k, n / 8] of 4 bits as floats [k, n], with n from the scales [groups, n].
+    FLOPs: 2 per element (zero subtracted, times scale).
+    Bytes: packed weights, scales and zeros read, the floats written.
     (packed, scales, zeros, ...): _C::awq_dequantize
     (packed, scales, zeros): sgl_kernel::awq_dequantize
     (packed, _, rows, columns, dtype): _C::ggml_dequantize
@@ -492,11 +479,6 @@ def awq_dequantize(
     columns: int | Unknown | None = None,
     dtype: Dtype = "float16",
 ) -> Answer:
-    """Packed weights [k, n / 8] of 4 bits as floats [k, n], with n from the scales [groups, n].
-
-    FLOPs: 2 per element (zero subtracted, times scale).
-    Bytes: packed weights, scales and zeros read, the floats written.
-    """
     if scales is not None and scales.shape and packed.shape:
         out = Tensor((packed.shape[0], scales.shape[-1]), scales.dtype)
     elif isinstance(rows, int) and isinstance(columns, int):

@@ -65,6 +65,11 @@ table_row("""
 
 
 @operators("""
+    A token of each row of x[rows, tokens], drawn by its probabilities or the most likely.
+    FLOPs: 2 per element (added or scaled 1, compared 1), for one pass.
+    Bytes: x and limits read, an index per row written (4 bytes if the call does not pass it).
+
+    An estimate: a rejected draw takes another pass.
     (x, out, rows, limits, ...): sgl_kernel::min_p_sampling_from_probs
         sgl_kernel::top_p_sampling_from_probs
     (x, out, rows, limits, _, more_limits, ...): sgl_kernel::top_k_top_p_sampling_from_probs
@@ -78,13 +83,6 @@ table_row("""
         aiter::mixed_sample_outer_exponential
 """)
 def min_p_sampling_from_probs(x: Tensor, out: Tensor | None = None, *, read: Tensors) -> Answer:
-    """A token of each row of x[rows, tokens], drawn by its probabilities or the most likely.
-
-    FLOPs: 2 per element (added or scaled 1, compared 1), for one pass.
-    Bytes: x and limits read, an index per row written (4 bytes if the call does not pass it).
-
-    An estimate: a rejected draw takes another pass.
-    """
     written = Tensor(x.shape[:1], "int32") if out is None else out
     return Cost(2 * elements(x.shape), moved(x, *read, written), exact=False), texts(x)
 
@@ -165,16 +163,14 @@ table_row("""
 
 
 @operators("""
+    silu(a) b quantised by a given scale: x[.., 2 d] contains a and b.
+    FLOPs: 27 per element of the result (silu 23, times b 1, quantising 3), 24 without a scale.
+    Bytes: x and scale read, the result written: one byte per element if the call does not pass it
+    and there is a scale.
     (out, x, scale): _C::silu_and_mul_quant aiter::scaled_silu_and_mul
     (x, scale, ...): trtllm::silu_and_mul
 """)
 def silu_and_mul_quant(x: Tensor, scale: Tensor | None = None, out: Tensor | None = None) -> Answer:
-    """silu(a) b quantised by a given scale: x[.., 2 d] contains a and b.
-
-    FLOPs: 27 per element of the result (silu 23, times b 1, quantising 3), 24 without a scale.
-    Bytes: x and scale read, the result written: one byte per element if the call does not pass it
-    and there is a scale.
-    """
     half = _half(x)
     if out is None:
         out = Tensor(half.shape, x.dtype if scale is None else "float8_e4m3fn")
@@ -183,6 +179,10 @@ def silu_and_mul_quant(x: Tensor, scale: Tensor | None = None, out: Tensor | Non
 
 
 @operators("""
+    silu(a) b quantised by computed group scales: x[.., 2 d] contains a and b.
+    FLOPs: 29 per element (silu 23, times b 1, magnitude compared 2, quantising 3).
+    Bytes: x read, the result and the scales written; if the call does not pass the result, a byte
+    per element is assumed, and the scales are not counted.
     (out, x, scales, _, limit, _): _C::silu_and_mul_per_block_quant
     (out, scales, x, limit): _C::silu_and_mul_nvfp4_quant
     (x, _): vllm::rocm_aiter_act_mul_and_fp8_group_quant
@@ -190,12 +190,6 @@ def silu_and_mul_quant(x: Tensor, scale: Tensor | None = None, out: Tensor | Non
 def silu_and_mul_per_block_quant(
     x: Tensor, out: Tensor | None = None, scales: Tensor | None = None, limit: Tensor | None = None
 ) -> Answer:
-    """silu(a) b quantised by computed group scales: x[.., 2 d] contains a and b.
-
-    FLOPs: 29 per element (silu 23, times b 1, magnitude compared 2, quantising 3).
-    Bytes: x read, the result and the scales written; if the call does not pass the result, a byte
-    per element is assumed, and the scales are not counted.
-    """
     half = _half(x)
     written = fresh(half, dtype="float8_e4m3fn") if out is None else out
     flops = elements(half.shape) * (_SILU + SEARCH + SCALE)
@@ -203,6 +197,9 @@ def silu_and_mul_per_block_quant(
 
 
 @operators("""
+    silu(a) b of the experts' rows x[.., 2 d], quantised by computed scales.
+    FLOPs: 29 per element of the result, an upper bound: the number of rows is a tensor value.
+    Bytes: x read, the result and the scales written, an upper bound.
     (x, starts, out, scales): _C::persistent_masked_m_silu_mul_quant
     (out, scales, x, limit, starts, ...): _C::silu_and_mul_scaled_fp4_experts_quant
         sgl_kernel::silu_and_mul_scaled_fp4_experts_quant
@@ -211,11 +208,6 @@ def silu_and_mul_per_block_quant(
 def persistent_masked_m_silu_mul_quant(
     x: Tensor, starts: Tensor, out: Tensor, scales: Tensor, limit: Tensor | None = None
 ) -> Answer:
-    """silu(a) b of the experts' rows x[.., 2 d], quantised by computed scales.
-
-    FLOPs: 29 per element of the result, an upper bound: the number of rows is a tensor value.
-    Bytes: x read, the result and the scales written, an upper bound.
-    """
     flops = elements(_half(x).shape) * (_SILU + SEARCH + SCALE)
     return Cost(flops, moved(x, starts, limit, out, scales), exact=False), texts(x)
 
@@ -242,6 +234,11 @@ _STATE: Final = EXPONENTIAL + 1 + 2 + 2 + 2
 
 
 @operators("""
+    The selective scan of Mamba over u [d, tokens] or [batch, d, tokens], with states of n.
+    FLOPs: 27 n per element of u (exp(delta A) 21, delta B u 2, state 2, C times state 2), and 2 for
+    the skip D, 23 for the gate z, 1 for the bias, 41 for the softplus of delta, if present.
+    Bytes: u, delta, A, B, C, D, z, bias read, the result written over u (over z if present), the
+    state of each sequence read and written.
     (u, delta, a, b, c, d, z, bias, softplus, starts, slots, flags, states, ...):
         _C::selective_scan_fwd
 """)
@@ -260,13 +257,6 @@ def selective_scan_fwd(
     *,
     read: Tensors,
 ) -> Answer:
-    """The selective scan of Mamba over u [d, tokens] or [batch, d, tokens], with states of n.
-
-    FLOPs: 27 n per element of u (exp(delta A) 21, delta B u 2, state 2, C times state 2), and 2 for
-    the skip D, 23 for the gate z, 1 for the bias, 41 for the softplus of delta, if present.
-    Bytes: u, delta, A, B, C, D, z, bias read, the result written over u (over z if present), the
-    state of each sequence read and written.
-    """
     if len(a.shape) != 2 or len(u.shape) < 2 or a.shape[0] != u.shape[-2]:
         raise CannotModel(f"states of {a.shape} do not fit {u.shape}")
     each = _STATE * a.shape[1]
@@ -281,6 +271,10 @@ def selective_scan_fwd(
 
 
 @operators("""
+    Each channel of x [d, tokens] or [batch, d, tokens] convolved with its w weights [d, w].
+    FLOPs: 2 w per element; bias and SiLU are not counted.
+    Bytes: x, weight and bias read, the result written over x, the last w - 1 of each sequence read
+    and written.
     (x, weight, bias, states, starts, slots, flags, ...): _C::causal_conv1d_fwd
         sgl_kernel::causal_conv1d_fwd trtllm::causal_conv1d_fwd
 """)
@@ -293,12 +287,6 @@ def causal_conv1d_fwd(
     slots: Tensor | None = None,
     flags: Tensor | None = None,
 ) -> Answer:
-    """Each channel of x [d, tokens] or [batch, d, tokens] convolved with its w weights [d, w].
-
-    FLOPs: 2 w per element; bias and SiLU are not counted.
-    Bytes: x, weight and bias read, the result written over x, the last w - 1 of each sequence read
-    and written.
-    """
     _fits(x, weight, -2)
     of_states = None if states is None else _states(states, slots, _sequences(x, starts))
     touched = moved(x, x, weight, bias, starts, slots, flags, of_states, of_states)
@@ -306,6 +294,10 @@ def causal_conv1d_fwd(
 
 
 @operators("""
+    The next outputs of each channel, x [batch, d] or [batch, d, s], convolved with w weights.
+    FLOPs: 2 w per element; bias and SiLU are not counted.
+    Bytes: x, weight and bias read, the result written over x, the last w - 1 of each sequence read
+    and written.
     (x, states, weight, bias, _, lengths, slots, _): _C::causal_conv1d_update
         sgl_kernel::causal_conv1d_update trtllm::causal_conv1d_update
 """)
@@ -317,12 +309,6 @@ def causal_conv1d_update(
     lengths: Tensor | None = None,
     slots: Tensor | None = None,
 ) -> Answer:
-    """The next outputs of each channel, x [batch, d] or [batch, d, s], convolved with w weights.
-
-    FLOPs: 2 w per element; bias and SiLU are not counted.
-    Bytes: x, weight and bias read, the result written over x, the last w - 1 of each sequence read
-    and written.
-    """
     _fits(x, weight, 1)
     of_states = _states(states, slots, x.shape[0])
     touched = moved(x, x, weight, bias, lengths, slots, of_states, of_states)

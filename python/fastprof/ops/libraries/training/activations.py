@@ -193,13 +193,13 @@ for _name, (_flops, _is_gated) in _TRANSFORMER_ENGINE.items():
     _converted(_name, _flops, _is_gated)
 
 
-@operators("(x, inverse, _, _, written): tex_ts::cast_from_fp8_ts")
-def cast_from_fp8_ts(x: Tensor, inverse: Tensor | None = None, written: Any = None) -> Answer:
-    """fp8 x times its scale, in the requested type.
-
+@operators("""
+    fp8 x times its scale, in the requested type.
     FLOPs: one product for each element.
     Bytes: x read, the output written; unknown if the capture does not record the type.
-    """
+    (x, inverse, _, _, written): tex_ts::cast_from_fp8_ts
+""")
+def cast_from_fp8_ts(x: Tensor, inverse: Tensor | None = None, written: Any = None) -> Answer:
     del inverse
     dtype = _TYPES.get(written) if type(written) is int else None
     count = elements(x.shape)
@@ -249,13 +249,13 @@ def _turned(tensors: Tensors, cosines: Tensor, sines: Tensor) -> Answer:
     return Cost(3 * count, moves), texts(*tensors)
 
 
-@operators("(packed, cosines, sines, ...): aten::ApplyRotaryEmbQKV_ aten::ApplyRotaryEmbKV_")
-def packed_rotation(packed: Tensor, cosines: Tensor, sines: Tensor, *, direction: str) -> Answer:
-    """Queries and keys in [b, s, 3, h, d] rotated in place, or keys in [b, s, 2, h, d].
-
+@operators("""
+    Queries and keys in [b, s, 3, h, d] rotated in place, or keys in [b, s, 2, h, d].
     FLOPs: 3 for each rotated element (two products, a sum); backward the same.
     Bytes: rotated elements read and written, cosines and sines read; values are not touched.
-    """
+    (packed, cosines, sines, ...): aten::ApplyRotaryEmbQKV_ aten::ApplyRotaryEmbKV_
+""")
+def packed_rotation(packed: Tensor, cosines: Tensor, sines: Tensor, *, direction: str) -> Answer:
     del direction
     shape = packed.shape
     if len(shape) != 5 or shape[2] not in (2, 3) or not cosines.shape:
@@ -265,6 +265,10 @@ def packed_rotation(packed: Tensor, cosines: Tensor, sines: Tensor, *, direction
 
 
 @operators("""
+    Pairs of elements of x[.., h, d] rotated by angles [s, .., r], r of the d elements.
+    FLOPs: 3 for each rotated element (two products, a sum), and 40 for each angle (cosine and sine)
+        if the call does not pass cosines and sines; backward the same.
+    Bytes: x, angles (and the other tensors) read, x written; backward the same of its gradient.
     (x, angles, others**): aten::FusedRoPEFunc
     (x, starts, angles, others**): aten::FusedRoPETHDFunc
     (x, _, _, angles, others**): aten::FusedRoPE2DFunc
@@ -279,12 +283,6 @@ def fused_ro_pe_func(
     *,
     direction: str,
 ) -> Answer:
-    """Pairs of elements of x[.., h, d] rotated by angles [s, .., r], r of the d elements.
-
-    FLOPs: 3 for each rotated element (two products, a sum), and 40 for each angle (cosine and sine)
-        if the call does not pass cosines and sines; backward the same.
-    Bytes: x, angles (and the other tensors) read, x written; backward the same of its gradient.
-    """
     del direction
     if not angles.shape or not x.shape:
         raise CannotModel(f"{x.shape} cannot be rotated by {angles.shape}")
@@ -313,17 +311,15 @@ def _rows(scores: Tensor, targets: Tensor) -> int:
 
 
 @operators("""
-    (scores, targets, ...): aten::SoftmaxCrossEntropyLoss aten::CrossEntropyLoss
-        aten::Fast_CrossEntropyLoss
-""")
-def fused_cross_entropy(scores: Tensor, targets: Tensor, *, direction: str) -> Answer:
-    """log(sum of exp(x)) - x[t] of rows of scores x[.., classes].
-
+    log(sum of exp(x)) - x[t] of rows of scores x[.., classes].
     FLOPs: 23 per score (largest 1, difference 1, exponential 20, sum 1); backward the same
         (difference 1, exponential 20, product 1, target 1).
     Bytes: scores and targets read, loss and logarithm (4 bytes each) written; backward these and
         the scores read, their gradient written.
-    """
+    (scores, targets, ...): aten::SoftmaxCrossEntropyLoss aten::CrossEntropyLoss
+        aten::Fast_CrossEntropyLoss
+""")
+def fused_cross_entropy(scores: Tensor, targets: Tensor, *, direction: str) -> Answer:
     rows = _rows(scores, targets)
     kept = 2 * 4 * rows
     if direction == "bprop":
@@ -333,17 +329,17 @@ def fused_cross_entropy(scores: Tensor, targets: Tensor, *, direction: str) -> A
     return Cost(elements(scores.shape) * _SUM, moves), texts(scores, targets)
 
 
-@operators("(scores, targets, ...): aten::LigerCrossEntropyFunction aten::CrossEntropyFunction")
-def liger_cross_entropy_function(scores: Tensor, targets: Tensor, *, direction: str) -> Answer:
-    """log(sum of exp(x)) - x[t] of rows of scores x[.., classes]; the gradient overwrites the
+@operators("""
+    log(sum of exp(x)) - x[t] of rows of scores x[.., classes]; the gradient overwrites the
     scores.
-
     FLOPs: 46 per score (sum 23, gradient 23); backward 1 (times the loss's gradient).
     Bytes: scores read twice and their gradient written, targets read, 4 bytes per row written;
         backward the gradient read and written.
 
     Backward is an estimate: torch skips it if the loss's gradient is 1.
-    """
+    (scores, targets, ...): aten::LigerCrossEntropyFunction aten::CrossEntropyFunction
+""")
+def liger_cross_entropy_function(scores: Tensor, targets: Tensor, *, direction: str) -> Answer:
     rows = _rows(scores, targets)
     count = elements(scores.shape)
     if direction == "bprop":
@@ -352,12 +348,8 @@ def liger_cross_entropy_function(scores: Tensor, targets: Tensor, *, direction: 
     return Cost(count * (_SUM + _GRADIENT), moves), texts(scores, targets)
 
 
-@operators("(x, weight, targets, bias, ...): aten::LigerFusedLinearCrossEntropyFunction")
-def liger_fused_linear_cross_entropy_function(
-    x: Tensor, weight: Tensor, targets: Tensor, bias: Tensor | None = None, *, direction: str
-) -> Work:
-    """Cross entropy of scores x[rows, k] @ w[classes, k]^T, all gradients at once.
-
+@operators("""
+    Cross entropy of scores x[rows, k] @ w[classes, k]^T, all gradients at once.
     FLOPs: 6 rows classes k, three products, and 46 per score; backward one for each element of the
         gradients (times the loss's gradient).
     Bytes: for each product both operands read and the result written, scores read twice and their
@@ -365,7 +357,11 @@ def liger_fused_linear_cross_entropy_function(
 
     Scores are computed in chunks of rows; rereading the weight for each chunk is not counted.
     Backward is an estimate: torch skips it if the loss's gradient is 1.
-    """
+    (x, weight, targets, bias, ...): aten::LigerFusedLinearCrossEntropyFunction
+""")
+def liger_fused_linear_cross_entropy_function(
+    x: Tensor, weight: Tensor, targets: Tensor, bias: Tensor | None = None, *, direction: str
+) -> Work:
     product = _product(x, weight)
     scores = Tensor((product.m, product.n), x.dtype)
     _rows(scores, targets)
@@ -417,16 +413,14 @@ def _scaled(*tensors: Tensor | None) -> Work:
 
 
 @operators("""
+    Divergence of two distributions [.., classes], elementwise, summed by row.
+    FLOPs: 45 per element (an exponential and a logarithm 40, product, difference, sums 5); backward
+        1. The total variation has 3: an upper bound.
+    Bytes: both read, losses of x's size written; backward the gradient read and written.
     (x, targets, ...): aten::LigerKLDivLossFunction aten::LigerJSDFunction
         aten::LigerTVDLossFunction
 """)
 def liger_kl_div_loss_function(x: Tensor, targets: Tensor, *, direction: str) -> Answer:
-    """Divergence of two distributions [.., classes], elementwise, summed by row.
-
-    FLOPs: 45 per element (an exponential and a logarithm 40, product, difference, sums 5); backward
-        1. The total variation has 3: an upper bound.
-    Bytes: both read, losses of x's size written; backward the gradient read and written.
-    """
     if x.shape != targets.shape:
         raise CannotModel(f"targets {targets.shape} do not fit {x.shape}")
     count = elements(x.shape)
@@ -436,17 +430,17 @@ def liger_kl_div_loss_function(x: Tensor, targets: Tensor, *, direction: str) ->
     return Cost(flops, moved(x, targets, fresh(x)), exact=False), texts(x, targets)
 
 
-@operators("(x, weight, teacher, teacher_weight, ...): aten::LigerFusedLinearJSDFunction")
-def liger_fused_linear_jsd_function(
-    x: Tensor, weight: Tensor, teacher: Tensor, teacher_weight: Tensor, *, direction: str
-) -> Work:
-    """Divergence of the scores of a model x @ w^T and of a teacher's, all gradients at once.
-
+@operators("""
+    Divergence of the scores of a model x @ w^T and of a teacher's, all gradients at once.
     FLOPs: 6 rows classes k for the model, three products, 2 rows classes k' for the teacher, and 46
         for each score; backward one for each element of the gradients.
     Bytes: for each product both operands read and the result written, both scores read twice and
         written; backward the gradients of x and w read and written.
-    """
+    (x, weight, teacher, teacher_weight, ...): aten::LigerFusedLinearJSDFunction
+""")
+def liger_fused_linear_jsd_function(
+    x: Tensor, weight: Tensor, teacher: Tensor, teacher_weight: Tensor, *, direction: str
+) -> Work:
     product, given = _product(x, weight), _product(teacher, teacher_weight)
     if (product.m, product.n) != (given.m, given.n):
         raise CannotModel(f"scores of {x.shape} and {teacher.shape} differ in size")
