@@ -17,6 +17,7 @@ from fastprof.ops.cost import Answer, CannotModel, Cost
 from fastprof.ops.losses.distances import LOG_SIGMOID
 from fastprof.ops.losses.elementwise import Reduce, Reduced, Reduction
 from fastprof.ops.registry import operators
+from fastprof.ops.table import table_row
 from fastprof.ops.tensor import (
     Dtype,
     canonical_type,
@@ -53,37 +54,24 @@ def softmax(
     dtype: Dtype = None,
     half_to_float: bool | Unknown = False,
     *,
+    backward: int = BACKWARD,
     direction: str,
 ) -> Answer:
-    y, exact = _output(x, dtype if dtype is not None else dtype_or_level, half_to_float)
+    y, exact = _output(x, dtype_or_level if dtype is None else dtype, half_to_float)
     if direction == "bprop":
-        return Cost(elements(x.shape) * BACKWARD, moved(y, y, fresh(x)), exact), texts(x)
+        return Cost(elements(x.shape) * backward, moved(y, y, fresh(x)), exact), texts(x)
     return Cost(elements(x.shape) * FORWARD, moved(x, y), exact), texts(x)
 
 
-@operators("""
+table_row("""
     x - max - log(sum of exp(x - max)) along one dimension.
     FLOPs: 24 per element (maximum 1, subtracted 1, exponential 20, added 1, logarithm subtracted
     1); backward 23 (dy added 1, exponential 20, times sum 1, subtracted 1).
     Bytes: x read, y written, each in its own type. Backward reads dy and y, writes dx.
-
-    PyProf counts 3 tensors forward and 5 backward, for a kernel that rereads long rows.
     (x, dim=_, dtype_or_level, dtype): torch.log_softmax
     (x, _, half_to_float): _log_softmax
     (x, _, dtype): aten::log_softmax aten::special_log_softmax
-""")
-def log_softmax(
-    x: Tensor,
-    dtype_or_level: Dtype = None,
-    dtype: Dtype = None,
-    half_to_float: bool | Unknown = False,
-    *,
-    direction: str,
-) -> Answer:
-    y, exact = _output(x, dtype if dtype is not None else dtype_or_level, half_to_float)
-    if direction == "bprop":
-        return Cost(elements(x.shape) * LOG_BACKWARD, moved(y, y, fresh(x)), exact), texts(x)
-    return Cost(elements(x.shape) * FORWARD, moved(x, y), exact), texts(x)
+""")(softmax, backward=LOG_BACKWARD)
 
 
 @operators("""
@@ -130,14 +118,14 @@ def _output(x: Tensor, dtype: Dtype, half_to_float: bool | Unknown) -> tuple[Ten
     if half_to_float is True:
         return fresh(x, dtype="float32"), True
     name = named(dtype)
-    unsure = isinstance(half_to_float, Unknown) and canonical_type(x.dtype) in (
-        "float16",
-        "bfloat16",
-    )
+    half = canonical_type(x.dtype) in ("float16", "bfloat16")
+    unsure = isinstance(half_to_float, Unknown) and half
     return fresh(x, dtype=name if is_floating(name) else None), not unsure
 
 
-def _gradient(flops: int, gradient: Tensor, y: Tensor, dtype: Dtype, x: Tensor | None) -> Answer:
+def _gradient(
+    gradient: Tensor, y: Tensor, dtype: Dtype = None, x: Tensor | None = None, *, flops: int
+) -> Answer:
     if gradient.shape != y.shape:
         raise CannotModel(f"gradient {gradient.shape} does not fit {y.shape}")
     dx = fresh(y, dtype=named(dtype) if x is None else x.dtype)
@@ -145,30 +133,21 @@ def _gradient(flops: int, gradient: Tensor, y: Tensor, dtype: Dtype, x: Tensor |
     return Cost(elements(y.shape) * flops, moved(gradient, y, dx), exact), texts(gradient, y)
 
 
-@operators("""
+table_row("""
     dx = (dy - sum of dy y) * y of a softmax.
     FLOPs: 4 per element.
     Bytes: dy and y read, dx written in the input's type.
     (gradient, y, _, dtype): _softmax_backward_data
     (gradient, y, _, x): _softmax_backward_data
-""")
-def softmax_backward_data(
-    gradient: Tensor, y: Tensor, dtype: Dtype = None, x: Tensor | None = None
-) -> Answer:
-    return _gradient(BACKWARD, gradient, y, dtype, x)
+""")(_gradient, flops=BACKWARD)
 
-
-@operators("""
+table_row("""
     dx = dy - exp(y) * sum of dy of a log_softmax.
     FLOPs: 23 per element (20 for the exponential).
     Bytes: dy and y read, dx written in the input's type.
     (gradient, y, _, dtype): _log_softmax_backward_data
     (gradient, y, _, x): _log_softmax_backward_data
-""")
-def log_softmax_backward_data(
-    gradient: Tensor, y: Tensor, dtype: Dtype = None, x: Tensor | None = None
-) -> Answer:
-    return _gradient(LOG_BACKWARD, gradient, y, dtype, x)
+""")(_gradient, flops=LOG_BACKWARD)
 
 
 @operators("""
@@ -178,7 +157,7 @@ def log_softmax_backward_data(
     (gradient, y, mask, ...): _masked_softmax_backward
 """)
 def masked_softmax_backward(gradient: Tensor, y: Tensor, mask: Tensor) -> Answer:
-    cost, params = _gradient(BACKWARD, gradient, y, None, None)
+    cost, params = _gradient(gradient, y, flops=BACKWARD)
     return cost + Cost(0, moved(mask)), f"{params};{texts(mask)}"
 
 
@@ -193,6 +172,14 @@ def _weighted(x: Tensor, weight: Tensor | None) -> None:
     classes = x.shape[:2][-1:]
     if weight is not None and (elements(weight.shape),) != classes:
         raise CannotModel(f"weight {weight.shape} does not fit the classes of {x.shape}")
+
+
+def _picks(x: Tensor, target: Tensor, weight: Tensor | None) -> int:
+    # Number of targets.
+    if target.shape != _targets(x):
+        raise CannotModel(f"targets {target.shape} do not fit {x.shape}")
+    _weighted(x, weight)
+    return elements(target.shape)
 
 
 @operators("""
@@ -219,13 +206,10 @@ def nll_loss(
     *,
     direction: str,
 ) -> Answer:
-    if target.shape != _targets(x):
-        raise CannotModel(f"targets {target.shape} do not fit {x.shape}")
-    _weighted(x, weight)
+    count, more = _picks(x, target, weight), int(weight is not None)
     reduced = Reduced.read(reduction, reduce)
     picked = fresh(x, target.shape)
     loss, params = reduced.loss(target.shape, x.dtype), texts(x, target, weight)
-    count, more = elements(target.shape), int(weight is not None)
     total = fresh(x, ()) if reduced.added else None
     if direction == "bprop":
         moves = moved(loss, target, weight, total, fresh(x))
@@ -247,10 +231,7 @@ def nll_loss_backward(
     weight: Tensor | None = None,
     total: Tensor | None = None,
 ) -> Answer:
-    if target.shape != _targets(x):
-        raise CannotModel(f"targets {target.shape} do not fit {x.shape}")
-    _weighted(x, weight)
-    flops = elements(target.shape) * (1 + (weight is not None))
+    flops = _picks(x, target, weight) * (1 + (weight is not None))
     moves = moved(gradient, target, weight, total, fresh(x))
     return Cost(flops, moves), texts(x, target, weight)
 
@@ -278,18 +259,16 @@ def cross_entropy(
     *,
     direction: str,
 ) -> Answer:
-    smooth = isinstance(label_smoothing, float | int) and label_smoothing > 0
-    unsure = isinstance(label_smoothing, Unknown)
-    cost, _ = log_softmax(x, direction=direction)
+    known = not isinstance(label_smoothing, Unknown)
+    cost, _ = softmax(x, backward=LOG_BACKWARD, direction=direction)
     spread = target.shape == x.shape and (len(x.shape) > 1 or is_floating(target.dtype))
     if spread:
         cost += _probabilities(x, target, weight, Reduced.read(reduction, reduce), direction)
     else:
         cost += nll_loss(x, target, weight, reduction, reduce, direction=direction)[0]
-    if smooth:
+    if not isinstance(label_smoothing, Unknown) and label_smoothing > 0:
         cost += _smoothing(x, weight, direction)
-    cost = Cost(cost.flops, cost.bytes, cost.exact and not unsure)
-    return cost, texts(x, target, weight)
+    return cost + Cost(0, 0, known), texts(x, target, weight)
 
 
 def _probabilities(
@@ -372,8 +351,7 @@ def multi_margin_loss(
     direction: str,
 ) -> Answer:
     flops = 4 + (p == 2) + (weight is not None)
-    reduced = Reduced.read(reduction, reduce)
-    reduced = reduced._replace(exact=reduced.exact and not isinstance(p, Unknown))
+    reduced = Reduced.read(reduction, reduce).known(p)
     return _by_row(flops, present(x, target, weight), reduced, flops, direction)
 
 
@@ -416,9 +394,9 @@ def multilabel_margin_loss(
     if x.shape != target.shape:
         raise CannotModel(f"targets {target.shape} do not fit {x.shape}")
     reduced = Reduced.read(reduction, reduce)
-    loss, marks = reduced.loss(x.shape[:-1], x.dtype), fresh(x)
-    written = (fresh(x),) if direction == "bprop" else ()
-    return Cost(None, moved(loss, x, target, marks, *written), reduced.exact), texts(x, target)
+    written = (fresh(x), fresh(x)) if direction == "bprop" else (fresh(x),)  # marks, gradient
+    moves = moved(reduced.loss(x.shape[:-1], x.dtype), x, target, *written)
+    return Cost(None, moves, reduced.exact), texts(x, target)
 
 
 @operators("""

@@ -17,20 +17,21 @@ from fastprof.ops.losses.elementwise import (
     Reduced,
     Reduction,
     elementwise_loss,
-    elementwise_loss_gradient,
+    loss_gradient,
+    weighted_loss,
 )
 from fastprof.ops.matrix.matmul import GEMM
 from fastprof.ops.normalisation.layer_norm import norm_of
 from fastprof.ops.registry import operators
+from fastprof.ops.table import table_row
 from fastprof.ops.tensor import broadcast, elements, fresh, moved, present, result_type, texts
 from fastprof.ops.tensor_cores import why_not
 
 # Three sums of products and a quotient: x y, x x, y y; product of norms, limit, root, division.
 DOTS: Final = 6
 QUOTIENT: Final = SQUARE_ROOT + 3
-COSINE_BACKWARD: Final = (
-    8  # dx = (y - x c) k and dy = (x - y c) k, each 4 with the scaling by dloss
-)
+# dx = (y - x c) k and dy = (x - y c) k, each 4 with the scaling by dloss.
+COSINE_BACKWARD: Final = 8
 
 
 def _paired(x: Tensor, y: Tensor) -> tuple[int, ...]:
@@ -296,29 +297,27 @@ def pdist(x: Tensor, p: float | Unknown = 2.0, *, direction: str) -> Answer:
     return Cost(flops, moved(x, tensor), exact), texts(x)
 
 
-@operators("""
+def _pdist_gradient(
+    gradient: Tensor, x: Tensor, distances: Tensor, p: float | Unknown = 2.0
+) -> Answer:
+    flops = 2 * _pairs(x) * x.shape[1] * _gradient_flops(norm_of(p).element)
+    moves = moved(gradient, distances, x, fresh(x))
+    return Cost(flops, moves, not isinstance(p, Unknown)), texts(x)
+
+
+table_row("""
     dx of a pdist.
     FLOPs: 8 d for each pair: difference, scaled twice, added to both rows.
     Bytes: the gradient, distances and x read, dx written.
     (gradient, x, p, distances): _pdist_backward
-""")
-def pdist_backward(
-    gradient: Tensor, x: Tensor, distances: Tensor, p: float | Unknown = 2.0
-) -> Answer:
-    return _pdist_gradient(gradient, x, distances, p)
-
-
-def _pdist_gradient(gradient: Tensor, x: Tensor, distances: Tensor, p: float | Unknown) -> Answer:
-    flops = 2 * _pairs(x) * x.shape[1] * _gradient_flops(norm_of(p).element)
-    moves = moved(gradient, distances, x, fresh(x))
-    return Cost(flops, moves, not isinstance(p, Unknown)), texts(x)
+""")(_pdist_gradient)
 
 
 LOG_SIGMOID: Final = EXPONENTIAL + LOGARITHM + 1
 Flag = bool | Unknown
 
 
-@operators("""
+table_row("""
     (t - 1) log(1 - x) - t log(x), elementwise, reduced or not.
     FLOPs: 46 per element (two logarithms 40, two limits 2, the rest 4), 1 more if reduced and 1
     with a weight; backward 6 ((x - t) dloss / max((1 - x) x, eps)) and 1 with a weight.
@@ -327,33 +326,14 @@ Flag = bool | Unknown
     (x, target, weight, reduction, reduce): torch.binary_cross_entropy
     (x, target, weight, _, reduce, reduction): torch.binary_cross_entropy
     (x, target, weight, reduction): aten::binary_cross_entropy
-""")
-def binary_cross_entropy(
-    x: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    reduction: Reduction = "mean",
-    reduce: Reduce = None,
-    *,
-    direction: str,
-) -> Answer:
-    operands = present(x, target, weight)
-    more = len(operands) - 2
-    reduced = Reduced.read(reduction, reduce)
-    return elementwise_loss(2 * LOGARITHM + 6 + more, operands, reduced, 6 + more, direction)
+""")(weighted_loss, forward=2 * LOGARITHM + 6, backward=6)
 
-
-@operators("""
+table_row("""
     dx = (x - t) dloss / max((1 - x) x, eps).
     FLOPs: 6 per element, 1 more with a weight.
     Bytes: dloss, x, t and weight read, dx written.
     (gradient, x, target, weight, ...): binary_cross_entropy_backward
-""")
-def binary_cross_entropy_backward(
-    gradient: Tensor, x: Tensor, target: Tensor, weight: Tensor | None = None
-) -> Answer:
-    operands = present(x, target, weight)
-    return elementwise_loss_gradient(4 + len(operands), gradient, operands)
+""")(loss_gradient, flops=6)
 
 
 @operators("""
@@ -411,8 +391,7 @@ def kl_div(
     *,
     direction: str,
 ) -> Answer:
-    reduced = Reduced.read(reduction, reduce)
-    reduced = reduced._replace(exact=reduced.exact and not isinstance(log_target, Unknown))
+    reduced = Reduced.read(reduction, reduce).known(log_target)
     logarithmic = log_target is True
     forward, backward = (EXPONENTIAL + 2, EXPONENTIAL + 1) if logarithmic else (LOGARITHM + 3, 1)
     if direction == "bprop":  # x itself is not read
@@ -445,11 +424,10 @@ def poisson_nll_loss(
     direction: str,
 ) -> Answer:
     reduced = Reduced.read(reduction, reduce)
-    sure = not isinstance(log_input, Unknown) and not isinstance(full, Unknown)
     forward, backward = (EXPONENTIAL + 2, EXPONENTIAL + 2) if log_input else (LOGARITHM + 3, 4)
     if full is True:
         forward += 2 * LOGARITHM + 7
-    reduced = reduced._replace(exact=reduced.exact and sure)
+    reduced = reduced.known(log_input, full)
     return elementwise_loss(forward, (x, target), reduced, backward, direction)
 
 
@@ -479,8 +457,7 @@ def gaussian_nll_loss(
         if shape != x.shape and shape == x.shape[:-1]:
             variance = Tensor((*shape, 1), variance.dtype)
         operands = (*operands, variance)
-    reduced = Reduced.read(reduction)
-    reduced = reduced._replace(exact=reduced.exact and not isinstance(full, Unknown))
+    reduced = Reduced.read(reduction).known(full)
     gradients = (x, *operands[2:])
     forward = LOGARITHM + 6 + (full is True)
     return elementwise_loss(forward, operands, reduced, 8, direction, gradients)
