@@ -15,7 +15,7 @@ from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work
 from fastprof.ops.images.pooling import Sizes, adaptive_avg_pool, by_dimension, pooled
 from fastprof.ops.matrix.matmul import GEMM
 from fastprof.ops.parameters import Ints
-from fastprof.ops.registry import TORCH, op, operators
+from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import elements, fresh, moved, texts
 from fastprof.ops.tensor_cores import why_not
@@ -79,9 +79,15 @@ def _spread(taps: Sizes) -> int:
 
 
 def resized_backward(
-    gradient: Tensor, input_size: Ints | Unknown, mode: str, antialias: bool
+    gradient: Tensor,
+    output_size: Ints | Unknown | None,
+    input_size: Ints | Unknown,
+    *,
+    mode: str,
+    antialias: bool,
 ) -> Answer:
     """Cost of dx from dy[n, c, ..]."""
+    del output_size  # that of the gradient
     dimensions = len(gradient.shape) - 2
     if dimensions < 1:
         raise CannotModel(f"shape {gradient.shape} is not a batch of images")
@@ -92,8 +98,7 @@ def resized_backward(
         return Cost(elements(gradient.shape) * _spread(taps), None), texts(gradient)
     sizes = by_dimension("input_size", input_size, dimensions + 2, 0)
     x = fresh(gradient, sizes)
-    cost, _ = resized(x, gradient.shape[2:], mode, antialias, "bprop")
-    return Cost(cost.flops, cost.bytes, cost.exact), texts(gradient)
+    return resized(x, gradient.shape[2:], mode, antialias, "bprop")[0], texts(gradient)
 
 
 def target(x: Tensor, size: Ints | Unknown | None, scale: Scale) -> Sizes:
@@ -134,46 +139,39 @@ def interpolate(
 ) -> Answer:
     result = target(x, size, scale_factor)
     if mode == "area":
-        return adaptive_avg_pool(x, result, len(result), direction)
+        return adaptive_avg_pool(x, result, dimensions=len(result), direction=direction)
     if mode not in _TAPS:
         raise CannotModel(f"unknown mode {mode!r}")
     cost, params = resized(x, result, mode, antialias is True, direction)
-    return Cost(cost.flops, cost.bytes, cost.exact and not isinstance(antialias, Unknown)), params
+    return cost + Cost(0, 0, not isinstance(antialias, Unknown)), params
+
+
+def _resize(
+    x: Tensor,
+    output_size: Ints | Unknown | None,
+    scale_factors: Scale = None,
+    *,
+    mode: str,
+    antialias: bool,
+    direction: str,
+) -> Answer:
+    return resized(x, target(x, output_size, scale_factors), mode, antialias, direction)
 
 
 def _register(name: str, mode: str, aligned: bool, antialias: bool = False) -> None:
     # Overloads by size and by factors use the same positions, one later with align_corners.
-    corners = "_, " if aligned else ""
-    text = f"{name}(x, output_size, {corners}scale_factors, ...)"
-
-    @op(TORCH, text, aten=(text,))
-    def resize_operator(
-        x: Tensor,
-        output_size: Ints | Unknown | None,
-        scale_factors: Scale = None,
-        *,
-        direction: str,
-    ) -> Answer:
-        """The operators behind interpolate.
-
+    table_row(f"""
+        The operators behind interpolate.
         FLOPs: as interpolate.
         Bytes: as interpolate.
-        """
-        result = target(x, output_size, scale_factors)
-        return resized(x, result, mode, antialias, direction)
-
-    text = f"{name}_backward(gradient, output_size, input_size, ...)"
-
-    @op(TORCH, text, aten=(text,))
-    def resize_operator_backward(
-        gradient: Tensor, output_size: Ints | Unknown | None, input_size: Ints | Unknown
-    ) -> Answer:
-        """dx[n, c, ..] of the operators behind interpolate.
-
+        (x, output_size, {"_, " if aligned else ""}scale_factors, ...): {name}
+    """)(_resize, mode=mode, antialias=antialias)
+    table_row(f"""
+        dx[n, c, ..] of the operators behind interpolate.
         FLOPs: for each output 1 (nearest), 4 (linear), 8 (bilinear), 16 (trilinear), 32 (bicubic).
         Bytes: dy read, dx written.
-        """
-        return resized_backward(gradient, input_size, mode, antialias)
+        (gradient, output_size, input_size, ...): {name}_backward
+    """)(resized_backward, mode=mode, antialias=antialias)
 
 
 for _dimensions in (1, 2, 3):
