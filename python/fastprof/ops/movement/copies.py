@@ -8,27 +8,29 @@ from __future__ import annotations
 from typing import Final
 
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
-from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
+from fastprof.ops.cost import Answer, CannotModel, Cost
 from fastprof.ops.parameters import Ints, Number, Tensors
-from fastprof.ops.registry import TORCH, op, operators
+from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import (
     Dtype,
     broadcast,
-    byte_count,
     canonical_type,
     elements,
+    flat,
+    fresh,
+    moved,
     named,
     parts,
     result_type,
     tensor_bytes,
-    tensor_text,
+    texts,
 )
 
 
-def copied(x: Tensor) -> Cost:
+def copied(x: Tensor, *, exact: bool = True) -> Cost:
     """Cost of copying x to a new tensor."""
-    return Cost(0, add_known(tensor_bytes(x), byte_count(elements(x.shape), x.dtype)))
+    return Cost(0, moved(x, fresh(x)), exact)
 
 
 def is_contiguous(x: Tensor) -> bool | None:
@@ -60,19 +62,14 @@ def cat(
     if isinstance(tensors, Unknown):
         if isinstance(result, Unknown):
             raise CannotModel("neither the tensors of the list nor the result is in the capture")
-        moved = byte_count(2 * elements(result.shape), result.dtype)
-        return Cost(0, moved, False), tensor_text(result)
+        return Cost(0, moved(fresh(result), fresh(result)), exact=False), texts(result)
     if not tensors:
         raise CannotModel("no tensors")
     count = sum(elements(tensor.shape) for tensor in tensors)
     given = result.dtype if isinstance(result, Tensor) else None
-    written = byte_count(count, given or result_type(tensors))
-    if direction == "fprop":
-        moved = add_known(written, *map(tensor_bytes, tensors))
-    else:
-        own = (byte_count(elements(tensor.shape), tensor.dtype) for tensor in tensors)
-        moved = add_known(written, *own)
-    return Cost(0, moved), ";".join(map(tensor_text, tensors))
+    written = Tensor((count,), given or result_type(tensors))
+    read = tensors if direction == "fprop" else map(fresh, tensors)
+    return Cost(0, moved(*read, written)), texts(*tensors)
 
 
 @operators("""
@@ -86,9 +83,8 @@ def block_diag(tensors: Tensors) -> Answer:
         raise CannotModel("expected tensors of at most two dimensions")
     rows = sum(tensor.shape[0] if len(tensor.shape) == 2 else 1 for tensor in tensors)
     columns = sum(tensor.shape[-1] if tensor.shape else 1 for tensor in tensors)
-    written = byte_count(rows * columns, result_type(tensors))
-    moved = add_known(written, *map(tensor_bytes, tensors))
-    return Cost(0, moved), ";".join(map(tensor_text, tensors))
+    written = Tensor((rows, columns), result_type(tensors))
+    return Cost(0, moved(*tensors, written)), texts(*tensors)
 
 
 @operators("""
@@ -101,7 +97,7 @@ def block_diag(tensors: Tensors) -> Answer:
 def chunk_cat(
     tensors: Tensors, dim: int | Unknown, chunks: int | Unknown, out: Tensor | None = None
 ) -> Answer:
-    params = ";".join(map(tensor_text, tensors))
+    params = texts(*tensors)
     if isinstance(dim, Unknown) or isinstance(chunks, Unknown) or not tensors:
         return Cost(0, None), params
     if chunks <= 0 or any(not 0 <= dim < len(tensor.shape) for tensor in tensors):
@@ -112,11 +108,10 @@ def chunk_cat(
         size = tensor.shape[dim]
         rest = elements(tensor.shape[:dim]) * elements(tensor.shape[dim + 1 :])
         count += rest * -(-size // chunks) * chunks
-    moved = add_known(byte_count(count, dtype), *map(tensor_bytes, tensors))
-    return Cost(0, moved), params
+    return Cost(0, moved(*tensors, Tensor((count,), dtype))), params
 
 
-@operators("""
+table_row("""
     All elements of x, reordered, cut or with a triangle of zeros, as new tensors.
     FLOPs: none.
     Bytes: x read, the same amount written; backward the same for the gradient.
@@ -126,11 +121,7 @@ def chunk_cat(
         unbind_copy unsafe_split_copy _reshape_copy lift_fresh_copy _lazy_clone _conj_copy
         _neg_view_copy view_as_real_copy view_as_complex_copy torch.__deepcopy__
         fsdp::split_with_sizes_copy
-""")
-def roll(x: Tensor, *, direction: str) -> Answer:
-    if direction == "bprop":
-        return copied(Tensor(x.shape, x.dtype)), tensor_text(x)
-    return copied(x), tensor_text(x)
+""")("x", Traffic(0, "x x'", back=Traffic(0, "x' x'")))
 
 
 table_row("""
@@ -139,7 +130,7 @@ table_row("""
     Bytes: x read and written (an expanded x read at its own size); backward none, the gradient is
     passed on.
     (x, ...): clone
-""")("x", lambda x, direction: (copied(x) if direction == "fprop" else Cost(0, 0), tensor_text(x)))
+""")("x", Traffic(0, "x x'", back=Traffic(0, "", "x")))
 
 
 # Values of torch.contiguous_format and torch.preserve_format in traces.
@@ -160,13 +151,8 @@ def contiguous(
 ) -> Answer:
     plain = memory_format is None or memory_format in _PLAIN
     if direction == "bprop" or (plain and is_contiguous(x)):
-        return Cost(0, 0), tensor_text(x)
-    return _possible(x, sure=plain and is_contiguous(x) is False), tensor_text(x)
-
-
-def _possible(x: Tensor, sure: bool) -> Cost:
-    cost = copied(x)
-    return Cost(cost.flops, cost.bytes, sure)
+        return Cost(0, 0), texts(x)
+    return copied(x, exact=plain and is_contiguous(x) is False), texts(x)
 
 
 @operators("""
@@ -180,8 +166,8 @@ def _possible(x: Tensor, sure: bool) -> Cost:
 """)
 def reshape(x: Tensor, *, direction: str) -> Answer:
     if direction == "fprop" and is_contiguous(x):
-        return Cost(0, 0), tensor_text(x)
-    return _possible(x if direction == "fprop" else Tensor(x.shape, x.dtype), False), tensor_text(x)
+        return Cost(0, 0), texts(x)
+    return copied(x if direction == "fprop" else fresh(x), exact=False), texts(x)
 
 
 def sizes_given(*given: Ints | Unknown | None) -> tuple[int, ...] | None:
@@ -221,15 +207,14 @@ def repeat(
 ) -> Answer:
     times = sizes_given(sizes, second, third, fourth, fifth, sixth, seventh, eighth)
     count = None if times is None else elements(x.shape) * elements(times)
-    return _repeated(x, count, direction), tensor_text(x)
+    return _repeated(x, count, direction), texts(x)
 
 
 def _repeated(x: Tensor, count: int | None, direction: str) -> Cost:
-    written = None if count is None else byte_count(count, x.dtype)
+    repetition = flat(count, x.dtype)
     if direction == "fprop":
-        return Cost(0, add_known(tensor_bytes(x), written))
-    flops = None if count is None else count * parts(x.dtype)
-    return Cost(flops, add_known(written, byte_count(elements(x.shape), x.dtype)))
+        return Cost(0, moved(x, repetition))
+    return Cost(None if count is None else count * parts(x.dtype), moved(repetition, fresh(x)))
 
 
 @operators("""
@@ -264,7 +249,7 @@ def repeat_interleave(
             along = whole if dim is None else _size_along(x, dim)
             count = whole // along * output_size if along else 0
     cost = _repeated(x, count, direction)
-    return cost + Cost(0, read), tensor_text(x)
+    return cost + Cost(0, read), texts(x)
 
 
 def _size_along(x: Tensor, dim: int) -> int:
@@ -275,17 +260,14 @@ def _size_along(x: Tensor, dim: int) -> int:
 
 def converted(x: Tensor, dtype: str | None, direction: str) -> Cost:
     """Cost of reading x in its type and writing it in another; backward reversed."""
-    count = elements(x.shape)
-    if direction == "fprop":
-        return Cost(0, add_known(tensor_bytes(x), byte_count(count, dtype)))
-    return Cost(0, add_known(byte_count(count, dtype), byte_count(count, x.dtype)))
+    return Cost(0, moved(x if direction == "fprop" else fresh(x), Tensor(x.shape, dtype)))
 
 
 def _perhaps(x: Tensor, dtype: str | None, direction: str) -> Answer:
     # A call that copies only if the type, which is known, or the device, which is not, changes.
     cost = converted(x, dtype, direction)
     changes = dtype is not None and canonical_type(x.dtype) not in (None, dtype)
-    return Cost(0, cost.bytes, changes), tensor_text(x)
+    return Cost(0, cost.bytes, changes), texts(x)
 
 
 @operators("""
@@ -298,14 +280,11 @@ def _perhaps(x: Tensor, dtype: str | None, direction: str) -> Answer:
 """)
 def copy_(x: Tensor, source: Tensor | Number, *, direction: str) -> Answer:
     if not isinstance(source, Tensor):
-        return Cost(0, byte_count(elements(x.shape), x.dtype)), tensor_text(x)
+        return Cost(0, moved(fresh(x))), texts(x)
     if broadcast(x.shape, source.shape) != x.shape:
         raise CannotModel(f"{source.shape} does not broadcast to {x.shape}")
-    written = byte_count(elements(x.shape), x.dtype)
-    read = tensor_bytes(source)
-    if direction == "bprop":
-        read = byte_count(elements(source.shape), source.dtype)
-    return Cost(0, add_known(read, written)), f"{tensor_text(x)};{tensor_text(source)}"
+    read = source if direction == "fprop" else fresh(source)
+    return Cost(0, moved(read, fresh(x))), texts(x, source)
 
 
 table_row("""
@@ -326,7 +305,7 @@ table_row("""
 """)
 def to_copy(x: Tensor, dtype: Dtype = None, *, direction: str) -> Answer:
     result = canonical_type(x.dtype) if dtype is None else named(dtype)
-    return converted(x, result, direction), tensor_text(x)
+    return converted(x, result, direction), texts(x)
 
 
 @operators("""
@@ -380,7 +359,7 @@ def torch_type(
     if other is not None:
         return _perhaps(x, canonical_type(other.dtype), direction)
     if dtype is None:
-        return Cost(0, 0), tensor_text(x)
+        return Cost(0, 0), texts(x)
     return _perhaps(x, named(dtype), direction)
 
 
@@ -408,28 +387,22 @@ _CASTS: Final = {
     "_cast_Char": "int8",
     "_cast_Byte": "uint8",
 }
-_CONVERSION: Final = """x as {dtype}; x itself if it has that type.
-
-    FLOPs: none, a conversion moves data.
-    Bytes: x read, the copy written, each in its own type; none if x has the type; backward
-    reversed.
-    """
 
 
-def _register(name: str, dtype: str) -> None:
-    def formula(x: Tensor, *, direction: str) -> Answer:
-        if canonical_type(x.dtype) == dtype:
-            return Cost(0, 0), tensor_text(x)
-        return _perhaps(x, dtype, direction)
-
-    formula.__name__ = formula.__qualname__ = name
-    formula.__doc__ = _CONVERSION.format(dtype=dtype)
-    python, aten = ((f"{name}(x, ...)",), ()) if name in _METHODS else ((), (f"{name}(x, ...)",))
-    op(TORCH, *python, aten=aten)(formula)
+def _as(x: Tensor, *, dtype: str, direction: str) -> Answer:
+    if canonical_type(x.dtype) == dtype:
+        return Cost(0, 0), texts(x)
+    return _perhaps(x, dtype, direction)
 
 
 for _name, _dtype in (*_METHODS.items(), *_CASTS.items()):
-    _register(_name, _dtype)
+    table_row(f"""
+        x as {_dtype}; x itself if it has that type.
+        FLOPs: none, a conversion moves data.
+        Bytes: x read, the copy written, each in its own type; none if x has the type; backward
+        reversed.
+        (x, ...): {"torch." if _name in _METHODS else "aten::"}{_name}
+    """)(_as, dtype=_dtype)
 
 
 table_row("""

@@ -205,45 +205,43 @@ def eye(
 # FLOPs and bytes of number sequences: ranges, linear steps, triangle indices.
 
 
-@operators("""
+_LARGEST: Final = 1 << 16  # rows of the largest supported triangle
+
+
+def _triangle(
+    rows: int | Unknown,
+    columns: int | Unknown,
+    offset: int | Unknown = 0,
+    dtype: Dtype = None,
+    *,
+    lower: bool,
+) -> Answer:
+    if isinstance(rows, Unknown) or isinstance(columns, Unknown) or isinstance(offset, Unknown):
+        return Cost(0, None), ""
+    if not lower:  # the lower triangle of the transposed matrix
+        rows, columns, offset = columns, rows, -offset
+    if not 0 <= rows <= _LARGEST or columns < 0:
+        raise CannotModel(f"invalid triangle size {rows} by {columns}")
+    places = sum(min(max(row + offset + 1, 0), columns) for row in range(rows))
+    return Cost(0, byte_count(2 * places, chosen(dtype, "int64"))), ""
+
+
+table_row("""
     Indices of the lower triangle of a matrix [rows, columns] -> [2, n].
     FLOPs: none.
     Bytes: the indices written, int64 unless a type is given.
     (row=rows, col=columns, offset, dtype): torch.tril_indices
     (rows, columns, offset, dtype, ...): aten::tril_indices
-""")
-def tril_indices(
-    rows: int | Unknown, columns: int | Unknown, offset: int | Unknown = 0, dtype: Dtype = None
-) -> Answer:
-    return _triangle(rows, columns, offset, dtype)
+""")(_triangle, lower=True)
 
 
-@operators("""
+table_row("""
     Indices of the upper triangle of a matrix [rows, columns] -> [2, n].
     FLOPs: none.
     Bytes: the indices written, int64 unless a type is given.
     (row=rows, col=columns, offset, dtype=dtype): torch.triu_indices
     (rows, columns, offset, dtype, ...): aten::triu_indices
-""")
-def triu_indices(
-    rows: int | Unknown, columns: int | Unknown, offset: int | Unknown = 0, dtype: Dtype = None
-) -> Answer:
-    # The upper triangle is the lower triangle of the transposed matrix.
-    return _triangle(columns, rows, offset if isinstance(offset, Unknown) else -offset, dtype)
-
-
-_LARGEST: Final = 1 << 16  # rows of the largest supported triangle
-
-
-def _triangle(
-    rows: int | Unknown, columns: int | Unknown, offset: int | Unknown, dtype: Dtype
-) -> Answer:
-    if isinstance(rows, Unknown) or isinstance(columns, Unknown) or isinstance(offset, Unknown):
-        return Cost(0, None), ""
-    if not 0 <= rows <= _LARGEST or columns < 0:
-        raise CannotModel(f"invalid triangle size {rows} by {columns}")
-    places = sum(min(max(table_row + offset + 1, 0), columns) for table_row in range(rows))
-    return Cost(0, byte_count(2 * places, chosen(dtype, "int64"))), ""
+""")(_triangle, lower=False)
 
 
 @operators("""
@@ -306,33 +304,34 @@ def _steps(start: float, end: float, step: float) -> int:
     return max(ceil(steps), 0)
 
 
-@operators("""
+def _spaced(
+    steps: int | Unknown,
+    start: Any = None,
+    end: Any = None,
+    base: Any = None,
+    dtype: Dtype = None,
+    *,
+    flops: int,
+) -> Answer:
+    del start, end, base
+    if isinstance(steps, Unknown) or steps < 0:
+        raise CannotModel(f"invalid number of steps {steps}")
+    return new_tensor(steps, dtype, DEFAULT_TYPE, flops)
+
+
+table_row("""
     `steps` evenly spaced numbers from start to end.
     FLOPs: 2 for each: a product and an addition.
     Bytes: the numbers written, by default of float32, an estimate.
     (start, end, steps, dtype): torch.linspace
     (start, end, steps, dtype, ...): aten::linspace
-""")
-def linspace(
-    steps: int | Unknown, start: Any = None, end: Any = None, dtype: Dtype = None
-) -> Answer:
-    return _spaced(steps, dtype, 2)
+""")(_spaced, flops=2)
 
 
-@operators("""
+table_row("""
     `steps` powers of a base with evenly spaced exponents.
     FLOPs: 22 for each: a product, an addition and a power.
     Bytes: the numbers written, by default of float32, an estimate.
     (start, end, steps, base, dtype): torch.logspace
     (start, end, steps, base, dtype, ...): aten::logspace
-""")
-def logspace(
-    steps: int | Unknown, start: Any = None, end: Any = None, base: Any = None, dtype: Dtype = None
-) -> Answer:
-    return _spaced(steps, dtype, POWER + 2)
-
-
-def _spaced(steps: int | Unknown, dtype: Dtype, flops: int) -> Answer:
-    if isinstance(steps, Unknown) or steps < 0:
-        raise CannotModel(f"invalid number of steps {steps}")
-    return new_tensor(steps, dtype, DEFAULT_TYPE, flops)
+""")(_spaced, flops=POWER + 2)

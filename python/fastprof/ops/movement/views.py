@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from fastprof.model.call import Tensor, Unknown
-from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
-from fastprof.ops.movement.copies import copied, sizes_given
+from fastprof.ops.cost import Answer, CannotModel, Cost
+from fastprof.ops.movement.copies import sizes_given
 from fastprof.ops.parameters import Ints
 from fastprof.ops.registry import operators
-from fastprof.ops.table import table_row
-from fastprof.ops.tensor import byte_count, elements, parts, tensor_bytes, tensor_text
+from fastprof.ops.table import Traffic, table_row
+from fastprof.ops.tensor import elements, flat, fresh, moved, parts, texts
 
 table_row("""
     x with other strides or dimensions, in the same memory.
@@ -18,7 +18,7 @@ table_row("""
         squeeze unsqueeze transpose_ t_ squeeze_ unsqueeze_ swapaxes_ swapdims_ detach detach_ alias
         lift lift_fresh requires_grad_ resize_ resize_as_ set_ view_as_real view_as_complex conj
         _conj _neg_view atleast_1d atleast_2d atleast_3d
-""")("x", lambda x: (Cost(0, 0), tensor_text(x)), both=True)
+""")("x", Traffic(0, "", "x"), both=True)
 
 
 @operators("""
@@ -30,34 +30,31 @@ table_row("""
 """)
 def view(x: Tensor, *, direction: str) -> Answer:
     if direction == "fprop":
-        return Cost(0, 0), tensor_text(x)
-    cost = copied(Tensor(x.shape, x.dtype))
-    return Cost(0, cost.bytes, False), tensor_text(x)
+        return Cost(0, 0), texts(x)
+    return Cost(0, moved(fresh(x), fresh(x)), exact=False), texts(x)
 
 
-@operators("""
+table_row("""
     Pieces that make up x, in the same memory.
     FLOPs: none.
     Bytes: none; backward the gradients of the pieces read, that of x written.
     (x, ...): split split_with_sizes chunk unbind tensor_split hsplit vsplit dsplit unsafe_split
         unsafe_split_with_sizes unsafe_chunk
-""")
-def cut(x: Tensor, *, direction: str) -> Answer:
-    if direction == "fprop":
-        return Cost(0, 0), tensor_text(x)
-    return copied(Tensor(x.shape, x.dtype)), tensor_text(x)
+""")("x", Traffic(0, "", "x", back=Traffic(0, "x' x'")))
 
 
-@operators("""
+def _not_modelled(direction: str) -> Cost:
+    if direction == "bprop":
+        raise CannotModel("the elements of the view are not modelled")
+    return Cost(0, 0)
+
+
+table_row("""
     Some elements of x, in the same memory.
     FLOPs: none; backward unknown, because elements may overlap.
     Bytes: none; backward unknown.
     (x, ...): diagonal as_strided as_strided_ real imag aten::unfold
-""")
-def part(x: Tensor, *, direction: str) -> Answer:
-    if direction == "bprop":
-        raise CannotModel("the elements of the view are not modelled")
-    return Cost(0, 0), tensor_text(x)
+""")("x", lambda x, direction: (_not_modelled(direction), texts(x)))
 
 
 table_row("""
@@ -65,13 +62,12 @@ table_row("""
     FLOPs: none.
     Bytes: none: no kernel runs; the backward pass is not modelled.
     (tensors*, ...): meshgrid broadcast_tensors
-""")("tensors*", lambda tensors: (Cost(0, 0), ";".join(map(tensor_text, tensors))))
+""")("tensors*", Traffic(0, "", "tensors"))
 
 
-def _part_gradient(x: Tensor, count: int | None) -> Cost:
+def _part_gradient(x: Tensor, count: int | None) -> Answer:
     # The gradient of the part read, that of x written: zeros except for the part.
-    read = None if count is None else byte_count(count, x.dtype)
-    return Cost(0, add_known(read, byte_count(elements(x.shape), x.dtype)))
+    return Cost(0, moved(flat(count, x.dtype), fresh(x))), texts(x)
 
 
 def _size_along(shape: tuple[int, ...], dim: int | Unknown) -> int | None:
@@ -91,9 +87,9 @@ def _size_along(shape: tuple[int, ...], dim: int | Unknown) -> int | None:
 def select(x: Tensor, dim: int | Unknown, *, direction: str) -> Answer:
     along = _size_along(x.shape, dim)
     if direction == "fprop":
-        return Cost(0, 0), tensor_text(x)
+        return Cost(0, 0), texts(x)
     count = None if along is None else elements(x.shape) // along if along else 0
-    return _part_gradient(x, count), tensor_text(x)
+    return _part_gradient(x, count)
 
 
 @operators("""
@@ -105,12 +101,12 @@ def select(x: Tensor, dim: int | Unknown, *, direction: str) -> Answer:
 def narrow(x: Tensor, dim: int | Unknown, length: int | Unknown, *, direction: str) -> Answer:
     along = _size_along(x.shape, dim)
     if direction == "fprop":
-        return Cost(0, 0), tensor_text(x)
+        return Cost(0, 0), texts(x)
     if along is None or isinstance(length, Unknown):
-        return _part_gradient(x, None), tensor_text(x)
+        return _part_gradient(x, None)
     if not 0 <= length <= along:
         raise CannotModel(f"invalid number of slices {length} in {x.shape}")
-    return _part_gradient(x, elements(x.shape) // along * length if along else 0), tensor_text(x)
+    return _part_gradient(x, elements(x.shape) // along * length if along else 0)
 
 
 @operators("""
@@ -129,15 +125,15 @@ def slices(
     direction: str,
 ) -> Answer:
     if direction == "fprop":
-        return Cost(0, 0), tensor_text(x)
+        return Cost(0, 0), texts(x)
     along = _size_along(x.shape, dim)
     given = [each for each in (start, end, step) if isinstance(each, Unknown)]
     if along is None or given:
-        return _part_gradient(x, None), tensor_text(x)
+        return _part_gradient(x, None)
     if isinstance(step, Unknown) or step <= 0:
         raise CannotModel(f"invalid step {step}")
     length = len(range(*slice(start, end, step).indices(along)))
-    return _part_gradient(x, elements(x.shape) // along * length if along else 0), tensor_text(x)
+    return _part_gradient(x, elements(x.shape) // along * length if along else 0)
 
 
 @operators("""
@@ -165,16 +161,14 @@ def expand(
     direction: str,
 ) -> Answer:
     if direction == "fprop":
-        return Cost(0, 0), tensor_text(x)
+        return Cost(0, 0), texts(x)
     count = _expanded(x, sizes, second, third, fourth, fifth, sixth, seventh, eighth)
     if other is not None:
         count = elements(other.shape)
     if count == elements(x.shape):
-        return Cost(0, 0), tensor_text(x)
-    read = None if count is None else byte_count(count, x.dtype)
+        return Cost(0, 0), texts(x)
     flops = None if count is None else count * parts(x.dtype)
-    moved = add_known(read, byte_count(elements(x.shape), x.dtype))
-    return Cost(flops, moved), tensor_text(x)
+    return Cost(flops, moved(flat(count, x.dtype), fresh(x))), texts(x)
 
 
 def _expanded(x: Tensor, *given: Ints | Unknown | None) -> int | None:
@@ -195,30 +189,30 @@ def _expanded(x: Tensor, *given: Ints | Unknown | None) -> int | None:
     return count
 
 
-@operators("""
+def _placed(gradient: Tensor, sizes: Ints | Unknown, *, flops: int) -> Answer:
+    shape = sizes_given(sizes)
+    written = flat(None if shape is None else elements(shape), gradient.dtype)
+    each = flops * parts(gradient.dtype)
+    return Cost(each * elements(gradient.shape), moved(gradient, written)), texts(gradient)
+
+
+table_row("""
     Gradient of a part of a tensor, placed in zeros of the tensor's sizes.
     FLOPs: none.
     Bytes: the gradient read, a tensor of the sizes written.
     (gradient, sizes, ...): aten::select_backward aten::slice_backward aten::diagonal_backward
-""")
-def part_backward(gradient: Tensor, sizes: Ints | Unknown) -> Answer:
-    shape = sizes_given(sizes)
-    written = None if shape is None else byte_count(elements(shape), gradient.dtype)
-    return Cost(0, add_known(tensor_bytes(gradient), written)), tensor_text(gradient)
+""")(_placed, flops=0)
 
 
-@operators("""
+table_row("""
     Gradient of overlapping windows along a dimension, summed.
     FLOPs: an addition for each element of the gradient.
     Bytes: the gradient read, a tensor of the sizes written.
     (gradient, sizes, ...): aten::unfold_backward
-""")
-def unfold_backward(gradient: Tensor, sizes: Ints | Unknown) -> Answer:
-    cost, params = part_backward(gradient, sizes)
-    return Cost(elements(gradient.shape) * parts(gradient.dtype), cost.bytes), params
+""")(_placed, flops=1)
 
 
-@operators("""
+table_row("""
     A copy of x with one part replaced by a source.
     FLOPs: none.
     Bytes: x and source read, the copy written; backward its gradient read, those of x and of the
@@ -227,8 +221,4 @@ def unfold_backward(gradient: Tensor, sizes: Ints | Unknown) -> Answer:
         torch.as_strided_scatter
     (x, source, ...): aten::select_scatter aten::slice_scatter aten::diagonal_scatter
         aten::as_strided_scatter
-""")
-def select_scatter(x: Tensor, source: Tensor, *, direction: str) -> Answer:
-    own, part_bytes = byte_count(elements(x.shape), x.dtype), tensor_bytes(source)
-    read = tensor_bytes(x) if direction == "fprop" else own
-    return Cost(0, add_known(read, part_bytes, own)), f"{tensor_text(x)};{tensor_text(source)}"
+""")("x, source", Traffic(0, "x source x'", "x source", back=Traffic(0, "x' source x'")))
