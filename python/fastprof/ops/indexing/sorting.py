@@ -30,8 +30,11 @@ from fastprof.ops.tensor import (
     byte_count,
     canonical_type,
     elements,
+    flat,
+    fresh,
+    moved,
+    of_sizes,
     tensor_bytes,
-    tensor_text,
     texts,
 )
 
@@ -44,6 +47,13 @@ def comparisons(count: int, length: int) -> int:
 
 
 _LAST: Final = -1
+
+
+def _chosen(x: Tensor, flops: int, outputs: int | None, direction: str) -> Answer:
+    # Values along a dimension, with their indices.
+    if direction == "bprop":
+        return selected_gradient(x, outputs), texts(x)
+    return selected(x, flops, outputs, exact=False), texts(x)
 
 
 @operators("""
@@ -66,9 +76,8 @@ def sort(
     direction: str,
 ) -> Answer:
     count = elements(x.shape)
-    if direction == "bprop":
-        return selected_gradient(x, count), tensor_text(x)
-    return selected(x, comparisons(count, row_length(x.shape, dim)), count, False), tensor_text(x)
+    flops = comparisons(count, row_length(x.shape, dim)) if direction == "fprop" else 0
+    return _chosen(x, flops, count, direction)
 
 
 @operators("""
@@ -82,9 +91,8 @@ def sort(
 def msort(x: Tensor, *, direction: str) -> Answer:
     count = elements(x.shape)
     if direction == "bprop":
-        return selected_gradient(x, count), tensor_text(x)
-    moved = add_known(tensor_bytes(x), byte_count(count, x.dtype))
-    return Cost(comparisons(count, row_length(x.shape, 0)), moved, False), tensor_text(x)
+        return selected_gradient(x, count), texts(x)
+    return Cost(comparisons(count, row_length(x.shape, 0)), moved(x, fresh(x)), False), texts(x)
 
 
 @operators("""
@@ -102,9 +110,8 @@ def argsort(
     descending: bool | Unknown = False,
     stable: bool | Unknown | None = None,
 ) -> Answer:
-    count = elements(x.shape)
-    moved = add_known(tensor_bytes(x), byte_count(count, "int64"))
-    return Cost(comparisons(count, row_length(x.shape, dim)), moved, False), tensor_text(x)
+    flops = comparisons(elements(x.shape), row_length(x.shape, dim))
+    return Cost(flops, moved(x, fresh(x, dtype="int64")), exact=False), texts(x)
 
 
 @operators("""
@@ -119,9 +126,7 @@ def topk(x: Tensor, k: int | Unknown, dim: Dim = _LAST, *, direction: str) -> An
     if not isinstance(k, Unknown) and not 0 <= k <= row_length(x.shape, dim):
         raise CannotModel(f"cannot select {k} from a row of {x.shape}")
     outputs = None if isinstance(k, Unknown) else replaced(x.shape, dim, k)
-    if direction == "bprop":
-        return selected_gradient(x, outputs), tensor_text(x)
-    return selected(x, elements(x.shape), outputs, False), tensor_text(x)
+    return _chosen(x, elements(x.shape), outputs, direction)
 
 
 @operators("""
@@ -132,10 +137,7 @@ def topk(x: Tensor, k: int | Unknown, dim: Dim = _LAST, *, direction: str) -> An
     (x, _, dim, ...): kthvalue
 """)
 def kthvalue(x: Tensor, dim: Dim = _LAST, *, direction: str) -> Answer:
-    outputs = left(x.shape, dim)
-    if direction == "bprop":
-        return selected_gradient(x, outputs), tensor_text(x)
-    return selected(x, elements(x.shape), outputs, False), tensor_text(x)
+    return _chosen(x, elements(x.shape), left(x.shape, dim), direction)
 
 
 @operators("""
@@ -150,16 +152,12 @@ def kthvalue(x: Tensor, dim: Dim = _LAST, *, direction: str) -> Answer:
 def median(
     x: Tensor, dim: int | Unknown | None = None, keepdim: bool | Unknown = False, *, direction: str
 ) -> Answer:
-    outputs, count = left(x.shape, dim), elements(x.shape)
+    count, value = elements(x.shape), fresh(x, ())
     if dim is not None:
-        if direction == "bprop":
-            return selected_gradient(x, outputs), tensor_text(x)
-        return selected(x, count, outputs, False), tensor_text(x)
-    value, read = byte_count(1, x.dtype), tensor_bytes(x)
+        return _chosen(x, count, left(x.shape, dim), direction)
     if direction == "bprop":
-        written = byte_count(count, x.dtype)
-        return Cost(3 * count, add_known(read, value, value, written)), tensor_text(x)
-    return Cost(count, add_known(read, value), False), tensor_text(x)
+        return Cost(3 * count, moved(x, value, value, fresh(x))), texts(x)
+    return Cost(count, moved(x, value), exact=False), texts(x)
 
 
 @operators("""
@@ -171,11 +169,9 @@ def median(
     (x, dim, ...): mode
 """)
 def mode(x: Tensor, dim: Dim = _LAST, *, direction: str) -> Answer:
-    outputs, count = left(x.shape, dim), elements(x.shape)
-    if direction == "bprop":
-        return selected_gradient(x, outputs), tensor_text(x)
+    count = elements(x.shape)
     flops = comparisons(count, row_length(x.shape, dim)) + count
-    return selected(x, flops, outputs, False), tensor_text(x)
+    return _chosen(x, flops, left(x.shape, dim), direction)
 
 
 @operators("""
@@ -187,31 +183,23 @@ def mode(x: Tensor, dim: Dim = _LAST, *, direction: str) -> Answer:
 """)
 def quantile(x: Tensor, q: Tensor | float, dim: int | Unknown | None = None) -> Answer:
     wanted = elements(q.shape) if isinstance(q, Tensor) else 1
-    rows, count = left(x.shape, dim), elements(x.shape)
-    flops = comparisons(count, row_length(x.shape, dim))
-    moved = add_known(tensor_bytes(x), byte_count(wanted, x.dtype))
-    params = tensor_text(x)
+    rows = left(x.shape, dim)
+    flops = comparisons(elements(x.shape), row_length(x.shape, dim))
     if rows is None:
-        return Cost(flops + 3 * wanted, None, False), params
-    moved = add_known(moved, byte_count(wanted * rows, x.dtype))
-    return Cost(flops + 3 * wanted * rows, moved, False), params
+        return Cost(flops + 3 * wanted, None, exact=False), texts(x)
+    moves = moved(x, fresh(x, (wanted,)), fresh(x, (wanted * rows,)))
+    return Cost(flops + 3 * wanted * rows, moves, exact=False), texts(x)
 
 
 def masked(x: Tensor, mask: Tensor, direction: str) -> Cost:
     """x with one number where the mask, broadcast, is true; no arithmetic."""
-    shape = broadcast(x.shape, mask.shape)
-    written = byte_count(elements(shape), x.dtype)
-    read = tensor_bytes(x) if direction == "fprop" else written
-    return Cost(0, add_known(read, tensor_bytes(mask), written))
+    result = fresh(x, broadcast(x.shape, mask.shape))
+    return Cost(0, moved(x if direction == "fprop" else result, mask, result))
 
 
-def _with_result(
-    read: tuple[Tensor, ...], result: Tensor | Unknown, dtype: str | None
-) -> int | None:
-    if isinstance(result, Unknown):
-        return None
-    written = byte_count(elements(result.shape), result.dtype or dtype)
-    return add_known(written, *map(tensor_bytes, read))
+def _found(result: Tensor | Unknown, dtype: str | None) -> Tensor:
+    # What is found, of unknown bytes if the result is not recorded.
+    return Tensor(()) if isinstance(result, Unknown) else fresh(result, dtype=result.dtype or dtype)
 
 
 table_row("""
@@ -234,10 +222,9 @@ table_row("""
     (x, mask, source, ...): aten::masked_scatter
 """)
 def masked_scatter(x: Tensor, mask: Tensor, source: Tensor, *, direction: str) -> Answer:
-    cost, whole = masked(x, mask, direction), tensor_bytes(source)
-    if direction == "bprop":
-        whole = add_known(whole, whole)  # picked from the gradient, written
-    return Cost(0, add_known(cost.bytes, whole), False), texts(x, mask, source)
+    cost = masked(x, mask, direction)
+    both = (source, source) if direction == "bprop" else (source,)  # picked, written
+    return Cost(0, add_known(cost.bytes, moved(*both)), exact=False), texts(x, mask, source)
 
 
 @operators("""
@@ -249,14 +236,10 @@ def masked_scatter(x: Tensor, mask: Tensor, source: Tensor, *, direction: str) -
     (*): aten::masked_scatter_backward
 """)
 def masked_scatter_backward(gradient: Tensor, mask: Tensor, sizes: Ints | Unknown) -> Answer:
-    params = texts(gradient, mask)
     if isinstance(sizes, Unknown):
-        return Cost(0, None), params
-    shape = (sizes,) if isinstance(sizes, int) else sizes
-    if any(size < 0 for size in shape):
-        raise CannotModel(f"invalid shape {shape}")
-    whole = byte_count(elements(shape), gradient.dtype)
-    return Cost(0, add_known(tensor_bytes(mask), whole, whole), False), params
+        return Cost(0, None), texts(gradient, mask)
+    source = of_sizes(gradient, sizes)
+    return Cost(0, moved(mask, source, source), exact=False), texts(gradient, mask)
 
 
 @operators("""
@@ -268,7 +251,7 @@ def masked_scatter_backward(gradient: Tensor, mask: Tensor, sizes: Ints | Unknow
 """)
 def masked_select(x: Tensor, mask: Tensor, *, result: Tensor | Unknown = UNKNOWN) -> Answer:
     broadcast(x.shape, mask.shape)
-    return Cost(0, _with_result((x, mask), result, x.dtype)), texts(x, mask)
+    return Cost(0, moved(x, mask, _found(result, x.dtype))), texts(x, mask)
 
 
 @operators("""
@@ -278,9 +261,8 @@ def masked_select(x: Tensor, mask: Tensor, *, result: Tensor | Unknown = UNKNOWN
     (*): aten::masked_select_backward
 """)
 def masked_select_backward(gradient: Tensor, x: Tensor, mask: Tensor) -> Answer:
-    written = byte_count(elements(broadcast(x.shape, mask.shape)), gradient.dtype)
-    moved = add_known(tensor_bytes(gradient), tensor_bytes(mask), written)
-    return Cost(0, moved), texts(gradient, x, mask)
+    written = fresh(gradient, broadcast(x.shape, mask.shape))
+    return Cost(0, moved(gradient, mask, written)), texts(gradient, x, mask)
 
 
 @operators("""
@@ -291,7 +273,7 @@ def masked_select_backward(gradient: Tensor, x: Tensor, mask: Tensor) -> Answer:
     (x): aten::nonzero_numpy aten::argwhere
 """)
 def nonzero(x: Tensor, *, result: Tensor | Unknown = UNKNOWN) -> Answer:
-    return Cost(elements(x.shape), _with_result((x,), result, "int64")), tensor_text(x)
+    return Cost(elements(x.shape), moved(x, _found(result, "int64"))), texts(x)
 
 
 @operators("""
@@ -303,11 +285,10 @@ def nonzero(x: Tensor, *, result: Tensor | Unknown = UNKNOWN) -> Answer:
 """)
 def nonzero_static(x: Tensor, size: int | Unknown) -> Answer:
     if isinstance(size, Unknown):
-        return Cost(elements(x.shape), None), tensor_text(x)
+        return Cost(elements(x.shape), None), texts(x)
     if size < 0:
         raise CannotModel(f"invalid size {size}")
-    written = byte_count(size * len(x.shape), "int64")
-    return Cost(elements(x.shape), add_known(tensor_bytes(x), written)), tensor_text(x)
+    return Cost(elements(x.shape), moved(x, Tensor((size, len(x.shape)), "int64"))), texts(x)
 
 
 Operand = Tensor | Number
@@ -336,8 +317,9 @@ def _bytes(operand: Operand) -> int | None:
 def searchsorted(borders: Tensor, values: Operand, out_int32: bool | Unknown = False) -> Answer:
     length = borders.shape[-1] if borders.shape else 1
     width = None if isinstance(out_int32, Unknown) else "int32" if out_int32 else "int64"
-    moved = add_known(tensor_bytes(borders), _bytes(values), byte_count(_count(values), width))
-    return Cost(_count(values) * length.bit_length(), moved), texts(borders, values)
+    count = _count(values)
+    moves = add_known(moved(borders), _bytes(values), byte_count(count, width))
+    return Cost(count * length.bit_length(), moves), texts(borders, values)
 
 
 _LOOP_LIMIT: Final = (10, 0.145)  # aten/src/ATen/native/TensorCompare.cpp, isin
@@ -358,12 +340,12 @@ def isin(values: Operand, among: Operand) -> Answer:
     count, others = _count(values), _count(among)
     if not isinstance(values, Tensor) and not isinstance(among, Tensor):
         raise CannotModel("no tensor among the operands")
-    moved = add_known(_bytes(values), _bytes(among), byte_count(count, "bool"))
+    moves = add_known(_bytes(values), _bytes(among), byte_count(count, "bool"))
     factor, exponent = _LOOP_LIMIT
     if others < factor * min(count, 1 << 60) ** exponent:
-        return Cost(count * others, moved), texts(values, among)
+        return Cost(count * others, moves), texts(values, among)
     both = count + others
-    return Cost(comparisons(both, both) + 2 * both, moved, False), texts(values, among)
+    return Cost(comparisons(both, both) + 2 * both, moves, False), texts(values, among)
 
 
 @operators("""
@@ -375,7 +357,7 @@ def isin(values: Operand, among: Operand) -> Answer:
 """)
 def unique(x: Tensor, dim: int | Unknown | None = None) -> Answer:
     count = elements(x.shape)
-    return Cost(comparisons(count, row_length(x.shape, dim)) + count, None, False), tensor_text(x)
+    return Cost(comparisons(count, row_length(x.shape, dim)) + count, None, False), texts(x)
 
 
 @operators("""
@@ -396,7 +378,7 @@ table_row("""
     FLOPs: a comparison for each element.
     Bytes: unknown, they depend on the number of distinct values.
     (x, ...): unique_consecutive unique_dim_consecutive
-""")("x", lambda x: (Cost(elements(x.shape), None), tensor_text(x)))
+""")("x", lambda x: (Cost(elements(x.shape), None), texts(x)))
 
 
 @operators("""
@@ -408,7 +390,7 @@ table_row("""
 def bincount(x: Tensor, weights: Tensor | None = None, minlength: int | Unknown = 0) -> Answer:
     if weights is not None and weights.shape != x.shape:
         raise CannotModel(f"weights {weights.shape} do not fit {x.shape}")
-    return Cost(elements(x.shape), None), tensor_text(x)
+    return Cost(elements(x.shape), None), texts(x)
 
 
 @operators("""
@@ -421,5 +403,5 @@ def bincount(x: Tensor, weights: Tensor | None = None, minlength: int | Unknown 
 def histc(x: Tensor, bins: int | Unknown = 100) -> Answer:
     if not isinstance(bins, Unknown) and bins <= 0:
         raise CannotModel(f"invalid number of bins {bins}")
-    written = None if isinstance(bins, Unknown) else byte_count(bins, x.dtype)
-    return Cost(4 * elements(x.shape), add_known(tensor_bytes(x), written)), tensor_text(x)
+    written = flat(None if isinstance(bins, Unknown) else bins, x.dtype)
+    return Cost(4 * elements(x.shape), moved(x, written)), texts(x)
