@@ -7,14 +7,14 @@ FLOPs and bytes of dropout.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import EXPONENTIAL, LOGARITHM, SQUARE_ROOT, TRIGONOMETRIC
 from fastprof.ops.cost import Answer, CannotModel, Cost
 from fastprof.ops.parameters import Ints, Number
-from fastprof.ops.registry import TORCH, op, operators
+from fastprof.ops.registry import operators
+from fastprof.ops.table import table_row
 from fastprof.ops.tensor import Dtype, broadcast, chosen, elements, fresh, moved, result_type, texts
 
 # One number from the generator: PyProf's estimate for randperm. (Its 5 for dropout include a
@@ -27,10 +27,7 @@ INTEGER: Final = RANDOM + 2  # remainder, shifted
 # FLOPs per number, and their breakdown.
 _IN_PLACE: Final = {
     "uniform": (UNIFORM, "random number 3, scaled, shifted"),
-    "normal": (
-        NORMAL,
-        "random number 3, logarithm, root and cosine 60, the rest 4",
-    ),
+    "normal": (NORMAL, "random number 3, logarithm, root and cosine 60, the rest 4"),
     "log_normal": (NORMAL + EXPONENTIAL, "a normal number 67, exponential 20"),
     "exponential": (RANDOM + LOGARITHM + 1, "random number 3, logarithm 20, divided"),
     "cauchy": (RANDOM + TRIGONOMETRIC + 4, "random number 3, tangent 20, 4 around it"),
@@ -41,7 +38,6 @@ _MORE: Final = {
     "uniform": ("uniform", "_philox_uniform", "_philox_uniform_"),
     "normal": ("normal_functional", "_philox_normal", "_philox_normal_"),
 }
-_LIKE: Final = {"rand_like": UNIFORM, "randn_like": NORMAL}
 _DEFAULT: Final = "float32"
 
 
@@ -50,36 +46,33 @@ def filled(output: Tensor, flops: int) -> Answer:
     return Cost(elements(output.shape) * flops, moved(output)), texts(output)
 
 
-def _register_in_place(name: str, flops: int, what: str) -> None:
-    def fill(x: Tensor) -> Answer:
-        return filled(fresh(x), flops)
+def _filled(x: Tensor, *, flops: int) -> Answer:
+    return filled(fresh(x), flops)
 
-    fill.__doc__ = f"""x filled with random numbers of a distribution: {name}.
 
-    FLOPs: {flops} per number ({what}).
-    Bytes: x written.
-    """
-    _named(fill, name)
+for _name, (_flops, _what) in _IN_PLACE.items():
     # Operators without a trailing _ fill a new tensor of x's size; torch.normal differs.
-    more = _MORE.get(name, (name,))
-    op(TORCH, f"{name}_(x, ...)", aten=[f"{each}(x, ...)" for each in (f"{name}_", *more)])(fill)
+    _more = " ".join(f"aten::{name}" for name in _MORE.get(_name, (_name,)))
+    table_row(f"""
+        x filled with random numbers of a distribution: {_name}.
+        FLOPs: {_flops} per number ({_what}).
+        Bytes: x written.
+        (x, ...): {_name}_ {_more}
+    """)(_filled, flops=_flops)
 
 
-def _named(formula: Callable[..., object], name: str) -> None:
-    formula.__name__ = formula.__qualname__ = name
+def _like(x: Tensor, dtype: Dtype = None, *, flops: int) -> Answer:
+    return filled(Tensor(x.shape, chosen(dtype, x.dtype)), flops)
 
 
-def _register_like(name: str, flops: int) -> None:
-    def like(x: Tensor, dtype: Dtype = None) -> Answer:
-        return filled(Tensor(x.shape, chosen(dtype, x.dtype)), flops)
-
-    like.__doc__ = f"""A new tensor of x's size filled with random numbers.
-
-    FLOPs: {flops} per number.
-    Bytes: the tensor written, in x's type by default; x is not read.
-    """
-    _named(like, name)
-    op(TORCH, f"{name}(x, dtype=dtype, ...)", aten=(f"{name}(x, dtype, _, _, _, _)",))(like)
+for _name, _flops in (("rand_like", UNIFORM), ("randn_like", NORMAL)):
+    table_row(f"""
+        A new tensor of x's size filled with random numbers.
+        FLOPs: {_flops} per number.
+        Bytes: the tensor written, in x's type by default; x is not read.
+        (x, dtype=dtype, ...): torch.{_name}
+        (x, dtype, _, _, _, _): aten::{_name}
+    """)(_like, flops=_flops)
 
 
 @operators("""
@@ -97,35 +90,20 @@ def randint_like(x: Tensor, dtype: Dtype = None, high_or_dtype: Dtype | Tensor =
     return filled(Tensor(x.shape, chosen(dtype, x.dtype) if sure else None), INTEGER)
 
 
-_SIZES: Final = ("size", "second", "third", "fourth", "fifth", "sixth")
-
-
-def _register_new(name: str, flops: int, distribution: str) -> None:
-    def new(
-        size: Ints,
-        second: int | None = None,
-        third: int | None = None,
-        fourth: int | None = None,
-        fifth: int | None = None,
-        sixth: int | None = None,
-        dtype: Dtype = None,
-    ) -> Answer:
-        more = (second, third, fourth, fifth, sixth)
-        first = size if isinstance(size, tuple) else (size,)
-        return filled(
-            _created((*first, *(number for number in more if number is not None)), dtype), flops
-        )
-
-    new.__doc__ = f"""A new tensor of the given size, filled with {distribution}.
-
-    FLOPs: {flops} per number.
-    Bytes: the tensor written.
-
-    The default type is float32. Unknown if the capture does not record values: sizes are values.
-    """
-    _named(new, name)
-    python = f"{name}({', '.join(_SIZES)}, dtype=dtype)"
-    op(TORCH, python, aten=(f"{name}(size, dtype, ...)",))(new)
+def _new(
+    size: Ints,
+    second: int | None = None,
+    third: int | None = None,
+    fourth: int | None = None,
+    fifth: int | None = None,
+    sixth: int | None = None,
+    dtype: Dtype = None,
+    *,
+    flops: int,
+) -> Answer:
+    more = [number for number in (second, third, fourth, fifth, sixth) if number is not None]
+    first = size if isinstance(size, tuple) else (size,)
+    return filled(_created((*first, *more), dtype), flops)
 
 
 def _created(size: tuple[int, ...], dtype: Dtype, default: str = _DEFAULT) -> Tensor:
@@ -236,12 +214,17 @@ def poisson(x: Tensor, other: Tensor | None = None) -> Answer:
     return Cost(None, moved(x, other, fresh(x, shape))), texts(x, other)
 
 
-for _name, (_flops, _what) in _IN_PLACE.items():
-    _register_in_place(_name, _flops, _what)
-for _name, _flops in _LIKE.items():
-    _register_like(_name, _flops)
-_register_new("rand", UNIFORM, "uniform numbers")
-_register_new("randn", NORMAL, "normal numbers")
+for _name, _flops, _what in (("rand", UNIFORM, "uniform"), ("randn", NORMAL, "normal")):
+    table_row(f"""
+        A new tensor of the given size, filled with {_what} numbers.
+        FLOPs: {_flops} per number.
+        Bytes: the tensor written.
+
+        The default type is float32. Unknown if the capture does not record values: sizes are
+        values.
+        (size, second, third, fourth, fifth, sixth, dtype=dtype): torch.{_name}
+        (size, dtype, ...): aten::{_name}
+    """)(_new, flops=_flops)
 
 
 Probability: TypeAlias = float | Unknown
@@ -340,37 +323,16 @@ def feature_dropout(
     return Cost(flops + drawn, moved(x, fresh(x), noise), exact), texts(x)
 
 
-def _register_alpha(name: str, by_channel: bool) -> None:
-    aten = (f"{name}(x, p, training)", f"{name}_(x, p, training)")
-    python = (f"{name}(x, p, training, _, train)", f"{name}_(x, p, train=training)")
-
-    @op(TORCH, *python, aten=aten)
-    def alpha_dropout_of(
-        x: Tensor,
-        p: Probability = 0.5,
-        training: Training = None,
-        train: Training = None,
-        *,
-        direction: str,
-    ) -> Answer:
-        """x with random elements (or channels) set to SELU's limit, then scaled and shifted to keep
-        mean and variance.
-
-        FLOPs: 8 for each number drawn (random number 3, compared, 4 for scale and shift), 2 per
-        element; backward 1. None outside training.
-        Bytes: x read, y and the numbers drawn written. Backward reads dy and the numbers, writes
-        dx. None outside training.
-
-        Counted as one kernel; torch uses several.
-        """
-        return alpha_dropout(x, p, training if train is None else train, by_channel, direction)
-
-
-def alpha_dropout(
-    x: Tensor, p: Probability, training: Training, by_channel: bool, direction: str
+def _alpha_dropout(
+    x: Tensor,
+    p: Probability = 0.5,
+    training: Training = None,
+    train: Training = None,
+    *,
+    by_channel: bool,
+    direction: str,
 ) -> Answer:
-    """Cost of a dropout that keeps mean and variance."""
-    dropping, exact = _drops(p, training, False)
+    dropping, exact = _drops(p, training if train is None else train, False)
     if not dropping:
         return Cost(0, 0, exact), texts(x)
     noise = _channels(x) if by_channel else fresh(x)
@@ -380,5 +342,17 @@ def alpha_dropout(
     return Cost(2 * elements(x.shape) + drawn, moved(x, fresh(x), noise), exact), texts(x)
 
 
-_register_alpha("alpha_dropout", by_channel=False)
-_register_alpha("feature_alpha_dropout", by_channel=True)
+for _name, _by_channel in (("alpha_dropout", False), ("feature_alpha_dropout", True)):
+    table_row(f"""
+        x with random elements (or channels) set to SELU's limit, then scaled and shifted to keep
+        mean and variance.
+        FLOPs: 8 for each number drawn (random number 3, compared, 4 for scale and shift), 2 per
+        element; backward 1. None outside training.
+        Bytes: x read, y and the numbers drawn written. Backward reads dy and the numbers, writes
+        dx. None outside training.
+
+        Counted as one kernel; torch uses several.
+        (x, p, training, _, train): torch.{_name}
+        (x, p, train=training): torch.{_name}_
+        (x, p, training): aten::{_name} aten::{_name}_
+    """)(_alpha_dropout, by_channel=_by_channel)

@@ -28,7 +28,7 @@ from fastprof.ops.axes import EXPONENTIAL, LOGARITHM, SIGMOID, TRIGONOMETRIC
 from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.matrix.matmul import GEMM, Product
 from fastprof.ops.parameters import Tensors
-from fastprof.ops.registry import op, operators
+from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import byte_count, elements, fresh, moved, named, texts
 
@@ -67,29 +67,6 @@ _PLAIN: Final = {
 }
 
 
-def _gated(name: str, activation: tuple[int, int]) -> None:
-    @op(None, aten=(f"{name}(tensors**)",))
-    def _(tensors: Tensors, *, direction: str) -> Answer:
-        """act(a) * b of two tensors of equal size, or of the halves of one [.., 2 h].
-
-        FLOPs: the activation's (SiLU 23, GELU 28 by tanh, quick GELU 24, squared ReLU 2) and 1 for
-            the product; 1 more for a bias and for weights of rows. Backward the derivative's
-            (SiLU 26, GELU 35, quick GELU 28) and 4; 1 more for a bias, 2 for weights.
-        Bytes: inputs read, output written; backward inputs and the output's gradient read, the
-            inputs' gradients written.
-        """
-        halves = _both(tensors, name)
-        count = elements(halves[0].shape) if len(halves) > 1 else elements(halves[0].shape) // 2
-        extra = list(tensors[len(halves) :])
-        output = byte_count(count, halves[0].dtype)
-        inputs = moved(*halves, *extra)
-        if direction == "bprop":
-            flops = count * (activation[1] + 4) + _extra(extra, elements(halves[0].shape), 2)
-            return Cost(flops, add_known(inputs, output, inputs)), texts(*tensors)
-        flops = count * (activation[0] + 1) + _extra(extra, elements(halves[0].shape), 1)
-        return Cost(flops, add_known(inputs, output)), texts(*tensors)
-
-
 def _both(tensors: Tensors, name: str) -> Tensors:
     # The inputs: two of one shape, else one of an even last dimension.
     if not tensors:
@@ -106,31 +83,51 @@ def _extra(others: list[Tensor], count: int, each: int) -> int:
     return count * len([one for one in others if one.shape]) * each
 
 
-for _name in {**_TWO, **_HALVES}:
-    _gated(_name, {**_TWO, **_HALVES}[_name])
+def _gated(tensors: Tensors, *, name: str, activation: tuple[int, int], direction: str) -> Answer:
+    halves = _both(tensors, name)
+    whole = elements(halves[0].shape)
+    count = whole if len(halves) > 1 else whole // 2
+    extra = list(tensors[len(halves) :])
+    output = byte_count(count, halves[0].dtype)
+    inputs = moved(*halves, *extra)
+    if direction == "bprop":
+        flops = count * (activation[1] + 4) + _extra(extra, whole, 2)
+        return Cost(flops, add_known(inputs, output, inputs)), texts(*tensors)
+    flops = count * (activation[0] + 1) + _extra(extra, whole, 1)
+    return Cost(flops, add_known(inputs, output)), texts(*tensors)
 
 
-def _elementwise(name: str, activation: tuple[int, int]) -> None:
-    @op(None, aten=(f"{name}(x, extra, ...)",))
-    def _(x: Tensor, extra: Tensor | None = None, *, direction: str) -> Answer:
-        """act(x + bias), or act(x) times weights of rows, elementwise.
+for _name, _activation in {**_TWO, **_HALVES}.items():
+    table_row(f"""
+        act(a) * b of two tensors of equal size, or of the halves of one [.., 2 h].
+        FLOPs: the activation's (SiLU 23, GELU 28 by tanh, quick GELU 24, squared ReLU 2) and 1 for
+            the product; 1 more for a bias and for weights of rows. Backward the derivative's
+            (SiLU 26, GELU 35, quick GELU 28) and 4; 1 more for a bias, 2 for weights.
+        Bytes: inputs read, output written; backward inputs and the output's gradient read, the
+            inputs' gradients written.
+        (tensors**): aten::{_name}
+    """)(_gated, name=_name, activation=_activation)
 
+
+def _elementwise(
+    x: Tensor, extra: Tensor | None = None, *, activation: tuple[int, int], direction: str
+) -> Answer:
+    count, given = elements(x.shape), extra is not None
+    if direction == "bprop":
+        flops = count * (activation[1] + 1 + 2 * given)
+        return Cost(flops, moved(x, extra, fresh(x), x, extra)), texts(x, extra)
+    return Cost(count * (activation[0] + given), moved(x, extra, fresh(x))), texts(x, extra)
+
+
+for _name, _activation in _PLAIN.items():
+    table_row(f"""
+        act(x + bias), or act(x) times weights of rows, elementwise.
         FLOPs: the activation's (GELU 28 by tanh, squared ReLU 2), 1 more for bias or weights;
             backward the derivative's (GELU 35, squared ReLU 2) and 1, 2 more for bias or weights.
         Bytes: inputs read, output written; backward inputs and the output's gradient read, the
             inputs' gradients written.
-        """
-        count = elements(x.shape)
-        inputs = moved(x, extra)
-        if direction == "bprop":
-            flops = count * (activation[1] + 1 + 2 * (extra is not None))
-            return Cost(flops, add_known(inputs, moved(fresh(x)), inputs)), texts(x, extra)
-        flops = count * (activation[0] + (extra is not None))
-        return Cost(flops, add_known(inputs, moved(fresh(x)))), texts(x, extra)
-
-
-for _name, _activation in _PLAIN.items():
-    _elementwise(_name, _activation)
+        (x, extra, ...): aten::{_name}
+    """)(_elementwise, activation=_activation)
 
 
 _TRANSFORMER_ENGINE: Final = {
@@ -160,37 +157,37 @@ _TYPES: Final = {
 }
 
 
-def _converted(name: str, flops: int, gated: bool) -> None:
-    outputs = "output, " if "noalloc" in name else ""
+def _converted(
+    x: Tensor,
+    scale: Tensor | None = None,
+    amax: Tensor | None = None,
+    inverse: Tensor | None = None,
+    output: Tensor | None = None,
+    written: Any = None,
+    *,
+    flops: int,
+    gated: bool,
+) -> Answer:
+    del scale, amax, inverse
+    dtype = _TYPES.get(written) if type(written) is int else None
+    if output is not None:
+        dtype = named(output.dtype)
+    count = elements(x.shape) // (2 if gated else 1)
+    narrow = dtype is None or dtype.startswith("float8") or dtype == "uint8"
+    cost = count * (flops + (3 if narrow else 0))
+    return Cost(cost, moved(x, Tensor((count,), dtype))), texts(x)
 
-    @op(None, aten=(f"tex_ts::{name}(x, scale, {outputs}amax, inverse, _, written)",))
-    def _(
-        x: Tensor,
-        scale: Tensor | None = None,
-        amax: Tensor | None = None,
-        inverse: Tensor | None = None,
-        output: Tensor | None = None,
-        written: Any = None,
-    ) -> Answer:
-        """An activation of x[.., h] or of the halves of x[.., 2 h], written in the requested type.
 
+for _name, (_flops, _is_gated) in _TRANSFORMER_ENGINE.items():
+    _output = "output, " if "noalloc" in _name else ""
+    table_row(f"""
+        An activation of x[.., h] or of the halves of x[.., 2 h], written in the requested type.
         FLOPs: the activation's for each output, 3 if written in fp8 (magnitude, comparison,
             scaling).
         Bytes: x read, the output written in its own type; unknown if the capture does not record
             the type.
-        """
-        del scale, amax, inverse
-        dtype = _TYPES.get(written) if type(written) is int else None
-        if output is not None:
-            dtype = named(output.dtype)
-        count = elements(x.shape) // (2 if gated else 1)
-        narrow = dtype is None or dtype.startswith("float8") or dtype == "uint8"
-        cost = count * (flops + (3 if narrow else 0))
-        return Cost(cost, add_known(moved(x), byte_count(count, dtype))), texts(x)
-
-
-for _name, (_flops, _is_gated) in _TRANSFORMER_ENGINE.items():
-    _converted(_name, _flops, _is_gated)
+        (x, scale, {_output}amax, inverse, _, written): tex_ts::{_name}
+    """)(_converted, flops=_flops, gated=_is_gated)
 
 
 @operators("""
