@@ -1,5 +1,8 @@
 """What a decorated function declares: a formula, and signatures of operators.
 
+A parameter of fastprof's own formulas whose type is a named tuple stands for its fields: a list of
+parameters that several formulas share.
+
 A module may register a hundred functions, and a capture calls a few of them. Annotations and
 signatures of fastprof's own functions are therefore read on first use; those of other functions at
 once, so that an error names the user's line.
@@ -93,12 +96,21 @@ class Declaration:
                 raise OpError(
                     f"{self}: parameter {parameter} must be positional-or-keyword or keyword-only"
                 )
-        allowed = {key: members(hints.get(key, Any)) for key in parameters}
-        needed = {
-            key for key, parameter in parameters.items() if parameter.default is parameter.empty
-        }
-        slots = tuple(Slot(key, key, _takes_list(allowed[key])) for key in parameters)
-        return Formula(function, allowed, frozenset(needed), asked), slots
+        groups = {key: hints[key] for key in parameters if _is_group(hints.get(key))}
+        if not self.is_builtin:
+            groups = {}
+        allowed: dict[str, frozenset[Any]] = {}
+        needed = set()
+        for key, parameter in parameters.items():
+            names, kinds = (key,), hints
+            if key in groups:
+                names, kinds = groups[key]._fields, get_type_hints(groups[key])
+                needed |= set(names) - groups[key]._field_defaults.keys()
+            elif parameter.default is parameter.empty:
+                needed.add(key)
+            allowed |= {name: members(kinds.get(name, Any)) for name in names}
+        slots = tuple(Slot(key, key, _takes_list(kinds)) for key, kinds in allowed.items())
+        return Formula(function, allowed, frozenset(needed), asked, groups), slots
 
 
 class Entry:
@@ -125,6 +137,11 @@ def _asked(parameters: dict[str, inspect.Parameter], special: frozenset[str]) ->
         for key, parameter in parameters.items()
         if key == "direction" or (key in special and parameter.kind is parameter.KEYWORD_ONLY)
     )
+
+
+def _is_group(hint: Any) -> bool:
+    # A named tuple: its fields are parameters of the formula.
+    return isinstance(hint, type) and hasattr(hint, "_field_defaults")
 
 
 def _takes_list(allowed: frozenset[Any]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import field
 from typing import Any, Final
 
 from fastprof._system.classes import dataclass
@@ -65,12 +66,15 @@ class Formula:
         The special parameters that it has: `direction` ("fprop" or "bprop"; without it, the formula
         applies to the forward pass only), `result` (`Call.result` or `UNKNOWN`), `call` (the
         `Call`), `read` (the tensors of a call that are no other parameter: only their bytes count).
+    groups : dict
+        Named tuples whose fields are parameters, by the name of the function's parameter.
     """
 
     function: Callable[..., Any]
     allowed: dict[str, frozenset[Any]]
     needed: frozenset[str]
     asked: frozenset[str]
+    groups: dict[str, Any] = field(default_factory=dict)
 
     def work(self, signatures: Iterable[Signature], call: Call, direction: str) -> Work:
         """Work of a call, bound by the first matching signature.
@@ -107,6 +111,9 @@ class Formula:
             "call": call,
         }
         arguments |= {key: value for key, value in around.items() if key in self.asked}
+        for key, kind in self.groups.items():
+            given_of_kind = [name for name in kind._fields if name in arguments]
+            arguments[key] = kind(**{name: arguments.pop(name) for name in given_of_kind})
         return _as_work(self.function(**arguments), call)
 
     def arguments(self, signatures: Iterable[Signature], call: Call) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import POWER, SQUARE_ROOT
@@ -75,15 +75,28 @@ def step(
     return Cost(flops * count, touched, exact), texts(*parameters)
 
 
+_DEFAULT: Final[Any] = object()
+
+
 def _adam(
+    parameters: Tensors,
+    gradients: Tensors,
+    averages: Tensors,
+    squares: Tensors,
+    maxima: Tensors = (),
+    steps: Tensors = (),
+    rate: Rate = None,
+    weight_decay: Number | Unknown = _DEFAULT,
+    maximize: Flag = False,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
+    *,
     decoupled: bool,
-    lists: tuple[Tensors, Tensors, Tensors, Tensors, Tensors, Tensors],
-    weight_decay: Number | Unknown,
-    maximize: Flag,
-    grad_scale: Tensor | None,
 ) -> Answer:
-    parameters, gradients, averages, squares, maxima, steps = lists
-    decays = decoupled if isinstance(weight_decay, Unknown) else bool(weight_decay)
+    # A decoupled weight decay is used by default.
+    del rate, found_inf
+    by_default = weight_decay is _DEFAULT or isinstance(weight_decay, Unknown)
+    decays = decoupled if by_default else bool(weight_decay)
     flops = _ADAM + (_DECAY if decays else 0) + bool(maxima) + (maximize is True)
     state = [parameters, averages, squares, *([maxima] if maxima else [])]
     read = [gradients]
@@ -93,7 +106,7 @@ def _adam(
     return step(flops, state, read, steps, exact=known)
 
 
-@operators("""
+table_row("""
     Adam: m and v averages of g and g^2, p -= rate m / (sqrt(v) / correction + epsilon).
     FLOPs: 32 for each element: 3 for m, 4 for v, 22 for the denominator, 3 for p; 2 more with
         weight decay, 1 each with amsgrad, a negated gradient and a gradient to unscale.
@@ -104,26 +117,9 @@ def _adam(
     estimate. Formula of torch's fused kernel.
     (parameters*, gradients*, averages*, squares*, maxima*?, steps*, lr=rate, _, _,
         weight_decay, _, _, maximize, grad_scale, found_inf): _fused_adam _fused_adam_
-""")
-def fused_adam(
-    parameters: Tensors,
-    gradients: Tensors,
-    averages: Tensors,
-    squares: Tensors,
-    maxima: Tensors = (),
-    steps: Tensors = (),
-    rate: Rate = None,
-    weight_decay: Number | Unknown = 0.0,
-    maximize: Flag = False,
-    grad_scale: Tensor | None = None,
-    found_inf: Tensor | None = None,
-) -> Answer:
-    del rate, found_inf
-    lists = (parameters, gradients, averages, squares, maxima, steps)
-    return _adam(False, lists, weight_decay, maximize, grad_scale)
+""")(_adam, decoupled=False)
 
-
-@operators("""
+table_row("""
     AdamW: Adam after p -= rate weight_decay p.
     FLOPs: 34 for each element, 32 without weight decay: Adam's; 1 more each with amsgrad, a
         negated gradient and a gradient to unscale.
@@ -134,23 +130,7 @@ def fused_adam(
     Formula of torch's fused kernel.
     (parameters*, gradients*, averages*, squares*, maxima*?, steps*, lr=rate, _, _,
         weight_decay, _, _, maximize, grad_scale, found_inf): _fused_adamw _fused_adamw_
-""")
-def fused_adamw(
-    parameters: Tensors,
-    gradients: Tensors,
-    averages: Tensors,
-    squares: Tensors,
-    maxima: Tensors = (),
-    steps: Tensors = (),
-    rate: Rate = None,
-    weight_decay: Number | Unknown = 0.01,
-    maximize: Flag = False,
-    grad_scale: Tensor | None = None,
-    found_inf: Tensor | None = None,
-) -> Answer:
-    del rate, found_inf
-    lists = (parameters, gradients, averages, squares, maxima, steps)
-    return _adam(True, lists, weight_decay, maximize, grad_scale)
+""")(_adam, decoupled=True)
 
 
 @operators("""

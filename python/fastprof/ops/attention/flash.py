@@ -10,14 +10,16 @@ Source: hopper/flash_attn_interface.py and hopper/flash_api.cpp in Dao-AILab/fla
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
+from fastprof._system.classes import NamedTuple
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.attention.sizes import (
     Attention,
+    Operands,
     attention_backward,
-    attention_forward,
     attention_work,
     heads_first,
     heads_last,
@@ -25,7 +27,7 @@ from fastprof.ops.attention.sizes import (
 )
 from fastprof.ops.cost import CannotModel, Work
 from fastprof.ops.registry import operators
-from fastprof.ops.tensor import elements
+from fastprof.ops.tensor import elements, fresh
 
 Length = int | Unknown | None
 
@@ -46,19 +48,24 @@ def lengths(*candidates: Any) -> tuple[int | None, int | None]:
     return None, None
 
 
+class Sequences(NamedTuple):
+    """Starts of concatenated sequences, if any, and the maximum numbers of queries and of keys."""
+
+    starts: Tensor | None = None
+    longest_query: Length = None
+    longest_key: Length = None
+
+
 def varlen_sizes(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor | None,
+    operands: Operands,
     starts: Tensor | None,
     longest: tuple[Length, Length],
+    batch: Callable[..., Attention] = heads_last,
 ) -> Attention:
-    """Sizes of concatenated sequences if `starts` is given, else of [b, s, h, d]."""
+    """Sizes of concatenated sequences if `starts` is given, else of `batch`, [b, s, h, d]."""
     if starts is None:
-        return heads_last(query, key, value, mask)
-    lengths = (length(longest[0]), length(longest[1]))
-    return packed_sizes(query, key, value, mask, starts, lengths)
+        return batch(*operands)
+    return packed_sizes(*operands, starts, (length(longest[0]), length(longest[1])))
 
 
 @operators("""
@@ -80,20 +87,10 @@ def varlen_sizes(
     (query, key, value, ...): flash_attn|flashattn::_flash_attn_forward aten::FlashAttnFunc
 """)
 def flash_attn_func(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor | None = None,
-    starts: Tensor | None = None,
-    longest_query: Length = None,
-    longest_key: Length = None,
-    other: Tensor | None = None,
-    *,
-    direction: str,
+    operands: Operands, sequences: Sequences, other: Tensor | None = None, *, direction: str
 ) -> Work:
     del other
-    longest = (longest_query, longest_key)
-    return attention_work(varlen_sizes(query, key, value, mask, starts, longest), direction)
+    return attention_work(varlen_sizes(operands, sequences.starts, sequences[1:]), direction)
 
 
 @operators("""
@@ -115,9 +112,7 @@ def flash_attn_func(
     (other, query, key, value, starts, other, first, second, ...): torch_attn::_varlen_attn_out
 """)
 def sequences(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
+    operands: Operands,
     starts: Tensor | None = None,
     first: Any = None,
     second: Any = None,
@@ -127,7 +122,7 @@ def sequences(
     direction: str,
 ) -> Work:
     longest = lengths(first, second, third, fourth)
-    return attention_work(varlen_sizes(query, key, value, None, starts, longest), direction)
+    return attention_work(varlen_sizes(operands, starts, longest), direction)
 
 
 @operators("""
@@ -141,22 +136,11 @@ def sequences(
         aten::_cudnn_attention_forward
 """)
 def cudnn_attention_forward(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor | None = None,
-    starts: Tensor | None = None,
-    longest_query: Length = None,
-    longest_key: Length = None,
-    other: Tensor | None = None,
-    *,
-    direction: str,
+    operands: Operands, sequences: Sequences, other: Tensor | None = None, *, direction: str
 ) -> Work:
     del other
-    if starts is None:
-        return attention_work(heads_first(query, key, value, mask), direction)
-    longest = (length(longest_query), length(longest_key))
-    return attention_work(packed_sizes(query, key, value, mask, starts, longest), direction)
+    sizes = varlen_sizes(operands, sequences.starts, sequences[1:], heads_first)
+    return attention_work(sizes, direction)
 
 
 @operators("""
@@ -169,7 +153,7 @@ def cudnn_attention_forward(
 """)
 def flash_attn_qkvpacked_func(qkv: Tensor, *, direction: str) -> Work:
     query, key, value = unpacked(qkv, 3)
-    return attention_work(heads_last(query, key, value, None), direction)
+    return attention_work(heads_last(query, key, value), direction)
 
 
 @operators("""
@@ -199,7 +183,7 @@ def flash_attn_varlen_qkvpacked_func(
 """)
 def flash_attn_kvpacked_func(query: Tensor, kv: Tensor, *, direction: str) -> Work:
     key, value = unpacked(kv, 2)
-    return attention_work(heads_last(query, key, value, None), direction)
+    return attention_work(heads_last(query, key, value), direction)
 
 
 @operators("""
@@ -254,9 +238,7 @@ def unpacked(tensor: Tensor, count: int) -> list[Tensor]:
         flash_attn_3::_flash_attn_forward
 """)
 def fwd(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
+    operands: Operands,
     new_key: Tensor | None = None,
     new_value: Tensor | None = None,
     second_query: Tensor | None = None,
@@ -272,24 +254,21 @@ def fwd(
     del new_value
     longest = lengths(longest_query, longest_key)
     if pages is not None:
-        attention = _paged(query, key, value, longest, pages)
-    elif starts is not None and key_starts is None and len(key.shape) == 4:
-        attention = _against_batch(query, key, value)
+        attention = _paged(operands, longest, pages)
+    elif starts is not None and key_starts is None and len(operands.key.shape) == 4:
+        attention = _against_batch(operands)
     else:
-        attention = varlen_sizes(query, key, value, None, starts, longest)
+        attention = varlen_sizes(operands, starts, longest)
         if used is not None or new_key is not None:
             attention = attention._replace(exact=False)
     if second_query is not None:
         attention = attention._replace(depth=attention.depth + attention.width)
-    return Work(
-        (attention_forward(attention) if direction == "fprop" else attention_backward(attention),)
-    )
+    return attention_work(attention, direction)
 
 
-def _paged(
-    query: Tensor, key: Tensor, value: Tensor, longest: tuple[int | None, int | None], pages: Tensor
-) -> Attention:
+def _paged(operands: Operands, longest: tuple[int | None, int | None], pages: Tensor) -> Attention:
     # Keys [pages, size, h/g, d]; assume that each sequence uses all its pages.
+    query, key, value, _ = operands
     _alike(key, value)
     if len(key.shape) != 4 or len(pages.shape) != 2 or len(query.shape) not in (3, 4):
         raise CannotModel(
@@ -298,32 +277,21 @@ def _paged(
     sequences, places = pages.shape
     most = places * key.shape[1]
     keys = most if longest[1] is None else min(longest[1], most)
-    rows = elements(query.shape[:-1])
-    heads = key.shape[2]
-    read = Tensor((sequences, keys, heads, key.shape[3]), key.dtype)
-    values = Tensor((sequences, keys, heads, value.shape[3]), value.dtype)
-    return Attention(
-        query, read, values, None, rows, rows * keys, query.shape[-1], value.shape[3], exact=False
-    )
+    rows, depth, width = elements(query.shape[:-1]), query.shape[-1], value.shape[3]
+    read = fresh(key, (sequences, keys, *key.shape[2:]))
+    values = fresh(value, (sequences, keys, key.shape[2], width))
+    return Attention(query, read, values, None, rows, rows * keys, depth, width, exact=False)
 
 
-def _against_batch(query: Tensor, key: Tensor, value: Tensor) -> Attention:
+def _against_batch(operands: Operands) -> Attention:
     # Queries [s, h, d] of concatenated sequences, keys [b, t, h/g, d] of a batch.
+    query, key, value, _ = operands
     _alike(key, value)
     if len(query.shape) != 3:
         raise CannotModel(f"cannot compute attention of {query.shape} over {key.shape}")
-    rows = elements(query.shape[:-1])
-    return Attention(
-        query,
-        key,
-        value,
-        None,
-        rows,
-        rows * key.shape[1],
-        query.shape[-1],
-        value.shape[-1],
-        exact=False,
-    )
+    rows, depth, width = elements(query.shape[:-1]), query.shape[-1], value.shape[-1]
+    scores = rows * key.shape[1]
+    return Attention(query, key, value, None, rows, scores, depth, width, exact=False)
 
 
 def _alike(key: Tensor, value: Tensor) -> None:
@@ -344,15 +312,12 @@ def _alike(key: Tensor, value: Tensor) -> None:
 """)
 def bwd(
     gradient: Tensor,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
+    operands: Operands,
     starts: Tensor | None = None,
     longest_query: Any = None,
     longest_key: Any = None,
 ) -> Work:
-    longest = lengths(longest_query, longest_key)
-    attention = varlen_sizes(query, key, value, None, starts, longest)
+    attention = varlen_sizes(operands, starts, lengths(longest_query, longest_key))
     if elements(gradient.shape) != attention.rows * attention.width:
-        raise CannotModel(f"a gradient of {gradient.shape} does not fit {query.shape}")
+        raise CannotModel(f"a gradient of {gradient.shape} does not fit {operands.query.shape}")
     return Work((attention_backward(attention),))

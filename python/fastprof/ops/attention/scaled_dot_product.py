@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from fastprof.model.call import Tensor, Unknown
-from fastprof.ops.attention.flash import Length, length, varlen_sizes
+from fastprof.ops.attention.flash import Sequences, varlen_sizes
 from fastprof.ops.attention.sizes import (
     Attention,
+    Operands,
     attention_backward,
     attention_forward,
     attention_work,
     check_gradient,
     heads_first,
-    packed_sizes,
 )
 from fastprof.ops.cost import Answer, CannotModel, Cost, Work, add_known
 from fastprof.ops.registry import operators
-from fastprof.ops.tensor import byte_count, elements, moved, texts
+from fastprof.ops.tensor import elements, flat, fresh, moved, texts
 
 
 @operators("""
@@ -37,10 +37,8 @@ from fastprof.ops.tensor import byte_count, elements, moved, texts
         aten::_scaled_dot_product_fused_attention_overrideable
     (q=query, k=key, v=value, ...): aten::_triton_scaled_dot_attention
 """)
-def scaled_dot_product_attention(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, *, direction: str
-) -> Work:
-    return attention_work(heads_first(query, key, value, mask), direction)
+def scaled_dot_product_attention(operands: Operands, *, direction: str) -> Work:
+    return attention_work(heads_first(*operands), direction)
 
 
 @operators("""
@@ -55,15 +53,9 @@ def scaled_dot_product_attention(
         aten::_scaled_dot_product_efficient_attention
 """)
 def scaled_dot_product_efficient_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor | None = None,
-    sums: bool | Unknown = True,
-    *,
-    direction: str,
+    operands: Operands, sums: bool | Unknown = True, *, direction: str
 ) -> Work:
-    attention = heads_first(query, key, value, mask)
+    attention = heads_first(*operands)
     if direction == "fprop":
         return Work((attention_forward(attention, sums=sums is not False),))
     return Work((attention_backward(attention),))
@@ -79,18 +71,12 @@ def scaled_dot_product_efficient_attention(
     (query, key, value, attn_mask=mask, ...): aten::_scaled_dot_product_attention_math
         aten::_scaled_dot_product_attention_math_for_mps
 """)
-def scaled_dot_product_attention_math(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, *, direction: str
-) -> Work:
-    attention = heads_first(query, key, value, mask)
-    softmax = None if attention.scores is None else byte_count(attention.scores, query.dtype)
-    operands = moved(query, key, value)
-    if direction == "fprop":
-        flops = attention.product_flops(1, 1)
-        touched = add_known(operands, moved(mask), attention.output_bytes, softmax)
-    else:
-        flops = attention.product_flops(2, 2)
-        touched = add_known(operands, operands, attention.output_bytes, softmax)
+def scaled_dot_product_attention_math(operands: Operands, *, direction: str) -> Work:
+    attention, back = heads_first(*operands), direction == "bprop"
+    softmax = flat(attention.scores, operands.query.dtype)
+    read = (*operands[:3], *operands[:3]) if back else operands
+    flops = attention.product_flops(1 + back, 1 + back)
+    touched = add_known(moved(*read, softmax), attention.output_bytes)
     return Work((attention.part(Cost(flops, touched)),))
 
 
@@ -146,15 +132,22 @@ def transform_bias_rescale_qkv(projected: Tensor, bias: Tensor) -> Answer:
     if not projected.shape or bias.shape != projected.shape[-1:] or projected.shape[-1] % 3:
         raise CannotModel(f"bias {bias.shape} does not fit {projected.shape}")
     count = elements(projected.shape)
-    dense = byte_count(count, projected.dtype)
-    return Cost(count + count // 3, add_known(moved(projected, bias), dense)), texts(
-        projected, bias
-    )
+    moves = moved(projected, bias, fresh(projected))
+    return Cost(count + count // 3, moves), texts(projected, bias)
 
 
 # The separate backward operators of attention.
 
 Flags = tuple[bool, ...]
+
+
+def gradients(
+    gradient: Tensor, operands: Operands, sizes: Attention, of_mask: bool = False
+) -> Work:
+    """The work of a backward operator, with the gradient of the mask if there is one."""
+    check_gradient(gradient, sizes)
+    of_mask = of_mask and operands.mask is not None
+    return Work((attention_backward(sizes, mask_gradient=of_mask),))
 
 
 @operators("""
@@ -176,19 +169,10 @@ Flags = tuple[bool, ...]
         aten::_scaled_dot_product_fused_attention_overrideable_backward
 """)
 def scaled_dot_product_flash_attention_backward(
-    gradient: Tensor,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor | None = None,
-    wanted: Flags | Unknown | None = None,
+    gradient: Tensor, operands: Operands, wanted: Flags | Unknown | None = None
 ) -> Work:
-    attention = heads_first(query, key, value, mask)
-    check_gradient(gradient, attention)
     flags = wanted if isinstance(wanted, tuple) else ()
-    return Work(
-        (attention_backward(attention, mask_gradient=mask is not None and flags[3:4] == (True,)),)
-    )
+    return gradients(gradient, operands, heads_first(*operands), flags[3:4] == (True,))
 
 
 @operators("""
@@ -211,20 +195,12 @@ def scaled_dot_product_flash_attention_backward(
 """)
 def flash_attention_backward(
     gradient: Tensor,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor | None = None,
-    starts: Tensor | None = None,
-    longest_query: Length = None,
-    longest_key: Length = None,
+    operands: Operands,
+    sequences: Sequences,
     mask_gradient: bool | Unknown | None = None,
 ) -> Work:
-    attention = varlen_sizes(query, key, value, mask, starts, (longest_query, longest_key))
-    check_gradient(gradient, attention)
-    return Work(
-        (attention_backward(attention, mask_gradient=mask is not None and mask_gradient is True),)
-    )
+    sizes = varlen_sizes(operands, sequences.starts, sequences[1:])
+    return gradients(gradient, operands, sizes, mask_gradient is True)
 
 
 @operators("""
@@ -237,20 +213,6 @@ def flash_attention_backward(
     (gradient, query, key, value, other, other, other, other, mask, starts, other,
         longest_query, longest_key, ...): aten::_cudnn_attention_backward
 """)
-def cudnn_attention_backward(
-    gradient: Tensor,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor | None = None,
-    starts: Tensor | None = None,
-    longest_query: Length = None,
-    longest_key: Length = None,
-) -> Work:
-    if starts is None:
-        attention = heads_first(query, key, value, mask)
-    else:
-        longest = (length(longest_query), length(longest_key))
-        attention = packed_sizes(query, key, value, mask, starts, longest)
-    check_gradient(gradient, attention)
-    return Work((attention_backward(attention),))
+def cudnn_attention_backward(gradient: Tensor, operands: Operands, sequences: Sequences) -> Work:
+    sizes = varlen_sizes(operands, sequences.starts, sequences[1:], heads_first)
+    return gradients(gradient, operands, sizes)

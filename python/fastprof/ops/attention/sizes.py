@@ -20,6 +20,15 @@ KERNELS: Final = frozenset({"attention", "gemm"})
 _SUM: Final = "float32"  # of the logarithm of each row's softmax sum, which backward needs
 
 
+class Operands(NamedTuple):
+    """Queries, keys and values of a call, and what is added to the scores."""
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    mask: Tensor | None = None
+
+
 class Attention(NamedTuple):
     """The sizes of one attention, over all its sequences and heads.
 
@@ -114,7 +123,7 @@ def check_gradient(gradient: Tensor, attention: Attention) -> None:
         raise CannotModel(f"a gradient of {gradient.shape} does not fit {attention.query.shape}")
 
 
-def heads_first(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Attention:
+def heads_first(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None) -> Attention:
     """Attention over q [.., h, s, d], k [.., h/g, t, d], v [.., h/g, t, w]; also q [s, d].
 
     Raises CannotModel when the shapes do not fit.
@@ -122,7 +131,7 @@ def heads_first(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) 
     return _attention((query, key, value, mask), (query.shape, key.shape, value.shape))
 
 
-def heads_last(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Attention:
+def heads_last(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None) -> Attention:
     """Attention over q [b, s, h, d], k [b, t, h/g, d], v [b, t, h/g, w].
 
     Heads may have two dimensions, groups and heads per group.

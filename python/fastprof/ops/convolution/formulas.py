@@ -5,11 +5,10 @@ FLOPs and bytes of convolutions and transposed convolutions.
 
 from __future__ import annotations
 
-from math import prod
-
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.convolution.sizes import (
     Convolution,
+    Steps,
     channels_first,
     convolution_backward,
     convolution_forward,
@@ -29,7 +28,7 @@ from fastprof.ops.convolution.sizes import (
 from fastprof.ops.cost import Answer, CannotModel, Cost, Work, add_known
 from fastprof.ops.parameters import Ints
 from fastprof.ops.registry import operators
-from fastprof.ops.tensor import byte_count, elements, tensor_bytes, tensor_text
+from fastprof.ops.tensor import elements, flat, fresh, moved, texts
 
 
 @operators("""
@@ -106,10 +105,7 @@ def transposed_convolution(
     sizes = sized(
         x,
         weight,
-        stride,
-        padding,
-        dilation,
-        groups,
+        *(stride, padding, dilation, groups),
         transposed=True,
         output_padding=output_padding,
         filters=_filters(bias),
@@ -146,29 +142,10 @@ def general_convolution(
     if isinstance(transposed, Unknown):
         transposed = is_transposed(x, weight, _filters(bias))
     if transposed:
-        return transposed_convolution(
-            x,
-            weight,
-            bias,
-            stride,
-            padding,
-            output_padding,
-            groups,
-            dilation,
-            direction=direction,
-            result=result,
-        )
-    return convolution(
-        x,
-        weight,
-        bias,
-        stride,
-        padding,
-        dilation,
-        groups,
-        direction=direction,
-        result=result,
-    )
+        steps = (stride, padding, output_padding, groups, dilation)
+        return transposed_convolution(x, weight, bias, *steps, direction=direction, result=result)
+    plain = (stride, padding, dilation, groups)
+    return convolution(x, weight, bias, *plain, direction=direction, result=result)
 
 
 @operators("""
@@ -208,16 +185,8 @@ def cudnn_convolution_relu(
 def conv_tbc(
     x: Tensor, weight: Tensor, bias: Tensor, pad: int | Unknown = 0, *, direction: str
 ) -> Work:
-    return convolution(
-        channels_first(x),
-        filters_first(weight),
-        bias,
-        1,
-        pad,
-        1,
-        1,
-        direction=direction,
-    )
+    operands = channels_first(x), filters_first(weight), bias
+    return convolution(*operands, 1, pad, 1, 1, direction=direction)
 
 
 def _filters(bias: Tensor | None) -> int | None:
@@ -255,28 +224,18 @@ def _either(
         aten::mkldnn_convolution_backward_input
 """)
 def cudnn_convolution_backward_input(
-    size: tuple[int, ...] | Unknown,
-    gradient: Tensor,
-    weight: Tensor,
-    stride: Ints | Unknown,
-    padding: Ints | Unknown,
-    dilation: Ints | Unknown,
-    groups: int | Unknown,
+    size: tuple[int, ...] | Unknown, gradient: Tensor, weight: Tensor, steps: Steps
 ) -> Work:
     known = None if isinstance(size, Unknown) else Tensor(size, gradient.dtype)
+    filters = None if known is None else images(known, rank_of(weight)).channels
     # dx is the transposed convolution of dy with w.
-    sizes = sized(
-        gradient,
-        weight,
-        stride,
-        padding,
-        dilation,
-        groups,
-        transposed=True,
-        output_padding=UNKNOWN,
-        filters=None if known is None else images(known, rank_of(weight)).channels,
-    )
+    sizes = _transposed(gradient, weight, steps, filters)
     return _of_input(with_output(sizes, known) if known else sizes, gradient, weight)
+
+
+def _transposed(x: Tensor, weight: Tensor, steps: Steps, filters: int | None) -> Convolution:
+    # A transposed convolution whose output padding is unknown.
+    return sized(x, weight, *steps, transposed=True, output_padding=UNKNOWN, filters=filters)
 
 
 @operators("""
@@ -290,16 +249,10 @@ def cudnn_convolution_backward_input(
         aten::miopen_convolution_transpose_backward_input
 """)
 def cudnn_convolution_transpose_backward_input(
-    gradient: Tensor,
-    weight: Tensor,
-    stride: Ints | Unknown,
-    padding: Ints | Unknown,
-    dilation: Ints | Unknown,
-    groups: int | Unknown,
+    gradient: Tensor, weight: Tensor, steps: Steps
 ) -> Work:
     # dx is the convolution of dy with w.
-    sizes = sized(gradient, weight, stride, padding, dilation, groups)
-    return _of_input(sizes, gradient, weight)
+    return _of_input(sized(gradient, weight, *steps), gradient, weight)
 
 
 @operators("""
@@ -314,17 +267,10 @@ def cudnn_convolution_transpose_backward_input(
         aten::miopen_depthwise_convolution_backward_weight
 """)
 def mkldnn_convolution_backward_weights(
-    size: tuple[int, ...],
-    gradient: Tensor,
-    x: Tensor,
-    stride: Ints | Unknown,
-    padding: Ints | Unknown,
-    dilation: Ints | Unknown,
-    groups: int | Unknown,
+    size: tuple[int, ...], gradient: Tensor, x: Tensor, steps: Steps
 ) -> Work:
     weight = Tensor(size, x.dtype)
-    sizes = sized(x, weight, stride, padding, dilation, groups)
-    return _of_weight(sizes, gradient, x, weight)
+    return _of_weight(sized(x, weight, *steps), gradient, x, weight)
 
 
 @operators("""
@@ -338,26 +284,10 @@ def mkldnn_convolution_backward_weights(
         aten::miopen_convolution_transpose_backward_weight
 """)
 def cudnn_convolution_transpose_backward_weight(
-    size: tuple[int, ...],
-    gradient: Tensor,
-    x: Tensor,
-    stride: Ints | Unknown,
-    padding: Ints | Unknown,
-    dilation: Ints | Unknown,
-    groups: int | Unknown,
+    size: tuple[int, ...], gradient: Tensor, x: Tensor, steps: Steps
 ) -> Work:
     weight = Tensor(size, x.dtype)
-    sizes = sized(
-        x,
-        weight,
-        stride,
-        padding,
-        dilation,
-        groups,
-        transposed=True,
-        output_padding=UNKNOWN,
-        filters=images(gradient, rank_of(weight)).channels,
-    )
+    sizes = _transposed(x, weight, steps, images(gradient, rank_of(weight)).channels)
     return _of_weight(sizes, gradient, x, weight)
 
 
@@ -371,22 +301,20 @@ def cudnn_convolution_transpose_backward_weight(
 def cudnn_convolution_backward_bias(gradient: Tensor) -> Answer:
     if len(gradient.shape) < 2:
         raise CannotModel(f"shape {gradient.shape} has no channels")
-    moved = add_known(tensor_bytes(gradient), byte_count(gradient.shape[1], gradient.dtype))
-    return Cost(elements(gradient.shape), moved), tensor_text(gradient)
+    moves = moved(gradient, fresh(gradient, gradient.shape[1:2]))
+    return Cost(elements(gradient.shape), moves), texts(gradient)
 
 
 def _of_input(sizes: Convolution, gradient: Tensor, weight: Tensor) -> Work:
     # `sizes` are those of the convolution that computes the gradient.
-    written = None if sizes.outputs is None else byte_count(sizes.outputs, sizes.dtype)
-    moved = add_known(tensor_bytes(gradient), tensor_bytes(weight), written)
-    return Work((input_gradient(mirrored(sizes), moved),))
+    moves = moved(gradient, weight, flat(sizes.outputs, sizes.dtype))
+    return Work((input_gradient(mirrored(sizes), moves),))
 
 
 def _of_weight(sizes: Convolution, gradient: Tensor, x: Tensor, weight: Tensor) -> Work:
-    written = byte_count(prod(weight.shape), weight.dtype)
     sizes = with_output(sizes, gradient)
-    moved = add_known(tensor_bytes(gradient), read_bytes(sizes, x), written)
-    return Work((weight_gradient(sizes, moved),))
+    moves = add_known(moved(gradient, fresh(weight)), read_bytes(sizes, x))
+    return Work((weight_gradient(sizes, moves),))
 
 
 @operators("""
@@ -438,10 +366,7 @@ def gradients(
     sizes = sized(
         x,
         weight,
-        stride,
-        padding,
-        dilation,
-        groups,
+        *(stride, padding, dilation, groups),
         transposed=transposed,
         output_padding=output_padding,
         filters=images(gradient, rank_of(weight)).channels,
@@ -476,18 +401,8 @@ def cudnn_convolution_transpose_backward(
     groups: int | Unknown = UNKNOWN,
     output_mask: tuple[bool, ...] | Unknown = UNKNOWN,
 ) -> Work:
-    return gradients(
-        gradient,
-        x,
-        weight,
-        stride,
-        padding,
-        dilation,
-        True,
-        output_padding,
-        groups,
-        output_mask,
-    )
+    steps = (stride, padding, dilation, True, output_padding, groups)
+    return gradients(gradient, x, weight, *steps, output_mask)
 
 
 @operators("""
@@ -501,8 +416,8 @@ def conv_tbc_backward(
 ) -> Work:
     if bias.shape != gradient.shape[-1:]:
         raise CannotModel(f"bias {bias.shape} does not fit {gradient.shape}")
-    moved = (channels_first(gradient), channels_first(x), filters_first(weight))
-    return gradients(*moved, 1, pad, 1, output_mask=(True, True, True))
+    tensors = (channels_first(gradient), channels_first(x), filters_first(weight))
+    return gradients(*tensors, 1, pad, 1, output_mask=(True, True, True))
 
 
 def _wanted(mask: tuple[bool, ...] | Unknown) -> tuple[bool | None, ...]:

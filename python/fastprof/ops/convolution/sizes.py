@@ -364,6 +364,15 @@ def _fields(names: tuple[str, ...], sizes: Sizes | None, rank: int) -> list[str]
     return [_field(*pair) for pair in zip(names[-rank:], sizes or (None,) * rank, strict=True)]
 
 
+class Steps(NamedTuple):
+    """Stride, padding and dilation of a call, and its groups."""
+
+    stride: Ints | Unknown
+    padding: Ints | Unknown
+    dilation: Ints | Unknown
+    groups: int | Unknown
+
+
 def sized(
     x: Tensor,
     weight: Tensor,

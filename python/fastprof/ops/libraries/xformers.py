@@ -11,18 +11,18 @@ from typing import Any
 
 from fastprof.model.call import Tensor
 from fastprof.ops.attention.flash import lengths, varlen_sizes
+from fastprof.ops.attention.scaled_dot_product import gradients
 from fastprof.ops.attention.sizes import (
-    attention_backward,
+    Operands,
     attention_forward,
     attention_work,
-    check_gradient,
     heads_first,
     heads_last,
 )
 from fastprof.ops.cost import CannotModel, Work
 from fastprof.ops.parameters import Tensors
 from fastprof.ops.registry import operators
-from fastprof.ops.tensor import elements
+from fastprof.ops.tensor import elements, fresh
 
 
 @operators("""
@@ -36,18 +36,14 @@ from fastprof.ops.tensor import elements
         xformers::efficient_attention_forward_cutlass xformers::efficient_attention_forward_ck
 """)
 def efficient_attention_forward_cutlass(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor | None = None,
+    operands: Operands,
     starts: Tensor | None = None,
     first: Any = None,
     second: Any = None,
     *,
     direction: str,
 ) -> Work:
-    attention = varlen_sizes(query, key, value, mask, starts, lengths(first, second))
-    return attention_work(attention, direction)
+    return attention_work(varlen_sizes(operands, starts, lengths(first, second)), direction)
 
 
 @operators("""
@@ -62,19 +58,15 @@ def efficient_attention_forward_cutlass(
 """)
 def efficient_attention_backward_cutlass(
     gradient: Tensor,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor | None = None,
+    operands: Operands,
     starts: Tensor | None = None,
     first: Any = None,
     second: Any = None,
 ) -> Work:
     if starts is not None and len(starts.shape) != 1:
         raise CannotModel(f"starts of sequences have shape {starts.shape}, not 1-d")
-    attention = varlen_sizes(query, key, value, mask, starts, lengths(first, second))
-    check_gradient(gradient, attention)
-    return Work((attention_backward(attention),))
+    sizes = varlen_sizes(operands, starts, lengths(first, second))
+    return gradients(gradient, operands, sizes)
 
 
 @operators("""
@@ -85,10 +77,8 @@ def efficient_attention_backward_cutlass(
     (query, key, value, _, mask, ...): xformers::efficient_attention
         xformers::efficient_attention_forward_small_k
 """)
-def efficient_attention(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, *, direction: str
-) -> Work:
-    return attention_work(heads_first(query, key, value, mask), direction)
+def efficient_attention(operands: Operands, *, direction: str) -> Work:
+    return attention_work(heads_first(*operands), direction)
 
 
 @operators("""
@@ -98,12 +88,8 @@ def efficient_attention(
     (gradient, query, key, value, other, other, ...): xformers::efficient_attention_backward
         xformers::efficient_attention_backward_small_k
 """)
-def efficient_attention_backward(
-    gradient: Tensor, query: Tensor, key: Tensor, value: Tensor
-) -> Work:
-    attention = heads_first(query, key, value, None)
-    check_gradient(gradient, attention)
-    return Work((attention_backward(attention),))
+def efficient_attention_backward(gradient: Tensor, operands: Operands) -> Work:
+    return gradients(gradient, operands, heads_first(*operands))
 
 
 @operators("""
@@ -115,9 +101,8 @@ def efficient_attention_backward(
         xformers::efficient_attention_forward_decoder_ck
         xformers::efficient_attention_forward_decoder_splitk_ck
 """)
-def efficient_attention_forward_decoder(query: Tensor, key: Tensor, value: Tensor) -> Work:
-    attention = heads_last(query, key, value, None)._replace(exact=False)
-    return Work((attention_forward(attention, sums=False),))
+def efficient_attention_forward_decoder(operands: Operands) -> Work:
+    return Work((attention_forward(heads_last(*operands)._replace(exact=False), sums=False),))
 
 
 @operators("""
@@ -131,9 +116,9 @@ def efficient_attention_forward_decoder(query: Tensor, key: Tensor, value: Tenso
     (tensors**): aten::_fMHA
 """)
 def f_mha(tensors: Tensors, *, direction: str) -> Work:
-    query, key, value, mask = _operands(tensors)
-    attention = heads_last(query, key, value, mask)
-    if query.shape[0] == 1:
+    operands = _operands(tensors)
+    attention = heads_last(*operands)
+    if operands.query.shape[0] == 1:
         attention = attention._replace(exact=False)
     return attention_work(attention, direction)
 
@@ -146,17 +131,16 @@ def f_mha(tensors: Tensors, *, direction: str) -> Work:
     (tensors**): aten::EvoformerFusedAttention
 """)
 def evoformer_fused_attention(tensors: Tensors, *, direction: str) -> Work:
-    query, key, value, mask = _operands(tensors)
+    *operands, mask = _operands(tensors)
     flat = []
-    for tensor in (query, key, value):
-        if len(tensor.shape) < 4:
-            raise CannotModel(f"shape {tensor.shape} is not [.., s, h, d]")
-        flat.append(Tensor((elements(tensor.shape[:-3]), *tensor.shape[-3:]), tensor.dtype))
+    for tensor in operands:
+        if tensor is None or len(tensor.shape) < 4:
+            raise CannotModel(f"shape {tensor and tensor.shape} is not [.., s, h, d]")
+        flat.append(fresh(tensor, (elements(tensor.shape[:-3]), *tensor.shape[-3:])))
     return attention_work(heads_last(flat[0], flat[1], flat[2], mask), direction)
 
 
-def _operands(tensors: Tensors) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+def _operands(tensors: Tensors) -> Operands:
     if len(tensors) < 3:
         raise CannotModel(f"{len(tensors)} tensors are not queries, keys and values")
-    query, key, value, *rest = tensors
-    return query, key, value, rest[0] if rest else None
+    return Operands(*tensors[:4])

@@ -46,18 +46,15 @@ def int_mm(left: Tensor, mat2: Tensor) -> Work:
 def scaled_mm(
     left: Tensor,
     mat2: Tensor,
-    scale_a: Tensor | None = None,
-    scale_b: Tensor | None = None,
-    bias: Tensor | None = None,
-    scale_result: Tensor | None = None,
     out_dtype: Dtype = None,
     scales_a: Tensors = (),
     scales_b: Tensors = (),
+    *,
+    read: Tensors,
 ) -> Work:
     ranks(2, left, mat2)
     product = _matrices(left, mat2)._replace(written=asked_type(out_dtype))
-    added = present(scale_a, scale_b, scale_result, bias, *scales_a, *scales_b)
-    return Work((forward(product, *added),))
+    return Work((forward(product, *read, *scales_a, *scales_b),))
 
 
 # Dimensions of the operands of a grouped product.
@@ -110,17 +107,15 @@ def grouped_mm(
 def scaled_grouped_mm(
     left: Tensor,
     mat2: Tensor,
-    scale_a: Tensor | None = None,
-    scale_b: Tensor | None = None,
     ends: Tensor | None = None,
-    bias: Tensor | None = None,
-    scale_result: Tensor | None = None,
     out_dtype: Dtype = None,
     scales_a: Tensors = (),
     scales_b: Tensors = (),
+    *,
+    read: Tensors,
 ) -> Work:
     product = _grouped(left, mat2, ends, out_dtype)
-    added = present(scale_a, scale_b, scale_result, ends, bias, *scales_a, *scales_b)
+    added = present(ends, *read, *scales_a, *scales_b)
     return _estimated((forward(product, *added),), ends)
 
 
@@ -144,20 +139,17 @@ def scaled_grouped_mm(
 def torch_scaled_mm(
     left: Tensor,
     mat2: Tensor,
-    scale_a: Tensor | None = None,
-    scale_b: Tensor | None = None,
-    bias: Tensor | None = None,
     ends: Tensor | None = None,
     out_dtype: Dtype = "bfloat16",
     scales_a: Tensors = (),
     scales_b: Tensors = (),
+    *,
+    read: Tensors,
 ) -> Work:
-    given = present(scale_a, scale_b, *scales_a, *scales_b)
+    scales = (scales_a, scales_b)
     if ends is None and len(left.shape) == 2:
-        return scaled_mm(left, mat2, bias=bias, out_dtype=out_dtype, scales_a=tuple(given))
-    return scaled_grouped_mm(
-        left, mat2, ends=ends, bias=bias, out_dtype=out_dtype, scales_a=tuple(given)
-    )
+        return scaled_mm(left, mat2, out_dtype, *scales, read=read)
+    return scaled_grouped_mm(left, mat2, ends, out_dtype, *scales, read=read)
 
 
 @operators("""

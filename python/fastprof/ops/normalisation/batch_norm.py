@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from fastprof._system.classes import NamedTuple
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import Answer, CannotModel, Cost
 from fastprof.ops.registry import operators
+from fastprof.ops.table import table_row
 from fastprof.ops.tensor import canonical_type, elements, fresh, moved, texts
 
 # FLOPs per element, from the formulas. Per-channel operations (a square root, a division) are not
@@ -21,6 +23,19 @@ GRADIENT: Final = 5  # (dy - mean(dy) - (x - mean) * c) * factor
 
 # A flag that may not be recorded.
 Flag = bool | Unknown
+
+
+class Vectors(NamedTuple):
+    """The vectors of a batch norm, one element for each channel."""
+
+    weight: Tensor | None = None
+    bias: Tensor | None = None
+    running_mean: Tensor | None = None
+    running_var: Tensor | None = None
+
+    def ordered(self, cudnn_enabled: Flag | None) -> Vectors:
+        """Those of torch.batch_norm, whose argument this is, begin with weight and bias."""
+        return self if cudnn_enabled is None else Vectors(*self[2:], *self[:2])
 
 
 def statistics(x: Tensor, count: int) -> Tensor:
@@ -65,65 +80,46 @@ def channels_of(x: Tensor) -> int:
 """)
 def batch_norm(
     x: Tensor,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    running_mean: Tensor | None = None,
-    running_var: Tensor | None = None,
+    vectors: Vectors,
     training: Flag = False,
     cudnn_enabled: Flag | None = None,
     *,
     direction: str,
 ) -> Answer:
-    if cudnn_enabled is not None:
-        weight, bias, running_mean, running_var = running_mean, running_var, weight, bias
+    vectors = vectors.ordered(cudnn_enabled)
     channels = channels_of(x)
-    channels_fit(channels, weight, bias, running_mean, running_var)
-    vectors = (weight, bias, running_mean, running_var)
+    channels_fit(channels, *vectors)
     return _norm(x, vectors, channels, training, direction)
 
 
-@operators("""
+def _batch_norm(
+    x: Tensor,
+    vectors: Vectors,
+    momentum: float | Unknown = 0.0,
+    eps: float | Unknown = 0.0,
+    *,
+    training: bool,
+    direction: str,
+) -> Answer:
+    del momentum, eps
+    return batch_norm(x, vectors, training, direction=direction)
+
+
+table_row("""
     x[n, c, ..] normalised by running statistics.
     FLOPs: 2 per element, one more for weight and one for bias; backward as batch_norm.
     Bytes: x read, y written, the vectors read; backward as batch_norm.
-    (*): _native_batch_norm_legit_no_training _batch_norm_no_update
-""")
-def native_batch_norm_legit_no_training(
-    x: Tensor,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    running_mean: Tensor | None = None,
-    running_var: Tensor | None = None,
-    momentum: float | Unknown = 0.0,
-    eps: float | Unknown = 0.0,
-    *,
-    direction: str,
-) -> Answer:
-    return batch_norm(
-        x, weight, bias, running_mean, running_var, training=False, direction=direction
-    )
+    (x, weight, bias, running_mean, running_var, momentum, eps):
+        _native_batch_norm_legit_no_training _batch_norm_no_update
+""")(_batch_norm, training=False)
 
-
-@operators("""
+table_row("""
     x[n, c, ..] normalised by its own statistics; updates the running statistics.
     FLOPs: 6 per element, one more for weight and one for bias; backward 9.
     Bytes: x read twice, y written, the vectors; backward as batch_norm.
-    (*): _batch_norm_with_update _batch_norm_with_update_functional
-""")
-def batch_norm_with_update(
-    x: Tensor,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    running_mean: Tensor | None = None,
-    running_var: Tensor | None = None,
-    momentum: float | Unknown = 0.0,
-    eps: float | Unknown = 0.0,
-    *,
-    direction: str,
-) -> Answer:
-    return batch_norm(
-        x, weight, bias, running_mean, running_var, training=True, direction=direction
-    )
+    (x, weight, bias, running_mean, running_var, momentum, eps):
+        _batch_norm_with_update _batch_norm_with_update_functional
+""")(_batch_norm, training=True)
 
 
 @operators("""
@@ -136,30 +132,19 @@ def batch_norm_with_update(
 """)
 def instance_norm(
     x: Tensor,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    running_mean: Tensor | None = None,
-    running_var: Tensor | None = None,
+    vectors: Vectors,
     use_input_stats: Flag = True,
     cudnn_enabled: Flag | None = None,
     *,
     direction: str,
 ) -> Answer:
-    if cudnn_enabled is not None:
-        weight, bias, running_mean, running_var = running_mean, running_var, weight, bias
+    vectors = vectors.ordered(cudnn_enabled)
     channels = channels_of(x)
-    channels_fit(channels, weight, bias, running_mean, running_var)
-    vectors = (weight, bias, running_mean, running_var)
+    channels_fit(channels, *vectors)
     return _norm(x, vectors, x.shape[0] * channels, use_input_stats, direction)
 
 
-def _norm(
-    x: Tensor,
-    vectors: tuple[Tensor | None, Tensor | None, Tensor | None, Tensor | None],
-    groups: int,
-    training: Flag,
-    direction: str,
-) -> Answer:
+def _norm(x: Tensor, vectors: Vectors, groups: int, training: Flag, direction: str) -> Answer:
     weight, bias, running_mean, running_var = vectors
     params = texts(x, weight, bias)
     exact = not isinstance(training, Unknown)
