@@ -14,6 +14,7 @@ from typing import Final
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.axes import Dims, axes
 from fastprof.ops.cost import Answer, CannotModel, Cost
+from fastprof.ops.parameters import Flag, Int
 from fastprof.ops.registry import operators
 from fastprof.ops.tensor import canonical_type, elements, moved, texts
 
@@ -54,7 +55,7 @@ def fft_c2c(x: Tensor, dim: Dims, *, direction: str) -> Answer:
     Bytes: x read, the result written; backward reversed.
     (x, dim, _, onesided): aten::_fft_r2c
 """)
-def fft_r2c(x: Tensor, dim: Dims, onesided: bool | Unknown = True, *, direction: str) -> Answer:
+def fft_r2c(x: Tensor, dim: Dims, onesided: Flag = True, *, direction: str) -> Answer:
     halved = (dim,) if isinstance(dim, int) else dim
     shape = x.shape
     if isinstance(halved, tuple) and halved and onesided is not False:
@@ -71,7 +72,7 @@ def fft_r2c(x: Tensor, dim: Dims, onesided: bool | Unknown = True, *, direction:
     Bytes: x read, the result written; backward reversed.
     (x, dim, _, last_size): aten::_fft_c2r
 """)
-def fft_c2r(x: Tensor, dim: Dims, last_size: int | Unknown = UNKNOWN, *, direction: str) -> Answer:
+def fft_c2r(x: Tensor, dim: Dims, last_size: Int = UNKNOWN, *, direction: str) -> Answer:
     if isinstance(last_size, Unknown) or isinstance(dim, Unknown) or not dim:
         raise CannotModel("the size of the result is not in the capture")
     last = ((dim,) if isinstance(dim, int) else dim)[-1] % max(len(x.shape), 1)

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import EXPONENTIAL, LOGARITHM, SQUARE_ROOT, TRIGONOMETRIC
 from fastprof.ops.cost import Answer, CannotModel, Cost
-from fastprof.ops.parameters import Ints, Number
+from fastprof.ops.parameters import Flag, Ints, Number
 from fastprof.ops.registry import operators
 from fastprof.ops.table import table_row
 from fastprof.ops.tensor import Dtype, broadcast, chosen, elements, fresh, moved, result_type, texts
@@ -228,7 +228,7 @@ for _name, _flops, _what in (("rand", UNIFORM, "uniform"), ("randn", NORMAL, "no
 
 
 Probability: TypeAlias = float | Unknown
-Training: TypeAlias = bool | Unknown | None
+Training: TypeAlias = Flag | None
 
 # The mask of a dropout is one byte per element.
 _MASK: Final = "bool"

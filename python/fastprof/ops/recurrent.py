@@ -20,7 +20,7 @@ from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import SIGMOID, TRIGONOMETRIC
 from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.matrix.matmul import GEMM
-from fastprof.ops.parameters import Tensors
+from fastprof.ops.parameters import Flag, Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.table import table_row
 from fastprof.ops.tensor import byte_count, elements, fresh, moved, present, texts
@@ -91,7 +91,7 @@ def thnn_fused_lstm_cell_backward(
     gates: Tensor,
     of_hidden: Tensor | None = None,
     of_cell: Tensor | None = None,
-    has_bias: bool | Unknown = False,
+    has_bias: Flag = False,
 ) -> Answer:
     _check(gates, gates, cx, 4)
     read = present(of_hidden, of_cell, cx, cy, gates)
@@ -107,14 +107,14 @@ def thnn_fused_lstm_cell_backward(
     (of_hidden, saved, has_bias): aten::_thnn_fused_gru_cell_backward
 """)
 def thnn_fused_gru_cell_backward(
-    of_hidden: Tensor, saved: Tensor, has_bias: bool | Unknown = False
+    of_hidden: Tensor, saved: Tensor, has_bias: Flag = False
 ) -> Answer:
     _check(saved, saved, of_hidden, 5)
     return _backward(_GRU_BACKWARD, 6, 3 + 3 + 1, (of_hidden, saved), of_hidden, has_bias)
 
 
 def _backward(
-    flops: int, biases: int, written: int, read: Tensors, state: Tensor, has_bias: bool | Unknown
+    flops: int, biases: int, written: int, read: Tensors, state: Tensor, has_bias: Flag
 ) -> Answer:
     known = not isinstance(has_bias, Unknown)
     count = elements(state.shape)
@@ -193,7 +193,7 @@ def lstm(
     hidden: Tensor | None = None,
     states: Tensors = (),
     weights: Tensors = (),
-    bidirectional: bool | Unknown = False,
+    bidirectional: Flag = False,
     *,
     direction: str,
 ) -> Work:
@@ -232,7 +232,7 @@ class Layers(NamedTuple):
         return Work((Part("main", cost, text, kernels=_KERNELS, no_tensor_cores=reason),))
 
 
-def layers_of(x: Tensor, others: Iterable[Tensor], bidirectional: bool | Unknown) -> Layers:
+def layers_of(x: Tensor, others: Iterable[Tensor], bidirectional: Flag) -> Layers:
     """Layers over x, by the dimensions of the rest: biases one, matrices two, states three.
 
     Each layer has two matrices, w_ih and w_hh, and with a projection a third. Raises CannotModel
@@ -328,8 +328,8 @@ def cudnn_rnn(
     weights: Tensors,
     hx: Tensor,
     cx: Tensor | None,
-    batch_first: bool | Unknown,
-    bidirectional: bool | Unknown,
+    batch_first: Flag,
+    bidirectional: Flag,
     _buffer: Tensor | Unknown | None = None,
     _seed: Tensor | Unknown | None = None,
 ) -> Work:
@@ -354,8 +354,8 @@ def cudnn_rnn_backward(
     hx: Tensor,
     cx: Tensor | None,
     _output: Tensor,
-    batch_first: bool | Unknown,
-    bidirectional: bool | Unknown,
+    batch_first: Flag,
+    bidirectional: Flag,
     _reserve: Tensor,
     mask: tuple[bool, ...] | Unknown = (),
     _buffer: Tensor | Unknown | None = None,

@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 from fastprof._system.classes import NamedTuple
-from fastprof.model.call import Tensor, Unknown
+from fastprof.model.call import Tensor
 from fastprof.ops.attention.sizes import (
     Attention,
     Operands,
@@ -26,10 +26,11 @@ from fastprof.ops.attention.sizes import (
     packed_sizes,
 )
 from fastprof.ops.cost import CannotModel, Work
+from fastprof.ops.parameters import Int
 from fastprof.ops.registry import operators
 from fastprof.ops.tensor import elements, fresh
 
-Length = int | Unknown | None
+Length = Int | None
 
 
 def length(value: Length) -> int | None:

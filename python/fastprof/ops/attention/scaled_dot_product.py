@@ -14,6 +14,7 @@ from fastprof.ops.attention.sizes import (
     heads_first,
 )
 from fastprof.ops.cost import Answer, CannotModel, Cost, Work, add_known
+from fastprof.ops.parameters import Flag
 from fastprof.ops.registry import operators
 from fastprof.ops.tensor import elements, flat, fresh, moved, texts
 
@@ -53,7 +54,7 @@ def scaled_dot_product_attention(operands: Operands, *, direction: str) -> Work:
         aten::_scaled_dot_product_efficient_attention
 """)
 def scaled_dot_product_efficient_attention(
-    operands: Operands, sums: bool | Unknown = True, *, direction: str
+    operands: Operands, sums: Flag = True, *, direction: str
 ) -> Work:
     attention = heads_first(*operands)
     if direction == "fprop":
@@ -194,10 +195,7 @@ def scaled_dot_product_flash_attention_backward(
         ...): xformers_flash::flash_bwd xformers_flash3::flash_bwd
 """)
 def flash_attention_backward(
-    gradient: Tensor,
-    operands: Operands,
-    sequences: Sequences,
-    mask_gradient: bool | Unknown | None = None,
+    gradient: Tensor, operands: Operands, sequences: Sequences, mask_gradient: Flag | None = None
 ) -> Work:
     sizes = varlen_sizes(operands, sequences.starts, sequences[1:])
     return gradients(gradient, operands, sizes, mask_gradient is True)

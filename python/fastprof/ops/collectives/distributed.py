@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
-from fastprof.ops.parameters import Tensors, checked
+from fastprof.ops.parameters import Int, Tensors, checked
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import byte_count, elements, moved, texts
@@ -62,9 +62,7 @@ def count_of(tensors: Tensors) -> int:
     (tensors*, _, _, _, _): c10d_functional::all_reduce_coalesced
     (tensors*): aten::nccl:all_reduce aten::nccl:allreduce_coalesced
 """)
-def all_reduce(
-    tensors: Tensors | Tensor, ranks: int | Unknown | None = None, *, direction: str
-) -> Answer:
+def all_reduce(tensors: Tensors | Tensor, ranks: Int | None = None, *, direction: str) -> Answer:
     del direction
     result = several(tensors)
     count, known = count_of(result), isinstance(ranks, int) and ranks > 0
@@ -231,7 +229,6 @@ def _flattened(nested: Any) -> Tensors | None:
 
 # FLOPs and bytes of functional collectives, used by compiled and sharded models.
 
-Size = int | Unknown
 Splits = tuple[int, ...] | Unknown | None
 
 
@@ -249,7 +246,7 @@ Splits = tuple[int, ...] | Unknown | None
     (tensors*, _, _, group_size): c10d_functional::all_gather_into_tensor_coalesced
 """)
 def gathered(
-    tensors: Tensors | Tensor, group_size: Size, out: Tensor | None = None, *, direction: str
+    tensors: Tensors | Tensor, group_size: Int, out: Tensor | None = None, *, direction: str
 ) -> Answer:
     del out
     result = several(tensors)
@@ -276,7 +273,7 @@ def gathered(
     (tensors*, _, _, _, group_size): c10d_functional::reduce_scatter_tensor_coalesced
 """)
 def reduce_scatter_tensor(
-    tensors: Tensors | Tensor, group_size: Size, out: Tensor | None = None, *, direction: str
+    tensors: Tensors | Tensor, group_size: Int, out: Tensor | None = None, *, direction: str
 ) -> Answer:
     del out
     result = several(tensors)
@@ -325,7 +322,7 @@ def all_to_all_single(tensor: Tensor, splits: Splits = None, *, direction: str) 
     return Cost(0, add_known(moved(tensor), written)), texts(tensor)
 
 
-def _size(group_size: Size) -> int | None:
+def _size(group_size: Int) -> int | None:
     if isinstance(group_size, Unknown):
         return None
     if group_size < 1:

@@ -26,7 +26,7 @@ from fastprof.ops.convolution.sizes import (
     with_result,
 )
 from fastprof.ops.cost import Answer, CannotModel, Cost, Work, add_known
-from fastprof.ops.parameters import Ints
+from fastprof.ops.parameters import Flag, Int, Ints
 from fastprof.ops.registry import operators
 from fastprof.ops.tensor import elements, flat, fresh, moved, texts
 
@@ -62,7 +62,7 @@ def convolution(
     stride: Ints | Unknown = 1,
     padding: Ints | str | Unknown = 0,
     dilation: Ints | Unknown = 1,
-    groups: int | Unknown = UNKNOWN,
+    groups: Int = UNKNOWN,
     *,
     direction: str,
     result: Tensor | Unknown = UNKNOWN,
@@ -96,7 +96,7 @@ def transposed_convolution(
     stride: Ints | Unknown = 1,
     padding: Ints | Unknown = 0,
     output_padding: Ints | Unknown = 0,
-    groups: int | Unknown = 1,
+    groups: Int = 1,
     dilation: Ints | Unknown = 1,
     *,
     direction: str,
@@ -132,9 +132,9 @@ def general_convolution(
     stride: Ints | Unknown = 1,
     padding: Ints | Unknown = 0,
     dilation: Ints | Unknown = 1,
-    transposed: bool | Unknown = False,
+    transposed: Flag = False,
     output_padding: Ints | Unknown = 0,
-    groups: int | Unknown = 1,
+    groups: Int = 1,
     *,
     direction: str,
     result: Tensor | Unknown = UNKNOWN,
@@ -167,7 +167,7 @@ def cudnn_convolution_relu(
     stride: Ints | Unknown = 1,
     padding: Ints | Unknown = 0,
     dilation: Ints | Unknown = 1,
-    groups: int | Unknown = UNKNOWN,
+    groups: Int = UNKNOWN,
 ) -> Work:
     sizes = sized(x, weight, stride, padding, dilation, groups)
     _check_bias(sizes, bias)
@@ -182,9 +182,7 @@ def cudnn_convolution_relu(
     Bytes: as `convolution` of one dimension.
     (*): conv_tbc
 """)
-def conv_tbc(
-    x: Tensor, weight: Tensor, bias: Tensor, pad: int | Unknown = 0, *, direction: str
-) -> Work:
+def conv_tbc(x: Tensor, weight: Tensor, bias: Tensor, pad: Int = 0, *, direction: str) -> Work:
     operands = channels_first(x), filters_first(weight), bias
     return convolution(*operands, 1, pad, 1, 1, direction=direction)
 
@@ -355,9 +353,9 @@ def gradients(
     stride: Ints | Unknown = UNKNOWN,
     padding: Ints | Unknown = UNKNOWN,
     dilation: Ints | Unknown = 1,
-    transposed: bool | Unknown = False,
+    transposed: Flag = False,
     output_padding: Ints | Unknown = 0,
-    groups: int | Unknown = UNKNOWN,
+    groups: Int = UNKNOWN,
     output_mask: tuple[bool, ...] | Unknown = UNKNOWN,
 ) -> Work:
     exact = True
@@ -398,7 +396,7 @@ def cudnn_convolution_transpose_backward(
     padding: Ints | Unknown,
     dilation: Ints | Unknown,
     output_padding: Ints | Unknown,
-    groups: int | Unknown = UNKNOWN,
+    groups: Int = UNKNOWN,
     output_mask: tuple[bool, ...] | Unknown = UNKNOWN,
 ) -> Work:
     steps = (stride, padding, dilation, True, output_padding, groups)
@@ -411,9 +409,7 @@ def cudnn_convolution_transpose_backward(
     Bytes: as `gradients` of one dimension.
     (*): aten::conv_tbc_backward
 """)
-def conv_tbc_backward(
-    gradient: Tensor, x: Tensor, weight: Tensor, bias: Tensor, pad: int | Unknown
-) -> Work:
+def conv_tbc_backward(gradient: Tensor, x: Tensor, weight: Tensor, bias: Tensor, pad: Int) -> Work:
     if bias.shape != gradient.shape[-1:]:
         raise CannotModel(f"bias {bias.shape} does not fit {gradient.shape}")
     tensors = (channels_first(gradient), channels_first(x), filters_first(weight))

@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 from fastprof._system.classes import NamedTuple, dataclass
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
-from fastprof.ops.parameters import Ints
+from fastprof.ops.parameters import Int, Ints
 from fastprof.ops.tensor import (
     byte_count,
     elements,
@@ -370,7 +370,7 @@ class Steps(NamedTuple):
     stride: Ints | Unknown
     padding: Ints | Unknown
     dilation: Ints | Unknown
-    groups: int | Unknown
+    groups: Int
 
 
 def sized(
@@ -379,7 +379,7 @@ def sized(
     stride: Ints | Unknown,
     padding: Ints | str | Unknown,
     dilation: Ints | Unknown,
-    groups: int | Unknown,
+    groups: Int,
     *,
     transposed: bool = False,
     output_padding: Ints | Unknown = 0,

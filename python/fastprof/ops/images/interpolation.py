@@ -14,14 +14,13 @@ from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work
 from fastprof.ops.images.pooling import Sizes, adaptive_avg_pool, by_dimension, pooled
 from fastprof.ops.matrix.matmul import GEMM
-from fastprof.ops.parameters import Ints
+from fastprof.ops.parameters import Flag, Int, Ints
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import elements, fresh, moved, texts
 from fastprof.ops.tensor_cores import why_not
 
 Scale: TypeAlias = float | tuple[float, ...] | Unknown | None
-Flag: TypeAlias = bool | Unknown
 
 _LARGEST: Final = 2**32  # larger factors are invalid
 
@@ -494,10 +493,10 @@ def grid_sampler_2d_backward(
 def affine_grid(
     theta: Tensor,
     size: tuple[int, ...] | Unknown | None = None,
-    batch: int | Unknown = 0,
-    channels: int | Unknown = 0,
-    height: int | Unknown = 0,
-    width: int | Unknown = 0,
+    batch: Int = 0,
+    channels: Int = 0,
+    height: Int = 0,
+    width: Int = 0,
     *,
     direction: str,
 ) -> Work:

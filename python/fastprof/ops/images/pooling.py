@@ -11,7 +11,7 @@ from typing import TypeAlias
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import POWER
 from fastprof.ops.cost import Answer, CannotModel, Cost
-from fastprof.ops.parameters import Ints
+from fastprof.ops.parameters import Flag, Ints
 from fastprof.ops.registry import operators
 from fastprof.ops.table import table_row
 from fastprof.ops.tensor import elements, fresh, moved, texts
@@ -52,7 +52,7 @@ def pooled(
     stride: Ints | Unknown | None,
     padding: Ints | Unknown,
     dilation: Ints | Unknown,
-    ceil_mode: bool | Unknown,
+    ceil_mode: Flag,
 ) -> Sizes:
     """Sizes of the output: windows that fit, and with `ceil_mode` one more that begins inside.
 
@@ -132,7 +132,7 @@ def _windows(
     stride: Ints | Unknown | None,
     padding: Ints | Unknown,
     dilation: Ints | Unknown,
-    ceil_mode: bool | Unknown,
+    ceil_mode: Flag,
     dimensions: int,
 ) -> tuple[int, Tensor]:
     # Elements of a window, and the output.
@@ -160,7 +160,7 @@ def max_pool(
     stride: Ints | Unknown | None = None,
     padding: Ints | Unknown = 0,
     dilation: Ints | Unknown = 1,
-    ceil_mode: bool | Unknown = False,
+    ceil_mode: Flag = False,
     *,
     dimensions: int,
     direction: str,
@@ -175,7 +175,7 @@ def avg_pool(
     kernel_size: Ints | Unknown,
     stride: Ints | Unknown | None = None,
     padding: Ints | Unknown = 0,
-    ceil_mode: bool | Unknown = False,
+    ceil_mode: Flag = False,
     *,
     dimensions: int,
     direction: str,
@@ -190,7 +190,7 @@ def lp_pool(
     x: Tensor,
     kernel_size: Ints | Unknown,
     stride: Ints | Unknown | None = None,
-    ceil_mode: bool | Unknown = False,
+    ceil_mode: Flag = False,
     *,
     dimensions: int,
     direction: str,

@@ -23,7 +23,7 @@ from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.axes import axis, replaced
 from fastprof.ops.cost import Answer, CannotModel, Cost
 from fastprof.ops.indexing.sorting import masked
-from fastprof.ops.parameters import Ints, Number, checked
+from fastprof.ops.parameters import Flag, Int, Ints, Number, checked
 from fastprof.ops.registry import operators
 from fastprof.ops.table import table_row
 from fastprof.ops.tensor import (
@@ -159,7 +159,7 @@ def index(
 
 
 def _write(
-    x: Tensor, items: Items, values: Source, adds: bool | Unknown, direction: str, in_place: bool
+    x: Tensor, items: Items, values: Source, adds: Flag, direction: str, in_place: bool
 ) -> Answer:
     source = values if isinstance(values, Tensor) and values.shape else None
     params = texts(x, *(items or ()), source)
@@ -200,7 +200,7 @@ def _index_put(
     x: Tensor,
     indices: Indices | Unknown,
     values: Source,
-    accumulate: bool | Unknown = False,
+    accumulate: Flag = False,
     *,
     in_place: bool,
     direction: str,
@@ -310,9 +310,6 @@ def unsafe_masked_index_put_accumulate(
     return cost, texts(x, mask, *indices, values)
 
 
-Dim = int | Unknown
-
-
 def picked(x: Tensor, index: Sequence[Tensor], count: int | None) -> Cost:
     """Cost of picking `count` elements of x by an index."""
     rows = flat(count, x.dtype)
@@ -350,9 +347,7 @@ def gather(x: Tensor, index: Tensor, *, direction: str) -> Answer:
     (x, indices=index, dim): torch.take_along_dim
     (x, index, dim, ...): aten::take_along_dim
 """)
-def take_along_dim(
-    x: Tensor, index: Tensor, dim: int | Unknown | None = None, *, direction: str
-) -> Answer:
+def take_along_dim(x: Tensor, index: Tensor, dim: Int | None = None, *, direction: str) -> Answer:
     count: int | None = elements(index.shape)
     if isinstance(dim, int):
         place = axis(len(x.shape), dim)
@@ -390,7 +385,7 @@ table_row("""
     (*): torch.index_select
     (x, dim, index, ...): aten::index_select
 """)
-def index_select(x: Tensor, dim: Dim, index: Tensor, *, direction: str) -> Answer:
+def index_select(x: Tensor, dim: Int, index: Tensor, *, direction: str) -> Answer:
     return _picked(x, index, replaced(x.shape, dim, elements(index.shape)), direction)
 
 
@@ -542,9 +537,9 @@ def _combined(
     index: Tensor,
     source: Source | None = None,
     reduce: str | Unknown | None = None,
-    dim: int | Unknown = UNKNOWN,
+    dim: Int = UNKNOWN,
     value: Source | None = None,
-    accumulate: bool | Unknown = False,
+    accumulate: Flag = False,
     *,
     row: _Row,
     in_place: bool,
@@ -584,7 +579,7 @@ def _register(row: _Row, in_place: bool) -> None:
 
 
 def _count(
-    counted: Counted, x: Tensor, index: Tensor, source: Tensor | None, dim: int | Unknown
+    counted: Counted, x: Tensor, index: Tensor, source: Tensor | None, dim: Int
 ) -> int | None:
     if counted is Counted.INDEX:
         return elements(index.shape)

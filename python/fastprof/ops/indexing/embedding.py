@@ -7,6 +7,7 @@ from typing import Final
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import SQUARE_ROOT
 from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
+from fastprof.ops.parameters import Flag, Int
 from fastprof.ops.registry import operators
 from fastprof.ops.tensor import byte_count, elements, is_integer, tensor_bytes, tensor_text
 
@@ -42,7 +43,7 @@ def embedding(weight: Tensor, indices: Tensor, *, direction: str) -> Answer:
     (gradient, indices, ...): aten::embedding_dense_backward
     (gradient, indices, _, _, _, sparse): aten::embedding_backward
 """)
-def embedding_gradient(gradient: Tensor, indices: Tensor, sparse: bool | Unknown = False) -> Answer:
+def embedding_gradient(gradient: Tensor, indices: Tensor, sparse: Flag = False) -> Answer:
     if gradient.shape[:-1] != indices.shape or not gradient.shape:
         raise CannotModel(f"{gradient.shape} is not a gradient of rows picked by {indices.shape}")
     rows = byte_count(elements(gradient.shape), gradient.dtype)
@@ -76,9 +77,9 @@ def embedding_bag(
     weight: Tensor,
     indices: Tensor,
     offsets: Tensor | None = None,
-    mode: int | Unknown | None = None,
+    mode: Int | None = None,
     weights: Tensor | None = None,
-    last: bool | Unknown = False,
+    last: Flag = False,
     reduction: str = "mean",
     *,
     direction: str,
@@ -104,7 +105,7 @@ def embedding_bag(
     return Cost(flops, moved, known), _text(indices, weight)
 
 
-def _scaled(how: int | Unknown) -> int:
+def _scaled(how: Int) -> int:
     # The backward of a mean divides.
     return 1 if how == _MEAN else 0
 
@@ -134,8 +135,8 @@ def embedding_bag_backward(
     _b: Tensor,
     _s: Tensor,
     _m: Tensor,
-    mode: int | Unknown = _SUM,
-    sparse: bool | Unknown = False,
+    mode: Int = _SUM,
+    sparse: Flag = False,
     weights: Tensor | None = None,
 ) -> Answer:
     rows = _rows(gradient, elements(indices.shape))
@@ -188,7 +189,7 @@ def embedding_renorm(weight: Tensor, indices: Tensor) -> Answer:
     (indices, num_classes=classes): torch.one_hot
     (indices, classes): aten::one_hot
 """)
-def one_hot(indices: Tensor, classes: int | Unknown = -1) -> Answer:
+def one_hot(indices: Tensor, classes: Int = -1) -> Answer:
     written = None
     if not isinstance(classes, Unknown) and classes >= 0:
         written = byte_count(elements(indices.shape) * classes, "int64")

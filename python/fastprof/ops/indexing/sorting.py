@@ -21,7 +21,7 @@ from typing import Final
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.axes import left, replaced, row_length
 from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
-from fastprof.ops.parameters import Ints, Number
+from fastprof.ops.parameters import Flag, Int, Ints, Number
 from fastprof.ops.reductions.norms import selected, selected_gradient
 from fastprof.ops.registry import operators
 from fastprof.ops.table import table_row
@@ -37,8 +37,6 @@ from fastprof.ops.tensor import (
     tensor_bytes,
     texts,
 )
-
-Dim = int | Unknown
 
 
 def comparisons(count: int, length: int) -> int:
@@ -69,9 +67,9 @@ def _chosen(x: Tensor, flops: int, outputs: int | None, direction: str) -> Answe
 """)
 def sort(
     x: Tensor,
-    dim: Dim = _LAST,
-    descending: bool | Unknown = False,
-    stable: bool | Unknown | None = None,
+    dim: Int = _LAST,
+    descending: Flag = False,
+    stable: Flag | None = None,
     *,
     direction: str,
 ) -> Answer:
@@ -105,10 +103,7 @@ def msort(x: Tensor, *, direction: str) -> Answer:
     (x, stable, dim, descending, ...): aten::argsort
 """)
 def argsort(
-    x: Tensor,
-    dim: Dim = _LAST,
-    descending: bool | Unknown = False,
-    stable: bool | Unknown | None = None,
+    x: Tensor, dim: Int = _LAST, descending: Flag = False, stable: Flag | None = None
 ) -> Answer:
     flops = comparisons(elements(x.shape), row_length(x.shape, dim))
     return Cost(flops, moved(x, fresh(x, dtype="int64")), exact=False), texts(x)
@@ -122,7 +117,7 @@ def argsort(
     the gradient of x written.
     (x, k, dim, ...): topk
 """)
-def topk(x: Tensor, k: int | Unknown, dim: Dim = _LAST, *, direction: str) -> Answer:
+def topk(x: Tensor, k: Int, dim: Int = _LAST, *, direction: str) -> Answer:
     if not isinstance(k, Unknown) and not 0 <= k <= row_length(x.shape, dim):
         raise CannotModel(f"cannot select {k} from a row of {x.shape}")
     outputs = None if isinstance(k, Unknown) else replaced(x.shape, dim, k)
@@ -136,7 +131,7 @@ def topk(x: Tensor, k: int | Unknown, dim: Dim = _LAST, *, direction: str) -> An
     of x written.
     (x, _, dim, ...): kthvalue
 """)
-def kthvalue(x: Tensor, dim: Dim = _LAST, *, direction: str) -> Answer:
+def kthvalue(x: Tensor, dim: Int = _LAST, *, direction: str) -> Answer:
     return _chosen(x, elements(x.shape), left(x.shape, dim), direction)
 
 
@@ -149,9 +144,7 @@ def kthvalue(x: Tensor, dim: Dim = _LAST, *, direction: str) -> Answer:
     (x, dim, keepdim): torch.median torch.nanmedian
     (x, dim, keepdim, ...): aten::median aten::nanmedian
 """)
-def median(
-    x: Tensor, dim: int | Unknown | None = None, keepdim: bool | Unknown = False, *, direction: str
-) -> Answer:
+def median(x: Tensor, dim: Int | None = None, keepdim: Flag = False, *, direction: str) -> Answer:
     count, value = elements(x.shape), fresh(x, ())
     if dim is not None:
         return _chosen(x, count, left(x.shape, dim), direction)
@@ -168,7 +161,7 @@ def median(
     of x written.
     (x, dim, ...): mode
 """)
-def mode(x: Tensor, dim: Dim = _LAST, *, direction: str) -> Answer:
+def mode(x: Tensor, dim: Int = _LAST, *, direction: str) -> Answer:
     count = elements(x.shape)
     flops = comparisons(count, row_length(x.shape, dim)) + count
     return _chosen(x, flops, left(x.shape, dim), direction)
@@ -181,7 +174,7 @@ def mode(x: Tensor, dim: Dim = _LAST, *, direction: str) -> Answer:
     Bytes: x and q read, the quantiles written (the sorted copy is not counted).
     (x, q, dim, ...): quantile nanquantile
 """)
-def quantile(x: Tensor, q: Tensor | float, dim: int | Unknown | None = None) -> Answer:
+def quantile(x: Tensor, q: Tensor | float, dim: Int | None = None) -> Answer:
     wanted = elements(q.shape) if isinstance(q, Tensor) else 1
     rows = left(x.shape, dim)
     flops = comparisons(elements(x.shape), row_length(x.shape, dim))
@@ -283,7 +276,7 @@ def nonzero(x: Tensor, *, result: Tensor | Unknown = UNKNOWN) -> Answer:
     (x, size=size): torch.nonzero_static
     (x, size, ...): aten::nonzero_static
 """)
-def nonzero_static(x: Tensor, size: int | Unknown) -> Answer:
+def nonzero_static(x: Tensor, size: Int) -> Answer:
     if isinstance(size, Unknown):
         return Cost(elements(x.shape), None), texts(x)
     if size < 0:
@@ -314,7 +307,7 @@ def _bytes(operand: Operand) -> int | None:
     (borders, values, out_int32, ...): aten::searchsorted
     (values, borders, out_int32, ...): aten::bucketize
 """)
-def searchsorted(borders: Tensor, values: Operand, out_int32: bool | Unknown = False) -> Answer:
+def searchsorted(borders: Tensor, values: Operand, out_int32: Flag = False) -> Answer:
     length = borders.shape[-1] if borders.shape else 1
     width = None if isinstance(out_int32, Unknown) else "int32" if out_int32 else "int64"
     count = _count(values)
@@ -355,7 +348,7 @@ def isin(values: Operand, among: Operand) -> Answer:
     (x, _, _, _, dim): torch.unique
     (x, ...): _unique2 _unique
 """)
-def unique(x: Tensor, dim: int | Unknown | None = None) -> Answer:
+def unique(x: Tensor, dim: Int | None = None) -> Answer:
     count = elements(x.shape)
     return Cost(comparisons(count, row_length(x.shape, dim)) + count, None, False), texts(x)
 
@@ -367,7 +360,7 @@ def unique(x: Tensor, dim: int | Unknown | None = None) -> Answer:
     Bytes: unknown, they depend on the number of distinct slices.
     (x, dim, ...): unique_dim
 """)
-def unique_dim(x: Tensor, dim: int | Unknown) -> Answer:
+def unique_dim(x: Tensor, dim: Int) -> Answer:
     if isinstance(dim, Unknown):
         raise CannotModel("the dimension is not in the capture")
     return unique(x, dim)
@@ -387,7 +380,7 @@ table_row("""
     Bytes: unknown, they depend on the largest number.
     (*): bincount
 """)
-def bincount(x: Tensor, weights: Tensor | None = None, minlength: int | Unknown = 0) -> Answer:
+def bincount(x: Tensor, weights: Tensor | None = None, minlength: Int = 0) -> Answer:
     if weights is not None and weights.shape != x.shape:
         raise CannotModel(f"weights {weights.shape} do not fit {x.shape}")
     return Cost(elements(x.shape), None), texts(x)
@@ -400,7 +393,7 @@ def bincount(x: Tensor, weights: Tensor | None = None, minlength: int | Unknown 
     (x, bins, min=_, max=_): torch.histc
     (x, bins, _, _, ...): aten::histc
 """)
-def histc(x: Tensor, bins: int | Unknown = 100) -> Answer:
+def histc(x: Tensor, bins: Int = 100) -> Answer:
     if not isinstance(bins, Unknown) and bins <= 0:
         raise CannotModel(f"invalid number of bins {bins}")
     written = flat(None if isinstance(bins, Unknown) else bins, x.dtype)

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastprof.model.call import Tensor, Unknown
+from fastprof.model.call import Tensor
 from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.matrix.matmul import GEMM, Product, forward
 from fastprof.ops.optimizers import step
+from fastprof.ops.parameters import Int
 from fastprof.ops.registry import operators
 from fastprof.ops.tensor import Dtype, byte_count, elements, item_size, moved, named, texts
 
-Block = int | Unknown | None
+Block = Int | None
 
 
 def _product(x: Tensor, n: int, k: int, weight: Tensor, written: str | None = None) -> Product:

@@ -10,6 +10,7 @@ from typing import Final
 
 from fastprof.model.call import UNKNOWN, Call, Tensor, Unknown
 from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
+from fastprof.ops.parameters import Flag, Int
 from fastprof.ops.registry import operators
 from fastprof.ops.tensor import byte_count, elements, fresh, moved, short_type, tensor_bytes, texts
 from fastprof.ops.tensor_cores import why_not
@@ -73,7 +74,7 @@ def deform_conv2d(
     offset: Tensor,
     mask: Tensor,
     bias: Tensor,
-    masked: bool | Unknown = True,
+    masked: Flag = True,
     *,
     direction: str,
 ) -> Work:
@@ -100,7 +101,7 @@ def deform_conv2d_backward(
     offset: Tensor,
     mask: Tensor,
     bias: Tensor,
-    masked: bool | Unknown = True,
+    masked: Flag = True,
 ) -> Work:
     output, products, params = _sizes(x, weight, offset)
     if gradient.shape != output.shape:
@@ -133,7 +134,7 @@ def _gradients(
 _SAMPLE: Final = 8
 
 
-def _samples(count: int, ratio: int | Unknown) -> int | None:
+def _samples(count: int, ratio: Int) -> int | None:
     # Without a sampling ratio, the number of samples is the region's number of pixels.
     return count * ratio * ratio if isinstance(ratio, int) and ratio > 0 else None
 
@@ -163,14 +164,7 @@ def _checked(x: Tensor, rois: Tensor) -> None:
     (x, rois, _, height, width, ratio): torchvision::ps_roi_align
 """)
 def roi_align(
-    x: Tensor,
-    rois: Tensor,
-    height: int | Unknown,
-    width: int | Unknown,
-    ratio: int | Unknown,
-    *,
-    call: Call,
-    direction: str,
+    x: Tensor, rois: Tensor, height: Int, width: Int, ratio: Int, *, call: Call, direction: str
 ) -> Answer:
     _checked(x, rois)
     if isinstance(height, Unknown) or isinstance(width, Unknown):
@@ -195,13 +189,7 @@ def roi_align(
         torchvision::_roi_align_backward
 """)
 def roi_align_backward(
-    gradient: Tensor,
-    rois: Tensor,
-    batch: int | Unknown,
-    channels: int | Unknown,
-    rows: int | Unknown,
-    columns: int | Unknown,
-    ratio: int | Unknown,
+    gradient: Tensor, rois: Tensor, batch: Int, channels: Int, rows: Int, columns: Int, ratio: Int
 ) -> Answer:
     count = _samples(elements(gradient.shape), ratio)
     sizes = (batch, channels, rows, columns)
@@ -222,13 +210,7 @@ def roi_align_backward(
     (x, rois, _, height, width): torchvision::roi_pool torchvision::ps_roi_pool
 """)
 def pooled_regions(
-    x: Tensor,
-    rois: Tensor,
-    height: int | Unknown,
-    width: int | Unknown,
-    *,
-    call: Call,
-    direction: str,
+    x: Tensor, rois: Tensor, height: Int, width: Int, *, call: Call, direction: str
 ) -> Answer:
     _checked(x, rois)
     if isinstance(height, Unknown) or isinstance(width, Unknown):

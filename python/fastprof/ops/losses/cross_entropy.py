@@ -15,7 +15,8 @@ from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import EXPONENTIAL, LOGARITHM, SIGMOID
 from fastprof.ops.cost import Answer, CannotModel, Cost
 from fastprof.ops.losses.distances import LOG_SIGMOID
-from fastprof.ops.losses.elementwise import Reduce, Reduced, Reduction
+from fastprof.ops.losses.elementwise import Reduce, Reduced
+from fastprof.ops.parameters import Flag
 from fastprof.ops.registry import operators
 from fastprof.ops.table import table_row
 from fastprof.ops.tensor import (
@@ -52,7 +53,7 @@ def softmax(
     x: Tensor,
     dtype_or_level: Dtype = None,
     dtype: Dtype = None,
-    half_to_float: bool | Unknown = False,
+    half_to_float: Flag = False,
     *,
     backward: int = BACKWARD,
     direction: str,
@@ -111,7 +112,7 @@ def masked_softmax(x: Tensor, mask: Tensor, *, direction: str) -> Answer:
     return cost + Cost(0, moved(mask)), f"{params};{texts(mask)}"
 
 
-def _output(x: Tensor, dtype: Dtype, half_to_float: bool | Unknown) -> tuple[Tensor, bool]:
+def _output(x: Tensor, dtype: Dtype, half_to_float: Flag) -> tuple[Tensor, bool]:
     # y, and whether its type is certain.
     if isinstance(dtype, Unknown):
         return fresh(x), False
@@ -198,16 +199,10 @@ def _picks(x: Tensor, target: Tensor, weight: Tensor | None) -> int:
         aten::nll_loss_forward aten::nll_loss2d_forward
 """)
 def nll_loss(
-    x: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    reduction: Reduction = "mean",
-    reduce: Reduce = None,
-    *,
-    direction: str,
+    x: Tensor, target: Tensor, reduce: Reduce, weight: Tensor | None = None, *, direction: str
 ) -> Answer:
     count, more = _picks(x, target, weight), int(weight is not None)
-    reduced = Reduced.read(reduction, reduce)
+    reduced = reduce.read()
     picked = fresh(x, target.shape)
     loss, params = reduced.loss(target.shape, x.dtype), texts(x, target, weight)
     total = fresh(x, ()) if reduced.added else None
@@ -252,9 +247,8 @@ def nll_loss_backward(
 def cross_entropy(
     x: Tensor,
     target: Tensor,
+    reduce: Reduce,
     weight: Tensor | None = None,
-    reduction: Reduction = "mean",
-    reduce: Reduce = None,
     label_smoothing: float | Unknown = 0.0,
     *,
     direction: str,
@@ -263,9 +257,9 @@ def cross_entropy(
     cost, _ = softmax(x, backward=LOG_BACKWARD, direction=direction)
     spread = target.shape == x.shape and (len(x.shape) > 1 or is_floating(target.dtype))
     if spread:
-        cost += _probabilities(x, target, weight, Reduced.read(reduction, reduce), direction)
+        cost += _probabilities(x, target, weight, reduce.read(), direction)
     else:
-        cost += nll_loss(x, target, weight, reduction, reduce, direction=direction)[0]
+        cost += nll_loss(x, target, reduce, weight, direction=direction)[0]
     if not isinstance(label_smoothing, Unknown) and label_smoothing > 0:
         cost += _smoothing(x, weight, direction)
     return cost + Cost(0, 0, known), texts(x, target, weight)
@@ -304,17 +298,11 @@ def _smoothing(x: Tensor, weight: Tensor | None, direction: str) -> Cost:
     (x, target, weight, _, reduce, reduction): torch.multilabel_soft_margin_loss
 """)
 def multilabel_soft_margin_loss(
-    x: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    reduction: Reduction = "mean",
-    reduce: Reduce = None,
-    *,
-    direction: str,
+    x: Tensor, target: Tensor, reduce: Reduce, weight: Tensor | None = None, *, direction: str
 ) -> Answer:
     operands = present(x, target, weight)
     more = len(operands) - 2
-    reduced = Reduced.read(reduction, reduce)
+    reduced = reduce.read()
     return _by_row(2 * LOG_SIGMOID + 5 + more, operands, reduced, SIGMOID + 2 + more, direction)
 
 
@@ -343,15 +331,14 @@ def _by_row(
 def multi_margin_loss(
     x: Tensor,
     target: Tensor,
+    reduce: Reduce,
     p: float | Unknown = 1,
     weight: Tensor | None = None,
-    reduction: Reduction = "mean",
-    reduce: Reduce = None,
     *,
     direction: str,
 ) -> Answer:
     flops = 4 + (p == 2) + (weight is not None)
-    reduced = Reduced.read(reduction, reduce).known(p)
+    reduced = reduce.read(p)
     return _by_row(flops, present(x, target, weight), reduced, flops, direction)
 
 
@@ -383,17 +370,10 @@ def multi_margin_loss_backward(
     (x, target, _, reduce, reduction): torch.multilabel_margin_loss
     (x, target, reduction, ...): multilabel_margin_loss_forward
 """)
-def multilabel_margin_loss(
-    x: Tensor,
-    target: Tensor,
-    reduction: Reduction = "mean",
-    reduce: Reduce = None,
-    *,
-    direction: str,
-) -> Answer:
+def multilabel_margin_loss(x: Tensor, target: Tensor, reduce: Reduce, *, direction: str) -> Answer:
     if x.shape != target.shape:
         raise CannotModel(f"targets {target.shape} do not fit {x.shape}")
-    reduced = Reduced.read(reduction, reduce)
+    reduced = reduce.read()
     written = (fresh(x), fresh(x)) if direction == "bprop" else (fresh(x),)  # marks, gradient
     moves = moved(reduced.loss(x.shape[:-1], x.dtype), x, target, *written)
     return Cost(None, moves, reduced.exact), texts(x, target)
@@ -406,7 +386,7 @@ def multilabel_margin_loss(
     (gradient, x, target, reduction, marks): multilabel_margin_loss_backward
 """)
 def multilabel_margin_loss_backward(
-    gradient: Tensor, x: Tensor, target: Tensor, marks: Tensor, reduction: Reduction = "mean"
+    gradient: Tensor, x: Tensor, target: Tensor, marks: Tensor, reduce: Reduce
 ) -> Answer:
     if x.shape != target.shape:
         raise CannotModel(f"targets {target.shape} do not fit {x.shape}")

@@ -14,14 +14,13 @@ from fastprof.ops.axes import EXPONENTIAL, LOGARITHM, POWER, SIGMOID, SQUARE_ROO
 from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.losses.elementwise import (
     Reduce,
-    Reduced,
-    Reduction,
     elementwise_loss,
     loss_gradient,
     weighted_loss,
 )
 from fastprof.ops.matrix.matmul import GEMM
 from fastprof.ops.normalisation.layer_norm import norm_of
+from fastprof.ops.parameters import Flag, Int
 from fastprof.ops.registry import operators
 from fastprof.ops.table import table_row
 from fastprof.ops.tensor import broadcast, elements, fresh, moved, present, result_type, texts
@@ -58,7 +57,7 @@ def _without(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
     (x, x2=y, dim, _): torch.cosine_similarity
     (x, y, dim, _): aten::cosine_similarity
 """)
-def cosine_similarity(x: Tensor, y: Tensor, dim: int | Unknown = 1, *, direction: str) -> Answer:
+def cosine_similarity(x: Tensor, y: Tensor, dim: Int = 1, *, direction: str) -> Answer:
     shape = _paired(x, y)
     if isinstance(dim, Unknown):
         raise CannotModel("the dimension is not in the capture")
@@ -83,17 +82,11 @@ def cosine_similarity(x: Tensor, y: Tensor, dim: int | Unknown = 1, *, direction
     (x, y, target, _, _, reduce, reduction): torch.cosine_embedding_loss
 """)
 def cosine_embedding_loss(
-    x: Tensor,
-    y: Tensor,
-    target: Tensor,
-    reduction: Reduction = "mean",
-    reduce: Reduce = None,
-    *,
-    direction: str,
+    x: Tensor, y: Tensor, target: Tensor, reduce: Reduce, *, direction: str
 ) -> Answer:
     shape = _paired(x, y)
     rows = shape[:-1]
-    reduced = Reduced.read(reduction, reduce)
+    reduced = reduce.read()
     loss, params = reduced.loss(rows, result_type((x, y))), texts(x, y, target)
     if direction == "bprop":
         moves = moved(loss, x, y, target, fresh(x), fresh(y))
@@ -144,10 +137,9 @@ def triplet_margin_loss(
     x: Tensor,
     positive: Tensor,
     negative: Tensor,
+    reduce: Reduce,
     p: float | Unknown = 2.0,
-    swap: bool | Unknown = False,
-    reduction: Reduction = "mean",
-    reduce: Reduce = None,
+    swap: Flag = False,
     *,
     direction: str,
 ) -> Answer:
@@ -157,7 +149,7 @@ def triplet_margin_loss(
     costs = [pairwise_distance(*pair, p, direction=direction)[0] for pair in pairs]
     flops = add_known(*(cost.flops for cost in costs))
     rows = _paired(x, positive)[:-1]
-    reduced = Reduced.read(reduction, reduce)
+    reduced = reduce.read()
     exact = all(cost.exact for cost in costs) and reduced.exact and not isinstance(swap, Unknown)
     operands = (x, positive, negative)
     loss = reduced.loss(rows, result_type(operands))
@@ -314,7 +306,6 @@ table_row("""
 
 
 LOG_SIGMOID: Final = EXPONENTIAL + LOGARITHM + 1
-Flag = bool | Unknown
 
 
 table_row("""
@@ -353,10 +344,9 @@ table_row("""
 def binary_cross_entropy_with_logits(
     x: Tensor,
     target: Tensor,
+    reduce: Reduce,
     weight: Tensor | None = None,
     pos_weight: Tensor | None = None,
-    reduction: Reduction = "mean",
-    reduce: Reduce = None,
     *,
     direction: str,
 ) -> Answer:
@@ -364,7 +354,7 @@ def binary_cross_entropy_with_logits(
     return elementwise_loss(
         LOG_SIGMOID + 3 + more,
         present(x, target, weight, pos_weight),
-        Reduced.read(reduction, reduce),
+        reduce.read(),
         SIGMOID + 2 + more,
         direction,
     )
@@ -383,15 +373,9 @@ def binary_cross_entropy_with_logits(
     (x, target, reduction, log_target): aten::kl_div
 """)
 def kl_div(
-    x: Tensor,
-    target: Tensor,
-    reduction: Reduction = "mean",
-    reduce: Reduce = None,
-    log_target: Flag = False,
-    *,
-    direction: str,
+    x: Tensor, target: Tensor, reduce: Reduce, log_target: Flag = False, *, direction: str
 ) -> Answer:
-    reduced = Reduced.read(reduction, reduce).known(log_target)
+    reduced = reduce.read(log_target)
     logarithmic = log_target is True
     forward, backward = (EXPONENTIAL + 2, EXPONENTIAL + 1) if logarithmic else (LOGARITHM + 3, 1)
     if direction == "bprop":  # x itself is not read
@@ -416,18 +400,16 @@ def kl_div(
 def poisson_nll_loss(
     x: Tensor,
     target: Tensor,
+    reduce: Reduce,
     log_input: Flag = True,
     full: Flag = False,
-    reduction: Reduction = "mean",
-    reduce: Reduce = None,
     *,
     direction: str,
 ) -> Answer:
-    reduced = Reduced.read(reduction, reduce)
+    reduced = reduce.read(log_input, full)
     forward, backward = (EXPONENTIAL + 2, EXPONENTIAL + 2) if log_input else (LOGARITHM + 3, 4)
     if full is True:
         forward += 2 * LOGARITHM + 7
-    reduced = reduced.known(log_input, full)
     return elementwise_loss(forward, (x, target), reduced, backward, direction)
 
 
@@ -446,8 +428,8 @@ def gaussian_nll_loss(
     x: Tensor,
     target: Tensor,
     variance: Tensor | float,
+    reduce: Reduce,
     full: Flag = False,
-    reduction: Reduction = "mean",
     *,
     direction: str,
 ) -> Answer:
@@ -457,7 +439,7 @@ def gaussian_nll_loss(
         if shape != x.shape and shape == x.shape[:-1]:
             variance = Tensor((*shape, 1), variance.dtype)
         operands = (*operands, variance)
-    reduced = Reduced.read(reduction).known(full)
+    reduced = reduce.read(full)
     gradients = (x, *operands[2:])
     forward = LOGARITHM + 6 + (full is True)
     return elementwise_loss(forward, operands, reduced, 8, direction, gradients)
@@ -476,13 +458,7 @@ def gaussian_nll_loss(
     (x, other, target, _, reduction): aten::margin_ranking_loss
 """)
 def margin_ranking_loss(
-    x: Tensor,
-    other: Tensor,
-    target: Tensor,
-    reduction: Reduction = "mean",
-    reduce: Reduce = None,
-    *,
-    direction: str,
+    x: Tensor, other: Tensor, target: Tensor, reduce: Reduce, *, direction: str
 ) -> Answer:
-    reduced = Reduced.read(reduction, reduce)
+    reduced = reduce.read()
     return elementwise_loss(4, (x, other, target), reduced, 3, direction, (x, other))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import Final
 
 from fastprof._system.classes import NamedTuple
 from fastprof.model.call import Tensor, Unknown
@@ -13,13 +13,29 @@ from fastprof.ops.tensor import broadcast, elements, fresh, moved, present, resu
 
 # The argument `reduction` of a loss: additions and output size.
 
-# Python calls record "mean"; ATen calls record its number: 0 none, 1 mean, 2 sum.
-Reduction: TypeAlias = str | int | Unknown
-# The legacy argument reduce=False of torch 0.4 is reduction="none".
-Reduce: TypeAlias = bool | None
-
+# Python calls record "mean"; ATen calls record its number: 0 none, 1 mean, 2 sum. The legacy
+# argument reduce=False of torch 0.4 is reduction="none".
 _KEPT = ("none", 0)
 _ADDED = ("mean", "sum", "batchmean", 1, 2)
+
+
+class Reduce(NamedTuple):
+    """The arguments of a call."""
+
+    reduction: str | int | Unknown = "mean"
+    reduce: bool | None = None
+
+    def read(self, *others: object) -> Reduced:
+        """The reduction of a loss; an unknown value among its other arguments makes it inexact.
+
+        Raises CannotModel when the reduction is invalid.
+        """
+        if isinstance(self.reduction, Unknown):
+            return Reduced(1, False)
+        if self.reduction not in (*_KEPT, *_ADDED):
+            raise CannotModel(f"expected reduction none, mean or sum, found {self.reduction!r}")
+        kept = self.reduction in _KEPT or self.reduce is False
+        return Reduced(0 if kept else 1, Unknown.UNKNOWN not in others)
 
 
 class Reduced(NamedTuple):
@@ -31,19 +47,6 @@ class Reduced(NamedTuple):
 
     added: int
     exact: bool
-
-    @classmethod
-    def read(cls, reduction: Reduction, reduce: Reduce = None) -> Reduced:
-        """Read the arguments of a call; raises CannotModel when the reduction is invalid."""
-        if isinstance(reduction, Unknown):
-            return cls(1, False)
-        if reduction not in (*_KEPT, *_ADDED):
-            raise CannotModel(f"expected reduction none, mean or sum, found {reduction!r}")
-        return cls(0 if reduction in _KEPT or reduce is False else 1, True)
-
-    def known(self, *arguments: object) -> Reduced:
-        """The reduction of a loss that also depends on these arguments."""
-        return self._replace(exact=self.exact and Unknown.UNKNOWN not in arguments)
 
     def loss(self, shape: tuple[int, ...], dtype: str | None) -> Tensor:
         """The loss that is written, and whose gradient is read."""
@@ -168,8 +171,7 @@ def loss_gradient(
 def weighted_loss(
     x: Tensor,
     target: Tensor,
-    reduction: Reduction = "mean",
-    reduce: Reduce = None,
+    reduce: Reduce,
     weight: Tensor | None = None,
     *,
     forward: int,
@@ -178,7 +180,7 @@ def weighted_loss(
 ) -> Answer:
     """Cost of a loss of x and a target; 1 FLOP more with a weight, forward and backward."""
     more = int(weight is not None)
-    reduced = Reduced.read(reduction, reduce)
+    reduced = reduce.read()
     operands = present(x, target, weight)
     return elementwise_loss(forward + more, operands, reduced, backward + more, direction)
 

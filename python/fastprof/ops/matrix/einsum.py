@@ -19,7 +19,7 @@ from fastprof._system.classes import NamedTuple
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.matrix.matmul import GEMM, Product, bias_gradient, plain
-from fastprof.ops.parameters import Ints, Tensors
+from fastprof.ops.parameters import Int, Ints, Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.tensor import (
     broadcast,
@@ -104,7 +104,7 @@ def cross(left: Tensor, right: Tensor, *, direction: str) -> Answer:
     both gradients written. Unknown if the dimension is not in the capture.
     (x, y, dim): torch.vecdot aten::linalg_vecdot
 """)
-def vecdot(x: Tensor, y: Tensor, dim: int | Unknown = -1, *, direction: str) -> Answer:
+def vecdot(x: Tensor, y: Tensor, dim: Int = -1, *, direction: str) -> Answer:
     shape = broadcast(x.shape, y.shape)
     if not shape:
         raise CannotModel("no dimension to sum over")

@@ -9,7 +9,7 @@ from typing import Final
 
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.cost import Answer, CannotModel, Cost
-from fastprof.ops.parameters import Ints, Number, Tensors
+from fastprof.ops.parameters import Int, Ints, Number, Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import (
@@ -94,9 +94,7 @@ def block_diag(tensors: Tensors) -> Answer:
     (tensors*, dim, chunks): _chunk_cat
     (tensors*, dim, chunks, out): fsdp::chunk_cat
 """)
-def chunk_cat(
-    tensors: Tensors, dim: int | Unknown, chunks: int | Unknown, out: Tensor | None = None
-) -> Answer:
+def chunk_cat(tensors: Tensors, dim: Int, chunks: Int, out: Tensor | None = None) -> Answer:
     params = texts(*tensors)
     if isinstance(dim, Unknown) or isinstance(chunks, Unknown) or not tensors:
         return Cost(0, None), params
@@ -231,8 +229,8 @@ def _repeated(x: Tensor, count: int | None, direction: str) -> Cost:
 def repeat_interleave(
     x: Tensor,
     repeats: Tensor | int | Unknown | None = None,
-    dim: int | Unknown | None = None,
-    output_size: int | Unknown | None = None,
+    dim: Int | None = None,
+    output_size: Int | None = None,
     *,
     direction: str,
 ) -> Answer:

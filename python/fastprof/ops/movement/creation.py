@@ -9,7 +9,7 @@ from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.axes import POWER
 from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
 from fastprof.ops.movement.copies import sizes_given
-from fastprof.ops.parameters import Ints, Number
+from fastprof.ops.parameters import Int, Ints, Number
 from fastprof.ops.registry import operators
 from fastprof.ops.table import table_row
 from fastprof.ops.tensor import (
@@ -171,8 +171,8 @@ def scalar_tensor(value: Number | Unknown, dtype: Dtype = None) -> Answer:
     (rows, second, third, fourth, fifth, sixth): aten::eye
 """)
 def eye(
-    rows: int | Unknown,
-    columns: int | Unknown | None = None,
+    rows: Int,
+    columns: Int | None = None,
     dtype: Dtype = None,
     second: Any = None,
     third: Any = "absent",
@@ -209,12 +209,7 @@ _LARGEST: Final = 1 << 16  # rows of the largest supported triangle
 
 
 def _triangle(
-    rows: int | Unknown,
-    columns: int | Unknown,
-    offset: int | Unknown = 0,
-    dtype: Dtype = None,
-    *,
-    lower: bool,
+    rows: Int, columns: Int, offset: Int = 0, dtype: Dtype = None, *, lower: bool
 ) -> Answer:
     if isinstance(rows, Unknown) or isinstance(columns, Unknown) or isinstance(offset, Unknown):
         return Cost(0, None), ""
@@ -305,7 +300,7 @@ def _steps(start: float, end: float, step: float) -> int:
 
 
 def _spaced(
-    steps: int | Unknown,
+    steps: Int,
     start: Any = None,
     end: Any = None,
     base: Any = None,

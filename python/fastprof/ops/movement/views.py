@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import Answer, CannotModel, Cost
 from fastprof.ops.movement.copies import sizes_given
-from fastprof.ops.parameters import Ints
+from fastprof.ops.parameters import Int, Ints
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import elements, flat, fresh, moved, parts, texts
@@ -70,7 +70,7 @@ def _part_gradient(x: Tensor, count: int | None) -> Answer:
     return Cost(0, moved(flat(count, x.dtype), fresh(x))), texts(x)
 
 
-def _size_along(shape: tuple[int, ...], dim: int | Unknown) -> int | None:
+def _size_along(shape: tuple[int, ...], dim: Int) -> int | None:
     if isinstance(dim, Unknown):
         return None
     if not -len(shape) <= dim < len(shape):
@@ -84,7 +84,7 @@ def _size_along(shape: tuple[int, ...], dim: int | Unknown) -> int | None:
     Bytes: none; backward the gradient of the slice read, that of x written.
     (x, dim, ...): select
 """)
-def select(x: Tensor, dim: int | Unknown, *, direction: str) -> Answer:
+def select(x: Tensor, dim: Int, *, direction: str) -> Answer:
     along = _size_along(x.shape, dim)
     if direction == "fprop":
         return Cost(0, 0), texts(x)
@@ -98,7 +98,7 @@ def select(x: Tensor, dim: int | Unknown, *, direction: str) -> Answer:
     Bytes: none; backward the gradient of the slices read, that of x written.
     (x, dim, _, length): narrow
 """)
-def narrow(x: Tensor, dim: int | Unknown, length: int | Unknown, *, direction: str) -> Answer:
+def narrow(x: Tensor, dim: Int, length: Int, *, direction: str) -> Answer:
     along = _size_along(x.shape, dim)
     if direction == "fprop":
         return Cost(0, 0), texts(x)
@@ -117,10 +117,10 @@ def narrow(x: Tensor, dim: int | Unknown, length: int | Unknown, *, direction: s
 """)
 def slices(
     x: Tensor,
-    dim: int | Unknown = 0,
-    start: int | Unknown | None = None,
-    end: int | Unknown | None = None,
-    step: int | Unknown = 1,
+    dim: Int = 0,
+    start: Int | None = None,
+    end: Int | None = None,
+    step: Int = 1,
     *,
     direction: str,
 ) -> Answer:

@@ -10,6 +10,7 @@ from typing import Final
 from fastprof._system.classes import NamedTuple
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import Answer, CannotModel, Cost
+from fastprof.ops.parameters import Flag
 from fastprof.ops.registry import operators
 from fastprof.ops.table import table_row
 from fastprof.ops.tensor import canonical_type, elements, fresh, moved, texts
@@ -20,9 +21,6 @@ STATISTICS: Final = 4  # mean and variance: x added; x - mean, squared, added
 APPLIED: Final = 2  # (x - mean) * invstd; times weight and plus bias are one more each
 SUMS: Final = 4  # dy added; x - mean, times dy, added
 GRADIENT: Final = 5  # (dy - mean(dy) - (x - mean) * c) * factor
-
-# A flag that may not be recorded.
-Flag = bool | Unknown
 
 
 class Vectors(NamedTuple):

@@ -12,7 +12,7 @@ from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import POWER, SQUARE_ROOT, Dims, left
 from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
 from fastprof.ops.normalisation.batch_norm import channels_fit, channels_of, statistics
-from fastprof.ops.parameters import Ints, Number
+from fastprof.ops.parameters import Int, Ints, Number
 from fastprof.ops.registry import TORCH, op, operators
 from fastprof.ops.tensor import elements, fresh, moved, texts
 
@@ -125,7 +125,7 @@ def rms_norm(
 """)
 def group_norm(
     x: Tensor,
-    num_groups: int | Unknown,
+    num_groups: Int,
     weight: Tensor | None = None,
     bias: Tensor | None = None,
     *,
@@ -309,7 +309,7 @@ def normalize(x: Tensor, p: Number | str = 2.0, dim: Dims = 1, *, direction: str
     (*): aten::renorm aten::renorm_
     (x, p, dim, _): torch.renorm torch.renorm_
 """)
-def renorm(x: Tensor, p: Number | str | Unknown, dim: int | Unknown, *, direction: str) -> Answer:
+def renorm(x: Tensor, p: Number | str | Unknown, dim: Int, *, direction: str) -> Answer:
     count = elements(x.shape)
     norm = norm_of(p)
     if direction == "bprop":
@@ -325,14 +325,14 @@ def renorm(x: Tensor, p: Number | str | Unknown, dim: int | Unknown, *, directio
     Bytes: x read, norms written.
     (x, p, dim): norm_except_dim
 """)
-def norm_except_dim(x: Tensor, p: Number | Unknown = 2, dim: int | Unknown = 0) -> Answer:
+def norm_except_dim(x: Tensor, p: Number | Unknown = 2, dim: Int = 0) -> Answer:
     slices = 1 if dim == -1 else _size_along(x, dim)
     norm = norm_of(p)
     flops = elements(x.shape) * norm.element + slices * norm.root
     return Cost(flops, moved(x, fresh(x, (slices,)))), texts(x)
 
 
-def _size_along(x: Tensor, dim: int | Unknown) -> int:
+def _size_along(x: Tensor, dim: Int) -> int:
     if isinstance(dim, Unknown):
         raise CannotModel("the dimension is not in the capture")
     if not -len(x.shape) <= dim < len(x.shape):

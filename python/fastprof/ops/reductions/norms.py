@@ -13,7 +13,7 @@ from typing import Final
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.axes import EXPONENTIAL, LOGARITHM, POWER, Dims, axes, left
 from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
-from fastprof.ops.parameters import Ints, Number
+from fastprof.ops.parameters import Flag, Int, Ints, Number
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import (
@@ -65,7 +65,7 @@ def norm(
     x: Tensor,
     p: Order = 2,
     dim: Dims = None,
-    keepdim: bool | Unknown | None = None,
+    keepdim: Flag | None = None,
     dtype: Dtype = None,
     axis: Dims = None,
     third: Ints | str | Unknown | None = None,
@@ -132,7 +132,7 @@ def linalg_norm(
     x: Tensor,
     ord: Order = None,  # noqa: A002 -- torch's keyword
     dim: Dims = None,
-    keepdim: bool | Unknown = False,
+    keepdim: Flag = False,
     dtype: Dtype = None,
     *,
     direction: str,
@@ -155,7 +155,7 @@ def matrix_norm(
     x: Tensor,
     ord: Order = "fro",  # noqa: A002 -- torch's keyword
     dim: Ints | Unknown = (-2, -1),
-    keepdim: bool | Unknown = False,
+    keepdim: Flag = False,
     dtype: Dtype = None,
     *,
     direction: str,
@@ -232,7 +232,7 @@ def selected_gradient(x: Tensor, outputs: int | None) -> Cost:
 def torch_max(
     x: Tensor,
     second: Tensor | int | Unknown | None = None,
-    keepdim: bool | Unknown | None = None,
+    keepdim: Flag | None = None,
     dim: Dims = None,
     other: Tensor | None = None,
     axis: Dims = None,
@@ -280,7 +280,7 @@ def _of_two(x: Tensor, other: Tensor, direction: str) -> Answer:
     (x, dim): torch.aminmax torch._aminmax
     (x, dim, ...): aten::aminmax aten::_aminmax
 """)
-def aminmax(x: Tensor, dim: int | Unknown | None = None, *, direction: str) -> Answer:
+def aminmax(x: Tensor, dim: Int | None = None, *, direction: str) -> Answer:
     outputs, count = left(x.shape, dim), elements(x.shape)
     both = flat(None if outputs is None else 2 * outputs, x.dtype)
     if direction == "fprop":
@@ -295,11 +295,7 @@ def aminmax(x: Tensor, dim: int | Unknown | None = None, *, direction: str) -> A
     (*): aten::value_selecting_reduction_backward
 """)
 def value_selecting_reduction_backward(
-    gradient: Tensor,
-    dim: int | Unknown,
-    indices: Tensor,
-    sizes: Ints | Unknown,
-    keepdim: bool | Unknown = False,
+    gradient: Tensor, dim: Int, indices: Tensor, sizes: Ints | Unknown, keepdim: Flag = False
 ) -> Answer:
     moves = moved(gradient, indices, of_sizes(gradient, sizes))
     return Cost(0, moves), texts(gradient, indices)

@@ -7,7 +7,7 @@ from typing import Final
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import SQUARE_ROOT, Dims, left
 from fastprof.ops.cost import Answer, CannotModel, Cost
-from fastprof.ops.parameters import Ints
+from fastprof.ops.parameters import Flag, Ints
 from fastprof.ops.reductions.table import Reduction, reduction
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
@@ -38,7 +38,7 @@ _MOMENTS: Final = {
 def _moments(
     x: Tensor,
     dim: Ints | bool | Unknown | None = None,
-    keepdim: bool | Unknown | None = None,
+    keepdim: Flag | None = None,
     axis: Dims = None,
     second: Ints | bool | Unknown | None = None,
     *,

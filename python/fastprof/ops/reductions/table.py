@@ -8,7 +8,7 @@ from fastprof._system.classes import NamedTuple
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import EXPONENTIAL, LOGARITHM, Dims, left
 from fastprof.ops.cost import Answer, CannotModel, Cost
-from fastprof.ops.parameters import Ints
+from fastprof.ops.parameters import Flag, Ints
 from fastprof.ops.table import table_row
 from fastprof.ops.tensor import (
     Dtype,
@@ -91,7 +91,7 @@ def reduction(what: Reduction, x: Tensor, dim: Dims, dtype: Dtype, direction: st
 def _reduced(
     x: Tensor,
     dim: Dims = None,
-    keepdim: bool | Unknown | None = None,
+    keepdim: Flag | None = None,
     dtype: Dtype = None,
     axis: Dims = None,
     second: Ints | str | Unknown | None = None,

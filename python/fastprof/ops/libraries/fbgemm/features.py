@@ -25,14 +25,14 @@ from typing import Any
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.axes import EXPONENTIAL
 from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
-from fastprof.ops.parameters import Ints, Tensors
+from fastprof.ops.parameters import Flag, Int, Ints, Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import byte_count, elements, moved, texts
 
 # Jagged sparse features before their lookup: permutations, offsets, buckets, bounds checks.
 
-Size = int | Unknown | None
+Size = Int | None
 
 
 @operators("""
@@ -115,8 +115,8 @@ def bounds_check_indices(rows: Tensor, indices: Tensor, offsets: Tensor) -> Answ
 def bucketize(
     lengths: Tensor,
     indices: Tensor,
-    positions: bool | Unknown = False,
-    sequence: bool | Unknown = False,
+    positions: Flag = False,
+    sequence: Flag = False,
     buckets: Size = None,
     weights: Tensor | None = None,
 ) -> Answer:
@@ -341,7 +341,7 @@ def jagged_to_padded_dense(
     (gradient, offsets, total): fbgemm|fb::jagged_to_padded_dense_backward
 """)
 def jagged_to_padded_dense_backward(
-    gradient: Tensor, offsets: Any, total: int | Unknown | None = None
+    gradient: Tensor, offsets: Any, total: Int | None = None
 ) -> Answer:
     return _taken(gradient, offsets, total)
 
@@ -355,7 +355,7 @@ def jagged_to_padded_dense_backward(
     (dense, offsets, total): fbgemm|fb::dense_to_jagged fbgemm|fb::dense_to_jagged_forward
 """)
 def dense_to_jagged(
-    dense: Tensor, offsets: Any, total: int | Unknown | None = None, *, direction: str
+    dense: Tensor, offsets: Any, total: Int | None = None, *, direction: str
 ) -> Answer:
     cost, params = _taken(dense, offsets, total)
     if direction == "bprop":
@@ -365,7 +365,7 @@ def dense_to_jagged(
     return cost, params
 
 
-def _taken(dense: Tensor, offsets: Any, total: int | Unknown | None) -> Answer:
+def _taken(dense: Tensor, offsets: Any, total: Int | None) -> Answer:
     if len(dense.shape) < 2:
         raise CannotModel(f"shape {dense.shape} has no dimension that is padded")
     known = isinstance(total, int)

@@ -26,14 +26,14 @@ from typing import Any, Final
 from fastprof._system.classes import NamedTuple
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
-from fastprof.ops.parameters import Tensors
+from fastprof.ops.parameters import Int, Tensors
 from fastprof.ops.registry import generated, op, operators
 from fastprof.ops.table import table_row
 from fastprof.ops.tensor import byte_count, elements, fresh, is_floating, moved, tensor_bytes, texts
 
 # Widths, rows and outputs of the embedding tables of one lookup.
 
-Size = int | Unknown | None
+Size = Int | None
 
 NO_POOLING: Final = 2  # fbgemm's PoolingMode: 0 sum, 1 mean
 MEAN: Final = 1
@@ -88,7 +88,7 @@ def tables(
     widths: tuple[Size, Size],
     indices: Tensor,
     offsets: Tensor,
-    pooling: int | Unknown | None,
+    pooling: Int | None,
     momentum: Any,
     result: Tensor | Unknown | None,
 ) -> Tables:
@@ -210,7 +210,7 @@ def _register(optimizer: str, update: int) -> None:
         ends: Tensor,
         total: Size = None,
         widest: Size = None,
-        pooling: int | Unknown | None = None,
+        pooling: Int | None = None,
         device_weights: Tensor | None = None,
         unified_weights: Tensor | None = None,
         lists: Tensors = (),
@@ -329,7 +329,7 @@ def dense_embedding_codegen_lookup_function(
     ends: Tensor | None = None,
     total: Size = None,
     widest: Size = None,
-    pooling: int | Unknown | None = None,
+    pooling: Int | None = None,
     per_sample: Tensor | None = None,
     other: Any = None,
     *,
@@ -374,7 +374,7 @@ def int_nbit_split_embedding_codegen_lookup_function(
     offsets: Tensor,
     ends: Tensor,
     total: Size = None,
-    pooling: int | Unknown | None = None,
+    pooling: Int | None = None,
     device_weights: Tensor | None = None,
     unified_weights: Tensor | None = None,
     per_sample: Tensor | None = None,
@@ -413,7 +413,7 @@ def _register_gradients(optimizer: str, update: int) -> None:
         unified_weights: Tensor | None = None,
         ends: Tensor | None = None,
         widest: Size = None,
-        pooling: int | Unknown | None = None,
+        pooling: Int | None = None,
         others: Tensors = (),
     ) -> Answer:
         """Gradient [bags, widths] of a lookup summed by row, and the rows updated.
@@ -440,7 +440,7 @@ def _backward(
     widest: Size,
     indices: Tensor,
     offsets: Tensor,
-    pooling: int | Unknown | None,
+    pooling: Int | None,
     others: Tensors,
 ) -> tuple[Tables, Tensor | None, Tensor | None]:
     # The lookup, its optimizer's state and its per-sample weights, as far as known.
@@ -565,7 +565,7 @@ def float_to_fused8_bit_rowwise_quantized(x: Tensor) -> Answer:
     (x, dtype, ...): fbgemm|fb::Fused8BitRowwiseQuantizedToFloatOrHalf
     (x, ...): fbgemm|fb::FP8RowwiseQuantizedToFloat fbgemm|fb::PaddedFP8RowwiseQuantizedToFloat
 """)
-def fused8_bit_rowwise_quantized_to_float(x: Tensor, dtype: int | Unknown | None = None) -> Answer:
+def fused8_bit_rowwise_quantized_to_float(x: Tensor, dtype: Int | None = None) -> Answer:
     return _widened(x, _TYPES.get(dtype or 0) if not isinstance(dtype, Unknown) else None)
 
 
@@ -595,9 +595,7 @@ def _widened(x: Tensor, dtype: str | None) -> Answer:
         fbgemm|fb::HalfToFusedNBitRowwiseQuantizedSBHalf
         fbgemm|fb::FloatOrHalfToFusedNBitRowwiseQuantizedSBHalf
 """)
-def float_to_fused_n_bit_rowwise_quantized_sb_half(
-    x: Tensor, bits: int | Unknown | None = None
-) -> Answer:
+def float_to_fused_n_bit_rowwise_quantized_sb_half(x: Tensor, bits: Int | None = None) -> Answer:
     rows, count = _quantised_rows(x)
     written = None
     if isinstance(bits, int) and 0 < bits <= 8:

@@ -13,7 +13,7 @@ sgl-kernel/csrc/flashmla_extension.cc; ROCm/ATOM atom/model_ops/base_attention.p
 
 from __future__ import annotations
 
-from fastprof.model.call import Tensor, Unknown
+from fastprof.model.call import Tensor
 from fastprof.ops.attention.sizes import attention_forward, heads_last, packed_sizes
 from fastprof.ops.cost import CannotModel, Cost, Work
 from fastprof.ops.libraries.serving.scores import (
@@ -25,6 +25,7 @@ from fastprof.ops.libraries.serving.scores import (
     over_cache,
     size_of_head,
 )
+from fastprof.ops.parameters import Flag
 from fastprof.ops.registry import generated, operators
 from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import moved
@@ -169,7 +170,7 @@ def unified_attention_with_output(
     out: Tensor | None = None,
     rotated: Tensor | None = None,
     more: Tensor | None = None,
-    latent: bool | Unknown = False,
+    latent: Flag = False,
     batch: Batch = None,
 ) -> Work:
     del more

@@ -20,7 +20,7 @@ from typing import Final
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import Answer, CannotModel, Cost
-from fastprof.ops.parameters import Tensors
+from fastprof.ops.parameters import Int, Tensors
 from fastprof.ops.registry import generated, operators
 from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import elements, fresh, moved, texts
@@ -107,7 +107,7 @@ def flashinfer_allreduce_residual_rmsnorm(
 def gathered_ranks(
     x: Tensor,
     out: Tensor | None = None,
-    ranks: int | Unknown | None = None,
+    ranks: Int | None = None,
     group: tuple[int, ...] | Unknown | None = None,
 ) -> Answer:
     count = _ranks(ranks, group)
@@ -128,7 +128,7 @@ def gathered_ranks(
 def aiter_reduce_scatter(
     x: Tensor,
     out: Tensor | None = None,
-    ranks: int | Unknown | None = None,
+    ranks: Int | None = None,
     group: tuple[int, ...] | Unknown | None = None,
 ) -> Answer:
     count = _ranks(ranks, group)
@@ -142,7 +142,7 @@ def aiter_reduce_scatter(
     return Cost(added, moved(x, out)), texts(x)
 
 
-def _ranks(ranks: int | Unknown | None, group: tuple[int, ...] | Unknown | None) -> int | None:
+def _ranks(ranks: Int | None, group: tuple[int, ...] | Unknown | None) -> int | None:
     if isinstance(group, tuple):
         return len(group)
     return ranks if isinstance(ranks, int) else None

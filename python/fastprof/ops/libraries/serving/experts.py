@@ -21,7 +21,7 @@ from fastprof.ops.axes import EXPONENTIAL, LOGARITHM, SIGMOID, SQUARE_ROOT
 from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.libraries.serving.products import packed_float4
 from fastprof.ops.losses.cross_entropy import FORWARD as SOFTMAX
-from fastprof.ops.parameters import Tensors
+from fastprof.ops.parameters import Int, Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import (
@@ -36,8 +36,6 @@ from fastprof.ops.tensor import (
 from fastprof.ops.tensor_cores import why_not
 
 # Cost of expert matrices [e, n, k], of which some are read.
-
-Count = int | Unknown
 
 
 def width(w2: Tensor, x: Tensor) -> int:
@@ -148,9 +146,9 @@ def cutlass_moe_mm(
     x: Tensor,
     weight: Tensor,
     out: Tensor | None = None,
-    columns: Count | None = None,
-    k: Count | None = None,
-    tokens: Count | None = None,
+    columns: Int | None = None,
+    k: Int | None = None,
+    tokens: Int | None = None,
     *,
     read: Tensors,
 ) -> Work:
@@ -194,10 +192,10 @@ def cutlass_fp4_group_mm(x: Tensor, weight: Tensor, out: Tensor, *, read: Tensor
 def moe_wna16_marlin_gemm(
     x: Tensor,
     weight: Tensor,
-    k: Count,
-    rows: Count,
-    columns: Count,
-    inner: Count,
+    k: Int,
+    rows: Int,
+    columns: Int,
+    inner: Int,
     out: Tensor | None = None,
     more: Tensor | None = None,
     *,
@@ -237,7 +235,7 @@ def inplace_fused_experts(
     w1: Tensor,
     w2: Tensor,
     ids: Tensor | None = None,
-    k: Count | None = None,
+    k: Int | None = None,
     out: Tensor | None = None,
     *,
     read: Tensors,
@@ -275,7 +273,7 @@ def inplace_fused_experts(
         vllm::fi_trtllm_fp8_per_tensor_moe
 """)
 def trtllm_fp8_block_scale_moe_wrapper(
-    x: Tensor, w1: Tensor, w2: Tensor, k: Count, experts: Count | None = None, *, read: Tensors
+    x: Tensor, w1: Tensor, w2: Tensor, k: Int, experts: Int | None = None, *, read: Tensors
 ) -> Work:
     if isinstance(k, Unknown):
         raise CannotModel("the number of experts per token is not in the capture")
@@ -301,7 +299,7 @@ def trtllm_fp8_block_scale_moe_wrapper(
         aiter::moe_cktile2stages_gemm1
 """)
 def ck_moe_stage1(
-    x: Tensor, w1: Tensor, out: Tensor, k: Count | None = None, w2: Tensor | None = None
+    x: Tensor, w1: Tensor, out: Tensor, k: Int | None = None, w2: Tensor | None = None
 ) -> Work:
     tokens = elements(x.shape[:-1])
     if isinstance(k, int):
@@ -325,7 +323,7 @@ def ck_moe_stage1(
         aiter::moe_cktile2stages_gemm2
 """)
 def ck_moe_stage2(
-    x: Tensor, w2: Tensor, out: Tensor, k: Count | None = None, w1: Tensor | None = None
+    x: Tensor, w2: Tensor, out: Tensor, k: Int | None = None, w1: Tensor | None = None
 ) -> Work:
     del k
     rows = elements(x.shape[:-1])
@@ -398,7 +396,7 @@ table_row("""
 def grouped_topk(
     scores: Tensor,
     bias: Tensor | None = None,
-    k: int | Unknown | None = None,
+    k: Int | None = None,
     weights: Tensor | None = None,
     ids: Tensor | None = None,
 ) -> Answer:

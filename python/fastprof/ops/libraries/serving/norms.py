@@ -18,7 +18,7 @@ from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import Answer, CannotModel, Cost
 from fastprof.ops.libraries.serving.products import SCALE, SEARCH
 from fastprof.ops.normalisation import layer_norm as plain
-from fastprof.ops.parameters import Tensors
+from fastprof.ops.parameters import Int, Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.table import table_row
 from fastprof.ops.tensor import elements, fresh, moved, texts
@@ -155,10 +155,10 @@ def rms_norm_dynamic_per_token_quant(
 """)
 def fused_qk_norm_rope(
     x: Tensor,
-    queries: int | Unknown,
-    keys: int | Unknown,
-    values: int | Unknown,
-    size: int | Unknown,
+    queries: Int,
+    keys: Int,
+    values: Int,
+    size: Int,
     q_weight: Tensor,
     k_weight: Tensor,
     positions: Tensor,
@@ -204,7 +204,7 @@ def served_layer_norm(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> 
     (x, num_groups, weight, bias, _): aiter::_groupnorm_run
     (_out, _workspace, x, num_groups, weight, bias, _): aiter::_groupnorm_run
 """)
-def served_group_norm(x: Tensor, num_groups: int | Unknown, weight: Tensor, bias: Tensor) -> Answer:
+def served_group_norm(x: Tensor, num_groups: Int, weight: Tensor, bias: Tensor) -> Answer:
     return plain.group_norm(x, num_groups, weight, bias, direction="fprop")
 
 
@@ -256,7 +256,7 @@ def rotary_embedding(
     positions: Tensor,
     query: Tensor,
     key: Tensor | None = None,
-    size: int | Unknown | None = None,
+    size: Int | None = None,
     cache: Tensor | None = None,
     offsets: Tensor | None = None,
 ) -> Answer:
@@ -301,7 +301,7 @@ def apply_rope_pos_ids_cos_sin_cache(
     positions: Tensor,
     cache: Tensor | None = None,
     offsets: Tensor | None = None,
-    turned: int | Unknown | None = None,
+    turned: Int | None = None,
     values: Tensor | None = None,
     key_cache: Tensor | None = None,
     value_cache: Tensor | None = None,

@@ -20,7 +20,7 @@ from typing import Final
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import Answer, CannotModel, Cost, Work
 from fastprof.ops.matrix.matmul import Product, forward
-from fastprof.ops.parameters import Tensors
+from fastprof.ops.parameters import Flag, Int, Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import (
@@ -218,9 +218,6 @@ def cutlass_scaled_fp4_mm(
     return Work((forward(product, *read),))
 
 
-Size = int | Unknown
-
-
 @operators("""
     x[.., k] times a packed weight of n columns; n follows from the output or the scales.
     FLOPs: 2 rows n k; dequantising the weight is not counted.
@@ -240,7 +237,7 @@ def gptq_gemm(
     x: Tensor,
     weight: Tensor,
     scales: Tensor | None = None,
-    columns: Size | None = None,
+    columns: Int | None = None,
     out: Tensor | None = None,
     out_dtype: Dtype = None,
     more: Tensor | None = None,
@@ -280,9 +277,9 @@ def marlin_gemm(
     x: Tensor,
     weight: Tensor,
     scales: Tensor,
-    rows: Size,
-    columns: Size,
-    inner: Size,
+    rows: Int,
+    columns: Int,
+    inner: Int,
     out: Tensor | None = None,
     *,
     read: Tensors,
@@ -313,7 +310,7 @@ def _short(x: Tensor) -> bool:
     return "8" in name or name.endswith("char")
 
 
-def _columns(columns: Size | None, out: Tensor | None, scales: Tensor | None) -> int:
+def _columns(columns: Int | None, out: Tensor | None, scales: Tensor | None) -> int:
     if isinstance(columns, int):
         return columns
     for tensor in (out, scales):
@@ -363,11 +360,7 @@ table_row("""
     (out, x, scales, searched): vllm::rocm_aiter_per_tensor_quant
 """)
 def dynamic_scaled_fp8_quant(
-    x: Tensor,
-    out: Tensor,
-    scales: Tensor,
-    given: bool | Unknown = False,
-    searched: bool | Unknown = True,
+    x: Tensor, out: Tensor, scales: Tensor, given: Flag = False, searched: Flag = True
 ) -> Answer:
     known = given is True or searched is False
     reads = [x] if known else [x, x]
@@ -432,7 +425,7 @@ table_row("""
 """)
 def scaled_fp4_quant(
     x: Tensor,
-    group: int | Unknown | None = None,
+    group: Int | None = None,
     dtype: Dtype = None,
     limit: Tensor | None = None,
     out: Tensor | None = None,
@@ -475,8 +468,8 @@ def awq_dequantize(
     packed: Tensor,
     scales: Tensor | None = None,
     zeros: Tensor | None = None,
-    rows: int | Unknown | None = None,
-    columns: int | Unknown | None = None,
+    rows: Int | None = None,
+    columns: Int | None = None,
     dtype: Dtype = "float16",
 ) -> Answer:
     if scales is not None and scales.shape and packed.shape:

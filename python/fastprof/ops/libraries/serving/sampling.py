@@ -20,7 +20,7 @@ from fastprof.ops.axes import ERROR_FUNCTION, EXPONENTIAL, LOGARITHM, SIGMOID, T
 from fastprof.ops.cost import Answer, CannotModel, Cost
 from fastprof.ops.libraries.serving.products import SCALE, SEARCH
 from fastprof.ops.losses.cross_entropy import FORWARD as SOFTMAX
-from fastprof.ops.parameters import Tensors
+from fastprof.ops.parameters import Flag, Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import elements, fresh, moved, texts
@@ -252,7 +252,7 @@ def selective_scan_fwd(
     d: Tensor | None = None,
     z: Tensor | None = None,
     bias: Tensor | None = None,
-    softplus: bool | Unknown = True,
+    softplus: Flag = True,
     slots: Tensor | None = None,
     *,
     read: Tensors,

@@ -7,10 +7,11 @@ from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.attention.sizes import Attention, attention_forward
 from fastprof.ops.cost import CannotModel, Work
 from fastprof.ops.libraries.serving.lengths import lengths_of
+from fastprof.ops.parameters import Int
 from fastprof.ops.tensor import elements
 
 Batch = str | Unknown | None
-Length = int | Unknown | None
+Length = Int | None
 
 _NOT_RECORDED = "the lengths of the sequences are not in the capture"
 

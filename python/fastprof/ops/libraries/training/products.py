@@ -38,7 +38,7 @@ from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.losses.cross_entropy import BACKWARD, FORWARD
 from fastprof.ops.matrix.matmul import GEMM, Product, linear
 from fastprof.ops.normalisation.layer_norm import group_norm, layer_norm, rms_norm
-from fastprof.ops.parameters import Tensors
+from fastprof.ops.parameters import Flag, Int, Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import byte_count, elements, fresh, moved, texts
@@ -326,9 +326,7 @@ def grouped_linear(tensors: Tensors, *, direction: str) -> Work:
     Bytes: x and all weights read, the output written; backward for each gradient the same three.
     (x, weights, other, turned, ...): aten::GroupedGemm
 """)
-def grouped_gemm(
-    x: Tensor, weights: Tensor, turned: bool | Unknown | None = None, *, direction: str
-) -> Work:
+def grouped_gemm(x: Tensor, weights: Tensor, turned: Flag | None = None, *, direction: str) -> Work:
     del turned
     if len(weights.shape) != 3 or len(x.shape) != 2 or x.shape[1] not in weights.shape[1:]:
         raise CannotModel(f"cannot multiply {x.shape} and experts {weights.shape}")
@@ -342,7 +340,7 @@ def _experts(x: Tensor, weights: Sequence[Tensor], n: int, direction: str) -> Wo
     return _products([product], direction)
 
 
-Size = int | Unknown | None
+Size = Int | None
 
 
 @operators("""
@@ -463,7 +461,7 @@ def liger_group_norm_function(
     x: Tensor,
     weight: Tensor,
     bias: Tensor | None = None,
-    groups: int | Unknown = Unknown.UNKNOWN,
+    groups: Int = Unknown.UNKNOWN,
     *,
     direction: str,
 ) -> Answer:
