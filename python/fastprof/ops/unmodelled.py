@@ -88,9 +88,6 @@ _BY_REASON: Final = {
     ),
 }
 
-UNMODELLED: Final = {
-    name: reason
-    for table in (_BY_REASON, _OF_TRAINING)
-    for reason, names in table.items()
-    for name in names.split()
-}
+TRAINING: Final = {name: reason for reason, names in _OF_TRAINING.items() for name in names.split()}
+_SERVING: Final = {name: reason for reason, names in _BY_REASON.items() for name in names.split()}
+UNMODELLED: Final = _SERVING | TRAINING

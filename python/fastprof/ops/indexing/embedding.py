@@ -6,10 +6,10 @@ from typing import Final
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import SQUARE_ROOT
-from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
+from fastprof.ops.cost import Answer, CannotModel, Cost
 from fastprof.ops.parameters import Flag, Int
 from fastprof.ops.registry import operators
-from fastprof.ops.tensor import byte_count, elements, is_integer, tensor_bytes, tensor_text
+from fastprof.ops.tensor import elements, flat, fresh, is_integer, moved, texts
 
 
 # torch.nn.functional takes (input, weight), torch and ATen (weight, indices): distinguished by
@@ -28,11 +28,8 @@ def embedding(weight: Tensor, indices: Tensor, *, direction: str) -> Answer:
     if is_integer(weight.dtype) and not is_integer(indices.dtype):
         indices, weight = weight, indices
     rows = _rows(weight, elements(indices.shape))
-    if direction == "fprop":
-        moved = add_known(tensor_bytes(indices), rows, rows)
-    else:
-        moved = add_known(rows, rows, rows)
-    return Cost(0, moved), _text(indices, weight)
+    read = indices if direction == "fprop" else rows
+    return Cost(0, moved(read, rows, rows)), texts(indices, weight)
 
 
 @operators("""
@@ -46,9 +43,9 @@ def embedding(weight: Tensor, indices: Tensor, *, direction: str) -> Answer:
 def embedding_gradient(gradient: Tensor, indices: Tensor, sparse: Flag = False) -> Answer:
     if gradient.shape[:-1] != indices.shape or not gradient.shape:
         raise CannotModel(f"{gradient.shape} is not a gradient of rows picked by {indices.shape}")
-    rows = byte_count(elements(gradient.shape), gradient.dtype)
-    moved = None if sparse is not False else add_known(tensor_bytes(gradient), rows, rows)
-    return Cost(0, moved), _text(gradient, indices)
+    rows = fresh(gradient)
+    moves = None if sparse is not False else moved(gradient, rows, rows)
+    return Cost(0, moves), texts(gradient, indices)
 
 
 _SUM, _MEAN, _MAX = range(3)
@@ -94,15 +91,14 @@ def embedding_bag(
     rows = _rows(weight, count)
     width = weight.shape[1]
     bags = _bags(indices, offsets, last is True)
-    output = byte_count(bags * width, weight.dtype)
-    extra = [tensor_bytes(tensor) for tensor in (indices, offsets, weights) if tensor is not None]
+    output = fresh(weight, (bags, width))
+    read = (indices, offsets, weights)
     if direction == "fprop":
         flops = count * width * (1 if weights is None else 2) + bags * width * (how == _MEAN)
-        return Cost(flops, add_known(*extra, rows, output), known), _text(indices, weight)
+        return Cost(flops, moved(*read, rows, output), known), texts(indices, weight)
     flops = count * width * (_scaled(how) if weights is None else 3)
-    of_weights = () if weights is None else (rows, tensor_bytes(weights))
-    moved = add_known(*extra, output, rows, rows, *of_weights)
-    return Cost(flops, moved, known), _text(indices, weight)
+    of_weights = () if weights is None else (rows, weights)
+    return Cost(flops, moved(*read, output, rows, rows, *of_weights), known), texts(indices, weight)
 
 
 def _scaled(how: Int) -> int:
@@ -142,10 +138,8 @@ def embedding_bag_backward(
     rows = _rows(gradient, elements(indices.shape))
     scaled = 1 if weights is not None else _scaled(mode)
     flops = elements(indices.shape) * gradient.shape[1] * scaled
-    extra = [tensor_bytes(tensor) for tensor in (gradient, indices, weights) if tensor is not None]
-    moved = None if sparse is not False else add_known(*extra, rows, rows)
-    known = not isinstance(mode, Unknown)
-    return Cost(flops, moved, known), _text(gradient, indices)
+    moves = None if sparse is not False else moved(gradient, indices, weights, rows, rows)
+    return Cost(flops, moves, not isinstance(mode, Unknown)), texts(gradient, indices)
 
 
 @operators("""
@@ -158,10 +152,8 @@ def embedding_bag_per_sample_weights_backward(
     gradient: Tensor, weight: Tensor, indices: Tensor, _o: Tensor, _b: Tensor
 ) -> Answer:
     count = elements(indices.shape)
-    rows = _rows(weight, count)
-    written = byte_count(count, weight.dtype)
-    moved = add_known(tensor_bytes(gradient), tensor_bytes(indices), rows, written)
-    return Cost(2 * count * weight.shape[1], moved), _text(gradient, indices)
+    moves = moved(gradient, indices, _rows(weight, count), fresh(weight, (count,)))
+    return Cost(2 * count * weight.shape[1], moves), texts(gradient, indices)
 
 
 @operators("""
@@ -177,8 +169,7 @@ def embedding_renorm(weight: Tensor, indices: Tensor) -> Answer:
     count = elements(indices.shape)
     rows = _rows(weight, count)
     flops = count * (3 * weight.shape[1] + SQUARE_ROOT)
-    moved = add_known(tensor_bytes(indices), rows, rows)
-    return Cost(flops, moved, exact=False), _text(indices, weight)
+    return Cost(flops, moved(indices, rows, rows), exact=False), texts(indices, weight)
 
 
 @operators("""
@@ -190,18 +181,14 @@ def embedding_renorm(weight: Tensor, indices: Tensor) -> Answer:
     (indices, classes): aten::one_hot
 """)
 def one_hot(indices: Tensor, classes: Int = -1) -> Answer:
-    written = None
+    count = None
     if not isinstance(classes, Unknown) and classes >= 0:
-        written = byte_count(elements(indices.shape) * classes, "int64")
-    return Cost(0, add_known(tensor_bytes(indices), written)), tensor_text(indices)
+        count = elements(indices.shape) * classes
+    return Cost(0, moved(indices, flat(count, "int64"))), texts(indices)
 
 
-def _rows(weight: Tensor, count: int) -> int | None:
-    # Bytes of picked rows.
+def _rows(weight: Tensor, count: int) -> Tensor:
+    # Picked rows.
     if len(weight.shape) != 2:
         raise CannotModel(f"weight has shape {weight.shape}, not 2-d")
-    return byte_count(count * weight.shape[1], weight.dtype)
-
-
-def _text(first: Tensor, second: Tensor) -> str:
-    return f"{tensor_text(first)};{tensor_text(second)}"
+    return fresh(weight, (count, weight.shape[1]))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from math import prod
@@ -17,18 +18,20 @@ from typing import Any, Final
 
 from fastprof._system.classes import NamedTuple
 from fastprof.model.call import Tensor, Unknown
-from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
+from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work
 from fastprof.ops.matrix.matmul import GEMM, Product, bias_gradient, plain
 from fastprof.ops.parameters import Int, Ints, Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.tensor import (
     broadcast,
-    byte_count,
     elements,
+    flat,
+    fresh,
     is_complex,
+    moved,
+    parts,
     result_type,
-    tensor_bytes,
-    tensor_text,
+    texts,
 )
 from fastprof.ops.tensor_cores import why_not
 
@@ -70,9 +73,8 @@ def addr(addend: Tensor, vec1: Tensor, vec2: Tensor, *, direction: str) -> Answe
         raise CannotModel(f"{addend.shape} does not broadcast to the output {shape}")
     cost, _ = _pairs(vec1, vec2, shape, direction)
     if direction == "fprop":
-        added = elements(shape) * (2 if is_complex(result_type((vec1, vec2))) else 1)
-        cost += Cost(added, tensor_bytes(addend))
-    return cost, ";".join(map(tensor_text, (addend, vec1, vec2)))
+        cost += Cost(elements(shape) * parts(result_type((vec1, vec2))), moved(addend))
+    return cost, texts(addend, vec1, vec2)
 
 
 @operators("""
@@ -87,14 +89,11 @@ def cross(left: Tensor, right: Tensor, *, direction: str) -> Answer:
     shape = broadcast(left.shape, right.shape)
     if 3 not in shape:
         raise CannotModel(f"no dimension of {shape} has size 3")
-    dtype = result_type((left, right))
-    count = elements(shape)
-    flops = count * (14 if is_complex(dtype) else 3)
-    written = byte_count(count, dtype)
-    text = f"{tensor_text(left)};{tensor_text(right)}"
+    output = Tensor(shape, result_type((left, right)))
+    flops = elements(shape) * (14 if is_complex(output.dtype) else 3)
     if direction == "bprop":
-        return Cost(2 * flops, add_known(*[written] * 6)), text
-    return Cost(flops, add_known(tensor_bytes(left), tensor_bytes(right), written)), text
+        return Cost(2 * flops, moved(*[output] * 6)), texts(left, right)
+    return Cost(flops, moved(left, right, output)), texts(left, right)
 
 
 @operators("""
@@ -109,20 +108,17 @@ def vecdot(x: Tensor, y: Tensor, dim: Int = -1, *, direction: str) -> Answer:
     if not shape:
         raise CannotModel("no dimension to sum over")
     dtype = result_type((x, y))
-    count = elements(shape)
-    text = f"{tensor_text(x)};{tensor_text(y)}"
-    operands = add_known(tensor_bytes(x), tensor_bytes(y))
+    count, multiply = elements(shape), is_complex(dtype)
     if direction == "bprop":
-        flops = count * (12 if is_complex(dtype) else 2)
-        return Cost(flops, add_known(operands, operands)), text
-    flops = count * (8 if is_complex(dtype) else 2)
+        return Cost(count * (12 if multiply else 2), moved(x, y, x, y)), texts(x, y)
+    flops = count * (8 if multiply else 2)
     if isinstance(dim, Unknown):
-        return Cost(flops, None), text
+        return Cost(flops, None), texts(x, y)
     if not -len(shape) <= dim < len(shape):
         raise CannotModel(f"{shape} has no dimension {dim}")
     dim %= len(shape)
-    written = byte_count(elements(shape[:dim] + shape[dim + 1 :]), dtype)
-    return Cost(flops, add_known(operands, written)), text
+    output = Tensor(shape[:dim] + shape[dim + 1 :], dtype)
+    return Cost(flops, moved(x, y, output)), texts(x, y)
 
 
 def _vectors(*vectors: Tensor) -> None:
@@ -134,16 +130,13 @@ def _vectors(*vectors: Tensor) -> None:
 def _pairs(left: Tensor, right: Tensor, shape: tuple[int, ...], direction: str) -> Answer:
     # One multiplication for each pair of elements. Backward, for each operand, the pairs' gradient
     # times the other operand, summed.
-    dtype = result_type((left, right))
-    count = elements(shape)
-    text = f"{tensor_text(left)};{tensor_text(right)}"
-    written = byte_count(count, dtype)
-    operands = add_known(tensor_bytes(left), tensor_bytes(right))
+    output = Tensor(shape, result_type((left, right)))
+    count, params = elements(shape), texts(left, right)
     if direction == "fprop":
-        return Cost(count * (6 if is_complex(dtype) else 1), add_known(operands, written)), text
-    multiply_add = 8 if is_complex(dtype) else 2
-    moved = add_known(written, written, operands, operands)
-    return Cost(2 * multiply_add * count, moved), text
+        multiply = 6 if is_complex(output.dtype) else 1
+        return Cost(count * multiply, moved(left, right, output)), params
+    multiply_add = 8 if is_complex(output.dtype) else 2
+    return Cost(2 * multiply_add * count, moved(output, output, left, right, left, right)), params
 
 
 Label = str
@@ -212,25 +205,17 @@ def einsum(
     work = chain_products(flops, operands, output, sizes, direction)
     if len(operands) == 2 or (path and not isinstance(path, Unknown)):
         return work
-    cost = work.cost
-    guess = Cost(cost.flops, cost.bytes, exact=False)
-    part = work.parts[0]
-    return Work(
-        (Part("main", guess, part.params, None, part.kernels, None, False, part.no_tensor_cores),)
-    )
+    (part,) = work.parts
+    return Work((replace(part, cost=replace(part.cost, exact=False)),))
 
 
 def _of_one(done: Contraction, operand: Tensor, direction: str) -> Work:
     # A trace, a sum over dimensions, a permutation.
-    text = tensor_text(operand)
-    written = byte_count(elements(done.shape), operand.dtype)
-    if not done.additions:
-        return Work((Part("main", Cost(0, 0), text),))
-    read = byte_count(done.additions, operand.dtype)
-    flops = done.additions * (2 if is_complex(operand.dtype) else 1)
-    return Work(
-        (Part("main", Cost(flops if direction == "fprop" else 0, add_known(read, written)), text),)
-    )
+    cost = Cost(0, 0)
+    if done.additions:
+        flops = done.additions * parts(operand.dtype) if direction == "fprop" else 0
+        cost = Cost(flops, moved(flat(done.additions, operand.dtype), fresh(operand, done.shape)))
+    return Work((Part("main", cost, texts(operand)),))
 
 
 def contract(
@@ -435,12 +420,11 @@ def _dimension(tensor: Tensor, dim: int) -> int:
 def inner(left: Tensor, right: Tensor, *, direction: str) -> Work:
     if left.shape and right.shape:
         return tensordot(left, right, (-1,), (-1,), direction=direction)
-    count = elements(left.shape) * elements(right.shape)
-    dtype = result_type((left, right))
-    moved = add_known(tensor_bytes(left), tensor_bytes(right), byte_count(count, dtype))
-    cost = Cost(count * (6 if is_complex(dtype) else 1), moved)
-    text = f"{tensor_text(left)};{tensor_text(right)}"
-    return Work((Part("main", cost + cost if direction == "bprop" else cost, text),))
+    output = Tensor((*left.shape, *right.shape), result_type((left, right)))
+    multiply = 6 if is_complex(output.dtype) else 1
+    cost = Cost(elements(output.shape) * multiply, moved(left, right, output))
+    both = cost + cost if direction == "bprop" else cost
+    return Work((Part("main", both, texts(left, right)),))
 
 
 _LONGEST_CHAIN: Final = 64  # the search for the order is cubic
@@ -464,13 +448,11 @@ def chain_products(
     direction : str
         "fprop" or "bprop".
     """
-    operands = [tensor_bytes(tensor) for tensor in tensors]
-    moved = add_known(*operands, tensor_bytes(output))
+    cost = Cost(flops, moved(*tensors, output))
     if direction == "bprop":
-        flops, moved = 2 * flops, add_known(moved, *operands)
-    text = ";".join(map(tensor_text, tensors))
+        cost += Cost(flops, moved(*tensors))
     reason = why_not(output.dtype, sizes) if sizes else ""
-    return Work((Part("main", Cost(flops, moved), text, kernels=GEMM, no_tensor_cores=reason),))
+    return Work((Part("main", cost, texts(*tensors), kernels=GEMM, no_tensor_cores=reason),))
 
 
 @operators("""
@@ -554,10 +536,9 @@ def bilinear(
     if bias is None:
         return done
     if direction == "fprop":
-        main = done.parts[0]
-        cost = main.cost + Cost(0, tensor_bytes(bias))
-        text = f"{main.params};{tensor_text(bias)}"
-        return Work((Part("main", cost, text, kernels=GEMM, no_tensor_cores=main.no_tensor_cores),))
+        (main,) = done.parts
+        cost, params = main.cost + Cost(0, moved(bias)), texts(*tensors, bias)
+        return Work((replace(main, cost=cost, params=params),))
     gradient = Tensor((rows, features), output.dtype)
     summed = bias_gradient(Product(rows, features, 1, gradient, gradient), bias)
     return Work((*done.parts, summed))

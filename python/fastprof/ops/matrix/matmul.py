@@ -20,6 +20,7 @@ from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.parameters import Number
 from fastprof.ops.registry import operators
+from fastprof.ops.table import table_row
 from fastprof.ops.tensor import (
     Dtype,
     asked_type,
@@ -131,25 +132,12 @@ def product_gradients(product: Product, *, weight_by_rows: bool = False) -> tupl
     moved = add_known(product.output_bytes, tensor_bytes(product.left), tensor_bytes(product.right))
     cost = Cost(product.flops, moved)
     of_left, of_right = (k, m, n), (k, n, m) if weight_by_rows else (n, k, m)
-    left = Part(
-        "dgrad",
-        cost,
-        product.params(*of_left),
-        kernels=GEMM,
-        layout="nn" if weight_by_rows else None,
-        optional=True,
-        no_tensor_cores=product.no_tensor_cores(*of_left),
-    )
-    right = Part(
-        "wgrad",
-        cost,
-        product.params(*of_right),
-        kernels=GEMM,
-        layout="nt",
-        optional=True,
-        no_tensor_cores=product.no_tensor_cores(*of_right),
-    )
-    return left, right
+    results = []
+    layouts = ("nn" if weight_by_rows else None, "nt")
+    for role, sizes, layout in zip(("dgrad", "wgrad"), (of_left, of_right), layouts, strict=True):
+        reason = product.no_tensor_cores(*sizes)
+        results.append(Part(role, cost, product.params(*sizes), None, GEMM, layout, True, reason))
+    return results[0], results[1]
 
 
 def bias_added(product: Product) -> Part:
@@ -309,7 +297,37 @@ def mm(left: Tensor, mat2: Tensor, out_dtype: Dtype = None, *, direction: str) -
     return plain(_matrices(left, mat2), direction, out_dtype)
 
 
-@operators("""
+def _with_addend(product: Product, addend: Tensor, output: tuple[int, ...], direction: str) -> Work:
+    # The gradient of an addend of full size is the output's gradient and has no cost.
+    fits(addend, output)
+    if direction == "fprop":
+        return Work((forward(product, addend),))
+    smaller = elements(addend.shape) < product.output_elements
+    summed = (bias_gradient(product, addend),) if smaller else ()
+    return Work((*product_gradients(product), *summed))
+
+
+def _added(
+    addend: Tensor,
+    mat1: Tensor,
+    mat2: Tensor,
+    out_dtype: Dtype | float = None,
+    beta: Number | Unknown | None = None,
+    alpha: Number | Unknown | None = None,
+    asked: str | None = None,
+    *,
+    rank: int,
+    direction: str,
+) -> Work:
+    ranks(rank, mat1, mat2)
+    product = _matrices(mat1, mat2) if rank == 2 else batched(mat1, mat2)
+    # The operator's fourth argument is a type if there are six arguments, else beta.
+    product = product._replace(written=asked_type(asked if alpha is None else out_dtype))
+    output = (*mat1.shape[: rank - 2], product.m, product.n)
+    return _with_addend(product, addend, output, direction)
+
+
+table_row("""
     C + A[m, k] @ B[k, n], C broadcast to [m, n].
     FLOPs: 2 m n k: the addition, beta, alpha and a fused activation are not counted; backward two
     products as large, and m n if a smaller C's gradient is a sum.
@@ -320,22 +338,7 @@ def mm(left: Tensor, mat2: Tensor, out_dtype: Dtype = None, *, direction: str) -
     (_, addend, _, mat1, mat2, ...): torch.addmm torch.addmm_ torch._addmm_activation
     (_, addend, mat1, mat2, ...): torch.addmm torch.addmm_ torch._addmm_activation
     (addend, mat1, mat2, out_dtype, beta, alpha): aten::addmm
-""")
-def addmm(
-    addend: Tensor,
-    mat1: Tensor,
-    mat2: Tensor,
-    out_dtype: Dtype | float = None,
-    beta: Number | Unknown | None = None,
-    alpha: Number | Unknown | None = None,
-    asked: str | None = None,
-    *,
-    direction: str,
-) -> Work:
-    ranks(2, mat1, mat2)
-    product = _matrices(mat1, mat2)
-    product = _typed(product, asked, out_dtype, alpha)
-    return _with_addend(product, addend, (product.m, product.n), direction)
+""")(_added, rank=2)
 
 
 @operators("""
@@ -351,7 +354,7 @@ def bmm(left: Tensor, mat2: Tensor, out_dtype: Dtype = None, *, direction: str) 
     return plain(batched(left, mat2), direction, out_dtype)
 
 
-@operators("""
+table_row("""
     C + A[b, m, k] @ B[b, k, n], C broadcast to [b, m, n].
     FLOPs: 2 b m n k, as addmm; backward two products as large, and b m n if a smaller C's gradient
     is a sum.
@@ -363,21 +366,7 @@ def bmm(left: Tensor, mat2: Tensor, out_dtype: Dtype = None, *, direction: str) 
     (_, addend, mat1, mat2, ...): torch.baddbmm torch.baddbmm_
     (addend, batch1=mat1, batch2=mat2, ...): torch.baddbmm torch.baddbmm_
     (addend, mat1, mat2, out_dtype, beta, alpha): aten::baddbmm
-""")
-def baddbmm(
-    addend: Tensor,
-    mat1: Tensor,
-    mat2: Tensor,
-    out_dtype: Dtype | float = None,
-    beta: Number | Unknown | None = None,
-    alpha: Number | Unknown | None = None,
-    asked: str | None = None,
-    *,
-    direction: str,
-) -> Work:
-    ranks(3, mat1, mat2)
-    product = _typed(batched(mat1, mat2), asked, out_dtype, alpha)
-    return _with_addend(product, addend, (mat1.shape[0], product.m, product.n), direction)
+""")(_added, rank=3)
 
 
 @operators("""
@@ -433,23 +422,6 @@ def _matmul_product(left: Tensor, right: Tensor) -> Product:
         inner = inner_size(left.shape, -1, right.shape, -2)
         return Product(elements(left.shape[:-1]), right.shape[1], inner, left, right)
     return batched(left, right)
-
-
-def _typed(
-    product: Product, asked: str | None, fourth: Dtype | float, sixth: Number | Unknown | None
-) -> Product:
-    # The operator's fourth argument is a type if there are six arguments, else beta.
-    return product._replace(written=asked_type(asked if sixth is None else fourth))
-
-
-def _with_addend(product: Product, addend: Tensor, output: tuple[int, ...], direction: str) -> Work:
-    # The gradient of an addend of full size is the output's gradient and has no cost.
-    fits(addend, output)
-    if direction == "fprop":
-        return Work((forward(product, addend),))
-    smaller = elements(addend.shape) < product.output_elements
-    summed = (bias_gradient(product, addend),) if smaller else ()
-    return Work((*product_gradients(product), *summed))
 
 
 # FLOPs and bytes of linear layers, and the gradients of products as separate operators.

@@ -7,20 +7,13 @@ from typing import Final
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import ERROR_FUNCTION, EXPONENTIAL, GAMMA, SIGMOID, TRIGONOMETRIC
-from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
+from fastprof.ops.cost import Answer, CannotModel, Cost
 from fastprof.ops.pointwise.arithmetic import DIVISION
 from fastprof.ops.pointwise.formula import Argument, known, pointwise
 from fastprof.ops.pointwise.table import NONE, Operator, Output, saved
 from fastprof.ops.registry import operators
-from fastprof.ops.table import table_row
-from fastprof.ops.tensor import (
-    byte_count,
-    elements,
-    is_floating,
-    result_type,
-    tensor_bytes,
-    tensor_text,
-)
+from fastprof.ops.table import Traffic, table_row
+from fastprof.ops.tensor import elements, fresh, is_floating, moved, result_type, texts
 
 
 @operators("""
@@ -120,11 +113,10 @@ _GLU_GRADIENT: Final = SIGMOID + 5
 """)
 def glu(x: Tensor, *, direction: str) -> Answer:
     half = _half(x)
-    read = tensor_bytes(x)
-    output = byte_count(half, x.dtype)
+    output = fresh(x, (half,))
     if direction == "bprop":
-        return Cost(half * _GLU_GRADIENT, add_known(read, output, read)), tensor_text(x)
-    return Cost(half * _GLU, add_known(read, output)), tensor_text(x)
+        return Cost(half * _GLU_GRADIENT, moved(x, output, x)), texts(x)
+    return Cost(half * _GLU, moved(x, output)), texts(x)
 
 
 @operators("""
@@ -136,9 +128,7 @@ def glu(x: Tensor, *, direction: str) -> Answer:
 def glu_backward(gradient: Tensor, x: Tensor) -> Answer:
     if elements(gradient.shape) != _half(x):
         raise CannotModel(f"{gradient.shape} is not half of {x.shape}")
-    written = byte_count(elements(x.shape), x.dtype)
-    moved = add_known(tensor_bytes(gradient), tensor_bytes(x), written)
-    return Cost(_half(x) * _GLU_GRADIENT, moved), f"{tensor_text(gradient)};{tensor_text(x)}"
+    return Cost(_half(x) * _GLU_GRADIENT, moved(gradient, x, fresh(x))), texts(gradient, x)
 
 
 def _half(x: Tensor) -> int:
@@ -147,17 +137,15 @@ def _half(x: Tensor) -> int:
     return elements(x.shape) // 2
 
 
-@operators("""
+table_row("""
     dy or slope dy, and dy a or 0: the gradient of the slope before summation.
     FLOPs: 3 for each element: a comparison, two multiplications.
     Bytes: dy, x and the slopes read, both gradients of x's size written.
     (gradient, x, weight): aten::_prelu_kernel_backward
-""")
-def prelu_kernel_backward(gradient: Tensor, x: Tensor, weight: Tensor) -> Answer:
-    count = elements(x.shape)
-    operands = (gradient, x, weight)
-    moved = add_known(*map(tensor_bytes, operands), byte_count(2 * count, x.dtype))
-    return Cost(3 * count, moved), ";".join(map(tensor_text, operands))
+""")(
+    "gradient, x, weight",
+    Traffic(3, "gradient x weight x' x'", "gradient x weight", of="x"),
+)
 
 
 _POLYGAMMA: Final = Operator(GAMMA, ("x",), Output.FLOAT, saved(GAMMA + 1), 1, None)
@@ -173,16 +161,12 @@ table_row("""
 """)("x", lambda x, direction: pointwise(_POLYGAMMA, [x], direction))
 
 
-@operators("""
+table_row("""
     Mantissa, of x's type, and exponent, int32, of each element.
     FLOPs: 2 for each element.
     Bytes: x read, both written.
     (x, ...): frexp
-""")
-def frexp(x: Tensor) -> Answer:
-    count = elements(x.shape)
-    written = add_known(byte_count(count, x.dtype), byte_count(count, "int32"))
-    return Cost(2 * count, add_known(tensor_bytes(x), written)), tensor_text(x)
+""")("x", Traffic(2, "x x' x:int32"))
 
 
 table_row("""
@@ -190,4 +174,4 @@ table_row("""
     FLOPs: 0.
     Bytes: 0, forward and backward: no kernel runs.
     (x): positive torch.pos torch.__pos__
-""")("x", lambda x: (Cost(0, 0), tensor_text(x)), both=True)
+""")("x", Traffic(0, "", "x"), both=True)
