@@ -50,29 +50,8 @@ def _filled(x: Tensor, *, flops: int) -> Answer:
     return filled(fresh(x), flops)
 
 
-for _name, (_flops, _what) in _IN_PLACE.items():
-    # Operators without a trailing _ fill a new tensor of x's size; torch.normal differs.
-    _more = " ".join(f"aten::{name}" for name in _MORE.get(_name, (_name,)))
-    table_row(f"""
-        x filled with random numbers of a distribution: {_name}.
-        FLOPs: {_flops} per number ({_what}).
-        Bytes: x written.
-        (x, ...): {_name}_ {_more}
-    """)(_filled, flops=_flops)
-
-
 def _like(x: Tensor, dtype: Dtype = None, *, flops: int) -> Answer:
     return filled(Tensor(x.shape, chosen(dtype, x.dtype)), flops)
-
-
-for _name, _flops in (("rand_like", UNIFORM), ("randn_like", NORMAL)):
-    table_row(f"""
-        A new tensor of x's size filled with random numbers.
-        FLOPs: {_flops} per number.
-        Bytes: the tensor written, in x's type by default; x is not read.
-        (x, dtype=dtype, ...): torch.{_name}
-        (x, dtype, _, _, _, _): aten::{_name}
-    """)(_like, flops=_flops)
 
 
 @operators("""
@@ -214,6 +193,23 @@ def poisson(x: Tensor, other: Tensor | None = None) -> Answer:
     return Cost(None, moved(x, other, fresh(x, shape))), texts(x, other)
 
 
+for _name, (_flops, _what) in _IN_PLACE.items():
+    # Operators without a trailing _ fill a new tensor of x's size; torch.normal differs.
+    _more = " ".join(f"aten::{name}" for name in _MORE.get(_name, (_name,)))
+    table_row(f"""
+        x filled with random numbers of a distribution: {_name}.
+        FLOPs: {_flops} per number ({_what}).
+        Bytes: x written.
+        (x, ...): {_name}_ {_more}
+    """)(_filled, flops=_flops)
+for _name, _flops in (("rand_like", UNIFORM), ("randn_like", NORMAL)):
+    table_row(f"""
+        A new tensor of x's size filled with random numbers.
+        FLOPs: {_flops} per number.
+        Bytes: the tensor written, in x's type by default; x is not read.
+        (x, dtype=dtype, ...): torch.{_name}
+        (x, dtype, _, _, _, _): aten::{_name}
+    """)(_like, flops=_flops)
 for _name, _flops, _what in (("rand", UNIFORM, "uniform"), ("randn", NORMAL, "normal")):
     table_row(f"""
         A new tensor of the given size, filled with {_what} numbers.

@@ -109,6 +109,7 @@ def one_side(tensors: Tensors | Tensor) -> Answer:
     Bytes: inputs read and outputs written, if present: only the root passes the list of a gather or
         a scatter.
     (tensor_list=outputs*, tensor=inputs, _, _): dist.all_gather
+    (outputs*, _, _): dist.all_gather_coalesced
     (output_tensor=outputs, input_tensor=inputs, ...): dist.all_gather_into_tensor
         dist.all_gather_single dist._all_gather_base
     (output_tensor_list=outputs*, input_tensor_list=inputs*, _, _): dist.all_to_all
@@ -121,8 +122,7 @@ def one_side(tensors: Tensors | Tensor) -> Answer:
     (outputs*, inputs*, _, _): c10d::allgather_into_tensor_coalesced_
     (outputs*, inputs*, _, _, _): c10d::alltoall_
     (outputs*, _, _, _): c10d::alltoall_
-    (outputs*, _, _): dist.all_gather_coalesced dist.all_to_all
-        c10d::allgather_into_tensor_coalesced_
+    (outputs*, _, _): dist.all_to_all c10d::allgather_into_tensor_coalesced_
 """)
 def exchange(outputs: Several = None, inputs: Several = None) -> Answer:
     result = several(outputs, inputs)

@@ -151,16 +151,16 @@ ZEROED: Final = Gradient(0, 1)  # zeros written
 NONE: Final = None
 
 HYPOTENUSE: Final = 3 + SQUARE_ROOT
-COMPLEX_EXPONENTIAL: Final = EXPONENTIAL + 2 * TRIGONOMETRIC + 2  # e^a (cos b + i sin b)
-COMPLEX_LOGARITHM: Final = HYPOTENUSE + LOGARITHM + TRIGONOMETRIC
 COMPLEX_DIVISION: Final = 11
-COMPLEX_ROOT: Final = HYPOTENUSE + 2 * (2 + SQUARE_ROOT)
-COMPLEX_SINE: Final = 4 * TRIGONOMETRIC + 2  # sin a cosh b + i cos a sinh b
-
+# Names of numbers in tables, with those of `fastprof.ops.axes`.
 _CONSTANTS: Final = {
-    key: value
-    for key, value in {**vars(axes), **globals()}.items()
-    if key.isupper() and isinstance(value, int)
+    **{key: value for key, value in vars(axes).items() if isinstance(value, int)},
+    "HYPOTENUSE": HYPOTENUSE,
+    "COMPLEX_DIVISION": COMPLEX_DIVISION,
+    "COMPLEX_ROOT": HYPOTENUSE + 2 * (2 + SQUARE_ROOT),
+    "COMPLEX_SINE": 4 * TRIGONOMETRIC + 2,  # sin a cosh b + i cos a sinh b
+    "COMPLEX_EXPONENTIAL": EXPONENTIAL + 2 * TRIGONOMETRIC + 2,  # e^a (cos b + i sin b)
+    "COMPLEX_LOGARITHM": HYPOTENUSE + LOGARITHM + TRIGONOMETRIC,
 }
 
 
@@ -168,7 +168,7 @@ def rows(text: str) -> tuple[PointwiseRow, ...]:
     """The rows of a table, `names: what they compute; FLOPs; option; option`, on indented lines.
 
     "-" in place of names shared by Python and ATen: there are none. Numbers are sums of products of
-    numbers and constants of this module and `fastprof.ops.axes`. Options are arguments of `row`,
+    numbers and constants of `_CONSTANTS`. Options are arguments of `row`,
     with the words `of` (the operands), `complex` (FLOPs of complex elements), `gradient` (FLOPs of
     one that reads a saved tensor) or `passed` (of one that does not), `gradient of zeros`,
     `no gradient` and `never in place`.
