@@ -3,6 +3,8 @@
 FLOPs and bytes of distances between all pairs of vectors: cdist and pdist.
 
 FLOPs and bytes of losses of probabilities and of margins between inputs.
+
+What torch computes by several kernels counts as one.
 """
 
 from __future__ import annotations
@@ -52,8 +54,6 @@ def _without(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
     FLOPs: 6 per element (three sums of products), 23 for each pair (product, limit, root,
     division); backward 8 per element.
     Bytes: x and y read, the similarities written. Backward reads dloss, x and y, writes dx and dy.
-
-    Counted as one kernel; torch uses several.
     (x, x2=y, dim, _): torch.cosine_similarity
     (x, y, dim, _): aten::cosine_similarity
 """)
@@ -76,8 +76,6 @@ def cosine_similarity(x: Tensor, y: Tensor, dim: Int = 1, *, direction: str) -> 
     more if reduced; backward 8 per element.
     Bytes: x, y and t read, the loss written: one number, or all of them. Backward reads dloss, x, y
     and t, writes dx and dy.
-
-    Counted as one kernel; torch uses several.
     (x, input2=y, target, _, reduction, reduce): cosine_embedding_loss
     (x, y, target, _, _, reduce, reduction): torch.cosine_embedding_loss
 """)
@@ -126,8 +124,7 @@ def pairwise_distance(x: Tensor, y: Tensor, p: float | Unknown = 2.0, *, directi
     Bytes: x, positive and negative read, the loss written: one number, or all of them. Backward
     reads dloss and the three, writes their gradients.
 
-    Counted as one kernel; torch uses several. If not recorded,  swap is assumed to be off (not
-    exact).
+    If not recorded,  swap is assumed to be off (not exact).
     (anchor=x, positive, negative, _, p, _, swap, reduction, reduce): torch.triplet_margin_loss
     (anchor=x, positive, negative, _, p, _, swap, _, reduce, reduction):
         torch.triplet_margin_loss
@@ -334,8 +331,6 @@ table_row("""
     4 for those weights.
     Bytes: x, t and weights read, the loss written: one number, or all of them. Backward reads
     dloss, x, t and weights, writes dx.
-
-    Counted as one kernel; torch uses several.
     (x, target, weight, pos_weight, reduction, reduce): torch.binary_cross_entropy_with_logits
     (x, target, weight, _, reduce, reduction, pos_weight):
         torch.binary_cross_entropy_with_logits
@@ -391,8 +386,7 @@ def kl_div(
     Bytes: x and t read, the loss written: one number, or all of them. Backward reads dloss, x and
     t, writes dx.
 
-    Counted as one kernel; torch uses several. If not recorded,  log_input is assumed to be on and
-    full off (not exact).
+    If not recorded,  log_input is assumed to be on and full off (not exact).
     (x, target, log_input, full, _, reduction, reduce): torch.poisson_nll_loss
     (x, target, log_input, full, _, _, reduce, reduction): torch.poisson_nll_loss
     (x, target, log_input, full, _, reduction): aten::poisson_nll_loss
@@ -420,8 +414,7 @@ def poisson_nll_loss(
     Bytes: x, t and v read, the loss written: one number, or all of them. Backward reads dloss, x, t
     and v, writes dx and dv.
 
-    Counted as one kernel; torch uses several. A v with one dimension less than x (one variance per
-    row) is expanded by a dimension of size 1.
+    A v with one dimension less than x (one variance per row) is expanded by a dimension of size 1.
     (x, target, variance, full, _, reduction): torch.gaussian_nll_loss
 """)
 def gaussian_nll_loss(
@@ -451,8 +444,6 @@ def gaussian_nll_loss(
     (compared, times t, times dloss).
     Bytes: x, y and t read, the loss written: one number, or all of them. Backward reads dloss, x, y
     and t, writes dx and dy.
-
-    Counted as one kernel; torch uses several.
     (x, input2=other, target, _, reduction, reduce): torch.margin_ranking_loss
     (x, other, target, _, _, reduce, reduction): torch.margin_ranking_loss
     (x, other, target, _, reduction): aten::margin_ranking_loss

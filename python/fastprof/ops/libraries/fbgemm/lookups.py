@@ -27,7 +27,7 @@ from fastprof._system.classes import NamedTuple
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
 from fastprof.ops.parameters import Int, Tensors
-from fastprof.ops.registry import generated, op, operators
+from fastprof.ops.registry import generated, operators
 from fastprof.ops.table import table_row
 from fastprof.ops.tensor import byte_count, elements, fresh, is_floating, moved, tensor_bytes, texts
 
@@ -188,40 +188,56 @@ _FLAT_PT2: Final = (
 )
 
 
-def _in_both_namespaces(*signatures: str) -> tuple[str, ...]:
-    # `fbgemm::`, and `fb::` in releases up to 2022.
-    return tuple(f"{space}::{text}" for space in ("fbgemm", "fb") for text in signatures)
+def _lookup(
+    indices: Tensor,
+    offsets: Tensor,
+    ends: Tensor,
+    total: Size = None,
+    widest: Size = None,
+    pooling: Int | None = None,
+    device_weights: Tensor | None = None,
+    unified_weights: Tensor | None = None,
+    lists: Tensors = (),
+    per_sample: Tensor | None = None,
+    momentum: Any = None,
+    *,
+    optimizer: str,
+    update: int,
+    result: Tensor | Unknown = UNKNOWN,
+    direction: str,
+) -> Answer:
+    if direction == "bprop" and optimizer == "none":
+        raise CannotModel("the gradient goes to a separate optimizer")
+    weights = lists or tuple(w for w in (device_weights, unified_weights) if w is not None)
+    if not weights:
+        raise CannotModel("the tables are not in the capture")
+    found = tables(
+        weights,
+        _features(ends),
+        (total, widest),
+        indices,
+        offsets,
+        pooling,
+        momentum,
+        result,
+    )
+    if lists and found.weights.dtype is None:
+        raise CannotModel("the type of the tables is not in the capture")
+    params = texts(found.weights, indices, found.output)
+    if direction == "fprop":
+        return lookup(found, pooling, (indices, offsets), per_sample), params
+    return gradient(found, pooling, (indices, offsets), per_sample, momentum, update), params
 
 
-def _names(optimizer: str) -> tuple[str, ...]:
-    results = []
-    for kind in ("split", "ssd"):
-        for about in _APPROXIMATE:
-            name = f"{kind}_embedding_codegen_lookup_{about}{optimizer}_function"
-            results += [name + _SPLIT, f"{name}_pt2{_PT2}", f"{name}_pt2{_FLAT_PT2}"]
-    return _in_both_namespaces(*results)
-
-
-def _register(optimizer: str, update: int) -> None:
-    @op(None, aten=_names(optimizer))
-    def _(
-        indices: Tensor,
-        offsets: Tensor,
-        ends: Tensor,
-        total: Size = None,
-        widest: Size = None,
-        pooling: Int | None = None,
-        device_weights: Tensor | None = None,
-        unified_weights: Tensor | None = None,
-        lists: Tensors = (),
-        per_sample: Tensor | None = None,
-        momentum: Any = None,
-        *,
-        result: Tensor | Unknown = UNKNOWN,
-        direction: str,
-    ) -> Answer:
-        """Rows of several embedding tables picked by indices, summed bag by bag: [bags, widths].
-
+for _optimizer, _update in OPTIMIZERS.items():
+    _function = [
+        f"fbgemm|fb::{kind}_embedding_codegen_lookup_{about}{_optimizer}_function"
+        for kind in ("split", "ssd")
+        for about in _APPROXIMATE
+    ]
+    _pt2 = " ".join(f"{name}_pt2" for name in _function)
+    table_row(f"""
+        Rows of several embedding tables picked by indices, summed bag by bag: [bags, widths].
         FLOPs: one addition for each element of each picked row, two with per-sample weights; none
             without pooling; one more per output for a mean. Backward the same (one for each without
             pooling), and the optimizer's for each element of the rows that it touches: 2 for SGD, 4
@@ -234,32 +250,10 @@ def _register(optimizer: str, update: int) -> None:
         unknown (float32 is assumed), and in backward: the number of touched rows is at most that of
         indices and of rows. Widths that are not recorded follow from the output, or from a state
         with one element per row.
-        """
-        if direction == "bprop" and optimizer == "none":
-            raise CannotModel("the gradient goes to a separate optimizer")
-        weights = lists or tuple(w for w in (device_weights, unified_weights) if w is not None)
-        if not weights:
-            raise CannotModel("the tables are not in the capture")
-        found = tables(
-            weights,
-            _features(ends),
-            (total, widest),
-            indices,
-            offsets,
-            pooling,
-            momentum,
-            result,
-        )
-        if lists and found.weights.dtype is None:
-            raise CannotModel("the type of the tables is not in the capture")
-        params = texts(found.weights, indices, found.output)
-        if direction == "fprop":
-            return lookup(found, pooling, (indices, offsets), per_sample), params
-        return gradient(found, pooling, (indices, offsets), per_sample, momentum, update), params
-
-
-for _optimizer, _update in OPTIMIZERS.items():
-    _register(_optimizer, _update)
+        {_SPLIT}: {" ".join(_function)}
+        {_PT2}: {_pt2}
+        {_FLAT_PT2}: {_pt2}
+    """)(_lookup, optimizer=_optimizer, update=_update)
 
 
 def _features(ends: Tensor) -> int | None:
@@ -400,37 +394,26 @@ _DEVICE: Final = "(gradients, device_weights, unified_weights, other, other, oth
 _HOST: Final = "(gradients, other, device_weights, unified_weights, other, other, other, "
 
 
-def _register_gradients(optimizer: str, update: int) -> None:
-    name = f"split_embedding_backward_codegen_{optimizer}"
-    forms = (head + tail for head in (_DEVICE, _HOST) for tail in (_BAGS, _OLDER, _NO_BAGS))
-
-    @op(None, aten=_in_both_namespaces(*(name + form for form in forms)))
-    def _(
-        gradients: Tensor,
-        indices: Tensor,
-        offsets: Tensor,
-        device_weights: Tensor,
-        unified_weights: Tensor | None = None,
-        ends: Tensor | None = None,
-        widest: Size = None,
-        pooling: Int | None = None,
-        others: Tensors = (),
-    ) -> Answer:
-        """Gradient [bags, widths] of a lookup summed by row, and the rows updated.
-
-        FLOPs: one for each element of each picked row, two for a mean or with per-sample weights,
-            and the optimizer's for each element of the rows that it touches.
-        Bytes: gradient, indices and offsets read; each touched row and its state read and written.
-
-        An estimate: the number of touched rows is at most that of indices and of rows.
-        """
-        weights = tuple(w for w in (device_weights, unified_weights) if w is not None)
-        result, momentum, per_sample = _backward(
-            gradients, weights, ends, widest, indices, offsets, pooling, others
-        )
-        how = NO_POOLING if ends is None else pooling
-        cost = gradient(result, how, (indices, offsets), per_sample, momentum, update)
-        return cost, texts(gradients, result.weights, indices)
+def _gradients(
+    gradients: Tensor,
+    indices: Tensor,
+    offsets: Tensor,
+    device_weights: Tensor,
+    unified_weights: Tensor | None = None,
+    ends: Tensor | None = None,
+    widest: Size = None,
+    pooling: Int | None = None,
+    others: Tensors = (),
+    *,
+    update: int,
+) -> Answer:
+    weights = tuple(w for w in (device_weights, unified_weights) if w is not None)
+    result, momentum, per_sample = _backward(
+        gradients, weights, ends, widest, indices, offsets, pooling, others
+    )
+    how = NO_POOLING if ends is None else pooling
+    cost = gradient(result, how, (indices, offsets), per_sample, momentum, update)
+    return cost, texts(gradients, result.weights, indices)
 
 
 def _backward(
@@ -466,7 +449,19 @@ def _is_weight(tensor: Tensor, indices: Tensor) -> bool:
 
 for _optimizer, _update in OPTIMIZERS.items():
     if _optimizer != "none":
-        _register_gradients(_optimizer, _update)
+        _name = f"split_embedding_backward_codegen_{_optimizer}"
+        _forms = (head + tail for head in (_DEVICE, _HOST) for tail in (_BAGS, _OLDER, _NO_BAGS))
+        _rows_of_forms = "\n            ".join(f"{form}: fbgemm|fb::{_name}" for form in _forms)
+        table_row(f"""
+            Gradient [bags, widths] of a lookup summed by row, and the rows updated.
+            FLOPs: one for each element of each picked row, two for a mean or with per-sample
+                weights, and the optimizer's for each element of the rows that it touches.
+            Bytes: gradient, indices and offsets read; each touched row and its state read and
+                written.
+
+            An estimate: the number of touched rows is at most that of indices and of rows.
+            {_rows_of_forms}
+        """)(_gradients, update=_update)
         for _kind in ("split", "ssd"):
             generated(
                 rf"(fbgemm|fb)::{_kind}_embedding\w*_backward_codegen_(approx_)?{_optimizer}"
