@@ -230,12 +230,15 @@ def _lookup(
 
 
 for _optimizer, _update in OPTIMIZERS.items():
-    _function = [
+    _functions = [
         f"fbgemm|fb::{kind}_embedding_codegen_lookup_{about}{_optimizer}_function"
         for kind in ("split", "ssd")
         for about in _APPROXIMATE
     ]
-    _pt2 = " ".join(f"{name}_pt2" for name in _function)
+    _of_functions = "\n        ".join(
+        f"{_SPLIT}: {name}\n        {_PT2}: {name}_pt2\n        {_FLAT_PT2}: {name}_pt2"
+        for name in _functions
+    )
     table_row(f"""
         Rows of several embedding tables picked by indices, summed bag by bag: [bags, widths].
         FLOPs: one addition for each element of each picked row, two with per-sample weights; none
@@ -250,9 +253,7 @@ for _optimizer, _update in OPTIMIZERS.items():
         unknown (float32 is assumed), and in backward: the number of touched rows is at most that of
         indices and of rows. Widths that are not recorded follow from the output, or from a state
         with one element per row.
-        {_SPLIT}: {" ".join(_function)}
-        {_PT2}: {_pt2}
-        {_FLAT_PT2}: {_pt2}
+        {_of_functions}
     """)(_lookup, optimizer=_optimizer, update=_update)
 
 
