@@ -8,9 +8,9 @@
     ''')("x, scale, out?", Traffic(3, "x scale out/x'"))
 
     table_row('''
-        The p-norm of rows of x.
+        Running sum of rows of x, by a function and a value for one of its parameters.
         ...
-    ''')(norm, dim=-1)
+    ''')(running, flops=1)
 
 The text has what the operator computes, its FLOPs and bytes, as a docstring, and after that the
 operators by the order of their arguments (`fastprof.ops.registry.operators`).
