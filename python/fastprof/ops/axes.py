@@ -24,10 +24,7 @@ Dims: TypeAlias = Ints | Unknown | None
 def axis(rank: int, dim: int) -> int:
     """Nonnegative index of a dimension. A 0-dim tensor counts as having one dimension.
 
-    Raises
-    ------
-    CannotModel
-        The dimension does not exist.
+    Raises CannotModel when the dimension does not exist.
     """
     size = max(rank, 1)
     if not -size <= dim < size:

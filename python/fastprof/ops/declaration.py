@@ -1,5 +1,8 @@
 """What a decorated function declares: a formula, and signatures of operators.
 
+A parameter of fastprof's own formulas whose type is a named tuple stands for its fields: a list of
+parameters that several formulas share.
+
 A module may register a hundred functions, and a capture calls a few of them. Annotations and
 signatures of fastprof's own functions are therefore read on first use; those of other functions at
 once, so that an error names the user's line.
@@ -9,12 +12,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import partial
 from typing import Any, get_type_hints
 
 from fastprof._system.threads import computed_once
 from fastprof.errors import OpError
 from fastprof.model.call import Tensor
-from fastprof.ops.formula import AROUND, Formula
+from fastprof.ops.formula import AROUND, READ, Formula, is_ignored
 from fastprof.ops.parameters import members
 from fastprof.ops.signature import Signature, Slot, name_of
 
@@ -63,6 +67,8 @@ class Declaration:
             raise OpError(f"{self}: {error}") from None
         given = signature.parameters
         strange = sorted(given - formula.allowed.keys())
+        if self.is_builtin:
+            strange = [key for key in strange if READ not in formula.asked and not is_ignored(key)]
         if strange:
             raise OpError(f"{self}: signature {text!r}: the function has no parameter {strange[0]}")
         missing = sorted(formula.needed - given)
@@ -74,25 +80,37 @@ class Declaration:
     def _read(self) -> tuple[Formula, tuple[Slot, ...]]:
         # The formula, and the function's parameters as slots of a signature.
         function = self._function
+        inner, given = function, {}
+        if self.is_builtin and isinstance(function, partial):  # a row of a table
+            inner, given = function.func, function.keywords
         try:
             parameters = dict(inspect.signature(function).parameters)
-            hints = get_type_hints(function)
+            hints = get_type_hints(inner)
         except (NameError, TypeError, ValueError) as error:
             raise OpError(f"{self}: cannot read its Python signature: {error}") from None
-        asked = _asked(parameters)
-        for key in asked:
-            del parameters[key]
+        asked = _asked(parameters, AROUND | {READ} if self.is_builtin else AROUND) - given.keys()
+        for key in (*asked, *given):
+            parameters.pop(key, None)
         for parameter in parameters.values():
             if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
                 raise OpError(
                     f"{self}: parameter {parameter} must be positional-or-keyword or keyword-only"
                 )
-        allowed = {key: members(hints.get(key, Any)) for key in parameters}
-        needed = {
-            key for key, parameter in parameters.items() if parameter.default is parameter.empty
-        }
-        slots = tuple(Slot(key, key, _takes_list(allowed[key])) for key in parameters)
-        return Formula(function, allowed, frozenset(needed), asked), slots
+        groups = {key: hints[key] for key in parameters if _is_group(hints.get(key))}
+        if not self.is_builtin:
+            groups = {}
+        allowed: dict[str, frozenset[Any]] = {}
+        needed = set()
+        for key, parameter in parameters.items():
+            names, kinds = (key,), hints
+            if key in groups:
+                names, kinds = groups[key]._fields, get_type_hints(groups[key])
+                needed |= set(names) - groups[key]._field_defaults.keys()
+            elif parameter.default is parameter.empty:
+                needed.add(key)
+            allowed |= {name: members(kinds.get(name, Any)) for name in names}
+        slots = tuple(Slot(key, key, _takes_list(kinds)) for key, kinds in allowed.items())
+        return Formula(function, allowed, frozenset(needed), asked, groups), slots
 
 
 class Entry:
@@ -112,13 +130,18 @@ class Entry:
         return tuple(self.declared.signature(text) for text in self._texts)
 
 
-def _asked(parameters: dict[str, inspect.Parameter]) -> frozenset[str]:
+def _asked(parameters: dict[str, inspect.Parameter], special: frozenset[str]) -> frozenset[str]:
     # Parameters not filled from arguments. For compatibility, `direction` need not be keyword-only.
     return frozenset(
         key
         for key, parameter in parameters.items()
-        if key == "direction" or (key in AROUND and parameter.kind is parameter.KEYWORD_ONLY)
+        if key == "direction" or (key in special and parameter.kind is parameter.KEYWORD_ONLY)
     )
+
+
+def _is_group(hint: Any) -> bool:
+    # A named tuple: its fields are parameters of the formula.
+    return isinstance(hint, type) and hasattr(hint, "_field_defaults")
 
 
 def _takes_list(allowed: frozenset[Any]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import field
 from typing import Any, Final
 
 from fastprof._system.classes import dataclass
@@ -35,7 +36,18 @@ def _written(signature: Signature) -> str:
 
 
 AROUND: Final = frozenset({"direction", "result", "call"})  # special parameters
+READ: Final = "read"  # that of fastprof's own formulas which takes tensors for their bytes
 _DTYPE: Final = members(Dtype)
+_TENSOR: Final = members(Tensor | None)
+_ANYTHING: Final = members(Any)
+
+
+def is_ignored(name: str) -> bool:
+    """Whether an argument of this name has no effect on the cost: `_table`, a tensor, or `other`.
+
+    An argument named `_` has none either, but a tensor there does not match the signature.
+    """
+    return name == "other" or name.startswith("_")
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,13 +65,16 @@ class Formula:
     asked : frozenset of str
         The special parameters that it has: `direction` ("fprop" or "bprop"; without it, the formula
         applies to the forward pass only), `result` (`Call.result` or `UNKNOWN`), `call` (the
-        `Call`).
+        `Call`), `read` (the tensors of a call that are no other parameter: only their bytes count).
+    groups : dict
+        Named tuples whose fields are parameters, by the name of the function's parameter.
     """
 
     function: Callable[..., Any]
     allowed: dict[str, frozenset[Any]]
     needed: frozenset[str]
     asked: frozenset[str]
+    groups: dict[str, Any] = field(default_factory=dict)
 
     def work(self, signatures: Iterable[Signature], call: Call, direction: str) -> Work:
         """Work of a call, bound by the first matching signature.
@@ -95,7 +110,10 @@ class Formula:
             "result": UNKNOWN if call.result is None else checked(call.result),
             "call": call,
         }
-        arguments |= {key: around[key] for key in self.asked}
+        arguments |= {key: value for key, value in around.items() if key in self.asked}
+        for key, kind in self.groups.items():
+            given_of_kind = [name for name in kind._fields if name in arguments]
+            arguments[key] = kind(**{name: arguments.pop(name) for name in given_of_kind})
         return _as_work(self.function(**arguments), call)
 
     def arguments(self, signatures: Iterable[Signature], call: Call) -> dict[str, Any]:
@@ -122,13 +140,19 @@ class Formula:
         missing = sorted(self.needed - bound.keys())
         if missing:
             raise CannotModel(f"argument {missing[0]} is missing")
-        converted = {}
+        converted: dict[str, Any] = {}
+        read = []
         for name, value in bound.items():
+            otherwise = _ANYTHING if name == "other" else _TENSOR
             try:
-                converted[name] = convert(value, self.allowed[name])
+                result = convert(value, self.allowed.get(name, otherwise))
             except CannotModel as error:
                 raise CannotModel(f"{name}: {error}") from None
-        return converted
+            if name in self.allowed:
+                converted[name] = result
+            elif result is not None and not is_ignored(name):
+                read.append(result)
+        return {**converted, READ: tuple(read)} if READ in self.asked else converted
 
 
 def _as_work(answer: Any, call: Call) -> Work:

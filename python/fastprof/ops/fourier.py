@@ -13,7 +13,8 @@ from typing import Final
 
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.axes import Dims, axes
-from fastprof.ops.cost import CannotModel, Cost
+from fastprof.ops.cost import Answer, CannotModel, Cost
+from fastprof.ops.parameters import Flag, Int
 from fastprof.ops.registry import operators
 from fastprof.ops.tensor import canonical_type, elements, moved, texts
 
@@ -21,7 +22,7 @@ _COMPLEX: Final = {"float16": "complex32", "float32": "complex64", "float64": "c
 _REAL: Final = {name: real for real, name in _COMPLEX.items()}
 
 
-def _cost(real: bool, shape: tuple[int, ...], dim: Dims, *both: Tensor) -> tuple[Cost, str]:
+def _cost(real: bool, shape: tuple[int, ...], dim: Dims, *both: Tensor) -> Answer:
     # `shape` is the number of points; for a real transform, that of the real side.
     along = axes(len(shape), dim)
     if along is None:
@@ -38,25 +39,23 @@ def _complex(dtype: str | None) -> str | None:
     return _COMPLEX.get(name or "", name)
 
 
-@operators("(x, dim, _, _): aten::_fft_c2c")
-def fft_c2c(x: Tensor, dim: Dims, *, direction: str) -> tuple[Cost, str]:
-    """Transform of complex numbers along some dimensions, forward or inverse.
-
+@operators("""
+    Transform of complex numbers along some dimensions, forward or inverse.
     FLOPs: 5 n log2 n for each transform of n points (all dimensions together); backward the same.
     Bytes: x read, the same amount written; backward the same.
-    """
+    (x, dim, _, _): aten::_fft_c2c
+""")
+def fft_c2c(x: Tensor, dim: Dims, *, direction: str) -> Answer:
     return _cost(False, x.shape, dim, x, Tensor(x.shape, x.dtype))
 
 
-@operators("(x, dim, _, onesided): aten::_fft_r2c")
-def fft_r2c(
-    x: Tensor, dim: Dims, onesided: bool | Unknown = True, *, direction: str
-) -> tuple[Cost, str]:
-    """Transform of real numbers -> complex ones, [.., n / 2 + 1] along the last dimension.
-
+@operators("""
+    Transform of real numbers -> complex ones, [.., n / 2 + 1] along the last dimension.
     FLOPs: 2.5 n log2 n for each transform of n points; backward the same.
     Bytes: x read, the result written; backward reversed.
-    """
+    (x, dim, _, onesided): aten::_fft_r2c
+""")
+def fft_r2c(x: Tensor, dim: Dims, onesided: Flag = True, *, direction: str) -> Answer:
     halved = (dim,) if isinstance(dim, int) else dim
     shape = x.shape
     if isinstance(halved, tuple) and halved and onesided is not False:
@@ -67,15 +66,13 @@ def fft_r2c(
     return _cost(True, x.shape, dim, x, Tensor(shape, _complex(x.dtype)))
 
 
-@operators("(x, dim, _, last_size): aten::_fft_c2r")
-def fft_c2r(
-    x: Tensor, dim: Dims, last_size: int | Unknown = UNKNOWN, *, direction: str
-) -> tuple[Cost, str]:
-    """Transform of one half of complex numbers -> real ones, [.., last_size].
-
+@operators("""
+    Transform of one half of complex numbers -> real ones, [.., last_size].
     FLOPs: 2.5 n log2 n for each transform of n real points; backward the same.
     Bytes: x read, the result written; backward reversed.
-    """
+    (x, dim, _, last_size): aten::_fft_c2r
+""")
+def fft_c2r(x: Tensor, dim: Dims, last_size: Int = UNKNOWN, *, direction: str) -> Answer:
     if isinstance(last_size, Unknown) or isinstance(dim, Unknown) or not dim:
         raise CannotModel("the size of the result is not in the capture")
     last = ((dim,) if isinstance(dim, int) else dim)[-1] % max(len(x.shape), 1)

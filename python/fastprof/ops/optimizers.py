@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import POWER, SQUARE_ROOT
-from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
+from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.matrix.matmul import GEMM, Product, forward
 from fastprof.ops.parameters import Number, Tensors
 from fastprof.ops.pointwise.arithmetic import ARITHMETIC
@@ -45,8 +45,10 @@ _ADAGRAD: Final = 2 + SQUARE_ROOT + 1 + 3  # sum + g * g; root + epsilon; parame
 
 def step(
     flops: int, lists: Sequence[Tensors], read: Sequence[Tensors], extra: Tensors, *, exact: bool
-) -> tuple[Cost, str]:
+) -> Answer:
     """A step over parameters: `flops` for each element of each.
+
+    Raises CannotModel when the shapes do not fit.
 
     Parameters
     ----------
@@ -60,11 +62,6 @@ def step(
         Other tensors that are read.
     exact : bool
         Whether everything that `flops` depends on is known.
-
-    Raises
-    ------
-    CannotModel
-        When the shapes do not fit.
     """
     parameters = lists[0]
     shapes = [tensor.shape for tensor in parameters]
@@ -78,15 +75,28 @@ def step(
     return Cost(flops * count, touched, exact), texts(*parameters)
 
 
+_DEFAULT: Final[Any] = object()
+
+
 def _adam(
+    parameters: Tensors,
+    gradients: Tensors,
+    averages: Tensors,
+    squares: Tensors,
+    maxima: Tensors = (),
+    steps: Tensors = (),
+    rate: Rate = None,
+    weight_decay: Number | Unknown = _DEFAULT,
+    maximize: Flag = False,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
+    *,
     decoupled: bool,
-    lists: tuple[Tensors, Tensors, Tensors, Tensors, Tensors, Tensors],
-    weight_decay: Number | Unknown,
-    maximize: Flag,
-    grad_scale: Tensor | None,
-) -> tuple[Cost, str]:
-    parameters, gradients, averages, squares, maxima, steps = lists
-    decays = decoupled if isinstance(weight_decay, Unknown) else bool(weight_decay)
+) -> Answer:
+    # A decoupled weight decay is used by default.
+    del rate, found_inf
+    by_default = weight_decay is _DEFAULT or isinstance(weight_decay, Unknown)
+    decays = decoupled if by_default else bool(weight_decay)
     flops = _ADAM + (_DECAY if decays else 0) + bool(maxima) + (maximize is True)
     state = [parameters, averages, squares, *([maxima] if maxima else [])]
     read = [gradients]
@@ -96,25 +106,8 @@ def _adam(
     return step(flops, state, read, steps, exact=known)
 
 
-@operators("""
-    (parameters*, gradients*, averages*, squares*, maxima*?, steps*, lr=rate, _, _,
-        weight_decay, _, _, maximize, grad_scale, found_inf): _fused_adam _fused_adam_
-""")
-def fused_adam(
-    parameters: Tensors,
-    gradients: Tensors,
-    averages: Tensors,
-    squares: Tensors,
-    maxima: Tensors = (),
-    steps: Tensors = (),
-    rate: Rate = None,
-    weight_decay: Number | Unknown = 0.0,
-    maximize: Flag = False,
-    grad_scale: Tensor | None = None,
-    found_inf: Tensor | None = None,
-) -> tuple[Cost, str]:
-    """Adam: m and v averages of g and g^2, p -= rate m / (sqrt(v) / correction + epsilon).
-
+table_row("""
+    Adam: m and v averages of g and g^2, p -= rate m / (sqrt(v) / correction + epsilon).
     FLOPs: 32 for each element: 3 for m, 4 for v, 22 for the denominator, 3 for p; 2 more with
         weight decay, 1 each with amsgrad, a negated gradient and a gradient to unscale.
     Bytes: parameters and both averages (with amsgrad also maxima) read and written, gradients read,
@@ -122,31 +115,12 @@ def fused_adam(
 
     Weight decay and maximize are counted if recorded as used; if not recorded, the cost is an
     estimate. Formula of torch's fused kernel.
-    """
-    del rate, found_inf
-    lists = (parameters, gradients, averages, squares, maxima, steps)
-    return _adam(False, lists, weight_decay, maximize, grad_scale)
-
-
-@operators("""
     (parameters*, gradients*, averages*, squares*, maxima*?, steps*, lr=rate, _, _,
-        weight_decay, _, _, maximize, grad_scale, found_inf): _fused_adamw _fused_adamw_
-""")
-def fused_adamw(
-    parameters: Tensors,
-    gradients: Tensors,
-    averages: Tensors,
-    squares: Tensors,
-    maxima: Tensors = (),
-    steps: Tensors = (),
-    rate: Rate = None,
-    weight_decay: Number | Unknown = 0.01,
-    maximize: Flag = False,
-    grad_scale: Tensor | None = None,
-    found_inf: Tensor | None = None,
-) -> tuple[Cost, str]:
-    """AdamW: Adam after p -= rate weight_decay p.
+        weight_decay, _, _, maximize, grad_scale, found_inf): _fused_adam _fused_adam_
+""")(_adam, decoupled=False)
 
+table_row("""
+    AdamW: Adam after p -= rate weight_decay p.
     FLOPs: 34 for each element, 32 without weight decay: Adam's; 1 more each with amsgrad, a
         negated gradient and a gradient to unscale.
     Bytes: parameters and both averages (with amsgrad also maxima) read and written, gradients read,
@@ -154,13 +128,19 @@ def fused_adamw(
 
     If not recorded, weight decay is assumed to be used, as by default, and the cost is an estimate.
     Formula of torch's fused kernel.
-    """
-    del rate, found_inf
-    lists = (parameters, gradients, averages, squares, maxima, steps)
-    return _adam(True, lists, weight_decay, maximize, grad_scale)
+    (parameters*, gradients*, averages*, squares*, maxima*?, steps*, lr=rate, _, _,
+        weight_decay, _, _, maximize, grad_scale, found_inf): _fused_adamw _fused_adamw_
+""")(_adam, decoupled=True)
 
 
 @operators("""
+    Gradient descent: p -= rate g, with momentum v = momentum v + (1 - dampening) g instead of g.
+    FLOPs: 2 for each element; 3 more with momentum (none in its first step), 2 with nesterov, 2
+        with weight decay, 1 each for a negated gradient and one to unscale.
+    Bytes: parameters and velocities read and written, gradients read, and written if unscaled.
+
+    Options that are not recorded are assumed to be off, and the cost is an estimate. Formula of
+    torch's fused kernel.
     (parameters*, gradients*, momentum_buffer_list=velocities*?, weight_decay, _, lr=rate, _,
         nesterov, maximize, is_first_step=first, grad_scale, found_inf): _fused_sgd _fused_sgd_
 """)
@@ -175,16 +155,7 @@ def fused_sgd(
     first: Flag = False,
     grad_scale: Tensor | None = None,
     found_inf: Tensor | None = None,
-) -> tuple[Cost, str]:
-    """Gradient descent: p -= rate g, with momentum v = momentum v + (1 - dampening) g instead of g.
-
-    FLOPs: 2 for each element; 3 more with momentum (none in its first step), 2 with nesterov, 2
-        with weight decay, 1 each for a negated gradient and one to unscale.
-    Bytes: parameters and velocities read and written, gradients read, and written if unscaled.
-
-    Options that are not recorded are assumed to be off, and the cost is an estimate. Formula of
-    torch's fused kernel.
-    """
+) -> Answer:
     del rate, found_inf
     flops, known = 2, True
     for flag, cost in ((weight_decay, _DECAY), (nesterov, 2), (maximize, 1)):
@@ -200,6 +171,13 @@ def fused_sgd(
 
 
 @operators("""
+    Adagrad: s += g^2, p -= rate g / (sqrt(s) + epsilon).
+    FLOPs: 26 for each element; 2 more with weight decay, 1 each for a negated gradient and one to
+        unscale.
+    Bytes: parameters and sums read and written, gradients read, and written if unscaled; the steps
+        read.
+
+    Options that are not recorded are assumed to be off, and the cost is an estimate.
     (parameters*, gradients*, sums*, steps*, lr=rate, _, weight_decay, _, maximize, grad_scale,
         found_inf): _fused_adagrad _fused_adagrad_
 """)
@@ -213,16 +191,7 @@ def fused_adagrad(
     maximize: Flag = False,
     grad_scale: Tensor | None = None,
     found_inf: Tensor | None = None,
-) -> tuple[Cost, str]:
-    """Adagrad: s += g^2, p -= rate g / (sqrt(s) + epsilon).
-
-    FLOPs: 26 for each element; 2 more with weight decay, 1 each for a negated gradient and one to
-        unscale.
-    Bytes: parameters and sums read and written, gradients read, and written if unscaled; the steps
-        read.
-
-    Options that are not recorded are assumed to be off, and the cost is an estimate.
-    """
+) -> Answer:
     del rate, found_inf
     unknown = isinstance(weight_decay, Unknown) or isinstance(maximize, Unknown)
     decays = not isinstance(weight_decay, Unknown) and bool(weight_decay)
@@ -244,13 +213,13 @@ table_row("""
 )
 
 
-@operators("(scale, growth_tracker, found_inf, ...): _amp_update_scale _amp_update_scale_")
-def amp_update_scale(scale: Tensor, growth_tracker: Tensor, found_inf: Tensor) -> Cost:
-    """The loss scale increased or decreased (torch.amp's GradScaler).
-
+@operators("""
+    The loss scale increased or decreased (torch.amp's GradScaler).
     FLOPs: 3: a check, a count and a product.
     Bytes: three numbers read, two written.
-    """
+    (scale, growth_tracker, found_inf, ...): _amp_update_scale _amp_update_scale_
+""")
+def amp_update_scale(scale: Tensor, growth_tracker: Tensor, found_inf: Tensor) -> Cost:
     return Cost(3, moved(scale, growth_tracker, found_inf, scale, growth_tracker))
 
 
@@ -300,7 +269,7 @@ def _register(name: str, operator: Operator, forms: tuple[tuple[str, str], ...])
     # The formula of one operator on lists; the pointwise operator of that name does the work.
     guessed = forms[0] is _TWO_ALPHA
 
-    def on_list(first: Tensors) -> tuple[Cost, str]:
+    def on_list(first: Tensors) -> Answer:
         return _each(operator, first, []), texts(*first)
 
     def on_lists(
@@ -308,7 +277,7 @@ def _register(name: str, operator: Operator, forms: tuple[tuple[str, str], ...])
         second: Operand,
         third: Operand | None = None,
         value: Tensor | Operand | None = None,
-    ) -> tuple[Cost, str]:
+    ) -> Answer:
         del value  # a factor, like alpha
         total = _each(operator, first, [second] if third is None else [second, third])
         if guessed and isinstance(second, tuple) and not any(tensor.dtype for tensor in first):
@@ -372,28 +341,26 @@ table_row("""
 
 
 @operators("""
+    Each tensor of a list copied into that of another, or into a new one.
+    FLOPs: 0.
+    Bytes: each source read, each copy written, in their own types.
     (tensors*, sources*, _): _foreach_copy _foreach_copy_
     (tensors*, _): _foreach_clone
 """)
-def foreach_copies(tensors: Tensors, sources: Tensors | None = None) -> tuple[Cost, str]:
-    """Each tensor of a list copied into that of another, or into a new one.
-
-    FLOPs: 0.
-    Bytes: each source read, each copy written, in their own types.
-    """
+def foreach_copies(tensors: Tensors, sources: Tensors | None = None) -> Answer:
     return Cost(0, moved(*tensors, *(tensors if sources is None else sources))), texts(*tensors)
 
 
-@operators("(tensors*, ord=order, _): _foreach_norm _foreach_powsum")
-def norms(tensors: Tensors, order: Number | Unknown = 2) -> tuple[Cost, str]:
-    """A norm of each tensor of a list (powsum: without the root).
-
+@operators("""
+    A norm of each tensor of a list (powsum: without the root).
     FLOPs: for each element 2 (order 1, 2 or infinite: a square or absolute value, and a sum or
         comparison) or 21 (a power), and 20 for the root of each tensor.
     Bytes: each tensor read, one element of its type written for it.
 
     If the order is not recorded, 2 is assumed. The root is counted for every order.
-    """
+    (tensors*, ord=order, _): _foreach_norm _foreach_powsum
+""")
+def norms(tensors: Tensors, order: Number | Unknown = 2) -> Answer:
     single = isinstance(order, Unknown) or order in (1, 2, float("inf"), float("-inf"))
     one = 2 if single else POWER + 1
     count = sum(elements(tensor.shape) for tensor in tensors)
@@ -406,31 +373,29 @@ def norms(tensors: Tensors, order: Number | Unknown = 2) -> tuple[Cost, str]:
     return cost, texts(*tensors)
 
 
-@operators("(tensors*): _foreach_max")
-def foreach_max(tensors: Tensors) -> tuple[Cost, str]:
-    """The largest element of each tensor of a list.
-
+@operators("""
+    The largest element of each tensor of a list.
     FLOPs: one comparison for each element.
     Bytes: each tensor read, one element of its type written for it.
-    """
+    (tensors*): _foreach_max
+""")
+def foreach_max(tensors: Tensors) -> Answer:
     count = sum(elements(tensor.shape) for tensor in tensors)
     written = moved(*(Tensor((), tensor.dtype) for tensor in tensors))
     return Cost(count, add_known(moved(*tensors), written)), texts(*tensors)
 
 
 @operators("""
-    (left*, mat2=right*): _foreach_mm
-    (left*, right*): _native::_foreach_mm_native_0
-""")
-def foreach_products(left: Tensors, right: Tensors) -> Work:
-    """A[m, k] @ B[k, n] for each pair of two lists.
-
+    A[m, k] @ B[k, n] for each pair of two lists.
     FLOPs: 2 m n k, summed over the pairs.
     Bytes: each A and B read, each product written.
 
     In torch ranges, which record flattened lists, only products of square matrices of equal size
     can be separated.
-    """
+    (left*, mat2=right*): _foreach_mm
+    (left*, right*): _native::_foreach_mm_native_0
+""")
+def foreach_products(left: Tensors, right: Tensors) -> Work:
     if len(left) != len(right):
         raise CannotModel(f"lists of different lengths, {len(left)} and {len(right)}")
     total, reason = Cost(0, 0), ""

@@ -14,6 +14,9 @@ from fastprof.ops.cost import CannotModel
 from fastprof.ops.tensor import canonical_type
 
 Ints: TypeAlias = int | tuple[int, ...]
+# Values that a capture may not record.
+Int: TypeAlias = int | Unknown
+Flag: TypeAlias = bool | Unknown
 Number: TypeAlias = bool | int | float | complex
 Tensors: TypeAlias = tuple[Tensor, ...]
 

@@ -7,14 +7,14 @@ FLOPs and bytes of dropout.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import EXPONENTIAL, LOGARITHM, SQUARE_ROOT, TRIGONOMETRIC
-from fastprof.ops.cost import CannotModel, Cost
-from fastprof.ops.parameters import Ints, Number
-from fastprof.ops.registry import TORCH, op, operators
+from fastprof.ops.cost import Answer, CannotModel, Cost
+from fastprof.ops.parameters import Flag, Ints, Number
+from fastprof.ops.registry import operators
+from fastprof.ops.table import table_row
 from fastprof.ops.tensor import Dtype, broadcast, chosen, elements, fresh, moved, result_type, texts
 
 # One number from the generator: PyProf's estimate for randperm. (Its 5 for dropout include a
@@ -27,10 +27,7 @@ INTEGER: Final = RANDOM + 2  # remainder, shifted
 # FLOPs per number, and their breakdown.
 _IN_PLACE: Final = {
     "uniform": (UNIFORM, "random number 3, scaled, shifted"),
-    "normal": (
-        NORMAL,
-        "random number 3, logarithm, root and cosine 60, the rest 4",
-    ),
+    "normal": (NORMAL, "random number 3, logarithm, root and cosine 60, the rest 4"),
     "log_normal": (NORMAL + EXPONENTIAL, "a normal number 67, exponential 20"),
     "exponential": (RANDOM + LOGARITHM + 1, "random number 3, logarithm 20, divided"),
     "cauchy": (RANDOM + TRIGONOMETRIC + 4, "random number 3, tangent 20, 4 around it"),
@@ -41,95 +38,51 @@ _MORE: Final = {
     "uniform": ("uniform", "_philox_uniform", "_philox_uniform_"),
     "normal": ("normal_functional", "_philox_normal", "_philox_normal_"),
 }
-_LIKE: Final = {"rand_like": UNIFORM, "randn_like": NORMAL}
 _DEFAULT: Final = "float32"
 
 
-def filled(output: Tensor, flops: int) -> tuple[Cost, str]:
+def filled(output: Tensor, flops: int) -> Answer:
     """Cost of filling a tensor with random numbers; it is not read."""
     return Cost(elements(output.shape) * flops, moved(output)), texts(output)
 
 
-def _register_in_place(name: str, flops: int, what: str) -> None:
-    def fill(x: Tensor) -> tuple[Cost, str]:
-        return filled(fresh(x), flops)
-
-    fill.__doc__ = f"""x filled with random numbers of a distribution: {name}.
-
-    FLOPs: {flops} per number ({what}).
-    Bytes: x written.
-    """
-    _named(fill, name)
-    # Operators without a trailing _ fill a new tensor of x's size; torch.normal differs.
-    more = _MORE.get(name, (name,))
-    op(TORCH, f"{name}_(x, ...)", aten=[f"{each}(x, ...)" for each in (f"{name}_", *more)])(fill)
+def _filled(x: Tensor, *, flops: int) -> Answer:
+    return filled(fresh(x), flops)
 
 
-def _named(formula: Callable[..., object], name: str) -> None:
-    formula.__name__ = formula.__qualname__ = name
-
-
-def _register_like(name: str, flops: int) -> None:
-    def like(x: Tensor, dtype: Dtype = None) -> tuple[Cost, str]:
-        return filled(Tensor(x.shape, chosen(dtype, x.dtype)), flops)
-
-    like.__doc__ = f"""A new tensor of x's size filled with random numbers.
-
-    FLOPs: {flops} per number.
-    Bytes: the tensor written, in x's type by default; x is not read.
-    """
-    _named(like, name)
-    op(TORCH, f"{name}(x, dtype=dtype, ...)", aten=(f"{name}(x, dtype, _, _, _, _)",))(like)
+def _like(x: Tensor, dtype: Dtype = None, *, flops: int) -> Answer:
+    return filled(Tensor(x.shape, chosen(dtype, x.dtype)), flops)
 
 
 @operators("""
-    (x, low=_, high=_, dtype=dtype): torch.randint_like
-    (x, _, high_or_dtype, dtype, ...): aten::randint_like
-""")
-def randint_like(
-    x: Tensor, dtype: Dtype = None, high_or_dtype: Dtype | Tensor = None
-) -> tuple[Cost, str]:
-    """A new tensor of x's size filled with random integers.
-
+    A new tensor of x's size filled with random integers.
     FLOPs: 5 per number (random number 3, remainder, shifted).
     Bytes: the tensor written, in x's type by default; x is not read.
 
     ATen has overloads with one and with two limits: if a number may be the upper limit or a type,
     bytes are unknown.
-    """
+    (x, low=_, high=_, dtype=dtype): torch.randint_like
+    (x, _, high_or_dtype, dtype, ...): aten::randint_like
+""")
+def randint_like(x: Tensor, dtype: Dtype = None, high_or_dtype: Dtype | Tensor = None) -> Answer:
     sure = dtype is not None or high_or_dtype is None
     return filled(Tensor(x.shape, chosen(dtype, x.dtype) if sure else None), INTEGER)
 
 
-_SIZES: Final = ("size", "second", "third", "fourth", "fifth", "sixth")
-
-
-def _register_new(name: str, flops: int, distribution: str) -> None:
-    def new(
-        size: Ints,
-        second: int | None = None,
-        third: int | None = None,
-        fourth: int | None = None,
-        fifth: int | None = None,
-        sixth: int | None = None,
-        dtype: Dtype = None,
-    ) -> tuple[Cost, str]:
-        more = (second, third, fourth, fifth, sixth)
-        first = size if isinstance(size, tuple) else (size,)
-        return filled(
-            _created((*first, *(number for number in more if number is not None)), dtype), flops
-        )
-
-    new.__doc__ = f"""A new tensor of the given size, filled with {distribution}.
-
-    FLOPs: {flops} per number.
-    Bytes: the tensor written.
-
-    The default type is float32. Unknown if the capture does not record values: sizes are values.
-    """
-    _named(new, name)
-    python = f"{name}({', '.join(_SIZES)}, dtype=dtype)"
-    op(TORCH, python, aten=(f"{name}(size, dtype, ...)",))(new)
+def _new(
+    size: Ints,
+    second: int | None = None,
+    third: int | None = None,
+    fourth: int | None = None,
+    fifth: int | None = None,
+    sixth: int | None = None,
+    dtype: Dtype = None,
+    *,
+    flops: int,
+) -> Answer:
+    more = [number for number in (second, third, fourth, fifth, sixth) if number is not None]
+    first = size if isinstance(size, tuple) else (size,)
+    return filled(_created((*first, *more), dtype), flops)
 
 
 def _created(size: tuple[int, ...], dtype: Dtype, default: str = _DEFAULT) -> Tensor:
@@ -140,36 +93,36 @@ def _created(size: tuple[int, ...], dtype: Dtype, default: str = _DEFAULT) -> Te
 
 
 @operators("""
+    A new tensor of the given size, filled with random integers.
+    FLOPs: 5 per number (random number 3, remainder, shifted).
+    Bytes: the tensor written, int64 by default.
     (high=_, size, dtype=dtype): torch.randint
     (low=_, high=_, size, dtype=dtype): torch.randint
     (_, size, dtype, ...): aten::randint
     (_, _, size, dtype, ...): aten::randint
 """)
-def randint(size: tuple[int, ...], dtype: Dtype = None) -> tuple[Cost, str]:
-    """A new tensor of the given size, filled with random integers.
-
-    FLOPs: 5 per number (random number 3, remainder, shifted).
-    Bytes: the tensor written, int64 by default.
-    """
+def randint(size: tuple[int, ...], dtype: Dtype = None) -> Answer:
     return filled(_created(size, dtype, "int64"), INTEGER)
 
 
 @operators("""
-    (n=count, dtype=dtype): torch.randperm
-    (count, dtype, ...): aten::randperm
-""")
-def randperm(count: int, dtype: Dtype = None) -> tuple[Cost, str]:
-    """A random permutation of n integers.
-
+    A random permutation of n integers.
     FLOPs: 3 for each (a random number), PyProf's count.
     Bytes: the permutation written, int64 by default.
 
     Sorting the random numbers is not counted.
-    """
+    (n=count, dtype=dtype): torch.randperm
+    (count, dtype, ...): aten::randperm
+""")
+def randperm(count: int, dtype: Dtype = None) -> Answer:
     return filled(_created((count,), dtype, "int64"), RANDOM)
 
 
 @operators("""
+    Normal numbers with elementwise mean and deviation, or of a given size.
+    FLOPs: 67 per number (random number 3, logarithm, root and cosine 60, 2 products, mean,
+    deviation).
+    Bytes: means and deviations read if they are tensors, the numbers written.
     (mean, std=deviation, size, dtype=dtype): torch.normal
     (mean, deviation, size, _, dtype, ...): aten::normal
 """)
@@ -178,13 +131,7 @@ def normal(
     deviation: Tensor | Number | Unknown = 1.0,
     size: tuple[int, ...] | Unknown | None = None,
     dtype: Dtype = None,
-) -> tuple[Cost, str]:
-    """Normal numbers with elementwise mean and deviation, or of a given size.
-
-    FLOPs: 67 per number (random number 3, logarithm, root and cosine 60, 2 products, mean,
-    deviation).
-    Bytes: means and deviations read if they are tensors, the numbers written.
-    """
+) -> Answer:
     given = [tensor for tensor in (mean, deviation) if isinstance(tensor, Tensor)]
     if isinstance(size, tuple):
         return filled(_created(size, dtype), NORMAL)
@@ -195,41 +142,39 @@ def normal(
     return Cost(elements(shape) * NORMAL, moved(*given, output)), texts(*given)
 
 
-@operators("(x, p, ...): bernoulli")
-def bernoulli(x: Tensor, p: Tensor | Number | Unknown | None = None) -> tuple[Cost, str]:
-    """Zeros and ones with probabilities x or p, in a new tensor of x's size.
-
+@operators("""
+    Zeros and ones with probabilities x or p, in a new tensor of x's size.
     FLOPs: 4 for each (random number 3, compared).
     Bytes: the probabilities read (x, or p if it is a tensor), the result written.
-    """
+    (x, p, ...): bernoulli
+""")
+def bernoulli(x: Tensor, p: Tensor | Number | Unknown | None = None) -> Answer:
     return _drawn(x, x if p is None else p)
 
 
-@operators("(x, p, ...): bernoulli_")
-def bernoulli_in_place(x: Tensor, p: Tensor | Number | Unknown | None = None) -> tuple[Cost, str]:
-    """x filled with zeros and ones with probability p, by default one half.
-
+@operators("""
+    x filled with zeros and ones with probability p, by default one half.
     FLOPs: 4 for each (random number 3, compared).
     Bytes: p read if it is a tensor; x written.
-    """
+    (x, p, ...): bernoulli_
+""")
+def bernoulli_in_place(x: Tensor, p: Tensor | Number | Unknown | None = None) -> Answer:
     return _drawn(x, p)
 
 
-def _drawn(x: Tensor, probabilities: Tensor | Number | Unknown | None) -> tuple[Cost, str]:
+def _drawn(x: Tensor, probabilities: Tensor | Number | Unknown | None) -> Answer:
     read = probabilities if isinstance(probabilities, Tensor) else None
     return Cost(elements(x.shape) * (RANDOM + 1), moved(read, fresh(x))), texts(x)
 
 
 @operators("""
+    Indices drawn from the rows of weights x[.., c] -> [.., samples].
+    FLOPs: unknown: they depend on the search.
+    Bytes: x read, the indices (int64) written.
     (x, num_samples=samples, ...): torch.multinomial
     (x, samples, ...): aten::multinomial
 """)
-def multinomial(x: Tensor, samples: int) -> tuple[Cost, str]:
-    """Indices drawn from the rows of weights x[.., c] -> [.., samples].
-
-    FLOPs: unknown: they depend on the search.
-    Bytes: x read, the indices (int64) written.
-    """
+def multinomial(x: Tensor, samples: int) -> Answer:
     if len(x.shape) not in (1, 2) or samples < 0:
         raise CannotModel(f"cannot draw {samples} samples from {x.shape}")
     drawn = fresh(x, (*x.shape[:-1], samples), "int64")
@@ -237,29 +182,49 @@ def multinomial(x: Tensor, samples: int) -> tuple[Cost, str]:
 
 
 @operators("""
+    Samples of a distribution with parameters x (and another tensor), elementwise.
+    FLOPs: unknown: numbers are drawn until one is accepted.
+    Bytes: the parameters read, the numbers written.
     (x, ...): poisson _standard_gamma _sample_dirichlet
     (x, other, ...): binomial
 """)
-def poisson(x: Tensor, other: Tensor | None = None) -> tuple[Cost, str]:
-    """Samples of a distribution with parameters x (and another tensor), elementwise.
-
-    FLOPs: unknown: numbers are drawn until one is accepted.
-    Bytes: the parameters read, the numbers written.
-    """
+def poisson(x: Tensor, other: Tensor | None = None) -> Answer:
     shape = x.shape if other is None else broadcast(x.shape, other.shape)
     return Cost(None, moved(x, other, fresh(x, shape))), texts(x, other)
 
 
 for _name, (_flops, _what) in _IN_PLACE.items():
-    _register_in_place(_name, _flops, _what)
-for _name, _flops in _LIKE.items():
-    _register_like(_name, _flops)
-_register_new("rand", UNIFORM, "uniform numbers")
-_register_new("randn", NORMAL, "normal numbers")
+    # Operators without a trailing _ fill a new tensor of x's size; torch.normal differs.
+    _more = " ".join(f"aten::{name}" for name in _MORE.get(_name, (_name,)))
+    table_row(f"""
+        x filled with random numbers of a distribution: {_name}.
+        FLOPs: {_flops} per number ({_what}).
+        Bytes: x written.
+        (x, ...): {_name}_ {_more}
+    """)(_filled, flops=_flops)
+for _name, _flops in (("rand_like", UNIFORM), ("randn_like", NORMAL)):
+    table_row(f"""
+        A new tensor of x's size filled with random numbers.
+        FLOPs: {_flops} per number.
+        Bytes: the tensor written, in x's type by default; x is not read.
+        (x, dtype=dtype, ...): torch.{_name}
+        (x, dtype, _, _, _, _): aten::{_name}
+    """)(_like, flops=_flops)
+for _name, _flops, _what in (("rand", UNIFORM, "uniform"), ("randn", NORMAL, "normal")):
+    table_row(f"""
+        A new tensor of the given size, filled with {_what} numbers.
+        FLOPs: {_flops} per number.
+        Bytes: the tensor written.
+
+        The default type is float32. Unknown if the capture does not record values: sizes are
+        values.
+        (size, second, third, fourth, fifth, sixth, dtype=dtype): torch.{_name}
+        (size, dtype, ...): aten::{_name}
+    """)(_new, flops=_flops)
 
 
 Probability: TypeAlias = float | Unknown
-Training: TypeAlias = bool | Unknown | None
+Training: TypeAlias = Flag | None
 
 # The mask of a dropout is one byte per element.
 _MASK: Final = "bool"
@@ -275,6 +240,13 @@ def _drops(p: Probability, training: Training, default: bool) -> tuple[bool, boo
 
 
 @operators("""
+    x with random elements set to 0, the others divided by 1 - p.
+    FLOPs: 5 per element (random number 3, compared, scaled), PyProf's count; backward 2 (mask,
+    scaled). 0 outside training and for p = 0.
+    Bytes: x read, y and a mask of one byte per element written. Backward reads dy and mask, writes
+    dx. None outside training: y is x itself.
+
+    PyProf leaves the mask out. If not recorded,  it is assumed to be training (not exact).
     (x, p, training, _, train): torch.dropout
     (x, p, train=training, _): torch.dropout_
     (x, p, training): native_dropout aten::dropout aten::dropout_
@@ -287,16 +259,7 @@ def dropout(
     train: Training = None,
     *,
     direction: str,
-) -> tuple[Cost, str]:
-    """x with random elements set to 0, the others divided by 1 - p.
-
-    FLOPs: 5 per element (random number 3, compared, scaled), PyProf's count; backward 2 (mask,
-    scaled). 0 outside training and for p = 0.
-    Bytes: x read, y and a mask of one byte per element written. Backward reads dy and mask, writes
-    dx. None outside training: y is x itself.
-
-    PyProf leaves the mask out. If not recorded,  it is assumed to be training (not exact).
-    """
+) -> Answer:
     dropping, exact = _drops(p, training if train is None else train, True)
     if not dropping:
         return Cost(0, 0, exact), texts(x)
@@ -311,13 +274,13 @@ def _gradient(gradient: Tensor, mask: Tensor, exact: bool = True) -> Cost:
     return Cost(2 * elements(gradient.shape), moves, exact)
 
 
-@operators("(gradient, mask, _): native_dropout_backward _masked_scale")
-def native_dropout_backward(gradient: Tensor, mask: Tensor) -> tuple[Cost, str]:
-    """dx of a dropout: dy masked and scaled.
-
+@operators("""
+    dx of a dropout: dy masked and scaled.
     FLOPs: 2 per element (mask, scaled).
     Bytes: dy and mask read, dx written.
-    """
+    (gradient, mask, _): native_dropout_backward _masked_scale
+""")
+def native_dropout_backward(gradient: Tensor, mask: Tensor) -> Answer:
     if gradient.shape != mask.shape:
         raise CannotModel(f"mask {mask.shape} does not fit {gradient.shape}")
     return _gradient(gradient, mask), texts(gradient)
@@ -331,15 +294,7 @@ def _channels(x: Tensor) -> Tensor:
 
 
 @operators("""
-    (x, p, training, _): torch.dropout1d torch.dropout2d torch.dropout3d
-    (x, p, train=training): torch.feature_dropout torch.feature_dropout_
-    (x, p, training): aten::feature_dropout aten::feature_dropout_
-""")
-def feature_dropout(
-    x: Tensor, p: Probability = 0.5, training: Training = None, *, direction: str
-) -> tuple[Cost, str]:
-    """x[n, c, ..] with random channels set to 0, the others divided by 1 - p.
-
+    x[n, c, ..] with random channels set to 0, the others divided by 1 - p.
     FLOPs: 5 for a channel (random number 3, compared, divided), 1 per element; backward 1. None
     outside training.
     Bytes: x read, y and a number for each channel written. Backward reads dy and those numbers,
@@ -347,7 +302,13 @@ def feature_dropout(
 
     If not recorded,  it is assumed to be training (not exact). x without a batch counts as if its
     first two dimensions were batch and channels.
-    """
+    (x, p, training, _): torch.dropout1d torch.dropout2d torch.dropout3d
+    (x, p, train=training): torch.feature_dropout torch.feature_dropout_
+    (x, p, training): aten::feature_dropout aten::feature_dropout_
+""")
+def feature_dropout(
+    x: Tensor, p: Probability = 0.5, training: Training = None, *, direction: str
+) -> Answer:
     dropping, exact = _drops(p, training, True)
     if not dropping:
         return Cost(0, 0, exact), texts(x)
@@ -358,37 +319,16 @@ def feature_dropout(
     return Cost(flops + drawn, moved(x, fresh(x), noise), exact), texts(x)
 
 
-def _register_alpha(name: str, by_channel: bool) -> None:
-    aten = (f"{name}(x, p, training)", f"{name}_(x, p, training)")
-    python = (f"{name}(x, p, training, _, train)", f"{name}_(x, p, train=training)")
-
-    @op(TORCH, *python, aten=aten)
-    def alpha_dropout_of(
-        x: Tensor,
-        p: Probability = 0.5,
-        training: Training = None,
-        train: Training = None,
-        *,
-        direction: str,
-    ) -> tuple[Cost, str]:
-        """x with random elements (or channels) set to SELU's limit, then scaled and shifted to keep
-        mean and variance.
-
-        FLOPs: 8 for each number drawn (random number 3, compared, 4 for scale and shift), 2 per
-        element; backward 1. None outside training.
-        Bytes: x read, y and the numbers drawn written. Backward reads dy and the numbers, writes
-        dx. None outside training.
-
-        Counted as one kernel; torch uses several.
-        """
-        return alpha_dropout(x, p, training if train is None else train, by_channel, direction)
-
-
-def alpha_dropout(
-    x: Tensor, p: Probability, training: Training, by_channel: bool, direction: str
-) -> tuple[Cost, str]:
-    """Cost of a dropout that keeps mean and variance."""
-    dropping, exact = _drops(p, training, False)
+def _alpha_dropout(
+    x: Tensor,
+    p: Probability = 0.5,
+    training: Training = None,
+    train: Training = None,
+    *,
+    by_channel: bool,
+    direction: str,
+) -> Answer:
+    dropping, exact = _drops(p, training if train is None else train, False)
     if not dropping:
         return Cost(0, 0, exact), texts(x)
     noise = _channels(x) if by_channel else fresh(x)
@@ -398,5 +338,17 @@ def alpha_dropout(
     return Cost(2 * elements(x.shape) + drawn, moved(x, fresh(x), noise), exact), texts(x)
 
 
-_register_alpha("alpha_dropout", by_channel=False)
-_register_alpha("feature_alpha_dropout", by_channel=True)
+for _name, _by_channel in (("alpha_dropout", False), ("feature_alpha_dropout", True)):
+    table_row(f"""
+        x with random elements (or channels) set to SELU's limit, then scaled and shifted to keep
+        mean and variance.
+        FLOPs: 8 for each number drawn (random number 3, compared, 4 for scale and shift), 2 per
+        element; backward 1. None outside training.
+        Bytes: x read, y and the numbers drawn written. Backward reads dy and the numbers, writes
+        dx. None outside training.
+
+        Counted as one kernel; torch uses several.
+        (x, p, training, _, train): torch.{_name}
+        (x, p, train=training): torch.{_name}_
+        (x, p, training): aten::{_name} aten::{_name}_
+    """)(_alpha_dropout, by_channel=_by_channel)

@@ -17,7 +17,7 @@ Which module registers the formula of an operator: a formula is imported when a 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from importlib import import_module
 from pathlib import Path
@@ -112,7 +112,8 @@ MODULES: Final = frozenset(
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _TRITON: Final = regex(r"triton_[a-z]+_")
-_ARGUMENTS: Final = regex(r"(\([^()]*\)):")  # in a table of operators
+_GROUP: Final = re.compile(r"^ *(\([^()]*\)):", re.MULTILINE)  # of operators with these arguments
+_IN_ORDER: Final = "(*)"
 
 
 _entries: dict[tuple[str, str], Entry] = {}
@@ -183,27 +184,31 @@ def operators(text: str) -> Callable[[Function], Function]:
     Parameters
     ----------
     text : str
-        Names of operators, after them `(arguments): names` for each other order of arguments
-        (`fastprof.ops.signature`). "add" is torch's function and ATen's operator, "torch.add" and
-        "aten::add" are one of them; "package.module.name" is a function of another package.
+        The docstring of the function: what it computes, FLOPs and bytes. After that the operators,
+        `(arguments): names` for each order of arguments (`fastprof.ops.signature`); `(*): names`
+        for the order of the function's parameters. "add" is torch's function and ATen's operator,
+        "torch.add" and "aten::add" are one of them; "package.module.name" is a function of another
+        package, "fbgemm|fb::add" the operator of two namespaces.
 
     Returns
     -------
     callable
-        A decorator that returns the function unchanged.
+        A decorator that returns the function, with its docstring.
 
     Raises
     ------
     OpError
         A name is already registered.
     """
+    told, *groups = _GROUP.split(text)
 
     def register(function: Function) -> Function:
-        own, *others = _ARGUMENTS.split(text)
+        function.__doc__ = told
         in_python: dict[tuple[str, str], list[str]] = {}
         in_torch: dict[tuple[str, str], list[str]] = {}
-        for arguments, names in [("", own), *zip(others[::2], others[1::2], strict=True)]:
-            for name in names.split():
+        for arguments, names in zip(groups[::2], groups[1::2], strict=True):
+            arguments = arguments.replace(_IN_ORDER, "")
+            for name in _of_all_namespaces(names):
                 module, dot, function_name = name.rpartition(".")
                 signature = f"{function_name}{arguments}"
                 if "::" not in name:
@@ -215,6 +220,14 @@ def operators(text: str) -> Callable[[Function], Function]:
         return function
 
     return register
+
+
+def _of_all_namespaces(names: str) -> Iterator[str]:
+    # Names, with one for each namespace of "fbgemm|fb::add".
+    for name in names.split():
+        *others, last = name.split("|")
+        yield from (f"{space}::{last.partition('::')[2]}" for space in others)
+        yield last
 
 
 def _key_in_torch(name: str) -> tuple[str, str]:

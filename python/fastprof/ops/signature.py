@@ -10,7 +10,10 @@ A signature maps the arguments of a call to the parameters of a formula. Its ite
 | `amax*?` | a list that may be empty |
 | `others**` | last: all tensors among the remaining arguments |
 | `@batch` | anywhere: a keyword-only parameter |
-| `_` | an argument without effect on the cost |
+| `_` | an argument without effect on the cost, no tensor |
+| `_table` | in fastprof's own formulas: a tensor, or none, without effect on the cost |
+| `other` | in those without a parameter of this name: any argument without effect on the cost |
+| `scale` | in those with a parameter `read`, which this is not: a tensor whose bytes count |
 | `...` | last: the remaining arguments have no effect on the cost |
 
 The first argument also has the keywords `input` and `self`.

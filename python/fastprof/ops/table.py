@@ -7,6 +7,11 @@
         (out, x, scale): _C::static_scaled_fp8_quant aiter::static_per_tensor_quant
     ''')("x, scale, out?", Traffic(3, "x scale out/x'"))
 
+    table_row('''
+        Running sum of rows of x, by a function and a value for one of its parameters.
+        ...
+    ''')(running, flops=1)
+
 The text has what the operator computes, its FLOPs and bytes, as a docstring, and after that the
 operators by the order of their arguments (`fastprof.ops.registry.operators`).
 """
@@ -16,15 +21,15 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
-from inspect import Parameter, Signature, cleandoc
+from functools import partial
+from inspect import Parameter, Signature
 from typing import Any, Final
 
 from fastprof.model.call import Tensor
-from fastprof.ops.cost import Answer, Cost
+from fastprof.ops.cost import Answer, CannotModel, Cost
 from fastprof.ops.registry import operators
 from fastprof.ops.tensor import elements, fresh, moved, texts
 
-_OPERATORS: Final = re.compile(r"^\([^()]*\):", re.MULTILINE)
 _NAME: Final = re.compile(r"(?<![:\w])\w+")
 # What ends the name of a parameter -> its type, and its default if it has one.
 _TYPES: Final[dict[str, tuple[Any, Any]]] = {
@@ -43,39 +48,72 @@ class Traffic:
     Parameters
     ----------
     flops : int
-        FLOPs for each element of the first tensor that is shown.
+        FLOPs for each element of the first tensor that is shown, or of the tensor `of`.
     moved : str
         Tensors that are read or written, as often as named: "x" by its own size, "x'" as a dense
-        tensor of the shape and type of x, "x:int8" as one of another type, "out/x" as out if the
-        call passes it, else as x. Tensors that a call omits are not counted.
+        tensor of the shape and type of x, "x:int8" as one of another type, "x[]" as one element,
+        "out/x" as out if the call passes it, else as x. Tensors that a call omits are not counted.
     shown : str
         Tensors in the params, by default the first of `moved`.
+    more : str
+        Tensors each of which adds one FLOP for each element if the call passes it.
+    fits : str
+        Two tensors of one shape, "gradient x"; the cost is unknown if they differ.
+    back : Traffic or None
+        That of the backward pass, with the same tensors in the params.
     exact : bool
         False for an estimate.
     """
 
-    def __init__(self, flops: int, moved: str, shown: str = "", *, exact: bool = True) -> None:
+    def __init__(
+        self,
+        flops: int,
+        moved: str,
+        shown: str = "",
+        *,
+        of: str = "",
+        more: str = "",
+        fits: str = "",
+        back: Traffic | None = None,
+        exact: bool = True,
+    ) -> None:
         self.flops, self.moved, self.exact = flops, moved.split(), exact
         self.shown = shown.split() or self.moved[:1]
-        self.names = tuple(dict.fromkeys(_NAME.findall(f"{shown} {moved}")))
+        self.of, self.more, self.fits, self.back = of or self.shown[0], more.split(), fits, back
+        names: list[str] = _NAME.findall(f"{shown} {moved} {of} {more} {fits}")
+        names += ["direction", *back.names] if back else []
+        self.names: tuple[str, ...] = tuple(dict.fromkeys(names))
 
-    def __call__(self, **arguments: Any) -> Answer:
+    def __call__(self, *, direction: str = "fprop", **arguments: Any) -> Answer:
         """The cost and the params of a call."""
         shown = [tensor for name in self.shown for tensor in _tensors(arguments[name])]
+        counted = self.back if self.back and direction == "bprop" else self
+        return counted.cost(arguments), texts(*shown)
+
+    def cost(self, arguments: dict[str, Any]) -> Cost:
+        """The cost of a call in this direction."""
+        if self.fits:
+            first, second = self.fits.split()
+            if arguments[first].shape != arguments[second].shape:
+                shapes = arguments[first].shape, arguments[second].shape
+                raise CannotModel(f"{first} {shapes[0]} does not fit {shapes[1]}")
+        each = self.flops + sum(arguments[name] is not None for name in self.more)
+        count = elements(_tensors(arguments[self.of])[0].shape) if each else 0
         read_or_written = [tensor for name in self.moved for tensor in _named(name, arguments)]
-        flops = self.flops * elements(shown[0].shape) if self.flops else 0
-        return Cost(flops, moved(*read_or_written), self.exact), texts(*shown)
+        return Cost(each * count, moved(*read_or_written), self.exact)
 
 
 def _named(name: str, arguments: dict[str, Any]) -> tuple[Tensor, ...]:
     given, _, otherwise = name.partition("/")
-    key, _, dtype = given.removesuffix("'").partition(":")
-    value = arguments[key]
+    key, _, dtype = given.partition(":")
+    bare = key.rstrip("'[]")
+    value = arguments[bare]
     if value is None and otherwise:
         return _named(otherwise, arguments)
-    if given == key:
+    if given == bare:
         return _tensors(value)
-    return tuple(fresh(tensor, dtype=dtype) for tensor in _tensors(value))
+    shape = () if key.endswith("[]") else None
+    return tuple(fresh(tensor, shape, dtype) for tensor in _tensors(value))
 
 
 def _tensors(value: Any) -> tuple[Tensor, ...]:
@@ -95,23 +133,28 @@ def table_row(text: str) -> Callable[..., None]:
     Returns
     -------
     callable
-        Takes the parameters, "x, weight?, others*": tensors, optional ones, lists ("*?" may be
-        omitted, "**?" is a list of lists), and "other~" for a value of any type; and a function
-        from parameters to a cost, which gets those that it names. With `direction` among them, or
-        `both` true, the row also applies to the backward pass.
+        Takes a function and values for some of its parameters, `(product, flops=3)`; the formula
+        has the others. Or takes parameters of the formula, "x, weight?, others*": tensors, optional
+        ones, lists ("*?" may be omitted, "**?" is a list of lists), and "other~" for a value of any
+        type; and a function of those that it names. With `direction` among them, or `both` true,
+        such a row also applies to the backward pass.
     """
-    text = cleandoc(text)
-    match = _OPERATORS.search(text)
-    if match is None:
-        raise ValueError(f"{text!r}: expected operators")
-    told, names = text[: match.start()].rstrip(), text[match.start() :]
     module = sys._getframe(1).f_globals["__name__"]
+    name = text.rpartition("):")[2].split()[0]
 
-    def register(takes: str, cost: Callable[..., Any], *, both: bool = False) -> None:
-        formula = _formula(takes, cost, both)
-        formula.__doc__, formula.__module__ = told, module
-        formula.__name__ = formula.__qualname__ = re.findall(r"[\w.:]+", names.split("):", 1)[1])[0]
-        operators(names)(formula)
+    def register(
+        given: str | Callable[..., Any],
+        cost: Callable[..., Any] | None = None,
+        *,
+        both: bool = False,
+        **values: Any,
+    ) -> None:
+        if isinstance(given, str) and cost is not None:
+            formula = _formula(given, cost, both)
+        elif callable(given):
+            formula = partial(given, **values)
+        formula.__module__, formula.__name__, formula.__qualname__ = module, name, name
+        operators(text)(formula)
 
     return register
 

@@ -276,10 +276,7 @@ def tensor_text(tensor: Tensor) -> str:
 def broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     """The broadcast shape, by torch's (numpy's) rules.
 
-    Raises
-    ------
-    CannotModel
-        The shapes do not broadcast.
+    Raises CannotModel when the shapes do not broadcast.
     """
     rank = max((len(shape) for shape in shapes), default=0)
     padded = [(1,) * (rank - len(shape)) + shape for shape in shapes]
@@ -379,6 +376,24 @@ def present(*tensors: Tensor | None) -> tuple[Tensor, ...]:
 def fresh(tensor: Tensor, shape: tuple[int, ...] | None = None, dtype: str | None = None) -> Tensor:
     """A dense tensor with the shape and type of another, or with those given."""
     return Tensor(tensor.shape if shape is None else shape, dtype or tensor.dtype)
+
+
+def flat(count: int | None, dtype: str | None) -> Tensor:
+    """A dense tensor of `count` elements; None: one of unknown bytes."""
+    return Tensor(()) if count is None else Tensor((count,), dtype)
+
+
+def of_sizes(x: Tensor, sizes: int | tuple[int, ...] | Unknown) -> Tensor:
+    """A dense tensor of the type of x and the sizes of an argument, of unknown bytes without them.
+
+    Raises CannotModel when a size is negative.
+    """
+    if isinstance(sizes, Unknown):
+        return Tensor(())
+    shape = (sizes,) if isinstance(sizes, int) else sizes
+    if any(size < 0 for size in shape):
+        raise CannotModel(f"invalid shape {shape}")
+    return Tensor(shape, x.dtype)
 
 
 def texts(*operands: object) -> str:

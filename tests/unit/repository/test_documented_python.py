@@ -29,7 +29,7 @@ NEEDS = {
 # Not run: the text that identifies them, and the reason.
 NOT_RUN = {
     "distributed.Client(": "needs a Dask cluster (tests/unit/ranks/test_cluster.py has one)",
-    '@operators("gelu gelu_"': "gelu has its formula already, and this is it",
+    "(x, approximate): gelu gelu_": "gelu has its formula already, and this is it",
 }
 # Definitions that the examples assume.
 TRAINING = """\

@@ -162,7 +162,7 @@ def _notes(times: LaunchTimes) -> list[str]:
 def _left_out(n_kept: int, n_queues: int) -> list[str]:
     if n_kept == n_queues:
         return []
-    return [f"{n_queues - n_kept} queues are left out of {n_queues}: those with the least work"]
+    return [f"{n_queues - n_kept} of {n_queues} queues left out: those with the least work"]
 
 
 _BOUND: Final = 0.2  # share of starved kernels

@@ -10,24 +10,27 @@ Source: hopper/flash_attn_interface.py and hopper/flash_api.cpp in Dao-AILab/fla
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
-from fastprof.model.call import Tensor, Unknown
+from fastprof._system.classes import NamedTuple
+from fastprof.model.call import Tensor
 from fastprof.ops.attention.sizes import (
     Attention,
+    Operands,
     attention_backward,
-    attention_forward,
     attention_work,
     heads_first,
     heads_last,
     packed_sizes,
 )
 from fastprof.ops.cost import CannotModel, Work
+from fastprof.ops.parameters import Int
 from fastprof.ops.registry import operators
-from fastprof.ops.tensor import elements
+from fastprof.ops.tensor import elements, fresh
 
-Length = int | Unknown | None
+Length = Int | None
 
 
 def length(value: Length) -> int | None:
@@ -46,46 +49,28 @@ def lengths(*candidates: Any) -> tuple[int | None, int | None]:
     return None, None
 
 
+class Sequences(NamedTuple):
+    """Starts of concatenated sequences, if any, and the maximum numbers of queries and of keys."""
+
+    starts: Tensor | None = None
+    longest_query: Length = None
+    longest_key: Length = None
+
+
 def varlen_sizes(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor | None,
+    operands: Operands,
     starts: Tensor | None,
     longest: tuple[Length, Length],
+    batch: Callable[..., Attention] = heads_last,
 ) -> Attention:
-    """Sizes of concatenated sequences if `starts` is given, else of [b, s, h, d]."""
+    """Sizes of concatenated sequences if `starts` is given, else of `batch`, [b, s, h, d]."""
     if starts is None:
-        return heads_last(query, key, value, mask)
-    lengths = (length(longest[0]), length(longest[1]))
-    return packed_sizes(query, key, value, mask, starts, lengths)
+        return batch(*operands)
+    return packed_sizes(*operands, starts, (length(longest[0]), length(longest[1])))
 
 
 @operators("""
-    (q=query, k=key, v=value, ...): flash_attn.flash_attn_interface.flash_attn_func
-    (query, key, value, cum_seq_q=starts, other, max_q=longest_query, max_k=longest_key, ...):
-        aten::_flash_attention_forward
-    (other, query, key, value, starts, other, longest_query, longest_key, ...):
-        aten::_flash_attention_forward_no_dropout_inplace
-    (query, key, value, bias=mask, starts, other, longest_query, longest_key, ...):
-        aten::_efficient_attention_forward
-    (query, key, value, ...): flash_attn::_flash_attn_forward flashattn::_flash_attn_forward
-        aten::FlashAttnFunc
-""")
-def flash_attn_func(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor | None = None,
-    starts: Tensor | None = None,
-    longest_query: Length = None,
-    longest_key: Length = None,
-    other: Tensor | None = None,
-    *,
-    direction: str,
-) -> Work:
-    """softmax(q k^T + mask) v: q [b, s, h, d], k [b, t, h/g, d], v [b, t, h/g, w].
-
+    softmax(q k^T + mask) v: q [b, s, h, d], k [b, t, h/g, d], v [b, t, h/g, w].
     FLOPs: forward 2 b h s t (d + w), two products; backward 2 b h s t (3 d + 2 w), five.
     Bytes: forward q, k, v and mask read, output and 4 bytes per query (softmax sums) written;
         backward all of these and the output's gradient read, gradients of q, k, v written.
@@ -93,36 +78,24 @@ def flash_attn_func(
     The heads are the third dimension, as in torch's kernels and flash-attn. (FlopCounterMode treats
     them as the second in torch's two kernels, which it counts only without their callers.) With the
     sequences' starts, q is [total, h, d]: see `sequences`.
-    """
+    (q=query, k=key, v=value, ...): flash_attn.flash_attn_interface.flash_attn_func
+    (query, key, value, cum_seq_q=starts, other, max_q=longest_query, max_k=longest_key, ...):
+        aten::_flash_attention_forward
+    (other, query, key, value, starts, other, longest_query, longest_key, ...):
+        aten::_flash_attention_forward_no_dropout_inplace
+    (query, key, value, bias=mask, starts, other, longest_query, longest_key, ...):
+        aten::_efficient_attention_forward
+    (query, key, value, ...): flash_attn|flashattn::_flash_attn_forward aten::FlashAttnFunc
+""")
+def flash_attn_func(
+    operands: Operands, sequences: Sequences, other: Tensor | None = None, *, direction: str
+) -> Work:
     del other
-    longest = (longest_query, longest_key)
-    return attention_work(varlen_sizes(query, key, value, mask, starts, longest), direction)
+    return attention_work(varlen_sizes(operands, sequences.starts, sequences[1:]), direction)
 
 
 @operators("""
-    (q=query, k=key, v=value, cu_seqlens_q=starts, cu_seqlens_k=other, max_seqlen_q=first,
-        max_seqlen_k=second, ...): flash_attn.flash_attn_interface.flash_attn_varlen_func
-    (query, key, value, starts, other, first, second, third, fourth, ...):
-        flash_attn::_flash_attn_varlen_forward flashattn::_flash_attn_varlen_forward
-        aten::FlashAttnVarlenFunc torch_attn::_varlen_attn xformers_flash::flash_fwd
-        xformers_flash3::flash_fwd
-    (other, query, key, value, starts, other, first, second, ...): torch_attn::_varlen_attn_out
-""")
-def sequences(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    starts: Tensor | None = None,
-    first: Any = None,
-    second: Any = None,
-    third: Any = None,
-    fourth: Any = None,
-    other: Any = None,
-    *,
-    direction: str,
-) -> Work:
-    """Attention over concatenated sequences: q [s, h, d], k [t, h/g, d], v [t, h/g, w].
-
+    Attention over concatenated sequences: q [s, h, d], k [t, h/g, d], v [t, h/g, w].
     FLOPs: forward 2 h p (d + w), backward 2 h p (3 d + 2 w), p being the sum over the sequences of
         queries times keys.
     Bytes: forward q, k and v read, output and 4 bytes per query (softmax sums) written; backward
@@ -132,59 +105,63 @@ def sequences(
     p is min(s * longest keys, t * longest queries): exact for equally long sequences, else an upper
     bound. If not, p is s t / n, which assumes equally long sequences, an estimate. Paged keys
     (block tables) are not modelled.
-    """
-    del other
-    longest = lengths(first, second, third, fourth)
-    return attention_work(varlen_sizes(query, key, value, None, starts, longest), direction)
-
-
-@operators("""
-    (query, key, value, attn_bias=mask, starts, other, longest_query, longest_key, ...):
-        aten::_cudnn_attention_forward
+    (q=query, k=key, v=value, cu_seqlens_q=starts, cu_seqlens_k=other, max_seqlen_q=first,
+        max_seqlen_k=second, ...): flash_attn.flash_attn_interface.flash_attn_varlen_func
+    (query, key, value, starts, other, first, second, third, fourth, ...):
+        flash_attn|flashattn::_flash_attn_varlen_forward aten::FlashAttnVarlenFunc
+        torch_attn::_varlen_attn xformers_flash::flash_fwd xformers_flash3::flash_fwd
+    (other, query, key, value, starts, other, first, second, ...): torch_attn::_varlen_attn_out
 """)
-def cudnn_attention_forward(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor | None = None,
+def sequences(
+    operands: Operands,
     starts: Tensor | None = None,
-    longest_query: Length = None,
-    longest_key: Length = None,
-    other: Tensor | None = None,
+    first: Any = None,
+    second: Any = None,
+    third: Any = None,
+    fourth: Any = None,
     *,
     direction: str,
 ) -> Work:
-    """softmax(q k^T + mask) v: q [b, h, s, d], k [b, h/g, t, d], v [b, h/g, t, w].
+    longest = lengths(first, second, third, fourth)
+    return attention_work(varlen_sizes(operands, starts, longest), direction)
 
+
+@operators("""
+    softmax(q k^T + mask) v: q [b, h, s, d], k [b, h/g, t, d], v [b, h/g, t, w].
     FLOPs: forward 2 b h s t (d + w), two products; backward 2 b h s t (3 d + 2 w), five.
     Bytes: forward q, k, v and mask read, output and 4 bytes per query (softmax sums) written;
         backward all of these and the output's gradient read, gradients of q, k, v written.
 
     With the sequences' starts, q is [total, h, d]: see `sequences`.
-    """
+    (query, key, value, attn_bias=mask, starts, other, longest_query, longest_key, ...):
+        aten::_cudnn_attention_forward
+""")
+def cudnn_attention_forward(
+    operands: Operands, sequences: Sequences, other: Tensor | None = None, *, direction: str
+) -> Work:
     del other
-    if starts is None:
-        return attention_work(heads_first(query, key, value, mask), direction)
-    longest = (length(longest_query), length(longest_key))
-    return attention_work(packed_sizes(query, key, value, mask, starts, longest), direction)
+    sizes = varlen_sizes(operands, sequences.starts, sequences[1:], heads_first)
+    return attention_work(sizes, direction)
 
 
 @operators("""
+    Attention of queries, keys and values in one tensor [b, s, 3, h, d].
+    FLOPs: forward 4 b h s^2 d, two products; backward 10 b h s^2 d, five.
+    Bytes: forward the tensor read, output and 4 bytes per query (softmax sums) written; backward
+        these and the output's gradient read, the tensor's gradient written.
     (qkv, ...): flash_attn.flash_attn_interface.flash_attn_qkvpacked_func
         aten::FlashAttnQKVPackedFunc
 """)
 def flash_attn_qkvpacked_func(qkv: Tensor, *, direction: str) -> Work:
-    """Attention of queries, keys and values in one tensor [b, s, 3, h, d].
-
-    FLOPs: forward 4 b h s^2 d, two products; backward 10 b h s^2 d, five.
-    Bytes: forward the tensor read, output and 4 bytes per query (softmax sums) written; backward
-        these and the output's gradient read, the tensor's gradient written.
-    """
     query, key, value = unpacked(qkv, 3)
-    return attention_work(heads_last(query, key, value, None), direction)
+    return attention_work(heads_last(query, key, value), direction)
 
 
 @operators("""
+    Attention over concatenated sequences, q, k and v in one tensor [s, 3, h, d].
+    FLOPs: forward 4 h p d, backward 10 h p d, p as for `sequences`.
+    Bytes: forward the tensor read, output and 4 bytes per query (softmax sums) written; backward
+        these and the output's gradient read, the tensor's gradient written.
     (qkv, cu_seqlens=starts, max_seqlen=longest, ...):
         flash_attn.flash_attn_interface.flash_attn_varlen_qkvpacked_func
     (qkv, starts, longest, ...): aten::FlashAttnVarlenQKVPackedFunc
@@ -192,33 +169,29 @@ def flash_attn_qkvpacked_func(qkv: Tensor, *, direction: str) -> Work:
 def flash_attn_varlen_qkvpacked_func(
     qkv: Tensor, starts: Tensor | None = None, longest: Any = None, *, direction: str
 ) -> Work:
-    """Attention over concatenated sequences, q, k and v in one tensor [s, 3, h, d].
-
-    FLOPs: forward 4 h p d, backward 10 h p d, p as for `sequences`.
-    Bytes: forward the tensor read, output and 4 bytes per query (softmax sums) written; backward
-        these and the output's gradient read, the tensor's gradient written.
-    """
     query, key, value = unpacked(qkv, 3)
     both = lengths(longest, longest)
     return attention_work(packed_sizes(query, key, value, None, starts, both), direction)
 
 
 @operators("""
+    Attention of q [b, s, h, d] over keys and values in one tensor [b, t, 2, h/g, d].
+    FLOPs: forward 4 b h s t d, two products; backward 10 b h s t d, five.
+    Bytes: forward both tensors read, output and 4 bytes per query (softmax sums) written; backward
+        these and the output's gradient read, the gradients of both written.
     (q=query, kv, ...): flash_attn.flash_attn_interface.flash_attn_kvpacked_func
     (query, kv, ...): aten::FlashAttnKVPackedFunc
 """)
 def flash_attn_kvpacked_func(query: Tensor, kv: Tensor, *, direction: str) -> Work:
-    """Attention of q [b, s, h, d] over keys and values in one tensor [b, t, 2, h/g, d].
-
-    FLOPs: forward 4 b h s t d, two products; backward 10 b h s t d, five.
-    Bytes: forward both tensors read, output and 4 bytes per query (softmax sums) written; backward
-        these and the output's gradient read, the gradients of both written.
-    """
     key, value = unpacked(kv, 2)
-    return attention_work(heads_last(query, key, value, None), direction)
+    return attention_work(heads_last(query, key, value), direction)
 
 
 @operators("""
+    Attention over concatenated sequences: q [s, h, d], k and v in one [t, 2, h/g, d].
+    FLOPs: forward 4 h p d, backward 10 h p d, p as for `sequences`.
+    Bytes: forward both tensors read, output and 4 bytes per query (softmax sums) written; backward
+        these and the output's gradient read, the gradients of both written.
     (q=query, kv, cu_seqlens_q=starts, cu_seqlens_k=other, max_seqlen_q=first,
         max_seqlen_k=second, ...):
         flash_attn.flash_attn_interface.flash_attn_varlen_kvpacked_func
@@ -230,17 +203,9 @@ def flash_attn_varlen_kvpacked_func(
     starts: Tensor | None = None,
     first: Any = None,
     second: Any = None,
-    other: Any = None,
     *,
     direction: str,
 ) -> Work:
-    """Attention over concatenated sequences: q [s, h, d], k and v in one [t, 2, h/g, d].
-
-    FLOPs: forward 4 h p d, backward 10 h p d, p as for `sequences`.
-    Bytes: forward both tensors read, output and 4 bytes per query (softmax sums) written; backward
-        these and the output's gradient read, the gradients of both written.
-    """
-    del other
     key, value = unpacked(kv, 2)
     attention = packed_sizes(query, key, value, None, starts, lengths(first, second))
     return attention_work(attention, direction)
@@ -249,10 +214,7 @@ def flash_attn_varlen_kvpacked_func(
 def unpacked(tensor: Tensor, count: int) -> list[Tensor]:
     """The tensors [.., h, d] in one [.., count, h, d].
 
-    Raises
-    ------
-    CannotModel
-        When the shape is another.
+    Raises CannotModel when the shape is another.
     """
     shape = tensor.shape
     if len(shape) not in (4, 5) or shape[-3] != count:
@@ -264,14 +226,20 @@ def unpacked(tensor: Tensor, count: int) -> list[Tensor]:
 
 
 @operators("""
+    softmax(q k^T) v: q [b, s, h, d] or [s, h, d], k [b, t, h/g, d], [t, h/g, d] or in pages.
+    FLOPs: forward 2 p h (d + w), backward 2 p h (3 d + 2 w), p being the sum over the sequences of
+        queries times keys; with a second query of the values' size 2 p h w more.
+    Bytes: forward q, k and v read, output and 4 bytes per query (softmax sums) written; backward
+        all of these and the output's gradient read, gradients of q, k, v written.
+
+    If the lengths are values of tensors (starts, lengths in use, pages), p is an upper bound or
+    assumes equally long sequences, and the cost is an estimate.
     (query, key, value, new_key, new_value, second_query, other, starts, key_starts, other,
         other, used, longest_query, longest_key, pages, ...): flash_attn_3::fwd
         flash_attn_3::_flash_attn_forward
 """)
 def fwd(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
+    operands: Operands,
     new_key: Tensor | None = None,
     new_value: Tensor | None = None,
     second_query: Tensor | None = None,
@@ -281,45 +249,27 @@ def fwd(
     longest_query: Any = None,
     longest_key: Any = None,
     pages: Tensor | None = None,
-    other: Any = None,
     *,
     direction: str,
 ) -> Work:
-    """softmax(q k^T) v: q [b, s, h, d] or [s, h, d], k [b, t, h/g, d], [t, h/g, d] or in pages.
-
-    FLOPs: forward 2 p h (d + w), backward 2 p h (3 d + 2 w), p being the sum over the sequences of
-        queries times keys; with a second query of the values' size 2 p h w more.
-    Bytes: forward q, k and v read, output and 4 bytes per query (softmax sums) written; backward
-        all of these and the output's gradient read, gradients of q, k, v written.
-
-    If the lengths are values of tensors (starts, lengths in use, pages), p is an upper bound or
-    assumes equally long sequences, and the cost is an estimate.
-    """
-    del other, new_value
+    del new_value
     longest = lengths(longest_query, longest_key)
     if pages is not None:
-        attention = _paged(query, key, value, longest, pages)
-    elif starts is not None and key_starts is None and len(key.shape) == 4:
-        attention = _against_batch(query, key, value)
+        attention = _paged(operands, longest, pages)
+    elif starts is not None and key_starts is None and len(operands.key.shape) == 4:
+        attention = _against_batch(operands)
     else:
-        attention = varlen_sizes(query, key, value, None, starts, longest)
+        attention = varlen_sizes(operands, starts, longest)
         if used is not None or new_key is not None:
             attention = attention._replace(exact=False)
     if second_query is not None:
         attention = attention._replace(depth=attention.depth + attention.width)
-    return Work(
-        (attention_forward(attention) if direction == "fprop" else attention_backward(attention),)
-    )
+    return attention_work(attention, direction)
 
 
-def _paged(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    longest: tuple[int | None, int | None],
-    pages: Tensor,
-) -> Attention:
+def _paged(operands: Operands, longest: tuple[int | None, int | None], pages: Tensor) -> Attention:
     # Keys [pages, size, h/g, d]; assume that each sequence uses all its pages.
+    query, key, value, _ = operands
     _alike(key, value)
     if len(key.shape) != 4 or len(pages.shape) != 2 or len(query.shape) not in (3, 4):
         raise CannotModel(
@@ -328,32 +278,21 @@ def _paged(
     sequences, places = pages.shape
     most = places * key.shape[1]
     keys = most if longest[1] is None else min(longest[1], most)
-    rows = elements(query.shape[:-1])
-    heads = key.shape[2]
-    read = Tensor((sequences, keys, heads, key.shape[3]), key.dtype)
-    values = Tensor((sequences, keys, heads, value.shape[3]), value.dtype)
-    return Attention(
-        query, read, values, None, rows, rows * keys, query.shape[-1], value.shape[3], exact=False
-    )
+    rows, depth, width = elements(query.shape[:-1]), query.shape[-1], value.shape[3]
+    read = fresh(key, (sequences, keys, *key.shape[2:]))
+    values = fresh(value, (sequences, keys, key.shape[2], width))
+    return Attention(query, read, values, None, rows, rows * keys, depth, width, exact=False)
 
 
-def _against_batch(query: Tensor, key: Tensor, value: Tensor) -> Attention:
+def _against_batch(operands: Operands) -> Attention:
     # Queries [s, h, d] of concatenated sequences, keys [b, t, h/g, d] of a batch.
+    query, key, value, _ = operands
     _alike(key, value)
     if len(query.shape) != 3:
         raise CannotModel(f"cannot compute attention of {query.shape} over {key.shape}")
-    rows = elements(query.shape[:-1])
-    return Attention(
-        query,
-        key,
-        value,
-        None,
-        rows,
-        rows * key.shape[1],
-        query.shape[-1],
-        value.shape[-1],
-        exact=False,
-    )
+    rows, depth, width = elements(query.shape[:-1]), query.shape[-1], value.shape[-1]
+    scores = rows * key.shape[1]
+    return Attention(query, key, value, None, rows, scores, depth, width, exact=False)
 
 
 def _alike(key: Tensor, value: Tensor) -> None:
@@ -362,6 +301,11 @@ def _alike(key: Tensor, value: Tensor) -> None:
 
 
 @operators("""
+    Gradients of attention: q [b, s, h, d] or [s, h, d], k [b, t, h/g, d] or [t, h/g, d].
+    FLOPs: 2 p h (3 d + 2 w): the scores computed again, and four products for the gradients.
+    Bytes: q, k, v, output, its gradient and 4 bytes per query read, gradients of q, k, v written.
+
+    With the sequences' starts: see `sequences`.
     (gradient, query, key, value, other, other, other, other, other, starts, other, other,
         other, longest_query, longest_key, ...): flash_attn_3::bwd
     (gradient, query, key, value, other, other, starts, other, other, other, longest_query,
@@ -369,24 +313,12 @@ def _alike(key: Tensor, value: Tensor) -> None:
 """)
 def bwd(
     gradient: Tensor,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
+    operands: Operands,
     starts: Tensor | None = None,
     longest_query: Any = None,
     longest_key: Any = None,
-    other: Any = None,
 ) -> Work:
-    """Gradients of attention: q [b, s, h, d] or [s, h, d], k [b, t, h/g, d] or [t, h/g, d].
-
-    FLOPs: 2 p h (3 d + 2 w): the scores computed again, and four products for the gradients.
-    Bytes: q, k, v, output, its gradient and 4 bytes per query read, gradients of q, k, v written.
-
-    With the sequences' starts: see `sequences`.
-    """
-    del other
-    longest = lengths(longest_query, longest_key)
-    attention = varlen_sizes(query, key, value, None, starts, longest)
+    attention = varlen_sizes(operands, starts, lengths(longest_query, longest_key))
     if elements(gradient.shape) != attention.rows * attention.width:
-        raise CannotModel(f"a gradient of {gradient.shape} does not fit {query.shape}")
+        raise CannotModel(f"a gradient of {gradient.shape} does not fit {operands.query.shape}")
     return Work((attention_backward(attention),))

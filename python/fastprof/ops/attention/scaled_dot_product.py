@@ -2,38 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fastprof.model.call import Tensor, Unknown
-from fastprof.ops.attention.flash import Length, length, varlen_sizes
+from fastprof.ops.attention.flash import Sequences, varlen_sizes
 from fastprof.ops.attention.sizes import (
     Attention,
+    Operands,
     attention_backward,
     attention_forward,
     attention_work,
     check_gradient,
     heads_first,
-    packed_sizes,
 )
-from fastprof.ops.cost import CannotModel, Cost, Work, add_known
+from fastprof.ops.cost import Answer, CannotModel, Cost, Work, add_known
+from fastprof.ops.parameters import Flag
 from fastprof.ops.registry import operators
-from fastprof.ops.tensor import byte_count, elements, moved, texts
+from fastprof.ops.tensor import elements, flat, fresh, moved, texts
 
 
 @operators("""
-    (query, key, value, attn_mask=mask, ...): scaled_dot_product_attention
-    (query, key, value, ...): aten::_scaled_dot_product_flash_attention
-    (query, key, value, _, _, attn_mask=mask, _):
-        aten::_scaled_dot_product_flash_attention_for_cpu
-    (query, key, value, attn_bias=mask, ...): aten::_scaled_dot_product_cudnn_attention
-        aten::_scaled_dot_product_fused_attention_overrideable
-    (q=query, k=key, v=value, ...): aten::_triton_scaled_dot_attention
-""")
-def scaled_dot_product_attention(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, *, direction: str
-) -> Work:
-    """softmax(q k^T + mask) v: q [.., h, s, d], k [.., h/g, t, d], v [.., h/g, t, w].
-
+    softmax(q k^T + mask) v: q [.., h, s, d], k [.., h/g, t, d], v [.., h/g, t, w].
     FLOPs: forward 2 h s t (d + w) for each sequence, two products; backward 2 h s t (3 d + 2 w),
         five: the scores are computed again.
     Bytes: forward q, k, v and mask read, output and 4 bytes per query (softmax sums) written;
@@ -43,66 +30,67 @@ def scaled_dot_product_attention(
     not halve the cost. A head of k may serve a group of g heads of q. The call does not determine
     the kernels: on torch's unfused path, backward has four products, scores are written and read
     (not counted), and no softmax sums are saved.
-    """
-    return attention_work(heads_first(query, key, value, mask), direction)
+    (query, key, value, attn_mask=mask, ...): scaled_dot_product_attention
+    (query, key, value, ...): aten::_scaled_dot_product_flash_attention
+    (query, key, value, _, _, attn_mask=mask, _):
+        aten::_scaled_dot_product_flash_attention_for_cpu
+    (query, key, value, attn_bias=mask, ...): aten::_scaled_dot_product_cudnn_attention
+        aten::_scaled_dot_product_fused_attention_overrideable
+    (q=query, k=key, v=value, ...): aten::_triton_scaled_dot_attention
+""")
+def scaled_dot_product_attention(operands: Operands, *, direction: str) -> Work:
+    return attention_work(heads_first(*operands), direction)
 
 
 @operators("""
-    (query, key, value, attn_bias=mask, compute_log_sumexp=sums, ...):
-        aten::_scaled_dot_product_efficient_attention
-""")
-def scaled_dot_product_efficient_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor | None = None,
-    sums: bool | Unknown = True,
-    *,
-    direction: str,
-) -> Work:
-    """softmax(q k^T + mask) v: q [b, h, s, d], k [b, h, t, d], v [b, h, t, w].
-
+    softmax(q k^T + mask) v: q [b, h, s, d], k [b, h, t, d], v [b, h, t, w].
     FLOPs: forward 2 b h s t (d + w), two products; backward 2 b h s t (3 d + 2 w), five.
     Bytes: forward q, k, v and mask read, output and (if requested) 4 bytes per query written;
         backward all of these and the output's gradient read, gradients of q, k, v written.
 
     As `scaled_dot_product_attention`. An argument selects whether the softmax sums are written; if
     it is not recorded, they are counted.
-    """
-    attention = heads_first(query, key, value, mask)
+    (query, key, value, attn_bias=mask, compute_log_sumexp=sums, ...):
+        aten::_scaled_dot_product_efficient_attention
+""")
+def scaled_dot_product_efficient_attention(
+    operands: Operands, sums: Flag = True, *, direction: str
+) -> Work:
+    attention = heads_first(*operands)
     if direction == "fprop":
         return Work((attention_forward(attention, sums=sums is not False),))
     return Work((attention_backward(attention),))
 
 
 @operators("""
-    (query, key, value, attn_mask=mask, ...): aten::_scaled_dot_product_attention_math
-        aten::_scaled_dot_product_attention_math_for_mps
-""")
-def scaled_dot_product_attention_math(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, *, direction: str
-) -> Work:
-    """softmax(q k^T + mask) v and the softmax, [.., h, s, t], by single products.
-
+    softmax(q k^T + mask) v and the softmax, [.., h, s, t], by single products.
     FLOPs: forward 2 h s t (d + w) for each sequence; backward 4 h s t (d + w), four products.
     Bytes: forward q, k, v and mask read, output and softmax written; backward the operands, the
         softmax and the output's gradient read, gradients of q, k, v written.
 
     As in torch's FlopCounterMode. Intermediates (scores, scaled and masked copies) are not counted.
-    """
-    attention = heads_first(query, key, value, mask)
-    softmax = None if attention.scores is None else byte_count(attention.scores, query.dtype)
-    operands = moved(query, key, value)
-    if direction == "fprop":
-        flops = attention.product_flops(1, 1)
-        touched = add_known(operands, moved(mask), attention.output_bytes, softmax)
-    else:
-        flops = attention.product_flops(2, 2)
-        touched = add_known(operands, operands, attention.output_bytes, softmax)
+    (query, key, value, attn_mask=mask, ...): aten::_scaled_dot_product_attention_math
+        aten::_scaled_dot_product_attention_math_for_mps
+""")
+def scaled_dot_product_attention_math(operands: Operands, *, direction: str) -> Work:
+    attention, back = heads_first(*operands), direction == "bprop"
+    softmax = flat(attention.scores, operands.query.dtype)
+    read = (*operands[:3], *operands[:3]) if back else operands
+    flops = attention.product_flops(1 + back, 1 + back)
+    touched = add_known(moved(*read, softmax), attention.output_bytes)
     return Work((attention.part(Cost(flops, touched)),))
 
 
 @operators("""
+    An entire attention layer for inference: q [b, s, e], k and v [b, t, e], weights [3e, e] and
+    [e, e].
+    FLOPs: 2 b e^2 (s + 2 t) for the projections of q, k and v, 4 b s t e for attention over all
+        heads, 2 b s e^2 for the projection of its output.
+    Bytes: query, weights, biases and mask read, output written; key and value also read if their
+        shapes differ from the query's.
+
+    torch uses this path only if query, key and value are the same tensor, so equal shapes count
+    once. Optional averaged weights are not counted.
     (query, key, value, _, _, qkv_weight, qkv_bias, proj_weight, proj_bias, mask, ...):
         aten::_native_multi_head_attention aten::_triton_multi_head_attention
 """)
@@ -116,17 +104,6 @@ def native_multi_head_attention(
     proj_bias: Tensor,
     mask: Tensor | None = None,
 ) -> Work:
-    """An entire attention layer for inference: q [b, s, e], k and v [b, t, e], weights [3e, e] and
-    [e, e].
-
-    FLOPs: 2 b e^2 (s + 2 t) for the projections of q, k and v, 4 b s t e for attention over all
-        heads, 2 b s e^2 for the projection of its output.
-    Bytes: query, weights, biases and mask read, output written; key and value also read if their
-        shapes differ from the query's.
-
-    torch uses this path only if query, key and value are the same tensor, so equal shapes count
-    once. Optional averaged weights are not counted.
-    """
     if not len(query.shape) == len(key.shape) == 3 or key.shape != value.shape:
         raise CannotModel(
             f"cannot compute attention of {query.shape}, {key.shape} and {value.shape}"
@@ -146,20 +123,18 @@ def native_multi_head_attention(
     return Work((part,))
 
 
-@operators("(projected, bias, _): aten::_transform_bias_rescale_qkv")
-def transform_bias_rescale_qkv(projected: Tensor, bias: Tensor) -> tuple[Cost, str]:
-    """q, k and v [b, h, s, d] from projections [b, s, 3hd] and bias [3hd]; q is scaled.
-
+@operators("""
+    q, k and v [b, h, s, d] from projections [b, s, 3hd] and bias [3hd]; q is scaled.
     FLOPs: 4 b s h d: a bias added to each of the three, and q multiplied.
     Bytes: projections and bias read, the size of the projections written.
-    """
+    (projected, bias, _): aten::_transform_bias_rescale_qkv
+""")
+def transform_bias_rescale_qkv(projected: Tensor, bias: Tensor) -> Answer:
     if not projected.shape or bias.shape != projected.shape[-1:] or projected.shape[-1] % 3:
         raise CannotModel(f"bias {bias.shape} does not fit {projected.shape}")
     count = elements(projected.shape)
-    dense = byte_count(count, projected.dtype)
-    return Cost(count + count // 3, add_known(moved(projected, bias), dense)), texts(
-        projected, bias
-    )
+    moves = moved(projected, bias, fresh(projected))
+    return Cost(count + count // 3, moves), texts(projected, bias)
 
 
 # The separate backward operators of attention.
@@ -167,7 +142,23 @@ def transform_bias_rescale_qkv(projected: Tensor, bias: Tensor) -> tuple[Cost, s
 Flags = tuple[bool, ...]
 
 
+def gradients(
+    gradient: Tensor, operands: Operands, sizes: Attention, of_mask: bool = False
+) -> Work:
+    """The work of a backward operator, with the gradient of the mask if there is one."""
+    check_gradient(gradient, sizes)
+    of_mask = of_mask and operands.mask is not None
+    return Work((attention_backward(sizes, mask_gradient=of_mask),))
+
+
 @operators("""
+    Gradients of attention: q [b, h, s, d], k [b, h/g, t, d], v [b, h/g, t, w].
+    FLOPs: 2 b h s t (3 d + 2 w): the scores computed again, and four products for the gradients.
+    Bytes: q, k, v, mask, output, its gradient and 4 bytes per query read; the gradients of q, k, v
+        written, and the mask's if requested.
+
+    As in torch's FlopCounterMode. The mask's gradient is not counted if the capture does not record
+    the request.
     (gradient, query, key, value, ...): aten::_scaled_dot_product_flash_attention_backward
     (gradient, query, key, value, other, other, _, _, mask, _):
         aten::_scaled_dot_product_flash_attention_for_cpu_backward
@@ -179,101 +170,47 @@ Flags = tuple[bool, ...]
         aten::_scaled_dot_product_fused_attention_overrideable_backward
 """)
 def scaled_dot_product_flash_attention_backward(
-    gradient: Tensor,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor | None = None,
-    wanted: Flags | Unknown | None = None,
-    other: Any = None,
+    gradient: Tensor, operands: Operands, wanted: Flags | Unknown | None = None
 ) -> Work:
-    """Gradients of attention: q [b, h, s, d], k [b, h/g, t, d], v [b, h/g, t, w].
-
-    FLOPs: 2 b h s t (3 d + 2 w): the scores computed again, and four products for the gradients.
-    Bytes: q, k, v, mask, output, its gradient and 4 bytes per query read; the gradients of q, k, v
-        written, and the mask's if requested.
-
-    As in torch's FlopCounterMode. The mask's gradient is not counted if the capture does not record
-    the request.
-    """
-    del other
-    attention = heads_first(query, key, value, mask)
-    check_gradient(gradient, attention)
     flags = wanted if isinstance(wanted, tuple) else ()
-    return Work(
-        (attention_backward(attention, mask_gradient=mask is not None and flags[3:4] == (True,)),)
-    )
+    return gradients(gradient, operands, heads_first(*operands), flags[3:4] == (True,))
 
 
 @operators("""
-    (gradient, query, key, value, other, other, starts, other, longest_query, longest_key, ...):
-        aten::_flash_attention_backward torch_attn::_varlen_attn_backward
-    (gradient, query, key, value, mask, other, starts, other, longest_query, longest_key, other,
-        other, other, other, _, mask_gradient, ...): aten::_efficient_attention_backward
-    (gradient, query, key, value, ...): flash_attn::_flash_attn_backward
-        flashattn::_flash_attn_backward
-    (gradient, query, key, value, other, other, other, other, other, starts, other,
-        longest_query, longest_key, ...): flash_attn::_flash_attn_varlen_backward
-        flashattn::_flash_attn_varlen_backward xformers_flash::flash_bwd
-    (_, gradient, query, key, value, other, other, starts, other, longest_query, longest_key,
-        ...): xformers_flash::flash_bwd xformers_flash3::flash_bwd
-""")
-def flash_attention_backward(
-    gradient: Tensor,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor | None = None,
-    starts: Tensor | None = None,
-    longest_query: Length = None,
-    longest_key: Length = None,
-    mask_gradient: bool | Unknown | None = None,
-    other: Any = None,
-) -> Work:
-    """Gradients of attention: q [b, s, h, d], k [b, t, h/g, d], v [b, t, h/g, w].
-
+    Gradients of attention: q [b, s, h, d], k [b, t, h/g, d], v [b, t, h/g, w].
     FLOPs: 2 b h s t (3 d + 2 w): the scores computed again, and four products for the gradients.
     Bytes: q, k, v, mask, output, its gradient and 4 bytes per query read; the gradients of q, k, v
         written, and the mask's if requested.
 
     With the sequences' starts, q is [total, h, d]: see `sequences`.
-    """
-    del other
-    attention = varlen_sizes(query, key, value, mask, starts, (longest_query, longest_key))
-    check_gradient(gradient, attention)
-    return Work(
-        (attention_backward(attention, mask_gradient=mask is not None and mask_gradient is True),)
-    )
+    (gradient, query, key, value, other, other, starts, other, longest_query, longest_key, ...):
+        aten::_flash_attention_backward torch_attn::_varlen_attn_backward
+    (gradient, query, key, value, mask, other, starts, other, longest_query, longest_key, other,
+        other, other, other, _, mask_gradient, ...): aten::_efficient_attention_backward
+    (gradient, query, key, value, ...): flash_attn|flashattn::_flash_attn_backward
+    (gradient, query, key, value, other, other, other, other, other, starts, other, longest_query,
+        longest_key, ...): flash_attn|flashattn::_flash_attn_varlen_backward
+        xformers_flash::flash_bwd
+    (_, gradient, query, key, value, other, other, starts, other, longest_query, longest_key,
+        ...): xformers_flash::flash_bwd xformers_flash3::flash_bwd
+""")
+def flash_attention_backward(
+    gradient: Tensor, operands: Operands, sequences: Sequences, mask_gradient: Flag | None = None
+) -> Work:
+    sizes = varlen_sizes(operands, sequences.starts, sequences[1:])
+    return gradients(gradient, operands, sizes, mask_gradient is True)
 
 
 @operators("""
-    (gradient, query, key, value, other, other, other, other, mask, starts, other,
-        longest_query, longest_key, ...): aten::_cudnn_attention_backward
-""")
-def cudnn_attention_backward(
-    gradient: Tensor,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor | None = None,
-    starts: Tensor | None = None,
-    longest_query: Length = None,
-    longest_key: Length = None,
-    other: Any = None,
-) -> Work:
-    """Gradients of attention: q [b, h, s, d], k [b, h/g, t, d], v [b, h/g, t, w].
-
+    Gradients of attention: q [b, h, s, d], k [b, h/g, t, d], v [b, h/g, t, w].
     FLOPs: 2 b h s t (3 d + 2 w): the scores computed again, and four products for the gradients.
     Bytes: q, k, v, mask, output, its gradient and 4 bytes per query read, gradients of q, k, v
         written.
 
     With the sequences' starts, q is [total, h, d]: see `sequences`.
-    """
-    del other
-    if starts is None:
-        attention = heads_first(query, key, value, mask)
-    else:
-        longest = (length(longest_query), length(longest_key))
-        attention = packed_sizes(query, key, value, mask, starts, longest)
-    check_gradient(gradient, attention)
-    return Work((attention_backward(attention),))
+    (gradient, query, key, value, other, other, other, other, mask, starts, other,
+        longest_query, longest_key, ...): aten::_cudnn_attention_backward
+""")
+def cudnn_attention_backward(gradient: Tensor, operands: Operands, sequences: Sequences) -> Work:
+    sizes = varlen_sizes(operands, sequences.starts, sequences[1:], heads_first)
+    return gradients(gradient, operands, sizes)

@@ -20,6 +20,15 @@ KERNELS: Final = frozenset({"attention", "gemm"})
 _SUM: Final = "float32"  # of the logarithm of each row's softmax sum, which backward needs
 
 
+class Operands(NamedTuple):
+    """Queries, keys and values of a call, and what is added to the scores."""
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    mask: Tensor | None = None
+
+
 class Attention(NamedTuple):
     """The sizes of one attention, over all its sequences and heads.
 
@@ -109,29 +118,20 @@ def attention_work(attention: Attention, direction: str) -> Work:
 
 
 def check_gradient(gradient: Tensor, attention: Attention) -> None:
-    """Check that a tensor has the size of the output.
-
-    Raises
-    ------
-    CannotModel
-        When it does not.
-    """
+    """Check that a tensor has the size of the output; raises CannotModel when it does not."""
     if elements(gradient.shape) != attention.rows * attention.width:
         raise CannotModel(f"a gradient of {gradient.shape} does not fit {attention.query.shape}")
 
 
-def heads_first(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Attention:
+def heads_first(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None) -> Attention:
     """Attention over q [.., h, s, d], k [.., h/g, t, d], v [.., h/g, t, w]; also q [s, d].
 
-    Raises
-    ------
-    CannotModel
-        When the shapes do not fit.
+    Raises CannotModel when the shapes do not fit.
     """
     return _attention((query, key, value, mask), (query.shape, key.shape, value.shape))
 
 
-def heads_last(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Attention:
+def heads_last(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None) -> Attention:
     """Attention over q [b, s, h, d], k [b, t, h/g, d], v [b, t, h/g, w].
 
     Heads may have two dimensions, groups and heads per group.
@@ -183,12 +183,7 @@ def packed_sizes(
     of queries and of keys. If all sequences have these lengths, the number of scores is exact.
     Otherwise it is the lowest upper bound that follows from totals and maxima: at least
     FlopCounterMode's count with the values, at most its count without. Without the maxima,
-    sequences are assumed equally long, an estimate.
-
-    Raises
-    ------
-    CannotModel
-        When the shapes do not fit.
+    sequences are assumed equally long, an estimate. Raises CannotModel when the shapes do not fit.
     """
     shapes = []
     for tensor in (query, key, value):

@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 from fastprof._system.classes import NamedTuple, dataclass
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
-from fastprof.ops.parameters import Ints
+from fastprof.ops.parameters import Int, Ints
 from fastprof.ops.tensor import (
     byte_count,
     elements,
@@ -33,10 +33,7 @@ from fastprof.ops.tensor_cores import why_not
 def is_transposed(x: Tensor, weight: Tensor, filters: int | None) -> bool:
     """Whether a convolution is transposed, by its channels.
 
-    Raises
-    ------
-    CannotModel
-        When they fit both, or neither.
+    Raises CannotModel when they fit both, or neither.
     """
     plain, transposed = (_fit(x, weight, filters, flag) for flag in (False, True))
     if plain == transposed:
@@ -49,12 +46,8 @@ def is_transposed_likely(x: Tensor, weight: Tensor, output: Tensor) -> tuple[boo
 
     If channels fit both kinds, equal image sizes have the same cost either way, and a smaller
     output is assumed to be that of a plain convolution. A transposed one shrinks an image only if
-    its padding exceeds half of the kernel.
-
-    Raises
-    ------
-    CannotModel
-        When channels fit neither, or fit both and the output is larger.
+    its padding exceeds half of the kernel. Raises CannotModel when channels fit neither, or fit
+    both and the output is larger.
     """
     rank = rank_of(weight)
     before, after = images(x, rank), images(output, rank)
@@ -94,10 +87,7 @@ class Images(NamedTuple):
 def images(tensor: Tensor, rank: int) -> Images:
     """Split a shape. A shape without a batch dimension is a batch of one.
 
-    Raises
-    ------
-    CannotModel
-        When it does not have `rank` dimensions after the channels.
+    Raises CannotModel when it does not have `rank` dimensions after the channels.
     """
     shape = tensor.shape
     if len(shape) not in (rank + 1, rank + 2):
@@ -109,10 +99,7 @@ def images(tensor: Tensor, rank: int) -> Images:
 def rank_of(weight: Tensor) -> int:
     """Dimensions of the images that a weight is for.
 
-    Raises
-    ------
-    CannotModel
-        When they are not one to three, or the kernel has no elements.
+    Raises CannotModel when they are not one to three, or the kernel has no elements.
     """
     rank = len(weight.shape) - 2
     if rank not in _RANKS or min(weight.shape[2:]) < 1:
@@ -164,13 +151,7 @@ class Window(NamedTuple):
         dilation: Ints | Unknown,
         output_padding: Ints | Unknown = 0,
     ) -> Window:
-        """Read the arguments of a call.
-
-        Raises
-        ------
-        CannotModel
-            When torch would reject them.
-        """
+        """Read the arguments of a call; raises CannotModel when torch would reject them."""
         rank = len(kernel)
         steps = _by_dimension("stride", stride, rank, 1)
         spread = _by_dimension("dilation", dilation, rank, 1)
@@ -192,10 +173,7 @@ class Window(NamedTuple):
     def output(self, image: Sizes, kernel: Sizes, transposed: bool) -> Sizes | None:
         """Sizes of the output; None if unknown.
 
-        Raises
-        ------
-        CannotModel
-            When the padded image is smaller than the kernel.
+        Raises CannotModel when the padded image is smaller than the kernel.
         """
         if self.stride is None or self.padding is None or self.dilation is None:
             return None
@@ -301,12 +279,8 @@ class Convolution:
         """Multiplications and additions of the forward pass, and of either gradient.
 
         One multiply-add for each weight and position of the output (of the input, if transposed),
-        including padding. A complex multiply-add is eight real operations.
-
-        Raises
-        ------
-        CannotModel
-            When the number of positions is unknown.
+        including padding. A complex multiply-add is eight real operations. Raises CannotModel when
+        the number of positions is unknown.
         """
         positions = self.image if self.transposed else self.output
         if positions is None:
@@ -390,13 +364,22 @@ def _fields(names: tuple[str, ...], sizes: Sizes | None, rank: int) -> list[str]
     return [_field(*pair) for pair in zip(names[-rank:], sizes or (None,) * rank, strict=True)]
 
 
+class Steps(NamedTuple):
+    """Stride, padding and dilation of a call, and its groups."""
+
+    stride: Ints | Unknown
+    padding: Ints | Unknown
+    dilation: Ints | Unknown
+    groups: Int
+
+
 def sized(
     x: Tensor,
     weight: Tensor,
     stride: Ints | Unknown,
     padding: Ints | str | Unknown,
     dilation: Ints | Unknown,
-    groups: int | Unknown,
+    groups: Int,
     *,
     transposed: bool = False,
     output_padding: Ints | Unknown = 0,
@@ -405,17 +388,14 @@ def sized(
 ) -> Convolution:
     """Sizes of the convolution of x with a weight.
 
+    Raises CannotModel when torch would reject these arguments.
+
     Parameters
     ----------
     filters : int, optional
         Channels of the output, if known other than from weight and groups.
     exact : bool, optional
         Whether `transposed` is certain.
-
-    Raises
-    ------
-    CannotModel
-        When torch would reject these arguments.
     """
     rank = rank_of(weight)
     batch, channels, image = images(x, rank)
@@ -463,10 +443,7 @@ def _check_channels(
 def with_output(convolution: Convolution, output: Tensor) -> Convolution:
     """The convolution with the sizes of its output taken from a tensor.
 
-    Raises
-    ------
-    CannotModel
-        When they contradict the arguments.
+    Raises CannotModel when they contradict the arguments.
     """
     result = images(output, len(convolution.kernel))
     known = (

@@ -11,17 +11,16 @@ from math import ceil, prod
 from typing import Final, TypeAlias
 
 from fastprof.model.call import Tensor, Unknown
-from fastprof.ops.cost import CannotModel, Cost, Part, Work
+from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work
 from fastprof.ops.images.pooling import Sizes, adaptive_avg_pool, by_dimension, pooled
 from fastprof.ops.matrix.matmul import GEMM
-from fastprof.ops.parameters import Ints
-from fastprof.ops.registry import TORCH, op, operators
+from fastprof.ops.parameters import Flag, Int, Ints
+from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import elements, fresh, moved, texts
 from fastprof.ops.tensor_cores import why_not
 
 Scale: TypeAlias = float | tuple[float, ...] | Unknown | None
-Flag: TypeAlias = bool | Unknown
 
 _LARGEST: Final = 2**32  # larger factors are invalid
 
@@ -57,9 +56,7 @@ def _widened(taps: int, sizes: Sizes, found: Sizes) -> Sizes:
     )
 
 
-def resized(
-    x: Tensor, sizes: Sizes, mode: str, antialias: bool, direction: str
-) -> tuple[Cost, str]:
+def resized(x: Tensor, sizes: Sizes, mode: str, antialias: bool, direction: str) -> Answer:
     """Cost of x[n, c, ..] resized to the sizes `found`.
 
     FLOPs are those of `interpolated`, in the backward pass one product and one addition for each
@@ -81,9 +78,15 @@ def _spread(taps: Sizes) -> int:
 
 
 def resized_backward(
-    gradient: Tensor, input_size: Ints | Unknown, mode: str, antialias: bool
-) -> tuple[Cost, str]:
+    gradient: Tensor,
+    output_size: Ints | Unknown | None,
+    input_size: Ints | Unknown,
+    *,
+    mode: str,
+    antialias: bool,
+) -> Answer:
     """Cost of dx from dy[n, c, ..]."""
+    del output_size  # that of the gradient
     dimensions = len(gradient.shape) - 2
     if dimensions < 1:
         raise CannotModel(f"shape {gradient.shape} is not a batch of images")
@@ -94,8 +97,7 @@ def resized_backward(
         return Cost(elements(gradient.shape) * _spread(taps), None), texts(gradient)
     sizes = by_dimension("input_size", input_size, dimensions + 2, 0)
     x = fresh(gradient, sizes)
-    cost, _ = resized(x, gradient.shape[2:], mode, antialias, "bprop")
-    return Cost(cost.flops, cost.bytes, cost.exact), texts(gradient)
+    return resized(x, gradient.shape[2:], mode, antialias, "bprop")[0], texts(gradient)
 
 
 def target(x: Tensor, size: Ints | Unknown | None, scale: Scale) -> Sizes:
@@ -114,6 +116,13 @@ def target(x: Tensor, size: Ints | Unknown | None, scale: Scale) -> Sizes:
 
 
 @operators("""
+    x[n, c, ..] resized to `size`, or by `scale_factor`, -> y[n, c, ..].
+    FLOPs: for each output 0 (nearest), 3 (linear), 9 (bilinear), 21 (trilinear), 35 (bicubic);
+    backward 1, 4, 8, 16, 32. Mode area: as adaptive_avg_pool.
+    Bytes: x read, y written. Backward reads dy, writes dx.
+
+    Weights are shared by all channels and not counted. With antialiasing, a window widens by the
+    scale factor if the image shrinks (not exact: its ends are rounded).
     (x, size, scale_factor, mode, _, _, antialias): torch.interpolate aten::__interpolate
     (x, size, scale_factor, mode, _): torch.upsample aten::__upsample
     (x, size, scale_factor): torch.upsample_nearest aten::__upsample_nearest
@@ -126,60 +135,42 @@ def interpolate(
     antialias: Flag = False,
     *,
     direction: str,
-) -> tuple[Cost, str]:
-    """x[n, c, ..] resized to `size`, or by `scale_factor`, -> y[n, c, ..].
-
-    FLOPs: for each output 0 (nearest), 3 (linear), 9 (bilinear), 21 (trilinear), 35 (bicubic);
-    backward 1, 4, 8, 16, 32. Mode area: as adaptive_avg_pool.
-    Bytes: x read, y written. Backward reads dy, writes dx.
-
-    Weights are shared by all channels and not counted. With antialiasing, a window widens by the
-    scale factor if the image shrinks (not exact: its ends are rounded).
-    """
+) -> Answer:
     result = target(x, size, scale_factor)
     if mode == "area":
-        return adaptive_avg_pool(x, result, len(result), direction)
+        return adaptive_avg_pool(x, result, dimensions=len(result), direction=direction)
     if mode not in _TAPS:
         raise CannotModel(f"unknown mode {mode!r}")
     cost, params = resized(x, result, mode, antialias is True, direction)
-    return Cost(cost.flops, cost.bytes, cost.exact and not isinstance(antialias, Unknown)), params
+    return cost + Cost(0, 0, not isinstance(antialias, Unknown)), params
+
+
+def _resize(
+    x: Tensor,
+    output_size: Ints | Unknown | None,
+    scale_factors: Scale = None,
+    *,
+    mode: str,
+    antialias: bool,
+    direction: str,
+) -> Answer:
+    return resized(x, target(x, output_size, scale_factors), mode, antialias, direction)
 
 
 def _register(name: str, mode: str, aligned: bool, antialias: bool = False) -> None:
     # Overloads by size and by factors use the same positions, one later with align_corners.
-    corners = "_, " if aligned else ""
-    text = f"{name}(x, output_size, {corners}scale_factors, ...)"
-
-    @op(TORCH, text, aten=(text,))
-    def resize_operator(
-        x: Tensor,
-        output_size: Ints | Unknown | None,
-        scale_factors: Scale = None,
-        *,
-        direction: str,
-    ) -> tuple[Cost, str]:
-        """The operators behind interpolate.
-
+    table_row(f"""
+        The operators behind interpolate.
         FLOPs: as interpolate.
         Bytes: as interpolate.
-        """
-        result = target(x, output_size, scale_factors)
-        return resized(x, result, mode, antialias, direction)
-
-    text = f"{name}_backward(gradient, output_size, input_size, ...)"
-
-    @op(TORCH, text, aten=(text,))
-    def resize_operator_backward(
-        gradient: Tensor,
-        output_size: Ints | Unknown | None,
-        input_size: Ints | Unknown,
-    ) -> tuple[Cost, str]:
-        """dx[n, c, ..] of the operators behind interpolate.
-
+        (x, output_size, {"_, " if aligned else ""}scale_factors, ...): {name}
+    """)(_resize, mode=mode, antialias=antialias)
+    table_row(f"""
+        dx[n, c, ..] of the operators behind interpolate.
         FLOPs: for each output 1 (nearest), 4 (linear), 8 (bilinear), 16 (trilinear), 32 (bicubic).
         Bytes: dy read, dx written.
-        """
-        return resized_backward(gradient, input_size, mode, antialias)
+        (gradient, output_size, input_size, ...): {name}_backward
+    """)(resized_backward, mode=mode, antialias=antialias)
 
 
 for _dimensions in (1, 2, 3):
@@ -194,15 +185,15 @@ _register("_upsample_bicubic2d_aa", "bicubic", aligned=True, antialias=True)
 _register("_upsample_lanczos2d_aa", "lanczos", aligned=True, antialias=True)
 
 
-@operators("(x, size, scale_factor): torch.upsample_bilinear aten::__upsample_bilinear")
-def upsample_bilinear(
-    x: Tensor, size: Ints | Unknown | None = None, scale_factor: Scale = None, *, direction: str
-) -> tuple[Cost, str]:
-    """x[n, c, h, w] resized bilinearly.
-
+@operators("""
+    x[n, c, h, w] resized bilinearly.
     FLOPs: as interpolate.
     Bytes: as interpolate.
-    """
+    (x, size, scale_factor): torch.upsample_bilinear aten::__upsample_bilinear
+""")
+def upsample_bilinear(
+    x: Tensor, size: Ints | Unknown | None = None, scale_factor: Scale = None, *, direction: str
+) -> Answer:
     return interpolate(x, size, scale_factor, "bilinear", direction=direction)
 
 
@@ -224,7 +215,15 @@ def _columns(
     return elements(kernel), elements(windows)
 
 
-@operators("(x, kernel_size, dilation, padding, stride): torch.unfold im2col")
+@operators("""
+    Windows of x[n, c, h, w] as columns [n, c k k, windows].
+    FLOPs: none; backward one addition for each element of the columns.
+    Bytes: x read, the columns written. Backward reads their gradient, writes dx.
+
+    A call with only three numbers is assumed to be Tensor.unfold(dimension, size, step), a view of
+    the same name, and has no cost.
+    (x, kernel_size, dilation, padding, stride): torch.unfold im2col
+""")
 def unfold(
     x: Tensor,
     kernel_size: Size,
@@ -233,15 +232,7 @@ def unfold(
     stride: Size | None = None,
     *,
     direction: str,
-) -> tuple[Cost, str]:
-    """Windows of x[n, c, h, w] as columns [n, c k k, windows].
-
-    FLOPs: none; backward one addition for each element of the columns.
-    Bytes: x read, the columns written. Backward reads their gradient, writes dx.
-
-    A call with only three numbers is assumed to be Tensor.unfold(dimension, size, step), a view of
-    the same name, and has no cost.
-    """
+) -> Answer:
     if stride is None and dilation is not None and padding is not None:
         raise CannotModel("Tensor.unfold is a view")
     if len(x.shape) not in (3, 4):
@@ -258,7 +249,12 @@ def unfold(
     return Cost(0, moved(x, columns)), texts(x)
 
 
-@operators("(x, output_size, kernel_size, dilation, padding, stride): torch.fold col2im")
+@operators("""
+    Columns x[n, c k k, windows] summed to an image [n, c, h, w].
+    FLOPs: one addition for each element of x; backward none.
+    Bytes: x read, the image written. Backward reads its gradient, writes dx.
+    (x, output_size, kernel_size, dilation, padding, stride): torch.fold col2im
+""")
 def fold(
     x: Tensor,
     output_size: Size,
@@ -268,12 +264,7 @@ def fold(
     stride: Size = 1,
     *,
     direction: str,
-) -> tuple[Cost, str]:
-    """Columns x[n, c k k, windows] summed to an image [n, c, h, w].
-
-    FLOPs: one addition for each element of x; backward none.
-    Bytes: x read, the image written. Backward reads its gradient, writes dx.
-    """
+) -> Answer:
     image = by_dimension("output_size", output_size, 2, 0)
     window, windows = _columns(x, image, kernel_size, dilation, padding, stride)
     fits = len(x.shape) in (2, 3) and x.shape[-1] == windows and x.shape[-2] % window == 0
@@ -286,7 +277,12 @@ def fold(
 
 
 # Up to torch 1.12, these are separate operators; later, each is the forward of the other.
-@operators("(gradient, input_size, kernel_size, dilation, padding, stride): im2col_backward")
+@operators("""
+    Columns summed to dx[n, c, h, w].
+    FLOPs: one addition for each element of the columns.
+    Bytes: their gradient read, dx written.
+    (gradient, input_size, kernel_size, dilation, padding, stride): im2col_backward
+""")
 def im2col_backward(
     gradient: Tensor,
     input_size: Size,
@@ -294,24 +290,19 @@ def im2col_backward(
     dilation: Size,
     padding: Size,
     stride: Size,
-) -> tuple[Cost, str]:
-    """Columns summed to dx[n, c, h, w].
-
-    FLOPs: one addition for each element of the columns.
-    Bytes: their gradient read, dx written.
-    """
+) -> Answer:
     return fold(gradient, input_size, kernel_size, dilation, padding, stride, direction="fprop")
 
 
-@operators("(gradient, kernel_size, dilation, padding, stride): col2im_backward")
-def col2im_backward(
-    gradient: Tensor, kernel_size: Size, dilation: Size, padding: Size, stride: Size
-) -> tuple[Cost, str]:
-    """Windows of an image's gradient as columns.
-
+@operators("""
+    Windows of an image's gradient as columns.
     FLOPs: none.
     Bytes: the gradient read, the columns written.
-    """
+    (gradient, kernel_size, dilation, padding, stride): col2im_backward
+""")
+def col2im_backward(
+    gradient: Tensor, kernel_size: Size, dilation: Size, padding: Size, stride: Size
+) -> Answer:
     return unfold(gradient, kernel_size, dilation, padding, stride, direction="fprop")
 
 
@@ -343,7 +334,7 @@ def _padded(x: Tensor, pads: Pads) -> tuple[Tensor, Tensor]:
     return fresh(x, tuple(read)), fresh(x, tuple(written))
 
 
-def _cost(x: Tensor, pads: Pads, repeats: bool, direction: str) -> tuple[Cost, str]:
+def _cost(x: Tensor, pads: Pads, repeats: bool, direction: str) -> Answer:
     read, y = _padded(x, pads)
     if direction == "fprop":
         whole = x if read.shape == x.shape else read
@@ -353,43 +344,41 @@ def _cost(x: Tensor, pads: Pads, repeats: bool, direction: str) -> tuple[Cost, s
     return Cost(0, moved(read, fresh(x))), texts(x)
 
 
-@operators("(x, pad, mode, _): pad torch._pad aten::_pad_enum")
-def pad(x: Tensor, pad: Pads, mode: Mode = "constant", *, direction: str) -> tuple[Cost, str]:
-    """x padded with a constant or with its own elements.
-
+@operators("""
+    x padded with a constant or with its own elements.
     FLOPs: none; backward none for a constant, else one addition for each output.
     Bytes: x read (cropped by negative pads), y written. Backward reads dy (for a constant without
     the border), writes dx.
-    """
+    (x, pad, mode, _): pad torch._pad aten::_pad_enum
+""")
+def pad(x: Tensor, pad: Pads, mode: Mode = "constant", *, direction: str) -> Answer:
     repeats = mode in _REPEATING
     if not repeats and mode not in _CONSTANT and not isinstance(mode, Unknown):
         raise CannotModel(f"unknown mode {mode!r}")
     return _cost(x, pad, repeats, direction)
 
 
-@operators("(x, pad, _): constant_pad_nd")
-def constant_pad_nd(x: Tensor, pad: Pads, *, direction: str) -> tuple[Cost, str]:
-    """x padded with a constant.
-
+@operators("""
+    x padded with a constant.
     FLOPs: none.
     Bytes: x read (cropped by negative pads), y written. Backward reads dy without the border,
     writes dx.
-    """
+    (x, pad, _): constant_pad_nd
+""")
+def constant_pad_nd(x: Tensor, pad: Pads, *, direction: str) -> Answer:
     return _cost(x, pad, False, direction)
 
 
 @operators("""
+    x padded with its own elements: reflected, replicated or circular.
+    FLOPs: none; backward one addition for each output.
+    Bytes: x read, y written. Backward reads dy, writes dx.
     (x, padding=pads): reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d
         replication_pad2d replication_pad3d
     (x, pad=pads): torch._pad_circular
     (x, pads): aten::_pad_circular
 """)
-def reflection_pad1d(x: Tensor, pads: Pads, *, direction: str) -> tuple[Cost, str]:
-    """x padded with its own elements: reflected, replicated or circular.
-
-    FLOPs: none; backward one addition for each output.
-    Bytes: x read, y written. Backward reads dy, writes dx.
-    """
+def reflection_pad1d(x: Tensor, pads: Pads, *, direction: str) -> Answer:
     return _cost(x, pads, True, direction)
 
 
@@ -453,14 +442,7 @@ class _Sampling:
 
 
 @operators("""
-    (x, grid, mode, ...): torch.grid_sample grid_sampler grid_sampler_2d grid_sampler_3d
-    (x, grid): cudnn_grid_sampler
-""")
-def grid_sample(
-    x: Tensor, grid: Tensor, mode: SamplingMode = "bilinear", *, direction: str
-) -> tuple[Cost, str]:
-    """x[n, c, h, w] at the points grid[n, p, q, 2] -> y[n, c, p, q]; also in three dimensions.
-
+    x[n, c, h, w] at the points grid[n, p, q, 2] -> y[n, c, p, q]; also in three dimensions.
     FLOPs: for each output a product and an addition for each of 4 elements (8 in three dimensions,
     16 bicubic; nearest 0), for each point 4 for each coordinate and the weights (4 times 3, 8 times
     5, bicubic 48). Backward for each of those elements 2 for dx and 3 for each coordinate of dgrid,
@@ -468,7 +450,12 @@ def grid_sample(
     Bytes: x and grid read, y written. Backward reads dy, x and grid, writes dx and dgrid.
 
     If not recorded,  the mode is assumed to be bilinear (not exact).
-    """
+    (x, grid, mode, ...): torch.grid_sample grid_sampler grid_sampler_2d grid_sampler_3d
+    (x, grid): cudnn_grid_sampler
+""")
+def grid_sample(
+    x: Tensor, grid: Tensor, mode: SamplingMode = "bilinear", *, direction: str
+) -> Answer:
     sampling = _Sampling(x, grid, mode)
     if direction == "bprop":
         return sampling.gradient(sampling.y, x, grid), texts(x, grid)
@@ -476,19 +463,17 @@ def grid_sample(
 
 
 @operators("""
+    dx[n, c, h, w] and dgrid[n, p, q, 2] of a grid_sample; also in three dimensions.
+    FLOPs: for each output and each of 4 elements (8 in three dimensions, 16 bicubic) 2 for dx and 3
+    for each coordinate of dgrid, for each point its coordinates and weights; nearest 1 for each
+    output.
+    Bytes: dy, x and grid read, dx and dgrid written.
     (gradient, x, grid, mode, ...): grid_sampler_2d_backward grid_sampler_3d_backward
     (x, grid, gradient): cudnn_grid_sampler_backward
 """)
 def grid_sampler_2d_backward(
     gradient: Tensor, x: Tensor, grid: Tensor, mode: SamplingMode = "bilinear"
-) -> tuple[Cost, str]:
-    """dx[n, c, h, w] and dgrid[n, p, q, 2] of a grid_sample; also in three dimensions.
-
-    FLOPs: for each output and each of 4 elements (8 in three dimensions, 16 bicubic) 2 for dx and 3
-    for each coordinate of dgrid, for each point its coordinates and weights; nearest 1 for each
-    output.
-    Bytes: dy, x and grid read, dx and dgrid written.
-    """
+) -> Answer:
     sampling = _Sampling(x, grid, mode)
     if gradient.shape != sampling.y.shape:
         raise CannotModel(f"gradient {gradient.shape} does not fit {sampling.y.shape}")
@@ -496,27 +481,25 @@ def grid_sampler_2d_backward(
 
 
 @operators("""
+    Points of an image of size [n, c, h, w] under theta[n, 2, 3] -> grid[n, h, w, 2]; also in
+    three dimensions.
+    FLOPs: 2 n h w (d + 1) d: the product of all points [h w, d + 1] with theta; backward the same.
+    Bytes: theta read, the grid written; backward the grid's gradient read, that of theta written.
+
+    FlopCounterMode counts only the backward pass.
     (theta, size, ...): torch.affine_grid affine_grid_generator
     (theta, batch, channels, height, width): cudnn_affine_grid_generator
 """)
 def affine_grid(
     theta: Tensor,
     size: tuple[int, ...] | Unknown | None = None,
-    batch: int | Unknown = 0,
-    channels: int | Unknown = 0,
-    height: int | Unknown = 0,
-    width: int | Unknown = 0,
+    batch: Int = 0,
+    channels: Int = 0,
+    height: Int = 0,
+    width: Int = 0,
     *,
     direction: str,
 ) -> Work:
-    """Points of an image of size [n, c, h, w] under theta[n, 2, 3] -> grid[n, h, w, 2]; also in
-    three dimensions.
-
-    FLOPs: 2 n h w (d + 1) d: the product of all points [h w, d + 1] with theta; backward the same.
-    Bytes: theta read, the grid written; backward the grid's gradient read, that of theta written.
-
-    FlopCounterMode counts only the backward pass.
-    """
     if size is None:
         sides = (batch, channels, height, width)
         size = tuple(side for side in sides if isinstance(side, int))
@@ -525,13 +508,13 @@ def affine_grid(
     return _product(theta, size)
 
 
-@operators("(gradient, ...): affine_grid_generator_backward cudnn_affine_grid_generator_backward")
-def affine_grid_generator_backward(gradient: Tensor) -> Work:
-    """Gradient of theta[n, 2, 3] from that of the grid[n, h, w, 2]; also in three dimensions.
-
+@operators("""
+    Gradient of theta[n, 2, 3] from that of the grid[n, h, w, 2]; also in three dimensions.
     FLOPs: 2 n h w (d + 1) d: a product with all points.
     Bytes: the grid's gradient read, that of theta written.
-    """
+    (gradient, ...): affine_grid_generator_backward cudnn_affine_grid_generator_backward
+""")
+def affine_grid_generator_backward(gradient: Tensor) -> Work:
     shape = gradient.shape
     if len(shape) not in (4, 5) or shape[-1] != len(shape) - 2:
         raise CannotModel(f"shape {shape} is not a grid")

@@ -6,13 +6,14 @@ FLOPs and bytes of adaptive and fractional pooling, and of the gradients of all 
 from __future__ import annotations
 
 from math import gcd, prod
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import POWER
-from fastprof.ops.cost import CannotModel, Cost
-from fastprof.ops.parameters import Ints
-from fastprof.ops.registry import TORCH, op, operators
+from fastprof.ops.cost import Answer, CannotModel, Cost
+from fastprof.ops.parameters import Flag, Ints
+from fastprof.ops.registry import operators
+from fastprof.ops.table import table_row
 from fastprof.ops.tensor import elements, fresh, moved, texts
 
 # Output sizes of pooling, with fixed and adaptive windows.
@@ -23,10 +24,7 @@ Sizes: TypeAlias = tuple[int, ...]
 def image(x: Tensor, dimensions: int) -> Sizes:
     """The last `dimensions` sizes of x, which also has a channel and optionally a batch dimension.
 
-    Raises
-    ------
-    CannotModel
-        When x has another number of dimensions.
+    Raises CannotModel when x has another number of dimensions.
     """
     if len(x.shape) not in (dimensions + 1, dimensions + 2):
         raise CannotModel(f"shape {x.shape} is not an image of {dimensions} dimensions")
@@ -36,10 +34,8 @@ def image(x: Tensor, dimensions: int) -> Sizes:
 def by_dimension(name: str, value: Ints | Unknown, dimensions: int, least: int) -> Sizes:
     """One value for each dimension.
 
-    Raises
-    ------
-    CannotModel
-        When the number of values differs, one is less than `least`, or they are unknown.
+    Raises CannotModel when the number of values differs, one is less than `least`, or they are
+    unknown.
     """
     if isinstance(value, Unknown):
         raise CannotModel(f"{name} is not in the capture")
@@ -56,7 +52,7 @@ def pooled(
     stride: Ints | Unknown | None,
     padding: Ints | Unknown,
     dilation: Ints | Unknown,
-    ceil_mode: bool | Unknown,
+    ceil_mode: Flag,
 ) -> Sizes:
     """Sizes of the output: windows that fit, and with `ceil_mode` one more that begins inside.
 
@@ -127,58 +123,30 @@ def adaptive_taps(sizes: Sizes, target: Sizes) -> int:
     )
 
 
-_DIMENSIONS: Final = (1, 2, 3)
-_WINDOW: Final = "x, kernel_size, stride, padding, dilation, ceil_mode, ..."
+# Pooling with windows of equal size, over the last one to three dimensions.
 
 
-def _register_max(dimensions: int) -> None:
-    names = [f"max_pool{dimensions}d", f"max_pool{dimensions}d_with_indices"]
-    texts_of = [f"{name}({_WINDOW})" for name in (*names, f"_{names[0]}")]
-
-    @op(TORCH, *texts_of, aten=texts_of[:2])
-    def max_pool_of(
-        x: Tensor,
-        kernel_size: Ints | Unknown,
-        stride: Ints | Unknown | None = None,
-        padding: Ints | Unknown = 0,
-        dilation: Ints | Unknown = 1,
-        ceil_mode: bool | Unknown = False,
-        *,
-        direction: str,
-    ) -> tuple[Cost, str]:
-        """Maximum of each window of x[n, c, ..] -> y[n, c, ..].
-
-        FLOPs: one comparison for each element of a window and output; backward one addition for
-        each output.
-        Bytes: x read, y and its indices (int64, which torch's kernels write in any case) written.
-        Backward reads dy and indices, writes dx.
-
-        Padding counts as compared.
-        """
-        return max_pool(x, kernel_size, stride, padding, dilation, ceil_mode, dimensions, direction)
-
-
-def max_pool(
+def _windows(
     x: Tensor,
     kernel_size: Ints | Unknown,
     stride: Ints | Unknown | None,
     padding: Ints | Unknown,
     dilation: Ints | Unknown,
-    ceil_mode: bool | Unknown,
+    ceil_mode: Flag,
     dimensions: int,
-    direction: str,
-) -> tuple[Cost, str]:
-    """Cost of a maximum pooling over the last `dimensions`."""
+) -> tuple[int, Tensor]:
+    # Elements of a window, and the output.
     sizes = image(x, dimensions)
     kernel = by_dimension("kernel_size", kernel_size, dimensions, 1)
-    y = fresh(
-        x,
-        (*x.shape[:-dimensions], *pooled(sizes, kernel, stride, padding, dilation, ceil_mode)),
-    )
-    return picked_windows(x, y, elements(kernel), direction)
+    result = pooled(sizes, kernel, stride, padding, dilation, ceil_mode)
+    return elements(kernel), _resized(x, result)
 
 
-def picked_windows(x: Tensor, y: Tensor, window: int, direction: str) -> tuple[Cost, str]:
+def _resized(x: Tensor, sizes: Sizes) -> Tensor:
+    return fresh(x, (*x.shape[: -len(sizes)], *sizes))
+
+
+def picked_windows(x: Tensor, y: Tensor, window: int, direction: str) -> Answer:
     """Cost of a pooling that selects an element of each window and writes its index."""
     indices = fresh(y, dtype="int64")
     if direction == "bprop":
@@ -186,243 +154,170 @@ def picked_windows(x: Tensor, y: Tensor, window: int, direction: str) -> tuple[C
     return Cost(elements(y.shape) * window, moved(x, y, indices)), texts(x)
 
 
-def _register_average(dimensions: int) -> None:
-    text = f"avg_pool{dimensions}d(x, kernel_size, stride, padding, ceil_mode, ...)"
-
-    @op(TORCH, text, aten=(text,))
-    def avg_pool_of(
-        x: Tensor,
-        kernel_size: Ints | Unknown,
-        stride: Ints | Unknown | None = None,
-        padding: Ints | Unknown = 0,
-        ceil_mode: bool | Unknown = False,
-        *,
-        direction: str,
-    ) -> tuple[Cost, str]:
-        """Mean of each window of x[n, c, ..] -> y[n, c, ..].
-
-        FLOPs: the window's number of elements for each output (additions, division); backward one
-        more (division, an addition for each element).
-        Bytes: x read, y written. Backward reads dy, writes dx.
-
-        Padding counts as added.
-        """
-        return avg_pool(x, kernel_size, stride, padding, ceil_mode, dimensions, direction)
+def max_pool(
+    x: Tensor,
+    kernel_size: Ints | Unknown,
+    stride: Ints | Unknown | None = None,
+    padding: Ints | Unknown = 0,
+    dilation: Ints | Unknown = 1,
+    ceil_mode: Flag = False,
+    *,
+    dimensions: int,
+    direction: str,
+) -> Answer:
+    """Cost of a maximum pooling over the last `dimensions`."""
+    window, y = _windows(x, kernel_size, stride, padding, dilation, ceil_mode, dimensions)
+    return picked_windows(x, y, window, direction)
 
 
 def avg_pool(
     x: Tensor,
     kernel_size: Ints | Unknown,
-    stride: Ints | Unknown | None,
-    padding: Ints | Unknown,
-    ceil_mode: bool | Unknown,
+    stride: Ints | Unknown | None = None,
+    padding: Ints | Unknown = 0,
+    ceil_mode: Flag = False,
+    *,
     dimensions: int,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Cost of a mean pooling over the last `dimensions`."""
-    kernel, y = _averaged(x, kernel_size, stride, padding, ceil_mode, dimensions)
-    window = elements(kernel)
+    window, y = _windows(x, kernel_size, stride, padding, 1, ceil_mode, dimensions)
     flops = elements(y.shape) * (window + (direction == "bprop"))
     return Cost(flops, moved(x, y) if direction == "fprop" else moved(y, fresh(x))), texts(x)
-
-
-def _averaged(
-    x: Tensor,
-    kernel_size: Ints | Unknown,
-    stride: Ints | Unknown | None,
-    padding: Ints | Unknown,
-    ceil_mode: bool | Unknown,
-    dimensions: int,
-) -> tuple[Sizes, Tensor]:
-    sizes = image(x, dimensions)
-    kernel = by_dimension("kernel_size", kernel_size, dimensions, 1)
-    result = pooled(sizes, kernel, stride, padding, 1, ceil_mode)
-    return kernel, fresh(x, (*x.shape[:-dimensions], *result))
-
-
-def _register_power(dimensions: int) -> None:
-    @op(TORCH, f"lp_pool{dimensions}d(x, _, kernel_size, stride, ceil_mode)")
-    def lp_pool_of(
-        x: Tensor,
-        kernel_size: Ints | Unknown,
-        stride: Ints | Unknown | None = None,
-        ceil_mode: bool | Unknown = False,
-        *,
-        direction: str,
-    ) -> tuple[Cost, str]:
-        """p-norm of each window of x[n, c, ..] -> y[n, c, ..].
-
-        FLOPs: 20 per element (its power); for each output the window's number of elements and 24
-        (sign, magnitude, limit, product, root 20); backward 21 per element, and for each output the
-        window's number of elements and 21.
-        Bytes: x read, y written. Backward reads dy, y and x, writes dx.
-
-        Counted as one kernel; torch uses several.
-        """
-        return lp_pool(x, kernel_size, stride, ceil_mode, dimensions, direction)
 
 
 def lp_pool(
     x: Tensor,
     kernel_size: Ints | Unknown,
-    stride: Ints | Unknown | None,
-    ceil_mode: bool | Unknown,
+    stride: Ints | Unknown | None = None,
+    ceil_mode: Flag = False,
+    *,
     dimensions: int,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Cost of a power-mean pooling over the last `dimensions`."""
-    kernel, y = _averaged(x, kernel_size, stride, 0, ceil_mode, dimensions)
-    window, count, outputs = elements(kernel), elements(x.shape), elements(y.shape)
+    window, y = _windows(x, kernel_size, stride, 0, 1, ceil_mode, dimensions)
+    count, outputs = elements(x.shape), elements(y.shape)
     if direction == "bprop":
         flops = count * (POWER + 1) + outputs * (window + POWER + 1)
         return Cost(flops, moved(y, y, x, fresh(x))), texts(x)
     return Cost(count * POWER + outputs * (window + 4 + POWER), moved(x, y)), texts(x)
 
 
-def _register_unpooling(dimensions: int) -> None:
-    name = f"max_unpool{dimensions}d"
-    operators = () if dimensions == 1 else (f"{name}(x, indices, output_size, ...)",)
+def max_unpool(
+    x: Tensor,
+    indices: Tensor,
+    kernel_size: Ints | Unknown = 1,
+    stride: Ints | Unknown | None = None,
+    padding: Ints | Unknown = 0,
+    output_size: Ints | Unknown | None = None,
+    *,
+    dimensions: int,
+    direction: str,
+) -> Answer:
+    """Cost of scattering x into zeros."""
+    sizes = image(x, dimensions)
+    if indices.shape != x.shape:
+        raise CannotModel(f"indices {indices.shape} do not fit {x.shape}")
+    if output_size is None:
+        kernel = by_dimension("kernel_size", kernel_size, dimensions, 1)
+        result = unpooled(sizes, kernel, stride, padding)
+    else:
+        last = output_size[-dimensions:] if isinstance(output_size, tuple) else output_size
+        result = by_dimension("output_size", last, dimensions, 0)
+    if direction == "bprop":
+        return Cost(0, moved(indices, fresh(x), fresh(x))), texts(x)
+    return Cost(0, moved(x, indices, _resized(x, result))), texts(x)
 
-    @op(TORCH, f"{name}(x, indices, kernel_size, stride, padding, output_size)", aten=operators)
-    def max_unpool_of(
-        x: Tensor,
-        indices: Tensor,
-        kernel_size: Ints | Unknown = 1,
-        stride: Ints | Unknown | None = None,
-        padding: Ints | Unknown = 0,
-        output_size: Ints | Unknown | None = None,
-        *,
-        direction: str,
-    ) -> tuple[Cost, str]:
-        """x[n, c, ..] scattered to its indices in zeros -> y[n, c, ..].
 
+for _n in (1, 2, 3):
+    table_row(f"""
+        Maximum of each window of x[n, c, ..] -> y[n, c, ..].
+        FLOPs: one comparison for each element of a window and output; backward one addition for
+        each output.
+        Bytes: x read, y and its indices (int64, which torch's kernels write in any case) written.
+        Backward reads dy and indices, writes dx.
+
+        Padding counts as compared.
+        (x, kernel_size, stride, padding, dilation, ceil_mode, ...): max_pool{_n}d
+            max_pool{_n}d_with_indices torch._max_pool{_n}d
+    """)(max_pool, dimensions=_n)
+    table_row(f"""
+        Mean of each window of x[n, c, ..] -> y[n, c, ..].
+        FLOPs: the window's number of elements for each output (additions, division); backward one
+        more (division, an addition for each element).
+        Bytes: x read, y written. Backward reads dy, writes dx.
+
+        Padding counts as added.
+        (x, kernel_size, stride, padding, ceil_mode, ...): avg_pool{_n}d
+    """)(avg_pool, dimensions=_n)
+    table_row(f"""
+        p-norm of each window of x[n, c, ..] -> y[n, c, ..].
+        FLOPs: 20 per element (its power); for each output the window's number of elements and 24
+        (sign, magnitude, limit, product, root 20); backward 21 per element, and for each output the
+        window's number of elements and 21.
+        Bytes: x read, y written. Backward reads dy, y and x, writes dx.
+
+        Counted as one kernel; torch uses several.
+        (x, _, kernel_size, stride, ceil_mode): torch.lp_pool{_n}d
+    """)(lp_pool, dimensions=_n)
+    _operator = f"(x, indices, output_size, ...): aten::max_unpool{_n}d" if _n > 1 else ""
+    table_row(f"""
+        x[n, c, ..] scattered to its indices in zeros -> y[n, c, ..].
         FLOPs: none.
         Bytes: x and indices read, y written. Backward reads indices and the selected elements of
         dy, writes dx.
-        """
-        sizes = image(x, dimensions)
-        if indices.shape != x.shape:
-            raise CannotModel(f"indices {indices.shape} do not fit {x.shape}")
-        if output_size is None:
-            kernel = by_dimension("kernel_size", kernel_size, dimensions, 1)
-            result = unpooled(sizes, kernel, stride, padding)
-        else:
-            last = output_size[-dimensions:] if isinstance(output_size, tuple) else output_size
-            result = by_dimension("output_size", last, dimensions, 0)
-        return max_unpool(x, indices, fresh(x, (*x.shape[:-dimensions], *result)), direction)
+        (x, indices, kernel_size, stride, padding, output_size): torch.max_unpool{_n}d
+        {_operator}
+    """)(max_unpool, dimensions=_n)
 
 
-def max_unpool(x: Tensor, indices: Tensor, y: Tensor, direction: str) -> tuple[Cost, str]:
-    """Cost of scattering x into zeros."""
-    if direction == "bprop":
-        return Cost(0, moved(indices, fresh(x), fresh(x))), texts(x)
-    return Cost(0, moved(x, indices, y)), texts(x)
-
-
-for _dimensions in _DIMENSIONS:
-    _register_max(_dimensions)
-    _register_average(_dimensions)
-    _register_power(_dimensions)
-    _register_unpooling(_dimensions)
-
+# Pooling to a given size: adaptive and fractional.
 
 Target: TypeAlias = int | tuple[int | None, ...] | Unknown
 Ratio: TypeAlias = float | tuple[float, ...] | None
-
-
-def _register_adaptive_average(dimensions: int) -> None:
-    text = f"adaptive_avg_pool{dimensions}d(x, output_size)"
-    inner = () if dimensions == 1 else (f"_{text}",)
-
-    @op(TORCH, text, *inner, aten=(text, *inner))
-    def adaptive_avg_pool_of(x: Tensor, output_size: Target, *, direction: str) -> tuple[Cost, str]:
-        """Means of x[n, c, ..] over windows of the requested output size -> y[n, c, ..].
-
-        FLOPs: one for each element of all windows (additions, division); backward one more for each
-        output.
-        Bytes: x read, y written. Backward reads dy, writes dx.
-
-        Windows overlap where the sizes do not divide: n windows over m elements have m + n - gcd(m,
-        n) elements in total.
-        """
-        return adaptive_avg_pool(x, output_size, dimensions, direction)
-
-
-def adaptive_avg_pool(
-    x: Tensor, output_size: Target, dimensions: int, direction: str
-) -> tuple[Cost, str]:
-    """Cost of an adaptive mean pooling over the last `dimensions`."""
-    y, taps = _target(x, output_size, dimensions)
-    if direction == "bprop":
-        return adaptive_avg_pool_backward(y, x, dimensions)[0], texts(x)
-    return Cost(taps, moved(x, y)), texts(x)
-
-
-def _register_maximum(dimensions: int) -> None:
-    name = f"adaptive_max_pool{dimensions}d"
-    names = [f"{text}(x, output_size, ...)" for text in (name, f"_{name}", f"{name}_with_indices")]
-
-    @op(TORCH, *names, aten=names[:1])
-    def adaptive_max_pool_of(x: Tensor, output_size: Target, *, direction: str) -> tuple[Cost, str]:
-        """Maxima of x[n, c, ..] over windows of the requested output size -> y[n, c, ..].
-
-        FLOPs: one comparison for each element of all windows; backward one addition for each
-        output.
-        Bytes: x read, y and its indices (int64) written. Backward reads dy and indices, writes dx.
-        """
-        return adaptive_max_pool(x, output_size, dimensions, direction)
-
-
-def adaptive_max_pool(
-    x: Tensor, output_size: Target, dimensions: int, direction: str
-) -> tuple[Cost, str]:
-    """Cost of an adaptive maximum pooling over the last `dimensions`."""
-    y, taps = _target(x, output_size, dimensions)
-    cost, params = picked_windows(x, y, 1, direction)
-    return Cost(taps if direction == "fprop" else cost.flops, cost.bytes), params
 
 
 def _target(x: Tensor, output_size: Target, dimensions: int) -> tuple[Tensor, int]:
     # The output, and the elements of all windows of all channels.
     sizes = image(x, dimensions)
     target = adaptive_target(sizes, output_size)
-    channels = x.shape[:-dimensions]
-    return fresh(x, (*channels, *target)), elements(channels) * adaptive_taps(sizes, target)
+    return _resized(x, target), elements(x.shape[:-dimensions]) * adaptive_taps(sizes, target)
 
 
-def _register_fractional(dimensions: int) -> None:
-    name = f"fractional_max_pool{dimensions}d"
-    arguments = "x, kernel_size, output_size, output_ratio, ..."
+def adaptive_avg_pool(x: Tensor, output_size: Target, *, dimensions: int, direction: str) -> Answer:
+    """Cost of an adaptive mean pooling over the last `dimensions`."""
+    y, taps = _target(x, output_size, dimensions)
+    if direction == "bprop":
+        return adaptive_avg_pool_backward(y, x, dimensions=dimensions)[0], texts(x)
+    return Cost(taps, moved(x, y)), texts(x)
 
-    @op(
-        TORCH,
-        f"{name}({arguments})",
-        f"{name}_with_indices({arguments})",
-        aten=(f"{name}(x, kernel_size, output_size, samples)",),
-    )
-    def fractional_max_pool_of(
-        x: Tensor,
-        kernel_size: Ints | Unknown,
-        output_size: Ints | Unknown | None = None,
-        output_ratio: Ratio = None,
-        samples: Tensor | None = None,
-        *,
-        direction: str,
-    ) -> tuple[Cost, str]:
-        """Maxima of x[n, c, ..] over randomly placed windows -> y[n, c, ..].
 
-        FLOPs: one comparison for each element of a window and output; backward one addition for
-        each output.
-        Bytes: x read, y and its indices (int64) written. Backward reads dy and indices, writes dx.
-        """
-        sizes = image(x, dimensions)
-        window = elements(by_dimension("kernel_size", kernel_size, dimensions, 1))
-        if output_size is None:
-            result = _scaled(sizes, output_ratio)
-        else:
-            result = by_dimension("output_size", output_size, dimensions, 0)
-        y = fresh(x, (*x.shape[:-dimensions], *result))
-        return picked_windows(x, y, window, direction)
+def adaptive_max_pool(x: Tensor, output_size: Target, *, dimensions: int, direction: str) -> Answer:
+    """Cost of an adaptive maximum pooling over the last `dimensions`."""
+    y, taps = _target(x, output_size, dimensions)
+    cost, params = picked_windows(x, y, 1, direction)
+    return Cost(taps if direction == "fprop" else cost.flops, cost.bytes), params
+
+
+def fractional_max_pool(
+    x: Tensor,
+    kernel_size: Ints | Unknown,
+    output_size: Ints | Unknown | None = None,
+    output_ratio: Ratio = None,
+    samples: Tensor | None = None,
+    *,
+    dimensions: int,
+    direction: str,
+) -> Answer:
+    """Cost of a maximum pooling with randomly placed windows over the last `dimensions`."""
+    sizes = image(x, dimensions)
+    window = elements(by_dimension("kernel_size", kernel_size, dimensions, 1))
+    if output_size is None:
+        result = _scaled(sizes, output_ratio)
+    else:
+        result = by_dimension("output_size", output_size, dimensions, 0)
+    return picked_windows(x, _resized(x, result), window, direction)
 
 
 def _scaled(sizes: Sizes, ratio: Ratio) -> Sizes:
@@ -432,90 +327,98 @@ def _scaled(sizes: Sizes, ratio: Ratio) -> Sizes:
     return tuple(int(size * ratio) for size, ratio in zip(sizes, ratios, strict=True))
 
 
-for _dimensions in (1, 2, 3):
-    _register_adaptive_average(_dimensions)
-    _register_maximum(_dimensions)
-for _dimensions in (2, 3):
-    _register_fractional(_dimensions)
+for _n in (1, 2, 3):
+    _inner = f"_adaptive_avg_pool{_n}d" if _n > 1 else ""
+    table_row(f"""
+        Means of x[n, c, ..] over windows of the requested output size -> y[n, c, ..].
+        FLOPs: one for each element of all windows (additions, division); backward one more for each
+        output.
+        Bytes: x read, y written. Backward reads dy, writes dx.
+
+        Windows overlap where the sizes do not divide: n windows over m elements have m + n - gcd(m,
+        n) elements in total.
+        (x, output_size): adaptive_avg_pool{_n}d {_inner}
+    """)(adaptive_avg_pool, dimensions=_n)
+    table_row(f"""
+        Maxima of x[n, c, ..] over windows of the requested output size -> y[n, c, ..].
+        FLOPs: one comparison for each element of all windows; backward one addition for each
+        output.
+        Bytes: x read, y and its indices (int64) written. Backward reads dy and indices, writes dx.
+        (x, output_size, ...): adaptive_max_pool{_n}d torch._adaptive_max_pool{_n}d
+            torch.adaptive_max_pool{_n}d_with_indices
+    """)(adaptive_max_pool, dimensions=_n)
+for _n in (2, 3):
+    table_row(f"""
+        Maxima of x[n, c, ..] over randomly placed windows -> y[n, c, ..].
+        FLOPs: one comparison for each element of a window and output; backward one addition for
+        each output.
+        Bytes: x read, y and its indices (int64) written. Backward reads dy and indices, writes dx.
+        (x, kernel_size, output_size, output_ratio, ...): torch.fractional_max_pool{_n}d
+            torch.fractional_max_pool{_n}d_with_indices
+        (x, kernel_size, output_size, samples): aten::fractional_max_pool{_n}d
+    """)(fractional_max_pool, dimensions=_n)
 
 
 # FLOPs and bytes of the backward operators of pooling.
 
 
 @operators("""
+    dx[n, c, ..] of a maximum pooling: dy added at its indices.
+    FLOPs: one addition for each output.
+    Bytes: dy and indices read, dx written.
     (gradient, x, _, _, _, _, _, indices): max_pool2d_with_indices_backward
         max_pool3d_with_indices_backward
     (gradient, x, indices): adaptive_max_pool2d_backward adaptive_max_pool3d_backward
     (gradient, x, _, _, indices): fractional_max_pool2d_backward fractional_max_pool3d_backward
 """)
-def max_pool2d_with_indices_backward(
-    gradient: Tensor, x: Tensor, indices: Tensor
-) -> tuple[Cost, str]:
-    """dx[n, c, ..] of a maximum pooling: dy added at its indices.
-
-    FLOPs: one addition for each output.
-    Bytes: dy and indices read, dx written.
-    """
+def max_pool2d_with_indices_backward(gradient: Tensor, x: Tensor, indices: Tensor) -> Answer:
     if gradient.shape != indices.shape:
         raise CannotModel(f"gradient {gradient.shape} does not fit indices {indices.shape}")
     return Cost(elements(gradient.shape), moved(gradient, indices, fresh(x))), texts(gradient, x)
 
 
-def _register_average_backward(dimensions: int) -> None:
-    text = f"avg_pool{dimensions}d_backward(gradient, x, kernel_size, ...)"
-
-    @op(TORCH, text, aten=(text,))
-    def avg_pool_backward(
-        gradient: Tensor, x: Tensor, kernel_size: Ints | Unknown
-    ) -> tuple[Cost, str]:
-        """dx[n, c, ..] of a mean pooling: dy divided, and added to each element of its window.
-
-        FLOPs: one more than a window has elements for each output.
-        Bytes: dy read, dx written.
-
-        Padding counts as added to.
-        """
-        image(x, dimensions)
-        image(gradient, dimensions)
-        window = elements(by_dimension("kernel_size", kernel_size, dimensions, 1))
-        moves = moved(gradient, fresh(x))
-        return Cost(elements(gradient.shape) * (window + 1), moves), texts(gradient, x)
+def _avg_pool_backward(
+    gradient: Tensor, x: Tensor, kernel_size: Ints | Unknown, *, dimensions: int
+) -> Answer:
+    image(x, dimensions)
+    image(gradient, dimensions)
+    window = elements(by_dimension("kernel_size", kernel_size, dimensions, 1))
+    moves = moved(gradient, fresh(x))
+    return Cost(elements(gradient.shape) * (window + 1), moves), texts(gradient, x)
 
 
-def _register_adaptive(dimensions: int) -> None:
-    text = f"_adaptive_avg_pool{dimensions}d_backward(gradient, x)"
-
-    @op(TORCH, text, aten=(text,))
-    def adaptive_avg_pool_backward_of(gradient: Tensor, x: Tensor) -> tuple[Cost, str]:
-        """dx[n, c, ..] of an adaptive mean pooling.
-
-        FLOPs: one for each output (division), one for each element of all windows (added).
-        Bytes: dy read, dx written.
-        """
-        return adaptive_avg_pool_backward(gradient, x, dimensions)
-
-
-def adaptive_avg_pool_backward(gradient: Tensor, x: Tensor, dimensions: int) -> tuple[Cost, str]:
+def adaptive_avg_pool_backward(gradient: Tensor, x: Tensor, *, dimensions: int) -> Answer:
     """Cost of the backward pass of an adaptive mean pooling over the last `dimensions`."""
     taps = adaptive_taps(image(x, dimensions), image(gradient, dimensions))
-    channels = elements(x.shape[:-dimensions])
-    flops = elements(gradient.shape) + channels * taps
+    flops = elements(gradient.shape) + elements(x.shape[:-dimensions]) * taps
     return Cost(flops, moved(gradient, fresh(x))), texts(gradient, x)
 
 
-@operators("(gradient, x, indices, ...): max_unpool2d_backward max_unpool3d_backward")
-def max_unpool2d_backward(gradient: Tensor, x: Tensor, indices: Tensor) -> tuple[Cost, str]:
-    """dx[n, c, ..] of an unpooling: elements of dy at the indices. Up to torch 1.10.
-
+@operators("""
+    dx[n, c, ..] of an unpooling: elements of dy at the indices. Up to torch 1.10.
     FLOPs: none.
     Bytes: indices and the selected elements of dy read, dx written.
-    """
+    (gradient, x, indices, ...): max_unpool2d_backward max_unpool3d_backward
+""")
+def max_unpool2d_backward(gradient: Tensor, x: Tensor, indices: Tensor) -> Answer:
     if x.shape != indices.shape:
         raise CannotModel(f"indices {indices.shape} do not fit {x.shape}")
     read = fresh(gradient, x.shape)
     return Cost(0, moved(indices, read, fresh(x))), texts(gradient, x)
 
 
-for _dimensions in (2, 3):
-    _register_average_backward(_dimensions)
-    _register_adaptive(_dimensions)
+for _n in (2, 3):
+    table_row(f"""
+        dx[n, c, ..] of a mean pooling: dy divided, and added to each element of its window.
+        FLOPs: one more than a window has elements for each output.
+        Bytes: dy read, dx written.
+
+        Padding counts as added to.
+        (gradient, x, kernel_size, ...): avg_pool{_n}d_backward
+    """)(_avg_pool_backward, dimensions=_n)
+    table_row(f"""
+        dx[n, c, ..] of an adaptive mean pooling.
+        FLOPs: one for each output (division), one for each element of all windows (added).
+        Bytes: dy read, dx written.
+        (gradient, x): _adaptive_avg_pool{_n}d_backward
+    """)(adaptive_avg_pool_backward, dimensions=_n)

@@ -14,22 +14,27 @@ of place, the entire tensor is read and written.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from enum import Enum
 from typing import Any, Final
 
 from fastprof._system.classes import NamedTuple
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.axes import axis, replaced
-from fastprof.ops.cost import CannotModel, Cost, add_known
+from fastprof.ops.cost import Answer, CannotModel, Cost
 from fastprof.ops.indexing.sorting import masked
-from fastprof.ops.parameters import Ints, Number, checked
-from fastprof.ops.registry import TORCH, op, operators
+from fastprof.ops.parameters import Flag, Int, Ints, Number, checked
+from fastprof.ops.registry import operators
+from fastprof.ops.table import table_row
 from fastprof.ops.tensor import (
     broadcast,
     byte_count,
     canonical_type,
     elements,
-    tensor_bytes,
+    flat,
+    fresh,
+    moved,
+    of_sizes,
     texts,
 )
 
@@ -44,16 +49,13 @@ Items = tuple[Any, ...] | None
 def chosen_elements(shape: tuple[int, ...], items: tuple[Any, ...]) -> int | None:
     """The number of elements an index selects; None if it depends on a mask or is unknown.
 
+    Raises CannotModel when there are more of them than dimensions.
+
     Parameters
     ----------
     items : tuple
         Each a Tensor, an int, a list of them, the text of a slice, "Ellipsis" or None (a new
         dimension).
-
-    Raises
-    ------
-    CannotModel
-        When there are more of them than dimensions.
     """
     taken = sum(_dimensions(item) for item in items)
     if taken > len(shape):
@@ -111,8 +113,9 @@ def _sliced(text: str, size: int) -> int:
     return len(range(*slice(start, stop, step).indices(size)))
 
 
-def _indices_bytes(items: tuple[Any, ...]) -> int | None:
-    return add_known(*(tensor_bytes(item) for item in items if isinstance(item, Tensor)))
+def _index(items: Items) -> list[Tensor]:
+    # The tensors of an index.
+    return [item for item in items or () if isinstance(item, Tensor)]
 
 
 def _recorded(indices: Indices | Unknown) -> Items:
@@ -128,25 +131,17 @@ def _recorded(indices: Indices | Unknown) -> Items:
     return tuple("slice(None, None, None)" if tensor is None else tensor for tensor in indices)
 
 
-def _read(x: Tensor, items: Items, direction: str, result: Tensor | Unknown) -> tuple[Cost, str]:
+def _read(x: Tensor, items: Items, direction: str, result: Tensor | Unknown) -> Answer:
     count = None if items is None else chosen_elements(x.shape, items)
     if count is None and isinstance(result, Tensor):
         count = elements(result.shape)
-    named = _indices_bytes(items or ())
-    cost = picked(x, named, count) if direction == "fprop" else gradient_of_picked(x, named, count)
+    pick = picked if direction == "fprop" else gradient_of_picked
+    cost = pick(x, _index(items), count)
     return Cost(cost.flops, cost.bytes, items is not None), texts(x, *(items or ()))
 
 
-@operators("(x, indices*): aten::index aten::_unsafe_index")
-def index(
-    x: Tensor,
-    indices: Indices | Unknown,
-    *,
-    direction: str,
-    result: Tensor | Unknown = UNKNOWN,
-) -> tuple[Cost, str]:
-    """Elements of x picked by index tensors, broadcast, one for each of its leading dimensions.
-
+@operators("""
+    Elements of x picked by index tensors, broadcast, one for each of its leading dimensions.
     FLOPs: none; backward an addition for each picked element.
     Bytes: indices read, each picked element read and written; backward indices and gradient read,
     the gradient of x written.
@@ -155,26 +150,25 @@ def index(
     of its dimension may be a mask. The number then follows from the size of the result, else it is
     unknown. If the profiler does not record the index tensors, their bytes are not counted, an
     estimate.
-    """
+    (x, indices*): aten::index aten::_unsafe_index
+""")
+def index(
+    x: Tensor, indices: Indices | Unknown, *, direction: str, result: Tensor | Unknown = UNKNOWN
+) -> Answer:
     return _read(x, _recorded(indices), direction, result)
 
 
 def _write(
-    x: Tensor,
-    items: Items,
-    values: Source,
-    adds: bool | Unknown,
-    direction: str,
-    in_place: bool,
-) -> tuple[Cost, str]:
+    x: Tensor, items: Items, values: Source, adds: Flag, direction: str, in_place: bool
+) -> Answer:
     source = values if isinstance(values, Tensor) and values.shape else None
     params = texts(x, *(items or ()), source)
     if source is not None and elements(source.shape) == 1:
         source = None
-    masks = [item for item in items or () if isinstance(item, Tensor)]
+    masks = named = _index(items)
     if source is None and adds is False and len(masks) == 1 and _is_mask(masks[0]):
         return masked(x, masks[0], direction), params  # as in torch
-    count, named = _placed_elements(x, items, source), _indices_bytes(items or ())
+    count = _placed_elements(x, items, source)
     known = count is None or (items is not None and chosen_elements(x.shape, items) is not None)
     if direction == "bprop":
         gradient = Cost(0, 0) if source is None else picked(x, named, count)
@@ -182,14 +176,14 @@ def _write(
             gradient += placed(x, named, count, None, 0, in_place=False)
         return Cost(gradient.flops, gradient.bytes, known), params
     cost = placed(x, named, count, source, 0 if adds is False else 1, in_place=in_place)
-    moved = cost.bytes
+    moves = cost.bytes
     if source is not None and count is not None and elements(source.shape) < count:
         # A broadcast source is read at its own size.
-        spared = sized_index(count - elements(source.shape), source.dtype)
-        moved = None if moved is None or spared is None else moved - spared
+        spared = byte_count(count - elements(source.shape), source.dtype)
+        moves = None if moves is None or spared is None else moves - spared
     if isinstance(adds, Unknown):
         return Cost(cost.flops, None, False), params
-    return Cost(cost.flops, moved, known), params
+    return Cost(cost.flops, moves, known), params
 
 
 def _placed_elements(x: Tensor, items: Items, source: Tensor | None) -> int | None:
@@ -202,20 +196,20 @@ def _is_mask(item: Tensor) -> bool:
     return canonical_type(item.dtype) in _MASKS
 
 
-@operators("""
-    (x, indices*, values, accumulate): index_put aten::_unsafe_index_put
-    (x, indices*, values, accumulate, _): aten::_index_put_impl
-""")
-def index_put(
+def _index_put(
     x: Tensor,
     indices: Indices | Unknown,
     values: Source,
-    accumulate: bool | Unknown = False,
+    accumulate: Flag = False,
     *,
+    in_place: bool,
     direction: str,
-) -> tuple[Cost, str]:
-    """Values put into (or added to) a copy of x by index tensors, broadcast.
+) -> Answer:
+    return _write(x, _recorded(indices), values, accumulate, direction, in_place)
 
+
+table_row("""
+    Values put into (or added to) a copy of x by index tensors, broadcast.
     FLOPs: none, or an addition for each element with accumulate; backward none.
     Bytes: x, indices and values read, the copy written; backward the gradient of x with zeros (read
     and written) and the gradient of the values picked from it.
@@ -223,28 +217,17 @@ def index_put(
     The number of elements placed by a mask or by unrecorded indices is assumed to be the number of
     values, an estimate; for a single value it is unknown. One value with one mask is a masked_fill.
     If accumulate is not recorded, FLOPs are an estimate.
-    """
-    return _write(x, _recorded(indices), values, accumulate, direction, in_place=False)
+    (x, indices*, values, accumulate): index_put aten::_unsafe_index_put
+    (x, indices*, values, accumulate, _): aten::_index_put_impl
+""")(_index_put, in_place=False)
 
-
-@operators("""
-    (x, indices*, values, accumulate): index_put_
-    (x, indices*, values, accumulate, _): aten::_index_put_impl_
-""")
-def index_put_in_place(
-    x: Tensor,
-    indices: Indices | Unknown,
-    values: Source,
-    accumulate: bool | Unknown = False,
-    *,
-    direction: str,
-) -> tuple[Cost, str]:
-    """Values put into (or added to) x by index tensors, broadcast.
-
+table_row("""
+    Values put into (or added to) x by index tensors, broadcast.
     FLOPs: none, or an addition for each element with accumulate; backward none.
     Bytes: indices and values read, elements of x (read and) written; backward as for index_put.
-    """
-    return _write(x, _recorded(indices), values, accumulate, direction, in_place=True)
+    (x, indices*, values, accumulate): index_put_
+    (x, indices*, values, accumulate, _): aten::_index_put_impl_
+""")(_index_put, in_place=True)
 
 
 def _items(given: Any) -> tuple[Any, ...]:
@@ -261,6 +244,12 @@ def _is_basic(items: tuple[Any, ...]) -> bool:
 
 
 @operators("""
+    x[...] with numbers, slices, tensors and masks.
+    FLOPs: none; backward an addition for each element that tensors picked.
+    Bytes: none for a view (numbers and slices); else as for index. Backward the gradient read, that
+    of x written.
+
+    A list of numbers as the only index is treated as a tuple of numbers.
     (x, between): torch.__getitem__
     (x, indices*): torch.__getitem__
 """)
@@ -271,121 +260,94 @@ def getitem(
     *,
     direction: str,
     result: Tensor | Unknown = UNKNOWN,
-) -> tuple[Cost, str]:
-    """x[...] with numbers, slices, tensors and masks.
-
-    FLOPs: none; backward an addition for each element that tensors picked.
-    Bytes: none for a view (numbers and slices); else as for index. Backward the gradient read, that
-    of x written.
-
-    A list of numbers as the only index is treated as a tuple of numbers.
-    """
+) -> Answer:
     items = _items(indices or between)
     if not _is_basic(items):
         return _read(x, items, direction, result)
     count = chosen_elements(x.shape, items)
     if direction == "fprop":
         return Cost(0, 0), texts(x)
-    moved = add_known(sized_index(count, x.dtype), byte_count(elements(x.shape), x.dtype))
-    return Cost(0, moved), texts(x)
+    return Cost(0, moved(flat(count, x.dtype), fresh(x))), texts(x)
 
 
 @operators("""
+    x[...] = values, with numbers, slices, tensors and masks.
+    FLOPs: none.
+    Bytes: indices and values read, elements of x written (by a mask and one value all of x read
+    and written); backward the gradient of x with zeros and that of the values picked.
     (x, between, values): torch.__setitem__
     (x, indices*, values): torch.__setitem__
 """)
 def setitem(
     x: Tensor, values: Source, between: Any = UNKNOWN, indices: Indices = (), *, direction: str
-) -> tuple[Cost, str]:
-    """x[...] = values, with numbers, slices, tensors and masks.
-
-    FLOPs: none.
-    Bytes: indices and values read, elements of x written (by a mask and one value all of x read
-    and written); backward the gradient of x with zeros and that of the values picked.
-    """
+) -> Answer:
     return _write(x, _items(indices or between), values, False, direction, in_place=True)
 
 
-@operators("(x, mask, indices*, _): aten::_unsafe_masked_index")
-def unsafe_masked_index(x: Tensor, mask: Tensor, indices: Indices) -> tuple[Cost, str]:
-    """Elements of x picked by index tensors, broadcast, a number where the mask is false.
-
+@operators("""
+    Elements of x picked by index tensors, broadcast, a number where the mask is false.
     FLOPs: none.
     Bytes: mask and indices read, each picked element read and written.
-    """
+    (x, mask, indices*, _): aten::_unsafe_masked_index
+""")
+def unsafe_masked_index(x: Tensor, mask: Tensor, indices: Indices) -> Answer:
     items = _recorded(indices)
     count = None if items is None else chosen_elements(x.shape, items)
-    named = add_known(tensor_bytes(mask), _indices_bytes(indices))
-    return picked(x, named, count), texts(x, mask, *indices)
-
-
-@operators("(x, mask, indices*, values): aten::_unsafe_masked_index_put_accumulate")
-def unsafe_masked_index_put_accumulate(
-    x: Tensor, mask: Tensor, indices: Indices, values: Tensor
-) -> tuple[Cost, str]:
-    """Values added to a copy of x by index tensors, broadcast, where the mask is true.
-
-    FLOPs: an addition for each element of the values.
-    Bytes: x, mask, indices and values read, the copy written.
-    """
-    named = add_known(tensor_bytes(mask), _indices_bytes(indices))
-    cost = placed(x, named, elements(values.shape), values, 1, in_place=False)
-    return cost, texts(x, mask, *indices, values)
-
-
-Dim = int | Unknown
-
-
-def sized_index(count: int | None, dtype: str | None) -> int | None:
-    """Bytes of `count` elements; None if the count or the type is unknown."""
-    return None if count is None else byte_count(count, dtype)
-
-
-def picked(x: Tensor, index_bytes: int | None, count: int | None) -> Cost:
-    """Cost of picking `count` elements of x by an index."""
-    rows = sized_index(count, x.dtype)
-    return Cost(0, add_known(index_bytes, rows, rows))
-
-
-def gradient_of_picked(x: Tensor, index_bytes: int | None, count: int | None) -> Cost:
-    """Gradient of picked elements, summed in zeros of the shape of x; x is not read."""
-    moved = add_known(
-        index_bytes, sized_index(count, x.dtype), byte_count(elements(x.shape), x.dtype)
-    )
-    return Cost(count, moved)
+    return picked(x, (mask, *_index(indices)), count), texts(x, mask, *indices)
 
 
 @operators("""
+    Values added to a copy of x by index tensors, broadcast, where the mask is true.
+    FLOPs: an addition for each element of the values.
+    Bytes: x, mask, indices and values read, the copy written.
+    (x, mask, indices*, values): aten::_unsafe_masked_index_put_accumulate
+""")
+def unsafe_masked_index_put_accumulate(
+    x: Tensor, mask: Tensor, indices: Indices, values: Tensor
+) -> Answer:
+    index = (mask, *_index(indices))
+    cost = placed(x, index, elements(values.shape), values, 1, in_place=False)
+    return cost, texts(x, mask, *indices, values)
+
+
+def picked(x: Tensor, index: Sequence[Tensor], count: int | None) -> Cost:
+    """Cost of picking `count` elements of x by an index."""
+    rows = flat(count, x.dtype)
+    return Cost(0, moved(*index, rows, rows))
+
+
+def gradient_of_picked(x: Tensor, index: Sequence[Tensor], count: int | None) -> Cost:
+    """Gradient of picked elements, summed in zeros of the shape of x; x is not read."""
+    return Cost(count, moved(*index, flat(count, x.dtype), fresh(x)))
+
+
+def _picked(x: Tensor, index: Tensor, count: int | None, direction: str) -> Answer:
+    cost = picked if direction == "fprop" else gradient_of_picked
+    return cost(x, (index,), count), texts(x, index)
+
+
+@operators("""
+    Elements of x picked along a dimension by index [..] -> the shape of index.
+    FLOPs: none; backward an addition for each picked element.
+    Bytes: index read, each picked element read and written; backward index and gradient read, the
+    gradient of x written.
     (x, _, index, ...): gather
     (x, index): torch.take
     (x, index, ...): aten::take
 """)
-def gather(x: Tensor, index: Tensor, *, direction: str) -> tuple[Cost, str]:
-    """Elements of x picked along a dimension by index [..] -> the shape of index.
-
-    FLOPs: none; backward an addition for each picked element.
-    Bytes: index read, each picked element read and written; backward index and gradient read, the
-    gradient of x written.
-    """
-    count, named = elements(index.shape), tensor_bytes(index)
-    if direction == "fprop":
-        return picked(x, named, count), texts(x, index)
-    return gradient_of_picked(x, named, count), texts(x, index)
+def gather(x: Tensor, index: Tensor, *, direction: str) -> Answer:
+    return _picked(x, index, elements(index.shape), direction)
 
 
 @operators("""
-    (x, indices=index, dim): torch.take_along_dim
-    (x, index, dim, ...): aten::take_along_dim
-""")
-def take_along_dim(
-    x: Tensor, index: Tensor, dim: int | Unknown | None = None, *, direction: str
-) -> tuple[Cost, str]:
-    """Elements of x picked along dim by index, both broadcast along the other dimensions.
-
+    Elements of x picked along dim by index, both broadcast along the other dimensions.
     FLOPs: none; backward an addition for each picked element.
     Bytes: index read, each picked element read and written; backward index and gradient read, the
     gradient of x written.
-    """
+    (x, indices=index, dim): torch.take_along_dim
+    (x, index, dim, ...): aten::take_along_dim
+""")
+def take_along_dim(x: Tensor, index: Tensor, dim: Int | None = None, *, direction: str) -> Answer:
     count: int | None = elements(index.shape)
     if isinstance(dim, int):
         place = axis(len(x.shape), dim)
@@ -398,56 +360,46 @@ def take_along_dim(
             count *= wanted if i == place or size == 1 else size
     elif isinstance(dim, Unknown) and x.shape != index.shape:
         count = None
-    if direction == "fprop":
-        return picked(x, tensor_bytes(index), count), texts(x, index)
-    return gradient_of_picked(x, tensor_bytes(index), count), texts(x, index)
+    return _picked(x, index, count, direction)
 
 
-@operators("(gradient, x, _, index, _): aten::gather_backward")
-def gather_backward(gradient: Tensor, x: Tensor, index: Tensor) -> tuple[Cost, str]:
-    """Gradient of a gather, summed in zeros of the shape of x.
-
+table_row("""
+    Gradient of a gather, summed in zeros of the shape of x.
     FLOPs: an addition for each element of the gradient.
     Bytes: gradient and index read, the gradient of x written.
-    """
-    count = elements(index.shape)
-    return gradient_of_picked(x, tensor_bytes(index), count), texts(gradient, index)
+    (gradient, x, _, index, _): aten::gather_backward
+""")(
+    "gradient, x, index",
+    lambda gradient, x, index: (
+        gradient_of_picked(x, (index,), elements(index.shape)),
+        texts(gradient, index),
+    ),
+)
 
 
 @operators("""
-    torch.index_select
-    (x, dim, index, ...): aten::index_select
-""")
-def index_select(x: Tensor, dim: Dim, index: Tensor, *, direction: str) -> tuple[Cost, str]:
-    """Slices of x along dim picked by index [k] -> x's shape with k along dim.
-
+    Slices of x along dim picked by index [k] -> x's shape with k along dim.
     FLOPs: none; backward an addition for each picked element.
     Bytes: index read, each picked element read and written; backward index and gradient read, the
     gradient of x written.
-    """
-    count = replaced(x.shape, dim, elements(index.shape))
-    if direction == "fprop":
-        return picked(x, tensor_bytes(index), count), texts(x, index)
-    return gradient_of_picked(x, tensor_bytes(index), count), texts(x, index)
+    (*): torch.index_select
+    (x, dim, index, ...): aten::index_select
+""")
+def index_select(x: Tensor, dim: Int, index: Tensor, *, direction: str) -> Answer:
+    return _picked(x, index, replaced(x.shape, dim, elements(index.shape)), direction)
 
 
-@operators("(gradient, sizes, _, index): aten::index_select_backward")
-def index_select_backward(
-    gradient: Tensor, sizes: Ints | Unknown, index: Tensor
-) -> tuple[Cost, str]:
-    """Gradient of an index_select, summed in zeros of the given sizes.
-
+@operators("""
+    Gradient of an index_select, summed in zeros of the given sizes.
     FLOPs: an addition for each element of the gradient.
     Bytes: gradient and index read, the gradient of the input written.
-    """
+    (gradient, sizes, _, index): aten::index_select_backward
+""")
+def index_select_backward(gradient: Tensor, sizes: Ints | Unknown, index: Tensor) -> Answer:
     flops, params = elements(gradient.shape), texts(gradient, index)
     if isinstance(sizes, Unknown):
         return Cost(flops, None), params
-    shape = (sizes,) if isinstance(sizes, int) else sizes
-    if any(size < 0 for size in shape):
-        raise CannotModel(f"invalid shape {shape}")
-    x = Tensor(shape, gradient.dtype)
-    return gradient_of_picked(x, tensor_bytes(index), flops), params
+    return gradient_of_picked(of_sizes(gradient, sizes), (index,), flops), params
 
 
 Source = Tensor | Number
@@ -455,7 +407,7 @@ Source = Tensor | Number
 
 def placed(
     x: Tensor,
-    index_bytes: int | None,
+    index: Sequence[Tensor],
     count: int | None,
     source: Tensor | None,
     steps: int,
@@ -471,12 +423,12 @@ def placed(
     steps : int
         FLOPs per element: 0 if it replaces the old one.
     """
-    read = 0 if source is None else sized_index(count, source.dtype)
-    own = [sized_index(count, x.dtype)] * (2 if steps else 1)
+    read = () if source is None else (flat(count, source.dtype),)
+    own = [flat(count, x.dtype)] * (2 if steps else 1)
     if not in_place:
-        own = [tensor_bytes(x), byte_count(elements(x.shape), x.dtype)]
+        own = [x, fresh(x)]
     flops = None if count is None else count * steps
-    return Cost(flops if steps else 0, add_known(index_bytes, read, *own))
+    return Cost(flops if steps else 0, moved(*index, *read, *own))
 
 
 class Counted(Enum):
@@ -576,60 +528,58 @@ _ROWS: Final = (
     ),
 )
 
-_DOCUMENTATION: Final = """{what}
-
-    FLOPs: an operation for each combined element (for a mean 2, and a division for each element of
-    x), else none; backward none (products, extremes and means are not modelled).
-    Bytes: {bytes};
-    backward the gradient of x with zeros for replaced elements (read and written) and that
-    of the source picked from it.
-
-    If the reduce operation is not recorded, one FLOP per element is counted, an estimate.
-    """
 _COPIED: Final = "x, index and source read, the new tensor written"
 _IN_PLACE: Final = "index and source read, elements of x (if combined, read and) written"
 
 
-def _register(row: _Row, in_place: bool) -> None:
-    def formula(
-        x: Tensor,
-        index: Tensor,
-        source: Source | None = None,
-        reduce: str | Unknown | None = None,
-        dim: int | Unknown = UNKNOWN,
-        value: Source | None = None,
-        accumulate: bool | Unknown = False,
-        *,
-        direction: str,
-    ) -> tuple[Cost, str]:
-        given = value if source is None else source
-        given = given if isinstance(given, Tensor) and given.shape else None
-        params = texts(x, index, given)
-        count = _count(row.counted, x, index, given, dim)
-        if row.adds or accumulate is True:
-            reduce = "add"
-        unclear = isinstance(reduce, Unknown) or isinstance(accumulate, Unknown)
-        named = "add" if isinstance(reduce, Unknown) or unclear else reduce
-        if direction == "fprop":
-            cost = _forward(x, index, given, count, named, in_place)
-        elif unclear:
-            raise CannotModel("the reduce operation is not in the capture")
-        else:
-            cost = _backward(x, index, given, count, named)
-        return Cost(cost.flops, None if unclear else cost.bytes, not unclear), params
+def _combined(
+    x: Tensor,
+    index: Tensor,
+    source: Source | None = None,
+    reduce: str | Unknown | None = None,
+    dim: Int = UNKNOWN,
+    value: Source | None = None,
+    accumulate: Flag = False,
+    *,
+    row: _Row,
+    in_place: bool,
+    direction: str,
+) -> Answer:
+    given = value if source is None else source
+    given = given if isinstance(given, Tensor) and given.shape else None
+    count = _count(row.counted, x, index, given, dim)
+    if row.adds or accumulate is True:
+        reduce = "add"
+    unclear = isinstance(reduce, Unknown) or isinstance(accumulate, Unknown)
+    named = "add" if isinstance(reduce, Unknown) or unclear else reduce
+    if direction == "fprop":
+        cost = _forward(x, index, given, count, named, in_place)
+    elif unclear:
+        raise CannotModel("the reduce operation is not in the capture")
+    else:
+        cost = _backward(x, index, given, count, named)
+    return Cost(cost.flops, None if unclear else cost.bytes, not unclear), texts(x, index, given)
 
+
+def _register(row: _Row, in_place: bool) -> None:
     name = f"{row.name}_" if in_place else row.name
-    formula.__name__ = formula.__qualname__ = name
-    formula.__doc__ = _DOCUMENTATION.format(what=row.what, bytes=_IN_PLACE if in_place else _COPIED)
-    op(
-        TORCH,
-        f"{name}({row.python})",
-        aten=tuple(f"{name}({arguments})" for arguments in row.aten),
-    )(formula)
+    aten = "\n        ".join(f"({arguments}): aten::{name}" for arguments in row.aten)
+    table_row(f"""
+        {row.what}
+        FLOPs: an operation for each combined element (for a mean 2, and a division for each element
+        of x), else none; backward none (products, extremes and means are not modelled).
+        Bytes: {_IN_PLACE if in_place else _COPIED};
+        backward the gradient of x with zeros for replaced elements (read and written) and that
+        of the source picked from it.
+
+        If the reduce operation is not recorded, one FLOP per element is counted, an estimate.
+        ({row.python}): torch.{name}
+        {aten}
+    """)(_combined, row=row, in_place=in_place)
 
 
 def _count(
-    counted: Counted, x: Tensor, index: Tensor, source: Tensor | None, dim: int | Unknown
+    counted: Counted, x: Tensor, index: Tensor, source: Tensor | None, dim: Int
 ) -> int | None:
     if counted is Counted.INDEX:
         return elements(index.shape)
@@ -648,7 +598,7 @@ def _forward(
 ) -> Cost:
     if reduce not in _STEPS:
         raise CannotModel(f"unknown reduction {reduce!r}")
-    cost = placed(x, tensor_bytes(index), count, source, _STEPS[reduce], in_place=in_place)
+    cost = placed(x, (index,), count, source, _STEPS[reduce], in_place=in_place)
     return cost + Cost(elements(x.shape), 0) if reduce == "mean" else cost
 
 
@@ -657,9 +607,9 @@ def _backward(
 ) -> Cost:
     if reduce not in (None, "add", "sum"):
         raise CannotModel(f"the backward pass of {reduce!r} is not modelled")
-    cost = Cost(0, 0) if source is None else picked(x, tensor_bytes(index), count)
+    cost = Cost(0, 0) if source is None else picked(x, (index,), count)
     if reduce is None:
-        cost += placed(x, tensor_bytes(index), count, None, 0, in_place=False)
+        cost += placed(x, (index,), count, None, 0, in_place=False)
     return cost
 
 

@@ -6,54 +6,46 @@ from typing import Final
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import SQUARE_ROOT
-from fastprof.ops.cost import CannotModel, Cost, add_known
+from fastprof.ops.cost import Answer, CannotModel, Cost
+from fastprof.ops.parameters import Flag, Int
 from fastprof.ops.registry import operators
-from fastprof.ops.tensor import byte_count, elements, is_integer, tensor_bytes, tensor_text
+from fastprof.ops.tensor import elements, flat, fresh, is_integer, moved, texts
 
 
 # torch.nn.functional takes (input, weight), torch and ATen (weight, indices): distinguished by
 # type.
 @operators("""
-    (indices, weight, ...): torch.embedding
-    (weight, indices, ...): embedding
-""")
-def embedding(weight: Tensor, indices: Tensor, *, direction: str) -> tuple[Cost, str]:
-    """Rows of weight[vocabulary, d] picked by indices[...]: output [..., d].
-
+    Rows of weight[vocabulary, d] picked by indices[...]: output [..., d].
     FLOPs: 0 in both directions; backward adds only for repeated indices, which are not recorded.
     Bytes: the indices, and each picked row read and written; backward the gradient of each picked
     row read, and the row of the weight's gradient read and written.
 
     Zeroing the rest of a dense gradient is not counted. Formulas of PyProf.
-    """
+    (indices, weight, ...): torch.embedding
+    (weight, indices, ...): embedding
+""")
+def embedding(weight: Tensor, indices: Tensor, *, direction: str) -> Answer:
     if is_integer(weight.dtype) and not is_integer(indices.dtype):
         indices, weight = weight, indices
     rows = _rows(weight, elements(indices.shape))
-    if direction == "fprop":
-        moved = add_known(tensor_bytes(indices), rows, rows)
-    else:
-        moved = add_known(rows, rows, rows)
-    return Cost(0, moved), _text(indices, weight)
+    read = indices if direction == "fprop" else rows
+    return Cost(0, moved(read, rows, rows)), texts(indices, weight)
 
 
 @operators("""
-    (gradient, indices, ...): aten::embedding_dense_backward
-    (gradient, indices, _, _, _, sparse): aten::embedding_backward
-""")
-def embedding_gradient(
-    gradient: Tensor, indices: Tensor, sparse: bool | Unknown = False
-) -> tuple[Cost, str]:
-    """Gradient [..., d] of picked rows added to the rows of the weight's gradient.
-
+    Gradient [..., d] of picked rows added to the rows of the weight's gradient.
     FLOPs: 0, as the backward of embedding.
     Bytes: each row of the gradient read, and its target row read and written; unknown for a sparse
     gradient, which may be a view, and if that flag is not recorded.
-    """
+    (gradient, indices, ...): aten::embedding_dense_backward
+    (gradient, indices, _, _, _, sparse): aten::embedding_backward
+""")
+def embedding_gradient(gradient: Tensor, indices: Tensor, sparse: Flag = False) -> Answer:
     if gradient.shape[:-1] != indices.shape or not gradient.shape:
         raise CannotModel(f"{gradient.shape} is not a gradient of rows picked by {indices.shape}")
-    rows = byte_count(elements(gradient.shape), gradient.dtype)
-    moved = None if sparse is not False else add_known(tensor_bytes(gradient), rows, rows)
-    return Cost(0, moved), _text(gradient, indices)
+    rows = fresh(gradient)
+    moves = None if sparse is not False else moved(gradient, rows, rows)
+    return Cost(0, moves), texts(gradient, indices)
 
 
 _SUM, _MEAN, _MAX = range(3)
@@ -61,24 +53,7 @@ _MODES: Final = {"sum": _SUM, "mean": _MEAN, "max": _MAX}
 
 
 @operators("""
-    (indices, weight, offsets, max_norm=_, norm_type=_, scale_grad_by_freq=_, mode=reduction,
-        sparse=_, per_sample_weights=weights, include_last_offset=last, ...):
-        torch.embedding_bag
-    (weight, indices, offsets, _, mode, _, weights, last, _): embedding_bag _embedding_bag
-        _embedding_bag_forward_only
-""")
-def embedding_bag(
-    weight: Tensor,
-    indices: Tensor,
-    offsets: Tensor | None = None,
-    mode: int | Unknown | None = None,
-    weights: Tensor | None = None,
-    last: bool | Unknown = False,
-    reduction: str = "mean",
-    *,
-    direction: str,
-) -> tuple[Cost, str]:
-    """Rows of weight[vocabulary, d] picked by indices, summed bag by bag: output [bags, d].
+    Rows of weight[vocabulary, d] picked by indices, summed bag by bag: output [bags, d].
 
     Bags are the rows of indices[bags, n], or start at the offsets in indices[n].
 
@@ -89,7 +64,23 @@ def embedding_bag(
 
     torch ranges do not record the mode: a sum is assumed, and the cost is an estimate. Data saved
     for backward (bag of each index, sizes) is not counted.
-    """
+    (indices, weight, offsets, max_norm=_, norm_type=_, scale_grad_by_freq=_, mode=reduction,
+        sparse=_, per_sample_weights=weights, include_last_offset=last, ...):
+        torch.embedding_bag
+    (weight, indices, offsets, _, mode, _, weights, last, _): embedding_bag _embedding_bag
+        _embedding_bag_forward_only
+""")
+def embedding_bag(
+    weight: Tensor,
+    indices: Tensor,
+    offsets: Tensor | None = None,
+    mode: Int | None = None,
+    weights: Tensor | None = None,
+    last: Flag = False,
+    reduction: str = "mean",
+    *,
+    direction: str,
+) -> Answer:
     if is_integer(weight.dtype) and not is_integer(indices.dtype):
         indices, weight = weight, indices
     how = _MODES.get(reduction) if mode is None else mode
@@ -100,18 +91,17 @@ def embedding_bag(
     rows = _rows(weight, count)
     width = weight.shape[1]
     bags = _bags(indices, offsets, last is True)
-    output = byte_count(bags * width, weight.dtype)
-    extra = [tensor_bytes(tensor) for tensor in (indices, offsets, weights) if tensor is not None]
+    output = fresh(weight, (bags, width))
+    read = (indices, offsets, weights)
     if direction == "fprop":
         flops = count * width * (1 if weights is None else 2) + bags * width * (how == _MEAN)
-        return Cost(flops, add_known(*extra, rows, output), known), _text(indices, weight)
+        return Cost(flops, moved(*read, rows, output), known), texts(indices, weight)
     flops = count * width * (_scaled(how) if weights is None else 3)
-    of_weights = () if weights is None else (rows, tensor_bytes(weights))
-    moved = add_known(*extra, output, rows, rows, *of_weights)
-    return Cost(flops, moved, known), _text(indices, weight)
+    of_weights = () if weights is None else (rows, weights)
+    return Cost(flops, moved(*read, output, rows, rows, *of_weights), known), texts(indices, weight)
 
 
-def _scaled(how: int | Unknown) -> int:
+def _scaled(how: Int) -> int:
     # The backward of a mean divides.
     return 1 if how == _MEAN else 0
 
@@ -125,6 +115,12 @@ def _bags(indices: Tensor, offsets: Tensor | None, last: bool) -> int:
 
 
 @operators("""
+    Gradient [bags, d] added to the rows of the weight's gradient that each bag picked.
+    FLOPs: d for each index of a mean or with per-sample weights, else 0 as for embedding.
+    Bytes: gradient, indices and weights read, and for each index a row read and written; unknown
+    for a sparse gradient, and if that flag is not recorded.
+
+    torch ranges do not record the mode: a sum is assumed, and the cost is an estimate.
     (gradient, indices, _o, _b, _s, _m, _, _, mode, sparse, weights, _):
         aten::_embedding_bag_backward
     (gradient, indices, _b, _s, _m, _, _, mode, weights, _): aten::_embedding_bag_dense_backward
@@ -135,88 +131,64 @@ def embedding_bag_backward(
     _b: Tensor,
     _s: Tensor,
     _m: Tensor,
-    _o: Tensor | None = None,
-    mode: int | Unknown = _SUM,
-    sparse: bool | Unknown = False,
+    mode: Int = _SUM,
+    sparse: Flag = False,
     weights: Tensor | None = None,
-) -> tuple[Cost, str]:
-    """Gradient [bags, d] added to the rows of the weight's gradient that each bag picked.
-
-    FLOPs: d for each index of a mean or with per-sample weights, else 0 as for embedding.
-    Bytes: gradient, indices and weights read, and for each index a row read and written; unknown
-    for a sparse gradient, and if that flag is not recorded.
-
-    torch ranges do not record the mode: a sum is assumed, and the cost is an estimate.
-    """
+) -> Answer:
     rows = _rows(gradient, elements(indices.shape))
     scaled = 1 if weights is not None else _scaled(mode)
     flops = elements(indices.shape) * gradient.shape[1] * scaled
-    extra = [tensor_bytes(tensor) for tensor in (gradient, indices, weights) if tensor is not None]
-    moved = None if sparse is not False else add_known(*extra, rows, rows)
-    known = not isinstance(mode, Unknown)
-    return Cost(flops, moved, known), _text(gradient, indices)
+    moves = None if sparse is not False else moved(gradient, indices, weights, rows, rows)
+    return Cost(flops, moves, not isinstance(mode, Unknown)), texts(gradient, indices)
 
 
 @operators("""
+    Dot product of each picked row and the gradient [bags, d] of its bag.
+    FLOPs: 2 d for each index.
+    Bytes: gradient, indices and picked rows read, one number for each index written.
     (gradient, weight, indices, _o, _b, _, _): aten::_embedding_bag_per_sample_weights_backward
 """)
 def embedding_bag_per_sample_weights_backward(
     gradient: Tensor, weight: Tensor, indices: Tensor, _o: Tensor, _b: Tensor
-) -> tuple[Cost, str]:
-    """Dot product of each picked row and the gradient [bags, d] of its bag.
-
-    FLOPs: 2 d for each index.
-    Bytes: gradient, indices and picked rows read, one number for each index written.
-    """
+) -> Answer:
     count = elements(indices.shape)
-    rows = _rows(weight, count)
-    written = byte_count(count, weight.dtype)
-    moved = add_known(tensor_bytes(gradient), tensor_bytes(indices), rows, written)
-    return Cost(2 * count * weight.shape[1], moved), _text(gradient, indices)
+    moves = moved(gradient, indices, _rows(weight, count), fresh(weight, (count,)))
+    return Cost(2 * count * weight.shape[1], moves), texts(gradient, indices)
 
 
 @operators("""
-    (weight, indices, ...): embedding_renorm_ _no_grad_embedding_renorm_ aten::embedding_renorm
-""")
-def embedding_renorm(weight: Tensor, indices: Tensor) -> tuple[Cost, str]:
-    """Rows of weight[vocabulary, d] picked by indices scaled down to a maximum norm, in place.
-
+    Rows of weight[vocabulary, d] picked by indices scaled down to a maximum norm, in place.
     FLOPs: for each index the norm, 2 d and a root, and d multiplications.
     Bytes: indices read, picked rows read and written.
 
     An **estimate**, an upper bound: repeated rows are processed once, and only rows above the limit
     are scaled.
-    """
+    (weight, indices, ...): embedding_renorm_ _no_grad_embedding_renorm_ aten::embedding_renorm
+""")
+def embedding_renorm(weight: Tensor, indices: Tensor) -> Answer:
     count = elements(indices.shape)
     rows = _rows(weight, count)
     flops = count * (3 * weight.shape[1] + SQUARE_ROOT)
-    moved = add_known(tensor_bytes(indices), rows, rows)
-    return Cost(flops, moved, exact=False), _text(indices, weight)
+    return Cost(flops, moved(indices, rows, rows), exact=False), texts(indices, weight)
 
 
 @operators("""
-    (indices, num_classes=classes): torch.one_hot
-    (indices, classes): aten::one_hot
-""")
-def one_hot(indices: Tensor, classes: int | Unknown = -1) -> tuple[Cost, str]:
-    """Each index of indices[..] as a row of zeros with a one: int64 [.., classes].
-
+    Each index of indices[..] as a row of zeros with a one: int64 [.., classes].
     FLOPs: 0.
     Bytes: indices read, the output written; unknown if the number of classes is determined by the
     largest index or not recorded.
-    """
-    written = None
+    (indices, num_classes=classes): torch.one_hot
+    (indices, classes): aten::one_hot
+""")
+def one_hot(indices: Tensor, classes: Int = -1) -> Answer:
+    count = None
     if not isinstance(classes, Unknown) and classes >= 0:
-        written = byte_count(elements(indices.shape) * classes, "int64")
-    return Cost(0, add_known(tensor_bytes(indices), written)), tensor_text(indices)
+        count = elements(indices.shape) * classes
+    return Cost(0, moved(indices, flat(count, "int64"))), texts(indices)
 
 
-def _rows(weight: Tensor, count: int) -> int | None:
-    # Bytes of picked rows.
+def _rows(weight: Tensor, count: int) -> Tensor:
+    # Picked rows.
     if len(weight.shape) != 2:
         raise CannotModel(f"weight has shape {weight.shape}, not 2-d")
-    return byte_count(count * weight.shape[1], weight.dtype)
-
-
-def _text(first: Tensor, second: Tensor) -> str:
-    return f"{tensor_text(first)};{tensor_text(second)}"
+    return fresh(weight, (count, weight.shape[1]))

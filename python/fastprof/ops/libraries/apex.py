@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from fastprof.model.call import Tensor
 from fastprof.ops.axes import SQUARE_ROOT
-from fastprof.ops.cost import CannotModel, Cost, add_known
+from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
 from fastprof.ops.optimizers import step
 from fastprof.ops.parameters import Number, Tensors
 from fastprof.ops.registry import operators
@@ -34,10 +34,7 @@ _CAPTURABLE: Final = 1 + 2 + ADAM
 def split(lists: Lists | None, flat: Lists) -> Lists:
     """The lists of a call, passed as one argument or recorded flattened.
 
-    Raises
-    ------
-    CannotModel
-        When the argument has another number of lists.
+    Raises CannotModel when the argument has another number of lists.
     """
     if lists is None:
         return flat
@@ -66,7 +63,7 @@ class Step:
         self.written, self.others = written.split(), others.split()
         self.names = ("lists", *self.lists, *self.others)
 
-    def __call__(self, **given: Any) -> tuple[Cost, str]:
+    def __call__(self, **given: Any) -> Answer:
         """The cost and the params of a call."""
         flat = split(given["lists"], tuple(given[name] for name in self.lists))
         lists = dict(zip(self.lists, flat, strict=True))
@@ -76,19 +73,19 @@ class Step:
         return step(self.flops, written, read, extra, exact=True)
 
 
-@operators("(parameter, copy, average, square, gradient, ...): fused_adam_cuda.adam")
-def fused_adam_cuda_adam(
-    parameter: Tensor, copy: Tensor, average: Tensor, square: Tensor, gradient: Tensor
-) -> tuple[Cost, str]:
-    """Adam for one parameter, with its half-precision copy or an empty tensor.
-
+@operators("""
+    Adam for one parameter, with its half-precision copy or an empty tensor.
     FLOPs: 34 for each element: 1 to unscale the gradient, 3 and 4 for the averages, 21 for the
         denominator, 3 for the update with weight decay, 2 for the parameter.
     Bytes: parameter and both averages read and written, gradient read; the copy written if the
         types of gradient and parameter differ.
 
     Bytes are PyProf's, which counts 0 FLOPs.
-    """
+    (parameter, copy, average, square, gradient, ...): fused_adam_cuda.adam
+""")
+def fused_adam_cuda_adam(
+    parameter: Tensor, copy: Tensor, average: Tensor, square: Tensor, gradient: Tensor
+) -> Answer:
     if copy.shape not in (parameter.shape, (0,)):
         raise CannotModel(f"a copy of {copy.shape} does not fit {parameter.shape}")
     state = [(parameter,), (average,), (square,)]
@@ -112,6 +109,9 @@ table_row("""
 
 
 @operators("""
+    The tensors of a list times a number, into another list.
+    FLOPs: 2 for each element: a product, and a check for infinities.
+    Bytes: sources read, results written.
     (_, flag, sources*, results*, _): amp_C.multi_tensor_scale
     (_, flag, lists, _): amp_C.multi_tensor_scale
 """)
@@ -120,12 +120,7 @@ def multi_tensor_scale(
     results: Tensors = (),
     lists: Lists | None = None,
     flag: Tensor | None = None,
-) -> tuple[Cost, str]:
-    """The tensors of a list times a number, into another list.
-
-    FLOPs: 2 for each element: a product, and a check for infinities.
-    Bytes: sources read, results written.
-    """
+) -> Answer:
     del flag
     sources, results = split(lists, (sources, results))
     if [tensor.shape for tensor in sources] != [tensor.shape for tensor in results]:
@@ -135,19 +130,17 @@ def multi_tensor_scale(
 
 
 @operators("""
+    The norm of all the tensors of a list together.
+    FLOPs: 2 for each element, a square and a sum, and 20 for the root.
+    Bytes: each tensor read, one float32 number written.
+
+    Optional per-tensor norms are not counted.
     (_, flag, tensors*, _): amp_C.multi_tensor_l2norm amp_C.multi_tensor_l2norm_mp
     (_, flag, lists, _): amp_C.multi_tensor_l2norm amp_C.multi_tensor_l2norm_mp
 """)
 def multi_tensor_l2norm(
     tensors: Tensors = (), lists: Lists | None = None, flag: Tensor | None = None
-) -> tuple[Cost, str]:
-    """The norm of all the tensors of a list together.
-
-    FLOPs: 2 for each element, a square and a sum, and 20 for the root.
-    Bytes: each tensor read, one float32 number written.
-
-    Optional per-tensor norms are not counted.
-    """
+) -> Answer:
     del flag
     (tensors,) = split(lists, (tensors,))
     count = sum(elements(tensor.shape) for tensor in tensors)
@@ -156,6 +149,13 @@ def multi_tensor_l2norm(
 
 
 @operators("""
+    Gradient descent of apex's FusedSGD: lists of gradients, parameters, velocities and copies.
+    FLOPs: 2 for each element; 2 more with weight decay, 3 with momentum (none in the first step), 2
+        with nesterov.
+    Bytes: gradients read, parameters read and written, with momentum velocities too; copies in
+        half precision written.
+
+    Copies exist if the types differ; the kernel has no other case.
     (_, flag, tensors*, weight_decay, momentum, _, _, nesterov, first, _, _):
         amp_C.multi_tensor_sgd
     (_, flag, lists, weight_decay, momentum, _, _, nesterov, first, _, _):
@@ -169,16 +169,7 @@ def multi_tensor_sgd(
     tensors: Tensors = (),
     lists: Lists | None = None,
     flag: Tensor | None = None,
-) -> tuple[Cost, str]:
-    """Gradient descent of apex's FusedSGD: lists of gradients, parameters, velocities and copies.
-
-    FLOPs: 2 for each element; 2 more with weight decay, 3 with momentum (none in the first step), 2
-        with nesterov.
-    Bytes: gradients read, parameters read and written, with momentum velocities too; copies in
-        half precision written.
-
-    Copies exist if the types differ; the kernel has no other case.
-    """
+) -> Answer:
     del flag
     if lists is None:
         count = 4 if len({canonical_type(tensor.dtype) for tensor in tensors}) > 1 else 3
@@ -250,6 +241,13 @@ table_row("""
 
 
 @operators("""
+    NovoGrad of apex's FusedNovoGrad: each gradient divided by the running norm of its
+    parameter's gradients.
+    FLOPs: 11 for each element: 2 for the norm, 1 for the quotient, 2 for the weight decay, 3 for
+        the average and 1 to correct it, 2 for the parameter.
+    Bytes: parameters and averages read and written, gradients read; the norms read and written.
+
+    The arithmetic on the norms themselves, a few operations per parameter, is not counted.
     (_, flag, gradients*, parameters*, averages*, norms, _, _, _, _, _, _, _, _, _, _):
         amp_C.multi_tensor_novograd
     (_, flag, lists, norms, _, _, _, _, _, _, _, _, _, _): amp_C.multi_tensor_novograd
@@ -261,16 +259,7 @@ def multi_tensor_novograd(
     averages: Tensors = (),
     lists: Lists | None = None,
     flag: Tensor | None = None,
-) -> tuple[Cost, str]:
-    """NovoGrad of apex's FusedNovoGrad: each gradient divided by the running norm of its
-    parameter's gradients.
-
-    FLOPs: 11 for each element: 2 for the norm, 1 for the quotient, 2 for the weight decay, 3 for
-        the average and 1 to correct it, 2 for the parameter.
-    Bytes: parameters and averages read and written, gradients read; the norms read and written.
-
-    The arithmetic on the norms themselves, a few operations per parameter, is not counted.
-    """
+) -> Answer:
     del flag
     gradients, parameters, averages = split(lists, (gradients, parameters, averages))
     if elements(norms.shape) != len(parameters):
@@ -301,6 +290,9 @@ table_row("""
 
 
 @operators("""
+    a x + b y for the tensors of two lists, into a third.
+    FLOPs: 4 for each element: two products, a sum, and a check for infinities.
+    Bytes: both lists read, results written.
     (_, flag, left*, right*, results*, _, _, _): amp_C.multi_tensor_axpby
     (_, flag, lists, _, _, _): amp_C.multi_tensor_axpby
 """)
@@ -310,12 +302,7 @@ def multi_tensor_axpby(
     results: Tensors = (),
     lists: Lists | None = None,
     flag: Tensor | None = None,
-) -> tuple[Cost, str]:
-    """a x + b y for the tensors of two lists, into a third.
-
-    FLOPs: 4 for each element: two products, a sum, and a check for infinities.
-    Bytes: both lists read, results written.
-    """
+) -> Answer:
     del flag
     left, right, results = split(lists, (left, right, results))
     shapes = [tensor.shape for tensor in left]

@@ -7,16 +7,17 @@ float32 scale.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-from fastprof.model.call import Tensor, Unknown
+from fastprof.model.call import Tensor
 from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.matrix.matmul import GEMM, Product, forward
 from fastprof.ops.optimizers import step
+from fastprof.ops.parameters import Int
 from fastprof.ops.registry import operators
 from fastprof.ops.tensor import Dtype, byte_count, elements, item_size, moved, named, texts
 
-Block = int | Unknown | None
+Block = Int | None
 
 
 def _product(x: Tensor, n: int, k: int, weight: Tensor, written: str | None = None) -> Product:
@@ -26,6 +27,10 @@ def _product(x: Tensor, n: int, k: int, weight: Tensor, written: str | None = No
 
 
 @operators("""
+    x[.., k] @ w[n, k]^T of int8, result in int32, or scaled to a float type.
+    FLOPs: 2 rows n k.
+    Bytes: x and w read, the result written: int32, or if scaled the requested type, float16 by
+        default.
     (x, weight, other): bitsandbytes::int8_linear_matmul
     (x, weight, scales, other, other, dtype): bitsandbytes::int8_scaled_mm
     (wide, x, weight, scales, other, other, other): bitsandbytes::int8_mixed_scaled_mm
@@ -36,17 +41,9 @@ def int8_linear_matmul(
     scales: Tensor | None = None,
     dtype: Dtype = None,
     wide: Tensor | None = None,
-    other: Any = None,
 ) -> Work:
-    """x[.., k] @ w[n, k]^T of int8, result in int32, or scaled to a float type.
-
-    FLOPs: 2 rows n k.
-    Bytes: x and w read, the result written: int32, or if scaled the requested type, float16 by
-        default.
-    """
     if len(weight.shape) != 2:
         raise CannotModel(f"weight has shape {weight.shape}, not 2-d")
-    del other
     written = named("float16" if dtype is None else dtype)
     if scales is None:
         written = "int32"
@@ -56,67 +53,63 @@ def int8_linear_matmul(
     return Work((forward(product),))
 
 
-@operators("(x, ...): bitsandbytes::int8_vectorwise_quant")
-def int8_vectorwise_quant(x: Tensor) -> Answer:
-    """Rows of x[.., k] quantised to int8 by their absolute maximum.
-
+@operators("""
+    Rows of x[.., k] quantised to int8 by their absolute maximum.
     FLOPs: 4 per element (magnitude, largest, product, rounding).
     Bytes: x read, int8 and a float32 scale per row written.
-    """
+    (x, ...): bitsandbytes::int8_vectorwise_quant
+""")
+def int8_vectorwise_quant(x: Tensor) -> Answer:
     count, rows = elements(x.shape), elements(x.shape[:-1])
     return Cost(4 * count, add_known(moved(x), count + 4 * rows)), texts(x)
 
 
-@operators("(x, ...): bitsandbytes::int8_double_quant")
-def int8_double_quant(x: Tensor) -> Answer:
-    """x[.., k] quantised to int8 twice: by the absolute maximum of each row, and of each column.
-
+@operators("""
+    x[.., k] quantised to int8 twice: by the absolute maximum of each row, and of each column.
     FLOPs: 8 per element.
     Bytes: x read, two int8 tensors and a float32 scale per row and column written.
-    """
+    (x, ...): bitsandbytes::int8_double_quant
+""")
+def int8_double_quant(x: Tensor) -> Answer:
     count, rows = elements(x.shape), elements(x.shape[:-1])
     scales = 4 * (rows + (x.shape[-1] if x.shape else 0))
     return Cost(8 * count, add_known(moved(x), 2 * count + scales)), texts(x)
 
 
-@operators("(x, scales): bitsandbytes::int8_vectorwise_dequant")
-def int8_vectorwise_dequant(x: Tensor, scales: Tensor) -> Answer:
-    """Rows of int8 x[.., k] times their scale, as float32.
-
+@operators("""
+    Rows of int8 x[.., k] times their scale, as float32.
     FLOPs: 2 per element.
     Bytes: x and scales read, float32 written.
-    """
+    (x, scales): bitsandbytes::int8_vectorwise_dequant
+""")
+def int8_vectorwise_dequant(x: Tensor, scales: Tensor) -> Answer:
     count = elements(x.shape)
     return Cost(2 * count, add_known(moved(x, scales), 4 * count)), texts(x)
 
 
-@operators("(x, rows, columns, dtype, bias): bitsandbytes::int8_mm_dequant")
-def int8_mm_dequant(
-    x: Tensor,
-    rows: Tensor,
-    columns: Tensor,
-    dtype: Dtype = None,
-    bias: Tensor | None = None,
-) -> Answer:
-    """int32 x[m, n] times the scales of its rows and columns (+ bias), float16 by default.
-
+@operators("""
+    int32 x[m, n] times the scales of its rows and columns (+ bias), float16 by default.
     FLOPs: 3 per element, 4 with a bias.
     Bytes: x, scales and bias read, the result written.
-    """
+    (x, rows, columns, dtype, bias): bitsandbytes::int8_mm_dequant
+""")
+def int8_mm_dequant(
+    x: Tensor, rows: Tensor, columns: Tensor, dtype: Dtype = None, bias: Tensor | None = None
+) -> Answer:
     count = elements(x.shape)
     written = "float16" if dtype is None else named(dtype)
     moves = add_known(moved(x, rows, columns, bias), byte_count(count, written))
     return Cost(count * (3 + (bias is not None)), moves), texts(x)
 
 
-@operators("(x, block, ...): bitsandbytes::quantize_4bit")
-def quantize_4bit(x: Tensor, block: Block = None) -> Answer:
-    """x quantised to 4 bits by the absolute maximum of each block.
-
+@operators("""
+    x quantised to 4 bits by the absolute maximum of each block.
     FLOPs: 7 per element (magnitude, largest, product, four comparisons).
     Bytes: x read, half a byte per element and a float32 scale per block written; unknown if the
         capture does not record the block's size.
-    """
+    (x, block, ...): bitsandbytes::quantize_4bit
+""")
+def quantize_4bit(x: Tensor, block: Block = None) -> Answer:
     count = elements(x.shape)
     return Cost(7 * count, add_known(moved(x), (count + 1) // 2, _scales(count, block))), texts(x)
 
@@ -132,58 +125,55 @@ def _packed(x: Tensor) -> int:
     return 2 * size * elements(x.shape)
 
 
-@operators("(x, scales, _, _, _, dtype, _o): bitsandbytes::dequantize_4bit")
-def dequantize_4bit(
-    x: Tensor, scales: Tensor, dtype: Dtype = None, _o: Tensor | None = None
-) -> Answer:
-    """Packed 4-bit numbers times their blocks' scales.
-
+@operators("""
+    Packed 4-bit numbers times their blocks' scales.
     FLOPs: one product for each number.
     Bytes: packed numbers and scales read, the numbers written in the requested type; unknown if the
         capture does not record it.
-    """
+    (x, scales, _, _, _, dtype, _o): bitsandbytes::dequantize_4bit
+""")
+def dequantize_4bit(
+    x: Tensor, scales: Tensor, dtype: Dtype = None, _o: Tensor | None = None
+) -> Answer:
     count = _packed(x)
     written = _o.dtype if _o is not None else None if dtype is None else named(dtype)
     return Cost(count, add_known(moved(x, scales), byte_count(count, written))), texts(x)
 
 
-@operators("(x, code, block): bitsandbytes::quantize_blockwise")
-def quantize_blockwise(x: Tensor, code: Tensor, block: Block = None) -> Answer:
-    """x quantised to the nearest of 256 codes by the absolute maximum of each block.
-
+@operators("""
+    x quantised to the nearest of 256 codes by the absolute maximum of each block.
     FLOPs: 11 per element (magnitude, largest, product, eight comparisons).
     Bytes: x and codes read, a byte per element and a float32 scale per block written.
-    """
+    (x, code, block): bitsandbytes::quantize_blockwise
+""")
+def quantize_blockwise(x: Tensor, code: Tensor, block: Block = None) -> Answer:
     count = elements(x.shape)
     moves = add_known(moved(x, code), count, _scales(count, block))
     return Cost(11 * count, moves), texts(x)
 
 
-@operators("(x, scales, code, _, dtype, _o): bitsandbytes::dequantize_blockwise")
+@operators("""
+    Codes of 8 bits looked up and multiplied by their blocks' scales.
+    FLOPs: one product for each number.
+    Bytes: codes, scales and the table read, the numbers written in the requested type.
+    (x, scales, code, _, dtype, _o): bitsandbytes::dequantize_blockwise
+""")
 def dequantize_blockwise(
     x: Tensor, scales: Tensor, code: Tensor, dtype: Dtype = None, _o: Tensor | None = None
 ) -> Answer:
-    """Codes of 8 bits looked up and multiplied by their blocks' scales.
-
-    FLOPs: one product for each number.
-    Bytes: codes, scales and the table read, the numbers written in the requested type.
-    """
     count = elements(x.shape)
     written = _o.dtype if _o is not None else None if dtype is None else named(dtype)
     return Cost(count, add_known(moved(x, scales, code), byte_count(count, written))), texts(x)
 
 
 @operators("""
+    x[.., k] @ w^T, w of n rows of k packed 4-bit numbers.
+    FLOPs: 2 rows n k.
+    Bytes: x, packed weight and scales read, the result written in x's type.
     (x, weight, _, scales, other, ...): bitsandbytes::gemv_4bit
     (x, weight, _, scales, _, _, ...): bitsandbytes::gemm_4bit
 """)
-def gemv_4bit(x: Tensor, weight: Tensor, scales: Tensor | None = None, other: Any = None) -> Work:
-    """x[.., k] @ w^T, w of n rows of k packed 4-bit numbers.
-
-    FLOPs: 2 rows n k.
-    Bytes: x, packed weight and scales read, the result written in x's type.
-    """
-    del other
+def gemv_4bit(x: Tensor, weight: Tensor, scales: Tensor | None = None) -> Work:
     product = _four_bits(x, weight)
     cost = Cost(product.flops, add_known(moved(x, weight, scales), product.output_bytes))
     params = product.params(product.n, product.m, product.k)
@@ -198,14 +188,14 @@ def _four_bits(x: Tensor, weight: Tensor) -> Product:
     return _product(x, numbers // k, k, weight, named(x.dtype))
 
 
-@operators("(x, weight, ...): aten::MatMul4Bit")
-def mat_mul4_bit(x: Tensor, weight: Tensor, *, direction: str) -> Work:
-    """x[.., k] @ w^T, w of n rows of k packed 4-bit numbers, widened first.
-
+@operators("""
+    x[.., k] @ w^T, w of n rows of k packed 4-bit numbers, widened first.
     FLOPs: 2 rows n k, and one for each weight; backward the same: the weight has no gradient.
     Bytes: for the product x and the wide weight read, the result written; for widening the packed
         weight read, the wide one written.
-    """
+    (x, weight, ...): aten::MatMul4Bit
+""")
+def mat_mul4_bit(x: Tensor, weight: Tensor, *, direction: str) -> Work:
     del direction
     product = _four_bits(x, weight)
     wide = Tensor((product.n, product.k), x.dtype)
@@ -215,16 +205,16 @@ def mat_mul4_bit(x: Tensor, weight: Tensor, *, direction: str) -> Work:
     return Work((Part("main", cost, params, kernels=GEMM), Part("main", widening, texts(weight))))
 
 
-@operators("(x, weight, ...): aten::MatMul8bitLt")
-def mat_mul8bit_lt(x: Tensor, weight: Tensor, *, direction: str) -> Work:
-    """x[.., k] @ w[n, k]^T, both in int8, including the quantisation of x and the scaling of the
+@operators("""
+    x[.., k] @ w[n, k]^T, both in int8, including the quantisation of x and the scaling of the
     result.
-
     FLOPs: 2 rows n k, 4 per element of x and 3 for one of the result; backward the product with a
         wide weight, 2 rows n k, and one for each weight.
     Bytes: for the product both in int8 and the result in int32; for the rest x and the result read
         and written.
-    """
+    (x, weight, ...): aten::MatMul8bitLt
+""")
+def mat_mul8bit_lt(x: Tensor, weight: Tensor, *, direction: str) -> Work:
     if len(weight.shape) != 2:
         raise CannotModel(f"weight has shape {weight.shape}, not 2-d")
     product = _product(x, weight.shape[0], weight.shape[1], weight, named(x.dtype))
@@ -248,28 +238,26 @@ _MOMENTUM: Final = 4
 
 
 @operators("""
-    (_, gradient, parameter, first, second, other, ...): bitsandbytes::optimizer_update_32bit
-""")
-def optimizer_update_32bit(
-    gradient: Tensor,
-    parameter: Tensor,
-    first: Tensor,
-    second: Tensor | None = None,
-    other: Any = None,
-) -> Answer:
-    """A step of an optimizer with one state (momentum, Lion, RMSprop) or two (Adam).
-
+    A step of an optimizer with one state (momentum, Lion, RMSprop) or two (Adam).
     FLOPs: 32 for each element with two states, 4 with one: an estimate, because few captures record
         the optimizer's name.
     Bytes: parameter and states read and written, gradient read.
-    """
-    del other
+    (_, gradient, parameter, first, second, other, ...): bitsandbytes::optimizer_update_32bit
+""")
+def optimizer_update_32bit(
+    gradient: Tensor, parameter: Tensor, first: Tensor, second: Tensor | None = None
+) -> Answer:
     states = [(parameter,), (first,), *([(second,)] if second is not None else [])]
     flops = _MOMENTUM if second is None else _ADAM
     return step(flops, states, [(gradient,)], (), exact=False)
 
 
 @operators("""
+    A step of an optimizer whose states have 8 bits per element and a scale per block.
+    FLOPs: 32 for each element with two states, 4 with one, and 12 for each state: looked up, scaled
+        and searched among 256 codes. An estimate: the optimizer's name is a string, which is not
+        recorded.
+    Bytes: parameter, states and scales read and written, gradient read.
     (_, gradient, parameter, first, second, _, _, _, _, _, _, _, other, other, scales,
         more_scales, ...): bitsandbytes::optimizer_update_8bit_blockwise
 """)
@@ -280,16 +268,7 @@ def optimizer_update_8bit_blockwise(
     second: Tensor | None = None,
     scales: Tensor | None = None,
     more_scales: Tensor | None = None,
-    other: Any = None,
 ) -> Answer:
-    """A step of an optimizer whose states have 8 bits per element and a scale per block.
-
-    FLOPs: 32 for each element with two states, 4 with one, and 12 for each state: looked up, scaled
-        and searched among 256 codes. An estimate: the optimizer's name is a string, which is not
-        recorded.
-    Bytes: parameter, states and scales read and written, gradient read.
-    """
-    del other
     states = [(parameter,), (first,), *([(second,)] if second is not None else [])]
     flops = 4 + 12 if second is None else _ADAM + 2 * 12
     cost, params = step(flops, states, [(gradient,)], (), exact=False)

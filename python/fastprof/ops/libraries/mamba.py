@@ -8,16 +8,16 @@ section 6.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-from fastprof.model.call import Tensor, Unknown
+from fastprof.model.call import Tensor
 from fastprof.ops.axes import EXPONENTIAL, SIGMOID
 from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
-from fastprof.ops.parameters import Tensors
+from fastprof.ops.parameters import Int, Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.tensor import byte_count, elements, fresh, moved, texts
 
-Size = int | Unknown | None
+Size = Int | None
 
 # For each element of the state at each step: delta A 1 and its exponential, B 1, state times that
 # plus input 2, C 2. Backward the first four again, gradients of the state 2, B 2, C 2, delta 4,
@@ -27,7 +27,14 @@ _STEP_BACK: Final = EXPONENTIAL + 4 + 14
 _CHUNK: Final = 256  # the default of the model's configuration
 
 
-@operators("(u, delta, a, b, c, d, z, bias, ...): aten::SelectiveScanFn")
+@operators("""
+    h = exp(delta A) h + delta B u, y = C h (+ D u) (* silu(z)) of u[batch, dim, length].
+    FLOPs: 26 batch dim length n for n states (exponential 20, arithmetic 6), and for each element
+        of u 1, 2 more with D, 24 with z; backward 38 batch dim length n, twice the others.
+    Bytes: u, delta, A, B, C, D and z read, y written; backward these and dy read, their gradients
+        written.
+    (u, delta, a, b, c, d, z, bias, ...): aten::SelectiveScanFn
+""")
 def selective_scan_fn(
     u: Tensor,
     delta: Tensor,
@@ -40,13 +47,6 @@ def selective_scan_fn(
     *,
     direction: str,
 ) -> Answer:
-    """h = exp(delta A) h + delta B u, y = C h (+ D u) (* silu(z)) of u[batch, dim, length].
-
-    FLOPs: 26 batch dim length n for n states (exponential 20, arithmetic 6), and for each element
-        of u 1, 2 more with D, 24 with z; backward 38 batch dim length n, twice the others.
-    Bytes: u, delta, A, B, C, D and z read, y written; backward these and dy read, their gradients
-        written.
-    """
     if len(u.shape) != 3 or len(a.shape) != 2 or u.shape[1] != a.shape[0]:
         raise CannotModel(f"cannot scan {u.shape} with states {a.shape}")
     count, states = elements(u.shape), a.shape[1]
@@ -58,7 +58,15 @@ def selective_scan_fn(
     return Cost(count * (_STEP * states + extra), add_known(read, moved(fresh(u)))), texts(u, a)
 
 
-@operators("(xz, taps, _b, projection, delta, output, _c, a, others**): aten::MambaInnerFn")
+@operators("""
+    A Mamba block of xz[batch, 2 dim, length]: convolution, projections, scan, gate, projection.
+    FLOPs: products 2 rows (x_proj + delta_proj + out_proj weights), rows being batch length; scan
+        26 batch dim length n, convolution 2 taps, gate and D 27 for each element; backward twice
+        the products, 38 and twice the rest.
+    Bytes: for the products operands read, results written; for the rest xz, weights and delta read,
+        the scan's output written; backward twice.
+    (xz, taps, _b, projection, delta, output, _c, a, others**): aten::MambaInnerFn
+""")
 def mamba_inner_fn(
     xz: Tensor,
     taps: Tensor,
@@ -66,20 +74,10 @@ def mamba_inner_fn(
     delta: Tensor,
     output: Tensor,
     a: Tensor,
-    _b: Tensor | None = None,
-    _c: Tensor | None = None,
     others: Tensors = (),
     *,
     direction: str,
 ) -> Work:
-    """A Mamba block of xz[batch, 2 dim, length]: convolution, projections, scan, gate, projection.
-
-    FLOPs: products 2 rows (x_proj + delta_proj + out_proj weights), rows being batch length; scan
-        26 batch dim length n, convolution 2 taps, gate and D 27 for each element; backward twice
-        the products, 38 and twice the rest.
-    Bytes: for the products operands read, results written; for the rest xz, weights and delta read,
-        the scan's output written; backward twice.
-    """
     if len(xz.shape) != 3 or xz.shape[1] % 2 or len(a.shape) != 2:
         raise CannotModel(f"cannot compute a block of {xz.shape} with states {a.shape}")
     batch, dim, length = xz.shape[0], xz.shape[1] // 2, xz.shape[2]
@@ -111,6 +109,14 @@ def _times(value: int | None, times: int) -> int | None:
 
 
 @operators("""
+    A scan of x[batch, length, heads, p] with B and C [batch, length, groups, n], by chunks of q.
+    FLOPs: 2 batch length (q groups n + q heads p + 2 heads p n): scores within a chunk, their
+        weighted sum, each chunk's state and its contribution; backward three times that less q
+        heads p: two gradients for each product, and recomputed scores and states.
+    Bytes: x, dt, A, B, C (D, z) read, y written; backward these and dy read, their gradients
+        written.
+
+    If the capture does not record the chunk's size, 256 is assumed, and the cost is an estimate.
     (x, dt, a, b, c, chunk, others**): aten::MambaChunkScanCombinedFn
     (x, dt, a, b, c, others**): aten::MambaChunkScanCombinedFn
 """)
@@ -125,16 +131,6 @@ def mamba_chunk_scan_combined_fn(
     *,
     direction: str,
 ) -> Answer:
-    """A scan of x[batch, length, heads, p] with B and C [batch, length, groups, n], by chunks of q.
-
-    FLOPs: 2 batch length (q groups n + q heads p + 2 heads p n): scores within a chunk, their
-        weighted sum, each chunk's state and its contribution; backward three times that less q
-        heads p: two gradients for each product, and recomputed scores and states.
-    Bytes: x, dt, A, B, C (D, z) read, y written; backward these and dy read, their gradients
-        written.
-
-    If the capture does not record the chunk's size, 256 is assumed, and the cost is an estimate.
-    """
     del a
     if len(x.shape) != 4 or len(b.shape) != 4:
         raise CannotModel(f"cannot scan {x.shape} with {b.shape}")
@@ -160,6 +156,13 @@ def _chunked(
 
 
 @operators("""
+    A Mamba-2 block of xs[batch, length, gate + x + B + C + dt]: convolution, scan, product.
+    FLOPs: the scan's (see MambaChunkScanCombinedFn, one group of all B), 2 taps for each convolved
+        element, 2 rows out dim for the output projection, if any; backward twice the convolution
+        and the projection.
+    Bytes: xs and weights read, the output written; backward these and dy read, gradients written.
+
+    An estimate if the capture does not record the chunk's size (256 is assumed).
     (xs, taps, _b, _d, a, d, chunk, others**): aten::MambaSplitConv1dScanCombinedFn
     (xs, taps, _b, _d, a, d, others**): aten::MambaSplitConv1dScanCombinedFn
 """)
@@ -169,21 +172,10 @@ def mamba_split_conv1d_scan_combined_fn(
     a: Tensor,
     d: Tensor,
     chunk: Size = None,
-    _b: Tensor | None = None,
-    _d: Tensor | None = None,
     others: Tensors = (),
     *,
     direction: str,
 ) -> Work:
-    """A Mamba-2 block of xs[batch, length, gate + x + B + C + dt]: convolution, scan, product.
-
-    FLOPs: the scan's (see MambaChunkScanCombinedFn, one group of all B), 2 taps for each convolved
-        element, 2 rows out dim for the output projection, if any; backward twice the convolution
-        and the projection.
-    Bytes: xs and weights read, the output written; backward these and dy read, gradients written.
-
-    An estimate if the capture does not record the chunk's size (256 is assumed).
-    """
     if len(xs.shape) != 3 or len(taps.shape) != 2 or len(a.shape) != 1:
         raise CannotModel(f"cannot compute a block of {xs.shape} with taps {taps.shape}")
     (batch, length, width), heads, convolved = xs.shape, a.shape[0], taps.shape[0]
@@ -213,19 +205,16 @@ def mamba_split_conv1d_scan_combined_fn(
 
 
 @operators("""
+    Each channel of x[batch, dim, length] with its own taps [dim, w], (+ bias) (silu).
+    FLOPs: 2 w for each element; backward 4 w. A fused activation is not counted.
+    Bytes: x, taps and bias read, the output written; backward these and the output's gradient read,
+        the gradients of all written.
     (x, taps, bias, ...): aten::CausalConv1dFn
     (x, taps, bias, other, other, other, other, _): DaoAILab::_causal_conv1d_fwd_cpp
 """)
 def causal_convolution(
-    x: Tensor, taps: Tensor, bias: Tensor | None = None, other: Any = None, *, direction: str
+    x: Tensor, taps: Tensor, bias: Tensor | None = None, *, direction: str
 ) -> Answer:
-    """Each channel of x[batch, dim, length] with its own taps [dim, w], (+ bias) (silu).
-
-    FLOPs: 2 w for each element; backward 4 w. A fused activation is not counted.
-    Bytes: x, taps and bias read, the output written; backward these and the output's gradient read,
-        the gradients of all written.
-    """
-    del other
     width = _width(x, taps)
     count = elements(x.shape)
     if direction == "bprop":
@@ -241,40 +230,28 @@ def _width(x: Tensor, taps: Tensor) -> int:
 
 
 @operators("""
+    Gradients of a causal convolution of x[batch, dim, length] with taps [dim, w].
+    FLOPs: 4 w for each element.
+    Bytes: x, taps, bias and the output's gradient read, the gradients of all written.
     (x, taps, bias, gradient, other, other, other, other, other, other, other, _):
         DaoAILab::_causal_conv1d_bwd_cpp
 """)
 def causal_conv1d_bwd_cpp(
-    x: Tensor,
-    taps: Tensor,
-    gradient: Tensor,
-    bias: Tensor | None = None,
-    other: Any = None,
+    x: Tensor, taps: Tensor, gradient: Tensor, bias: Tensor | None = None
 ) -> Answer:
-    """Gradients of a causal convolution of x[batch, dim, length] with taps [dim, w].
-
-    FLOPs: 4 w for each element.
-    Bytes: x, taps, bias and the output's gradient read, the gradients of all written.
-    """
-    del other
     moves = add_known(moved(x, taps, bias, gradient), moved(x, taps, bias))
     return Cost(4 * _width(x, taps) * elements(x.shape), moves), texts(x, taps)
 
 
-@operators("(x, state, taps, bias, other, _, other, other): DaoAILab::_causal_conv1d_update_cpp")
-def causal_conv1d_update_cpp(
-    x: Tensor,
-    state: Tensor,
-    taps: Tensor,
-    bias: Tensor | None = None,
-    other: Any = None,
-) -> Answer:
-    """The next output of a causal convolution: x[batch, dim] and a state [batch, dim, w - 1].
-
+@operators("""
+    The next output of a causal convolution: x[batch, dim] and a state [batch, dim, w - 1].
     FLOPs: 2 w for each element of x.
     Bytes: x, taps, bias and each sample's state read, the output and the state written.
-    """
-    del other
+    (x, state, taps, bias, other, _, other, other): DaoAILab::_causal_conv1d_update_cpp
+""")
+def causal_conv1d_update_cpp(
+    x: Tensor, state: Tensor, taps: Tensor, bias: Tensor | None = None
+) -> Answer:
     width = _width(x, taps)
     kept = byte_count(x.shape[0] * elements(state.shape[1:]), state.dtype)
     moves = add_known(moved(x, taps, bias, fresh(x)), kept, kept)

@@ -9,7 +9,8 @@ from math import prod
 from typing import Final
 
 from fastprof.model.call import UNKNOWN, Call, Tensor, Unknown
-from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
+from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
+from fastprof.ops.parameters import Flag, Int
 from fastprof.ops.registry import operators
 from fastprof.ops.tensor import byte_count, elements, fresh, moved, short_type, tensor_bytes, texts
 from fastprof.ops.tensor_cores import why_not
@@ -21,16 +22,16 @@ from fastprof.ops.tensor_cores import why_not
 _PAIR = 13
 
 
-@operators("(boxes, scores, ...): torchvision::nms")
-def nms(boxes: Tensor, scores: Tensor, *, result: Tensor | Unknown = UNKNOWN) -> tuple[Cost, str]:
-    """Non-maximum suppression: indices [kept] of the boxes [n, 4] without a better overlapping box.
-
+@operators("""
+    Non-maximum suppression: indices [kept] of the boxes [n, 4] without a better overlapping box.
     FLOPs: 13 for each of n (n - 1) / 2 pairs (corners of the intersection 4, sides 2, clamped at
     zero 2, area 1, union 2, ratio 1, comparison 1), 3 for the area of each box.
     Bytes: boxes and scores read, the indices written (all n if the size of the result is unknown).
 
     An estimate: suppressed boxes are not compared further, and sorting is not counted.
-    """
+    (boxes, scores, ...): torchvision::nms
+""")
+def nms(boxes: Tensor, scores: Tensor, *, result: Tensor | Unknown = UNKNOWN) -> Answer:
     if len(boxes.shape) != 2 or boxes.shape[1] != 4 or scores.shape != boxes.shape[:1]:
         raise CannotModel(f"boxes {boxes.shape} do not fit scores {scores.shape}")
     n = boxes.shape[0]
@@ -60,6 +61,11 @@ def _sizes(x: Tensor, weight: Tensor, offset: Tensor) -> tuple[Tensor, int, str]
 
 
 @operators("""
+    x [n, c, h, w] * w [k, c/g, r, s], sampled at offsets [n, 2 o r s, p, q].
+    FLOPs: a multiply-add for each output and weight of its group, 2 n k p q (c/g) r s; backward the
+    same for each of the two gradients. Interpolation is not counted, like softmax in attention.
+    Bytes: x, weight, offsets, mask and bias read, the output written; backward for each gradient
+    the others read and it written.
     (x, weight, offset, mask, bias, _, _, _, _, _, _, _, _, masked): torchvision::deform_conv2d
 """)
 def deform_conv2d(
@@ -68,17 +74,10 @@ def deform_conv2d(
     offset: Tensor,
     mask: Tensor,
     bias: Tensor,
-    masked: bool | Unknown = True,
+    masked: Flag = True,
     *,
     direction: str,
 ) -> Work:
-    """x [n, c, h, w] * w [k, c/g, r, s], sampled at offsets [n, 2 o r s, p, q].
-
-    FLOPs: a multiply-add for each output and weight of its group, 2 n k p q (c/g) r s; backward the
-    same for each of the two gradients. Interpolation is not counted, like softmax in attention.
-    Bytes: x, weight, offsets, mask and bias read, the output written; backward for each gradient
-    the others read and it written.
-    """
     output, products, params = _sizes(x, weight, offset)
     reason = why_not(x.dtype, {"C": weight.shape[1], "K": weight.shape[0]})
     extra = [offset, *([] if masked is False else [mask])]
@@ -89,6 +88,9 @@ def deform_conv2d(
 
 
 @operators("""
+    Gradients of a deformable convolution: of x, weight, offsets, mask and bias.
+    FLOPs: 2 n k p q (c/g) r s for x and for the weight.
+    Bytes: for each gradient the others read and it written.
     (gradient, x, weight, offset, mask, bias, _, _, _, _, _, _, _, _, masked):
         torchvision::_deform_conv2d_backward
 """)
@@ -99,13 +101,8 @@ def deform_conv2d_backward(
     offset: Tensor,
     mask: Tensor,
     bias: Tensor,
-    masked: bool | Unknown = True,
+    masked: Flag = True,
 ) -> Work:
-    """Gradients of a deformable convolution: of x, weight, offsets, mask and bias.
-
-    FLOPs: 2 n k p q (c/g) r s for x and for the weight.
-    Bytes: for each gradient the others read and it written.
-    """
     output, products, params = _sizes(x, weight, offset)
     if gradient.shape != output.shape:
         raise CannotModel(f"gradient {gradient.shape} does not fit {output.shape}")
@@ -137,7 +134,7 @@ def _gradients(
 _SAMPLE: Final = 8
 
 
-def _samples(count: int, ratio: int | Unknown) -> int | None:
+def _samples(count: int, ratio: Int) -> int | None:
     # Without a sampling ratio, the number of samples is the region's number of pixels.
     return count * ratio * ratio if isinstance(ratio, int) and ratio > 0 else None
 
@@ -155,21 +152,7 @@ def _checked(x: Tensor, rois: Tensor) -> None:
 
 
 @operators("""
-    (x, rois, _, height, width, ratio, _): torchvision::roi_align
-    (x, rois, _, height, width, ratio): torchvision::ps_roi_align
-""")
-def roi_align(
-    x: Tensor,
-    rois: Tensor,
-    height: int | Unknown,
-    width: int | Unknown,
-    ratio: int | Unknown,
-    *,
-    call: Call,
-    direction: str,
-) -> tuple[Cost, str]:
-    """Regions rois [k, 5] of x [n, c, h, w], resampled -> [k, c, height, width].
-
+    Regions rois [k, 5] of x [n, c, h, w], resampled -> [k, c, height, width].
     FLOPs: 8 for each sample between four pixels, ratio x ratio of them for each element of the
     result; unknown if the ratio depends on the region's size. Backward the same.
     Bytes: the pixels around the samples (no more than x) and the regions read, the result written
@@ -177,7 +160,12 @@ def roi_align(
     and that of x written.
 
     An estimate: regions may overlap or not cover all pixels.
-    """
+    (x, rois, _, height, width, ratio, _): torchvision::roi_align
+    (x, rois, _, height, width, ratio): torchvision::ps_roi_align
+""")
+def roi_align(
+    x: Tensor, rois: Tensor, height: Int, width: Int, ratio: Int, *, call: Call, direction: str
+) -> Answer:
     _checked(x, rois)
     if isinstance(height, Unknown) or isinstance(width, Unknown):
         raise CannotModel("the size of the regions is not in the capture")
@@ -194,23 +182,15 @@ def roi_align(
 
 
 @operators("""
+    Gradient [k, c, height, width] of resampled regions -> that of the images [n, c, h, w].
+    FLOPs: 8 for each sample, as forward; unknown without a ratio.
+    Bytes: gradient and regions read, the gradient of the images written.
     (gradient, rois, _, _, _, batch, channels, rows, columns, ratio, _):
         torchvision::_roi_align_backward
 """)
 def roi_align_backward(
-    gradient: Tensor,
-    rois: Tensor,
-    batch: int | Unknown,
-    channels: int | Unknown,
-    rows: int | Unknown,
-    columns: int | Unknown,
-    ratio: int | Unknown,
-) -> tuple[Cost, str]:
-    """Gradient [k, c, height, width] of resampled regions -> that of the images [n, c, h, w].
-
-    FLOPs: 8 for each sample, as forward; unknown without a ratio.
-    Bytes: gradient and regions read, the gradient of the images written.
-    """
+    gradient: Tensor, rois: Tensor, batch: Int, channels: Int, rows: Int, columns: Int, ratio: Int
+) -> Answer:
     count = _samples(elements(gradient.shape), ratio)
     sizes = (batch, channels, rows, columns)
     known = tuple(size for size in sizes if isinstance(size, int))
@@ -219,25 +199,19 @@ def roi_align_backward(
     return Cost(flops, add_known(moved(gradient, rois), whole), False), texts(gradient, rois)
 
 
-@operators("(x, rois, _, height, width): torchvision::roi_pool torchvision::ps_roi_pool")
-def pooled_regions(
-    x: Tensor,
-    rois: Tensor,
-    height: int | Unknown,
-    width: int | Unknown,
-    *,
-    call: Call,
-    direction: str,
-) -> tuple[Cost, str]:
-    """The largest (position-sensitive: the mean) of each part of the regions rois [k, 5] of x.
-
+@operators("""
+    The largest (position-sensitive: the mean) of each part of the regions rois [k, 5] of x.
     FLOPs: unknown, because the size of regions is not recorded; backward one addition for each
     element of the result.
     Bytes: x and the regions read, the result and int32 indices written; backward the gradient and
     indices read, the gradient of x written.
 
     An estimate: regions may overlap or not cover all pixels.
-    """
+    (x, rois, _, height, width): torchvision::roi_pool torchvision::ps_roi_pool
+""")
+def pooled_regions(
+    x: Tensor, rois: Tensor, height: Int, width: Int, *, call: Call, direction: str
+) -> Answer:
     _checked(x, rois)
     if isinstance(height, Unknown) or isinstance(width, Unknown):
         raise CannotModel("the size of the regions is not in the capture")

@@ -25,6 +25,14 @@ from fastprof.ops.tensor import is_integer, texts
 
 
 @operators("""
+    softmax(q k^T + bias) v: q [b, s, h, d], [s, b, h, d] or [total, h, d], k and v alike.
+    FLOPs: forward 2 b h s t (d + w), two products; backward 2 b h s t (3 d + 2 w), five.
+    Bytes: forward q, k, v and bias read, output and 4 bytes per query (softmax sums) written;
+        backward all of these and the output's gradient read, gradients of q, k, v written.
+
+    The number of sequence starts, or the maximum length, determines which of the first dimensions
+    is the batch. Queries, keys and values may be packed in one tensor. For [total, h, d] see
+    `sequences`.
     (_, longest_query, longest_key, tensors**): aten::FusedAttnFunc
     (tensors**): aten::FusedAttnFunc
     (_, longest_query, longest_key, tensors**): aten::FusedAttnFunc_kvpacked
@@ -33,22 +41,8 @@ from fastprof.ops.tensor import is_integer, texts
     (tensors**): aten::FusedAttnFunc_qkvpacked
 """)
 def fused_attn_func(
-    tensors: Tensors,
-    longest_query: Any = None,
-    longest_key: Any = None,
-    *,
-    direction: str,
+    tensors: Tensors, longest_query: Any = None, longest_key: Any = None, *, direction: str
 ) -> Work:
-    """softmax(q k^T + bias) v: q [b, s, h, d], [s, b, h, d] or [total, h, d], k and v alike.
-
-    FLOPs: forward 2 b h s t (d + w), two products; backward 2 b h s t (3 d + 2 w), five.
-    Bytes: forward q, k, v and bias read, output and 4 bytes per query (softmax sums) written;
-        backward all of these and the output's gradient read, gradients of q, k, v written.
-
-    The number of sequence starts, or the maximum length, determines which of the first dimensions
-    is the batch. Queries, keys and values may be packed in one tensor. For [total, h, d] see
-    `sequences`.
-    """
     starts = next((tensor for tensor in tensors if _are_starts(tensor)), None)
     query, key, value, *rest = _operands([tensor for tensor in tensors if len(tensor.shape) >= 3])
     mask = next((tensor for tensor in rest if len(tensor.shape) == 4), None)

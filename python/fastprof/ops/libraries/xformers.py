@@ -11,50 +11,46 @@ from typing import Any
 
 from fastprof.model.call import Tensor
 from fastprof.ops.attention.flash import lengths, varlen_sizes
+from fastprof.ops.attention.scaled_dot_product import gradients
 from fastprof.ops.attention.sizes import (
-    attention_backward,
+    Operands,
     attention_forward,
     attention_work,
-    check_gradient,
     heads_first,
     heads_last,
 )
 from fastprof.ops.cost import CannotModel, Work
 from fastprof.ops.parameters import Tensors
 from fastprof.ops.registry import operators
-from fastprof.ops.tensor import elements
+from fastprof.ops.tensor import elements, fresh
 
 
 @operators("""
-    (query, key, value, mask, starts, other, first, second, ...):
-        xformers::efficient_attention_forward_cutlass xformers::efficient_attention_forward_ck
-""")
-def efficient_attention_forward_cutlass(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor | None = None,
-    starts: Tensor | None = None,
-    first: Any = None,
-    second: Any = None,
-    other: Any = None,
-    *,
-    direction: str,
-) -> Work:
-    """softmax(q k^T + mask) v of xformers: q [b, s, h, d], k [b, t, h, d], v [b, t, h, w].
-
+    softmax(q k^T + mask) v of xformers: q [b, s, h, d], k [b, t, h, d], v [b, t, h, w].
     FLOPs: forward 2 b h s t (d + w), two products; backward 2 b h s t (3 d + 2 w), five.
     Bytes: forward q, k, v and mask read, output and 4 bytes per query (softmax sums) written;
         backward all of these and the output's gradient read, gradients of q, k, v written.
 
     For concatenated sequences see `sequences`.
-    """
-    del other
-    attention = varlen_sizes(query, key, value, mask, starts, lengths(first, second))
-    return attention_work(attention, direction)
+    (query, key, value, mask, starts, other, first, second, ...):
+        xformers::efficient_attention_forward_cutlass xformers::efficient_attention_forward_ck
+""")
+def efficient_attention_forward_cutlass(
+    operands: Operands,
+    starts: Tensor | None = None,
+    first: Any = None,
+    second: Any = None,
+    *,
+    direction: str,
+) -> Work:
+    return attention_work(varlen_sizes(operands, starts, lengths(first, second)), direction)
 
 
 @operators("""
+    Gradients of xformers' attention: q [b, s, h, d], k [b, t, h, d], v [b, t, h, w].
+    FLOPs: 2 b h s t (3 d + 2 w): the scores computed again, and four products for the gradients.
+    Bytes: q, k, v, mask, output, its gradient and 4 bytes per query read, gradients of q, k, v
+        written.
     (gradient, query, key, value, mask, other, starts, other, first, second, ...):
         xformers::efficient_attention_backward_cutlass xformers::efficient_attention_backward_ck
     (gradient, query, key, value, mask, starts, other, first, second, ...):
@@ -62,116 +58,89 @@ def efficient_attention_forward_cutlass(
 """)
 def efficient_attention_backward_cutlass(
     gradient: Tensor,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor | None = None,
+    operands: Operands,
     starts: Tensor | None = None,
     first: Any = None,
     second: Any = None,
-    other: Any = None,
 ) -> Work:
-    """Gradients of xformers' attention: q [b, s, h, d], k [b, t, h, d], v [b, t, h, w].
-
-    FLOPs: 2 b h s t (3 d + 2 w): the scores computed again, and four products for the gradients.
-    Bytes: q, k, v, mask, output, its gradient and 4 bytes per query read, gradients of q, k, v
-        written.
-    """
-    del other
     if starts is not None and len(starts.shape) != 1:
         raise CannotModel(f"starts of sequences have shape {starts.shape}, not 1-d")
-    attention = varlen_sizes(query, key, value, mask, starts, lengths(first, second))
-    check_gradient(gradient, attention)
-    return Work((attention_backward(attention),))
+    sizes = varlen_sizes(operands, starts, lengths(first, second))
+    return gradients(gradient, operands, sizes)
 
 
 @operators("""
-    (query, key, value, _, mask, ...): xformers::efficient_attention
-        xformers::efficient_attention_forward_small_k
-""")
-def efficient_attention(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, *, direction: str
-) -> Work:
-    """softmax(q k^T + mask) v for heads of few elements: q [n, s, d], k [n, t, d], v [n, t, w].
-
+    softmax(q k^T + mask) v for heads of few elements: q [n, s, d], k [n, t, d], v [n, t, w].
     FLOPs: forward 2 n s t (d + w), two products; backward 2 n s t (3 d + 2 w), five.
     Bytes: forward q, k, v and mask read, output and 4 bytes per query (softmax sums) written;
         backward all of these and the output's gradient read, gradients of q, k, v written.
-    """
-    return attention_work(heads_first(query, key, value, mask), direction)
+    (query, key, value, _, mask, ...): xformers::efficient_attention
+        xformers::efficient_attention_forward_small_k
+""")
+def efficient_attention(operands: Operands, *, direction: str) -> Work:
+    return attention_work(heads_first(*operands), direction)
 
 
 @operators("""
+    Gradients of attention for heads of few elements: q [n, s, d], k [n, t, d], v [n, t, w].
+    FLOPs: 2 n s t (3 d + 2 w): the scores computed again, and four products for the gradients.
+    Bytes: q, k, v, output, its gradient and 4 bytes per query read, gradients of q, k, v written.
     (gradient, query, key, value, other, other, ...): xformers::efficient_attention_backward
         xformers::efficient_attention_backward_small_k
 """)
-def efficient_attention_backward(
-    gradient: Tensor, query: Tensor, key: Tensor, value: Tensor, other: Any = None
-) -> Work:
-    """Gradients of attention for heads of few elements: q [n, s, d], k [n, t, d], v [n, t, w].
-
-    FLOPs: 2 n s t (3 d + 2 w): the scores computed again, and four products for the gradients.
-    Bytes: q, k, v, output, its gradient and 4 bytes per query read, gradients of q, k, v written.
-    """
-    del other
-    attention = heads_first(query, key, value, None)
-    check_gradient(gradient, attention)
-    return Work((attention_backward(attention),))
+def efficient_attention_backward(gradient: Tensor, operands: Operands) -> Work:
+    return gradients(gradient, operands, heads_first(*operands))
 
 
 @operators("""
+    Attention of a few queries [b, s, h, d] over a cache of keys and values [b, t, h, d].
+    FLOPs: 2 b h s t (d + w), two products: an upper bound, because the used part of the cache is a
+        tensor value.
+    Bytes: q, k and v read, the output written: an upper bound.
     (query, key, value, ...): xformers::efficient_attention_forward_decoder
         xformers::efficient_attention_forward_decoder_ck
         xformers::efficient_attention_forward_decoder_splitk_ck
 """)
-def efficient_attention_forward_decoder(query: Tensor, key: Tensor, value: Tensor) -> Work:
-    """Attention of a few queries [b, s, h, d] over a cache of keys and values [b, t, h, d].
-
-    FLOPs: 2 b h s t (d + w), two products: an upper bound, because the used part of the cache is a
-        tensor value.
-    Bytes: q, k and v read, the output written: an upper bound.
-    """
-    attention = heads_last(query, key, value, None)._replace(exact=False)
-    return Work((attention_forward(attention, sums=False),))
+def efficient_attention_forward_decoder(operands: Operands) -> Work:
+    return Work((attention_forward(heads_last(*operands)._replace(exact=False), sums=False),))
 
 
-@operators("(tensors**): aten::_fMHA")
-def f_mha(tensors: Tensors, *, direction: str) -> Work:
-    """softmax(q k^T + mask) v: q [b, s, h, d] or [b, s, g, h, d], k and v alike.
-
+@operators("""
+    softmax(q k^T + mask) v: q [b, s, h, d] or [b, s, g, h, d], k and v alike.
     FLOPs: forward 2 b h s t (d + w), two products; backward 2 b h s t (3 d + 2 w), five.
     Bytes: forward q, k, v and mask read, output and 4 bytes per query (softmax sums) written;
         backward all of these and the output's gradient read, gradients of q, k, v written.
 
     A batch of one is counted as one sequence. It may be concatenated sequences, whose lengths are
     not recorded; the cost is then an upper bound and marked as an estimate.
-    """
-    query, key, value, mask = _operands(tensors)
-    attention = heads_last(query, key, value, mask)
-    if query.shape[0] == 1:
+    (tensors**): aten::_fMHA
+""")
+def f_mha(tensors: Tensors, *, direction: str) -> Work:
+    operands = _operands(tensors)
+    attention = heads_last(*operands)
+    if operands.query.shape[0] == 1:
         attention = attention._replace(exact=False)
     return attention_work(attention, direction)
 
 
-@operators("(tensors**): aten::EvoformerFusedAttention")
-def evoformer_fused_attention(tensors: Tensors, *, direction: str) -> Work:
-    """softmax(q k^T + biases) v: q [.., s, h, d], k [.., t, h, d], v [.., t, h, d].
-
+@operators("""
+    softmax(q k^T + biases) v: q [.., s, h, d], k [.., t, h, d], v [.., t, h, d].
     FLOPs: forward 4 n h s t d, two products, n being the batch; backward 10 n h s t d, five.
     Bytes: forward q, k, v and a bias read, output and 4 bytes per query (softmax sums) written;
         backward all of these and the output's gradient read, gradients of q, k, v written.
-    """
-    query, key, value, mask = _operands(tensors)
+    (tensors**): aten::EvoformerFusedAttention
+""")
+def evoformer_fused_attention(tensors: Tensors, *, direction: str) -> Work:
+    *operands, mask = _operands(tensors)
     flat = []
-    for tensor in (query, key, value):
-        if len(tensor.shape) < 4:
-            raise CannotModel(f"shape {tensor.shape} is not [.., s, h, d]")
-        flat.append(Tensor((elements(tensor.shape[:-3]), *tensor.shape[-3:]), tensor.dtype))
+    for tensor in operands:
+        if tensor is None or len(tensor.shape) < 4:
+            raise CannotModel(f"shape {tensor and tensor.shape} is not [.., s, h, d]")
+        flat.append(fresh(tensor, (elements(tensor.shape[:-3]), *tensor.shape[-3:])))
     return attention_work(heads_last(flat[0], flat[1], flat[2], mask), direction)
 
 
-def _operands(tensors: Tensors) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+def _operands(tensors: Tensors) -> Operands:
     if len(tensors) < 3:
         raise CannotModel(f"{len(tensors)} tensors are not queries, keys and values")
-    query, key, value, *rest = tensors
-    return query, key, value, rest[0] if rest else None
+    return Operands(*tensors[:4])

@@ -13,10 +13,12 @@ from typing import Any, Final
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import EXPONENTIAL, LOGARITHM, SIGMOID
-from fastprof.ops.cost import CannotModel, Cost
+from fastprof.ops.cost import Answer, CannotModel, Cost
 from fastprof.ops.losses.distances import LOG_SIGMOID
-from fastprof.ops.losses.elementwise import Reduce, Reduced, Reduction
+from fastprof.ops.losses.elementwise import Reduce, Reduced
+from fastprof.ops.parameters import Flag
 from fastprof.ops.registry import operators
+from fastprof.ops.table import table_row
 from fastprof.ops.tensor import (
     Dtype,
     canonical_type,
@@ -37,6 +39,12 @@ BACKWARD: Final = 4  # dy y added; subtracted, times y
 
 # torch.nn.functional has a stack level before the type: an integer in the position of `dtype`.
 @operators("""
+    exp(x - max) / sum of exp(x - max) along one dimension.
+    FLOPs: 24 per element (maximum 1, subtracted 1, exponential 20, added 1, divided 1); backward 4
+    (dy y added 2, subtracted 1, times y 1).
+    Bytes: x read, y written, each in its own type. Backward reads dy and y, writes dx.
+
+    PyProf counts 3 tensors forward and 5 backward, for a kernel that rereads long rows.
     (x, dim=_, dtype_or_level, dtype): torch.softmax
     (x, _, half_to_float): _softmax
     (x, _, dtype): aten::softmax aten::special_softmax
@@ -45,105 +53,80 @@ def softmax(
     x: Tensor,
     dtype_or_level: Dtype = None,
     dtype: Dtype = None,
-    half_to_float: bool | Unknown = False,
+    half_to_float: Flag = False,
     *,
+    backward: int = BACKWARD,
     direction: str,
-) -> tuple[Cost, str]:
-    """exp(x - max) / sum of exp(x - max) along one dimension.
-
-    FLOPs: 24 per element (maximum 1, subtracted 1, exponential 20, added 1, divided 1); backward 4
-    (dy y added 2, subtracted 1, times y 1).
-    Bytes: x read, y written, each in its own type. Backward reads dy and y, writes dx.
-
-    PyProf counts 3 tensors forward and 5 backward, for a kernel that rereads long rows.
-    """
-    y, exact = _output(x, dtype if dtype is not None else dtype_or_level, half_to_float)
+) -> Answer:
+    y, exact = _output(x, dtype_or_level if dtype is None else dtype, half_to_float)
     if direction == "bprop":
-        return Cost(elements(x.shape) * BACKWARD, moved(y, y, fresh(x)), exact), texts(x)
+        return Cost(elements(x.shape) * backward, moved(y, y, fresh(x)), exact), texts(x)
     return Cost(elements(x.shape) * FORWARD, moved(x, y), exact), texts(x)
 
 
-@operators("""
-    (x, dim=_, dtype_or_level, dtype): torch.log_softmax
-    (x, _, half_to_float): _log_softmax
-    (x, _, dtype): aten::log_softmax aten::special_log_softmax
-""")
-def log_softmax(
-    x: Tensor,
-    dtype_or_level: Dtype = None,
-    dtype: Dtype = None,
-    half_to_float: bool | Unknown = False,
-    *,
-    direction: str,
-) -> tuple[Cost, str]:
-    """x - max - log(sum of exp(x - max)) along one dimension.
-
+table_row("""
+    x - max - log(sum of exp(x - max)) along one dimension.
     FLOPs: 24 per element (maximum 1, subtracted 1, exponential 20, added 1, logarithm subtracted
     1); backward 23 (dy added 1, exponential 20, times sum 1, subtracted 1).
     Bytes: x read, y written, each in its own type. Backward reads dy and y, writes dx.
-
-    PyProf counts 3 tensors forward and 5 backward, for a kernel that rereads long rows.
-    """
-    y, exact = _output(x, dtype if dtype is not None else dtype_or_level, half_to_float)
-    if direction == "bprop":
-        return Cost(elements(x.shape) * LOG_BACKWARD, moved(y, y, fresh(x)), exact), texts(x)
-    return Cost(elements(x.shape) * FORWARD, moved(x, y), exact), texts(x)
+    (x, dim=_, dtype_or_level, dtype): torch.log_softmax
+    (x, _, half_to_float): _log_softmax
+    (x, _, dtype): aten::log_softmax aten::special_log_softmax
+""")(softmax, backward=LOG_BACKWARD)
 
 
-@operators("(x, dim=_, dtype_or_level, dtype): torch.softmin")
-def softmin(
-    x: Tensor, dtype_or_level: Dtype = None, dtype: Dtype = None, *, direction: str
-) -> tuple[Cost, str]:
-    """softmax(-x): a negation, then a softmax.
-
+@operators("""
+    softmax(-x): a negation, then a softmax.
     FLOPs: 25 per element; backward 5.
     Bytes: those of both: x read, -x written and read, y written; backward dy and y read, a gradient
     written, read and written.
-    """
+    (x, dim=_, dtype_or_level, dtype): torch.softmin
+""")
+def softmin(
+    x: Tensor, dtype_or_level: Dtype = None, dtype: Dtype = None, *, direction: str
+) -> Answer:
     cost, params = softmax(x, dtype_or_level, dtype, direction=direction)
     return cost + Cost(elements(x.shape), moved(x, fresh(x))), params
 
 
-@operators("(x, _, dtype): _safe_softmax")
-def safe_softmax(x: Tensor, dtype: Dtype = None, *, direction: str) -> tuple[Cost, str]:
-    """A softmax that is 0 for rows of minus infinity.
-
+@operators("""
+    A softmax that is 0 for rows of minus infinity.
     FLOPs: 26 per element (softmax 24, compared, all of a row); backward 4.
     Bytes: as softmax.
-    """
+    (x, _, dtype): _safe_softmax
+""")
+def safe_softmax(x: Tensor, dtype: Dtype = None, *, direction: str) -> Answer:
     cost, params = softmax(x, dtype=dtype, direction=direction)
     masked = 2 * elements(x.shape) if direction == "fprop" else 0
     return cost + Cost(masked, 0), params
 
 
-@operators("(x, mask, ...): _masked_softmax")
-def masked_softmax(x: Tensor, mask: Tensor, *, direction: str) -> tuple[Cost, str]:
-    """A softmax over the elements that are not masked.
-
+@operators("""
+    A softmax over the elements that are not masked.
     FLOPs: as softmax, including masked elements.
     Bytes: as softmax, and the mask read.
-    """
+    (x, mask, ...): _masked_softmax
+""")
+def masked_softmax(x: Tensor, mask: Tensor, *, direction: str) -> Answer:
     cost, params = softmax(x, direction=direction)
     return cost + Cost(0, moved(mask)), f"{params};{texts(mask)}"
 
 
-def _output(x: Tensor, dtype: Dtype, half_to_float: bool | Unknown) -> tuple[Tensor, bool]:
+def _output(x: Tensor, dtype: Dtype, half_to_float: Flag) -> tuple[Tensor, bool]:
     # y, and whether its type is certain.
     if isinstance(dtype, Unknown):
         return fresh(x), False
     if half_to_float is True:
         return fresh(x, dtype="float32"), True
     name = named(dtype)
-    unsure = isinstance(half_to_float, Unknown) and canonical_type(x.dtype) in (
-        "float16",
-        "bfloat16",
-    )
+    half = canonical_type(x.dtype) in ("float16", "bfloat16")
+    unsure = isinstance(half_to_float, Unknown) and half
     return fresh(x, dtype=name if is_floating(name) else None), not unsure
 
 
 def _gradient(
-    flops: int, gradient: Tensor, y: Tensor, dtype: Dtype, x: Tensor | None
-) -> tuple[Cost, str]:
+    gradient: Tensor, y: Tensor, dtype: Dtype = None, x: Tensor | None = None, *, flops: int
+) -> Answer:
     if gradient.shape != y.shape:
         raise CannotModel(f"gradient {gradient.shape} does not fit {y.shape}")
     dx = fresh(y, dtype=named(dtype) if x is None else x.dtype)
@@ -151,44 +134,31 @@ def _gradient(
     return Cost(elements(y.shape) * flops, moved(gradient, y, dx), exact), texts(gradient, y)
 
 
-@operators("""
-    (gradient, y, _, dtype): _softmax_backward_data
-    (gradient, y, _, x): _softmax_backward_data
-""")
-def softmax_backward_data(
-    gradient: Tensor, y: Tensor, dtype: Dtype = None, x: Tensor | None = None
-) -> tuple[Cost, str]:
-    """dx = (dy - sum of dy y) * y of a softmax.
-
+table_row("""
+    dx = (dy - sum of dy y) * y of a softmax.
     FLOPs: 4 per element.
     Bytes: dy and y read, dx written in the input's type.
-    """
-    return _gradient(BACKWARD, gradient, y, dtype, x)
+    (gradient, y, _, dtype): _softmax_backward_data
+    (gradient, y, _, x): _softmax_backward_data
+""")(_gradient, flops=BACKWARD)
+
+table_row("""
+    dx = dy - exp(y) * sum of dy of a log_softmax.
+    FLOPs: 23 per element (20 for the exponential).
+    Bytes: dy and y read, dx written in the input's type.
+    (gradient, y, _, dtype): _log_softmax_backward_data
+    (gradient, y, _, x): _log_softmax_backward_data
+""")(_gradient, flops=LOG_BACKWARD)
 
 
 @operators("""
-    (gradient, y, _, dtype): _log_softmax_backward_data
-    (gradient, y, _, x): _log_softmax_backward_data
-""")
-def log_softmax_backward_data(
-    gradient: Tensor, y: Tensor, dtype: Dtype = None, x: Tensor | None = None
-) -> tuple[Cost, str]:
-    """dx = dy - exp(y) * sum of dy of a log_softmax.
-
-    FLOPs: 23 per element (20 for the exponential).
-    Bytes: dy and y read, dx written in the input's type.
-    """
-    return _gradient(LOG_BACKWARD, gradient, y, dtype, x)
-
-
-@operators("(gradient, y, mask, ...): _masked_softmax_backward")
-def masked_softmax_backward(gradient: Tensor, y: Tensor, mask: Tensor) -> tuple[Cost, str]:
-    """dx = (dy - sum of dy y) * y of a masked softmax.
-
+    dx = (dy - sum of dy y) * y of a masked softmax.
     FLOPs: 4 per element, including masked elements.
     Bytes: dy, y and the mask read, dx written.
-    """
-    cost, params = _gradient(BACKWARD, gradient, y, None, None)
+    (gradient, y, mask, ...): _masked_softmax_backward
+""")
+def masked_softmax_backward(gradient: Tensor, y: Tensor, mask: Tensor) -> Answer:
+    cost, params = _gradient(gradient, y, flops=BACKWARD)
     return cost + Cost(0, moved(mask)), f"{params};{texts(mask)}"
 
 
@@ -205,24 +175,16 @@ def _weighted(x: Tensor, weight: Tensor | None) -> None:
         raise CannotModel(f"weight {weight.shape} does not fit the classes of {x.shape}")
 
 
-@operators("""
-    (x, target, weight, reduction, _, reduce): torch.nll_loss torch.nll_loss2d torch.nll_loss_nd
-        torch.nll_loss_forward torch.nll_loss2d_forward
-    (x, target, weight, _, _, reduce, reduction): torch.nll_loss
-    (x, target, weight, reduction, _): aten::nll_loss aten::nll_loss2d aten::nll_loss_nd
-        aten::nll_loss_forward aten::nll_loss2d_forward
-""")
-def nll_loss(
-    x: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    reduction: Reduction = "mean",
-    reduce: Reduce = None,
-    *,
-    direction: str,
-) -> tuple[Cost, str]:
-    """-x[n, t[n], ..] of log probabilities x[n, c, ..] and class indices t[n, ..].
+def _picks(x: Tensor, target: Tensor, weight: Tensor | None) -> int:
+    # Number of targets.
+    if target.shape != _targets(x):
+        raise CannotModel(f"targets {target.shape} do not fit {x.shape}")
+    _weighted(x, weight)
+    return elements(target.shape)
 
+
+@operators("""
+    -x[n, t[n], ..] of log probabilities x[n, c, ..] and class indices t[n, ..].
     FLOPs: 1 per target if reduced, and 2 for a weight (product, weights added), 1 if not reduced;
     backward 1 per target and 1 with a weight.
     Bytes: t and the picked elements of x read, weight read, the loss written: one number and the
@@ -230,14 +192,19 @@ def nll_loss(
     zeros.
 
     Ignored targets are unknown and count like the others.
-    """
-    if target.shape != _targets(x):
-        raise CannotModel(f"targets {target.shape} do not fit {x.shape}")
-    _weighted(x, weight)
-    reduced = Reduced.read(reduction, reduce)
+    (x, target, weight, reduction, _, reduce): torch.nll_loss torch.nll_loss2d torch.nll_loss_nd
+        torch.nll_loss_forward torch.nll_loss2d_forward
+    (x, target, weight, _, _, reduce, reduction): torch.nll_loss
+    (x, target, weight, reduction, _): aten::nll_loss aten::nll_loss2d aten::nll_loss_nd
+        aten::nll_loss_forward aten::nll_loss2d_forward
+""")
+def nll_loss(
+    x: Tensor, target: Tensor, reduce: Reduce, weight: Tensor | None = None, *, direction: str
+) -> Answer:
+    count, more = _picks(x, target, weight), int(weight is not None)
+    reduced = reduce.read()
     picked = fresh(x, target.shape)
     loss, params = reduced.loss(target.shape, x.dtype), texts(x, target, weight)
-    count, more = elements(target.shape), int(weight is not None)
     total = fresh(x, ()) if reduced.added else None
     if direction == "bprop":
         moves = moved(loss, target, weight, total, fresh(x))
@@ -246,44 +213,27 @@ def nll_loss(
     return Cost(flops, moved(target, picked, weight, loss, total), reduced.exact), params
 
 
-@operators("(gradient, x, target, weight, _, _, total): nll_loss_backward nll_loss2d_backward")
+@operators("""
+    dx[n, c, ..] of a negative log likelihood: dloss where the target is, zeros elsewhere.
+    FLOPs: 1 per target, 1 more with a weight.
+    Bytes: dloss, t, weight and the sum of weights read, all of dx written.
+    (gradient, x, target, weight, _, _, total): nll_loss_backward nll_loss2d_backward
+""")
 def nll_loss_backward(
     gradient: Tensor,
     x: Tensor,
     target: Tensor,
     weight: Tensor | None = None,
     total: Tensor | None = None,
-) -> tuple[Cost, str]:
-    """dx[n, c, ..] of a negative log likelihood: dloss where the target is, zeros elsewhere.
-
-    FLOPs: 1 per target, 1 more with a weight.
-    Bytes: dloss, t, weight and the sum of weights read, all of dx written.
-    """
-    if target.shape != _targets(x):
-        raise CannotModel(f"targets {target.shape} do not fit {x.shape}")
-    _weighted(x, weight)
-    flops = elements(target.shape) * (1 + (weight is not None))
+) -> Answer:
+    flops = _picks(x, target, weight) * (1 + (weight is not None))
     moves = moved(gradient, target, weight, total, fresh(x))
     return Cost(flops, moves), texts(x, target, weight)
 
 
 @operators("""
-    (x, target, weight, reduction, _, label_smoothing): cross_entropy_loss
-    (x, target, weight, _, _, reduce, reduction, label_smoothing): torch.cross_entropy
-""")
-def cross_entropy(
-    x: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    reduction: Reduction = "mean",
-    reduce: Reduce = None,
-    label_smoothing: float | Unknown = 0.0,
-    *,
-    direction: str,
-) -> tuple[Cost, str]:
-    """log_softmax of scores x[n, c, ..], then nll_loss with class indices t[n, ..] or
+    log_softmax of scores x[n, c, ..], then nll_loss with class indices t[n, ..] or
     probabilities t[n, c, ..].
-
     FLOPs: those of both: 24 per element and 1 per target; backward 23 and 1. Probabilities: 2 per
     element (product, added) and 1 with a weight in place of nll_loss, backward the same. Label
     smoothing: 1 more per element (added), 1 with a weight, 4 per target; backward 1.
@@ -291,19 +241,28 @@ def cross_entropy(
     more for label smoothing.
 
     torch has one kernel for each. If not recorded,  no smoothing is assumed (not exact).
-    """
-    smooth = isinstance(label_smoothing, float | int) and label_smoothing > 0
-    unsure = isinstance(label_smoothing, Unknown)
-    cost, _ = log_softmax(x, direction=direction)
+    (x, target, weight, reduction, _, label_smoothing): cross_entropy_loss
+    (x, target, weight, _, _, reduce, reduction, label_smoothing): torch.cross_entropy
+""")
+def cross_entropy(
+    x: Tensor,
+    target: Tensor,
+    reduce: Reduce,
+    weight: Tensor | None = None,
+    label_smoothing: float | Unknown = 0.0,
+    *,
+    direction: str,
+) -> Answer:
+    known = not isinstance(label_smoothing, Unknown)
+    cost, _ = softmax(x, backward=LOG_BACKWARD, direction=direction)
     spread = target.shape == x.shape and (len(x.shape) > 1 or is_floating(target.dtype))
     if spread:
-        cost += _probabilities(x, target, weight, Reduced.read(reduction, reduce), direction)
+        cost += _probabilities(x, target, weight, reduce.read(), direction)
     else:
-        cost += nll_loss(x, target, weight, reduction, reduce, direction=direction)[0]
-    if smooth:
+        cost += nll_loss(x, target, reduce, weight, direction=direction)[0]
+    if not isinstance(label_smoothing, Unknown) and label_smoothing > 0:
         cost += _smoothing(x, weight, direction)
-    cost = Cost(cost.flops, cost.bytes, cost.exact and not unsure)
-    return cost, texts(x, target, weight)
+    return cost + Cost(0, 0, known), texts(x, target, weight)
 
 
 def _probabilities(
@@ -328,36 +287,28 @@ def _smoothing(x: Tensor, weight: Tensor | None, direction: str) -> Cost:
 
 
 @operators("""
-    (x, target, weight, reduction, reduce): torch.multilabel_soft_margin_loss
-    (x, target, weight, _, reduce, reduction): torch.multilabel_soft_margin_loss
-""")
-def multilabel_soft_margin_loss(
-    x: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    reduction: Reduction = "mean",
-    reduce: Reduce = None,
-    *,
-    direction: str,
-) -> tuple[Cost, str]:
-    """-(t log(sigmoid(x)) + (1 - t) log(sigmoid(-x))), its mean over the classes of x[.., c].
-
+    -(t log(sigmoid(x)) + (1 - t) log(sigmoid(-x))), its mean over the classes of x[.., c].
     FLOPs: 87 per element (two logarithms of a sigmoid 82, the rest 4, summed 1), 1 more with a
     weight; backward 24 (sigmoid 22, minus t, times dloss) and 1 with a weight.
     Bytes: x, t and weight read, the loss written: one number, or one for each row. Backward reads
     dloss, x, t and weight, writes dx.
 
     Counted as one kernel; torch uses several.
-    """
+    (x, target, weight, reduction, reduce): torch.multilabel_soft_margin_loss
+    (x, target, weight, _, reduce, reduction): torch.multilabel_soft_margin_loss
+""")
+def multilabel_soft_margin_loss(
+    x: Tensor, target: Tensor, reduce: Reduce, weight: Tensor | None = None, *, direction: str
+) -> Answer:
     operands = present(x, target, weight)
     more = len(operands) - 2
-    reduced = Reduced.read(reduction, reduce)
+    reduced = reduce.read()
     return _by_row(2 * LOG_SIGMOID + 5 + more, operands, reduced, SIGMOID + 2 + more, direction)
 
 
 def _by_row(
     forward: int, operands: tuple[Tensor, ...], reduced: Reduced, backward: int, direction: str
-) -> tuple[Cost, str]:
+) -> Answer:
     # A loss that adds up the classes of x[.., c] in any case.
     x = operands[0]
     loss = reduced.loss(x.shape[:-1], x.dtype)
@@ -368,6 +319,11 @@ def _by_row(
 
 
 @operators("""
+    Sum over the classes j of x[.., c] of max(0, margin - x_t + x_j)^p / c.
+    FLOPs: 4 per element (margin 2, maximum, summed), 1 more with p = 2, 1 with a weight; backward
+    the same.
+    Bytes: x, t and weight read, the loss written: one number, or one for each row. Backward reads
+    dloss, x, t and weight, writes dx.
     (x, target, p, _, weight, reduction, reduce): torch.multi_margin_loss
     (x, target, p, _, weight, _, reduce, reduction): torch.multi_margin_loss
     (x, target, p, _, weight, reduction): aten::multi_margin_loss
@@ -375,39 +331,30 @@ def _by_row(
 def multi_margin_loss(
     x: Tensor,
     target: Tensor,
+    reduce: Reduce,
     p: float | Unknown = 1,
     weight: Tensor | None = None,
-    reduction: Reduction = "mean",
-    reduce: Reduce = None,
     *,
     direction: str,
-) -> tuple[Cost, str]:
-    """Sum over the classes j of x[.., c] of max(0, margin - x_t + x_j)^p / c.
-
-    FLOPs: 4 per element (margin 2, maximum, summed), 1 more with p = 2, 1 with a weight; backward
-    the same.
-    Bytes: x, t and weight read, the loss written: one number, or one for each row. Backward reads
-    dloss, x, t and weight, writes dx.
-    """
+) -> Answer:
     flops = 4 + (p == 2) + (weight is not None)
-    reduced = Reduced.read(reduction, reduce)
-    reduced = reduced._replace(exact=reduced.exact and not isinstance(p, Unknown))
+    reduced = reduce.read(p)
     return _by_row(flops, present(x, target, weight), reduced, flops, direction)
 
 
-@operators("(gradient, x, target, p, _, weight, ...): multi_margin_loss_backward")
+@operators("""
+    dx of a multi_margin_loss.
+    FLOPs: 4 per element (margin 2, compared, summed), 1 more with p = 2, 1 with a weight.
+    Bytes: dloss, x, t and weight read, dx written.
+    (gradient, x, target, p, _, weight, ...): multi_margin_loss_backward
+""")
 def multi_margin_loss_backward(
     gradient: Tensor,
     x: Tensor,
     target: Tensor,
     p: float | Unknown = 1,
     weight: Tensor | None = None,
-) -> tuple[Cost, str]:
-    """dx of a multi_margin_loss.
-
-    FLOPs: 4 per element (margin 2, compared, summed), 1 more with p = 2, 1 with a weight.
-    Bytes: dloss, x, t and weight read, dx written.
-    """
+) -> Answer:
     operands = present(x, target, weight)
     flops = 4 + (p == 2) + (weight is not None)
     moves = moved(gradient, *operands, fresh(x))
@@ -415,45 +362,32 @@ def multi_margin_loss_backward(
 
 
 @operators("""
+    Sum over targets i and other classes j of x[.., c] of max(0, 1 - (x_i - x_j)) / c.
+    FLOPs: unknown: they depend on the number of targets in each row.
+    Bytes: x and t read, the marks of targets and the loss written: one number, or one for each row.
+    Backward reads dloss, x, t and marks, writes dx.
     (x, target, reduction, reduce): multilabel_margin_loss
     (x, target, _, reduce, reduction): torch.multilabel_margin_loss
     (x, target, reduction, ...): multilabel_margin_loss_forward
 """)
-def multilabel_margin_loss(
-    x: Tensor,
-    target: Tensor,
-    reduction: Reduction = "mean",
-    reduce: Reduce = None,
-    *,
-    direction: str,
-) -> tuple[Cost, str]:
-    """Sum over targets i and other classes j of x[.., c] of max(0, 1 - (x_i - x_j)) / c.
-
-    FLOPs: unknown: they depend on the number of targets in each row.
-    Bytes: x and t read, the marks of targets and the loss written: one number, or one for each row.
-    Backward reads dloss, x, t and marks, writes dx.
-    """
+def multilabel_margin_loss(x: Tensor, target: Tensor, reduce: Reduce, *, direction: str) -> Answer:
     if x.shape != target.shape:
         raise CannotModel(f"targets {target.shape} do not fit {x.shape}")
-    reduced = Reduced.read(reduction, reduce)
-    loss, marks = reduced.loss(x.shape[:-1], x.dtype), fresh(x)
-    written = (fresh(x),) if direction == "bprop" else ()
-    return Cost(None, moved(loss, x, target, marks, *written), reduced.exact), texts(x, target)
+    reduced = reduce.read()
+    written = (fresh(x), fresh(x)) if direction == "bprop" else (fresh(x),)  # marks, gradient
+    moves = moved(reduced.loss(x.shape[:-1], x.dtype), x, target, *written)
+    return Cost(None, moves, reduced.exact), texts(x, target)
 
 
-@operators("(gradient, x, target, reduction, marks): multilabel_margin_loss_backward")
-def multilabel_margin_loss_backward(
-    gradient: Tensor,
-    x: Tensor,
-    target: Tensor,
-    marks: Tensor,
-    reduction: Reduction = "mean",
-) -> tuple[Cost, str]:
-    """dx of a multilabel_margin_loss.
-
+@operators("""
+    dx of a multilabel_margin_loss.
     FLOPs: unknown: they depend on the number of targets in each row.
     Bytes: dloss, x, t and the marks of targets read, dx written.
-    """
+    (gradient, x, target, reduction, marks): multilabel_margin_loss_backward
+""")
+def multilabel_margin_loss_backward(
+    gradient: Tensor, x: Tensor, target: Tensor, marks: Tensor, reduce: Reduce
+) -> Answer:
     if x.shape != target.shape:
         raise CannotModel(f"targets {target.shape} do not fit {x.shape}")
     return Cost(None, moved(gradient, x, target, marks, fresh(x))), texts(x, target)
@@ -477,17 +411,8 @@ def _states(x: Tensor, targets: Tensor) -> tuple[int, int]:
     return batch, 2 * elements(targets.shape) + batch
 
 
-@operators("(x, targets, input_lengths, target_lengths, ...): ctc_loss _ctc_loss")
-def ctc_loss(
-    x: Tensor,
-    targets: Tensor,
-    input_lengths: Any = None,
-    target_lengths: Any = None,
-    *,
-    direction: str,
-) -> tuple[Cost, str]:
-    """Loss[n] of log probabilities x[t, n, c] and targets[n, s], by the forward variables.
-
+@operators("""
+    Loss[n] of log probabilities x[t, n, c] and targets[n, s], by the forward variables.
     FLOPs: 89 for each of t (2 s + 1) states of each n; backward 155 (89 for the backward variables,
     66 to combine both), and 44 per element of x.
     Bytes: x and targets read, the variables and the loss written. Backward reads dloss, x, targets
@@ -495,7 +420,16 @@ def ctc_loss(
 
     Full lengths are assumed, because actual lengths are not recorded (not exact, an upper bound).
     Formulas: Graves et al., Connectionist Temporal Classification, section 4.
-    """
+    (x, targets, input_lengths, target_lengths, ...): ctc_loss _ctc_loss
+""")
+def ctc_loss(
+    x: Tensor,
+    targets: Tensor,
+    input_lengths: Any = None,
+    target_lengths: Any = None,
+    *,
+    direction: str,
+) -> Answer:
     batch, states = _states(x, targets)
     steps = x.shape[0] * states
     variables, loss = fresh(x, (steps,)), fresh(x, (batch,))
@@ -505,17 +439,17 @@ def ctc_loss(
     return Cost(steps * STEP, moves, exact=False), texts(x, targets)
 
 
-@operators("(x, targets, input_lengths, target_lengths, ...): _cudnn_ctc_loss miopen_ctc_loss")
-def cudnn_ctc_loss(
-    x: Tensor, targets: Tensor, input_lengths: Any = None, target_lengths: Any = None
-) -> tuple[Cost, str]:
-    """Loss[n] of log probabilities x[t, n, c] and its gradient, which cuDNN computes together.
-
+@operators("""
+    Loss[n] of log probabilities x[t, n, c] and its gradient, which cuDNN computes together.
     FLOPs: 244 for each of t (2 s + 1) states of each n, and 44 per element of x.
     Bytes: x and targets read, the loss and the gradient written.
 
     Full lengths are assumed (not exact, an upper bound).
-    """
+    (x, targets, input_lengths, target_lengths, ...): _cudnn_ctc_loss miopen_ctc_loss
+""")
+def cudnn_ctc_loss(
+    x: Tensor, targets: Tensor, input_lengths: Any = None, target_lengths: Any = None
+) -> Answer:
     batch, states = _states(x, targets)
     steps = x.shape[0] * states
     flops = steps * (2 * STEP + COLLECTED) + elements(x.shape) * GRADIENT
@@ -524,6 +458,11 @@ def cudnn_ctc_loss(
 
 
 @operators("""
+    dx[t, n, c] of a CTC loss, by the backward variables.
+    FLOPs: 155 for each of t (2 s + 1) states of each n, and 44 per element of x.
+    Bytes: dloss, x, targets and the forward variables read, backward variables and dx written.
+
+    Full lengths are assumed (not exact, an upper bound).
     (gradient, x, targets, input_lengths, target_lengths, loss, variables, ...):
         _ctc_loss_backward
 """)
@@ -535,14 +474,7 @@ def ctc_loss_backward(
     loss: Tensor | None = None,
     input_lengths: Any = None,
     target_lengths: Any = None,
-) -> tuple[Cost, str]:
-    """dx[t, n, c] of a CTC loss, by the backward variables.
-
-    FLOPs: 155 for each of t (2 s + 1) states of each n, and 44 per element of x.
-    Bytes: dloss, x, targets and the forward variables read, backward variables and dx written.
-
-    Full lengths are assumed (not exact, an upper bound).
-    """
+) -> Answer:
     _, states = _states(x, targets)
     flops, moves = _ctc_gradient(gradient, x, targets, variables, x.shape[0] * states)
     return Cost(flops, moves, exact=False), texts(x, targets)

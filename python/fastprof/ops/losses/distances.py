@@ -3,6 +3,8 @@
 FLOPs and bytes of distances between all pairs of vectors: cdist and pdist.
 
 FLOPs and bytes of losses of probabilities and of margins between inputs.
+
+What torch computes by several kernels counts as one.
 """
 
 from __future__ import annotations
@@ -11,26 +13,26 @@ from typing import Final
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import EXPONENTIAL, LOGARITHM, POWER, SIGMOID, SQUARE_ROOT
-from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
+from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.losses.elementwise import (
     Reduce,
-    Reduced,
-    Reduction,
     elementwise_loss,
-    elementwise_loss_gradient,
+    loss_gradient,
+    weighted_loss,
 )
 from fastprof.ops.matrix.matmul import GEMM
 from fastprof.ops.normalisation.layer_norm import norm_of
+from fastprof.ops.parameters import Flag, Int
 from fastprof.ops.registry import operators
+from fastprof.ops.table import table_row
 from fastprof.ops.tensor import broadcast, elements, fresh, moved, present, result_type, texts
 from fastprof.ops.tensor_cores import why_not
 
 # Three sums of products and a quotient: x y, x x, y y; product of norms, limit, root, division.
 DOTS: Final = 6
 QUOTIENT: Final = SQUARE_ROOT + 3
-COSINE_BACKWARD: Final = (
-    8  # dx = (y - x c) k and dy = (x - y c) k, each 4 with the scaling by dloss
-)
+# dx = (y - x c) k and dy = (x - y c) k, each 4 with the scaling by dloss.
+COSINE_BACKWARD: Final = 8
 
 
 def _paired(x: Tensor, y: Tensor) -> tuple[int, ...]:
@@ -48,20 +50,14 @@ def _without(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
 
 
 @operators("""
-    (x, x2=y, dim, _): torch.cosine_similarity
-    (x, y, dim, _): aten::cosine_similarity
-""")
-def cosine_similarity(
-    x: Tensor, y: Tensor, dim: int | Unknown = 1, *, direction: str
-) -> tuple[Cost, str]:
-    """x . y / max(|x| |y|, eps) along one dimension.
-
+    x . y / max(|x| |y|, eps) along one dimension.
     FLOPs: 6 per element (three sums of products), 23 for each pair (product, limit, root,
     division); backward 8 per element.
     Bytes: x and y read, the similarities written. Backward reads dloss, x and y, writes dx and dy.
-
-    Counted as one kernel; torch uses several.
-    """
+    (x, x2=y, dim, _): torch.cosine_similarity
+    (x, y, dim, _): aten::cosine_similarity
+""")
+def cosine_similarity(x: Tensor, y: Tensor, dim: Int = 1, *, direction: str) -> Answer:
     shape = _paired(x, y)
     if isinstance(dim, Unknown):
         raise CannotModel("the dimension is not in the capture")
@@ -75,30 +71,20 @@ def cosine_similarity(
 
 
 @operators("""
-    (x, input2=y, target, _, reduction, reduce): cosine_embedding_loss
-    (x, y, target, _, _, reduce, reduction): torch.cosine_embedding_loss
-""")
-def cosine_embedding_loss(
-    x: Tensor,
-    y: Tensor,
-    target: Tensor,
-    reduction: Reduction = "mean",
-    reduce: Reduce = None,
-    *,
-    direction: str,
-) -> tuple[Cost, str]:
-    """1 - cos(x, y) where t = 1, max(0, cos(x, y) - margin) where t = -1, for rows of x[n, d].
-
+    1 - cos(x, y) where t = 1, max(0, cos(x, y) - margin) where t = -1, for rows of x[n, d].
     FLOPs: 6 per element, 29 for each row (cosine 23, two branches 3, two comparisons, added), 1
     more if reduced; backward 8 per element.
     Bytes: x, y and t read, the loss written: one number, or all of them. Backward reads dloss, x, y
     and t, writes dx and dy.
-
-    Counted as one kernel; torch uses several.
-    """
+    (x, input2=y, target, _, reduction, reduce): cosine_embedding_loss
+    (x, y, target, _, _, reduce, reduction): torch.cosine_embedding_loss
+""")
+def cosine_embedding_loss(
+    x: Tensor, y: Tensor, target: Tensor, reduce: Reduce, *, direction: str
+) -> Answer:
     shape = _paired(x, y)
     rows = shape[:-1]
-    reduced = Reduced.read(reduction, reduce)
+    reduced = reduce.read()
     loss, params = reduced.loss(rows, result_type((x, y))), texts(x, y, target)
     if direction == "bprop":
         moves = moved(loss, x, y, target, fresh(x), fresh(y))
@@ -108,14 +94,7 @@ def cosine_embedding_loss(
 
 
 @operators("""
-    (x, x2=y, p, ...): torch.pairwise_distance
-    (x, y, p, ...): aten::pairwise_distance
-""")
-def pairwise_distance(
-    x: Tensor, y: Tensor, p: float | Unknown = 2.0, *, direction: str
-) -> tuple[Cost, str]:
-    """(sum of |x - y + eps|^p)^(1/p) along the last dimension.
-
+    (sum of |x - y + eps|^p)^(1/p) along the last dimension.
     FLOPs: 4 per element (subtracted, eps added, squared, added), 20 for each pair; backward 4
     (difference 2, scaled, times dloss). For p other than 0, 1, 2 and infinity, the power is 20.
     Bytes: x and y read, the distances written. Backward reads dloss, distances, x and y, writes dx
@@ -123,7 +102,10 @@ def pairwise_distance(
 
     Counted as one kernel; torch uses one for the difference and one for the norm. If not recorded,
     p is assumed to be 2 (not exact).
-    """
+    (x, x2=y, p, ...): torch.pairwise_distance
+    (x, y, p, ...): aten::pairwise_distance
+""")
+def pairwise_distance(x: Tensor, y: Tensor, p: float | Unknown = 2.0, *, direction: str) -> Answer:
     shape = _paired(x, y)
     norm, exact = norm_of(p), not isinstance(p, Unknown)
     tensor = Tensor(shape[:-1], result_type((x, y)))
@@ -136,6 +118,13 @@ def pairwise_distance(
 
 
 @operators("""
+    max(0, d(x, positive) - d(x, negative) + margin) with pairwise distances, for each row.
+    FLOPs: those of two pairwise distances (three with swap, and a minimum), 3 for each row, 1 more
+    if reduced; backward those of the distances' backward passes.
+    Bytes: x, positive and negative read, the loss written: one number, or all of them. Backward
+    reads dloss and the three, writes their gradients.
+
+    If not recorded,  swap is assumed to be off (not exact).
     (anchor=x, positive, negative, _, p, _, swap, reduction, reduce): torch.triplet_margin_loss
     (anchor=x, positive, negative, _, p, _, swap, _, reduce, reduction):
         torch.triplet_margin_loss
@@ -145,30 +134,19 @@ def triplet_margin_loss(
     x: Tensor,
     positive: Tensor,
     negative: Tensor,
+    reduce: Reduce,
     p: float | Unknown = 2.0,
-    swap: bool | Unknown = False,
-    reduction: Reduction = "mean",
-    reduce: Reduce = None,
+    swap: Flag = False,
     *,
     direction: str,
-) -> tuple[Cost, str]:
-    """max(0, d(x, positive) - d(x, negative) + margin) with pairwise distances, for each row.
-
-    FLOPs: those of two pairwise distances (three with swap, and a minimum), 3 for each row, 1 more
-    if reduced; backward those of the distances' backward passes.
-    Bytes: x, positive and negative read, the loss written: one number, or all of them. Backward
-    reads dloss and the three, writes their gradients.
-
-    Counted as one kernel; torch uses several. If not recorded,  swap is assumed to be off (not
-    exact).
-    """
+) -> Answer:
     pairs = [(x, positive), (x, negative)]
     if swap is True:
         pairs.append((positive, negative))
     costs = [pairwise_distance(*pair, p, direction=direction)[0] for pair in pairs]
     flops = add_known(*(cost.flops for cost in costs))
     rows = _paired(x, positive)[:-1]
-    reduced = Reduced.read(reduction, reduce)
+    reduced = reduce.read()
     exact = all(cost.exact for cost in costs) and reduced.exact and not isinstance(swap, Unknown)
     operands = (x, positive, negative)
     loss = reduced.loss(rows, result_type(operands))
@@ -197,6 +175,14 @@ def _output(x: Tensor, y: Tensor) -> Tensor:
 
 
 @operators("""
+    p-norms of x[b, m, d] - y[b, n, d] for all pairs: [b, m, n].
+    FLOPs: for p = 2 and more than 25 vectors on a side (unless the mode overrides it) as
+    euclidean_distance; else 3 d for each pair (subtracted, squared, added) and 20 for the root,
+    backward 4 d for each pair and operand. For p other than 0, 1, 2 and infinity, a power is 20.
+    Bytes: x and y read, the distances written. Backward reads their gradient, distances, x and y,
+    writes dx and dy.
+
+    If not recorded,  p is assumed to be 2 and the mode torch's default (not exact).
     (x, x2=y, p, compute_mode): torch.cdist
     (x, y, p, compute_mode): _cdist_forward aten::cdist
 """)
@@ -208,16 +194,6 @@ def cdist(
     *,
     direction: str,
 ) -> Work:
-    """p-norms of x[b, m, d] - y[b, n, d] for all pairs: [b, m, n].
-
-    FLOPs: for p = 2 and more than 25 vectors on a side (unless the mode overrides it) as
-    euclidean_distance; else 3 d for each pair (subtracted, squared, added) and 20 for the root,
-    backward 4 d for each pair and operand. For p other than 0, 1, 2 and infinity, a power is 20.
-    Bytes: x and y read, the distances written. Backward reads their gradient, distances, x and y,
-    writes dx and dy.
-
-    If not recorded,  p is assumed to be 2 and the mode torch's default (not exact).
-    """
     output = _output(x, y)
     mode = _MODES.get(compute_mode, 0) if isinstance(compute_mode, str) else compute_mode
     mode = 0 if mode is None or isinstance(mode, Unknown) else mode
@@ -248,10 +224,8 @@ def _as_sure(work: Work, exact: bool) -> Work:
     return Work((Part(part.role, cost, part.params, kernels=GEMM, no_tensor_cores=reason),))
 
 
-@operators("(x, y): _euclidean_dist")
-def euclidean_distance(x: Tensor, y: Tensor, *, direction: str) -> Work:
-    """Euclidean distances of x[b, m, d] and y[b, n, d] by one product of [m, d + 2] and [n, d + 2].
-
+@operators("""
+    Euclidean distances of x[b, m, d] and y[b, n, d] by one product of [m, d + 2] and [n, d + 2].
     FLOPs: 2 m n (d + 2) for each b, only the product's multiply-adds; backward 2 m n d for each of
     dx and dy.
     Bytes: x and y read, the distances written. Backward reads their gradient, distances, x and y,
@@ -259,7 +233,9 @@ def euclidean_distance(x: Tensor, y: Tensor, *, direction: str) -> Work:
 
     The product of [-2 x, |x|^2, 1] and [y, 1, |y|^2]; of it FlopCounterMode counts only the
     backward pass.
-    """
+    (x, y): _euclidean_dist
+""")
+def euclidean_distance(x: Tensor, y: Tensor, *, direction: str) -> Work:
     output = _output(x, y)
     flops = 2 * elements(output.shape) * (x.shape[-1] + 2)
     moves = moved(x, y, output)
@@ -272,16 +248,16 @@ def euclidean_distance(x: Tensor, y: Tensor, *, direction: str) -> Work:
     return Work((Part("main", cost, texts(x, y), kernels=GEMM, no_tensor_cores=reason),))
 
 
-@operators("(gradient, x, y, p, distances): _cdist_backward")
-def cdist_backward(
-    gradient: Tensor, x: Tensor, y: Tensor, distances: Tensor, p: float | Unknown = 2.0
-) -> tuple[Cost, str]:
-    """dx of a cdist without matrix product; torch calls it once for dx and once for dy.
-
+@operators("""
+    dx of a cdist without matrix product; torch calls it once for dx and once for dy.
     FLOPs: 4 d for each pair (difference, scaled twice, added), 24 for p other than 0, 1, 2 and
     infinity.
     Bytes: the gradient, distances, x and y read, dx written.
-    """
+    (gradient, x, y, p, distances): _cdist_backward
+""")
+def cdist_backward(
+    gradient: Tensor, x: Tensor, y: Tensor, distances: Tensor, p: float | Unknown = 2.0
+) -> Answer:
     output = _output(x, y)
     flops = elements(output.shape) * x.shape[-1] * _gradient_flops(norm_of(p).element)
     moves = moved(gradient, distances, x, y, fresh(x))
@@ -294,14 +270,14 @@ def _pairs(x: Tensor) -> int:
     return x.shape[0] * (x.shape[0] - 1) // 2
 
 
-@operators("(x, p): pdist _pdist_forward")
-def pdist(x: Tensor, p: float | Unknown = 2.0, *, direction: str) -> tuple[Cost, str]:
-    """p-norms of x_i - x_j for all pairs of rows of x[n, d]: [n (n - 1) / 2].
-
+@operators("""
+    p-norms of x_i - x_j for all pairs of rows of x[n, d]: [n (n - 1) / 2].
     FLOPs: 3 d for each pair (subtracted, squared, added) and 20 for the root; backward 8 d. For p
     other than 0, 1, 2 and infinity, a power is 20.
     Bytes: x read, the distances written. Backward reads their gradient, distances and x, writes dx.
-    """
+    (x, p): pdist _pdist_forward
+""")
+def pdist(x: Tensor, p: float | Unknown = 2.0, *, direction: str) -> Answer:
     pairs, norm, exact = _pairs(x), norm_of(p), not isinstance(p, Unknown)
     tensor = fresh(x, (pairs,))
     if direction == "bprop":
@@ -310,71 +286,51 @@ def pdist(x: Tensor, p: float | Unknown = 2.0, *, direction: str) -> tuple[Cost,
     return Cost(flops, moved(x, tensor), exact), texts(x)
 
 
-@operators("(gradient, x, p, distances): _pdist_backward")
-def pdist_backward(
-    gradient: Tensor, x: Tensor, distances: Tensor, p: float | Unknown = 2.0
-) -> tuple[Cost, str]:
-    """dx of a pdist.
-
-    FLOPs: 8 d for each pair: difference, scaled twice, added to both rows.
-    Bytes: the gradient, distances and x read, dx written.
-    """
-    return _pdist_gradient(gradient, x, distances, p)
-
-
 def _pdist_gradient(
-    gradient: Tensor, x: Tensor, distances: Tensor, p: float | Unknown
-) -> tuple[Cost, str]:
+    gradient: Tensor, x: Tensor, distances: Tensor, p: float | Unknown = 2.0
+) -> Answer:
     flops = 2 * _pairs(x) * x.shape[1] * _gradient_flops(norm_of(p).element)
     moves = moved(gradient, distances, x, fresh(x))
     return Cost(flops, moves, not isinstance(p, Unknown)), texts(x)
 
 
+table_row("""
+    dx of a pdist.
+    FLOPs: 8 d for each pair: difference, scaled twice, added to both rows.
+    Bytes: the gradient, distances and x read, dx written.
+    (gradient, x, p, distances): _pdist_backward
+""")(_pdist_gradient)
+
+
 LOG_SIGMOID: Final = EXPONENTIAL + LOGARITHM + 1
-Flag = bool | Unknown
 
 
-@operators("""
-    (x, target, weight, reduction, reduce): torch.binary_cross_entropy
-    (x, target, weight, _, reduce, reduction): torch.binary_cross_entropy
-    (x, target, weight, reduction): aten::binary_cross_entropy
-""")
-def binary_cross_entropy(
-    x: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    reduction: Reduction = "mean",
-    reduce: Reduce = None,
-    *,
-    direction: str,
-) -> tuple[Cost, str]:
-    """(t - 1) log(1 - x) - t log(x), elementwise, reduced or not.
-
+table_row("""
+    (t - 1) log(1 - x) - t log(x), elementwise, reduced or not.
     FLOPs: 46 per element (two logarithms 40, two limits 2, the rest 4), 1 more if reduced and 1
     with a weight; backward 6 ((x - t) dloss / max((1 - x) x, eps)) and 1 with a weight.
     Bytes: x, t and weight read, the loss written: one number, or all of them. Backward reads dloss,
     x, t and weight, writes dx.
-    """
-    operands = present(x, target, weight)
-    more = len(operands) - 2
-    reduced = Reduced.read(reduction, reduce)
-    return elementwise_loss(2 * LOGARITHM + 6 + more, operands, reduced, 6 + more, direction)
+    (x, target, weight, reduction, reduce): torch.binary_cross_entropy
+    (x, target, weight, _, reduce, reduction): torch.binary_cross_entropy
+    (x, target, weight, reduction): aten::binary_cross_entropy
+""")(weighted_loss, forward=2 * LOGARITHM + 6, backward=6)
 
-
-@operators("(gradient, x, target, weight, ...): binary_cross_entropy_backward")
-def binary_cross_entropy_backward(
-    gradient: Tensor, x: Tensor, target: Tensor, weight: Tensor | None = None
-) -> tuple[Cost, str]:
-    """dx = (x - t) dloss / max((1 - x) x, eps).
-
+table_row("""
+    dx = (x - t) dloss / max((1 - x) x, eps).
     FLOPs: 6 per element, 1 more with a weight.
     Bytes: dloss, x, t and weight read, dx written.
-    """
-    operands = present(x, target, weight)
-    return elementwise_loss_gradient(4 + len(operands), gradient, operands)
+    (gradient, x, target, weight, ...): binary_cross_entropy_backward
+""")(loss_gradient, flops=6)
 
 
 @operators("""
+    (1 - t) x - log(sigmoid(x)), elementwise, reduced or not.
+    FLOPs: 44 per element (exponential and logarithm 40, the rest 4), 1 more if reduced, 1 with a
+    weight, 4 for the weight of positives; backward 24 (sigmoid 22, minus t, times dloss) and 1 and
+    4 for those weights.
+    Bytes: x, t and weights read, the loss written: one number, or all of them. Backward reads
+    dloss, x, t and weights, writes dx.
     (x, target, weight, pos_weight, reduction, reduce): torch.binary_cross_entropy_with_logits
     (x, target, weight, _, reduce, reduction, pos_weight):
         torch.binary_cross_entropy_with_logits
@@ -383,58 +339,38 @@ def binary_cross_entropy_backward(
 def binary_cross_entropy_with_logits(
     x: Tensor,
     target: Tensor,
+    reduce: Reduce,
     weight: Tensor | None = None,
     pos_weight: Tensor | None = None,
-    reduction: Reduction = "mean",
-    reduce: Reduce = None,
     *,
     direction: str,
-) -> tuple[Cost, str]:
-    """(1 - t) x - log(sigmoid(x)), elementwise, reduced or not.
-
-    FLOPs: 44 per element (exponential and logarithm 40, the rest 4), 1 more if reduced, 1 with a
-    weight, 4 for the weight of positives; backward 24 (sigmoid 22, minus t, times dloss) and 1 and
-    4 for those weights.
-    Bytes: x, t and weights read, the loss written: one number, or all of them. Backward reads
-    dloss, x, t and weights, writes dx.
-
-    Counted as one kernel; torch uses several.
-    """
+) -> Answer:
     more = (weight is not None) + 4 * (pos_weight is not None)
     return elementwise_loss(
         LOG_SIGMOID + 3 + more,
         present(x, target, weight, pos_weight),
-        Reduced.read(reduction, reduce),
+        reduce.read(),
         SIGMOID + 2 + more,
         direction,
     )
 
 
 @operators("""
-    (x, target, reduction, log_target, reduce): torch.kl_div
-    (x, target, _, reduce, reduction, log_target): torch.kl_div
-    (x, target, reduction, log_target): aten::kl_div
-""")
-def kl_div(
-    x: Tensor,
-    target: Tensor,
-    reduction: Reduction = "mean",
-    reduce: Reduce = None,
-    log_target: Flag = False,
-    *,
-    direction: str,
-) -> tuple[Cost, str]:
-    """t (log(t) - x), elementwise, reduced or not; t is exp(t) with log_target.
-
+    t (log(t) - x), elementwise, reduced or not; t is exp(t) with log_target.
     FLOPs: 23 per element (logarithm 20, two products, subtracted), 22 with log_target, 1 more if
     reduced; backward 1 (t dloss), 21 with log_target.
     Bytes: x and t read, the loss written: one number, or all of them. Backward reads dloss and t,
     writes dx.
 
     If not recorded,  log_target is assumed to be off (not exact).
-    """
-    reduced = Reduced.read(reduction, reduce)
-    reduced = reduced._replace(exact=reduced.exact and not isinstance(log_target, Unknown))
+    (x, target, reduction, log_target, reduce): torch.kl_div
+    (x, target, _, reduce, reduction, log_target): torch.kl_div
+    (x, target, reduction, log_target): aten::kl_div
+""")
+def kl_div(
+    x: Tensor, target: Tensor, reduce: Reduce, log_target: Flag = False, *, direction: str
+) -> Answer:
+    reduced = reduce.read(log_target)
     logarithmic = log_target is True
     forward, backward = (EXPONENTIAL + 2, EXPONENTIAL + 1) if logarithmic else (LOGARITHM + 3, 1)
     if direction == "bprop":  # x itself is not read
@@ -443,6 +379,14 @@ def kl_div(
 
 
 @operators("""
+    exp(x) - t x, or x - t log(x + eps) without log_input; with full, Stirling's term.
+    FLOPs: 22 per element, 23 without log_input (exponential or logarithm 20), 47 more with full (t
+    log(t) - t + log(2 pi t) / 2 where t > 1), 1 more if reduced; backward 22 (exp(x) - t, times
+    dloss), 4 without log_input.
+    Bytes: x and t read, the loss written: one number, or all of them. Backward reads dloss, x and
+    t, writes dx.
+
+    If not recorded,  log_input is assumed to be on and full off (not exact).
     (x, target, log_input, full, _, reduction, reduce): torch.poisson_nll_loss
     (x, target, log_input, full, _, _, reduce, reduction): torch.poisson_nll_loss
     (x, target, log_input, full, _, reduction): aten::poisson_nll_loss
@@ -450,88 +394,62 @@ def kl_div(
 def poisson_nll_loss(
     x: Tensor,
     target: Tensor,
+    reduce: Reduce,
     log_input: Flag = True,
     full: Flag = False,
-    reduction: Reduction = "mean",
-    reduce: Reduce = None,
     *,
     direction: str,
-) -> tuple[Cost, str]:
-    """exp(x) - t x, or x - t log(x + eps) without log_input; with full, Stirling's term.
-
-    FLOPs: 22 per element, 23 without log_input (exponential or logarithm 20), 47 more with full (t
-    log(t) - t + log(2 pi t) / 2 where t > 1), 1 more if reduced; backward 22 (exp(x) - t, times
-    dloss), 4 without log_input.
-    Bytes: x and t read, the loss written: one number, or all of them. Backward reads dloss, x and
-    t, writes dx.
-
-    Counted as one kernel; torch uses several. If not recorded,  log_input is assumed to be on and
-    full off (not exact).
-    """
-    reduced = Reduced.read(reduction, reduce)
-    sure = not isinstance(log_input, Unknown) and not isinstance(full, Unknown)
+) -> Answer:
+    reduced = reduce.read(log_input, full)
     forward, backward = (EXPONENTIAL + 2, EXPONENTIAL + 2) if log_input else (LOGARITHM + 3, 4)
     if full is True:
         forward += 2 * LOGARITHM + 7
-    reduced = reduced._replace(exact=reduced.exact and sure)
     return elementwise_loss(forward, (x, target), reduced, backward, direction)
 
 
-@operators("(x, target, variance, full, _, reduction): torch.gaussian_nll_loss")
-def gaussian_nll_loss(
-    x: Tensor,
-    target: Tensor,
-    variance: Tensor | float,
-    full: Flag = False,
-    reduction: Reduction = "mean",
-    *,
-    direction: str,
-) -> tuple[Cost, str]:
-    """(log(max(v, eps)) + (x - t)^2 / v) / 2, elementwise, reduced or not.
-
+@operators("""
+    (log(max(v, eps)) + (x - t)^2 / v) / 2, elementwise, reduced or not.
     FLOPs: 26 per element (logarithm 20, limit 1, the rest 5), 1 more with full, 1 more if reduced;
     backward 8 (dx 3, dv 5).
     Bytes: x, t and v read, the loss written: one number, or all of them. Backward reads dloss, x, t
     and v, writes dx and dv.
 
-    Counted as one kernel; torch uses several. A v with one dimension less than x (one variance per
-    row) is expanded by a dimension of size 1.
-    """
+    A v with one dimension less than x (one variance per row) is expanded by a dimension of size 1.
+    (x, target, variance, full, _, reduction): torch.gaussian_nll_loss
+""")
+def gaussian_nll_loss(
+    x: Tensor,
+    target: Tensor,
+    variance: Tensor | float,
+    reduce: Reduce,
+    full: Flag = False,
+    *,
+    direction: str,
+) -> Answer:
     operands = present(x, target)
     if isinstance(variance, Tensor):
         shape = variance.shape
         if shape != x.shape and shape == x.shape[:-1]:
             variance = Tensor((*shape, 1), variance.dtype)
         operands = (*operands, variance)
-    reduced = Reduced.read(reduction)
-    reduced = reduced._replace(exact=reduced.exact and not isinstance(full, Unknown))
+    reduced = reduce.read(full)
     gradients = (x, *operands[2:])
     forward = LOGARITHM + 6 + (full is True)
     return elementwise_loss(forward, operands, reduced, 8, direction, gradients)
 
 
 @operators("""
+    max(0, margin - t (x - y)), elementwise, reduced or not.
+    FLOPs: 4 per element (subtracted, product, added, maximum), 1 more if reduced; backward 3
+    (compared, times t, times dloss).
+    Bytes: x, y and t read, the loss written: one number, or all of them. Backward reads dloss, x, y
+    and t, writes dx and dy.
     (x, input2=other, target, _, reduction, reduce): torch.margin_ranking_loss
     (x, other, target, _, _, reduce, reduction): torch.margin_ranking_loss
     (x, other, target, _, reduction): aten::margin_ranking_loss
 """)
 def margin_ranking_loss(
-    x: Tensor,
-    other: Tensor,
-    target: Tensor,
-    reduction: Reduction = "mean",
-    reduce: Reduce = None,
-    *,
-    direction: str,
-) -> tuple[Cost, str]:
-    """max(0, margin - t (x - y)), elementwise, reduced or not.
-
-    FLOPs: 4 per element (subtracted, product, added, maximum), 1 more if reduced; backward 3
-    (compared, times t, times dloss).
-    Bytes: x, y and t read, the loss written: one number, or all of them. Backward reads dloss, x, y
-    and t, writes dx and dy.
-
-    Counted as one kernel; torch uses several.
-    """
-    reduced = Reduced.read(reduction, reduce)
+    x: Tensor, other: Tensor, target: Tensor, reduce: Reduce, *, direction: str
+) -> Answer:
+    reduced = reduce.read()
     return elementwise_loss(4, (x, other, target), reduced, 3, direction, (x, other))

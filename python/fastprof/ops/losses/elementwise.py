@@ -2,25 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import Final
 
 from fastprof._system.classes import NamedTuple
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import EXPONENTIAL, LOGARITHM
-from fastprof.ops.cost import CannotModel, Cost
-from fastprof.ops.registry import TORCH, op
-from fastprof.ops.tensor import broadcast, elements, fresh, moved, result_type, texts
+from fastprof.ops.cost import Answer, CannotModel, Cost
+from fastprof.ops.table import table_row
+from fastprof.ops.tensor import broadcast, elements, fresh, moved, present, result_type, texts
 
 # The argument `reduction` of a loss: additions and output size.
 
-# Python calls record "mean"; ATen calls record its number: 0 none, 1 mean, 2 sum.
-Reduction: TypeAlias = str | int | Unknown
-# The legacy argument reduce=False of torch 0.4 is reduction="none".
-Reduce: TypeAlias = bool | None
-
+# Python calls record "mean"; ATen calls record its number: 0 none, 1 mean, 2 sum. The legacy
+# argument reduce=False of torch 0.4 is reduction="none".
 _KEPT = ("none", 0)
 _ADDED = ("mean", "sum", "batchmean", 1, 2)
+
+
+class Reduce(NamedTuple):
+    """The arguments of a call."""
+
+    reduction: str | int | Unknown = "mean"
+    reduce: bool | None = None
+
+    def read(self, *others: object) -> Reduced:
+        """The reduction of a loss; an unknown value among its other arguments makes it inexact.
+
+        Raises CannotModel when the reduction is invalid.
+        """
+        if isinstance(self.reduction, Unknown):
+            return Reduced(1, False)
+        if self.reduction not in (*_KEPT, *_ADDED):
+            raise CannotModel(f"expected reduction none, mean or sum, found {self.reduction!r}")
+        kept = self.reduction in _KEPT or self.reduce is False
+        return Reduced(0 if kept else 1, Unknown.UNKNOWN not in others)
 
 
 class Reduced(NamedTuple):
@@ -32,21 +47,6 @@ class Reduced(NamedTuple):
 
     added: int
     exact: bool
-
-    @classmethod
-    def read(cls, reduction: Reduction, reduce: Reduce = None) -> Reduced:
-        """Read the arguments of a call.
-
-        Raises
-        ------
-        CannotModel
-            When the reduction is invalid.
-        """
-        if isinstance(reduction, Unknown):
-            return cls(1, False)
-        if reduction not in (*_KEPT, *_ADDED):
-            raise CannotModel(f"expected reduction none, mean or sum, found {reduction!r}")
-        return cls(0 if reduction in _KEPT or reduce is False else 1, True)
 
     def loss(self, shape: tuple[int, ...], dtype: str | None) -> Tensor:
         """The loss that is written, and whose gradient is read."""
@@ -129,7 +129,7 @@ def elementwise_loss(
     backward: int,
     direction: str,
     gradients: tuple[Tensor, ...] | None = None,
-) -> tuple[Cost, str]:
+) -> Answer:
     """Cost of a loss over operands that broadcast.
 
     Parameters
@@ -156,70 +156,57 @@ def elementwise_loss(
     return Cost(flops, moved(*operands, loss), reduced.exact), params
 
 
-def elementwise_loss_gradient(
-    flops: int, gradient: Tensor, operands: tuple[Tensor, ...]
-) -> tuple[Cost, str]:
-    """Cost of an operator that computes the gradient of the first operand, from dloss."""
+def loss_gradient(
+    gradient: Tensor, x: Tensor, target: Tensor, weight: Tensor | None = None, *, flops: int
+) -> Answer:
+    """Cost of an operator that computes the gradient of x from dloss; 1 FLOP more with a weight."""
+    operands = present(x, target, weight)
     shape = broadcast(*(tensor.shape for tensor in operands))
     if broadcast(gradient.shape, shape) != shape:
         raise CannotModel(f"gradient {gradient.shape} does not fit {shape}")
-    moves = moved(gradient, *operands, fresh(operands[0]))
-    return Cost(elements(shape) * flops, moves), texts(gradient, *operands)
+    moves = moved(gradient, *operands, fresh(x))
+    return Cost(elements(shape) * (flops + len(operands) - 2), moves), texts(gradient, *operands)
+
+
+def weighted_loss(
+    x: Tensor,
+    target: Tensor,
+    reduce: Reduce,
+    weight: Tensor | None = None,
+    *,
+    forward: int,
+    backward: int,
+    direction: str,
+) -> Answer:
+    """Cost of a loss of x and a target; 1 FLOP more with a weight, forward and backward."""
+    more = int(weight is not None)
+    reduced = reduce.read()
+    operands = present(x, target, weight)
+    return elementwise_loss(forward + more, operands, reduced, backward + more, direction)
 
 
 def _register(name: str, loss: _Loss) -> None:
-    def formula(
-        x: Tensor,
-        target: Tensor,
-        reduction: Reduction = "mean",
-        reduce: Reduce = None,
-        weight: Tensor | None = None,
-        *,
-        direction: str,
-    ) -> tuple[Cost, str]:
-        operands = (x, target) if weight is None else (x, target, weight)
-        more = 0 if weight is None else 1
-        return elementwise_loss(
-            loss.forward + more,
-            operands,
-            Reduced.read(reduction, reduce),
-            loss.backward + more,
-            direction,
-        )
+    operator, binding, function = loss.arguments
+    table_row(f"""
+        {loss.what}, elementwise, reduced or not.
+        FLOPs: {loss.forward} per element ({loss.forward_text}), 1 more if reduced and 1 with a
+        weight; backward {loss.backward} ({loss.backward_text}) and 1 with a weight.
+        Bytes: x, t and weight read, the loss written: one number, or all of them. Backward reads
+        dloss, x, t and weight, writes dx.
 
-    formula.__doc__ = f"""{loss.what}, elementwise, reduced or not.
-
-    FLOPs: {loss.forward} per element ({loss.forward_text}), 1 more if reduced and 1 with a weight;
-    backward {loss.backward} ({loss.backward_text}) and 1 with a weight.
-    Bytes: x, t and weight read, the loss written: one number, or all of them. Backward reads dloss,
-    x, t and weight, writes dx.
-
-    The target is assumed to need no gradient. An unknown reduction counts as a sum (not exact).
-    """
-    _named(formula, name)
-    operator, binding, function = (f"{name}({arguments})" for arguments in loss.arguments)
-    op(TORCH, binding, function, aten=(operator,))(formula)
-
-
-def _register_backward(name: str, loss: _Loss) -> None:
-    def formula(gradient: Tensor, x: Tensor, target: Tensor) -> tuple[Cost, str]:
-        return elementwise_loss_gradient(loss.backward, gradient, (x, target))
-
-    formula.__doc__ = f"""dx of {loss.what}.
-
-    FLOPs: {loss.backward} per element ({loss.backward_text}).
-    Bytes: dloss, x and t read, dx written.
-    """
-    _named(formula, f"{name}_backward")
-    text = f"{name}_backward(gradient, x, target, ...)"
-    op(TORCH, text, aten=(text,))(formula)
-
-
-def _named(formula: Callable[..., object], name: str) -> None:
-    formula.__name__ = formula.__qualname__ = name
+        The target is assumed to need no gradient. An unknown reduction counts as a sum (not exact).
+        ({binding}): torch.{name}
+        ({function}): torch.{name}
+        ({operator}): aten::{name}
+    """)(weighted_loss, forward=loss.forward, backward=loss.backward)
+    if name != "hinge_embedding_loss":  # built of others
+        table_row(f"""
+            dx of {loss.what}.
+            FLOPs: {loss.backward} per element ({loss.backward_text}).
+            Bytes: dloss, x and t read, dx written.
+            (gradient, x, target, ...): {name}_backward
+        """)(loss_gradient, flops=loss.backward)
 
 
 for _name, _loss in _PAIRS.items():
     _register(_name, _loss)
-    if _name != "hinge_embedding_loss":  # built of others
-        _register_backward(_name, _loss)

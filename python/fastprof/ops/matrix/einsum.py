@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from math import prod
@@ -17,116 +18,107 @@ from typing import Any, Final
 
 from fastprof._system.classes import NamedTuple
 from fastprof.model.call import Tensor, Unknown
-from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
+from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work
 from fastprof.ops.matrix.matmul import GEMM, Product, bias_gradient, plain
-from fastprof.ops.parameters import Ints, Tensors
+from fastprof.ops.parameters import Int, Ints, Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.tensor import (
     broadcast,
-    byte_count,
     elements,
+    flat,
+    fresh,
     is_complex,
+    moved,
+    parts,
     result_type,
-    tensor_bytes,
-    tensor_text,
+    texts,
 )
 from fastprof.ops.tensor_cores import why_not
 
 # FLOPs and bytes of products that are no matrix products: outer, Kronecker, cross, vecdot.
 
 
-@operators("(left, vec2=right): outer ger")
-def outer(left: Tensor, right: Tensor, *, direction: str) -> tuple[Cost, str]:
-    """v[m] w[n]^T: one product for each pair.
-
+@operators("""
+    v[m] w[n]^T: one product for each pair.
     FLOPs: m n; backward two matrix-vector products, computed as product and sum: 4 m n.
     Bytes: both vectors read, the matrix written; backward its gradient read once for each.
-    """
+    (left, vec2=right): outer ger
+""")
+def outer(left: Tensor, right: Tensor, *, direction: str) -> Answer:
     _vectors(left, right)
     return _pairs(left, right, (*left.shape, *right.shape), direction)
 
 
 @operators("""
+    Kronecker product A[a, ..] x B[b, ..] -> [a b, ..]: one product for each pair of elements.
+    FLOPs: elements of A times elements of B; backward four times that.
+    Bytes: A and B read, the output written; backward its gradient read once for each.
     (left, other=right): torch.kron
     (left, right): aten::kron
 """)
-def kron(left: Tensor, right: Tensor, *, direction: str) -> tuple[Cost, str]:
-    """Kronecker product A[a, ..] x B[b, ..] -> [a b, ..]: one product for each pair of elements.
-
-    FLOPs: elements of A times elements of B; backward four times that.
-    Bytes: A and B read, the output written; backward its gradient read once for each.
-    """
+def kron(left: Tensor, right: Tensor, *, direction: str) -> Answer:
     return _pairs(left, right, (elements(left.shape), elements(right.shape)), direction)
 
 
-@operators("(addend, vec1, vec2, ...): addr addr_")
-def addr(addend: Tensor, vec1: Tensor, vec2: Tensor, *, direction: str) -> tuple[Cost, str]:
-    """C + v[m] w[n]^T, C broadcast to [m, n].
-
+@operators("""
+    C + v[m] w[n]^T, C broadcast to [m, n].
     FLOPs: 2 m n, without beta and alpha; backward 4 m n, the gradients of the vectors.
     Bytes: C and both vectors read, the output written; backward its gradient read once for each.
-    """
+    (addend, vec1, vec2, ...): addr addr_
+""")
+def addr(addend: Tensor, vec1: Tensor, vec2: Tensor, *, direction: str) -> Answer:
     _vectors(vec1, vec2)
     shape = (*vec1.shape, *vec2.shape)
     if broadcast(addend.shape, shape) != shape:
         raise CannotModel(f"{addend.shape} does not broadcast to the output {shape}")
     cost, _ = _pairs(vec1, vec2, shape, direction)
     if direction == "fprop":
-        added = elements(shape) * (2 if is_complex(result_type((vec1, vec2))) else 1)
-        cost += Cost(added, tensor_bytes(addend))
-    return cost, ";".join(map(tensor_text, (addend, vec1, vec2)))
+        cost += Cost(elements(shape) * parts(result_type((vec1, vec2))), moved(addend))
+    return cost, texts(addend, vec1, vec2)
 
 
 @operators("""
-    (left, other=right, ...): torch.cross
-    (left, right, ...): aten::cross aten::linalg_cross
-""")
-def cross(left: Tensor, right: Tensor, *, direction: str) -> tuple[Cost, str]:
-    """Cross products of v[.., 3] and w[.., 3]: two multiplications and a subtraction an element.
-
+    Cross products of v[.., 3] and w[.., 3]: two multiplications and a subtraction an element.
     FLOPs: 3 for each element of the output; backward two cross products.
     Bytes: both operands read, the output written; backward its gradient and an operand read and a
     gradient written, twice.
-    """
+    (left, other=right, ...): torch.cross
+    (left, right, ...): aten::cross aten::linalg_cross
+""")
+def cross(left: Tensor, right: Tensor, *, direction: str) -> Answer:
     shape = broadcast(left.shape, right.shape)
     if 3 not in shape:
         raise CannotModel(f"no dimension of {shape} has size 3")
-    dtype = result_type((left, right))
-    count = elements(shape)
-    flops = count * (14 if is_complex(dtype) else 3)
-    written = byte_count(count, dtype)
-    text = f"{tensor_text(left)};{tensor_text(right)}"
+    output = Tensor(shape, result_type((left, right)))
+    flops = elements(shape) * (14 if is_complex(output.dtype) else 3)
     if direction == "bprop":
-        return Cost(2 * flops, add_known(*[written] * 6)), text
-    return Cost(flops, add_known(tensor_bytes(left), tensor_bytes(right), written)), text
+        return Cost(2 * flops, moved(*[output] * 6)), texts(left, right)
+    return Cost(flops, moved(left, right, output)), texts(left, right)
 
 
-@operators("(x, y, dim): torch.vecdot aten::linalg_vecdot")
-def vecdot(x: Tensor, y: Tensor, dim: int | Unknown = -1, *, direction: str) -> tuple[Cost, str]:
-    """Dot products along one dimension of x[.., k] and y[.., k], broadcast: a product, then a sum.
-
+@operators("""
+    Dot products along one dimension of x[.., k] and y[.., k], broadcast: a product, then a sum.
     FLOPs: 2 for each element of the broadcast operands; backward two products.
     Bytes: both read, the output written, intermediate products not counted; backward both read and
     both gradients written. Unknown if the dimension is not in the capture.
-    """
+    (x, y, dim): torch.vecdot aten::linalg_vecdot
+""")
+def vecdot(x: Tensor, y: Tensor, dim: Int = -1, *, direction: str) -> Answer:
     shape = broadcast(x.shape, y.shape)
     if not shape:
         raise CannotModel("no dimension to sum over")
     dtype = result_type((x, y))
-    count = elements(shape)
-    text = f"{tensor_text(x)};{tensor_text(y)}"
-    operands = add_known(tensor_bytes(x), tensor_bytes(y))
+    count, multiply = elements(shape), is_complex(dtype)
     if direction == "bprop":
-        flops = count * (12 if is_complex(dtype) else 2)
-        return Cost(flops, add_known(operands, operands)), text
-    flops = count * (8 if is_complex(dtype) else 2)
+        return Cost(count * (12 if multiply else 2), moved(x, y, x, y)), texts(x, y)
+    flops = count * (8 if multiply else 2)
     if isinstance(dim, Unknown):
-        return Cost(flops, None), text
+        return Cost(flops, None), texts(x, y)
     if not -len(shape) <= dim < len(shape):
         raise CannotModel(f"{shape} has no dimension {dim}")
     dim %= len(shape)
-    written = byte_count(elements(shape[:dim] + shape[dim + 1 :]), dtype)
-    return Cost(flops, add_known(operands, written)), text
+    output = Tensor(shape[:dim] + shape[dim + 1 :], dtype)
+    return Cost(flops, moved(x, y, output)), texts(x, y)
 
 
 def _vectors(*vectors: Tensor) -> None:
@@ -135,19 +127,16 @@ def _vectors(*vectors: Tensor) -> None:
             raise CannotModel(f"shape {tensor.shape} is not that of a vector")
 
 
-def _pairs(left: Tensor, right: Tensor, shape: tuple[int, ...], direction: str) -> tuple[Cost, str]:
+def _pairs(left: Tensor, right: Tensor, shape: tuple[int, ...], direction: str) -> Answer:
     # One multiplication for each pair of elements. Backward, for each operand, the pairs' gradient
     # times the other operand, summed.
-    dtype = result_type((left, right))
-    count = elements(shape)
-    text = f"{tensor_text(left)};{tensor_text(right)}"
-    written = byte_count(count, dtype)
-    operands = add_known(tensor_bytes(left), tensor_bytes(right))
+    output = Tensor(shape, result_type((left, right)))
+    count, params = elements(shape), texts(left, right)
     if direction == "fprop":
-        return Cost(count * (6 if is_complex(dtype) else 1), add_known(operands, written)), text
-    multiply_add = 8 if is_complex(dtype) else 2
-    moved = add_known(written, written, operands, operands)
-    return Cost(2 * multiply_add * count, moved), text
+        multiply = 6 if is_complex(output.dtype) else 1
+        return Cost(count * multiply, moved(left, right, output)), params
+    multiply_add = 8 if is_complex(output.dtype) else 2
+    return Cost(2 * multiply_add * count, moved(output, output, left, right, left, right)), params
 
 
 Label = str
@@ -177,18 +166,7 @@ class Contraction(NamedTuple):
 
 
 @operators("""
-    (equation, operands*): torch.einsum
-    (equation, operands*, path): aten::einsum
-""")
-def einsum(
-    equation: str,
-    operands: Tensors,
-    path: tuple[int, ...] | Unknown | None = None,
-    *,
-    direction: str,
-) -> Work:
-    """Sum of products by an equation, `bij,bjk->bik`: matrix products of two operands at a time.
-
+    Sum of products by an equation, `bij,bjk->bik`: matrix products of two operands at a time.
     FLOPs: 2 b m n k of each product, as in FlopCounterMode; a pair without a summed label is
     multiplied elementwise, 1 per element; a single operand is summed, 1 per element. Backward two
     products (or multiplications) for each, 0 for a sum.
@@ -200,7 +178,16 @@ def einsum(
     optimizes the path of three and more operands: the cost is then an **estimate**. Sums over a
     label of a single operand, before a product, are not counted. Sublists instead of an equation
     are not modelled. Unknown without the equation.
-    """
+    (equation, operands*): torch.einsum
+    (equation, operands*, path): aten::einsum
+""")
+def einsum(
+    equation: str,
+    operands: Tensors,
+    path: tuple[int, ...] | Unknown | None = None,
+    *,
+    direction: str,
+) -> Work:
     done = contract(equation, [tensor.shape for tensor in operands], path)
     if len(operands) == 1:
         return _of_one(done, operands[0], direction)
@@ -218,25 +205,17 @@ def einsum(
     work = chain_products(flops, operands, output, sizes, direction)
     if len(operands) == 2 or (path and not isinstance(path, Unknown)):
         return work
-    cost = work.cost
-    guess = Cost(cost.flops, cost.bytes, exact=False)
-    part = work.parts[0]
-    return Work(
-        (Part("main", guess, part.params, None, part.kernels, None, False, part.no_tensor_cores),)
-    )
+    (part,) = work.parts
+    return Work((replace(part, cost=replace(part.cost, exact=False)),))
 
 
 def _of_one(done: Contraction, operand: Tensor, direction: str) -> Work:
     # A trace, a sum over dimensions, a permutation.
-    text = tensor_text(operand)
-    written = byte_count(elements(done.shape), operand.dtype)
-    if not done.additions:
-        return Work((Part("main", Cost(0, 0), text),))
-    read = byte_count(done.additions, operand.dtype)
-    flops = done.additions * (2 if is_complex(operand.dtype) else 1)
-    return Work(
-        (Part("main", Cost(flops if direction == "fprop" else 0, add_known(read, written)), text),)
-    )
+    cost = Cost(0, 0)
+    if done.additions:
+        flops = done.additions * parts(operand.dtype) if direction == "fprop" else 0
+        cost = Cost(flops, moved(flat(done.additions, operand.dtype), fresh(operand, done.shape)))
+    return Work((Part("main", cost, texts(operand)),))
 
 
 def contract(
@@ -244,12 +223,8 @@ def contract(
 ) -> Contraction:
     """The products of an einsum, in torch's order.
 
-    Source: `einsum` and `sumproduct_pair` of ATen's native/Linear.cpp.
-
-    Raises
-    ------
-    CannotModel
-        When the equation is invalid, or does not fit the shapes.
+    Source: `einsum` and `sumproduct_pair` of ATen's native/Linear.cpp. Raises CannotModel when the
+    equation is invalid, or does not fit the shapes.
     """
     operands, kept = _read(equation, shapes)
     size_of: Sizes = {}
@@ -375,6 +350,14 @@ def _spelled(letters: Iterable[Label], dots: int) -> Iterable[Label]:
 
 
 @operators("""
+    Sum over dimensions of A[.., k] and of B[k, ..]: one matrix product of the remaining
+    dimensions.
+    FLOPs: 2 m n k, m and n the elements of the remaining dimensions; backward two products as
+    large.
+    Bytes: A and B read, the output written; backward for each gradient the same three.
+
+    A dimension of size 1 in only one operand is first summed in the other, which is not counted.
+    Unknown without the dimensions.
     (a, b, dims, dims_b, ...): torch.tensordot
     (a, b, dims, dims_b): aten::tensordot
 """)
@@ -386,16 +369,6 @@ def tensordot(
     *,
     direction: str,
 ) -> Work:
-    """Sum over dimensions of A[.., k] and of B[k, ..]: one matrix product of the remaining
-    dimensions.
-
-    FLOPs: 2 m n k, m and n the elements of the remaining dimensions; backward two products as
-    large.
-    Bytes: A and B read, the output written; backward for each gradient the same three.
-
-    A dimension of size 1 in only one operand is first summed in the other, which is not counted.
-    Unknown without the dimensions.
-    """
     left_dims, right_dims = _dimensions(dims, dims_b, len(a.shape))
     left = [_dimension(a, left_dim) for left_dim in left_dims]
     right = [_dimension(b, right_dim) for right_dim in right_dims]
@@ -437,24 +410,21 @@ def _dimension(tensor: Tensor, dim: int) -> int:
 
 
 @operators("""
-    aten::inner
-    (left, other=right, ...): torch.inner
-""")
-def inner(left: Tensor, right: Tensor, *, direction: str) -> Work:
-    """A[.., k] . B[.., k] over the last dimension of both: one matrix product, A @ B^T.
-
+    A[.., k] . B[.., k] over the last dimension of both: one matrix product, A @ B^T.
     FLOPs: 2 m n k, m and n the elements of the dimensions before; with a scalar 1 per element.
     Backward twice that.
     Bytes: A and B read, the output written; backward for each gradient the same three.
-    """
+    (*): aten::inner
+    (left, other=right, ...): torch.inner
+""")
+def inner(left: Tensor, right: Tensor, *, direction: str) -> Work:
     if left.shape and right.shape:
         return tensordot(left, right, (-1,), (-1,), direction=direction)
-    count = elements(left.shape) * elements(right.shape)
-    dtype = result_type((left, right))
-    moved = add_known(tensor_bytes(left), tensor_bytes(right), byte_count(count, dtype))
-    cost = Cost(count * (6 if is_complex(dtype) else 1), moved)
-    text = f"{tensor_text(left)};{tensor_text(right)}"
-    return Work((Part("main", cost + cost if direction == "bprop" else cost, text),))
+    output = Tensor((*left.shape, *right.shape), result_type((left, right)))
+    multiply = 6 if is_complex(output.dtype) else 1
+    cost = Cost(elements(output.shape) * multiply, moved(left, right, output))
+    both = cost + cost if direction == "bprop" else cost
+    return Work((Part("main", both, texts(left, right)),))
 
 
 _LONGEST_CHAIN: Final = 64  # the search for the order is cubic
@@ -478,29 +448,25 @@ def chain_products(
     direction : str
         "fprop" or "bprop".
     """
-    operands = [tensor_bytes(tensor) for tensor in tensors]
-    moved = add_known(*operands, tensor_bytes(output))
+    cost = Cost(flops, moved(*tensors, output))
     if direction == "bprop":
-        flops, moved = 2 * flops, add_known(moved, *operands)
-    text = ";".join(map(tensor_text, tensors))
+        cost += Cost(flops, moved(*tensors))
     reason = why_not(output.dtype, sizes) if sizes else ""
-    return Work((Part("main", Cost(flops, moved), text, kernels=GEMM, no_tensor_cores=reason),))
+    return Work((Part("main", cost, texts(*tensors), kernels=GEMM, no_tensor_cores=reason),))
 
 
 @operators("""
-    aten::chain_matmul aten::linalg_multi_dot
-    (matrices*): torch.multi_dot torch.chain_matmul
-""")
-def multi_dot(matrices: Tensors, *, direction: str) -> Work:
-    """A[m, k] @ B[k, l] @ C[l, n] ..: the order with the fewest multiplications, as torch does it.
-
+    A[m, k] @ B[k, l] @ C[l, n] ..: the order with the fewest multiplications, as torch does it.
     FLOPs: 2 m k l of each product in that order; backward two products for each.
     Bytes: all matrices read, the output written, intermediates not counted; backward all read again
     and their gradients written.
 
     The first matrix may be a row, the last a column: vectors. The order: Cormen et al.,
     Introduction to Algorithms, 15.2.
-    """
+    (*): aten::chain_matmul aten::linalg_multi_dot
+    (matrices*): torch.multi_dot torch.chain_matmul
+""")
+def multi_dot(matrices: Tensors, *, direction: str) -> Work:
     if not 2 <= len(matrices) <= _LONGEST_CHAIN:
         raise CannotModel(f"{len(matrices)} matrices do not form a chain")
     shapes = [tensor.shape for tensor in matrices]
@@ -536,14 +502,7 @@ def _multiplications(sizes: tuple[int, ...]) -> int:
 
 
 @operators("""
-    aten::bilinear
-    (input1, input2, weight, bias): torch.bilinear
-""")
-def bilinear(
-    input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None, *, direction: str
-) -> Work:
-    """x[.., i] @ w[o, i, j] @ y[.., j] (+ bias[o]) -> [.., o].
-
+    x[.., i] @ w[o, i, j] @ y[.., j] (+ bias[o]) -> [.., o].
     FLOPs: 2 rows o j (i + 1): for each output feature a product with x, then one with y; bias not
     counted. Backward twice that, and rows o for the bias.
     Bytes: x, y, w and bias read, the output written, intermediates not counted; backward all read
@@ -551,7 +510,12 @@ def bilinear(
 
     torch's order of the two products. Its gradients use other products of about the same size; two
     for each are counted here, as in FlopCounterMode.
-    """
+    (*): aten::bilinear
+    (input1, input2, weight, bias): torch.bilinear
+""")
+def bilinear(
+    input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None, *, direction: str
+) -> Work:
     if len(weight.shape) != 3 or not input1.shape or input1.shape[:-1] != input2.shape[:-1]:
         raise CannotModel(
             f"cannot compute a bilinear form of {input1.shape}, {weight.shape}, {input2.shape}"
@@ -572,10 +536,9 @@ def bilinear(
     if bias is None:
         return done
     if direction == "fprop":
-        main = done.parts[0]
-        cost = main.cost + Cost(0, tensor_bytes(bias))
-        text = f"{main.params};{tensor_text(bias)}"
-        return Work((Part("main", cost, text, kernels=GEMM, no_tensor_cores=main.no_tensor_cores),))
+        (main,) = done.parts
+        cost, params = main.cost + Cost(0, moved(bias)), texts(*tensors, bias)
+        return Work((replace(main, cost=cost, params=params),))
     gradient = Tensor((rows, features), output.dtype)
     summed = bias_gradient(Product(rows, features, 1, gradient, gradient), bias)
     return Work((*done.parts, summed))

@@ -20,6 +20,7 @@ from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.parameters import Number
 from fastprof.ops.registry import operators
+from fastprof.ops.table import table_row
 from fastprof.ops.tensor import (
     Dtype,
     asked_type,
@@ -131,25 +132,12 @@ def product_gradients(product: Product, *, weight_by_rows: bool = False) -> tupl
     moved = add_known(product.output_bytes, tensor_bytes(product.left), tensor_bytes(product.right))
     cost = Cost(product.flops, moved)
     of_left, of_right = (k, m, n), (k, n, m) if weight_by_rows else (n, k, m)
-    left = Part(
-        "dgrad",
-        cost,
-        product.params(*of_left),
-        kernels=GEMM,
-        layout="nn" if weight_by_rows else None,
-        optional=True,
-        no_tensor_cores=product.no_tensor_cores(*of_left),
-    )
-    right = Part(
-        "wgrad",
-        cost,
-        product.params(*of_right),
-        kernels=GEMM,
-        layout="nt",
-        optional=True,
-        no_tensor_cores=product.no_tensor_cores(*of_right),
-    )
-    return left, right
+    results = []
+    layouts = ("nn" if weight_by_rows else None, "nt")
+    for role, sizes, layout in zip(("dgrad", "wgrad"), (of_left, of_right), layouts, strict=True):
+        reason = product.no_tensor_cores(*sizes)
+        results.append(Part(role, cost, product.params(*sizes), None, GEMM, layout, True, reason))
+    return results[0], results[1]
 
 
 def bias_added(product: Product) -> Part:
@@ -182,39 +170,21 @@ def _bias_params(product: Product) -> str:
 
 
 def ranks(rank: int, *tensors: Tensor) -> None:
-    """Check the number of dimensions.
-
-    Raises
-    ------
-    CannotModel
-        When a tensor has another rank.
-    """
+    """Check the number of dimensions; raises CannotModel when a tensor has another rank."""
     for tensor in tensors:
         if len(tensor.shape) != rank:
             raise CannotModel(f"shape {tensor.shape} is not {rank}-d")
 
 
 def inner_size(left: tuple[int, ...], axis: int, right: tuple[int, ...], other_axis: int) -> int:
-    """The inner size k of both operands.
-
-    Raises
-    ------
-    CannotModel
-        When they differ.
-    """
+    """The inner size k of both operands; raises CannotModel when they differ."""
     if len(left) < -axis or len(right) < -other_axis or left[axis] != right[other_axis]:
         raise CannotModel(f"cannot multiply {left} and {right}")
     return left[axis]
 
 
 def fits(addend: Tensor, shape: tuple[int, ...]) -> None:
-    """Check that an addend broadcasts to the output.
-
-    Raises
-    ------
-    CannotModel
-        When it does not.
-    """
+    """Check that an addend broadcasts to the output; raises CannotModel when it does not."""
     if broadcast(addend.shape, shape) != shape:
         raise CannotModel(f"{addend.shape} does not broadcast to the output {shape}")
 
@@ -238,27 +208,27 @@ def plain(product: Product, direction: str, out_dtype: Dtype = None) -> Work:
 # FLOPs and bytes of products of a matrix and a vector, and of two vectors.
 
 
-@operators("mv")
-def mv(left: Tensor, vec: Tensor, *, direction: str) -> Work:
-    """A[m, k] @ v[k].
-
+@operators("""
+    A[m, k] @ v[k].
     FLOPs: 2 m k, which FlopCounterMode does not count; backward m k for dA, an elementwise product,
     and 2 m k for dv.
     Bytes: A and v read, the output written; backward for each gradient the same three.
-    """
+    (*): mv
+""")
+def mv(left: Tensor, vec: Tensor, *, direction: str) -> Work:
     ranks(2, left)
     ranks(1, vec)
     return matrix_vector(left, vec, direction)
 
 
-@operators("(addend, mat, vec, ...): addmv addmv_")
-def addmv(addend: Tensor, mat: Tensor, vec: Tensor, *, direction: str) -> Work:
-    """c + A[m, k] @ v[k], c broadcast to [m].
-
+@operators("""
+    c + A[m, k] @ v[k], c broadcast to [m].
     FLOPs: 2 m k, as mv; backward 3 m k.
     Bytes: A, v and c read, the output written; backward A, v and the output's gradient for each
     of two gradients.
-    """
+    (addend, mat, vec, ...): addmv addmv_
+""")
+def addmv(addend: Tensor, mat: Tensor, vec: Tensor, *, direction: str) -> Work:
     ranks(2, mat)
     ranks(1, vec)
     fits(addend, mat.shape[:1])
@@ -266,16 +236,14 @@ def addmv(addend: Tensor, mat: Tensor, vec: Tensor, *, direction: str) -> Work:
 
 
 @operators("""
-    aten::dot aten::vdot
+    v[k] . w[k].
+    FLOPs: 2 k, which FlopCounterMode does not count; backward two elementwise products, 2 k.
+    Bytes: both read, one element written; backward both read and both gradients written.
+    (*): aten::dot aten::vdot
     (left, tensor=right): torch.dot
     (left, other=right): torch.vdot
 """)
 def dot(left: Tensor, right: Tensor, *, direction: str) -> Work:
-    """v[k] . w[k].
-
-    FLOPs: 2 k, which FlopCounterMode does not count; backward two elementwise products, 2 k.
-    Bytes: both read, one element written; backward both read and both gradients written.
-    """
     ranks(1, left, right)
     return dot_product(left, right, direction)
 
@@ -316,29 +284,30 @@ def _multiply(product: Product) -> int:
 
 # torch.spmm and torch.dsmm are the same C function as torch.mm.
 @operators("""
-    (left, mat2, out_dtype, ...): torch.mm torch.spmm torch.dsmm
-    (left, mat2, out_dtype): aten::mm
-""")
-def mm(left: Tensor, mat2: Tensor, out_dtype: Dtype = None, *, direction: str) -> Work:
-    """A[m, k] @ B[k, n].
-
+    A[m, k] @ B[k, n].
     FLOPs: 2 m n k; backward two products as large.
     Bytes: A and B read, the output written; backward for each gradient the same three.
 
     A sparse operand counts as dense: traces do not distinguish them.
-    """
+    (left, mat2, out_dtype, ...): torch.mm torch.spmm torch.dsmm
+    (left, mat2, out_dtype): aten::mm
+""")
+def mm(left: Tensor, mat2: Tensor, out_dtype: Dtype = None, *, direction: str) -> Work:
     ranks(2, left, mat2)
     return plain(_matrices(left, mat2), direction, out_dtype)
 
 
-@operators("""
-    (addend, mat1, mat2, out_dtype=asked, ...): torch.addmm
-    (addend, mat1, mat2, ...): torch.addmm addmm_ _addmm_activation
-    (_, addend, _, mat1, mat2, ...): torch.addmm torch.addmm_ torch._addmm_activation
-    (_, addend, mat1, mat2, ...): torch.addmm torch.addmm_ torch._addmm_activation
-    (addend, mat1, mat2, out_dtype, beta, alpha): aten::addmm
-""")
-def addmm(
+def _with_addend(product: Product, addend: Tensor, output: tuple[int, ...], direction: str) -> Work:
+    # The gradient of an addend of full size is the output's gradient and has no cost.
+    fits(addend, output)
+    if direction == "fprop":
+        return Work((forward(product, addend),))
+    smaller = elements(addend.shape) < product.output_elements
+    summed = (bias_gradient(product, addend),) if smaller else ()
+    return Work((*product_gradients(product), *summed))
+
+
+def _added(
     addend: Tensor,
     mat1: Tensor,
     mat2: Tensor,
@@ -347,89 +316,74 @@ def addmm(
     alpha: Number | Unknown | None = None,
     asked: str | None = None,
     *,
+    rank: int,
     direction: str,
 ) -> Work:
-    """C + A[m, k] @ B[k, n], C broadcast to [m, n].
+    ranks(rank, mat1, mat2)
+    product = _matrices(mat1, mat2) if rank == 2 else batched(mat1, mat2)
+    # The operator's fourth argument is a type if there are six arguments, else beta.
+    product = product._replace(written=asked_type(asked if alpha is None else out_dtype))
+    output = (*mat1.shape[: rank - 2], product.m, product.n)
+    return _with_addend(product, addend, output, direction)
 
+
+table_row("""
+    C + A[m, k] @ B[k, n], C broadcast to [m, n].
     FLOPs: 2 m n k: the addition, beta, alpha and a fused activation are not counted; backward two
     products as large, and m n if a smaller C's gradient is a sum.
     Bytes: A, B and C (at its own size) read, the output written; backward A, B and the output's
     gradient for each product.
-    """
-    ranks(2, mat1, mat2)
-    product = _matrices(mat1, mat2)
-    product = _typed(product, asked, out_dtype, alpha)
-    return _with_addend(product, addend, (product.m, product.n), direction)
+    (addend, mat1, mat2, out_dtype=asked, ...): torch.addmm
+    (addend, mat1, mat2, ...): torch.addmm addmm_ _addmm_activation
+    (_, addend, _, mat1, mat2, ...): torch.addmm torch.addmm_ torch._addmm_activation
+    (_, addend, mat1, mat2, ...): torch.addmm torch.addmm_ torch._addmm_activation
+    (addend, mat1, mat2, out_dtype, beta, alpha): aten::addmm
+""")(_added, rank=2)
 
 
 @operators("""
+    A[b, m, k] @ B[b, k, n].
+    FLOPs: 2 b m n k; backward two products as large.
+    Bytes: A and B read, expanded operands once, the output written; backward for each gradient the
+    same three.
     (left, mat2, out_dtype, ...): torch.bmm
     (left, mat2, out_dtype): aten::bmm
 """)
 def bmm(left: Tensor, mat2: Tensor, out_dtype: Dtype = None, *, direction: str) -> Work:
-    """A[b, m, k] @ B[b, k, n].
-
-    FLOPs: 2 b m n k; backward two products as large.
-    Bytes: A and B read, expanded operands once, the output written; backward for each gradient the
-    same three.
-    """
     ranks(3, left, mat2)
     return plain(batched(left, mat2), direction, out_dtype)
 
 
-@operators("""
+table_row("""
+    C + A[b, m, k] @ B[b, k, n], C broadcast to [b, m, n].
+    FLOPs: 2 b m n k, as addmm; backward two products as large, and b m n if a smaller C's gradient
+    is a sum.
+    Bytes: A, B and C read, the output written; backward A, B and the output's gradient for each
+    product.
     (addend, mat1, batch2=mat2, out_dtype=asked, ...): torch.baddbmm
     (addend, mat1, mat2, ...): torch.baddbmm baddbmm_
     (_, addend, _, mat1, mat2, ...): torch.baddbmm torch.baddbmm_
     (_, addend, mat1, mat2, ...): torch.baddbmm torch.baddbmm_
     (addend, batch1=mat1, batch2=mat2, ...): torch.baddbmm torch.baddbmm_
     (addend, mat1, mat2, out_dtype, beta, alpha): aten::baddbmm
-""")
-def baddbmm(
-    addend: Tensor,
-    mat1: Tensor,
-    mat2: Tensor,
-    out_dtype: Dtype | float = None,
-    beta: Number | Unknown | None = None,
-    alpha: Number | Unknown | None = None,
-    asked: str | None = None,
-    *,
-    direction: str,
-) -> Work:
-    """C + A[b, m, k] @ B[b, k, n], C broadcast to [b, m, n].
-
-    FLOPs: 2 b m n k, as addmm; backward two products as large, and b m n if a smaller C's gradient
-    is a sum.
-    Bytes: A, B and C read, the output written; backward A, B and the output's gradient for each
-    product.
-    """
-    ranks(3, mat1, mat2)
-    product = _typed(batched(mat1, mat2), asked, out_dtype, alpha)
-    return _with_addend(product, addend, (mat1.shape[0], product.m, product.n), direction)
+""")(_added, rank=3)
 
 
-@operators("(addend, batch1, batch2, ...): addbmm addbmm_")
-def addbmm(addend: Tensor, batch1: Tensor, batch2: Tensor, *, direction: str) -> Work:
-    """C + sum over b of A[b, m, k] @ B[b, k, n], C broadcast to [m, n].
-
+@operators("""
+    C + sum over b of A[b, m, k] @ B[b, k, n], C broadcast to [m, n].
     FLOPs: 2 b m n k; backward two products as large, and m n if a smaller C's gradient is a sum.
     Bytes: A, B and C read, one [m, n] written; backward A, B and the output's gradient for each
     product.
-    """
+    (addend, batch1, batch2, ...): addbmm addbmm_
+""")
+def addbmm(addend: Tensor, batch1: Tensor, batch2: Tensor, *, direction: str) -> Work:
     ranks(3, batch1, batch2)
     product = batched(batch1, batch2)._replace(summed=True)
     return _with_addend(product, addend, (product.m, product.n), direction)
 
 
 @operators("""
-    aten::matmul aten::linalg_matmul
-    (left, other=right, ...): torch.matmul
-    (left, tensor2=right, ...): torch.matmul
-    (left, right): torch.__matmul__ torch.__imatmul__ torch.imatmul
-    (right, left): torch.__rmatmul__
-""")
-def matmul(left: Tensor, right: Tensor, *, direction: str) -> Work:
-    """A @ B by rank, as torch splits it.
+    A @ B by rank, as torch splits it.
 
     A matrix or vector on the right folds all leading dimensions of A into the rows of one
     product; otherwise the batch dimensions broadcast.
@@ -441,7 +395,13 @@ def matmul(left: Tensor, right: Tensor, *, direction: str) -> Work:
 
     torch may also fold a matrix on the left, which changes params but not FLOPs, or copy a
     broadcast operand, whose bytes are not counted.
-    """
+    (*): aten::matmul aten::linalg_matmul
+    (left, other=right, ...): torch.matmul
+    (left, tensor2=right, ...): torch.matmul
+    (left, right): torch.__matmul__ torch.__imatmul__ torch.imatmul
+    (right, left): torch.__rmatmul__
+""")
+def matmul(left: Tensor, right: Tensor, *, direction: str) -> Work:
     if len(right.shape) == 1:
         return (
             dot_product(left, right, direction)
@@ -464,36 +424,19 @@ def _matmul_product(left: Tensor, right: Tensor) -> Product:
     return batched(left, right)
 
 
-def _typed(
-    product: Product, asked: str | None, fourth: Dtype | float, sixth: Number | Unknown | None
-) -> Product:
-    # The operator's fourth argument is a type if there are six arguments, else beta.
-    return product._replace(written=asked_type(asked if sixth is None else fourth))
-
-
-def _with_addend(product: Product, addend: Tensor, output: tuple[int, ...], direction: str) -> Work:
-    # The gradient of an addend of full size is the output's gradient and has no cost.
-    fits(addend, output)
-    if direction == "fprop":
-        return Work((forward(product, addend),))
-    smaller = elements(addend.shape) < product.output_elements
-    summed = (bias_gradient(product, addend),) if smaller else ()
-    return Work((*product_gradients(product), *summed))
-
-
 # FLOPs and bytes of linear layers, and the gradients of products as separate operators.
 
 
-@operators("linear")
-def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, direction: str) -> Work:
-    """x[.., k] @ w[n, k]^T (+ bias[n]): all leading dimensions of x are rows of one product.
-
+@operators("""
+    x[.., k] @ w[n, k]^T (+ bias[n]): all leading dimensions of x are rows of one product.
     FLOPs: 2 rows n k, bias not counted (rows n if a separate kernel adds it); backward twice that,
     and rows n for the bias.
     Bytes: x and w read, the output written; backward for each gradient the same three.
 
     Under autocast, a Python call records the types before the cast.
-    """
+    (*): linear
+""")
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, direction: str) -> Work:
     product = _product(x, weight, bias)
     if direction == "fprop":
         return Work((forward(product), *(() if bias is None else (bias_added(product),))))
@@ -501,15 +444,15 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, direction: 
     return Work((*product_gradients(product, weight_by_rows=True), *summed))
 
 
-@operators("(x, gradient, weight, mask): aten::linear_backward aten::mkldnn_linear_backward")
+@operators("""
+    Gradients of linear as one operator: dy[.., n] @ w[n, k] and dy^T @ x[.., k].
+    FLOPs: 2 rows n k for each gradient selected by the mask, rows n for the bias's.
+    Bytes: for each gradient the output's gradient, x (or the gradient of it) and w.
+    (x, gradient, weight, mask): aten::linear_backward aten::mkldnn_linear_backward
+""")
 def linear_backward(
     x: Tensor, gradient: Tensor, weight: Tensor, mask: tuple[bool, ...] | Unknown
 ) -> Work:
-    """Gradients of linear as one operator: dy[.., n] @ w[n, k] and dy^T @ x[.., k].
-
-    FLOPs: 2 rows n k for each gradient selected by the mask, rows n for the bias's.
-    Bytes: for each gradient the output's gradient, x (or the gradient of it) and w.
-    """
     product = _product(x, weight)
     if gradient.shape[:-1] != x.shape[:-1] or gradient.shape[-1:] != weight.shape[:-1]:
         raise CannotModel(f"{gradient.shape} is not a gradient of {x.shape} by {weight.shape}")
@@ -518,15 +461,15 @@ def linear_backward(
     return Work(_asked((of_x, of_weight, of_bias), mask))
 
 
-@operators("(_gradient, left, right, mask): aten::matmul_backward")
+@operators("""
+    Gradients of matmul as one operator: dC @ B^T and A^T @ dC.
+    FLOPs: those of matmul for each gradient selected by the mask.
+    Bytes: for each gradient A, B and the output's gradient, read or written.
+    (_gradient, left, right, mask): aten::matmul_backward
+""")
 def matmul_backward(
     _gradient: Tensor, left: Tensor, right: Tensor, mask: tuple[bool, ...] | Unknown
 ) -> Work:
-    """Gradients of matmul as one operator: dC @ B^T and A^T @ dC.
-
-    FLOPs: those of matmul for each gradient selected by the mask.
-    Bytes: for each gradient A, B and the output's gradient, read or written.
-    """
     return Work(_asked(matmul(left, right, direction="bprop").parts, mask))
 
 

@@ -22,20 +22,22 @@ from fastprof.ops.tensor import Dtype, asked_type, elements, numbers_per_element
 
 
 @operators("""
-    aten::_int_mm
+    A[m, k] @ B[k, n] of int8, summed in int32.
+    FLOPs: 2 m n k.
+    Bytes: A and B read, the output written in int32.
+    (*): aten::_int_mm
     (left, mat2, ...): torch._int_mm
 """)
 def int_mm(left: Tensor, mat2: Tensor) -> Work:
-    """A[m, k] @ B[k, n] of int8, summed in int32.
-
-    FLOPs: 2 m n k.
-    Bytes: A and B read, the output written in int32.
-    """
     ranks(2, left, mat2)
     return plain(_matrices(left, mat2), "fprop", "int32")
 
 
 @operators("""
+    (A[m, k] @ B[k, n]) times scales (+ bias[n]), in float8 or in float4 packed in pairs.
+    FLOPs: 2 m n k; scales and bias are not counted, as in FlopCounterMode. A float4 element
+    contains two numbers along k, which FlopCounterMode counts as one.
+    Bytes: A, B, scales and bias read, the output written, each in its own type.
     (left, mat2, scale_a, scale_b, bias, scale_result, out_dtype, use_fast_accum=_): _scaled_mm
     (left, mat2, bias, out_dtype, scale_a, scale_b, scale_result, use_fast_accum=_): _scaled_mm
     (left, mat2, scales_a*, _, _, scales_b*, _, _, bias, out_dtype, ...): _scaled_mm_v2
@@ -44,24 +46,15 @@ def int_mm(left: Tensor, mat2: Tensor) -> Work:
 def scaled_mm(
     left: Tensor,
     mat2: Tensor,
-    scale_a: Tensor | None = None,
-    scale_b: Tensor | None = None,
-    bias: Tensor | None = None,
-    scale_result: Tensor | None = None,
     out_dtype: Dtype = None,
     scales_a: Tensors = (),
     scales_b: Tensors = (),
+    *,
+    read: Tensors,
 ) -> Work:
-    """(A[m, k] @ B[k, n]) times scales (+ bias[n]), in float8 or in float4 packed in pairs.
-
-    FLOPs: 2 m n k; scales and bias are not counted, as in FlopCounterMode. A float4 element
-    contains two numbers along k, which FlopCounterMode counts as one.
-    Bytes: A, B, scales and bias read, the output written, each in its own type.
-    """
     ranks(2, left, mat2)
     product = _matrices(left, mat2)._replace(written=asked_type(out_dtype))
-    added = present(scale_a, scale_b, scale_result, bias, *scales_a, *scales_b)
-    return Work((forward(product, *added),))
+    return Work((forward(product, *read, *scales_a, *scales_b),))
 
 
 # Dimensions of the operands of a grouped product.
@@ -69,6 +62,17 @@ _KINDS: Final = {(2, 2), (2, 3), (3, 2), (3, 3)}
 
 
 @operators("""
+    One product for each of g groups, as in a mixture of experts.
+
+    By rank: A[rows, k] @ B[g, k, n] and A[g, m, k] @ B[k, columns], with rows or columns divided
+    among groups; A[m, k] @ B[k, n] -> [g, m, n], with k divided among groups; and batches.
+
+    FLOPs: 2 rows n k, 2 m columns k, 2 m n k, 2 g m n k; backward two products as large.
+    Bytes: A, B and bias read, the output written; backward for each gradient A, B and the
+    output's gradient.
+
+    If a dimension is divided among groups, the cost is an **estimate**: the last group may end
+    before the matrix, which is not recorded.
     (mat_a=left, mat_b=mat2, offs=ends, bias=bias, out_dtype=out_dtype): torch.grouped_mm
         torch._grouped_mm
     (left, mat2, ends, ...): torch._grouped_mm
@@ -83,18 +87,6 @@ def grouped_mm(
     *,
     direction: str,
 ) -> Work:
-    """One product for each of g groups, as in a mixture of experts.
-
-    By rank: A[rows, k] @ B[g, k, n] and A[g, m, k] @ B[k, columns], with rows or columns divided
-    among groups; A[m, k] @ B[k, n] -> [g, m, n], with k divided among groups; and batches.
-
-    FLOPs: 2 rows n k, 2 m columns k, 2 m n k, 2 g m n k; backward two products as large.
-    Bytes: A, B and bias read, the output written; backward for each gradient A, B and the
-    output's gradient.
-
-    If a dimension is divided among groups, the cost is an **estimate**: the last group may end
-    before the matrix, which is not recorded.
-    """
     product = _grouped(left, mat2, ends, out_dtype)
     if direction == "bprop":
         return _estimated(product_gradients(product), ends)
@@ -102,6 +94,9 @@ def grouped_mm(
 
 
 @operators("""
+    Grouped products of float8 or float4, times scales.
+    FLOPs: those of grouped_mm.
+    Bytes: A, B, scales, ends of groups and bias read, the output written, each in its own type.
     (left, mat2, scale_a, scale_b, offs=ends, bias, scale_result, out_dtype, ...):
         _scaled_grouped_mm
     (left, mat2, scales_a*, _, _, scales_b*, _, _, ends, bias, out_dtype, ...):
@@ -112,26 +107,22 @@ def grouped_mm(
 def scaled_grouped_mm(
     left: Tensor,
     mat2: Tensor,
-    scale_a: Tensor | None = None,
-    scale_b: Tensor | None = None,
     ends: Tensor | None = None,
-    bias: Tensor | None = None,
-    scale_result: Tensor | None = None,
     out_dtype: Dtype = None,
     scales_a: Tensors = (),
     scales_b: Tensors = (),
+    *,
+    read: Tensors,
 ) -> Work:
-    """Grouped products of float8 or float4, times scales.
-
-    FLOPs: those of grouped_mm.
-    Bytes: A, B, scales, ends of groups and bias read, the output written, each in its own type.
-    """
     product = _grouped(left, mat2, ends, out_dtype)
-    added = present(scale_a, scale_b, scale_result, ends, bias, *scales_a, *scales_b)
+    added = present(ends, *read, *scales_a, *scales_b)
     return _estimated((forward(product, *added),), ends)
 
 
 @operators("""
+    The functions of torch.nn.functional for scaled products, plain or grouped by `offs`.
+    FLOPs: those of scaled_mm, with groups those of grouped_mm.
+    Bytes: A, B, scales and bias read, the output written, by default in bfloat16.
     (mat_a=left, mat_b=mat2, scale_a, _, scale_b, _, _, _, bias, output_dtype=out_dtype, ...):
         torch.scaled_mm
     (mat_a=left, mat_b=mat2, scale_a=scales_a*, _, scale_b=scales_b*, _, _, _, bias,
@@ -148,28 +139,23 @@ def scaled_grouped_mm(
 def torch_scaled_mm(
     left: Tensor,
     mat2: Tensor,
-    scale_a: Tensor | None = None,
-    scale_b: Tensor | None = None,
-    bias: Tensor | None = None,
     ends: Tensor | None = None,
     out_dtype: Dtype = "bfloat16",
     scales_a: Tensors = (),
     scales_b: Tensors = (),
+    *,
+    read: Tensors,
 ) -> Work:
-    """The functions of torch.nn.functional for scaled products, plain or grouped by `offs`.
-
-    FLOPs: those of scaled_mm, with groups those of grouped_mm.
-    Bytes: A, B, scales and bias read, the output written, by default in bfloat16.
-    """
-    given = present(scale_a, scale_b, *scales_a, *scales_b)
+    scales = (scales_a, scales_b)
     if ends is None and len(left.shape) == 2:
-        return scaled_mm(left, mat2, bias=bias, out_dtype=out_dtype, scales_a=tuple(given))
-    return scaled_grouped_mm(
-        left, mat2, ends=ends, bias=bias, out_dtype=out_dtype, scales_a=tuple(given)
-    )
+        return scaled_mm(left, mat2, out_dtype, *scales, read=read)
+    return scaled_grouped_mm(left, mat2, ends, out_dtype, *scales, read=read)
 
 
 @operators("""
+    x[.., k] @ w[n, k]^T of floats, w packed in int8 or int4 with scales [n] or [k/g, n, 2].
+    FLOPs: 2 rows n k; dequantising w is not counted.
+    Bytes: x, packed w, scales and bias read, the output written in x's type.
     (left, mat2, scales, ...): torch._weight_int8pack_mm
     (left, mat2, _, int4_scales): _weight_int4pack_mm
     (left, mat2, scales, bias, _): _mixed_dtypes_linear
@@ -182,11 +168,6 @@ def weight_int8pack_mm(
     int4_scales: Tensor | None = None,
     bias: Tensor | None = None,
 ) -> Work:
-    """x[.., k] @ w[n, k]^T of floats, w packed in int8 or int4 with scales [n] or [k/g, n, 2].
-
-    FLOPs: 2 rows n k; dequantising w is not counted.
-    Bytes: x, packed w, scales and bias read, the output written in x's type.
-    """
     packed = int4_scales if scales is None else scales
     if packed is None or not left.shape:
         raise CannotModel("no scales to determine the number of columns")

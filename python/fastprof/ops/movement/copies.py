@@ -8,27 +8,29 @@ from __future__ import annotations
 from typing import Final
 
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
-from fastprof.ops.cost import CannotModel, Cost, add_known
-from fastprof.ops.parameters import Ints, Number, Tensors
-from fastprof.ops.registry import TORCH, op, operators
+from fastprof.ops.cost import Answer, CannotModel, Cost
+from fastprof.ops.parameters import Int, Ints, Number, Tensors
+from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import (
     Dtype,
     broadcast,
-    byte_count,
     canonical_type,
     elements,
+    flat,
+    fresh,
+    moved,
     named,
     parts,
     result_type,
     tensor_bytes,
-    tensor_text,
+    texts,
 )
 
 
-def copied(x: Tensor) -> Cost:
+def copied(x: Tensor, *, exact: bool = True) -> Cost:
     """Cost of copying x to a new tensor."""
-    return Cost(0, add_known(tensor_bytes(x), byte_count(elements(x.shape), x.dtype)))
+    return Cost(0, moved(x, fresh(x)), exact)
 
 
 def is_contiguous(x: Tensor) -> bool | None:
@@ -44,68 +46,56 @@ def is_contiguous(x: Tensor) -> bool | None:
 
 
 @operators("""
-    (tensors*, _): cat concat concatenate _cat stack _stack
-    (tensors*): hstack vstack dstack column_stack row_stack flatten_dense_tensors
-""")
-def cat(
-    tensors: Tensors | Unknown, *, direction: str, result: Tensor | Unknown = UNKNOWN
-) -> tuple[Cost, str]:
-    """Tensors concatenated into one of their common type.
-
+    Tensors concatenated into one of their common type.
     FLOPs: none.
     Bytes: each tensor read, the result written; backward the gradient read, those of the tensors
     written (torch uses views; this is the cost of a kernel, if one runs).
 
     Traces before 2023 do not record the tensors of a list. The size of the result is then counted
     as read, an estimate that holds for tensors of the same type.
-    """
+    (tensors*, _): cat concat concatenate _cat stack _stack
+    (tensors*): hstack vstack dstack column_stack row_stack flatten_dense_tensors
+""")
+def cat(
+    tensors: Tensors | Unknown, *, direction: str, result: Tensor | Unknown = UNKNOWN
+) -> Answer:
     if isinstance(tensors, Unknown):
         if isinstance(result, Unknown):
             raise CannotModel("neither the tensors of the list nor the result is in the capture")
-        moved = byte_count(2 * elements(result.shape), result.dtype)
-        return Cost(0, moved, False), tensor_text(result)
+        return Cost(0, moved(fresh(result), fresh(result)), exact=False), texts(result)
     if not tensors:
         raise CannotModel("no tensors")
     count = sum(elements(tensor.shape) for tensor in tensors)
     given = result.dtype if isinstance(result, Tensor) else None
-    written = byte_count(count, given or result_type(tensors))
-    if direction == "fprop":
-        moved = add_known(written, *map(tensor_bytes, tensors))
-    else:
-        own = (byte_count(elements(tensor.shape), tensor.dtype) for tensor in tensors)
-        moved = add_known(written, *own)
-    return Cost(0, moved), ";".join(map(tensor_text, tensors))
+    written = Tensor((count,), given or result_type(tensors))
+    read = tensors if direction == "fprop" else map(fresh, tensors)
+    return Cost(0, moved(*read, written)), texts(*tensors)
 
 
-@operators("(tensors*): block_diag")
-def block_diag(tensors: Tensors) -> tuple[Cost, str]:
-    """Matrices along the diagonal of a zero matrix -> [all rows, all columns].
-
+@operators("""
+    Matrices along the diagonal of a zero matrix -> [all rows, all columns].
     FLOPs: none.
     Bytes: each matrix read, the result written.
-    """
+    (tensors*): block_diag
+""")
+def block_diag(tensors: Tensors) -> Answer:
     if not tensors or any(len(tensor.shape) > 2 for tensor in tensors):
         raise CannotModel("expected tensors of at most two dimensions")
     rows = sum(tensor.shape[0] if len(tensor.shape) == 2 else 1 for tensor in tensors)
     columns = sum(tensor.shape[-1] if tensor.shape else 1 for tensor in tensors)
-    written = byte_count(rows * columns, result_type(tensors))
-    moved = add_known(written, *map(tensor_bytes, tensors))
-    return Cost(0, moved), ";".join(map(tensor_text, tensors))
+    written = Tensor((rows, columns), result_type(tensors))
+    return Cost(0, moved(*tensors, written)), texts(*tensors)
 
 
 @operators("""
+    Tensors cut into chunks along dim and concatenated by chunk: first chunks, second chunks, ...
+    FLOPs: none.
+    Bytes: each tensor read, the result written with each padded to whole chunks.
     (tensors*, dim, chunks): _chunk_cat
     (tensors*, dim, chunks, out): fsdp::chunk_cat
 """)
-def chunk_cat(
-    tensors: Tensors, dim: int | Unknown, chunks: int | Unknown, out: Tensor | None = None
-) -> tuple[Cost, str]:
-    """Tensors cut into chunks along dim and concatenated by chunk: first chunks, second chunks, ...
-
-    FLOPs: none.
-    Bytes: each tensor read, the result written with each padded to whole chunks.
-    """
-    params = ";".join(map(tensor_text, tensors))
+def chunk_cat(tensors: Tensors, dim: Int, chunks: Int, out: Tensor | None = None) -> Answer:
+    params = texts(*tensors)
     if isinstance(dim, Unknown) or isinstance(chunks, Unknown) or not tensors:
         return Cost(0, None), params
     if chunks <= 0 or any(not 0 <= dim < len(tensor.shape) for tensor in tensors):
@@ -116,27 +106,20 @@ def chunk_cat(
         size = tensor.shape[dim]
         rest = elements(tensor.shape[:dim]) * elements(tensor.shape[dim + 1 :])
         count += rest * -(-size // chunks) * chunks
-    moved = add_known(byte_count(count, dtype), *map(tensor_bytes, tensors))
-    return Cost(0, moved), params
+    return Cost(0, moved(*tensors, Tensor((count,), dtype))), params
 
 
-@operators("""
+table_row("""
+    All elements of x, reordered, cut or with a triangle of zeros, as new tensors.
+    FLOPs: none.
+    Bytes: x read, the same amount written; backward the same for the gradient.
     (x, ...): roll flip fliplr flipud rot90 tril triu tril_ triu_ pixel_shuffle pixel_unshuffle
         channel_shuffle native_channel_shuffle view_copy permute_copy t_copy transpose_copy
         squeeze_copy unsqueeze_copy detach_copy alias_copy split_copy split_with_sizes_copy
         unbind_copy unsafe_split_copy _reshape_copy lift_fresh_copy _lazy_clone _conj_copy
         _neg_view_copy view_as_real_copy view_as_complex_copy torch.__deepcopy__
         fsdp::split_with_sizes_copy
-""")
-def roll(x: Tensor, *, direction: str) -> tuple[Cost, str]:
-    """All elements of x, reordered, cut or with a triangle of zeros, as new tensors.
-
-    FLOPs: none.
-    Bytes: x read, the same amount written; backward the same for the gradient.
-    """
-    if direction == "bprop":
-        return copied(Tensor(x.shape, x.dtype)), tensor_text(x)
-    return copied(x), tensor_text(x)
+""")("x", Traffic(0, "x x'", back=Traffic(0, "x' x'")))
 
 
 table_row("""
@@ -145,49 +128,44 @@ table_row("""
     Bytes: x read and written (an expanded x read at its own size); backward none, the gradient is
     passed on.
     (x, ...): clone
-""")("x", lambda x, direction: (copied(x) if direction == "fprop" else Cost(0, 0), tensor_text(x)))
+""")("x", Traffic(0, "x x'", back=Traffic(0, "", "x")))
 
 
 # Values of torch.contiguous_format and torch.preserve_format in traces.
 _PLAIN: Final = frozenset({0, 1, "torch.contiguous_format", "torch.preserve_format"})
 
 
-@operators("contiguous")
-def contiguous(
-    x: Tensor, memory_format: str | int | Unknown | None = None, *, direction: str
-) -> tuple[Cost, str]:
-    """x itself if it is contiguous, else a contiguous copy.
-
+@operators("""
+    x itself if it is contiguous, else a contiguous copy.
     FLOPs: none.
     Bytes: none if strides show that x is contiguous; else x read and written, an estimate if
     strides are unknown. Backward none, the gradient is passed on.
 
     If a kernel runs, there is a copy.
-    """
+    (*): contiguous
+""")
+def contiguous(
+    x: Tensor, memory_format: str | int | Unknown | None = None, *, direction: str
+) -> Answer:
     plain = memory_format is None or memory_format in _PLAIN
     if direction == "bprop" or (plain and is_contiguous(x)):
-        return Cost(0, 0), tensor_text(x)
-    return _possible(x, sure=plain and is_contiguous(x) is False), tensor_text(x)
+        return Cost(0, 0), texts(x)
+    return copied(x, exact=plain and is_contiguous(x) is False), texts(x)
 
 
-def _possible(x: Tensor, sure: bool) -> Cost:
-    cost = copied(x)
-    return Cost(cost.flops, cost.bytes, sure)
-
-
-@operators("(x, ...): reshape reshape_as flatten ravel")
-def reshape(x: Tensor, *, direction: str) -> tuple[Cost, str]:
-    """x in another shape: a view if its strides allow it, else a copy.
-
+@operators("""
+    x in another shape: a view if its strides allow it, else a copy.
     FLOPs: none.
     Bytes: none if strides show that x is contiguous; else x read and written, an estimate, because
     other strides may also allow a view; backward an estimate: the gradient may be copied.
 
     If a kernel runs, there is a copy.
-    """
+    (x, ...): reshape reshape_as flatten ravel
+""")
+def reshape(x: Tensor, *, direction: str) -> Answer:
     if direction == "fprop" and is_contiguous(x):
-        return Cost(0, 0), tensor_text(x)
-    return _possible(x if direction == "fprop" else Tensor(x.shape, x.dtype), False), tensor_text(x)
+        return Cost(0, 0), texts(x)
+    return copied(x if direction == "fprop" else fresh(x), exact=False), texts(x)
 
 
 def sizes_given(*given: Ints | Unknown | None) -> tuple[int, ...] | None:
@@ -204,6 +182,9 @@ def sizes_given(*given: Ints | Unknown | None) -> tuple[int, ...] | None:
 
 
 @operators("""
+    x repeated along each dimension -> [repeats[0] * x.shape[0], ..].
+    FLOPs: none; backward an addition for each element of the repetition.
+    Bytes: x read, the repetition written; backward its gradient read, that of x written.
     (x, sizes, second, third, fourth, fifth, sixth, seventh, eighth): torch.repeat
     (x, sizes, second, third, fourth, fifth, sixth, seventh, eighth, dims=sizes): torch.tile
     (x, sizes, ...): aten::repeat
@@ -221,46 +202,38 @@ def repeat(
     eighth: int | None = None,
     *,
     direction: str,
-) -> tuple[Cost, str]:
-    """x repeated along each dimension -> [repeats[0] * x.shape[0], ..].
-
-    FLOPs: none; backward an addition for each element of the repetition.
-    Bytes: x read, the repetition written; backward its gradient read, that of x written.
-    """
+) -> Answer:
     times = sizes_given(sizes, second, third, fourth, fifth, sixth, seventh, eighth)
     count = None if times is None else elements(x.shape) * elements(times)
-    return _repeated(x, count, direction), tensor_text(x)
+    return _repeated(x, count, direction), texts(x)
 
 
 def _repeated(x: Tensor, count: int | None, direction: str) -> Cost:
-    written = None if count is None else byte_count(count, x.dtype)
+    repetition = flat(count, x.dtype)
     if direction == "fprop":
-        return Cost(0, add_known(tensor_bytes(x), written))
-    flops = None if count is None else count * parts(x.dtype)
-    return Cost(flops, add_known(written, byte_count(elements(x.shape), x.dtype)))
+        return Cost(0, moved(x, repetition))
+    return Cost(None if count is None else count * parts(x.dtype), moved(repetition, fresh(x)))
 
 
 @operators("""
-    (x, repeats, dim, output_size=output_size): torch.repeat_interleave
-    (x, repeats, dim, output_size): aten::repeat_interleave
-""")
-def repeat_interleave(
-    x: Tensor,
-    repeats: Tensor | int | Unknown | None = None,
-    dim: int | Unknown | None = None,
-    output_size: int | Unknown | None = None,
-    *,
-    direction: str,
-) -> tuple[Cost, str]:
-    """Each element of x (or slice along dim) repeated by a number or by a tensor of counts.
-
+    Each element of x (or slice along dim) repeated by a number or by a tensor of counts.
     FLOPs: none; backward an addition for each element of the repetition.
     Bytes: x (and the tensor of repeats) read, the repetition written; backward its gradient read,
     that of x written.
 
     The values of a tensor of repeats are not recorded; the cost is then unknown unless the output
     size is given.
-    """
+    (x, repeats, dim, output_size=output_size): torch.repeat_interleave
+    (x, repeats, dim, output_size): aten::repeat_interleave
+""")
+def repeat_interleave(
+    x: Tensor,
+    repeats: Tensor | int | Unknown | None = None,
+    dim: Int | None = None,
+    output_size: Int | None = None,
+    *,
+    direction: str,
+) -> Answer:
     count: int | None = None
     read: int | None = 0
     if isinstance(repeats, int):
@@ -274,7 +247,7 @@ def repeat_interleave(
             along = whole if dim is None else _size_along(x, dim)
             count = whole // along * output_size if along else 0
     cost = _repeated(x, count, direction)
-    return cost + Cost(0, read), tensor_text(x)
+    return cost + Cost(0, read), texts(x)
 
 
 def _size_along(x: Tensor, dim: int) -> int:
@@ -285,39 +258,31 @@ def _size_along(x: Tensor, dim: int) -> int:
 
 def converted(x: Tensor, dtype: str | None, direction: str) -> Cost:
     """Cost of reading x in its type and writing it in another; backward reversed."""
-    count = elements(x.shape)
-    if direction == "fprop":
-        return Cost(0, add_known(tensor_bytes(x), byte_count(count, dtype)))
-    return Cost(0, add_known(byte_count(count, dtype), byte_count(count, x.dtype)))
+    return Cost(0, moved(x if direction == "fprop" else fresh(x), Tensor(x.shape, dtype)))
 
 
-def _perhaps(x: Tensor, dtype: str | None, direction: str) -> tuple[Cost, str]:
+def _perhaps(x: Tensor, dtype: str | None, direction: str) -> Answer:
     # A call that copies only if the type, which is known, or the device, which is not, changes.
     cost = converted(x, dtype, direction)
     changes = dtype is not None and canonical_type(x.dtype) not in (None, dtype)
-    return Cost(0, cost.bytes, changes), tensor_text(x)
+    return Cost(0, cost.bytes, changes), texts(x)
 
 
 @operators("""
-    (x, src=source, ...): torch.copy_
-    (x, source, ...): aten::copy_ aten::copy
-""")
-def copy_(x: Tensor, source: Tensor | Number, *, direction: str) -> tuple[Cost, str]:
-    """A source, broadcast, written over x, in the type of x.
-
+    A source, broadcast, written over x, in the type of x.
     FLOPs: none.
     Bytes: source read, x written, each in its own type; backward the gradient read in the type of x
     and written in that of the source.
-    """
+    (x, src=source, ...): torch.copy_
+    (x, source, ...): aten::copy_ aten::copy
+""")
+def copy_(x: Tensor, source: Tensor | Number, *, direction: str) -> Answer:
     if not isinstance(source, Tensor):
-        return Cost(0, byte_count(elements(x.shape), x.dtype)), tensor_text(x)
+        return Cost(0, moved(fresh(x))), texts(x)
     if broadcast(x.shape, source.shape) != x.shape:
         raise CannotModel(f"{source.shape} does not broadcast to {x.shape}")
-    written = byte_count(elements(x.shape), x.dtype)
-    read = tensor_bytes(source)
-    if direction == "bprop":
-        read = byte_count(elements(source.shape), source.dtype)
-    return Cost(0, add_known(read, written)), f"{tensor_text(x)};{tensor_text(source)}"
+    read = source if direction == "fprop" else fresh(source)
+    return Cost(0, moved(read, fresh(x))), texts(x, source)
 
 
 table_row("""
@@ -330,20 +295,23 @@ table_row("""
 
 
 @operators("""
+    x in another type, or on another device, in new memory.
+    FLOPs: none, a conversion moves data.
+    Bytes: x read, the copy written, each in its own type; backward reversed.
     (x, dtype, _, _, _, _, _): aten::_to_copy
     (x, _, _): aten::_to_copy
 """)
-def to_copy(x: Tensor, dtype: Dtype = None, *, direction: str) -> tuple[Cost, str]:
-    """x in another type, or on another device, in new memory.
-
-    FLOPs: none, a conversion moves data.
-    Bytes: x read, the copy written, each in its own type; backward reversed.
-    """
+def to_copy(x: Tensor, dtype: Dtype = None, *, direction: str) -> Answer:
     result = canonical_type(x.dtype) if dtype is None else named(dtype)
-    return converted(x, result, direction), tensor_text(x)
+    return converted(x, result, direction), texts(x)
 
 
 @operators("""
+    x in another type or on another device; x itself if nothing changes.
+    FLOPs: none, a conversion moves data.
+    Bytes: x read, the copy written, each in its own type; backward reversed.
+
+    An estimate unless the types differ: if a kernel runs, there is a copy.
     (x, target, second, _, _, dtype, device): torch.to
     (x, first, second, third, ...): aten::to
 """)
@@ -357,14 +325,7 @@ def to(
     third: Dtype | bool = None,
     *,
     direction: str,
-) -> tuple[Cost, str]:
-    """x in another type or on another device; x itself if nothing changes.
-
-    FLOPs: none, a conversion moves data.
-    Bytes: x read, the copy written, each in its own type; backward reversed.
-
-    An estimate unless the types differ: if a kernel runs, there is a copy.
-    """
+) -> Answer:
     other = next((tensor for tensor in (target, first) if isinstance(tensor, Tensor)), None)
     if other is not None:
         return _perhaps(x, canonical_type(other.dtype), direction)
@@ -384,21 +345,19 @@ def to(
 
 
 @operators("""
+    x in another type; x itself if it has that type. Without an argument, the name of its type.
+    FLOPs: none, a conversion moves data.
+    Bytes: x read, the copy written, each in its own type; backward reversed.
     (x, dtype, ...): torch.type
     (x, other): type_as
 """)
 def torch_type(
     x: Tensor, dtype: Dtype = None, other: Tensor | None = None, *, direction: str
-) -> tuple[Cost, str]:
-    """x in another type; x itself if it has that type. Without an argument, the name of its type.
-
-    FLOPs: none, a conversion moves data.
-    Bytes: x read, the copy written, each in its own type; backward reversed.
-    """
+) -> Answer:
     if other is not None:
         return _perhaps(x, canonical_type(other.dtype), direction)
     if dtype is None:
-        return Cost(0, 0), tensor_text(x)
+        return Cost(0, 0), texts(x)
     return _perhaps(x, named(dtype), direction)
 
 
@@ -426,28 +385,22 @@ _CASTS: Final = {
     "_cast_Char": "int8",
     "_cast_Byte": "uint8",
 }
-_CONVERSION: Final = """x as {dtype}; x itself if it has that type.
-
-    FLOPs: none, a conversion moves data.
-    Bytes: x read, the copy written, each in its own type; none if x has the type; backward
-    reversed.
-    """
 
 
-def _register(name: str, dtype: str) -> None:
-    def formula(x: Tensor, *, direction: str) -> tuple[Cost, str]:
-        if canonical_type(x.dtype) == dtype:
-            return Cost(0, 0), tensor_text(x)
-        return _perhaps(x, dtype, direction)
-
-    formula.__name__ = formula.__qualname__ = name
-    formula.__doc__ = _CONVERSION.format(dtype=dtype)
-    python, aten = ((f"{name}(x, ...)",), ()) if name in _METHODS else ((), (f"{name}(x, ...)",))
-    op(TORCH, *python, aten=aten)(formula)
+def _as(x: Tensor, *, dtype: str, direction: str) -> Answer:
+    if canonical_type(x.dtype) == dtype:
+        return Cost(0, 0), texts(x)
+    return _perhaps(x, dtype, direction)
 
 
 for _name, _dtype in (*_METHODS.items(), *_CASTS.items()):
-    _register(_name, _dtype)
+    table_row(f"""
+        x as {_dtype}; x itself if it has that type.
+        FLOPs: none, a conversion moves data.
+        Bytes: x read, the copy written, each in its own type; none if x has the type; backward
+        reversed.
+        (x, ...): {"torch." if _name in _METHODS else "aten::"}{_name}
+    """)(_as, dtype=_dtype)
 
 
 table_row("""
@@ -459,19 +412,15 @@ table_row("""
 
 
 @operators("""
-    (x, ...): aten::_autocast_to_full_precision
-    (x, _, _, dtype, ...): aten::_autocast_to_reduced_precision
-""")
-def autocast_to_full_precision(
-    x: Tensor, dtype: Dtype = "float32", *, direction: str
-) -> tuple[Cost, str]:
-    """x in autocast's type; x itself if it has that type.
-
+    x in autocast's type; x itself if it has that type.
     FLOPs: none, a conversion moves data.
     Bytes: x read, the copy written, each in its own type; backward reversed.
 
     An estimate unless the types differ: if a kernel runs, there is a copy.
-    """
+    (x, ...): aten::_autocast_to_full_precision
+    (x, _, _, dtype, ...): aten::_autocast_to_reduced_precision
+""")
+def autocast_to_full_precision(x: Tensor, dtype: Dtype = "float32", *, direction: str) -> Answer:
     return _perhaps(x, named(dtype), direction)
 
 

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.axes import POWER
-from fastprof.ops.cost import CannotModel, Cost, add_known
+from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
 from fastprof.ops.movement.copies import sizes_given
-from fastprof.ops.parameters import Ints, Number
+from fastprof.ops.parameters import Int, Ints, Number
 from fastprof.ops.registry import operators
 from fastprof.ops.table import table_row
 from fastprof.ops.tensor import (
@@ -26,9 +26,7 @@ from fastprof.ops.tensor import (
 DEFAULT_TYPE: Final = "float32"  # torch's, unless changed by torch.set_default_dtype
 
 
-def new_tensor(
-    count: int | None, dtype: Dtype, default: str | None, flops: int = 0
-) -> tuple[Cost, str]:
+def new_tensor(count: int | None, dtype: Dtype, default: str | None, flops: int = 0) -> Answer:
     """Cost of writing `count` elements; an estimate if the type is torch's default."""
     result = chosen(dtype, default)
     written = None if count is None else byte_count(count, result)
@@ -38,19 +36,15 @@ def new_tensor(
 
 
 @operators("""
+    x filled with one number.
+    FLOPs: none.
+    Bytes: x written (and the number read, if it is a tensor); backward zeros written.
     (x, value): fill_ torch.fill
     (x): zero_ torch.zero one_
     (x, value, ...): aten::fill
     (x, ...): aten::zero
 """)
-def fill(
-    x: Tensor, value: Tensor | Number | Unknown | None = None, *, direction: str
-) -> tuple[Cost, str]:
-    """x filled with one number.
-
-    FLOPs: none.
-    Bytes: x written (and the number read, if it is a tensor); backward zeros written.
-    """
+def fill(x: Tensor, value: Tensor | Number | Unknown | None = None, *, direction: str) -> Answer:
     read: int | None = 0
     if isinstance(value, Tensor) and canonical_type(value.dtype) and direction == "fprop":
         read = tensor_bytes(value)
@@ -66,6 +60,11 @@ table_row("""
 
 
 @operators("""
+    A tensor of a given size filled with zeros or ones.
+    FLOPs: none.
+    Bytes: the tensor written.
+
+    Without dtype, torch's default float32 is assumed, an estimate: programs may change it.
     (size, second, third, fourth, fifth, sixth, seventh, eighth, dtype): torch.zeros torch.ones
     (size, dtype, ...): aten::zeros aten::ones
 """)
@@ -79,33 +78,22 @@ def zeros(
     seventh: int | None = None,
     eighth: int | None = None,
     dtype: Dtype = None,
-) -> tuple[Cost, str]:
-    """A tensor of a given size filled with zeros or ones.
-
-    FLOPs: none.
-    Bytes: the tensor written.
-
-    Without dtype, torch's default float32 is assumed, an estimate: programs may change it.
-    """
+) -> Answer:
     shape = sizes_given(size, second, third, fourth, fifth, sixth, seventh, eighth)
     return new_tensor(None if shape is None else elements(shape), dtype, DEFAULT_TYPE)
 
 
 @operators("""
-    (size, fill_value=value, dtype=dtype): torch.full
-    (size, value, dtype, ...): aten::full
-""")
-def full(
-    size: Ints | Unknown, value: Number | Tensor | Unknown, dtype: Dtype = None
-) -> tuple[Cost, str]:
-    """A tensor of a given size filled with one number.
-
+    A tensor of a given size filled with one number.
     FLOPs: none.
     Bytes: the tensor written.
 
     Without dtype, it has the number's type; for a float, torch's default float32 is assumed, an
     estimate: programs may change it.
-    """
+    (size, fill_value=value, dtype=dtype): torch.full
+    (size, value, dtype, ...): aten::full
+""")
+def full(size: Ints | Unknown, value: Number | Tensor | Unknown, dtype: Dtype = None) -> Answer:
     shape = sizes_given(size)
     count = None if shape is None else elements(shape)
     if dtype is None and not isinstance(value, (Tensor, Unknown)):
@@ -116,34 +104,33 @@ def full(
 
 
 @operators("""
+    Memory for a new tensor.
+    FLOPs: none.
+    Bytes: none: nothing is written, no kernel runs.
     (...): empty empty_strided empty_like empty_permuted new_empty new_empty_strided
         _efficientzerotensor
 """)
-def empty() -> tuple[Cost, str]:
-    """Memory for a new tensor.
-
-    FLOPs: none.
-    Bytes: none: nothing is written, no kernel runs.
-    """
+def empty() -> Answer:
     return Cost(0, 0), ""
 
 
 @operators("""
+    A tensor of the shape of x, filled with one number.
+    FLOPs: none.
+    Bytes: the tensor written; x is not read.
     (x, dtype=dtype): torch.zeros_like torch.ones_like
     (x, _, dtype=dtype): torch.full_like
     (x, dtype, _, _, _, _): aten::zeros_like aten::ones_like
     (x, _, dtype, _, _, _, _): aten::full_like
 """)
-def zeros_like(x: Tensor, dtype: Dtype = None) -> tuple[Cost, str]:
-    """A tensor of the shape of x, filled with one number.
-
-    FLOPs: none.
-    Bytes: the tensor written; x is not read.
-    """
+def zeros_like(x: Tensor, dtype: Dtype = None) -> Answer:
     return Cost(0, byte_count(elements(x.shape), chosen(dtype, x.dtype))), tensor_text(x)
 
 
 @operators("""
+    A tensor of a given size and the type of x, filled with one number.
+    FLOPs: none.
+    Bytes: the tensor written; x is not read.
     (x, size, second, third, fourth, fifth, sixth, dtype): torch.new_zeros torch.new_ones
     (x, size, fill_value=_, dtype=dtype): torch.new_full
     (x, size, dtype, ...): aten::new_zeros aten::new_ones
@@ -158,12 +145,7 @@ def new_zeros(
     fifth: int | None = None,
     sixth: int | None = None,
     dtype: Dtype = None,
-) -> tuple[Cost, str]:
-    """A tensor of a given size and the type of x, filled with one number.
-
-    FLOPs: none.
-    Bytes: the tensor written; x is not read.
-    """
+) -> Answer:
     shape = sizes_given(size, second, third, fourth, fifth, sixth)
     result = chosen(dtype, x.dtype)
     written = None if shape is None else byte_count(elements(shape), result)
@@ -171,37 +153,33 @@ def new_zeros(
 
 
 @operators("""
+    A 0-dim tensor with one number.
+    FLOPs: none.
+    Bytes: one element written, by default of float32, an estimate.
     (value, dtype=dtype): torch.scalar_tensor
     (value, dtype, ...): aten::scalar_tensor
 """)
-def scalar_tensor(value: Number | Unknown, dtype: Dtype = None) -> tuple[Cost, str]:
-    """A 0-dim tensor with one number.
-
-    FLOPs: none.
-    Bytes: one element written, by default of float32, an estimate.
-    """
+def scalar_tensor(value: Number | Unknown, dtype: Dtype = None) -> Answer:
     return new_tensor(1, dtype, DEFAULT_TYPE)
 
 
 @operators("""
+    The matrix [rows, columns] with ones along its diagonal.
+    FLOPs: none.
+    Bytes: the matrix written, by default of float32, an estimate.
     (n=rows, m=columns, dtype): torch.eye
     (rows, second, third, fourth, fifth, sixth): aten::eye
 """)
 def eye(
-    rows: int | Unknown,
-    columns: int | Unknown | None = None,
+    rows: Int,
+    columns: Int | None = None,
     dtype: Dtype = None,
     second: Any = None,
     third: Any = "absent",
     fourth: Any = None,
     fifth: Any = None,
     sixth: Any = "absent",
-) -> tuple[Cost, str]:
-    """The matrix [rows, columns] with ones along its diagonal.
-
-    FLOPs: none.
-    Bytes: the matrix written, by default of float32, an estimate.
-    """
+) -> Answer:
     # ATen: (n, m) with an out tensor, else (n, dtype, layout, device, pin) and (n, m, dtype,
     # layout, device, pin).
     if any(
@@ -227,58 +205,47 @@ def eye(
 # FLOPs and bytes of number sequences: ranges, linear steps, triangle indices.
 
 
-@operators("""
-    (row=rows, col=columns, offset, dtype): torch.tril_indices
-    (rows, columns, offset, dtype, ...): aten::tril_indices
-""")
-def tril_indices(
-    rows: int | Unknown,
-    columns: int | Unknown,
-    offset: int | Unknown = 0,
-    dtype: Dtype = None,
-) -> tuple[Cost, str]:
-    """Indices of the lower triangle of a matrix [rows, columns] -> [2, n].
-
-    FLOPs: none.
-    Bytes: the indices written, int64 unless a type is given.
-    """
-    return _triangle(rows, columns, offset, dtype)
-
-
-@operators("""
-    (row=rows, col=columns, offset, dtype=dtype): torch.triu_indices
-    (rows, columns, offset, dtype, ...): aten::triu_indices
-""")
-def triu_indices(
-    rows: int | Unknown,
-    columns: int | Unknown,
-    offset: int | Unknown = 0,
-    dtype: Dtype = None,
-) -> tuple[Cost, str]:
-    """Indices of the upper triangle of a matrix [rows, columns] -> [2, n].
-
-    FLOPs: none.
-    Bytes: the indices written, int64 unless a type is given.
-    """
-    # The upper triangle is the lower triangle of the transposed matrix.
-    return _triangle(columns, rows, offset if isinstance(offset, Unknown) else -offset, dtype)
-
-
 _LARGEST: Final = 1 << 16  # rows of the largest supported triangle
 
 
 def _triangle(
-    rows: int | Unknown, columns: int | Unknown, offset: int | Unknown, dtype: Dtype
-) -> tuple[Cost, str]:
+    rows: Int, columns: Int, offset: Int = 0, dtype: Dtype = None, *, lower: bool
+) -> Answer:
     if isinstance(rows, Unknown) or isinstance(columns, Unknown) or isinstance(offset, Unknown):
         return Cost(0, None), ""
+    if not lower:  # the lower triangle of the transposed matrix
+        rows, columns, offset = columns, rows, -offset
     if not 0 <= rows <= _LARGEST or columns < 0:
         raise CannotModel(f"invalid triangle size {rows} by {columns}")
-    places = sum(min(max(table_row + offset + 1, 0), columns) for table_row in range(rows))
+    places = sum(min(max(row + offset + 1, 0), columns) for row in range(rows))
     return Cost(0, byte_count(2 * places, chosen(dtype, "int64"))), ""
 
 
+table_row("""
+    Indices of the lower triangle of a matrix [rows, columns] -> [2, n].
+    FLOPs: none.
+    Bytes: the indices written, int64 unless a type is given.
+    (row=rows, col=columns, offset, dtype): torch.tril_indices
+    (rows, columns, offset, dtype, ...): aten::tril_indices
+""")(_triangle, lower=True)
+
+
+table_row("""
+    Indices of the upper triangle of a matrix [rows, columns] -> [2, n].
+    FLOPs: none.
+    Bytes: the indices written, int64 unless a type is given.
+    (row=rows, col=columns, offset, dtype=dtype): torch.triu_indices
+    (rows, columns, offset, dtype, ...): aten::triu_indices
+""")(_triangle, lower=False)
+
+
 @operators("""
+    Numbers from start to end with a step.
+    FLOPs: 2 for each: a product and an addition.
+    Bytes: the numbers written: int64 if start, end and step are integers, else by default of
+    float32, an estimate.
+
+    The additional end element of range is not counted.
     (start, end, step, dtype=dtype): torch.arange torch.range
     (start, end, step, fourth, fifth, sixth, seventh): aten::arange aten::range
 """)
@@ -293,15 +260,7 @@ def arange(
     seventh: Any = "absent",
     *,
     result: Tensor | Unknown = UNKNOWN,
-) -> tuple[Cost, str]:
-    """Numbers from start to end with a step.
-
-    FLOPs: 2 for each: a product and an addition.
-    Bytes: the numbers written: int64 if start, end and step are integers, else by default of
-    float32, an estimate.
-
-    The additional end element of range is not counted.
-    """
+) -> Answer:
     # ATen: (end, ..), (start, end, ..), (start, end, step, ..), each followed by type, layout,
     # device and pin, or by an out tensor.
     given = (start, end, step, fourth, fifth, sixth, seventh)
@@ -340,44 +299,34 @@ def _steps(start: float, end: float, step: float) -> int:
     return max(ceil(steps), 0)
 
 
-@operators("""
-    (start, end, steps, dtype): torch.linspace
-    (start, end, steps, dtype, ...): aten::linspace
-""")
-def linspace(
-    steps: int | Unknown,
-    start: Any = None,
-    end: Any = None,
-    dtype: Dtype = None,
-) -> tuple[Cost, str]:
-    """`steps` evenly spaced numbers from start to end.
-
-    FLOPs: 2 for each: a product and an addition.
-    Bytes: the numbers written, by default of float32, an estimate.
-    """
-    return _spaced(steps, dtype, 2)
-
-
-@operators("""
-    (start, end, steps, base, dtype): torch.logspace
-    (start, end, steps, base, dtype, ...): aten::logspace
-""")
-def logspace(
-    steps: int | Unknown,
+def _spaced(
+    steps: Int,
     start: Any = None,
     end: Any = None,
     base: Any = None,
     dtype: Dtype = None,
-) -> tuple[Cost, str]:
-    """`steps` powers of a base with evenly spaced exponents.
-
-    FLOPs: 22 for each: a product, an addition and a power.
-    Bytes: the numbers written, by default of float32, an estimate.
-    """
-    return _spaced(steps, dtype, POWER + 2)
-
-
-def _spaced(steps: int | Unknown, dtype: Dtype, flops: int) -> tuple[Cost, str]:
+    *,
+    flops: int,
+) -> Answer:
+    del start, end, base
     if isinstance(steps, Unknown) or steps < 0:
         raise CannotModel(f"invalid number of steps {steps}")
     return new_tensor(steps, dtype, DEFAULT_TYPE, flops)
+
+
+table_row("""
+    `steps` evenly spaced numbers from start to end.
+    FLOPs: 2 for each: a product and an addition.
+    Bytes: the numbers written, by default of float32, an estimate.
+    (start, end, steps, dtype): torch.linspace
+    (start, end, steps, dtype, ...): aten::linspace
+""")(_spaced, flops=2)
+
+
+table_row("""
+    `steps` powers of a base with evenly spaced exponents.
+    FLOPs: 22 for each: a product, an addition and a power.
+    Bytes: the numbers written, by default of float32, an estimate.
+    (start, end, steps, base, dtype): torch.logspace
+    (start, end, steps, base, dtype, ...): aten::logspace
+""")(_spaced, flops=POWER + 2)

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from fastprof._system.classes import NamedTuple
 from fastprof.model.call import Tensor, Unknown
-from fastprof.ops.cost import CannotModel, Cost
+from fastprof.ops.cost import Answer, CannotModel, Cost
+from fastprof.ops.parameters import Flag
 from fastprof.ops.registry import operators
+from fastprof.ops.table import table_row
 from fastprof.ops.tensor import canonical_type, elements, fresh, moved, texts
 
 # FLOPs per element, from the formulas. Per-channel operations (a square root, a division) are not
@@ -19,8 +22,18 @@ APPLIED: Final = 2  # (x - mean) * invstd; times weight and plus bias are one mo
 SUMS: Final = 4  # dy added; x - mean, times dy, added
 GRADIENT: Final = 5  # (dy - mean(dy) - (x - mean) * c) * factor
 
-# A flag that may not be recorded.
-Flag = bool | Unknown
+
+class Vectors(NamedTuple):
+    """The vectors of a batch norm, one element for each channel."""
+
+    weight: Tensor | None = None
+    bias: Tensor | None = None
+    running_mean: Tensor | None = None
+    running_var: Tensor | None = None
+
+    def ordered(self, cudnn_enabled: Flag | None) -> Vectors:
+        """Those of torch.batch_norm, whose argument this is, begin with weight and bias."""
+        return self if cudnn_enabled is None else Vectors(*self[2:], *self[:2])
 
 
 def statistics(x: Tensor, count: int) -> Tensor:
@@ -37,39 +50,14 @@ def channels_fit(size: int, *vectors: Tensor | None) -> None:
 
 
 def channels_of(x: Tensor) -> int:
-    """The c of x[n, c, ..].
-
-    Raises
-    ------
-    CannotModel
-        When x has no channel dimension.
-    """
+    """The c of x[n, c, ..]; raises CannotModel when x has no channel dimension."""
     if len(x.shape) < 2:
         raise CannotModel(f"shape {x.shape} has no channels")
     return x.shape[1]
 
 
 @operators("""
-    (x, running_mean, running_var, weight, bias, training, _, _, cudnn_enabled):
-        torch.batch_norm
-    (x, weight, bias, running_mean, running_var, training, ...): _batch_norm_impl_index
-        native_batch_norm _native_batch_norm_legit _native_batch_norm_legit_functional
-        cudnn_batch_norm miopen_batch_norm aten::batch_norm
-    (x, weight, bias, training, ...): _native_batch_norm_legit
-""")
-def batch_norm(
-    x: Tensor,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    running_mean: Tensor | None = None,
-    running_var: Tensor | None = None,
-    training: Flag = False,
-    cudnn_enabled: Flag | None = None,
-    *,
-    direction: str,
-) -> tuple[Cost, str]:
-    """x[n, c, ..] normalised by channel: (x - mean) / sqrt(var + eps) * weight[c] + bias[c].
-
+    x[n, c, ..] normalised by channel: (x - mean) / sqrt(var + eps) * weight[c] + bias[c].
     FLOPs: 8 per element in training (mean 1, variance 3, normalising 2, weight 1, bias 1), 4 in
     evaluation; backward 9 in training (two sums 4, gradient 5), 1 (and 4 for those of weight and
     bias) in evaluation.
@@ -81,95 +69,80 @@ def batch_norm(
     not counted. All gradients are assumed to be computed. If not recorded, training is assumed (not
     exact). torch.batch_norm, identified by its ninth argument, has weight and bias before the
     running statistics.
-    """
-    if cudnn_enabled is not None:
-        weight, bias, running_mean, running_var = running_mean, running_var, weight, bias
+    (x, running_mean, running_var, weight, bias, training, _, _, cudnn_enabled):
+        torch.batch_norm
+    (x, weight, bias, running_mean, running_var, training, ...): _batch_norm_impl_index
+        native_batch_norm _native_batch_norm_legit _native_batch_norm_legit_functional
+        cudnn_batch_norm miopen_batch_norm aten::batch_norm
+    (x, weight, bias, training, ...): _native_batch_norm_legit
+""")
+def batch_norm(
+    x: Tensor,
+    vectors: Vectors,
+    training: Flag = False,
+    cudnn_enabled: Flag | None = None,
+    *,
+    direction: str,
+) -> Answer:
+    vectors = vectors.ordered(cudnn_enabled)
     channels = channels_of(x)
-    channels_fit(channels, weight, bias, running_mean, running_var)
-    vectors = (weight, bias, running_mean, running_var)
+    channels_fit(channels, *vectors)
     return _norm(x, vectors, channels, training, direction)
 
 
-@operators("_native_batch_norm_legit_no_training _batch_norm_no_update")
-def native_batch_norm_legit_no_training(
+def _batch_norm(
     x: Tensor,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    running_mean: Tensor | None = None,
-    running_var: Tensor | None = None,
+    vectors: Vectors,
     momentum: float | Unknown = 0.0,
     eps: float | Unknown = 0.0,
     *,
+    training: bool,
     direction: str,
-) -> tuple[Cost, str]:
-    """x[n, c, ..] normalised by running statistics.
+) -> Answer:
+    del momentum, eps
+    return batch_norm(x, vectors, training, direction=direction)
 
+
+table_row("""
+    x[n, c, ..] normalised by running statistics.
     FLOPs: 2 per element, one more for weight and one for bias; backward as batch_norm.
     Bytes: x read, y written, the vectors read; backward as batch_norm.
-    """
-    return batch_norm(
-        x, weight, bias, running_mean, running_var, training=False, direction=direction
-    )
+    (x, weight, bias, running_mean, running_var, momentum, eps):
+        _native_batch_norm_legit_no_training _batch_norm_no_update
+""")(_batch_norm, training=False)
 
-
-@operators("_batch_norm_with_update _batch_norm_with_update_functional")
-def batch_norm_with_update(
-    x: Tensor,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    running_mean: Tensor | None = None,
-    running_var: Tensor | None = None,
-    momentum: float | Unknown = 0.0,
-    eps: float | Unknown = 0.0,
-    *,
-    direction: str,
-) -> tuple[Cost, str]:
-    """x[n, c, ..] normalised by its own statistics; updates the running statistics.
-
+table_row("""
+    x[n, c, ..] normalised by its own statistics; updates the running statistics.
     FLOPs: 6 per element, one more for weight and one for bias; backward 9.
     Bytes: x read twice, y written, the vectors; backward as batch_norm.
-    """
-    return batch_norm(
-        x, weight, bias, running_mean, running_var, training=True, direction=direction
-    )
+    (x, weight, bias, running_mean, running_var, momentum, eps):
+        _batch_norm_with_update _batch_norm_with_update_functional
+""")(_batch_norm, training=True)
 
 
 @operators("""
+    x[n, c, ..] normalised for each n and c: the batch norm of x[1, n c, ..], as in torch.
+    FLOPs: as batch_norm; in training mode if it uses the input's statistics.
+    Bytes: as batch_norm with n c saved statistics.
     (x, running_mean, running_var, weight, bias, use_input_stats, _, _, cudnn_enabled):
         torch.instance_norm
     (x, weight, bias, running_mean, running_var, use_input_stats, ...): aten::instance_norm
 """)
 def instance_norm(
     x: Tensor,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    running_mean: Tensor | None = None,
-    running_var: Tensor | None = None,
+    vectors: Vectors,
     use_input_stats: Flag = True,
     cudnn_enabled: Flag | None = None,
     *,
     direction: str,
-) -> tuple[Cost, str]:
-    """x[n, c, ..] normalised for each n and c: the batch norm of x[1, n c, ..], as in torch.
-
-    FLOPs: as batch_norm; in training mode if it uses the input's statistics.
-    Bytes: as batch_norm with n c saved statistics.
-    """
-    if cudnn_enabled is not None:
-        weight, bias, running_mean, running_var = running_mean, running_var, weight, bias
+) -> Answer:
+    vectors = vectors.ordered(cudnn_enabled)
     channels = channels_of(x)
-    channels_fit(channels, weight, bias, running_mean, running_var)
-    vectors = (weight, bias, running_mean, running_var)
+    channels_fit(channels, *vectors)
     return _norm(x, vectors, x.shape[0] * channels, use_input_stats, direction)
 
 
-def _norm(
-    x: Tensor,
-    vectors: tuple[Tensor | None, Tensor | None, Tensor | None, Tensor | None],
-    groups: int,
-    training: Flag,
-    direction: str,
-) -> tuple[Cost, str]:
+def _norm(x: Tensor, vectors: Vectors, groups: int, training: Flag, direction: str) -> Answer:
     weight, bias, running_mean, running_var = vectors
     params = texts(x, weight, bias)
     exact = not isinstance(training, Unknown)
@@ -212,6 +185,12 @@ def _gradients(
 
 
 @operators("""
+    dx[n, c, ..], dweight[c] and dbias[c] of a batch norm from dy, x and saved statistics.
+    FLOPs: 9 per element in training (two sums 4, gradient 5), else 1, and 4 with a weight.
+    Bytes: in training dy and x read twice, else once; dx written; the vectors of c elements.
+
+    cuDNN's and MIOpen's operators are for training. With a weight, a bias and both gradients are
+    assumed. If not recorded, training is assumed (not exact).
     (gradient, x, weight, running_mean, running_var, save_mean, save_var, training, ...):
         native_batch_norm_backward batch_norm_backward
     (x, gradient, weight, running_mean, running_var, save_mean, save_var, ...):
@@ -228,15 +207,7 @@ def batch_norm_backward(
     save_mean: Tensor | None = None,
     save_var: Tensor | None = None,
     training: Flag = True,
-) -> tuple[Cost, str]:
-    """dx[n, c, ..], dweight[c] and dbias[c] of a batch norm from dy, x and saved statistics.
-
-    FLOPs: 9 per element in training (two sums 4, gradient 5), else 1, and 4 with a weight.
-    Bytes: in training dy and x read twice, else once; dx written; the vectors of c elements.
-
-    cuDNN's and MIOpen's operators are for training. With a weight, a bias and both gradients are
-    assumed. If not recorded, training is assumed (not exact).
-    """
+) -> Answer:
     channels = channels_of(x)
     if gradient.shape != x.shape:
         raise CannotModel(f"gradient {gradient.shape} does not fit {x.shape}")
@@ -250,17 +221,15 @@ MERGED: Final = 18  # variance 1/s^2 - eps (3), merged (8), mean merged (5), fac
 
 
 @operators("""
+    Mean[c] and inverse deviation[c] of x[n, c, ..] on one GPU.
+    FLOPs: 4 per element: x added; x - mean, squared, added.
+    Bytes: x read, two vectors of c elements written; running ones read and written.
     (x, ...): batch_norm_stats
     (x, running_mean, running_var, ...): batch_norm_update_stats
 """)
 def batch_norm_stats(
     x: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None
-) -> tuple[Cost, str]:
-    """Mean[c] and inverse deviation[c] of x[n, c, ..] on one GPU.
-
-    FLOPs: 4 per element: x added; x - mean, squared, added.
-    Bytes: x read, two vectors of c elements written; running ones read and written.
-    """
+) -> Answer:
     channels = channels_of(x)
     channels_fit(channels, running_mean, running_var)
     tensor = statistics(x, channels)
@@ -270,6 +239,11 @@ def batch_norm_stats(
 
 
 @operators("""
+    Mean[c] and inverse deviation[c] from those[gpus, c] of several GPUs.
+    FLOPs: 18 for each GPU and channel: variances and means are merged in pairs.
+    Bytes: statistics read, merged ones written, running ones read and written. x is not read.
+
+    Merging: Chan, Golub, LeVeque, Updating formulae for computing sample variances.
     (x, mean, invstd, running_mean, running_var, _, _, counts): batch_norm_gather_stats
         batch_norm_gather_stats_with_counts
 """)
@@ -280,14 +254,7 @@ def batch_norm_gather_stats(
     running_mean: Tensor | None = None,
     running_var: Tensor | None = None,
     counts: Tensor | int | Unknown | None = None,
-) -> tuple[Cost, str]:
-    """Mean[c] and inverse deviation[c] from those[gpus, c] of several GPUs.
-
-    FLOPs: 18 for each GPU and channel: variances and means are merged in pairs.
-    Bytes: statistics read, merged ones written, running ones read and written. x is not read.
-
-    Merging: Chan, Golub, LeVeque, Updating formulae for computing sample variances.
-    """
+) -> Answer:
     if len(mean.shape) != 2 or mean.shape != invstd.shape:
         raise CannotModel(f"{mean.shape}, {invstd.shape} are not statistics of several GPUs")
     channels = mean.shape[1]
@@ -299,30 +266,30 @@ def batch_norm_gather_stats(
     return Cost(elements(mean.shape) * MERGED, moves), texts(mean, invstd)
 
 
-@operators("(x, weight, bias, mean, invstd, ...): batch_norm_elemt")
-def batch_norm_elemt(
-    x: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Tensor, invstd: Tensor
-) -> tuple[Cost, str]:
-    """(x[n, c, ..] - mean[c]) * invstd[c] * weight[c] + bias[c].
-
+@operators("""
+    (x[n, c, ..] - mean[c]) * invstd[c] * weight[c] + bias[c].
     FLOPs: 2 per element, one more for weight and one for bias.
     Bytes: x read, y written, the vectors read.
-    """
+    (x, weight, bias, mean, invstd, ...): batch_norm_elemt
+""")
+def batch_norm_elemt(
+    x: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Tensor, invstd: Tensor
+) -> Answer:
     channels_fit(channels_of(x), weight, bias, mean, invstd)
     flops = APPLIED + (weight is not None) + (bias is not None)
     moves = moved(x, weight, bias, mean, invstd, fresh(x))
     return Cost(elements(x.shape) * flops, moves), texts(x, weight, bias)
 
 
-@operators("(gradient, x, mean, invstd, weight, ...): batch_norm_backward_reduce")
-def batch_norm_backward_reduce(
-    gradient: Tensor, x: Tensor, mean: Tensor, invstd: Tensor, weight: Tensor | None = None
-) -> tuple[Cost, str]:
-    """Sums[c] of dy and of dy * (x - mean) over x[n, c, ..] on one GPU.
-
+@operators("""
+    Sums[c] of dy and of dy * (x - mean) over x[n, c, ..] on one GPU.
     FLOPs: 4 per element: dy added; x - mean, times dy, added.
     Bytes: dy, x and the statistics read, both sums written, and dweight and dbias with a weight.
-    """
+    (gradient, x, mean, invstd, weight, ...): batch_norm_backward_reduce
+""")
+def batch_norm_backward_reduce(
+    gradient: Tensor, x: Tensor, mean: Tensor, invstd: Tensor, weight: Tensor | None = None
+) -> Answer:
     if gradient.shape != x.shape:
         raise CannotModel(f"gradient {gradient.shape} does not fit {x.shape}")
     channels_fit(channels_of(x), mean, invstd, weight)
@@ -332,6 +299,9 @@ def batch_norm_backward_reduce(
 
 
 @operators("""
+    dx[n, c, ..] = (dy - mean(dy) - (x - mean) * c) * factor, from the sums of all GPUs.
+    FLOPs: 5 per element.
+    Bytes: dy, x and the vectors of c elements read, dx written.
     (gradient, x, mean, invstd, weight, sum_dy, sum_dy_xmu, ...): batch_norm_backward_elemt
 """)
 def batch_norm_backward_elemt(
@@ -342,12 +312,7 @@ def batch_norm_backward_elemt(
     weight: Tensor | None,
     sum_dy: Tensor,
     sum_dy_xmu: Tensor,
-) -> tuple[Cost, str]:
-    """dx[n, c, ..] = (dy - mean(dy) - (x - mean) * c) * factor, from the sums of all GPUs.
-
-    FLOPs: 5 per element.
-    Bytes: dy, x and the vectors of c elements read, dx written.
-    """
+) -> Answer:
     if gradient.shape != x.shape:
         raise CannotModel(f"gradient {gradient.shape} does not fit {x.shape}")
     vectors = (mean, invstd, weight, sum_dy, sum_dy_xmu)

@@ -10,9 +10,9 @@ from typing import Final
 from fastprof._system.classes import NamedTuple
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import POWER, SQUARE_ROOT, Dims, left
-from fastprof.ops.cost import CannotModel, Cost, add_known
+from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
 from fastprof.ops.normalisation.batch_norm import channels_fit, channels_of, statistics
-from fastprof.ops.parameters import Ints, Number
+from fastprof.ops.parameters import Int, Ints, Number
 from fastprof.ops.registry import TORCH, op, operators
 from fastprof.ops.tensor import elements, fresh, moved, texts
 
@@ -61,7 +61,7 @@ def layer_norm(
     bias: Tensor | None = None,
     *,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """x[.., d] normalised by row: (x - mean) / sqrt(var + eps) * weight[d] + bias[d].
 
     FLOPs: 8 per element (mean 1, variance 3, normalising 2, weight 1, bias 1); backward 13 (9 for
@@ -100,7 +100,7 @@ def rms_norm(
     weight: Tensor | None = None,
     *,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     """x[.., d] / sqrt(mean(x^2) + eps) * weight[d].
 
     FLOPs: 4 per element (squares added 2, scaling 1, weight 1); backward 9 (6 for dx, of the weight
@@ -115,24 +115,22 @@ def rms_norm(
 
 
 @operators("""
+    x[n, c, ..] normalised for each n and group of channels, * weight[c] + bias[c].
+    FLOPs: as layer_norm: 8 per element; backward 13.
+    Bytes: x read twice (statistics first: a group may exceed on-chip memory), y written, weight and
+    bias read, mean and deviation of each group written. Backward reads dy and x twice, writes dx
+    and the gradients of weight and bias.
     (x, num_groups, weight, bias, ...): group_norm
     (x, weight, bias, _, _, _, num_groups, ...): native_group_norm
 """)
 def group_norm(
     x: Tensor,
-    num_groups: int | Unknown,
+    num_groups: Int,
     weight: Tensor | None = None,
     bias: Tensor | None = None,
     *,
     direction: str,
-) -> tuple[Cost, str]:
-    """x[n, c, ..] normalised for each n and group of channels, * weight[c] + bias[c].
-
-    FLOPs: as layer_norm: 8 per element; backward 13.
-    Bytes: x read twice (statistics first: a group may exceed on-chip memory), y written, weight and
-    bias read, mean and deviation of each group written. Backward reads dy and x twice, writes dx
-    and the gradients of weight and bias.
-    """
+) -> Answer:
     channels = channels_of(x)
     channels_fit(channels, weight, bias)
     if isinstance(num_groups, Unknown):
@@ -164,7 +162,7 @@ def _norm(
     rows: int | None,
     tensors: int,
     direction: str,
-) -> tuple[Cost, str]:
+) -> Answer:
     # `tensors` of x's size are moved forward: 2 if x is read once, 3 if twice.
     _same_row(weight, bias)
     params = texts(x, weight, bias)
@@ -212,6 +210,11 @@ def _paired(gradient: Tensor, x: Tensor) -> None:
 
 
 @operators("""
+    dx[.., d], dweight[d] and dbias[d] of a layer norm from dy, x, mean and rstd.
+    FLOPs: 13 per element (9 for dx, of the weight 3, of the bias 1).
+    Bytes: dy, x, statistics and weight read; dx and the gradients of weight and bias written.
+
+    All gradients are assumed to be computed.
     (gradient, x, normalized_shape, mean, rstd, weight, bias, ...): native_layer_norm_backward
     (gradient, x, mean, rstd, weight, ...): native_layer_norm_backward
 """)
@@ -223,46 +226,39 @@ def native_layer_norm_backward(
     weight: Tensor | None = None,
     bias: Tensor | None = None,
     normalized_shape: Ints | Unknown | None = None,
-) -> tuple[Cost, str]:
-    """dx[.., d], dweight[d] and dbias[d] of a layer norm from dy, x, mean and rstd.
-
-    FLOPs: 13 per element (9 for dx, of the weight 3, of the bias 1).
-    Bytes: dy, x, statistics and weight read; dx and the gradients of weight and bias written.
-
-    All gradients are assumed to be computed.
-    """
+) -> Answer:
     _paired(gradient, x)
     _same_row(weight, bias)
     cost = _gradients(_CENTRED, gradient, x, weight, bias, moved(mean, rstd), 2)
     return cost, texts(gradient, x, weight)
 
 
-@operators("(gradient, x, _, rstd, weight, ...): _fused_rms_norm_backward")
-def fused_rms_norm_backward(
-    gradient: Tensor, x: Tensor, rstd: Tensor, weight: Tensor | None = None
-) -> tuple[Cost, str]:
-    """dx[.., d] and dweight[d] of an RMS norm from dy, x and rstd.
-
+@operators("""
+    dx[.., d] and dweight[d] of an RMS norm from dy, x and rstd.
     FLOPs: 9 per element (6 for dx, of the weight 3).
     Bytes: dy, x, statistics and weight read; dx and the gradient of the weight written.
-    """
+    (gradient, x, _, rstd, weight, ...): _fused_rms_norm_backward
+""")
+def fused_rms_norm_backward(
+    gradient: Tensor, x: Tensor, rstd: Tensor, weight: Tensor | None = None
+) -> Answer:
     _paired(gradient, x)
     cost = _gradients(_ROOT, gradient, x, weight, None, moved(rstd), 2)
     return cost, texts(gradient, x, weight)
 
 
-@operators("(gradient, x, mean, rstd, weight, ...): native_group_norm_backward")
-def native_group_norm_backward(
-    gradient: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None = None
-) -> tuple[Cost, str]:
-    """dx[n, c, ..], dweight[c] and dbias[c] of a group norm from dy, x, mean and rstd.
-
+@operators("""
+    dx[n, c, ..], dweight[c] and dbias[c] of a group norm from dy, x, mean and rstd.
     FLOPs: 13 per element (9 for dx, of the weight 3, of the bias 1).
     Bytes: dy and x read twice, statistics and weight read; dx and the gradients of weight and bias
     written.
 
     With a weight, a bias is assumed. All gradients are assumed to be computed.
-    """
+    (gradient, x, mean, rstd, weight, ...): native_group_norm_backward
+""")
+def native_group_norm_backward(
+    gradient: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None = None
+) -> Answer:
     _paired(gradient, x)
     channels_fit(channels_of(x), weight)
     cost = _gradients(_CENTRED, gradient, x, weight, weight, moved(mean, rstd), 3)
@@ -285,18 +281,16 @@ def norm_of(p: Number | str | Unknown | None) -> Norm:
     return Norm(2 + POWER, POWER)
 
 
-@operators("(x, p, dim, ...): torch.normalize")
-def normalize(
-    x: Tensor, p: Number | str = 2.0, dim: Dims = 1, *, direction: str
-) -> tuple[Cost, str]:
-    """x / max(norm of x along dim, eps).
-
+@operators("""
+    x / max(norm of x along dim, eps).
     FLOPs: 3 per element (squared, added, divided), 21 for each norm (root, comparison); backward 5
     (dy y summed 2, y * sum, subtracted, divided). For other p, a power is 20.
     Bytes: x read once, y written. Backward reads dy and x, writes dx.
 
     Counted as one kernel; torch uses one for the norm, and copies for its maximum.
-    """
+    (x, p, dim, ...): torch.normalize
+""")
+def normalize(x: Tensor, p: Number | str = 2.0, dim: Dims = 1, *, direction: str) -> Answer:
     count, rows = elements(x.shape), left(x.shape, dim)
     norm = norm_of(p)
     if rows is None:
@@ -308,18 +302,14 @@ def normalize(
 
 
 @operators("""
-    aten::renorm aten::renorm_
-    (x, p, dim, _): torch.renorm torch.renorm_
-""")
-def renorm(
-    x: Tensor, p: Number | str | Unknown, dim: int | Unknown, *, direction: str
-) -> tuple[Cost, str]:
-    """x with slices along dim scaled down if their p-norm exceeds a limit.
-
+    x with slices along dim scaled down if their p-norm exceeds a limit.
     FLOPs: 3 per element (squared, added, scaled), 22 for each slice (root, comparison, division);
     backward 5 per element, as normalize. For other p, a power is 20.
     Bytes: x read once, y written. Backward reads dy and x, writes dx.
-    """
+    (*): aten::renorm aten::renorm_
+    (x, p, dim, _): torch.renorm torch.renorm_
+""")
+def renorm(x: Tensor, p: Number | str | Unknown, dim: Int, *, direction: str) -> Answer:
     count = elements(x.shape)
     norm = norm_of(p)
     if direction == "bprop":
@@ -329,20 +319,20 @@ def renorm(
     return Cost(flops, moved(x, fresh(x))), texts(x)
 
 
-@operators("(x, p, dim): norm_except_dim")
-def norm_except_dim(x: Tensor, p: Number | Unknown = 2, dim: int | Unknown = 0) -> tuple[Cost, str]:
-    """Norm of each slice of x along dim.
-
+@operators("""
+    Norm of each slice of x along dim.
     FLOPs: 2 per element (squared, added), 20 for each norm.
     Bytes: x read, norms written.
-    """
+    (x, p, dim): norm_except_dim
+""")
+def norm_except_dim(x: Tensor, p: Number | Unknown = 2, dim: Int = 0) -> Answer:
     slices = 1 if dim == -1 else _size_along(x, dim)
     norm = norm_of(p)
     flops = elements(x.shape) * norm.element + slices * norm.root
     return Cost(flops, moved(x, fresh(x, (slices,)))), texts(x)
 
 
-def _size_along(x: Tensor, dim: int | Unknown) -> int:
+def _size_along(x: Tensor, dim: Int) -> int:
     if isinstance(dim, Unknown):
         raise CannotModel("the dimension is not in the capture")
     if not -len(x.shape) <= dim < len(x.shape):
@@ -350,14 +340,14 @@ def _size_along(x: Tensor, dim: int | Unknown) -> int:
     return x.shape[dim]
 
 
-@operators("(v, g, ...): _weight_norm _weight_norm_interface")
-def weight_norm(v: Tensor, g: Tensor, *, direction: str) -> tuple[Cost, str]:
-    """w = v * (g / norm of v), one norm and one g for each slice of v along one dimension.
-
+@operators("""
+    w = v * (g / norm of v), one norm and one g for each slice of v along one dimension.
     FLOPs: 3 per element (squared, added, scaled), 21 for each norm (root, division); backward 5 (dw
     v summed 2, v * c, subtracted, scaled).
     Bytes: v and g read, w and norms written. Backward reads dw, v, g and norms, writes dv and dg.
-    """
+    (v, g, ...): _weight_norm _weight_norm_interface
+""")
+def weight_norm(v: Tensor, g: Tensor, *, direction: str) -> Answer:
     norms = _norms(v, g)
     if direction == "bprop":
         return _weight_gradients(fresh(v), v, g, norms)
@@ -366,17 +356,13 @@ def weight_norm(v: Tensor, g: Tensor, *, direction: str) -> tuple[Cost, str]:
 
 
 @operators("""
+    dv and dg of a weight norm from dw, v, g and the norms.
+    FLOPs: 5 per element (dw v summed 2, v * c, subtracted, scaled).
+    Bytes: dw, v, g and norms read, dv and dg written.
     (gradient, v, g, norms, ...): _weight_norm_interface_backward
         _weight_norm_differentiable_backward
 """)
-def weight_norm_interface_backward(
-    gradient: Tensor, v: Tensor, g: Tensor, norms: Tensor
-) -> tuple[Cost, str]:
-    """dv and dg of a weight norm from dw, v, g and the norms.
-
-    FLOPs: 5 per element (dw v summed 2, v * c, subtracted, scaled).
-    Bytes: dw, v, g and norms read, dv and dg written.
-    """
+def weight_norm_interface_backward(gradient: Tensor, v: Tensor, g: Tensor, norms: Tensor) -> Answer:
     if gradient.shape != v.shape:
         raise CannotModel(f"gradient {gradient.shape} does not fit {v.shape}")
     _norms(v, g)
@@ -389,21 +375,21 @@ def _norms(v: Tensor, g: Tensor) -> Tensor:
     return statistics(v, elements(g.shape))
 
 
-def _weight_gradients(gradient: Tensor, v: Tensor, g: Tensor, norms: Tensor) -> tuple[Cost, str]:
+def _weight_gradients(gradient: Tensor, v: Tensor, g: Tensor, norms: Tensor) -> Answer:
     moves = moved(gradient, v, g, norms, fresh(v), fresh(g))
     return Cost(5 * elements(v.shape), moves), texts(v, g)
 
 
-@operators("(x, size, ...): torch.local_response_norm")
-def local_response_norm(x: Tensor, size: int, *, direction: str) -> tuple[Cost, str]:
-    """x[n, c, ..] / (k + alpha * mean of x^2 over `size` channels)^beta.
-
+@operators("""
+    x[n, c, ..] / (k + alpha * mean of x^2 over `size` channels)^beta.
     FLOPs: size + 24 per element (square 1, mean over the window `size`, alpha, k, power 20,
     division); backward 2 size + 30 (the same root again, and the window over dy x / root).
     Bytes: x read, y written. Backward reads dy and x, writes dx.
 
     Counted as one kernel; torch uses a dozen.
-    """
+    (x, size, ...): torch.local_response_norm
+""")
+def local_response_norm(x: Tensor, size: int, *, direction: str) -> Answer:
     if len(x.shape) < 3 or size < 1:
         raise CannotModel(f"window {size} does not fit the channels of {x.shape}")
     count = elements(x.shape)

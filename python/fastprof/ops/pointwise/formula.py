@@ -7,7 +7,7 @@ from inspect import Parameter, Signature
 from typing import Final
 
 from fastprof.model.call import Tensor, Unknown
-from fastprof.ops.cost import CannotModel, Cost, add_known
+from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
 from fastprof.ops.parameters import Number
 from fastprof.ops.pointwise.arithmetic import ARITHMETIC, LOGIC
 from fastprof.ops.pointwise.functions import ACTIVATIONS, FUNCTIONS, GRADIENTS
@@ -32,7 +32,7 @@ _COMPLEX_OF: Final = {"float16": "complex32", "float32": "complex64", "float64":
 _REAL_OF: Final = {whole: part for part, whole in _COMPLEX_OF.items()}
 
 
-def pointwise(operator: Operator, operands: list[Operand], direction: str) -> tuple[Cost, str]:
+def pointwise(operator: Operator, operands: list[Operand], direction: str) -> Answer:
     """Cost of an elementwise operator with broadcast operands.
 
     FLOPs are the output's elements times the operator's FLOPs for one, complex or real, by the
@@ -118,7 +118,7 @@ def _register(
     # One formula per row; its parameters are the operands.
     keys = [operand for operand in operator.operands if operand != "_"]
 
-    def formula(*, direction: str, **operands: Argument | None) -> tuple[Cost, str]:
+    def formula(*, direction: str, **operands: Argument | None) -> Answer:
         return pointwise(operator, known(*map(operands.get, keys)), direction)
 
     parameters = [

@@ -4,202 +4,50 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastprof.ops.axes import (
-    ERROR_FUNCTION,
-    EXPONENTIAL,
-    GAMMA,
-    LOGARITHM,
-    SIGMOID,
-    SQUARE_ROOT,
-    TRIGONOMETRIC,
-)
-from fastprof.ops.pointwise.table import (
-    BOTH,
-    COMPLEX_DIVISION,
-    COMPLEX_EXPONENTIAL,
-    COMPLEX_LOGARITHM,
-    HYPOTENUSE,
-    NONE,
-    Output,
-    PointwiseRow,
-    passed,
-    row,
-)
+from fastprof.ops.axes import EXPONENTIAL, LOGARITHM, SIGMOID, TRIGONOMETRIC
+from fastprof.ops.pointwise.table import NONE, PointwiseRow, row, rows
 
-_COMPLEX_SINE: Final = 4 * TRIGONOMETRIC + 2  # sin a cosh b + i cos a sinh b
-
-FUNCTIONS: Final = (
-    row(
-        "abs absolute",
-        "|a|",
-        1,
-        output=Output.MAGNITUDE,
-        python="__abs__",
-        gradient=2,
-        complex_flops=HYPOTENUSE,
-    ),
-    row(
-        "sqrt",
-        "root of a",
-        SQUARE_ROOT,
-        output=Output.FLOAT,
-        gradient=2,
-        complex_flops=HYPOTENUSE + 2 * (2 + SQUARE_ROOT),
-    ),
-    row(
-        "rsqrt",
-        "1 / root of a",
-        SQUARE_ROOT,
-        output=Output.FLOAT,
-        gradient=4,
-        complex_flops=HYPOTENUSE + 2 * (2 + SQUARE_ROOT) + 6,
-    ),
-    row(
-        "exp",
-        "e^a",
-        EXPONENTIAL,
-        output=Output.FLOAT,
-        gradient=1,
-        complex_flops=COMPLEX_EXPONENTIAL,
-    ),
-    row(
-        "exp2 expm1",
-        "2^a, e^a - 1",
-        EXPONENTIAL,
-        output=Output.FLOAT,
-        gradient=2,
-        special="exp2 expm1",
-    ),
-    row(
-        "log",
-        "log(a)",
-        LOGARITHM,
-        output=Output.FLOAT,
-        gradient=1,
-        complex_flops=COMPLEX_LOGARITHM,
-    ),
-    row(
-        "log2 log10 log1p",
-        "log of another base, log(1 + a)",
-        LOGARITHM,
-        output=Output.FLOAT,
-        gradient=2,
-        special="log1p",
-    ),
-    row(
-        "sin cos sinh cosh",
-        "sine and so on",
-        TRIGONOMETRIC,
-        output=Output.FLOAT,
-        gradient=TRIGONOMETRIC + 1,
-        complex_flops=_COMPLEX_SINE,
-    ),
-    row(
-        "tan tanh",
-        "tangent",
-        TRIGONOMETRIC,
-        output=Output.FLOAT,
-        gradient=3,
-        complex_flops=2 * _COMPLEX_SINE + COMPLEX_DIVISION,
-    ),
-    row(
-        "atan arctan atanh arctanh",
-        "inverse tangent",
-        TRIGONOMETRIC,
-        output=Output.FLOAT,
-        gradient=3,
-    ),
-    row(
-        "asin acos asinh acosh arcsin arccos arcsinh arccosh",
-        "inverse sine and so on",
-        TRIGONOMETRIC,
-        output=Output.FLOAT,
-        gradient=3 + SQUARE_ROOT,
-    ),
-    row(
-        "sinc",
-        "sin(pi a) / (pi a)",
-        TRIGONOMETRIC + 2,
-        output=Output.FLOAT,
-        gradient=2 * TRIGONOMETRIC + 6,
-        special="sinc",
-    ),
-    row(
-        "erf erfc erfinv",
-        "error function",
-        ERROR_FUNCTION,
-        output=Output.FLOAT,
-        gradient=EXPONENTIAL + 3,
-        special="erf erfc erfinv erfcx",
-    ),
-    row(
-        "",
-        "normal distribution",
-        ERROR_FUNCTION + 3,
-        output=Output.FLOAT,
-        gradient=EXPONENTIAL + 3,
-        special="ndtr ndtri log_ndtr",
-    ),
-    row("", "-a log(a)", LOGARITHM + 2, output=Output.FLOAT, special="entr"),
-    row(
-        "digamma lgamma mvlgamma",
-        "gamma function's logarithm, its derivative",
-        GAMMA,
-        output=Output.FLOAT,
-        gradient=GAMMA + 1,
-        special="digamma psi gammaln multigammaln",
-    ),
-    row(
-        "igamma igammac",
-        "incomplete gamma function",
-        GAMMA,
-        BOTH,
-        Output.FLOAT,
-        special="gammainc gammaincc zeta",
-    ),
-    row(
-        "i0",
-        "Bessel function",
-        GAMMA,
-        output=Output.FLOAT,
-        gradient=GAMMA + 1,
-        special="i0 i0e i1 i1e bessel_j0 bessel_j1 bessel_y0 bessel_y1 modified_bessel_i0"
-        " modified_bessel_i1 modified_bessel_k0 modified_bessel_k1 scaled_modified_bessel_k0"
-        " scaled_modified_bessel_k1 spherical_bessel_j0 airy_ai",
-    ),
-    row(
-        "sigmoid",
-        "1 / (1 + e^-a)",
-        SIGMOID,
-        output=Output.FLOAT,
-        gradient=3,
-        special="expit",
-        complex_flops=COMPLEX_EXPONENTIAL + 1 + 6,
-    ),
-    row(
-        "logit", "log(a / (1 - a))", LOGARITHM + 2, output=Output.FLOAT, gradient=3, special="logit"
-    ),
-    row(
-        "angle",
-        "angle of a complex number, 0 or pi for a real one",
-        1,
-        output=Output.MAGNITUDE,
-        gradient=5,
-        complex_flops=TRIGONOMETRIC,
-        in_place=False,
-    ),
-    row("conj_physical", "complex conjugate", 0, gradient=passed(0), complex_flops=1),
-    row("complex", "a + i b: data movement", 0, "self imag", Output.COMPLEX, in_place=False),
-    row(
-        "polar",
-        "a (cos b + i sin b)",
-        2 * TRIGONOMETRIC + 2,
-        "self angle",
-        Output.COMPLEX,
-        gradient=6,
-        in_place=False,
-    ),
-)
+FUNCTIONS: Final = rows("""
+    abs absolute: |a|; 1; output MAGNITUDE; complex HYPOTENUSE; gradient 2; python __abs__
+    sqrt: root of a; SQUARE_ROOT; output FLOAT; complex COMPLEX_ROOT; gradient 2
+    rsqrt: 1 / root of a; SQUARE_ROOT; output FLOAT; complex COMPLEX_ROOT + 6; gradient 4
+    exp: e^a; EXPONENTIAL; output FLOAT; complex COMPLEX_EXPONENTIAL; gradient 1
+    exp2 expm1: 2^a, e^a - 1; EXPONENTIAL; output FLOAT; gradient 2; special exp2 expm1
+    log: log(a); LOGARITHM; output FLOAT; complex COMPLEX_LOGARITHM; gradient 1
+    log2 log10 log1p: log of another base, log(1 + a); LOGARITHM; output FLOAT; gradient 2;
+        special log1p
+    sin cos sinh cosh: sine and so on; TRIGONOMETRIC; output FLOAT; complex COMPLEX_SINE;
+        gradient TRIGONOMETRIC + 1
+    tan tanh: tangent; TRIGONOMETRIC; output FLOAT; complex 2 * COMPLEX_SINE + COMPLEX_DIVISION;
+        gradient 3
+    atan arctan atanh arctanh: inverse tangent; TRIGONOMETRIC; output FLOAT; gradient 3
+    asin acos asinh acosh arcsin arccos arcsinh arccosh: inverse sine and so on; TRIGONOMETRIC;
+        output FLOAT; gradient 3 + SQUARE_ROOT
+    sinc: sin(pi a) / (pi a); TRIGONOMETRIC + 2; output FLOAT; gradient 2 * TRIGONOMETRIC + 6;
+        special sinc
+    erf erfc erfinv: error function; ERROR_FUNCTION; output FLOAT; gradient EXPONENTIAL + 3;
+        special erf erfc erfinv erfcx
+    -: normal distribution; ERROR_FUNCTION + 3; output FLOAT; gradient EXPONENTIAL + 3;
+        special ndtr ndtri log_ndtr
+    -: -a log(a); LOGARITHM + 2; output FLOAT; special entr
+    digamma lgamma mvlgamma: gamma function's logarithm, its derivative; GAMMA; output FLOAT;
+        gradient GAMMA + 1; special digamma psi gammaln multigammaln
+    igamma igammac: incomplete gamma function; GAMMA; of self other; output FLOAT;
+        special gammainc gammaincc zeta
+    i0: Bessel function; GAMMA; output FLOAT; gradient GAMMA + 1; special i0 i0e i1 i1e bessel_j0
+        bessel_j1 bessel_y0 bessel_y1 modified_bessel_i0 modified_bessel_i1 modified_bessel_k0
+        modified_bessel_k1 scaled_modified_bessel_k0 scaled_modified_bessel_k1 spherical_bessel_j0
+        airy_ai
+    sigmoid: 1 / (1 + e^-a); SIGMOID; output FLOAT; complex COMPLEX_EXPONENTIAL + 1 + 6; gradient 3;
+        special expit
+    logit: log(a / (1 - a)); LOGARITHM + 2; output FLOAT; gradient 3; special logit
+    angle: angle of a complex number, 0 or pi for a real one; 1; output MAGNITUDE;
+        complex TRIGONOMETRIC; gradient 5; never in place
+    conj_physical: complex conjugate; 0; complex 1; passed 0
+    complex: a + i b: data movement; 0; of self imag; output COMPLEX; never in place
+    polar: a (cos b + i sin b); 2 * TRIGONOMETRIC + 2; of self angle; output COMPLEX; gradient 6;
+        never in place
+""")
 
 
 # FLOPs of activation functions and of their gradient operators.
@@ -207,51 +55,28 @@ FUNCTIONS: Final = (
 _SAVED: Final = "grad_output self"
 
 # Activations. Slopes and limits are not operands.
-ACTIVATIONS: Final = (
-    row("relu threshold", "a or 0, a or a value, by a limit", 1),
-    row("relu6 hardtanh", "a between two limits", 2),
-    row("leaky_relu rrelu", "a or slope a", 2),
-    row("hardshrink softshrink", "a, or 0 between two limits", 2, in_place=False),
-    row(
-        "prelu",
-        "a or slope a, one slope per channel",
-        2,
-        "self weight",
-        Output.PER_CHANNEL,
-        in_place=False,
-    ),
-    row("_prelu_kernel", "a or slope a", 2, "self weight", in_place=False),
-    row("hardsigmoid", "clamp(a + 3, 0, 6) / 6", 4, gradient=3),
-    row("hardswish", "a clamp(a + 3, 0, 6) / 6", 5, gradient=5),
-    row("silu", "a / (1 + e^-a)", SIGMOID + 1, gradient=SIGMOID + 5),
-    row(
-        "mish",
-        "a tanh(log(1 + e^a))",
-        EXPONENTIAL + LOGARITHM + 1 + TRIGONOMETRIC + 1,
-        gradient=EXPONENTIAL + LOGARITHM + 1 + TRIGONOMETRIC + SIGMOID + 6,
-    ),
-    row("", "a / (1 + |a|)", 3, python="softsign"),
-    row("elu", "a or alpha (e^a - 1)", EXPONENTIAL + 2, gradient=EXPONENTIAL + 3),
-    row("celu selu", "scaled elu", EXPONENTIAL + 3, gradient=EXPONENTIAL + 3),
-    row(
-        "softplus",
-        "log(1 + e^a)",
-        EXPONENTIAL + LOGARITHM + 1,
-        gradient=EXPONENTIAL + 3,
-        in_place=False,
-    ),
-    row(
-        "log_sigmoid",
-        "-log(1 + e^-a)",
-        EXPONENTIAL + LOGARITHM + 1,
-        gradient=EXPONENTIAL + 7,
-        python="logsigmoid",
-        aten="log_sigmoid_forward",
-        in_place=False,
-    ),
-    row("", "a - tanh(a)", TRIGONOMETRIC + 1, python="tanhshrink"),
-    row("rrelu_with_noise", "a or noise a", 2, "self noise", gradient=1),
-)
+ACTIVATIONS: Final = rows("""
+    relu threshold: a or 0, a or a value, by a limit; 1
+    relu6 hardtanh: a between two limits; 2
+    leaky_relu rrelu: a or slope a; 2
+    hardshrink softshrink: a, or 0 between two limits; 2; never in place
+    prelu: a or slope a, one slope per channel; 2; of self weight; output PER_CHANNEL;
+        never in place
+    _prelu_kernel: a or slope a; 2; of self weight; never in place
+    hardsigmoid: clamp(a + 3, 0, 6) / 6; 4; gradient 3
+    hardswish: a clamp(a + 3, 0, 6) / 6; 5; gradient 5
+    silu: a / (1 + e^-a); SIGMOID + 1; gradient SIGMOID + 5
+    mish: a tanh(log(1 + e^a)); EXPONENTIAL + LOGARITHM + 1 + TRIGONOMETRIC + 1;
+        gradient EXPONENTIAL + LOGARITHM + 1 + TRIGONOMETRIC + SIGMOID + 6
+    -: a / (1 + |a|); 3; python softsign
+    elu: a or alpha (e^a - 1); EXPONENTIAL + 2; gradient EXPONENTIAL + 3
+    celu selu: scaled elu; EXPONENTIAL + 3; gradient EXPONENTIAL + 3
+    softplus: log(1 + e^a); EXPONENTIAL + LOGARITHM + 1; gradient EXPONENTIAL + 3; never in place
+    log_sigmoid: -log(1 + e^-a); EXPONENTIAL + LOGARITHM + 1; gradient EXPONENTIAL + 7;
+        python logsigmoid; aten log_sigmoid_forward; never in place
+    -: a - tanh(a); TRIGONOMETRIC + 1; python tanhshrink
+    rrelu_with_noise: a or noise a; 2; of self noise; gradient 1
+""")
 
 
 def _backward(name: str, text: str, flops: int, operands: str = _SAVED) -> PointwiseRow:

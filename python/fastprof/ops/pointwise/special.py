@@ -7,41 +7,28 @@ from typing import Final
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import ERROR_FUNCTION, EXPONENTIAL, GAMMA, SIGMOID, TRIGONOMETRIC
-from fastprof.ops.cost import CannotModel, Cost, add_known
+from fastprof.ops.cost import Answer, CannotModel, Cost
 from fastprof.ops.pointwise.arithmetic import DIVISION
 from fastprof.ops.pointwise.formula import Argument, known, pointwise
 from fastprof.ops.pointwise.table import NONE, Operator, Output, saved
 from fastprof.ops.registry import operators
-from fastprof.ops.table import table_row
-from fastprof.ops.tensor import (
-    byte_count,
-    elements,
-    is_floating,
-    result_type,
-    tensor_bytes,
-    tensor_text,
-)
+from fastprof.ops.table import Traffic, table_row
+from fastprof.ops.tensor import elements, fresh, is_floating, moved, result_type, texts
 
 
 @operators("""
+    a / b, elementwise: integers give float32, or integers if the result is rounded.
+    FLOPs: 1 for each element of the output, 11 if complex; backward the same.
+    Bytes: each operand read at its own size, the output written; backward gradients and a saved
+    tensor. Unknown for integers if the capture does not record whether the result is rounded.
     (left, other, rounding_mode, ...): torch.div torch.divide torch.true_divide
     (left, other): torch.truediv torch.__truediv__ torch.__rtruediv__ torch.__div__
         torch.__rdiv__ aten::true_divide
     (left, other, rounding_mode): aten::div aten::divide
 """)
 def divide(
-    left: Argument,
-    other: Argument,
-    rounding_mode: str | Unknown | None = None,
-    *,
-    direction: str,
-) -> tuple[Cost, str]:
-    """a / b, elementwise: integers give float32, or integers if the result is rounded.
-
-    FLOPs: 1 for each element of the output, 11 if complex; backward the same.
-    Bytes: each operand read at its own size, the output written; backward gradients and a saved
-    tensor. Unknown for integers if the capture does not record whether the result is rounded.
-    """
+    left: Argument, other: Argument, rounding_mode: str | Unknown | None = None, *, direction: str
+) -> Answer:
     operands = known(left, other)
     output = Output.FLOAT if rounding_mode is None else Output.PROMOTED
     cost, text = pointwise(replace(DIVISION, output=output), operands, direction)
@@ -51,16 +38,14 @@ def divide(
 
 
 @operators("""
-    (left, other, ...): div_ divide_ true_divide_ torch.__itruediv__ torch.__idiv__
-        torch.itruediv
-""")
-def div(left: Tensor, other: Argument, *, direction: str) -> tuple[Cost, str]:
-    """a / b in place of a.
-
+    a / b in place of a.
     FLOPs: 1 for each element, 11 if complex; backward the same.
     Bytes: each operand read at its own size, the first written; backward gradients and a saved
     tensor.
-    """
+    (left, other, ...): div_ divide_ true_divide_ torch.__itruediv__ torch.__idiv__
+        torch.itruediv
+""")
+def div(left: Tensor, other: Argument, *, direction: str) -> Answer:
     return pointwise(replace(DIVISION, output=Output.FIRST), known(left, other), direction)
 
 
@@ -74,36 +59,30 @@ _APPROXIMATE: Final = {"none": (_GELU, _GELU_GRADIENT), "tanh": (_GELU_TANH, _GE
 
 
 @operators("""
-    aten::gelu aten::gelu_
-    (x, approximate): torch.gelu torch.gelu_
-""")
-def gelu(x: Tensor, approximate: str | Unknown = "none", *, direction: str) -> tuple[Cost, str]:
-    """x [..] times the normal distribution function of x, or its approximation by tanh.
-
+    x [..] times the normal distribution function of x, or its approximation by tanh.
     FLOPs: 24 for each element, 28 by tanh; backward 49, 37 by tanh.
     Bytes: x read, the output written; backward gradients and x.
 
     torch ranges do not record which; the first is assumed, and the cost is an estimate.
-    """
+    (*): aten::gelu aten::gelu_
+    (x, approximate): torch.gelu torch.gelu_
+""")
+def gelu(x: Tensor, approximate: str | Unknown = "none", *, direction: str) -> Answer:
     flops, gradient = _of_gelu(approximate)
     operator = Operator(flops, ("x",), Output.PROMOTED, saved(gradient), 1, None)
     return _estimate(pointwise(operator, [x], direction), approximate)
 
 
 @operators("""
-    (gradient, x, approximate): aten::gelu_backward
-    (gradient, x): aten::infinitely_differentiable_gelu_backward
-""")
-def gelu_backward(
-    gradient: Tensor, x: Tensor, approximate: str | Unknown = "none"
-) -> tuple[Cost, str]:
-    """dy times the derivative of gelu at x.
-
+    dy times the derivative of gelu at x.
     FLOPs: 49 for each element, 37 by tanh.
     Bytes: dy and x read, the gradient written.
 
     torch ranges do not record which; the first is assumed, and the cost is an estimate.
-    """
+    (gradient, x, approximate): aten::gelu_backward
+    (gradient, x): aten::infinitely_differentiable_gelu_backward
+""")
+def gelu_backward(gradient: Tensor, x: Tensor, approximate: str | Unknown = "none") -> Answer:
     flops = _of_gelu(approximate)[1]
     operator = Operator(flops, ("gradient", "x"), Output.PROMOTED, NONE, 2, None)
     return _estimate(pointwise(operator, [gradient, x], "fprop"), approximate)
@@ -116,7 +95,7 @@ def _of_gelu(approximate: str | Unknown) -> tuple[int, int]:
     return _APPROXIMATE[name]
 
 
-def _estimate(answer: tuple[Cost, str], approximate: str | Unknown) -> tuple[Cost, str]:
+def _estimate(answer: Answer, approximate: str | Unknown) -> Answer:
     cost, text = answer
     return replace(cost, exact=not isinstance(approximate, Unknown)), text
 
@@ -125,34 +104,31 @@ _GLU: Final = SIGMOID + 1
 _GLU_GRADIENT: Final = SIGMOID + 5
 
 
-@operators("(x, ...): glu")
-def glu(x: Tensor, *, direction: str) -> tuple[Cost, str]:
-    """First half of x along a dimension times the sigmoid of the second: half of x's elements.
-
+@operators("""
+    First half of x along a dimension times the sigmoid of the second: half of x's elements.
     FLOPs: 23 for each element of the output; backward 27.
     Bytes: x read, the output written; backward x and the output's gradient read and x's gradient
     written.
-    """
+    (x, ...): glu
+""")
+def glu(x: Tensor, *, direction: str) -> Answer:
     half = _half(x)
-    read = tensor_bytes(x)
-    output = byte_count(half, x.dtype)
+    output = fresh(x, (half,))
     if direction == "bprop":
-        return Cost(half * _GLU_GRADIENT, add_known(read, output, read)), tensor_text(x)
-    return Cost(half * _GLU, add_known(read, output)), tensor_text(x)
+        return Cost(half * _GLU_GRADIENT, moved(x, output, x)), texts(x)
+    return Cost(half * _GLU, moved(x, output)), texts(x)
 
 
-@operators("(gradient, x, ...): aten::glu_backward")
-def glu_backward(gradient: Tensor, x: Tensor) -> tuple[Cost, str]:
-    """Gradient of glu at x, of x's size.
-
+@operators("""
+    Gradient of glu at x, of x's size.
     FLOPs: 27 for each element of the output's gradient.
     Bytes: x and the output's gradient read, x's gradient written.
-    """
+    (gradient, x, ...): aten::glu_backward
+""")
+def glu_backward(gradient: Tensor, x: Tensor) -> Answer:
     if elements(gradient.shape) != _half(x):
         raise CannotModel(f"{gradient.shape} is not half of {x.shape}")
-    written = byte_count(elements(x.shape), x.dtype)
-    moved = add_known(tensor_bytes(gradient), tensor_bytes(x), written)
-    return Cost(_half(x) * _GLU_GRADIENT, moved), f"{tensor_text(gradient)};{tensor_text(x)}"
+    return Cost(_half(x) * _GLU_GRADIENT, moved(gradient, x, fresh(x))), texts(gradient, x)
 
 
 def _half(x: Tensor) -> int:
@@ -161,17 +137,15 @@ def _half(x: Tensor) -> int:
     return elements(x.shape) // 2
 
 
-@operators("(gradient, x, weight): aten::_prelu_kernel_backward")
-def prelu_kernel_backward(gradient: Tensor, x: Tensor, weight: Tensor) -> tuple[Cost, str]:
-    """dy or slope dy, and dy a or 0: the gradient of the slope before summation.
-
+table_row("""
+    dy or slope dy, and dy a or 0: the gradient of the slope before summation.
     FLOPs: 3 for each element: a comparison, two multiplications.
     Bytes: dy, x and the slopes read, both gradients of x's size written.
-    """
-    count = elements(x.shape)
-    operands = (gradient, x, weight)
-    moved = add_known(*map(tensor_bytes, operands), byte_count(2 * count, x.dtype))
-    return Cost(3 * count, moved), ";".join(map(tensor_text, operands))
+    (gradient, x, weight): aten::_prelu_kernel_backward
+""")(
+    "gradient, x, weight",
+    Traffic(3, "gradient x weight x' x'", "gradient x weight", of="x"),
+)
 
 
 _POLYGAMMA: Final = Operator(GAMMA, ("x",), Output.FLOAT, saved(GAMMA + 1), 1, None)
@@ -187,16 +161,12 @@ table_row("""
 """)("x", lambda x, direction: pointwise(_POLYGAMMA, [x], direction))
 
 
-@operators("(x, ...): frexp")
-def frexp(x: Tensor) -> tuple[Cost, str]:
-    """Mantissa, of x's type, and exponent, int32, of each element.
-
+table_row("""
+    Mantissa, of x's type, and exponent, int32, of each element.
     FLOPs: 2 for each element.
     Bytes: x read, both written.
-    """
-    count = elements(x.shape)
-    written = add_known(byte_count(count, x.dtype), byte_count(count, "int32"))
-    return Cost(2 * count, add_known(tensor_bytes(x), written)), tensor_text(x)
+    (x, ...): frexp
+""")("x", Traffic(2, "x x' x:int32"))
 
 
 table_row("""
@@ -204,4 +174,4 @@ table_row("""
     FLOPs: 0.
     Bytes: 0, forward and backward: no kernel runs.
     (x): positive torch.pos torch.__pos__
-""")("x", lambda x: (Cost(0, 0), tensor_text(x)), both=True)
+""")("x", Traffic(0, "", "x"), both=True)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from enum import Enum
+from inspect import cleandoc
+from math import prod
 from typing import Final
 
 from fastprof._system.classes import dataclass
+from fastprof.ops import axes
 from fastprof.ops.axes import EXPONENTIAL, LOGARITHM, SQUARE_ROOT, TRIGONOMETRIC
 
 
@@ -146,8 +150,57 @@ def passed(flops: int) -> Gradient:
 ZEROED: Final = Gradient(0, 1)  # zeros written
 NONE: Final = None
 
-BOTH: Final = "self other"
 HYPOTENUSE: Final = 3 + SQUARE_ROOT
-COMPLEX_EXPONENTIAL: Final = EXPONENTIAL + 2 * TRIGONOMETRIC + 2  # e^a (cos b + i sin b)
-COMPLEX_LOGARITHM: Final = HYPOTENUSE + LOGARITHM + TRIGONOMETRIC
 COMPLEX_DIVISION: Final = 11
+# Names of numbers in tables, with those of `fastprof.ops.axes`.
+_CONSTANTS: Final = {
+    **{key: value for key, value in vars(axes).items() if isinstance(value, int)},
+    "HYPOTENUSE": HYPOTENUSE,
+    "COMPLEX_DIVISION": COMPLEX_DIVISION,
+    "COMPLEX_ROOT": HYPOTENUSE + 2 * (2 + SQUARE_ROOT),
+    "COMPLEX_SINE": 4 * TRIGONOMETRIC + 2,  # sin a cosh b + i cos a sinh b
+    "COMPLEX_EXPONENTIAL": EXPONENTIAL + 2 * TRIGONOMETRIC + 2,  # e^a (cos b + i sin b)
+    "COMPLEX_LOGARITHM": HYPOTENUSE + LOGARITHM + TRIGONOMETRIC,
+}
+
+
+def rows(text: str) -> tuple[PointwiseRow, ...]:
+    """The rows of a table, `names: what they compute; FLOPs; option; option`, on indented lines.
+
+    "-" in place of names shared by Python and ATen: there are none. Numbers are sums of products of
+    numbers and constants of `_CONSTANTS`. Options are arguments of `row`,
+    with the words `of` (the operands), `complex` (FLOPs of complex elements), `gradient` (FLOPs of
+    one that reads a saved tensor) or `passed` (of one that does not), `gradient of zeros`,
+    `no gradient` and `never in place`.
+    """
+    return tuple(map(_row, re.sub(r"\n +", " ", cleandoc(text)).splitlines()))
+
+
+def _row(line: str) -> PointwiseRow:
+    names, _, rest = line.partition(": ")
+    text, flops, *options = rest.split("; ")
+    given = dict(option.split(" ", 1) for option in options)
+    gradient: Gradient | int | None = _number(given.get("gradient", "-1").replace("of zeros", "0"))
+    if "passed" in given:
+        gradient = passed(_number(given["passed"]))
+    elif given.get("gradient") == "of zeros":
+        gradient = ZEROED
+    elif "no" in given:
+        gradient = NONE
+    return row(
+        names.replace("-", ""),
+        text,
+        _number(flops),
+        given.get("of", "self"),
+        Output[given.get("output", "PROMOTED")],
+        gradient=gradient,
+        in_place=given.get("in_place", "never" not in given),
+        needed=_number(given["needed"]) if "needed" in given else None,
+        complex_flops=_number(given["complex"]) if "complex" in given else None,
+        **{key: given[key] for key in ("python", "aten", "stems", "special") if key in given},
+    )
+
+
+def _number(text: str) -> int:
+    terms = (term.split(" * ") for term in text.split(" + "))
+    return sum(prod(_CONSTANTS.get(name) or int(name) for name in term) for term in terms)

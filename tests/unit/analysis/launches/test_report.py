@@ -194,11 +194,11 @@ def test_of_many_queues_those_with_the_most_work_are_kept(tmp_path, monkeypatch)
     monkeypatch.setattr("fastprof.analysis.launches.report.MOST_QUEUES", 2)
     export = Export()
     for i, device in enumerate([0, 1, 1, 2, 2, 2]):
-        export.launch(i * US, i * US + 10, corr=i)
+        export.launch(i * US, i * US + 10, corr=i, tid=1)
         export.kernel(i * US + 20, i * US + 30, corr=i, device=device)
     table = opened(export, tmp_path / "net.sqlite").launches()
     assert [queue["device"] for queue in table.facts["queue_depth"]] == [1, 2]
-    assert "1 queues are left out of 3: those with the least work" in table.notes
+    assert "1 of 3 queues left out: those with the least work" in table.notes
 
 
 def test_queues_are_in_json(tmp_path):

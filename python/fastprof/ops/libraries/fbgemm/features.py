@@ -24,26 +24,29 @@ from typing import Any
 
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.axes import EXPONENTIAL
-from fastprof.ops.cost import CannotModel, Cost, add_known
-from fastprof.ops.parameters import Ints, Tensors
+from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
+from fastprof.ops.parameters import Flag, Int, Ints, Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import byte_count, elements, moved, texts
 
 # Jagged sparse features before their lookup: permutations, offsets, buckets, bounds checks.
 
-Size = int | Unknown | None
+Size = Int | None
 
 
 @operators("""
-    (permute, lengths, values, weights, total, ...): fbgemm::permute_1D_sparse_data
-        fbgemm::permute_2D_sparse_data fbgemm::permute_2D_sparse_preallocated_out
-        fbgemm::permute_sparse_data fb::permute_1D_sparse_data fb::permute_2D_sparse_data
-        fb::permute_2D_sparse_preallocated_out fb::permute_sparse_data
-    (permute, lengths, values, _, weights, total): fbgemm::permute_2D_sparse_data_input1D
-        fb::permute_2D_sparse_data_input1D
-    (permute, lengths, values, weights): fbgemm::permute_sparse_features
-        fb::permute_sparse_features
+    Features [t, samples] permuted, with possible repetitions and omissions: [p, ..].
+    FLOPs: one addition for each length read and each written: offsets are sums of lengths.
+    Bytes: permutation, lengths and values (and weights) read, those of the result written.
+
+    The number of values in the result is an argument that few captures record. If the number of
+    features is unchanged, so is the number of values; else p / t of it is assumed, an estimate.
+    (permute, lengths, values, weights, total, ...): fbgemm|fb::permute_1D_sparse_data
+        fbgemm|fb::permute_2D_sparse_data fbgemm|fb::permute_2D_sparse_preallocated_out
+        fbgemm|fb::permute_sparse_data
+    (permute, lengths, values, _, weights, total): fbgemm|fb::permute_2D_sparse_data_input1D
+    (permute, lengths, values, weights): fbgemm|fb::permute_sparse_features
 """)
 def permute_1_d_sparse_data(
     permute: Tensor,
@@ -51,15 +54,7 @@ def permute_1_d_sparse_data(
     values: Tensor,
     weights: Tensor | None = None,
     total: Size = None,
-) -> tuple[Cost, str]:
-    """Features [t, samples] permuted, with possible repetitions and omissions: [p, ..].
-
-    FLOPs: one addition for each length read and each written: offsets are sums of lengths.
-    Bytes: permutation, lengths and values (and weights) read, those of the result written.
-
-    The number of values in the result is an argument that few captures record. If the number of
-    features is unchanged, so is the number of values; else p / t of it is assumed, an estimate.
-    """
+) -> Answer:
     if not lengths.shape:
         raise CannotModel("lengths without dimensions")
     features, kept = lengths.shape[0], elements(permute.shape)
@@ -86,53 +81,45 @@ table_row("""
     Sums of x up to each element, by row.
     FLOPs: one addition for each element.
     Bytes: x read, the same amount written (a complete sum has one more element a row, not counted).
-    (x): fbgemm::asynchronous_complete_cumsum fbgemm::asynchronous_inclusive_cumsum
-        fbgemm::asynchronous_exclusive_cumsum fbgemm::asynchronous_batched_complete_cumsum
-        fbgemm::asynchronous_batched_inclusive_cumsum fbgemm::asynchronous_batched_exclusive_cumsum
-        fb::asynchronous_complete_cumsum fb::asynchronous_inclusive_cumsum
-        fb::asynchronous_exclusive_cumsum fb::asynchronous_batched_complete_cumsum
-        fb::asynchronous_batched_inclusive_cumsum fb::asynchronous_batched_exclusive_cumsum
+    (x): fbgemm|fb::asynchronous_complete_cumsum fbgemm|fb::asynchronous_inclusive_cumsum
+        fbgemm|fb::asynchronous_exclusive_cumsum fbgemm|fb::asynchronous_batched_complete_cumsum
+        fbgemm|fb::asynchronous_batched_inclusive_cumsum
+        fbgemm|fb::asynchronous_batched_exclusive_cumsum
 """)("x", Traffic(1, "x x"))
 
 
-@operators("(rows, indices, offsets, ...): fbgemm::bounds_check_indices fb::bounds_check_indices")
-def bounds_check_indices(rows: Tensor, indices: Tensor, offsets: Tensor) -> tuple[Cost, str]:
-    """Check of each index against the size of its table.
-
+@operators("""
+    Check of each index against the size of its table.
     FLOPs: two comparisons for each index, one for each offset.
     Bytes: table sizes, indices and offsets read; corrections of indices are rare and not counted.
-    """
+    (rows, indices, offsets, ...): fbgemm|fb::bounds_check_indices
+""")
+def bounds_check_indices(rows: Tensor, indices: Tensor, offsets: Tensor) -> Answer:
     flops = 2 * elements(indices.shape) + elements(offsets.shape)
     return Cost(flops, moved(rows, indices, offsets)), texts(indices, offsets)
 
 
 @operators("""
-    (lengths, indices, positions, sequence, other, buckets, weights, ...):
-        fbgemm::block_bucketize_sparse_features
-        fbgemm::block_bucketize_sparse_features_inference fb::block_bucketize_sparse_features
-        fb::block_bucketize_sparse_features_inference
-    (lengths, indices, positions, buckets, weights): fbgemm::bucketize_sparse_features
-        fb::bucketize_sparse_features
-""")
-def bucketize(
-    lengths: Tensor,
-    indices: Tensor,
-    positions: bool | Unknown = False,
-    sequence: bool | Unknown = False,
-    buckets: Size = None,
-    weights: Tensor | None = None,
-    other: Any = None,
-) -> tuple[Cost, str]:
-    """Indices grouped by the rank (bucket) that owns their row.
-
+    Indices grouped by the rank (bucket) that owns their row.
     FLOPs: two divisions for each index, one addition for each length of the result.
     Bytes: lengths and indices (and weights) read, and written: lengths once for each bucket,
         positions and the inverse if requested.
 
     Unknown if the number of buckets is not recorded; an estimate if the requested outputs are
     unknown.
-    """
-    del other
+    (lengths, indices, positions, sequence, other, buckets, weights, ...):
+        fbgemm|fb::block_bucketize_sparse_features
+        fbgemm|fb::block_bucketize_sparse_features_inference
+    (lengths, indices, positions, buckets, weights): fbgemm|fb::bucketize_sparse_features
+""")
+def bucketize(
+    lengths: Tensor,
+    indices: Tensor,
+    positions: Flag = False,
+    sequence: Flag = False,
+    buckets: Size = None,
+    weights: Tensor | None = None,
+) -> Answer:
     if not isinstance(buckets, int):
         raise CannotModel("the number of buckets is not in the capture")
     count = elements(indices.shape)
@@ -151,15 +138,13 @@ def bucketize(
 
 
 @operators("""
-    (offsets, count): fbgemm::offsets_range fb::offsets_range
-    (offsets, like): fbgemm::offsets_range fb::offsets_range
-""")
-def ranges(offsets: Tensor, count: Size = None, like: Tensor | None = None) -> tuple[Cost, str]:
-    """0, 1, 2, ... within each segment, concatenated.
-
+    0, 1, 2, ... within each segment, concatenated.
     FLOPs: one addition for each element.
     Bytes: offsets read, one number of their type per element written.
-    """
+    (offsets, count): fbgemm|fb::offsets_range
+    (offsets, like): fbgemm|fb::offsets_range
+""")
+def ranges(offsets: Tensor, count: Size = None, like: Tensor | None = None) -> Answer:
     if like is not None:
         count = elements(like.shape)
     if not isinstance(count, int):
@@ -168,18 +153,15 @@ def ranges(offsets: Tensor, count: Size = None, like: Tensor | None = None) -> t
 
 
 @operators("""
-    (permute, before, after, count): fbgemm::expand_into_jagged_permute
-        fb::expand_into_jagged_permute
-""")
-def expand_into_jagged_permute(
-    permute: Tensor, before: Tensor, after: Tensor, count: Size = None
-) -> tuple[Cost, str]:
-    """A permutation of segments expanded to their elements.
-
+    A permutation of segments expanded to their elements.
     FLOPs: one addition for each element.
     Bytes: permutation and both offsets read, an index for each element written; unknown if the
         number of elements is not in the capture.
-    """
+    (permute, before, after, count): fbgemm|fb::expand_into_jagged_permute
+""")
+def expand_into_jagged_permute(
+    permute: Tensor, before: Tensor, after: Tensor, count: Size = None
+) -> Answer:
     known = count if isinstance(count, int) else None
     written = None if known is None else byte_count(known, permute.dtype)
     return Cost(known, add_known(moved(permute, before, after), written)), texts(permute)
@@ -189,29 +171,34 @@ table_row("""
     The elements of x in another order.
     FLOPs: 0.
     Bytes: x read, the same amount written.
-    (x): fbgemm::invert_permute fb::invert_permute
-    (x, ...): fbgemm::recat_embedding_grad_output fbgemm::recat_embedding_grad_output_mixed_D
-        fbgemm::recat_embedding_grad_output_mixed_D_batch fbgemm::reorder_batched_ad_lengths
-        fb::recat_embedding_grad_output fb::recat_embedding_grad_output_mixed_D
-        fb::recat_embedding_grad_output_mixed_D_batch fb::reorder_batched_ad_lengths
+    (x): fbgemm|fb::invert_permute
+    (x, ...): fbgemm|fb::recat_embedding_grad_output fbgemm|fb::recat_embedding_grad_output_mixed_D
+        fbgemm|fb::recat_embedding_grad_output_mixed_D_batch fbgemm|fb::reorder_batched_ad_lengths
 """)("x", Traffic(0, "x x"))
 
 
-@operators("(_, ends, x): fbgemm::segment_sum_csr fb::segment_sum_csr")
-def segment_sum_csr(x: Tensor, ends: Tensor) -> tuple[Cost, str]:
-    """Sums of x over segments given by their ends.
-
+@operators("""
+    Sums of x over segments given by their ends.
     FLOPs: one addition for each element.
     Bytes: x and ends read, one number per segment written.
-    """
+    (_, ends, x): fbgemm|fb::segment_sum_csr
+""")
+def segment_sum_csr(x: Tensor, ends: Tensor) -> Answer:
     written = byte_count(max(elements(ends.shape) - 1, 0), x.dtype)
     return Cost(elements(x.shape), add_known(moved(x, ends), written)), texts(x, ends)
 
 
 @operators("""
+    The segments of some samples, picked by indices from values [n, ..].
+    FLOPs: forward one addition for each length; backward one for each element picked.
+    Bytes: lengths, indices, offsets and picked values (and weights) read, the picked values
+        written; backward their gradient read and added to that of the values.
+
+    The number of picked values is an argument that few captures record. Otherwise samples are
+    assumed to have the average length, an estimate.
     (values, lengths, offsets, indices, samples, weights, total):
-        fbgemm::keyed_jagged_index_select_dim1 fb::keyed_jagged_index_select_dim1
-    (values, lengths, indices, ...): fbgemm::jagged_index_select fb::jagged_index_select
+        fbgemm|fb::keyed_jagged_index_select_dim1
+    (values, lengths, indices, ...): fbgemm|fb::jagged_index_select
 """)
 def keyed_jagged_index_select_dim1(
     values: Tensor,
@@ -223,16 +210,7 @@ def keyed_jagged_index_select_dim1(
     total: Size = None,
     *,
     direction: str,
-) -> tuple[Cost, str]:
-    """The segments of some samples, picked by indices from values [n, ..].
-
-    FLOPs: forward one addition for each length; backward one for each element picked.
-    Bytes: lengths, indices, offsets and picked values (and weights) read, the picked values
-        written; backward their gradient read and added to that of the values.
-
-    The number of picked values is an argument that few captures record. Otherwise samples are
-    assumed to have the average length, an estimate.
-    """
+) -> Answer:
     all_samples = samples if isinstance(samples, int) else lengths.shape[0] if lengths.shape else 0
     known = isinstance(total, int)
     rows = values.shape[0] if values.shape else 0
@@ -251,26 +229,22 @@ def keyed_jagged_index_select_dim1(
 
 
 @operators("""
-    (x, indices, ...): fbgemm::index_select_dim0 fb::index_select_dim0
-    (tables*, lists*): fbgemm::group_index_select_dim0 fb::group_index_select_dim0
-    (x, other, other, indices): fbgemm::batched_unary_embeddings fb::batched_unary_embeddings
+    Rows of x picked by indices, or of several tensors by several lists.
+    FLOPs: 0; backward one addition for each element picked.
+    Bytes: indices and picked rows read, the same amount written; backward the gradient of the
+        picked rows read, and the target rows read and written.
+    (x, indices, ...): fbgemm|fb::index_select_dim0
+    (tables*, lists*): fbgemm|fb::group_index_select_dim0
+    (x, other, other, indices): fbgemm|fb::batched_unary_embeddings
 """)
 def index_select_dim0(
     x: Tensor | None = None,
     indices: Tensor | None = None,
     tables: Tensors = (),
     lists: Tensors = (),
-    other: Any = None,
     *,
     direction: str,
-) -> tuple[Cost, str]:
-    """Rows of x picked by indices, or of several tensors by several lists.
-
-    FLOPs: 0; backward one addition for each element picked.
-    Bytes: indices and picked rows read, the same amount written; backward the gradient of the
-        picked rows read, and the target rows read and written.
-    """
-    del other
+) -> Answer:
     pairs = [(x, indices)] if x is not None and indices is not None else []
     pairs += list(zip(tables, lists, strict=False))
     if not pairs:
@@ -291,30 +265,22 @@ table_row("""
     Columns of pooled embeddings, permuted by feature.
     FLOPs: 0.
     Bytes: the embeddings read, the same amount written; backward the same for their gradient.
-    (pooled, ...): fbgemm::permute_pooled_embs fbgemm::permute_pooled_embs_auto_grad
-        fbgemm::permute_pooled_embs_split fbgemm::permute_pooled_embs_auto_grad_split
-        fb::permute_pooled_embs fb::permute_pooled_embs_auto_grad fb::permute_pooled_embs_split
-        fb::permute_pooled_embs_auto_grad_split
+    (pooled, ...): fbgemm|fb::permute_pooled_embs fbgemm|fb::permute_pooled_embs_auto_grad
+        fbgemm|fb::permute_pooled_embs_split fbgemm|fb::permute_pooled_embs_auto_grad_split
 """)("pooled", Traffic(0, "pooled pooled"), both=True)
 
 
 @operators("""
-    (pooled*, ...): fbgemm::merge_pooled_embeddings fbgemm::all_to_one_device
-        fbgemm::permute_multi_embedding fbgemm::regroup_keyed_tensor
-        fbgemm::permute_multi_embedding_function fbgemm::sum_reduce_to_one
-        fb::merge_pooled_embeddings fb::all_to_one_device fb::permute_multi_embedding
-        fb::regroup_keyed_tensor fb::permute_multi_embedding_function fb::sum_reduce_to_one
-""")
-def merge_pooled_embeddings(
-    pooled: Tensors, other: Any = None, *, direction: str
-) -> tuple[Cost, str]:
-    """Pooled embeddings of several devices or groups, merged.
-
+    Pooled embeddings of several devices or groups, merged.
     FLOPs: 0 (the sum of a reduction to one device is not counted).
     Bytes: the embeddings read, the same amount written: an estimate: features may be omitted or
         repeated.
-    """
-    del other, direction
+    (pooled*, ...): fbgemm|fb::merge_pooled_embeddings fbgemm|fb::all_to_one_device
+        fbgemm|fb::permute_multi_embedding fbgemm|fb::regroup_keyed_tensor
+        fbgemm|fb::permute_multi_embedding_function fbgemm|fb::sum_reduce_to_one
+""")
+def merge_pooled_embeddings(pooled: Tensors, *, direction: str) -> Answer:
+    del direction
     if not pooled:
         raise CannotModel("the embeddings are not in the capture")
     return Cost(0, moved(*pooled, *pooled), exact=False), texts(*pooled)
@@ -337,10 +303,14 @@ def _samples(offsets: Any) -> int | None:
 
 
 @operators("""
-    (values, offsets, longest, _): fbgemm::jagged_to_padded_dense
-        fbgemm::jagged_to_padded_dense_forward fbgemm::jagged_1d_to_dense
-        fb::jagged_to_padded_dense fb::jagged_to_padded_dense_forward fb::jagged_1d_to_dense
-    (values, offsets, longest): fbgemm::jagged_2d_to_dense fb::jagged_2d_to_dense
+    Jagged values [n, d] as a dense tensor [samples, longest, d], padded.
+    FLOPs: 0.
+    Bytes: values and offsets read, the dense tensor written; backward the dense gradient at the
+        values read, the gradient of the values written. Unknown if the capture does not record the
+        length.
+    (values, offsets, longest, _): fbgemm|fb::jagged_to_padded_dense
+        fbgemm|fb::jagged_to_padded_dense_forward fbgemm|fb::jagged_1d_to_dense
+    (values, offsets, longest): fbgemm|fb::jagged_2d_to_dense
 """)
 def jagged_to_padded_dense(
     values: Tensor,
@@ -349,14 +319,7 @@ def jagged_to_padded_dense(
     *,
     result: Tensor | Unknown = UNKNOWN,
     direction: str,
-) -> tuple[Cost, str]:
-    """Jagged values [n, d] as a dense tensor [samples, longest, d], padded.
-
-    FLOPs: 0.
-    Bytes: values and offsets read, the dense tensor written; backward the dense gradient at the
-        values read, the gradient of the values written. Unknown if the capture does not record the
-        length.
-    """
+) -> Answer:
     if direction == "bprop":
         return Cost(0, add_known(moved(values, values), offset_bytes(offsets))), texts(values)
     written = None
@@ -371,35 +334,29 @@ def jagged_to_padded_dense(
 
 
 @operators("""
-    (gradient, offsets, total): fbgemm::jagged_to_padded_dense_backward
-        fb::jagged_to_padded_dense_backward
-""")
-def jagged_to_padded_dense_backward(
-    gradient: Tensor, offsets: Any, total: int | Unknown | None = None
-) -> tuple[Cost, str]:
-    """Gradient of jagged values [total, d] from that of the dense tensor.
-
+    Gradient of jagged values [total, d] from that of the dense tensor.
     FLOPs: 0.
     Bytes: offsets read, and one row per value read and written; at most those of the dense
         gradient, an estimate if the capture does not record the number.
-    """
+    (gradient, offsets, total): fbgemm|fb::jagged_to_padded_dense_backward
+""")
+def jagged_to_padded_dense_backward(
+    gradient: Tensor, offsets: Any, total: Int | None = None
+) -> Answer:
     return _taken(gradient, offsets, total)
 
 
 @operators("""
-    (dense, offsets, total): fbgemm::dense_to_jagged fbgemm::dense_to_jagged_forward
-        fb::dense_to_jagged fb::dense_to_jagged_forward
-""")
-def dense_to_jagged(
-    dense: Tensor, offsets: Any, total: int | Unknown | None = None, *, direction: str
-) -> tuple[Cost, str]:
-    """The rows of a dense tensor [samples, longest, d] within each sample's length, concatenated.
-
+    The rows of a dense tensor [samples, longest, d] within each sample's length, concatenated.
     FLOPs: 0.
     Bytes: offsets read, and one row per value read and written; at most those of the dense tensor,
         an estimate if the capture does not record the number. Backward the values' gradient read,
         the dense tensor's written.
-    """
+    (dense, offsets, total): fbgemm|fb::dense_to_jagged fbgemm|fb::dense_to_jagged_forward
+""")
+def dense_to_jagged(
+    dense: Tensor, offsets: Any, total: Int | None = None, *, direction: str
+) -> Answer:
     cost, params = _taken(dense, offsets, total)
     if direction == "bprop":
         half = None if cost.bytes is None else (cost.bytes - (offset_bytes(offsets) or 0)) // 2
@@ -408,7 +365,7 @@ def dense_to_jagged(
     return cost, params
 
 
-def _taken(dense: Tensor, offsets: Any, total: int | Unknown | None) -> tuple[Cost, str]:
+def _taken(dense: Tensor, offsets: Any, total: Int | None) -> Answer:
     if len(dense.shape) < 2:
         raise CannotModel(f"shape {dense.shape} has no dimension that is padded")
     known = isinstance(total, int)
@@ -420,32 +377,21 @@ def _taken(dense: Tensor, offsets: Any, total: int | Unknown | None) -> tuple[Co
 
 
 @operators("""
-    (values, offsets, dense): fbgemm::jagged_dense_elementwise_add
-        fbgemm::jagged_dense_elementwise_add_jagged_output fbgemm::jagged_dense_elementwise_mul
-        fbgemm::jagged_dense_elementwise_mul_forward fb::jagged_dense_elementwise_add
-        fb::jagged_dense_elementwise_add_jagged_output fb::jagged_dense_elementwise_mul
-        fb::jagged_dense_elementwise_mul_forward
-    (values, offsets, dense, second): fbgemm::jagged_dense_dense_elementwise_add_jagged_output
-        fbgemm::jagged_dense_dense_elementwise_add_jagged_output_forward
-        fb::jagged_dense_dense_elementwise_add_jagged_output
-        fb::jagged_dense_dense_elementwise_add_jagged_output_forward
-""")
-def jagged_dense_elementwise_add(
-    values: Tensor,
-    offsets: Any,
-    dense: Tensor,
-    second: Tensor | None = None,
-    *,
-    direction: str,
-) -> tuple[Cost, str]:
-    """Jagged values [n, d] and one or two dense tensors added or multiplied, as jagged values.
-
+    Jagged values [n, d] and one or two dense tensors added or multiplied, as jagged values.
     FLOPs: one for each value and dense tensor; backward the same.
     Bytes: values, offsets and the corresponding elements of each dense tensor read, the result
         written; backward the gradient and the same elements read, the gradients written.
 
     (The sum as a dense tensor, `jagged_dense_elementwise_add`, is counted the same.)
-    """
+    (values, offsets, dense): fbgemm|fb::jagged_dense_elementwise_add
+        fbgemm|fb::jagged_dense_elementwise_add_jagged_output
+        fbgemm|fb::jagged_dense_elementwise_mul fbgemm|fb::jagged_dense_elementwise_mul_forward
+    (values, offsets, dense, second): fbgemm|fb::jagged_dense_dense_elementwise_add_jagged_output
+        fbgemm|fb::jagged_dense_dense_elementwise_add_jagged_output_forward
+""")
+def jagged_dense_elementwise_add(
+    values: Tensor, offsets: Any, dense: Tensor, second: Tensor | None = None, *, direction: str
+) -> Answer:
     operands = 1 if second is None else 2
     count = elements(values.shape)
     of_dense = byte_count(count * operands, dense.dtype)
@@ -457,19 +403,16 @@ def jagged_dense_elementwise_add(
 
 
 @operators("""
-    (vectors, values, offsets): fbgemm::batched_dense_vec_jagged_2d_mul
-        fbgemm::batched_dense_vec_jagged_2d_mul_forward fb::batched_dense_vec_jagged_2d_mul
-        fb::batched_dense_vec_jagged_2d_mul_forward
-""")
-def batched_dense_vec_jagged_2d_mul(
-    vectors: Tensor, values: Tensor, offsets: Any, *, direction: str
-) -> tuple[Cost, str]:
-    """Row vectors [b h, longest] times jagged matrices, values [n, h d]: [b h, d].
-
+    Row vectors [b h, longest] times jagged matrices, values [n, h d]: [b h, d].
     FLOPs: 2 n h d; backward 4 n h d, a product for each operand.
     Bytes: values, offsets and one element of the vectors for each value's row and head read, the
         result written; backward these and the result's gradient read, both gradients written.
-    """
+    (vectors, values, offsets): fbgemm|fb::batched_dense_vec_jagged_2d_mul
+        fbgemm|fb::batched_dense_vec_jagged_2d_mul_forward
+""")
+def batched_dense_vec_jagged_2d_mul(
+    vectors: Tensor, values: Tensor, offsets: Any, *, direction: str
+) -> Answer:
     if len(vectors.shape) != 2 or len(values.shape) != 2:
         raise CannotModel(f"cannot multiply {vectors.shape} and jagged {values.shape}")
     samples = _known_samples(offsets)
@@ -486,10 +429,12 @@ def batched_dense_vec_jagged_2d_mul(
 
 
 @operators("""
-    (values, offsets, dense, _): fbgemm::jagged_dense_bmm fbgemm::jagged_dense_bmm_forward
-        fb::jagged_dense_bmm fb::jagged_dense_bmm_forward
-    (values, second, offsets, _): fbgemm::jagged_jagged_bmm fbgemm::jagged_jagged_bmm_forward
-        fb::jagged_jagged_bmm fb::jagged_jagged_bmm_forward
+    Jagged [n, d] times dense [b, d, t] -> jagged [n, t]; or times jagged [n, t] -> [b, d, t].
+    FLOPs: 2 n d t; backward 4 n d t, a product for each operand.
+    Bytes: operands and offsets read, the result written; backward these and the result's gradient
+        read, both gradients written.
+    (values, offsets, dense, _): fbgemm|fb::jagged_dense_bmm fbgemm|fb::jagged_dense_bmm_forward
+    (values, second, offsets, _): fbgemm|fb::jagged_jagged_bmm fbgemm|fb::jagged_jagged_bmm_forward
 """)
 def products(
     values: Tensor,
@@ -498,13 +443,7 @@ def products(
     second: Tensor | None = None,
     *,
     direction: str,
-) -> tuple[Cost, str]:
-    """Jagged [n, d] times dense [b, d, t] -> jagged [n, t]; or times jagged [n, t] -> [b, d, t].
-
-    FLOPs: 2 n d t; backward 4 n d t, a product for each operand.
-    Bytes: operands and offsets read, the result written; backward these and the result's gradient
-        read, both gradients written.
-    """
+) -> Answer:
     rows, depth = _two(values)
     if dense is not None and len(dense.shape) == 3 and dense.shape[1] == depth:
         width = dense.shape[2]
@@ -523,16 +462,13 @@ def products(
 
 
 @operators("""
-    (values, offsets, _): fbgemm::jagged_softmax fbgemm::jagged_softmax_forward
-        fb::jagged_softmax fb::jagged_softmax_forward
-""")
-def jagged_softmax(values: Tensor, offsets: Any, *, direction: str) -> tuple[Cost, str]:
-    """Softmax of jagged values [n, d] over each sample's rows.
-
+    Softmax of jagged values [n, d] over each sample's rows.
     FLOPs: 24 for each value (largest 1, difference 1, exponential 20, sum 1, division 1); backward
         4 (product and sum 2, difference and product 2).
     Bytes: values and offsets read, the same amount written; backward values and gradient read.
-    """
+    (values, offsets, _): fbgemm|fb::jagged_softmax fbgemm|fb::jagged_softmax_forward
+""")
+def jagged_softmax(values: Tensor, offsets: Any, *, direction: str) -> Answer:
     count = elements(values.shape)
     if direction == "bprop":
         return Cost(

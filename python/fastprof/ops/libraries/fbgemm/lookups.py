@@ -25,15 +25,15 @@ from typing import Any, Final
 
 from fastprof._system.classes import NamedTuple
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
-from fastprof.ops.cost import CannotModel, Cost, add_known
-from fastprof.ops.parameters import Tensors
-from fastprof.ops.registry import generated, op, operators
+from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
+from fastprof.ops.parameters import Int, Tensors
+from fastprof.ops.registry import generated, operators
 from fastprof.ops.table import table_row
 from fastprof.ops.tensor import byte_count, elements, fresh, is_floating, moved, tensor_bytes, texts
 
 # Widths, rows and outputs of the embedding tables of one lookup.
 
-Size = int | Unknown | None
+Size = Int | None
 
 NO_POOLING: Final = 2  # fbgemm's PoolingMode: 0 sum, 1 mean
 MEAN: Final = 1
@@ -88,11 +88,13 @@ def tables(
     widths: tuple[Size, Size],
     indices: Tensor,
     offsets: Tensor,
-    pooling: int | Unknown | None,
+    pooling: Int | None,
     momentum: Any,
     result: Tensor | Unknown | None,
 ) -> Tables:
     """The sizes of a lookup.
+
+    Raises CannotModel when the widths are unknown.
 
     Parameters
     ----------
@@ -106,11 +108,6 @@ def tables(
         The first state of the optimizer, with one element per row or per weight.
     result : Tensor or Unknown
         The output, if recorded.
-
-    Raises
-    ------
-    CannotModel
-        When the widths are unknown.
     """
     stored = max(weights, key=lambda tensor: elements(tensor.shape))
     size = elements(stored.shape)
@@ -191,41 +188,59 @@ _FLAT_PT2: Final = (
 )
 
 
-def _in_both_namespaces(*signatures: str) -> tuple[str, ...]:
-    # `fbgemm::`, and `fb::` in releases up to 2022.
-    return tuple(f"{space}::{text}" for space in ("fbgemm", "fb") for text in signatures)
+def _lookup(
+    indices: Tensor,
+    offsets: Tensor,
+    ends: Tensor,
+    total: Size = None,
+    widest: Size = None,
+    pooling: Int | None = None,
+    device_weights: Tensor | None = None,
+    unified_weights: Tensor | None = None,
+    lists: Tensors = (),
+    per_sample: Tensor | None = None,
+    momentum: Any = None,
+    *,
+    optimizer: str,
+    update: int,
+    result: Tensor | Unknown = UNKNOWN,
+    direction: str,
+) -> Answer:
+    if direction == "bprop" and optimizer == "none":
+        raise CannotModel("the gradient goes to a separate optimizer")
+    weights = lists or tuple(w for w in (device_weights, unified_weights) if w is not None)
+    if not weights:
+        raise CannotModel("the tables are not in the capture")
+    found = tables(
+        weights,
+        _features(ends),
+        (total, widest),
+        indices,
+        offsets,
+        pooling,
+        momentum,
+        result,
+    )
+    if lists and found.weights.dtype is None:
+        raise CannotModel("the type of the tables is not in the capture")
+    params = texts(found.weights, indices, found.output)
+    if direction == "fprop":
+        return lookup(found, pooling, (indices, offsets), per_sample), params
+    return gradient(found, pooling, (indices, offsets), per_sample, momentum, update), params
 
 
-def _names(optimizer: str) -> tuple[str, ...]:
-    results = []
-    for kind in ("split", "ssd"):
-        for about in _APPROXIMATE:
-            name = f"{kind}_embedding_codegen_lookup_{about}{optimizer}_function"
-            results += [name + _SPLIT, f"{name}_pt2{_PT2}", f"{name}_pt2{_FLAT_PT2}"]
-    return _in_both_namespaces(*results)
-
-
-def _register(optimizer: str, update: int) -> None:
-    @op(None, aten=_names(optimizer))
-    def _(
-        indices: Tensor,
-        offsets: Tensor,
-        ends: Tensor,
-        total: Size = None,
-        widest: Size = None,
-        pooling: int | Unknown | None = None,
-        device_weights: Tensor | None = None,
-        unified_weights: Tensor | None = None,
-        lists: Tensors = (),
-        per_sample: Tensor | None = None,
-        momentum: Any = None,
-        other: Any = None,
-        *,
-        result: Tensor | Unknown = UNKNOWN,
-        direction: str,
-    ) -> tuple[Cost, str]:
-        """Rows of several embedding tables picked by indices, summed bag by bag: [bags, widths].
-
+for _optimizer, _update in OPTIMIZERS.items():
+    _functions = [
+        f"fbgemm|fb::{kind}_embedding_codegen_lookup_{about}{_optimizer}_function"
+        for kind in ("split", "ssd")
+        for about in _APPROXIMATE
+    ]
+    _of_functions = "\n        ".join(
+        f"{_SPLIT}: {name}\n        {_PT2}: {name}_pt2\n        {_FLAT_PT2}: {name}_pt2"
+        for name in _functions
+    )
+    table_row(f"""
+        Rows of several embedding tables picked by indices, summed bag by bag: [bags, widths].
         FLOPs: one addition for each element of each picked row, two with per-sample weights; none
             without pooling; one more per output for a mean. Backward the same (one for each without
             pooling), and the optimizer's for each element of the rows that it touches: 2 for SGD, 4
@@ -238,33 +253,8 @@ def _register(optimizer: str, update: int) -> None:
         unknown (float32 is assumed), and in backward: the number of touched rows is at most that of
         indices and of rows. Widths that are not recorded follow from the output, or from a state
         with one element per row.
-        """
-        del other
-        if direction == "bprop" and optimizer == "none":
-            raise CannotModel("the gradient goes to a separate optimizer")
-        weights = lists or tuple(w for w in (device_weights, unified_weights) if w is not None)
-        if not weights:
-            raise CannotModel("the tables are not in the capture")
-        found = tables(
-            weights,
-            _features(ends),
-            (total, widest),
-            indices,
-            offsets,
-            pooling,
-            momentum,
-            result,
-        )
-        if lists and found.weights.dtype is None:
-            raise CannotModel("the type of the tables is not in the capture")
-        params = texts(found.weights, indices, found.output)
-        if direction == "fprop":
-            return lookup(found, pooling, (indices, offsets), per_sample), params
-        return gradient(found, pooling, (indices, offsets), per_sample, momentum, update), params
-
-
-for _optimizer, _update in OPTIMIZERS.items():
-    _register(_optimizer, _update)
+        {_of_functions}
+    """)(_lookup, optimizer=_optimizer, update=_update)
 
 
 def _features(ends: Tensor) -> int | None:
@@ -308,22 +298,23 @@ def gradient(
 
 
 @operators("""
-    (device_weights, other, ends, total, widest, other, _, indices, offsets, pooling,
-        per_sample, other, ...): fbgemm::dense_embedding_codegen_lookup_function
-        fbgemm::dense_embedding_codegen_lookup_function_pt2
-        fb::dense_embedding_codegen_lookup_function
-        fb::dense_embedding_codegen_lookup_function_pt2
-    (device_weights, unified_weights, other, other, other, ends, total, widest, indices,
-        offsets, pooling, other**): fbgemm::split_embedding_codegen_forward
-        fb::split_embedding_codegen_forward
+    Rows of embedding tables picked by indices and summed; their gradient is a dense tensor.
+    FLOPs: as a lookup with an optimizer; backward one addition for each element of each picked row.
+    Bytes: as a lookup with an optimizer; backward the output's gradient, indices and offsets read,
+        the tables' gradient written, and each touched row of it read and written.
+
+    Includes the operators inside a lookup, `*_embedding_*codegen_forward_*`.
+    (device_weights, other, ends, total, widest, other, _, indices, offsets, pooling, per_sample,
+        other, ...): fbgemm|fb::dense_embedding_codegen_lookup_function
+        fbgemm|fb::dense_embedding_codegen_lookup_function_pt2
+    (device_weights, unified_weights, other, other, other, ends, total, widest, indices, offsets,
+        pooling, other**): fbgemm|fb::split_embedding_codegen_forward
     (other, device_weights, unified_weights, other, other, other, ends, total, widest, other,
-        indices, offsets, pooling, other**): fbgemm::split_embedding_codegen_forward
-        fb::split_embedding_codegen_forward
+        indices, offsets, pooling, other**): fbgemm|fb::split_embedding_codegen_forward
     (device_weights, unified_weights, other, other, other, widest, indices, offsets, other**):
-        fbgemm::split_embedding_codegen_forward fb::split_embedding_codegen_forward
-    (other, device_weights, unified_weights, other, other, other, widest, other, indices,
-        offsets, other**): fbgemm::split_embedding_codegen_forward
-        fb::split_embedding_codegen_forward
+        fbgemm|fb::split_embedding_codegen_forward
+    (other, device_weights, unified_weights, other, other, other, widest, other, indices, offsets,
+        other**): fbgemm|fb::split_embedding_codegen_forward
 """)
 def dense_embedding_codegen_lookup_function(
     indices: Tensor,
@@ -333,21 +324,13 @@ def dense_embedding_codegen_lookup_function(
     ends: Tensor | None = None,
     total: Size = None,
     widest: Size = None,
-    pooling: int | Unknown | None = None,
+    pooling: Int | None = None,
     per_sample: Tensor | None = None,
     other: Any = None,
     *,
     result: Tensor | Unknown = UNKNOWN,
     direction: str,
-) -> tuple[Cost, str]:
-    """Rows of embedding tables picked by indices and summed; their gradient is a dense tensor.
-
-    FLOPs: as a lookup with an optimizer; backward one addition for each element of each picked row.
-    Bytes: as a lookup with an optimizer; backward the output's gradient, indices and offsets read,
-        the tables' gradient written, and each touched row of it read and written.
-
-    Includes the operators inside a lookup, `*_embedding_*codegen_forward_*`.
-    """
+) -> Answer:
     if isinstance(other, tuple) and other and isinstance(other[0], Tensor):
         weight = other[0]
         if per_sample is None and weight.shape == indices.shape and weight.dtype != indices.dtype:
@@ -372,33 +355,28 @@ generated(
 
 
 @operators("""
+    Rows of embedding tables of 2 to 16 bits per element picked by indices and summed.
+    FLOPs: 3 for each element of each picked row: scale, bias, sum; one more with per-sample
+        weights.
+    Bytes: unknown; the bits per element of each table are a tensor value.
     (device_weights, unified_weights, other, other, other, ends, total, _, _, _, _, _, indices,
         offsets, pooling, per_sample, ...):
-        fbgemm::int_nbit_split_embedding_codegen_lookup_function
-        fbgemm::int_nbit_split_embedding_uvm_caching_codegen_lookup_function
-        fb::int_nbit_split_embedding_codegen_lookup_function
-        fb::int_nbit_split_embedding_uvm_caching_codegen_lookup_function
+        fbgemm|fb::int_nbit_split_embedding_codegen_lookup_function
+        fbgemm|fb::int_nbit_split_embedding_uvm_caching_codegen_lookup_function
 """)
 def int_nbit_split_embedding_codegen_lookup_function(
     indices: Tensor,
     offsets: Tensor,
     ends: Tensor,
     total: Size = None,
-    pooling: int | Unknown | None = None,
+    pooling: Int | None = None,
     device_weights: Tensor | None = None,
     unified_weights: Tensor | None = None,
     per_sample: Tensor | None = None,
-    other: Any = None,
     *,
     result: Tensor | Unknown = UNKNOWN,
-) -> tuple[Cost, str]:
-    """Rows of embedding tables of 2 to 16 bits per element picked by indices and summed.
-
-    FLOPs: 3 for each element of each picked row: scale, bias, sum; one more with per-sample
-        weights.
-    Bytes: unknown; the bits per element of each table are a tensor value.
-    """
-    del device_weights, unified_weights, other
+) -> Answer:
+    del device_weights, unified_weights
     features = _features(ends) or 1
     shape = result.shape if isinstance(result, Tensor) and len(result.shape) == 2 else None
     known = total if isinstance(total, int) else (shape[1] if shape else None)
@@ -417,39 +395,26 @@ _DEVICE: Final = "(gradients, device_weights, unified_weights, other, other, oth
 _HOST: Final = "(gradients, other, device_weights, unified_weights, other, other, other, "
 
 
-def _register_gradients(optimizer: str, update: int) -> None:
-    name = f"split_embedding_backward_codegen_{optimizer}"
-    forms = (head + tail for head in (_DEVICE, _HOST) for tail in (_BAGS, _OLDER, _NO_BAGS))
-
-    @op(None, aten=_in_both_namespaces(*(name + form for form in forms)))
-    def _(
-        gradients: Tensor,
-        indices: Tensor,
-        offsets: Tensor,
-        device_weights: Tensor,
-        unified_weights: Tensor | None = None,
-        ends: Tensor | None = None,
-        widest: Size = None,
-        pooling: int | Unknown | None = None,
-        other: Any = None,
-        others: Tensors = (),
-    ) -> tuple[Cost, str]:
-        """Gradient [bags, widths] of a lookup summed by row, and the rows updated.
-
-        FLOPs: one for each element of each picked row, two for a mean or with per-sample weights,
-            and the optimizer's for each element of the rows that it touches.
-        Bytes: gradient, indices and offsets read; each touched row and its state read and written.
-
-        An estimate: the number of touched rows is at most that of indices and of rows.
-        """
-        del other
-        weights = tuple(w for w in (device_weights, unified_weights) if w is not None)
-        result, momentum, per_sample = _backward(
-            gradients, weights, ends, widest, indices, offsets, pooling, others
-        )
-        how = NO_POOLING if ends is None else pooling
-        cost = gradient(result, how, (indices, offsets), per_sample, momentum, update)
-        return cost, texts(gradients, result.weights, indices)
+def _gradients(
+    gradients: Tensor,
+    indices: Tensor,
+    offsets: Tensor,
+    device_weights: Tensor,
+    unified_weights: Tensor | None = None,
+    ends: Tensor | None = None,
+    widest: Size = None,
+    pooling: Int | None = None,
+    others: Tensors = (),
+    *,
+    update: int,
+) -> Answer:
+    weights = tuple(w for w in (device_weights, unified_weights) if w is not None)
+    result, momentum, per_sample = _backward(
+        gradients, weights, ends, widest, indices, offsets, pooling, others
+    )
+    how = NO_POOLING if ends is None else pooling
+    cost = gradient(result, how, (indices, offsets), per_sample, momentum, update)
+    return cost, texts(gradients, result.weights, indices)
 
 
 def _backward(
@@ -459,7 +424,7 @@ def _backward(
     widest: Size,
     indices: Tensor,
     offsets: Tensor,
-    pooling: int | Unknown | None,
+    pooling: Int | None,
     others: Tensors,
 ) -> tuple[Tables, Tensor | None, Tensor | None]:
     # The lookup, its optimizer's state and its per-sample weights, as far as known.
@@ -485,7 +450,19 @@ def _is_weight(tensor: Tensor, indices: Tensor) -> bool:
 
 for _optimizer, _update in OPTIMIZERS.items():
     if _optimizer != "none":
-        _register_gradients(_optimizer, _update)
+        _name = f"split_embedding_backward_codegen_{_optimizer}"
+        _forms = (head + tail for head in (_DEVICE, _HOST) for tail in (_BAGS, _OLDER, _NO_BAGS))
+        _rows_of_forms = "\n            ".join(f"{form}: fbgemm|fb::{_name}" for form in _forms)
+        table_row(f"""
+            Gradient [bags, widths] of a lookup summed by row, and the rows updated.
+            FLOPs: one for each element of each picked row, two for a mean or with per-sample
+                weights, and the optimizer's for each element of the rows that it touches.
+            Bytes: gradient, indices and offsets read; each touched row and its state read and
+                written.
+
+            An estimate: the number of touched rows is at most that of indices and of rows.
+            {_rows_of_forms}
+        """)(_gradients, update=_update)
         for _kind in ("split", "ssd"):
             generated(
                 rf"(fbgemm|fb)::{_kind}_embedding\w*_backward_codegen_(approx_)?{_optimizer}"
@@ -498,18 +475,17 @@ _OF_WEIGHTS: Final = "split_embedding_codegen_grad_indice_weights"
 
 
 @operators("""
+    Dot product of each picked row and its bag's gradient [bags, widths].
+    FLOPs: 2 for each element of each picked row.
+    Bytes: gradient, indices, offsets and picked rows read, one float32 number per index written.
     (gradients, device_weights, unified_weights, other, other, other, ends, widest, indices,
-        offsets, ...): fbgemm::split_embedding_codegen_grad_indice_weights
-        fb::split_embedding_codegen_grad_indice_weights
+        offsets, ...): fbgemm|fb::split_embedding_codegen_grad_indice_weights
     (gradients, device_weights, unified_weights, other, other, other, ends, widest, _, indices,
-        offsets, ...): fbgemm::split_embedding_codegen_grad_indice_weights
-        fb::split_embedding_codegen_grad_indice_weights
-    (gradients, other, device_weights, unified_weights, other, other, other, ends, widest,
-        indices, offsets, ...): fbgemm::split_embedding_codegen_grad_indice_weights
-        fb::split_embedding_codegen_grad_indice_weights
+        offsets, ...): fbgemm|fb::split_embedding_codegen_grad_indice_weights
+    (gradients, other, device_weights, unified_weights, other, other, other, ends, widest, indices,
+        offsets, ...): fbgemm|fb::split_embedding_codegen_grad_indice_weights
     (gradients, other, device_weights, unified_weights, other, other, other, ends, widest, _,
-        indices, offsets, ...): fbgemm::split_embedding_codegen_grad_indice_weights
-        fb::split_embedding_codegen_grad_indice_weights
+        indices, offsets, ...): fbgemm|fb::split_embedding_codegen_grad_indice_weights
 """)
 def split_embedding_codegen_grad_indice_weights(
     gradients: Tensor,
@@ -519,14 +495,7 @@ def split_embedding_codegen_grad_indice_weights(
     unified_weights: Tensor | None = None,
     ends: Tensor | None = None,
     widest: Size = None,
-    other: Any = None,
-) -> tuple[Cost, str]:
-    """Dot product of each picked row and its bag's gradient [bags, widths].
-
-    FLOPs: 2 for each element of each picked row.
-    Bytes: gradient, indices, offsets and picked rows read, one float32 number per index written.
-    """
-    del other
+) -> Answer:
     weights = tuple(w for w in (device_weights, unified_weights) if w is not None)
     result, _, _ = _backward(gradients, weights, ends, widest, indices, offsets, 0, ())
     written = moved(fresh(indices, dtype="float32"))
@@ -551,15 +520,13 @@ table_row("""
     FLOPs: one for each element.
     Bytes: x read, the same number of elements written: one byte each if x is float32 (two for
         bfloat16), else float32.
-    (x, ...): fbgemm::FloatToHFP8Quantized fbgemm::FloatToMSFPQuantized fbgemm::HFP8QuantizedToFloat
-        fbgemm::MSFPQuantizedToFloat fb::FloatToHFP8Quantized fb::FloatToMSFPQuantized
-        fb::HFP8QuantizedToFloat fb::MSFPQuantizedToFloat
-    (x): fbgemm::FloatToBfloat16Quantized fbgemm::Bfloat16QuantizedToFloat
-        fb::FloatToBfloat16Quantized fb::Bfloat16QuantizedToFloat
+    (x, ...): fbgemm|fb::FloatToHFP8Quantized fbgemm|fb::FloatToMSFPQuantized
+        fbgemm|fb::HFP8QuantizedToFloat fbgemm|fb::MSFPQuantizedToFloat
+    (x): fbgemm|fb::FloatToBfloat16Quantized fbgemm|fb::Bfloat16QuantizedToFloat
 """)("x", lambda x: _conversion(x, 1))
 
 
-def _conversion(x: Tensor, narrow: int) -> tuple[Cost, str]:
+def _conversion(x: Tensor, narrow: int) -> Answer:
     # Bytes of the narrow form: those of x, or `narrow` for each element of x.
     count = elements(x.shape)
     read = moved(x)
@@ -570,41 +537,31 @@ def _conversion(x: Tensor, narrow: int) -> tuple[Cost, str]:
 
 
 @operators("""
-    (x): fbgemm::FloatToFused8BitRowwiseQuantized fbgemm::HalfToFused8BitRowwiseQuantized
-        fbgemm::FloatOrHalfToFused8BitRowwiseQuantized fb::FloatToFused8BitRowwiseQuantized
-        fb::HalfToFused8BitRowwiseQuantized fb::FloatOrHalfToFused8BitRowwiseQuantized
-    (_o, x): fbgemm::FloatToFused8BitRowwiseQuantizedOut fb::FloatToFused8BitRowwiseQuantizedOut
-    (x, ...): fbgemm::FloatToFP8RowwiseQuantized fbgemm::FloatToPaddedFP8RowwiseQuantized
-        fb::FloatToFP8RowwiseQuantized fb::FloatToPaddedFP8RowwiseQuantized
-""")
-def float_to_fused8_bit_rowwise_quantized(x: Tensor, _o: Tensor | None = None) -> tuple[Cost, str]:
-    """Rows x[.., d] as bytes [.., d + 8], followed by their scale.
-
+    Rows x[.., d] as bytes [.., d + 8], followed by their scale.
     FLOPs: 5 for each element: two comparisons for the range, difference, product, rounding.
     Bytes: x read, a byte per element and 8 bytes per row written.
-    """
+    (x): fbgemm|fb::FloatToFused8BitRowwiseQuantized fbgemm|fb::HalfToFused8BitRowwiseQuantized
+        fbgemm|fb::FloatOrHalfToFused8BitRowwiseQuantized
+    (_o, x): fbgemm|fb::FloatToFused8BitRowwiseQuantizedOut
+    (x, ...): fbgemm|fb::FloatToFP8RowwiseQuantized fbgemm|fb::FloatToPaddedFP8RowwiseQuantized
+""")
+def float_to_fused8_bit_rowwise_quantized(x: Tensor) -> Answer:
     rows, count = _quantised_rows(x)
     return Cost(5 * count, add_known(moved(x), count + _ROW_EXTRA * rows)), texts(x)
 
 
 @operators("""
-    (x): fbgemm::Fused8BitRowwiseQuantizedToFloat fb::Fused8BitRowwiseQuantizedToFloat
-    (_o, x): fbgemm::Fused8BitRowwiseQuantizedToFloatOut fb::Fused8BitRowwiseQuantizedToFloatOut
-    (x, dtype, ...): fbgemm::Fused8BitRowwiseQuantizedToFloatOrHalf
-        fb::Fused8BitRowwiseQuantizedToFloatOrHalf
-    (x, ...): fbgemm::FP8RowwiseQuantizedToFloat fbgemm::PaddedFP8RowwiseQuantizedToFloat
-        fb::FP8RowwiseQuantizedToFloat fb::PaddedFP8RowwiseQuantizedToFloat
-""")
-def fused8_bit_rowwise_quantized_to_float(
-    x: Tensor, dtype: int | Unknown | None = None, _o: Tensor | None = None
-) -> tuple[Cost, str]:
-    """Rows of bytes x[.., d + 8] as float32 [.., d].
-
+    Rows of bytes x[.., d + 8] as float32 [.., d].
     FLOPs: 2 for each element: a product and a sum.
     Bytes: x read, d elements a row written.
 
     If the type argument is not recorded, float32 is assumed, and the cost is an estimate.
-    """
+    (x): fbgemm|fb::Fused8BitRowwiseQuantizedToFloat
+    (_o, x): fbgemm|fb::Fused8BitRowwiseQuantizedToFloatOut
+    (x, dtype, ...): fbgemm|fb::Fused8BitRowwiseQuantizedToFloatOrHalf
+    (x, ...): fbgemm|fb::FP8RowwiseQuantizedToFloat fbgemm|fb::PaddedFP8RowwiseQuantizedToFloat
+""")
+def fused8_bit_rowwise_quantized_to_float(x: Tensor, dtype: Int | None = None) -> Answer:
     return _widened(x, _TYPES.get(dtype or 0) if not isinstance(dtype, Unknown) else None)
 
 
@@ -612,11 +569,11 @@ table_row("""
     Rows of bytes x[.., d + 8] as float16 [.., d].
     FLOPs: 2 for each element: a product and a sum.
     Bytes: x read, d elements a row written.
-    (x): fbgemm::Fused8BitRowwiseQuantizedToHalf fb::Fused8BitRowwiseQuantizedToHalf
+    (x): fbgemm|fb::Fused8BitRowwiseQuantizedToHalf
 """)("x", lambda x: _widened(x, "float16"))
 
 
-def _widened(x: Tensor, dtype: str | None) -> tuple[Cost, str]:
+def _widened(x: Tensor, dtype: str | None) -> Answer:
     rows, count = _quantised_rows(x)
     if x.shape[-1] < _ROW_EXTRA:
         raise CannotModel(f"rows of {x.shape[-1]} bytes are too short for a scale")
@@ -626,21 +583,15 @@ def _widened(x: Tensor, dtype: str | None) -> tuple[Cost, str]:
 
 
 @operators("""
-    (x, bits): fbgemm::FloatToFusedNBitRowwiseQuantizedSBHalf
-        fbgemm::HalfToFusedNBitRowwiseQuantizedSBHalf
-        fbgemm::FloatOrHalfToFusedNBitRowwiseQuantizedSBHalf
-        fb::FloatToFusedNBitRowwiseQuantizedSBHalf fb::HalfToFusedNBitRowwiseQuantizedSBHalf
-        fb::FloatOrHalfToFusedNBitRowwiseQuantizedSBHalf
-""")
-def float_to_fused_n_bit_rowwise_quantized_sb_half(
-    x: Tensor, bits: int | Unknown | None = None
-) -> tuple[Cost, str]:
-    """Rows x[.., d] in 2 or 4 bits per element, followed by a float16 scale and bias.
-
+    Rows x[.., d] in 2 or 4 bits per element, followed by a float16 scale and bias.
     FLOPs: 5 for each element: two comparisons for the range, difference, product, rounding.
     Bytes: x read, the bits and 4 bytes per row written; unknown if the number of bits is not
         recorded.
-    """
+    (x, bits): fbgemm|fb::FloatToFusedNBitRowwiseQuantizedSBHalf
+        fbgemm|fb::HalfToFusedNBitRowwiseQuantizedSBHalf
+        fbgemm|fb::FloatOrHalfToFusedNBitRowwiseQuantizedSBHalf
+""")
+def float_to_fused_n_bit_rowwise_quantized_sb_half(x: Tensor, bits: Int | None = None) -> Answer:
     rows, count = _quantised_rows(x)
     written = None
     if isinstance(bits, int) and 0 < bits <= 8:

@@ -1,11 +1,19 @@
 """Attention of serving stacks over paged caches and concatenated sequences.
 
 Multi-head latent attention (MLA) over a cache of latent vectors shared by all heads.
+
+Signatures of the operators: vLLM csrc/torch_bindings.cpp, csrc/rocm/torch_bindings.cpp,
+vllm/attention/layer.py, vllm/_aiter_ops.py; aiter aiter/ops/attention.py, aiter/ops/mha.py;
+FlashInfer flashinfer/decode.py, flashinfer/prefill.py, flashinfer/cascade.py;
+vllm-project/flash-attention csrc/flash_attn/flash_api_torch_lib.cpp,
+hopper/flash_api_torch_lib.cpp; SGLang sgl-kernel/csrc/flash_extension.cc,
+python/sglang/srt/layers/radix_attention.py, sgl-kernel/csrc/common_extension.cc,
+sgl-kernel/csrc/flashmla_extension.cc; ROCm/ATOM atom/model_ops/base_attention.py.
 """
 
 from __future__ import annotations
 
-from fastprof.model.call import Tensor, Unknown
+from fastprof.model.call import Tensor
 from fastprof.ops.attention.sizes import attention_forward, heads_last, packed_sizes
 from fastprof.ops.cost import CannotModel, Cost, Work
 from fastprof.ops.libraries.serving.scores import (
@@ -17,12 +25,19 @@ from fastprof.ops.libraries.serving.scores import (
     over_cache,
     size_of_head,
 )
+from fastprof.ops.parameters import Flag
 from fastprof.ops.registry import generated, operators
 from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import moved
 
 
 @operators("""
+    softmax(q k^T) v: q [tokens, h, d]; keys and values in blocks of h/g heads of d.
+    FLOPs: 4 h d for each query and attended key, two products.
+    Bytes: q read, keys and values of all sequences read, each once, the output written.
+
+    Exact if the batch's range records the lengths; else an upper bound from the maximum length;
+    else unknown: reserved blocks do not determine it.
     (out, query, key, value, _, _, table, lengths, block, limit, ..., @batch):
         _C::paged_attention_v1
     (out, _sums, _sums, _sums, query, key, value, _, _, table, lengths, block, limit, ...,
@@ -60,23 +75,7 @@ def paged_attention_v1(
     limit: Length = None,
     block: Length = None,
     batch: Batch = None,
-    _sums: Tensor | None = None,
-    _starts: Tensor | None = None,
-    _pages: Tensor | None = None,
-    _last: Tensor | None = None,
-    _scales: Tensor | None = None,
-    _plan: Tensor | None = None,
 ) -> Work:
-    """softmax(q k^T) v: q [tokens, h, d]; keys and values in blocks of h/g heads of d.
-
-    FLOPs: 4 h d for each query and attended key, two products.
-    Bytes: q read, keys and values of all sequences read, each once, the output written.
-
-    Exact if the batch's range records the lengths; else an upper bound from the maximum length;
-    else unknown: reserved blocks do not determine it. Signatures: vLLM csrc/torch_bindings.cpp and
-    csrc/rocm/torch_bindings.cpp, aiter aiter/ops/attention.py and aiter/ops/mha.py, FlashInfer
-    flashinfer/decode.py and flashinfer/prefill.py.
-    """
     del table, block
     tokens, heads, depth = heads_of(query, None)
     of_starts = starts.shape[0] - 1 if starts is not None and starts.shape else None
@@ -90,6 +89,14 @@ def paged_attention_v1(
 
 
 @operators("""
+    softmax(q k^T) v: q [tokens, h, d] of concatenated sequences, or [b, s, h, d].
+    FLOPs: 2 h (d + w) for each query and attended key, two products.
+    Bytes: q, keys and values read, the output written.
+
+    Keys are paged [blocks, size, h/g, d] if there is a block table or lengths of cached keys, else
+    concatenated [keys, h/g, d]. Paged: exact if the batch's range records the lengths, else an
+    upper bound from the maximum length or the width of the table, else unknown. Concatenated: as
+    `sequences` of flash-attn.
     (query, key, value, out, starts, key_starts, lengths, _part, table, _part, longest_query,
         limit, ..., @batch): _vllm_fa2_C::varlen_fwd
     (query, key, value, new_key, new_value, lengths, _part, _part, _part, _part, table, ...,
@@ -115,23 +122,7 @@ def varlen_fwd(
     new_key: Tensor | None = None,
     new_value: Tensor | None = None,
     batch: Batch = None,
-    _part: Tensor | None = None,
-    _new_starts: Tensor | None = None,
-    _used: Tensor | None = None,
-    _plan: Tensor | None = None,
 ) -> Work:
-    """softmax(q k^T) v: q [tokens, h, d] of concatenated sequences, or [b, s, h, d].
-
-    FLOPs: 2 h (d + w) for each query and attended key, two products.
-    Bytes: q, keys and values read, the output written.
-
-    Keys are paged [blocks, size, h/g, d] if there is a block table or lengths of cached keys, else
-    concatenated [keys, h/g, d]. Paged: exact if the batch's range records the lengths, else an
-    upper bound from the maximum length or the width of the table, else unknown. Concatenated: as
-    `sequences` of flash-attn. Signatures: vllm-project/flash-attention
-    csrc/flash_attn/flash_api_torch_lib.cpp and hopper/flash_api_torch_lib.cpp, SGLang
-    sgl-kernel/csrc/flash_extension.cc, aiter aiter/ops/mha.py, FlashInfer flashinfer/prefill.py.
-    """
     blocks = len(key.shape) >= 4 and (table is not None or lengths is not None)
     if not blocks and len(query.shape) == 4:
         return Work((attention_forward(heads_last(query, key, value, None)),))
@@ -157,6 +148,14 @@ def varlen_fwd(
 
 
 @operators("""
+    Attention of a layer over its cache: q [tokens, h, d], new keys [tokens, h/g, d].
+    FLOPs: 2 h (d + w) for each query and attended key, two products.
+    Bytes: q read, keys and values of all sequences read from the cache in the new keys' type, the
+        output written.
+
+    Exact if the batch's range records the sums of products, a lower bound if it records a prefill's
+    totals, else unknown; the operators inside are then counted. Separate rotated parts of queries
+    and keys increase their depth.
     (query, key, value, out, ..., @batch): vllm::unified_attention_with_output
     (query, key, value, ..., @batch): vllm::unified_attention
     (query, key, value, out, _, _, rotated, more, ..., @batch):
@@ -171,21 +170,9 @@ def unified_attention_with_output(
     out: Tensor | None = None,
     rotated: Tensor | None = None,
     more: Tensor | None = None,
-    latent: bool | Unknown = False,
+    latent: Flag = False,
     batch: Batch = None,
-    _part: Tensor | None = None,
 ) -> Work:
-    """Attention of a layer over its cache: q [tokens, h, d], new keys [tokens, h/g, d].
-
-    FLOPs: 2 h (d + w) for each query and attended key, two products.
-    Bytes: q read, keys and values of all sequences read from the cache in the new keys' type, the
-        output written.
-
-    Exact if the batch's range records the sums of products, a lower bound if it records a prefill's
-    totals, else unknown; the operators inside are then counted. Separate rotated parts of queries
-    and keys increase their depth. Signatures: vLLM vllm/attention/layer.py, SGLang
-    python/sglang/srt/layers/radix_attention.py, ROCm/ATOM atom/model_ops/base_attention.py.
-    """
     del more
     if latent is not False:
         raise CannotModel("latent attention: counted by the operators inside")
@@ -207,24 +194,14 @@ def unified_attention_with_output(
 
 
 @operators("""
+    softmax(q k^T) v: q [b, s, h, d], k [b, t, h/g, d], v [b, t, h/g, w], or one sequence.
+    FLOPs: 2 b h s t (d + w), two products.
+    Bytes: q, k and v read, output and 4 bytes per query (softmax sums) written.
     (query, key, value, ...): aiter::mha_fwd aiter::fmha_v3_fwd aiter::_flash_attn_forward
         aiter::wrapper_fmha_v3_fwd
     (query, key, value, _part, out, ...): flashinfer::single_prefill_run
 """)
-def mha_fwd(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    out: Tensor | None = None,
-    _part: Tensor | None = None,
-) -> Work:
-    """softmax(q k^T) v: q [b, s, h, d], k [b, t, h/g, d], v [b, t, h/g, w], or one sequence.
-
-    FLOPs: 2 b h s t (d + w), two products.
-    Bytes: q, k and v read, output and 4 bytes per query (softmax sums) written.
-
-    Signatures: aiter aiter/ops/mha.py, FlashInfer flashinfer/prefill.py.
-    """
+def mha_fwd(query: Tensor, key: Tensor, value: Tensor, out: Tensor | None = None) -> Work:
     del out
     if len(query.shape) == 3:
         query, key, value = (
@@ -237,9 +214,6 @@ table_row("""
     Merges attention over two parts of the keys, [tokens, h, d] each.
     FLOPs: 3 per element (both weighted, added); per-head operations are not counted.
     Bytes: both parts and their softmax sums read, the result and its sums written.
-
-    Signatures: vLLM csrc/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc, FlashInfer
-    flashinfer/cascade.py, aiter aiter/ops/attention.py.
     (out, out_sums, x, sums, more, more_sums, ...): _C::merge_attn_states
     (x, sums, more, more_sums, out, out_sums): sgl_kernel::merge_state sgl_kernel::merge_state_v2
     (x, sums, more, more_sums): flashinfer::merge_state
@@ -329,6 +303,11 @@ def _with_stores(work: Work, stored: list[Tensor]) -> Work:
 
 
 @operators("""
+    Attention of q in two parts, [tokens, h, w] and [tokens, h, r], over latent vectors of w + r.
+    FLOPs: 2 h (2 w + r) for each query and attended vector, two products.
+    Bytes: q read, the vectors of all sequences read once, the output written.
+
+    Exact if the batch's range records the lengths; else unknown.
     (out, _sums, query, rotated, cache, lengths, table, ..., @batch):
         _C::sm100_cutlass_mla_decode
     (out, query, rotated, cache, lengths, table, ..., @batch): _C::cutlass_mla_decode
@@ -342,16 +321,7 @@ def sm100_cutlass_mla_decode(
     lengths: Tensor | None = None,
     table: Tensor | None = None,
     batch: Batch = None,
-    _sums: Tensor | None = None,
 ) -> Work:
-    """Attention of q in two parts, [tokens, h, w] and [tokens, h, r], over latent vectors of w + r.
-
-    FLOPs: 2 h (2 w + r) for each query and attended vector, two products.
-    Bytes: q read, the vectors of all sequences read once, the output written.
-
-    Exact if the batch's range records the lengths; else unknown. Signatures: vLLM
-    csrc/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc.
-    """
     del table
     tokens, heads, width = heads_of(query, None)
     depth = width + size_of_head(rotated)
@@ -367,6 +337,13 @@ def sm100_cutlass_mla_decode(
 
 
 @operators("""
+    Attention of q [tokens, h, w + r] over latent vectors of w + r, the first w of which are the
+    values.
+    FLOPs: 2 h (2 w + r) for each query and attended vector, two products.
+    Bytes: q read, the vectors of all sequences read once, the output written.
+
+    w is that of the output, or 512 of 576 (DeepSeek). Exact if the batch's range records the
+    lengths; else an upper bound from the width of the block table; else unknown.
     (query, cache, _starts, _starts, _pages, _last, _split, _split, _split, _split, _, _, _, _,
         _partial, _partial, out, ..., @batch): aiter::mla_decode_stage1_asm_fwd
     (query, cache, _starts, _starts, _pages, _last, _, _, out, ..., @batch):
@@ -388,23 +365,7 @@ def mla_decode_stage1_asm_fwd(
     lengths: Tensor | None = None,
     table: Tensor | None = None,
     batch: Batch = None,
-    _starts: Tensor | None = None,
-    _pages: Tensor | None = None,
-    _last: Tensor | None = None,
-    _split: Tensor | None = None,
-    _partial: Tensor | None = None,
-    _part: Tensor | None = None,
 ) -> Work:
-    """Attention of q [tokens, h, w + r] over latent vectors of w + r, the first w of which are the
-    values.
-
-    FLOPs: 2 h (2 w + r) for each query and attended vector, two products.
-    Bytes: q read, the vectors of all sequences read once, the output written.
-
-    w is that of the output, or 512 of 576 (DeepSeek). Exact if the batch's range records the
-    lengths; else an upper bound from the width of the block table; else unknown. Signatures: aiter
-    aiter/ops/attention.py, vLLM vllm/_aiter_ops.py, SGLang sgl-kernel/csrc/flashmla_extension.cc.
-    """
     tokens, heads, depth = heads_of(query, None)
     if cache.shape[-1:] != (depth,):
         raise CannotModel(f"a cache {cache.shape} is not {depth} wide")

@@ -1,17 +1,29 @@
-"""Writes to and copies of key-value caches."""
+"""Writes to and copies of key-value caches.
+
+Signatures of the operators: vLLM csrc/torch_bindings.cpp,
+vllm/model_executor/layers/attention/attention.py, mla_attention.py,
+csrc/libtorch_stable/torch_bindings.cpp; aiter aiter/ops/cache.py; SGLang
+python/sglang/jit_kernel/kvcache.py, sgl-kernel/csrc/common_extension.cc; FlashInfer
+flashinfer/page.py.
+"""
 
 from __future__ import annotations
 
 from fastprof.model.call import Tensor, Unknown
-from fastprof.ops.cost import CannotModel, Cost, add_known
+from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
 from fastprof.ops.libraries.serving.products import SCALE
-from fastprof.ops.parameters import Tensors
+from fastprof.ops.parameters import Int, Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import canonical_type, elements, item_size, moved, tensor_bytes, texts
 
 
 @operators("""
+    Keys and values [tokens, ..] stored in the slots of their caches.
+    FLOPs: 0; 3 per element if the cache has a smaller type (times scale 1, limits 2).
+    Bytes: keys, values and slots read, the same number of elements written in the caches' types.
+
+    If there are more rows than slots, only the slots count.
     (key, value, key_cache, value_cache, slots, ...): _C_cache_ops::reshape_and_cache
         _C_cache_ops::reshape_and_cache_flash aiter::reshape_and_cache
         aiter::reshape_and_cache_flash sglang::store_cache
@@ -31,17 +43,7 @@ def reshape_and_cache(
     value_cache: Tensor,
     slots: Tensor,
     positions: Tensor | None = None,
-    _scales: Tensor | None = None,
-) -> tuple[Cost, str]:
-    """Keys and values [tokens, ..] stored in the slots of their caches.
-
-    FLOPs: 0; 3 per element if the cache has a smaller type (times scale 1, limits 2).
-    Bytes: keys, values and slots read, the same number of elements written in the caches' types.
-
-    Signatures: vLLM csrc/torch_bindings.cpp, aiter aiter/ops/cache.py, SGLang
-    python/sglang/jit_kernel/kvcache.py and sgl-kernel/csrc/common_extension.cc, FlashInfer
-    flashinfer/page.py. If there are more rows than slots, only the slots count.
-    """
+) -> Answer:
     tokens = elements(slots.shape)
     rows = _rows(key, tokens), _rows(value, tokens)
     written = _as(rows[0], key_cache), _as(rows[1], value_cache)
@@ -55,13 +57,17 @@ table_row("""
     FLOPs: 0.
     Bytes: keys and values read, and the same amount written.
 
-    An estimate: the cache may have a smaller type. Signatures: vLLM
-    vllm/model_executor/layers/attention/attention.py and mla_attention.py.
+    An estimate: the cache may have a smaller type.
     (key, value, ...): vllm::unified_kv_cache_update vllm::unified_mla_kv_cache_update
 """)("key, value", Traffic(0, "key value key value", "key value", exact=False))
 
 
 @operators("""
+    Latent and rotated part of keys [tokens, ..] concatenated into the slots of one cache.
+    FLOPs: 0; 3 per element if the cache has a smaller type (times scale 1, limits 2).
+    Bytes: both parts and slots read, the same number of elements written in the cache's type.
+
+    Scales in a cache of bytes are not counted.
     (latent, rotated, cache, slots, ...): _C_cache_ops::concat_and_cache_mla
         aiter::concat_and_cache_mla
     (latent, cache, slots, ...): _C_cache_ops::indexer_k_quant_and_cache
@@ -69,15 +75,7 @@ table_row("""
 """)
 def concat_and_cache_mla(
     latent: Tensor, cache: Tensor, slots: Tensor, rotated: Tensor | None = None
-) -> tuple[Cost, str]:
-    """Latent and rotated part of keys [tokens, ..] concatenated into the slots of one cache.
-
-    FLOPs: 0; 3 per element if the cache has a smaller type (times scale 1, limits 2).
-    Bytes: both parts and slots read, the same number of elements written in the cache's type.
-
-    Signatures: vLLM csrc/torch_bindings.cpp, aiter aiter/ops/cache.py. Scales in a cache of bytes
-    are not counted.
-    """
+) -> Answer:
     tokens = elements(slots.shape)
     rows = tuple(_rows(tensor, tokens) for tensor in (latent, rotated) if tensor is not None)
     written = tuple(_as(row, cache) for row in rows)
@@ -85,6 +83,12 @@ def concat_and_cache_mla(
 
 
 @operators("""
+    Queries and the rotated part of keys rotated in place; keys stored in the cache's slots.
+    FLOPs: 3 per rotated element, and 3 per element stored in a smaller type.
+    Bytes: queries and the rotated part read and written, latent part, slots, positions and their
+    cosines and sines read, keys written to the cache in its type; with an output tensor for
+    complete queries, their other part also read and all written there, and keys written only to the
+    cache.
     (positions, query, rotated, latent, angles, _, slots, cache, ...):
         _C_cache_ops::concat_and_cache_mla_rope_fused
     (whole, query, latent, rotated, cache, out, slots, _scale, _scale, positions, angles,
@@ -101,18 +105,7 @@ def concat_and_cache_mla_rope_fused(
     whole: Tensor | None = None,
     out: Tensor | None = None,
     more_angles: Tensor | None = None,
-    _scale: Tensor | None = None,
-) -> tuple[Cost, str]:
-    """Queries and the rotated part of keys rotated in place; keys stored in the cache's slots.
-
-    FLOPs: 3 per rotated element, and 3 per element stored in a smaller type.
-    Bytes: queries and the rotated part read and written, latent part, slots, positions and their
-    cosines and sines read, keys written to the cache in its type; with an output tensor for
-    complete queries, their other part also read and all written there, and keys written only to the
-    cache.
-
-    Signatures: vLLM csrc/torch_bindings.cpp, aiter aiter/ops/cache.py.
-    """
+) -> Answer:
     tokens = elements(slots.shape)
     rows = _rows(latent, tokens), _rows(rotated, tokens)
     written = _as(rows[0], cache), _as(rows[1], cache)
@@ -129,17 +122,13 @@ def concat_and_cache_mla_rope_fused(
 
 
 @operators("""
+    Blocks of the caches [blocks, ..] of all layers copied by the mapping [n, 2].
+    FLOPs: 0.
+    Bytes: n blocks of each cache read and written, the mapping read.
     (keys*, values*, mapping): _C_cache_ops::copy_blocks aiter::copy_blocks
     (keys*, mapping): _C_cache_ops::copy_blocks_mla
 """)
-def copy_blocks(keys: Tensors, mapping: Tensor, values: Tensors = ()) -> tuple[Cost, str]:
-    """Blocks of the caches [blocks, ..] of all layers copied by the mapping [n, 2].
-
-    FLOPs: 0.
-    Bytes: n blocks of each cache read and written, the mapping read.
-
-    Signatures: vLLM csrc/torch_bindings.cpp (before version 0.16), aiter aiter/ops/cache.py.
-    """
+def copy_blocks(keys: Tensors, mapping: Tensor, values: Tensors = ()) -> Answer:
     pairs = mapping.shape[0] if mapping.shape else 0
     blocks = [_block(tensor) for tensor in (*keys, *values)]
     copied = moved(*blocks, *blocks)
@@ -148,19 +137,13 @@ def copy_blocks(keys: Tensors, mapping: Tensor, values: Tensors = ()) -> tuple[C
 
 
 @operators("""
+    Blocks of one cache [blocks, ..] copied to another by the mapping [n, 2].
+    FLOPs: 0.
+    Bytes: n blocks read and written.
     (source, target, size, mapping): _C_cache_ops::swap_blocks
     (source, target, mapping): _C_cache_ops::swap_blocks aiter::swap_blocks
 """)
-def swap_blocks(
-    source: Tensor, target: Tensor, mapping: Tensor, size: int | Unknown | None = None
-) -> tuple[Cost, str]:
-    """Blocks of one cache [blocks, ..] copied to another by the mapping [n, 2].
-
-    FLOPs: 0.
-    Bytes: n blocks read and written.
-
-    Signatures: vLLM csrc/torch_bindings.cpp, aiter aiter/ops/cache.py.
-    """
+def swap_blocks(source: Tensor, target: Tensor, mapping: Tensor, size: Int | None = None) -> Answer:
     pairs = mapping.shape[0] if mapping.shape else 0
     block = size if isinstance(size, int) else tensor_bytes(_block(source))
     return Cost(0, None if block is None else 2 * pairs * block), texts(source, target, mapping)
@@ -170,30 +153,23 @@ table_row("""
     A cache converted to another type.
     FLOPs: 3 per element (times scale 1, limits 2).
     Bytes: one cache read, the other written.
-
-    Signature: vLLM csrc/torch_bindings.cpp.
     (target, source, ...): _C_cache_ops::convert_fp8
 """)("target, source", Traffic(SCALE, "source target", "source target"))
 
 
 @operators("""
+    Rows of a cache gathered into one tensor.
+    FLOPs: 0; 1 per element if the cache has another type (times scale).
+    Bytes: the output written, the same number of elements read in the cache's type.
+
+    An upper bound: the output may have more rows than are gathered.
     (cache, out, _table, ...): _C_cache_ops::gather_and_maybe_dequant_cache
         _C_cache_ops::gather_cache _C_cache_ops::cp_gather_cache
         _C_cache_ops::cp_gather_and_upconvert_fp8_kv_cache
     (cache, out, scales, _table, ...): _C_cache_ops::cp_gather_indexer_k_quant_cache
         aiter::cp_gather_indexer_k_quant_cache
 """)
-def gathered_rows(
-    cache: Tensor, out: Tensor, _table: Tensor | None = None, scales: Tensor | None = None
-) -> tuple[Cost, str]:
-    """Rows of a cache gathered into one tensor.
-
-    FLOPs: 0; 1 per element if the cache has another type (times scale).
-    Bytes: the output written, the same number of elements read in the cache's type.
-
-    Signatures: vLLM csrc/torch_bindings.cpp. An upper bound: the output may have more rows than are
-    gathered.
-    """
+def gathered_rows(cache: Tensor, out: Tensor, scales: Tensor | None = None) -> Answer:
     read = _as(out, cache)
     converted = canonical_type(read.dtype) != canonical_type(out.dtype)
     flops = elements(out.shape) if converted else 0
@@ -204,13 +180,15 @@ table_row("""
     Both parts of queries concatenated in one tensor.
     FLOPs: 0.
     Bytes: both parts read, the tensor written.
-
-    Signature: vLLM csrc/libtorch_stable/torch_bindings.cpp.
     (x, more, out): _C_cache_ops::concat_mla_q
 """)("x, more, out", Traffic(0, "x more out", "x more"))
 
 
 @operators("""
+    Rows of a cache copied by index to another cache, between GPU and host.
+    FLOPs: 0.
+    Bytes: rows of `item_size` bytes of each layer read and written, for keys and for values if both
+    are given; the indices read. Unknown if the size is not recorded.
     (source, target, more_source, more_target, rows, more_rows, size, ...):
         sgl_kernel::transfer_kv_per_layer
     (source, target, more_source, more_target, rows, more_rows, _, size, ...):
@@ -230,19 +208,11 @@ def transfer_kv_per_layer(
     target: Tensor,
     rows: Tensor,
     more_rows: Tensor,
-    size: int | Unknown,
-    layers: int | Unknown = 1,
+    size: Int,
+    layers: Int = 1,
     more_source: Tensor | None = None,
     more_target: Tensor | None = None,
-) -> tuple[Cost, str]:
-    """Rows of a cache copied by index to another cache, between GPU and host.
-
-    FLOPs: 0.
-    Bytes: rows of `item_size` bytes of each layer read and written, for keys and for values if both
-    are given; the indices read. Unknown if the size is not recorded.
-
-    Signatures: SGLang sgl-kernel/csrc/common_extension.cc.
-    """
+) -> Answer:
     del target, more_target
     if isinstance(size, Unknown) or isinstance(layers, Unknown):
         raise CannotModel("the size of a row is not in the capture")

@@ -6,6 +6,12 @@ SGLang's profiler operators, which wrap functions and have numbered names.
 
 `sglang_profiler::rmsnorm_rmsnorm2d_fwd_3` is the fourth wrapper, around `rmsnorm2d_fwd` of a module
 `rmsnorm`. Its arguments are the function's tensors in order, without non-tensors.
+
+Signatures of the operators: vLLM csrc/torch_bindings.cpp, vllm/distributed/parallel_state.py,
+vllm/compilation/passes/fusion/allreduce_rms_fusion.py; SGLang sgl-kernel/csrc/common_extension.cc,
+python/sglang/srt/distributed/parallel_state.py, python/sglang/srt/layers/flashinfer_comm_fusion.py;
+aiter aiter/ops/custom_all_reduce.py, aiter/dist/parallel_state.py; TensorRT-LLM
+cpp/tensorrt_llm/thop/allreduceOp.cpp, cpp/tensorrt_llm/thop/allgatherOp.cpp.
 """
 
 from __future__ import annotations
@@ -13,7 +19,8 @@ from __future__ import annotations
 from typing import Final
 
 from fastprof.model.call import Tensor, Unknown
-from fastprof.ops.cost import CannotModel, Cost
+from fastprof.ops.cost import Answer, CannotModel, Cost
+from fastprof.ops.parameters import Int, Tensors
 from fastprof.ops.registry import generated, operators
 from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import elements, fresh, moved, texts
@@ -26,10 +33,6 @@ table_row("""
     The sum of tensors over all ranks, on each of them, by the stack's own kernel or by NCCL.
     FLOPs: one for each element, an estimate: a rank adds n - 1 numbers for its share, or for all.
     Bytes: the tensor read, the sum written.
-
-    Signatures: vLLM csrc/torch_bindings.cpp and vllm/distributed/parallel_state.py, SGLang
-    sgl-kernel/csrc/common_extension.cc and python/sglang/srt/distributed/parallel_state.py, aiter
-    aiter/ops/custom_all_reduce.py and aiter/dist/parallel_state.py.
     (_, x, out, _, _): _C_custom_ar::all_reduce _C_custom_ar::qr_all_reduce sgl_kernel::all_reduce
         sgl_kernel::qr_all_reduce sgl_kernel::mscclpp_allreduce aiter::qr_all_reduce
     (_, x, out): _C_custom_ar::all_reduce_reg sgl_kernel::all_reduce_reg
@@ -45,6 +48,11 @@ table_row("""
 
 
 @operators("""
+    The sum of x[.., d] over all ranks, the residual added to it, and the RMS norm of that.
+    FLOPs: per element one (the sum, an estimate as in all_reduce), one more for the residual, 4 for
+    the norm, 5 if quantised; without residual and weight the sum alone.
+    Bytes: x, residual, weight, scale and bias read, norm, new residual and quantised result
+    written.
     (x, residual, weight, ...): sglang::flashinfer_allreduce_residual_rmsnorm
         vllm::rocm_aiter_fused_allreduce_rmsnorm aiter::fused_allreduce_rmsnorm_
     (x, residual, weight, _, _, _, _, _, _, _, _, _, out, quantised, scales, scale):
@@ -72,21 +80,9 @@ def flashinfer_allreduce_residual_rmsnorm(
     residual_out: Tensor | None = None,
     quantised: Tensor | None = None,
     scales: Tensor | None = None,
-    scale: Tensor | None = None,
-    bias: Tensor | None = None,
-    _workspace: Tensor | None = None,
-) -> tuple[Cost, str]:
-    """The sum of x[.., d] over all ranks, the residual added to it, and the RMS norm of that.
-
-    FLOPs: per element one (the sum, an estimate as in all_reduce), one more for the residual, 4 for
-    the norm, 5 if quantised; without residual and weight the sum alone.
-    Bytes: x, residual, weight, scale and bias read, norm, new residual and quantised result
-    written.
-
-    Signatures: vLLM vllm/compilation/passes/fusion/allreduce_rms_fusion.py, SGLang
-    python/sglang/srt/layers/flashinfer_comm_fusion.py, aiter aiter/ops/custom_all_reduce.py,
-    TensorRT-LLM cpp/tensorrt_llm/thop/allreduceOp.cpp.
-    """
+    *,
+    read: Tensors,
+) -> Answer:
     del residual_out
     normed = weight is not None
     smaller = quantised is not None or scales is not None
@@ -94,11 +90,14 @@ def flashinfer_allreduce_residual_rmsnorm(
     written = [fresh(x) if out is None and quantised is None else out, quantised, scales]
     if residual is not None:
         written.append(fresh(residual))
-    touched = moved(x, residual, weight, scale, bias, *written)
+    touched = moved(x, residual, weight, *read, *written)
     return Cost(elements(x.shape) * each, touched, exact=False), texts(x, weight)
 
 
 @operators("""
+    The tensors of all n ranks, concatenated, on each of them.
+    FLOPs: 0.
+    Bytes: the tensor read, n times the same amount written.
     (_, x, out, _): aiter::all_gather_reg
     (_, x, _buffer, out, ...): aiter::all_gather_unreg
     (out, x, ...): sglang::reg_all_gather_into_tensor
@@ -108,19 +107,9 @@ def flashinfer_allreduce_residual_rmsnorm(
 def gathered_ranks(
     x: Tensor,
     out: Tensor | None = None,
-    ranks: int | Unknown | None = None,
+    ranks: Int | None = None,
     group: tuple[int, ...] | Unknown | None = None,
-    _buffer: Tensor | None = None,
-) -> tuple[Cost, str]:
-    """The tensors of all n ranks, concatenated, on each of them.
-
-    FLOPs: 0.
-    Bytes: the tensor read, n times the same amount written.
-
-    Signatures: vLLM vllm/distributed/parallel_state.py, SGLang
-    python/sglang/srt/distributed/parallel_state.py, aiter aiter/ops/custom_all_reduce.py,
-    TensorRT-LLM cpp/tensorrt_llm/thop/allgatherOp.cpp.
-    """
+) -> Answer:
     count = _ranks(ranks, group)
     if out is None and count is None:
         raise CannotModel("the number of ranks is not in the capture")
@@ -129,6 +118,9 @@ def gathered_ranks(
 
 
 @operators("""
+    The sum of tensors over all n ranks, an n-th of it on each of them.
+    FLOPs: n - 1 for each element of the piece.
+    Bytes: the tensor read, the piece written.
     (_, x, out, ...): aiter::reduce_scatter
     (x, _, ranks, ...): vllm::reduce_scatter
     (x, _, group, ...): trtllm::reducescatter
@@ -136,16 +128,9 @@ def gathered_ranks(
 def aiter_reduce_scatter(
     x: Tensor,
     out: Tensor | None = None,
-    ranks: int | Unknown | None = None,
+    ranks: Int | None = None,
     group: tuple[int, ...] | Unknown | None = None,
-) -> tuple[Cost, str]:
-    """The sum of tensors over all n ranks, an n-th of it on each of them.
-
-    FLOPs: n - 1 for each element of the piece.
-    Bytes: the tensor read, the piece written.
-
-    Signatures: those of all_gather's files.
-    """
+) -> Answer:
     count = _ranks(ranks, group)
     if out is None:
         if not count or elements(x.shape) % count:
@@ -157,7 +142,7 @@ def aiter_reduce_scatter(
     return Cost(added, moved(x, out)), texts(x)
 
 
-def _ranks(ranks: int | Unknown | None, group: tuple[int, ...] | Unknown | None) -> int | None:
+def _ranks(ranks: Int | None, group: tuple[int, ...] | Unknown | None) -> int | None:
     if isinstance(group, tuple):
         return len(group)
     return ranks if isinstance(ranks, int) else None

@@ -1,15 +1,27 @@
 """Matrices of experts [e, n, k], of which some are read, and their products.
 
 Mixtures of experts: selecting experts, ordering tokens by expert, and summing the results.
+
+Signatures of the operators: vLLM csrc/libtorch_stable/torch_bindings.cpp,
+csrc/moe/torch_bindings.cpp, csrc/libtorch_stable/moe/torch_bindings.cpp,
+vllm/model_executor/layers/fused_moe/fused_moe.py, vllm/_aiter_ops.py,
+vllm/model_executor/layers/fused_moe/flashinfer_trtllm_moe.py; SGLang
+sgl-kernel/csrc/common_extension.cc, python/sglang/srt/layers/moe/fused_moe_triton/fused_moe.py,
+python/sglang/srt/layers/moe/moe_runner/flashinfer_trtllm.py; aiter aiter/fused_moe.py,
+aiter/ops/moe_op.py, aiter/ops/topk.py, aiter/ops/moe_sorting.py; FlashInfer
+flashinfer/fused_moe/core.py; TensorRT-LLM tensorrt_llm/_torch/custom_ops/torch_custom_ops.py,
+cpp/tensorrt_llm/thop/fp8BlockScaleMoe.cpp, cpp/tensorrt_llm/thop/noAuxTcOp.cpp,
+tensorrt_llm/_torch/custom_ops/cpp_custom_ops.py.
 """
 
 from __future__ import annotations
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import EXPONENTIAL, LOGARITHM, SIGMOID, SQUARE_ROOT
-from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
+from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.libraries.serving.products import packed_float4
 from fastprof.ops.losses.cross_entropy import FORWARD as SOFTMAX
+from fastprof.ops.parameters import Int, Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import (
@@ -24,8 +36,6 @@ from fastprof.ops.tensor import (
 from fastprof.ops.tensor_cores import why_not
 
 # Cost of expert matrices [e, n, k], of which some are read.
-
-Count = int | Unknown
 
 
 def width(w2: Tensor, x: Tensor) -> int:
@@ -115,6 +125,12 @@ def _work(x: Tensor, weight: Tensor, cost: Cost, weights: tuple[Tensor, ...]) ->
 
 
 @operators("""
+    Rows of x[.., k], each with its expert's matrix: the output is [rows, n].
+    FLOPs: 2 rows n k, the rows being the output's.
+    Bytes: x, scales, zeros and bias read, the output written; matrices of the selectable experts,
+        an upper bound.
+
+    An estimate: rows may include padding.
     (out, x, weight, x_scale, w_scale, ...): _C::cutlass_moe_mm _C::cutlass_w4a8_moe_mm
         sgl_kernel::cutlass_w4a8_moe_mm
     (x, weight, x_scale, w_scale, out, ...): _C::cutlass_mxfp8_grouped_mm
@@ -130,56 +146,40 @@ def cutlass_moe_mm(
     x: Tensor,
     weight: Tensor,
     out: Tensor | None = None,
-    x_scale: Tensor | None = None,
-    w_scale: Tensor | None = None,
-    zeros: Tensor | None = None,
-    bias: Tensor | None = None,
-    columns: Count | None = None,
-    k: Count | None = None,
-    tokens: Count | None = None,
-    _table: Tensor | None = None,
+    columns: Int | None = None,
+    k: Int | None = None,
+    tokens: Int | None = None,
+    *,
+    read: Tensors,
 ) -> Work:
-    """Rows of x[.., k], each with its expert's matrix: the output is [rows, n].
-
-    FLOPs: 2 rows n k, the rows being the output's.
-    Bytes: x, scales, zeros and bias read, the output written; matrices of the selectable experts,
-        an upper bound.
-
-    An estimate: rows may include padding. Signatures: vLLM csrc/libtorch_stable/torch_bindings.cpp
-    and csrc/moe/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc.
-    """
     if out is None:
         if not (isinstance(columns, int) and isinstance(k, int) and isinstance(tokens, int)):
             raise CannotModel("the sizes of the product are not in the capture")
         out = Tensor((tokens * k, columns), x.dtype)
-    return grouped(x, weight, out, (x_scale, w_scale, zeros, bias), 1)
+    return grouped(x, weight, out, read, 1)
 
 
 @operators("""
-    (out, x, weight, x_scale, w_scale, ...): _C::cutlass_fp4_group_mm _C::cutlass_mxfp4_group_mm
-        sgl_kernel::cutlass_fp4_group_mm
-""")
-def cutlass_fp4_group_mm(
-    x: Tensor,
-    weight: Tensor,
-    out: Tensor,
-    x_scale: Tensor | None = None,
-    w_scale: Tensor | None = None,
-) -> Work:
-    """Rows of x[.., k / 2], float4 in pairs, each with its expert's matrix: output [rows, n].
-
+    Rows of x[.., k / 2], float4 in pairs, each with its expert's matrix: output [rows, n].
     FLOPs: 2 rows n k: an element contains two numbers.
     Bytes: x and scales read, the output written; matrices of the selectable experts, an upper
         bound.
 
-    An estimate: rows may include padding. Signatures: vLLM csrc/libtorch_stable/torch_bindings.cpp,
-    SGLang sgl-kernel/csrc/common_extension.cc.
-    """
-    x, weight = packed_float4(x), packed_float4(weight)
-    return grouped(x, weight, out, (x_scale, w_scale), 2)
+    An estimate: rows may include padding.
+    (out, x, weight, x_scale, w_scale, ...): _C::cutlass_fp4_group_mm _C::cutlass_mxfp4_group_mm
+        sgl_kernel::cutlass_fp4_group_mm
+""")
+def cutlass_fp4_group_mm(x: Tensor, weight: Tensor, out: Tensor, *, read: Tensors) -> Work:
+    return grouped(packed_float4(x), packed_float4(weight), out, read, 2)
 
 
 @operators("""
+    Each row of x[m, k] times the packed matrices of its experts, with the sizes as arguments.
+    FLOPs: 2 m n k for each expert of a row.
+    Bytes: x, scales, zeros and bias read, the output written; matrices of the selectable experts,
+        an upper bound.
+
+    An estimate: experts may be on other devices.
     (x, out, weight, bias, scales, more, more, zeros, more, more, _workspace, _order, _experts,
         _valid, weights, _, k, _, _, rows, columns, inner, ...): _moe_C::moe_wna16_marlin_gemm
     (x, out, weight, bias, scales, more, zeros, more, more, _workspace, _order, _experts,
@@ -192,43 +192,32 @@ def cutlass_fp4_group_mm(
 def moe_wna16_marlin_gemm(
     x: Tensor,
     weight: Tensor,
-    k: Count,
-    rows: Count,
-    columns: Count,
-    inner: Count,
-    scales: Tensor | None = None,
+    k: Int,
+    rows: Int,
+    columns: Int,
+    inner: Int,
     out: Tensor | None = None,
-    bias: Tensor | None = None,
-    zeros: Tensor | None = None,
-    weights: Tensor | None = None,
     more: Tensor | None = None,
-    _workspace: Tensor | None = None,
-    _order: Tensor | None = None,
-    _experts: Tensor | None = None,
-    _valid: Tensor | None = None,
+    *,
+    read: Tensors,
 ) -> Work:
-    """Each row of x[m, k] times the packed matrices of its experts, with the sizes as arguments.
-
-    FLOPs: 2 m n k for each expert of a row.
-    Bytes: x, scales, zeros and bias read, the output written; matrices of the selectable experts,
-        an upper bound.
-
-    An estimate: experts may be on other devices. Signatures: vLLM
-    csrc/libtorch_stable/moe/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc.
-    """
     del more
-    sizes = (k, rows, columns, inner)
-    if not all(isinstance(size, int) for size in sizes):
+    sizes = [size for size in (k, rows, columns, inner) if isinstance(size, int)]
+    if len(sizes) < 4:
         raise CannotModel("the sizes of the product are not in the capture")
-    taken = int(k) * int(rows) if isinstance(k, int) and isinstance(rows, int) else 0
-    width = columns if isinstance(columns, int) else 0
-    depth = inner if isinstance(inner, int) else 0
+    taken, width, depth = sizes[0] * sizes[1], sizes[2], sizes[3]
     written = Tensor((taken, width), x.dtype) if out is None else out
-    touched = (x, bias, scales, zeros, weights, written)
-    return one_product(x, weight, taken, width * depth, touched)
+    return one_product(x, weight, taken, width * depth, (x, *read, written))
 
 
 @operators("""
+    Each token x[t, h] through k of e experts: w1 [e, 2 i, h], activation, w2 [e, h, i], summed.
+    FLOPs: 2 t k (2 i h + h i), the products of k experts for each token: an upper bound if experts
+        are on other devices. Activations, scales and sums are not counted.
+    Bytes: x, weights and experts of tokens read, the output written; w1 and w2 of min(e, t k)
+        experts, an upper bound.
+
+    An estimate. The numbers per element of packed weights follow from h.
     (x, w1, w2, weights, ids, ...): vllm::inplace_fused_experts vllm::outplace_fused_experts
         vllm::fused_experts vllm::rocm_aiter_fused_moe vllm::rocm_aiter_asm_moe_tkw1
         vllm::rocm_aiter_asm_moe vllm::rocm_aiter_ck_moe sglang::inplace_fused_experts
@@ -246,37 +235,27 @@ def inplace_fused_experts(
     w1: Tensor,
     w2: Tensor,
     ids: Tensor | None = None,
-    weights: Tensor | None = None,
-    k: Count | None = None,
+    k: Int | None = None,
     out: Tensor | None = None,
-    _order: Tensor | None = None,
-    _weights: Tensor | None = None,
-    _experts: Tensor | None = None,
-    _valid: Tensor | None = None,
-    _bias: Tensor | None = None,
+    *,
+    read: Tensors,
 ) -> Work:
-    """Each token x[t, h] through k of e experts: w1 [e, 2 i, h], activation, w2 [e, h, i], summed.
-
-    FLOPs: 2 t k (2 i h + h i), the products of k experts for each token: an upper bound if experts
-        are on other devices. Activations, scales and sums are not counted.
-    Bytes: x, weights and experts of tokens read, the output written; w1 and w2 of min(e, t k)
-        experts, an upper bound.
-
-    An estimate. The numbers per element of packed weights follow from h. Signatures: vLLM
-    vllm/model_executor/layers/fused_moe/fused_moe.py and vllm/_aiter_ops.py, SGLang
-    python/sglang/srt/layers/moe/fused_moe_triton/fused_moe.py, aiter aiter/fused_moe.py and
-    aiter/ops/moe_op.py, FlashInfer flashinfer/fused_moe/core.py, TensorRT-LLM
-    tensorrt_llm/_torch/custom_ops/torch_custom_ops.py.
-    """
     tokens = elements(x.shape[:-1])
     chosen = ids.shape[-1] if ids is not None and ids.shape else k
     if not isinstance(chosen, int):
         raise CannotModel("the number of experts per token is not in the capture")
     written = Tensor((tokens, width(w2, x)), float_type(x)) if out is None else out
-    return layer(x, w1, w2, tokens * chosen, (x, ids, weights, written))
+    return layer(x, w1, w2, tokens * chosen, (x, ids, *read, written))
 
 
 @operators("""
+    Experts selected by scores [t, e], and each token x[t, h] through k of them, summed.
+    FLOPs: 2 t k (2 i h + h i), times the share of experts on this device; selection, activations,
+        scales and sums are not counted.
+    Bytes: x, scores and scales read, the output written in bfloat16; weights of the selectable
+        experts, an upper bound.
+
+    An estimate.
     (scores, bias, x, x_scale, w1, w1_scale, w2, w2_scale, experts, k, ...):
         sglang::trtllm_fp8_block_scale_moe_wrapper flashinfer::trtllm_fp8_block_scale_moe
         trtllm::fp8_block_scale_moe_runner
@@ -294,33 +273,8 @@ def inplace_fused_experts(
         vllm::fi_trtllm_fp8_per_tensor_moe
 """)
 def trtllm_fp8_block_scale_moe_wrapper(
-    x: Tensor,
-    w1: Tensor,
-    w2: Tensor,
-    k: Count,
-    scores: Tensor | None = None,
-    bias: Tensor | None = None,
-    x_scale: Tensor | None = None,
-    w1_scale: Tensor | None = None,
-    w2_scale: Tensor | None = None,
-    experts: Count | None = None,
-    _more: Tensor | None = None,
-    _ids: Tensor | None = None,
-    _weights: Tensor | None = None,
-    _out: Tensor | None = None,
+    x: Tensor, w1: Tensor, w2: Tensor, k: Int, experts: Int | None = None, *, read: Tensors
 ) -> Work:
-    """Experts selected by scores [t, e], and each token x[t, h] through k of them, summed.
-
-    FLOPs: 2 t k (2 i h + h i), times the share of experts on this device; selection, activations,
-        scales and sums are not counted.
-    Bytes: x, scores and scales read, the output written in bfloat16; weights of the selectable
-        experts, an upper bound.
-
-    An estimate. Signatures: FlashInfer flashinfer/fused_moe/core.py, vLLM
-    vllm/model_executor/layers/fused_moe/flashinfer_trtllm_moe.py, TensorRT-LLM
-    cpp/tensorrt_llm/thop/fp8BlockScaleMoe.cpp, SGLang
-    python/sglang/srt/layers/moe/moe_runner/flashinfer_trtllm.py.
-    """
     if isinstance(k, Unknown):
         raise CannotModel("the number of experts per token is not in the capture")
     tokens = elements(x.shape[:-1])
@@ -329,10 +283,15 @@ def trtllm_fp8_block_scale_moe_wrapper(
     if isinstance(experts, int) and 0 < here < experts:
         rows = -(-rows * here // experts)
     out = Tensor((tokens, width(w2, x)), "bfloat16")
-    return layer(x, w1, w2, rows, (x, scores, bias, x_scale, w1_scale, w2_scale, out))
+    return layer(x, w1, w2, rows, (x, *read, out))
 
 
 @operators("""
+    Each token x[t, h] times w1 of k experts, with the activation: the output is [t, k, i].
+    FLOPs: 2 t k numbers of w1 of one expert, activation not counted.
+    Bytes: x read, the output written, w1 of the selectable experts, an upper bound.
+
+    An estimate: experts may be on other devices.
     (x, w1, w2, _order, _experts, _valid, out, k, ...): aiter::ck_moe_stage1
         aiter::ck_moe_stage1_fwd
     (x, w1, w2, _order, _experts, _valid, out, _, ...): aiter::moe_stage1_g1u1
@@ -340,22 +299,8 @@ def trtllm_fp8_block_scale_moe_wrapper(
         aiter::moe_cktile2stages_gemm1
 """)
 def ck_moe_stage1(
-    x: Tensor,
-    w1: Tensor,
-    out: Tensor,
-    k: Count | None = None,
-    w2: Tensor | None = None,
-    _order: Tensor | None = None,
-    _experts: Tensor | None = None,
-    _valid: Tensor | None = None,
+    x: Tensor, w1: Tensor, out: Tensor, k: Int | None = None, w2: Tensor | None = None
 ) -> Work:
-    """Each token x[t, h] times w1 of k experts, with the activation: the output is [t, k, i].
-
-    FLOPs: 2 t k numbers of w1 of one expert, activation not counted.
-    Bytes: x read, the output written, w1 of the selectable experts, an upper bound.
-
-    An estimate: experts may be on other devices. Signatures: aiter aiter/ops/moe_op.py.
-    """
     tokens = elements(x.shape[:-1])
     if isinstance(k, int):
         rows = tokens * k
@@ -367,103 +312,79 @@ def ck_moe_stage1(
 
 
 @operators("""
+    The activations of k experts for each token, x[t, k, i], times their w2, summed to [t, h].
+    FLOPs: 2 t k numbers of w2 of one expert, sum not counted.
+    Bytes: x read, the output written, w2 of the selectable experts, an upper bound.
+
+    An estimate: experts may be on other devices.
     (x, w1, w2, _order, _experts, _valid, out, k, ...): aiter::ck_moe_stage2
         aiter::ck_moe_stage2_fwd
     (x, w2, out, _order, _experts, _valid, k, ...): aiter::moe_cktile2stages_gemm2_ck
         aiter::moe_cktile2stages_gemm2
 """)
 def ck_moe_stage2(
-    x: Tensor,
-    w2: Tensor,
-    out: Tensor,
-    k: Count | None = None,
-    w1: Tensor | None = None,
-    _order: Tensor | None = None,
-    _experts: Tensor | None = None,
-    _valid: Tensor | None = None,
+    x: Tensor, w2: Tensor, out: Tensor, k: Int | None = None, w1: Tensor | None = None
 ) -> Work:
-    """The activations of k experts for each token, x[t, k, i], times their w2, summed to [t, h].
-
-    FLOPs: 2 t k numbers of w2 of one expert, sum not counted.
-    Bytes: x read, the output written, w2 of the selectable experts, an upper bound.
-
-    An estimate: experts may be on other devices. Signatures: aiter aiter/ops/moe_op.py.
-    """
     del k
     rows = elements(x.shape[:-1])
     return one_product(x, w2, rows, numbers(w1, w2, None), (x, out))
 
 
-@operators("""
+def _chosen(
+    weights: Tensor,
+    ids: Tensor,
+    scores: Tensor,
+    sources: Tensor | None = None,
+    bias: Tensor | None = None,
+    *,
+    flops: int,
+) -> Answer:
+    # FLOPs of the function of each score, before it is compared.
+    each = flops + 1 + (bias is not None)
+    moves = moved(scores, bias, weights, ids, sources)
+    return Cost(elements(scores.shape) * each, moves), texts(scores)
+
+
+table_row("""
+    The k experts of each token with the greatest softmax of its scores [tokens, experts].
+
+    FLOPs: 25 per score (softmax 24, compared 1), 26 with a bias.
+    Bytes: scores and bias read; weights, indices and other requested outputs written.
     (weights, ids, sources, scores, _, bias): _moe_C::topk_softmax
     (weights, ids, scores, _, _, bias): sgl_kernel::topk_softmax
     (weights, ids, sources, scores, ...): aiter::topk_softmax aiter::topk_softmax_asm
         vllm::rocm_aiter_topk_softmax
-""")
-def topk_softmax(
-    weights: Tensor,
-    ids: Tensor,
-    scores: Tensor,
-    sources: Tensor | None = None,
-    bias: Tensor | None = None,
-) -> tuple[Cost, str]:
-    """The k experts of each token with the greatest softmax of its scores [tokens, experts].
+""")(_chosen, flops=SOFTMAX)
 
-    FLOPs: 25 per score (softmax 24, compared 1), 26 with a bias.
-    Bytes: scores and bias read; weights, indices and other requested outputs written.
-
-    Signatures: vLLM csrc/moe/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc, aiter
-    aiter/ops/moe_op.py.
-    """
-    return _chosen(scores, SOFTMAX, bias, (weights, ids, sources))
-
-
-@operators("""
-    (weights, ids, sources, scores, _, bias): _moe_C::topk_sigmoid
-    (weights, ids, scores, _, bias): sgl_kernel::topk_sigmoid
-    (weights, ids, scores): aiter::topk_sigmoid vllm::rocm_aiter_topk_sigmoid
-""")
-def topk_sigmoid(
-    weights: Tensor,
-    ids: Tensor,
-    scores: Tensor,
-    sources: Tensor | None = None,
-    bias: Tensor | None = None,
-) -> tuple[Cost, str]:
-    """The k experts of each token with the greatest sigmoid of its scores [tokens, experts].
+table_row("""
+    The k experts of each token with the greatest sigmoid of its scores [tokens, experts].
 
     FLOPs: 23 per score (sigmoid 22, compared 1), 24 with a bias.
     Bytes: scores and bias read; weights, indices and other requested outputs written.
+    (weights, ids, sources, scores, _, bias): _moe_C::topk_sigmoid
+    (weights, ids, scores, _, bias): sgl_kernel::topk_sigmoid
+    (weights, ids, scores): aiter::topk_sigmoid vllm::rocm_aiter_topk_sigmoid
+""")(_chosen, flops=SIGMOID)
 
-    Signatures: those of topk_softmax.
-    """
-    return _chosen(scores, SIGMOID, bias, (weights, ids, sources))
-
-
-@operators("""
-    (weights, ids, sources, scores, _, _, bias, ...): _moe_C::topk_softplus_sqrt
-        _moe_C::topk_softplus_sqrt_fast
-    (weights, ids, scores, bias, ...): aiter::topk_softplus aiter::topk_gating
-""")
-def topk_softplus_sqrt(
-    weights: Tensor,
-    ids: Tensor,
-    scores: Tensor,
-    sources: Tensor | None = None,
-    bias: Tensor | None = None,
-) -> tuple[Cost, str]:
-    """The k experts of each token with the greatest sqrt(log(1 + e^score)) of its scores.
+table_row("""
+    The k experts of each token with the greatest sqrt(log(1 + e^score)) of its scores.
 
     FLOPs: 62 per score (exponential, logarithm and square root 60, added 1, compared 1), 63 with a
     bias.
     Bytes: scores and bias read; weights, indices and other requested outputs written.
-
-    Signatures: vLLM csrc/libtorch_stable/moe/torch_bindings.cpp, aiter aiter/ops/topk.py.
-    """
-    return _chosen(scores, EXPONENTIAL + LOGARITHM + SQUARE_ROOT + 1, bias, (weights, ids, sources))
+    (weights, ids, sources, scores, _, _, bias, ...): _moe_C::topk_softplus_sqrt
+        _moe_C::topk_softplus_sqrt_fast
+    (weights, ids, scores, bias, ...): aiter::topk_softplus aiter::topk_gating
+""")(_chosen, flops=EXPONENTIAL + LOGARITHM + SQUARE_ROOT + 1)
 
 
 @operators("""
+    The k best experts of each token from its best groups: scores [tokens, experts].
+    FLOPs: 25 per score (sigmoid 22, bias 1, compared 2: for the group, for the expert).
+    Bytes: scores and bias read; weights and indices written, of 4 bytes each if the call does not
+    pass them.
+
+    An estimate: an argument may replace the sigmoid by a softmax.
     (scores, _, _, k, _, _, bias, _): _moe_C::grouped_topk
     (scores, bias, _, _, k, ...): _moe_C::grouped_topk sgl_kernel::moe_fused_gate
     (scores, bias, k, ...): sgl_kernel::kimi_k2_moe_fused_gate
@@ -475,21 +396,10 @@ def topk_softplus_sqrt(
 def grouped_topk(
     scores: Tensor,
     bias: Tensor | None = None,
-    k: int | Unknown | None = None,
+    k: Int | None = None,
     weights: Tensor | None = None,
     ids: Tensor | None = None,
-) -> tuple[Cost, str]:
-    """The k best experts of each token from its best groups: scores [tokens, experts].
-
-    FLOPs: 25 per score (sigmoid 22, bias 1, compared 2: for the group, for the expert).
-    Bytes: scores and bias read; weights and indices written, of 4 bytes each if the call does not
-    pass them.
-
-    Signatures: vLLM csrc/libtorch_stable/moe/torch_bindings.cpp, SGLang
-    sgl-kernel/csrc/common_extension.cc, aiter aiter/ops/topk.py, TensorRT-LLM
-    cpp/tensorrt_llm/thop/noAuxTcOp.cpp. An estimate: an argument may replace the sigmoid by a
-    softmax.
-    """
+) -> Answer:
     tokens = elements(scores.shape[:-1])
     if weights is None or ids is None:
         chosen = Tensor((tokens, k), "float32") if isinstance(k, int) else None
@@ -505,9 +415,6 @@ table_row("""
     FLOPs: 0: only positions are counted and summed.
     Bytes: experts of tokens (and weights) read, the order, the expert of each block and totals
     written, a buffer cleared; an upper bound: tensors have the worst-case size.
-
-    Signatures: vLLM csrc/moe/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc, aiter
-    aiter/ops/moe_op.py and aiter/ops/moe_sorting.py.
     (ids, _, _, sorted_ids, experts, total, more): _moe_C::moe_align_block_size
     (ids, _, _, sorted_ids, experts, total): _moe_C::sgl_moe_align_block_size
     (_, _, ids, sorted_ids, experts, total): _moe_C::batched_moe_align_block_size
@@ -524,9 +431,6 @@ table_row("""
     The number of tokens per expert, and the permutations between token and expert order.
     FLOPs: 0: only positions are counted and summed.
     Bytes: experts of tokens read, all tables written.
-
-    Signatures: vLLM csrc/libtorch_stable/torch_bindings.cpp, SGLang
-    sgl-kernel/csrc/common_extension.cc.
     (ids, tables**): _C::get_cutlass_moe_mm_data _C::get_cutlass_moe_mm_problem_sizes
         _C::get_cutlass_moe_mm_problem_sizes_from_expert_offsets sgl_kernel::prepare_moe_input
         sgl_kernel::get_cutlass_w4a8_moe_mm_data
@@ -539,8 +443,7 @@ table_row("""
     FLOPs: 0.
     Bytes: each row read once for each expert and written, experts read, starts and orders written.
 
-    Signatures: vLLM csrc/moe/torch_bindings.cpp. An upper bound: the output may have more rows than
-    are selected.
+    An upper bound: the output may have more rows than are selected.
     (x, ids, sources, more, _, _, _, out, starts, inverse, order): _moe_C::moe_permute
     (x, weights, ids, sources, _, _, out, starts, order): _moe_C::moe_permute
     (x, ids, sources, more, _, _, _, _, out, starts, inverse, order, experts): _moe_C::moe_permute
@@ -555,18 +458,13 @@ table_row("""
 
 
 @operators("""
+    The results of k experts for each token, x[tokens, k, d], summed to [tokens, d].
+    FLOPs: k - 1 per element of the sum.
+    Bytes: x read, the sum written.
     (x, out): _moe_C::moe_sum aiter::moe_sum sgl_kernel::moe_sum
     (x, out, _): sgl_kernel::moe_sum_reduce
 """)
-def moe_sum(x: Tensor, out: Tensor) -> tuple[Cost, str]:
-    """The results of k experts for each token, x[tokens, k, d], summed to [tokens, d].
-
-    FLOPs: k - 1 per element of the sum.
-    Bytes: x read, the sum written.
-
-    Signatures: vLLM csrc/moe/torch_bindings.cpp, aiter aiter/ops/moe_op.py, SGLang
-    sgl-kernel/csrc/common_extension.cc.
-    """
+def moe_sum(x: Tensor, out: Tensor) -> Answer:
     added = elements(x.shape) - elements(out.shape)
     if added < 0:
         raise CannotModel(f"a sum {out.shape} does not fit {x.shape}")
@@ -574,63 +472,32 @@ def moe_sum(x: Tensor, out: Tensor) -> tuple[Cost, str]:
 
 
 @operators("""
+    The results of experts, x[rows, d] in expert order, weighted and summed per token.
+    FLOPs: 2 per used element: k rows for each token, weighted and added.
+    Bytes: the rows, weights and orders read, the sums written.
     (x, weights, order, starts, _, out): _moe_C::moe_unpermute
     (x, weights, order, starts, _, _, out): _moe_C::moe_unpermute
     (x, weights, ids, order, starts, _, _, out): _moe_C::moe_unpermute
     (x, out, order, weights): sgl_kernel::apply_shuffle_mul_sum
     (x, order, weights): trtllm::moe_unpermute
 """)
-def moe_unpermute(
-    x: Tensor,
-    order: Tensor,
-    weights: Tensor | None = None,
-    out: Tensor | None = None,
-    starts: Tensor | None = None,
-    ids: Tensor | None = None,
-) -> tuple[Cost, str]:
-    """The results of experts, x[rows, d] in expert order, weighted and summed per token.
-
-    FLOPs: 2 per used element: k rows for each token, weighted and added.
-    Bytes: the rows, weights and orders read, the sums written.
-
-    Signatures: vLLM csrc/moe/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc,
-    TensorRT-LLM tensorrt_llm/_torch/custom_ops/cpp_custom_ops.py.
-    """
+def moe_unpermute(x: Tensor, order: Tensor, out: Tensor | None = None, *, read: Tensors) -> Answer:
     width = x.shape[-1] if x.shape else 0
     taken = Tensor((elements(order.shape), width), x.dtype)
     if out is None:
         out = Tensor((*order.shape[:1], width), x.dtype)
     flops = 2 * elements(taken.shape)
-    return Cost(flops, moved(taken, order, weights, starts, ids, out)), texts(x)
+    return Cost(flops, moved(taken, order, *read, out)), texts(x)
 
 
 @operators("""
+    Rows of x[tokens, d] in a given order.
+    FLOPs: 0.
+    Bytes: one row per entry of the order read and written, the order read.
     (x, order, out): _moe_C::shuffle_rows _C::shuffle_rows sgl_kernel::shuffle_rows
     (x, _scales, _limits, order, ...): trtllm::moe_permute
 """)
-def shuffle_rows(
-    x: Tensor,
-    order: Tensor,
-    out: Tensor | None = None,
-    _scales: Tensor | None = None,
-    _limits: Tensor | None = None,
-) -> tuple[Cost, str]:
-    """Rows of x[tokens, d] in a given order.
-
-    FLOPs: 0.
-    Bytes: one row per entry of the order read and written, the order read.
-
-    Signatures: vLLM csrc/libtorch_stable/moe/torch_bindings.cpp, SGLang
-    sgl-kernel/csrc/common_extension.cc, TensorRT-LLM
-    tensorrt_llm/_torch/custom_ops/cpp_custom_ops.py.
-    """
+def shuffle_rows(x: Tensor, order: Tensor, out: Tensor | None = None) -> Answer:
     width = x.shape[-1] if x.shape else 0
     written = fresh(x, (elements(order.shape), width)) if out is None else out
     return Cost(0, moved(fresh(x, written.shape), order, written)), texts(x, order)
-
-
-def _chosen(
-    scores: Tensor, flops: int, bias: Tensor | None, written: tuple[Tensor | None, ...]
-) -> tuple[Cost, str]:
-    each = flops + 1 + (bias is not None)
-    return Cost(elements(scores.shape) * each, moved(scores, bias, *written)), texts(scores)

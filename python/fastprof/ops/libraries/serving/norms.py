@@ -1,6 +1,13 @@
 """Norms of serving stacks, with optional residual and quantisation.
 
 Rotary position embedding of serving stacks.
+
+Signatures of the operators: vLLM csrc/torch_bindings.cpp, vllm/_aiter_ops.py; SGLang
+sgl-kernel/csrc/common_extension.cc, sgl-kernel/csrc/common_extension_rocm.cc; FlashInfer
+flashinfer/norm.py, flashinfer/rope.py; aiter aiter/ops/rmsnorm.py, aiter/ops/norm.py,
+aiter/ops/groupnorm.py, aiter/ops/rope.py; TensorRT-LLM
+tensorrt_llm/_torch/custom_ops/flashinfer_custom_ops.py,
+cpp/tensorrt_llm/thop/fusedQKNormRopeOp.cpp.
 """
 
 from __future__ import annotations
@@ -8,9 +15,10 @@ from __future__ import annotations
 from typing import Final
 
 from fastprof.model.call import Tensor, Unknown
-from fastprof.ops.cost import CannotModel, Cost
+from fastprof.ops.cost import Answer, CannotModel, Cost
 from fastprof.ops.libraries.serving.products import SCALE, SEARCH
 from fastprof.ops.normalisation import layer_norm as plain
+from fastprof.ops.parameters import Int, Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.table import table_row
 from fastprof.ops.tensor import elements, fresh, moved, texts
@@ -19,6 +27,11 @@ _ROOT: Final = 3  # squares added 2, x / root 1
 
 
 @operators("""
+    x[.., d] / sqrt(mean(x^2) + eps) * weight[d].
+    FLOPs: 4 per element (squares added 2, scaling 1, weight 1), 3 without weight.
+    Bytes: x and weight read, y written.
+
+    The addition of 1 to the weight in gemma's kernels is not counted.
     (out, x, weight): _C::rms_norm sgl_kernel::rmsnorm sgl_kernel::gemma_rmsnorm
         flashinfer::rmsnorm flashinfer::gemma_rmsnorm aiter::rmsnorm aiter::rms_norm_cu
     (out, x): _C::rms_norm_weightless
@@ -27,19 +40,7 @@ _ROOT: Final = 3  # squares added 2, x / root 1
         vllm::rocm_aiter_rms_norm sglang_profiler::rmsnorm_rmsnorm2d_fwd
         sglang_profiler::rmsnorm_rms_norm
 """)
-def rms_norm_of_rows(
-    x: Tensor, weight: Tensor | None = None, out: Tensor | None = None
-) -> tuple[Cost, str]:
-    """x[.., d] / sqrt(mean(x^2) + eps) * weight[d].
-
-    FLOPs: 4 per element (squares added 2, scaling 1, weight 1), 3 without weight.
-    Bytes: x and weight read, y written.
-
-    Signatures: vLLM csrc/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc, FlashInfer
-    flashinfer/norm.py, aiter aiter/ops/rmsnorm.py, TensorRT-LLM
-    tensorrt_llm/_torch/custom_ops/flashinfer_custom_ops.py. The addition of 1 to the weight in
-    gemma's kernels is not counted.
-    """
+def rms_norm_of_rows(x: Tensor, weight: Tensor | None = None, out: Tensor | None = None) -> Answer:
     _row(x, weight)
     y = fresh(x) if out is None else out
     flops = elements(x.shape) * (_ROOT + (weight is not None))
@@ -47,6 +48,9 @@ def rms_norm_of_rows(
 
 
 @operators("""
+    residual + x, and the RMS norm of it: both [.., d].
+    FLOPs: 5 per element (added 1, squares added 2, scaling 1, weight 1), 6 if two are added.
+    Bytes: x, residual and weight read, the norm and the new residual written.
     (x, residual, weight): _C::fused_add_rms_norm sgl_kernel::fused_add_rmsnorm
         sgl_kernel::gemma_fused_add_rmsnorm flashinfer::fused_add_rmsnorm
         flashinfer::gemma_fused_add_rmsnorm trtllm::flashinfer_fused_add_rmsnorm
@@ -67,14 +71,7 @@ def fused_add_rms_norm(
     out: Tensor | None = None,
     residual_out: Tensor | None = None,
     other: Tensor | None = None,
-) -> tuple[Cost, str]:
-    """residual + x, and the RMS norm of it: both [.., d].
-
-    FLOPs: 5 per element (added 1, squares added 2, scaling 1, weight 1), 6 if two are added.
-    Bytes: x, residual and weight read, the norm and the new residual written.
-
-    Signatures: those of the plain norm's files.
-    """
+) -> Answer:
     _row(x, weight)
     _same(x, residual)
     if other is not None:
@@ -88,8 +85,6 @@ table_row("""
     The RMS norm of x[.., d] (+ residual), quantised by a given scale.
     FLOPs: 7 per element (norm 4, quantising 3), 8 with a residual.
     Bytes: x, residual, weight and scale read, the norm and the new residual written.
-
-    Signatures: vLLM csrc/torch_bindings.cpp, FlashInfer flashinfer/norm.py.
     (out, x, weight, scale): _C::rms_norm_static_fp8_quant
     (out, x, residual, weight, scale): _C::fused_add_rms_norm_static_fp8_quant
     (out, x, weight, scale, _): flashinfer::rmsnorm_quant
@@ -104,6 +99,11 @@ table_row("""
 
 
 @operators("""
+    The RMS norm of x[.., d] (+ residual), quantised by computed scales of rows or groups.
+    FLOPs: 9 per element (norm 4, magnitude compared 2, quantising 3), 10 with a residual, one more
+    with smoothing.
+    Bytes: x, residual and weight read, the norm, the scales and the new residual written; if the
+    call does not pass the norm, a byte per element is assumed, and the scales are not counted.
     (out, x, weight, scales, _, limit, residual): _C::rms_norm_dynamic_per_token_quant
     (out, x, weight, scales, _, limit, residual, _, _): _C::rms_norm_per_block_quant
     (out, x, scales, weight): aiter::rmsnorm_quant aiter::rmsnorm2d_fwd_with_dynamicquant
@@ -126,29 +126,24 @@ def rms_norm_dynamic_per_token_quant(
     x: Tensor,
     weight: Tensor,
     out: Tensor | None = None,
-    scales: Tensor | None = None,
-    limit: Tensor | None = None,
     residual: Tensor | None = None,
     residual_out: Tensor | None = None,
     smooth: Tensor | None = None,
-    unquantised: Tensor | None = None,
-) -> tuple[Cost, str]:
-    """The RMS norm of x[.., d] (+ residual), quantised by computed scales of rows or groups.
-
-    FLOPs: 9 per element (norm 4, magnitude compared 2, quantising 3), 10 with a residual, one more
-    with smoothing.
-    Bytes: x, residual and weight read, the norm, the scales and the new residual written; if the
-    call does not pass the norm, a byte per element is assumed, and the scales are not counted.
-
-    Signatures: vLLM csrc/torch_bindings.cpp and vllm/_aiter_ops.py, aiter aiter/ops/rmsnorm.py.
-    """
+    *,
+    read: Tensors,
+) -> Answer:
     del residual_out
     out = fresh(x, dtype="float8_e4m3fn") if out is None else out
     more = SEARCH + SCALE + (smooth is not None)
-    return _quantised(x, weight, out, residual, (scales, limit, smooth, unquantised), more)
+    return _quantised(x, weight, out, residual, (smooth, *read), more)
 
 
 @operators("""
+    RMS norm and rotation of each head of q and k, in one tensor [tokens, (q + k + v) d].
+    FLOPs: 7 per element of q and k (norm 4, rotation 3).
+    Bytes: q and k read and written, weights, positions and their cosines and sines read.
+
+    If the numbers of heads are not recorded, all of x counts, an estimate.
     (x, queries, keys, values, size, _, q_weight, k_weight, cache, _, positions, ...):
         _C::fused_qk_norm_rope
     (x, queries, keys, values, size, _, q_weight, k_weight, _, _, positions, ...):
@@ -160,24 +155,15 @@ def rms_norm_dynamic_per_token_quant(
 """)
 def fused_qk_norm_rope(
     x: Tensor,
-    queries: int | Unknown,
-    keys: int | Unknown,
-    values: int | Unknown,
-    size: int | Unknown,
+    queries: Int,
+    keys: Int,
+    values: Int,
+    size: Int,
     q_weight: Tensor,
     k_weight: Tensor,
     positions: Tensor,
     cache: Tensor | None = None,
-) -> tuple[Cost, str]:
-    """RMS norm and rotation of each head of q and k, in one tensor [tokens, (q + k + v) d].
-
-    FLOPs: 7 per element of q and k (norm 4, rotation 3).
-    Bytes: q and k read and written, weights, positions and their cosines and sines read.
-
-    Signatures: vLLM csrc/torch_bindings.cpp, TensorRT-LLM
-    cpp/tensorrt_llm/thop/fusedQKNormRopeOp.cpp. If the numbers of heads are not recorded, all of x
-    counts, an estimate.
-    """
+) -> Answer:
     known = [each for each in (queries, keys, values) if not isinstance(each, Unknown)]
     width = x.shape[-1] if x.shape else 0
     turned = width
@@ -199,39 +185,26 @@ def fused_qk_norm_rope(
     return cost, texts(x, q_weight, k_weight)
 
 
-@operators("(x, weight, bias): flashinfer::layernorm aiter::layernorm2d_fwd")
-def served_layer_norm(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> tuple[Cost, str]:
-    """x[.., d] normalised by row: (x - mean) / sqrt(var + eps) * weight[d] + bias[d].
-
+@operators("""
+    x[.., d] normalised by row: (x - mean) / sqrt(var + eps) * weight[d] + bias[d].
     FLOPs: 8 per element (mean 1, variance 3, normalising 2, weight 1, bias 1).
     Bytes: x, weight and bias read, y written.
-
-    Signatures: FlashInfer flashinfer/norm.py, aiter aiter/ops/norm.py.
-    """
+    (x, weight, bias): flashinfer::layernorm aiter::layernorm2d_fwd
+""")
+def served_layer_norm(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Answer:
     _row(x, weight)
     flops = elements(x.shape) * (7 + (bias is not None))
     return Cost(flops, moved(x, weight, bias, fresh(x))), texts(x, weight, bias)
 
 
 @operators("""
+    x[n, c, ..] normalised for each n and group of channels, * weight[c] + bias[c].
+    FLOPs: 8 per element, as torch's group_norm.
+    Bytes: x read twice, y written, weight and bias read, two statistics of each group written.
     (x, num_groups, weight, bias, _): aiter::_groupnorm_run
     (_out, _workspace, x, num_groups, weight, bias, _): aiter::_groupnorm_run
 """)
-def served_group_norm(
-    x: Tensor,
-    num_groups: int | Unknown,
-    weight: Tensor,
-    bias: Tensor,
-    _out: Tensor | None = None,
-    _workspace: Tensor | None = None,
-) -> tuple[Cost, str]:
-    """x[n, c, ..] normalised for each n and group of channels, * weight[c] + bias[c].
-
-    FLOPs: 8 per element, as torch's group_norm.
-    Bytes: x read twice, y written, weight and bias read, two statistics of each group written.
-
-    Signatures: aiter aiter/ops/groupnorm.py.
-    """
+def served_group_norm(x: Tensor, num_groups: Int, weight: Tensor, bias: Tensor) -> Answer:
     return plain.group_norm(x, num_groups, weight, bias, direction="fprop")
 
 
@@ -242,7 +215,7 @@ def _quantised(
     residual: Tensor | None,
     more: tuple[Tensor | None, ...],
     flops: int,
-) -> tuple[Cost, str]:
+) -> Answer:
     _row(x, weight)
     if residual is not None:
         _same(x, residual)
@@ -267,6 +240,12 @@ _ROTATION: Final = 3  # of a pair: four products, two sums
 
 
 @operators("""
+    Queries and keys [tokens, heads d] rotated in place by the angles of their positions.
+    FLOPs: 3 per rotated element: the first r of each head of d, with a cache of cosines and sines
+    [positions, r].
+    Bytes: rotated elements read and written, positions and a row of the cache for each token read.
+
+    If d is not recorded, complete heads count, an estimate.
     (positions, query, key, size, cache, _, ...): _C::rotary_embedding
         sgl_kernel::rotary_embedding vllm::flashinfer_rotary_embedding
         trtllm::flashinfer_apply_rope_with_cos_sin_cache_inplace
@@ -277,20 +256,10 @@ def rotary_embedding(
     positions: Tensor,
     query: Tensor,
     key: Tensor | None = None,
-    size: int | Unknown | None = None,
+    size: Int | None = None,
     cache: Tensor | None = None,
     offsets: Tensor | None = None,
-) -> tuple[Cost, str]:
-    """Queries and keys [tokens, heads d] rotated in place by the angles of their positions.
-
-    FLOPs: 3 per rotated element: the first r of each head of d, with a cache of cosines and sines
-    [positions, r].
-    Bytes: rotated elements read and written, positions and a row of the cache for each token read.
-
-    Signatures: vLLM csrc/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension_rocm.cc,
-    TensorRT-LLM tensorrt_llm/_torch/custom_ops/flashinfer_custom_ops.py. If d is not recorded,
-    complete heads count, an estimate.
-    """
+) -> Answer:
     tokens = query.shape[0] if query.shape else 0
     depth = size if isinstance(size, int) and size > 0 else None
     turned = cache.shape[-1] if cache is not None and cache.shape else None
@@ -308,6 +277,11 @@ def rotary_embedding(
 
 
 @operators("""
+    Queries and keys [tokens, heads, d] rotated by the angles of their positions, into new
+    tensors.
+    FLOPs: 3 per rotated element, the first r of each head; computing angles is not counted.
+    Bytes: queries and keys read and written, positions and a row of the cache for each token read;
+    with slots of a key-value cache, values read and keys and values written there.
     (query, key, query_out, key_out, cache, positions, _, _, _, values, key_cache, value_cache,
         slots): sgl_kernel::apply_rope_pos_ids_cos_sin_cache
     (query, key, query_out, key_out, cache, positions, _, _):
@@ -327,21 +301,12 @@ def apply_rope_pos_ids_cos_sin_cache(
     positions: Tensor,
     cache: Tensor | None = None,
     offsets: Tensor | None = None,
-    turned: int | Unknown | None = None,
+    turned: Int | None = None,
     values: Tensor | None = None,
     key_cache: Tensor | None = None,
     value_cache: Tensor | None = None,
     slots: Tensor | None = None,
-) -> tuple[Cost, str]:
-    """Queries and keys [tokens, heads, d] rotated by the angles of their positions, into new
-    tensors.
-
-    FLOPs: 3 per rotated element, the first r of each head; computing angles is not counted.
-    Bytes: queries and keys read and written, positions and a row of the cache for each token read;
-    with slots of a key-value cache, values read and keys and values written there.
-
-    Signatures: SGLang sgl-kernel/csrc/common_extension.cc, FlashInfer flashinfer/rope.py.
-    """
+) -> Answer:
     del key_cache
     tokens, depth = (query.shape[0], query.shape[-1]) if query.shape else (0, 0)
     width = cache.shape[-1] if cache is not None and cache.shape else turned
@@ -358,6 +323,11 @@ def apply_rope_pos_ids_cos_sin_cache(
 
 
 @operators("""
+    x [s, b, h, d], and a second tensor, rotated by angles or their cosines and sines.
+    FLOPs: 3 per element.
+    Bytes: x and the second read, both results written, a row of angles for each position read.
+
+    Partially rotated heads count completely.
     (out, x, angles, ...): aiter::rope_fwd_impl aiter::rope_bwd_impl
     (out, more_out, x, more, angles, ...): aiter::rope_2c_fwd_impl aiter::rope_2c_bwd_impl
     (out, x, angles, more_angles, ...): aiter::rope_cached_fwd_impl aiter::rope_cached_bwd_impl
@@ -374,15 +344,7 @@ def rope_fwd_impl(
     more_angles: Tensor | None = None,
     more: Tensor | None = None,
     more_out: Tensor | None = None,
-    _starts: Tensor | None = None,
-) -> tuple[Cost, str]:
-    """x [s, b, h, d], and a second tensor, rotated by angles or their cosines and sines.
-
-    FLOPs: 3 per element.
-    Bytes: x and the second read, both results written, a row of angles for each position read.
-
-    Signatures: aiter aiter/ops/rope.py. Partially rotated heads count completely.
-    """
+) -> Answer:
     del out, more_out
     positions = elements(x.shape[:-2])
     rows = [

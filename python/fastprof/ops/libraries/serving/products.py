@@ -1,6 +1,16 @@
 """Products of serving stacks with plain, scaled and packed weights.
 
 Quantisation and dequantisation for the products of serving stacks.
+
+Signatures of the operators: vLLM csrc/libtorch_stable/torch_bindings.cpp,
+csrc/rocm/torch_bindings.cpp, vllm/_aiter_ops.py,
+vllm/model_executor/layers/quantization/utils/fp8_utils.py, vllm/utils/flashinfer.py,
+csrc/torch_bindings.cpp; aiter aiter/tuned_gemm.py, aiter/ops/gemm_op_a16w16.py,
+aiter/ops/gradlib.py, aiter/ops/gemm_op_a8w8.py, aiter/ops/gemm_op_a4w4.py,
+aiter/ops/triton/gemm/batched/batched_gemm_a16wfp4.py, aiter/ops/quant.py; TensorRT-LLM
+cpp/tensorrt_llm/thop/cublasScaledMM.cpp, dsv3RouterGemmOp.cpp, fp8BlockScalingGemm.cpp,
+cpp/tensorrt_llm/thop/fp4Gemm.cpp, cpp/tensorrt_llm/thop/fp8Op.cpp,
+cpp/tensorrt_llm/thop/fp4Quantize.cpp, fp8Quantize.cpp; SGLang sgl-kernel/csrc/common_extension.cc.
 """
 
 from __future__ import annotations
@@ -8,8 +18,9 @@ from __future__ import annotations
 from typing import Final
 
 from fastprof.model.call import Tensor, Unknown
-from fastprof.ops.cost import CannotModel, Cost, Work
+from fastprof.ops.cost import Answer, CannotModel, Cost, Work
 from fastprof.ops.matrix.matmul import Product, forward
+from fastprof.ops.parameters import Flag, Int, Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import (
@@ -38,12 +49,8 @@ def dense(
 
     The orientation is irrelevant: n is the weight's size over k. With three dimensions each, the
     first is a batch. A float4 element of either operand contains two numbers along k; with
-    `float4`, bytes are such elements.
-
-    Raises
-    ------
-    CannotModel
-        When the size of the weight is not a multiple of k, or the output has another width.
+    `float4`, bytes are such elements. Raises CannotModel when the size of the weight is not a
+    multiple of k, or the output has another width.
     """
     if not x.shape or not weight.shape:
         raise CannotModel(f"cannot multiply {x.shape} and {weight.shape}")
@@ -71,10 +78,8 @@ def with_columns(
 ) -> Product:
     """x[.., k] times a packed weight of n columns, which do not follow from its shape.
 
-    Raises
-    ------
-    CannotModel
-        When the weight is too small for k n numbers of one bit or too large for k n of 64.
+    Raises CannotModel when the weight is too small for k n numbers of one bit or too large for k n
+    of 64.
     """
     if not x.shape or columns < 1:
         raise CannotModel(f"cannot multiply {x.shape} with {columns} columns")
@@ -99,6 +104,9 @@ def _fits(out: Tensor | None, columns: int) -> None:
 
 
 @operators("""
+    x[.., k] times a weight of n columns, [n, k] or [k, n] (+ bias[n]).
+    FLOPs: 2 rows n k, bias not counted.
+    Bytes: x, weight and bias read, the output written in its own type or x's.
     (out, x, weight): _C::dsv3_fused_a_gemm _C::fp32_router_gemm
         sglang::flashinfer_dsv3_router_gemm _moe_C::dsv3_router_gemm
         sgl_kernel::dsv3_fused_a_gemm sgl_kernel::dsv3_router_gemm
@@ -115,28 +123,16 @@ def _fits(out: Tensor | None, columns: int) -> None:
     (x, weight, out, ...): sglang_profiler::gemm_kernels_flydsl_hgemm
 """)
 def dsv3_fused_a_gemm(
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    out: Tensor | None = None,
-    out_dtype: Dtype = None,
-    _semaphores: Tensor | None = None,
-    _scale: Tensor | None = None,
+    x: Tensor, weight: Tensor, out: Tensor | None = None, out_dtype: Dtype = None, *, read: Tensors
 ) -> Work:
-    """x[.., k] times a weight of n columns, [n, k] or [k, n] (+ bias[n]).
-
-    FLOPs: 2 rows n k, bias not counted.
-    Bytes: x, weight and bias read, the output written in its own type or x's.
-
-    Signatures: vLLM csrc/libtorch_stable/torch_bindings.cpp and csrc/rocm/torch_bindings.cpp, aiter
-    aiter/tuned_gemm.py, aiter/ops/gemm_op_a16w16.py and aiter/ops/gradlib.py, TensorRT-LLM
-    cpp/tensorrt_llm/thop/cublasScaledMM.cpp and dsv3RouterGemmOp.cpp.
-    """
-    product = dense(x, weight, out, asked_type(out_dtype))
-    return Work((forward(product, *present(bias)),))
+    return Work((forward(dense(x, weight, out, asked_type(out_dtype)), *read),))
 
 
 @operators("""
+    x[.., k] times a weight of n columns, both in float8 or int8, times scales (+ bias[n]).
+    FLOPs: 2 rows n k; scales, zeros and bias are not counted.
+    Bytes: x, weight, scales and bias read, the output written in its own type or the requested
+    type, by default bfloat16.
     (out, x, weight, x_scale, w_scale, bias): _C::cutlass_scaled_mm
     (out, x, weight, x_scale, w_scale, zero, more_zero, bias): _C::cutlass_scaled_mm_azp
     (x, weight, x_scale, w_scale, out_dtype, bias): sgl_kernel::int8_scaled_mm
@@ -180,31 +176,20 @@ def dsv3_fused_a_gemm(
 def cutlass_scaled_mm(
     x: Tensor,
     weight: Tensor,
-    x_scale: Tensor | None = None,
-    w_scale: Tensor | None = None,
-    bias: Tensor | None = None,
     out: Tensor | None = None,
     out_dtype: Dtype = "bfloat16",
-    zero: Tensor | None = None,
-    more_zero: Tensor | None = None,
-    _workspace: Tensor | None = None,
+    *,
+    read: Tensors,
 ) -> Work:
-    """x[.., k] times a weight of n columns, both in float8 or int8, times scales (+ bias[n]).
-
-    FLOPs: 2 rows n k; scales, zeros and bias are not counted.
-    Bytes: x, weight, scales and bias read, the output written in its own type or the requested
-    type, by default bfloat16.
-
-    Signatures: vLLM csrc/libtorch_stable/torch_bindings.cpp, csrc/rocm/torch_bindings.cpp,
-    vllm/_aiter_ops.py and vllm/model_executor/layers/quantization/utils/fp8_utils.py; SGLang
-    sgl-kernel/csrc/common_extension.cc; aiter aiter/ops/gemm_op_a8w8.py; TensorRT-LLM
-    cpp/tensorrt_llm/thop/cublasScaledMM.cpp and fp8BlockScalingGemm.cpp.
-    """
-    product = dense(x, weight, out, asked_type(out_dtype))
-    return Work((forward(product, *present(x_scale, w_scale, zero, more_zero, bias)),))
+    return Work((forward(dense(x, weight, out, asked_type(out_dtype)), *read),))
 
 
 @operators("""
+    x[.., k / 2] times a weight of n columns, both in float4 pairs, times scales (+ bias[n]).
+    FLOPs: 2 rows n k: an element contains two numbers, also if its type is recorded as uint8; x may
+    have 16 bits, [.., k].
+    Bytes: x, weight, scales and bias read, the output written in its own type or the requested
+    type, by default bfloat16.
     (out, x, weight, x_scale, w_scale, alpha): _C::cutlass_scaled_fp4_mm
         sgl_kernel::cutlass_scaled_fp4_mm
     (x, weight, x_scale, w_scale, alpha, out_dtype, ...): vllm::flashinfer_mm_fp4
@@ -222,35 +207,22 @@ def cutlass_scaled_mm(
 def cutlass_scaled_fp4_mm(
     x: Tensor,
     weight: Tensor,
-    x_scale: Tensor | None = None,
-    w_scale: Tensor | None = None,
-    alpha: Tensor | None = None,
-    bias: Tensor | None = None,
     out: Tensor | None = None,
     out_dtype: Dtype = "bfloat16",
+    *,
+    read: Tensors,
 ) -> Work:
-    """x[.., k / 2] times a weight of n columns, both in float4 pairs, times scales (+ bias[n]).
-
-    FLOPs: 2 rows n k: an element contains two numbers, also if its type is recorded as uint8; x may
-    have 16 bits, [.., k].
-    Bytes: x, weight, scales and bias read, the output written in its own type or the requested
-    type, by default bfloat16.
-
-    Signatures: vLLM csrc/libtorch_stable/torch_bindings.cpp and vllm/utils/flashinfer.py, SGLang
-    sgl-kernel/csrc/common_extension.cc, aiter aiter/ops/gemm_op_a4w4.py and
-    aiter/ops/triton/gemm/batched/batched_gemm_a16wfp4.py, TensorRT-LLM
-    cpp/tensorrt_llm/thop/fp4Gemm.cpp.
-    """
     if canonical_type(weight.dtype) is None:
         weight = Tensor(weight.shape, "uint8", weight.strides)
     product = dense(x, weight, out, asked_type(out_dtype), float4=True)
-    return Work((forward(product, *present(x_scale, w_scale, alpha, bias)),))
-
-
-Size = int | Unknown
+    return Work((forward(product, *read),))
 
 
 @operators("""
+    x[.., k] times a packed weight of n columns; n follows from the output or the scales.
+    FLOPs: 2 rows n k; dequantising the weight is not counted.
+    Bytes: x, the packed weight, scales, zeros and orders read, the output written in the requested
+    type or x's (float16 for int8 and float8).
     (x, weight, zeros, scales, order, ...): _C::gptq_gemm sgl_kernel::gptq_gemm
         _rocm_C::gptq_gemm_rdna3 _rocm_C::gptq_gemm_rdna3_wmma
     (x, weight, scales, zeros, _): _C::awq_gemm
@@ -265,23 +237,13 @@ def gptq_gemm(
     x: Tensor,
     weight: Tensor,
     scales: Tensor | None = None,
-    zeros: Tensor | None = None,
-    order: Tensor | None = None,
-    columns: Size | None = None,
+    columns: Int | None = None,
     out: Tensor | None = None,
     out_dtype: Dtype = None,
     more: Tensor | None = None,
-    sums: Tensor | None = None,
+    *,
+    read: Tensors,
 ) -> Work:
-    """x[.., k] times a packed weight of n columns; n follows from the output or the scales.
-
-    FLOPs: 2 rows n k; dequantising the weight is not counted.
-    Bytes: x, the packed weight, scales, zeros and orders read, the output written in the requested
-    type or x's (float16 for int8 and float8).
-
-    Signatures: vLLM csrc/torch_bindings.cpp and csrc/rocm/torch_bindings.cpp, SGLang
-    sgl-kernel/csrc/common_extension.cc.
-    """
     written = asked_type(out_dtype)
     if written is None and _short(x):
         written = "float16"
@@ -289,10 +251,16 @@ def gptq_gemm(
     if scales is None and more is not None:
         of_columns = Tensor((elements(more.shape),), more.dtype)
     product = with_columns(x, weight, _columns(columns, out, of_columns), out, written)
-    return Work((forward(product, *present(scales, zeros, order, more, sums)),))
+    return Work((forward(product, *present(scales, more), *read),))
 
 
 @operators("""
+    x[m, k] times a weight in Marlin's tiles, with m, n and k as arguments.
+    FLOPs: 2 m n k; dequantising the weight is not counted.
+    Bytes: x, the packed weight, scales, zeros, orders and bias read, the output written in x's type
+    (float16 for int8 and float8).
+
+    If n is not recorded, it follows from the scales.
     (x, out, weight, bias, scales, more, global_scale, zeros, order, permutation, _workspace, _,
         rows, columns, inner, ...): _C::marlin_gemm _C::gptq_marlin_gemm
     (x, out, weight, bias, scales, global_scale, zeros, order, permutation, _workspace, _, rows,
@@ -309,42 +277,25 @@ def marlin_gemm(
     x: Tensor,
     weight: Tensor,
     scales: Tensor,
-    rows: Size,
-    columns: Size,
-    inner: Size,
+    rows: Int,
+    columns: Int,
+    inner: Int,
     out: Tensor | None = None,
-    bias: Tensor | None = None,
-    more: Tensor | None = None,
-    global_scale: Tensor | None = None,
-    zeros: Tensor | None = None,
-    order: Tensor | None = None,
-    permutation: Tensor | None = None,
-    _workspace: Tensor | None = None,
+    *,
+    read: Tensors,
 ) -> Work:
-    """x[m, k] times a weight in Marlin's tiles, with m, n and k as arguments.
-
-    FLOPs: 2 m n k; dequantising the weight is not counted.
-    Bytes: x, the packed weight, scales, zeros, orders and bias read, the output written in x's type
-    (float16 for int8 and float8).
-
-    Signatures: vLLM csrc/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc. If n is
-    not recorded, it follows from the scales.
-    """
     del rows
     if isinstance(inner, int) and x.shape[-1:] != (inner,):
         raise CannotModel(f"{x.shape} is not {inner} wide")
     written = "float16" if _short(x) else None
     product = with_columns(x, weight, _columns(columns, out, scales), out, written)
-    addends = present(bias, scales, more, global_scale, zeros, order, permutation)
-    return Work((forward(product, *addends),))
+    return Work((forward(product, scales, *read),))
 
 
 table_row("""
     A packed weight in another order.
     FLOPs: 0.
     Bytes: the weight and the order read, the size of the weight written.
-
-    Signatures: vLLM csrc/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc.
     (weight, order, _): _C::gptq_shuffle sgl_kernel::gptq_shuffle
     (weight, order, ...): _C::gptq_marlin_repack sgl_kernel::gptq_marlin_repack
     (weight, ...): _C::awq_marlin_repack _C::machete_prepack_B sgl_kernel::awq_marlin_repack
@@ -359,7 +310,7 @@ def _short(x: Tensor) -> bool:
     return "8" in name or name.endswith("char")
 
 
-def _columns(columns: Size | None, out: Tensor | None, scales: Tensor | None) -> int:
+def _columns(columns: Int | None, out: Tensor | None, scales: Tensor | None) -> int:
     if isinstance(columns, int):
         return columns
     for tensor in (out, scales):
@@ -390,9 +341,6 @@ table_row("""
     x[..] as float8 or int8, by a given scale.
     FLOPs: 3 per element (times scale 1, limits 2).
     Bytes: x and scale read, the result written.
-
-    Signatures: vLLM csrc/torch_bindings.cpp, aiter aiter/ops/quant.py, TensorRT-LLM
-    cpp/tensorrt_llm/thop/fp8Op.cpp.
     (out, x, scale, ...): _C::static_scaled_fp8_quant
     (out, x, scale, zero): _C::static_scaled_int8_quant
     (out, x, scale): aiter::static_per_tensor_quant
@@ -402,25 +350,18 @@ table_row("""
 
 
 @operators("""
+    x[..] as float8 by one scale, which is computed unless given.
+    FLOPs: 5 per element (magnitude compared 2, times scale 1, limits 2), 3 with the scale given.
+    Bytes: x read twice (once with the scale given), the result and the scale written.
+
+    An estimate if the capture does not record which.
     (out, x, scales): _C::dynamic_scaled_fp8_quant aiter::dynamic_per_tensor_quant
     (x, out, scales, given): sgl_kernel::sgl_per_tensor_quant_fp8
     (out, x, scales, searched): vllm::rocm_aiter_per_tensor_quant
 """)
 def dynamic_scaled_fp8_quant(
-    x: Tensor,
-    out: Tensor,
-    scales: Tensor,
-    given: bool | Unknown = False,
-    searched: bool | Unknown = True,
-) -> tuple[Cost, str]:
-    """x[..] as float8 by one scale, which is computed unless given.
-
-    FLOPs: 5 per element (magnitude compared 2, times scale 1, limits 2), 3 with the scale given.
-    Bytes: x read twice (once with the scale given), the result and the scale written.
-
-    Signatures: vLLM csrc/torch_bindings.cpp, aiter aiter/ops/quant.py, SGLang
-    sgl-kernel/csrc/common_extension.cc. An estimate if the capture does not record which.
-    """
+    x: Tensor, out: Tensor, scales: Tensor, given: Flag = False, searched: Flag = True
+) -> Answer:
     known = given is True or searched is False
     reads = [x] if known else [x, x]
     cost = Cost(
@@ -435,9 +376,6 @@ table_row("""
     x[..] as float8, float4 or int8, by a computed scale per row or group of a row.
     FLOPs: 5 per element (magnitude compared 2, times scale 1, limits 2).
     Bytes: x read once (a row stays on the chip), the result and the scales written.
-
-    Signatures: vLLM csrc/torch_bindings.cpp and csrc/libtorch_stable/torch_bindings.cpp, SGLang
-    sgl-kernel/csrc/common_extension.cc, aiter aiter/ops/quant.py.
     (out, x, scales, limit): _C::dynamic_per_token_scaled_fp8_quant _C::dynamic_scaled_int8_quant
         sgl_kernel::scaled_fp4_quant
     (x, out, scales, ...): _C::per_token_group_fp8_quant _C::per_token_group_fp8_quant_packed
@@ -453,8 +391,6 @@ table_row("""
     The experts' rows of x as float8 or float4, by computed scales.
     FLOPs: 5 per element of x, an upper bound: the number of rows is a tensor value.
     Bytes: x read, the result and the scales written, an upper bound.
-
-    Signatures: vLLM csrc/libtorch_stable/torch_bindings.cpp, aiter aiter/ops/quant.py.
     (out, scales, x, limit, starts, more_starts): _C::scaled_fp4_experts_quant
         sgl_kernel::scaled_fp4_experts_quant
     (out, scales, x, starts, more_starts, _): _C::mxfp4_experts_quant
@@ -469,6 +405,10 @@ table_row("""
 
 
 @operators("""
+    x[..] as float8 or float4, by computed scales; both are new tensors.
+    FLOPs: 5 per element (magnitude compared 2, times scale 1, limits 2).
+    Bytes: x read, the result written, of the requested type or of one byte per element (float4:
+    half a byte); new scales, one per group or row, are not counted.
     (x, limit, _): _C::scaled_fp4_quant
     (out, x, scales, limit, _): _C::scaled_fp4_quant
     (x, limit, _, out, scales): _C::scaled_fp4_quant
@@ -485,23 +425,12 @@ table_row("""
 """)
 def scaled_fp4_quant(
     x: Tensor,
-    group: int | Unknown | None = None,
+    group: Int | None = None,
     dtype: Dtype = None,
     limit: Tensor | None = None,
     out: Tensor | None = None,
     scales: Tensor | None = None,
-    _scale: Tensor | None = None,
-    _rows: Tensor | None = None,
-) -> tuple[Cost, str]:
-    """x[..] as float8 or float4, by computed scales; both are new tensors.
-
-    FLOPs: 5 per element (magnitude compared 2, times scale 1, limits 2).
-    Bytes: x read, the result written, of the requested type or of one byte per element (float4:
-    half a byte); new scales, one per group or row, are not counted.
-
-    Signatures: vLLM csrc/libtorch_stable/torch_bindings.cpp and vllm/_aiter_ops.py, aiter
-    aiter/ops/quant.py, TensorRT-LLM cpp/tensorrt_llm/thop/fp4Quantize.cpp and fp8Quantize.cpp.
-    """
+) -> Answer:
     del group
     asked = asked_type(dtype)
     written = Tensor(x.shape, asked if isinstance(asked, str) else "float8_e4m3fn")
@@ -514,30 +443,23 @@ def scaled_fp4_quant(
 
 
 @operators("""
+    Keys and values as float8, by given scales, into rows of larger tensors.
+    FLOPs: 3 per element (times scale 1, limits 2).
+    Bytes: keys, values and scales read, the same number of elements written.
     (key, value, key_out, value_out, k_scale, v_scale, _rows, ...): sgl_kernel::downcast_fp8
 """)
 def downcast_fp8(
-    key: Tensor,
-    value: Tensor,
-    key_out: Tensor,
-    value_out: Tensor,
-    k_scale: Tensor,
-    v_scale: Tensor,
-    _rows: Tensor | None = None,
-) -> tuple[Cost, str]:
-    """Keys and values as float8, by given scales, into rows of larger tensors.
-
-    FLOPs: 3 per element (times scale 1, limits 2).
-    Bytes: keys, values and scales read, the same number of elements written.
-
-    Signature: SGLang sgl-kernel/csrc/common_extension.cc.
-    """
+    key: Tensor, value: Tensor, key_out: Tensor, value_out: Tensor, k_scale: Tensor, v_scale: Tensor
+) -> Answer:
     flops = scaled_up(key, searched=False) + scaled_up(value, searched=False)
     written = Tensor(key.shape, key_out.dtype), Tensor(value.shape, value_out.dtype)
     return Cost(flops, moved(key, value, k_scale, v_scale, *written)), texts(key, value)
 
 
 @operators("""
+    Packed weights [k, n / 8] of 4 bits as floats [k, n], with n from the scales [groups, n].
+    FLOPs: 2 per element (zero subtracted, times scale).
+    Bytes: packed weights, scales and zeros read, the floats written.
     (packed, scales, zeros, ...): _C::awq_dequantize
     (packed, scales, zeros): sgl_kernel::awq_dequantize
     (packed, _, rows, columns, dtype): _C::ggml_dequantize
@@ -546,17 +468,10 @@ def awq_dequantize(
     packed: Tensor,
     scales: Tensor | None = None,
     zeros: Tensor | None = None,
-    rows: int | Unknown | None = None,
-    columns: int | Unknown | None = None,
+    rows: Int | None = None,
+    columns: Int | None = None,
     dtype: Dtype = "float16",
-) -> tuple[Cost, str]:
-    """Packed weights [k, n / 8] of 4 bits as floats [k, n], with n from the scales [groups, n].
-
-    FLOPs: 2 per element (zero subtracted, times scale).
-    Bytes: packed weights, scales and zeros read, the floats written.
-
-    Signatures: vLLM csrc/torch_bindings.cpp, SGLang sgl-kernel/csrc/common_extension.cc.
-    """
+) -> Answer:
     if scales is not None and scales.shape and packed.shape:
         out = Tensor((packed.shape[0], scales.shape[-1]), scales.dtype)
     elif isinstance(rows, int) and isinstance(columns, int):

@@ -7,10 +7,11 @@ from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.attention.sizes import Attention, attention_forward
 from fastprof.ops.cost import CannotModel, Work
 from fastprof.ops.libraries.serving.lengths import lengths_of
+from fastprof.ops.parameters import Int
 from fastprof.ops.tensor import elements
 
 Batch = str | Unknown | None
-Length = int | Unknown | None
+Length = Int | None
 
 _NOT_RECORDED = "the lengths of the sequences are not in the capture"
 
@@ -32,6 +33,8 @@ def longest(*limits: Length) -> int | None:
 def attended(tokens: int, batch: Batch, sequences: int | None, limit: int | None) -> Attended:
     """The keys that a number of queries attend to.
 
+    Raises CannotModel when the number of keys is unknown.
+
     Parameters
     ----------
     tokens : int
@@ -42,11 +45,6 @@ def attended(tokens: int, batch: Batch, sequences: int | None, limit: int | None
         Number of sequences.
     limit : int or None
         Number of keys of the longest sequence, or an upper bound; the result is then an estimate.
-
-    Raises
-    ------
-    CannotModel
-        When the number of keys is unknown.
     """
     recorded = lengths_of(batch, tokens) if isinstance(batch, str) else None
     if recorded is not None and recorded.scores is not None and recorded.keys is not None:
@@ -59,10 +57,7 @@ def attended(tokens: int, batch: Batch, sequences: int | None, limit: int | None
 def heads_of(x: Tensor, size: int | None) -> tuple[int, int, int]:
     """Tokens, heads and their size: of [.., heads, size], or of [tokens, heads * size].
 
-    Raises
-    ------
-    CannotModel
-        When the heads cannot be determined.
+    Raises CannotModel when the heads cannot be determined.
     """
     if len(x.shape) >= 3:
         return elements(x.shape[:-2]), x.shape[-2], x.shape[-1]
@@ -72,13 +67,7 @@ def heads_of(x: Tensor, size: int | None) -> tuple[int, int, int]:
 
 
 def size_of_head(x: Tensor) -> int:
-    """The last size of a tensor.
-
-    Raises
-    ------
-    CannotModel
-        When it has no dimensions.
-    """
+    """The last size of a tensor; raises CannotModel when it has no dimensions."""
     if not x.shape:
         raise CannotModel("no heads")
     return x.shape[-1]

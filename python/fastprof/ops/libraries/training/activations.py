@@ -28,7 +28,7 @@ from fastprof.ops.axes import EXPONENTIAL, LOGARITHM, SIGMOID, TRIGONOMETRIC
 from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.matrix.matmul import GEMM, Product
 from fastprof.ops.parameters import Tensors
-from fastprof.ops.registry import op, operators
+from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import byte_count, elements, fresh, moved, named, texts
 
@@ -67,29 +67,6 @@ _PLAIN: Final = {
 }
 
 
-def _gated(name: str, activation: tuple[int, int]) -> None:
-    @op(None, aten=(f"{name}(tensors**)",))
-    def _(tensors: Tensors, *, direction: str) -> Answer:
-        """act(a) * b of two tensors of equal size, or of the halves of one [.., 2 h].
-
-        FLOPs: the activation's (SiLU 23, GELU 28 by tanh, quick GELU 24, squared ReLU 2) and 1 for
-            the product; 1 more for a bias and for weights of rows. Backward the derivative's
-            (SiLU 26, GELU 35, quick GELU 28) and 4; 1 more for a bias, 2 for weights.
-        Bytes: inputs read, output written; backward inputs and the output's gradient read, the
-            inputs' gradients written.
-        """
-        halves = _both(tensors, name)
-        count = elements(halves[0].shape) if len(halves) > 1 else elements(halves[0].shape) // 2
-        extra = list(tensors[len(halves) :])
-        output = byte_count(count, halves[0].dtype)
-        inputs = moved(*halves, *extra)
-        if direction == "bprop":
-            flops = count * (activation[1] + 4) + _extra(extra, elements(halves[0].shape), 2)
-            return Cost(flops, add_known(inputs, output, inputs)), texts(*tensors)
-        flops = count * (activation[0] + 1) + _extra(extra, elements(halves[0].shape), 1)
-        return Cost(flops, add_known(inputs, output)), texts(*tensors)
-
-
 def _both(tensors: Tensors, name: str) -> Tensors:
     # The inputs: two of one shape, else one of an even last dimension.
     if not tensors:
@@ -106,31 +83,51 @@ def _extra(others: list[Tensor], count: int, each: int) -> int:
     return count * len([one for one in others if one.shape]) * each
 
 
-for _name in {**_TWO, **_HALVES}:
-    _gated(_name, {**_TWO, **_HALVES}[_name])
+def _gated(tensors: Tensors, *, name: str, activation: tuple[int, int], direction: str) -> Answer:
+    halves = _both(tensors, name)
+    whole = elements(halves[0].shape)
+    count = whole if len(halves) > 1 else whole // 2
+    extra = list(tensors[len(halves) :])
+    output = byte_count(count, halves[0].dtype)
+    inputs = moved(*halves, *extra)
+    if direction == "bprop":
+        flops = count * (activation[1] + 4) + _extra(extra, whole, 2)
+        return Cost(flops, add_known(inputs, output, inputs)), texts(*tensors)
+    flops = count * (activation[0] + 1) + _extra(extra, whole, 1)
+    return Cost(flops, add_known(inputs, output)), texts(*tensors)
 
 
-def _elementwise(name: str, activation: tuple[int, int]) -> None:
-    @op(None, aten=(f"{name}(x, extra, ...)",))
-    def _(x: Tensor, extra: Tensor | None = None, *, direction: str) -> Answer:
-        """act(x + bias), or act(x) times weights of rows, elementwise.
+for _name, _activation in {**_TWO, **_HALVES}.items():
+    table_row(f"""
+        act(a) * b of two tensors of equal size, or of the halves of one [.., 2 h].
+        FLOPs: the activation's (SiLU 23, GELU 28 by tanh, quick GELU 24, squared ReLU 2) and 1 for
+            the product; 1 more for a bias and for weights of rows. Backward the derivative's
+            (SiLU 26, GELU 35, quick GELU 28) and 4; 1 more for a bias, 2 for weights.
+        Bytes: inputs read, output written; backward inputs and the output's gradient read, the
+            inputs' gradients written.
+        (tensors**): aten::{_name}
+    """)(_gated, name=_name, activation=_activation)
 
+
+def _elementwise(
+    x: Tensor, extra: Tensor | None = None, *, activation: tuple[int, int], direction: str
+) -> Answer:
+    count, given = elements(x.shape), extra is not None
+    if direction == "bprop":
+        flops = count * (activation[1] + 1 + 2 * given)
+        return Cost(flops, moved(x, extra, fresh(x), x, extra)), texts(x, extra)
+    return Cost(count * (activation[0] + given), moved(x, extra, fresh(x))), texts(x, extra)
+
+
+for _name, _activation in _PLAIN.items():
+    table_row(f"""
+        act(x + bias), or act(x) times weights of rows, elementwise.
         FLOPs: the activation's (GELU 28 by tanh, squared ReLU 2), 1 more for bias or weights;
             backward the derivative's (GELU 35, squared ReLU 2) and 1, 2 more for bias or weights.
         Bytes: inputs read, output written; backward inputs and the output's gradient read, the
             inputs' gradients written.
-        """
-        count = elements(x.shape)
-        inputs = moved(x, extra)
-        if direction == "bprop":
-            flops = count * (activation[1] + 1 + 2 * (extra is not None))
-            return Cost(flops, add_known(inputs, moved(fresh(x)), inputs)), texts(x, extra)
-        flops = count * (activation[0] + (extra is not None))
-        return Cost(flops, add_known(inputs, moved(fresh(x)))), texts(x, extra)
-
-
-for _name, _activation in _PLAIN.items():
-    _elementwise(_name, _activation)
+        (x, extra, ...): aten::{_name}
+    """)(_elementwise, activation=_activation)
 
 
 _TRANSFORMER_ENGINE: Final = {
@@ -160,46 +157,46 @@ _TYPES: Final = {
 }
 
 
-def _converted(name: str, flops: int, gated: bool) -> None:
-    outputs = "output, " if "noalloc" in name else ""
+def _converted(
+    x: Tensor,
+    scale: Tensor | None = None,
+    amax: Tensor | None = None,
+    inverse: Tensor | None = None,
+    output: Tensor | None = None,
+    written: Any = None,
+    *,
+    flops: int,
+    gated: bool,
+) -> Answer:
+    del scale, amax, inverse
+    dtype = _TYPES.get(written) if type(written) is int else None
+    if output is not None:
+        dtype = named(output.dtype)
+    count = elements(x.shape) // (2 if gated else 1)
+    narrow = dtype is None or dtype.startswith("float8") or dtype == "uint8"
+    cost = count * (flops + (3 if narrow else 0))
+    return Cost(cost, moved(x, Tensor((count,), dtype))), texts(x)
 
-    @op(None, aten=(f"tex_ts::{name}(x, scale, {outputs}amax, inverse, _, written)",))
-    def _(
-        x: Tensor,
-        scale: Tensor | None = None,
-        amax: Tensor | None = None,
-        inverse: Tensor | None = None,
-        output: Tensor | None = None,
-        written: Any = None,
-    ) -> Answer:
-        """An activation of x[.., h] or of the halves of x[.., 2 h], written in the requested type.
 
+for _name, (_flops, _is_gated) in _TRANSFORMER_ENGINE.items():
+    _output = "output, " if "noalloc" in _name else ""
+    table_row(f"""
+        An activation of x[.., h] or of the halves of x[.., 2 h], written in the requested type.
         FLOPs: the activation's for each output, 3 if written in fp8 (magnitude, comparison,
             scaling).
         Bytes: x read, the output written in its own type; unknown if the capture does not record
             the type.
-        """
-        del scale, amax, inverse
-        dtype = _TYPES.get(written) if type(written) is int else None
-        if output is not None:
-            dtype = named(output.dtype)
-        count = elements(x.shape) // (2 if gated else 1)
-        narrow = dtype is None or dtype.startswith("float8") or dtype == "uint8"
-        cost = count * (flops + (3 if narrow else 0))
-        return Cost(cost, add_known(moved(x), byte_count(count, dtype))), texts(x)
+        (x, scale, {_output}amax, inverse, _, written): tex_ts::{_name}
+    """)(_converted, flops=_flops, gated=_is_gated)
 
 
-for _name, (_flops, _is_gated) in _TRANSFORMER_ENGINE.items():
-    _converted(_name, _flops, _is_gated)
-
-
-@operators("(x, inverse, _, _, written): tex_ts::cast_from_fp8_ts")
-def cast_from_fp8_ts(x: Tensor, inverse: Tensor | None = None, written: Any = None) -> Answer:
-    """fp8 x times its scale, in the requested type.
-
+@operators("""
+    fp8 x times its scale, in the requested type.
     FLOPs: one product for each element.
     Bytes: x read, the output written; unknown if the capture does not record the type.
-    """
+    (x, inverse, _, _, written): tex_ts::cast_from_fp8_ts
+""")
+def cast_from_fp8_ts(x: Tensor, inverse: Tensor | None = None, written: Any = None) -> Answer:
     del inverse
     dtype = _TYPES.get(written) if type(written) is int else None
     count = elements(x.shape)
@@ -249,13 +246,13 @@ def _turned(tensors: Tensors, cosines: Tensor, sines: Tensor) -> Answer:
     return Cost(3 * count, moves), texts(*tensors)
 
 
-@operators("(packed, cosines, sines, ...): aten::ApplyRotaryEmbQKV_ aten::ApplyRotaryEmbKV_")
-def packed_rotation(packed: Tensor, cosines: Tensor, sines: Tensor, *, direction: str) -> Answer:
-    """Queries and keys in [b, s, 3, h, d] rotated in place, or keys in [b, s, 2, h, d].
-
+@operators("""
+    Queries and keys in [b, s, 3, h, d] rotated in place, or keys in [b, s, 2, h, d].
     FLOPs: 3 for each rotated element (two products, a sum); backward the same.
     Bytes: rotated elements read and written, cosines and sines read; values are not touched.
-    """
+    (packed, cosines, sines, ...): aten::ApplyRotaryEmbQKV_ aten::ApplyRotaryEmbKV_
+""")
+def packed_rotation(packed: Tensor, cosines: Tensor, sines: Tensor, *, direction: str) -> Answer:
     del direction
     shape = packed.shape
     if len(shape) != 5 or shape[2] not in (2, 3) or not cosines.shape:
@@ -265,6 +262,10 @@ def packed_rotation(packed: Tensor, cosines: Tensor, sines: Tensor, *, direction
 
 
 @operators("""
+    Pairs of elements of x[.., h, d] rotated by angles [s, .., r], r of the d elements.
+    FLOPs: 3 for each rotated element (two products, a sum), and 40 for each angle (cosine and sine)
+        if the call does not pass cosines and sines; backward the same.
+    Bytes: x, angles (and the other tensors) read, x written; backward the same of its gradient.
     (x, angles, others**): aten::FusedRoPEFunc
     (x, starts, angles, others**): aten::FusedRoPETHDFunc
     (x, _, _, angles, others**): aten::FusedRoPE2DFunc
@@ -279,12 +280,6 @@ def fused_ro_pe_func(
     *,
     direction: str,
 ) -> Answer:
-    """Pairs of elements of x[.., h, d] rotated by angles [s, .., r], r of the d elements.
-
-    FLOPs: 3 for each rotated element (two products, a sum), and 40 for each angle (cosine and sine)
-        if the call does not pass cosines and sines; backward the same.
-    Bytes: x, angles (and the other tensors) read, x written; backward the same of its gradient.
-    """
     del direction
     if not angles.shape or not x.shape:
         raise CannotModel(f"{x.shape} cannot be rotated by {angles.shape}")
@@ -313,17 +308,15 @@ def _rows(scores: Tensor, targets: Tensor) -> int:
 
 
 @operators("""
-    (scores, targets, ...): aten::SoftmaxCrossEntropyLoss aten::CrossEntropyLoss
-        aten::Fast_CrossEntropyLoss
-""")
-def fused_cross_entropy(scores: Tensor, targets: Tensor, *, direction: str) -> Answer:
-    """log(sum of exp(x)) - x[t] of rows of scores x[.., classes].
-
+    log(sum of exp(x)) - x[t] of rows of scores x[.., classes].
     FLOPs: 23 per score (largest 1, difference 1, exponential 20, sum 1); backward the same
         (difference 1, exponential 20, product 1, target 1).
     Bytes: scores and targets read, loss and logarithm (4 bytes each) written; backward these and
         the scores read, their gradient written.
-    """
+    (scores, targets, ...): aten::SoftmaxCrossEntropyLoss aten::CrossEntropyLoss
+        aten::Fast_CrossEntropyLoss
+""")
+def fused_cross_entropy(scores: Tensor, targets: Tensor, *, direction: str) -> Answer:
     rows = _rows(scores, targets)
     kept = 2 * 4 * rows
     if direction == "bprop":
@@ -333,17 +326,17 @@ def fused_cross_entropy(scores: Tensor, targets: Tensor, *, direction: str) -> A
     return Cost(elements(scores.shape) * _SUM, moves), texts(scores, targets)
 
 
-@operators("(scores, targets, ...): aten::LigerCrossEntropyFunction aten::CrossEntropyFunction")
-def liger_cross_entropy_function(scores: Tensor, targets: Tensor, *, direction: str) -> Answer:
-    """log(sum of exp(x)) - x[t] of rows of scores x[.., classes]; the gradient overwrites the
+@operators("""
+    log(sum of exp(x)) - x[t] of rows of scores x[.., classes]; the gradient overwrites the
     scores.
-
     FLOPs: 46 per score (sum 23, gradient 23); backward 1 (times the loss's gradient).
     Bytes: scores read twice and their gradient written, targets read, 4 bytes per row written;
         backward the gradient read and written.
 
     Backward is an estimate: torch skips it if the loss's gradient is 1.
-    """
+    (scores, targets, ...): aten::LigerCrossEntropyFunction aten::CrossEntropyFunction
+""")
+def liger_cross_entropy_function(scores: Tensor, targets: Tensor, *, direction: str) -> Answer:
     rows = _rows(scores, targets)
     count = elements(scores.shape)
     if direction == "bprop":
@@ -352,12 +345,8 @@ def liger_cross_entropy_function(scores: Tensor, targets: Tensor, *, direction: 
     return Cost(count * (_SUM + _GRADIENT), moves), texts(scores, targets)
 
 
-@operators("(x, weight, targets, bias, ...): aten::LigerFusedLinearCrossEntropyFunction")
-def liger_fused_linear_cross_entropy_function(
-    x: Tensor, weight: Tensor, targets: Tensor, bias: Tensor | None = None, *, direction: str
-) -> Work:
-    """Cross entropy of scores x[rows, k] @ w[classes, k]^T, all gradients at once.
-
+@operators("""
+    Cross entropy of scores x[rows, k] @ w[classes, k]^T, all gradients at once.
     FLOPs: 6 rows classes k, three products, and 46 per score; backward one for each element of the
         gradients (times the loss's gradient).
     Bytes: for each product both operands read and the result written, scores read twice and their
@@ -365,7 +354,11 @@ def liger_fused_linear_cross_entropy_function(
 
     Scores are computed in chunks of rows; rereading the weight for each chunk is not counted.
     Backward is an estimate: torch skips it if the loss's gradient is 1.
-    """
+    (x, weight, targets, bias, ...): aten::LigerFusedLinearCrossEntropyFunction
+""")
+def liger_fused_linear_cross_entropy_function(
+    x: Tensor, weight: Tensor, targets: Tensor, bias: Tensor | None = None, *, direction: str
+) -> Work:
     product = _product(x, weight)
     scores = Tensor((product.m, product.n), x.dtype)
     _rows(scores, targets)
@@ -417,16 +410,14 @@ def _scaled(*tensors: Tensor | None) -> Work:
 
 
 @operators("""
+    Divergence of two distributions [.., classes], elementwise, summed by row.
+    FLOPs: 45 per element (an exponential and a logarithm 40, product, difference, sums 5); backward
+        1. The total variation has 3: an upper bound.
+    Bytes: both read, losses of x's size written; backward the gradient read and written.
     (x, targets, ...): aten::LigerKLDivLossFunction aten::LigerJSDFunction
         aten::LigerTVDLossFunction
 """)
 def liger_kl_div_loss_function(x: Tensor, targets: Tensor, *, direction: str) -> Answer:
-    """Divergence of two distributions [.., classes], elementwise, summed by row.
-
-    FLOPs: 45 per element (an exponential and a logarithm 40, product, difference, sums 5); backward
-        1. The total variation has 3: an upper bound.
-    Bytes: both read, losses of x's size written; backward the gradient read and written.
-    """
     if x.shape != targets.shape:
         raise CannotModel(f"targets {targets.shape} do not fit {x.shape}")
     count = elements(x.shape)
@@ -436,17 +427,17 @@ def liger_kl_div_loss_function(x: Tensor, targets: Tensor, *, direction: str) ->
     return Cost(flops, moved(x, targets, fresh(x)), exact=False), texts(x, targets)
 
 
-@operators("(x, weight, teacher, teacher_weight, ...): aten::LigerFusedLinearJSDFunction")
-def liger_fused_linear_jsd_function(
-    x: Tensor, weight: Tensor, teacher: Tensor, teacher_weight: Tensor, *, direction: str
-) -> Work:
-    """Divergence of the scores of a model x @ w^T and of a teacher's, all gradients at once.
-
+@operators("""
+    Divergence of the scores of a model x @ w^T and of a teacher's, all gradients at once.
     FLOPs: 6 rows classes k for the model, three products, 2 rows classes k' for the teacher, and 46
         for each score; backward one for each element of the gradients.
     Bytes: for each product both operands read and the result written, both scores read twice and
         written; backward the gradients of x and w read and written.
-    """
+    (x, weight, teacher, teacher_weight, ...): aten::LigerFusedLinearJSDFunction
+""")
+def liger_fused_linear_jsd_function(
+    x: Tensor, weight: Tensor, teacher: Tensor, teacher_weight: Tensor, *, direction: str
+) -> Work:
     product, given = _product(x, weight), _product(teacher, teacher_weight)
     if (product.m, product.n) != (given.m, given.n):
         raise CannotModel(f"scores of {x.shape} and {teacher.shape} differ in size")

@@ -38,7 +38,7 @@ from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.losses.cross_entropy import BACKWARD, FORWARD
 from fastprof.ops.matrix.matmul import GEMM, Product, linear
 from fastprof.ops.normalisation.layer_norm import group_norm, layer_norm, rms_norm
-from fastprof.ops.parameters import Tensors
+from fastprof.ops.parameters import Flag, Int, Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import byte_count, elements, fresh, moved, texts
@@ -54,31 +54,31 @@ table_row("""
 """)("tensors*", lambda tensors, direction: _linear(tensors, direction))
 
 
-@operators("(tensors**): aten::_Linear")
-def aten_linear(tensors: Tensors, *, result: Tensor | Unknown = UNKNOWN, direction: str) -> Work:
-    """x[.., k] @ w[n, k]^T (+ bias[n]) of a layer that may be a shard of a parallel layer.
-
+@operators("""
+    x[.., k] @ w[n, k]^T (+ bias[n]) of a layer that may be a shard of a parallel layer.
     FLOPs: as linear: 2 rows n k; backward twice that.
     Bytes: as linear: x and w read, the output written; backward for each gradient the same three.
 
     Releases write the weight first, or twice (once in fp8). An estimate if the capture does not
     record it the output: under sequence parallelism the input is this rank's share of the rows.
-    """
+    (tensors**): aten::_Linear
+""")
+def aten_linear(tensors: Tensors, *, result: Tensor | Unknown = UNKNOWN, direction: str) -> Work:
     return _estimated(_linear(tensors, direction, result), isinstance(result, Tensor))
 
 
-@operators("(tensors**): aten::LinearWithGradAccumulationAndAsyncCommunication")
-def linear_with_grad_accumulation_and_async_communication(
-    tensors: Tensors, *, direction: str
-) -> Work:
-    """Backward of x[.., k] @ w[n, k]^T, with the weight's gradient accumulated.
-
+@operators("""
+    Backward of x[.., k] @ w[n, k]^T, with the weight's gradient accumulated.
     FLOPs: 4 rows n k: both gradients.
     Bytes: for each gradient x, w and the output's gradient.
 
     Forward, a torch product runs inside, which is counted itself. An estimate: under sequence
     parallelism the input is this rank's share of the rows.
-    """
+    (tensors**): aten::LinearWithGradAccumulationAndAsyncCommunication
+""")
+def linear_with_grad_accumulation_and_async_communication(
+    tensors: Tensors, *, direction: str
+) -> Work:
     if direction == "fprop":
         raise CannotModel("forward is counted by the operators inside")
     return _estimated(_linear(tensors, direction), False)
@@ -165,14 +165,7 @@ def _products(products: Sequence[Product], direction: str, extra: Cost | None = 
 
 
 @operators("""
-    (tensors**): aten::_LayerNormLinear
-    (x, other, other, tensors**): aten::LayerNormLinearFn
-""")
-def layer_norm_linear(
-    tensors: Tensors, x: Tensor | None = None, other: Any = None, *, direction: str
-) -> Work:
-    """norm(x)[.., k] @ w[n, k]^T (+ bias[n]), the norm with a weight [k].
-
+    norm(x)[.., k] @ w[n, k]^T (+ bias[n]), the norm with a weight [k].
     FLOPs: 2 rows n k, and 8 per element of x (a layer norm; an RMS norm has 4); backward 4 rows n
         k, and 13.
     Bytes: for the product as linear; for the norm x read and written; backward its gradient and x
@@ -180,8 +173,10 @@ def layer_norm_linear(
 
     An estimate: the kind of norm is a string, which is not recorded, and under sequence parallelism
     the input is this rank's share of the rows.
-    """
-    del other
+    (tensors**): aten::_LayerNormLinear
+    (x, other, other, tensors**): aten::LayerNormLinearFn
+""")
+def layer_norm_linear(tensors: Tensors, x: Tensor | None = None, *, direction: str) -> Work:
     given = tensors if x is None else (x, *tensors)
     product = _layers(given, 1)
     extra = _norm(product[0].left, direction)
@@ -194,10 +189,8 @@ def _norm(x: Tensor, direction: str) -> Cost:
     return Cost(flops, moved(*tensors), exact=False)
 
 
-@operators("(tensors**): aten::_LayerNormMLP")
-def layer_norm_mlp(tensors: Tensors, *, direction: str) -> Work:
-    """norm(x) @ w1^T, an activation, @ w2^T: w1 [f, k] or [2 f, k] if gated, w2 [k, f].
-
+@operators("""
+    norm(x) @ w1^T, an activation, @ w2^T: w1 [f, k] or [2 f, k] if gated, w2 [k, f].
     FLOPs: 2 rows (n1 k + k f), and for the norm and the activation 8 per element of x and 24 for
         one of the first product; backward twice the products, 13 and 28.
     Bytes: for the products operands read, results written; for norm and activation their inputs
@@ -205,7 +198,9 @@ def layer_norm_mlp(tensors: Tensors, *, direction: str) -> Work:
 
     An estimate: the kinds of norm and activation are strings, which are not recorded, and under
     sequence parallelism the input is this rank's share of the rows.
-    """
+    (tensors**): aten::_LayerNormMLP
+""")
+def layer_norm_mlp(tensors: Tensors, *, direction: str) -> Work:
     layers = _layers(tensors, 2)
     extra = _norm(layers[0].left, direction)
     if len(layers) > 1:
@@ -221,14 +216,14 @@ def _activation(product: Product, direction: str) -> Cost:
     return Cost(flops, moved(*tensors), exact=False)
 
 
-@operators("(tensors**): aten::FusedDenseGeluDenseFunc aten::FusedMLPFunc aten::MlpFunction")
-def chain(tensors: Tensors, *, direction: str) -> Work:
-    """x @ w1^T, an activation, @ w2^T, ...: consecutive weights [n, k].
-
+@operators("""
+    x @ w1^T, an activation, @ w2^T, ...: consecutive weights [n, k].
     FLOPs: 2 rows n k for each weight; backward twice that. Fused activations are not counted.
     Bytes: for each product operands read, the result written; backward for each gradient the same
         three.
-    """
+    (tensors**): aten::FusedDenseGeluDenseFunc aten::FusedMLPFunc aten::MlpFunction
+""")
+def chain(tensors: Tensors, *, direction: str) -> Work:
     x = tensors[0] if tensors else None
     if x is not None and len(x.shape) < 2:
         raise CannotModel(f"the input has shape {x.shape}")
@@ -236,18 +231,16 @@ def chain(tensors: Tensors, *, direction: str) -> Work:
 
 
 @operators("""
-    (tensors**): aten::_SwiGLUFusedFunc aten::_SwiGLUDecomposedFunc
-        xformers::dual_gemm_silu_identity_mul
-""")
-def swi_glu_fused_func(tensors: Tensors, *, direction: str) -> Work:
-    """(silu(x @ w1^T) * (x @ w2^T)) @ w3^T, or without the last product; biases may be passed in
+    (silu(x @ w1^T) * (x @ w2^T)) @ w3^T, or without the last product; biases may be passed in
     between.
-
     FLOPs: 2 rows f k for each of three (two) products; backward twice that. Fused activations are
         not counted.
     Bytes: for each product operands read, the result written; backward for each gradient the same
         three.
-    """
+    (tensors**): aten::_SwiGLUFusedFunc aten::_SwiGLUDecomposedFunc
+        xformers::dual_gemm_silu_identity_mul
+""")
+def swi_glu_fused_func(tensors: Tensors, *, direction: str) -> Work:
     matrices = [tensor for tensor in tensors if len(tensor.shape) >= 2]
     if len(matrices) not in (3, 4):
         raise CannotModel("an input and two or three weights are not in the capture")
@@ -262,13 +255,13 @@ def swi_glu_fused_func(tensors: Tensors, *, direction: str) -> Work:
     return _products(results, direction)
 
 
-@operators("(left, right, ...): xformers::gemm_fused_operand_sum")
-def gemm_fused_operand_sum(left: Tensor, right: Tensor) -> Work:
-    """A[m, k] @ B[k, n], and the sums of B's (or A's) rows.
-
+@operators("""
+    A[m, k] @ B[k, n], and the sums of B's (or A's) rows.
     FLOPs: 2 m n k.
     Bytes: both read, the product written.
-    """
+    (left, right, ...): xformers::gemm_fused_operand_sum
+""")
+def gemm_fused_operand_sum(left: Tensor, right: Tensor) -> Work:
     if len(left.shape) != 2 or len(right.shape) != 2 or left.shape[1] != right.shape[0]:
         raise CannotModel(f"cannot multiply {left.shape} and {right.shape}")
     product = Product(left.shape[0], right.shape[1], left.shape[1], left, right)
@@ -276,6 +269,10 @@ def gemm_fused_operand_sum(left: Tensor, right: Tensor) -> Work:
 
 
 @operators("""
+    op(B) @ op(A), row-major matrices computed by cuBLAS as column-major ones; either may be
+    transposed.
+    FLOPs: 2 m n k.
+    Bytes: both read, the product written.
     (left, other, _, _, left_turned, right, other, _, _, right_turned, output, others**):
         tex_ts::te_gemm_ts
     (left, other, _, left_turned, right, other, _, right_turned, output, others**):
@@ -287,16 +284,9 @@ def te_gemm_ts(
     output: Tensor,
     left_turned: Any = None,
     right_turned: Any = None,
-    other: Any = None,
     others: Tensors = (),
 ) -> Work:
-    """op(B) @ op(A), row-major matrices computed by cuBLAS as column-major ones; either may be
-    transposed.
-
-    FLOPs: 2 m n k.
-    Bytes: both read, the product written.
-    """
-    del other, others, left_turned, right_turned
+    del others, left_turned, right_turned
     sizes = [
         (elements(tensor.shape[:-1]), tensor.shape[-1]) for tensor in (left, right) if tensor.shape
     ]
@@ -311,15 +301,15 @@ def te_gemm_ts(
     return _products([product], "fprop")
 
 
-@operators("(tensors**): aten::_GroupedLinear")
-def grouped_linear(tensors: Tensors, *, direction: str) -> Work:
-    """x[rows, k] split among experts, each part times its weight [n, k] (+ bias).
-
+@operators("""
+    x[rows, k] split among experts, each part times its weight [n, k] (+ bias).
     FLOPs: 2 rows n k; backward twice that: every row is multiplied by one weight, for any split.
     Bytes: x and all weights read, the output written; backward for each gradient the same three.
 
     Weights may also be one tensor [experts, n, k].
-    """
+    (tensors**): aten::_GroupedLinear
+""")
+def grouped_linear(tensors: Tensors, *, direction: str) -> Work:
     if not tensors or len(tensors[0].shape) < 2:
         raise CannotModel("the input is not in the capture")
     x = tensors[0]
@@ -330,21 +320,14 @@ def grouped_linear(tensors: Tensors, *, direction: str) -> Work:
     return _experts(x, weights, weights[0].shape[-2], direction)
 
 
-@operators("(x, weights, other, turned, ...): aten::GroupedGemm")
-def grouped_gemm(
-    x: Tensor,
-    weights: Tensor,
-    turned: bool | Unknown | None = None,
-    other: Any = None,
-    *,
-    direction: str,
-) -> Work:
-    """x[rows, k] split among experts, each part times its weight of [experts, k, n].
-
+@operators("""
+    x[rows, k] split among experts, each part times its weight of [experts, k, n].
     FLOPs: 2 rows n k; backward twice that: every row is multiplied by one weight, for any split.
     Bytes: x and all weights read, the output written; backward for each gradient the same three.
-    """
-    del other, turned
+    (x, weights, other, turned, ...): aten::GroupedGemm
+""")
+def grouped_gemm(x: Tensor, weights: Tensor, turned: Flag | None = None, *, direction: str) -> Work:
+    del turned
     if len(weights.shape) != 3 or len(x.shape) != 2 or x.shape[1] not in weights.shape[1:]:
         raise CannotModel(f"cannot multiply {x.shape} and experts {weights.shape}")
     n = elements(weights.shape[1:]) // max(x.shape[1], 1)
@@ -357,30 +340,23 @@ def _experts(x: Tensor, weights: Sequence[Tensor], n: int, direction: str) -> Wo
     return _products([product], direction)
 
 
-Size = int | Unknown | None
+Size = Int | None
 
 
 @operators("""
-    (x, routes, rows, ...): aten::_moe_permute_index_map
-    (x, routes, rows, weights, ...): aten::_moe_permute_mask_map
-""")
-def moe_permute_index_map(
-    x: Tensor,
-    routes: Tensor,
-    rows: Size = None,
-    weights: Tensor | None = None,
-    *,
-    direction: str,
-) -> Answer:
-    """Rows of x[tokens, d] copied to each of their experts, in the experts' order.
-
+    Rows of x[tokens, d] copied to each of their experts, in the experts' order.
     FLOPs: 0; backward one addition for each element copied.
     Bytes: routes and each copied row read and written; backward the copies' gradients read, that of
         x written.
 
     The number of output rows is an argument. If it is not recorded, it follows from routes by index
     [tokens, top k]; it is unknown for a mask [tokens, experts].
-    """
+    (x, routes, rows, ...): aten::_moe_permute_index_map
+    (x, routes, rows, weights, ...): aten::_moe_permute_mask_map
+""")
+def moe_permute_index_map(
+    x: Tensor, routes: Tensor, rows: Size = None, weights: Tensor | None = None, *, direction: str
+) -> Answer:
     del weights
     count = rows if isinstance(rows, int) and rows > 0 else None
     if count is None and routes.dtype not in ("bool", "uint8"):
@@ -395,21 +371,19 @@ def moe_permute_index_map(
 
 
 @operators("""
-    (x, other, weights): aten::_moe_unpermute_index_map
-    (x, other, weights, ...): aten::_moe_unpermute_mask_map
-""")
-def moe_unpermute_index_map(
-    x: Tensor, other: Tensor | None = None, weights: Tensor | None = None, *, direction: str
-) -> Answer:
-    """Rows x[copies, d] of the experts summed by token, with weights [tokens, top k].
-
+    Rows x[copies, d] of the experts summed by token, with weights [tokens, top k].
     FLOPs: 2 per element with weights, else 1; backward the same.
     Bytes: rows, map and weights read, a row per token written; backward the tokens' gradient read,
         the rows' written, the rows read for the gradient of the weights.
 
     If no weights determine the number of tokens, the number of rows written is assumed to equal
     that read: an estimate.
-    """
+    (x, other, weights): aten::_moe_unpermute_index_map
+    (x, other, weights, ...): aten::_moe_unpermute_mask_map
+""")
+def moe_unpermute_index_map(
+    x: Tensor, other: Tensor | None = None, weights: Tensor | None = None, *, direction: str
+) -> Answer:
     if len(x.shape) != 2:
         raise CannotModel(f"rows have shape {x.shape}, not 2-d")
     tokens = weights.shape[0] if weights is not None and weights.shape else None
@@ -447,17 +421,15 @@ table_row("""
 
 
 @operators("""
+    x / sqrt(mean(x^2) + eps) * weight[d] of rows x[.., d].
+    FLOPs: as rms_norm: 4 per element; backward 9.
+    Bytes: as rms_norm: x read once, y written; backward dy and x read, dx written.
     (x, weight, ...): aten::FusedRMSNormAffineFunction
         aten::FusedRMSNormAffineMixedDtypesFunction aten::LigerRMSNormFunction
         aten::Fast_RMS_Layernorm aten::_RMSNorm tex_ts::rmsnorm_fwd_fp8_inf_ts
         tex_ts::rmsnorm_fwd_inf_ts
 """)
 def root(x: Tensor, weight: Tensor | None = None, *, direction: str) -> Answer:
-    """x / sqrt(mean(x^2) + eps) * weight[d] of rows x[.., d].
-
-    FLOPs: as rms_norm: 4 per element; backward 9.
-    Bytes: as rms_norm: x read once, y written; backward dy and x read, dx written.
-    """
     if weight is None:
         return _plain(x, rms_norm, direction)
     return rms_norm(x, None, weight, direction=direction)
@@ -479,24 +451,32 @@ def _plain(x: Tensor, norm: Any, direction: str) -> Answer:
     return Cost(cost.flops, cost.bytes, exact=False), params
 
 
-@operators("(x, weight, bias, _, groups, ...): aten::LigerGroupNormFunction")
+@operators("""
+    x[n, c, ..] normalised for each n and group of channels, * weight[c] + bias[c].
+    FLOPs: as group_norm: 8 per element; backward 13.
+    Bytes: as group_norm: x read twice, y written; backward dy and x read twice, dx written.
+    (x, weight, bias, _, groups, ...): aten::LigerGroupNormFunction
+""")
 def liger_group_norm_function(
     x: Tensor,
     weight: Tensor,
     bias: Tensor | None = None,
-    groups: int | Unknown = Unknown.UNKNOWN,
+    groups: Int = Unknown.UNKNOWN,
     *,
     direction: str,
 ) -> Answer:
-    """x[n, c, ..] normalised for each n and group of channels, * weight[c] + bias[c].
-
-    FLOPs: as group_norm: 8 per element; backward 13.
-    Bytes: as group_norm: x read twice, y written; backward dy and x read twice, dx written.
-    """
     return group_norm(x, groups, weight, bias, direction=direction)
 
 
 @operators("""
+    norm(x + residual) * weight (+ bias), or norm(x) gated by a tensor; rows of x.
+    FLOPs: those of an RMS norm without a bias, of a layer norm with one; 1 more per element with a
+        residual, forward and backward.
+    Bytes: those of the norm; with a residual it read and the sum written, backward its gradient
+        read and written.
+
+    An estimate with a third tensor: it may be a gate (24 FLOPs per element), which has the same
+    shape.
     (x, weight, bias, third, others**): aten::LayerNormFn
     (x, third, weight, others**): aten::LigerFusedAddRMSNormFunction
     (x, third, weight, bias, others**): aten::DropoutAddLayerNormFn
@@ -510,16 +490,6 @@ def layer_norm_fn(
     *,
     direction: str,
 ) -> Answer:
-    """norm(x + residual) * weight (+ bias), or norm(x) gated by a tensor; rows of x.
-
-    FLOPs: those of an RMS norm without a bias, of a layer norm with one; 1 more per element with a
-        residual, forward and backward.
-    Bytes: those of the norm; with a residual it read and the sum written, backward its gradient
-        read and written.
-
-    An estimate with a third tensor: it may be a gate (24 FLOPs per element), which has the same
-    shape.
-    """
     del others
     if bias is None:
         cost, params = rms_norm(x, None, weight, direction=direction)
@@ -534,17 +504,17 @@ def layer_norm_fn(
     return Cost(flops, moves, exact=False), params
 
 
-@operators("(x, alpha, gamma, beta): aten::LigerDyTFunction")
-def liger_dy_t_function(
-    x: Tensor, alpha: Tensor, gamma: Tensor, beta: Tensor | None = None, *, direction: str
-) -> Answer:
-    """tanh(alpha * x) * gamma[d] + beta[d].
-
+@operators("""
+    tanh(alpha * x) * gamma[d] + beta[d].
     FLOPs: 23 per element (product 1, tanh 20, weight 1, bias 1); backward 30 (tanh again 21, its
         derivative 2, times dy and weight 2, of alpha 2, of the weight 2, of the bias 1).
     Bytes: x, weight and bias read, y written; backward dy, x and weight read, dx and the gradients
         of weight and bias written.
-    """
+    (x, alpha, gamma, beta): aten::LigerDyTFunction
+""")
+def liger_dy_t_function(
+    x: Tensor, alpha: Tensor, gamma: Tensor, beta: Tensor | None = None, *, direction: str
+) -> Answer:
     vectors = moved(alpha, gamma, beta)
     if direction == "bprop":
         flops = elements(x.shape) * (TRIGONOMETRIC + 10)
@@ -553,14 +523,14 @@ def liger_dy_t_function(
     return Cost(flops, add_known(moved(x, x), vectors)), texts(x, gamma)
 
 
-@operators("(x, weight, bias, ...): aten::LigerPolyNormFunction")
-def liger_poly_norm_function(x: Tensor, weight: Tensor, bias: Tensor, *, direction: str) -> Answer:
-    """w0 norm(x^3) + w1 norm(x^2) + w2 norm(x) + b of rows x[.., d], norms by the root mean square.
-
+@operators("""
+    w0 norm(x^3) + w1 norm(x^2) + w2 norm(x) + b of rows x[.., d], norms by the root mean square.
     FLOPs: 17 per element (powers 2, three norms 9, weights and sums 6); backward 35.
     Bytes: x read, y and three statistics per row written; backward dy, x and statistics read, dx
         written.
-    """
+    (x, weight, bias, ...): aten::LigerPolyNormFunction
+""")
+def liger_poly_norm_function(x: Tensor, weight: Tensor, bias: Tensor, *, direction: str) -> Answer:
     rows = elements(x.shape[:-1])
     statistics = moved(Tensor((3 * rows,), "float32"))
     tensors = (x, x) if direction == "fprop" else (x, x, x)
