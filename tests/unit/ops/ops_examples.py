@@ -1,16 +1,19 @@
 """Worked examples of op models: what the tests of this folder list and check.
 
 An `EXAMPLES` list in such a module has calls with the expected FLOPs and bytes, written as explicit
-arithmetic. `test_examples.py` checks them, and fails for registered operators without an example.
+arithmetic; long lists are tables of text, a call a line (`calls`). `test_examples.py` checks them,
+and fails for registered operators without an example.
 """
 
 from __future__ import annotations
 
 import importlib
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fastprof.model.call import Arg, Call, Tensor
+from fastprof.model.call import UNKNOWN, Arg, Call, Tensor
 from fastprof.ops import Cost, why_unknown, work
 
 
@@ -75,6 +78,69 @@ def both(
         for name in names.split()
         for call in (python(mod, name, *values), aten(name, *values))
     ]
+
+
+_WORDS = {"_": UNKNOWN, "-": None, "true": True, "false": False}
+_DTYPES = {
+    "": None, "fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "fp8": "float8_e4m3fn",
+}  # fmt: skip
+
+
+def calls(table: str, values: Mapping[str, Any]) -> Iterator[Call]:
+    """The calls of a table, one a line: `name argument ...`, in the order of the schema.
+
+    A name of Python stands as `torch.nn.functional.linear`, one of torch as in `aten`. An argument
+    is a key of `values`, a tensor as fp32[2,3] (with its shape alone, [2,3]; what is no tensor in a
+    range, []), a number, true, false, - (none), _ (unknown), a text in quotes, or (a,b); a*3 stands
+    for three of it, and key=a names it.
+    """
+    for line in table.strip().splitlines():
+        name, *words = line.split()
+        arguments = []
+        for word in words:
+            key, text, times = re.fullmatch(r"(?:(\w+)=)?(.+?)(?:\*(\d+))?", word).groups()
+            arguments += [Arg(key or "", _value(text, values))] * int(times or 1)
+        space, _, op = name.rpartition("::")
+        module, _, function = name.rpartition(".")
+        if not space and module:
+            space, op = module, function
+        yield Call(space or "aten", op, tuple(arguments))
+
+
+def listed(
+    table: str,
+    values: Mapping[str, Any],
+    flops: int | None,
+    moved: int | None,
+    params: str | None = None,
+    *,
+    direction: str = "fprop",
+    back: tuple[int | None, int | None] | None = None,
+) -> list[Example]:
+    """All calls of a table, which have equal costs; also of their backward pass, if given."""
+    found = []
+    for call in calls(table, values):
+        found.append(Example(call, flops, moved, params, direction))
+        if back is not None:
+            found.append(Example(call, *back, params, "bprop"))
+    return found
+
+
+def _value(text: str, values: Mapping[str, Any]) -> Any:
+    if text in values:
+        return values[text]
+    if text in _WORDS:
+        return _WORDS[text]
+    if text.startswith("("):
+        items = re.findall(r"(?:[^,()\[]|\([^()]*\)|\[[^]]*\])+", text[1:-1])
+        return tuple(_value(each, values) for each in items)
+    if text.startswith("'"):
+        return text.strip("'")
+    dtype, bracket, sizes = text.rstrip("]").partition("[")
+    if bracket:
+        shape = tuple(int(each) for each in sizes.split(",") if each)
+        return Tensor(shape, _DTYPES.get(dtype, dtype))
+    return int(text) if re.fullmatch(r"-?\d+", text) else float(text)
 
 
 def cost(call: Call, direction: str = "fprop") -> Cost:

@@ -1,8 +1,8 @@
 """Caches of keys and values, of convolutions and of states; sampling."""
 
 from fastprof.model.call import UNKNOWN
-from unit.ops.libraries.serving.serving_calls import fp8, int32, listed, reason, uint8
-from unit.ops.ops_examples import aten, bf16, fp16, fp32, int64
+from unit.ops.libraries.serving.serving_calls import fp8, int32, reason, uint8
+from unit.ops.ops_examples import aten, bf16, fp16, fp32, int64, listed
 
 # 5 tokens, 2 heads of 8, bf16; caches in blocks of 16.
 K = 2 * 5 * 2 * 8

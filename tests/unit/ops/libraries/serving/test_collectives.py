@@ -1,8 +1,8 @@
 """All-reduces of serving stacks, with and without a fused norm; gathers and scatters."""
 
 from fastprof.model.call import UNKNOWN
-from unit.ops.libraries.serving.serving_calls import fp8, listed, reason, tensor, uint8
-from unit.ops.ops_examples import aten, bf16, fp32
+from unit.ops.libraries.serving.serving_calls import fp8, reason, uint8
+from unit.ops.ops_examples import aten, bf16, fp32, listed, tensor
 
 # x [4, 8] bf16: 32 elements, 64 bytes.
 N, X, W = 32, 64, 16

@@ -2,8 +2,8 @@
 
 from fastprof.model.call import UNKNOWN
 from fastprof.ops import work
-from unit.ops.libraries.serving.serving_calls import fp8, int8, int32, listed, reason, tensor, uint8
-from unit.ops.ops_examples import aten, bf16, fp16, fp32, int64
+from unit.ops.libraries.serving.serving_calls import fp8, int8, int32, reason, uint8
+from unit.ops.ops_examples import aten, bf16, fp16, fp32, int64, listed, tensor
 
 # x [5, 32] times a weight of 16 columns.
 FLOPS = 2 * 5 * 16 * 32

@@ -1,7 +1,7 @@
 """Rotary position embedding of serving stacks."""
 
-from unit.ops.libraries.serving.serving_calls import exact, int32, listed, reason
-from unit.ops.ops_examples import aten, bf16, check, fp32, int64
+from unit.ops.libraries.serving.serving_calls import exact, int32, reason
+from unit.ops.ops_examples import aten, bf16, check, fp32, int64, listed
 
 # 5 tokens, 4 heads of queries and 2 of keys, of 8; the first 6 are rotated. bf16.
 VALUES = {
