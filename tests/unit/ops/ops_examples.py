@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -92,19 +93,21 @@ def calls(table: str, values: Mapping[str, Any]) -> Iterator[Call]:
     A name of Python stands as `torch.nn.functional.linear`, one of torch as in `aten`. An argument
     is a key of `values`, a tensor as fp32[2,3] (with its shape alone, [2,3]; what is no tensor in a
     range, []), a number, true, false, - (none), _ (unknown), a text in quotes, or (a,b); a*3 stands
-    for three of it, and key=a names it.
+    for three of it, *a for those of a list, and key=a names it. Operators with the same arguments
+    are one row: a|b.
     """
     for line in table.strip().splitlines():
-        name, *words = line.split()
-        arguments = []
+        names, *words = line.split()
+        arguments: list[Arg] = []
         for word in words:
             key, text, times = re.fullmatch(r"(?:(\w+)=)?(.+?)(?:\*(\d+))?", word).groups()
-            arguments += [Arg(key or "", _value(text, values))] * int(times or 1)
-        space, _, op = name.rpartition("::")
-        module, _, function = name.rpartition(".")
-        if not space and module:
-            space, op = module, function
-        yield Call(space or "aten", op, tuple(arguments))
+            if text.startswith("*"):
+                arguments += [Arg("", each) for each in values[text[1:]]]
+            else:
+                arguments += [Arg(key or "", _value(text, values))] * int(times or 1)
+        for name in names.split("|"):
+            space, _, op = name.rpartition("::") if "::" in name else name.rpartition(".")
+            yield Call(space or "aten", op, tuple(arguments))
 
 
 def listed(
@@ -124,6 +127,32 @@ def listed(
         if back is not None:
             found.append(Example(call, *back, params, "bprop"))
     return found
+
+
+class Rows:
+    """Tables of calls with arguments of the same names, often those of a module.
+
+    doors : by which modules operators are called; "aten" is a call by torch
+    """
+
+    def __init__(self, values: Mapping[str, Any], *doors: str) -> None:
+        self._values, self._doors = values, doors or ("aten",)
+
+    def __call__(
+        self, table: str, flops: int | None, moved: int | None, params: str | None = None,
+        direction: str = "fprop",
+    ) -> list[Example]:  # fmt: skip
+        """The calls of a table by each door; they have equal costs."""
+        return [
+            each._replace(call=replace(each.call, mod=door) if is_open else each.call)
+            for each in listed(table, self._values, flops, moved, params, direction=direction)
+            for is_open in [each.call.mod == "aten"]
+            for door in (self._doors if is_open else [""])
+        ]
+
+    def back(self, table: str, flops: int | None, moved: int | None) -> list[Example]:
+        """The backward passes of a table."""
+        return self(table, flops, moved, direction="bprop")
 
 
 def _value(text: str, values: Mapping[str, Any]) -> Any:

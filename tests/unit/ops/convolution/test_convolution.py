@@ -15,7 +15,7 @@ from fastprof.ops.convolution.sizes import touched
 from fastprof.ops.cost import Part
 from fastprof.ops.registry import formulas
 from support.hypothesis_profiles import examples
-from unit.ops.ops_examples import Example, aten, bf16, fp16, fp32, python, sizes, tensor
+from unit.ops.ops_examples import Example, aten, bf16, fp16, fp32, listed, python, sizes, tensor
 
 NN: Final = "torch.nn.functional"
 
@@ -145,6 +145,10 @@ T_THREE = (
     ("slow_conv_transpose3d", TX3D, W3D, K3, None, S3, P3, (0, 0, 0), D3),
 )
 # Depthwise: w [4, 1, 1, 2, 3], output [2, 4, 5, 7, 7].
+DEPTHWISE_COST = (
+    2 * (2 * 4 * 5 * 7 * 7) * (1 * 2 * 3),
+    4 * (2 * 4 * 5 * 6 * 7 + 4 * 1 * 2 * 3 + 2 * 4 * 5 * 7 * 7),
+)
 DEPTHWISE_3D = (("conv_depthwise3d", X3D, fp32(4, 1, 1, 2, 3), K3, None, S3, P3, D3),)
 
 # [t, n, c] = [9, 2, 4] * [s, c, k] = [3, 4, 6], padding 1: output [9, 2, 6].
@@ -188,8 +192,7 @@ FORWARD: Final = [
         *T_THREE,
     ),
     *both_doors(
-        2 * (2 * 4 * 5 * 7 * 7) * (1 * 2 * 3),
-        4 * (2 * 4 * 5 * 6 * 7 + 4 * 1 * 2 * 3 + 2 * 4 * 5 * 7 * 7),
+        *DEPTHWISE_COST,
         PARAMS3D.replace("K=6", "K=4").replace("g=1", "g=4"),
         "fprop",
         *DEPTHWISE_3D,
@@ -229,209 +232,145 @@ OF_FORWARD_CALLS: Final = [
     ),
 ]
 
-YES2, YES3, NO3 = (True, True), (True, True, True), (True, True, False)
-STEPS, SWAPPED = (TWO, ONE, ONE), (ONE, TWO, ONE)  # stride first, and padding first
+VALUES: Final = {
+    "x": X, "w": W, "b": B, "y": Y, "tx": TX, "ty": TY, "w1": W1, "wd": WD, "yd": YD,
+    "x3": X3D, "w3": W3D, "tx3": TX3D, "w3d": fp32(4, 1, 1, 2, 3), "no": False, "one": ONE,
+    "two": TWO, "k3": K3, "s3": S3, "p3": P3, "d3": D3, "yes2": (True,) * 2, "yes3": (True,) * 3,
+    "no3": (True, True, False),
+}  # fmt: skip
+
+
+def rows(flops: int, moved: int | None, params: str | None, table: str) -> list[Example]:
+    """Calls of torch's operators, which have equal costs."""
+    return listed(table, VALUES, flops, moved, params)
+
+
+# Stride first, or padding first.
+YES3, NO3 = (True, True, True), (True, True, False)
+STEPS, SWAPPED = (TWO, ONE, ONE), (ONE, TWO, ONE)
 BACKWARD: Final = [
-    *(
-        Example(call, ALL_FLOPS, ALL_MOVED, PARAMS)
-        for call in (
-            aten("convolution_backward", Y, X, W, (6,), *STEPS, False, (0, 0), 2, YES3),
-            aten("convolution_backward_overrideable", Y, X, W, *STEPS, False, (0, 0), 2, YES3),
-            aten("cudnn_convolution_backward", X, Y, W, *SWAPPED, 2, False, False, YES3),
-            aten("miopen_convolution_backward", X, Y, W, *SWAPPED, 2, False, False, YES3),
-            aten("mkldnn_convolution_backward", X, Y, W, *SWAPPED, 2, YES3),
-        )
+    *rows(
+        ALL_FLOPS, ALL_MOVED, PARAMS,
+        """convolution_backward y x w (6) two one one no (0,0) 2 yes3
+        convolution_backward_overrideable y x w two one one no (0,0) 2 yes3
+        cudnn_convolution_backward x y w one two one 2 no no yes3
+        miopen_convolution_backward x y w one two one 2 no no yes3
+        mkldnn_convolution_backward x y w one two one 2 yes3""",
     ),
-    *(
-        Example(call, BOTH_FLOPS, BOTH_MOVED, PARAMS)
-        for call in (
-            aten("convolution_backward", Y, X, W, None, *STEPS, False, (0, 0), 2, NO3),
-            aten("convolution_backward", Y, X, W, (0,), *STEPS, False, (0, 0), 2, NO3),
-            aten("cudnn_convolution_backward", X, Y, W, *SWAPPED, 2, False, False, YES2),
-            aten("cudnn_convolution_backward", X, Y, W, *SWAPPED, 2, False, False, True, YES2),
-        )
+    *rows(
+        BOTH_FLOPS, BOTH_MOVED, PARAMS,
+        """convolution_backward y x w - two one one no (0,0) 2 no3
+        convolution_backward y x w (0) two one one no (0,0) 2 no3
+        cudnn_convolution_backward x y w one two one 2 no no yes2
+        cudnn_convolution_backward x y w one two one 2 no no true yes2""",
     ),
-    *(
-        Example(call, 2 * FLOPS1, 2 * MOVED1, PARAMS1)
-        for call in (
-            aten("_slow_conv2d_backward", Y, X, W1, (3, 3), TWO, ONE, NO3),
-            aten("slow_conv_dilated2d_backward", Y, X, W1, (3, 3), *STEPS, NO3),
-        )
+    *rows(
+        2 * FLOPS1, 2 * MOVED1, PARAMS1,
+        """_slow_conv2d_backward y x w1 (3,3) two one no3
+        slow_conv_dilated2d_backward y x w1 (3,3) two one one no3""",
     ),
     # With buffers among the arguments, the mask is not read, and db may also be computed.
-    *(
-        Example(call, 2 * FLOPS1 + OUT, 2 * MOVED1 + 4 * (OUT + 6), PARAMS1)
-        for call in (
-            aten("_slow_conv2d_backward", Y, X, W1, (3, 3), TWO, ONE, fp32(36, 16), NO3),
-            aten("thnn_conv2d_backward", Y, X, W1, (3, 3), TWO, ONE, fp32(36, 16), fp32(0), NO3),
-        )
+    *rows(
+        2 * FLOPS1 + OUT, 2 * MOVED1 + 4 * (OUT + 6), PARAMS1,
+        """_slow_conv2d_backward y x w1 (3,3) two one fp32[36,16] no3
+        thnn_conv2d_backward y x w1 (3,3) two one fp32[36,16] fp32[0] no3""",
     ),
-    *(
-        Example(call, 2 * FLOPSD, 2 * MOVEDD, PARAMSD)
-        for call in (
-            aten("_conv_depthwise2d_backward", YD, X, WD, (3, 3), *STEPS, YES2),
-            aten("thnn_conv_depthwise2d_backward", YD, X, WD, (3, 3), *STEPS, YES2),
-            aten(
-                "miopen_depthwise_convolution_backward",
-                *(X, YD, WD, *SWAPPED, 4, False, False, NO3),
-            ),
-        )
+    *rows(
+        2 * FLOPSD, 2 * MOVEDD, PARAMSD,
+        """_conv_depthwise2d_backward yd x wd (3,3) two one one yes2
+        thnn_conv_depthwise2d_backward yd x wd (3,3) two one one yes2
+        miopen_depthwise_convolution_backward x yd wd one two one 4 no no no3""",
     ),
-    *(
-        Example(call, T_ALL_FLOPS, T_ALL_MOVED, T_PARAMS)
-        for call in (
-            aten("convolution_backward", TY, TX, W, (4,), *STEPS, True, ONE, 2, YES3),
-            aten(
-                "cudnn_convolution_transpose_backward",
-                *(TX, TY, W, ONE, ONE, TWO, ONE, 2, False, False, YES3),
-            ),
-            aten(
-                "miopen_convolution_transpose_backward",
-                *(TX, TY, W, ONE, ONE, TWO, ONE, 2, False, False, YES3),
-            ),
-        )
+    *rows(
+        T_ALL_FLOPS, T_ALL_MOVED, T_PARAMS,
+        """convolution_backward ty tx w (4) two one one true one 2 yes3
+        cudnn_convolution_transpose_backward tx ty w one one two one 2 no no yes3
+        miopen_convolution_transpose_backward tx ty w one one two one 2 no no yes3""",
     ),
-    Example(
-        aten(
-            "cudnn_convolution_transpose_backward",
-            *(TX, TY, W, ONE, ONE, TWO, ONE, 2, False, False, True, YES2),
-        ),
-        BOTH_FLOPS,
-        BOTH_MOVED,
-        T_PARAMS,
+    *rows(
+        BOTH_FLOPS, BOTH_MOVED, T_PARAMS,
+        "cudnn_convolution_transpose_backward tx ty w one one two one 2 no no true yes2",
     ),
-    Example(
-        aten(
-            "slow_conv_transpose2d_backward",
-            *(TY, TX, W1, (3, 3), TWO, ONE, ONE, ONE, fp32(36, 16), fp32(8, 8), NO3),
-        ),
-        2 * FLOPS1 + IN,
-        2 * MOVED1 + 4 * (IN + 4),
-        T_PARAMS.replace("g=2", "g=1"),
+    *rows(
+        2 * FLOPS1 + IN, 2 * MOVED1 + 4 * (IN + 4), T_PARAMS.replace("g=2", "g=1"),
+        "slow_conv_transpose2d_backward ty tx w1 (3,3) two one one one fp32[36,16] fp32[8,8] no3",
     ),
-    Example(
-        aten("slow_conv_dilated3d_backward", TX3D, X3D, W3D, K3, S3, P3, D3, NO3),
-        2 * FLOPS3D,
-        2 * MOVED3D,
-        PARAMS3D,
+    *rows(
+        2 * FLOPS3D, 2 * MOVED3D, PARAMS3D,
+        "slow_conv_dilated3d_backward tx3 x3 w3 k3 s3 p3 d3 no3",
     ),
-    Example(
-        aten("slow_conv3d_backward", TX3D, X3D, W3D, K3, S3, P3, fp32(24, 245), fp32(0), NO3),
-        2 * FLOPS3D + 2 * 6 * 5 * 7 * 7,
-        2 * MOVED3D + 4 * (2 * 6 * 5 * 7 * 7 + 6),
-        PARAMS3D,
+    *rows(
+        2 * FLOPS3D + 2 * 6 * 5 * 7 * 7, 2 * MOVED3D + 4 * (2 * 6 * 5 * 7 * 7 + 6), PARAMS3D,
+        "slow_conv3d_backward tx3 x3 w3 k3 s3 p3 fp32[24,245] fp32[0] no3",
     ),
-    Example(
-        aten(
-            "slow_conv_transpose3d_backward",
-            *(X3D, TX3D, W3D, K3, S3, P3, (0, 0, 0), D3, fp32(24, 245), fp32(0), NO3),
-        ),
-        2 * FLOPS3D + 2 * 4 * 5 * 6 * 7,
-        2 * MOVED3D + 4 * (2 * 4 * 5 * 6 * 7 + 4),
+    *rows(
+        2 * FLOPS3D + 2 * 4 * 5 * 6 * 7, 2 * MOVED3D + 4 * (2 * 4 * 5 * 6 * 7 + 4), None,
+        "slow_conv_transpose3d_backward x3 tx3 w3 k3 s3 p3 (0,0,0) d3 fp32[24,245] fp32[0] no3",
     ),
-    Example(
-        aten(
-            "conv_depthwise3d_backward",
-            *(fp32(2, 4, 5, 7, 7), X3D, fp32(4, 1, 1, 2, 3), K3, S3, P3, D3, NO3),
-        ),
-        2 * 2 * (2 * 4 * 5 * 7 * 7) * (1 * 2 * 3),
-        2 * 4 * (2 * 4 * 5 * 6 * 7 + 4 * 1 * 2 * 3 + 2 * 4 * 5 * 7 * 7),
+    *rows(
+        2 * DEPTHWISE_COST[0], 2 * DEPTHWISE_COST[1],
         PARAMS3D.replace("K=6", "K=4").replace("g=1", "g=4"),
+        "conv_depthwise3d_backward fp32[2,4,5,7,7] x3 w3d k3 s3 p3 d3 no3",
     ),
-    Example(
-        aten("conv_tbc_backward", fp32(9, 2, 6), fp32(9, 2, 4), fp32(3, 4, 6), B, 1),
-        2 * TBC_FLOPS + TBC_OUT,
-        2 * TBC_MOVED + 4 * (TBC_OUT + 6),
-        TBC_PARAMS,
+    *rows(
+        2 * TBC_FLOPS + TBC_OUT, 2 * TBC_MOVED + 4 * (TBC_OUT + 6), TBC_PARAMS,
+        "conv_tbc_backward fp32[9,2,6] fp32[9,2,4] fp32[3,4,6] b 1",
     ),
-]
+]  # fmt: skip
 
-FLAGS = (False, False, True)
+SHAPE, W_SHAPE = "(2,4,8,8)", "(6,2,3,3)"
 ONE_GRADIENT: Final = [
-    *(
-        Example(aten(f"{name}_backward_input", X.shape, Y, W, *SWAPPED, 2, *flags), *costs)
-        for costs in [(FLOPS, MOVED, PARAMS)]
-        for name, flags in (
-            ("cudnn_convolution", FLAGS),
-            ("miopen_convolution", FLAGS[:2]),
-            ("mkldnn_convolution", (True,)),
-        )
+    *rows(
+        FLOPS, MOVED, PARAMS,
+        f"""cudnn_convolution_backward_input {SHAPE} y w one two one 2 no no true
+        miopen_convolution_backward_input {SHAPE} y w one two one 2 no no
+        mkldnn_convolution_backward_input {SHAPE} y w one two one 2 true
+        cudnn_convolution_backward_weight {W_SHAPE} y x one two one 2 no no true
+        miopen_convolution_backward_weight {W_SHAPE} y x one two one 2 no no
+        mkldnn_convolution_backward_weights {W_SHAPE} y x one two one 2 true""",
     ),
-    *(
-        Example(aten(name, W.shape, Y, X, *SWAPPED, 2, *flags), *costs)
-        for costs in [(FLOPS, MOVED, PARAMS)]
-        for name, flags in (
-            ("cudnn_convolution_backward_weight", FLAGS),
-            ("miopen_convolution_backward_weight", FLAGS[:2]),
-            ("mkldnn_convolution_backward_weights", (True,)),
-        )
+    *rows(
+        FLOPSD, MOVEDD, PARAMSD,
+        f"""miopen_depthwise_convolution_backward_input {SHAPE} yd wd one two one 4 no no
+        miopen_depthwise_convolution_backward_weight (8,1,3,3) yd x one two one 4 no no""",
     ),
-    Example(
-        aten(
-            "miopen_depthwise_convolution_backward_input",
-            *(X.shape, YD, WD, *SWAPPED, 4, False, False),
-        ),
-        FLOPSD,
-        MOVEDD,
-        PARAMSD,
+    *rows(
+        FLOPS, MOVED, T_PARAMS,
+        f"""cudnn_convolution_transpose_backward_input ty w one two one 2 no no
+        cudnn_convolution_transpose_backward_weight {W_SHAPE} ty tx one two one 2 no no
+        miopen_convolution_transpose_backward_input ty w one two one 2 no no
+        miopen_convolution_transpose_backward_weight {W_SHAPE} ty tx one two one 2 no no""",
     ),
-    Example(
-        aten(
-            "miopen_depthwise_convolution_backward_weight",
-            *(WD.shape, YD, X, *SWAPPED, 4, False, False),
-        ),
-        FLOPSD,
-        MOVEDD,
-        PARAMSD,
+    *rows(
+        OUT, 4 * (OUT + 6), "[2,6,4,4]fp32",
+        """cudnn_convolution_backward_bias y
+        cudnn_convolution_transpose_backward_bias y
+        miopen_convolution_backward_bias y""",
     ),
-    *(
-        Example(call, FLOPS, MOVED, T_PARAMS)
-        for name in ("cudnn_convolution_transpose", "miopen_convolution_transpose")
-        for call in (
-            aten(f"{name}_backward_input", TY, W, *SWAPPED, 2, False, False),
-            aten(f"{name}_backward_weight", W.shape, TY, TX, *SWAPPED, 2, False, False),
-        )
-    ),
-    *(
-        Example(aten(f"{name}_backward_bias", Y), OUT, 4 * (OUT + 6), "[2,6,4,4]fp32")
-        for name in ("cudnn_convolution", "cudnn_convolution_transpose", "miopen_convolution")
-    ),
-]
+]  # fmt: skip
 
-# Only shapes of tensors, () for other arguments: FLOPs as above, bytes unknown.
+# Only shapes of tensors, [] for other arguments: FLOPs as above, bytes unknown.
 NA = "ph=na,pw=na,U=na,V=na,dh=na,dw=na"
 SIZES_FIELDS = FIELDS.replace("ph=1,pw=1,U=2,V=2,dh=1,dw=1", NA)
+X_, W_, Y_ = "[2,4,8,8]", "[6,2,3,3]", "[2,6,4,4]"
 SIZES_ONLY: Final = [
-    Example(
-        sizes("conv_transpose2d", TX.shape, W.shape, *[()] * 6),
-        FLOPS,
-        None,
-        f"N=2,C=6,H=4,W=4,K=na,P=na,Q=na,R=3,S=3,{NA},g=na,na,",
+    *rows(
+        FLOPS, None, f"N=2,C=6,H=4,W=4,K=na,P=na,Q=na,R=3,S=3,{NA},g=na,na,",
+        f"conv_transpose2d {Y_} {W_} []*6",
     ),
-    Example(sizes("cudnn_convolution_transpose", TX.shape, W.shape, *[()] * 8), FLOPS, None),
+    *rows(FLOPS, None, None, f"cudnn_convolution_transpose {Y_} {W_} []*8"),
     # 6 channels fit a weight [6, 4, ..] only if it is transposed.
-    Example(sizes("convolution", (2, 6, 4, 4), (6, 4, 3, 3), *[()] * 7), FLOPS1, None),
-    Example(
-        sizes("convolution_backward", Y.shape, X.shape, W.shape, *[()] * 8),
-        ALL_FLOPS,
-        None,
-        f"{SIZES_FIELDS},na,",
+    *rows(FLOPS1, None, None, f"convolution {Y_} [6,4,3,3] []*7"),
+    *rows(ALL_FLOPS, None, f"{SIZES_FIELDS},na,", f"convolution_backward {Y_} {X_} {W_} []*8"),
+    *rows(ALL_FLOPS, None, None, f"cudnn_convolution_backward {X_} {Y_} {W_} []*8"),
+    *rows(T_ALL_FLOPS, None, None, f"convolution_backward {X_} {Y_} {W_} []*8"),
+    *rows(
+        FLOPS, None, f"N=2,C=na,H=na,W=na,K=6,P=4,Q=4,R=3,S=3,{NA},g=na,na,",
+        f"cudnn_convolution_backward_input [] {Y_} {W_} []*7",
     ),
-    Example(
-        sizes("cudnn_convolution_backward", X.shape, Y.shape, W.shape, *[()] * 8), ALL_FLOPS, None
-    ),
-    Example(
-        sizes("convolution_backward", TY.shape, TX.shape, W.shape, *[()] * 8), T_ALL_FLOPS, None
-    ),
-    Example(
-        sizes("cudnn_convolution_backward_input", (), Y.shape, W.shape, *[()] * 7),
-        FLOPS,
-        None,
-        f"N=2,C=na,H=na,W=na,K=6,P=4,Q=4,R=3,S=3,{NA},g=na,na,",
-    ),
-    Example(sizes("cudnn_convolution_add_relu", X.shape, W.shape, Y.shape, *[()] * 6), FLOPS, None),
-    Example(sizes("cudnn_convolution_backward_bias", Y.shape), OUT, None, "[2,6,4,4]na"),
-]
+    *rows(FLOPS, None, None, f"cudnn_convolution_add_relu {X_} {W_} {Y_} []*6"),
+    *rows(OUT, None, "[2,6,4,4]na", f"cudnn_convolution_backward_bias {Y_}"),
+]  # fmt: skip
 
 # (size + 2 p - d (r - 1) - 1) // stride + 1 in each dimension, computed by hand.
 FORMS: Final = [

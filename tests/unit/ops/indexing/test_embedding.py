@@ -4,7 +4,10 @@ import pytest
 
 from fastprof.model.call import Arg, Call, Tensor
 from fastprof.ops import Cost, work
-from unit.ops.ops_examples import Example, aten, fp16, fp32, int64, python, sizes
+from unit.ops.ops_examples import Example, Rows, aten, fp16, fp32, int64, python, sizes
+
+rows = Rows(globals())
+
 
 INDICES = Tensor((35, 20), "int64")
 WEIGHT = Tensor((33278, 200), "float32")
@@ -102,10 +105,9 @@ EXAMPLES = [
             python("torch.nn.functional", "embedding_bag", PICKS, TABLE, offsets=OFFSETS),
         )
     ),
-    Example(
-        python("torch.nn.functional", "embedding_bag", int64(3, 4), TABLE, mode="max"),
-        48,
-        8 * 12 + 4 * 48 + 4 * 12,
+    *rows(
+        "torch.nn.functional.embedding_bag int64[3,4] TABLE mode='max'",
+        *(48, 8 * 12 + 4 * 48 + 4 * 12),
     ),
     # Per-sample weights add one multiplication.
     Example(
@@ -118,17 +120,10 @@ EXAMPLES = [
         8 * 12 + 4 * 12 + 4 * 48 + 4 * 12,
     ),
     # The last offset is the end: 2 bags.
-    Example(
-        aten("embedding_bag", TABLE, PICKS, OFFSETS, False, MEAN, False, None, True),
-        48 + 8,
-        READ + 4 * 8,
-    ),
-    Example(
-        python("torch.nn.functional", "embedding_bag", PICKS, TABLE, OFFSETS),
-        48,
-        8 * 12 + 8 * 3 + 4 * 12 + 2 * 192,
-        None,
-        "bprop",
+    *rows("embedding_bag TABLE PICKS OFFSETS false MEAN false - true", 48 + 8, READ + 4 * 8),
+    *rows.back(
+        "torch.nn.functional.embedding_bag PICKS TABLE OFFSETS",
+        *(48, 8 * 12 + 8 * 3 + 4 * 12 + 2 * 192),
     ),
     Example(sizes("_embedding_bag", (10, 4), (12,), (3,), (), (), (), (), (), ()), 48, None),
     *(
@@ -144,13 +139,9 @@ EXAMPLES = [
     Example(aten("_embedding_bag_backward", *OF_BAG, SUM, False, None, -1), 0, 528),
     Example(aten("_embedding_bag_backward", *OF_BAG, SUM, False, fp32(12), -1), 48, 528 + 48),
     Example(aten("_embedding_bag_backward", *OF_BAG, SUM, True, None, -1), 0, None),
-    Example(
-        aten(
-            "_embedding_bag_per_sample_weights_backward",
-            *(GRADIENT, TABLE, PICKS, OFFSETS, PICKS, SUM, -1),
-        ),
-        2 * 48,
-        4 * 12 + 8 * 12 + 4 * 48 + 4 * 12,
+    *rows(
+        "_embedding_bag_per_sample_weights_backward GRADIENT TABLE PICKS OFFSETS PICKS SUM -1",
+        *(2 * 48, 4 * 12 + 8 * 12 + 4 * 48 + 4 * 12),
     ),
     # A norm of 2 FLOPs per number and a root, and a multiplication.
     *(
