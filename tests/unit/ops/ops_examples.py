@@ -9,8 +9,9 @@ have no cost.
 from __future__ import annotations
 
 import importlib
+import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -200,6 +201,23 @@ def difference(example: Example) -> str | None:
 def check(example: Example) -> None:
     """Check that the model gives the FLOPs and bytes (and params) of the example."""
     assert difference(example) is None
+
+
+# What takes the place of an argument: of another kind, of another shape, or not told.
+ODD = (None, Tensor((3,), "float32"), Tensor((2, 2, 2), "float32"), Tensor((2,) * 4), 7, "x")
+
+
+def failures(examples: Iterable[Example], odd: Sequence[Any] = ODD) -> Iterator[str]:
+    """What formulas raise for examples with an odd argument, or with the first few alone."""
+    for call in {repr(each.call): each.call for each in examples}.values():
+        changed = [call.args[:place] for place in range(len(call.args))]
+        for place, arg in enumerate(call.args):
+            before, after = call.args[:place], call.args[place + 1 :]
+            changed += [(*before, Arg(arg.name, each), *after) for each in odd]
+        for each, direction in itertools.product(changed, ("fprop", "bprop")):
+            told = why_unknown(replace(call, args=each), direction) or ""
+            if told.startswith("its formula failed"):
+                yield f"{call.op}, {each}: {told}"
 
 
 def tables_of(attribute: str) -> dict[str, list[Any]]:

@@ -118,6 +118,30 @@ def check_bare(done: Ran, may_be_unknown: bool = True) -> None:
             assert bare is not None or may_be_unknown
 
 
+def check_python(function: Callable[[], Any], flops: int | None, moved: int | None) -> None:
+    """The last call of Python in a function that has a formula costs this."""
+    calls = [call for call in recorded(python_calls, function) if find(call)]
+    found = work(calls[-1], "fprop")
+    assert found is not None, calls
+    assert (found.cost.flops, found.cost.bytes) == (flops, moved)
+
+
+def check_backward(
+    functions: Iterable[Callable[[Any], Any]], modules: Iterable[str], names: set[str]
+) -> None:
+    """What autograd runs for functions of a tensor [4, 6] has a cost; `names` are among it."""
+
+    def step() -> None:
+        leaf = torch.randn(4, 6, requires_grad=True)
+        for function in functions:
+            function(leaf).sum().backward()
+
+    served = served_by(*modules)
+    calls = [call for call in recorded(aten_calls, step) if call.op in served]
+    assert names <= {call.op for call in calls}
+    assert [call for call in calls if work(call, "fprop") is None] == []
+
+
 def check_both_doors(name: str, function: Callable[[], Any], modules: Iterable[str]) -> None:
     """In a forward and backward step of one Python call, it and all its operators have costs.
 

@@ -1,7 +1,8 @@
 """Formulas of whole families against torch: every overload is called, with the bytes it moves.
 
 A family has the modules of its formulas, calls of them (CASES) and perhaps the operators that no
-CPU runs (NOT_CALLED). Of those in READ_AND_WRITTEN, inputs are read and outputs written.
+CPU runs (NOT_CALLED). Of those in READ_AND_WRITTEN, inputs are read and outputs written. Functions
+in PYTHON call operators as programs do; FLOPs and bytes stand beside them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from unit.ops.indexing import test_sorting_torch as sorting  # noqa: E402
 from unit.ops.losses import test_losses_torch as losses  # noqa: E402
 from unit.ops.movement import test_movement_torch as movement  # noqa: E402
 from unit.ops.normalisation import test_normalisation_torch as normalisation  # noqa: E402
-from unit.ops.overload_calls import check_bytes, in_torch, run, untried  # noqa: E402
+from unit.ops.overload_calls import check_bytes, check_python, in_torch, run, untried  # noqa: E402
 from unit.ops.reductions import test_reductions_torch as reductions  # noqa: E402
 
 FAMILIES = (pooling, indexing, sorting, losses, movement, normalisation, reductions)
@@ -38,3 +39,13 @@ def test_every_aten_operator_of_a_family_is_tried(family: Any) -> None:
     cases = [case for other in together for case in other.CASES]
     not_called = {name for other in together for name in getattr(other, "NOT_CALLED", ())}
     assert untried(cases, family.MODULES) == in_torch(not_called)
+
+
+@pytest.mark.parametrize(
+    ("function", "flops", "moved"),
+    [row for family in FAMILIES for row in getattr(family, "PYTHON", ())],
+)
+def test_python_calls_as_they_come_have_the_cost(
+    function: Any, flops: int | None, moved: int | None
+) -> None:
+    check_python(function, flops, moved)

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from fastprof.model.call import UNKNOWN, Tensor
 from fastprof.ops import work
-from fastprof.ops.registry import why_unknown
-from unit.ops.ops_examples import Example, aten, bf16, fp16, fp32, listed, python, sizes, tensor
+from unit.ops.ops_examples import (
+    Example,
+    aten,
+    bf16,
+    failures,
+    fp16,
+    fp32,
+    listed,
+    python,
+    sizes,
+    tensor,
+)
 
 # Two sequences of 3 queries and 5 keys; 4 heads of queries of 8, which share 2 heads of keys;
 # values of 6. Each of the 2 * 4 matrices of scores is [3, 5].
@@ -418,12 +426,5 @@ MALFORMED = [
 ]
 
 
-@pytest.mark.parametrize("direction", ["fprop", "bprop"])
-def test_arguments_of_packages_that_do_not_fit_have_no_cost_and_a_reason(direction):
-    for example in [*FLASH3, *FUNCTIONS, *IN_ONE]:
-        args = example.call.args
-        for i, each in enumerate(args):
-            for other in (None, Tensor((3,), "float32"), Tensor((2, 2, 2), "float32"), 7, "x"):
-                changed = (*args[:i], replace(each, value=other), *args[i + 1 :])
-                reason = why_unknown(replace(example.call, args=changed), direction) or ""
-                assert not reason.startswith("its formula failed"), (example.call.op, i, reason)
+def test_arguments_of_packages_that_do_not_fit_have_no_cost_and_a_reason():
+    assert [*failures([*FLASH3, *FUNCTIONS, *IN_ONE])] == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -10,7 +11,7 @@ from fastprof.model.call import UNKNOWN, Tensor
 from fastprof.ops import CannotModel, registry
 from fastprof.ops.libraries.fbgemm.lookups import OPTIMIZERS, tables
 from fastprof.ops.registry import why_unknown
-from unit.ops.ops_examples import Example, aten, cost, fp16, fp32, int64, listed, tensor
+from unit.ops.ops_examples import Example, aten, cost, failures, fp16, fp32, int64, listed, tensor
 
 
 def i32(*shape: int) -> Tensor:
@@ -430,16 +431,9 @@ def test_a_permutation_of_fewer_features_is_an_estimate_without_its_number_of_va
     assert not cost(aten(name, i32(2), i32(4, 3), int64(20), None, Tensor(()))).exact
 
 
-# The arguments of the examples, with one omitted or of another shape, never raise an error.
-@pytest.mark.parametrize("direction", ["fprop", "bprop"])
-def test_arguments_that_do_not_fit_have_no_cost_and_a_reason(direction):
-    distinct = {(each.call.op, each.call.args): each for each in EXAMPLES if each.call.mod == "fb"}
-    for example in distinct.values():
-        if "approx_" in example.call.op or "exact_" in example.call.op:
-            continue  # served by the formula of the name without
-        args = example.call.args
-        for i, each in enumerate(args):
-            for other in (None, Tensor((3,), "float32"), Tensor((2, 2, 2), "float32"), 7, "x"):
-                changed = (*args[:i], replace(each, value=other), *args[i + 1 :])
-                reason = why_unknown(replace(example.call, args=changed), direction) or ""
-                assert not reason.startswith("its formula failed"), (example.call.op, i, reason)
+def test_arguments_that_do_not_fit_have_no_cost_and_a_reason():
+    # Names with approx_ and exact_ are served by the formula of the name without.
+    distinct = [each for each in EXAMPLES if each.call.mod == "fb"]
+    assert [
+        *failures(each for each in distinct if not re.search("approx_|exact_", each.call.op))
+    ] == []
