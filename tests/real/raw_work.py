@@ -1,7 +1,5 @@
 """The GPU work of a real trace as its file records it, in plain Python over JSON and SQL."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 

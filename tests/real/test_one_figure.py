@@ -1,7 +1,5 @@
 """One fact has one figure: every report, the page, Python and the command agree on it."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

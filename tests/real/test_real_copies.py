@@ -1,7 +1,5 @@
 """`copies` on real traces, compared with plain Python over the file."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from decimal import ROUND_HALF_UP, Decimal

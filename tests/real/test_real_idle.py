@@ -1,7 +1,5 @@
 """`idle` of real traces against plain Python over the file, and against published figures."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`launches` on real traces, compared with plain Python over the file, and with `stats`."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path

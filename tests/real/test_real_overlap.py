@@ -1,7 +1,5 @@
 """`overlap` of real traces against sorted intervals in plain Python, and against figures of HTA."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

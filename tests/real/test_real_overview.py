@@ -1,7 +1,5 @@
 """`overview` of every real trace: one screen, and numbers that add up."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """A trace of one process with work whose launch is not recorded: one GPU in every report."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from typing import Any

@@ -1,7 +1,5 @@
 """Reports of every real trace: sums over any grouping equal the sums over its rows."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import pytest

@@ -1,7 +1,5 @@
 """Every table of every real trace has the sums of the rows of `fastprof prof`, by any key."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from functools import lru_cache
 

@@ -1,7 +1,5 @@
 """Times of ranges and API calls of real traces, compared with SQL and json alone."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from decimal import ROUND_HALF_UP, Decimal

@@ -1,7 +1,5 @@
 """Reports of real traces lose nothing: their totals equal those of SQL or json alone."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

@@ -1,7 +1,5 @@
 """Commands, outputs and Python code in the documents."""
 
-from __future__ import annotations
-
 import argparse
 import re
 import shlex

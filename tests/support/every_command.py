@@ -3,8 +3,6 @@
 A new command, option or format is covered by itself.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import functools

@@ -1,7 +1,5 @@
 """Random SQLite files with all features of tables, and the same files damaged."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import random

@@ -1,7 +1,5 @@
 """No command writes over what it reads; outputs are atomic; devices and pipes are written into."""
 
-from __future__ import annotations
-
 import ast
 import os
 import shutil

@@ -6,8 +6,6 @@ and fails for registered operators without an example; also that the calls of a 
 have no cost.
 """
 
-from __future__ import annotations
-
 import importlib
 import itertools
 import re

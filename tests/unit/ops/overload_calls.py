@@ -3,8 +3,6 @@
 The `check_` functions assert properties common to all families.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Decompositions of matrices: FLOPs by the usual leading terms, bytes by hand."""
 
-from __future__ import annotations
-
 from fastprof.ops import work
 from unit.ops.ops_examples import Example, aten, fp32, python
 

@@ -1,7 +1,5 @@
 """The worked examples of this folder, with the FLOPs and bytes that are worked out there."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

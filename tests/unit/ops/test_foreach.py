@@ -1,7 +1,5 @@
 """Operators over lists of tensors: the sum of the tensors' costs."""
 
-from __future__ import annotations
-
 from fastprof.model.call import UNKNOWN, Tensor
 from fastprof.ops import work
 from unit.ops.ops_examples import Example, aten, bf16, fp32, python, sizes

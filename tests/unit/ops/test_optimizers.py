@@ -1,7 +1,5 @@
 """Fused optimizer steps: FLOPs of the update for each element, tensors read and written."""
 
-from __future__ import annotations
-
 import pytest
 
 from fastprof.model.call import UNKNOWN

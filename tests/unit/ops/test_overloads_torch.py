@@ -5,8 +5,6 @@ CPU runs (NOT_CALLED). Of those in READ_AND_WRITTEN, inputs are read and outputs
 in PYTHON call operators as programs do; FLOPs and bytes stand beside them.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

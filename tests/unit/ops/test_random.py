@@ -1,7 +1,5 @@
 """Dropout and random numbers: FLOPs and bytes by hand."""
 
-from __future__ import annotations
-
 from fastprof.model.call import UNKNOWN
 from fastprof.ops import work
 from unit.ops.ops_examples import Example, aten, both, fp16, fp32, int64, python, sizes, tensor

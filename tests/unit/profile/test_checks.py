@@ -1,7 +1,5 @@
 """Totals that must agree: of calls, of call paths, and with the file."""
 
-from __future__ import annotations
-
 import gc
 import gzip
 import io

@@ -1,7 +1,5 @@
 """Profile: its columns as arrays, rows, tables; unknown values in each."""
 
-from __future__ import annotations
-
 import gc
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Code in a file is never run, and objects that imitate tables are never read."""
 
-from __future__ import annotations
-
 import sqlite3
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Every command that a document shows works, and every option has an example."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess

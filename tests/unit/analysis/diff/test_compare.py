@@ -1,7 +1,5 @@
 """What `fastprof.diff` finds between captures whose difference is known."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path

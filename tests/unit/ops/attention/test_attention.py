@@ -1,7 +1,5 @@
 """Scaled dot-product attention: FLOPs, bytes, params, forward and backward, in every layout."""
 
-from __future__ import annotations
-
 import pytest
 
 from fastprof.model.call import UNKNOWN, Tensor

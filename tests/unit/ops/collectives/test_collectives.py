@@ -1,7 +1,5 @@
 """Collectives: reads and writes of one device, for Python, c10d, functional and NCCL names."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from fractions import Fraction
 

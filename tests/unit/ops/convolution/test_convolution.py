@@ -1,7 +1,5 @@
 """Convolutions: FLOPs, bytes, params, and the parts of forward and backward."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any, Final
 

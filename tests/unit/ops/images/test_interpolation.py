@@ -1,7 +1,5 @@
 """Resizing, sampling, padding and folding of images: sizes, FLOPs and bytes by hand."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from fastprof.model.call import UNKNOWN

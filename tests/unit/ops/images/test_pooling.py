@@ -1,7 +1,5 @@
 """Pooling: output sizes, FLOPs and bytes by hand."""
 
-from __future__ import annotations
-
 import pytest
 
 from fastprof.model.call import UNKNOWN

@@ -1,7 +1,5 @@
 """Pooling, resizing, padding, dropout and random numbers against torch: sizes match torch's."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Picking, placing and masking: FLOPs and bytes by hand."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Indexing and masks against torch: every overload is read, and counts match torch's."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Sorting, selecting and searching: comparisons and bytes by hand."""
 
-from __future__ import annotations
-
 import pytest
 
 from fastprof.model.call import UNKNOWN

@@ -1,7 +1,5 @@
 """Sorting and searching against torch: every overload is read, and bytes are what torch moves."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Operators of fbgemm: lookups in embedding tables, sparse features, jagged tensors."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """torchvision's operators for detection: FLOPs and bytes by hand."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from fastprof.model.call import UNKNOWN

@@ -1,7 +1,5 @@
 """Fused operators of training packages: norms, activations, losses, products, state spaces."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from fastprof.model.call import Tensor

@@ -1,7 +1,5 @@
 """Distances, distance-based losses, and CTC: FLOPs and bytes by hand."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from fastprof.model.call import UNKNOWN

@@ -1,7 +1,5 @@
 """Losses: FLOPs and bytes by hand."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Softmax and its logarithm: FLOPs and bytes by hand."""
 
-from __future__ import annotations
-
 from fastprof.model.call import UNKNOWN, Arg, Call, Tensor
 from fastprof.ops import work
 from unit.ops.ops_examples import (

@@ -1,7 +1,5 @@
 """Copies, views, conversions and new tensors: bytes by hand."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Copies, views, conversions and new tensors against torch: every overload is read."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

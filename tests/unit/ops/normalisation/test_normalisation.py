@@ -1,7 +1,5 @@
 """Batch, layer, group, instance and RMS norm, and scaling by norms: FLOPs and bytes by hand."""
 
-from __future__ import annotations
-
 from fastprof.model.call import UNKNOWN, Tensor
 from fastprof.ops import work
 from unit.ops.ops_examples import (

@@ -1,7 +1,5 @@
 """Norms against torch: overloads are read, bytes are those of inputs and outputs."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Reductions, norms, extremes, moments and scans: FLOPs, bytes and params by hand."""
 
-from __future__ import annotations
-
 from math import inf
 
 import pytest

@@ -1,7 +1,5 @@
 """Reductions and scans against torch: overloads are read, bytes are those of inputs and outputs."""
 
-from __future__ import annotations
-
 import random
 from functools import partial
 from math import inf

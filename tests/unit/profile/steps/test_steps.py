@@ -1,7 +1,5 @@
 """Which kernels belong to which training step, by each source of steps."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the tables of operators of serving stacks have in common."""
 
-from __future__ import annotations
-
 from fastprof.model.call import Call, Tensor
 from fastprof.ops import why_unknown, work
 from unit.ops.ops_examples import Example, tensor
