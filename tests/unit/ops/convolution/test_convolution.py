@@ -13,7 +13,18 @@ from fastprof.ops.convolution.sizes import touched
 from fastprof.ops.cost import Part
 from fastprof.ops.registry import formulas
 from support.hypothesis_profiles import examples
-from unit.ops.ops_examples import Example, aten, bf16, fp16, fp32, listed, python, sizes, tensor
+from unit.ops.ops_examples import (
+    Example,
+    Rows,
+    aten,
+    bf16,
+    fp16,
+    fp32,
+    listed,
+    python,
+    sizes,
+    tensor,
+)
 
 NN: Final = "torch.nn.functional"
 
@@ -41,78 +52,56 @@ T_PARAMS = f"{T_FIELDS},fp32,"
 T_BIASED_FLOPS, T_BIASED_MOVED = FLOPS + IN, MOVED + 4 * 4 + 4 * (2 * IN)
 T_ALL_FLOPS, T_ALL_MOVED = BOTH_FLOPS + IN, BOTH_MOVED + 4 * (IN + 4)
 
-DOORS: Final = (aten, lambda name, *values: python("torch", name, *values))
-
-
-def both_doors(flops: int, moved: int, params: str, direction: str, *calls: Any) -> list[Example]:
-    return [
-        Example(door(name, *values), flops, moved, params, direction)
-        for door in DOORS
-        for name, *values in calls
-    ]
-
-
-BIASED = (
-    ("conv2d", X, W, B, TWO, ONE, ONE, 2),
-    ("_convolution_mode", fp32(2, 4, 9, 9), W, B, TWO, "valid", ONE, 2),
-    ("cudnn_convolution", X, W, B, ONE, TWO, ONE, 2, False, False),
-    ("miopen_convolution", X, W, B, ONE, TWO, ONE, 2, False, False),
-    ("mkldnn_convolution", X, W, B, ONE, TWO, ONE, 2),
-    ("convolution", X, W, B, TWO, ONE, ONE, False, (0, 0), 2),
-    ("convolution_overrideable", X, W, B, TWO, ONE, ONE, False, (0, 0), 2),
-    ("_convolution", X, W, B, TWO, ONE, ONE, False, (0, 0), 2, False, False, True),
-    ("_convolution", X, W, B, TWO, ONE, ONE, False, (0, 0), 2, False, False, True, True),
-)
-UNBIASED = (
-    ("conv2d", X, W, None, TWO, ONE, ONE, 2),
-    ("conv2d", X, W, None, 2, 1, 1, 2),
-    ("cudnn_convolution", X, W, ONE, TWO, ONE, 2, False, False),
-    ("cudnn_convolution", X, W, ONE, TWO, ONE, 2, False, False, True),
-    ("cudnn_convolution", X, W, None, ONE, TWO, ONE, 2, False, False),
-    ("_convolution", X, W, None, TWO, ONE, ONE, False, (0, 0), 2, False, False, True, True),
-)
-TRANSPOSED_BIASED = (
-    ("conv_transpose2d", TX, W, TB, TWO, ONE, ONE, 2, ONE),
-    ("cudnn_convolution_transpose", TX, W, TB, ONE, ONE, TWO, ONE, 2, False, False),
-    ("miopen_convolution_transpose", TX, W, TB, ONE, ONE, TWO, ONE, 2, False, False),
-    ("convolution", TX, W, TB, TWO, ONE, ONE, True, ONE, 2),
-    ("_convolution", TX, W, TB, TWO, ONE, ONE, True, ONE, 2, False, False, True, True),
-)
-TRANSPOSED_UNBIASED = (
-    ("conv_transpose2d", TX, W, None, TWO, ONE, ONE, 2, ONE),
-    ("cudnn_convolution_transpose", TX, W, ONE, ONE, TWO, ONE, 2, False, False),
-    ("cudnn_convolution_transpose", TX, W, ONE, ONE, TWO, ONE, 2, False, False, True),
-    ("convolution_overrideable", TX, W, None, TWO, ONE, ONE, True, ONE, 2),
-)
+BIASED = """
+conv2d X W B TWO ONE ONE 2
+cudnn_convolution|miopen_convolution X W B ONE TWO ONE 2 false false
+mkldnn_convolution X W B ONE TWO ONE 2
+convolution|convolution_overrideable X W B TWO ONE ONE false (0,0) 2
+_convolution X W B TWO ONE ONE false (0,0) 2 false false true
+_convolution X W B TWO ONE ONE false (0,0) 2 false false true true
+"""
+UNBIASED = """
+conv2d X W - TWO ONE ONE 2
+conv2d X W - 2 1 1 2
+cudnn_convolution X W ONE TWO ONE 2 false false
+cudnn_convolution X W ONE TWO ONE 2 false false true
+cudnn_convolution X W - ONE TWO ONE 2 false false
+_convolution X W - TWO ONE ONE false (0,0) 2 false false true true
+"""
+TRANSPOSED_BIASED = """
+conv_transpose2d TX W TB TWO ONE ONE 2 ONE
+cudnn_convolution_transpose TX W TB ONE ONE TWO ONE 2 false false
+miopen_convolution_transpose TX W TB ONE ONE TWO ONE 2 false false
+convolution TX W TB TWO ONE ONE true ONE 2
+_convolution TX W TB TWO ONE ONE true ONE 2 false false true true
+"""
+TRANSPOSED_UNBIASED = """
+conv_transpose2d TX W - TWO ONE ONE 2 ONE
+cudnn_convolution_transpose TX W ONE ONE TWO ONE 2 false false
+cudnn_convolution_transpose TX W ONE ONE TWO ONE 2 false false true
+convolution_overrideable TX W - TWO ONE ONE true ONE 2
+"""
 
 # Without groups: x [2, 4, 8, 8] * w [6, 4, 3, 3], the same strides and output.
 W1 = fp32(6, 4, 3, 3)
 W1_ELEMENTS = 6 * 4 * 3 * 3
 FLOPS1, MOVED1 = 2 * OUT * (4 * 3 * 3), 4 * (IN + W1_ELEMENTS + OUT)
 PARAMS1 = PARAMS.replace("g=2", "g=1")
-SLOW = (
-    ("thnn_conv2d", X, W1, (3, 3), None, TWO, ONE),
-    ("thnn_conv2d_forward", X, W1, (3, 3), None, TWO, ONE),
-    ("_slow_conv2d_forward", X, W1, (3, 3), None, TWO, ONE),
-    ("slow_conv_dilated2d", X, W1, (3, 3), None, TWO, ONE, ONE),
-    ("_convolution_nogroup", X, W1, None, TWO, ONE, ONE, False, (0, 0)),
-)
-# x [2, 6, 4, 4] * w [6, 4, 3, 3] -> [2, 4, 8, 8], transposed.
-SLOW_TRANSPOSED = (
-    ("slow_conv_transpose2d", TX, W1, (3, 3), None, TWO, ONE, ONE, ONE),
-    ("_convolution_nogroup", TX, W1, None, TWO, ONE, ONE, True, ONE),
-)
+SLOW = """
+thnn_conv2d|thnn_conv2d_forward|_slow_conv2d_forward X W1 (3,3) - TWO ONE
+slow_conv_dilated2d X W1 (3,3) - TWO ONE ONE
+_convolution_nogroup X W1 - TWO ONE ONE false (0,0)
+"""
 # Each of 4 channels to 2: w [8, 1, 3, 3], output [2, 8, 4, 4].
 WD, YD = fp32(8, 1, 3, 3), fp32(2, 8, 4, 4)
 FLOPSD, MOVEDD = 2 * (2 * 8 * 4 * 4) * (3 * 3), 4 * (IN + 8 * 3 * 3 + 2 * 8 * 4 * 4)
 PARAMSD = PARAMS.replace("K=6", "K=8").replace("g=2", "g=4")
-DEPTHWISE = (
-    ("_conv_depthwise2d", X, WD, (3, 3), None, TWO, ONE, ONE),
-    ("thnn_conv_depthwise2d", X, WD, (3, 3), None, TWO, ONE, ONE),
-    ("thnn_conv_depthwise2d_forward", X, WD, (3, 3), None, TWO, ONE, ONE),
-    ("miopen_depthwise_convolution", X, WD, None, ONE, TWO, ONE, 4, False, False),
-    ("conv2d", X, WD, None, 2, 1, 1, 4),
-)
+DEPTHWISE = """
+_conv_depthwise2d|thnn_conv_depthwise2d X WD (3,3) - TWO ONE ONE
+thnn_conv_depthwise2d_forward X WD (3,3) - TWO ONE ONE
+miopen_depthwise_convolution X WD - ONE TWO ONE 4 false false
+conv2d X WD - 2 1 1 4
+"""
 
 # x [2, 4, 9] * w [6, 4, 3], stride 2, dilation 2: (9 - 2 * 2 - 1) // 2 + 1 = 3, output [2, 6, 3].
 X1D, W1D = fp32(2, 4, 9), fp32(6, 4, 3)
@@ -130,104 +119,81 @@ PARAMS3D = (
     "N=2,C=4,D=5,H=6,W=7,K=6,Z=5,P=7,Q=7,T=1,R=2,S=3,pd=0,ph=1,pw=1,sd=1,U=1,V=1,"
     "dd=1,dh=1,dw=1,g=1,fp32,"
 )
+T_PARAMS3D = (
+    "N=2,C=6,D=5,H=7,W=7,K=4,Z=5,P=6,Q=7,T=1,R=2,S=3,pd=0,ph=1,pw=1,sd=1,U=1,V=1,"
+    "dd=1,dh=1,dw=1,g=1,fp32,"
+)
 K3, S3, P3, D3 = (1, 2, 3), (1, 1, 1), (0, 1, 1), (1, 1, 1)
-THREE = (
-    ("conv3d", X3D, W3D, None, 1, P3),
-    ("slow_conv3d", X3D, W3D, K3, None, S3, P3),
-    ("slow_conv3d_forward", X3D, W3D, K3, None, S3, P3),
-    ("slow_conv_dilated3d", X3D, W3D, K3, None, S3, P3, D3),
-)
+THREE = """
+conv3d X3D W3D - 1 P3
+slow_conv3d|slow_conv3d_forward X3D W3D K3 - S3 P3
+slow_conv_dilated3d X3D W3D K3 - S3 P3 D3
+"""
 TX3D = fp32(2, 6, 5, 7, 7)
-T_THREE = (
-    ("conv_transpose3d", TX3D, W3D, None, 1, P3),
-    ("slow_conv_transpose3d", TX3D, W3D, K3, None, S3, P3, (0, 0, 0), D3),
-)
+T_THREE = """
+conv_transpose3d TX3D W3D - 1 P3
+slow_conv_transpose3d TX3D W3D K3 - S3 P3 (0,0,0) D3
+"""
 # Depthwise: w [4, 1, 1, 2, 3], output [2, 4, 5, 7, 7].
 DEPTHWISE_COST = (
     2 * (2 * 4 * 5 * 7 * 7) * (1 * 2 * 3),
     4 * (2 * 4 * 5 * 6 * 7 + 4 * 1 * 2 * 3 + 2 * 4 * 5 * 7 * 7),
 )
-DEPTHWISE_3D = (("conv_depthwise3d", X3D, fp32(4, 1, 1, 2, 3), K3, None, S3, P3, D3),)
+DEPTHWISE_PARAMS = PARAMS3D.replace("K=6", "K=4").replace("g=1", "g=4")
 
 # [t, n, c] = [9, 2, 4] * [s, c, k] = [3, 4, 6], padding 1: output [9, 2, 6].
-TBC = (("conv_tbc", fp32(9, 2, 4), fp32(3, 4, 6), B, 1),)
+TBC = "conv_tbc fp32[9,2,4] fp32[3,4,6] B 1"
 TBC_OUT = 9 * 2 * 6
 TBC_FLOPS, TBC_MOVED = 2 * TBC_OUT * (3 * 4), 4 * (9 * 2 * 4 + 3 * 4 * 6 + TBC_OUT)
 TBC_PARAMS = "N=2,C=4,W=9,K=6,Q=9,S=3,pw=1,V=1,dw=1,g=1,fp32,"
 
+both = Rows(globals(), "torch", "aten")
 FORWARD: Final = [
-    *both_doors(BIASED_FLOPS, BIASED_MOVED, PARAMS, "fprop", *BIASED[:1], *BIASED[2:]),
+    *both(BIASED, BIASED_FLOPS, BIASED_MOVED, PARAMS),
     # A valid convolution of an image one larger: (9 - 2 - 1) // 2 + 1 = 4.
-    *both_doors(
-        BIASED_FLOPS,
-        BIASED_MOVED + 4 * 2 * 4 * (9 * 9 - 8 * 8),
+    *both(
+        "_convolution_mode fp32[2,4,9,9] W B TWO 'valid' ONE 2",
+        *(BIASED_FLOPS, BIASED_MOVED + 4 * 2 * 4 * (9 * 9 - 8 * 8)),
         PARAMS.replace("8,W=8", "9,W=9").replace("ph=1,pw=1", "ph=0,pw=0"),
-        "fprop",
-        BIASED[1],
     ),
-    *both_doors(FLOPS, MOVED, PARAMS, "fprop", *UNBIASED),
-    *both_doors(T_BIASED_FLOPS, T_BIASED_MOVED, T_PARAMS, "fprop", *TRANSPOSED_BIASED),
-    *both_doors(FLOPS, MOVED, T_PARAMS, "fprop", *TRANSPOSED_UNBIASED),
-    *both_doors(FLOPS1, MOVED1, PARAMS1, "fprop", *SLOW),
-    *both_doors(FLOPS1, MOVED1, T_PARAMS.replace("g=2", "g=1"), "fprop", *SLOW_TRANSPOSED),
-    *both_doors(FLOPSD, MOVEDD, PARAMSD, "fprop", *DEPTHWISE),
-    *both_doors(FLOPS1D, MOVED1D, PARAMS1D, "fprop", ("conv1d", X1D, W1D, None, 2, 0, 2)),
-    *both_doors(
-        FLOPS1D,
-        T_MOVED1D,
-        T_PARAMS1D,
-        "fprop",
-        ("conv_transpose1d", fp32(2, 6, 3), W1D, None, 2, 0, 0, 1, 2),
+    *both(UNBIASED, FLOPS, MOVED, PARAMS),
+    *both(TRANSPOSED_BIASED, T_BIASED_FLOPS, T_BIASED_MOVED, T_PARAMS),
+    *both(TRANSPOSED_UNBIASED, FLOPS, MOVED, T_PARAMS),
+    *both(SLOW, FLOPS1, MOVED1, PARAMS1),
+    # x [2, 6, 4, 4] * w [6, 4, 3, 3] -> [2, 4, 8, 8], transposed.
+    *both(
+        """slow_conv_transpose2d TX W1 (3,3) - TWO ONE ONE ONE
+        _convolution_nogroup TX W1 - TWO ONE ONE true ONE""",
+        *(FLOPS1, MOVED1, T_PARAMS.replace("g=2", "g=1")),
     ),
-    *both_doors(FLOPS3D, MOVED3D, PARAMS3D, "fprop", *THREE),
-    *both_doors(
-        FLOPS3D,
-        MOVED3D,
-        PARAMS3D.replace("C=4", "C=6")
-        .replace("K=6,Z=5,P=7", "K=4,Z=5,P=6")
-        .replace("H=6,W=7", "H=7,W=7"),
-        "fprop",
-        *T_THREE,
-    ),
-    *both_doors(
-        *DEPTHWISE_COST,
-        PARAMS3D.replace("K=6", "K=4").replace("g=1", "g=4"),
-        "fprop",
-        *DEPTHWISE_3D,
-    ),
-    *both_doors(
-        TBC_FLOPS + TBC_OUT, TBC_MOVED + 4 * 6 + 4 * (2 * TBC_OUT), TBC_PARAMS, "fprop", *TBC
-    ),
+    *both(DEPTHWISE, FLOPSD, MOVEDD, PARAMSD),
+    *both("conv1d X1D W1D - 2 0 2", FLOPS1D, MOVED1D, PARAMS1D),
+    *both("conv_transpose1d fp32[2,6,3] W1D - 2 0 0 1 2", FLOPS1D, T_MOVED1D, T_PARAMS1D),
+    *both(THREE, FLOPS3D, MOVED3D, PARAMS3D),
+    *both(T_THREE, FLOPS3D, MOVED3D, T_PARAMS3D),
+    *both("conv_depthwise3d X3D fp32[4,1,1,2,3] K3 - S3 P3 D3", *DEPTHWISE_COST, DEPTHWISE_PARAMS),
+    *both(TBC, TBC_FLOPS + TBC_OUT, TBC_MOVED + 4 * 6 + 4 * (2 * TBC_OUT), TBC_PARAMS),
     # Fused operations count no FLOPs; the addend z, of the output's shape, is read.
-    *both_doors(
-        FLOPS,
-        MOVED + 4 * 6,
-        PARAMS,
-        "fprop",
-        ("cudnn_convolution_relu", X, W, B, TWO, ONE, ONE, 2),
-        ("miopen_convolution_relu", X, W, B, TWO, ONE, ONE, 2),
+    *both(
+        "cudnn_convolution_relu|miopen_convolution_relu X W B TWO ONE ONE 2",
+        *(FLOPS, MOVED + 4 * 6, PARAMS),
     ),
-    *both_doors(
-        FLOPS,
-        MOVED + 4 * 6 + 4 * OUT,
-        PARAMS,
-        "fprop",
-        ("cudnn_convolution_add_relu", X, W, Y, 1.0, B, TWO, ONE, ONE, 2),
-        ("miopen_convolution_add_relu", X, W, Y, None, B, TWO, ONE, ONE, 2),
+    *both(
+        """cudnn_convolution_add_relu X W Y 1.0 B TWO ONE ONE 2
+        miopen_convolution_add_relu X W Y - B TWO ONE ONE 2""",
+        *(FLOPS, MOVED + 4 * 6 + 4 * OUT, PARAMS),
     ),
 ]
 
 OF_FORWARD_CALLS: Final = [
-    *both_doors(ALL_FLOPS, ALL_MOVED, PARAMS, "bprop", *BIASED[:1], *BIASED[2:]),
-    *both_doors(BOTH_FLOPS, BOTH_MOVED, PARAMS, "bprop", *UNBIASED),
-    *both_doors(T_ALL_FLOPS, T_ALL_MOVED, T_PARAMS, "bprop", *TRANSPOSED_BIASED),
-    *both_doors(BOTH_FLOPS, BOTH_MOVED, T_PARAMS, "bprop", *TRANSPOSED_UNBIASED),
-    *both_doors(2 * FLOPS1, 2 * MOVED1, PARAMS1, "bprop", *SLOW),
-    *both_doors(2 * FLOPSD, 2 * MOVEDD, PARAMSD, "bprop", *DEPTHWISE),
-    *both_doors(2 * FLOPS3D, 2 * MOVED3D, PARAMS3D, "bprop", *THREE),
-    *both_doors(
-        2 * TBC_FLOPS + TBC_OUT, 2 * TBC_MOVED + 4 * (TBC_OUT + 6), TBC_PARAMS, "bprop", *TBC
-    ),
+    *both(BIASED, ALL_FLOPS, ALL_MOVED, PARAMS, "bprop"),
+    *both(UNBIASED, BOTH_FLOPS, BOTH_MOVED, PARAMS, "bprop"),
+    *both(TRANSPOSED_BIASED, T_ALL_FLOPS, T_ALL_MOVED, T_PARAMS, "bprop"),
+    *both(TRANSPOSED_UNBIASED, BOTH_FLOPS, BOTH_MOVED, T_PARAMS, "bprop"),
+    *both(SLOW, 2 * FLOPS1, 2 * MOVED1, PARAMS1, "bprop"),
+    *both(DEPTHWISE, 2 * FLOPSD, 2 * MOVEDD, PARAMSD, "bprop"),
+    *both(THREE, 2 * FLOPS3D, 2 * MOVED3D, PARAMS3D, "bprop"),
+    *both(*(TBC, 2 * TBC_FLOPS + TBC_OUT, 2 * TBC_MOVED + 4 * (TBC_OUT + 6), TBC_PARAMS, "bprop")),
 ]
 
 VALUES: Final = {
@@ -307,7 +273,7 @@ BACKWARD: Final = [
     ),
     *rows(
         2 * DEPTHWISE_COST[0], 2 * DEPTHWISE_COST[1],
-        PARAMS3D.replace("K=6", "K=4").replace("g=1", "g=4"),
+        DEPTHWISE_PARAMS,
         "conv_depthwise3d_backward fp32[2,4,5,7,7] x3 w3d k3 s3 p3 d3 no3",
     ),
     *rows(
