@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 
 from support import nsys_schemas, nvprof_as_nsys
-from support.exports import Export
+from support.exports import PID, VM, Export, global_tid
 from support.real_data import open_read_only, real
 
 KERNEL_COLUMNS = {"2020": 25, "2021": 26, "2022": 27, "2024": 28, "2025": 38, "2026": 40}
@@ -68,6 +68,28 @@ def test_schema_is_that_of_a_real_export(path, schema):
             assert columns_of(memory, table) == columns_of(connection, table)
             compared += 1
     assert compared >= 4
+
+
+@pytest.mark.parametrize("schema", nsys_schemas.SCHEMAS)
+def test_rows_hold_what_was_given(schema, tmp_path):
+    connection = sqlite3.connect(one_of_each().write(tmp_path / "x.sqlite", schema=schema))
+    kernel = connection.execute(
+        "SELECT start, end, deviceId, correlationId, globalPid, gridX, gridY, gridZ, value"
+        " FROM CUPTI_ACTIVITY_KIND_KERNEL JOIN StringIds ON id = shortName"
+    ).fetchall()
+    assert kernel == [(30, 40, 1, 7, VM + PID * 2**24, 2, 3, 4, "sgemm")]
+    launch = connection.execute("SELECT start, globalTid FROM CUPTI_ACTIVITY_KIND_RUNTIME")
+    assert launch.fetchall() == [(10, VM + PID * 2**24 + 1)]
+    ranges = connection.execute(
+        "SELECT start, end, eventType, text, value, domainId, endGlobalTid"
+        " FROM NVTX_EVENTS LEFT JOIN StringIds ON id = textId"
+    ).fetchall()
+    assert ranges == [
+        (0, 100, 59, "layer:one", None, 0, None),
+        (5, 90, 59, None, "registered", 1, None),
+        (7, 8, 60, "across", None, 0, global_tid(PID, 2)),
+        (9, None, 34, "here", None, 0, None),
+    ]
 
 
 def test_graphs_are_written_since_they_are_exported(tmp_path):
