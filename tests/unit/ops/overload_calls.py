@@ -10,6 +10,7 @@ import torch
 
 from fastprof.model.call import UNKNOWN, Arg, Call, Tensor
 from fastprof.ops import has_model, work
+from fastprof.ops.cost import Work
 from fastprof.ops.out_forms import ATEN
 from fastprof.ops.registry import find, formulas
 from support.record_calls import _in_order, aten_calls, python_calls, recorded, value
@@ -37,6 +38,10 @@ class Ran(NamedTuple):
         """The call as in a trace without concrete inputs: types, but no plain values."""
         args = [each if _is_kept(each.value) else Arg("", UNKNOWN) for each in self.call.args]
         return Call(self.call.mod, self.call.op, tuple(args))
+
+    @property
+    def is_complex(self) -> bool:
+        return "complex" in str(self.call.args)
 
 
 def _is_tensor(found: Any) -> bool:
@@ -103,17 +108,20 @@ def check_bytes(done: Ran) -> None:
     assert found.cost.bytes == done.read + done.written
 
 
-def check_bare(done: Ran, may_be_unknown: bool = True) -> None:
-    """With fewer details of a call, its cost is equal, an estimate, or unknown."""
+def check_bare(done: Ran) -> tuple[Work, Work | None, Work | None]:
+    """With fewer details of a call, its cost is equal, an estimate, or unknown.
+
+    Returns its work, and that from sizes alone and without values.
+    """
     typed = work(done.call, "fprop")
     assert typed is not None, done.call
-    for call in (done.sizes_only, done.without_values):
-        bare = work(call, "fprop")
-        if bare is not None and bare.cost.exact:
-            assert bare.cost.flops == typed.cost.flops
-            assert bare.cost.bytes in (None, typed.cost.bytes)
-        else:
-            assert bare is not None or may_be_unknown
+    sizes, valueless = (work(call, "fprop") for call in (done.sizes_only, done.without_values))
+    assert sizes is None or sizes.cost.bytes in (None, 0)
+    for less in (sizes, valueless):
+        if less is not None and less.cost.exact and not (less is sizes and done.is_complex):
+            assert less.cost.flops == typed.cost.flops
+            assert less.cost.bytes in (None, typed.cost.bytes)
+    return typed, sizes, valueless
 
 
 def check_python(function: Callable[[], Any], flops: int | None, moved: int | None) -> None:

@@ -101,18 +101,6 @@ def test_picked_elements_are_read_and_written_and_the_rest_is_not(
     assert found.cost.bytes == done.read - case[1][0].nbytes + 2 * done.written
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
-def test_overloads_have_flops_from_sizes_alone_where_these_say_enough(
-    case: tuple[str, Any, Any],
-) -> None:
-    done = run(case)
-    typed, bare = work(done.call, "fprop"), work(done.sizes_only, "fprop")
-    assert typed is not None, done.call
-    assert bare is not None, done.sizes_only
-    assert bare.cost.bytes is None
-    assert not bare.cost.exact or bare.cost.flops in (None, typed.cost.flops)
-
-
 def test_backward_operators_that_autograd_runs_have_a_cost() -> None:
     check_backward(
         (

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed: make test T
 from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
 
 from support.record_calls import aten_calls, python_calls, recorded  # noqa: E402
-from unit.ops.overload_calls import check_bare, check_both_doors, ran, served_by  # noqa: E402
+from unit.ops.overload_calls import check_both_doors, served_by  # noqa: E402
 
 MODULES = ("losses",)
 functional = torch.nn.functional
@@ -106,13 +106,6 @@ OTHERS = [
 ]
 CASES = READ_AND_WRITTEN + OTHERS
 NOT_CALLED = {"_cudnn_ctc_loss", "miopen_ctc_loss"}  # on GPUs only
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
-def test_flops_are_the_same_from_sizes_alone_or_said_to_be_an_estimate(
-    case: tuple[str, Any],
-) -> None:
-    check_bare(ran(case[0], *case[1]), may_be_unknown=case[0] == "cosine_similarity")
 
 
 def steps() -> dict[str, Any]:

@@ -223,19 +223,6 @@ def test_views_and_new_memory_move_nothing(case: tuple[str, Any, Any]) -> None:
     assert (found.cost.flops, found.cost.bytes) == (0, 0)
 
 
-@pytest.mark.parametrize("case", CASES, ids=name_of)
-def test_overloads_are_read_from_sizes_alone_without_a_guess(case: tuple[str, Any, Any]) -> None:
-    done = run(case)
-    typed, bare = work(done.call, "fprop"), work(done.sizes_only, "fprop")
-    assert typed is not None, done.call
-    if name_of(case).split(".")[0] in ("arange", "linspace", "logspace"):
-        assert bare is None  # sizes do not determine the number of elements
-        return
-    assert bare is not None, done.sizes_only
-    assert bare.cost.flops == typed.cost.flops
-    assert bare.cost.bytes in (None, typed.cost.bytes)
-
-
 WIDE = torch.randn(4, 6, dtype=torch.float64)
 CONVERTED = [
     (lambda: torch.cat([X, X], dim=1), 384),
