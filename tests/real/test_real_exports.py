@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import fastprof
-from fastprof.api.open import open_dict_lines
-from fastprof.writers import COLUMNS, write_report, write_rows
+from fastprof.writers import COLUMNS, write_report
 from real import open_traces
+from support import dict_lines
 from support.real_data import open_read_only, real, traces
 
 EXPORTS = traces("nsys/*.sqlite", "pyprof/*.sqlite")
@@ -101,10 +101,7 @@ def test_without_backward_calls_dict_lines_give_the_report_of_the_trace(path):
     GPU nor the instance of a call."""
     profile = open_traces.profile(path)
     assert not any(row["dir"] == "bprop" and row["op"] for row in profile.rows())
-    file = io.BytesIO()
-    write_rows(profile.source.dict_line_columns(), "dict", file)
-    file.seek(0)
-    again = open_dict_lines(file, "net.dict")
+    again = dict_lines.reopened(profile)
     keys = [column.key for column in COLUMNS if column.key not in ("tc_reason", "call")]
     for found, expected in zip(csv_of(again, keys), csv_of(profile, keys), strict=True):
         assert found == expected

@@ -2,7 +2,6 @@
 
 import gc
 import gzip
-import io
 import json
 import weakref
 
@@ -19,7 +18,7 @@ from fastprof.profile import checks, recount
 from fastprof.profile.callpath.attribution import attribute
 from fastprof.profile.callpath.nesting import nest
 from fastprof.readers.detect import read_trace
-from fastprof.writers import write_rows
+from support import dict_lines
 from support.commands import run
 from support.exports import Export
 from support.nvprof_files import NvprofFile
@@ -185,11 +184,9 @@ def test_a_trace_that_is_cut_off_is_not_counted_again(tmp_path):
 
 
 def test_dict_lines_add_up_from_a_file_and_from_a_pipe(file, tmp_path):
-    lines = io.BytesIO()
-    write_rows(fastprof.open(file).source.dict_line_columns(), "dict", lines)
+    lines = dict_lines.written(fastprof.open(file))
     (tmp_path / "net.dict").write_bytes(lines.getvalue())
     assert "agree with the file" in fastprof.open(tmp_path / "net.dict").check()
-    lines.seek(0)
     text = open_dict_lines(lines, "standard input").check()
     assert text.endswith("the input comes from a pipe: not counted again")
 
