@@ -13,7 +13,7 @@ from fastprof.analysis.advice.finding import CannotJudge
 from fastprof.analysis.advice.registry import all_rules
 from fastprof.analysis.advice.rules.tensor_cores import padded_size
 from support.kineto_files import KinetoFile
-from support.kineto_runs import A100, Capture
+from unit.analysis.kineto_runs import A100, Capture
 
 V100 = {"id": 0, "name": "Tesla V100-SXM2-16GB", "numSms": 80}
 P100 = {"id": 0, "name": "Tesla P100-PCIE-16GB", "numSms": 56}

@@ -16,7 +16,7 @@ from fastprof.cli import main
 from fastprof.errors import ReportError
 from fastprof.model.devices import CLOCKS, Device, resolve, with_figures
 from support.kineto_files import KinetoFile
-from support.kineto_runs import A100, Capture
+from unit.analysis.kineto_runs import A100, Capture
 
 HALF, TF32, FP32, BANDWIDTH = 312e12, 156e12, 19.5e12, 1555e9
 N = 4096
