@@ -1,6 +1,6 @@
 """Calls of one ATen overload with real tensors: run, as a `Call`, and as ranges would show it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -80,17 +80,6 @@ def served_by(*modules: str) -> set[str]:
         for space, name in served
         if space == ATEN
     }
-
-
-def in_torch(names: set[str]) -> set[str]:
-    """The names that exist in the installed torch."""
-    known = {schema.name for schema in torch._C._jit_get_all_schemas()}
-    return {name for name in names if f"aten::{name}" in known}
-
-
-def untried(cases: Iterable[tuple[Any, ...]], modules: Iterable[str]) -> set[str]:
-    """ATen operators with formulas in these parts that no case calls."""
-    return in_torch(served_by(*modules)) - {case[0].partition(".")[0] for case in cases}
 
 
 def check_bytes(done: Ran) -> None:
