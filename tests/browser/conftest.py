@@ -1,7 +1,5 @@
 """A headless Chromium that opens pages from disk, without a network."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable, Iterator

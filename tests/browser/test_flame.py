@@ -1,7 +1,5 @@
 """The icicle of a page in Chromium: what it shows against the Tables."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The page that `fastprof report` writes, in Chromium."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

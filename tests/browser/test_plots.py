@@ -1,7 +1,5 @@
 """The roofline, the memory curve and the waterfall: their numbers are those of the tables."""
 
-from __future__ import annotations
-
 from itertools import product
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The time line of a page in Chromium: what it shows against the time lines of Python."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Builds the C core with sanitizers, in folders of build/ that later runs reuse."""
 
-from __future__ import annotations
-
 import fcntl
 import functools
 import os

@@ -1,7 +1,5 @@
 """The source distribution and its wheel, as users get them: `make dist-test`."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Mutate traces and dict lines, read them, and report errors: `python -m fuzz --help`."""
 
-from __future__ import annotations
-
 import argparse
 import collections
 import sys

@@ -1,7 +1,5 @@
 """The commands that answer questions on a trace, in the form in which the fuzzer runs them."""
 
-from __future__ import annotations
-
 import json
 
 from fastprof.analysis.reports import all_reports

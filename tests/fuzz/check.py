@@ -5,8 +5,6 @@ reading: by pages or by SQLite, in large or in small blocks. The number of rows 
 file if it can be counted without fastprof, and `prof` must read the output of `parse`.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -3,8 +3,6 @@
 Seeds have tens of rows per table, because reading a mutant costs as much as reading its seed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import io

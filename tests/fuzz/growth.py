@@ -8,8 +8,6 @@ The exit code is 1 if a command takes RATIO times as long for ten times as many 
 bytes for one unit. KNOWN has what does.
 """
 
-from __future__ import annotations
-
 import argparse
 import faulthandler
 import os

@@ -3,8 +3,6 @@
 `write(shape, n, path)` makes the capture with n of them; all else is the same for every n.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

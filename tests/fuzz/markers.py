@@ -5,8 +5,6 @@
 Needs `pip install atheris`. tests/fuzz/test_markers.py runs a small part without it.
 """
 
-from __future__ import annotations
-
 import sys
 import tempfile
 from pathlib import Path

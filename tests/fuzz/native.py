@@ -4,8 +4,6 @@ The targets in native/ have libFuzzer's entry point. A clang with libFuzzer uses
 compilers, native/driver.c is a small replacement.
 """
 
-from __future__ import annotations
-
 import argparse
 import functools
 import json

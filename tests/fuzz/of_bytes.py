@@ -1,7 +1,5 @@
 """Mutations of any bytes."""
 
-from __future__ import annotations
-
 from fuzz.chance import Chance
 
 _TELLING = [0, 1, 2, 5, 10, 13, 34, 39, 44, 91, 92, 93, 123, 125, 127, 128, 192, 237, 254, 255]

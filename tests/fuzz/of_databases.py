@@ -1,7 +1,5 @@
 """Mutations of the rows and tables of an SQLite file by SQL; the file format stays valid."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 from collections.abc import Callable

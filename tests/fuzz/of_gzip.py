@@ -1,7 +1,5 @@
 """Mutations of gzip members."""
 
-from __future__ import annotations
-
 import gzip
 import zlib
 

@@ -1,7 +1,5 @@
 """Mutations of the pages of an SQLite file (https://www.sqlite.org/fileformat2.html)."""
 
-from __future__ import annotations
-
 from fuzz.chance import Chance
 
 _HEADER = 100

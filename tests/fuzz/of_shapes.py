@@ -3,8 +3,6 @@
 Each is made from a seed like a mutant; the mutant's number is the size.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Every command in every format on the smallest captures: `python -m fuzz.of_smallest`."""
 
-from __future__ import annotations
-
 import sys
 import tempfile
 import traceback

@@ -1,7 +1,5 @@
 """Mutations of JSON text and of dict lines, token by token."""
 
-from __future__ import annotations
-
 import re
 
 from fuzz.chance import EXTREMES, Chance

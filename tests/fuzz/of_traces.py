@@ -1,7 +1,5 @@
 """Mutations of the events of a torch.profiler trace; the file stays valid JSON."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Runs mutants in worker processes; reports those that kill or stall a worker, and replaces it."""
 
-from __future__ import annotations
-
 import faulthandler
 import multiprocessing
 import os

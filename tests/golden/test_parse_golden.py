@@ -3,8 +3,6 @@
 The run was recorded by NVProf: a real PyTorch 1 training step, forward and backward.
 """
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`prof` against PyProf's output, cell by cell; every difference has a named reason."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Callable

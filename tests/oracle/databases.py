@@ -1,7 +1,5 @@
 """An Nsight Systems export or an NVProf file -> Capture, by SQL and the text of ranges."""
 
-from __future__ import annotations
-
 import ast
 import re
 import sqlite3

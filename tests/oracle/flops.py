@@ -4,8 +4,6 @@ A multiply-add counts as two. Sizes are those of `Input Dims` or of `sizes =`; n
 empty list. The result is None if the arguments do not determine it.
 """
 
-from __future__ import annotations
-
 import json
 from math import prod
 from typing import Any

@@ -1,7 +1,5 @@
 """A trace of torch.profiler -> Capture, by the json module."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Directions, and the forward call of backward work."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 
 from oracle.capture import Capture, Kernel, Range

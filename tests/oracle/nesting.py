@@ -1,7 +1,5 @@
 """The nesting of ranges."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections import Counter, defaultdict
 

@@ -5,8 +5,6 @@ PyTorch's code generator names a node after its operator, in camel case: `_log_s
 after the class: `LookupFunctionBackward`; in C++ `torch::autograd::CppNode<LookupFunction>`.
 """
 
-from __future__ import annotations
-
 import re
 from functools import cache
 

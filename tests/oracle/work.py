@@ -1,7 +1,5 @@
 """Products, convolutions and attention: the kernels of one call, and its FLOPs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from oracle.capture import Kernel, Range

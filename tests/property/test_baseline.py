@@ -1,6 +1,5 @@
 """fastprof and the plain Python of bench/baseline give the same rows for generated exports."""
 
-import io
 import itertools
 from collections import Counter
 
@@ -11,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import fastprof
-from fastprof.writers import write_rows
+from support import dict_lines
 from support.exports import PID, Export
 from support.hypothesis_profiles import examples
 from support.real_data import real
@@ -177,11 +176,10 @@ def is_of_caller(key, row):
 
 def check_dict_lines(path):
     """The dict lines are the same bytes."""
-    profile, file = fastprof.open(path, copies=False), io.BytesIO()
-    if len(profile):
-        write_rows(profile.source.dict_line_columns(), "dict", file)
+    profile = fastprof.open(path, copies=False)
+    text = dict_lines.written(profile).read() if len(profile) else b""
     expected = baseline.dict_lines(baseline.open_export(path))
-    assert file.getvalue().decode().splitlines(keepends=True) == list(expected)
+    assert text.decode().splitlines(keepends=True) == list(expected)
 
 
 @examples(150)

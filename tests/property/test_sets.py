@@ -1,7 +1,5 @@
 """The functions of sets of `fastprof.model.arrays` answer as those of numpy."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Lines and layers that a report shows for any stack and any nested layers."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

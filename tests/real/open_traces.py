@@ -4,8 +4,6 @@ Tests of one trace run in succession in one process (tests/real/conftest.py), wh
 `forget`. Tests must not change what they get.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Differences between the oracle and fastprof, by kernel and by call."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator

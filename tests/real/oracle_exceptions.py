@@ -4,6 +4,4 @@ Keys: the file, then the fields of `oracle_comparison.Difference`. Delete except
 longer occur: they fail `test_oracle.py`.
 """
 
-from __future__ import annotations
-
 EXCEPTIONS: dict[str, dict[tuple[str, str], str]] = {}

@@ -1,7 +1,5 @@
 """fastprof's results for each kernel as plain values, to compare with the oracle's."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

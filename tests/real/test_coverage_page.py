@@ -1,7 +1,5 @@
 """docs/coverage.md lists every trace and equals the output of its command."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 from functools import cache

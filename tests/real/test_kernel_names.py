@@ -1,7 +1,5 @@
 """The classification of every kernel name of the real traces equals a reviewed list."""
 
-from __future__ import annotations
-
 import ast
 import ctypes
 import gzip

@@ -1,7 +1,5 @@
 """Profiles of real torch.profiler traces of 2021 to 2025 agree with their JSON."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

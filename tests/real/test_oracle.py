@@ -1,7 +1,5 @@
 """Every kernel and call of every real trace equals the oracle: plain Python over JSON and SQL."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """The rules of `advise` on kernels on real traces: which fire, which do not, and the savings."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 import numpy as np

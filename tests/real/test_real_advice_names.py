@@ -1,7 +1,5 @@
 """What the names of kernels tell about real traces: findings, and rows of the overview."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest

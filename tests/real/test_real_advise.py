@@ -1,7 +1,5 @@
 """`advise` of real traces: what fires where, what must not, and sums of savings."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

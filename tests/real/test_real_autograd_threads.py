@@ -1,7 +1,5 @@
 """Autograd's thread in real traces from which everything that names it was taken."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sqlite3

@@ -1,7 +1,5 @@
 """The columns call, range, helper and compute_type on real traces, against the oracle's ranges."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from functools import lru_cache

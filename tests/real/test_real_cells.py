@@ -1,7 +1,5 @@
 """Cells of real traces: what is known without computing the shares of costs."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,18 +1,16 @@
 """Costs of real traces: products in backward, convolutions of 2021, dict lines against captures."""
 
-import io
 from collections import Counter
 from math import prod
 
 import pytest
 
-from fastprof.api.open import open_dict_lines
-from fastprof.writers import write_rows
 from oracle.capture import Range
 from oracle.work import innermost
 from real import open_traces
 from real.open_traces import profile
 from real.oracle_comparison import BIAS, pairs
+from support import dict_lines
 from support.real_data import traces
 
 PRODUCTS = {
@@ -57,10 +55,7 @@ def flops(opened):
 @pytest.mark.parametrize("path", TRACES)
 def test_dict_lines_have_the_products_of_the_capture_each_once(path):
     capture = profile(path)
-    file = io.BytesIO()
-    write_rows(capture.source.dict_line_columns(), "dict", file)
-    file.seek(0)
-    found, wanted = flops(open_dict_lines(file, path)), flops(capture)
+    found, wanted = flops(dict_lines.reopened(capture)), flops(capture)
     untold = UNTOLD.get(path.split("/")[1].removesuffix(".json.gz"), {})
     for key in untold:
         assert found[key] < wanted[key], f"{key} is told now"

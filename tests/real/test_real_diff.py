@@ -1,7 +1,5 @@
 """`diff` of real captures: known pairs, each capture against itself, and pairs in both orders."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The sides of a comparison of real traces, against plain Python over the columns."""
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from functools import cache

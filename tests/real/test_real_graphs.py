@@ -1,7 +1,5 @@
 """A real graph replay and its capture, against plain Python over their JSON."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

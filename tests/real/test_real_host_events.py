@@ -1,7 +1,5 @@
 """Host events of real traces, compared with SQL alone."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from typing import Any

@@ -1,24 +1,19 @@
 """`idle` of real traces against plain Python over the file, and against published figures."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
-from oracle.kineto import nanoseconds
-from real import open_traces
+from real import open_traces, raw_work
 from real.open_traces import json_of
-from support.real_data import open_read_only, real, traces
+from real.raw_work import calls_of, times
+from support.real_data import traces
 
 TRACES = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*")
 KINETO = traces("kineto/*.json.gz")
-WORK = {"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"}
 CALLS = {"cuda_runtime", "cuda_driver", "runtime"}
-TABLES = ("KERNEL", "CONCURRENT_KERNEL", "MEMCPY", "MEMCPY2", "MEMSET", "GRAPH_TRACE")
 NO_CALL = (None, None, None)
 
 
@@ -39,38 +34,12 @@ def events(path: str, categories: set[str]) -> Iterator[dict[str, Any]]:
             yield each
 
 
-def times(event: dict[str, Any]) -> tuple[int, int]:
-    start = nanoseconds(event["ts"])
-    return start, start + nanoseconds(event["dur"])
-
-
-def of_kineto(path: str) -> list[Work]:
-    calls = {}
-    for each in events(path, CALLS):
-        calls.setdefault(each["args"].get("correlation"), each)
-    found = []
-    for each in events(path, WORK):
-        call = calls.get(each["args"]["correlation"])
-        launch = NO_CALL if call is None else ((call["pid"], call["tid"]), *times(call))
-        found.append(Work(*times(each), each["args"]["device"], *launch))
-    return found
-
-
-def of_database(path: Path) -> list[Work]:
-    found = []
-    with open_read_only(path) as connection:
-        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-        for table in TABLES:
-            if f"CUPTI_ACTIVITY_KIND_{table}" in tables:
-                query = f"SELECT start, end, deviceId FROM CUPTI_ACTIVITY_KIND_{table}"
-                found += [Work(*row, *NO_CALL) for row in connection.execute(query)]
-    return found
-
-
 def work_of(path: str) -> dict[Any, list[Work]]:
+    calls = calls_of(path) if ".json" in path else {}
     found = defaultdict(list)
-    for each in of_kineto(path) if ".json" in path else of_database(real(path)):
-        found[each.device].append(each)
+    for each in raw_work.work_of(path):
+        launch = calls.get((0, each.correlation), NO_CALL)
+        found[each.device].append(Work(each.start, each.end, each.device, *launch))
     return found
 
 

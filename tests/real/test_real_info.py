@@ -15,13 +15,6 @@ NVPROF = traces("nvprof/*", "pyprof/*.sql")
 KINETO = traces("kineto/*.json.gz")
 DICT = "pyprof/lm_v100_nvprof.author.dict"
 RANGES = ("operator", "cpu_op", "user_annotation", "python_function")
-CUPTI = "CUPTI_ACTIVITY_KIND_"
-TABLES = {
-    "kernel": ["CONCURRENT_KERNEL", "KERNEL"],
-    "graph": ["GRAPH_TRACE"],
-    "memcpy": ["MEMCPY"],
-    "memset": ["MEMSET"],
-}
 # Version, schema and names of the GPUs with work, copied from the files by hand.
 TOLD = {
     "nsys/cudagraph_a100_nsys2024.sqlite": ("2024.6.2.225", "3.16.1", {"NVIDIA A100-SXM4-80GB"}),
@@ -54,22 +47,6 @@ def describe_real(path):
 
 
 @every_database
-def test_gpu_work_is_what_sql_counts(path):
-    connection = open_read_only(real(path))
-    present = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-    expected = {}
-    for kind, tables in TABLES.items():
-        for table in tables:
-            if CUPTI + table in present:
-                sql = f"SELECT count(*), sum(end - start) FROM {CUPTI + table}"
-                n, time = connection.execute(sql).fetchone()
-                if n:
-                    expected[kind] = {"count": n, "time": time}
-    connection.close()
-    assert describe_real(path)["work"] == expected
-
-
-@every_database
 def test_versions_and_gpus_are_those_in_the_file(path):
     info = describe_real(path)
     names = {gpu["name"] for gpu in info["gpus"] if gpu["rows"]}
@@ -90,19 +67,17 @@ def test_ranges_are_what_sql_counts(path):
 
 
 @every_trace
-def test_gpu_work_is_what_the_events_count(path):
-    info = describe_real(path)
+def test_ranges_are_what_the_events_count(path):
+    ranges = describe_real(path)["ranges"]
     counts = Counter(str(event.get("cat", "")) for event in events(path) if event.get("ph") == "X")
-    expected, in_ranges = Counter(), 0
-    for name, n in counts.items():
-        expected[name.lower().removeprefix("gpu_")] += n
-        if name != "gpu_user_annotation":
-            in_ranges += n * (name.lower().removeprefix("gpu_") in RANGES)
-    operators = expected["operator"] + expected["cpu_op"]
-    expected = {kind: expected[kind] for kind in ("kernel", "memcpy", "memset") if expected[kind]}
-    assert {kind: each["count"] for kind, each in info["work"].items()} == expected
-    assert info["ranges"]["operators"] <= operators + info["ranges"].get("user", 0)
-    assert sum(info["ranges"].values()) == in_ranges
+    of_ranges = {
+        name: n
+        for name, n in counts.items()
+        if name != "gpu_user_annotation" and name.lower().removeprefix("gpu_") in RANGES
+    }
+    operators = sum(n for name, n in counts.items() if name.lower() in ("operator", "cpu_op"))
+    assert ranges["operators"] <= operators + ranges.get("user", 0)
+    assert sum(ranges.values()) == sum(of_ranges.values())
 
 
 @every_trace

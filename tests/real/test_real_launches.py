@@ -1,17 +1,14 @@
 """`launches` on real traces, compared with plain Python over the file, and with `stats`."""
 
-from __future__ import annotations
-
 from collections import defaultdict
-from decimal import ROUND_HALF_UP, Decimal
-from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
 import pytest
 
 from real import open_traces
-from support.real_data import open_read_only, real, traces
+from real.raw_work import COPY, calls_of, work_of
+from support.real_data import traces
 
 every_trace = pytest.mark.parametrize(
     "path",
@@ -29,51 +26,19 @@ class Launch(NamedTuple):
     duration: int
 
 
-def by_sql(path: Path) -> list[Launch]:
-    kinds = ("KERNEL", "CONCURRENT_KERNEL", "GRAPH_TRACE")
-    with open_read_only(path) as connection:
-        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-        is_nsys = "StringTable" not in tables
-        calls: dict[Any, Any] = {}
-        for table in ("CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_DRIVER"):
-            process = "globalTid >> 24" if is_nsys else "0"
-            sql = f'SELECT {process}, correlationId, start, "end" FROM {table} ORDER BY start'
-            for pid, number, start, end in connection.execute(sql) if table in tables else ():
-                calls.setdefault((pid, number), (start, end))
-        found = []
-        for kind in kinds:
-            table = f"CUPTI_ACTIVITY_KIND_{kind}"
-            process = "globalPid >> 24" if is_nsys else "0"
-            sql = f'SELECT {process}, correlationId, start, "end" - start FROM {table}'
-            for pid, number, start, duration in connection.execute(sql) if table in tables else ():
-                if (pid, number) in calls:
-                    found.append(Launch((pid, number), *calls[pid, number], start, duration))
-    return found
-
-
-def ns(microseconds: Any) -> int:
-    return int((Decimal(microseconds) * 1000).to_integral_value(ROUND_HALF_UP))
-
-
-def by_json(path: str) -> list[Launch]:
-    spans = [each for each in open_traces.events(path) if each.get("ph") == "X" and "dur" in each]
-    calls: dict[Any, Any] = {}
-    for word in ("runtime", "driver"):
-        for each in spans:
-            if word in str(each.get("cat")).lower() and "correlation" in each["args"]:
-                begin = ns(each["ts"])
-                calls.setdefault(each["args"]["correlation"], (begin, begin + ns(each["dur"])))
+def launched(path: str) -> list[Launch]:
+    """The kernels whose launch is in the file."""
+    calls = calls_of(path)
     return [
-        Launch(number, *calls[number], ns(each["ts"]), ns(each["dur"]))
-        for each in spans
-        if str(each.get("cat")).lower() == "kernel"
-        and (number := each["args"].get("correlation")) in calls
+        Launch(call, *calls[call][1:], each.start, each.end - each.start)
+        for each in work_of(path)
+        if each.kind != COPY and (call := (each.process, each.correlation)) in calls
     ]
 
 
 @every_trace
 def test_the_totals_are_those_of_the_file(path: str) -> None:
-    found = by_json(path) if path.endswith(".gz") else by_sql(real(path))
+    found = launched(path)
     table = open_traces.profile(path, copies=True).launches()
     if not found:
         assert table.n_rows == 0

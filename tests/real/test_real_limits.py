@@ -1,7 +1,5 @@
 """No call of a real trace exceeds the peaks of its GPU, except for named reasons."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Source lines and layers of real traces, against their JSON."""
 
-from __future__ import annotations
-
 import re
 import sys
 

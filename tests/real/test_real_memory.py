@@ -1,7 +1,5 @@
 """`memory` of real traces, against plain Python over the JSON."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

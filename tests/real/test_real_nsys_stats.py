@@ -1,7 +1,5 @@
 """The tables of `fastprof stats` equal those of a real nsys; skipped without one."""
 
-from __future__ import annotations
-
 import csv
 from collections import Counter
 from pathlib import Path

@@ -1,27 +1,19 @@
 """`overlap` of real traces against sorted intervals in plain Python, and against figures of HTA."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
 import pytest
 
 from real.open_traces import events, profile
-from real.raw_work import Work, work_of, work_of_events
+from real.raw_work import Work, union, work_of, work_of_events
 from support.real_data import traces
 
 TRACES = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*", "pyprof/*.sql*")
 
 
 def length(work: list[Work]) -> int:
-    """The union of intervals."""
-    total, until = 0, None
-    for each in sorted(work, key=lambda each: each.start):
-        begin = each.start if until is None else max(each.start, until)
-        total += max(each.end - begin, 0)
-        until = each.end if until is None else max(until, each.end)
-    return total
+    return union((each.start, each.end) for each in work)
 
 
 def expected(work: list[Work]) -> dict[int, dict[str, int]]:

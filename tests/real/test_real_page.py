@@ -1,7 +1,5 @@
 """The page of every real trace has the numbers of the reports."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -3,8 +3,6 @@
 docs/replay.md says why the step itself differs from the prediction where it does.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The plans of real traces add up, and their opening sentences are true."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,8 +1,5 @@
 """A trace of one process with work whose launch is not recorded: one GPU in every report."""
 
-from __future__ import annotations
-
-import gzip
 import json
 from typing import Any
 
@@ -10,35 +7,20 @@ import pytest
 
 import fastprof
 from real import open_traces
+from real.raw_work import union, work_of
 from support.commands import run
 from support.real_data import real
 
 QWEN = "kineto/qwen_h100_unlaunched.json.gz"
 
 
-@pytest.fixture(scope="module")
-def work() -> list[tuple[float, float]]:
-    """Start and end of all GPU work in the file, us."""
-    with gzip.open(real(QWEN)) as file:
-        events = json.load(file)["traceEvents"]
-    kinds = {"kernel", "gpu_memcpy", "gpu_memset"}
-    return sorted((e["ts"], e["ts"] + e["dur"]) for e in events if e.get("cat") in kinds)
-
-
-def busy(work: list[tuple[float, float]]) -> float:
-    total, until = 0.0, 0.0
-    for start, end in work:
-        total += max(end - max(start, until), 0)
-        until = max(until, end)
-    return total
-
-
 def profile() -> Any:
     return open_traces.profile(QWEN, copies=True)
 
 
-def test_the_capture_is_that_of_one_gpu_in_every_report(work: list[tuple[float, float]]) -> None:
-    span, on = (round(each * 1e3) for each in (max(e for _, e in work) - work[0][0], busy(work)))
+def test_the_capture_is_that_of_one_gpu_in_every_report() -> None:
+    work = [(each.start, each.end) for each in work_of(QWEN)]
+    span, on = max(end for _, end in work) - work[0][0], union(work)
     assert [round(each / 1e6, 2) for each in (span, on)] == [49.65, 45.65]
     found = profile()
     assert set(found.kernels["pid"].tolist()) == {25286}

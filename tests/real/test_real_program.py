@@ -1,7 +1,5 @@
 """Which kinds of programs the real traces are of, and remedies that fit."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """`ranges` of real traces against the oracle: plain Python over JSON and SQL."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The recorder's own time in real traces of torch.profiler."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections import Counter

@@ -1,7 +1,5 @@
 """The replay of real traces: the recorded lengths, steps it never saw, and a real change."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

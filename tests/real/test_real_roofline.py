@@ -1,7 +1,5 @@
 """`roofline` on real traces: totals under any grouping, flags, and figures of plain Python."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from typing import Any
 

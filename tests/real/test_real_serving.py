@@ -1,7 +1,5 @@
 """All operators of SGLang and aiter that launch kernels in a real decode step have a cost."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from typing import Any

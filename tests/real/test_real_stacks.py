@@ -1,7 +1,5 @@
 """Trees of GPU time of real traces, against the reports."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

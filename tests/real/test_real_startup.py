@@ -1,7 +1,5 @@
 """Start-up is left out of the answer, and `trim`, against plain SQL."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

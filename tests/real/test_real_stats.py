@@ -1,7 +1,5 @@
 """The tables of `fastprof stats` equal those of SQL over the exports of nsys."""
 
-from __future__ import annotations
-
 import re
 import statistics
 from collections import Counter, defaultdict

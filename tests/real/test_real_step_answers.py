@@ -1,7 +1,5 @@
 """Which steps of real traces count, where the first begins, and what slow ones wait for."""
 
-from __future__ import annotations
-
 import pytest
 
 from real.open_traces import events, profile

@@ -1,7 +1,5 @@
 """The time line of steps of real traces against their columns and the report `idle`."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 
 import numpy as np

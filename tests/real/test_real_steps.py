@@ -1,7 +1,5 @@
 """Steps of real traces, against the same by plain json and SQL."""
 
-from __future__ import annotations
-
 import bisect
 import gzip
 import json

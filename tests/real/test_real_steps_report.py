@@ -1,7 +1,5 @@
 """`steps` of real traces against the intervals of their files in plain Python."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any

@@ -1,15 +1,15 @@
 """Every table of every real trace has the sums of the rows of `fastprof prof`, by any key."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from functools import lru_cache
+from itertools import combinations
 
 import numpy as np
 import pytest
 
 from fastprof.analysis.stacks.tree import TREES, stacks
 from real import open_traces
+from real.raw_work import union
 from real.table_sums import KEYS, Rows, sums_of, windows
 from support.hypothesis_profiles import IS_FULL
 from support.real_data import traces
@@ -33,7 +33,8 @@ def rows_of(path):
 def keys_of(path):
     """All keys and pairs; in the fast profile a third of them, other ones for the next trace."""
     keys = [*((name,) for name in KEYS), *PAIRS]
-    return keys if IS_FULL else keys[TRACES.index(path) % 3 :: 3]
+    more = combinations(("dir", "layer", "op", "shape", "kernel", "kind", "phase", "line"), 2)
+    return [*keys, *more] if IS_FULL else keys[TRACES.index(path) % 3 :: 3]
 
 
 @every_trace
@@ -42,10 +43,16 @@ def test_summary_by_any_key_has_the_sums_of_the_rows(path):
     if not len(trace):
         return
     counted, n = windows(trace)
+    work = {name: int(trace.column(name).array().compressed().sum()) for name in ("flops", "bytes")}
     for by in keys_of(path):
         table = trace.summary(by)
         assert sums_of(table, by) == rows.sums(by), by
         assert sum(row["gpu_ns"] for row in table.rows()) == table.total["gpu_ns"] == rows.total
+        for name, total in work.items():
+            assert sum(row.get(name) or 0 for row in table.rows()) == total, (by, name)
+            assert (table.total.get(name) or 0) == total, (by, name)
+        shares = [row["share"] for row in table.rows() if row.get("share") is not None]
+        assert sum(shares) == pytest.approx(1 if rows.total else 0)
         if n:
             in_steps = rows.sums(by, counted)
             for row in table.rows():
@@ -154,13 +161,26 @@ def test_a_sum_over_the_busy_time_is_explained(path):
     for row in rows.rows:
         start = row["start"]
         intervals[row["pid"], row["device"]].append((start, start + max(row["sil"] or 0, 0)))
-    busy = 0
-    for each in intervals.values():
-        reached = min(start for start, _ in each)
-        for start, end in sorted(each):
-            busy += max(0, end - max(start, reached))
-            reached = max(reached, end)
+    busy = sum(map(union, intervals.values()))
     twice = rows.total - busy > 0.001 * rows.total
     for table in (open_traces.report(path, name) for name in ("layers", "lines")):
         notes = [note for note in table.notes if note.startswith("kernels overlap on streams")]
         assert len(notes) == twice
+
+
+def test_r50_has_the_times_that_tensorboard_shows():
+    """Kineto's TensorBoard plugin on this file: ms a step by kind of work, of six steps."""
+    trace = profile_of("kineto/resnet50_2021_stack_memory.json.gz")
+    ns: dict[str, float] = {}
+    for row in trace.summary(("kind", "step")).rows():
+        if row["step"] is not None:
+            ns[row["kind"]] = ns.get(row["kind"], 0) + row["gpu_ns"] / 6
+    copies = ns.pop("memcpy"), ns.pop("memset")
+    assert [round(each / 1000) for each in (sum(ns.values()), *copies)] == [98_589, 1_915, 89]
+    phases = {row["phase"]: row["step_ns"] / 1e6 for row in trace.summary("phase").rows()}
+    expected = {"backward": 64.4, "forward": 32.7, "optimizer": 1.3, "zero_grad": 0.2, "copy": 2.0}
+    assert phases == pytest.approx(expected, abs=0.06)
+    kernels = {row["phase"]: row["kernels"] / 6 for row in trace.summary("phase").rows()}
+    assert kernels == {
+        "backward": 538, "forward": 280, "optimizer": 483, "zero_grad": 161, "copy": 54,
+    }  # fmt: skip

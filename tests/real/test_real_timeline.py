@@ -1,10 +1,7 @@
 """Times of ranges and API calls of real traces, compared with SQL and json alone."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
-from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +11,7 @@ import pytest
 from fastprof.model.markers import Kind
 from fastprof.model.trace import NEVER
 from fastprof.readers.nvprof.call_names import CALL_NAMES
+from oracle.kineto import nanoseconds
 from real import open_traces
 from support.real_data import open_read_only, real, traces
 
@@ -26,10 +24,6 @@ every_trace = pytest.mark.parametrize(
     "path",
     traces("nsys/*.sqlite", "nvprof/*", "pyprof/*.sql", "pyprof/*.sqlite", "kineto/*.json.gz"),
 )
-
-
-def ns(microseconds: Any) -> int:
-    return int((Decimal(microseconds) * 1000).to_integral_value(ROUND_HALF_UP))
 
 
 def added(rows: Any) -> Sums:
@@ -72,7 +66,7 @@ def test_api_calls_have_the_count_and_time_of_the_file(path: str) -> None:
     api = open_traces.profile(path).api
     if path.endswith(".gz"):
         expected = added(
-            (event["name"], ns(event["dur"]))
+            (event["name"], nanoseconds(event["dur"]))
             for event in open_traces.events(path)
             if event.get("ph") == "X" and API_CATEGORIES.fullmatch(event.get("cat", ""))
         )
@@ -111,7 +105,10 @@ def test_ranges_have_the_count_and_time_of_the_file(path: str) -> None:
         is_python = np.isin(kinds, (Kind.FRAME, Kind.HIDDEN, Kind.LAYER))
         names = np.where(is_python, "python", ranges.name.array())
         expected = added(
-            ("python" if event["cat"] == "python_function" else event["name"], ns(event["dur"]))
+            (
+                "python" if event["cat"] == "python_function" else event["name"],
+                nanoseconds(event["dur"]),
+            )
             for event in open_traces.events(path)
             if event.get("ph") == "X" and event.get("cat", "").lower() in RANGE_CATEGORIES
         )

@@ -1,7 +1,5 @@
 """Reports of real traces lose nothing: their totals equal those of SQL or json alone."""
 
-from __future__ import annotations
-
 import io
 import json
 import re
@@ -16,6 +14,7 @@ import pytest
 
 from fastprof.profile import recount
 from fastprof.writers import write_report, write_rows
+from fastprof.writers.info import describe
 from real.open_traces import json_of, profile, text
 from support.real_data import data_dir, open_read_only, real
 
@@ -99,6 +98,8 @@ def test_the_report_has_the_rows_and_the_time_of_the_file(path):
         assert rows == {kind: n for kind, (n, _) in truth.items()}
         if not opened.kernels["damaged"].any():
             assert sums == {kind: time for kind, (_, time) in truth.items()}
+        work = describe(opened)["work"]
+        assert {kind: [*each.values()] for kind, each in work.items()} == truth
     else:
         time = opened.kernels["sil"]
         assert [[len(time), int(time.sum())]] == list(truth.values())

@@ -1,7 +1,5 @@
 """The graph of one step with the times of another: whether it predicts a step it never saw."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from fastprof.analysis.grouping import numbers, texts

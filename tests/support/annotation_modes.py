@@ -5,8 +5,6 @@ with listening("a tool takes ranges") as heard:
 assert heard.texts() and heard.is_nested()
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

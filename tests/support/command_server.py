@@ -6,8 +6,6 @@ of their own. The workers of a forked `fastprof batch` are forks too. Tests of s
 signals during them and other limits run `python -m fastprof` instead.
 """
 
-from __future__ import annotations
-
 import atexit
 import fcntl
 import functools

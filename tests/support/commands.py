@@ -1,7 +1,5 @@
 """Runs the command in its own process and compares the folder before and after."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import resource

@@ -1,10 +1,6 @@
 """Commands, outputs and Python code in the documents."""
 
-from __future__ import annotations
-
-import argparse
 import re
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -67,28 +63,6 @@ def rows_of_examples(document: str) -> list[str]:
     text = (ROOT / document).read_text()
     tables = re.findall(r"^\|[^\n]*\| example \|\n((?:\|.*\n)+)", text, re.MULTILINE)
     return [row for table in tables for row in table.splitlines()]
-
-
-def calls_of_fastprof(line: str) -> Iterator[list[str]]:
-    """The words behind each `fastprof` of a line of a shell, up to a pipe, `<`, `>` or `--`."""
-    lexer = shlex.shlex(line, posix=True, punctuation_chars="|<>")
-    lexer.whitespace_split = True
-    words: list[str] | None = None
-    for word in [*lexer, "|"]:
-        if word == "fastprof" and words is None:
-            words = []
-        elif set(word) <= set("|<>"):
-            if words is not None:
-                yield words
-            words = None
-        elif words is not None:
-            words.append(word)
-
-
-def subcommands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    """The parsers of `fastprof COMMAND`, and under "" that of `fastprof` itself."""
-    (action,) = (each for each in parser._actions if isinstance(each.choices, dict))
-    return {"": parser, **action.choices}
 
 
 def my_costs() -> str:

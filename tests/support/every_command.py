@@ -3,8 +3,6 @@
 A new command, option or format is covered by itself.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import functools
@@ -16,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fastprof.cli import main, parser
-from fastprof.cli.output import FOLDERS, INPUTS, OUTPUTS
+from fastprof.cli.output import INPUTS, OUTPUTS
 from fastprof.exports.registry import FORMATS
 
 STARTS_PROGRAMS = ("run", "nsys")
@@ -151,15 +149,3 @@ def problem(done: Done) -> str:
         return f"no usage error: {done.err}"
     match = NOT_A_NUMBER.search(done.out + done.err)
     return f"prints {match[0]}" if match else ""
-
-
-def unknown_paths() -> list[str]:
-    """Arguments that look like files, of which nothing says whether they are read or written."""
-    known = {*OUTPUTS, *INPUTS, *FOLDERS}
-    return [
-        f"{name} {action.option_strings or action.dest}"
-        for name, command in commands().items()
-        if name not in STARTS_PROGRAMS
-        for action in path_options(command)
-        if action.dest not in known
-    ]

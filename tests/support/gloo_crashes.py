@@ -3,8 +3,6 @@
 gloo's threads in torch 2.13 crash some 5 % of all programs at their end, also without fastprof.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """Names that break pages which insert them as HTML, and a trace that contains them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from support.kineto_files import KinetoFile

@@ -4,8 +4,6 @@ Both are profiles of Hypothesis. Other tests use `some` or `IS_FULL` to choose t
 Neither profile has deadlines or checks of the wall clock, which fail on a busy machine.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 from typing import TypeVar

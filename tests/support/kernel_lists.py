@@ -1,7 +1,5 @@
 """Hand-reviewed lists of kernel names and their classification."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from fastprof.ops import KernelInfo

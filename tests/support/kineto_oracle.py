@@ -4,8 +4,6 @@ Rows are dicts of plain values, None for missing ones. `expected` makes them fro
 `found` from the columns read.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

@@ -8,8 +8,6 @@ path = snapshot.write(tmp_path / "snapshot.pickle")
 The dicts have the keys of `_cuda_memorySnapshot` (torch/csrc/cuda/Module.cpp).
 """
 
-from __future__ import annotations
-
 import pickle
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ Compared column by column with real exports of 2021, 2022, 2024, 2025 and 2026. 
 is that of 2021 without its additions.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 

@@ -1,7 +1,5 @@
 """The nsys of this machine, for tests that need a real one: $FASTPROF_NSYS, else on the PATH."""
 
-from __future__ import annotations
-
 import functools
 import re
 import subprocess

@@ -3,8 +3,6 @@
 Tests compare the report on the export with PyProf's output for the NVProf file.
 """
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 import struct

@@ -11,8 +11,6 @@ profile = fastprof.open(recording.path)
 The ranges are read from the file by SQL; nvtx_read_back reads them with fastprof.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Reads the pages that `fastprof report` writes: tables and charts back from the HTML."""
 
-from __future__ import annotations
-
 import base64
 import json
 import zlib

@@ -4,8 +4,6 @@ time, a stack of slices for each track, flows by id.
 Problems that the trace processor would count in its `stats` table are assertions here.
 """
 
-from __future__ import annotations
-
 import gzip
 from collections import defaultdict
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What rules claim, and the plan that is made of it."""
 
-from __future__ import annotations
-
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import CannotJudge, Finding
 from fastprof.analysis.advice.registry import Rule, all_rules

@@ -1,7 +1,5 @@
 """Everything that reports and the page say of a capture, and words that are for PyTorch only."""
 
-from __future__ import annotations
-
 import html
 import re
 

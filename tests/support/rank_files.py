@@ -4,8 +4,6 @@ Each rank runs CALLS times: a matrix product in each of LAYERS, then an all-redu
 waits for the others. Clocks differ. `costs` writes a file of costs that stops its process.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Locates the real traces, which are not in the repository."""
 
-from __future__ import annotations
-
 import os
 import re
 import sqlite3

@@ -1,7 +1,5 @@
 """Records the calls of PyTorch code as `Call`s: Python functions or ATen operators."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """What no replay may break: the limits of docs/replay.md, for every kind of change."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any

@@ -1,7 +1,5 @@
 """Which worker of pytest-xdist runs what: files, and the tests of real traces by trace."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -3,8 +3,6 @@
 Each maker writes a file into a folder; `CAPTURES` has them by name.
 """
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Callable

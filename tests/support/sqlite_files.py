@@ -1,10 +1,9 @@
 """Random SQLite files with all features of tables, and the same files damaged."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import random
+import sqlite3
 from pathlib import Path
 
 import apsw
@@ -186,3 +185,14 @@ def damaged(content: bytes, seed: int) -> bytes:
     else:
         out[chance.randrange(100)] = chance.randrange(256)
     return bytes(out)
+
+
+def execute(path: Path, *statements: str) -> Path:
+    """Change a file, without waiting for the disk; returns its path."""
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA synchronous = OFF")
+    for statement in statements:
+        connection.execute(statement)
+    connection.commit()
+    connection.close()
+    return path

@@ -1,8 +1,6 @@
 """Time lines of steps for tests: events lane by lane as plain rows, and the arrays of a page read
 back."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

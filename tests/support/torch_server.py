@@ -5,8 +5,6 @@ profiler imports too. The forks have imported neither fastprof nor nvtx. The pro
 with the server's frames. Tests of start-up, imports and whole stacks run `python PROGRAM` instead.
 """
 
-from __future__ import annotations
-
 import gc
 import importlib.util
 import os

@@ -1,7 +1,5 @@
 """Captures of a small training program with known work, for tests of comparisons."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass

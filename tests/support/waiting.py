@@ -1,7 +1,5 @@
 """Waiting for a condition instead of a time, which a busy machine makes longer."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 Unlike in a real export, a domain has the same number in all processes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ Set NVTX_INJECTION64_PATH to `LIBRARY` and FASTPROF_NVTX_LOG to a prefix: a prog
 log per process.
 """
 
-from __future__ import annotations
-
 import atexit
 import importlib.util
 import os

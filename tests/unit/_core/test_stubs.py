@@ -4,8 +4,6 @@ mypy's stubtest compares all it can see at run time. What Cython hides, the para
 `__cinit__`, is read from the sources.
 """
 
-from __future__ import annotations
-
 import ast
 import os
 import re

@@ -1,7 +1,5 @@
 """`fastprof._system.classes` makes what the dataclasses and named tuples of Python are."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import inspect

@@ -1,7 +1,5 @@
 """Calls in a fork of this process. Each test is a program: one with threads does not fork."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Running out of memory is reported in one line, before reading or when an allocation fails."""
 
-from __future__ import annotations
-
 import compileall
 import gc
 import json

@@ -1,7 +1,5 @@
 """Sizes in bytes, as options and environment variables take them."""
 
-from __future__ import annotations
-
 import pytest
 
 from fastprof._system.memory import format_size, parse_size

@@ -1,7 +1,5 @@
 """Threads: values that are computed once, functions on several threads."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -4,8 +4,6 @@ Each innermost operator launches a kernel. `.item()` copies to the host and wait
 after it move by the time of the wait. Kernels run in order, on one stream.
 """
 
-from __future__ import annotations
-
 import bisect
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The cells of a profile: their kernels agree, and their sums are those of the kernels."""
 
-from __future__ import annotations
-
 import threading
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What sums of tables count: steps and GPUs, work outside of counted steps, overlapping work."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

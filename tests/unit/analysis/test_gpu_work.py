@@ -1,7 +1,5 @@
 """The work of each GPU: its kind, times and gaps, from small traces."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

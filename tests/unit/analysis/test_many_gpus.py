@@ -1,7 +1,5 @@
 """Files of very many GPUs: values and pages are of the largest, and tell of the others."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

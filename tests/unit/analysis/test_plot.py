@@ -1,7 +1,5 @@
 """`profile.plot`: what the charts show equals the tables."""
 
-from __future__ import annotations
-
 import builtins
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The recorder's own time: measured before the recording, or estimated from its events."""
 
-from __future__ import annotations
-
 import json
 import statistics
 from pathlib import Path

@@ -6,8 +6,6 @@ A separate program, because the database must be imported after `init` to contai
 functions.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -6,8 +6,6 @@ A separate program, because changes of a type last until the process ends. "neve
 fastprof; "on" annotates, "profiled" also runs torch.profiler, "off" annotates and undoes it.
 """
 
-from __future__ import annotations
-
 import array
 import collections.abc
 import copy

@@ -4,8 +4,6 @@ plain, *annotated = outcomes(program)
 assert annotated == [plain] * 3
 """
 
-from __future__ import annotations
-
 import ctypes
 import re
 from collections.abc import Callable, Sequence

@@ -10,8 +10,6 @@ without annotation, to exclude random and uninitialized results; then with it wi
 with a tool, and after `uninit`. Differences are printed, and the exit code is then 1.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import itertools

@@ -4,8 +4,6 @@ Each is a name, positional arguments and keyword arguments. `R` is a random tens
 tensor of indices below a number.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any

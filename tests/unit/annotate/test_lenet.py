@@ -1,7 +1,5 @@
 """A training step of LeNet with a real NVTX tool attached: all calls, frames, layers and FLOPs."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Compatibility with PyProf: its markers byte for byte, and the calls of its own test."""
 
-from __future__ import annotations
-
 import ast
 import sqlite3
 from contextlib import closing

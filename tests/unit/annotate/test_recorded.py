@@ -1,7 +1,5 @@
 """Texts for torch.profiler: its JSON stays valid, and fastprof reads the markers back."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

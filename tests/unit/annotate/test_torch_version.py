@@ -1,7 +1,5 @@
 """An older torch than fastprof annotates is refused with one clear error, not a traceback."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The benchmark's floor reads every row that `fastprof.open` reads."""
 
-from __future__ import annotations
-
 import os
 
 import apsw

@@ -1,7 +1,5 @@
 """All outputs for some files, from a separate process with given machine settings."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """The same input gives the same output, byte by byte, with any settings of the machine."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

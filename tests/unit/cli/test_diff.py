@@ -1,7 +1,5 @@
 """`fastprof diff`: exit codes, output formats, runs, ranks and baselines."""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Signals, full disks and closed pipes at any time: an output file is complete or absent."""
 
-from __future__ import annotations
-
 import fcntl
 import importlib
 import os

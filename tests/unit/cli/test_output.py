@@ -1,7 +1,5 @@
 """Output files are complete or absent, and occupy little page cache."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

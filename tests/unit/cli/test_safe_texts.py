@@ -1,7 +1,5 @@
 """No text of a trace, and no name of a file, controls a terminal or reorders or hides text."""
 
-from __future__ import annotations
-
 import io
 import re
 from pathlib import Path

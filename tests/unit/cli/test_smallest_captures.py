@@ -3,8 +3,6 @@
 `python -m fuzz.of_smallest` runs every command in every format on all of them.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

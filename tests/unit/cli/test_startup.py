@@ -1,7 +1,5 @@
 """What a command imports and defines before it answers: most of the time of a small trace."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

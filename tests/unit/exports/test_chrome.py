@@ -5,7 +5,6 @@ import json
 import pytest
 
 import fastprof
-from fastprof.errors import BadInputError
 from fastprof.exports.chrome.host import quoted
 from support.exports import Export
 from support.kineto_files import KinetoFile
@@ -167,10 +166,3 @@ def test_steps_are_annotations_of_torch_profiler(tmp_path):
     assert profile.find_steps().source == "ProfilerStep"
     assert profile.kernels["step"].tolist() == [0, 1, 2, 3]
     assert not any(each["tid"] == "steps" for each in of(events(file, tmp_path), "user_annotation"))
-
-
-def test_dict_lines_are_rejected(tmp_path):
-    file = tmp_path / "net.dict"
-    file.write_text(repr({"kShortName": "sgemm", "kDuration": 5}) + "\n")
-    with pytest.raises(BadInputError, match="dict lines contain no times"):
-        events(file, tmp_path)

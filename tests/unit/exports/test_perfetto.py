@@ -159,11 +159,12 @@ def test_a_graph_launch_has_a_flow_to_each_of_its_kernels(tmp_path):
     assert len({id(start) for start, _ in trace.flows.values()}) == 1
 
 
-def test_dict_lines_are_rejected(tmp_path):
+@pytest.mark.parametrize("form", ["chrome", "perfetto"])
+def test_dict_lines_are_rejected(form, tmp_path):
     file = tmp_path / "net.dict"
     file.write_text(repr({"kShortName": "sgemm", "kDuration": 5}) + "\n")
     with pytest.raises(BadInputError, match="dict lines contain no times"):
-        fastprof.open(file).export(tmp_path / "x", to="perfetto")
+        fastprof.open(file).export(tmp_path / "x", to=form)
     assert not (tmp_path / "x").exists()
 
 

@@ -1,7 +1,5 @@
 """Calls of ATen's `out` overloads, derived from plain calls in torch's samples."""
 
-from __future__ import annotations
-
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Iterator

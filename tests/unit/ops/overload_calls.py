@@ -1,20 +1,15 @@
-"""Calls of one ATen overload with real tensors: run, as a `Call`, and as ranges would show it.
+"""Calls of one ATen overload with real tensors: run, as a `Call`, and as ranges would show it."""
 
-The `check_` functions assert properties common to all families.
-"""
-
-from __future__ import annotations
-
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
 
 from fastprof.model.call import UNKNOWN, Arg, Call, Tensor
-from fastprof.ops import has_model, work
+from fastprof.ops import work
 from fastprof.ops.out_forms import ATEN
-from fastprof.ops.registry import find, formulas
-from support.record_calls import _in_order, aten_calls, python_calls, recorded, value
+from fastprof.ops.registry import formulas
+from support.record_calls import _in_order, value
 
 
 class Ran(NamedTuple):
@@ -87,49 +82,8 @@ def served_by(*modules: str) -> set[str]:
     }
 
 
-def in_torch(names: set[str]) -> set[str]:
-    """The names that exist in the installed torch."""
-    known = {schema.name for schema in torch._C._jit_get_all_schemas()}
-    return {name for name in names if f"aten::{name}" in known}
-
-
-def untried(cases: Iterable[tuple[Any, ...]], modules: Iterable[str]) -> set[str]:
-    """ATen operators with formulas in these parts that no case calls."""
-    return in_torch(served_by(*modules)) - {case[0].partition(".")[0] for case in cases}
-
-
 def check_bytes(done: Ran) -> None:
     """The bytes of a call are those of its inputs and outputs."""
     found = work(done.call, "fprop")
     assert found is not None, done.call
     assert found.cost.bytes == done.read + done.written
-
-
-def check_bare(done: Ran, may_be_unknown: bool = True) -> None:
-    """With fewer details of a call, its cost is equal, an estimate, or unknown."""
-    typed = work(done.call, "fprop")
-    assert typed is not None, done.call
-    for call in (done.sizes_only, done.without_values):
-        bare = work(call, "fprop")
-        if bare is not None and bare.cost.exact:
-            assert bare.cost.flops == typed.cost.flops
-            assert bare.cost.bytes in (None, typed.cost.bytes)
-        else:
-            assert bare is not None or may_be_unknown
-
-
-def check_both_doors(name: str, function: Callable[[], Any], modules: Iterable[str]) -> None:
-    """In a forward and backward step of one Python call, it and all its operators have costs.
-
-    function : computes the value to sum and differentiate
-    """
-
-    def step() -> None:
-        function().sum().backward()
-
-    called = [call for call in recorded(python_calls, step) if call.op == name]
-    served = served_by(*modules)
-    dispatched = [call for call in recorded(aten_calls, step) if call.op in served]
-    assert len(called) == 1 and find(called[0])
-    assert work(called[0], "fprop") is not None and work(called[0], "bprop") is not None
-    assert [call for call in dispatched if not has_model(call)] == []

@@ -1,7 +1,5 @@
 """Fourier transforms: FLOPs and bytes by hand, shapes by torch."""
 
-from __future__ import annotations
-
 import pytest
 
 from fastprof.model.call import UNKNOWN, Call

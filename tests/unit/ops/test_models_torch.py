@@ -1,7 +1,5 @@
 """Complete models, forward and backward: the sum of FLOPs equals FlopCounterMode's total."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,12 +1,10 @@
 """Fused optimizer steps: FLOPs of the update for each element, tensors read and written."""
 
-from __future__ import annotations
-
 import pytest
 
-from fastprof.model.call import UNKNOWN, Tensor
+from fastprof.model.call import UNKNOWN
 from fastprof.ops import work
-from unit.ops.ops_examples import Example, aten, bf16, fp16, fp32, python, sizes, tensor
+from unit.ops.ops_examples import Example, aten, bf16, fp16, fp32, listed, python, sizes, tensor
 
 A, B = fp32(4, 2), fp32(6)
 P = (A, B)
@@ -14,6 +12,9 @@ N = 4 * 2 + 6  # elements
 STEP = fp32()
 STEPS = (STEP, STEP)
 TEXT = "[4,2]fp32;[6]fp32"
+FLAG = tensor("int32", 1)
+HALVES = (fp16(4, 2), fp16(6))
+VALUES = {"a": A, "b": B, "p": P, "half": HALVES, "step": STEP, "steps": STEPS, "flag": FLAG}
 
 # m: 3, v: 4, sqrt(v) / correction + epsilon: 22, p - step * m / that: 3.
 ADAM = 3 + 4 + 22 + 3
@@ -60,43 +61,40 @@ ADAMS = [
     ]
 ]
 
+
+def rows(table, flops, moved, params=None):
+    """Calls of equal costs: p stands for the list of both tensors, ab for both as they come."""
+    return listed(table.replace(" ab", " a b"), VALUES, flops, moved, params)
+
+
 # v: 3, p - rate * v: 2.
 SGDS = [
     example
     for op in ("_fused_sgd", "_fused_sgd_")
     for example in [
         # weight_decay, momentum, lr, dampening, nesterov, maximize, is_first_step, scale, inf
-        Example(
-            aten(op, P, P, (), 0.0, 0.0, 0.1, 0.0, False, False, False, None, None),
-            2 * N,
-            4 * (2 * N + N),
-            TEXT,
+        *rows(f"{op} p p () 0.0 0.0 0.1 0.0 false*3 -*2", 2 * N, 4 * (2 * N + N), TEXT),
+        *rows(
+            f"{op} p p p 0.1 0.9 0.1 0.0 true true false -*2",
+            *((2 + 3 + 2 + 2 + 1) * N, 4 * (2 * 2 * N + N)),
         ),
-        Example(
-            aten(op, P, P, P, 0.1, 0.9, 0.1, 0.0, True, True, False, None, None),
-            (2 + 3 + 2 + 2 + 1) * N,
-            4 * (2 * 2 * N + N),
+        *rows(
+            f"{op} p p p 0.0 0.9 step 0.0 false false true step step",
+            *((2 + 1) * N, 4 * (2 * 2 * N + 2 * N)),
         ),
-        Example(
-            aten(op, P, P, P, 0.0, 0.9, STEP, 0.0, False, False, True, SCALE, SCALE),
-            (2 + 1) * N,
-            4 * (2 * 2 * N + 2 * N),
+        *rows(
+            f"torch.{op} ab ab () weight_decay=0.1 momentum=0.0 lr=0.1 dampening=0.0",
+            *((2 + 2) * N, 4 * (2 * N + N)),
         ),
-        Example(
-            python("torch", op, *P, *P, (), weight_decay=0.1, momentum=0.0, lr=0.1, dampening=0.0),
-            (2 + 2) * N,
-            4 * (2 * N + N),
+        *rows(
+            f"torch.{op} ab ab ab weight_decay=0 momentum=0.9 lr=0.1 nesterov=false",
+            *((2 + 3) * N, 4 * (2 * 2 * N + N)),
         ),
-        Example(
-            python("torch", op, *P, *P, *P, weight_decay=0, momentum=0.9, lr=0.1, nesterov=False),
-            (2 + 3) * N,
-            4 * (2 * 2 * N + N),
-        ),
-        Example(sizes(op, *[A.shape, B.shape] * 2, *[()] * 10), 2 * N, None),
-        Example(sizes(op, *[A.shape, B.shape] * 3, *[()] * 9), (2 + 3) * N, None),
+        *rows(f"{op} [4,2] [6] [4,2] [6] []*10", 2 * N, None),
+        *rows(f"{op} [4,2] [6] [4,2] [6] [4,2] [6] []*9", (2 + 3) * N, None),
         # Three tensors of equal shape without velocities, not two with them.
-        Example(sizes(op, *[A.shape] * 6, *[()] * 10), 2 * 3 * 8, None),
-        Example(sizes(op, *[A.shape] * 6, *[()] * 9), (2 + 3) * 2 * 8, None),
+        *rows(f"{op} [4,2]*6 []*10", 2 * 3 * 8, None),
+        *rows(f"{op} [4,2]*6 []*9", (2 + 3) * 2 * 8, None),
     ]
 ]
 
@@ -105,23 +103,19 @@ ADAGRADS = [
     example
     for op in ("_fused_adagrad", "_fused_adagrad_")
     for example in [
-        Example(
-            aten(op, P, P, P, STEPS, 0.1, 0.0, 0.0, 1e-10, False, None, None),
-            26 * N,
-            4 * (2 * 2 * N + N + 2),
-            TEXT,
+        *rows(
+            f"{op} p p p steps 0.1 0.0 0.0 1e-10 false -*2",
+            *(26 * N, 4 * (2 * 2 * N + N + 2), TEXT),
         ),
-        Example(
-            aten(op, P, P, P, STEPS, 0.1, 0.0, 0.5, 1e-10, True, SCALE, SCALE),
-            (26 + 2 + 1 + 1) * N,
-            4 * (2 * 2 * N + 2 * N + 2),
+        *rows(
+            f"{op} p p p steps 0.1 0.0 0.5 1e-10 true step step",
+            *((26 + 2 + 1 + 1) * N, 4 * (2 * 2 * N + 2 * N + 2)),
         ),
-        Example(
-            python("torch", op, *P, *P, *P, *STEPS, lr=0.1, lr_decay=0.0, weight_decay=0.0),
-            26 * N,
-            4 * (2 * 2 * N + N + 2),
+        *rows(
+            f"torch.{op} ab ab ab step step lr=0.1 lr_decay=0.0 weight_decay=0.0",
+            *(26 * N, 4 * (2 * 2 * N + N + 2)),
         ),
-        Example(sizes(op, *[A.shape, B.shape] * 3, (), (), *[()] * 7), 26 * N, None),
+        *rows(f"{op} [4,2] [6] [4,2] [6] [4,2] [6] []*2 []*7", 26 * N, None),
     ]
 ]
 
@@ -133,71 +127,45 @@ CHECKS = [
         "_amp_non_finite_check_and_unscale_",
     )
     for example in [
-        Example(aten(op, P, STEP, STEP), 2 * N, 4 * 2 * N, TEXT),
-        Example(python("torch", op, A, B, fp32(1), STEP), 2 * N, 4 * 2 * N),
-        Example(sizes(op, A.shape, B.shape, (), ()), 2 * N, None),
-        Example(sizes(op, A.shape, B.shape, (1,), (1,)), 2 * N, None),
+        *rows(f"{op} p step step", 2 * N, 4 * 2 * N, TEXT),
+        *rows(f"torch.{op} ab fp32[1] step", 2 * N, 4 * 2 * N),
+        *rows(f"{op} [4,2] [6] []*2\n{op} [4,2] [6] [1]*2", 2 * N, None),
     ]
 ]
 SCALES = [
-    example
-    for op in ("_amp_update_scale", "_amp_update_scale_")
-    for example in [
-        Example(aten(op, STEP, tensor("int32"), STEP, 2.0, 0.5, 2000), 3, 4 * 3 + 4 * 2),
-        Example(python("torch", op, STEP, tensor("int32"), STEP, 2.0, 0.5, 2000), 3, 4 * 3 + 4 * 2),
-        Example(sizes(op, (), (), (), (), (), ()), 3, None),
-    ]
+    *rows(
+        """_amp_update_scale step int32[] step 2.0 0.5 2000
+        torch._amp_update_scale step int32[] step 2.0 0.5 2000
+        _amp_update_scale_ step int32[] step 2.0 0.5 2000
+        torch._amp_update_scale_ step int32[] step 2.0 0.5 2000""",
+        *(3, 4 * 3 + 4 * 2),
+    ),
+    *rows("_amp_update_scale []*6\n_amp_update_scale_ []*6", 3, None),
 ]
 
 # PyProf's example: fused_adam_cuda.adam(p, copy, m, v, g, ...) of apex.
-NUMBERS = (1e-3, 0.9, 0.999, 1e-8, 1.0, 1, 1, 1, 0.0)
+NUMBERS = "1e-3 0.9 0.999 1e-8 1.0 1 1 1 0.0"
 APEX = [
-    Example(
-        python("fused_adam_cuda", "adam", A, Tensor((0,), "float32"), A, A, A, *NUMBERS),
-        34 * 8,
-        4 * 6 * 8 + 4 * 8,
-        "[4,2]fp32",
+    *rows(
+        f"fused_adam_cuda.adam a fp32[0] a a a {NUMBERS}", 34 * 8, 4 * 6 * 8 + 4 * 8, "[4,2]fp32"
     ),
-    Example(
-        python("fused_adam_cuda", "adam", A, fp16(4, 2), A, A, fp16(4, 2), *NUMBERS),
-        34 * 8,
-        4 * 6 * 8 + 2 * 8 + 2 * 8,
+    *rows(
+        f"fused_adam_cuda.adam a fp16[4,2] a a fp16[4,2] {NUMBERS}",
+        *(34 * 8, 4 * 6 * 8 + 2 * 8 + 2 * 8),
     ),
-    Example(
-        python("amp_C", "multi_tensor_adam", 65536, tensor("int32", 1), *P, *P, *P, *P, *[1] * 8),
-        35 * N,
-        4 * (2 * 3 * N + N),
-        TEXT,
+    *rows(
+        "amp_C.multi_tensor_adam 65536 flag ab ab ab ab 1*8",
+        *(35 * N, 4 * (2 * 3 * N + N), TEXT),
     ),
-    Example(
-        python("amp_C", "multi_tensor_adam", 65536, tensor("int32", 1), (P, P, P, P), *[1] * 8),
-        35 * N,
-        4 * (2 * 3 * N + N),
-    ),
-    Example(
-        python("amp_C", "multi_tensor_scale", 65536, tensor("int32", 1), fp16(9), fp32(9), 0.5),
-        2 * 9,
-        (2 + 4) * 9,
-    ),
-    Example(
-        python("amp_C", "multi_tensor_scale", 65536, tensor("int32", 1), (P, P), 0.5),
-        2 * N,
-        4 * 2 * N,
-    ),
-    Example(
-        python("amp_C", "multi_tensor_l2norm", 65536, tensor("int32", 1), *P, False),
-        2 * N + 20,
-        4 * (N + 1),
-    ),
-    Example(
-        python("amp_C", "multi_tensor_l2norm", 65536, tensor("int32", 1), (P,), False),
-        2 * N + 20,
-        4 * (N + 1),
+    *rows("amp_C.multi_tensor_adam 65536 flag (p,p,p,p) 1*8", 35 * N, 4 * (2 * 3 * N + N)),
+    *rows("amp_C.multi_tensor_scale 65536 flag fp16[9] fp32[9] 0.5", 2 * 9, (2 + 4) * 9),
+    *rows("amp_C.multi_tensor_scale 65536 flag (p,p) 0.5", 2 * N, 4 * 2 * N),
+    *rows(
+        """amp_C.multi_tensor_l2norm 65536 flag ab false
+        amp_C.multi_tensor_l2norm 65536 flag (p) false""",
+        *(2 * N + 20, 4 * (N + 1)),
     ),
 ]
-
-FLAG = tensor("int32", 1)
-HALVES = (fp16(4, 2), fp16(6))
 
 
 def apex_sgd(*lists, decay=0.0, momentum=0.9, nesterov=False, first=False):
@@ -206,12 +174,9 @@ def apex_sgd(*lists, decay=0.0, momentum=0.9, nesterov=False, first=False):
     return python("amp_C", "multi_tensor_sgd", 65536, FLAG, *lists, *rest)
 
 
-def capturable(name, *lists):
-    # lr, beta1, beta2, eps, step, mode, bias_correction, weight_decay, inv_scale
-    rest = (SCALE, 0.9, 0.999, 1e-8, tensor("int32", 1), 1, 1, 0.0, SCALE)
-    return python("amp_C", f"multi_tensor_adam_capturable{name}", 65536, FLAG, *lists, *rest)
-
-
+# lr, beta1, beta2, eps, step, mode, bias_correction, weight_decay, inv_scale
+HALF = "fp16[4,2] fp16[6]"
+REST = "step 0.9 0.999 1e-8 flag 1 1 0.0 step"
 APEX_STEPS = [
     # p - rate v: 2; v: 3. p, v read and written, g read.
     Example(apex_sgd(*P, *P, *P), 5 * N, 4 * 5 * N, TEXT),
@@ -225,77 +190,48 @@ APEX_STEPS = [
     # 12 tensors of equal shape: four parameters of the same type, or three with copies.
     Example(apex_sgd(*[B] * 12), 5 * 4 * 6, 4 * 5 * 4 * 6),
     Example(apex_sgd(*[B] * 9, *[fp16(6)] * 3), 5 * 3 * 6, 3 * 6 * (4 * 5 + 2)),
-    Example(
-        python("amp_C", "multi_tensor_adagrad", 65536, FLAG, *P, *P, *P, 0.1, 1e-8, 0, 0.0),
-        28 * N,
-        4 * 5 * N,
-        TEXT,
+    *rows("amp_C.multi_tensor_adagrad 65536 flag ab ab ab 0.1 1e-8 0 0.0", 28 * N, 4 * 5 * N, TEXT),
+    *rows("amp_C.multi_tensor_adagrad 65536 flag (p,p,p) 0.1 1e-8 0 0.0", 28 * N, 4 * 5 * N),
+    *rows(
+        "amp_C.multi_tensor_novograd 65536 flag ab ab ab fp32[2] 1*10",
+        *(11 * N, 4 * 5 * N + 4 * 2 * 2, TEXT),
     ),
-    Example(
-        python("amp_C", "multi_tensor_adagrad", 65536, FLAG, (P, P, P), 0.1, 1e-8, 0, 0.0),
-        28 * N,
-        4 * 5 * N,
+    *rows(
+        "amp_C.multi_tensor_novograd 65536 flag (p,p,p) fp32[2] 1*10",
+        *(11 * N, 4 * 5 * N + 4 * 2 * 2),
     ),
-    Example(
-        python("amp_C", "multi_tensor_novograd", 65536, FLAG, *P, *P, *P, fp32(2), *[1] * 10),
-        11 * N,
-        4 * 5 * N + 4 * 2 * 2,
-        TEXT,
+    *rows(
+        "amp_C.multi_tensor_lamb 65536 flag ab ab ab ab 1*9 fp32[1] 1.0 false",
+        *(40 * N, 4 * 8 * N + 4, TEXT),
     ),
-    Example(
-        python("amp_C", "multi_tensor_novograd", 65536, FLAG, (P, P, P), fp32(2), *[1] * 10),
-        11 * N,
-        4 * 5 * N + 4 * 2 * 2,
+    *rows(
+        "amp_C.multi_tensor_lamb 65536 flag (p,p,p,p) 1*9 fp32[1] 1.0 false",
+        *(40 * N, 4 * 8 * N + 4),
     ),
-    Example(
-        python(
-            "amp_C", "multi_tensor_lamb", 65536, FLAG, *P, *P, *P, *P, *[1] * 9, fp32(1), 1.0, False
-        ),
-        40 * N,
-        4 * 8 * N + 4,
-        TEXT,
+    *rows(
+        f"amp_C.multi_tensor_axpby 65536 flag ab {HALF} ab 1.0 2.0 0",
+        *(4 * N, (4 + 2 + 4) * N, TEXT),
     ),
-    Example(
-        python(
-            "amp_C", "multi_tensor_lamb", 65536, FLAG, (P, P, P, P), *[1] * 9, fp32(1), 1.0, False
-        ),
-        40 * N,
-        4 * 8 * N + 4,
-    ),
-    Example(
-        python("amp_C", "multi_tensor_axpby", 65536, FLAG, *P, *HALVES, *P, 1.0, 2.0, 0),
-        4 * N,
-        (4 + 2 + 4) * N,
-        TEXT,
-    ),
-    Example(
-        python("amp_C", "multi_tensor_axpby", 65536, FLAG, (P, P, P), 1.0, 2.0, -1),
-        4 * N,
-        4 * 3 * N,
-    ),
-    Example(
-        python("amp_C", "multi_tensor_l2norm_mp", 65536, FLAG, *HALVES, False),
-        2 * N + 20,
-        2 * N + 4,
-    ),
-    Example(
-        python("amp_C", "multi_tensor_l2norm_mp", 65536, FLAG, (HALVES,), False),
-        2 * N + 20,
-        2 * N + 4,
+    *rows("amp_C.multi_tensor_axpby 65536 flag (p,p,p) 1.0 2.0 -1", 4 * N, 4 * 3 * N),
+    *rows(
+        f"""amp_C.multi_tensor_l2norm_mp 65536 flag {HALF} false
+        amp_C.multi_tensor_l2norm_mp 65536 flag (half) false""",
+        *(2 * N + 20, 2 * N + 4),
     ),
     # g, p, m, v read and written.
-    Example(capturable("", *P, *P, *P, *P), 36 * N, 4 * 8 * N + 4 * 3, TEXT),
-    Example(capturable("", (P, P, P, P)), 36 * N, 4 * 8 * N + 4 * 3),
-    # g, m, v and masters read and written, p written.
-    Example(
-        capturable("_master", *HALVES, *HALVES, *P, *P, *P),
-        36 * N,
-        2 * 2 * N + 2 * N + 4 * 6 * N + 4 * 3,
+    *rows(
+        f"amp_C.multi_tensor_adam_capturable 65536 flag ab ab ab ab {REST}",
+        *(36 * N, 4 * 8 * N + 4 * 3, TEXT),
     ),
-    Example(
-        capturable("_master", (HALVES, HALVES, P, P, P)),
-        36 * N,
-        2 * 2 * N + 2 * N + 4 * 6 * N + 4 * 3,
+    *rows(
+        f"amp_C.multi_tensor_adam_capturable 65536 flag (p,p,p,p) {REST}",
+        *(36 * N, 4 * 8 * N + 4 * 3),
+    ),
+    # g, m, v and masters read and written, p written.
+    *rows(
+        f"""amp_C.multi_tensor_adam_capturable_master 65536 flag {HALF} {HALF} ab ab ab {REST}
+        amp_C.multi_tensor_adam_capturable_master 65536 flag (half,half,p,p,p) {REST}""",
+        *(36 * N, 2 * 2 * N + 2 * N + 4 * 6 * N + 4 * 3),
     ),
 ]
 
@@ -340,26 +276,20 @@ def test_each_tensor_counts_by_its_own_type():
     assert done.cost.bytes == 2 * 2 * 10 + 2 * (2 * 4 * 10) + 2 * 10 + 4
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        python("torch", "_fused_adam_"),
-        aten("_fused_adam_", P, P, P, (A,), (), STEPS),
-        aten("_fused_adam_", P, P, P, UNKNOWN, (), STEPS),
-        aten("_fused_sgd_", P, (B, A), P),
-        python("fused_adam_cuda", "adam", A, B, A, A, A),
-        python("amp_C", "multi_tensor_adam", 65536, tensor("int32", 1), (P, P, P), *[1] * 8),
-        python("amp_C", "multi_tensor_scale", 65536, tensor("int32", 1), ((A,), (B,)), 0.5),
-        aten("_amp_update_scale_", 3, 4),
-        apex_sgd((P, P)),
-        apex_sgd(A, A, A, A),
-        apex_sgd((P, P, (A,))),
-        python("amp_C", "multi_tensor_adagrad", 65536, FLAG, (P, P), 0.1, 1e-8, 0, 0.0),
-        python("amp_C", "multi_tensor_novograd", 65536, FLAG, (P, P, P), fp32(3), *[1] * 10),
-        python("amp_C", "multi_tensor_lamb", 65536, FLAG, (P, P, P, P), *[1] * 9, None, 1.0),
-        python("amp_C", "multi_tensor_axpby", 65536, FLAG, (P, P, (B, A)), 1.0, 2.0, 0),
-    ],
-    ids=lambda call: call.op,
-)
-def test_lists_that_do_not_fit_have_no_cost(call):
-    assert work(call, "fprop") is None
+MALFORMED = [
+    python("torch", "_fused_adam_"),
+    aten("_fused_adam_", P, P, P, (A,), (), STEPS),
+    aten("_fused_adam_", P, P, P, UNKNOWN, (), STEPS),
+    aten("_fused_sgd_", P, (B, A), P),
+    python("fused_adam_cuda", "adam", A, B, A, A, A),
+    python("amp_C", "multi_tensor_adam", 65536, tensor("int32", 1), (P, P, P), *[1] * 8),
+    python("amp_C", "multi_tensor_scale", 65536, tensor("int32", 1), ((A,), (B,)), 0.5),
+    aten("_amp_update_scale_", 3, 4),
+    apex_sgd((P, P)),
+    apex_sgd(A, A, A, A),
+    apex_sgd((P, P, (A,))),
+    python("amp_C", "multi_tensor_adagrad", 65536, FLAG, (P, P), 0.1, 1e-8, 0, 0.0),
+    python("amp_C", "multi_tensor_novograd", 65536, FLAG, (P, P, P), fp32(3), *[1] * 10),
+    python("amp_C", "multi_tensor_lamb", 65536, FLAG, (P, P, P, P), *[1] * 9, None, 1.0),
+    python("amp_C", "multi_tensor_axpby", 65536, FLAG, (P, P, (B, A)), 1.0, 2.0, 0),
+]

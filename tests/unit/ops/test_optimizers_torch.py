@@ -1,7 +1,5 @@
 """Optimizer steps and operators over lists against torch's actual calls."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Calls with out tensors, by torch's schemas: the same cost as without."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

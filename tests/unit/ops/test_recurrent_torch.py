@@ -1,7 +1,5 @@
 """Recurrent layers and cells against torch's FlopCounterMode."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

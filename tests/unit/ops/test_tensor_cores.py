@@ -1,7 +1,5 @@
 """Why tensor cores were not used, by types, sizes, kernels' names and GPUs."""
 
-from __future__ import annotations
-
 import pytest
 
 from fastprof.ops.tensor_cores import (

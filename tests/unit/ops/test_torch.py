@@ -1,7 +1,5 @@
 """FLOPs of the matmul family against torch's FlopCounterMode."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Kernels fused by torch.compile: FLOPs by their names, bytes by their tensors."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from math import prod

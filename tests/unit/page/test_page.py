@@ -1,7 +1,5 @@
 """The HTML page: its policy, its data, names from traces, missing data, and its output."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import os

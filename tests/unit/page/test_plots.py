@@ -1,7 +1,5 @@
 """The sections roofline and memory of the page, and the page of differences."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

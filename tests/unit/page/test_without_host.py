@@ -1,7 +1,5 @@
 """The page of a trace whose host's side does not fit in memory."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,32 +1,18 @@
 """The call that determines a cost: products inside, autocast, results; also in dict lines."""
 
-import io
-
 import pytest
 
 import fastprof
-from fastprof.api.open import open_dict_lines
-from fastprof.writers import write_rows
+from support import dict_lines
 from unit.profile.kineto_programs import ENGINE, FLOAT, HALF, Program
 
 NVJET = "nvjet_hsh_128x128_64x4_1x2_h_bz_coopA"
 CAST = "void at::native::unrolled_elementwise_kernel<at::native::copy_kernel_cuda>(int)"
 
 
-@pytest.fixture
-def told(tmp_path):
-    def read(program, *keys):
-        profile = fastprof.open(program.trace.write(tmp_path / "trace.json"))
-        return [tuple(row[key] for key in keys) for row in profile.rows()]
-
-    return read
-
-
 def in_dict_lines(path, *keys):
-    file = io.BytesIO()
-    write_rows(fastprof.open(path).source.dict_line_columns(), "dict", file)
-    file.seek(0)
-    return [tuple(row[key] for key in keys) for row in open_dict_lines(file, "lines").rows()]
+    rows = dict_lines.reopened(fastprof.open(path)).rows()
+    return [tuple(row[key] for key in keys) for row in rows]
 
 
 # linear of 8 rows, 16 in, 4 out

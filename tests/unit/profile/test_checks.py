@@ -1,12 +1,8 @@
 """Totals that must agree: of calls, of call paths, and with the file."""
 
-from __future__ import annotations
-
 import gc
 import gzip
-import io
 import json
-import sqlite3
 import weakref
 
 import numpy as np
@@ -22,10 +18,11 @@ from fastprof.profile import checks, recount
 from fastprof.profile.callpath.attribution import attribute
 from fastprof.profile.callpath.nesting import nest
 from fastprof.readers.detect import read_trace
-from fastprof.writers import write_rows
+from support import dict_lines
 from support.commands import run
 from support.exports import Export
 from support.nvprof_files import NvprofFile
+from support.sqlite_files import execute
 
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 
@@ -139,12 +136,9 @@ def test_an_export_adds_up(way, file, monkeypatch):
 
 
 def test_times_that_are_missing_or_strange_add_up(file):
-    connection = sqlite3.connect(file)
-    for row, (start, end) in enumerate(
-        [("'7'", "50"), (f"{-(2**63)}", f"{2**63 - 1}"), ("90", "80"), ("1", f"{2**63 - 1}")], 1
-    ):
-        connection.execute(f"UPDATE {KERNELS} SET start = {start}, end = {end} WHERE rowid = {row}")
-    connection.commit()
+    times = [("'7'", "50"), (f"{-(2**63)}", f"{2**63 - 1}"), ("90", "80"), ("1", f"{2**63 - 1}")]
+    for row, (start, end) in enumerate(times, 1):
+        execute(file, f"UPDATE {KERNELS} SET start = {start}, end = {end} WHERE rowid = {row}")
     assert "agree with the file" in fastprof.open(file).check()
 
 
@@ -190,21 +184,16 @@ def test_a_trace_that_is_cut_off_is_not_counted_again(tmp_path):
 
 
 def test_dict_lines_add_up_from_a_file_and_from_a_pipe(file, tmp_path):
-    lines = io.BytesIO()
-    write_rows(fastprof.open(file).source.dict_line_columns(), "dict", lines)
+    lines = dict_lines.written(fastprof.open(file))
     (tmp_path / "net.dict").write_bytes(lines.getvalue())
     assert "agree with the file" in fastprof.open(tmp_path / "net.dict").check()
-    lines.seek(0)
     text = open_dict_lines(lines, "standard input").check()
     assert text.endswith("the input comes from a pipe: not counted again")
 
 
 def test_a_file_that_changed_since_is_no_mistake(file):
     profile = fastprof.open(file)
-    connection = sqlite3.connect(file)
-    connection.execute(f"DELETE FROM {KERNELS} WHERE rowid = 1")
-    connection.commit()
-    connection.close()
+    execute(file, f"DELETE FROM {KERNELS} WHERE rowid = 1")
     with pytest.raises(fastprof.BadInputError, match="was changed since it was read"):
         profile.check()
 

@@ -1,7 +1,5 @@
 """Synchronisations, calls of the operating system, CPU samples and switches of threads."""
 
-from __future__ import annotations
-
 import pytest
 
 import fastprof

@@ -1,7 +1,5 @@
 """The times of ranges and API calls that opening keeps, against a second reading."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The memory of a trace is free as soon as its profile is, without the garbage collector."""
 
-from __future__ import annotations
-
 import gc
 import weakref
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Each stage of `open` releases the data that later stages do not need."""
 
-from __future__ import annotations
-
 import gc
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Ranges that end on another thread are phases of the process, found by the interval tree."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import fastprof

@@ -1,7 +1,5 @@
 """The process of GPU work whose launch is not recorded."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

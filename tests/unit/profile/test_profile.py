@@ -1,7 +1,5 @@
 """Profile: its columns as arrays, rows, tables; unknown values in each."""
 
-from __future__ import annotations
-
 import gc
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,7 @@ from fastprof.model import dataframe
 from fastprof.model.column_table import COLUMN_OF_KEY, COLUMNS, TRACE_COLUMNS
 from fastprof.model.columns import Column, Ints, Lists, RepeatedInts, SharedValues, Values, as_lists
 from fastprof.profile import from_dict_lines, from_trace
-from fastprof.writers import write_rows
+from support import dict_lines
 from support.report_columns import ints, lists, shared, values
 
 PUBLIC = """
@@ -88,8 +86,7 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Profile:
 @pytest.fixture(scope="module")
 def lines(trace: Profile, tmp_path_factory: pytest.TempPathFactory) -> Profile:
     path: Path = tmp_path_factory.mktemp("profile") / "net.dict"
-    with path.open("wb") as file:
-        write_rows(trace.source.dict_line_columns(), "dict", file)
+    path.write_bytes(dict_lines.written(trace).getvalue())
     return fastprof.open(path)
 
 

@@ -1,7 +1,5 @@
 """Which kind of program a capture is of, and that advice fits the kind."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The registry of reports, their commands, and reports of users."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

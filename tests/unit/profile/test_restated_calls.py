@@ -1,24 +1,12 @@
 """Calls that other calls inside of them restate: DTensor, vmap, fused layers that run products."""
 
-import io
-
 import pytest
 
 import fastprof
-from fastprof.api.open import open_dict_lines
-from fastprof.writers import write_rows
+from support import dict_lines
 from unit.profile.kineto_programs import ENGINE, FLOAT, HALF, Program
 
 SGEMM, ADD = "ampere_sgemm_128x128_tn", "vectorized_elementwise_kernel"
-
-
-@pytest.fixture
-def told(tmp_path):
-    def read(program, *keys):
-        profile = fastprof.open(program.trace.write(tmp_path / "trace.json"))
-        return [tuple(row[key] for key in keys) for row in profile.rows()]
-
-    return read
 
 
 # DTensor on two GPUs: a linear layer split by columns; [32, 16] x [16, 8], of which half is here.
@@ -257,8 +245,5 @@ def test_variants_with_an_output_are_the_same_call(told):
 
 def test_dict_lines_tell_local_products_too(told, tmp_path):
     told(encoder(), "op")
-    file = io.BytesIO()
-    write_rows(fastprof.open(tmp_path / "trace.json").source.dict_line_columns(), "dict", file)
-    file.seek(0)
-    rows = open_dict_lines(file, "lines").rows()
+    rows = dict_lines.reopened(fastprof.open(tmp_path / "trace.json")).rows()
     assert [row["flops"] for row in rows] == PRODUCTS

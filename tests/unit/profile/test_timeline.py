@@ -1,7 +1,5 @@
 """Ranges and API calls with their times, and the call-path tree."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -1,7 +1,5 @@
 """Hostile and damaged files in `fastprof-runs`, stores and baselines: a line each, no more."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

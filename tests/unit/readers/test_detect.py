@@ -1,7 +1,5 @@
 """The format of a file is decided in one place, by content, then by suffix."""
 
-from __future__ import annotations
-
 import pytest
 
 import fastprof

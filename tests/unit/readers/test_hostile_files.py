@@ -1,7 +1,5 @@
 """Code in a file is never run, and objects that imitate tables are never read."""
 
-from __future__ import annotations
-
 import sqlite3
 from pathlib import Path
 
@@ -13,6 +11,7 @@ from fastprof.errors import BadInputError
 from fastprof.readers.sqlite.database import Database, connect
 from support.commands import one_line, run
 from support.exports import Export
+from support.sqlite_files import execute
 
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 CALLS = "CUPTI_ACTIVITY_KIND_RUNTIME"
@@ -28,19 +27,10 @@ def file(tmp_path):
     return export.write(tmp_path / "x.sqlite")
 
 
-def change(path: Path, *statements: str) -> None:
-    connection = sqlite3.connect(path)
-    connection.execute("PRAGMA synchronous = OFF")  # no wait for the disk
-    for statement in statements:
-        connection.execute(statement)
-    connection.commit()
-    connection.close()
-
-
 def change_schema(path: Path, *statements: str) -> None:
     """Edit the schema table directly; the schema version makes connections reload it."""
     (version,) = sqlite3.connect(path).execute("PRAGMA schema_version").fetchone()
-    change(
+    execute(
         path, "PRAGMA writable_schema = ON", *statements, f"PRAGMA schema_version = {version + 1}"
     )
 
@@ -71,24 +61,43 @@ def moved_away(table: str) -> str:
 @pytest.mark.parametrize("way", ["", "sqlite"])
 def test_a_view_that_poses_as_a_table_is_refused(table, way, file, monkeypatch):
     monkeypatch.setenv("FASTPROF_SCAN", way)
-    change(file, moved_away(table), f"CREATE VIEW {table} AS SELECT * FROM other")
+    execute(file, moved_away(table), f"CREATE VIEW {table} AS SELECT * FROM other")
     message = refusal(file)
     assert f"{table} is a view and no table" in message
     assert "export it again" in message
 
 
 def test_a_view_without_end_is_not_gone_through(file):
-    change(file, "DROP TABLE StringIds", f"CREATE VIEW StringIds AS {EVER}")
+    execute(file, "DROP TABLE StringIds", f"CREATE VIEW StringIds AS {EVER}")
     assert "StringIds is a view" in refusal(file)
 
 
-def test_views_of_other_names_do_not_matter(file):
-    change(
-        file,
+HARMLESS = {
+    "views of other names": (
         f"CREATE VIEW slowest AS SELECT * FROM {KERNELS} ORDER BY end - start",
         f"CREATE VIEW ever AS {EVER}",
         "CREATE VIEW broken AS SELECT * FROM absent",
-    )
+    ),
+    "triggers": (
+        f"CREATE TRIGGER t AFTER INSERT ON {KERNELS} BEGIN DELETE FROM StringIds; END",
+        f"CREATE VIEW v AS SELECT * FROM {KERNELS}",
+        "CREATE TRIGGER u INSTEAD OF INSERT ON v BEGIN SELECT load_extension('x'); END",
+    ),
+    "checks, defaults and indices with functions, which are never run": (
+        "CREATE TABLE other (id INTEGER CHECK (length(hex(zeroblob(400000000))) > id),"
+        " value TEXT DEFAULT (hex(randomblob(400000000))))",
+        "PRAGMA ignore_check_constraints = ON",
+        "INSERT INTO other SELECT id, value FROM StringIds",
+        "DROP TABLE StringIds",
+        "ALTER TABLE other RENAME TO StringIds",
+        "CREATE INDEX i ON StringIds (abs(id)) WHERE length(value) > 0",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", HARMLESS)
+def test_what_else_is_in_the_file_does_not_matter(what, file):
+    execute(file, *HARMLESS[what])
     assert rows(file) == EXPECTED
 
 
@@ -97,7 +106,7 @@ def test_views_of_other_names_do_not_matter(file):
     "module", ["fts5(id, value)", "rtree(id, start, end)", "dbstat", "lost(x)"]
 )
 def test_a_virtual_table_that_poses_as_a_table_is_refused(table, module, file):
-    change(file, moved_away(table))
+    execute(file, moved_away(table))
     change_schema(
         file,
         f"INSERT INTO sqlite_master VALUES ('table', '{table}', '{table}', 0,"
@@ -107,7 +116,7 @@ def test_a_virtual_table_that_poses_as_a_table_is_refused(table, module, file):
 
 
 def test_a_virtual_table_that_claims_pages_is_refused(file):
-    change(file, moved_away(KERNELS))
+    execute(file, moved_away(KERNELS))
     change_schema(
         file,
         f"INSERT INTO sqlite_master SELECT 'table', '{KERNELS}', '{KERNELS}', 2,"
@@ -124,16 +133,6 @@ def test_a_search_index_that_somebody_added_does_not_matter(file):
     assert rows(file) == EXPECTED
 
 
-def test_triggers_do_not_matter(file):
-    change(
-        file,
-        f"CREATE TRIGGER t AFTER INSERT ON {KERNELS} BEGIN DELETE FROM StringIds; END",
-        f"CREATE VIEW v AS SELECT * FROM {KERNELS}",
-        "CREATE TRIGGER u INSTEAD OF INSERT ON v BEGIN SELECT load_extension('x'); END",
-    )
-    assert rows(file) == EXPECTED
-
-
 GENERATED = {
     "needed": ("end", "start + length(hex(zeroblob(400000000)))", "has no column end"),
     "optional": ("deviceId", "length(hex(zeroblob(400000000)))", ""),
@@ -145,7 +144,7 @@ GENERATED = {
 def test_a_generated_column_is_never_computed(kind, way, file, monkeypatch):
     monkeypatch.setenv("FASTPROF_SCAN", way)
     column, expression, refused = GENERATED[kind]
-    change(
+    execute(
         file,
         f"ALTER TABLE {KERNELS} DROP COLUMN {column}",
         f"ALTER TABLE {KERNELS} ADD COLUMN {column} INTEGER AS ({expression}) VIRTUAL",
@@ -155,20 +154,6 @@ def test_a_generated_column_is_never_computed(kind, way, file, monkeypatch):
     else:
         assert [sil for _, sil, _ in rows(file)] == [5, 5, 5]
         assert set(fastprof.open(file).kernels["device"].tolist()) == {None}
-
-
-def test_checks_defaults_and_indices_with_functions_are_never_run(file):
-    change(
-        file,
-        "CREATE TABLE other (id INTEGER CHECK (length(hex(zeroblob(400000000))) > id),"
-        " value TEXT DEFAULT (hex(randomblob(400000000))))",
-        "PRAGMA ignore_check_constraints = ON",
-        "INSERT INTO other SELECT id, value FROM StringIds",
-        "DROP TABLE StringIds",
-        "ALTER TABLE other RENAME TO StringIds",
-        "CREATE INDEX i ON StringIds (abs(id)) WHERE length(value) > 0",
-    )
-    assert rows(file) == EXPECTED
 
 
 # Schemas that SQLite does not write.
@@ -183,7 +168,7 @@ SHADOWS = {
 
 @pytest.mark.parametrize("shadow", SHADOWS)
 def test_a_table_named_as_one_of_sqlites_own_is_not_asked_in_its_place(shadow, file):
-    change(
+    execute(
         file,
         f"CREATE TABLE hidden ({SHADOWS[shadow]})",
         f"INSERT INTO hidden VALUES ({', '.join(['-7'] * (SHADOWS[shadow].count(',') + 1))})",
@@ -198,7 +183,7 @@ def test_a_table_named_as_one_of_sqlites_own_is_not_asked_in_its_place(shadow, f
 
 @pytest.mark.parametrize("name", ["sqlite_schema", "sqlite_master"])
 def test_a_second_table_of_tables_is_refused(name, file):
-    change(file, "CREATE TABLE hidden (type, name, tbl_name, rootpage, sql)")
+    execute(file, "CREATE TABLE hidden (type, name, tbl_name, rootpage, sql)")
     change_schema(
         file,
         f"UPDATE sqlite_master SET name = '{name}', tbl_name = '{name}',"
@@ -229,37 +214,35 @@ def test_tables_that_begin_on_the_same_page_are_refused(file):
     assert CALLS in message
 
 
-@pytest.mark.parametrize("root", ["1", "0", "-1", "99999", "4294967298", "NULL", "'x'", "2.5"])
-def test_a_table_whose_first_page_cannot_be_is_refused(root, file):
-    change_schema(file, f"UPDATE sqlite_master SET rootpage = {root} WHERE name = '{KERNELS}'")
-    assert refusal(file)
+ROOTS = ("1", "0", "-1", "99999", "4294967298", "NULL", "'x'", "2.5")
+STATEMENTS = (
+    "'CREATE TABLE nonsense ('",
+    "'CREATE TABLE'",
+    "'CREATE TABLE ' || name || ' (start, end); DROP TABLE StringIds'",
+    "'CREATE TABLE ' || name || ' AS SELECT 1'",
+    "'DROP TABLE StringIds'",
+    "'CREATE TABLE another (start, end)'",
+    "'CREATE VIEW ' || name || ' AS SELECT 1'",
+    "'CREATE TABLE ' || name || ' (a CHECK (' || replace(hex(zeroblob(300)), '0', '(') || '))'",
+    "x'00FF'",
+    "NULL",
+    "12",
+    "'CREATE TABLE \"a\nb\" (c)'",
+)
 
 
 @pytest.mark.parametrize(
-    "sql",
-    [
-        "'CREATE TABLE nonsense ('",
-        "'CREATE TABLE'",
-        "'CREATE TABLE ' || name || ' (start, end); DROP TABLE StringIds'",
-        "'CREATE TABLE ' || name || ' AS SELECT 1'",
-        "'DROP TABLE StringIds'",
-        "'CREATE TABLE another (start, end)'",
-        "'CREATE VIEW ' || name || ' AS SELECT 1'",
-        "'CREATE TABLE ' || name || ' (a CHECK (' || replace(hex(zeroblob(300)), '0', '(') || '))'",
-        "x'00FF'",
-        "NULL",
-        "12",
-        "'CREATE TABLE \"a\nb\" (c)'",
-    ],
+    ("column", "value"),
+    [*(("rootpage", root) for root in ROOTS), *(("sql", statement) for statement in STATEMENTS)],
 )
-def test_a_table_whose_statement_is_none_is_refused_in_one_line(sql, file):
-    change_schema(file, f"UPDATE sqlite_master SET sql = {sql} WHERE name = '{KERNELS}'")
+def test_a_table_whose_first_page_or_statement_is_none_is_refused(column, value, file):
+    change_schema(file, f"UPDATE sqlite_master SET {column} = {value} WHERE name = '{KERNELS}'")
     assert refusal(file)
 
 
 @pytest.mark.parametrize("name", ["x''", "5", "1.5", "x'FF'", "NULL", "'a\"b;\n--'", "'[x]'", "''"])
 def test_a_table_of_any_name_is_passed_over_or_refused_in_one_line(name, file):
-    change(file, "CREATE TABLE hidden (a)")
+    execute(file, "CREATE TABLE hidden (a)")
     change_schema(
         file,
         f"UPDATE sqlite_master SET name = {name}, tbl_name = {name},"
@@ -273,7 +256,7 @@ def test_a_table_of_any_name_is_passed_over_or_refused_in_one_line(name, file):
 
 
 def test_names_with_quotes_are_names(file):
-    change(file, 'CREATE TABLE "a""b\'c]`" ("d""e" TEXT, "f\'g")')
+    execute(file, 'CREATE TABLE "a""b\'c]`" ("d""e" TEXT, "f\'g")')
     with Database(file) as database:
         assert list(database.tables["a\"b'c]`"]) == ['d"e', "f'g"]
     assert rows(file) == EXPECTED
@@ -316,11 +299,11 @@ def test_extensions_stay_off_after_a_scan(file):
 
 def test_tables_with_as_many_columns_as_there_can_be_are_read(file):
     columns = ", ".join(f"a_long_name_of_a_column_{i} INTEGER NOT NULL" for i in range(2000))
-    change(file, f"CREATE TABLE wide ({columns})")
+    execute(file, f"CREATE TABLE wide ({columns})")
     assert rows(file) == EXPECTED
 
 
 def test_what_poses_as_a_table_is_one_line_of_every_command(file):
-    change(file, moved_away(KERNELS), f'CREATE VIEW "{KERNELS}" AS {EVER}')
+    execute(file, moved_away(KERNELS), f'CREATE VIEW "{KERNELS}" AS {EVER}')
     for words in (["parse"], ["prof"], ["info"]):
         assert f"{KERNELS} is a view and no table" in one_line(run(*words, file))

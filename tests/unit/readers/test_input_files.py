@@ -1,7 +1,5 @@
 """Files being written and files that are not regular are read correctly or rejected in one line."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import json

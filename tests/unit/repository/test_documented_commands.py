@@ -1,11 +1,11 @@
 """Every command that a document shows works, and every option has an example."""
 
-from __future__ import annotations
-
+import argparse
 import os
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ import pytest
 from fastprof.analysis.reports import all_reports
 from fastprof.cli import parser
 from support import command_server
-from support.documents import ROOT, Command, calls_of_fastprof, commands, subcommands, write_files
+from support.documents import ROOT, Command, commands, write_files
 from support.hypothesis_profiles import some
 from support.waiting import PATIENCE
 
@@ -31,6 +31,28 @@ set -eo pipefail
 python() { PYTHON "$@"; }
 fastprof() { FASTPROF "$@"; }
 """
+
+
+def calls_of_fastprof(line: str) -> Iterator[list[str]]:
+    """The words behind each `fastprof` of a line of a shell, up to a pipe, `<`, `>` or `--`."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars="|<>")
+    lexer.whitespace_split = True
+    words: list[str] | None = None
+    for word in [*lexer, "|"]:
+        if word == "fastprof" and words is None:
+            words = []
+        elif set(word) <= set("|<>"):
+            if words is not None:
+                yield words
+            words = None
+        elif words is not None:
+            words.append(word)
+
+
+def subcommands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """The parsers of `fastprof COMMAND`, and under "" that of `fastprof` itself."""
+    (action,) = (each for each in parser._actions if isinstance(each.choices, dict))
+    return {"": parser, **action.choices}
 
 
 def why_not(command: Command) -> str | None:

@@ -1,7 +1,5 @@
 """Outputs shown in the documents equal those of the commands."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

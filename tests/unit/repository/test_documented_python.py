@@ -1,7 +1,5 @@
 """The Python in the documents runs, the blocks of a document in order."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Markdown pages: length of lines, links, names of modules, messages quoted from the sources."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

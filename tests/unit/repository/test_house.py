@@ -1,7 +1,5 @@
 """Who may import whom, and what may stand where: the rules of docs/architecture.md."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import gc

@@ -1,7 +1,5 @@
 """What type checkers know of the public names: mypy --strict on small programs."""
 
-from __future__ import annotations
-
 import inspect
 import os
 import re

@@ -1,7 +1,5 @@
 """docs/versions.md says what was tested, and each row names tests that there are."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

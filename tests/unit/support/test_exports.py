@@ -92,30 +92,6 @@ def test_rows_hold_what_was_given(schema, tmp_path):
     ]
 
 
-def test_tables_without_events_are_not_written(tmp_path):
-    connection = sqlite3.connect(Export().write(tmp_path / "x.sqlite", schema="2021"))
-    assert tables_of(connection) == {"StringIds"}
-
-
-def test_empty_table_is_written_when_asked_for(tmp_path):
-    path = Export().write(tmp_path / "x.sqlite", with_tables=["CUPTI_ACTIVITY_KIND_KERNEL"])
-    rows = sqlite3.connect(path).execute("SELECT * FROM CUPTI_ACTIVITY_KIND_KERNEL").fetchall()
-    assert rows == []
-
-
-def test_tables_and_columns_can_be_left_out_and_renamed(tmp_path):
-    path = one_of_each().write(
-        tmp_path / "x.sqlite",
-        nvtx_table="NVTX_EVENTS_V2",
-        without_tables=["TARGET_INFO_GPU"],
-        without_columns={"NVTX_EVENTS": ["textId"]},
-    )
-    connection = sqlite3.connect(path)
-    assert tables_of(connection).isdisjoint({"NVTX_EVENTS", "TARGET_INFO_GPU"})
-    texts = [text for (text,) in connection.execute("SELECT text FROM NVTX_EVENTS_V2")]
-    assert texts == ["layer:one", "registered", "across", "here"]
-
-
 def test_graphs_are_written_since_they_are_exported(tmp_path):
     export = Export().graph_trace(1, 2, corr=3).graph_node_event(4, 5, tid=1, node=6, original=7)
     connection = sqlite3.connect(export.write(tmp_path / "x.sqlite", schema="2022"))
@@ -127,33 +103,6 @@ def test_graphs_are_written_since_they_are_exported(tmp_path):
     ).fetchall() == [(6, 7)]
     with pytest.raises(ValueError, match="2021 has no table CUDA_GRAPH_NODE_EVENTS"):
         export.write(tmp_path / "y.sqlite", schema="2021")
-
-
-def test_rows_are_sorted_by_start_unless_shuffled(tmp_path):
-    export = Export()
-    for start in reversed(range(50)):
-        export.kernel(start, start + 1, corr=start)
-    query = "SELECT start FROM CUPTI_ACTIVITY_KIND_KERNEL"
-    sorted_file = sqlite3.connect(export.write(tmp_path / "sorted.sqlite"))
-    assert [start for (start,) in sorted_file.execute(query)] == list(range(50))
-    shuffled = sqlite3.connect(export.write(tmp_path / "shuffled.sqlite", shuffle_seed=1))
-    starts = [start for (start,) in shuffled.execute(query)]
-    assert starts != sorted(starts)
-    assert sorted(starts) == list(range(50))
-
-
-def test_page_size_is_the_files(tmp_path):
-    path = one_of_each().write(tmp_path / "x.sqlite", page_size=512)
-    assert sqlite3.connect(path).execute("PRAGMA page_size").fetchone() == (512,)
-
-
-def test_event_numbers_are_those_of_the_exports_own_table(tmp_path):
-    numbers = {name: number + 1000 for name, number in nsys_schemas.EVENT_TYPES.items()}
-    path = Export(event_types=numbers).push_pop(0, 1, "x", tid=1).write(tmp_path / "x.sqlite")
-    found = sqlite3.connect(path).execute(
-        "SELECT name FROM NVTX_EVENTS JOIN ENUM_NSYS_EVENT_TYPE ON id = eventType"
-    )
-    assert found.fetchall() == [("NvtxPushPopRange",)]
 
 
 def test_misspelt_column_is_refused():

@@ -1,7 +1,5 @@
 """The rules of the oracle for real traces, on a few events each."""
 
-from __future__ import annotations
-
 import re
 import sqlite3
 from pathlib import Path

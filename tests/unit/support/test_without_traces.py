@@ -1,7 +1,5 @@
 """A clone without real traces: their tests are the same in all processes, and skipped."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The rules of `advise` that the names of kernels suffice for: where each fires, and where not."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

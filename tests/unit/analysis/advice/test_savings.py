@@ -1,7 +1,5 @@
 """The plan of `advise`: each saving is replayed after those above it; the sentence made of it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Findings on waits: copies that the host waits for, work that is queued, memory that is freed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`copies`: rate and peak, blocked host time, exposed time, and the memory of copies."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

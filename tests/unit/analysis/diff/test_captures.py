@@ -1,7 +1,5 @@
 """How `fastprof.diff` opens and measures captures."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from threading import Event
 from typing import Any

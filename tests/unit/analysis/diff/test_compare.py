@@ -1,7 +1,5 @@
 """What `fastprof.diff` finds between captures whose difference is known."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +11,7 @@ import pytest
 import fastprof
 from fastprof import ReportError
 from fastprof.model.table import Table
-from fastprof.writers import write_rows
+from support import dict_lines
 from support.training_files import Work, call, kineto, nsys
 
 Calls = list[Work]
@@ -325,11 +323,9 @@ def test_where_selects_work(capture: Captures) -> None:
     assert changed(table)["net:attn", "softmax"] == (15_000, "slower")
 
 
-def test_captures_that_cannot_be_compared(tmp_path: Path, capture: Captures) -> None:
+def test_captures_that_cannot_be_compared(capture: Captures) -> None:
     base = capture(BASE)
-    lines = tmp_path / "net.dict"
-    with lines.open("wb") as out:
-        write_rows(fastprof.open(base).source.dict_line_columns(), "dict", out)
+    lines = dict_lines.reopened(fastprof.open(base))
     with pytest.raises(ReportError, match="dict lines contain no times"):
         fastprof.diff(base, lines)
     idle = capture([], steps=[[replace(each, kernels=()) for each in BASE]])

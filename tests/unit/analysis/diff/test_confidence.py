@@ -1,7 +1,5 @@
 """The interval of a change: against tables of Student's t, and on samples of known change."""
 
-from __future__ import annotations
-
 from math import log1p
 
 import numpy as np

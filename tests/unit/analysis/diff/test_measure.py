@@ -1,7 +1,5 @@
 """The parts of a comparison: alignment, rounding, clocks, and the time line of steps."""
 
-from __future__ import annotations
-
 from itertools import combinations, pairwise
 from pathlib import Path
 

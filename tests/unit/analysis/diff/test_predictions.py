@@ -1,7 +1,5 @@
 """`diff` ends with what the plan of BEFORE predicted, beside what was measured."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

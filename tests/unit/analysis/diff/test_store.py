@@ -1,7 +1,5 @@
 """Baselines: what is stored compares as the capture itself."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

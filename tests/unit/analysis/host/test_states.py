@@ -1,7 +1,5 @@
 """What host threads do, on small traces with known answers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Loops with one cause of idle time each, recorded on the CPU: FOLDER/NAME.json."""
 
-from __future__ import annotations
-
 import sys
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`idle` on loops that torch.profiler recorded on the CPU, with a simulated GPU."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

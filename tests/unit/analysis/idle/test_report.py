@@ -299,31 +299,27 @@ def test_an_earlier_synchronize_does_not(profile: Reader) -> None:
     }  # fmt: skip
 
 
-def test_item_in_the_loop(profile: Reader) -> None:
+def items(every: int) -> Capture:
+    """Three steps, `every` us each, that end with the item() of a tensor."""
     trace = Capture()
-    for at in (0, 1000, 2000):
+    for at in (0, every, 2 * every):
         trace.work((at, at + 5), (at + 20, at + 300))
         trace.op((at + 30) * US, (at + 320) * US, "aten::item")
         trace.op((at + 31) * US, (at + 319) * US, "aten::_local_scalar_dense")
         copy = (at + 302, at + 304)
         trace.copied((at + 32, at + 40), copy, "Memcpy DtoH (Device -> Pageable)")
         trace.call(at + 41, at + 310, "cudaStreamSynchronize")
-    read = profile(trace)
-    assert causes(read) == {
+    return trace
+
+
+def test_item_in_the_loop(profile: Reader) -> None:
+    assert causes(profile(items(1000))) == {
         "blocking copy": 2 * 56, "host-bound": 2 * 640, "launch latency": 2 * 20 + 3 * 2,
     }  # fmt: skip
 
 
 def test_item_in_a_loop_that_is_fast(profile: Reader) -> None:
-    trace = Capture()
-    for at in (0, 350, 700):
-        trace.work((at, at + 5), (at + 20, at + 300))
-        trace.op((at + 30) * US, (at + 320) * US, "aten::item")
-        trace.op((at + 31) * US, (at + 319) * US, "aten::_local_scalar_dense")
-        copy = (at + 302, at + 304)
-        trace.copied((at + 32, at + 40), copy, "Memcpy DtoH (Device -> Pageable)")
-        trace.call(at + 41, at + 310, "cudaStreamSynchronize")
-    read = profile(trace)
+    read = profile(items(350))
     assert causes(read) == {"blocking copy": 2 * 46, "launch latency": 2 * 20 + 3 * 2}
     row = row_of(read, "blocking copy")
     assert (row["call"], row["op"], row["gaps"]) == ("cudaMemcpyAsync", "_local_scalar_dense", 2)

@@ -1,7 +1,5 @@
 """`launches`: host time of launch calls, latency, starved kernels, the queue."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`memory` of snapshots: rows, states, history; files that are damaged or not plain data."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle

@@ -1,7 +1,5 @@
 """`overlap` on small traces with figures by hand, and on random intervals."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any

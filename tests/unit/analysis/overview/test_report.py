@@ -1,7 +1,5 @@
 """`fastprof FILE`: one screen whose numbers are those of the reports."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`ranges` on small traces, against figures by hand, and its notes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The replay of some steps of a long run, against that of the whole run."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -16,38 +16,13 @@ from fastprof.cli import main
 from fastprof.errors import ReportError
 from fastprof.model.devices import CLOCKS, Device, resolve, with_figures
 from support.kineto_files import KinetoFile
+from unit.analysis.kineto_runs import A100, Capture
 
-A100 = {"id": 0, "name": "NVIDIA A100-SXM4-40GB", "numSms": 108}
 HALF, TF32, FP32, BANDWIDTH = 312e12, 156e12, 19.5e12, 1555e9
 N = 4096
 MATRICES = {"dims": [[N, N], [N, N]], "types": ["c10::Half"] * 2}
 VECTORS = {"dims": [[1 << 24]] * 2, "types": ["float"] * 2}
 HGEMM = "ampere_fp16_s16816gemm_fp16_128x128_ldg8_f2f_stages_32x5_tn"
-
-
-class Capture(KinetoFile):
-    """A capture in which operators launch kernels one after the other."""
-
-    def __init__(self, **gpu: Any) -> None:
-        super().__init__(deviceProperties=[A100 | gpu])
-        self.at = self.n = 0
-
-    def run(
-        self, op: str | None, *kernels: tuple[str, int], grid: Any = (4096, 1, 1), **shapes: Any
-    ) -> Capture:
-        """An operator that launches kernels (name, ns)."""
-        begin, self.at = self.at, self.at + 1000 * (1 + len(kernels))
-        if op is not None:
-            self.op(begin, self.at, op, **shapes)
-        for i, (name, length) in enumerate(kernels):
-            self.n += 1
-            launch, start = begin + 1000 * i + 10, 10**9 + 10**8 * self.n
-            self.launch(launch, launch + 5, self.n)
-            if name.startswith("Mem"):
-                self.copy(start, start + length, self.n, name, 1 << 20)
-            else:
-                self.kernel(start, start + length, self.n, name, grid=list(grid))
-        return self
 
 
 @pytest.fixture
@@ -254,7 +229,7 @@ def test_a_row_has_a_roof_if_that_of_its_time_is_known(length, is_known, opened)
 
 
 def test_an_unknown_gpu_has_no_peaks_until_the_user_gives_them(opened):
-    capture = Capture(name="NVIDIA Z1").run("aten::mm", (HGEMM, 500_000), **MATRICES)
+    capture = Capture(A100 | {"name": "NVIDIA Z1"}).run("aten::mm", (HGEMM, 500_000), **MATRICES)
     profile = opened(capture)
     table = profile.roofline()
     assert only(table)["flag"] == "no peak"
@@ -458,7 +433,7 @@ def test_a_chart_is_written(suffix, magic, opened, tmp_path):
 @pytest.mark.parametrize("gpu", ["NVIDIA A100-SXM4-40GB", "NVIDIA Z1"])
 def test_a_chart_without_points_is_written(gpu, tmp_path):
     pytest.importorskip("matplotlib")
-    capture = Capture(name=gpu).run(None, ("mine", 10))
+    capture = Capture(A100 | {"name": gpu}).run(None, ("mine", 10))
     profile = fastprof.open(capture.write(tmp_path / "x.json"))
     profile.roofline(plot=str(tmp_path / "roof.svg"))
     assert (tmp_path / "roof.svg").stat().st_size > 0

@@ -1,7 +1,5 @@
 """Trees of GPU time of generated captures, against hand-computed times."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`fastprof stats`: the tables of nsys."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

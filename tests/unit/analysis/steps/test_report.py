@@ -1,7 +1,5 @@
 """`steps` on small traces with figures by hand."""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

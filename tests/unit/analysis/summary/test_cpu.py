@@ -1,7 +1,5 @@
 """`summary --cpu` and traces without GPU work, against torch's own tables of the same recording."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter, defaultdict

@@ -1,7 +1,5 @@
 """`summary` against plain Python over the rows of a profile."""
 
-from __future__ import annotations
-
 import statistics
 from collections import defaultdict
 from fnmatch import fnmatchcase

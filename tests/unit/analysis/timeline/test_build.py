@@ -1,7 +1,5 @@
 """The time line of a step on small captures."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

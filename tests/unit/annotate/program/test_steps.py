@@ -251,55 +251,35 @@ def test_an_interrupted_program_keeps_the_recording(record):
     assert found.done.stderr.splitlines()[-1] == "KeyboardInterrupt"
 
 
-def test_an_interruption_while_a_trace_is_saved_reaches_the_program_afterwards(record):
-    found = record(
-        """
-        import os, signal, torch
-        export = torch.profiler.profile.export_chrome_trace
-        def interrupted(self, path):
-            os.kill(os.getpid(), signal.SIGINT)
-            export(self, path)
-        torch.profiler.profile.export_chrome_trace = interrupted
-        net = torch.nn.Linear(8, 1)
-        optimizer = torch.optim.SGD(net.parameters(), 0.1)
-        try:
-            for i in range(9):
-                net(torch.randn(4, 8)).sum().backward()
-                optimizer.step()
-        except KeyboardInterrupt:
-            print("interrupted in step", i)
-        """
-    )
-    assert found.done.stdout == "interrupted in step 4\n"
-    assert [each["n_steps"] for each in found.recordings] == [2]
+INTERRUPTED = """
+import os, signal, torch
+class Late(Exception):
+    pass
+def late(*_):
+    raise Late
+signal.signal(signal.SIGALRM, late)
+export = torch.profiler.profile.export_chrome_trace
+def interrupted(self, path):
+    os.kill(os.getpid(), signal.{name})
+    export(self, path)
+torch.profiler.profile.export_chrome_trace = interrupted
+net = torch.nn.Linear(8, 1)
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+try:
+    for i in range(9):
+        net(torch.randn(4, 8)).sum().backward()
+        optimizer.step()
+except (KeyboardInterrupt, Late) as error:
+    print(type(error).__name__, "in step", i)
+assert signal.getsignal(signal.SIGALRM) is late
+"""
 
 
-def test_errors_of_the_program_s_own_handlers_reach_it(record):
-    found = record(
-        """
-        import os, signal, torch
-        class Late(Exception):
-            pass
-        def late(*_):
-            raise Late
-        signal.signal(signal.SIGALRM, late)
-        export = torch.profiler.profile.export_chrome_trace
-        def alarmed(self, path):
-            os.kill(os.getpid(), signal.SIGALRM)
-            export(self, path)
-        torch.profiler.profile.export_chrome_trace = alarmed
-        net = torch.nn.Linear(8, 1)
-        optimizer = torch.optim.SGD(net.parameters(), 0.1)
-        try:
-            for i in range(9):
-                net(torch.randn(4, 8)).sum().backward()
-                optimizer.step()
-        except Late:
-            print("late in step", i)
-        assert signal.getsignal(signal.SIGALRM) is late
-        """
-    )
-    assert found.done.stdout == "late in step 4\n"
+@pytest.mark.parametrize(("name", "error"), [("SIGINT", "KeyboardInterrupt"), ("SIGALRM", "Late")])
+def test_a_signal_while_a_trace_is_saved_reaches_the_program_afterwards(record, name, error):
+    """Also by the program's own handler, whose errors reach it."""
+    found = record(INTERRUPTED.format(name=name))
+    assert found.done.stdout == f"{error} in step 4\n"
     assert [each["n_steps"] for each in found.recordings] == [2]
 
 

@@ -1,7 +1,5 @@
 """Attention against torch: FlopCounterMode's counts, and torch's actual calls."""
 
-from __future__ import annotations
-
 import importlib
 import random
 from functools import partial

@@ -1,7 +1,5 @@
 """Collectives against the schemas of the installed torch."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

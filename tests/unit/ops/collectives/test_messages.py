@@ -1,7 +1,5 @@
 """The message of a collective from torch's record, an operator's arguments and a kernel's name."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

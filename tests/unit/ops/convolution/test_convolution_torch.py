@@ -1,7 +1,5 @@
 """Convolutions against torch: FlopCounterMode's counts, schemas and output sizes."""
 
-from __future__ import annotations
-
 from math import prod
 from random import Random
 from typing import Any, NamedTuple

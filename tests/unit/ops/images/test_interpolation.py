@@ -1,18 +1,17 @@
 """Resizing, sampling, padding and folding of images: sizes, FLOPs and bytes by hand."""
 
-from __future__ import annotations
-
 from functools import partial
 
-import pytest
-
-from fastprof.model.call import UNKNOWN, Call
+from fastprof.model.call import UNKNOWN
 from fastprof.ops import work
-from unit.ops.ops_examples import Example, aten, exact, fp16, fp32, int64, python, sizes
+from unit.ops.ops_examples import Example, Rows, aten, exact, fp32, int64, python, sizes
 from unit.ops.ops_examples import both as both_of
 
 F = "torch.nn.functional"
 NN = "torch._C._nn"
+rows = Rows(globals())
+two = Rows(globals(), "torch._C._nn", "aten")
+nn = Rows(globals(), F)
 both = partial(both_of, mod=NN)
 X1, X2, X3 = fp32(2, 3, 4), fp32(2, 3, 4, 4), fp32(2, 3, 4, 4, 4)
 SHAPES = {1: X1, 2: X2, 3: X3}
@@ -57,31 +56,29 @@ OPERATORS = [
     *operator("_upsample_bilinear2d_aa", 2, True, 9, 8),
     *operator("_upsample_bicubic2d_aa", 2, True, 35, 32),
     *operator("_upsample_lanczos2d_aa", 2, True, 6 * 11 + 11, 2 * 36),
-    Example(sizes("upsample_bilinear2d_backward", (2, 3, 8, 8), (), ()), 8 * 384, None),
+    *rows("upsample_bilinear2d_backward [2,3,8,8] [] []", 8 * 384, None),
 ]
 
 UP = 4 * (96 + 384)  # [2, 3, 4, 4] to [2, 3, 8, 8]
 RESIZED = [
-    Example(python(F, "interpolate", X2, scale_factor=2), 0, UP, "[2,3,4,4]fp32"),
-    Example(python(F, "interpolate", X2, 8, mode="bilinear"), 9 * 384, UP),
-    Example(python(F, "interpolate", X2, (8, 8), None, "bicubic"), 35 * 384, UP),
-    Example(python(F, "interpolate", X2, scale_factor=(1.5, 1), mode="bilinear"), 9 * 6 * 24, 960),
-    Example(python(F, "interpolate", X2, 8, mode="bilinear"), 8 * 384, UP, direction="bprop"),
-    Example(python(F, "interpolate", X2, 8, mode="nearest-exact"), 0, UP),
+    *nn("interpolate X2 scale_factor=2", 0, UP, "[2,3,4,4]fp32"),
+    *nn("interpolate X2 8 mode='bilinear'", 9 * 384, UP),
+    *nn("interpolate X2 (8,8) - 'bicubic'", 35 * 384, UP),
+    *nn("interpolate X2 scale_factor=(1.5,1) mode='bilinear'", 9 * 6 * 24, 960),
+    *nn.back("interpolate X2 8 mode='bilinear'", 8 * 384, UP),
+    *nn("interpolate X2 8 mode='nearest-exact'", 0, UP),
     # Area: the means of an adaptive pooling.
-    Example(python(F, "interpolate", X2, 2, mode="area"), 96, 4 * (96 + 24)),
+    *nn("interpolate X2 2 mode='area'", 96, 4 * (96 + 24)),
     # Antialiasing to half the size: windows of 2 * 2 elements, 4 * 7 + 7 FLOPs.
-    Example(
-        python(F, "interpolate", X2, 2, mode="bilinear", antialias=True), 35 * 24, 4 * (96 + 24)
-    ),
-    Example(python(F, "upsample", X2, None, 2, "bilinear"), 9 * 384, UP),
-    Example(python(F, "upsample_nearest", X2, scale_factor=2), 0, UP),
-    Example(python(F, "upsample_bilinear", X2, 8), 9 * 384, UP),
-    Example(python(F, "upsample_bilinear", X2, 8), 8 * 384, UP, direction="bprop"),
-    Example(aten("__interpolate", X2, 8, None, "bilinear", False, None, False), 9 * 384, UP),
-    Example(aten("__upsample", X2, 8, None, "nearest", None), 0, UP),
-    Example(aten("__upsample_nearest", X2, 8, None), 0, UP),
-    Example(aten("__upsample_bilinear", X2, 8, None), 9 * 384, UP),
+    *nn("interpolate X2 2 mode='bilinear' antialias=true", 35 * 24, 4 * (96 + 24)),
+    *nn("upsample X2 - 2 'bilinear'", 9 * 384, UP),
+    *nn("upsample_nearest X2 scale_factor=2", 0, UP),
+    *nn("upsample_bilinear X2 8", 9 * 384, UP),
+    *nn.back("upsample_bilinear X2 8", 8 * 384, UP),
+    *rows("__interpolate X2 8 - 'bilinear' false - false", 9 * 384, UP),
+    *rows("__upsample X2 8 - 'nearest' -", 0, UP),
+    *rows("__upsample_nearest X2 8 -", 0, UP),
+    *rows("__upsample_bilinear X2 8 -", 9 * 384, UP),
 ]
 
 GRID2, GRID3 = fp32(2, 5, 7, 2), fp32(2, 5, 6, 7, 3)
@@ -96,45 +93,25 @@ BACK2, BACK3 = (
 )
 BACK2_FLOPS = AT2 * POINTS2 + 3 * POINTS2 * 4 * (2 + 3 * 2)
 GRIDS = [
-    Example(python(F, "grid_sample", X2, GRID2), (AT2 + 3 * 8) * POINTS2, SAMPLED2),
-    Example(python(F, "grid_sample", X2, GRID2, "nearest"), 4 * 2 * POINTS2, SAMPLED2),
-    Example(
-        python(F, "grid_sample", X2, GRID2, mode="bicubic"),
-        (4 * 2 + 2 * 24 + 3 * 2 * 16) * POINTS2,
-        SAMPLED2,
+    *nn("grid_sample X2 GRID2", (AT2 + 3 * 8) * POINTS2, SAMPLED2),
+    *nn("grid_sample X2 GRID2 'nearest'", 4 * 2 * POINTS2, SAMPLED2),
+    *nn("grid_sample X2 GRID2 mode='bicubic'", (4 * 2 + 2 * 24 + 3 * 2 * 16) * POINTS2, SAMPLED2),
+    *nn.back("grid_sample X2 GRID2", BACK2_FLOPS, BACK2),
+    *two("grid_sampler|grid_sampler_2d X2 GRID2 0 0 false", (AT2 + 3 * 8) * POINTS2, SAMPLED2),
+    *two("grid_sampler_3d X3 GRID3 0 0 false", (AT3 + 3 * 16) * POINTS3, SAMPLED3),
+    *two("cudnn_grid_sampler X2 GRID2", (AT2 + 24) * POINTS2, SAMPLED2),
+    *two(
+        "grid_sampler_2d_backward fp32[2,3,5,7] X2 GRID2 0 0 false (true,true)", BACK2_FLOPS, BACK2
     ),
-    Example(python(F, "grid_sample", X2, GRID2), BACK2_FLOPS, BACK2, direction="bprop"),
-    *both(
-        "grid_sampler grid_sampler_2d",
-        *(X2, GRID2, 0, 0, False),
-        flops=(AT2 + 3 * 8) * POINTS2,
-        moved=SAMPLED2,
+    *two(
+        "grid_sampler_2d_backward fp32[2,3,5,7] X2 GRID2 1 0 false (true,true)",
+        *(4 * 2 * POINTS2 + 3 * POINTS2, BACK2),
     ),
-    *both(
-        "grid_sampler_3d", X3, GRID3, 0, 0, False, flops=(AT3 + 3 * 16) * POINTS3, moved=SAMPLED3
+    *two(
+        "grid_sampler_3d_backward fp32[2,3,5,6,7] X3 GRID3 0 0 false (true,true)",
+        *(AT3 * POINTS3 + 3 * POINTS3 * 8 * (2 + 3 * 3), BACK3),
     ),
-    *both("cudnn_grid_sampler", X2, GRID2, flops=(AT2 + 24) * POINTS2, moved=SAMPLED2),
-    *both(
-        "grid_sampler_2d_backward",
-        *(fp32(2, 3, 5, 7), X2, GRID2, 0, 0, False, (True, True)),
-        flops=BACK2_FLOPS,
-        moved=BACK2,
-    ),
-    *both(
-        "grid_sampler_2d_backward",
-        *(fp32(2, 3, 5, 7), X2, GRID2, 1, 0, False, (True, True)),
-        flops=4 * 2 * POINTS2 + 3 * POINTS2,
-        moved=BACK2,
-    ),
-    *both(
-        "grid_sampler_3d_backward",
-        *(fp32(2, 3, 5, 6, 7), X3, GRID3, 0, 0, False, (True, True)),
-        flops=AT3 * POINTS3 + 3 * POINTS3 * 8 * (2 + 3 * 3),
-        moved=BACK3,
-    ),
-    *both(
-        "cudnn_grid_sampler_backward", X2, GRID2, fp32(2, 3, 5, 7), flops=BACK2_FLOPS, moved=BACK2
-    ),
+    *two("cudnn_grid_sampler_backward X2 GRID2 fp32[2,3,5,7]", BACK2_FLOPS, BACK2),
     Example(sizes("cudnn_grid_sampler", X2.shape, GRID2.shape), (AT2 + 24) * POINTS2, None),
 ]
 
@@ -142,36 +119,34 @@ THETA2, THETA3 = fp32(2, 2, 3), fp32(2, 3, 4)
 PLANE = 2 * 2 * 5 * 7 * 3 * 2  # [5 * 7, 3] @ [3, 2] for 2 images
 MOVED2 = 4 * (2 * 2 * 3 + 2 * 5 * 7 * 2)
 AFFINE = [
-    Example(python(F, "affine_grid", THETA2, (2, 3, 5, 7)), PLANE, MOVED2, "[2,2,3]fp32"),
-    Example(python(F, "affine_grid", THETA2, (2, 3, 5, 7)), PLANE, MOVED2, direction="bprop"),
-    *both("affine_grid_generator", THETA2, (2, 3, 5, 7), False, flops=PLANE, moved=MOVED2),
-    *both(
-        "affine_grid_generator",
-        *(THETA3, (2, 3, 4, 5, 6), False),
-        flops=2 * 2 * 4 * 5 * 6 * 4 * 3,
-        moved=4 * (2 * 3 * 4 + 2 * 4 * 5 * 6 * 3),
+    *nn("affine_grid THETA2 (2,3,5,7)", PLANE, MOVED2, "[2,2,3]fp32"),
+    *nn.back("affine_grid THETA2 (2,3,5,7)", PLANE, MOVED2),
+    *two("affine_grid_generator THETA2 (2,3,5,7) false", PLANE, MOVED2),
+    *two(
+        "affine_grid_generator THETA3 (2,3,4,5,6) false",
+        *(2 * 2 * 4 * 5 * 6 * 4 * 3, 4 * (2 * 3 * 4 + 2 * 4 * 5 * 6 * 3)),
     ),
-    *both("cudnn_affine_grid_generator", THETA2, 2, 3, 5, 7, flops=PLANE, moved=MOVED2),
-    *both("affine_grid_generator_backward", GRID2, (2, 3, 5, 7), False, flops=PLANE, moved=MOVED2),
-    *both("cudnn_affine_grid_generator_backward", GRID2, 2, 3, 5, 7, flops=PLANE, moved=MOVED2),
-    Example(sizes("affine_grid_generator_backward", (2, 5, 7, 2), (), ()), PLANE, None),
+    *two("cudnn_affine_grid_generator THETA2 2 3 5 7", PLANE, MOVED2),
+    *two("affine_grid_generator_backward GRID2 (2,3,5,7) false", PLANE, MOVED2),
+    *two("cudnn_affine_grid_generator_backward GRID2 2 3 5 7", PLANE, MOVED2),
+    *rows("affine_grid_generator_backward [2,5,7,2] [] []", PLANE, None),
 ]
 
 PADDED = 4 * (96 + 6 * 4 * 7)  # the last dimension from 4 to 1 + 4 + 2
 KINDS = "reflection_pad{0}d replication_pad{0}d"
 PADS = [
-    Example(python(F, "pad", X2, (1, 2)), 0, PADDED, "[2,3,4,4]fp32"),
-    Example(python(F, "pad", X2, (1, 2), "reflect"), 0, PADDED),
-    Example(python(F, "pad", X2, (1, 2), "constant", 0.5), 0, 4 * 2 * 96, direction="bprop"),
-    Example(python(F, "pad", X2, (1, 2), "reflect"), 6 * 4 * 7, PADDED, direction="bprop"),
+    *nn("pad X2 (1,2)", 0, PADDED, "[2,3,4,4]fp32"),
+    *nn("pad X2 (1,2) 'reflect'", 0, PADDED),
+    *nn.back("pad X2 (1,2) 'constant' 0.5", 0, 4 * 2 * 96),
+    *nn.back("pad X2 (1,2) 'reflect'", 6 * 4 * 7, PADDED),
     # A negative pad crops: 3 of 4 columns are read, and written with one more.
-    Example(python(F, "pad", X2, (-1, 1)), 0, 4 * (6 * 4 * 3 + 6 * 4 * 4)),
-    Example(python("torch", "_pad", X2, (1, 2)), 0, PADDED),
-    Example(aten("pad", fp16(2, 3, 4), (1, 2), "constant", None), 0, 2 * (24 + 6 * 7)),
-    Example(aten("_pad_enum", X2, (1, 2), 3, None), 0, PADDED),
-    *both("constant_pad_nd", X2, (1, 2), 0, flops=0, moved=PADDED),
-    *both("constant_pad_nd", X2, (1, 2), 0, flops=0, moved=8 * 96, direction="bprop"),
-    *both("_pad_circular", X2, (1, 2), flops=0, moved=PADDED),
+    *nn("pad X2 (-1,1)", 0, 4 * (6 * 4 * 3 + 6 * 4 * 4)),
+    *rows("torch._pad X2 (1,2)", 0, PADDED),
+    *rows("pad fp16[2,3,4] (1,2) 'constant' -", 0, 2 * (24 + 6 * 7)),
+    *rows("_pad_enum X2 (1,2) 3 -", 0, PADDED),
+    *two("constant_pad_nd X2 (1,2) 0", 0, PADDED),
+    *two.back("constant_pad_nd X2 (1,2) 0", 0, 8 * 96),
+    *two("_pad_circular X2 (1,2)", 0, PADDED),
     *(
         example
         for dimensions, x in SHAPES.items()
@@ -191,21 +166,21 @@ PADS = [
             ),
         ]
     ),
-    Example(sizes("reflection_pad1d_backward", (2, 3, 7), (2, 3, 4), ()), 42, None),
+    *rows("reflection_pad1d_backward [2,3,7] [2,3,4] []", 42, None),
 ]
 
 # Windows of 3 by 3 over 4 by 4 with padding 1: 16 columns of 3 * 9 elements.
 COLUMNS = fp32(2, 27, 16)
 FOLDED = 4 * (96 + 2 * 27 * 16)
 FOLDS = [
-    Example(python(F, "unfold", X2, 3, padding=1), 0, FOLDED, "[2,3,4,4]fp32"),
-    Example(python(F, "unfold", X2, 3, 1, 1, 1), 2 * 27 * 16, FOLDED, direction="bprop"),
-    *both("im2col", X2, (3, 3), (1, 1), (1, 1), (1, 1), flops=0, moved=FOLDED),
-    Example(python(F, "fold", COLUMNS, 4, 3, padding=1), 2 * 27 * 16, FOLDED),
-    Example(python(F, "fold", COLUMNS, 4, 3, padding=1), 0, FOLDED, direction="bprop"),
-    *both("col2im", COLUMNS, (4, 4), (3, 3), 1, 1, 1, flops=2 * 27 * 16, moved=FOLDED),
-    *both("im2col_backward", COLUMNS, (4, 4), 3, 1, 1, 1, flops=2 * 27 * 16, moved=FOLDED),
-    *both("col2im_backward", X2, (3, 3), 1, 1, 1, flops=0, moved=FOLDED),
+    *nn("unfold X2 3 padding=1", 0, FOLDED, "[2,3,4,4]fp32"),
+    *nn.back("unfold X2 3 1*3", 2 * 27 * 16, FOLDED),
+    *two("im2col X2 (3,3) (1,1)*3", 0, FOLDED),
+    *nn("fold COLUMNS 4 3 padding=1", 2 * 27 * 16, FOLDED),
+    *nn.back("fold COLUMNS 4 3 padding=1", 0, FOLDED),
+    *two("col2im COLUMNS (4,4) (3,3) 1*3", 2 * 27 * 16, FOLDED),
+    *two("im2col_backward COLUMNS (4,4) 3 1*3", 2 * 27 * 16, FOLDED),
+    *two("col2im_backward X2 (3,3) 1*3", 0, FOLDED),
 ]
 
 EXAMPLES = [*OPERATORS, *RESIZED, *GRIDS, *AFFINE, *PADS, *FOLDS]
@@ -235,34 +210,29 @@ def test_from_sizes_alone_a_target_is_not_known() -> None:
     assert work(sizes("constant_pad_nd", (2, 3, 4, 4), (), ()), "fprop") is None
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        python(F, "interpolate", X2),
-        python(F, "interpolate", X2, (8, 8, 8)),
-        python(F, "interpolate", X2, scale_factor=float("inf")),
-        python(F, "interpolate", X2, scale_factor=-1),
-        python(F, "interpolate", X2, 8, mode="best"),
-        python(F, "interpolate", fp32(3, 4), 8),
-        aten("upsample_nearest2d", X1, (8, 8)),
-        aten("upsample_bilinear2d_backward", fp32(2, 3), (8, 8), X2.shape, False),
-        aten("_upsample_bicubic2d_aa_backward", X2, (4, 4), UNKNOWN, False),
-        python(F, "grid_sample", X2, GRID3),
-        python(F, "grid_sample", X2, GRID2, "best"),
-        python(F, "grid_sample", X3, GRID3, "bicubic"),
-        python(F, "affine_grid", THETA2, (3, 3, 5, 7)),
-        python(F, "affine_grid", THETA2, (2, 3)),
-        aten("affine_grid_generator_backward", fp32(2, 5, 7, 3), (2, 3, 5, 7), False),
-        python(F, "pad", X2, (1,)),
-        python(F, "pad", X2, (1, 2) * 5),
-        python(F, "pad", X2, (-3, -3)),
-        python(F, "pad", X2, (1, 2), "best"),
-        python(F, "unfold", fp32(4, 4), 3),
-        python(F, "unfold", X2, 5),
-        python(F, "fold", COLUMNS, 5, 3, padding=1),
-        python(F, "fold", fp32(2, 26, 16), 4, 3, padding=1),
-        python(F, "fold", int64(27), 4, 3),
-    ],
-)
-def test_a_malformed_resizing_has_no_cost(call: Call) -> None:
-    assert work(call, "fprop") is None
+MALFORMED = [
+    python(F, "interpolate", X2),
+    python(F, "interpolate", X2, (8, 8, 8)),
+    python(F, "interpolate", X2, scale_factor=float("inf")),
+    python(F, "interpolate", X2, scale_factor=-1),
+    python(F, "interpolate", X2, 8, mode="best"),
+    python(F, "interpolate", fp32(3, 4), 8),
+    aten("upsample_nearest2d", X1, (8, 8)),
+    aten("upsample_bilinear2d_backward", fp32(2, 3), (8, 8), X2.shape, False),
+    aten("_upsample_bicubic2d_aa_backward", X2, (4, 4), UNKNOWN, False),
+    python(F, "grid_sample", X2, GRID3),
+    python(F, "grid_sample", X2, GRID2, "best"),
+    python(F, "grid_sample", X3, GRID3, "bicubic"),
+    python(F, "affine_grid", THETA2, (3, 3, 5, 7)),
+    python(F, "affine_grid", THETA2, (2, 3)),
+    aten("affine_grid_generator_backward", fp32(2, 5, 7, 3), (2, 3, 5, 7), False),
+    python(F, "pad", X2, (1,)),
+    python(F, "pad", X2, (1, 2) * 5),
+    python(F, "pad", X2, (-3, -3)),
+    python(F, "pad", X2, (1, 2), "best"),
+    python(F, "unfold", fp32(4, 4), 3),
+    python(F, "unfold", X2, 5),
+    python(F, "fold", COLUMNS, 5, 3, padding=1),
+    python(F, "fold", fp32(2, 26, 16), 4, 3, padding=1),
+    python(F, "fold", int64(27), 4, 3),
+]

@@ -1,15 +1,14 @@
 """Pooling: output sizes, FLOPs and bytes by hand."""
 
-from __future__ import annotations
-
 import pytest
 
-from fastprof.model.call import UNKNOWN, Call
+from fastprof.model.call import UNKNOWN
 from fastprof.ops import work
 from fastprof.ops.images.pooling import adaptive_taps
-from unit.ops.ops_examples import Example, aten, both, fp16, fp32, int64, python, sizes
+from unit.ops.ops_examples import Example, Rows, aten, both, fp32, int64, python, sizes
 
 F = "torch.nn.functional"
+nn = Rows(globals(), F)
 X1, X2, X3 = fp32(2, 3, 8), fp32(2, 3, 8, 8), fp32(2, 3, 8, 8, 8)
 IN1, IN2, IN3 = 6 * 8, 6 * 8 * 8, 6 * 8 * 8 * 8  # elements
 OUT1, OUT2, OUT3 = 6 * 4, 6 * 4 * 4, 6 * 4 * 4 * 4  # windows of 2: half the size
@@ -141,27 +140,19 @@ FRACTIONAL = [
 
 # Sizes: (8 + 2 - 1 * (3 - 1) - 1) // 2 + 1 = 4; with dilation 2 (8 + 2 - 4 - 1) // 2 + 1 = 3.
 ODD = [
-    Example(
-        python(F, "max_pool2d", X2, 3, 2, 1, ceil_mode=False, return_indices=False),
-        9 * 6 * 4 * 4,
-        4 * IN2 + 12 * 6 * 4 * 4,
-        "[2,3,8,8]fp32",
+    *nn(
+        "max_pool2d X2 3 2 1 ceil_mode=false return_indices=false",
+        *(9 * 6 * 4 * 4, 4 * IN2 + 12 * 6 * 4 * 4, "[2,3,8,8]fp32"),
     ),
     Example(python(F, "max_pool2d", X2, 3, 2, 1, 2), 9 * 6 * 3 * 3, 4 * IN2 + 12 * 6 * 3 * 3),
     # ceil_mode: one more window if it begins inside, none if it begins in the trailing padding.
     Example(python(F, "max_pool2d", X2, 3, 2, 0, 1, True), 9 * 6 * 16, 4 * IN2 + 12 * 6 * 16),
     Example(python(F, "max_pool2d", X2, 3, 2, 0, 1, False), 9 * 6 * 9, 4 * IN2 + 12 * 6 * 9),
     Example(python(F, "avg_pool1d", fp32(3, 5), 2, 3, 1, True), 2 * 3 * 2, 4 * (3 * 5 + 3 * 2)),
-    Example(
-        python(F, "avg_pool2d", fp16(3, 8, 6), (2, 3), stride=(2, 3)),
-        6 * 3 * 4 * 2,
-        2 * 3 * (8 * 6 + 4 * 2),
-    ),
+    *nn("avg_pool2d fp16[3,8,6] (2,3) stride=(2,3)", 6 * 3 * 4 * 2, 2 * 3 * (8 * 6 + 4 * 2)),
     # 5 to 3 along one dimension: windows 0..1, 1..3, 3..4 of 2 + 3 + 2 = 5 + 3 - 1 elements.
     Example(python(F, "adaptive_avg_pool1d", fp32(2, 3, 5), 3), 6 * 7, 4 * 6 * (5 + 3)),
-    Example(
-        python(F, "adaptive_avg_pool2d", fp32(2, 3, 5, 8), (None, 1)), 6 * 5 * 8, 4 * 6 * (40 + 5)
-    ),
+    *nn("adaptive_avg_pool2d fp32[2,3,5,8] (-,1)", 6 * 5 * 8, 4 * 6 * (40 + 5)),
     Example(
         sizes(
             "max_pool2d_with_indices_backward",
@@ -203,28 +194,23 @@ def test_from_sizes_alone_a_window_is_not_known() -> None:
         assert work(sizes(name, (2, 3, 8, 8), (), (), ()), "fprop") is None
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        python(F, "max_pool2d", fp32(8, 8), 2),
-        python(F, "max_pool2d", X2, 9),
-        python(F, "max_pool2d", X2, 0),
-        python(F, "max_pool2d", X2, 2, 0),
-        python(F, "max_pool2d", X2, (2, 2, 2)),
-        python(F, "max_pool2d", X2, 2, padding=-1),
-        python(F, "max_pool2d", X2, "2"),
-        python(F, "max_pool2d", X2, 2, UNKNOWN),
-        python(F, "max_pool2d", X2, 2, 2, 0, 1, UNKNOWN),
-        python(F, "avg_pool3d", X2, 20),
-        python(F, "adaptive_avg_pool2d", X2, (4, 4, 4)),
-        python(F, "adaptive_avg_pool2d", X2, -1),
-        python(F, "adaptive_avg_pool2d", X2, ()),
-        python(F, "fractional_max_pool2d", X2, 2),
-        python(F, "fractional_max_pool2d", X2, 2, output_ratio=2.0),
-        python(F, "max_unpool2d", X2, int64(2, 3, 4, 4), 2),
-        python(F, "max_unpool1d", X1, int64(2, 3, 8), 1, 1, 9),
-        aten("max_pool2d_with_indices_backward", X2, X2, 2, 2, 0, 1, False, int64(2, 3, 4, 4)),
-    ],
-)
-def test_a_malformed_pooling_has_no_cost(call: Call) -> None:
-    assert work(call, "fprop") is None
+MALFORMED = [
+    python(F, "max_pool2d", fp32(8, 8), 2),
+    python(F, "max_pool2d", X2, 9),
+    python(F, "max_pool2d", X2, 0),
+    python(F, "max_pool2d", X2, 2, 0),
+    python(F, "max_pool2d", X2, (2, 2, 2)),
+    python(F, "max_pool2d", X2, 2, padding=-1),
+    python(F, "max_pool2d", X2, "2"),
+    python(F, "max_pool2d", X2, 2, UNKNOWN),
+    python(F, "max_pool2d", X2, 2, 2, 0, 1, UNKNOWN),
+    python(F, "avg_pool3d", X2, 20),
+    python(F, "adaptive_avg_pool2d", X2, (4, 4, 4)),
+    python(F, "adaptive_avg_pool2d", X2, -1),
+    python(F, "adaptive_avg_pool2d", X2, ()),
+    python(F, "fractional_max_pool2d", X2, 2),
+    python(F, "fractional_max_pool2d", X2, 2, output_ratio=2.0),
+    python(F, "max_unpool2d", X2, int64(2, 3, 4, 4), 2),
+    python(F, "max_unpool1d", X1, int64(2, 3, 8), 1, 1, 9),
+    aten("max_pool2d_with_indices_backward", X2, X2, 2, 2, 0, 1, False, int64(2, 3, 4, 4)),
+]

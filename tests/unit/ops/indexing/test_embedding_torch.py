@@ -1,7 +1,5 @@
 """Embeddings and bags in torch's actual calls, forward and backward."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

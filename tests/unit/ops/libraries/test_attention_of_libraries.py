@@ -1,7 +1,5 @@
 """Attention of libraries runs in products, also where a capture does not record its arguments."""
 
-from __future__ import annotations
-
 import pytest
 
 from fastprof._core import _calls

@@ -1,7 +1,6 @@
 """Operators of fbgemm: lookups in embedding tables, sparse features, jagged tensors."""
 
-from __future__ import annotations
-
+import re
 from dataclasses import replace
 
 import pytest
@@ -10,9 +9,7 @@ from fastprof.model.call import UNKNOWN, Tensor
 from fastprof.ops import CannotModel, registry
 from fastprof.ops.libraries.fbgemm.lookups import OPTIMIZERS, tables
 from fastprof.ops.registry import why_unknown
-from unit.ops.ops_examples import Example, aten, cost, fp16, fp32, int64, tensor
-
-NOTHING = Tensor(())  # a non-tensor argument in a trace
+from unit.ops.ops_examples import Example, aten, cost, failures, fp16, fp32, int64, listed, tensor
 
 
 def i32(*shape: int) -> Tensor:
@@ -97,388 +94,230 @@ GRADIENTS = [
     for before in ((), (fp16(0),))
 ]
 OF_WEIGHTS = "split_embedding_codegen_grad_indice_weights"
+# 4 features of 3 samples with 20 values; of 2 features, half as many. Jagged values [10, 6] of 3
+# samples, at most 4 long. Rows of 16 bytes and scales of 8.
+NAMED = {
+    "weights": WEIGHTS, "uni": UNIFIED, "cache": CACHE, "at": STARTS, "ends": ENDS, "hash": HASH,
+    "places": PLACES, "ids": INDICES, "off": OFFSETS, "len": i32(4, 3), "val": int64(20),
+    "rag": fp32(10, 6), "to": int64(4), "dense": fp32(3, 4, 6), "code": tensor("uint8", 5, 24),
+}  # fmt: skip
+
+
+def of_both(names: str, arguments: str, flops, moved, direction="fprop", back=None):
+    """A call of each operator, which fbgemm has in two name spaces."""
+    table = "\n".join(
+        f"{space}::{name} {arguments}" for space in ("fbgemm", "fb") for name in names.split()
+    )
+    return listed(table, NAMED, flops, moved, direction=direction, back=back)
+
+
+FOUND = READ + ROWS + OUTPUT
 INSIDE = [
-    example
-    for space in ("fbgemm", "fb")
-    for example in (
-        Example(flat(f"{space}::split_embedding_codegen_forward"), 96, READ + ROWS + OUTPUT),
-        Example(
-            flat(f"{space}::split_embedding_codegen_forward", fp16(0)), 96, READ + ROWS + OUTPUT
-        ),
-        Example(
-            aten(
-                f"{space}::{OF_WEIGHTS}",
-                *(fp32(3, 16), WEIGHTS, UNIFIED, CACHE, PLACES, STARTS, ENDS, 8),
-                *(INDICES, OFFSETS, i32(0), NOTHING),
-            ),
-            2 * 96,
-            READ + OUTPUT + ROWS + 4 * 12,
-        ),
-        *(
-            Example(
-                aten(
-                    f"{space}::dense_embedding_codegen_lookup_function{suffix}",
-                    *(WEIGHTS, STARTS, ENDS, 16, 8, HASH, 7, INDICES, OFFSETS, 0, None, None, 0),
-                ),
-                96,
-                backward_bytes(2 * 800) if direction == "bprop" else READ + ROWS + OUTPUT,
-                direction=direction,
-            )
-            for suffix in ("", "_pt2")
-            for direction in ("fprop", "bprop")
-        ),
-        *(
-            Example(
-                aten(
-                    f"{space}::int_nbit_split_embedding{suffix}_codegen_lookup_function",
-                    *(tensor("uint8", 999), tensor("uint8", 0), PLACES, STARTS, i32(2), ENDS),
-                    *(16, 0, 8, 0, 0, 0, INDICES, OFFSETS, 0, None, 1),
-                ),
-                3 * 12 * 8,
-                None,
-            )
-            for suffix in ("", "_uvm_caching")
-        ),
-    )
+    *(
+        Example(flat(f"{space}::split_embedding_codegen_forward", *before), 96, FOUND)
+        for space in ("fbgemm", "fb")
+        for before in ((), (fp16(0),))
+    ),
+    *of_both(
+        OF_WEIGHTS,
+        "fp32[3,16] weights uni cache places at ends 8 ids off int32[0] []",
+        *(2 * 96, READ + OUTPUT + ROWS + 4 * 12),
+    ),
+    *of_both(
+        "dense_embedding_codegen_lookup_function dense_embedding_codegen_lookup_function_pt2",
+        "weights at ends 16 8 hash 7 ids off 0 - - 0",
+        *(96, FOUND),
+        back=(96, backward_bytes(2 * 800)),
+    ),
+    *of_both(
+        "int_nbit_split_embedding_codegen_lookup_function"
+        " int_nbit_split_embedding_uvm_caching_codegen_lookup_function",
+        "uint8[999] uint8[0] places at int32[2] ends 16 0 8 0 0 0 ids off 0 - 1",
+        *(3 * 12 * 8, None),
+    ),
 ]
 
-# 4 features of 3 samples with 20 values; of 2 features, half as many.
-LENGTHS, VALUES = i32(4, 3), int64(20)
+SORTED_1D = 6 + 6, 4 * (6 + 6 + 6) + 8 * (20 + 20)
 FEATURES = [
-    example
-    for space in ("fbgemm", "fb")
-    for example in (
-        *(
-            Example(
-                aten(f"{space}::{name}", i32(4), LENGTHS, VALUES, None, None),
-                12 + 12,
-                4 * (4 + 12 + 12) + 8 * (20 + 20),
-            )
-            for name in (
-                "permute_2D_sparse_data",
-                "permute_2D_sparse_preallocated_out",
-                "permute_sparse_data",
-                "permute_sparse_features",
-            )
-        ),
-        Example(
-            aten(f"{space}::permute_2D_sparse_data", i32(2), LENGTHS, VALUES, fp32(20), 7),
-            12 + 6,
-            4 * (2 + 12 + 6) + (8 + 4) * (20 + 7),
-        ),
-        Example(
-            aten(f"{space}::permute_2D_sparse_data", i32(2), LENGTHS, VALUES, None, NOTHING),
-            12 + 6,
-            4 * (2 + 12 + 6) + 8 * (20 + 10),
-        ),
-        Example(
-            aten(f"{space}::permute_1D_sparse_data", i32(6), i32(6), VALUES),
-            6 + 6,
-            4 * (6 + 6 + 6) + 8 * (20 + 20),
-        ),
-        Example(
-            aten(f"{space}::permute_2D_sparse_data_input1D", i32(6), i32(6), VALUES, 3, None, None),
-            6 + 6,
-            4 * (6 + 6 + 6) + 8 * (20 + 20),
-        ),
-        *(
-            Example(aten(f"{space}::asynchronous_{name}_cumsum", i32(9)), 9, 2 * 4 * 9)
-            for name in (
-                "complete",
-                "inclusive",
-                "exclusive",
-                "batched_complete",
-                "batched_inclusive",
-                "batched_exclusive",
-            )
-        ),
-        Example(
-            aten(f"{space}::bounds_check_indices", int64(2), INDICES, OFFSETS, 1, int64(1), None),
-            2 * 12 + 7,
-            8 * (2 + 12 + 7),
-        ),
-        *(
-            Example(
-                aten(f"{space}::{name}", LENGTHS, VALUES, False, True, i32(4), 2, None),
-                2 * 20 + 12 * 2,
-                4 * (12 + 24) + 8 * (20 + 20 + 20),
-            )
-            for name in (
-                "block_bucketize_sparse_features",
-                "block_bucketize_sparse_features_inference",
-            )
-        ),
-        Example(
-            aten(f"{space}::bucketize_sparse_features", LENGTHS, VALUES, False, 2, None),
-            2 * 20 + 12 * 2,
-            4 * (12 + 24) + 8 * (20 + 20),
-        ),
-        Example(aten(f"{space}::offsets_range", int64(7), 12), 12, 8 * (7 + 12)),
-        Example(aten(f"{space}::offsets_range", int64(7), i32(12)), 12, 8 * (7 + 12)),
-        Example(
-            aten(f"{space}::expand_into_jagged_permute", i32(4), i32(5), i32(5), 20),
-            20,
-            4 * (4 + 5 + 5 + 20),
-        ),
-        Example(
-            aten(f"{space}::expand_into_jagged_permute", i32(4), i32(5), i32(5), NOTHING),
-            None,
-            None,
-        ),
-        *(
-            Example(aten(f"{space}::{name}", fp32(3, 16), NOTHING), 0, 2 * 4 * 48)
-            for name in (
-                "invert_permute",
-                "recat_embedding_grad_output",
-                "recat_embedding_grad_output_mixed_D",
-                "reorder_batched_ad_lengths",
-            )
-        ),
-        Example(
-            aten(
-                f"{space}::recat_embedding_grad_output_mixed_D_batch",
-                *(fp32(3, 16), int64(2), int64(2)),
-            ),
-            0,
-            2 * 4 * 48,
-        ),
-        Example(aten(f"{space}::segment_sum_csr", 1, i32(5), fp32(20)), 20, 4 * (20 + 5 + 4)),
-        Example(
-            aten(
-                f"{space}::keyed_jagged_index_select_dim1",
-                *(VALUES, i32(12), i32(13), int64(2), 4, None, 9),
-            ),
-            12,
-            4 * (12 + 13) + 8 * 2 + 2 * 8 * 9,
-        ),
-        Example(
-            aten(f"{space}::jagged_index_select", fp32(20, 6), i32(4), int64(2)),
-            4,
-            4 * 4 + 8 * 2 + 2 * 4 * 10 * 6,
-        ),
-        Example(
-            aten(f"{space}::jagged_index_select", fp32(20, 6), i32(4), int64(2)),
-            10 * 6,
-            8 * 2 + 3 * 4 * 10 * 6,
-            direction="bprop",
-        ),
-        Example(
-            aten(f"{space}::index_select_dim0", fp32(20, 6), int64(5), NOTHING),
-            0,
-            8 * 5 + 2 * 4 * 30,
-        ),
-        Example(
-            aten(f"{space}::index_select_dim0", fp32(20, 6), int64(5), NOTHING),
-            30,
-            8 * 5 + 3 * 4 * 30,
-            direction="bprop",
-        ),
-        Example(
-            aten(
-                f"{space}::group_index_select_dim0",
-                *((fp32(20, 6), fp32(9, 2)), (int64(5), int64(4))),
-            ),
-            0,
-            8 * (5 + 4) + 2 * 4 * (30 + 8),
-        ),
-        Example(
-            aten(f"{space}::batched_unary_embeddings", fp32(20, 1), int64(3), int64(7), int64(5)),
-            0,
-            8 * 5 + 2 * 4 * 5,
-        ),
-    )
+    *of_both(
+        "permute_2D_sparse_data permute_2D_sparse_preallocated_out permute_sparse_data"
+        " permute_sparse_features",
+        "int32[4] len val - -",
+        *(12 + 12, 4 * (4 + 12 + 12) + 8 * (20 + 20)),
+    ),
+    *of_both(
+        "permute_2D_sparse_data",
+        "int32[2] len val fp32[20] 7",
+        *(12 + 6, 4 * (2 + 12 + 6) + (8 + 4) * (20 + 7)),
+    ),
+    *of_both(
+        "permute_2D_sparse_data",
+        "int32[2] len val - []",
+        *(12 + 6, 4 * (2 + 12 + 6) + 8 * (20 + 10)),
+    ),
+    *of_both("permute_1D_sparse_data", "int32[6] int32[6] val", *SORTED_1D),
+    *of_both("permute_2D_sparse_data_input1D", "int32[6] int32[6] val 3 - -", *SORTED_1D),
+    *of_both(
+        "asynchronous_complete_cumsum asynchronous_inclusive_cumsum asynchronous_exclusive_cumsum"
+        " asynchronous_batched_complete_cumsum asynchronous_batched_inclusive_cumsum"
+        " asynchronous_batched_exclusive_cumsum",
+        "int32[9]",
+        *(9, 2 * 4 * 9),
+    ),
+    *of_both(
+        "bounds_check_indices",
+        "int64[2] ids off 1 int64[1] -",
+        *(2 * 12 + 7, 8 * (2 + 12 + 7)),
+    ),
+    *of_both(
+        "block_bucketize_sparse_features block_bucketize_sparse_features_inference",
+        "len val false true int32[4] 2 -",
+        *(2 * 20 + 12 * 2, 4 * (12 + 24) + 8 * (20 + 20 + 20)),
+    ),
+    *of_both(
+        "bucketize_sparse_features",
+        "len val false 2 -",
+        *(2 * 20 + 12 * 2, 4 * (12 + 24) + 8 * (20 + 20)),
+    ),
+    *of_both("offsets_range", "int64[7] 12", 12, 8 * (7 + 12)),
+    *of_both("offsets_range", "int64[7] int32[12]", 12, 8 * (7 + 12)),
+    *of_both("expand_into_jagged_permute", "int32[4] int32[5]*2 20", 20, 4 * (4 + 5 + 5 + 20)),
+    *of_both("expand_into_jagged_permute", "int32[4] int32[5]*2 []", None, None),
+    *of_both(
+        "invert_permute recat_embedding_grad_output recat_embedding_grad_output_mixed_D"
+        " reorder_batched_ad_lengths",
+        "fp32[3,16] []",
+        *(0, 2 * 4 * 48),
+    ),
+    *of_both("recat_embedding_grad_output_mixed_D_batch", "fp32[3,16] int64[2]*2", 0, 2 * 4 * 48),
+    *of_both("segment_sum_csr", "1 int32[5] fp32[20]", 20, 4 * (20 + 5 + 4)),
+    *of_both(
+        "keyed_jagged_index_select_dim1",
+        "val int32[12] int32[13] int64[2] 4 - 9",
+        *(12, 4 * (12 + 13) + 8 * 2 + 2 * 8 * 9),
+    ),
+    *of_both(
+        "jagged_index_select",
+        "fp32[20,6] int32[4] int64[2]",
+        *(4, 4 * 4 + 8 * 2 + 2 * 4 * 10 * 6),
+        back=(10 * 6, 8 * 2 + 3 * 4 * 10 * 6),
+    ),
+    *of_both(
+        "index_select_dim0",
+        "fp32[20,6] int64[5] []",
+        *(0, 8 * 5 + 2 * 4 * 30),
+        back=(30, 8 * 5 + 3 * 4 * 30),
+    ),
+    *of_both(
+        "group_index_select_dim0",
+        "(fp32[20,6],fp32[9,2]) (int64[5],int64[4])",
+        *(0, 8 * (5 + 4) + 2 * 4 * (30 + 8)),
+    ),
+    *of_both(
+        "batched_unary_embeddings",
+        "fp32[20,1] int64[3] int64[7] int64[5]",
+        *(0, 8 * 5 + 2 * 4 * 5),
+    ),
 ]
 
-# Jagged values [10, 6] of 3 samples, at most 4 long.
-JAGGED, BOUNDS = fp32(10, 6), int64(4)
 PRODUCTS = [
-    example
-    for space in ("fbgemm", "fb")
-    for example in (
-        *(
-            Example(
-                aten(f"{space}::{name}", JAGGED, (BOUNDS,), (4,), 0.0), 0, 4 * (60 + 72) + 8 * 4
-            )
-            for name in ("jagged_to_padded_dense", "jagged_to_padded_dense_forward")
-        ),
-        Example(aten(f"{space}::jagged_2d_to_dense", JAGGED, BOUNDS, 4), 0, 4 * (60 + 72) + 32),
-        Example(aten(f"{space}::jagged_2d_to_dense", JAGGED, BOUNDS, NOTHING), 0, None),
-        Example(
-            aten(f"{space}::jagged_2d_to_dense", JAGGED, BOUNDS, 4),
-            0,
-            2 * 4 * 60 + 32,
-            direction="bprop",
-        ),
-        Example(aten(f"{space}::jagged_1d_to_dense", fp32(10), BOUNDS, 4, 0), 0, 4 * 22 + 32),
-        Example(
-            aten(f"{space}::jagged_to_padded_dense_backward", fp32(3, 4, 6), (BOUNDS,), 10),
-            0,
-            2 * 4 * 60 + 32,
-        ),
-        *(
-            Example(
-                aten(f"{space}::{name}", fp32(3, 4, 6), (BOUNDS,), total), 0, 2 * 4 * count * 6 + 32
-            )
-            for name in ("dense_to_jagged", "dense_to_jagged_forward")
-            for total, count in ((10, 10), (NOTHING, 12))
-        ),
-        Example(
-            aten(f"{space}::dense_to_jagged", fp32(3, 4, 6), (BOUNDS,), 10),
-            0,
-            4 * 60 + 4 * 72 + 32,
-            direction="bprop",
-        ),
-        *(
-            Example(aten(f"{space}::{name}", JAGGED, (BOUNDS,), fp32(3, 4, 6)), 60, 3 * 4 * 60 + 32)
-            for name in (
-                "jagged_dense_elementwise_add",
-                "jagged_dense_elementwise_add_jagged_output",
-                "jagged_dense_elementwise_mul",
-                "jagged_dense_elementwise_mul_forward",
-            )
-        ),
-        *(
-            Example(
-                aten(f"{space}::{name}", JAGGED, (BOUNDS,), fp32(3, 4, 6), fp32(3, 4, 6)),
-                120,
-                4 * 4 * 60 + 32,
-            )
-            for name in (
-                "jagged_dense_dense_elementwise_add_jagged_output",
-                "jagged_dense_dense_elementwise_add_jagged_output_forward",
-            )
-        ),
-        *(
-            Example(
-                aten(f"{space}::{name}", fp32(6, 4), JAGGED, BOUNDS),
-                2 * 60,
-                4 * (60 + 20 + 18) + 32,
-            )
-            for name in (
-                "batched_dense_vec_jagged_2d_mul",
-                "batched_dense_vec_jagged_2d_mul_forward",
-            )
-        ),
-        Example(
-            aten(f"{space}::batched_dense_vec_jagged_2d_mul", fp32(6, 4), JAGGED, BOUNDS),
-            4 * 60,
-            4 * (60 + 20 + 18) + 32 + 4 * (60 + 24),
-            direction="bprop",
-        ),
-        *(
-            Example(
-                aten(f"{space}::{name}", JAGGED, BOUNDS, fp32(3, 6, 5), 4),
-                2 * 10 * 6 * 5,
-                4 * (60 + 90 + 50) + 32,
-            )
-            for name in ("jagged_dense_bmm", "jagged_dense_bmm_forward")
-        ),
-        *(
-            Example(
-                aten(f"{space}::{name}", JAGGED, fp32(10, 5), BOUNDS, 4),
-                2 * 10 * 6 * 5,
-                4 * (60 + 50 + 90) + 32,
-            )
-            for name in ("jagged_jagged_bmm", "jagged_jagged_bmm_forward")
-        ),
-        *(
-            Example(aten(f"{space}::{name}", JAGGED, BOUNDS, 4), 24 * 60, 2 * 4 * 60 + 32)
-            for name in ("jagged_softmax", "jagged_softmax_forward")
-        ),
-    )
+    *of_both(
+        "jagged_to_padded_dense jagged_to_padded_dense_forward",
+        "rag (to) (4) 0.0",
+        *(0, 4 * (60 + 72) + 8 * 4),
+    ),
+    *of_both("jagged_2d_to_dense", "rag to 4", 0, 4 * (60 + 72) + 32, back=(0, 2 * 4 * 60 + 32)),
+    *of_both("jagged_2d_to_dense", "rag to []", 0, None),
+    *of_both("jagged_1d_to_dense", "fp32[10] to 4 0", 0, 4 * 22 + 32),
+    *of_both("jagged_to_padded_dense_backward", "dense (to) 10", 0, 2 * 4 * 60 + 32),
+    *of_both("dense_to_jagged dense_to_jagged_forward", "dense (to) 10", 0, 2 * 4 * 60 + 32),
+    *of_both("dense_to_jagged dense_to_jagged_forward", "dense (to) []", 0, 2 * 4 * 72 + 32),
+    *of_both("dense_to_jagged", "dense (to) 10", 0, 4 * 60 + 4 * 72 + 32, "bprop"),
+    *of_both(
+        "jagged_dense_elementwise_add jagged_dense_elementwise_add_jagged_output"
+        " jagged_dense_elementwise_mul jagged_dense_elementwise_mul_forward",
+        "rag (to) dense",
+        *(60, 3 * 4 * 60 + 32),
+    ),
+    *of_both(
+        "jagged_dense_dense_elementwise_add_jagged_output"
+        " jagged_dense_dense_elementwise_add_jagged_output_forward",
+        "rag (to) dense dense",
+        *(120, 4 * 4 * 60 + 32),
+    ),
+    *of_both(
+        "batched_dense_vec_jagged_2d_mul batched_dense_vec_jagged_2d_mul_forward",
+        "fp32[6,4] rag to",
+        *(2 * 60, 4 * (60 + 20 + 18) + 32),
+    ),
+    *of_both(
+        "batched_dense_vec_jagged_2d_mul",
+        "fp32[6,4] rag to",
+        *(4 * 60, 4 * (60 + 20 + 18) + 32 + 4 * (60 + 24)),
+        direction="bprop",
+    ),
+    *of_both(
+        "jagged_dense_bmm jagged_dense_bmm_forward",
+        "rag to fp32[3,6,5] 4",
+        *(2 * 10 * 6 * 5, 4 * (60 + 90 + 50) + 32),
+    ),
+    *of_both(
+        "jagged_jagged_bmm jagged_jagged_bmm_forward",
+        "rag fp32[10,5] to 4",
+        *(2 * 10 * 6 * 5, 4 * (60 + 50 + 90) + 32),
+    ),
+    *of_both("jagged_softmax jagged_softmax_forward", "rag to 4", 24 * 60, 2 * 4 * 60 + 32),
 ]
 
 POOLED = [
-    example
-    for space in ("fbgemm", "fb")
-    for example in (
-        *(
-            Example(
-                aten(f"{space}::{name}", fp32(3, 16), *[int64(2)] * 4),
-                0,
-                2 * 4 * 48,
-                direction=direction,
-            )
-            for name in (
-                "permute_pooled_embs",
-                "permute_pooled_embs_auto_grad",
-                "permute_pooled_embs_split",
-                "permute_pooled_embs_auto_grad_split",
-            )
-            for direction in ("fprop", "bprop")
-        ),
-        *(
-            Example(aten(f"{space}::{name}", (fp32(3, 16), fp32(3, 4)), NOTHING), 0, 2 * 4 * 60)
-            for name in (
-                "merge_pooled_embeddings",
-                "all_to_one_device",
-                "permute_multi_embedding",
-                "permute_multi_embedding_function",
-                "regroup_keyed_tensor",
-                "sum_reduce_to_one",
-            )
-        ),
-    )
+    *of_both(
+        "permute_pooled_embs permute_pooled_embs_auto_grad permute_pooled_embs_split"
+        " permute_pooled_embs_auto_grad_split",
+        "fp32[3,16] int64[2]*4",
+        *(0, 2 * 4 * 48),
+        back=(0, 2 * 4 * 48),
+    ),
+    *of_both(
+        "merge_pooled_embeddings all_to_one_device permute_multi_embedding"
+        " permute_multi_embedding_function regroup_keyed_tensor sum_reduce_to_one",
+        "(fp32[3,16],fp32[3,4]) []",
+        *(0, 2 * 4 * 60),
+    ),
 ]
 
-BYTES = tensor("uint8", 5, 24)
+TO_CODE = 5 * 80, 4 * 80 + 5 * 24
+FROM_CODE = 2 * 80, 5 * 24 + 4 * 80
 CODES = [
-    example
-    for space in ("fbgemm", "fb")
-    for example in (
-        *(
-            Example(aten(f"{space}::{name}", fp32(80), 4, 14, 1.0), 80, 80 * (4 + 1))
-            for name in ("FloatToHFP8Quantized", "FloatToMSFPQuantized", "FloatToBfloat16Quantized")
-        ),
-        *(
-            Example(aten(f"{space}::{name}", tensor("uint8", 80), 4, 14), 80, 80 * (1 + 4))
-            for name in ("HFP8QuantizedToFloat", "MSFPQuantizedToFloat")
-        ),
-        Example(aten(f"{space}::Bfloat16QuantizedToFloat", fp16(80)), 80, 80 * (2 + 4)),
-        *(
-            Example(aten(f"{space}::{name}", fp32(5, 16)), 5 * 80, 4 * 80 + 5 * 24)
-            for name in (
-                "FloatToFused8BitRowwiseQuantized",
-                "HalfToFused8BitRowwiseQuantized",
-                "FloatOrHalfToFused8BitRowwiseQuantized",
-                "FloatToFP8RowwiseQuantized",
-                "FloatToPaddedFP8RowwiseQuantized",
-            )
-        ),
-        Example(
-            aten(f"{space}::FloatToFused8BitRowwiseQuantizedOut", BYTES, fp32(5, 16)),
-            5 * 80,
-            4 * 80 + 5 * 24,
-        ),
-        *(
-            Example(aten(f"{space}::{name}", BYTES), 2 * 80, 5 * 24 + 4 * 80)
-            for name in (
-                "Fused8BitRowwiseQuantizedToFloat",
-                "Fused8BitRowwiseQuantizedToFloatOrHalf",
-                "FP8RowwiseQuantizedToFloat",
-                "PaddedFP8RowwiseQuantizedToFloat",
-            )
-        ),
-        Example(
-            aten(f"{space}::Fused8BitRowwiseQuantizedToFloatOut", fp32(5, 16), BYTES),
-            2 * 80,
-            5 * 24 + 4 * 80,
-        ),
-        Example(
-            aten(f"{space}::Fused8BitRowwiseQuantizedToFloatOrHalf", BYTES, 1),
-            2 * 80,
-            5 * 24 + 2 * 80,
-        ),
-        Example(aten(f"{space}::Fused8BitRowwiseQuantizedToHalf", BYTES), 2 * 80, 5 * 24 + 2 * 80),
-        *(
-            Example(aten(f"{space}::{name}", fp32(5, 16), 4), 5 * 80, 4 * 80 + 5 * (8 + 4))
-            for name in (
-                "FloatToFusedNBitRowwiseQuantizedSBHalf",
-                "HalfToFusedNBitRowwiseQuantizedSBHalf",
-                "FloatOrHalfToFusedNBitRowwiseQuantizedSBHalf",
-            )
-        ),
-    )
+    *of_both(
+        "FloatToHFP8Quantized FloatToMSFPQuantized FloatToBfloat16Quantized",
+        "fp32[80] 4 14 1.0",
+        *(80, 80 * (4 + 1)),
+    ),
+    *of_both("HFP8QuantizedToFloat MSFPQuantizedToFloat", "uint8[80] 4 14", 80, 80 * (1 + 4)),
+    *of_both("Bfloat16QuantizedToFloat", "fp16[80]", 80, 80 * (2 + 4)),
+    *of_both(
+        "FloatToFused8BitRowwiseQuantized HalfToFused8BitRowwiseQuantized"
+        " FloatOrHalfToFused8BitRowwiseQuantized FloatToFP8RowwiseQuantized"
+        " FloatToPaddedFP8RowwiseQuantized",
+        "fp32[5,16]",
+        *TO_CODE,
+    ),
+    *of_both("FloatToFused8BitRowwiseQuantizedOut", "code fp32[5,16]", *TO_CODE),
+    *of_both(
+        "Fused8BitRowwiseQuantizedToFloat Fused8BitRowwiseQuantizedToFloatOrHalf"
+        " FP8RowwiseQuantizedToFloat PaddedFP8RowwiseQuantizedToFloat",
+        "code",
+        *FROM_CODE,
+    ),
+    *of_both("Fused8BitRowwiseQuantizedToFloatOut", "fp32[5,16] code", *FROM_CODE),
+    *of_both("Fused8BitRowwiseQuantizedToFloatOrHalf", "code 1", 2 * 80, 5 * 24 + 2 * 80),
+    *of_both("Fused8BitRowwiseQuantizedToHalf", "code", 2 * 80, 5 * 24 + 2 * 80),
+    *of_both(
+        "FloatToFusedNBitRowwiseQuantizedSBHalf HalfToFusedNBitRowwiseQuantizedSBHalf"
+        " FloatOrHalfToFusedNBitRowwiseQuantizedSBHalf",
+        "fp32[5,16] 4",
+        *(5 * 80, 4 * 80 + 5 * (8 + 4)),
+    ),
 ]
 
 EXAMPLES = [*LOOKUPS, *GRADIENTS, *INSIDE, *FEATURES, *PRODUCTS, *POOLED, *CODES]
@@ -585,21 +424,14 @@ def test_without_bags_each_index_is_a_row_of_the_output():
 
 def test_a_permutation_of_fewer_features_is_an_estimate_without_its_number_of_values():
     name = "fbgemm::permute_2D_sparse_data"
-    assert cost(aten(name, i32(4), LENGTHS, VALUES, None, None)).exact
-    assert cost(aten(name, i32(2), LENGTHS, VALUES, None, 7)).exact
-    assert not cost(aten(name, i32(2), LENGTHS, VALUES, None, NOTHING)).exact
+    assert cost(aten(name, i32(4), i32(4, 3), int64(20), None, None)).exact
+    assert cost(aten(name, i32(2), i32(4, 3), int64(20), None, 7)).exact
+    assert not cost(aten(name, i32(2), i32(4, 3), int64(20), None, Tensor(()))).exact
 
 
-# The arguments of the examples, with one omitted or of another shape, never raise an error.
-@pytest.mark.parametrize("direction", ["fprop", "bprop"])
-def test_arguments_that_do_not_fit_have_no_cost_and_a_reason(direction):
-    distinct = {(each.call.op, each.call.args): each for each in EXAMPLES if each.call.mod == "fb"}
-    for example in distinct.values():
-        if "approx_" in example.call.op or "exact_" in example.call.op:
-            continue  # served by the formula of the name without
-        args = example.call.args
-        for i, each in enumerate(args):
-            for other in (None, Tensor((3,), "float32"), Tensor((2, 2, 2), "float32"), 7, "x"):
-                changed = (*args[:i], replace(each, value=other), *args[i + 1 :])
-                reason = why_unknown(replace(example.call, args=changed), direction) or ""
-                assert not reason.startswith("its formula failed"), (example.call.op, i, reason)
+def test_arguments_that_do_not_fit_have_no_cost_and_a_reason():
+    # Names with approx_ and exact_ are served by the formula of the name without.
+    distinct = [each for each in EXAMPLES if each.call.mod == "fb"]
+    assert [
+        *failures(each for each in distinct if not re.search("approx_|exact_", each.call.op))
+    ] == []

@@ -4,8 +4,6 @@ The functions here have only the names and arguments of the packages' functions;
 what a trace records.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

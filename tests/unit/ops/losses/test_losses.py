@@ -1,20 +1,30 @@
 """Losses: FLOPs and bytes by hand."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 
-import pytest
-
-from fastprof.model.call import UNKNOWN, Call
+from fastprof.model.call import UNKNOWN
 from fastprof.ops import work
-from unit.ops.ops_examples import Example, aten, exact, fp16, fp32, int64, python, sizes, tensor
+from unit.ops.ops_examples import (
+    Example,
+    Rows,
+    aten,
+    exact,
+    fp16,
+    fp32,
+    int64,
+    python,
+    sizes,
+    tensor,
+)
 from unit.ops.ops_examples import both as both_of
 
 both = partial(both_of, mod="torch._C._nn")
 
 F = "torch.nn.functional"
+rows = Rows(globals())
+two = Rows(globals(), "torch._C._nn", "aten")
+nn = Rows(globals(), F)
 X = fp32(7, 6)
 N = 7 * 6
 ONE = 4  # bytes of a reduced loss
@@ -56,133 +66,72 @@ PAIRS = [
     *of_gradients("huber_loss_backward", 5, 1, 1.0),
     *of_gradients("soft_margin_loss_backward", 25, 1),
     # Legacy arguments before reduction, and a weight after it.
-    Example(python(F, "mse_loss", X, X, None, None, "none"), 2 * N, 4 * 3 * N),
-    Example(python(F, "mse_loss", X, X, None, False), 2 * N, 4 * 3 * N),
-    Example(python(F, "mse_loss", X, X, weight=X), 4 * N, 4 * 3 * N + ONE),
-    Example(python(F, "mse_loss", X, X, None, None, "sum", fp32(6)), 4 * N, 4 * (2 * N + 6) + ONE),
-    Example(python(F, "smooth_l1_loss", X, X, None, None, "none", 0.5), 6 * N, 4 * 3 * N),
-    Example(python(F, "huber_loss", X, X, "none", 1.0, X), 6 * N, 4 * 4 * N),
-    Example(aten("smooth_l1_loss", X, X, 0, 1.0), 6 * N, 4 * 3 * N),
-    Example(python(F, "hinge_embedding_loss", X, X, 1.0, None, None, "none"), 5 * N, 4 * 3 * N),
-    *both("hinge_embedding_loss", X, X, 1.0, 1, flops=6 * N, moved=4 * 2 * N + ONE),
-    *both("hinge_embedding_loss", X, X, flops=3 * N, moved=4 * 3 * N + ONE, direction="bprop"),
+    *nn("mse_loss X X - - 'none'", 2 * N, 4 * 3 * N),
+    *nn("mse_loss X X - false", 2 * N, 4 * 3 * N),
+    *nn("mse_loss X X weight=X", 4 * N, 4 * 3 * N + ONE),
+    *nn("mse_loss X X - - 'sum' fp32[6]", 4 * N, 4 * (2 * N + 6) + ONE),
+    *nn("smooth_l1_loss X X - - 'none' 0.5", 6 * N, 4 * 3 * N),
+    *nn("huber_loss X X 'none' 1.0 X", 6 * N, 4 * 4 * N),
+    *rows("smooth_l1_loss X X 0 1.0", 6 * N, 4 * 3 * N),
+    *nn("hinge_embedding_loss X X 1.0 - - 'none'", 5 * N, 4 * 3 * N),
+    *two("hinge_embedding_loss X X 1.0 1", 6 * N, 4 * 2 * N + ONE),
+    *two.back("hinge_embedding_loss X X", 3 * N, 4 * 3 * N + ONE),
     # A broadcast target is read at its own size.
-    Example(python(F, "mse_loss", X, fp32(7, 1), reduction="none"), 2 * N, 4 * (2 * N + 7)),
+    *nn("mse_loss X fp32[7,1] reduction='none'", 2 * N, 4 * (2 * N + 7)),
 ]
 
 PROBABILITIES = [
     *of_elements("binary_cross_entropy", 46, 6)[8:],
-    *both("binary_cross_entropy", X, X, None, 1, flops=47 * N, moved=4 * 2 * N + ONE),
-    *both("binary_cross_entropy", X, X, fp32(6), 0, flops=47 * N, moved=4 * (3 * N + 6)),
-    *both(
-        "binary_cross_entropy", *(X, X, X), flops=7 * N, moved=4 * 4 * N + ONE, direction="bprop"
+    *two("binary_cross_entropy X X - 1", 47 * N, 4 * 2 * N + ONE),
+    *two("binary_cross_entropy X X fp32[6] 0", 47 * N, 4 * (3 * N + 6)),
+    *two.back("binary_cross_entropy X*3", 7 * N, 4 * 4 * N + ONE),
+    *two("binary_cross_entropy_backward LOSS X X - 1", 6 * N, 4 * 3 * N + ONE),
+    *two("binary_cross_entropy_backward X*4 0", 7 * N, 4 * 5 * N),
+    *nn(
+        "binary_cross_entropy_with_logits X*3 - - 'none' fp32[6]", (44 + 1 + 4) * N, 4 * (4 * N + 6)
     ),
-    *both("binary_cross_entropy_backward", LOSS, X, X, None, 1, flops=6 * N, moved=4 * 3 * N + ONE),
-    *both("binary_cross_entropy_backward", X, X, X, X, 0, flops=7 * N, moved=4 * 5 * N),
-    Example(
-        python(F, "binary_cross_entropy_with_logits", X, X, X, None, None, "none", fp32(6)),
-        (44 + 1 + 4) * N,
-        4 * (4 * N + 6),
+    *two("binary_cross_entropy_with_logits X X - - 1", 45 * N, 4 * 2 * N + ONE),
+    *two.back(
+        "binary_cross_entropy_with_logits X X - fp32[6] 2", (24 + 4) * N, 4 * (3 * N + 6) + ONE
     ),
-    *both(
-        "binary_cross_entropy_with_logits",
-        *(X, X, None, None, 1),
-        flops=45 * N,
-        moved=4 * 2 * N + ONE,
-    ),
-    *both(
-        "binary_cross_entropy_with_logits",
-        *(X, X, None, fp32(6), 2),
-        flops=(24 + 4) * N,
-        moved=4 * (3 * N + 6) + ONE,
-        direction="bprop",
-    ),
-    *both("kl_div", X, X, 1, False, flops=24 * N, moved=4 * 2 * N + ONE),
-    *both("kl_div", X, X, 0, True, flops=22 * N, moved=4 * 3 * N),
-    *both("kl_div", X, X, 0, True, flops=21 * N, moved=4 * 3 * N, direction="bprop"),
-    *both("kl_div", X, X, 1, False, flops=N, moved=4 * 2 * N + ONE, direction="bprop"),
-    Example(python(F, "kl_div", X, X, reduction="batchmean"), 24 * N, 4 * 2 * N + ONE),
-    Example(python(F, "kl_div", X, X, None, None, "none", True), 22 * N, 4 * 3 * N),
-    *both("poisson_nll_loss", X, X, True, False, 1e-8, 0, flops=22 * N, moved=4 * 3 * N),
-    *both("poisson_nll_loss", X, X, False, True, 1e-8, 0, flops=70 * N, moved=4 * 3 * N),
-    *both(
-        "poisson_nll_loss",
-        *(X, X, True, False, 1e-8, 1),
-        flops=22 * N,
-        moved=4 * 3 * N + ONE,
-        direction="bprop",
-    ),
-    Example(
-        python(F, "poisson_nll_loss", X, X, False, False, None, 1e-8, None, "none"),
-        23 * N,
-        4 * 3 * N,
-    ),
-    Example(python(F, "gaussian_nll_loss", X, X, X), 27 * N, 4 * 3 * N + ONE),
-    Example(
-        python(F, "gaussian_nll_loss", X, X, fp32(7), True, reduction="none"),
-        27 * N,
-        4 * (3 * N + 7),
-    ),
-    Example(python(F, "gaussian_nll_loss", X, X, 0.5), 27 * N, 4 * 2 * N + ONE),
-    Example(python(F, "gaussian_nll_loss", X, X, X), 8 * N, 4 * 5 * N + ONE, direction="bprop"),
-    *both("margin_ranking_loss", X, X, X, 0.0, 1, flops=5 * N, moved=4 * 3 * N + ONE),
-    *both(
-        "margin_ranking_loss", *(X, X, X, 0.0, 0), flops=3 * N, moved=4 * 6 * N, direction="bprop"
-    ),
-    Example(python(F, "margin_ranking_loss", X, X, X, 0.0, None, None, "none"), 4 * N, 4 * 4 * N),
-    Example(sizes("poisson_nll_loss", (7, 6), (7, 6), (), (), (), ()), 23 * N, None),
-    Example(sizes("kl_div", (7, 6), (7, 6), (), ()), 24 * N, None),
+    *two("kl_div X X 1 false", 24 * N, 4 * 2 * N + ONE),
+    *two("kl_div X X 0 true", 22 * N, 4 * 3 * N),
+    *two.back("kl_div X X 0 true", 21 * N, 4 * 3 * N),
+    *two.back("kl_div X X 1 false", N, 4 * 2 * N + ONE),
+    *nn("kl_div X X reduction='batchmean'", 24 * N, 4 * 2 * N + ONE),
+    *nn("kl_div X X - - 'none' true", 22 * N, 4 * 3 * N),
+    *two("poisson_nll_loss X X true false 1e-8 0", 22 * N, 4 * 3 * N),
+    *two("poisson_nll_loss X X false true 1e-8 0", 70 * N, 4 * 3 * N),
+    *two.back("poisson_nll_loss X X true false 1e-8 1", 22 * N, 4 * 3 * N + ONE),
+    *nn("poisson_nll_loss X X false false - 1e-8 - 'none'", 23 * N, 4 * 3 * N),
+    *nn("gaussian_nll_loss X*3", 27 * N, 4 * 3 * N + ONE),
+    *nn("gaussian_nll_loss X X fp32[7] true reduction='none'", 27 * N, 4 * (3 * N + 7)),
+    *nn("gaussian_nll_loss X X 0.5", 27 * N, 4 * 2 * N + ONE),
+    *nn.back("gaussian_nll_loss X*3", 8 * N, 4 * 5 * N + ONE),
+    *two("margin_ranking_loss X*3 0.0 1", 5 * N, 4 * 3 * N + ONE),
+    *two.back("margin_ranking_loss X*3 0.0 0", 3 * N, 4 * 6 * N),
+    *nn("margin_ranking_loss X*3 0.0 - - 'none'", 4 * N, 4 * 4 * N),
+    *rows("poisson_nll_loss [7,6] [7,6] [] [] [] []", 23 * N, None),
+    *rows("kl_div [7,6] [7,6] [] []", 24 * N, None),
 ]
 
 LABELS = int64(7)
 CLASSES = [
-    Example(python(F, "multilabel_soft_margin_loss", X, X), 87 * N, 4 * 2 * N + ONE),
-    Example(
-        python(F, "multilabel_soft_margin_loss", X, X, fp32(6), reduction="none"),
-        88 * N,
-        4 * (2 * N + 6 + 7),
-    ),
-    Example(
-        python(F, "multilabel_soft_margin_loss", X, X), 24 * N, 4 * 3 * N + ONE, direction="bprop"
-    ),
-    *both("multi_margin_loss", X, LABELS, 1, 1, None, 1, flops=4 * N, moved=4 * N + 8 * 7 + ONE),
-    *both(
-        "multi_margin_loss", *(X, LABELS, 2, 1, fp32(6), 0), flops=6 * N, moved=4 * (N + 13) + 56
-    ),
-    *both(
-        "multi_margin_loss",
-        *(X, LABELS, 1, 1, None, 1),
-        flops=4 * N,
-        moved=4 * 2 * N + 56 + ONE,
-        direction="bprop",
-    ),
-    *both(
-        "multi_margin_loss_backward",
-        *(LOSS, X, LABELS, 1, 1, None, 1),
-        flops=4 * N,
-        moved=4 * 2 * N + 56 + ONE,
-    ),
-    Example(python(F, "multi_margin_loss", X, LABELS, reduction="none"), 4 * N, 4 * (N + 7) + 56),
+    *nn("multilabel_soft_margin_loss X X", 87 * N, 4 * 2 * N + ONE),
+    *nn("multilabel_soft_margin_loss X X fp32[6] reduction='none'", 88 * N, 4 * (2 * N + 6 + 7)),
+    *nn.back("multilabel_soft_margin_loss X X", 24 * N, 4 * 3 * N + ONE),
+    *two("multi_margin_loss X LABELS 1 1 - 1", 4 * N, 4 * N + 8 * 7 + ONE),
+    *two("multi_margin_loss X LABELS 2 1 fp32[6] 0", 6 * N, 4 * (N + 13) + 56),
+    *two.back("multi_margin_loss X LABELS 1 1 - 1", 4 * N, 4 * 2 * N + 56 + ONE),
+    *two("multi_margin_loss_backward LOSS X LABELS 1 1 - 1", 4 * N, 4 * 2 * N + 56 + ONE),
+    *nn("multi_margin_loss X LABELS reduction='none'", 4 * N, 4 * (N + 7) + 56),
     # The number of targets per row is unknown, and so are the FLOPs.
-    *both(
-        "multilabel_margin_loss multilabel_margin_loss_forward",
-        *(X, int64(7, 6), 1),
-        flops=None,
-        moved=(4 + 8 + 4) * N + ONE,
+    *two(
+        "multilabel_margin_loss|multilabel_margin_loss_forward X int64[7,6] 1",
+        *(None, (4 + 8 + 4) * N + ONE),
     ),
-    *both(
-        "multilabel_margin_loss",
-        *(X, int64(7, 6), 1),
-        flops=None,
-        moved=(4 + 8 + 4 + 4) * N + ONE,
-        direction="bprop",
-    ),
-    *both(
-        "multilabel_margin_loss_backward",
-        *(LOSS, X, int64(7, 6), 1, X),
-        flops=None,
-        moved=(4 + 8 + 4 + 4) * N + ONE,
-    ),
+    *two.back("multilabel_margin_loss X int64[7,6] 1", None, (4 + 8 + 4 + 4) * N + ONE),
+    *two("multilabel_margin_loss_backward LOSS X int64[7,6] 1 X", None, (4 + 8 + 4 + 4) * N + ONE),
 ]
 
 # Log probabilities of 6 classes for 7 rows; of 3 classes for images.
@@ -190,77 +139,53 @@ PIXELS, TARGETS = fp32(2, 3, 4, 5), int64(2, 4, 5)
 NLL = 8 * 7 + 4 * 7 + ONE + 4  # targets, picked elements, loss, sum of weights
 NLL_BACKWARD = ONE + 8 * 7 + 4 + 4 * N
 LIKELIHOOD = [
-    *both("nll_loss nll_loss_nd nll_loss_forward", X, LABELS, None, 1, -100, flops=7, moved=NLL),
-    *both("nll_loss", X, LABELS, fp32(6), 1, -100, flops=3 * 7, moved=NLL + 4 * 6),
-    *both("nll_loss", X, LABELS, None, 0, -100, flops=0, moved=8 * 7 + 2 * 4 * 7),
-    *both(
-        "nll_loss2d nll_loss2d_forward",
-        *(PIXELS, TARGETS, fp32(3), 0, -100),
-        flops=40,
-        moved=8 * 40 + 4 * 3 + 2 * 4 * 40,
+    *two("nll_loss|nll_loss_nd|nll_loss_forward X LABELS - 1 -100", 7, NLL),
+    *two("nll_loss X LABELS fp32[6] 1 -100", 3 * 7, NLL + 4 * 6),
+    *two("nll_loss X LABELS - 0 -100", 0, 8 * 7 + 2 * 4 * 7),
+    *two(
+        "nll_loss2d|nll_loss2d_forward PIXELS TARGETS fp32[3] 0 -100",
+        *(40, 8 * 40 + 4 * 3 + 2 * 4 * 40),
     ),
-    *both("nll_loss", X, LABELS, None, 1, -100, flops=7, moved=NLL_BACKWARD, direction="bprop"),
-    *both(
-        "nll_loss_backward", *(LOSS, X, LABELS, None, 1, -100, fp32()), flops=7, moved=NLL_BACKWARD
+    *two.back("nll_loss X LABELS - 1 -100", 7, NLL_BACKWARD),
+    *two("nll_loss_backward LOSS X LABELS - 1 -100 fp32[]", 7, NLL_BACKWARD),
+    *two(
+        "nll_loss2d_backward fp32[2,4,5] PIXELS TARGETS fp32[3] 0 -100 fp32[]",
+        *(2 * 40, 4 * 40 + 8 * 40 + 4 * 3 + 4 + 4 * 120),
     ),
-    *both(
-        "nll_loss2d_backward",
-        *(fp32(2, 4, 5), PIXELS, TARGETS, fp32(3), 0, -100, fp32()),
-        flops=2 * 40,
-        moved=4 * 40 + 8 * 40 + 4 * 3 + 4 + 4 * 120,
-    ),
-    Example(python(F, "nll_loss", X, LABELS), 7, NLL),
-    Example(python(F, "nll_loss", X, LABELS, None, None, -100, None, "none"), 0, 8 * 7 + 8 * 7),
-    Example(python(F, "nll_loss", X, LABELS, None, None, -100, False), 0, 8 * 7 + 8 * 7),
-    Example(python(F, "nll_loss", fp32(6), int64()), 1, 8 + 4 + ONE + 4),
-    Example(sizes("nll_loss_forward", (7, 6), (7,), (6,), (), ()), 3 * 7, None),
-    Example(sizes("nll_loss_backward", (), (7, 6), (7,), (), (), (), ()), 7, None),
+    *nn("nll_loss X LABELS", 7, NLL),
+    *nn("nll_loss X LABELS - - -100 - 'none'", 0, 8 * 7 + 8 * 7),
+    *nn("nll_loss X LABELS - - -100 false", 0, 8 * 7 + 8 * 7),
+    *nn("nll_loss fp32[6] int64[]", 1, 8 + 4 + ONE + 4),
+    *rows("nll_loss_forward [7,6] [7] [6] [] []", 3 * 7, None),
+    *rows("nll_loss_backward [] [7,6] [7] [] [] [] []", 7, None),
 ]
 
 LOGITS = 24 * N  # log_softmax: x read, log probabilities written
 ENTROPY = [
-    Example(
-        python(F, "cross_entropy", X, LABELS), LOGITS + 7, 4 * 2 * N + NLL, "[7,6]fp32;[7]int64"
+    *nn("cross_entropy X LABELS", LOGITS + 7, 4 * 2 * N + NLL, "[7,6]fp32;[7]int64"),
+    *two("cross_entropy_loss X LABELS - 1 -100 0.0", LOGITS + 7, 8 * N + NLL),
+    *two.back("cross_entropy_loss X LABELS - 1 -100 0.0", 23 * N + 7, 4 * 3 * N + NLL_BACKWARD),
+    *nn(
+        "cross_entropy X LABELS label_smoothing=0.1",
+        *(LOGITS + 7 + N + 4 * 7, 4 * 2 * N + NLL + 4 * N),
     ),
-    *both("cross_entropy_loss", X, LABELS, None, 1, -100, 0.0, flops=LOGITS + 7, moved=8 * N + NLL),
-    *both(
-        "cross_entropy_loss",
-        *(X, LABELS, None, 1, -100, 0.0),
-        flops=23 * N + 7,
-        moved=4 * 3 * N + NLL_BACKWARD,
-        direction="bprop",
-    ),
-    Example(
-        python(F, "cross_entropy", X, LABELS, label_smoothing=0.1),
-        LOGITS + 7 + N + 4 * 7,
-        4 * 2 * N + NLL + 4 * N,
-    ),
-    Example(
-        python(F, "cross_entropy", X, LABELS, label_smoothing=0.1),
-        23 * N + 7 + N,
-        4 * 3 * N + NLL_BACKWARD + 4 * N,
-        direction="bprop",
+    *nn.back(
+        "cross_entropy X LABELS label_smoothing=0.1",
+        *(23 * N + 7 + N, 4 * 3 * N + NLL_BACKWARD + 4 * N),
     ),
     # Probabilities in place of classes.
-    Example(python(F, "cross_entropy", X, X), LOGITS + 2 * N, 4 * 2 * N + 4 * 2 * N + ONE),
-    Example(
-        python(F, "cross_entropy", X, X, fp32(6), reduction="none"),
-        LOGITS + 3 * N,
-        4 * 2 * N + 4 * (2 * N + 6 + 7),
+    *nn("cross_entropy X X", LOGITS + 2 * N, 4 * 2 * N + 4 * 2 * N + ONE),
+    *nn(
+        "cross_entropy X X fp32[6] reduction='none'",
+        *(LOGITS + 3 * N, 4 * 2 * N + 4 * (2 * N + 6 + 7)),
     ),
-    Example(
-        python(F, "cross_entropy", X, X),
-        23 * N + 2 * N,
-        4 * 3 * N + 4 * 2 * N + ONE,
-        direction="bprop",
+    *nn.back("cross_entropy X X", 23 * N + 2 * N, 4 * 3 * N + 4 * 2 * N + ONE),
+    *nn(
+        "cross_entropy fp16[7,6] LABELS - - -100 - 'mean' 0.0",
+        *(LOGITS + 7, 2 * 2 * N + 8 * 7 + 2 * 7 + 2 + 2),
     ),
-    Example(
-        python(F, "cross_entropy", fp16(7, 6), LABELS, None, None, -100, None, "mean", 0.0),
-        LOGITS + 7,
-        2 * 2 * N + 8 * 7 + 2 * 7 + 2 + 2,
-    ),
-    Example(sizes("cross_entropy_loss", (7, 6), (7,), (), (), (), ()), LOGITS + 7, None),
-    Example(sizes("cross_entropy_loss", (7, 6), (7, 6), (), (), (), ()), LOGITS + 2 * N, None),
+    *rows("cross_entropy_loss [7,6] [7] [] [] [] []", LOGITS + 7, None),
+    *rows("cross_entropy_loss [7,6] [7,6] [] [] [] []", LOGITS + 2 * N, None),
 ]
 
 EXAMPLES = [*PAIRS, *PROBABILITIES, *CLASSES, *LIKELIHOOD, *ENTROPY]
@@ -300,22 +225,17 @@ def test_losses_of_no_rows_cost_no_flops() -> None:
         assert done.cost.flops == 0
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        python(F, "mse_loss", X),
-        python(F, "mse_loss", X, 1.0),
-        python(F, "mse_loss", X, fp32(5)),
-        python(F, "mse_loss", X, X, reduction="best"),
-        aten("mse_loss", X, X, 7),
-        aten("mse_loss_backward", fp32(3), X, X, 1),
-        python(F, "nll_loss", X, int64(6)),
-        python(F, "nll_loss", X, LABELS, fp32(5)),
-        python(F, "nll_loss", fp32(), int64()),
-        python(F, "cross_entropy", X, int64(7, 5)),
-        python(F, "cross_entropy", X, X, fp32(5)),
-        aten("multilabel_margin_loss", X, tensor("int64", 7), 1),
-    ],
-)
-def test_a_malformed_loss_has_no_cost(call: Call) -> None:
-    assert work(call, "fprop") is None
+MALFORMED = [
+    python(F, "mse_loss", X),
+    python(F, "mse_loss", X, 1.0),
+    python(F, "mse_loss", X, fp32(5)),
+    python(F, "mse_loss", X, X, reduction="best"),
+    aten("mse_loss", X, X, 7),
+    aten("mse_loss_backward", fp32(3), X, X, 1),
+    python(F, "nll_loss", X, int64(6)),
+    python(F, "nll_loss", X, LABELS, fp32(5)),
+    python(F, "nll_loss", fp32(), int64()),
+    python(F, "cross_entropy", X, int64(7, 5)),
+    python(F, "cross_entropy", X, X, fp32(5)),
+    aten("multilabel_margin_loss", X, tensor("int64", 7), 1),
+]

@@ -1,7 +1,5 @@
 """Einsum against FlopCounterMode's count of the same equation."""
 
-from __future__ import annotations
-
 import random
 from math import prod
 

@@ -2,29 +2,16 @@
 
 import pytest
 
-from fastprof.model.call import Arg, Call, Tensor
-from fastprof.ops import Cost, has_model, work
-from unit.ops.ops_examples import Example, aten, python, sizes, tensor
-
-
-def call(mod, op, *values, **named):
-    arguments = [Arg("", value) for value in values]
-    return Call(mod, op, (*arguments, *(Arg(name, value) for name, value in named.items())))
-
-
-def fp32(*shape):
-    return Tensor(shape, "float32")
-
-
-def fp16(*shape):
-    return Tensor(shape, "float16")
+from fastprof.model.call import Tensor
+from fastprof.ops import Cost, work
+from unit.ops.ops_examples import Rows, fp16, fp32, python, tensor
 
 
 def _torch(op, *values, **named):
-    return call("torch", op, *values, **named)
+    return python("torch", op, *values, **named)
 
 
-LANGUAGE_MODEL = call(
+LANGUAGE_MODEL = python(
     "torch.nn.functional", "linear", fp32(35, 20, 200), fp32(33278, 200), fp32(33278)
 )
 
@@ -46,11 +33,11 @@ def test_linear_multiplies_rows_of_all_leading_dimensions():
 
 def test_linear_without_a_bias_has_no_bias_part():
     for bias in ((), (None,), (Tensor((), None),)):
-        assert only(call("torch.nn.functional", "linear", fp16(8, 16), fp16(4, 16), *bias)).cost
+        assert only(python("torch.nn.functional", "linear", fp16(8, 16), fp16(4, 16), *bias)).cost
 
 
 def test_linear_takes_keywords_and_one_row():
-    part = only(call("torch._C._nn", "linear", input=fp16(768), weight=fp16(3072, 768)))
+    part = only(python("torch._C._nn", "linear", input=fp16(768), weight=fp16(3072, 768)))
     assert part.params == "M=3072,N=1,K=768,fp16,"
     assert part.cost == Cost(2 * 3072 * 768, 2 * (768 + 3072 * 768 + 3072))
 
@@ -69,7 +56,7 @@ def test_backward_of_linear_tells_its_products_by_layout():
 
 
 def test_backward_of_mm_guesses_by_layout():
-    dgrad, wgrad = work(call("torch", "mm", fp32(2, 3), fp32(3, 5)), "bprop").parts
+    dgrad, wgrad = work(python("torch", "mm", fp32(2, 3), fp32(3, 5)), "bprop").parts
     # dA[2, 3] = dC[2, 5] @ B^T and dB[3, 5] = A^T @ dC[2, 5], column-major.
     assert (dgrad.params, dgrad.layout) == ("M=3,N=2,K=5,fp32,", None)
     assert (wgrad.params, wgrad.layout) == ("M=5,N=3,K=2,fp32,", "nt")
@@ -79,38 +66,43 @@ def test_backward_of_mm_guesses_by_layout():
 @pytest.mark.parametrize(
     ("the_call", "flops", "count", "params"),
     [
-        (call("torch", "mm", fp32(2, 3), mat2=fp32(3, 5)), 60, 31, "M=5,N=2,K=3,fp32,"),
-        (call("Tensor", "mm", fp32(2, 3), fp32(3, 5)), 60, 31, "M=5,N=2,K=3,fp32,"),
-        (call("torch", "addmm", fp32(5), fp32(2, 3), fp32(3, 5)), 60, 36, "M=5,N=2,K=3,fp32,"),
-        (call("Tensor", "addmm_", fp32(2, 5), fp32(2, 3), fp32(3, 5)), 60, 41, "M=5,N=2,K=3,fp32,"),
-        (call("Tensor", "bmm", fp32(8, 2, 3), fp32(8, 3, 5)), 480, 248, "B=8,M=5,N=2,K=3,fp32,"),
+        (python("torch", "mm", fp32(2, 3), mat2=fp32(3, 5)), 60, 31, "M=5,N=2,K=3,fp32,"),
+        (python("Tensor", "mm", fp32(2, 3), fp32(3, 5)), 60, 31, "M=5,N=2,K=3,fp32,"),
+        (python("torch", "addmm", fp32(5), fp32(2, 3), fp32(3, 5)), 60, 36, "M=5,N=2,K=3,fp32,"),
         (
-            call("torch", "baddbmm", fp32(8, 1, 5), fp32(8, 2, 3), fp32(8, 3, 5)),
+            python("Tensor", "addmm_", fp32(2, 5), fp32(2, 3), fp32(3, 5)),
+            60,
+            41,
+            "M=5,N=2,K=3,fp32,",
+        ),
+        (python("Tensor", "bmm", fp32(8, 2, 3), fp32(8, 3, 5)), 480, 248, "B=8,M=5,N=2,K=3,fp32,"),
+        (
+            python("torch", "baddbmm", fp32(8, 1, 5), fp32(8, 2, 3), fp32(8, 3, 5)),
             480,
             288,
             "B=8,M=5,N=2,K=3,fp32,",
         ),
         (
-            call("torch", "addbmm", fp32(2, 5), fp32(8, 2, 3), fp32(8, 3, 5)),
+            python("torch", "addbmm", fp32(2, 5), fp32(8, 2, 3), fp32(8, 3, 5)),
             480,
             8 * (6 + 15) + 10 + 10,
             "B=8,M=5,N=2,K=3,fp32,",
         ),
-        (call("torch", "mv", fp32(2, 3), fp32(3)), 12, 11, "M=1,N=2,K=3,fp32,"),
-        (call("torch", "addmv", fp32(2), fp32(2, 3), fp32(3)), 12, 13, "M=1,N=2,K=3,fp32,"),
-        (call("torch", "dot", fp32(7), fp32(7)), 14, 15, "M=1,N=1,K=7,fp32,"),
-        (call("Tensor", "matmul", fp32(7), fp32(7)), 14, 15, "M=1,N=1,K=7,fp32,"),
-        (call("torch", "matmul", fp32(4, 2, 3), fp32(3)), 48, 35, "M=1,N=8,K=3,fp32,"),
-        (call("torch", "matmul", fp32(4, 2, 3), fp32(3, 5)), 240, 79, "M=5,N=8,K=3,fp32,"),
-        (call("operator", "matmul", fp32(3), fp32(3, 5)), 30, 23, "M=5,N=1,K=3,fp32,"),
+        (python("torch", "mv", fp32(2, 3), fp32(3)), 12, 11, "M=1,N=2,K=3,fp32,"),
+        (python("torch", "addmv", fp32(2), fp32(2, 3), fp32(3)), 12, 13, "M=1,N=2,K=3,fp32,"),
+        (python("torch", "dot", fp32(7), fp32(7)), 14, 15, "M=1,N=1,K=7,fp32,"),
+        (python("Tensor", "matmul", fp32(7), fp32(7)), 14, 15, "M=1,N=1,K=7,fp32,"),
+        (python("torch", "matmul", fp32(4, 2, 3), fp32(3)), 48, 35, "M=1,N=8,K=3,fp32,"),
+        (python("torch", "matmul", fp32(4, 2, 3), fp32(3, 5)), 240, 79, "M=5,N=8,K=3,fp32,"),
+        (python("operator", "matmul", fp32(3), fp32(3, 5)), 30, 23, "M=5,N=1,K=3,fp32,"),
         (
-            call("Tensor", "__matmul__", fp32(4, 1, 2, 3), fp32(6, 3, 5)),
+            python("Tensor", "__matmul__", fp32(4, 1, 2, 3), fp32(6, 3, 5)),
             24 * 60,
             24 + 90 + 240,
             "B=24,M=5,N=2,K=3,fp32,",
         ),
-        (call("Tensor", "__rmatmul__", fp32(3, 5), fp32(2, 3)), 60, 31, "M=5,N=2,K=3,fp32,"),
-        (call("torch", "mm", fp32(0, 3), fp32(3, 5)), 0, 15, "M=5,N=0,K=3,fp32,"),
+        (python("Tensor", "__rmatmul__", fp32(3, 5), fp32(2, 3)), 60, 31, "M=5,N=2,K=3,fp32,"),
+        (python("torch", "mm", fp32(0, 3), fp32(3, 5)), 0, 15, "M=5,N=0,K=3,fp32,"),
     ],
 )
 def test_product_counts_multiply_adds_and_reads_each_operand_once(the_call, flops, count, params):
@@ -120,38 +112,38 @@ def test_product_counts_multiply_adds_and_reads_each_operand_once(the_call, flop
 
 
 def test_gradient_of_a_small_addend_is_a_reduction_and_of_a_full_one_nothing():
-    small = call("torch", "addmm", fp32(5), fp32(2, 3), fp32(3, 5))
+    small = python("torch", "addmm", fp32(5), fp32(2, 3), fp32(3, 5))
     assert [part.role for part in work(small, "bprop").parts] == ["dgrad", "wgrad", "bias"]
     assert work(small, "bprop").parts[2].cost == Cost(10, 4 * (10 + 5))
-    full = call("torch", "addmm", fp32(2, 5), fp32(2, 3), fp32(3, 5))
+    full = python("torch", "addmm", fp32(2, 5), fp32(2, 3), fp32(3, 5))
     assert [part.role for part in work(full, "bprop").parts] == ["dgrad", "wgrad"]
 
 
 def test_backward_of_vector_products():
-    matrix, vector = work(call("torch", "mv", fp32(2, 3), fp32(3)), "bprop").parts
+    matrix, vector = work(python("torch", "mv", fp32(2, 3), fp32(3)), "bprop").parts
     assert (matrix.role, matrix.kernels, matrix.cost.flops) == ("dgrad", {"elementwise"}, 6)
     assert (vector.role, vector.kernels, vector.cost.flops) == ("wgrad", {"gemm"}, 12)
-    assert only(call("torch", "dot", fp32(7), fp32(7)), "bprop").cost == Cost(14, 4 * 28)
+    assert only(python("torch", "dot", fp32(7), fp32(7)), "bprop").cost == Cost(14, 4 * 28)
 
 
 def test_mixed_types_count_each_operand_by_its_own():
-    part = only(call("torch", "mm", fp16(2, 3), fp32(3, 5)))
+    part = only(python("torch", "mm", fp16(2, 3), fp32(3, 5)))
     assert part.cost.bytes == 2 * 6 + 4 * 15 + 4 * 10
     assert part.params == "M=5,N=2,K=3,fp32,"
 
 
 def test_an_aten_call_without_types_has_flops_and_no_bytes():
-    aten = call("aten", "addmm", Tensor((5,), None), Tensor((2, 3), None), Tensor((3, 5), None))
+    aten = python("aten", "addmm", Tensor((5,), None), Tensor((2, 3), None), Tensor((3, 5), None))
     assert only(aten).cost == Cost(60, None)
     assert only(aten).params == "M=5,N=2,K=3,na,"
-    linear = call("aten", "linear", Tensor((4, 2, 3), None), Tensor((5, 3), None), None)
+    linear = python("aten", "linear", Tensor((4, 2, 3), None), Tensor((5, 3), None), None)
     assert only(linear).cost.flops == 240
 
 
 def test_a_product_of_matrices_says_why_it_ran_without_tensor_cores():
     def reason(dtype):
         left, right = Tensor((2, 3), dtype), Tensor((3, 5), dtype)
-        return only(call("torch", "mm", left, right)).no_tensor_cores
+        return only(python("torch", "mm", left, right)).no_tensor_cores
 
     assert reason("float16") == "M=5 is not a multiple of 8 (fp16)"
     assert reason("float8_e4m3fn") == "M=5 is not a multiple of 16 (fp8)"
@@ -161,141 +153,105 @@ def test_a_product_of_matrices_says_why_it_ran_without_tensor_cores():
 
 
 def test_a_product_with_a_vector_could_not_use_tensor_cores():
-    assert only(call("torch", "mv", fp16(2, 3), fp16(3))).no_tensor_cores == ""
-    assert only(call("torch", "linear", fp16(1, 8), fp16(16, 8))).no_tensor_cores == ""
+    assert only(python("torch", "mv", fp16(2, 3), fp16(3))).no_tensor_cores == ""
+    assert only(python("torch", "linear", fp16(1, 8), fp16(16, 8))).no_tensor_cores == ""
 
 
-@pytest.mark.parametrize(
-    "malformed",
-    [
-        call("torch", "mm"),
-        call("torch", "mm", fp32(2, 3)),
-        call("torch", "mm", fp32(2, 3), None),
-        call("torch", "mm", fp32(2, 3), fp32(4, 5)),
-        call("torch", "mm", fp32(2, 3), fp32(3)),
-        call("torch", "mm", fp32(2, 3), 7),
-        call("torch", "mm", fp32(2, 3), (fp32(3, 5),)),
-        call("torch", "mm", fp32(2, -3), fp32(-3, 5)),
-        call("torch", "mm", Tensor((2, "x"), None), fp32(3, 5)),
-        call("torch", "mm", Tensor(None, None), fp32(3, 5)),
-        call("torch", "bmm", fp32(2, 3, 4), fp32(3, 4, 5)),
-        call("torch", "bmm", fp32(2, 3), fp32(3, 4)),
-        call("torch", "addmm", fp32(7), fp32(2, 3), fp32(3, 5)),
-        call("torch", "addmm", 1, fp32(2, 3), fp32(3, 5)),
-        call("torch", "baddbmm", fp32(3, 2, 5), fp32(2, 2, 3), fp32(2, 3, 5)),
-        call("torch", "addmv", fp32(3), fp32(2, 3), fp32(3)),
-        call("torch", "mv", fp32(2, 3), fp32(4)),
-        call("torch", "dot", fp32(2), fp32(3)),
-        call("torch", "matmul", fp32(), fp32(2)),
-        call("torch", "matmul", fp32(2, 3), fp32()),
-        call("torch", "matmul", fp32(4, 2, 3), fp32(5, 3, 2)),
-        call("torch.nn.functional", "linear", fp32(), fp32(2, 2)),
-        call("torch.nn.functional", "linear", fp32(2, 3), fp32(2, 2)),
-        call("torch.nn.functional", "linear", fp32(2, 3), fp32(2, 2, 3)),
-        call("torch.nn.functional", "linear", fp32(2, 3), fp32(2, 3), fp32(5)),
-        call("torch.nn.functional", "linear", fp32(2, 3), fp32(2, 3), 1.0),
-    ],
-)
-def test_malformed_product_has_no_work(malformed):
-    assert work(malformed, "fprop") is None
-    assert work(malformed, "bprop") is None
-    assert not has_model(malformed)
+MALFORMED = [
+    python("torch", "mm"),
+    python("torch", "mm", fp32(2, 3)),
+    python("torch", "mm", fp32(2, 3), None),
+    python("torch", "mm", fp32(2, 3), fp32(4, 5)),
+    python("torch", "mm", fp32(2, 3), fp32(3)),
+    python("torch", "mm", fp32(2, 3), 7),
+    python("torch", "mm", fp32(2, 3), (fp32(3, 5),)),
+    python("torch", "mm", fp32(2, -3), fp32(-3, 5)),
+    python("torch", "mm", Tensor((2, "x"), None), fp32(3, 5)),
+    python("torch", "mm", Tensor(None, None), fp32(3, 5)),
+    python("torch", "bmm", fp32(2, 3, 4), fp32(3, 4, 5)),
+    python("torch", "bmm", fp32(2, 3), fp32(3, 4)),
+    python("torch", "addmm", fp32(7), fp32(2, 3), fp32(3, 5)),
+    python("torch", "addmm", 1, fp32(2, 3), fp32(3, 5)),
+    python("torch", "baddbmm", fp32(3, 2, 5), fp32(2, 2, 3), fp32(2, 3, 5)),
+    python("torch", "addmv", fp32(3), fp32(2, 3), fp32(3)),
+    python("torch", "mv", fp32(2, 3), fp32(4)),
+    python("torch", "dot", fp32(2), fp32(3)),
+    python("torch", "matmul", fp32(), fp32(2)),
+    python("torch", "matmul", fp32(2, 3), fp32()),
+    python("torch", "matmul", fp32(4, 2, 3), fp32(5, 3, 2)),
+    python("torch.nn.functional", "linear", fp32(), fp32(2, 2)),
+    python("torch.nn.functional", "linear", fp32(2, 3), fp32(2, 2)),
+    python("torch.nn.functional", "linear", fp32(2, 3), fp32(2, 2, 3)),
+    python("torch.nn.functional", "linear", fp32(2, 3), fp32(2, 3), fp32(5)),
+    python("torch.nn.functional", "linear", fp32(2, 3), fp32(2, 3), 1.0),
+]
 
 
 A, B = fp32(2, 3), fp32(3, 5)  # 6 and 15 elements, product of 10
 BATCH = fp32(4, 2, 3), fp32(4, 3, 5)  # 24 and 60 elements, product of 40
 COMPLEX = tensor("complex64", 2, 3), tensor("complex64", 3, 5)
 PLAIN = 2 * 2 * 5 * 3, 4 * (6 + 15 + 10)
+rows = Rows(globals())
+two = Rows(globals(), "torch", "aten")
 EXAMPLES = [
-    *(Example(each("mm", A, B), *PLAIN, "M=5,N=2,K=3,fp32,") for each in (aten, _torch)),
-    Example(python("Tensor", "mm", A, mat2=B), *PLAIN),
-    *(Example(python("torch", name, A, B), *PLAIN) for name in ("spmm", "dsmm")),
-    Example(python("torch", "mm", A, B), 2 * 60, 2 * 4 * (6 + 15 + 10), None, "bprop"),
-    Example(sizes("mm", (2, 3), (3, 5)), 60, None),
+    *two("mm A B", *PLAIN, "M=5,N=2,K=3,fp32,"),
+    *rows("Tensor.mm A mat2=B\ntorch.spmm|torch.dsmm A B", *PLAIN),
+    *rows.back("torch.mm A B", 2 * 60, 2 * 4 * (6 + 15 + 10)),
+    *rows("mm [2,3] [3,5]", 60, None),
     # The requested type is that of the output.
-    Example(
-        python("torch", "mm", fp16(2, 3), fp16(3, 5), out_dtype="torch.float32"),
-        60,
-        2 * (6 + 15) + 4 * 10,
+    *rows(
+        """torch.mm fp16[2,3] fp16[3,5] out_dtype='torch.float32'
+        mm fp16[2,3] fp16[3,5] 6""",
+        *(60, 2 * (6 + 15) + 4 * 10),
     ),
-    Example(aten("mm", fp16(2, 3), fp16(3, 5), 6), 60, 2 * (6 + 15) + 4 * 10),
-    Example(aten("mm", fp16(2, 3), fp16(3, 5), Tensor(())), 60, None),
-    Example(aten("bmm", fp16(4, 2, 3), fp16(4, 3, 5), 6), 240, 2 * (24 + 60) + 4 * 40),
-    Example(aten("addmm", fp16(5), fp16(2, 3), fp16(3, 5), 6, 1, 1), 60, 2 * (5 + 6 + 15) + 4 * 10),
-    Example(aten("addmm", fp16(5), fp16(2, 3), fp16(3, 5), 6, 1), 60, 2 * (5 + 6 + 15 + 10)),
+    *rows("mm fp16[2,3] fp16[3,5] []", 60, None),
+    *rows("bmm fp16[4,2,3] fp16[4,3,5] 6", 240, 2 * (24 + 60) + 4 * 40),
+    *rows("addmm fp16[5] fp16[2,3] fp16[3,5] 6 1 1", 60, 2 * (5 + 6 + 15) + 4 * 10),
+    *rows("addmm fp16[5] fp16[2,3] fp16[3,5] 6 1", 60, 2 * (5 + 6 + 15 + 10)),
     # Complex: four multiplications and four additions for each multiply-add.
-    Example(python("torch", "mm", *COMPLEX), 8 * 2 * 5 * 3, 8 * (6 + 15 + 10)),
-    *(
-        Example(each(name, fp32(5), A, B, *numbers), 60, 4 * (5 + 6 + 15 + 10))
-        for each in (aten, _torch)
-        for name in ("addmm", "_addmm_activation")
-        for numbers in ((), (1, 1))
+    *rows("torch.mm *COMPLEX", 8 * 2 * 5 * 3, 8 * (6 + 15 + 10)),
+    *two(
+        """addmm|_addmm_activation fp32[5] A B
+        addmm|_addmm_activation fp32[5] A B 1 1""",
+        *(60, 4 * (5 + 6 + 15 + 10)),
     ),
-    *(
-        Example(each("addmm_", fp32(2, 5), A, B), 60, 4 * (10 + 6 + 15 + 10))
-        for each in (aten, _torch)
+    *two("addmm_ fp32[2,5] A B", 60, 4 * (10 + 6 + 15 + 10)),
+    *rows(
+        """torch.addmm 2 fp32[5] 3 A B
+        torch.addmm 2 fp32[5] A B
+        torch.addmm fp32[5] A B beta=0.5 alpha=2""",
+        *(60, 4 * (5 + 6 + 15 + 10)),
     ),
-    Example(_torch("addmm", 2, fp32(5), 3, A, B), 60, 4 * (5 + 6 + 15 + 10)),
-    Example(_torch("addmm", 2, fp32(5), A, B), 60, 4 * (5 + 6 + 15 + 10)),
-    Example(_torch("addmm", fp32(5), A, B, beta=0.5, alpha=2), 60, 4 * (5 + 6 + 15 + 10)),
-    *(Example(each("bmm", *BATCH), 4 * 60, 4 * (24 + 60 + 40)) for each in (aten, _torch)),
-    *(
-        Example(each(name, fp32(4, 2, 5), *BATCH), 4 * 60, 4 * (40 + 24 + 60 + 40))
-        for each in (aten, _torch)
-        for name in ("baddbmm", "baddbmm_")
+    *two("bmm *BATCH", 4 * 60, 4 * (24 + 60 + 40)),
+    *two("baddbmm|baddbmm_ fp32[4,2,5] *BATCH", 4 * 60, 4 * (40 + 24 + 60 + 40)),
+    *rows(
+        "torch.baddbmm fp32[5] batch1=fp32[4,2,3] batch2=fp32[4,3,5] beta=0.5",
+        *(240, 4 * (5 + 24 + 60 + 40)),
     ),
-    Example(
-        python("torch", "baddbmm", fp32(5), batch1=BATCH[0], batch2=BATCH[1], beta=0.5),
-        240,
-        4 * (5 + 24 + 60 + 40),
+    *two("addbmm|addbmm_ fp32[2,5] *BATCH", 4 * 60, 4 * (10 + 24 + 60 + 10)),
+    *rows(
+        """matmul|linalg_matmul|Tensor.__matmul__|Tensor.__imatmul__|operator.imatmul A B
+        torch.linalg.matmul A other=B
+        Tensor.__rmatmul__ B A""",
+        *PLAIN,
     ),
-    *(
-        Example(each(name, fp32(2, 5), *BATCH), 4 * 60, 4 * (10 + 24 + 60 + 10))
-        for each in (aten, _torch)
-        for name in ("addbmm", "addbmm_")
-    ),
-    *(
-        Example(each, *PLAIN)
-        for each in (
-            aten("matmul", A, B),
-            aten("linalg_matmul", A, B),
-            python("torch.linalg", "matmul", A, other=B),
-            python("Tensor", "__matmul__", A, B),
-            python("Tensor", "__rmatmul__", B, A),
-            python("Tensor", "__imatmul__", A, B),
-            python("operator", "imatmul", A, B),
-        )
-    ),
-    *(
-        Example(each("linear", fp32(7, 2, 3), fp32(5, 3)), 7 * 60, 4 * (42 + 15 + 70))
-        for each in (aten, _torch)
-    ),
-    *(Example(each("mv", A, fp32(3)), 2 * 2 * 3, 4 * (6 + 3 + 2)) for each in (aten, _torch)),
-    *(
-        Example(each(name, fp32(2), A, fp32(3)), 2 * 2 * 3, 4 * (2 + 6 + 3 + 2))
-        for each in (aten, _torch)
-        for name in ("addmv", "addmv_")
-    ),
-    *(
-        Example(each(name, fp32(7), fp32(7)), 2 * 7, 4 * (7 + 7 + 1))
-        for each in (aten, _torch)
-        for name in ("dot", "vdot")
-    ),
+    *two("linear fp32[7,2,3] fp32[5,3]", 7 * 60, 4 * (42 + 15 + 70)),
+    *two("mv A fp32[3]", 2 * 2 * 3, 4 * (6 + 3 + 2)),
+    *two("addmv|addmv_ fp32[2] A fp32[3]", 2 * 2 * 3, 4 * (2 + 6 + 3 + 2)),
+    *two("dot|vdot fp32[7] fp32[7]", 2 * 7, 4 * (7 + 7 + 1)),
     # Two products, and a sum of the bias's gradient of 2 rows and 5 columns.
-    *(
-        Example(
-            aten(name, A, fp32(2, 5), fp32(5, 3), (True, True, True)),
-            2 * 60 + 10,
-            2 * PLAIN[1] + 4 * (10 + 5),
-        )
-        for name in ("linear_backward", "mkldnn_linear_backward")
+    *rows(
+        "linear_backward|mkldnn_linear_backward A fp32[2,5] fp32[5,3] (true,true,true)",
+        *(2 * 60 + 10, 2 * PLAIN[1] + 4 * (10 + 5)),
     ),
-    Example(aten("linear_backward", A, fp32(2, 5), fp32(5, 3), (True, False, False)), *PLAIN),
-    Example(aten("matmul_backward", fp32(2, 5), A, B, (True, True)), 2 * 60, 2 * PLAIN[1]),
-    Example(aten("matmul_backward", fp32(2, 5), A, B, (False, True)), *PLAIN),
+    *rows("linear_backward A fp32[2,5] fp32[5,3] (true,false,false)", *PLAIN),
+    *rows("matmul_backward fp32[2,5] A B (true,true)", 2 * 60, 2 * PLAIN[1]),
+    *rows("matmul_backward fp32[2,5] A B (false,true)", *PLAIN),
 ]
 
 
 def test_an_operand_that_is_expanded_over_the_batch_is_read_once():
     expanded = Tensor((4, 3, 5), "float32", (0, 5, 1))
-    assert only(call("torch", "bmm", fp32(4, 2, 3), expanded)).cost == Cost(240, 4 * (24 + 15 + 40))
+    assert only(python("torch", "bmm", fp32(4, 2, 3), expanded)).cost == Cost(
+        240, 4 * (24 + 15 + 40)
+    )

@@ -1,7 +1,5 @@
 """Products of small types in torch's actual calls."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,26 +1,22 @@
 """Batch, layer, group, instance and RMS norm, and scaling by norms: FLOPs and bytes by hand."""
 
-from __future__ import annotations
-
-import pytest
-
-from fastprof.model.call import UNKNOWN, Call, Tensor
+from fastprof.model.call import UNKNOWN, Tensor
 from fastprof.ops import work
 from unit.ops.ops_examples import (
     Example,
+    Rows,
     aten,
-    bf16,
     both,
     exact,
-    fp16,
     fp32,
     python,
-    sizes,
-    tensor,
 )
 
 F = "torch.nn.functional"
-APEX = "apex.normalization.fused_layer_norm"
+rows = Rows(globals())
+two = Rows(globals(), "torch", "aten")
+nn = Rows(globals(), F)
+apex = Rows(globals(), "apex.normalization.fused_layer_norm")
 X = fp32(2, 3, 4, 5)
 N = 2 * 3 * 4 * 5  # elements of X
 C = fp32(3)
@@ -43,267 +39,165 @@ BATCH_NORMS = [
         flops=8 * N,
         moved=TRAINED,
     ),
-    *both("native_batch_norm", *FULL, False, 0.1, 1e-5, flops=4 * N, moved=EVALUATED),
-    *both(
-        "_native_batch_norm_legit", X, C, C, True, 0.1, 1e-5, flops=8 * N, moved=4 * (3 * N + 12)
+    *two("native_batch_norm *FULL false 0.1 1e-5", 4 * N, EVALUATED),
+    *two("_native_batch_norm_legit X C C true 0.1 1e-5", 8 * N, 4 * (3 * N + 12)),
+    *two(
+        "_batch_norm_with_update|_batch_norm_with_update_functional *FULL 0.1 1e-5", 8 * N, TRAINED
     ),
-    *both(
-        "_batch_norm_with_update _batch_norm_with_update_functional",
-        *FULL,
-        0.1,
-        1e-5,
-        flops=8 * N,
-        moved=TRAINED,
+    *two(
+        "_native_batch_norm_legit_no_training|_batch_norm_no_update *FULL 0.1 1e-5",
+        *(4 * N, EVALUATED),
     ),
-    *both(
-        "_native_batch_norm_legit_no_training _batch_norm_no_update",
-        *FULL,
-        0.1,
-        1e-5,
-        flops=4 * N,
-        moved=EVALUATED,
+    *rows("batch_norm *FULL true 0.1 1e-5 true", 8 * N, TRAINED),
+    *nn("batch_norm X C*4 true 0.1 1e-5", 8 * N, TRAINED),
+    *nn(
+        "batch_norm X C C weight=C bias=C training=true",
+        *(8 * N, TRAINED, "[2,3,4,5]fp32;[3]fp32;[3]fp32"),
     ),
-    Example(aten("batch_norm", *FULL, True, 0.1, 1e-5, True), 8 * N, TRAINED),
-    Example(python(F, "batch_norm", X, C, C, C, C, True, 0.1, 1e-5), 8 * N, TRAINED),
-    Example(
-        python(F, "batch_norm", X, C, C, weight=C, bias=C, training=True),
-        8 * N,
-        TRAINED,
-        "[2,3,4,5]fp32;[3]fp32;[3]fp32",
-    ),
-    Example(python(F, "batch_norm", X, C, C, C, C), 4 * N, EVALUATED),
-    Example(python(F, "batch_norm", X, None, None, training=True), 6 * N, 4 * (3 * N + 2 * 3)),
+    *nn("batch_norm X C*4", 4 * N, EVALUATED),
+    *nn("batch_norm X - - training=true", 6 * N, 4 * (3 * N + 2 * 3)),
     # torch.batch_norm has nine arguments, weight and bias first: no running statistics here.
-    Example(
-        python("torch", "batch_norm", X, C, C, None, None, True, 0.1, 1e-5, True),
-        8 * N,
-        4 * (3 * N + 2 * 3 + 2 * 3),
-    ),
-    Example(python(F, "batch_norm", X, C, C, C, C, True), 9 * N, BACKWARD, direction="bprop"),
-    Example(
-        python(F, "batch_norm", X, C, C, C, C, False),
-        5 * N,
-        4 * (3 * N + 3 + 2 * 3 + 2 * 3),
-        direction="bprop",
-    ),
-    Example(python(F, "batch_norm", X, C, C), N, 4 * (2 * N + 2 * 3), direction="bprop"),
-    Example(aten("_batch_norm_with_update", *FULL, 0.1, 1e-5), 9 * N, BACKWARD, direction="bprop"),
-    Example(
-        aten("_batch_norm_no_update", *FULL, 0.1, 1e-5),
-        5 * N,
-        4 * (3 * N + 3 + 2 * 3 + 2 * 3),
-        direction="bprop",
-    ),
+    *rows("torch.batch_norm X C C - - true 0.1 1e-5 true", 8 * N, 4 * (3 * N + 2 * 3 + 2 * 3)),
+    *nn.back("batch_norm X C*4 true", 9 * N, BACKWARD),
+    *nn.back("batch_norm X C*4 false", 5 * N, 4 * (3 * N + 3 + 2 * 3 + 2 * 3)),
+    *nn.back("batch_norm X C C", N, 4 * (2 * N + 2 * 3)),
+    *rows.back("_batch_norm_with_update *FULL 0.1 1e-5", 9 * N, BACKWARD),
+    *rows.back("_batch_norm_no_update *FULL 0.1 1e-5", 5 * N, 4 * (3 * N + 3 + 2 * 3 + 2 * 3)),
     # Half precision keeps weights and statistics in float32.
-    Example(
-        python(F, "batch_norm", fp16(2, 3, 4, 5), C, C, C, C, True),
-        8 * N,
-        2 * 3 * N + 4 * (2 * 3 + 4 * 3 + 2 * 3),
-    ),
-    Example(sizes("cudnn_batch_norm", (2, 3, 4), (3,), (3,), (3,), (3,), (), (), ()), 8 * 24, None),
-    Example(sizes("native_batch_norm", (2, 3, 4), (), (), (), (), (), (), ()), 6 * 24, None),
+    *nn("batch_norm fp16[2,3,4,5] C*4 true", 8 * N, 2 * 3 * N + 4 * (2 * 3 + 4 * 3 + 2 * 3)),
+    *rows("cudnn_batch_norm [2,3,4] [3] [3] [3] [3] [] [] []", 8 * 24, None),
+    *rows("native_batch_norm [2,3,4] [] [] [] [] [] [] []", 6 * 24, None),
     # Instance norm: batch norm of [1, n c, ..], a statistic for each n and c.
-    Example(python(F, "instance_norm", X, None, None, C, C), 8 * N, 4 * (3 * N + 2 * 3 + 2 * 6)),
-    Example(
-        aten("instance_norm", X, C, C, None, None, True, 0.1, 1e-5, False),
-        8 * N,
-        4 * (3 * N + 2 * 3 + 2 * 6),
-    ),
-    Example(
-        python("torch", "instance_norm", X, C, None, None, None, True, 0.1, 1e-5, False),
-        7 * N,
-        4 * (3 * N + 3 + 2 * 6),
-    ),
-    Example(
-        python(F, "instance_norm", X, None, None, C, C),
-        9 * N,
-        4 * (5 * N + 3 + 2 * 6 + 2 * 3),
-        direction="bprop",
-    ),
+    *nn("instance_norm X - - C C", 8 * N, 4 * (3 * N + 2 * 3 + 2 * 6)),
+    *rows("instance_norm X C C - - true 0.1 1e-5 false", 8 * N, 4 * (3 * N + 2 * 3 + 2 * 6)),
+    *rows("torch.instance_norm X C -*3 true 0.1 1e-5 false", 7 * N, 4 * (3 * N + 3 + 2 * 6)),
+    *nn.back("instance_norm X - - C C", 9 * N, 4 * (5 * N + 3 + 2 * 6 + 2 * 3)),
 ]
 
 SAVED = (C, C, C, C, C)  # weight, running statistics, saved statistics
 BATCH_BACKWARD = [
-    *both(
-        "native_batch_norm_backward batch_norm_backward",
-        *(X, X, *SAVED, True, 1e-5),
-        (True, True, True),
-        flops=9 * N,
-        moved=BACKWARD,
+    *two(
+        "native_batch_norm_backward|batch_norm_backward X X *SAVED true 1e-5 (true,true,true)",
+        *(9 * N, BACKWARD),
     ),
-    *both("cudnn_batch_norm_backward", X, X, *SAVED, 1e-5, fp32(9), flops=9 * N, moved=BACKWARD),
-    *both("miopen_batch_norm_backward", X, X, *SAVED, 1e-5, flops=9 * N, moved=BACKWARD),
-    *both(
-        "_batch_norm_impl_index_backward",
-        *(1, X, X, *SAVED, True, 1e-5),
-        (True, True, True),
-        fp32(9),
-        flops=9 * N,
-        moved=BACKWARD,
+    *two("cudnn_batch_norm_backward X X *SAVED 1e-5 fp32[9]", 9 * N, BACKWARD),
+    *two("miopen_batch_norm_backward X X *SAVED 1e-5", 9 * N, BACKWARD),
+    *two(
+        "_batch_norm_impl_index_backward 1 X X *SAVED true 1e-5 (true,true,true) fp32[9]",
+        *(9 * N, BACKWARD),
     ),
-    *both(
-        "native_batch_norm_backward",
-        *(X, X, *SAVED, False),
-        flops=5 * N,
-        moved=4 * (3 * N + 3 + 2 * 3 + 2 * 3),
-    ),
-    *both(
-        "native_batch_norm_backward",
-        *(X, X, None, C, C, None, None, False),
-        flops=N,
-        moved=4 * (2 * N + 2 * 3),
-    ),
-    Example(
-        sizes("native_batch_norm_backward", (2, 3), (2, 3), (3,), (3,), (3,), (3,), (3,), ()),
-        9 * 6,
-        None,
-    ),
+    *two("native_batch_norm_backward X X *SAVED false", 5 * N, 4 * (3 * N + 3 + 2 * 3 + 2 * 3)),
+    *two("native_batch_norm_backward X X - C C - - false", N, 4 * (2 * N + 2 * 3)),
+    *rows("native_batch_norm_backward [2,3] [2,3] [3] [3] [3] [3] [3] []", 9 * 6, None),
 ]
 
 SYNCHRONISED = [
-    *both("batch_norm_stats", X, 1e-5, flops=4 * N, moved=4 * (N + 2 * 3)),
-    *both("batch_norm_update_stats", X, C, C, 0.1, flops=4 * N, moved=4 * (N + 2 * 3 + 4 * 3)),
-    *both(
-        "batch_norm_gather_stats",
-        *(X, fp32(8, 3), fp32(8, 3), C, C, 0.1, 1e-5, 40),
-        flops=18 * 8 * 3,
-        moved=4 * (2 * 8 * 3 + 2 * 3 + 4 * 3),
+    *two("batch_norm_stats X 1e-5", 4 * N, 4 * (N + 2 * 3)),
+    *two("batch_norm_update_stats X C C 0.1", 4 * N, 4 * (N + 2 * 3 + 4 * 3)),
+    *two(
+        "batch_norm_gather_stats X fp32[8,3] fp32[8,3] C C 0.1 1e-5 40",
+        *(18 * 8 * 3, 4 * (2 * 8 * 3 + 2 * 3 + 4 * 3)),
     ),
-    *both(
-        "batch_norm_gather_stats_with_counts",
-        *(X, fp32(8, 3), fp32(8, 3), None, None, 0.1, 1e-5, fp32(8)),
-        flops=18 * 8 * 3,
-        moved=4 * (2 * 8 * 3 + 2 * 3 + 8),
+    *two(
+        "batch_norm_gather_stats_with_counts X fp32[8,3] fp32[8,3] - - 0.1 1e-5 fp32[8]",
+        *(18 * 8 * 3, 4 * (2 * 8 * 3 + 2 * 3 + 8)),
     ),
-    *both("batch_norm_elemt", X, C, C, C, C, 1e-5, flops=4 * N, moved=4 * (2 * N + 4 * 3)),
-    *both("batch_norm_elemt", X, None, None, C, C, 1e-5, flops=2 * N, moved=4 * (2 * N + 2 * 3)),
-    *both(
-        "batch_norm_backward_reduce",
-        *(X, X, C, C, C, True, True, True),
-        flops=4 * N,
-        moved=4 * (2 * N + 2 * 3 + 2 * 3 + 2 * 3),
-    ),
-    *both(
-        "batch_norm_backward_elemt",
-        *(X, X, C, C, C, C, C, tensor("int32", 8)),
-        flops=5 * N,
-        moved=4 * (3 * N + 5 * 3),
-    ),
-    Example(sizes("batch_norm_stats", (2, 3, 4), ()), 4 * 24, None),
+    *two("batch_norm_elemt X C*4 1e-5", 4 * N, 4 * (2 * N + 4 * 3)),
+    *two("batch_norm_elemt X - - C C 1e-5", 2 * N, 4 * (2 * N + 2 * 3)),
+    *two("batch_norm_backward_reduce X X C*3 true*3", 4 * N, 4 * (2 * N + 2 * 3 + 2 * 3 + 2 * 3)),
+    *two("batch_norm_backward_elemt X X C*5 int32[8]", 5 * N, 4 * (3 * N + 5 * 3)),
+    *rows("batch_norm_stats [2,3,4] []", 4 * 24, None),
 ]
 
 LAYER = 4 * (2 * 42 + 2 * 6 + 2 * 7)  # x, y; weight, bias; mean and deviation of 7 rows
 LAYER_BACKWARD = 4 * (3 * 42 + 6 + 2 * 6 + 2 * 7)
 LAYER_NORMS = [
-    *both("layer_norm", ROWS, (6,), D, D, 1e-5, True, flops=8 * 42, moved=LAYER),
-    *both("native_layer_norm", ROWS, (6,), D, D, 1e-5, flops=8 * 42, moved=LAYER),
-    *both("layer_norm", ROWS, (6,), D, flops=7 * 42, moved=LAYER - 4 * 6),
-    *both("layer_norm", ROWS, (7, 6), flops=6 * 42, moved=4 * (2 * 42 + 2)),
-    *both("layer_norm", ROWS, (6,), D, D, flops=13 * 42, moved=LAYER_BACKWARD, direction="bprop"),
-    Example(
-        python(F, "layer_norm", bf16(7, 6), (6,), weight=D, bias=D),
-        8 * 42,
-        2 * 2 * 42 + 4 * (2 * 6 + 2 * 7),
-        "[7,6]bf16;[6]fp32;[6]fp32",
+    *two("layer_norm ROWS (6) D D 1e-5 true", 8 * 42, LAYER),
+    *two("native_layer_norm ROWS (6) D D 1e-5", 8 * 42, LAYER),
+    *two("layer_norm ROWS (6) D", 7 * 42, LAYER - 4 * 6),
+    *two("layer_norm ROWS (7,6)", 6 * 42, 4 * (2 * 42 + 2)),
+    *two.back("layer_norm ROWS (6) D D", 13 * 42, LAYER_BACKWARD),
+    *nn(
+        "layer_norm bf16[7,6] (6) weight=D bias=D",
+        *(8 * 42, 2 * 2 * 42 + 4 * (2 * 6 + 2 * 7), "[7,6]bf16;[6]fp32;[6]fp32"),
     ),
-    Example(python(F, "layer_norm", tensor("float64", 7, 6), (6,)), 6 * 42, 8 * (2 * 42 + 2 * 7)),
+    *nn("layer_norm float64[7,6] (6)", 6 * 42, 8 * (2 * 42 + 2 * 7)),
     # Torch 1.4 to 1.6: rows and row length in place of normalized_shape.
-    Example(aten("native_layer_norm", ROWS, D, D, 7, 6, 1e-5), 8 * 42, LAYER),
-    Example(sizes("native_layer_norm", (7, 6), (), (6,), (6,), ()), 8 * 42, None),
-    Example(sizes("native_layer_norm", (7, 6), (6,), (6,), (), (), ()), 8 * 42, None),
-    Example(aten("layer_norm", ROWS, UNKNOWN, None, None, 1e-5), 6 * 42, None),
-    *both(
-        "native_layer_norm_backward",
-        *(ROWS, ROWS, (6,), fp32(7, 1), fp32(7, 1), D, D, (True, True, True)),
-        flops=13 * 42,
-        moved=LAYER_BACKWARD,
+    *rows("native_layer_norm ROWS D D 7 6 1e-5", 8 * 42, LAYER),
+    *rows("native_layer_norm [7,6] [] [6] [6] []", 8 * 42, None),
+    *rows("native_layer_norm [7,6] [6] [6] [] [] []", 8 * 42, None),
+    *rows("layer_norm ROWS _ - - 1e-5", 6 * 42, None),
+    *two(
+        "native_layer_norm_backward ROWS ROWS (6) fp32[7,1] fp32[7,1] D D (true,true,true)",
+        *(13 * 42, LAYER_BACKWARD),
     ),
     Example(
         aten("native_layer_norm_backward", ROWS, ROWS, fp32(7), fp32(7), D, 7, 6, (True,) * 3),
         12 * 42,
         LAYER_BACKWARD - 4 * 6,
     ),
-    Example(python(APEX, "fused_layer_norm_affine", ROWS, D, D, (6,), 1e-6), 8 * 42, LAYER),
-    Example(
-        python(APEX, "mixed_dtype_fused_layer_norm_affine", fp16(7, 6), D, D, (6,)),
-        8 * 42,
-        2 * 2 * 42 + 4 * (2 * 6 + 2 * 7),
+    *apex("fused_layer_norm_affine ROWS D D (6) 1e-6", 8 * 42, LAYER),
+    *apex(
+        "mixed_dtype_fused_layer_norm_affine fp16[7,6] D D (6)",
+        *(8 * 42, 2 * 2 * 42 + 4 * (2 * 6 + 2 * 7)),
     ),
-    Example(python(APEX, "fused_layer_norm", ROWS, (6,)), 6 * 42, 4 * (2 * 42 + 2 * 7)),
+    *apex("fused_layer_norm ROWS (6)", 6 * 42, 4 * (2 * 42 + 2 * 7)),
 ]
 
 RMS = 4 * (2 * 42 + 6 + 7)
 RMS_NORMS = [
-    *both("rms_norm _fused_rms_norm", ROWS, (6,), D, 1e-5, flops=4 * 42, moved=RMS),
-    *both("rms_norm", ROWS, (6,), flops=3 * 42, moved=4 * (2 * 42 + 7)),
-    *both(
-        "rms_norm",
-        *(ROWS, (6,), D),
-        flops=9 * 42,
-        moved=4 * (3 * 42 + 6 + 6 + 7),
-        direction="bprop",
+    *two("rms_norm|_fused_rms_norm ROWS (6) D 1e-5", 4 * 42, RMS),
+    *two("rms_norm ROWS (6)", 3 * 42, 4 * (2 * 42 + 7)),
+    *two.back("rms_norm ROWS (6) D", 9 * 42, 4 * (3 * 42 + 6 + 6 + 7)),
+    *two(
+        "_fused_rms_norm_backward ROWS ROWS (6) fp32[7,1] D (true,true)",
+        *(9 * 42, 4 * (3 * 42 + 6 + 6 + 7)),
     ),
-    *both(
-        "_fused_rms_norm_backward",
-        *(ROWS, ROWS, (6,), fp32(7, 1), D, (True, True)),
-        flops=9 * 42,
-        moved=4 * (3 * 42 + 6 + 6 + 7),
-    ),
-    Example(sizes("_fused_rms_norm", (7, 6), (), (6,), ()), 4 * 42, None),
-    Example(python(APEX, "fused_rms_norm", ROWS, (6,)), 3 * 42, 4 * (2 * 42 + 7)),
-    Example(python(APEX, "manual_rms_norm", ROWS, (6,), D, 1e-6), 4 * 42, RMS),
-    Example(python(APEX, "fused_rms_norm_affine", ROWS, D, (6,)), 4 * 42, RMS),
-    Example(python(APEX, "mixed_dtype_fused_rms_norm_affine", ROWS, D, (6,)), 4 * 42, RMS),
+    *rows("_fused_rms_norm [7,6] [] [6] []", 4 * 42, None),
+    *apex("fused_rms_norm ROWS (6)", 3 * 42, 4 * (2 * 42 + 7)),
+    *apex("manual_rms_norm ROWS (6) D 1e-6", 4 * 42, RMS),
+    *apex("fused_rms_norm_affine ROWS D (6)", 4 * 42, RMS),
+    *apex("mixed_dtype_fused_rms_norm_affine ROWS D (6)", 4 * 42, RMS),
 ]
 
 G = fp32(2, 6, 5)
 GROUP = 4 * (3 * 60 + 2 * 6 + 2 * 2 * 3)  # x twice, y; weight, bias; 3 groups of 2 images
 GROUP_BACKWARD = 4 * (5 * 60 + 6 + 2 * 6 + 2 * 2 * 3)
 GROUP_NORMS = [
-    *both("group_norm", G, 3, D, D, 1e-5, True, flops=8 * 60, moved=GROUP),
-    *both("native_group_norm", G, D, D, 2, 6, 5, 3, 1e-5, flops=8 * 60, moved=GROUP),
-    *both("group_norm", G, 3, D, D, flops=13 * 60, moved=GROUP_BACKWARD, direction="bprop"),
-    *both(
-        "native_group_norm_backward",
-        *(G, G, fp32(2, 3), fp32(2, 3), D, 2, 6, 5, 3, (True, True, True)),
-        flops=13 * 60,
-        moved=GROUP_BACKWARD,
+    *two("group_norm G 3 D D 1e-5 true", 8 * 60, GROUP),
+    *two("native_group_norm G D D 2 6 5 3 1e-5", 8 * 60, GROUP),
+    *two.back("group_norm G 3 D D", 13 * 60, GROUP_BACKWARD),
+    *two(
+        "native_group_norm_backward G G fp32[2,3] fp32[2,3] D 2 6 5 3 (true,true,true)",
+        *(13 * 60, GROUP_BACKWARD),
     ),
-    Example(python(F, "group_norm", G, num_groups=6), 6 * 60, 4 * (3 * 60 + 2 * 2 * 6)),
-    Example(sizes("group_norm", (2, 6, 5), (), (6,), (6,), (), ()), 8 * 60, None),
+    *nn("group_norm G num_groups=6", 6 * 60, 4 * (3 * 60 + 2 * 2 * 6)),
+    *rows("group_norm [2,6,5] [] [6] [6] [] []", 8 * 60, None),
 ]
 
 UNIT = [
-    Example(python(F, "normalize", ROWS), 3 * 42 + 21 * 7, 4 * 2 * 42),
-    Example(python(F, "normalize", ROWS, p=1, dim=0), 3 * 42 + 1 * 6, 4 * 2 * 42),
-    Example(python(F, "normalize", ROWS, 3.0, -1), 23 * 42 + 21 * 7, 4 * 2 * 42),
-    Example(python(F, "normalize", ROWS), 5 * 42, 4 * 3 * 42, direction="bprop"),
-    *both("renorm renorm_", ROWS, 2, 0, 1.0, flops=3 * 42 + 22 * 7, moved=4 * 2 * 42),
-    *both("renorm", ROWS, 2, 0, 1.0, flops=5 * 42, moved=4 * 3 * 42, direction="bprop"),
-    *both("norm_except_dim", ROWS, 2, 0, flops=2 * 42 + 20 * 7, moved=4 * (42 + 7)),
-    *both("norm_except_dim", ROWS, 2, -1, flops=2 * 42 + 20, moved=4 * (42 + 1)),
-    *both(
-        "_weight_norm _weight_norm_interface",
-        *(ROWS, fp32(7, 1), 0),
-        flops=3 * 42 + 21 * 7,
-        moved=4 * (2 * 42 + 2 * 7),
+    *nn("normalize ROWS", 3 * 42 + 21 * 7, 4 * 2 * 42),
+    *nn("normalize ROWS p=1 dim=0", 3 * 42 + 1 * 6, 4 * 2 * 42),
+    *nn("normalize ROWS 3.0 -1", 23 * 42 + 21 * 7, 4 * 2 * 42),
+    *nn.back("normalize ROWS", 5 * 42, 4 * 3 * 42),
+    *two("renorm|renorm_ ROWS 2 0 1.0", 3 * 42 + 22 * 7, 4 * 2 * 42),
+    *two.back("renorm ROWS 2 0 1.0", 5 * 42, 4 * 3 * 42),
+    *two("norm_except_dim ROWS 2 0", 2 * 42 + 20 * 7, 4 * (42 + 7)),
+    *two("norm_except_dim ROWS 2 -1", 2 * 42 + 20, 4 * (42 + 1)),
+    *two(
+        "_weight_norm|_weight_norm_interface ROWS fp32[7,1] 0",
+        *(3 * 42 + 21 * 7, 4 * (2 * 42 + 2 * 7)),
     ),
-    *both(
-        "_weight_norm",
-        *(ROWS, fp32(7, 1), 0),
-        flops=5 * 42,
-        moved=4 * (3 * 42 + 3 * 7),
-        direction="bprop",
-    ),
+    *two.back("_weight_norm ROWS fp32[7,1] 0", 5 * 42, 4 * (3 * 42 + 3 * 7)),
     *both(
         "_weight_norm_interface_backward _weight_norm_differentiable_backward",
         *(ROWS, ROWS, fp32(7, 1), fp32(7, 1), 0),
         flops=5 * 42,
         moved=4 * (3 * 42 + 3 * 7),
     ),
-    Example(sizes("_weight_norm_interface", (7, 6), (7, 1), ()), 3 * 42 + 21 * 7, None),
-    Example(python(F, "local_response_norm", X, 5), (5 + 24) * N, 4 * 2 * N),
-    Example(python(F, "local_response_norm", X, 5), 40 * N, 4 * 3 * N, direction="bprop"),
+    *rows("_weight_norm_interface [7,6] [7,1] []", 3 * 42 + 21 * 7, None),
+    *nn("local_response_norm X 5", (5 + 24) * N, 4 * 2 * N),
+    *nn.back("local_response_norm X 5", 40 * N, 4 * 3 * N),
 ]
 
 EXAMPLES = [
@@ -345,32 +239,27 @@ def test_an_empty_batch_costs_only_its_vectors() -> None:
     assert (empty.cost.flops, empty.cost.bytes) == (0, 4 * 2 * 6)
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        python(F, "batch_norm", fp32(3), None, None),
-        python(F, "batch_norm", X, fp32(4), fp32(4)),
-        python(F, "batch_norm", X, C, C, training="yes"),
-        python(F, "instance_norm", fp32()),
-        python(F, "layer_norm", ROWS, (7,)),
-        python(F, "layer_norm", ROWS, ()),
-        python(F, "layer_norm", ROWS, (6,), D, fp32(7)),
-        python(F, "layer_norm", fp32(), (1,)),
-        python(F, "group_norm", G, 4),
-        python(F, "group_norm", G, 0),
-        python(F, "group_norm", G, 3, fp32(5)),
-        python(F, "normalize", ROWS, 2.0, 5),
-        python(F, "local_response_norm", ROWS, 5),
-        python(F, "local_response_norm", X, 0),
-        aten("native_layer_norm_backward", ROWS, fp32(7, 5), (6,), fp32(7), fp32(7), D, D),
-        aten("native_batch_norm_backward", X, ROWS, *SAVED, True),
-        aten("batch_norm_gather_stats", X, C, C, C, C, 0.1, 1e-5, 40),
-        aten("batch_norm_backward_elemt", X, X, C, C, C, C),
-        aten("_weight_norm", ROWS, fp32(5), 0),
-        aten("renorm", ROWS, 2, 2, 1.0),
-        aten("renorm", ROWS, 2, UNKNOWN, 1.0),
-        aten("layer_norm", Tensor((2, -1), "float32"), (2,)),
-    ],
-)
-def test_a_malformed_norm_has_no_cost(call: Call) -> None:
-    assert work(call, "fprop") is None
+MALFORMED = [
+    python(F, "batch_norm", fp32(3), None, None),
+    python(F, "batch_norm", X, fp32(4), fp32(4)),
+    python(F, "batch_norm", X, C, C, training="yes"),
+    python(F, "instance_norm", fp32()),
+    python(F, "layer_norm", ROWS, (7,)),
+    python(F, "layer_norm", ROWS, ()),
+    python(F, "layer_norm", ROWS, (6,), D, fp32(7)),
+    python(F, "layer_norm", fp32(), (1,)),
+    python(F, "group_norm", G, 4),
+    python(F, "group_norm", G, 0),
+    python(F, "group_norm", G, 3, fp32(5)),
+    python(F, "normalize", ROWS, 2.0, 5),
+    python(F, "local_response_norm", ROWS, 5),
+    python(F, "local_response_norm", X, 0),
+    aten("native_layer_norm_backward", ROWS, fp32(7, 5), (6,), fp32(7), fp32(7), D, D),
+    aten("native_batch_norm_backward", X, ROWS, *SAVED, True),
+    aten("batch_norm_gather_stats", X, C, C, C, C, 0.1, 1e-5, 40),
+    aten("batch_norm_backward_elemt", X, X, C, C, C, C),
+    aten("_weight_norm", ROWS, fp32(5), 0),
+    aten("renorm", ROWS, 2, 2, 1.0),
+    aten("renorm", ROWS, 2, UNKNOWN, 1.0),
+    aten("layer_norm", Tensor((2, -1), "float32"), (2,)),
+]

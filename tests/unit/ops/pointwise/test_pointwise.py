@@ -2,23 +2,11 @@
 
 import pytest
 
-from fastprof.model.call import Arg, Call, Tensor
-from fastprof.ops import Cost, has_model, work
+from fastprof.model.call import Tensor
+from fastprof.ops import Cost, work
+from unit.ops.ops_examples import fp32, python, tensor
 
 FUNCTIONAL = "torch.nn.functional"
-
-
-def call(mod, op, *values, **named):
-    arguments = [Arg("", value) for value in values]
-    return Call(mod, op, (*arguments, *(Arg(name, value) for name, value in named.items())))
-
-
-def fp32(*shape):
-    return Tensor(shape, "float32")
-
-
-def typed(dtype, *shape):
-    return Tensor(shape, dtype)
 
 
 def only(the_call, direction="fprop"):
@@ -30,27 +18,27 @@ def only(the_call, direction="fprop"):
     ("the_call", "flops", "moved", "params"),
     [
         (
-            call("Tensor", "__mul__", fp32(35, 20, 200), 14.142135623730951),
+            python("Tensor", "__mul__", fp32(35, 20, 200), 14.142135623730951),
             140000,
             1120004,
             "[35,20,200]fp32;[]fp32",
         ),
         (
-            call("Tensor", "__add__", fp32(35, 20, 200), fp32(35, 1, 200)),
+            python("Tensor", "__add__", fp32(35, 20, 200), fp32(35, 1, 200)),
             140000,
             1148000,
             "[35,20,200]fp32;[35,1,200]fp32",
         ),
         (
-            call("Tensor", "__add__", fp32(35, 20, 200), fp32(35, 20, 200)),
+            python("Tensor", "__add__", fp32(35, 20, 200), fp32(35, 20, 200)),
             140000,
             1680000,
             "[35,20,200]fp32;[35,20,200]fp32",
         ),
-        (call(FUNCTIONAL, "relu", fp32(35, 20, 200), False), 140000, 1120000, "[35,20,200]fp32"),
-        (call("Tensor", "mul_", fp32(600, 200), fp32()), 120000, 960004, "[600,200]fp32;[]fp32"),
-        (call("Tensor", "mul_", fp32(600, 200), 0.25), 120000, 960004, "[600,200]fp32;[]fp32"),
-        (call("Tensor", "mul_", fp32(33278), fp32()), 33278, 266228, "[33278]fp32;[]fp32"),
+        (python(FUNCTIONAL, "relu", fp32(35, 20, 200), False), 140000, 1120000, "[35,20,200]fp32"),
+        (python("Tensor", "mul_", fp32(600, 200), fp32()), 120000, 960004, "[600,200]fp32;[]fp32"),
+        (python("Tensor", "mul_", fp32(600, 200), 0.25), 120000, 960004, "[600,200]fp32;[]fp32"),
+        (python("Tensor", "mul_", fp32(33278), fp32()), 33278, 266228, "[33278]fp32;[]fp32"),
     ],
 )
 def test_forward_is_what_pyprof_printed(the_call, flops, moved, params):
@@ -61,40 +49,40 @@ def test_forward_is_what_pyprof_printed(the_call, flops, moved, params):
 
 
 def test_backward_is_what_pyprof_printed():
-    relu = call(FUNCTIONAL, "relu", fp32(35, 20, 200), False)
+    relu = python(FUNCTIONAL, "relu", fp32(35, 20, 200), False)
     assert only(relu, "bprop").cost == Cost(140000, 1680000)
-    scaled = call("Tensor", "__mul__", fp32(35, 20, 200), 14.142135623730951)
+    scaled = python("Tensor", "__mul__", fp32(35, 20, 200), 14.142135623730951)
     assert only(scaled, "bprop").cost == Cost(140000, 1680000)
     assert only(scaled, "bprop").params == "[35,20,200]fp32;[]fp32"
 
 
 def test_backward_of_a_sum_needs_no_saved_value_and_of_a_rounding_only_writes_zeros():
-    assert only(call("torch", "add", fp32(10), fp32(10)), "bprop").cost == Cost(10, 80)
-    assert only(call("torch", "floor", fp32(10)), "bprop").cost == Cost(0, 40)
-    assert work(call("torch", "eq", fp32(10), fp32(10)), "bprop") is None
+    assert only(python("torch", "add", fp32(10), fp32(10)), "bprop").cost == Cost(10, 80)
+    assert only(python("torch", "floor", fp32(10)), "bprop").cost == Cost(0, 40)
+    assert work(python("torch", "eq", fp32(10), fp32(10)), "bprop") is None
 
 
 @pytest.mark.parametrize(
     ("the_call", "moved"),
     [
-        (call("Tensor", "__lt__", fp32(10), fp32(10)), 90),
-        (call("torch", "isnan", fp32(10)), 50),
-        (call("Tensor", "lt_", fp32(10), fp32(10)), 120),
-        (call("torch", "div", typed("int32", 10), typed("int32", 10)), 120),
-        (call("torch", "add", typed("int64", 10), 1), 168),
-        (call("torch", "mul", typed("int64", 10), 0.5), 80 + 8 + 40),
-        (call("torch", "mul", typed("float16", 10), 2.5), 42),
-        (call("torch", "mul", typed("float16", 10), fp32()), 44),
-        (call("torch", "mul", typed("float16", 10), fp32(10)), 20 + 40 + 40),
-        (call("torch", "add", typed("float16", 10), typed("bfloat16", 10)), 80),
-        (call("torch", "sqrt", typed("int32", 10)), 80),
-        (call("torch", "sqrt", typed("float64", 10)), 160),
-        (call("torch", "where", typed("bool", 10), fp32(10), 0.0), 10 + 40 + 1 * 4 + 40),
-        (call(FUNCTIONAL, "prelu", fp32(2, 3, 5), fp32(3)), 120 + 12 + 120),
-        (call("torch", "clamp", fp32(10), min=0.0), 84),
-        (call("torch", "clamp", fp32(10), None, 6.0), 84),
-        (call("torch", "pow", 2, fp32(10)), 84),
-        (call("torch", "add", fp32(0, 4), fp32(1, 4)), 16),
+        (python("Tensor", "__lt__", fp32(10), fp32(10)), 90),
+        (python("torch", "isnan", fp32(10)), 50),
+        (python("Tensor", "lt_", fp32(10), fp32(10)), 120),
+        (python("torch", "div", tensor("int32", 10), tensor("int32", 10)), 120),
+        (python("torch", "add", tensor("int64", 10), 1), 168),
+        (python("torch", "mul", tensor("int64", 10), 0.5), 80 + 8 + 40),
+        (python("torch", "mul", tensor("float16", 10), 2.5), 42),
+        (python("torch", "mul", tensor("float16", 10), fp32()), 44),
+        (python("torch", "mul", tensor("float16", 10), fp32(10)), 20 + 40 + 40),
+        (python("torch", "add", tensor("float16", 10), tensor("bfloat16", 10)), 80),
+        (python("torch", "sqrt", tensor("int32", 10)), 80),
+        (python("torch", "sqrt", tensor("float64", 10)), 160),
+        (python("torch", "where", tensor("bool", 10), fp32(10), 0.0), 10 + 40 + 1 * 4 + 40),
+        (python(FUNCTIONAL, "prelu", fp32(2, 3, 5), fp32(3)), 120 + 12 + 120),
+        (python("torch", "clamp", fp32(10), min=0.0), 84),
+        (python("torch", "clamp", fp32(10), None, 6.0), 84),
+        (python("torch", "pow", 2, fp32(10)), 84),
+        (python("torch", "add", fp32(0, 4), fp32(1, 4)), 16),
     ],
 )
 def test_bytes_follow_broadcasting_and_type_promotion(the_call, moved):
@@ -126,52 +114,45 @@ def test_bytes_follow_broadcasting_and_type_promotion(the_call, moved):
     ],
 )
 def test_flops_of_one_element_come_from_the_table(op, operands, flops):
-    assert only(call("torch", op, *[fp32(10)] * operands)).cost.flops == 10 * flops
+    assert only(python("torch", op, *[fp32(10)] * operands)).cost.flops == 10 * flops
 
 
 def test_options_are_no_operands():
-    part = only(call("torch", "add", fp32(4), fp32(4), alpha=2, out=fp32(4)))
+    part = only(python("torch", "add", fp32(4), fp32(4), alpha=2, out=fp32(4)))
     assert part.params == "[4]fp32;[4]fp32"
-    assert only(call(FUNCTIONAL, "leaky_relu", fp32(4), 0.1, True)).params == "[4]fp32"
-    assert only(call(FUNCTIONAL, "threshold", fp32(4), 0.1, 20)).params == "[4]fp32"
-    divided = call("torch", "div", fp32(4), fp32(4), rounding_mode="floor")
+    assert only(python(FUNCTIONAL, "leaky_relu", fp32(4), 0.1, True)).params == "[4]fp32"
+    assert only(python(FUNCTIONAL, "threshold", fp32(4), 0.1, 20)).params == "[4]fp32"
+    divided = python("torch", "div", fp32(4), fp32(4), rounding_mode="floor")
     assert only(divided).params == "[4]fp32;[4]fp32"
 
 
 def test_an_aten_call_takes_an_untyped_empty_shape_for_a_scalar():
-    untyped = call("aten", "mul", Tensor((4, 5), None), Tensor((), None))
+    untyped = python("aten", "mul", Tensor((4, 5), None), Tensor((), None))
     assert only(untyped).cost == Cost(20, None)
     assert only(untyped).params == "[4,5]na;[]na"
-    typed_call = call("aten", "add", Tensor((4, 5), "float"), Tensor((), "Scalar"), None)
+    typed_call = python("aten", "add", Tensor((4, 5), "float"), Tensor((), "Scalar"), None)
     assert only(typed_call).cost == Cost(20, 164)
     assert only(typed_call).params == "[4,5]fp32;[]fp32"
 
 
-@pytest.mark.parametrize(
-    "malformed",
-    [
-        call("Tensor", "__mul__"),
-        call("Tensor", "__mul__", fp32(4)),
-        call("Tensor", "__mul__", fp32(4), None),
-        call("Tensor", "__mul__", fp32(4), "inf"),
-        call("Tensor", "__mul__", fp32(4), fp32(5)),
-        call("Tensor", "__mul__", fp32(4), (1, 2)),
-        call("Tensor", "__mul__", 2, 3),
-        call("Tensor", "mul_", fp32(1), fp32(5)),
-        call("Tensor", "mul_", 2.0, fp32(5)),
-        call("torch", "where", typed("bool", 4)),
-        call("torch", "relu", Tensor([4], "float32")),
-        call("torch", "relu", Tensor((4,), 7)),
-        call(FUNCTIONAL, "prelu", 2.0, fp32(3)),
-    ],
-)
-def test_malformed_pointwise_has_no_work(malformed):
-    assert work(malformed, "fprop") is None
-    assert work(malformed, "bprop") is None
-    assert not has_model(malformed)
+MALFORMED = [
+    python("Tensor", "__mul__"),
+    python("Tensor", "__mul__", fp32(4)),
+    python("Tensor", "__mul__", fp32(4), None),
+    python("Tensor", "__mul__", fp32(4), "inf"),
+    python("Tensor", "__mul__", fp32(4), fp32(5)),
+    python("Tensor", "__mul__", fp32(4), (1, 2)),
+    python("Tensor", "__mul__", 2, 3),
+    python("Tensor", "mul_", fp32(1), fp32(5)),
+    python("Tensor", "mul_", 2.0, fp32(5)),
+    python("torch", "where", tensor("bool", 4)),
+    python("torch", "relu", Tensor([4], "float32")),
+    python("torch", "relu", Tensor((4,), 7)),
+    python(FUNCTIONAL, "prelu", 2.0, fp32(3)),
+]
 
 
 def test_an_unknown_type_makes_bytes_unknown_and_not_zero():
-    part = only(call("torch", "add", typed("float31", 4), fp32(4)))
+    part = only(python("torch", "add", tensor("float31", 4), fp32(4)))
     assert part.cost == Cost(4, None)
     assert part.params == "[4]na;[4]fp32"

@@ -1,7 +1,5 @@
 """Pointwise operators in torch's actual calls: costs, and the types and sizes of outputs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Kernels of replayed CUDA and HIP graphs get the calls made in the capture."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Steps by the marks of torch, Lightning and CUDA: data loading, optimizers, batches, graphs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

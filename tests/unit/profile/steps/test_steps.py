@@ -1,7 +1,5 @@
 """Which kernels belong to which training step, by each source of steps."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -13,7 +11,7 @@ import fastprof
 from fastprof import StepsError
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 from fastprof.profile.steps.ranges import numbers
-from fastprof.writers import write_rows
+from support import dict_lines
 from support.kineto_files import KinetoFile
 
 Make = Callable[[KinetoFile], fastprof.Profile]
@@ -332,13 +330,10 @@ def test_a_step_has_the_number_of_its_label(labels: list[str], expected: list[in
     assert numbers(labels) == expected
 
 
-def test_dict_lines_are_one_step(opened: Make, tmp_path: Path) -> None:
-    lines = tmp_path / "net.dict"
+def test_dict_lines_are_one_step(opened: Make) -> None:
     trace = two_steps(1000, 2000)
     work(trace, (1100, "a"), (2100, "b"))
-    with lines.open("wb") as out:
-        write_rows(opened(trace).source.dict_line_columns(), "dict", out)
-    profile = fastprof.open(lines)
+    profile = dict_lines.reopened(opened(trace))
     found = profile.find_steps()
     assert found.description == "one step, all kernels: dict lines record no times"
     assert found.of_kernel.tolist() == [0, 0]

@@ -8,6 +8,7 @@ import fastprof
 from fastprof.errors import BadInputError
 from support import nsys_schemas
 from support.exports import PID, Export, global_tid
+from support.sqlite_files import execute
 
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 CALLS = "CUPTI_ACTIVITY_KIND_RUNTIME"
@@ -65,41 +66,40 @@ def column(path, key):
     return [value for (value,) in rows(path, key)]
 
 
-def execute(path, *statements):
-    connection = sqlite3.connect(path)
-    for statement in statements:
-        connection.execute(statement)
-    connection.commit()
-    connection.close()
-    return path
-
-
 @pytest.fixture
 def file(tmp_path):
     return tmp_path / "x.sqlite"
 
 
-@pytest.mark.parametrize("schema", nsys_schemas.SCHEMAS)
-def test_every_schema_gives_the_same_rows(schema, file):
-    assert rows(step().write(file, schema)) == STEP
+def optional(table, *needed):
+    return sorted(nsys_schemas.column_names(table) - set(needed))
 
 
-@pytest.mark.parametrize("schema", nsys_schemas.SCHEMAS)
-@pytest.mark.parametrize("table", ["NVTX_EVENTS_V2", "NVTX_EVENTS_V3"])
-def test_newer_names_of_the_table_of_ranges_are_read(schema, table, file):
-    assert rows(step().write(file, schema, nvtx_table=table)) == STEP
+NEWER = ("NVTX_EVENTS_V2", "NVTX_EVENTS_V3")
+ABOUT = ("ENUM_NSYS_EVENT_TYPE", "META_DATA_EXPORT", "META_DATA_CAPTURE", "TARGET_INFO_GPU")
+OF_CALLS = optional(CALLS, "start", "end", "globalTid", "correlationId", "nameId")
+OF_EVENTS = optional(RANGES, "start", "end", "eventType", "text", "globalTid")
+# Schemas, newer names of the table of ranges, page sizes, tables about the capture, columns.
+FORMS = [
+    *({"schema": schema} for schema in nsys_schemas.SCHEMAS),
+    *({"schema": each, "nvtx_table": name} for each in nsys_schemas.SCHEMAS for name in NEWER),
+    *({"page_size": size} for size in (512, 1024, 4096, 32768, 65536)),
+    *({"without_tables": [table]} for table in ABOUT),
+    *({"without_columns": {CALLS: [name]}} for name in OF_CALLS),
+    *({"without_columns": {RANGES: [name]}} for name in OF_EVENTS),
+]
 
 
-@pytest.mark.parametrize("table", ["NVTX_EVENTS_V2", "NVTX_EVENTS_V3"])
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_every_form_of_an_export_gives_the_same_rows(form, file):
+    assert rows(step().write(file, **form)) == STEP
+
+
+@pytest.mark.parametrize("table", NEWER)
 def test_an_empty_table_of_ranges_beside_a_newer_one_that_has_rows_is_passed_over(table, file):
     path = step().write(file, nvtx_table=table)
     execute(path, f"CREATE TABLE NVTX_EVENTS AS SELECT * FROM {table} LIMIT 0")
     assert rows(path) == STEP
-
-
-@pytest.mark.parametrize("page_size", [512, 1024, 4096, 32768, 65536])
-def test_every_page_size_is_read(page_size, file):
-    assert rows(step().write(file, page_size=page_size)) == STEP
 
 
 def test_rows_in_any_order_give_the_same_profile(tmp_path):
@@ -175,18 +175,7 @@ def test_without_string_ids_it_is_no_export(file):
         fastprof.open(path)
 
 
-@pytest.mark.parametrize(
-    "table", ["ENUM_NSYS_EVENT_TYPE", "META_DATA_EXPORT", "META_DATA_CAPTURE", "TARGET_INFO_GPU"]
-)
-def test_tables_about_the_capture_are_optional(table, file):
-    assert rows(step().write(file, without_tables=[table])) == STEP
-
-
 # Columns that are missing.
-
-
-def optional(table, *needed):
-    return sorted(nsys_schemas.column_names(table) - set(needed))
 
 
 # Profile columns that depend on a missing column.
@@ -238,21 +227,9 @@ def test_without_any_names_kernels_keep_their_rows(file):
     assert rows(path, "sil", "dir") == [(15, "fprop"), (25, "bprop"), (10, None)]
 
 
-@pytest.mark.parametrize(
-    "name", optional(CALLS, "start", "end", "globalTid", "correlationId", "nameId")
-)
-def test_every_other_column_of_calls_is_optional(name, file):
-    assert rows(step().write(file, without_columns={CALLS: [name]})) == STEP
-
-
 def test_without_names_of_calls_the_launch_is_known_all_the_same(file):
     path = step().write(file, without_columns={CALLS: ["nameId"]})
     assert rows(path, "tid", "launch") == [(1, None), (2, None), (1, None)]
-
-
-@pytest.mark.parametrize("name", optional(RANGES, "start", "end", "eventType", "text", "globalTid"))
-def test_every_other_column_of_ranges_is_optional(name, file):
-    assert rows(step().write(file, without_columns={RANGES: [name]})) == STEP
 
 
 def test_without_threads_of_ranges_no_range_is_around_a_launch(file):

@@ -5,8 +5,8 @@ import pytest
 from fastprof.model.call import Arg, Call
 from fastprof.ops import work
 from fastprof.ops.libraries.serving.lengths import Lengths, is_batch, is_detailed, lengths_of
-from unit.ops.libraries.serving.serving_calls import calls, int8, int32, listed, reason, uint8
-from unit.ops.ops_examples import Example, bf16, fp32
+from unit.ops.libraries.serving.serving_calls import int8, int32, reason, uint8
+from unit.ops.ops_examples import Example, Rows, bf16, calls, fp32, listed
 
 DETAILED = "execute_5_context_1(sq4sk4sqsq16sqsk16)_generation_1(sq1sk9sqsq1sqsk9)"
 DECODE = "step[DECODE bs=3 g_sq=3 g_sk=60 g_sqsk=60]"
@@ -21,6 +21,7 @@ VALUES = {
     "qv": bf16(3, 4, 8), "k3": bf16(3, 2, 8), "q2": bf16(3, 32), "k2": bf16(3, 16),
     "o2": bf16(3, 32),
 }  # fmt: skip
+rows = Rows(VALUES)
 Q = 2 * 3 * 4 * 8
 
 
@@ -61,7 +62,7 @@ sglang::unified_attention_with_output q2 k3 k3 o2 true 0 - - -
 aiter::unified_attention_with_output_base q - k3 k3 n _ false -
 """
 ESTIMATES = [
-    *listed(LIMITED, VALUES, *paged(3 * 40)),
+    *rows(LIMITED, *paged(3 * 40)),
     # The block table: 4 blocks of 16 keys, the maximum length.
     *listed(
         "_vllm_fa2_C::fwd_kvcache q kc vc - - n - - - - t - - 1.0 true -1 -1 0.0 true 0",
@@ -102,6 +103,7 @@ RAGGED = {
     "q": bf16(6, 1, 8), "k": bf16(6, 1, 8), "v": bf16(6, 1, 8), "o": bf16(6, 1, 8),
     "st": int32(3), "space": uint8(64), "qb": bf16(2, 3, 1, 8), "kb": bf16(2, 5, 1, 8),
 }  # fmt: skip
+ragged = Rows(RAGGED)
 END_TO_END = """
 _vllm_fa2_C::varlen_fwd q k v o st st - - - - 4 4 0.0 1.0 false true -1 -1 0.0 false - 0
 _vllm_fa3_C::fwd q k v - - - o st st - - - 4 4 - - - - - - - - 1.0 true -1 -1
@@ -117,18 +119,18 @@ DENSE = 2 * 2 * 3 * 5 * (8 + 8)
 TOLD += [
     Example(in_batch(call, PREFILL), 2 * 20 * (8 + 8), 4 * 96) for call in calls(END_TO_END, RAGGED)
 ]
-BATCHED = listed(
-    """aiter::mha_fwd qb kb kb 0.0 1.0 true -1 -1
-    aiter::fmha_v3_fwd qb kb kb 0.0 1.0 true -1 -1
-    aiter::_flash_attn_forward qb kb kb 0.0 1.0 true
-    aiter::wrapper_fmha_v3_fwd qb kb kb 0.0 1.0 true
-    _vllm_fa3_C::fwd qb kb kb - - - - - - - - - - - - - - - - - - - 1.0 true -1 -1""",
-    RAGGED, DENSE, 2 * 96 + 2 * 160 + 4 * 6,
-) + listed(
-    """flashinfer::single_prefill_run q k v space o - 0 0
-    flashinfer::single_prefill_with_kv_cache_fa2_run q k v space o - 0 0""",
-    RAGGED, 2 * 6 * 6 * 16, 4 * 96 + 4 * 6,
-)  # fmt: skip
+BATCHED = ragged(
+              """aiter::mha_fwd qb kb kb 0.0 1.0 true -1 -1
+              aiter::fmha_v3_fwd qb kb kb 0.0 1.0 true -1 -1
+              aiter::_flash_attn_forward qb kb kb 0.0 1.0 true
+              aiter::wrapper_fmha_v3_fwd qb kb kb 0.0 1.0 true
+              _vllm_fa3_C::fwd qb kb kb - - - - - - - - - - - - - - - - - - - 1.0 true -1 -1""",
+              DENSE, 2 * 96 + 2 * 160 + 4 * 6,
+          ) + ragged(
+        """flashinfer::single_prefill_run q k v space o - 0 0
+        flashinfer::single_prefill_with_kv_cache_fa2_run q k v space o - 0 0""",
+        2 * 6 * 6 * 16, 4 * 96 + 4 * 6,
+    )  # fmt: skip
 
 # MLA: 3 tokens, 4 heads of 16 + 2, vectors of 18 in the cache.
 LATENT = {
@@ -137,6 +139,7 @@ LATENT = {
     "n": int32(3), "st": int32(4), "e": fp32(3, 4), "ws": uint8(99), "sp": fp32(3, 1, 4, 16),
     "one": fp32(1),
 }  # fmt: skip
+vectors = Rows(LATENT)
 MLA = """
 _C::sm100_cutlass_mla_decode o e qn qr c n t ws 1.0 1
 _C::cutlass_mla_decode o qn qr c n t 1.0
@@ -161,22 +164,21 @@ def latent(keys):
     return 2 * 4 * keys * (18 + 16), 2 * (216 + keys * 18 + 192)
 
 
-ESTIMATES += listed(TABLED, LATENT, *latent(3 * 2 * 16))
+ESTIMATES += vectors(TABLED, *latent(3 * 2 * 16))
 TOLD += [
     Example(in_batch(call, DECODE), *latent(60)) for call in calls(MLA + TABLED.lstrip(), LATENT)
 ]
 
 # Two parts of [3, 4, 8] with their softmax sums [3, 4].
-MERGED = listed(
+MERGED = rows(
     """_C::merge_attn_states o - q part q part
-    sgl_kernel::merge_state q part q part o part
-    sgl_kernel::merge_state_v2 q part q part o part
-    flashinfer::merge_state q part q part
-    flashinfer::merge_state_in_place q part q part -""",
-    VALUES,
+             sgl_kernel::merge_state q part q part o part
+             sgl_kernel::merge_state_v2 q part q part o part
+             flashinfer::merge_state q part q part
+             flashinfer::merge_state_in_place q part q part -""",
     3 * 96,
     3 * Q + 3 * 48,
-) + listed("aiter::mla_reduce_v1 q part n n n 1 o part", VALUES, 3 * 96, 2 * Q + 2 * 48)
+) + rows("aiter::mla_reduce_v1 q part n n n 1 o part", 3 * 96, 2 * Q + 2 * 48)
 
 EXAMPLES = [*ESTIMATES, *TOLD, *BATCHED, *MERGED]
 

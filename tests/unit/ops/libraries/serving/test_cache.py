@@ -1,8 +1,8 @@
 """Caches of keys and values, of convolutions and of states; sampling."""
 
 from fastprof.model.call import UNKNOWN
-from unit.ops.libraries.serving.serving_calls import fp8, int32, listed, reason, uint8
-from unit.ops.ops_examples import aten, bf16, fp16, fp32, int64
+from unit.ops.libraries.serving.serving_calls import fp8, int32, reason, uint8
+from unit.ops.ops_examples import Rows, aten, bf16, fp16, fp32, int64, listed
 
 # 5 tokens, 2 heads of 8, bf16; caches in blocks of 16.
 K = 2 * 5 * 2 * 8
@@ -15,6 +15,7 @@ VALUES = {
     "layers": (bf16(9, 16, 2, 8), bf16(9, 16, 2, 8)), "more": bf16(9, 16, 2, 8),
     "table": int32(2, 4), "out": bf16(30, 16), "scales": fp32(30, 1), "ptr": int64(4),
 }  # fmt: skip
+rows = Rows(VALUES)
 STORED = """
 _C_cache_ops::reshape_and_cache k v kc vc slots _ one one
 _C_cache_ops::reshape_and_cache_flash k v kc vc slots _ one one
@@ -50,41 +51,36 @@ sgl_kernel::transfer_kv_all_layer_mla ptr ptr slots slots 64 3 2 4
 sgl_kernel::transfer_kv_all_layer_mla_lf_pf ptr kc slots slots 64 640 3 2 4
 """
 CACHES = [
-    *listed(STORED, VALUES, 0, 4 * K + 40, "[5,2,8]bf16;[5,2,8]bf16"),
+    *rows(STORED, 0, 4 * K + 40, "[5,2,8]bf16;[5,2,8]bf16"),
     # Into float8: one byte and 3 FLOPs per element.
-    *listed(
-        "_C_cache_ops::reshape_and_cache_flash k v k8 v8 slots _ one one",
-        VALUES, 3 * 160, 3 * K + 40,
-    ),
+    *rows("_C_cache_ops::reshape_and_cache_flash k v k8 v8 slots _ one one", 3 * 160, 3 * K + 40),
     # Padded: 8 rows, but 5 slots.
     *listed(
         "_C_cache_ops::reshape_and_cache_flash k v kc vc slots _ one one",
         {**VALUES, "k": bf16(8, 2, 8), "v": bf16(8, 2, 8)}, 0, 4 * K + 40,
     ),
-    *listed(FLAT, VALUES, 0, 4 * K + 40),
-    *listed(
+    *rows(FLAT, 0, 4 * K + 40),
+    *rows(
         """flashinfer::append_paged_kv_cache k v at seq kc vc at starts at 0
         flashinfer::append_paged_mla_kv_cache k v at seq kc vc at starts at""",
-        VALUES, 0, 4 * K + 20 + 20,
+        0, 4 * K + 20 + 20,
     ),
-    *listed(
-        """_C_cache_ops::concat_and_cache_mla lat rot mla slots _ one
-        aiter::concat_and_cache_mla lat rot mla slots _ one""",
-        VALUES, 0, 2 * (120 + 40) + 40,
+    *rows(
+        "_C_cache_ops::concat_and_cache_mla|aiter::concat_and_cache_mla lat rot mla slots _ one",
+        0, 2 * (120 + 40) + 40,
     ),
-    *listed(
-        "_C_cache_ops::concat_and_cache_mla lat rot mla8 slots _ one",
-        VALUES, 3 * 80, (120 + 40) + 80 + 40,
+    *rows(
+        "_C_cache_ops::concat_and_cache_mla lat rot mla8 slots _ one", 3 * 80, (120 + 40) + 80 + 40,
     ),
-    *listed(
+    *rows(
         """_C_cache_ops::indexer_k_quant_and_cache lat mla8 slots 128 _
         aiter::indexer_k_quant_and_cache lat mla8 slots 128 _""",
-        VALUES, 3 * 60, 120 + 60 + 40,
+        3 * 60, 120 + 60 + 40,
     ),
     # Queries [5, 3, 4] and the rotated part [5, 4] are rotated in place.
-    *listed(
+    *rows(
         "_C_cache_ops::concat_and_cache_mla_rope_fused pos q rot lat cos true slots mla _ one",
-        VALUES, 3 * 80, 2 * 120 + 2 * 40 + 120 + 40 + 40 + 5 * 8 + 160,
+        3 * 80, 2 * 120 + 2 * 40 + 120 + 40 + 40 + 5 * 8 + 160,
     ),
     # The other part [5, 3, 2] is read, whole queries [5, 3, 6] written; two rows of angles.
     *listed(
@@ -98,37 +94,32 @@ CACHES = [
         {**VALUES, "nope": bf16(5, 3, 2), "whole": bf16(5, 3, 6)}, 0, 120 + 60 + 180,
     ),
     # 3 blocks of 4 caches, read and written.
-    *listed(
-        """_C_cache_ops::copy_blocks layers layers pairs
-        aiter::copy_blocks layers layers pairs""",
-        VALUES, 0, 2 * 3 * 4 * BLOCK + 48,
+    *rows(
+        "_C_cache_ops::copy_blocks|aiter::copy_blocks layers layers pairs",
+        0, 2 * 3 * 4 * BLOCK + 48,
     ),
-    *listed("_C_cache_ops::copy_blocks_mla layers pairs", VALUES, 0, 2 * 3 * 2 * BLOCK + 48),
-    *listed(
-        """_C_cache_ops::swap_blocks kc more pairs
-        aiter::swap_blocks kc more pairs""",
-        VALUES, 0, 2 * 3 * BLOCK,
-    ),
-    *listed("_C_cache_ops::swap_blocks kc more 100 pairs", VALUES, 0, 2 * 3 * 100),
-    *listed("_C_cache_ops::convert_fp8 k8 kc 1.0 _", VALUES, 3 * 9 * 256, 3 * 9 * 256),
+    *rows("_C_cache_ops::copy_blocks_mla layers pairs", 0, 2 * 3 * 2 * BLOCK + 48),
+    *rows("_C_cache_ops::swap_blocks|aiter::swap_blocks kc more pairs", 0, 2 * 3 * BLOCK),
+    *rows("_C_cache_ops::swap_blocks kc more 100 pairs", 0, 2 * 3 * 100),
+    *rows("_C_cache_ops::convert_fp8 k8 kc 1.0 _", 3 * 9 * 256, 3 * 9 * 256),
     # Keys and values of 5 rows of 64 bytes, in 1 layer or 3.
-    *listed(TRANSFERRED, VALUES, 0, 2 * 2 * 5 * 64 + 80),
-    *listed(EVERY, VALUES, 0, 3 * 2 * 2 * 5 * 64 + 80),
-    *listed(LATENT, VALUES, 0, 2 * 5 * 64 + 80),
-    *listed(LATENT_EVERY, VALUES, 0, 3 * 2 * 5 * 64 + 80),
+    *rows(TRANSFERRED, 0, 2 * 2 * 5 * 64 + 80),
+    *rows(EVERY, 0, 3 * 2 * 2 * 5 * 64 + 80),
+    *rows(LATENT, 0, 2 * 5 * 64 + 80),
+    *rows(LATENT_EVERY, 0, 3 * 2 * 5 * 64 + 80),
 ]  # fmt: skip
 CACHE_ESTIMATES = [
-    *listed("vllm::unified_kv_cache_update k v _", VALUES, 0, 4 * K),
-    *listed("vllm::unified_mla_kv_cache_update lat rot _ _ one", VALUES, 0, 2 * (120 + 40)),
-    *listed(
+    *rows("vllm::unified_kv_cache_update k v _", 0, 4 * K),
+    *rows("vllm::unified_mla_kv_cache_update lat rot _ _ one", 0, 2 * (120 + 40)),
+    *rows(
         """_C_cache_ops::gather_and_maybe_dequant_cache mla out table starts 2 _ one -
         _C_cache_ops::gather_cache mla out table starts 2 -
         _C_cache_ops::cp_gather_cache mla out table starts 2 -""",
-        VALUES, 0, 2 * 960,
+        0, 2 * 960,
     ),
-    *listed(
+    *rows(
         "_C_cache_ops::cp_gather_and_upconvert_fp8_kv_cache mla8 out table at starts 2",
-        VALUES, 480, 480 + 960,
+        480, 480 + 960,
     ),
     *listed(
         """_C_cache_ops::cp_gather_indexer_k_quant_cache mla8 out8 scales table starts
@@ -144,64 +135,60 @@ CHOICE = {
     "bits": int32(3, 4), "rows": int32(3), "limit": fp32(3), "ids": int32(3), "ends": int32(3),
     "best": int32(3, 8), "space": uint8(4096), "exp": fp32(3, 100),
 }  # fmt: skip
+choice = Rows(CHOICE)
 CHOICES = [
-    *listed(
+    *choice(
         "_C::apply_repetition_penalties_ x seen seen pen",
-        CHOICE, 3 * 300, 2 * X + 2 * 300 + 12, "[3,100]fp32",
+        3 * 300, 2 * X + 2 * 300 + 12, "[3,100]fp32",
     ),
-    *listed(
+    *choice(
         """flashinfer::softmax space x limit 1.0 false
         flashinfer::blackwell_softmax space x limit 1.0""",
-        CHOICE, 25 * 300, 2 * X + 12,
+        25 * 300, 2 * X + 12,
     ),
 ]  # fmt: skip
 CHOICE_ESTIMATES = [
-    *listed("sgl_kernel::apply_token_bitmask_inplace_cuda x bits rows", CHOICE, 0, X + 48 + 12),
-    *listed(
+    *choice("sgl_kernel::apply_token_bitmask_inplace_cuda x bits rows", 0, X + 48 + 12),
+    *choice(
         """sgl_kernel::top_k_renorm_probs x o limit 5
         sgl_kernel::top_p_renorm_probs x o limit 0.5
         sgl_kernel::top_k_mask_logits x o limit 5
         flashinfer::top_k_renorm_probs x limit 5
         flashinfer::top_p_renorm_probs x limit 0.5
         flashinfer::top_k_mask_logits x limit 5""",
-        CHOICE, 3 * 300, 3 * X + 12,
+        3 * 300, 3 * X + 12,
     ),
-    *listed(
+    *choice(
         """sgl_kernel::min_p_sampling_from_probs x ids rows limit 0.5 true -
         sgl_kernel::top_p_sampling_from_probs x ids rows limit 0.5 true -
         flashinfer::top_p_sampling_from_probs x rows limit 0.5 true -
         flashinfer::top_k_sampling_from_probs x rows limit 5 true -
         flashinfer::min_p_sampling_from_probs x rows limit 0.5 true -""",
-        CHOICE, 2 * 300, X + 12 + 12 + 12,
+        2 * 300, X + 12 + 12 + 12,
     ),
-    *listed(
+    *choice(
         """sgl_kernel::top_k_top_p_sampling_from_probs x ids rows limit 5 limit 0.5 true -
         flashinfer::top_k_top_p_sampling_from_probs x rows limit 5 limit 0.5 true -""",
-        CHOICE, 2 * 300, X + 12 + 12 + 24,
+        2 * 300, X + 12 + 12 + 24,
     ),
-    *listed(
-        """flashinfer::sampling_from_logits x rows true -
-        flashinfer::sampling_from_probs x rows true -""",
-        CHOICE, 2 * 300, X + 12 + 12,
+    *choice(
+        "flashinfer::sampling_from_logits|flashinfer::sampling_from_probs x rows true -",
+        2 * 300, X + 12 + 12,
     ),
-    *listed("aiter::greedy_sample ids x", CHOICE, 2 * 300, X + 12),
-    *listed(
-        """aiter::random_sample ids x limit 1.0 - 0.1
-        aiter::mixed_sample ids x limit 1.0 - 0.1""",
-        CHOICE, 2 * 300, X + 12 + 12,
-    ),
-    *listed(
+    *choice("aiter::greedy_sample ids x", 2 * 300, X + 12),
+    *choice("aiter::random_sample|aiter::mixed_sample ids x limit 1.0 - 0.1", 2 * 300, X + 12 + 12),
+    *choice(
         """aiter::random_sample_outer_exponential ids x exp limit 0.1
         aiter::mixed_sample_outer_exponential ids x exp limit 0.1""",
-        CHOICE, 2 * 300, 2 * X + 12 + 12,
+        2 * 300, 2 * X + 12 + 12,
     ),
-    *listed(
+    *choice(
         """_C::top_k_per_row_prefill x rows ends best 3 100 1 8
         aiter::_top_k_per_row_prefill x rows ends best - 3 100 1
         trtllm::indexer_topk_prefill x rows ends best 8""",
-        CHOICE, 300, X + 24 + 96,
+        300, X + 24 + 96,
     ),
-    *listed(
+    *choice(
         """_C::top_k_per_row_decode x 1 ends best 3 100 1 8
         aiter::_top_k_per_row_decode x 1 ends best 3 100 1
         _C::persistent_topk x ends best space 8 100
@@ -209,7 +196,7 @@ CHOICE_ESTIMATES = [
         sgl_kernel::fast_topk_transform_fused x ends best ids ids -
         sgl_kernel::fast_topk_transform_ragged_fused x ends best ids -
         trtllm::indexer_topk_decode x ends best 1 8""",
-        CHOICE, 300, X + 12 + 96,
+        300, X + 12 + 96,
     ),
 ]  # fmt: skip
 
@@ -220,28 +207,29 @@ STATE = {
     "flags": uint8(2), "states": bf16(50, 6, 4), "w": bf16(6, 3), "wb": bf16(6),
     "conv": bf16(50, 6, 2), "step": bf16(2, 6), "len": int32(2),
 }  # fmt: skip
+state = Rows(STATE)
 U = 2 * 60
 SCAN = U + U + 96 + 80 + 80 + 2 * 2 * 2 * 24 + 12 + 8 + 2  # states of 2 sequences, and tables
 STATES = [
-    *listed(
+    *state(
         "_C::selective_scan_fwd u dt A B C D z bias true starts slots flags states -1",
-        STATE, (27 * 4 + 2 + 23 + 1 + 41) * 60, SCAN + 24 + U + 24 + U,
+        (27 * 4 + 2 + 23 + 1 + 41) * 60, SCAN + 24 + U + 24 + U,
     ),
-    *listed(
+    *state(
         "_C::selective_scan_fwd u dt A B C - - - false starts slots flags states -1",
-        STATE, 27 * 4 * 60, SCAN + U,
+        27 * 4 * 60, SCAN + U,
     ),
-    *listed(
+    *state(
         """_C::causal_conv1d_fwd u w wb conv starts slots flags true -1
         sgl_kernel::causal_conv1d_fwd u w wb conv starts slots flags true -1
         trtllm::causal_conv1d_fwd u w wb conv starts slots flags true -1""",
-        STATE, 2 * 3 * 60, 2 * U + 36 + 12 + 12 + 8 + 2 + 2 * 2 * 2 * 12,
+        2 * 3 * 60, 2 * U + 36 + 12 + 12 + 8 + 2 + 2 * 2 * 2 * 12,
     ),
-    *listed(
+    *state(
         """_C::causal_conv1d_update step conv w wb true len slots -1
         sgl_kernel::causal_conv1d_update step conv w wb true len slots -1
         trtllm::causal_conv1d_update step conv w wb true len slots -1""",
-        STATE, 2 * 3 * 12, 2 * 24 + 36 + 12 + 8 + 8 + 2 * 2 * 2 * 12,
+        2 * 3 * 12, 2 * 24 + 36 + 12 + 8 + 8 + 2 * 2 * 2 * 12,
     ),
 ]  # fmt: skip
 

@@ -1,8 +1,8 @@
 """All-reduces of serving stacks, with and without a fused norm; gathers and scatters."""
 
 from fastprof.model.call import UNKNOWN
-from unit.ops.libraries.serving.serving_calls import fp8, listed, reason, tensor, uint8
-from unit.ops.ops_examples import aten, bf16, fp32
+from unit.ops.libraries.serving.serving_calls import fp8, reason, uint8
+from unit.ops.ops_examples import Rows, aten, bf16, fp32, tensor
 
 # x [4, 8] bf16: 32 elements, 64 bytes.
 N, X, W = 32, 64, 16
@@ -12,6 +12,7 @@ VALUES = {
     "all": bf16(16, 8), "piece": bf16(1, 8), "ranks": (0, 1, 2, 3), "b": bf16(8),
     "space": tensor("int64", 7),
 }  # fmt: skip
+rows = Rows(VALUES)
 
 REDUCED = """
 _C_custom_ar::all_reduce _ x out 12345 8388608
@@ -56,38 +57,37 @@ aiter::fused_allreduce_rmsnorm_quant_per_group _ x r r2 small scales w 0.1 8 -
 aiter::fused_allreduce_rmsnorm_mxfp4_quant _ x r r2 small scales w 0.1 8 -
 """
 ESTIMATES = [
-    *listed(REDUCED, VALUES, N, 2 * X, "[4,8]bf16"),
-    *listed("trtllm::allreduce x - - - - - ranks 1 1 0.1 false", VALUES, N, 2 * X),
+    *rows(REDUCED, N, 2 * X, "[4,8]bf16"),
+    *rows("trtllm::allreduce x - - - - - ranks 1 1 0.1 false", N, 2 * X),
     # The sum, the new residual and the norm: 1 + 1 + 4 for an element.
-    *listed(NORMED, VALUES, 6 * N, 4 * X + W, "[4,8]bf16;[8]bf16"),
-    *listed(QUANTISED, VALUES, 11 * N, 3 * X + W + N + 16),
-    *listed(
+    *rows(NORMED, 6 * N, 4 * X + W, "[4,8]bf16;[8]bf16"),
+    *rows(QUANTISED, 11 * N, 3 * X + W + N + 16),
+    *rows(
         "vllm::flashinfer_trtllm_fused_allreduce_norm x r w 0.1 4 0 true true 2048 1 - small -"
         " scale",
-        VALUES, 11 * N, 3 * X + W + N + 4,
+        11 * N, 3 * X + W + N + 4,
     ),
-    *listed(
-        """_C::minimax_allreduce_rms x w space 0 4 0.1
-        trtllm::minimax_allreduce_rms x w space 0 4 0.1""",
-        VALUES, 6 * N - N, 2 * X + W,
+    *rows(
+        "_C::minimax_allreduce_rms|trtllm::minimax_allreduce_rms x w space 0 4 0.1",
+        6 * N - N, 2 * X + W,
     ),
 ]  # fmt: skip
 EXAMPLES = [
     *ESTIMATES,
-    *listed(
+    *rows(
         """aiter::all_gather_reg _ x all 0
         aiter::all_gather_unreg _ x buf all 0
         sglang::reg_all_gather_into_tensor all x _
         vllm::all_gather x 0 4 _
         trtllm::allgather x - ranks""",
-        VALUES, 0, X + 4 * X,
+        0, X + 4 * X,
     ),
     # 4 ranks: 3 numbers added for each of 8.
-    *listed(
+    *rows(
         """aiter::reduce_scatter _ x piece false
         vllm::reduce_scatter x 0 4 _
         trtllm::reducescatter x - ranks""",
-        VALUES, 3 * 8, X + X // 4,
+        3 * 8, X + X // 4,
     ),
 ]  # fmt: skip
 

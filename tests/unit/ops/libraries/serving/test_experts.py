@@ -2,8 +2,8 @@
 
 from fastprof.model.call import UNKNOWN
 from fastprof.ops import work
-from unit.ops.libraries.serving.serving_calls import fp8, int32, listed, reason, uint8
-from unit.ops.ops_examples import aten, bf16, fp32
+from unit.ops.libraries.serving.serving_calls import fp8, int32, reason, uint8
+from unit.ops.ops_examples import Rows, aten, bf16, fp32, listed
 
 # 5 tokens of 16, 8 experts, 2 per token.
 SCORES, FOUND = 4 * 5 * 8, 4 * 5 * 2
@@ -13,6 +13,7 @@ VALUES = {
     "sw": fp32(64), "cum": int32(9), "x": bf16(5, 16), "xe": bf16(10, 16), "starts": int32(9),
     "y": bf16(5, 2, 16), "out": bf16(5, 16), "counts": int32(8, 3), "lists": int32(8),
 }  # fmt: skip
+rows = Rows(VALUES)
 
 SOFTMAX = """
 _moe_C::topk_softmax wt ids src g true -
@@ -36,104 +37,86 @@ _moe_C::moe_align_block_size ids 8 16 sorted blocks total -
 _moe_C::sgl_moe_align_block_size ids 8 16 sorted blocks total
 """
 CHOSEN = [
-    *listed(SOFTMAX, VALUES, 25 * 40, SCORES + 3 * FOUND, "[5,8]fp32"),
-    *listed("sgl_kernel::topk_softmax wt ids g true 0.0 -", VALUES, 25 * 40, SCORES + 2 * FOUND),
-    *listed(
-        "sgl_kernel::topk_softmax wt ids g true 0.0 b",
-        VALUES, 26 * 40, SCORES + 2 * FOUND + 32,
+    *rows(SOFTMAX, 25 * 40, SCORES + 3 * FOUND, "[5,8]fp32"),
+    *rows("sgl_kernel::topk_softmax wt ids g true 0.0 -", 25 * 40, SCORES + 2 * FOUND),
+    *rows("sgl_kernel::topk_softmax wt ids g true 0.0 b", 26 * 40, SCORES + 2 * FOUND + 32),
+    *rows("_moe_C::topk_sigmoid wt ids src g true b", 24 * 40, SCORES + 3 * FOUND + 32),
+    *rows("sgl_kernel::topk_sigmoid wt ids g true b", 24 * 40, SCORES + 2 * FOUND + 32),
+    *rows(
+        "aiter::topk_sigmoid|vllm::rocm_aiter_topk_sigmoid wt ids g", 23 * 40, SCORES + 2 * FOUND,
     ),
-    *listed("_moe_C::topk_sigmoid wt ids src g true b", VALUES, 24 * 40, SCORES + 3 * FOUND + 32),
-    *listed("sgl_kernel::topk_sigmoid wt ids g true b", VALUES, 24 * 40, SCORES + 2 * FOUND + 32),
-    *listed(
-        """aiter::topk_sigmoid wt ids g
-        vllm::rocm_aiter_topk_sigmoid wt ids g""",
-        VALUES, 23 * 40, SCORES + 2 * FOUND,
+    *rows(
+        "_moe_C::topk_softplus_sqrt|_moe_C::topk_softplus_sqrt_fast wt ids src g true 1.0 b - -",
+        63 * 40, SCORES + 3 * FOUND + 32,
     ),
-    *listed(
-        """_moe_C::topk_softplus_sqrt wt ids src g true 1.0 b - -
-        _moe_C::topk_softplus_sqrt_fast wt ids src g true 1.0 b - -""",
-        VALUES, 63 * 40, SCORES + 3 * FOUND + 32,
+    *rows(
+        "aiter::topk_softplus|aiter::topk_gating wt ids g b true 1.0",
+        63 * 40, SCORES + 2 * FOUND + 32,
     ),
-    *listed(
-        """aiter::topk_softplus wt ids g b true 1.0
-        aiter::topk_gating wt ids g b true 1.0""",
-        VALUES, 63 * 40, SCORES + 2 * FOUND + 32,
-    ),
-    *listed(
+    *rows(
         """_moe_C::moe_sum y out
         aiter::moe_sum y out
         sgl_kernel::moe_sum y out
         sgl_kernel::moe_sum_reduce y out 1.0""",
-        VALUES, 80, 2 * 160 + 160,
+        80, 2 * 160 + 160,
     ),
-    *listed(
+    *rows(
         """_moe_C::moe_unpermute xe wt order starts 2 out
         _moe_C::moe_unpermute xe wt order starts 2 8 out""",
-        VALUES, 2 * 160, 320 + 40 + FOUND + 36 + 160,
+        2 * 160, 320 + 40 + FOUND + 36 + 160,
     ),
-    *listed(
+    *rows(
         "_moe_C::moe_unpermute xe wt ids order starts 2 8 out",
-        VALUES, 2 * 160, 320 + 40 + 2 * FOUND + 36 + 160,
+        2 * 160, 320 + 40 + 2 * FOUND + 36 + 160,
     ),
-    *listed(
-        "sgl_kernel::apply_shuffle_mul_sum xe out order wt",
-        VALUES, 320, 320 + 40 + FOUND + 160,
-    ),
-    *listed("trtllm::moe_unpermute xe ids wt", VALUES, 320, 320 + 2 * FOUND + 160),
-    *listed(
-        """_moe_C::shuffle_rows x order xe
-        _C::shuffle_rows x order xe
-        sgl_kernel::shuffle_rows x order xe""",
-        VALUES, 0, 2 * 320 + 40,
+    *rows("sgl_kernel::apply_shuffle_mul_sum xe out order wt", 320, 320 + 40 + FOUND + 160),
+    *rows("trtllm::moe_unpermute xe ids wt", 320, 320 + 2 * FOUND + 160),
+    *rows(
+        "_moe_C::shuffle_rows|_C::shuffle_rows|sgl_kernel::shuffle_rows x order xe",
+        0, 2 * 320 + 40,
     ),
     # Counts of 8 experts, their sizes [8, 3] twice, and two orders of 10.
-    *listed(
+    *rows(
         """_C::get_cutlass_moe_mm_data ids lists counts counts order order 8 16 16 - false
         sgl_kernel::get_cutlass_w4a8_moe_mm_data ids lists counts counts order order 8 16 16""",
-        VALUES, 0, 40 + 32 + 2 * 96 + 2 * 40,
+        0, 40 + 32 + 2 * 96 + 2 * 40,
     ),
-    *listed(
+    *rows(
         "sgl_kernel::prepare_moe_input ids lists lists counts counts order order 8 16 16",
-        VALUES, 0, 40 + 2 * 32 + 2 * 96 + 2 * 40,
+        0, 40 + 2 * 32 + 2 * 96 + 2 * 40,
     ),
-    *listed(
+    *rows(
         """_C::get_cutlass_batched_moe_mm_data lists counts counts ids 8 16 16 16
         _C::get_cutlass_pplx_moe_mm_data lists counts counts ids 8 16 16 16
         _C::get_cutlass_moe_mm_problem_sizes ids counts counts 8 16 16 lists -
         _C::get_cutlass_moe_mm_problem_sizes_from_expert_offsets ids counts counts lists 16 16""",
-        VALUES, 0, 40 + 2 * 96 + 32,
+        0, 40 + 2 * 96 + 32,
     ),
-    *listed("trtllm::moe_permute x - - order 1 2 3", VALUES, 0, 2 * 320 + 40),
+    *rows("trtllm::moe_permute x - - order 1 2 3", 0, 2 * 320 + 40),
 ]  # fmt: skip
 CHOSEN_ESTIMATES = [
-    *listed(GROUPED, VALUES, 25 * 40, SCORES + 32 + 2 * FOUND),
-    *listed(
+    *rows(GROUPED, 25 * 40, SCORES + 32 + 2 * FOUND),
+    *rows(
         """aiter::grouped_topk g wt ids 4 2 true true 1.0
         vllm::rocm_aiter_grouped_topk g wt ids 4 2 true _ 1.0""",
-        VALUES, 25 * 40, SCORES + 2 * FOUND,
+        25 * 40, SCORES + 2 * FOUND,
     ),
-    *listed(ALIGNED, VALUES, 0, 40 + 256 + 16 + 4),
-    *listed("_moe_C::batched_moe_align_block_size 8 16 ids sorted blocks total", VALUES, 0, 316),
-    *listed(
-        "sgl_kernel::moe_align_block_size ids 8 16 sorted blocks total cum true",
-        VALUES, 0, 352,
-    ),
-    *listed("aiter::moe_align_block_size ids 8 16 sorted blocks cum total", VALUES, 0, 352),
-    *listed(
+    *rows(ALIGNED, 0, 40 + 256 + 16 + 4),
+    *rows("_moe_C::batched_moe_align_block_size 8 16 ids sorted blocks total", 0, 316),
+    *rows("sgl_kernel::moe_align_block_size ids 8 16 sorted blocks total cum true", 0, 352),
+    *rows("aiter::moe_align_block_size ids 8 16 sorted blocks cum total", 0, 352),
+    *rows(
         """aiter::moe_sorting_fwd ids wt sorted sw blocks total out 8 16 - - 0
         aiter::moe_sorting_opus_fwd ids wt sorted sw blocks total out 8 16 - - 0""",
-        VALUES, 0, 2 * 40 + 2 * 256 + 16 + 4 + 160,
+        0, 2 * 40 + 2 * 256 + 16 + 4 + 160,
     ),
-    *listed(
+    *rows(
         """_moe_C::moe_permute x ids src - 8 8 2 xe starts order order
         _moe_C::moe_permute x ids src - 8 8 2 - xe starts order order -
         _moe_C::moe_permute_with_scratch x ids src - 8 8 2 xe starts order order - -""",
-        VALUES, 0, 2 * 320 + 2 * 40 + 36 + 2 * 40,
+        0, 2 * 320 + 2 * 40 + 36 + 2 * 40,
     ),
-    *listed(
-        "_moe_C::moe_permute x wt ids src 8 2 xe starts order",
-        VALUES, 0, 2 * 320 + 3 * 40 + 36 + 40,
-    ),
+    *rows("_moe_C::moe_permute x wt ids src 8 2 xe starts order", 0, 2 * 320 + 3 * 40 + 36 + 40),
 ]  # fmt: skip
 
 # Products: 8 experts, w1 [8, 2 * 12, 16], w2 [8, 16, 12]; 5 tokens, 2 of 8 each: 10 rows.
@@ -149,6 +132,7 @@ LAYER = {
     "q1": int32(8, 1, 48), "sc": bf16(8, 1, 24), "raw": uint8(8, 24, 18), "ptr": fp32(8),
     "half": uint8(8, 24, 8), "half2": uint8(8, 16, 6),
 }  # fmt: skip
+layer = Rows(LAYER)
 XB, W12 = 2 * 5 * 16, 2 * 8 * (ONE1 + ONE2)
 FUSED = """
 vllm::inplace_fused_experts x w1 w2 wt ids _ false
@@ -181,25 +165,22 @@ trtllm::fp8_block_scale_moe_runner g b x8 xs w18 s1 w28 s2 8 2 4 2 12 0 8
 READ8 = 80 + 20 + 160 + 32  # x, its scales, scores, bias
 ONE_GROUP = 2 * 10 * 16 + 2 * 8 * ONE1 + 2 * 10 * 24  # rows, all matrices, output
 PRODUCTS = [
-    *listed(FUSED, LAYER, ALL, 2 * XB + 2 * FOUND + W12),
-    *listed("trtllm::fused_moe x ids wt w1 - w2 - 15 -", LAYER, ALL, 2 * XB + 2 * FOUND + W12),
-    *listed(
+    *layer(FUSED, ALL, 2 * XB + 2 * FOUND + W12),
+    *layer("trtllm::fused_moe x ids wt w1 - w2 - 15 -", ALL, 2 * XB + 2 * FOUND + W12),
+    *layer(
         """flashinfer::cutlass_fused_moe out x ids wt w1 - w2 - 15 - -
         flashinfer::cutlass_fused_moe_sm80 out x ids wt w1 w2 15 - -
         flashinfer::cutlass_fused_moe_sm90 out x ids wt w1 w2 15 - -
         flashinfer::cutlass_fused_moe_sm100 out x ids wt w1 w2 15 - -""",
-        LAYER, ALL, 2 * XB + 2 * FOUND + W12,
+        ALL, 2 * XB + 2 * FOUND + W12,
     ),
-    *listed(SORTED, LAYER, ALL, 2 * XB + W12),
+    *layer(SORTED, ALL, 2 * XB + W12),
     # 2 numbers in a byte of the weights.
-    *listed(
-        "aiter::fused_moe_ x half half2 wt ids - 0",
-        LAYER, ALL, 2 * XB + 2 * FOUND + W12 // 4,
-    ),
-    *listed(ROUTED, LAYER, ALL, READ8 + 2 * 32 + XB + W12 // 2),
-    *listed(
+    *layer("aiter::fused_moe_ x half half2 wt ids - 0", ALL, 2 * XB + 2 * FOUND + W12 // 4),
+    *layer(ROUTED, ALL, READ8 + 2 * 32 + XB + W12 // 2),
+    *layer(
         "trtllm::mxe4m3_mxe2m1_block_scale_moe_runner g b x8 xs w18 s1 - - - - w28 s2 - 8 2 4 2",
-        LAYER, ALL, READ8 + 2 * 32 + XB + W12 // 2,
+        ALL, READ8 + 2 * 32 + XB + W12 // 2,
     ),
     # float4, in pairs: x [5, 8], w1 [8, 24, 8], w2 [8, 16, 6] of a byte each.
     *listed(
@@ -208,73 +189,70 @@ PRODUCTS = [
         {**LAYER, "x4": uint8(5, 8)},
         ALL, 40 + 20 + 160 + 32 + 2 * 32 + XB + W12 // 4,
     ),
-    *listed(
+    *layer(
         "vllm::flashinfer_fused_moe_blockscale_fp8 g b x8 w18 s1 w28 s2 8 2 4 2 12 0 8",
-        LAYER, ALL, READ8 - 20 + 2 * 32 + XB + W12 // 2,
+        ALL, READ8 - 20 + 2 * 32 + XB + W12 // 2,
     ),
-    *listed(
-        "vllm::flashinfer_fused_moe_bf16 g b x w1 w2 8 2 4 2",
-        LAYER, ALL, 160 + 160 + 32 + XB + W12,
-    ),
-    *listed(
+    *layer("vllm::flashinfer_fused_moe_bf16 g b x w1 w2 8 2 4 2", ALL, 160 + 160 + 32 + XB + W12),
+    *layer(
         "vllm::fi_trtllm_fp8_per_tensor_moe g b x8 - w18 w28 s1 s2 ptr 8 2 4 2",
-        LAYER, ALL, READ8 - 20 + 2 * 32 + XB + W12 // 2,
+        ALL, READ8 - 20 + 2 * 32 + XB + W12 // 2,
     ),
     # 8 of 32 experts are local: a quarter of the 10 rows, 3, and 3 matrices of fp8.
-    *listed(
+    *layer(
         "sglang::trtllm_fp8_block_scale_moe_wrapper g b x8 xs w18 s1 w28 s2 32 2 4 2 12 0 8",
-        LAYER, 2 * 3 * (ONE1 + ONE2), READ8 + 2 * 32 + XB + 3 * (ONE1 + ONE2),
+        2 * 3 * (ONE1 + ONE2), READ8 + 2 * 32 + XB + 3 * (ONE1 + ONE2),
     ),
-    *listed(
+    *layer(
         """aiter::ck_moe_stage1 x w1 w2 so se nv h 2 _ - - -
         aiter::ck_moe_stage1_fwd x w1 w2 so se nv h 2 _ - - -
         aiter::moe_stage1_g1u1 x w1 w2 so se nv h 24 24 _
         aiter::moe_cktile2stages_gemm1_ck x w1 h so se nv 2 0 0 -
         aiter::moe_cktile2stages_gemm1 x w1 h so se nv 2 0 0 -""",
-        LAYER, 2 * 10 * ONE1, XB + 2 * 120 + 2 * 8 * ONE1,
+        2 * 10 * ONE1, XB + 2 * 120 + 2 * 8 * ONE1,
     ),
-    *listed(
+    *layer(
         """aiter::ck_moe_stage2 h w1 w2 so se nv out 2 _ - - -
         aiter::ck_moe_stage2_fwd h w1 w2 so se nv out 2 _ - - -
         aiter::moe_cktile2stages_gemm2_ck h w2 out so se nv 2 0 0 -
         aiter::moe_cktile2stages_gemm2 h w2 out so se nv 2 0 0 -""",
-        LAYER, 2 * 10 * ONE2, 2 * 120 + XB + 2 * 8 * ONE2,
+        2 * 10 * ONE2, 2 * 120 + XB + 2 * 8 * ONE2,
     ),
-    *listed(
+    *layer(
         """_C::cutlass_moe_mm y1 rows w1 s1 s2 ptr pick ptr ptr ptr false false
         _C::cutlass_w4a8_moe_mm y1 rows w1 s1 s2 ptr pick ptr ptr ptr 128
         sgl_kernel::cutlass_w4a8_moe_mm y1 rows w1 s1 s2 ptr pick ptr ptr ptr 128
         _C::cutlass_mxfp8_grouped_mm rows w1 s1 s2 y1 pick ptr ptr
         sgl_kernel::fp8_blockwise_scaled_grouped_mm y1 ptr ptr ptr ptr ptr rows w1 s1 s2 ptr ptr""",
-        LAYER, 2 * 10 * ONE1, ONE_GROUP + 2 * 32,
+        2 * 10 * ONE1, ONE_GROUP + 2 * 32,
     ),
-    *listed(
+    *layer(
         "_moe_C::moe_wna16_gemm rows y1 raw s1 - sw so se nv 2 16 64 64 4",
-        LAYER, 2 * 10 * ONE1, 320 + 8 * 24 * 18 + 480 + 32,
+        2 * 10 * ONE1, 320 + 8 * 24 * 18 + 480 + 32,
     ),
-    *listed(
+    *layer(
         """sglang_profiler::fused_moe_triton_kernels_invoke_fused_moe_kernel rows w1 - y1 - - - wt
         sglang_profiler::fused_moe_triton_kernels_invoke_fused_moe_kernel_1 rows w1 - y1 - - -""",
-        LAYER, 2 * 10 * ONE1, ONE_GROUP,
+        2 * 10 * ONE1, ONE_GROUP,
     ),
-    *listed(
+    *layer(
         """_C::ggml_moe_a8 x raw so se nv 2 24 2 5
         _C::ggml_moe_a8_vec x raw ids 2 2 24 5""",
-        LAYER, 2 * 10 * ONE1, XB + 8 * 24 * 18 + 480,
+        2 * 10 * ONE1, XB + 8 * 24 * 18 + 480,
     ),
-    *listed(
+    *layer(
         """_C::cutlass_fp4_group_mm y1 r4 e4 g4 h4 ptr pick ptr ptr
         _C::cutlass_mxfp4_group_mm y1 r4 e4 g4 h4 pick ptr ptr
         sgl_kernel::cutlass_fp4_group_mm y1 r4 e4 g4 h4 ptr ptr ptr pick ptr ptr""",
-        LAYER, 2 * 10 * ONE1, 80 + 8 * 24 * 8 + 10 + 192 + 480,
+        2 * 10 * ONE1, 80 + 8 * 24 * 8 + 10 + 192 + 480,
     ),
     # 5 rows of 2 experts each: [10, 24].
-    *listed(
+    *layer(
         """_moe_C::moe_wna16_marlin_gemm x y1 q1 - sc - - - - - so so se nv wt 64 2 false 4 5 24 16
         _moe_C::moe_wna16_marlin_gemm x y1 q1 - sc - - - - so so se nv wt 64 2 false _ 4 5 24 16
         _moe_C::moe_wna16_marlin_gemm x y1 q1 sc - - - so so se nv wt 64 2 false _ 4 5 24 16
         sgl_kernel::moe_wna16_marlin_gemm x y1 q1 sc - - - so so se nv wt 64 2 false _ 4 5 24 16""",
-        LAYER, 2 * 10 * ONE1, XB + 480 + 8 * 48 * 4 + 8 * 24 * 2 + FOUND,
+        2 * 10 * ONE1, XB + 480 + 8 * 48 * 4 + 8 * 24 * 2 + FOUND,
     ),
 ]  # fmt: skip
 

@@ -1,7 +1,7 @@
 """Activations of serving stacks: gated, plain, quantised."""
 
-from unit.ops.libraries.serving.serving_calls import fp8, int32, listed, reason, uint8
-from unit.ops.ops_examples import aten, bf16, fp16, fp32
+from unit.ops.libraries.serving.serving_calls import fp8, int32, reason, uint8
+from unit.ops.ops_examples import Rows, aten, bf16, fp16, fp32
 
 # x [4, 16] bf16 has 128 bytes, its halves 32 elements and 64 bytes.
 X, N, OUT = 128, 32, 64
@@ -9,6 +9,7 @@ VALUES = {
     "x": bf16(4, 16), "out": bf16(4, 8), "plain": bf16(4, 16), "scale": fp32(1), "small": fp8(4, 8),
     "packed": uint8(4, 4), "scales": fp32(4, 1), "starts": int32(3), "limit": fp32(2),
 }  # fmt: skip
+rows = Rows(VALUES)
 SILU, GELU, TANH = 24, 25, 29  # silu 23, gelu 24, gelu by tanh 28, each times the other half
 
 OF_SOME = """
@@ -16,75 +17,61 @@ _C::silu_and_mul_scaled_fp4_experts_quant packed scales x limit starts starts
 sgl_kernel::silu_and_mul_scaled_fp4_experts_quant packed scales x limit starts true
 """
 ESTIMATES = [
-    *listed(OF_SOME, VALUES, 29 * N, X + 16 + 16 + 8 + 12),
-    *listed(
+    *rows(OF_SOME, 29 * N, X + 16 + 16 + 8 + 12),
+    *rows(
         "_C::silu_and_mul_mxfp4_experts_quant packed scales x starts starts 2",
-        VALUES,
         29 * N,
         X + 16 + 16 + 12,
     ),
-    *listed(
+    *rows(
         "_C::persistent_masked_m_silu_mul_quant x starts small scales true",
-        VALUES,
         29 * N,
         X + 12 + 32 + 16,
     ),
 ]
 EXAMPLES = [
-    *listed(
+    *rows(
         """_C::silu_and_mul out x
         _C::mul_and_silu out x
         sgl_kernel::silu_and_mul out x
         aiter::silu_and_mul out x
         flashinfer::silu_and_mul out x true
         trtllm::flashinfer_silu_and_mul x""",
-        VALUES, SILU * N, X + OUT, "[4,16]bf16",
+        SILU * N, X + OUT, "[4,16]bf16",
     ),
-    *listed(
+    *rows(
         """_C::gelu_and_mul out x
         sgl_kernel::gelu_and_mul out x
         aiter::gelu_and_mul out x
         flashinfer::gelu_and_mul out x true""",
-        VALUES, GELU * N, X + OUT,
+        GELU * N, X + OUT,
     ),
-    *listed(
+    *rows(
         """_C::gelu_tanh_and_mul out x
         sgl_kernel::gelu_tanh_and_mul out x
         aiter::gelu_tanh_and_mul out x
         flashinfer::gelu_tanh_and_mul out x true
         trtllm::flashinfer_gelu_tanh_and_mul x""",
-        VALUES, TANH * N, X + OUT,
+        TANH * N, X + OUT,
     ),
-    *listed("_C::fatrelu_and_mul out x 0.5", VALUES, 2 * N, X + OUT),
-    *listed(
+    *rows("_C::fatrelu_and_mul out x 0.5", 2 * N, X + OUT),
+    *rows(
         """_C::swigluoai_and_mul out x 1.702 7.0
         _C::silu_and_mul_with_clamp out x 7.0""",
-        VALUES, 29 * N, X + OUT,
+        29 * N, X + OUT,
     ),
-    *listed(
-        """_C::gelu_new plain x
-        _C::gelu_fast plain x
-        aiter::gelu_fast plain x""",
-        VALUES, 28 * 2 * N, 2 * X,
-    ),
-    *listed(
-        """_C::gelu_quick plain x
-        sgl_kernel::gelu_quick plain x""",
-        VALUES, 24 * 2 * N, 2 * X,
-    ),
-    *listed(
+    *rows("_C::gelu_new|_C::gelu_fast|aiter::gelu_fast plain x", 28 * 2 * N, 2 * X),
+    *rows("_C::gelu_quick|sgl_kernel::gelu_quick plain x", 24 * 2 * N, 2 * X),
+    *rows(
         """_C::silu_and_mul_quant small x scale
         aiter::scaled_silu_and_mul small x scale
         trtllm::silu_and_mul x scale _""",
-        VALUES, 27 * N, X + 4 + 32,
+        27 * N, X + 4 + 32,
     ),
-    *listed("trtllm::silu_and_mul x - -", VALUES, SILU * N, X + OUT),
-    *listed(
-        "_C::silu_and_mul_per_block_quant small x scales 8 - false",
-        VALUES, 29 * N, X + 32 + 16,
-    ),
-    *listed("_C::silu_and_mul_nvfp4_quant packed scales x limit", VALUES, 29 * N, X + 16 + 16 + 8),
-    *listed("vllm::rocm_aiter_act_mul_and_fp8_group_quant x 8", VALUES, 29 * N, X + 32),
+    *rows("trtllm::silu_and_mul x - -", SILU * N, X + OUT),
+    *rows("_C::silu_and_mul_per_block_quant small x scales 8 - false", 29 * N, X + 32 + 16),
+    *rows("_C::silu_and_mul_nvfp4_quant packed scales x limit", 29 * N, X + 16 + 16 + 8),
+    *rows("vllm::rocm_aiter_act_mul_and_fp8_group_quant x 8", 29 * N, X + 32),
     *ESTIMATES,
 ]  # fmt: skip
 

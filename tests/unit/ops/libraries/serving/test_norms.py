@@ -1,7 +1,7 @@
 """Norms of serving stacks: plain, with a residual, quantised, of heads; layer and group norm."""
 
-from unit.ops.libraries.serving.serving_calls import exact, fp8, listed, reason, uint8
-from unit.ops.ops_examples import aten, bf16, check, fp32
+from unit.ops.libraries.serving.serving_calls import exact, fp8, reason, uint8
+from unit.ops.ops_examples import Rows, aten, bf16, check, fp32
 
 X, N = 64, 32  # bytes and elements of x [4, 8] bf16
 W = 16  # bytes of a weight [8] bf16
@@ -11,6 +11,7 @@ VALUES = {
     "limit": fp32(1), "heads": bf16(4, 6 * 8), "cache": bf16(100, 8), "at": fp32(4),
     "image": bf16(2, 6, 5), "c": bf16(6), "space": uint8(1000),
 }  # fmt: skip
+rows = Rows(VALUES)
 
 PLAIN = """
 _C::rms_norm out x w 0.1
@@ -77,52 +78,48 @@ trtllm::fused_qk_norm_rope heads 3 1 2 8 8 0.1 w w 10.0 true at 1.0 1.0 1.0 1.0 
 """
 
 EXAMPLES = [
-    *listed(PLAIN, VALUES, 4 * N, X + W + X, "[4,8]bf16;[8]bf16"),
-    *listed("_C::rms_norm_weightless out x 0.1", VALUES, 3 * N, 2 * X),
-    *listed(ADDED, VALUES, 5 * N, 4 * X + W),
-    *listed("_C::fused_add_rms_norm_weightless x r 0.1", VALUES, 4 * N, 4 * X),
-    *listed("trtllm::flashinfer_fused_add_add_rmsnorm x y r w 0.1", VALUES, 6 * N, 5 * X + W),
-    *listed("_C::rms_norm_static_fp8_quant small x w scale 0.1", VALUES, 7 * N, X + W + 4 + N),
-    *listed("flashinfer::rmsnorm_quant small x w 0.5 0.1 true", VALUES, 7 * N, X + W + N),
-    *listed("flashinfer::rmsnorm_quant small x w scale 0.1", VALUES, 7 * N, X + W + 4 + N),
-    *listed(
+    *rows(PLAIN, 4 * N, X + W + X, "[4,8]bf16;[8]bf16"),
+    *rows("_C::rms_norm_weightless out x 0.1", 3 * N, 2 * X),
+    *rows(ADDED, 5 * N, 4 * X + W),
+    *rows("_C::fused_add_rms_norm_weightless x r 0.1", 4 * N, 4 * X),
+    *rows("trtllm::flashinfer_fused_add_add_rmsnorm x y r w 0.1", 6 * N, 5 * X + W),
+    *rows("_C::rms_norm_static_fp8_quant small x w scale 0.1", 7 * N, X + W + 4 + N),
+    *rows("flashinfer::rmsnorm_quant small x w 0.5 0.1 true", 7 * N, X + W + N),
+    *rows("flashinfer::rmsnorm_quant small x w scale 0.1", 7 * N, X + W + 4 + N),
+    *rows(
         """_C::fused_add_rms_norm_static_fp8_quant small x r w scale 0.1
         flashinfer::fused_add_rmsnorm_quant small x r w scale 0.1
         trtllm::flashinfer_fused_add_rmsnorm_quant small x r w scale 0.1""",
-        VALUES, 8 * N, 3 * X + W + 4 + N,
+        8 * N, 3 * X + W + 4 + N,
     ),
-    *listed(TO_SCALE, VALUES, 9 * N, X + W + N + 16, "[4,8]bf16;[8]bf16"),
-    *listed(TO_SCALE_ADDED, VALUES, 10 * N, 3 * X + W + N + 16),
-    *listed(SMOOTH_ADDED, VALUES, 11 * N, 3 * X + W + N + 16 + 32),
-    *listed(
+    *rows(TO_SCALE, 9 * N, X + W + N + 16, "[4,8]bf16;[8]bf16"),
+    *rows(TO_SCALE_ADDED, 10 * N, 3 * X + W + N + 16),
+    *rows(SMOOTH_ADDED, 11 * N, 3 * X + W + N + 16 + 32),
+    *rows(
         """aiter::rmsnorm2d_fwd_with_smoothquant small x smooth scales w 0.1 0
         aiter::rmsnorm2d_fwd_with_smoothquant_ck small x smooth scales w 0.1 0""",
-        VALUES, 10 * N, X + W + N + 16 + 32,
+        10 * N, X + W + N + 16 + 32,
     ),
     # Missing in the call: a byte per element.
-    *listed("vllm::rocm_aiter_rmsnorm_fp8_group_quant x w 0.1 128", VALUES, 9 * N, X + W + N),
-    *listed(
-        "vllm::rocm_aiter_rmsnorm_with_add_fp8_group_quant x r w 0.1 128",
-        VALUES, 10 * N, 3 * X + W + N,
-    ),
+    *rows("vllm::rocm_aiter_rmsnorm_fp8_group_quant x w 0.1 128", 9 * N, X + W + N),
+    *rows("vllm::rocm_aiter_rmsnorm_with_add_fp8_group_quant x r w 0.1 128", 10 * N, 3 * X + W + N),
     # 3 heads of q and 1 of k of 8 in 6 heads: 4 tokens of 32, of 2 bytes; a row of angles each.
-    *listed(HEADS.splitlines()[1], VALUES, 7 * 128, 2 * 256 + 2 * W + 16 + 4 * 16),
-    *listed("\n".join(HEADS.splitlines()[2:]), VALUES, 7 * 128, 2 * 256 + 2 * W + 16),
-    *listed("flashinfer::layernorm x w w 0.1", VALUES, 8 * N, X + 2 * W + X),
-    *listed("aiter::layernorm2d_fwd x w w 0.1 -", VALUES, 8 * N, X + 2 * W + X),
+    *rows(HEADS.splitlines()[1], 7 * 128, 2 * 256 + 2 * W + 16 + 4 * 16),
+    *rows("\n".join(HEADS.splitlines()[2:]), 7 * 128, 2 * 256 + 2 * W + 16),
+    *rows("flashinfer::layernorm x w w 0.1", 8 * N, X + 2 * W + X),
+    *rows("aiter::layernorm2d_fwd x w w 0.1 -", 8 * N, X + 2 * W + X),
     # [2, 6, 5] in 3 groups: read twice, written, weight and bias, two fp32 numbers per group.
-    *listed(
+    *rows(
         """aiter::_groupnorm_run image 3 c c 0.1
         aiter::_groupnorm_run image space image 3 c c 0.1""",
-        VALUES, 8 * 60, 3 * 120 + 2 * 12 + 2 * 6 * 4,
+        8 * 60, 3 * 120 + 2 * 12 + 2 * 6 * 4,
     ),
 ]  # fmt: skip
 
 
 def test_heads_that_are_not_told_are_an_estimate():
-    (example,) = listed(
+    (example,) = rows(
         "_C::fused_qk_norm_rope heads _ _ _ 8 0.1 w w cache true at",
-        VALUES,
         7 * 192,
         2 * 384 + 2 * W + 16 + 64,
     )

@@ -2,8 +2,8 @@
 
 from fastprof.model.call import UNKNOWN
 from fastprof.ops import work
-from unit.ops.libraries.serving.serving_calls import fp8, int8, int32, listed, reason, tensor, uint8
-from unit.ops.ops_examples import aten, bf16, fp16, fp32, int64
+from unit.ops.libraries.serving.serving_calls import fp8, int8, int32, reason, uint8
+from unit.ops.ops_examples import Rows, aten, bf16, fp16, fp32, int64, listed, tensor
 
 # x [5, 32] times a weight of 16 columns.
 FLOPS = 2 * 5 * 16 * 32
@@ -15,6 +15,7 @@ VALUES = {
     "xb": fp8(3, 5, 32), "wb": fp8(3, 32, 16), "ob": bf16(3, 5, 16),
     "x4": uint8(5, 16), "w4": uint8(16, 16), "xg": fp8(5, 2), "wg": fp8(16, 2), "alpha": fp32(1),
 }  # fmt: skip
+rows = Rows(VALUES)
 X, W, OUT, B = 2 * 5 * 32, 2 * 16 * 32, 2 * 5 * 16, 2 * 16
 X8, W8 = X // 2, W // 2
 SCALES = 4 * 5 + 4 * 16
@@ -118,28 +119,28 @@ aiter::gemm_afp4wfp4_ x4 w4 xg wg 15 out _
 """
 
 EXAMPLES = [
-    *listed(PLAIN, VALUES, FLOPS, X + W + OUT, "M=16,N=5,K=32,bf16,"),
-    *listed(BIASED, VALUES, FLOPS, X + W + OUT + B),
-    *listed("aiter::_gemm_a16w16_asm x w out sem - _ _ false", VALUES, FLOPS, X + W + OUT),
-    *listed(SCALED, VALUES, FLOPS, X8 + W8 + SCALES + OUT),
-    *listed(
+    *rows(PLAIN, FLOPS, X + W + OUT, "M=16,N=5,K=32,bf16,"),
+    *rows(BIASED, FLOPS, X + W + OUT + B),
+    *rows("aiter::_gemm_a16w16_asm x w out sem - _ _ false", FLOPS, X + W + OUT),
+    *rows(SCALED, FLOPS, X8 + W8 + SCALES + OUT),
+    *rows(
         "_C::cutlass_scaled_mm_azp out xi wi xs ws zero point b",
-        VALUES, FLOPS, X8 + W8 + SCALES + OUT + 64 + 20 + B,
+        FLOPS, X8 + W8 + SCALES + OUT + 64 + 20 + B,
     ),
-    *listed(BATCHED, VALUES, 3 * FLOPS, 3 * (X8 + W8 + OUT) + 8),
+    *rows(BATCHED, 3 * FLOPS, 3 * (X8 + W8 + OUT) + 8),
     # Two float4 numbers in a byte.
-    *listed(FLOAT4, VALUES, FLOPS, X8 // 2 + W8 // 2 + 2 * 5 + 2 * 16 + 4 + OUT),
+    *rows(FLOAT4, FLOPS, X8 // 2 + W8 // 2 + 2 * 5 + 2 * 16 + 4 + OUT),
     # x of 16 bits: [5, 32] times [16, 16 pairs].
-    *listed(
+    *rows(
         "vllm::gemm_with_dynamic_quant x w4 wg false 15 -",
-        VALUES, FLOPS, X + W8 // 2 + 2 * 16 + OUT, "M=16,N=5,K=32,na,",
+        FLOPS, X + W8 // 2 + 2 * 16 + OUT, "M=16,N=5,K=32,na,",
     ),
     *listed(
         "aiter::batched_gemm_a16wfp4_ xh wh s 15 ob - false true -",
         {**VALUES, "xh": bf16(3, 5, 32), "wh": uint8(3, 16, 16)},
         3 * FLOPS, 3 * (X + W8 // 2 + OUT) + 4,
     ),
-    *listed(FLOAT4_PLAIN, VALUES, FLOPS, X8 // 2 + W8 // 2 + 2 * 5 + 2 * 16 + OUT),
+    *rows(FLOAT4_PLAIN, FLOPS, X8 // 2 + W8 // 2 + 2 * 5 + 2 * 16 + OUT),
 ]  # fmt: skip
 
 
@@ -165,6 +166,7 @@ PACKED = {
     "row": fp16(5), "gi": int8(2, 16), "raw": uint8(16, 36), "m8": int32(4, 64),
     "mach": int32(8, 16), "xf": fp8(5, 64), "xt": fp32(5, 1), "ch": fp32(16, 1), "w4": int32(64, 2),
 }  # fmt: skip
+packed = Rows(PACKED)
 PACKED_FLOPS = 2 * 5 * 16 * 64
 PX, PW, PS, PZ, PO, OUT16 = 2 * 5 * 64, 4 * 8 * 16, 2 * 2 * 16, 4 * 2 * 2, 4 * 64, 2 * 5 * 16
 
@@ -198,54 +200,50 @@ _C::cutlass_encode_and_reorder_int4b gptq
 sgl_kernel::awq_marlin_repack gptq 64 16 4
 """
 PACKED_EXAMPLES = [
-    *listed(GPTQ, PACKED, PACKED_FLOPS, PX + PW + PZ + PS + PO + OUT16),
-    *listed("_C::awq_gemm x awq s z 8", PACKED, PACKED_FLOPS, PX + PW + PS + PZ + OUT16),
-    *listed(
+    *packed(GPTQ, PACKED_FLOPS, PX + PW + PZ + PS + PO + OUT16),
+    *packed("_C::awq_gemm x awq s z 8", PACKED_FLOPS, PX + PW + PS + PZ + OUT16),
+    *packed(
         "_C::allspark_w8a16_gemm x w8 s - 16 -1 80 9 1024 false true",
-        PACKED, PACKED_FLOPS, PX + 64 * 16 + PS + OUT16,
+        PACKED_FLOPS, PX + 64 * 16 + PS + OUT16,
     ),
-    *listed(
+    *packed(
         "_C::machete_mm x mach 5 - s - 32 - - -",
-        PACKED, PACKED_FLOPS, PX + PW + PS + OUT16, "M=16,N=5,K=64,fp16,",
+        PACKED_FLOPS, PX + PW + PS + OUT16, "M=16,N=5,K=64,fp16,",
     ),
     # Activations of 8 bits: scales of columns and rows, output float16.
-    *listed(
+    *packed(
         "_C::machete_mm xi mach 5 - - - - ch xt -",
-        PACKED, PACKED_FLOPS, PX // 2 + PW + 4 * 16 + 4 * 5 + OUT16,
+        PACKED_FLOPS, PX // 2 + PW + 4 * 16 + 4 * 5 + OUT16,
     ),
-    *listed(
+    *packed(
         "_C::cutlass_w4a8_mm xf w4 s 32 one sums - -",
-        PACKED, PACKED_FLOPS, PX // 2 + PW + PS + 32 + 10 + OUT16,
+        PACKED_FLOPS, PX // 2 + PW + PS + 32 + 10 + OUT16,
     ),
-    *listed(
-        """_C::ggml_mul_mat_a8 raw x 2 16
-        _C::ggml_mul_mat_vec_a8 raw x 2 16""",
-        PACKED, PACKED_FLOPS, 16 * 36 + PX + OUT16,
+    *packed(
+        "_C::ggml_mul_mat_a8|_C::ggml_mul_mat_vec_a8 raw x 2 16",
+        PACKED_FLOPS, 16 * 36 + PX + OUT16,
     ),
-    *listed(
+    *packed(
         "sgl_kernel::qserve_w4a8_per_chn_gemm xi half one row one sums out",
-        PACKED, PACKED_FLOPS, PX // 2 + 512 + 32 + 10 + 32 + 10 + OUT16,
+        PACKED_FLOPS, PX // 2 + 512 + 32 + 10 + 32 + 10 + OUT16,
     ),
-    *listed(
+    *packed(
         "sgl_kernel::qserve_w4a8_per_group_gemm xi half gi gi one row out",
-        PACKED, PACKED_FLOPS, PX // 2 + 512 + 32 + 32 + 32 + 10 + OUT16,
+        PACKED_FLOPS, PX // 2 + 512 + 32 + 32 + 32 + 10 + OUT16,
     ),
-    *listed(MARLIN, PACKED, PACKED_FLOPS, PX + PW + PS + PZ + 2 * PO + OUT16),
-    *listed(MARLIN_BIAS, PACKED, PACKED_FLOPS, PX + PW + PS + PZ + 2 * PO + OUT16 + 32),
-    *listed(
+    *packed(MARLIN, PACKED_FLOPS, PX + PW + PS + PZ + 2 * PO + OUT16),
+    *packed(MARLIN_BIAS, PACKED_FLOPS, PX + PW + PS + PZ + 2 * PO + OUT16 + 32),
+    *packed(
         "_C::gptq_marlin_24_gemm x marlin meta s space 4 5 16 64",
-        PACKED, PACKED_FLOPS, PX + PW + 256 + PS + OUT16,
+        PACKED_FLOPS, PX + PW + 256 + PS + OUT16,
     ),
-    *listed(
-        "_C::fp8_marlin_gemm x m8 s space 8 5 16 64",
-        PACKED, PACKED_FLOPS, PX + 1024 + PS + OUT16,
-    ),
-    *listed(
+    *packed("_C::fp8_marlin_gemm x m8 s space 8 5 16 64", PACKED_FLOPS, PX + 1024 + PS + OUT16),
+    *packed(
         "_C::marlin_qqq_gemm xi marlin xt ch s space 5 16 64",
-        PACKED, PACKED_FLOPS, PX // 2 + PW + 20 + 64 + PS + OUT16,
+        PACKED_FLOPS, PX // 2 + PW + 20 + 64 + PS + OUT16,
     ),
-    *listed(REPACKED, PACKED, 0, 2 * PW + PO),
-    *listed(REPACKED_PLAIN, PACKED, 0, 2 * PW),
+    *packed(REPACKED, 0, 2 * PW + PO),
+    *packed(REPACKED_PLAIN, 0, 2 * PW),
 ]  # fmt: skip
 EXAMPLES += PACKED_EXAMPLES
 

@@ -1,7 +1,7 @@
 """Quantisation in serving stacks: given and computed scales, experts' rows; dequantisation."""
 
-from unit.ops.libraries.serving.serving_calls import fp8, int8, int32, listed, reason, uint8
-from unit.ops.ops_examples import aten, bf16, fp16, fp32
+from unit.ops.libraries.serving.serving_calls import fp8, int8, int32, reason, uint8
+from unit.ops.ops_examples import Rows, aten, bf16, fp16, fp32
 
 N, X = 64, 128  # elements and bytes of x [4, 16] bf16
 VALUES = {
@@ -11,6 +11,7 @@ VALUES = {
     "zeros": int32(2, 4), "raw": uint8(32, 18),
     "k": bf16(4, 8), "v": bf16(4, 8), "pool": fp8(90, 8), "slots": int32(4),
 }  # fmt: skip
+rows = Rows(VALUES)
 
 WITH_SCALE = """
 _C::static_scaled_fp8_quant small x scale -
@@ -65,48 +66,45 @@ trtllm::quantize_e4m3_activation x
 trtllm::fp8_quantize_1x128 x false
 """
 ESTIMATES = [
-    *listed(OF_SOME, VALUES, 5 * N, X + 32 + 32 + 8 + 2 * 12),
-    *listed(
+    *rows(OF_SOME, 5 * N, X + 32 + 32 + 8 + 2 * 12),
+    *rows(
         """_C::mxfp4_experts_quant four groups x starts starts 2
         _C::mxfp8_experts_quant x starts starts starts four groups
         aiter::fused_dynamic_mx_quant_moe_sort_hip four groups x starts starts 1 1 1
         aiter::fused_dynamic_mxfp4_quant_moe_sort_hip four groups x starts starts 1 1 1""",
-        VALUES, 5 * N, X + 32 + 32 + 2 * 12,
+        5 * N, X + 32 + 32 + 2 * 12,
     ),
-    *listed(
-        "aiter::moe_smoothquant_fwd i8 x smooth starts scales",
-        VALUES, 5 * N, X + 64 + 128 + 12 + 16,
-    ),
-    *listed("sgl_kernel::sgl_per_tensor_quant_fp8 x small scale _", VALUES, 5 * N, 2 * X + N + 4),
+    *rows("aiter::moe_smoothquant_fwd i8 x smooth starts scales", 5 * N, X + 64 + 128 + 12 + 16),
+    *rows("sgl_kernel::sgl_per_tensor_quant_fp8 x small scale _", 5 * N, 2 * X + N + 4),
 ]  # fmt: skip
 EXAMPLES = [
-    *listed(WITH_SCALE, VALUES, 3 * N, X + 4 + N, "[4,16]bf16"),
-    *listed("_C::static_scaled_int8_quant i8 x scale zero", VALUES, 3 * N, X + 4 + 4 + N),
-    *listed(BY_TENSOR, VALUES, 5 * N, 2 * X + N + 4),
-    *listed(BY_ROW, VALUES, 5 * N, X + N + 16),
-    *listed("aiter::smoothquant_fwd i8 x smooth scales", VALUES, 5 * N, X + 128 + N + 16),
-    *listed(BY_GROUP, VALUES, 5 * N, X + N + 32),
-    *listed(FLOAT4, VALUES, 5 * N, X + 32 + 32 + 4),
-    *listed(
+    *rows(WITH_SCALE, 3 * N, X + 4 + N, "[4,16]bf16"),
+    *rows("_C::static_scaled_int8_quant i8 x scale zero", 3 * N, X + 4 + 4 + N),
+    *rows(BY_TENSOR, 5 * N, 2 * X + N + 4),
+    *rows(BY_ROW, 5 * N, X + N + 16),
+    *rows("aiter::smoothquant_fwd i8 x smooth scales", 5 * N, X + 128 + N + 16),
+    *rows(BY_GROUP, 5 * N, X + N + 32),
+    *rows(FLOAT4, 5 * N, X + 32 + 32 + 4),
+    *rows(
         """aiter::dynamic_per_group_scaled_quant_fp4 four x groups 32 true - 1
         aiter::quant_mxfp4 x four groups 32 true""",
-        VALUES, 5 * N, X + 32 + 32,
+        5 * N, X + 32 + 32,
     ),
-    *listed("_C::scaled_fp4_quant x scale true", VALUES, 5 * N, X + 32 + 4),
-    *listed("trtllm::fp4_quantize x scale 16 false true", VALUES, 5 * N, X + 32 + 4),
-    *listed(NEW, VALUES, 5 * N, X + N),
-    *listed("aiter::per_token_quant_hip x - 1 - 1", VALUES, 5 * N, X + N),  # int8
-    *listed(
+    *rows("_C::scaled_fp4_quant x scale true", 5 * N, X + 32 + 4),
+    *rows("trtllm::fp4_quantize x scale 16 false true", 5 * N, X + 32 + 4),
+    *rows(NEW, 5 * N, X + N),
+    *rows("aiter::per_token_quant_hip x - 1 - 1", 5 * N, X + N),  # int8
+    *rows(
         "sgl_kernel::downcast_fp8 k v pool pool scale scale slots 4 8 2",
-        VALUES, 3 * 64, 2 * 64 + 8 + 2 * 32,
+        3 * 64, 2 * 64 + 8 + 2 * 32,
     ),
     # [16, 4] of 8 weights each are [16, 32].
-    *listed(
+    *rows(
         """_C::awq_dequantize w4 ws zeros 0 0 0
         sgl_kernel::awq_dequantize w4 ws zeros""",
-        VALUES, 2 * 512, 256 + 128 + 32 + 2 * 512,
+        2 * 512, 256 + 128 + 32 + 2 * 512,
     ),
-    *listed("_C::ggml_dequantize raw 2 32 32 5", VALUES, 2 * 1024, 32 * 18 + 2 * 1024),
+    *rows("_C::ggml_dequantize raw 2 32 32 5", 2 * 1024, 32 * 18 + 2 * 1024),
     *ESTIMATES,
 ]  # fmt: skip
 

@@ -1,7 +1,7 @@
 """Rotary position embedding of serving stacks."""
 
-from unit.ops.libraries.serving.serving_calls import exact, int32, listed, reason
-from unit.ops.ops_examples import aten, bf16, check, fp32, int64
+from unit.ops.libraries.serving.serving_calls import exact, int32, reason
+from unit.ops.ops_examples import Rows, aten, bf16, check, fp32, int64
 
 # 5 tokens, 4 heads of queries and 2 of keys, of 8; the first 6 are rotated. bf16.
 VALUES = {
@@ -11,6 +11,7 @@ VALUES = {
     "x": bf16(5, 1, 4, 8), "y": bf16(5, 1, 2, 8), "freqs": fp32(5, 1, 1, 4),
     "cos": bf16(100, 1, 1, 4), "flat": bf16(5, 4, 8), "table": fp32(9, 1, 1, 4),
 }  # fmt: skip
+rows = Rows(VALUES)
 TURNED = 5 * (4 + 2) * 6  # elements, in place: read and written
 WHOLE = 5 * (4 + 2) * 8
 ANGLES = 5 * 6 * 2
@@ -37,58 +38,57 @@ flashinfer::apply_llama31_rope q3 k3 q3 k3 starts offsets 6 false 1.0 10.0 1.0 1
 X, Y = 5 * 4 * 8, 5 * 2 * 8
 
 EXAMPLES = [
-    *listed(IN_PLACE, VALUES, 3 * TURNED, 2 * 2 * TURNED + 8 * 5 + ANGLES),
-    *listed("_C::rotary_embedding at q - 8 cache true", VALUES, 3 * 120, 4 * 120 + 40 + ANGLES),
-    *listed(
+    *rows(IN_PLACE, 3 * TURNED, 2 * 2 * TURNED + 8 * 5 + ANGLES),
+    *rows("_C::rotary_embedding at q - 8 cache true", 3 * 120, 4 * 120 + 40 + ANGLES),
+    *rows(
         "_C::batched_rotary_embedding at q k 8 cache true 6 offsets",
-        VALUES, 3 * TURNED, 2 * 2 * TURNED + 2 * 8 * 5 + ANGLES,
+        3 * TURNED, 2 * 2 * TURNED + 2 * 8 * 5 + ANGLES,
     ),
-    *listed(FROM_CACHE, VALUES, 3 * TURNED, 2 * 2 * WHOLE + 8 * 5 + ANGLES),
+    *rows(FROM_CACHE, 3 * TURNED, 2 * 2 * WHOLE + 8 * 5 + ANGLES),
     # With a pool: values read, keys and values written there, slots read.
-    *listed(
+    *rows(
         "sgl_kernel::apply_rope_pos_ids_cos_sin_cache q3 k3 q3 k3 cache at false true 0 v3 pool"
         " pool slots",
-        VALUES, 3 * TURNED, 2 * 2 * WHOLE + 8 * 5 + ANGLES + 40 + 3 * 2 * 80,
+        3 * TURNED, 2 * 2 * WHOLE + 8 * 5 + ANGLES + 40 + 3 * 2 * 80,
     ),
-    *listed(POSITIONS, VALUES, 3 * TURNED, 2 * 2 * WHOLE + 8 * 5),
-    *listed(OFFSETS, VALUES, 3 * TURNED, 2 * 2 * WHOLE + 4 * 3 + 8 * 5),
+    *rows(POSITIONS, 3 * TURNED, 2 * 2 * WHOLE + 8 * 5),
+    *rows(OFFSETS, 3 * TURNED, 2 * 2 * WHOLE + 4 * 3 + 8 * 5),
     # A row of 4 fp32 angles for each of 5 positions.
-    *listed(
-        """aiter::rope_fwd_impl x x freqs 0 true true
-        aiter::rope_bwd_impl x x freqs 0 true true""",
-        VALUES, 3 * X, 2 * 2 * X + 5 * 4 * 4,
+    *rows(
+        "aiter::rope_fwd_impl|aiter::rope_bwd_impl x x freqs 0 true true",
+        3 * X, 2 * 2 * X + 5 * 4 * 4,
     ),
-    *listed(
-        """aiter::rope_2c_fwd_impl x y x y freqs 0 true true
-        aiter::rope_2c_bwd_impl x y x y freqs 0 true true""",
-        VALUES, 3 * (X + Y), 2 * 2 * (X + Y) + 5 * 4 * 4,
+    *rows(
+        "aiter::rope_2c_fwd_impl|aiter::rope_2c_bwd_impl x y x y freqs 0 true true",
+        3 * (X + Y), 2 * 2 * (X + Y) + 5 * 4 * 4,
     ),
-    *listed(
+    *rows(
         """aiter::rope_cached_fwd_impl x x cos cos 0 true true
         aiter::rope_cached_bwd_impl x x cos cos 0 true true
         aiter::rope_cached_positions_fwd_impl x x cos cos at 0 true true
         aiter::rope_cached_positions_offsets_fwd_impl x x cos cos at offsets 0 true true""",
-        VALUES, 3 * X, 2 * 2 * X + 2 * 5 * 4 * 2,
+        3 * X, 2 * 2 * X + 2 * 5 * 4 * 2,
     ),
-    *listed(
+    *rows(
         """aiter::rope_cached_2c_fwd_impl x y x y cos cos 0 true true
         aiter::rope_cached_2c_bwd_impl x y x y cos cos 0 true true
         aiter::rope_cached_positions_2c_fwd_impl x y x y cos cos at 0 true true
         aiter::rope_cached_positions_offsets_2c_fwd_impl x y x y cos cos at offsets 0 true true""",
-        VALUES, 3 * (X + Y), 2 * 2 * (X + Y) + 2 * 5 * 4 * 2,
+        3 * (X + Y), 2 * 2 * (X + Y) + 2 * 5 * 4 * 2,
     ),
     # [tokens, heads, d] with starts of sequences: a row of the table for each of 5 tokens.
-    *listed(
-        """aiter::rope_thd_fwd_impl flat flat starts table 0 true true
-        aiter::rope_thd_bwd_impl flat flat starts table 0 true true""",
-        VALUES, 3 * X, 2 * 2 * X + 5 * 4 * 4,
+    *rows(
+        "aiter::rope_thd_fwd_impl|aiter::rope_thd_bwd_impl flat flat starts table 0 true true",
+        3 * X, 2 * 2 * X + 5 * 4 * 4,
     ),
 ]  # fmt: skip
 
 
 def test_heads_that_are_not_told_are_an_estimate():
-    (example,) = listed(
-        "_C::rotary_embedding at q k _ cache true", VALUES, 3 * WHOLE, 4 * WHOLE + 40 + ANGLES
+    (example,) = rows(
+        "_C::rotary_embedding at q k _ cache true",
+        3 * WHOLE,
+        4 * WHOLE + 40 + ANGLES,
     )
     check(example)
     assert not exact(example)
