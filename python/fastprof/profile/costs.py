@@ -14,7 +14,6 @@ from array import array
 from collections.abc import Hashable, Iterable, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -270,11 +269,15 @@ def _distinct_keys(calls: CallsOfKernels) -> tuple[Int32, Int32]:
 
 
 class Texts:
-    """A table column of texts, stored as ids of distinct texts."""
+    """A table column of texts, stored as ids of distinct texts.
+
+    values : the distinct texts, after `close`
+    """
 
     def __init__(self) -> None:
         self._ids: dict[str, int] = {}
         self._cells = array("i")
+        self.values: list[str] = []
 
     def add(self, text: str | None) -> None:
         self._cells.append(-1 if text is None else self._ids.setdefault(text, len(self._ids)))
@@ -284,12 +287,10 @@ class Texts:
         """The index into `values` of each cell, -1 for unknown."""
         return np.frombuffer(self._cells, np.int32)
 
-    @cached_property
-    def values(self) -> list[str]:
-        """The distinct texts; none can be added afterwards."""
-        values = list(self._ids)
-        del self._ids
-        return values
+    def close(self) -> None:
+        """Complete the column: no text is added any more."""
+        self.values = list(self._ids)
+        self._ids = {}
 
 
 class CostTables:
@@ -327,6 +328,8 @@ class CostTables:
                 numbers[form] = len(numbers)
                 self._forms.append(_Form(infos, name.call, work))
             self._form.append(numbers[form])
+        for column in (self.mod, self.op, self.params, self.reason):
+            column.close()
 
     def of_parts(self) -> tuple[npt.NDArray[Any], ...]:
         """The tables of `_parts.find`; variants are tensor core cells plus 1."""

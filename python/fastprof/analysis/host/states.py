@@ -16,6 +16,7 @@ import numpy as np
 from fastprof._core._take import place, take, where
 from fastprof._system.classes import NamedTuple
 from fastprof._system.regex import regex
+from fastprof._system.threads import computed_once
 from fastprof.analysis.host.events import (
     BusyThreads,
     Grouped,
@@ -79,7 +80,6 @@ class HostStates:
         The row is -1 where the thread is in no call: in ranges of compilers and libraries.
         """
         self.events = events
-        self._busy: list[BusyThreads] = []
 
     def covered(self, thread: Int32, begin: Int64, end: Int64) -> Int64:
         """[windows, states] The ns that a thread spends in each state, and in none before it.
@@ -91,7 +91,7 @@ class HostStates:
         """
         result = np.zeros((len(thread), len(State)), np.int64)
         end = np.maximum(end, begin)
-        united = self._united()
+        united = self._united
         rows = np.flatnonzero(united[-1].covered(thread, begin, end))
         thread, begin, end = thread[rows], begin[rows], end[rows]
         before: Int64 = np.zeros(len(rows), np.int64)
@@ -102,20 +102,21 @@ class HostStates:
                 before = upto
         return result
 
+    @computed_once
     def _united(self) -> list[BusyThreads]:
         """[states] The time in each state or one before it."""
-        if not self._busy:
-            thread, start, end = np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int64)
-            for events in self.events:
-                if len(events.start) or not self._busy:
-                    thread = np.concatenate([thread, events.thread])
-                    start = np.concatenate([start, events.start])
-                    end = np.concatenate([end, events.end])
-                    order = np.argsort(start, kind="stable")
-                    thread, start, end = thread[order], start[order], end[order]
-                    times = BusyThreads(grouped(thread, start, end))
-                self._busy.append(times)
-        return self._busy
+        united: list[BusyThreads] = []
+        thread, start, end = np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int64)
+        for events in self.events:
+            if len(events.start) or not united:
+                thread = np.concatenate([thread, events.thread])
+                start = np.concatenate([start, events.start])
+                end = np.concatenate([end, events.end])
+                order = np.argsort(start, kind="stable")
+                thread, start, end = thread[order], start[order], end[order]
+                times = BusyThreads(grouped(thread, start, end))
+            united.append(times)
+        return united
 
 
 def host_states(profile: ProfileData, data: str | None = None) -> HostStates:
