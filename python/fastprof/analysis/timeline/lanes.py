@@ -21,7 +21,7 @@ from fastprof.analysis.host.states import system_waits
 from fastprof.analysis.idle.causes import Cause
 from fastprof.analysis.idle.gaps import Examined, examine
 from fastprof.analysis.keys import key_of
-from fastprof.model.arrays import Bools, Int32, Int64, place_in
+from fastprof.model.arrays import Bools, Int32, Int64, place_in, unique
 from fastprof.model.trace import NEVER
 from fastprof.profile.cells import numbered
 from fastprof.profile.data import ProfileData, kept
@@ -125,11 +125,15 @@ def lanes_between(recorded: LaneSources, window: TimeWindow) -> LaneSelection:
         lanes += _of_gpus(recorded, window, work, _busiest(streams))
     if not recorded.has_host:
         return LaneSelection(lanes, 0, n_omitted)
-    ranges, n_deep = _of_ranges(profile, window)
+    ranges, n_deep = _range_rows(profile, window)
+    rows = _Rows(ranges, _call_rows(profile, window, work), _wait_rows(recorded, window))
+    n_threads = _n_lanes(recorded, rows)
+    if n_threads > LANES:
+        rows = _of_busiest(recorded, window, rows)
     threads = [
-        *ranges,
-        *_of_calls(profile.api, _call_rows(profile, window, work)),
-        *_of_system(recorded, window),
+        *_of_ranges(profile, window, rows.ranges),
+        *_of_calls(profile.api, rows.calls),
+        *_of_system(recorded, rows.waits),
     ]
     ns: dict[tuple[int, int], int] = {}
     for lane, events in threads:
@@ -140,7 +144,7 @@ def lanes_between(recorded: LaneSources, window: TimeWindow) -> LaneSelection:
     threads.sort(
         key=lambda pair: (-ns.get((pair[0].pid, pair[0].tid), 0), pair[0].pid, pair[0].tid)
     )
-    n_omitted += max(len(threads) - LANES, 0)
+    n_omitted += max(n_threads - LANES, 0)
     return LaneSelection([*lanes, *threads[:LANES]], n_deep, n_omitted)
 
 
@@ -182,6 +186,49 @@ def _of_gpus(
             yield lane, single(start[own], end[own], what[own], rows[own])
 
 
+class _Rows(NamedTuple):
+    """The events of threads in a window.
+
+    ranges : int64, rows of `Profile.ranges`
+    calls : int64, rows of `Profile.api`
+    waits : int64, rows of `system_waits`
+    """
+
+    ranges: Int64
+    calls: Int64
+    waits: Int64
+
+
+def _n_lanes(recorded: LaneSources, rows: _Rows) -> int:
+    """The number of lanes of threads."""
+    ranges, waits = recorded.profile.ranges, kept(recorded.profile, system_waits)
+    lane = ranges.thread[rows.ranges].astype(np.int64) * LEVELS + ranges.level[rows.ranges]
+    threads = lane, recorded.profile.api.thread[rows.calls], waits.thread[rows.waits]
+    return sum(len(unique(lanes)) for lanes in threads)
+
+
+def _of_busiest(recorded: LaneSources, window: TimeWindow, rows: _Rows) -> _Rows:
+    """The events of the threads of the first LANES lanes: an object for each lane takes 1 kB."""
+    profile, waits = recorded.profile, kept(recorded.profile, system_waits)
+    ranges, api = profile.ranges, profile.api
+    tid, pid = ranges.threads.tid, ranges.threads.pid
+    ns, has_lane = np.zeros(len(tid)), np.zeros(len(tid), bool)
+    for events, own, last in ((ranges, rows.ranges, window.end), (api, rows.calls, None)):
+        start, end = events.start[own], events.end[own]
+        end = np.where(end == NEVER, start if last is None else last, end)
+        ns += np.bincount(events.thread[own], np.maximum(end - start, 0), len(tid))
+        has_lane[events.thread[own]] = True
+    has_lane[waits.thread[rows.waits]] = True
+    order = np.lexsort([tid, pid, -ns])
+    chosen = np.zeros(len(tid), bool)
+    chosen[order[has_lane[order]][:LANES]] = True
+    return _Rows(
+        rows.ranges[chosen[ranges.thread[rows.ranges]]],
+        rows.calls[chosen[api.thread[rows.calls]]],
+        rows.waits[chosen[waits.thread[rows.waits]]],
+    )
+
+
 def _call_rows(profile: ProfileData, window: TimeWindow, work: Int64) -> Int64:
     """Calls in a window, and those that launched work in it."""
     api = profile.api
@@ -192,25 +239,28 @@ def _call_rows(profile: ProfileData, window: TimeWindow, work: Int64) -> Int64:
     return rows[api.thread[rows] >= 0]
 
 
-def _of_ranges(
-    profile: ProfileData, window: TimeWindow
-) -> tuple[list[tuple[Lane, LaneEvents]], int]:
-    """The ranges of each thread by level; how many are deeper than LEVELS."""
+def _range_rows(profile: ProfileData, window: TimeWindow) -> tuple[Int64, int]:
+    """The ranges of threads in a window; how many are deeper than LEVELS."""
     ranges = profile.ranges
     rows = _inside(ranges.start, ranges.end, window)
     rows = rows[(rows < ranges.n_own) & (ranges.thread[rows] >= 0)]
     is_deep = ranges.level[rows] >= LEVELS
-    rows = rows[~is_deep]
+    return rows[~is_deep], int(np.count_nonzero(is_deep))
+
+
+def _of_ranges(
+    profile: ProfileData, window: TimeWindow, rows: Int64
+) -> Iterator[tuple[Lane, LaneEvents]]:
+    """The ranges of each thread by level."""
+    ranges = profile.ranges
     level, thread = ranges.level[rows], ranges.thread[rows]
     end = np.where(ranges.end[rows] == NEVER, window.end, ranges.end[rows])
     end = np.maximum(end, ranges.start[rows])
-    results = []
     for key, own in _by(thread.astype(np.int64) * LEVELS + level):
         number, depth = divmod(key, LEVELS)
         lane = _of_thread("ranges", ranges, number)._replace(level=depth)
         some = rows[own]
-        results.append((lane, single(ranges.start[some], end[own], ranges.label[some], some)))
-    return results, int(np.count_nonzero(is_deep))
+        yield lane, single(ranges.start[some], end[own], ranges.label[some], some)
 
 
 def _of_calls(api: ApiCalls, rows: Int64) -> Iterator[tuple[Lane, LaneEvents]]:
@@ -223,15 +273,17 @@ def _of_calls(api: ApiCalls, rows: Int64) -> Iterator[tuple[Lane, LaneEvents]]:
         yield _of_thread("calls", api, thread), events
 
 
-def _of_system(recorded: LaneSources, window: TimeWindow) -> Iterator[tuple[Lane, LaneEvents]]:
-    """Calls of the operating system; the last name is that of being switched out.
-
-    Threads without ranges and API calls are omitted.
-    """
-    waits, calls = kept(recorded.profile, system_waits), recorded.profile.os_calls
-    threads = recorded.profile.api.threads
+def _wait_rows(recorded: LaneSources, window: TimeWindow) -> Int64:
+    """The waits in a window, but of threads without ranges and API calls."""
+    waits = kept(recorded.profile, system_waits)
     rows = _inside(waits.start, waits.end, window)
-    rows = rows[(waits.thread[rows] >= 0) & (waits.thread[rows] < len(threads.tid))]
+    n_threads = len(recorded.profile.api.threads.tid)
+    return rows[(waits.thread[rows] >= 0) & (waits.thread[rows] < n_threads)]
+
+
+def _of_system(recorded: LaneSources, rows: Int64) -> Iterator[tuple[Lane, LaneEvents]]:
+    """Calls of the operating system; the last name is that of being switched out."""
+    waits, calls = kept(recorded.profile, system_waits), recorded.profile.os_calls
     out = len(calls.name.values)
     what = np.append(calls.name.ids, np.int32(out))[waits.row[rows]]
     for thread, own in _by(waits.thread[rows].astype(np.int64)):
