@@ -69,6 +69,28 @@ def test_a_step_has_its_work_ranges_and_calls(tmp_path: Path) -> None:
     assert sum(each.length for each in rows(timeline, "idle")) == (10 + 40) * US
 
 
+def test_of_many_lanes_the_busiest_threads_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    export = Export()
+    for tid in range(1, 8):  # threads 3 and 6 are the busiest, and equally busy
+        length = (tid % 3 * -1 + 3) * US
+        export.push_pop(0, length, "outer", tid=tid)
+        export.push_pop(100, length - 100, "inner", tid=tid)
+        export.launch(200, 400, corr=tid, tid=tid)
+        export.kernel(10 * tid * US, 10 * tid * US + US, corr=tid)
+    timelines = opened(export, tmp_path)
+    window = TimeWindow(0, 100 * US)
+    complete = timelines.between(window)
+    n_threads = sum(lane.kind in ("ranges", "calls") for lane in complete.lanes)
+    assert (n_threads, complete.n_omitted) == (21, 0)
+    monkeypatch.setattr("fastprof.analysis.timeline.lanes.LANES", 4)
+    cut = timelines.between(window)
+    assert cut.lanes == complete.lanes[: len(complete.lanes) - n_threads + 4]
+    assert [lane.tid for lane in cut.lanes[-4:]] == [3, 3, 3, 6]
+    assert cut.n_omitted == n_threads - 4
+
+
 def test_work_links_to_its_launch_and_its_forward_call(tmp_path: Path) -> None:
     timelines = opened(trained(), tmp_path)
     timeline = timelines.between(timelines.choices()[2].window)
