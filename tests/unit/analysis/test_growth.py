@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fastprof._core._replay import build
-from fuzz.growth import KNOWN, MAIN, RATIO, Run, measured, problem
+from fuzz.growth import KNOWN, RATIO, Run, measured, problem
 from fuzz.many_units import SHAPES, write
 
 SECONDS = 30  # of CPU time; linear work takes 1 to 3, and what was quadratic, over 60
