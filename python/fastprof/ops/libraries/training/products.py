@@ -76,9 +76,7 @@ def aten_linear(tensors: Tensors, *, result: Tensor | Unknown = UNKNOWN, directi
     parallelism the input is this rank's share of the rows.
     (tensors**): aten::LinearWithGradAccumulationAndAsyncCommunication
 """)
-def linear_with_grad_accumulation_and_async_communication(
-    tensors: Tensors, *, direction: str
-) -> Work:
+def linear_with_accumulation(tensors: Tensors, *, direction: str) -> Work:
     if direction == "fprop":
         raise CannotModel("forward is counted by the operators inside")
     return _estimated(_linear(tensors, direction), False)
@@ -287,10 +285,7 @@ def te_gemm_ts(
     others: Tensors = (),
 ) -> Work:
     del others, left_turned, right_turned
-    sizes = [
-        (elements(tensor.shape[:-1]), tensor.shape[-1]) for tensor in (left, right) if tensor.shape
-    ]
-    if len(sizes) != 2 or not output.shape:
+    if not (left.shape and right.shape and output.shape):
         raise CannotModel("an operand is not in the capture")
     m, n = elements(output.shape[:-1]), output.shape[-1]
     # The operands have m k and n k elements in any orientation.
