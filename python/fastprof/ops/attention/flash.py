@@ -19,7 +19,6 @@ from fastprof.model.call import Tensor
 from fastprof.ops.attention.sizes import (
     Attention,
     Operands,
-    attention_backward,
     attention_work,
     heads_first,
     heads_last,
@@ -321,4 +320,4 @@ def bwd(
     attention = varlen_sizes(operands, starts, lengths(longest_query, longest_key))
     if elements(gradient.shape) != attention.rows * attention.width:
         raise CannotModel(f"a gradient of {gradient.shape} does not fit {operands.query.shape}")
-    return Work((attention_backward(attention),))
+    return attention_work(attention, "bprop")

@@ -181,8 +181,7 @@ def dequantize_blockwise(
 def gemv_4bit(x: Tensor, weight: Tensor, scales: Tensor | None = None) -> Work:
     product = _four_bits(x, weight)
     cost = Cost(product.flops, add_known(moved(x, weight, scales), product.output_bytes))
-    params = product.params(product.n, product.m, product.k)
-    return Work((Part("main", cost, params),))
+    return Work((Part("main", cost, product.forward_params),))
 
 
 def _four_bits(x: Tensor, weight: Tensor) -> Product:
@@ -204,10 +203,14 @@ def mat_mul4_bit(x: Tensor, weight: Tensor, *, direction: str) -> Work:
     del direction
     product = _four_bits(x, weight)
     wide = Tensor((product.n, product.k), x.dtype)
-    cost = Cost(product.flops, add_known(moved(x, wide), product.output_bytes))
-    params = product.params(product.n, product.m, product.k)
     widening = Cost(product.n * product.k, moved(weight, wide))
-    return Work((Part("main", cost, params, kernels=GEMM), Part("main", widening, texts(weight))))
+    return Work((_wide_gemm(product, wide), Part("main", widening, texts(weight))))
+
+
+def _wide_gemm(product: Product, wide: Tensor) -> Part:
+    # The product with a weight that was widened before.
+    cost = Cost(product.flops, add_known(moved(product.left, wide), product.output_bytes))
+    return Part("main", cost, product.forward_params, kernels=GEMM)
 
 
 @operators("""
@@ -221,19 +224,16 @@ def mat_mul4_bit(x: Tensor, weight: Tensor, *, direction: str) -> Work:
 """)
 def mat_mul8bit_lt(x: Tensor, weight: Tensor, *, direction: str) -> Work:
     product = _product(x, weight, named(x.dtype))
-    params = product.params(product.n, product.m, product.k)
-    count, result = elements(x.shape), product.output_elements
-    narrow = elements(weight.shape)
+    count, result, narrow = elements(x.shape), product.output_elements, elements(weight.shape)
     if direction == "bprop":
         wide = Tensor(weight.shape, x.dtype)
-        cost = Cost(product.flops, add_known(moved(x, wide), product.output_bytes))
-        extra = Cost(narrow, moved(weight, wide))
+        gemm, extra = _wide_gemm(product, wide), Cost(narrow, moved(weight, wide))
     else:
         cost = Cost(product.flops, count + narrow + 4 * result)
-        extra = Cost(
-            4 * count + 3 * result, add_known(moved(x), count, 4 * result, product.output_bytes)
-        )
-    return Work((Part("main", cost, params, kernels=GEMM), Part("main", extra, params)))
+        gemm = Part("main", cost, product.forward_params, kernels=GEMM)
+        moves = add_known(moved(x), count, 4 * result, product.output_bytes)
+        extra = Cost(4 * count + 3 * result, moves)
+    return Work((gemm, Part("main", extra, gemm.params)))
 
 
 _ADAM: Final = 32

@@ -14,12 +14,7 @@ from typing import Final
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import EXPONENTIAL, LOGARITHM, POWER, SIGMOID, SQUARE_ROOT
 from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
-from fastprof.ops.losses.elementwise import (
-    Reduce,
-    elementwise_loss,
-    loss_gradient,
-    weighted_loss,
-)
+from fastprof.ops.losses.elementwise import Reduce, elementwise_loss, loss_gradient, weighted_loss
 from fastprof.ops.matrix.matmul import GEMM
 from fastprof.ops.normalisation.layer_norm import norm_of
 from fastprof.ops.parameters import Flag, Int

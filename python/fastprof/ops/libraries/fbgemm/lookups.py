@@ -1,21 +1,16 @@
 """Lookups in embedding tables of fbgemm, and the operators of their backward passes.
 
-Source: fbgemm_gpu/codegen/training/backward/embedding_backward_split_host_template.cpp and
-.../pt2/embedding_split_host_pt2_cuda_wrapper_template.cpp in pytorch/FBGEMM.
-
 fbgemm stores the tables of several features in one tensor. The number of indices per feature and
-the rows they pick are values that no capture records. Source of the layout:
-fbgemm_gpu/codegen/training/ in pytorch/FBGEMM.
+the rows they pick are values that no capture records.
 
-Source: fbgemm_gpu/codegen/training/backward/embedding_backward_split_host_template.cpp,
-.../pt2/embedding_split_host_pt2_autograd_template.cpp, .../pt2/*_cuda_wrapper_template.cpp and
-fbgemm_gpu/codegen/inference/embedding_forward_quantized_host.cpp in pytorch/FBGEMM.
+Quantisation of embedding rows for communication between ranks, and its inverse. After its elements,
+an 8-bit row has a float32 scale and bias (8 bytes), a row of 2 or 4 bits two float16 (4 bytes), an
+fp8 row its scale (padded to 8 bytes).
 
-Quantisation of embedding rows for communication between ranks, and its inverse.
-
-Source: fbgemm_gpu/src/quantize_ops/quantize_ops_cpu.cpp in pytorch/FBGEMM. After its elements, an
-8-bit row has a float32 scale and bias (8 bytes), a row of 2 or 4 bits two float16 (4 bytes), an fp8
-row its scale (padded to 8 bytes).
+Sources, in fbgemm_gpu of pytorch/FBGEMM: codegen/training (layout of the tables), in it
+backward/embedding_backward_split_host_template.cpp,
+pt2/embedding_split_host_pt2_autograd_template.cpp and pt2/*_cuda_wrapper_template.cpp;
+codegen/inference/embedding_forward_quantized_host.cpp; src/quantize_ops/quantize_ops_cpu.cpp.
 """
 
 from __future__ import annotations
@@ -29,16 +24,7 @@ from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
 from fastprof.ops.parameters import Int, Tensors
 from fastprof.ops.registry import generated, operators
 from fastprof.ops.table import table_row
-from fastprof.ops.tensor import (
-    byte_count,
-    elements,
-    fresh,
-    is_floating,
-    moved,
-    present,
-    tensor_bytes,
-    texts,
-)
+from fastprof.ops.tensor import byte_count, elements, fresh, is_floating, moved, present, texts
 
 # Widths, rows and outputs of the embedding tables of one lookup.
 
@@ -291,7 +277,7 @@ def lookup(found: Tables, picks: Picks) -> Cost:
         flops += elements(found.output.shape) if picks.pooling == MEAN else 0
     read = add_known(picks.bytes, found.element_bytes(found.picked))
     known = found.exact and isinstance(picks.pooling, int)
-    return Cost(flops, add_known(read, tensor_bytes(found.output)), known)
+    return Cost(flops, add_known(read, moved(found.output)), known)
 
 
 def gradient(found: Tables, picks: Picks, momentum: Any, update: int) -> Cost:
@@ -299,10 +285,10 @@ def gradient(found: Tables, picks: Picks, momentum: Any, update: int) -> Cost:
     weighted = picks.per_sample is not None or picks.pooling == MEAN
     flops = found.picked * (2 if weighted else 1) + found.touched * update
     rows = found.element_bytes(found.touched)
-    read = add_known(picks.bytes, tensor_bytes(found.output))
+    read = add_known(picks.bytes, moved(found.output))
     state: int | None = 0
     if isinstance(momentum, Tensor) and elements(found.weights.shape):
-        of_state = tensor_bytes(momentum)
+        of_state = moved(momentum)
         share = found.touched / elements(found.weights.shape)
         state = None if of_state is None else 2 * round(of_state * min(share, 1))
     return Cost(flops, add_known(read, rows, rows, state), exact=False)
@@ -349,8 +335,8 @@ def dense_embedding_codegen_lookup_function(
     if direction == "fprop":
         return lookup(found, _unpooled(picks, ends)), params
     rows = found.element_bytes(found.touched)
-    read = add_known(picks.bytes, tensor_bytes(found.output))
-    written = tensor_bytes(fresh(found.weights))
+    read = add_known(picks.bytes, moved(found.output))
+    written = moved(fresh(found.weights))
     return Cost(found.picked, add_known(read, written, rows, rows), exact=False), params
 
 
@@ -495,8 +481,7 @@ def split_embedding_codegen_grad_indice_weights(
 
 
 generated(
-    r"(fbgemm|fb)::(split|ssd|dense)_embedding\w*_grad_indice_weights\w*",
-    f"fbgemm::{_OF_WEIGHTS}",
+    r"(fbgemm|fb)::(split|ssd|dense)_embedding\w*_grad_indice_weights\w*", f"fbgemm::{_OF_WEIGHTS}"
 )
 
 

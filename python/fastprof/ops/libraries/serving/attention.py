@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fastprof.model.call import Tensor
-from fastprof.ops.attention.sizes import attention_forward, heads_last, packed_sizes
+from fastprof.ops.attention.sizes import attention_work, heads_last, packed_sizes
 from fastprof.ops.cost import CannotModel, Cost, Work
 from fastprof.ops.libraries.serving.scores import (
     Batch,
@@ -141,7 +141,7 @@ def varlen_fwd(
 ) -> Work:
     blocks = len(key.shape) >= 4 and (table is not None or lengths is not None)
     if not blocks and len(query.shape) == 4:
-        return Work((attention_forward(heads_last(query, key, value, None)),))
+        return attention_work(heads_last(query, key, value), "fprop")
     if not blocks and len(key.shape) == 3:
         return _ragged(query, key, value, starts, (longest_query, limit), batch)
     tokens, heads, depth = heads_of(query, None)
@@ -220,7 +220,7 @@ def mha_fwd(query: Tensor, key: Tensor, value: Tensor, out: Tensor | None = None
         query, key, value = (
             Tensor((1, *tensor.shape), tensor.dtype) for tensor in (query, key, value)
         )
-    return Work((attention_forward(heads_last(query, key, value, None)),))
+    return attention_work(heads_last(query, key, value), "fprop")
 
 
 table_row("""
@@ -262,7 +262,7 @@ def _ragged(
         if None in known and starts is None:
             raise
         sizes = packed_sizes(query, key, value, None, starts, (known[0], known[1]))
-        return Work((attention_forward(sizes),))
+        return attention_work(sizes, "fprop")
     groups = key.shape[1]
     return over_cache(
         query,
