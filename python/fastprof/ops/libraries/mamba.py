@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from fastprof._system.classes import NamedTuple
 from fastprof.model.call import Tensor
 from fastprof.ops.axes import EXPONENTIAL, SIGMOID
 from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
@@ -27,6 +28,19 @@ _STEP_BACK: Final = EXPONENTIAL + 4 + 14
 _CHUNK: Final = 256  # the default of the model's configuration
 
 
+class Scan(NamedTuple):
+    """The tensors of a selective scan, which reads all of them."""
+
+    u: Tensor
+    delta: Tensor
+    a: Tensor
+    b: Tensor
+    c: Tensor
+    d: Tensor | None = None
+    z: Tensor | None = None
+    bias: Tensor | None = None
+
+
 @operators("""
     h = exp(delta A) h + delta B u, y = C h (+ D u) (* silu(z)) of u[batch, dim, length].
     FLOPs: 26 batch dim length n for n states (exponential 20, arithmetic 6), and for each element
@@ -35,23 +49,13 @@ _CHUNK: Final = 256  # the default of the model's configuration
         written.
     (u, delta, a, b, c, d, z, bias, ...): aten::SelectiveScanFn
 """)
-def selective_scan_fn(
-    u: Tensor,
-    delta: Tensor,
-    a: Tensor,
-    b: Tensor,
-    c: Tensor,
-    d: Tensor | None = None,
-    z: Tensor | None = None,
-    bias: Tensor | None = None,
-    *,
-    direction: str,
-) -> Answer:
+def selective_scan_fn(scan: Scan, *, direction: str) -> Answer:
+    u, a, d, z = scan.u, scan.a, scan.d, scan.z
     if len(u.shape) != 3 or len(a.shape) != 2 or u.shape[1] != a.shape[0]:
         raise CannotModel(f"cannot scan {u.shape} with states {a.shape}")
     count, states = elements(u.shape), a.shape[1]
     extra = 1 + 2 * (d is not None) + (SIGMOID + 2) * (z is not None)
-    read = moved(u, delta, a, b, c, d, z, bias)
+    read = moved(*scan)
     if direction == "bprop":
         flops = count * (_STEP_BACK * states + 2 * extra)
         return Cost(flops, add_known(read, moved(fresh(u)), read)), texts(u, a)
