@@ -1,11 +1,7 @@
 """Optimizers and foreach operators.
 
-FLOPs and bytes of optimizer steps over many parameters in one call.
-
 Optimizers of torch.optim have no formula: the operators that their step calls are counted, fused
-ones here and operators over lists in `foreach`.
-
-FLOPs and bytes of operators over lists of tensors (`torch._foreach_*`).
+ones and operators over lists of tensors (`torch._foreach_*`).
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Random numbers and dropout.
-
-FLOPs and bytes of random numbers: one formula and a table of distributions.
-
-FLOPs and bytes of dropout.
-"""
+"""Random numbers and dropout."""
 
 from __future__ import annotations
 

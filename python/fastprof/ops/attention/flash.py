@@ -1,11 +1,9 @@
 """Attention with the heads last and over concatenated sequences: torch's kernels and packages.
 
-Source of flash-attn's signatures: flash_attn/flash_attn_interface.py and
-hopper/flash_attn_interface.py in Dao-AILab/flash-attention. Its operators are named `flash_attn::`
-(in some releases `flashattn::`). Its autograd functions appear under their bare names, with only
-tensor and number arguments.
-
-Source: hopper/flash_attn_interface.py and hopper/flash_api.cpp in Dao-AILab/flash-attention.
+Source of flash-attn's signatures: flash_attn/flash_attn_interface.py,
+hopper/flash_attn_interface.py and hopper/flash_api.cpp in Dao-AILab/flash-attention. Its operators
+are named `flash_attn::` (in some releases `flashattn::`). Its autograd functions appear under their
+bare names, with only tensor and number arguments.
 """
 
 from __future__ import annotations

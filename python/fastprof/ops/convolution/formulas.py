@@ -1,7 +1,4 @@
-"""FLOPs and bytes of the gradients of convolutions, all of a call or one by one.
-
-FLOPs and bytes of convolutions and transposed convolutions.
-"""
+"""FLOPs and bytes of convolutions, also transposed, and of their gradients, all or one by one."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""FLOPs and bytes of image resizing.
-
-FLOPs and bytes of unfold (im2col), fold (col2im) and padding.
-
-FLOPs and bytes of grid sampling.
-"""
+"""FLOPs and bytes of resizing, unfold (im2col), fold (col2im), padding and grid sampling."""
 
 from __future__ import annotations
 

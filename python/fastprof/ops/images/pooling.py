@@ -1,7 +1,4 @@
-"""FLOPs and bytes of pooling with windows of equal size, and their places.
-
-FLOPs and bytes of adaptive and fractional pooling, and of the gradients of all pooling.
-"""
+"""FLOPs and bytes of pooling and of its gradients: equal windows, adaptive and fractional ones."""
 
 from __future__ import annotations
 

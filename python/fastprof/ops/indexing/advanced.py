@@ -1,14 +1,10 @@
-"""FLOPs and bytes of indexing with several tensors, with slices and with masks.
+"""FLOPs and bytes of indexing: with several tensors, slices and masks, and along one dimension.
 
-FLOPs and bytes of picking elements along one dimension by an index.
+Picking elements along a dimension, the index and each picked element are read, the elements
+written. An element picked twice is read twice, as in an embedding.
 
-The index and each picked element are read, the elements written. An element picked twice is read
-twice, as in an embedding.
-
-FLOPs and bytes of placing elements along one dimension by an index: one formula and a table.
-
-In place, the index and the source are read and each element written, and also read if combined. Out
-of place, the entire tensor is read and written.
+Placing them in place, the index and the source are read and each element written, and also read if
+combined. Out of place, the entire tensor is read and written.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""FLOPs and bytes of distances between vectors, and distance-based losses.
-
-FLOPs and bytes of distances between all pairs of vectors: cdist and pdist.
-
-FLOPs and bytes of losses of probabilities and of margins between inputs.
+"""FLOPs and bytes of distances between vectors, and of losses of distances and probabilities.
 
 What torch computes by several kernels counts as one.
 """

@@ -138,17 +138,8 @@ _TRANSFORMER_ENGINE: Final = {
     "sreglu_ts": (_SQUARED_RELU[0] + 1, True),
 }
 # transformer_engine::DType, the number by which a call names the type of its result.
-_TYPES: Final = {
-    0: "uint8",
-    1: "int16",
-    2: "int32",
-    3: "int64",
-    4: "float32",
-    5: "float16",
-    6: "bfloat16",
-    7: "float8_e4m3fn",
-    8: "float8_e5m2",
-}
+_NAMES: Final = "uint8 int16 int32 int64 float32 float16 bfloat16 float8_e4m3fn float8_e5m2"
+_TYPES: Final = dict(enumerate(_NAMES.split()))
 
 
 def _converted(
