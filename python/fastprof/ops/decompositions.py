@@ -90,13 +90,7 @@ table_row("""
     FLOPs: 6 m n^2 + 20 n^3 for each matrix. An estimate: it iterates.
     Bytes: the matrices read, their factors written.
     (x, ...): torch.svd torch.svdvals torch.linalg_svd torch.linalg_svdvals aten::_linalg_svd
-""")(
-    _factors,
-    flops=lambda m, n: 6 * m * n**2 + 20 * n**3,
-    written=2,
-    square=False,
-    iterates=True,
-)
+""")(_factors, flops=lambda m, n: 6 * m * n**2 + 20 * n**3, written=2, square=False, iterates=True)
 
 
 # FLOPs and bytes of systems of linear equations.

@@ -1,11 +1,7 @@
 """Optimizers and foreach operators.
 
-FLOPs and bytes of optimizer steps over many parameters in one call.
-
 Optimizers of torch.optim have no formula: the operators that their step calls are counted, fused
-ones here and operators over lists in `foreach`.
-
-FLOPs and bytes of operators over lists of tensors (`torch._foreach_*`).
+ones and operators over lists of tensors (`torch._foreach_*`).
 """
 
 from __future__ import annotations
@@ -14,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from fastprof._system.classes import NamedTuple
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import POWER, SQUARE_ROOT
 from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
@@ -75,35 +72,46 @@ def step(
     return Cost(flops * count, touched, exact), texts(*parameters)
 
 
+class Scaled(NamedTuple):
+    """What fused optimizers do to gradients before their step; tensors besides the lists."""
+
+    rate: Rate = None
+    maximize: Flag = False
+    grad_scale: Tensor | None = None
+    found_inf: Tensor | None = None
+
+    def step(
+        self, flops: int, state: list[Tensors], gradients: Tensors, steps: Tensors, exact: bool
+    ) -> Answer:
+        """A step that negates gradients if asked to, and unscales them in place."""
+        flops += self.maximize is True
+        exact = exact and not isinstance(self.maximize, Unknown)
+        if self.grad_scale is not None:
+            return step(flops + 1, [*state, gradients], [], steps, exact=exact)
+        return step(flops, state, [gradients], steps, exact=exact)
+
+
 _DEFAULT: Final[Any] = object()
 
 
 def _adam(
+    scaled: Scaled,
     parameters: Tensors,
     gradients: Tensors,
     averages: Tensors,
     squares: Tensors,
     maxima: Tensors = (),
     steps: Tensors = (),
-    rate: Rate = None,
     weight_decay: Number | Unknown = _DEFAULT,
-    maximize: Flag = False,
-    grad_scale: Tensor | None = None,
-    found_inf: Tensor | None = None,
     *,
     decoupled: bool,
 ) -> Answer:
     # A decoupled weight decay is used by default.
-    del rate, found_inf
     by_default = weight_decay is _DEFAULT or isinstance(weight_decay, Unknown)
     decays = decoupled if by_default else bool(weight_decay)
-    flops = _ADAM + (_DECAY if decays else 0) + bool(maxima) + (maximize is True)
+    flops = _ADAM + (_DECAY if decays else 0) + bool(maxima)
     state = [parameters, averages, squares, *([maxima] if maxima else [])]
-    read = [gradients]
-    if grad_scale is not None:  # gradients are unscaled in place
-        flops, state, read = flops + 1, [*state, gradients], []
-    known = not isinstance(weight_decay, Unknown) and not isinstance(maximize, Unknown)
-    return step(flops, state, read, steps, exact=known)
+    return scaled.step(flops, state, gradients, steps, not isinstance(weight_decay, Unknown))
 
 
 table_row("""
@@ -145,29 +153,23 @@ table_row("""
         nesterov, maximize, is_first_step=first, grad_scale, found_inf): _fused_sgd _fused_sgd_
 """)
 def fused_sgd(
+    scaled: Scaled,
     parameters: Tensors,
     gradients: Tensors,
     velocities: Tensors = (),
     weight_decay: Number | Unknown = 0.0,
-    rate: Rate = None,
     nesterov: Flag = False,
-    maximize: Flag = False,
     first: Flag = False,
-    grad_scale: Tensor | None = None,
-    found_inf: Tensor | None = None,
 ) -> Answer:
-    del rate, found_inf
     flops, known = 2, True
-    for flag, cost in ((weight_decay, _DECAY), (nesterov, 2), (maximize, 1)):
+    for flag, cost in ((weight_decay, _DECAY), (nesterov, 2)):
         unknown = isinstance(flag, Unknown)
         known, flops = known and not unknown, flops + (0 if unknown or not flag else cost)
     if velocities:
         known = known and not isinstance(first, Unknown)
         flops += 0 if first is True else _AVERAGE
-    state, read = [parameters, *([velocities] if velocities else [])], [gradients]
-    if grad_scale is not None:
-        flops, state, read = flops + 1, [*state, gradients], []
-    return step(flops, state, read, (), exact=known)
+    state = [parameters, *([velocities] if velocities else [])]
+    return scaled.step(flops, state, gradients, (), known)
 
 
 @operators("""
@@ -182,24 +184,16 @@ def fused_sgd(
         found_inf): _fused_adagrad _fused_adagrad_
 """)
 def fused_adagrad(
+    scaled: Scaled,
     parameters: Tensors,
     gradients: Tensors,
     sums: Tensors,
     steps: Tensors = (),
-    rate: Rate = None,
     weight_decay: Number | Unknown = 0.0,
-    maximize: Flag = False,
-    grad_scale: Tensor | None = None,
-    found_inf: Tensor | None = None,
 ) -> Answer:
-    del rate, found_inf
-    unknown = isinstance(weight_decay, Unknown) or isinstance(maximize, Unknown)
-    decays = not isinstance(weight_decay, Unknown) and bool(weight_decay)
-    flops = _ADAGRAD + (_DECAY if decays else 0) + (maximize is True)
-    state, read = [parameters, sums], [gradients]
-    if grad_scale is not None:
-        flops, state, read = flops + 1, [*state, gradients], []
-    return step(flops, state, read, steps, exact=not unknown)
+    known = not isinstance(weight_decay, Unknown)
+    flops = _ADAGRAD + (_DECAY if known and weight_decay else 0)
+    return scaled.step(flops, [parameters, sums], gradients, steps, known)
 
 
 table_row("""
@@ -365,12 +359,9 @@ def norms(tensors: Tensors, order: Number | Unknown = 2) -> Answer:
     one = 2 if single else POWER + 1
     count = sum(elements(tensor.shape) for tensor in tensors)
     written = moved(*(Tensor((), tensor.dtype) for tensor in tensors))
-    cost = Cost(
-        one * count + SQUARE_ROOT * len(tensors),
-        add_known(moved(*tensors), written),
-        exact=not isinstance(order, Unknown),
-    )
-    return cost, texts(*tensors)
+    flops = one * count + SQUARE_ROOT * len(tensors)
+    moves = add_known(moved(*tensors), written)
+    return Cost(flops, moves, exact=not isinstance(order, Unknown)), texts(*tensors)
 
 
 @operators("""

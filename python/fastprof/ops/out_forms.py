@@ -71,14 +71,8 @@ _SEVERAL: Final = (
         "_embedding_bag_forward_only _linalg_slogdet _linalg_solve_ex "
         "batch_norm_backward_reduce cudnn_batch_norm miopen_rnn_backward mkldnn_rnn_layer",
     ),
-    (
-        5,
-        "_cudnn_rnn _thnn_fused_gru_cell_backward miopen_rnn",
-    ),
-    (
-        7,
-        "mkldnn_rnn_layer_backward",
-    ),
+    (5, "_cudnn_rnn _thnn_fused_gru_cell_backward miopen_rnn"),
+    (7, "mkldnn_rnn_layer_backward"),
 )
 _MOST: Final = {name: n for n, names in _SEVERAL for name in names.split()}
 

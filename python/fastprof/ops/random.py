@@ -1,9 +1,4 @@
-"""Random numbers and dropout.
-
-FLOPs and bytes of random numbers: one formula and a table of distributions.
-
-FLOPs and bytes of dropout.
-"""
+"""Random numbers and dropout."""
 
 from __future__ import annotations
 
@@ -12,6 +7,7 @@ from typing import Final, TypeAlias
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import EXPONENTIAL, LOGARITHM, SQUARE_ROOT, TRIGONOMETRIC
 from fastprof.ops.cost import Answer, CannotModel, Cost
+from fastprof.ops.movement.copies import More
 from fastprof.ops.parameters import Flag, Ints, Number
 from fastprof.ops.registry import operators
 from fastprof.ops.table import table_row
@@ -69,20 +65,10 @@ def randint_like(x: Tensor, dtype: Dtype = None, high_or_dtype: Dtype | Tensor =
     return filled(Tensor(x.shape, chosen(dtype, x.dtype) if sure else None), INTEGER)
 
 
-def _new(
-    size: Ints,
-    second: int | None = None,
-    third: int | None = None,
-    fourth: int | None = None,
-    fifth: int | None = None,
-    sixth: int | None = None,
-    dtype: Dtype = None,
-    *,
-    flops: int,
-) -> Answer:
-    more = [number for number in (second, third, fourth, fifth, sixth) if number is not None]
+def _new(size: Ints, more: More, dtype: Dtype = None, *, flops: int) -> Answer:
     first = size if isinstance(size, tuple) else (size,)
-    return filled(_created((*first, *more), dtype), flops)
+    others = [number for number in more if number is not None]
+    return filled(_created((*first, *others), dtype), flops)
 
 
 def _created(size: tuple[int, ...], dtype: Dtype, default: str = _DEFAULT) -> Tensor:

@@ -79,31 +79,14 @@ def parts(dtype: str | None) -> int:
 
 # c10::ScalarType (c10/core/ScalarType.h), recorded by the profiler as a number.
 _BY_NUMBER: Final = {
-    0: "uint8",
-    1: "int8",
-    2: "int16",
-    3: "int32",
-    4: "int64",
-    5: "float16",
-    6: "float32",
-    7: "float64",
-    8: "complex32",
-    9: "complex64",
-    10: "complex128",
-    11: "bool",
-    12: "qint8",
-    13: "quint8",
-    14: "qint32",
-    15: "bfloat16",
-    23: "float8_e5m2",
-    24: "float8_e4m3fn",
-    25: "float8_e5m2fnuz",
-    26: "float8_e4m3fnuz",
-    27: "uint16",
-    28: "uint32",
-    29: "uint64",
-    44: "float8_e8m0fnu",
-    45: "float4_e2m1fn_x2",
+    number: name
+    for first, names in (
+        (0, "uint8 int8 int16 int32 int64 float16 float32 float64 complex32 complex64 complex128"),
+        (11, "bool qint8 quint8 qint32 bfloat16"),
+        (23, "float8_e5m2 float8_e4m3fn float8_e5m2fnuz float8_e4m3fnuz uint16 uint32 uint64"),
+        (44, "float8_e8m0fnu float4_e2m1fn_x2"),
+    )
+    for number, name in enumerate(names.split(), first)
 }
 
 

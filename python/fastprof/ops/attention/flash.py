@@ -1,11 +1,9 @@
 """Attention with the heads last and over concatenated sequences: torch's kernels and packages.
 
-Source of flash-attn's signatures: flash_attn/flash_attn_interface.py and
-hopper/flash_attn_interface.py in Dao-AILab/flash-attention. Its operators are named `flash_attn::`
-(in some releases `flashattn::`). Its autograd functions appear under their bare names, with only
-tensor and number arguments.
-
-Source: hopper/flash_attn_interface.py and hopper/flash_api.cpp in Dao-AILab/flash-attention.
+Source of flash-attn's signatures: flash_attn/flash_attn_interface.py,
+hopper/flash_attn_interface.py and hopper/flash_api.cpp in Dao-AILab/flash-attention. Its operators
+are named `flash_attn::` (in some releases `flashattn::`). Its autograd functions appear under their
+bare names, with only tensor and number arguments.
 """
 
 from __future__ import annotations
@@ -19,7 +17,6 @@ from fastprof.model.call import Tensor
 from fastprof.ops.attention.sizes import (
     Attention,
     Operands,
-    attention_backward,
     attention_work,
     heads_first,
     heads_last,
@@ -321,4 +318,4 @@ def bwd(
     attention = varlen_sizes(operands, starts, lengths(longest_query, longest_key))
     if elements(gradient.shape) != attention.rows * attention.width:
         raise CannotModel(f"a gradient of {gradient.shape} does not fit {operands.query.shape}")
-    return Work((attention_backward(attention),))
+    return attention_work(attention, "bprop")

@@ -112,9 +112,8 @@ def attention_backward(
 
 def attention_work(attention: Attention, direction: str) -> Work:
     """The forward or the backward pass of a fused attention as a work."""
-    return Work(
-        (attention_forward(attention) if direction == "fprop" else attention_backward(attention),)
-    )
+    pass_of = attention_forward if direction == "fprop" else attention_backward
+    return Work((pass_of(attention),))
 
 
 def check_gradient(gradient: Tensor, attention: Attention) -> None:

@@ -1,7 +1,4 @@
-"""FLOPs and bytes of the gradients of convolutions, all of a call or one by one.
-
-FLOPs and bytes of convolutions and transposed convolutions.
-"""
+"""FLOPs and bytes of convolutions, also transposed, and of their gradients, all or one by one."""
 
 from __future__ import annotations
 
@@ -13,15 +10,14 @@ from fastprof.ops.convolution.sizes import (
     convolution_backward,
     convolution_forward,
     filters_first,
+    gradient_part,
     images,
-    input_gradient,
     is_transposed,
     is_transposed_likely,
     mirrored,
     rank_of,
     read_bytes,
     sized,
-    weight_gradient,
     with_output,
     with_result,
 )
@@ -306,13 +302,13 @@ def cudnn_convolution_backward_bias(gradient: Tensor) -> Answer:
 def _of_input(sizes: Convolution, gradient: Tensor, weight: Tensor) -> Work:
     # `sizes` are those of the convolution that computes the gradient.
     moves = moved(gradient, weight, flat(sizes.outputs, sizes.dtype))
-    return Work((input_gradient(mirrored(sizes), moves),))
+    return Work((gradient_part("dgrad", mirrored(sizes), moves),))
 
 
 def _of_weight(sizes: Convolution, gradient: Tensor, x: Tensor, weight: Tensor) -> Work:
     sizes = with_output(sizes, gradient)
     moves = add_known(moved(gradient, fresh(weight)), read_bytes(sizes, x))
-    return Work((weight_gradient(sizes, moves),))
+    return Work((gradient_part("wgrad", sizes, moves),))
 
 
 @operators("""

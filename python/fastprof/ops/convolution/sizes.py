@@ -17,14 +17,7 @@ from fastprof._system.classes import NamedTuple, dataclass
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.parameters import Int, Ints
-from fastprof.ops.tensor import (
-    byte_count,
-    elements,
-    is_complex,
-    result_type,
-    short_type,
-    tensor_bytes,
-)
+from fastprof.ops.tensor import byte_count, fresh, is_complex, moved, result_type, short_type
 from fastprof.ops.tensor_cores import why_not
 
 # Determines from the channels whether a convolution is transposed, if not recorded.
@@ -501,18 +494,12 @@ def convolution_forward(
     A bias that is not `fused` is a separate part: one addition for each output, which is read and
     written again.
     """
-    read = [tensor_bytes(tensor) for tensor in (weight, bias, addend) if tensor is not None]
-    read.append(read_bytes(sizes, x))
-    main = Part(
-        "main",
-        Cost(sizes.flops, add_known(_output_bytes(sizes), *read), sizes.exact),
-        sizes.params,
-        kernels=_CONVOLUTION,
-        no_tensor_cores=sizes.no_tensor_cores,
-    )
+    written = _output_bytes(sizes)
+    moves = add_known(written, moved(weight, bias, addend), read_bytes(sizes, x))
+    cost, reason = Cost(sizes.flops, moves, sizes.exact), sizes.no_tensor_cores
+    main = Part("main", cost, sizes.params, kernels=_CONVOLUTION, no_tensor_cores=reason)
     if bias is None or fused:
         return Work((main,))
-    written = _output_bytes(sizes)
     added = Cost(sizes.additions, add_known(written, written), sizes.exact)
     part = Part("bias", added, sizes.bias_params, "bias", _ELEMENTWISE, optional=True)
     return Work((main, part))
@@ -534,10 +521,12 @@ def convolution_backward(
     wanted : tuple of bool or None
         Whether the gradients of input, weight and bias are computed; None: if a kernel does.
     """
-    read = _output_bytes(sizes) if gradient is None else tensor_bytes(gradient)
+    read = _output_bytes(sizes) if gradient is None else moved(gradient)
+    of_x = add_known(read, moved(weight, fresh(x)))
+    of_weight = add_known(read, read_bytes(sizes, x), moved(fresh(weight)))
     makers: tuple[Callable[[], Part], ...] = (
-        lambda: input_gradient(sizes, add_known(read, tensor_bytes(weight), _whole_bytes(x))),
-        lambda: weight_gradient(sizes, add_known(read, read_bytes(sizes, x), _whole_bytes(weight))),
+        lambda: gradient_part("dgrad", sizes, of_x),
+        lambda: gradient_part("wgrad", sizes, of_weight),
         lambda: _bias_gradient(sizes, read),
     )
     parts = []
@@ -549,26 +538,14 @@ def convolution_backward(
     return Work(tuple(parts))
 
 
-def input_gradient(sizes: Convolution, moved: int | None) -> Part:
-    """The gradient of the input, from the output's gradient and the weight."""
-    return _gradient("dgrad", sizes, moved)
+def gradient_part(role: str, sizes: Convolution, moves: int | None) -> Part:
+    """The gradient of the input, "dgrad", or of the weight, "wgrad": from dy and the other one.
 
-
-def weight_gradient(sizes: Convolution, moved: int | None) -> Part:
-    """The gradient of the weight, from the output's gradient and the input."""
-    return _gradient("wgrad", sizes, moved)
-
-
-def _gradient(role: str, sizes: Convolution, moved: int | None) -> Part:
-    # The names of cuDNN's kernels identify the gradient.
-    return Part(
-        role,
-        Cost(sizes.flops, moved, sizes.exact),
-        sizes.params,
-        kernels=_CONVOLUTION,
-        layout=role,
-        no_tensor_cores=sizes.no_tensor_cores,
-    )
+    The names of cuDNN's kernels identify it.
+    """
+    cost = Cost(sizes.flops, moves, sizes.exact)
+    reason = sizes.no_tensor_cores
+    return Part(role, cost, sizes.params, None, _CONVOLUTION, role, no_tensor_cores=reason)
 
 
 def _bias_gradient(sizes: Convolution, read: int | None) -> Part:
@@ -587,13 +564,8 @@ def read_bytes(sizes: Convolution, x: Tensor) -> int | None:
     A kernel smaller than its stride skips the rest.
     """
     pixels, channels = sizes.pixels_read, sizes.channels
-    whole = tensor_bytes(x)
+    whole = moved(x)
     if whole is None or pixels is None or channels is None:
         return whole
     met = byte_count(sizes.batch * channels * pixels, x.dtype)
     return whole if met is None else min(whole, met)
-
-
-def _whole_bytes(tensor: Tensor) -> int | None:
-    # Outputs have no expanded dimensions.
-    return byte_count(elements(tensor.shape), tensor.dtype)

@@ -1,9 +1,4 @@
-"""FLOPs and bytes of image resizing.
-
-FLOPs and bytes of unfold (im2col), fold (col2im) and padding.
-
-FLOPs and bytes of grid sampling.
-"""
+"""FLOPs and bytes of resizing, unfold (im2col), fold (col2im), padding and grid sampling."""
 
 from __future__ import annotations
 
@@ -12,7 +7,7 @@ from typing import Final, TypeAlias
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work
-from fastprof.ops.images.pooling import Sizes, adaptive_avg_pool, by_dimension, pooled
+from fastprof.ops.images.pooling import Sizes, Windows, adaptive_avg_pool, by_dimension
 from fastprof.ops.matrix.matmul import GEMM
 from fastprof.ops.parameters import Flag, Int, Ints
 from fastprof.ops.registry import operators
@@ -211,8 +206,8 @@ def _columns(
     # Elements of a window, and windows, of an image of two dimensions.
     kernel = by_dimension("kernel_size", kernel_size, 2, 1)
     steps = by_dimension("stride", stride, 2, 1)
-    windows = pooled(image, kernel, steps, padding, dilation, False)
-    return elements(kernel), elements(windows)
+    window, windows = Windows(kernel, steps, padding, dilation).pooled(image)
+    return window, elements(windows)
 
 
 @operators("""

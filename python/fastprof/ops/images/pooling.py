@@ -1,13 +1,11 @@
-"""FLOPs and bytes of pooling with windows of equal size, and their places.
-
-FLOPs and bytes of adaptive and fractional pooling, and of the gradients of all pooling.
-"""
+"""FLOPs and bytes of pooling and of its gradients: equal windows, adaptive and fractional ones."""
 
 from __future__ import annotations
 
 from math import gcd, prod
 from typing import TypeAlias
 
+from fastprof._system.classes import NamedTuple
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import POWER
 from fastprof.ops.cost import Answer, CannotModel, Cost
@@ -46,50 +44,54 @@ def by_dimension(name: str, value: Ints | Unknown, dimensions: int, least: int) 
     return values
 
 
-def pooled(
-    sizes: Sizes,
-    kernel: Sizes,
-    stride: Ints | Unknown | None,
-    padding: Ints | Unknown,
-    dilation: Ints | Unknown,
-    ceil_mode: Flag,
-) -> Sizes:
-    """Sizes of the output: windows that fit, and with `ceil_mode` one more that begins inside.
+class Windows(NamedTuple):
+    """The arguments of a call that say where its windows are."""
 
-    The default stride is the kernel's size.
-    """
-    dimensions = len(sizes)
-    steps = kernel if stride in (None, ()) else by_dimension("stride", stride, dimensions, 1)
-    pads = by_dimension("padding", padding, dimensions, 0)
-    spread = by_dimension("dilation", dilation, dimensions, 1)
-    if isinstance(ceil_mode, Unknown):
-        raise CannotModel("ceil_mode is not in the capture")
-    results = []
-    for size, window, step, pad, apart in zip(sizes, kernel, steps, pads, spread, strict=True):
-        room = size + 2 * pad - apart * (window - 1) - 1
-        if room < 0:
-            raise CannotModel(f"{sizes} is smaller than a window of {kernel}")
-        count = room // step + 1
-        if ceil_mode and room % step and count * step < size + pad:
-            count += 1
-        results.append(count)
-    return tuple(results)
+    kernel_size: Ints | Unknown
+    stride: Ints | Unknown | None = None
+    padding: Ints | Unknown = 0
+    dilation: Ints | Unknown = 1
+    ceil_mode: Flag = False
 
+    def pooled(self, sizes: Sizes) -> tuple[int, Sizes]:
+        """Elements of a window, and sizes of the output, for images of these sizes.
 
-def unpooled(
-    sizes: Sizes, kernel: Sizes, stride: Ints | Unknown | None, padding: Ints | Unknown
-) -> Sizes:
-    """Sizes of an unpooled image."""
-    dimensions = len(sizes)
-    steps = kernel if stride in (None, ()) else by_dimension("stride", stride, dimensions, 1)
-    pads = by_dimension("padding", padding, dimensions, 0)
-    result = tuple(
-        (size - 1) * step - 2 * pad + window
-        for size, window, step, pad in zip(sizes, kernel, steps, pads, strict=True)
-    )
-    if min(result) < 0:
-        raise CannotModel(f"padding {padding!r} is too large for windows of {kernel}")
-    return result
+        The output has the windows that fit, and with `ceil_mode` one more that begins inside. The
+        default stride is the kernel's size.
+        """
+        kernel, steps, pads = self._along(len(sizes))
+        spread = by_dimension("dilation", self.dilation, len(sizes), 1)
+        if isinstance(self.ceil_mode, Unknown):
+            raise CannotModel("ceil_mode is not in the capture")
+        results = []
+        for size, window, step, pad, apart in zip(sizes, kernel, steps, pads, spread, strict=True):
+            room = size + 2 * pad - apart * (window - 1) - 1
+            if room < 0:
+                raise CannotModel(f"{sizes} is smaller than a window of {kernel}")
+            count = room // step + 1
+            if self.ceil_mode and room % step and count * step < size + pad:
+                count += 1
+            results.append(count)
+        return elements(kernel), tuple(results)
+
+    def unpooled(self, sizes: Sizes) -> Sizes:
+        """Sizes of the images that pooling makes those of these sizes."""
+        kernel, steps, pads = self._along(len(sizes))
+        result = tuple(
+            (size - 1) * step - 2 * pad + window
+            for size, window, step, pad in zip(sizes, kernel, steps, pads, strict=True)
+        )
+        if min(result) < 0:
+            raise CannotModel(f"padding {self.padding!r} is too large for windows of {kernel}")
+        return result
+
+    def _along(self, dimensions: int) -> tuple[Sizes, Sizes, Sizes]:
+        # Window, step and padding by dimension.
+        kernel = by_dimension("kernel_size", self.kernel_size, dimensions, 1)
+        steps = kernel
+        if self.stride is not None and self.stride != ():
+            steps = by_dimension("stride", self.stride, dimensions, 1)
+        return kernel, steps, by_dimension("padding", self.padding, dimensions, 0)
 
 
 def adaptive_target(sizes: Sizes, output_size: int | tuple[int | None, ...] | Unknown) -> Sizes:
@@ -126,20 +128,10 @@ def adaptive_taps(sizes: Sizes, target: Sizes) -> int:
 # Pooling with windows of equal size, over the last one to three dimensions.
 
 
-def _windows(
-    x: Tensor,
-    kernel_size: Ints | Unknown,
-    stride: Ints | Unknown | None,
-    padding: Ints | Unknown,
-    dilation: Ints | Unknown,
-    ceil_mode: Flag,
-    dimensions: int,
-) -> tuple[int, Tensor]:
+def _pooled(x: Tensor, windows: Windows, dimensions: int) -> tuple[int, Tensor]:
     # Elements of a window, and the output.
-    sizes = image(x, dimensions)
-    kernel = by_dimension("kernel_size", kernel_size, dimensions, 1)
-    result = pooled(sizes, kernel, stride, padding, dilation, ceil_mode)
-    return elements(kernel), _resized(x, result)
+    window, sizes = windows.pooled(image(x, dimensions))
+    return window, _resized(x, sizes)
 
 
 def _resized(x: Tensor, sizes: Sizes) -> Tensor:
@@ -154,49 +146,22 @@ def picked_windows(x: Tensor, y: Tensor, window: int, direction: str) -> Answer:
     return Cost(elements(y.shape) * window, moved(x, y, indices)), texts(x)
 
 
-def max_pool(
-    x: Tensor,
-    kernel_size: Ints | Unknown,
-    stride: Ints | Unknown | None = None,
-    padding: Ints | Unknown = 0,
-    dilation: Ints | Unknown = 1,
-    ceil_mode: Flag = False,
-    *,
-    dimensions: int,
-    direction: str,
-) -> Answer:
+def max_pool(x: Tensor, windows: Windows, *, dimensions: int, direction: str) -> Answer:
     """Cost of a maximum pooling over the last `dimensions`."""
-    window, y = _windows(x, kernel_size, stride, padding, dilation, ceil_mode, dimensions)
+    window, y = _pooled(x, windows, dimensions)
     return picked_windows(x, y, window, direction)
 
 
-def avg_pool(
-    x: Tensor,
-    kernel_size: Ints | Unknown,
-    stride: Ints | Unknown | None = None,
-    padding: Ints | Unknown = 0,
-    ceil_mode: Flag = False,
-    *,
-    dimensions: int,
-    direction: str,
-) -> Answer:
+def avg_pool(x: Tensor, windows: Windows, *, dimensions: int, direction: str) -> Answer:
     """Cost of a mean pooling over the last `dimensions`."""
-    window, y = _windows(x, kernel_size, stride, padding, 1, ceil_mode, dimensions)
+    window, y = _pooled(x, windows, dimensions)
     flops = elements(y.shape) * (window + (direction == "bprop"))
     return Cost(flops, moved(x, y) if direction == "fprop" else moved(y, fresh(x))), texts(x)
 
 
-def lp_pool(
-    x: Tensor,
-    kernel_size: Ints | Unknown,
-    stride: Ints | Unknown | None = None,
-    ceil_mode: Flag = False,
-    *,
-    dimensions: int,
-    direction: str,
-) -> Answer:
+def lp_pool(x: Tensor, windows: Windows, *, dimensions: int, direction: str) -> Answer:
     """Cost of a power-mean pooling over the last `dimensions`."""
-    window, y = _windows(x, kernel_size, stride, 0, 1, ceil_mode, dimensions)
+    window, y = _pooled(x, windows, dimensions)
     count, outputs = elements(x.shape), elements(y.shape)
     if direction == "bprop":
         flops = count * (POWER + 1) + outputs * (window + POWER + 1)
@@ -220,8 +185,7 @@ def max_unpool(
     if indices.shape != x.shape:
         raise CannotModel(f"indices {indices.shape} do not fit {x.shape}")
     if output_size is None:
-        kernel = by_dimension("kernel_size", kernel_size, dimensions, 1)
-        result = unpooled(sizes, kernel, stride, padding)
+        result = Windows(kernel_size, stride, padding).unpooled(sizes)
     else:
         last = output_size[-dimensions:] if isinstance(output_size, tuple) else output_size
         result = by_dimension("output_size", last, dimensions, 0)

@@ -1,14 +1,10 @@
-"""FLOPs and bytes of indexing with several tensors, with slices and with masks.
+"""FLOPs and bytes of indexing: with several tensors, slices and masks, and along one dimension.
 
-FLOPs and bytes of picking elements along one dimension by an index.
+Picking elements along a dimension, the index and each picked element are read, the elements
+written. An element picked twice is read twice, as in an embedding.
 
-The index and each picked element are read, the elements written. An element picked twice is read
-twice, as in an embedding.
-
-FLOPs and bytes of placing elements along one dimension by an index: one formula and a table.
-
-In place, the index and the source are read and each element written, and also read if combined. Out
-of place, the entire tensor is read and written.
+Placing them in place, the index and the source are read and each element written, and also read if
+combined. Out of place, the entire tensor is read and written.
 """
 
 from __future__ import annotations
@@ -18,7 +14,6 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Any, Final
 
-from fastprof._system.classes import NamedTuple
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.axes import axis, replaced
 from fastprof.ops.cost import Answer, CannotModel, Cost
@@ -452,82 +447,6 @@ _STEPS: Final = {
 }
 
 
-class _Row(NamedTuple):
-    name: str
-    python: str
-    aten: tuple[str, ...]
-    counted: Counted
-    adds: bool  # whether it always adds
-    what: str
-
-
-_ROWS: Final = (
-    _Row(
-        "scatter",
-        "x, dim, index, src=source, reduce=reduce, value=value",
-        ("x, dim, index, source, reduce, ...", "x, dim, index, source, ..."),
-        Counted.INDEX,
-        False,
-        "Elements of a source, or a number, put into x [..] along dim by index [..].",
-    ),
-    _Row(
-        "scatter_add",
-        "x, dim, index, src=source, ...",
-        ("x, dim, index, source, ...",),
-        Counted.INDEX,
-        True,
-        "Elements of a source added to x [..] along dim by index [..].",
-    ),
-    _Row(
-        "scatter_reduce",
-        "x, dim, index, src=source, reduce, ...",
-        ("x, dim, index, source, reduce, ...",),
-        Counted.INDEX,
-        False,
-        "Elements of a source combined with those of x [..] along dim by index [..].",
-    ),
-    _Row(
-        "index_add",
-        "x, dim, index, source, ...",
-        ("x, dim, index, source, ...",),
-        Counted.SOURCE,
-        True,
-        "Slices of a source added to those of x [..] along dim by index [k].",
-    ),
-    _Row(
-        "index_copy",
-        "x, dim, index, source, ...",
-        ("x, dim, index, source, ...",),
-        Counted.SOURCE,
-        False,
-        "Slices of a source put into x [..] along dim by index [k].",
-    ),
-    _Row(
-        "index_reduce",
-        "x, dim, index, source, reduce, ...",
-        ("x, dim, index, source, reduce, ...",),
-        Counted.SOURCE,
-        False,
-        "Slices of a source combined with those of x [..] along dim by index [k].",
-    ),
-    _Row(
-        "index_fill",
-        "x, dim, index, value, ...",
-        ("x, dim, index, value, ...",),
-        Counted.SLICES,
-        False,
-        "A number put into the slices of x [..] along dim by index [k].",
-    ),
-    _Row(
-        "put",
-        "x, index, source, accumulate",
-        ("x, index, source, accumulate, ...",),
-        Counted.INDEX,
-        False,
-        "Elements of a source put into x, as one row, by index [..], or added to it.",
-    ),
-)
-
 _COPIED: Final = "x, index and source read, the new tensor written"
 _IN_PLACE: Final = "index and source read, elements of x (if combined, read and) written"
 
@@ -541,14 +460,15 @@ def _combined(
     value: Source | None = None,
     accumulate: Flag = False,
     *,
-    row: _Row,
+    counted: Counted,
+    adds: bool,
     in_place: bool,
     direction: str,
 ) -> Answer:
     given = value if source is None else source
     given = given if isinstance(given, Tensor) and given.shape else None
-    count = _count(row.counted, x, index, given, dim)
-    if row.adds or accumulate is True:
+    count = _count(counted, x, index, given, dim)
+    if adds or accumulate is True:
         reduce = "add"
     unclear = isinstance(reduce, Unknown) or isinstance(accumulate, Unknown)
     named = "add" if isinstance(reduce, Unknown) or unclear else reduce
@@ -561,21 +481,20 @@ def _combined(
     return Cost(cost.flops, None if unclear else cost.bytes, not unclear), texts(x, index, given)
 
 
-def _register(row: _Row, in_place: bool) -> None:
-    name = f"{row.name}_" if in_place else row.name
-    aten = "\n        ".join(f"({arguments}): aten::{name}" for arguments in row.aten)
-    table_row(f"""
-        {row.what}
-        FLOPs: an operation for each combined element (for a mean 2, and a division for each element
-        of x), else none; backward none (products, extremes and means are not modelled).
-        Bytes: {_IN_PLACE if in_place else _COPIED};
-        backward the gradient of x with zeros for replaced elements (read and written) and that
-        of the source picked from it.
+def _combining(counted: Counted, what: str, names: str, *, adds: bool = False) -> None:
+    # Two rows, of the operators with a new tensor and of those in place, whose names end in "_".
+    for end, moves in (("", _COPIED), ("_", _IN_PLACE)):
+        table_row(f"""
+            {what}
+            FLOPs: an operation for each combined element (for a mean 2, and a division for each
+            element of x), else none; backward none (products, extremes and means are not modelled).
+            Bytes: {moves};
+            backward the gradient of x with zeros for replaced elements (read and written) and that
+            of the source picked from it.
 
-        If the reduce operation is not recorded, one FLOP per element is counted, an estimate.
-        ({row.python}): torch.{name}
-        {aten}
-    """)(_combined, row=row, in_place=in_place)
+            If the reduce operation is not recorded, one FLOP per element is counted, an estimate.
+            {re.sub("$", end, names, flags=re.MULTILINE)}
+        """)(_combined, counted=counted, adds=adds, in_place=bool(end))
 
 
 def _count(
@@ -613,6 +532,48 @@ def _backward(
     return cost
 
 
-for _row in _ROWS:
-    for _in_place in (False, True):
-        _register(_row, _in_place)
+_combining(
+    Counted.INDEX,
+    "Elements of a source, or a number, put into x [..] along dim by index [..].",
+    """(x, dim, index, src=source, reduce=reduce, value=value): torch.scatter
+        (x, dim, index, source, reduce, ...): aten::scatter
+        (x, dim, index, source, ...): aten::scatter""",
+)
+_combining(
+    Counted.INDEX,
+    "Elements of a source added to x [..] along dim by index [..].",
+    "(x, dim, index, src=source, ...): scatter_add",
+    adds=True,
+)
+_combining(
+    Counted.INDEX,
+    "Elements of a source combined with those of x [..] along dim by index [..].",
+    "(x, dim, index, src=source, reduce, ...): scatter_reduce",
+)
+_combining(
+    Counted.SOURCE,
+    "Slices of a source added to those of x [..] along dim by index [k].",
+    "(x, dim, index, source, ...): index_add",
+    adds=True,
+)
+_combining(
+    Counted.SOURCE,
+    "Slices of a source put into x [..] along dim by index [k].",
+    "(x, dim, index, source, ...): index_copy",
+)
+_combining(
+    Counted.SOURCE,
+    "Slices of a source combined with those of x [..] along dim by index [k].",
+    "(x, dim, index, source, reduce, ...): index_reduce",
+)
+_combining(
+    Counted.SLICES,
+    "A number put into the slices of x [..] along dim by index [k].",
+    "(x, dim, index, value, ...): index_fill",
+)
+_combining(
+    Counted.INDEX,
+    "Elements of a source put into x, as one row, by index [..], or added to it.",
+    """(x, index, source, accumulate): torch.put
+        (x, index, source, accumulate, ...): aten::put""",
+)

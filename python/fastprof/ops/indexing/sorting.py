@@ -1,17 +1,11 @@
-"""FLOPs and bytes of sorting and selecting by order.
+"""FLOPs and bytes of sorting and selecting by order, by a mask, and of look-up by value.
 
-The number of comparisons depends on the algorithm and the data, so all costs here are estimates
-(`exact` is False): n log2 n for sorting rows of n, n for selecting one or k of them (linear
-selection; torch's radix select makes several passes over the bits).
+The number of comparisons of a sort depends on the algorithm and the data, so its costs are
+estimates (`exact` is False): n log2 n for sorting rows of n, n for selecting one or k of them
+(linear selection; torch's radix select makes several passes over the bits).
 
-FLOPs and bytes of masked fill, masked select and nonzero.
-
-The number of elements selected by a mask is not recorded: if it determines the output, bytes are
-unknown without the size of the result.
-
-FLOPs and bytes of look-up by value: binary search, membership, distinct values, histograms.
-
-The number of distinct values is not recorded: if it determines the output, bytes are unknown.
+The numbers of elements that a mask selects and of distinct values are not recorded: if they
+determine the output, bytes are unknown without the size of the result.
 """
 
 from __future__ import annotations

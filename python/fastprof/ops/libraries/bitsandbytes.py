@@ -15,12 +15,19 @@ from fastprof.ops.matrix.matmul import GEMM, Product, forward
 from fastprof.ops.optimizers import step
 from fastprof.ops.parameters import Int
 from fastprof.ops.registry import operators
-from fastprof.ops.tensor import Dtype, byte_count, elements, item_size, moved, named, texts
+from fastprof.ops.table import Traffic, table_row
+from fastprof.ops.tensor import Dtype, byte_count, elements, item_size, moved, named, present, texts
 
 Block = Int | None
 
 
-def _product(x: Tensor, n: int, k: int, weight: Tensor, written: str | None = None) -> Product:
+def _product(x: Tensor, weight: Tensor, written: str | None) -> Product:
+    if len(weight.shape) != 2:
+        raise CannotModel(f"weight has shape {weight.shape}, not 2-d")
+    return _of_sizes(x, weight.shape[0], weight.shape[1], weight, written)
+
+
+def _of_sizes(x: Tensor, n: int, k: int, weight: Tensor, written: str | None) -> Product:
     if not x.shape or x.shape[-1] != k:
         raise CannotModel(f"cannot multiply {x.shape} and a weight [{n},{k}]")
     return Product(elements(x.shape[:-1]), n, k, x, weight, written=written)
@@ -42,49 +49,47 @@ def int8_linear_matmul(
     dtype: Dtype = None,
     wide: Tensor | None = None,
 ) -> Work:
-    if len(weight.shape) != 2:
-        raise CannotModel(f"weight has shape {weight.shape}, not 2-d")
     written = named("float16" if dtype is None else dtype)
     if scales is None:
         written = "int32"
     elif wide is not None:
         written = named(wide.dtype)
-    product = _product(x, weight.shape[0], weight.shape[1], weight, written)
-    return Work((forward(product),))
+    return Work((forward(_product(x, weight, written)),))
 
 
-@operators("""
+table_row("""
     Rows of x[.., k] quantised to int8 by their absolute maximum.
     FLOPs: 4 per element (magnitude, largest, product, rounding).
     Bytes: x read, int8 and a float32 scale per row written.
     (x, ...): bitsandbytes::int8_vectorwise_quant
-""")
-def int8_vectorwise_quant(x: Tensor) -> Answer:
-    count, rows = elements(x.shape), elements(x.shape[:-1])
-    return Cost(4 * count, add_known(moved(x), count + 4 * rows)), texts(x)
+""")("x", lambda x: _quantised(x, 4, elements(x.shape), elements(x.shape[:-1])))
 
-
-@operators("""
+table_row("""
     x[.., k] quantised to int8 twice: by the absolute maximum of each row, and of each column.
     FLOPs: 8 per element.
     Bytes: x read, two int8 tensors and a float32 scale per row and column written.
     (x, ...): bitsandbytes::int8_double_quant
-""")
-def int8_double_quant(x: Tensor) -> Answer:
-    count, rows = elements(x.shape), elements(x.shape[:-1])
-    scales = 4 * (rows + (x.shape[-1] if x.shape else 0))
-    return Cost(8 * count, add_known(moved(x), 2 * count + scales)), texts(x)
+""")(
+    "x",
+    lambda x: _quantised(x, 8, 2 * elements(x.shape), elements(x.shape[:-1]) + sum(x.shape[-1:])),
+)
 
 
-@operators("""
+def _quantised(
+    x: Tensor, flops: int, written: int, scales: int | None, code: Tensor | None = None
+) -> Answer:
+    # FLOPs per element, bytes of the numbers, and float32 scales.
+    of_scales = None if scales is None else 4 * scales
+    moves = add_known(moved(x, code), written, of_scales)
+    return Cost(flops * elements(x.shape), moves), texts(x)
+
+
+table_row("""
     Rows of int8 x[.., k] times their scale, as float32.
     FLOPs: 2 per element.
     Bytes: x and scales read, float32 written.
     (x, scales): bitsandbytes::int8_vectorwise_dequant
-""")
-def int8_vectorwise_dequant(x: Tensor, scales: Tensor) -> Answer:
-    count = elements(x.shape)
-    return Cost(2 * count, add_known(moved(x, scales), 4 * count)), texts(x)
+""")("x, scales", Traffic(2, "x scales x:float32"))
 
 
 @operators("""
@@ -110,12 +115,11 @@ def int8_mm_dequant(
     (x, block, ...): bitsandbytes::quantize_4bit
 """)
 def quantize_4bit(x: Tensor, block: Block = None) -> Answer:
-    count = elements(x.shape)
-    return Cost(7 * count, add_known(moved(x), (count + 1) // 2, _scales(count, block))), texts(x)
+    return _quantised(x, 7, (elements(x.shape) + 1) // 2, _scales(x, block))
 
 
-def _scales(count: int, block: Block) -> int | None:
-    return 4 * -(-count // block) if isinstance(block, int) and block > 0 else None
+def _scales(x: Tensor, block: Block) -> int | None:
+    return -(-elements(x.shape) // block) if isinstance(block, int) and block > 0 else None
 
 
 def _packed(x: Tensor) -> int:
@@ -135,9 +139,14 @@ def _packed(x: Tensor) -> int:
 def dequantize_4bit(
     x: Tensor, scales: Tensor, dtype: Dtype = None, _o: Tensor | None = None
 ) -> Answer:
-    count = _packed(x)
-    written = _o.dtype if _o is not None else None if dtype is None else named(dtype)
-    return Cost(count, add_known(moved(x, scales), byte_count(count, written))), texts(x)
+    return _dequantised(x, moved(x, scales), _packed(x), dtype, _o)
+
+
+def _dequantised(
+    x: Tensor, read: int | None, count: int, dtype: Dtype, out: Tensor | None
+) -> Answer:
+    written = out.dtype if out is not None else None if dtype is None else named(dtype)
+    return Cost(count, add_known(read, byte_count(count, written))), texts(x)
 
 
 @operators("""
@@ -147,9 +156,7 @@ def dequantize_4bit(
     (x, code, block): bitsandbytes::quantize_blockwise
 """)
 def quantize_blockwise(x: Tensor, code: Tensor, block: Block = None) -> Answer:
-    count = elements(x.shape)
-    moves = add_known(moved(x, code), count, _scales(count, block))
-    return Cost(11 * count, moves), texts(x)
+    return _quantised(x, 11, elements(x.shape), _scales(x, block), code)
 
 
 @operators("""
@@ -161,9 +168,7 @@ def quantize_blockwise(x: Tensor, code: Tensor, block: Block = None) -> Answer:
 def dequantize_blockwise(
     x: Tensor, scales: Tensor, code: Tensor, dtype: Dtype = None, _o: Tensor | None = None
 ) -> Answer:
-    count = elements(x.shape)
-    written = _o.dtype if _o is not None else None if dtype is None else named(dtype)
-    return Cost(count, add_known(moved(x, scales, code), byte_count(count, written))), texts(x)
+    return _dequantised(x, moved(x, scales, code), elements(x.shape), dtype, _o)
 
 
 @operators("""
@@ -176,8 +181,7 @@ def dequantize_blockwise(
 def gemv_4bit(x: Tensor, weight: Tensor, scales: Tensor | None = None) -> Work:
     product = _four_bits(x, weight)
     cost = Cost(product.flops, add_known(moved(x, weight, scales), product.output_bytes))
-    params = product.params(product.n, product.m, product.k)
-    return Work((Part("main", cost, params),))
+    return Work((Part("main", cost, product.forward_params),))
 
 
 def _four_bits(x: Tensor, weight: Tensor) -> Product:
@@ -185,7 +189,7 @@ def _four_bits(x: Tensor, weight: Tensor) -> Product:
     k = x.shape[-1] if x.shape else 0
     if not k or numbers % k:
         raise CannotModel(f"{numbers} numbers of 4 bits do not fit {x.shape}")
-    return _product(x, numbers // k, k, weight, named(x.dtype))
+    return _of_sizes(x, numbers // k, k, weight, named(x.dtype))
 
 
 @operators("""
@@ -199,10 +203,14 @@ def mat_mul4_bit(x: Tensor, weight: Tensor, *, direction: str) -> Work:
     del direction
     product = _four_bits(x, weight)
     wide = Tensor((product.n, product.k), x.dtype)
-    cost = Cost(product.flops, add_known(moved(x, wide), product.output_bytes))
-    params = product.params(product.n, product.m, product.k)
     widening = Cost(product.n * product.k, moved(weight, wide))
-    return Work((Part("main", cost, params, kernels=GEMM), Part("main", widening, texts(weight))))
+    return Work((_wide_gemm(product, wide), Part("main", widening, texts(weight))))
+
+
+def _wide_gemm(product: Product, wide: Tensor) -> Part:
+    # The product with a weight that was widened before.
+    cost = Cost(product.flops, add_known(moved(product.left, wide), product.output_bytes))
+    return Part("main", cost, product.forward_params, kernels=GEMM)
 
 
 @operators("""
@@ -215,22 +223,17 @@ def mat_mul4_bit(x: Tensor, weight: Tensor, *, direction: str) -> Work:
     (x, weight, ...): aten::MatMul8bitLt
 """)
 def mat_mul8bit_lt(x: Tensor, weight: Tensor, *, direction: str) -> Work:
-    if len(weight.shape) != 2:
-        raise CannotModel(f"weight has shape {weight.shape}, not 2-d")
-    product = _product(x, weight.shape[0], weight.shape[1], weight, named(x.dtype))
-    params = product.params(product.n, product.m, product.k)
-    count, result = elements(x.shape), product.output_elements
-    narrow = elements(weight.shape)
+    product = _product(x, weight, named(x.dtype))
+    count, result, narrow = elements(x.shape), product.output_elements, elements(weight.shape)
     if direction == "bprop":
         wide = Tensor(weight.shape, x.dtype)
-        cost = Cost(product.flops, add_known(moved(x, wide), product.output_bytes))
-        extra = Cost(narrow, moved(weight, wide))
+        gemm, extra = _wide_gemm(product, wide), Cost(narrow, moved(weight, wide))
     else:
         cost = Cost(product.flops, count + narrow + 4 * result)
-        extra = Cost(
-            4 * count + 3 * result, add_known(moved(x), count, 4 * result, product.output_bytes)
-        )
-    return Work((Part("main", cost, params, kernels=GEMM), Part("main", extra, params)))
+        gemm = Part("main", cost, product.forward_params, kernels=GEMM)
+        moves = add_known(moved(x), count, 4 * result, product.output_bytes)
+        extra = Cost(4 * count + 3 * result, moves)
+    return Work((gemm, Part("main", extra, gemm.params)))
 
 
 _ADAM: Final = 32
@@ -247,9 +250,9 @@ _MOMENTUM: Final = 4
 def optimizer_update_32bit(
     gradient: Tensor, parameter: Tensor, first: Tensor, second: Tensor | None = None
 ) -> Answer:
-    states = [(parameter,), (first,), *([(second,)] if second is not None else [])]
+    states = present(parameter, first, second)
     flops = _MOMENTUM if second is None else _ADAM
-    return step(flops, states, [(gradient,)], (), exact=False)
+    return step(flops, [(state,) for state in states], [(gradient,)], (), exact=False)
 
 
 @operators("""
@@ -269,8 +272,6 @@ def optimizer_update_8bit_blockwise(
     scales: Tensor | None = None,
     more_scales: Tensor | None = None,
 ) -> Answer:
-    states = [(parameter,), (first,), *([(second,)] if second is not None else [])]
-    flops = 4 + 12 if second is None else _ADAM + 2 * 12
-    cost, params = step(flops, states, [(gradient,)], (), exact=False)
-    of_scales = moved(scales, more_scales)
-    return Cost(cost.flops, add_known(cost.bytes, of_scales, of_scales), exact=False), params
+    cost, params = optimizer_update_32bit(gradient, parameter, first, second)
+    codes = Cost(12 * elements(parameter.shape) * (1 if second is None else 2), 0)
+    return cost + codes + Cost(0, moved(*2 * (scales, more_scales))), params

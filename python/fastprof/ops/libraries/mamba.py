@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from fastprof._system.classes import NamedTuple
 from fastprof.model.call import Tensor
 from fastprof.ops.axes import EXPONENTIAL, SIGMOID
 from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
@@ -27,6 +28,19 @@ _STEP_BACK: Final = EXPONENTIAL + 4 + 14
 _CHUNK: Final = 256  # the default of the model's configuration
 
 
+class Scan(NamedTuple):
+    """The tensors of a selective scan, which reads all of them."""
+
+    u: Tensor
+    delta: Tensor
+    a: Tensor
+    b: Tensor
+    c: Tensor
+    d: Tensor | None = None
+    z: Tensor | None = None
+    bias: Tensor | None = None
+
+
 @operators("""
     h = exp(delta A) h + delta B u, y = C h (+ D u) (* silu(z)) of u[batch, dim, length].
     FLOPs: 26 batch dim length n for n states (exponential 20, arithmetic 6), and for each element
@@ -35,23 +49,13 @@ _CHUNK: Final = 256  # the default of the model's configuration
         written.
     (u, delta, a, b, c, d, z, bias, ...): aten::SelectiveScanFn
 """)
-def selective_scan_fn(
-    u: Tensor,
-    delta: Tensor,
-    a: Tensor,
-    b: Tensor,
-    c: Tensor,
-    d: Tensor | None = None,
-    z: Tensor | None = None,
-    bias: Tensor | None = None,
-    *,
-    direction: str,
-) -> Answer:
+def selective_scan_fn(scan: Scan, *, direction: str) -> Answer:
+    u, a, d, z = scan.u, scan.a, scan.d, scan.z
     if len(u.shape) != 3 or len(a.shape) != 2 or u.shape[1] != a.shape[0]:
         raise CannotModel(f"cannot scan {u.shape} with states {a.shape}")
     count, states = elements(u.shape), a.shape[1]
     extra = 1 + 2 * (d is not None) + (SIGMOID + 2) * (z is not None)
-    read = moved(u, delta, a, b, c, d, z, bias)
+    read = moved(*scan)
     if direction == "bprop":
         flops = count * (_STEP_BACK * states + 2 * extra)
         return Cost(flops, add_known(read, moved(fresh(u)), read)), texts(u, a)
@@ -83,6 +87,7 @@ def mamba_inner_fn(
     batch, dim, length = xz.shape[0], xz.shape[1] // 2, xz.shape[2]
     rows, back = batch * length, direction == "bprop"
     weights = (projection, delta, output)
+    times = 2 if back else 1
     if any(len(tensor.shape) != 2 for tensor in weights):
         raise CannotModel("a projection is not a matrix")
     flops = 2 * rows * sum(elements(tensor.shape) for tensor in weights)
@@ -90,18 +95,13 @@ def mamba_inner_fn(
     of_products = add_known(moved(*weights), byte_count(rows * ends, xz.dtype))
     count = batch * dim * length
     width = taps.shape[-1] if taps.shape else 0
-    rest = 2 * width + SIGMOID + 5
-    scan = count * ((_STEP_BACK if back else _STEP) * a.shape[1] + rest * (2 if back else 1))
+    rest = times * (2 * width + SIGMOID + 5)
+    scan = count * ((_STEP_BACK if back else _STEP) * a.shape[1] + rest)
     inner = byte_count(count, xz.dtype)
     once = add_known(moved(xz, taps, a, *others), inner, inner)
-    times = 2 if back else 1
-    return Work(
-        (
-            Part("main", Cost(flops * times, _times(of_products, times)), texts(xz, *weights),
-                 kernels=frozenset({"gemm"})),
-            Part("main", Cost(scan, _times(once, times)), texts(xz, a)),
-        )
-    )  # fmt: skip
+    products = Cost(flops * times, _times(of_products, times))
+    gemm = Part("main", products, texts(xz, *weights), kernels=frozenset({"gemm"}))
+    return Work((gemm, Part("main", Cost(scan, _times(once, times)), texts(xz, a))))
 
 
 def _times(value: int | None, times: int) -> int | None:
@@ -135,13 +135,18 @@ def mamba_chunk_scan_combined_fn(
     if len(x.shape) != 4 or len(b.shape) != 4:
         raise CannotModel(f"cannot scan {x.shape} with {b.shape}")
     batch, length, heads, size = x.shape
-    known = isinstance(chunk, int) and chunk > 0
-    q = min(chunk if isinstance(chunk, int) and chunk > 0 else _CHUNK, max(length, 1))
+    q, known = _chunk(chunk, length)
     flops = _chunked(batch * length, q, heads, size, b.shape[2], b.shape[3], direction)
     read = moved(x, dt, b, c, *others)
     if direction == "bprop":
         return Cost(flops, add_known(read, moved(fresh(x)), read), known), texts(x, b)
     return Cost(flops, add_known(read, moved(fresh(x))), known), texts(x, b)
+
+
+def _chunk(chunk: Size, length: int) -> tuple[int, bool]:
+    # Steps of a chunk, and whether they are recorded.
+    recorded = chunk if isinstance(chunk, int) and chunk > 0 else None
+    return min(recorded or _CHUNK, max(length, 1)), recorded is not None
 
 
 def _chunked(
@@ -184,8 +189,7 @@ def mamba_split_conv1d_scan_combined_fn(
     if not heads or dim <= 0 or dim % heads or states < 0:
         raise CannotModel(f"sizes of {xs.shape} and {taps.shape} do not fit {heads} heads")
     rows, back = batch * length, direction == "bprop"
-    known = isinstance(chunk, int) and chunk > 0
-    q = min(chunk if isinstance(chunk, int) and chunk > 0 else _CHUNK, max(length, 1))
+    q, known = _chunk(chunk, length)
     flops = _chunked(rows, q, heads, dim // heads, 1, states, direction)
     times = 2 if back else 1
     flops += 2 * taps.shape[1] * rows * convolved * times
@@ -196,10 +200,8 @@ def mamba_split_conv1d_scan_combined_fn(
     main = Part("main", Cost(flops, moves, known), texts(xs, taps))
     if output is None:
         return Work((main,))
-    product = Cost(
-        2 * rows * elements(output.shape) * times,
-        _times(add_known(byte_count(rows * dim, xs.dtype), moved(output), result), times),
-    )
+    once = add_known(byte_count(rows * dim, xs.dtype), moved(output), result)
+    product = Cost(2 * rows * elements(output.shape) * times, _times(once, times))
     gemm = Part("main", product, texts(xs, output), kernels=frozenset({"gemm"}))
     return Work((gemm, main))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from math import prod
 from typing import Final
 
+from fastprof._system.classes import NamedTuple
 from fastprof.model.call import UNKNOWN, Call, Tensor, Unknown
 from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.parameters import Flag, Int
@@ -45,8 +46,30 @@ def nms(boxes: Tensor, scores: Tensor, *, result: Tensor | Unknown = UNKNOWN) ->
 _KINDS: Final = frozenset({"convolution", "gemm"})
 
 
-def _sizes(x: Tensor, weight: Tensor, offset: Tensor) -> tuple[Tensor, int, str]:
+class Deformed(NamedTuple):
+    """The operands of a deformable convolution; `masked` is False if it has no mask."""
+
+    x: Tensor
+    weight: Tensor
+    offset: Tensor
+    mask: Tensor
+    bias: Tensor
+    masked: Flag = True
+
+    @property
+    def extra(self) -> list[Tensor]:
+        """Where x is sampled, and the mask."""
+        return [self.offset, *([] if self.masked is False else [self.mask])]
+
+    @property
+    def reason(self) -> str:
+        """Why kernels may not use tensor cores."""
+        return why_not(self.x.dtype, {"C": self.weight.shape[1], "K": self.weight.shape[0]})
+
+
+def _sizes(operands: Deformed) -> tuple[Tensor, int, str]:
     """The output, the multiply-adds, and the params."""
+    x, weight, offset = operands[:3]
     if {len(tensor.shape) for tensor in (x, weight, offset)} != {4}:
         raise CannotModel(f"no deformable convolution of {x.shape} with {weight.shape}")
     n, c, h, w = x.shape
@@ -68,23 +91,14 @@ def _sizes(x: Tensor, weight: Tensor, offset: Tensor) -> tuple[Tensor, int, str]
     the others read and it written.
     (x, weight, offset, mask, bias, _, _, _, _, _, _, _, _, masked): torchvision::deform_conv2d
 """)
-def deform_conv2d(
-    x: Tensor,
-    weight: Tensor,
-    offset: Tensor,
-    mask: Tensor,
-    bias: Tensor,
-    masked: Flag = True,
-    *,
-    direction: str,
-) -> Work:
-    output, products, params = _sizes(x, weight, offset)
-    reason = why_not(x.dtype, {"C": weight.shape[1], "K": weight.shape[0]})
-    extra = [offset, *([] if masked is False else [mask])]
-    if direction == "fprop":
-        cost = Cost(2 * products, moved(x, weight, *extra, bias, output))
-        return Work((Part("main", cost, params, kernels=_KINDS, no_tensor_cores=reason),))
-    return _gradients(output, x, weight, extra, products, params, reason)
+def deform_conv2d(operands: Deformed, *, direction: str) -> Work:
+    output, products, params = _sizes(operands)
+    if direction == "bprop":
+        return _gradients(output, operands, products, params)
+    read = (operands.x, operands.weight, *operands.extra, operands.bias)
+    cost = Cost(2 * products, moved(*read, output))
+    part = Part("main", cost, params, kernels=_KINDS, no_tensor_cores=operands.reason)
+    return Work((part,))
 
 
 @operators("""
@@ -94,32 +108,15 @@ def deform_conv2d(
     (gradient, x, weight, offset, mask, bias, _, _, _, _, _, _, _, _, masked):
         torchvision::_deform_conv2d_backward
 """)
-def deform_conv2d_backward(
-    gradient: Tensor,
-    x: Tensor,
-    weight: Tensor,
-    offset: Tensor,
-    mask: Tensor,
-    bias: Tensor,
-    masked: Flag = True,
-) -> Work:
-    output, products, params = _sizes(x, weight, offset)
+def deform_conv2d_backward(gradient: Tensor, operands: Deformed) -> Work:
+    output, products, params = _sizes(operands)
     if gradient.shape != output.shape:
         raise CannotModel(f"gradient {gradient.shape} does not fit {output.shape}")
-    reason = why_not(x.dtype, {"C": weight.shape[1], "K": weight.shape[0]})
-    extra = [offset, *([] if masked is False else [mask])]
-    return _gradients(gradient, x, weight, extra, products, params, reason)
+    return _gradients(gradient, operands, products, params)
 
 
-def _gradients(
-    gradient: Tensor,
-    x: Tensor,
-    weight: Tensor,
-    extra: list[Tensor],
-    products: int,
-    params: str,
-    reason: str,
-) -> Work:
+def _gradients(gradient: Tensor, operands: Deformed, products: int, params: str) -> Work:
+    (x, weight), extra, reason = operands[:2], operands.extra, operands.reason
     of_x = moved(gradient, weight, *extra, fresh(x), *map(fresh, extra))
     of_weight = moved(gradient, x, *extra, fresh(weight))
     return Work(

@@ -11,12 +11,7 @@ from typing import Any
 
 from fastprof.model.call import Tensor
 from fastprof.ops.attention.flash import lengths, unpacked
-from fastprof.ops.attention.sizes import (
-    attention_backward,
-    attention_forward,
-    heads_last,
-    packed_sizes,
-)
+from fastprof.ops.attention.sizes import attention_work, heads_last, packed_sizes
 from fastprof.ops.cost import CannotModel, Work
 from fastprof.ops.parameters import Tensors
 from fastprof.ops.registry import operators
@@ -53,9 +48,7 @@ def fused_attn_func(
         first = [_batch_first(tensor, starts, longest) for tensor in (query, key, value)]
         attention = heads_last(first[0], first[1], first[2], mask)
         attention = attention._replace(query=query, key=key, value=value)
-    return Work(
-        (attention_forward(attention) if direction == "fprop" else attention_backward(attention),)
-    )
+    return attention_work(attention, direction)
 
 
 def _are_starts(tensor: Tensor) -> bool:

@@ -1,11 +1,4 @@
-"""FLOPs and bytes of cross entropy and negative log likelihood.
-
-FLOPs and bytes of losses over the classes of a row.
-
-FLOPs and bytes of softmax and its logarithm.
-
-FLOPs and bytes of connectionist temporal classification (CTC).
-"""
+"""FLOPs and bytes of softmax, and of losses over classes: cross entropy, margins and CTC."""
 
 from __future__ import annotations
 

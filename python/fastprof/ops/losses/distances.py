@@ -1,8 +1,4 @@
-"""FLOPs and bytes of distances between vectors, and distance-based losses.
-
-FLOPs and bytes of distances between all pairs of vectors: cdist and pdist.
-
-FLOPs and bytes of losses of probabilities and of margins between inputs.
+"""FLOPs and bytes of distances between vectors, and of losses of distances and probabilities.
 
 What torch computes by several kernels counts as one.
 """
@@ -14,12 +10,7 @@ from typing import Final
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import EXPONENTIAL, LOGARITHM, POWER, SIGMOID, SQUARE_ROOT
 from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
-from fastprof.ops.losses.elementwise import (
-    Reduce,
-    elementwise_loss,
-    loss_gradient,
-    weighted_loss,
-)
+from fastprof.ops.losses.elementwise import Reduce, elementwise_loss, loss_gradient, weighted_loss
 from fastprof.ops.matrix.matmul import GEMM
 from fastprof.ops.normalisation.layer_norm import norm_of
 from fastprof.ops.parameters import Flag, Int

@@ -101,19 +101,19 @@ class Product(NamedTuple):
         batch = "" if self.batch is None else f"B={self.batch},"
         return f"{batch}M={m},N={n},K={k},{short_type(self.dtype)},"
 
+    @property
+    def forward_params(self) -> str:
+        """The params text of C = A @ B."""
+        return self.params(self.n, self.m, self.k)
+
 
 def forward(product: Product, *addends: Tensor) -> Part:
     """C = A @ B: both operands and addends (or scales) read, C written."""
     read = map(tensor_bytes, (product.left, product.right, *addends))
     moved = add_known(*read, product.output_bytes)
-    params = product.params(product.n, product.m, product.k)
-    return Part(
-        "main",
-        Cost(product.flops, moved),
-        params,
-        kernels=GEMM,
-        no_tensor_cores=product.no_tensor_cores(product.n, product.m, product.k),
-    )
+    reason = product.no_tensor_cores(product.n, product.m, product.k)
+    cost = Cost(product.flops, moved)
+    return Part("main", cost, product.forward_params, kernels=GEMM, no_tensor_cores=reason)
 
 
 def product_gradients(product: Product, *, weight_by_rows: bool = False) -> tuple[Part, Part]:

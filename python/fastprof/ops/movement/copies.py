@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from fastprof._system.classes import NamedTuple
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.cost import Answer, CannotModel, Cost
 from fastprof.ops.parameters import Int, Ints, Number, Tensors
@@ -168,7 +169,19 @@ def reshape(x: Tensor, *, direction: str) -> Answer:
     return copied(x if direction == "fprop" else fresh(x), exact=False), texts(x)
 
 
-def sizes_given(*given: Ints | Unknown | None) -> tuple[int, ...] | None:
+class More(NamedTuple):
+    """Sizes that a Python call passes one by one, after the first."""
+
+    second: int | None = None
+    third: int | None = None
+    fourth: int | None = None
+    fifth: int | None = None
+    sixth: int | None = None
+    seventh: int | None = None
+    eighth: int | None = None
+
+
+def numbers_given(*given: Ints | Unknown | None) -> list[int] | None:
     """The numbers of an argument that is a list or several numbers; None if one is unknown."""
     numbers: list[int] = []
     for value in given:
@@ -176,9 +189,15 @@ def sizes_given(*given: Ints | Unknown | None) -> tuple[int, ...] | None:
             return None
         if value is not None:
             numbers.extend((value,) if isinstance(value, int) else value)
-    if any(number < 0 for number in numbers):
+    return numbers
+
+
+def sizes_given(*given: Ints | Unknown | None) -> tuple[int, ...] | None:
+    """The same of sizes; raises CannotModel when one is negative."""
+    numbers = numbers_given(*given)
+    if numbers is not None and any(number < 0 for number in numbers):
         raise CannotModel(f"invalid sizes {numbers}")
-    return tuple(numbers)
+    return None if numbers is None else tuple(numbers)
 
 
 @operators("""
@@ -190,20 +209,8 @@ def sizes_given(*given: Ints | Unknown | None) -> tuple[int, ...] | None:
     (x, sizes, ...): aten::repeat
     (x, sizes): aten::tile
 """)
-def repeat(
-    x: Tensor,
-    sizes: Ints | Unknown | None = None,
-    second: int | None = None,
-    third: int | None = None,
-    fourth: int | None = None,
-    fifth: int | None = None,
-    sixth: int | None = None,
-    seventh: int | None = None,
-    eighth: int | None = None,
-    *,
-    direction: str,
-) -> Answer:
-    times = sizes_given(sizes, second, third, fourth, fifth, sixth, seventh, eighth)
+def repeat(x: Tensor, more: More, sizes: Ints | Unknown | None = None, *, direction: str) -> Answer:
+    times = sizes_given(sizes, *more)
     count = None if times is None else elements(x.shape) * elements(times)
     return _repeated(x, count, direction), texts(x)
 

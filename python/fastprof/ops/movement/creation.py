@@ -8,7 +8,7 @@ from typing import Any, Final
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.axes import POWER
 from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
-from fastprof.ops.movement.copies import sizes_given
+from fastprof.ops.movement.copies import More, sizes_given
 from fastprof.ops.parameters import Int, Ints, Number
 from fastprof.ops.registry import operators
 from fastprof.ops.table import table_row
@@ -68,18 +68,8 @@ table_row("""
     (size, second, third, fourth, fifth, sixth, seventh, eighth, dtype): torch.zeros torch.ones
     (size, dtype, ...): aten::zeros aten::ones
 """)
-def zeros(
-    size: Ints | Unknown | None = None,
-    second: int | None = None,
-    third: int | None = None,
-    fourth: int | None = None,
-    fifth: int | None = None,
-    sixth: int | None = None,
-    seventh: int | None = None,
-    eighth: int | None = None,
-    dtype: Dtype = None,
-) -> Answer:
-    shape = sizes_given(size, second, third, fourth, fifth, sixth, seventh, eighth)
+def zeros(more: More, size: Ints | Unknown | None = None, dtype: Dtype = None) -> Answer:
+    shape = sizes_given(size, *more)
     return new_tensor(None if shape is None else elements(shape), dtype, DEFAULT_TYPE)
 
 
@@ -136,17 +126,8 @@ def zeros_like(x: Tensor, dtype: Dtype = None) -> Answer:
     (x, size, dtype, ...): aten::new_zeros aten::new_ones
     (x, size, _, dtype, ...): aten::new_full
 """)
-def new_zeros(
-    x: Tensor,
-    size: Ints | Unknown,
-    second: int | None = None,
-    third: int | None = None,
-    fourth: int | None = None,
-    fifth: int | None = None,
-    sixth: int | None = None,
-    dtype: Dtype = None,
-) -> Answer:
-    shape = sizes_given(size, second, third, fourth, fifth, sixth)
+def new_zeros(x: Tensor, size: Ints | Unknown, more: More, dtype: Dtype = None) -> Answer:
+    shape = sizes_given(size, *more)
     result = chosen(dtype, x.dtype)
     written = None if shape is None else byte_count(elements(shape), result)
     return Cost(0, written), tensor_text(x)

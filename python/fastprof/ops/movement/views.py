@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import Answer, CannotModel, Cost
-from fastprof.ops.movement.copies import sizes_given
+from fastprof.ops.movement.copies import More, numbers_given, sizes_given
 from fastprof.ops.parameters import Int, Ints
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
@@ -148,21 +148,15 @@ def slices(
 """)
 def expand(
     x: Tensor,
+    more: More,
     sizes: Ints | Unknown | None = None,
-    second: int | None = None,
-    third: int | None = None,
-    fourth: int | None = None,
-    fifth: int | None = None,
-    sixth: int | None = None,
-    seventh: int | None = None,
-    eighth: int | None = None,
     other: Tensor | None = None,
     *,
     direction: str,
 ) -> Answer:
     if direction == "fprop":
         return Cost(0, 0), texts(x)
-    count = _expanded(x, sizes, second, third, fourth, fifth, sixth, seventh, eighth)
+    count = _expanded(x, sizes, *more)
     if other is not None:
         count = elements(other.shape)
     if count == elements(x.shape):
@@ -173,12 +167,9 @@ def expand(
 
 def _expanded(x: Tensor, *given: Ints | Unknown | None) -> int | None:
     # Number of elements of x expanded to the given sizes; -1 keeps x's size.
-    numbers: list[int] = []
-    for value in given:
-        if isinstance(value, Unknown):
-            return None
-        if value is not None:
-            numbers.extend((value,) if isinstance(value, int) else value)
+    numbers = numbers_given(*given)
+    if numbers is None:
+        return None
     missing = len(numbers) - len(x.shape)
     own = (None,) * missing + x.shape
     count = 1

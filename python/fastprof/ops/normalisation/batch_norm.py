@@ -1,7 +1,4 @@
-"""FLOPs and bytes of batch norm and instance norm.
-
-FLOPs and bytes of the steps of SyncBatchNorm.
-"""
+"""FLOPs and bytes of batch norm and instance norm, and of the steps of SyncBatchNorm."""
 
 from __future__ import annotations
 

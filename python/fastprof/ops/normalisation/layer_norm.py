@@ -1,7 +1,4 @@
-"""FLOPs and bytes of layer, group and RMS norm.
-
-FLOPs and bytes of tensors scaled by their own norm: normalize, weight norm, response norm.
-"""
+"""FLOPs and bytes of layer, group and RMS norm, and of tensors scaled by their own norm."""
 
 from __future__ import annotations
 

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastprof.ops.pointwise.table import (
-    COMPLEX_DIVISION,
-    Operator,
-    Output,
-    rows,
-    saved,
-)
+from fastprof.ops.pointwise.table import COMPLEX_DIVISION, Operator, Output, rows, saved
 
 DIVISION: Final = Operator(1, ("self", "other"), Output.FLOAT, saved(1), 2, COMPLEX_DIVISION)
 

@@ -142,10 +142,7 @@ table_row("""
     FLOPs: 3 for each element: a comparison, two multiplications.
     Bytes: dy, x and the slopes read, both gradients of x's size written.
     (gradient, x, weight): aten::_prelu_kernel_backward
-""")(
-    "gradient, x, weight",
-    Traffic(3, "gradient x weight x' x'", "gradient x weight", of="x"),
-)
+""")("gradient, x, weight", Traffic(3, "gradient x weight x' x'", "gradient x weight", of="x"))
 
 
 _POLYGAMMA: Final = Operator(GAMMA, ("x",), Output.FLOAT, saved(GAMMA + 1), 1, None)

@@ -1,9 +1,4 @@
-"""FLOPs and bytes of vector and matrix norms.
-
-FLOPs and bytes of extremes along a dimension, and comparisons of all elements.
-
-FLOPs and bytes of cumulative sums, products and extremes.
-"""
+"""FLOPs and bytes of vector and matrix norms, extremes, comparisons and cumulative sums."""
 
 from __future__ import annotations
 

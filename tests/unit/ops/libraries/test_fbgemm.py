@@ -7,7 +7,7 @@ import pytest
 
 from fastprof.model.call import UNKNOWN, Tensor
 from fastprof.ops import CannotModel, registry
-from fastprof.ops.libraries.fbgemm.lookups import OPTIMIZERS, tables
+from fastprof.ops.libraries.fbgemm.lookups import OPTIMIZERS, Picks, tables
 from fastprof.ops.registry import why_unknown
 from unit.ops.ops_examples import Example, aten, cost, failures, fp16, fp32, int64, listed, tensor
 
@@ -337,12 +337,12 @@ def test_without_widths_and_such_a_state_the_cost_is_unknown():
 
 
 def test_the_output_tells_widths_and_type_if_it_has_as_many_bags():
-    done = tables((WEIGHTS,), 2, (None, None), INDICES, OFFSETS, 0, None, fp16(3, 16))
+    done = tables((WEIGHTS,), 2, Picks(INDICES, OFFSETS, pooling=0), None, fp16(3, 16))
     assert (done.width, done.output, done.exact) == (8, fp16(3, 16), False)
-    done = tables((WEIGHTS,), 2, (16, 8), INDICES, OFFSETS, 0, None, fp16(3, 16))
+    done = tables((WEIGHTS,), 2, Picks(INDICES, OFFSETS, 16, 8, 0), None, fp16(3, 16))
     assert (done.rows, done.exact) == (100, True)
     with pytest.raises(CannotModel):
-        tables((WEIGHTS,), 2, (None, None), INDICES, OFFSETS, 0, None, fp16(4, 16))
+        tables((WEIGHTS,), 2, Picks(INDICES, OFFSETS, pooling=0), None, fp16(4, 16))
 
 
 def test_tables_of_different_width_make_an_estimate():

@@ -1,20 +1,14 @@
-"""Features of recommendation models, and pooled embeddings permuted or merged.
-
-Source: fbgemm_gpu/src/permute_pooled_embedding_ops, fbgemm_gpu/src/permute_multi_embedding_ops and
-fbgemm_gpu/src/merge_pooled_embedding_ops in pytorch/FBGEMM.
+"""Features of recommendation models, pooled embeddings permuted or merged, and jagged tensors.
 
 A feature has a number of indices for each sample ("lengths", [features, samples]); all indices are
-concatenated. Source: fbgemm_gpu/src/sparse_ops/sparse_ops_cpu.cpp and
-fbgemm_gpu/codegen/embedding_bounds_check_host.cpp in pytorch/FBGEMM.
+concatenated. A jagged tensor consists of values [n, d] and the start of each sample ("offsets",
+samples + 1 elements; a list of them if several dimensions are jagged). Jagged tensors are padded,
+multiplied and normalised sample by sample.
 
-Jagged tensors of fbgemm: padding, products and softmax, sample by sample.
-
-Source: fbgemm_gpu/src/jagged_tensor_ops/jagged_tensor_ops_cpu.cpp and
-fbgemm_gpu/fbgemm_gpu/docs/jagged_tensor_ops.py in pytorch/FBGEMM.
-
-A jagged tensor consists of values [n, d] and the start of each sample ("offsets", samples + 1
-elements; a list of them if several dimensions are jagged). Source:
-fbgemm_gpu/src/jagged_tensor_ops/jagged_tensor_ops_cpu.cpp in pytorch/FBGEMM.
+Sources, in fbgemm_gpu of pytorch/FBGEMM: src/permute_pooled_embedding_ops,
+src/permute_multi_embedding_ops, src/merge_pooled_embedding_ops, src/sparse_ops/sparse_ops_cpu.cpp,
+src/jagged_tensor_ops/jagged_tensor_ops_cpu.cpp, codegen/embedding_bounds_check_host.cpp and
+fbgemm_gpu/docs/jagged_tensor_ops.py.
 """
 
 from __future__ import annotations
@@ -28,7 +22,7 @@ from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
 from fastprof.ops.parameters import Flag, Int, Ints, Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
-from fastprof.ops.tensor import byte_count, elements, moved, texts
+from fastprof.ops.tensor import byte_count, elements, flat, moved, texts
 
 # Jagged sparse features before their lookup: permutations, offsets, buckets, bounds checks.
 
@@ -129,12 +123,8 @@ def bucketize(
     extra = None if lists is None else byte_count(flags * count, indices.dtype)
     read = add_known(moved(lengths), lists)
     new_lengths = moved(*[lengths] * buckets)
-    cost = Cost(
-        2 * count + elements(lengths.shape) * buckets,
-        add_known(read, new_lengths, lists, extra),
-        exact,
-    )
-    return cost, texts(lengths, indices)
+    flops = 2 * count + elements(lengths.shape) * buckets
+    return Cost(flops, add_known(read, new_lengths, lists, extra), exact), texts(lengths, indices)
 
 
 @operators("""
@@ -163,8 +153,8 @@ def expand_into_jagged_permute(
     permute: Tensor, before: Tensor, after: Tensor, count: Size = None
 ) -> Answer:
     known = count if isinstance(count, int) else None
-    written = None if known is None else byte_count(known, permute.dtype)
-    return Cost(known, add_known(moved(permute, before, after), written)), texts(permute)
+    written = flat(known, permute.dtype)
+    return Cost(known, moved(permute, before, after, written)), texts(permute)
 
 
 table_row("""
@@ -395,10 +385,8 @@ def jagged_dense_elementwise_add(
     operands = 1 if second is None else 2
     count = elements(values.shape)
     of_dense = byte_count(count * operands, dense.dtype)
-    if direction == "bprop":
-        moves = add_known(moved(values, values, values), of_dense, offset_bytes(offsets))
-    else:
-        moves = add_known(moved(values, values), of_dense, offset_bytes(offsets))
+    times = 3 if direction == "bprop" else 2
+    moves = add_known(moved(*[values] * times), of_dense, offset_bytes(offsets))
     return Cost(count * operands, moves), texts(values, dense, second)
 
 
@@ -471,9 +459,8 @@ def products(
 def jagged_softmax(values: Tensor, offsets: Any, *, direction: str) -> Answer:
     count = elements(values.shape)
     if direction == "bprop":
-        return Cost(
-            4 * count, add_known(moved(values, values, values), offset_bytes(offsets))
-        ), texts(values)
+        moves = add_known(moved(values, values, values), offset_bytes(offsets))
+        return Cost(4 * count, moves), texts(values)
     moves = add_known(moved(values, values), offset_bytes(offsets))
     return Cost(count * (EXPONENTIAL + 4), moves), texts(values)
 

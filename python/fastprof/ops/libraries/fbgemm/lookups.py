@@ -1,21 +1,16 @@
 """Lookups in embedding tables of fbgemm, and the operators of their backward passes.
 
-Source: fbgemm_gpu/codegen/training/backward/embedding_backward_split_host_template.cpp and
-.../pt2/embedding_split_host_pt2_cuda_wrapper_template.cpp in pytorch/FBGEMM.
-
 fbgemm stores the tables of several features in one tensor. The number of indices per feature and
-the rows they pick are values that no capture records. Source of the layout:
-fbgemm_gpu/codegen/training/ in pytorch/FBGEMM.
+the rows they pick are values that no capture records.
 
-Source: fbgemm_gpu/codegen/training/backward/embedding_backward_split_host_template.cpp,
-.../pt2/embedding_split_host_pt2_autograd_template.cpp, .../pt2/*_cuda_wrapper_template.cpp and
-fbgemm_gpu/codegen/inference/embedding_forward_quantized_host.cpp in pytorch/FBGEMM.
+Quantisation of embedding rows for communication between ranks, and its inverse. After its elements,
+an 8-bit row has a float32 scale and bias (8 bytes), a row of 2 or 4 bits two float16 (4 bytes), an
+fp8 row its scale (padded to 8 bytes).
 
-Quantisation of embedding rows for communication between ranks, and its inverse.
-
-Source: fbgemm_gpu/src/quantize_ops/quantize_ops_cpu.cpp in pytorch/FBGEMM. After its elements, an
-8-bit row has a float32 scale and bias (8 bytes), a row of 2 or 4 bits two float16 (4 bytes), an fp8
-row its scale (padded to 8 bytes).
+Sources, in fbgemm_gpu of pytorch/FBGEMM: codegen/training (layout of the tables), in it
+backward/embedding_backward_split_host_template.cpp,
+pt2/embedding_split_host_pt2_autograd_template.cpp and pt2/*_cuda_wrapper_template.cpp;
+codegen/inference/embedding_forward_quantized_host.cpp; src/quantize_ops/quantize_ops_cpu.cpp.
 """
 
 from __future__ import annotations
@@ -29,7 +24,7 @@ from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
 from fastprof.ops.parameters import Int, Tensors
 from fastprof.ops.registry import generated, operators
 from fastprof.ops.table import table_row
-from fastprof.ops.tensor import byte_count, elements, fresh, is_floating, moved, tensor_bytes, texts
+from fastprof.ops.tensor import byte_count, elements, fresh, is_floating, moved, present, texts
 
 # Widths, rows and outputs of the embedding tables of one lookup.
 
@@ -38,6 +33,34 @@ Size = Int | None
 NO_POOLING: Final = 2  # fbgemm's PoolingMode: 0 sum, 1 mean
 MEAN: Final = 1
 _OUTPUT: Final = "float32"  # fbgemm's default `output_dtype`
+
+
+class Picks(NamedTuple):
+    """Which rows a call picks, and the widths of its tables.
+
+    Parameters
+    ----------
+    indices, offsets : Tensor
+        Rows of the tables, and where each bag begins among them.
+    total, widest : int or None
+        Sum of the tables' widths, and the largest; either may be unknown.
+    pooling : int or None
+        fbgemm's PoolingMode.
+    per_sample : Tensor or None
+        Weights of the picked rows.
+    """
+
+    indices: Tensor
+    offsets: Tensor
+    total: Size = None
+    widest: Size = None
+    pooling: Int | None = None
+    per_sample: Tensor | None = None
+
+    @property
+    def bytes(self) -> int | None:
+        """Bytes of the tensors that tell the picked rows."""
+        return moved(self.indices, self.offsets, self.per_sample)
 
 
 class Tables(NamedTuple):
@@ -85,10 +108,7 @@ class Tables(NamedTuple):
 def tables(
     weights: tuple[Tensor, ...],
     features: int | None,
-    widths: tuple[Size, Size],
-    indices: Tensor,
-    offsets: Tensor,
-    pooling: Int | None,
+    picks: Picks,
     momentum: Any,
     result: Tensor | Unknown | None,
 ) -> Tables:
@@ -102,8 +122,6 @@ def tables(
         On the device and in unified memory; all but one are empty.
     features : int or None
         Number of tables; None without pooling ("no bag").
-    widths : (int, int)
-        Sum of the tables' widths, and the largest; either may be unknown.
     momentum : Tensor or any other value
         The first state of the optimizer, with one element per row or per weight.
     result : Tensor or Unknown
@@ -111,12 +129,14 @@ def tables(
     """
     stored = max(weights, key=lambda tensor: elements(tensor.shape))
     size = elements(stored.shape)
-    count = elements(indices.shape)
-    pooled = pooling != NO_POOLING and features is not None
+    count = elements(picks.indices.shape)
+    pooled = picks.pooling != NO_POOLING and features is not None
     of_features = features if features is not None and pooled else 1
-    bags = max((elements(offsets.shape) - 1) // max(of_features, 1), 0) if pooled else count
+    bags = max((elements(picks.offsets.shape) - 1) // max(of_features, 1), 0) if pooled else count
     recorded = _recorded_output(result, bags)
-    total, largest = (value if isinstance(value, int) else None for value in widths)
+    total, largest = (
+        value if isinstance(value, int) else None for value in (picks.total, picks.widest)
+    )
     if not pooled:
         total = largest = largest if recorded is None else recorded.shape[1]
     elif total is None and recorded is not None:
@@ -189,16 +209,11 @@ _FLAT_PT2: Final = (
 
 
 def _lookup(
-    indices: Tensor,
-    offsets: Tensor,
+    picks: Picks,
     ends: Tensor,
-    total: Size = None,
-    widest: Size = None,
-    pooling: Int | None = None,
     device_weights: Tensor | None = None,
     unified_weights: Tensor | None = None,
     lists: Tensors = (),
-    per_sample: Tensor | None = None,
     momentum: Any = None,
     *,
     optimizer: str,
@@ -208,25 +223,16 @@ def _lookup(
 ) -> Answer:
     if direction == "bprop" and optimizer == "none":
         raise CannotModel("the gradient goes to a separate optimizer")
-    weights = lists or tuple(w for w in (device_weights, unified_weights) if w is not None)
+    weights = lists or present(device_weights, unified_weights)
     if not weights:
         raise CannotModel("the tables are not in the capture")
-    found = tables(
-        weights,
-        _features(ends),
-        (total, widest),
-        indices,
-        offsets,
-        pooling,
-        momentum,
-        result,
-    )
+    found = tables(weights, _features(ends), picks, momentum, result)
     if lists and found.weights.dtype is None:
         raise CannotModel("the type of the tables is not in the capture")
-    params = texts(found.weights, indices, found.output)
+    params = texts(found.weights, picks.indices, found.output)
     if direction == "fprop":
-        return lookup(found, pooling, (indices, offsets), per_sample), params
-    return gradient(found, pooling, (indices, offsets), per_sample, momentum, update), params
+        return lookup(found, picks), params
+    return gradient(found, picks, momentum, update), params
 
 
 for _optimizer, _update in OPTIMIZERS.items():
@@ -263,35 +269,26 @@ def _features(ends: Tensor) -> int | None:
     return max(ends.shape[0] - 1, 1)
 
 
-def lookup(
-    found: Tables, pooling: Any, places: tuple[Tensor, ...], per_sample: Tensor | None
-) -> Cost:
+def lookup(found: Tables, picks: Picks) -> Cost:
     """Forward work: picked rows are read and summed."""
     flops = 0
-    if pooling != NO_POOLING:
-        flops = found.picked * (1 if per_sample is None else 2)
-        flops += elements(found.output.shape) if pooling == MEAN else 0
-    read = add_known(moved(*places, per_sample), found.element_bytes(found.picked))
-    known = found.exact and isinstance(pooling, int)
-    return Cost(flops, add_known(read, tensor_bytes(found.output)), known)
+    if picks.pooling != NO_POOLING:
+        flops = found.picked * (1 if picks.per_sample is None else 2)
+        flops += elements(found.output.shape) if picks.pooling == MEAN else 0
+    read = add_known(picks.bytes, found.element_bytes(found.picked))
+    known = found.exact and isinstance(picks.pooling, int)
+    return Cost(flops, add_known(read, moved(found.output)), known)
 
 
-def gradient(
-    found: Tables,
-    pooling: Any,
-    places: tuple[Tensor, ...],
-    per_sample: Tensor | None,
-    momentum: Any,
-    update: int,
-) -> Cost:
+def gradient(found: Tables, picks: Picks, momentum: Any, update: int) -> Cost:
     """Backward work: the output's gradient is summed by row, and rows are updated."""
-    weighted = per_sample is not None or pooling == MEAN
+    weighted = picks.per_sample is not None or picks.pooling == MEAN
     flops = found.picked * (2 if weighted else 1) + found.touched * update
     rows = found.element_bytes(found.touched)
-    read = add_known(moved(*places, per_sample), tensor_bytes(found.output))
+    read = add_known(picks.bytes, moved(found.output))
     state: int | None = 0
     if isinstance(momentum, Tensor) and elements(found.weights.shape):
-        of_state = tensor_bytes(momentum)
+        of_state = moved(momentum)
         share = found.touched / elements(found.weights.shape)
         state = None if of_state is None else 2 * round(of_state * min(share, 1))
     return Cost(flops, add_known(read, rows, rows, state), exact=False)
@@ -317,15 +314,10 @@ def gradient(
         other**): fbgemm|fb::split_embedding_codegen_forward
 """)
 def dense_embedding_codegen_lookup_function(
-    indices: Tensor,
-    offsets: Tensor,
+    picks: Picks,
     device_weights: Tensor,
     unified_weights: Tensor | None = None,
     ends: Tensor | None = None,
-    total: Size = None,
-    widest: Size = None,
-    pooling: Int | None = None,
-    per_sample: Tensor | None = None,
     other: Any = None,
     *,
     result: Tensor | Unknown = UNKNOWN,
@@ -333,19 +325,24 @@ def dense_embedding_codegen_lookup_function(
 ) -> Answer:
     if isinstance(other, tuple) and other and isinstance(other[0], Tensor):
         weight = other[0]
-        if per_sample is None and weight.shape == indices.shape and weight.dtype != indices.dtype:
-            per_sample = weight
-    weights = (device_weights,) if unified_weights is None else (device_weights, unified_weights)
+        fits = weight.shape == picks.indices.shape and weight.dtype != picks.indices.dtype
+        if picks.per_sample is None and fits:
+            picks = picks._replace(per_sample=weight)
+    weights = present(device_weights, unified_weights)
     features = None if ends is None else _features(ends)
-    found = tables(weights, features, (total, widest), indices, offsets, pooling, None, result)
-    how = NO_POOLING if ends is None else pooling
-    params = texts(found.weights, indices, found.output)
+    found = tables(weights, features, picks, None, result)
+    params = texts(found.weights, picks.indices, found.output)
     if direction == "fprop":
-        return lookup(found, how, (indices, offsets), per_sample), params
+        return lookup(found, _unpooled(picks, ends)), params
     rows = found.element_bytes(found.touched)
-    read = add_known(moved(indices, offsets, per_sample), tensor_bytes(found.output))
-    written = tensor_bytes(fresh(found.weights))
+    read = add_known(picks.bytes, moved(found.output))
+    written = moved(fresh(found.weights))
     return Cost(found.picked, add_known(read, written, rows, rows), exact=False), params
+
+
+def _unpooled(picks: Picks, ends: Tensor | None) -> Picks:
+    # Without ends of features ("no bag"), rows are not summed.
+    return picks._replace(pooling=NO_POOLING) if ends is None else picks
 
 
 generated(
@@ -365,27 +362,23 @@ generated(
         fbgemm|fb::int_nbit_split_embedding_uvm_caching_codegen_lookup_function
 """)
 def int_nbit_split_embedding_codegen_lookup_function(
-    indices: Tensor,
-    offsets: Tensor,
+    picks: Picks,
     ends: Tensor,
-    total: Size = None,
-    pooling: Int | None = None,
     device_weights: Tensor | None = None,
     unified_weights: Tensor | None = None,
-    per_sample: Tensor | None = None,
     *,
     result: Tensor | Unknown = UNKNOWN,
 ) -> Answer:
     del device_weights, unified_weights
     features = _features(ends) or 1
     shape = result.shape if isinstance(result, Tensor) and len(result.shape) == 2 else None
-    known = total if isinstance(total, int) else (shape[1] if shape else None)
+    known = picks.total if isinstance(picks.total, int) else (shape[1] if shape else None)
     if known is None:
         raise CannotModel("the widths of the tables are not in the capture")
-    picked = elements(indices.shape) * known // features
-    flops = picked * (3 if per_sample is None else 4)
-    same = features == 1 and pooling != NO_POOLING
-    return Cost(flops, None, same), texts(indices, offsets)
+    picked = elements(picks.indices.shape) * known // features
+    flops = picked * (3 if picks.per_sample is None else 4)
+    same = features == 1 and picks.pooling != NO_POOLING
+    return Cost(flops, None, same), texts(picks.indices, picks.offsets)
 
 
 _BAGS: Final = "ends, widest, _, other, _, indices, offsets, pooling, others**)"
@@ -397,47 +390,32 @@ _HOST: Final = "(gradients, other, device_weights, unified_weights, other, other
 
 def _gradients(
     gradients: Tensor,
-    indices: Tensor,
-    offsets: Tensor,
+    picks: Picks,
     device_weights: Tensor,
     unified_weights: Tensor | None = None,
     ends: Tensor | None = None,
-    widest: Size = None,
-    pooling: Int | None = None,
     others: Tensors = (),
     *,
     update: int,
 ) -> Answer:
-    weights = tuple(w for w in (device_weights, unified_weights) if w is not None)
-    result, momentum, per_sample = _backward(
-        gradients, weights, ends, widest, indices, offsets, pooling, others
-    )
-    how = NO_POOLING if ends is None else pooling
-    cost = gradient(result, how, (indices, offsets), per_sample, momentum, update)
-    return cost, texts(gradients, result.weights, indices)
+    if others and _is_weight(others[0], picks.indices):
+        picks, others = picks._replace(per_sample=others[0]), others[1:]
+    momentum = next((tensor for tensor in others if _is_state(tensor)), None)
+    weights = present(device_weights, unified_weights)
+    found = _backward(gradients, weights, ends, picks, momentum)
+    cost = gradient(found, _unpooled(picks, ends), momentum, update)
+    return cost, texts(gradients, found.weights, picks.indices)
 
 
 def _backward(
-    gradients: Tensor,
-    weights: Tensors,
-    ends: Tensor | None,
-    widest: Size,
-    indices: Tensor,
-    offsets: Tensor,
-    pooling: Int | None,
-    others: Tensors,
-) -> tuple[Tables, Tensor | None, Tensor | None]:
-    # The lookup, its optimizer's state and its per-sample weights, as far as known.
+    gradients: Tensor, weights: Tensors, ends: Tensor | None, picks: Picks, momentum: Tensor | None
+) -> Tables:
+    # The lookup, as far as known.
     if len(gradients.shape) != 2:
         raise CannotModel(f"the gradient has shape {gradients.shape}, not 2-d")
     features = None if ends is None else max(elements(ends.shape) - 1, 1)
-    per_sample = [tensor for tensor in others[:1] if _is_weight(tensor, indices)]
-    momentum = next((tensor for tensor in others[len(per_sample) :] if _is_state(tensor)), None)
-    total = gradients.shape[1]
-    result = tables(
-        weights, features, (total, widest), indices, offsets, pooling, momentum, gradients
-    )
-    return result, momentum, per_sample[0] if per_sample else None
+    picks = picks._replace(total=gradients.shape[1])
+    return tables(weights, features, picks, momentum, gradients)
 
 
 def _is_state(tensor: Tensor) -> bool:
@@ -489,24 +467,21 @@ _OF_WEIGHTS: Final = "split_embedding_codegen_grad_indice_weights"
 """)
 def split_embedding_codegen_grad_indice_weights(
     gradients: Tensor,
-    indices: Tensor,
-    offsets: Tensor,
+    picks: Picks,
     device_weights: Tensor,
     unified_weights: Tensor | None = None,
     ends: Tensor | None = None,
-    widest: Size = None,
 ) -> Answer:
-    weights = tuple(w for w in (device_weights, unified_weights) if w is not None)
-    result, _, _ = _backward(gradients, weights, ends, widest, indices, offsets, 0, ())
-    written = moved(fresh(indices, dtype="float32"))
-    read = add_known(moved(gradients, indices, offsets), result.element_bytes(result.picked))
-    cost = Cost(2 * result.picked, add_known(read, written), result.exact)
-    return cost, texts(gradients, result.weights, indices)
+    weights = present(device_weights, unified_weights)
+    found = _backward(gradients, weights, ends, picks._replace(pooling=0), None)
+    written = moved(fresh(picks.indices, dtype="float32"))
+    read = add_known(moved(gradients), picks.bytes, found.element_bytes(found.picked))
+    cost = Cost(2 * found.picked, add_known(read, written), found.exact)
+    return cost, texts(gradients, found.weights, picks.indices)
 
 
 generated(
-    r"(fbgemm|fb)::(split|ssd|dense)_embedding\w*_grad_indice_weights\w*",
-    f"fbgemm::{_OF_WEIGHTS}",
+    r"(fbgemm|fb)::(split|ssd|dense)_embedding\w*_grad_indice_weights\w*", f"fbgemm::{_OF_WEIGHTS}"
 )
 
 

@@ -13,8 +13,10 @@ sgl-kernel/csrc/flashmla_extension.cc; ROCm/ATOM atom/model_ops/base_attention.p
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fastprof.model.call import Tensor
-from fastprof.ops.attention.sizes import attention_forward, heads_last, packed_sizes
+from fastprof.ops.attention.sizes import attention_work, heads_last, packed_sizes
 from fastprof.ops.cost import CannotModel, Cost, Work
 from fastprof.ops.libraries.serving.scores import (
     Batch,
@@ -78,14 +80,28 @@ def paged_attention_v1(
 ) -> Work:
     del table, block
     tokens, heads, depth = heads_of(query, None)
-    of_starts = starts.shape[0] - 1 if starts is not None and starts.shape else None
-    sequences = lengths.shape[0] if lengths is not None and lengths.shape else of_starts
-    result = attended(tokens, batch, sequences, longest(limit))
-    groups = _groups(key, heads, depth)
-    width = out.shape[-1] if out is not None and len(out.shape) > 2 else depth
+    result = attended(tokens, batch, _sequences(lengths, starts), longest(limit))
+    groups, width = _groups(key, heads, depth), _width(out, depth)
     return over_cache(
         query, tokens * heads, result, (groups, depth, key.dtype), (groups, width, value.dtype)
     )
+
+
+def _sequences(lengths: Tensor | None, starts: Tensor | None = None) -> int | None:
+    of_starts = starts.shape[0] - 1 if starts is not None and starts.shape else None
+    return lengths.shape[0] if lengths is not None and lengths.shape else of_starts
+
+
+def _width(out: Tensor | None, otherwise: int) -> int:
+    # Elements of a head of the output.
+    return out.shape[-1] if out is not None and len(out.shape) > 2 else otherwise
+
+
+def _of_table(table: Tensor | None, cache: Tensor) -> int | None:
+    # Keys of a sequence that fills its row of the block table.
+    if table is not None and len(table.shape) == 2 and len(cache.shape) == 4:
+        return table.shape[1] * cache.shape[1]
+    return None
 
 
 @operators("""
@@ -125,15 +141,12 @@ def varlen_fwd(
 ) -> Work:
     blocks = len(key.shape) >= 4 and (table is not None or lengths is not None)
     if not blocks and len(query.shape) == 4:
-        return Work((attention_forward(heads_last(query, key, value, None)),))
+        return attention_work(heads_last(query, key, value), "fprop")
     if not blocks and len(key.shape) == 3:
         return _ragged(query, key, value, starts, (longest_query, limit), batch)
     tokens, heads, depth = heads_of(query, None)
-    of_starts = starts.shape[0] - 1 if starts is not None and starts.shape else None
-    sequences = lengths.shape[0] if lengths is not None and lengths.shape else of_starts
-    in_table = None
-    if table is not None and len(table.shape) == 2 and len(key.shape) == 4:
-        in_table = table.shape[1] * key.shape[1]
+    sequences, in_table = _sequences(lengths, starts), _of_table(table, key)
+    if table is not None and in_table is not None:
         sequences = sequences or table.shape[0]
     result = attended(tokens, batch, sequences, longest(limit, in_table))
     stored = [tensor for tensor in (new_key, new_value) if tensor is not None]
@@ -207,7 +220,7 @@ def mha_fwd(query: Tensor, key: Tensor, value: Tensor, out: Tensor | None = None
         query, key, value = (
             Tensor((1, *tensor.shape), tensor.dtype) for tensor in (query, key, value)
         )
-    return Work((attention_forward(heads_last(query, key, value, None)),))
+    return attention_work(heads_last(query, key, value), "fprop")
 
 
 table_row("""
@@ -248,13 +261,8 @@ def _ragged(
         known = tuple(limit if isinstance(limit, int) else None for limit in limits)
         if None in known and starts is None:
             raise
-        return Work(
-            (
-                attention_forward(
-                    packed_sizes(query, key, value, None, starts, (known[0], known[1]))
-                ),
-            )
-        )
+        sizes = packed_sizes(query, key, value, None, starts, (known[0], known[1]))
+        return attention_work(sizes, "fprop")
     groups = key.shape[1]
     return over_cache(
         query,
@@ -270,10 +278,8 @@ def _groups(key: Tensor, heads: int, depth: int) -> int:
     # size, x], [blocks, heads, d, size] or without blocks [slots, heads, d]: a size between blocks
     # and d that divides the queries' heads. The second layout is the most common.
     shape = key.shape
-    if len(shape) == 3:
+    if len(shape) in (3, 5):
         candidates: tuple[int, ...] = (shape[1],)
-    elif len(shape) == 5:
-        candidates = (shape[1],)
     elif len(shape) == 4 and shape[-1] == depth:
         candidates = (shape[2], shape[1])
     elif len(shape) == 4:
@@ -289,17 +295,7 @@ def _groups(key: Tensor, heads: int, depth: int) -> int:
 def _with_stores(work: Work, stored: list[Tensor]) -> Work:
     (part,) = work.parts
     extra = Cost(0, moved(*stored, *stored))
-    return Work(
-        (
-            type(part)(
-                part.role,
-                part.cost + extra,
-                part.params,
-                kernels=part.kernels,
-                no_tensor_cores=part.no_tensor_cores,
-            ),
-        )
-    )
+    return Work((replace(part, cost=part.cost + extra),))
 
 
 @operators("""
@@ -328,11 +324,10 @@ def sm100_cutlass_mla_decode(
     if cache.shape[-1:] != (depth,):
         raise CannotModel(f"a cache {cache.shape} is not {depth} wide")
     whole = Tensor((tokens, heads, depth), query.dtype)
-    sequences = lengths.shape[0] if lengths is not None and lengths.shape else None
-    result = attended(tokens, batch, sequences, None)
-    width = out.shape[-1] if out is not None and len(out.shape) > 2 else width
+    result = attended(tokens, batch, _sequences(lengths), None)
+    values = _width(out, width)
     return over_cache(
-        whole, tokens * heads, result, (1, depth, cache.dtype), (0, width, cache.dtype)
+        whole, tokens * heads, result, (1, depth, cache.dtype), (0, values, cache.dtype)
     )
 
 
@@ -369,15 +364,8 @@ def mla_decode_stage1_asm_fwd(
     tokens, heads, depth = heads_of(query, None)
     if cache.shape[-1:] != (depth,):
         raise CannotModel(f"a cache {cache.shape} is not {depth} wide")
-    if out is not None and len(out.shape) > 2:
-        values = out.shape[-1]
-    else:
-        values = width if isinstance(width, int) else depth * 8 // 9
-    limit = None
-    if table is not None and len(table.shape) == 2 and len(cache.shape) == 4:
-        limit = table.shape[1] * cache.shape[1]
-    sequences = lengths.shape[0] if lengths is not None and lengths.shape else None
-    result = attended(tokens, batch, sequences, longest(limit))
+    values = _width(out, width if isinstance(width, int) else depth * 8 // 9)
+    result = attended(tokens, batch, _sequences(lengths), longest(_of_table(table, cache)))
     return over_cache(
         query, tokens * heads, result, (1, depth, cache.dtype), (0, values, cache.dtype)
     )

@@ -238,9 +238,9 @@ def _as(x: Tensor, cache: Tensor) -> Tensor:
 
 def _scaled(rows: tuple[Tensor, ...], written: tuple[Tensor, ...]) -> int:
     smaller = [
-        elements(table_row.shape)
-        for table_row, cell in zip(rows, written, strict=True)
-        if (item_size(cell.dtype) or 0) < (item_size(table_row.dtype) or 0)
+        elements(row.shape)
+        for row, cell in zip(rows, written, strict=True)
+        if (item_size(cell.dtype) or 0) < (item_size(row.dtype) or 0)
     ]
     return SCALE * sum(smaller)
 

@@ -24,15 +24,7 @@ from fastprof.ops.losses.cross_entropy import FORWARD as SOFTMAX
 from fastprof.ops.parameters import Int, Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
-from fastprof.ops.tensor import (
-    canonical_type,
-    elements,
-    fresh,
-    moved,
-    short_type,
-    tensor_bytes,
-    texts,
-)
+from fastprof.ops.tensor import canonical_type, elements, fresh, moved, short_type, texts
 from fastprof.ops.tensor_cores import why_not
 
 # Cost of expert matrices [e, n, k], of which some are read.
@@ -80,7 +72,7 @@ def numbers(w1: Tensor | None, w2: Tensor | None, x: Tensor | None) -> int:
 
 def _read(weight: Tensor, rows: int) -> int | None:
     # Bytes of the matrices of the selectable experts.
-    total, experts = tensor_bytes(weight), weight.shape[0] if weight.shape else 0
+    total, experts = moved(weight), weight.shape[0] if weight.shape else 0
     if total is None or not experts:
         return total
     return total // experts * min(experts, rows)

@@ -21,7 +21,7 @@ from fastprof.ops.normalisation import layer_norm as plain
 from fastprof.ops.parameters import Int, Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.table import table_row
-from fastprof.ops.tensor import elements, fresh, moved, texts
+from fastprof.ops.tensor import elements, fresh, moved, present, texts
 
 _ROOT: Final = 3  # squares added 2, x / root 1
 
@@ -174,14 +174,10 @@ def fused_qk_norm_rope(
         turned = width // heads * (known[0] + known[1])
     del size
     part = Tensor((*x.shape[:-1], turned), x.dtype)
-    angles = (
-        None if cache is None else Tensor((elements(positions.shape), cache.shape[-1]), cache.dtype)
-    )
-    cost = Cost(
-        elements(part.shape) * (_ROOT + 1 + 3),
-        moved(part, part, q_weight, k_weight, positions, angles),
-        len(known) == 3,
-    )
+    tokens = elements(positions.shape)
+    angles = None if cache is None else Tensor((tokens, cache.shape[-1]), cache.dtype)
+    moves = moved(part, part, q_weight, k_weight, positions, angles)
+    cost = Cost(elements(part.shape) * (_ROOT + 1 + 3), moves, len(known) == 3)
     return cost, texts(x, q_weight, k_weight)
 
 
@@ -266,14 +262,11 @@ def rotary_embedding(
     if depth is not None and turned is not None and turned > depth:
         raise CannotModel(f"a cache {turned} wide does not fit heads of {depth}")
     exact = depth is not None and turned is not None
-    pieces = [_turned(tensor, depth, turned) for tensor in (query, key) if tensor is not None]
+    pieces = [_turned(tensor, depth, turned) for tensor in present(query, key)]
     angles = None if cache is None else Tensor((tokens, cache.shape[-1]), cache.dtype)
-    cost = Cost(
-        _ROTATION * sum(elements(tensor.shape) for tensor in pieces),
-        moved(*pieces, *pieces, positions, offsets, angles),
-        exact,
-    )
-    return cost, texts(query, key)
+    flops = _ROTATION * sum(elements(tensor.shape) for tensor in pieces)
+    moves = moved(*pieces, *pieces, positions, offsets, angles)
+    return Cost(flops, moves, exact), texts(query, key)
 
 
 @operators("""
@@ -314,12 +307,9 @@ def apply_rope_pos_ids_cos_sin_cache(
     count = elements(query.shape) + elements(key.shape)
     angles = None if cache is None else Tensor((tokens, share), cache.dtype)
     stored = [] if value_cache is None or values is None else [key, values, values]
-    cost = Cost(
-        _ROTATION * (count // depth * share if depth else 0),
-        moved(query, key, query_out, key_out, positions, offsets, angles, slots, *stored),
-        isinstance(width, int),
-    )
-    return cost, texts(query, key)
+    flops = _ROTATION * (count // depth * share if depth else 0)
+    moves = moved(query, key, query_out, key_out, positions, offsets, angles, slots, *stored)
+    return Cost(flops, moves, isinstance(width, int)), texts(query, key)
 
 
 @operators("""
@@ -349,15 +339,12 @@ def rope_fwd_impl(
     positions = elements(x.shape[:-2])
     rows = [
         Tensor((min(positions, elements(tensor.shape[:-1])), tensor.shape[-1]), tensor.dtype)
-        for tensor in (angles, more_angles)
-        if tensor is not None and tensor.shape
+        for tensor in present(angles, more_angles)
+        if tensor.shape
     ]
-    both = [tensor for tensor in (x, more) if tensor is not None]
-    cost = Cost(
-        _ROTATION * sum(elements(tensor.shape) for tensor in both),
-        moved(*both, *map(fresh, both), *rows),
-    )
-    return cost, texts(*both)
+    both = present(x, more)
+    flops = _ROTATION * sum(elements(tensor.shape) for tensor in both)
+    return Cost(flops, moved(*both, *map(fresh, both), *rows)), texts(*both)
 
 
 def _turned(x: Tensor, depth: int | None, turned: int | None) -> Tensor:

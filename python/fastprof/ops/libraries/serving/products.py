@@ -364,12 +364,8 @@ def dynamic_scaled_fp8_quant(
 ) -> Answer:
     known = given is True or searched is False
     reads = [x] if known else [x, x]
-    cost = Cost(
-        scaled_up(x, searched=not known),
-        moved(*reads, out, scales),
-        not isinstance(given, Unknown) and not isinstance(searched, Unknown),
-    )
-    return cost, texts(x)
+    exact = not isinstance(given, Unknown) and not isinstance(searched, Unknown)
+    return Cost(scaled_up(x, searched=not known), moved(*reads, out, scales), exact), texts(x)
 
 
 table_row("""

@@ -18,6 +18,7 @@ from typing import Final
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import ERROR_FUNCTION, EXPONENTIAL, LOGARITHM, SIGMOID, TRIGONOMETRIC
 from fastprof.ops.cost import Answer, CannotModel, Cost
+from fastprof.ops.libraries.mamba import Scan
 from fastprof.ops.libraries.serving.products import SCALE, SEARCH
 from fastprof.ops.losses.cross_entropy import FORWARD as SOFTMAX
 from fastprof.ops.parameters import Flag, Tensors
@@ -243,29 +244,17 @@ _STATE: Final = EXPONENTIAL + 1 + 2 + 2 + 2
         _C::selective_scan_fwd
 """)
 def selective_scan_fwd(
-    u: Tensor,
-    delta: Tensor,
-    a: Tensor,
-    b: Tensor,
-    c: Tensor,
-    states: Tensor,
-    d: Tensor | None = None,
-    z: Tensor | None = None,
-    bias: Tensor | None = None,
-    softplus: Flag = True,
-    slots: Tensor | None = None,
-    *,
-    read: Tensors,
+    scan: Scan, states: Tensor, softplus: Flag = True, slots: Tensor | None = None, *, read: Tensors
 ) -> Answer:
+    u, a, d, z = scan.u, scan.a, scan.d, scan.z
     if len(a.shape) != 2 or len(u.shape) < 2 or a.shape[0] != u.shape[-2]:
         raise CannotModel(f"states of {a.shape} do not fit {u.shape}")
     each = _STATE * a.shape[1]
-    each += 2 * (d is not None) + (SIGMOID + 1) * (z is not None) + (bias is not None)
+    each += 2 * (d is not None) + (SIGMOID + 1) * (z is not None) + (scan.bias is not None)
     each += (EXPONENTIAL + LOGARITHM + 1) * (softplus is not False)
     of_states = _states(states, slots, u.shape[0] if len(u.shape) == 3 else 1)
     written = u if z is None else z
-    operands = (u, delta, a, b, c, d, z, bias, slots, *read)
-    touched = moved(*operands, written, of_states, of_states)
+    touched = moved(*scan, slots, *read, written, of_states, of_states)
     cost = Cost(each * elements(u.shape), touched, not isinstance(softplus, Unknown))
     return cost, texts(u, a)
 

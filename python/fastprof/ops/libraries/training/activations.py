@@ -1,36 +1,30 @@
-"""Gated and biased activations and rotary embeddings in one kernel.
+"""Gated and biased activations, rotary embeddings, and fused losses, each in one kernel.
 
-Sources: flash_attn/layers/rotary.py in Dao-AILab/flash-attention; src/liger_kernel/ops/rope.py and
-similar files in linkedin/Liger-Kernel; apex/transformer/functional/fused_rope.py in NVIDIA/apex;
-transformer_engine/pytorch/attention/rope.py in NVIDIA/TransformerEngine;
-unsloth/kernels/rope_embedding.py in unslothai/unsloth.
+Cross entropy and divergences may include the model's last product.
 
-Sources: src/liger_kernel/ops/swiglu.py and geglu.py in linkedin/Liger-Kernel;
-megatron/core/fusions/fused_bias_swiglu.py, fused_bias_geglu.py, fused_bias_gelu.py,
-fused_weighted_squared_relu.py in NVIDIA/Megatron-LM; flash_attn/ops/activations.py in
-Dao-AILab/flash-attention; transformer_engine/pytorch/csrc/ts_fp8_op.cpp in
-NVIDIA/TransformerEngine; xformers/csrc/swiglu in facebookresearch/xformers.
-
-Fused cross entropy and divergences, some including the model's last product.
-
-Sources: src/liger_kernel/ops in linkedin/Liger-Kernel; apex/contrib/xentropy in NVIDIA/apex;
-flash_attn/losses/cross_entropy.py in Dao-AILab/flash-attention;
-transformer_engine/pytorch/cross_entropy.py in NVIDIA/TransformerEngine;
-unsloth/kernels/cross_entropy_loss.py in unslothai/unsloth.
+Sources: src/liger_kernel/ops in linkedin/Liger-Kernel; apex/transformer/functional/fused_rope.py
+and apex/contrib/xentropy in NVIDIA/apex; flash_attn/layers/rotary.py, flash_attn/ops/activations.py
+and flash_attn/losses/cross_entropy.py in Dao-AILab/flash-attention;
+megatron/core/fusions/fused_bias_swiglu.py, fused_bias_geglu.py, fused_bias_gelu.py and
+fused_weighted_squared_relu.py in NVIDIA/Megatron-LM; transformer_engine/pytorch/cross_entropy.py,
+attention/rope.py and csrc/ts_fp8_op.cpp in NVIDIA/TransformerEngine;
+unsloth/kernels/rope_embedding.py and cross_entropy_loss.py in unslothai/unsloth;
+xformers/csrc/swiglu in facebookresearch/xformers.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 from fastprof.model.call import Tensor
 from fastprof.ops.axes import EXPONENTIAL, LOGARITHM, SIGMOID, TRIGONOMETRIC
 from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
-from fastprof.ops.matrix.matmul import GEMM, Product
+from fastprof.ops.matrix.matmul import Product, forward
 from fastprof.ops.parameters import Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
-from fastprof.ops.tensor import byte_count, elements, fresh, moved, named, texts
+from fastprof.ops.tensor import byte_count, elements, fresh, moved, named, present, texts
 
 # Gated and biased activations in one kernel.
 
@@ -144,17 +138,8 @@ _TRANSFORMER_ENGINE: Final = {
     "sreglu_ts": (_SQUARED_RELU[0] + 1, True),
 }
 # transformer_engine::DType, the number by which a call names the type of its result.
-_TYPES: Final = {
-    0: "uint8",
-    1: "int16",
-    2: "int32",
-    3: "int64",
-    4: "float32",
-    5: "float16",
-    6: "bfloat16",
-    7: "float8_e4m3fn",
-    8: "float8_e5m2",
-}
+_NAMES: Final = "uint8 int16 int32 int64 float32 float16 bfloat16 float8_e4m3fn float8_e5m2"
+_TYPES: Final = dict(enumerate(_NAMES.split()))
 
 
 def _converted(
@@ -380,30 +365,15 @@ def _at_once(
     extra: int | None,
 ) -> Work:
     # The products are done by gemms; the loss and its gradient by other kernels.
-    flops = sum(times * product.flops for product, times in products)
-    each = [
-        add_known(moved(product.left, product.right), product.output_bytes)
-        for product, times in products
-        for _ in range(times)
-    ]
-    params = first.params(first.n, first.m, first.k)
-    count = sum(elements(one.shape) for one in scores)
-    loss = Cost(
-        count * (_SUM + _GRADIENT),
-        add_known(moved(*scores, *scores, *scores), extra),
-    )
-    reason = first.no_tensor_cores(first.n, first.m, first.k)
-    return Work(
-        (
-            Part("main", Cost(flops, add_known(*each)), params, kernels=GEMM,
-                 no_tensor_cores=reason),
-            Part("main", loss, texts(*scores)),
-        )
-    )  # fmt: skip
+    parts = [forward(product) for product, times in products for _ in range(times)]
+    gemm = replace(forward(first), cost=Work(tuple(parts)).cost)
+    flops = sum(elements(one.shape) for one in scores) * (_SUM + _GRADIENT)
+    loss = Cost(flops, add_known(moved(*scores, *scores, *scores), extra))
+    return Work((gemm, Part("main", loss, texts(*scores))))
 
 
 def _scaled(*tensors: Tensor | None) -> Work:
-    given = [tensor for tensor in tensors if tensor is not None]
+    given = present(*tensors)
     count = sum(elements(tensor.shape) for tensor in given)
     cost = Cost(count, moved(*given, *given), exact=False)
     return Work((Part("main", cost, texts(*given)),))

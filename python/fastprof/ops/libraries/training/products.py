@@ -1,29 +1,18 @@
-"""Linear layers of training packages, and rows permuted by expert.
-
-Sources: transformer_engine/pytorch/permutation.py in NVIDIA/TransformerEngine;
-megatron/core/fusions/fused_indices_converter.py in NVIDIA/Megatron-LM.
+"""Linear layers and fused norms of training packages, and rows permuted by expert.
 
 The order of an autograd function's tensors depends on the release, so they are identified by shape:
-weights are matrices [out, in], the input's last size is `in`.
+weights are matrices [out, in], the input's last size is `in`. Norms and softmax may have a
+residual, a gate or a mask.
 
-Sources: transformer_engine/pytorch/module/linear.py, layernorm_linear.py, layernorm_mlp.py,
-grouped_linear.py and transformer_engine/pytorch/csrc/ts_fp8_op.cpp in NVIDIA/TransformerEngine;
-apex/fused_dense/fused_dense.py and apex/mlp/mlp.py in NVIDIA/apex; flash_attn/ops/fused_dense.py in
-Dao-AILab/flash-attention; megatron/core/tensor_parallel/layers.py in NVIDIA/Megatron-LM;
-xformers/ops/swiglu_op.py in facebookresearch/xformers.
-
-Fused norms and softmax, some with a residual, a gate or a mask.
-
-Sources: apex/transformer/functional/fused_softmax.py in NVIDIA/apex, the same in
-megatron/core/fusions/fused_softmax.py of NVIDIA/Megatron-LM and in
-transformer_engine/pytorch/softmax.py of NVIDIA/TransformerEngine;
-src/liger_kernel/ops/softmax.py in linkedin/Liger-Kernel.
-
-Sources: apex/normalization/fused_layer_norm.py and apex/contrib/layer_norm in NVIDIA/apex;
-src/liger_kernel/ops in linkedin/Liger-Kernel; transformer_engine/pytorch/module in
-NVIDIA/TransformerEngine; flash_attn/ops/triton/layer_norm.py in Dao-AILab/flash-attention;
-mamba_ssm/ops/triton/layer_norm.py and layernorm_gated.py in state-spaces/mamba;
-unsloth/kernels in unslothai/unsloth.
+Sources: transformer_engine/pytorch/permutation.py, softmax.py, csrc/ts_fp8_op.cpp and module
+(linear.py, layernorm_linear.py, layernorm_mlp.py, grouped_linear.py) in NVIDIA/TransformerEngine;
+apex/fused_dense/fused_dense.py, apex/mlp/mlp.py, apex/transformer/functional/fused_softmax.py,
+apex/normalization/fused_layer_norm.py and apex/contrib/layer_norm in NVIDIA/apex;
+flash_attn/ops/fused_dense.py and ops/triton/layer_norm.py in Dao-AILab/flash-attention;
+megatron/core/tensor_parallel/layers.py, fusions/fused_indices_converter.py and
+fusions/fused_softmax.py in NVIDIA/Megatron-LM; src/liger_kernel/ops in linkedin/Liger-Kernel;
+mamba_ssm/ops/triton/layer_norm.py and layernorm_gated.py in state-spaces/mamba; unsloth/kernels in
+unslothai/unsloth; xformers/ops/swiglu_op.py in facebookresearch/xformers.
 """
 
 from __future__ import annotations
@@ -36,7 +25,7 @@ from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.axes import TRIGONOMETRIC
 from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.losses.cross_entropy import BACKWARD, FORWARD
-from fastprof.ops.matrix.matmul import GEMM, Product, linear
+from fastprof.ops.matrix.matmul import Product, forward, linear
 from fastprof.ops.normalisation.layer_norm import group_norm, layer_norm, rms_norm
 from fastprof.ops.parameters import Flag, Int, Tensors
 from fastprof.ops.registry import operators
@@ -76,9 +65,7 @@ def aten_linear(tensors: Tensors, *, result: Tensor | Unknown = UNKNOWN, directi
     parallelism the input is this rank's share of the rows.
     (tensors**): aten::LinearWithGradAccumulationAndAsyncCommunication
 """)
-def linear_with_grad_accumulation_and_async_communication(
-    tensors: Tensors, *, direction: str
-) -> Work:
+def linear_with_accumulation(tensors: Tensors, *, direction: str) -> Work:
     if direction == "fprop":
         raise CannotModel("forward is counted by the operators inside")
     return _estimated(_linear(tensors, direction), False)
@@ -148,17 +135,8 @@ def _products(products: Sequence[Product], direction: str, extra: Cost | None = 
     # Gemms do all products; other kernels do the rest (norms, activations).
     times = 1 if direction == "fprop" else 2
     flops = sum(product.flops for product in products) * times
-    each = [
-        add_known(moved(product.left, product.right), product.output_bytes) for product in products
-    ]
-    last = products[0]
-    gemm = Part(
-        "main",
-        Cost(flops, add_known(*each * times)),
-        last.params(last.n, last.m, last.k),
-        kernels=GEMM,
-        no_tensor_cores=last.no_tensor_cores(last.n, last.m, last.k),
-    )
+    each = [forward(product).cost.bytes for product in products]
+    gemm = replace(forward(products[0]), cost=Cost(flops, add_known(*each * times)))
     if extra is None:
         return Work((gemm,))
     return Work((gemm, Part("main", extra, gemm.params)))
@@ -184,9 +162,14 @@ def layer_norm_linear(tensors: Tensors, x: Tensor | None = None, *, direction: s
 
 
 def _norm(x: Tensor, direction: str) -> Cost:
-    flops = elements(x.shape) * (8 if direction == "fprop" else 13)
-    tensors = (x, fresh(x)) if direction == "fprop" else (x, x, fresh(x))
-    return Cost(flops, moved(*tensors), exact=False)
+    return _passes(x, (8, 13), direction)
+
+
+def _passes(x: Tensor, flops: tuple[int, int], direction: str) -> Cost:
+    # x read and a result written; backward also the gradient. FLOPs per element of both passes.
+    back = direction == "bprop"
+    tensors = (x, x, fresh(x)) if back else (x, fresh(x))
+    return Cost(elements(x.shape) * flops[back], moved(*tensors), exact=False)
 
 
 @operators("""
@@ -209,11 +192,8 @@ def layer_norm_mlp(tensors: Tensors, *, direction: str) -> Work:
 
 
 def _activation(product: Product, direction: str) -> Cost:
-    count = product.output_elements
-    inner = Tensor((count,), product.output_type)
-    flops = count * (24 if direction == "fprop" else 28)
-    tensors = (inner, inner) if direction == "fprop" else (inner, inner, inner)
-    return Cost(flops, moved(*tensors), exact=False)
+    inner = Tensor((product.output_elements,), product.output_type)
+    return _passes(inner, (24, 28), direction)
 
 
 @operators("""
@@ -287,10 +267,7 @@ def te_gemm_ts(
     others: Tensors = (),
 ) -> Work:
     del others, left_turned, right_turned
-    sizes = [
-        (elements(tensor.shape[:-1]), tensor.shape[-1]) for tensor in (left, right) if tensor.shape
-    ]
-    if len(sizes) != 2 or not output.shape:
+    if not (left.shape and right.shape and output.shape):
         raise CannotModel("an operand is not in the capture")
     m, n = elements(output.shape[:-1]), output.shape[-1]
     # The operands have m k and n k elements in any orientation.
