@@ -11,9 +11,7 @@ from fastprof._core.fp_calls cimport (
     fp_calls_find, fp_calls_frames, fp_calls_instances, fp_calls_of, fp_calls_outside, fp_kind,
 )
 from fastprof._core.fp_join cimport fp_next, fp_next_kernels
-from fastprof._core.fp_names cimport (
-    fp_names, fp_names_bytes, fp_names_count, fp_names_free, fp_names_new,
-)
+from fastprof._core.fp_names cimport fp_names_bytes, fp_names_count, fp_names_free, fp_names_new
 from fastprof._core.fp_status cimport FP_MORE, fp_status
 from fastprof._core._status cimport check
 
