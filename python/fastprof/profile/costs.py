@@ -162,24 +162,8 @@ class Costs:
 
     @computed_once
     def _shares(self) -> tuple[Ints, Ints]:
-        """Each kernel's share of its part's FLOPs and bytes."""
-        calls, part = self._calls, self._row % np.int32(ALL_PARTS)
-        group, n_groups = _share.pairs(
-            calls.group,
-            calls.n_groups,
-            self._cell,
-            part.astype(np.int8),
-            BESIDE + 1 if self._tables.has_helpers else BESIDE,
-        )
-        groups = _share.Groups(group, n_groups, self._cell, self._duration, len(part))
-        shares = []
-        for what, table in (("FLOPs", self._tables.flops), ("bytes", self._tables.bytes)):
-            total = np.array(table, np.int64)[self._row]
-            share = self._of_kernels(np.where(part == BESIDE, total, -1))
-            groups.share(total, share)
-            checks.shares(what, *groups.add_up(total, share))
-            shares.append(Ints(_left(calls, share)))
-        return shares[0], shares[1]
+        flops, moved = _shared(self._tables, self._row, self._cell, self._calls, self._duration)
+        return Ints(flops), Ints(moved)
 
     @property
     def cell(self) -> Int32:
@@ -193,6 +177,33 @@ class Costs:
         costs._cell = self._cell[rows]
         costs._names = SharedValues(names.rows[rows], names.id_of_row, names.values)
         return costs
+
+
+def _shared(
+    tables: CostTables, row: Int32, cell: Int32, calls: CallsOfKernels, duration: Int64
+) -> list[Int64]:
+    """Each kernel's share of its part's FLOPs and bytes.
+
+    row : int32 [cells], of the tables
+    cell : int32 [kernels]
+    """
+    part = row % np.int32(ALL_PARTS)
+    group, n_groups = _share.pairs(
+        calls.group,
+        calls.n_groups,
+        cell,
+        part.astype(np.int8),
+        BESIDE + 1 if tables.has_helpers else BESIDE,
+    )
+    groups = _share.Groups(group, n_groups, cell, duration, len(part))
+    shares = []
+    for what, table in (("FLOPs", tables.flops), ("bytes", tables.bytes)):
+        total = np.array(table, np.int64)[row]
+        share = take(np.where(part == BESIDE, total, -1), cell)
+        groups.share(total, share)
+        checks.shares(what, *groups.add_up(total, share))
+        shares.append(_left(calls, share))
+    return shares
 
 
 def _left(calls: CallsOfKernels, share: Int64) -> Int64:
