@@ -24,7 +24,7 @@ from fastprof.profile import gpu_work
 from fastprof.profile.steps import ranges as labels
 from fastprof.profile.steps.kernel_steps import StepsOfKernels, step_of_launches, steps_of_kernels
 from fastprof.profile.steps.marked import is_loader, is_optimizer
-from fastprof.profile.steps.ranges import is_outermost, launching_threads
+from fastprof.profile.steps.ranges import is_outermost, kernels_by_process, launching_threads
 from fastprof.profile.steps.repetition import consecutive
 
 ENOUGH: Final = 0.9  # share of the GPU time that the steps must launch
@@ -71,9 +71,7 @@ def by_graph(trace: Trace, weight: Int64) -> MarkedSteps | str:
     """Steps that begin where the CUDA graph with the most GPU time is launched."""
     kernels, results, replayed = trace.kernels, [], 0
     of_graphs = np.logical_or(*gpu_work.in_graphs(trace)) & (kernels.launch >= 0)
-    all_rows = np.flatnonzero(of_graphs & (kernels.process >= 0))
-    for process, of_process in rows_by(kernels.process[all_rows]):
-        rows = all_rows[of_process]
+    for pid, rows in kernels_by_process(trace, of_graphs):
         launch, place = np.unique(kernels.launch[rows], return_inverse=True)
         graph = _graphs(trace, rows, place)
         time = np.bincount(graph[place], weight[rows])
@@ -82,9 +80,7 @@ def by_graph(trace: Trace, weight: Int64) -> MarkedSteps | str:
             continue
         best = int(time.argmax())
         replayed += int(time[best])
-        results.append(
-            (int(trace.processes[process]), trace.launches.start[launch[graph == best]], NEVER)
-        )
+        results.append((pid, trace.launches.start[launch[graph == best]], NEVER))
     steps = _between(trace, results, weight)
     if steps is None:
         return "no CUDA graph is launched twice"
@@ -208,13 +204,11 @@ def _steps(trace: Trace, matches: Bools, pattern: str) -> StepsOfKernels:
     launch_start = take(trace.launches.start, trace.kernels.launch)
     known = trace.kernels.launch >= 0
     results = []
-    all_rows = np.flatnonzero(known & (trace.kernels.process >= 0))
-    for process, of_process in rows_by(trace.kernels.process[all_rows]):
-        rows = all_rows[of_process]
+    for pid, rows in kernels_by_process(trace, known):
         rows = rows[np.argsort(launch_start[rows], kind="stable")]
         begins = matches[rows] & ~np.append(False, matches[rows[:-1]])
         if begins.any():
-            results.append((int(trace.processes[process]), launch_start[rows[begins]]))
+            results.append((pid, launch_start[rows[begins]]))
     if not results:
         raise StepsError(
             f"{trace.name}: the launches of the kernels that match {pattern!r} are not recorded"

@@ -6,7 +6,7 @@ Labels of steps: their numbers, and how messages show them.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import floor
 from typing import Final
 
@@ -17,7 +17,7 @@ from fastprof._core._take import distinct, take
 from fastprof._system.classes import NamedTuple
 from fastprof._system.regex import regex
 from fastprof.errors import StepsError
-from fastprof.model.arrays import Bools, Int32, Int64, unique
+from fastprof.model.arrays import Bools, Int32, Int64, rows_by, unique
 from fastprof.model.markers import Meaning
 from fastprof.model.metadata import ProfilerSteps
 from fastprof.model.numbers import without_numbers
@@ -144,6 +144,16 @@ def launching_threads(trace: Trace) -> Bools:
     launches = np.zeros(len(trace.threads), bool)
     launches[[number for number in used if number >= 0]] = True
     return launches
+
+
+def kernels_by_process(trace: Trace, wanted: Bools) -> Iterator[tuple[int, Int64]]:
+    """The pid of each process, and the rows of its kernels among the wanted ones.
+
+    wanted : [kernels]
+    """
+    rows = np.flatnonzero(wanted & (trace.kernels.process >= 0))
+    for process, of_process in rows_by(trace.kernels.process[rows]):
+        yield int(trace.processes[process]), rows[of_process]
 
 
 def _on_launching_threads(trace: Trace) -> UserRanges:

@@ -8,9 +8,10 @@ import numpy as np
 
 from fastprof._core._take import take
 from fastprof._system.classes import NamedTuple
-from fastprof.model.arrays import Bools, Int32, Int64, rows_by, unique
+from fastprof.model.arrays import Bools, Int32, Int64, unique
 from fastprof.model.metadata import ProfilerSteps
 from fastprof.model.trace import NEVER, Trace
+from fastprof.profile.steps.ranges import kernels_by_process
 
 ENOUGH: Final = 0.98  # share of the GPU time that must repeat
 
@@ -35,14 +36,12 @@ def find(trace: Trace, group: Int32, is_kernel: Bools) -> Repetition:
     results, share = [], 1.0
     known = is_kernel & (trace.kernels.launch >= 0)
     launch_start = take(trace.launches.start, trace.kernels.launch)
-    all_rows = np.flatnonzero(known & (trace.kernels.process >= 0))
-    for process, of_process in rows_by(trace.kernels.process[all_rows]):
-        rows = all_rows[of_process]
+    for pid, rows in kernels_by_process(trace, known):
         rows = rows[np.argsort(launch_start[rows], kind="stable")]
         duration = np.maximum(trace.kernels.duration[rows], 0)
         first, of_time = _first_launches(_renumbered(group[rows]), duration)
         share = min(share, of_time)
-        results.append((int(trace.processes[process]), launch_start[rows[first]]))
+        results.append((pid, launch_start[rows[first]]))
     if not results or share < ENOUGH:
         return Repetition(None, share if results else 0.0)
     return Repetition(consecutive(results), share)
