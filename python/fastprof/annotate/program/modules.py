@@ -226,9 +226,9 @@ class OwnProfilers:
         One that warms up is prepared: torch does not tell, and another one would take its events.
         """
         return torch.autograd._profiler_enabled() or any(
-            each.entered and each.kineto_results is None
-            for each in gc.get_objects()
-            if type(each) is profiler.profile
+            candidate.entered and candidate.kineto_results is None
+            for candidate in gc.get_objects()
+            if type(candidate) is profiler.profile
         )
 
     def _before(self, _: Any) -> None:
