@@ -109,7 +109,8 @@ class SecondThread:
     """Runs functions on one other thread, in the order of submission; at once if none can start.
 
     A context manager: leaving it cancels functions that have not started and waits for the one that
-    runs.
+    runs. The thread is a daemon: Ctrl-C may interrupt any line here, and Python waits at its exit
+    for all other threads, also for one that nobody can end any more.
     """
 
     def __init__(self) -> None:
@@ -120,7 +121,7 @@ class SecondThread:
         """Schedule function(*arguments)."""
         task = Task(lambda: function(*arguments))
         if self._thread is None:
-            thread = Thread(target=self._work)
+            thread = Thread(target=_work, args=(self._tasks,), daemon=True)
             try:
                 thread.start()
             except RuntimeError:  # the system has no thread left
@@ -130,23 +131,24 @@ class SecondThread:
         self._tasks.put(task)
         return task
 
-    def _work(self) -> None:
-        while task := self._tasks.get():
-            task.run()
-            del task  # and its result
-
     def __enter__(self) -> SecondThread:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        if self._thread is None:
-            return
         with suppress(Empty):
             while task := self._tasks.get_nowait():
                 task.cancel()
         self._tasks.put(None)
-        self._thread.join()
-        give_back()
+        if self._thread is not None:
+            self._thread.join()
+            give_back()
+
+
+def _work(tasks: SimpleQueue[Task[Any] | None]) -> None:
+    """Run tasks until None."""
+    while task := tasks.get():
+        task.run()
+        del task  # and its result
 
 
 def map_on_threads(

@@ -161,6 +161,45 @@ def test_leaving_a_second_thread_waits_for_what_runs_and_cancels_the_rest() -> N
             cancelled.result()
 
 
+# Ctrl-C when the thread has started, or before it is told to end. The reference keeps the object.
+INTERRUPTED = """
+import threading
+from fastprof._system import threads
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+class Interrupted(threading.Thread):
+    def start(self):
+        super().start()
+        interrupt()
+
+if {moment!r} == "start":
+    threads.Thread = Interrupted
+else:
+    threads.SecondThread.__exit__ = interrupt
+kept = threads.SecondThread()
+try:
+    with kept as second:
+        assert second.submit(lambda: 1).result() == 1
+except KeyboardInterrupt:
+    print("interrupted", threading.active_count())
+"""
+
+
+@pytest.mark.parametrize("moment", ["start", "end"])
+def test_python_exits_after_an_interruption_of_a_second_thread(moment: str) -> None:
+    finished = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED.format(moment=moment)],
+        capture_output=True,
+        text=True,
+        timeout=WAIT,
+        check=True,
+    )
+    assert finished.stdout.startswith("interrupted")
+    assert not finished.stderr
+
+
 # Prints how many threads run after numpy is imported, and the setting that programs would see.
 IMPORT = """
 import os, sys
