@@ -180,7 +180,7 @@ def test_a_signal_to_the_command_records_a_running_program(run):
 def test_isolated_pythons_are_reported(run):
     path = run.folder / "program.py"
     path.write_text("print('ran')")
-    for option in ("-I", "-E"):
+    for option in ("-I", "-E", "-S"):
         done = subprocess.run(
             [sys.executable, "-m", "fastprof", "run", "--backend", "torch", "--", sys.executable,
              option, str(path)],
