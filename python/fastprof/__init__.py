@@ -1,8 +1,21 @@
 """Attribute the GPU time of a PyTorch run to operators, layers and source lines.
 
->>> import fastprof
->>> profile = fastprof.open("net.sqlite")   # doctest: +SKIP
->>> profile.kernels["sil"].sum()            # doctest: +SKIP
+    profile = fastprof.open("net.sqlite")        # Nsight Systems, torch.profiler, NVProf
+    profile                                      # the answer, the GPUs, the step
+    profile.overview()                           # the first screen of `fastprof net.sqlite`
+    profile.layers(depth=2)                      # a Table: layers, lines, steps, idle, roofline, ...
+    profile.summary(by=["op", "shape"])[:10]     # by any keys; docs/reports.md lists them
+    profile.advise()                             # what to change, and what it saves
+    profile.kernels["sil"].sum()                 # every kernel, as columns; .to_pandas(), .to_arrow()
+    profile.report().save("net.html")            # all reports and charts, as a page
+
+    fastprof.diff("before.sqlite", "after.sqlite")   # what changed, and why
+    fastprof.batch("traces/")                        # many traces, or the ranks of a run
+
+    fastprof.init()                              # annotates a program that nsys records
+    with fastprof.capture(wait=10) as cap: ...   # records one iteration; or: fastprof run train.py
+
+`help(fastprof.open)` and so on say more. `fastprof --help` lists the commands.
 """
 
 from __future__ import annotations
@@ -128,11 +141,20 @@ if not TYPE_CHECKING:  # to type checkers, a name that is not imported above is 
             except ModuleNotFoundError as error:
                 if error.name not in _OPTIONAL:
                     raise
-                raise MissingDependencyError(
+                raise _MissingName(
                     f"fastprof.{name} needs {error.name}, which is not installed; run: pip install "
                     "'fastprof[torch]'"
                 ) from error
             # torch.compile of torch 2.3 finds no other names in a module.
             globals()[name] = value
             return value
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from fastprof.model.heading import unknown_name
+
+        raise AttributeError(unknown_name(f"name of {__name__}", name, __all__))
+
+    def __dir__() -> list[str]:
+        return __all__
+
+
+class _MissingName(MissingDependencyError, AttributeError):
+    """`help` and completion skip a name that needs a package which is not installed."""

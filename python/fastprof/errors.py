@@ -23,8 +23,10 @@ class MissingDependencyError(FastprofError):
     """An optional dependency is not installed; the message names the extra to install."""
 
 
-class UnknownColumnError(FastprofError, ValueError):
+class UnknownColumnError(FastprofError, ValueError, KeyError):
     """The report has no such column; the message lists the valid names."""
+
+    __str__ = Exception.__str__  # that of KeyError quotes the message
 
 
 class StepsError(FastprofError, ValueError):

@@ -10,6 +10,7 @@ from fastprof.errors import MissingDependencyError
 # The extra in pyproject.toml for each package.
 _EXTRA: Final = {
     "pandas": "pandas",
+    "polars": "polars",
     "pyarrow": "arrow",
     "distributed": "dask",
     "matplotlib": "plot",

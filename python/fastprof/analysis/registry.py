@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from fastprof._system.classes import dataclass
 from fastprof.errors import ReportError
-from fastprof.model.heading import Heading
+from fastprof.model.heading import Heading, unknown_name
 
 if TYPE_CHECKING:
     from fastprof.model.table import Table
@@ -78,14 +78,35 @@ class Report:
     needs: tuple[str, ...] = ()
 
     def run(self, profile: Any, **options: Any) -> Table:
-        """Call the function."""
+        """Call the function.
+
+        Raises
+        ------
+        TypeError
+            There is no such option; the message names the nearest.
+        """
         function = imported(self.function)
+        _check_keywords(self.name, function, options)
         if not self.needs:
             return function(profile, **options)
         from fastprof.analysis.schedule import computing
 
         with computing(profile, self.needs):
             return function(profile, **options)
+
+
+def _check_keywords(name: str, function: Callable[..., Table], options: Mapping[str, Any]) -> None:
+    """Raise TypeError if a function takes no such options, as far as can be known."""
+    code = getattr(function, "__code__", None)
+    if code is None or code.co_flags & _TAKES_ANY or not options:
+        return
+    valid = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
+    for option in options:
+        if option not in valid:
+            raise TypeError(unknown_name(f"option of {name}", option, valid))
+
+
+_TAKES_ANY: Final = 0x08  # inspect.CO_VARKEYWORDS; importing inspect takes long
 
 
 def imported(function: Callable[..., Table] | str) -> Callable[..., Table]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Mapping
+from typing import Final
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from fastprof.analysis.grouping import Columns
 from fastprof.analysis.key_names import condition
 from fastprof.analysis.registry import Where
 from fastprof.model.arrays import Bools
+from fastprof.model.heading import nearest
 from fastprof.profile.data import ProfileData, inside_part
 
 
@@ -39,6 +41,43 @@ def selected(source: Columns, where: Where | None) -> Bools | None:
         fits = [match(str(value)) is not None for value in column.values]
         rows &= np.array([*fits, match("na") is not None], bool)[column.ids] == is_wanted
     return rows
+
+
+def unmatched(source: Columns, where: Where | None) -> list[str]:
+    """Why no row is selected, a line for each condition; empty if any row is.
+
+    where : as in `selected`
+    """
+    rows = selected(source, where)
+    if rows is None or rows.any():
+        return []
+    lines = []
+    for (name, is_wanted), patterns in _conditions(where).items():
+        for pattern in patterns:
+            condition_text = f"{name}{'=' if is_wanted else '!='}{pattern}"
+            if not _any(selected(source, [condition_text])):
+                column = keys.key_of(source, name)
+                values = sorted({str(value) for value in column.values})
+                if (column.ids < 0).any():
+                    values.append("na")
+                lines.append(f"no work has {condition_text}: {_choices(pattern, values)}")
+    return lines or [f"no work has {' and '.join(condition_texts(where))} at the same time"]
+
+
+def _any(rows: Bools | None) -> bool:
+    return rows is None or bool(rows.any())
+
+
+def _choices(pattern: str, values: list[str]) -> str:
+    """The nearest values of a key, or some of them."""
+    near = nearest(pattern, values)
+    if near:
+        return f"did you mean {' or '.join(near)}?"
+    more = f" and {len(values) - _MOST_VALUES} more" if len(values) > _MOST_VALUES else ""
+    return f"there is {', '.join(values[:_MOST_VALUES])}{more}"
+
+
+_MOST_VALUES: Final = 12
 
 
 def _inside(source: Columns) -> Bools | None:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from typing_extensions import Unpack
 
+    from fastprof.analysis.overview.report import Overview
     from fastprof.api import report_options
     from fastprof.model.page import Page
 
@@ -186,8 +187,17 @@ class Profile(ProfileData):
         """Converted columns, which the frames of `to_pandas` share."""
         return {}
 
+    def __repr__(self) -> str:
+        """The first lines of the first screen."""
+        kernels = super().__repr__()
+        try:
+            overview = cast("Overview", self.overview())
+        except FastprofError:
+            return kernels
+        return "\n".join([*overview.first_lines(), kernels])
+
     def _repr_html_(self) -> str:
-        return profile_html(self, repr(self).strip("<>"))
+        return profile_html(self, super().__repr__().strip("<>"))
 
     @property
     def plot(self) -> Plots:

@@ -22,7 +22,7 @@ from fastprof.cli.options import add_memory
 from fastprof.cli.output import discard_stdout, flush_stdout, keeping_inputs, log
 from fastprof.cli.reports import ReportCommand, load_reports, names_file
 from fastprof.errors import CheckError, FastprofError
-from fastprof.model.heading import printable
+from fastprof.model.heading import nearest, printable, unknown_name
 from fastprof.runs.directory import resolved
 
 DONE, BAD_INPUT, USAGE, MISTAKE, INTERRUPTED = 0, 1, 2, 3, 130
@@ -33,11 +33,17 @@ COMMANDS = ("run", "report", "diff", "export", "batch", "parse", "prof", "info",
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose messages quote arguments and names of files safely."""
+    """A parser whose errors are one line, which names the nearest choices."""
 
     def error(self, message: str) -> NoReturn:
-        """As in ArgumentParser."""
-        super().error(printable(message))
+        """Print the message and where help is, and exit."""
+        see = " See" if message.endswith("?") else "; see"
+        self.exit(USAGE, f"{self.prog}: error: {printable(message)}{see} {self.prog} --help\n")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            choices = [str(choice) for choice in action.choices]
+            raise argparse.ArgumentError(action, unknown_name("value", str(value), choices))
 
 
 class _Formatter(argparse.HelpFormatter):
@@ -77,9 +83,23 @@ class _Command(_Parser):
             return super().parse_known_args(args, namespace)
         self._is_within = True
         try:
-            return self.parse_known_intermixed_args(args, namespace)
+            result, rest = self.parse_known_intermixed_args(args, namespace)
         finally:
             self._is_within = False
+        if rest:
+            self._refuse(rest)
+        return result, rest
+
+    def _refuse(self, rest: Sequence[str]) -> NoReturn:
+        """The error of arguments that the command does not have."""
+        option = next((text.partition("=")[0] for text in rest if text.startswith("-")), None)
+        if option is None:
+            hint = ""
+            if all(map(os.path.exists, rest)):
+                hint = ": fastprof diff compares two captures, fastprof batch reads many"
+            self.error(f"expected one FILE, found also {' '.join(rest)}{hint}")
+        near = nearest(option, [name for action in self._actions for name in action.option_strings])
+        self.error(f"unknown option {option}" + (f"; did you mean {' or '.join(near)}?" * bool(near)))
 
 
 def parser(given: Sequence[str] | None = None) -> argparse.ArgumentParser:
@@ -137,9 +157,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parsed(given: list[str]) -> argparse.Namespace:
     """The arguments of a command line; a usage error raises SystemExit."""
+    if given[:1] == ["help"]:
+        given = [*given[1:2], "--help"]
     load_reports(given, COMMANDS)
     if names_file(given, COMMANDS):
         given.insert(0, "overview")
+    command = next((word for word in given if not word.startswith("-")), None)
+    if command is None and not given:
+        parser(given).error("no command and no FILE; fastprof FILE is the first look at a trace")
+    if command is not None and command not in (*names(), *COMMANDS):
+        parser(given).error(unknown_name("command", command, [*COMMANDS, *names()]))
     try:
         return parser(given).parse_args(given)
     finally:

@@ -21,8 +21,8 @@ from fastprof.cli.options import (
 )
 from fastprof.cli.output import Bar, log, output
 from fastprof.cli.reports import add_option, add_table, columns_text, written
-from fastprof.errors import ReportError
-from fastprof.model.heading import unknown_name
+from fastprof.errors import ReportError, UnknownColumnError
+from fastprof.model.heading import column_key
 
 if TYPE_CHECKING:
     from fastprof.analysis.diff.captures import Captures, Opener
@@ -209,11 +209,12 @@ def _captures(arguments: argparse.Namespace) -> list[str]:
 
 
 def _check_columns(arguments: argparse.Namespace) -> None:
-    valid = ["part", *arguments.by, *(column.key for column in COLUMNS[1:])]
     names = [arguments.sort or "", *(arguments.columns or "").split(",")]
     for name in filter(None, names):
-        if name.strip() not in valid:
-            arguments.error(unknown_name("column", name.strip(), valid))
+        try:
+            column_key(name.strip(), COLUMNS[1:], ["part", *arguments.by])
+        except UnknownColumnError as error:
+            arguments.error(str(error))
 
 
 def _compared(arguments: argparse.Namespace, captures: list[str]) -> Diff:

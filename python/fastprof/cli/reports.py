@@ -23,7 +23,7 @@ from fastprof.cli.options import (
 )
 from fastprof.cli.output import Bar, log, output
 from fastprof.errors import ReportError, UnknownColumnError
-from fastprof.model.heading import unknown_name
+from fastprof.model.heading import column_key, headed
 
 if TYPE_CHECKING:
     from fastprof.model.heading import Heading
@@ -92,18 +92,28 @@ class ReportCommand:
             )
         for warning in profile.warnings:
             log(f"warning: {warning}")
-        return trimmed(profile, arguments.trim).report(self._report.name, **options)
+        profile = trimmed(profile, arguments.trim)
+        table = profile.report(self._report.name, **options)
+        if options.get("where"):
+            from fastprof.analysis.selection import unmatched
+
+            for line in unmatched(profile, options["where"]):
+                log(line)
+        return table
 
     def _check(self, arguments: argparse.Namespace) -> None:
         """Check names of columns before reading the trace, if the report declares its columns."""
         by = getattr(arguments, "by", None)
         keys = by if isinstance(by, tuple) else tuple(KEY_NAMES)
-        valid = [*keys, *(column.key for column in self._report.columns)]
         given = [arguments.sort] if arguments.sort else []
         given += [part.strip() for part in (arguments.columns or "").split(",") if part.strip()]
-        for name in given:
-            if self._report.columns and name not in valid:
-                arguments.error(unknown_name("column", name, valid))
+        headings = self._report.columns
+        for name in given if headings else []:
+            if name not in keys and not headed(name, headings):
+                try:
+                    column_key(name, headings, keys)
+                except UnknownColumnError as error:
+                    arguments.error(str(error))
 
 
 def load_reports(argv: list[str], known: Collection[str]) -> None:
@@ -134,7 +144,11 @@ def names_file(argv: Sequence[str], known: Collection[str]) -> bool:
 def add_table(parser: argparse.ArgumentParser, limit: int | None) -> None:
     """Add the options of tables, see `written`; by default, text shows `limit` rows."""
     table = parser.add_argument_group("table")
-    table.add_argument("--sort", metavar="COLUMN", help="sort by this column, largest first")
+    table.add_argument(
+        "--sort",
+        metavar="COLUMN",
+        help="sort by this column, largest first: its key, or its heading in the table",
+    )
     default = "all" if limit is None else str(limit)
     table.add_argument(
         "--limit",

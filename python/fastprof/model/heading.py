@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from fastprof._system.classes import dataclass
+from fastprof.errors import UnknownColumnError
 
 _MOST_LISTED = 24
 
@@ -24,14 +25,22 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else " " for c in text)
 
 
-def unknown_name(what: str, name: str, valid: Sequence[str]) -> str:
-    """One line: the unknown name, the nearest valid names, and all names if they are few."""
+def nearest(name: str, valid: Sequence[str]) -> list[str]:
+    """At most three valid names that are like a name, the most similar first."""
     from difflib import get_close_matches
 
-    near = get_close_matches(name, valid, n=3, cutoff=0.5)
+    return get_close_matches(name, valid, n=3, cutoff=0.5)
+
+
+def unknown_name(what: str, name: str, valid: Sequence[str]) -> str:
+    """One line: the unknown name, the nearest valid names, and all names if they are few."""
+    return _unknown(what, name, valid, nearest(name, valid))
+
+
+def _unknown(what: str, name: str, valid: Sequence[str], near: Sequence[str]) -> str:
     text = f"unknown {what} {name!r}"
     if near:
-        text += f"; did you mean {' or '.join(near)}?"
+        text += f"; did you mean {' or '.join(dict.fromkeys(near))}?"
     if len(valid) <= _MOST_LISTED:
         text += f"{' Valid' if near else '; valid'}: {', '.join(valid)}"
     return text
@@ -44,7 +53,7 @@ class Heading:
     Parameters
     ----------
     key : str
-        Its name in Python, JSON, CSV and `--sort`.
+        Its name in Python, JSON and CSV.
     header : str
         Its name in text and Markdown, without the unit.
     unit : str
@@ -81,6 +90,42 @@ class Heading:
     rank: int = 0
     min_width: int = 12
     largest_unit: str = ""
+
+
+def headed(name: str, headings: Sequence[Heading]) -> list[Heading]:
+    """The headings that text prints as a name, such as gpu or gpu(ms); those in text if any."""
+    title, _, unit = name.strip().lower().removesuffix(")").partition("(")
+    fitting = [
+        heading
+        for heading in headings
+        if heading.header.lower() == title.strip()
+        and (not unit or unit in [scale.name.lower() for scale in UNITS.get(heading.unit, ())])
+    ]
+    return [heading for heading in fitting if heading.in_text] or fitting
+
+
+def column_key(name: str, headings: Sequence[Heading], keys: Sequence[str] = ()) -> str:
+    """The key of a column that is named by its key, or by the heading that text prints.
+
+    name : such as gpu_ns, gpu or gpu(ms)
+    keys : those of columns without headings
+
+    Raises
+    ------
+    UnknownColumnError
+        There is no such column, or several have this heading; the message names the choices.
+    """
+    known = list(dict.fromkeys([*keys, *(heading.key for heading in headings)]))
+    if name in known:
+        return name
+    fitting = headed(name, headings)
+    if len(fitting) == 1:
+        return fitting[0].key
+    if fitting:
+        choices = ", ".join(f"{heading.key} ({heading.about})" for heading in fitting)
+        raise UnknownColumnError(f"several columns are headed {name!r}; name one: {choices}")
+    near = nearest(name, [*known, *(heading.header for heading in headings)])
+    raise UnknownColumnError(_unknown("column", name, known, near))
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, KeysView, Mapping, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, NoReturn, TextIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NoReturn, TextIO, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -22,14 +22,15 @@ from fastprof._system.classes import dataclass
 from fastprof._system.optional import import_optional
 from fastprof._system.output_file import output_file
 from fastprof._version import __version__
-from fastprof.errors import ReportError, UnknownColumnError
+from fastprof.errors import ReportError
 from fastprof.model import table_text
 from fastprof.model.columns import Ints, Rows, Values
-from fastprof.model.heading import Heading, unknown_name
+from fastprof.model.heading import Heading, column_key
 from fastprof.model.table_text import Layout
 
 if TYPE_CHECKING:
     import pandas
+    import polars
     import pyarrow
 
 
@@ -80,12 +81,14 @@ def texts(values: Sequence[str | None]) -> Values:
 
 
 @dataclass(frozen=True)
-class Table(Mapping[str, npt.NDArray[Any]]):
+class Table:
     """Columns of one length by name. Numbers are in raw units (ns, bytes, FLOP); unknown is None.
 
     `table["gpu_ns"]` is a NumPy array: a masked one of integers, a plain one of floats (NaN where
-    unknown) or an object array of texts (None where unknown). Only text, Markdown and HTML choose
-    another unit, which stands in the header.
+    unknown) or an object array of texts (None where unknown). `table[0]` is a row as a dict;
+    `table[:5]`, `table[table["gpu_ns"] > 1e6]` and `table[["op", "gpu_ns"]]` are tables.
+    Iteration gives the rows, `len` their number. Only text, Markdown and HTML choose another unit,
+    which stands in the header.
 
     Parameters
     ----------
@@ -110,20 +113,68 @@ class Table(Mapping[str, npt.NDArray[Any]]):
 
     @property
     def n_rows(self) -> int:
-        """The number of rows. `len` is the number of columns."""
+        """The number of rows, as `len`."""
         return len(next(iter(self.columns.values())))
 
-    def __getitem__(self, name: str) -> npt.NDArray[Any]:
-        return self.columns[name].array()
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.columns)
-
     def __len__(self) -> int:
-        return len(self.columns)
+        return self.n_rows
+
+    def keys(self) -> KeysView[str]:
+        """The names of the columns; with it, `dict(table)` is the arrays by name."""
+        return self.columns.keys()
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.columns
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return self.rows()
+
+    @overload
+    def __getitem__(self, key: str) -> npt.NDArray[Any]: ...
+    @overload
+    def __getitem__(self, key: int | np.integer[Any]) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(
+        self, key: slice | list[str] | list[int] | list[bool] | npt.NDArray[Any]
+    ) -> Table: ...
+    def __getitem__(self, key: Any) -> npt.NDArray[Any] | dict[str, Any] | Table:
+        """A column, a row, some rows or some columns.
+
+        key : a name; a number, from the end if negative; a slice, row numbers or a mask [n_rows],
+            where unknown is False; a list of names
+
+        Raises
+        ------
+        UnknownColumnError
+            There is no such column; the message names the nearest.
+        IndexError
+            There is no such row, or the mask has another length.
+        """
+        if isinstance(key, str):
+            return self.columns[self.key_of(key)].array()
+        if isinstance(key, list) and key and all(isinstance(name, str) for name in key):
+            return self.select(key)
+        if isinstance(key, int | np.integer):
+            row = range(self.n_rows)[key]
+            return {name: column.at(row) for name, column in self.columns.items()}
+        rows = key if isinstance(key, slice) else np.ma.filled(np.ma.asarray(key), False)
+        return replace(self, total={}).take(np.arange(self.n_rows)[rows])
+
+    def key_of(self, name: str) -> str:
+        """The key of a column that is named by its key or by its heading in text.
+
+        Raises
+        ------
+        UnknownColumnError
+            There is no such column, or several have the heading; the message names the choices.
+        """
+        present = [heading for heading in self.headings if heading.key in self.columns]
+        return column_key(name, present, list(self.columns))
 
     def __repr__(self) -> str:
-        return f"<fastprof table: {self.n_rows} rows of {', '.join(self.columns)}>"
+        """The first rows as text, in at most 20 lines as wide as the terminal."""
+        lines = first_lines(replace(self, lead=(), notes=()), _LINES_OF_REPR - 1)
+        return "\n".join([*lines, f"[{self.n_rows} rows x {len(self.columns)} columns]"])
 
     def _repr_html_(self) -> str:
         return table_text.html(self)
@@ -158,19 +209,19 @@ class Table(Mapping[str, npt.NDArray[Any]]):
     def select(self, names: Sequence[str]) -> Table:
         """Some columns, in this order; text shows all of them.
 
+        names : keys, or headings in text
+
         Raises
         ------
         UnknownColumnError
             There is no such column; the message names the nearest.
         """
-        for name in names:
-            if name not in self.columns:
-                raise UnknownColumnError(unknown_name("column", name, list(self.columns)))
+        keys = [self.key_of(name) for name in names]
         return replace(
             self,
-            columns={name: self.columns[name] for name in names},
-            headings=tuple(replace(self.heading(name), in_text=True) for name in names),
-            total={name: self.total[name] for name in names if name in self.total},
+            columns={key: self.columns[key] for key in keys},
+            headings=tuple(replace(self.heading(key), in_text=True) for key in keys),
+            total={key: self.total[key] for key in keys if key in self.total},
         )
 
     def sort(self, by: str, ascending: bool | None = None) -> Table:
@@ -185,9 +236,7 @@ class Table(Mapping[str, npt.NDArray[Any]]):
 
     def order(self, by: str, ascending: bool | None = None) -> npt.NDArray[np.intp]:
         """The indices of the rows in the order of `sort`."""
-        if by not in self.columns:
-            raise UnknownColumnError(unknown_name("column", by, list(self.columns)))
-        column = self.columns[by]
+        column = self.columns[self.key_of(by)]
         if ascending is None:
             ascending = isinstance(column, Values)
         return _order(column, ascending)
@@ -251,6 +300,18 @@ class Table(Mapping[str, npt.NDArray[Any]]):
         arrow = import_optional("pyarrow", "Arrow and Parquet need")
         return arrow.table({name: _arrow(arrow, column) for name, column in self.columns.items()})
 
+    def to_polars(self) -> polars.DataFrame:
+        """A polars DataFrame, through Arrow; texts are categories, unknowns are null.
+
+        Raises
+        ------
+        MissingDependencyError
+            polars or pyarrow is not installed.
+        """
+        pl = import_optional("polars", "polars DataFrames need")
+        frame: polars.DataFrame = pl.from_arrow(self.to_arrow())
+        return frame
+
     def write_parquet(self, path: str | os.PathLike[str] | BinaryIO) -> None:
         """Write all rows as a Parquet file, to a path or a binary file.
 
@@ -281,6 +342,20 @@ class Table(Mapping[str, npt.NDArray[Any]]):
             {name: _series(pd, column) for name, column in self.columns.items()}
         )
         return frame
+
+
+_LINES_OF_REPR: Final = 20
+
+
+def first_lines(table: Table, most: int) -> list[str]:
+    """At most so many lines of a table's text, as wide as the terminal; its rows are cut."""
+    from shutil import get_terminal_size
+
+    width = get_terminal_size((100, 24)).columns
+    lines = table.text(most, width=width).splitlines()
+    if (excess := len(lines) - most) > 0:
+        lines = table.text(max(1, min(most, table.n_rows) - excess - 1), width=width).splitlines()
+    return lines[:most]
 
 
 def _chunks(column: ColumnData) -> Iterator[list[Any]]:
@@ -457,7 +532,7 @@ class Tables(Mapping[str, Table]):
     def to_json(self) -> str:
         """One JSON object: fastprof (version), schema, the facts, and rows and notes by table."""
         tables = {
-            name: object_of({"notes": list(table.notes), "rows": rows_of(table, table.chunks())})
+            name: object_of({"notes": list(table.notes), "rows": rows_of(table.columns, table.chunks())})
             for name, table in self.items()
         }
         members = {"fastprof": __version__, "schema": SCHEMA, **self.facts}

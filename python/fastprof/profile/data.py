@@ -10,8 +10,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 from fastprof.model.arrays import Bools, Int64
+from fastprof.errors import UnknownColumnError
 from fastprof.model.columns import Column
 from fastprof.model.devices import Device
+from fastprof.model.heading import unknown_name
 from fastprof.model.metadata import About, Memory
 from fastprof.profile.coverage import Contents, Coverage
 from fastprof.profile.facts import devices_of
@@ -218,11 +220,11 @@ class ProfileData:
 
         Raises
         ------
-        KeyError
-            There is no column of that name.
+        UnknownColumnError
+            There is no column of that name; the message names the nearest. It is a KeyError.
         """
         if name not in self.available:
-            raise KeyError(f"no column {name!r}; columns: {', '.join(self.available)}")
+            raise UnknownColumnError(unknown_name("column", name, list(self.available)))
         return self.source.column(name)
 
 

@@ -139,7 +139,7 @@ def test_a_directory_without_traces_is_one_line(run, tmp_path):
         ([], "required"),
         (["a", "--by", "nonsense"], "mod, op, layer, dir, class"),
         (["a", "--by", ""], "valid columns"),
-        (["a", "--table", "x"], "invalid choice"),
+        (["a", "--table", "x"], "unknown value 'x'; valid: totals"),
         (["a", "--memory", "lots"], "4G"),
         (["a", "--memory", "5M"], "256 MiB"),
         (["a", "-j", "0"], "1 or more"),

@@ -442,7 +442,7 @@ def test_too_small_a_width_says_the_least_one(width, trace):
 
 
 def test_the_least_width_is_wide_enough(trace):
-    least = re.search(r"(\d+)\s*$", usage_error("prof", "-w", "1", trace))[1]
+    least = re.search(r"(\d+); see", usage_error("prof", "-w", "1", trace))[1]
     assert report("prof", "-w", least, trace)
     usage_error("prof", "-w", str(int(least) - 1), trace)
 
@@ -463,7 +463,45 @@ def test_the_least_width_is_wide_enough(trace):
     ],
 )
 def test_wrong_words_are_usage_errors(words):
-    assert usage_error(*words).startswith("usage: fastprof")
+    message = usage_error(*words)
+    prog = " ".join(["fastprof", *[word for word in words[:1] if word != "nonsense"]])
+    assert message.startswith(f"{prog}: error: ") and message.endswith(f"ee {prog} --help\n")
+    assert message.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "nearest"),
+    [
+        (["layerz"], "unknown command 'layerz'; did you mean layers?"),
+        (["overview", "--bandwith", "1", "FILE"], "unknown option --bandwith; did you mean --ban"),
+        (["summary", "--sort", "gpu_ms", "FILE"], "unknown column 'gpu_ms'; did you mean gpu_ns"),
+        (["summary", "-c", "roofs", "FILE"], "unknown column 'roofs'; did you mean roof"),
+        (["summary", "--by", "opp", "FILE"], "unknown key 'opp'; did you mean op?"),
+        (["export", "--to", "sqllite", "FILE"], "did you mean sqlite?"),
+        (["FILE", "FILE"], "fastprof diff compares two captures, fastprof batch reads many"),
+    ],
+)
+def test_mistyped_words_get_the_nearest_names(words, nearest, trace):
+    assert nearest in usage_error(*[trace if word == "FILE" else word for word in words])
+
+
+def test_headings_name_columns(trace):
+    for name in ("gpu", "gpu(ns)", "gpu_ns"):
+        words = ("summary", "--sort", name, "-c", name, trace)
+        assert "gpu(ns)" in report(*words).splitlines()
+
+
+def test_a_selection_of_nothing_names_what_there_is(trace):
+    done = run("summary", "--csv", "--where", "op=lineer", trace)
+    assert (done.returncode, len(done.stdout.splitlines())) == (0, 1)
+    assert done.stderr.startswith(b"fastprof: no work has op=lineer: ")
+    done = run("summary", "--where", "op!=*", "--where", "dir=fprop", trace)
+    assert b"no work has op!=*: " in done.stderr and b"dir" not in done.stderr
+
+
+def test_help_is_a_command_too():
+    assert run("help").stdout == run("--help").stdout
+    assert run("help", "layers").stdout == run("layers", "--help").stdout
 
 
 def test_usage_is_looked_at_before_the_file(tmp_path):

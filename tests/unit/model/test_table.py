@@ -3,8 +3,10 @@
 import csv
 import io
 import json
+from dataclasses import replace
 
 import numpy as np
+import polars
 import pytest
 
 from fastprof import __version__
@@ -136,8 +138,8 @@ def test_rows_sort_by_number_and_by_text_with_unknowns_last():
     assert TABLE.sort("gpu_ns", ascending=True)["op"].tolist() == ["softmax", "linear", None]
     assert TABLE.sort("op", ascending=False)["op"].tolist() == ["softmax", "linear", None]
     assert TABLE.sort("stream")["stream"].tolist() == [7, 20, None]
-    with pytest.raises(UnknownColumnError, match="unknown column 'gpu'; did you mean gpu_ns"):
-        TABLE.sort("gpu")
+    with pytest.raises(UnknownColumnError, match="unknown column 'gpus'; did you mean gpu"):
+        TABLE.sort("gpus")
 
 
 def test_rows_of_json_are_those_of_python_for_any_value_and_name():
@@ -159,7 +161,54 @@ def test_select_shows_the_columns_in_the_order_asked():
     assert table.text(1).splitlines()[3].split() == ["max(ns)", "op"]
     assert list(table.head(1).rows()) == [{"max_ns": 5, "op": "linear"}]
     with pytest.raises(UnknownColumnError, match="did you mean max_ns"):
-        TABLE.select(["max"])
+        TABLE.select(["max_n"])
+
+
+def test_a_table_is_indexed_by_columns_rows_and_masks():
+    assert len(TABLE) == len(list(TABLE)) == 3
+    assert TABLE[0] == next(iter(TABLE)) == TABLE[:1][0]
+    assert (TABLE[0]["op"], TABLE[0]["gpu_ns"], TABLE[0]["share"]) == ("linear", 2_500_000, 0.75)
+    assert TABLE[-1]["op"] is None and TABLE[-1]["gpu_ns"] is None
+    assert "gpu_ns" in TABLE and "gpu" not in TABLE and set(dict(TABLE)) == set(TABLE.columns)
+    for rows in (slice(1, None), [1, 2], [False, True, True], TABLE["kernels"] < 12):
+        assert TABLE[rows]["kernels"].tolist() == [3, 1] and not TABLE[rows].total
+    assert TABLE[TABLE["gpu_ns"] < 10**6]["op"].tolist() == ["softmax"]  # unknown is False
+    assert TABLE[TABLE["kernels"] > 99].text().splitlines()[3].startswith("op")
+    assert list(TABLE[["op", "max_ns"]].columns) == ["op", "max_ns"]
+    with pytest.raises(IndexError):
+        TABLE[3]
+    with pytest.raises(IndexError):
+        TABLE[[True]]
+
+
+def test_columns_are_named_by_key_or_heading():
+    assert TABLE["gpu(ms)"].tolist() == TABLE["gpu"].tolist() == [2_500_000, 1_250, None]
+    assert TABLE.sort("time(%)", ascending=True)["share"].tolist()[:2] == [0.25, 0.75]
+    assert list(TABLE.select(["rate"]).columns) == ["flop_per_s"]
+    for name, near in (("gpu_ms", "gpu_ns"), ("gpu(%)", "gpu"), ("rat", "rate")):
+        with pytest.raises(KeyError, match=rf"^unknown column '.*'; did you mean.* {near}\b"):
+            TABLE[name]
+    twice = replace(TABLE, headings=(Heading("gpu_ns", "t", "ns"), Heading("max_ns", "t", "ns")))
+    with pytest.raises(UnknownColumnError, match=r"headed 't'; name one: gpu_ns .*, max_ns "):
+        twice.sort("t")
+
+
+def test_the_repr_is_a_screen(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    assert repr(TABLE).splitlines()[1].startswith("op       stream  kernels")
+    assert repr(TABLE).splitlines()[-1] == "[3 rows x 7 columns]"
+    for n in (0, 1, 15, 16, 17, 18, 500):
+        long = TABLE.take([0] * n)
+        lines = repr(long).splitlines()
+        assert len(lines) <= 20 and max(map(len, lines)) <= 60
+        assert lines[-1] == f"[{n} rows x 7 columns]"
+        assert sum(line.startswith("linear") for line in lines) >= min(n, 13)
+
+
+def test_polars_has_the_same_rows():
+    frame = TABLE.to_polars()
+    assert frame.to_dicts() == list(TABLE)
+    assert isinstance(frame.schema["op"], polars.Categorical)
 
 
 def test_an_empty_table_has_a_header():

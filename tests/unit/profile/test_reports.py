@@ -82,7 +82,7 @@ def test_a_command_prints_the_table_of_its_report(
         assert output_of(name, trace, *words) == expected
     if not isinstance(table, Tables):
         known = {each.key for each in reports.find(name).columns}
-        assert known >= set(table) - set(KEY_NAMES)
+        assert known >= set(table.columns) - set(KEY_NAMES)
     assert all(each.about for each in reports.find(name).columns)
 
 

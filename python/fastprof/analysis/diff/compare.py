@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from fastprof._system.classes import dataclass
 from fastprof._system.garbage import uncollected
@@ -16,7 +16,10 @@ from fastprof.analysis.diff.predictions import Predictions, predictions
 from fastprof.analysis.diff.rows import rows_table
 from fastprof.analysis.diff.side import Side
 from fastprof.analysis.diff.waterfall import Waterfall
-from fastprof.model.table import Table
+from fastprof.model.table import Table, first_lines
+
+
+_LINES_OF_REPR: Final = 30
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,10 @@ class DiffData:
         judged, `because`, `samples`.
         """
         return wall_of(self.found, self.confidence)
+
+    def __repr__(self) -> str:
+        """The comparison in a screen; `table().text()` is all of it."""
+        return "\n".join(first_lines(self.table(), _LINES_OF_REPR))
 
     def _repr_html_(self) -> str:
         return self.table()._repr_html_()

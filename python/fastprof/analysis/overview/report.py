@@ -237,6 +237,13 @@ class Overview(Tables):
         lead = "".join(f"{markdown_text(line)}\n\n" for line in lines)
         return lead + super().markdown(limit)
 
+    def __repr__(self) -> str:
+        return self.text().rstrip("\n")
+
+    def first_lines(self) -> list[str]:
+        """The answer, and what the file, the GPUs and the step are."""
+        return [*_sentence(self.facts["answer"], _WIDTH, rest=0), "", *self._lead(_WIDTH)]
+
     def _repr_html_(self) -> str:
         from html import escape
 

@@ -39,7 +39,7 @@ def profile(tmp_path):
 
 def rows(profile, name):
     table = profile.report("stats", names=[name])
-    assert tuple(table) == TABLES[name].columns
+    assert tuple(table.columns) == TABLES[name].columns
     return [tuple(row.values()) for row in table.rows()]
 
 
