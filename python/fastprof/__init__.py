@@ -3,10 +3,10 @@
     profile = fastprof.open("net.sqlite")        # Nsight Systems, torch.profiler, NVProf
     profile                                      # the answer, the GPUs, the step
     profile.overview()                           # the first screen of `fastprof net.sqlite`
-    profile.layers(depth=2)                      # a Table: layers, lines, steps, idle, roofline, ...
+    profile.layers(depth=2)                      # a Table: layers, lines, steps, idle, ...
     profile.summary(by=["op", "shape"])[:10]     # by any keys; docs/reports.md lists them
     profile.advise()                             # what to change, and what it saves
-    profile.kernels["sil"].sum()                 # every kernel, as columns; .to_pandas(), .to_arrow()
+    profile.kernels["sil"].sum()                 # every kernel, as columns; .to_pandas()
     profile.report().save("net.html")            # all reports and charts, as a page
 
     fastprof.diff("before.sqlite", "after.sqlite")   # what changed, and why

@@ -99,7 +99,9 @@ class _Command(_Parser):
                 hint = ": fastprof diff compares two captures, fastprof batch reads many"
             self.error(f"expected one FILE, found also {' '.join(rest)}{hint}")
         near = nearest(option, [name for action in self._actions for name in action.option_strings])
-        self.error(f"unknown option {option}" + (f"; did you mean {' or '.join(near)}?" * bool(near)))
+        self.error(
+            f"unknown option {option}" + (f"; did you mean {' or '.join(near)}?" * bool(near))
+        )
 
 
 def parser(given: Sequence[str] | None = None) -> argparse.ArgumentParser:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 from typing import TYPE_CHECKING
 
 from fastprof._system.memory import EXPECTED, parse_size
+from fastprof.cli.output import is_terminal
+from fastprof.model.terminal import Colours
 
 if TYPE_CHECKING:
     from fastprof.api.profile import Profile
@@ -107,6 +110,28 @@ def add_trim(parser: argparse.ArgumentParser) -> None:
 def trimmed(profile: Profile, part: str | None) -> Profile:
     """The profile, of which a part counts; None for all."""
     return profile if part is None else profile.trim(part)
+
+
+def add_colour(parser: argparse._ActionsContainer) -> None:
+    """Add --color."""
+    parser.add_argument(
+        "--color",
+        choices=("auto", "always", "never"),
+        default="auto",
+        help="colours and bars (default: on a terminal, unless NO_COLOR is set)",
+    )
+
+
+def colours_of(arguments: argparse.Namespace) -> Colours:
+    """The colours that --color, NO_COLOR (no-color.org) and the terminal request."""
+    if arguments.color == "auto":
+        return Colours(is_terminal(arguments.output) and wants_colours())
+    return Colours(arguments.color == "always")
+
+
+def wants_colours() -> bool:
+    """Whether the environment has nothing against colours on a terminal."""
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:

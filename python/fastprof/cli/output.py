@@ -205,6 +205,20 @@ def discard_stdout() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def is_terminal(path: str | None) -> bool:
+    """Whether the output is a terminal; path: a file in place of stdout."""
+    return path is None and sys.stdout is not None and sys.stdout.isatty()
+
+
+def terminal_width(path: str | None) -> int | None:
+    """The width of the terminal; None for files and pipes."""
+    if not is_terminal(path):
+        return None
+    import shutil
+
+    return shutil.get_terminal_size().columns
+
+
 def flush_stdout() -> None:
     """Write out help or the version. Like argparse, ignore errors: Python would report them."""
     try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Callable, Collection, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -13,15 +12,17 @@ from fastprof.analysis.key_names import KEY_NAMES
 from fastprof.analysis.registry import ENTRY_POINTS, Option, Report, imported
 from fastprof.analysis.reports import names
 from fastprof.cli.options import (
+    add_colour,
     add_graph_capture,
     add_mine,
     add_ops,
     add_output,
     add_trim,
+    colours_of,
     count,
     trimmed,
 )
-from fastprof.cli.output import Bar, log, output
+from fastprof.cli.output import Bar, log, output, terminal_width
 from fastprof.errors import ReportError, UnknownColumnError
 from fastprof.model.heading import column_key, headed
 
@@ -170,6 +171,7 @@ def add_table(parser: argparse.ArgumentParser, limit: int | None) -> None:
         type=count,
         help="characters per line (default: the terminal's)",
     )
+    add_colour(table)
 
 
 def add_option(parser: argparse.ArgumentParser, option: Option) -> None:
@@ -251,14 +253,5 @@ def written(table: Table, arguments: argparse.Namespace, limit: int | None) -> s
     most = (limit if arguments.limit is None else arguments.limit) or None
     if arguments.markdown:
         return table.markdown(most)
-    return table.text(most, width=arguments.width or _terminal_width(arguments.output))
-
-
-def _terminal_width(path: str | None) -> int | None:
-    """The width of the terminal; None for files and pipes."""
-    is_terminal = path is None and sys.stdout is not None and sys.stdout.isatty()
-    if not is_terminal:
-        return None
-    import shutil
-
-    return shutil.get_terminal_size().columns
+    width = arguments.width or terminal_width(arguments.output)
+    return table.text(most, width=width, colours=colours_of(arguments))

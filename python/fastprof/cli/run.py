@@ -17,8 +17,10 @@ from fastprof._system.memory import EXPECTED, parse_size
 from fastprof._system.reasons import memory_shortage, reason
 from fastprof._system.regex import regex
 from fastprof.analysis.reports import report_of
+from fastprof.cli.options import wants_colours
 from fastprof.cli.output import log, output
 from fastprof.errors import BadInputError, FastprofError
+from fastprof.model.terminal import Colours
 
 if TYPE_CHECKING:
     from fastprof.runs.facts import Settings
@@ -260,7 +262,8 @@ def _answer(directory: Path, facts: dict[str, Any], settings: Settings) -> None:
     if sys.stderr is not None:
         width = shutil.get_terminal_size((110, 24)).columns
         with suppress(OSError):
-            sys.stderr.write(f"\n{overview.text(width=width)}\n")
+            colours = Colours(sys.stderr.isatty() and wants_colours())
+            sys.stderr.write(f"\n{overview.text(width=width, colours=colours)}\n")
     _attempt("the page failed", lambda: write_page(directory, traces, profile))
     log(_kept(directory, len(traces)))
 

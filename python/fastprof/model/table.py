@@ -27,6 +27,7 @@ from fastprof.model import table_text
 from fastprof.model.columns import Ints, Rows, Values
 from fastprof.model.heading import Heading, column_key
 from fastprof.model.table_text import Layout
+from fastprof.model.terminal import PLAIN, Colours
 
 if TYPE_CHECKING:
     import pandas
@@ -241,13 +242,16 @@ class Table:
             ascending = isinstance(column, Values)
         return _order(column, ascending)
 
-    def text(self, limit: int | None = None, *, width: int | None = None) -> str:
+    def text(
+        self, limit: int | None = None, *, width: int | None = None, colours: Colours = PLAIN
+    ) -> str:
         """Aligned text: title, lead, header, rows, total, notes.
 
         limit : most rows; a line counts omitted rows
         width : most characters per line; long texts are cut, then columns from the right omitted
+        colours : of a terminal: large figures stand out, and bars are beside shares of the time
         """
-        return table_text.aligned(self, limit, width)
+        return table_text.aligned(self, limit, width, colours)
 
     def markdown(self, limit: int | None = None) -> str:
         """A Markdown table."""
@@ -514,9 +518,11 @@ class Tables(Mapping[str, Table]):
             f"expected one table for {option}, found {len(self)}; name one of: {', '.join(self)}"
         )
 
-    def text(self, limit: int | None = None, *, width: int | None = None) -> str:
+    def text(
+        self, limit: int | None = None, *, width: int | None = None, colours: Colours = PLAIN
+    ) -> str:
         """Aligned text, see `Table.text`; an empty line between tables."""
-        return "\n".join(table.text(limit, width=width) for table in self.values())
+        return "\n".join(table.text(limit, width=width, colours=colours) for table in self.values())
 
     def markdown(self, limit: int | None = None) -> str:
         """Markdown tables."""
@@ -532,7 +538,9 @@ class Tables(Mapping[str, Table]):
     def to_json(self) -> str:
         """One JSON object: fastprof (version), schema, the facts, and rows and notes by table."""
         tables = {
-            name: object_of({"notes": list(table.notes), "rows": rows_of(table.columns, table.chunks())})
+            name: object_of(
+                {"notes": list(table.notes), "rows": rows_of(table.columns, table.chunks())}
+            )
             for name, table in self.items()
         }
         members = {"fastprof": __version__, "schema": SCHEMA, **self.facts}

@@ -20,6 +20,7 @@ from fastprof._system.regex import regex
 from fastprof.model.columns import Rows, Values
 from fastprof.model.heading import UNITS, Heading, Scale, printable
 from fastprof.model.numbers import scale_of
+from fastprof.model.terminal import PLAIN, Colours, Style, bar, cut, cut_all, padded, width_of
 
 
 class TextColumn(Protocol):
@@ -59,7 +60,6 @@ class ShownTable(Protocol):
 _UNKNOWN: Final = "na"
 _GAP: Final = "  "
 _MIN_TEXT: Final = 12  # characters that a cut text keeps
-_CUT: Final = "…"
 _INDENT: Final = "\u2003"  # in Markdown and HTML, which drop spaces at the start of a cell
 
 
@@ -76,47 +76,93 @@ class _Shown(NamedTuple):
 
     @property
     def width(self) -> int:
-        return max(map(len, (self.header, self.total, *self.cells)))
+        return max(map(width_of, (self.header, self.total, *self.cells)))
 
     def cut(self, width: int) -> _Shown:
         """The column with texts of at most `width` characters."""
-
-        cells = [_cut(cell, width, self.keeps_end) for cell in self.cells]
+        cells = cut_all(self.cells, width, self.keeps_end)
         return self._replace(header=self.header[:width], cells=cells, total=self.total[:width])
 
-    def lines(self) -> list[str]:
-        """Header, cells and total, padded to one width."""
-        pad, width = str.ljust if self.is_text else str.rjust, self.width
-        return [pad(text, width) for text in (self.header, *self.cells, self.total)]
+    def lines(self, styles: Sequence[Style] = ()) -> list[str]:
+        """Header, cells and total, padded to one width.
+
+        styles : of header, cells and total; none by default
+        """
+        width = self.width
+        texts = [
+            padded(text, width, self.is_text) for text in (self.header, *self.cells, self.total)
+        ]
+        return [style(text) for style, text in zip(styles, texts, strict=True)] if styles else texts
 
 
-def aligned(table: ShownTable, limit: int | None, width: int | None) -> str:
+def aligned(
+    table: ShownTable, limit: int | None, width: int | None, colours: Colours = PLAIN
+) -> str:
     """See `Table.text`."""
     shown = _shown(table, limit)
     omitted: list[str] = []
     if width is not None:
         shown, omitted = _fitted(shown, width)
-    lines = _prose((*([table.title] if table.title else []), *table.lead), width)
-    head, *rows, total = (
-        _GAP.join(row).rstrip() for row in zip(*(each.lines() for each in shown), strict=True)
+    columns = (
+        _styled(table, shown, width, colours)
+        if colours.are_on
+        else [each.lines() for each in shown]
     )
-    lines += [head, *_with_sections(rows, table.layout, width)]
+    head, *rows, total = (_GAP.join(row).rstrip() for row in zip(*columns, strict=True))
+    title = [colours.strong(line) for line in _prose([table.title] if table.title else [], width)]
+    lines = [*title, *_prose(table.lead, width), head, *_with_sections(rows, table.layout, width)]
     if len(rows) < table.n_rows:
-        lines.append(f"... {table.n_rows - len(rows)} more rows")
+        lines.append(colours.weak(f"... {table.n_rows - len(rows)} more rows"))
     if table.total:
         lines.append(total)
     left_out = [f"(too narrow for {', '.join(omitted)})"] if omitted else []
-    lines += _prose((*left_out, *table.notes), width)
+    lines += map(colours.weak, _prose((*left_out, *table.notes), width))
     return "".join(f"{line}\n" for line in lines)
+
+
+_LITTLE: Final = 0.01  # a share of the time below which numbers have no weight
+_MUCH: Final = 0.1
+_BAR: Final = 10  # characters
+
+
+def _styled(
+    table: ShownTable, shown: list[_Shown], width: int | None, colours: Colours
+) -> list[list[str]]:
+    """The lines of each column, and of a bar beside the shares of the time if it fits."""
+    n = len(shown[0].cells)
+    title, shares = _main_shares(table, n)
+    rows: list[Style] = [str] * n
+    for i, share in enumerate(shares):
+        if share is not None and not _LITTLE <= share < _MUCH:
+            rows[i] = colours.weak if share < _LITTLE else colours.strong
+    columns = [each.lines([colours.strong, *rows, colours.strong]) for each in shown]
+    place = next((i for i, each in enumerate(shown, 1) if each.header == title), 0)
+    room = _BAR if width is None else width - sum(each.width + len(_GAP) for each in shown)
+    largest = max((share or 0.0 for share in shares), default=0.0)
+    if place and room >= _BAR and largest > 0:
+        bars = [colours.bar(bar((share or 0.0) / largest, _BAR)) for share in shares]
+        columns.insert(place, [" " * _BAR, *bars, " " * _BAR])
+    return columns
+
+
+def _main_shares(table: ShownTable, n: int) -> tuple[str, list[float | None]]:
+    """The header and the first cells of the column with shares of the time; empty if none is."""
+    for name, column in table.columns.items():
+        heading = table.heading(name)
+        if heading.in_text and heading.unit == "share" and heading.header in ("time", "step"):
+            return f"{heading.header}(%)", [column.at(row) for row in range(n)]
+    return "", []
 
 
 def side_by_side(blocks: Sequence[Sequence[str]], between: int) -> list[str]:
     """Blocks of lines next to each other; empty ones are omitted."""
     shown = [block for block in blocks if block]
-    widths = [max(map(len, block)) for block in shown]
+    widths = [max(map(width_of, block)) for block in shown]
     gap = " " * between
     return [
-        gap.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        gap.join(
+            padded(cell, width, True) for cell, width in zip(row, widths, strict=True)
+        ).rstrip()
         for row in zip_longest(*shown, fillvalue="")
     ]
 
@@ -141,7 +187,8 @@ def _with_sections(rows: list[str], layout: Layout | None, width: int | None) ->
         if section != before and i:
             yield ""
         if section not in (before, -1) and sections is not None:
-            yield _cut(_as_text(sections.values[section]), width, keeps_end=True)
+            title = _as_text(sections.values[section])
+            yield title if width is None else cut(title, width)
         before = section
         yield row
 
@@ -321,12 +368,6 @@ def _decimals(largest: float, digits: int) -> int:
 
 def _as_text(value: Any) -> str:
     return printable(str(value))
-
-
-def _cut(text: str, width: int | None, keeps_end: bool) -> str:
-    if width is None or len(text) <= width:
-        return text
-    return _CUT + text[1 - width :] if keeps_end else text[: width - 1] + _CUT
 
 
 def _fitted(shown: list[_Shown], width: int) -> tuple[list[_Shown], list[str]]:

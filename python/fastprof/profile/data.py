@@ -9,8 +9,8 @@ from collections.abc import Callable, Hashable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
-from fastprof.model.arrays import Bools, Int64
 from fastprof.errors import UnknownColumnError
+from fastprof.model.arrays import Bools, Int64
 from fastprof.model.columns import Column
 from fastprof.model.devices import Device
 from fastprof.model.heading import unknown_name

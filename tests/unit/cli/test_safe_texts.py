@@ -60,8 +60,12 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file.write(tmp_path_factory.mktemp("hostile") / "net\x1b[2J\u202e.json")
 
 
+# The styles that fastprof itself prints on a terminal.
+STYLES = re.compile("\x1b\\[(?:0|1|2|36|1;33)m")
+
+
 def unsafe(done: Done, *, out: bool = True) -> set[str]:
-    return set(UNSAFE.findall((done.out if out else "") + done.err))
+    return set(UNSAFE.findall(STYLES.sub("", (done.out if out else "") + done.err)))
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -89,10 +89,10 @@ def test_columns_of_high_rank_are_omitted_before_texts_are_short() -> None:
     assert wide().text(width=85).splitlines()[0] == f"{'name':30}  first  second  code"
     assert wide().text(width=61).splitlines() == [
         f"{'name':20}  first  second  code",
-        f"{'n' * 19}…      1       2  {'c' * 23}…",
+        f"{'n' * 11}…{'n' * 8}      1       2  {'c' * 14}…{'c' * 9}",
     ]
     assert wide().text(width=60).splitlines()[1:] == [
-        f"{'n' * 24}…       2  {'c' * 24}…",
+        f"{'n' * 14}…{'n' * 10}       2  {'c' * 14}…{'c' * 10}",
         "(too narrow for first)",
     ]
 
@@ -101,6 +101,6 @@ def test_texts_are_cut_further_once_no_ranked_column_is_left() -> None:
     lines = wide().text(width=30).splitlines()
     assert lines == [
         f"{'name':14}  code",
-        f"{'n' * 13}…  {'c' * 13}…",
+        f"{'n' * 8}…{'n' * 5}  {'c' * 8}…{'c' * 5}",
         "(too narrow for first, second)",
     ]

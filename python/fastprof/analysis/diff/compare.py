@@ -18,7 +18,6 @@ from fastprof.analysis.diff.side import Side
 from fastprof.analysis.diff.waterfall import Waterfall
 from fastprof.model.table import Table, first_lines
 
-
 _LINES_OF_REPR: Final = 30
 
 

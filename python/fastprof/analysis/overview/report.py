@@ -35,6 +35,7 @@ from fastprof.model.metadata import FORMATS
 from fastprof.model.numbers import quantity
 from fastprof.model.table import ColumnData, Floats, Table, Tables, texts
 from fastprof.model.table_text import markdown_text, side_by_side
+from fastprof.model.terminal import PLAIN, Colours, width_of
 from fastprof.profile.data import ProfileData
 
 _WHERE: Final = ("line", "op", "layer", "range", "call")
@@ -196,6 +197,8 @@ def _proposed(facts: Facts, tables: Mapping[str, Table]) -> Iterator[tuple[str, 
 
 
 _WIDTH: Final = 100
+_PROSE: Final = 120
+_MORE: Final = (("kernels", "lost_ns"), ("kernels",), ())  # columns, if there is room for them
 _LEAST: Final = 90  # of two tables side by side
 _BETWEEN: Final = 4
 _MOST_FINDINGS: Final = 3
@@ -217,19 +220,28 @@ class Overview(Tables):
     lead: tuple[str, ...] = ()
     commands: tuple[tuple[str, str], ...] = ()
 
-    def text(self, limit: int | None = ROWS, *, width: int | None = None) -> str:
-        """One screen of at most 100 columns.
+    def text(
+        self,
+        limit: int | None = ROWS,
+        *,
+        width: int | None = None,
+        colours: Colours = PLAIN,
+    ) -> str:
+        """One screen.
 
         limit : most rows of a table; None for all
-        width : most characters per line
+        width : most characters per line, by default 100; prose takes at most 120
+        colours : of a terminal
         """
-        width = min(width or _WIDTH, _WIDTH)
-        lines = [*_sentence(self.facts["answer"], width, rest=0), "", *self._lead(width), ""]
+        width = width or _WIDTH
+        prose = min(width, _PROSE)
+        answer = map(colours.strong, _sentence(printable(self.facts["answer"]), prose, rest=0))
+        lines = [*answer, "", *self._lead(prose), ""]
         for names in _PAIRS:
-            lines += [*self._pair(names, limit, width), ""]
-        lines += self._findings(width)
-        lines += self._next()
-        return "".join(f"{printable(line).rstrip()}\n" for line in lines)
+            lines += [*self._pair(names, limit, width, colours), ""]
+        lines += self._findings(prose, colours)
+        lines += self._next(width)
+        return "".join(f"{line.rstrip()}\n" for line in lines)
 
     def markdown(self, limit: int | None = ROWS) -> str:
         """Markdown tables below the lines of the lead."""
@@ -242,7 +254,11 @@ class Overview(Tables):
 
     def first_lines(self) -> list[str]:
         """The answer, and what the file, the GPUs and the step are."""
-        return [*_sentence(self.facts["answer"], _WIDTH, rest=0), "", *self._lead(_WIDTH)]
+        return [
+            *_sentence(printable(self.facts["answer"]), _WIDTH, rest=0),
+            "",
+            *self._lead(_WIDTH),
+        ]
 
     def _repr_html_(self) -> str:
         from html import escape
@@ -256,37 +272,48 @@ class Overview(Tables):
         )
 
     def _lead(self, width: int) -> Iterator[str]:
-        for line in self.lead:
+        for line in map(printable, self.lead):
             yield from textwrap.wrap(
                 line, width, subsequent_indent="  ", max_lines=_MOST_LINES, placeholder=" …"
             ) or [""]
 
-    def _pair(self, names: Sequence[str], limit: int | None, width: int) -> list[str]:
+    def _pair(
+        self, names: Sequence[str], limit: int | None, width: int, colours: Colours
+    ) -> list[str]:
         """Two tables side by side, or one above the other if the width is small."""
-        is_wide = width >= _LEAST
-        own = (width - _BETWEEN) // 2 if is_wide else width
-        blocks = [self._block(name, limit, own) for name in names]
-        if not is_wide:
-            return [*blocks[0], "", *blocks[1]]
-        return side_by_side([[line.ljust(own) for line in blocks[0]], blocks[1]], _BETWEEN)
+        if width < _LEAST:
+            left, right = (self._shown(name) for name in names)
+            return [*_block(left, limit, width, colours), "", *_block(right, limit, width, colours)]
+        room = width - _BETWEEN
+        for more in _MORE:  # full names come first
+            left, right = (self._shown(name, more) for name in names)
+            needs = _width(left, limit), _width(right, limit)
+            if sum(needs) <= room:
+                break
+        first = max(room - min(needs[1], room - room // 2), min(needs[0], room // 2))
+        blocks = (
+            _block(left, limit, first, colours),
+            _block(right, limit, room - min(first, needs[0]), colours),
+        )
+        return side_by_side(blocks, _BETWEEN)
 
-    def _block(self, name: str, limit: int | None, width: int) -> list[str]:
+    def _shown(self, name: str, more: Sequence[str] = ()) -> Table:
+        """A table without what is beside it; more: further columns."""
         table = self[name]
         if not table.n_rows:
             text = f"{_NAMES.get(name, name)}: {' '.join(table.notes) or 'none'}"
-            return textwrap.wrap(text, width, subsequent_indent="  ")
+            return replace(table, notes=(text,))
         headings = (
-            replace(heading, in_text=heading.in_text and heading.key != "flag")
+            replace(
+                heading, in_text=(heading.in_text or heading.key in more) and heading.key != "flag"
+            )
             for heading in table.headings
         )
-        plain = replace(
+        return replace(
             table, headings=tuple(headings), title="", lead=(), notes=(), total={}, layout=None
         )
-        lines = plain.text(limit, width=width).splitlines()
-        marks = (line for mark in _marks(table, limit) for line in textwrap.wrap(mark, width))
-        return [*(line for line in lines if not line.startswith("(too narrow ")), *marks]
 
-    def _findings(self, width: int) -> Iterator[str]:
+    def _findings(self, width: int, colours: Colours) -> Iterator[str]:
         """The largest savings, and what to record."""
         table = self["findings"]
         rows = [row for row in table.rows() if row["saving_ns"]]
@@ -295,15 +322,18 @@ class Overview(Tables):
         groups = dict.fromkeys(row["together"] for row in rows if row["together"])
         shared = "".join(f"; {', '.join(group.split(','))} only together" for group in groups)
         of_all = f"{saved} of {self._step()}{shared}" if rows else f"findings: {saved}"
-        yield from _sentence(of_all, width)
+        yield from map(colours.strong, _sentence(printable(of_all), width))
         verb = "at most" if is_bound else "saves"
         for number, row in enumerate(rows[:_MOST_FINDINGS], 1):
             saving = f"{verb} {quantity(row['saving_ns'], 'ns')}, {row['share']:.0%}"
-            yield from _sentence(f"{number}. {row['id']} ({saving}): {row['what']}", width)
-            yield from _sentence(_first_remedies(row["remedy"], width - 3), width, 3, 3)
+            name = f"{number}. {row['id']}"
+            head, *rest = _sentence(printable(f"{name} ({saving}): {row['what']}"), width)
+            yield from (head.replace(name, colours.mark(name), 1), *rest)
+            remedies = _first_remedies(printable(row["remedy"]), width - 3)
+            yield from _sentence(remedies, width, 3, 3)
         for row in table.rows():
             if row["id"] == "capture":
-                yield from _sentence(f"record: {row['remedy']}", width)
+                yield from _sentence(printable(f"record: {row['remedy']}"), width)
         yield ""
 
     def _step(self) -> str:
@@ -311,10 +341,29 @@ class Overview(Tables):
         name = "a step" if unit == "step" else f"the {unit}"
         return f"{name} of {quantity(self.facts['findings_of_ns'], 'ns')}"
 
-    def _next(self) -> Iterator[str]:
-        width = max((len(why) for _, why in self.commands), default=0)
-        for number, (command, why) in enumerate(self.commands):
-            yield f"{'      ' if number else 'next: '}{why.ljust(width)}  {command}"
+    def _next(self, width: int) -> Iterator[str]:
+        """Commands, and what they show where a line has room for it."""
+        commands = [printable(command) for command, _ in self.commands]
+        longest = max(map(len, commands), default=0)
+        for number, (command, (_, why)) in enumerate(zip(commands, self.commands, strict=True)):
+            line = f"{'      ' if number else 'next: '}{command.ljust(longest)}  {why}"
+            yield line if len(line) <= width else line[: 6 + longest]
+
+
+def _width(table: Table, limit: int | None) -> int:
+    """The characters that a table takes without cuts."""
+    if not table.n_rows:
+        return max(map(len, table.notes))
+    return max(map(width_of, table.text(limit).splitlines()))
+
+
+def _block(table: Table, limit: int | None, width: int, colours: Colours) -> list[str]:
+    """The lines of a table, or why it has none; the flags of its rows below."""
+    if not table.n_rows:
+        return textwrap.wrap(table.notes[0], width, subsequent_indent="  ")
+    lines = table.text(limit, width=width, colours=colours).splitlines()
+    marks = (line for mark in _marks(table, limit) for line in textwrap.wrap(mark, width))
+    return [*(line for line in lines if "(too narrow " not in line), *marks]
 
 
 def _first_remedies(text: str, width: int) -> str:
