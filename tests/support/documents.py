@@ -80,6 +80,7 @@ def write_files(folder: Path) -> None:
     (folder / "traces").mkdir()
     for rank in range(2):
         trace = KinetoFile(distributedInfo={"backend": "nccl", "rank": rank, "world_size": 2})
+        trace.annotation(0, 950, "train 1")
         trace.op(0, 900, "aten::mm", dims=[[2, 3], [3, 4]], types=["float", "float"], seq=4)
         trace.launch(10, 20, corr=7).kernel(30, 400 + rank, corr=7)
         trace.write(folder / f"rank{rank}.json.gz")

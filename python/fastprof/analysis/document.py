@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from fastprof.analysis.key_names import ALIASES, KEY_NAMES
 from fastprof.analysis.registry import Option, Report
 from fastprof.analysis.reports import all_reports
 from fastprof.model.heading import Heading
-
-if TYPE_CHECKING:
-    pass
-
 
 _HEAD = """\
 # Reports
@@ -21,9 +16,13 @@ Written by `python docs/make_reports.py` from the registry of reports.
 
 Each report is a command, `fastprof NAME FILE`, and a method, `profile.NAME()` or
 `profile.report("NAME")`. Options of the command are keywords in Python. All commands also have the
-options `--sort`, `--limit`, `-c` (columns), `--csv`, `--json`, `--markdown`, `-w` (width), `-o`,
-`--mine`, `--ops` and `--graph-capture`. Numbers are in ns, bytes and FLOP; only text, Markdown and
-notebooks choose larger units, which the header names. Unknown values are `na`, in JSON `null`.
+options `--sort`, `--limit`, `-c` (columns), `--csv`, `--json`, `--markdown`, `-w` (width),
+`--color`, `-o`, `--mine`, `--ops` and `--graph-capture`. Numbers are in ns, bytes and FLOP; only
+text, Markdown and notebooks choose larger units, which the header names. Unknown values are `na`,
+in JSON `null`.
+
+`--sort`, `-c` and the methods of a Table take the key of a column or its heading in text, with or
+without the unit: `--sort gpu_ns`, `--sort gpu`, `--sort 'gpu(ms)'`.
 
 `--json` prints one object: `fastprof` (version), `schema`, `file`, `gpu`, `steps`, `coverage`,
 `notes`, `rows` and `total`.
@@ -46,7 +45,8 @@ def _section(report: Report) -> str:
             lines += [_option(option) for option in (each, each.shorthand) if option]
         lines.append("")
     if report.columns:
-        lines += ["| column | unit | |", "|---|---|---|", *_columns(report.columns), ""]
+        head = ["| key | heading in text | unit | |", "|---|---|---|---|"]
+        lines += [*head, *_columns(report.columns), ""]
     return "\n".join(lines)
 
 
@@ -58,7 +58,8 @@ def _option(option: Option) -> str:
 
 def _columns(columns: tuple[Heading, ...]) -> Iterator[str]:
     for heading in columns:
-        yield f"| `{heading.key}` | {heading.unit} | {_cell(heading.about)} |"
+        in_text = heading.header if heading.in_text else ""
+        yield f"| `{heading.key}` | {in_text} | {heading.unit} | {_cell(heading.about)} |"
 
 
 def _keys() -> str:

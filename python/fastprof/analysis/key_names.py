@@ -104,4 +104,5 @@ def heading_of(name: str) -> Heading:
     """The heading of a key's column."""
     known = ALIASES.get(name, name)
     about = KEY_NAMES.get(known, KEY_NAMES["layer"])
-    return Heading(name, name, "", about, keeps_end=known in _PATHS or bool(DEPTH.match(name)))
+    is_path = known in _PATHS or bool(DEPTH.match(name))
+    return Heading(name, name, "", about, keeps_end=is_path, keeps_start=known == "shape")

@@ -1,7 +1,5 @@
 """`Profile`: what `fastprof.open` returns, with its reports, charts and exports.
 
-A Profile in a notebook: what it is, the step, the top operators, and how to go on.
-
 `profile.plot`: charts with matplotlib.
 """
 
@@ -9,10 +7,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
-from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 import numpy.typing as npt
 
@@ -25,7 +21,6 @@ from fastprof.errors import FastprofError
 from fastprof.model import dataframe
 from fastprof.model import dataframe as arrow
 from fastprof.model.columns import Column
-from fastprof.model.heading import printable
 from fastprof.model.table import Table
 from fastprof.profile.data import ProfileData
 
@@ -88,44 +83,6 @@ class Plots:
         import_optional("matplotlib.pyplot", "charts need")
         draw: Callable[..., Any] = imported(f"fastprof.analysis.plot:{name}")
         return cast("Axes", draw(self._profile, ax, **options))
-
-
-_ROWS: Final = 5
-_NEXT: Final = (
-    *(
-        "report()",
-        "overview()",
-        "summary(by='layer')",
-        "layers(fold=True)",
-        "lines()",
-        "idle()",
-        "advise()",
-    ),
-    *("plot.roofline()", "plot.timeline()", "to_pandas()"),
-)
-
-
-def profile_html(profile: ProfileData, title: str) -> str:
-    """HTML with inline styles. All text from the file is escaped."""
-    parts = [f"<div><b>{_escaped(title)}</b></div>"]
-    try:
-        table = report_of(profile, "summary")
-    except FastprofError as error:
-        parts.append(f"<div>{_escaped(str(error))}</div>")
-    else:
-        parts += [f"<div>{_escaped(line)}</div>" for line in takewhile(bool, table.lead)]
-        notes = () if table.n_rows else table.notes
-        parts.append(replace(table.head(_ROWS), lead=(), notes=notes)._repr_html_())
-        if table.n_rows > _ROWS:
-            parts.append(f"<div>{table.n_rows - _ROWS} more rows: summary()</div>")
-    calls = ", ".join(f"<code>.{_escaped(text)}</code>" for text in _NEXT)
-    return f"{''.join(parts)}<div>Next: {calls}</div>"
-
-
-def _escaped(text: str) -> str:
-    import html
-
-    return html.escape(printable(text))
 
 
 Result = TypeVar("Result")
@@ -197,6 +154,8 @@ class Profile(ProfileData):
         return "\n".join([*overview.first_lines(), kernels])
 
     def _repr_html_(self) -> str:
+        from fastprof.api.notebook import profile_html
+
         return profile_html(self, super().__repr__().strip("<>"))
 
     @property

@@ -9,8 +9,17 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from fastprof._system.memory import EXPECTED, parse_size
-from fastprof.cli.options import add_graph_capture, add_ops, add_output, add_trim, count
-from fastprof.cli.output import log, output
+from fastprof.cli.options import (
+    add_colour,
+    add_graph_capture,
+    add_ops,
+    add_output,
+    add_trim,
+    add_width,
+    colours_of,
+    count,
+)
+from fastprof.cli.output import log, output, terminal_width
 from fastprof.errors import UnknownColumnError
 
 if TYPE_CHECKING:
@@ -57,6 +66,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--top", metavar="N", type=count, default=20, help="rows per table (default: 20; 0: all)"
     )
+    add_width(parser)
+    add_colour(parser)
     add_output(parser)
     parser.add_argument(
         "--store",
@@ -136,8 +147,13 @@ def _report(found: Batch, arguments: argparse.Namespace, by: list[str]) -> str:
         file = io.StringIO()
         makers[arguments.table or "totals"]().write_csv(file)
         return file.getvalue()
+
+    def text_of(table: Table) -> str:
+        width = arguments.width or terminal_width(arguments.output)
+        return table.text(most, width=width, colours=colours_of(arguments))
+
     if arguments.table is not None:
-        return makers[arguments.table]().text(most)
+        return text_of(makers[arguments.table]())
     parts = [f"{found.overview()}\n"]
     for name, title in (
         ("totals", f"time by {', '.join(by)}"),
@@ -145,7 +161,7 @@ def _report(found: Batch, arguments: argparse.Namespace, by: list[str]) -> str:
         ("lacking", "work that some ranks lack"),
     ):
         table = makers[name]()
-        parts.append(f"{title}\n{table.text(most)}" if table.n_rows else f"{title}: none\n")
+        parts.append(f"{title}\n{text_of(table)}" if table.n_rows else f"{title}: none\n")
     return "\n".join(parts)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from fastprof.cli.options import add_graph_capture
-from fastprof.cli.output import Bar, log, output
+from fastprof.cli.options import add_graph_capture, add_width
+from fastprof.cli.output import Bar, log, output, terminal_width
 
 NAME = "info"
 HELP = "summarize a trace and suggest what to record"
@@ -23,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="trace or dict lines")
     add_graph_capture(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object; times in ns")
+    add_width(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -39,7 +40,10 @@ def run(arguments: argparse.Namespace) -> int:
     for warning in profile.warnings:
         log(f"warning: {warning}")
     info = describe(profile)
-    text = json.dumps(info, indent=2) + "\n" if arguments.json else info_text(info)
+    if arguments.json:
+        text = json.dumps(info, indent=2) + "\n"
+    else:
+        text = info_text(info, arguments.width or terminal_width(None))
     with output(None) as file:
         file.write(text.encode("utf-8", "surrogateescape"))
     return 0

@@ -134,6 +134,17 @@ def wants_colours() -> bool:
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
+def add_width(parser: argparse._ActionsContainer) -> None:
+    """Add -w."""
+    parser.add_argument(
+        "-w",
+        "--width",
+        metavar="N",
+        type=count,
+        help="characters per line (default: the terminal's)",
+    )
+
+
 def add_output(parser: argparse.ArgumentParser) -> None:
     """Add -o, the output file."""
     parser.add_argument("-o", "--output", metavar="OUT", help="write to OUT instead of stdout")

@@ -18,6 +18,7 @@ from fastprof.cli.options import (
     add_ops,
     add_output,
     add_trim,
+    add_width,
     colours_of,
     count,
     trimmed,
@@ -164,13 +165,7 @@ def add_table(parser: argparse.ArgumentParser, limit: int | None) -> None:
     style.add_argument("--csv", action="store_true", help="CSV, in ns, bytes and FLOP")
     style.add_argument("--json", action="store_true", help="one JSON object, raw units")
     style.add_argument("--markdown", action="store_true", help="a Markdown table")
-    style.add_argument(
-        "-w",
-        "--width",
-        metavar="N",
-        type=count,
-        help="characters per line (default: the terminal's)",
-    )
+    add_width(style)
     add_colour(table)
 
 
@@ -227,12 +222,14 @@ def columns_text(columns: Sequence[Heading]) -> str:
     if not columns:
         return ""
     width = max(len(heading.key) for heading in columns)
+    titles = [heading.header * heading.in_text for heading in columns]
+    of_titles = max(map(len, titles))
     lines = [
-        f"  {heading.key.ljust(width)}  {heading.about}"
+        f"  {heading.key.ljust(width)}  {title.ljust(of_titles)}  {heading.about}"
         + (f" ({heading.unit})" if heading.unit else "")
-        for heading in columns
+        for heading, title in zip(columns, titles, strict=True)
     ]
-    return "\n".join(["columns (-c, --sort, --json):", *lines])
+    return "\n".join(["columns (-c, --sort: key or heading; --json: key):", *lines])
 
 
 def written(table: Table, arguments: argparse.Namespace, limit: int | None) -> str:

@@ -61,7 +61,9 @@ class Heading:
     about : str
         One line of help.
     keeps_end : bool
-        Text is cut on the left, to keep the end of a path.
+        Text is cut on the left, to keep the end of a path; by default in the middle, as names.
+    keeps_start : bool
+        Text is cut on the right, to keep the first sizes of a shape.
     decimals : int or None
         Decimals of its numbers in text; None chooses by size.
     digits : int
@@ -90,6 +92,7 @@ class Heading:
     rank: int = 0
     min_width: int = 12
     largest_unit: str = ""
+    keeps_start: bool = False
 
 
 def headed(name: str, headings: Sequence[Heading]) -> list[Heading]:

@@ -20,7 +20,17 @@ from fastprof._system.regex import regex
 from fastprof.model.columns import Rows, Values
 from fastprof.model.heading import UNITS, Heading, Scale, printable
 from fastprof.model.numbers import scale_of
-from fastprof.model.terminal import PLAIN, Colours, Style, bar, cut, cut_all, padded, width_of
+from fastprof.model.terminal import (
+    MIDDLE,
+    PLAIN,
+    Colours,
+    Style,
+    bar,
+    cut,
+    cut_all,
+    padded,
+    width_of,
+)
 
 
 class TextColumn(Protocol):
@@ -70,7 +80,7 @@ class _Shown(NamedTuple):
     cells: list[str]
     total: str
     is_text: bool
-    keeps_end: bool
+    share_of_start: float
     rank: int
     min_width: int
 
@@ -80,7 +90,7 @@ class _Shown(NamedTuple):
 
     def cut(self, width: int) -> _Shown:
         """The column with texts of at most `width` characters."""
-        cells = cut_all(self.cells, width, self.keeps_end)
+        cells = cut_all(self.cells, width, self.share_of_start)
         return self._replace(header=self.header[:width], cells=cells, total=self.total[:width])
 
     def lines(self, styles: Sequence[Style] = ()) -> list[str]:
@@ -266,7 +276,7 @@ def _shown(table: ShownTable, limit: int | None, indent: str = "") -> list[_Show
         if name in labels:
             cells = [_as_text(labels[name].at(row) or "") for row in range(n)]
             cells = [_indented(cell, indent) if indent else cell for cell in cells]
-            result.append(_Shown(heading.header, cells, "", True, False, *_fit(heading)))
+            result.append(_Shown(heading.header, cells, "", True, MIDDLE, *_fit(heading)))
         else:
             result.append(_column(table, heading, n))
     if table.total and result and not result[0].total:
@@ -301,7 +311,8 @@ def _column(table: ShownTable, heading: Heading, n: int) -> _Shown:
         blank = table.layout.blank.tolist()
         cells = ["" if blank[row] else cell for row, cell in enumerate(cells)]
     last = "" if total is None else show(total)
-    return _Shown(heading.header + unit, cells, last, is_text, heading.keeps_end, *_fit(heading))
+    share = 0.0 if heading.keeps_end else 1.0 if heading.keeps_start else MIDDLE
+    return _Shown(heading.header + unit, cells, last, is_text, share, *_fit(heading))
 
 
 def _largest(column: NumberColumn, total: Any) -> tuple[float, bool]:

@@ -61,17 +61,20 @@ def cut(text: str, width: int, share_of_start: float = 0.0) -> str:
     return head + _CUT + _last(text, width - 1 - width_of(head))
 
 
-# Names are cut in the middle. If that makes two equal, more of the end or of the start stays.
-_OF_NAMES: Final = (0.6, 0.3, 0.0, 0.8, 1.0)
+MIDDLE: Final = 0.6  # the share of the start that names keep
+_OTHERS: Final = (0.3, 0.0, 0.8, 1.0, MIDDLE)  # tried if two texts become equal
 
 
-def cut_all(texts: Sequence[str], width: int, keeps_end: bool) -> list[str]:
-    """The texts in at most so many columns each; different texts stay different where possible."""
+def cut_all(texts: Sequence[str], width: int, share_of_start: float) -> list[str]:
+    """The texts in at most so many columns each; different texts stay different where possible.
+
+    share_of_start : as in `cut`, unless that makes two equal
+    """
     if all(width_of(text) <= width for text in texts):
         return list(texts)
     n = len(set(texts))
     best: list[str] = []
-    for share in (0.0, *_OF_NAMES) if keeps_end else _OF_NAMES:
+    for share in (share_of_start, *_OTHERS):
         result = [cut(text, width, share) for text in texts]
         if len(set(result)) == n:
             return result

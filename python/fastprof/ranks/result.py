@@ -62,7 +62,7 @@ class BatchData:
         return combine(self.summaries)
 
     def overview(self) -> str:
-        """One line: number of ranks and files, and the GPU time of the ranks."""
+        """One line: number of ranks and files, the GPU time of the ranks, who waits for whom."""
         ranks = self.all_ranks.ranks
         files = len(self.summaries) + len(self.failures)
         text = f"{len(ranks)} ranks in {files} files"
@@ -76,6 +76,15 @@ class BatchData:
             text += (
                 f". GPU time per rank: mean {mean / 1e6:.3f} ms, min {least[0] / 1e6:.3f} "
                 f"(rank {least[1]}), max {most[0] / 1e6:.3f} (rank {most[1]})"
+            )
+        waits = self.collectives()
+        waits = waits[waits["wait"] > 0].sort("wait")
+        if len(waits):
+            row = waits[0]
+            text += (
+                f". {row['collective']}: rank {row['last']} arrives last in "
+                f"{row['last_share']:.0%} of the calls; a rank waits {row['wait'] / 1e6:.3f} ms on "
+                "average"
             )
         return text
 

@@ -5,14 +5,14 @@ Data that some ranks lack: files, kernels, steps, attribution depths, operators,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from fastprof.errors import UnknownColumnError
-from fastprof.model.arrays import Int64
+from fastprof.model.arrays import Bools, Int64
 from fastprof.model.columns import Ints, Values
 from fastprof.model.table import Floats, Table, texts
 from fastprof.ranks.all_ranks import AllRanks, Rank, table_of
@@ -36,7 +36,8 @@ def totals(all_ranks: AllRanks, by: Sequence[str]) -> Table:
 
         - ranks: number of ranks with such kernels; mean, min, max are over these ranks
         - kernels, time: all ranks; share: of the total time
-        - mean, min, max: ns per rank; slowest: the first rank with the maximum
+        - mean, min, max: ns per rank; slowest: the first rank with the maximum, na for
+          communication, which takes longest on the ranks that wait
         - skew: max / mean
         - flops, bytes: all ranks, of kernels with known values; flops_kernels, bytes_kernels:
           number of these kernels
@@ -72,7 +73,7 @@ def totals(all_ranks: AllRanks, by: Sequence[str]) -> Table:
         "mean": Ints(np.rint(mean).astype(np.int64)),
         "min": Ints(least),
         "max": Ints(largest),
-        "slowest": Ints(numbers[slowest]),
+        "slowest": Ints(np.where(_is_waiting(columns), -1, numbers[slowest])),
         "skew": Floats(np.divide(largest, mean, out=np.full(n, np.nan), where=mean > 0)),
     }
     for name in ("flops", "bytes"):
@@ -82,6 +83,14 @@ def totals(all_ranks: AllRanks, by: Sequence[str]) -> Table:
         table[f"{name}_kernels"] = Ints(known)
     order = _order(total, [columns[name] for name in by])
     return table_of(table).take(order)
+
+
+def _is_waiting(columns: Mapping[str, Values]) -> Bools:
+    """[rows] Whether the rows are known to be communication."""
+    classes = columns.get("class")
+    if classes is None:
+        return np.zeros(1, bool)
+    return np.array([*(name == "communication" for name in classes.values), False])[classes.ids]
 
 
 def check(by: Sequence[str]) -> None:

@@ -10,7 +10,7 @@ from fastprof.model.columns import Ints
 from fastprof.model.heading import Heading
 from fastprof.model.table import Floats, Table, texts
 from fastprof.model.table_text import side_by_side
-from fastprof.model.terminal import PLAIN, Colours, bar, cut, cut_all, padded, width_of
+from fastprof.model.terminal import MIDDLE, PLAIN, Colours, bar, cut, cut_all, padded, width_of
 
 ON = Colours(True)
 STYLE = re.compile(r"\x1b\[[\d;]*m")
@@ -37,17 +37,18 @@ def test_a_cut_text_fits_and_keeps_start_or_end(text: str, share: float) -> None
 
 def test_names_are_cut_in_the_middle_and_stay_different() -> None:
     gelu = ["triton_poi_fused_native_gelu_3", "triton_poi_fused_native_gelu_4", "short"]
-    assert cut_all(gelu, 15, False) == ["triton_p…gelu_3", "triton_p…gelu_4", "short"]
+    assert cut_all(gelu, 15, MIDDLE) == ["triton_p…gelu_3", "triton_p…gelu_4", "short"]
     for names in (
         ["[CUDA memcpy HtoD]", "[CUDA memcpy DtoH]"],
         ["one_name_with_a_long_end_of_its_name", "two_name_with_a_long_end_of_its_name"],
         ["a/b/c/one.py:10", "a/b/c/one.py:20", "x/b/c/one.py:10"],
     ):
-        for keeps_end in (False, True):
-            short = cut_all(names, 13, keeps_end)
+        for share in (0.0, MIDDLE, 1.0):
+            short = cut_all(names, 13, share)
             assert len(set(short)) == len(names) and max(map(len, short)) <= 13
-    assert cut_all(["/a/long/path/to/net.py:3"], 12, True) == ["…to/net.py:3"]
-    assert cut_all(["x" * 9 + "a" + "x" * 9, "x" * 9 + "b" + "x" * 9], 5, False)  # cannot differ
+    assert cut_all(["/a/long/path/to/net.py:3"], 12, 0.0) == ["…to/net.py:3"]
+    assert cut_all(["N=16,C=64,H=56,W=56", "[3]"], 12, 1.0) == ["N=16,C=64,H…", "[3]"]
+    assert cut_all(["x" * 9 + "a" + "x" * 9, "x" * 9 + "b" + "x" * 9], 5, MIDDLE)  # cannot differ
 
 
 def test_bars_have_the_length_of_their_share() -> None:

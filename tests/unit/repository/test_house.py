@@ -342,6 +342,8 @@ def test_types_are_ignored_for_a_reason_only() -> None:
 CALLED_FROM_OUTSIDE = {
     "visit_Name": "ast.NodeVisitor",
     "writable": "io.TextIOWrapper",
+    "_check_value": "argparse.ArgumentParser",
+    "to_polars": "docs/guide.md",
     "FastprofProfiler": "docs/guide.md",
     "to_dict": "docs/guide.md",
     "reset": "docs/guide.md",

@@ -12,6 +12,7 @@ from fastprof.model.metadata import FORMATS
 from fastprof.profile.captured_graphs import outcome
 
 WIDTH = 100
+_LEAST = 20  # characters of a text beside its label
 _LABEL = 14
 _SHARE = 25
 _MAX_NAMES = 4
@@ -24,22 +25,23 @@ _WORK = {
 _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"), (1, "ns"))
 
 
-def info_text(info: dict[str, Any]) -> str:
-    """Format the result of `describe`; only the file name may exceed 100 characters."""
+def info_text(info: dict[str, Any], width: int | None = None) -> str:
+    """Format the result of `describe`; only the file name may exceed the width, by default 100."""
+    width = width or WIDTH
     lines = [info["file"], ""]
     for label, value in _lines(info):
-        lines += _wrapped(label, value, _LABEL)
+        lines += _wrapped(label, value, _LABEL, width)
     if info["coverage"] and info["gpu_time"]:
         lines += ["", f"known share of GPU kernel time ({_time(info['gpu_time'])})"]
     advice = dict(info["advice"])
     for each in info["coverage"] if info["gpu_time"] else ():
         depth = each["depth"]
         head = f"{depth:<12}{100 * each['share']:>7.1f} %"
-        lines += _wrapped(head, "\n".join(advice.pop(depth, [])), _SHARE)
+        lines += _wrapped(head, "\n".join(advice.pop(depth, [])), _SHARE, width)
     if advice:
         lines.append("")
     for label, texts in advice.items():
-        lines += _wrapped(label, "\n".join(texts), _LABEL)
+        lines += _wrapped(label, "\n".join(texts), _LABEL, width)
     return "".join(printable(line).rstrip() + "\n" for line in lines)
 
 
@@ -168,13 +170,13 @@ def _time(time: float) -> str:
     return f"{time / unit:.3f} {name}" if name != "ns" else f"{time:.0f} ns"
 
 
-def _wrapped(label: str, text: str, indent: int) -> list[str]:
+def _wrapped(label: str, text: str, indent: int, width: int) -> list[str]:
     """Lines of a label and its wrapped text; no lines for an empty text outside the shares."""
     if not text:
         return [f"  {label}"] if indent == _SHARE else []
     lines: list[str] = []
     # Keep a number and its percent sign together: textwrap does not break at U+00A0.
     for part in text.replace(" %", "\xa0%").split("\n"):
-        lines += textwrap.wrap(part, WIDTH - indent, break_on_hyphens=False)
+        lines += textwrap.wrap(part, max(width - indent, _LEAST), break_on_hyphens=False)
     heads = [f"  {label}", *[""] * (len(lines) - 1)]
     return [f"{head:<{indent}}{line}" for head, line in zip(heads, lines, strict=True)]

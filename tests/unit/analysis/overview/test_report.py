@@ -1,6 +1,8 @@
 """`fastprof FILE`: one screen whose numbers are those of the reports."""
 
 import json
+import re
+from html import escape
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +11,7 @@ from bench.generate import generate
 
 import fastprof
 from fastprof.analysis.overview.report import Overview
+from fastprof.model.terminal import Colours
 from support.commands import one_line, run
 from support.exports import Export
 from support.kineto_files import KinetoFile
@@ -172,6 +175,42 @@ def test_a_capture_without_gpu_work_says_what_to_record(tmp_path: Path) -> None:
     assert text.startswith("No kernels: record with nsys profile")
     assert "findings: no finding saves time" in text
     assert "fastprof info" in text
+
+
+def test_a_profile_shows_its_answer(trace: Path, found: Overview) -> None:
+    profile = fastprof.open(trace)
+    lines = repr(profile).splitlines()
+    assert found.text().startswith("\n".join(lines[:-1]))
+    assert lines[-1] == f"<fastprof.Profile of {trace}: {len(profile)} kernels>"
+    html = profile._repr_html_()
+    assert all(f"<div>{escape(line)}</div>" in html for line in found.lead)
+    assert f"<b>{escape(found.facts['answer'])}</b>" in html
+    boxes = re.findall(r"top:(\d+)px;left:([\d.]+)%;width:([\d.]+)%", html)
+    tops = [(float(left), float(width)) for top, left, width in boxes if top == "0"]
+    assert sum(width for _, width in tops) == pytest.approx(100, abs=3)
+    assert all(left + width <= 100.01 for _, left, width in [map(float, box) for box in boxes])
+
+
+def test_an_unreadable_answer_leaves_the_name(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    profile = fastprof.open(trace)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise fastprof.StepsError("no steps")
+
+    monkeypatch.setattr(fastprof.Profile, "overview", refuse)
+    assert repr(profile) == f"<fastprof.Profile of {trace}: {len(profile)} kernels>"
+
+
+@pytest.mark.parametrize("width", [80, 100, 120, 160, 200])
+def test_the_screen_has_the_width_of_the_terminal(found: Overview, width: int) -> None:
+    lines = found.text(width=width).splitlines()
+    commands = lines.index(next(line for line in lines if line.startswith("next: ")))
+    assert max(map(len, lines[:commands])) <= width
+    assert ("lost(" in "\n".join(lines)) == (width >= 160)
+    styled = found.text(width=width, colours=Colours(True))
+    assert (
+        re.sub(r"\x1b\[[\d;]*m|[█▏▎▍▌▋▊▉]", "", styled).split() == found.text(width=width).split()
+    )
 
 
 def test_names_cannot_control_the_terminal_or_the_page(tmp_path: Path) -> None:
