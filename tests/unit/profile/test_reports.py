@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from bench.generate import generate
 
 import fastprof
 from fastprof.analysis import registry, reports
@@ -27,25 +26,6 @@ def streams(profile, least):
     table = profile.summary(by="stream")
     return table.take([row for row in range(table.n_rows) if table["kernels"][row] >= least])
 """
-
-
-@pytest.fixture(scope="module")
-def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("reports") / "net.sqlite"
-    generate(path, 600, 1)
-    return path
-
-
-@pytest.fixture(scope="module")
-def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("empty") / "none.sqlite"
-    generate(path, 0, 1)
-    return path
-
-
-@pytest.fixture(scope="module")
-def profile(trace: Path) -> fastprof.Profile:
-    return fastprof.open(trace, copies=True)
 
 
 @pytest.fixture
@@ -87,7 +67,8 @@ def test_a_command_prints_the_table_of_its_report(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_empty_capture_gives_an_empty_table_with_a_header(name: str, empty: Path) -> None:
+def test_an_empty_capture_gives_an_empty_table_with_a_header(name, generated):
+    empty = generated(0)
     found = json.loads(output_of(name, empty, "--json"))
     tables = found["tables"].values() if "tables" in found else [found]
     assert [table["rows"] for table in tables] == [[]] * len(tables)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -42,17 +41,6 @@ def forward(number: int, *layers: str) -> list[str]:
 def backward(number: int) -> list[str]:
     node = f"ReluBackward0, seq = {number}, op_id = {100 + number}"
     return [ENGINE + node, node]
-
-
-@pytest.fixture
-def opened(tmp_path: Path) -> Any:
-    def opened(trace: Run | KinetoFile) -> fastprof.Profile:
-        kind = "json" if isinstance(trace, KinetoFile) else "sqlite"
-        return fastprof.open(
-            trace.write(tmp_path / f"{len(list(tmp_path.iterdir()))}.{kind}"), copies=True
-        )
-
-    return opened
 
 
 def net() -> Run:

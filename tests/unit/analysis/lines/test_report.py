@@ -62,19 +62,6 @@ class Run(Export):
 
 
 @pytest.fixture
-def opened(tmp_path: Path) -> Any:
-    def opened(trace: Run | KinetoFile, **options: Any) -> fastprof.Profile:
-        kind = "json" if isinstance(trace, KinetoFile) else "sqlite"
-        return fastprof.open(
-            trace.write(tmp_path / f"{len(list(tmp_path.iterdir()))}.{kind}"),
-            copies=True,
-            **options,
-        )
-
-    return opened
-
-
-@pytest.fixture
 def source(tmp_path: Path) -> Path:
     folder = tmp_path / "src"
     folder.mkdir()

@@ -17,18 +17,6 @@ HOSTILE = "</pre><img src=x>\x1b"
 
 
 @pytest.fixture(scope="module")
-def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("overview") / "net.sqlite"
-    generate(path, 1000, 1)
-    return path
-
-
-@pytest.fixture(scope="module")
-def profile(trace: Path) -> fastprof.Profile:
-    return fastprof.open(trace, copies=True)
-
-
-@pytest.fixture(scope="module")
 def found(profile: fastprof.Profile) -> Overview:
     table = profile.overview()
     assert isinstance(table, Overview)

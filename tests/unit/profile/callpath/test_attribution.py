@@ -40,19 +40,6 @@ class Capture(Export):
 
 
 @pytest.fixture
-def rows(tmp_path):
-    """A function from a capture and keys to one tuple per kernel, or a value for a single key."""
-
-    def read(export, *keys):
-        profile = fastprof.open(export.write(tmp_path / "x.sqlite"))
-        assert profile.warnings == []
-        found = [tuple(_plain(row[key], key) for key in keys) for row in profile.rows()]
-        return found if len(keys) > 1 else [value for (value,) in found]
-
-    return read
-
-
-@pytest.fixture
 def dict_lines(tmp_path):
     """A function from a capture and keys to the values in its dict lines."""
 
@@ -62,13 +49,6 @@ def dict_lines(tmp_path):
         return [tuple(columns[key].at(row) for key in keys) for row in range(len(profile))]
 
     return read
-
-
-def _plain(value, key):
-    # seq has at most one number, stored as a list or not
-    if key == "seq" and isinstance(value, tuple):
-        return value[0] if value else None
-    return value
 
 
 # Directions.
@@ -449,13 +429,13 @@ def test_each_launch_of_a_graph_makes_its_calls_again(rows):
     assert rows(export, "flops") == [LINEAR_FLOPS] * 3
 
 
-def test_graphs_and_kernels_share_rows_and_gpu_time(rows, tmp_path):
+def test_graphs_and_kernels_share_rows_and_gpu_time(rows, opened):
     export = Capture().push_pop(0, 100, "layer:a", tid=1)
     export.launch(10, 11, corr=1, tid=1).graph_trace(20, 70, corr=1, graph=5)
     export.launch(80, 81, corr=2, tid=1).kernel(90, 95, corr=2)
     export.graph_trace(200, 300, corr=None)
     assert rows(export, "sil", "layer") == [(50, ("a",)), (5, ("a",)), (100, ())]
-    assert fastprof.open(tmp_path / "x.sqlite").coverage.total == 155
+    assert opened(export).coverage.total == 155
 
 
 # The call and its cost.

@@ -5,7 +5,6 @@ Captures of Nsight Systems (text ranges) and of torch.profiler (events).
 
 import pytest
 
-import fastprof
 from fastprof.model.markers.kineto import n_before
 from fastprof.profile.callpath.node_makers import likeness
 from support.exports import PID, Export, global_tid
@@ -13,16 +12,6 @@ from support.kineto_files import KinetoFile
 
 ENGINE = "autograd::engine::evaluate_function: "
 CPP_NODE = "torch::autograd::CppNode<LookupFunction_adagrad_Op>"
-
-
-@pytest.fixture
-def rows(tmp_path):
-    def read(trace, *keys):
-        path = tmp_path / ("x.json" if isinstance(trace, KinetoFile) else "x.sqlite")
-        found = [tuple(row[key] for key in keys) for row in fastprof.open(trace.write(path)).rows()]
-        return found if len(keys) > 1 else [value for (value,) in found]
-
-    return read
 
 
 class Capture(Export):
