@@ -290,9 +290,7 @@ def lines_of(path, count=1, warnings=0):
 
 
 def one_kernel(*texts):
-    export = Export()
-    for inset, text in enumerate(texts):
-        export.push_pop(inset, 100 - inset, text, tid=1)
+    export = Export().nest(0, 100, *texts)
     return export.launch(40, 41, corr=1, tid=1).kernel(50, 60, corr=1, name="k")
 
 

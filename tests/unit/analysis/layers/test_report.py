@@ -27,8 +27,7 @@ class Run(Export):
     def work(self, ns: int, *ranges: str, tid: int = 1) -> Run:
         self.n_kernels += 1
         start = 1_000_000 * self.n_kernels
-        for inset, text in enumerate(ranges):
-            self.push_pop(start + inset, start + 1000 - inset, text, tid=tid)
+        self.nest(start, start + 1000, *ranges, tid=tid)
         self.launch(start + 500, start + 510, self.n_kernels, tid)
         self.kernel(start + 2000, start + 2000 + ns, self.n_kernels)
         return self

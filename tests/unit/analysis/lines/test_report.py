@@ -54,8 +54,7 @@ class Run(Export):
         ranges = [str({"traceMarker": list(lines)})] if lines else []
         ranges += [ENGINE + node, node] if backward_of else [operator]
         tid = 2 if backward_of else 1
-        for inset, text in enumerate(ranges):
-            self.push_pop(start + inset, start + 1000 - inset, text, tid=tid)
+        self.nest(start, start + 1000, *ranges, tid=tid)
         self.launch(start + 500, start + 510, self.n_kernels, tid)
         self.kernel(start + 2000, start + 2000 + ns, self.n_kernels)
         return self
