@@ -18,7 +18,7 @@ from fastprof.model.heading import Heading
 from fastprof.model.page import Page
 from fastprof.model.table import Floats, Table, texts
 from fastprof.page.table import packed, table_html
-from support.commands import one_line, run
+from support.commands import run
 from support.exports import Export
 from support.hostile_names import NAMES, hostile_trace
 from support.pages import Parsed, parsed, unpacked
@@ -245,17 +245,6 @@ def test_the_command_writes_a_page_beside_the_shell(
     page = Path(profile.name).with_suffix(".html").name
     assert f"wrote {page}" in done.stderr.decode()
     assert b"<!doctype html>" in (tmp_path / page).read_bytes()[:20]
-
-
-def test_an_unwritable_output_is_one_line(profile: fastprof.Profile, tmp_path: Path) -> None:
-    done = run("report", profile.name, "-o", tmp_path / "none" / "x.html", cwd=tmp_path)
-    assert "none/x.html: cannot be written" in one_line(done)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_the_output_is_not_the_input(profile: fastprof.Profile, tmp_path: Path) -> None:
-    done = run("report", profile.name, "-o", profile.name, cwd=tmp_path)
-    assert "is an input; choose another name for -o" in one_line(done)
 
 
 @pytest.mark.parametrize(

@@ -560,18 +560,6 @@ def source(tmp_path_factory):
     return one_kernel("layer:a").write(tmp_path_factory.mktemp("source") / "x.sqlite")
 
 
-@pytest.mark.parametrize("words", EVERY_OUTPUT)
-def test_output_that_cannot_be_made_is_one_line(words, source, tmp_path):
-    (tmp_path / "file").write_text("old")
-    for out in ("missing/out", "file/out", ".", "x" * 300):
-        done = run(*words, source, "-o", tmp_path / out)
-        messages = done.stderr.decode().splitlines()
-        assert (done.returncode, done.stdout) == (1, b"")
-        assert [line for line in messages if "Found 1 kernels" not in line] == [messages[-1]]
-        assert messages[-1].startswith("fastprof: ")
-        assert state_of(tmp_path) == {"file": hashlib.sha256(b"old").hexdigest()}
-
-
 def test_parquet_that_cannot_be_made_is_one_line(source, tmp_path):
     pytest.importorskip("pyarrow")
     for out in (tmp_path / "missing" / "out", "/dev/full"):
@@ -615,13 +603,6 @@ def test_a_disk_that_fills_up_leaves_the_older_file(form, large, tmp_path):
     assert "out: cannot be written: File too large" in messages[-1]
     assert os.listdir(tmp_path) == ["out"]
     assert out.read_text() == "old"
-
-
-def test_a_failure_leaves_the_older_output(tmp_path):
-    (tmp_path / "out").write_text("old")
-    (tmp_path / "bad").write_text("bad")
-    one_line(run("parse", tmp_path / "bad", "-o", tmp_path / "out"))
-    assert (tmp_path / "out").read_text() == "old"
 
 
 # Interruptions.
