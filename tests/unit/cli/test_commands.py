@@ -312,6 +312,11 @@ def test_blanks_in_names_of_kernels_become_underscores(tmp_path):
         assert text.splitlines()[2:] == ["my_kernel", "unsigned_int_f"]
 
 
+def test_a_single_elastic_column_gets_all_of_the_width(trace):
+    line = report("prof", "-w", "100", "-c", "idx,kernel,sil", trace).splitlines()[1]
+    assert line == "      1 " + "sgemm_tn".ljust(83) + " " + "40".rjust(10)
+
+
 # Usage errors.
 
 

@@ -28,6 +28,18 @@ def streams(profile, least):
 """
 
 
+OF_DICT_LINES = {
+    "copies": "no memory copies or memsets; in Python, open the trace with copies=True",
+    "idle": "dict lines contain no times: use the original trace",
+    "launches": "dict lines have no times: open the trace that they are from",
+    "memory": "no memory events in dict lines: use the original trace",
+    "overlap": "dict lines contain no times: use the original trace",
+    "ranges": "no ranges in these dict lines: use the original trace",
+    "steps": "dict lines contain no times: run fastprof steps on the original trace",
+    "whatif": "dict lines contain no times: run fastprof whatif on the original trace",
+}
+
+
 @pytest.fixture
 def no_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_added", dict(registry.added()))
@@ -73,6 +85,14 @@ def test_an_empty_capture_gives_an_empty_table_with_a_header(name, generated):
     tables = found["tables"].values() if "tables" in found else [found]
     assert [table["rows"] for table in tables] == [[]] * len(tables)
     assert len(output_of(name, empty).splitlines()) >= 1
+
+
+@pytest.mark.parametrize("name", OF_DICT_LINES)
+def test_what_dict_lines_lack_is_a_note(name, tmp_path):
+    (tmp_path / "net.dict").write_text("{'kShortName': 'k', 'kDuration': 5}\n")
+    table = fastprof.open(tmp_path / "net.dict").report(name)
+    assert (table.n_rows, *table.notes) == (0, OF_DICT_LINES[name])
+    assert output_of(name, tmp_path / "net.dict").splitlines()[-1] in OF_DICT_LINES[name]
 
 
 def test_columns_sort_and_limit(trace: Path) -> None:

@@ -72,7 +72,7 @@ OTHER_KINDS = {
     "json object": (b'{"deviceProperties": []}', "without traceEvents"),
     "json": (b"[1, 2, 3]", "without events"),
     "gzip": (b"\x1f\x8b" + bytes(100), "compressed"),
-    "zeros": (bytes(5000), "zeros"),
+    "zeros": (bytes(5000), "zeros instead of a header"),
     "blank": (b"\n" * 5000, "expected"),
     "random": (random.Random(1).randbytes(10_000), "unknown format"),
     "utf-16": ("ÿ".encode("utf-16"), "unknown format"),

@@ -219,9 +219,6 @@ def test_nothing_to_copy(tmp_path):
     assert (table.n_rows, table.notes) == (0, ("--where selects no copy or memset",))
     with pytest.raises(ReportError, match=r"unknown key 'sizes'; did you mean size or size_class"):
         fastprof.open(path, copies=True).copies(by="sizes")
-    lines = tmp_path / "net.dict"
-    lines.write_text("{'kShortName': 'k', 'kDuration': 5}\n")
-    assert run("copies", lines).returncode == 0
 
 
 def test_copies_without_a_launch_are_reported(opened):

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from fastprof.analysis.launches.report import queue_depths
-from support.commands import run
 from support.exports import Export
 from support.kineto_files import KinetoFile
 
@@ -142,14 +141,6 @@ def test_copies_and_other_work_are_left_out(opened):
     assert profile.launches().total["launches"] == 4
     assert profile.launches(where=["kernel=sgemm"]).total["host_ns"] == 64 * US
     assert profile.launches(where=["kernel=other"]).n_rows == 0
-
-
-def test_dict_lines_have_no_times(tmp_path):
-    lines = tmp_path / "net.dict"
-    lines.write_text("{'kShortName': 'k', 'kDuration': 5}\n")
-    done = run("launches", lines)
-    assert done.returncode == 0
-    assert done.stdout.decode().splitlines()[-1].startswith("dict lines have no times")
 
 
 def depth_at(joins, leaves, time):

@@ -204,18 +204,6 @@ def test_without_communication_the_table_is_empty(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_dict_lines_have_no_times(tmp_path: Path) -> None:
-    path = small().write(tmp_path / "one.json")
-    lines = tmp_path / "one.dict"
-    assert run("parse", path, "-o", lines).returncode == 0
-    table = fastprof.open(lines).overlap()
-    assert (table.n_rows, table.notes) == (
-        0,
-        ("dict lines contain no times: use the original trace",),
-    )
-    assert run("overlap", lines, "--by", "op").returncode == 0
-
-
 def moments(intervals: Iterable[tuple[int, int]]) -> set[int]:
     return {time for start, length in intervals for time in range(start, start + length)}
 

@@ -134,12 +134,6 @@ def test_a_path_that_is_no_trace_is_one_line(
     assert one_line(done) == f"fastprof: {message}\n"
 
 
-def test_a_word_that_is_no_path_is_an_unknown_command() -> None:
-    done = run("sumary")
-    assert done.returncode == 2
-    assert b"invalid choice: 'sumary'" in done.stderr
-
-
 def test_an_option_may_come_first(trace: Path) -> None:
     assert run("--json", trace).stdout == run(trace, "--json").stdout
 
