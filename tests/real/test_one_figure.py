@@ -14,7 +14,6 @@ from real.open_traces import report
 from support.commands import run
 from support.real_data import real, traces
 
-pytestmark = pytest.mark.every_trace
 TRACES = traces("kineto/*.json.gz", "nsys/*.sqlite", "nvprof/*", "pyprof/*.sql*")
 LENGTH, BUSY, IDLE = "length", "busy", "idle"
 
@@ -62,6 +61,7 @@ def claims(path: str) -> dict[str, list[tuple[str, float]]]:
     return said
 
 
+@pytest.mark.every_trace
 @pytest.mark.parametrize("path", TRACES)
 def test_every_report_has_the_same_step_busy_and_idle_time(path: str) -> None:
     if not len(opened(path, copies=True)):
@@ -72,6 +72,7 @@ def test_every_report_has_the_same_step_busy_and_idle_time(path: str) -> None:
             assert figure == pytest.approx(expected, abs=max(2, 1e-9 * expected)), (fact, name)
 
 
+@pytest.mark.every_trace
 @pytest.mark.parametrize("path", TRACES)
 def test_the_capture_is_the_same_in_idle_overlap_and_steps(path: str) -> None:
     trace = opened(path, copies=True).trim(":")
@@ -92,6 +93,7 @@ def test_the_capture_is_the_same_in_idle_overlap_and_steps(path: str) -> None:
         assert each["busy_ns"] == pytest.approx(np.mean([gpu["busy_ns"] for gpu in gpus]))
 
 
+@pytest.mark.every_trace
 @pytest.mark.parametrize("path", TRACES)
 def test_the_page_and_the_screen_print_these_figures(path: str) -> None:
     if not len(opened(path, copies=True)):

@@ -181,6 +181,11 @@ def _end(code: int) -> None:
     """
     threading._shutdown()
     atexit._run_exitfuncs()
+    leave(code)
+
+
+def leave(code: int) -> None:
+    """End this process without freeing anything."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

@@ -123,6 +123,27 @@ class Export:
             },
         )
 
+    def work(
+        self,
+        at: int,
+        tid: int = 1,
+        name: str = "elementwise_kernel",
+        duration: int = 10,
+        *,
+        pid: int = PID,
+        **columns: Any,
+    ) -> Export:
+        """A kernel with its launch at a time, with the next correlation id."""
+        corr = self._count("CUPTI_ACTIVITY_KIND_RUNTIME") + 1
+        self.launch(at, at, corr, tid, pid=pid)
+        return self.kernel(at + 1, at + 1 + duration, corr, name=name, pid=pid, **columns)
+
+    def nest(self, start: int, end: int, *texts: str, tid: int = 1) -> Export:
+        """Push/pop ranges inside each other, outermost first."""
+        for inset, text in enumerate(texts):
+            self.push_pop(start + inset, end - inset, text, tid)
+        return self
+
     def push_pop(
         self,
         start: int,

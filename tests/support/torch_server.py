@@ -2,9 +2,11 @@
 
 A new interpreter takes two seconds to import torch, and four with the compiler, which torch's
 profiler imports too. The forks have imported neither fastprof nor nvtx. The program's stack begins
-with the server's frames. Tests of start-up, imports and whole stacks run `python PROGRAM` instead.
+with the server's frames, and at its end torch is not freed, which takes longer than most programs.
+Tests of start-up, imports, whole stacks and freed modules run `python PROGRAM` instead.
 """
 
+import atexit
 import gc
 import importlib.util
 import os
@@ -20,6 +22,7 @@ from support.waiting import PATIENCE
 
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # others would not be forked
 IMPORTED = ("torch", "torch._inductor.compile_fx")
+_codes: list[int] = []  # with which the program ends
 
 
 def command(program: str | os.PathLike[str], *arguments: str | os.PathLike[str]) -> list[str]:
@@ -59,10 +62,25 @@ def _become(words: list[str]) -> None:
     sys.argv[:] = words
     added = os.environ.get("PYTHONPATH", "")
     sys.path[:1] = [os.path.dirname(path), *filter(None, added.split(os.pathsep))]
-    runpy.run_path(path, run_name="__main__")
+    try:
+        runpy.run_path(path, run_name="__main__")
+        _codes.append(0)
+    except SystemExit as end:
+        _codes.append(end.code if isinstance(end.code, int) else int(end.code is not None))
+        raise
+    except Exception:
+        _codes.append(1)
+        raise
+
+
+def _leave() -> None:
+    """The last of all exit handlers. A program that Ctrl-C ended goes on to Python's own end."""
+    if _codes:
+        command_server.leave(_codes[-1])
 
 
 if __name__ == "__main__":
+    atexit.register(_leave)
     os.environ.update(ONE_THREAD)
     for name in IMPORTED:
         __import__(name)

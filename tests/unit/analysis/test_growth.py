@@ -21,6 +21,10 @@ WORST = [
     ("kineto/nested", 4000, ["ranges", "--json", "FILE"]),
     ("nsys/nested-names", 4000, ["ranges", "FILE"]),
     ("kineto/frames", 4000, ["lines", "--csv", "FILE"]),
+    ("kineto/nested", 4000, ["report", "FILE"]),
+    ("kineto/ranges", 5000, ["ranges", "--json", "FILE"]),
+    ("kineto/devices", 1000, ["export", "--to", "speedscope", "FILE"]),
+    ("kineto/devices", 1000, ["export", "--to", "perfetto", "FILE"]),
 ]
 
 

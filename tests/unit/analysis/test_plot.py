@@ -26,13 +26,6 @@ def pyplot() -> Any:
     return pyplot
 
 
-@pytest.fixture(scope="module")
-def profile(tmp_path_factory: pytest.TempPathFactory) -> fastprof.Profile:
-    path = tmp_path_factory.mktemp("plot") / "net.sqlite"
-    generate(path, 1000, 1)
-    return fastprof.open(path, copies=True)
-
-
 @pytest.fixture
 def with_memory(tmp_path: Path) -> fastprof.Profile:
     capture = KinetoFile().launch(5, 6, 1).kernel(10, 30, 1, "gemm")

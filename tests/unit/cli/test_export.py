@@ -71,13 +71,6 @@ def test_options_of_other_formats_are_usage_errors(file, tmp_path, monkeypatch, 
     assert message in capsys.readouterr().err
 
 
-def test_the_input_is_not_overwritten(file):
-    before = file.read_bytes()
-    done = run("export", file, "--to", "perfetto", "-o", file)
-    failed(done, 1, "is an input; choose another name for -o")
-    assert file.read_bytes() == before
-
-
 def test_unwritable_outputs_leave_nothing(file, tmp_path):
     failed(run("export", file, "--to", "perfetto", "-o", tmp_path / "no" / "x"), 1,
            "cannot be written: No such file or directory")  # fmt: skip

@@ -54,10 +54,3 @@ def test_file_system_that_takes_no_advice_does_not_matter(advised, monkeypatch, 
     with output(str(tmp_path / "report")) as file:
         file.write(b"x" * (9 * STEP))
     assert (tmp_path / "report").stat().st_size == 9 * STEP
-
-
-def test_file_is_not_there_when_writing_failed(advised, tmp_path):
-    with pytest.raises(ValueError), output(str(tmp_path / "report")) as file:
-        file.write(b"x" * (9 * STEP))
-        raise ValueError
-    assert list(tmp_path.iterdir()) == []

@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 import fastprof
-from fastprof.errors import BadInputError, ReportError, StepsError
+from fastprof.errors import ReportError, StepsError
 from fastprof.exports.perfetto import packets as proto
 from support import perfetto_traces
 from support.exports import Export
@@ -157,15 +157,6 @@ def test_a_graph_launch_has_a_flow_to_each_of_its_kernels(tmp_path):
     trace = written(export.write(tmp_path / "x.sqlite"), tmp_path)
     assert sorted(end.start for _, end in trace.flows.values()) == [10, 20, 30]
     assert len({id(start) for start, _ in trace.flows.values()}) == 1
-
-
-@pytest.mark.parametrize("form", ["chrome", "perfetto"])
-def test_dict_lines_are_rejected(form, tmp_path):
-    file = tmp_path / "net.dict"
-    file.write_text(repr({"kShortName": "sgemm", "kDuration": 5}) + "\n")
-    with pytest.raises(BadInputError, match="dict lines contain no times"):
-        fastprof.open(file).export(tmp_path / "x", to=form)
-    assert not (tmp_path / "x").exists()
 
 
 def test_files_are_compressed_by_name(tmp_path):

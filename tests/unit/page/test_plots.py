@@ -1,7 +1,6 @@
 """The sections roofline and memory of the page, and the page of differences."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,23 +16,6 @@ from fastprof.page.section import PageSource, Section
 from fastprof.page.sections import memory, roofline
 from support.commands import one_line, run
 from support.kineto_files import KinetoFile
-
-
-@pytest.fixture(scope="module")
-def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("plots") / "net.sqlite"
-    generate(path, 1000, 1)
-    return path
-
-
-@pytest.fixture(scope="module")
-def profile(trace: Path) -> fastprof.Profile:
-    return fastprof.open(trace, copies=True)
-
-
-@pytest.fixture
-def opened(tmp_path: Path) -> Callable[[KinetoFile], fastprof.Profile]:
-    return lambda capture: fastprof.open(capture.write(tmp_path / "x.json"), copies=True)
 
 
 def no_shapes() -> KinetoFile:

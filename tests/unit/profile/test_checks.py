@@ -168,6 +168,13 @@ def test_a_trace_of_torch_profiler_adds_up(pack, tmp_path):
     assert profile.kernels["sil"].tolist() == [1063] * 6
 
 
+def test_impossible_durations_of_torch_profiler_add_up(tmp_path):
+    durations = ("1", "9223372036854775.807", "9223372036854775.808", "1e300", "-5", '"7"', "null")
+    event = '{{"ph": "X", "cat": "kernel", "name": "k", "ts": 1, "dur": {}}}'.format
+    (tmp_path / "t.json").write_text(f'{{"traceEvents": [{", ".join(map(event, durations))}]}}')
+    assert "7 kernel rows" in fastprof.open(tmp_path / "t.json").check()
+
+
 def test_a_trace_with_several_lists_of_events_adds_up(tmp_path):
     event = '{"ph": "X", "cat": "kernel", "name": "k", "tid": 7, "ts": 1, "dur": 1}'
     lists = f'"traceEvents": [{event}, {event}], "traceEvents": [{event}]'

@@ -9,25 +9,22 @@ import pytest
 
 import fastprof
 from fastprof.cli import main
+from support.exports import Export
 from unit.profile.callpath.test_attribution import (
     ENGINE,
     LINEAR,
     LINEAR_FLOPS,
     UNKNOWN,
-    Capture,
     marker,
-    rows,
     tensor,
 )
-
-__all__ = ["rows"]
 
 MATMUL = "aten::matmul, seq = 5, op_id = 1, sizes = [[8, 16], [16, 4]]"
 
 
 def backward(*names):
     """A matmul whose backward pass launches kernels of these names."""
-    export = Capture().push_pop(0, 100, MATMUL, tid=1).work(40, name="sgemm_tn")
+    export = Export().push_pop(0, 100, MATMUL, tid=1).work(40, name="sgemm_tn")
     export.push_pop(200, 900, ENGINE + "MmBackward0, seq = 5", tid=2)
     for i, name in enumerate(names):
         export.work(210 + 20 * i, tid=2, name=name)
@@ -60,7 +57,7 @@ def test_one_gradient_costs_one_product(rows, names, flops):
 
 
 def test_two_kernels_that_are_surely_one_gradient_share_it(rows):
-    export = Capture().push_pop(0, 100, LINEAR, tid=1)
+    export = Export().push_pop(0, 100, LINEAR, tid=1)
     export.push_pop(1, 99, "aten::linear, seq = 5", tid=1).work(40, name="sgemm_tn")
     export.push_pop(200, 300, ENGINE + "AddmmBackward0, seq = 5", tid=2)
     export.work(210, tid=2, name="sgemm_nt").work(220, tid=2, name="other_gemm_nt")
@@ -68,7 +65,7 @@ def test_two_kernels_that_are_surely_one_gradient_share_it(rows):
 
 
 def test_a_backward_operator_serves_where_the_forward_call_cannot_tell(rows):
-    export = Capture().push_pop(0, 100, "aten::mm, seq = 5, op_id = 1", tid=1)
+    export = Export().push_pop(0, 100, "aten::mm, seq = 5, op_id = 1", tid=1)
     export.work(40, name="sgemm_tn")
     export.push_pop(200, 300, ENGINE + "MmBackward0, seq = 5", tid=2)
     export.push_pop(210, 240, "aten::mm, seq = 0, op_id = 3, sizes = [[16, 8], [8, 4]]", tid=2)
@@ -92,14 +89,14 @@ def test_a_backward_operator_serves_where_the_forward_call_cannot_tell(rows):
 )
 def test_why_tensor_cores_were_not_used(rows, shapes, dtype, kernel, expected):
     text = marker("linear", *(tensor(*shape, dtype=dtype) for shape in shapes))
-    export = Capture().push_pop(0, 100, text, tid=1).work(40, name=kernel)
+    export = Export().push_pop(0, 100, text, tid=1).work(40, name=kernel)
     ((tc, reason),) = rows(export, "tc", "tc_reason")
     assert reason == expected
     assert (tc == "0") == (reason not in (None, "-"))
 
 
 def test_fp32_without_tf32_says_how_to_allow_it(rows):
-    export = Capture().push_pop(0, 100, LINEAR, tid=1).work(40, name="sgemm_tn")
+    export = Export().push_pop(0, 100, LINEAR, tid=1).work(40, name="sgemm_tn")
     ((tc, reason),) = rows(export, "tc", "tc_reason")
     assert tc == "0" and "torch.set_float32_matmul_precision" in reason
 
@@ -116,13 +113,13 @@ def test_fp32_without_tf32_says_how_to_allow_it(rows):
     ],
 )
 def test_outside_of_all_calls_the_names_of_products_tell(rows, kernel, tc, reason):
-    ((found, why),) = rows(Capture().work(10, name=kernel), "tc", "tc_reason")
+    ((found, why),) = rows(Export().work(10, name=kernel), "tc", "tc_reason")
     assert found == tc
     assert why == reason if reason is None else why.startswith(reason)
 
 
 def test_the_remedy_is_one_that_the_gpu_has(rows):
-    export = Capture().push_pop(0, 100, LINEAR, tid=1).work(40, name="sgemm_tn")
+    export = Export().push_pop(0, 100, LINEAR, tid=1).work(40, name="sgemm_tn")
     ((tc, reason),) = rows(export.gpu("Tesla V100-SXM2-32GB"), "tc", "tc_reason")
     assert tc == "0"
     assert reason.startswith("fp32, and Tesla V100-SXM2-32GB has no TF32: fp16 under AMP")
@@ -130,7 +127,7 @@ def test_the_remedy_is_one_that_the_gpu_has(rows):
 
 @pytest.fixture
 def unknown(tmp_path):
-    export = Capture().push_pop(0, 100, UNKNOWN, tid=1).work(10, duration=30)
+    export = Export().push_pop(0, 100, UNKNOWN, tid=1).work(10, duration=30)
     export.push_pop(200, 300, UNKNOWN, tid=1).work(210, duration=10)
     export.push_pop(400, 500, "aten::mm, seq = 4", tid=1).work(410, duration=8)
     export.push_pop(500, 600, LINEAR, tid=1).work(510, name="sgemm_tn", duration=50)
@@ -174,7 +171,7 @@ def fused_scale(x: fastprof.Tensor, factor: float | fastprof.Unknown = 1.0, *, d
 def test_a_file_of_the_user_adds_costs(tmp_path):
     text = marker("fused_scale", tensor(8, 16), {"name": "factor", "type": "float", "value": 2.0},
                   mod="mine")  # fmt: skip
-    export = Capture().push_pop(0, 100, text, tid=1).work(10)
+    export = Export().push_pop(0, 100, text, tid=1).work(10)
     sized = "mylib::fused_scale, seq = 4, op_id = 1, sizes = [[3, 5], []]"
     export.push_pop(200, 300, sized, tid=1).work(210)
     export.push_pop(400, 500, ENGINE + "FusedBackward, seq = 4", tid=2).work(410, tid=2)
@@ -234,7 +231,7 @@ def test_the_file_that_the_guide_shows_does_what_it_says(tmp_path):
     (code,) = (text for text in guide.split("```") if text.startswith("python\n# my_costs.py"))
     (tmp_path / "my_costs.py").write_text(code.removeprefix("python\n"))
     x, half = tensor(8, 16, dtype="float16"), tensor(1, 16, dtype="float16")
-    export = Capture()
+    export = Export()
     export.push_pop(0, 100, marker("rope", x, half, half, mod="my_module"), tid=1).work(10)
     sized = "mylib::silu_mul, seq = 4, op_id = 1, sizes = [[3, 5], [3, 5], []]"
     export.push_pop(200, 300, sized, tid=1).work(210)
@@ -256,7 +253,7 @@ def test_an_installed_package_offers_costs_and_one_that_fails_is_a_warning(tmp_p
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
         (info / "entry_points.txt").write_text(f"[fastprof.ops]\n{name} = {name}\n")
     text = marker("fused_scale", tensor(8, 16), mod="mine")
-    trace = Capture().push_pop(0, 100, text, tid=1).work(10).write(tmp_path / "x.sqlite")
+    trace = Export().push_pop(0, 100, text, tid=1).work(10).write(tmp_path / "x.sqlite")
     command = [sys.executable, "-m", "fastprof", "prof", "-c", "op,flops", trace]
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)

@@ -1,25 +1,15 @@
 """The process of GPU work whose launch is not recorded."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-import fastprof
 from support.exports import Export
 from support.kineto_files import KinetoFile
 from support.nvprof_files import NvprofFile
 
 STEPS = ((0, 1000), (1000, 2000))
-
-
-@pytest.fixture
-def opened(tmp_path: Path) -> Any:
-    def open_(trace: Any, suffix: str = "json") -> fastprof.Profile:
-        return fastprof.open(trace.write(tmp_path / f"trace.{suffix}"))
-
-    return open_
 
 
 def rank(trace: KinetoFile, pid: int, device: int, corr: int, **place: Any) -> None:
@@ -89,7 +79,7 @@ def test_the_process_of_an_export_of_nsight_systems_needs_no_launch(opened: Any)
     for pid in (100, 200):
         export.push_pop(0, 1000, "step", 1, pid=pid).launch(10, 20, 1, 1, pid=pid)
         export.kernel(30, 40, 1, pid=pid).kernel(50, 60, 2, pid=pid)
-    assert opened(export, "sqlite").kernels["pid"].tolist() == [100, 200, 100, 200]
+    assert opened(export).kernels["pid"].tolist() == [100, 200, 100, 200]
 
 
 @pytest.mark.parametrize(("others", "wanted"), [((), [100] * 4), ((1,), [100, 100, 200, 200])])
@@ -102,5 +92,5 @@ def test_the_process_of_a_file_of_nvprof_is_that_of_the_gpu(
         file.launch(at + 10, at + 20, corr, 1, pid=pid)
         file.kernel(at + 30, at + 40, corr, device=device)
         file.kernel(at + 50, at + 60, corr + 1, device=device)
-    found = opened(file, "sql").kernels["pid"].tolist()
+    found = opened(file).kernels["pid"].tolist()
     assert found == wanted[: len(found)]

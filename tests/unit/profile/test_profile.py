@@ -77,20 +77,13 @@ KINDS = {
 
 
 @pytest.fixture(scope="module")
-def trace(tmp_path_factory: pytest.TempPathFactory) -> Profile:
-    path = tmp_path_factory.mktemp("profile") / "net.sqlite"
-    generate(path, 500, 1)
-    return fastprof.open(path, copies=True)
-
-
-@pytest.fixture(scope="module")
-def lines(trace: Profile, tmp_path_factory: pytest.TempPathFactory) -> Profile:
+def lines(profile: Profile, tmp_path_factory: pytest.TempPathFactory) -> Profile:
     path: Path = tmp_path_factory.mktemp("profile") / "net.dict"
-    path.write_bytes(dict_lines.written(trace).getvalue())
+    path.write_bytes(dict_lines.written(profile).getvalue())
     return fastprof.open(path)
 
 
-@pytest.fixture(params=["trace", "lines"])
+@pytest.fixture(params=["profile", "lines"])
 def opened(request: pytest.FixtureRequest) -> Profile:
     found: Profile = request.getfixturevalue(request.param)
     return found
@@ -164,13 +157,13 @@ def without_missing(column: Any) -> list[object]:
 
 @pytest.mark.parametrize("version", [None, "2.3.3"])
 def test_a_data_frame_is_the_users_own(
-    trace: Profile, version: str | None, monkeypatch: pytest.MonkeyPatch
+    profile: Profile, version: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pandas = pytest.importorskip("pandas")
     if version is not None:
         monkeypatch.setattr(pandas, "__version__", version)
-    before = {name: trace.kernels[name].tolist() for name in trace.names}
-    frame, other = trace.to_pandas(), trace.to_pandas()
+    before = {name: profile.kernels[name].tolist() for name in profile.names}
+    frame, other = profile.to_pandas(), profile.to_pandas()
     cells = {name: without_missing(other[name]) for name in other.columns}
     n_changed = 0
     for name in frame.columns:
@@ -181,7 +174,7 @@ def test_a_data_frame_is_the_users_own(
             n_changed += 1
     assert n_changed > 20
     assert {name: without_missing(other[name]) for name in other.columns} == cells
-    assert {name: trace.kernels[name].tolist() for name in trace.names} == before
+    assert {name: profile.kernels[name].tolist() for name in profile.names} == before
 
 
 def test_a_data_frame_can_be_changed_when_its_profile_is_gone(tmp_path: Path) -> None:
@@ -194,7 +187,7 @@ def test_a_data_frame_can_be_changed_when_its_profile_is_gone(tmp_path: Path) ->
 
 
 def test_the_garbage_collector_pauses_while_a_data_frame_is_made(
-    trace: Profile, monkeypatch: pytest.MonkeyPatch
+    profile: Profile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("pandas")
     seen = []
@@ -205,12 +198,12 @@ def test_the_garbage_collector_pauses_while_a_data_frame_is_made(
         return convert(self, key, column)
 
     monkeypatch.setattr(dataframe.FrameBuilder, "convert", watched)
-    trace.to_pandas()
+    profile.to_pandas()
     assert seen and not any(seen)
     assert gc.isenabled()
     monkeypatch.setattr(dataframe.FrameBuilder, "convert", None)
     with pytest.raises(TypeError):
-        trace.to_pandas()
+        profile.to_pandas()
     assert gc.isenabled()
 
 

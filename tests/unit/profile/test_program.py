@@ -69,23 +69,19 @@ def capture(kernels: list[str], ranges: list[str] = [], process: str = "") -> Ex
     return export
 
 
-def opened(export: Export, folder: Path) -> fastprof.Profile:
-    return fastprof.open(export.write(folder / "x.sqlite", schema="2024"), copies=True)
-
-
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_kinds_by_names(name: str, tmp_path: Path) -> None:
+def test_kinds_by_names(name: str, opened) -> None:
     kernels, ranges, kind = PROGRAMS[name]
-    found = opened(capture(kernels, ranges), tmp_path).contents.program
+    found = opened(capture(kernels, ranges)).contents.program
     assert (found.kind, found.name) == (kind, name.removesuffix(" by ranges"))
     shown = found.evidence.split("; ")[0].removeprefix("kernel ").removeprefix("range ")
     assert any(each.startswith(shown) for each in [*kernels, *ranges])
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_no_text_of_another_program_is_for_torch(name: str, tmp_path: Path) -> None:
+def test_no_text_of_another_program_is_for_torch(name: str, opened) -> None:
     kernels, ranges, _ = PROGRAMS[name]
-    profile = opened(capture([*kernels, NCCL], ranges), tmp_path)
+    profile = opened(capture([*kernels, NCCL], ranges))
     ids = set(profile.report("advise")["id"].tolist())
     assert {"alloc", "sync", "exposed-copy"} <= ids
     text = all_texts(profile)
@@ -93,8 +89,8 @@ def test_no_text_of_another_program_is_for_torch(name: str, tmp_path: Path) -> N
     assert name.removesuffix(" by ranges") in text.splitlines()[0] + text
 
 
-def test_the_same_capture_of_torch_has_remedies_for_torch(tmp_path: Path) -> None:
-    assert TORCH_WORDS.search(all_texts(opened(capture([AT]), tmp_path)))
+def test_the_same_capture_of_torch_has_remedies_for_torch(opened) -> None:
+    assert TORCH_WORDS.search(all_texts(opened(capture([AT]))))
 
 
 @pytest.mark.parametrize(
@@ -111,9 +107,9 @@ def test_the_same_capture_of_torch_has_remedies_for_torch(tmp_path: Path) -> Non
     ],
 )
 def test_processes_tell_what_kernels_do_not(
-    kernels: list[str], process: str, kind: str, tmp_path: Path
+    kernels: list[str], process: str, kind: str, opened
 ) -> None:
-    assert opened(capture(kernels, process=process), tmp_path).contents.program.kind == kind
+    assert opened(capture(kernels, process=process)).contents.program.kind == kind
 
 
 def kineto(*names: str, kernel: str = AT, python: str = "", seq: int | None = None) -> KinetoFile:
@@ -159,8 +155,8 @@ def test_kinds_of_torch(trace: KinetoFile, kind: str, name: str | None, tmp_path
     assert (found.kind, found.name) == (kind, name or "PyTorch training")
 
 
-def test_json_names_the_program(tmp_path: Path) -> None:
-    profile = opened(capture(["cupy_add"]), tmp_path)
+def test_json_names_the_program(opened) -> None:
+    profile = opened(capture(["cupy_add"]))
     expected = {"kind": "cupy", "name": "CuPy", "evidence": "kernel cupy_add"}
     assert profile.report("advise").facts["program"] == expected
     assert profile.report("overview").facts["program"] == expected
@@ -217,14 +213,14 @@ OWN = "update(float*, int)"
     ],
 )
 def test_waits_have_the_remedy_of_their_call_and_memory(
-    call: str, kernel: str, copy: Any, wanted: str, not_wanted: str, tmp_path: Path
+    call: str, kernel: str, copy: Any, wanted: str, not_wanted: str, opened
 ) -> None:
-    text = remedy(opened(waiting(call, kernel, copy), tmp_path), "sync")
+    text = remedy(opened(waiting(call, kernel, copy)), "sync")
     assert wanted in text
     assert not_wanted not in text
 
 
-def test_low_occupancy_of_an_own_kernel(tmp_path: Path) -> None:
+def test_low_occupancy_of_an_own_kernel(opened) -> None:
     export = Export().gpu()
     for i in range(10):
         begin = i * 200 * US
@@ -233,11 +229,7 @@ def test_low_occupancy_of_an_own_kernel(tmp_path: Path) -> None:
             begin + 10 * US, begin + 150 * US, i + 1, name="update", demangled=OWN,
             block=(256, 1, 1), registersPerThread=255,
         )  # fmt: skip
-    (row,) = [
-        row
-        for row in opened(export, tmp_path).report("advise").rows()
-        if row["id"] == "low-occupancy"
-    ]
+    (row,) = [row for row in opened(export).report("advise").rows() if row["id"] == "low-occupancy"]
     # 65536 registers hold 8 warps of 255, rounded up to 256 x 32: one block of 8 of 64 warps.
     assert row["what"].startswith("At most 12% of the warps")
     assert "255 registers in each of 256 threads" in row["evidence"]
@@ -250,7 +242,7 @@ def test_low_occupancy_of_an_own_kernel(tmp_path: Path) -> None:
     ((7, 7), 100, False),  # one stream
 ])  # fmt: skip
 def test_the_default_stream_keeps_others_waiting(
-    streams: tuple[int, int], offset: int, found: bool, tmp_path: Path
+    streams: tuple[int, int], offset: int, found: bool, opened
 ) -> None:
     export = Export().gpu()
     for i in range(20):
@@ -261,7 +253,7 @@ def test_the_default_stream_keeps_others_waiting(
             export.kernel(
                 at + 10 * US, at + 100 * US, corr + k + 1, name="f", demangled=OWN, stream=stream
             )
-    ids = opened(export, tmp_path).report("advise")["id"].tolist()
+    ids = opened(export).report("advise")["id"].tolist()
     assert ("default-stream" in ids) == found
 
 

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from bench.generate import generate
 
 import fastprof
 from fastprof.analysis import registry, reports
@@ -29,23 +28,16 @@ def streams(profile, least):
 """
 
 
-@pytest.fixture(scope="module")
-def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("reports") / "net.sqlite"
-    generate(path, 600, 1)
-    return path
-
-
-@pytest.fixture(scope="module")
-def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("empty") / "none.sqlite"
-    generate(path, 0, 1)
-    return path
-
-
-@pytest.fixture(scope="module")
-def profile(trace: Path) -> fastprof.Profile:
-    return fastprof.open(trace, copies=True)
+OF_DICT_LINES = {
+    "copies": "no memory copies or memsets; in Python, open the trace with copies=True",
+    "idle": "dict lines contain no times: use the original trace",
+    "launches": "dict lines have no times: open the trace that they are from",
+    "memory": "no memory events in dict lines: use the original trace",
+    "overlap": "dict lines contain no times: use the original trace",
+    "ranges": "no ranges in these dict lines: use the original trace",
+    "steps": "dict lines contain no times: run fastprof steps on the original trace",
+    "whatif": "dict lines contain no times: run fastprof whatif on the original trace",
+}
 
 
 @pytest.fixture
@@ -87,11 +79,20 @@ def test_a_command_prints_the_table_of_its_report(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_empty_capture_gives_an_empty_table_with_a_header(name: str, empty: Path) -> None:
+def test_an_empty_capture_gives_an_empty_table_with_a_header(name, generated):
+    empty = generated(0)
     found = json.loads(output_of(name, empty, "--json"))
     tables = found["tables"].values() if "tables" in found else [found]
     assert [table["rows"] for table in tables] == [[]] * len(tables)
     assert len(output_of(name, empty).splitlines()) >= 1
+
+
+@pytest.mark.parametrize("name", OF_DICT_LINES)
+def test_what_dict_lines_lack_is_a_note(name, tmp_path):
+    (tmp_path / "net.dict").write_text("{'kShortName': 'k', 'kDuration': 5}\n")
+    table = fastprof.open(tmp_path / "net.dict").report(name)
+    assert (table.n_rows, *table.notes) == (0, OF_DICT_LINES[name])
+    assert output_of(name, tmp_path / "net.dict").splitlines()[-1] in OF_DICT_LINES[name]
 
 
 def test_columns_sort_and_limit(trace: Path) -> None:

@@ -396,10 +396,6 @@ def test_a_table_keeps_what_is_not_known_apart_in_every_form():
     ]  # fmt: skip
 
 
-def test_names_cannot_steer_the_terminal():
-    assert "\x1b" not in Table({"a": texts(["\x1b[31m"])}).text()
-
-
 def test_costs_of_the_users_own_reach_the_processes(tmp_path):
     rank_files.run(tmp_path, 1, stops=0)
     mine = rank_files.costs(tmp_path / "mine.py", "pass", tmp_path / "flag")

@@ -2,18 +2,14 @@
 
 import array
 import ast
-import contextlib
 import csv
 import fcntl
-import hashlib
 import os
 import random
 import shutil
 import signal
-import sqlite3
 import subprocess
 import termios
-from itertools import product
 from pathlib import Path
 
 import pytest
@@ -72,7 +68,7 @@ OTHER_KINDS = {
     "json object": (b'{"deviceProperties": []}', "without traceEvents"),
     "json": (b"[1, 2, 3]", "without events"),
     "gzip": (b"\x1f\x8b" + bytes(100), "compressed"),
-    "zeros": (bytes(5000), "zeros"),
+    "zeros": (bytes(5000), "zeros instead of a header"),
     "blank": (b"\n" * 5000, "expected"),
     "random": (random.Random(1).randbytes(10_000), "unknown format"),
     "utf-16": ("ÿ".encode("utf-16"), "unknown format"),
@@ -247,14 +243,6 @@ def test_a_zeroed_header_is_called_damage(whole, file, tmp_path):
     assert "nsys export" in message
 
 
-def test_a_missing_needed_column_is_named(file, tmp_path):
-    export_of_many_pages(file)
-    execute(file, f"ALTER TABLE {CALLS} DROP COLUMN correlationId")
-    message = refusal(file, tmp_path)
-    assert f"table {CALLS} has no column correlationId" in message
-    assert "nsys export" in message
-
-
 def test_a_table_without_a_row_id_is_read_or_refused(file, tmp_path):
     export = Export().launch(0, 1, corr=1, tid=1).kernel(2, 3, corr=1)
     export.write(file)
@@ -290,9 +278,7 @@ def lines_of(path, count=1, warnings=0):
 
 
 def one_kernel(*texts):
-    export = Export()
-    for inset, text in enumerate(texts):
-        export.push_pop(inset, 100 - inset, text, tid=1)
+    export = Export().nest(0, 100, *texts)
     return export.launch(40, 41, corr=1, tid=1).kernel(50, 60, corr=1, name="k")
 
 
@@ -502,56 +488,6 @@ def test_values_of_another_type_end_in_rows_or_in_one_line(value, tmp_path):
     } == set()
 
 
-# Files next to the input.
-
-
-def test_an_export_in_write_ahead_mode_is_read_without_a_trace(file, tmp_path):
-    one_kernel("layer:a").write(file)
-    connection = sqlite3.connect(file)
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.close()
-    assert os.listdir(tmp_path) == ["x.sqlite"]
-    assert lines_of(file)[0]["layer"] == ["a"]
-
-
-def test_a_log_beside_the_export_is_left_as_it_is(tmp_path):
-    (tmp_path / "origin").mkdir()
-    (tmp_path / "copy").mkdir()
-    origin = one_kernel("layer:a").write(tmp_path / "origin" / "x.sqlite")
-    connection = sqlite3.connect(origin)
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute(f"UPDATE {RANGES} SET text = 'layer:new'")
-    connection.commit()
-    for name in ("x.sqlite", "x.sqlite-wal"):
-        shutil.copy(tmp_path / "origin" / name, tmp_path / "copy" / name)
-    connection.close()
-    before = state_of(tmp_path / "copy")
-    done = run("prof", "-c", "layer", tmp_path / "copy" / "x.sqlite")
-    assert state_of(tmp_path / "copy") == before
-    assert (done.returncode, done.stdout) in [(0, b"Layer\nnew\n"), (1, b"")]
-
-
-def test_a_journal_beside_the_export_is_left_as_it_is(tmp_path):
-    file = one_kernel("layer:a").write(tmp_path / "x.sqlite")
-    (tmp_path / "x.sqlite-journal").write_bytes(random.Random(3).randbytes(5000))
-    before = state_of(tmp_path)
-    done = run("prof", "-c", "layer", file)
-    assert state_of(tmp_path) == before
-    assert done.returncode in (0, 1)
-    assert done.stderr.count(b"\n") == 1
-
-
-def test_a_read_only_export_in_a_read_only_directory_is_read(tmp_path):
-    (tmp_path / "locked").mkdir()
-    file = one_kernel("layer:a").write(tmp_path / "locked" / "x.sqlite")
-    file.chmod(0o400)
-    file.parent.chmod(0o500)
-    try:
-        assert lines_of(file)[0]["layer"] == ["a"]
-    finally:
-        file.parent.chmod(0o700)
-
-
 # Outputs that cannot be written.
 
 EVERY_OUTPUT = [["parse"], ["parse", "--format", "jsonl"], ["prof", "--csv"], ["prof", "-w", "150"]]
@@ -560,18 +496,6 @@ EVERY_OUTPUT = [["parse"], ["parse", "--format", "jsonl"], ["prof", "--csv"], ["
 @pytest.fixture(scope="module")
 def source(tmp_path_factory):
     return one_kernel("layer:a").write(tmp_path_factory.mktemp("source") / "x.sqlite")
-
-
-@pytest.mark.parametrize("words", EVERY_OUTPUT)
-def test_output_that_cannot_be_made_is_one_line(words, source, tmp_path):
-    (tmp_path / "file").write_text("old")
-    for out in ("missing/out", "file/out", ".", "x" * 300):
-        done = run(*words, source, "-o", tmp_path / out)
-        messages = done.stderr.decode().splitlines()
-        assert (done.returncode, done.stdout) == (1, b"")
-        assert [line for line in messages if "Found 1 kernels" not in line] == [messages[-1]]
-        assert messages[-1].startswith("fastprof: ")
-        assert state_of(tmp_path) == {"file": hashlib.sha256(b"old").hexdigest()}
 
 
 def test_parquet_that_cannot_be_made_is_one_line(source, tmp_path):
@@ -605,91 +529,7 @@ def test_a_full_disk_is_one_line(words, source):
         assert messages[-1].startswith("fastprof: ")
 
 
-@pytest.mark.parametrize("form", ["dict", "parquet"])
-def test_a_disk_that_fills_up_leaves_the_older_file(form, large, tmp_path):
-    if form == "parquet":
-        pytest.importorskip("pyarrow")
-    out = tmp_path / "out"
-    out.write_text("old")
-    done = run("parse", large, "-o", out, "--format", form, file_size=20_000)
-    messages = done.stderr.decode().splitlines()
-    assert (done.returncode, len(messages)) == (1, 2)
-    assert "out: cannot be written: File too large" in messages[-1]
-    assert os.listdir(tmp_path) == ["out"]
-    assert out.read_text() == "old"
-
-
-def test_a_failure_leaves_the_older_output(tmp_path):
-    (tmp_path / "out").write_text("old")
-    (tmp_path / "bad").write_text("bad")
-    one_line(run("parse", tmp_path / "bad", "-o", tmp_path / "out"))
-    assert (tmp_path / "out").read_text() == "old"
-
-
 # Interruptions.
-
-
-@pytest.fixture(scope="module")
-def large(tmp_path_factory):
-    """An export that takes seconds to read and to write: half a million kernels."""
-    export = Export().launch(0, 1, corr=0, tid=1).kernel(5, 6, corr=0)
-    for text in ("layer:a", "aten::mul, seq = 0"):
-        export.push_pop(0, 9, text, tid=1)
-    path = export.write(tmp_path_factory.mktemp("large") / "x.sqlite")
-    numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500000)"
-    connection = sqlite3.connect(path)
-    connection.execute("PRAGMA synchronous = OFF")
-    for table in (KERNELS, CALLS, RANGES):
-        names = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
-        moved = {"start": "start + 10 * i", "end": "end + 10 * i", "correlationId": "i"}
-        columns = ", ".join(moved.get(name, name) for name in names)
-        connection.execute(
-            f"{numbers} INSERT INTO {table} SELECT {columns} FROM"
-            f" (SELECT * FROM {table} WHERE rowid = 1), n"
-        )
-    connection.commit()
-    connection.close()
-    return path
-
-
-INTERRUPTIONS = list(product((signal.SIGINT, signal.SIGTERM), ("reading", "writing")))
-
-
-def is_open(path, pid):
-    """Whether a process has a file open."""
-    folder = Path(f"/proc/{pid}/fd")
-    with contextlib.suppress(OSError):
-        return str(path) in [os.readlink(link) for link in folder.iterdir()]
-    return False
-
-
-@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="there is no /proc")
-@pytest.mark.parametrize(("number", "moment"), INTERRUPTIONS if IS_FULL else INTERRUPTIONS[::3])
-def test_an_interruption_leaves_no_file(number, moment, large, tmp_path):
-    before = hashlib.sha256(large.read_bytes()).hexdigest()
-    (tmp_path / "out").write_text("old")
-    process = subprocess.Popen(
-        command("parse", large, "-o", tmp_path / "out"),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    if moment == "reading":
-        wait_for(lambda: is_open(large, process.pid) or process.poll() is not None)
-    else:
-        wait_for(lambda: len(os.listdir(tmp_path)) == 2 or process.poll() is not None)
-    process.send_signal(number)
-    output, message = process.communicate(timeout=PATIENCE)
-    if process.returncode == 0:
-        pytest.skip("it was done before the signal came")
-    lines = [line for line in message.decode().splitlines() if line]
-    assert process.returncode in (130, -number), message
-    assert [line for line in lines if "Found 500001 kernels" not in line] == [lines[-1]]
-    assert lines[-1].startswith("fastprof: interrupted")
-    assert output == b""
-    assert os.listdir(tmp_path) == ["out"]
-    assert (tmp_path / "out").read_text() == "old"
-    assert hashlib.sha256(large.read_bytes()).hexdigest() == before
-    assert os.listdir(large.parent) == ["x.sqlite"]
 
 
 def test_an_interruption_while_waiting_for_input_is_one_line():

@@ -59,10 +59,6 @@ class Loop(KinetoFile):
             self.annotation(begin * US, (at - 1) * US, f"ProfilerStep#{step}")
 
 
-def opened(trace: KinetoFile, folder: Path) -> fastprof.Profile:
-    return fastprof.open(trace.write(folder / "net.json"), copies=True)
-
-
 def faster(name: str, share: float, **fields: Any) -> None:
     """A rule: kernels of a name take a share of their time less."""
 
@@ -75,8 +71,8 @@ def faster(name: str, share: float, **fields: Any) -> None:
         yield fastprof.Finding(f"{name} is slow.", "do", kernels=rows, gpu_ns=saved, **fields)
 
 
-def test_savings_add_up_to_a_replay_of_all_changes(tmp_path: Path) -> None:
-    profile = opened(Loop(load=400, host=200), tmp_path)
+def test_savings_add_up_to_a_replay_of_all_changes(opened) -> None:
+    profile = opened(Loop(load=400, host=200))
     table = profile.advise()
     rows = [row for row in table.rows() if row["saving_ns"]]
     assert len(rows) >= 3
@@ -90,7 +86,7 @@ def test_savings_add_up_to_a_replay_of_all_changes(tmp_path: Path) -> None:
     assert rows[0]["id"] == "data-loading"
 
 
-def test_a_finding_that_a_larger_one_makes_worthless_is_left_out(tmp_path: Path) -> None:
+def test_a_finding_that_a_larger_one_makes_worthless_is_left_out(opened) -> None:
     faster("first", 1.0)
 
     @fastprof.rule("same", least=0.01)
@@ -98,13 +94,13 @@ def test_a_finding_that_a_larger_one_makes_worthless_is_left_out(tmp_path: Path)
         rows = facts.kernels(kernel="first")
         yield fastprof.Finding("Again.", "do", kernels=rows, gpu_ns=facts.own_ns(rows) / 2)
 
-    ids = opened(Loop(first=600, second=1), tmp_path).advise()["id"].tolist()
+    ids = opened(Loop(first=600, second=1)).advise()["id"].tolist()
     assert "first" in ids
     assert "same" not in ids
 
 
-def test_changes_that_need_each_other_are_both_in_the_plan(tmp_path: Path) -> None:
-    facts = Facts(opened(Loop(), tmp_path))
+def test_changes_that_need_each_other_are_both_in_the_plan(opened) -> None:
+    facts = Facts(opened(Loop()))
     base = base_of(facts)
     assert base is not None
     findings = []
@@ -120,10 +116,10 @@ def test_changes_that_need_each_other_are_both_in_the_plan(tmp_path: Path) -> No
     assert planned(facts, base, findings[:1], [30 * US]) == []
 
 
-def test_a_change_that_pays_after_another_shares_with_it(tmp_path: Path) -> None:
+def test_a_change_that_pays_after_another_shares_with_it(opened) -> None:
     faster("first", 0.9)
     faster("second", 0.9, cause="second takes {time}.", effect="It would save {saving}.")
-    profile = opened(Loop(first=350, second=400), tmp_path)
+    profile = opened(Loop(first=350, second=400))
     table = profile.advise()
     rows = [row for row in table.rows() if row["saving_ns"]]
     assert [row["together"] for row in rows[:2]] == ["1,2", "1,2"]
@@ -155,22 +151,22 @@ def test_shares_are_in_order_and_add_up() -> None:
         assert [sorted({*places}).index(each) for each in places] == groups
 
 
-def test_launches_on_time_stay_so_with_faster_kernels(tmp_path: Path) -> None:
+def test_launches_on_time_stay_so_with_faster_kernels(opened) -> None:
     """Without Python between launches, the host is no limit for kernels half as long."""
     faster("first", 0.5)
     registry._rules.pop("sync", None)
-    profile = opened(Loop(host=600, first=600, second=1), tmp_path)
+    profile = opened(Loop(host=600, first=600, second=1))
     found = {row["id"]: row["saving_ns"] for row in profile.advise().rows()}
     assert next(iter(found)) == "host-bound"
     assert found["first"] == pytest.approx(300 * US, rel=0.1)
 
 
-def test_confidence_does_not_reorder(tmp_path: Path) -> None:
+def test_confidence_does_not_reorder(opened) -> None:
     orders = []
     for doubts in (("low", "high"), ("high", "low")):
         faster("first", 0.9, confidence=doubts[0])
         faster("second", 0.5, confidence=doubts[1])
-        orders.append(opened(Loop(first=900, second=300), tmp_path).advise()["id"].tolist())
+        orders.append(opened(Loop(first=900, second=300)).advise()["id"].tolist())
     assert orders[0] == orders[1]
 
 
@@ -189,30 +185,30 @@ def test_terminal_json_page_and_overview_have_one_order(tmp_path: Path) -> None:
         assert shown.startswith(values["answer"])
 
 
-def test_the_loader_in_a_sentence(tmp_path: Path) -> None:
-    table = opened(Loop(load=4000, first=5000), tmp_path).advise()
+def test_the_loader_in_a_sentence(opened) -> None:
+    table = opened(Loop(load=4000, first=5000)).advise()
     answer = table.facts["answer"]
     assert answer.startswith("The GPU waits 4.0")
     assert " a step for the data loader. Workers would save about 4.0" in answer
     assert table.lead[0] == answer
 
 
-def test_a_sentence_of_any_rule(tmp_path: Path) -> None:
+def test_a_sentence_of_any_rule(opened) -> None:
     faster("first", 0.9)
-    answer = opened(Loop(first=900, second=1), tmp_path).advise().facts["answer"]
+    answer = opened(Loop(first=900, second=1)).advise().facts["answer"]
     assert answer.startswith("first is slow: ")
     assert " a step. Without this, a step would take about " in answer
     assert answer.endswith(" less.")
 
 
-def test_names_in_a_sentence_are_no_templates(tmp_path: Path) -> None:
+def test_names_in_a_sentence_are_no_templates(opened) -> None:
     faster("first", 0.9, cause="{0} {name} for {time}.", effect="{x} saves {saving}.")
-    answer = opened(Loop(first=900, second=1), tmp_path).advise().facts["answer"]
+    answer = opened(Loop(first=900, second=1)).advise().facts["answer"]
     assert answer.startswith("{0} {name} for ")
     assert "{x} saves about " in answer
 
 
-def test_without_a_saving_the_sentence_says_what_is_not_known(tmp_path: Path) -> None:
-    answer = opened(Loop(first=90_000, second=1), tmp_path).advise().facts["answer"]
+def test_without_a_saving_the_sentence_says_what_is_not_known(opened) -> None:
+    answer = opened(Loop(first=90_000, second=1)).advise().facts["answer"]
     assert answer.startswith("The GPU is busy 100 % of the step. Whether its kernels could be")
     assert "no operators in the file" in answer

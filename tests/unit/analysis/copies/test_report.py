@@ -17,10 +17,6 @@ US = 1000
 PAGEABLE, PINNED, DEVICE, MANAGED, UNKNOWN = 0, 1, 2, 4, 7  # as nsys numbers memory
 
 
-def opened(file, path):
-    return fastprof.open(file.write(path), copies=True)
-
-
 def rows(table, *names):
     return [tuple(row[name] for name in names) for row in table.rows()]
 
@@ -35,12 +31,12 @@ def copied(export, corr, call, work, kind=1, memory=(PAGEABLE, DEVICE), n_bytes=
     )  # fmt: skip
 
 
-def test_copies_have_rate_peak_and_exposed_time(tmp_path):
+def test_copies_have_rate_peak_and_exposed_time(opened):
     export = Export().gpu(name="NVIDIA A100-SXM4-80GB")
     copied(export, 1, (0, 5), (10, 20), memory=(PINNED, DEVICE), n_bytes=157_538)
     copied(export, 2, (6, 8), (30, 50), kind=8, memory=(DEVICE, DEVICE), n_bytes=2_000_000)
     export.launch(8 * US, 9 * US, corr=3, tid=1).kernel(15 * US, 40 * US, corr=3)
-    table = opened(export, tmp_path / "net.sqlite").copies()
+    table = opened(export).copies()
     names = (
         "direction", "memory", "size_class", "copies", "bytes", "time_ns", "bytes_per_s",
         "peak_share", "blocking", "blocked_ns", "exposed_ns",
@@ -60,13 +56,13 @@ def test_copies_have_rate_peak_and_exposed_time(tmp_path):
     assert table.facts["buses"]["0"]["name"] == "PCIe 4.0 x16"
 
 
-def test_more_bytes_than_the_gpu_can_move_have_no_rate(tmp_path):
+def test_more_bytes_than_the_gpu_can_move_have_no_rate(opened):
     export = Export().gpu(name="NVIDIA A100-SXM4-80GB")
     for i, n_bytes in enumerate((90_000_000, 900_000)):  # in 1 us: 90 and 0.9 TB/s
         at = 100 * i
         copied(export, 3 * i + 1, (at, at + 5), (at + 10, at + 11), 8, (DEVICE, DEVICE), n_bytes)
         copied(export, 3 * i + 2, (at, at + 5), (at + 20, at + 21), 1, (PINNED, DEVICE), n_bytes)
-    table = opened(export, tmp_path / "net.sqlite").copies()
+    table = opened(export).copies()
     found = {(row["direction"], row["size_class"]): row for row in table.rows()}
     for (direction, size), row in found.items():
         is_small = (direction, size) == ("DtoD", "64 kB-1 MB")
@@ -77,13 +73,13 @@ def test_more_bytes_than_the_gpu_can_move_have_no_rate(tmp_path):
     # In the L2 cache: above the peak, but possible.
     export = Export().gpu(name="NVIDIA A100-SXM4-80GB")
     copied(export, 1, (0, 5), (10, 11), 8, (DEVICE, DEVICE), 2_000_000)
-    (row,) = opened(export, tmp_path / "small.sqlite").copies().rows()
+    (row,) = opened(export).copies().rows()
     assert (row["flag"], row["bytes_per_s"]) == ("above peak", 2e12)
 
 
-def test_the_user_knows_the_bus(tmp_path):
+def test_the_user_knows_the_bus(opened, tmp_path):
     export = copied(Export(), 1, (0, 5), (10, 20), n_bytes=100_000)
-    profile = opened(export, tmp_path / "net.sqlite")
+    profile = opened(export)
     table = profile.copies()
     assert rows(table, "peak_share") == [(None,)]
     assert table.notes == ("peak of the bus unknown for this GPU: give it with --bus GB/s",)
@@ -112,7 +108,7 @@ def test_the_bus_follows_from_the_gpu(name, capability, bus):
     assert (found and found.name) == bus
 
 
-def test_the_host_waits_for_some_copies(tmp_path):
+def test_the_host_waits_for_some_copies(opened):
     export = Export()
     copied(export, 1, (0, 50), (20, 45))  # returns after the GPU began to copy
     copied(export, 2, (60, 65), (70, 80))  # asynchronous
@@ -123,32 +119,32 @@ def test_the_host_waits_for_some_copies(tmp_path):
     export.launch(340 * US, 350 * US, corr=50, tid=1, name="cudaStreamSynchronize_v3020")
     export.launch(400 * US, 450 * US, corr=6, tid=1, name="cudaMemset_v3020")
     export.memset(410 * US, 420 * US, 6, 100, memKind=DEVICE)
-    profile = opened(export, tmp_path / "net.sqlite")
+    profile = opened(export)
     blocked = blocked_ns(profile, np.arange(len(profile)))
     assert (blocked / US).tolist() == [50, 0, 40, 60, 0, 0]
     assert profile.copies().total["blocking"] == 3
 
 
-def test_sizes_and_places_of_copies(tmp_path):
+def test_sizes_and_places_of_copies(opened):
     export = Export().push_pop(0, 10 * US, "layer:small", tid=1)
     export.push_pop(20 * US, 40 * US, "layer:large", tid=1)
     copied(export, 1, (1, 2), (3, 4), n_bytes=10)
     copied(export, 2, (21, 22), (23, 33), n_bytes=10)
     copied(export, 3, (60, 61), (62, 63), n_bytes=10)
     copied(export, 4, (70, 71), (72, 73), n_bytes=5000)
-    table = opened(export, tmp_path / "net.sqlite").copies(by="size")
+    table = opened(export).copies(by="size")
     assert rows(table, "size", "copies", "longest_at", "longest_layer", "max_ns") == [
         (10, 3, "large", "large", 10 * US),
         (5000, 1, None, None, US),
     ]
 
 
-def test_size_classes_have_no_gaps(tmp_path):
+def test_size_classes_have_no_gaps(opened):
     export = Export()
     sizes = (0, 3999, 4000, 63_999, 64_000, 10**6 - 1, 10**6, 16 * 10**6, 256 * 10**6)
     for corr, size in enumerate(sizes, 1):
         copied(export, corr, (corr, corr + 1), (100 + corr, 101 + corr), n_bytes=size)
-    table = opened(export, tmp_path / "net.sqlite").copies(by="size_class")
+    table = opened(export).copies(by="size_class")
     assert dict(rows(table, "size_class", "copies")) == {
         "< 4 kB": 2,
         "4-64 kB": 2,
@@ -158,16 +154,16 @@ def test_size_classes_have_no_gaps(tmp_path):
         ">= 256 MB": 1,
     }
     unknown = KinetoFile().copy(10, 20, 1, "Memset (Device)", None)
-    table = opened(unknown, tmp_path / "net.json").copies()
+    table = opened(unknown).copies()
     assert rows(table, "size_class", "bytes", "bytes_per_s") == [(None, None, None)]
 
 
-def test_memory_of_copies_in_each_format(tmp_path):
+def test_memory_of_copies_in_each_format(opened):
     export = Export()
     for corr, memory in enumerate(((PAGEABLE, DEVICE), (MANAGED, PINNED), (2**31 - 1, UNKNOWN)), 1):
         copied(export, corr, (corr, corr + 1), (10 * corr, 10 * corr + 5), memory=memory)
     export.memset(100 * US, 110 * US, 50, 100, memKind=DEVICE).kernel(200 * US, 210 * US, 51)
-    nsys = opened(export, tmp_path / "net.sqlite")
+    nsys = opened(export)
     known = ["pageable -> device", "managed -> pinned", None, "device", None]
     assert nsys.column("copy_memory").array().tolist() == known
     table = nsys.copies(by="memory", where=["direction=HtoD"])
@@ -181,15 +177,15 @@ def test_memory_of_copies_in_each_format(tmp_path):
         1,
     ):
         file.copy(10 * corr, 10 * corr + 5, corr, name, 100)
-    torch = opened(file, tmp_path / "net.json")
+    torch = opened(file)
     assert torch.column("copy_memory").array().tolist() == [
         *("pinned -> device", "device -> host", "device", None, None, None)
     ]
-    nvprof = opened(NvprofFile().copy(10, 20, 1, 1, 100), tmp_path / "net.sql")
+    nvprof = opened(NvprofFile().copy(10, 20, 1, 1, 100))
     assert nvprof.column("copy_memory").array().tolist() == [None]
 
 
-def test_steps_and_pageable_memory_come_first(tmp_path):
+def test_steps_and_pageable_memory_come_first(opened):
     export = Export().gpu(name="Tesla V100-SXM2-16GB")
     for step in range(3):
         at = 1000 * step
@@ -199,7 +195,7 @@ def test_steps_and_pageable_memory_come_first(tmp_path):
                memory=(PINNED, DEVICE), n_bytes=1_000_000)  # fmt: skip
         export.launch((at + 130) * US, (at + 131) * US, corr=3 * step + 3, tid=1)
         export.kernel((at + 140) * US, (at + 890) * US, corr=3 * step + 3)
-    table = opened(export, tmp_path / "net.sqlite").copies()
+    table = opened(export).copies()
     assert table.lead[1:] == (
         "means exclude step 0: the GPU work before it is not recorded",
         "6 copies and memsets of 6 MB take 240 us, 80 us per step (8.0% of the step)",
@@ -223,21 +219,18 @@ def test_nothing_to_copy(tmp_path):
     assert (table.n_rows, table.notes) == (0, ("--where selects no copy or memset",))
     with pytest.raises(ReportError, match=r"unknown key 'sizes'; did you mean size or size_class"):
         fastprof.open(path, copies=True).copies(by="sizes")
-    lines = tmp_path / "net.dict"
-    lines.write_text("{'kShortName': 'k', 'kDuration': 5}\n")
-    assert run("copies", lines).returncode == 0
 
 
-def test_copies_without_a_launch_are_reported(tmp_path):
+def test_copies_without_a_launch_are_reported(opened):
     export = copied(Export(), 1, (0, 50), (10, 20))
     export.copy(100 * US, 110 * US, 99, 1, 1000)
-    table = opened(export, tmp_path / "net.sqlite").copies()
+    table = opened(export).copies()
     assert table.total["blocked_ns"] == 50 * US
     assert table.notes[-1] == "launch not recorded for 1 copies and memsets: blocked excludes them"
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_exposed_time_is_copying_without_kernels(tmp_path, seed):
+def test_exposed_time_is_copying_without_kernels(opened, seed):
     random = np.random.default_rng(seed)
     export, busy = Export(), {(device, kind): set() for device in (0, 1) for kind in "ck"}
     for corr in range(1, 40):
@@ -248,7 +241,7 @@ def test_exposed_time_is_copying_without_kernels(tmp_path, seed):
         else:
             export.kernel(start, end, corr, device=device, stream=corr)
         busy[device, "c" if corr % 2 else "k"] |= set(range(start, end))
-    table = opened(export, tmp_path / "net.sqlite").copies(by="device")
+    table = opened(export).copies(by="device")
     assert dict(rows(table, "device", "exposed_ns")) == {
         device: len(busy[device, "c"] - busy[device, "k"]) for device in (0, 1)
     }

@@ -467,15 +467,10 @@ def test_overlapping_work_and_unknown_durations(profile: Reader) -> None:
     assert causes(profile(trace)) == {"launch-bound": 10, "launch latency": 10}
 
 
-def test_dict_lines_and_captures_without_work(profile: Reader, tmp_path: Path) -> None:
+def test_captures_without_work(profile: Reader) -> None:
     read = profile(Capture().call(0, 10, "cudaMalloc"))
     assert read.idle().n_rows == read.idle(gaps=3).n_rows == 0
     assert "no kernels" in read.idle().notes[0]
-    lines = tmp_path / "x.dict"
-    lines.write_bytes(run("parse", profile(Capture().first()).name).stdout)
-    table = fastprof.open(lines).idle()
-    assert table.n_rows == 0
-    assert table.notes == ("dict lines contain no times: use the original trace",)
 
 
 @pytest.mark.parametrize("kernels", [0, 1])

@@ -5,9 +5,7 @@ import json
 import numpy as np
 import pytest
 
-import fastprof
 from fastprof.analysis.launches.report import queue_depths
-from support.commands import run
 from support.exports import Export
 from support.kineto_files import KinetoFile
 
@@ -29,16 +27,12 @@ def trace():
     return export
 
 
-def opened(file, path):
-    return fastprof.open(file.write(path), copies=True)
-
-
 def rows(table, *names):
     return [tuple(row[name] for name in names) for row in table.rows()]
 
 
-def test_launches_have_host_time_latency_and_queue(tmp_path):
-    table = opened(trace(), tmp_path / "net.sqlite").launches()
+def test_launches_have_host_time_latency_and_queue(opened):
+    table = opened(trace()).launches()
     assert next(table.rows()) == {
         "op": "mm",
         "launches": 4,
@@ -60,9 +54,9 @@ def test_launches_have_host_time_latency_and_queue(tmp_path):
     }
 
 
-def test_the_answer_comes_first(tmp_path):
+def test_the_answer_comes_first(opened):
     export = trace().gpu(name="NVIDIA A100-SXM4-80GB")
-    table = opened(export, tmp_path / "net.sqlite").launches()
+    table = opened(export).launches()
     assert table.lead == (
         "NVIDIA A100-SXM4-80GB",
         "4 kernels, 4 launches, which take 64 us of host time",
@@ -77,7 +71,7 @@ def test_the_answer_comes_first(tmp_path):
     assert table.notes == ()
 
 
-def test_figures_are_per_step(tmp_path):
+def test_figures_are_per_step(opened):
     export = Export()
     for step in range(3):
         begin = step * 1000 * US
@@ -86,7 +80,7 @@ def test_figures_are_per_step(tmp_path):
             corr, at = 2 * step + i + 1, begin + (100 + 100 * i) * US
             export.launch(at, at + 10 * US, corr=corr, tid=1)
             export.kernel(at + 20 * US, at + 90 * US, corr=corr)
-    table = opened(export, tmp_path / "net.sqlite").launches()
+    table = opened(export).launches()
     assert "step 1 ms: 2 kernels, 2 launches, which take 20 us of host time (2.0% of the step)" in (
         table.lead
     )
@@ -94,11 +88,11 @@ def test_figures_are_per_step(tmp_path):
     assert facts == {"step_kernels": 2, "step_launches": 2, "step_host_ns": 20 * US}
 
 
-def test_a_graph_is_one_launch(tmp_path):
+def test_a_graph_is_one_launch(opened):
     file = KinetoFile().launch(0, 50 * US, corr=1, name="cudaGraphLaunch")
     file.kernel(60 * US, 70 * US, corr=1).kernel(70 * US, 100 * US, corr=1, name="other")
     file.launch(80 * US, 85 * US, corr=2).kernel(120 * US, 140 * US, corr=2, name="last")
-    table = opened(file, tmp_path / "net.json").launches(by="kernel")
+    table = opened(file).launches(by="kernel")
     names = ("kernel", "launches", "kernels", "host_ns", "short_share")
     assert rows(table, *names) == [
         ("sgemm", 1, 1, 50 * US, 1.0),  # 40 us of GPU time
@@ -109,9 +103,9 @@ def test_a_graph_is_one_launch(tmp_path):
     assert "launches by function: 1 cudaGraphLaunch, 1 cudaLaunchKernel" in table.lead
 
 
-def test_clocks_that_differ_are_reported(tmp_path):
+def test_clocks_that_differ_are_reported(opened):
     export = trace().launch(700 * US, 710 * US, corr=5, tid=1).kernel(650 * US, 660 * US, corr=5)
-    table = opened(export, tmp_path / "net.sqlite").launches()
+    table = opened(export).launches()
     assert table.total["kernels"] == 5
     assert table.total["starved_share"] == 0.5
     assert table.total["latency_ns"] == 60 * US
@@ -121,40 +115,32 @@ def test_clocks_that_differ_are_reported(tmp_path):
     )
 
 
-def test_kernels_without_a_launch_are_reported(tmp_path):
+def test_kernels_without_a_launch_are_reported(opened):
     export = trace().kernel(500 * US, 501 * US, corr=99)
-    table = opened(export, tmp_path / "some.sqlite").launches()
+    table = opened(export).launches()
     assert table.notes == ("1 kernels without a recorded launch are left out",)
-    table = opened(Export().kernel(0, 5, corr=1), tmp_path / "none.sqlite").launches()
+    table = opened(Export().kernel(0, 5, corr=1)).launches()
     assert table.n_rows == 0
     assert table.notes == (
         "the file has 1 kernels and the launch of none: record with nsys profile -t cuda,nvtx",
     )
 
 
-def test_a_call_that_never_ends_is_no_launch(tmp_path):
+def test_a_call_that_never_ends_is_no_launch(opened):
     file = KinetoFile().launch(0, 50, corr=1).kernel(60, 70, corr=1)
     file.event("X", "cuda_runtime", "cudaLaunchKernel", 80, pid=100, tid=1, args={"correlation": 2})
-    table = opened(file.kernel(90, 95, corr=2), tmp_path / "net.json").launches()
+    table = opened(file.kernel(90, 95, corr=2)).launches()
     assert table.total["launches"] == 1
     assert table.notes == ("1 kernels without a recorded launch are left out",)
 
 
-def test_copies_and_other_work_are_left_out(tmp_path):
+def test_copies_and_other_work_are_left_out(opened):
     export = trace().launch(500 * US, 600 * US, corr=6, tid=1, name="cudaMemcpyAsync_v3020")
     export.copy(550 * US, 560 * US, corr=6, kind=1, n_bytes=10)
-    profile = opened(export, tmp_path / "net.sqlite")
+    profile = opened(export)
     assert profile.launches().total["launches"] == 4
     assert profile.launches(where=["kernel=sgemm"]).total["host_ns"] == 64 * US
     assert profile.launches(where=["kernel=other"]).n_rows == 0
-
-
-def test_dict_lines_have_no_times(tmp_path):
-    lines = tmp_path / "net.dict"
-    lines.write_text("{'kShortName': 'k', 'kDuration': 5}\n")
-    done = run("launches", lines)
-    assert done.returncode == 0
-    assert done.stdout.decode().splitlines()[-1].startswith("dict lines have no times")
 
 
 def depth_at(joins, leaves, time):
@@ -162,7 +148,7 @@ def depth_at(joins, leaves, time):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_queue_is_what_waits_at_each_moment(tmp_path, seed):
+def test_the_queue_is_what_waits_at_each_moment(opened, seed):
     random = np.random.default_rng(seed)
     export, works = Export(), []
     for corr in range(30):
@@ -172,7 +158,7 @@ def test_the_queue_is_what_waits_at_each_moment(tmp_path, seed):
         export.launch(begin, end, corr=corr, tid=corr % 3)
         export.kernel(start, start + 10, corr=corr, device=device)
         works.append((device, begin, end, start))
-    profile = opened(export, tmp_path / "net.sqlite")
+    profile = opened(export)
     queues, _ = queue_depths(profile, profile.api)
     for queue in queues:
         own = [work for work in works if work[0] == queue.device]
@@ -188,19 +174,19 @@ def test_the_queue_is_what_waits_at_each_moment(tmp_path, seed):
     assert [queue.device for queue in queues] == [0, 1]
 
 
-def test_of_many_queues_those_with_the_most_work_are_kept(tmp_path, monkeypatch):
+def test_of_many_queues_those_with_the_most_work_are_kept(opened, monkeypatch):
     monkeypatch.setattr("fastprof.analysis.launches.report.MOST_QUEUES", 2)
     export = Export()
     for i, device in enumerate([0, 1, 1, 2, 2, 2]):
         export.launch(i * US, i * US + 10, corr=i, tid=1)
         export.kernel(i * US + 20, i * US + 30, corr=i, device=device)
-    table = opened(export, tmp_path / "net.sqlite").launches()
+    table = opened(export).launches()
     assert [queue["device"] for queue in table.facts["queue_depth"]] == [1, 2]
     assert "1 of 3 queues left out: those with the least work" in table.notes
 
 
-def test_queues_are_in_json(tmp_path):
-    found = json.loads(opened(trace(), tmp_path / "net.sqlite").launches().to_json())
+def test_queues_are_in_json(opened):
+    found = json.loads(opened(trace()).launches().to_json())
     (queue,) = found["queue_depth"]
     assert (queue["pid"], queue["device"], queue["max"]) == (100, 0, 2)
     assert len(queue["depth"]) == 40

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,8 +27,7 @@ class Run(Export):
     def work(self, ns: int, *ranges: str, tid: int = 1) -> Run:
         self.n_kernels += 1
         start = 1_000_000 * self.n_kernels
-        for inset, text in enumerate(ranges):
-            self.push_pop(start + inset, start + 1000 - inset, text, tid=tid)
+        self.nest(start, start + 1000, *ranges, tid=tid)
         self.launch(start + 500, start + 510, self.n_kernels, tid)
         self.kernel(start + 2000, start + 2000 + ns, self.n_kernels)
         return self
@@ -42,17 +40,6 @@ def forward(number: int, *layers: str) -> list[str]:
 def backward(number: int) -> list[str]:
     node = f"ReluBackward0, seq = {number}, op_id = {100 + number}"
     return [ENGINE + node, node]
-
-
-@pytest.fixture
-def opened(tmp_path: Path) -> Any:
-    def opened(trace: Run | KinetoFile) -> fastprof.Profile:
-        kind = "json" if isinstance(trace, KinetoFile) else "sqlite"
-        return fastprof.open(
-            trace.write(tmp_path / f"{len(list(tmp_path.iterdir()))}.{kind}"), copies=True
-        )
-
-    return opened
 
 
 def net() -> Run:

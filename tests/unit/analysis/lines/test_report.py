@@ -54,24 +54,10 @@ class Run(Export):
         ranges = [str({"traceMarker": list(lines)})] if lines else []
         ranges += [ENGINE + node, node] if backward_of else [operator]
         tid = 2 if backward_of else 1
-        for inset, text in enumerate(ranges):
-            self.push_pop(start + inset, start + 1000 - inset, text, tid=tid)
+        self.nest(start, start + 1000, *ranges, tid=tid)
         self.launch(start + 500, start + 510, self.n_kernels, tid)
         self.kernel(start + 2000, start + 2000 + ns, self.n_kernels)
         return self
-
-
-@pytest.fixture
-def opened(tmp_path: Path) -> Any:
-    def opened(trace: Run | KinetoFile, **options: Any) -> fastprof.Profile:
-        kind = "json" if isinstance(trace, KinetoFile) else "sqlite"
-        return fastprof.open(
-            trace.write(tmp_path / f"{len(list(tmp_path.iterdir()))}.{kind}"),
-            copies=True,
-            **options,
-        )
-
-    return opened
 
 
 @pytest.fixture

@@ -344,7 +344,5 @@ def test_files_without_events_say_how_to_record_them(tmp_path: Path) -> None:
     done = run("memory", path)
     assert done.returncode == 0
     assert b"profile_memory=True" in done.stdout
-    (tmp_path / "net.dict").write_bytes(run("parse", path).stdout)
-    assert b"use the original trace" in run("memory", tmp_path / "net.dict").stdout
     export = Export().launch(1, 2, 1, tid=1).kernel(3, 9, 1).write(tmp_path / "net.sqlite")
     assert b"--cuda-memory-usage=true" in run("memory", export).stdout

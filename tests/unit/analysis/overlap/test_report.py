@@ -50,13 +50,8 @@ def small() -> KinetoFile:
     return trace
 
 
-def opened(trace: KinetoFile | Export, folder: Path, copies: bool = True) -> fastprof.Profile:
-    name = "one.json" if isinstance(trace, KinetoFile) else "one.sqlite"
-    return fastprof.open(trace.write(folder / name), copies=copies)
-
-
-def test_the_time_of_a_gpu_is_divided(tmp_path: Path) -> None:
-    table = opened(small(), tmp_path).overlap()
+def test_the_time_of_a_gpu_is_divided(opened) -> None:
+    table = opened(small()).overlap()
     assert table.facts["gpus"] == [
         {
             "device": 0, "span_ns": 610, "compute_ns": 200, "communication_ns": 300,
@@ -67,8 +62,8 @@ def test_the_time_of_a_gpu_is_divided(tmp_path: Path) -> None:
     assert table.lead[1].split() == ["0", "610", "200", "200", "70", "140", "300", "33.3"]
 
 
-def test_each_moment_counts_for_the_collective_that_started_first(tmp_path: Path) -> None:
-    table = opened(small(), tmp_path).overlap()
+def test_each_moment_counts_for_the_collective_that_started_first(opened) -> None:
+    table = opened(small()).overlap()
     common = {
         "collective": "all_reduce", "process_group": "0 default_pg", "group_size": 4,
         "message_type": "fp32", "stream": COMM, "step_exposed_ns": None,
@@ -96,8 +91,8 @@ def test_each_moment_counts_for_the_collective_that_started_first(tmp_path: Path
     assert any(note.startswith("10 ns of communication at the same time") for note in table.notes)
 
 
-def test_rows_by_other_keys_and_of_selected_work(tmp_path: Path) -> None:
-    profile = opened(small(), tmp_path)
+def test_rows_by_other_keys_and_of_selected_work(opened) -> None:
+    profile = opened(small())
     by = {
         row["message_bytes"]: row["exposed_ns"] for row in profile.overlap("message_bytes").rows()
     }
@@ -117,23 +112,23 @@ def test_rows_by_other_keys_and_of_selected_work(tmp_path: Path) -> None:
         profile.overlap(by="colective")
 
 
-def test_exposed_time_per_step(tmp_path: Path) -> None:
+def test_exposed_time_per_step(opened) -> None:
     trace = KinetoFile().launch(10, 20, 1).kernel(30, 50, 1)
     for number in range(2):
         at = 1000 * number + 1000
         trace.annotation(at, at + 900, f"ProfilerStep#{number}")
         collective(trace, at + 10, 10 + number, (at + 500, at + 600 + 100 * number))
-    table = opened(trace, tmp_path).overlap()
+    table = opened(trace).overlap()
     assert table["step_exposed_ns"].tolist() == [150]
-    assert opened(trace, tmp_path).overlap(by="step")["exposed_ns"].tolist() == [200, 100]
+    assert opened(trace).overlap(by="step")["exposed_ns"].tolist() == [200, 100]
 
 
-def test_each_gpu_has_its_own_time_line(tmp_path: Path) -> None:
+def test_each_gpu_has_its_own_time_line(opened) -> None:
     trace = Export()
     for device in (1, 0):
         trace.kernel(100, 200 + 100 * device, 1 + device, device=device)
         trace.kernel(150, 250, 3 + device, name=NCCL, device=device, stream=COMM)
-    table = opened(trace, tmp_path).overlap()
+    table = opened(trace).overlap()
     found = [(each["device"], each["hidden_ns"]) for each in table.facts["gpus"]]
     assert found == [(0, 50), (1, 100)]
     assert table["device"].tolist() == [0, 1]
@@ -145,55 +140,55 @@ def note_of(table: Any, word: str) -> str:
     return str(note)
 
 
-def test_communication_on_the_stream_of_the_compute_is_reported(tmp_path: Path) -> None:
+def test_communication_on_the_stream_of_the_compute_is_reported(opened) -> None:
     trace = Export().kernel(0, 100, 1, stream=7)
     trace.kernel(100, 130, 2, name=NCCL, stream=7).kernel(120, 130, 3, name=NCCL, stream=COMM)
-    table = opened(trace, tmp_path).overlap()
+    table = opened(trace).overlap()
     assert note_of(table, "cannot overlap").startswith(
         "GPU 0: 75% of the communication runs on stream 7"
     )
 
 
-def test_a_helper_on_the_stream_of_the_communication_is_not_reported(tmp_path: Path) -> None:
+def test_a_helper_on_the_stream_of_the_communication_is_not_reported(opened) -> None:
     trace = Export().kernel(0, 100, 1, stream=7).kernel(100, 105, 2, stream=COMM)
     trace.kernel(110, 130, 3, name=NCCL, stream=COMM)
-    assert not [note for note in opened(trace, tmp_path).overlap().notes if "cannot" in note]
+    assert not [note for note in opened(trace).overlap().notes if "cannot" in note]
 
 
-def test_unknown_sizes_and_ranks_are_reported(tmp_path: Path) -> None:
+def test_unknown_sizes_and_ranks_are_reported(opened, tmp_path: Path) -> None:
     trace = Export().push_pop(0, 20, "c10d::allreduce_, seq = 1, sizes = [[1000]]", 1)
     trace.launch(5, 10, 1, 1).kernel(100, 150, 1, name=NCCL)
-    table = opened(trace, tmp_path).overlap()
+    table = opened(trace).overlap()
     assert note_of(table, "number of ranks")
     assert not [note for note in table.notes if "message sizes" in note]
     (row,) = table.rows()
     assert (row["message_bytes"], row["bus_bytes_per_s"]) == (4000, None)
     trace.kernel(200, 250, 2, name=GATHER)
     (tmp_path / "two").mkdir()
-    table = opened(trace, tmp_path / "two").overlap()
+    table = opened(trace).overlap()
     assert note_of(table, "message sizes known for 50.0% of the communication time")
 
 
-def test_kernels_without_a_launch_need_an_earlier_recording(tmp_path: Path) -> None:
+def test_kernels_without_a_launch_need_an_earlier_recording(opened) -> None:
     trace = small().kernel(1000, 1400, 99, NCCL, stream=COMM)
-    note = note_of(opened(trace, tmp_path).overlap(), "message sizes")
+    note = note_of(opened(trace).overlap(), "message sizes")
     assert "43.7%" in note
     assert note.endswith("start the recording earlier")
 
 
-def test_barriers_have_no_size_and_lack_none(tmp_path: Path) -> None:
+def test_barriers_have_no_size_and_lack_none(opened) -> None:
     trace = KinetoFile()
     none = {"In msg nelems": 0, "Out msg nelems": 0}
     collective(trace, 0, 10, (150, 250), **none, **{"Collective name": "barrier"})
-    table = opened(trace, tmp_path).overlap()
+    table = opened(trace).overlap()
     assert table["collective"].tolist() == ["barrier"]
     assert [note for note in table.notes if "size" in note or "ranks," in note] == []
 
 
-def test_graphs_without_kernels_and_impossible_durations_are_counted(tmp_path: Path) -> None:
+def test_graphs_without_kernels_and_impossible_durations_are_counted(opened) -> None:
     trace = Export().graph_trace(0, 100, 1).kernel(50, 150, 2, name=NCCL)
     trace.kernel(300, 200, 3, name=NCCL)
-    table = opened(trace, tmp_path).overlap()
+    table = opened(trace).overlap()
     assert table.total["hidden_ns"] == table.total["exposed_ns"] == 50
     assert note_of(table, "1 CUDA graphs recorded without their kernels")
     assert note_of(table, "1 communication kernels with an impossible duration")
@@ -207,18 +202,6 @@ def test_without_communication_the_table_is_empty(tmp_path: Path) -> None:
     assert table.facts["gpus"][0]["hidden_share"] is None
     done = run("overlap", path)
     assert (done.returncode, done.stderr) == (0, b"")
-
-
-def test_dict_lines_have_no_times(tmp_path: Path) -> None:
-    path = small().write(tmp_path / "one.json")
-    lines = tmp_path / "one.dict"
-    assert run("parse", path, "-o", lines).returncode == 0
-    table = fastprof.open(lines).overlap()
-    assert (table.n_rows, table.notes) == (
-        0,
-        ("dict lines contain no times: use the original trace",),
-    )
-    assert run("overlap", lines, "--by", "op").returncode == 0
 
 
 def moments(intervals: Iterable[tuple[int, int]]) -> set[int]:
@@ -239,7 +222,8 @@ def test_random_intervals(
         trace.kernel(start, start + length, None, name=NCCL, stream=100 + i)
     if not compute and not communication:
         return
-    table = opened(trace, tmp_path_factory.mktemp("random")).overlap(by="stream")
+    path = trace.write(tmp_path_factory.mktemp("random") / "one.sqlite")
+    table = fastprof.open(path, copies=True).overlap(by="stream")
     busy, taken = moments(compute), set[int]()
     expected = {}
     for i, each in sorted(enumerate(communication), key=lambda pair: pair[1][0]):

@@ -20,18 +20,6 @@ HOSTILE = "</pre><img src=x>\x1b"
 
 
 @pytest.fixture(scope="module")
-def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("overview") / "net.sqlite"
-    generate(path, 1000, 1)
-    return path
-
-
-@pytest.fixture(scope="module")
-def profile(trace: Path) -> fastprof.Profile:
-    return fastprof.open(trace, copies=True)
-
-
-@pytest.fixture(scope="module")
 def found(profile: fastprof.Profile) -> Overview:
     table = profile.overview()
     assert isinstance(table, Overview)
@@ -147,12 +135,6 @@ def test_a_path_that_is_no_trace_is_one_line(
     (tmp_path / "folder").mkdir()
     done = run(*words, cwd=tmp_path)
     assert one_line(done) == f"fastprof: {message}\n"
-
-
-def test_a_word_that_is_no_path_is_an_unknown_command() -> None:
-    done = run("sumary")
-    assert done.returncode == 2
-    assert b"unknown command 'sumary'; did you mean summary" in done.stderr
 
 
 def test_an_option_may_come_first(trace: Path) -> None:

@@ -454,18 +454,6 @@ def test_without_api_calls_kernels_can_change(tmp_path: Path) -> None:
     assert table.facts["changes"][0]["wall_ns"] == 230_000 - 4 * 25_000
 
 
-def test_dict_lines_have_no_times(tmp_path: Path) -> None:
-    path = tmp_path / "net.dict"
-    done = commands.run(
-        "parse", str(run(GPU_BOUND).write(tmp_path / "run.sqlite")), "-o", str(path)
-    )
-    assert done.returncode == 0
-    table = fastprof.open(path).whatif()
-    assert table.notes == (
-        "dict lines contain no times: run fastprof whatif on the original trace",
-    )
-
-
 def test_json_has_steps_changes_and_the_critical_path(tmp_path: Path) -> None:
     path = run(SYNC).write(tmp_path / "run.sqlite")
     done = commands.run("whatif", str(path), "--no-sync", "--json")

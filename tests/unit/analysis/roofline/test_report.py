@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bench.generate import generate
 
 import fastprof
 from fastprof.analysis.stacks.tree import stacks
@@ -23,11 +22,6 @@ N = 4096
 MATRICES = {"dims": [[N, N], [N, N]], "types": ["c10::Half"] * 2}
 VECTORS = {"dims": [[1 << 24]] * 2, "types": ["float"] * 2}
 HGEMM = "ampere_fp16_s16816gemm_fp16_128x128_ldg8_f2f_stages_32x5_tn"
-
-
-@pytest.fixture
-def opened(tmp_path):
-    return lambda capture: fastprof.open(capture.write(tmp_path / "x.json"), copies=True)
 
 
 def only(table):
@@ -292,13 +286,6 @@ def test_the_command_checks_its_options_first(options, capsys):
 # -- against plain Python -------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def generated(tmp_path_factory: pytest.TempPathFactory) -> fastprof.Profile:
-    path = tmp_path_factory.mktemp("roofline") / "net.sqlite"
-    generate(path, 2000, 1)
-    return fastprof.open(path, copies=True)
-
-
 def ideal_of(rows: list[dict[str, Any]], device: Device) -> float:
     """The ideal time of the kernels of one call group, ns."""
     by_unit: dict[Any, list[dict[str, Any]]] = defaultdict(list)
@@ -318,13 +305,13 @@ def ideal_of(rows: list[dict[str, Any]], device: Device) -> float:
     return total
 
 
-def test_ideal_times_are_those_of_plain_python(generated):
+def test_ideal_times_are_those_of_plain_python(profile):
     # Its random times are possible on a GPU that is fast enough.
     fast = with_figures(resolve("A100"), None, dict.fromkeys(("fp32", "fp16", "tf32"), 1e6), 1e9)
     figures = {"peak": dict.fromkeys(("fp32", "fp16", "tf32"), 1e6), "bandwidth": 1e9}
-    table = generated.roofline(by=["dir", "op", "shape"], gpu="A100", **figures)
+    table = profile.roofline(by=["dir", "op", "shape"], gpu="A100", **figures)
     groups: dict[Any, list[dict[str, Any]]] = defaultdict(list)
-    for row in generated.rows():
+    for row in profile.rows():
         if row["class"] != "communication" and row["copy_direction"] not in ("HtoD", "DtoH"):
             params = None if row["params"] == "na=na," else row["params"]
             groups[row["dir"], row["op"], params].append(row)
@@ -339,8 +326,8 @@ def test_ideal_times_are_those_of_plain_python(generated):
 
 
 @pytest.mark.parametrize("by", ["op", "layer", "kernel", "phase", "stream", "compute_type"])
-def test_any_grouping_adds_up_to_the_same_totals(by, generated):
-    table, other = generated.roofline(gpu="A100"), generated.roofline(by=by, gpu="A100")
+def test_any_grouping_adds_up_to_the_same_totals(by, profile):
+    table, other = profile.roofline(gpu="A100"), profile.roofline(by=by, gpu="A100")
     for name in ("kernels", "gpu_ns", "flops", "bytes"):
         assert table.total[name] == other.total[name], name
     for name in ("ideal_ns", "lost_ns", "peak_share"):

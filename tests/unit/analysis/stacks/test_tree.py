@@ -21,8 +21,7 @@ def capture(*work: tuple[int, list[str], int]) -> Export:
     export = Export()
     for number, (ns, ranges, tid) in enumerate(work, 1):
         start = 1_000_000 * number
-        for inset, text in enumerate(ranges):
-            export.push_pop(start + inset, start + 1000 - inset, text, tid=tid)
+        export.nest(start, start + 1000, *ranges, tid=tid)
         export.launch(start + 500, start + 510, number, tid)
         export.kernel(start + 2000, start + 2000 + ns, number)
     return export

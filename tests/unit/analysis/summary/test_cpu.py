@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench.generate import generate
 
 import fastprof
 from fastprof.analysis.host.events import cpu_events
@@ -95,19 +94,12 @@ def test_lines_have_the_calls_that_torch_finds_by_stack(folder: Path) -> None:
     assert len(found) == 3
 
 
-@pytest.fixture(scope="module")
-def with_gpu(tmp_path_factory: pytest.TempPathFactory) -> fastprof.Profile:
-    path = tmp_path_factory.mktemp("gpu") / "net.sqlite"
-    generate(path, 500, 1)
-    return fastprof.open(path, copies=True)
-
-
 @pytest.mark.parametrize(
     "by", [("dir", "op"), ("op", "shape"), ("layer",), ("line", "thread"), ("phase", "step")]
 )
-def test_gpu_measures_are_the_same_with_cpu_time(by: Any, with_gpu: fastprof.Profile) -> None:
-    alone = with_gpu.summary(by)
-    rows = {tuple(row[key] for key in by): row for row in with_gpu.summary(by, cpu=True).rows()}
+def test_gpu_measures_are_the_same_with_cpu_time(by: Any, profile: fastprof.Profile) -> None:
+    alone = profile.summary(by)
+    rows = {tuple(row[key] for key in by): row for row in profile.summary(by, cpu=True).rows()}
     for row in alone.rows():
         both = rows.pop(tuple(row[key] for key in by))
         assert {key: both[key] for key in row} == row
@@ -115,9 +107,9 @@ def test_gpu_measures_are_the_same_with_cpu_time(by: Any, with_gpu: fastprof.Pro
 
 
 @pytest.mark.parametrize("name", ["op", "layer", "range", "dir", "file", "process", "step", "tc"])
-def test_self_time_sums_to_the_outermost_events(name: str, with_gpu: fastprof.Profile) -> None:
-    table = with_gpu.summary(name, cpu=True)
-    events = cpu_events(with_gpu)
+def test_self_time_sums_to_the_outermost_events(name: str, profile: fastprof.Profile) -> None:
+    table = profile.summary(name, cpu=True)
+    events = cpu_events(profile)
     outermost = events.parent < 0
     total = int(events.time.total[outermost].sum())
     assert sum(row["cpu_self_ns"] for row in table.rows()) == table.total["cpu_self_ns"] == total

@@ -6,19 +6,11 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 import pytest
-from bench.generate import generate
 
 import fastprof
 from fastprof.analysis.key_names import KEY_NAMES
 from fastprof.analysis.keys import key_of
 from fastprof.model.numbers import without_numbers
-
-
-@pytest.fixture(scope="module")
-def profile(tmp_path_factory: pytest.TempPathFactory) -> fastprof.Profile:
-    path = tmp_path_factory.mktemp("summary") / "net.sqlite"
-    generate(path, 800, 1)
-    return fastprof.open(path, copies=True)
 
 
 @pytest.fixture(scope="module")

@@ -55,14 +55,3 @@ def test_reports_of_a_trace_and_of_its_dict_lines_show_them_alike(tmp_path, capf
     for source in (path, lines):
         assert main(["prof", "-c", "layer", str(source)]) == 0
         assert capfd.readouterr().out.splitlines()[1] == "model:layers.0:self_attn"
-
-
-def test_aligned_they_are_cut_on_the_left(tmp_path, capfd):
-    path = str(llama(tmp_path))
-    for words, cell in (
-        (["-w", "50", "-c", "layer,kernel"], "…self_attn"),
-        (["-w", "18", "-c", "layer"], "…ayers.0:self_attn"),
-        (["-w", "26", "-c", "layer"], "model:layers.0:self_attn  "),
-    ):
-        assert main(["prof", *words, path]) == 0
-        assert capfd.readouterr().out.splitlines()[1].startswith(cell)

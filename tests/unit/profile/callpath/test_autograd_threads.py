@@ -7,12 +7,10 @@ engine, and the optimizer.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-import fastprof
 from support.exports import PID, Export, global_tid
 
 MAIN, ENGINE, LOADER = 1, 2, 3
@@ -77,16 +75,6 @@ class Loop(Export):
             tid = global_tid(PID, int(thread[1:]))
             self.row("ThreadNames", nameId=self.string(text), priority=0, globalTid=tid)
         return self
-
-
-@pytest.fixture
-def opened(tmp_path: Path) -> Any:
-    def open_(export: Export) -> Any:
-        path = tmp_path / "x.sqlite"
-        path.unlink(missing_ok=True)
-        return fastprof.open(export.write(path), copies=True)
-
-    return open_
 
 
 def of_thread(profile: Any, tid: int, *names: str) -> set[Any]:

@@ -5,7 +5,6 @@ Captures of Nsight Systems (text ranges) and of torch.profiler (events).
 
 import pytest
 
-import fastprof
 from fastprof.model.markers.kineto import n_before
 from fastprof.profile.callpath.node_makers import likeness
 from support.exports import PID, Export, global_tid
@@ -13,33 +12,6 @@ from support.kineto_files import KinetoFile
 
 ENGINE = "autograd::engine::evaluate_function: "
 CPP_NODE = "torch::autograd::CppNode<LookupFunction_adagrad_Op>"
-
-
-@pytest.fixture
-def rows(tmp_path):
-    def read(trace, *keys):
-        path = tmp_path / ("x.json" if isinstance(trace, KinetoFile) else "x.sqlite")
-        found = [tuple(row[key] for key in keys) for row in fastprof.open(trace.write(path)).rows()]
-        return found if len(keys) > 1 else [value for (value,) in found]
-
-    return read
-
-
-class Capture(Export):
-    """An export in which `work` launches a kernel."""
-
-    n_kernels = 0
-
-    def work(self, at, tid=1, name="elementwise_kernel"):
-        self.n_kernels += 1
-        self.launch(at, at, self.n_kernels, tid)
-        self.kernel(at + 1, at + 3, self.n_kernels, name=name)
-        return self
-
-    def nest(self, start, end, *texts, tid=1):
-        for inset, text in enumerate(texts):
-            self.push_pop(start + inset, end - inset, text, tid=tid)
-        return self
 
 
 def backward_of(export, node, seq=4, start=500):
@@ -52,7 +24,7 @@ def backward_of(export, node, seq=4, start=500):
 
 
 def test_a_custom_node_belongs_to_the_operator_behind_the_last_carrier_of_its_number(rows):
-    export = Capture().nest(0, 50, "ext::check_bounds, op_id = 1", "aten::zero_, seq = 4")
+    export = Export().nest(0, 50, "ext::check_bounds, op_id = 1", "aten::zero_, seq = 4")
     export.nest(60, 90, "ext::codegen_lookup_adagrad_function, op_id = 2").work(70)
     export.nest(100, 120, "aten::view, seq = 5")
     backward_of(export, CPP_NODE)
@@ -63,7 +35,7 @@ def test_a_custom_node_belongs_to_the_operator_behind_the_last_carrier_of_its_nu
 
 
 def test_of_several_operators_the_one_that_shares_most_words_made_a_custom_node(rows):
-    export = Capture().nest(0, 10, "aten::to, seq = 4")
+    export = Export().nest(0, 10, "aten::to, seq = 4")
     export.nest(20, 30, "ext::lookup_bounds, op_id = 1")
     export.nest(40, 90, "ext::lookup_adagrad, op_id = 2").nest(100, 120, "aten::view, seq = 5")
     export.nest(130, 140, "ext::lookup_function_adagrad_again, op_id = 3")
@@ -71,37 +43,37 @@ def test_of_several_operators_the_one_that_shares_most_words_made_a_custom_node(
 
 
 def test_a_custom_node_without_a_carrier_is_made_behind_that_of_a_smaller_number(rows):
-    export = Capture().nest(0, 10, "aten::to, seq = 2")
+    export = Export().nest(0, 10, "aten::to, seq = 2")
     export.nest(20, 30, "ext::lookup_adagrad, op_id = 1").nest(40, 50, "aten::view, seq = 6")
     assert rows(backward_of(export, CPP_NODE), "op") == ["lookup_adagrad"]
 
 
 def test_a_custom_node_whose_name_says_nothing_is_made_by_the_operator_around_the_carrier(rows):
-    export = Capture().nest(0, 90, "ext::outer, seq = 4", "aten::to, seq = 4")
+    export = Export().nest(0, 90, "ext::outer, seq = 4", "aten::to, seq = 4")
     export.nest(100, 120, "aten::view, seq = 5")
     assert rows(backward_of(export, "torch::autograd::CppNode<Xyz>"), "op") == ["outer"]
 
 
 def test_a_custom_node_of_which_nothing_tells_keeps_its_own_name(rows):
-    export = Capture().nest(0, 10, "aten::zero_, seq = 4").nest(100, 120, "aten::view, seq = 5")
+    export = Export().nest(0, 10, "aten::zero_, seq = 4").nest(100, 120, "aten::view, seq = 5")
     assert rows(backward_of(export, "torch::autograd::CppNode<Xyz>"), "dir", "op", "flops") == [
         ("bprop", "CppNode<Xyz>", None)
     ]
 
 
 def test_a_python_function_is_found_among_the_carriers_of_its_number(rows):
-    export = Capture().nest(0, 90, "layer:one", "Swish, seq = 4", "aten::detach, seq = 4")
+    export = Export().nest(0, 90, "layer:one", "Swish, seq = 4", "aten::detach, seq = 4")
     assert rows(backward_of(export, "SwishBackward"), "op", "layer") == [("Swish", ("one",))]
 
 
 def test_a_generated_node_belongs_to_the_innermost_carrier_whatever_its_name(rows):
-    export = Capture().nest(0, 40, "aten::norm, seq = 4").nest(50, 90, "aten::mean, seq = 4")
+    export = Export().nest(0, 40, "aten::norm, seq = 4").nest(50, 90, "aten::mean, seq = 4")
     assert rows(backward_of(export, "SomethingElseBackward0"), "op") == ["mean"]
 
 
 def test_an_old_node_without_a_number_is_told_by_its_operator(rows):
     export = (
-        Capture().nest(0, 40, "aten::to, seq = 4").nest(50, 90, "aten::nll_loss_forward, seq = 4")
+        Export().nest(0, 40, "aten::to, seq = 4").nest(50, 90, "aten::nll_loss_forward, seq = 4")
     )
     assert rows(backward_of(export, "NllLossBackward"), "op") == ["nll_loss_forward"]
 
@@ -120,7 +92,7 @@ def test_likeness_is_of_words_and_never_of_torchs_own_operators_for_nodes_in_cpp
 
 def test_a_hook_beside_the_node_is_an_operator_of_its_own_and_backward(rows):
     sizes = ", sizes = [[8, 16], [8, 16]]"
-    export = Capture().nest(0, 90, f"aten::mul, seq = 4{sizes}").work(10)
+    export = Export().nest(0, 90, f"aten::mul, seq = 4{sizes}").work(10)
     export.nest(500, 590, f"{ENGINE}MulBackward0, seq = 4", tid=2)
     export.nest(510, 530, "MulBackward0, seq = 4", "aten::mul, op_id = 8" + sizes, tid=2)
     export.work(520, tid=2).nest(540, 560, "aten::add_, op_id = 9" + sizes, tid=2).work(550, tid=2)
@@ -129,7 +101,7 @@ def test_a_hook_beside_the_node_is_an_operator_of_its_own_and_backward(rows):
 
 @pytest.mark.parametrize("own", ["c10d::allreduce_", "aten::mm"])
 def test_an_operator_in_a_compiled_backward_pass_shows_itself(rows, own):
-    export = Capture().nest(0, 90, "CompiledFunction, seq = 4").work(10)
+    export = Export().nest(0, 90, "CompiledFunction, seq = 4").work(10)
     node = "CompiledFunctionBackward"
     texts = (f"{ENGINE}{node}, seq = 4", f"{node}, seq = 4", f"{own}, op_id = 7")
     export.nest(500, 590, *texts, tid=2).work(540, tid=2)
@@ -148,7 +120,7 @@ def names_of_threads(export, **names):
 
 
 def test_what_the_engine_launches_outside_all_ranges_is_of_the_ranges_that_wait(rows):
-    export = Capture().nest(0, 90, "step", "Forward").work(10)
+    export = Export().nest(0, 90, "step", "Forward").work(10)
     export.nest(100, 190, "step", "Backward").work(110, tid=2).work(150, tid=2).work(195, tid=2)
     found = rows(names_of_threads(export, t2="pt_autograd_0"), "dir", "ranges")
     assert found == [
@@ -160,12 +132,12 @@ def test_what_the_engine_launches_outside_all_ranges_is_of_the_ranges_that_wait(
 
 
 def test_a_thread_of_another_name_keeps_to_itself(rows):
-    export = Capture().nest(100, 190, "step", "Backward").work(110, tid=2)
+    export = Export().nest(100, 190, "step", "Backward").work(110, tid=2)
     assert rows(names_of_threads(export, t2="worker"), "dir", "ranges") == [(None, ())]
 
 
 def test_sums_of_gradients_on_the_engines_thread_are_backward(rows):
-    export = Capture().nest(0, 90, "aten::mul, seq = 4").work(10)
+    export = Export().nest(0, 90, "aten::mul, seq = 4").work(10)
     backward_of(export, "MulBackward0")
     export.nest(700, 790, "aten::add_, op_id = 3", tid=2).work(710, tid=2)
     assert rows(export, "dir", "op", "seq")[2] == ("bprop", "add_", None)
@@ -185,7 +157,7 @@ def forward_again(export, start, tid, first, count=4):
 
 
 def test_operators_with_numbers_inside_a_node_are_a_recomputed_forward_pass(rows):
-    export = Capture()
+    export = Export()
     forward_again(export, 0, 1, 10)
     for i in range(4):  # the nodes of the pass; the first requests a saved tensor
         start = 1000 + 300 * i
@@ -202,7 +174,7 @@ def test_operators_with_numbers_inside_a_node_are_a_recomputed_forward_pass(rows
 
 
 def test_where_all_nodes_record_gradients_none_is_a_recomputation(rows):
-    export = Capture()
+    export = Export()
     forward_again(export, 0, 1, 10)
     for i in range(4):
         start = 1000 + 300 * i

@@ -17,11 +17,6 @@ from support.kineto_files import KinetoFile
 Make = Callable[[KinetoFile], fastprof.Profile]
 
 
-@pytest.fixture
-def opened(tmp_path: Path) -> Make:
-    return lambda trace: fastprof.open(trace.write(tmp_path / "steps.json"))
-
-
 def work(trace: KinetoFile, *calls: tuple[int, str], lag: int = 500, **launch: int) -> None:
     """Kernels of 100 ns that the GPU starts `lag` ns after their launch."""
     for start, name in calls:
@@ -213,11 +208,10 @@ def test_single_kernels_are_not_steps(opened: Make) -> None:
     assert opened(repeated(9, "a")).find_steps().source == "none"
 
 
-def test_repetition_ignores_copies(opened: Make, tmp_path: Path) -> None:
+def test_repetition_ignores_copies(opened: Make) -> None:
     trace = repeated(3, "abc")
     trace.launch(100, 110, 777).copy(650, 90_650, 777, "Memcpy HtoD", 8)
-    opened(trace)
-    found = fastprof.open(tmp_path / "steps.json", copies=True).find_steps()
+    found = opened(trace).find_steps()
     assert (found.source, len(found)) == ("repetition", 3)
 
 

@@ -13,16 +13,6 @@ ENGINE = "autograd::engine::evaluate_function: "
 MM = {"dims": [[8, 16], [16, 4]], "types": ["float", "float"]}
 
 
-@pytest.fixture
-def rows(tmp_path):
-    def read(trace, *keys, copies=False):
-        profile = fastprof.open(trace.write(tmp_path / "trace.json"), copies=copies)
-        found = [tuple(row[key] for key in keys) for row in profile.rows()]
-        return found if len(keys) > 1 else [value for (value,) in found]
-
-    return read
-
-
 def one(trace: KinetoFile, at: int = 10, tid: int = 1, corr: int = 7, **others) -> KinetoFile:
     """The trace with a launch at a time and its kernel."""
     trace.launch(at, at + 5, corr, tid)

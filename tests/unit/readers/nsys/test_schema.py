@@ -201,40 +201,26 @@ def test_every_other_column_of_kernels_is_optional(name, file):
     ]
 
 
-@pytest.mark.parametrize(
-    ("name", "key"),
-    [("deviceId", "device"), ("streamId", "stream"), ("globalPid", "pid"), ("gridX", "grid"),
-     ("blockY", "block"), ("correlationId", "launch"), ("registersPerThread", "registers")],
-)  # fmt: skip
-def test_what_a_missing_column_would_have_said_is_not_known(name, key, file):
-    path = step().write(file, without_columns={KERNELS: [name]})
-    assert column(path, key) == [None, None, None]
+# Columns that a file lacks, by table: what its rows say.
+LACKING = [
+    *(({KERNELS: [name]}, [key], [(None,)] * 3) for name, key in (
+        ("deviceId", "device"), ("streamId", "stream"), ("globalPid", "pid"), ("gridX", "grid"),
+        ("blockY", "block"), ("correlationId", "launch"), ("registersPerThread", "registers"),
+    )),
+    # Missing parts are not taken for no shared memory at all.
+    ({KERNELS: ["staticSharedMemory", "dynamicSharedMemory"]}, ["shared_memory"], [(None,)] * 3),
+    ({KERNELS: ["demangledName"]}, ["kernel"], [("fw",), ("bw",), ("alone",)]),
+    ({KERNELS: ["demangledName", "shortName"]}, ["sil", "dir"],
+     [(15, "fprop"), (25, "bprop"), (10, None)]),
+    ({CALLS: ["nameId"]}, ["tid", "launch"], [(1, None), (2, None), (1, None)]),
+    ({RANGES: ["globalTid"]}, ["tid", "dir", "layer"],
+     [(1, None, ()), (2, None, ()), (1, None, ())]),
+]  # fmt: skip
 
 
-def test_missing_parts_of_the_shared_memory_are_not_taken_for_none_at_all(file):
-    both = ["staticSharedMemory", "dynamicSharedMemory"]
-    path = step().write(file, without_columns={KERNELS: both})
-    assert column(path, "shared_memory") == [None, None, None]
-
-
-def test_without_demangled_names_the_short_ones_are_shown(file):
-    path = step().write(file, without_columns={KERNELS: ["demangledName"]})
-    assert column(path, "kernel") == ["fw", "bw", "alone"]
-
-
-def test_without_any_names_kernels_keep_their_rows(file):
-    path = step().write(file, without_columns={KERNELS: ["demangledName", "shortName"]})
-    assert rows(path, "sil", "dir") == [(15, "fprop"), (25, "bprop"), (10, None)]
-
-
-def test_without_names_of_calls_the_launch_is_known_all_the_same(file):
-    path = step().write(file, without_columns={CALLS: ["nameId"]})
-    assert rows(path, "tid", "launch") == [(1, None), (2, None), (1, None)]
-
-
-def test_without_threads_of_ranges_no_range_is_around_a_launch(file):
-    path = step().write(file, without_columns={RANGES: ["globalTid"]})
-    assert rows(path, "tid", "dir", "layer") == [(1, None, ()), (2, None, ()), (1, None, ())]
+@pytest.mark.parametrize(("columns", "keys", "expected"), LACKING)
+def test_what_a_missing_column_would_have_said_is_not_known(columns, keys, expected, file):
+    assert rows(step().write(file, without_columns=columns), *keys) == expected
 
 
 @pytest.mark.parametrize(

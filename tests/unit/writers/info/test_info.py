@@ -278,13 +278,6 @@ def test_numbers_that_json_does_not_have_are_left_out(tmp_path, capfd):
     assert printed["settings"] == {"c": 2}
 
 
-def test_a_file_that_cannot_be_read_is_an_error_of_one_line(tmp_path, capfd):
-    assert main(["info", str(tmp_path / "nowhere")]) == 1
-    printed = capfd.readouterr()
-    assert printed.out == ""
-    assert printed.err == f"fastprof: {tmp_path / 'nowhere'}: no such file; check the path\n"
-
-
 def test_warnings_go_to_stderr(tmp_path, capfd):
     path = nsys().write(tmp_path / "net.sqlite")
     connection = sqlite3.connect(path)
