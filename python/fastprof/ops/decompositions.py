@@ -93,9 +93,6 @@ table_row("""
 """)(_factors, flops=lambda m, n: 6 * m * n**2 + 20 * n**3, written=2, square=False, iterates=True)
 
 
-# FLOPs and bytes of systems of linear equations.
-
-
 def _solved(a: Tensor, b: Tensor, *, flops: Flops) -> Answer:
     # FLOPs of n equations and k right sides. B [.., n]: vectors if A has one more dimension.
     _, n, _ = rows_and_columns(a, square=True)

@@ -16,9 +16,8 @@ from fastprof.ops.axes import POWER, SQUARE_ROOT
 from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.matrix.matmul import GEMM, Product, forward
 from fastprof.ops.parameters import Number, Tensors
-from fastprof.ops.pointwise.arithmetic import ARITHMETIC
 from fastprof.ops.pointwise.formula import pointwise
-from fastprof.ops.pointwise.functions import FUNCTIONS
+from fastprof.ops.pointwise.functions import ARITHMETIC, FUNCTIONS
 from fastprof.ops.pointwise.table import COMPLEX_DIVISION, NONE, Operator, Output
 from fastprof.ops.registry import TORCH, op, operators
 from fastprof.ops.table import Traffic, table_row
@@ -272,7 +271,6 @@ def _register(name: str, operator: Operator, forms: tuple[tuple[str, str], ...])
         third: Operand | None = None,
         value: Tensor | Operand | None = None,
     ) -> Answer:
-        del value  # a factor, like alpha
         total = _each(operator, first, [second] if third is None else [second, third])
         if guessed and isinstance(second, tuple) and not any(tensor.dtype for tensor in first):
             total = replace(total, exact=False)

@@ -253,8 +253,6 @@ def layers_of(x: Tensor, others: Iterable[Tensor], bidirectional: Flag) -> Layer
     return Layers(x, states, matrices, biases, directions)
 
 
-# The forward of torch.nn's recurrent modules in markers: states determine the weights.
-
 _GATES: Final = {"LSTM": 4, "GRU": 3, "RNN": 1}
 
 
@@ -306,9 +304,6 @@ for _kind, _g in _GATES.items():
         Several layers or two directions are not modelled: the call does not distinguish them.
         (x, hx=states*): {_kind}.forward
     """)(_layer, kind=_kind)
-
-
-# Recurrent layers of cuDNN, MIOpen and oneDNN: one call forward, one backward.
 
 
 @operators("""

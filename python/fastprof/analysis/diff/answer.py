@@ -146,10 +146,6 @@ _MOST: Final = 3  # renamed layers
 _UNIFORM: Final = 0.8  # share of the GPU time
 
 
-def _named(waterfall: Waterfall) -> Iterator[tuple[str, Half]]:
-    return zip(("BEFORE", "AFTER"), waterfall.halves, strict=True)
-
-
 def notes(waterfall: Waterfall) -> tuple[str, ...]:
     """What limits the comparison, one line each."""
     return tuple(_notes(waterfall))
@@ -177,7 +173,7 @@ def _notes(waterfall: Waterfall) -> Iterator[str]:
     gpus = [half.side.gpus for half in waterfall.halves]
     if gpus[0] != gpus[1] and all(gpus):
         yield f"the GPUs differ: {gpus[0]} -> {gpus[1]}"
-    for name, half in _named(waterfall):
+    for name, half in zip(("BEFORE", "AFTER"), waterfall.halves, strict=True):
         yield from (f"{name}: {note}" for note in half.side.notes)
 
 

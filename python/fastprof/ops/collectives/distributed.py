@@ -63,7 +63,6 @@ def count_of(tensors: Tensors) -> int:
     (tensors*): aten::nccl:all_reduce aten::nccl:allreduce_coalesced
 """)
 def all_reduce(tensors: Tensors | Tensor, ranks: Int | None = None, *, direction: str) -> Answer:
-    del direction
     result = several(tensors)
     count, known = count_of(result), isinstance(ranks, int) and ranks > 0
     if isinstance(ranks, int) and ranks > 0:
@@ -211,7 +210,6 @@ def unseen_pieces(tensors: Tensors) -> Answer:
         _c10d_functional::wait_tensor c10d_functional::wait_tensor aten::nccl:all_reduce_barrier
 """)
 def nothing(*, direction: str) -> Cost:
-    del direction
     return Cost(0, 0)
 
 
@@ -226,8 +224,6 @@ def _flattened(nested: Any) -> Tensors | None:
         results += map(checked, one)
     return tuple(results)
 
-
-# FLOPs and bytes of functional collectives, used by compiled and sharded models.
 
 Splits = tuple[int, ...] | Unknown | None
 
@@ -248,7 +244,6 @@ Splits = tuple[int, ...] | Unknown | None
 def gathered(
     tensors: Tensors | Tensor, group_size: Int, out: Tensor | None = None, *, direction: str
 ) -> Answer:
-    del out
     result = several(tensors)
     size = _size(group_size)
     small = moved(*result)
@@ -275,7 +270,6 @@ def gathered(
 def reduce_scatter_tensor(
     tensors: Tensors | Tensor, group_size: Int, out: Tensor | None = None, *, direction: str
 ) -> Answer:
-    del out
     result = several(tensors)
     size = _size(group_size)
     counts = [elements(tensor.shape) for tensor in result]
@@ -310,7 +304,6 @@ table_row("""
     (tensor, splits, ...): c10d_functional::all_to_all_single
 """)
 def all_to_all_single(tensor: Tensor, splits: Splits = None, *, direction: str) -> Answer:
-    del direction
     if splits is None or splits == ():
         written = moved(Tensor(tensor.shape, tensor.dtype))
     elif isinstance(splits, Unknown):

@@ -203,9 +203,6 @@ def _either(
     )
 
 
-# FLOPs and bytes of single-gradient convolution operators of older versions.
-
-
 @operators("""
     dy [n, k, p, q] and w [k, c/g, r, s] -> dx [n, c, h, w], whose size is an argument.
     FLOPs: those of the forward pass, 2 n k p q (c/g) r s.

@@ -20,8 +20,6 @@ from fastprof.ops.parameters import Int, Ints
 from fastprof.ops.tensor import byte_count, fresh, is_complex, moved, result_type, short_type
 from fastprof.ops.tensor_cores import why_not
 
-# Determines from the channels whether a convolution is transposed, if not recorded.
-
 
 def is_transposed(x: Tensor, weight: Tensor, filters: int | None) -> bool:
     """Whether a convolution is transposed, by its channels.
@@ -63,8 +61,6 @@ def _fit(x: Tensor, weight: Tensor, filters: int | None, transposed: bool) -> bo
         return True
     return grouped > 0 and grouped % each == 0 and first % (grouped // each) == 0
 
-
-# Batch, channels and image sizes of a convolution's tensors, for all dimension orders.
 
 _RANKS: Final = (1, 2, 3)
 
@@ -118,8 +114,6 @@ def _permuted(tensor: Tensor, order: tuple[int, ...]) -> Tensor:
         strides = tuple(strides[i] for i in order)
     return Tensor(tuple(shape[i] for i in order), tensor.dtype, strides)
 
-
-# The window of a convolution: stride, padding and dilation, and the output sizes.
 
 Sizes: TypeAlias = tuple[int, ...]
 

@@ -121,7 +121,6 @@ def multi_tensor_scale(
     lists: Lists | None = None,
     flag: Tensor | None = None,
 ) -> Answer:
-    del flag
     sources, results = split(lists, (sources, results))
     if [tensor.shape for tensor in sources] != [tensor.shape for tensor in results]:
         raise CannotModel("the lists differ in shape")
@@ -141,7 +140,6 @@ def multi_tensor_scale(
 def multi_tensor_l2norm(
     tensors: Tensors = (), lists: Lists | None = None, flag: Tensor | None = None
 ) -> Answer:
-    del flag
     (tensors,) = split(lists, (tensors,))
     count = sum(elements(tensor.shape) for tensor in tensors)
     written = moved(Tensor((), "float32"))
@@ -170,7 +168,6 @@ def multi_tensor_sgd(
     lists: Lists | None = None,
     flag: Tensor | None = None,
 ) -> Answer:
-    del flag
     if lists is None:
         count = 4 if len({canonical_type(tensor.dtype) for tensor in tensors}) > 1 else 3
         length, left = divmod(len(tensors), count)
@@ -260,7 +257,6 @@ def multi_tensor_novograd(
     lists: Lists | None = None,
     flag: Tensor | None = None,
 ) -> Answer:
-    del flag
     gradients, parameters, averages = split(lists, (gradients, parameters, averages))
     if elements(norms.shape) != len(parameters):
         raise CannotModel(f"{norms.shape} norms do not fit {len(parameters)} parameters")
@@ -303,7 +299,6 @@ def multi_tensor_axpby(
     lists: Lists | None = None,
     flag: Tensor | None = None,
 ) -> Answer:
-    del flag
     left, right, results = split(lists, (left, right, results))
     shapes = [tensor.shape for tensor in left]
     if any([tensor.shape for tensor in other] != shapes for other in (right, results)):

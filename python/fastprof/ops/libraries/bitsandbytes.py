@@ -200,7 +200,6 @@ def _four_bits(x: Tensor, weight: Tensor) -> Product:
     (x, weight, ...): aten::MatMul4Bit
 """)
 def mat_mul4_bit(x: Tensor, weight: Tensor, *, direction: str) -> Work:
-    del direction
     product = _four_bits(x, weight)
     wide = Tensor((product.n, product.k), x.dtype)
     widening = Cost(product.n * product.k, moved(weight, wide))

@@ -131,7 +131,6 @@ def mamba_chunk_scan_combined_fn(
     *,
     direction: str,
 ) -> Answer:
-    del a
     if len(x.shape) != 4 or len(b.shape) != 4:
         raise CannotModel(f"cannot scan {x.shape} with {b.shape}")
     batch, length, heads, size = x.shape

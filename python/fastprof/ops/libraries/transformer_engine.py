@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from fastprof.model.call import Tensor
-from fastprof.ops.attention.flash import lengths, unpacked
+from fastprof.ops.attention.formulas import lengths, unpacked
 from fastprof.ops.attention.sizes import attention_work, heads_last, packed_sizes
 from fastprof.ops.cost import CannotModel, Work
 from fastprof.ops.parameters import Tensors

@@ -35,8 +35,6 @@ from fastprof.ops.tensor import (
 )
 from fastprof.ops.tensor_cores import why_not
 
-# FLOPs and bytes of products that are no matrix products: outer, Kronecker, cross, vecdot.
-
 
 @operators("""
     v[m] w[n]^T: one product for each pair.
@@ -203,10 +201,8 @@ def einsum(
     m, n, k = done.products[-1][1:] if done.products else (0, 0, 0)
     sizes = {"M": n, "N": m, "K": k} if done.products else {}
     work = chain_products(flops, operands, output, sizes, direction)
-    if len(operands) == 2 or (path and not isinstance(path, Unknown)):
-        return work
-    (part,) = work.parts
-    return Work((replace(part, cost=replace(part.cost, exact=False)),))
+    in_order = len(operands) == 2 or bool(path and not isinstance(path, Unknown))
+    return work.estimated(in_order)
 
 
 def _of_one(done: Contraction, operand: Tensor, direction: str) -> Work:

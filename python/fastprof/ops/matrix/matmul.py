@@ -166,9 +166,6 @@ def _bias_params(product: Product) -> str:
     return f"M={product.n},N={product.m},{short_type(product.dtype)},"
 
 
-# Shape checks of matrix products, and the work of a plain product.
-
-
 def ranks(rank: int, *tensors: Tensor) -> None:
     """Check the number of dimensions; raises CannotModel when a tensor has another rank."""
     for tensor in tensors:
@@ -203,9 +200,6 @@ def plain(product: Product, direction: str, out_dtype: Dtype = None) -> Work:
     if direction == "fprop":
         return Work((forward(product),))
     return Work((*product_gradients(product),))
-
-
-# FLOPs and bytes of products of a matrix and a vector, and of two vectors.
 
 
 @operators("""
@@ -422,9 +416,6 @@ def _matmul_product(left: Tensor, right: Tensor) -> Product:
         inner = inner_size(left.shape, -1, right.shape, -2)
         return Product(elements(left.shape[:-1]), right.shape[1], inner, left, right)
     return batched(left, right)
-
-
-# FLOPs and bytes of linear layers, and the gradients of products as separate operators.
 
 
 @operators("""

@@ -183,9 +183,6 @@ def eye(
     )
 
 
-# FLOPs and bytes of number sequences: ranges, linear steps, triangle indices.
-
-
 _LARGEST: Final = 1 << 16  # rows of the largest supported triangle
 
 
@@ -289,7 +286,6 @@ def _spaced(
     *,
     flops: int,
 ) -> Answer:
-    del start, end, base
     if isinstance(steps, Unknown) or steps < 0:
         raise CannotModel(f"invalid number of steps {steps}")
     return new_tensor(steps, dtype, DEFAULT_TYPE, flops)

@@ -81,10 +81,7 @@ def batch_norm(
     *,
     direction: str,
 ) -> Answer:
-    vectors = vectors.ordered(cudnn_enabled)
-    channels = channels_of(x)
-    channels_fit(channels, *vectors)
-    return _norm(x, vectors, channels, training, direction)
+    return _norm(x, vectors.ordered(cudnn_enabled), training, direction)
 
 
 def _batch_norm(
@@ -96,7 +93,6 @@ def _batch_norm(
     training: bool,
     direction: str,
 ) -> Answer:
-    del momentum, eps
     return batch_norm(x, vectors, training, direction=direction)
 
 
@@ -133,13 +129,15 @@ def instance_norm(
     *,
     direction: str,
 ) -> Answer:
-    vectors = vectors.ordered(cudnn_enabled)
+    return _norm(x, vectors.ordered(cudnn_enabled), use_input_stats, direction, by_sample=True)
+
+
+def _norm(
+    x: Tensor, vectors: Vectors, training: Flag, direction: str, *, by_sample: bool = False
+) -> Answer:
     channels = channels_of(x)
     channels_fit(channels, *vectors)
-    return _norm(x, vectors, x.shape[0] * channels, use_input_stats, direction)
-
-
-def _norm(x: Tensor, vectors: Vectors, groups: int, training: Flag, direction: str) -> Answer:
+    groups = channels * (x.shape[0] if by_sample else 1)
     weight, bias, running_mean, running_var = vectors
     params = texts(x, weight, bias)
     exact = not isinstance(training, Unknown)
@@ -273,9 +271,8 @@ def batch_norm_elemt(
     x: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Tensor, invstd: Tensor
 ) -> Answer:
     channels_fit(channels_of(x), weight, bias, mean, invstd)
-    flops = APPLIED + (weight is not None) + (bias is not None)
-    moves = moved(x, weight, bias, mean, invstd, fresh(x))
-    return Cost(elements(x.shape) * flops, moves), texts(x, weight, bias)
+    flops = elements(x.shape) * _per_element(APPLIED, weight, bias)
+    return Cost(flops, moved(x, weight, bias, mean, invstd, fresh(x))), texts(x, weight, bias)
 
 
 @operators("""

@@ -24,8 +24,6 @@ from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import byte_count, elements, flat, moved, texts
 
-# Jagged sparse features before their lookup: permutations, offsets, buckets, bounds checks.
-
 Size = Int | None
 
 
@@ -270,13 +268,9 @@ table_row("""
         fbgemm|fb::permute_multi_embedding_function fbgemm|fb::sum_reduce_to_one
 """)
 def merge_pooled_embeddings(pooled: Tensors, *, direction: str) -> Answer:
-    del direction
     if not pooled:
         raise CannotModel("the embeddings are not in the capture")
     return Cost(0, moved(*pooled, *pooled), exact=False), texts(*pooled)
-
-
-# Conversion between jagged tensors (samples of different length, concatenated) and padded ones.
 
 
 def offset_bytes(offsets: Any) -> int | None:

@@ -42,12 +42,13 @@ def reshape_and_cache(
     key_cache: Tensor,
     value_cache: Tensor,
     slots: Tensor,
-    positions: Tensor | None = None,
+    *,
+    read: Tensors,
 ) -> Answer:
     tokens = elements(slots.shape)
     rows = _rows(key, tokens), _rows(value, tokens)
     written = _as(rows[0], key_cache), _as(rows[1], value_cache)
-    cost = Cost(_scaled(rows, written), moved(*rows, slots, positions, *written))
+    cost = Cost(_scaled(rows, written), moved(*rows, slots, *read, *written))
     return cost, texts(key, value)
 
 
@@ -213,7 +214,6 @@ def transfer_kv_per_layer(
     more_source: Tensor | None = None,
     more_target: Tensor | None = None,
 ) -> Answer:
-    del target, more_target
     if isinstance(size, Unknown) or isinstance(layers, Unknown):
         raise CannotModel("the size of a row is not in the capture")
     count = elements(rows.shape)

@@ -83,7 +83,6 @@ def flashinfer_allreduce_residual_rmsnorm(
     *,
     read: Tensors,
 ) -> Answer:
-    del residual_out
     normed = weight is not None
     smaller = quantised is not None or scales is not None
     each = 1 + (residual is not None) + (_NORM if normed else 0) + (_QUANTISED if smaller else 0)

@@ -27,8 +27,6 @@ from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import canonical_type, elements, fresh, moved, short_type, texts
 from fastprof.ops.tensor_cores import why_not
 
-# Cost of expert matrices [e, n, k], of which some are read.
-
 
 def width(w2: Tensor, x: Tensor) -> int:
     """h: the second size of w2 [e, h, i] if it matches x, possibly packed."""
@@ -113,9 +111,6 @@ def _work(x: Tensor, weight: Tensor, cost: Cost, weights: tuple[Tensor, ...]) ->
     return Work((Part("main", cost, texts(x, *weights), no_tensor_cores=reason),))
 
 
-# Mixtures of experts: grouped products of rows with their experts' matrices.
-
-
 @operators("""
     Rows of x[.., k], each with its expert's matrix: the output is [rows, n].
     FLOPs: 2 rows n k, the rows being the output's.
@@ -193,7 +188,6 @@ def moe_wna16_marlin_gemm(
     *,
     read: Tensors,
 ) -> Work:
-    del more
     sizes = [size for size in (k, rows, columns, inner) if isinstance(size, int)]
     if len(sizes) < 4:
         raise CannotModel("the sizes of the product are not in the capture")
@@ -317,7 +311,6 @@ def ck_moe_stage1(
 def ck_moe_stage2(
     x: Tensor, w2: Tensor, out: Tensor, k: Int | None = None, w1: Tensor | None = None
 ) -> Work:
-    del k
     rows = elements(x.shape[:-1])
     return one_product(x, w2, rows, numbers(w1, w2, None), (x, out))
 

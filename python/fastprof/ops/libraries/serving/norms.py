@@ -132,7 +132,6 @@ def rms_norm_dynamic_per_token_quant(
     *,
     read: Tensors,
 ) -> Answer:
-    del residual_out
     out = fresh(x, dtype="float8_e4m3fn") if out is None else out
     more = SEARCH + SCALE + (smooth is not None)
     return _quantised(x, weight, out, residual, (smooth, *read), more)
@@ -172,7 +171,6 @@ def fused_qk_norm_rope(
         if not heads or width % heads:
             raise CannotModel(f"{x.shape} does not contain {heads} heads")
         turned = width // heads * (known[0] + known[1])
-    del size
     part = Tensor((*x.shape[:-1], turned), x.dtype)
     tokens = elements(positions.shape)
     angles = None if cache is None else Tensor((tokens, cache.shape[-1]), cache.dtype)
@@ -300,7 +298,6 @@ def apply_rope_pos_ids_cos_sin_cache(
     value_cache: Tensor | None = None,
     slots: Tensor | None = None,
 ) -> Answer:
-    del key_cache
     tokens, depth = (query.shape[0], query.shape[-1]) if query.shape else (0, 0)
     width = cache.shape[-1] if cache is not None and cache.shape else turned
     share = depth if not isinstance(width, int) else min(width, depth)
@@ -335,7 +332,6 @@ def rope_fwd_impl(
     more: Tensor | None = None,
     more_out: Tensor | None = None,
 ) -> Answer:
-    del out, more_out
     positions = elements(x.shape[:-2])
     rows = [
         Tensor((min(positions, elements(tensor.shape[:-1])), tensor.shape[-1]), tensor.dtype)

@@ -34,8 +34,6 @@ from fastprof.ops.tensor import (
     texts,
 )
 
-# Sizes of a product from its operands, for any storage of the weight.
-
 
 def dense(
     x: Tensor,
@@ -98,9 +96,6 @@ def _type(out: Tensor | None, written: str | Unknown | None) -> str | Unknown | 
 def _fits(out: Tensor | None, columns: int) -> None:
     if out is not None and out.shape[-1:] != (columns,):
         raise CannotModel(f"an output {out.shape} does not have {columns} columns")
-
-
-# Matrix products of serving stacks: float16, and scaled float8, float4 and int8.
 
 
 @operators("""
@@ -284,7 +279,6 @@ def marlin_gemm(
     *,
     read: Tensors,
 ) -> Work:
-    del rows
     if isinstance(inner, int) and x.shape[-1:] != (inner,):
         raise CannotModel(f"{x.shape} is not {inner} wide")
     written = "float16" if _short(x) else None
@@ -318,8 +312,6 @@ def _columns(columns: Int | None, out: Tensor | None, scales: Tensor | None) -> 
             return tensor.shape[-1]
     raise CannotModel("the number of columns is not in the capture")
 
-
-# FLOPs of quantisation to float8, float4 or int8, alone and in fused kernels.
 
 SCALE: Final = 3  # times the scale, clamped between two limits
 SEARCH: Final = 2  # magnitude, comparison: the search for a scale
@@ -427,7 +419,6 @@ def scaled_fp4_quant(
     out: Tensor | None = None,
     scales: Tensor | None = None,
 ) -> Answer:
-    del group
     asked = asked_type(dtype)
     written = Tensor(x.shape, asked if isinstance(asked, str) else "float8_e4m3fn")
     if limit is not None or asked == "float4_e2m1fn_x2":
