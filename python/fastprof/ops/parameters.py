@@ -1,7 +1,4 @@
-"""Checks the arguments of a call against the types that a formula accepts.
-
-The params text of a call without a model: its tensors.
-"""
+"""Checks the arguments of a call against the types that a formula accepts, and shows them."""
 
 from __future__ import annotations
 

@@ -1,13 +1,10 @@
 """Recurrent layers and cells.
 
-FLOPs and bytes of recurrent layers: modules, torch's operators, cuDNN's and oneDNN's.
-
-For each token (a time step of a sequence), a layer multiplies the input by w_ih[g h, i], the hidden
-state by w_hh[g h, h] and, with a projection, the result by w_hr[p, h]; g is 4 for an LSTM, 3 for a
-GRU, 1 for an RNN. As in torch's FlopCounterMode, only these products count, not the gates. Backward
-has two products for each.
-
-The gates of recurrent cells as separate operators.
+Modules, torch's operators, cuDNN's and oneDNN's, and the gates of cells as operators. For each
+token (a time step of a sequence), a layer multiplies the input by w_ih[g h, i], the hidden state by
+w_hh[g h, h] and, with a projection, the result by w_hr[p, h]; g is 4 for an LSTM, 3 for a GRU, 1
+for an RNN. As in torch's FlopCounterMode, only these products count, not the gates. Backward has
+two products for each.
 """
 
 from __future__ import annotations

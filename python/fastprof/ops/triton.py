@@ -1,7 +1,6 @@
 """Kernels fused by torch.compile.
 
-FLOPs and bytes of kernels fused by torch.compile, by their names and tensors.
-
+Their FLOPs and bytes follow from their names and tensors.
 `triton_red_fused_add_mean_mul_pow_rsqrt_0`: the kind (`poi` elementwise, `red` and `per` with a
 reduction along one dimension, `tem` a matrix-product template, `for` over lists of tensors), the
 operators in alphabetical order, each once, and a number. Source: torch/_inductor (the name of a

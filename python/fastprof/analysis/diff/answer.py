@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from fastprof.analysis.diff.confidence import LEVEL, NOT_JUDGED
 from fastprof.analysis.diff.side import Side
-from fastprof.analysis.diff.waterfall import CALLS, STEPS, Half, Waterfall
+from fastprof.analysis.diff.waterfall import CALLS, STEPS, Waterfall
 from fastprof.model.numbers import scale_of
 
 _TIMES: Final = {

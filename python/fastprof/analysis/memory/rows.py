@@ -293,7 +293,7 @@ def _threads(pid: Int64, tid: Int64, correlation: Int64, api: ApiCalls) -> Int32
         of_pid = dict(zip(pids.tolist(), process[first].tolist(), strict=True))
         own = np.array([of_pid.get(number, -1) for number in pid[rows].tolist()], np.int32)
         join = _join.Join(own, correlation[rows])
-        join.offer(take(process, api.thread), api.correlation)
+        join.offer(take(process.astype(np.int32), api.thread), api.correlation)
         thread[rows] = take(api.thread, join.rows(own, correlation[rows]))
     return thread
 

@@ -2,8 +2,7 @@
 
 Each input of a rank is read once and each output written once. Network traffic (see
 `fastprof.ops.collectives.messages`) and copies through a library's buffers are not counted.
-
-They return new tensors, whose size follows from the number of ranks, an argument.
+Functional ones return new tensors, whose size follows from the number of ranks, an argument.
 """
 
 from __future__ import annotations

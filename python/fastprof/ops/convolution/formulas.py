@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.convolution.sizes import (
+    AnySteps,
     Convolution,
     Steps,
     channels_first,
@@ -63,7 +64,7 @@ def convolution(
     direction: str,
     result: Tensor | Unknown = UNKNOWN,
 ) -> Work:
-    sizes = sized(x, weight, stride, padding, dilation, groups)
+    sizes = sized(x, weight, (stride, padding, dilation, groups))
     return _either(with_result(sizes, result), x, weight, bias, direction)
 
 
@@ -98,14 +99,8 @@ def transposed_convolution(
     direction: str,
     result: Tensor | Unknown = UNKNOWN,
 ) -> Work:
-    sizes = sized(
-        x,
-        weight,
-        *(stride, padding, dilation, groups),
-        transposed=True,
-        output_padding=output_padding,
-        filters=_filters(bias),
-    )
+    steps, filters = (stride, padding, dilation, groups), _filters(bias)
+    sizes = _transposed(x, weight, steps, filters, output_padding)
     return _either(with_result(sizes, result), x, weight, bias, direction)
 
 
@@ -165,7 +160,7 @@ def cudnn_convolution_relu(
     dilation: Ints | Unknown = 1,
     groups: Int = UNKNOWN,
 ) -> Work:
-    sizes = sized(x, weight, stride, padding, dilation, groups)
+    sizes = sized(x, weight, (stride, padding, dilation, groups))
     _check_bias(sizes, bias)
     if addend is not None:
         sizes = with_output(sizes, addend)
@@ -224,9 +219,11 @@ def cudnn_convolution_backward_input(
     return _of_input(with_output(sizes, known) if known else sizes, gradient, weight)
 
 
-def _transposed(x: Tensor, weight: Tensor, steps: Steps, filters: int | None) -> Convolution:
-    # A transposed convolution whose output padding is unknown.
-    return sized(x, weight, *steps, transposed=True, output_padding=UNKNOWN, filters=filters)
+def _transposed(
+    x: Tensor, weight: Tensor, steps: AnySteps, filters: int | None, more: Ints | Unknown = UNKNOWN
+) -> Convolution:
+    # `more` is the output padding.
+    return sized(x, weight, steps, transposed=True, output_padding=more, filters=filters)
 
 
 @operators("""
@@ -243,7 +240,7 @@ def cudnn_convolution_transpose_backward_input(
     gradient: Tensor, weight: Tensor, steps: Steps
 ) -> Work:
     # dx is the convolution of dy with w.
-    return _of_input(sized(gradient, weight, *steps), gradient, weight)
+    return _of_input(sized(gradient, weight, steps), gradient, weight)
 
 
 @operators("""
@@ -261,7 +258,7 @@ def mkldnn_convolution_backward_weights(
     size: tuple[int, ...], gradient: Tensor, x: Tensor, steps: Steps
 ) -> Work:
     weight = Tensor(size, x.dtype)
-    return _of_weight(sized(x, weight, *steps), gradient, x, weight)
+    return _of_weight(sized(x, weight, steps), gradient, x, weight)
 
 
 @operators("""
@@ -357,7 +354,7 @@ def gradients(
     sizes = sized(
         x,
         weight,
-        *(stride, padding, dilation, groups),
+        (stride, padding, dilation, groups),
         transposed=transposed,
         output_padding=output_padding,
         filters=images(gradient, rank_of(weight)).channels,

@@ -2,8 +2,6 @@
 
 In cuDNN's notation: x [N, C, H, W], weight [K, C/g, R, S], output [N, K, P, Q]. A transposed
 convolution is the input gradient of one; its weight is [C, K/g, R, S].
-
-The parts of a convolution's work: forward pass, bias and gradients.
 """
 
 from __future__ import annotations
@@ -360,13 +358,14 @@ class Steps(NamedTuple):
     groups: Int
 
 
+# Those of a call whose padding may also be a text.
+AnySteps: TypeAlias = tuple[Ints | Unknown, Ints | str | Unknown, Ints | Unknown, Int]
+
+
 def sized(
     x: Tensor,
     weight: Tensor,
-    stride: Ints | Unknown,
-    padding: Ints | str | Unknown,
-    dilation: Ints | Unknown,
-    groups: Int,
+    steps: AnySteps,
     *,
     transposed: bool = False,
     output_padding: Ints | Unknown = 0,
@@ -379,13 +378,15 @@ def sized(
 
     Parameters
     ----------
+    steps : tuple
+        Stride, padding, dilation and groups.
     filters : int, optional
         Channels of the output, if known other than from weight and groups.
     exact : bool, optional
         Whether `transposed` is certain.
     """
-    rank = rank_of(weight)
-    batch, channels, image = images(x, rank)
+    stride, padding, dilation, groups = steps
+    batch, channels, image = images(x, rank_of(weight))
     first, each, *_ = weight.shape  # each: channels of one group
     many = channels if not transposed else filters
     if isinstance(groups, Unknown) and many is not None and each:

@@ -12,7 +12,7 @@ from fastprof.ops.matrix.matmul import GEMM
 from fastprof.ops.parameters import Flag, Int, Ints
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
-from fastprof.ops.tensor import elements, fresh, moved, texts
+from fastprof.ops.tensor import elements, fresh, moved, same_shape, texts
 from fastprof.ops.tensor_cores import why_not
 
 Scale: TypeAlias = float | tuple[float, ...] | Unknown | None
@@ -463,8 +463,7 @@ def grid_sampler_2d_backward(
     gradient: Tensor, x: Tensor, grid: Tensor, mode: SamplingMode = "bilinear"
 ) -> Answer:
     sampling = _Sampling(x, grid, mode)
-    if gradient.shape != sampling.y.shape:
-        raise CannotModel(f"gradient {gradient.shape} does not fit {sampling.y.shape}")
+    same_shape(gradient, sampling.y)
     return sampling.gradient(gradient, x, grid), texts(gradient, x, grid)
 
 

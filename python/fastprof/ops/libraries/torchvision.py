@@ -14,7 +14,16 @@ from fastprof.model.call import UNKNOWN, Call, Tensor, Unknown
 from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.parameters import Flag, Int
 from fastprof.ops.registry import operators
-from fastprof.ops.tensor import byte_count, elements, fresh, moved, short_type, tensor_bytes, texts
+from fastprof.ops.tensor import (
+    byte_count,
+    elements,
+    fresh,
+    moved,
+    same_shape,
+    short_type,
+    tensor_bytes,
+    texts,
+)
 from fastprof.ops.tensor_cores import why_not
 
 # Corners of the intersection 4, its sides 2, clamped at zero 2, its area 1, the union 2, the ratio
@@ -107,8 +116,7 @@ def deform_conv2d(operands: Deformed, *, direction: str) -> Work:
 """)
 def deform_conv2d_backward(gradient: Tensor, operands: Deformed) -> Work:
     output, products, params = _sizes(operands)
-    if gradient.shape != output.shape:
-        raise CannotModel(f"gradient {gradient.shape} does not fit {output.shape}")
+    same_shape(gradient, output)
     return _gradients(gradient, operands, products, params)
 
 

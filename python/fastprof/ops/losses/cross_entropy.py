@@ -20,6 +20,7 @@ from fastprof.ops.tensor import (
     moved,
     named,
     present,
+    same_shape,
     texts,
 )
 
@@ -119,8 +120,7 @@ def _output(x: Tensor, dtype: Dtype, half_to_float: Flag) -> tuple[Tensor, bool]
 def _gradient(
     gradient: Tensor, y: Tensor, dtype: Dtype = None, x: Tensor | None = None, *, flops: int
 ) -> Answer:
-    if gradient.shape != y.shape:
-        raise CannotModel(f"gradient {gradient.shape} does not fit {y.shape}")
+    same_shape(gradient, y)
     dx = fresh(y, dtype=named(dtype) if x is None else x.dtype)
     exact = not isinstance(dtype, Unknown)
     return Cost(elements(y.shape) * flops, moved(gradient, y, dx), exact), texts(gradient, y)

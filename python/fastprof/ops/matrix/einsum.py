@@ -1,9 +1,7 @@
-"""FLOPs and bytes of einsum, of outer and Kronecker products and of bilinear layers.
+"""FLOPs and bytes of einsum, chains and bilinear forms, of outer, Kronecker and other products.
 
-torch computes them by elementwise multiplication, so FlopCounterMode does not count them. Here each
-multiplication and addition counts.
-
-Several matrix products in one call: chains and bilinear forms.
+torch computes outer, Kronecker, cross and dot products by elementwise multiplication, so
+FlopCounterMode does not count them. Here each multiplication and addition counts.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Bytes of tensor copies: joining, repeating, reordering, masking a triangle.
-
-Bytes of copies and type conversions: read in one type, written in another.
-"""
+"""Bytes of copies: joining, repeating, reordering, masking a triangle, conversions of types."""
 
 from __future__ import annotations
 
@@ -383,14 +380,8 @@ _METHODS: Final = {
     "cdouble": "complex128",
 }
 _CASTS: Final = {
-    "_cast_Double": "float64",
-    "_cast_Float": "float32",
-    "_cast_Half": "float16",
-    "_cast_Long": "int64",
-    "_cast_Int": "int32",
-    "_cast_Short": "int16",
-    "_cast_Char": "int8",
-    "_cast_Byte": "uint8",
+    f"_cast_{name.capitalize()}": _METHODS[name]
+    for name in ("double", "float", "half", "long", "int", "short", "char", "byte")
 }
 
 

@@ -10,7 +10,7 @@ from fastprof.ops.cost import Answer, CannotModel, Cost
 from fastprof.ops.parameters import Flag
 from fastprof.ops.registry import operators
 from fastprof.ops.table import table_row
-from fastprof.ops.tensor import canonical_type, elements, fresh, moved, texts
+from fastprof.ops.tensor import canonical_type, elements, fresh, moved, same_shape, texts
 
 # FLOPs per element, from the formulas. Per-channel operations (a square root, a division) are not
 # counted.
@@ -204,8 +204,7 @@ def batch_norm_backward(
     training: Flag = True,
 ) -> Answer:
     channels = channels_of(x)
-    if gradient.shape != x.shape:
-        raise CannotModel(f"gradient {gradient.shape} does not fit {x.shape}")
+    same_shape(gradient, x)
     saved = (save_mean, save_var) if training else (running_mean, running_var)
     channels_fit(channels, weight, running_mean, running_var)
     flops, moves = _gradients(gradient, x, weight, weight, saved, bool(training))
@@ -284,8 +283,7 @@ def batch_norm_elemt(
 def batch_norm_backward_reduce(
     gradient: Tensor, x: Tensor, mean: Tensor, invstd: Tensor, weight: Tensor | None = None
 ) -> Answer:
-    if gradient.shape != x.shape:
-        raise CannotModel(f"gradient {gradient.shape} does not fit {x.shape}")
+    same_shape(gradient, x)
     channels_fit(channels_of(x), mean, invstd, weight)
     of_vectors = () if weight is None else (fresh(weight), fresh(weight))
     moves = moved(gradient, x, mean, invstd, fresh(mean), fresh(mean), *of_vectors)
@@ -307,8 +305,7 @@ def batch_norm_backward_elemt(
     sum_dy: Tensor,
     sum_dy_xmu: Tensor,
 ) -> Answer:
-    if gradient.shape != x.shape:
-        raise CannotModel(f"gradient {gradient.shape} does not fit {x.shape}")
+    same_shape(gradient, x)
     vectors = (mean, invstd, weight, sum_dy, sum_dy_xmu)
     channels_fit(channels_of(x), *vectors)
     return Cost(elements(x.shape) * GRADIENT, moved(gradient, x, *vectors, fresh(x))), texts(

@@ -11,7 +11,7 @@ from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
 from fastprof.ops.normalisation.batch_norm import channels_fit, channels_of, statistics
 from fastprof.ops.parameters import Int, Ints, Number
 from fastprof.ops.registry import TORCH, op, operators
-from fastprof.ops.tensor import elements, fresh, moved, texts
+from fastprof.ops.tensor import elements, fresh, moved, same_shape, texts
 
 
 class _Norm(NamedTuple):
@@ -201,11 +201,6 @@ def _gradients(
     return Cost(elements(x.shape) * flops, moves)
 
 
-def _paired(gradient: Tensor, x: Tensor) -> None:
-    if gradient.shape != x.shape:
-        raise CannotModel(f"gradient {gradient.shape} does not fit {x.shape}")
-
-
 @operators("""
     dx[.., d], dweight[d] and dbias[d] of a layer norm from dy, x, mean and rstd.
     FLOPs: 13 per element (9 for dx, of the weight 3, of the bias 1).
@@ -224,7 +219,7 @@ def native_layer_norm_backward(
     bias: Tensor | None = None,
     normalized_shape: Ints | Unknown | None = None,
 ) -> Answer:
-    _paired(gradient, x)
+    same_shape(gradient, x)
     _same_row(weight, bias)
     cost = _gradients(_CENTRED, gradient, x, weight, bias, moved(mean, rstd), 2)
     return cost, texts(gradient, x, weight)
@@ -239,7 +234,7 @@ def native_layer_norm_backward(
 def fused_rms_norm_backward(
     gradient: Tensor, x: Tensor, rstd: Tensor, weight: Tensor | None = None
 ) -> Answer:
-    _paired(gradient, x)
+    same_shape(gradient, x)
     cost = _gradients(_ROOT, gradient, x, weight, None, moved(rstd), 2)
     return cost, texts(gradient, x, weight)
 
@@ -256,7 +251,7 @@ def fused_rms_norm_backward(
 def native_group_norm_backward(
     gradient: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None = None
 ) -> Answer:
-    _paired(gradient, x)
+    same_shape(gradient, x)
     channels_fit(channels_of(x), weight)
     cost = _gradients(_CENTRED, gradient, x, weight, weight, moved(mean, rstd), 3)
     return cost, texts(gradient, x, weight)
@@ -360,8 +355,7 @@ def weight_norm(v: Tensor, g: Tensor, *, direction: str) -> Answer:
         _weight_norm_differentiable_backward
 """)
 def weight_norm_interface_backward(gradient: Tensor, v: Tensor, g: Tensor, norms: Tensor) -> Answer:
-    if gradient.shape != v.shape:
-        raise CannotModel(f"gradient {gradient.shape} does not fit {v.shape}")
+    same_shape(gradient, v)
     _norms(v, g)
     return _weight_gradients(gradient, v, g, norms)
 

@@ -1,6 +1,4 @@
-"""Attention of serving stacks over paged caches and concatenated sequences.
-
-Multi-head latent attention (MLA) over a cache of latent vectors shared by all heads.
+"""Attention of serving stacks over paged and latent caches (MLA), and concatenated sequences.
 
 Signatures of the operators: vLLM csrc/torch_bindings.cpp, csrc/rocm/torch_bindings.cpp,
 vllm/attention/layer.py, vllm/_aiter_ops.py; aiter aiter/ops/attention.py, aiter/ops/mha.py;

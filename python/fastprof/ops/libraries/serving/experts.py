@@ -1,6 +1,4 @@
-"""Matrices of experts [e, n, k], of which some are read, and their products.
-
-Mixtures of experts: selecting experts, ordering tokens by expert, and summing the results.
+"""Mixtures of experts: selecting them, ordering tokens, products [e, n, k], and summing.
 
 Signatures of the operators: vLLM csrc/libtorch_stable/torch_bindings.cpp,
 csrc/moe/torch_bindings.cpp, csrc/libtorch_stable/moe/torch_bindings.cpp,

@@ -1,6 +1,4 @@
-"""Norms of serving stacks, with optional residual and quantisation.
-
-Rotary position embedding of serving stacks.
+"""Norms of serving stacks, with optional residual and quantisation, and rotary embedding.
 
 Signatures of the operators: vLLM csrc/torch_bindings.cpp, vllm/_aiter_ops.py; SGLang
 sgl-kernel/csrc/common_extension.cc, sgl-kernel/csrc/common_extension_rocm.cc; FlashInfer

@@ -1,6 +1,4 @@
-"""Products of serving stacks with plain, scaled and packed weights.
-
-Quantisation and dequantisation for the products of serving stacks.
+"""Products of serving stacks with plain, scaled and packed weights, and their quantisation.
 
 Signatures of the operators: vLLM csrc/libtorch_stable/torch_bindings.cpp,
 csrc/rocm/torch_bindings.cpp, vllm/_aiter_ops.py,

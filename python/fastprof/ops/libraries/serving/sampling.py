@@ -1,8 +1,4 @@
-"""Sampling the next token: penalties, masks, cut-offs and draws over logits or probabilities.
-
-Gated activations of serving stacks, with and without quantisation.
-
-State-space layers of serving stacks: selective scan and causal convolution.
+"""Sampling the next token, gated activations, and state-space layers of serving stacks.
 
 Signatures of the operators: vLLM csrc/torch_bindings.cpp, vllm/_aiter_ops.py; SGLang
 sgl-kernel/csrc/common_extension.cc, sgl-kernel/csrc/common_extension_rocm.cc; FlashInfer
