@@ -12,7 +12,6 @@ import functools
 import gc
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from types import TracebackType
 from typing import Any, ParamSpec, TypeVar, cast
 
 import torch
@@ -70,12 +69,7 @@ class layer:
             enter(self, self._marker, is_block=True)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         if not torch.compiler.is_compiling():
             leave(self)
 
@@ -141,12 +135,7 @@ class Layers:
     def __enter__(self) -> Layers:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.remove()
 
 
