@@ -1,6 +1,4 @@
-"""Layer ranges: for a block of code or a function, and for all submodules of a model.
-
-Torch functions held as module attributes: `self.activation = F.gelu`.
+"""Layer ranges: for a block, a function, all submodules of a model, and functions that they hold.
 
 A model built before `init` holds the original function. `init` replaces it with the wrapper in all
 existing modules; `uninit` restores the original.

@@ -1,11 +1,7 @@
-"""Enables and disables the annotation of torch: `init` and `uninit`.
-
-Makes every pickler accept torch functions that the program referenced before `init`.
+"""Enables and disables the annotation of torch, `init` and `uninit`, also in picklers.
 
 Pickle rejects a function that is not the attribute its name refers to; cloudpickle and dill copy
 its code. `reducer_override`, which a pickler calls first, pickles such a function by reference.
-
-Passes the wrapper to `__torch_function__` where torch would pass the original function.
 
 C functions determine which `__torch_function__` handlers to call, in which order and with which
 types. A mode around the call leaves that to them and substitutes the wrapper.

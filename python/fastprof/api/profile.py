@@ -1,9 +1,4 @@
-"""`Profile`: what `fastprof.open` returns, with its reports, charts and exports.
-
-A Profile in a notebook: what it is, the step, the top operators, and how to go on.
-
-`profile.plot`: charts with matplotlib.
-"""
+"""`Profile`: what `fastprof.open` returns, with its reports, charts, exports and notebook view."""
 
 from __future__ import annotations
 

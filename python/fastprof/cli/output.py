@@ -1,7 +1,4 @@
-"""Output of a command: standard output, or a file that appears only when it is complete.
-
-Progress bars, warnings and summaries on stderr.
-"""
+"""Output of a command: standard output or a file, complete or not at all; messages on stderr."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Table -> HTML: the first rows as HTML, all rows as data for table.js.
-
-Table -> columns for table.js: ids into distinct texts, numbers with their units, a tree.
-
-Data inside HTML: JSON and arrays, compressed, as base64 text.
-"""
+"""Table -> HTML: the first rows as HTML, all rows as compressed columns for table.js."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The answer of a comparison, above its table.
-
-The notes below the table of a comparison: what limits it.
-"""
+"""The answer of a comparison, above its table, and the notes below it."""
 
 from __future__ import annotations
 

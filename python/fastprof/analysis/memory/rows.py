@@ -1,11 +1,4 @@
-"""The rows of `memory`: sums over blocks by any keys.
-
-Columns of allocations and frees, under the names of the columns of kernels.
-
-The use of each memory over time, and why there is none.
-
-A curve with fewer points and the same extremes.
-"""
+"""The rows of `memory`: sums over blocks by any keys, and the use of each memory over time."""
 
 from __future__ import annotations
 

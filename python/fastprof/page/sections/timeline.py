@@ -1,6 +1,4 @@
-"""Section: what GPUs and threads do during a step, on a common time axis.
-
-Time lines as arrays of a page; `assets/timeline_data.js` reads them.
+"""Section: what GPUs and threads do during a step, on a common time axis, as arrays of a page.
 
 Numbers of more than 8 bits are byte planes: all lowest bytes, then all second bytes, and so on.
 They compress to half the size of integers, and hold more than 32 bits.

@@ -1,6 +1,4 @@
-"""A part of a capture: the only part in which steps are looked for.
-
-The start-up of a program: what runs before the work that the capture is about.
+"""A part of a capture, the only part in which steps are looked for; the start-up of a program.
 
 Conservative: ranges must be named so, or uploads must be nearly all that the GPU does before the
 first product. Where nothing but start-up is recorded, there is none.
