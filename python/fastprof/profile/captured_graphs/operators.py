@@ -21,14 +21,7 @@ from fastprof._system.regex import regex
 from fastprof.errors import BadInputError
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.markers import Kind
-from fastprof.model.trace import (
-    NEVER,
-    Appended,
-    Captured,
-    Launches,
-    Ranges,
-    Recording,
-)
+from fastprof.model.trace import NEVER, Appended, Captured, Launches, Ranges, Recording
 from fastprof.profile.callpath.attribution import Attribution
 from fastprof.profile.captured_graphs.choose import Around
 
