@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.convolution.sizes import (
     AnySteps,
     Convolution,
     Steps,
-    channels_first,
     convolution_backward,
     convolution_forward,
-    filters_first,
     gradient_part,
     images,
     is_transposed,
     is_transposed_likely,
     mirrored,
+    permuted,
     rank_of,
     read_bytes,
     sized,
@@ -167,6 +168,11 @@ def cudnn_convolution_relu(
     return convolution_forward(sizes, x, weight, bias, addend, fused=True)
 
 
+# conv_tbc's [time, batch, channels] and [time, channels, filters] in the usual order.
+_IMAGES: Final = (1, 2, 0)
+_FILTERS: Final = (2, 1, 0)
+
+
 @operators("""
     x [t, n, c] * w [s, c, k] + bias [k] -> [q, n, k], along the first dimension.
     FLOPs: as `convolution` of one dimension.
@@ -174,7 +180,7 @@ def cudnn_convolution_relu(
     (*): conv_tbc
 """)
 def conv_tbc(x: Tensor, weight: Tensor, bias: Tensor, pad: Int = 0, *, direction: str) -> Work:
-    operands = channels_first(x), filters_first(weight), bias
+    operands = permuted(x, _IMAGES), permuted(weight, _FILTERS), bias
     return convolution(*operands, 1, pad, 1, 1, direction=direction)
 
 
@@ -402,7 +408,7 @@ def cudnn_convolution_transpose_backward(
 def conv_tbc_backward(gradient: Tensor, x: Tensor, weight: Tensor, bias: Tensor, pad: Int) -> Work:
     if bias.shape != gradient.shape[-1:]:
         raise CannotModel(f"bias {bias.shape} does not fit {gradient.shape}")
-    tensors = (channels_first(gradient), channels_first(x), filters_first(weight))
+    tensors = (permuted(gradient, _IMAGES), permuted(x, _IMAGES), permuted(weight, _FILTERS))
     return gradients(*tensors, 1, pad, 1, output_mask=(True, True, True))
 
 

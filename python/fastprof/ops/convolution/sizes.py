@@ -94,17 +94,8 @@ def rank_of(weight: Tensor) -> int:
     return rank
 
 
-def channels_first(tensor: Tensor) -> Tensor:
-    """Permute conv_tbc's [time, batch, channels] to [batch, channels, time]."""
-    return _permuted(tensor, (1, 2, 0))
-
-
-def filters_first(weight: Tensor) -> Tensor:
-    """Permute conv_tbc's [time, channels, filters] to [filters, channels, time]."""
-    return _permuted(weight, (2, 1, 0))
-
-
-def _permuted(tensor: Tensor, order: tuple[int, ...]) -> Tensor:
+def permuted(tensor: Tensor, order: tuple[int, ...]) -> Tensor:
+    """The tensor with its dimensions in another order; raises CannotModel if it has others."""
     shape, strides = tensor.shape, tensor.strides
     if len(shape) != len(order):
         raise CannotModel(f"shape {shape} does not have {len(order)} dimensions")

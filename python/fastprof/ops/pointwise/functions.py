@@ -4,17 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastprof.ops.axes import EXPONENTIAL, LOGARITHM, SIGMOID, TRIGONOMETRIC
-from fastprof.ops.pointwise.table import (
-    COMPLEX_DIVISION,
-    NONE,
-    Operator,
-    Output,
-    PointwiseRow,
-    row,
-    rows,
-    saved,
-)
+from fastprof.ops.pointwise.table import COMPLEX_DIVISION, Operator, Output, rows, saved
 
 DIVISION: Final = Operator(1, ("self", "other"), Output.FLOAT, saved(1), 2, COMPLEX_DIVISION)
 
@@ -116,8 +106,6 @@ FUNCTIONS: Final = rows("""
         never in place
 """)
 
-_SAVED: Final = "grad_output self"
-
 # Activations. Slopes and limits are not operands.
 ACTIVATIONS: Final = rows("""
     relu threshold: a or 0, a or a value, by a limit; 1
@@ -142,27 +130,26 @@ ACTIVATIONS: Final = rows("""
     rrelu_with_noise: a or noise a; 2; of self noise; gradient 1
 """)
 
-
-def _backward(name: str, text: str, flops: int, operands: str = _SAVED) -> PointwiseRow:
-    return row("", text, flops, operands, gradient=NONE, aten=f"{name}_backward")
-
-
-GRADIENTS: Final = (
-    _backward("threshold", "dy where a is above a limit", 1),
-    _backward("hardtanh", "dy where a is between two limits", 2),
-    _backward("leaky_relu", "dy or slope dy", 2),
-    _backward("rrelu_with_noise", "dy or noise dy", 1, "grad_output _self noise"),
-    _backward("hardshrink", "dy, or 0 between two limits", 2, "grad_out self"),
-    _backward("softshrink", "dy, or 0 between two limits", 2),
-    _backward("hardsigmoid", "dy / 6 between two limits", 3),
-    _backward("hardswish", "dy (a / 3 + 1/2) between two limits", 5),
-    _backward("silu", "dy s (1 + a (1 - s)), s the sigmoid of a", SIGMOID + 5),
-    _backward("mish", "dy times the derivative of mish",
-              EXPONENTIAL + LOGARITHM + 1 + TRIGONOMETRIC + SIGMOID + 6),
-    _backward("elu", "dy or dy alpha e^a", EXPONENTIAL + 3, "grad_output _ _ _ _ self_or_result"),
-    _backward("softplus", "dy e^a / (1 + e^a)", EXPONENTIAL + 3),
-    _backward("log_sigmoid", "dy (1 - sigmoid of a)", EXPONENTIAL + 7),
-    _backward("sigmoid", "dy (1 - y) y", 3, "grad_output output"),
-    _backward("tanh", "dy (1 - y^2)", 3, "grad_output output"),
-    _backward("logit", "dy / (a (1 - a))", 3),
-)  # fmt: skip
+GRADIENTS: Final = rows("""
+    -: dy where a is above a limit; 1; of grad_output self; no gradient; aten threshold_backward
+    -: dy where a is between two limits; 2; of grad_output self; no gradient; aten hardtanh_backward
+    -: dy or slope dy; 2; of grad_output self; no gradient; aten leaky_relu_backward
+    -: dy or noise dy; 1; of grad_output _self noise; no gradient; aten rrelu_with_noise_backward
+    -: dy, or 0 between two limits; 2; of grad_out self; no gradient; aten hardshrink_backward
+    -: dy, or 0 between two limits; 2; of grad_output self; no gradient; aten softshrink_backward
+    -: dy / 6 between two limits; 3; of grad_output self; no gradient; aten hardsigmoid_backward
+    -: dy (a / 3 + 1/2) between two limits; 5; of grad_output self; no gradient;
+        aten hardswish_backward
+    -: dy s (1 + a (1 - s)), s the sigmoid of a; SIGMOID + 5; of grad_output self; no gradient;
+        aten silu_backward
+    -: dy times the derivative of mish; EXPONENTIAL + LOGARITHM + 1 + TRIGONOMETRIC + SIGMOID + 6;
+        of grad_output self; no gradient; aten mish_backward
+    -: dy or dy alpha e^a; EXPONENTIAL + 3; of grad_output _ _ _ _ self_or_result; no gradient;
+        aten elu_backward
+    -: dy e^a / (1 + e^a); EXPONENTIAL + 3; of grad_output self; no gradient; aten softplus_backward
+    -: dy (1 - sigmoid of a); EXPONENTIAL + 7; of grad_output self; no gradient;
+        aten log_sigmoid_backward
+    -: dy (1 - y) y; 3; of grad_output output; no gradient; aten sigmoid_backward
+    -: dy (1 - y^2); 3; of grad_output output; no gradient; aten tanh_backward
+    -: dy / (a (1 - a)); 3; of grad_output self; no gradient; aten logit_backward
+""")

@@ -98,7 +98,7 @@ class Ranks(NamedTuple):
     group: tuple[int, ...] | Unknown | None = None
 
     @property
-    def count(self) -> int | None:
+    def known(self) -> int | None:
         """The number of ranks, if recorded."""
         if isinstance(self.group, tuple):
             return len(self.group)
@@ -116,7 +116,7 @@ class Ranks(NamedTuple):
     (x, _, group, ...): trtllm::allgather
 """)
 def gathered_ranks(x: Tensor, ranks: Ranks, out: Tensor | None = None) -> Answer:
-    count = ranks.count
+    count = ranks.known
     if out is None and count is None:
         raise CannotModel("the number of ranks is not in the capture")
     written = [x] * (count or 0) if out is None else [out]
@@ -132,7 +132,7 @@ def gathered_ranks(x: Tensor, ranks: Ranks, out: Tensor | None = None) -> Answer
     (x, _, group, ...): trtllm::reducescatter
 """)
 def aiter_reduce_scatter(x: Tensor, ranks: Ranks, out: Tensor | None = None) -> Answer:
-    count = ranks.count
+    count = ranks.known
     if out is None:
         if not count or elements(x.shape) % count:
             raise CannotModel("the number of ranks is not in the capture, or does not divide")
