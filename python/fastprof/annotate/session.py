@@ -3,8 +3,9 @@
 Pickle rejects a function that is not the attribute its name refers to; cloudpickle and dill copy
 its code. `reducer_override`, which a pickler calls first, pickles such a function by reference.
 
-C functions determine which `__torch_function__` handlers to call, in which order and with which
-types. A mode around the call leaves that to them and substitutes the wrapper.
+`__torch_function__` gets the wrapper where torch would pass the original function. C functions
+determine which `__torch_function__` handlers to call, in which order and with which types. A mode
+around the call leaves that to them and substitutes the wrapper.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@
 Nothing here reads a tensor's data, copies it or synchronizes a device. Arguments that costs need
 and PyProf omitted have marker types of their own: `dtype`, `device`, `slice`, `ellipsis`.
 
-A method is prefixed with the class of its object. A call of a submodule appears as its attribute
-name (`conv1`). Frames of torch are omitted.
+A stack is `/<module>/main/Net::forward/conv1`: a method is prefixed with the class of its object. A
+call of a submodule appears as its attribute name (`conv1`). Frames of torch are omitted.
 """
 
 from __future__ import annotations

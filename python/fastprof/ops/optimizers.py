@@ -53,16 +53,16 @@ def step(
     lists : sequence of tuple of Tensor
         Tensors read and written: parameters first, then state of the same shapes.
     read : sequence of tuple of Tensor
-        Tensors only read: gradients, of the same shapes.
+        Tensors only read (or written): gradients, of the same shapes.
     extra : tuple of Tensor
         Other tensors that are read.
     exact : bool
         Whether everything that `flops` depends on is known.
     """
-    parameters = lists[0]
+    parameters, *state = *lists, *read
     shapes = [tensor.shape for tensor in parameters]
-    for others in (*lists[1:], *read):
-        if [tensor.shape for tensor in others] != shapes:
+    for tensors in state:
+        if [tensor.shape for tensor in tensors] != shapes:
             raise CannotModel("the lists differ in shape")
     count = sum(map(elements, shapes))
     written = [tensor for one in lists for tensor in one]

@@ -4,8 +4,8 @@ Each worker processes one file at a time. If a worker dies, its file is retried 
 others, alone: the system may have killed the worker because all workers together needed too much
 memory.
 
-Workers read the files under the given paths. Only paths and summaries move over the network. The
-scheduler reassigns tasks of workers that died; each result is used once.
+Workers of Dask read the files under the given paths. Only paths and summaries move over the
+network. The scheduler reassigns tasks of workers that died; each result is used once.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Section: what GPUs and threads do during a step, on a common time axis, as arrays of a page.
 
-Numbers of more than 8 bits are byte planes: all lowest bytes, then all second bytes, and so on.
-They compress to half the size of integers, and hold more than 32 bits.
+`assets/timeline_data.js` reads the arrays. Numbers of more than 8 bits are byte planes: all lowest
+bytes, then all second bytes, and so on. They compress to half the size of integers, and hold more
+than 32 bits.
 
 For each time line I, of all events, lane by lane:
 
