@@ -14,6 +14,7 @@ Ints: TypeAlias = int | tuple[int, ...]
 # Values that a capture may not record.
 Int: TypeAlias = int | Unknown
 Flag: TypeAlias = bool | Unknown
+Size: TypeAlias = Int | None  # a number that a call may omit
 Number: TypeAlias = bool | int | float | complex
 Tensors: TypeAlias = tuple[Tensor, ...]
 

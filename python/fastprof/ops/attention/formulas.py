@@ -27,14 +27,12 @@ from fastprof.ops.attention.sizes import (
     packed_sizes,
 )
 from fastprof.ops.cost import Answer, CannotModel, Cost, Work, add_known
-from fastprof.ops.parameters import Flag, Int
+from fastprof.ops.parameters import Flag, Size
 from fastprof.ops.registry import operators
 from fastprof.ops.tensor import elements, flat, fresh, moved, texts
 
-Length = Int | None
 
-
-def length(value: Length) -> int | None:
+def length(value: Size) -> int | None:
     """A length; None if not recorded."""
     return value if isinstance(value, int) else None
 
@@ -54,14 +52,14 @@ class Sequences(NamedTuple):
     """Starts of concatenated sequences, if any, and the maximum numbers of queries and of keys."""
 
     starts: Tensor | None = None
-    longest_query: Length = None
-    longest_key: Length = None
+    longest_query: Size = None
+    longest_key: Size = None
 
 
 def varlen_sizes(
     operands: Operands,
     starts: Tensor | None,
-    longest: tuple[Length, Length],
+    longest: tuple[Size, Size],
     batch: Callable[..., Attention] = heads_last,
 ) -> Attention:
     """Sizes of concatenated sequences if `starts` is given, else of `batch`, [b, s, h, d]."""

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
-from fastprof.ops.parameters import Int, Tensors, checked
+from fastprof.ops.parameters import Int, Size, Tensors, checked
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import byte_count, elements, moved, texts
@@ -61,7 +61,7 @@ def count_of(tensors: Tensors) -> int:
     (tensors*, _, _, _, _): c10d_functional::all_reduce_coalesced
     (tensors*): aten::nccl:all_reduce aten::nccl:allreduce_coalesced
 """)
-def all_reduce(tensors: Tensors | Tensor, ranks: Int | None = None, *, direction: str) -> Answer:
+def all_reduce(tensors: Tensors | Tensor, ranks: Size = None, *, direction: str) -> Answer:
     result = several(tensors)
     count, known = count_of(result), isinstance(ranks, int) and ranks > 0
     if isinstance(ranks, int) and ranks > 0:

@@ -7,7 +7,7 @@ from typing import Final
 from fastprof._system.classes import NamedTuple
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.cost import Answer, CannotModel, Cost
-from fastprof.ops.parameters import Int, Ints, Number, Tensors
+from fastprof.ops.parameters import Int, Ints, Number, Size, Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import (
@@ -234,7 +234,7 @@ def repeat_interleave(
     x: Tensor,
     repeats: Tensor | int | Unknown | None = None,
     dim: Int | None = None,
-    output_size: Int | None = None,
+    output_size: Size = None,
     *,
     direction: str,
 ) -> Answer:

@@ -21,12 +21,10 @@ from typing import Any, Final
 from fastprof._system.classes import NamedTuple
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
-from fastprof.ops.parameters import Int, Tensors
+from fastprof.ops.parameters import Int, Size, Tensors
 from fastprof.ops.registry import generated, operators
 from fastprof.ops.table import table_row
 from fastprof.ops.tensor import byte_count, elements, fresh, is_floating, moved, present, texts
-
-Size = Int | None
 
 NO_POOLING: Final = 2  # fbgemm's PoolingMode: 0 sum, 1 mean
 MEAN: Final = 1
@@ -52,7 +50,7 @@ class Picks(NamedTuple):
     offsets: Tensor
     total: Size = None
     widest: Size = None
-    pooling: Int | None = None
+    pooling: Size = None
     per_sample: Tensor | None = None
 
     @property
@@ -543,7 +541,7 @@ def _widened(x: Tensor, dtype: str | None) -> Answer:
         fbgemm|fb::HalfToFusedNBitRowwiseQuantizedSBHalf
         fbgemm|fb::FloatOrHalfToFusedNBitRowwiseQuantizedSBHalf
 """)
-def float_to_fused_n_bit_rowwise_quantized_sb_half(x: Tensor, bits: Int | None = None) -> Answer:
+def float_to_fused_n_bit_rowwise_quantized_sb_half(x: Tensor, bits: Size = None) -> Answer:
     rows, count = _quantised_rows(x)
     written = None
     if isinstance(bits, int) and 0 < bits <= 8:

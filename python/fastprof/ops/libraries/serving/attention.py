@@ -24,13 +24,12 @@ from fastprof.ops.attention.sizes import (
 )
 from fastprof.ops.cost import CannotModel, Cost, Work
 from fastprof.ops.libraries.serving.lengths import lengths_of
-from fastprof.ops.parameters import Flag, Int
+from fastprof.ops.parameters import Flag, Size
 from fastprof.ops.registry import generated, operators
 from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import elements, moved
 
 Batch = str | Unknown | None
-Length = Int | None
 
 
 class Attended(NamedTuple):
@@ -41,7 +40,7 @@ class Attended(NamedTuple):
     exact: bool
 
 
-def longest(*limits: Length) -> int | None:
+def longest(*limits: Size) -> int | None:
     """The minimum of the known limits."""
     known = [limit for limit in limits if isinstance(limit, int) and limit > 0]
     return min(known) if known else None
@@ -153,8 +152,8 @@ def paged_attention_v1(
     lengths: Tensor | None = None,
     starts: Tensor | None = None,
     table: Tensor | None = None,
-    limit: Length = None,
-    block: Length = None,
+    limit: Size = None,
+    block: Size = None,
     batch: Batch = None,
 ) -> Work:
     tokens, heads, depth = heads_of(query, None)
@@ -210,8 +209,8 @@ def varlen_fwd(
     key_starts: Tensor | None = None,
     lengths: Tensor | None = None,
     table: Tensor | None = None,
-    longest_query: Length = None,
-    limit: Length = None,
+    longest_query: Size = None,
+    limit: Size = None,
     new_key: Tensor | None = None,
     new_value: Tensor | None = None,
     batch: Batch = None,
@@ -323,7 +322,7 @@ def _ragged(
     key: Tensor,
     value: Tensor,
     starts: Tensor | None,
-    limits: tuple[Length, Length],
+    limits: tuple[Size, Size],
     batch: Batch,
 ) -> Work:
     tokens, heads, depth = heads_of(query, None)
@@ -414,7 +413,7 @@ def mla_decode_stage1_asm_fwd(
     query: Tensor,
     cache: Tensor,
     out: Tensor | None = None,
-    width: Length = None,
+    width: Size = None,
     lengths: Tensor | None = None,
     table: Tensor | None = None,
     batch: Batch = None,

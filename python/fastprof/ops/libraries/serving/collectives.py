@@ -18,7 +18,7 @@ from typing import Final
 from fastprof._system.classes import NamedTuple
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import Answer, CannotModel, Cost
-from fastprof.ops.parameters import Int, Tensors
+from fastprof.ops.parameters import Size, Tensors
 from fastprof.ops.registry import generated, operators
 from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import elements, fresh, moved, texts
@@ -94,7 +94,7 @@ def flashinfer_allreduce_residual_rmsnorm(
 class Ranks(NamedTuple):
     """The arguments of a call that tell the number of ranks."""
 
-    ranks: Int | None = None
+    ranks: Size = None
     group: tuple[int, ...] | Unknown | None = None
 
     @property

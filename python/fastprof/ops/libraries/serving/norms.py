@@ -16,7 +16,7 @@ from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import Answer, CannotModel, Cost
 from fastprof.ops.libraries.serving.products import SCALE, SEARCH
 from fastprof.ops.normalisation import layer_norm as plain
-from fastprof.ops.parameters import Int, Tensors
+from fastprof.ops.parameters import Int, Size, Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.table import table_row
 from fastprof.ops.tensor import elements, fresh, moved, present, texts
@@ -248,7 +248,7 @@ def rotary_embedding(
     positions: Tensor,
     query: Tensor,
     key: Tensor | None = None,
-    size: Int | None = None,
+    size: Size = None,
     cache: Tensor | None = None,
     offsets: Tensor | None = None,
 ) -> Answer:
@@ -290,7 +290,7 @@ def apply_rope_pos_ids_cos_sin_cache(
     positions: Tensor,
     cache: Tensor | None = None,
     offsets: Tensor | None = None,
-    turned: Int | None = None,
+    turned: Size = None,
     values: Tensor | None = None,
     key_cache: Tensor | None = None,
     value_cache: Tensor | None = None,

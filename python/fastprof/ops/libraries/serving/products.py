@@ -18,7 +18,7 @@ from typing import Final
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import Answer, CannotModel, Cost, Work
 from fastprof.ops.matrix.matmul import Product, forward
-from fastprof.ops.parameters import Flag, Int, Tensors
+from fastprof.ops.parameters import Flag, Int, Size, Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import (
@@ -230,7 +230,7 @@ def gptq_gemm(
     x: Tensor,
     weight: Tensor,
     scales: Tensor | None = None,
-    columns: Int | None = None,
+    columns: Size = None,
     out: Tensor | None = None,
     out_dtype: Dtype = None,
     more: Tensor | None = None,
@@ -302,7 +302,7 @@ def _short(x: Tensor) -> bool:
     return "8" in name or name.endswith("char")
 
 
-def _columns(columns: Int | None, out: Tensor | None, scales: Tensor | None) -> int:
+def _columns(columns: Size, out: Tensor | None, scales: Tensor | None) -> int:
     if isinstance(columns, int):
         return columns
     for tensor in (out, scales):
@@ -411,7 +411,7 @@ table_row("""
 """)
 def scaled_fp4_quant(
     x: Tensor,
-    group: Int | None = None,
+    group: Size = None,
     dtype: Dtype = None,
     limit: Tensor | None = None,
     out: Tensor | None = None,
@@ -453,8 +453,8 @@ def awq_dequantize(
     packed: Tensor,
     scales: Tensor | None = None,
     zeros: Tensor | None = None,
-    rows: Int | None = None,
-    columns: Int | None = None,
+    rows: Size = None,
+    columns: Size = None,
     dtype: Dtype = "float16",
 ) -> Answer:
     if scales is not None and scales.shape and packed.shape:

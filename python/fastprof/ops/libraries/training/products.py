@@ -27,7 +27,7 @@ from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.losses.cross_entropy import BACKWARD, FORWARD
 from fastprof.ops.matrix.matmul import Product, forward, linear
 from fastprof.ops.normalisation.layer_norm import group_norm, layer_norm, rms_norm
-from fastprof.ops.parameters import Flag, Int, Tensors
+from fastprof.ops.parameters import Flag, Int, Size, Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import byte_count, elements, fresh, moved, texts
@@ -305,9 +305,6 @@ def _experts(x: Tensor, weights: Sequence[Tensor], n: int, direction: str) -> Wo
     count = sum(elements(tensor.shape) for tensor in weights)
     product = Product(elements(x.shape[:-1]), n, x.shape[-1], x, Tensor((count,), weights[0].dtype))
     return _products([product], direction)
-
-
-Size = Int | None
 
 
 @operators("""
