@@ -25,13 +25,17 @@ typedef struct {
   uint8_t kind, field;
 } column;
 
+/* Columns that several tables share. */
+#define SPAN \
+  {"start", TIME, FP_FIELD_TS}, { "duration", TIME, FP_FIELD_DUR }
+#define THREAD \
+  {"pid", PLACE, FP_FIELD_PID}, { "tid", PLACE, FP_FIELD_TID }
+
 static const column COLUMNS[FP_KINETO_TABLES][FP_KINETO_COLUMNS + 1] = {
     [FP_KINETO_GPU] = {{"kind", KIND, 0},
-                       {"start", TIME, FP_FIELD_TS},
-                       {"duration", TIME, FP_FIELD_DUR},
+                       SPAN,
                        {"name", NAME, FP_FIELD_NAME},
-                       {"pid", PLACE, FP_FIELD_PID},
-                       {"tid", PLACE, FP_FIELD_TID},
+                       THREAD,
                        {"correlation", NUMBER, FP_FIELD_CORRELATION},
                        {"external_id", NUMBER, FP_FIELD_EXTERNAL_ID},
                        {"device", SMALL, FP_FIELD_DEVICE},
@@ -46,22 +50,18 @@ static const column COLUMNS[FP_KINETO_TABLES][FP_KINETO_COLUMNS + 1] = {
                        {"bytes", NUMBER, FP_FIELD_BYTES},
                        {"occupancy", SMALL, FP_FIELD_OCCUPANCY}},
     [FP_KINETO_LAUNCHES] = {{"category", CATEGORY, 0},
-                            {"start", TIME, FP_FIELD_TS},
-                            {"duration", TIME, FP_FIELD_DUR},
+                            SPAN,
                             {"name", NAME, FP_FIELD_NAME},
-                            {"pid", PLACE, FP_FIELD_PID},
-                            {"tid", PLACE, FP_FIELD_TID},
+                            THREAD,
                             {"correlation", NUMBER, FP_FIELD_CORRELATION},
                             {"external_id", NUMBER, FP_FIELD_EXTERNAL_ID},
                             {"kernel", NAME, FP_FIELD_KERNEL},
                             {"grid", TRIPLE, FP_FIELD_GRID},
                             {"block", TRIPLE, FP_FIELD_BLOCK}},
     [FP_KINETO_RANGES] = {{"category", CATEGORY, 0},
-                          {"start", TIME, FP_FIELD_TS},
-                          {"duration", TIME, FP_FIELD_DUR},
+                          SPAN,
                           {"label", LABEL, FP_FIELD_NAME},
-                          {"pid", PLACE, FP_FIELD_PID},
-                          {"tid", PLACE, FP_FIELD_TID},
+                          THREAD,
                           {"seq", NUMBER, FP_FIELD_SEQ},
                           {"external_id", NUMBER, FP_FIELD_EXTERNAL_ID},
                           {"forward_thread", NUMBER, FP_FIELD_FORWARD_THREAD},
@@ -71,22 +71,18 @@ static const column COLUMNS[FP_KINETO_TABLES][FP_KINETO_COLUMNS + 1] = {
                           {"python_module", SMALL, FP_FIELD_PYTHON_MODULE},
                           {"stack", STACK, FP_FIELD_STACK},
                           {"hierarchy", STACK, FP_FIELD_HIERARCHY}},
-    [FP_KINETO_GPU_ANNOTATIONS] = {{"start", TIME, FP_FIELD_TS},
-                                   {"duration", TIME, FP_FIELD_DUR},
+    [FP_KINETO_GPU_ANNOTATIONS] = {SPAN,
                                    {"name", NAME, FP_FIELD_NAME},
-                                   {"pid", PLACE, FP_FIELD_PID},
-                                   {"tid", PLACE, FP_FIELD_TID},
+                                   THREAD,
                                    {"external_id", NUMBER, FP_FIELD_EXTERNAL_ID},
                                    {"device", SMALL, FP_FIELD_DEVICE},
                                    {"stream", NUMBER, FP_FIELD_STREAM}},
     [FP_KINETO_FLOWS] = {{"phase", PHASE, FP_FIELD_PH},
                          {"time", TIME, FP_FIELD_TS},
-                         {"pid", PLACE, FP_FIELD_PID},
-                         {"tid", PLACE, FP_FIELD_TID},
+                         THREAD,
                          {"id", SIGNED, FP_FIELD_ID}},
     [FP_KINETO_MEMORY] = {{"time", TIME, FP_FIELD_TS},
-                          {"pid", PLACE, FP_FIELD_PID},
-                          {"tid", PLACE, FP_FIELD_TID},
+                          THREAD,
                           {"address", NUMBER, FP_FIELD_ADDRESS},
                           {"bytes", SIGNED, FP_FIELD_BYTES},
                           {"device_type", SMALL, FP_FIELD_DEVICE_TYPE},
@@ -94,11 +90,9 @@ static const column COLUMNS[FP_KINETO_TABLES][FP_KINETO_COLUMNS + 1] = {
                           {"total_allocated", NUMBER, FP_FIELD_ALLOCATED},
                           {"total_reserved", NUMBER, FP_FIELD_RESERVED}},
     [FP_KINETO_METADATA] = {{"name", NAME, FP_FIELD_NAME},
-                            {"pid", PLACE, FP_FIELD_PID},
-                            {"tid", PLACE, FP_FIELD_TID},
+                            THREAD,
                             {"value", META, FP_FIELD_META_NAME}},
-    [FP_KINETO_SYNCS] = {{"start", TIME, FP_FIELD_TS},
-                         {"duration", TIME, FP_FIELD_DUR},
+    [FP_KINETO_SYNCS] = {SPAN,
                          {"name", NAME, FP_FIELD_NAME},
                          {"device", SMALL, FP_FIELD_DEVICE},
                          {"stream", SMALL, FP_FIELD_STREAM},
@@ -106,48 +100,41 @@ static const column COLUMNS[FP_KINETO_TABLES][FP_KINETO_COLUMNS + 1] = {
 };
 
 typedef struct {
-  const char *category; /* lower case */
+  const char *categories; /* in lower case, separated by spaces */
   fp_kineto_class means;
 } category_class;
 
 /* Categories of all versions since 2021, including those of other accelerators than Nvidia's. */
 static const category_class CLASSES[] = {
     {"kernel", {FP_KINETO_GPU, 0}},
-    {"gpu_memcpy", {FP_KINETO_GPU, 1}},
-    {"memcpy", {FP_KINETO_GPU, 1}},
-    {"gpu_memset", {FP_KINETO_GPU, 2}},
-    {"memset", {FP_KINETO_GPU, 2}},
-    {"cuda_runtime", {FP_KINETO_LAUNCHES, -1}},
-    {"cuda_driver", {FP_KINETO_LAUNCHES, -1}},
-    {"runtime", {FP_KINETO_LAUNCHES, -1}},
-    {"driver", {FP_KINETO_LAUNCHES, -1}},
-    {"hip_runtime", {FP_KINETO_LAUNCHES, -1}},
-    {"hip_driver", {FP_KINETO_LAUNCHES, -1}},
-    {"xpu_runtime", {FP_KINETO_LAUNCHES, -1}},
-    {"xpu_driver", {FP_KINETO_LAUNCHES, -1}},
-    {"mtia_runtime", {FP_KINETO_LAUNCHES, -1}},
-    {"privateuse1_runtime", {FP_KINETO_LAUNCHES, -1}},
-    {"privateuse1_driver", {FP_KINETO_LAUNCHES, -1}},
-    {"cpu_op", {FP_KINETO_RANGES, -1}},
-    {"operator", {FP_KINETO_RANGES, -1}},
-    {"user_annotation", {FP_KINETO_RANGES, -1}},
-    {"python_function", {FP_KINETO_RANGES, -1}},
+    {"gpu_memcpy memcpy", {FP_KINETO_GPU, 1}},
+    {"gpu_memset memset", {FP_KINETO_GPU, 2}},
+    {"cuda_runtime cuda_driver runtime driver hip_runtime hip_driver xpu_runtime xpu_driver "
+     "mtia_runtime privateuse1_runtime privateuse1_driver",
+     {FP_KINETO_LAUNCHES, -1}},
+    {"cpu_op operator user_annotation python_function", {FP_KINETO_RANGES, -1}},
     {"gpu_user_annotation", {FP_KINETO_GPU_ANNOTATIONS, -1}},
     {"fwdbwd", {FP_KINETO_FLOWS, -1}},
     {"cuda_sync", {FP_KINETO_SYNCS, -1}},
 };
 
-static int equals_ignoring_case(const char *small, const char *text, size_t length) {
-  for (size_t i = 0; i < length; i++) {
-    char c = text[i] >= 'A' && text[i] <= 'Z' ? (char)(text[i] + ('a' - 'A')) : text[i];
-    if (small[i] == 0 || small[i] != c) return 0;
+static int is_among(const char *words, const char *text, size_t length) {
+  for (const char *word = words; *word; word += *word == ' ') {
+    size_t i = 0;
+    for (; i < length && word[i] && word[i] != ' '; i++) {
+      char c = text[i] >= 'A' && text[i] <= 'Z' ? (char)(text[i] + ('a' - 'A')) : text[i];
+      if (word[i] != c) break;
+    }
+    word += i;
+    if (length && i == length && (*word == ' ' || *word == 0)) return 1;
+    word += strcspn(word, " ");
   }
-  return small[length] == 0;
+  return 0;
 }
 
 fp_kineto_class fp_kineto_classify(const char *category, size_t length) {
   for (size_t i = 0; i < sizeof CLASSES / sizeof CLASSES[0]; i++)
-    if (equals_ignoring_case(CLASSES[i].category, category, length)) return CLASSES[i].means;
+    if (is_among(CLASSES[i].categories, category, length)) return CLASSES[i].means;
   return (fp_kineto_class){-1, -1};
 }
 

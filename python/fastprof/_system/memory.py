@@ -1,8 +1,6 @@
-"""Available memory, and an early error for files that clearly need more.
+"""Available memory, sizes as people write them, and an early error for files that need more.
 
 Without it the machine swaps or the kernel kills the process, and the user does not learn why.
-
-Sizes in bytes as people write them: 512M, 1.5G.
 """
 
 from __future__ import annotations

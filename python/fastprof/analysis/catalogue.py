@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 from fastprof.analysis.options import CPU, DEPTH, STEPS, WHERE, by, choice
 from fastprof.analysis.registry import Option, Report
@@ -21,36 +21,41 @@ def built_in(make: Callable[[], Report]) -> Callable[[], Report]:
     return make
 
 
+def _report(package: str, about: str, headings: Any, **more: Any) -> Report:
+    """The report of a package of `fastprof.analysis`, by the names in its module of columns."""
+    name = more.pop("name", package)
+    facts = {
+        "description": getattr(headings, "DESCRIPTION", ""),
+        "columns": getattr(headings, "COLUMNS", ()),
+        "function": f"fastprof.analysis.{package}.report:{name}",
+        "limit": 20,
+    }
+    return Report(name=name, about=about, **{**facts, **more})
+
+
 @built_in
 def overview() -> Report:
-    from fastprof.analysis.overview.columns import COLUMNS, DESCRIPTION, ROWS
+    from fastprof.analysis.overview import columns
     from fastprof.analysis.roofline.columns import PEAKS
 
-    return Report(
-        name="overview",
-        about="the first look, in one screen: fastprof FILE does the same",
-        description=DESCRIPTION,
-        function="fastprof.analysis.overview.report:overview",
-        columns=COLUMNS,
-        options=(STEPS, *PEAKS),
-        limit=ROWS,
-        needs=("host", "costs", "contents"),
-    )
+    about = "the first look, in one screen: fastprof FILE does the same"
+    needs = ("host", "costs", "contents")
+    options = (STEPS, *PEAKS)
+    return _report("overview", about, columns, options=options, limit=columns.ROWS, needs=needs)
 
 
 @built_in
 def summary() -> Report:
     from fastprof.analysis.roofline.columns import PEAKS
-    from fastprof.analysis.summary.columns import CPU_MEASURES, MEASURES
+    from fastprof.analysis.summary import columns
 
-    return Report(
-        name="summary",
-        about="where the GPU time goes: by operator, layer, line, shape, phase, ...",
+    return _report(
+        "summary",
+        "where the GPU time goes: by operator, layer, line, shape, phase, ...",
+        columns,
         description=SUMMARY,
-        function="fastprof.analysis.summary.report:summary",
-        columns=(*MEASURES, *CPU_MEASURES),
+        columns=(*columns.MEASURES, *columns.CPU_MEASURES),
         options=(by("dir,op; range,kind without operators"), STEPS, WHERE, CPU, *PEAKS),
-        limit=20,
         needs=("costs", "contents"),
     )
 
@@ -58,240 +63,159 @@ def summary() -> Report:
 @built_in
 def steps() -> Report:
     from fastprof.analysis.roofline.columns import PEAKS
-    from fastprof.analysis.steps import columns as steps_columns
+    from fastprof.analysis.steps import columns
 
-    return Report(
-        name="steps",
-        about="the length of each step, what the GPU does in it, and what differs in outliers",
-        description=steps_columns.DESCRIPTION,
-        function="fastprof.analysis.steps.report:steps",
-        columns=steps_columns.COLUMNS,
-        options=(STEPS, WHERE, *PEAKS),
-        limit=20,
-        needs=("host",),
-    )
+    about = "the length of each step, what the GPU does in it, and what differs in outliers"
+    return _report("steps", about, columns, options=(STEPS, WHERE, *PEAKS), needs=("host",))
 
 
 @built_in
 def idle() -> Report:
-    from fastprof.analysis.idle import columns as idle_columns
+    from fastprof.analysis.idle import columns
 
-    return Report(
-        name="idle",
-        about="why the GPU waits: causes, where to look, the longest gaps",
-        description=idle_columns.DESCRIPTION,
-        function="fastprof.analysis.idle.report:idle",
-        columns=idle_columns.ALL,
-        options=idle_columns.OPTIONS,
-        limit=20,
-        needs=("host",),
-    )
+    about = "why the GPU waits: causes, where to look, the longest gaps"
+    options = columns.OPTIONS
+    return _report("idle", about, columns, columns=columns.ALL, options=options, needs=("host",))
 
 
 @built_in
 def layers() -> Report:
-    from fastprof.analysis.layers import columns as layers_columns
+    from fastprof.analysis.layers import columns
     from fastprof.analysis.roofline.columns import PEAKS
 
-    return Report(
-        name="layers",
-        about="the module tree with GPU time, forward and backward",
-        description=LAYERS,
-        function="fastprof.analysis.layers.report:layers",
-        columns=layers_columns.COLUMNS,
-        options=(
-            DEPTH,
-            Option("fold", "repeated layers, such as layers.0 to layers.31, are one row"),
-            Option("flat", "in order of own time, not as a tree"),
-            STEPS,
-            WHERE,
-            *PEAKS,
-        ),
-        needs=("costs", "contents"),
+    options = (
+        DEPTH,
+        Option("fold", "repeated layers, such as layers.0 to layers.31, are one row"),
+        Option("flat", "in order of own time, not as a tree"),
+        STEPS,
+        WHERE,
+        *PEAKS,
     )
+    about, needs = "the module tree with GPU time, forward and backward", ("costs", "contents")
+    more = {"description": LAYERS, "options": options, "limit": None, "needs": needs}
+    return _report("layers", about, columns, **more)
 
 
 @built_in
 def lines() -> Report:
-    from fastprof.analysis.lines import columns as lines_columns
+    from fastprof.analysis.lines import columns
     from fastprof.analysis.roofline.columns import PEAKS
 
-    return Report(
-        name="lines",
-        about="your source lines with the GPU time that they launch, forward and backward",
-        description=LINES,
-        function="fastprof.analysis.lines.report:lines",
-        columns=lines_columns.COLUMNS,
-        options=(
-            Option(
-                "files",
-                "source files to list, your own or not; glob patterns of the end of the path",
-                "SOURCE",
-                is_positional=True,
-            ),
-            choice("by", "a row per source line or per function", ("line", "function")),
-            Option("function", "only functions whose name matches a glob pattern", "NAME"),
-            Option("source", "folder with the source files, for the text of the lines", "DIR"),
-            STEPS,
-            WHERE,
-            *PEAKS,
+    options = (
+        Option(
+            "files",
+            "source files to list, your own or not; glob patterns of the end of the path",
+            "SOURCE",
+            is_positional=True,
         ),
-        needs=("costs", "contents"),
+        choice("by", "a row per source line or per function", ("line", "function")),
+        Option("function", "only functions whose name matches a glob pattern", "NAME"),
+        Option("source", "folder with the source files, for the text of the lines", "DIR"),
+        STEPS,
+        WHERE,
+        *PEAKS,
     )
+    about = "your source lines with the GPU time that they launch, forward and backward"
+    more = {"description": LINES, "options": options, "limit": None}
+    return _report("lines", about, columns, needs=("costs", "contents"), **more)
 
 
 @built_in
 def ranges() -> Report:
-    from fastprof.analysis.ranges import columns as ranges_columns
+    from fastprof.analysis.ranges import columns
 
-    return Report(
-        name="ranges",
-        about="your own ranges: time on CPU and GPU, with backward, and idle inside",
+    return _report(
+        "ranges",
+        "your own ranges: time on CPU and GPU, with backward, and idle inside",
+        columns,
         description=RANGES,
         function="fastprof.analysis.ranges.report:ranges_table",
-        columns=ranges_columns.COLUMNS,
         options=(Option("flat", "in order of own GPU time, not as a tree"), WHERE),
+        limit=None,
         needs=("host",),
     )
 
 
 @built_in
 def roofline() -> Report:
-    from fastprof.analysis.roofline.columns import DESCRIPTION, PEAKS, PLOT, ROOF, ROOFLINE
+    from fastprof.analysis.roofline import columns
 
-    return Report(
-        name="roofline",
-        about="GPU time against the time at the GPU's peak rates: what is lost, and where",
-        function="fastprof.analysis.roofline.report:roofline",
-        columns=ROOFLINE,
-        options=(by("dir,op,shape"), STEPS, WHERE, ROOF, *PEAKS, PLOT),
-        description=DESCRIPTION,
-        limit=20,
-        needs=("costs", "contents"),
-    )
+    about = "GPU time against the time at the GPU's peak rates: what is lost, and where"
+    options = (by("dir,op,shape"), STEPS, WHERE, columns.ROOF, *columns.PEAKS, columns.PLOT)
+    more = {"columns": columns.ROOFLINE, "options": options, "needs": ("costs", "contents")}
+    return _report("roofline", about, columns, **more)
 
 
 @built_in
 def overlap() -> Report:
-    from fastprof.analysis.overlap import columns as overlap_columns
+    from fastprof.analysis.overlap import columns
 
-    return Report(
-        name="overlap",
-        about="communication hidden behind compute and exposed, bandwidth of collectives",
-        description=overlap_columns.DESCRIPTION,
-        function="fastprof.analysis.overlap.report:overlap",
-        columns=overlap_columns.COLUMNS,
-        options=(
-            by("device,collective,process_group,group_size,message_bytes,message_type,stream"),
-            STEPS,
-            WHERE,
-        ),
-        limit=20,
-    )
+    keys = by("device,collective,process_group,group_size,message_bytes,message_type,stream")
+    about = "communication hidden behind compute and exposed, bandwidth of collectives"
+    return _report("overlap", about, columns, options=(keys, STEPS, WHERE))
 
 
 @built_in
 def launches() -> Report:
-    from fastprof.analysis.launches import columns as launches_columns
+    from fastprof.analysis.launches import columns
 
-    return Report(
-        name="launches",
-        about="how launch-bound the work is: launch calls, latency and queue of the GPU",
-        description=launches_columns.DESCRIPTION,
-        function="fastprof.analysis.launches.report:launches",
-        columns=launches_columns.COLUMNS,
-        options=(by("op; kind without operators"), STEPS, WHERE),
-        limit=20,
-        needs=("host",),
-    )
+    options = (by("op; kind without operators"), STEPS, WHERE)
+    about = "how launch-bound the work is: launch calls, latency and queue of the GPU"
+    return _report("launches", about, columns, options=options, needs=("host",))
 
 
 @built_in
 def copies() -> Report:
-    from fastprof.analysis.copies import columns as copies_columns
+    from fastprof.analysis.copies import columns
 
-    return Report(
-        name="copies",
-        about="memory copies and memsets: rate against the bus, and what waits for them",
-        description=copies_columns.DESCRIPTION,
-        function="fastprof.analysis.copies.report:copies",
-        columns=copies_columns.COLUMNS,
-        options=(by("direction,memory,size_class"), STEPS, WHERE, copies_columns.BUS),
-        limit=20,
-        needs=("host",),
-    )
+    options = (by("direction,memory,size_class"), STEPS, WHERE, columns.BUS)
+    about = "memory copies and memsets: rate against the bus, and what waits for them"
+    return _report("copies", about, columns, options=options, needs=("host",))
 
 
 @built_in
 def memory() -> Report:
-    from fastprof.analysis.memory import columns as headings
+    from fastprof.analysis.memory import columns
 
-    return Report(
-        name="memory",
-        about="peak memory, the blocks live at the peak and their code; also of torch snapshots",
-        description=headings.DESCRIPTION,
-        function="fastprof.analysis.memory.report:memory",
-        of_snapshot="fastprof.analysis.memory.snapshot:memory_snapshot",
-        columns=headings.COLUMNS,
-        options=(headings.BY, headings.DEVICE, STEPS, WHERE),
-        limit=20,
-    )
+    options = (columns.BY, columns.DEVICE, STEPS, WHERE)
+    about = "peak memory, the blocks live at the peak and their code; also of torch snapshots"
+    of_snapshot = "fastprof.analysis.memory.snapshot:memory_snapshot"
+    return _report("memory", about, columns, options=options, of_snapshot=of_snapshot)
 
 
 @built_in
 def advise() -> Report:
-    from fastprof.analysis.advice import columns as advice_columns
+    from fastprof.analysis.advice import columns
     from fastprof.analysis.roofline.columns import PEAKS
 
-    return Report(
-        name="advise",
-        about="what to change to make a step shorter, the largest saving first",
-        description=advice_columns.DESCRIPTION,
-        function="fastprof.analysis.advice.report:advise",
-        columns=advice_columns.COLUMNS,
-        options=(advice_columns.MIN, advice_columns.FAIL_ABOVE, STEPS, *PEAKS),
-        limit=20,
-        needs=("host", "costs", "contents"),
-    )
+    options = (columns.MIN, columns.FAIL_ABOVE, STEPS, *PEAKS)
+    about = "what to change to make a step shorter, the largest saving first"
+    needs = ("host", "costs", "contents")
+    return _report("advice", about, columns, name="advise", options=options, needs=needs)
 
 
 @built_in
 def whatif() -> Report:
-    from fastprof.analysis.replay import columns as replay_options
+    from fastprof.analysis.replay import columns
 
-    return Report(
-        name="whatif",
-        about="what a step would take if some of it were faster or absent",
-        description=replay_options.DESCRIPTION,
-        function="fastprof.analysis.replay.report:whatif",
-        columns=replay_options.COLUMNS,
-        options=replay_options.OPTIONS,
-        limit=40,
-        needs=("host",),
-    )
+    about = "what a step would take if some of it were faster or absent"
+    more = {"options": columns.OPTIONS, "limit": 40, "needs": ("host",)}
+    return _report("replay", about, columns, name="whatif", **more)
 
 
 @built_in
 def stats() -> Report:
-    from fastprof.analysis.stats.columns import DESCRIPTION, TABLES, table_name
+    from fastprof.analysis.stats import columns
 
-    return Report(
-        name="stats",
-        about="the tables of nsys stats, from any trace",
-        description=DESCRIPTION,
-        function="fastprof.analysis.stats.report:stats",
-        options=(
-            Option(
-                "names",
-                f"tables: {', '.join(TABLES)} (default: the first five)",
-                "NAME",
-                table_name,
-                default=(),
-                is_positional=True,
-            ),
-        ),
-        limit=20,
+    names = Option(
+        "names",
+        f"tables: {', '.join(columns.TABLES)} (default: the first five)",
+        "NAME",
+        columns.table_name,
+        default=(),
+        is_positional=True,
     )
+    return _report("stats", "the tables of nsys stats, from any trace", columns, options=(names,))
 
 
 SUMMARY: Final = """\

@@ -1,7 +1,4 @@
-"""The work of each GPU on its time line: what runs when, and the gaps without work.
-
-Sums over time intervals: when a GPU works, and when it does not.
-"""
+"""The work of each GPU on its time line: what runs when, the gaps, and sums over intervals."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Groups of kernels by any keys, and sums over them. Linear in the kernels.
-
-Columns of a profile by their form.
-"""
+"""Groups of kernels by any keys, and sums over them, linear in the kernels; columns by form."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Footers of reports: what the file does not record, and what to record.
-
-Defects of recorded times, as notes below a report.
-
-The table of known GPUs: `fastprof devices`.
-"""
+"""Footers of reports: what the file does not record, defects of times; `fastprof devices`."""
 
 from __future__ import annotations
 

@@ -9,7 +9,6 @@ import weakref
 from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Literal
 
 from fastprof.annotate.recorders import RECORDERS, Recorder, rank_and_world
@@ -185,12 +184,7 @@ class Capture:
     def __enter__(self) -> Capture:
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         if kind is None:
             self._stop()
         elif self._phase in _RUNNING:

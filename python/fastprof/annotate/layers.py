@@ -1,6 +1,4 @@
-"""Layer ranges: for a block of code or a function, and for all submodules of a model.
-
-Torch functions held as module attributes: `self.activation = F.gelu`.
+"""Layer ranges: for a block, a function, all submodules of a model, and functions that they hold.
 
 A model built before `init` holds the original function. `init` replaces it with the wrapper in all
 existing modules; `uninit` restores the original.
@@ -12,7 +10,6 @@ import functools
 import gc
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from types import TracebackType
 from typing import Any, ParamSpec, TypeVar, cast
 
 import torch
@@ -70,12 +67,7 @@ class layer:
             enter(self, self._marker, is_block=True)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         if not torch.compiler.is_compiling():
             leave(self)
 
@@ -141,12 +133,7 @@ class Layers:
     def __enter__(self) -> Layers:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.remove()
 
 

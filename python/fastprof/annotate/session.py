@@ -1,14 +1,11 @@
-"""Enables and disables the annotation of torch: `init` and `uninit`.
-
-Makes every pickler accept torch functions that the program referenced before `init`.
+"""Enables and disables the annotation of torch, `init` and `uninit`, also in picklers.
 
 Pickle rejects a function that is not the attribute its name refers to; cloudpickle and dill copy
 its code. `reducer_override`, which a pickler calls first, pickles such a function by reference.
 
-Passes the wrapper to `__torch_function__` where torch would pass the original function.
-
-C functions determine which `__torch_function__` handlers to call, in which order and with which
-types. A mode around the call leaves that to them and substitutes the wrapper.
+`__torch_function__` gets the wrapper where torch would pass the original function. C functions
+determine which `__torch_function__` handlers to call, in which order and with which types. A mode
+around the call leaves that to them and substitutes the wrapper.
 """
 
 from __future__ import annotations
@@ -16,7 +13,6 @@ from __future__ import annotations
 import functools
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import TracebackType
 from typing import Any, Final
 
 import torch
@@ -48,12 +44,7 @@ class Session:
     def __enter__(self) -> Session:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         if self._owns:
             uninit()
 

@@ -1,4 +1,4 @@
-"""Formats the markers of a call, byte for byte as PyProf does.
+"""Formats the markers of a call and the stack byte for byte as PyProf does, and where they go.
 
 {'mod': 'torch', 'op': 'mm', 'args': [{'name': '', 'type': 'tensor', 'shape': (2, 3), ..}, ..]}
 {'mod': 'LSTMCell', 'strRepr': '512, 512'}
@@ -7,12 +7,8 @@
 Nothing here reads a tensor's data, copies it or synchronizes a device. Arguments that costs need
 and PyProf omitted have marker types of their own: `dtype`, `device`, `slice`, `ellipsis`.
 
-Turns a Python stack into its function names: `/<module>/main/Net::forward/conv1`.
-
-A method is prefixed with the class of its object. A call of a submodule appears as its attribute
-name (`conv1`). Frames of torch are omitted.
-
-Destinations of ranges: the attached NVTX tool, and torch.profiler while it records.
+A stack is `/<module>/main/Net::forward/conv1`: a method is prefixed with the class of its object. A
+call of a submodule appears as its attribute name (`conv1`). Frames of torch are omitted.
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ import inspect
 import threading
 from collections.abc import Callable
 from time import perf_counter_ns
-from types import TracebackType
 from typing import Any, Protocol, TypeVar, cast
 
 import torch
@@ -93,12 +92,7 @@ class Timer:
             _of_thread.started.append((self, self._start()))
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, *rest: object) -> None:
         if _is_compiling():
             return
         block = _last_of(self)

@@ -1,7 +1,4 @@
-"""Accumulates block times: number of calls, total, mean, minimum and maximum by name.
-
-The length of the steps before a recording, which the recorder does not slow down.
-"""
+"""Accumulates block times by name, and the length of the steps before a recording."""
 
 from __future__ import annotations
 

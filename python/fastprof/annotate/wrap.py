@@ -1,8 +1,7 @@
-"""Wraps functions and methods in ranges: those of the table, and those passed to `wrap`.
+"""Wraps functions, methods, `x[i]` and `x[i] = y` in ranges: of the table, or passed to `wrap`.
 
-Ranges around `x[i]` and `x[i] = y`, by replacing type slots.
-
-An attribute `Tensor.__getitem__` set from Python would make Tensor a sequence type.
+The type slots of `x[i]` are replaced: an attribute `Tensor.__getitem__` set from Python would make
+Tensor a sequence type.
 """
 
 from __future__ import annotations

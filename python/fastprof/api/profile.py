@@ -1,7 +1,4 @@
-"""`Profile`: what `fastprof.open` returns, with its reports, charts and exports.
-
-`profile.plot`: charts with matplotlib.
-"""
+"""`Profile`: what `fastprof.open` returns, with its reports, charts, exports and notebook view."""
 
 from __future__ import annotations
 

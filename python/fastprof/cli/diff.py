@@ -11,14 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from fastprof.analysis.diff.columns import COLUMNS, DEFAULT_BY, DIFF_KEYS, diff_keys
 from fastprof.analysis.options import STEPS, WHERE
-from fastprof.cli.options import (
-    add_graph_capture,
-    add_mine,
-    add_ops,
-    add_output,
-    add_trim,
-    trimmed,
-)
+from fastprof.cli.options import add_graph_capture, add_mine, add_ops, add_output, add_trim, trimmed
 from fastprof.cli.output import Bar, log, output
 from fastprof.cli.reports import add_option, add_table, columns_text, written
 from fastprof.errors import ReportError, UnknownColumnError

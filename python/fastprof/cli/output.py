@@ -1,7 +1,4 @@
-"""Output of a command: standard output, or a file that appears only when it is complete.
-
-Progress bars, warnings and summaries on stderr.
-"""
+"""Output of a command: standard output or a file, complete or not at all; messages on stderr."""
 
 from __future__ import annotations
 
@@ -13,7 +10,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
 from fastprof._system.output_file import output_file, protected, refuse_input
@@ -238,12 +234,7 @@ class Bar:
     def __enter__(self) -> Bar:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         if self._bar is not None:
             self._bar.close()
 

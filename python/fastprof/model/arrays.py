@@ -1,7 +1,4 @@
-"""Names for types of NumPy arrays, and their rows by value.
-
-Values by number, of which many are equal.
-"""
+"""Names for types of NumPy arrays, and values by number, of which many are equal."""
 
 from __future__ import annotations
 

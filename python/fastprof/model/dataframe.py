@@ -1,7 +1,4 @@
-"""Columns as a pandas DataFrame.
-
-Columns as Arrow tables, a group of rows at a time.
-"""
+"""Columns as a pandas DataFrame, and as Arrow tables, a group of rows at a time."""
 
 from __future__ import annotations
 

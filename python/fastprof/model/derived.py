@@ -1,9 +1,4 @@
-"""Columns of tables that are computed for the rows that are read.
-
-Computed: texts that are made when they are read.
-
-A mapping that is computed on first use.
-"""
+"""Columns, texts and mappings that are computed for what is read, on first use."""
 
 from __future__ import annotations
 

@@ -1,10 +1,8 @@
-"""Peak FLOP/s and memory bandwidth of a GPU, by its name and the properties in the file.
+"""Peak FLOP/s and memory bandwidth of a GPU, by its name and properties, or as the user gives.
 
 The file's bandwidth takes precedence over the table's, because cards of one name differ in memory.
 The table's FLOP/s take precedence over values derived from multiprocessors and clock, because
 vendors quote them at other clocks.
-
-Peaks and GPUs that the user gives: --gpu, --peak and --bandwidth.
 """
 
 from __future__ import annotations

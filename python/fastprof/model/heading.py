@@ -1,7 +1,4 @@
-"""Headings of tables: names, units and help of columns. Imports no numpy, for `--help`.
-
-Names in texts for people: safe to show, and what may have been meant by unknown ones.
-"""
+"""Headings of tables: names, units and help of columns, safe to show. Imports no numpy."""
 
 from __future__ import annotations
 

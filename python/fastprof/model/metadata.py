@@ -1,7 +1,4 @@
-"""About: the metadata of a file: profiler, GPUs, ranks, names, steps, memory events.
-
-Snapshot: the state and history of torch's CUDA allocator, as a reader returns it.
-"""
+"""About: the metadata of a file. Snapshot: the state and history of torch's CUDA allocator."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Numbers in names.
-
-A number with its unit as text.
-"""
+"""Numbers in names, and numbers with their units as text."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Table: the result of a report. Columns with headings; rows, text, CSV, JSON, Arrow, pandas.
-
-JSON of tables: one row per line, so that large tables are written by json's C encoder.
-
-Tables: the result of a report with several tables.
-"""
+"""Table, Tables: the result of a report, as rows, text, CSV, JSON, Arrow and pandas."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Tables for people: aligned text, Markdown, HTML. Units are chosen per column.
-
-How text shows the rows of a table that have an order of their own: trees, source files.
-"""
+"""Tables for people: aligned text, Markdown, HTML, with units per column; also trees."""
 
 from __future__ import annotations
 

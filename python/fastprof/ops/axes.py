@@ -1,6 +1,4 @@
-"""Dimension arguments: the reduced dimensions and the remaining sizes.
-
-FLOPs per evaluation of elementary functions.
+"""Dimension arguments, and FLOPs of elementary functions.
 
 One arithmetic operation, comparison, rounding or bit operation on an element is one FLOP. The
 functions below take tens of GPU instructions, depending on type, compiler flags and range. They

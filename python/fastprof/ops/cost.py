@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fastprof._system.classes import dataclass
 
 
@@ -90,3 +92,8 @@ class Work:
         for part in self.parts:
             total += part.cost
         return total
+
+    def estimated(self, exact: bool = False) -> Work:
+        """The same work, its cost an estimate unless it is exact."""
+        parts = (replace(part, cost=replace(part.cost, exact=exact)) for part in self.parts)
+        return Work(tuple(parts))

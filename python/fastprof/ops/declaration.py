@@ -96,7 +96,8 @@ class Declaration:
                 raise OpError(
                     f"{self}: parameter {parameter} must be positional-or-keyword or keyword-only"
                 )
-        groups = {key: hints[key] for key in parameters if _is_group(hints.get(key))}
+        # A parameter that is a named tuple stands for its fields.
+        groups = {key: hints[key] for key in parameters if hasattr(hints.get(key), "_fields")}
         if not self.is_builtin:
             groups = {}
         allowed: dict[str, frozenset[Any]] = {}
@@ -109,7 +110,10 @@ class Declaration:
             elif parameter.default is parameter.empty:
                 needed.add(key)
             allowed |= {name: members(kinds.get(name, Any)) for name in names}
-        slots = tuple(Slot(key, key, _takes_list(kinds)) for key, kinds in allowed.items())
+        slots = tuple(
+            Slot(key, key, tuple[Tensor, ...] in kinds and Tensor not in kinds)
+            for key, kinds in allowed.items()
+        )
         return Formula(function, allowed, frozenset(needed), asked, groups), slots
 
 
@@ -137,12 +141,3 @@ def _asked(parameters: dict[str, inspect.Parameter], special: frozenset[str]) ->
         for key, parameter in parameters.items()
         if key == "direction" or (key in special and parameter.kind is parameter.KEYWORD_ONLY)
     )
-
-
-def _is_group(hint: Any) -> bool:
-    # A named tuple: its fields are parameters of the formula.
-    return isinstance(hint, type) and hasattr(hint, "_field_defaults")
-
-
-def _takes_list(allowed: frozenset[Any]) -> bool:
-    return tuple[Tensor, ...] in allowed and Tensor not in allowed

@@ -1,12 +1,8 @@
 """Matrix decompositions and linear solvers.
 
-FLOPs and bytes of matrix factorisations and solutions: formulas and tables.
-
 FLOPs are the leading terms, by the usual algorithms: Golub and Van Loan, Matrix Computations, 4th
-edition (Cholesky 4.2, LU 3.2, QR 5.2, eigenvalues 7.5 and 8.3, SVD 8.6); LAPACK Working Note 41.
-Iterative algorithms are estimates.
-
-FLOPs are the leading terms: Golub and Van Loan, Matrix Computations, 4th edition, 3.1 and 3.4.
+edition (systems 3.1 and 3.4, Cholesky 4.2, LU 3.2, QR 5.2, eigenvalues 7.5 and 8.3, SVD 8.6);
+LAPACK Working Note 41. Iterative algorithms are estimates.
 """
 
 from __future__ import annotations
@@ -91,9 +87,6 @@ table_row("""
     Bytes: the matrices read, their factors written.
     (x, ...): torch.svd torch.svdvals torch.linalg_svd torch.linalg_svdvals aten::_linalg_svd
 """)(_factors, flops=lambda m, n: 6 * m * n**2 + 20 * n**3, written=2, square=False, iterates=True)
-
-
-# FLOPs and bytes of systems of linear equations.
 
 
 def _solved(a: Tensor, b: Tensor, *, flops: Flops) -> Answer:

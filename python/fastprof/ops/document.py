@@ -112,8 +112,5 @@ def _names(served: list[tuple[str, str]]) -> str:
         elif (TORCH, name) not in own:
             names.append(f"aten::{name}")
     names = list(dict.fromkeys(names))
-    return ", ".join(f"`{name}`" for name in names if not _is_in_place(name, names))
-
-
-def _is_in_place(name: str, names: list[str]) -> bool:
-    return name.endswith("_") and not name.endswith("__") and name[:-1] in names
+    in_place = {f"{name}_" for name in names if not name.endswith("_")}
+    return ", ".join(f"`{name}`" for name in names if name not in in_place)

@@ -15,8 +15,6 @@ from fastprof.ops.parameters import checked, convert, members, shown, tensors_te
 from fastprof.ops.signature import Signature
 from fastprof.ops.tensor import Dtype
 
-# The error message for arguments that match no signature of a formula.
-
 
 def misfit(signatures: Iterable[Signature], args: Iterable[Arg]) -> str:
     """Name the first list of tensors that is not recorded, else expected and found arguments."""

@@ -1,7 +1,5 @@
 """Fourier transforms.
 
-FLOPs and bytes of fast Fourier transforms.
-
 FLOPs by convention: 5 n log2 n of a transform of n complex points, half of a real one. Source:
 FFTW, "FFT benchmark methodology" (its mflops), based on Cooley and Tukey's algorithm for n = 2^k.
 """

@@ -16,13 +16,12 @@ from fastprof.ops.axes import POWER, SQUARE_ROOT
 from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.matrix.matmul import GEMM, Product, forward
 from fastprof.ops.parameters import Number, Tensors
-from fastprof.ops.pointwise.arithmetic import ARITHMETIC
 from fastprof.ops.pointwise.formula import pointwise
-from fastprof.ops.pointwise.functions import FUNCTIONS
+from fastprof.ops.pointwise.functions import ARITHMETIC, FUNCTIONS
 from fastprof.ops.pointwise.table import COMPLEX_DIVISION, NONE, Operator, Output
 from fastprof.ops.registry import TORCH, op, operators
 from fastprof.ops.table import Traffic, table_row
-from fastprof.ops.tensor import elements, moved, texts
+from fastprof.ops.tensor import elements, fresh, moved, texts
 
 Flag = bool | Unknown | None
 Rate = Tensor | Number | Unknown | None
@@ -54,16 +53,16 @@ def step(
     lists : sequence of tuple of Tensor
         Tensors read and written: parameters first, then state of the same shapes.
     read : sequence of tuple of Tensor
-        Tensors only read: gradients, of the same shapes.
+        Tensors only read (or written): gradients, of the same shapes.
     extra : tuple of Tensor
         Other tensors that are read.
     exact : bool
         Whether everything that `flops` depends on is known.
     """
-    parameters = lists[0]
+    parameters, *state = *lists, *read
     shapes = [tensor.shape for tensor in parameters]
-    for others in (*lists[1:], *read):
-        if [tensor.shape for tensor in others] != shapes:
+    for tensors in state:
+        if [tensor.shape for tensor in tensors] != shapes:
             raise CannotModel("the lists differ in shape")
     count = sum(map(elements, shapes))
     written = [tensor for one in lists for tensor in one]
@@ -224,23 +223,14 @@ _UNARY: Final = (
     "abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 neg"
     " reciprocal round rsqrt sigmoid sign sin sinh sqrt tan tanh trunc"
 )
-# Signatures of the Python call and of the torch range, in which alpha follows the operands.
-_ONE: Final = ("(first*)", "(first*)")
-_TWO: Final = ("(first*, second*)", "(first*, second*)")
-_NUMBER: Final = ("(first*, second)", "(first*, second)")
-_TWO_ALPHA: Final = ("(first*, second*)", "(first*, second*, _)")
-_NUMBER_ALPHA: Final = ("(first*, second)", "(first*, second, _)")
-_BASE: Final = ("(second, first*)", "(second, first*)")
-_THREE: Final = ("(first*, second*, third*, value)", "(first*, second*, third*, value)")
-_WEIGHTS: Final = ("(first*, second*, third*)", "(first*, second*, third*)")
-_WEIGHT: Final = ("(first*, second*, third)", "(first*, second*, third)")
+_ADDED: Final = "add sub"
 _FORMS: Final = (
-    (_UNARY, (_ONE,)),
-    ("clamp_max clamp_min div maximum minimum mul", (_TWO, _NUMBER)),
-    ("pow", (_TWO, _NUMBER, _BASE)),
-    ("add sub", (_TWO_ALPHA, _NUMBER_ALPHA)),
-    ("addcdiv addcmul", (_THREE,)),
-    ("lerp", (_WEIGHTS, _WEIGHT)),
+    (_UNARY, ("first*",)),
+    (_ADDED, ("first*, second*", "first*, second")),
+    ("clamp_max clamp_min div maximum minimum mul", ("first*, second*", "first*, second")),
+    ("pow", ("first*, second*", "first*, second", "second, first*")),
+    ("addcdiv addcmul", ("first*, second*, third*, value",)),
+    ("lerp", ("first*, second*, third*", "first*, second*, third")),
 )
 
 _ONE_DOC: Final = """A pointwise operator on each tensor of a list.
@@ -259,9 +249,9 @@ be separated; their cost is unknown.
 """
 
 
-def _register(name: str, operator: Operator, forms: tuple[tuple[str, str], ...]) -> None:
+def _register(name: str, operator: Operator, forms: tuple[str, ...]) -> None:
     # The formula of one operator on lists; the pointwise operator of that name does the work.
-    guessed = forms[0] is _TWO_ALPHA
+    guessed = name.rstrip("_") in _ADDED.split()
 
     def on_list(first: Tensors) -> Answer:
         return _each(operator, first, []), texts(*first)
@@ -272,17 +262,17 @@ def _register(name: str, operator: Operator, forms: tuple[tuple[str, str], ...])
         third: Operand | None = None,
         value: Tensor | Operand | None = None,
     ) -> Answer:
-        del value  # a factor, like alpha
         total = _each(operator, first, [second] if third is None else [second, third])
         if guessed and isinstance(second, tuple) and not any(tensor.dtype for tensor in first):
             total = replace(total, exact=False)
         return total, texts(*first)
 
-    formula = on_list if forms[0] is _ONE else on_lists
-    formula.__doc__ = _ONE_DOC if forms[0] is _ONE else _MORE_DOC
+    formula = on_list if forms == ("first*",) else on_lists
+    formula.__doc__ = _ONE_DOC if formula is on_list else _MORE_DOC
     formula.__name__ = formula.__qualname__ = f"foreach_{name}"
-    python = [f"_foreach_{name}{text}" for text, _ in forms]
-    op(TORCH, *python, aten=[f"_foreach_{name}{text}" for _, text in forms])(formula)
+    alpha = ", _" if guessed else ""  # in torch ranges, alpha follows the operands
+    python = [f"_foreach_{name}({text})" for text in forms]
+    op(TORCH, *python, aten=[f"_foreach_{name}({text}{alpha})" for text in forms])(formula)
 
 
 def _each(operator: Operator, first: Tensors, others: list[Operand]) -> Cost:
@@ -357,11 +347,9 @@ def foreach_copies(tensors: Tensors, sources: Tensors | None = None) -> Answer:
 def norms(tensors: Tensors, order: Number | Unknown = 2) -> Answer:
     single = isinstance(order, Unknown) or order in (1, 2, float("inf"), float("-inf"))
     one = 2 if single else POWER + 1
-    count = sum(elements(tensor.shape) for tensor in tensors)
-    written = moved(*(Tensor((), tensor.dtype) for tensor in tensors))
-    flops = one * count + SQUARE_ROOT * len(tensors)
-    moves = add_known(moved(*tensors), written)
-    return Cost(flops, moves, exact=not isinstance(order, Unknown)), texts(*tensors)
+    cost, params = foreach_max(tensors)
+    flops = one * (cost.flops or 0) + SQUARE_ROOT * len(tensors)
+    return Cost(flops, cost.bytes, exact=not isinstance(order, Unknown)), params
 
 
 @operators("""
@@ -372,8 +360,7 @@ def norms(tensors: Tensors, order: Number | Unknown = 2) -> Answer:
 """)
 def foreach_max(tensors: Tensors) -> Answer:
     count = sum(elements(tensor.shape) for tensor in tensors)
-    written = moved(*(Tensor((), tensor.dtype) for tensor in tensors))
-    return Cost(count, add_known(moved(*tensors), written)), texts(*tensors)
+    return Cost(count, moved(*tensors, *(fresh(tensor, ()) for tensor in tensors))), texts(*tensors)
 
 
 @operators("""

@@ -1,7 +1,4 @@
-"""Checks the arguments of a call against the types that a formula accepts.
-
-The params text of a call without a model: its tensors.
-"""
+"""Checks the arguments of a call against the types that a formula accepts, and shows them."""
 
 from __future__ import annotations
 
@@ -17,6 +14,7 @@ Ints: TypeAlias = int | tuple[int, ...]
 # Values that a capture may not record.
 Int: TypeAlias = int | Unknown
 Flag: TypeAlias = bool | Unknown
+Size: TypeAlias = Int | None  # a number that a call may omit
 Number: TypeAlias = bool | int | float | complex
 Tensors: TypeAlias = tuple[Tensor, ...]
 

@@ -74,8 +74,7 @@ def _new(size: Ints, more: More, dtype: Dtype = None, *, flops: int) -> Answer:
 def _created(size: tuple[int, ...], dtype: Dtype, default: str = _DEFAULT) -> Tensor:
     if min(size, default=0) < 0:
         raise CannotModel(f"size {size!r} is negative")
-    name = chosen(dtype, default)
-    return Tensor(size, name)
+    return Tensor(size, chosen(dtype, default))
 
 
 @operators("""

@@ -1,13 +1,10 @@
 """Recurrent layers and cells.
 
-FLOPs and bytes of recurrent layers: modules, torch's operators, cuDNN's and oneDNN's.
-
-For each token (a time step of a sequence), a layer multiplies the input by w_ih[g h, i], the hidden
-state by w_hh[g h, h] and, with a projection, the result by w_hr[p, h]; g is 4 for an LSTM, 3 for a
-GRU, 1 for an RNN. As in torch's FlopCounterMode, only these products count, not the gates. Backward
-has two products for each.
-
-The gates of recurrent cells as separate operators.
+Modules, torch's operators, cuDNN's and oneDNN's, and the gates of cells as operators. For each
+token (a time step of a sequence), a layer multiplies the input by w_ih[g h, i], the hidden state by
+w_hh[g h, h] and, with a projection, the result by w_hr[p, h]; g is 4 for an LSTM, 3 for a GRU, 1
+for an RNN. As in torch's FlopCounterMode, only these products count, not the gates. Backward has
+two products for each.
 """
 
 from __future__ import annotations
@@ -253,8 +250,6 @@ def layers_of(x: Tensor, others: Iterable[Tensor], bidirectional: Flag) -> Layer
     return Layers(x, states, matrices, biases, directions)
 
 
-# The forward of torch.nn's recurrent modules in markers: states determine the weights.
-
 _GATES: Final = {"LSTM": 4, "GRU": 3, "RNN": 1}
 
 
@@ -306,9 +301,6 @@ for _kind, _g in _GATES.items():
         Several layers or two directions are not modelled: the call does not distinguish them.
         (x, hx=states*): {_kind}.forward
     """)(_layer, kind=_kind)
-
-
-# Recurrent layers of cuDNN, MIOpen and oneDNN: one call forward, one backward.
 
 
 @operators("""

@@ -176,7 +176,9 @@ class Signature:
     def _fits(self, values: list[Any]) -> bool:
         # Whether list slots have lists, and ignored slots have no tensor.
         for slot, value in zip(self.slots, values, strict=False):
-            is_list = isinstance(value, tuple) and all(map(_is_tensor, value))
+            is_list = isinstance(value, tuple) and all(
+                tensor is None or isinstance(tensor, Tensor) for tensor in value
+            )
             if slot.is_list and not is_list and value is not UNKNOWN:
                 return False
             if slot.parameter is None and not _says_nothing(value):
@@ -202,10 +204,6 @@ def _tensors(values: Iterable[Any]) -> Iterator[Tensor]:
             yield from _tensors(value)
         elif isinstance(value, Tensor) and not _says_nothing(value):
             yield value
-
-
-def _is_tensor(value: Any) -> bool:
-    return value is None or isinstance(value, Tensor)
 
 
 def _stands_for_no_list(value: Any) -> bool:

@@ -26,7 +26,7 @@ from inspect import Parameter, Signature
 from typing import Any, Final
 
 from fastprof.model.call import Tensor
-from fastprof.ops.cost import Answer, CannotModel, Cost
+from fastprof.ops.cost import Answer, Cost
 from fastprof.ops.registry import operators
 from fastprof.ops.tensor import elements, fresh, moved, texts
 
@@ -55,10 +55,6 @@ class Traffic:
         "out/x" as out if the call passes it, else as x. Tensors that a call omits are not counted.
     shown : str
         Tensors in the params, by default the first of `moved`.
-    more : str
-        Tensors each of which adds one FLOP for each element if the call passes it.
-    fits : str
-        Two tensors of one shape, "gradient x"; the cost is unknown if they differ.
     back : Traffic or None
         That of the backward pass, with the same tensors in the params.
     exact : bool
@@ -72,15 +68,13 @@ class Traffic:
         shown: str = "",
         *,
         of: str = "",
-        more: str = "",
-        fits: str = "",
         back: Traffic | None = None,
         exact: bool = True,
     ) -> None:
         self.flops, self.moved, self.exact = flops, moved.split(), exact
         self.shown = shown.split() or self.moved[:1]
-        self.of, self.more, self.fits, self.back = of or self.shown[0], more.split(), fits, back
-        names: list[str] = _NAME.findall(f"{shown} {moved} {of} {more} {fits}")
+        self.of, self.back = of or self.shown[0], back
+        names: list[str] = _NAME.findall(f"{shown} {moved} {of}")
         names += ["direction", *back.names] if back else []
         self.names: tuple[str, ...] = tuple(dict.fromkeys(names))
 
@@ -92,15 +86,9 @@ class Traffic:
 
     def cost(self, arguments: dict[str, Any]) -> Cost:
         """The cost of a call in this direction."""
-        if self.fits:
-            first, second = self.fits.split()
-            if arguments[first].shape != arguments[second].shape:
-                shapes = arguments[first].shape, arguments[second].shape
-                raise CannotModel(f"{first} {shapes[0]} does not fit {shapes[1]}")
-        each = self.flops + sum(arguments[name] is not None for name in self.more)
-        count = elements(_tensors(arguments[self.of])[0].shape) if each else 0
+        count = elements(_tensors(arguments[self.of])[0].shape) if self.flops else 0
         read_or_written = [tensor for name in self.moved for tensor in _named(name, arguments)]
-        return Cost(each * count, moved(*read_or_written), self.exact)
+        return Cost(self.flops * count, moved(*read_or_written), self.exact)
 
 
 def _named(name: str, arguments: dict[str, Any]) -> tuple[Tensor, ...]:

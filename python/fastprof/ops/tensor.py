@@ -1,11 +1,4 @@
-"""Element counts, byte counts and result types from shapes and type names.
-
-Memory traffic in bytes, and params text, of tensors.
-
-Result types of operators by the type of their input.
-
-Converts a type argument (`dtype`, `out_dtype`) of a call to torch's name.
-"""
+"""Shapes and types of tensors: elements, bytes, params text, result types, type arguments."""
 
 from __future__ import annotations
 
@@ -115,26 +108,22 @@ class _Type(NamedTuple):
     category: int
 
 
+_FLOAT8: Final = tuple(
+    f"float8_{form}" for form in ("e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz", "e8m0fnu")
+)
 # torch's name -> properties. A float4 element is a byte with two packed numbers.
 _TYPES: Final = {
     "bool": _Type("bool", 1, BOOL),
-    "uint8": _Type("uint8", 1, INTEGER),
-    "uint16": _Type("uint16", 2, INTEGER),
-    "uint32": _Type("uint32", 4, INTEGER),
-    "uint64": _Type("uint64", 8, INTEGER),
-    "int8": _Type("int8", 1, INTEGER),
-    "int16": _Type("int16", 2, INTEGER),
-    "int32": _Type("int32", 4, INTEGER),
-    "int64": _Type("int64", 8, INTEGER),
+    **{
+        f"{sign}int{bits}": _Type(f"{sign}int{bits}", bits // 8, INTEGER)
+        for sign in ("u", "")
+        for bits in (8, 16, 32, 64)
+    },
     "quint8": _Type("uint8", 1, INTEGER),
     "qint8": _Type("int8", 1, INTEGER),
     "qint32": _Type("int32", 4, INTEGER),
     "float4_e2m1fn_x2": _Type("fp4", 1, FLOAT),
-    "float8_e4m3fn": _Type("fp8", 1, FLOAT),
-    "float8_e4m3fnuz": _Type("fp8", 1, FLOAT),
-    "float8_e5m2": _Type("fp8", 1, FLOAT),
-    "float8_e5m2fnuz": _Type("fp8", 1, FLOAT),
-    "float8_e8m0fnu": _Type("fp8", 1, FLOAT),
+    **dict.fromkeys(_FLOAT8, _Type("fp8", 1, FLOAT)),
     "float16": _Type("fp16", 2, FLOAT),
     "bfloat16": _Type("bf16", 2, FLOAT),
     "float32": _Type("fp32", 4, FLOAT),
@@ -165,17 +154,11 @@ _ALIASES: Final = {
     "unsigned long": "uint64",
     "c10::Half": "float16",
     "c10::BFloat16": "bfloat16",
-    "c10::Float8_e4m3fn": "float8_e4m3fn",
-    "c10::Float8_e4m3fnuz": "float8_e4m3fnuz",
-    "c10::Float8_e5m2": "float8_e5m2",
-    "c10::Float8_e5m2fnuz": "float8_e5m2fnuz",
-    "c10::Float8_e8m0fnu": "float8_e8m0fnu",
+    **{f"c10::{name.capitalize()}": name for name in _FLOAT8},
     "c10::complex<c10::Half>": "complex32",
     "c10::complex<float>": "complex64",
     "c10::complex<double>": "complex128",
-    "c10::quint8": "quint8",
-    "c10::qint8": "qint8",
-    "c10::qint32": "qint32",
+    **{f"c10::{name}": name for name in ("quint8", "qint8", "qint32")},
 }
 
 # Types of Python scalar operands, by torch's defaults.
@@ -377,6 +360,12 @@ def of_sizes(x: Tensor, sizes: int | tuple[int, ...] | Unknown) -> Tensor:
     if any(size < 0 for size in shape):
         raise CannotModel(f"invalid shape {shape}")
     return Tensor(shape, x.dtype)
+
+
+def same_shape(gradient: Tensor, x: Tensor) -> None:
+    """Check that a gradient has the shape of its tensor; raises CannotModel when it does not."""
+    if gradient.shape != x.shape:
+        raise CannotModel(f"gradient {gradient.shape} does not fit {x.shape}")
 
 
 def texts(*operands: object) -> str:

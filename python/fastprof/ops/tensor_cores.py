@@ -1,6 +1,4 @@
-"""Why a matrix kernel did not use tensor cores, and the remedy.
-
-The type of a kernel's arithmetic, from its name or from its operator's tensors.
+"""The type of a kernel's arithmetic, and why it did not use tensor cores, with the remedy.
 
 The type of a product is that of its operands: the accumulator is wider. With tensor cores, NVIDIA
 GPUs multiply fp32 as tf32; AMD's matrix cores multiply fp32.

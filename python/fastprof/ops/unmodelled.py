@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-# Operators of training packages without a formula, with the reason.
-
 _INSIDE: Final = "it runs torch operators, which are counted themselves"
 _RANKS: Final = "the number of ranks that share keys and values is not recorded"
 ROUTED: Final = "it depends on values: the router decides how much goes to each device"

@@ -1,9 +1,4 @@
-"""The parts of a page: sections, their tables and charts, and the source of their numbers.
-
-uPlot, the library of the roofline and memory charts: axes, zoom and curves.
-
-Opens a trace for the page, with as much of it as fits in memory.
-"""
+"""The parts of a page: sections, their tables and charts, the source of their numbers, uPlot."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Table -> HTML: the first rows as HTML, all rows as data for table.js.
-
-Table -> columns for table.js: ids into distinct texts, numbers with their units, a tree.
-
-Data inside HTML: JSON and arrays, compressed, as base64 text.
-"""
+"""Table -> HTML: the first rows as HTML, all rows as compressed columns for table.js."""
 
 from __future__ import annotations
 
@@ -60,16 +55,12 @@ def packed(data: Any, arrays: Mapping[str, npt.NDArray[np.generic]]) -> str:
             )
         raw = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
         places[name] = [array.dtype.name, end, len(array)]
-        parts.append(_padded(raw))
+        parts.append(raw + bytes(-len(raw) % _ALIGNED))
         end += len(parts[-1])
     header = _json({"data": data, "arrays": places}).encode("ascii")
     header += b" " * (-(4 + len(header)) % _ALIGNED)
     stream = b"".join([len(header).to_bytes(4, "little"), header, *parts])
     return base64.b64encode(zlib.compress(stream, 6)).decode("ascii")
-
-
-def _padded(raw: bytes) -> bytes:
-    return raw + bytes(-len(raw) % _ALIGNED)
 
 
 def _json(value: Any) -> str:

@@ -1,7 +1,4 @@
-"""The class of an API call, by its name: what it does to the thread that calls it.
-
-The columns class, compute_type, helper and call: the kind of each kernel and of its call.
-"""
+"""The class of an API call, by its name; kind, compute type, helper and call of each kernel."""
 
 from __future__ import annotations
 

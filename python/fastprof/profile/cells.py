@@ -1,8 +1,6 @@
-"""Cells: kernels that agree in all but their numbers.
+"""Cells: kernels of equal configuration, call paths and cost, which agree in all but numbers.
 
 A trace of a million kernels has a few thousand cells. Reports group cells, not kernels.
-
-The cells of a trace: kernels of equal configuration, call paths and cost.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""The message of every communication kernel: collective, sizes, type and group.
-
-Messages of NCCL's own ranges in an export of Nsight Systems, by the kernels that they launch.
+"""The message of every communication kernel, also by NCCL's own ranges in Nsight Systems.
 
 A call outside of a group launches its kernel itself. In a group, `ncclGroupEnd` launches the kernel
 of all calls since the last kernel of the thread; their sizes add up.

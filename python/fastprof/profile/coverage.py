@@ -1,7 +1,4 @@
-"""Coverage: the share of the GPU time with a known launch, range, operator, shapes, cost, line.
-
-Count the contents of a trace or of dict lines.
-"""
+"""Coverage: the share of GPU time with a known launch, range, operator, ...; contents counted."""
 
 from __future__ import annotations
 

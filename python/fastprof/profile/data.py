@@ -1,7 +1,4 @@
-"""ProfileData: everything known about the kernels of a file, as columns.
-
-What several reports of a profile use: results, and the work that counts.
-"""
+"""ProfileData: everything known about the kernels of a file, and what several reports use."""
 
 from __future__ import annotations
 

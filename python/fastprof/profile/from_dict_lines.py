@@ -1,16 +1,12 @@
-"""Dict lines as the source of a Profile: links to forward calls and costs, as for traces.
+"""Dict lines as the source of a Profile: their calls and instances, links and costs.
 
 A dict line contains only the ranges around its own launch. The forward call of a backward kernel is
 therefore that of the last preceding forward kernel with the same number (as in PyProf), and the
 kernels of one call are consecutive kernels of one thread with the same markers. Both are guesses: a
 forward call that launched no kernel is not in the file.
 
-The calls of dict lines: the call of each line's kernel, and the source of its cost.
-
 The rules are those of traces, with less information: a line contains only the ranges around its own
 launch.
-
-Group dict lines into instances of calls.
 
 A line contains the markers around its own launch but no number of the call instance. Consecutive
 lines with the same markers count as one instance, which is a guess.

@@ -1,7 +1,4 @@
-"""A trace and the call paths of its kernels as the source of a Profile, with its columns.
-
-Ranges that ended on another thread. They belong to a process, not to a call path.
-"""
+"""A trace and the call paths of its kernels as the source of a Profile, with its columns."""
 
 from __future__ import annotations
 

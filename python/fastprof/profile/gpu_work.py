@@ -1,7 +1,4 @@
-"""Report columns of GPU work: names, kinds, copies, and the launching API call.
-
-Short names of kernels, from demangled ones.
-"""
+"""Report columns of GPU work: names (also short), kinds, copies, and the launching API call."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Ranges and API calls of a trace with their times: `Profile.ranges` and `Profile.api`.
-
-Further events of the host: synchronisations, calls of the operating system, CPU samples.
-"""
+"""Ranges, API calls and further events of the host, with their times."""
 
 from __future__ import annotations
 

@@ -2,8 +2,6 @@
 
 Each distinct value (a chain of layers, a list of operators, a kernel name) is one Python object;
 kernels refer to it by index.
-
-Compare the bytes of calls with the bandwidth of the memory.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Columns of ranges, under the names of the columns of kernels: `op`, `layer`, `line`, ...
-
-The call-path tree of a trace: `Profile.paths`.
-"""
+"""Columns of ranges, under the names of the columns of kernels, and the tree of call paths."""
 
 from __future__ import annotations
 

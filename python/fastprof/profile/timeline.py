@@ -103,7 +103,7 @@ def timeline_of(trace: Trace, attribution: Attribution, recorded: Recorded) -> T
     thread_of, threads = _threads(trace, recorded)
     own, more = recorded.ranges, trace.appended.ranges
     kinds = RangeKinds(
-        domain=_with_more(own.domain, more),
+        domain=Values(np.append(own.domain.ids, np.full(more, -1, np.int32)), own.domain.values),
         is_push_pop=np.append(own.is_push_pop, np.ones(more, bool)),
         ended_elsewhere=EndedElsewhere(
             trace.phases.start,
@@ -286,11 +286,6 @@ def _around_launches(trace: Trace, attribution: Attribution, thread: Int32) -> I
     row = take(attribution.frame_range, attribution.launch_frame_of_kernel)
     of_launch = take(trace.launches.thread, trace.kernels.launch)
     return np.where(take(thread, row) == of_launch, row, np.int32(-1))
-
-
-def _with_more(values: Values, n: int) -> Values:
-    """The values, and n unknown ones."""
-    return Values(np.append(values.ids, np.full(n, -1, np.int32)), values.values)
 
 
 def _calls_of_kernels(trace: Trace, calls: RecordedCalls, threads: Threads) -> Int32:

@@ -1,8 +1,6 @@
-"""The summaries of all files as one set of columns, with the groups of all ranks.
+"""The summaries of all files as one set of columns, with groups and ranks, and their headings.
 
-The rank of each process of each file.
-
-The first rule that gives every process a distinct number applies:
+The rank of each process is by the first rule that gives every one a distinct number:
 
 1. recorded: in the file (`distributedInfo` of torch.profiler);
 2. name: the number after `rank` in the file name or in a parent directory's name;
@@ -10,8 +8,6 @@ The first rule that gives every process a distinct number applies:
 4. order: 0, 1, 2, ... in order of name, then of the processes in the file.
 
 Files of Nsight Systems record no rank. Processes of a single file are numbered by order.
-
-Headings of the tables over ranks.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Files and directories to a list of distinct traces.
-
-The identity of a trace file: size, modification time and a hash of samples.
-"""
+"""Files and directories to a list of distinct traces, with their identities."""
 
 from __future__ import annotations
 

@@ -1,15 +1,11 @@
-"""Paths to results in local worker processes.
+"""Paths to results in local worker processes, or on the workers of a Dask cluster.
 
 Each worker processes one file at a time. If a worker dies, its file is retried once after all
 others, alone: the system may have killed the worker because all workers together needed too much
 memory.
 
-The parent's end of a worker process: send a path, receive a result.
-
-Paths to results on the workers of an existing Dask cluster.
-
-Workers read the files under the given paths. Only paths and summaries move over the network. The
-scheduler reassigns tasks of workers that died; each result is used once.
+Workers of Dask read the files under the given paths. Only paths and summaries move over the
+network. The scheduler reassigns tasks of workers that died; each result is used once.
 """
 
 from __future__ import annotations

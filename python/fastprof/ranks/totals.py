@@ -1,7 +1,4 @@
-"""Totals over all ranks by op, layer, ..., with their spread over ranks.
-
-Data that some ranks lack: files, kernels, steps, attribution depths, operators, layers.
-"""
+"""Totals over all ranks by op, layer, ..., with their spread, and data that some ranks lack."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""The task of a worker: one trace to its Summary or Failure.
+"""The task of a worker, one trace to its Summary or Failure, and the program of its process.
 
-The program of a worker process: reads options and paths from stdin, writes results to stdout.
-
-All are pickles between fastprof's own processes.
+The program reads options and paths from stdin and writes results to stdout: pickles between
+fastprof's own processes.
 """
 
 from __future__ import annotations

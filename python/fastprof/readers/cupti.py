@@ -1,8 +1,4 @@
-"""CUPTI's tables of GPU work, from either SQLite format, to Kernels.
-
-CUPTI's records of synchronisation, common to Nsight Systems exports and NVProf files.
-
-Columns of CUPTI's tables with the same names in Nsight Systems exports and NVProf files.
+"""CUPTI's tables and columns common to both SQLite formats: GPU work to Kernels, synchronisation.
 
 Source of names and meanings: the activity structures of https://docs.nvidia.com/cupti/.
 """

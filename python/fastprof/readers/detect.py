@@ -1,7 +1,4 @@
-"""The format of a file, by its content, and the trace in it. Imports the reader it needs.
-
-Lower bounds of the memory needed to read a file, from its row counts or size.
-"""
+"""The format of a file, by its content, the trace in it, and the memory that it needs at least."""
 
 from __future__ import annotations
 

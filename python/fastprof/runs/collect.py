@@ -1,7 +1,4 @@
-"""What the program's processes have written: reports and traces, which get their final names.
-
-The page of a run: `report.html` in its directory.
-"""
+"""What the program's processes have written, under its final names, and the page of a run."""
 
 from __future__ import annotations
 

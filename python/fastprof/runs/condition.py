@@ -1,7 +1,4 @@
-"""The condition of `fastprof run --when`: after which steps to record.
-
-Why `fastprof run --when` recorded, or did not.
-"""
+"""The condition of `fastprof run --when`: after which steps to record, and why it did."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What was run: command, versions, GPUs, commit and the variables that change how torch runs.
-
-What to record: passed from `fastprof run` to the program in an environment variable.
-"""
+"""What was run (command, versions, GPUs, commit, variables), and what to record."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Write report columns as a header line and rows of separated cells.
-
-Write report columns separated by single spaces, for tools that split at whitespace.
-"""
+"""Write report columns as a header line and rows of separated cells, also by single spaces."""
 
 from __future__ import annotations
 

@@ -1,12 +1,8 @@
-"""Groups of equal calls, with their time in a step: the input of the rules of kernels.
+"""Groups of equal calls, their time in a step, and what a rule found in them.
 
 The calls of a group have the same GPU, phase, direction, layer (indices folded), source line,
 operator and shapes. A trace of a million kernels has a few thousand groups, so rules are plain
 Python.
-
-What a rule of kernels found in groups of equal calls.
-
-The shapes in the params text of a call.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Facts: what rules know of a profile. Everything is computed on first use.
-
-The idle time of the counted steps by cause, with places.
-
-The values of a key that take most of some time.
-"""
+"""Facts: what rules know of a profile, computed on first use; idle time by cause and place."""
 
 from __future__ import annotations
 

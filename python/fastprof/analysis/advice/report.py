@@ -1,9 +1,4 @@
-"""`advise`: what to change to make a step shorter.
-
-The opening sentence: what the GPU loses most of its time to, and what a change would save.
-
-The idle time of some causes in words: how much, and where.
-"""
+"""`advise`: what to change to make a step shorter, and what the GPU loses most of its time to."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The plan: findings in the order in which a replay of the run gains most, and what each saves.
-
-Savings: what each finding of the plan saves, after the findings before it.
-"""
+"""The plan: findings in the order in which a replay of the run gains most, and what each saves."""
 
 from __future__ import annotations
 

@@ -1,11 +1,4 @@
-"""`copies`: memory copies and memsets by direction, memory and size.
-
-The answer first: the lines above the table of `copies`.
-
-The peak rate of each copy and memset: that of the bus or of the GPU's memory.
-
-The bus between host and GPU, by the generation of the GPU.
-"""
+"""`copies`: memory copies and memsets by direction, memory and size, with the peak of their bus."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The answer of a comparison, above its table.
-
-The notes below the table of a comparison: what limits it.
-"""
+"""The answer of a comparison, above its table, and the notes below it."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ import numpy.typing as npt
 
 from fastprof.analysis.diff.confidence import LEVEL, NOT_JUDGED
 from fastprof.analysis.diff.side import Side
-from fastprof.analysis.diff.waterfall import CALLS, STEPS, Half, Waterfall
+from fastprof.analysis.diff.waterfall import CALLS, STEPS, Waterfall
 from fastprof.model.numbers import scale_of
 
 _TIMES: Final = {
@@ -146,10 +143,6 @@ _MOST: Final = 3  # renamed layers
 _UNIFORM: Final = 0.8  # share of the GPU time
 
 
-def _named(waterfall: Waterfall) -> Iterator[tuple[str, Half]]:
-    return zip(("BEFORE", "AFTER"), waterfall.halves, strict=True)
-
-
 def notes(waterfall: Waterfall) -> tuple[str, ...]:
     """What limits the comparison, one line each."""
     return tuple(_notes(waterfall))
@@ -177,7 +170,7 @@ def _notes(waterfall: Waterfall) -> Iterator[str]:
     gpus = [half.side.gpus for half in waterfall.halves]
     if gpus[0] != gpus[1] and all(gpus):
         yield f"the GPUs differ: {gpus[0]} -> {gpus[1]}"
-    for name, half in _named(waterfall):
+    for name, half in zip(("BEFORE", "AFTER"), waterfall.halves, strict=True):
         yield from (f"{name}: {note}" for note in half.side.notes)
 
 

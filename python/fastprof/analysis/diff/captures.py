@@ -162,7 +162,7 @@ class _Measuring:
         if isinstance(captures, ProfileData):
             return self._submit(captures, has_plan)
         if isinstance(captures, str | os.PathLike):
-            if not _has_room(captures):
+            if _TIMES_FILE * _size(captures) >= memory.available()[0]:
                 self._wait()
             try:
                 profile = self._opened(captures)
@@ -182,11 +182,6 @@ class _Measuring:
     def _wait(self) -> None:
         if self._last is not None:
             self._last.result()
-
-
-def _has_room(path: Path) -> bool:
-    """Whether a trace fits in memory easily."""
-    return _TIMES_FILE * _size(path) < memory.available()[0]
 
 
 def _size(path: Path) -> float:

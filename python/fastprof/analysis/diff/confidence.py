@@ -1,12 +1,8 @@
-"""Whether a change of the step is more than noise: Welch's t interval of the ratio of two means.
+"""Whether steps differ by more than noise: Welch's t interval of the ratio of two means.
 
 The interval is that of the logarithm of the ratio, so swapping the captures negates it. It assumes
 that means of steps are nearly normal and that both captures ran under the same conditions: steps
 contain the noise within a run, not that between runs. Correlated successive steps count as fewer.
-
-Student's t distribution.
-
-Whether the steps of two sides differ by more than noise.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""The groups of two captures that do the same work.
+"""The groups of two captures that do the same work, by the longest common subsequence.
 
 Groups match by call path and call, never by the kernel's name where the call is known. Each pass
 matches what the passes before left over, by less: first all keys, at last the position among the
 calls of a layer.
-
-The longest common subsequence of two sequences.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""The Side of a profile: its counted steps, idle causes, and groups of kernels.
-
-How far ahead of the GPU the host is: launches, their cost, and starved kernels.
-
-The time line of counted steps: which work takes each moment of a GPU.
-"""
+"""The Side of a profile: counted steps, their time line, idle causes, kernels, the host's lead."""
 
 from __future__ import annotations
 

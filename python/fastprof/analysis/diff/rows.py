@@ -1,7 +1,4 @@
-"""The rows of a comparison: what makes the change of a step.
-
-The standard error of mean times, from their spread over the steps of a capture.
-"""
+"""The rows of a comparison: what makes the change of a step, with standard errors."""
 
 from __future__ import annotations
 

@@ -1,13 +1,4 @@
-"""The change of a step, divided among groups of kernels and causes of idle time.
-
-A change of the GPU's clock: all kernels are slower or faster by one factor.
-
-Means in whole ns whose sum is the mean of the sums.
-
-Why a row of a comparison changed.
-
-The values of keys that both sides of a comparison have in common.
-"""
+"""The change of a step, divided among groups of kernels, the clock and causes of idle time."""
 
 from __future__ import annotations
 

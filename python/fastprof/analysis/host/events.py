@@ -1,8 +1,4 @@
-"""Events of host threads: which one is open, last, or longest, for many instants at once.
-
-The ranges that are open on a thread at a time.
-
-CPU time and memory of operators, user ranges and API calls, as torch.profiler counts them.
+"""Events of host threads: open, last or longest ones for many instants; CPU time and memory.
 
 Python functions, layers and annotations are not events: their time belongs to the event around.
 """

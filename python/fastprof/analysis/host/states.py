@@ -1,7 +1,4 @@
-"""What host threads do besides launching: data loading, first use, allocation, copies and waits.
-
-When host threads run operators and API calls, alone or with the other threads of a process.
-"""
+"""What host threads do besides launching (loading, allocation, copies, waits), and when."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Calls that wait for the GPU although their name does not say so.
-
-Copies that the host waits for.
-
-What host threads do at first use: load or compile code, create streams and contexts.
-"""
+"""Calls and copies that wait for the GPU though their name says nothing; what first use takes."""
 
 from __future__ import annotations
 

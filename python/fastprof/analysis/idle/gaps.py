@@ -1,9 +1,4 @@
-"""The gaps of GPUs with their causes and places.
-
-The idle time of GPUs in the windows of steps, by cause.
-
-Where to look for the cause of a gap: the range that was open, and the call that waited.
-"""
+"""The gaps of GPUs in the windows of steps, with their causes and the places to look at."""
 
 from __future__ import annotations
 

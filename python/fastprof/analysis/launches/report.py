@@ -1,11 +1,4 @@
-"""`launches`: host time of launches, launch-to-start latency and the queue of the GPU.
-
-The answer first: the lines above the table of `launches`.
-
-When kernels were launched and when they started.
-
-How much GPU work is launched and not yet started, over time.
-"""
+"""`launches`: host time of launches, launch-to-start latency and the queue of the GPU."""
 
 from __future__ import annotations
 

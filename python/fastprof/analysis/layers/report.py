@@ -1,7 +1,4 @@
-"""`layers`: the module tree with GPU time, forward and backward.
-
-The tree of layers: paths of names, their order, and repeated layers folded.
-"""
+"""`layers`: the module tree with GPU time, forward and backward; repeated layers folded."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""`lines`: GPU time by source line or function.
-
-The rows of `lines`: source lines and functions of call stacks, and their sections.
-
-Source files that a trace names, where they exist on this machine.
-"""
+"""`lines`: GPU time by source line or function of call stacks, with the text of the sources."""
 
 from __future__ import annotations
 

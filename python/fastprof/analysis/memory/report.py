@@ -1,9 +1,4 @@
-"""`memory`: peak memory, the blocks live at the peak, and the code that allocates them.
-
-Categories of blocks: parameters, gradients, activations, ..., from the phases of a trace.
-
-The lines above the table of `memory`, and their values for JSON.
-"""
+"""`memory`: peak memory, the blocks live at the peak by category, and the code behind them."""
 
 from __future__ import annotations
 

@@ -1,11 +1,4 @@
-"""The rows of `memory`: sums over blocks by any keys.
-
-Columns of allocations and frees, under the names of the columns of kernels.
-
-The use of each memory over time, and why there is none.
-
-A curve with fewer points and the same extremes.
-"""
+"""The rows of `memory`: sums over blocks by any keys, and the use of each memory over time."""
 
 from __future__ import annotations
 
@@ -289,19 +282,13 @@ def _threads(pid: Int64, tid: Int64, correlation: Int64, api: ApiCalls) -> Int32
     thread = _by_ids(pid, tid, threads)
     rows = np.flatnonzero((thread < 0) & (correlation >= 0))
     if len(rows):
-        process = _process_of(threads)
-        pids, first = np.unique(threads.pid, return_index=True)
+        pids, first, process = np.unique(threads.pid, return_index=True, return_inverse=True)
         of_pid = dict(zip(pids.tolist(), process[first].tolist(), strict=True))
         own = np.array([of_pid.get(number, -1) for number in pid[rows].tolist()], np.int32)
         join = _join.Join(own, correlation[rows])
-        join.offer(take(process, api.thread), api.correlation)
+        join.offer(take(process.astype(np.int32), api.thread), api.correlation)
         thread[rows] = take(api.thread, join.rows(own, correlation[rows]))
     return thread
-
-
-def _process_of(threads: Threads) -> Int32:
-    """[threads] The number of the process."""
-    return np.unique(threads.pid, return_inverse=True)[1].astype(np.int32)
 
 
 def _by_ids(pid: Int64, tid: Int64, threads: Threads) -> Int32:

@@ -1,11 +1,4 @@
-"""`memory` of a memory snapshot of torch.
-
-Columns of the allocations in a snapshot, from their stacks.
-
-Allocations and frees of a snapshot's history, with the live blocks that are older.
-
-The lines above the table of a snapshot, and their values for JSON.
-"""
+"""`memory` of a memory snapshot of torch: its blocks, their stacks, its history."""
 
 from __future__ import annotations
 

@@ -5,12 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fastprof._system.classes import dataclass
-from fastprof.analysis.gpu_work import (
-    COMMUNICATION,
-    TimeLines,
-    time_lines,
-    work_of_device,
-)
+from fastprof.analysis.gpu_work import COMMUNICATION, TimeLines, time_lines, work_of_device
 from fastprof.model.arrays import Int64
 from fastprof.profile.data import ProfileData
 

@@ -1,9 +1,4 @@
-"""`overview`: the first look at a trace, in one screen.
-
-The commands that `overview` proposes.
-
-Overview: the result of `overview`, as text, Markdown and HTML.
-"""
+"""`overview`: the first look at a trace, in one screen, and the commands that it proposes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`ranges`: the user's own ranges with their time on the CPU and on the GPU.
-
-The time of ranges on the GPU: from their first to their last work.
-"""
+"""`ranges`: the user's own ranges, on the CPU, and from first to last work on the GPU."""
 
 from __future__ import annotations
 

@@ -1,17 +1,4 @@
-"""The changes that a user names, in the order in which they apply.
-
-The answers to changes: each alone, and all together.
-
-The kernels that a selector such as op=linear means.
-
-Changes of the durations of kernels.
-
-Copies or communication behind other work: on a stream of their own.
-
-Changes of what the host does, and of how it launches.
-
-The host of the unrecorded run: its own time without that of the recorder.
-"""
+"""The changes that a user names, in the order in which they apply, and their answers."""
 
 from __future__ import annotations
 

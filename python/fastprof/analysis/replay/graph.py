@@ -1,7 +1,4 @@
-"""The graph of what the host calls and the GPU work of a trace wait for.
-
-Some steps in the middle of a long run, which replay as the whole run does, but sooner.
-"""
+"""The graph of what the host calls and the GPU work of a trace, or of some steps, wait for."""
 
 from __future__ import annotations
 

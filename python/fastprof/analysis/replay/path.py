@@ -1,7 +1,4 @@
-"""The critical path of each step: what the length of the step consists of.
-
-The critical path by grouping keys.
-"""
+"""The critical path of each step: what the length of the step consists of, also by keys."""
 
 from __future__ import annotations
 

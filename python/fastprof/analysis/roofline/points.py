@@ -1,7 +1,4 @@
-"""The rows of `roofline` as points of a chart, each with the layer, line and kind of most time.
-
-The roofs of a chart of `roofline`: the bandwidth, and the peak of each compute type.
-"""
+"""The rows of `roofline` as points of a chart, with its roofs."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
-"""Model FLOPs utilisation (MFU): the FLOPs of the model by those that the GPUs could run.
+"""Model FLOPs utilisation (MFU), and the peaks that a report compares with.
 
 The model's FLOPs are those of products, convolutions and attention in forward and backward passes.
 Hardware FLOPs utilisation (HFU) includes recomputed forward passes.
-
-The peaks that a report compares with.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""GPU time as a tree: of layers, call paths, source lines or call stacks, down to kernels.
+"""GPU time as a tree of layers, call paths, source lines or call stacks, and sums over its nodes.
 
 The tree behind icicles, flame graphs and exports of collapsed stacks. Its sums are exact: a node
 contains its own kernels and those of its children, the root all selected kernels.
-
-The nodes of a tree of stacks, and sums over their own kernels.
 """
 
 from __future__ import annotations

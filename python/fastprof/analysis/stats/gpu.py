@@ -1,7 +1,4 @@
-"""Tables of GPU work: kernels, copies and memsets.
-
-Tables of API calls.
-"""
+"""Tables of GPU work (kernels, copies and memsets) and of API calls."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Tables of the GPU work launched inside ranges, on the thread of the range.
-
-Styles of ranges as nsys prints them, and the table of ranges.
-"""
+"""Tables of ranges in nsys's styles, and of the GPU work launched inside, on their thread."""
 
 from __future__ import annotations
 

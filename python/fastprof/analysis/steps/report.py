@@ -1,9 +1,4 @@
-"""`steps`: the length of each step on each GPU, and how the GPU spends it.
-
-The lines above the table of `steps`: lengths, what a step consists of, and outliers.
-
-Steps that take far longer or shorter than the others, alone or as a group, and why.
-"""
+"""`steps`: the length of each step on each GPU, how the GPU spends it, and the outliers."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""The time line of each GPU, divided into the windows of steps.
-
-What is launched in each step, and what the host does meanwhile.
-
-The mean step of a profile: the figures that every report quotes.
-"""
+"""The windows of steps on each GPU, what they launch, and the mean step that reports quote."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The headings of measures. Imports no numpy, for `--help` and docs/reports.md.
-
-The headings of CPU measures. Imports no numpy, for `--help` and docs/reports.md.
-"""
+"""The headings of measures, also the CPU's. Imports no numpy, for `--help` and docs/reports.md."""
 
 from __future__ import annotations
 

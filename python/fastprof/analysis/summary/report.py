@@ -1,9 +1,4 @@
-"""`summary`: time and work by any keys.
-
-The answer first: the lines above the table of `summary`.
-
-CPU time and memory by any keys, beside the GPU time: `summary --cpu`.
-"""
+"""`summary`: time and work by any keys, also CPU time and memory beside the GPU time."""
 
 from __future__ import annotations
 

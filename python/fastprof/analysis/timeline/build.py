@@ -1,4 +1,4 @@
-"""The time line of a step or of any stretch of a capture, as lanes of events.
+"""The time line of a step or of any stretch of a capture, as lanes of events; which to offer.
 
 ```python
 timelines = StepTimelines(profile)
@@ -6,8 +6,6 @@ timeline = timelines.between(timelines.choices()[0].window)
 for lane, rows in zip(timeline.lanes, timeline.rows):
     start = timeline.events.start[rows] - timeline.window.start
 ```
-
-Which stretches of a capture a time line offers: typical and slow steps, else the capture.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""The lanes of a time line: work of streams, idle time of GPUs, ranges and calls of threads.
-
-The gaps of a GPU on its time line: a segment per gap and cause.
-
-Level of detail of a time line: neighbouring short events of a lane as one run.
-"""
+"""The lanes of a time line: streams, gaps, ranges and calls, with their level of detail."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Layer ranges of all modules of the program, by their qualified names.
-
-The annotation of torch for `fastprof run`, undone when nothing more is to be recorded.
-"""
+"""Layer ranges of all modules of the program, and the annotation of torch, which is undone."""
 
 from __future__ import annotations
 

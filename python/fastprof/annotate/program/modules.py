@@ -1,7 +1,4 @@
-"""The outermost modules that the program calls, and the calls of `generate` around them.
-
-The program's own use of torch's profilers, of which one runs at a time.
-"""
+"""The outermost modules that the program calls, `generate`, and its use of torch's profilers."""
 
 from __future__ import annotations
 

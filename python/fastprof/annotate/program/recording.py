@@ -1,7 +1,4 @@
-"""One recording of some steps.
-
-torch's own record of its GPU memory, during a recording of `--when 'memory > ...'`.
-"""
+"""One recording of some steps, and torch's own record of its GPU memory meanwhile."""
 
 from __future__ import annotations
 

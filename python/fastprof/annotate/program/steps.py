@@ -1,7 +1,4 @@
-"""Which calls end a step, among those that the program repeats.
-
-Steps of optimizers: the outermost calls of `Optimizer.step`.
-"""
+"""Which calls end a step: those that repeat, and the outermost ones of `Optimizer.step`."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""The lengths of all steps, and the condition of `fastprof run --when`.
-
-When recordings begin: at a step, at a time, when a condition holds, or when asked for.
-
-The length of the steps after a recording, as of those before it.
-"""
+"""The lengths of all steps, also after a recording, and when recordings begin."""
 
 from __future__ import annotations
 

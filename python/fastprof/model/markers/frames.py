@@ -1,17 +1,13 @@
-"""Source lines of a call stack: the owner of each, and the lines that a report shows.
+"""Source lines of a call stack: the owner of each by names, and the lines that a report shows.
 
 A frame is `FILE:LINE`, the executing line, or `FILE:LINE FUNCTION` from torch.profiler's Python
 stacks. There the line is that of the frame when the profiler first saw it: the function's
 definition, except for functions already running and for resumed generators
 (PyFrame_GetLineNumber in torch/csrc/autograd/profiler_python.cpp).
 
-Package and module names that identify the owner of a source file with a relative path.
-
 torch.profiler removes the `sys.path` prefix from paths: an installed package appears as
 `transformers/models/t5/modeling_t5.py`, the standard library as `threading.py` and a user's script
 as `train.py`. Only the first component distinguishes them.
-
-Shortens the names of nested layers for reports.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 Each input of a rank is read once and each output written once. Network traffic (see
 `fastprof.ops.collectives.messages`) and copies through a library's buffers are not counted.
-
-They return new tensors, whose size follows from the number of ranks, an argument.
+Functional ones return new tensors, whose size follows from the number of ranks, an argument.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
-from fastprof.ops.parameters import Int, Tensors, checked
+from fastprof.ops.parameters import Int, Size, Tensors, checked
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import byte_count, elements, moved, texts
@@ -62,8 +61,7 @@ def count_of(tensors: Tensors) -> int:
     (tensors*, _, _, _, _): c10d_functional::all_reduce_coalesced
     (tensors*): aten::nccl:all_reduce aten::nccl:allreduce_coalesced
 """)
-def all_reduce(tensors: Tensors | Tensor, ranks: Int | None = None, *, direction: str) -> Answer:
-    del direction
+def all_reduce(tensors: Tensors | Tensor, ranks: Size = None, *, direction: str) -> Answer:
     result = several(tensors)
     count, known = count_of(result), isinstance(ranks, int) and ranks > 0
     if isinstance(ranks, int) and ranks > 0:
@@ -211,7 +209,6 @@ def unseen_pieces(tensors: Tensors) -> Answer:
         _c10d_functional::wait_tensor c10d_functional::wait_tensor aten::nccl:all_reduce_barrier
 """)
 def nothing(*, direction: str) -> Cost:
-    del direction
     return Cost(0, 0)
 
 
@@ -226,8 +223,6 @@ def _flattened(nested: Any) -> Tensors | None:
         results += map(checked, one)
     return tuple(results)
 
-
-# FLOPs and bytes of functional collectives, used by compiled and sharded models.
 
 Splits = tuple[int, ...] | Unknown | None
 
@@ -248,7 +243,6 @@ Splits = tuple[int, ...] | Unknown | None
 def gathered(
     tensors: Tensors | Tensor, group_size: Int, out: Tensor | None = None, *, direction: str
 ) -> Answer:
-    del out
     result = several(tensors)
     size = _size(group_size)
     small = moved(*result)
@@ -275,7 +269,6 @@ def gathered(
 def reduce_scatter_tensor(
     tensors: Tensors | Tensor, group_size: Int, out: Tensor | None = None, *, direction: str
 ) -> Answer:
-    del out
     result = several(tensors)
     size = _size(group_size)
     counts = [elements(tensor.shape) for tensor in result]
@@ -310,7 +303,6 @@ table_row("""
     (tensor, splits, ...): c10d_functional::all_to_all_single
 """)
 def all_to_all_single(tensor: Tensor, splits: Splits = None, *, direction: str) -> Answer:
-    del direction
     if splits is None or splits == ():
         written = moved(Tensor(tensor.shape, tensor.dtype))
     elif isinstance(splits, Unknown):

@@ -1,6 +1,4 @@
-"""The message of a collective: its kind, size, type and group.
-
-Algorithm bytes and bus bytes of a collective, as defined by NCCL's tests.
+"""The message of a collective: its kind, size, type and group, and NCCL's tests' bytes of it.
 
 Source: doc/PERFORMANCE.md in NVIDIA/nccl-tests. The *algorithm* bytes of a call are the size of the
 complete array, of which a rank may have only a part. Divided by the time, they give the algorithm
@@ -253,7 +251,8 @@ def call_message(call: Call | None, kernel: str = "") -> Message | None:
         return None
     recorded = arguments(call)
     values = {name: recorded.get(name) for name in _PARAMETERS}
-    ranks = next((values[name] for name in _RANKS if _is_count(values[name])), None)
+    counts = (values[name] for name in _RANKS)
+    ranks = next((count for count in counts if isinstance(count, int) and count > 0), None)
     if isinstance(values["group"], tuple):
         ranks = len(values["group"])
     both = _tensors(values["both"])
@@ -314,10 +313,6 @@ def _tensors(value: Any) -> list[Tensor]:
         return [value]
     members = value if isinstance(value, tuple) else ()
     return [tensor for member in members for tensor in _tensors(member)]
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and value > 0
 
 
 # NCCL's reductions: ncclDevKernel_AllReduce_Sum_f32_RING_LL, ncclKernel_AllReduce_RING_LL_Sum_half.

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.convolution.sizes import (
+    AnySteps,
     Convolution,
     Steps,
-    channels_first,
     convolution_backward,
     convolution_forward,
-    filters_first,
     gradient_part,
     images,
     is_transposed,
     is_transposed_likely,
     mirrored,
+    permuted,
     rank_of,
     read_bytes,
     sized,
@@ -63,7 +65,7 @@ def convolution(
     direction: str,
     result: Tensor | Unknown = UNKNOWN,
 ) -> Work:
-    sizes = sized(x, weight, stride, padding, dilation, groups)
+    sizes = sized(x, weight, (stride, padding, dilation, groups))
     return _either(with_result(sizes, result), x, weight, bias, direction)
 
 
@@ -98,14 +100,8 @@ def transposed_convolution(
     direction: str,
     result: Tensor | Unknown = UNKNOWN,
 ) -> Work:
-    sizes = sized(
-        x,
-        weight,
-        *(stride, padding, dilation, groups),
-        transposed=True,
-        output_padding=output_padding,
-        filters=_filters(bias),
-    )
+    steps, filters = (stride, padding, dilation, groups), _filters(bias)
+    sizes = _transposed(x, weight, steps, filters, output_padding)
     return _either(with_result(sizes, result), x, weight, bias, direction)
 
 
@@ -165,11 +161,16 @@ def cudnn_convolution_relu(
     dilation: Ints | Unknown = 1,
     groups: Int = UNKNOWN,
 ) -> Work:
-    sizes = sized(x, weight, stride, padding, dilation, groups)
+    sizes = sized(x, weight, (stride, padding, dilation, groups))
     _check_bias(sizes, bias)
     if addend is not None:
         sizes = with_output(sizes, addend)
     return convolution_forward(sizes, x, weight, bias, addend, fused=True)
+
+
+# conv_tbc's [time, batch, channels] and [time, channels, filters] in the usual order.
+_IMAGES: Final = (1, 2, 0)
+_FILTERS: Final = (2, 1, 0)
 
 
 @operators("""
@@ -179,7 +180,7 @@ def cudnn_convolution_relu(
     (*): conv_tbc
 """)
 def conv_tbc(x: Tensor, weight: Tensor, bias: Tensor, pad: Int = 0, *, direction: str) -> Work:
-    operands = channels_first(x), filters_first(weight), bias
+    operands = permuted(x, _IMAGES), permuted(weight, _FILTERS), bias
     return convolution(*operands, 1, pad, 1, 1, direction=direction)
 
 
@@ -203,9 +204,6 @@ def _either(
     )
 
 
-# FLOPs and bytes of single-gradient convolution operators of older versions.
-
-
 @operators("""
     dy [n, k, p, q] and w [k, c/g, r, s] -> dx [n, c, h, w], whose size is an argument.
     FLOPs: those of the forward pass, 2 n k p q (c/g) r s.
@@ -227,9 +225,11 @@ def cudnn_convolution_backward_input(
     return _of_input(with_output(sizes, known) if known else sizes, gradient, weight)
 
 
-def _transposed(x: Tensor, weight: Tensor, steps: Steps, filters: int | None) -> Convolution:
-    # A transposed convolution whose output padding is unknown.
-    return sized(x, weight, *steps, transposed=True, output_padding=UNKNOWN, filters=filters)
+def _transposed(
+    x: Tensor, weight: Tensor, steps: AnySteps, filters: int | None, more: Ints | Unknown = UNKNOWN
+) -> Convolution:
+    # `more` is the output padding.
+    return sized(x, weight, steps, transposed=True, output_padding=more, filters=filters)
 
 
 @operators("""
@@ -246,7 +246,7 @@ def cudnn_convolution_transpose_backward_input(
     gradient: Tensor, weight: Tensor, steps: Steps
 ) -> Work:
     # dx is the convolution of dy with w.
-    return _of_input(sized(gradient, weight, *steps), gradient, weight)
+    return _of_input(sized(gradient, weight, steps), gradient, weight)
 
 
 @operators("""
@@ -264,7 +264,7 @@ def mkldnn_convolution_backward_weights(
     size: tuple[int, ...], gradient: Tensor, x: Tensor, steps: Steps
 ) -> Work:
     weight = Tensor(size, x.dtype)
-    return _of_weight(sized(x, weight, *steps), gradient, x, weight)
+    return _of_weight(sized(x, weight, steps), gradient, x, weight)
 
 
 @operators("""
@@ -360,7 +360,7 @@ def gradients(
     sizes = sized(
         x,
         weight,
-        *(stride, padding, dilation, groups),
+        (stride, padding, dilation, groups),
         transposed=transposed,
         output_padding=output_padding,
         filters=images(gradient, rank_of(weight)).channels,
@@ -408,7 +408,7 @@ def cudnn_convolution_transpose_backward(
 def conv_tbc_backward(gradient: Tensor, x: Tensor, weight: Tensor, bias: Tensor, pad: Int) -> Work:
     if bias.shape != gradient.shape[-1:]:
         raise CannotModel(f"bias {bias.shape} does not fit {gradient.shape}")
-    tensors = (channels_first(gradient), channels_first(x), filters_first(weight))
+    tensors = (permuted(gradient, _IMAGES), permuted(x, _IMAGES), permuted(weight, _FILTERS))
     return gradients(*tensors, 1, pad, 1, output_mask=(True, True, True))
 
 

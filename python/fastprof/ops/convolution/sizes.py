@@ -2,8 +2,6 @@
 
 In cuDNN's notation: x [N, C, H, W], weight [K, C/g, R, S], output [N, K, P, Q]. A transposed
 convolution is the input gradient of one; its weight is [C, K/g, R, S].
-
-The parts of a convolution's work: forward pass, bias and gradients.
 """
 
 from __future__ import annotations
@@ -19,8 +17,6 @@ from fastprof.ops.cost import CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.parameters import Int, Ints
 from fastprof.ops.tensor import byte_count, fresh, is_complex, moved, result_type, short_type
 from fastprof.ops.tensor_cores import why_not
-
-# Determines from the channels whether a convolution is transposed, if not recorded.
 
 
 def is_transposed(x: Tensor, weight: Tensor, filters: int | None) -> bool:
@@ -64,8 +60,6 @@ def _fit(x: Tensor, weight: Tensor, filters: int | None, transposed: bool) -> bo
     return grouped > 0 and grouped % each == 0 and first % (grouped // each) == 0
 
 
-# Batch, channels and image sizes of a convolution's tensors, for all dimension orders.
-
 _RANKS: Final = (1, 2, 3)
 
 
@@ -100,17 +94,8 @@ def rank_of(weight: Tensor) -> int:
     return rank
 
 
-def channels_first(tensor: Tensor) -> Tensor:
-    """Permute conv_tbc's [time, batch, channels] to [batch, channels, time]."""
-    return _permuted(tensor, (1, 2, 0))
-
-
-def filters_first(weight: Tensor) -> Tensor:
-    """Permute conv_tbc's [time, channels, filters] to [filters, channels, time]."""
-    return _permuted(weight, (2, 1, 0))
-
-
-def _permuted(tensor: Tensor, order: tuple[int, ...]) -> Tensor:
+def permuted(tensor: Tensor, order: tuple[int, ...]) -> Tensor:
+    """The tensor with its dimensions in another order; raises CannotModel if it has others."""
     shape, strides = tensor.shape, tensor.strides
     if len(shape) != len(order):
         raise CannotModel(f"shape {shape} does not have {len(order)} dimensions")
@@ -118,8 +103,6 @@ def _permuted(tensor: Tensor, order: tuple[int, ...]) -> Tensor:
         strides = tuple(strides[i] for i in order)
     return Tensor(tuple(shape[i] for i in order), tensor.dtype, strides)
 
-
-# The window of a convolution: stride, padding and dilation, and the output sizes.
 
 Sizes: TypeAlias = tuple[int, ...]
 
@@ -366,13 +349,14 @@ class Steps(NamedTuple):
     groups: Int
 
 
+# Those of a call whose padding may also be a text.
+AnySteps: TypeAlias = tuple[Ints | Unknown, Ints | str | Unknown, Ints | Unknown, Int]
+
+
 def sized(
     x: Tensor,
     weight: Tensor,
-    stride: Ints | Unknown,
-    padding: Ints | str | Unknown,
-    dilation: Ints | Unknown,
-    groups: Int,
+    steps: AnySteps,
     *,
     transposed: bool = False,
     output_padding: Ints | Unknown = 0,
@@ -385,13 +369,15 @@ def sized(
 
     Parameters
     ----------
+    steps : tuple
+        Stride, padding, dilation and groups.
     filters : int, optional
         Channels of the output, if known other than from weight and groups.
     exact : bool, optional
         Whether `transposed` is certain.
     """
-    rank = rank_of(weight)
-    batch, channels, image = images(x, rank)
+    stride, padding, dilation, groups = steps
+    batch, channels, image = images(x, rank_of(weight))
     first, each, *_ = weight.shape  # each: channels of one group
     many = channels if not transposed else filters
     if isinstance(groups, Unknown) and many is not None and each:

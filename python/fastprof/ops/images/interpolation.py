@@ -12,7 +12,7 @@ from fastprof.ops.matrix.matmul import GEMM
 from fastprof.ops.parameters import Flag, Int, Ints
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
-from fastprof.ops.tensor import elements, fresh, moved, texts
+from fastprof.ops.tensor import elements, fresh, moved, same_shape, texts
 from fastprof.ops.tensor_cores import why_not
 
 Scale: TypeAlias = float | tuple[float, ...] | Unknown | None
@@ -43,14 +43,6 @@ def interpolated(taps: Sizes) -> int:
     return 0 if prod(taps) == 1 else flops
 
 
-def _widened(taps: int, sizes: Sizes, found: Sizes) -> Sizes:
-    # Antialiasing: if the image shrinks, the window widens by the same factor.
-    return tuple(
-        ceil(taps * max(size / max(number, 1), 1.0))
-        for size, number in zip(sizes, found, strict=True)
-    )
-
-
 def resized(x: Tensor, sizes: Sizes, mode: str, antialias: bool, direction: str) -> Answer:
     """Cost of x[n, c, ..] resized to the sizes `found`.
 
@@ -61,7 +53,11 @@ def resized(x: Tensor, sizes: Sizes, mode: str, antialias: bool, direction: str)
         raise CannotModel(f"shape {x.shape} is not a batch of images of {len(sizes)} dimensions")
     taps = (_TAPS[mode],) * len(sizes)
     if antialias:
-        taps = _widened(_TAPS[mode], x.shape[2:], sizes)
+        # Antialiasing: if the image shrinks, the window widens by the same factor.
+        taps = tuple(
+            ceil(_TAPS[mode] * max(size / max(number, 1), 1.0))
+            for size, number in zip(x.shape[2:], sizes, strict=True)
+        )
     y = fresh(x, (*x.shape[:2], *sizes))
     if direction == "bprop":
         return Cost(elements(y.shape) * _spread(taps), moved(y, fresh(x)), not antialias), texts(x)
@@ -81,7 +77,6 @@ def resized_backward(
     antialias: bool,
 ) -> Answer:
     """Cost of dx from dy[n, c, ..]."""
-    del output_size  # that of the gradient
     dimensions = len(gradient.shape) - 2
     if dimensions < 1:
         raise CannotModel(f"shape {gradient.shape} is not a batch of images")
@@ -301,8 +296,6 @@ def col2im_backward(
     return unfold(gradient, kernel_size, dilation, padding, stride, direction="fprop")
 
 
-# FLOPs and bytes of padding.
-
 Pads: TypeAlias = tuple[int, ...] | Unknown
 Mode: TypeAlias = str | int | Unknown
 
@@ -470,8 +463,7 @@ def grid_sampler_2d_backward(
     gradient: Tensor, x: Tensor, grid: Tensor, mode: SamplingMode = "bilinear"
 ) -> Answer:
     sampling = _Sampling(x, grid, mode)
-    if gradient.shape != sampling.y.shape:
-        raise CannotModel(f"gradient {gradient.shape} does not fit {sampling.y.shape}")
+    same_shape(gradient, sampling.y)
     return sampling.gradient(gradient, x, grid), texts(gradient, x, grid)
 
 

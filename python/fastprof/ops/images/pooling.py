@@ -14,8 +14,6 @@ from fastprof.ops.registry import operators
 from fastprof.ops.table import table_row
 from fastprof.ops.tensor import elements, fresh, moved, texts
 
-# Output sizes of pooling, with fixed and adaptive windows.
-
 Sizes: TypeAlias = tuple[int, ...]
 
 
@@ -123,9 +121,6 @@ def adaptive_taps(sizes: Sizes, target: Sizes) -> int:
     return prod(
         size + wanted - gcd(size, wanted) for size, wanted in zip(sizes, target, strict=True)
     )
-
-
-# Pooling with windows of equal size, over the last one to three dimensions.
 
 
 def _pooled(x: Tensor, windows: Windows, dimensions: int) -> tuple[int, Tensor]:
@@ -236,8 +231,6 @@ for _n in (1, 2, 3):
     """)(max_unpool, dimensions=_n)
 
 
-# Pooling to a given size: adaptive and fractional.
-
 Target: TypeAlias = int | tuple[int | None, ...] | Unknown
 Ratio: TypeAlias = float | tuple[float, ...] | None
 
@@ -321,9 +314,6 @@ for _n in (2, 3):
             torch.fractional_max_pool{_n}d_with_indices
         (x, kernel_size, output_size, samples): aten::fractional_max_pool{_n}d
     """)(fractional_max_pool, dimensions=_n)
-
-
-# FLOPs and bytes of the backward operators of pooling.
 
 
 @operators("""

@@ -161,10 +161,13 @@ def _write(
     if source is not None and elements(source.shape) == 1:
         source = None
     masks = named = _index(items)
-    if source is None and adds is False and len(masks) == 1 and _is_mask(masks[0]):
+    is_mask = len(masks) == 1 and canonical_type(masks[0].dtype) in _MASKS
+    if source is None and adds is False and is_mask:
         return masked(x, masks[0], direction), params  # as in torch
-    count = _placed_elements(x, items, source)
-    known = count is None or (items is not None and chosen_elements(x.shape, items) is not None)
+    selected = count = None if items is None else chosen_elements(x.shape, items)
+    if count is None and source is not None:  # unknown indices or masks
+        count = elements(source.shape)
+    known = count is None or selected is not None
     if direction == "bprop":
         gradient = Cost(0, 0) if source is None else picked(x, named, count)
         if adds is not True:
@@ -179,16 +182,6 @@ def _write(
     if isinstance(adds, Unknown):
         return Cost(cost.flops, None, False), params
     return Cost(cost.flops, moves, known), params
-
-
-def _placed_elements(x: Tensor, items: Items, source: Tensor | None) -> int | None:
-    # If indices are unknown or masks, assume the number of values.
-    count = None if items is None else chosen_elements(x.shape, items)
-    return elements(source.shape) if count is None and source is not None else count
-
-
-def _is_mask(item: Tensor) -> bool:
-    return canonical_type(item.dtype) in _MASKS
 
 
 def _index_put(
@@ -233,11 +226,6 @@ def _items(given: Any) -> tuple[Any, ...]:
     return tuple(checked(item) if isinstance(item, Tensor) else item for item in items)
 
 
-def _is_basic(items: tuple[Any, ...]) -> bool:
-    # Numbers, slices, None and Ellipsis yield a view.
-    return not any(isinstance(item, (Tensor, tuple)) for item in items)
-
-
 @operators("""
     x[...] with numbers, slices, tensors and masks.
     FLOPs: none; backward an addition for each element that tensors picked.
@@ -257,10 +245,10 @@ def getitem(
     result: Tensor | Unknown = UNKNOWN,
 ) -> Answer:
     items = _items(indices or between)
-    if not _is_basic(items):
+    if any(isinstance(item, (Tensor, tuple)) for item in items):
         return _read(x, items, direction, result)
     count = chosen_elements(x.shape, items)
-    if direction == "fprop":
+    if direction == "fprop":  # numbers, slices, None and Ellipsis yield a view
         return Cost(0, 0), texts(x)
     return Cost(0, moved(flat(count, x.dtype), fresh(x))), texts(x)
 

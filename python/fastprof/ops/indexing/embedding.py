@@ -96,14 +96,9 @@ def embedding_bag(
     if direction == "fprop":
         flops = count * width * (1 if weights is None else 2) + bags * width * (how == _MEAN)
         return Cost(flops, moved(*read, rows, output), known), texts(indices, weight)
-    flops = count * width * (_scaled(how) if weights is None else 3)
+    flops = count * width * ((how == _MEAN) if weights is None else 3)
     of_weights = () if weights is None else (rows, weights)
     return Cost(flops, moved(*read, output, rows, rows, *of_weights), known), texts(indices, weight)
-
-
-def _scaled(how: Int) -> int:
-    # The backward of a mean divides.
-    return 1 if how == _MEAN else 0
 
 
 def _bags(indices: Tensor, offsets: Tensor | None, last: bool) -> int:
@@ -136,7 +131,7 @@ def embedding_bag_backward(
     weights: Tensor | None = None,
 ) -> Answer:
     rows = _rows(gradient, elements(indices.shape))
-    scaled = 1 if weights is not None else _scaled(mode)
+    scaled = weights is not None or mode == _MEAN  # the backward of a mean divides
     flops = elements(indices.shape) * gradient.shape[1] * scaled
     moves = None if sparse is not False else moved(gradient, indices, weights, rows, rows)
     return Cost(flops, moves, not isinstance(mode, Unknown)), texts(gradient, indices)

@@ -53,7 +53,7 @@ class Step:
     lists : str
         The lists in their order.
     written : str
-        Those that are read and written, the parameters first; the others are read.
+        Those that are read and written, the parameters first; the others are read (or written).
     others : str
         Further tensors that are read.
     """
@@ -108,25 +108,13 @@ table_row("""
 )
 
 
-@operators("""
+table_row("""
     The tensors of a list times a number, into another list.
     FLOPs: 2 for each element: a product, and a check for infinities.
     Bytes: sources read, results written.
     (_, flag, sources*, results*, _): amp_C.multi_tensor_scale
     (_, flag, lists, _): amp_C.multi_tensor_scale
-""")
-def multi_tensor_scale(
-    sources: Tensors = (),
-    results: Tensors = (),
-    lists: Lists | None = None,
-    flag: Tensor | None = None,
-) -> Answer:
-    del flag
-    sources, results = split(lists, (sources, results))
-    if [tensor.shape for tensor in sources] != [tensor.shape for tensor in results]:
-        raise CannotModel("the lists differ in shape")
-    count = sum(elements(tensor.shape) for tensor in sources)
-    return Cost(2 * count, moved(*sources, *results)), texts(*sources)
+""")("sources*?, results*?, lists**?, flag?", Step(2, "sources results", ""))
 
 
 @operators("""
@@ -141,7 +129,6 @@ def multi_tensor_scale(
 def multi_tensor_l2norm(
     tensors: Tensors = (), lists: Lists | None = None, flag: Tensor | None = None
 ) -> Answer:
-    del flag
     (tensors,) = split(lists, (tensors,))
     count = sum(elements(tensor.shape) for tensor in tensors)
     written = moved(Tensor((), "float32"))
@@ -170,7 +157,6 @@ def multi_tensor_sgd(
     lists: Lists | None = None,
     flag: Tensor | None = None,
 ) -> Answer:
-    del flag
     if lists is None:
         count = 4 if len({canonical_type(tensor.dtype) for tensor in tensors}) > 1 else 3
         length, left = divmod(len(tensors), count)
@@ -260,7 +246,6 @@ def multi_tensor_novograd(
     lists: Lists | None = None,
     flag: Tensor | None = None,
 ) -> Answer:
-    del flag
     gradients, parameters, averages = split(lists, (gradients, parameters, averages))
     if elements(norms.shape) != len(parameters):
         raise CannotModel(f"{norms.shape} norms do not fit {len(parameters)} parameters")
@@ -289,23 +274,10 @@ table_row("""
 )
 
 
-@operators("""
+table_row("""
     a x + b y for the tensors of two lists, into a third.
     FLOPs: 4 for each element: two products, a sum, and a check for infinities.
     Bytes: both lists read, results written.
     (_, flag, left*, right*, results*, _, _, _): amp_C.multi_tensor_axpby
     (_, flag, lists, _, _, _): amp_C.multi_tensor_axpby
-""")
-def multi_tensor_axpby(
-    left: Tensors = (),
-    right: Tensors = (),
-    results: Tensors = (),
-    lists: Lists | None = None,
-    flag: Tensor | None = None,
-) -> Answer:
-    del flag
-    left, right, results = split(lists, (left, right, results))
-    shapes = [tensor.shape for tensor in left]
-    if any([tensor.shape for tensor in other] != shapes for other in (right, results)):
-        raise CannotModel("the lists differ in shape")
-    return Cost(4 * sum(map(elements, shapes)), moved(*left, *right, *results)), texts(*left)
+""")("left*?, right*?, results*?, lists**?, flag?", Step(4, "left right results", ""))

@@ -13,12 +13,10 @@ from fastprof.model.call import Tensor
 from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.matrix.matmul import GEMM, Product, forward
 from fastprof.ops.optimizers import step
-from fastprof.ops.parameters import Int
+from fastprof.ops.parameters import Size
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import Dtype, byte_count, elements, item_size, moved, named, present, texts
-
-Block = Int | None
 
 
 def _product(x: Tensor, weight: Tensor, written: str | None) -> Product:
@@ -114,11 +112,11 @@ def int8_mm_dequant(
         capture does not record the block's size.
     (x, block, ...): bitsandbytes::quantize_4bit
 """)
-def quantize_4bit(x: Tensor, block: Block = None) -> Answer:
+def quantize_4bit(x: Tensor, block: Size = None) -> Answer:
     return _quantised(x, 7, (elements(x.shape) + 1) // 2, _scales(x, block))
 
 
-def _scales(x: Tensor, block: Block) -> int | None:
+def _scales(x: Tensor, block: Size) -> int | None:
     return -(-elements(x.shape) // block) if isinstance(block, int) and block > 0 else None
 
 
@@ -155,7 +153,7 @@ def _dequantised(
     Bytes: x and codes read, a byte per element and a float32 scale per block written.
     (x, code, block): bitsandbytes::quantize_blockwise
 """)
-def quantize_blockwise(x: Tensor, code: Tensor, block: Block = None) -> Answer:
+def quantize_blockwise(x: Tensor, code: Tensor, block: Size = None) -> Answer:
     return _quantised(x, 11, elements(x.shape), _scales(x, block), code)
 
 
@@ -200,7 +198,6 @@ def _four_bits(x: Tensor, weight: Tensor) -> Product:
     (x, weight, ...): aten::MatMul4Bit
 """)
 def mat_mul4_bit(x: Tensor, weight: Tensor, *, direction: str) -> Work:
-    del direction
     product = _four_bits(x, weight)
     wide = Tensor((product.n, product.k), x.dtype)
     widening = Cost(product.n * product.k, moved(weight, wide))

@@ -14,11 +14,9 @@ from fastprof._system.classes import NamedTuple
 from fastprof.model.call import Tensor
 from fastprof.ops.axes import EXPONENTIAL, SIGMOID
 from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
-from fastprof.ops.parameters import Int, Tensors
+from fastprof.ops.parameters import Size, Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.tensor import byte_count, elements, fresh, moved, texts
-
-Size = Int | None
 
 # For each element of the state at each step: delta A 1 and its exponential, B 1, state times that
 # plus input 2, C 2. Backward the first four again, gradients of the state 2, B 2, C 2, delta 4,
@@ -131,7 +129,6 @@ def mamba_chunk_scan_combined_fn(
     *,
     direction: str,
 ) -> Answer:
-    del a
     if len(x.shape) != 4 or len(b.shape) != 4:
         raise CannotModel(f"cannot scan {x.shape} with {b.shape}")
     batch, length, heads, size = x.shape

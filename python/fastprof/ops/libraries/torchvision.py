@@ -1,6 +1,7 @@
 """Operators of torchvision for detection: boxes, regions, deformable convolutions.
 
-Schemas: torchvision, csrc/ops/roi_align.cpp, roi_pool.cpp, ps_roi_align.cpp, ps_roi_pool.cpp.
+Schemas: torchvision, csrc/ops/nms.cpp, deform_conv2d.cpp, roi_align.cpp, roi_pool.cpp,
+ps_roi_align.cpp, ps_roi_pool.cpp.
 """
 
 from __future__ import annotations
@@ -13,10 +14,17 @@ from fastprof.model.call import UNKNOWN, Call, Tensor, Unknown
 from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.parameters import Flag, Int
 from fastprof.ops.registry import operators
-from fastprof.ops.tensor import byte_count, elements, fresh, moved, short_type, tensor_bytes, texts
+from fastprof.ops.tensor import (
+    byte_count,
+    elements,
+    fresh,
+    moved,
+    same_shape,
+    short_type,
+    tensor_bytes,
+    texts,
+)
 from fastprof.ops.tensor_cores import why_not
-
-# FLOPs and bytes of non-maximum suppression. Schema: torchvision, csrc/ops/nms.cpp.
 
 # Corners of the intersection 4, its sides 2, clamped at zero 2, its area 1, the union 2, the ratio
 # 1, the comparison 1.
@@ -40,8 +48,6 @@ def nms(boxes: Tensor, scores: Tensor, *, result: Tensor | Unknown = UNKNOWN) ->
     moves = moved(boxes, scores, Tensor(kept, "int64"))
     return Cost(_PAIR * n * (n - 1) // 2 + 3 * n, moves, False), texts(boxes, scores)
 
-
-# FLOPs and bytes of deformable convolutions. Schema: torchvision, csrc/ops/deform_conv2d.cpp.
 
 _KINDS: Final = frozenset({"convolution", "gemm"})
 
@@ -110,8 +116,7 @@ def deform_conv2d(operands: Deformed, *, direction: str) -> Work:
 """)
 def deform_conv2d_backward(gradient: Tensor, operands: Deformed) -> Work:
     output, products, params = _sizes(operands)
-    if gradient.shape != output.shape:
-        raise CannotModel(f"gradient {gradient.shape} does not fit {output.shape}")
+    same_shape(gradient, output)
     return _gradients(gradient, operands, products, params)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from fastprof.model.call import Tensor
-from fastprof.ops.attention.flash import lengths, unpacked
+from fastprof.ops.attention.formulas import lengths, unpacked
 from fastprof.ops.attention.sizes import attention_work, heads_last, packed_sizes
 from fastprof.ops.cost import CannotModel, Work
 from fastprof.ops.parameters import Tensors
@@ -65,15 +65,12 @@ def _operands(large: list[Tensor]) -> list[Tensor]:
         if axis:
             return [first, *_split(large[1], axis, 2), *large[2:]]
     for axis in (-3, -2):  # [.., 3, h, d] and [.., h, 3, d]
-        if len(first.shape) >= 4 and first.shape[axis] == 3 and not _alike(large[:3]):
+        alike = len(large) >= 3 and len({len(tensor.shape) for tensor in large[:3]}) == 1
+        if len(first.shape) >= 4 and first.shape[axis] == 3 and not alike:
             return [*_split(first, axis, 3), *large[1:]]
     if len(large) < 3:
         raise CannotModel(f"cannot compute attention of {texts(*large)}")
     return large
-
-
-def _alike(tensors: list[Tensor]) -> bool:
-    return len(tensors) == 3 and len({len(tensor.shape) for tensor in tensors}) == 1
 
 
 def _split(tensor: Tensor, axis: int, count: int) -> list[Tensor]:

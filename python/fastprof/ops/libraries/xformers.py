@@ -7,11 +7,8 @@ deepspeedai/DeepSpeed.
 
 from __future__ import annotations
 
-from typing import Any
-
 from fastprof.model.call import Tensor
-from fastprof.ops.attention.flash import lengths, varlen_sizes
-from fastprof.ops.attention.scaled_dot_product import gradients
+from fastprof.ops.attention.formulas import Bounds, gradients, varlen_sizes
 from fastprof.ops.attention.sizes import (
     Operands,
     attention_forward,
@@ -36,14 +33,9 @@ from fastprof.ops.tensor import elements, fresh
         xformers::efficient_attention_forward_cutlass xformers::efficient_attention_forward_ck
 """)
 def efficient_attention_forward_cutlass(
-    operands: Operands,
-    starts: Tensor | None = None,
-    first: Any = None,
-    second: Any = None,
-    *,
-    direction: str,
+    operands: Operands, bounds: Bounds, *, direction: str
 ) -> Work:
-    return attention_work(varlen_sizes(operands, starts, lengths(first, second)), direction)
+    return attention_work(varlen_sizes(operands, bounds.starts, bounds.longest), direction)
 
 
 @operators("""
@@ -57,16 +49,12 @@ def efficient_attention_forward_cutlass(
         xformers::efficient_attention_backward_cutlass xformers::efficient_attention_backward_ck
 """)
 def efficient_attention_backward_cutlass(
-    gradient: Tensor,
-    operands: Operands,
-    starts: Tensor | None = None,
-    first: Any = None,
-    second: Any = None,
+    gradient: Tensor, operands: Operands, bounds: Bounds
 ) -> Work:
+    starts = bounds.starts
     if starts is not None and len(starts.shape) != 1:
         raise CannotModel(f"starts of sequences have shape {starts.shape}, not 1-d")
-    sizes = varlen_sizes(operands, starts, lengths(first, second))
-    return gradients(gradient, operands, sizes)
+    return gradients(gradient, operands, varlen_sizes(operands, starts, bounds.longest))
 
 
 @operators("""

@@ -7,9 +7,8 @@ from typing import Any, Final
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.axes import EXPONENTIAL, LOGARITHM, SIGMOID
 from fastprof.ops.cost import Answer, CannotModel, Cost
-from fastprof.ops.losses.distances import LOG_SIGMOID
-from fastprof.ops.losses.elementwise import Reduce, Reduced
-from fastprof.ops.parameters import Flag
+from fastprof.ops.losses.distances import LOG_SIGMOID, Reduce, Reduced
+from fastprof.ops.parameters import Flag, Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.table import table_row
 from fastprof.ops.tensor import (
@@ -21,6 +20,7 @@ from fastprof.ops.tensor import (
     moved,
     named,
     present,
+    same_shape,
     texts,
 )
 
@@ -120,8 +120,7 @@ def _output(x: Tensor, dtype: Dtype, half_to_float: Flag) -> tuple[Tensor, bool]
 def _gradient(
     gradient: Tensor, y: Tensor, dtype: Dtype = None, x: Tensor | None = None, *, flops: int
 ) -> Answer:
-    if gradient.shape != y.shape:
-        raise CannotModel(f"gradient {gradient.shape} does not fit {y.shape}")
+    same_shape(gradient, y)
     dx = fresh(y, dtype=named(dtype) if x is None else x.dtype)
     exact = not isinstance(dtype, Unknown)
     return Cost(elements(y.shape) * flops, moved(gradient, y, dx), exact), texts(gradient, y)
@@ -213,14 +212,10 @@ def nll_loss(
     (gradient, x, target, weight, _, _, total): nll_loss_backward nll_loss2d_backward
 """)
 def nll_loss_backward(
-    gradient: Tensor,
-    x: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    total: Tensor | None = None,
+    gradient: Tensor, x: Tensor, target: Tensor, weight: Tensor | None = None, *, read: Tensors
 ) -> Answer:
     flops = _picks(x, target, weight) * (1 + (weight is not None))
-    moves = moved(gradient, target, weight, total, fresh(x))
+    moves = moved(gradient, target, weight, *read, fresh(x))
     return Cost(flops, moves), texts(x, target, weight)
 
 
@@ -254,7 +249,11 @@ def cross_entropy(
     else:
         cost += nll_loss(x, target, reduce, weight, direction=direction)[0]
     if not isinstance(label_smoothing, Unknown) and label_smoothing > 0:
-        cost += _smoothing(x, weight, direction)
+        # The mean of all classes' log probabilities is part of the loss: a (1 - s) + s / c b.
+        cost += Cost(elements(x.shape), moved(fresh(x)))
+        if direction == "fprop":
+            of_weight = elements(x.shape) * (weight is not None)
+            cost += Cost(of_weight + 4 * elements(_targets(x)), moved(weight))
     return cost + Cost(0, 0, known), texts(x, target, weight)
 
 
@@ -268,15 +267,6 @@ def _probabilities(
     if direction == "bprop":
         return Cost(flops, moved(loss, target, weight, fresh(x)), reduced.exact)
     return Cost(flops, moved(fresh(x), target, weight, loss), reduced.exact)
-
-
-def _smoothing(x: Tensor, weight: Tensor | None, direction: str) -> Cost:
-    # The mean of all classes' log probabilities is part of the loss: a (1 - s) + s / c b.
-    if direction == "bprop":
-        return Cost(elements(x.shape), moved(fresh(x)))
-    targets = elements(_targets(x))
-    flops = elements(x.shape) * (1 + (weight is not None)) + 4 * targets
-    return Cost(flops, moved(fresh(x), weight))
 
 
 @operators("""

@@ -1,9 +1,7 @@
-"""FLOPs and bytes of einsum, of outer and Kronecker products and of bilinear layers.
+"""FLOPs and bytes of einsum, chains and bilinear forms, of outer, Kronecker and other products.
 
-torch computes them by elementwise multiplication, so FlopCounterMode does not count them. Here each
-multiplication and addition counts.
-
-Several matrix products in one call: chains and bilinear forms.
+torch computes outer, Kronecker, cross and dot products by elementwise multiplication, so
+FlopCounterMode does not count them. Here each multiplication and addition counts.
 """
 
 from __future__ import annotations
@@ -34,8 +32,6 @@ from fastprof.ops.tensor import (
     texts,
 )
 from fastprof.ops.tensor_cores import why_not
-
-# FLOPs and bytes of products that are no matrix products: outer, Kronecker, cross, vecdot.
 
 
 @operators("""
@@ -203,10 +199,8 @@ def einsum(
     m, n, k = done.products[-1][1:] if done.products else (0, 0, 0)
     sizes = {"M": n, "N": m, "K": k} if done.products else {}
     work = chain_products(flops, operands, output, sizes, direction)
-    if len(operands) == 2 or (path and not isinstance(path, Unknown)):
-        return work
-    (part,) = work.parts
-    return Work((replace(part, cost=replace(part.cost, exact=False)),))
+    in_order = len(operands) == 2 or bool(path and not isinstance(path, Unknown))
+    return work.estimated(in_order)
 
 
 def _of_one(done: Contraction, operand: Tensor, direction: str) -> Work:

@@ -1,6 +1,4 @@
-"""FLOPs and bytes of products of matrices and vectors, and of linear layers.
-
-The parts of a matrix product: forward pass, bias and gradients.
+"""FLOPs and bytes of products of matrices and vectors, and of linear layers, by parts.
 
 A product is C[b, m, n] = A[b, m, k] @ B[b, k, n]: 2 b m n k FLOPs. As in torch's FlopCounterMode,
 addends, alpha and beta are not counted. A complex multiply-add is four real ones, 8 FLOPs, which
@@ -166,9 +164,6 @@ def _bias_params(product: Product) -> str:
     return f"M={product.n},N={product.m},{short_type(product.dtype)},"
 
 
-# Shape checks of matrix products, and the work of a plain product.
-
-
 def ranks(rank: int, *tensors: Tensor) -> None:
     """Check the number of dimensions; raises CannotModel when a tensor has another rank."""
     for tensor in tensors:
@@ -203,9 +198,6 @@ def plain(product: Product, direction: str, out_dtype: Dtype = None) -> Work:
     if direction == "fprop":
         return Work((forward(product),))
     return Work((*product_gradients(product),))
-
-
-# FLOPs and bytes of products of a matrix and a vector, and of two vectors.
 
 
 @operators("""
@@ -403,28 +395,17 @@ def addbmm(addend: Tensor, batch1: Tensor, batch2: Tensor, *, direction: str) ->
 """)
 def matmul(left: Tensor, right: Tensor, *, direction: str) -> Work:
     if len(right.shape) == 1:
-        return (
-            dot_product(left, right, direction)
-            if len(left.shape) == 1
-            else matrix_vector(left, right, direction)
-        )
-    return plain(_matmul_product(left, right), direction)
+        product = dot_product if len(left.shape) == 1 else matrix_vector
+        return product(left, right, direction)
+    if len(right.shape) == 2:
+        return plain(_matrices(left, right), direction)
+    return plain(batched(left, right), direction)
 
 
 def _matrices(left: Tensor, right: Tensor) -> Product:
+    # All leading dimensions of A are rows.
     inner = inner_size(left.shape, -1, right.shape, -2)
-    return Product(left.shape[-2], right.shape[-1], inner, left, right)
-
-
-def _matmul_product(left: Tensor, right: Tensor) -> Product:
-    # With a matrix on the right, all leading dimensions of A are rows.
-    if len(right.shape) == 2:
-        inner = inner_size(left.shape, -1, right.shape, -2)
-        return Product(elements(left.shape[:-1]), right.shape[1], inner, left, right)
-    return batched(left, right)
-
-
-# FLOPs and bytes of linear layers, and the gradients of products as separate operators.
+    return Product(elements(left.shape[:-1]), right.shape[-1], inner, left, right)
 
 
 @operators("""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from fastprof.model.call import Tensor
-from fastprof.ops.cost import CannotModel, Part, Work
+from fastprof.ops.cost import CannotModel, Work
 from fastprof.ops.matrix.matmul import (
     Product,
     batched,
@@ -89,8 +88,8 @@ def grouped_mm(
 ) -> Work:
     product = _grouped(left, mat2, ends, out_dtype)
     if direction == "bprop":
-        return _estimated(product_gradients(product), ends)
-    return _estimated((forward(product, *present(ends, bias)),), ends)
+        return Work(product_gradients(product)).estimated(ends is None)
+    return Work((forward(product, *present(ends, bias)),)).estimated(ends is None)
 
 
 @operators("""
@@ -116,7 +115,7 @@ def scaled_grouped_mm(
 ) -> Work:
     product = _grouped(left, mat2, ends, out_dtype)
     added = present(ends, *read, *scales_a, *scales_b)
-    return _estimated((forward(product, *added),), ends)
+    return Work((forward(product, *added),)).estimated(ends is None)
 
 
 @operators("""
@@ -201,9 +200,3 @@ def _grouped(left: Tensor, right: Tensor, ends: Tensor | None, asked: Dtype) -> 
     shares = 1 if of_batch else groups
     rows, columns = left.shape[-2], right.shape[-1]
     return Product(rows, columns, inner, left, right, written=written, shares=shares)
-
-
-def _estimated(parts: tuple[Part, ...], ends: Tensor | None) -> Work:
-    if ends is None:
-        return Work(parts)
-    return Work(tuple(replace(part, cost=replace(part.cost, exact=False)) for part in parts))

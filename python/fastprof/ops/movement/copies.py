@@ -1,7 +1,4 @@
-"""Bytes of tensor copies: joining, repeating, reordering, masking a triangle.
-
-Bytes of copies and type conversions: read in one type, written in another.
-"""
+"""Bytes of copies: joining, repeating, reordering, masking a triangle, conversions of types."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from typing import Final
 from fastprof._system.classes import NamedTuple
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.cost import Answer, CannotModel, Cost
-from fastprof.ops.parameters import Int, Ints, Number, Tensors
+from fastprof.ops.parameters import Int, Ints, Number, Size, Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import (
@@ -237,7 +234,7 @@ def repeat_interleave(
     x: Tensor,
     repeats: Tensor | int | Unknown | None = None,
     dim: Int | None = None,
-    output_size: Int | None = None,
+    output_size: Size = None,
     *,
     direction: str,
 ) -> Answer:
@@ -383,14 +380,8 @@ _METHODS: Final = {
     "cdouble": "complex128",
 }
 _CASTS: Final = {
-    "_cast_Double": "float64",
-    "_cast_Float": "float32",
-    "_cast_Half": "float16",
-    "_cast_Long": "int64",
-    "_cast_Int": "int32",
-    "_cast_Short": "int16",
-    "_cast_Char": "int8",
-    "_cast_Byte": "uint8",
+    f"_cast_{name.capitalize()}": _METHODS[name]
+    for name in ("double", "float", "half", "long", "int", "short", "char", "byte")
 }
 
 

@@ -9,7 +9,7 @@ from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.axes import POWER
 from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
 from fastprof.ops.movement.copies import More, sizes_given
-from fastprof.ops.parameters import Int, Ints, Number
+from fastprof.ops.parameters import Int, Ints, Number, Size
 from fastprof.ops.registry import operators
 from fastprof.ops.table import table_row
 from fastprof.ops.tensor import (
@@ -153,7 +153,7 @@ def scalar_tensor(value: Number | Unknown, dtype: Dtype = None) -> Answer:
 """)
 def eye(
     rows: Int,
-    columns: Int | None = None,
+    columns: Size = None,
     dtype: Dtype = None,
     second: Any = None,
     third: Any = "absent",
@@ -181,9 +181,6 @@ def eye(
     return new_tensor(
         rows * width, dtype if isinstance(dtype, str | int | Unknown) else None, DEFAULT_TYPE
     )
-
-
-# FLOPs and bytes of number sequences: ranges, linear steps, triangle indices.
 
 
 _LARGEST: Final = 1 << 16  # rows of the largest supported triangle
@@ -289,7 +286,6 @@ def _spaced(
     *,
     flops: int,
 ) -> Answer:
-    del start, end, base
     if isinstance(steps, Unknown) or steps < 0:
         raise CannotModel(f"invalid number of steps {steps}")
     return new_tensor(steps, dtype, DEFAULT_TYPE, flops)

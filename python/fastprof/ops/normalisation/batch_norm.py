@@ -10,7 +10,7 @@ from fastprof.ops.cost import Answer, CannotModel, Cost
 from fastprof.ops.parameters import Flag
 from fastprof.ops.registry import operators
 from fastprof.ops.table import table_row
-from fastprof.ops.tensor import canonical_type, elements, fresh, moved, texts
+from fastprof.ops.tensor import canonical_type, elements, fresh, moved, same_shape, texts
 
 # FLOPs per element, from the formulas. Per-channel operations (a square root, a division) are not
 # counted.
@@ -81,10 +81,7 @@ def batch_norm(
     *,
     direction: str,
 ) -> Answer:
-    vectors = vectors.ordered(cudnn_enabled)
-    channels = channels_of(x)
-    channels_fit(channels, *vectors)
-    return _norm(x, vectors, channels, training, direction)
+    return _norm(x, vectors.ordered(cudnn_enabled), training, direction)
 
 
 def _batch_norm(
@@ -96,7 +93,6 @@ def _batch_norm(
     training: bool,
     direction: str,
 ) -> Answer:
-    del momentum, eps
     return batch_norm(x, vectors, training, direction=direction)
 
 
@@ -133,13 +129,15 @@ def instance_norm(
     *,
     direction: str,
 ) -> Answer:
-    vectors = vectors.ordered(cudnn_enabled)
+    return _norm(x, vectors.ordered(cudnn_enabled), use_input_stats, direction, by_sample=True)
+
+
+def _norm(
+    x: Tensor, vectors: Vectors, training: Flag, direction: str, *, by_sample: bool = False
+) -> Answer:
     channels = channels_of(x)
     channels_fit(channels, *vectors)
-    return _norm(x, vectors, x.shape[0] * channels, use_input_stats, direction)
-
-
-def _norm(x: Tensor, vectors: Vectors, groups: int, training: Flag, direction: str) -> Answer:
+    groups = channels * (x.shape[0] if by_sample else 1)
     weight, bias, running_mean, running_var = vectors
     params = texts(x, weight, bias)
     exact = not isinstance(training, Unknown)
@@ -206,8 +204,7 @@ def batch_norm_backward(
     training: Flag = True,
 ) -> Answer:
     channels = channels_of(x)
-    if gradient.shape != x.shape:
-        raise CannotModel(f"gradient {gradient.shape} does not fit {x.shape}")
+    same_shape(gradient, x)
     saved = (save_mean, save_var) if training else (running_mean, running_var)
     channels_fit(channels, weight, running_mean, running_var)
     flops, moves = _gradients(gradient, x, weight, weight, saved, bool(training))
@@ -273,9 +270,8 @@ def batch_norm_elemt(
     x: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Tensor, invstd: Tensor
 ) -> Answer:
     channels_fit(channels_of(x), weight, bias, mean, invstd)
-    flops = APPLIED + (weight is not None) + (bias is not None)
-    moves = moved(x, weight, bias, mean, invstd, fresh(x))
-    return Cost(elements(x.shape) * flops, moves), texts(x, weight, bias)
+    flops = elements(x.shape) * _per_element(APPLIED, weight, bias)
+    return Cost(flops, moved(x, weight, bias, mean, invstd, fresh(x))), texts(x, weight, bias)
 
 
 @operators("""
@@ -287,8 +283,7 @@ def batch_norm_elemt(
 def batch_norm_backward_reduce(
     gradient: Tensor, x: Tensor, mean: Tensor, invstd: Tensor, weight: Tensor | None = None
 ) -> Answer:
-    if gradient.shape != x.shape:
-        raise CannotModel(f"gradient {gradient.shape} does not fit {x.shape}")
+    same_shape(gradient, x)
     channels_fit(channels_of(x), mean, invstd, weight)
     of_vectors = () if weight is None else (fresh(weight), fresh(weight))
     moves = moved(gradient, x, mean, invstd, fresh(mean), fresh(mean), *of_vectors)
@@ -310,8 +305,7 @@ def batch_norm_backward_elemt(
     sum_dy: Tensor,
     sum_dy_xmu: Tensor,
 ) -> Answer:
-    if gradient.shape != x.shape:
-        raise CannotModel(f"gradient {gradient.shape} does not fit {x.shape}")
+    same_shape(gradient, x)
     vectors = (mean, invstd, weight, sum_dy, sum_dy_xmu)
     channels_fit(channels_of(x), *vectors)
     return Cost(elements(x.shape) * GRADIENT, moved(gradient, x, *vectors, fresh(x))), texts(

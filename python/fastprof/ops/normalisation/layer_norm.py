@@ -10,8 +10,8 @@ from fastprof.ops.axes import POWER, SQUARE_ROOT, Dims, left
 from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
 from fastprof.ops.normalisation.batch_norm import channels_fit, channels_of, statistics
 from fastprof.ops.parameters import Int, Ints, Number
-from fastprof.ops.registry import TORCH, op, operators
-from fastprof.ops.tensor import elements, fresh, moved, texts
+from fastprof.ops.registry import operators
+from fastprof.ops.tensor import elements, fresh, moved, same_shape, texts
 
 
 class _Norm(NamedTuple):
@@ -30,37 +30,9 @@ _CENTRED: Final = _Norm(6, 9, 3, 2)
 # dx = (dy - x^ * c) * rstd 3; dy * weight 1, dy * x^ summed 2.
 _ROOT: Final = _Norm(3, 6, 3, 1)
 
-_APEX: Final = "apex.normalization.fused_layer_norm"
-_SHAPED: Final = "(x, normalized_shape, weight, bias, ...)"
 
-
-@op(
-    _APEX,
-    "fused_layer_norm(x, normalized_shape, ...)",
-    "fused_layer_norm_affine(x, weight, bias, normalized_shape, ...)",
-    "mixed_dtype_fused_layer_norm_affine(x, weight, bias, normalized_shape, ...)",
-)
-@op(
-    TORCH,
-    "layer_norm" + _SHAPED,
-    "native_layer_norm" + _SHAPED,
-    "native_layer_norm(x, weight, bias, _, _, ...)",
-    aten=(
-        "layer_norm" + _SHAPED,
-        "native_layer_norm" + _SHAPED,
-        "native_layer_norm(x, weight, bias, _, _, ...)",
-    ),
-)
-def layer_norm(
-    x: Tensor,
-    normalized_shape: Ints | Unknown | None = None,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    *,
-    direction: str,
-) -> Answer:
-    """x[.., d] normalised by row: (x - mean) / sqrt(var + eps) * weight[d] + bias[d].
-
+@operators("""
+    x[.., d] normalised by row: (x - mean) / sqrt(var + eps) * weight[d] + bias[d].
     FLOPs: 8 per element (mean 1, variance 3, normalising 2, weight 1, bias 1); backward 13 (9 for
     dx, of the weight 3, of the bias 1).
     Bytes: x read once (a row stays on the chip), y written, weight and bias read, mean and
@@ -70,27 +42,40 @@ def layer_norm(
     The row is the weight's shape, else normalized_shape. Per-row operations are not counted. All
     gradients are assumed to be computed. torch 1.4 to 1.6 has rows and row length instead of
     normalized_shape; apex's functions are those of its module.
-    """
+    (x, normalized_shape, weight, bias, ...): layer_norm native_layer_norm
+    (x, weight, bias, _, _, ...): native_layer_norm
+    (x, normalized_shape, ...): apex.normalization.fused_layer_norm.fused_layer_norm
+    (x, weight, bias, normalized_shape, ...):
+        apex.normalization.fused_layer_norm.fused_layer_norm_affine
+        apex.normalization.fused_layer_norm.mixed_dtype_fused_layer_norm_affine
+""")
+def layer_norm(
+    x: Tensor,
+    normalized_shape: Ints | Unknown | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    *,
+    direction: str,
+) -> Answer:
     rows = _rows(x, normalized_shape, weight)
     return _norm(_CENTRED, x, weight, bias, rows, 2, direction)
 
 
-_ROOT_SHAPED: Final = "(x, normalized_shape, weight, ...)"
+@operators("""
+    x[.., d] / sqrt(mean(x^2) + eps) * weight[d].
+    FLOPs: 4 per element (squares added 2, scaling 1, weight 1); backward 9 (6 for dx, of the weight
+    3).
+    Bytes: x read once, y written, weight read, one statistic of each row written. Backward reads
+    dy and x, writes dx and the gradient of the weight.
 
-
-@op(
-    _APEX,
-    "fused_rms_norm(x, normalized_shape, ...)",
-    "manual_rms_norm" + _ROOT_SHAPED,
-    "fused_rms_norm_affine(x, weight, normalized_shape, ...)",
-    "mixed_dtype_fused_rms_norm_affine(x, weight, normalized_shape, ...)",
-)
-@op(
-    TORCH,
-    "rms_norm" + _ROOT_SHAPED,
-    "_fused_rms_norm" + _ROOT_SHAPED,
-    aten=("rms_norm" + _ROOT_SHAPED, "_fused_rms_norm" + _ROOT_SHAPED),
-)
+    Counted as one kernel, even if torch uses several.
+    (x, normalized_shape, weight, ...): rms_norm _fused_rms_norm
+        apex.normalization.fused_layer_norm.manual_rms_norm
+    (x, normalized_shape, ...): apex.normalization.fused_layer_norm.fused_rms_norm
+    (x, weight, normalized_shape, ...):
+        apex.normalization.fused_layer_norm.fused_rms_norm_affine
+        apex.normalization.fused_layer_norm.mixed_dtype_fused_rms_norm_affine
+""")
 def rms_norm(
     x: Tensor,
     normalized_shape: Ints | Unknown | None = None,
@@ -98,15 +83,6 @@ def rms_norm(
     *,
     direction: str,
 ) -> Answer:
-    """x[.., d] / sqrt(mean(x^2) + eps) * weight[d].
-
-    FLOPs: 4 per element (squares added 2, scaling 1, weight 1); backward 9 (6 for dx, of the weight
-    3).
-    Bytes: x read once, y written, weight read, one statistic of each row written. Backward reads
-    dy and x, writes dx and the gradient of the weight.
-
-    Counted as one kernel, even if torch uses several.
-    """
     rows = _rows(x, normalized_shape, weight)
     return _norm(_ROOT, x, weight, None, rows, 2, direction)
 
@@ -201,11 +177,6 @@ def _gradients(
     return Cost(elements(x.shape) * flops, moves)
 
 
-def _paired(gradient: Tensor, x: Tensor) -> None:
-    if gradient.shape != x.shape:
-        raise CannotModel(f"gradient {gradient.shape} does not fit {x.shape}")
-
-
 @operators("""
     dx[.., d], dweight[d] and dbias[d] of a layer norm from dy, x, mean and rstd.
     FLOPs: 13 per element (9 for dx, of the weight 3, of the bias 1).
@@ -224,7 +195,7 @@ def native_layer_norm_backward(
     bias: Tensor | None = None,
     normalized_shape: Ints | Unknown | None = None,
 ) -> Answer:
-    _paired(gradient, x)
+    same_shape(gradient, x)
     _same_row(weight, bias)
     cost = _gradients(_CENTRED, gradient, x, weight, bias, moved(mean, rstd), 2)
     return cost, texts(gradient, x, weight)
@@ -239,7 +210,7 @@ def native_layer_norm_backward(
 def fused_rms_norm_backward(
     gradient: Tensor, x: Tensor, rstd: Tensor, weight: Tensor | None = None
 ) -> Answer:
-    _paired(gradient, x)
+    same_shape(gradient, x)
     cost = _gradients(_ROOT, gradient, x, weight, None, moved(rstd), 2)
     return cost, texts(gradient, x, weight)
 
@@ -256,7 +227,7 @@ def fused_rms_norm_backward(
 def native_group_norm_backward(
     gradient: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None = None
 ) -> Answer:
-    _paired(gradient, x)
+    same_shape(gradient, x)
     channels_fit(channels_of(x), weight)
     cost = _gradients(_CENTRED, gradient, x, weight, weight, moved(mean, rstd), 3)
     return cost, texts(gradient, x, weight)
@@ -360,8 +331,7 @@ def weight_norm(v: Tensor, g: Tensor, *, direction: str) -> Answer:
         _weight_norm_differentiable_backward
 """)
 def weight_norm_interface_backward(gradient: Tensor, v: Tensor, g: Tensor, norms: Tensor) -> Answer:
-    if gradient.shape != v.shape:
-        raise CannotModel(f"gradient {gradient.shape} does not fit {v.shape}")
+    same_shape(gradient, v)
     _norms(v, g)
     return _weight_gradients(gradient, v, g, norms)
 

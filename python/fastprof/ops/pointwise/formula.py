@@ -9,8 +9,7 @@ from typing import Final
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
 from fastprof.ops.parameters import Number
-from fastprof.ops.pointwise.arithmetic import ARITHMETIC, LOGIC
-from fastprof.ops.pointwise.functions import ACTIVATIONS, FUNCTIONS, GRADIENTS
+from fastprof.ops.pointwise.functions import ACTIVATIONS, ARITHMETIC, FUNCTIONS, GRADIENTS, LOGIC
 from fastprof.ops.pointwise.table import Operator, Output
 from fastprof.ops.registry import TORCH, op
 from fastprof.ops.tensor import (

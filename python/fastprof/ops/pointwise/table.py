@@ -86,57 +86,6 @@ class PointwiseRow:
     operator: Operator
 
 
-def row(
-    names: str,
-    text: str,
-    flops: int,
-    operands: str = "self",
-    output: Output = Output.PROMOTED,
-    *,
-    gradient: Gradient | int | None = -1,
-    python: str = "",
-    aten: str = "",
-    stems: str = "",
-    special: str = "",
-    in_place: bool | str = True,
-    needed: int | None = None,
-    complex_flops: int | None = None,
-) -> PointwiseRow:
-    """A row of a table, its names and operands as text.
-
-    `names` are shared by Python and ATen, `python` and `aten` belong to one of them. A stem "add"
-    denotes __add__, __radd__, __iadd__ and iadd. ATen prefixes the names of torch.special.
-    `in_place` lists the names with an in-place form ("_" at the end), or whether all have one. An
-    int `gradient` is the FLOPs of a gradient that reads a saved tensor, by default those of
-    forward.
-    """
-    if isinstance(gradient, int):
-        gradient = saved(flops if gradient < 0 else gradient)
-    if isinstance(in_place, bool):
-        in_place = names if in_place else ""
-    written = tuple(f"{name}_" for name in in_place.split())
-    stem = stems.split()
-    listed = dict.fromkeys([*names.split(), *python.split(), *special.split()])
-    listed |= dict.fromkeys(form.format(text) for text in stem for form in ("__{}__", "__r{}__"))
-    in_aten = [*names.split(), *aten.split(), *(f"special_{name}" for name in special.split())]
-    parameters = tuple(operands.split())
-    count = sum(parameter != "_" for parameter in parameters)
-    operator = Operator(
-        flops, parameters, output, gradient, count if needed is None else needed, complex_flops
-    )
-    return PointwiseRow(
-        python=tuple(listed),
-        aten=tuple(in_aten),
-        python_in_place=(
-            *written,
-            *(form.format(text) for text in stem for form in ("__i{}__", "i{}")),
-        ),
-        aten_in_place=(*written, *(f"__i{name[2:]}" for name in aten.split() if name[0] == "_")),
-        text=text,
-        operator=operator,
-    )
-
-
 def saved(flops: int) -> Gradient:
     """Gradient and a saved tensor read, gradient written."""
     return Gradient(flops, 3)
@@ -167,37 +116,60 @@ _CONSTANTS: Final = {
 def rows(text: str) -> tuple[PointwiseRow, ...]:
     """The rows of a table, `names: what they compute; FLOPs; option; option`, on indented lines.
 
-    "-" in place of names shared by Python and ATen: there are none. Numbers are sums of products of
-    numbers and constants of `_CONSTANTS`. Options are arguments of `row`,
-    with the words `of` (the operands), `complex` (FLOPs of complex elements), `gradient` (FLOPs of
-    one that reads a saved tensor) or `passed` (of one that does not), `gradient of zeros`,
-    `no gradient` and `never in place`.
+    Names are shared by Python and ATen, "-" for none. Numbers are sums of products of numbers and
+    constants of `_CONSTANTS`. Options:
+
+    - `of`: the operands, by default self; `needed`: how many of them
+    - `output`: a member of `Output`, by default PROMOTED
+    - `complex`: FLOPs of complex elements
+    - `gradient`: FLOPs of one that reads a saved tensor, by default those of forward; `passed`: of
+      one that does not; `gradient of zeros`; `no gradient`
+    - `python`, `aten`: names of one of them; `special`: of torch.special, which ATen prefixes;
+      `stems`: "add" stands for __add__, __radd__, __iadd__ and iadd
+    - `in_place`: the names with an in-place form ("_" at the end), by default all;
+      `never in place`
     """
     return tuple(map(_row, re.sub(r"\n +", " ", cleandoc(text)).splitlines()))
 
 
 def _row(line: str) -> PointwiseRow:
-    names, _, rest = line.partition(": ")
-    text, flops, *options = rest.split("; ")
+    heads, _, rest = line.partition(": ")
+    text, number, *options = rest.split("; ")
     given = dict(option.split(" ", 1) for option in options)
-    gradient: Gradient | int | None = _number(given.get("gradient", "-1").replace("of zeros", "0"))
+    flops, names = _number(number), heads.replace("-", "")
+    python, aten, stems, special = (
+        given.get(key, "").split() for key in ("python", "aten", "stems", "special")
+    )
+    gradient: Gradient | None = saved(flops)
     if "passed" in given:
         gradient = passed(_number(given["passed"]))
     elif given.get("gradient") == "of zeros":
         gradient = ZEROED
+    elif "gradient" in given:
+        gradient = saved(_number(given["gradient"]))
     elif "no" in given:
         gradient = NONE
-    return row(
-        names.replace("-", ""),
-        text,
-        _number(flops),
-        given.get("of", "self"),
+    in_place = given.get("in_place", "" if "never" in given else names)
+    written = tuple(f"{name}_" for name in in_place.split())
+    listed = dict.fromkeys([*names.split(), *python, *special])
+    listed |= dict.fromkeys(form.format(stem) for stem in stems for form in ("__{}__", "__r{}__"))
+    operands = tuple(given.get("of", "self").split())
+    count = sum(operand != "_" for operand in operands)
+    operator = Operator(
+        flops,
+        operands,
         Output[given.get("output", "PROMOTED")],
-        gradient=gradient,
-        in_place=given.get("in_place", "never" not in given),
-        needed=_number(given["needed"]) if "needed" in given else None,
-        complex_flops=_number(given["complex"]) if "complex" in given else None,
-        **{key: given[key] for key in ("python", "aten", "stems", "special") if key in given},
+        gradient,
+        _number(given["needed"]) if "needed" in given else count,
+        _number(given["complex"]) if "complex" in given else None,
+    )
+    return PointwiseRow(
+        tuple(listed),
+        (*names.split(), *aten, *(f"special_{name}" for name in special)),
+        (*written, *(form.format(stem) for stem in stems for form in ("__i{}__", "i{}"))),
+        (*written, *(f"__i{name[2:]}" for name in aten if name[0] == "_")),
+        text,
+        operator,
     )
 
 

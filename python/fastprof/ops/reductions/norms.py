@@ -71,17 +71,13 @@ def norm(
     if third is not None and keepdim is None:
         dtype = third if not isinstance(third, tuple) else dtype
     elif third is not None:
-        dim = _no_name(third)
+        if isinstance(third, str):
+            raise CannotModel(f"no dimension {third!r}")
+        dim = third
     dim = axis if dim is None else dim
     if ord is not None:
         return _by_order(x, ord, dim, dtype, direction)
     return _norm(x, p, dim, dtype, direction)
-
-
-def _no_name(dim: Ints | str | Unknown) -> Ints | Unknown:
-    if isinstance(dim, str):
-        raise CannotModel(f"no dimension {dim!r}")
-    return dim
 
 
 def _norm(x: Tensor, p: Order, dim: Dims, dtype: Dtype, direction: str) -> Answer:
@@ -239,7 +235,11 @@ def torch_max(
     elif isinstance(second, Tensor):
         other, second = second, None
     if other is not None:
-        return _of_two(x, other, direction)
+        output = Tensor(broadcast(x.shape, other.shape), result_type((x, other)))
+        count = elements(output.shape)
+        if direction == "fprop":
+            return Cost(count, moved(x, other, output)), texts(x, other)
+        return Cost(3 * count, moved(x, other, x, other, output)), texts(x, other)
     if second is None and isinstance(keepdim, Unknown):
         second = keepdim
     for each in (second, axis):
@@ -257,14 +257,6 @@ def torch_max(
 def _masked(x: Tensor, output: Tensor) -> int | None:
     # x, the outputs and their gradients read, the gradient of x written.
     return moved(x, fresh(x), output, output)
-
-
-def _of_two(x: Tensor, other: Tensor, direction: str) -> Answer:
-    output = Tensor(broadcast(x.shape, other.shape), result_type((x, other)))
-    count = elements(output.shape)
-    if direction == "fprop":
-        return Cost(count, moved(x, other, output)), texts(x, other)
-    return Cost(3 * count, moved(x, other, x, other, output)), texts(x, other)
 
 
 @operators("""
@@ -295,8 +287,6 @@ def value_selecting_reduction_backward(
     moves = moved(gradient, indices, of_sizes(gradient, sizes))
     return Cost(0, moves), texts(gradient, indices)
 
-
-# FLOPs and bytes of equal, allclose and is_nonzero.
 
 _BOOL: Final = Tensor((), "bool")
 _CLOSE: Final = 7  # |x - other| <= absolute + relative * |other|, or x = other

@@ -1,7 +1,4 @@
-"""Section: the length of a step, what the GPU does in it, and what to change.
-
-The charts of the parts of each step: busy time by kind of work, idle time by cause.
-"""
+"""Section: the length of a step, what the GPU does in each, and what to change."""
 
 from __future__ import annotations
 

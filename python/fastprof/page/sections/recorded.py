@@ -62,7 +62,10 @@ def _of_file(info: dict[str, Any]) -> Table:
             f"{each['device']}: {each['name'] or 'name not recorded'}" for each in info["gpus"]
         ),
         "rank": _rank(info["rank"]),
-        "processes": _processes(info["processes"]),
+        "processes": ", ".join(
+            f"{process['pid']} {process['name'] or ''}".strip()
+            for process in info["processes"] or ()
+        ),
         "span": _span(info["span"]),
         "launches": None if info["launches"] is None else f"{info['launches']:,}",
         "memory events": f"{info['memory_events']:,}" if info["memory_events"] else "none",
@@ -76,12 +79,6 @@ def _rank(rank: dict[str, Any] | None) -> str:
     if rank is None or rank["rank"] is None:
         return ""
     return f"{rank['rank']} of {rank['world_size']}" if rank["world_size"] else f"{rank['rank']}"
-
-
-def _processes(processes: list[dict[str, Any]] | None) -> str:
-    return ", ".join(
-        f"{process['pid']} {process['name'] or ''}".strip() for process in processes or ()
-    )
 
 
 def _span(span: dict[str, int] | None) -> str:

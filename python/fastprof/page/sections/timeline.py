@@ -1,9 +1,8 @@
-"""Section: what GPUs and threads do during a step, on a common time axis.
+"""Section: what GPUs and threads do during a step, on a common time axis, as arrays of a page.
 
-Time lines as arrays of a page; `assets/timeline_data.js` reads them.
-
-Numbers of more than 8 bits are byte planes: all lowest bytes, then all second bytes, and so on.
-They compress to half the size of integers, and hold more than 32 bits.
+`assets/timeline_data.js` reads the arrays. Numbers of more than 8 bits are byte planes: all lowest
+bytes, then all second bytes, and so on. They compress to half the size of integers, and hold more
+than 32 bits.
 
 For each time line I, of all events, lane by lane:
 
@@ -60,7 +59,8 @@ def section(source: PageSource) -> Section:
         most = min(EVENTS, max(_LEAST, n_left // (len(choices) - i) if i else EVENTS))
         lines.append(timelines.between(each.window, most))
         n_left -= len(lines[-1].events.start)
-    threads = _threads(profile)
+    # The names of threads by process and thread id.
+    threads = {pair: name for pair, name in profile.about.threads.items() if name}
     data, arrays = arrays_of(lines)
     data["choices"] = [_choice(*pair) for pair in zip(choices, lines, strict=True)]
     data["threads"] = [[pid, tid, name] for (pid, tid), name in threads.items()]
@@ -150,11 +150,6 @@ def _missing(profile: ProfileData, timelines: StepTimelines) -> Iterator[str]:
     elsewhere = profile.ranges.n_ended_elsewhere
     if elsewhere:
         yield f"{elsewhere:,} ranges end on another thread than they start on; they are not drawn."
-
-
-def _threads(profile: ProfileData) -> dict[tuple[int, int], str]:
-    """The names of threads by process and thread id."""
-    return {pair: name for pair, name in profile.about.threads.items() if name}
 
 
 def _title(lane: Lane, threads: dict[tuple[int, int], str]) -> str:

@@ -1,13 +1,12 @@
-"""Nesting to Attribution: the call path of every kernel, and its forward call.
+"""Nesting to Attribution: the call path of every kernel, its forward call, and recomputed passes.
 
 A *node* is a distinct path of labels. Kernels refer to frames, frames refer to nodes.
 
-Forward passes that non-reentrant checkpointing recomputes inside backward nodes.
-
-A Python stack shows them (`torch/utils/checkpoint.py: recompute_fn`). Without stacks, sequence
-numbers do: an operator inside a backward node has one only if autograd records it. Autograd records
-recomputed operators, in the few nodes that use a saved tensor first. With `create_graph` it records
-the operators of all nodes.
+A Python stack shows forward passes that non-reentrant checkpointing recomputes inside backward
+nodes (`torch/utils/checkpoint.py: recompute_fn`). Without stacks, sequence numbers do: an operator
+inside a backward node has one only if autograd records it. Autograd records recomputed operators,
+in the few nodes that use a saved tensor first. With `create_graph` it records the operators of all
+nodes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Threads that work while another waits: those of the autograd engine, and others like them.
+"""Threads that work while another waits, such as autograd's, and the ranges of the waiting one.
 
 `loss.backward()` passes the graph to threads of the engine (`pt_autograd_0`, ...) and waits: the
 calling thread launches nothing until they are done. A thread of the engine is recognised by
@@ -16,8 +16,6 @@ How this fails: an engine whose backward passes launch fewer than `_FEW` times a
 names is not recognised, and of an unnamed thread without backward kernels a single pass is not
 enough. A thread without ranges that trains by itself, while another with ranges launches now and
 then, is taken for that one's backward pass only if it launches at most `_MOST_TIMES` as often.
-
-The ranges of a thread that waits, around the work of the thread that it waits for.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The operator that created an autograd node, if the sequence number does not identify it.
+"""The operator that created an autograd node without a matching number, by the similarity of names.
 
 The sequence number of a forward operator is that of the *next* node. So the innermost operator with
 a number created the node, if it is an operator of torch. An operator without a sequence number may
@@ -9,8 +9,6 @@ prepared the call.
 If the name of a node cannot come from its carrier, the candidates are: another carrier with a
 matching name; an operator that started between the last carrier of the number and the first carrier
 of a larger one; an operator around the carrier.
-
-Names of autograd nodes, and their similarity to operator names.
 
 Generated nodes are named after the operator in CamelCase, plus `Backward` and, since PyTorch 1.10,
 a number: `NativeLayerNormBackward0`. The node of a custom Python function `Foo` is `FooBackward`,

@@ -1,9 +1,4 @@
-"""The capture that each graph launch replays.
-
-All captures of graphs, indexed to find those that a graph launch replays.
-
-Messages about graphs and their captures: in `fastprof info`, warnings and errors.
-"""
+"""The capture that each graph launch replays, of all that are indexed, and messages on them."""
 
 from __future__ import annotations
 

@@ -1,12 +1,6 @@
-"""How well the kernels of a graph launch match a capture.
+"""How well the kernels of a graph launch match a capture, by common subsequences in graph order.
 
-Common subsequences of two sequences of numbers.
-
-GPU work of graph launches and of captures, in the order of the graph.
-
-Grid and block of replayed kernels from the API calls of the capture.
-
-ROCm records no sizes for replayed kernels, but records them for captured calls.
+ROCm records no sizes for replayed kernels: they have those of captured API calls.
 """
 
 from __future__ import annotations

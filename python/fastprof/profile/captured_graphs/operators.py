@@ -1,9 +1,4 @@
-"""Operators around captured calls: their work, the kernels they can launch, sizes in names.
-
-Append the ranges and API calls of a capture file to the trace that replays its graphs.
-
-The captures in the file can then be read like those in the trace itself.
-"""
+"""Operators around captured calls, also of a capture file: their work, kernels, sizes in names."""
 
 from __future__ import annotations
 
@@ -21,14 +16,7 @@ from fastprof._system.regex import regex
 from fastprof.errors import BadInputError
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.markers import Kind
-from fastprof.model.trace import (
-    NEVER,
-    Appended,
-    Captured,
-    Launches,
-    Ranges,
-    Recording,
-)
+from fastprof.model.trace import NEVER, Appended, Captured, Launches, Ranges, Recording
 from fastprof.profile.callpath.attribution import Attribution
 from fastprof.profile.captured_graphs.choose import Around
 

@@ -1,7 +1,4 @@
-"""Steps between the marks of torch and CUDA: data loading, optimizers, launches of graphs.
-
-Steps that begin at each launch of one kernel or operator.
-"""
+"""Steps between the marks of torch and CUDA, or from each launch of one kernel or operator."""
 
 from __future__ import annotations
 

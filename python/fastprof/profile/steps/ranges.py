@@ -1,7 +1,4 @@
-"""Steps marked by ranges: `ProfilerStep#N`, or the user's own.
-
-Labels of steps: their numbers, and how messages show them.
-"""
+"""Steps marked by ranges, `ProfilerStep#N` or the user's own, and their labels."""
 
 from __future__ import annotations
 

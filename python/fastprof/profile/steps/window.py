@@ -1,9 +1,8 @@
-"""A part of a capture: the only part in which steps are looked for.
+"""A part of a capture, the only part in which steps are looked for; the start-up of a program.
 
-The start-up of a program: what runs before the work that the capture is about.
-
-Conservative: ranges must be named so, or uploads must be nearly all that the GPU does before the
-first product. Where nothing but start-up is recorded, there is none.
+Start-up is what runs before the work that the capture is about. It is told conservatively: ranges
+must be named so, or uploads must be nearly all that the GPU does before the first product. Where
+nothing but start-up is recorded, there is none.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Traces of torch.profiler to a Recording.
-
-Labels of the ranges of a PyTorch-profiler trace: category, stack, modules, name, arguments.
-
-Links recorded in a PyTorch-profiler trace: kernel to operator, backward to forward range.
-"""
+"""Traces of torch.profiler to a Recording, with the labels and links of their ranges."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""The ranges and all API calls of a trace of torch.profiler, with their times.
+"""The ranges and all API calls of a trace of torch.profiler, with their times and threads.
 
 To parse the text takes nearly all of the time of reading: `open` keeps what is here.
-
-Threads of a PyTorch-profiler trace: pairs of pid and tid, either of which may be text.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""Names of API calls by callback id, for NVProf files, which record only the ids.
+"""Names of API calls by callback id, for NVProf files, and demangling of C++ names.
 
 The ids are CUpti_runtime_api_trace_cbid and CUpti_driver_api_trace_cbid of the CUPTI reference,
 https://docs.nvidia.com/cupti/. Calls without a name here are shown as `cbid N`.
-
-Demangling of C++ names by the C++ library of the system.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""An SQLite file opened for reading: its schema, and table columns as arrays.
-
-Read-only SQLite connections that execute nothing from the file.
+"""An SQLite file opened read-only: its schema, and table columns as arrays.
 
 Views, triggers, virtual tables and expressions in the schema of an untrusted file can run code, and
 huge sizes can make SQLite work without end: https://www.sqlite.org/security.html.

@@ -1,9 +1,4 @@
-"""Rules on what the capture contains.
-
-Rules on what a program does once or seldom: allocation, creation, loading and compilation.
-
-Rules on the lengths of steps.
-"""
+"""Rules on the capture, on what a program does once or seldom, and on the lengths of steps."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Rules on copies between host and GPU.
-
-Parameters that stay on the host and are copied to the GPU for each use.
-"""
+"""Rules on copies between host and GPU, also of parameters that stay on the host."""
 
 from __future__ import annotations
 

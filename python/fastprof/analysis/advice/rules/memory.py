@@ -1,7 +1,4 @@
-"""Rules on memory and on the choice of algorithms.
-
-Rules on phases of a step.
-"""
+"""Rules on memory, on the choice of algorithms and on phases of a step."""
 
 from __future__ import annotations
 

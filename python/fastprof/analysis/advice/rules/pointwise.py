@@ -1,7 +1,4 @@
-"""Pointwise kernels and copies of torch that take much of the time: what to fuse.
-
-Elementwise calls in succession, each of which reads and writes memory.
-"""
+"""Pointwise kernels and copies of torch that take much of the time, also in succession."""
 
 from __future__ import annotations
 

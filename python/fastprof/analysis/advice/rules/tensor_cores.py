@@ -1,7 +1,4 @@
-"""Products without tensor cores, and shapes that prevent or slow them.
-
-Products and attention on kernels for unaligned tensors, from the names of the kernels.
-"""
+"""Products without tensor cores, and shapes and unaligned tensors that prevent or slow them."""
 
 from __future__ import annotations
 

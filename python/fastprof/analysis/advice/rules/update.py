@@ -1,9 +1,4 @@
-"""Gradients that are filled with zeros, and optimizers, from the names of kernels.
-
-Gradients that nobody needs: of images, and of all rows of an embedding.
-
-An optimizer that launches kernels for each parameter.
-"""
+"""Gradients filled with zeros or needed by nobody, and optimizers with many kernels."""
 
 from __future__ import annotations
 

@@ -19,14 +19,10 @@ from typing import Any
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.axes import EXPONENTIAL
 from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
-from fastprof.ops.parameters import Flag, Int, Ints, Tensors
+from fastprof.ops.parameters import Flag, Ints, Size, Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import byte_count, elements, flat, moved, texts
-
-# Jagged sparse features before their lookup: permutations, offsets, buckets, bounds checks.
-
-Size = Int | None
 
 
 @operators("""
@@ -270,13 +266,9 @@ table_row("""
         fbgemm|fb::permute_multi_embedding_function fbgemm|fb::sum_reduce_to_one
 """)
 def merge_pooled_embeddings(pooled: Tensors, *, direction: str) -> Answer:
-    del direction
     if not pooled:
         raise CannotModel("the embeddings are not in the capture")
     return Cost(0, moved(*pooled, *pooled), exact=False), texts(*pooled)
-
-
-# Conversion between jagged tensors (samples of different length, concatenated) and padded ones.
 
 
 def offset_bytes(offsets: Any) -> int | None:
@@ -330,9 +322,7 @@ def jagged_to_padded_dense(
         gradient, an estimate if the capture does not record the number.
     (gradient, offsets, total): fbgemm|fb::jagged_to_padded_dense_backward
 """)
-def jagged_to_padded_dense_backward(
-    gradient: Tensor, offsets: Any, total: Int | None = None
-) -> Answer:
+def jagged_to_padded_dense_backward(gradient: Tensor, offsets: Any, total: Size = None) -> Answer:
     return _taken(gradient, offsets, total)
 
 
@@ -344,9 +334,7 @@ def jagged_to_padded_dense_backward(
         the dense tensor's written.
     (dense, offsets, total): fbgemm|fb::dense_to_jagged fbgemm|fb::dense_to_jagged_forward
 """)
-def dense_to_jagged(
-    dense: Tensor, offsets: Any, total: Int | None = None, *, direction: str
-) -> Answer:
+def dense_to_jagged(dense: Tensor, offsets: Any, total: Size = None, *, direction: str) -> Answer:
     cost, params = _taken(dense, offsets, total)
     if direction == "bprop":
         half = None if cost.bytes is None else (cost.bytes - (offset_bytes(offsets) or 0)) // 2
@@ -355,7 +343,7 @@ def dense_to_jagged(
     return cost, params
 
 
-def _taken(dense: Tensor, offsets: Any, total: Int | None) -> Answer:
+def _taken(dense: Tensor, offsets: Any, total: Size) -> Answer:
     if len(dense.shape) < 2:
         raise CannotModel(f"shape {dense.shape} has no dimension that is padded")
     known = isinstance(total, int)

@@ -21,14 +21,10 @@ from typing import Any, Final
 from fastprof._system.classes import NamedTuple
 from fastprof.model.call import UNKNOWN, Tensor, Unknown
 from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
-from fastprof.ops.parameters import Int, Tensors
+from fastprof.ops.parameters import Int, Size, Tensors
 from fastprof.ops.registry import generated, operators
 from fastprof.ops.table import table_row
 from fastprof.ops.tensor import byte_count, elements, fresh, is_floating, moved, present, texts
-
-# Widths, rows and outputs of the embedding tables of one lookup.
-
-Size = Int | None
 
 NO_POOLING: Final = 2  # fbgemm's PoolingMode: 0 sum, 1 mean
 MEAN: Final = 1
@@ -54,7 +50,7 @@ class Picks(NamedTuple):
     offsets: Tensor
     total: Size = None
     widest: Size = None
-    pooling: Int | None = None
+    pooling: Size = None
     per_sample: Tensor | None = None
 
     @property
@@ -133,7 +129,8 @@ def tables(
     pooled = picks.pooling != NO_POOLING and features is not None
     of_features = features if features is not None and pooled else 1
     bags = max((elements(picks.offsets.shape) - 1) // max(of_features, 1), 0) if pooled else count
-    recorded = _recorded_output(result, bags)
+    fits = isinstance(result, Tensor) and len(result.shape) == 2 and result.shape[0] == bags
+    recorded = result if isinstance(result, Tensor) and fits else None
     total, largest = (
         value if isinstance(value, int) else None for value in (picks.total, picks.widest)
     )
@@ -156,13 +153,6 @@ def tables(
     return Tables(stored, rows, width, count, output, same and dtype is not None)
 
 
-def _recorded_output(result: Tensor | Unknown | None, bags: int) -> Tensor | None:
-    # The recorded result, if it can be the output.
-    if isinstance(result, Tensor) and len(result.shape) == 2 and result.shape[0] == bags:
-        return result
-    return None
-
-
 def _rows(size: int, momentum: Any) -> int | None:
     # A state with one element per row determines the number of rows.
     if not isinstance(momentum, Tensor):
@@ -170,8 +160,6 @@ def _rows(size: int, momentum: Any) -> int | None:
     count = elements(momentum.shape)
     return count if 0 < count < size else None
 
-
-# Lookups in fbgemm's embedding tables, and the optimizers fused into their backward pass.
 
 # FLOPs of updating one element of a touched row: gradient descent 2; Adagrad square, addition, root
 # (20), division and subtraction, with the root shared in row-wise Adagrad; Adam as in torch; LAMB
@@ -369,7 +357,6 @@ def int_nbit_split_embedding_codegen_lookup_function(
     *,
     result: Tensor | Unknown = UNKNOWN,
 ) -> Answer:
-    del device_weights, unified_weights
     features = _features(ends) or 1
     shape = result.shape if isinstance(result, Tensor) and len(result.shape) == 2 else None
     known = picks.total if isinstance(picks.total, int) else (shape[1] if shape else None)
@@ -398,9 +385,11 @@ def _gradients(
     *,
     update: int,
 ) -> Answer:
-    if others and _is_weight(others[0], picks.indices):
-        picks, others = picks._replace(per_sample=others[0]), others[1:]
-    momentum = next((tensor for tensor in others if _is_state(tensor)), None)
+    floating = [tensor for tensor in others if is_floating(tensor.dtype)]
+    if floating and floating[0] is others[0] and others[0].shape == picks.indices.shape:
+        picks, floating = picks._replace(per_sample=others[0]), floating[1:]
+    vectors = (one for one in floating if len(one.shape) == 1 and elements(one.shape) > 1)
+    momentum = next(vectors, None)
     weights = present(device_weights, unified_weights)
     found = _backward(gradients, weights, ends, picks, momentum)
     cost = gradient(found, _unpooled(picks, ends), momentum, update)
@@ -416,14 +405,6 @@ def _backward(
     features = None if ends is None else max(elements(ends.shape) - 1, 1)
     picks = picks._replace(total=gradients.shape[1])
     return tables(weights, features, picks, momentum, gradients)
-
-
-def _is_state(tensor: Tensor) -> bool:
-    return is_floating(tensor.dtype) and len(tensor.shape) == 1 and elements(tensor.shape) > 1
-
-
-def _is_weight(tensor: Tensor, indices: Tensor) -> bool:
-    return is_floating(tensor.dtype) and tensor.shape == indices.shape
 
 
 for _optimizer, _update in OPTIMIZERS.items():
@@ -490,7 +471,7 @@ _NARROW_EXTRA: Final = 4
 _TYPES: Final = {0: "float32", 1: "float16", 5: "bfloat16"}  # values of SparseType in arguments
 
 
-table_row("""
+@operators("""
     Elementwise conversion to a narrower format, or back to float32.
     FLOPs: one for each element.
     Bytes: x read, the same number of elements written: one byte each if x is float32 (two for
@@ -498,17 +479,11 @@ table_row("""
     (x, ...): fbgemm|fb::FloatToHFP8Quantized fbgemm|fb::FloatToMSFPQuantized
         fbgemm|fb::HFP8QuantizedToFloat fbgemm|fb::MSFPQuantizedToFloat
     (x): fbgemm|fb::FloatToBfloat16Quantized fbgemm|fb::Bfloat16QuantizedToFloat
-""")("x", lambda x: _conversion(x, 1))
-
-
-def _conversion(x: Tensor, narrow: int) -> Answer:
-    # Bytes of the narrow form: those of x, or `narrow` for each element of x.
-    count = elements(x.shape)
-    read = moved(x)
-    if read is None:
-        return Cost(count, None), texts(x)
-    written = count * narrow if read == 4 * count else 4 * count
-    return Cost(count, read + written), texts(x)
+""")
+def float_to_hfp8_quantized(x: Tensor) -> Answer:
+    count, read = elements(x.shape), moved(x)
+    written = None if read is None else count if read == 4 * count else 4 * count
+    return Cost(count, add_known(read, written)), texts(x)
 
 
 @operators("""
@@ -566,7 +541,7 @@ def _widened(x: Tensor, dtype: str | None) -> Answer:
         fbgemm|fb::HalfToFusedNBitRowwiseQuantizedSBHalf
         fbgemm|fb::FloatOrHalfToFusedNBitRowwiseQuantizedSBHalf
 """)
-def float_to_fused_n_bit_rowwise_quantized_sb_half(x: Tensor, bits: Int | None = None) -> Answer:
+def float_to_fused_n_bit_rowwise_quantized_sb_half(x: Tensor, bits: Size = None) -> Answer:
     rows, count = _quantised_rows(x)
     written = None
     if isinstance(bits, int) and 0 < bits <= 8:

@@ -1,6 +1,4 @@
-"""Attention of serving stacks over paged caches and concatenated sequences.
-
-Multi-head latent attention (MLA) over a cache of latent vectors shared by all heads.
+"""Attention of serving stacks over paged and latent caches (MLA), and concatenated sequences.
 
 Signatures of the operators: vLLM csrc/torch_bindings.cpp, csrc/rocm/torch_bindings.cpp,
 vllm/attention/layer.py, vllm/_aiter_ops.py; aiter aiter/ops/attention.py, aiter/ops/mha.py;
@@ -15,22 +13,102 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fastprof.model.call import Tensor
-from fastprof.ops.attention.sizes import attention_work, heads_last, packed_sizes
-from fastprof.ops.cost import CannotModel, Cost, Work
-from fastprof.ops.libraries.serving.scores import (
-    Batch,
-    Length,
-    attended,
-    heads_of,
-    longest,
-    over_cache,
-    size_of_head,
+from fastprof._system.classes import NamedTuple
+from fastprof.model.call import Tensor, Unknown
+from fastprof.ops.attention.sizes import (
+    Attention,
+    attention_forward,
+    attention_work,
+    heads_last,
+    packed_sizes,
 )
-from fastprof.ops.parameters import Flag
+from fastprof.ops.cost import CannotModel, Cost, Work
+from fastprof.ops.libraries.serving.lengths import lengths_of
+from fastprof.ops.parameters import Flag, Size
 from fastprof.ops.registry import generated, operators
 from fastprof.ops.table import Traffic, table_row
-from fastprof.ops.tensor import moved
+from fastprof.ops.tensor import elements, moved
+
+Batch = str | Unknown | None
+
+
+class Attended(NamedTuple):
+    """Queries times keys of one head, the keys read, and whether both are exact."""
+
+    scores: int
+    keys: int
+    exact: bool
+
+
+def longest(*limits: Size) -> int | None:
+    """The minimum of the known limits."""
+    known = [limit for limit in limits if isinstance(limit, int) and limit > 0]
+    return min(known) if known else None
+
+
+def attended(tokens: int, batch: Batch, sequences: int | None, limit: int | None) -> Attended:
+    """The keys that a number of queries attend to.
+
+    Raises CannotModel when the number of keys is unknown.
+
+    Parameters
+    ----------
+    tokens : int
+        Queries of all sequences.
+    batch : str, Unknown or None
+        Name of the batch's range, which contains the lengths.
+    sequences : int or None
+        Number of sequences.
+    limit : int or None
+        Number of keys of the longest sequence, or an upper bound; the result is then an estimate.
+    """
+    recorded = lengths_of(batch, tokens) if isinstance(batch, str) else None
+    if recorded is not None and recorded.scores is not None and recorded.keys is not None:
+        return Attended(recorded.scores, recorded.keys, recorded.exact)
+    if limit is None:
+        raise CannotModel("the lengths of the sequences are not in the capture")
+    return Attended(tokens * limit, min(sequences or tokens, tokens) * limit, False)
+
+
+def heads_of(x: Tensor, size: int | None) -> tuple[int, int, int]:
+    """Tokens, heads and their size: of [.., heads, size], or of [tokens, heads * size].
+
+    Raises CannotModel when the heads cannot be determined.
+    """
+    if len(x.shape) >= 3:
+        return elements(x.shape[:-2]), x.shape[-2], x.shape[-1]
+    if len(x.shape) == 2 and size and x.shape[1] % size == 0:
+        return x.shape[0], x.shape[1] // size, size
+    raise CannotModel(f"cannot determine the heads of {x.shape}")
+
+
+def size_of_head(x: Tensor) -> int:
+    """The last size of a tensor; raises CannotModel when it has no dimensions."""
+    if not x.shape:
+        raise CannotModel("no heads")
+    return x.shape[-1]
+
+
+def over_cache(query: Tensor, heads: int, read: Attended, key: Tensor, value: Tensor) -> Work:
+    """The work of attention over cached keys and values.
+
+    Parameters
+    ----------
+    query : Tensor
+        Of `heads` heads.
+    read : Attended
+        The keys that the queries attend to.
+    key, value : Tensor, [heads, size]
+        Of one position. Values without heads are part of the keys and not read again.
+    """
+    depth, width = key.shape[-1], value.shape[-1]
+    tokens = elements(query.shape[:-2]) if len(query.shape) > 2 else query.shape[0]
+    if not tokens:
+        raise CannotModel(f"0 rows do not fit {query.shape}")
+    keys, values = (Tensor((read.keys, *one.shape), one.dtype) for one in (key, value))
+    rows, scores = tokens * heads, read.scores * heads
+    sizes = Attention(query, keys, values, None, rows, scores, depth, width, read.exact)
+    return Work((attention_forward(sizes, sums=False),))
 
 
 @operators("""
@@ -74,17 +152,15 @@ def paged_attention_v1(
     lengths: Tensor | None = None,
     starts: Tensor | None = None,
     table: Tensor | None = None,
-    limit: Length = None,
-    block: Length = None,
+    limit: Size = None,
+    block: Size = None,
     batch: Batch = None,
 ) -> Work:
-    del table, block
     tokens, heads, depth = heads_of(query, None)
     result = attended(tokens, batch, _sequences(lengths, starts), longest(limit))
     groups, width = _groups(key, heads, depth), _width(out, depth)
-    return over_cache(
-        query, tokens * heads, result, (groups, depth, key.dtype), (groups, width, value.dtype)
-    )
+    keys, values = Tensor((groups, depth), key.dtype), Tensor((groups, width), value.dtype)
+    return over_cache(query, heads, result, keys, values)
 
 
 def _sequences(lengths: Tensor | None, starts: Tensor | None = None) -> int | None:
@@ -133,8 +209,8 @@ def varlen_fwd(
     key_starts: Tensor | None = None,
     lengths: Tensor | None = None,
     table: Tensor | None = None,
-    longest_query: Length = None,
-    limit: Length = None,
+    longest_query: Size = None,
+    limit: Size = None,
     new_key: Tensor | None = None,
     new_value: Tensor | None = None,
     batch: Batch = None,
@@ -150,14 +226,12 @@ def varlen_fwd(
         sequences = sequences or table.shape[0]
     result = attended(tokens, batch, sequences, longest(limit, in_table))
     stored = [tensor for tensor in (new_key, new_value) if tensor is not None]
-    work = over_cache(
-        query,
-        tokens * heads,
-        result,
-        (_groups(key, heads, depth), depth, key.dtype),
-        (_groups(value, heads, size_of_head(value)), size_of_head(value), value.dtype),
-    )
-    return work if not stored else _with_stores(work, stored)
+    keys = Tensor((_groups(key, heads, depth), depth), key.dtype)
+    width = size_of_head(value)
+    values = Tensor((_groups(value, heads, width), width), value.dtype)
+    (part,) = over_cache(query, heads, result, keys, values).parts
+    stores = Cost(0, moved(*stored, *stored))
+    return Work((replace(part, cost=part.cost + stores),))
 
 
 @operators("""
@@ -186,7 +260,6 @@ def unified_attention_with_output(
     latent: Flag = False,
     batch: Batch = None,
 ) -> Work:
-    del more
     if latent is not False:
         raise CannotModel("latent attention: counted by the operators inside")
     groups = key.shape[-2] if len(key.shape) >= 3 else None
@@ -201,9 +274,8 @@ def unified_attention_with_output(
     if rotated is not None and rotated.shape:
         depth += rotated.shape[-1]
         query = Tensor((tokens, heads, depth), query.dtype)
-    return over_cache(
-        query, tokens * heads, result, (groups, depth, key.dtype), (groups, width, value.dtype)
-    )
+    keys, values = Tensor((groups, depth), key.dtype), Tensor((groups, width), value.dtype)
+    return over_cache(query, heads, result, keys, values)
 
 
 @operators("""
@@ -215,7 +287,6 @@ def unified_attention_with_output(
     (query, key, value, _part, out, ...): flashinfer::single_prefill_run
 """)
 def mha_fwd(query: Tensor, key: Tensor, value: Tensor, out: Tensor | None = None) -> Work:
-    del out
     if len(query.shape) == 3:
         query, key, value = (
             Tensor((1, *tensor.shape), tensor.dtype) for tensor in (query, key, value)
@@ -251,7 +322,7 @@ def _ragged(
     key: Tensor,
     value: Tensor,
     starts: Tensor | None,
-    limits: tuple[Length, Length],
+    limits: tuple[Size, Size],
     batch: Batch,
 ) -> Work:
     tokens, heads, depth = heads_of(query, None)
@@ -263,14 +334,9 @@ def _ragged(
             raise
         sizes = packed_sizes(query, key, value, None, starts, (known[0], known[1]))
         return attention_work(sizes, "fprop")
-    groups = key.shape[1]
-    return over_cache(
-        query,
-        tokens * heads,
-        result,
-        (groups, depth, key.dtype),
-        (groups, size_of_head(value), value.dtype),
-    )
+    keys = Tensor((key.shape[1], depth), key.dtype)
+    values = Tensor((key.shape[1], size_of_head(value)), value.dtype)
+    return over_cache(query, heads, result, keys, values)
 
 
 def _groups(key: Tensor, heads: int, depth: int) -> int:
@@ -290,12 +356,6 @@ def _groups(key: Tensor, heads: int, depth: int) -> int:
         if candidate and heads % candidate == 0:
             return candidate
     raise CannotModel(f"{heads} heads do not share those of a cache {key.shape}")
-
-
-def _with_stores(work: Work, stored: list[Tensor]) -> Work:
-    (part,) = work.parts
-    extra = Cost(0, moved(*stored, *stored))
-    return Work((replace(part, cost=part.cost + extra),))
 
 
 @operators("""
@@ -318,17 +378,14 @@ def sm100_cutlass_mla_decode(
     table: Tensor | None = None,
     batch: Batch = None,
 ) -> Work:
-    del table
     tokens, heads, width = heads_of(query, None)
     depth = width + size_of_head(rotated)
     if cache.shape[-1:] != (depth,):
         raise CannotModel(f"a cache {cache.shape} is not {depth} wide")
     whole = Tensor((tokens, heads, depth), query.dtype)
     result = attended(tokens, batch, _sequences(lengths), None)
-    values = _width(out, width)
-    return over_cache(
-        whole, tokens * heads, result, (1, depth, cache.dtype), (0, values, cache.dtype)
-    )
+    values = Tensor((0, _width(out, width)), cache.dtype)
+    return over_cache(whole, heads, result, Tensor((1, depth), cache.dtype), values)
 
 
 @operators("""
@@ -356,7 +413,7 @@ def mla_decode_stage1_asm_fwd(
     query: Tensor,
     cache: Tensor,
     out: Tensor | None = None,
-    width: Length = None,
+    width: Size = None,
     lengths: Tensor | None = None,
     table: Tensor | None = None,
     batch: Batch = None,
@@ -366,6 +423,5 @@ def mla_decode_stage1_asm_fwd(
         raise CannotModel(f"a cache {cache.shape} is not {depth} wide")
     values = _width(out, width if isinstance(width, int) else depth * 8 // 9)
     result = attended(tokens, batch, _sequences(lengths), longest(_of_table(table, cache)))
-    return over_cache(
-        query, tokens * heads, result, (1, depth, cache.dtype), (0, values, cache.dtype)
-    )
+    keys = Tensor((1, depth), cache.dtype)
+    return over_cache(query, heads, result, keys, Tensor((0, values), cache.dtype))

@@ -12,7 +12,7 @@ from __future__ import annotations
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import Answer, CannotModel, Cost, add_known
 from fastprof.ops.libraries.serving.products import SCALE
-from fastprof.ops.parameters import Int, Tensors
+from fastprof.ops.parameters import Int, Size, Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import canonical_type, elements, item_size, moved, tensor_bytes, texts
@@ -42,12 +42,13 @@ def reshape_and_cache(
     key_cache: Tensor,
     value_cache: Tensor,
     slots: Tensor,
-    positions: Tensor | None = None,
+    *,
+    read: Tensors,
 ) -> Answer:
     tokens = elements(slots.shape)
     rows = _rows(key, tokens), _rows(value, tokens)
     written = _as(rows[0], key_cache), _as(rows[1], value_cache)
-    cost = Cost(_scaled(rows, written), moved(*rows, slots, positions, *written))
+    cost = Cost(_scaled(rows, written), moved(*rows, slots, *read, *written))
     return cost, texts(key, value)
 
 
@@ -143,7 +144,7 @@ def copy_blocks(keys: Tensors, mapping: Tensor, values: Tensors = ()) -> Answer:
     (source, target, size, mapping): _C_cache_ops::swap_blocks
     (source, target, mapping): _C_cache_ops::swap_blocks aiter::swap_blocks
 """)
-def swap_blocks(source: Tensor, target: Tensor, mapping: Tensor, size: Int | None = None) -> Answer:
+def swap_blocks(source: Tensor, target: Tensor, mapping: Tensor, size: Size = None) -> Answer:
     pairs = mapping.shape[0] if mapping.shape else 0
     block = size if isinstance(size, int) else tensor_bytes(_block(source))
     return Cost(0, None if block is None else 2 * pairs * block), texts(source, target, mapping)
@@ -213,7 +214,6 @@ def transfer_kv_per_layer(
     more_source: Tensor | None = None,
     more_target: Tensor | None = None,
 ) -> Answer:
-    del target, more_target
     if isinstance(size, Unknown) or isinstance(layers, Unknown):
         raise CannotModel("the size of a row is not in the capture")
     count = elements(rows.shape)

@@ -1,11 +1,8 @@
-"""FLOPs and bytes of all-reduces of serving stacks, with and without a fused norm.
+"""Collectives of serving stacks, with and without a fused norm: one device's own memory.
 
-Counts reads and writes of one device in its own memory.
-
-SGLang's profiler operators, which wrap functions and have numbered names.
-
-`sglang_profiler::rmsnorm_rmsnorm2d_fwd_3` is the fourth wrapper, around `rmsnorm2d_fwd` of a module
-`rmsnorm`. Its arguments are the function's tensors in order, without non-tensors.
+SGLang's profiler wraps functions in operators with numbers: `sglang_profiler::
+rmsnorm_rmsnorm2d_fwd_3` is the fourth wrapper, around `rmsnorm2d_fwd` of a module `rmsnorm`. Its
+arguments are the function's tensors in order, without non-tensors.
 
 Signatures of the operators: vLLM csrc/torch_bindings.cpp, vllm/distributed/parallel_state.py,
 vllm/compilation/passes/fusion/allreduce_rms_fusion.py; SGLang sgl-kernel/csrc/common_extension.cc,
@@ -18,9 +15,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from fastprof._system.classes import NamedTuple
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import Answer, CannotModel, Cost
-from fastprof.ops.parameters import Int, Tensors
+from fastprof.ops.parameters import Size, Tensors
 from fastprof.ops.registry import generated, operators
 from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import elements, fresh, moved, texts
@@ -83,7 +81,6 @@ def flashinfer_allreduce_residual_rmsnorm(
     *,
     read: Tensors,
 ) -> Answer:
-    del residual_out
     normed = weight is not None
     smaller = quantised is not None or scales is not None
     each = 1 + (residual is not None) + (_NORM if normed else 0) + (_QUANTISED if smaller else 0)
@@ -92,6 +89,20 @@ def flashinfer_allreduce_residual_rmsnorm(
         written.append(fresh(residual))
     touched = moved(x, residual, weight, *read, *written)
     return Cost(elements(x.shape) * each, touched, exact=False), texts(x, weight)
+
+
+class Ranks(NamedTuple):
+    """The arguments of a call that tell the number of ranks."""
+
+    ranks: Size = None
+    group: tuple[int, ...] | Unknown | None = None
+
+    @property
+    def known(self) -> int | None:
+        """The number of ranks, if recorded."""
+        if isinstance(self.group, tuple):
+            return len(self.group)
+        return self.ranks if isinstance(self.ranks, int) else None
 
 
 @operators("""
@@ -104,13 +115,8 @@ def flashinfer_allreduce_residual_rmsnorm(
     (x, _, ranks, ...): vllm::all_gather
     (x, _, group, ...): trtllm::allgather
 """)
-def gathered_ranks(
-    x: Tensor,
-    out: Tensor | None = None,
-    ranks: Int | None = None,
-    group: tuple[int, ...] | Unknown | None = None,
-) -> Answer:
-    count = _ranks(ranks, group)
+def gathered_ranks(x: Tensor, ranks: Ranks, out: Tensor | None = None) -> Answer:
+    count = ranks.known
     if out is None and count is None:
         raise CannotModel("the number of ranks is not in the capture")
     written = [x] * (count or 0) if out is None else [out]
@@ -125,13 +131,8 @@ def gathered_ranks(
     (x, _, ranks, ...): vllm::reduce_scatter
     (x, _, group, ...): trtllm::reducescatter
 """)
-def aiter_reduce_scatter(
-    x: Tensor,
-    out: Tensor | None = None,
-    ranks: Int | None = None,
-    group: tuple[int, ...] | Unknown | None = None,
-) -> Answer:
-    count = _ranks(ranks, group)
+def aiter_reduce_scatter(x: Tensor, ranks: Ranks, out: Tensor | None = None) -> Answer:
+    count = ranks.known
     if out is None:
         if not count or elements(x.shape) % count:
             raise CannotModel("the number of ranks is not in the capture, or does not divide")
@@ -140,12 +141,6 @@ def aiter_reduce_scatter(
     if added < 0:
         raise CannotModel(f"a piece {out.shape} is larger than {x.shape}")
     return Cost(added, moved(x, out)), texts(x)
-
-
-def _ranks(ranks: Int | None, group: tuple[int, ...] | Unknown | None) -> int | None:
-    if isinstance(group, tuple):
-        return len(group)
-    return ranks if isinstance(ranks, int) else None
 
 
 FUNCTIONS: Final = (

@@ -1,6 +1,4 @@
-"""Matrices of experts [e, n, k], of which some are read, and their products.
-
-Mixtures of experts: selecting experts, ordering tokens by expert, and summing the results.
+"""Mixtures of experts: selecting them, ordering tokens, products [e, n, k], and summing.
 
 Signatures of the operators: vLLM csrc/libtorch_stable/torch_bindings.cpp,
 csrc/moe/torch_bindings.cpp, csrc/libtorch_stable/moe/torch_bindings.cpp,
@@ -21,13 +19,11 @@ from fastprof.ops.axes import EXPONENTIAL, LOGARITHM, SIGMOID, SQUARE_ROOT
 from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.libraries.serving.products import packed_float4
 from fastprof.ops.losses.cross_entropy import FORWARD as SOFTMAX
-from fastprof.ops.parameters import Int, Tensors
+from fastprof.ops.parameters import Int, Size, Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import canonical_type, elements, fresh, moved, short_type, texts
 from fastprof.ops.tensor_cores import why_not
-
-# Cost of expert matrices [e, n, k], of which some are read.
 
 
 def width(w2: Tensor, x: Tensor) -> int:
@@ -113,9 +109,6 @@ def _work(x: Tensor, weight: Tensor, cost: Cost, weights: tuple[Tensor, ...]) ->
     return Work((Part("main", cost, texts(x, *weights), no_tensor_cores=reason),))
 
 
-# Mixtures of experts: grouped products of rows with their experts' matrices.
-
-
 @operators("""
     Rows of x[.., k], each with its expert's matrix: the output is [rows, n].
     FLOPs: 2 rows n k, the rows being the output's.
@@ -138,9 +131,9 @@ def cutlass_moe_mm(
     x: Tensor,
     weight: Tensor,
     out: Tensor | None = None,
-    columns: Int | None = None,
-    k: Int | None = None,
-    tokens: Int | None = None,
+    columns: Size = None,
+    k: Size = None,
+    tokens: Size = None,
     *,
     read: Tensors,
 ) -> Work:
@@ -193,7 +186,6 @@ def moe_wna16_marlin_gemm(
     *,
     read: Tensors,
 ) -> Work:
-    del more
     sizes = [size for size in (k, rows, columns, inner) if isinstance(size, int)]
     if len(sizes) < 4:
         raise CannotModel("the sizes of the product are not in the capture")
@@ -227,7 +219,7 @@ def inplace_fused_experts(
     w1: Tensor,
     w2: Tensor,
     ids: Tensor | None = None,
-    k: Int | None = None,
+    k: Size = None,
     out: Tensor | None = None,
     *,
     read: Tensors,
@@ -265,7 +257,7 @@ def inplace_fused_experts(
         vllm::fi_trtllm_fp8_per_tensor_moe
 """)
 def trtllm_fp8_block_scale_moe_wrapper(
-    x: Tensor, w1: Tensor, w2: Tensor, k: Int, experts: Int | None = None, *, read: Tensors
+    x: Tensor, w1: Tensor, w2: Tensor, k: Int, experts: Size = None, *, read: Tensors
 ) -> Work:
     if isinstance(k, Unknown):
         raise CannotModel("the number of experts per token is not in the capture")
@@ -291,7 +283,7 @@ def trtllm_fp8_block_scale_moe_wrapper(
         aiter::moe_cktile2stages_gemm1
 """)
 def ck_moe_stage1(
-    x: Tensor, w1: Tensor, out: Tensor, k: Int | None = None, w2: Tensor | None = None
+    x: Tensor, w1: Tensor, out: Tensor, k: Size = None, w2: Tensor | None = None
 ) -> Work:
     tokens = elements(x.shape[:-1])
     if isinstance(k, int):
@@ -315,9 +307,8 @@ def ck_moe_stage1(
         aiter::moe_cktile2stages_gemm2
 """)
 def ck_moe_stage2(
-    x: Tensor, w2: Tensor, out: Tensor, k: Int | None = None, w1: Tensor | None = None
+    x: Tensor, w2: Tensor, out: Tensor, k: Size = None, w1: Tensor | None = None
 ) -> Work:
-    del k
     rows = elements(x.shape[:-1])
     return one_product(x, w2, rows, numbers(w1, w2, None), (x, out))
 
@@ -388,7 +379,7 @@ table_row("""
 def grouped_topk(
     scores: Tensor,
     bias: Tensor | None = None,
-    k: Int | None = None,
+    k: Size = None,
     weights: Tensor | None = None,
     ids: Tensor | None = None,
 ) -> Answer:

@@ -1,6 +1,4 @@
-"""Norms of serving stacks, with optional residual and quantisation.
-
-Rotary position embedding of serving stacks.
+"""Norms of serving stacks, with optional residual and quantisation, and rotary embedding.
 
 Signatures of the operators: vLLM csrc/torch_bindings.cpp, vllm/_aiter_ops.py; SGLang
 sgl-kernel/csrc/common_extension.cc, sgl-kernel/csrc/common_extension_rocm.cc; FlashInfer
@@ -18,7 +16,7 @@ from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import Answer, CannotModel, Cost
 from fastprof.ops.libraries.serving.products import SCALE, SEARCH
 from fastprof.ops.normalisation import layer_norm as plain
-from fastprof.ops.parameters import Int, Tensors
+from fastprof.ops.parameters import Int, Size, Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.table import table_row
 from fastprof.ops.tensor import elements, fresh, moved, present, texts
@@ -132,7 +130,6 @@ def rms_norm_dynamic_per_token_quant(
     *,
     read: Tensors,
 ) -> Answer:
-    del residual_out
     out = fresh(x, dtype="float8_e4m3fn") if out is None else out
     more = SEARCH + SCALE + (smooth is not None)
     return _quantised(x, weight, out, residual, (smooth, *read), more)
@@ -172,7 +169,6 @@ def fused_qk_norm_rope(
         if not heads or width % heads:
             raise CannotModel(f"{x.shape} does not contain {heads} heads")
         turned = width // heads * (known[0] + known[1])
-    del size
     part = Tensor((*x.shape[:-1], turned), x.dtype)
     tokens = elements(positions.shape)
     angles = None if cache is None else Tensor((tokens, cache.shape[-1]), cache.dtype)
@@ -252,7 +248,7 @@ def rotary_embedding(
     positions: Tensor,
     query: Tensor,
     key: Tensor | None = None,
-    size: Int | None = None,
+    size: Size = None,
     cache: Tensor | None = None,
     offsets: Tensor | None = None,
 ) -> Answer:
@@ -294,13 +290,12 @@ def apply_rope_pos_ids_cos_sin_cache(
     positions: Tensor,
     cache: Tensor | None = None,
     offsets: Tensor | None = None,
-    turned: Int | None = None,
+    turned: Size = None,
     values: Tensor | None = None,
     key_cache: Tensor | None = None,
     value_cache: Tensor | None = None,
     slots: Tensor | None = None,
 ) -> Answer:
-    del key_cache
     tokens, depth = (query.shape[0], query.shape[-1]) if query.shape else (0, 0)
     width = cache.shape[-1] if cache is not None and cache.shape else turned
     share = depth if not isinstance(width, int) else min(width, depth)
@@ -335,7 +330,6 @@ def rope_fwd_impl(
     more: Tensor | None = None,
     more_out: Tensor | None = None,
 ) -> Answer:
-    del out, more_out
     positions = elements(x.shape[:-2])
     rows = [
         Tensor((min(positions, elements(tensor.shape[:-1])), tensor.shape[-1]), tensor.dtype)

@@ -1,6 +1,4 @@
-"""Products of serving stacks with plain, scaled and packed weights.
-
-Quantisation and dequantisation for the products of serving stacks.
+"""Products of serving stacks with plain, scaled and packed weights, and their quantisation.
 
 Signatures of the operators: vLLM csrc/libtorch_stable/torch_bindings.cpp,
 csrc/rocm/torch_bindings.cpp, vllm/_aiter_ops.py,
@@ -20,7 +18,7 @@ from typing import Final
 from fastprof.model.call import Tensor, Unknown
 from fastprof.ops.cost import Answer, CannotModel, Cost, Work
 from fastprof.ops.matrix.matmul import Product, forward
-from fastprof.ops.parameters import Flag, Int, Tensors
+from fastprof.ops.parameters import Flag, Int, Size, Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import (
@@ -33,8 +31,6 @@ from fastprof.ops.tensor import (
     present,
     texts,
 )
-
-# Sizes of a product from its operands, for any storage of the weight.
 
 
 def dense(
@@ -98,9 +94,6 @@ def _type(out: Tensor | None, written: str | Unknown | None) -> str | Unknown | 
 def _fits(out: Tensor | None, columns: int) -> None:
     if out is not None and out.shape[-1:] != (columns,):
         raise CannotModel(f"an output {out.shape} does not have {columns} columns")
-
-
-# Matrix products of serving stacks: float16, and scaled float8, float4 and int8.
 
 
 @operators("""
@@ -237,7 +230,7 @@ def gptq_gemm(
     x: Tensor,
     weight: Tensor,
     scales: Tensor | None = None,
-    columns: Int | None = None,
+    columns: Size = None,
     out: Tensor | None = None,
     out_dtype: Dtype = None,
     more: Tensor | None = None,
@@ -284,7 +277,6 @@ def marlin_gemm(
     *,
     read: Tensors,
 ) -> Work:
-    del rows
     if isinstance(inner, int) and x.shape[-1:] != (inner,):
         raise CannotModel(f"{x.shape} is not {inner} wide")
     written = "float16" if _short(x) else None
@@ -310,7 +302,7 @@ def _short(x: Tensor) -> bool:
     return "8" in name or name.endswith("char")
 
 
-def _columns(columns: Int | None, out: Tensor | None, scales: Tensor | None) -> int:
+def _columns(columns: Size, out: Tensor | None, scales: Tensor | None) -> int:
     if isinstance(columns, int):
         return columns
     for tensor in (out, scales):
@@ -318,8 +310,6 @@ def _columns(columns: Int | None, out: Tensor | None, scales: Tensor | None) -> 
             return tensor.shape[-1]
     raise CannotModel("the number of columns is not in the capture")
 
-
-# FLOPs of quantisation to float8, float4 or int8, alone and in fused kernels.
 
 SCALE: Final = 3  # times the scale, clamped between two limits
 SEARCH: Final = 2  # magnitude, comparison: the search for a scale
@@ -421,13 +411,12 @@ table_row("""
 """)
 def scaled_fp4_quant(
     x: Tensor,
-    group: Int | None = None,
+    group: Size = None,
     dtype: Dtype = None,
     limit: Tensor | None = None,
     out: Tensor | None = None,
     scales: Tensor | None = None,
 ) -> Answer:
-    del group
     asked = asked_type(dtype)
     written = Tensor(x.shape, asked if isinstance(asked, str) else "float8_e4m3fn")
     if limit is not None or asked == "float4_e2m1fn_x2":
@@ -464,8 +453,8 @@ def awq_dequantize(
     packed: Tensor,
     scales: Tensor | None = None,
     zeros: Tensor | None = None,
-    rows: Int | None = None,
-    columns: Int | None = None,
+    rows: Size = None,
+    columns: Size = None,
     dtype: Dtype = "float16",
 ) -> Answer:
     if scales is not None and scales.shape and packed.shape:

@@ -1,8 +1,4 @@
-"""Sampling the next token: penalties, masks, cut-offs and draws over logits or probabilities.
-
-Gated activations of serving stacks, with and without quantisation.
-
-State-space layers of serving stacks: selective scan and causal convolution.
+"""Sampling the next token, gated activations, and state-space layers of serving stacks.
 
 Signatures of the operators: vLLM csrc/torch_bindings.cpp, vllm/_aiter_ops.py; SGLang
 sgl-kernel/csrc/common_extension.cc, sgl-kernel/csrc/common_extension_rocm.cc; FlashInfer
@@ -188,13 +184,11 @@ def silu_and_mul_quant(x: Tensor, scale: Tensor | None = None, out: Tensor | Non
     (out, scales, x, limit): _C::silu_and_mul_nvfp4_quant
     (x, _): vllm::rocm_aiter_act_mul_and_fp8_group_quant
 """)
-def silu_and_mul_per_block_quant(
-    x: Tensor, out: Tensor | None = None, scales: Tensor | None = None, limit: Tensor | None = None
-) -> Answer:
+def silu_and_mul_per_block_quant(x: Tensor, out: Tensor | None = None, *, read: Tensors) -> Answer:
     half = _half(x)
     written = fresh(half, dtype="float8_e4m3fn") if out is None else out
     flops = elements(half.shape) * (_SILU + SEARCH + SCALE)
-    return Cost(flops, moved(x, limit, written, scales)), texts(x)
+    return Cost(flops, moved(x, *read, written)), texts(x)
 
 
 @operators("""
@@ -291,16 +285,11 @@ def causal_conv1d_fwd(
         sgl_kernel::causal_conv1d_update trtllm::causal_conv1d_update
 """)
 def causal_conv1d_update(
-    x: Tensor,
-    states: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    lengths: Tensor | None = None,
-    slots: Tensor | None = None,
+    x: Tensor, states: Tensor, weight: Tensor, slots: Tensor | None = None, *, read: Tensors
 ) -> Answer:
     _fits(x, weight, 1)
     of_states = _states(states, slots, x.shape[0])
-    touched = moved(x, x, weight, bias, lengths, slots, of_states, of_states)
+    touched = moved(x, x, weight, *read, slots, of_states, of_states)
     return Cost(2 * weight.shape[-1] * elements(x.shape), touched), texts(x, weight)
 
 

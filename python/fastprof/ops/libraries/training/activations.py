@@ -26,9 +26,6 @@ from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import byte_count, elements, fresh, moved, named, present, texts
 
-# Gated and biased activations in one kernel.
-
-
 # FLOPs of one activation, and of its derivative.
 _SILU: Final = (SIGMOID + 1, SIGMOID + 4)
 _GELU: Final = (TRIGONOMETRIC + 8, TRIGONOMETRIC + 15)  # by tanh, as these kernels have it
@@ -153,7 +150,6 @@ def _converted(
     flops: int,
     gated: bool,
 ) -> Answer:
-    del scale, amax, inverse
     dtype = _TYPES.get(written) if type(written) is int else None
     if output is not None:
         dtype = named(output.dtype)
@@ -182,7 +178,6 @@ for _name, (_flops, _is_gated) in _TRANSFORMER_ENGINE.items():
     (x, inverse, _, _, written): tex_ts::cast_from_fp8_ts
 """)
 def cast_from_fp8_ts(x: Tensor, inverse: Tensor | None = None, written: Any = None) -> Answer:
-    del inverse
     dtype = _TYPES.get(written) if type(written) is int else None
     count = elements(x.shape)
     return Cost(count, add_known(moved(x), byte_count(count, dtype))), texts(x)
@@ -238,7 +233,6 @@ def _turned(tensors: Tensors, cosines: Tensor, sines: Tensor) -> Answer:
     (packed, cosines, sines, ...): aten::ApplyRotaryEmbQKV_ aten::ApplyRotaryEmbKV_
 """)
 def packed_rotation(packed: Tensor, cosines: Tensor, sines: Tensor, *, direction: str) -> Answer:
-    del direction
     shape = packed.shape
     if len(shape) != 5 or shape[2] not in (2, 3) or not cosines.shape:
         raise CannotModel(f"shape {shape} is not [b, s, 2 or 3, h, d]")
@@ -265,7 +259,6 @@ def fused_ro_pe_func(
     *,
     direction: str,
 ) -> Answer:
-    del direction
     if not angles.shape or not x.shape:
         raise CannotModel(f"{x.shape} cannot be rotated by {angles.shape}")
     tensors = (x,) if second is None else (x, second)

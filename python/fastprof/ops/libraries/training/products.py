@@ -27,13 +27,10 @@ from fastprof.ops.cost import Answer, CannotModel, Cost, Part, Work, add_known
 from fastprof.ops.losses.cross_entropy import BACKWARD, FORWARD
 from fastprof.ops.matrix.matmul import Product, forward, linear
 from fastprof.ops.normalisation.layer_norm import group_norm, layer_norm, rms_norm
-from fastprof.ops.parameters import Flag, Int, Tensors
+from fastprof.ops.parameters import Flag, Int, Size, Tensors
 from fastprof.ops.registry import operators
 from fastprof.ops.table import Traffic, table_row
 from fastprof.ops.tensor import byte_count, elements, fresh, moved, texts
-
-# Linear layers of training packages: functions with one or two products, or a norm and a product.
-
 
 table_row("""
     x[.., k] @ w[n, k]^T (+ bias[n]).
@@ -53,7 +50,7 @@ table_row("""
     (tensors**): aten::_Linear
 """)
 def aten_linear(tensors: Tensors, *, result: Tensor | Unknown = UNKNOWN, direction: str) -> Work:
-    return _estimated(_linear(tensors, direction, result), isinstance(result, Tensor))
+    return _linear(tensors, direction, result).estimated(isinstance(result, Tensor))
 
 
 @operators("""
@@ -68,12 +65,7 @@ def aten_linear(tensors: Tensors, *, result: Tensor | Unknown = UNKNOWN, directi
 def linear_with_accumulation(tensors: Tensors, *, direction: str) -> Work:
     if direction == "fprop":
         raise CannotModel("forward is counted by the operators inside")
-    return _estimated(_linear(tensors, direction), False)
-
-
-def _estimated(done: Work, exact: bool) -> Work:
-    parts = (replace(part, cost=replace(part.cost, exact=exact)) for part in done.parts)
-    return Work(tuple(parts))
+    return _linear(tensors, direction).estimated()
 
 
 def _linear(tensors: Tensors, direction: str, result: Tensor | Unknown = UNKNOWN) -> Work:
@@ -158,7 +150,7 @@ def layer_norm_linear(tensors: Tensors, x: Tensor | None = None, *, direction: s
     given = tensors if x is None else (x, *tensors)
     product = _layers(given, 1)
     extra = _norm(product[0].left, direction)
-    return _estimated(_products(product, direction, extra), False)
+    return _products(product, direction, extra).estimated()
 
 
 def _norm(x: Tensor, direction: str) -> Cost:
@@ -188,7 +180,7 @@ def layer_norm_mlp(tensors: Tensors, *, direction: str) -> Work:
     extra = _norm(layers[0].left, direction)
     if len(layers) > 1:
         extra += _activation(layers[0], direction)
-    return _estimated(_products(layers, direction, extra), False)
+    return _products(layers, direction, extra).estimated()
 
 
 def _activation(product: Product, direction: str) -> Cost:
@@ -266,7 +258,6 @@ def te_gemm_ts(
     right_turned: Any = None,
     others: Tensors = (),
 ) -> Work:
-    del others, left_turned, right_turned
     if not (left.shape and right.shape and output.shape):
         raise CannotModel("an operand is not in the capture")
     m, n = elements(output.shape[:-1]), output.shape[-1]
@@ -304,7 +295,6 @@ def grouped_linear(tensors: Tensors, *, direction: str) -> Work:
     (x, weights, other, turned, ...): aten::GroupedGemm
 """)
 def grouped_gemm(x: Tensor, weights: Tensor, turned: Flag | None = None, *, direction: str) -> Work:
-    del turned
     if len(weights.shape) != 3 or len(x.shape) != 2 or x.shape[1] not in weights.shape[1:]:
         raise CannotModel(f"cannot multiply {x.shape} and experts {weights.shape}")
     n = elements(weights.shape[1:]) // max(x.shape[1], 1)
@@ -315,9 +305,6 @@ def _experts(x: Tensor, weights: Sequence[Tensor], n: int, direction: str) -> Wo
     count = sum(elements(tensor.shape) for tensor in weights)
     product = Product(elements(x.shape[:-1]), n, x.shape[-1], x, Tensor((count,), weights[0].dtype))
     return _products([product], direction)
-
-
-Size = Int | None
 
 
 @operators("""
@@ -334,7 +321,6 @@ Size = Int | None
 def moe_permute_index_map(
     x: Tensor, routes: Tensor, rows: Size = None, weights: Tensor | None = None, *, direction: str
 ) -> Answer:
-    del weights
     count = rows if isinstance(rows, int) and rows > 0 else None
     if count is None and routes.dtype not in ("bool", "uint8"):
         count = elements(routes.shape)
@@ -378,9 +364,6 @@ table_row("""
         gradient.
     (x, other, third, ...): aten::_moe_chunk_sort
 """)("x, other?, third?", Traffic(0, "x x other third"), both=True)
-
-
-# Fused norms, some with a residual or a gate, as autograd functions and operators.
 
 
 table_row("""
@@ -467,7 +450,6 @@ def layer_norm_fn(
     *,
     direction: str,
 ) -> Answer:
-    del others
     if bias is None:
         cost, params = rms_norm(x, None, weight, direction=direction)
     else:
