@@ -1,9 +1,6 @@
-/* fp_groups.c: see fp_groups.h. */
 #include "analysis/fp_groups.h"
 
 #include <math.h>
-#include <stdbool.h>
-#include <stddef.h>
 
 static fp_status check(const fp_groups_rows *rows) {
   bool is_wrong = false; /* without branches, several times as fast */

@@ -1,8 +1,6 @@
 /* fp_groups.h: kernels by cell and by group: numbering, statistics, sums over calls and steps. */
 #pragma once
 
-#include <stdint.h>
-
 #include "base/fp_status.h"
 
 /* Numbers, and the group of each. */

@@ -1,8 +1,5 @@
-/* fp_sweep.c: see fp_sweep.h. */
 #include "analysis/fp_sweep.h"
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <string.h>
 
 /* The state at the time `now`. */

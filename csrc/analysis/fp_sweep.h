@@ -1,8 +1,6 @@
 /* fp_sweep.h: when work of each kind runs, and when none does; the time lines of GPUs. */
 #pragma once
 
-#include <stdint.h>
-
 #include "base/fp_status.h"
 
 /* A set of kinds is a mask below FP_SWEEP_MASKS. */

@@ -2,7 +2,6 @@
  * their slots are prefetched: with a million distinct rows, each slot is a cache miss. */
 #include "base/fp_alike.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 enum { BLOCK = 128 };

@@ -1,9 +1,6 @@
 /* fp_alike.h: number the distinct rows of several columns. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/fp_hash.h"
 #include "base/fp_status.h"
 

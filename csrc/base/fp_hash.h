@@ -5,8 +5,6 @@
  * are compared and a table grows without them. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <time.h>
 

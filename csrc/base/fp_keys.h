@@ -1,8 +1,6 @@
 /* fp_keys.h: a pool of 64-bit numbers with dense int32 ids in order of first appearance. */
 #pragma once
 
-#include <stdint.h>
-
 #include "base/fp_status.h"
 
 typedef struct fp_keys fp_keys;

@@ -1,7 +1,6 @@
 /* fp_room.h: room in arrays that grow. */
 #pragma once
 
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

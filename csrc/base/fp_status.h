@@ -1,5 +1,9 @@
-/* fp_status.h: the status codes of all C functions. */
+/* fp_status.h: the status codes of all C functions, and the types that they use. */
 #pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 typedef enum {
   FP_OK = 0,

@@ -1,4 +1,3 @@
-/* fp_take.c: see fp_take.h. */
 #include "base/fp_take.h"
 
 #include <string.h>

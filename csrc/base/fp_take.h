@@ -1,10 +1,6 @@
 /* fp_take.h: look up values by index, number distinct indices, find and remove items. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/fp_status.h"
 
 /* out[i] = values[index[i]], or *none if index[i] is -1. FP_E_INDEX if an index is out of bounds.

@@ -1,7 +1,5 @@
-/* fp_calls.c: see fp_calls.h. */
 #include "cost/fp_calls.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 static bool is_outside(int32_t index, int32_t n) { return index < -1 || index >= n; }

@@ -1,9 +1,6 @@
 /* fp_calls.h: find the call that each kernel works for. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/fp_status.h"
 #include "text/fp_names.h"
 

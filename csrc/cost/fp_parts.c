@@ -1,7 +1,5 @@
-/* fp_parts.c: see fp_parts.h. */
 #include "cost/fp_parts.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #include "cost/fp_calls.h"

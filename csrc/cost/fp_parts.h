@@ -1,8 +1,6 @@
 /* fp_parts.h: find the part of its call that each kernel does. */
 #pragma once
 
-#include <stdint.h>
-
 #include "base/fp_status.h"
 
 enum {

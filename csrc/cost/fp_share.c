@@ -1,7 +1,5 @@
-/* fp_share.c: see fp_share.h. */
 #include "cost/fp_share.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 fp_status fp_share_pairs(const int32_t *group, const int32_t *cell, int64_t n, int32_t n_groups,

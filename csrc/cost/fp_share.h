@@ -1,8 +1,6 @@
 /* fp_share.h: divide the cost of a group of kernels among them. */
 #pragma once
 
-#include <stdint.h>
-
 #include "base/fp_status.h"
 
 /* Numbers the pairs of group and part from 0 in order of appearance.

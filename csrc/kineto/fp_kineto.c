@@ -1,10 +1,6 @@
-/* fp_kineto.c: see fp_kineto.h. */
 #include "kineto/fp_kineto.h"
 
 #include <stdlib.h>
-#include <string.h>
-
-#include "kineto/fp_kineto_rows.h"
 
 /* The expected next token. */
 typedef enum {
@@ -48,8 +44,8 @@ void fp_kineto_free(fp_kineto *kineto) {
 /* The comma before the next event after `at`, recognised by the first key of the event; NULL if
  * there is none. */
 static const char *find_event(const fp_kineto *kineto, const char *at, const char *end) {
-  const char *known[] = {fp_kineto_field_key(FP_FIELD_PH),
-                         fp_kineto_field_key(kineto->first_field)};
+  const char *usual = fp_kineto_field_key(FP_FIELD_PH);
+  const char *first = fp_kineto_field_key(kineto->first_field);
   while (at < end && (at = memchr(at, ',', (size_t)(end - at)))) {
     const char *comma = at++;
     fp_json json = {at, end};
@@ -58,10 +54,7 @@ static const char *find_event(const fp_kineto *kineto, const char *at, const cha
     if (!fp_json_character(&json, '{')) continue;
     fp_json_blanks(&json);
     if (json.at == end || *json.at != '"' || fp_json_string(&json, &key) != FP_OK) continue;
-    for (int i = 0; i < 2; i++)
-      if (strlen(known[i]) == (size_t)key.length &&
-          memcmp(known[i], key.bytes, (size_t)key.length) == 0)
-        return comma;
+    if (fp_json_is(&key, usual) || fp_json_is(&key, first)) return comma;
   }
   return NULL;
 }
@@ -117,21 +110,13 @@ static fp_status keep_value(fp_kineto *kineto, const fp_json_value *key, const c
   return fp_kineto_intern(&kineto->events.texts, FP_KINETO_ROOT, &pair, &id);
 }
 
-static int is_events(const fp_json_value *key) {
-  static const char name[] = "traceEvents";
-  return key->length == sizeof name - 1 && memcmp(key->bytes, name, sizeof name - 1) == 0;
-}
-
 /* Reads a key and value of the root object, or the key and the '[' of the events. */
 static fp_status read_pair(fp_kineto *kineto, fp_json *json) {
-  char c;
   fp_json_value key, value;
   fp_status status = fp_json_string(json, &key);
-  if (status == FP_OK) status = fp_json_next(json, &c);
+  if (status == FP_OK) status = fp_json_colon(json);
   if (status != FP_OK) return status;
-  if (!fp_json_character(json, ':')) return FP_E_SYNTAX;
-  if (fp_json_next(json, &c) != FP_OK) return FP_MORE;
-  if (c == '[' && is_events(&key)) {
+  if (*json->at == '[' && fp_json_is(&key, "traceEvents")) {
     json->at++;
     kineto->at = AT_EVENT;
     kineto->has_events = 1;
@@ -232,7 +217,12 @@ int64_t fp_kineto_lost(const fp_kineto *kineto, int64_t *bytes) {
 }
 
 int64_t fp_kineto_count(const fp_kineto *kineto, int32_t i, int32_t *phase, int32_t *category) {
-  return fp_kineto_events_count(&kineto->events, i, phase, category);
+  const fp_kineto_events *events = &kineto->events;
+  if (i < 0 || i >= fp_keys_count(events->count_keys)) return 0;
+  const int64_t key = fp_keys_values(events->count_keys)[i];
+  *phase = (int32_t)(key >> 32);
+  *category = (int32_t)(key & 0xffffffff) - 1;
+  return events->counts[i];
 }
 
 const fp_names *fp_kineto_texts_of(const fp_kineto *kineto, int pool) {

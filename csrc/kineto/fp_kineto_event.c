@@ -1,7 +1,4 @@
-/* fp_kineto_event.c: see fp_kineto_event.h. */
 #include "kineto/fp_kineto_event.h"
-
-#include <string.h>
 
 _Static_assert(FP_FIELDS <= 64, "a bit in `seen` for every field");
 
@@ -27,7 +24,7 @@ typedef struct {
 
 /* The first key of a field is the usual one. */
 static const known_key KEYS[] = {FP_KINETO_FIELDS(KEY, ARG) OTHER_KEYS(ARG)};
-enum { N_KEYS = sizeof KEYS / sizeof KEYS[0], NO_KEY = 255, LONGEST_KEY = 31 };
+enum { N_KEYS = sizeof KEYS / sizeof KEYS[0], NO_KEY = 255 };
 
 /* The known keys never change, so they have a table of their own, without seed: 512 bytes, hashed
  * by four characters. Length, first, last and middle characters distinguish them well. */
@@ -53,7 +50,7 @@ const char *fp_kineto_field_key(int field) {
 
 /* The field of a key, or FP_FIELDS. */
 static int field_of(const fp_kineto_keys *keys, int is_arg, const fp_json_value *key) {
-  char plain[LONGEST_KEY * 6];
+  char plain[FP_KINETO_LONGEST_KEY * 6];
   const char *text = key->bytes;
   int64_t length = key->length;
   if (key->escaped) {
@@ -61,7 +58,7 @@ static int field_of(const fp_kineto_keys *keys, int is_arg, const fp_json_value 
     length = fp_json_unescape(key, plain);
     text = plain;
   }
-  if (length < 1 || length > LONGEST_KEY) return FP_FIELDS;
+  if (length < 1 || length > FP_KINETO_LONGEST_KEY) return FP_FIELDS;
   const uint8_t *slots = keys->slots[is_arg];
   for (uint8_t at = hash_of(text, length); slots[at] != NO_KEY; at++) {
     const known_key *known = &KEYS[slots[at]];
@@ -71,27 +68,14 @@ static int field_of(const fp_kineto_keys *keys, int is_arg, const fp_json_value 
   return FP_FIELDS;
 }
 
-static inline int is_null(const fp_json_value *value) {
-  return value->kind == FP_JSON_SCALAR && value->length == 4 &&
-         memcmp(value->bytes, "null", 4) == 0;
-}
-
 static void keep(fp_kineto_event *event, int field, const fp_json_value *value) {
   if (field == FP_FIELDS) return;
-  if (is_null(value)) {
+  if (value->kind == FP_JSON_SCALAR && fp_json_is(value, "null")) {
     event->seen &= ~((uint64_t)1 << field);
     return;
   }
   event->values[field] = *value;
   event->seen |= (uint64_t)1 << field;
-}
-
-/* Skips the colon after a key, up to the value. */
-static fp_status pass_colon(fp_json *json) {
-  char c;
-  if (fp_json_next(json, &c) != FP_OK) return FP_MORE;
-  if (!fp_json_character(json, ':')) return FP_E_SYNTAX;
-  return fp_json_next(json, &c);
 }
 
 /* Skips the comma after a value; sets *is_last if the object ends instead. */
@@ -121,7 +105,7 @@ static fp_status read_key(const fp_kineto_keys *keys, int is_arg, fp_json *json,
   if (c != '"') return FP_E_SYNTAX;
   if (fp_json_string(json, &key) != FP_OK) return FP_MORE;
   *field = field_of(keys, is_arg, &key);
-  return pass_colon(json);
+  return fp_json_colon(json);
 }
 
 static fp_status read_args(const fp_kineto_keys *keys, fp_json *json, fp_kineto_event *event) {

@@ -1,8 +1,6 @@
 /* fp_kineto_event.h: parse one trace event into the raw text of its known fields. */
 #pragma once
 
-#include <stddef.h>
-
 #include "text/fp_json.h"
 
 /* Fields of an event and of its "args", with their usual keys in JSON. From DIMS on, they are the
@@ -78,6 +76,8 @@ typedef enum {
   FP_FIELD_COLLECTIVE_LAST = FP_FIELD_GROUP_DESCRIPTION,
   FP_FIELD_TRITON_LAST = FP_FIELD_TRITON_STAGES,
 } fp_kineto_field;
+
+enum { FP_KINETO_LONGEST_KEY = 31 }; /* bytes; longer keys are unknown */
 
 typedef struct {
   uint64_t seen; /* bit f: values[f] is present and not null */

@@ -1,4 +1,3 @@
-/* fp_kineto_rows.c: see fp_kineto_rows.h. */
 #include "kineto/fp_kineto_rows.h"
 
 #include "base/fp_room.h"
@@ -314,10 +313,8 @@ static fp_status read_category(fp_kineto_events *events, const fp_kineto_event *
 }
 
 static int is_memory(const fp_kineto_event *event) {
-  static const char name[] = "[memory]";
   const fp_json_value *value = fp_kineto_value(event, FP_FIELD_NAME);
-  return value && value->length == sizeof name - 1 &&
-         memcmp(value->bytes, name, sizeof name - 1) == 0;
+  return value && fp_json_is(value, "[memory]");
 }
 
 /* The table of an event, or -1. */
@@ -354,13 +351,4 @@ fp_status fp_kineto_events_add(fp_kineto_events *events, const fp_kineto_event *
   status = count_event(events, phase, category);
   if (status != FP_OK && table >= 0) tables[table].rows--;
   return status;
-}
-
-int64_t fp_kineto_events_count(const fp_kineto_events *events, int32_t i, int32_t *phase,
-                               int32_t *category) {
-  if (i < 0 || i >= fp_keys_count(events->count_keys)) return 0;
-  int64_t key = fp_keys_values(events->count_keys)[i];
-  *phase = (int32_t)(key >> 32);
-  *category = (int32_t)(key & 0xffffffff) - 1;
-  return events->counts[i];
 }

@@ -63,7 +63,3 @@ void fp_kineto_events_free(fp_kineto_events *events);
 /* Counts the event and appends it to its table, which must have room. */
 fp_status fp_kineto_events_add(fp_kineto_events *events, const fp_kineto_event *event,
                                fp_kineto_rows *tables);
-
-/* See fp_kineto_count. */
-int64_t fp_kineto_events_count(const fp_kineto_events *events, int32_t i, int32_t *phase,
-                               int32_t *category);

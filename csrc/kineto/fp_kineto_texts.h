@@ -1,8 +1,6 @@
 /* fp_kineto_texts.h: pools of the distinct texts of trace events. */
 #pragma once
 
-#include <stddef.h>
-
 #include "kineto/fp_kineto_event.h"
 #include "text/fp_names.h"
 

@@ -6,8 +6,6 @@
  * that end too early (Cormen et al., Introduction to Algorithms, 14.3). */
 #pragma once
 
-#include <stdint.h>
-
 #include "base/fp_status.h"
 #include "path/fp_tree.h"
 

@@ -8,7 +8,6 @@
 #include "path/fp_join.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/fp_hash.h"
 

@@ -4,9 +4,6 @@
  * launched no kernel are never stored. Correlation ids are unique within a process only. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/fp_status.h"
 
 typedef struct fp_join fp_join;

@@ -1,7 +1,5 @@
-/* fp_link.c: see fp_link.h. */
 #include "path/fp_link.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -6,8 +6,6 @@
  * or one recomputation inside a process, which has its own numbers. */
 #pragma once
 
-#include <stdint.h>
-
 #include "base/fp_status.h"
 
 enum { FP_LINK_NONE = 0, FP_LINK_FORWARD = 1, FP_LINK_BACKWARD = 2 };

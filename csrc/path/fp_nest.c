@@ -1,4 +1,3 @@
-/* fp_nest.c: see fp_nest.h. */
 #include "path/fp_nest.h"
 
 #include <string.h>

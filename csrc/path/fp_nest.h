@@ -7,9 +7,6 @@
  * outlives one below it gets a new frame without that one. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/fp_status.h"
 
 /* Whether the intervals are sorted by (start ascending, end descending). */

@@ -1,4 +1,3 @@
-/* fp_path.c: see fp_path.h. */
 #include "path/fp_path.h"
 
 fp_status fp_path(const int32_t *parent, const int32_t *label, int32_t n, const uint8_t *wanted,

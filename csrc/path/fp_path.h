@@ -3,8 +3,6 @@
  * A tree is an array of parent indices: parents precede their children, roots have -1. */
 #pragma once
 
-#include <stdint.h>
-
 #include "base/fp_status.h"
 #include "path/fp_tree.h"
 

@@ -4,8 +4,6 @@
  * there last, or the one added after it. */
 #pragma once
 
-#include <stdint.h>
-
 #include "base/fp_status.h"
 
 typedef struct fp_tree fp_tree;

@@ -1,26 +1,19 @@
 #include "replay/fp_replay.h"
 
-#include <stdbool.h>
-#include <stddef.h>
-
 static bool is_in_order(const fp_replay_graph *graph, int64_t i) {
   for (int s = 0; s < FP_REPLAY_SLOTS; s++)
     if ((uint64_t)graph->source[s][i] >= (uint64_t)(2 * i)) return false;
   return true;
 }
 
-/* Times of damaged files may be anything: sums wrap. */
-static int64_t plus(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
-
-static int64_t minus(int64_t a, int64_t b) { return (int64_t)((uint64_t)a - (uint64_t)b); }
-
 /* The lag after the end of a node that may have another duration than that at which it holds. */
 static int64_t scaled_lag(const fp_replay_graph *graph, const int64_t *time, int32_t node,
                           int64_t lag) {
-  const int64_t ns = minus(time[2 * (int64_t)node + 1], time[2 * (int64_t)node]);
+  const int64_t ns = fp_replay_minus(time[2 * (int64_t)node + 1], time[2 * (int64_t)node]);
   const int64_t full = graph->full[node];
   if (ns == full) return lag;
-  if (full <= -lag) return minus(plus(full, lag), ns); /* at a time from its start */
+  if (full <= -lag)
+    return fp_replay_minus(fp_replay_plus(full, lag), ns); /* at a time from its start */
   return (int64_t)((double)lag * ((double)ns / (double)full));
 }
 
@@ -30,7 +23,7 @@ static int64_t reached(const fp_replay_graph *graph, const int64_t *time, int64_
   if (lag == INT32_MIN) return INT64_MIN;
   const int32_t source = graph->source[slot][i];
   if (lag < 0 && source % 2 && graph->full) lag = scaled_lag(graph, time, source / 2, lag);
-  return plus(time[source], lag);
+  return fp_replay_plus(time[source], lag);
 }
 
 static int64_t ready_at(const fp_replay_graph *graph, const int64_t *time, int64_t i) {
@@ -64,8 +57,8 @@ static fp_status compute(const fp_replay_graph *graph, const fp_replay_query *qu
     duration = scaled(duration, query->factor[query->group[i]]);
   }
   const int64_t least = earliest(query, i), ready = ready_at(graph, time, i);
-  time[2 * i] = plus(ready > least ? ready : least, graph->before[i]);
-  time[2 * i + 1] = plus(time[2 * i], duration);
+  time[2 * i] = fp_replay_plus(ready > least ? ready : least, graph->before[i]);
+  time[2 * i + 1] = fp_replay_plus(time[2 * i], duration);
   return FP_OK;
 }
 
@@ -89,7 +82,7 @@ fp_status fp_replay_run(const fp_replay_graph *graph, const fp_replay_query *que
 static int64_t taken(int64_t *until, int64_t start, int64_t from) {
   const int64_t since = start > from ? start : from;
   if (since >= *until) return 0;
-  const int64_t ns = minus(*until, since);
+  const int64_t ns = fp_replay_minus(*until, since);
   *until = since;
   return ns;
 }
@@ -107,7 +100,7 @@ fp_status fp_replay_path(const fp_replay_graph *graph, const int64_t *time, int3
     fp_replay_part found = {.node = node, .slot = -1};
     if (is_end) found.own = taken(&until, at, from);
     if (at > from) {
-      at = minus(at, graph->before[i]);
+      at = fp_replay_minus(at, graph->before[i]);
       found.before = taken(&until, at, from);
       for (int s = 0; s < FP_REPLAY_SLOTS && found.slot < 0; s++)
         if (reached(graph, time, i, s) == at) found.slot = s;
@@ -129,11 +122,12 @@ fp_status fp_replay_slack(const fp_replay_graph *graph, const int64_t *time, int
   for (int64_t i = graph->n - 1; i > 0; i--) {
     if (!is_in_order(graph, i)) return FP_E_ORDER;
     if (slack[i] == INT64_MAX) continue;
-    const int64_t ready = minus(time[2 * i], graph->before[i]);
+    const int64_t ready = fp_replay_minus(time[2 * i], graph->before[i]);
     for (int s = 0; s < FP_REPLAY_SLOTS; s++) {
       const int32_t source = graph->source[s][i] / 2;
       if (graph->lag[s][i] == INT32_MIN) continue;
-      const int64_t spare = plus(slack[i], minus(ready, reached(graph, time, i, s)));
+      const int64_t spare =
+          fp_replay_plus(slack[i], fp_replay_minus(ready, reached(graph, time, i, s)));
       if (source && spare < slack[source]) slack[source] = spare;
     }
   }

@@ -8,11 +8,18 @@
  * source is a share of the source: it shrinks with the duration. */
 #pragma once
 
-#include <stdint.h>
-
 #include "base/fp_status.h"
 
 enum { FP_REPLAY_SLOTS = 3 };
+
+/* Times of damaged files may be anything: sums wrap. */
+static inline int64_t fp_replay_plus(int64_t a, int64_t b) {
+  return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+
+static inline int64_t fp_replay_minus(int64_t a, int64_t b) {
+  return (int64_t)((uint64_t)a - (uint64_t)b);
+}
 
 typedef struct {
   int64_t n;

@@ -129,23 +129,15 @@ fp_status fp_replay_build(const fp_replay_trace *trace, const fp_replay_nodes *n
   const size_t n_calls = (size_t)trace->n_calls, n_work = (size_t)trace->n_work;
   const size_t n_lanes = (size_t)trace->n_lanes, n_processes = (size_t)trace->n_processes;
   const size_t n_ints = 8 * n_calls + 2 * n_work + n_lanes + n_processes;
-  fp_replay_thread *threads = calloc((size_t)trace->n_threads + 1, sizeof *threads);
-  int64_t *queued = calloc(n_processes + 1, sizeof *queued);
-  int64_t *moved = calloc(n_calls + 1, sizeof *moved);
-  uint8_t *free_of = calloc((size_t)trace->n_names + 1, sizeof *free_of);
-  fp_replay_heap *ended = calloc(n_processes + 1, sizeof *ended);
-  int32_t *ints = calloc(n_ints + 1, sizeof *ints);
+  fp_replay_builder b = {.of = trace, .to = nodes, .built = built};
+  b.threads = calloc((size_t)trace->n_threads + 1, sizeof *b.threads);
+  b.queued = calloc(n_processes + 1, sizeof *b.queued);
+  b.moved = calloc(n_calls + 1, sizeof *b.moved);
+  b.free_of = calloc((size_t)trace->n_names + 1, sizeof *b.free_of);
+  b.ended = calloc(n_processes + 1, sizeof *b.ended);
+  b.next_call = calloc(n_ints + 1, sizeof *b.next_call);
   fp_status status = FP_E_MEMORY;
-  if (threads && queued && moved && free_of && ended && ints) {
-    fp_replay_builder b = {.of = trace,
-                           .to = nodes,
-                           .built = built,
-                           .threads = threads,
-                           .queued = queued,
-                           .moved = moved,
-                           .free_of = free_of,
-                           .ended = ended};
-    b.next_call = ints;
+  if (b.threads && b.queued && b.moved && b.free_of && b.ended && b.next_call) {
     b.first_work = b.next_call + n_calls;
     b.n_launched = b.first_work + n_calls;
     b.n_started = b.n_launched + n_calls;
@@ -157,11 +149,11 @@ fp_status fp_replay_build(const fp_replay_trace *trace, const fp_replay_nodes *n
     place_heaps(&b, b.last_work + n_processes);
     status = built_with(&b);
   }
-  free(threads);
-  free(queued);
-  free(moved);
-  free(free_of);
-  free(ended);
-  free(ints);
+  free(b.threads);
+  free(b.queued);
+  free(b.moved);
+  free(b.free_of);
+  free(b.ended);
+  free(b.next_call);
   return status;
 }

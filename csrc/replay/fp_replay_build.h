@@ -11,8 +11,6 @@
  *           slot 2: the end of work in another lane of its GPU */
 #pragma once
 
-#include <stdint.h>
-
 #include "replay/fp_replay.h"
 
 enum { FP_REPLAY_ORIGIN, FP_REPLAY_CALL, FP_REPLAY_RETURN, FP_REPLAY_WORK };

@@ -1,8 +1,6 @@
 /* fp_replay_builder.h: the state of fp_replay_build while it adds nodes in order of time. */
 #pragma once
 
-#include <stdbool.h>
-
 #include "replay/fp_replay_build.h"
 
 /* ns */
@@ -48,14 +46,6 @@ typedef struct {
   fp_replay_heap running; /* calls that may hand over; the first ends first */
   fp_replay_heap *ended;  /* [n_processes] those that have ended; the first ended last */
 } fp_replay_builder;
-
-static inline int64_t fp_replay_minus(int64_t a, int64_t b) {
-  return (int64_t)((uint64_t)a - (uint64_t)b);
-}
-
-static inline int64_t fp_replay_plus(int64_t a, int64_t b) {
-  return (int64_t)((uint64_t)a + (uint64_t)b);
-}
 
 static inline int64_t fp_replay_end(const fp_replay_trace *of, int32_t k) {
   return of->duration[k] > 0 ? fp_replay_plus(of->start[k], of->duration[k]) : of->start[k];

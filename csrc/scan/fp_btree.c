@@ -1,7 +1,4 @@
-/* fp_btree.c: see fp_btree.h. */
 #include "scan/fp_btree.h"
-
-#include <stdbool.h>
 
 #include "base/fp_room.h"
 

@@ -5,8 +5,6 @@
  * first, level by level. Leaves can then be read in large runs and divided among threads. */
 #pragma once
 
-#include <stdint.h>
-
 #include "base/fp_status.h"
 #include "scan/fp_pages.h"
 

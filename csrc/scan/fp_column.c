@@ -1,4 +1,3 @@
-/* fp_column.c: see fp_column.h. */
 #include "scan/fp_column.h"
 
 #include "base/fp_room.h"

@@ -4,10 +4,6 @@
  * through these functions, and so give equal results. The caller owns the columns. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/fp_keys.h"
 #include "base/fp_status.h"
 #include "text/fp_names.h"

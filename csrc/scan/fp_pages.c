@@ -1,4 +1,3 @@
-/* fp_pages.c: see fp_pages.h. */
 #define _XOPEN_SOURCE 700 /* pread */
 #define _FILE_OFFSET_BITS 64
 

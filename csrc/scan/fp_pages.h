@@ -4,10 +4,6 @@
  * 1. Pages are read, not mapped: a file that shrinks then causes an error, not a signal. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/fp_status.h"
 
 enum {
@@ -68,10 +64,6 @@ static inline uint64_t fp_load_64(const uint8_t *p) {
 /* Reads a varint of 1 to 9 bytes at p ("A variable-length integer or varint"); returns its end, or
  * NULL if it does not end before `end`. */
 static inline const uint8_t *fp_varint(const uint8_t *p, const uint8_t *end, uint64_t *value) {
-  if (p < end && *p < 0x80) {
-    *value = *p;
-    return p + 1;
-  }
   uint64_t sum = 0;
   for (int i = 0; i < 8 && p < end; i++, p++) {
     sum = sum << 7 | (*p & 0x7f);

@@ -1,4 +1,3 @@
-/* fp_record.c: see fp_record.h. */
 #include "scan/fp_record.h"
 
 #include <math.h>
@@ -45,16 +44,6 @@ fp_status fp_record_init(fp_record *record, int n) {
 
 void fp_record_free(fp_record *record) { free(record->layouts); }
 
-/* fp_type_length of all one-byte types. */
-#define EIGHT(length) \
-  length, length, (length) + 1, (length) + 1, (length) + 2, (length) + 2, (length) + 3, (length) + 3
-static const uint8_t short_lengths[0x80] = {
-    0,         1,         2,         3,         4,         6,         8,         8,
-    0,         0,         0,         0,         0,         0,         1,         1,
-    EIGHT(2),  EIGHT(6),  EIGHT(10), EIGHT(14), EIGHT(18), EIGHT(22), EIGHT(26), EIGHT(30),
-    EIGHT(34), EIGHT(38), EIGHT(42), EIGHT(46), EIGHT(50), EIGHT(54)};
-#undef EIGHT
-
 static bool no_row_has(uint64_t type) { return (type | 1) == FP_TYPE_ROW_ID; }
 
 /* Parses the types from p to end; values start at `at`. Returns the end of the values, or
@@ -73,19 +62,16 @@ static uint64_t read_types(fp_layout *layout, int n_columns, const uint8_t *p, c
     }
     bad |= no_row_has(type);
     if (n < n_columns) layout->part[++n] = (fp_part){(uint32_t)type, (uint32_t)at};
-    at += type < 0x80 ? short_lengths[type] : fp_type_length((uint32_t)type);
+    at += fp_type_length((uint32_t)type);
   }
   while (n < n_columns) layout->part[++n].type = FP_TYPE_ABSENT;
   return bad ? UINT64_MAX : at;
 }
 
-/* Whether the header matches the layout. Most mismatches are in the first bytes. */
+/* Whether the header matches the layout. */
 static bool is_of(const fp_layout *layout, const uint8_t *bytes, uint32_t n, uint32_t length) {
-  if (layout->header_length != n || layout->length != length) return false;
-  if (n < 8) return memcmp(layout->header, bytes, n) == 0;
-  for (uint32_t at = 0; at + 8 <= n; at += 8)
-    if (fp_load_64(layout->header + at) != fp_load_64(bytes + at)) return false;
-  return fp_load_64(layout->header + n - 8) == fp_load_64(bytes + n - 8);
+  return layout->header_length == n && layout->length == length &&
+         memcmp(layout->header, bytes, n) == 0;
 }
 
 static uint64_t place_of(const uint8_t *bytes, uint32_t n, uint32_t length) {

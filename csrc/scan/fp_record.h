@@ -5,9 +5,6 @@
  * headers, so parsed headers are cached. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/fp_status.h"
 #include "scan/fp_pages.h"
 

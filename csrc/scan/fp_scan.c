@@ -1,15 +1,11 @@
-/* fp_scan.c: see fp_scan.h. */
 #include "scan/fp_scan.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 
 struct fp_scan {
   const fp_sqlite_api *api;
   sqlite3_stmt *statement;
   fp_scratch scratch;
-  bool was_null[FP_MAX_COLUMNS];
 };
 
 /* SQLite calls this when it loads the extension. The routine table is the same for all connections
@@ -52,18 +48,12 @@ static fp_status put_text(fp_scan *scan, const fp_column *column, int i, int64_t
   return fp_column_put_text(column, &scan->scratch, row, text, length);
 }
 
-/* The number in a column. NULL reads as 0, so only 0 requires a check of the type. After a NULL,
- * the type is checked first, because the next row is likely NULL, too. */
+/* The number in a column. NULL reads as 0, so only 0 requires a check of the type. */
 static int64_t number_of(fp_scan *scan, int i, const fp_column *column) {
   const fp_sqlite_api *api = scan->api;
-  if (scan->was_null[i]) {
-    if (api->column_type(scan->statement, i) == FP_SQLITE_NULL) return column->none;
-    scan->was_null[i] = false;
-  }
   int64_t value = api->column_int64(scan->statement, i);
   if (value != 0 || !column->may_be_null) return value;
-  scan->was_null[i] = api->column_type(scan->statement, i) == FP_SQLITE_NULL;
-  return scan->was_null[i] ? column->none : value;
+  return api->column_type(scan->statement, i) == FP_SQLITE_NULL ? column->none : value;
 }
 
 static fp_status put(fp_scan *scan, const fp_column *column, int i, int64_t row) {

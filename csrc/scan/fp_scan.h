@@ -1,9 +1,6 @@
 /* fp_scan.h: step a SELECT in APSW's SQLite and append its rows to columns. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/fp_status.h"
 #include "scan/fp_column.h"
 

@@ -1,10 +1,6 @@
-/* fp_walk.c: see fp_walk.h. */
 #include "scan/fp_walk.h"
 
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "base/fp_room.h"
 #include "scan/fp_record.h"
 
 /* Size of a run: large enough for few calls, small enough for a core's cache. A run may include up
@@ -27,7 +23,8 @@ struct fp_walk {
   fp_record record;
   const fp_layout *layout; /* of the current row */
   uint8_t *whole;          /* a record of several pages, assembled as far as needed */
-  uint32_t whole_length, whole_capacity, next_page;
+  size_t whole_capacity;
+  uint32_t whole_length, next_page;
   fp_window beyond;   /* overflow pages */
   uint8_t *seen;      /* one bit per page: overflow pages used; NULL before the first */
   fp_scratch scratch; /* for labels */
@@ -146,14 +143,14 @@ static fp_status overflow_page(fp_walk *w, uint32_t page, const uint8_t **bytes)
   return status;
 }
 
-static fp_status reserve(fp_walk *w, uint32_t length) {
-  if (length <= w->whole_capacity) return FP_OK;
-  uint32_t capacity = length + length / 2;
-  uint8_t *bytes = realloc(w->whole, (size_t)capacity + FP_PAGES_BEYOND);
-  if (!bytes) return FP_E_MEMORY;
-  memset(bytes + w->whole_length, 0, capacity + FP_PAGES_BEYOND - w->whole_length);
-  w->whole = bytes;
-  w->whole_capacity = capacity;
+/* Appends n bytes to the record. */
+static fp_status append(fp_walk *w, const uint8_t *bytes, uint32_t n) {
+  const size_t needed = (size_t)w->whole_length + n + FP_PAGES_BEYOND;
+  fp_status status = fp_reserve(&w->whole, &w->whole_capacity, needed, 1);
+  if (status != FP_OK) return status;
+  memcpy(w->whole + w->whole_length, bytes, n);
+  w->whole_length += n;
+  memset(w->whole + w->whole_length, 0, FP_PAGES_BEYOND);
   return FP_OK;
 }
 
@@ -165,11 +162,9 @@ static fp_status gather(fp_walk *w, uint32_t needed, uint32_t length) {
     fp_status status = overflow_page(w, w->next_page, &page);
     if (status != FP_OK) return status;
     uint32_t left = length - w->whole_length, n = left < most ? left : most;
-    status = reserve(w, w->whole_length + n);
+    status = append(w, page + 4, n);
     if (status != FP_OK) return status;
     w->next_page = fp_load_32(page);
-    memcpy(w->whole + w->whole_length, page + 4, n);
-    w->whole_length += n;
   }
   return FP_OK;
 }
@@ -193,10 +188,8 @@ static fp_status read_long(fp_walk *w, const uint8_t *local, uint32_t n_local, u
     return unusual(w, "a record overflows in a file with a pointer map");
   w->whole_length = 0;
   w->next_page = fp_load_32(local + n_local);
-  fp_status status = reserve(w, n_local);
+  fp_status status = append(w, local, n_local);
   if (status != FP_OK) return status;
-  memcpy(w->whole, local, n_local);
-  w->whole_length = n_local;
   uint32_t header_length = fp_record_header_length(w->whole, length);
   if (!header_length) return unusual(w, "invalid record header");
   status = gather(w, header_length, length);

@@ -4,8 +4,6 @@
  * FP_E_UNUSUAL; the caller then reads the table through SQLite. Rows read before equal SQLite's. */
 #pragma once
 
-#include <stdint.h>
-
 #include "base/fp_status.h"
 #include "scan/fp_btree.h"
 #include "scan/fp_column.h"

@@ -1,4 +1,3 @@
-/* fp_dict.c: see fp_dict.h. */
 #include "text/fp_dict.h"
 
 #include "base/fp_room.h"

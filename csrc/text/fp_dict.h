@@ -1,8 +1,6 @@
 /* fp_dict.h: parse dict lines, one Python dict literal per kernel, into columns. */
 #pragma once
 
-#include <stddef.h>
-
 #include "base/fp_status.h"
 #include "text/fp_names.h"
 

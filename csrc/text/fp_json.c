@@ -1,7 +1,4 @@
-/* fp_json.c: see fp_json.h. */
 #include "text/fp_json.h"
-
-#include <string.h>
 
 /* 1 in each byte, and the highest bit of each byte. */
 #define ONES 0x0101010101010101u
@@ -22,10 +19,7 @@ static inline uint64_t has_quote_or_backslash(uint64_t bytes) {
 
 /* The next quote or backslash, or the end. */
 static inline const char *find_quote_or_backslash(const char *at, const char *end) {
-  while (end - at >= 16 &&
-         !(has_quote_or_backslash(load8(at)) | has_quote_or_backslash(load8(at + 8))))
-    at += 16;
-  if (end - at >= 8 && !has_quote_or_backslash(load8(at))) at += 8;
+  while (end - at >= 8 && !has_quote_or_backslash(load8(at))) at += 8;
   while (at < end && *at != '"' && *at != '\\') at++;
   return at;
 }
@@ -48,6 +42,13 @@ fp_status fp_json_string(fp_json *json, fp_json_value *value) {
   value->length = at - value->bytes;
   json->at = at + 1;
   return FP_OK;
+}
+
+fp_status fp_json_colon(fp_json *json) {
+  char c;
+  if (fp_json_next(json, &c) != FP_OK) return FP_MORE;
+  if (!fp_json_character(json, ':')) return FP_E_SYNTAX;
+  return fp_json_next(json, &c);
 }
 
 static fp_status walk_brackets(fp_json *json) {

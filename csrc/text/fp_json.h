@@ -1,7 +1,7 @@
 /* fp_json.h: a cursor over JSON text that creates no objects. */
 #pragma once
 
-#include <stdint.h>
+#include <string.h>
 
 #include "base/fp_status.h"
 
@@ -42,8 +42,17 @@ static inline fp_status fp_json_next(fp_json *json, char *c) {
   return FP_OK;
 }
 
+/* Whether the raw text of a value is `text`. */
+static inline bool fp_json_is(const fp_json_value *value, const char *text) {
+  const size_t length = strlen(text);
+  return (size_t)value->length == length && memcmp(value->bytes, text, length) == 0;
+}
+
 /* Reads the string whose opening quote is at the cursor. FP_MORE: the text ends inside. */
 fp_status fp_json_string(fp_json *json, fp_json_value *value);
+
+/* Skips blanks and the colon after a key, up to the value. */
+fp_status fp_json_colon(fp_json *json);
 
 /* Reads any value, which must start at the cursor. Checks strings and the nesting of brackets, but
  * not numbers, names such as true and NaN, or the contents of brackets. FP_MORE: the text ends

@@ -1,4 +1,3 @@
-/* fp_literal.c: see fp_literal.h. */
 #include "text/fp_literal.h"
 
 /* Moves from after the opening quote to after the closing one. Searches each next quote only once

@@ -1,4 +1,3 @@
-/* fp_names.c: see fp_names.h. */
 #include "text/fp_names.h"
 
 #include "base/fp_hash.h"

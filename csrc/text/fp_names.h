@@ -1,9 +1,6 @@
 /* fp_names.h: a pool of texts with dense int32 ids, and a parser of torch's range names. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/fp_status.h"
 
 typedef struct fp_names fp_names;

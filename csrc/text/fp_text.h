@@ -1,8 +1,9 @@
 /* fp_text.h: texts, tables of texts, and formatting of numbers. */
 #pragma once
 
-#include <stdint.h>
 #include <string.h>
+
+#include "base/fp_status.h"
 
 typedef struct {
   const char *bytes;

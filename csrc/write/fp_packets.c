@@ -1,4 +1,3 @@
-/* fp_packets.c: see fp_packets.h. */
 #include "write/fp_packets.h"
 
 #include <stdlib.h>

@@ -1,8 +1,6 @@
 /* fp_packets.h: write columns as protobuf messages: Perfetto's TracePacket with a TrackEvent. */
 #pragma once
 
-#include <stdint.h>
-
 #include "base/fp_status.h"
 #include "text/fp_text.h"
 

@@ -1,4 +1,3 @@
-/* fp_rows.c: see fp_rows.h. */
 #include "write/fp_rows.h"
 
 #include <string.h>

@@ -1,4 +1,3 @@
-/* fp_seqmarkers.c: see fp_seqmarkers.h. */
 #include "write/fp_seqmarkers.h"
 
 #include "base/fp_room.h"
