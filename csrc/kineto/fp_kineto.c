@@ -48,10 +48,10 @@ static const char *find_event(const fp_kineto *kineto, const char *at, const cha
   const char *first = fp_kineto_field_key(kineto->first_field);
   while (at < end && (at = memchr(at, ',', (size_t)(end - at)))) {
     const char *comma = at++;
-    fp_json json = {at, end};
+    fp_cursor json = {at, end};
     fp_json_value key;
     fp_json_blanks(&json);
-    if (!fp_json_character(&json, '{')) continue;
+    if (!fp_cursor_pass(&json, '{')) continue;
     fp_json_blanks(&json);
     if (json.at == end || *json.at != '"' || fp_json_string(&json, &key) != FP_OK) continue;
     if (fp_json_is(&key, usual) || fp_json_is(&key, first)) return comma;
@@ -67,12 +67,12 @@ static void lose(fp_kineto *kineto, const char *start, const char *end) {
 /* Skips the malformed event at `start`: to its end if its brackets close before the next event
  * starts, else to the comma before that event. Brackets alone are not reliable, because an extra
  * quote swaps the inside and outside of strings. FP_MORE: neither is in the text. */
-static fp_status pass_malformed(fp_kineto *kineto, const char *start, fp_json *json) {
+static fp_status pass_malformed(fp_kineto *kineto, const char *start, fp_cursor *json) {
   const char *comma = find_event(kineto, start, json->end);
-  fp_json whole = {start, comma ? comma + 1 : json->end};
+  fp_cursor whole = {start, comma ? comma + 1 : json->end};
   fp_json_value ignored;
   if (fp_json_read(&whole, &ignored) == FP_OK &&
-      fp_kineto_is_behind_event((fp_json){whole.at, json->end}, kineto->is_list))
+      fp_kineto_is_behind_event((fp_cursor){whole.at, json->end}, kineto->is_list))
     json->at = whole.at;
   else if (comma)
     json->at = comma;
@@ -83,7 +83,7 @@ static fp_status pass_malformed(fp_kineto *kineto, const char *start, fp_json *j
   return FP_OK;
 }
 
-static fp_status read_event(fp_kineto *kineto, fp_json *json, fp_kineto_rows *tables) {
+static fp_status read_event(fp_kineto *kineto, fp_cursor *json, fp_kineto_rows *tables) {
   char c;
   if (fp_json_next(json, &c) != FP_OK) return FP_MORE;
   if (c == ',' || c == ']') {
@@ -111,7 +111,7 @@ static fp_status keep_value(fp_kineto *kineto, const fp_json_value *key, const c
 }
 
 /* Reads a key and value of the root object, or the key and the '[' of the events. */
-static fp_status read_pair(fp_kineto *kineto, fp_json *json) {
+static fp_status read_pair(fp_kineto *kineto, fp_cursor *json) {
   fp_json_value key, value;
   fp_status status = fp_json_string(json, &key);
   if (status == FP_OK) status = fp_json_colon(json);
@@ -131,7 +131,7 @@ static fp_status read_pair(fp_kineto *kineto, fp_json *json) {
 
 /* Skips malformed text of the root object: to the key of the events or, after these, to the next
  * key. */
-static fp_status pass_malformed_pair(fp_kineto *kineto, const char *start, fp_json *json) {
+static fp_status pass_malformed_pair(fp_kineto *kineto, const char *start, fp_cursor *json) {
   static const char name[] = "\"traceEvents\"";
   if (kineto->has_events) return pass_malformed(kineto, start, json);
   const char *at = json->at;
@@ -147,7 +147,7 @@ static fp_status pass_malformed_pair(fp_kineto *kineto, const char *start, fp_js
   return FP_OK;
 }
 
-static fp_status read_root(fp_kineto *kineto, fp_json *json) {
+static fp_status read_root(fp_kineto *kineto, fp_cursor *json) {
   char c;
   if (fp_json_next(json, &c) != FP_OK) return FP_MORE;
   const char *start = json->at;
@@ -166,10 +166,10 @@ static fp_status read_root(fp_kineto *kineto, fp_json *json) {
   return status == FP_E_SYNTAX ? pass_malformed_pair(kineto, start, json) : status;
 }
 
-static fp_status read_start(fp_kineto *kineto, fp_json *json) {
+static fp_status read_start(fp_kineto *kineto, fp_cursor *json) {
   static const char mark[] = "\xef\xbb\xbf";
   char c;
-  for (int i = 0; i < 3 && fp_json_character(json, mark[i]); i++) continue;
+  for (int i = 0; i < 3 && fp_cursor_pass(json, mark[i]); i++) continue;
   if (fp_json_next(json, &c) != FP_OK) return FP_MORE;
   kineto->at = c == '{' ? AT_KEY : c == '[' ? AT_EVENT : AT_NO_TRACE;
   kineto->is_list = kineto->has_events = c == '[';
@@ -185,7 +185,7 @@ static int is_full(const fp_kineto_rows *tables) {
 
 fp_status fp_kineto_read(fp_kineto *kineto, const char *bytes, size_t length,
                          fp_kineto_rows tables[FP_KINETO_TABLES], size_t *used) {
-  fp_json json = {bytes, bytes + length};
+  fp_cursor json = {bytes, bytes + length};
   if (kineto->at != AT_START && kineto->at != AT_END) fp_json_blanks(&json);
   *used = (size_t)(json.at - bytes);
   while (kineto->at != AT_END && kineto->at != AT_NO_TRACE) {

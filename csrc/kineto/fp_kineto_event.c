@@ -79,7 +79,7 @@ static void keep(fp_kineto_event *event, int field, const fp_json_value *value) 
 }
 
 /* Skips the comma after a value; sets *is_last if the object ends instead. */
-static fp_status pass_comma(fp_json *json, int *is_last) {
+static fp_status pass_comma(fp_cursor *json, int *is_last) {
   char c;
   if (fp_json_next(json, &c) != FP_OK) return FP_MORE;
   *is_last = c == '}';
@@ -89,7 +89,7 @@ static fp_status pass_comma(fp_json *json, int *is_last) {
 }
 
 /* Skips '{'; sets *is_last if the object is empty. */
-static fp_status open_object(fp_json *json, int *is_last) {
+static fp_status open_object(fp_cursor *json, int *is_last) {
   char c;
   json->at++;
   if (fp_json_next(json, &c) != FP_OK) return FP_MORE;
@@ -98,7 +98,7 @@ static fp_status open_object(fp_json *json, int *is_last) {
   return FP_OK;
 }
 
-static fp_status read_key(const fp_kineto_keys *keys, int is_arg, fp_json *json, int *field) {
+static fp_status read_key(const fp_kineto_keys *keys, int is_arg, fp_cursor *json, int *field) {
   char c;
   fp_json_value key;
   if (fp_json_next(json, &c) != FP_OK) return FP_MORE;
@@ -108,7 +108,7 @@ static fp_status read_key(const fp_kineto_keys *keys, int is_arg, fp_json *json,
   return fp_json_colon(json);
 }
 
-static fp_status read_args(const fp_kineto_keys *keys, fp_json *json, fp_kineto_event *event) {
+static fp_status read_args(const fp_kineto_keys *keys, fp_cursor *json, fp_kineto_event *event) {
   int is_last = 0, field;
   fp_json_value value;
   fp_status status = open_object(json, &is_last);
@@ -122,30 +122,29 @@ static fp_status read_args(const fp_kineto_keys *keys, fp_json *json, fp_kineto_
   return status;
 }
 
-int fp_kineto_is_behind_event(fp_json json, int is_list) {
+int fp_kineto_is_behind_event(fp_cursor json, int is_list) {
   fp_json_blanks(&json);
-  int ends = fp_json_character(&json, ']');
-  if (!ends && !fp_json_character(&json, ',')) return 0;
+  int ends = fp_cursor_pass(&json, ']');
+  if (!ends && !fp_cursor_pass(&json, ',')) return 0;
   fp_json_blanks(&json);
   if (!ends) { /* the next event */
-    if (!fp_json_character(&json, '{')) return 0;
+    if (!fp_cursor_pass(&json, '{')) return 0;
     fp_json_blanks(&json);
     return json.at == json.end || *json.at == '"' || *json.at == '}';
   }
   if (is_list) return json.at == json.end;
-  int is_closed = fp_json_character(&json, '}');
-  if (!is_closed && !fp_json_character(&json, ',')) return 0;
+  int is_closed = fp_cursor_pass(&json, '}');
+  if (!is_closed && !fp_cursor_pass(&json, ',')) return 0;
   fp_json_blanks(&json);
   return json.at == json.end ? is_closed : !is_closed && *json.at == '"';
 }
 
-/* Whether a comma, a key and a colon follow the cursor; with `keys`, the key must be a known one.
- */
-static fp_status expect_field(const fp_kineto_keys *keys, fp_json json) {
+/* Whether a comma, a key and a colon follow the cursor; with `keys`, the key must be known. */
+static fp_status expect_field(const fp_kineto_keys *keys, fp_cursor json) {
   char c;
   fp_json_value key;
   if (fp_json_next(&json, &c) != FP_OK) return FP_MORE;
-  if (!fp_json_character(&json, ',')) return FP_E_SYNTAX;
+  if (!fp_cursor_pass(&json, ',')) return FP_E_SYNTAX;
   if (fp_json_next(&json, &c) != FP_OK) return FP_MORE;
   if (c != '"') return FP_E_SYNTAX;
   if (fp_json_string(&json, &key) != FP_OK) return FP_MORE;
@@ -164,18 +163,19 @@ static int is_outside_name(const char *start, const char *quote) {
 
 /* torch does not escape names of ranges: a quote in a name seems to end it. The true end is the
  * quote after which the event continues, or ends, as a valid event does. */
-static fp_status pass_bare_quotes(const fp_kineto_keys *keys, fp_json *json, fp_json_value *name) {
+static fp_status pass_bare_quotes(const fp_kineto_keys *keys, fp_cursor *json,
+                                  fp_json_value *name) {
   const char *start = name->bytes;
   char c;
-  fp_json behind = *json;
+  fp_cursor behind = *json;
   if (fp_json_next(&behind, &c) != FP_OK) return FP_MORE;
-  if (fp_json_character(&behind, '}')) {
+  if (fp_cursor_pass(&behind, '}')) {
     fp_json_blanks(&behind);
     if (behind.at == behind.end || *behind.at == ',' || *behind.at == ']') return FP_OK;
   }
   fp_status field = expect_field(NULL, *json);
   if (field != FP_E_SYNTAX) return field;
-  for (fp_json at = *json;;) {
+  for (fp_cursor at = *json;;) {
     if (is_outside_name(start, at.at - 1)) return FP_E_SYNTAX;
     fp_status status = expect_field(keys, at);
     if (status == FP_OK) {
@@ -185,9 +185,9 @@ static fp_status pass_bare_quotes(const fp_kineto_keys *keys, fp_json *json, fp_
       return FP_OK;
     }
     if (status == FP_MORE) return FP_MORE;
-    fp_json rest = at;
+    fp_cursor rest = at;
     fp_json_blanks(&rest);
-    if (fp_json_character(&rest, '}') && fp_kineto_is_behind_event(rest, 0)) return FP_E_SYNTAX;
+    if (fp_cursor_pass(&rest, '}') && fp_kineto_is_behind_event(rest, 0)) return FP_E_SYNTAX;
     start = at.at;
     const char *quote = memchr(start, '"', (size_t)(at.end - start));
     if (!quote) return FP_MORE;
@@ -195,7 +195,8 @@ static fp_status pass_bare_quotes(const fp_kineto_keys *keys, fp_json *json, fp_
   }
 }
 
-fp_status fp_kineto_event_read(const fp_kineto_keys *keys, fp_json *json, fp_kineto_event *event) {
+fp_status fp_kineto_event_read(const fp_kineto_keys *keys, fp_cursor *json,
+                               fp_kineto_event *event) {
   int is_last = 0, field;
   fp_json_value value;
   event->seen = 0;

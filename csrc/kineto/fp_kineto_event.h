@@ -98,11 +98,11 @@ const char *fp_kineto_field_key(int field);
 /* Reads the event whose '{' is at the cursor. FP_MORE: the text ends inside. FP_E_SYNTAX: malformed
  * at the cursor. The last value of a repeated key counts. Unescaped quotes in the event's name are
  * read as part of the name if that is unambiguous. */
-fp_status fp_kineto_event_read(const fp_kineto_keys *keys, fp_json *json, fp_kineto_event *event);
+fp_status fp_kineto_event_read(const fp_kineto_keys *keys, fp_cursor *json, fp_kineto_event *event);
 
 /* Whether the cursor is at the end of an event: the next event starts, or the list ends. `is_list`:
  * the root of the text is the list itself. */
-int fp_kineto_is_behind_event(fp_json json, int is_list);
+int fp_kineto_is_behind_event(fp_cursor json, int is_list);
 
 static inline const fp_json_value *fp_kineto_value(const fp_kineto_event *event, int field) {
   return event->seen >> field & 1 ? &event->values[field] : NULL;

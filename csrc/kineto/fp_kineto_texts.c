@@ -54,8 +54,7 @@ static char *put_pair(char *at, const fp_kineto_event *event, int field) {
   return put_value(at, value);
 }
 
-/* Appends the pairs of the fields `first` to `last` that are present; if any, `extra` comes first.
- */
+/* Appends the pairs of the fields `first` to `last` that are present; if any, after `extra`. */
 static char *put_pairs(char *at, const fp_kineto_event *event, int first, int last, int extra) {
   uint64_t fields = ((uint64_t)2 << last) - ((uint64_t)1 << first);
   *at++ = SEPARATOR;

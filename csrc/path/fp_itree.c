@@ -5,7 +5,7 @@ typedef struct {
   fp_itree tree;
   int64_t t;
   int32_t *found;
-  int32_t limit, n_found;
+  int32_t n_found;
 } query;
 
 static int32_t middle_of(int32_t first, int32_t last) { return first + (last - first) / 2; }
@@ -28,16 +28,13 @@ static void search(query *q, int32_t first, int32_t last) {
     if (q->tree.max_end[middle] <= q->t) return;
     search(q, first, middle);
     if (q->tree.start[middle] > q->t) return;
-    if (q->tree.end[middle] > q->t) {
-      if (q->n_found < q->limit) q->found[q->n_found] = middle;
-      q->n_found++;
-    }
+    if (q->tree.end[middle] > q->t) q->found[q->n_found++] = middle;
     first = middle + 1;
   }
 }
 
-int32_t fp_itree_open_at(fp_itree tree, int64_t t, int32_t *found, int32_t limit) {
-  query q = {tree, t, found, limit, 0};
+int32_t fp_itree_open_at(fp_itree tree, int64_t t, int32_t *found) {
+  query q = {tree, t, found, 0};
   search(&q, 0, tree.n);
   return q.n_found;
 }
@@ -67,7 +64,7 @@ fp_status fp_itree_nodes(fp_itree tree, const int32_t *label, const int64_t *t, 
       node[i] = node[i - 1];
       continue;
     }
-    int32_t n_found = fp_itree_open_at(tree, t[i], found, tree.n);
+    int32_t n_found = fp_itree_open_at(tree, t[i], found);
     from = t[i];
     until = next_change(tree, t[i], found, n_found);
     node[i] = -1;

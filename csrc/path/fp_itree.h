@@ -18,9 +18,9 @@ typedef struct {
 /* Computes max_end for n sorted ranges. */
 void fp_itree_build(const int64_t *end, int32_t n, int64_t *max_end);
 
-/* Stores the ascending indices of the first `limit` ranges with start <= t < end, and returns the
- * total number of such ranges. `found` may be NULL if limit is 0. */
-int32_t fp_itree_open_at(fp_itree tree, int64_t t, int32_t *found, int32_t limit);
+/* Stores the ascending indices of the ranges with start <= t < end, and returns their number.
+ * found: [tree.n] */
+int32_t fp_itree_open_at(fp_itree tree, int64_t t, int32_t *found);
 
 /* Finds the ranges open at each of n instants, as a node of a tree of labels: equal chains of
  * labels give the same node. Adds nodes to `nodes`. Fastest for ascending instants.

@@ -75,8 +75,7 @@ typedef struct {
   int32_t n_ranges, n_labels;
 } fp_link_frames;
 
-/* The other numbers of kernels: of kernel i in number[end[i - 1] .. end[i]), ascending, each once.
- */
+/* The other numbers of kernels: those of kernel i are number[end[i - 1] .. end[i]), ascending. */
 typedef struct {
   int64_t *end;    /* [kernels] */
   int64_t *number; /* [capacity] */

@@ -64,6 +64,5 @@ fp_status fp_replay_path(const fp_replay_graph *graph, const int64_t *time, int3
                          int64_t from, fp_replay_part *part, int64_t room, int64_t *n);
 
 /* Computes how much later each node may start.
- * slack: [n] in: how much later it may end by itself, INT64_MAX: any; out: with what waits for it
- */
+ * slack: [n] in: how much later it may end alone, INT64_MAX: any; out: with what waits for it */
 fp_status fp_replay_slack(const fp_replay_graph *graph, const int64_t *time, int64_t *slack);

@@ -45,8 +45,7 @@ static bool is_sorted(const int64_t *start, int32_t n) {
   return true;
 }
 
-/* Links calls of a thread and work of a lane; `last` of threads and lanes is -1 before and after.
- */
+/* Links calls of a thread and work of a lane; `last` of both is -1 before and after. */
 static void link(fp_replay_builder *b) {
   const fp_replay_trace *of = b->of;
   for (int32_t t = 0; t < of->n_threads; t++) b->threads[t] = (fp_replay_thread){-1, -1, -1, 0};

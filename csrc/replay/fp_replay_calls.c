@@ -202,9 +202,8 @@ static int64_t wait_for_work(fp_replay_builder *b, int32_t node, int32_t call) {
   return until > start ? until : start;
 }
 
-static void return_from(fp_replay_builder *b, int32_t t) {
-  fp_replay_thread *own = &b->threads[t];
-  const int32_t call = own->waits;
+void fp_replay_return(fp_replay_builder *b, int32_t call) {
+  fp_replay_thread *own = &b->threads[b->of->call_thread[call]];
   const int32_t node = fp_replay_add(b, FP_REPLAY_RETURN, call);
   fp_replay_connect(b, node, 0, own->node, true);
   b->to->before[node] = fp_replay_minus(own->end, wait_for_work(b, node, call));
@@ -225,7 +224,8 @@ void fp_replay_begin_call(fp_replay_builder *b, int32_t i) {
     b->to->call_node[i] = own->node;
     return;
   }
-  if (own->waits >= 0) return_from(b, t); /* calls of one thread overlap: damaged times */
+  /* Calls of one thread overlap: damaged times. */
+  if (own->waits >= 0) fp_replay_return(b, own->waits);
   const int32_t node = fp_replay_add(b, FP_REPLAY_CALL, i);
   b->to->call_node[i] = node;
   host_time(b, node, t, of->call_start[i]);
@@ -244,8 +244,4 @@ void fp_replay_begin_call(fp_replay_builder *b, int32_t i) {
     b->to->duration[node] = fp_replay_minus(own->end, of->call_start[i]);
   }
   b->queued[of->process_of_thread[t]] += b->n_launched[i];
-}
-
-void fp_replay_return(fp_replay_builder *b, int32_t call) {
-  return_from(b, b->of->call_thread[call]);
 }

@@ -91,11 +91,6 @@ fp_status fp_window_init(const fp_pages *pages, uint32_t capacity, fp_window *wi
   return FP_OK;
 }
 
-void fp_window_free(fp_window *window) {
-  free(window->bytes);
-  window->bytes = NULL;
-}
-
 fp_status fp_window_load(const fp_pages *pages, fp_window *window, uint32_t first, uint32_t n,
                          const char **why) {
   window->n = 0; /* stays empty if reading fails */

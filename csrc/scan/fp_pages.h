@@ -36,9 +36,8 @@ typedef struct {
   uint32_t first, n, capacity; /* pages */
 } fp_window;
 
-/* Creates an empty window with the given capacity in pages; release it with fp_window_free. */
+/* Creates an empty window with the given capacity in pages; the owner frees its bytes. */
 fp_status fp_window_init(const fp_pages *pages, uint32_t capacity, fp_window *window);
-void fp_window_free(fp_window *window);
 
 /* Replaces the contents by pages first .. first + n - 1; n is at most the capacity. */
 fp_status fp_window_load(const fp_pages *pages, fp_window *window, uint32_t first, uint32_t n,

@@ -57,8 +57,7 @@ static inline int64_t fp_record_integer(uint32_t type, const uint8_t *p) {
   return (int64_t)fp_load_64(p) >> shifts[type];
 }
 
-/* Converts the real at p as SQLite's column_int64 does; false for NaN, which SQLite reads as NULL.
- */
+/* Converts the real at p as SQLite's column_int64 does; false for NaN, which is SQLite's NULL. */
 bool fp_record_real(const uint8_t *p, int64_t *value);
 
 /* The length of the record header in bytes, or 0 if it is invalid. */

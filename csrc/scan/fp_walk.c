@@ -80,8 +80,8 @@ fp_walk *fp_walk_new(const fp_pages *pages, const fp_btree *tree, const fp_place
 
 void fp_walk_free(fp_walk *w) {
   if (!w) return;
-  fp_window_free(&w->run);
-  fp_window_free(&w->beyond);
+  free(w->run.bytes);
+  free(w->beyond.bytes);
   fp_record_free(&w->record);
   free(w->whole);
   free(w->seen);

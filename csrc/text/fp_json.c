@@ -1,30 +1,17 @@
 #include "text/fp_json.h"
 
-/* 1 in each byte, and the highest bit of each byte. */
-#define ONES 0x0101010101010101u
-#define HIGHS 0x8080808080808080u
-
-/* Nonzero if one of the eight bytes is 0. */
-static inline uint64_t has_zero(uint64_t bytes) { return (bytes - ONES) & ~bytes & HIGHS; }
-
-static inline uint64_t load8(const char *at) {
-  uint64_t bytes;
-  memcpy(&bytes, at, 8);
-  return bytes;
-}
-
-static inline uint64_t has_quote_or_backslash(uint64_t bytes) {
-  return has_zero(bytes ^ (ONES * '"')) | has_zero(bytes ^ (ONES * '\\'));
+static inline bool has_quote_or_backslash(uint64_t word) {
+  return fp_zeros_in(word ^ FP_ONES * '"') | fp_zeros_in(word ^ FP_ONES * '\\');
 }
 
 /* The next quote or backslash, or the end. */
 static inline const char *find_quote_or_backslash(const char *at, const char *end) {
-  while (end - at >= 8 && !has_quote_or_backslash(load8(at))) at += 8;
+  while (end - at >= 8 && !has_quote_or_backslash(fp_load_word(at))) at += 8;
   while (at < end && *at != '"' && *at != '\\') at++;
   return at;
 }
 
-fp_status fp_json_string(fp_json *json, fp_json_value *value) {
+fp_status fp_json_string(fp_cursor *json, fp_json_value *value) {
   const char *at = ++json->at;
   value->bytes = at;
   value->kind = FP_JSON_STRING;
@@ -44,14 +31,14 @@ fp_status fp_json_string(fp_json *json, fp_json_value *value) {
   return FP_OK;
 }
 
-fp_status fp_json_colon(fp_json *json) {
+fp_status fp_json_colon(fp_cursor *json) {
   char c;
   if (fp_json_next(json, &c) != FP_OK) return FP_MORE;
-  if (!fp_json_character(json, ':')) return FP_E_SYNTAX;
+  if (!fp_cursor_pass(json, ':')) return FP_E_SYNTAX;
   return fp_json_next(json, &c);
 }
 
-static fp_status walk_brackets(fp_json *json) {
+static fp_status walk_brackets(fp_cursor *json) {
   char closing[FP_JSON_DEPTH];
   int depth = 0;
   fp_json_value ignored;
@@ -84,14 +71,14 @@ static inline int is_scalar(char c) {
          ((c | 0x20) >= 'a' && (c | 0x20) <= 'z');
 }
 
-static fp_status walk_scalar(fp_json *json) {
+static fp_status walk_scalar(fp_cursor *json) {
   const char *start = json->at;
   while (json->at < json->end && is_scalar(*json->at)) json->at++;
   if (json->at == json->end) return FP_MORE;
   return json->at == start ? FP_E_SYNTAX : FP_OK;
 }
 
-fp_status fp_json_read(fp_json *json, fp_json_value *value) {
+fp_status fp_json_read(fp_cursor *json, fp_json_value *value) {
   if (json->at == json->end) return FP_MORE;
   char first = *json->at;
   if (first == '"') return fp_json_string(json, value);
@@ -120,21 +107,10 @@ static int32_t hexadecimal(const char *at, const char *end) {
 }
 
 static char *write_utf8(uint32_t character, char *out) {
-  if (character < 0x80) {
-    *out++ = (char)character;
-  } else if (character < 0x800) {
-    *out++ = (char)(0xc0 | character >> 6);
-    *out++ = (char)(0x80 | (character & 0x3f));
-  } else if (character < 0x10000) {
-    *out++ = (char)(0xe0 | character >> 12);
-    *out++ = (char)(0x80 | (character >> 6 & 0x3f));
-    *out++ = (char)(0x80 | (character & 0x3f));
-  } else {
-    *out++ = (char)(0xf0 | character >> 18);
-    *out++ = (char)(0x80 | (character >> 12 & 0x3f));
-    *out++ = (char)(0x80 | (character >> 6 & 0x3f));
-    *out++ = (char)(0x80 | (character & 0x3f));
-  }
+  static const uint8_t first[] = {0, 0xc0, 0xe0, 0xf0}; /* by the number of bytes that follow */
+  int n = (character >= 0x80) + (character >= 0x800) + (character >= 0x10000);
+  *out++ = (char)(first[n] | character >> 6 * n);
+  while (n-- > 0) *out++ = (char)(0x80 | (character >> 6 * n & 0x3f));
   return out;
 }
 

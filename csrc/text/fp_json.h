@@ -1,14 +1,7 @@
-/* fp_json.h: a cursor over JSON text that creates no objects. */
+/* fp_json.h: read JSON text with a cursor, without creating objects. */
 #pragma once
 
-#include <string.h>
-
-#include "base/fp_status.h"
-
-/* The unread text. After an error, `at` is the offending byte. */
-typedef struct {
-  const char *at, *end;
-} fp_json;
+#include "text/fp_text.h"
 
 /* Maximum nesting of brackets. */
 enum { FP_JSON_DEPTH = 512 };
@@ -23,19 +16,12 @@ typedef struct {
   uint8_t escaped; /* 1 for a string that contains backslashes */
 } fp_json_value;
 
-static inline void fp_json_blanks(fp_json *json) {
+static inline void fp_json_blanks(fp_cursor *json) {
   while (json->at < json->end && (unsigned char)*json->at <= ' ') json->at++;
 }
 
-/* Skips the next character and returns 1 if it is `c`; otherwise returns 0. */
-static inline int fp_json_character(fp_json *json, char c) {
-  if (json->at == json->end || *json->at != c) return 0;
-  json->at++;
-  return 1;
-}
-
 /* Skips blanks and peeks at the next character. FP_MORE: end of text. */
-static inline fp_status fp_json_next(fp_json *json, char *c) {
+static inline fp_status fp_json_next(fp_cursor *json, char *c) {
   fp_json_blanks(json);
   if (json->at == json->end) return FP_MORE;
   *c = *json->at;
@@ -49,15 +35,15 @@ static inline bool fp_json_is(const fp_json_value *value, const char *text) {
 }
 
 /* Reads the string whose opening quote is at the cursor. FP_MORE: the text ends inside. */
-fp_status fp_json_string(fp_json *json, fp_json_value *value);
+fp_status fp_json_string(fp_cursor *json, fp_json_value *value);
 
 /* Skips blanks and the colon after a key, up to the value. */
-fp_status fp_json_colon(fp_json *json);
+fp_status fp_json_colon(fp_cursor *json);
 
 /* Reads any value, which must start at the cursor. Checks strings and the nesting of brackets, but
  * not numbers, names such as true and NaN, or the contents of brackets. FP_MORE: the text ends
  * inside the value, or right after a number, which might continue. */
-fp_status fp_json_read(fp_json *json, fp_json_value *value);
+fp_status fp_json_read(fp_cursor *json, fp_json_value *value);
 
 /* Decodes a string to UTF-8 and returns the length, which never exceeds that of the raw string.
  * Unpaired surrogates become U+FFFD; unknown escapes are copied. */

@@ -13,22 +13,17 @@ struct fp_names {
   int32_t count;
 };
 
-static uint64_t load8(const char *p) {
-  uint64_t x;
-  memcpy(&x, p, 8);
-  return x;
-}
-
 static uint32_t hash_of(uint64_t secret, const char *text, size_t length) {
   const uint64_t other = secret ^ FP_MIX_0;
   uint64_t h = length ^ other;
   const char *p = text; /* NULL if empty */
   size_t rest = length;
-  for (; rest >= 16; rest -= 16, p += 16) h = fp_mix(load8(p) ^ h ^ FP_MIX_1, load8(p + 8) ^ other);
+  for (; rest >= 16; rest -= 16, p += 16)
+    h = fp_mix(fp_load_word(p) ^ h ^ FP_MIX_1, fp_load_word(p + 8) ^ other);
   uint64_t a = 0, b = 0;
   if (rest >= 8) {
-    a = load8(p);
-    b = load8(p + rest - 8);
+    a = fp_load_word(p);
+    b = fp_load_word(p + rest - 8);
   } else if (rest > 0) {
     memcpy(&a, p, rest);
   }
@@ -98,20 +93,14 @@ const char *fp_names_bytes(const fp_names *names, const int64_t **offsets) {
   return names->bytes;
 }
 
-#define ONES 0x0101010101010101u
-#define HIGHS (ONES << 7)
-
 /* Loads eight characters, the last one in the highest bits. */
 static uint64_t load_last_high(const char *p) {
-  uint64_t word = load8(p);
+  uint64_t word = fp_load_word(p);
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
   word = __builtin_bswap64(word);
 #endif
   return word;
 }
-
-/* The highest bit of each byte that is zero. */
-static uint64_t zeros_in(uint64_t word) { return ~(((word & ~HIGHS) + ~HIGHS) | word) & HIGHS; }
 
 /* The index of the bracket that the last character of text[0 .. length), a ']', closes; or -1.
  * Scans eight characters at a time for brackets. */
@@ -119,8 +108,8 @@ static ptrdiff_t opening_of_last(const char *text, size_t length) {
   size_t at = length - 1;
   int64_t depth = 1;
   for (; at >= 8; at -= 8) {
-    uint64_t word = load_last_high(text + at - 8), closing = zeros_in(word ^ ONES * ']');
-    uint64_t brackets = closing | zeros_in(word ^ ONES * '[');
+    uint64_t word = load_last_high(text + at - 8), closing = fp_zeros_in(word ^ FP_ONES * ']');
+    uint64_t brackets = closing | fp_zeros_in(word ^ FP_ONES * '[');
     while (brackets) {
       int place = 63 - __builtin_clzll(brackets);
       uint64_t bit = (uint64_t)1 << place;

@@ -12,8 +12,7 @@ void fp_names_free(fp_names *names);
 /* *id is the id of the text; new texts get the next id (0, 1, 2, ...). */
 fp_status fp_names_intern(fp_names *names, const char *text, size_t length, int32_t *id);
 
-/* The number of texts; text i is bytes[offsets[i] .. offsets[i + 1]), valid until the next intern.
- */
+/* The number of texts; text i is bytes[offsets[i] .. offsets[i + 1]) until the next intern. */
 int32_t fp_names_count(const fp_names *names);
 const char *fp_names_bytes(const fp_names *names, const int64_t **offsets);
 

@@ -10,6 +10,18 @@ typedef struct {
   int64_t length;
 } fp_text;
 
+/* The unread part of a text. After an error, `at` is where reading stopped. */
+typedef struct {
+  const char *at, *end;
+} fp_cursor;
+
+/* Skips the next character and returns true if it is `c`. */
+static inline bool fp_cursor_pass(fp_cursor *cursor, char c) {
+  if (cursor->at == cursor->end || *cursor->at != c) return false;
+  cursor->at++;
+  return true;
+}
+
 /* Texts documented as padded have this many readable bytes past their end. They are copied in steps
  * of this size, which is faster than memcpy for typical short texts. */
 enum { FP_TEXT_BEYOND = 32 };
@@ -24,6 +36,22 @@ typedef struct {
 static inline fp_text fp_texts_at(const fp_texts *texts, int64_t i) {
   int64_t start = texts->offsets[i];
   return (fp_text){texts->bytes + start, texts->offsets[i + 1] - start};
+}
+
+/* Eight bytes as a number. */
+static inline uint64_t fp_load_word(const char *at) {
+  uint64_t word;
+  memcpy(&word, at, 8);
+  return word;
+}
+
+/* 1 in each byte: times a character, eight of it. */
+#define FP_ONES 0x0101010101010101u
+
+/* The highest bit of each byte that is zero. */
+static inline uint64_t fp_zeros_in(uint64_t word) {
+  const uint64_t low = FP_ONES * 0x7f;
+  return ~(((word & low) + low) | word | low);
 }
 
 /* Maximum length of a number: a sign and 19 digits. */

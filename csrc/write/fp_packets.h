@@ -41,8 +41,7 @@ fp_status fp_packets_write(const fp_packet *packets, int64_t n_packets, int64_t 
                            int64_t first, int64_t last, char *buffer, int64_t capacity,
                            int64_t *next, int64_t *used);
 
-/* Lanes of a track that are searched for room; later slices that fit none get a lane of their own.
- */
+/* Lanes of a track that are searched for room; slices that fit none get a lane of their own. */
 enum { FP_LANES_SEARCHED = 64 };
 
 /* Slices in order of (start, -end); an end before its start counts as the start. */

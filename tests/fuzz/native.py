@@ -25,7 +25,7 @@ FLAGS = ("-std=c11", "-g", "-O1", f"-I{CSRC}", f"-I{CHECKS}", *SANITIZE)
 # The C files of each target, as patterns in csrc/.
 TARGETS = {
     "kineto": ("kineto/*.c", "text/fp_json.c", "text/fp_names.c", "base/*.c"),
-    "dict": ("text/fp_dict.c", "text/fp_literal.c", "text/fp_names.c"),
+    "dict": ("text/fp_dict.c", "text/fp_names.c"),
     "names": ("text/fp_names.c",),
     "pages": ("scan/*.c", "text/fp_names.c", "base/*.c"),
 }

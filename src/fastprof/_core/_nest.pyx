@@ -134,7 +134,7 @@ cdef class Tree:
 
     def open_at(self, int64_t t):
         """Indices of the ranges with start <= t < end, ascending, int32."""
-        cdef int32_t n = fp_itree_open_at(self.tree, t, &self.found[0], self.tree.n)
+        cdef int32_t n = fp_itree_open_at(self.tree, t, &self.found[0])
         return np.array(self.found[:n], np.int32)
 
     def nodes(self, const int32_t[::1] label, const int64_t[::1] t):
