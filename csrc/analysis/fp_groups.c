@@ -165,14 +165,17 @@ fp_status fp_cells_short(const fp_cells_kernels *kernels, int64_t longest, doubl
 
 static bool is_set(const uint8_t *bits, int64_t i) { return bits[i >> 3] >> (i & 7) & 1; }
 
-static void set(uint8_t *bits, int64_t i) { bits[i >> 3] |= (uint8_t)(1u << (i & 7)); }
+/* Returns whether it was set before. */
+static bool set(uint8_t *bits, int64_t i) {
+  const bool was_set = is_set(bits, i);
+  bits[i >> 3] |= (uint8_t)(1u << (i & 7));
+  return was_set;
+}
 
 /* Adds a call to its group unless it was seen before. */
 static void add_call(const fp_launched_calls *calls, int32_t call, int32_t group, uint8_t *seen,
                      const fp_launched_sums *sums) {
-  if (is_set(seen, call)) return;
-  set(seen, call);
-  if (group < 0) return;
+  if (set(seen, call) || group < 0) return;
   sums->launches[group]++;
   int64_t host;
   if (__builtin_sub_overflow(calls->end[call], calls->start[call], &host) || host <= 0) return;
@@ -232,9 +235,7 @@ fp_status fp_counted_sum(const fp_counted_kernels *kernels, const uint8_t *is_co
     if (g < 0 || !(step < 0 ? is_set(runs, i) : is_counted[step])) continue;
     if (!sums->kernels[g]++) sums->first[g] = (int32_t)i;
     if (kernels->duration[i] != -1) add(&sums->ns[g], kernels->duration[i]);
-    if (call >= 0 && is_set(seen, call)) continue;
-    if (call >= 0) set(seen, call);
-    sums->calls[g]++;
+    if (call < 0 || !set(seen, call)) sums->calls[g]++;
   }
   return FP_OK;
 }

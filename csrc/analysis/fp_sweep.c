@@ -95,11 +95,14 @@ static uint64_t covered(cover *of, int64_t time) {
   return of->until > time ? of->sum - ((uint64_t)of->until - (uint64_t)time) : of->sum;
 }
 
-static fp_status check_windows(const int64_t *start, const int64_t *end, int64_t n) {
-  if (n > INT32_MAX) return FP_E_TOO_MANY;
-  for (int64_t w = 1; w < n; w++)
+static fp_status check_with_windows(const fp_sweep_work *work, const int64_t *start,
+                                    const int64_t *end, int64_t n) {
+  if (work->n > INT32_MAX) return FP_E_TOO_MANY;
+  fp_status status = check(work);
+  if (status == FP_OK && n > INT32_MAX) return FP_E_TOO_MANY;
+  for (int64_t w = 1; status == FP_OK && w < n; w++)
     if (start[w] < start[w - 1] || end[w] < end[w - 1]) return FP_E_ORDER;
-  return FP_OK;
+  return status;
 }
 
 fp_status fp_sweep_idle(const fp_sweep_work *work, int64_t first, const int64_t *window_start,
@@ -107,9 +110,7 @@ fp_status fp_sweep_idle(const fp_sweep_work *work, int64_t first, const int64_t 
                         int64_t *short_sum, fp_sweep_idle_part *parts, int64_t room,
                         int64_t *n_parts) {
   *n_parts = 0;
-  if (work->n > INT32_MAX) return FP_E_TOO_MANY;
-  fp_status status = check(work);
-  if (status == FP_OK) status = check_windows(window_start, window_end, n_windows);
+  fp_status status = check_with_windows(work, window_start, window_end, n_windows);
   if (status != FP_OK) return status;
   int64_t last = 0, next = 0;
   for (int64_t i = 0; i < work->n; i++) {
@@ -175,9 +176,7 @@ fp_status fp_sweep_own_parts(const fp_sweep_work *work, const int64_t *window_st
                              const fp_sweep_parts *parts, int64_t room, int64_t *n_parts) {
   int64_t first = 0, n = 0;
   *n_parts = 0;
-  if (work->n > INT32_MAX) return FP_E_TOO_MANY;
-  fp_status status = check(work);
-  if (status == FP_OK) status = check_windows(window_start, window_end, n_windows);
+  fp_status status = check_with_windows(work, window_start, window_end, n_windows);
   if (status != FP_OK) return status;
   owners of = no_owners(work);
   for (int64_t i = 0; i < work->n; i++) {

@@ -152,14 +152,9 @@ static fp_status read_root(fp_kineto *kineto, fp_cursor *json) {
   if (fp_json_next(json, &c) != FP_OK) return FP_MORE;
   const char *start = json->at;
   fp_status status = FP_E_SYNTAX;
-  if (c == ',') { /* repeated commas are accepted */
+  if (c == ',' || c == '}') { /* repeated commas are accepted */
     json->at++;
-    kineto->at = AT_KEY;
-    return FP_OK;
-  }
-  if (c == '}') {
-    json->at++;
-    kineto->at = AT_END;
+    kineto->at = c == ',' ? AT_KEY : AT_END;
     return FP_OK;
   }
   if (c == '"' && kineto->at == AT_KEY) status = read_pair(kineto, json);

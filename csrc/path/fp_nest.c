@@ -28,10 +28,8 @@ static fp_status still_open(fp_frames *frames, const int64_t *end, int64_t t, in
   if (n_open > frames->capacity - frames->n) return FP_MORE;
   /* Parents precede children, so the slots are filled from the top down. */
   int32_t first = frames->n, place = first + n_open;
-  for (int32_t old = top; old != below; old = frames->parent[old]) {
-    if (end[frames->range[old]] <= t) continue;
-    frames->range[--place] = frames->range[old];
-  }
+  for (int32_t old = top; old != below; old = frames->parent[old])
+    if (end[frames->range[old]] > t) frames->range[--place] = frames->range[old];
   for (int32_t i = 0; i < n_open; i++) {
     fp_status status = add_frame(frames, end, below, frames->range[first + i], &below);
     if (status != FP_OK) return status;

@@ -44,8 +44,6 @@ fp_status fp_record_init(fp_record *record, int n) {
 
 void fp_record_free(fp_record *record) { free(record->layouts); }
 
-static bool no_row_has(uint64_t type) { return (type | 1) == FP_TYPE_ROW_ID; }
-
 /* Parses the types from p to end; values start at `at`. Returns the end of the values, or
  * UINT64_MAX if a type is invalid. */
 static uint64_t read_types(fp_layout *layout, int n_columns, const uint8_t *p, const uint8_t *end,
@@ -53,14 +51,10 @@ static uint64_t read_types(fp_layout *layout, int n_columns, const uint8_t *p, c
   int n = 0;
   bool bad = false;
   while (p < end) {
-    uint64_t type = *p;
-    if (type < 0x80) {
-      p++;
-    } else {
-      p = fp_varint(p, end, &type);
-      if (!p || type > UINT32_MAX || at > UINT32_MAX) return UINT64_MAX;
-    }
-    bad |= no_row_has(type);
+    uint64_t type;
+    p = fp_varint(p, end, &type);
+    if (!p || type > UINT32_MAX || at > UINT32_MAX) return UINT64_MAX;
+    bad |= type == FP_TYPE_ABSENT || type == FP_TYPE_ROW_ID; /* no row has these */
     if (n < n_columns) layout->part[++n] = (fp_part){(uint32_t)type, (uint32_t)at};
     at += fp_type_length((uint32_t)type);
   }
