@@ -18,7 +18,7 @@ from fastprof._system.signals import Interruption
 from fastprof._system.threads import import_numpy
 from fastprof._version import __version__
 from fastprof.analysis.reports import find, names
-from fastprof.cli.options import add_memory
+from fastprof.cli.options import add
 from fastprof.cli.output import discard_stdout, flush_stdout, keeping_inputs, log
 from fastprof.cli.reports import ReportCommand, load_reports, names_file
 from fastprof.errors import CheckError, FastprofError
@@ -133,7 +133,7 @@ def parser(given: Sequence[str] | None = None) -> argparse.ArgumentParser:
         if given is None or name in given:
             module.add_arguments(command)
             if name not in _OWN_MEMORY:
-                add_memory(command)
+                add(command, "--memory")
         command.set_defaults(
             run=module.run, error=command.error, reads_trace=name not in _OWN_MEMORY
         )

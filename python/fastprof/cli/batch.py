@@ -9,16 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from fastprof._system.memory import EXPECTED, parse_size
-from fastprof.cli.options import (
-    add_colour,
-    add_graph_capture,
-    add_ops,
-    add_output,
-    add_trim,
-    add_width,
-    colours_of,
-    count,
-)
+from fastprof.cli.options import add, colours_of, count
 from fastprof.cli.output import log, output, terminal_width
 from fastprof.errors import UnknownColumnError
 
@@ -66,9 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--top", metavar="N", type=count, default=20, help="rows per table (default: 20; 0: all)"
     )
-    add_width(parser)
-    add_colour(parser)
-    add_output(parser)
+    add(parser, "--width", "--color", "--output")
     parser.add_argument(
         "--store",
         metavar="DIR",
@@ -88,9 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="ADDRESS",
         help="run on the Dask cluster with this scheduler, e.g. tcp://HOST:8786",
     )
-    add_ops(parser)
-    add_graph_capture(parser)
-    add_trim(parser)
+    add(parser, "--ops", "--graph-capture", "--trim")
     parser.add_argument(
         "--no-progress", action="store_true", help="no progress bar; print only failed files"
     )

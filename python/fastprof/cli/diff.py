@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from fastprof.analysis.diff.columns import COLUMNS, DEFAULT_BY, DIFF_KEYS, diff_keys
 from fastprof.analysis.options import STEPS, WHERE
-from fastprof.cli.options import add_graph_capture, add_mine, add_ops, add_output, add_trim, trimmed
+from fastprof.cli.options import add, trimmed
 from fastprof.cli.output import Bar, log, output
 from fastprof.cli.reports import add_option, add_table, columns_text, written
 from fastprof.errors import ReportError, UnknownColumnError
@@ -123,12 +123,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--save", action="store_true", help="store the capture as the baseline; compare nothing"
     )
     add_table(parser, _LIMIT)
-    add_output(parser)
+    add(parser, "--output")
     parser.add_argument("--html", metavar="OUT", help="also write an HTML page to OUT")
-    add_mine(parser)
-    add_ops(parser)
-    add_graph_capture(parser)
-    add_trim(parser)
+    add(parser, "--mine", "--ops", "--graph-capture", "--trim")
     parser.epilog = columns_text(COLUMNS)
 
 

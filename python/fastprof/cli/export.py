@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from fastprof.cli.options import add_graph_capture, add_mine, add_ops, add_trim, trimmed
+from fastprof.cli.options import add, trimmed
 from fastprof.cli.output import Bar, log, output
 from fastprof.cli.reports import add_option
 from fastprof.errors import ReportError
@@ -42,10 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         option.name: option for exporter in FORMATS.values() for option in exporter.options
     }.values():
         add_option(parser, option)
-    add_mine(parser)
-    add_ops(parser)
-    add_graph_capture(parser)
-    add_trim(parser)
+    add(parser, "--mine", "--ops", "--graph-capture", "--trim")
 
 
 def run(arguments: argparse.Namespace) -> int:

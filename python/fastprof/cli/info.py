@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from fastprof.cli.options import add_graph_capture, add_width
+from fastprof.cli.options import add
 from fastprof.cli.output import Bar, log, output, terminal_width
 
 NAME = "info"
@@ -21,9 +21,9 @@ share of GPU time attributed at each level of detail, with advice on what to rec
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument("file", metavar="FILE", help="trace or dict lines")
-    add_graph_capture(parser)
+    add(parser, "--graph-capture")
     parser.add_argument("--json", action="store_true", help="print one JSON object; times in ns")
-    add_width(parser)
+    add(parser, "--width")
 
 
 def run(arguments: argparse.Namespace) -> int:

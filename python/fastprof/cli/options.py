@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from fastprof._system.memory import EXPECTED, parse_size
 from fastprof.cli.output import is_terminal
@@ -22,58 +22,11 @@ def count(text: str) -> int:
     return int(text)
 
 
-def add_check(parser: argparse.ArgumentParser) -> None:
-    """Add --check, which runs `Profile.check`."""
-    parser.add_argument(
-        "--check",
-        action="store_true",
-        help="count rows and GPU time again by independent means and compare; exit code 3 if "
-        "they differ",
-    )
-
-
-def add_graph_capture(parser: argparse.ArgumentParser) -> None:
-    """Add --graph-capture, the traces that contain the captures of CUDA or HIP graphs."""
-    parser.add_argument(
-        "--graph-capture",
-        metavar="TRACE",
-        action="append",
-        default=[],
-        help="trace, or directory of traces, recorded while the program captured its CUDA or HIP "
-        "graphs; it supplies operators, shapes, layers and source lines for replayed kernels "
-        "(repeatable)",
-    )
-
-
-def add_memory(parser: argparse.ArgumentParser) -> None:
-    """Add --memory, the memory that reading may take."""
-    parser.add_argument(
-        "--memory",
-        metavar="SIZE",
-        type=memory_size,
-        help="memory that fastprof may use, such as 64G, instead of what the machine has; also "
-        "reads files that expand far more than a capture does",
-    )
-
-
 def memory_size(text: str) -> str:
     """A size in bytes, as the type of an option."""
     if not parse_size(text):
         raise argparse.ArgumentTypeError(f"{EXPECTED}, found {text!r}")
     return text
-
-
-def add_mine(parser: argparse.ArgumentParser) -> None:
-    """Add --mine, the user's own source files."""
-    parser.add_argument(
-        "--mine",
-        metavar="GLOB",
-        type=_glob,
-        action="append",
-        default=[],
-        help="your own source files or folders, for the line column (repeatable; default: all "
-        "files outside installed packages and the Python installation)",
-    )
 
 
 def _glob(text: str) -> str:
@@ -84,42 +37,9 @@ def _glob(text: str) -> str:
     return text
 
 
-def add_ops(parser: argparse.ArgumentParser) -> None:
-    """Add --ops, files that register cost formulas."""
-    parser.add_argument(
-        "--ops",
-        metavar="FILE",
-        action="append",
-        default=[],
-        help="Python file that registers cost formulas for your own operators with fastprof.op "
-        "(repeatable)",
-    )
-
-
-def add_trim(parser: argparse.ArgumentParser) -> None:
-    """Add --trim, the part of the capture that counts."""
-    parser.add_argument(
-        "--trim",
-        metavar="A:B|RANGE",
-        help="only this part of the capture: times since its first GPU work, such as 1.5s:4s or "
-        "200ms:, or the name or glob pattern of your ranges, such as benchmark_loop (default: all "
-        "but the start-up; --trim : for all)",
-    )
-
-
 def trimmed(profile: Profile, part: str | None) -> Profile:
     """The profile, of which a part counts; None for all."""
     return profile if part is None else profile.trim(part)
-
-
-def add_colour(parser: argparse._ActionsContainer) -> None:
-    """Add --color."""
-    parser.add_argument(
-        "--color",
-        choices=("auto", "always", "never"),
-        default="auto",
-        help="colours and bars (default: on a terminal, unless NO_COLOR is set)",
-    )
 
 
 def colours_of(arguments: argparse.Namespace) -> Colours:
@@ -134,17 +54,65 @@ def wants_colours() -> bool:
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def add_width(parser: argparse._ActionsContainer) -> None:
-    """Add -w."""
-    parser.add_argument(
-        "-w",
-        "--width",
-        metavar="N",
-        type=count,
-        help="characters per line (default: the terminal's)",
-    )
+# By name, as the arguments of add_argument.
+_OPTIONS: Final[dict[str, dict[str, Any]]] = {
+    "--check": {
+        "action": "store_true",
+        "help": "count rows and GPU time again by independent means and compare; exit code 3 if "
+        "they differ",
+    },
+    "--graph-capture": {
+        "metavar": "TRACE",
+        "action": "append",
+        "default": [],
+        "help": "trace, or directory of traces, recorded while the program captured its CUDA or "
+        "HIP graphs; it supplies operators, shapes, layers and source lines for replayed kernels "
+        "(repeatable)",
+    },
+    "--memory": {
+        "metavar": "SIZE",
+        "type": memory_size,
+        "help": "memory that fastprof may use, such as 64G, instead of what the machine has; also "
+        "reads files that expand far more than a capture does",
+    },
+    "--mine": {
+        "metavar": "GLOB",
+        "type": _glob,
+        "action": "append",
+        "default": [],
+        "help": "your own source files or folders, for the line column (repeatable; default: all "
+        "files outside installed packages and the Python installation)",
+    },
+    "--ops": {
+        "metavar": "FILE",
+        "action": "append",
+        "default": [],
+        "help": "Python file that registers cost formulas for your own operators with fastprof.op "
+        "(repeatable)",
+    },
+    "--trim": {
+        "metavar": "A:B|RANGE",
+        "help": "only this part of the capture: times since its first GPU work, such as 1.5s:4s or "
+        "200ms:, or the name or glob pattern of your ranges, such as benchmark_loop (default: all "
+        "but the start-up; --trim : for all)",
+    },
+    "--color": {
+        "choices": ("auto", "always", "never"),
+        "default": "auto",
+        "help": "colours and bars (default: on a terminal, unless NO_COLOR is set)",
+    },
+    "--width": {
+        "metavar": "N",
+        "type": count,
+        "help": "characters per line (default: the terminal's)",
+    },
+    "--output": {"metavar": "OUT", "help": "write to OUT instead of stdout"},
+}
+_SHORT: Final = {"--width": "-w", "--output": "-o"}
 
 
-def add_output(parser: argparse.ArgumentParser) -> None:
-    """Add -o, the output file."""
-    parser.add_argument("-o", "--output", metavar="OUT", help="write to OUT instead of stdout")
+def add(parser: argparse._ActionsContainer, *names: str) -> None:
+    """Add some of the options that several commands share, as `--ops`."""
+    for name in names:
+        flags = [_SHORT[name]] if name in _SHORT else []
+        parser.add_argument(*flags, name, **_OPTIONS[name])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from fastprof.cli.options import add_check, add_graph_capture, add_mine, add_output
+from fastprof.cli.options import add
 from fastprof.cli.output import Bar, log, log_profile, output
 
 NAME = "parse"
@@ -22,16 +22,14 @@ torch.profiler trace (.json or .json.gz) or a file of dict lines.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument("file", metavar="FILE", help="trace or dict lines")
-    add_output(parser)
+    add(parser, "--output")
     parser.add_argument(
         "--format",
         choices=["dict", "jsonl", "parquet"],
         default="dict",
         help="dict: Python literals (default); jsonl: the same keys as JSON; parquet: all columns",
     )
-    add_mine(parser)
-    add_graph_capture(parser)
-    add_check(parser)
+    add(parser, "--mine", "--graph-capture", "--check")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from fastprof.cli.options import add_check, add_graph_capture, add_mine, add_ops, add_output
+from fastprof.cli.options import add
 from fastprof.cli.output import Bar, log, log_profile, output
 from fastprof.errors import UnknownColumnError
 from fastprof.model.column_table import COLUMNS, TRACE_COLUMNS, ColumnInfo
@@ -47,10 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="list operators whose cost is unknown, with reasons, on stderr",
     )
-    add_ops(parser)
-    add_graph_capture(parser)
-    add_output(parser)
-    add_check(parser)
+    add(parser, "--ops", "--graph-capture", "--output", "--check")
 
 
 def add_style(parser: argparse.ArgumentParser) -> None:
@@ -62,7 +59,7 @@ def add_style(parser: argparse.ArgumentParser) -> None:
         default=DEFAULT_KEYS,
         help="comma-separated columns (default: %(default)s)",
     )
-    add_mine(parser)
+    add(parser, "--mine")
     style = parser.add_mutually_exclusive_group()
     style.add_argument("--csv", action="store_true", help="CSV with every field quoted")
     style.add_argument("--json", action="store_true", help="one JSON object per row")

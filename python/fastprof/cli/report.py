@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from fastprof.analysis.roofline.columns import PEAKS
 from fastprof.cli.batch import Files
-from fastprof.cli.options import add_graph_capture, add_mine, add_ops, add_trim, trimmed
+from fastprof.cli.options import add, trimmed
 from fastprof.cli.output import Bar, log, output
 from fastprof.cli.reports import add_option
 from fastprof.errors import ReportError
@@ -48,10 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     for option in PEAKS:
         add_option(parser, option)
-    add_mine(parser)
-    add_ops(parser)
-    add_graph_capture(parser)
-    add_trim(parser)
+    add(parser, "--mine", "--ops", "--graph-capture", "--trim")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -11,18 +11,7 @@ from typing import TYPE_CHECKING, Any
 from fastprof.analysis.key_names import KEY_NAMES
 from fastprof.analysis.registry import ENTRY_POINTS, Option, Report, imported
 from fastprof.analysis.reports import names
-from fastprof.cli.options import (
-    add_colour,
-    add_graph_capture,
-    add_mine,
-    add_ops,
-    add_output,
-    add_trim,
-    add_width,
-    colours_of,
-    count,
-    trimmed,
-)
+from fastprof.cli.options import add, colours_of, count, trimmed
 from fastprof.cli.output import Bar, log, output, terminal_width
 from fastprof.errors import ReportError, UnknownColumnError
 from fastprof.model.heading import column_key, headed
@@ -48,11 +37,7 @@ class ReportCommand:
         for option in self._report.options:
             add_option(parser, option)
         add_table(parser, self._report.limit)
-        add_output(parser)
-        add_mine(parser)
-        add_ops(parser)
-        add_graph_capture(parser)
-        add_trim(parser)
+        add(parser, "--output", "--mine", "--ops", "--graph-capture", "--trim")
         parser.epilog = columns_text(self._report.columns)
 
     def run(self, arguments: argparse.Namespace) -> int:
@@ -165,8 +150,8 @@ def add_table(parser: argparse.ArgumentParser, limit: int | None) -> None:
     style.add_argument("--csv", action="store_true", help="CSV, in ns, bytes and FLOP")
     style.add_argument("--json", action="store_true", help="one JSON object, raw units")
     style.add_argument("--markdown", action="store_true", help="a Markdown table")
-    add_width(style)
-    add_colour(table)
+    add(style, "--width")
+    add(table, "--color")
 
 
 def add_option(parser: argparse.ArgumentParser, option: Option) -> None:
