@@ -149,6 +149,23 @@ cdef class RowWriter:
         cell.texts = self.table([before + text for text in texts])
         self.n_cells += 1
 
+    def add_singles(
+        self, bytes before, values, *, int64_t none, bytes none_text, tuple brackets,
+        int64_t width=0,
+    ):
+        """Add a column of lists of one number each, int32 or int64 [n_rows].
+
+        `none` is an empty list, which prints as `none_text`; `brackets` and `width` as in
+        `add_lists`.
+        """
+        require(values.shape == (self.n_rows,), "values are not [n_rows]")
+        cdef fp_cell *cell = self.new_cell(FP_CELL_LIST, before, none_text)
+        self.set_values(cell, values)
+        self.set_brackets(cell, brackets)
+        cell.none = none
+        cell.width = width
+        self.n_cells += 1
+
     def add_lists(
         self, bytes before, offsets, values, *, bytes none_text, tuple brackets, int64_t width=0,
     ):
