@@ -77,7 +77,7 @@ def nest(recording: Recording) -> Nesting:
     Cost: linear in launches, ranges and the number of crossings.
     """
     ranges, launches = recording.ranges, recording.launches
-    with SecondThread() as second:
+    with SecondThread(gives_back=False) as second:
         sweep = second.submit(
             _nest.sweep,
             ranges.start, ranges.end, ranges.thread,
