@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from operator import itemgetter
 from typing import Any, Final
 
 import numpy as np
@@ -264,8 +265,8 @@ class TraceSource(ProfileSource):
             "trace": lookups.frames(lookups.own_paths),
             "reprMarkers": lookups.markers(Kind.MODULE),
             "marker": lookups.markers(Kind.ARGUMENT),
-            "mod": Values(operators.ids, [mods for mods, _ in operators.values]),
-            "op": Values(operators.ids, [ops_of_chain for _, ops_of_chain in operators.values]),
+            "mod": operators.mapped(itemgetter(0)),
+            "op": operators.mapped(itemgetter(1)),
             "device": self.column("device"),
             "stream": self.column("stream"),
             "grid": self.column("grid"),
