@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from textwrap import fill
 from typing import Final
 
 from fastprof._system.classes import NamedTuple
@@ -126,8 +127,9 @@ def _explanations(name: str) -> Iterator[Explanation]:
     for term, text in TERMS.items():
         if term.lower() == name.lower():
             yield Explanation(term, text)
-    if name.lower() in causes():
-        yield Explanation(f"{name.lower()}, a cause of idle time", causes()[name.lower()])
+    for cause, text in causes().items():
+        if cause.lower() == name.lower():
+            yield Explanation(f"{cause}, a cause of idle time", text)
     if rule := all_rules().get(name):
         yield Explanation(f"{name}, a finding of fastprof advise", rule.about)
     if name in KEY_NAMES:
@@ -170,10 +172,10 @@ def causes() -> dict[str, str]:
 
 def glossary_page() -> str:
     """The text of docs/glossary.md."""
-    lines = [f"**{term}**: {text}\n" for term, text in sorted(TERMS.items(), key=_alphabetical)]
-    lines += ["## Causes of idle time\n"]
-    lines += [f"**{name}**: {text}.\n" for name, text in causes().items()]
-    return "\n".join([_HEAD, *lines])
+    terms = [f"**{term}**: {text}" for term, text in sorted(TERMS.items(), key=_alphabetical)]
+    of_idle = [f"**{name}**: {text}." for name, text in causes().items()]
+    paragraphs = [*terms, "## Causes of idle time", *of_idle]
+    return "\n".join([_HEAD, *(f"{fill(text, 119)}\n" for text in paragraphs)])
 
 
 def _alphabetical(entry: tuple[str, str]) -> str:
