@@ -372,7 +372,7 @@ def test_a_pipe_is_read_as_a_file_is():
 
 def test_other_texts_are_refused_with_what_was_found():
     assert "found b'hello'" in refusal("hello")
-    assert "found b''" in refusal("")
+    assert "found no text" in refusal("")
     assert "without traceEvents, with a, b" in refusal('{"a": 1, "b": [2]}')
     assert "without traceEvents, with no keys" in refusal("{}")
     assert "cut off or damaged before its traceEvents" in refusal('{"schemaVersion": 1, "dev')
