@@ -75,8 +75,18 @@ class TraceSource(ProfileSource):
         window = window_of(self._trace, self._attribution.meanings, text)
         if window.text and not inside(self._trace, window).any():
             raise StepsError(f"{self._trace.name}: no GPU work is launched in {window.text}")
+        return self._with(window, self._lookups.of_steps)
+
+    def stepped(self, steps: str) -> TraceSource:
+        """As in ProfileSource."""
+        source = self._with(self._lookups.window, steps)
+        source.steps(None)
+        return source
+
+    def _with(self, window: Window | None, of_steps: str | None) -> TraceSource:
+        """A source of a part, with other steps by default."""
         source = self._copy()
-        source._lookups = Lookups(self._trace, self._attribution, self.lines, window)
+        source._lookups = Lookups(self._trace, self._attribution, self.lines, window, of_steps)
         source.host_omitted = self.host_omitted
         if "timeline" in self.__dict__:
             source.timeline = self.timeline
