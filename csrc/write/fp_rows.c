@@ -84,8 +84,13 @@ static fp_status write_text(const fp_cell *cell, int64_t row, room *out) {
 }
 
 static fp_status write_list(const fp_cell *cell, int64_t row, room *out) {
-  int64_t first = cell->offsets[row], last = cell->offsets[row + 1];
-  if (first < 0 || last < first || last > cell->n_values) return FP_E_INDEX;
+  int64_t first = row, last = row + 1;
+  if (cell->offsets) {
+    first = cell->offsets[row], last = cell->offsets[row + 1];
+    if (first < 0 || last < first || last > cell->n_values) return FP_E_INDEX;
+  } else if (value_at(cell, row) == cell->none) {
+    last = first;
+  }
   char *start = out->at;
   fp_status status =
       first == last ? put_text(out, cell->none_text) : write_numbers(cell, first, last, out);

@@ -9,7 +9,8 @@ typedef enum {
   FP_CELL_INT,        /* values [n]: one number, right-aligned to `width` */
   FP_CELL_INT3,       /* values [n, 3]: open x separator y separator z close */
   FP_CELL_TEXT,       /* values int32 [n]: ids of `texts`, already quoted, cut and padded */
-  FP_CELL_LIST,       /* values[offsets[row] .. offsets[row + 1]): open a separator b close */
+  FP_CELL_LIST,       /* values[offsets[row] .. offsets[row + 1]): open a separator b close; without
+                         offsets, values[row], or nothing if it is `none` */
   FP_CELL_SEQMARKERS, /* the result of fp_seqmarkers_list */
 } fp_cell_kind;
 
@@ -19,9 +20,9 @@ typedef struct {
   fp_cell_kind kind;
   int is_wide;            /* values are int64, else int32 */
   const void *values;     /* INT, INT3, TEXT, LIST */
-  const int64_t *offsets; /* LIST [n + 1] */
+  const int64_t *offsets; /* LIST [n + 1], or NULL */
   int64_t n_values;       /* LIST */
-  int64_t none;           /* INT, INT3: the number (of x) that means "unknown" */
+  int64_t none;           /* INT, INT3, LIST: the number (of x) that means "unknown" */
   int64_t width;          /* INT: minimum; INT3, LIST: exact, left-aligned and cut; 0: no padding */
   fp_text before;         /* written before every cell */
   fp_text none_text;      /* text of an unknown cell (TEXT: id -1) or an empty list */

@@ -96,6 +96,13 @@ static void every_kind_of_cell_is_written(void) {
                 "|9223372036854775807|(2147483647,0,1)|[9]|\n");
 }
 
+static void without_offsets_each_number_is_a_list(void) {
+  fp_cell cell = list_cell(0);
+  cell.offsets = NULL;
+  cell.none = 9;
+  check_written(&cell, 1, "|[7]\n|[-9223372036854775808]\n|-\n");
+}
+
 static void cells_are_cut_and_padded(void) {
   fp_cell cells[] = {int_cell(5), triple_cell(5), list_cell(3)};
   check_written(cells, LENGTH(cells),
@@ -206,6 +213,7 @@ static void markers_that_point_nowhere_are_refused(void) {
 
 int main(void) {
   every_kind_of_cell_is_written();
+  without_offsets_each_number_is_a_list();
   cells_are_cut_and_padded();
   what_points_nowhere_is_said_to_do_so();
   the_torch_ranges_around_a_row_are_listed_once();

@@ -17,3 +17,12 @@ def test_a_cost_is_known_where_its_share_is(path: str) -> None:
     flops, moved = source._lookups.known
     assert np.array_equal(flops, source.column("flops").values >= 0)
     assert np.array_equal(moved, source.column("bytes").values >= 0)
+
+
+@pytest.mark.parametrize("path", TRACES)
+def test_dict_lines_have_the_coverage_of_reports(path: str) -> None:
+    source = profile(path, copies=True).source
+    assert isinstance(source, TraceSource)
+    found, expected = source._copy()._cover_alone(), source.coverage(True)
+    assert (str(found), found.unknown()) == (str(expected), expected.unknown())
+    assert (found.known, found.kernels) == (expected.known, expected.kernels)

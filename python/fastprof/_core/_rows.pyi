@@ -33,6 +33,16 @@ class RowWriter:
     def add_texts(
         self, before: bytes, ids: _Int32, texts: Sequence[bytes], *, none_text: bytes
     ) -> None: ...
+    def add_singles(
+        self,
+        before: bytes,
+        values: _Int32 | _Int64,
+        *,
+        none: int,
+        none_text: bytes,
+        brackets: _Brackets,
+        width: int = 0,
+    ) -> None: ...
     def add_lists(
         self,
         before: bytes,

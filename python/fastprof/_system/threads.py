@@ -113,7 +113,10 @@ class SecondThread:
     for all other threads, also for one that nobody can end any more.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, gives_back: bool = True) -> None:
+        """gives_back : at its end, return freed memory to the system, which then maps again what
+        the next stage needs: the last stage of several does it."""
+        self._gives_back = gives_back
         self._tasks: SimpleQueue[Task[Any] | None] = SimpleQueue()
         self._thread: Thread | None = None
 
@@ -141,7 +144,8 @@ class SecondThread:
         self._tasks.put(None)
         if self._thread is not None:
             self._thread.join()
-            give_back()
+            if self._gives_back:
+                give_back()
 
 
 def _work(tasks: SimpleQueue[Task[Any] | None]) -> None:

@@ -6,6 +6,7 @@ import argparse
 import os
 from typing import TYPE_CHECKING
 
+from fastprof.analysis.options import STEPS
 from fastprof.analysis.roofline.columns import PEAKS
 from fastprof.cli.batch import Files
 from fastprof.cli.options import add, trimmed
@@ -28,7 +29,7 @@ a run: the page compares them. Unreadable files are reported and skipped; the ex
   fastprof report net.sqlite -o report.html
   fastprof report traces/ -o ranks.html
 """
-_OF_ONE_FILE = ("gpu", "peak", "bandwidth", "mine")
+_OF_ONE_FILE = ("gpu", "peak", "bandwidth", "mine", "steps")
 _RANKS = "ranks.html"
 
 
@@ -46,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="OUT",
         help=f"HTML file to write (default: name of FILE or run with .html; {_RANKS} for ranks)",
     )
-    for option in PEAKS:
+    for option in (STEPS, *PEAKS):
         add_option(parser, option)
     add(parser, "--mine", "--ops", "--graph-capture", "--trim")
 
@@ -84,6 +85,8 @@ def _page_of_file(arguments: argparse.Namespace) -> Page:
     for warning in filter(None, (*profile.warnings, profile.source.host_omitted)):
         log(f"warning: {warning}")
     profile = trimmed(profile, arguments.trim)
+    if arguments.steps is not None:
+        profile = profile.with_steps(arguments.steps)
     try:
         return page_of(profile, arguments.gpu, arguments.peak, arguments.bandwidth)
     except ReportError as error:

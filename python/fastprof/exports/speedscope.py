@@ -26,7 +26,7 @@ _GPUS: Final = 64  # that have a profile each; more share one
 def write(
     profile: ProfileData,
     file: BinaryIO,
-    stack: str = "layers",
+    stack: str = "path",
     weight: str = "ns",
     where: Where | None = None,
 ) -> None:
@@ -34,7 +34,7 @@ def write(
 
     More than 64 GPUs share one profile.
 
-    The parameters and errors are those of `collapsed.write`.
+    The parameters and errors are those of `collapsed.write`; stacks are call paths by default.
     """
     frames = _Frames()
     profiles = []

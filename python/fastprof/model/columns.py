@@ -301,6 +301,40 @@ class Lists:
         return out
 
 
+class Singles(Lists):
+    """Lists of one number each, empty where it is unknown.
+
+    Parameters
+    ----------
+    numbers : Ints [n]
+    """
+
+    numbers: Ints
+
+    def __init__(self, numbers: Ints) -> None:
+        self.__dict__["numbers"] = numbers
+
+    @cached_property
+    def offsets(self) -> npt.NDArray[np.int64]:
+        """As in Lists; computed on first use."""
+        offsets = np.zeros(len(self.numbers) + 1, np.int64)
+        np.cumsum(self._known, out=offsets[1:])
+        return offsets
+
+    @cached_property
+    def values(self) -> npt.NDArray[np.int64]:
+        """As in Lists; computed on first use."""
+        return self.numbers.values[self._known].astype(np.int64, copy=False)
+
+    @property
+    def _known(self) -> npt.NDArray[np.bool_]:
+        known: npt.NDArray[np.bool_] = self.numbers.values != self.numbers.none
+        return known
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+
 def _tuples(numbers: npt.NDArray[Any]) -> Objects:
     """The rows of a table of numbers as tuples."""
     return np.fromiter(map(tuple, numbers.tolist()), object, len(numbers))
@@ -310,10 +344,7 @@ def as_lists(column: Ints | Lists) -> Lists:
     """Numbers as lists of one number each, empty where unknown."""
     if isinstance(column, Lists):
         return column
-    known = column.values != column.none
-    offsets = np.zeros(len(known) + 1, np.int64)
-    np.cumsum(known, out=offsets[1:])
-    return Lists(offsets, column.values[known].astype(np.int64, copy=False))
+    return Singles(column)
 
 
 def first_numbers(numbers: Lists) -> npt.NDArray[np.int64]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from fastprof._core._take import distinct
 from fastprof._system.classes import NamedTuple, dataclass
 from fastprof.model.arrays import Bools, ByNumber, Int32, Int64, unique
 from fastprof.model.call import Call, Tensor
-from fastprof.model.columns import Ints, Values
+from fastprof.model.columns import Values
 from fastprof.model.markers import Kind, Meaning
 from fastprof.model.trace import Activity, Trace
 from fastprof.profile.callpath.attribution import Attribution
@@ -158,11 +158,11 @@ def cover(
     inside: Bools,
     lines: Values,
     calls: RowCalls,
-    flops: Ints,
+    costed: Bools,
     record_shapes: bool,
     kernels: Int64 | None = None,
     counted: Bools | None = None,
-    graphs: Callable[[], tuple[Bools, Bools]] | None = None,
+    graphs: Callable[[], Sequence[Bools]] | None = None,
 ) -> Coverage:
     """Sum the known GPU time, by depth.
 
@@ -172,18 +172,18 @@ def cover(
     launched, inside : [rows] whether a launch, a range is known
     lines : tuples [rows], the source lines of each
     calls : [rows]
-    flops : [rows] -1: unknown
+    costed : [rows] whether the FLOPs are known
     record_shapes : whether torch recorded the shapes of any call
     kernels : [rows] the kernels that each row stands for; default: one
     counted : [rows] which rows count; default: all
-    graphs : returns two flags [rows]: replayed by a graph launch; a graph recorded as a whole
+    graphs : returns two flags [rows]: replayed by a graph launch; a graph recorded as a whole; or
+        nothing, if no row is of a graph
     """
     time = duration if duration.min(initial=0) >= 0 else np.maximum(duration, 0)
     if counted is not None:
         time = np.where(counted, time, 0)
     has_lines = np.array([bool(value) for value in lines.values] + [False])
     has_arguments = np.array([name.call is not None for name in calls.named] + [False])
-    costed = flops.values >= 0
     depths = {
         "launch": launched,
         "range": inside,
@@ -196,7 +196,7 @@ def cover(
     rows = np.flatnonzero(~costed if counted is None else ~costed & counted)
     why = np.where(launched, np.where(inside, _OPERATOR, _RANGE), _LAUNCH).astype(np.int32)
     if graphs is not None and np.any(calls.call[rows] < 0):
-        for flags, number in zip(graphs(), (_CAPTURE, _NODES), strict=True):
+        for flags, number in zip(graphs(), (_CAPTURE, _NODES), strict=False):
             why[flags] = number
     if kernels is None:
         kernels = np.ones(len(time), np.int64)

@@ -186,6 +186,13 @@ class ProfileData:
         """
         return type(self)(self.source.trimmed(part), self._recount, self.graph_capture)
 
+    def with_steps(self, steps: str) -> Self:
+        """The same rows; reports and the page use these steps unless they are given others.
+
+        steps : the source of the steps, see `find_steps`; a StepsError if there are none
+        """
+        return type(self)(self.source.stepped(steps), self._recount, self.graph_capture)
+
     def check(self) -> str:
         """Count the file again in a simpler way and compare; return a summary of what agrees.
 

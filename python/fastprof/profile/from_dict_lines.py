@@ -444,7 +444,7 @@ class DictLineSource(ProfileSource):
             _inside(columns),
             self.source_lines,
             RowCalls.of(self.calls),
-            self.costs.flops,
+            self.costs.flops.values >= 0,
             any(", sizes = [" in text for cell in markers for text in cell),
         )
 

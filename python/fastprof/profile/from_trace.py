@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from operator import itemgetter
 from typing import Any, Final
 
 import numpy as np
@@ -21,7 +22,7 @@ from fastprof.model.trace import NO_TIME, Trace, label_text
 from fastprof.profile import api_classes as kernel_types
 from fastprof.profile import checks, collectives, gpu_work, phases
 from fastprof.profile.callpath.attribution import Attribution
-from fastprof.profile.cells import KernelCells, bits, lookups_of_cells, numbered, partition
+from fastprof.profile.cells import KernelCells, bits, lookups_of_cells, numbered, partition, sums
 from fastprof.profile.coverage import Contents, Coverage, RowCalls, contents_of, cover
 from fastprof.profile.instances import HostEvents, Threads, host_events_of
 from fastprof.profile.lookups import Lookups
@@ -74,8 +75,18 @@ class TraceSource(ProfileSource):
         window = window_of(self._trace, self._attribution.meanings, text)
         if window.text and not inside(self._trace, window).any():
             raise StepsError(f"{self._trace.name}: no GPU work is launched in {window.text}")
+        return self._with(window, self._lookups.of_steps)
+
+    def stepped(self, steps: str) -> TraceSource:
+        """As in ProfileSource."""
+        source = self._with(self._lookups.window, steps)
+        source.steps(None)
+        return source
+
+    def _with(self, window: Window | None, of_steps: str | None) -> TraceSource:
+        """A source of a part, with other steps by default."""
         source = self._copy()
-        source._lookups = Lookups(self._trace, self._attribution, self.lines, window)
+        source._lookups = Lookups(self._trace, self._attribution, self.lines, window, of_steps)
         source.host_omitted = self.host_omitted
         if "timeline" in self.__dict__:
             source.timeline = self.timeline
@@ -175,12 +186,38 @@ class TraceSource(ProfileSource):
             lookups.frame >= 0,
             lookups.source,
             RowCalls.of(self._lookups.calls, cells.first),
-            lookups.flops,
-            any(m.kind == Kind.TORCH and m.has_arguments for m in self._attribution.meanings),
+            lookups.flops.values >= 0,
+            self._has_shapes,
             cells.kernels,
             counted,
             lambda: gpu_work.in_graphs(trace),
         )
+
+    def _cover_alone(self) -> Coverage:
+        """The coverage with copies, if nothing else needs the cells of reports: from larger cells,
+        which take less time and memory."""
+        trace, lookups = self._trace, self._lookups
+        kernels, frame = trace.kernels, lookups.frame
+        calls, lines, (is_known, _) = lookups.calls, lookups.source, lookups.known
+        flags = [kernels.launch >= 0, frame >= 0, kernels.duration >= 0, is_known, lines.fits(bool)]
+        in_graphs = gpu_work.in_graphs(trace) if gpu_work.has_graphs(trace) else ()
+        of_kernel, first = numbered([calls.kind, bits(*flags, *in_graphs)], len(kernels))
+        return cover(
+            sums(kernels.duration, of_kernel, first),
+            kernels.launch[first] >= 0,
+            frame[first] >= 0,
+            lines.take(first),
+            RowCalls.of(calls, first),
+            is_known[first],
+            self._has_shapes,
+            np.bincount(of_kernel, minlength=len(first)),
+            graphs=lambda: [graph[first] for graph in in_graphs],
+        )
+
+    @property
+    def _has_shapes(self) -> bool:
+        """Whether torch recorded the shapes of any call."""
+        return any(m.kind == Kind.TORCH and m.has_arguments for m in self._attribution.meanings)
 
     @computed_once
     def cells(self) -> KernelCells:
@@ -221,9 +258,12 @@ class TraceSource(ProfileSource):
 
     def dict_line_columns(self) -> Mapping[str, Any]:
         """The columns of dict lines: the ranges around the launch, none from forward calls."""
-        # The coverage needs large arrays that dict lines do not; the copy releases them.
-        self._coverage[True] = self._copy().coverage(True)
         lookups = self._lookups
+        # The coverage needs large arrays that dict lines do not; the copy releases them.
+        copy = self._copy()
+        copy._lookups.tree_without_user_ranges = lookups.tree_without_user_ranges
+        self._coverage[True] = copy._cover_alone()
+        del copy
         operators = lookups.operators
         return {
             "kShortName": self.column("kernel"),
@@ -232,8 +272,8 @@ class TraceSource(ProfileSource):
             "trace": lookups.frames(lookups.own_paths),
             "reprMarkers": lookups.markers(Kind.MODULE),
             "marker": lookups.markers(Kind.ARGUMENT),
-            "mod": Values(operators.ids, [mods for mods, _ in operators.values]),
-            "op": Values(operators.ids, [ops_of_chain for _, ops_of_chain in operators.values]),
+            "mod": operators.mapped(itemgetter(0)),
+            "op": operators.mapped(itemgetter(1)),
             "device": self.column("device"),
             "stream": self.column("stream"),
             "grid": self.column("grid"),

@@ -78,6 +78,12 @@ def in_graphs(trace: Trace) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_
     return is_replayed & ~is_whole, is_whole
 
 
+def has_graphs(trace: Trace) -> bool:
+    """Whether `in_graphs` may be true of any row."""
+    is_launched = any(launches_graph(name) for name in trace.strings)
+    return is_launched or bool((trace.kernels.configs.kind == Activity.GRAPH).any())
+
+
 def launches_graph(name: str | None) -> bool:
     """Whether an API call of this name replays a graph."""
     return name is not None and _GRAPH_LAUNCH.match(name) is not None

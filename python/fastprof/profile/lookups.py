@@ -61,9 +61,11 @@ class Lookups:
         attribution: Attribution,
         lines: SourceLines,
         window: Window | None = None,
+        of_steps: str | None = None,
     ) -> None:
+        """of_steps : the source of steps where none is asked for."""
         self.trace, self.attribution, self.lines = trace, attribution, lines
-        self.window = window
+        self.window, self.of_steps = window, of_steps
         self.frame = attribution.frame_of_kernel
         self._steps: dict[str | None, StepsOfKernels] = {}
 
@@ -224,6 +226,7 @@ class Lookups:
         self, source: str | None = None, read: Callable[[], RangeInstances] | None = None
     ) -> StepsOfKernels:
         """The steps by a source, kept. `read` reads all ranges; needed for some `range:REGEX`."""
+        source = source or self.of_steps
         if source not in self._steps:
             self._steps[source] = sources.find(self, source, read)
         return self._steps[source]

@@ -124,6 +124,16 @@ class ProfileSource(ABC):
         """
         raise StepsError(f"{self.name}: dict lines contain no times: use the original trace")
 
+    def stepped(self, steps: str) -> ProfileSource:
+        """A source for the same file with other steps by default, see `Profile.with_steps`.
+
+        Raises
+        ------
+        StepsError
+            The file has no such steps.
+        """
+        raise StepsError(f"{self.name}: dict lines contain no times: use the original trace")
+
     @property
     def window(self) -> Window | None:
         """The part that counts; None for all."""

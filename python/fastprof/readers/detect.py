@@ -142,7 +142,9 @@ def read_head(path: str | os.PathLike[str]) -> bytes:
     except OSError as error:
         raise BadInputError(f"{name}: cannot be read: {error.strerror}") from error
     if not head:
-        raise BadInputError(f"{name}: is empty; {EXPORT_AGAIN}")
+        is_json = name.lower().endswith((".json", ".json.gz", ".jsonl"))
+        remedy = "get the file again, or record again" if is_json else EXPORT_AGAIN
+        raise BadInputError(f"{name}: is empty; {remedy}")
     return head
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fastprof._core._rows import RowWriter
 from fastprof._system.classes import dataclass
@@ -16,6 +17,7 @@ from fastprof.model.columns import (
     RepeatedInts,
     SeqMarkers,
     SharedValues,
+    Singles,
     Values,
 )
 
@@ -99,10 +101,14 @@ def add_cell(
     _ADD[type(column)](writer, encode(before), column, notation)
 
 
-def _add_ints(writer: RowWriter, before: bytes, column: Ints, notation: Notation) -> None:
+def _numbers(column: Ints) -> npt.NDArray[Any]:
+    """The numbers of a column in a type that the writer takes."""
     values = np.ascontiguousarray(column.values)
-    if values.dtype != np.int32:
-        values = values.astype(np.int64, copy=False)
+    return values if values.dtype == np.int32 else values.astype(np.int64, copy=False)
+
+
+def _add_ints(writer: RowWriter, before: bytes, column: Ints, notation: Notation) -> None:
+    values = _numbers(column)
     known: dict[str, Any] = {
         "none": column.none,
         "none_text": encode(notation.none),
@@ -164,6 +170,17 @@ def _add_lists(writer: RowWriter, before: bytes, column: Lists, notation: Notati
     )
 
 
+def _add_singles(writer: RowWriter, before: bytes, column: Singles, notation: Notation) -> None:
+    writer.add_singles(
+        before,
+        _numbers(column.numbers),
+        none=column.numbers.none,
+        none_text=encode(notation.empty),
+        brackets=notation.numbers,
+        width=notation.width or 0,
+    )
+
+
 def _add_seqmarkers(
     writer: RowWriter, before: bytes, column: SeqMarkers, notation: Notation
 ) -> None:
@@ -188,5 +205,6 @@ _ADD: dict[type, Callable[..., None]] = {
     Values: _add_values,
     SharedValues: _add_shared,
     Lists: _add_lists,
+    Singles: _add_singles,
     SeqMarkers: _add_seqmarkers,
 }

@@ -22,9 +22,10 @@ import numpy as np
 # Padding after each text: C reads past its end.
 cdef bytes _BEYOND = bytes(FP_TEXT_BEYOND)
 
-# Size of a block of rows: large, so threads seldom wait for their turn to write, and just below
-# 4 MiB to leave room for the header of the allocator.
-cdef int64_t BLOCK_SIZE = (1 << 22) - 4096
+# Size of a block of rows: large, so threads seldom wait for their turn to write, yet most of it is
+# in the processor's cache when it is written; just below 2 MiB to leave room for the header of the
+# allocator.
+cdef int64_t BLOCK_SIZE = (1 << 21) - 4096
 
 
 cdef class RowWriter:
@@ -147,6 +148,23 @@ cdef class RowWriter:
         cell.values = pointer32(ids)
         self.kept.append(ids)
         cell.texts = self.table([before + text for text in texts])
+        self.n_cells += 1
+
+    def add_singles(
+        self, bytes before, values, *, int64_t none, bytes none_text, tuple brackets,
+        int64_t width=0,
+    ):
+        """Add a column of lists of one number each, int32 or int64 [n_rows].
+
+        `none` is an empty list, which prints as `none_text`; `brackets` and `width` as in
+        `add_lists`.
+        """
+        require(values.shape == (self.n_rows,), "values are not [n_rows]")
+        cdef fp_cell *cell = self.new_cell(FP_CELL_LIST, before, none_text)
+        self.set_values(cell, values)
+        self.set_brackets(cell, brackets)
+        cell.none = none
+        cell.width = width
         self.n_cells += 1
 
     def add_lists(

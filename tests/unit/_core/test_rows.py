@@ -52,6 +52,19 @@ def lists(offsets, values, *, width=0):
     return written(writer)
 
 
+@pytest.mark.parametrize("numbers", [int32, int64])
+def test_a_single_is_the_list_of_its_number(numbers):
+    writer = RowWriter(4, b"|")
+    brackets = (b"[", b",", b"]")
+    writer.add_singles(b":", numbers(7, -1, 0, 123456), none=-1, none_text=b"[]", brackets=brackets)
+    writer.add_singles(
+        b" ", numbers(5, 6, 5, 12), none=5, none_text=b"-", brackets=brackets, width=3
+    )
+    assert written(writer) == ":[7] -  |:[] [6]|:[0] -  |:[123456] [12|"
+    with pytest.raises(ValueError, match="n_rows"):
+        writer.add_singles(b"", numbers(7), none=-1, none_text=b"", brackets=brackets)
+
+
 class Trickle(io.RawIOBase):
     """A raw file that takes a few bytes at a time."""
 

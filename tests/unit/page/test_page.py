@@ -319,3 +319,13 @@ def luminance(color: str) -> float:
     parts = (int(color[i : i + 2], 16) / 255 for i in (1, 3, 5))
     linear = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
     return sum(weight * c for weight, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def test_the_page_has_the_steps_asked_for(trace: Path, tmp_path: Path) -> None:
+    done = run("report", "--steps", "none", "-o", tmp_path / "x.html", trace)
+    assert done.returncode == 0, done.stderr
+    whole = (tmp_path / "x.html").read_text()
+    assert fastprof.open(trace).with_steps("none").report().html == whole
+    assert fastprof.open(trace).report().html != whole
+    done = run("report", "--steps", "DataLoaders", trace)
+    assert done.returncode == 1 and b"similar: 'DataLoader'" in done.stderr

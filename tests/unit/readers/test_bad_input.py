@@ -52,9 +52,13 @@ def test_a_directory_is_named(tmp_path):
     assert "is a directory" in refusal(tmp_path / "folder", tmp_path)
 
 
-def test_an_empty_file_is_named(file, tmp_path):
-    file.touch()
-    assert "is empty" in refusal(file, tmp_path)
+@pytest.mark.parametrize(
+    ("name", "remedy"), [("x.sqlite", "nsys export"), ("x.json", "record again")]
+)
+def test_an_empty_file_is_named(name, remedy, tmp_path):
+    (tmp_path / name).touch()
+    message = refusal(tmp_path / name, tmp_path)
+    assert "is empty; " in message and remedy in message
 
 
 def test_a_link_to_nowhere_is_a_missing_file(file, tmp_path):

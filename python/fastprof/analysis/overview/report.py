@@ -343,6 +343,7 @@ class Overview(Tables):
         for number, (command, (_, why)) in enumerate(zip(commands, self.commands, strict=True)):
             line = f"{'      ' if number else 'next: '}{command.ljust(longest)}  {why}"
             yield line if len(line) <= width else line[: 6 + longest]
+        yield "      fastprof explain TERM"
 
 
 def _width(table: Table, limit: int | None) -> int:

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof._core import _link, _path
-from fastprof._core._take import distinct, take
+from fastprof._core._take import distinct, take, where
 from fastprof._system.classes import NamedTuple, dataclass
 from fastprof._system.threads import SecondThread
 from fastprof.model.arrays import Bools, Int32, UInt8, unique
@@ -174,10 +174,12 @@ def _directions(
 def _engine_roots(ranges: NestedRanges, is_engine: npt.NDArray[np.bool_]) -> Int32:
     """Rows of outermost ranges on engine threads that are not marked backward: sums of gradients,
     hooks."""
-    is_root = ranges.frame_parent[ranges.frame_of_range] < 0
     marked = np.array([m.backward or m.recompute for m in ranges.meanings], bool)
-    rows = np.flatnonzero(is_engine[ranges.thread] & is_root & ~marked[ranges.label])
-    return rows.astype(np.int32)
+    rows = where(is_engine, ranges.thread)
+    rows = rows[~marked[ranges.label[rows]]]
+    is_root = ranges.frame_parent[ranges.frame_of_range[rows]] < 0
+    roots: Int32 = rows[is_root].astype(np.int32)
+    return roots
 
 
 def _relabel(ranges: NestedRanges, rows: Int32, change: Callable[[Meaning], Meaning]) -> None:
@@ -277,7 +279,8 @@ def find(ranges: NestedRanges, in_backward: Bools) -> Int32:
     if not in_backward.any():
         return none
     operator = np.array([m.is_operator for m in meanings], bool)
-    rows = np.flatnonzero(operator[ranges.label] & (ranges.seq > 0)).astype(np.int32)
+    rows = where(operator, ranges.label)
+    rows = rows[ranges.seq[rows] > 0].astype(np.int32)
     frame = ranges.frame_of_range[rows]
     if not in_backward[frame].any():
         return none

@@ -28,7 +28,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof._core import _nest
-from fastprof._core._take import take
+from fastprof._core._cells import refine
+from fastprof._core._groups import sum_where
+from fastprof._core._take import take, where
 from fastprof._system.classes import NamedTuple
 from fastprof._system.regex import regex
 from fastprof.model.arrays import Bools, Int32, Int64, among
@@ -77,9 +79,9 @@ class Launchers:
         self._bounds = np.searchsorted(launches.thread[order], numbers)
         self.counts: Int64 = np.diff(self._bounds)
         kernels, configs = recording.kernels, recording.kernels.configs
-        self._config = np.full(len(launches), -1, np.int32)
-        known = np.flatnonzero(kernels.launch >= 0)
-        self._config[kernels.launch[known]] = kernels.config[known]
+        config = np.full(len(launches) + 1, -1, np.int32)  # the last for launch -1
+        config[kernels.launch] = kernels.config
+        self._config = config[:-1]
         is_backward = [
             kind == Activity.KERNEL and _BACKWARD_KERNEL.search(_text(recording, name)) is not None
             for kind, name in zip(configs.kind.tolist(), configs.name.tolist(), strict=True)
@@ -130,22 +132,18 @@ def _text(recording: Recording, name: int) -> str:
     return (recording.strings[name] or "") if name >= 0 else ""
 
 
-def find(
-    recording: Recording, meanings: list[Meaning], frame_of_launch: Int32
-) -> tuple[Waited, Launchers | None]:
-    """The threads that others wait for; None if nobody waits.
+def find(launchers: Launchers, meanings: list[Meaning], frame_of_launch: Int32) -> Waited:
+    """The threads that others wait for.
 
     frame_of_launch : [launches] the innermost range around each, on its own thread; -1 for none
     """
-    is_engine = _named(recording) | _of_torch(recording, meanings)
-    thread = recording.launches.thread
-    thread = thread[thread >= 0]
-    n = len(recording.threads)
-    has_ranges = np.bincount(recording.ranges.thread, minlength=n) > 0
-    counts = np.bincount(thread, minlength=n)
+    recording, counts = launchers.recording, launchers.counts
+    ranges, n = recording.ranges, len(recording.threads)
+    _, rows = refine(ranges.thread, n, ranges.label, len(meanings))  # of each thread and label
+    has_ranges = _flags(ranges.thread[rows], n)
+    is_engine = _named(recording) | _of_torch(recording, meanings, rows)
     if not has_ranges.any() or np.count_nonzero(counts) + np.count_nonzero(is_engine) < 2:
-        return Waited(is_engine, {}), None
-    launchers = Launchers(recording)
+        return Waited(is_engine, {})
     callers: dict[int, list[int]] = {}
     for own, other, knows in _pairs(launchers, has_ranges, is_engine, frame_of_launch):
         is_engine[own] |= knows
@@ -155,7 +153,7 @@ def find(
         candidates[list(callers)] = False
         if own not in callers and candidates.any():
             callers[own] = _likeliest(launchers, own, np.flatnonzero(candidates))
-    return Waited(is_engine, callers), launchers
+    return Waited(is_engine, callers)
 
 
 def _named(recording: Recording) -> Bools:
@@ -169,19 +167,28 @@ def _names(recording: Recording) -> list[str]:
     return [names.get(key, "") for key in zip(pids, recording.threads.tolist(), strict=True)]
 
 
-def _of_torch(recording: Recording, meanings: list[Meaning]) -> Bools:
+def _of_torch(recording: Recording, meanings: list[Meaning], rows: Int32) -> Bools:
     """[threads] Whether each runs backward nodes and no forward operators, which have sequence
-    numbers above 0."""
+    numbers above 0.
+
+    rows : a range of each thread and label that occur together
+    """
     n = len(recording.threads)
     backward = np.array([m.backward for m in meanings], bool)
     if not backward.any():
         return np.zeros(n, bool)
     ranges = recording.ranges
     torch = np.array([m.kind == Kind.TORCH and not m.backward for m in meanings], bool)
-    forward = torch[ranges.label] & (ranges.seq > 0)
-    has_backward = np.bincount(ranges.thread[backward[ranges.label]], minlength=n) > 0
-    has_forward = np.bincount(ranges.thread[forward], minlength=n) > 0
-    return has_backward & ~has_forward
+    of_torch = take(torch, ranges.label, False).view(np.uint8)
+    has_forward: Bools = sum_where(ranges.thread, ranges.seq, of_torch, n) > 0
+    return _flags(ranges.thread[rows[backward[ranges.label[rows]]]], n) & ~has_forward
+
+
+def _flags(numbers: Int32, n: int) -> Bools:
+    """[n] Whether each number occurs."""
+    flags = np.zeros(n, bool)
+    flags[numbers] = True
+    return flags
 
 
 def _beside(recording: Recording, thread: int) -> Bools:
@@ -286,7 +293,7 @@ def inherit(
     recording: Recording,
     meanings: list[Meaning],
     waited: Waited,
-    launchers: Launchers | None,
+    launchers: Launchers,
     frames: OpenFrames,
 ) -> Inherited:
     """Give work of threads that others wait for the ranges of the waiting thread.
@@ -297,7 +304,7 @@ def inherit(
     launches = recording.launches
     is_alone = frames[3] < 0
     in_engine = is_alone & np.append(waited.is_engine, False)[launches.thread]
-    if launchers is None or not waited.callers:
+    if not waited.callers:
         return Inherited(frames, in_engine, None)
     rows, caller = [], []
     for own, others in waited.callers.items():
@@ -348,7 +355,8 @@ def _callers_of_roots(
     is_user = np.array([m.kind == Kind.USER for m in meanings], bool)
     is_waited = np.zeros(len(recording.threads), bool)
     is_waited[list(waited.callers)] = True
-    users = np.flatnonzero(is_user[ranges.label[:n_own]] & ~is_waited[ranges.thread[:n_own]])
+    users = where(is_user, ranges.label[:n_own])
+    users = users[~is_waited[ranges.thread[users]]]
     roots = np.flatnonzero(parent < 0)
     roots = roots[is_waited[ranges.thread[range_of_frame[roots]]]]
     if not len(users) or not len(roots):

@@ -77,16 +77,17 @@ def nest(recording: Recording) -> Nesting:
     Cost: linear in launches, ranges and the number of crossings.
     """
     ranges, launches = recording.ranges, recording.launches
-    with SecondThread() as second:
+    with SecondThread(gives_back=False) as second:
         sweep = second.submit(
             _nest.sweep,
             ranges.start, ranges.end, ranges.thread,
             launches.start, launches.thread, len(recording.threads), recording.name,
         )  # fmt: skip
+        launching = second.submit(autograd_threads.Launchers, recording)
         meanings = [_meaning(label) for label in recording.labels]
         users, marks = user_ranges(recording, meanings), step_marks(recording, meanings)
-        frames = sweep.result()
-    waited, launchers = autograd_threads.find(recording, meanings, frames[3])
+        frames, launchers = sweep.result(), launching.result()
+    waited = autograd_threads.find(launchers, meanings, frames[3])
     inherited = callers.inherit(recording, meanings, waited, launchers, frames)
     frame_parent, frame_range, frame_of_range, frame_of_launch = inherited.frames
     trace = recording.without_ranges()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastprof._core._take import take
+from fastprof._core._take import take, where
 from fastprof._system.regex import regex
 from fastprof.model.markers import Kind, Meaning
 from fastprof.model.metadata import ProfilerSteps
@@ -64,7 +64,7 @@ def _ranges(recording: Recording, wanted: list[bool]) -> UserRanges:
         return UserRanges()
     ranges = recording.ranges
     n_own = len(ranges) - recording.appended.ranges
-    rows = np.flatnonzero(take(np.array(wanted, np.int32), ranges.label[:n_own]))
+    rows = where(np.array(wanted, bool), ranges.label[:n_own])
     return UserRanges(ranges.start[rows], ranges.end[rows], ranges.thread[rows], ranges.label[rows])
 
 

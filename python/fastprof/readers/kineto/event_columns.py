@@ -89,7 +89,10 @@ class KinetoFile:
         """Problems of the file, one sentence each."""
         result = []
         if self.damage:
-            result.append(f"{self.name}: {self.damage}; the data before that was read")
+            result.append(
+                f"{self.name}: {self.damage}; {self.text_bytes} bytes of JSON text before that "
+                f"were read, with {sum(self.counts.values())} events"
+            )
         if not self.is_whole:
             start = self.text_bytes - self.unread_bytes
             result.append(
@@ -334,7 +337,8 @@ def _expect_trace(reader: KinetoReader, blocks: _Blocks, root: dict[str, Any]) -
     if blocks.damage and not blocks.head:
         raise BadInputError(f"{where}, but {blocks.damage} at its start; get the file again")
     if not blocks.head or not reader.is_trace:
-        raise BadInputError(f"{where}, found {blocks.head!r}; {_RECORD}")
+        what = repr(blocks.head) if blocks.head else "no text"
+        raise BadInputError(f"{where}, found {what}; {_RECORD}")
     if not reader.is_whole:
         raise BadInputError(f"{where}, but it is cut off or damaged before its traceEvents")
     keys = ", ".join(root) or "no keys"

@@ -114,7 +114,7 @@ class Connected:
     def __init__(self, database: Database) -> None:
         self._stop = threading.Event()
         self._own = database.another(self._go_on)
-        self._thread = SecondThread()
+        self._thread = SecondThread(gives_back=False)  # attribute does
 
     def submit(self, function: Callable[..., Result], *arguments: Any) -> Task[Result]:
         """Schedule function(connection, *arguments)."""

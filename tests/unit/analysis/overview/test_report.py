@@ -78,7 +78,7 @@ def test_a_file_without_a_command_is_one_screen(trace: Path, found: Overview) ->
     assert done.returncode == 0
     lines = done.stdout.decode().splitlines()
     assert done.stdout.decode() == found.text()
-    assert len(lines) <= 45
+    assert len(lines) <= 46
     assert done.stdout.decode().split("\n\n")[0].split() == found.facts["answer"].split()
     assert all(len(line) <= 100 for line in lines if str(trace) not in line)
     for part in ("3 steps", "known of the GPU time: launch 99%", "all findings together save",

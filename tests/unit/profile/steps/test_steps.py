@@ -170,6 +170,19 @@ def test_a_single_profiler_step_is_searched_for_repetition(opened: Make) -> None
     assert len(profile.find_steps("ProfilerStep")) == 1
 
 
+def test_a_profile_with_other_steps_by_default(opened: Make) -> None:
+    trace = two_steps(1000, 2000)
+    work(trace, (1100, "a"), (2100, "a"), (2200, "b"))
+    profile = opened(trace)
+    whole = profile.with_steps("none")
+    assert (len(profile.find_steps()), len(whole.find_steps())) == (2, 1)
+    assert len(profile.steps()) == 2 and len(whole.steps()) == 1 == len(whole.trim(":").steps())
+    assert len(whole.find_steps("ProfilerStep")) == 2  # what is asked for counts
+    assert len(profile.trim("ProfilerStep#8").with_steps("anchor:b").find_steps()) == 1
+    with pytest.raises(StepsError, match="DataLoader"):
+        profile.with_steps("DataLoader")
+
+
 def repeated(n: int, kernels: str, first: int = 0) -> KinetoFile:
     trace = KinetoFile()
     work(trace, *((first + 1000 * i, name) for i, name in enumerate(kernels * n)))

@@ -3,6 +3,7 @@
 import gzip
 import io
 import os
+import re
 import threading
 
 import numpy as np
@@ -302,7 +303,10 @@ def test_gzip_that_is_cut_off_or_damaged_gives_what_came_before():
     data = gzip.compress(trace(*[KERNEL] * 20_000).encode())
     cut = read(data[: len(data) // 2])
     assert 0 < rows_of(cut)["gpu"] < 20_000
-    assert "the compressed data is cut off" in cut.warnings()[0]
+    told = (
+        r"data is cut off; [1-9]\d* bytes of JSON text before that were read, with [1-9]\d* events"
+    )
+    assert re.search(told, cut.warnings()[0])
     wrong = read(data[:-8] + bytes(8))
     assert "the compressed data is damaged" in wrong.warnings()[0]
 
@@ -368,7 +372,7 @@ def test_a_pipe_is_read_as_a_file_is():
 
 def test_other_texts_are_refused_with_what_was_found():
     assert "found b'hello'" in refusal("hello")
-    assert "found b''" in refusal("")
+    assert "found no text" in refusal("")
     assert "without traceEvents, with a, b" in refusal('{"a": 1, "b": [2]}')
     assert "without traceEvents, with no keys" in refusal("{}")
     assert "cut off or damaged before its traceEvents" in refusal('{"schemaVersion": 1, "dev')
