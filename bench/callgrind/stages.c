@@ -7,7 +7,6 @@
 #include "base/fp_keys.h"
 #include "base/fp_take.h"
 #include "cost/fp_share.h"
-#include "path/fp_itree.h"
 #include "path/fp_join.h"
 #include "path/fp_nest.h"
 #include "path/fp_path.h"

@@ -2,10 +2,10 @@
 
 #include <math.h>
 
-static fp_status check(const fp_groups_rows *rows) {
+static bool are_sound(const fp_groups_rows *rows) {
   bool is_wrong = false; /* without branches, several times as fast */
   for (int64_t i = 0; i < rows->n; i++) is_wrong |= rows->group[i] >= rows->n_groups;
-  return is_wrong ? FP_E_INDEX : FP_OK;
+  return !is_wrong;
 }
 
 /* Adds to a sum, which stays at INT64_MAX if it exceeds 64 bits. */
@@ -25,8 +25,7 @@ static void add_number(const fp_groups_stats *stats, int32_t g, int64_t value) {
 }
 
 fp_status fp_groups_reduce(const fp_groups_rows *rows, const fp_groups_stats *stats) {
-  fp_status status = check(rows);
-  if (status != FP_OK) return status;
+  if (!are_sound(rows)) return FP_E_INDEX;
   for (int32_t g = 0; g < rows->n_groups; g++) {
     stats->count[g] = stats->sum[g] = 0;
     stats->min[g] = stats->max[g] = rows->none;
@@ -39,8 +38,7 @@ fp_status fp_groups_reduce(const fp_groups_rows *rows, const fp_groups_stats *st
 }
 
 fp_status fp_groups_sum_where(const fp_groups_rows *rows, const uint8_t *mask, int64_t *sum) {
-  fp_status status = check(rows);
-  if (status != FP_OK) return status;
+  if (!are_sound(rows)) return FP_E_INDEX;
   for (int32_t g = 0; g < rows->n_groups; g++) sum[g] = 0;
   for (int64_t i = 0; i < rows->n; i++) {
     int32_t g = rows->group[i];
@@ -53,8 +51,7 @@ fp_status fp_groups_sum_where(const fp_groups_rows *rows, const uint8_t *mask, i
 
 fp_status fp_groups_distinct(const fp_groups_rows *rows, const int32_t *id, int32_t n_ids,
                              int32_t *home, int64_t *count) {
-  fp_status status = check(rows);
-  if (status != FP_OK) return status;
+  if (!are_sound(rows)) return FP_E_INDEX;
   for (int32_t i = 0; i < n_ids; i++) home[i] = -1;
   for (int32_t g = 0; g < rows->n_groups; g++) count[g] = 0;
   for (int64_t i = 0; i < rows->n; i++) {
@@ -105,8 +102,7 @@ static double middle(int64_t *value, int64_t n) {
 
 fp_status fp_groups_median(const fp_groups_rows *rows, const int64_t *count, int64_t *scratch,
                            int64_t *ends, double *median) {
-  fp_status status = check(rows);
-  if (status != FP_OK) return status;
+  if (!are_sound(rows)) return FP_E_INDEX;
   int64_t total = 0;
   for (int32_t g = 0; g < rows->n_groups; g++) {
     ends[g] = total;

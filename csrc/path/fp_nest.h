@@ -1,4 +1,5 @@
-/* fp_nest.h: sort and nest the ranges of each thread, and find those around each API call.
+/* fp_nest.h: sort and nest the ranges of each thread, and find those around each API call; an
+ * interval tree for ranges that do not nest.
  *
  * A range [s, e) is open at time t if s <= t < e. A *frame* is a range with the chain of ranges
  * open around it on its thread, in the order of fp_order_sort; it refers to its range and its
@@ -8,6 +9,7 @@
 #pragma once
 
 #include "base/fp_status.h"
+#include "path/fp_tree.h"
 
 /* Whether the intervals are sorted by (start ascending, end descending). */
 bool fp_order_holds(const int64_t *start, const int64_t *end, int32_t n);
@@ -54,3 +56,28 @@ typedef struct {
 fp_status fp_nest(fp_intervals ranges, fp_points points, int32_t n_threads, int32_t *top,
                   fp_frames *frames, fp_nest_place *place, int32_t *frame_of_range,
                   int32_t *frame_of_point);
+
+/* An interval tree, for ranges that overlap in any way because they do not belong to one thread
+ * (phases of a process). The tree is implicit in the sorted array: the root of [first, last) is its
+ * middle element, and max_end[] holds the largest end of each subtree, which lets a look-up skip
+ * subtrees that end too early (Cormen et al., Introduction to Algorithms, 14.3). */
+typedef struct {
+  const int64_t *start, *end; /* in the order of fp_order_sort */
+  const int64_t *max_end;
+  int32_t n;
+} fp_itree;
+
+/* Computes max_end for n sorted ranges. */
+void fp_itree_build(const int64_t *end, int32_t n, int64_t *max_end);
+
+/* Stores the ascending indices of the ranges with start <= t < end, and returns their number.
+ * found: [tree.n] */
+int32_t fp_itree_open_at(fp_itree tree, int64_t t, int32_t *found);
+
+/* Finds the ranges open at each of n instants, as a node of a tree of labels: equal chains of
+ * labels give the same node. Adds nodes to `nodes`. Fastest for ascending instants.
+ *   label   [tree.n]
+ *   found   scratch, [tree.n]
+ *   node    out, [n], -1 if no range is open */
+fp_status fp_itree_nodes(fp_itree tree, const int32_t *label, const int64_t *t, int32_t n,
+                         fp_tree *nodes, int32_t *found, int32_t *node);

@@ -41,11 +41,6 @@ static int64_t scaled(int64_t duration, double factor) {
   return found >= 0 && found < 9e18 ? (int64_t)found : duration;
 }
 
-/* When a node is ready at the earliest. */
-static int64_t earliest(const fp_replay_query *query, int64_t i) {
-  return query->part ? query->begin[query->part[i]] : INT64_MIN;
-}
-
 static fp_status compute(const fp_replay_graph *graph, const fp_replay_query *query, int64_t i,
                          int64_t *time) {
   if (!is_in_order(graph, i)) return FP_E_ORDER;
@@ -56,7 +51,8 @@ static fp_status compute(const fp_replay_graph *graph, const fp_replay_query *qu
     if (query->group[i] >= query->n_groups) return FP_E_INDEX;
     duration = scaled(duration, query->factor[query->group[i]]);
   }
-  const int64_t least = earliest(query, i), ready = ready_at(graph, time, i);
+  const int64_t least = query->part ? query->begin[query->part[i]] : INT64_MIN;
+  const int64_t ready = ready_at(graph, time, i);
   time[2 * i] = fp_replay_plus(ready > least ? ready : least, graph->before[i]);
   time[2 * i + 1] = fp_replay_plus(time[2 * i], duration);
   return FP_OK;

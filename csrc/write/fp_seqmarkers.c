@@ -86,7 +86,6 @@ static int compare_markers(const void *left, const void *right) {
 enum { KEY_LENGTH = 10, MARKER_LENGTH = 4 + 2 * (KEY_LENGTH + FP_NUMBER_LENGTH) + 1 };
 
 static fp_status reserve_list(fp_seqmarkers *markers, int64_t length) {
-  if ((uint64_t)length > SIZE_MAX / 4 - markers->list_length) return FP_E_MEMORY;
   size_t needed = markers->list_length + (size_t)length + FP_TEXT_BEYOND;
   return fp_reserve(&markers->list, &markers->list_capacity, needed, 1);
 }

@@ -1,6 +1,5 @@
 /* nest.c: fp_order, fp_nest and fp_itree against searches of all ranges. */
 #include "check.h"
-#include "path/fp_itree.h"
 #include "path/fp_nest.h"
 
 enum { N_THREADS = 3 };

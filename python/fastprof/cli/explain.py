@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import textwrap
 
-from fastprof.cli.options import add_width
+from fastprof.cli.options import add
 from fastprof.cli.output import output, terminal_width
 
 NAME = "explain"
@@ -24,7 +24,7 @@ _WIDTH = 100
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument("term", metavar="TERM", nargs="*", help="the word or words")
-    add_width(parser)
+    add(parser, "--width")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -3,9 +3,9 @@ import numpy as np
 
 from libc.stdint cimport int32_t, int64_t
 
-from fastprof._core.fp_itree cimport fp_itree, fp_itree_build, fp_itree_nodes, fp_itree_open_at
 from fastprof._core.fp_nest cimport (
-    fp_frames, fp_intervals, fp_nest, fp_nest_place, fp_order_holds, fp_order_sort, fp_points,
+    fp_frames, fp_intervals, fp_itree, fp_itree_build, fp_itree_nodes, fp_itree_open_at, fp_nest,
+    fp_nest_place, fp_order_holds, fp_order_sort, fp_points,
 )
 from fastprof._core.fp_status cimport FP_MORE, fp_status
 from fastprof._core._status cimport check
