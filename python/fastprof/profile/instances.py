@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, Protocol, cast
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol, cast
 
 import numpy as np
 
@@ -51,6 +51,8 @@ class Instances:
     end: Int64
     thread: Int32
     threads: Threads
+    # Of `to_pandas`, beside times and threads: the attribute of each.
+    _COLUMNS: ClassVar[dict[str, str]] = {}
 
     def __len__(self) -> int:
         return len(self.start)
@@ -65,12 +67,20 @@ class Instances:
         """int64 [n], the process id."""
         return take(self.threads.pid, self.thread)
 
-    def _frame(self, columns: dict[str, Values | Int32 | Int64]) -> pandas.DataFrame:
+    def to_pandas(self) -> pandas.DataFrame:
+        """A DataFrame: start, end, tid, pid, and the class's own columns. Unknown ends are missing.
+
+        Raises
+        ------
+        MissingDependencyError
+            pandas is not installed.
+        """
         library = import_optional("pandas", "DataFrames need")
         unknown = self.end == NEVER
         end = library.arrays.IntegerArray(self.end, unknown) if unknown.any() else self.end
         data = {"start": self.start, "end": end, "tid": self.tid, "pid": self.pid}
-        for name, column in columns.items():
+        for name, attribute in self._COLUMNS.items():
+            column = getattr(self, attribute)
             if isinstance(column, Values):
                 merged = column.mapped(str)  # categories are unique
                 data[name] = library.Categorical.from_codes(merged.ids, categories=merged.values)
@@ -131,6 +141,8 @@ class RangeInstances(Instances):
         Rows of the trace itself. The rows after it are those of graph-capture files, whose times
         are shifted to after the trace.
     """
+
+    _COLUMNS: ClassVar = {"text": "text", "seq": "seq", "level": "level", "parent": "parent"}
 
     label: Int32
     seq: Int64
@@ -232,18 +244,6 @@ class RangeInstances(Instances):
             result.append(f"{domains[domain]}:{text}")
         return result
 
-    def to_pandas(self) -> pandas.DataFrame:
-        """A DataFrame: start, end, tid, pid, text, seq, level, parent. Unclosed ends are missing.
-
-        Raises
-        ------
-        MissingDependencyError
-            pandas is not installed.
-        """
-        return self._frame(
-            {"text": self.text, "seq": self.seq, "level": self.level, "parent": self.parent}
-        )
-
 
 @dataclass(frozen=True, eq=False)
 class ApiCalls(Instances):
@@ -263,22 +263,12 @@ class ApiCalls(Instances):
         The call that launched each kernel, -1 if none.
     """
 
+    _COLUMNS: ClassVar = {"name": "name", "class": "call_class", "correlation": "correlation"}
+
     name: Values
     call_class: Values
     correlation: Int64
     of_kernel: Int32
-
-    def to_pandas(self) -> pandas.DataFrame:
-        """A DataFrame: start, end, tid, pid, name, class, correlation. Unknown ends are missing.
-
-        Raises
-        ------
-        MissingDependencyError
-            pandas is not installed.
-        """
-        return self._frame(
-            {"name": self.name, "class": self.call_class, "correlation": self.correlation}
-        )
 
 
 _UNNAMED: Final = "(no name)"
@@ -312,28 +302,18 @@ class Synchronisations(Instances):
         The row of the API call in `Profile.api`, -1 if the trace lacks it.
     """
 
+    _COLUMNS: ClassVar = {
+        "kind": "kind",
+        "device": "device",
+        "stream": "stream",
+        "correlation": "correlation",
+    }
+
     kind: Values
     device: Int32
     stream: Int32
     correlation: Int64
     call: Int32
-
-    def to_pandas(self) -> pandas.DataFrame:
-        """A DataFrame: start, end, tid, pid, kind, device, stream, correlation.
-
-        Raises
-        ------
-        MissingDependencyError
-            pandas is not installed.
-        """
-        return self._frame(
-            {
-                "kind": self.kind,
-                "device": self.device,
-                "stream": self.stream,
-                "correlation": self.correlation,
-            }
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -348,17 +328,9 @@ class HostEvents(Instances):
         The function, unknown if not recorded; `in` or `out` for switches.
     """
 
+    _COLUMNS: ClassVar = {"name": "name"}
+
     name: Values
-
-    def to_pandas(self) -> pandas.DataFrame:
-        """A DataFrame: start, end, tid, pid, name.
-
-        Raises
-        ------
-        MissingDependencyError
-            pandas is not installed.
-        """
-        return self._frame({"name": self.name})
 
 
 def synchronisations_of(syncs: RecordedSyncs, processes: Int32, api: ApiCalls) -> Synchronisations:
