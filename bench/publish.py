@@ -1,4 +1,4 @@
-"""Write the table in README.md and docs/bench.png from measured figures."""
+"""Write the table in docs/speed.md and docs/bench.png from measured figures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bench.report import ratio
 
 ROOT = Path(__file__).resolve().parents[1]
 BEGIN, END = "<!-- made by python -m bench publish -->", "<!-- end of what it made -->"
-HELP = "write README's table and plot from figures"
+HELP = "write the table and plot of docs/speed.md from figures"
 NAMES = {
     OPEN: "`fastprof.open`",
     PARSE: "`fastprof parse -o net.dict`",
@@ -78,7 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     figures = Run.read(options.figures)
-    put_into(ROOT / "README.md", f"{table(figures)}\n\n{machine_line(figures)}")
+    put_into(ROOT / "docs" / "speed.md", f"{table(figures)}\n\n{machine_line(figures)}")
     try:
         plot(figures, ROOT / "docs" / "bench.png")
     except NoPlotError as error:

@@ -76,6 +76,7 @@ def write_files(folder: Path) -> None:
     for name in (".demo/net.sqlite", "net.sqlite", "demo.sqlite"):
         (folder / name).parent.mkdir(exist_ok=True)
         generate(folder / name, 1000, seed=1)
+    generate(folder / "before.sqlite", 1000, seed=1)
     generate(folder / "after.sqlite", 1000, seed=2)
     (folder / "traces").mkdir()
     for rank in range(2):

@@ -27,15 +27,19 @@ STEPS: Final = Option(
 )
 
 
-def choice(name: str, about: str, values: tuple[str, ...]) -> Option:
-    """An option with one of some values, by default the first."""
+def choice(name: str, about: str, values: tuple[str, ...], default: str = "") -> Option:
+    """An option with one of some values, by default the first.
+
+    default : what help says of a default that is not the same everywhere; then None
+    """
 
     def of(text: str) -> str:
         if text not in values:
             raise ValueError(f"expected {' or '.join(values)}, found {text!r}")
         return text
 
-    return Option(name, f"{about} (default: {values[0]})", "|".join(values), of, values[0])
+    about = f"{about} (default: {default or values[0]})"
+    return Option(name, about, "|".join(values), of, None if default else values[0])
 
 
 def _depth(text: str) -> int:

@@ -75,7 +75,8 @@ def _options(arguments: argparse.Namespace, to: Exporter) -> dict[str, Any]:
                     f"--{option.name.replace('_', '-')} does not apply to {to.name}; its options: "
                     f"{', '.join(sorted(f'--{name}' for name in known)) or 'none'}"
                 )
-    return {name: getattr(arguments, name) for name in known}
+    given = {name: getattr(arguments, name) for name in known}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _opened(arguments: argparse.Namespace) -> Profile:

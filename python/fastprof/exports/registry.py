@@ -13,14 +13,10 @@ from fastprof.model.heading import unknown_name
 _TREES: Final = ("layers", "path", "lines", "stack")
 _WEIGHTS: Final = ("ns", "flops", "bytes", "lost")
 _OF_TREES: Final = ("costs", "contents")
-_WEIGHT: Final = choice(
-    "weight", "their weight: GPU time in ns, FLOPs, bytes, or lost time in ns", _WEIGHTS
-)
-TREE_OPTIONS: Final = (choice("stack", "what the stacks are made of", _TREES), _WEIGHT, WHERE)
-# Files without layers would be one frame, `(no layer)`: a flame graph shows call paths.
-_SPEEDSCOPE_OPTIONS: Final = (
-    choice("stack", "what the stacks are made of", ("path", "layers", "lines", "stack")),
-    _WEIGHT,
+TREE_OPTIONS: Final = (
+    # A flame graph of layers would be one frame, `(no layer)`, in files without them.
+    choice("stack", "what the stacks are made of", _TREES, "path for speedscope, else layers"),
+    choice("weight", "their weight: GPU time in ns, FLOPs, bytes, or lost time in ns", _WEIGHTS),
     WHERE,
 )
 ROW_OPTIONS: Final = (
@@ -81,7 +77,7 @@ _ALL: Final = (
         "flame graph for speedscope.app: a profile for each GPU",
         ".speedscope.json",
         "fastprof.exports.speedscope:write",
-        _SPEEDSCOPE_OPTIONS,
+        TREE_OPTIONS,
         is_text=True,
         needs=_OF_TREES,
     ),

@@ -1,6 +1,7 @@
 """Outputs shown in the documents equal those of the commands."""
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -42,17 +43,20 @@ def on_one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def test_the_readme_has_rows_of_the_demo(folder: Path) -> None:
+def test_the_guide_has_rows_of_the_demo(folder: Path) -> None:
     columns = "layer,trace,dir,op,kernel,params,sil,tc,flops"
     lines, stderr = run(folder, "prof", "-w", "141", "-c", columns, ".demo/net.sqlite")
-    assert missing(printed("README.md", "Layer "), lines) == []
-    assert on_one_line("\n".join(printed("README.md", "Found 1000"))) in on_one_line(stderr)
+    assert missing(printed("docs/guide.md", "Layer "), lines) == []
+    assert on_one_line("\n".join(printed("docs/guide.md", "Found 1000"))) in on_one_line(stderr)
     assert len(lines) == 1001  # "Some of the 1000 rows"
 
 
-@pytest.mark.parametrize("command", [".demo", "layers", "roofline"])
-def test_the_readme_has_reports_of_the_demo(command: str, folder: Path) -> None:
-    typed, *shown = printed("README.md", f"$ fastprof {command}")
+@pytest.mark.parametrize(
+    ("page", "command"),
+    [("README.md", ".demo"), ("docs/guide.md", "layers"), ("docs/guide.md", "roofline")],
+)
+def test_documents_have_reports_of_the_demo(page: str, command: str, folder: Path) -> None:
+    typed, *shown = printed(page, f"$ fastprof {command}")
     lines, _ = run(folder, *typed.split()[2:])
     assert missing(shown, lines) == []
 
@@ -79,6 +83,19 @@ def test_the_guide_has_rows_of_a_real_graph(capsys: pytest.CaptureFixture[str]) 
     assert dots == "..."
     assert missing(shown, [line.rstrip() for line in out.splitlines()]) == []
     assert said in err.replace(str(Path(capture).parent) + "/", "").splitlines()
+
+
+@pytest.mark.parametrize("command", ["before", "idle", "whatif", "diff"])
+def test_the_first_trace_has_the_output_of_its_commands(command: str, tmp_path: Path) -> None:
+    directory = data_dir()
+    if directory is None:
+        pytest.skip("no real traces: set FASTPROF_DATA to their directory")
+    for name, other in (("before", "stack_memory"), ("after", "4workers")):
+        trace = directory / "kineto" / f"resnet50_2021_{other}.json.gz"
+        (tmp_path / f"{name}.json.gz").symlink_to(trace)
+    typed, *shown = printed("docs/first_trace.md", f"$ fastprof {command}")
+    lines, _ = run(tmp_path, *shlex.split(typed)[2:])
+    assert [line.rstrip() for line in shown] == lines
 
 
 def test_the_guide_has_the_tables_of_four_real_ranks(capsys: pytest.CaptureFixture[str]) -> None:
