@@ -56,14 +56,12 @@ static int64_t number_of(fp_scan *scan, int i, const fp_column *column) {
   return api->column_type(scan->statement, i) == FP_SQLITE_NULL ? column->none : value;
 }
 
-static fp_status put(fp_scan *scan, const fp_column *column, int i, int64_t row) {
-  if (column->kind >= FP_COLUMN_TEXT) return put_text(scan, column, i, row);
-  return fp_column_put_number(column, row, number_of(scan, i, column));
-}
-
 static fp_status put_row(fp_scan *scan, const fp_columns *columns, int64_t row) {
   for (int i = 0; i < columns->n; i++) {
-    fp_status status = put(scan, &columns->each[i], i, row);
+    const fp_column *column = &columns->each[i];
+    fp_status status = column->kind >= FP_COLUMN_TEXT
+                           ? put_text(scan, column, i, row)
+                           : fp_column_put_number(column, row, number_of(scan, i, column));
     if (status != FP_OK) return status;
   }
   return fp_column_end_row(&columns->together, row);

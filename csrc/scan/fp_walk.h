@@ -5,7 +5,6 @@
 #pragma once
 
 #include "base/fp_status.h"
-#include "scan/fp_btree.h"
 #include "scan/fp_column.h"
 #include "scan/fp_pages.h"
 

@@ -143,12 +143,10 @@ int64_t fp_json_unescape(const fp_json_value *string, char *out) {
       *out++ = *at++;
       continue;
     }
-    if (at[1] == 'u') {
-      const char *behind = read_unicode(at, end, &out);
-      if (behind != at) {
-        at = behind;
-        continue;
-      }
+    const char *behind = at[1] == 'u' ? read_unicode(at, end, &out) : at;
+    if (behind != at) {
+      at = behind;
+      continue;
     }
     const char *letter = memchr(letters, at[1], sizeof letters - 1);
     if (letter) {

@@ -22,6 +22,11 @@ static inline bool fp_cursor_pass(fp_cursor *cursor, char c) {
   return true;
 }
 
+/* The unused part of a buffer. */
+typedef struct {
+  char *at, *end;
+} fp_room;
+
 /* Texts documented as padded have this many readable bytes past their end. They are copied in steps
  * of this size, which is faster than memcpy for typical short texts. */
 enum { FP_TEXT_BEYOND = 32 };

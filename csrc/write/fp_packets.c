@@ -7,10 +7,6 @@
 enum { TAG_PACKET = 1 << 3 | 2, TAG_TIMESTAMP = 8 << 3, TAG_TRACK_EVENT = 11 << 3 | 2 };
 enum { VARINT = 10, LENGTH = 5 }; /* longest encodings: of a number, of a length */
 
-typedef struct {
-  char *at, *end;
-} room;
-
 static inline int size_of(uint64_t value) {
   int size = 1;
   while (value >>= 7) size++;
@@ -23,20 +19,20 @@ static inline char *varint(char *at, uint64_t value) {
   return at;
 }
 
-static inline fp_status put(room *out, fp_text text) {
+static inline fp_status put(fp_room *out, fp_text text) {
   if (out->end - out->at < text.length) return FP_MORE;
   if (text.length) memcpy(out->at, text.bytes, (size_t)text.length);
   out->at += text.length;
   return FP_OK;
 }
 
-static inline fp_status put_varint(room *out, uint64_t value) {
+static inline fp_status put_varint(fp_room *out, uint64_t value) {
   if (out->end - out->at < VARINT) return FP_MORE;
   out->at = varint(out->at, value);
   return FP_OK;
 }
 
-static inline fp_status put_fixed64(room *out, uint64_t value) {
+static inline fp_status put_fixed64(fp_room *out, uint64_t value) {
   if (out->end - out->at < 8) return FP_MORE;
   for (int i = 0; i < 8; i++) *out->at++ = (char)(value >> 8 * i);
   return FP_OK;
@@ -47,7 +43,7 @@ static inline int64_t value_at(const fp_proto *field, int64_t row) {
                         : ((const int32_t *)field->values)[row];
 }
 
-static fp_status write_number(const fp_proto *field, int64_t row, room *out) {
+static fp_status write_number(const fp_proto *field, int64_t row, fp_room *out) {
   int64_t value = value_at(field, row);
   if (value == field->none) return FP_OK;
   fp_status status = FP_OK;
@@ -60,7 +56,7 @@ static fp_status write_number(const fp_proto *field, int64_t row, room *out) {
   return status == FP_OK ? put_varint(out, (uint64_t)value) : status;
 }
 
-static fp_status write_fixed64(const fp_proto *field, int64_t row, room *out) {
+static fp_status write_fixed64(const fp_proto *field, int64_t row, fp_room *out) {
   int64_t first = field->offsets ? field->offsets[row] : row;
   int64_t last = field->offsets ? field->offsets[row + 1] : row + 1;
   if (first < 0 || last < first || last > field->n_values) return FP_E_INDEX;
@@ -74,14 +70,14 @@ static fp_status write_fixed64(const fp_proto *field, int64_t row, room *out) {
   return status;
 }
 
-static fp_status write_bytes(const fp_proto *field, int64_t row, room *out) {
+static fp_status write_bytes(const fp_proto *field, int64_t row, fp_room *out) {
   int32_t id = ((const int32_t *)field->values)[row];
   if (id == -1) return FP_OK;
   if (id < 0 || id >= field->texts.count) return FP_E_INDEX;
   return put(out, fp_texts_at(&field->texts, id));
 }
 
-static fp_status write_field(const fp_proto *field, int64_t row, room *out) {
+static fp_status write_field(const fp_proto *field, int64_t row, fp_room *out) {
   switch (field->kind) {
     case FP_PROTO_VARINT:
     case FP_PROTO_NESTED:
@@ -95,11 +91,11 @@ static fp_status write_field(const fp_proto *field, int64_t row, room *out) {
 }
 
 /* The event is written behind room for all that precedes it, then moved to its place. */
-static fp_status write_packet(const fp_packet *packet, uint64_t time, int64_t row, room *out) {
+static fp_status write_packet(const fp_packet *packet, uint64_t time, int64_t row, fp_room *out) {
   int64_t before = 1 + LENGTH + packet->head.length + 1 + VARINT + 1 + LENGTH;
   if (out->end - out->at < before) return FP_MORE;
   char *event = out->at + before, *at = out->at;
-  room inside = {event, out->end};
+  fp_room inside = {event, out->end};
   fp_status status = put(&inside, packet->event);
   for (int64_t i = 0; i < packet->n_fields && status == FP_OK; i++)
     status = write_field(&packet->fields[i], row, &inside);
@@ -122,7 +118,7 @@ static fp_status write_packet(const fp_packet *packet, uint64_t time, int64_t ro
 fp_status fp_packets_write(const fp_packet *packets, int64_t n_packets, int64_t origin,
                            int64_t first, int64_t last, char *buffer, int64_t capacity,
                            int64_t *next, int64_t *used) {
-  room out = {buffer, buffer + capacity};
+  fp_room out = {buffer, buffer + capacity};
   *next = first;
   *used = 0;
   for (int64_t row = first; row < last; row++) {

@@ -2,14 +2,10 @@
 
 #include <string.h>
 
-typedef struct {
-  char *at, *end;
-} room;
-
 enum { LONG = 256 }; /* bytes: from here on, memcpy is faster */
 
 /* Appends a text, which must be padded with FP_TEXT_BEYOND bytes. */
-static inline fp_status put_text(room *out, fp_text text) {
+static inline fp_status put_text(fp_room *out, fp_text text) {
   int64_t left = out->end - out->at;
   if (left < text.length) return FP_MORE;
   if (text.length > LONG || left < text.length + FP_TEXT_BEYOND) {
@@ -22,7 +18,7 @@ static inline fp_status put_text(room *out, fp_text text) {
   return FP_OK;
 }
 
-static inline fp_status put_blanks(room *out, int64_t n) {
+static inline fp_status put_blanks(fp_room *out, int64_t n) {
   if (n <= 0) return FP_OK;
   if (out->end - out->at < n) return FP_MORE;
   memset(out->at, ' ', (size_t)n);
@@ -30,14 +26,14 @@ static inline fp_status put_blanks(room *out, int64_t n) {
   return FP_OK;
 }
 
-static inline fp_status put_number(room *out, int64_t value) {
+static inline fp_status put_number(fp_room *out, int64_t value) {
   char digits[FP_NUMBER_LENGTH + FP_TEXT_BEYOND];
   char *end = digits + FP_NUMBER_LENGTH, *start = fp_number_before(end, value);
   return put_text(out, (fp_text){start, end - start});
 }
 
 /* Cuts or pads the text since `start` to the width. */
-static fp_status fit(room *out, char *start, int64_t width) {
+static fp_status fit(fp_room *out, char *start, int64_t width) {
   int64_t written = out->at - start;
   if (width == 0) return FP_OK;
   if (written > width) out->at = start + width;
@@ -48,7 +44,7 @@ static inline int64_t value_at(const fp_cell *cell, int64_t i) {
   return cell->is_wide ? ((const int64_t *)cell->values)[i] : ((const int32_t *)cell->values)[i];
 }
 
-static fp_status write_int(const fp_cell *cell, int64_t row, room *out) {
+static fp_status write_int(const fp_cell *cell, int64_t row, fp_room *out) {
   int64_t value = value_at(cell, row);
   char digits[FP_NUMBER_LENGTH + FP_TEXT_BEYOND];
   char *end = digits + FP_NUMBER_LENGTH, *start = fp_number_before(end, value);
@@ -59,7 +55,7 @@ static fp_status write_int(const fp_cell *cell, int64_t row, room *out) {
 }
 
 /* Writes open, values[first .. last) with separators, close. */
-static fp_status write_numbers(const fp_cell *cell, int64_t first, int64_t last, room *out) {
+static fp_status write_numbers(const fp_cell *cell, int64_t first, int64_t last, fp_room *out) {
   fp_status status = put_text(out, cell->open);
   for (int64_t i = first; i < last && status == FP_OK; i++) {
     if (i > first) status = put_text(out, cell->separator);
@@ -68,7 +64,7 @@ static fp_status write_numbers(const fp_cell *cell, int64_t first, int64_t last,
   return status == FP_OK ? put_text(out, cell->close) : status;
 }
 
-static fp_status write_int3(const fp_cell *cell, int64_t row, room *out) {
+static fp_status write_int3(const fp_cell *cell, int64_t row, fp_room *out) {
   char *start = out->at;
   int is_none = value_at(cell, 3 * row) == cell->none;
   fp_status status =
@@ -76,14 +72,14 @@ static fp_status write_int3(const fp_cell *cell, int64_t row, room *out) {
   return status == FP_OK ? fit(out, start, cell->width) : status;
 }
 
-static fp_status write_text(const fp_cell *cell, int64_t row, room *out) {
+static fp_status write_text(const fp_cell *cell, int64_t row, fp_room *out) {
   int32_t id = ((const int32_t *)cell->values)[row];
   if (id == -1) return put_text(out, cell->none_text);
   if (id < 0 || id >= cell->texts.count) return FP_E_INDEX;
   return put_text(out, fp_texts_at(&cell->texts, id));
 }
 
-static fp_status write_list(const fp_cell *cell, int64_t row, room *out) {
+static fp_status write_list(const fp_cell *cell, int64_t row, fp_room *out) {
   int64_t first = row, last = row + 1;
   if (cell->offsets) {
     first = cell->offsets[row], last = cell->offsets[row + 1];
@@ -97,13 +93,13 @@ static fp_status write_list(const fp_cell *cell, int64_t row, room *out) {
   return status == FP_OK ? fit(out, start, cell->width) : status;
 }
 
-static fp_status write_seqmarkers(const fp_cell *cell, int64_t row, room *out) {
+static fp_status write_seqmarkers(const fp_cell *cell, int64_t row, fp_room *out) {
   fp_text list;
   fp_status status = fp_seqmarkers_list(cell->markers, row, &list);
   return status == FP_OK ? put_text(out, list) : status;
 }
 
-static fp_status write_cell(const fp_cell *cell, int64_t row, room *out) {
+static fp_status write_cell(const fp_cell *cell, int64_t row, fp_room *out) {
   fp_status status = put_text(out, cell->before);
   if (status != FP_OK) return status;
   switch (cell->kind) {
@@ -124,7 +120,7 @@ static fp_status write_cell(const fp_cell *cell, int64_t row, room *out) {
 fp_status fp_rows_write(const fp_cell *cells, int64_t n_cells, fp_text row_end, int64_t first,
                         int64_t last, char *buffer, int64_t capacity, int64_t *next,
                         int64_t *used) {
-  room out = {buffer, buffer + capacity};
+  fp_room out = {buffer, buffer + capacity};
   fp_status status = FP_OK;
   *next = first;
   *used = 0;

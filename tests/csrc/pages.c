@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "check.h"
-#include "scan/fp_btree.h"
 #include "scan/fp_pages.h"
 #include "scan/fp_record.h"
 #include "scan/fp_walk.h"

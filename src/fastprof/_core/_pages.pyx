@@ -5,9 +5,10 @@ from cpython.bytes cimport PyBytes_AS_STRING
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
-from fastprof._core.fp_btree cimport fp_btree, fp_btree_free, fp_btree_init
 from fastprof._core.fp_column cimport fp_columns, fp_row_filter
-from fastprof._core.fp_pages cimport FP_PAGES_HEADER, fp_pages, fp_pages_init
+from fastprof._core.fp_pages cimport (
+    FP_PAGES_HEADER, fp_btree, fp_btree_free, fp_btree_init, fp_pages, fp_pages_init,
+)
 from fastprof._core.fp_record cimport FP_RECORD_COLUMNS
 from fastprof._core.fp_status cimport FP_E_UNUSUAL, fp_status
 from fastprof._core.fp_walk cimport (

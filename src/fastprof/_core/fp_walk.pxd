@@ -1,8 +1,7 @@
 from libc.stdint cimport int64_t
 
-from fastprof._core.fp_btree cimport fp_btree
 from fastprof._core.fp_column cimport fp_columns, fp_row_filter
-from fastprof._core.fp_pages cimport fp_pages
+from fastprof._core.fp_pages cimport fp_btree, fp_pages
 from fastprof._core.fp_status cimport fp_status
 
 
