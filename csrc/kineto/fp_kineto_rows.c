@@ -319,21 +319,11 @@ static int is_memory(const fp_kineto_event *event) {
 
 /* The table of an event, or -1. */
 static int table_of(const fp_kineto_event *event, int32_t phase, fp_kineto_class means) {
-  switch (phase) {
-    case 'X':
-      return means.table == FP_KINETO_FLOWS ? -1 : means.table;
-    case 's':
-    case 't':
-    case 'f':
-      return means.table == FP_KINETO_FLOWS ? FP_KINETO_FLOWS : -1;
-    case 'i':
-    case 'I':
-      return is_memory(event) ? FP_KINETO_MEMORY : -1;
-    case 'M':
-      return FP_KINETO_METADATA;
-    default:
-      return -1;
-  }
+  const bool is_flow = means.table == FP_KINETO_FLOWS;
+  if (phase == 'X') return is_flow ? -1 : means.table;
+  if (phase == 's' || phase == 't' || phase == 'f') return is_flow ? FP_KINETO_FLOWS : -1;
+  if (phase == 'i' || phase == 'I') return is_memory(event) ? FP_KINETO_MEMORY : -1;
+  return phase == 'M' ? FP_KINETO_METADATA : -1;
 }
 
 fp_status fp_kineto_events_add(fp_kineto_events *events, const fp_kineto_event *event,

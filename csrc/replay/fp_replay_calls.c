@@ -104,18 +104,11 @@ static bool may_wait(const fp_replay_builder *b, int32_t i) {
   const fp_replay_trace *of = b->of;
   const int64_t length = fp_replay_minus(of->call_end[i], of->call_start[i]);
   const int32_t work = b->first_work[i];
-  switch (of->call_kind[i]) {
-    case FP_REPLAY_WAITS:
-    case FP_REPLAY_WAITS_EVENT:
-    case FP_REPLAY_ALLOCATES:
-    case FP_REPLAY_WAITS_LAST:
-      return true;
-    case FP_REPLAY_COPIES:
-      if (work >= 0 && length > SHORT_CALL && of->start[work] < of->call_end[i]) return true;
-      break;
-    default:
-      break;
-  }
+  const int kind = of->call_kind[i];
+  if (kind == FP_REPLAY_WAITS || kind == FP_REPLAY_WAITS_EVENT) return true;
+  if (kind == FP_REPLAY_ALLOCATES || kind == FP_REPLAY_WAITS_LAST) return true;
+  const bool is_long_copy = kind == FP_REPLAY_COPIES && work >= 0 && length > SHORT_CALL;
+  if (is_long_copy && of->start[work] < of->call_end[i]) return true;
   const int32_t process = of->process_of_thread[of->call_thread[i]];
   return length >= BLOCKED_CALL && b->queued[process] >= FULL_QUEUE;
 }
