@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -189,13 +189,11 @@ def _kernel(name: str, kind: str) -> str:
     return short if kind in short.lower() else f"{short or name} ({kind})"
 
 
-def _constant(value: Any, n: int) -> Values:
-    return unknown(n) if value is None else Values(np.zeros(n, np.int32), [value])
-
-
 def _rank(profile: Columns) -> Values:
-    distributed = profile.about.distributed
-    return _constant(None if distributed is None else distributed.rank, len(profile))
+    distributed, n = profile.about.distributed, len(profile)
+    if distributed is None or distributed.rank is None:
+        return unknown(n)
+    return Values(np.zeros(n, np.int32), [distributed.rank])
 
 
 def _shape(profile: Columns) -> Values:

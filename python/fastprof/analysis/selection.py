@@ -55,17 +55,14 @@ def unmatched(source: Columns, where: Where | None) -> list[str]:
     for (name, is_wanted), patterns in _conditions(where).items():
         for pattern in patterns:
             condition_text = f"{name}{'=' if is_wanted else '!='}{pattern}"
-            if not _any(selected(source, [condition_text])):
+            rows = selected(source, [condition_text])
+            if rows is not None and not rows.any():
                 column = keys.key_of(source, name)
                 values = sorted({str(value) for value in column.values})
                 if (column.ids < 0).any():
                     values.append("na")
                 lines.append(f"no work has {condition_text}: {_choices(pattern, values)}")
     return lines or [f"no work has {' and '.join(condition_texts(where))} at the same time"]
-
-
-def _any(rows: Bools | None) -> bool:
-    return rows is None or bool(rows.any())
 
 
 def _choices(pattern: str, values: list[str]) -> str:

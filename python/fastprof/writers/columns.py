@@ -32,7 +32,8 @@ def cell_text(column: ColumnInfo) -> Callable[[Any], str]:
     """The function that formats a value of a column of texts."""
     if column.kind != "texts":
         return str
-    return _joined_by_comma if column.key == "trace" else _joined_by_colon
+    separator = "," if column.key == "trace" else ":"
+    return lambda parts: separator.join(parts) or "-"
 
 
 def short_cell_text(column: ColumnInfo) -> Callable[[Any], str]:
@@ -43,11 +44,3 @@ def short_cell_text(column: ColumnInfo) -> Callable[[Any], str]:
 def last_frame(frames: tuple[str, ...]) -> str:
     """The last frame without its directory: `/a/train.py:310 step` becomes `train.py:310 step`."""
     return re.split(r"[/\\]", frames[-1])[-1] if frames else "-"
-
-
-def _joined_by_colon(parts: Iterable[str]) -> str:
-    return ":".join(parts) or "-"
-
-
-def _joined_by_comma(parts: Iterable[str]) -> str:
-    return ",".join(parts) or "-"

@@ -88,7 +88,8 @@ def notes(profile: ProfileData, n_late: int) -> tuple[str, ...]:
     launched = numbers(profile, "launch_start") != NO_TIME
     if not launched.any():
         results.append("causes unknown: no API calls in the file; record with nsys profile -t cuda")
-    if not _has_copies(profile) and COPY_CALL in profile.api.call_class.values:
+    is_copy = texts(profile, "kind").fits(lambda kind: kind in ("memcpy", "memset"))
+    if not is_copy.any() and COPY_CALL in profile.api.call_class.values:
         results.append(
             "copies and memsets are missing: their time counts as idle; in Python, open the trace "
             "with copies=True"
@@ -98,7 +99,3 @@ def notes(profile: ProfileData, n_late: int) -> tuple[str, ...]:
             f"{n_late} launches start after their work: the clocks of host and GPU differ"
         )
     return tuple(results)
-
-
-def _has_copies(profile: ProfileData) -> bool:
-    return bool(texts(profile, "kind").fits(lambda kind: kind in ("memcpy", "memset")).any())

@@ -84,7 +84,8 @@ def summary(
     devices = devices_with(profile, gpu, peak, bandwidth)
     kernels = profile.find_steps(steps)
     cells = cells_of(profile)
-    events = cpu_events(profile) if cpu or _has_ranges_only(profile) else None
+    has_ranges_only = not len(profile) and any((profile.contents.ranges or {}).values())
+    events = cpu_events(profile) if cpu or has_ranges_only else None
     names = (by,) if isinstance(by, str) else tuple(by or default_keys(cells, events))
     check_keys(names)
     cells = cells_of(profile, names, where)
@@ -123,10 +124,6 @@ def _overview(
         return (), {}
     parts = {name: _grouped(cells, (name,), in_steps, ideal, None, PART_COLUMNS) for name in PARTS}
     return overview(cells.profile, steps, parts, devices)
-
-
-def _has_ranges_only(profile: ProfileData) -> bool:
-    return not len(profile) and any((profile.contents.ranges or {}).values())
 
 
 def default_keys(cells: KernelCells, events: CpuEvents | None = None) -> tuple[str, ...]:
