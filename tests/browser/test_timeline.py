@@ -169,6 +169,22 @@ def test_keys_and_buttons_zoom_and_pan(report: Report, open_page: Show) -> None:
     assert shown.view == (begin, end)
 
 
+def test_the_keys_of_perfetto_zoom_and_pan(report: Report, open_page: Show) -> None:
+    shown = Shown(open_page(report[1]))
+    begin, end = shown.view
+    shown.press("w")
+    length = (end - begin) / 2
+    assert shown.view == pytest.approx((begin + length / 2, end - length / 2))
+    shown.press("d")
+    assert shown.view == pytest.approx((begin + 0.7 * length, begin + 1.7 * length))
+    shown.press("a", "s")
+    assert shown.view == pytest.approx((begin, end))
+    shown.press("ArrowRight", "f")
+    assert shown.selected is not None
+    _, start, width = shown.selected
+    assert shown.view == pytest.approx((max(start - width / 2, 0), start + 1.5 * width), abs=width)
+
+
 def test_the_wheel_zooms_at_the_pointer(report: Report, open_page: Show) -> None:
     shown = Shown(open_page(report[1]))
     _, end = shown.view
@@ -223,8 +239,15 @@ def test_search_counts_matches_and_their_time(report: Report, open_page: Show) -
     first = min(expected, key=lambda each: each.start)
     assert shown.selected is not None
     assert shown.selected[1:] == first[:2]
+    begin, end = shown.view  # zooms to the match
+    assert end - begin == pytest.approx(max(17 * first.length, 20), rel=0.01)
+    assert begin <= first.start and first.start + first.length <= end
     shown.page.keyboard.press("Enter")
     assert shown.page.locator(".timeline-status").inner_text().startswith("2 of ")
+    shown.press("p")
+    assert shown.page.locator(".timeline-status").inner_text().startswith("1 of ")
+    shown.press("n", "n")
+    assert shown.page.locator(".timeline-status").inner_text().startswith("3 of ")
 
 
 def test_another_step_can_be_chosen(report: Report, open_page: Show) -> None:

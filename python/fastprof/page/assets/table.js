@@ -104,7 +104,9 @@ fastprof.define("table", (host, data, arrays, page) => {
     body.replaceChildren(...Array.from(order.subarray(0, visible), line));
     const rest = order.length - body.rows.length;
     more.hidden = rest <= 0;
-    more.textContent = `Show ${Math.min(rest, STEP)} of ${page.format.count(rest)} more rows`;
+    more.textContent = rest === 1 ? "Show the last row"
+      : rest <= STEP ? `Show the other ${rest} rows`
+        : `Show ${STEP} of ${page.format.count(rest)} other rows`;
     status.textContent = wanted
       ? `${page.format.count(order.length)} of ${page.format.count(data.rows)} rows match` : "";
   }

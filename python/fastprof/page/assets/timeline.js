@@ -25,8 +25,9 @@ fastprof.define("timeline", (host, data, arrays, page) => {
   const scroll = page.element("div", "timeline-scroll");
   scroll.tabIndex = 0;
   scroll.setAttribute("role", "application");
-  scroll.setAttribute("aria-label", "Time line. Arrow keys move, plus and minus zoom, Enter zooms "
-    + "to the selected event, Escape clears, 0 shows all.");
+  scroll.setAttribute("aria-label", "Time line. Arrow keys move, W and S zoom, A and D pan, "
+    + "Enter or F zooms to the selected event, N and P walk the matches of the search, Escape "
+    + "clears, 0 shows all.");
   const stage = page.element("div", "timeline-stage");
   const under = page.element("canvas");
   const over = page.element("canvas", "timeline-over");
@@ -212,9 +213,10 @@ fastprof.define("timeline", (host, data, arrays, page) => {
     if (!isInside) setView(line.start[i] - length / 2, line.start[i] + length / 2);
   }
 
-  function zoomTo(i) {
+  /** around: the time on each side, by the length of the event. */
+  function zoomTo(i, around = 0.5) {
     const length = Math.max(line.end[i] - line.start[i], NARROWEST);
-    setView(line.start[i] - length / 2, line.end[i] + length / 2);
+    setView(line.start[i] - around * length, line.end[i] + around * length);
   }
 
   function search(text) {
@@ -241,6 +243,7 @@ fastprof.define("timeline", (host, data, arrays, page) => {
     match = match < 0 ? (by > 0 ? 0 : matches.length - 1) : (match + by + matches.length) % matches.length;
     tools.status.textContent = counted();
     select(matches[match], true);
+    zoomTo(matches[match], 8);
   }
 
   /* ---- Pointer ---- */
@@ -372,6 +375,13 @@ fastprof.define("timeline", (host, data, arrays, page) => {
     "+": () => acts.zoom(0.5),
     "=": () => acts.zoom(0.5),
     "-": () => acts.zoom(2),
+    w: () => acts.zoom(0.5),
+    s: () => acts.zoom(2),
+    a: () => pan((view[0] - view[1]) / 5),
+    d: () => pan((view[1] - view[0]) / 5),
+    f: () => selected >= 0 && zoomTo(selected),
+    n: () => next(1),
+    p: () => next(-1),
     Enter: () => selected >= 0 && zoomTo(selected),
     0: fit,
     Home: () => setView(0, view[1] - view[0]),
