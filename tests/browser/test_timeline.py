@@ -185,6 +185,38 @@ def test_the_keys_of_perfetto_zoom_and_pan(report: Report, open_page: Show) -> N
     assert shown.view == pytest.approx((max(start - width / 2, 0), start + 1.5 * width), abs=width)
 
 
+def test_a_link_shows_the_same_view(report: Report, open_page: Show) -> None:
+    shown = Shown(open_page(report[1]))
+    shown.page.select_option(f"{CHART} select", "1")
+    shown.page.get_by_role("searchbox", name="Search the time line").fill("conv")
+    shown.press("n", "w")
+    shown.page.wait_for_timeout(200)
+    view, selected, address = shown.view, shown.selected, shown.page.url
+    assert "find=conv" in address and "step=1" in address and selected is not None
+    again = Shown(open_page(report[1], java_script_enabled=True))
+    again.page.goto("about:blank")
+    again.page.goto(address)
+    again.page.wait_for_selector("html[data-ready]", state="attached")
+    assert again.selected == selected
+    assert again.view == pytest.approx(view, abs=1)
+    assert again.page.locator(f"{CHART} select").input_value() == "1"
+    again.press("0", "Escape")
+    again.page.get_by_role("searchbox", name="Search the time line").fill("")
+    again.page.wait_for_timeout(200)
+    assert again.page.url.endswith("step=1")
+
+
+def test_an_address_that_does_not_fit_is_ignored(report: Report, open_page: Show) -> None:
+    page = open_page(report[1])
+    whole = Shown(page).view
+    chart = page.locator(CHART).get_attribute("id")
+    parts = ("step=99", "view=9:1", "event=123456789", "view=x", "find=%E4%BD%A0")
+    page.goto("about:blank")
+    page.goto(report[1].resolve().as_uri() + "#no&" + "&".join(f"{chart}.{p}" for p in parts))
+    page.wait_for_selector("html[data-ready]", state="attached")
+    assert Shown(page).view == whole and Shown(page).selected is None
+
+
 def test_the_wheel_zooms_at_the_pointer(report: Report, open_page: Show) -> None:
     shown = Shown(open_page(report[1]))
     _, end = shown.view

@@ -41,12 +41,32 @@ fastprof.define("timeline", (host, data, arrays, page) => {
   function choose(index) {
     if (!lines.has(index)) lines.set(index, new timelineData.TimeLine(data, arrays, index));
     line = lines.get(index);
+    keep("step", index || null);
     selected = -1;
     detail.clear(HINT);
     search(tools.search.value);
     scroll.scrollTop = 0;
     fit();
     recolor();
+  }
+
+  /** Keep a part of the view in the address. */
+  function keep(name, value) {
+    page.address.set(`${host.id}.${name}`, value);
+  }
+
+  /** Restore the view that the address has; what does not fit the page is ignored. */
+  function restore() {
+    const kept = (name) => page.address.get(`${host.id}.${name}`);
+    const parts = ["step", "find", "view", "event"].map(kept);
+    const [step, find, view, event] = parts;
+    const index = Number(step) < data.choices.length ? Number(step) : 0;
+    tools.choice.value = index;
+    tools.search.value = find || "";
+    choose(index);
+    const [from, to] = (view || "").split(":").map(Number);
+    if (to > from) setView(from, to);
+    if (event !== undefined && Number(event) < line.start.length) select(Number(event), !view);
   }
 
   function recolor() {
@@ -73,6 +93,8 @@ fastprof.define("timeline", (host, data, arrays, page) => {
     const start = Math.min(Math.max(middle - length / 2, low), Math.max(high - length, low));
     view = [start, start + length];
     Object.assign(host.dataset, { from: view[0], to: view[1] });
+    const isAll = view[0] <= 0 && view[1] >= line.length;
+    keep("view", isAll ? null : `${Math.round(view[0])}:${Math.round(view[1])}`);
     redraw();
   }
 
@@ -194,6 +216,7 @@ fastprof.define("timeline", (host, data, arrays, page) => {
 
   function select(i, isMoving) {
     selected = i;
+    keep("event", i < 0 ? null : i);
     if (i < 0) {
       detail.clear(HINT);
     } else {
@@ -220,6 +243,7 @@ fastprof.define("timeline", (host, data, arrays, page) => {
   }
 
   function search(text) {
+    keep("find", text.trim());
     matches = line.search(text);
     match = -1;
     isMatch = null;
@@ -399,5 +423,5 @@ fastprof.define("timeline", (host, data, arrays, page) => {
 
   page.onTheme(recolor);
   page.onResize(host, resize);
-  choose(0);
+  restore();
 });
