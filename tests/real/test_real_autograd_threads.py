@@ -3,7 +3,6 @@
 import json
 import shutil
 import sqlite3
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,7 @@ TRAININGS = [
     "DROP TABLE ThreadNames",
     "UPDATE ThreadNames SET nameId = (SELECT id FROM StringIds WHERE value = 'python')",
 ])  # fmt: skip
-def test_without_its_name_the_thread_has_the_same_work(tmp_path: Path, change: str) -> None:
+def test_without_its_name_the_thread_has_the_same_work(tmp_path, change):
     path = tmp_path / "export.sqlite"
     shutil.copyfile(real(RTX3070), path)
     with sqlite3.connect(path) as connection:
@@ -43,9 +42,7 @@ def test_without_its_name_the_thread_has_the_same_work(tmp_path: Path, change: s
 
 
 @pytest.mark.parametrize("path", TRAININGS)
-def test_without_torchs_ranges_the_thread_is_found_by_what_it_does(
-    path: str, tmp_path: Path
-) -> None:
+def test_without_torchs_ranges_the_thread_is_found_by_what_it_does(path, tmp_path):
     capture = open_traces.capture(path)
     engine = {thread for _, thread in capture.autograd_threads}
     truth = [

@@ -95,8 +95,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def trace(folder):
     """Three kernels: in a linear layer, in a user's range, and without a launch."""
-    export = Export()
-    export.push_pop(0, 100, "layer:net", tid=1).push_pop(5, 95, LINEAR, tid=1)
+    export = Export().push_pop(0, 100, "layer:net", tid=1).push_pop(5, 95, LINEAR, tid=1)
     export.launch(10, 20, corr=1, tid=1)
     demangled = "void at::native::sgemm_tn<float, 4>(float*)"
     export.kernel(30, 70, corr=1, name="sgemm_tn", demangled=demangled, grid=(2, 3, 4))

@@ -66,20 +66,18 @@ def screen(tmp_path_factory: pytest.TempPathFactory) -> tuple[set[str], list[str
     return loaded(path)
 
 
-def test_the_first_screen_imports_nothing_that_it_does_not_use(
-    screen: tuple[set[str], list[str]],
-) -> None:
+def test_the_first_screen_imports_nothing_that_it_does_not_use(screen):
     modules, _ = screen
     assert modules & HEAVY == set()
     assert modules & UNUSED == set()
     assert sum(each.startswith("fastprof") for each in modules) <= MOST_OF_SCREEN
 
 
-def test_the_first_screen_compiles_no_methods(screen: tuple[set[str], list[str]]) -> None:
+def test_the_first_screen_compiles_no_methods(screen):
     assert screen[1] == []
 
 
-def test_help_imports_headings_only() -> None:
+def test_help_imports_headings_only():
     modules, classes = loaded("--help")
     own = {each for each in modules if each.startswith("fastprof")}
     assert len(own) <= MOST_OF_HELP
@@ -87,7 +85,7 @@ def test_help_imports_headings_only() -> None:
     assert classes == []
 
 
-def test_the_help_of_a_command_imports_no_other_command() -> None:
+def test_the_help_of_a_command_imports_no_other_command():
     modules, _ = loaded("layers", "--help")
     assert "fastprof.analysis.layers.columns" in modules
     assert not {"fastprof.analysis.idle.columns", "fastprof.cli.diff", "numpy"} & modules

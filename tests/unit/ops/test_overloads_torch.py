@@ -7,9 +7,6 @@ again with less: by the sizes of its tensors alone, and without its plain number
 BACKWARD are differentiated, by OF_BACKWARD among other operators; those of `steps` are named.
 """
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
 from fastprof.ops import has_model, work
@@ -45,16 +42,14 @@ UNDETERMINED = {
 @pytest.mark.parametrize(
     "case", [case for family in MOVED for case in family.READ_AND_WRITTEN], ids=lambda case: case[0]
 )
-def test_bytes_are_those_of_what_goes_in_and_out(case: tuple[Any, ...]) -> None:
+def test_bytes_are_those_of_what_goes_in_and_out(case):
     check_bytes(run(case))
 
 
 @pytest.mark.parametrize(
     ("family", "case"), [(family, case) for family in FAMILIES for case in family.CASES]
 )
-def test_with_fewer_details_costs_are_equal_estimates_or_unknown(
-    family: Any, case: tuple[Any, ...]
-) -> None:
+def test_with_fewer_details_costs_are_equal_estimates_or_unknown(family, case):
     done = run(case)
     typed = work(done.call, "fprop")
     assert typed is not None, done.call
@@ -81,7 +76,7 @@ def in_torch(names: set[str]) -> set[str]:
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__.rpartition(".")[2])
-def test_every_aten_operator_of_a_family_is_tried(family: Any) -> None:
+def test_every_aten_operator_of_a_family_is_tried(family):
     """Families may share modules."""
     together = [other for other in FAMILIES if {*other.MODULES} & {*family.MODULES}]
     cases = [case for other in together for case in other.CASES]
@@ -94,9 +89,7 @@ def test_every_aten_operator_of_a_family_is_tried(family: Any) -> None:
     ("function", "flops", "moved"),
     [row for family in FAMILIES for row in getattr(family, "PYTHON", ())],
 )
-def test_python_calls_as_they_come_have_the_cost(
-    function: Callable[[], Any], flops: int | None, moved: int | None
-) -> None:
+def test_python_calls_as_they_come_have_the_cost(function, flops, moved):
     calls = [call for call in recorded(python_calls, function) if find(call)]
     found = work(calls[-1], "fprop")
     assert found is not None, calls
@@ -104,7 +97,7 @@ def test_python_calls_as_they_come_have_the_cost(
 
 
 @pytest.mark.parametrize("family", [indexing, movement, reductions])
-def test_backward_operators_that_autograd_runs_have_a_cost(family: Any) -> None:
+def test_backward_operators_that_autograd_runs_have_a_cost(family):
     def step() -> None:
         leaf = torch.randn(4, 6, requires_grad=True)
         for function in family.BACKWARD:
@@ -119,7 +112,7 @@ def test_backward_operators_that_autograd_runs_have_a_cost(family: Any) -> None:
 @pytest.mark.parametrize(
     ("family", "name"), [(family, name) for family in (pooling, losses) for name in family.steps()]
 )
-def test_functions_have_a_cost_through_both_doors(family: Any, name: str) -> None:
+def test_functions_have_a_cost_through_both_doors(family, name):
     """In a forward and backward step of one Python call, it and all its operators."""
 
     def step() -> None:

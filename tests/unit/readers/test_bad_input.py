@@ -25,7 +25,6 @@ SHARE = 1 if IS_FULL else 12
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 CALLS = "CUPTI_ACTIVITY_KIND_RUNTIME"
 RANGES = "NVTX_EVENTS"
-MARKER = "{'mod': 'torch', 'op': 'mm', 'args': []}"
 DICT_LINE = (
     "{'kShortName': 'mm', 'kDuration': 6624, 'layer': ['a'], 'trace': ['t.py:3'], 'reprMarkers': "
     "[], 'marker': [\"{'mod': 'torch', 'op': 'mm', 'args': []}\"], 'seqMarker': ['mm, seq = 5'], "

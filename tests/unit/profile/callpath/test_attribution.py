@@ -357,8 +357,7 @@ def test_one_call_inside_ranges_that_cross_is_one_call(rows):
 
 def captured(*, copies=1) -> Export:
     """Node 10 was created inside layer:made; it, or a clone of it, runs inside `replay`."""
-    export = Export()
-    export.nest(0, 100, "mine", "layer:made", "aten::mul, seq = 4")
+    export = Export().nest(0, 100, "mine", "layer:made", "aten::mul, seq = 4")
     export.graph_node_event(40, 41, tid=1, node=10)
     for copy in range(copies):
         export.graph_node_event(200 + copy, 201 + copy, tid=1, node=11 + copy, original=10 + copy)
