@@ -12,6 +12,7 @@ import pytest
 
 from fastprof.analysis.diff import captures
 from fastprof.errors import BadInputError
+from support import processes
 from support.training_files import call, nsys
 from support.waiting import PATIENCE, is_alive, wait_for
 
@@ -28,10 +29,7 @@ def program(text: str, *words: object) -> list[str]:
 
 def ran(text: str, *words: object, **variables: str) -> tuple[Any, str]:
     """What a program prints, as JSON, and its stderr."""
-    done = subprocess.run(
-        program(text, *words), capture_output=True, text=True, timeout=PATIENCE,
-        env={**os.environ, **variables},
-    )  # fmt: skip
+    done = processes.ran(program(text, *words), env={**os.environ, **variables})
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout), done.stderr
 

@@ -19,7 +19,7 @@ from fastprof.cli import output as output_module
 from fastprof.cli.output import FOLDERS, INPUTS, OUTPUTS
 from fastprof.errors import OutputError
 from fastprof.exports.registry import FORMATS
-from support import every_command
+from support import every_command, processes
 from support.commands import command, state_of
 from support.every_command import run_here
 from support.exports import Export
@@ -195,9 +195,7 @@ def test_a_stream_is_not_sent_to_the_input(trace, tmp_path):
     assert run_here("parse", trace, "-o", lines).code == 0
     before = lines.read_bytes()
     with lines.open("rb") as file:
-        done = subprocess.run(
-            command("prof", "-o", lines), stdin=file, capture_output=True, timeout=PATIENCE
-        )
+        done = processes.ran(command("prof", "-o", lines), stdin=file, text=False)
     assert (done.returncode, b"is an input" in done.stderr) == (1, True)
     assert lines.read_bytes() == before
 
@@ -247,9 +245,7 @@ def test_a_pipe_is_written_into(to, trace, tmp_path):
 
 
 def test_a_database_is_compressed_and_sent_to_a_pipe(trace, tmp_path):
-    done = subprocess.run(
-        command("export", trace, "--to", "sqlite"), capture_output=True, timeout=PATIENCE
-    )
+    done = processes.ran(command("export", trace, "--to", "sqlite"), text=False)
     (tmp_path / "x.sqlite").write_bytes(done.stdout)
     connection = sqlite3.connect(tmp_path / "x.sqlite")
     assert connection.execute("SELECT count(*) FROM kernels").fetchall() == [(3,)]

@@ -1,14 +1,13 @@
 """Threads: values that are computed once, functions on several threads."""
 
 import os
-import subprocess
-import sys
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
 from fastprof._system.threads import SecondThread, computed_once, map_on_threads, usable_cores
+from support import processes
 
 WAIT = 30.0  # s
 
@@ -187,13 +186,7 @@ except KeyboardInterrupt:
 
 @pytest.mark.parametrize("moment", ["start", "end"])
 def test_python_exits_after_an_interruption_of_a_second_thread(moment):
-    finished = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED.format(moment=moment)],
-        capture_output=True,
-        text=True,
-        timeout=WAIT,
-        check=True,
-    )
+    finished = processes.python("-c", INTERRUPTED.format(moment=moment), timeout=WAIT, check=True)
     assert finished.stdout.startswith("interrupted")
     assert not finished.stderr
 
@@ -215,9 +208,7 @@ def test_numpy_is_imported_without_threads_of_its_own(given):
     variables = {name: text for name, text in os.environ.items() if "NUM_THREADS" not in name}
     if given is not None:
         variables["OPENBLAS_NUM_THREADS"] = given
-    done = subprocess.run(
-        [sys.executable, "-c", IMPORT], env=variables, capture_output=True, text=True, check=True
-    )
+    done = processes.python("-c", IMPORT, env=variables, check=True)
     threads, setting = done.stdout.split()
     assert setting == str(given)
     assert int(threads) == 1 or given == "2"

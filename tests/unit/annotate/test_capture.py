@@ -8,8 +8,6 @@ import contextlib
 import gzip
 import json
 import os
-import subprocess
-import sys
 import warnings
 
 import pytest
@@ -23,7 +21,7 @@ from fastprof.annotate import TORCH, recorders
 from fastprof.annotate import capture as module
 from fastprof.annotate.text import recordable
 from fastprof.errors import CaptureError
-from support.waiting import PATIENCE
+from support import processes
 
 no_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA GPU on this machine")
 MARKER = "{'mod': 'torch', 'op': 'relu', 'args': [{'name': '', 'type': 'str', 'value': \"it's\"}]}"
@@ -283,13 +281,7 @@ def test_without_torch_the_error_says_what_to_install(tmp_path):
         "    except fastprof.MissingDependencyError as error: print(error)\n"
         "fastprof.open"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
-    )
+    done = processes.python("-c", program, env={**os.environ, "PYTHONPATH": str(tmp_path)})
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[0] == (
         "fastprof.capture needs torch, which is not installed; run: pip install 'fastprof[torch]'"

@@ -16,7 +16,7 @@ import pytest
 from bench.generate import generate
 
 from fastprof._system.output_file import output_file
-from support import rank_files
+from support import processes, rank_files
 from support.commands import Forked, command, run
 from support.exports import Export
 from support.hypothesis_profiles import IS_FULL
@@ -313,7 +313,7 @@ sys.exit(_guarded(lambda: eval("[os.kill(os.getpid(), int(sys.argv[1])), [i for 
 def test_a_signal_within_an_evaluated_text_gives_the_same_exit_code(number, tmp_path):
     (tmp_path / "evaluated.py").write_text(IN_A_TEXT)
     words = [sys.executable, "-m", "evaluated", str(int(number))]
-    done = subprocess.run(words, capture_output=True, timeout=PATIENCE, cwd=tmp_path)
+    done = processes.ran(words, cwd=tmp_path, text=False)
     assert (done.returncode, done.stderr) == (130, b"fastprof: interrupted\n")
 
 
@@ -337,9 +337,7 @@ with Interruption():
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
 def test_a_program_that_is_being_started_is_known_when_a_signal_takes_effect(number):
     words = [sys.executable, "-c", HELD, number]
-    assert (
-        subprocess.run(words, capture_output=True, timeout=PATIENCE).stdout == b"interrupted True\n"
-    )
+    assert processes.ran(words, text=False).stdout == b"interrupted True\n"
 
 
 LOST = """
@@ -367,7 +365,7 @@ sys.exit(_guarded(run))
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
 def test_a_signal_where_python_ignores_exceptions_is_not_lost(number):
     words = [sys.executable, "-c", LOST, number]
-    done = subprocess.run(words, capture_output=True, timeout=PATIENCE)
+    done = processes.ran(words, text=False)
     assert (done.returncode, done.stdout) == (130, b"")
     assert done.stderr == b"fastprof: interrupted\n"
 
@@ -390,5 +388,5 @@ with Interruption() as signals:
 def test_a_signal_in_the_import_of_a_module_takes_effect_after_it(number):
     importing = importlib.import_module.__globals__["_bootstrap"]._gcd_import.__code__.co_filename
     words = [sys.executable, "-c", f"importing = {importing!r}\n{IMPORTING}", number]
-    done = subprocess.run(words, capture_output=True, timeout=PATIENCE)
+    done = processes.ran(words, text=False)
     assert done.stdout == b"interrupted 1 True\n"

@@ -15,6 +15,7 @@ import pytest
 
 from fastprof.cli import main
 from fastprof.cli import nsys as module
+from support import processes
 from support.exports import Export
 from support.waiting import PATIENCE, is_alive, wait_for
 
@@ -147,9 +148,7 @@ def test_a_second_recording_replaces_the_first(machine, capfd):
 
 def test_standard_input_reaches_the_program(machine):
     words = ["nsys", "--", sys.executable, "-c", "print('read', input())"]
-    done = subprocess.run(
-        [sys.executable, "-m", "fastprof", *words], input=b"hello\n", capture_output=True
-    )
+    done = processes.python("-m", "fastprof", *words, input=b"hello\n", text=False)
     assert (done.returncode, done.stdout.split(b"\n")[0]) == (0, b"read hello")
 
 
@@ -257,7 +256,7 @@ def test_printing_runs_nothing(machine, capfd, option):
 def test_what_is_printed_can_be_run(machine, capfd):
     assert main(["nsys", "-n", "--", *PROGRAM]) == 0
     command = capfd.readouterr().out.splitlines()[0]
-    done = subprocess.run(["/bin/sh", "-c", command], capture_output=True)
+    done = processes.ran(["/bin/sh", "-c", command], text=False)
     assert (done.returncode, done.stderr) == (0, b"")
     assert main(["prof", "fastprof.sqlite"]) == 0
 

@@ -19,7 +19,7 @@ from fastprof.runs.facts import VARIABLE, Settings, from_environment
 from fastprof.runs.launch import program_name, python_command
 from fastprof.runs.nsys import nsys_command
 from fastprof.runs.problems import problems_of
-from support import commands, gloo_crashes
+from support import commands, gloo_crashes, processes
 from support.hypothesis_profiles import IS_FULL, some
 from support.waiting import PATIENCE
 
@@ -59,10 +59,7 @@ sys.exit(3)
 
 def test_a_program_without_torch_sees_the_same(program, tmp_path):
     path = program(SHOWS)
-    alone = subprocess.run(
-        [sys.executable, path, "--steps", "5", "a b"], cwd=tmp_path, input="in", text=True,
-        capture_output=True, check=False,
-    )  # fmt: skip
+    alone = processes.python(path, "--steps", "5", "a b", cwd=tmp_path, input="in")
     done = run(path, "--steps", "5", "a b", cwd=tmp_path, input="in")
     assert done.returncode == alone.returncode == 3
     assert json.loads(done.stdout) == json.loads(alone.stdout)

@@ -1,12 +1,12 @@
 """What a command imports and defines before it answers: most of the time of a small trace."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from bench.generate import generate
+
+from support import processes
 
 # Runs the command line, then prints the names of all modules, and of the classes of fastprof with
 # a method whose source was generated.
@@ -51,9 +51,7 @@ MOST_OF_SCREEN, MOST_OF_HELP = 340, 82  # modules of fastprof; a report has a pa
 
 def loaded(*words: str | Path) -> tuple[set[str], list[str]]:
     """The modules that a command line imports, and its classes with generated methods."""
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, *map(str, words)], capture_output=True, check=True, text=True
-    )
+    done = processes.python("-c", SCRIPT, *map(str, words), check=True)
     modules, classes = json.loads(done.stderr.splitlines()[-1])
     assert "fastprof.cli" in modules
     return set(modules), classes

@@ -5,7 +5,6 @@ import io
 import json
 import pstats
 import sqlite3
-import subprocess
 import sys
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import pytest
 import fastprof
 from fastprof.errors import ReportError
 from fastprof.exports.registry import FORMATS
+from support import processes
 from support.exports import Export
 from support.hypothesis_profiles import some
 from support.kineto_files import KinetoFile
@@ -155,10 +155,7 @@ def test_pstats_have_the_gpu_time_by_function(tmp_path):
     assert found["spawn_main"][2] == 0
     for _, _, _, cumulative, callers in stats.stats.values():
         assert sum(each[3] for each in callers.values()) <= cumulative * 1.0001
-    shown = subprocess.run(
-        [sys.executable, "-m", "pstats", str(path)], input="sort cumtime\nstats 3\n",
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    shown = processes.python("-m", "pstats", str(path), input="sort cumtime\nstats 3\n", check=True)
     assert "spawn_main" in shown.stdout
 
 
@@ -167,7 +164,7 @@ def test_gprof2dot_reads_pstats(tmp_path):
     profile = fastprof.open(real("kineto/owlv2_h100.json.gz"), copies=True)
     profile.export(tmp_path / "net.pstats", to="pstats")
     words = [sys.executable, "-m", "gprof2dot", "-f", "pstats", str(tmp_path / "net.pstats")]
-    graph = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    graph = processes.ran(words, check=True).stdout
     assert graph.startswith("digraph") and "run_on_input" in graph
 
 

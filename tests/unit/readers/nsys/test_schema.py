@@ -136,34 +136,22 @@ def test_negative_times_are_times(file):
 # Tables that are missing.
 
 
-def test_without_a_table_of_ranges_there_is_no_direction(file):
-    path = step().write(file, without_tables=[RANGES])
+def test_without_a_table_of_ranges_or_calls_kernels_keep_their_rows(tmp_path):
+    path = step().write(tmp_path / "without ranges", without_tables=[RANGES])
     assert rows(path, "tid", "layer", "dir", "op", "ranges", "sil") == [
-        (1, (), None, None, (), 15),
-        (2, (), None, None, (), 25),
-        (1, (), None, None, (), 10),
+        (tid, (), None, None, (), length) for tid, length in ((1, 15), (2, 25), (1, 10))
     ]
-
-
-def test_without_a_table_of_calls_kernels_keep_their_rows(file):
-    path = step().write(file, without_tables=[CALLS])
+    path = step().write(tmp_path / "without calls", without_tables=[CALLS])
     assert rows(path, "kernel", "sil", "tid", "layer", "dir", "launch") == [
-        ("fw", 15, None, (), None, None),
-        ("bw", 25, None, (), None, None),
-        ("alone", 10, None, (), None, None),
+        (name, length, None, (), None, None)
+        for name, length in (("fw", 15), ("bw", 25), ("alone", 10))
     ]
 
 
-def test_without_a_table_of_kernels_there_are_no_rows(file):
-    assert rows(step().write(file, without_tables=[KERNELS])) == []
-
-
-def test_an_empty_table_of_kernels_gives_no_rows(file):
-    assert rows(Export().write(file, with_tables=[KERNELS, CALLS, RANGES])) == []
-
-
-def test_an_export_of_nothing_has_no_rows(file):
-    assert rows(Export().write(file)) == []
+def test_without_kernels_there_are_no_rows(tmp_path):
+    assert rows(step().write(tmp_path / "none", without_tables=[KERNELS])) == []
+    assert rows(Export().write(tmp_path / "empty", with_tables=[KERNELS, CALLS, RANGES])) == []
+    assert rows(Export().write(tmp_path / "nothing")) == []
 
 
 def test_without_string_ids_it_is_no_export(file):
