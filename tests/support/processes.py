@@ -1,7 +1,5 @@
 """Programs that tests start: their output is text, and none outlasts the patience of the tests."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -4,7 +4,6 @@ import ast
 import os
 import shutil
 import signal
-import sqlite3
 import stat
 import subprocess
 import threading
@@ -23,6 +22,7 @@ from support import every_command, processes
 from support.commands import command, state_of
 from support.every_command import run_here
 from support.exports import Export
+from support.sqlite_files import execute, query
 from support.waiting import PATIENCE
 
 PACKAGE = Path(output_module.__file__).parents[1]
@@ -212,9 +212,7 @@ def test_the_library_does_not_export_over_the_capture(trace):
 
 @pytest.mark.parametrize("journal", ["DELETE", "WAL"])
 def test_reading_changes_nothing_beside_the_capture(journal, trace, tmp_path):
-    connection = sqlite3.connect(trace)
-    connection.execute(f"PRAGMA journal_mode = {journal}")
-    connection.close()
+    execute(trace, f"PRAGMA journal_mode = {journal}")
     for each in trace.parent.glob("net.sqlite-*"):
         each.unlink()
     os.utime(trace, ns=(10**18, 10**18))
@@ -247,9 +245,7 @@ def test_a_pipe_is_written_into(to, trace, tmp_path):
 def test_a_database_is_compressed_and_sent_to_a_pipe(trace, tmp_path):
     done = processes.ran(command("export", trace, "--to", "sqlite"), text=False)
     (tmp_path / "x.sqlite").write_bytes(done.stdout)
-    connection = sqlite3.connect(tmp_path / "x.sqlite")
-    assert connection.execute("SELECT count(*) FROM kernels").fetchall() == [(3,)]
-    connection.close()
+    assert query(tmp_path / "x.sqlite", "SELECT count(*) FROM kernels") == [(3,)]
     assert run_here("export", trace, "--to", "sqlite", "-o", tmp_path / "x.gz").code == 0
     assert (tmp_path / "x.gz").read_bytes()[:2] == b"\x1f\x8b"
 
@@ -342,12 +338,8 @@ def test_protection_ends_with_its_block(tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_export_leaves_nothing(number, trace, tmp_path):
-    connection = sqlite3.connect(trace)
     table = "CUPTI_ACTIVITY_KIND_KERNEL"
-    with connection:
-        for _ in range(15):
-            connection.execute(f"INSERT INTO {table} SELECT * FROM {table}")
-    connection.close()
+    execute(trace, *[f"INSERT INTO {table} SELECT * FROM {table}"] * 15)
     (tmp_path / "to").mkdir()
     out = tmp_path / "to" / "net.sqlite"
     running = subprocess.Popen(

@@ -19,6 +19,7 @@ from support.exports import Export
 from support.hypothesis_profiles import some
 from support.kineto_files import KinetoFile
 from support.real_data import real, traces
+from support.sqlite_files import query
 
 VENDOR = Path(__file__).with_name("vendor")
 HOSTILE = 'a;b\n</script><img onerror="x">\u2028'
@@ -223,10 +224,8 @@ def test_a_database_has_all_kernels_and_reports(trace, tmp_path):
 
 def test_a_database_of_hostile_names(small, tmp_path):
     small.export(tmp_path / "out.sqlite", to="sqlite")
-    database = sqlite3.connect(tmp_path / "out.sqlite")
-    names = {row[0] for row in database.execute("SELECT name FROM kernels")}
-    assert names == {f"gemm{HOSTILE}".encode("utf-8", "replace").decode()}
-    database.close()
+    names = set(query(tmp_path / "out.sqlite", "SELECT name FROM kernels"))
+    assert names == {(f"gemm{HOSTILE}".encode("utf-8", "replace").decode(),)}
 
 
 def test_rows_of_kernels_and_of_reports(small, tmp_path):

@@ -42,23 +42,18 @@ def file(tmp_path):
 # Not an export.
 
 
-def test_a_missing_file_is_named(file, tmp_path):
-    assert "no such file" in refusal(file, tmp_path)
-
-
-def test_a_directory_is_named(tmp_path):
-    (tmp_path / "folder").mkdir()
-    assert "is a directory" in refusal(tmp_path / "folder", tmp_path)
-
-
-def test_an_empty_file_is_named(file, tmp_path):
-    file.touch()
-    assert "is empty" in refusal(file, tmp_path)
-
-
-def test_a_link_to_nowhere_is_a_missing_file(file, tmp_path):
-    file.symlink_to(tmp_path / "nowhere")
-    assert "no such file" in refusal(file, tmp_path)
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda file: None, "no such file"),
+        (Path.mkdir, "is a directory"),
+        (Path.touch, "is empty"),
+        (lambda file: file.symlink_to("nowhere"), "no such file"),
+    ],
+)
+def test_what_is_no_file_with_content_is_named(make, message, file, tmp_path):
+    make(file)
+    assert message in refusal(file, tmp_path)
 
 
 OTHER_KINDS = {

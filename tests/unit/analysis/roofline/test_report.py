@@ -1,7 +1,5 @@
 """`roofline`: ideal and lost time, bound, flags, utilisation, the chart."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from typing import Any

@@ -1,14 +1,12 @@
 """Exports of every year give the same rows; missing parts are na."""
 
-import sqlite3
-
 import pytest
 
 import fastprof
 from fastprof.errors import BadInputError
 from support import nsys_schemas
 from support.exports import PID, Export, global_tid
-from support.sqlite_files import execute
+from support.sqlite_files import execute, query
 
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 CALLS = "CUPTI_ACTIVITY_KIND_RUNTIME"
@@ -222,9 +220,7 @@ def test_a_needed_column_that_is_missing_is_named(table, name, file):
 def test_columns_are_found_by_name_in_any_order(file):
     path = step().write(file)
     for table in (KERNELS, CALLS, RANGES):
-        connection = sqlite3.connect(path)
-        names = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
-        connection.close()
+        names = [row[1] for row in query(path, f"PRAGMA table_info({table})")]
         columns = ", ".join(names[::-1])
         execute(
             path,

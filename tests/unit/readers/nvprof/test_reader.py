@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import sqlite3
 
 import pytest
 
@@ -11,6 +10,7 @@ from fastprof.cli import main
 from fastprof.readers.nvprof import call_names as demangle
 from support import processes
 from support.nvprof_files import MARK, NvprofFile
+from support.sqlite_files import execute
 
 RELU = "_ZN2at6native4reluILi4EEEvPfi"
 BIG_THREAD = 3940300608  # as a signed 32-bit number it is negative
@@ -177,9 +177,7 @@ def test_a_name_id_without_a_string_prints_as_na_and_is_told(tmp_path, capsys):
 
 
 def test_a_database_of_something_else_is_refused_in_one_line(tmp_path, capsys):
-    connection = sqlite3.connect(tmp_path / "other.db")
-    connection.execute("CREATE TABLE people(name TEXT)")
-    connection.close()
+    execute(tmp_path / "other.db", "CREATE TABLE people(name TEXT)")
     assert main(["prof", str(tmp_path / "other.db")]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert "no table StringIds" in line and "no table StringTable" in line and "people" in line
