@@ -150,24 +150,17 @@ def leave(path: Path, seconds_ago: float = 3600) -> Path:
     return path
 
 
-def test_what_a_killed_process_left_is_removed_by_the_next(small, tmp_path):
-    left = leave(tmp_path / ".out.12-0123abcd.part")
-    assert run("parse", small, "-o", tmp_path / "out").returncode == 0
-    assert not left.exists()
-
-
-def test_what_another_still_writes_is_left_alone(small, tmp_path):
-    living = leave(tmp_path / ".out.12-0123abcd.part")
+def test_what_a_killed_process_left_is_removed_by_the_next_and_nothing_else(small, tmp_path):
+    left, living = (
+        leave(tmp_path / ".out.12-0123abcd.part"),
+        leave(tmp_path / ".out.12-4567cdef.part"),
+    )
+    begun = leave(tmp_path / ".out.12-89abcdef.part", 0)
     with living.open("rb") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        fcntl.flock(file, fcntl.LOCK_EX)  # as one that still writes
         assert run("parse", small, "-o", tmp_path / "out").returncode == 0
         assert living.read_bytes() == b"half"
-
-
-def test_what_another_has_just_begun_is_left_alone(small, tmp_path):
-    begun = leave(tmp_path / ".out.12-0123abcd.part", 0)
-    assert run("parse", small, "-o", tmp_path / "out").returncode == 0
-    assert begun.exists()
+    assert begun.exists() and not left.exists()
 
 
 @pytest.mark.parametrize(
