@@ -98,7 +98,6 @@ def test_ctrl_c_ends_both_at_once_and_only_the_caller_says_so():
         program(text), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         start_new_session=True,
     )  # fmt: skip
-    assert started.stdout is not None
     fork = int(started.stdout.readline())
     os.killpg(started.pid, signal.SIGINT)
     printed = started.communicate(timeout=PATIENCE)[1]

@@ -118,16 +118,6 @@ def test_the_trace_goes_where_path_says_and_replaces_an_older_one(tmp_path, name
     assert len(os.listdir(tmp_path / "sub")) == ("/" in name)
 
 
-def test_start_and_stop_do_what_the_block_does():
-    cap = captured()
-    assert cap.start() is cap
-    for i in range(3):
-        work(i)
-        cap.step()
-    cap.stop()
-    assert steps(cap.path) == [2]
-
-
 def test_steps_after_the_end_are_harmless_and_a_capture_may_be_used_again():
     cap = loop(captured(), 3)
     for _ in range(5):

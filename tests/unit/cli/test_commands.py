@@ -402,22 +402,14 @@ def test_counts_and_coverage_go_to_stderr_and_the_report_alone_to_stdout(words, 
     assert done.stdout.count(b"\n") == 3 + (words[0] == "prof")
 
 
-@pytest.mark.parametrize("words", [["parse"], ["parse", "--format", "jsonl"]])
-def test_no_kernels_is_said_and_no_error(words, empty):
-    done = run(*words, empty)
-    assert (done.returncode, done.stdout) == (0, b"")
-    assert done.stderr == b"Found 0 kernels. Exiting.\n"
-
-
-def test_no_kernels_in_a_report_is_at_most_a_header(empty):
+def test_no_kernels_is_said_and_no_error(empty):
+    for words in (["parse", empty], ["parse", "--format", "jsonl", empty], ["prof"]):
+        done = run(*words)
+        assert (done.returncode, done.stderr) == (0, b"Found 0 kernels. Exiting.\n")
+        assert done.stdout == b"" or words == ["prof"]
     done = run("prof", "--csv", empty)
     assert (done.returncode, done.stderr) == (0, b"Found 0 kernels. Exiting.\n")
     assert done.stdout.count(b"\n") <= 1
-
-
-def test_nothing_on_standard_input_is_no_kernels():
-    done = run("prof")
-    assert (done.returncode, done.stderr) == (0, b"Found 0 kernels. Exiting.\n")
 
 
 def test_no_kernels_can_be_written_to_any_format(empty, tmp_path):
@@ -438,16 +430,6 @@ def test_a_closed_pipe_ends_quietly(words, large):
     process.stderr.close()
     assert process.wait() == 0
     assert [line for line in message.splitlines() if "Found 5000 kernels" not in line] == []
-
-
-def test_a_pipe_that_is_closed_at_once_is_quiet_too(trace):
-    reading, writing = os.pipe()
-    os.close(reading)
-    done = subprocess.run(
-        command("fastprof", "prof", trace), stdout=writing, stderr=subprocess.PIPE, timeout=PATIENCE
-    )
-    os.close(writing)
-    assert (done.returncode, done.stderr.count(b"\n")) == (0, 1)
 
 
 def shell(line):

@@ -271,17 +271,6 @@ def test_standard_output_that_is_full_is_one_line_of_every_command(small, tmp_pa
     assert outcomes == {}
 
 
-def test_a_reader_who_leaves_early_ends_the_command(trace):
-    process = subprocess.Popen(
-        command("prof", trace, "--csv"), stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    assert process.stdout.readline().startswith(b'"Idx"')
-    process.stdout.close()
-    assert process.wait(timeout=PATIENCE) == 0
-    assert process.stderr.read().count(b"\n") == 1
-    process.stderr.close()
-
-
 def test_the_page_of_operators_is_written_whole(tmp_path):
     docs = Path(__file__).resolve().parents[3] / "docs"
     shutil.copy(docs / "make_ops.py", tmp_path)

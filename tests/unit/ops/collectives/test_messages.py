@@ -68,7 +68,6 @@ def test_a_record_without_sizes_or_type_has_no_size():
 )
 def test_a_group_has_its_name_and_its_description(pairs, group):
     found = recorded(f'"Collective name":"allreduce",{pairs}')
-    assert found is not None
     assert found.group == group
 
 
@@ -146,7 +145,6 @@ def test_types_that_emit_nvtx_does_not_record_are_those_of_the_kernel(kernel, si
     """Kernels that only move data are named int8_t for all types."""
     untyped = call("c10d::allreduce_", (Tensor((3,)),))
     found = call_message(untyped, kernel)
-    assert found is not None
     assert found.size == size
 
 
