@@ -383,23 +383,16 @@ def test_an_option_that_nsys_lacks_is_an_error(tool):
         nsys_command(tool("NVIDIA Nsight Systems version 2023.4.4", has_gpu=True), "autograd-nvtx")
 
 
-def usage_error(capfd, *words):
-    with pytest.raises(SystemExit) as end:
-        main(["run", *words])
-    assert end.value.code == 2
-    return capfd.readouterr().err
-
-
-def test_usage_errors(capfd, monkeypatch):
+def test_usage_errors(usage_error, monkeypatch):
     monkeypatch.setenv("FASTPROF_NSYS", "/none/nsys")
-    assert "no PROGRAM given" in usage_error(capfd)
-    assert "no PROGRAM given" in usage_error(capfd, "--")
-    assert "expected A:B" in usage_error(capfd, "--steps", "3", "x.py")
-    assert "expected A:B" in usage_error(capfd, "--steps", "3:3", "x.py")
-    assert "step 0 has no begin" in usage_error(capfd, "--steps", "0:2", "x.py")
-    assert "expected a size" in usage_error(capfd, "--max-memory", "much", "x.py")
-    assert "expected a number of seconds" in usage_error(capfd, "--for", "-1", "x.py")
-    assert "no nsys on the PATH" in usage_error(capfd, "--backend", "nsys", "x.py")
+    assert "no PROGRAM given" in usage_error("run")
+    assert "no PROGRAM given" in usage_error("run", "--")
+    assert "expected A:B" in usage_error("run", "--steps", "3", "x.py")
+    assert "expected A:B" in usage_error("run", "--steps", "3:3", "x.py")
+    assert "step 0 has no begin" in usage_error("run", "--steps", "0:2", "x.py")
+    assert "expected a size" in usage_error("run", "--max-memory", "much", "x.py")
+    assert "expected a number of seconds" in usage_error("run", "--for", "-1", "x.py")
+    assert "no nsys on the PATH" in usage_error("run", "--backend", "nsys", "x.py")
 
 
 def test_a_program_that_cannot_start_is_an_error(capfd, tmp_path, monkeypatch):

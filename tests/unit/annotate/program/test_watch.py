@@ -131,11 +131,9 @@ def test_a_recorded_step_is_no_part_of_the_median():
         (["--when", WHEN, "--times", "2", "--backend", "nsys", "x.py"], "records once"),
     ],
 )
-def test_options_that_contradict_each_other(words, expected, tmp_path, monkeypatch, capsys):
+def test_options_that_contradict_each_other(words, expected, tmp_path, monkeypatch, usage_error):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit) as caught:
-        main(["run", *words])
-    assert caught.value.code == 2 and expected in capsys.readouterr().err
+    assert expected in usage_error("run", *words)
     assert not list(tmp_path.iterdir())
 
 
