@@ -163,7 +163,7 @@ def test_a_single_profiler_step_is_searched_for_repetition(opened):
     assert len(profile.find_steps("ProfilerStep")) == 1
 
 
-def test_a_profile_with_other_steps_by_default(opened: Make) -> None:
+def test_a_profile_with_other_steps_by_default(opened):
     trace = two_steps(1000, 2000)
     work(trace, (1100, "a"), (2100, "a"), (2200, "b"))
     profile = opened(trace)
