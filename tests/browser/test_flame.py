@@ -1,7 +1,6 @@
 """The icicle of a page in Chromium: what it shows against the Tables."""
 
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 import fastprof
 from browser.conftest import page_with
 from fastprof.analysis.stacks.tree import DIRECTIONS, Stacks, stacks
-from fastprof.model.table import Table
 from fastprof.page.build import build
 from fastprof.page.section import Section
 from fastprof.page.sections import flame
@@ -23,7 +21,6 @@ ROW = 20
 SMALLEST = 0.02 if IS_FULL else 0.05  # share of a node that the pointer is moved to
 US = 1000
 HOSTILE = "</script><img src=x onerror=alert(1)><!-- ]]>\u2028\u202e"
-Show = Callable[..., Any]
 Report = tuple[fastprof.Profile, Path]
 
 
@@ -120,12 +117,8 @@ def shown_of(report: Report, page: Any, kind: str = "layers") -> Shown:
     return Shown(page, stacks(report[0], kind).pruned())
 
 
-def row_of(table: Table, key: str, name: str) -> dict[str, Any]:
-    return next(row for row in table.rows() if row[key] == name)
-
-
 @pytest.mark.parametrize("width", some([380, 900, 1600], 3))
-def test_hover_gives_the_numbers_of_layers(report: Report, open_page: Show, width: int) -> None:
+def test_hover_gives_the_numbers_of_layers(report, open_page, width):
     shown = shown_of(report, open_page(report[1], viewport={"width": width, "height": 900}))
     table = report[0].layers()
     total = table.total["gpu_ns"]
@@ -150,7 +143,7 @@ def test_hover_gives_the_numbers_of_layers(report: Report, open_page: Show, widt
     assert shown.page.locator(".tooltip").is_hidden()
 
 
-def test_the_tooltip_gives_the_share_of_the_part_above(report: Report, open_page: Show) -> None:
+def test_the_tooltip_gives_the_share_of_the_part_above(report, open_page):
     shown = shown_of(report, open_page(report[1]))
     row = shown.row("images", "conv2d")
     time = shown.tree.inclusive("ns")
@@ -159,7 +152,7 @@ def test_the_tooltip_gives_the_share_of_the_part_above(report: Report, open_page
     assert lines[3].startswith("op · ")
 
 
-def test_a_click_zooms_and_escape_goes_back(report: Report, open_page: Show) -> None:
+def test_a_click_zooms_and_escape_goes_back(report, open_page):
     shown = shown_of(report, open_page(report[1]))
     outer, inner = shown.row("images"), shown.row("images", "conv2d")
     back = shown.page.get_by_role("button", name="Back to the part")
@@ -177,7 +170,7 @@ def test_a_click_zooms_and_escape_goes_back(report: Report, open_page: Show) -> 
     assert back.is_disabled()
 
 
-def test_the_breadcrumb_and_the_rows_above_zoom_out(report: Report, open_page: Show) -> None:
+def test_the_breadcrumb_and_the_rows_above_zoom_out(report, open_page):
     shown = shown_of(report, open_page(report[1]))
     row = shown.row("images", "conv2d")
     shown.click(row)
@@ -189,7 +182,7 @@ def test_the_breadcrumb_and_the_rows_above_zoom_out(report: Report, open_page: S
     assert shown.path("focus") == []
 
 
-def test_hover_after_a_zoom_is_exact(report: Report, open_page: Show) -> None:
+def test_hover_after_a_zoom_is_exact(report, open_page):
     shown = shown_of(report, open_page(report[1], reduced_motion="no-preference"))
     shown.zoom_ms = 260  # a zoom takes 180 ms
     outer = shown.row("images")
@@ -201,9 +194,7 @@ def test_hover_after_a_zoom_is_exact(report: Report, open_page: Show) -> None:
 
 
 @pytest.mark.parametrize("direction", some(DIRECTIONS, 2))
-def test_a_direction_gives_widths_and_shares_of_it(
-    report: Report, open_page: Show, direction: str
-) -> None:
+def test_a_direction_gives_widths_and_shares_of_it(report, open_page, direction):
     shown = shown_of(report, open_page(report[1]))
     shown.choose("Direction", direction)
     shown.show(direction)
@@ -216,7 +207,7 @@ def test_a_direction_gives_widths_and_shares_of_it(
     )
 
 
-def test_other_widths_are_steps_lost_time_and_flops(report: Report, open_page: Show) -> None:
+def test_other_widths_are_steps_lost_time_and_flops(report, open_page):
     shown = shown_of(report, open_page(report[1]))
     total = report[0].layers().total
     shown.press("ArrowDown")  # selects all
@@ -230,7 +221,7 @@ def test_other_widths_are_steps_lost_time_and_flops(report: Report, open_page: S
         assert shown.detail[1] == text
 
 
-def test_search_gives_matches_and_their_share_once(report: Report, open_page: Show) -> None:
+def test_search_gives_matches_and_their_share_once(report, open_page):
     shown = shown_of(report, open_page(report[1]))
     tree, time = shown.tree, shown.tree.inclusive("ns")
     fits = ["e" in name.lower() for name in tree.name.array()]
@@ -254,7 +245,7 @@ def test_search_gives_matches_and_their_share_once(report: Report, open_page: Sh
     assert shown.status == ""
 
 
-def test_the_keyboard_moves_zooms_and_reads(report: Report, open_page: Show) -> None:
+def test_the_keyboard_moves_zooms_and_reads(report, open_page):
     shown = shown_of(report, open_page(report[1]))
     tree, time = shown.tree, shown.tree.inclusive("ns")
     shown.press("ArrowDown", "ArrowDown")
@@ -275,9 +266,7 @@ def test_the_keyboard_moves_zooms_and_reads(report: Report, open_page: Show) -> 
 
 
 @pytest.mark.parametrize(("view", "kind"), [*enumerate(["layers", "path", "lines", "stack"])])
-def test_every_view_has_the_time_of_its_tree(
-    report: Report, open_page: Show, view: int, kind: str
-) -> None:
+def test_every_view_has_the_time_of_its_tree(report, open_page, view, kind):
     shown = shown_of(report, open_page(report[1], viewport={"width": 1600, "height": 900}), kind)
     shown.choose("Rows", str(view))
     tree, time = shown.tree, shown.tree.inclusive("ns")
@@ -289,7 +278,7 @@ def test_every_view_has_the_time_of_its_tree(
         assert text.startswith(f"GPU time: {quantity(time[row])}, {percent(time[row], time[0])}")
 
 
-def test_colours_have_a_key(report: Report, open_page: Show) -> None:
+def test_colours_have_a_key(report, open_page):
     shown = shown_of(report, open_page(report[1], color_scheme="dark"))
     shown.choose("Colour", "phase")
     names = shown.page.locator(".flame-swatch").all_inner_texts()
@@ -298,11 +287,10 @@ def test_colours_have_a_key(report: Report, open_page: Show) -> None:
     assert shown.page.locator(".flame-swatch").all_inner_texts() == names
 
 
-def test_hostile_names_are_text(tmp_path: Path, open_page: Show) -> None:
+def test_hostile_names_are_text(tmp_path, open_page):
     trace = KinetoFile().op(0, 100 * US, "aten::mm")
     trace.annotation(0, 100 * US, HOSTILE)
-    trace.launch(10 * US, 20 * US, corr=1)
-    trace.kernel(30 * US, 90 * US, corr=1, name=HOSTILE)
+    trace.launch(10 * US, 20 * US, corr=1).kernel(30 * US, 90 * US, corr=1, name=HOSTILE)
     profile = fastprof.open(trace.write(tmp_path / "x.json"), copies=True)
     profile.report().save(tmp_path / "x.html")
     page = open_page(tmp_path / "x.html")
@@ -314,7 +302,7 @@ def test_hostile_names_are_text(tmp_path: Path, open_page: Show) -> None:
     assert "100.0% of all" in shown.status
 
 
-def test_without_layers_the_views_say_what_to_record(tmp_path: Path, open_page: Show) -> None:
+def test_without_layers_the_views_say_what_to_record(tmp_path, open_page):
     trace = KinetoFile().kernel(0, 90 * US, corr=1)
     fastprof.open(trace.write(tmp_path / "x.json")).report().save(tmp_path / "x.html")
     page = open_page(tmp_path / "x.html")
@@ -325,7 +313,7 @@ def test_without_layers_the_views_say_what_to_record(tmp_path: Path, open_page: 
     assert page.locator(".flame").is_visible()
 
 
-def test_without_gpu_work_there_is_no_chart(tmp_path: Path, open_page: Show) -> None:
+def test_without_gpu_work_there_is_no_chart(tmp_path, open_page):
     trace = KinetoFile().op(0, 100 * US, "aten::mm")
     fastprof.open(trace.write(tmp_path / "x.json")).report().save(tmp_path / "x.html")
     page = open_page(tmp_path / "x.html")
@@ -365,9 +353,7 @@ def stacks_sums() -> list[str]:
 
 
 @pytest.mark.parametrize("shape", ["wide", "deep"])
-def test_a_hundred_thousand_nodes_are_few_rectangles(
-    tmp_path: Path, open_page: Show, shape: str
-) -> None:
+def test_a_hundred_thousand_nodes_are_few_rectangles(tmp_path, open_page, shape):
     n = 100_000
     rng = np.random.default_rng(1)
     above = np.arange(n) - rng.integers(1, 40, n) if shape == "deep" else rng.integers(0, 300, n)
@@ -387,7 +373,7 @@ def test_a_hundred_thousand_nodes_are_few_rectangles(
     assert f"GPU time: {quantity(time[widest])}" in shown.detail[1]
 
 
-def test_layers_of_a_real_trace_are_where_the_table_says(open_page: Show, tmp_path: Path) -> None:
+def test_layers_of_a_real_trace_are_where_the_table_says(open_page, tmp_path):
     profile = fastprof.open(real("kineto/resnet18_mi300_full.json.gz"), copies=True)
     profile.report().save(tmp_path / "x.html")
     page = open_page(tmp_path / "x.html", viewport={"width": 1600, "height": 900})
@@ -401,7 +387,7 @@ def test_layers_of_a_real_trace_are_where_the_table_says(open_page: Show, tmp_pa
     assert n > 20
 
 
-def test_the_chart_prints_in_light_colours(report: Report, open_page: Show) -> None:
+def test_the_chart_prints_in_light_colours(report, open_page):
     shown = shown_of(report, open_page(report[1], color_scheme="dark"))
     before = shown.page.evaluate(PIXEL)
     shown.page.emulate_media(media="print")

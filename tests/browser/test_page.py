@@ -95,10 +95,26 @@ def test_more_rows_are_shown_on_request(report: Report, open_page: Any) -> None:
     of = table(open_page(path), "Operators")
     n = profile.summary().n_rows
     button = of.get_by_role("button", name="Show")
-    assert button.inner_text() == f"Show {n - 12} of {n - 12} more rows"
+    assert button.inner_text() == f"Show the other {n - 12} rows"
     button.click()
     assert of.locator("tbody tr").count() == n
     assert not button.is_visible()
+
+
+def test_a_link_keeps_sort_and_search_of_tables(report: Report, open_page: Any) -> None:
+    page = open_page(report[1])
+    of = table(page, "Operators")
+    of.get_by_role("columnheader", name="calls").get_by_role("button").click()
+    of.get_by_role("searchbox").fill("conv")
+    page.wait_for_timeout(200)
+    rows, address = of.locator("tbody tr").all_inner_texts(), page.url
+    page.goto("about:blank")
+    page.goto(address)
+    page.wait_for_selector("html[data-ready]", state="attached")
+    assert table(page, "Operators").locator("tbody tr").all_inner_texts() == rows
+    page.get_by_role("link", name="Roofline").first.click()
+    page.wait_for_timeout(200)
+    assert page.url.split("#")[1].startswith("roofline&") and "find=conv" in page.url
 
 
 def test_layers_fold(report: Report, open_page: Any) -> None:

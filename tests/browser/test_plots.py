@@ -50,9 +50,7 @@ def selected(page: Any, section: str, key: str, times: int = 1) -> str:
     return str(chart.locator(".plot-text").inner_text())
 
 
-def test_a_circle_has_the_numbers_of_its_row(
-    report: tuple[fastprof.Profile, Path], open_page: Any
-) -> None:
+def test_a_circle_has_the_numbers_of_its_row(report, open_page):
     profile, path = report
     page = open_page(path)
     rows = [row for row in profile.roofline().rows() if row["intensity"] and row["flop_per_s"]]
@@ -65,9 +63,7 @@ def test_a_circle_has_the_numbers_of_its_row(
         assert f"{number(row['lost_ns'])} lost" in text
 
 
-def test_enter_marks_the_row_of_the_table(
-    report: tuple[fastprof.Profile, Path], open_page: Any
-) -> None:
+def test_enter_marks_the_row_of_the_table(report, open_page):
     profile, path = report
     page = open_page(path)
     text = selected(page, "roofline", "ArrowRight", 2)
@@ -79,9 +75,7 @@ def test_enter_marks_the_row_of_the_table(
     assert [row["dir"], row["op"], row["shape"]] == cells[:3]
 
 
-def test_hovering_a_circle_shows_its_text(
-    report: tuple[fastprof.Profile, Path], open_page: Any
-) -> None:
+def test_hovering_a_circle_shows_its_text(report, open_page):
     page = open_page(report[1])
     page.locator("#roofline .u-over").scroll_into_view_if_needed()
     box = page.locator("#roofline .u-over").bounding_box()
@@ -96,7 +90,7 @@ def test_hovering_a_circle_shows_its_text(
     pytest.fail("no circle below the mouse")
 
 
-def test_a_kind_can_be_hidden(report: tuple[fastprof.Profile, Path], open_page: Any) -> None:
+def test_a_kind_can_be_hidden(report, open_page):
     page = open_page(report[1])
     first = page.locator("#roofline .plot-keys button").first
     kind = first.inner_text().split()[0]
@@ -107,9 +101,7 @@ def test_a_kind_can_be_hidden(report: tuple[fastprof.Profile, Path], open_page: 
     assert kind not in page.locator("#roofline tr.marked td").all_inner_texts(), row
 
 
-def test_zoom_and_reset_change_the_axis(
-    report: tuple[fastprof.Profile, Path], open_page: Any
-) -> None:
+def test_zoom_and_reset_change_the_axis(report, open_page):
     page = open_page(report[1])
     canvas = page.locator("#roofline canvas")
     page.locator("#roofline .chart").focus()
@@ -123,7 +115,7 @@ def test_zoom_and_reset_change_the_axis(
     assert canvas.evaluate(drawn) == before
 
 
-def test_the_curve_of_memory_has_the_recorded_bytes(tmp_path: Path, open_page: Any) -> None:
+def test_the_curve_of_memory_has_the_recorded_bytes(tmp_path, open_page):
     profile = with_memory(tmp_path)
     profile.report().save(tmp_path / "x.html")
     page = open_page(tmp_path / "x.html")
@@ -137,7 +129,7 @@ def test_the_curve_of_memory_has_the_recorded_bytes(tmp_path: Path, open_page: A
     assert "6 MB" in page.locator("#memory .facts").inner_text()
 
 
-def test_hostile_names_are_text(tmp_path: Path, open_page: Any) -> None:
+def test_hostile_names_are_text(tmp_path, open_page):
     profile = with_memory(tmp_path)
     profile.report().save(tmp_path / "x.html")
     page = open_page(tmp_path / "x.html")
@@ -147,13 +139,13 @@ def test_hostile_names_are_text(tmp_path: Path, open_page: Any) -> None:
         assert opened.locator("main img").count() == 0
 
 
-def test_what_is_missing_is_named(report: tuple[fastprof.Profile, Path], open_page: Any) -> None:
+def test_what_is_missing_is_named(report, open_page):
     page = open_page(report[1])
     assert "--cuda-memory-usage=true" in page.locator("#memory .missing").inner_text()
     assert page.locator("#memory .chart").count() == 0
 
 
-def test_bars_lead_from_before_to_after(tmp_path: Path, open_page: Any) -> None:
+def test_bars_lead_from_before_to_after(tmp_path, open_page):
     for name, seed in (("before", 1), ("after", 2)):
         generate(tmp_path / f"{name}.sqlite", 2000, seed)
     found = fastprof.diff(tmp_path / "before.sqlite", tmp_path / "after.sqlite")
@@ -174,9 +166,7 @@ def test_bars_lead_from_before_to_after(tmp_path: Path, open_page: Any) -> None:
 
 
 @pytest.mark.parametrize(("theme", "width"), some(product(["light", "dark"], WIDTHS), 6))
-def test_charts_fit_the_width(
-    theme: str, width: int, report: tuple[fastprof.Profile, Path], open_page: Any
-) -> None:
+def test_charts_fit_the_width(theme, width, report, open_page):
     page = open_page(report[1], viewport={"width": width, "height": 800}, color_scheme=theme)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     box = page.locator("#roofline canvas").bounding_box()

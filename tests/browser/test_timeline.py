@@ -78,10 +78,7 @@ def work_of(timelines: StepTimelines) -> list[Row]:
     return rows(median(timelines), "work")
 
 
-Report = tuple[StepTimelines, Path]
-
-
-def test_the_first_view_is_the_median_step(report: Report, open_page: Show) -> None:
+def test_the_first_view_is_the_median_step(report, open_page):
     shown = Shown(open_page(report[1]))
     window = report[0].choices()[0].window
     assert shown.view == (0, window.end - window.start)
@@ -90,17 +87,14 @@ def test_the_first_view_is_the_median_step(report: Report, open_page: Show) -> N
 
 
 @pytest.mark.parametrize("width", some([380, 900, 1600], 3))
-def test_a_click_selects_the_kernel_at_the_pointer(
-    report: Report, open_page: Show, width: int
-) -> None:
+def test_a_click_selects_the_kernel_at_the_pointer(report, open_page, width):
     shown = Shown(open_page(report[1], viewport={"width": width, "height": 900}))
     kernel = max(work_of(report[0]), key=lambda each: each.length)
     shown.page.mouse.click(*shown.place("work", kernel.start + kernel.length // 2))
-    assert shown.selected is not None
     assert shown.selected[1:] == (kernel.start, kernel.length)
 
 
-def test_hover_gives_name_time_and_launch(report: Report, open_page: Show) -> None:
+def test_hover_gives_name_time_and_launch(report, open_page):
     shown = Shown(open_page(report[1]))
     timeline = median(report[0])
     kernel = max(rows(timeline, "work"), key=lambda each: each.length)
@@ -126,7 +120,7 @@ def microseconds(ns: int) -> str:
     return f"{float(f'{ns / size:.4g}'):g} {unit}"
 
 
-def test_the_keyboard_selects_events_in_order(report: Report, open_page: Show) -> None:
+def test_the_keyboard_selects_events_in_order(report, open_page):
     shown = Shown(open_page(report[1]))
     expected = work_of(report[0])
     shown.press("ArrowRight")
@@ -141,20 +135,17 @@ def test_the_keyboard_selects_events_in_order(report: Report, open_page: Show) -
     assert shown.selected is None
 
 
-def test_enter_zooms_to_the_selected_event_and_escape_shows_all(
-    report: Report, open_page: Show
-) -> None:
+def test_enter_zooms_to_the_selected_event_and_escape_shows_all(report, open_page):
     shown = Shown(open_page(report[1]))
     all_of_it = shown.view
     shown.press("ArrowRight", "ArrowRight", "ArrowRight", "Enter")
-    assert shown.selected is not None
     _, start, length = shown.selected
     assert shown.view == pytest.approx((start - length / 2, start + 1.5 * length))
     shown.press("Escape", "Escape")
     assert shown.view == all_of_it
 
 
-def test_keys_and_buttons_zoom_and_pan(report: Report, open_page: Show) -> None:
+def test_keys_and_buttons_zoom_and_pan(report, open_page):
     shown = Shown(open_page(report[1]))
     begin, end = shown.view
     shown.press("+")
@@ -169,7 +160,55 @@ def test_keys_and_buttons_zoom_and_pan(report: Report, open_page: Show) -> None:
     assert shown.view == (begin, end)
 
 
-def test_the_wheel_zooms_at_the_pointer(report: Report, open_page: Show) -> None:
+def test_the_keys_of_perfetto_zoom_and_pan(report, open_page):
+    shown = Shown(open_page(report[1]))
+    begin, end = shown.view
+    shown.press("w")
+    length = (end - begin) / 2
+    assert shown.view == pytest.approx((begin + length / 2, end - length / 2))
+    shown.press("d")
+    assert shown.view == pytest.approx((begin + 0.7 * length, begin + 1.7 * length))
+    shown.press("a", "s")
+    assert shown.view == pytest.approx((begin, end))
+    shown.press("ArrowRight", "f")
+    assert shown.selected is not None
+    _, start, width = shown.selected
+    assert shown.view == pytest.approx((max(start - width / 2, 0), start + 1.5 * width), abs=width)
+
+
+def test_a_link_shows_the_same_view(report, open_page):
+    shown = Shown(open_page(report[1]))
+    shown.page.select_option(f"{CHART} select", "1")
+    shown.page.get_by_role("searchbox", name="Search the time line").fill("conv")
+    shown.press("n", "w")
+    shown.page.wait_for_timeout(200)
+    view, selected, address = shown.view, shown.selected, shown.page.url
+    assert "find=conv" in address and "step=1" in address and selected is not None
+    again = Shown(open_page(report[1], java_script_enabled=True))
+    again.page.goto("about:blank")
+    again.page.goto(address)
+    again.page.wait_for_selector("html[data-ready]", state="attached")
+    assert again.selected == selected
+    assert again.view == pytest.approx(view, abs=1)
+    assert again.page.locator(f"{CHART} select").input_value() == "1"
+    again.press("0", "Escape")
+    again.page.get_by_role("searchbox", name="Search the time line").fill("")
+    again.page.wait_for_timeout(200)
+    assert again.page.url.endswith("step=1")
+
+
+def test_an_address_that_does_not_fit_is_ignored(report, open_page):
+    page = open_page(report[1])
+    whole = Shown(page).view
+    chart = page.locator(CHART).get_attribute("id")
+    parts = ("step=99", "view=9:1", "event=123456789", "view=x", "find=%E4%BD%A0")
+    page.goto("about:blank")
+    page.goto(report[1].resolve().as_uri() + "#no&" + "&".join(f"{chart}.{p}" for p in parts))
+    page.wait_for_selector("html[data-ready]", state="attached")
+    assert Shown(page).view == whole and Shown(page).selected is None
+
+
+def test_the_wheel_zooms_at_the_pointer(report, open_page):
     shown = Shown(open_page(report[1]))
     _, end = shown.view
     time = round(end / 4)
@@ -186,7 +225,7 @@ def test_the_wheel_zooms_at_the_pointer(report: Report, open_page: Show) -> None
     assert (time - begin) / (finish - begin) == pytest.approx(0.25, abs=0.01)
 
 
-def test_dragging_moves_the_view(report: Report, open_page: Show) -> None:
+def test_dragging_moves_the_view(report, open_page):
     shown = Shown(open_page(report[1]))
     shown.press("+", "+")
     begin, end = shown.view
@@ -201,7 +240,7 @@ def test_dragging_moves_the_view(report: Report, open_page: Show) -> None:
     assert shown.selected is None
 
 
-def test_a_double_click_zooms_to_the_event(report: Report, open_page: Show) -> None:
+def test_a_double_click_zooms_to_the_event(report, open_page):
     shown = Shown(open_page(report[1]))
     kernel = max(work_of(report[0]), key=lambda each: each.length)
     shown.page.mouse.dblclick(*shown.place("work", kernel.start + kernel.length // 2))
@@ -210,7 +249,7 @@ def test_a_double_click_zooms_to_the_event(report: Report, open_page: Show) -> N
     )
 
 
-def test_search_counts_matches_and_their_time(report: Report, open_page: Show) -> None:
+def test_search_counts_matches_and_their_time(report, open_page):
     shown = Shown(open_page(report[1]))
     timeline = median(report[0])
     (name,) = {max(rows(timeline, "work"), key=lambda each: each.length).name}
@@ -221,13 +260,19 @@ def test_search_counts_matches_and_their_time(report: Report, open_page: Show) -
     assert status == f"{len(expected):,} matches, {microseconds(sum(r.length for r in expected))}"
     shown.page.keyboard.press("Enter")
     first = min(expected, key=lambda each: each.start)
-    assert shown.selected is not None
     assert shown.selected[1:] == first[:2]
+    begin, end = shown.view  # zooms to the match
+    assert end - begin == pytest.approx(max(17 * first.length, 20), rel=0.01)
+    assert begin <= first.start and first.start + first.length <= end
     shown.page.keyboard.press("Enter")
     assert shown.page.locator(".timeline-status").inner_text().startswith("2 of ")
+    shown.press("p")
+    assert shown.page.locator(".timeline-status").inner_text().startswith("1 of ")
+    shown.press("n", "n")
+    assert shown.page.locator(".timeline-status").inner_text().startswith("3 of ")
 
 
-def test_another_step_can_be_chosen(report: Report, open_page: Show) -> None:
+def test_another_step_can_be_chosen(report, open_page):
     shown = Shown(open_page(report[1]))
     choices = report[0].choices()
     place = next(i for i, each in enumerate(choices) if "slowest" in each.title)
@@ -235,11 +280,10 @@ def test_another_step_can_be_chosen(report: Report, open_page: Show) -> None:
     window = choices[place].window
     assert shown.view == (0, window.end - window.start)
     shown.press("ArrowRight")
-    assert shown.selected is not None
     assert shown.selected[1:] == rows(report[0].between(window), "work")[0][:2]
 
 
-def test_buttons_lead_to_the_launch_and_back(report: Report, open_page: Show) -> None:
+def test_buttons_lead_to_the_launch_and_back(report, open_page):
     shown = Shown(open_page(report[1]))
     timeline = median(report[0])
     place = next(
@@ -261,14 +305,13 @@ def test_buttons_lead_to_the_launch_and_back(report: Report, open_page: Show) ->
     assert shown.page.get_by_role("button", name="Backward", exact=True).is_visible()
 
 
-def test_a_gap_gives_its_causes(report: Report, open_page: Show) -> None:
+def test_a_gap_gives_its_causes(report, open_page):
     shown = Shown(open_page(report[1]))
     timeline = median(report[0])
     end = timeline.window.end - timeline.window.start
     gaps = [each for each in rows(timeline, "idle") if each.start + each.length <= end]
     gap = max(gaps, key=lambda each: each.length)
     shown.page.mouse.click(*shown.place("idle", gap.start + gap.length // 2))
-    assert shown.selected is not None
     assert shown.selected[1:] == (gap.start, gap.length)
     assert shown.selected[0] == f"idle: {gap.name}, {microseconds(gap.length)}"
 
@@ -279,11 +322,9 @@ def report_of(trace: KinetoFile, folder: Path) -> Path:
     return folder / "x.html"
 
 
-def test_hostile_names_are_text(tmp_path: Path, open_page: Show) -> None:
-    trace = KinetoFile()
-    trace.annotation(0, 100 * US, HOSTILE)
-    trace.launch(10 * US, 20 * US, corr=1)
-    trace.kernel(30 * US, 90 * US, corr=1, name=HOSTILE)
+def test_hostile_names_are_text(tmp_path, open_page):
+    trace = KinetoFile().annotation(0, 100 * US, HOSTILE)
+    trace.launch(10 * US, 20 * US, corr=1).kernel(30 * US, 90 * US, corr=1, name=HOSTILE)
     shown = Shown(open_page(report_of(trace, tmp_path)))
     shown.press("ArrowRight")
     assert "<img_src=x_onerror=alert(1)>" in shown.text  # a short name has no blanks
@@ -292,7 +333,7 @@ def test_hostile_names_are_text(tmp_path: Path, open_page: Show) -> None:
     assert shown.page.locator("img").count() == 0
 
 
-def test_without_gpu_work_ranges_are_shown(tmp_path: Path, open_page: Show) -> None:
+def test_without_gpu_work_ranges_are_shown(tmp_path, open_page):
     trace = KinetoFile().op(0, 100 * US, "aten::mm").op(10 * US, 50 * US, "aten::add")
     shown = Shown(open_page(report_of(trace, tmp_path)))
     assert "No GPU work is recorded" in shown.page.locator("#time-line .missing").inner_text()
@@ -300,7 +341,7 @@ def test_without_gpu_work_ranges_are_shown(tmp_path: Path, open_page: Show) -> N
     assert shown.selected == ("aten::add", 10 * US, 40 * US)
 
 
-def test_without_a_host_side_the_page_tells_what_to_record(tmp_path: Path, open_page: Show) -> None:
+def test_without_a_host_side_the_page_tells_what_to_record(tmp_path, open_page):
     trace = KinetoFile().kernel(0, 90 * US, corr=1)
     page = open_page(report_of(trace, tmp_path))
     missing = page.locator("#time-line .missing").inner_text()
@@ -310,9 +351,7 @@ def test_without_a_host_side_the_page_tells_what_to_record(tmp_path: Path, open_
 
 
 @pytest.mark.parametrize("scheme", some(["light", "dark"], 2))
-def test_merged_events_give_their_number(
-    report: Report, open_page: Show, tmp_path: Path, scheme: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_merged_events_give_their_number(report, open_page, tmp_path, scheme, monkeypatch):
     monkeypatch.setattr(section, "EVENTS", 300)
     profile = report[0].profile
     profile.report().save(tmp_path / "x.html")
@@ -321,12 +360,11 @@ def test_merged_events_give_their_number(
     own = line.rows[[lane.kind for lane in line.lanes].index("work")]
     place = own.start + int(line.events.counts[own].argmax())
     shown.press(*["ArrowRight"] * (place - own.start + 1))
-    assert shown.selected is not None
     assert shown.selected[0].startswith(f"{line.events.counts[place]:,} events")
     assert shown.selected[1] == line.events.start[place] - line.window.start
 
 
-def test_gaps_are_not_painted(report: Report, open_page: Show) -> None:
+def test_gaps_are_not_painted(report, open_page):
     shown = Shown(open_page(report[1]))
     _, end = shown.view
     idle = [each for each in rows(median(report[0]), "idle") if 0 < each.start < end * 0.9]

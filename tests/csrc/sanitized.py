@@ -4,10 +4,10 @@ import fcntl
 import functools
 import os
 import shutil
-import subprocess
-import sys
 import sysconfig
 from pathlib import Path
+
+from support import processes
 
 ROOT = Path(__file__).resolve().parents[2]
 COMPILER = os.environ.get("CC", "gcc")
@@ -21,7 +21,7 @@ def why_not(sanitizers: str = MEMORY) -> str | None:
         return f"no compiler {COMPILER}"
     command = [COMPILER, f"-fsanitize={sanitizers}", "-x", "c", "-", "-o", os.devnull]
     program = "int main(void) { return 0; }"
-    done = subprocess.run(command, input=program, capture_output=True, text=True)
+    done = processes.ran(command, input=program)
     return f"{COMPILER} has no {sanitizers}: {done.stderr[-200:]}" if done.returncode else None
 
 
@@ -33,10 +33,10 @@ def build(sanitizers: str, *words: str) -> Path:
     variables = {"FASTPROF_SANITIZE": sanitizers, "FASTPROF_DEBUG": "1", "CC": COMPILER}
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        done = subprocess.run(
-            [sys.executable, "setup.py", "--quiet", *words],
-            cwd=ROOT, env=os.environ | variables, capture_output=True, text=True,
-        )  # fmt: skip
+        variables = os.environ | variables
+        done = processes.python(
+            "setup.py", "--quiet", *words, cwd=ROOT, env=variables, timeout=None
+        )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     return folder
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from csrc import sanitized
+from support import processes
 from support.hypothesis_profiles import IS_FULL, PROFILE
-from support.waiting import PATIENCE
 
 HERE = Path(__file__).resolve().parent
 CSRC = HERE.parent.parent / "csrc"
@@ -45,9 +45,7 @@ int main(void) {
 
 
 def run(program, **variables):
-    return subprocess.run(
-        [program], env=os.environ | variables, capture_output=True, text=True, timeout=PATIENCE
-    )
+    return processes.ran([program], env=os.environ | variables)
 
 
 def compile_to(program, source, *flags, sanitizers=sanitized.MEMORY):
@@ -115,9 +113,7 @@ def test_leaks_are_found(finds_leaks):
 
 def symbols(path, *options):
     """The symbols that each object of an archive defines, by its name; those of a program by ""."""
-    listing = subprocess.run(
-        ["nm", "--defined-only", *options, path], capture_output=True, text=True, check=True
-    ).stdout
+    listing = processes.ran(["nm", "--defined-only", *options, path], check=True).stdout
     found = {}
     name = ""
     for line in filter(None, listing.splitlines()):

@@ -3,12 +3,12 @@
 import os
 import re
 import shutil
-import subprocess
 import sys
 
 import pytest
 
 from csrc import sanitized
+from support import processes
 
 ROOT = sanitized.ROOT
 COPIED = ("pyproject.toml", "python", "tests", "bench")
@@ -35,9 +35,7 @@ pytestmark = pytest.mark.slow
 
 
 def call(command, folder, **variables):
-    done = subprocess.run(
-        command, cwd=folder, env=os.environ | variables, capture_output=True, text=True
-    )
+    done = processes.ran(command, cwd=folder, env=os.environ | variables, timeout=None)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-6000:]
     return done.stdout
 
@@ -94,10 +92,7 @@ def test_the_c_core_frees_what_it_allocates(modules, finds_leaks, tmp_path):
         (tmp_path / f"{seed.name}-damaged").write_bytes(seed.content[:100])
         paths += [str(tmp_path / seed.name), str(tmp_path / f"{seed.name}-damaged")]
     leaks = {"ASAN_OPTIONS": "detect_leaks=1:exitcode=0"}
-    done = subprocess.run(
-        [sys.executable, "-c", READ_ALL, *paths],
-        env=os.environ | variables | leaks, cwd=folder, capture_output=True, text=True,
-    )  # fmt: skip
+    done = processes.python("-c", READ_ALL, *paths, env=os.environ | variables | leaks, cwd=folder)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "LeakSanitizer: detected memory leaks" in done.stderr  # some of Python's own
     # What counts is what our C files asked for.

@@ -12,6 +12,7 @@ import pytest
 
 import fastprof
 from bench.generate import generate
+from support import processes
 
 ROOT = Path(__file__).resolve().parents[2]
 DIST = os.environ.get("FASTPROF_DIST")
@@ -57,19 +58,14 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     python = folder / "bin" / "python"
     wheel = the_only("*.whl")
     nothing_compiles = os.environ | {"CC": "false", "CXX": "false"}
-    done = subprocess.run(
-        [python, "-m", "pip", "install", "--quiet", wheel],
-        env=nothing_compiles, capture_output=True, text=True,
-    )  # fmt: skip
+    done = processes.ran([python, "-m", "pip", "install", "--quiet", wheel], env=nothing_compiles)
     assert done.returncode == 0, done.stderr
     return python
 
 
 def run(folder: Path, python: Path | str, *words: str) -> str:
     """The output of a program run in a folder without this environment's settings."""
-    done = subprocess.run(
-        [python, *words], cwd=folder, env={"PATH": "/usr/bin:/bin"}, capture_output=True, text=True
-    )
+    done = processes.ran([python, *words], cwd=folder, env={"PATH": "/usr/bin:/bin"})
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -133,9 +129,7 @@ def test_it_prints_what_the_checkout_prints(
 ) -> None:
     generate(tmp_path / "net.sqlite", 1000)
     found = run(tmp_path, installed.parent / "fastprof", *words)
-    own = subprocess.run(
-        [sys.executable, "-m", "fastprof", *words], cwd=tmp_path, capture_output=True, text=True
-    )
+    own = processes.python("-m", "fastprof", *words, cwd=tmp_path)
     assert found and found == own.stdout
 
 

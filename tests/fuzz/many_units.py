@@ -13,7 +13,6 @@ from support.nvprof_files import NvprofFile
 
 US = 1000  # ns
 UNIT = 20 * US  # the time from one unit to the next
-SEQUENCE = 32
 
 
 class Kineto(KinetoFile):

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from fuzz.corpus import corpus
-from support import sqlite_files
+from support import processes, sqlite_files
 
 HERE = Path(__file__).resolve().parent / "native"
 CHECKS = HERE.parent.parent / "csrc"
@@ -69,7 +69,7 @@ def why_not() -> str | None:
 def _compiles(flags: Sequence[str], text: str, *more: str) -> bool:
     command = [compiler(), *flags, *more, "-x", "c", "-", "-o", os.devnull]
     try:
-        return subprocess.run(command, input=text, capture_output=True, text=True).returncode == 0
+        return processes.ran(command, input=text).returncode == 0
     except OSError:
         return False
 
@@ -94,7 +94,7 @@ def build(target: str, folder: Path) -> Path:
 
 
 def _call(command: Sequence[str | Path]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = processes.ran(command)
     if done.returncode:
         raise BuildError(f"{' '.join(map(str, command))}:\n{done.stderr}")
 
@@ -109,14 +109,8 @@ def run(
         (given / str(i)).write_bytes(content[:LONGEST])
     words = [f"-max_total_time={seconds:.0f}", f"-seed={seed}"]
     words += [str(given)] if has_libfuzzer() else [str(path) for path in sorted(given.iterdir())]
-    return subprocess.run(
-        [program, *words],
-        cwd=program.parent,
-        env=os.environ | _OPTIONS,
-        capture_output=True,
-        text=True,
-        errors="replace",
-    )
+    options = {"env": os.environ | _OPTIONS, "errors": "replace", "timeout": None}
+    return processes.ran([program, *words], cwd=program.parent, **options)
 
 
 def inputs_of(target: str) -> list[bytes]:

@@ -38,13 +38,11 @@ EXACT += ["mod", "op", "tid", "device", "stream", "grid", "block"]
 
 
 @pytest.mark.parametrize("key", EXACT)
-def test_key_is_the_authors_on_every_line(lines: list[tuple[Line, Line]], key: str) -> None:
+def test_key_is_the_authors_on_every_line(lines, key):
     assert [ours[key] for ours, _ in lines] == [theirs[key] for _, theirs in lines]
 
 
-def test_direction_is_the_authors_but_of_what_the_autograd_thread_does_between_nodes(
-    lines: list[tuple[Line, Line]],
-) -> None:
+def test_direction_is_the_authors_but_of_what_the_autograd_thread_does_between_nodes(lines):
     """Sums of gradients and copies into `.grad` on the backward thread are backward work. PyProf
     classified them as fprop, because no enclosing range is named Backward."""
     backward_threads = {theirs["tid"] for _, theirs in lines if theirs["dir"] == "bprop"}
@@ -60,18 +58,16 @@ def test_direction_is_the_authors_but_of_what_the_autograd_thread_does_between_n
     assert 0 < len(differing) < 40
 
 
-def test_keys_come_in_the_order_of_pyprof(lines: list[tuple[Line, Line]]) -> None:
+def test_keys_come_in_the_order_of_pyprof(lines):
     assert all(list(ours) == list(theirs) for ours, theirs in lines)
 
 
-def test_numbers_are_the_authors_as_a_set(lines: list[tuple[Line, Line]]) -> None:
+def test_numbers_are_the_authors_as_a_set(lines):
     for ours, theirs in lines:
         assert {*ours["seqId"], *ours["altSeqId"]} == {*theirs["seqId"], *theirs["altSeqId"]}
 
 
-def test_numbers_are_told_apart_differently_where_a_product_encloses_another(
-    lines: list[tuple[Line, Line]],
-) -> None:
+def test_numbers_are_told_apart_differently_where_a_product_encloses_another(lines):
     """SPEC 4: seqId is the number of the innermost range that has one, which the backward kernel
     shares. PyProf took the smallest number not seen before (`matmul, seq = 71` around
     `mm, seq = 72`), and put the single 0 of a kernel that accumulates a gradient in altSeqId.
@@ -88,7 +84,7 @@ def test_numbers_are_told_apart_differently_where_a_product_encloses_another(
     assert len(differing) > 0
 
 
-def test_sub_is_the_authors_where_the_number_is(lines: list[tuple[Line, Line]]) -> None:
+def test_sub_is_the_authors_where_the_number_is(lines):
     same = [(ours, theirs) for ours, theirs in lines if ours["seqId"] == theirs["seqId"]]
     assert len(same) > 100
     assert [o["subSeqId"] for o, _ in same] == [t["subSeqId"] for _, t in same]

@@ -122,9 +122,7 @@ def read(path: Path) -> list[Row]:
 
 
 @pytest.mark.parametrize(("source", "golden", "n", "differences"), GOLDENS)
-def test_every_cell_agrees_or_differs_for_a_named_reason(
-    source: str, golden: str, n: int, differences: list[Difference], tmp_path: Path
-) -> None:
+def test_every_cell_agrees_or_differs_for_a_named_reason(source, golden, n, differences, tmp_path):
     theirs = read(real(f"pyprof/golden/{golden}"))
     ours = report(real(f"pyprof/{source}"), tmp_path)
     assert len(theirs) == n
@@ -143,7 +141,7 @@ def test_every_cell_agrees_or_differs_for_a_named_reason(
     assert used == {reason for reason, _ in reasons}
 
 
-def test_parse_then_prof_says_what_prof_says(tmp_path: Path) -> None:
+def test_parse_then_prof_says_what_prof_says(tmp_path):
     source = real("pyprof/vsr_a100_nsys2024.sqlite")
     lines = tmp_path / "net.dict"
     assert main(["parse", str(source), "-o", str(lines)]) == 0
@@ -157,7 +155,7 @@ def test_parse_then_prof_says_what_prof_says(tmp_path: Path) -> None:
     assert by_lines == by_capture
 
 
-def test_flops_of_the_known_operators_are_those_of_pyprof(tmp_path: Path) -> None:
+def test_flops_of_the_known_operators_are_those_of_pyprof(tmp_path):
     theirs = read(real("pyprof/golden/lm_v100_nvprof.pyprof311.csv"))
     ours = report(real("pyprof/lm_v100_nvprof.author.dict"), tmp_path)
     compared = 0
@@ -169,7 +167,7 @@ def test_flops_of_the_known_operators_are_those_of_pyprof(tmp_path: Path) -> Non
     assert compared > 35
 
 
-def test_nearly_all_of_the_gpu_time_of_the_language_model_has_a_known_cost() -> None:
+def test_nearly_all_of_the_gpu_time_of_the_language_model_has_a_known_cost():
     coverage = fastprof.open(real("pyprof/lm_v100_nvprof.author.dict")).coverage
     assert coverage.known["cost"] > 0.94 * coverage.total
     reasons = {each.op: each.reason for each in coverage.unknown()}

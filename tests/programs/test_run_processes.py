@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from support import processes
 from support.waiting import PATIENCE, wait_for
 
 pytestmark = pytest.mark.skipif(
@@ -39,10 +40,7 @@ class Run:
         return [*start, *options, "--", sys.executable, str(path)]
 
     def __call__(self, source, *options, training=TRAINING):
-        return subprocess.run(
-            self.command(source, *options, training=training), cwd=self.folder, text=True,
-            capture_output=True, timeout=PATIENCE, check=False,
-        )  # fmt: skip
+        return processes.ran(self.command(source, *options, training=training), cwd=self.folder)
 
     def facts(self):
         (path,) = self.folder.glob("fastprof-runs/*/run.json")
@@ -181,11 +179,8 @@ def test_isolated_pythons_are_reported(run):
     path = run.folder / "program.py"
     path.write_text("print('ran')")
     for option in ("-I", "-E", "-S"):
-        done = subprocess.run(
-            [sys.executable, "-m", "fastprof", "run", "--backend", "torch", "--", sys.executable,
-             option, str(path)],
-            cwd=run.folder, capture_output=True, text=True, timeout=PATIENCE, check=False,
-        )  # fmt: skip
+        words = ["run", "--backend", "torch", "--", sys.executable, option, path]
+        done = processes.python("-m", "fastprof", *words, cwd=run.folder)
         assert done.stdout == "ran\n" and "(python -I, -E or -S)" in done.stderr
 
 

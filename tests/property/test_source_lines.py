@@ -20,9 +20,7 @@ GLOBS = st.lists(st.sampled_from(["*", "src/*", "torch", "[", "train.py", "t?mm"
 
 
 @given(STACKS, GLOBS)
-def test_lines_are_frames_and_what_follows_them_is_another_s(
-    frames: list[str], mine: list[str]
-) -> None:
+def test_lines_are_frames_and_what_follows_them_is_another_s(frames, mine):
     lines = SourceLines(mine)
     trace = lines.trace(frames)
     assert list(trace) == frames[: len(trace)]
@@ -35,7 +33,7 @@ def test_lines_are_frames_and_what_follows_them_is_another_s(
 
 
 @given(FILES)
-def test_any_text_belongs_to_somebody_or_to_its_caller(file: str) -> None:
+def test_any_text_belongs_to_somebody_or_to_its_caller(file):
     assert owner_of(file) in {None, *Owner}
     assert (owner_of(file) is None) <= file.startswith("<")
 
@@ -44,9 +42,7 @@ NAMES = st.lists(st.text(alphabet="ab.", max_size=6), max_size=6)
 
 
 @given(NAMES)
-def test_a_part_is_the_end_of_its_name_and_what_is_missing_is_a_layer_around_it(
-    names: list[str],
-) -> None:
+def test_a_part_is_the_end_of_its_name_and_what_is_missing_is_a_layer_around_it(names):
     parts = each_part_once(names)
     assert len(parts) == len(names)
     for i, (name, part) in enumerate(zip(names, parts, strict=True)):

@@ -81,7 +81,6 @@ def work_of_events(events: Iterable[dict[str, Any]]) -> Iterator[Work]:
             yield Work(args.get("device", -1), *times(each), _kind_of(each["name"]), *ids)
         else:
             name = re.fullmatch(r"Mem(?:cpy (\w+)|set) \((.*)\)", each["name"])
-            assert name is not None
             about = (name[1] or "memset", name[2].lower(), args.get("bytes"))
             yield Work(args.get("device", -1), *times(each), COPY, *ids, 0, *about)
 

@@ -20,14 +20,14 @@ def comparison(path: str) -> Comparison:
 
 
 @pytest.mark.parametrize("path", TRACES)
-def test_calls_directions_and_flops_are_what_the_oracle_says(path: str) -> None:
+def test_calls_directions_and_flops_are_what_the_oracle_says(path):
     found = {(each.check, each.what): n for each, n in comparison(path).differences().items()}
     excepted = EXCEPTIONS.get(path, {})
     assert {what: n for what, n in found.items() if what not in excepted} == {}
     assert [what for what in excepted if what not in found] == [], "delete what no longer occurs"
 
 
-def test_exceptions_are_of_traces_that_are_there() -> None:
+def test_exceptions_are_of_traces_that_are_there():
     real(TRACES[0])
     assert set(EXCEPTIONS) <= set(TRACES)
 
@@ -43,7 +43,7 @@ EXPECTED = {
 
 
 @pytest.mark.parametrize("path", EXPECTED)
-def test_the_oracle_has_an_opinion(path: str) -> None:
+def test_the_oracle_has_an_opinion(path):
     each = comparison(path)
     backward = [k for k, _ in each.pairs if direction(each.capture, k) == "bprop"]
     nodes = [each.links.node(k.range.chain()) if k.range else None for k in backward]
@@ -65,9 +65,7 @@ def test_the_oracle_has_an_opinion(path: str) -> None:
     ],
 )
 @pytest.mark.parametrize("path", ["kineto/resnet18_mi300_full.json.gz"])
-def test_a_row_that_is_wrong_is_found(
-    wrong: dict[str, object], check: str, path: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_row_that_is_wrong_is_found(wrong, check, path, monkeypatch):
     each = comparison(path)
     monkeypatch.setattr(each, "pairs", [*each.pairs])
     rows = [i for i, (_, row) in enumerate(each.pairs) if row.params.startswith("M=") and

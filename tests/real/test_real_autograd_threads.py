@@ -2,8 +2,6 @@
 
 import json
 import shutil
-import sqlite3
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +11,7 @@ import fastprof
 from oracle.links import BACKWARD, direction
 from real import open_traces
 from support.real_data import real
+from support.sqlite_files import execute
 
 RTX3070 = "nsys/ranges_rtx3070_nsys2025.sqlite"
 OF_TORCH = {"cpu_op", "python_function", "ac2g", "fwdbwd"}
@@ -30,12 +29,10 @@ TRAININGS = [
     "DROP TABLE ThreadNames",
     "UPDATE ThreadNames SET nameId = (SELECT id FROM StringIds WHERE value = 'python')",
 ])  # fmt: skip
-def test_without_its_name_the_thread_has_the_same_work(tmp_path: Path, change: str) -> None:
+def test_without_its_name_the_thread_has_the_same_work(tmp_path, change):
     path = tmp_path / "export.sqlite"
     shutil.copyfile(real(RTX3070), path)
-    with sqlite3.connect(path) as connection:
-        connection.execute(change)
-    connection.close()
+    execute(path, change)
     wanted, found = open_traces.profile(RTX3070).kernels, fastprof.open(path, copies=False).kernels
     assert (wanted["dir"] == "bprop").sum() == 6135
     for key in ("dir", "phase", "ranges", "launch_ranges", "range", "step"):
@@ -43,9 +40,7 @@ def test_without_its_name_the_thread_has_the_same_work(tmp_path: Path, change: s
 
 
 @pytest.mark.parametrize("path", TRAININGS)
-def test_without_torchs_ranges_the_thread_is_found_by_what_it_does(
-    path: str, tmp_path: Path
-) -> None:
+def test_without_torchs_ranges_the_thread_is_found_by_what_it_does(path, tmp_path):
     capture = open_traces.capture(path)
     engine = {thread for _, thread in capture.autograd_threads}
     truth = [

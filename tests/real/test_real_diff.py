@@ -1,6 +1,5 @@
 """`diff` of real captures: known pairs, each capture against itself, and pairs in both orders."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -51,9 +50,7 @@ KNOWN = {
 
 
 @pytest.mark.parametrize("pair", PAIRS)
-def test_the_change_of_known_pairs(
-    pair: tuple[str, str, str | None], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_change_of_known_pairs(pair, capsys):
     """As HTA and the programs' authors found it: 4 loader workers help, the others do not."""
     before, after, steps = pair
     walls, verdict, code = KNOWN[pair]
@@ -67,14 +64,14 @@ def test_the_change_of_known_pairs(
     assert f": {verdict}" in capsys.readouterr().out.splitlines()[0]
 
 
-def test_the_loader_workers_remove_the_data_loading() -> None:
+def test_the_loader_workers_remove_the_data_loading():
     """57.0 ms of 58.7 in `idle` by step; the program becomes host-bound instead."""
     idle = parts(compared(R50, R50W4, None))
     assert idle["idle: data loading"] == pytest.approx(-56.19e6, rel=0.01)
     assert idle["idle: host-bound"] > 9.5e6
 
 
-def test_the_slower_block_waits_for_its_launches() -> None:
+def test_the_slower_block_waits_for_its_launches():
     """A block is 2.4 ms longer at equal work; idle time is 2.0 ms of it."""
     found = compared(BLK, BLK2, ANCHOR)
     assert found.same_work
@@ -82,7 +79,7 @@ def test_the_slower_block_waits_for_its_launches() -> None:
 
 
 @pytest.mark.parametrize("pair", PAIRS)
-def test_rows_add_up_to_the_change_of_the_step(pair: tuple[str, str, str | None]) -> None:
+def test_rows_add_up_to_the_change_of_the_step(pair):
     found = compared(*pair)
     for by in ("op", "dir,layer,op", "phase", "shape,line"):
         table = found.table(by)
@@ -91,7 +88,7 @@ def test_rows_add_up_to_the_change_of_the_step(pair: tuple[str, str, str | None]
 
 
 @pytest.mark.parametrize("pair", PAIRS)
-def test_the_reverse_is_the_negative(pair: tuple[str, str, str | None]) -> None:
+def test_the_reverse_is_the_negative(pair):
     before, after, steps = pair
     there, back = compared(before, after, steps), compared(after, before, steps)
     assert sorted(there.table("phase")["delta_ns"]) == sorted(-back.table("phase")["delta_ns"])
@@ -101,7 +98,7 @@ def test_the_reverse_is_the_negative(pair: tuple[str, str, str | None]) -> None:
 
 
 @pytest.mark.parametrize("path", ALL)
-def test_a_capture_equals_itself(path: str) -> None:
+def test_a_capture_equals_itself(path):
     """No change in any row, and no verdict but "same" or "not judged"."""
     real(path)
     try:
@@ -116,7 +113,7 @@ def test_a_capture_equals_itself(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", [R50, DLRM1, BLK2, "nsys/ranges_rtx3070_nsys2025.sqlite"])
-def test_starved_kernels_are_those_of_launches(path: str) -> None:
+def test_starved_kernels_are_those_of_launches(path):
     """Without steps, all kernels of the capture count."""
     real(path)
     windows = side(path, "none").windows
@@ -126,7 +123,7 @@ def test_starved_kernels_are_those_of_launches(path: str) -> None:
     assert windows["launch_ns"].sum() == total["host_ns"]
 
 
-def test_a_program_in_two_formats_has_no_change(tmp_path: Path) -> None:
+def test_a_program_in_two_formats_has_no_change(tmp_path):
     """A real capture of nvprof, and the same as an export of Nsight Systems."""
     before = real("pyprof/lm_v100_nvprof.sql")
     after = nvprof_as_nsys.convert(before).export.write(tmp_path / "lm.sqlite")
@@ -137,9 +134,7 @@ def test_a_program_in_two_formats_has_no_change(tmp_path: Path) -> None:
     assert {(row["delta_ns"], row["why"]) for row in rows} == {(0, "same")}
 
 
-def test_the_help_shows_a_real_comparison(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_help_shows_a_real_comparison(monkeypatch, tmp_path, capsys):
     for name, path in (("before", BLK), ("after", BLK2)):
         (tmp_path / f"{name}.sqlite").symlink_to(real(path))
     monkeypatch.chdir(tmp_path)

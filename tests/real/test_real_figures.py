@@ -55,7 +55,7 @@ def is_marked(table: fastprof.Table) -> np.ndarray:
 
 
 @pytest.mark.parametrize("path", TRACES)
-def test_no_figure_is_impossible(path: str) -> None:
+def test_no_figure_is_impossible(path):
     profile = open_traces.profile(path, copies=True)
     bandwidths = [each.bandwidth for each in profile.devices.values()]
     peaks = [max(each.flops.values(), default=None) for each in profile.devices.values()]
@@ -77,7 +77,7 @@ def test_no_figure_is_impossible(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", TRACES)
-def test_a_row_with_a_roof_has_a_cost_for_its_time(path: str) -> None:
+def test_a_row_with_a_roof_has_a_cost_for_its_time(path):
     profile = open_traces.profile(path, copies=True)
     if not len(profile):
         return
@@ -102,9 +102,7 @@ UNKNOWN = [
 
 
 @pytest.mark.parametrize(("path", "by", "row"), UNKNOWN)
-def test_memsets_and_lists_without_sizes_are_no_roof(
-    path: str, by: tuple[str, ...], row: tuple[str | None, ...]
-) -> None:
+def test_memsets_and_lists_without_sizes_are_no_roof(path, by, row):
     profile = open_traces.profile(path, copies=True)
     tables = [profile.roofline(by=by), profile.summary(by)]
     overview = open_traces.report(path, "overview")
@@ -119,7 +117,7 @@ def test_memsets_and_lists_without_sizes_are_no_roof(
             assert found["lost_ns"] is None
 
 
-def test_a_memset_that_no_gpu_does_has_no_rate() -> None:
+def test_a_memset_that_no_gpu_does_has_no_rate():
     """nvprof records 93 MB in 1.376 us: 67.7 TB/s on a V100."""
     profile = open_traces.profile("pyprof/lm_v100_nvprof.sql", copies=True)
     rows = [row for row in profile.copies().rows() if row["size_class"] == "16-256 MB"]

@@ -53,7 +53,7 @@ def gaps_of(work: list[Work]) -> Iterator[tuple[int, Work]]:
 
 
 @pytest.mark.parametrize("path", TRACES)
-def test_causes_add_up_to_the_idle_time(path: str) -> None:
+def test_causes_add_up_to_the_idle_time(path):
     expected = {
         device: [after.start - begin for begin, after in gaps_of(work)]
         for device, work in work_of(path).items()
@@ -78,7 +78,7 @@ def is_loader(name: str) -> bool:
 
 
 @pytest.mark.parametrize("path", KINETO)
-def test_causes_that_need_no_host_threads(path: str) -> None:
+def test_causes_that_need_no_host_threads(path):
     """Unknown launches, queued work, and the union of data loaders on the launching thread."""
     loaders = [
         ((each["pid"], each["tid"]), *times(each))
@@ -133,7 +133,7 @@ FIGURES = [
 
 
 @pytest.mark.parametrize(("path", "cause", "ms"), FIGURES)
-def test_figures(path: str, cause: str, ms: float) -> None:
+def test_figures(path, cause, ms):
     rows = open_traces.profile(path, copies=True).trim(":").idle().rows()
     found = sum(row["ns"] for row in rows if row["cause"] == cause)
     assert found / 1e6 == pytest.approx(ms, abs=0.06)
@@ -149,9 +149,7 @@ def test_figures(path: str, cause: str, ms: float) -> None:
         (PARTICLES, "code loading", {"cudaLaunchKernel"}, 100),
     ],
 )
-def test_calls_take_their_part_of_the_gaps(
-    path: str, cause: str, calls: set[str], least_us: float
-) -> None:
+def test_calls_take_their_part_of_the_gaps(path, cause, calls, least_us):
     spans = [times(each) for each in events(path, CALLS) if each["name"] in calls]
     spans = [each for each in spans if each[1] - each[0] >= 1000 * least_us]
     expected = 0
@@ -168,7 +166,7 @@ def test_calls_take_their_part_of_the_gaps(
     assert rows[cause]["call"] in calls
 
 
-def test_an_operator_of_a_short_part_of_a_gap_is_not_its_place() -> None:
+def test_an_operator_of_a_short_part_of_a_gap_is_not_its_place():
     """`sub` is open for 119 us of 366 ms; no operator, range or line covers the rest."""
     profile = open_traces.profile(PARTICLES, copies=True)
     first, second = profile.idle(gaps=2).rows()
@@ -181,7 +179,7 @@ def test_an_operator_of_a_short_part_of_a_gap_is_not_its_place() -> None:
 
 
 @pytest.mark.parametrize("path", KINETO)
-def test_places_are_open_for_most_of_long_gaps(path: str) -> None:
+def test_places_are_open_for_most_of_long_gaps(path):
     """The operators of gaps in which the host runs Python."""
     opened: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for each in events(path, {"cpu_op", "operator"}):
@@ -196,12 +194,12 @@ def test_places_are_open_for_most_of_long_gaps(path: str) -> None:
 
 
 @pytest.mark.parametrize(("path", "share"), [(R50, 17.5), (BLOCKS, 8.8), (BLOCKS_AFTER, 32.8)])
-def test_starved_kernels(path: str, share: float) -> None:
+def test_starved_kernels(path, share):
     facts = open_traces.profile(path, copies=True).idle().facts
     assert round(100 * facts["starved"], 1) == share
 
 
-def test_hta_waits_for_the_host_on_a_gpu_with_one_stream() -> None:
+def test_hta_waits_for_the_host_on_a_gpu_with_one_stream():
     """HTA counts gaps whose launch begins in them: 97 % of r50's."""
     late, total = 0, 0
     for work in work_of(R50).values():
@@ -231,6 +229,6 @@ def test_hta_waits_for_the_host_on_a_gpu_with_one_stream() -> None:
         ("kineto/sglang_graph_decode.json.gz", "dependency", "call", "hipStreamWaitEvent"),
     ],
 )
-def test_where_to_look(path: str, cause: str, place: str, value: str) -> None:
+def test_where_to_look(path, cause, place, value):
     rows = open_traces.profile(path, copies=True).trim(":").idle().rows()
     assert next(row[place] for row in rows if row["cause"] == cause) == value

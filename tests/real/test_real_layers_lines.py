@@ -77,7 +77,7 @@ def total_is_that_of_the_rows(table: fastprof.Table, rows: list[dict[str, Any]])
 
 
 @every_trace
-def test_layers_are_sums_over_the_rows(path: str) -> None:
+def test_layers_are_sums_over_the_rows(path):
     rows, table = rows_of(path), profile_of(path).layers()
     recomputed = [row for row in rows if row.get("phase") == "recompute" and row["layer"]]
     expected = sums_of(
@@ -98,7 +98,7 @@ def test_layers_are_sums_over_the_rows(path: str) -> None:
 
 
 @every_trace
-def test_a_layer_is_its_own_time_and_that_of_its_children(path: str) -> None:
+def test_a_layer_is_its_own_time_and_that_of_its_children(path):
     rows = rows_of(path)
     depth = max((len(row["layer"]) for row in rows), default=0)
     for options in ({}, {"fold": True}, *({"depth": n} for n in range(1, depth + 1, 2))):
@@ -116,7 +116,7 @@ def test_a_layer_is_its_own_time_and_that_of_its_children(path: str) -> None:
 
 
 @every_trace
-def test_folded_rows_are_sums_of_the_layers(path: str) -> None:
+def test_folded_rows_are_sums_of_the_layers(path):
     table, folded = profile_of(path).layers(), profile_of(path).layers(fold=True)
     assert sum(folded["instances"]) == table.n_rows
     by_depth: dict[int, Counter[str]] = defaultdict(Counter)
@@ -132,7 +132,7 @@ def test_folded_rows_are_sums_of_the_layers(path: str) -> None:
 
 
 @every_trace
-def test_the_share_of_the_roof_is_ideal_time_by_time(path: str) -> None:
+def test_the_share_of_the_roof_is_ideal_time_by_time(path):
     rows, profile = rows_of(path), profile_of(path)
     ideal_times = ideals(path)
     table = profile.layers(depth=1)
@@ -154,7 +154,7 @@ def test_the_share_of_the_roof_is_ideal_time_by_time(path: str) -> None:
 
 
 @every_trace
-def test_lines_are_sums_over_the_rows(path: str) -> None:
+def test_lines_are_sums_over_the_rows(path):
     rows, profile = rows_of(path), profile_of(path)
     every = profile.lines("*") if any(row["trace"] for row in rows) else profile.lines()
     expected = sums_of(rows, lambda row: row["trace"])
@@ -174,7 +174,7 @@ def test_lines_are_sums_over_the_rows(path: str) -> None:
 
 
 @every_trace
-def test_functions_are_sums_of_lines(path: str) -> None:
+def test_functions_are_sums_of_lines(path):
     rows = rows_of(path)
     table = profile_of(path).lines(by="function")
     total_is_that_of_the_rows(table, rows)
@@ -182,7 +182,7 @@ def test_functions_are_sums_of_lines(path: str) -> None:
         assert row["own_ns"] <= row["gpu_ns"]
 
 
-def test_the_layers_of_a_network_have_the_times_that_were_published() -> None:
+def test_the_layers_of_a_network_have_the_times_that_were_published():
     """Milliseconds per iteration, of five: forward, backward, total."""
     table = profile_of(R18).layers(depth=2, steps="repetition")
     found = {row["name"]: row for row in table.rows()}
@@ -200,7 +200,7 @@ def test_the_layers_of_a_network_have_the_times_that_were_published() -> None:
         assert row["step_ns"] == pytest.approx(row["gpu_ns"] / 5, rel=5e-3)  # of four steps
 
 
-def test_the_lines_of_a_program_have_the_times_that_were_published() -> None:
+def test_the_lines_of_a_program_have_the_times_that_were_published():
     """Milliseconds per step, of six: forward, backward, total."""
     profile = fastprof.open(real(R50), copies=True, mine="*resnet*")
     found = {
@@ -221,7 +221,7 @@ def test_the_lines_of_a_program_have_the_times_that_were_published() -> None:
     assert optimizer["other_ns"] == optimizer["gpu_ns"] == pytest.approx(6e6 * 1.31, abs=6e4)
 
 
-def test_recomputed_work_counts_to_the_checkpointed_layers() -> None:
+def test_recomputed_work_counts_to_the_checkpointed_layers():
     recomputed = sum(
         row["sil"] for row in rows_of(CHECKPOINT) if row["phase"] == "recompute" and row["layer"]
     )
@@ -230,7 +230,7 @@ def test_recomputed_work_counts_to_the_checkpointed_layers() -> None:
     assert 0 < recomputed <= outermost["DistributedDataParallel_0"]["other_ns"]
 
 
-def test_equal_blocks_are_one_row() -> None:
+def test_equal_blocks_are_one_row():
     rows = {
         row["name"]: row
         for row in profile_of(OWL).layers(fold=True, where=["layer=*Encoder_0*"]).rows()
@@ -243,9 +243,7 @@ def test_equal_blocks_are_one_row() -> None:
     ("path", "report", "options", "text"),
     [(R18, "layers", {"depth": 2}, LAYERS), (R50, "lines", {}, LINES)],
 )
-def test_the_help_shows_what_the_report_prints(
-    path: str, report: str, options: dict[str, Any], text: str
-) -> None:
+def test_the_help_shows_what_the_report_prints(path, report, options, text):
     _, _, example = text.partition("$ fastprof")
     shown = example.partition("\n")[2]
     printed = profile_of(path).report(report, **options).text(width=80)

@@ -14,7 +14,7 @@ US = 1000
 
 
 @pytest.mark.parametrize("path", TRACES)
-def test_savings_add_up_to_the_replay_of_all_changes(path: str) -> None:
+def test_savings_add_up_to_the_replay_of_all_changes(path):
     table = report(path, "advise")
     rows = [row for row in table.rows() if row["saving_ns"] is not None]
     assert [row["saving_ns"] is None for row in table.rows()] == (
@@ -34,7 +34,7 @@ def test_savings_add_up_to_the_replay_of_all_changes(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", TRACES)
-def test_no_finding_saves_more_than_one_above_it(path: str) -> None:
+def test_no_finding_saves_more_than_one_above_it(path):
     table = report(path, "advise")
     rows = [row for row in table.rows() if row["saving_ns"] is not None]
     savings = [row["saving_ns"] for row in rows]
@@ -48,7 +48,7 @@ def test_no_finding_saves_more_than_one_above_it(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", TRACES)
-def test_every_screen_opens_with_the_same_sentence(path: str) -> None:
+def test_every_screen_opens_with_the_same_sentence(path):
     table, overview = report(path, "advise"), report(path, "overview")
     sentence = table.facts["answer"]
     assert sentence.endswith(".")
@@ -91,13 +91,11 @@ SENTENCES = {
 
 
 @pytest.mark.parametrize(("path", "words"), SENTENCES.items())
-def test_sentences(path: str, words: str) -> None:
+def test_sentences(path, words):
     assert words in report(path, "advise").facts["answer"]
 
 
-def test_tensors_that_are_freed_one_by_one(
-    path: str = "kineto/resnet18_mi300_full.json.gz",
-) -> None:
+def test_tensors_that_are_freed_one_by_one(path="kineto/resnet18_mi300_full.json.gz"):
     """1427 hipFree in 5 steps: the run is without the caching allocator, by the file's name."""
     rows = {row["id"]: row for row in report(path, "advise").rows()}
     assert "the caching allocator is off" in rows["alloc"]["remedy"]
@@ -105,9 +103,7 @@ def test_tensors_that_are_freed_one_by_one(
     assert not any("caching allocator is off" in row["remedy"] for row in cached)
 
 
-def test_uploads_that_fill_the_run_are_not_to_be_hidden(
-    path: str = "nsys/fsdp_upload_2gpu_h100.sqlite",
-) -> None:
+def test_uploads_that_fill_the_run_are_not_to_be_hidden(path="nsys/fsdp_upload_2gpu_h100.sqlite"):
     """95 % of the busy time are uploads, which little else can hide: they are to go."""
     rows = {row["id"]: row for row in profile(path, copies=True).advise(min=0).rows()}
     assert "exposed-copy" not in rows

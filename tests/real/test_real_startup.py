@@ -37,7 +37,7 @@ def launched_in(path: str, name: str) -> tuple[int, int]:
     return sum(end - start for start, end in work), len(work)
 
 
-def test_the_answer_is_about_the_benchmark() -> None:
+def test_the_answer_is_about_the_benchmark():
     profile = open_traces.profile(LM, copies=True)
     steps = profile.find_steps()
     busy, n = launched_in(LM, "benchmark_loop")
@@ -55,7 +55,7 @@ def test_the_answer_is_about_the_benchmark() -> None:
     assert not {"exposed-copy", "alloc"} & set(table["findings"]["id"].tolist())
 
 
-def test_the_benchmark_of_forward_passes_follows_warm_up_with_backward_passes() -> None:
+def test_the_benchmark_of_forward_passes_follows_warm_up_with_backward_passes():
     profile = open_traces.profile(RTX3070, copies=True)
     steps = profile.find_steps()
     assert "start-up 1.806 s (Initialize Model, Warm-up)" in steps.left_out
@@ -66,7 +66,7 @@ def test_the_benchmark_of_forward_passes_follows_warm_up_with_backward_passes() 
 
 
 @pytest.mark.parametrize("part", ["warmup", "warm*"])
-def test_a_part_named_by_a_range(part: str) -> None:
+def test_a_part_named_by_a_range(part):
     profile = open_traces.profile(LM, copies=True).trim(part)
     busy, n = launched_in(LM, "warmup")
     assert profile.overview().facts["busy_ns"] == busy
@@ -74,7 +74,7 @@ def test_a_part_named_by_a_range(part: str) -> None:
     assert (summary.total["gpu_ns"], summary.total["kernels"]) == (busy, n)
 
 
-def test_parts_by_time_add_up_to_the_capture() -> None:
+def test_parts_by_time_add_up_to_the_capture():
     profile = open_traces.profile(LM, copies=True)
     parts = [profile.trim(part).summary().total for part in (":2.5s", "2.5s:6s", "6s:")]
     whole = profile.trim(":").summary().total
@@ -83,7 +83,7 @@ def test_parts_by_time_add_up_to_the_capture() -> None:
 
 
 @pytest.mark.parametrize("name", ["cuda_gpu_kern_sum", "cuda_api_sum", "nvtx_sum"])
-def test_tables_of_nsys_add_up_over_parts(name: str) -> None:
+def test_tables_of_nsys_add_up_over_parts(name):
     profile = open_traces.profile(LM, copies=True)
 
     def count(part: str) -> int:
@@ -95,9 +95,7 @@ def test_tables_of_nsys_add_up_over_parts(name: str) -> None:
     assert sum(parts) == count(":")
 
 
-def test_allocations_add_up_over_parts(
-    path: str = "kineto/resnet50_2021_stack_memory.json.gz",
-) -> None:
+def test_allocations_add_up_over_parts(path="kineto/resnet50_2021_stack_memory.json.gz"):
     profile = open_traces.profile(path, copies=True)
     totals = [profile.trim(part).memory().total for part in (":400ms", "400ms:", ":")]
     for name in ("allocations", "allocated_bytes"):
@@ -112,7 +110,7 @@ def test_allocations_add_up_over_parts(
         ("pyprof/vsr_a100_nsys2024.sqlite", "83%"),
     ],
 )
-def test_captures_of_first_calls_say_so(path: str, share: str) -> None:
+def test_captures_of_first_calls_say_so(path, share):
     profile = open_traces.profile(path, copies=True)
     assert profile.find_steps().source == "none"
     text = profile.overview().text()
@@ -132,5 +130,5 @@ def test_captures_of_first_calls_say_so(path: str, share: str) -> None:
         "pyprof/lm_v100_nvprof.sql",
     ],
 )
-def test_other_captures_have_no_start_up(path: str) -> None:
+def test_other_captures_have_no_start_up(path):
     assert open_traces.profile(path, copies=True).find_steps().left_out == ""

@@ -58,7 +58,7 @@ def windows(path: str, work: list[Work]) -> Iterator[tuple[int, int] | None]:
 
 
 @pytest.mark.parametrize("path", TRACES)
-def test_rows_are_the_unions_of_the_file(path: str) -> None:
+def test_rows_are_the_unions_of_the_file(path):
     everything = work_of(path)
     devices = sorted({each.device for each in everything})
     of_device = {device: [e for e in everything if e.device == device] for device in devices}
@@ -88,7 +88,7 @@ MARKED = (
 
 
 @pytest.mark.parametrize("path", MARKED)
-def test_a_step_reaches_from_the_end_of_the_work_before_to_the_end_of_its_own(path: str) -> None:
+def test_a_step_reaches_from_the_end_of_the_work_before_to_the_end_of_its_own(path):
     spans, launched = {}, {}
     for each in events(path):
         if match := re.fullmatch(r"ProfilerStep#(\d+)", each.get("name", "")):
@@ -126,7 +126,7 @@ def test_a_step_reaches_from_the_end_of_the_work_before_to_the_end_of_its_own(pa
         (None, (705_997_000, 513_922_000, 70_838_000, 94_499_000, 26_738_000, 158_196_000)),
     ],
 )
-def test_six_steps_of_a_recommender(where: str | None, figures: tuple[int, ...]) -> None:
+def test_six_steps_of_a_recommender(where, figures):
     columns = (
         "wall_ns", "compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns",
         "hidden_communication_ns",
@@ -135,14 +135,14 @@ def test_six_steps_of_a_recommender(where: str | None, figures: tuple[int, ...])
     assert tuple(sum(row[name] for row in rows) for name in columns) == figures
 
 
-def test_the_plugin_of_tensorboard_agrees_on_the_work_of_a_step() -> None:
+def test_the_plugin_of_tensorboard_agrees_on_the_work_of_a_step():
     """Kernels 98 589 us, copies 1915 and memsets 89 us; on one stream, so sums are unions."""
     rows = rows_of("kineto/resnet50_2021_stack_memory.json.gz")
     for name, microseconds in (("compute_ns", 98_589), ("copy_ns", 1915 + 89)):
         assert round(sum(row[name] for row in rows) / 6000) == microseconds
 
 
-def test_steps_with_loader_workers_have_an_outlier() -> None:
+def test_steps_with_loader_workers_have_an_outlier():
     table = profile("kineto/resnet50_2021_4workers.json.gz", copies=True).steps()
     assert table["flag"].tolist() == ["cut", "", "", "", "outlier", ""]
     (second,) = table.facts["outliers"]
@@ -157,7 +157,7 @@ def test_steps_with_loader_workers_have_an_outlier() -> None:
 
 
 @pytest.mark.parametrize("path", TRACES)
-def test_host_times_fit_the_step(path: str) -> None:
+def test_host_times_fit_the_step(path):
     trace = profile(path, copies=True)
     threads = len(np.unique(trace.api.thread)) if len(trace.api) else 0
     for row in trace.steps().rows():
@@ -175,9 +175,7 @@ def test_host_times_fit_the_step(path: str) -> None:
         ("train_v100_2022", "step!=na", 51_692, 514_576, 178_246, 725),
     ],
 )
-def test_a_capture_has_the_temporal_breakdown_of_hta(
-    name: str, where: str | None, idle: int, compute: int, other: int, before: int
-) -> None:
+def test_a_capture_has_the_temporal_breakdown_of_hta(name, where, idle, compute, other, before):
     """get_temporal_breakdown() of HTA 0.5.0 with include_last_profiler_step, us."""
     (row,) = rows_of(f"kineto/{name}.json.gz", steps="none", where=where)
     assert row["idle_ns"] == 1000 * (idle + before)

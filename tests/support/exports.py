@@ -111,17 +111,9 @@ class Export:
         **columns: Any,
     ) -> Export:
         """A call of the CUDA runtime. For one of the driver give `eventClass=1`."""
-        return self.row(
-            "CUPTI_ACTIVITY_KIND_RUNTIME",
-            **{
-                "start": start,
-                "end": end,
-                "globalTid": global_tid(pid, tid),
-                "correlationId": corr,
-                "nameId": self.string(name),
-                **columns,
-            },
-        )
+        thread = {"globalTid": global_tid(pid, tid), "nameId": self.string(name)}
+        own = {"start": start, "end": end, "correlationId": corr, **thread}
+        return self.row("CUPTI_ACTIVITY_KIND_RUNTIME", **(own | columns))
 
     def work(
         self,
@@ -161,19 +153,11 @@ class Export:
 
         `event` makes it another of `nsys_schemas.EVENT_TYPES`.
         """
-        return self.row(
-            "NVTX_EVENTS",
-            **{
-                "start": start,
-                "end": end,
-                "eventType": self.event_types[event],
-                "text": None if registered else text,
-                "textId": self.string(text) if registered and text is not None else None,
-                "globalTid": global_tid(pid, tid),
-                "domainId": domain,
-                **columns,
-            },
-        )
+        own = {"start": start, "end": end, "eventType": self.event_types[event]}
+        own |= {"globalTid": global_tid(pid, tid), "domainId": domain}
+        own["text"] = None if registered else text
+        own["textId"] = self.string(text) if registered and text is not None else None
+        return self.row("NVTX_EVENTS", **(own | columns))
 
     def start_end(
         self,
@@ -206,19 +190,10 @@ class Export:
         **columns: Any,
     ) -> Export:
         """The making of a node of a CUDA graph; `original` is the node that it is a clone of."""
-        return self.row(
-            "CUDA_GRAPH_NODE_EVENTS",
-            **{
-                "start": start,
-                "end": end,
-                "eventClass": 95,
-                "globalTid": global_tid(pid, tid),
-                "nameId": self.string("Graph Node Creation"),
-                "graphNodeId": node,
-                "originalGraphNodeId": original,
-                **columns,
-            },
-        )
+        thread = {"globalTid": global_tid(pid, tid), "nameId": self.string("Graph Node Creation")}
+        nodes = {"graphNodeId": node, "originalGraphNodeId": original}
+        own = {"start": start, "end": end, "eventClass": 95, **thread, **nodes}
+        return self.row("CUDA_GRAPH_NODE_EVENTS", **(own | columns))
 
     def gpu(
         self,
@@ -228,18 +203,9 @@ class Export:
         **columns: Any,
     ) -> Export:
         """A GPU of the machine."""
-        return self.row(
-            "TARGET_INFO_GPU",
-            **{
-                "vmId": VM,
-                "id": device,
-                "name": name,
-                "cuDevice": device,
-                "computeMajor": compute[0],
-                "computeMinor": compute[1],
-                **columns,
-            },
-        )
+        own = {"vmId": VM, "id": device, "cuDevice": device, "name": name}
+        own |= {"computeMajor": compute[0], "computeMinor": compute[1]}
+        return self.row("TARGET_INFO_GPU", **(own | columns))
 
     def row(self, table: str, **columns: Any) -> Export:
         """A row of any table; columns that the written schema does not have are left out."""
@@ -331,19 +297,9 @@ class Export:
         stream: int = 7,
         **columns: Any,
     ) -> Export:
-        return self.row(
-            table,
-            **{
-                "start": start,
-                "end": end,
-                "deviceId": device,
-                "contextId": context,
-                "streamId": stream,
-                "correlationId": corr,
-                "globalPid": global_tid(pid, 0),
-                **columns,
-            },
-        )
+        place = {"deviceId": device, "contextId": context, "streamId": stream}
+        own = {"start": start, "end": end, "correlationId": corr, "globalPid": global_tid(pid, 0)}
+        return self.row(table, **(own | place | columns))
 
     def _count(self, table: str) -> int:
         return len(self._rows.get(table, ()))

@@ -6,11 +6,11 @@ Tests compare the report on the export with PyProf's output for the NVProf file.
 import shutil
 import sqlite3
 import struct
-import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from support import processes
 from support.exports import Export
 from support.real_data import open_read_only
 
@@ -71,9 +71,7 @@ def demangle(names: Iterable[str]) -> dict[str, str]:
     program = shutil.which("c++filt")
     if program is None or not names:
         return {name: name for name in names}
-    done = subprocess.run(
-        [program], input="\n".join(names), capture_output=True, text=True, check=True
-    )
+    done = processes.ran([program], input="\n".join(names), check=True)
     return dict(zip(names, done.stdout.splitlines(), strict=True))
 
 

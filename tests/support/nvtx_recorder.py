@@ -12,14 +12,13 @@ The ranges are read from the file by SQL; nvtx_read_back reads them with fastpro
 """
 
 import os
-import subprocess
 import sys
 import tempfile
 import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
-from support import torch_server
+from support import processes, torch_server
 from support.nvtx_recording import Range, Recording
 from support.nvtx_tool import export, logs
 from support.nvtx_tool.library import Unavailable, core_api, library, why_not
@@ -82,11 +81,9 @@ def record(
     with tempfile.TemporaryDirectory(prefix="fastprof-nvtx-", dir=memory) as log_directory:
         log = Path(log_directory) / "log"
         words = [str(program), *args]
-        result = subprocess.run(
+        result = processes.ran(
             torch_server.command(*words) if with_torch else [sys.executable, *words],
             env={**os.environ, **(env or {}), **attached(log)},
-            capture_output=True,
-            text=True,
             timeout=timeout,
         )
         if result.returncode != status:

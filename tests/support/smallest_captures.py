@@ -13,6 +13,7 @@ from support.exports import Export
 from support.kineto_files import TID, KinetoFile
 from support.memory_snapshots import Snapshot
 from support.nvprof_files import NvprofFile
+from support.sqlite_files import execute
 
 Maker = Callable[[Path], Path]
 
@@ -133,13 +134,7 @@ def _changed(make: Maker, *statements: str) -> Maker:
 
     def changed(folder: Path) -> Path:
         path = make(folder)
-        connection = sqlite3.connect(path)
-        connection.execute("PRAGMA synchronous = OFF")
-        with connection:
-            for statement in statements:
-                connection.execute(statement)
-        connection.close()
-        return path
+        return execute(path, *statements)
 
     return changed
 

@@ -5,6 +5,7 @@ import ctypes
 import random
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import apsw
 
@@ -196,3 +197,9 @@ def execute(path: Path, *statements: str) -> Path:
     connection.commit()
     connection.close()
     return path
+
+
+def query(path: Path, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+    """The rows of a statement."""
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        return connection.execute(statement, values).fetchall()

@@ -1,6 +1,7 @@
 """Waiting for a condition instead of a time, which a busy machine makes longer."""
 
 import os
+import threading
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -23,6 +24,15 @@ def wait_for(condition: Callable[[], Result], seconds: float = PATIENCE) -> Resu
             raise TimeoutError(f"{condition} is false after {seconds:.0f} s")
         time.sleep(0.005)
     return found
+
+
+def in_threads(*calls: Callable[[], object]) -> None:
+    """Make calls at the same time, each in a thread of its own, and wait for their ends."""
+    threads = [threading.Thread(target=call) for call in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
 
 
 def is_alive(pid: int) -> bool:

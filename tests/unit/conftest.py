@@ -7,6 +7,7 @@ import pytest
 from bench.generate import generate
 
 import fastprof
+from fastprof.cli import main
 
 
 @pytest.fixture
@@ -57,3 +58,16 @@ def trace(generated):
 def profile(trace):
     """The profile of `trace`, with copies."""
     return fastprof.open(trace, copies=True)
+
+
+@pytest.fixture
+def usage_error(capfd):
+    """A function from the words of a command that are a usage error to its message."""
+
+    def refused(*words):
+        with pytest.raises(SystemExit) as caught:
+            main([*words])
+        assert caught.value.code == 2
+        return capfd.readouterr().err
+
+    return refused

@@ -12,6 +12,7 @@ import pytest
 
 from fastprof.analysis.diff import captures
 from fastprof.errors import BadInputError
+from support import processes
 from support.training_files import call, nsys
 from support.waiting import PATIENCE, is_alive, wait_for
 
@@ -28,15 +29,12 @@ def program(text: str, *words: object) -> list[str]:
 
 def ran(text: str, *words: object, **variables: str) -> tuple[Any, str]:
     """What a program prints, as JSON, and its stderr."""
-    done = subprocess.run(
-        program(text, *words), capture_output=True, text=True, timeout=PATIENCE,
-        env={**os.environ, **variables},
-    )  # fmt: skip
+    done = processes.ran(program(text, *words), env={**os.environ, **variables})
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout), done.stderr
 
 
-def test_the_function_runs_in_a_fork_that_sees_the_objects_of_now() -> None:
+def test_the_function_runs_in_a_fork_that_sees_the_objects_of_now():
     (same, found), _ = ran(
         "seen = [1]\n"
         "with ForkedCall(lambda: (os.getpid(), seen)) as forked:\n"
@@ -47,7 +45,7 @@ def test_the_function_runs_in_a_fork_that_sees_the_objects_of_now() -> None:
     assert (same, found) == (False, [1])
 
 
-def test_what_the_fork_prints_comes_with_its_result() -> None:
+def test_what_the_fork_prints_comes_with_its_result():
     _, printed = ran(
         "with ForkedCall(lambda: print('second', file=sys.stderr)) as forked:\n"
         "    time.sleep(0.1)\n"
@@ -63,7 +61,7 @@ def test_what_the_fork_prints_comes_with_its_result() -> None:
     ["1 / 0", "os._exit(3)", "os.kill(os.getpid(), 9)", "lambda: 0"],
     ids=["an error", "an exit", "a kill", "no pickle"],
 )
-def test_a_fork_that_gives_no_result_is_replaced_by_a_call_here(elsewhere: str) -> None:
+def test_a_fork_that_gives_no_result_is_replaced_by_a_call_here(elsewhere):
     found, printed = ran(
         "pid = os.getpid()\n"
         f"with ForkedCall(lambda: pid if os.getpid() == pid else ({elsewhere})) as forked:\n"
@@ -72,7 +70,7 @@ def test_a_fork_that_gives_no_result_is_replaced_by_a_call_here(elsewhere: str) 
     assert (found, printed) == (True, "")
 
 
-def test_a_process_with_threads_does_not_fork() -> None:
+def test_a_process_with_threads_does_not_fork():
     found, _ = ran(
         "end = threading.Event(); thread = threading.Thread(target=end.wait); thread.start()\n"
         "with ForkedCall(os.getpid) as forked:\n"
@@ -82,7 +80,7 @@ def test_a_process_with_threads_does_not_fork() -> None:
     assert found is True
 
 
-def test_leaving_ends_the_fork() -> None:
+def test_leaving_ends_the_fork():
     pid, _ = ran(
         "with ForkedCall(lambda: time.sleep(1e6)) as forked:\n    pid = forked._process.pid\n"
         "print(pid)"
@@ -90,7 +88,7 @@ def test_leaving_ends_the_fork() -> None:
     assert not is_alive(pid)
 
 
-def test_ctrl_c_ends_both_at_once_and_only_the_caller_says_so() -> None:
+def test_ctrl_c_ends_both_at_once_and_only_the_caller_says_so():
     text = (
         "with ForkedCall(lambda: time.sleep(1e6)) as forked:\n"
         "    print(forked._process.pid, flush=True)\n"
@@ -100,7 +98,6 @@ def test_ctrl_c_ends_both_at_once_and_only_the_caller_says_so() -> None:
         program(text), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         start_new_session=True,
     )  # fmt: skip
-    assert started.stdout is not None
     fork = int(started.stdout.readline())
     os.killpg(started.pid, signal.SIGINT)
     printed = started.communicate(timeout=PATIENCE)[1]
@@ -135,7 +132,7 @@ def files(tmp_path: Path) -> list[Path]:
     return [nsys(tmp_path / f"{name}.sqlite", [work[:n]] * 4) for n, name in ((1, "a"), (2, "b"))]
 
 
-def test_a_fork_measures_the_second_capture(files: list[Path]) -> None:
+def test_a_fork_measures_the_second_capture(files):
     (expected, both), printed = ran(DIFF, "here", *files)
     assert both == [*map(str, files)]
     (found, first), printed_as_well = ran(DIFF, "fork", *files)
@@ -145,7 +142,7 @@ def test_a_fork_measures_the_second_capture(files: list[Path]) -> None:
 
 
 @pytest.mark.parametrize("missing", [(0,), (1,), (0, 1)])
-def test_errors_are_those_without_a_fork(files: list[Path], missing: tuple[int, ...]) -> None:
+def test_errors_are_those_without_a_fork(files, missing):
     for each in missing:
         files[each].unlink()
     (found, _), _ = ran(DIFF, "fork", *files)
@@ -153,15 +150,13 @@ def test_errors_are_those_without_a_fork(files: list[Path], missing: tuple[int, 
     assert str(files[missing[0]]) in found[1]
 
 
-def test_small_captures_are_measured_here(files: list[Path]) -> None:
+def test_small_captures_are_measured_here(files):
     assert max(each.stat().st_size for each in files) < captures._LARGE
     (_, opened), _ = ran(DIFF, "here", *files)
     assert len(opened) == 2
 
 
-def test_captures_that_do_not_fit_in_memory_together_are_measured_in_turn(
-    files: list[Path],
-) -> None:
+def test_captures_that_do_not_fit_in_memory_together_are_measured_in_turn(files):
     largest = max(each.stat().st_size for each in files)
     (_, opened), _ = ran(DIFF, "fork", *files, FASTPROF_MEMORY=str(6 * largest))
     assert len(opened) == 2

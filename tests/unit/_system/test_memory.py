@@ -5,7 +5,6 @@ import gc
 import json
 import os
 import resource
-import subprocess
 import sys
 import weakref
 from pathlib import Path
@@ -20,9 +19,9 @@ from fastprof.page.section import memory_of_page
 from fastprof.readers import detect as memory_estimate
 from fastprof.readers.detect import detect_trace
 from fastprof.readers.sqlite.database import Database
+from support import processes
 from support.commands import one_line, run
 from support.hypothesis_profiles import some
-from support.waiting import PATIENCE
 
 if not sys.platform.startswith("linux"):
     pytest.skip("how much memory there is is known on Linux only", allow_module_level=True)
@@ -122,12 +121,7 @@ print(peak() - before)
 
 def peak(*words) -> int:
     """The growth of a command's memory in bytes."""
-    done = subprocess.run(
-        [sys.executable, "-c", PEAK, *map(str, words)],
-        capture_output=True,
-        check=True,
-        timeout=PATIENCE,
-    )
+    done = processes.python("-c", PEAK, *map(str, words), check=True, text=False)
     return int(done.stdout)
 
 

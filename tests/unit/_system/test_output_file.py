@@ -4,7 +4,6 @@ import ast
 import os
 import shutil
 import signal
-import sqlite3
 import stat
 import subprocess
 import threading
@@ -19,10 +18,11 @@ from fastprof.cli import output as output_module
 from fastprof.cli.output import FOLDERS, INPUTS, OUTPUTS
 from fastprof.errors import OutputError
 from fastprof.exports.registry import FORMATS
-from support import every_command
+from support import every_command, processes
 from support.commands import command, state_of
 from support.every_command import run_here
 from support.exports import Export
+from support.sqlite_files import execute, query
 from support.waiting import PATIENCE
 
 PACKAGE = Path(output_module.__file__).parents[1]
@@ -82,7 +82,7 @@ def words_of(name: str, option: str, trace: Path, target: str) -> list[str]:
     return [*every_command.reading(name, trace), option, target]
 
 
-def test_every_argument_that_names_a_file_is_an_input_or_an_output() -> None:
+def test_every_argument_that_names_a_file_is_an_input_or_an_output():
     known = {*OUTPUTS, *INPUTS, *FOLDERS}
     unknown = [
         f"{name} {action.option_strings or action.dest}"
@@ -96,7 +96,7 @@ def test_every_argument_that_names_a_file_is_an_input_or_an_output() -> None:
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
-def test_no_command_writes_over_its_input(spelling: str, trace: Path) -> None:
+def test_no_command_writes_over_its_input(spelling, trace):
     target = SPELLINGS[spelling](trace)  # type: ignore[operator]
     before = state_of(trace.parent)
     for name, option in WRITERS:
@@ -109,7 +109,7 @@ def test_no_command_writes_over_its_input(spelling: str, trace: Path) -> None:
         assert state_of(trace.parent) == before
 
 
-def test_a_chart_is_not_drawn_over_the_input(trace: Path) -> None:
+def test_a_chart_is_not_drawn_over_the_input(trace):
     link = trace.with_name("roof.svg")
     link.symlink_to(trace)
     before = state_of(trace.parent)
@@ -119,9 +119,7 @@ def test_a_chart_is_not_drawn_over_the_input(trace: Path) -> None:
 
 
 @pytest.mark.parametrize("to", FORMATS)
-def test_no_export_writes_over_its_input_when_only_the_writer_looks(
-    to: str, trace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_export_writes_over_its_input_when_only_the_writer_looks(to, trace, monkeypatch):
     monkeypatch.setattr(output_module, "OUTPUTS", {})
     before = state_of(trace.parent)
     done = run_here("export", trace, "--to", to, "-o", trace)
@@ -130,7 +128,7 @@ def test_no_export_writes_over_its_input_when_only_the_writer_looks(
     assert state_of(trace.parent) == before
 
 
-def test_files_of_a_directory_and_of_a_run_are_inputs(trace: Path) -> None:
+def test_files_of_a_directory_and_of_a_run_are_inputs(trace):
     other = trace.with_name("rank1.json")
     other.write_text('{"traceEvents": []}')
     facts = trace.with_name("run.json")
@@ -147,7 +145,7 @@ def test_files_of_a_directory_and_of_a_run_are_inputs(trace: Path) -> None:
     assert state_of(trace.parent) == before
 
 
-def test_stored_results_and_graph_captures_and_cost_files_are_inputs(trace: Path) -> None:
+def test_stored_results_and_graph_captures_and_cost_files_are_inputs(trace):
     folder = trace.with_name("store")
     folder.mkdir()
     for name in ("baseline.parquet", "predictions.json", "costs.py"):
@@ -166,7 +164,7 @@ def test_stored_results_and_graph_captures_and_cost_files_are_inputs(trace: Path
     assert state_of(trace.parent) == before
 
 
-def test_two_outputs_are_two_files(trace: Path, tmp_path: Path) -> None:
+def test_two_outputs_are_two_files(trace, tmp_path):
     after = Path(shutil.copy(trace, tmp_path / "after.sqlite"))
     out = tmp_path / "out"
     words = ["diff", str(trace), str(after), "-o", str(out), "--html"]
@@ -176,7 +174,7 @@ def test_two_outputs_are_two_files(trace: Path, tmp_path: Path) -> None:
     assert run_here("diff", *words[1:3], "-o", os.devnull, "--html", os.devnull).code == 0
 
 
-def test_the_export_beside_a_report_is_kept(trace: Path) -> None:
+def test_the_export_beside_a_report_is_kept(trace):
     report = trace.with_suffix(".nsys-rep")
     report.write_bytes(b"NVIDIA Tegra Profiler Report\n")
     before = state_of(trace.parent)
@@ -185,7 +183,7 @@ def test_the_export_beside_a_report_is_kept(trace: Path) -> None:
     assert state_of(trace.parent) == before
 
 
-def test_a_stream_is_not_sent_to_the_input(trace: Path, tmp_path: Path) -> None:
+def test_a_stream_is_not_sent_to_the_input(trace, tmp_path):
     before = trace.read_bytes()
     with trace.open("ab") as file:
         done = subprocess.run(
@@ -197,14 +195,12 @@ def test_a_stream_is_not_sent_to_the_input(trace: Path, tmp_path: Path) -> None:
     assert run_here("parse", trace, "-o", lines).code == 0
     before = lines.read_bytes()
     with lines.open("rb") as file:
-        done = subprocess.run(
-            command("prof", "-o", lines), stdin=file, capture_output=True, timeout=PATIENCE
-        )
+        done = processes.ran(command("prof", "-o", lines), stdin=file, text=False)
     assert (done.returncode, b"is an input" in done.stderr) == (1, True)
     assert lines.read_bytes() == before
 
 
-def test_the_library_does_not_export_over_the_capture(trace: Path) -> None:
+def test_the_library_does_not_export_over_the_capture(trace):
     import fastprof
 
     before = trace.read_bytes()
@@ -215,12 +211,8 @@ def test_the_library_does_not_export_over_the_capture(trace: Path) -> None:
 
 
 @pytest.mark.parametrize("journal", ["DELETE", "WAL"])
-def test_reading_changes_nothing_beside_the_capture(
-    journal: str, trace: Path, tmp_path: Path
-) -> None:
-    connection = sqlite3.connect(trace)
-    connection.execute(f"PRAGMA journal_mode = {journal}")
-    connection.close()
+def test_reading_changes_nothing_beside_the_capture(journal, trace, tmp_path):
+    execute(trace, f"PRAGMA journal_mode = {journal}")
     for each in trace.parent.glob("net.sqlite-*"):
         each.unlink()
     os.utime(trace, ns=(10**18, 10**18))
@@ -236,7 +228,7 @@ def test_reading_changes_nothing_beside_the_capture(
 
 
 @pytest.mark.parametrize("to", [each for each in FORMATS if each != "pstats"])
-def test_a_pipe_is_written_into(to: str, trace: Path, tmp_path: Path) -> None:
+def test_a_pipe_is_written_into(to, trace, tmp_path):
     pipe, got = tmp_path / "pipe", []
     os.mkfifo(pipe)
     reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()))
@@ -250,19 +242,15 @@ def test_a_pipe_is_written_into(to: str, trace: Path, tmp_path: Path) -> None:
     assert len(got[0]) == plain.stat().st_size
 
 
-def test_a_database_is_compressed_and_sent_to_a_pipe(trace: Path, tmp_path: Path) -> None:
-    done = subprocess.run(
-        command("export", trace, "--to", "sqlite"), capture_output=True, timeout=PATIENCE
-    )
+def test_a_database_is_compressed_and_sent_to_a_pipe(trace, tmp_path):
+    done = processes.ran(command("export", trace, "--to", "sqlite"), text=False)
     (tmp_path / "x.sqlite").write_bytes(done.stdout)
-    connection = sqlite3.connect(tmp_path / "x.sqlite")
-    assert connection.execute("SELECT count(*) FROM kernels").fetchall() == [(3,)]
-    connection.close()
+    assert query(tmp_path / "x.sqlite", "SELECT count(*) FROM kernels") == [(3,)]
     assert run_here("export", trace, "--to", "sqlite", "-o", tmp_path / "x.gz").code == 0
     assert (tmp_path / "x.gz").read_bytes()[:2] == b"\x1f\x8b"
 
 
-def test_a_descriptor_is_written_into_where_it_stands(tmp_path: Path) -> None:
+def test_a_descriptor_is_written_into_where_it_stands(tmp_path):
     log = tmp_path / "log"
     log.write_bytes(b"before\n")
     inode = log.stat().st_ino
@@ -275,7 +263,7 @@ def test_a_descriptor_is_written_into_where_it_stands(tmp_path: Path) -> None:
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
 
 
-def test_links_are_followed_and_rings_and_directories_refused(trace: Path, tmp_path: Path) -> None:
+def test_links_are_followed_and_rings_and_directories_refused(trace, tmp_path):
     link, target = tmp_path / "link", tmp_path / "far"
     link.symlink_to(target)  # to nothing, yet
     assert run_here("prof", trace, "-o", link).code == 0
@@ -289,7 +277,7 @@ def test_links_are_followed_and_rings_and_directories_refused(trace: Path, tmp_p
     assert (tmp_path / "a").is_symlink()
 
 
-def test_permissions_are_those_of_the_replaced_file_or_of_a_new_one(tmp_path: Path) -> None:
+def test_permissions_are_those_of_the_replaced_file_or_of_a_new_one(tmp_path):
     old, new = tmp_path / "old", tmp_path / "new"
     old.write_bytes(b"x")
     old.chmod(0o600)
@@ -303,9 +291,7 @@ def test_permissions_are_those_of_the_replaced_file_or_of_a_new_one(tmp_path: Pa
     assert [stat.S_IMODE(path.stat().st_mode) for path in (old, new)] == [0o600, 0o640]
 
 
-def test_a_file_that_may_not_be_written_is_not_replaced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_may_not_be_written_is_not_replaced(tmp_path, monkeypatch):
     path = tmp_path / "kept"
     path.write_bytes(b"x")
     path.chmod(0o444)
@@ -315,7 +301,7 @@ def test_a_file_that_may_not_be_written_is_not_replaced(
     assert (path.read_bytes(), os.listdir(tmp_path)) == (b"x", ["kept"])
 
 
-def test_directories_with_the_name_of_a_temporary_file_are_kept(tmp_path: Path) -> None:
+def test_directories_with_the_name_of_a_temporary_file_are_kept(tmp_path):
     folder = tmp_path / ".out.csv.1-01234567.part"
     folder.mkdir()
     (folder / "thesis").write_text("data")
@@ -325,13 +311,13 @@ def test_directories_with_the_name_of_a_temporary_file_are_kept(tmp_path: Path) 
     assert (folder / "thesis").exists()
 
 
-def test_long_names_are_possible(tmp_path: Path) -> None:
+def test_long_names_are_possible(tmp_path):
     with output_file(tmp_path / ("x" * 250)) as file:
         file.write(b"x")
     assert [len(name) for name in os.listdir(tmp_path)] == [250]
 
 
-def test_a_planted_link_in_a_kept_directory_is_replaced(tmp_path: Path) -> None:
+def test_a_planted_link_in_a_kept_directory_is_replaced(tmp_path):
     victim, link = tmp_path / "victim", tmp_path / "stored"
     victim.write_bytes(b"keep")
     link.symlink_to(victim)
@@ -340,7 +326,7 @@ def test_a_planted_link_in_a_kept_directory_is_replaced(tmp_path: Path) -> None:
     assert (victim.read_bytes(), link.read_bytes(), link.is_symlink()) == (b"keep", b"new", False)
 
 
-def test_protection_ends_with_its_block(tmp_path: Path) -> None:
+def test_protection_ends_with_its_block(tmp_path):
     path = tmp_path / "x"
     path.write_bytes(b"x")
     with protected(lambda: [path]), pytest.raises(OutputError), output_file(path):
@@ -351,15 +337,9 @@ def test_protection_ends_with_its_block(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_export_leaves_nothing(
-    number: signal.Signals, trace: Path, tmp_path: Path
-) -> None:
-    connection = sqlite3.connect(trace)
+def test_an_interrupted_export_leaves_nothing(number, trace, tmp_path):
     table = "CUPTI_ACTIVITY_KIND_KERNEL"
-    with connection:
-        for _ in range(15):
-            connection.execute(f"INSERT INTO {table} SELECT * FROM {table}")
-    connection.close()
+    execute(trace, *[f"INSERT INTO {table} SELECT * FROM {table}"] * 15)
     (tmp_path / "to").mkdir()
     out = tmp_path / "to" / "net.sqlite"
     running = subprocess.Popen(
@@ -407,7 +387,7 @@ def writes(tree: ast.AST) -> bool:
     return False
 
 
-def test_no_other_module_opens_files_for_writing() -> None:
+def test_no_other_module_opens_files_for_writing():
     found = {
         str(path.relative_to(PACKAGE))
         for path in PACKAGE.rglob("*.py")

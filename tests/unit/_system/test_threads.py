@@ -1,14 +1,13 @@
 """Threads: values that are computed once, functions on several threads."""
 
 import os
-import subprocess
-import sys
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
 from fastprof._system.threads import SecondThread, computed_once, map_on_threads, usable_cores
+from support import processes
 
 WAIT = 30.0  # s
 
@@ -38,7 +37,7 @@ class Measured:
         return self.first + self.second
 
 
-def test_threads_that_need_the_same_value_compute_it_once() -> None:
+def test_threads_that_need_the_same_value_compute_it_once():
     measured, n = Measured(), 4
     ready = threading.Barrier(n)
 
@@ -53,7 +52,7 @@ def test_threads_that_need_the_same_value_compute_it_once() -> None:
     assert sorted(measured.calls) == ["first", "second", "sum"]
 
 
-def test_one_property_does_not_wait_for_another() -> None:
+def test_one_property_does_not_wait_for_another():
     measured = Measured()
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(lambda: measured.first)
@@ -61,7 +60,7 @@ def test_one_property_does_not_wait_for_another() -> None:
         assert first.result(WAIT) == 1
 
 
-def test_a_property_that_fails_is_computed_again() -> None:
+def test_a_property_that_fails_is_computed_again():
     class Failing:
         tries = 0
 
@@ -78,7 +77,7 @@ def test_a_property_that_fails_is_computed_again() -> None:
     assert failing.value == failing.value == 2
 
 
-def test_a_map_gives_results_in_order_on_as_many_threads_as_asked() -> None:
+def test_a_map_gives_results_in_order_on_as_many_threads_as_asked():
     used = set()
 
     def square(n: int) -> int:
@@ -91,9 +90,7 @@ def test_a_map_gives_results_in_order_on_as_many_threads_as_asked() -> None:
     assert map_on_threads(square, []) == []
 
 
-def test_a_map_raises_the_first_error_and_starts_nothing_more(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_map_raises_the_first_error_and_starts_nothing_more(monkeypatch):
     n, started, tried = 10, [], []
     all_cancelled = threading.Event()
     cancel = Future.cancel
@@ -117,7 +114,7 @@ def test_a_map_raises_the_first_error_and_starts_nothing_more(
     assert started[0] == 0 and len(started) <= 2  # one may start before all are cancelled
 
 
-def test_a_second_thread_runs_functions_in_order() -> None:
+def test_a_second_thread_runs_functions_in_order():
     ran: list[tuple[int, str]] = []
     with SecondThread() as second:
         tasks = [
@@ -130,7 +127,7 @@ def test_a_second_thread_runs_functions_in_order() -> None:
     assert {name for _, name in ran} != {threading.current_thread().name}
 
 
-def test_errors_of_a_second_thread_are_raised_where_the_result_is_needed() -> None:
+def test_errors_of_a_second_thread_are_raised_where_the_result_is_needed():
     with SecondThread() as second:
         failing, other = second.submit(lambda: 1 // 0), second.submit(lambda: 2)
         assert other.result() == 2
@@ -138,7 +135,7 @@ def test_errors_of_a_second_thread_are_raised_where_the_result_is_needed() -> No
             failing.result()
 
 
-def test_leaving_a_second_thread_waits_for_what_runs_and_cancels_the_rest() -> None:
+def test_leaving_a_second_thread_waits_for_what_runs_and_cancels_the_rest():
     begun, go_on = threading.Event(), threading.Event()
     ran: list[str] = []
 
@@ -188,14 +185,8 @@ except KeyboardInterrupt:
 
 
 @pytest.mark.parametrize("moment", ["start", "end"])
-def test_python_exits_after_an_interruption_of_a_second_thread(moment: str) -> None:
-    finished = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED.format(moment=moment)],
-        capture_output=True,
-        text=True,
-        timeout=WAIT,
-        check=True,
-    )
+def test_python_exits_after_an_interruption_of_a_second_thread(moment):
+    finished = processes.python("-c", INTERRUPTED.format(moment=moment), timeout=WAIT, check=True)
     assert finished.stdout.startswith("interrupted")
     assert not finished.stderr
 
@@ -213,13 +204,11 @@ print(len(os.listdir("/proc/self/task")), os.environ.get("OPENBLAS_NUM_THREADS")
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="needs the list of threads")
 @pytest.mark.parametrize("given", [None, "1", "2"])
-def test_numpy_is_imported_without_threads_of_its_own(given: str | None) -> None:
+def test_numpy_is_imported_without_threads_of_its_own(given):
     variables = {name: text for name, text in os.environ.items() if "NUM_THREADS" not in name}
     if given is not None:
         variables["OPENBLAS_NUM_THREADS"] = given
-    done = subprocess.run(
-        [sys.executable, "-c", IMPORT], env=variables, capture_output=True, text=True, check=True
-    )
+    done = processes.python("-c", IMPORT, env=variables, check=True)
     threads, setting = done.stdout.split()
     assert setting == str(given)
     assert int(threads) == 1 or given == "2"

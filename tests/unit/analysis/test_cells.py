@@ -15,7 +15,7 @@ from fastprof.analysis.keys import key_of
 from fastprof.analysis.roofline.ideal import ideals_of
 from fastprof.cli import main
 from fastprof.profile.cells import OF_CELLS, SUMS
-from support.waiting import PATIENCE
+from support.waiting import in_threads
 
 
 @pytest.fixture(scope="module", params=[1, 2])
@@ -121,9 +121,5 @@ class Counted:
 
 def test_a_property_of_two_threads_is_computed_once() -> None:
     counted, found = Counted(), []
-    threads = [threading.Thread(target=lambda: found.append(counted.number)) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(PATIENCE)
+    in_threads(*[lambda: found.append(counted.number)] * 2)
     assert found == [1, 1] and counted.computed == 1

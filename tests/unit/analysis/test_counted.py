@@ -42,9 +42,7 @@ class Run:
     ("processes", "n_gpus"),
     [({1: [0]}, 1), ({1: [0], 2: [1]}, 2), ({1: [0, 1]}, 2), ({1: [0], 2: [1, 2], 3: [3]}, 4)],
 )
-def test_a_time_per_step_is_that_of_one_gpu(
-    processes: dict[int, list[int]], n_gpus: int, tmp_path: Path
-) -> None:
+def test_a_time_per_step_is_that_of_one_gpu(processes, n_gpus, tmp_path):
     """However many processes and GPUs: rows compare with the length of a step."""
     run = Run()
     for pid, devices in processes.items():
@@ -71,7 +69,7 @@ def test_a_time_per_step_is_that_of_one_gpu(
     assert (note in profile.overview().text()) == (n_gpus > 1)
 
 
-def test_gpus_without_steps_are_summed_and_named(tmp_path: Path) -> None:
+def test_gpus_without_steps_are_summed_and_named(tmp_path):
     run = Run()
     for device in (0, 1):
         run.kernel(1_000, 5_000, "sgemm", device=device)
@@ -80,7 +78,7 @@ def test_gpus_without_steps_are_summed_and_named(tmp_path: Path) -> None:
     assert "2 GPUs(us)" in text and "times of rows are sums over 2 GPUs" in text
 
 
-def test_shares_are_of_the_time_beside_them(tmp_path: Path) -> None:
+def test_shares_are_of_the_time_beside_them(tmp_path):
     """Work before the steps is in no time per step, and a note says how much it is."""
     run = Run()
     run.kernel(1_000, 20_000, "warm_up")
@@ -101,7 +99,7 @@ def test_shares_are_of_the_time_beside_them(tmp_path: Path) -> None:
     assert "step_share" in shown and "share" not in shown
 
 
-def test_a_slow_first_step_is_told_too(tmp_path: Path) -> None:
+def test_a_slow_first_step_is_told_too(tmp_path):
     run = Run()
     run.steps(PID, [0])
     run.export.push_pop(-10 * STEP, 0, "step 9", tid=1)
@@ -112,7 +110,7 @@ def test_a_slow_first_step_is_told_too(tmp_path: Path) -> None:
     assert note in profile.summary().notes
 
 
-def test_overlapping_work_is_told_with_both_figures(tmp_path: Path) -> None:
+def test_overlapping_work_is_told_with_both_figures(tmp_path):
     run = Run()
     run.kernel(1_000, 100_000, "sgemm")
     run.kernel(21_000, 20_000, "sgemm", stream=8)
@@ -129,7 +127,7 @@ def test_overlapping_work_is_told_with_both_figures(tmp_path: Path) -> None:
     assert not [note for note in notes if "overlap" in note]
 
 
-def test_gpus_that_work_at_the_same_time_do_not_overlap(tmp_path: Path) -> None:
+def test_gpus_that_work_at_the_same_time_do_not_overlap(tmp_path):
     """Also if each process counts its GPU as 0."""
     run = Run()
     for pid in (1, 2):
@@ -139,7 +137,7 @@ def test_gpus_that_work_at_the_same_time_do_not_overlap(tmp_path: Path) -> None:
     assert "times of rows are sums over 2 GPUs" in notes
 
 
-def test_a_step_has_the_busy_time_of_the_screen(tmp_path: Path) -> None:
+def test_a_step_has_the_busy_time_of_the_screen(tmp_path):
     run = Run()
     run.steps(PID, [0])
     for number in range(4):

@@ -21,8 +21,7 @@ def capture(
         trace.op(at + 10, at + 500, "aten::mm", dims=[[64, 64], [64, 64]], types=["float", "float"])
         trace.launch(at + 20, at + 25, number + 1)
         trace.kernel(at + 30, at + 600, number + 1, device=device if number in damaged else 0)
-    trace.launch(2_950, 2_960, 9)
-    trace.kernel(start, start + 5, 9)
+    trace.launch(2_950, 2_960, 9).kernel(start, start + 5, 9)
     return fastprof.open(trace.write(path), copies=True)
 
 

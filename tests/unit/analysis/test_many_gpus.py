@@ -1,7 +1,5 @@
 """Files of very many GPUs: values and pages are of the largest, and tell of the others."""
 
-from pathlib import Path
-
 import pytest
 
 import fastprof
@@ -18,9 +16,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> fastprof.Profile:
 
 
 @pytest.mark.parametrize("report", ["idle", "overlap"])
-def test_values_of_gpus_are_of_the_largest_with_the_sums_of_the_others(
-    many: fastprof.Profile, report: str
-) -> None:
+def test_values_of_gpus_are_of_the_largest_with_the_sums_of_the_others(many, report):
     facts = many.report(report).facts
     assert len(facts["gpus"]) == MOST_GPUS
     assert facts["more_gpus"]["gpus"] == N - MOST_GPUS
@@ -28,7 +24,7 @@ def test_values_of_gpus_are_of_the_largest_with_the_sums_of_the_others(
     assert whole == N * 15_000  # a kernel each
 
 
-def test_lengths_of_steps_are_of_the_busiest_gpus(many: fastprof.Profile) -> None:
+def test_lengths_of_steps_are_of_the_busiest_gpus(many):
     table = many.report("steps")
     assert len(table.facts["lengths"]) == MOST_GPUS
     assert table.facts["more_gpus"] == {"gpus": N - MOST_GPUS}
@@ -36,12 +32,12 @@ def test_lengths_of_steps_are_of_the_busiest_gpus(many: fastprof.Profile) -> Non
     assert table.n_rows == 4 * N
 
 
-def test_a_page_has_the_steps_of_some_gpus(many: fastprof.Profile) -> None:
+def test_a_page_has_the_steps_of_some_gpus(many):
     text = page_of(many).html
     assert f"The page has the 100 busiest of {N:,} GPUs; busy time of the other 1,000: " in text
 
 
-def test_few_gpus_are_all_shown(tmp_path: Path) -> None:
+def test_few_gpus_are_all_shown(tmp_path):
     few = fastprof.open(write("kineto/devices", 12, tmp_path))
     assert len(few.report("idle").facts["gpus"]) == 12
     assert "more_gpus" not in [*few.report("idle").facts, *few.report("steps").facts]

@@ -36,7 +36,7 @@ def with_memory(tmp_path: Path) -> fastprof.Profile:
     return fastprof.open(capture.write(tmp_path / "x.json"), copies=True)
 
 
-def test_steps_are_stacked_to_their_length(pyplot: Any, profile: fastprof.Profile) -> None:
+def test_steps_are_stacked_to_their_length(pyplot, profile):
     axes = profile.plot.steps()
     table = profile.steps()
     tops = [0.0] * table.n_rows
@@ -48,7 +48,7 @@ def test_steps_are_stacked_to_their_length(pyplot: Any, profile: fastprof.Profil
     pyplot.close("all")
 
 
-def test_a_circle_is_a_row_of_the_roofline(pyplot: Any, profile: fastprof.Profile) -> None:
+def test_a_circle_is_a_row_of_the_roofline(pyplot, profile):
     axes = profile.plot.roofline(by="op")
     table = profile.roofline(by="op")
     drawn = {tuple(point) for each in axes.collections for point in each.get_offsets().tolist()}
@@ -64,7 +64,7 @@ def test_a_circle_is_a_row_of_the_roofline(pyplot: Any, profile: fastprof.Profil
     pyplot.close("all")
 
 
-def test_a_bar_is_a_kernel_of_the_step(pyplot: Any, profile: fastprof.Profile) -> None:
+def test_a_bar_is_a_kernel_of_the_step(pyplot, profile):
     axes = profile.plot.timeline(step=1)
     widths = sum(
         path.vertices[:, 0].max() - path.vertices[:, 0].min()
@@ -79,7 +79,7 @@ def test_a_bar_is_a_kernel_of_the_step(pyplot: Any, profile: fastprof.Profile) -
     pyplot.close("all")
 
 
-def test_the_peak_of_memory_is_marked(pyplot: Any, with_memory: fastprof.Profile) -> None:
+def test_the_peak_of_memory_is_marked(pyplot, with_memory):
     axes = with_memory.plot.memory()
     allocated, reserved, peak = axes.lines
     assert allocated.get_ydata().tolist() == [5.0, 6.0, 2.0]
@@ -91,9 +91,7 @@ def test_the_peak_of_memory_is_marked(pyplot: Any, with_memory: fastprof.Profile
 
 
 @pytest.mark.parametrize("name", CHARTS)
-def test_axes_are_drawn_on(
-    name: str, pyplot: Any, profile: fastprof.Profile, with_memory: fastprof.Profile
-) -> None:
+def test_axes_are_drawn_on(name, pyplot, profile, with_memory):
     _, given = pyplot.subplots()
     drawn = getattr((with_memory if name == "memory" else profile).plot, name)(ax=given)
     assert drawn is given
@@ -109,16 +107,14 @@ def test_axes_are_drawn_on(
         ("roofline", {"gpu": "A1000"}, "unknown GPU 'a1000'"),
     ],
 )
-def test_what_is_missing_is_an_error(
-    name: str, options: dict[str, Any], message: str, pyplot: Any, profile: fastprof.Profile
-) -> None:
+def test_what_is_missing_is_an_error(name, options, message, pyplot, profile):
     with pytest.raises(ReportError, match=message):
         getattr(profile.plot, name)(**options)
     pyplot.close("all")
 
 
 @pytest.mark.parametrize("name", ["steps", "timeline"])
-def test_dict_lines_have_no_times_to_draw(name: str, pyplot: Any, tmp_path: Path) -> None:
+def test_dict_lines_have_no_times_to_draw(name, pyplot, tmp_path):
     (tmp_path / "net.dict").write_text("{'kShortName': 'gemm', 'kDuration': 5, 'op': ['mm']}\n")
     profile = fastprof.open(tmp_path / "net.dict")
     with pytest.raises(ReportError, match="original trace"):
@@ -127,9 +123,7 @@ def test_dict_lines_have_no_times_to_draw(name: str, pyplot: Any, tmp_path: Path
 
 
 @pytest.mark.parametrize("name", CHARTS)
-def test_the_extra_is_named_without_matplotlib(
-    name: str, profile: fastprof.Profile, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_extra_is_named_without_matplotlib(name, profile, monkeypatch):
     real_import = builtins.__import__
 
     def without(module: str, *arguments: Any, **others: Any) -> Any:
@@ -145,7 +139,7 @@ def test_the_extra_is_named_without_matplotlib(
         getattr(Plots(profile), name)()
 
 
-def test_near_bars_are_one() -> None:
+def test_near_bars_are_one():
     from fastprof.analysis.plot import _bars
 
     start, length = np.array([0.0, 1.0, 1.5, 5.0]), np.array([0.9, 0.1, 1.0, 1.0])
@@ -153,7 +147,7 @@ def test_near_bars_are_one() -> None:
     np.testing.assert_allclose(_bars(start, length, 0.5), [[0.0, 2.5], [5.0, 1.0]])
 
 
-def test_a_long_step_has_fewer_bars_than_kernels(pyplot: Any, tmp_path: Path) -> None:
+def test_a_long_step_has_fewer_bars_than_kernels(pyplot, tmp_path):
     generate(tmp_path / "net.sqlite", 30_000, 1)
     profile = fastprof.open(tmp_path / "net.sqlite", copies=True)
     axes = profile.plot.timeline(steps="none")

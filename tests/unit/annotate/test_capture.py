@@ -8,8 +8,6 @@ import contextlib
 import gzip
 import json
 import os
-import subprocess
-import sys
 import warnings
 
 import pytest
@@ -23,7 +21,7 @@ from fastprof.annotate import TORCH, recorders
 from fastprof.annotate import capture as module
 from fastprof.annotate.text import recordable
 from fastprof.errors import CaptureError
-from support.waiting import PATIENCE
+from support import processes
 
 no_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA GPU on this machine")
 MARKER = "{'mod': 'torch', 'op': 'relu', 'args': [{'name': '', 'type': 'str', 'value': \"it's\"}]}"
@@ -86,14 +84,14 @@ def test_the_chosen_iterations_are_in_the_trace_and_no_others(numbers, expected)
     assert dims == [[[2 + i, 2]] for i in expected]
 
 
-def test_python_stacks_are_recorded_unless_annotation_tells_the_lines():
-    def has_stacks(path):
+def test_python_stacks_are_recorded_unless_not_wanted_or_annotation_tells_the_lines():
+    def has_stacks(**numbers):
+        path = loop(captured(**numbers), 3).path
         return any(event.get("cat") == "python_function" for event in events(path))
 
-    assert has_stacks(loop(captured(), 3).path)
+    assert has_stacks() and not has_stacks(with_stack=False)
     with fastprof.init():
-        assert not has_stacks(loop(captured(), 3).path)
-        assert has_stacks(loop(captured(with_stack=True), 3).path)
+        assert has_stacks(with_stack=True) and not has_stacks()
 
 
 def test_nothing_is_recorded_before_and_after():
@@ -118,23 +116,6 @@ def test_the_trace_goes_where_path_says_and_replaces_an_older_one(tmp_path, name
     assert steps(loop(captured(path=tmp_path / name), 3).path) == [2]
     assert sorted(os.listdir(tmp_path)) in (["sub"], ["net.json", "sub"])
     assert len(os.listdir(tmp_path / "sub")) == ("/" in name)
-
-
-def test_python_functions_are_recorded_unless_they_are_not_wanted():
-    path = loop(captured(path="a.json"), 3).path
-    assert any(event.get("cat") == "python_function" for event in events(path))
-    path = loop(captured(path="b.json", with_stack=False), 3).path
-    assert not any(event.get("cat") == "python_function" for event in events(path))
-
-
-def test_start_and_stop_do_what_the_block_does():
-    cap = captured()
-    assert cap.start() is cap
-    for i in range(3):
-        work(i)
-        cap.step()
-    cap.stop()
-    assert steps(cap.path) == [2]
 
 
 def test_steps_after_the_end_are_harmless_and_a_capture_may_be_used_again():
@@ -283,13 +264,7 @@ def test_without_torch_the_error_says_what_to_install(tmp_path):
         "    except fastprof.MissingDependencyError as error: print(error)\n"
         "fastprof.open"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
-    )
+    done = processes.python("-c", program, env={**os.environ, "PYTHONPATH": str(tmp_path)})
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[0] == (
         "fastprof.capture needs torch, which is not installed; run: pip install 'fastprof[torch]'"

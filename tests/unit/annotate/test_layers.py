@@ -17,6 +17,7 @@ from fastprof import AnnotateError
 from fastprof._core import _layers
 from support import torch_server
 from support.annotation_modes import TOOL, listening
+from support.waiting import in_threads
 from unit.annotate.annotation_outcomes import described
 
 
@@ -187,11 +188,7 @@ def test_each_thread_has_layers_of_its_own(heard):
                 results.append(torch.equal(net(X), expected))
 
     with fastprof.annotate_layers(net):
-        threads = [threading.Thread(target=work) for _ in range(3)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_threads(*[work] * 3)
     assert results == [True] * 60
     assert _layers._of_thread.open == []
 

@@ -5,7 +5,6 @@ import os
 import pickle
 import subprocess
 import sys
-import threading
 
 import pytest
 
@@ -25,7 +24,7 @@ from fastprof._core import _layers
 from fastprof.annotate import lightning as integration
 from fastprof.annotate.lightning import FastprofProfiler
 from support import torch_server
-from support.waiting import PATIENCE
+from support.waiting import PATIENCE, in_threads
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.*(does not have many workers|isinstance.treespec|have no `val_dataloader`).*"
@@ -324,9 +323,7 @@ def test_actions_that_cross_or_were_never_started_do_no_harm():
     profiler.stop("outer")
     assert _layers._of_thread.open == []
     profiler.stop("inner")
-    thread = threading.Thread(target=profiler.stop, args=("outer",))
-    thread.start()
-    thread.join()
+    in_threads(lambda: profiler.stop("outer"))
     lines = profiler.summary().splitlines()
     assert sorted(line.split()[0] for line in lines if " wall " in line) == ["inner", "outer"]
 

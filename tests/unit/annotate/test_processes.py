@@ -5,6 +5,7 @@ import os
 import subprocess
 import textwrap
 import threading
+from functools import partial
 
 import pytest
 
@@ -16,7 +17,7 @@ from torch.utils.data import DataLoader, Dataset
 import fastprof
 from support import torch_server
 from support.annotation_modes import PROFILER, TOOL, listening
-from support.waiting import PATIENCE
+from support.waiting import PATIENCE, in_threads
 from unit.annotate.annotation_outcomes import described, outcomes
 
 
@@ -37,11 +38,7 @@ def test_threads_have_ranges_of_their_own(heard):
             x = torch.full((3,), float(n))
             results.append(torch.nn.functional.softplus(x).add(n).mul_(2)[0].item())
 
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(*(partial(work, n) for n in range(4)))
     assert len(results) == 200 and len(set(results)) == 4
 
 
@@ -214,8 +211,6 @@ def test_processes_that_train_together_get_the_same_numbers(tmp_path):
 
 def test_ranges_of_a_thread_that_the_profiler_does_not_see_are_not_its(annotated):
     with listening(PROFILER) as heard:
-        thread = threading.Thread(target=lambda: described(torch.ones(2).add(1)))
-        thread.start()
-        thread.join()
+        in_threads(lambda: described(torch.ones(2).add(1)))
         torch.ones(1)
     assert heard.is_nested() and heard.texts()

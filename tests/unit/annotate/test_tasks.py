@@ -20,6 +20,7 @@ from fastprof import AnnotateError
 from fastprof._core import _layers, _ranges
 from fastprof.annotate import text as channels
 from support.annotation_modes import PROFILER, TOOL, listening
+from support.waiting import in_threads
 
 X = torch.ones(2, 4)
 
@@ -265,10 +266,6 @@ def test_many_tasks_in_threads_nest(annotated, mode):
     with listening(mode) as heard:
         work()
         if mode == PROFILER:
-            threads = [threading.Thread(target=work) for _ in range(3)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
+            in_threads(*[work] * 3)
     assert heard.is_nested() and _layers._of_thread.open == []
     assert any("layer:task7.0" in text for text in heard.texts())

@@ -17,6 +17,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed: make test T
 from fastprof.annotate import timer as module
 from fastprof.annotate import timings as store
 from fastprof.annotate.timer import TimerError
+from support.waiting import in_threads
 
 no_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA GPU on this machine")
 
@@ -193,11 +194,7 @@ def test_threads_share_names_and_timers():
             with timer, fastprof.timer("b"):
                 pass
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(*[work] * 4)
     assert calls() == {"a": 2000, "b": 2000}
 
 

@@ -1,11 +1,11 @@
 """An older torch than fastprof annotates is refused with one clear error, not a traceback."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from support import processes
 
 MESSAGE = (
     "annotating and recording need torch 2.3 or newer, found 2.1.2+cu121: upgrade torch; reading "
@@ -31,21 +31,15 @@ def test_every_function_that_needs_torch_says_so(name: str, old_torch: dict[str,
         "except fastprof.MissingDependencyError as error: print(error)\n"
         "fastprof.open\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], env=old_torch, capture_output=True, text=True
-    )
+    done = processes.python("-c", program, env=old_torch)
     assert (done.returncode, done.stderr, done.stdout) == (0, "", f"{MESSAGE}\n")
 
 
 def test_a_program_is_not_recorded_and_runs(old_torch: dict[str, str], tmp_path: Path) -> None:
     program = tmp_path / "train.py"
     program.write_text("import torch\nprint('trained')\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "fastprof", "run", "-o", "run", str(program)],
-        env=old_torch,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
+    done = processes.python(
+        "-m", "fastprof", "run", "-o", "run", str(program), env=old_torch, cwd=tmp_path
     )
     assert done.stdout.startswith("trained\n")
     assert f"fastprof: the program is not recorded: {MESSAGE}\n" in done.stderr

@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections import defaultdict
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 
@@ -26,9 +27,8 @@ LAUNCHES = (
 def export(request, tmp_path_factory):
     path = tmp_path_factory.mktemp("bench") / "run.sqlite"
     generate(path, N_KERNELS, seed=3, n_processes=request.param)
-    connection = sqlite3.connect(path)
-    yield connection
-    connection.close()
+    with closing(sqlite3.connect(path)) as connection:
+        yield connection
 
 
 def count(export: sqlite3.Connection, table: str) -> int:
@@ -36,10 +36,8 @@ def count(export: sqlite3.Connection, table: str) -> int:
 
 
 def dump(path: Path) -> list[str]:
-    connection = sqlite3.connect(path)
-    lines = list(connection.iterdump())
-    connection.close()
-    return lines
+    with closing(sqlite3.connect(path)) as connection:
+        return list(connection.iterdump())
 
 
 def seq_of(text: str) -> int | None:
@@ -58,9 +56,8 @@ def test_same_seed_gives_the_same_rows(tmp_path):
 @pytest.mark.parametrize("n_kernels", [0, 1, 421, 1_001, 5_000])
 def test_has_exactly_the_kernels_asked_for(tmp_path, n_kernels):
     generate(tmp_path / "run.sqlite", n_kernels)
-    connection = sqlite3.connect(tmp_path / "run.sqlite")
-    assert count(connection, "CUPTI_ACTIVITY_KIND_KERNEL") == n_kernels
-    connection.close()
+    with closing(sqlite3.connect(tmp_path / "run.sqlite")) as connection:
+        assert count(connection, "CUPTI_ACTIVITY_KIND_KERNEL") == n_kernels
 
 
 def test_has_three_calls_and_one_and_a_half_ranges_a_kernel(export):

@@ -10,8 +10,7 @@ import fastprof
 from fastprof.api import batch as batch_module
 from fastprof.cli import main
 from fastprof.ranks.work import work
-from support import commands, rank_files
-from support.waiting import PATIENCE
+from support import commands, processes, rank_files
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
 
@@ -72,7 +71,7 @@ def test_the_whole_command_works_with_its_processes(folder):
     words = ["batch", folder, "--by", "op", "--csv"]
     one = commands.run(*words, "-j", "1")
     started = commands.command(*words, "-j", "2")  # new interpreters
-    two = subprocess.run(started, capture_output=True, timeout=PATIENCE)
+    two = processes.ran(started, text=False)
     assert (one.returncode, two.returncode) == (0, 0)
     assert one.stdout == two.stdout
     rows = list(csv.DictReader(io.StringIO(one.stdout.decode())))

@@ -3,19 +3,17 @@
 import gzip
 import json
 import os
-import subprocess
 from itertools import product
 from pathlib import Path
 
 import pytest
 from bench.generate import generate
 
-from support import rank_files
+from support import processes, rank_files
 from support.commands import command, run
 from support.hypothesis_profiles import IS_FULL, some
 from support.nvprof_files import NvprofFile
 from support.real_data import data_dir
-from support.waiting import PATIENCE
 from unit.cli.outputs import WORDS, outputs
 
 pytest.importorskip("pyarrow")
@@ -119,7 +117,7 @@ def test_a_batch_is_the_same_in_any_order_of_work(tmp_path):
     for jobs, seed in BATCHES:
         env = {**os.environ, "PYTHONHASHSEED": seed}
         words = command("batch", tmp_path / "run", "-j", jobs, "--no-progress")
-        done = subprocess.run(words, env=env, capture_output=True, timeout=PATIENCE)
+        done = processes.ran(words, env=env, text=False)
         assert done.returncode == 0
         found.add(done.stdout)
     assert len(found) == 1

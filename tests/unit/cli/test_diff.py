@@ -45,32 +45,30 @@ def ran(folder: Path, *words: str) -> tuple[int, str, str]:
     [("slow.json", "3", 4), ("slow.json", "3%", 4), ("slow.json", "15", 0), ("fast.json", "0", 0),
      ("a.json", "0", 0), ("short.json", "3", 0)],
 )  # fmt: skip
-def test_the_exit_code_is_4_if_slower_beyond_noise(
-    folder: Path, after: str, limit: str, code: int
-) -> None:
+def test_the_exit_code_is_4_if_slower_beyond_noise(folder, after, limit, code):
     assert ran(folder, "a.json", after, "--fail-above", limit)[0] == code
     assert ran(folder, "a.json", after)[0] == 0
 
 
-def test_too_few_steps_are_not_judged(folder: Path) -> None:
+def test_too_few_steps_are_not_judged(folder):
     code, text, error = ran(folder, "a.json", "short.json", "--fail-above", "3")
     why = "noise is unknown: expected 3 or more steps of each, found 7 before and 1 after"
     assert (code, error) == (0, f"fastprof: --fail-above: not judged: {why}\n")
     assert f": not judged; {why}\n" in text
 
 
-def test_the_answer_is_the_first_line(folder: Path) -> None:
+def test_the_answer_is_the_first_line(folder):
     first = ran(folder, "a.json", "slow.json")[1].splitlines()[0]
     assert first.startswith("step ")
     assert "95% interval" in first and ": slower; medians " in first
 
 
-def test_times_have_large_units_even_if_nothing_changes(folder: Path) -> None:
+def test_times_have_large_units_even_if_nothing_changes(folder):
     text = ran(folder, "a.json", "a.json")[1]
     assert "  before(us)  after(us)  " in text
 
 
-def test_json_is_one_object(folder: Path) -> None:
+def test_json_is_one_object(folder):
     found = json.loads(ran(folder, "a.json", "slow.json", "--json")[1])
     wall = found["wall"]
     assert wall["verdict"] == "slower" and found["same_work"] is True
@@ -81,19 +79,19 @@ def test_json_is_one_object(folder: Path) -> None:
     assert (found["before"], found["after"]) == (["a.json"], ["slow.json"])
 
 
-def test_markdown_begins_with_the_answer_in_bold(folder: Path) -> None:
+def test_markdown_begins_with_the_answer_in_bold(folder):
     lines = ran(folder, "a.json", "slow.json", "--markdown", "--by", "op")[1].splitlines()
     assert lines[0].startswith("**step ") and lines[0].endswith("**")
     assert any(line.startswith("| compute | mm | ") for line in lines)
 
 
-def test_output_goes_to_a_file(folder: Path, tmp_path: Path) -> None:
+def test_output_goes_to_a_file(folder, tmp_path):
     out = tmp_path / "out.csv"
     assert ran(folder, "a.json", "fast.json", "--csv", "-o", str(out)) == (0, "", "")
     assert out.read_text().startswith('"part","dir","layer","op",')
 
 
-def test_directories_are_the_ranks_of_a_run(folder: Path) -> None:
+def test_directories_are_the_ranks_of_a_run(folder):
     code, text, _ = ran(folder, "ranks", "ranks2", "--fail-above", "3", "--json")
     found = json.loads(text)
     assert code == 4
@@ -102,7 +100,7 @@ def test_directories_are_the_ranks_of_a_run(folder: Path) -> None:
     assert "slowest GPU" in text
 
 
-def test_runs_widen_the_interval(folder: Path) -> None:
+def test_runs_widen_the_interval(folder):
     """Two runs each have one degree of freedom or two, however many steps they have."""
     one = json.loads(ran(folder, "a.json", "slow.json", "--json")[1])["wall"]
     runs = ran(folder, "a.json", "slow.json", "--runs", "fast.json,slow.json", "--json")[1]
@@ -112,7 +110,7 @@ def test_runs_widen_the_interval(folder: Path) -> None:
     assert two["low"] < one["low"]
 
 
-def test_a_baseline_replaces_the_capture_before(folder: Path, tmp_path: Path) -> None:
+def test_a_baseline_replaces_the_capture_before(folder, tmp_path):
     pytest.importorskip("pyarrow", reason="needs pyarrow")
     store = str(tmp_path / "store")
     code, text, error = ran(folder, "--baseline", store, "--save", "a.json")
@@ -138,7 +136,7 @@ def test_a_baseline_replaces_the_capture_before(folder: Path, tmp_path: Path) ->
         (("a.json", "slow.json", "--columns", "nope"), "unknown column 'nope'"),
     ],
 )
-def test_wrong_words_are_usage_errors(folder: Path, words: tuple[str, ...], message: str) -> None:
+def test_wrong_words_are_usage_errors(folder, words, message):
     code, _, error = ran(folder, *words)
     assert code == 2
     assert message in error
@@ -153,7 +151,7 @@ def test_wrong_words_are_usage_errors(folder: Path, words: tuple[str, ...], mess
         (("a.json", "slow.json", "--steps", "range:nothing"), "nothing"),
     ],
 )
-def test_bad_input_is_one_line(folder: Path, words: tuple[str, ...], message: str) -> None:
+def test_bad_input_is_one_line(folder, words, message):
     code, text, error = ran(folder, *words)
     assert (code, text) == (1, "")
     assert error.count("\n") == 1 and message in error

@@ -16,7 +16,7 @@ import pytest
 from bench.generate import generate
 
 from fastprof._system.output_file import output_file
-from support import rank_files
+from support import processes, rank_files
 from support.commands import Forked, command, run
 from support.exports import Export
 from support.hypothesis_profiles import IS_FULL
@@ -150,24 +150,17 @@ def leave(path: Path, seconds_ago: float = 3600) -> Path:
     return path
 
 
-def test_what_a_killed_process_left_is_removed_by_the_next(small, tmp_path):
-    left = leave(tmp_path / ".out.12-0123abcd.part")
-    assert run("parse", small, "-o", tmp_path / "out").returncode == 0
-    assert not left.exists()
-
-
-def test_what_another_still_writes_is_left_alone(small, tmp_path):
-    living = leave(tmp_path / ".out.12-0123abcd.part")
+def test_what_a_killed_process_left_is_removed_by_the_next_and_nothing_else(small, tmp_path):
+    left, living = (
+        leave(tmp_path / ".out.12-0123abcd.part"),
+        leave(tmp_path / ".out.12-4567cdef.part"),
+    )
+    begun = leave(tmp_path / ".out.12-89abcdef.part", 0)
     with living.open("rb") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        fcntl.flock(file, fcntl.LOCK_EX)  # as one that still writes
         assert run("parse", small, "-o", tmp_path / "out").returncode == 0
         assert living.read_bytes() == b"half"
-
-
-def test_what_another_has_just_begun_is_left_alone(small, tmp_path):
-    begun = leave(tmp_path / ".out.12-0123abcd.part", 0)
-    assert run("parse", small, "-o", tmp_path / "out").returncode == 0
-    assert begun.exists()
+    assert begun.exists() and not left.exists()
 
 
 @pytest.mark.parametrize(
@@ -278,17 +271,6 @@ def test_standard_output_that_is_full_is_one_line_of_every_command(small, tmp_pa
     assert outcomes == {}
 
 
-def test_a_reader_who_leaves_early_ends_the_command(trace):
-    process = subprocess.Popen(
-        command("prof", trace, "--csv"), stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    assert process.stdout.readline().startswith(b'"Idx"')
-    process.stdout.close()
-    assert process.wait(timeout=PATIENCE) == 0
-    assert process.stderr.read().count(b"\n") == 1
-    process.stderr.close()
-
-
 def test_the_page_of_operators_is_written_whole(tmp_path):
     docs = Path(__file__).resolve().parents[3] / "docs"
     shutil.copy(docs / "make_ops.py", tmp_path)
@@ -313,7 +295,7 @@ sys.exit(_guarded(lambda: eval("[os.kill(os.getpid(), int(sys.argv[1])), [i for 
 def test_a_signal_within_an_evaluated_text_gives_the_same_exit_code(number, tmp_path):
     (tmp_path / "evaluated.py").write_text(IN_A_TEXT)
     words = [sys.executable, "-m", "evaluated", str(int(number))]
-    done = subprocess.run(words, capture_output=True, timeout=PATIENCE, cwd=tmp_path)
+    done = processes.ran(words, cwd=tmp_path, text=False)
     assert (done.returncode, done.stderr) == (130, b"fastprof: interrupted\n")
 
 
@@ -337,9 +319,7 @@ with Interruption():
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
 def test_a_program_that_is_being_started_is_known_when_a_signal_takes_effect(number):
     words = [sys.executable, "-c", HELD, number]
-    assert (
-        subprocess.run(words, capture_output=True, timeout=PATIENCE).stdout == b"interrupted True\n"
-    )
+    assert processes.ran(words, text=False).stdout == b"interrupted True\n"
 
 
 LOST = """
@@ -367,7 +347,7 @@ sys.exit(_guarded(run))
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
 def test_a_signal_where_python_ignores_exceptions_is_not_lost(number):
     words = [sys.executable, "-c", LOST, number]
-    done = subprocess.run(words, capture_output=True, timeout=PATIENCE)
+    done = processes.ran(words, text=False)
     assert (done.returncode, done.stdout) == (130, b"")
     assert done.stderr == b"fastprof: interrupted\n"
 
@@ -390,5 +370,5 @@ with Interruption() as signals:
 def test_a_signal_in_the_import_of_a_module_takes_effect_after_it(number):
     importing = importlib.import_module.__globals__["_bootstrap"]._gcd_import.__code__.co_filename
     words = [sys.executable, "-c", f"importing = {importing!r}\n{IMPORTING}", number]
-    done = subprocess.run(words, capture_output=True, timeout=PATIENCE)
+    done = processes.ran(words, text=False)
     assert done.stdout == b"interrupted 1 True\n"

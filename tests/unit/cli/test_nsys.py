@@ -15,6 +15,7 @@ import pytest
 
 from fastprof.cli import main
 from fastprof.cli import nsys as module
+from support import processes
 from support.exports import Export
 from support.waiting import PATIENCE, is_alive, wait_for
 
@@ -86,13 +87,6 @@ class Machine:
         return log.read_text().splitlines() if log.exists() else []
 
 
-def usage_error(capfd, *words):
-    with pytest.raises(SystemExit) as end:
-        main(["nsys", *words])
-    assert end.value.code == 2
-    return capfd.readouterr().err
-
-
 # Recording and report.
 
 
@@ -147,9 +141,7 @@ def test_a_second_recording_replaces_the_first(machine, capfd):
 
 def test_standard_input_reaches_the_program(machine):
     words = ["nsys", "--", sys.executable, "-c", "print('read', input())"]
-    done = subprocess.run(
-        [sys.executable, "-m", "fastprof", *words], input=b"hello\n", capture_output=True
-    )
+    done = processes.python("-m", "fastprof", *words, input=b"hello\n", text=False)
     assert (done.returncode, done.stdout.split(b"\n")[0]) == (0, b"read hello")
 
 
@@ -257,7 +249,7 @@ def test_printing_runs_nothing(machine, capfd, option):
 def test_what_is_printed_can_be_run(machine, capfd):
     assert main(["nsys", "-n", "--", *PROGRAM]) == 0
     command = capfd.readouterr().out.splitlines()[0]
-    done = subprocess.run(["/bin/sh", "-c", command], capture_output=True)
+    done = processes.ran(["/bin/sh", "-c", command], text=False)
     assert (done.returncode, done.stderr) == (0, b"")
     assert main(["prof", "fastprof.sqlite"]) == 0
 
@@ -278,19 +270,19 @@ def test_another_nsys_is_named_by_the_environment(machine, capfd, monkeypatch):
 
 
 @pytest.mark.parametrize("words", [[], ["--"], ["-w", "150"], ["--", "--bad"]])
-def test_no_program_is_a_usage_error(machine, capfd, words):
-    message = usage_error(capfd, *words)
+def test_no_program_is_a_usage_error(machine, usage_error, words):
+    message = usage_error("nsys", *words)
     assert message.endswith("; see fastprof nsys --help\n")
     assert "no PROGRAM given; example: fastprof nsys -w 150 -- python train.py" in message
 
 
 @pytest.mark.parametrize("name", ["net%p", "", "sub/", ".sqlite"])
-def test_a_name_that_nsys_would_change_is_a_usage_error(machine, capfd, name):
-    assert "expected a file name without %" in usage_error(capfd, "-o", name, *PROGRAM)
+def test_a_name_that_nsys_would_change_is_a_usage_error(machine, usage_error, name):
+    assert "expected a file name without %" in usage_error("nsys", "-o", name, *PROGRAM)
 
 
-def test_options_of_the_report_are_looked_at_before_the_program_runs(machine, capfd):
-    assert "nonsense" in usage_error(capfd, "-c", "nonsense", *PROGRAM)
-    assert "too small" in usage_error(capfd, "-w", "5", *PROGRAM)
-    assert "not allowed with" in usage_error(capfd, "-w", "150", "--csv", *PROGRAM)
+def test_options_of_the_report_are_looked_at_before_the_program_runs(machine, usage_error):
+    assert "nonsense" in usage_error("nsys", "-c", "nonsense", *PROGRAM)
+    assert "too small" in usage_error("nsys", "-w", "5", *PROGRAM)
+    assert "not allowed with" in usage_error("nsys", "-w", "150", "--csv", *PROGRAM)
     assert machine.log == []

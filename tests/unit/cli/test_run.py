@@ -19,7 +19,7 @@ from fastprof.runs.facts import VARIABLE, Settings, from_environment
 from fastprof.runs.launch import program_name, python_command
 from fastprof.runs.nsys import nsys_command
 from fastprof.runs.problems import problems_of
-from support import commands, gloo_crashes
+from support import commands, gloo_crashes, processes
 from support.hypothesis_profiles import IS_FULL, some
 from support.waiting import PATIENCE
 
@@ -59,10 +59,7 @@ sys.exit(3)
 
 def test_a_program_without_torch_sees_the_same(program, tmp_path):
     path = program(SHOWS)
-    alone = subprocess.run(
-        [sys.executable, path, "--steps", "5", "a b"], cwd=tmp_path, input="in", text=True,
-        capture_output=True, check=False,
-    )  # fmt: skip
+    alone = processes.python(path, "--steps", "5", "a b", cwd=tmp_path, input="in")
     done = run(path, "--steps", "5", "a b", cwd=tmp_path, input="in")
     assert done.returncode == alone.returncode == 3
     assert json.loads(done.stdout) == json.loads(alone.stdout)
@@ -386,23 +383,16 @@ def test_an_option_that_nsys_lacks_is_an_error(tool):
         nsys_command(tool("NVIDIA Nsight Systems version 2023.4.4", has_gpu=True), "autograd-nvtx")
 
 
-def usage_error(capfd, *words):
-    with pytest.raises(SystemExit) as end:
-        main(["run", *words])
-    assert end.value.code == 2
-    return capfd.readouterr().err
-
-
-def test_usage_errors(capfd, monkeypatch):
+def test_usage_errors(usage_error, monkeypatch):
     monkeypatch.setenv("FASTPROF_NSYS", "/none/nsys")
-    assert "no PROGRAM given" in usage_error(capfd)
-    assert "no PROGRAM given" in usage_error(capfd, "--")
-    assert "expected A:B" in usage_error(capfd, "--steps", "3", "x.py")
-    assert "expected A:B" in usage_error(capfd, "--steps", "3:3", "x.py")
-    assert "step 0 has no begin" in usage_error(capfd, "--steps", "0:2", "x.py")
-    assert "expected a size" in usage_error(capfd, "--max-memory", "much", "x.py")
-    assert "expected a number of seconds" in usage_error(capfd, "--for", "-1", "x.py")
-    assert "no nsys on the PATH" in usage_error(capfd, "--backend", "nsys", "x.py")
+    assert "no PROGRAM given" in usage_error("run")
+    assert "no PROGRAM given" in usage_error("run", "--")
+    assert "expected A:B" in usage_error("run", "--steps", "3", "x.py")
+    assert "expected A:B" in usage_error("run", "--steps", "3:3", "x.py")
+    assert "step 0 has no begin" in usage_error("run", "--steps", "0:2", "x.py")
+    assert "expected a size" in usage_error("run", "--max-memory", "much", "x.py")
+    assert "expected a number of seconds" in usage_error("run", "--for", "-1", "x.py")
+    assert "no nsys on the PATH" in usage_error("run", "--backend", "nsys", "x.py")
 
 
 def test_a_program_that_cannot_start_is_an_error(capfd, tmp_path, monkeypatch):

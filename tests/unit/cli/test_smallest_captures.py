@@ -40,9 +40,7 @@ def made(folder: Path) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize("command", QUICK)
-def test_a_command_on_the_smallest_captures(
-    command: str, made: dict[str, Path], tmp_path: Path
-) -> None:
+def test_a_command_on_the_smallest_captures(command, made, tmp_path):
     """Every capture of some, each in another format."""
     place = QUICK.index(command)
     for number, file in enumerate([*made.values()][place % SHARE :: SHARE]):
@@ -52,19 +50,19 @@ def test_a_command_on_the_smallest_captures(
 
 
 @pytest.mark.parametrize("name", REPORTED)
-def test_a_page_of_the_smallest_captures(name: str, made: dict[str, Path], tmp_path: Path) -> None:
+def test_a_page_of_the_smallest_captures(name, made, tmp_path):
     for command in ("report", "overview", "advise"):
         for words in [*every_command.invocations(command, made[name], tmp_path)][:1]:
             assert problem(run_here(*words)) == ""
 
 
 @pytest.mark.parametrize("name", REPORTED[:6])
-def test_exports_of_the_smallest_captures(name: str, made: dict[str, Path], tmp_path: Path) -> None:
+def test_exports_of_the_smallest_captures(name, made, tmp_path):
     for words in every_command.invocations("export", made[name], tmp_path):
         assert problem(run_here(*words)) == "", words
 
 
-def test_calls_without_names_have_one(made: dict[str, Path]) -> None:
+def test_calls_without_names_have_one(made):
     import fastprof
 
     profile = fastprof.open(made["nsys: empty StringIds"])

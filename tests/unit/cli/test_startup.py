@@ -1,12 +1,12 @@
 """What a command imports and defines before it answers: most of the time of a small trace."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from bench.generate import generate
+
+from support import processes
 
 # Runs the command line, then prints the names of all modules, and of the classes of fastprof with
 # a method whose source was generated.
@@ -51,9 +51,7 @@ MOST_OF_SCREEN, MOST_OF_HELP = 340, 82  # modules of fastprof; a report has a pa
 
 def loaded(*words: str | Path) -> tuple[set[str], list[str]]:
     """The modules that a command line imports, and its classes with generated methods."""
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, *map(str, words)], capture_output=True, check=True, text=True
-    )
+    done = processes.python("-c", SCRIPT, *map(str, words), check=True)
     modules, classes = json.loads(done.stderr.splitlines()[-1])
     assert "fastprof.cli" in modules
     return set(modules), classes
@@ -66,20 +64,18 @@ def screen(tmp_path_factory: pytest.TempPathFactory) -> tuple[set[str], list[str
     return loaded(path)
 
 
-def test_the_first_screen_imports_nothing_that_it_does_not_use(
-    screen: tuple[set[str], list[str]],
-) -> None:
+def test_the_first_screen_imports_nothing_that_it_does_not_use(screen):
     modules, _ = screen
     assert modules & HEAVY == set()
     assert modules & UNUSED == set()
     assert sum(each.startswith("fastprof") for each in modules) <= MOST_OF_SCREEN
 
 
-def test_the_first_screen_compiles_no_methods(screen: tuple[set[str], list[str]]) -> None:
+def test_the_first_screen_compiles_no_methods(screen):
     assert screen[1] == []
 
 
-def test_help_imports_headings_only() -> None:
+def test_help_imports_headings_only():
     modules, classes = loaded("--help")
     own = {each for each in modules if each.startswith("fastprof")}
     assert len(own) <= MOST_OF_HELP
@@ -87,7 +83,7 @@ def test_help_imports_headings_only() -> None:
     assert classes == []
 
 
-def test_the_help_of_a_command_imports_no_other_command() -> None:
+def test_the_help_of_a_command_imports_no_other_command():
     modules, _ = loaded("layers", "--help")
     assert "fastprof.analysis.layers.columns" in modules
     assert not {"fastprof.analysis.idle.columns", "fastprof.cli.diff", "numpy"} & modules

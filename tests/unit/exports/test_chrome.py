@@ -23,8 +23,7 @@ def of(found, category):
 
 
 def one_kernel():
-    export = Export()
-    export.gpu()
+    export = Export().gpu()
     export.push_pop(0, 100, "layer:one", tid=1)
     export.push_pop(5, 90, "aten::mm, seq = 4, sizes = [[2, 3], [3, 4]]", tid=1)
     export.launch(10, 20, corr=7, tid=1)
@@ -94,8 +93,7 @@ def test_ids_of_any_size(corr, tmp_path):
 
 
 def test_forward_and_backward_are_linked(tmp_path):
-    file = KinetoFile()
-    file.op(0, 10, "aten::mul", tid=1, seq=5)
+    file = KinetoFile().op(0, 10, "aten::mul", tid=1, seq=5)
     file.op(20, 40, "autograd::engine::evaluate_function: MulBackward0", tid=2, seq=5)
     file.arrow(1, (0, 1), (20, 2))
     file.launch(22, 25, corr=1, tid=2).kernel(30, 35, corr=1)

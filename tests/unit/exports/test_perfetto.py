@@ -19,13 +19,11 @@ def written(file, tmp_path, **options):
 
 
 def two_kernels():
-    export = Export()
-    export.gpu()
+    export = Export().gpu()
     export.push_pop(0, 100, "layer:one", tid=1)
     export.push_pop(5, 90, "mm, seq = 4, sizes = [[2, 3], [3, 4]]", tid=1)
     export.launch(10, 20, corr=7, tid=1)
-    export.launch(30, 40, corr=8, tid=1)
-    export.kernel(30, 45, corr=7, name="sgemm", stream=7)
+    export.launch(30, 40, corr=8, tid=1).kernel(30, 45, corr=7, name="sgemm", stream=7)
     export.kernel(50, 52, corr=8, name="sgemm", stream=9)
     return export
 

@@ -5,7 +5,6 @@ import io
 import json
 import pstats
 import sqlite3
-import subprocess
 import sys
 from pathlib import Path
 
@@ -15,10 +14,12 @@ import pytest
 import fastprof
 from fastprof.errors import ReportError
 from fastprof.exports.registry import FORMATS
+from support import processes
 from support.exports import Export
 from support.hypothesis_profiles import some
 from support.kineto_files import KinetoFile
 from support.real_data import real, traces
+from support.sqlite_files import query
 
 VENDOR = Path(__file__).with_name("vendor")
 HOSTILE = 'a;b\n</script><img onerror="x">\u2028'
@@ -155,10 +156,7 @@ def test_pstats_have_the_gpu_time_by_function(tmp_path):
     assert found["spawn_main"][2] == 0
     for _, _, _, cumulative, callers in stats.stats.values():
         assert sum(each[3] for each in callers.values()) <= cumulative * 1.0001
-    shown = subprocess.run(
-        [sys.executable, "-m", "pstats", str(path)], input="sort cumtime\nstats 3\n",
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    shown = processes.python("-m", "pstats", str(path), input="sort cumtime\nstats 3\n", check=True)
     assert "spawn_main" in shown.stdout
 
 
@@ -167,7 +165,7 @@ def test_gprof2dot_reads_pstats(tmp_path):
     profile = fastprof.open(real("kineto/owlv2_h100.json.gz"), copies=True)
     profile.export(tmp_path / "net.pstats", to="pstats")
     words = [sys.executable, "-m", "gprof2dot", "-f", "pstats", str(tmp_path / "net.pstats")]
-    graph = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    graph = processes.ran(words, check=True).stdout
     assert graph.startswith("digraph") and "run_on_input" in graph
 
 
@@ -226,10 +224,8 @@ def test_a_database_has_all_kernels_and_reports(trace, tmp_path):
 
 def test_a_database_of_hostile_names(small, tmp_path):
     small.export(tmp_path / "out.sqlite", to="sqlite")
-    database = sqlite3.connect(tmp_path / "out.sqlite")
-    names = {row[0] for row in database.execute("SELECT name FROM kernels")}
-    assert names == {f"gemm{HOSTILE}".encode("utf-8", "replace").decode()}
-    database.close()
+    names = set(query(tmp_path / "out.sqlite", "SELECT name FROM kernels"))
+    assert names == {(f"gemm{HOSTILE}".encode("utf-8", "replace").decode(),)}
 
 
 def test_rows_of_kernels_and_of_reports(small, tmp_path):

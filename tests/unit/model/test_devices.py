@@ -46,7 +46,6 @@ TENSOR_FIGURES = ("tf32", "half", "fp8", "int8")
 )
 def test_a_name_has_the_row_with_the_longest_words(name: str, words: str) -> None:
     row = find(name)
-    assert row is not None
     assert row.words == words
 
 

@@ -1,7 +1,5 @@
 """Metadata of files: versions, GPUs, ranks, names, steps, memory."""
 
-import sqlite3
-
 import numpy as np
 import pytest
 
@@ -10,6 +8,7 @@ from fastprof.model.metadata import Distributed, GpuFigures
 from support.exports import Export, global_tid
 from support.kineto_files import PID, TID, KinetoFile
 from support.nvprof_files import NvprofFile
+from support.sqlite_files import query
 
 END_OF_TIME = np.iinfo(np.int64).max
 
@@ -153,10 +152,7 @@ def test_tables_with_other_columns_are_passed_over(about):
 def test_where_such_a_table_is_damaged_kernels_are_read_with_a_warning(tmp_path, table):
     export = one_kernel().gpu("GPU").row("PROCESSES", pid=100, name="python")
     path = export.write(tmp_path / "net", page_size=512)
-    connection = sqlite3.connect(path)
-    sql = "SELECT rootpage FROM sqlite_master WHERE name = ?"
-    ((page,),) = connection.execute(sql, (table,)).fetchall()
-    connection.close()
+    ((page,),) = query(path, "SELECT rootpage FROM sqlite_master WHERE name = ?", table)
     content = bytearray(path.read_bytes())
     content[512 * (page - 1) : 512 * page] = b"\xff" * 512
     path.write_bytes(content)

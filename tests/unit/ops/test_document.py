@@ -7,6 +7,7 @@ from pathlib import Path
 
 from fastprof.ops.document import operators_page
 from fastprof.ops.registry import FILE, formulas
+from support import processes
 
 PAGE = Path(__file__).parents[3] / "docs" / "ops.md"
 
@@ -17,7 +18,7 @@ def test_the_page_is_up_to_date():
 
 def test_the_index_is_up_to_date():
     command = [sys.executable, str(PAGE.with_name("make_ops.py")), "--index"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = processes.ran(command, check=True)
     assert FILE.read_text() == done.stdout, "run: python docs/make_ops.py"
 
 

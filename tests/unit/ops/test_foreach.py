@@ -2,7 +2,7 @@
 
 from fastprof.model.call import UNKNOWN, Tensor
 from fastprof.ops import work
-from unit.ops.ops_examples import Example, aten, bf16, fp32, python, sizes
+from unit.ops.ops_examples import Example, aten, bf16, cost, fp32, python, sizes
 
 A, B, W = fp32(4, 2), fp32(6), fp32(6, 1)
 N = 4 * 2 + 6  # elements of A and B
@@ -138,27 +138,21 @@ EXAMPLES = [*ONE_LIST, *TWO_LISTS, *WITH_ALPHA, *THREE_LISTS, *LERPS, *OTHERS]
 
 def test_in_place_the_type_of_the_first_list_is_written():
     integers = Tensor((10,), "int64")
-    new = work(aten("_foreach_sqrt", (integers,)), "fprop")
-    assert new is not None
-    assert new.cost.bytes == 8 * 10 + 4 * 10
-    old = work(aten("_foreach_mul_", (Tensor((10,), "float16"),), (fp32(10),)), "fprop")
-    assert old is not None
-    assert old.cost.bytes == 2 * 10 + 4 * 10 + 2 * 10
+    assert cost(aten("_foreach_sqrt", (integers,))).bytes == 8 * 10 + 4 * 10
+    old = cost(aten("_foreach_mul_", (Tensor((10,), "float16"),), (fp32(10),)))
+    assert old.bytes == 2 * 10 + 4 * 10 + 2 * 10
 
 
 def test_lists_that_only_seem_to_repeat_are_an_estimate_where_alpha_hides_it():
-    guessed = work(sizes("_foreach_add_", *[A.shape] * 4, ()), "fprop")
-    assert guessed is not None
-    assert (guessed.cost.flops, guessed.cost.exact) == (2 * 8, False)
-    sure = work(sizes("_foreach_add_", *[A.shape] * 3, ()), "fprop")
-    assert sure is not None
-    assert (sure.cost.flops, sure.cost.exact) == (3 * 8, True)
+    guessed = cost(sizes("_foreach_add_", *[A.shape] * 4, ()))
+    assert (guessed.flops, guessed.exact) == (2 * 8, False)
+    sure = cost(sizes("_foreach_add_", *[A.shape] * 3, ()))
+    assert (sure.flops, sure.exact) == (3 * 8, True)
 
 
 def test_no_tensors_cost_nothing():
-    done = work(aten("_foreach_mul_", (), ()), "fprop")
-    assert done is not None
-    assert (done.cost.flops, done.cost.bytes) == (0, 0)
+    done = cost(aten("_foreach_mul_", (), ()))
+    assert (done.flops, done.bytes) == (0, 0)
 
 
 MALFORMED = [

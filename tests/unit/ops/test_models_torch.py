@@ -174,18 +174,14 @@ def counted(step: Callable[[], None]) -> int:
 
 
 @pytest.mark.parametrize(("name", "make", "shape"), MODELS)
-def test_operators_below_sum_to_what_torch_counts(
-    name: str, make: Callable[[], Any], shape: tuple[int, ...]
-) -> None:
+def test_operators_below_sum_to_what_torch_counts(name, make, shape):
     step = built(make, shape)
     calls = [call for call in recorded(aten_calls, step) if call.op in COUNTED]
     assert sum(flops(call, "fprop") for call in calls) == counted(step) > 0
 
 
 @pytest.mark.parametrize(("name", "make", "shape"), MODELS)
-def test_functions_above_and_their_gradients_sum_to_what_torch_counts(
-    name: str, make: Callable[[], Any], shape: tuple[int, ...]
-) -> None:
+def test_functions_above_and_their_gradients_sum_to_what_torch_counts(name, make, shape):
     step = built(make, shape)
     calls = [call for call in recorded(python_calls, step) if call.op in PRODUCTS]
     both = sum(flops(call, direction) for call in calls for direction in ("fprop", "bprop"))

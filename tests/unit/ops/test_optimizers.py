@@ -3,8 +3,18 @@
 import pytest
 
 from fastprof.model.call import UNKNOWN
-from fastprof.ops import work
-from unit.ops.ops_examples import Example, aten, bf16, fp16, fp32, listed, python, sizes, tensor
+from unit.ops.ops_examples import (
+    Example,
+    aten,
+    bf16,
+    cost,
+    fp16,
+    fp32,
+    listed,
+    python,
+    sizes,
+    tensor,
+)
 
 A, B = fp32(4, 2), fp32(6)
 P = (A, B)
@@ -250,17 +260,13 @@ EXAMPLES = [*ADAMS, *SGDS, *ADAGRADS, *CHECKS, *SCALES, *APEX, *APEX_STEPS]
     ],
 )
 def test_a_step_is_exact_where_its_options_are_known(call, exact):
-    done = work(call, "fprop")
-    assert done is not None
-    assert done.cost.exact is exact
+    assert cost(call).exact is exact
 
 
 @pytest.mark.parametrize("count", range(1, 30))
 def test_the_lists_of_a_range_are_told_apart_when_all_shapes_are_the_same(count):
     def flops(op, lists, bare):
-        done = work(sizes(op, *[(10,)] * (lists * count), *[()] * bare), "fprop")
-        assert done is not None
-        return done.cost.flops
+        return cost(sizes(op, *[(10,)] * (lists * count), *[()] * bare)).flops
 
     assert flops("_fused_adam_", 4, 1 + count + 9) == ADAM * 10 * count
     assert flops("_fused_adam_", 5, count + 9) == (ADAM + 1) * 10 * count
@@ -271,9 +277,8 @@ def test_the_lists_of_a_range_are_told_apart_when_all_shapes_are_the_same(count)
 
 def test_each_tensor_counts_by_its_own_type():
     half = (bf16(10),)
-    done = work(aten("_fused_adam_", half, half, (fp32(10),), (fp32(10),), (), (STEP,)), "fprop")
-    assert done is not None
-    assert done.cost.bytes == 2 * 2 * 10 + 2 * (2 * 4 * 10) + 2 * 10 + 4
+    done = cost(aten("_fused_adam_", half, half, (fp32(10),), (fp32(10),), (), (STEP,)))
+    assert done.bytes == 2 * 2 * 10 + 2 * (2 * 4 * 10) + 2 * 10 + 4
 
 
 MALFORMED = [

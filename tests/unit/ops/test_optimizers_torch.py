@@ -74,7 +74,7 @@ def arguments(schema: Any, sizes: list[tuple[int, ...]]) -> list[Any]:
 
 
 @pytest.mark.parametrize(("name", "overload"), OVERLOADS, ids=lambda text: text)
-def test_every_operator_on_lists_costs_what_torchs_call_shows(name: str, overload: str) -> None:
+def test_every_operator_on_lists_costs_what_torchs_call_shows(name, overload):
     operator = getattr(getattr(torch.ops.aten, name), overload)
     square = name == "_foreach_mm"
     for count in (1, 2, 3, 4):
@@ -90,7 +90,7 @@ def test_every_operator_on_lists_costs_what_torchs_call_shows(name: str, overloa
 
 
 @pytest.mark.parametrize("name", ["add", "mul", "sqrt", "sigmoid", "addcmul", "lerp", "exp", "pow"])
-def test_lists_cost_what_their_tensors_cost_one_by_one(name: str) -> None:
+def test_lists_cost_what_their_tensors_cost_one_by_one(name):
     operands = {"add": 2, "mul": 2, "addcmul": 3, "lerp": 3, "pow": 2}.get(name, 1)
     sizes = shapes(5)
     lists = [[torch.rand(size) for size in sizes] for _ in range(operands)]
@@ -147,9 +147,7 @@ OPTIONS = [
 
 
 @pytest.mark.parametrize(("name", "options", "flops"), OPTIONS)
-def test_the_fused_step_of_an_optimizer_is_one_call_with_a_cost(
-    name: str, options: dict[str, Any], flops: int
-) -> None:
+def test_the_fused_step_of_an_optimizer_is_one_call_with_a_cost(name, options, flops):
     optimizer = OPTIMIZERS[name](parameters(), fused=True, **options)
     optimizer.step()
     elements = sum(each.numel() for each in optimizer.param_groups[0]["params"])
@@ -167,7 +165,7 @@ def test_the_fused_step_of_an_optimizer_is_one_call_with_a_cost(
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_every_call_on_lists_of_an_optimizer_has_a_cost(name: str) -> None:
+def test_every_call_on_lists_of_an_optimizer_has_a_cost(name):
     optimizer = OPTIMIZERS[name](parameters(), foreach=True, weight_decay=0.1)
     optimizer.step()
     for manager in (aten_calls, python_calls):
@@ -177,7 +175,7 @@ def test_every_call_on_lists_of_an_optimizer_has_a_cost(name: str) -> None:
             assert known(one)
 
 
-def test_the_scaler_of_gradients_checks_and_updates_with_costs() -> None:
+def test_the_scaler_of_gradients_checks_and_updates_with_costs():
     gradients = [torch.rand(size) for size in shapes(4)]
     found, scale, growth = torch.zeros(()), torch.ones(()), torch.zeros((), dtype=torch.int32)
 
@@ -192,7 +190,7 @@ def test_the_scaler_of_gradients_checks_and_updates_with_costs() -> None:
         assert known(second) == Cost(3, 3 * 4 + 2 * 4)
 
 
-def test_every_fused_operator_of_torch_has_a_formula() -> None:
+def test_every_fused_operator_of_torch_has_a_formula():
     words = ("aten::_foreach_", "aten::_fused_adam", "aten::_fused_sgd", "aten::_fused_adagrad")
     names = {
         schema.name.removeprefix("aten::")

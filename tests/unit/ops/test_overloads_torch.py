@@ -7,9 +7,6 @@ again with less: by the sizes of its tensors alone, and without its plain number
 BACKWARD are differentiated, by OF_BACKWARD among other operators; those of `steps` are named.
 """
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
 from fastprof.ops import has_model, work
@@ -23,6 +20,7 @@ from unit.ops.indexing import test_sorting_torch as sorting  # noqa: E402
 from unit.ops.losses import test_losses_torch as losses  # noqa: E402
 from unit.ops.movement import test_movement_torch as movement  # noqa: E402
 from unit.ops.normalisation import test_normalisation_torch as normalisation  # noqa: E402
+from unit.ops.ops_examples import cost  # noqa: E402
 from unit.ops.overload_calls import check_bytes, run, served_by  # noqa: E402
 from unit.ops.reductions import test_reductions_torch as reductions  # noqa: E402
 
@@ -45,33 +43,30 @@ UNDETERMINED = {
 @pytest.mark.parametrize(
     "case", [case for family in MOVED for case in family.READ_AND_WRITTEN], ids=lambda case: case[0]
 )
-def test_bytes_are_those_of_what_goes_in_and_out(case: tuple[Any, ...]) -> None:
+def test_bytes_are_those_of_what_goes_in_and_out(case):
     check_bytes(run(case))
 
 
 @pytest.mark.parametrize(
     ("family", "case"), [(family, case) for family in FAMILIES for case in family.CASES]
 )
-def test_with_fewer_details_costs_are_equal_estimates_or_unknown(
-    family: Any, case: tuple[Any, ...]
-) -> None:
+def test_with_fewer_details_costs_are_equal_estimates_or_unknown(family, case):
     done = run(case)
-    typed = work(done.call, "fprop")
-    assert typed is not None, done.call
+    typed = cost(done.call)
     sizes, valueless = (work(call, "fprop") for call in (done.sizes_only, done.without_values))
     if family is not pooling:  # in most of its calls, plain numbers say how large the result is
         assert (sizes is None) == (done.call.op in UNDETERMINED)
         assert valueless or sizes is None or "calar" in case[0] or "value" in case[0]
     if family in COUNTED:
-        assert typed.cost.flops and (sizes is None or sizes.cost.flops)
+        assert typed.flops and (sizes is None or sizes.cost.flops)
     if sizes is not None:
         assert sizes.cost.bytes in (None, 0 if family in (movement, reductions) else None)
-        assert sizes.cost.flops == typed.cost.flops or family is not movement
+        assert sizes.cost.flops == typed.flops or family is not movement
     is_complex = "complex" in str(done.call.args)
     for less in (sizes, valueless):
         if less is not None and less.cost.exact and not (less is sizes and is_complex):
-            assert less.cost.flops == typed.cost.flops
-            assert less.cost.bytes in (None, typed.cost.bytes)
+            assert less.cost.flops == typed.flops
+            assert less.cost.bytes in (None, typed.bytes)
 
 
 def in_torch(names: set[str]) -> set[str]:
@@ -81,7 +76,7 @@ def in_torch(names: set[str]) -> set[str]:
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__.rpartition(".")[2])
-def test_every_aten_operator_of_a_family_is_tried(family: Any) -> None:
+def test_every_aten_operator_of_a_family_is_tried(family):
     """Families may share modules."""
     together = [other for other in FAMILIES if {*other.MODULES} & {*family.MODULES}]
     cases = [case for other in together for case in other.CASES]
@@ -94,17 +89,14 @@ def test_every_aten_operator_of_a_family_is_tried(family: Any) -> None:
     ("function", "flops", "moved"),
     [row for family in FAMILIES for row in getattr(family, "PYTHON", ())],
 )
-def test_python_calls_as_they_come_have_the_cost(
-    function: Callable[[], Any], flops: int | None, moved: int | None
-) -> None:
+def test_python_calls_as_they_come_have_the_cost(function, flops, moved):
     calls = [call for call in recorded(python_calls, function) if find(call)]
-    found = work(calls[-1], "fprop")
-    assert found is not None, calls
-    assert (found.cost.flops, found.cost.bytes) == (flops, moved)
+    found = cost(calls[-1])
+    assert (found.flops, found.bytes) == (flops, moved)
 
 
 @pytest.mark.parametrize("family", [indexing, movement, reductions])
-def test_backward_operators_that_autograd_runs_have_a_cost(family: Any) -> None:
+def test_backward_operators_that_autograd_runs_have_a_cost(family):
     def step() -> None:
         leaf = torch.randn(4, 6, requires_grad=True)
         for function in family.BACKWARD:
@@ -119,7 +111,7 @@ def test_backward_operators_that_autograd_runs_have_a_cost(family: Any) -> None:
 @pytest.mark.parametrize(
     ("family", "name"), [(family, name) for family in (pooling, losses) for name in family.steps()]
 )
-def test_functions_have_a_cost_through_both_doors(family: Any, name: str) -> None:
+def test_functions_have_a_cost_through_both_doors(family, name):
     """In a forward and backward step of one Python call, it and all its operators."""
 
     def step() -> None:

@@ -2,7 +2,18 @@
 
 from fastprof.model.call import UNKNOWN
 from fastprof.ops import work
-from unit.ops.ops_examples import Example, aten, both, fp16, fp32, int64, python, sizes, tensor
+from unit.ops.ops_examples import (
+    Example,
+    aten,
+    both,
+    cost,
+    fp16,
+    fp32,
+    int64,
+    python,
+    sizes,
+    tensor,
+)
 
 F = "torch.nn.functional"
 X = fp32(2, 3, 4, 5)
@@ -146,9 +157,8 @@ def test_random_numbers_have_no_backward_pass() -> None:
 
 
 def test_nothing_filled_is_nothing_moved() -> None:
-    done = work(python("torch", "rand", 0, 3), "fprop")
-    assert done is not None
-    assert (done.cost.flops, done.cost.bytes) == (0, 0)
+    done = cost(python("torch", "rand", 0, 3))
+    assert (done.flops, done.bytes) == (0, 0)
 
 
 MALFORMED = [

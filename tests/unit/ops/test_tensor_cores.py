@@ -64,7 +64,7 @@ GPUS = {
 
 
 @pytest.mark.parametrize(("name", "unit"), GPUS.items())
-def test_names_tell_what_a_gpu_has(name: str, unit: Fp32 | None) -> None:
+def test_names_tell_what_a_gpu_has(name, unit):
     assert fp32_unit(name) is unit
 
 
@@ -81,15 +81,13 @@ def test_names_tell_what_a_gpu_has(name: str, unit: Fp32 | None) -> None:
         (["Tesla P100-PCIE-16GB"], "Tesla P100-PCIE-16GB has no tensor cores", "no tensor cores"),
     ],
 )
-def test_the_remedy_names_the_switch_that_works(
-    gpus: list[str], product: str, convolution: str
-) -> None:
+def test_the_remedy_names_the_switch_that_works(gpus, product, convolution):
     sizes = {"M": 64, "N": 64, "K": 64}
     assert product in for_gpus(why_not("float32", sizes), gpus)
     assert convolution in for_gpus(why_not("float32", sizes, cudnn=True), gpus)
 
 
-def test_other_reasons_are_the_same_on_every_gpu_with_tensor_cores() -> None:
+def test_other_reasons_are_the_same_on_every_gpu_with_tensor_cores():
     reason = why_not("float16", {"M": 33})
     assert reason == "M=33 is not a multiple of 8 (fp16)"
     assert for_gpus(reason, ["Tesla V100-SXM2-32GB"]) == reason
@@ -108,11 +106,11 @@ def test_other_reasons_are_the_same_on_every_gpu_with_tensor_cores() -> None:
         ("", UNKNOWN_TYPE),
     ],
 )
-def test_the_name_of_a_kernel_tells_fp32(name: str, found: str) -> None:
+def test_the_name_of_a_kernel_tells_fp32(name, found):
     assert found in reason_of_name(name)
 
 
-def test_without_a_cost_the_types_of_the_operands_tell() -> None:
+def test_without_a_cost_the_types_of_the_operands_tell():
     assert CUDNN in reason_of_types(aten("conv2d", fp32(1, 2, 3, 3), fp32(4, 2, 1, 1), None))
     assert MATMUL in reason_of_types(aten("mm", fp32(2, 3), fp32(4, 5)))
     assert "library chose" in reason_of_types(aten("mm", fp16(2, 3), fp16(4, 5)))

@@ -101,7 +101,7 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[..., list[tuple[int, ...]]]]
 @pytest.mark.filterwarnings("ignore:torch.chain_matmul")
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("seed", range(4))
-def test_flops_are_those_that_torch_counts(case: str, seed: int) -> None:
+def test_flops_are_those_that_torch_counts(case, seed):
     draw = random.Random(f"{case} {seed}")
     function, shapes = CASES[case]
     dtype = draw.choice(REAL)
@@ -121,7 +121,7 @@ def test_flops_are_those_that_torch_counts(case: str, seed: int) -> None:
     assert sum(done) == sum(expected)
 
 
-def test_torch_takes_a_complex_multiply_add_for_a_real_one() -> None:
+def test_torch_takes_a_complex_multiply_add_for_a_real_one():
     tensors = [torch.randn(4, 4, dtype=torch.complex64, requires_grad=True) for _ in range(2)]
     (call,) = recorded(python_calls, lambda: torch.mm(*tensors))
     forward, backward = counted(torch.mm, tensors)
@@ -141,16 +141,14 @@ def test_torch_takes_a_complex_multiply_add_for_a_real_one() -> None:
         (functional.bilinear, [(7, 3), (7, 5), (2, 3, 5)], 2 * 7 * 2 * 5 * (3 + 1)),
     ],
 )
-def test_torch_does_not_count_products_with_vectors(
-    function: Callable[..., Any], shapes: list[tuple[int, ...]], flops: int
-) -> None:
+def test_torch_does_not_count_products_with_vectors(function, shapes, flops):
     tensors = [torch.randn(shape, requires_grad=True) for shape in shapes]
     calls = recorded(python_calls, lambda: function(*tensors))
     assert counted(function, tensors)[0] == 0
     assert modelled(calls[-1], "fprop") == flops
 
 
-def test_the_older_order_of_addmm_counts_the_same() -> None:
+def test_the_older_order_of_addmm_counts_the_same():
     tensors = torch.ones(2, 5), torch.ones(2, 3), torch.ones(3, 5)
     with pytest.warns(UserWarning, match="deprecated"):
         calls = recorded(python_calls, lambda: torch.addmm(2, tensors[0], 3, *tensors[1:]))

@@ -6,7 +6,6 @@ import os
 import re
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -33,7 +32,7 @@ def page(profile: fastprof.Profile) -> Parsed:
 # Policy and structure
 
 
-def test_the_policy_allows_the_scripts_and_styles_of_the_page_only(page: Parsed) -> None:
+def test_the_policy_allows_the_scripts_and_styles_of_the_page_only(page):
     policy = page.attributes("meta")[1]["content"]
     rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
     assert rules["default-src"] == "'none'"
@@ -47,7 +46,7 @@ def digest(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def test_nothing_needs_what_the_policy_forbids(page: Parsed) -> None:
+def test_nothing_needs_what_the_policy_forbids(page):
     for tag, attributes in page.tags:
         assert "style" not in attributes, tag
         assert not [name for name in attributes if name.startswith("on")], tag
@@ -55,14 +54,14 @@ def test_nothing_needs_what_the_policy_forbids(page: Parsed) -> None:
             assert re.match("(#|data:,|$)", attributes.get(name, "")), attributes
 
 
-def test_links_lead_to_elements(page: Parsed) -> None:
+def test_links_lead_to_elements(page):
     ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
     assert len(set(ids)) == len(ids)
     links = [each["href"][1:] for each in page.attributes("a")]
     assert {"main", "answer", "tables", "recorded"} <= set(links) <= set(ids)
 
 
-def test_headings_are_in_order(page: Parsed) -> None:
+def test_headings_are_in_order(page):
     levels = [int(tag[1]) for tag, _ in page.tags if re.fullmatch("h[1-6]", tag)]
     assert levels[0] == 1 and levels.count(1) == 1
     assert all(after <= before + 1 for before, after in pairwise(levels))
@@ -71,7 +70,7 @@ def test_headings_are_in_order(page: Parsed) -> None:
 # Data
 
 
-def test_packed_data_and_arrays_are_read_back() -> None:
+def test_packed_data_and_arrays_are_read_back():
     arrays = {
         "bytes": np.arange(5, dtype=np.uint8),
         "floats": np.array([0.1, np.nan, np.inf]),
@@ -85,18 +84,18 @@ def test_packed_data_and_arrays_are_read_back() -> None:
         np.testing.assert_array_equal(found[name], array)
 
 
-def test_numbers_that_json_lacks_become_null() -> None:
+def test_numbers_that_json_lacks_become_null():
     data, _ = unpacked(packed({"x": [float("nan"), -float("inf"), np.float32(1.5)]}, {}))
     assert data == {"x": [None, None, 1.5]}
 
 
-def test_control_characters_become_spaces() -> None:
+def test_control_characters_become_spaces():
     data, _ = unpacked(packed(["a\x00b\u202ec\u2028d", "\\u0000", "\\\x01", "tab\t"], {}))
     assert data == ["a b c d", "\\u0000", "\\ ", "tab\t"]
 
 
 @pytest.mark.parametrize("array", [np.zeros(2, np.int64), np.zeros((2, 2), np.int32)])
-def test_arrays_that_scripts_cannot_read_are_rejected(array: np.ndarray) -> None:
+def test_arrays_that_scripts_cannot_read_are_rejected(array):
     with pytest.raises(TypeError, match=r"expected one dimension of .*; found"):
         packed({}, {"x": array})
 
@@ -105,9 +104,7 @@ def test_arrays_that_scripts_cannot_read_are_rejected(array: np.ndarray) -> None
     "report, options, number",
     [("summary", {}, 1), ("layers", {}, 2), ("lines", {}, 3), ("idle", {}, 6), ("steps", {}, 7)],
 )
-def test_tables_have_the_rows_of_the_reports(
-    profile: fastprof.Profile, page: Parsed, report: str, options: dict[str, Any], number: int
-) -> None:
+def test_tables_have_the_rows_of_the_reports(profile, page, report, options, number):
     table = profile.report(report, **options)
     rows = page.rows(f"tables-table-{number}")
     assert len(rows) == table.n_rows > 0
@@ -115,7 +112,7 @@ def test_tables_have_the_rows_of_the_reports(
         assert found == {name: expected[name] for name in found}
 
 
-def test_the_first_rows_need_no_script() -> None:
+def test_the_first_rows_need_no_script():
     table = Table(
         {"op": texts(["mm", None]), "ns": Ints(np.array([1_500_000, -1]))},
         (Heading("op", "operator"), Heading("ns", "time", "ns")),
@@ -128,14 +125,14 @@ def test_the_first_rows_need_no_script() -> None:
     assert "<tfoot><tr><td>total</td>" in html
 
 
-def test_the_lead_is_prose_without_blocks_of_columns() -> None:
+def test_the_lead_is_prose_without_blocks_of_columns():
     table = Table({"n": Ints(np.array([1]))}, lead=("one step", "a  b", "", "... 4 more rows"))
     text = parsed(table_html("t", "Rows", table)).text
     assert "one step" in text
     assert "a  b" not in text and "more rows" not in text
 
 
-def test_rows_over_the_limit_are_counted_with_their_time() -> None:
+def test_rows_over_the_limit_are_counted_with_their_time():
     n = 10_003
     ns = np.full(n, 1000)
     table = Table(
@@ -148,7 +145,7 @@ def test_rows_over_the_limit_are_counted_with_their_time() -> None:
     assert "The page has 10,000 of 10,003 rows; gpu of the other 3: 3 us" in found.text
 
 
-def test_shares_and_floats_keep_their_digits() -> None:
+def test_shares_and_floats_keep_their_digits():
     table = Table({"share": Floats(np.array([1 / 3, np.nan]))}, (Heading("share", "x", "share"),))
     assert parsed(table_html("t", "Shares", table)).rows("t") == [{"share": 1 / 3}, {"share": None}]
 
@@ -156,7 +153,7 @@ def test_shares_and_floats_keep_their_digits() -> None:
 # Names from traces
 
 
-def test_hostile_names_are_text(tmp_path: Path) -> None:
+def test_hostile_names_are_text(tmp_path):
     trace = hostile_trace(tmp_path / "a<b>&.json")
     html = fastprof.open(trace).report().html
     found = parsed(html)
@@ -182,7 +179,7 @@ def table_named(page: Parsed, caption: str) -> str:
     return dict(zip(captions, names, strict=True))[caption]
 
 
-def test_the_file_name_is_text(tmp_path: Path) -> None:
+def test_the_file_name_is_text(tmp_path):
     path = tmp_path / os.fsdecode(b"<i>\xff.sqlite")
     generate(path, 100)
     html = fastprof.open(path).report().html
@@ -193,7 +190,7 @@ def test_the_file_name_is_text(tmp_path: Path) -> None:
 # Missing data
 
 
-def test_dict_lines_say_what_they_lack(profile: fastprof.Profile, tmp_path: Path) -> None:
+def test_dict_lines_say_what_they_lack(profile, tmp_path):
     lines = tmp_path / "net.dict"
     assert run("parse", profile.name, "-o", lines, cwd=tmp_path).returncode == 0
     found = parsed(fastprof.open(lines).report().html)
@@ -202,14 +199,14 @@ def test_dict_lines_say_what_they_lack(profile: fastprof.Profile, tmp_path: Path
     assert len(found.rows(table_named(found, "Operators"))) > 5
 
 
-def test_a_capture_without_gpu_work_says_what_to_record(tmp_path: Path) -> None:
+def test_a_capture_without_gpu_work_says_what_to_record(tmp_path):
     export = Export().write(tmp_path / "empty.sqlite")
     found = parsed(fastprof.open(export).report().html)
     assert "no kernels" in found.text
     assert "nsys profile -t cuda" in found.text
 
 
-def test_a_capture_without_steps_says_how_to_record_them(tmp_path: Path) -> None:
+def test_a_capture_without_steps_says_how_to_record_them(tmp_path):
     out = Export()
     for i in range(3):
         out.launch(i * 100, i * 100 + 5, corr=i + 1, tid=1)
@@ -221,7 +218,7 @@ def test_a_capture_without_steps_says_how_to_record_them(tmp_path: Path) -> None
 # Notebooks, output, command
 
 
-def test_report_without_a_name_is_the_page(profile: fastprof.Profile, tmp_path: Path) -> None:
+def test_report_without_a_name_is_the_page(profile, tmp_path):
     page = profile.report()
     assert isinstance(page, Page)
     shown = parsed(page._repr_html_())
@@ -233,13 +230,11 @@ def test_report_without_a_name_is_the_page(profile: fastprof.Profile, tmp_path: 
     assert isinstance(profile.report("summary"), Table)
 
 
-def test_the_user_gives_the_peaks(profile: fastprof.Profile) -> None:
+def test_the_user_gives_the_peaks(profile):
     assert "of the bf16 peak, 100 TFLOP/s" in parsed(profile.report(peak="bf16=100").html).text
 
 
-def test_the_command_writes_a_page_beside_the_shell(
-    profile: fastprof.Profile, tmp_path: Path
-) -> None:
+def test_the_command_writes_a_page_beside_the_shell(profile, tmp_path):
     done = run("report", profile.name, cwd=tmp_path)
     assert done.returncode == 0
     page = Path(profile.name).with_suffix(".html").name
@@ -257,13 +252,13 @@ def test_the_command_writes_a_page_beside_the_shell(
         (".json", ".json.html"),
     ],
 )
-def test_the_page_has_the_name_of_the_trace(name: str, page: str) -> None:
+def test_the_page_has_the_name_of_the_trace(name, page):
     from fastprof.cli.report import default_output
 
     assert default_output(name) == page
 
 
-def test_ranks_are_compared(tmp_path: Path) -> None:
+def test_ranks_are_compared(tmp_path):
     write_ranks(tmp_path / "run", 4)
     done = run("report", tmp_path / "run", cwd=tmp_path)
     assert done.returncode == 0
@@ -277,7 +272,7 @@ def test_ranks_are_compared(tmp_path: Path) -> None:
     assert found.rows(table_named(found, "Collectives"))[0]["ranks"] == 4
 
 
-def test_unreadable_ranks_are_listed(tmp_path: Path) -> None:
+def test_unreadable_ranks_are_listed(tmp_path):
     write_ranks(tmp_path / "run", 2)
     (tmp_path / "run" / "rank9.sqlite").write_bytes(b"SQLite format 3\0")
     done = run("report", tmp_path / "run", "-o", tmp_path / "r.html", cwd=tmp_path)
@@ -289,7 +284,7 @@ def test_unreadable_ranks_are_listed(tmp_path: Path) -> None:
 # Colours
 
 
-def test_texts_have_enough_contrast() -> None:
+def test_texts_have_enough_contrast():
     css = (Path(fastprof.__file__).parent / "page" / "assets" / "page.css").read_text()
     light, dark = (
         dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", block))

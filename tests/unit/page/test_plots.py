@@ -1,7 +1,6 @@
 """The sections roofline and memory of the page, and the page of differences."""
 
 import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ def no_shapes() -> KinetoFile:
     return KinetoFile().op(0, 20, "aten::mm").launch(5, 6, 1).kernel(10, 30, 1, "gemm")
 
 
-def test_each_row_has_the_place_with_most_time(profile: fastprof.Profile) -> None:
+def test_each_row_has_the_place_with_most_time(profile):
     table = profile.roofline()
     places = places_of(profile, table)
     for name in PLACES:
@@ -38,7 +37,7 @@ def test_each_row_has_the_place_with_most_time(profile: fastprof.Profile) -> Non
             assert not of_key or of_key[found] == max(of_key.values())
 
 
-def test_points_are_the_longest_rows_with_flops(profile: fastprof.Profile) -> None:
+def test_points_are_the_longest_rows_with_flops(profile):
     table = profile.roofline()
     rows = points_of(table, 5)
     assert len(rows) == 5
@@ -47,7 +46,7 @@ def test_points_are_the_longest_rows_with_flops(profile: fastprof.Profile) -> No
     assert time[rows].tolist() == sorted(time[drawable].tolist(), reverse=True)[:5]
 
 
-def test_the_chart_has_the_values_of_the_table(profile: fastprof.Profile) -> None:
+def test_the_chart_has_the_values_of_the_table(profile):
     section = roofline.section(PageSource(profile))
     (chart,) = section.charts
     ((_, table),) = section.tables
@@ -67,15 +66,13 @@ def test_the_chart_has_the_values_of_the_table(profile: fastprof.Profile) -> Non
         (no_shapes(), {}, "the peaks of the GPU are unknown: --gpu NAME"),
     ],
 )
-def test_what_the_roofline_lacks_is_named(
-    capture: KinetoFile, peaks: dict[str, Any], message: str, opened: Any
-) -> None:
+def test_what_the_roofline_lacks_is_named(capture, peaks, message, opened):
     section = roofline.section(PageSource(opened(capture), peaks))
     assert any(message in each for each in section.missing)
     assert not section.charts
 
 
-def test_dict_lines_have_a_roofline_and_no_memory(trace: Path, tmp_path: Path) -> None:
+def test_dict_lines_have_a_roofline_and_no_memory(trace, tmp_path):
     assert run("parse", trace, "-o", tmp_path / "net.dict").returncode == 0
     source = PageSource(fastprof.open(tmp_path / "net.dict"), {"gpu": "H100"})
     assert len(roofline.section(source).charts) == 1
@@ -89,7 +86,7 @@ def curve(section: Section) -> Any:
     return chart.arrays
 
 
-def test_the_curve_keeps_the_peak_of_many_events(opened: Any) -> None:
+def test_the_curve_keeps_the_peak_of_many_events(opened):
     capture = no_shapes()
     sizes = np.random.default_rng(3).integers(1, 1000, 9000)
     total = 0
@@ -106,7 +103,7 @@ def test_the_curve_keeps_the_peak_of_many_events(opened: Any) -> None:
 
 
 @pytest.mark.parametrize("n", [1, 8, 9, 1000])
-def test_an_envelope_keeps_ends_and_extremes(n: int) -> None:
+def test_an_envelope_keeps_ends_and_extremes(n):
     values = np.random.default_rng(n).integers(-50, 50, n)
     rows = envelope(values, 8)
     assert len(rows) <= max(n if n <= 8 else 8, 1)
@@ -121,7 +118,7 @@ def other_calls() -> KinetoFile:
     return capture.launch(45, 46, 2).kernel(50, 90, 2, "elementwise")
 
 
-def test_captures_of_different_work_have_a_page(tmp_path: Path) -> None:
+def test_captures_of_different_work_have_a_page(tmp_path):
     before = fastprof.open(no_shapes().write(tmp_path / "a.json"), copies=True)
     after = fastprof.open(other_calls().write(tmp_path / "b.json"), copies=True)
     html = page_of_diff(fastprof.diff(before, after)).html
@@ -129,19 +126,19 @@ def test_captures_of_different_work_have_a_page(tmp_path: Path) -> None:
     assert "do different work" in html
 
 
-def test_equal_captures_have_a_page_without_bars(profile: fastprof.Profile) -> None:
+def test_equal_captures_have_a_page_without_bars(profile):
     html = fastprof.diff(profile, profile).page().html
     assert "no part changed" in html
     assert 'data-script="waterfall"' not in html
 
 
-def test_a_comparison_shows_itself_in_notebooks(profile: fastprof.Profile) -> None:
+def test_a_comparison_shows_itself_in_notebooks(profile):
     found = fastprof.diff(profile, profile)
     assert found._repr_html_() == found.table()._repr_html_()
     assert "<caption>step " in found._repr_html_()
 
 
-def test_diff_writes_the_page_and_the_text(trace: Path, tmp_path: Path) -> None:
+def test_diff_writes_the_page_and_the_text(trace, tmp_path):
     generate(tmp_path / "after.sqlite", 1000, 2)
     page = tmp_path / "change.html"
     done = run("diff", trace, tmp_path / "after.sqlite", "--html", page)
@@ -154,7 +151,7 @@ def test_diff_writes_the_page_and_the_text(trace: Path, tmp_path: Path) -> None:
     assert re.findall(r'<section id="(\w+)"', text) == ["answer", "changes", "tables"]
 
 
-def test_a_page_that_cannot_be_written_is_one_line(trace: Path, tmp_path: Path) -> None:
+def test_a_page_that_cannot_be_written_is_one_line(trace, tmp_path):
     place = tmp_path / "absent" / "change.html"
     done = run("diff", trace, trace, "-o", tmp_path / "x.txt", "--html", place)
     assert f"{place}: cannot be written" in one_line(done)

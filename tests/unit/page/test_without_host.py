@@ -38,9 +38,7 @@ def without(trace: Path, monkeypatch: pytest.MonkeyPatch) -> fastprof.Profile:
     return open_for_page(trace, open_trace)
 
 
-def test_the_host_is_left_out_only_if_the_page_would_not_fit(
-    trace: Path, without: fastprof.Profile, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_host_is_left_out_only_if_the_page_would_not_fit(trace, without, monkeypatch):
     assert without.source.host_omitted.startswith(LEAVES_OUT)
     assert "FASTPROF_MEMORY allows 20.0M; use a larger machine" in without.source.host_omitted
     assert (len(without.api), len(without.ranges)) == (0, 0)
@@ -54,9 +52,7 @@ def values(table: Table, name: str) -> list[object]:
     return [column.at(row) for row in range(table.n_rows)]
 
 
-def test_reports_of_kernels_are_the_same_and_others_say_why(
-    trace: Path, without: fastprof.Profile
-) -> None:
+def test_reports_of_kernels_are_the_same_and_others_say_why(trace, without):
     whole = fastprof.open(trace, copies=True)
     for name in ("summary", "layers", "lines", "roofline", "overlap"):
         assert without.report(name).csv() == whole.report(name).csv()
@@ -79,9 +75,7 @@ def test_reports_of_kernels_are_the_same_and_others_say_why(
     assert np.array_equal(without.find_steps().length, whole.find_steps().length)
 
 
-def test_the_command_writes_the_page_and_warns(
-    trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_writes_the_page_and_warns(trace, tmp_path, monkeypatch):
     monkeypatch.setenv("FASTPROF_MEMORY", "20M")
     done = run("report", trace, "-o", tmp_path / "x.html")
     message = done.stderr.decode()
@@ -92,7 +86,7 @@ def test_the_command_writes_the_page_and_warns(
     assert "causes of idle time unknown: API calls" in html
 
 
-def test_the_page_has_all_sections(trace: Path, without: fastprof.Profile) -> None:
+def test_the_page_has_all_sections(trace, without):
     html, whole = page_of(without).html, page_of(open_trace(trace, host=True)).html
     sections = re.findall('<section id="(.*?)"', whole)
     assert len(sections) == len(SECTIONS)
@@ -101,7 +95,7 @@ def test_the_page_has_all_sections(trace: Path, without: fastprof.Profile) -> No
     assert LEAVES_OUT not in whole
 
 
-def test_other_formats_are_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_formats_are_read_whole(tmp_path, monkeypatch):
     monkeypatch.setenv("FASTPROF_MEMORY", "1M")
     trace = KinetoFile().op(0, 10, "aten::mm").launch(1, 2, 7).kernel(3, 9, 7)
     assert open_for_page(trace.write(tmp_path / "x.json"), open_trace).source.host_omitted == ""

@@ -63,7 +63,6 @@ def test_gpus_that_nobody_has_do_no_harm(tmp_path):
     odd = [{"id": -5, "name": "T4"}, {"id": 1 << 40, "name": "T4"}, A100 | {"totalGlobalMem": "x"}]
     trace = KinetoFile(deviceProperties=odd)
     trace.op(0, 90, "aten::add", dims=[[4], [4]], types=["float", "float"])
-    trace.launch(10, 20, 1)
-    trace.kernel(100, 2000, 1, "vectorized_elementwise", device=-1)
+    trace.launch(10, 20, 1).kernel(100, 2000, 1, "vectorized_elementwise", device=-1)
     profile = fastprof.open(trace.write(tmp_path / "one.json"))
     assert profile.kernels["exact"].tolist() == [1]

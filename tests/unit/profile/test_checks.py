@@ -151,8 +151,7 @@ def test_generated_captures_add_up(tmp_path):
 def test_an_nvprof_file_adds_up(tmp_path):
     file = NvprofFile()
     for i in range(4):
-        file.launch(i, i + 1, corr=i, tid=7)
-        file.kernel(10 * i, 10 * i + 3, corr=i, name="k")
+        file.launch(i, i + 1, corr=i, tid=7).kernel(10 * i, 10 * i + 3, corr=i, name="k")
     assert fastprof.open(file.write(tmp_path / "net.sql")).check().startswith("4 kernel rows, ")
 
 

@@ -1,7 +1,6 @@
 """The shares of kernels in the cost of a call: parts, gradients, unknown costs and reasons."""
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import pytest
 
 import fastprof
 from fastprof.cli import main
+from support import processes
 from support.exports import Export
 from unit.profile.callpath.test_attribution import (
     ENGINE,
@@ -178,7 +178,7 @@ def test_a_file_of_the_user_adds_costs(tmp_path):
     trace, file = export.write(tmp_path / "x.sqlite"), tmp_path / "my_costs.py"
     file.write_text(OWN_OPS)
     command = [sys.executable, "-m", "fastprof", "prof", "-c", "op,params,flops,bytes", "--ops"]
-    done = subprocess.run([*command, file, trace], capture_output=True, text=True, check=True)
+    done = processes.ran([*command, file, trace], check=True)
     assert done.stdout.splitlines()[1:] == [
         "fused_scale rows=8,fprop, 128 1024",
         "fused_scale rows=3,fprop, 15 120",
@@ -238,7 +238,7 @@ def test_the_file_that_the_guide_shows_does_what_it_says(tmp_path):
     trace = export.write(tmp_path / "x.sqlite")
     command = [sys.executable, "-m", "fastprof", "prof", "-c", "op,params,flops,bytes", "--ops"]
     command += [tmp_path / "my_costs.py", trace]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = processes.ran(command, check=True)
     assert done.stdout.splitlines()[1:] == [
         f"rope [8,16]fp16 {3 * 8 * 16} {2 * (2 * 8 * 16 + 2 * 16)}",
         f"silu_mul T=[(3,5),(3,5),()],['na','na','na'] {24 * 15} na",
@@ -256,7 +256,7 @@ def test_an_installed_package_offers_costs_and_one_that_fails_is_a_warning(tmp_p
     trace = Export().push_pop(0, 100, text, tid=1).work(10).write(tmp_path / "x.sqlite")
     command = [sys.executable, "-m", "fastprof", "prof", "-c", "op,flops", trace]
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    done = processes.ran(command, check=True, env=environment)
     assert done.stdout.splitlines()[1:] == ["fused_scale 128"]
     assert "costs of bad_costs (bad_costs): RuntimeError: broken" in done.stderr
     assert "Traceback" not in done.stderr

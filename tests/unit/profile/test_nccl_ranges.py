@@ -180,7 +180,6 @@ def test_fields_beyond_the_payload_are_left_out(tmp_path: Path) -> None:
     made = Trace().nccl(10, 20, "ncclAllReduce", blob(ALL_REDUCE, 171, form="Q"))
     with Database(made.launched(15, 1, "x", 1000).saved(tmp_path / "one.sqlite")) as database:
         found = payloads.payload_events(database)
-    assert found is not None
     (name,) = found.names
     assert json.loads(name or "") == {"NCCL communicator ID": 171, "name": "ncclAllReduce"}
     assert (found.start.tolist(), found.end.tolist()) == ([10], [20])

@@ -1,7 +1,5 @@
 """Ranges that end on another thread are phases of the process, found by the interval tree."""
 
-from pathlib import Path
-
 import fastprof
 from support.exports import Export
 
@@ -13,7 +11,7 @@ def launched_at(export: Export, *times: int, tid: int = 1, pid: int = 100) -> Ex
     return export
 
 
-def test_a_kernel_has_the_phases_that_were_open_at_its_launch(tmp_path: Path) -> None:
+def test_a_kernel_has_the_phases_that_were_open_at_its_launch(tmp_path):
     export = Export().push_pop(5, 40, "mine", tid=1)
     export.start_end(0, 100, "load", tid=1, end_tid=2).start_end(
         50, 200, "warm up", tid=2, end_tid=1
@@ -24,7 +22,7 @@ def test_a_kernel_has_the_phases_that_were_open_at_its_launch(tmp_path: Path) ->
     assert list(kernels["ranges"]) == [("mine",), (), (), ()]
 
 
-def test_a_phase_is_of_its_own_process_only(tmp_path: Path) -> None:
+def test_a_phase_is_of_its_own_process_only(tmp_path):
     export = Export().start_end(0, 100, "load", tid=1, end_tid=2, pid=7)
     launched_at(export, 10, pid=7)
     path = launched_at(export, 20, pid=8).write(tmp_path / "x.sqlite")

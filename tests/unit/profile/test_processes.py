@@ -21,7 +21,7 @@ def rank(trace: KinetoFile, pid: int, device: int, corr: int, **place: Any) -> N
         trace.kernel(start + 300, start + 400, corr + 2 * number + 1, device=device, **place)
 
 
-def test_python_threads_without_a_pid_are_no_process(opened: Any) -> None:
+def test_python_threads_without_a_pid_are_no_process(opened):
     """torch writes pid and tid 0 for threads that it only knows from their Python calls."""
     trace = KinetoFile().event(
         "X", "python_function", "threading.py(359): wait", 0, pid=0, tid=0, dur=2,
@@ -38,14 +38,14 @@ def test_python_threads_without_a_pid_are_no_process(opened: Any) -> None:
     assert set(profile.ranges.pid.tolist()) == {100}
 
 
-def test_a_process_with_the_pid_0_that_launches_is_one(opened: Any) -> None:
+def test_a_process_with_the_pid_0_that_launches_is_one(opened):
     trace = KinetoFile()
     rank(trace, 0, 0, 1)
     rank(trace, 100, 1, 11)
     assert set(opened(trace).kernels["pid"].tolist()) == {0, 100}
 
 
-def test_in_a_merged_file_work_belongs_to_the_process_of_its_gpu(opened: Any) -> None:
+def test_in_a_merged_file_work_belongs_to_the_process_of_its_gpu(opened):
     trace = KinetoFile()
     rank(trace, 100, 0, 1)
     rank(trace, 200, 1, 11)
@@ -53,7 +53,7 @@ def test_in_a_merged_file_work_belongs_to_the_process_of_its_gpu(opened: Any) ->
     assert kernels["pid"].tolist() == np.where(kernels["device"] == 0, 100, 200).tolist()
 
 
-def test_of_processes_on_one_gpu_number_the_stream_decides(opened: Any) -> None:
+def test_of_processes_on_one_gpu_number_the_stream_decides(opened):
     trace = KinetoFile()
     rank(trace, 100, 0, 1, stream=7)
     rank(trace, 200, 0, 11, stream=8)
@@ -61,7 +61,7 @@ def test_of_processes_on_one_gpu_number_the_stream_decides(opened: Any) -> None:
     assert kernels["pid"].tolist() == np.where(kernels["stream"] == 7, 100, 200).tolist()
 
 
-def test_an_unknown_process_is_not_a_gpu_of_its_own(opened: Any) -> None:
+def test_an_unknown_process_is_not_a_gpu_of_its_own(opened):
     trace = KinetoFile()
     rank(trace, 100, 0, 1)
     rank(trace, 200, 0, 11)
@@ -74,7 +74,7 @@ def test_an_unknown_process_is_not_a_gpu_of_its_own(opened: Any) -> None:
     assert any("same GPU numbers" in note for note in steps.notes)
 
 
-def test_the_process_of_an_export_of_nsight_systems_needs_no_launch(opened: Any) -> None:
+def test_the_process_of_an_export_of_nsight_systems_needs_no_launch(opened):
     export = Export()
     for pid in (100, 200):
         export.push_pop(0, 1000, "step", 1, pid=pid).launch(10, 20, 1, 1, pid=pid)
@@ -83,9 +83,7 @@ def test_the_process_of_an_export_of_nsight_systems_needs_no_launch(opened: Any)
 
 
 @pytest.mark.parametrize(("others", "wanted"), [((), [100] * 4), ((1,), [100, 100, 200, 200])])
-def test_the_process_of_a_file_of_nvprof_is_that_of_the_gpu(
-    opened: Any, others: tuple[int, ...], wanted: list[int]
-) -> None:
+def test_the_process_of_a_file_of_nvprof_is_that_of_the_gpu(opened, others, wanted):
     file = NvprofFile()
     for device in (0, *others):
         at, pid, corr = 1000 * device, 100 + 100 * device, 10 * device + 1

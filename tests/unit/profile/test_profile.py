@@ -89,18 +89,18 @@ def opened(request: pytest.FixtureRequest) -> Profile:
     return found
 
 
-def test_every_column_of_the_table_has_a_maker_and_no_other() -> None:
+def test_every_column_of_the_table_has_a_maker_and_no_other():
     assert list(from_dict_lines._MAKERS) == [column.key for column in COLUMNS]
     assert list(from_trace._MAKERS) == [
         column.key for column in COLUMNS + TRACE_COLUMNS if not column.on_request
     ]
 
 
-def test_a_profile_has_no_other_public_attributes(opened: Profile) -> None:
+def test_a_profile_has_no_other_public_attributes(opened):
     assert [name for name in dir(opened) if not name.startswith("_")] == PUBLIC.split()
 
 
-def test_columns_hold_what_the_table_says(opened: Profile) -> None:
+def test_columns_hold_what_the_table_says(opened):
     for name in opened.names:
         column, kind = opened.column(name), COLUMN_OF_KEY[name].kind
         assert isinstance(column, KINDS[kind]), name
@@ -111,9 +111,7 @@ def test_columns_hold_what_the_table_says(opened: Profile) -> None:
             assert {type(each) for each in column.values} <= {tuple if kind == "texts" else str}
 
 
-def test_rows_arrays_and_tables_are_the_values_of_every_column(
-    opened: Profile, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_arrays_and_tables_are_the_values_of_every_column(opened, monkeypatch):
     pytest.importorskip("pyarrow")
     monkeypatch.setattr(api_profile, "_ROWS_AT_ONCE", 7)
     expected = {
@@ -135,7 +133,7 @@ def plain(cells: list[object]) -> list[object]:
     return [None if cell == [None] * width and width == 3 else cell for cell in found]
 
 
-def test_a_data_frame_has_the_values_of_every_column(opened: Profile) -> None:
+def test_a_data_frame_has_the_values_of_every_column(opened):
     pytest.importorskip("pandas")
     frame = opened.to_pandas()
     assert len(frame) == len(opened)
@@ -156,9 +154,7 @@ def without_missing(column: Any) -> list[object]:
 
 
 @pytest.mark.parametrize("version", [None, "2.3.3"])
-def test_a_data_frame_is_the_users_own(
-    profile: Profile, version: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_data_frame_is_the_users_own(profile, version, monkeypatch):
     pandas = pytest.importorskip("pandas")
     if version is not None:
         monkeypatch.setattr(pandas, "__version__", version)
@@ -177,7 +173,7 @@ def test_a_data_frame_is_the_users_own(
     assert {name: profile.kernels[name].tolist() for name in profile.names} == before
 
 
-def test_a_data_frame_can_be_changed_when_its_profile_is_gone(tmp_path: Path) -> None:
+def test_a_data_frame_can_be_changed_when_its_profile_is_gone(tmp_path):
     pytest.importorskip("pandas")
     generate(tmp_path / "net.sqlite", 50)
     frame = fastprof.open(tmp_path / "net.sqlite").to_pandas()
@@ -186,9 +182,7 @@ def test_a_data_frame_can_be_changed_when_its_profile_is_gone(tmp_path: Path) ->
         assert frame[name][3] == 7
 
 
-def test_the_garbage_collector_pauses_while_a_data_frame_is_made(
-    profile: Profile, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_garbage_collector_pauses_while_a_data_frame_is_made(profile, monkeypatch):
     pytest.importorskip("pandas")
     seen = []
     convert = dataframe.FrameBuilder.convert
@@ -207,7 +201,7 @@ def test_the_garbage_collector_pauses_while_a_data_frame_is_made(
     assert gc.isenabled()
 
 
-def test_a_disabled_garbage_collector_stays_disabled() -> None:
+def test_a_disabled_garbage_collector_stays_disabled():
     gc.disable()
     try:
         with uncollected():
@@ -217,7 +211,7 @@ def test_a_disabled_garbage_collector_stays_disabled() -> None:
         gc.enable()
 
 
-def test_sums_leave_out_what_is_unknown() -> None:
+def test_sums_leave_out_what_is_unknown():
     flops = ints(3, None, 0, 4).array()
     assert flops.sum() == 7
     assert flops.mask.tolist() == [False, True, False, False]
@@ -229,12 +223,12 @@ def test_sums_leave_out_what_is_unknown() -> None:
     assert start.min() == -5 and start.tolist() == [-5, -1, 3, None]
 
 
-def test_the_sum_of_nothing_is_0_and_of_unknown_numbers_unknown() -> None:
+def test_the_sum_of_nothing_is_0_and_of_unknown_numbers_unknown():
     assert Ints(np.empty(0, np.int64)).array().sum() == 0
     assert ints(None, None).array().sum() is np.ma.masked
 
 
-def test_arrays_of_numbers_are_read_only(opened: Profile) -> None:
+def test_arrays_of_numbers_are_read_only(opened):
     for name in opened.names:
         if isinstance(opened.column(name), Ints):
             with pytest.raises(ValueError, match="read-only"):
@@ -257,7 +251,7 @@ def test_arrays_of_numbers_are_read_only(opened: Profile) -> None:
     ],
 )
 @pytest.mark.parametrize("size", [1, 2, 5, 100])
-def test_chunks_are_the_values_in_order(column: Column, size: int) -> None:
+def test_chunks_are_the_values_in_order(column, size):
     chunks = list(column.chunks(size))
     assert [len(chunk) for chunk in chunks[:-1]] == [size] * (len(chunks) - 1)
     cells = [cell for chunk in chunks for cell in chunk]
@@ -266,7 +260,7 @@ def test_chunks_are_the_values_in_order(column: Column, size: int) -> None:
     assert [type(cell) for cell in cells] == [type(cell) for cell in expected]
 
 
-def test_columns_that_share_rows_are_mapped_and_looked_up_as_others() -> None:
+def test_columns_that_share_rows_are_mapped_and_looked_up_as_others():
     column = shared([0, 3, 1, 0, -1], [1, -1, 0, 0], "a", "b")
     assert column.ids.tolist() == [1, 0, -1, 1, -1]
     assert column.array().tolist() == ["b", "a", None, "b", None]
@@ -276,7 +270,7 @@ def test_columns_that_share_rows_are_mapped_and_looked_up_as_others() -> None:
 
 
 @pytest.mark.parametrize("n_texts", [2, 126, 127, 200, 40_000])
-def test_categories_are_as_pandas_makes_them(n_texts: int) -> None:
+def test_categories_are_as_pandas_makes_them(n_texts):
     pd = pytest.importorskip("pandas")
     texts = [f"text {i}" for i in range(n_texts)]
     rows = np.array([0, -1, n_texts, n_texts - 1, 1], np.int32)
@@ -291,7 +285,7 @@ def test_categories_are_as_pandas_makes_them(n_texts: int) -> None:
         assert not np.shares_memory(found.codes, same.ids)
 
 
-def test_columns_of_a_frame_have_memory_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_columns_of_a_frame_have_memory_of_their_own(monkeypatch):
     pytest.importorskip("pandas")
     monkeypatch.setattr(dataframe, "_PIECE", 256)
     frames = dataframe.FrameBuilder({})
@@ -317,27 +311,27 @@ def pandas_array(array: Any) -> Any:
 
 
 @given(st.lists(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=4), max_size=12))
-def test_lists_of_any_lengths_become_tuples(cells: list[list[int]]) -> None:
+def test_lists_of_any_lengths_become_tuples(cells):
     column = lists(*cells)
     assert column.array().tolist() == [tuple(cell) for cell in cells]
     assert column.array().shape == (len(cells),)
 
 
-def test_numbers_become_lists_of_one_number() -> None:
+def test_numbers_become_lists_of_one_number():
     made = as_lists(ints(4, None, 0, dtype=np.int32))
     assert made.array().tolist() == [(4,), (), (0,)]
     assert made.values.dtype == np.int64
     assert as_lists(made) is made
 
 
-def test_rows_of_several_tests() -> None:
+def test_rows_of_several_tests():
     column = values("a", None, "b", "ab", "a", None)
     tests = [lambda text, each=each: each in text for each in "abc"]
     assert [rows.tolist() for rows in column.where_each(*tests)] == [[0, 3, 4], [2, 3], []]
     assert [column.where(each).tolist() for each in tests] == [[0, 3, 4], [2, 3], []]
 
 
-def test_an_unknown_name_has_the_nearest_columns(lines: Profile) -> None:
+def test_an_unknown_name_has_the_nearest_columns(lines):
     with pytest.raises(KeyError, match=r"unknown column 'kernels'; did you mean kernel\b"):
         lines.column("kernels")
     with pytest.raises(KeyError):

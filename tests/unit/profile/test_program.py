@@ -1,7 +1,6 @@
 """Which kind of program a capture is of, and that advice fits the kind."""
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -70,7 +69,7 @@ def capture(kernels: list[str], ranges: list[str] = [], process: str = "") -> Ex
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_kinds_by_names(name: str, opened) -> None:
+def test_kinds_by_names(name, opened):
     kernels, ranges, kind = PROGRAMS[name]
     found = opened(capture(kernels, ranges)).contents.program
     assert (found.kind, found.name) == (kind, name.removesuffix(" by ranges"))
@@ -79,7 +78,7 @@ def test_kinds_by_names(name: str, opened) -> None:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_no_text_of_another_program_is_for_torch(name: str, opened) -> None:
+def test_no_text_of_another_program_is_for_torch(name, opened):
     kernels, ranges, _ = PROGRAMS[name]
     profile = opened(capture([*kernels, NCCL], ranges))
     ids = set(profile.report("advise")["id"].tolist())
@@ -89,7 +88,7 @@ def test_no_text_of_another_program_is_for_torch(name: str, opened) -> None:
     assert name.removesuffix(" by ranges") in text.splitlines()[0] + text
 
 
-def test_the_same_capture_of_torch_has_remedies_for_torch(opened) -> None:
+def test_the_same_capture_of_torch_has_remedies_for_torch(opened):
     assert TORCH_WORDS.search(all_texts(opened(capture([AT]))))
 
 
@@ -106,9 +105,7 @@ def test_the_same_capture_of_torch_has_remedies_for_torch(opened) -> None:
         ([AT, "void vllm::rms_norm_kernel<float>(int)"], "python3", kinds.SERVING),
     ],
 )
-def test_processes_tell_what_kernels_do_not(
-    kernels: list[str], process: str, kind: str, opened
-) -> None:
+def test_processes_tell_what_kernels_do_not(kernels, process, kind, opened):
     assert opened(capture(kernels, process=process)).contents.program.kind == kind
 
 
@@ -150,12 +147,12 @@ def kineto(*names: str, kernel: str = AT, python: str = "", seq: int | None = No
         ),
     ],
 )
-def test_kinds_of_torch(trace: KinetoFile, kind: str, name: str | None, tmp_path: Path) -> None:
+def test_kinds_of_torch(trace, kind, name, tmp_path):
     found = fastprof.open(trace.write(tmp_path / "x.json")).contents.program
     assert (found.kind, found.name) == (kind, name or "PyTorch training")
 
 
-def test_json_names_the_program(opened) -> None:
+def test_json_names_the_program(opened):
     profile = opened(capture(["cupy_add"]))
     expected = {"kind": "cupy", "name": "CuPy", "evidence": "kernel cupy_add"}
     assert profile.report("advise").facts["program"] == expected
@@ -163,7 +160,7 @@ def test_json_names_the_program(opened) -> None:
     assert describe(profile)["program"] == expected
 
 
-def test_texts_for_hip_are_those_of_cuda() -> None:
+def test_texts_for_hip_are_those_of_cuda():
     texts = {kinds.CUDA: "cudaMemcpyAsync in a CUDA graph", kinds.OTHER: "other"}
     assert Program(kinds.HIP).choose(texts) == "hipMemcpyAsync in a HIP graph"
     assert Program(kinds.JAX).choose(texts) == "other"
@@ -213,14 +210,14 @@ OWN = "update(float*, int)"
     ],
 )
 def test_waits_have_the_remedy_of_their_call_and_memory(
-    call: str, kernel: str, copy: Any, wanted: str, not_wanted: str, opened
-) -> None:
+    call, kernel, copy, wanted, not_wanted, opened
+):
     text = remedy(opened(waiting(call, kernel, copy)), "sync")
     assert wanted in text
     assert not_wanted not in text
 
 
-def test_low_occupancy_of_an_own_kernel(opened) -> None:
+def test_low_occupancy_of_an_own_kernel(opened):
     export = Export().gpu()
     for i in range(10):
         begin = i * 200 * US
@@ -241,9 +238,7 @@ def test_low_occupancy_of_an_own_kernel(opened) -> None:
     ((7, 13), 0, False),  # at once
     ((7, 7), 100, False),  # one stream
 ])  # fmt: skip
-def test_the_default_stream_keeps_others_waiting(
-    streams: tuple[int, int], offset: int, found: bool, opened
-) -> None:
+def test_the_default_stream_keeps_others_waiting(streams, offset, found, opened):
     export = Export().gpu()
     for i in range(20):
         begin, corr = i * 250 * US, 2 * i
@@ -257,7 +252,7 @@ def test_the_default_stream_keeps_others_waiting(
     assert ("default-stream" in ids) == found
 
 
-def test_each_form_of_a_name_contains_a_word_that_is_looked_for_first() -> None:
+def test_each_form_of_a_name_contains_a_word_that_is_looked_for_first():
     marks = [*kinds._ENGINES, kinds._TORCH, *kinds._FRAMEWORKS, kinds._COMPILED]
     assert sum(mark.words != ("",) for mark in marks) > 8
     for mark in marks:

@@ -51,14 +51,12 @@ def output_of(*words: str | Path) -> str:
     return done.stdout.decode()
 
 
-def test_the_page_lists_the_registry() -> None:
+def test_the_page_lists_the_registry():
     assert PAGE.read_text(encoding="utf-8") == reports_page(), "run: python docs/make_reports.py"
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_command_prints_the_table_of_its_report(
-    name: str, trace: Path, profile: fastprof.Profile
-) -> None:
+def test_a_command_prints_the_table_of_its_report(name, trace, profile):
     table = profile.report(name)
     found = json.loads(output_of(name, trace, "--json"))
     assert found == json.loads(table.to_json())
@@ -95,7 +93,7 @@ def test_what_dict_lines_lack_is_a_note(name, tmp_path):
     assert output_of(name, tmp_path / "net.dict").splitlines()[-1] in OF_DICT_LINES[name]
 
 
-def test_columns_sort_and_limit(trace: Path) -> None:
+def test_columns_sort_and_limit(trace):
     text = output_of(
         "summary", trace, "--by=op", "-c", "op,max_ns", "--sort=max_ns", "--limit=4", "--csv"
     )
@@ -106,14 +104,14 @@ def test_columns_sort_and_limit(trace: Path) -> None:
     assert times == sorted(times, reverse=True)
 
 
-def test_a_width_bounds_every_line_of_the_table(trace: Path) -> None:
+def test_a_width_bounds_every_line_of_the_table(trace):
     lines = output_of("summary", trace, "--by", "layer,op", "-w", "72").splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith("layer"))
     end = next(i for i, line in enumerate(lines) if line.startswith("total"))
     assert max(map(len, lines[start : end + 1])) <= 72
 
 
-def test_output_goes_to_a_file(trace: Path, tmp_path: Path) -> None:
+def test_output_goes_to_a_file(trace, tmp_path):
     assert output_of("summary", trace, "--csv", "-o", tmp_path / "s.csv") == ""
     assert (tmp_path / "s.csv").read_text() == output_of("summary", trace, "--csv")
 
@@ -130,22 +128,20 @@ def test_output_goes_to_a_file(trace: Path, tmp_path: Path) -> None:
         (["--limit", "-1"], "expected a non-negative integer, found '-1'"),
     ],
 )
-def test_wrong_names_are_usage_errors_before_the_file_is_read(
-    words: list[str], message: str, tmp_path: Path
-) -> None:
+def test_wrong_names_are_usage_errors_before_the_file_is_read(words, message, tmp_path):
     done = run("summary", tmp_path / "absent.sqlite", *words)
     assert done.returncode == 2
     assert message in done.stderr.decode().splitlines()[-1]
 
 
-def test_an_unknown_command_names_the_nearest_report(trace: Path) -> None:
+def test_an_unknown_command_names_the_nearest_report(trace):
     done = run("sumary", trace)
     assert done.returncode == 2
     assert "did you mean summary" in done.stderr.decode()
 
 
 @pytest.mark.usefixtures("no_others")
-def test_a_function_becomes_a_report(profile: fastprof.Profile) -> None:
+def test_a_function_becomes_a_report(profile):
     @fastprof.report("shapes")
     def by_shape(profile: fastprof.Profile) -> object:
         """Time by shape.
@@ -162,7 +158,7 @@ def test_a_function_becomes_a_report(profile: fastprof.Profile) -> None:
         fastprof.report("By Shape")(by_shape)
 
 
-def test_a_file_of_the_user_adds_a_command(trace: Path, tmp_path: Path) -> None:
+def test_a_file_of_the_user_adds_a_command(trace, tmp_path):
     (tmp_path / "mine.py").write_text(USERS)
     found = json.loads(output_of("streams", trace, "--ops", tmp_path / "mine.py", "--json"))
     assert {"stream", "gpu_ns"} <= found["rows"][0].keys()
@@ -178,9 +174,7 @@ def test_a_file_of_the_user_adds_a_command(trace: Path, tmp_path: Path) -> None:
     assert "mine.py, line 1: ZeroDivisionError" in message
 
 
-def test_an_installed_package_adds_a_command(
-    trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_installed_package_adds_a_command(trace, tmp_path, monkeypatch):
     (tmp_path / "of_streams.py").write_text(USERS)
     about = tmp_path / "of_streams-1.dist-info"
     about.mkdir()

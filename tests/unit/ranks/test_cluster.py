@@ -3,7 +3,6 @@
 import io
 import os
 import signal
-import subprocess
 import sys
 import threading
 
@@ -11,9 +10,9 @@ import pytest
 
 import fastprof
 from fastprof.ranks.local import ClusterError
-from support import rank_files
+from support import processes, rank_files
 from support.rank_files import CALLS
-from support.waiting import PATIENCE, wait_for
+from support.waiting import wait_for
 
 distributed = pytest.importorskip("distributed", reason="needs distributed")
 pytestmark = pytest.mark.usefixtures("forked_workers")
@@ -135,9 +134,7 @@ def test_workers_of_another_version_are_refused(client, folder, monkeypatch):
 
 def test_the_command_takes_the_address_of_a_scheduler(cluster, folder):
     words = [sys.executable, "-m", "fastprof", "batch", folder, "--csv"]
-    there = subprocess.run(
-        [*words, "--scheduler", cluster.scheduler_address], capture_output=True, timeout=PATIENCE
-    )
+    there = processes.ran([*words, "--scheduler", cluster.scheduler_address], text=False)
     assert (there.returncode, there.stderr.count(b"\n")) == (0, 8)
     expected = io.StringIO()
     fastprof.batch(folder).table().write_csv(expected)

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import sys
 import threading
 
@@ -12,9 +11,9 @@ import fastprof
 from fastprof.api.batch import LEAST_MEMORY
 from fastprof.ranks import local as process
 from fastprof.ranks.local import cause
-from support import rank_files
+from support import processes, rank_files
 from support.rank_files import CALLS
-from support.waiting import PATIENCE, is_alive, wait_for
+from support.waiting import is_alive, wait_for
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
 
@@ -124,15 +123,11 @@ def test_a_script_without_a_main_guard_works(folder, tmp_path):
         "print(found.ranks.n_rows)\n"
     )
     (tmp_path / "pickle.py").write_text("raise SystemExit('the wrong pickle')\n")
-    done = subprocess.run(
-        [sys.executable, script.name], capture_output=True, timeout=PATIENCE, cwd=tmp_path
-    )
+    done = processes.python(script.name, cwd=tmp_path, text=False)
     # Python puts the script's directory first.
     assert b"wrong pickle" in done.stderr
     (tmp_path / "pickle.py").rename(folder / "pickle.py")
-    done = subprocess.run(
-        [sys.executable, script], capture_output=True, timeout=PATIENCE, cwd=folder
-    )
+    done = processes.python(script, cwd=folder, text=False)
     assert (done.stdout, done.stderr) == (b"5\n", b"")
 
 

@@ -14,7 +14,7 @@ from fastprof.ranks import store as store_module
 from fastprof.ranks.files import source_of
 from fastprof.ranks.store import Store, StoreError
 from fastprof.ranks.work import Options, work
-from support import commands, rank_files
+from support import commands, processes, rank_files
 from support.waiting import PATIENCE, is_alive, wait_for
 
 pq = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
@@ -227,7 +227,7 @@ def test_what_a_killed_batch_leaves_half_written_is_not_read(run, tmp_path):
         "    fastprof.batch(sys.argv[1], store=sys.argv[2], jobs=1)\n"
     )
     command = [sys.executable, "-c", program, tmp_path / "run", tmp_path / "store"]
-    assert subprocess.run(command, capture_output=True, timeout=PATIENCE).returncode == 9
+    assert processes.ran(command, text=False).returncode == 9
     (left,) = (tmp_path / "store").iterdir()
     assert left.stat().st_size == 100
     _, read = run

@@ -25,7 +25,6 @@ SHARE = 1 if IS_FULL else 12
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 CALLS = "CUPTI_ACTIVITY_KIND_RUNTIME"
 RANGES = "NVTX_EVENTS"
-MARKER = "{'mod': 'torch', 'op': 'mm', 'args': []}"
 DICT_LINE = (
     "{'kShortName': 'mm', 'kDuration': 6624, 'layer': ['a'], 'trace': ['t.py:3'], 'reprMarkers': "
     "[], 'marker': [\"{'mod': 'torch', 'op': 'mm', 'args': []}\"], 'seqMarker': ['mm, seq = 5'], "
@@ -43,27 +42,23 @@ def file(tmp_path):
 # Not an export.
 
 
-def test_a_missing_file_is_named(file, tmp_path):
-    assert "no such file" in refusal(file, tmp_path)
-
-
-def test_a_directory_is_named(tmp_path):
-    (tmp_path / "folder").mkdir()
-    assert "is a directory" in refusal(tmp_path / "folder", tmp_path)
-
-
 @pytest.mark.parametrize(
-    ("name", "remedy"), [("x.sqlite", "nsys export"), ("x.json", "record again")]
+    ("make", "message"),
+    [
+        (lambda file: None, "no such file"),
+        (Path.mkdir, "is a directory"),
+        (Path.touch, "is empty"),
+        (lambda file: file.symlink_to("nowhere"), "no such file"),
+    ],
 )
-def test_an_empty_file_is_named(name, remedy, tmp_path):
-    (tmp_path / name).touch()
-    message = refusal(tmp_path / name, tmp_path)
-    assert "is empty; " in message and remedy in message
+def test_what_is_no_file_with_content_is_named(make, message, file, tmp_path):
+    make(file)
+    assert message in refusal(file, tmp_path)
 
 
-def test_a_link_to_nowhere_is_a_missing_file(file, tmp_path):
-    file.symlink_to(tmp_path / "nowhere")
-    assert "no such file" in refusal(file, tmp_path)
+def test_an_empty_json_file_is_no_export(tmp_path):
+    (tmp_path / "x.json").touch()
+    assert "is empty; get the file again" in refusal(tmp_path / "x.json", tmp_path)
 
 
 OTHER_KINDS = {

@@ -208,12 +208,6 @@ def test_a_pipe_is_read_to_its_end():
     assert columns["kLongName"].at(1) == VALUES["kLongName"]
 
 
-def test_a_path_is_opened(tmp_path):
-    path = tmp_path / "net.dict"
-    path.write_text(LINE)
-    assert dict_lines.read(path, "net.dict")["op"].at(0) == ("mm",)
-
-
 def test_a_line_that_is_no_dict_line_is_named_with_its_number_and_start():
     assert refusal(f"{LINE}\n\nERROR: no such table: CUPTI_ACTIVITY_KIND_MARKER\n") == (
         "x.dict: line 3: expected a dict line, found "
@@ -280,12 +274,6 @@ def test_a_number_that_does_not_fit_is_refused():
 def test_values_of_the_wrong_kind_are_refused_where_they_first_stand(item, expected):
     message = refusal(f"{{}}\n\n{{'tid': 1, {item}}}\n{{{item}}}")
     assert message.startswith("x.dict: line 3: " + expected)
-
-
-def test_code_is_not_executed(tmp_path):
-    target = tmp_path / "made"
-    assert "malformed" in refusal(f"{{'op': [open({str(target)!r}, 'w').name]}}")
-    assert not target.exists()
 
 
 def test_an_escape_that_python_warns_of_is_read_in_silence(recwarn):

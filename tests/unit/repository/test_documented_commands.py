@@ -12,10 +12,9 @@ import pytest
 
 from fastprof.analysis.reports import all_reports
 from fastprof.cli import parser
-from support import command_server
+from support import command_server, processes
 from support.documents import ROOT, Command, commands, write_files
 from support.hypothesis_profiles import some
-from support.waiting import PATIENCE
 
 COMMANDS = list(commands())
 # Commands that are parsed but not run: the text that identifies them, and the reason.
@@ -74,14 +73,11 @@ def run(folder: Path, line: str) -> subprocess.CompletedProcess[str]:
     paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     functions = FUNCTIONS.replace("PYTHON", shlex.quote(sys.executable))
     functions = functions.replace("FASTPROF", shlex.join(command_server.client()))
-    return subprocess.run(
+    return processes.ran(
         ["bash", "-c", functions + line],
         cwd=folder,
         env=os.environ | {"PYTHONPATH": paths},
         stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
     )
 
 

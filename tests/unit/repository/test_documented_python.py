@@ -1,17 +1,15 @@
 """The Python in the documents runs, the blocks of a document in order."""
 
 import ast
-import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from support import command_server, torch_server
+from support import command_server, processes, torch_server
 from support.documents import DOCUMENTS, Block, blocks, write_files
 from support.hypothesis_profiles import IS_FULL
-from support.waiting import PATIENCE
 
 BLOCKS = [each for name in DOCUMENTS for each in blocks(name) if each.language == "python"]
 
@@ -97,7 +95,7 @@ def run(folder: Path, needed: str, preamble: str, chosen: list[Block]) -> str:
         command = torch_server.command(program)
     elif IS_FULL:  # the command server has imported more modules
         command = [sys.executable, str(program)]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=PATIENCE)
+    done = processes.ran(command, cwd=folder)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

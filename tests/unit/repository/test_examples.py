@@ -2,7 +2,6 @@
 
 import functools
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,9 +10,8 @@ import pytest
 from fastprof.cli import main
 from fastprof.model.call import Tensor
 from fastprof.model.markers import Kind, op_name
-from support import torch_server
+from support import processes, torch_server
 from support.nvtx_read_back import read_back
-from support.waiting import PATIENCE
 
 pytest.importorskip("torch", reason="torch is not installed: make test TORCH=2.13.0")
 pytest.importorskip("nvtx", reason="nvtx is not installed: pip install nvtx")
@@ -34,13 +32,10 @@ class Ran:
     def __init__(self, name, directory):
         self.trace = directory / f"{name}.json.gz"
         words = [EXAMPLES / f"{name}.py", "--backend", "torch"]
-        result = subprocess.run(
+        result = processes.ran(
             [sys.executable, *words] if name in IN_A_NEW_PROCESS else torch_server.command(*words),
             cwd=directory,
             env={**os.environ, **WITHOUT_GPU},
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
         )
         self.status, self.stdout = result.returncode, result.stdout
         # Some builds of torch print these whenever its profiler starts and stops.

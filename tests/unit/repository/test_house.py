@@ -5,12 +5,13 @@ import functools
 import gc
 import os
 import re
-import subprocess
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+
+from support import processes
 
 ROOT = Path(__file__).resolve().parents[3]
 PACKAGE = ROOT / "python" / "fastprof"
@@ -404,7 +405,7 @@ def test_what_the_library_defines_it_uses() -> None:
 
 def tracked() -> list[Path]:
     """The files of the repository; of what lies here, where git does not say."""
-    done = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
+    done = processes.ran(["git", "ls-files", "-z"], cwd=ROOT)
     if done.returncode:
         return [*MODULES, *COMPILED, *OTHERS, *(ROOT / "docs").glob("*.md"), ROOT / "Makefile"]
     return [ROOT / name for name in done.stdout.split("\0") if name and (ROOT / name).is_file()]

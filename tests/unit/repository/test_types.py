@@ -93,9 +93,6 @@ WRONG = {
 }
 
 
-FREE = {"report"}  # a report of the user has any options
-
-
 def public_uses() -> dict[str, str]:
     """A wrong use of each public function of fastprof, and of each method and property of Profile.
 

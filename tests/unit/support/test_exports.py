@@ -23,8 +23,7 @@ REAL_EXPORTS = {
 
 
 def one_of_each() -> Export:
-    export = Export()
-    export.gpu()
+    export = Export().gpu()
     export.push_pop(0, 100, "layer:one", tid=1)
     export.push_pop(5, 90, "registered", tid=1, domain=1, registered=True)
     export.start_end(7, 8, "across", tid=1, end_tid=2)

@@ -3,15 +3,13 @@
 import ctypes
 import os
 import signal
-import subprocess
-import sys
 
 import pytest
 
 import fastprof
 from fastprof.cli import main
 from fastprof.model.markers import Kind
-from support import nsys_schemas, nvtx_recorder
+from support import nsys_schemas, nvtx_recorder, processes
 from support.nvtx_read_back import assert_agrees, read_back
 from support.nvtx_tool import library
 
@@ -454,9 +452,7 @@ def test_without_the_library_nothing_is_recorded(record_nvtx, tmp_path):
     log = tmp_path / "log"
     env = {**os.environ, "FASTPROF_NVTX_LOG": str(log)}
     env.pop("NVTX_INJECTION64_PATH", None)
-    ran = subprocess.run(
-        [sys.executable, "-c", source], env=env, capture_output=True, text=True, check=True
-    )
+    ran = processes.python("-c", source, env=env, check=True)
     assert ran.stdout == "DummyDomain\n"
     assert list(tmp_path.iterdir()) == []
     assert record_nvtx(source).stdout == "Domain\n"

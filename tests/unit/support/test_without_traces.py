@@ -5,15 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from support.real_data import data_dir
 
 ROOT = Path(__file__).resolve().parents[3]
 COLLECT = [sys.executable, "-m", "pytest", "--collect-only", "-n0", "tests/real"]
 
 
-def test_every_process_collects_the_same_tests(tmp_path: Path) -> None:
+def test_every_process_collects_the_same_tests(tmp_path):
     """Two seeds of the hash, as two workers of xdist have."""
     variables = {**os.environ, "FASTPROF_DATA": str(tmp_path)}
     processes = [
@@ -33,9 +31,7 @@ def test_every_process_collects_the_same_tests(tmp_path: Path) -> None:
     assert first == second
 
 
-def test_a_folder_without_traces_is_no_folder_of_traces(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_without_traces_is_no_folder_of_traces(tmp_path, monkeypatch):
     monkeypatch.setenv("FASTPROF_DATA", str(tmp_path))
     assert data_dir() is None
     (tmp_path / "nsys").mkdir()

@@ -102,7 +102,48 @@ const fastprof = (() => {
     int32: Int32Array, uint32: Uint32Array, float32: Float32Array, float64: Float64Array,
   };
 
+  /* The view in the address, #section&name=value&..., so that a link to the file shows the same.
+   * In a notebook the page has no address of its own. */
+  const address = {
+    section: "",
+    values: new Map(),
+    read() {
+      const [section, ...pairs] = location.hash.slice(1).split("&");
+      address.section = section;
+      for (const pair of pairs) {
+        const [name, value] = pair.split("=");
+        if (value) address.values.set(name, decodeURIComponent(value));
+      }
+    },
+    /** The value of a name, or undefined. */
+    get: (name) => address.values.get(name),
+    /** Keep a value; null or "" forgets it. */
+    set(name, value) {
+      if (value === null || value === "") address.values.delete(name);
+      else address.values.set(name, String(value));
+      clearTimeout(address.due);
+      address.due = setTimeout(address.write, 100);
+    },
+    write() {
+      if (location.href.startsWith("about:")) return;
+      const pairs = [...address.values].map(([name, value]) => `${name}=${encodeURIComponent(value)}`);
+      const hash = [address.section, ...pairs].join("&");
+      if (hash !== location.hash.slice(1)) {
+        history.replaceState(null, "", hash ? `#${hash}` : location.pathname);
+      }
+    },
+  };
+
+  function setUpAddress() {
+    address.read();
+    window.addEventListener("hashchange", () => {
+      address.section = location.hash.slice(1).split("&")[0];
+      address.write();
+    });
+  }
+
   const page = {
+    address,
     format,
     colors,
     tooltip,
@@ -189,9 +230,12 @@ const fastprof = (() => {
   async function start() {
     setUpTheme();
     setUpLinks();
+    setUpAddress();
     await Promise.all([...document.querySelectorAll("[data-script='table']")].map(draw));
     await Promise.all(
       [...document.querySelectorAll("[data-script]:not([data-script='table'])")].map(draw));
+    const section = document.getElementById(address.section);
+    if (section !== null && address.values.size) section.scrollIntoView();
     document.documentElement.dataset.ready = "";
     performance.mark("ready");
   }

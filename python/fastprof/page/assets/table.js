@@ -104,7 +104,9 @@ fastprof.define("table", (host, data, arrays, page) => {
     body.replaceChildren(...Array.from(order.subarray(0, visible), line));
     const rest = order.length - body.rows.length;
     more.hidden = rest <= 0;
-    more.textContent = `Show ${Math.min(rest, STEP)} of ${page.format.count(rest)} more rows`;
+    more.textContent = rest === 1 ? "Show the last row"
+      : rest <= STEP ? `Show the other ${rest} rows`
+        : `Show ${STEP} of ${page.format.count(rest)} other rows`;
     status.textContent = wanted
       ? `${page.format.count(order.length)} of ${page.format.count(data.rows)} rows match` : "";
   }
@@ -155,12 +157,14 @@ fastprof.define("table", (host, data, arrays, page) => {
       if (j === i) header.setAttribute("aria-sort", ascending ? "ascending" : "descending");
       else header.removeAttribute("aria-sort");
     });
+    page.address.set(`${host.id}.sort`, i === null ? null : `${columns[i].key}:${Number(ascending)}`);
     update();
   }
 
   function search(text) {
     wanted = text.trim();
     if (input.value !== text) input.value = text;
+    page.address.set(`${host.id}.find`, wanted);
     update();
   }
 
@@ -200,6 +204,10 @@ fastprof.define("table", (host, data, arrays, page) => {
   host.querySelector(".scroll").after(more);
   if (hasTree) unfoldLevels();
   update();
+  const [key, ascending] = (page.address.get(`${host.id}.sort`) || "").split(":");
+  const place = columns.findIndex((each) => each.key === key);
+  if (place >= 0) sort(place, ascending === "1");
+  if (page.address.get(`${host.id}.find`)) search(page.address.get(`${host.id}.find`));
 
   page.tables.set(host.id, {
     search,

@@ -25,8 +25,9 @@ fastprof.define("timeline", (host, data, arrays, page) => {
   const scroll = page.element("div", "timeline-scroll");
   scroll.tabIndex = 0;
   scroll.setAttribute("role", "application");
-  scroll.setAttribute("aria-label", "Time line. Arrow keys move, plus and minus zoom, Enter zooms "
-    + "to the selected event, Escape clears, 0 shows all.");
+  scroll.setAttribute("aria-label", "Time line. Arrow keys move, W and S zoom, A and D pan, "
+    + "Enter or F zooms to the selected event, N and P walk the matches of the search, Escape "
+    + "clears, 0 shows all.");
   const stage = page.element("div", "timeline-stage");
   const under = page.element("canvas");
   const over = page.element("canvas", "timeline-over");
@@ -40,12 +41,32 @@ fastprof.define("timeline", (host, data, arrays, page) => {
   function choose(index) {
     if (!lines.has(index)) lines.set(index, new timelineData.TimeLine(data, arrays, index));
     line = lines.get(index);
+    keep("step", index || null);
     selected = -1;
     detail.clear(HINT);
     search(tools.search.value);
     scroll.scrollTop = 0;
     fit();
     recolor();
+  }
+
+  /** Keep a part of the view in the address. */
+  function keep(name, value) {
+    page.address.set(`${host.id}.${name}`, value);
+  }
+
+  /** Restore the view that the address has; what does not fit the page is ignored. */
+  function restore() {
+    const kept = (name) => page.address.get(`${host.id}.${name}`);
+    const parts = ["step", "find", "view", "event"].map(kept);
+    const [step, find, view, event] = parts;
+    const index = Number(step) < data.choices.length ? Number(step) : 0;
+    tools.choice.value = index;
+    tools.search.value = find || "";
+    choose(index);
+    const [from, to] = (view || "").split(":").map(Number);
+    if (to > from) setView(from, to);
+    if (event !== undefined && Number(event) < line.start.length) select(Number(event), !view);
   }
 
   function recolor() {
@@ -72,6 +93,8 @@ fastprof.define("timeline", (host, data, arrays, page) => {
     const start = Math.min(Math.max(middle - length / 2, low), Math.max(high - length, low));
     view = [start, start + length];
     Object.assign(host.dataset, { from: view[0], to: view[1] });
+    const isAll = view[0] <= 0 && view[1] >= line.length;
+    keep("view", isAll ? null : `${Math.round(view[0])}:${Math.round(view[1])}`);
     redraw();
   }
 
@@ -193,6 +216,7 @@ fastprof.define("timeline", (host, data, arrays, page) => {
 
   function select(i, isMoving) {
     selected = i;
+    keep("event", i < 0 ? null : i);
     if (i < 0) {
       detail.clear(HINT);
     } else {
@@ -212,12 +236,14 @@ fastprof.define("timeline", (host, data, arrays, page) => {
     if (!isInside) setView(line.start[i] - length / 2, line.start[i] + length / 2);
   }
 
-  function zoomTo(i) {
+  /** around: the time on each side, by the length of the event. */
+  function zoomTo(i, around = 0.5) {
     const length = Math.max(line.end[i] - line.start[i], NARROWEST);
-    setView(line.start[i] - length / 2, line.end[i] + length / 2);
+    setView(line.start[i] - around * length, line.end[i] + around * length);
   }
 
   function search(text) {
+    keep("find", text.trim());
     matches = line.search(text);
     match = -1;
     isMatch = null;
@@ -241,6 +267,7 @@ fastprof.define("timeline", (host, data, arrays, page) => {
     match = match < 0 ? (by > 0 ? 0 : matches.length - 1) : (match + by + matches.length) % matches.length;
     tools.status.textContent = counted();
     select(matches[match], true);
+    zoomTo(matches[match], 8);
   }
 
   /* ---- Pointer ---- */
@@ -372,6 +399,13 @@ fastprof.define("timeline", (host, data, arrays, page) => {
     "+": () => acts.zoom(0.5),
     "=": () => acts.zoom(0.5),
     "-": () => acts.zoom(2),
+    w: () => acts.zoom(0.5),
+    s: () => acts.zoom(2),
+    a: () => pan((view[0] - view[1]) / 5),
+    d: () => pan((view[1] - view[0]) / 5),
+    f: () => selected >= 0 && zoomTo(selected),
+    n: () => next(1),
+    p: () => next(-1),
     Enter: () => selected >= 0 && zoomTo(selected),
     0: fit,
     Home: () => setView(0, view[1] - view[0]),
@@ -389,5 +423,5 @@ fastprof.define("timeline", (host, data, arrays, page) => {
 
   page.onTheme(recolor);
   page.onResize(host, resize);
-  choose(0);
+  restore();
 });

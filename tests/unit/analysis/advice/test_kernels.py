@@ -1,7 +1,5 @@
 """The rules of `advise` on kernels: where each fires, what it saves, and where it is silent."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -71,7 +70,7 @@ def faster(name: str, share: float, **fields: Any) -> None:
         yield fastprof.Finding(f"{name} is slow.", "do", kernels=rows, gpu_ns=saved, **fields)
 
 
-def test_savings_add_up_to_a_replay_of_all_changes(opened) -> None:
+def test_savings_add_up_to_a_replay_of_all_changes(opened):
     profile = opened(Loop(load=400, host=200))
     table = profile.advise()
     rows = [row for row in table.rows() if row["saving_ns"]]
@@ -86,7 +85,7 @@ def test_savings_add_up_to_a_replay_of_all_changes(opened) -> None:
     assert rows[0]["id"] == "data-loading"
 
 
-def test_a_finding_that_a_larger_one_makes_worthless_is_left_out(opened) -> None:
+def test_a_finding_that_a_larger_one_makes_worthless_is_left_out(opened):
     faster("first", 1.0)
 
     @fastprof.rule("same", least=0.01)
@@ -99,7 +98,7 @@ def test_a_finding_that_a_larger_one_makes_worthless_is_left_out(opened) -> None
     assert "same" not in ids
 
 
-def test_changes_that_need_each_other_are_both_in_the_plan(opened) -> None:
+def test_changes_that_need_each_other_are_both_in_the_plan(opened):
     facts = Facts(opened(Loop()))
     base = base_of(facts)
     assert base is not None
@@ -116,7 +115,7 @@ def test_changes_that_need_each_other_are_both_in_the_plan(opened) -> None:
     assert planned(facts, base, findings[:1], [30 * US]) == []
 
 
-def test_a_change_that_pays_after_another_shares_with_it(opened) -> None:
+def test_a_change_that_pays_after_another_shares_with_it(opened):
     faster("first", 0.9)
     faster("second", 0.9, cause="second takes {time}.", effect="It would save {saving}.")
     profile = opened(Loop(first=350, second=400))
@@ -133,7 +132,7 @@ def test_a_change_that_pays_after_another_shares_with_it(opened) -> None:
     assert "; 1, 2 only together" in profile.overview().text()
 
 
-def test_shares_are_in_order_and_add_up() -> None:
+def test_shares_are_in_order_and_add_up():
     for saved, groups in (
         ([5.0, 4.0, 1.0], [0, 1, 2]),
         ([1.0, 2.0, 9.0], [0, 0, 0]),
@@ -151,7 +150,7 @@ def test_shares_are_in_order_and_add_up() -> None:
         assert [sorted({*places}).index(each) for each in places] == groups
 
 
-def test_launches_on_time_stay_so_with_faster_kernels(opened) -> None:
+def test_launches_on_time_stay_so_with_faster_kernels(opened):
     """Without Python between launches, the host is no limit for kernels half as long."""
     faster("first", 0.5)
     registry._rules.pop("sync", None)
@@ -161,7 +160,7 @@ def test_launches_on_time_stay_so_with_faster_kernels(opened) -> None:
     assert found["first"] == pytest.approx(300 * US, rel=0.1)
 
 
-def test_confidence_does_not_reorder(opened) -> None:
+def test_confidence_does_not_reorder(opened):
     orders = []
     for doubts in (("low", "high"), ("high", "low")):
         faster("first", 0.9, confidence=doubts[0])
@@ -170,7 +169,7 @@ def test_confidence_does_not_reorder(opened) -> None:
     assert orders[0] == orders[1]
 
 
-def test_terminal_json_page_and_overview_have_one_order(tmp_path: Path) -> None:
+def test_terminal_json_page_and_overview_have_one_order(tmp_path):
     path = Loop(load=400, host=200).write(tmp_path / "net.json")
     values = json.loads(run("advise", path, "--json").stdout)
     ids = [row["id"] for row in values["rows"]]
@@ -185,7 +184,7 @@ def test_terminal_json_page_and_overview_have_one_order(tmp_path: Path) -> None:
         assert shown.startswith(values["answer"])
 
 
-def test_the_loader_in_a_sentence(opened) -> None:
+def test_the_loader_in_a_sentence(opened):
     table = opened(Loop(load=4000, first=5000)).advise()
     answer = table.facts["answer"]
     assert answer.startswith("The GPU waits 4.0")
@@ -193,7 +192,7 @@ def test_the_loader_in_a_sentence(opened) -> None:
     assert table.lead[0] == answer
 
 
-def test_a_sentence_of_any_rule(opened) -> None:
+def test_a_sentence_of_any_rule(opened):
     faster("first", 0.9)
     answer = opened(Loop(first=900, second=1)).advise().facts["answer"]
     assert answer.startswith("first is slow: ")
@@ -201,14 +200,14 @@ def test_a_sentence_of_any_rule(opened) -> None:
     assert answer.endswith(" less.")
 
 
-def test_names_in_a_sentence_are_no_templates(opened) -> None:
+def test_names_in_a_sentence_are_no_templates(opened):
     faster("first", 0.9, cause="{0} {name} for {time}.", effect="{x} saves {saving}.")
     answer = opened(Loop(first=900, second=1)).advise().facts["answer"]
     assert answer.startswith("{0} {name} for ")
     assert "{x} saves about " in answer
 
 
-def test_without_a_saving_the_sentence_says_what_is_not_known(opened) -> None:
+def test_without_a_saving_the_sentence_says_what_is_not_known(opened):
     answer = opened(Loop(first=90_000, second=1)).advise().facts["answer"]
     assert answer.startswith("The GPU is busy 100 % of the step. Whether its kernels could be")
     assert "no operators in the file" in answer

@@ -55,9 +55,7 @@ def first(trace: KinetoFile, folder: Path) -> dict[str, Any]:
         ("DtoH (Device -> Pageable)", 1 << 20, "results", "keep results on the GPU"),
     ],
 )
-def test_copies_at_the_start_of_a_step(
-    copy: str, n_bytes: int, what: str, remedy: str, tmp_path: Path
-) -> None:
+def test_copies_at_the_start_of_a_step(copy, n_bytes, what, remedy, tmp_path):
     found = first(Decode(copy, n_bytes), tmp_path)
     assert found["id"] == "sync"
     assert found["what"].startswith(f"The host waits for copies of {what} at the start of a step")
@@ -78,7 +76,7 @@ def test_copies_at_the_start_of_a_step(
         ("sglang/srt/managers/scheduler.py(9): run_batch", "the overlap scheduler"),
     ],
 )
-def test_serving_engines_keep_token_ids_on_the_gpu(file: str, words: str, tmp_path: Path) -> None:
+def test_serving_engines_keep_token_ids_on_the_gpu(file, words, tmp_path):
     trace = Decode()
     trace.python(0, 8000 * US, f"/packages/{file}")
     found = first(trace, tmp_path)
@@ -95,7 +93,7 @@ class Queued(KinetoFile):
         self.launch(6 * US, 10 * US, 2).kernel((20 + late) * US, (120 + late) * US, 2, "second")
 
 
-def test_work_that_is_queued_and_waits(tmp_path: Path) -> None:
+def test_work_that_is_queued_and_waits(tmp_path):
     found = first(Queued(900), tmp_path)
     assert found["id"] == "queued-gaps"
     assert found["saving_ns"] is None
@@ -109,9 +107,8 @@ def test_work_that_is_queued_and_waits(tmp_path: Path) -> None:
     assert "is idle for" not in short["answer"]
 
 
-def test_a_capture_of_a_graph_is_not_judged_as_work(tmp_path: Path) -> None:
-    trace = KinetoFile()
-    trace.launch(1 * US, 5 * US, 1).kernel(8 * US, 20 * US, 1, "fill")
+def test_a_capture_of_a_graph_is_not_judged_as_work(tmp_path):
+    trace = KinetoFile().launch(1 * US, 5 * US, 1).kernel(8 * US, 20 * US, 1, "fill")
     for i in range(20):
         trace.launch((100 + i * 100) * US, (105 + i * 100) * US, 2 + i)
     said = first(trace, tmp_path)["answer"]
@@ -123,7 +120,7 @@ def test_a_capture_of_a_graph_is_not_judged_as_work(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("frees", "is_off"), [(60, True), (3, False)])
-def test_tensors_that_are_freed_one_by_one(frees: int, is_off: bool, tmp_path: Path) -> None:
+def test_tensors_that_are_freed_one_by_one(frees, is_off, tmp_path):
     trace, at = KinetoFile(), 0
     for corr in range(1, 61):
         trace.op(at * US, (at + 5) * US, "aten::add")
@@ -139,7 +136,7 @@ def test_tensors_that_are_freed_one_by_one(frees: int, is_off: bool, tmp_path: P
     assert ("the caching allocator is off" in found["remedy"]) == is_off
 
 
-def test_first_calls_are_on_the_first_screen_and_on_the_page(tmp_path: Path) -> None:
+def test_first_calls_are_on_the_first_screen_and_on_the_page(tmp_path):
     trace, at = KinetoFile(), 0
     for corr in range(1, 6):
         trace.launch(at * US, (at + 900) * US, corr)  # loads code

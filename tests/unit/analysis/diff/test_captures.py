@@ -21,9 +21,7 @@ def files(tmp_path: Path) -> list[Path]:
     return [nsys(tmp_path / f"{name}.sqlite", [work] * 3) for name in "abc"]
 
 
-def test_the_next_trace_is_opened_while_one_is_measured(
-    files: list[Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_next_trace_is_opened_while_one_is_measured(files, monkeypatch):
     next_opened, measure = Event(), captures.side_of
 
     def opened(path: Any) -> fastprof.Profile:
@@ -39,9 +37,7 @@ def test_the_next_trace_is_opened_while_one_is_measured(
     assert [side.names for side in sides_of(files, opened=opened)] == [(str(f),) for f in files]
 
 
-def test_large_traces_are_opened_one_after_another(
-    files: list[Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_traces_are_opened_one_after_another(files, monkeypatch):
     events, measure = [], captures.side_of
 
     def opened(path: Any) -> fastprof.Profile:
@@ -58,7 +54,7 @@ def test_large_traces_are_opened_one_after_another(
     assert events == ["open a", "measure a", "open b", "measure b"]
 
 
-def test_the_error_of_the_first_capture_is_raised(files: list[Path], tmp_path: Path) -> None:
+def test_the_error_of_the_first_capture_is_raised(files, tmp_path):
     with pytest.raises(ReportError, match="unknown key"):
         fastprof.diff(files[0], tmp_path / "missing", where="nosuch=1")
     with pytest.raises(BadInputError, match="no such file"):

@@ -155,7 +155,7 @@ def added_up(found: fastprof.Diff, by: str) -> int:
 
 @pytest.mark.parametrize("form", [nsys, kineto])
 @pytest.mark.parametrize("name", EDITS)
-def test_a_known_edit_is_found_exactly(capture: Captures, name: str, form: Any) -> None:
+def test_a_known_edit_is_found_exactly(capture, name, form):
     calls, expected = EDITS[name]
     found = fastprof.diff(capture(BASE), capture(calls, form))
     assert changed(found.table()) == expected
@@ -165,7 +165,7 @@ def test_a_known_edit_is_found_exactly(capture: Captures, name: str, form: Any) 
 
 
 @pytest.mark.parametrize("name", EDITS)
-def test_the_reverse_is_the_negative(capture: Captures, name: str) -> None:
+def test_the_reverse_is_the_negative(capture, name):
     before, after = fastprof.open(capture(BASE)), fastprof.open(capture(EDITS[name][0]))
     there, back = (fastprof.diff(*pair).table() for pair in ((before, after), (after, before)))
 
@@ -179,7 +179,7 @@ def test_the_reverse_is_the_negative(capture: Captures, name: str) -> None:
     assert rows(there, 1) == rows(back, -1)
 
 
-def test_the_waterfall_is_that_of_the_step(capture: Captures) -> None:
+def test_the_waterfall_is_that_of_the_step(capture):
     """What the GPU does not do is idle, by its cause."""
     late = [replace(each, host_ns=200_000) if each.op == "softmax" else each for each in BASE]
     found = fastprof.diff(capture(BASE), capture(late))
@@ -188,7 +188,7 @@ def test_the_waterfall_is_that_of_the_step(capture: Captures) -> None:
     assert sum(rows.values()) == found.wall["after_ns"] - found.wall["before_ns"] > 0
 
 
-def test_other_streams_hide_work(capture: Captures) -> None:
+def test_other_streams_hide_work(capture):
     apart = [replace(each, stream=8 + i % 2) for i, each in enumerate(BASE)]
     found = fastprof.diff(capture(BASE), capture(apart))
     assert {why for _, why in changed(found.table()).values()} == {"overlaps more"}
@@ -197,7 +197,7 @@ def test_other_streams_hide_work(capture: Captures) -> None:
     assert found.same_work
 
 
-def test_the_wall_is_the_mean_of_the_steps(capture: Captures) -> None:
+def test_the_wall_is_the_mean_of_the_steps(capture):
     steps = [slower(BASE, factor) for factor in (1, 1, 1, 1.3)]
     found = fastprof.diff(capture(BASE), capture([], steps=steps))
     total = sum(ns for each in BASE for _, ns in each.kernels)
@@ -207,7 +207,7 @@ def test_the_wall_is_the_mean_of_the_steps(capture: Captures) -> None:
     assert found.wall["change"] == pytest.approx(total * 0.3 / 3 / found.wall["before_ns"])
 
 
-def test_same_work_compares_calls_and_shapes(capture: Captures) -> None:
+def test_same_work_compares_calls_and_shapes(capture):
     base = fastprof.open(capture(BASE))
     equal = {"nothing", "layer slower", "op faster", "all slower", "all slower, one more",
              "renamed layer", "renamed layer, one op slower", "other kernel"}  # fmt: skip
@@ -215,17 +215,17 @@ def test_same_work_compares_calls_and_shapes(capture: Captures) -> None:
         assert fastprof.diff(base, capture(calls)).same_work == (name in equal), name
 
 
-def test_renamed_layers_are_noted(capture: Captures) -> None:
+def test_renamed_layers_are_noted(capture):
     found = fastprof.diff(capture(BASE), capture(in_layer("attn", "attention", BASE)))
     assert "renamed layers: net:attn -> net:attention" in found.table().notes
 
 
-def test_types_that_one_recorder_lacks_are_not_compared(capture: Captures) -> None:
+def test_types_that_one_recorder_lacks_are_not_compared(capture):
     found = fastprof.diff(capture(BASE), capture(BASE, kineto))
     assert "not compared, as only one side records them: types" in found.table().notes
 
 
-def test_layers_that_one_recorder_lacks_are_not_compared(capture: Captures) -> None:
+def test_layers_that_one_recorder_lacks_are_not_compared(capture):
     """Even if it has a layer now and then."""
     lacking = [replace(each, layer=each.layer if each.op == "relu" else None) for each in BASE]
     found = fastprof.diff(capture(BASE), capture(lacking))
@@ -234,7 +234,7 @@ def test_layers_that_one_recorder_lacks_are_not_compared(capture: Captures) -> N
     assert "not compared, as only one side records them: layer" in found.table().notes
 
 
-def test_kernels_match_by_name_if_one_side_has_no_operators(capture: Captures) -> None:
+def test_kernels_match_by_name_if_one_side_has_no_operators(capture):
     bare = [replace(each, op=None, layer="train") for each in slower(BASE, 2, "softmax")]
     found = fastprof.diff(capture(BASE), capture(bare), by="kernel")
     rows = {row["kernel"]: row for row in found.table().rows() if row["delta_ns"]}
@@ -243,7 +243,7 @@ def test_kernels_match_by_name_if_one_side_has_no_operators(capture: Captures) -
 
 
 @pytest.mark.parametrize("has_layers", [True, False])
-def test_moved_lines_are_the_same_work(capture: Captures, has_layers: bool) -> None:
+def test_moved_lines_are_the_same_work(capture, has_layers):
     """Two lines are new at the top of the file; one operator is slower."""
     before, after = (
         [
@@ -260,7 +260,7 @@ def test_moved_lines_are_the_same_work(capture: Captures, has_layers: bool) -> N
     assert row["line"] == "/home/user/net.py:12 forward -> /home/user/net.py:14 forward"
 
 
-def test_layers_with_other_numbers_are_one(capture: Captures) -> None:
+def test_layers_with_other_numbers_are_one(capture):
     """A deeper model has more calls of the same layer."""
     blocks = [in_layer("net", f"blocks.{i}", BASE[:-1]) for i in range(3)]
     found = fastprof.diff(
@@ -273,14 +273,12 @@ def test_layers_with_other_numbers_are_one(capture: Captures) -> None:
     assert any("1.5 times the calls" in note for note in found.table().notes)
 
 
-def test_one_slower_kernel_is_not_the_clock(capture: Captures) -> None:
+def test_one_slower_kernel_is_not_the_clock(capture):
     found = fastprof.diff(capture(BASE), capture(slower(BASE, 1.5, "mm")))
     assert found.found.clocks is None
 
 
-def test_captures_without_steps_are_compared_as_a_whole_if_the_work_is_equal(
-    capture: Captures,
-) -> None:
+def test_captures_without_steps_are_compared_as_a_whole_if_the_work_is_equal(capture):
     one = [[*BASE, call(None, "cat", 1_000)]]
     other = [[*slower(BASE, 2, "bmm"), call(None, "cat", 1_000)]]
     found = fastprof.diff(capture([], steps=one), capture([], steps=other), steps="none")
@@ -289,7 +287,7 @@ def test_captures_without_steps_are_compared_as_a_whole_if_the_work_is_equal(
     assert changed(found.table()) == {("net:attn", "bmm"): (60_000, "slower")}
 
 
-def test_captures_without_steps_that_differ_are_compared_by_call(capture: Captures) -> None:
+def test_captures_without_steps_that_differ_are_compared_by_call(capture):
     """Three runs against two, with twice the time of one operator: totals would mislead."""
     before = capture([], steps=[[*BASE, *BASE, *BASE]])
     after = capture([], steps=[[*slower(BASE, 2, "bmm"), *slower(BASE, 2, "bmm"),
@@ -304,7 +302,7 @@ def test_captures_without_steps_that_differ_are_compared_by_call(capture: Captur
     assert "no steps in BEFORE and AFTER" in table.title
 
 
-def test_ranks_are_one_side(capture: Captures) -> None:
+def test_ranks_are_one_side(capture):
     """The step of several ranks is their mean."""
     fast, slow = capture(BASE), capture(slower(BASE, 1.5, layer="attn"))
     found = fastprof.diff([fast, fast], [fast, slow])
@@ -314,7 +312,7 @@ def test_ranks_are_one_side(capture: Captures) -> None:
     }
 
 
-def test_where_selects_work(capture: Captures) -> None:
+def test_where_selects_work(capture):
     found = fastprof.diff(
         capture(BASE), capture(slower(BASE, 1.5, layer="attn")), where=["op=softmax"]
     )
@@ -323,7 +321,7 @@ def test_where_selects_work(capture: Captures) -> None:
     assert changed(table)["net:attn", "softmax"] == (15_000, "slower")
 
 
-def test_captures_that_cannot_be_compared(capture: Captures) -> None:
+def test_captures_that_cannot_be_compared(capture):
     base = capture(BASE)
     lines = dict_lines.reopened(fastprof.open(base))
     with pytest.raises(ReportError, match="dict lines contain no times"):
@@ -333,7 +331,7 @@ def test_captures_that_cannot_be_compared(capture: Captures) -> None:
         fastprof.diff(base, idle)
 
 
-def test_the_error_is_that_of_the_mean(capture: Captures) -> None:
+def test_the_error_is_that_of_the_mean(capture):
     """1, 1 and 1.3 times the time: the change of 10 % is less than two errors."""
     factors = (1.0, 1.0, 1.0, 1.3)
     steps = [slower(BASE, factor, "bmm") for factor in factors]
@@ -345,12 +343,12 @@ def test_the_error_is_that_of_the_mean(capture: Captures) -> None:
     assert (row["delta_ns"], row["why"]) == (6_000, "same")
 
 
-def test_the_error_is_unknown_with_two_steps(capture: Captures) -> None:
+def test_the_error_is_unknown_with_two_steps(capture):
     found = fastprof.diff(capture([], steps=[BASE] * 2), capture(BASE))
     assert {row["error_ns"] for row in found.table().rows()} == {None}
 
 
-def test_kernels_of_inductor_have_other_numbers(capture: Captures) -> None:
+def test_kernels_of_inductor_have_other_numbers(capture):
     before, after = (
         [*BASE, call("net:out", name, 9_000, name)]
         for name in ("triton_poi_fused_relu_3", "triton_poi_fused_relu_12")
@@ -360,7 +358,7 @@ def test_kernels_of_inductor_have_other_numbers(capture: Captures) -> None:
     assert found.same_work
 
 
-def test_kernels_without_operators_match_by_range_and_kind(capture: Captures) -> None:
+def test_kernels_without_operators_match_by_range_and_kind(capture):
     """Another gemm in the same range is another kernel; unrelated kernels are added and removed."""
     before = capture([call("block", None, 50_000, "sgemm_nn"), call("block", None, 9_000, "mine")])
     after = capture([call("block", None, 40_000, "nvjet_gemm"), call("block", None, 9_000, "mine")])
@@ -371,7 +369,7 @@ def test_kernels_without_operators_match_by_range_and_kind(capture: Captures) ->
     assert (row["delta_ns"], row["why"]) == (-10_000, "other kernel: sgemm_nn -> nvjet_gemm")
 
 
-def test_a_layer_that_one_side_lacks_is_shown_in_both_directions(capture: Captures) -> None:
+def test_a_layer_that_one_side_lacks_is_shown_in_both_directions(capture):
     without, some = (
         capture([call(None, "to", 9_000)]),
         capture([call(None, "to", 9_000), call("net:in", "to", 9_000)]),

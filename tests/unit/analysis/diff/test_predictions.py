@@ -44,7 +44,7 @@ def found(before: Path, after: Path) -> fastprof.Diff:
     return fastprof.diff(before, after)
 
 
-def test_what_is_gone_was_predicted(tmp_path: Path) -> None:
+def test_what_is_gone_was_predicted(tmp_path):
     before, after = run(tmp_path / "a.json", LOADER), run(tmp_path / "b.json", 0)
     facts = found(before, after).table().facts
     measured = facts["wall"]["before_ns"] - facts["wall"]["after_ns"]
@@ -58,7 +58,7 @@ def test_what_is_gone_was_predicted(tmp_path: Path) -> None:
     assert last[0] == "gone: data-loading; the plan of BEFORE predicted 599 us, measured 599 us"
 
 
-def test_half_of_the_wait_is_half_of_the_prediction(tmp_path: Path) -> None:
+def test_half_of_the_wait_is_half_of_the_prediction(tmp_path):
     before, after = run(tmp_path / "a.json", LOADER), run(tmp_path / "b.json", LOADER // 3)
     (row,) = found(before, after).table().facts["predicted"]["findings"]
     assert row["gone"] == pytest.approx(2 / 3, rel=0.01)
@@ -66,7 +66,7 @@ def test_half_of_the_wait_is_half_of_the_prediction(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("loader", [LOADER, LOADER * 2 // 3, 2 * LOADER])
-def test_what_remains_is_not_listed(tmp_path: Path, loader: int) -> None:
+def test_what_remains_is_not_listed(tmp_path, loader):
     """Also if it is a third less."""
     before, after = run(tmp_path / "a.json", LOADER), run(tmp_path / "b.json", loader)
     predicted = found(before, after).table().facts["predicted"]
@@ -81,7 +81,7 @@ def test_what_remains_is_not_listed(tmp_path: Path, loader: int) -> None:
         ({"gpu": "NVIDIA H100 80GB HBM3"}, "the GPUs differ"),
     ],
 )
-def test_other_work_is_not_compared(tmp_path: Path, other: dict[str, int], because: str) -> None:
+def test_other_work_is_not_compared(tmp_path, other, because):
     gpu = {"gpu": "NVIDIA A100-SXM4-40GB"} if "gpu" in other else {}
     before = run(tmp_path / "a.json", LOADER, **gpu)  # type: ignore[arg-type]  # a name
     after = run(tmp_path / "b.json", 0, **other)  # type: ignore[arg-type]  # one of both
@@ -90,7 +90,7 @@ def test_other_work_is_not_compared(tmp_path: Path, other: dict[str, int], becau
     assert table.notes[-1] == f"the plan of BEFORE is not compared: {because}"
 
 
-def test_the_plan_is_made_only_if_something_is_shorter(tmp_path: Path) -> None:
+def test_the_plan_is_made_only_if_something_is_shorter(tmp_path):
     before, after = run(tmp_path / "a.json", LOADER), run(tmp_path / "b.json", LOADER)
     same = fastprof.diff(before, after).found
     made = []
@@ -104,13 +104,13 @@ def test_the_plan_is_made_only_if_something_is_shorter(tmp_path: Path) -> None:
     assert not made
 
 
-def test_ranks_have_no_plan(tmp_path: Path) -> None:
+def test_ranks_have_no_plan(tmp_path):
     before, after = run(tmp_path / "a.json", LOADER), run(tmp_path / "b.json", 0)
     predicted = fastprof.diff([before, before], [after, after]).table().facts["predicted"]
     assert predicted["because"].startswith("several traces, a selection of work")
 
 
-def test_a_baseline_has_its_plan(tmp_path: Path) -> None:
+def test_a_baseline_has_its_plan(tmp_path):
     pytest.importorskip("pyarrow", reason="needs pyarrow")
     before, after = run(tmp_path / "a.json", LOADER), run(tmp_path / "b.json", 0)
     (side,) = sides_of([before])
@@ -120,7 +120,7 @@ def test_a_baseline_has_its_plan(tmp_path: Path) -> None:
     assert store.load(tmp_path / "store").side.plan().claims == side.plan().claims != ()
 
 
-def test_a_store_keeps_predictions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_store_keeps_predictions(tmp_path, capsys):
     pytest.importorskip("pyarrow", reason="needs pyarrow")
     directory = str(tmp_path / "store")
     before = run(tmp_path / "a.json", LOADER)
@@ -139,9 +139,7 @@ def test_a_store_keeps_predictions(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 @pytest.mark.parametrize("text", ["{", "[1]", '[{"predicted_ns": "x"}]'])
-def test_damaged_predictions_are_no_obstacle(
-    tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_damaged_predictions_are_no_obstacle(tmp_path, text, capsys):
     pytest.importorskip("pyarrow", reason="needs pyarrow")
     before, after = run(tmp_path / "a.json", LOADER), run(tmp_path / "b.json", 0)
     main(["diff", "--baseline", str(tmp_path), "--save", str(before)])
@@ -153,14 +151,14 @@ def test_damaged_predictions_are_no_obstacle(
     assert "measured 599 us" in captured.out and "is damaged; remove it" in captured.err
 
 
-def test_the_page_shows_predictions(tmp_path: Path) -> None:
+def test_the_page_shows_predictions(tmp_path):
     before, after = run(tmp_path / "a.json", LOADER), run(tmp_path / "b.json", 0)
     html = fastprof.diff(before, after).page().html
     assert "What the advice predicted" in html and "Findings of BEFORE that are gone" in html
     assert "What the advice predicted" not in fastprof.diff(after, before).page().html
 
 
-def test_a_baseline_of_an_older_fastprof_has_no_plan(tmp_path: Path) -> None:
+def test_a_baseline_of_an_older_fastprof_has_no_plan(tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
     before, after = run(tmp_path / "a.json", LOADER), run(tmp_path / "b.json", 0)
     (side,) = sides_of([before])

@@ -42,7 +42,7 @@ def trace_of(*calls: tuple[int, int, str]) -> KinetoFile:
     return trace
 
 
-def test_each_instant_counts_to_the_first_state_that_applies(tmp_path: Path) -> None:
+def test_each_instant_counts_to_the_first_state_that_applies(tmp_path):
     trace = trace_of(
         (20, 30, "cudaMalloc"), (60, 80, "cudaDeviceSynchronize"), (70, 75, "cudaFree")
     )
@@ -57,7 +57,7 @@ def test_each_instant_counts_to_the_first_state_that_applies(tmp_path: Path) -> 
     ]
 
 
-def test_ranges_within_each_other_count_once(tmp_path: Path) -> None:
+def test_ranges_within_each_other_count_once(tmp_path):
     trace = trace_of()
     for start, end in ((10, 50), (20, 30), (45, 60)):
         trace.annotation(start * US, end * US, LOADER)
@@ -78,13 +78,11 @@ def test_ranges_within_each_other_count_once(tmp_path: Path) -> None:
         ([(10, 20, "cuModuleLoadData")], {CODE: 10}),
     ],
 )
-def test_calls_by_state(
-    tmp_path: Path, calls: list[tuple[int, int, str]], expected: dict[State, int]
-) -> None:
+def test_calls_by_state(tmp_path, calls, expected):
     assert covered(trace_of(*calls), tmp_path, (0, 100)) == [expected]
 
 
-def test_a_copy_that_returns_after_it_has_begun_blocks(tmp_path: Path) -> None:
+def test_a_copy_that_returns_after_it_has_begun_blocks(tmp_path):
     trace = trace_of((10, 40, "cudaMemcpyAsync"), (50, 90, "cudaMemcpyAsync"))
     trace.copy(30 * US, 35 * US, 2, "Memcpy HtoD (Pageable -> Device)", 64)
     trace.copy(120 * US, 130 * US, 3, "Memcpy HtoD (Pinned -> Device)", 64)
@@ -103,26 +101,26 @@ def busy(*calls: tuple[int, int, str], kernels: int = 4) -> KinetoFile:
 
 
 @pytest.mark.parametrize("memory", ["Pinned", "Pageable", "Device"])
-def test_a_copy_that_ends_behind_all_queued_work_waits(tmp_path: Path, memory: str) -> None:
+def test_a_copy_that_ends_behind_all_queued_work_waits(tmp_path, memory):
     trace = busy((20, 425, "cudaMemcpyAsync"))
     trace.copy(410 * US, 420 * US, 1, f"Memcpy HtoD ({memory} -> Device)", 64)
     assert covered(trace, tmp_path, (0, 500)) == [{COPY: 405}]
 
 
-def test_a_slow_call_on_an_idle_gpu_does_not_wait(tmp_path: Path) -> None:
+def test_a_slow_call_on_an_idle_gpu_does_not_wait(tmp_path):
     trace = busy((500, 900, "cudaMemsetAsync"), (950, 1400, "cudaMemcpyAsync"))
     trace.copy(890 * US, 895 * US, 1, "Memset (Device)", 64)
     trace.copy(1390 * US, 1395 * US, 2, "Memcpy DtoD (Device -> Device)", 64)
     assert covered(trace, tmp_path, (0, 1500)) == [{}]
 
 
-def test_a_copy_that_is_only_queued_does_not_wait(tmp_path: Path) -> None:
+def test_a_copy_that_is_only_queued_does_not_wait(tmp_path):
     trace = busy((20, 60, "cudaMemcpyAsync"))
     trace.copy(410 * US, 420 * US, 1, "Memcpy HtoD (Pinned -> Device)", 64)
     assert covered(trace, tmp_path, (0, 500)) == [{}]
 
 
-def test_a_free_that_waits_for_the_gpu(tmp_path: Path) -> None:
+def test_a_free_that_waits_for_the_gpu(tmp_path):
     assert covered(busy((20, 415, "cudaFree")), tmp_path, (0, 500)) == [{SYNC: 395}]
     # It goes on after its wait.
     assert covered(busy((20, 900, "cudaFree")), tmp_path, (0, 1000)) == [{SYNC: 390, FREE: 490}]
@@ -131,37 +129,37 @@ def test_a_free_that_waits_for_the_gpu(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "state"), [("cudaMalloc", ALLOC), ("cudaHostRegister", ALLOC)])
-def test_other_calls_that_wait_for_the_gpu(tmp_path: Path, name: str, state: State) -> None:
+def test_other_calls_that_wait_for_the_gpu(tmp_path, name, state):
     assert covered(busy((20, 415, name)), tmp_path, (0, 500)) == [{SYNC: 395}]
     assert covered(busy((420, 500, name)), tmp_path, (0, 500)) == [{state: 80}]
 
 
 @pytest.mark.parametrize(("kernels", "waits"), [(1024, True), (100, False)])
-def test_a_launch_into_a_full_queue(tmp_path: Path, kernels: int, waits: bool) -> None:
+def test_a_launch_into_a_full_queue(tmp_path, kernels, waits):
     trace = busy((20, 112, "cudaLaunchKernel"), kernels=kernels)
     trace.kernel(200_000 * US, 200_001 * US, 1)
     assert covered(trace, tmp_path, (0, 200)) == [{SYNC: 92} if waits else {}]
 
 
-def test_a_copy_into_a_full_queue_waits_for_a_place(tmp_path: Path) -> None:
+def test_a_copy_into_a_full_queue_waits_for_a_place(tmp_path):
     trace = busy((20, 112, "cudaMemcpyAsync"), kernels=1024)
     trace.copy(200_000 * US, 200_001 * US, 1, "Memcpy DtoD (Device -> Device)", 64)
     assert covered(trace, tmp_path, (0, 200)) == [{SYNC: 92}]
 
 
-def test_a_launch_that_loads_code_does_not_wait(tmp_path: Path) -> None:
+def test_a_launch_that_loads_code_does_not_wait(tmp_path):
     trace = busy((500, 900, "cudaLaunchKernel"))
     trace.kernel(890 * US, 899 * US, 1, "new")
     assert covered(trace, tmp_path, (0, 1000)) == [{CODE: 400}]
 
 
-def test_each_thread_has_its_own_states(tmp_path: Path) -> None:
+def test_each_thread_has_its_own_states(tmp_path):
     trace = trace_of()
     trace.launch(10 * US, 20 * US, 5, tid=2, name="cudaDeviceSynchronize")
     assert covered(trace, tmp_path, (0, 100)) == [{}]
 
 
-def test_an_export_of_nsys(tmp_path: Path) -> None:
+def test_an_export_of_nsys(tmp_path):
     export = Export().launch(0, US, 1, tid=1).kernel(500 * US, 900 * US, 1)
     export.launch(10 * US, 20 * US, 2, tid=1, name="cudaMalloc_v3020")
     export.launch(30 * US, 35 * US, 3, tid=1, name="cudaDeviceSynchronize_v3020")
@@ -182,14 +180,14 @@ def test_an_export_of_nsys(tmp_path: Path) -> None:
         ("forward", False),
     ],
 )
-def test_ranges_that_load_data(tmp_path: Path, name: str, loads: bool) -> None:
+def test_ranges_that_load_data(tmp_path, name, loads):
     trace = trace_of().annotation(10 * US, 20 * US, name)
     profile = fastprof.open(trace.write(tmp_path / "x.json"))
     assert len(loader_ranges(profile)) == loads
     assert len(loader_ranges(profile, r"tokens \d")) == (loads or "tokens" in name)
 
 
-def test_an_invalid_expression_is_an_error(tmp_path: Path) -> None:
+def test_an_invalid_expression_is_an_error(tmp_path):
     profile = fastprof.open(trace_of().write(tmp_path / "x.json"))
     with pytest.raises(ReportError, match=r"invalid regular expression '\('"):
         loader_ranges(profile, "(")

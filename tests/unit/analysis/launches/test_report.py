@@ -14,8 +14,7 @@ US = 1000
 
 def trace():
     """Two queued kernels, one starved, and one that starts during its call."""
-    export = Export()
-    export.push_pop(0, 900 * US, "aten::mm, seq = 1, op_id = 1", tid=1)
+    export = Export().push_pop(0, 900 * US, "aten::mm, seq = 1, op_id = 1", tid=1)
     for corr, begin, end, start, finish in (
         (1, 10, 14, 100, 150),
         (2, 20, 30, 150, 155),

@@ -52,7 +52,7 @@ def facts(table: Any) -> dict[str, Any]:
     return found
 
 
-def test_live_blocks_at_the_peak_belong_to_the_operator_that_allocates_them(tmp_path: Path) -> None:
+def test_live_blocks_at_the_peak_belong_to_the_operator_that_allocates_them(tmp_path):
     recorder = Recorder()
     recorder.trace.op(0, 100, "aten::linear").op(10, 90, "aten::addmm").op(20, 30, "aten::empty")
     recorder.trace.op(200, 300, "aten::relu")
@@ -75,7 +75,7 @@ def test_live_blocks_at_the_peak_belong_to_the_operator_that_allocates_them(tmp_
     assert (found["peak_ns"], found["reserved_at_peak_bytes"]) == (250, 340)
 
 
-def test_earlier_blocks_are_a_row_of_their_own(tmp_path: Path) -> None:
+def test_earlier_blocks_are_a_row_of_their_own(tmp_path):
     recorder = Recorder(total=1000).memory(10, 50, 1).memory(20, -300, 9).memory(30, 20, 2)
     table = recorder.profile(tmp_path).memory("size")
     assert by_key(table, "size") == {
@@ -87,7 +87,7 @@ def test_earlier_blocks_are_a_row_of_their_own(tmp_path: Path) -> None:
     assert facts(table)["peak_above_start_bytes"] == 50
 
 
-def test_without_totals_only_freed_earlier_blocks_are_known(tmp_path: Path) -> None:
+def test_without_totals_only_freed_earlier_blocks_are_known(tmp_path):
     recorder = Recorder(total=None).memory(10, 50, 1).memory(20, -300, 9)
     table = recorder.profile(tmp_path).memory("device")
     assert by_key(table, "device") == {
@@ -99,7 +99,7 @@ def test_without_totals_only_freed_earlier_blocks_are_known(tmp_path: Path) -> N
     assert any("not recorded" in note for note in table.notes)
 
 
-def test_a_capture_that_only_frees_has_its_peak_at_the_start(tmp_path: Path) -> None:
+def test_a_capture_that_only_frees_has_its_peak_at_the_start(tmp_path):
     table = Recorder(total=500).memory(10, -200, 1).memory(20, -300, 2).profile(tmp_path).memory()
     assert facts(table)["peak_bytes"] == 500
     assert facts(table)["peak_ns"] is None
@@ -119,7 +119,7 @@ def spans(found: Blocks) -> set[tuple[int, int, int]]:
     return set(zip(found.begin.tolist(), found.end.tolist(), found.size.tolist(), strict=True))
 
 
-def test_frees_match_allocations_by_address() -> None:
+def test_frees_match_allocations_by_address():
     found = blocks([8, 8, -8, 4, -8, -2], [1, 2, 1, 1, 2, 7])
     assert spans(found) == {(0, 2, 8), (1, 4, 8), (3, 6, 4), (-1, 5, 2)}
     assert not found.is_by_size
@@ -132,9 +132,7 @@ def test_frees_match_allocations_by_address() -> None:
         (False, {(-1, 0, 8), (1, 4, 8), (2, 6, 8), (5, 7, 8), (3, 8, 4)}),
     ],
 )
-def test_without_addresses_frees_match_allocations_of_their_size(
-    newest: bool, expected: set[tuple[int, int, int]]
-) -> None:
+def test_without_addresses_frees_match_allocations_of_their_size(newest, expected):
     sizes = [-8, 8, 8, 4, -8, 8, -8, -8]
     if newest:
         expected = {(-1, 0, 8), (2, 4, 8), (5, 6, 8), (1, 7, 8), (3, 8, 4)}
@@ -143,7 +141,7 @@ def test_without_addresses_frees_match_allocations_of_their_size(
     assert spans(found) == expected
 
 
-def test_a_lost_free_ends_with_the_next_allocation_at_the_address(tmp_path: Path) -> None:
+def test_a_lost_free_ends_with_the_next_allocation_at_the_address(tmp_path):
     found = blocks([8, 16, -16], [1, 1, 1])
     assert spans(found) == {(0, 1, 8), (1, 2, 16)}
     assert found.lost_frees == 1
@@ -154,7 +152,7 @@ def test_a_lost_free_ends_with_the_next_allocation_at_the_address(tmp_path: Path
 
 
 @pytest.mark.parametrize("newest", [True, False])
-def test_blocks_are_those_of_a_plain_simulation(newest: bool) -> None:
+def test_blocks_are_those_of_a_plain_simulation(newest):
     random = np.random.default_rng(7)
     for _ in range(60):
         n = int(random.integers(1, 80))
@@ -204,7 +202,7 @@ def training(recorder: Recorder, start: int, step: int, weights: int) -> None:
     recorder.memory(at + 900, -32, 2)
 
 
-def test_categories_follow_the_phases_of_allocation_and_free(tmp_path: Path) -> None:
+def test_categories_follow_the_phases_of_allocation_and_free(tmp_path):
     recorder = Recorder(total=1000)
     recorder.trace.op(0, 90, "aten::empty")
     recorder.memory(50, 512, 99)
@@ -227,7 +225,7 @@ def test_categories_follow_the_phases_of_allocation_and_free(tmp_path: Path) -> 
     assert steps["growth_bytes"] == 0
 
 
-def test_blocks_that_outlive_their_step_are_kept(tmp_path: Path) -> None:
+def test_blocks_that_outlive_their_step_are_kept(tmp_path):
     recorder = Recorder()
     for step in range(3):
         recorder.trace.annotation(100 * step, 100 * step + 90, f"ProfilerStep#{step}")
@@ -240,7 +238,7 @@ def test_blocks_that_outlive_their_step_are_kept(tmp_path: Path) -> None:
     assert any("grow by 16 B per step, in every step" in line for line in table.lead)
 
 
-def test_keys_and_conditions_select_allocations(tmp_path: Path) -> None:
+def test_keys_and_conditions_select_allocations(tmp_path):
     recorder = Recorder()
     recorder.trace.python(0, 200, "train.py(7): main").python(10, 90, "nn.Module: Linear_0")
     recorder.trace.op(20, 80, "aten::linear").op(100, 150, "aten::relu")
@@ -258,7 +256,7 @@ def test_keys_and_conditions_select_allocations(tmp_path: Path) -> None:
         assert profile.memory("op", where=[f"{key}=no such value"]).n_rows == 0
 
 
-def test_devices_are_selected_by_name(tmp_path: Path) -> None:
+def test_devices_are_selected_by_name(tmp_path):
     recorder = Recorder(total=None).memory(1, 8, 1).memory(2, 16, 2, **{"Device Id": 1})
     recorder.memory(3, 4, 3, **{"Device Type": 0, "Device Id": -1})
     profile = recorder.profile(tmp_path)
@@ -273,7 +271,7 @@ def test_devices_are_selected_by_name(tmp_path: Path) -> None:
         profile.memory("kernel")
 
 
-def test_events_without_time_or_size_are_left_out(tmp_path: Path) -> None:
+def test_events_without_time_or_size_are_left_out(tmp_path):
     recorder = Recorder(total=None).memory(10, 8, 1).memory(20, 0, 2)
     recorder.trace.event("i", "cpu_instant_event", "[memory]", 30, pid=100, tid=1, args={})
     assert facts(recorder.profile(tmp_path).memory())["events"] == 1
@@ -283,7 +281,7 @@ def test_events_without_time_or_size_are_left_out(tmp_path: Path) -> None:
     assert "profile_memory=True" in table.notes[0]
 
 
-def test_the_time_line_has_the_largest_live_bytes_of_each_interval(tmp_path: Path) -> None:
+def test_the_time_line_has_the_largest_live_bytes_of_each_interval(tmp_path):
     recorder = Recorder(total=100)
     for i in range(2000):
         recorder.memory(10 * i, 7 if i % 2 == 0 else -7, 1)
@@ -293,7 +291,7 @@ def test_the_time_line_has_the_largest_live_bytes_of_each_interval(tmp_path: Pat
     assert line["ns"][0] == 0
 
 
-def test_operators_have_the_memory_of_torchs_own_tables(tmp_path: Path) -> None:
+def test_operators_have_the_memory_of_torchs_own_tables(tmp_path):
     torch_server.run(CPU_TABLES, tmp_path, check=True)
     theirs = json.loads((tmp_path / "shapes.tables.json").read_text())["by_op"]
     expected: dict[str, list[int]] = {}
@@ -314,7 +312,7 @@ def test_operators_have_the_memory_of_torchs_own_tables(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("schema", ["2021", "2024", "2026"])
-def test_allocations_of_cuda_are_read_from_exports(schema: str, tmp_path: Path) -> None:
+def test_allocations_of_cuda_are_read_from_exports(schema, tmp_path):
     export = Export().push_pop(0, 500, "load", tid=1).push_pop(600, 900, "train", tid=1)
     export.launch(5, 6, corr=1, tid=1).kernel(7, 9, corr=1)
     events = ((10, 1 << 20, 0, 2, 7), (20, 512, 0, 1, 8), (700, 2 << 20, 0, 2, 9),
@@ -338,7 +336,7 @@ def test_allocations_of_cuda_are_read_from_exports(schema: str, tmp_path: Path) 
     assert "self_bytes" not in table
 
 
-def test_files_without_events_say_how_to_record_them(tmp_path: Path) -> None:
+def test_files_without_events_say_how_to_record_them(tmp_path):
     trace = KinetoFile().op(0, 10, "aten::mm").launch(1, 2, 1).kernel(3, 9, 1)
     path = trace.write(tmp_path / "net.json")
     done = run("memory", path)

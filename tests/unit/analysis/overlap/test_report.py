@@ -1,7 +1,6 @@
 """`overlap` on small traces with figures by hand, and on random intervals."""
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -40,8 +39,7 @@ def small() -> KinetoFile:
 
     The first two overlap in 240-250, which counts for the first. The last has two kernels.
     """
-    trace = KinetoFile()
-    trace.kernel(100, 200, 1).kernel(300, 400, 2)
+    trace = KinetoFile().kernel(100, 200, 1).kernel(300, 400, 2)
     collective(trace, 0, 10, (150, 250))
     collective(trace, 40, 20, (240, 350), **{"In msg nelems": 500, "Out msg nelems": 500})
     collective(trace, 80, 30, (500, 560), (560, 600))
@@ -50,7 +48,7 @@ def small() -> KinetoFile:
     return trace
 
 
-def test_the_time_of_a_gpu_is_divided(opened) -> None:
+def test_the_time_of_a_gpu_is_divided(opened):
     table = opened(small()).overlap()
     assert table.facts["gpus"] == [
         {
@@ -62,7 +60,7 @@ def test_the_time_of_a_gpu_is_divided(opened) -> None:
     assert table.lead[1].split() == ["0", "610", "200", "200", "70", "140", "300", "33.3"]
 
 
-def test_each_moment_counts_for_the_collective_that_started_first(opened) -> None:
+def test_each_moment_counts_for_the_collective_that_started_first(opened):
     table = opened(small()).overlap()
     common = {
         "collective": "all_reduce", "process_group": "0 default_pg", "group_size": 4,
@@ -91,7 +89,7 @@ def test_each_moment_counts_for_the_collective_that_started_first(opened) -> Non
     assert any(note.startswith("10 ns of communication at the same time") for note in table.notes)
 
 
-def test_rows_by_other_keys_and_of_selected_work(opened) -> None:
+def test_rows_by_other_keys_and_of_selected_work(opened):
     profile = opened(small())
     by = {
         row["message_bytes"]: row["exposed_ns"] for row in profile.overlap("message_bytes").rows()
@@ -112,7 +110,7 @@ def test_rows_by_other_keys_and_of_selected_work(opened) -> None:
         profile.overlap(by="colective")
 
 
-def test_exposed_time_per_step(opened) -> None:
+def test_exposed_time_per_step(opened):
     trace = KinetoFile().launch(10, 20, 1).kernel(30, 50, 1)
     for number in range(2):
         at = 1000 * number + 1000
@@ -123,7 +121,7 @@ def test_exposed_time_per_step(opened) -> None:
     assert opened(trace).overlap(by="step")["exposed_ns"].tolist() == [200, 100]
 
 
-def test_each_gpu_has_its_own_time_line(opened) -> None:
+def test_each_gpu_has_its_own_time_line(opened):
     trace = Export()
     for device in (1, 0):
         trace.kernel(100, 200 + 100 * device, 1 + device, device=device)
@@ -140,7 +138,7 @@ def note_of(table: Any, word: str) -> str:
     return str(note)
 
 
-def test_communication_on_the_stream_of_the_compute_is_reported(opened) -> None:
+def test_communication_on_the_stream_of_the_compute_is_reported(opened):
     trace = Export().kernel(0, 100, 1, stream=7)
     trace.kernel(100, 130, 2, name=NCCL, stream=7).kernel(120, 130, 3, name=NCCL, stream=COMM)
     table = opened(trace).overlap()
@@ -149,13 +147,13 @@ def test_communication_on_the_stream_of_the_compute_is_reported(opened) -> None:
     )
 
 
-def test_a_helper_on_the_stream_of_the_communication_is_not_reported(opened) -> None:
+def test_a_helper_on_the_stream_of_the_communication_is_not_reported(opened):
     trace = Export().kernel(0, 100, 1, stream=7).kernel(100, 105, 2, stream=COMM)
     trace.kernel(110, 130, 3, name=NCCL, stream=COMM)
     assert not [note for note in opened(trace).overlap().notes if "cannot" in note]
 
 
-def test_unknown_sizes_and_ranks_are_reported(opened, tmp_path: Path) -> None:
+def test_unknown_sizes_and_ranks_are_reported(opened, tmp_path):
     trace = Export().push_pop(0, 20, "c10d::allreduce_, seq = 1, sizes = [[1000]]", 1)
     trace.launch(5, 10, 1, 1).kernel(100, 150, 1, name=NCCL)
     table = opened(trace).overlap()
@@ -169,14 +167,14 @@ def test_unknown_sizes_and_ranks_are_reported(opened, tmp_path: Path) -> None:
     assert note_of(table, "message sizes known for 50.0% of the communication time")
 
 
-def test_kernels_without_a_launch_need_an_earlier_recording(opened) -> None:
+def test_kernels_without_a_launch_need_an_earlier_recording(opened):
     trace = small().kernel(1000, 1400, 99, NCCL, stream=COMM)
     note = note_of(opened(trace).overlap(), "message sizes")
     assert "43.7%" in note
     assert note.endswith("start the recording earlier")
 
 
-def test_barriers_have_no_size_and_lack_none(opened) -> None:
+def test_barriers_have_no_size_and_lack_none(opened):
     trace = KinetoFile()
     none = {"In msg nelems": 0, "Out msg nelems": 0}
     collective(trace, 0, 10, (150, 250), **none, **{"Collective name": "barrier"})
@@ -185,7 +183,7 @@ def test_barriers_have_no_size_and_lack_none(opened) -> None:
     assert [note for note in table.notes if "size" in note or "ranks," in note] == []
 
 
-def test_graphs_without_kernels_and_impossible_durations_are_counted(opened) -> None:
+def test_graphs_without_kernels_and_impossible_durations_are_counted(opened):
     trace = Export().graph_trace(0, 100, 1).kernel(50, 150, 2, name=NCCL)
     trace.kernel(300, 200, 3, name=NCCL)
     table = opened(trace).overlap()
@@ -194,7 +192,7 @@ def test_graphs_without_kernels_and_impossible_durations_are_counted(opened) -> 
     assert note_of(table, "1 communication kernels with an impossible duration")
 
 
-def test_without_communication_the_table_is_empty(tmp_path: Path) -> None:
+def test_without_communication_the_table_is_empty(tmp_path):
     path = KinetoFile().kernel(100, 200, 1).write(tmp_path / "one.json")
     table = fastprof.open(path).overlap()
     assert table.n_rows == 0
@@ -212,9 +210,7 @@ INTERVALS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 30)), max_size
 
 
 @given(compute=INTERVALS, communication=INTERVALS)
-def test_random_intervals(
-    compute: list[tuple[int, int]], communication: list[tuple[int, int]], tmp_path_factory: Any
-) -> None:
+def test_random_intervals(compute, communication, tmp_path_factory):
     trace = Export()
     for start, length in compute:
         trace.kernel(start, start + length, None)
@@ -236,5 +232,5 @@ def test_random_intervals(
     assert gpu["idle_ns"] == gpu["span_ns"] - len(busy | taken)
 
 
-def test_a_time_line_without_communication_has_no_share() -> None:
+def test_a_time_line_without_communication_has_no_share():
     assert TimeLine(10, 5, 0, 0, 0, 5).hidden_share is None

@@ -3,7 +3,6 @@
 import json
 import re
 from html import escape
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,9 +25,7 @@ def found(profile: fastprof.Profile) -> Overview:
     return table
 
 
-def test_operators_and_lines_are_those_of_summary(
-    found: Overview, profile: fastprof.Profile
-) -> None:
+def test_operators_and_lines_are_those_of_summary(found, profile):
     for name, by in (("ops", ("dir", "op")), ("lines", ("line",))):
         table = profile.summary(by=by).sort("step_ns")
         for column in ("gpu_ns", "step_ns", "share", "peak_share", "lost_ns", "kernels"):
@@ -38,7 +35,7 @@ def test_operators_and_lines_are_those_of_summary(
     assert found["lines"]["line"].tolist() == named
 
 
-def test_ranges_of_one_kernel_are_rows_of_their_own(tmp_path: Path) -> None:
+def test_ranges_of_one_kernel_are_rows_of_their_own(tmp_path):
     """Where only ranges name the work, they are the first key: of each kernel, not of a cell."""
     export = Export()
     for i, name in enumerate(["compute", "compute fast", "compute", "compute fast"]):
@@ -51,7 +48,7 @@ def test_ranges_of_one_kernel_are_rows_of_their_own(tmp_path: Path) -> None:
     assert rows == {"compute": 6_000, "compute fast": 2_000}
 
 
-def test_layers_are_those_of_layers_folded(found: Overview, profile: fastprof.Profile) -> None:
+def test_layers_are_those_of_layers_folded(found, profile):
     expected = {
         row["layer"]: row["own_ns"] for row in profile.layers(fold=True).rows() if row["own_ns"]
     }
@@ -59,12 +56,12 @@ def test_layers_are_those_of_layers_folded(found: Overview, profile: fastprof.Pr
     assert len(expected) > 5
 
 
-def test_findings_are_those_of_advise(found: Overview, profile: fastprof.Profile) -> None:
+def test_findings_are_those_of_advise(found, profile):
     assert list(found["findings"].rows()) == list(profile.advise().rows())
     assert found["findings"].n_rows > 2
 
 
-def test_causes_add_up_to_the_idle_time_of_the_mean_step(found: Overview) -> None:
+def test_causes_add_up_to_the_idle_time_of_the_mean_step(found):
     table = found["idle"]
     assert table.n_rows > 2
     assert sum(table["ns"].tolist()) == pytest.approx(table.total["ns"], abs=table.n_rows)
@@ -73,7 +70,7 @@ def test_causes_add_up_to_the_idle_time_of_the_mean_step(found: Overview) -> Non
     np.testing.assert_allclose(table["share"], table["ns"] / step, atol=1e-6)
 
 
-def test_a_file_without_a_command_is_one_screen(trace: Path, found: Overview) -> None:
+def test_a_file_without_a_command_is_one_screen(trace, found):
     done = run(trace)
     assert done.returncode == 0
     lines = done.stdout.decode().splitlines()
@@ -86,13 +83,13 @@ def test_a_file_without_a_command_is_one_screen(trace: Path, found: Overview) ->
         assert any(line.startswith(part) or part in line for line in lines), part
 
 
-def test_the_proposed_commands_run(found: Overview, tmp_path: Path) -> None:
+def test_the_proposed_commands_run(found, tmp_path):
     assert len(found.facts["next"]) == 4
     for command in found.facts["next"]:
         assert run(*command.split()[1:], cwd=tmp_path).returncode == 0, command
 
 
-def test_a_narrow_terminal_gets_one_table_below_the_other(found: Overview) -> None:
+def test_a_narrow_terminal_gets_one_table_below_the_other(found):
     narrow = found.text(width=60)
     lines = narrow.split("known of ")[1].split("next: ")[0].splitlines()
     assert max(map(len, lines)) <= 60
@@ -100,13 +97,13 @@ def test_a_narrow_terminal_gets_one_table_below_the_other(found: Overview) -> No
         assert any(line.startswith(head) for line in narrow.splitlines()), head
 
 
-def test_limit_is_that_of_each_table(trace: Path) -> None:
+def test_limit_is_that_of_each_table(trace):
     lines = run(trace, "--limit", "1").stdout.decode().splitlines()
     assert sum(line.startswith("... 52 more rows") for line in lines) == 1
     assert any("fprop  linear" in line for line in lines) is False
 
 
-def test_json_has_the_step_and_all_rows(trace: Path, found: Overview) -> None:
+def test_json_has_the_step_and_all_rows(trace, found):
     values = json.loads(run(trace, "--json").stdout)
     assert values["steps"]["count"] == 3
     assert values["step_ns"] == found.facts["step_ns"]
@@ -115,7 +112,7 @@ def test_json_has_the_step_and_all_rows(trace: Path, found: Overview) -> None:
     }
 
 
-def test_one_sort_order_for_several_tables_is_an_error(trace: Path) -> None:
+def test_one_sort_order_for_several_tables_is_an_error(trace):
     done = run(trace, "--sort", "op")
     assert done.returncode == 2
     assert b"expected a report with one table, found 5" in done.stderr
@@ -129,19 +126,17 @@ def test_one_sort_order_for_several_tables_is_an_error(trace: Path) -> None:
         (["./absent"], "./absent: no such file; check the path"),
     ],
 )
-def test_a_path_that_is_no_trace_is_one_line(
-    words: list[str], message: str, tmp_path: Path
-) -> None:
+def test_a_path_that_is_no_trace_is_one_line(words, message, tmp_path):
     (tmp_path / "folder").mkdir()
     done = run(*words, cwd=tmp_path)
     assert one_line(done) == f"fastprof: {message}\n"
 
 
-def test_an_option_may_come_first(trace: Path) -> None:
+def test_an_option_may_come_first(trace):
     assert run("--json", trace).stdout == run(trace, "--json").stdout
 
 
-def test_dict_lines_come_from_a_pipe(trace: Path, tmp_path: Path) -> None:
+def test_dict_lines_come_from_a_pipe(trace, tmp_path):
     lines = run("parse", trace).stdout
     done = run("/dev/stdin", stdin=lines)
     assert done.returncode == 0, done.stderr.decode()
@@ -150,7 +145,7 @@ def test_dict_lines_come_from_a_pipe(trace: Path, tmp_path: Path) -> None:
     assert "idle: dict lines contain no times" in text
 
 
-def test_a_capture_without_gpu_work_says_what_to_record(tmp_path: Path) -> None:
+def test_a_capture_without_gpu_work_says_what_to_record(tmp_path):
     generate(tmp_path / "none.sqlite", 0, 1)
     text = fastprof.open(tmp_path / "none.sqlite").overview().text()
     assert "GPU work: no kernels: record with nsys profile" in text
@@ -159,7 +154,7 @@ def test_a_capture_without_gpu_work_says_what_to_record(tmp_path: Path) -> None:
     assert "fastprof info" in text
 
 
-def test_a_profile_shows_its_answer(trace: Path, found: Overview) -> None:
+def test_a_profile_shows_its_answer(trace, found):
     profile = fastprof.open(trace)
     lines = repr(profile).splitlines()
     assert found.text().startswith("\n".join(lines[:-1]))
@@ -173,7 +168,7 @@ def test_a_profile_shows_its_answer(trace: Path, found: Overview) -> None:
     assert all(left + width <= 100.01 for _, left, width in [map(float, box) for box in boxes])
 
 
-def test_an_unreadable_answer_leaves_the_name(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreadable_answer_leaves_the_name(trace, monkeypatch):
     profile = fastprof.open(trace)
 
     def refuse(*_: object, **__: object) -> None:
@@ -184,7 +179,7 @@ def test_an_unreadable_answer_leaves_the_name(trace: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("width", [80, 100, 120, 160, 200])
-def test_the_screen_has_the_width_of_the_terminal(found: Overview, width: int) -> None:
+def test_the_screen_has_the_width_of_the_terminal(found, width):
     lines = found.text(width=width).splitlines()
     commands = lines.index(next(line for line in lines if line.startswith("next: ")))
     assert max(map(len, lines[:commands])) <= width
@@ -195,7 +190,7 @@ def test_the_screen_has_the_width_of_the_terminal(found: Overview, width: int) -
     )
 
 
-def test_names_cannot_control_the_terminal_or_the_page(tmp_path: Path) -> None:
+def test_names_cannot_control_the_terminal_or_the_page(tmp_path):
     capture = KinetoFile().annotation(0, 40, HOSTILE).launch(5, 6, 1).kernel(10, 30, 1, HOSTILE)
     profile = fastprof.open(capture.write(tmp_path / "x.json"), copies=True)
     table = profile.overview()

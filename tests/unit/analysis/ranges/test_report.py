@@ -102,8 +102,7 @@ def test_where_selects_work_and_the_ranges_around_it(path: Path) -> None:
 
 
 def test_crossing_ranges_have_the_work_launched_while_they_are_open(tmp_path: Path) -> None:
-    trace = KinetoFile()
-    trace.annotation(0, 100, "a").annotation(50, 200, "b")
+    trace = KinetoFile().annotation(0, 100, "a").annotation(50, 200, "b")
     for corr, at in enumerate((10, 60, 150), 1):
         trace.launch(at, at + 1, corr).kernel(1000 * corr, 1000 * corr + 10, corr)
     table = fastprof.open(trace.write(tmp_path / "cross.json")).ranges_table()

@@ -1,7 +1,6 @@
 """The replay of some steps of a long run, against that of the whole run."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -42,7 +41,7 @@ def part(profile: fastprof.Profile) -> RunPart:
     return found
 
 
-def test_steps_of_several_processes_have_their_recorded_lengths(tmp_path: Path) -> None:
+def test_steps_of_several_processes_have_their_recorded_lengths(tmp_path):
     generate(tmp_path / "net.sqlite", 4000, n_processes=3)
     profile = open_trace(tmp_path / "net.sqlite", host=True)
     part = Model(profile, most=1)
@@ -51,7 +50,7 @@ def test_steps_of_several_processes_have_their_recorded_lengths(tmp_path: Path) 
     assert np.array_equal(part.run(part.base).wall, part.wall)
 
 
-def test_steps_of_the_part_have_their_recorded_lengths(profile: fastprof.Profile) -> None:
+def test_steps_of_the_part_have_their_recorded_lengths(profile):
     whole, part = Model(profile), Model(profile, most=MOST)
     assert 5 <= len(part.rows) < len(whole.rows) / 3
     assert np.array_equal(part.run(part.base).wall, part.wall)
@@ -63,16 +62,14 @@ def test_steps_of_the_part_have_their_recorded_lengths(profile: fastprof.Profile
         assert lengths[int(part.steps.pid[row]), int(part.steps.number[row])] == ns
 
 
-def test_the_part_is_in_the_middle_and_about_as_large_as_asked(
-    profile: fastprof.Profile, part: RunPart
-) -> None:
+def test_the_part_is_in_the_middle_and_about_as_large_as_asked(profile, part):
     steps = profile.find_steps()
     numbers = part.find_steps().number
     assert numbers.min() - steps.number.min() == pytest.approx(len(steps) / 2, abs=MOST / 4)
     assert abs(len(part) - MOST) <= 3 * len(profile) / len(steps)
 
 
-def test_changes_save_about_as_much_as_in_the_whole_run(profile: fastprof.Profile) -> None:
+def test_changes_save_about_as_much_as_in_the_whole_run(profile):
     saved = []
     for model in (Model(profile), Model(profile, most=MOST)):
         ideal = host_changes.host_scaled(model, model.base, 0.2)[0]
@@ -82,9 +79,7 @@ def test_changes_save_about_as_much_as_in_the_whole_run(profile: fastprof.Profil
     assert saved[1] == pytest.approx(saved[0], rel=0.25)
 
 
-def test_rows_of_the_part_have_the_columns_of_the_whole(
-    profile: fastprof.Profile, part: RunPart
-) -> None:
+def test_rows_of_the_part_have_the_columns_of_the_whole(profile, part):
     for name in ("start", "sil", "name", "layer", "op", "device", "stream", "pid"):
         column, whole = part.column(name), profile.column(name)
         rows = range(0, len(part), 37)
@@ -97,21 +92,19 @@ def test_rows_of_the_part_have_the_columns_of_the_whole(
     assert np.array_equal(calls.start[launch[known]], expected)
 
 
-def test_kernels_outside_are_left_out(profile: fastprof.Profile, part: RunPart) -> None:
+def test_kernels_outside_are_left_out(profile, part):
     rows = np.arange(len(profile))
     assert np.array_equal(part.rows[part.within(rows)], part.rows)
     outside = np.setdiff1d(rows, part.rows)
     assert len(part.within(outside)) == 0
 
 
-def test_short_runs_and_runs_without_steps_are_whole(profile: fastprof.Profile) -> None:
+def test_short_runs_and_runs_without_steps_are_whole(profile):
     assert part_of(profile, profile.find_steps(), len(profile)) is profile
     assert part_of(profile, profile.find_steps("none"), 1) is profile
 
 
-def test_advise_names_the_steps_that_it_replays(
-    profile: fastprof.Profile, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_advise_names_the_steps_that_it_replays(profile, monkeypatch):
     whole = profile.report("advise")
     monkeypatch.setattr(replayed, "MOST", MOST)
     found = profile.report("advise")

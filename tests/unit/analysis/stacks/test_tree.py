@@ -139,8 +139,7 @@ def test_names_that_look_like_markup_are_names(tmp_path: Path) -> None:
 
 
 def test_a_capture_without_kernels_is_a_root(tmp_path: Path) -> None:
-    export = Export()
-    export.push_pop(1, 2, "step", tid=1)
+    export = Export().push_pop(1, 2, "step", tid=1)
     path = export.write(tmp_path / "net.sqlite")
     for kind in ("layers", "path", "lines", "stack"):
         tree = stacks(fastprof.open(path), kind)

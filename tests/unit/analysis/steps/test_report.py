@@ -56,11 +56,11 @@ SECOND = FIRST | {
 }  # fmt: skip
 
 
-def test_a_row_divides_the_time_of_a_step(tmp_path: Path) -> None:
+def test_a_row_divides_the_time_of_a_step(tmp_path):
     assert rows_of(two_steps(), tmp_path) == [FIRST, SECOND]
 
 
-def test_text_names_the_gpu_only_among_several(tmp_path: Path) -> None:
+def test_text_names_the_gpu_only_among_several(tmp_path):
     one = opened(two_steps(), tmp_path).steps().text()
     assert " gpu " not in one
     assert "pid" not in one
@@ -75,7 +75,7 @@ def test_text_names_the_gpu_only_among_several(tmp_path: Path) -> None:
     assert any(line.split()[:2] == ["step", "gpu"] for line in lines)
 
 
-def test_where_selects_the_work_that_counts_and_its_steps(tmp_path: Path) -> None:
+def test_where_selects_the_work_that_counts_and_its_steps(tmp_path):
     (row,) = rows_of(two_steps(), tmp_path, where="kind=communication")
     wanted = {"step": 1, "wall_ns": 450, "busy_ns": 150, "exposed_communication_ns": 150,
               "idle_ns": 300, "kernels": 1}  # fmt: skip
@@ -83,7 +83,7 @@ def test_where_selects_the_work_that_counts_and_its_steps(tmp_path: Path) -> Non
     assert rows_of(two_steps(), tmp_path, where="device=3") == []
 
 
-def test_without_steps_the_capture_is_one_row(tmp_path: Path) -> None:
+def test_without_steps_the_capture_is_one_row(tmp_path):
     table = opened(two_steps(), tmp_path).steps(steps="none")
     assert [table[name].tolist() for name in ("wall_ns", "busy_ns", "idle_ns", "kernels")] == [
         [1100], [450], [650], [5],
@@ -91,7 +91,7 @@ def test_without_steps_the_capture_is_one_row(tmp_path: Path) -> None:
     assert table.lead[1].startswith("capture 1.1 us: compute 300 ns")
 
 
-def test_the_first_step_by_repetition_starts_at_its_first_work(tmp_path: Path) -> None:
+def test_the_first_step_by_repetition_starts_at_its_first_work(tmp_path):
     trace = KinetoFile()
     for i in range(8):  # two kernels per step
         trace.launch(500 * i, 500 * i + 5, i + 1)
@@ -127,14 +127,12 @@ def steps_of(*lengths: int, late: int = -1) -> KinetoFile:
         ((3000, 1000, 1000, 1000), []),  # a warm-up
     ],
 )
-def test_outliers_are_far_from_the_median(
-    lengths: tuple[int, ...], expected: list[int], tmp_path: Path
-) -> None:
+def test_outliers_are_far_from_the_median(lengths, expected, tmp_path):
     flags = opened(steps_of(*lengths), tmp_path).steps()["flag"].tolist()
     assert [i for i, flag in enumerate(flags) if flag == "outlier"] == expected
 
 
-def test_an_outlier_is_compared_with_the_mean_of_the_others(tmp_path: Path) -> None:
+def test_an_outlier_is_compared_with_the_mean_of_the_others(tmp_path):
     table = opened(steps_of(1000, 1000, 1030, 1400, late=3), tmp_path).steps()
     (found,) = table.facts["outliers"]
     assert (found["step"], found["device"], found["over_ns"]) == (3, 0, 385)
@@ -149,7 +147,7 @@ def test_an_outlier_is_compared_with_the_mean_of_the_others(tmp_path: Path) -> N
     assert sum(found["causes"].values()) == pytest.approx(-895)
 
 
-def test_clocks_that_differ_give_no_negative_times(tmp_path: Path) -> None:
+def test_clocks_that_differ_give_no_negative_times(tmp_path):
     trace = KinetoFile()
     for i, corr in ((0, 1), (1, 2)):
         trace.annotation(9000 + 1000 * i, 10_000 + 1000 * i, f"ProfilerStep#{i}")
@@ -165,7 +163,7 @@ def test_clocks_that_differ_give_no_negative_times(tmp_path: Path) -> None:
     assert any("overlap on one stream: 1 kernels and copies" in note for note in table.notes)
 
 
-def test_processes_with_the_same_gpu_number_have_rows_of_their_own(tmp_path: Path) -> None:
+def test_processes_with_the_same_gpu_number_have_rows_of_their_own(tmp_path):
     trace = two_steps()
     for start, number in ((0, 1), (1000, 2)):
         trace.op(start, start + 1000, f"ProfilerStep#{number}", pid=200, cat="user_annotation")
@@ -180,14 +178,14 @@ def test_processes_with_the_same_gpu_number_have_rows_of_their_own(tmp_path: Pat
     assert any("processes use the same GPU numbers" in note for note in table.notes)
 
 
-def test_a_file_without_work_gives_a_reason(tmp_path: Path) -> None:
+def test_a_file_without_work_gives_a_reason(tmp_path):
     cpu_only = KinetoFile().annotation(0, 10, "ProfilerStep#1").op(1, 5, "aten::mm")
     table = opened(cpu_only, tmp_path).steps()
     assert (table.n_rows, len(table.notes)) == (0, 1)
     assert table.notes[0].startswith("no kernels: profile(activities=")
 
 
-def test_host_times_are_unknown_without_api_calls(tmp_path: Path) -> None:
+def test_host_times_are_unknown_without_api_calls(tmp_path):
     trace = KinetoFile().kernel(100, 200, 1)
     (row,) = rows_of(trace, tmp_path)
     assert [row[name] for name in ("sync_ns", "data_loading_ns", "alloc_ns")] == [None] * 3
@@ -195,7 +193,7 @@ def test_host_times_are_unknown_without_api_calls(tmp_path: Path) -> None:
     assert any(note.startswith("host times unknown: no API calls in the file") for note in notes)
 
 
-def test_the_command_takes_a_pattern_of_ranges(tmp_path: Path) -> None:
+def test_the_command_takes_a_pattern_of_ranges(tmp_path):
     generate(tmp_path / "net.sqlite", 4000, 1)
     found = []
     for words in (["--step-range", "^iter"], ["--steps", "range:^iter"]):
@@ -211,7 +209,7 @@ def test_the_command_takes_a_pattern_of_ranges(tmp_path: Path) -> None:
     assert b"argument --steps: not allowed with argument --step-range" in done.stderr
 
 
-def test_mfu_is_that_of_summary_by_the_length_on_the_gpu(tmp_path: Path) -> None:
+def test_mfu_is_that_of_summary_by_the_length_on_the_gpu(tmp_path):
     generate(tmp_path / "net.sqlite", 6000, 1)
     profile = fastprof.open(tmp_path / "net.sqlite", copies=True)
     steps, table = profile.find_steps(), profile.steps()
@@ -223,7 +221,7 @@ def test_mfu_is_that_of_summary_by_the_length_on_the_gpu(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_any_times_add_up(seed: int, tmp_path: Path) -> None:
+def test_any_times_add_up(seed, tmp_path):
     """Random work of two GPUs, some without a launch; each moment counts once."""
     random.seed(seed)
     trace, work = KinetoFile(), []

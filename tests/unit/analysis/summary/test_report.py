@@ -47,9 +47,7 @@ def grouped(
         *(("file",), ("range",), ("phase", "stream", "op")),
     ],
 )
-def test_measures_are_those_of_the_rows(
-    by: tuple[str, ...], profile: fastprof.Profile, rows: list[dict[str, Any]]
-) -> None:
+def test_measures_are_those_of_the_rows(by, profile, rows):
     # Its random times are possible on a GPU that is fast enough.
     table = profile.summary(by, peak=dict.fromkeys(("fp32", "fp16", "fp64"), 1e6), bandwidth=1e9)
     expected = grouped(rows, by)
@@ -81,13 +79,13 @@ def test_measures_are_those_of_the_rows(
 
 
 @pytest.mark.parametrize("name", sorted(KEY_NAMES))
-def test_every_key_groups_all_kernels(name: str, profile: fastprof.Profile) -> None:
+def test_every_key_groups_all_kernels(name, profile):
     table = profile.summary(name)
     assert sum(row["kernels"] for row in table.rows()) == len(profile)
     assert len(key_of(profile, name)) == len(profile)
 
 
-def test_where_selects_by_glob(profile: fastprof.Profile, rows: list[dict[str, Any]]) -> None:
+def test_where_selects_by_glob(profile, rows):
     def kernels(where: Any) -> int:
         return int(profile.report("summary", by="op", where=where).total["kernels"])
 
@@ -103,7 +101,7 @@ def test_where_selects_by_glob(profile: fastprof.Profile, rows: list[dict[str, A
         kernels({"opp": "mm"})
 
 
-def test_the_overview_stands_above_the_whole(profile: fastprof.Profile) -> None:
+def test_the_overview_stands_above_the_whole(profile):
     table = profile.summary()
     start = min(profile.kernels["start"])
     span = int(max(profile.kernels["end"]) - start)
@@ -113,6 +111,6 @@ def test_the_overview_stands_above_the_whole(profile: fastprof.Profile) -> None:
     assert profile.report("summary", where="dir=fprop").lead == ()
 
 
-def test_layers_deeper_than_asked_are_one_group(profile: fastprof.Profile) -> None:
+def test_layers_deeper_than_asked_are_one_group(profile):
     depths = [profile.summary(f"layer-depth-{n}").n_rows for n in (1, 2, 99)]
     assert depths[0] < depths[1] <= depths[2] == profile.summary("layer").n_rows

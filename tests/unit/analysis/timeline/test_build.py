@@ -44,7 +44,7 @@ def opened(trace: KinetoFile | Export, tmp_path: Path) -> StepTimelines:
     return StepTimelines(fastprof.open(trace.write(tmp_path / name), copies=True))
 
 
-def test_choices_are_the_median_the_slowest_and_the_first_step(tmp_path: Path) -> None:
+def test_choices_are_the_median_the_slowest_and_the_first_step(tmp_path):
     choices = opened(trained(), tmp_path).choices()
     assert [each.title for each in choices] == [
         "step 2 (median)",
@@ -56,7 +56,7 @@ def test_choices_are_the_median_the_slowest_and_the_first_step(tmp_path: Path) -
     assert choices[1].gpu == TimeWindow(90 * US, 240 * US)
 
 
-def test_a_step_has_its_work_ranges_and_calls(tmp_path: Path) -> None:
+def test_a_step_has_its_work_ranges_and_calls(tmp_path):
     timelines = opened(trained(), tmp_path)
     timeline = timelines.between(timelines.choices()[2].window)
     assert [each[:2] + each[3:] for each in rows(timeline, "work")] == [
@@ -69,9 +69,7 @@ def test_a_step_has_its_work_ranges_and_calls(tmp_path: Path) -> None:
     assert sum(each.length for each in rows(timeline, "idle")) == (10 + 40) * US
 
 
-def test_of_many_lanes_the_busiest_threads_are_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_many_lanes_the_busiest_threads_are_kept(tmp_path, monkeypatch):
     export = Export()
     for tid in range(1, 8):  # threads 3 and 6 are the busiest, and equally busy
         length = (tid % 3 * -1 + 3) * US
@@ -91,7 +89,7 @@ def test_of_many_lanes_the_busiest_threads_are_kept(
     assert cut.n_omitted == n_threads - 4
 
 
-def test_work_links_to_its_launch_and_its_forward_call(tmp_path: Path) -> None:
+def test_work_links_to_its_launch_and_its_forward_call(tmp_path):
     timelines = opened(trained(), tmp_path)
     timeline = timelines.between(timelines.choices()[2].window)
     events = timeline.events
@@ -105,7 +103,7 @@ def test_work_links_to_its_launch_and_its_forward_call(tmp_path: Path) -> None:
     assert set(timeline.link[idle].tolist()) == {backward, -1}  # the next step is not included
 
 
-def test_without_steps_a_long_capture_begins_with_its_first_stretch(tmp_path: Path) -> None:
+def test_without_steps_a_long_capture_begins_with_its_first_stretch(tmp_path):
     trace = KinetoFile()
     for i in range(100):
         trace.launch(i * 1000, i * 1000 + 100, corr=i + 1)
@@ -121,7 +119,7 @@ def test_without_steps_a_long_capture_begins_with_its_first_stretch(tmp_path: Pa
     assert 0 < len(rows(timeline, "work")) <= 10
 
 
-def test_ranges_below_the_deepest_level_are_counted(tmp_path: Path) -> None:
+def test_ranges_below_the_deepest_level_are_counted(tmp_path):
     trace = KinetoFile()
     for i in range(LEVELS + 6):
         trace.op(i, 1000 - i, f"r{i}")
@@ -136,7 +134,7 @@ def events_of(start: list[int], length: list[int], what: list[int]) -> tuple[Int
     return single(begin, begin + np.array(length), np.array(what, np.int32), np.arange(len(start)))
 
 
-def test_neighbours_in_a_pixel_are_merged() -> None:
+def test_neighbours_in_a_pixel_are_merged():
     events = events_of([0, 3, 5, 8, 20, 22, 40], [2, 2, 2, 9, 1, 3, 4], [0, 1, 1, 0, 0, 1, 1])
     runs = merged(events, 8, np.array([0, 1], np.int32))
     assert runs.events.start.tolist() == [0, 8, 20, 40]
@@ -148,7 +146,7 @@ def test_neighbours_in_a_pixel_are_merged() -> None:
     assert runs.place.tolist() == [0, 0, 0, 1, 2, 2, 3]
 
 
-def test_a_gap_of_a_pixel_is_kept() -> None:
+def test_a_gap_of_a_pixel_is_kept():
     events = events_of([0, 9, 11], [1, 1, 1], [0, 0, 0])
     assert merged(events, 16, np.zeros(1, np.int32)).events.counts.tolist() == [3]
     assert merged(events, 8, np.zeros(1, np.int32)).events.counts.tolist() == [1, 2]
@@ -157,7 +155,7 @@ def test_a_gap_of_a_pixel_is_kept() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_runs_of_random_events_keep_time_and_gaps(seed: int) -> None:
+def test_runs_of_random_events_keep_time_and_gaps(seed):
     random = np.random.default_rng(seed)
     n = 20_000
     gap = random.integers(0, 40, n) * (random.random(n) < 0.3) + (random.random(n) < 0.01) * 5000
@@ -181,7 +179,7 @@ def test_runs_of_random_events_keep_time_and_gaps(seed: int) -> None:
         assert length[own].max() < pixel or count == 1
 
 
-def test_arrays_of_a_page_are_the_events(tmp_path: Path) -> None:
+def test_arrays_of_a_page_are_the_events(tmp_path):
     timelines = opened(trained(), tmp_path)
     lines = [timelines.between(each.window) for each in timelines.choices()]
     lines.append(timelines.between(TimeWindow(0, 400 * US), 5))
@@ -200,12 +198,12 @@ def test_arrays_of_a_page_are_the_events(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("values", [[], [0], [255, 256], [2**40 + 7, 3, 0], [65535]])
-def test_planes_hold_large_numbers(values: list[int]) -> None:
+def test_planes_hold_large_numbers(values):
     raw = planes(np.array(values, np.int64))
     assert numbers(raw, len(values)).tolist() == values
 
 
-def test_long_names_are_cut_in_the_middle(tmp_path: Path) -> None:
+def test_long_names_are_cut_in_the_middle(tmp_path):
     trace = KinetoFile().launch(0, 5, corr=1).kernel(10, 20, corr=1, name="k" * 100_000 + "end")
     data, _ = arrays_of([opened(trace, tmp_path).between(TimeWindow(0, 20))])
     (name,) = (each for each in data["texts"] if each.startswith("kk"))
@@ -213,7 +211,7 @@ def test_long_names_are_cut_in_the_middle(tmp_path: Path) -> None:
     assert name.endswith("end")
 
 
-def test_a_long_step_is_merged_to_the_limit(tmp_path: Path) -> None:
+def test_a_long_step_is_merged_to_the_limit(tmp_path):
     generate.generate(tmp_path / "x.sqlite", 20_000)
     timelines = StepTimelines(fastprof.open(tmp_path / "x.sqlite", copies=True))
     window = timelines.choices("none")[-1].window
@@ -229,7 +227,7 @@ def section_of(path: Path, copies: bool = True) -> Section:
     return section(PageSource(fastprof.open(path, copies=copies)))
 
 
-def test_the_table_has_the_time_of_each_lane_inside_the_step(tmp_path: Path) -> None:
+def test_the_table_has_the_time_of_each_lane_inside_the_step(tmp_path):
     made = section_of(trained().write(tmp_path / "x.json"))
     caption, table = made.tables[0]
     assert caption == "Time of step 2 (median) by lane"
@@ -240,7 +238,7 @@ def test_the_table_has_the_time_of_each_lane_inside_the_step(tmp_path: Path) -> 
     assert not made.missing
 
 
-def test_the_section_tells_what_is_missing(tmp_path: Path) -> None:
+def test_the_section_tells_what_is_missing(tmp_path):
     host = section_of(KinetoFile().op(0, 100, "aten::mm").write(tmp_path / "host.json"))
     assert any("No GPU work" in each for each in host.missing)
     gpu = section_of(KinetoFile().kernel(0, 100, corr=1).write(tmp_path / "gpu.json"))
@@ -252,7 +250,7 @@ def test_the_section_tells_what_is_missing(tmp_path: Path) -> None:
     assert any("neither GPU work nor ranges" in each for each in empty.missing)
 
 
-def test_dict_lines_have_no_time_line(tmp_path: Path) -> None:
+def test_dict_lines_have_no_time_line(tmp_path):
     trace = trained().write(tmp_path / "x.json")
     (tmp_path / "net.dict").write_bytes(run("parse", trace).stdout)
     made = section_of(tmp_path / "net.dict", copies=False)

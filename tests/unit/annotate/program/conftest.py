@@ -1,9 +1,10 @@
 """Programs of tests that are recorded as by `fastprof run`, in forks of a process with torch.
 
-The fixture `record` runs a source and returns what it left.
+The fixture `record` runs a source and returns what it left; `record_steps` runs it behind STEPS.
 """
 
 import collections
+import functools
 import json
 import shutil
 import textwrap
@@ -14,6 +15,14 @@ from fastprof.runs.facts import VARIABLE, Settings
 from support import torch_server
 
 BEGIN = "from fastprof.annotate.program.begin import begin\nbegin()\n"
+STEPS = """
+import os, signal, sys, threading, time, torch
+net = torch.nn.Linear(8, 1)
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+def step():
+    net(torch.randn(4, 8)).sum().backward()
+    optimizer.step()
+"""
 
 
 class Recorded:
@@ -43,11 +52,11 @@ class Recorded:
 
 @pytest.fixture
 def record(tmp_path, monkeypatch):
-    def run(source, *arguments, code=0, **settings):
+    def run(source, *arguments, code=0, before="", **settings):
         folder = tmp_path / "run"
         folder.mkdir()
         program = tmp_path / "program.py"
-        program.write_text(BEGIN + textwrap.dedent(source))
+        program.write_text(BEGIN + before + textwrap.dedent(source))
         asked = Settings(**{"directory": str(folder), "first": 3, "last": 5, **settings})
         monkeypatch.setenv(VARIABLE, asked.to_environment())
         done = torch_server.run(program, *arguments)
@@ -55,3 +64,9 @@ def record(tmp_path, monkeypatch):
         return Recorded(folder, done)
 
     return run
+
+
+@pytest.fixture
+def record_steps(record):
+    """As `record`, of a program that can make steps by `step()`."""
+    return functools.partial(record, before=STEPS)

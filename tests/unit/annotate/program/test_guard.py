@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fastprof.runs.facts import VARIABLE, Settings
-from support import torch_server
+from support import processes, torch_server
 from support.hypothesis_profiles import IS_FULL
 from support.waiting import PATIENCE
 from unit.annotate.program.conftest import BEGIN
@@ -188,9 +188,7 @@ def small_disk(tmp_path):
 
 def command(*words, cwd, **options):
     words = [sys.executable, *map(str, words)]
-    return subprocess.run(
-        words, cwd=cwd, capture_output=True, text=True, timeout=PATIENCE, check=False, **options
-    )
+    return processes.ran(words, cwd=cwd, **options)
 
 
 @pytest.fixture(scope="module")

@@ -302,10 +302,9 @@ def test_first_calls_add_no_frame_to_tracebacks(record):
     assert not found.recordings
 
 
-def test_workers_of_a_data_loader_and_forks_record_nothing(record):
-    found = record(
+def test_workers_of_a_data_loader_and_forks_record_nothing(record_steps):
+    found = record_steps(
         """
-        import os, sys, torch
         class Data(torch.utils.data.Dataset):
             def __init__(self):
                 self.change = torch.nn.Linear(4, 8).eval()
@@ -317,8 +316,6 @@ def test_workers_of_a_data_loader_and_forks_record_nothing(record):
         if os.fork() == 0:
             sys.exit(5)
         assert os.waitstatus_to_exitcode(os.wait()[1]) == 5
-        net = torch.nn.Linear(8, 1)
-        optimizer = torch.optim.SGD(net.parameters(), 0.1)
         for x in torch.utils.data.DataLoader(Data(), batch_size=4, num_workers=2):
             net(x).sum().backward()
             optimizer.step()
@@ -353,15 +350,11 @@ def test_a_program_without_steps_is_recorded_by_time(record):
     assert found.counts[0]["aten::mm"] > 3
 
 
-def test_a_signal_records_now_and_again(record):
-    found = record(
+def test_a_signal_records_now_and_again(record_steps):
+    found = record_steps(
         """
-        import os, signal, torch
-        net = torch.nn.Linear(8, 1)
-        optimizer = torch.optim.SGD(net.parameters(), 0.1)
         for i in range(30):
-            net(torch.randn(4, 8)).sum().backward()
-            optimizer.step()
+            step()
             if i in (9, 19):
                 os.kill(os.getpid(), signal.SIGUSR2)
         """,
@@ -372,16 +365,12 @@ def test_a_signal_records_now_and_again(record):
     assert len({each["path"] for each in found.recordings}) == 2
 
 
-def test_a_running_profiler_is_reported_and_left_alone(record):
-    found = record(
+def test_a_running_profiler_is_reported_and_left_alone(record_steps):
+    found = record_steps(
         """
-        import torch
-        net = torch.nn.Linear(8, 1)
-        optimizer = torch.optim.SGD(net.parameters(), 0.1)
         with torch.profiler.profile() as profile:
             for i in range(9):
-                net(torch.randn(4, 8)).sum().backward()
-                optimizer.step()
+                step()
         assert len(profile.events()) > 100
         """
     )
@@ -428,13 +417,10 @@ def test_an_evaluation_before_training_is_not_recorded(record):
         found.remove()
 
 
-def test_a_compiled_step_of_an_optimizer_compiles_nothing_of_fastprof(record):
-    found = record(
+def test_a_compiled_step_of_an_optimizer_compiles_nothing_of_fastprof(record_steps):
+    found = record_steps(
         """
-        import torch
         import torch._dynamo.utils
-        net = torch.nn.Linear(8, 1)
-        optimizer = torch.optim.SGD(net.parameters(), 0.1)
         step = torch.compile(optimizer.step, backend="eager")
         for i in range(9):
             net(torch.randn(4, 8)).sum().backward()
@@ -447,12 +433,9 @@ def test_a_compiled_step_of_an_optimizer_compiles_nothing_of_fastprof(record):
     assert found.report["steps"] == 5 and found.recordings
 
 
-def test_a_request_waits_for_a_long_step(record):
-    found = record(
+def test_a_request_waits_for_a_long_step(record_steps):
+    found = record_steps(
         """
-        import time, torch
-        net = torch.nn.Linear(8, 1)
-        optimizer = torch.optim.SGD(net.parameters(), 0.1)
         for i in range(4):
             net(torch.randn(4, 8)).sum().backward()
             time.sleep(2.5 if i == 0 else 0)  # longer than the wait of a program without steps

@@ -8,18 +8,14 @@ torch = pytest.importorskip("torch", reason="torch is not installed: make test T
 pytest.importorskip("nvtx", reason="nvtx is not installed: pip install nvtx")
 
 
-def test_the_signal_handler_of_the_program_is_left_alone(record):
-    found = record(
+def test_the_signal_handler_of_the_program_is_left_alone(record_steps):
+    found = record_steps(
         """
-        import signal, time, torch
         seen = []
         signal.signal(signal.SIGUSR2, lambda *_: seen.append(1))
-        net = torch.nn.Linear(8, 1)
-        optimizer = torch.optim.SGD(net.parameters(), 0.1)
         for i in range(8):
-            net(torch.randn(4, 8)).sum().backward()
             time.sleep(0.05)
-            optimizer.step()
+            step()
         assert not seen
         signal.raise_signal(signal.SIGUSR2)
         assert seen
@@ -30,15 +26,9 @@ def test_the_signal_handler_of_the_program_is_left_alone(record):
     assert found.recordings[0]["n_steps"] >= 1
 
 
-def test_a_profiler_of_the_program_ends_the_recording(record):
-    found = record(
+def test_a_profiler_of_the_program_ends_the_recording(record_steps):
+    found = record_steps(
         """
-        import torch
-        net = torch.nn.Linear(8, 1)
-        optimizer = torch.optim.SGD(net.parameters(), 0.1)
-        def step():
-            net(torch.randn(4, 8)).sum().backward()
-            optimizer.step()
         for i in range(4):
             step()
         with torch.profiler.profile() as profile:
@@ -56,22 +46,13 @@ def test_a_profiler_of_the_program_ends_the_recording(record):
     assert "recorded 1 of 2 steps: in step 4 the program starts a profiler of torch itself" in note
 
 
-PROFILED = """
-import torch
-net = torch.nn.Linear(8, 1)
-optimizer = torch.optim.SGD(net.parameters(), 0.1)
-def step():
-    net(torch.randn(4, 8)).sum().backward()
-    optimizer.step()
-"""
 STARTS = "in step {} the program starts a profiler of torch itself"
 
 
 @pytest.mark.parametrize("wait", range(6))
-def test_a_profiler_with_a_schedule_keeps_all_its_events(record, wait):
-    found = record(
-        PROFILED
-        + f"""
+def test_a_profiler_with_a_schedule_keeps_all_its_events(record_steps, wait):
+    found = record_steps(
+        f"""
 schedule = torch.profiler.schedule(wait={wait}, warmup=1, active=2, repeat=1)
 with torch.profiler.profile(schedule=schedule) as profile:
     for i in range(9):
@@ -89,10 +70,9 @@ assert names.count("aten::addmm") == 2
 
 
 @pytest.mark.parametrize("kind", ["torch.profiler.profile", "torch.autograd.profiler.profile"])
-def test_a_profiler_that_was_made_before_the_recording(record, kind):
-    found = record(
-        PROFILED
-        + f"""
+def test_a_profiler_that_was_made_before_the_recording(record_steps, kind):
+    found = record_steps(
+        f"""
 profile = {kind}()
 for i in range(4):
     step()
@@ -107,11 +87,9 @@ assert "aten::addmm" in [each.name for each in events]
 
 
 @pytest.mark.parametrize("is_main", [True, False], ids=["main thread", "other thread"])
-def test_a_profiler_of_another_thread_than_the_recorded_one(record, is_main):
-    found = record(
-        PROFILED
-        + f"""
-import threading, time
+def test_a_profiler_of_another_thread_than_the_recorded_one(record_steps, is_main):
+    found = record_steps(
+        f"""
 def train():
     for i in range(100):
         step()
@@ -140,7 +118,6 @@ assert "aten::mm" in names[0]
 
 
 LEFT_THREAD = """
-import os, signal, threading, time
 def train():
     for i in range(6):
         step()
@@ -161,12 +138,11 @@ reached.wait()
     ("pause", "n_steps"), [(0.2, 3), (60, 0)], ids=["that goes on", "that waits"]
 )
 @pytest.mark.parametrize("end", ["exit", "SIGTERM"])
-def test_a_program_that_ends_while_a_thread_of_it_is_recorded(record, pause, n_steps, end):
+def test_a_program_that_ends_while_a_thread_of_it_is_recorded(record_steps, pause, n_steps, end):
     is_exit = end == "exit"
     ends = "raise SystemExit(3)" if is_exit else f"os.kill(os.getpid(), signal.{end})"
-    found = record(
-        f"pause = {pause}" + PROFILED + LEFT_THREAD + ends, code=3 if is_exit else -15, last=9
-    )
+    source = f"pause = {pause}" + LEFT_THREAD + ends
+    found = record_steps(source, code=3 if is_exit else -15, last=9)
     assert found.report["is_over"] and found.report["problem"] is None
     (recording,) = found.recordings
     assert (recording["n_steps"], recording["path"] is not None) == (n_steps, n_steps > 0)
@@ -174,13 +150,9 @@ def test_a_program_that_ends_while_a_thread_of_it_is_recorded(record, pause, n_s
     assert any(lost in note for note in found.report["notes"]) == (n_steps == 0)
 
 
-def test_the_handlers_of_signals_are_put_back_when_a_thread_was_recorded(record):
-    record(
-        "pause = 0"
-        + PROFILED
-        + LEFT_THREAD
-        + "thread.join(); assert seen[2:4] == [True, True] and not seen[5]"
-    )
+def test_the_handlers_of_signals_are_put_back_when_a_thread_was_recorded(record_steps):
+    seen = "thread.join(); assert seen[2:4] == [True, True] and not seen[5]"
+    record_steps("pause = 0" + LEFT_THREAD + seen)
 
 
 def test_a_capture_of_the_program_is_annotated(record, tmp_path):

@@ -224,35 +224,30 @@ assert torch.nn.functional.linear is wrapped and "fastprof" in type(wrapped).__m
 
 
 ENDED = """
-import os, signal, torch
-net = torch.nn.Linear(8, 1)
-optimizer = torch.optim.SGD(net.parameters(), 0.1)
 for i in range(30):
-    net(torch.randn(4, 8)).sum().backward()
-    optimizer.step()
+    step()
     if i == 6:
         {ending}
 """
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
-def test_a_signal_that_ends_the_program_keeps_the_recording(record, name):
+def test_a_signal_that_ends_the_program_keeps_the_recording(record_steps, name):
     ending = f"os.kill(os.getpid(), signal.{name})"
-    found = record(ENDED.format(ending=ending), code=-getattr(signal, name), last=20)
+    found = record_steps(ENDED.format(ending=ending), code=-getattr(signal, name), last=20)
     assert [(each["first"], each["n_steps"]) for each in found.recordings] == [(3, 4)]
     assert found.counts[0]["aten::addmm"] == 4 and found.report["is_over"]
     assert not found.done.stderr
 
 
-def test_an_interrupted_program_keeps_the_recording(record):
+def test_an_interrupted_program_keeps_the_recording(record_steps):
     ending = "os.kill(os.getpid(), signal.SIGINT)"
-    found = record(ENDED.format(ending=ending), code=-signal.SIGINT, last=20)
+    found = record_steps(ENDED.format(ending=ending), code=-signal.SIGINT, last=20)
     assert [each["n_steps"] for each in found.recordings] == [4]
     assert found.done.stderr.splitlines()[-1] == "KeyboardInterrupt"
 
 
 INTERRUPTED = """
-import os, signal, torch
 class Late(Exception):
     pass
 def late(*_):
@@ -263,12 +258,9 @@ def interrupted(self, path):
     os.kill(os.getpid(), signal.{name})
     export(self, path)
 torch.profiler.profile.export_chrome_trace = interrupted
-net = torch.nn.Linear(8, 1)
-optimizer = torch.optim.SGD(net.parameters(), 0.1)
 try:
     for i in range(9):
-        net(torch.randn(4, 8)).sum().backward()
-        optimizer.step()
+        step()
 except (KeyboardInterrupt, Late) as error:
     print(type(error).__name__, "in step", i)
 assert signal.getsignal(signal.SIGALRM) is late
@@ -276,24 +268,20 @@ assert signal.getsignal(signal.SIGALRM) is late
 
 
 @pytest.mark.parametrize(("name", "error"), [("SIGINT", "KeyboardInterrupt"), ("SIGALRM", "Late")])
-def test_a_signal_while_a_trace_is_saved_reaches_the_program_afterwards(record, name, error):
+def test_a_signal_while_a_trace_is_saved_reaches_the_program_afterwards(record_steps, name, error):
     """Also by the program's own handler, whose errors reach it."""
-    found = record(INTERRUPTED.format(name=name))
+    found = record_steps(INTERRUPTED.format(name=name))
     assert found.done.stdout == f"{error} in step 4\n"
     assert [each["n_steps"] for each in found.recordings] == [2]
 
 
-def test_a_recording_stops_at_its_limit_of_memory(record):
-    found = record(
+def test_a_recording_stops_at_its_limit_of_memory(record_steps):
+    found = record_steps(
         """
-        import torch
-        net = torch.nn.Linear(8, 1)
-        optimizer = torch.optim.SGD(net.parameters(), 0.1)
         kept = []
         for i in range(12):
-            net(torch.randn(4, 8)).sum().backward()
             kept.append(bytearray(4 << 20))  # as the profiler's events
-            optimizer.step()
+            step()
         """,
         last=11,
         max_memory=14 << 20,

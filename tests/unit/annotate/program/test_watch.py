@@ -5,7 +5,6 @@ import json
 import os
 import random
 import re
-import subprocess
 import sys
 import time
 from itertools import pairwise
@@ -19,7 +18,6 @@ from fastprof.errors import BadInputError
 from fastprof.runs.condition import Condition, causes_of, never_held, parse_condition
 from fastprof.runs.facts import Settings, snapshot_of
 from support.hypothesis_profiles import IS_FULL
-from support.waiting import PATIENCE
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test TORCH=2.13.0")
 pytest.importorskip("nvtx", reason="nvtx is not installed: pip install nvtx")
@@ -28,6 +26,7 @@ from fastprof.annotate.program import watch as watches
 from fastprof.annotate.program.gpu_steps import GpuSteps
 from fastprof.annotate.program.recording import MemoryHistory, StepRecording
 from fastprof.annotate.program.watch import Watch
+from support import processes
 
 SLOW = """
 import sys, time, torch
@@ -132,11 +131,9 @@ def test_a_recorded_step_is_no_part_of_the_median():
         (["--when", WHEN, "--times", "2", "--backend", "nsys", "x.py"], "records once"),
     ],
 )
-def test_options_that_contradict_each_other(words, expected, tmp_path, monkeypatch, capsys):
+def test_options_that_contradict_each_other(words, expected, tmp_path, monkeypatch, usage_error):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit) as caught:
-        main(["run", *words])
-    assert caught.value.code == 2 and expected in capsys.readouterr().err
+    assert expected in usage_error("run", *words)
     assert not list(tmp_path.iterdir())
 
 
@@ -432,9 +429,7 @@ def test_a_snapshot_that_cannot_be_written_is_told_and_the_trace_kept(tmp_path, 
 
 def run(folder, *words):
     command = [sys.executable, "-m", "fastprof", "run", "--backend", "torch", *words]
-    return subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, timeout=PATIENCE, check=False
-    )
+    return processes.ran(command, cwd=folder)
 
 
 def test_a_run_says_why_it_recorded_and_shows_all_steps(tmp_path, monkeypatch, capfd):

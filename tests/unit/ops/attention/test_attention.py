@@ -8,6 +8,7 @@ from unit.ops.ops_examples import (
     Example,
     aten,
     bf16,
+    cost,
     failures,
     fp16,
     fp32,
@@ -346,15 +347,13 @@ EXAMPLES = [
 
 def test_keys_that_an_expand_shares_among_heads_are_read_once():
     shared = Tensor((2, 4, 5, 8), "float16", (80, 0, 8, 1))
-    done = work(aten(SDPA, fp16(2, 4, 3, 8), shared, shared), "fprop")
-    assert done is not None
+    done = cost(aten(SDPA, fp16(2, 4, 3, 8), shared, shared))
     read = 2 * (2 * 4 * 3 * 8 + 2 * (2 * 5 * 8))
-    assert done.cost.bytes == read + 2 * (2 * 4 * 3 * 8) + SUMS
+    assert done.bytes == read + 2 * (2 * 4 * 3 * 8) + SUMS
 
 
 def test_attention_is_the_work_of_attention_kernels_or_of_gemms():
     done = work(python("torch.nn.functional", SDPA, Q, K, V), "bprop")
-    assert done is not None
     assert [part.kernels for part in done.parts] == [{"attention", "gemm"}]
 
 
@@ -371,37 +370,32 @@ def test_attention_is_the_work_of_attention_kernels_or_of_gemms():
 )
 def test_the_head_size_is_what_tensor_cores_care_about(operands, reason):
     done = work(aten(SDPA, *operands), "fprop")
-    assert done is not None
     assert done.parts[0].no_tensor_cores == reason
 
 
 def test_sequences_of_several_lengths_have_a_bound_that_says_so():
     # 6 queries in sequences of at most 4, 10 keys of at most 7: at most 6 * 7 scores, and 10 * 4.
     call = aten("flash_attn::_flash_attn_varlen_forward", *ENDS, STARTS, STARTS, 4, 7)
-    done = work(call, "fprop")
-    assert done is not None
-    assert (done.cost.flops, done.cost.exact) == (2 * (4 * 10 * 4) * (8 + 6), False)
+    done = cost(call)
+    assert (done.flops, done.exact) == (2 * (4 * 10 * 4) * (8 + 6), False)
     even = aten("flash_attn::_flash_attn_varlen_forward", *ENDS, STARTS, STARTS, 3, 7)
-    done = work(even, "fprop")  # 3 queries for each of 10 keys, for any lengths of keys
-    assert done is not None
-    assert (done.cost.flops, done.cost.exact) == (2 * (4 * 10 * 3) * (8 + 6), True)
+    done = cost(even)  # 3 queries for each of 10 keys, for any lengths of keys
+    assert (done.flops, done.exact) == (2 * (4 * 10 * 3) * (8 + 6), True)
 
 
 def test_without_the_longest_sequences_are_taken_to_be_equally_long():
     call = aten("flash_attn::_flash_attn_varlen_forward", *ENDS, STARTS, STARTS, UNKNOWN, UNKNOWN)
-    done = work(call, "fprop")
-    assert done is not None
+    done = cost(call)
     # Two sequences, so 6 / 2 queries for each of 10 keys.
-    assert (done.cost.flops, done.cost.bytes, done.cost.exact) == (*FORWARD, False)
+    assert (done.flops, done.bytes, done.exact) == (*FORWARD, False)
 
 
 def test_without_starts_either_only_bytes_are_known():
     call = aten("flash_attn::_flash_attn_varlen_forward", *ENDS, UNKNOWN, UNKNOWN, UNKNOWN)
     assert work(call, "fprop") is None
     call = aten("flash_attn_3::fwd", *ENDS, *[None] * 4, Tensor((), "int32"), None)
-    done = work(call, "fprop")
-    assert done is not None
-    assert (done.cost.flops, done.cost.bytes) == (None, FORWARD[1])
+    done = cost(call)
+    assert (done.flops, done.bytes) == (None, FORWARD[1])
 
 
 MALFORMED = [

@@ -1,7 +1,7 @@
 """Convolutions: FLOPs, bytes, params, and the parts of forward and backward."""
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 import pytest
 from hypothesis import given
@@ -366,9 +366,7 @@ EXAMPLES: list[Example] = [*FORWARD, *OF_FORWARD_CALLS, *BACKWARD, *ONE_GRADIENT
 
 
 @pytest.mark.parametrize(("values", "named", "flops"), FORMS)
-def test_arguments_may_be_left_out_named_or_given_by_dimension(
-    values: tuple[Any, ...], named: dict[str, Any], flops: int
-) -> None:
+def test_arguments_may_be_left_out_named_or_given_by_dimension(values, named, flops):
     name, *rest = values
     assert only(python(NN, name, *rest, **named)).cost.flops == flops
 
@@ -384,7 +382,7 @@ def only(call: Call, direction: str = "fprop") -> Part:
     return part
 
 
-def test_forward_is_one_part_and_the_bias_another() -> None:
+def test_forward_is_one_part_and_the_bias_another():
     main, bias = parts(python(NN, "conv2d", X, W, B, 2, 1, 1, 2))
     assert (main.role, main.optional, main.kernels) == ("main", False, {"convolution", "gemm"})
     assert main.cost == Cost(FLOPS, MOVED + 4 * 6)
@@ -396,7 +394,7 @@ def test_forward_is_one_part_and_the_bias_another() -> None:
     assert bias.params == "N=2,K=6,P=4,Q=4,fp32,"
 
 
-def test_gradients_are_told_apart_by_the_names_of_their_kernels() -> None:
+def test_gradients_are_told_apart_by_the_names_of_their_kernels():
     dgrad, wgrad, bias = parts(python(NN, "conv2d", X, W, B, 2, 1, 1, 2), "bprop")
     assert [part.role for part in (dgrad, wgrad, bias)] == ["dgrad", "wgrad", "bias"]
     assert [part.layout for part in (dgrad, wgrad, bias)] == ["dgrad", "wgrad", None]
@@ -416,26 +414,24 @@ def test_gradients_are_told_apart_by_the_names_of_their_kernels() -> None:
         ((False, True), ["wgrad"]),
     ],
 )
-def test_the_mask_says_which_gradients_are_computed(
-    mask: tuple[bool, ...], roles: list[str]
-) -> None:
+def test_the_mask_says_which_gradients_are_computed(mask, roles):
     call = aten("convolution_backward", Y, X, W, (6,), *STEPS, False, (0, 0), 2, mask)
     found = parts(call)
     assert [part.role for part in found] == roles
     assert not any(part.optional for part in found)
 
 
-def test_no_gradient_at_all_costs_nothing() -> None:
+def test_no_gradient_at_all_costs_nothing():
     call = aten("convolution_backward", Y, X, W, (6,), *STEPS, False, (0, 0), 2, (False,) * 3)
     assert only(call).cost == Cost(0, 0)
 
 
-def test_without_a_mask_a_gradient_exists_where_a_kernel_computes_it() -> None:
+def test_without_a_mask_a_gradient_exists_where_a_kernel_computes_it():
     call = sizes("convolution_backward", Y.shape, X.shape, W.shape, *[()] * 8)
     assert [part.optional for part in parts(call)] == [True, True, True]
 
 
-def test_an_expanded_gradient_is_read_once_and_what_is_computed_is_written_whole() -> None:
+def test_an_expanded_gradient_is_read_once_and_what_is_computed_is_written_whole():
     y = Tensor(Y.shape, "float32", (0, 0, 0, 0))
     x = Tensor(X.shape, "float32", (0, 64, 8, 1))
     call = aten("convolution_backward", y, x, W, None, *STEPS, False, (0, 0), 2, NO3)
@@ -444,7 +440,7 @@ def test_an_expanded_gradient_is_read_once_and_what_is_computed_is_written_whole
     assert wgrad.cost.bytes == 4 * (1 + IN // 2 + WEIGHTS)
 
 
-def test_each_tensor_counts_by_its_own_type() -> None:
+def test_each_tensor_counts_by_its_own_type():
     call = aten("convolution_backward", fp16(*Y.shape), X, bf16(*W.shape), None, *STEPS, False)
     mixed = Call(call.mod, call.op, (*call.args, *aten("", (0, 0), 2, NO3).args))
     dgrad, wgrad = parts(mixed)
@@ -452,7 +448,7 @@ def test_each_tensor_counts_by_its_own_type() -> None:
     assert only(python(NN, "conv2d", fp16(*X.shape), fp16(*W1.shape))).params.endswith(",fp16,")
 
 
-def test_a_complex_multiply_add_is_eight_flops_and_a_bias_two() -> None:
+def test_a_complex_multiply_add_is_eight_flops_and_a_bias_two():
     x, weight, bias = (tensor("complex64", *each.shape) for each in (X, W, B))
     call = python(NN, "conv2d", x, weight, bias, 2, 1, 1, 2)
     main, added = parts(call)
@@ -473,7 +469,7 @@ def test_a_complex_multiply_add_is_eight_flops_and_a_bias_two() -> None:
         sizes("conv2d", X.shape, (6, 4, 1, 1), (), (), (), (), ()),
     ],
 )
-def test_sizes_alone_do_not_tell_what_depends_on_the_stride(call: Call) -> None:
+def test_sizes_alone_do_not_tell_what_depends_on_the_stride(call):
     assert work(call, "fprop") is None
     assert why_unknown(call, "fprop") in (
         "the size of the output is unknown without stride and padding",
@@ -485,7 +481,7 @@ def with_result(call: Call, *shape: int) -> Call:
     return replace(call, result=fp32(*shape))
 
 
-def test_the_result_tells_the_output_where_stride_and_padding_are_unknown() -> None:
+def test_the_result_tells_the_output_where_stride_and_padding_are_unknown():
     silent = sizes("conv2d", X.shape, (6, 4, 3, 3), (), (), (), (), ())
     found = only(with_result(silent, 2, 6, 4, 4))
     assert found.cost.flops == FLOPS1
@@ -500,7 +496,7 @@ def test_the_result_tells_the_output_where_stride_and_padding_are_unknown() -> N
     assert only(with_result(general, 2, 6, 4, 4)).cost == Cost(FLOPS1, MOVED1)
 
 
-def test_a_result_that_does_not_fit_is_left_aside() -> None:
+def test_a_result_that_does_not_fit_is_left_aside():
     typed = aten("conv2d", X, W1, None, *[UNKNOWN] * 4)
     for shape in ((2, 5, 4, 4), (3, 6, 4, 4), (2, 6, 16)):
         assert work(with_result(typed, *shape), "fprop") is None
@@ -508,7 +504,7 @@ def test_a_result_that_does_not_fit_is_left_aside() -> None:
     assert only(with_result(told, 2, 6, 2, 2)).cost == Cost(FLOPS, MOVED)
 
 
-def test_a_kernel_smaller_than_its_stride_reads_what_it_meets() -> None:
+def test_a_kernel_smaller_than_its_stride_reads_what_it_meets():
     # [2, 4, 8, 8] * [6, 4, 1, 1] with stride 2: every fourth pixel.
     call = aten("conv2d", X, fp32(6, 4, 1, 1), None, TWO, (0, 0), ONE, 1)
     moved = 4 * (IN // 4 + 6 * 4 + OUT)
@@ -521,8 +517,8 @@ def test_a_kernel_smaller_than_its_stride_reads_what_it_meets() -> None:
 @examples(300)
 @given(*[st.integers(1, 12)] * 4, st.integers(0, 5), st.integers(1, 4))
 def test_touched_positions_are_those_of_a_plain_count(
-    size: int, kernel: int, output: int, stride: int, before: int, dilation: int
-) -> None:
+    size, kernel, output, stride, before, dilation
+):
     met = {o * stride + k * dilation - before for o in range(output) for k in range(kernel)}
     expected = len(met & set(range(size)))
     assert touched(size, kernel, output, stride, before, dilation) == expected
@@ -543,9 +539,7 @@ def test_touched_positions_are_those_of_a_plain_count(
         ((2, 5, 4, 4), (6, 4, 3, 3), (), None),
     ],
 )
-def test_channels_tell_a_transposed_convolution_where_the_flag_is_unknown(
-    x: tuple[int, ...], weight: tuple[int, ...], bias: tuple[int, ...], flops: int | None
-) -> None:
+def test_channels_tell_a_transposed_convolution_where_the_flag_is_unknown(x, weight, bias, flops):
     for name, count in (("convolution", 6), ("_convolution", 10)):
         done = work(sizes(name, x, weight, bias, *[()] * count), "fprop")
         assert (done.parts[0].cost.flops if done else None) == flops
@@ -566,18 +560,14 @@ def test_channels_tell_a_transposed_convolution_where_the_flag_is_unknown(
     ],
 )
 def test_backward_tells_a_transposed_convolution_by_all_its_sizes(
-    gradient: tuple[int, ...],
-    x: tuple[int, ...],
-    weight: tuple[int, ...],
-    flops: int | None,
-    exact: bool | None,
-) -> None:
+    gradient, x, weight, flops, exact
+):
     done = work(sizes("convolution_backward", gradient, x, weight, *[()] * 8), "fprop")
     found = [(part.cost.flops, part.cost.exact) for part in done.parts[:2]] if done else []
     assert found == ([] if flops is None else [(flops, exact)] * 2)
 
 
-def test_reason_for_no_tensor_cores_names_the_channels_of_a_group() -> None:
+def test_reason_for_no_tensor_cores_names_the_channels_of_a_group():
     def reason(x: Tensor, weight: Tensor, groups: int = 1) -> str:
         return only(python(NN, "conv2d", x, weight, None, 1, 1, 1, groups)).no_tensor_cores
 
@@ -590,14 +580,14 @@ def test_reason_for_no_tensor_cores_names_the_channels_of_a_group() -> None:
     assert only(known).no_tensor_cores == "the type is not known"
 
 
-def test_padding_same_prints_the_padding_before_the_image() -> None:
+def test_padding_same_prints_the_padding_before_the_image():
     part = only(python(NN, "conv2d", X, fp32(6, 4, 2, 4), None, 1, "same", (1, 2)))
     assert part.params == (
         "N=2,C=4,H=8,W=8,K=6,P=8,Q=8,R=2,S=4,ph=0,pw=3,U=1,V=1,dh=1,dw=2,g=1,fp32,"
     )
 
 
-def test_inference_only_operators_have_no_backward() -> None:
+def test_inference_only_operators_have_no_backward():
     call = aten("cudnn_convolution_relu", X, W, B, TWO, ONE, ONE, 2)
     assert work(call, "bprop") is None
     backward = aten("convolution_backward", Y, X, W, (6,), *STEPS, False, (0, 0), 2, YES3)
@@ -666,8 +656,8 @@ VALUES = st.one_of(TENSORS, STEP_VALUES, STEP_VALUES, OTHERS)
     st.sampled_from(["fprop", "bprop"]),
 )
 def test_whatever_the_arguments_no_formula_fails_and_no_cost_is_negative(
-    name: tuple[str, str], tensors: list[Any], values: list[Any], direction: str
-) -> None:
+    name, tensors, values, direction
+):
     module, op = name
     call = aten(op, *tensors, *values) if module == "aten" else python(NN, op, *tensors, *values)
     done = work(call, direction)

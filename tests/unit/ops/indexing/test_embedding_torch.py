@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
-from fastprof.ops import why_unknown, work
+from fastprof.ops import work
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test TORCH=2.13.0")
 from support.record_calls import aten_calls, python_calls, recorded  # noqa: E402
+from unit.ops.ops_examples import cost  # noqa: E402
 
 functional = torch.nn.functional
 PICKS = torch.tensor([1, 2, 3, 4])
@@ -46,9 +47,8 @@ def test_every_call_has_a_cost(case: str) -> None:
     calls += [each for each in functions if each.op == "one_hot"]
     assert calls
     for call in calls:
-        done = work(call, "fprop")
-        assert done is not None, (call, why_unknown(call, "fprop"))
-        assert done.cost.flops is not None and done.cost.bytes
+        done = cost(call)
+        assert done.flops is not None and done.bytes
 
 
 @pytest.mark.parametrize("case", ["sum", "mean", "max", "weighted"])

@@ -1,7 +1,6 @@
 """Picking, placing and masking: FLOPs and bytes by hand."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -147,7 +146,7 @@ MASKED = [
 EXAMPLES = [*PICKED, *PLACED, *ADVANCED, *MASKED]
 
 
-def test_how_many_elements_a_mask_picks_is_not_known() -> None:
+def test_how_many_elements_a_mask_picks_is_not_known():
     assert cost(aten("index", X, (MASK,)), "bprop") == Cost(None, None)
     # Without types, an index of its dimension's size may be a mask and one of another size is not.
     assert cost(sizes("index", (4, 6), (4,)), "bprop") == Cost(None, None)
@@ -163,7 +162,7 @@ NOT_TOLD = [Tensor((), ""), UNKNOWN, (None, None), (Tensor((), ""),)]
 
 
 @pytest.mark.parametrize("indices", NOT_TOLD)
-def test_indices_that_are_not_told_pick_what_the_result_has(indices: Any) -> None:
+def test_indices_that_are_not_told_pick_what_the_result_has(indices):
     call = aten("index", X, indices)
     assert cost(call) == Cost(0, None, False)
     assert cost(with_result(call, "float32", 3, 6)) == Cost(0, 2 * 72, False)
@@ -175,7 +174,7 @@ def test_indices_that_are_not_told_pick_what_the_result_has(indices: Any) -> Non
 
 
 @pytest.mark.parametrize("indices", NOT_TOLD)
-def test_indices_that_are_not_told_place_as_many_as_there_are_values(indices: Any) -> None:
+def test_indices_that_are_not_told_place_as_many_as_there_are_values(indices):
     placed = cost(aten("index_put_", X, indices, fp32(3, 6), False))
     assert placed == Cost(0, 2 * 72, False)
     assert cost(aten("_index_put_impl_", X, indices, fp32(3, 6), True, False)) == Cost(
@@ -184,7 +183,7 @@ def test_indices_that_are_not_told_place_as_many_as_there_are_values(indices: An
     assert cost(aten("index_put_", X, indices, fp32(), False)).bytes is None
 
 
-def test_the_result_tells_how_many_a_mask_picks() -> None:
+def test_the_result_tells_how_many_a_mask_picks():
     mask = tensor("bool", 4, 6)
     assert cost(with_result(aten("index", X, (mask,)), "float32", 5)) == Cost(0, 24 + 2 * 20)
     selected = with_result(aten("masked_select", X, mask), "float32", 5)
@@ -193,7 +192,7 @@ def test_the_result_tells_how_many_a_mask_picks() -> None:
     assert cost(found) == Cost(24, 24 + 80)
 
 
-def test_what_combines_elements_and_is_not_known_makes_an_estimate() -> None:
+def test_what_combines_elements_and_is_not_known_makes_an_estimate():
     call = sizes("scatter_reduce", (4, 6), (), (3, 2), (3, 2), (), ())
     assert cost(call) == Cost(6, None, exact=False)
     assert work(call, "bprop") is None
@@ -201,7 +200,7 @@ def test_what_combines_elements_and_is_not_known_makes_an_estimate() -> None:
     assert cost(unclear) == Cost(18, None, exact=False)
 
 
-def test_keywords_give_the_same_cost_as_positions() -> None:
+def test_keywords_give_the_same_cost_as_positions():
     assert cost(python("torch", "gather", X, dim=0, index=INDEX)) == cost(
         aten("gather", X, 0, INDEX)
     )
@@ -211,13 +210,13 @@ def test_keywords_give_the_same_cost_as_positions() -> None:
     assert cost(python("Tensor", "scatter_", X, 0, INDEX, value=1.0)) == Cost(0, SIX + 24)
 
 
-def test_negative_and_open_slices_pick_what_python_picks() -> None:
+def test_negative_and_open_slices_pick_what_python_picks():
     for text, rows in (("slice(-3, None, 2)", 2), ("slice(9, None, None)", 0)):
         call = python("Tensor", "__getitem__", X, (text, ROWS))
         assert cost(call) == Cost(0, THREE + 2 * 4 * 3 * rows)
 
 
-def test_empty_indices_move_nothing_but_what_is_copied_whole() -> None:
+def test_empty_indices_move_nothing_but_what_is_copied_whole():
     none = int64(0)
     assert cost(python("torch", "index_select", X, 0, none)) == Cost(0, 0)
     assert cost(aten("index_put_", X, (none,), fp32(0, 6), False)) == Cost(0, 0)

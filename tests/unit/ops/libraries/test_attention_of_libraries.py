@@ -18,7 +18,5 @@ from fastprof.profile.calls import cost_bits
         ("bitsandbytes", "quantize_4bit", False),
     ],
 )
-def test_attention_of_libraries_is_of_the_family_of_products(
-    mod: str, op: str, is_product: bool
-) -> None:
+def test_attention_of_libraries_is_of_the_family_of_products(mod, op, is_product):
     assert bool(cost_bits(Call(mod, op, ()), False) & _calls.FAMILY) == is_product

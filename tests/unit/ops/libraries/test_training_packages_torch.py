@@ -12,10 +12,11 @@ import pytest
 
 from fastprof.model.call import Call
 from fastprof.model.markers import read_event
-from fastprof.ops import work
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test TORCH=2.13.0")
 from torch.profiler import profile  # noqa: E402
+
+from unit.ops.ops_examples import cost  # noqa: E402
 
 
 def recorded(name: str, directory: Path, *values: Any) -> Call:
@@ -49,9 +50,8 @@ def tensor(*shape: int) -> Any:
 
 
 def costs(call: Call, direction: str = "fprop") -> tuple[int | None, int | None]:
-    done = work(call, direction)
-    assert done is not None
-    return done.cost.flops, done.cost.bytes
+    done = cost(call, direction)
+    return done.flops, done.bytes
 
 
 def test_numbers_and_none_have_a_place_and_tuples_have_none(tmp_path):
@@ -96,7 +96,6 @@ def test_sizes_among_the_arguments_of_a_chunked_scan(tmp_path):
         *(tensor(2, 8, 4, 6), tensor(2, 8, 4), tensor(4), tensor(2, 8, 2, 3), tensor(2, 8, 2, 3)),
         *(4, None, None, tensor(4), None, None, None, True, (0.0, 1.0), False, False),
     )
-    done = work(call, "fprop")
-    assert done is not None
-    assert done.cost.exact
-    assert done.cost.flops == 2 * 16 * (4 * 2 * 3 + 4 * 4 * 6 + 2 * 4 * 6 * 3)
+    done = cost(call)
+    assert done.exact
+    assert done.flops == 2 * 16 * (4 * 2 * 3 + 4 * 4 * 6 + 2 * 4 * 6 * 3)

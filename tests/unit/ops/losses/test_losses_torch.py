@@ -17,7 +17,6 @@ MODULES = ("losses",)
 functional = torch.nn.functional
 random.seed(13)
 ROWS, CLASSES = random.randint(2, 9), random.randint(3, 9)
-COUNT = ROWS * CLASSES
 
 
 def x(*shape: int, dtype: Any = torch.float32) -> Any:
@@ -143,9 +142,7 @@ def steps() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("sizes", [(30, 5, 6), (26, 40, 3)])
-def test_gradients_of_distances_by_a_product_count_what_torch_counts(
-    sizes: tuple[int, int, int],
-) -> None:
+def test_gradients_of_distances_by_a_product_count_what_torch_counts(sizes):
     rows, columns, length = sizes
     left = torch.randn(2, rows, length, requires_grad=True)
     right = torch.randn(2, columns, length, requires_grad=True)
@@ -160,7 +157,7 @@ def test_gradients_of_distances_by_a_product_count_what_torch_counts(
     assert forward.cost.flops == 2 * 2 * rows * columns * (length + 2)
 
 
-def test_distances_of_few_vectors_go_by_no_product() -> None:
+def test_distances_of_few_vectors_go_by_no_product():
     served = served_by(*MODULES)
 
     def of(count: int) -> list[str]:

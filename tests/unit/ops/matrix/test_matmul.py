@@ -6,11 +6,6 @@ from fastprof.model.call import Tensor
 from fastprof.ops import Cost, work
 from unit.ops.ops_examples import Rows, fp16, fp32, python, tensor
 
-
-def _torch(op, *values, **named):
-    return python("torch", op, *values, **named)
-
-
 LANGUAGE_MODEL = python(
     "torch.nn.functional", "linear", fp32(35, 20, 200), fp32(33278, 200), fp32(33278)
 )

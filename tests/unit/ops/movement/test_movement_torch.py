@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from fastprof.ops import work
-
 torch = pytest.importorskip("torch", reason="torch is not installed: make test TORCH=2.13.0")
+from unit.ops.ops_examples import cost  # noqa: E402
 from unit.ops.overload_calls import run  # noqa: E402
 
 MODULES = ("movement",)
@@ -210,17 +209,15 @@ def name_of(case: tuple[str, Any, Any]) -> str:
 @pytest.mark.parametrize("case", WRITTEN, ids=name_of)
 def test_what_is_filled_is_only_written(case: tuple[str, Any, Any]) -> None:
     done = run(case)
-    found = work(done.call, "fprop")
-    assert found is not None, done.call
-    assert (found.cost.flops, found.cost.bytes) == (0, done.written)
+    found = cost(done.call)
+    assert (found.flops, found.bytes) == (0, done.written)
 
 
 @pytest.mark.parametrize("case", NOTHING, ids=name_of)
 def test_views_and_new_memory_move_nothing(case: tuple[str, Any, Any]) -> None:
     done = run(case)
-    found = work(done.call, "fprop")
-    assert found is not None, done.call
-    assert (found.cost.flops, found.cost.bytes) == (0, 0)
+    found = cost(done.call)
+    assert (found.flops, found.bytes) == (0, 0)
 
 
 WIDE = torch.randn(4, 6, dtype=torch.float64)

@@ -2,15 +2,7 @@
 
 from fastprof.model.call import UNKNOWN, Tensor
 from fastprof.ops import work
-from unit.ops.ops_examples import (
-    Example,
-    Rows,
-    aten,
-    both,
-    exact,
-    fp32,
-    python,
-)
+from unit.ops.ops_examples import Example, Rows, aten, both, cost, exact, fp32, python
 
 F = "torch.nn.functional"
 rows = Rows(globals())
@@ -234,9 +226,8 @@ def test_both_doors_of_a_norm_give_the_same() -> None:
 
 
 def test_an_empty_batch_costs_only_its_vectors() -> None:
-    empty = work(python(F, "layer_norm", fp32(0, 6), (6,), D, D), "fprop")
-    assert empty is not None
-    assert (empty.cost.flops, empty.cost.bytes) == (0, 4 * 2 * 6)
+    empty = cost(python(F, "layer_norm", fp32(0, 6), (6,), D, D))
+    assert (empty.flops, empty.bytes) == (0, 4 * 2 * 6)
 
 
 MALFORMED = [

@@ -10,6 +10,7 @@ from fastprof.ops.registry import find
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test TORCH=2.13.0")
 from support.record_calls import aten_calls, python_calls, recorded  # noqa: E402
+from unit.ops.ops_examples import cost  # noqa: E402
 from unit.ops.overload_calls import ran, served_by  # noqa: E402
 
 MODULES = ("normalisation",)
@@ -107,9 +108,7 @@ NOT_CALLED = {
 def test_bytes_are_those_of_what_goes_in_and_out(case: tuple[str, Any, int]) -> None:
     name, args, besides = case
     done = ran(name, *args)
-    found = work(done.call, "fprop")
-    assert found is not None, done.call
-    assert found.cost.bytes == done.read + done.written + besides
+    assert cost(done.call).bytes == done.read + done.written + besides
 
 
 def modules() -> list[Any]:
@@ -163,6 +162,4 @@ def test_the_flops_of_a_forward_pass_are_the_operations_of_its_formula() -> None
     expected = functional.layer_norm(given, (WIDTH,), weight, bias)
     torch.testing.assert_close(result, expected)
     (call,) = recorded(python_calls, lambda: functional.layer_norm(given, (WIDTH,), weight, bias))
-    found = work(call, "fprop")
-    assert found is not None
-    assert found.cost.flops == (1 + 1 + 2 + 2 + 1 + 1) * COUNT
+    assert cost(call).flops == (1 + 1 + 2 + 2 + 1 + 1) * COUNT

@@ -19,7 +19,6 @@ from unit.ops.ops_examples import (
     tensor,
 )
 
-COUNT = 2 * 3 * 4  # elements of the tensor of most examples
 X = fp32(2, 3, 4)
 OF_4, OF_6 = 4 * 4, 4 * 6  # bytes after reducing dimensions 0 and 1, and 2
 

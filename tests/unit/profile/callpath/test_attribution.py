@@ -265,29 +265,6 @@ def test_numbers_of_a_recomputation_are_its_own(rows):
 # Layers, source lines, user ranges.
 
 
-def test_layers_are_nested_and_keep_their_colons(rows):
-    export = Export().nest(0, 100, "layer:a:b", "mine", "layer:c", "aten::mul").work(40)
-    assert rows(export, "layer", "ranges") == [(("a:b", "c"), ("mine",))]
-
-
-def test_source_lines_are_those_of_the_trace_marker_without_the_libraries(rows):
-    lines = [
-        "train.py:310",
-        "/x/torch/nn/modules/module.py:5",
-        "net.py:12",
-        "/x/torch/_tensor.py:9",
-    ]
-    text = str({"traceMarker": lines, "funcStack": "/<module>/main/Net::forward"})
-    export = Export().nest(0, 100, text, "aten::mul").work(40)
-    assert rows(export, "trace", "ranges") == [(("train.py:310", "net.py:12"), ())]
-
-
-def test_a_marker_that_does_not_parse_is_a_range_of_the_user(rows):
-    text = "{'mod': 'torch', 'op': 'mm', 'args': [}"
-    export = Export().push_pop(0, 100, text, tid=1).work(40)
-    assert rows(export, "dir", "op", "params", "ranges") == [(None, None, "na=na,", (text,))]
-
-
 def test_backward_kernel_inherits_the_users_ranges_and_not_those_around_its_launch(rows):
     export = Export().nest(0, 100, "epoch", "block", "aten::mul, seq = 4").work(40)
     export.nest(200, 300, "hook", "MulBackward0, seq = 4", tid=2).work(240, tid=2)
@@ -357,8 +334,7 @@ def test_one_call_inside_ranges_that_cross_is_one_call(rows):
 
 def captured(*, copies=1) -> Export:
     """Node 10 was created inside layer:made; it, or a clone of it, runs inside `replay`."""
-    export = Export()
-    export.nest(0, 100, "mine", "layer:made", "aten::mul, seq = 4")
+    export = Export().nest(0, 100, "mine", "layer:made", "aten::mul, seq = 4")
     export.graph_node_event(40, 41, tid=1, node=10)
     for copy in range(copies):
         export.graph_node_event(200 + copy, 201 + copy, tid=1, node=11 + copy, original=10 + copy)

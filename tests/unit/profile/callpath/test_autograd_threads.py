@@ -87,7 +87,7 @@ NAMES = [{}, {"t1": "python", "t2": "python"}, {"t1": "train.py", "t2": "python"
 
 
 @pytest.mark.parametrize("names", NAMES)
-def test_between_ranges_it_is_backward_work_of_its_step(opened: Any, names: dict[str, str]) -> None:
+def test_between_ranges_it_is_backward_work_of_its_step(opened, names):
     profile = opened(Loop().loop(4).named(**names))
     assert of_thread(profile, ENGINE, "dir", "phase", "launch_ranges") == {
         ("bprop", "backward", ())
@@ -99,9 +99,7 @@ def test_between_ranges_it_is_backward_work_of_its_step(opened: Any, names: dict
 
 @pytest.mark.parametrize("names", NAMES)
 @pytest.mark.parametrize("inner", [(), ("backward",)])
-def test_it_belongs_to_the_ranges_that_the_caller_has_open(
-    opened: Any, names: dict[str, str], inner: tuple[str, ...]
-) -> None:
+def test_it_belongs_to_the_ranges_that_the_caller_has_open(opened, names, inner):
     profile = opened(Loop().loop(3, outer=True, backward=bool(inner)).named(**names))
     found = of_thread(profile, ENGINE, "dir", "phase", "launch_ranges", "ranges", "step")
     chains = [(f"step {number}", *inner) for number in range(3)]
@@ -114,30 +112,30 @@ def test_it_belongs_to_the_ranges_that_the_caller_has_open(
     assert "(no range)" not in rows
 
 
-def test_one_pass_with_backward_kernels_is_enough(opened: Any) -> None:
+def test_one_pass_with_backward_kernels_is_enough(opened):
     profile = opened(Loop().loop(1, backward=True))
     assert of_thread(profile, ENGINE, "dir", "launch_ranges") == {("bprop", ("backward",))}
 
 
-def test_a_thread_that_others_wait_for_is_not_known_to_run_backward(opened: Any) -> None:
+def test_a_thread_that_others_wait_for_is_not_known_to_run_backward(opened):
     profile = opened(Loop().loop(3, backward=True, kernels=PLAIN))
     assert of_thread(profile, ENGINE, "dir", "phase", "launch_ranges") == {
         (None, "other", ("backward",))
     }
 
 
-def test_one_pass_without_backward_kernels_proves_nothing(opened: Any) -> None:
+def test_one_pass_without_backward_kernels_proves_nothing(opened):
     profile = opened(Loop().loop(1, backward=True, kernels=PLAIN))
     assert of_thread(profile, ENGINE, "dir", "launch_ranges") == {(None, ())}
 
 
 @pytest.mark.parametrize("name", ["worker", "pt_data_pin", "cuda-EvtHandlr"])
-def test_a_thread_with_a_name_of_its_own_keeps_to_itself(opened: Any, name: str) -> None:
+def test_a_thread_with_a_name_of_its_own_keeps_to_itself(opened, name):
     profile = opened(Loop().loop(3, backward=True).named(t1="python", t2=name))
     assert of_thread(profile, ENGINE, "dir", "launch_ranges") == {(None, ())}
 
 
-def test_a_loader_that_copies_while_the_caller_launches_has_no_ranges(opened: Any) -> None:
+def test_a_loader_that_copies_while_the_caller_launches_has_no_ranges(opened):
     export = Loop().loop(4, outer=True, backward=True)
     for number in range(4):
         for i in range(20):
@@ -149,7 +147,7 @@ def test_a_loader_that_copies_while_the_caller_launches_has_no_ranges(opened: An
     assert of_thread(profile, ENGINE, "dir") == {("bprop",)}
 
 
-def test_kernels_of_a_thread_beside_the_caller_have_no_ranges(opened: Any) -> None:
+def test_kernels_of_a_thread_beside_the_caller_have_no_ranges(opened):
     export = Loop()
     for number in range(4):
         at = STEP * number
@@ -159,14 +157,14 @@ def test_kernels_of_a_thread_beside_the_caller_have_no_ranges(opened: Any) -> No
     assert of_thread(opened(export), LOADER, "dir", "launch_ranges") == {(None, ())}
 
 
-def test_kernels_on_a_stream_of_their_own_have_no_ranges(opened: Any) -> None:
+def test_kernels_on_a_stream_of_their_own_have_no_ranges(opened):
     export = Loop().loop(4, outer=True)
     for number in range(4):
         export.pass_(STEP * number + 7000, LOADER, PLAIN, stream=9)
     assert of_thread(opened(export), LOADER, "dir", "launch_ranges") == {(None, ())}
 
 
-def test_a_range_of_its_own_stands_inside_the_callers(opened: Any) -> None:
+def test_a_range_of_its_own_stands_inside_the_callers(opened):
     export = Loop().loop(3, outer=True, backward=True)
     for number in range(3):
         export.push_pop(STEP * number + 3000, STEP * number + 3028, "cublasCreate", ENGINE)
@@ -192,13 +190,13 @@ def two_ranks(second_gpu: int, shift: int) -> Loop:
 
 
 @pytest.mark.parametrize("names", [{}, {"t2": "pt_autograd_0", "t4": "pt_autograd_1"}])
-def test_the_caller_uses_the_gpu_of_the_engines_thread(opened: Any, names: dict[str, str]) -> None:
+def test_the_caller_uses_the_gpu_of_the_engines_thread(opened, names):
     profile = opened(two_ranks(second_gpu=1, shift=7).named(**names))
     assert of_thread(profile, 2, "launch_ranges") == {(("rank 0",),)}
     assert of_thread(profile, 4, "launch_ranges") == {(("rank 1",),)}
 
 
-def test_of_callers_on_one_gpu_the_one_that_is_silent_waits(opened: Any) -> None:
+def test_of_callers_on_one_gpu_the_one_that_is_silent_waits(opened):
     export = two_ranks(second_gpu=0, shift=0).named(t2="pt_autograd_0", t4="pt_autograd_0")
     assert of_thread(opened(export), 2, "dir", "launch_ranges") == {("bprop", ())}  # both are
     export = Loop().named(t2="pt_autograd_0")

@@ -1,20 +1,15 @@
 """Which kernels belong to which training step, by each source of steps."""
 
-from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-import fastprof
 from fastprof import StepsError
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 from fastprof.profile.steps.ranges import numbers
 from support import dict_lines
 from support.kineto_files import KinetoFile
-
-Make = Callable[[KinetoFile], fastprof.Profile]
 
 
 def work(trace: KinetoFile, *calls: tuple[int, str], lag: int = 500, **launch: int) -> None:
@@ -36,7 +31,7 @@ def two_steps(*starts: int, label: str = "ProfilerStep#{}") -> KinetoFile:
     return trace
 
 
-def test_the_launch_decides_and_not_the_gpu(opened: Make) -> None:
+def test_the_launch_decides_and_not_the_gpu(opened):
     trace = two_steps(1000, 2000)
     work(trace, (1100, "a"), (1900, "b"), (2000, "c"), (2999, "d"), lag=5000)
     found = opened(trace).find_steps()
@@ -47,7 +42,7 @@ def test_the_launch_decides_and_not_the_gpu(opened: Make) -> None:
     assert found.gpu_end.tolist() == [7000, 8099]
 
 
-def test_kernels_outside_of_steps_have_none(opened: Make) -> None:
+def test_kernels_outside_of_steps_have_none(opened):
     trace = two_steps(1000, 3000)
     work(trace, (900, "early"), (1100, "a"), (2500, "between"), (3100, "b"), (4000, "late"))
     trace.kernel(100, 200, 999, "without launch").kernel(9000, 9100, 998, "without launch")
@@ -59,14 +54,14 @@ def test_kernels_outside_of_steps_have_none(opened: Make) -> None:
     assert step.tolist() == [None, None, 7, None, 8, None, None]
 
 
-def test_all_threads_of_a_process_share_its_steps(opened: Make) -> None:
+def test_all_threads_of_a_process_share_its_steps(opened):
     trace = two_steps(1000, 2000)
     work(trace, (1100, "forward"), (2100, "forward"))
     work(trace, (1500, "backward"), (2500, "backward"), tid=2)
     assert steps_by_start(opened(trace).find_steps()) == [7, 7, 8, 8]
 
 
-def test_each_process_has_steps_of_its_own(opened: Make) -> None:
+def test_each_process_has_steps_of_its_own(opened):
     trace = two_steps(1000, 2000)
     for i, start in enumerate((1500, 2500)):
         trace.op(start, start + 1000, f"ProfilerStep#{i + 7}", pid=200, cat="user_annotation")
@@ -79,7 +74,7 @@ def test_each_process_has_steps_of_its_own(opened: Make) -> None:
     assert found.description == "4 steps in 2 processes (ProfilerStep#7 to #8)"
 
 
-def test_kernels_of_a_graph_belong_to_the_step_that_launched_it(opened: Make) -> None:
+def test_kernels_of_a_graph_belong_to_the_step_that_launched_it(opened):
     trace = two_steps(1000, 2000)
     for start, corr in ((1100, 1), (2100, 2)):
         trace.launch(start, start + 10, corr, name="cudaGraphLaunch")
@@ -88,7 +83,7 @@ def test_kernels_of_a_graph_belong_to_the_step_that_launched_it(opened: Make) ->
     assert steps_by_start(opened(trace).find_steps()) == [7, 7, 8, 8]
 
 
-def test_an_unclosed_step_ends_with_its_work(opened: Make, tmp_path: Path) -> None:
+def test_an_unclosed_step_ends_with_its_work(opened, tmp_path):
     trace = two_steps(1000, 2000)
     work(trace, (1100, "a"), (2100, "b"))
     profile = opened(trace)
@@ -106,9 +101,7 @@ def test_an_unclosed_step_ends_with_its_work(opened: Make, tmp_path: Path) -> No
         ("epoch 3, iteration {}", "range epoch *, iteration *", [7, 8, 9]),
     ],
 )
-def test_ranges_with_a_repeated_label_are_steps(
-    opened: Make, label: str, source: str, number: list[int]
-) -> None:
+def test_ranges_with_a_repeated_label_are_steps(opened, label, source, number):
     trace = two_steps(1000, 2000, 3000, label=label)
     trace.annotation(0, 9000, "train")
     for start in (1000, 2000, 3000):
@@ -120,7 +113,7 @@ def test_ranges_with_a_repeated_label_are_steps(
     assert found.of_kernel.tolist() == [0, 0, 1, 1, 2, 2]
 
 
-def test_ranges_that_launch_a_part_of_the_work_are_no_steps(opened: Make) -> None:
+def test_ranges_that_launch_a_part_of_the_work_are_no_steps(opened):
     trace = two_steps(1000, 2000, label="forward")
     work(trace, *((start, f"k{start}") for start in (1100, 1200, 1300, 1400, 2100, 2200, 2300)))
     work(trace, (5000, "other"))
@@ -132,7 +125,7 @@ def test_ranges_that_launch_a_part_of_the_work_are_no_steps(opened: Make) -> Non
     assert opened(trace).find_steps("range:^for").of_kernel.tolist() == [0] * 4 + [1] * 3 + [-1]
 
 
-def test_ranges_on_threads_that_launch_nothing_are_no_steps(opened: Make) -> None:
+def test_ranges_on_threads_that_launch_nothing_are_no_steps(opened):
     trace = KinetoFile()
     for start in (1000, 2000):
         trace.annotation(start, start + 1000, "step", tid=9)
@@ -141,7 +134,7 @@ def test_ranges_on_threads_that_launch_nothing_are_no_steps(opened: Make) -> Non
         opened(trace).find_steps("range")
 
 
-def test_a_nested_match_is_part_of_the_outer_step(opened: Make) -> None:
+def test_a_nested_match_is_part_of_the_outer_step(opened):
     trace = two_steps(1000, 2000, label="step {}")
     trace.annotation(1100, 1200, "step 7 loss")
     work(trace, (1150, "a"), (1300, "b"), (2100, "c"))
@@ -150,7 +143,7 @@ def test_a_nested_match_is_part_of_the_outer_step(opened: Make) -> None:
     assert found.number.tolist() == [7, 8]
 
 
-def test_a_range_of_torch_may_be_requested(opened: Make) -> None:
+def test_a_range_of_torch_may_be_requested(opened):
     """Under emit_nvtx, `record_function` ranges look like operators."""
     trace = KinetoFile()
     for start in (1000, 2000):
@@ -162,7 +155,7 @@ def test_a_range_of_torch_may_be_requested(opened: Make) -> None:
     assert found.of_kernel.tolist() == [0, -1, 1]
 
 
-def test_a_single_profiler_step_is_searched_for_repetition(opened: Make) -> None:
+def test_a_single_profiler_step_is_searched_for_repetition(opened):
     trace = two_steps(1000)
     work(trace, *((1000 + 100 * i, "ab"[i % 2]) for i in range(6)))
     profile = opened(trace)
@@ -170,7 +163,7 @@ def test_a_single_profiler_step_is_searched_for_repetition(opened: Make) -> None
     assert len(profile.find_steps("ProfilerStep")) == 1
 
 
-def test_a_profile_with_other_steps_by_default(opened: Make) -> None:
+def test_a_profile_with_other_steps_by_default(opened):
     trace = two_steps(1000, 2000)
     work(trace, (1100, "a"), (2100, "a"), (2200, "b"))
     profile = opened(trace)
@@ -189,7 +182,7 @@ def repeated(n: int, kernels: str, first: int = 0) -> KinetoFile:
     return trace
 
 
-def test_steps_by_repetition_begin_with_the_first_kernel(opened: Make) -> None:
+def test_steps_by_repetition_begin_with_the_first_kernel(opened):
     """`b` is the first with one kernel per step; the two `a` before it repeat as well."""
     found = opened(repeated(3, "aabac")).find_steps()
     assert found.source == "repetition"
@@ -203,32 +196,32 @@ def test_steps_by_repetition_begin_with_the_first_kernel(opened: Make) -> None:
     assert (found.median, found.mean, found.spread) == (5000, 5000, 0)
 
 
-def test_layers_are_not_steps_if_the_backward_pass_follows(opened: Make) -> None:
+def test_layers_are_not_steps_if_the_backward_pass_follows(opened):
     """Every kernel runs three times, but the first "step" has no d, the last one all of them."""
     found = opened(repeated(1, "abcabcabcdedede")).find_steps()
     assert found.source == "none"
     assert "60 % of the GPU time repeats in equal steps, expected 98 %" in found.description
 
 
-def test_a_window_that_cuts_steps_does_not_repeat(opened: Make) -> None:
+def test_a_window_that_cuts_steps_does_not_repeat(opened):
     profile = opened(repeated(1, "cdabcdabcdab" + "abc"))
     assert profile.find_steps().source == "none"
     with pytest.raises(StepsError, match="expected 98 %; range:REGEX or anchor:REGEX"):
         profile.find_steps("repetition")
 
 
-def test_single_kernels_are_not_steps(opened: Make) -> None:
+def test_single_kernels_are_not_steps(opened):
     assert opened(repeated(9, "a")).find_steps().source == "none"
 
 
-def test_repetition_ignores_copies(opened: Make) -> None:
+def test_repetition_ignores_copies(opened):
     trace = repeated(3, "abc")
     trace.launch(100, 110, 777).copy(650, 90_650, 777, "Memcpy HtoD", 8)
     found = opened(trace).find_steps()
     assert (found.source, len(found)) == ("repetition", 3)
 
 
-def test_an_anchor_begins_steps_and_the_last_one_is_cut(opened: Make) -> None:
+def test_an_anchor_begins_steps_and_the_last_one_is_cut(opened):
     trace = repeated(1, "xyabcabcab")
     found = opened(trace).find_steps("anchor:^a$")
     assert found.of_kernel.tolist() == [-1, -1, 0, 0, 0, 1, 1, 1, 2, 2]
@@ -240,7 +233,7 @@ def test_an_anchor_begins_steps_and_the_last_one_is_cut(opened: Make) -> None:
     assert found.median == 3000
 
 
-def test_an_anchor_may_be_an_operator_or_only_long_kernels(opened: Make) -> None:
+def test_an_anchor_may_be_an_operator_or_only_long_kernels(opened):
     trace = repeated(2, "abc")
     trace.op(990, 1010, "aten::mm").op(3990, 4010, "aten::mm")
     trace.launch(7000, 7010, 900).kernel(7500, 7900, 900, "a")
@@ -250,12 +243,12 @@ def test_an_anchor_may_be_an_operator_or_only_long_kernels(opened: Make) -> None
     assert profile.find_steps("anchor:a>0.2us").start.tolist() == [7000]
 
 
-def test_launches_of_an_anchor_in_a_row_begin_one_step(opened: Make) -> None:
+def test_launches_of_an_anchor_in_a_row_begin_one_step(opened):
     found = opened(repeated(2, "aab")).find_steps("anchor:a")
     assert found.of_kernel.tolist() == [0, 0, 0, 1, 1, 1]
 
 
-def test_a_slow_first_step_is_not_averaged(opened: Make) -> None:
+def test_a_slow_first_step_is_not_averaged(opened):
     trace = KinetoFile()
     ends = (0, 4000, 5000, 6000, 7000)
     for i, (start, end) in enumerate(pairwise(ends)):
@@ -267,7 +260,7 @@ def test_a_slow_first_step_is_not_averaged(opened: Make) -> None:
     assert (found.median, found.mean) == (1000, 1000)
 
 
-def test_gpu_lengths_begin_where_the_work_before_ends(opened: Make) -> None:
+def test_gpu_lengths_begin_where_the_work_before_ends(opened):
     trace = two_steps(1000, 2000)
     work(trace, (900, "early"), (1100, "a"), (2100, "b"), lag=3000)
     found = opened(trace).find_steps()
@@ -275,7 +268,7 @@ def test_gpu_lengths_begin_where_the_work_before_ends(opened: Make) -> None:
     assert found.length.tolist() == [200, 1000]
 
 
-def test_none_makes_the_capture_one_step(opened: Make) -> None:
+def test_none_makes_the_capture_one_step(opened):
     trace = two_steps(1000, 2000)
     work(trace, (900, "early"), (1100, "a"))
     found = opened(trace).find_steps("none")
@@ -288,7 +281,7 @@ def test_none_makes_the_capture_one_step(opened: Make) -> None:
     assert found.number.tolist() == [1]
 
 
-def test_an_empty_capture_is_one_step(opened: Make) -> None:
+def test_an_empty_capture_is_one_step(opened):
     found = opened(KinetoFile().annotation(0, 10, "a")).find_steps()
     assert (len(found), len(found.of_kernel)) == (1, 0)
 
@@ -311,7 +304,7 @@ def test_an_empty_capture_is_one_step(opened: Make) -> None:
         ("ProfilerStep", "no steps by 'ProfilerStep': expected ranges ProfilerStep#N, found none"),
     ],
 )
-def test_unknown_steps_are_an_error_of_one_line(opened: Make, source: str, message: str) -> None:
+def test_unknown_steps_are_an_error_of_one_line(opened, source, message):
     trace = two_steps(1000, 2000, label="iteration {}")
     work(trace, (1100, "sgemm_x"), (2100, "sgemm_x"))
     trace.kernel(100, 200, 998, "unlaunched")
@@ -333,11 +326,11 @@ def test_unknown_steps_are_an_error_of_one_line(opened: Make, source: str, messa
         (["step 5"], [5]),
     ],
 )
-def test_a_step_has_the_number_of_its_label(labels: list[str], expected: list[int]) -> None:
+def test_a_step_has_the_number_of_its_label(labels, expected):
     assert numbers(labels) == expected
 
 
-def test_dict_lines_are_one_step(opened: Make) -> None:
+def test_dict_lines_are_one_step(opened):
     trace = two_steps(1000, 2000)
     work(trace, (1100, "a"), (2100, "b"))
     profile = dict_lines.reopened(opened(trace))
@@ -349,7 +342,7 @@ def test_dict_lines_are_one_step(opened: Make) -> None:
         profile.find_steps("repetition")
 
 
-def test_the_first_step_begins_where_work_before_it_ends_on_its_stream(opened: Make) -> None:
+def test_the_first_step_begins_where_work_before_it_ends_on_its_stream(opened):
     """Work without a launch runs on stream 7, while the step has begun on stream 8."""
     trace = two_steps(1000, 2000)
     trace.kernel(500, 2900, 1, stream=7)
@@ -361,7 +354,7 @@ def test_the_first_step_begins_where_work_before_it_ends_on_its_stream(opened: M
     assert found.is_counted.tolist() == [True, True]
 
 
-def test_a_step_with_less_than_half_of_the_work_at_an_end_is_cut(opened: Make) -> None:
+def test_a_step_with_less_than_half_of_the_work_at_an_end_is_cut(opened):
     trace = KinetoFile()
     for i in range(4):
         trace.annotation(1000 * i, 1000 * (i + 1), f"ProfilerStep#{i}")

@@ -202,18 +202,6 @@ def test_an_operator_of_a_namespace_called_layer_is_an_operator(rows):
     assert rows(one(trace), "mod", "op", "layer") == [("layer", "norm", ())]
 
 
-def test_markers_of_the_annotator_are_read_from_annotations(rows):
-    marker = str({"mod": "torch", "op": "mm", "args": [
-        {"name": "", "type": "tensor", "shape": (8, 16), "dtype": "float16"},
-        {"name": "", "type": "tensor", "shape": (16, 4), "dtype": "float16"},
-    ]})  # fmt: skip
-    frames = str({"traceMarker": ["train.py:310"]})
-    trace = KinetoFile().annotation(0, 100, frames).annotation(1, 99, marker)
-    assert rows(one(trace), "mod", "op", "trace", "params") == [
-        ("torch", "mm", ("train.py:310",), "M=4,N=8,K=16,fp16,")
-    ]
-
-
 def test_copies_are_rows_when_they_are_asked_for(rows):
     trace = one(KinetoFile()).copy(2000, 2100, 8, "Memcpy HtoD (Pageable -> Device)", 4096)
     trace.copy(3000, 3100, 9, "Memset (Device)", 512)
@@ -278,18 +266,6 @@ def test_all_forms_of_a_file_are_read_alike(tmp_path, form):
     assert (row["op"], row["flops"]) == ("mm", 1024)
 
 
-def test_a_trace_that_is_cut_off_gives_what_is_whole_and_says_what_is_lost(tmp_path, capsys):
-    trace = KinetoFile()
-    for i in range(20):
-        one(trace, at=10 + 10 * i, corr=i)
-    text = trace.text()
-    (tmp_path / "cut.json").write_text(text[: len(text) // 2])
-    assert main(["prof", str(tmp_path / "cut.json")]) == 0
-    printed = capsys.readouterr()
-    assert 5 < len(printed.out.splitlines()) < 15
-    assert "cut off" in printed.err
-
-
 @pytest.mark.parametrize(
     "text",
     ['{"a": 1}', "{}", "[1, 2", '{"traceEvents"', "[", "{nonsense", '{"traceEvents": 3}'],
@@ -324,19 +300,6 @@ def test_minus_one_is_a_thread_and_a_process_as_any_other(rows):
 def test_names_with_escapes_and_other_alphabets_stay_as_they_are(rows):
     name = 'layer:é層 "x" \\ \u2028 \U0001f600'
     assert rows(one(KinetoFile().annotation(0, 100, name)), "layer") == [(name[6:],)]
-
-
-def test_parse_then_prof_says_what_prof_says(tmp_path):
-    trace = KinetoFile().op(0, 100, "aten::linear", seq=3).op(5, 50, "aten::mm", **MM, seq=4)
-    path = one(trace).write(tmp_path / "t.json")
-    reports = []
-    assert main(["parse", str(path), "-o", str(tmp_path / "t.dict")]) == 0
-    for source in (path, tmp_path / "t.dict"):
-        out = tmp_path / "out"
-        keys = "idx,seq,altseq,tid,dir,sub,op,kernel,sil,flops,grid"
-        assert main(["prof", "--csv", "-c", keys, str(source), "-o", str(out)]) == 0
-        reports.append(out.read_text())
-    assert reports[0] == reports[1]
 
 
 def test_progress_is_told_in_bytes_of_the_file(tmp_path):

@@ -1,14 +1,12 @@
 """Exports of every year give the same rows; missing parts are na."""
 
-import sqlite3
-
 import pytest
 
 import fastprof
 from fastprof.errors import BadInputError
 from support import nsys_schemas
 from support.exports import PID, Export, global_tid
-from support.sqlite_files import execute
+from support.sqlite_files import execute, query
 
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 CALLS = "CUPTI_ACTIVITY_KIND_RUNTIME"
@@ -17,8 +15,7 @@ RANGES = "NVTX_EVENTS"
 
 def step(event_types=nsys_schemas.EVENT_TYPES) -> Export:
     """A forward kernel, its backward kernel on another thread, and one outside all ranges."""
-    export = Export(event_types)
-    export.gpu()
+    export = Export(event_types).gpu()
     export.push_pop(0, 100, "layer:net", tid=1)
     export.push_pop(5, 95, "my range", tid=1, registered=True)
     export.push_pop(10, 50, "aten::addmm, seq = 3, op_id = 2", tid=1)
@@ -127,10 +124,8 @@ def busy() -> Export:
 
 
 def test_negative_times_are_times(file):
-    export = Export()
-    export.push_pop(-1000, -10, "layer:early", tid=1)
-    export.launch(-900, -890, corr=1, tid=1)
-    export.kernel(-500, -450, corr=1)
+    export = Export().push_pop(-1000, -10, "layer:early", tid=1)
+    export.launch(-900, -890, corr=1, tid=1).kernel(-500, -450, corr=1)
     assert rows(export.write(file), "start", "end", "sil", "launch_start", "layer") == [
         (-500, -450, 50, -900, ("early",))
     ]
@@ -139,34 +134,22 @@ def test_negative_times_are_times(file):
 # Tables that are missing.
 
 
-def test_without_a_table_of_ranges_there_is_no_direction(file):
-    path = step().write(file, without_tables=[RANGES])
+def test_without_a_table_of_ranges_or_calls_kernels_keep_their_rows(tmp_path):
+    path = step().write(tmp_path / "without ranges", without_tables=[RANGES])
     assert rows(path, "tid", "layer", "dir", "op", "ranges", "sil") == [
-        (1, (), None, None, (), 15),
-        (2, (), None, None, (), 25),
-        (1, (), None, None, (), 10),
+        (tid, (), None, None, (), length) for tid, length in ((1, 15), (2, 25), (1, 10))
     ]
-
-
-def test_without_a_table_of_calls_kernels_keep_their_rows(file):
-    path = step().write(file, without_tables=[CALLS])
+    path = step().write(tmp_path / "without calls", without_tables=[CALLS])
     assert rows(path, "kernel", "sil", "tid", "layer", "dir", "launch") == [
-        ("fw", 15, None, (), None, None),
-        ("bw", 25, None, (), None, None),
-        ("alone", 10, None, (), None, None),
+        (name, length, None, (), None, None)
+        for name, length in (("fw", 15), ("bw", 25), ("alone", 10))
     ]
 
 
-def test_without_a_table_of_kernels_there_are_no_rows(file):
-    assert rows(step().write(file, without_tables=[KERNELS])) == []
-
-
-def test_an_empty_table_of_kernels_gives_no_rows(file):
-    assert rows(Export().write(file, with_tables=[KERNELS, CALLS, RANGES])) == []
-
-
-def test_an_export_of_nothing_has_no_rows(file):
-    assert rows(Export().write(file)) == []
+def test_without_kernels_there_are_no_rows(tmp_path):
+    assert rows(step().write(tmp_path / "none", without_tables=[KERNELS])) == []
+    assert rows(Export().write(tmp_path / "empty", with_tables=[KERNELS, CALLS, RANGES])) == []
+    assert rows(Export().write(tmp_path / "nothing")) == []
 
 
 def test_without_string_ids_it_is_no_export(file):
@@ -237,9 +220,7 @@ def test_a_needed_column_that_is_missing_is_named(table, name, file):
 def test_columns_are_found_by_name_in_any_order(file):
     path = step().write(file)
     for table in (KERNELS, CALLS, RANGES):
-        connection = sqlite3.connect(path)
-        names = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
-        connection.close()
+        names = [row[1] for row in query(path, f"PRAGMA table_info({table})")]
         columns = ", ".join(names[::-1])
         execute(
             path,
@@ -258,8 +239,7 @@ def test_registered_text_is_that_of_its_id(file):
     torch = "aten::mm, seq = 7, op_id = 9, sizes = [[2, 3], [3, 4]]"
     for at, text in enumerate(["layer:a", "mine", "{'mod': 'M', 'strRepr': ''}", torch]):
         export.push_pop(at, 100 - at, text, tid=1, registered=True)
-    export.launch(50, 51, corr=1, tid=1)
-    export.kernel(60, 61, corr=1)
+    export.launch(50, 51, corr=1, tid=1).kernel(60, 61, corr=1)
     path = export.write(file)
     assert rows(path, "layer", "ranges", "dir", "op", "seq") == [
         (("a",), ("mine",), "fprop", "mm", 7)
@@ -269,19 +249,16 @@ def test_registered_text_is_that_of_its_id(file):
 def test_text_wins_over_a_text_id(file):
     export = Export()
     export.push_pop(0, 100, "layer:text", tid=1, textId=export.string("layer:id"))
-    export.launch(50, 51, corr=1, tid=1)
-    export.kernel(60, 61, corr=1)
+    export.launch(50, 51, corr=1, tid=1).kernel(60, 61, corr=1)
     assert column(export.write(file), "layer") == [("text",)]
 
 
 def test_a_range_without_any_text_encloses_but_says_nothing(file):
-    export = Export()
-    export.push_pop(0, 100, "layer:a", tid=1)
+    export = Export().push_pop(0, 100, "layer:a", tid=1)
     export.push_pop(10, 90, None, tid=1)
     export.push_pop(11, 89, None, tid=1, textId=12345)
     export.push_pop(12, 88, "", tid=1)
-    export.launch(50, 51, corr=1, tid=1)
-    export.kernel(60, 61, corr=1)
+    export.launch(50, 51, corr=1, tid=1).kernel(60, 61, corr=1)
     assert rows(export.write(file), "layer", "dir") == [(("a",), "fprop")]
 
 
@@ -289,39 +266,31 @@ def test_a_range_without_any_text_encloses_but_says_nothing(file):
 
 
 def test_a_range_that_was_never_closed_goes_on_to_the_end(file):
-    export = Export()
-    export.push_pop(0, None, "layer:open", tid=1)
+    export = Export().push_pop(0, None, "layer:open", tid=1)
     export.push_pop(10, 20, "layer:shut", tid=1)
     for at in (15, 10**18):
-        export.launch(at, at + 1, corr=at, tid=1)
-        export.kernel(at + 2, at + 3, corr=at)
+        export.launch(at, at + 1, corr=at, tid=1).kernel(at + 2, at + 3, corr=at)
     assert column(export.write(file), "layer") == [("open", "shut"), ("open",)]
 
 
 def test_a_mark_encloses_nothing(file):
-    export = Export()
-    export.push_pop(0, 100, "layer:a", tid=1)
+    export = Export().push_pop(0, 100, "layer:a", tid=1)
     export.mark(10, "layer:mark", tid=1)
     export.mark(20, "layer:imported", tid=1, event="NvtxtMark")
-    export.launch(20, 20, corr=1, tid=1)
-    export.kernel(30, 40, corr=1)
+    export.launch(20, 20, corr=1, tid=1).kernel(30, 40, corr=1)
     assert column(export.write(file), "layer") == [("a",)]
 
 
 def test_a_range_that_ends_before_it_starts_encloses_nothing(file):
-    export = Export()
-    export.push_pop(0, 100, "layer:a", tid=1)
+    export = Export().push_pop(0, 100, "layer:a", tid=1)
     export.push_pop(40, 30, "layer:back", tid=1)
-    export.launch(35, 45, corr=1, tid=1)
-    export.kernel(50, 60, corr=1)
+    export.launch(35, 45, corr=1, tid=1).kernel(50, 60, corr=1)
     assert column(export.write(file), "layer") == [("a",)]
 
 
 def test_a_range_that_spans_exactly_its_call_encloses_it(file):
-    export = Export()
-    export.push_pop(10, 20, "layer:exact", tid=1)
-    export.launch(10, 20, corr=1, tid=1)
-    export.kernel(30, 40, corr=1)
+    export = Export().push_pop(10, 20, "layer:exact", tid=1)
+    export.launch(10, 20, corr=1, tid=1).kernel(30, 40, corr=1)
     assert column(export.write(file), "layer") == [("exact",)]
 
 
@@ -345,10 +314,8 @@ def test_a_range_that_spans_exactly_its_call_encloses_it(file):
 )
 @pytest.mark.parametrize("schema", ["2021", "2024"])
 def test_only_push_pop_and_start_end_events_are_ranges(event, expected, schema, file):
-    export = Export()
-    export.push_pop(0, 100, "layer:r", tid=1, event=event)
-    export.launch(10, 11, corr=1, tid=1)
-    export.kernel(20, 21, corr=1)
+    export = Export().push_pop(0, 100, "layer:r", tid=1, event=event)
+    export.launch(10, 11, corr=1, tid=1).kernel(20, 21, corr=1)
     assert column(export.write(file, schema), "layer") == [expected]
 
 
@@ -426,8 +393,7 @@ def test_kernel_without_a_launch_keeps_its_row(file):
 
 def test_a_missing_correlation_id_is_no_id(file):
     export = Export().push_pop(0, 100, "layer:a", tid=1)
-    export.launch(10, 11, corr=None, tid=1)
-    export.kernel(20, 30, corr=None)
+    export.launch(10, 11, corr=None, tid=1).kernel(20, 30, corr=None)
     assert rows(export.write(file), "sil", "tid", "correlation", "layer") == [(10, None, None, ())]
 
 
@@ -467,8 +433,7 @@ def test_a_graph_that_was_captured_as_a_whole_is_a_row_that_says_so(schema, file
     export = Export().push_pop(0, 100, "layer:a", tid=1)
     export.launch(10, 11, corr=1, tid=1, name="cudaGraphLaunch_v10000")
     export.graph_trace(20, 70, corr=1, graph=5, stream=9)
-    export.launch(80, 81, corr=2, tid=1)
-    export.kernel(90, 95, corr=2, name="k")
+    export.launch(80, 81, corr=2, tid=1).kernel(90, 95, corr=2, name="k")
     path = export.write(file, schema)
     assert rows(path, "sil", "layer", "stream", "grid", "graph_id") == [
         (50, ("a",), 9, None, 5),

@@ -2,16 +2,15 @@
 
 import os
 import shutil
-import sqlite3
-import subprocess
-import sys
 
 import pytest
 
 import fastprof
 from fastprof.cli import main
 from fastprof.readers.nvprof import call_names as demangle
+from support import processes
 from support.nvprof_files import MARK, NvprofFile
+from support.sqlite_files import execute
 
 RELU = "_ZN2at6native4reluILi4EEEvPfi"
 BIG_THREAD = 3940300608  # as a signed 32-bit number it is negative
@@ -159,15 +158,13 @@ def test_names_are_demangled_under_an_allocator_that_was_preloaded(tmp_path):
     found = ""
     if shutil.which("gcc"):
         command = ["gcc", "-print-file-name=libasan.so"]
-        found = subprocess.run(command, capture_output=True, text=True).stdout.strip()
+        found = processes.ran(command).stdout.strip()
     if not os.path.isabs(found):
         pytest.skip("no libasan.so, whose malloc is not that of libc")
     path = NvprofFile().kernel(1, 2, corr=1, name=RELU).write(tmp_path / "run.sql")
     code = "import sys, fastprof; print(fastprof.open(sys.argv[1]).column('name').at(0))"
     variables = {"LD_PRELOAD": found, "ASAN_OPTIONS": "detect_leaks=0", "PYTHONMALLOC": "malloc"}
-    done = subprocess.run(
-        [sys.executable, "-c", code, path], env=os.environ | variables, capture_output=True
-    )
+    done = processes.python("-c", code, path, env=os.environ | variables, text=False)
     assert done.stdout == b"void at::native::relu<4>(float*, int)\n", done.stderr.decode()
 
 
@@ -180,9 +177,7 @@ def test_a_name_id_without_a_string_prints_as_na_and_is_told(tmp_path, capsys):
 
 
 def test_a_database_of_something_else_is_refused_in_one_line(tmp_path, capsys):
-    connection = sqlite3.connect(tmp_path / "other.db")
-    connection.execute("CREATE TABLE people(name TEXT)")
-    connection.close()
+    execute(tmp_path / "other.db", "CREATE TABLE people(name TEXT)")
     assert main(["prof", str(tmp_path / "other.db")]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert "no table StringIds" in line and "no table StringTable" in line and "people" in line

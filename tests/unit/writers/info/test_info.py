@@ -1,7 +1,6 @@
 """`fastprof info`: counts, and advice on what to record."""
 
 import json
-import sqlite3
 
 import pytest
 
@@ -11,6 +10,7 @@ from fastprof.writers.info import describe, info_text
 from support.exports import Export
 from support.kineto_files import KinetoFile
 from support.nvprof_files import NvprofFile
+from support.sqlite_files import execute
 
 EMIT = "torch.autograd.profiler.emit_nvtx(record_shapes=True)"
 MM = {"Input Dims": [[2, 3], [3, 4]]}
@@ -280,10 +280,7 @@ def test_numbers_that_json_does_not_have_are_left_out(tmp_path, capfd):
 
 def test_warnings_go_to_stderr(tmp_path, capfd):
     path = nsys().write(tmp_path / "net.sqlite")
-    connection = sqlite3.connect(path)
-    with connection:
-        connection.execute("DELETE FROM StringIds")
-    connection.close()
+    execute(path, "DELETE FROM StringIds")
     assert main(["info", str(path)]) == 0
     printed = capfd.readouterr()
     assert "warning: " in printed.err

@@ -1,8 +1,8 @@
 """What the tables of operators of serving stacks have in common."""
 
 from fastprof.model.call import Call, Tensor
-from fastprof.ops import why_unknown, work
-from unit.ops.ops_examples import Example, tensor
+from fastprof.ops import why_unknown
+from unit.ops.ops_examples import Example, cost, tensor
 
 
 def fp8(*shape: int) -> Tensor:
@@ -23,9 +23,7 @@ def int32(*shape: int) -> Tensor:
 
 def exact(example: Example) -> bool:
     """Whether the cost is no estimate."""
-    done = work(example.call, example.direction)
-    assert done is not None
-    return done.cost.exact
+    return cost(example.call, example.direction).exact
 
 
 def reason(call: Call) -> str | None:
