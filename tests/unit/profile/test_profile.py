@@ -66,6 +66,7 @@ to_pandas
 trim
 warnings
 whatif
+with_steps
 """
 KINDS = {
     "number": (Ints,),
