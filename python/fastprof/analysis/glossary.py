@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from textwrap import fill
 from typing import Final
 
 from fastprof._system.classes import NamedTuple
-from fastprof.analysis.idle.columns import DESCRIPTION as _OF_IDLE
+from fastprof.analysis.idle.columns import BEFORE_LAUNCH, FROM_LAUNCH
 from fastprof.analysis.key_names import KEY_NAMES
 from fastprof.analysis.reports import all_reports
 from fastprof.model.heading import headed, unknown_name
@@ -108,10 +107,10 @@ def explain(term: str) -> list[Explanation]:
         There is no such word; the message names the nearest.
     """
     name = term.strip()
-    found = list(_explanations(name))
-    if not found:
+    explanations = list(_explanations(name))
+    if not explanations:
         raise KeyError(unknown_name("term", name, words()))
-    return found
+    return explanations
 
 
 def words() -> list[str]:
@@ -144,30 +143,12 @@ def _explanations(name: str) -> Iterator[Explanation]:
             yield Explanation(f"{key}, a column of {', '.join(names)}", about)
 
 
-_CAUSE: Final = re.compile(r"  (\w[\w -]*?)  +(\S.*)")
-
-
-# What the lists in that description say before their rows.
-_WHEN: Final = {
-    "Before the launch of the next work, by what the launching thread does:": "Before the launch "
-    "of the next work, the launching thread:",
-    "From the launch on:": "From the launch of the next work on:",
-}
-
-
 def causes() -> dict[str, str]:
-    """What each cause of idle time is: the list in the description of `idle`."""
-    texts: dict[str, str] = {}
-    name = when = ""
-    for line in _OF_IDLE.partition("\n\n")[0].splitlines():
-        if match := _CAUSE.fullmatch(line):
-            name = match[1]
-            texts[name] = f"{when} {match[2]}"
-        elif name and line.startswith("   "):
-            texts[name] += f" {line.strip()}"
-        else:
-            name, when = "", _WHEN.get(line, "")
-    return texts
+    """What each cause of idle time is."""
+    before = "Before the launch of the next work, the launching thread:"
+    texts = {name: f"{before} {text}" for name, text in BEFORE_LAUNCH.items()}
+    after = "From the launch of the next work on:"
+    return {**texts, **{name: f"{after} {text}" for name, text in FROM_LAUNCH.items()}}
 
 
 def glossary_page() -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from html import escape
 from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from fastprof.analysis.reports import report_of
 from fastprof.analysis.stacks.tree import Stacks, stacks
 from fastprof.errors import FastprofError
-from fastprof.model.heading import printable
+from fastprof.page.table import shown
 from fastprof.profile.data import ProfileData
 
 if TYPE_CHECKING:
@@ -34,25 +33,21 @@ _NEXT: Final = (
 
 def profile_html(profile: ProfileData, title: str) -> str:
     """HTML with inline styles. All text from the file is escaped."""
-    parts = [f"<div><b>{_escaped(title)}</b></div>"]
+    parts = [f"<div><b>{shown(title)}</b></div>"]
     try:
         overview = cast("Overview", report_of(profile, "overview"))
     except FastprofError as error:
-        parts.append(f"<div>{_escaped(str(error))}</div>")
+        parts.append(f"<div>{shown(str(error))}</div>")
     else:
-        parts.append(f"<div><b>{_escaped(overview.facts['answer'])}</b></div>")
-        parts += [f"<div>{_escaped(line)}</div>" for line in overview.lead]
+        parts.append(f"<div><b>{shown(overview.facts['answer'])}</b></div>")
+        parts += [f"<div>{shown(line)}</div>" for line in overview.lead]
         table = overview["ops"]
         parts.append(replace(table.head(_ROWS), lead=(), layout=None)._repr_html_())
         if table.n_rows > _ROWS:
             parts.append(f"<div>{table.n_rows - _ROWS} more rows: summary()</div>")
         parts.append(icicle(stacks(profile, "layers" if overview["layers"].n_rows else "path")))
-    calls = ", ".join(f"<code>.{_escaped(text)}</code>" for text in _NEXT)
+    calls = ", ".join(f"<code>.{shown(text)}</code>" for text in _NEXT)
     return f"{''.join(parts)}<div>Next: {calls}</div>"
-
-
-def _escaped(text: str) -> str:
-    return escape(printable(text))
 
 
 _LEVELS: Final = 6
@@ -90,5 +85,5 @@ def _box(name: str | None, level: int, left: float, share: float) -> str:
         f"height:{_ROW - 1}px;background:{colour};overflow:hidden;white-space:nowrap;"
         "font:11px sans-serif;padding:0 2px;box-sizing:border-box;border-right:1px solid #fff"
     )
-    text = _escaped(name or "na")
+    text = shown(name or "na")
     return f'<div style="{style}" title="{text} {share:.1%}">{text}</div>'

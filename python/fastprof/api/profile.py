@@ -148,7 +148,7 @@ class Profile(ProfileData):
             overview = cast("Overview", self.overview())
         except FastprofError:
             return kernels
-        return "\n".join([*overview.first_lines(), kernels])
+        return "\n".join([*overview.opening(), kernels])
 
     def _repr_html_(self) -> str:
         from fastprof.api.notebook import profile_html

@@ -6,8 +6,6 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from functools import cache
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -19,8 +17,14 @@ from fastprof._system.threads import import_numpy
 from fastprof._version import __version__
 from fastprof.analysis.reports import find, names
 from fastprof.cli.options import add
-from fastprof.cli.output import discard_stdout, flush_stdout, keeping_inputs, log
-from fastprof.cli.reports import ReportCommand, load_reports, names_file
+from fastprof.cli.output import (
+    discard_stdout,
+    flush_stdout,
+    keeping_inputs,
+    log,
+    terminal_columns,
+)
+from fastprof.cli.reports import ReportCommand, first_word, load_reports, names_file
 from fastprof.errors import CheckError, FastprofError
 from fastprof.model.heading import nearest, printable, unknown_name
 from fastprof.runs.directory import resolved
@@ -56,22 +60,11 @@ class _Formatter(argparse.HelpFormatter):
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **{"width": _terminal_width() - 2, **options})
+        super().__init__(*arguments, **{"width": terminal_columns() - 2, **options})
 
 
 class _WithLines(_Formatter, argparse.RawDescriptionHelpFormatter):
     """The same, with the lines of the description."""
-
-
-@cache
-def _terminal_width() -> int:
-    """The characters of a line, as `shutil.get_terminal_size` determines them."""
-    with suppress(ValueError):
-        if (columns := int(os.environ.get("COLUMNS", "0"))) > 0:
-            return columns
-    with suppress(ValueError, OSError):
-        return (sys.__stdout__ and os.get_terminal_size(sys.__stdout__.fileno()).columns) or 80
-    return 80
 
 
 class _Command(_Parser):
@@ -167,10 +160,10 @@ def _parsed(given: list[str]) -> argparse.Namespace:
     load_reports(given, COMMANDS)
     if names_file(given, COMMANDS):
         given.insert(0, "overview")
-    command = next((word for word in given if not word.startswith("-")), None)
-    if command is None and not given:
+    command = first_word(given)
+    if not given:
         parser(given).error("no command and no FILE; fastprof FILE is the first look at a trace")
-    if command is not None and command not in (*names(), *COMMANDS):
+    if command and command not in (*names(), *COMMANDS):
         parser(given).error(unknown_name("command", command, [*COMMANDS, *names()]))
     try:
         return parser(given).parse_args(given)

@@ -82,9 +82,11 @@ class ReportCommand:
         profile = trimmed(profile, arguments.trim)
         table = profile.report(self._report.name, **options)
         if options.get("where"):
+            from fastprof.analysis.cells import cells_of
             from fastprof.analysis.selection import unmatched
 
-            for line in unmatched(profile, options["where"]):
+            where = options["where"]
+            for line in unmatched(cells_of(profile, where=where), where):
                 log(line)
         return table
 
@@ -103,10 +105,15 @@ class ReportCommand:
                     arguments.error(str(error))
 
 
+def first_word(argv: Sequence[str]) -> str:
+    """The first argument other than an option, the command or a file; "" if there is none."""
+    return next((text for text in argv if not text.startswith("-")), "")
+
+
 def load_reports(argv: list[str], known: Collection[str]) -> None:
     """Load the reports of --ops files and of installed packages if the command may be one."""
-    command = next((text for text in argv if not text.startswith("-")), None)
-    if command is None or command in known or command in names():
+    command = first_word(argv)
+    if not command or command in known or command in names():
         return
     from fastprof.ops.user import load_file, load_packages
 
@@ -122,7 +129,7 @@ def names_file(argv: Sequence[str], known: Collection[str]) -> bool:
 
     known : commands other than reports
     """
-    word = next((text for text in argv if not text.startswith("-")), "")
+    word = first_word(argv)
     if word in known or word in names():
         return False
     return os.path.exists(word) or any(text in word for text in (".", os.sep))

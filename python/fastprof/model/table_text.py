@@ -113,7 +113,7 @@ def aligned(
     columns = (
         _styled(table, shown, width, colours)
         if colours.are_on
-        else [each.lines() for each in shown]
+        else [column.lines() for column in shown]
     )
     head, *rows, total = (_GAP.join(row).rstrip() for row in zip(*columns, strict=True))
     title = [colours.strong(line) for line in _prose([table.title] if table.title else [], width)]
@@ -142,9 +142,11 @@ def _styled(
     for i, share in enumerate(shares):
         if share is not None and not _LITTLE <= share < _MUCH:
             rows[i] = colours.weak if share < _LITTLE else colours.strong
-    columns = [each.lines([colours.strong, *rows, colours.strong]) for each in shown]
-    place = next((i for i, each in enumerate(shown, 1) if each.header == title), 0)
-    room = _BAR if width is None else width - sum(each.width + len(_GAP) for each in shown)
+    styles = [colours.strong, *rows, colours.strong]
+    columns = [column.lines(styles) for column in shown]
+    place = next((i for i, column in enumerate(shown, 1) if column.header == title), 0)
+    used = sum(column.width + len(_GAP) for column in shown)
+    room = _BAR if width is None else width - used
     largest = max((share or 0.0 for share in shares), default=0.0)
     if place and room >= _BAR and largest > 0:
         bars = [colours.bar(bar((share or 0.0) / largest, _BAR)) for share in shares]

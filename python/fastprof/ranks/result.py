@@ -77,10 +77,8 @@ class BatchData:
                 f". GPU time per rank: mean {mean / 1e6:.3f} ms, min {least[0] / 1e6:.3f} "
                 f"(rank {least[1]}), max {most[0] / 1e6:.3f} (rank {most[1]})"
             )
-        waits = self.collectives()
-        waits = waits[waits["wait"] > 0].sort("wait")
-        if len(waits):
-            row = waits[0]
+        row = next(iter(self._collectives), None)  # the longest wait is first
+        if row is not None and (row["wait"] or 0) > 0:
             text += (
                 f". {row['collective']}: rank {row['last']} arrives last in "
                 f"{row['last_share']:.0%} of the calls; a rank waits {row['wait'] / 1e6:.3f} ms on "
@@ -115,6 +113,11 @@ class BatchData:
 
         See `fastprof.ranks.collectives.collectives` for the columns and their reliability.
         """
+        return self._collectives
+
+    @cached_property
+    def _collectives(self) -> Table:
+        """Matched once: `overview` names the longest wait."""
         return collectives.collectives(self.all_ranks)
 
     def lacking(self) -> Table:

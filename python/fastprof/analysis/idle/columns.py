@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import fill
 from typing import Final
 
 from fastprof.analysis.options import STEPS, choice
@@ -86,27 +87,46 @@ ALL: Final = (
     *(heading for heading in OF_GAPS if heading.key not in {col.key for col in COLUMNS}),
 )
 
-DESCRIPTION: Final = """\
+# What the launching thread does before the launch of the next work.
+BEFORE_LAUNCH: Final = {
+    "data loading": "fetches a batch: DataLoader, Lightning, ranges of --data",
+    "JIT compilation": "compiles code: torch.compile, Triton, Numba, NVRTC, linking",
+    "code loading": "loads a module, a graph, a kernel at its first launch",
+    "creation": "creates a stream, event, context or library handle",
+    "allocation": "allocates or registers memory",
+    "deallocation": "frees memory",
+    "blocking copy": "copies and waits: .item(), .cpu(), pageable memory",
+    "sync": "waits for the GPU. After a blocking copy or sync, up to 50 us count too: until the "
+    "thread can launch again",
+    "other thread": "idle, while another thread of the process is active",
+    "operating system": "waits in the operating system (nsys --trace osrt)",
+    "launch-bound": "Python and operators, in gaps under 50 us",
+    "host-bound": "Python and operators, in longer gaps",
+}
+# What happens from the launch on.
+FROM_LAUNCH: Final = {
+    "launch latency": "the GPU begins",
+    "dependency": "queued: waits for an event, a copy or other work",
+    "unknown": "the launch is not in the file",
+}
+
+
+def _list(causes: dict[str, str]) -> str:
+    """A line for each cause, as wide as the description."""
+    rows = (
+        fill(text, 80, initial_indent=f"  {name:18}", subsequent_indent=" " * 20)
+        for name, text in causes.items()
+    )
+    return "\n".join(rows)
+
+
+DESCRIPTION: Final = f"""\
 Why the GPU has no work. A gap is a time during which a GPU runs nothing on any
 stream. `gaps` and `longest` count a gap to the cause that takes most of it.
 Before the launch of the next work, by what the launching thread does:
-  data loading      fetches a batch: DataLoader, Lightning, ranges of --data
-  JIT compilation   compiles code: torch.compile, Triton, Numba, NVRTC, linking
-  code loading      loads a module, a graph, a kernel at its first launch
-  creation          creates a stream, event, context or library handle
-  allocation        allocates or registers memory
-  deallocation      frees memory
-  blocking copy     copies and waits: .item(), .cpu(), pageable memory
-  sync              waits for the GPU. After a blocking copy or sync, up to 50
-                    us count too: until the thread can launch again
-  other thread      idle, while another thread of the process is active
-  operating system  waits in the operating system (nsys --trace osrt)
-  launch-bound      Python and operators, in gaps under 50 us
-  host-bound        Python and operators, in longer gaps
+{_list(BEFORE_LAUNCH)}
 From the launch on:
-  launch latency    the GPU begins
-  dependency        queued: waits for an event, a copy or other work
-  unknown           the launch is not in the file
+{_list(FROM_LAUNCH)}
 `line`, `op`, `range` and `layer` are open for most of a gap, or of the call in
 which the host waits; from the launch on, those of the launch. They are `na` if
 nothing is, or, for a cause, where that is most of its time.

@@ -247,7 +247,7 @@ class Overview(Tables):
     def __repr__(self) -> str:
         return self.text().rstrip("\n")
 
-    def first_lines(self) -> list[str]:
+    def opening(self) -> list[str]:
         """The answer, and what the file, the GPUs and the step are."""
         return [
             *_sentence(printable(self.facts["answer"]), _WIDTH, rest=0),

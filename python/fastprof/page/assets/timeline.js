@@ -58,8 +58,7 @@ fastprof.define("timeline", (host, data, arrays, page) => {
   /** Restore the view that the address has; what does not fit the page is ignored. */
   function restore() {
     const kept = (name) => page.address.get(`${host.id}.${name}`);
-    const parts = ["step", "find", "view", "event"].map(kept);
-    const [step, find, view, event] = parts;
+    const [step, find, view, event] = ["step", "find", "view", "event"].map(kept);
     const index = Number(step) < data.choices.length ? Number(step) : 0;
     tools.choice.value = index;
     tools.search.value = find || "";
