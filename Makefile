@@ -18,7 +18,7 @@ FUZZ = PYTHONPATH=tests:. $(BIN)/python -m
 PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist loadfile
 
 .DEFAULT_GOAL = build
-.PHONY: build environment help demo test test-all test-python test-torch test-without-traces opinfo bench \
+.PHONY: build environment help demo test test-all test-python test-torch test-without-traces opinfo bench gpu \
 	bench-annotate bench-smoke test-programs bench-instructions asan fuzz fuzz-c lint wheel dist-test clean
 
 help:
@@ -41,6 +41,7 @@ help:
 	@echo "make bench-smoke            run every contender once on a small capture"
 	@echo "make bench-instructions     count the instructions of the C stages"
 	@echo "make bench-annotate         measure the overhead of annotation"
+	@echo "make gpu                    compare fastprof with what a GPU measures (docs/measured.md)"
 	@echo "make fuzz [MUTANTS=20000] [SEED=1] [GROWTH=--every]"
 	@echo "                            fuzz the readers and the markers for an hour"
 	@echo "make fuzz-c [CC=clang]      fuzz the C readers, FUZZ_SECONDS=60 each"
@@ -164,6 +165,11 @@ bench-instructions: $(VENV)/.built
 
 bench-annotate: $(VENV)/.built $(VENV)/.test $(VENV)/.torch-$(TORCH)
 	$(BIN)/python -m bench annotate
+
+# On a machine with an NVIDIA GPU, with an environment that has torch for it.
+GPU_PYTHON = python3
+gpu:
+	$(GPU_PYTHON) -m bench.gpu
 
 asan: $(VENV)/.built $(VENV)/.test
 	$(BIN)/python -m pytest tests/csrc --run-slow -n 2 --dist loadfile

@@ -348,7 +348,6 @@ CALLED_FROM_OUTSIDE = {
     "FastprofProfiler": "docs/guide.md",
     "to_dict": "docs/guide.md",
     "reset": "docs/guide.md",
-    "advise": "docs/reports.md",
     "whatif": "docs/replay.md",
     "ranges_table": "docs/reports.md",
     "open_at": "the C core's tree, which a property test asks one instant at a time",

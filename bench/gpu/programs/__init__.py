@@ -1,0 +1,1 @@
+"""Training and serving programs with known faults; each option mends one, or adds one."""
