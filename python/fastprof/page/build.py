@@ -11,6 +11,7 @@ from string import Template
 from typing import Final
 
 from fastprof._version import __version__
+from fastprof.model.table import Table
 from fastprof.page.section import Card, Chart, Fact, Section
 from fastprof.page.table import packed, shown, table_html
 
@@ -75,10 +76,11 @@ def _hash(text: str) -> str:
 
 def _section(section: Section) -> str:
     charts = (_chart(f"{section.id}-chart-{i}", chart) for i, chart in enumerate(section.charts, 1))
-    tables = (
+    tables = [
         table_html(f"{section.id}-table-{i}", caption, table)
-        for i, (caption, table) in enumerate(section.tables, 1)
-    )
+        for i, (caption, table) in enumerate((*section.tables, *section.folded), 1)
+    ]
+    n_open = len(section.tables)
     parts = [
         f'<section id="{section.id}" aria-labelledby="{section.id}-title">',
         f'<h2 id="{section.id}-title">{shown(section.title)}</h2>',
@@ -87,11 +89,16 @@ def _section(section: Section) -> str:
         *charts,
         *map(_card, section.cards),
         _jump(section),
-        *tables,
+        *tables[:n_open],
+        *map(_folded, section.folded, tables[n_open:]),
         _missing(section.missing),
         "</section>",
     ]
     return "\n".join(filter(None, parts))
+
+
+def _folded(captioned: tuple[str, Table], table: str) -> str:
+    return f"<details><summary>{shown(captioned[0])}</summary>{table}</details>"
 
 
 def _jump(section: Section) -> str:
@@ -138,7 +145,15 @@ def _chart(name: str, chart: Chart) -> str:
 def _card(card: Card) -> str:
     badge = f'<span class="badge">{shown(card.badge)}</span>' if card.badge else ""
     rows = "".join(f"<dt>{shown(name)}</dt><dd>{shown(text)}</dd>" for name, text in card.rows)
-    return f'<article class="card"><h3>{shown(card.title)}{badge}</h3><dl>{rows}</dl></article>'
+    find = (
+        f'<button type="button" class="more" data-find="{shown(card.find)}" hidden>'
+        "Show on the time line</button>"
+        if card.find
+        else ""
+    )
+    return (
+        f'<article class="card"><h3>{shown(card.title)}{badge}</h3><dl>{rows}</dl>{find}</article>'
+    )
 
 
 def _missing(texts: Sequence[str]) -> str:

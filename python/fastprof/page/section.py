@@ -78,11 +78,13 @@ class Card:
     title : one sentence
     badge : short text beside the title, such as a saving
     rows : (name, text) of each part
+    find : words that find on the time line what it is about; "" for nothing
     """
 
     title: str
     badge: str = ""
     rows: Sequence[tuple[str, str]] = ()
+    find: str = ""
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,7 @@ class Section:
     charts : drawn by scripts, above the tables
     cards : findings
     tables : (caption, table) of each; the lines of its lead and its notes are shown with it
+    folded : like tables, below them; the reader unfolds them
     missing : what is not recorded here, and how to record it; one sentence each
     """
 
@@ -108,6 +111,7 @@ class Section:
     charts: Sequence[Chart] = ()
     cards: Sequence[Card] = ()
     tables: Sequence[tuple[str, Table]] = ()
+    folded: Sequence[tuple[str, Table]] = ()
     missing: Sequence[str] = ()
 
 

@@ -99,6 +99,9 @@ def _finite(value: Any) -> Any:
 _FIRST_ROWS: Final = 12
 _UNKNOWN: Final = "na"
 _CODE: Final = "code"
+# Columns of sentences, which are wrapped, and of paths, whose ends tell more than their beginnings.
+_PROSE: Final = frozenset({"what", "where", "remedy", "evidence", "why"})
+_PATHS: Final = frozenset({"path", "layer", "line", "library_line", "file"})
 
 
 def table_html(name: str, caption: str, table: Table) -> str:
@@ -190,7 +193,8 @@ def _cell(column: PageColumn, text: str | None, value: Any, depth: int = 0) -> s
     if kind:
         return f'<td class="number" data-value="{value}">{shown(text)}</td>'
     tag = _CODE if column.key == _CODE else "bdi"
-    return f"<td>{'&emsp;' * depth}<{tag}>{shown(text)}</{tag}></td>"
+    style = f' class="{column.style}"' if column.style else ""
+    return f"<td{style}>{'&emsp;' * depth}<{tag}>{shown(text)}</{tag}></td>"
 
 
 MOST_ROWS: Final = 10_000
@@ -222,6 +226,11 @@ class PageColumn:
         scale = None if self.format is None else self.format.scale
         return "" if scale is None else scale.name
 
+    @property
+    def style(self) -> str:
+        """The class of its cells in page.css; "" for none."""
+        return "prose" if self.key in _PROSE else "path" if self.key in _PATHS else ""
+
     def text(self, row: int) -> str | None:
         """The text of a cell, None where unknown."""
         value = self.cells.at(row)
@@ -236,7 +245,7 @@ class PageColumn:
         """What table.js needs besides the arrays."""
         result: dict[str, Any] = {"key": self.key}
         if self.format is None:
-            return {**result, "text": True}
+            return {**result, "text": True, "style": self.style}
         scale = self.format.scale
         return {
             **result,

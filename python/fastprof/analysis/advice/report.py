@@ -70,7 +70,12 @@ def findings(facts: Facts, least: float | None = None, fail_above: float | None 
     BadInputError
         The file has changed since it was read.
     """
-    plan, base, not_judged, problems = plan_of(facts, None if least is None else least / 100)
+    return table_of(facts, plan_of(facts, None if least is None else least / 100), fail_above)
+
+
+def table_of(facts: Facts, planned: Plan, fail_above: float | None = None) -> Table:
+    """The table of a plan."""
+    plan, base, not_judged, problems = planned
     total = sum(saving.ns for saving in plan)
     limit = None if fail_above is None else fail_above / 100 * facts.step_ns
     answer = opening(facts, plan)

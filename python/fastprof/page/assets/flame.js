@@ -7,8 +7,9 @@ fastprof.define("flame", (host, data, arrays, page) => {
   const DURATION = 180; // ms of a zoom
   const HINT = "Click a part to zoom in, or focus the chart and press an arrow key.";
 
-  const trees = data.views.map((view, i) => new flameTree.Tree(view, arrays, i));
-  const choice = { measure: "ns", direction: null, group: "kind" };
+  const trees = data.views.map((view, i) =>
+    new flameTree.Tree(view, (name) => arrays[`${name}${i}`]));
+  const choice = { measure: "ns", direction: null, group: "kind", isInverse: false, view: 0 };
   let [tree, places, colors] = [trees[0], null, null];
   let focus = 0; // the node in view
   let back = []; // nodes in view before
@@ -20,12 +21,8 @@ fastprof.define("flame", (host, data, arrays, page) => {
   let animation = null;
 
   const acts = {
-    view(i) {
-      tree = trees[i];
-      forget();
-      matches = tree.search(tools.search.value);
-      rebuild();
-    },
+    view: (i) => turn({ view: i }),
+    order: (isInverse) => turn({ isInverse }),
     measure: (name) => rebuild({ measure: name }),
     direction: (name) => rebuild({ direction: name }),
     group: (name) => rebuild({ group: name }),
@@ -52,6 +49,15 @@ fastprof.define("flame", (host, data, arrays, page) => {
   detail.setAttribute("aria-live", "polite");
   host.classList.add("flame");
   host.append(tools.bar, crumbs, scroll, detail, key);
+
+  /** Another tree, or the same one from inside to outside. */
+  function turn(change) {
+    Object.assign(choice, change);
+    tree = choice.isInverse ? trees[choice.view].inverse() : trees[choice.view];
+    forget();
+    matches = tree.search(tools.search.value);
+    rebuild();
+  }
 
   function forget() {
     [focus, back, selected, hovered, match] = [0, [], -1, -1, -1];

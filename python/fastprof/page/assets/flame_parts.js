@@ -58,9 +58,11 @@ const flameParts = (() => {
     return made;
   }
 
-  /** Choices of tree, width, direction and colours; search; back.
+  const ORDERS = [["", "Outermost first"], ["inverse", "Kernels first"]];
+
+  /** Choices of tree, order, width, direction and colours; search; back.
    *
-   * acts: view(i), measure(name), direction(name or null), group(name), search(text), next(by),
+   * acts: view(i), order(isInverse), measure(name), direction(name or null), group(name), search(text), next(by),
    * back() */
   function tools(page, trees, acts) {
     const bar = page.element("div", "flame-tools");
@@ -82,6 +84,7 @@ const flameParts = (() => {
     const back = page.button("Back", "Back to the part in view before", acts.back);
     bar.append(
       choice(page, "Rows", trees.map((tree, i) => [i, tree.title]), (i) => acts.view(Number(i))),
+      choice(page, "Order", ORDERS, (name) => acts.order(name === "inverse")),
       choice(page, "Width", measures, acts.measure),
       choice(page, "Direction", directions.length > 2 ? directions : DIRECTIONS.slice(0, 1),
         (name) => acts.direction(name || null)),

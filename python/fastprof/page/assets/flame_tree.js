@@ -6,12 +6,15 @@ const flameTree = (() => {
   const N = DIRECTIONS.length;
   const EVALUATE = /^autograd::engine::evaluate_function: /;
 
+  const MEASURES = ["ns", "step_ns", "lost_ns", "flops", "bytes", "kernels", "calls"];
+  const MOST = 50000; // nodes of an inverse tree
+
   /** A node is its row; row 0 is all. Parents precede their children. */
   class Tree {
-    /** `i`: the index of the view, the suffix of its arrays. */
-    constructor(view, arrays, i) {
-      const array = (name) => arrays[`${name}${i}`];
+    /** array(name): an array of the tree, or undefined. */
+    constructor(view, array) {
       Object.assign(this, { title: view.title, view, parent: array("parent"), array });
+      this.turned = null;
       this.n = this.parent.length;
       this.known = new Map();
       this.setChildren();
@@ -92,6 +95,12 @@ const flameTree = (() => {
       return sums.map((sum, i) => (isKnown[i] ? sum : NaN));
     }
 
+    /** The tree from inside to outside: below all, the kernels; below each, what called it. */
+    inverse() {
+      if (this.turned === null) this.turned = inverseOf(this);
+      return this.turned;
+    }
+
     /** A measure of a node; NaN: unknown. */
     value(measure, node, direction = null) {
       return this.has(measure) ? this.inside(measure, direction)[node] : NaN;
@@ -138,6 +147,62 @@ const flameTree = (() => {
       }
       return { is, outermost, count };
     }
+  }
+
+  /** Each row with measures of its own becomes a path from its name to the outermost. */
+  function inverseOf(tree) {
+    const at = tree.array("at");
+    const own = tree.inside("ns", null);
+    const order = Int32Array.from(at.keys()).sort((a, b) =>
+      (own[Math.floor(at[b] / N)] || 0) - (own[Math.floor(at[a] / N)] || 0));
+    const [names, types] = ["name", "type"].map((name) => tree.array(name));
+    const made = { parent: [-1], name: [names[0]], type: [types[0]] };
+    const places = new Map();
+    const ends = new Int32Array(at.length);
+    for (const k of order) {
+      let node = 0;
+      for (let i = Math.floor(at[k] / N); i > 0; i = tree.parent[i]) {
+        const key = `${node} ${names[i]} ${types[i]}`;
+        let next = places.get(key);
+        if (next === undefined) {
+          if (made.parent.length >= MOST) break;
+          next = made.parent.length;
+          places.set(key, next);
+          made.parent.push(node);
+          made.name.push(names[i]);
+          made.type.push(types[i]);
+        }
+        node = next;
+      }
+      ends[k] = node;
+    }
+    const arrays = {};
+    for (const [name, values] of Object.entries(made)) arrays[name] = Int32Array.from(values);
+    arrays.at = at.map((each, k) => ends[k] * N + (each % N));
+    for (const name of MEASURES) if (tree.has(name)) arrays[name] = tree.array(name);
+    for (const group of ["phase", "kind"]) arrays[group] = mostly(tree, arrays, ends, group);
+    return new Tree(tree.view, (name) => arrays[name]);
+  }
+
+  /** The group with at least half of the time of each node, -1 for none. */
+  function mostly(tree, { parent, ns }, ends, group) {
+    const n = tree.view[`${group}s`].length;
+    const [ids, at] = [tree.array(group), tree.array("at")];
+    const sums = new Float64Array(parent.length * n);
+    const all = new Float64Array(parent.length);
+    ends.forEach((node, k) => {
+      const id = ids[Math.floor(at[k] / N)];
+      all[node] += ns[k];
+      if (id >= 0) sums[node * n + id] += ns[k];
+    });
+    for (let i = parent.length - 1; i > 0; i--) {
+      all[parent[i]] += all[i];
+      for (let id = 0; id < n; id++) sums[parent[i] * n + id] += sums[i * n + id];
+    }
+    return Int32Array.from(all, (time, i) => {
+      for (let id = 0; id < n; id++) if (time > 0 && sums[i * n + id] >= time / 2) return id;
+      return -1;
+    });
   }
 
   /** The node of a row at a place; -1 for none. */

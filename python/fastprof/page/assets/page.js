@@ -149,6 +149,8 @@ const fastprof = (() => {
     tooltip,
     element,
     button,
+    /** The time line: locate(words) marks and shows what has them, and returns whether any does. */
+    timeLine: null,
     /** Tables by id: search(text), sort(key), reveal(row). Filled before charts are drawn. */
     tables: new Map(),
     /** Call after each change of colours: theme, print. */
@@ -227,6 +229,19 @@ const fastprof = (() => {
     }
   }
 
+  /* Buttons of findings that show their kernels or idle time on the time line. */
+  function setUpFinding() {
+    for (const button of document.querySelectorAll("[data-find]")) {
+      button.hidden = page.timeLine === null;
+      button.addEventListener("click", () => {
+        if (!page.timeLine.locate(button.dataset.find)) {
+          button.textContent = "Not in the steps of the time line";
+          button.disabled = true;
+        }
+      });
+    }
+  }
+
   async function start() {
     setUpTheme();
     setUpLinks();
@@ -234,6 +249,7 @@ const fastprof = (() => {
     await Promise.all([...document.querySelectorAll("[data-script='table']")].map(draw));
     await Promise.all(
       [...document.querySelectorAll("[data-script]:not([data-script='table'])")].map(draw));
+    setUpFinding();
     const section = document.getElementById(address.section);
     if (section !== null && address.values.size) section.scrollIntoView();
     document.documentElement.dataset.ready = "";

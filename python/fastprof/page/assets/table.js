@@ -69,7 +69,8 @@ fastprof.define("table", (host, data, arrays, page) => {
       made.title = text;
     } else {
       made.append(page.element(column.key === "code" ? "code" : "bdi", "", text));
-      if (text.length > 40) made.title = text;
+      if (column.style) made.className = column.style;
+      if (text.length > 40 && column.style !== "prose") made.title = text;
     }
     return made;
   }
@@ -93,8 +94,29 @@ fastprof.define("table", (host, data, arrays, page) => {
     return [indent, button, name];
   }
 
+  /* Columns whose texts find the kernels, or the idle time, of a row on the time line. */
+  const FOUND_BY = ["kernel", "op", "layer", "shape", "line", "cause", "path"];
+  const finding = document.querySelector("[data-script='timeline']") === null ? []
+    : [...columns.keys()].filter((i) => FOUND_BY.includes(columns[i].key) && columns[i].text);
+
+  /** The words of a row; stars of equal layers match anything, of a path only its end is used. */
+  function wordsOf(row) {
+    const texts = finding.map((i) => cellText(columns[i], i, row)).filter(Boolean);
+    return texts.map((text) => text.split(" › ").at(-1).replaceAll("*", " ")).join(" ");
+  }
+
+  body.addEventListener("click", (event) => {
+    const made = event.target.closest("tr.located");
+    if (made === null || event.target.closest("button") || !getSelection().isCollapsed) return;
+    if (!page.timeLine.locate(wordsOf(Number(made.dataset.row)))) {
+      page.tooltip.show(event.clientX, event.clientY, ["Not in the steps of the time line."]);
+      setTimeout(page.tooltip.hide, 2000);
+    }
+  });
+
   function line(row) {
-    const made = page.element("tr");
+    const made = page.element("tr", finding.length ? "located" : "");
+    if (finding.length) made.title = "Show on the time line";
     made.dataset.row = row;
     made.append(...columns.map((column, i) => cell(column, i, row)));
     return made;

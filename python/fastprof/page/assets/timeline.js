@@ -38,9 +38,13 @@ fastprof.define("timeline", (host, data, arrays, page) => {
   host.classList.add("timeline");
   host.append(tools.bar, map, scroll, detail.box, key);
 
-  function choose(index) {
+  function lineOf(index) {
     if (!lines.has(index)) lines.set(index, new timelineData.TimeLine(data, arrays, index));
-    line = lines.get(index);
+    return lines.get(index);
+  }
+
+  function choose(index) {
+    line = lineOf(index);
     keep("step", index || null);
     selected = -1;
     detail.clear(HINT);
@@ -186,27 +190,29 @@ fastprof.define("timeline", (host, data, arrays, page) => {
     context.restore();
   }
 
-  /** From the launch to its work, from forward to backward work. */
+  /** From the launch to its work, from forward to backward work: along the edge of the lane of the
+   * target, where no text is. */
   function arrow(context, role, target) {
     if (role === "next") return;
     const isFrom = role === "launch" || role === "forward";
     const [from, to] = (isFrom ? [target, selected] : [selected, target]).map(boxOf);
-    const [x0, y0] = [from.x, from.y + from.height / 2];
-    const [x1, y1] = [to.x, to.y + to.height / 2];
-    const bend = Math.max(Math.abs(x1 - x0) / 2, 24);
-    const rise = y0 === y1 ? 30 : 0;
+    const isAbove = from.y < to.y;
+    const [x0, x1] = [from.x + 1, to.x + 3];
+    const edge = isAbove ? to.y - 1 : to.y + to.height + 1;
+    const tip = isAbove ? to.y + 5 : to.y + to.height - 5;
     context.strokeStyle = context.fillStyle = colors.text;
     context.lineWidth = 1.5;
     context.setLineDash(role === "forward" || role === "backward" ? [5, 4] : []);
     context.beginPath();
-    context.moveTo(x0, y0);
-    context.bezierCurveTo(x0 + bend, y0 + rise, x1 - bend, y1 + rise, x1, y1);
+    context.moveTo(x0, isAbove ? from.y + from.height : from.y);
+    context.lineTo(x0, edge);
+    context.lineTo(x1, edge);
     context.stroke();
     context.setLineDash([]);
     context.beginPath();
-    context.moveTo(x1, y1);
-    context.lineTo(x1 - 7, y1 - 4);
-    context.lineTo(x1 - 7, y1 + 4);
+    context.moveTo(x1, tip);
+    context.lineTo(x1 - 4, edge);
+    context.lineTo(x1 + 4, edge);
     context.fill();
     outline(context, target, colors.text, 1.5);
   }
@@ -268,6 +274,31 @@ fastprof.define("timeline", (host, data, arrays, page) => {
     select(matches[match], true);
     zoomTo(matches[match], 8);
   }
+
+  /** Find words in the time line shown, else in another one: mark all matches, zoom to the longest
+   * and scroll to the chart. Returns whether there is one. */
+  function locate(text) {
+    const order = [...data.choices.keys()];
+    const current = Number(tools.choice.value);
+    order.sort((a, b) => Number(b === current) - Number(a === current));
+    const index = order.find((each) => lineOf(each).search(text).length);
+    if (index === undefined) return false;
+    tools.search.value = text;
+    if (index === current) search(text);
+    else {
+      tools.choice.value = index;
+      choose(index);
+    }
+    const length = (i) => line.end[i] - line.start[i];
+    match = matches.reduce((best, i, at) => (length(i) > length(matches[best]) ? at : best), 0);
+    tools.status.textContent = counted();
+    select(matches[match], true);
+    zoomTo(matches[match], 2);
+    host.scrollIntoView({ block: "start" });
+    return true;
+  }
+
+  page.timeLine = { locate };
 
   /* ---- Pointer ---- */
 

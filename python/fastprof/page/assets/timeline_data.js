@@ -128,16 +128,19 @@ const timelineData = (() => {
       return found;
     }
 
-    /** Events whose name, operator, layer, shapes or line contain a text, in order of time. */
+    /** Events whose name, operator, layer, shapes or line, or whose cause of idle time, contain
+     * all words, in order of time. */
     search(text) {
-      const wanted = text.trim().toLowerCase();
-      if (!wanted) return [];
-      const fits = this.names.texts.map((each) => each.toLowerCase().includes(wanted));
+      const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+      if (!words.length) return [];
+      const texts = this.names.texts.map((each) => each.toLowerCase());
+      const fits = words.map((word) => texts.map((each) => each.includes(word)));
       const found = [];
       for (const lane of this.lanes) {
-        const columns = Object.entries(lane.names.columns).filter(([name]) => name !== "kind");
-        const matches = Array.from({ length: lane.names.n }, (_, what) =>
-          columns.some(([, column]) => column[what] >= 0 && fits[column[what]]));
+        const columns = Object.entries(lane.names.columns)
+          .filter(([name]) => name !== "kind" || lane.kind === "idle").map(([, column]) => column);
+        const matches = Array.from({ length: lane.names.n }, (_, what) => fits.every((fit) =>
+          columns.some((column) => column[what] >= 0 && fit[column[what]])));
         for (let i = lane.first; i < lane.last; i++) if (matches[this.what[i]]) found.push(i);
       }
       return found.sort((a, b) => this.start[a] - this.start[b]);

@@ -10,11 +10,12 @@ from typing import Any, Final
 import numpy as np
 
 from fastprof.analysis.advice.facts import Facts
-from fastprof.analysis.advice.finding import CannotJudge
-from fastprof.analysis.advice.report import findings, first_calls
+from fastprof.analysis.advice.finding import CannotJudge, Finding
+from fastprof.analysis.advice.report import first_calls, plan_of, table_of
 from fastprof.analysis.idle.causes import CAUSES
 from fastprof.analysis.steps.windows import ProcessLane, times_of
 from fastprof.model.arrays import Int32, Int64
+from fastprof.model.columns import Values
 from fastprof.model.numbers import quantity
 from fastprof.model.table import Table
 from fastprof.page.section import Card, Chart, Fact, PageSource, Section
@@ -35,29 +36,32 @@ def section(source: PageSource) -> Section:
     if not len(profile):
         why = advice_on(profile.about, profile.contents, "op")
         return Section("answer", "The answer", missing=[why])
-    table = findings(facts)
+    plan = plan_of(facts)
+    table = table_of(facts, plan)
+    finds = [_find(facts, saving.finding) for saving in plan.savings]
     facts.forget_calls()
     missing = list(_missing(facts))
     charts: list[Chart] = []
     if facts.has_times:
         charts, without = step_bars(facts)
         missing += without
-    shown = replace(table, lead=(), total={})
+    shown = replace(table, lead=(), total={}).select([*_shown_keys(table)])
     return Section(
         "answer",
         "The answer",
         [table.facts["answer"], *first_calls(facts)],
         facts=[*_of_step(source), *_of_savings(facts, table)],
         charts=charts,
-        cards=list(_cards(table)),
-        tables=[("All findings", shown.select([*_SHOWN]))] if table.n_rows > _CARDS else [],
+        cards=list(_cards(table, finds)),
+        tables=[("All findings", shown)] if table.n_rows > _CARDS else [],
         missing=missing,
     )
 
 
-_SHOWN: Final = (
-    *("id", "saving_ns", "share", "confidence", "together", "what", "where", "remedy"),
-)
+def _shown_keys(table: Table) -> Iterator[str]:
+    """Columns of the table of findings; `together` where some findings need each other."""
+    together = ("together",) if any(row["together"] for row in table.rows()) else ()
+    yield from ("id", "saving_ns", "share", "confidence", *together, "what", "where", "remedy")
 
 
 def _of_step(source: PageSource) -> Iterator[Fact]:
@@ -106,15 +110,29 @@ def _of_savings(facts: Facts, table: Table) -> Iterator[Fact]:
         yield Fact(name, quantity(saving, "ns"), f"{share:.0%} of the {facts.steps.unit}")
 
 
-def _cards(table: Table) -> Iterator[Card]:
-    for row in table.head(_CARDS).rows():
+def _find(facts: Facts, finding: Finding) -> str:
+    """What finds a finding's kernels or idle time on the time line: their main operator or cause."""
+    rows = np.asarray(finding.kernels, np.int64)
+    idle = finding.idle_ns
+    if len(rows) and finding.gpu_ns >= sum(idle.values()):
+        ops = facts.profile.column("op")
+        assert isinstance(ops, Values)
+        ids = ops.ids[rows]
+        known = ids >= 0
+        times = np.bincount(ids[known], facts.of_kernels[rows[known]], len(ops.values))
+        return str(ops.values[int(np.argmax(times))]) if known.any() else ""
+    return max(idle, key=idle.__getitem__) if idle else ""
+
+
+def _cards(table: Table, finds: list[str]) -> Iterator[Card]:
+    for row, find in zip(table.head(_CARDS).rows(), finds, strict=False):
         saving = row["saving_ns"]
         verb = "at most" if row["is_bound"] else "saves"
         badge = "" if saving is None else f"{verb} {quantity(saving, 'ns')}, {row['share']:.1%}"
         if row["together"]:
             badge += f", a share of {row['together'].replace(',', ', ')}"
         rows = [(title, _text(row, name)) for title, name in _PARTS if row[name]]
-        yield Card(row["what"], badge, rows)
+        yield Card(row["what"], badge, rows, find)
 
 
 def _text(row: dict[str, Any], name: str) -> str:
@@ -167,9 +185,9 @@ def step_bars(facts: Facts) -> tuple[list[Chart], list[str]]:
     for lane, own in islice(windows.by_lane(), _MOST_LANES):
         known = own[windows.is_known[own]]
         some = [part for part in parts if part[3][known].any()]
-        if some:
+        if some and len(known) > 1:
             charts.append(_chart(facts, lane, windows.step[known], known, some, n_lanes > 1))
-        else:
+        elif not some:
             missing.append(
                 f"no chart of GPU {lane.device}, process {lane.pid}: its steps take 0 ns"
             )

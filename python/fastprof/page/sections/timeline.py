@@ -88,7 +88,7 @@ def _section(
 ) -> Section:
     return Section(
         "time-line", "Time line of one step",
-        lead=lead or (), charts=charts or (), tables=tables or (), missing=missing or (),
+        lead=lead or (), charts=charts or (), folded=tables or (), missing=missing or (),
     )  # fmt: skip
 
 
