@@ -21,6 +21,7 @@ from fastprof.profile.data import ProfileData
 from fastprof.profile.recording_hints import advice
 
 NO_GPU_WORK: Final = "no GPU work in this capture: CPU time only"
+NOTHING_SELECTED: Final = "--where selects no GPU work"
 
 _ENOUGH: Final = 0.95
 _MOST: Final = 2

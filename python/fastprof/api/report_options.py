@@ -13,7 +13,7 @@ ExportFormat = Literal[
 
 
 class PeakOptions(TypedDict, total=False):
-    """Rates of the GPU; also the options of the page of all reports."""
+    """Rates of the GPU."""
 
     gpu: str | None
     peak: str | Mapping[str, float] | None
@@ -24,6 +24,12 @@ class PartOptions(TypedDict, total=False):
     """Which work a report is about."""
 
     steps: str | None
+    where: Where | None
+
+
+class PageOptions(PeakOptions, total=False):
+    """Options of the page of all reports."""
+
     where: Where | None
 
 

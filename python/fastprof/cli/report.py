@@ -6,12 +6,12 @@ import argparse
 import os
 from typing import TYPE_CHECKING
 
-from fastprof.analysis.options import STEPS
+from fastprof.analysis.options import STEPS, WHERE
 from fastprof.analysis.roofline.columns import PEAKS
 from fastprof.cli.batch import Files
 from fastprof.cli.options import add, trimmed
 from fastprof.cli.output import Bar, log, output
-from fastprof.cli.reports import add_option
+from fastprof.cli.reports import add_option, log_unmatched
 from fastprof.errors import ReportError
 from fastprof.runs.directory import is_run
 
@@ -29,7 +29,7 @@ a run: the page compares them. Unreadable files are reported and skipped; the ex
   fastprof report net.sqlite -o report.html
   fastprof report traces/ -o ranks.html
 """
-_OF_ONE_FILE = ("gpu", "peak", "bandwidth", "mine", "steps")
+_OF_ONE_FILE = ("gpu", "peak", "bandwidth", "mine", "steps", "where")
 _RANKS = "ranks.html"
 
 
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="OUT",
         help=f"HTML file to write (default: name of FILE or run with .html; {_RANKS} for ranks)",
     )
-    for option in (STEPS, *PEAKS):
+    for option in (STEPS, WHERE, *PEAKS):
         add_option(parser, option)
     add(parser, "--mine", "--ops", "--graph-capture", "--trim")
 
@@ -88,10 +88,13 @@ def _page_of_file(arguments: argparse.Namespace) -> Page:
     if arguments.steps is not None:
         profile = profile.with_steps(arguments.steps)
     try:
-        return page_of(profile, arguments.gpu, arguments.peak, arguments.bandwidth)
+        peaks = arguments.gpu, arguments.peak, arguments.bandwidth
+        page = page_of(profile, *peaks, arguments.where)
     except ReportError as error:
         arguments.error(str(error))
         raise
+    log_unmatched(profile, arguments.where)
+    return page
 
 
 def _page_of_ranks(arguments: argparse.Namespace) -> tuple[Page, int]:

@@ -17,6 +17,8 @@ from fastprof.errors import ReportError, UnknownColumnError
 from fastprof.model.heading import column_key, headed
 
 if TYPE_CHECKING:
+    from fastprof.analysis.registry import Where
+    from fastprof.api.profile import Profile
     from fastprof.model.heading import Heading
     from fastprof.model.table import Table
 
@@ -81,13 +83,7 @@ class ReportCommand:
             log(f"warning: {warning}")
         profile = trimmed(profile, arguments.trim)
         table = profile.report(self._report.name, **options)
-        if options.get("where"):
-            from fastprof.analysis.cells import cells_of
-            from fastprof.analysis.selection import unmatched
-
-            where = options["where"]
-            for line in unmatched(cells_of(profile, where=where), where):
-                log(line)
+        log_unmatched(profile, options.get("where"))
         return table
 
     def _check(self, arguments: argparse.Namespace) -> None:
@@ -103,6 +99,16 @@ class ReportCommand:
                     column_key(name, headings, keys)
                 except UnknownColumnError as error:
                     arguments.error(str(error))
+
+
+def log_unmatched(profile: Profile, where: Where | None) -> None:
+    """Say which conditions select nothing, and what values their keys have."""
+    if where:
+        from fastprof.analysis.cells import cells_of
+        from fastprof.analysis.selection import unmatched
+
+        for line in unmatched(cells_of(profile, where=where), where):
+            log(line)
 
 
 def first_word(argv: Sequence[str]) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from fastprof._system.garbage import uncollected
+from fastprof.analysis.registry import Where
 from fastprof.analysis.schedule import Ahead, computing
 from fastprof.model.page import Page
 from fastprof.page.build import build
@@ -21,20 +22,23 @@ def page_of(
     gpu: str | None = None,
     peak: str | Mapping[str, float] | None = None,
     bandwidth: float | None = None,
+    where: Where | None = None,
 ) -> Page:
     """The page of a profile.
 
     gpu, peak, bandwidth : see `fastprof.model.devices.with_figures`
+    where : the work that charts and tables of kernels show, see `fastprof.analysis.selection`
 
     Raises
     ------
     ReportError
-        A GPU or figure is unknown.
+        A GPU or figure is unknown; a condition is malformed, or its key is unknown.
     BadInputError
         The file has changed since it was read.
     """
     with uncollected(), computing(profile, _NEEDS), Ahead() as ahead:
-        source = PageSource(profile, {"gpu": gpu, "peak": peak, "bandwidth": bandwidth}, ahead)
+        peaks = {"gpu": gpu, "peak": peak, "bandwidth": bandwidth}
+        source = PageSource(profile, peaks, ahead, where)
         source.begin(name for part in SECTIONS for name in part.needs)
         for part in SECTIONS:
             if part.is_ahead:
@@ -42,10 +46,23 @@ def page_of(
         sections = [ahead.result(part, part.section, source) for part in SECTIONS]
         if (of_run := run_steps(profile.name)) is not None:
             sections.insert(1, of_run)
-        return Page(build(_name(profile), _about(profile), sections))
+        return Page(build(_name(profile), [*_about(profile), *_limits(where)], sections))
 
 
 _NEEDS: Final = ("host", "costs", "contents")
+
+
+def _limits(where: Where | None) -> Iterator[str]:
+    """What `where` limits, in words."""
+    if where:
+        conditions = where if not isinstance(where, Mapping) else _conditions(where)
+        yield f"only {', '.join(conditions)} in where time goes, roofline, operators, layers, lines"
+
+
+def _conditions(where: Mapping[str, str | Sequence[str]]) -> Iterator[str]:
+    for key, patterns in where.items():
+        for pattern in [patterns] if isinstance(patterns, str) else patterns:
+            yield f"{key}={pattern}"
 
 
 def _name(profile: ProfileData) -> str:

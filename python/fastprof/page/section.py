@@ -15,6 +15,7 @@ from fastprof._system import memory
 from fastprof._system.classes import dataclass
 from fastprof._system.memory import format_size
 from fastprof.analysis.advice.facts import Facts
+from fastprof.analysis.registry import Where
 from fastprof.analysis.reports import find, report_of
 from fastprof.analysis.roofline.utilisation import devices_with
 from fastprof.analysis.schedule import Ahead
@@ -28,6 +29,7 @@ from fastprof.readers.sqlite.database import Database, Progress
 _PEAKS = ("gpu", "peak", "bandwidth")
 _PER_GPU = ("steps",)  # reports with rows for each GPU
 _MOST_GPUS = 100  # of a page
+_WITH_WHERE = ("summary", "layers", "lines", "roofline")  # that the user's `where` limits
 _WITHOUT_HOST = ("steps", "copies")  # reports that the host's side only adds columns to
 
 
@@ -123,6 +125,8 @@ class PageSource:
     profile : the profile
     peaks : gpu, peak and bandwidth; see `fastprof.model.devices.with_figures`
     ahead : makes reports on another thread
+    where : the work that charts and tables of kernels show, see `fastprof.analysis.selection`; the
+        answer, the time line and tables of other things show all
     """
 
     def __init__(
@@ -130,8 +134,10 @@ class PageSource:
         profile: ProfileData,
         peaks: Mapping[str, Any] | None = None,
         ahead: Ahead | None = None,
+        where: Where | None = None,
     ) -> None:
         self.profile = profile
+        self.where = where or None
         self.peaks = {name: peak for name, peak in (peaks or {}).items() if peak is not None}
         self._tables: dict[str, Table] = {}
         self._ahead = Ahead() if ahead is None else ahead
@@ -159,6 +165,10 @@ class PageSource:
             self._tables[key] = self._ahead.result(key, self._make, name, options)
         return self._tables[key]
 
+    def whole(self, name: str) -> Table:
+        """A report of all work, also where `where` limits the page."""
+        return self.table(name) if self.where is None else self.table(name, where=None)
+
     def _make(self, name: str, options: Mapping[str, Any]) -> Table:
         omitted = self.profile.source.host_omitted
         if omitted and "host" in find(name).needs and name not in _WITHOUT_HOST:
@@ -166,6 +176,8 @@ class PageSource:
         taken = {option.name for option in find(name).options} & set(_PEAKS)
         peaks = {text: value for text, value in self.peaks.items() if text in taken}
         where, notes = self._busiest if name in _PER_GPU else ({}, ())
+        if self.where is not None and name in _WITH_WHERE:
+            options = {"where": self.where, **options}
         table = report_of(self.profile, name, **peaks, **options, **where)
         return replace(table, notes=(*notes, *table.notes)) if notes else table
 

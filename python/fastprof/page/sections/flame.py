@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from fastprof._system.classes import NamedTuple
-from fastprof.analysis.notes import NO_GPU_WORK
+from fastprof.analysis.notes import NO_GPU_WORK, NOTHING_SELECTED
 from fastprof.analysis.stacks.columns import TIMES
 from fastprof.analysis.stacks.tree import DIRECTIONS, MEASURES, Stacks, stacks
 from fastprof.model.columns import Ints
@@ -61,13 +61,15 @@ def section(source: PageSource) -> Section:
         return Section("where-time-goes", "Where time goes", missing=[NO_GPU_WORK])
     known, plain = {}, {}
     for view in _VIEWS:  # one whole tree at a time: it may have as many nodes as the file has names
-        tree = stacks(profile, view.kind, **source.peaks)
+        tree = stacks(profile, view.kind, where=source.where, **source.peaks)
         if _is_known(tree):
             known[view.title] = tree.pruned(_LEAST)
         elif view is _VIEWS[0]:
             plain = {_PLAIN: tree.pruned(_LEAST)}
         del tree
     shown = known | plain
+    if not shown or not any(tree.inclusive("ns")[0] for tree in shown.values()):
+        return Section("where-time-goes", "Where time goes", missing=[NOTHING_SELECTED])
     title, tree = next(iter(shown.items()))
     return Section(
         "where-time-goes",
