@@ -21,6 +21,8 @@ from fastprof.analysis.diff.compare import DiffData
 from fastprof.analysis.diff.confidence import LEVEL
 from fastprof.analysis.diff.side import COMPUTE
 from fastprof.analysis.diff.waterfall import CALLS
+from fastprof.analysis.layers.report import NO_LAYER
+from fastprof.analysis.stacks.tree import NodeTree
 from fastprof.model.heading import Heading
 from fastprof.model.numbers import quantity
 from fastprof.model.page import Page
@@ -43,7 +45,9 @@ def page_of_diff(data: DiffData) -> Page:
     """The page of a comparison: the answer, what made the change, and tables by several keys."""
     with uncollected():
         table = data.table()
-        sections = [_answer(data), _changes(data, table), *_predicted(data), _parts(data)]
+        sections = [
+            _answer(data), _changes(data, table), *_predicted(data), _where(data), _parts(data),
+        ]  # fmt: skip
         title = f"{_names(data.before.names)} → {_names(data.after.names)}"
         return Page(build(title, [data.wall["verdict"]], sections))
 
@@ -144,6 +148,55 @@ def _changes(data: DiffData, table: Table) -> Section:
         tables=[("All parts", plain)],
         missing=[] if len(rows) else ["no part changed"],
     )
+
+
+_KEYS: Final = ("layer", "op", "kernel")
+
+
+def _where(data: DiffData) -> Section:
+    """An icicle of both captures: idle time, and GPU time by layer, operator and kernel."""
+    table = data.table(_KEYS)
+    tree = NodeTree()
+    nodes = np.array([tree.inside(0, _chain(row)) for row in table.rows()], np.int64)
+    parent, type_, name = tree.columns()
+    times = {
+        key: np.bincount(nodes, np.ma.filled(table[key], 0), len(parent))
+        for key in ("before_ns", "after_ns")
+    }
+    at = np.flatnonzero((times["before_ns"] > 0) | (times["after_ns"] > 0))
+    none = np.full(len(parent), -1, np.int32)
+    arrays: dict[str, Any] = {
+        "parent": parent, "name": name.ids, "type": type_.ids, "phase": none, "kind": none,
+        "at": (3 * at).astype(np.int32), **{key: values[at] for key, values in times.items()},
+    }  # fmt: skip
+    view = {
+        "title": "Layers", "names": [str(value) for value in name.values], "types": type_.values,
+        "phases": [], "kinds": [],
+    }  # fmt: skip
+    chart = Chart(
+        "flame",
+        f"A {'step' if data.found.unit == 'step' else data.found.unit} before and after: idle time "
+        "by cause, GPU time by layer, operator and kernel. Width is time after the change; colour "
+        "is the change. Click a part to zoom in, press Escape to go back.",
+        {"views": [view]},
+        {f"{key}0": array for key, array in arrays.items()},
+        ("flame.css", "flame_tree.js", "flame_draw.js", "flame_parts.js"),
+    )
+    return Section(
+        "where", "Where the change is", charts=[chart] if len(at) else [],
+        missing=[] if len(at) else ["no part has a time"],
+    )  # fmt: skip
+
+
+def _chain(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """The types and names from outside to inside of a row of the comparison."""
+    if row["part"] != COMPUTE:
+        yield "part", row["part"]
+    if all(row[key] is None for key in _KEYS):
+        return
+    layers = (row["layer"] or NO_LAYER).split(":") if row["part"] == COMPUTE else ()
+    yield from (("layer", name) for name in layers)
+    yield from ((key, str(row[key])) for key in _KEYS[1:] if row[key] is not None)
 
 
 def _predicted(data: DiffData) -> Iterator[Section]:

@@ -100,7 +100,7 @@ _FIRST_ROWS: Final = 12
 _UNKNOWN: Final = "na"
 _CODE: Final = "code"
 # Columns of sentences, which are wrapped, and of paths, whose ends tell more than their beginnings.
-_PROSE: Final = frozenset({"what", "where", "remedy", "evidence", "why"})
+_PROSE: Final = frozenset({"what", "where", "remedy", "evidence"})
 _PATHS: Final = frozenset({"path", "layer", "line", "library_line", "file"})
 
 

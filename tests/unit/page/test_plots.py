@@ -148,7 +148,7 @@ def test_diff_writes_the_page_and_the_text(trace, tmp_path):
     text = page.read_text()
     found = fastprof.diff(trace, tmp_path / "after.sqlite")
     assert f"{found.wall['change']:+.1%}" in text
-    assert re.findall(r'<section id="(\w+)"', text) == ["answer", "changes", "tables"]
+    assert re.findall(r'<section id="(\w+)"', text) == ["answer", "changes", "where", "tables"]
 
 
 def test_a_page_that_cannot_be_written_is_one_line(trace, tmp_path):

@@ -253,7 +253,7 @@ class Nodes:
         order = np.argsort(first)
         self._direction, first = direction[first], first[order]
 
-        tree, of_chain = _Tree(), dict[int, int]()
+        tree, of_chain = NodeTree(), dict[int, int]()
         rows, rows_of_calls = [], []
         n_of_calls = len(list(takewhile(_OF_CALLS.__contains__, leaves)))
         texts = [_labels(name, key.take(first)) for name, key in zip(leaves, keys, strict=True)]
@@ -324,7 +324,7 @@ def _first(call: Int32, group: Int32, n_groups: int) -> Int64:
     return np.bincount(first[:-1] + 1, minlength=n_groups + 1)[1:].astype(np.int64)
 
 
-class _Tree:
+class NodeTree:
     """A tree of (type, name), parents before their children."""
 
     def __init__(self) -> None:

@@ -9,7 +9,8 @@ fastprof.define("flame", (host, data, arrays, page) => {
 
   const trees = data.views.map((view, i) =>
     new flameTree.Tree(view, (name) => arrays[`${name}${i}`]));
-  const choice = { measure: "ns", direction: null, group: "kind", isInverse: false, view: 0 };
+  const [[group]] = flameParts.groupsOf(trees[0]);
+  const choice = { measure: trees[0].main, direction: null, group, isInverse: false, view: 0 };
   let [tree, places, colors] = [trees[0], null, null];
   let focus = 0; // the node in view
   let back = []; // nodes in view before

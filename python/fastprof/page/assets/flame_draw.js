@@ -27,8 +27,8 @@ const flameDraw = (() => {
   /** Colours of the nodes of a tree by phase or kind, and of texts on them. */
   class Colors {
     constructor(colors, tree, group) {
-      this.ids = tree.array(group);
-      this.names = tree.view[`${group}s`];
+      this.ids = group === "change" ? tree.changes() : tree.array(group);
+      this.names = group === "change" ? flameTree.CHANGES : tree.view[`${group}s`];
       this.fills = this.names.map((name) => colors.of(group, name));
       this.mixed = colors.get("flame-mixed");
       this.texts = this.fills.map(textOn);

@@ -3,6 +3,8 @@
 
 const flameParts = (() => {
   const MEASURES = [
+    ["after_ns", "After", "time"],
+    ["before_ns", "Before", "time"],
     ["ns", "GPU time", "time"],
     ["step_ns", "GPU time per step", "time"],
     ["lost_ns", "Lost time", "time"],
@@ -11,7 +13,13 @@ const flameParts = (() => {
   const DIRECTIONS = [
     ["", "All work"], ["forward", "Forward"], ["backward", "Backward"], ["other", "Other"],
   ];
-  const GROUPS = [["kind", "Colour: kind of kernel"], ["phase", "Colour: phase"]];
+  const GROUPS = [
+    ["kind", "Colour: kind of kernel"], ["phase", "Colour: phase"], ["change", "Colour: change"],
+  ];
+
+  /** The colours that a tree has. */
+  const groupsOf = (tree) => GROUPS.filter(([name]) =>
+    (name === "change" ? tree.has("after_ns") : tree.view[`${name}s`].length > 0));
 
   /** Lines of text about a node: the first is its name. choice: { measure, direction }. */
   function describe(tree, node, page, choice) {
@@ -27,9 +35,10 @@ const flameParts = (() => {
     const type = tree.type(node);
     const lines = [node === 0 ? "all GPU work" : tree.name(node)];
     lines.push(`${of}: ${format[unit](chosen(node))}, ${shares.join(", ")}`);
+    if (tree.has("after_ns")) lines.push(changed(tree, node, format));
     const parts = flameTree.DIRECTIONS.filter((each) => value("ns", each) > 0)
       .map((each) => `${each} ${format.time(value("ns", each))}`);
-    if (measure !== "ns" || choice.direction !== null) parts.unshift(`GPU time ${format.time(value("ns"))}`);
+    if (tree.has("ns") && (measure !== "ns" || choice.direction !== null)) parts.unshift(`GPU time ${format.time(value("ns"))}`);
     lines.push(parts.join(" · "));
     const counts = [
       [value("calls"), "calls"], [value("kernels"), "kernels"],
@@ -37,10 +46,18 @@ const flameParts = (() => {
     if (measure !== "flops") counts.push(known(value("flops"), format.flops));
     if (measure !== "lost_ns") counts.push(known(value("lost_ns"), (n) => `lost ${format.time(n)}`));
     counts.push(known(value("bytes"), (n) => `${format.bytes(n)} moved`));
+    if (tree.has("after_ns")) counts.length = 0;
     lines.push([node === 0 || type === "smaller" ? "" : type, ...counts].filter(Boolean).join(" · "));
     const groups = GROUPS.map(([group]) => tree.group(group, node)).filter(Boolean);
     if (groups.length) lines.push(`mostly ${groups.join(", ")}`);
     return lines.filter(Boolean);
+  }
+
+  function changed(tree, node, { time, percent }) {
+    const [was, is] = ["before_ns", "after_ns"].map((name) => tree.value(name, node) || 0);
+    const sign = is >= was ? "+" : "−";
+    const share = was > 0 ? `, ${sign}${percent(Math.abs(is - was) / was)}` : "";
+    return `${time(was)} → ${time(is)}: ${sign}${time(Math.abs(is - was))}${share}`;
   }
 
   const known = (value, text) => (Number.isNaN(value) ? "" : text(value));
@@ -88,7 +105,7 @@ const flameParts = (() => {
       choice(page, "Width", measures, acts.measure),
       choice(page, "Direction", directions.length > 2 ? directions : DIRECTIONS.slice(0, 1),
         (name) => acts.direction(name || null)),
-      choice(page, "Colour", GROUPS, acts.group),
+      choice(page, "Colour", groupsOf(trees[0]), acts.group),
       search, back, status,
     );
     return { bar, search, status, back };
@@ -136,5 +153,5 @@ const flameParts = (() => {
     return list;
   }
 
-  return { crumbs, describe, key, tools };
+  return { crumbs, describe, groupsOf, key, tools };
 })();

@@ -6,7 +6,12 @@ const flameTree = (() => {
   const N = DIRECTIONS.length;
   const EVALUATE = /^autograd::engine::evaluate_function: /;
 
-  const MEASURES = ["ns", "step_ns", "lost_ns", "flops", "bytes", "kernels", "calls"];
+  /* How the time of a part changed: the least share of each, slower first. */
+  const CHANGES = ["much slower", "slower", "about equal", "faster", "much faster", "new", "gone"];
+  const MUCH = 0.25;
+  const EQUAL = 0.03;
+
+  const MEASURES = ["before_ns", "after_ns", "ns", "step_ns", "lost_ns", "flops", "bytes", "kernels", "calls"];
   const MOST = 50000; // nodes of an inverse tree
 
   /** A node is its row; row 0 is all. Parents precede their children. */
@@ -15,6 +20,8 @@ const flameTree = (() => {
     constructor(view, array) {
       Object.assign(this, { title: view.title, view, parent: array("parent"), array });
       this.turned = null;
+      /* The measure of the widths at first. */
+      this.main = this.has("ns") ? "ns" : "after_ns";
       this.n = this.parent.length;
       this.known = new Map();
       this.setChildren();
@@ -44,8 +51,25 @@ const flameTree = (() => {
       return this.view.types[this.array("type")[node]];
     }
 
-    /** The phase or kind with at least half of the time of a node; null for none. */
+    /** Ids into CHANGES of the change of each node with all inside it. */
+    changes() {
+      const [before, after] = ["before_ns", "after_ns"].map((name) => this.inside(name, null));
+      const least = 0.001 * Math.max(before[0], after[0]); // smaller changes are equal
+      return Int32Array.from(before, (was, i) => {
+        const is = after[i] || 0;
+        const more = is - (was || 0);
+        if (Math.abs(more) < least) return 2;
+        if (!(was > 0)) return 5;
+        if (!(is > 0)) return 6;
+        const share = more / was;
+        if (Math.abs(share) < EQUAL) return 2;
+        return share > 0 ? (share > MUCH ? 0 : 1) : (share < -MUCH ? 4 : 3);
+      });
+    }
+
+    /** The phase or kind with at least half of the time of a node, or its change; null for none. */
     group(name, node) {
+      if (name === "change") return null;
       const id = this.array(name)[node];
       return id < 0 ? null : this.view[`${name}s`][id];
     }
@@ -152,7 +176,7 @@ const flameTree = (() => {
   /** Each row with measures of its own becomes a path from its name to the outermost. */
   function inverseOf(tree) {
     const at = tree.array("at");
-    const own = tree.inside("ns", null);
+    const own = tree.inside(tree.main, null);
     const order = Int32Array.from(at.keys()).sort((a, b) =>
       (own[Math.floor(at[b] / N)] || 0) - (own[Math.floor(at[a] / N)] || 0));
     const [names, types] = ["name", "type"].map((name) => tree.array(name));
@@ -185,7 +209,8 @@ const flameTree = (() => {
   }
 
   /** The group with at least half of the time of each node, -1 for none. */
-  function mostly(tree, { parent, ns }, ends, group) {
+  function mostly(tree, arrays, ends, group) {
+    const [parent, ns] = [arrays.parent, arrays[tree.main]];
     const n = tree.view[`${group}s`].length;
     const [ids, at] = [tree.array(group), tree.array("at")];
     const sums = new Float64Array(parent.length * n);
@@ -229,5 +254,5 @@ const flameTree = (() => {
     return low;
   }
 
-  return { Tree, DIRECTIONS, firstAfter, nodeAt };
+  return { Tree, CHANGES, DIRECTIONS, firstAfter, nodeAt };
 })();

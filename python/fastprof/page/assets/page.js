@@ -142,8 +142,16 @@ const fastprof = (() => {
     });
   }
 
+  /** The text with at most n characters: its begin and, of names that begin alike, its end. */
+  function cut(text, n) {
+    if (text.length <= n) return text;
+    const end = n > 20 ? Math.floor(n * 0.6) : 0;
+    return `${text.slice(0, n - end - 1)}…${end ? text.slice(-end) : ""}`;
+  }
+
   const page = {
     address,
+    cut,
     format,
     colors,
     tooltip,
@@ -258,5 +266,5 @@ const fastprof = (() => {
 
   applyTheme();
   document.addEventListener("DOMContentLoaded", start);
-  return { define: (name, chart) => charts.set(name, chart) };
+  return { cut, define: (name, chart) => charts.set(name, chart) };
 })();

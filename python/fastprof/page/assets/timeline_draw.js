@@ -275,7 +275,7 @@ const timelineDraw = (() => {
       if (width < 30 || height < 12) return;
       const title = n > 1 ? `${n} × ${line.titleOf(i)}` : line.titleOf(i);
       const room = Math.floor((width - 8) / CHARACTER);
-      const text = title.length > room ? (room > 3 ? `${title.slice(0, room - 1)}…` : "") : title;
+      const text = title.length <= room || room > 3 ? fastprof.cut(title, room) : "";
       if (!text) return;
       context.fillStyle = this.colors.on(color);
       context.fillText(text, x + 4, y + height / 2 + 1);

@@ -61,7 +61,7 @@ fastprof.define("waterfall", (host, data, arrays, page) => {
 
   function draw() {
     const width = Math.max(host.clientWidth - 2, 280);
-    const labels = Math.min(width * 0.38, 330);
+    const labels = Math.min(width * 0.38, 440);
     const values = 84;
     const [low, high] = span();
     const x = (ns) => labels + 8 + (Math.max(ns, low) - low) / (high - low || 1) * (width - labels - values - 16);
@@ -72,7 +72,7 @@ fastprof.define("waterfall", (host, data, arrays, page) => {
       const [left, right] = [x(Math.min(item.from, item.to)), x(Math.max(item.from, item.to))];
       const band = shape("rect", { x: 0, y: top, width, height: ROW, class: "band" });
       if (i === selected) band.classList.add("selected");
-      const name = item.name.length > fits ? `${item.name.slice(0, fits - 1)}…` : item.name;
+      const name = page.cut(item.name, fits);
       svg.append(
         band,
         shape("text", { x: labels, y: top + 17, "text-anchor": "end" }, name),

@@ -111,7 +111,7 @@ def _of_savings(facts: Facts, table: Table) -> Iterator[Fact]:
 
 
 def _find(facts: Facts, finding: Finding) -> str:
-    """What finds a finding's kernels or idle time on the time line: their main operator or cause."""
+    """What finds a finding on the time line: the main operator, or cause, of its time."""
     rows = np.asarray(finding.kernels, np.int64)
     idle = finding.idle_ns
     if len(rows) and finding.gpu_ns >= sum(idle.values()):
