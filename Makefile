@@ -18,7 +18,7 @@ FUZZ = PYTHONPATH=tests:. $(BIN)/python -m
 PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist loadfile
 
 .DEFAULT_GOAL = build
-.PHONY: build environment help demo test test-all test-python test-torch test-without-traces opinfo bench gpu \
+.PHONY: build environment help demo test test-all test-python test-torch test-without-traces opinfo bench gpu pictures \
 	bench-annotate bench-smoke test-programs bench-instructions asan fuzz fuzz-c lint wheel dist-test clean
 
 help:
@@ -41,6 +41,7 @@ help:
 	@echo "make bench-smoke            run every contender once on a small capture"
 	@echo "make bench-instructions     count the instructions of the C stages"
 	@echo "make bench-annotate         measure the overhead of annotation"
+	@echo "make pictures               draw the pictures of README and docs again"
 	@echo "make gpu                    compare fastprof with what a GPU measures (docs/measured.md)"
 	@echo "make fuzz [MUTANTS=20000] [SEED=1] [GROWTH=--every]"
 	@echo "                            fuzz the readers and the markers for an hour"
@@ -165,6 +166,9 @@ bench-instructions: $(VENV)/.built
 
 bench-annotate: $(VENV)/.built $(VENV)/.test $(VENV)/.torch-$(TORCH)
 	$(BIN)/python -m bench annotate
+
+pictures: $(READY) $(VENV)/.test
+	$(BIN)/python docs/make_pictures.py
 
 # On a machine with an NVIDIA GPU, with an environment that has torch for it.
 GPU_PYTHON = python3

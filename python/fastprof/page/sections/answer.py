@@ -12,10 +12,10 @@ import numpy as np
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import CannotJudge, Finding
 from fastprof.analysis.advice.report import first_calls, plan_of, table_of
+from fastprof.analysis.grouping import texts
 from fastprof.analysis.idle.causes import CAUSES
 from fastprof.analysis.steps.windows import ProcessLane, times_of
 from fastprof.model.arrays import Int32, Int64
-from fastprof.model.columns import Values
 from fastprof.model.numbers import quantity
 from fastprof.model.table import Table
 from fastprof.page.section import Card, Chart, Fact, PageSource, Section
@@ -115,8 +115,7 @@ def _find(facts: Facts, finding: Finding) -> str:
     rows = np.asarray(finding.kernels, np.int64)
     idle = finding.idle_ns
     if len(rows) and finding.gpu_ns >= sum(idle.values()):
-        ops = facts.profile.column("op")
-        assert isinstance(ops, Values)
+        ops = texts(facts.profile, "op")
         ids = ops.ids[rows]
         known = ids >= 0
         times = np.bincount(ids[known], facts.of_kernels[rows[known]], len(ops.values))
