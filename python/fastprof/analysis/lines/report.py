@@ -18,6 +18,7 @@ from fastprof._system.classes import NamedTuple, dataclass
 from fastprof.analysis.cells import cells_of
 from fastprof.analysis.counted import headed, notes_on_sums
 from fastprof.analysis.grouping import group, texts
+from fastprof.analysis.keys import key_of
 from fastprof.analysis.lines.columns import COLUMNS
 from fastprof.analysis.registry import Where
 from fastprof.analysis.roofline.ideal import ideals_of
@@ -187,7 +188,8 @@ def lines(
 
     A backward kernel counts to the lines of its forward call, a kernel to a recursive line once.
     own_ns excludes what inner lines of the table launch. Without `files`, the rows are all lines of
-    your own files, and own_ns sums to the total; work of other code is the row `(no line)`.
+    your own files, and own_ns sums to the total; work of other code is the row `(no line)`. Below
+    a line that takes nearly all, such as `model(x)`, the lines of libraries are rows too.
 
     Parameters
     ----------
@@ -219,6 +221,10 @@ def lines(
     sums = path_sums(cells, groups, kernels, ideals_of(cells, devices))
     stacks = [list(traces.at(row) or ()) for row in groups.first.tolist()]
     listed, notes = chosen_frames(profile, stacks, globs)
+    if not globs and function is None:
+        inner = key_of(cells, "library_line")
+        below = [inner.at(row) for row in groups.first.tolist()]
+        notes += _descend(listed, below, sums.of["gpu_ns"])
     row_of = {text: _BY[by](text, sources) for text in {text for own in listed for text in own}}
     work = _Work([[row_of[text] for text in own] for own in listed], sums)
     rows = _wanted({*row_of.values()}, globs, function)
@@ -310,6 +316,45 @@ def chosen_frames(
     if any(chosen) or not any(stacks):
         return chosen, []
     return stacks, ["no lines of your own files: all lines are shown; --mine GLOB selects files"]
+
+
+_NEARLY_ALL: Final = 0.8  # of the time with lines, in one of them
+
+
+def _descend(listed: list[list[str]], below: Sequence[Any], ns: Int64) -> Iterator[str]:
+    """Append the lines of libraries to stacks that end with a line that takes nearly all; a note.
+
+    Parameters
+    ----------
+    listed : frames of each stack; changed in place
+    below : the innermost line of a library of each stack, or None
+    ns : GPU time of each stack
+    """
+    time: dict[str, int] = {}
+    for own, number in zip(listed, ns.tolist(), strict=True):
+        if own:
+            time[own[-1]] = time.get(own[-1], 0) + number
+    longest = max(time, key=time.__getitem__, default="")
+    if not time or time[longest] <= _NEARLY_ALL * sum(time.values()):
+        return
+    inner = [
+        line if own and own[-1] == longest else None
+        for own, line in zip(listed, below, strict=True)
+    ]
+    if len({*inner} - {None}) < 2:
+        return
+    for own, line in zip(listed, inner, strict=True):
+        if line is not None:
+            own.append(str(line))
+    share = time[longest] / max(int(ns.sum()), 1)
+    caller = _place_text(longest)
+    yield f"{caller} takes {share:.0%} of the time: lines of libraries below it are listed"
+
+
+def _place_text(frame: str) -> str:
+    """File and line of a frame."""
+    place = place_of(frame)
+    return frame if place.line is None else f"{place.file}:{place.line}"
 
 
 def _is_in(globs: Sequence[str]) -> Callable[[str | None], bool]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bench.gpu.page import RECORDED
 
 import fastprof
 from fastprof.analysis.lines.report import SourceFile, SourceFiles
@@ -108,6 +109,19 @@ def test_a_line_has_the_time_of_all_that_it_calls_and_its_backward(opened: Any) 
     assert table.notes == (
         "source not found: proj/train.py, x/train.py; --source DIR searches below DIR",
     )
+
+
+def test_a_line_that_takes_nearly_all_has_the_lines_of_libraries_below_it() -> None:
+    profile = fastprof.open(RECORDED / "traces" / "cv.json.gz")
+    table = profile.lines()
+    assert any(note.startswith("programs/cv.py:55 takes 92%") for note in table.notes)
+    own = {row["frame"]: row["own_ns"] for row in table.rows()}
+    inner = [ns for frame, ns in own.items() if "torchvision/models/resnet.py" in frame]
+    below = next(row for row in table.rows() if row["frame"] == "programs/cv.py:55")
+    assert len(inner) == 17 and sum(inner) + below["own_ns"] == below["gpu_ns"]
+    assert sum(own.values()) == table.total["gpu_ns"]
+    plain = profile.lines(files="cv.py")  # files of the user's choice: no others
+    assert all("torchvision" not in row["frame"] for row in plain.rows())
 
 
 def test_files_list_their_lines_own_or_not(opened: Any) -> None:
