@@ -129,8 +129,40 @@ fastprof.define("table", (host, data, arrays, page) => {
     more.textContent = rest === 1 ? "Show the last row"
       : rest <= STEP ? `Show the other ${rest} rows`
         : `Show ${STEP} of ${page.format.count(rest)} other rows`;
+    fit();
     status.textContent = wanted
       ? `${page.format.count(order.length)} of ${page.format.count(data.rows)} rows match` : "";
+  }
+
+  const NARROWEST = 120; // pixels of a column of texts
+  const region = host.querySelector(".scroll");
+
+  /** Narrow the widest columns of texts, then all, until the table fits its place. */
+  function fit() {
+    table.style.removeProperty("--widest");
+    table.classList.remove("tight");
+    if (!narrow()) {
+      table.style.removeProperty("--widest");
+      table.classList.add("tight");
+      narrow();
+    }
+  }
+
+  /** Returns whether the table fits then. */
+  function narrow() {
+    let left = region.scrollWidth - region.clientWidth;
+    if (!region.clientWidth || left <= 0) return true;
+    const widths = headers.filter((_, i) => columns[i].text)
+      .map((header) => header.offsetWidth).sort((a, b) => b - a);
+    let widest = widths[0];
+    for (let n = 1; n <= widths.length && left > 0; n++) {
+      const next = Math.max(n < widths.length ? widths[n] : 0, NARROWEST);
+      const taken = Math.min(left, n * Math.max(widest - next, 0));
+      widest -= taken / n;
+      left -= taken;
+    }
+    table.style.setProperty("--widest", `${Math.floor(widest)}px`);
+    return left <= 0;
   }
 
   function update() {
@@ -223,7 +255,8 @@ fastprof.define("table", (host, data, arrays, page) => {
   title.before(tools);
   tools.append(title);
   if (data.rows > data.first && columns.some((column) => column.text)) tools.append(status, input);
-  host.querySelector(".scroll").after(more);
+  region.after(more);
+  page.onResize(host, fit);
   if (hasTree) unfoldLevels();
   update();
   const [key, ascending] = (page.address.get(`${host.id}.sort`) || "").split(":");

@@ -25,7 +25,8 @@ _TABLES: Final[tuple[tuple[str, str, dict[str, Any]], ...]] = (
 
 
 def section(source: PageSource) -> Section:
-    """The reports. A report without rows gives its first note: what to record."""
+    """The reports. A report without rows, or with nothing but work that has no layer, line or range,
+    gives its first note: what to record."""
     made = [(caption, source.table(name, **options)) for caption, name, options in _TABLES]
     return Section(
         "tables",
@@ -39,10 +40,18 @@ def _missing(made: Iterable[tuple[str, Table]]) -> Iterator[str]:
     """The first note of reports without rows, after the captions of all that have it."""
     captions: dict[str, list[str]] = {}
     for caption, table in made:
-        if not table.n_rows:
+        if _is_empty(table):
             for note in table.notes[:1]:
                 captions.setdefault(note, []).append(caption)
     return (f"{', '.join(names)}: {note}" for note, names in captions.items())
+
+
+def _is_empty(table: Table) -> bool:
+    """Whether a table has no row, or one for all that has no name, such as `(no layer)`."""
+    if table.n_rows != 1 or not table.notes:
+        return not table.n_rows
+    name = next(iter(table.columns.values())).at(0)
+    return isinstance(name, str) and name.startswith("(no ")
 
 
 def _without_repetition(
@@ -53,7 +62,7 @@ def _without_repetition(
     gpus = gpu_names(profile.about, profile.column("device"))
     printed = {", ".join(filter(None, [gpus, source.facts.steps.description]))}
     for caption, table in made:
-        if table.n_rows:
+        if not _is_empty(table):
             new = (
                 tuple(line for line in lines if line not in printed)
                 for lines in (table.lead, table.notes)
