@@ -244,7 +244,12 @@ def html(table: ShownTable) -> str:
         )
         return f"<tr>{inner}</tr>"
 
-    lead = "".join(f"<div>{escape(printable(text))}</div>" for text in table.lead)
+    def line(text: str) -> str:
+        """A line in columns keeps their places."""
+        tag = "pre" if "  " in text.strip() else "div"
+        return f"<{tag}>{escape(printable(text))}</{tag}>"
+
+    lead = "".join(map(line, table.lead)).replace("</pre><pre>", "\n")
     notes = "".join(f"<div>{escape(printable(note))}</div>" for note in table.notes)
     body = [row(cells, "td") for cells in zip(*(each.cells for each in shown), strict=True)]
     if table.total:

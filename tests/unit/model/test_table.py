@@ -124,6 +124,13 @@ def test_markdown_and_html_escape_names():
     assert "<i>" not in hostile._repr_html_()
 
 
+def test_lines_in_columns_keep_their_places_in_html():
+    lead = ("a sentence", "phase   step(ms)", "forward     1.00", "after")
+    html = Table({"n": texts(["x"])}, lead=lead)._repr_html_()
+    columns = "<pre>phase   step(ms)\nforward     1.00</pre>"
+    assert html.startswith(f"<div>a sentence</div>{columns}<div>after</div><table>")
+
+
 def test_markdown_has_the_totals_last():
     lines = TABLE.markdown().splitlines()
     assert lines[0] == "**time by op**"
