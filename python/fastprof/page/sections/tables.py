@@ -25,8 +25,8 @@ _TABLES: Final[tuple[tuple[str, str, dict[str, Any]], ...]] = (
 
 
 def section(source: PageSource) -> Section:
-    """The reports. A report without rows, or with nothing but work that has no layer, line or range,
-    gives its first note: what to record."""
+    """The reports. One without rows, or with work without a layer, line or range alone, gives its
+    first note: what to record."""
     made = [(caption, source.table(name, **options)) for caption, name, options in _TABLES]
     return Section(
         "tables",
