@@ -234,11 +234,13 @@ def flush_stdout() -> None:
 
 
 class Bar:
-    """A progress bar for each table; prints nothing unless stderr is a terminal."""
+    """One progress bar, with the time left, for all that a command reads; prints nothing unless
+    stderr is a terminal, nor in the first second."""
 
     def __init__(self) -> None:
         self._bar: Any = None
         self._what = ""
+        self._parts: dict[str, tuple[int, int]] = {}
 
     def __enter__(self) -> Bar:
         return self
@@ -248,7 +250,7 @@ class Bar:
             self._bar.close()
 
     def __call__(self, what: str, rows: int, total: int) -> None:
-        """Show that `rows` of about `total` rows of `what` are read.
+        """Show that `rows` of about `total` rows of `what` are read; the bar adds up its parts.
 
         With `total` 0 or less, print the name `what` once.
         """
@@ -259,15 +261,18 @@ class Bar:
                 self._what = what
                 log(f"{what} ...")
             return
-        if what != self._what:
+        if rows < self._parts.get(what, (0, 0))[0]:  # the next file
+            self.__exit__(None, None, None)
+            self._bar, self._parts = None, {}
+        self._parts[what] = rows, max(rows, total)
+        if self._bar is None:
             from tqdm import tqdm
 
-            self.__exit__(None, None, None)
-            self._what = what
             self._bar = tqdm(
-                total=total, desc=printable(what), unit="", unit_scale=True, delay=1, leave=False
+                desc="reading", unit="", delay=1, miniters=1, unit_scale=True, leave=False
             )
-        self._bar.update(max(0, rows - self._bar.n))
+        done, self._bar.total = map(sum, zip(*self._parts.values(), strict=True))
+        self._bar.update(max(0, done - self._bar.n))
 
 
 def log(message: str) -> None:

@@ -189,6 +189,7 @@ def _read_sqlite(
         if not is_nsys and not nvprof_schema.recognises(database.tables):
             raise _unknown_tables(database)
         memory.require(database.name, memory_of_database(database, copies))
+        database.announce((_WORK | _COPIES | _CALLS | _RANGES.keys()) & database.tables.keys())
         if is_nsys:
             from fastprof.readers.nsys import reader as nsys
 

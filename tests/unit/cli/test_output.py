@@ -1,11 +1,17 @@
-"""Output files are complete or absent, and occupy little page cache."""
+"""Output files are complete or absent, and occupy little page cache; the bar of what is read."""
 
+import io
 import os
+import re
+import sys
 
 import pytest
+import tqdm
+from bench.generate import generate
 
+import fastprof
 from fastprof.cli import output as output_module
-from fastprof.cli.output import output
+from fastprof.cli.output import Bar, output
 
 STEP = 1 << 12
 
@@ -54,3 +60,62 @@ def test_file_system_that_takes_no_advice_does_not_matter(advised, monkeypatch, 
     with output(str(tmp_path / "report")) as file:
         file.write(b"x" * (9 * STEP))
     assert (tmp_path / "report").stat().st_size == 9 * STEP
+
+
+class Terminal(io.StringIO):
+    """What is written to a terminal."""
+
+    def isatty(self):
+        return True
+
+
+def terminal_for(monkeypatch):
+    """stderr as a terminal, with bars that appear at once; for the body of a test."""
+    whole = tqdm.tqdm
+    monkeypatch.setattr(
+        tqdm, "tqdm", lambda **how: whole(**{**how, "delay": 0, "mininterval": 0, "ncols": 80})
+    )
+    made = Terminal()
+    monkeypatch.setattr(sys, "stderr", made)
+    return made
+
+
+def shown(terminal):
+    """The states of the bar: percent, rows and total."""
+    state = r"reading: +(\d+)%\|.*?\| ([\d.]+k?)/([\d.]+k?) \[\d\d:\d\d<"
+    return re.findall(state, terminal.getvalue())
+
+
+def test_one_bar_has_the_rows_of_all_tables_and_the_time_left(monkeypatch):
+    terminal = terminal_for(monkeypatch)
+    with Bar() as bar:
+        bar("kernels", 0, 100)
+        bar("ranges", 0, 300)
+        bar("kernels", 100, 100)
+        bar("ranges", 100, 300)
+    assert shown(terminal)[-2:] == [("25", "100", "400"), ("50", "200", "400")]
+    assert terminal.getvalue().endswith("\r")  # it leaves nothing behind
+
+
+def test_the_bar_of_the_next_file_begins_anew(monkeypatch):
+    terminal = terminal_for(monkeypatch)
+    with Bar() as bar:
+        bar("kernels", 90, 100)
+        bar("kernels", 10, 1000)
+    assert shown(terminal)[-1] == ("1", "10.0", "1.00k")
+
+
+def test_reading_an_export_announces_all_large_tables(tmp_path):
+    told = []
+    generate(tmp_path / "x.sqlite", 1000, 1)
+    fastprof.open(tmp_path / "x.sqlite", lambda *each: told.append(each))
+    first = {what: total for what, rows, total in told[:3] if not rows}
+    assert len(first) == 3 and all(total > 0 for total in first.values())
+
+
+def test_work_of_unknown_length_is_named_once(monkeypatch):
+    terminal = terminal_for(monkeypatch)
+    with Bar() as bar:
+        bar("nsys export", 0, 0)
+        bar("nsys export", 5000, 0)
+    assert terminal.getvalue() == "fastprof: nsys export ...\n"

@@ -7,7 +7,7 @@ huge sizes can make SQLite work without end: https://www.sqlite.org/security.htm
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -150,6 +150,14 @@ class Database:
         """A second connection to the same file, for another thread. Close it before this one."""
         return Database(self.path, progress, self)
 
+    def announce(self, tables: Iterable[str]) -> None:
+        """Report the size of tables that are read next, so that all of the work is known."""
+        if self._progress is None:
+            return
+        for table in tables:
+            if total := self.count(table):
+                self._progress(table, 0, total)
+
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """All rows of a statement with a small result.
 
@@ -255,7 +263,8 @@ class Database:
 
             def progress(rows: int) -> None:
                 self._rows_read[table] = before + rows
-                report(table, before + rows, total)
+                if total:
+                    report(table, before + rows, total)
 
         how = (f"{self.name}: table {table}", keep, progress)
         try:
