@@ -439,6 +439,19 @@ def spread(parts: Iterable[KernelPart], saving: float) -> dict[int, float]:
     return {part.id: saving * part.ns / total for part in members if total}
 
 
+def claimed_by(
+    calls: CallGroups, *judges: Callable[[CallGroups], list[CallFinding]]
+) -> frozenset[int]:
+    """The parts (`Part.id`) of which findings of some rules save time."""
+    return frozenset(
+        part
+        for judge in judges
+        for finding in calls.judged(judge)
+        for part, ns in finding.saved.items()
+        if ns > 0
+    )
+
+
 _SIZE: Final = regex(r"(?<!\w)([A-Za-z]\w*)=(\d+)")
 _OPERAND: Final = regex(r"\[([\d,]*)\](\w*)")
 _TUPLE: Final = regex(r"\(([\d,]*)\)")

@@ -169,6 +169,64 @@ def test_the_backward_pass_of_attention(found):
     assert 900_000 < finding.gpu_ns < 1_300_000
 
 
+BF16 = "c10::BFloat16"
+B, HEADS, SEQ, INNER = 2, 8, 512, 64
+SCORES, TRANSPOSED, MATRIX = [B, HEADS, SEQ, SEQ], [B, HEADS, INNER, SEQ], [B, HEADS, SEQ, INNER]
+
+
+def under_autocast():
+    """Attention as product, div, masked_fill, softmax in fp32 with casts, product; and backward."""
+    capture, bf16 = Capture(), BF16
+    product = (HGEMM.replace("fp16", "bf16"), 100_000)
+    cast, pointwise, softmax = (CAST, 200_000), (ELEMENTWISE, 50_000), (SOFTMAX, 150_000)
+    copy = ("Memcpy DtoD (Device -> Device)", 40_000)
+    calls = [
+        ("matmul", [bf16, bf16], [product], [product, product], [MATRIX, TRANSPOSED]),
+        ("div", [bf16], [pointwise], [pointwise], [SCORES]),
+        ("masked_fill", [bf16, "bool"], [copy, pointwise], [copy, pointwise], [SCORES, [SEQ, SEQ]]),
+        ("softmax", [bf16], [cast, softmax], [softmax, cast], [SCORES]),
+        ("matmul", [bf16, bf16], [cast, product], [product, product, cast], [SCORES, MATRIX]),
+    ]
+    for seq, (name, types, forward, _, dims) in enumerate(calls, 1):
+        capture.run(f"aten::{name}", *forward, dims=dims, types=types, seq=seq)
+    for seq, (_, _, _, backward, _) in reversed(list(enumerate(calls, 1))):
+        capture.run(ENGINE + "BmmBackward0", *backward, seq=seq)
+    return capture
+
+
+def test_attention_under_autocast_with_its_backward_pass(found):
+    finding = only(found(under_autocast(), "unfused-attention"))
+    flops, moved = 2 * 2 * B * HEADS * SEQ * SEQ * INNER, 4 * B * HEADS * SEQ * INNER * 2
+    fused = max(flops / (0.8 * HALF), moved / (0.9 * BANDWIDTH)) * 1e9
+    fused += max(1.25 * 2 * flops / (0.8 * HALF), 2 * moved / (0.9 * BANDWIDTH)) * 1e9
+    time = 6 * 100_000 + 4 * 200_000 + 4 * 50_000 + 2 * 150_000 + 2 * 40_000
+    assert finding.gpu_ns == pytest.approx(time - fused)
+    assert len(finding.kernels) == 18
+
+
+def test_attention_of_annotated_operators(found):
+    """`@` of tensors has the name of its method in the ranges of `fastprof run`."""
+    capture, product = Capture(), (HGEMM.replace("fp16", "bf16"), 100_000)
+    for shapes in ((MATRIX, TRANSPOSED), (SCORES, MATRIX)):
+        if shapes[0] == SCORES:
+            capture.run("aten::softmax", (SOFTMAX, 200_000), **tensors(SCORES, type_=BF16))
+        begin = capture.at
+        capture.run(None, product)
+        args = [
+            {"name": "", "type": "tensor", "shape": tuple(shape), "dtype": "bfloat16"}
+            for shape in shapes
+        ]
+        capture.annotation(
+            begin, capture.at, str({"mod": "Tensor", "op": "__matmul__", "args": args})
+        )
+    assert len(only(found(capture, "unfused-attention")).kernels) == 3
+
+
+@pytest.mark.parametrize("rule", ["far-from-roof", "autocast-casts", "unfused-pointwise"])
+def test_what_one_kernel_replaces_is_in_no_other_finding(found, rule):
+    assert not found(under_autocast(), rule)
+
+
 @pytest.mark.parametrize(("kernel", "n"), [(SOFTMAX, 1), (ELEMENTWISE, 0)])
 def test_the_math_backend(found, kernel, n):
     shapes = tensors(*[[2, 16, 512, 64]] * 3, type_="c10::Half")
