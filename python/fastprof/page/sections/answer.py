@@ -103,7 +103,10 @@ def _of_savings(facts: Facts, table: Table) -> Iterator[Fact]:
     saving, share = table.total["saving_ns"], table.total["share"]
     if saving:
         name = "Findings save at most" if table.facts["is_bound"] else "Findings save"
-        yield Fact(name, quantity(saving, "ns"), f"{share:.0%} of the {facts.steps.unit}")
+        whole, length = f"the {facts.steps.unit}", table.facts["without_recorder_ns"]
+        if length is not None:
+            whole = f"the {quantity(length, 'ns')} without the recorder"
+        yield Fact(name, quantity(saving, "ns"), f"{share:.0%} of {whole}")
 
 
 def _cards(table: Table) -> Iterator[Card]:
