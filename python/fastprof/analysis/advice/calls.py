@@ -7,6 +7,7 @@ Python.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
@@ -402,6 +403,25 @@ def _where(groups: Sequence[CallGroup]) -> str:
     parts = [f"{calls_text(first.calls)} {call}" if call else "", *places]
     others = f"and {len(groups) - 1} more" if len(groups) > 1 and any(parts) else ""
     return ", ".join(filter(None, [*parts, others]))
+
+
+def cut_tensors(text: str) -> str:
+    """A text with long lists of tensors, as those of the optimizer, cut to their number and first.
+
+    `148 tensors [1024,1024]fp32 ...`
+    """
+    return _TENSORS.sub(_cut, _TUPLES.sub(_cut, text))
+
+
+def _cut(found: re.Match[str]) -> str:
+    tensors = operands(found[0])
+    first = f"[{','.join(map(str, tensors[0].shape))}]{tensors[0].type}"
+    return f"{len(tensors)} tensors {first} ..."
+
+
+_MANY: Final = 9  # tensors in a list that is cut
+_TENSORS: Final = regex(rf"\[[\d,]*\]\w+(?:;\[[\d,]*\]\w+){{{_MANY - 1},}}")
+_TUPLES: Final = regex(rf"T=\[\([\d,]*\)(?:,\([\d,]*\)){{{_MANY - 1},}}\],\[(?:'\w*',?)+\]")
 
 
 def _item(key: str, value: Any) -> str:

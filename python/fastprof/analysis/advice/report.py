@@ -11,6 +11,7 @@ import numpy as np
 
 from fastprof._system.classes import NamedTuple
 from fastprof._system.threads import SecondThread
+from fastprof.analysis.advice.calls import cut_tensors
 from fastprof.analysis.advice.columns import COLUMNS
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import CannotJudge, Finding
@@ -202,7 +203,7 @@ def _lead(facts: Facts, plan: Plan) -> Iterator[str]:
         if finding.evidence:
             yield f"- evidence: {finding.evidence}"
         if finding.where:
-            yield f"- where: {finding.where}"
+            yield f"- where: {cut_tensors(finding.where)}"
         yield f"- remedy: {finding.remedy}"
         why = f": {finding.why}" if finding.why else ""
         yield f"- confidence: {finding.confidence}{why}"

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from fastprof.analysis.advice.calls import cut_tensors
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import CannotJudge
 from fastprof.analysis.advice.report import findings, first_calls
@@ -16,7 +17,7 @@ from fastprof.analysis.idle.causes import CAUSES
 from fastprof.analysis.steps.windows import ProcessLane, times_of
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.numbers import quantity
-from fastprof.model.table import Table
+from fastprof.model.table import Table, texts
 from fastprof.page.section import Card, Chart, Fact, PageSource, Section
 from fastprof.profile.recording_hints import advice_on
 
@@ -42,7 +43,8 @@ def section(source: PageSource) -> Section:
     if facts.has_times:
         charts, without = step_bars(facts)
         missing += without
-    shown = replace(table, lead=(), total={})
+    where = texts([text and cut_tensors(text) for text in table["where"].tolist()])
+    shown = replace(table, lead=(), total={}, columns={**table.columns, "where": where})
     return Section(
         "answer",
         "The answer",
@@ -122,7 +124,7 @@ def _cards(table: Table) -> Iterator[Card]:
 
 def _text(row: dict[str, Any], name: str) -> str:
     why = f": {row['why']}" if name == "confidence" and row["why"] else ""
-    return f"{row[name]}{why}"
+    return f"{cut_tensors(row[name])}{why}"
 
 
 def _missing(facts: Facts) -> Iterator[str]:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import fastprof
-from fastprof.analysis.advice.calls import operands, sizes, type_of
+from fastprof.analysis.advice.calls import cut_tensors, operands, sizes, type_of
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import CannotJudge
 from fastprof.analysis.advice.registry import all_rules
@@ -444,6 +444,26 @@ def test_captures_without_operators_are_not_judged(found):
     capture = Capture().run("aten::mm", (SGEMM, 1000))
     with pytest.raises(CannotJudge, match="record_shapes=True"):
         found(capture, "unfused-attention")
+
+
+def test_long_lists_of_tensors_are_cut():
+    few, many = ";".join(["[4,8]fp32"] * 8), ";".join(["[4,8]fp32", *["[]fp64"] * 147])
+    text = f"2 x _foreach_mul_ {many}, net.py:84, and 8 more"
+    assert cut_tensors(text) == (
+        "2 x _foreach_mul_ 148 tensors [4,8]fp32 ..., net.py:84, and 8 more"
+    )
+    assert cut_tensors(f"1 x stack {few}, net.py:1") == f"1 x stack {few}, net.py:1"
+    tuples = "T=[(2,3)" + ",()" * 9 + "],['float32'" + ",'na'" * 9 + "]"
+    assert cut_tensors(f"cat {tuples}, here") == "cat 10 tensors [2,3]float32 ..., here"
+
+
+def test_tensors_are_complete_in_rows_and_cut_in_text(tmp_path):
+    lists = tensors(*[[64, 64]] * 40)  # of parameters and of what is added to them
+    capture = Capture().run("aten::_foreach_add_", (FOREACH, 900_000), **lists)
+    table = fastprof.open(capture.write(tmp_path / "x.json"), copies=True).advise(min=0)
+    (row,) = [row for row in table.rows() if row["id"] == "far-from-roof"]
+    assert row["where"].count("[64,64]fp32") == 20
+    assert "20 tensors [64,64]fp32 ..." in table.text()
 
 
 def test_shapes_in_params():
