@@ -118,11 +118,11 @@ def test_padded_sizes():
     assert [padded_size(size) for size in (50257, 257, 250, 17, 8)] == [50304, 320, 256, 24, 8]
 
 
-def attention(heads=16, tokens=512, inner=64, *, softmax=None, between=()):
+def attention(heads=16, tokens=512, inner=64, *, softmax=None, between=(), capture=None):
     """Products around a softmax; `between` are operators on the scores."""
     scores = [heads, tokens, tokens]
     keys, values = [heads, inner, tokens], [heads, tokens, inner]
-    capture = Capture()
+    capture = capture or Capture()
     shapes = {"type_": "c10::BFloat16"}
     name = HGEMM.replace("fp16", "bf16")
     capture.run("aten::bmm", (name, 100_000), **tensors(values, keys, **shapes))
@@ -139,6 +139,16 @@ def test_attention_that_writes_its_scores(found):
     assert finding.gpu_ns == pytest.approx(400_000 - fused)
     assert "scaled_dot_product_attention" in finding.remedy
     assert len(finding.kernels) == 3
+
+
+def test_attention_that_a_checkpoint_computes_again_is_one_finding(found):
+    once, capture = only(found(attention(), "unfused-attention")), attention()
+    begin = capture.at
+    attention(capture=capture, between=["aten::dropout"])  # else the kernels repeat, as steps do
+    capture.op(begin, capture.at, "CheckpointFunctionBackward")
+    both = only(found(capture, "unfused-attention"))
+    assert len(both.kernels) == 7
+    assert both.gpu_ns == pytest.approx(2 * once.gpu_ns + 50_000)
 
 
 def test_work_on_the_scores_is_fused_too(found):
