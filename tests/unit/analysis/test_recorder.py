@@ -125,6 +125,9 @@ def test_savings_are_parts_of_a_step_without_the_recorder(tmp_path):
     idle = "idle times are as recorded; without the recorder, the GPU is idle 1.2 ms a step"
     assert idle in screen.lead and idle in profile.report("idle").notes
     assert idle not in profile.report("whatif").lead
+    page = profile.report().html
+    assert f"{shown} without the recorder" in page
+    assert f"{table.total['share']:.0%} of the {shown} without the recorder" in page
 
 
 def test_savings_are_parts_of_the_recorded_step_where_nothing_else_is_known(tmp_path):

@@ -180,7 +180,8 @@ def _whole(ns: Floats64, none: list[bool]) -> Ints:
 
 def _lead(facts: Facts, plan: Plan) -> Iterator[str]:
     """The step, and each finding in words."""
-    gpus, base, step = gpu_names(facts.profile.about, facts.profile.column("device")), *plan[1:3]
+    gpus = gpu_names(facts.profile.about, facts.profile.column("device"))
+    base, step = plan.base, plan.step
     yield ", ".join(filter(None, [gpus, facts.steps.description]))
     length = quantity(round(facts.step_ns), "ns")
     text = f"{facts.steps.unit} {length}" if facts.has_times else f"GPU time {length}"

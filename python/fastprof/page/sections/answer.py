@@ -49,7 +49,7 @@ def section(source: PageSource) -> Section:
         "answer",
         "The answer",
         [table.facts["answer"], *first_calls(facts)],
-        facts=[*_of_step(source), *_of_savings(facts, table)],
+        facts=[*_of_step(source, table), *_of_savings(facts, table)],
         charts=charts,
         cards=list(_cards(table)),
         tables=[("All findings", shown.select([*_SHOWN]))] if table.n_rows > _CARDS else [],
@@ -62,14 +62,17 @@ _SHOWN: Final = (
 )
 
 
-def _of_step(source: PageSource) -> Iterator[Fact]:
+def _of_step(source: PageSource, table: Table) -> Iterator[Fact]:
     facts = source.facts
     unit = facts.steps.unit
     if not facts.has_times:
         yield Fact("GPU time", quantity(facts.step_ns, "ns"), "dict lines contain no times")
         return
     step, times = facts.step_ns, facts.times
-    yield Fact(unit.capitalize(), quantity(step, "ns"), _averaged(facts))
+    less = table.facts["without_recorder_ns"]
+    without = f"{quantity(less, 'ns')} without the recorder" if less is not None else ""
+    detail = "; ".join(filter(None, [_averaged(facts), without]))
+    yield Fact(unit.capitalize(), quantity(step, "ns"), detail)
     busy, idle = times["busy_ns"], times["idle_ns"]
     length = max(step, 1.0)
     yield Fact("GPU busy", f"{busy / length:.1%}", quantity(busy, "ns"), busy / length)

@@ -201,6 +201,7 @@ def test_one_graph_replays_a_step_that_waits_for_nothing(tmp_path: Path) -> None
     finding = launch_bound(trace, tmp_path)
     assert "torch.cuda.graph of a whole step" in finding.remedy
     assert finding.idle_ns["host-bound"] == pytest.approx(505 * US, rel=0.05)
+    assert "50 us of each, all of those in the optimizer" in finding.evidence
     trace.call(994, 996, "cudaDeviceSynchronize")
     finding = launch_bound(trace, tmp_path)
     assert "torch.cuda.graph" not in finding.remedy

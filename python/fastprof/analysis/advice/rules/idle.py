@@ -82,6 +82,8 @@ def launch_bound(facts: Facts) -> Iterator[Finding]:
         return
     longer, repeats = _of_launches(facts), facts.repeated_kernels
     of_gaps = f"{quantity(round(longer), 'ns')} of longer gaps, {_begin(facts)} of each"
+    if longer > facts.idle.first("host-bound", _launch_ns(facts)):
+        of_gaps += ", all of those in the optimizer"
     if facts.fits_one_graph:
         by_cause[_OTHER] = facts.idle.mean(_OTHER)
     yield Finding(
