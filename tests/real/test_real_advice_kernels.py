@@ -174,8 +174,11 @@ def test_r18_layout() -> None:
 
 
 def test_transformer_casts_and_attention() -> None:
-    """The capture has no steps and is idle for 97 %, so neither reaches its smallest share."""
-    assert saving(largest(TRANSFORMER, "autocast-casts")) / 1e6 == pytest.approx(4.49, abs=0.01)
+    """The capture has no steps and is idle for 97 %, so neither reaches its smallest share.
+
+    Of 4.49 ms of casts, 2.31 are of the products of attention, which one kernel replaces.
+    """
+    assert saving(largest(TRANSFORMER, "autocast-casts")) / 1e6 == pytest.approx(2.18, abs=0.01)
     attention = largest(TRANSFORMER, "unfused-attention")
     assert saving(attention) / 1e6 == pytest.approx(7.9, abs=0.1)
     assert "need_weights=False" in attention.remedy

@@ -6,7 +6,7 @@ Else torch.profiler's part is estimated from the events in the trace; see docs/r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -15,11 +15,11 @@ from fastprof._core._take import take
 from fastprof._system.classes import NamedTuple
 from fastprof.analysis.grouping import Floats64, numbers, texts
 from fastprof.analysis.host.events import grouped
-from fastprof.analysis.host.states import State, host_states
+from fastprof.analysis.host.states import State, host_states, loader_ranges
 from fastprof.analysis.idle.causes import CAUSES, Cause
 from fastprof.analysis.idle.gaps import WindowGaps, gaps_of_steps
 from fastprof.analysis.steps.windows import step_means, windows_of
-from fastprof.model.arrays import Bools, Int32, Int64
+from fastprof.model.arrays import Bools, Int32, Int64, unique
 from fastprof.model.markers import Kind, Meaning
 from fastprof.model.metadata import Unrecorded
 from fastprof.model.numbers import quantity
@@ -29,6 +29,7 @@ from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 # A host that is earlier hides the latency of a launch too.
 _HOST: Final = (Cause.LAUNCH_BOUND, Cause.HOST_BOUND, Cause.LATENCY)
+_STRETCHED: Final = (*_HOST, Cause.OTHER_THREAD)  # and data loading, see `stretches_loading`
 _PROFILER_STEPS: Final = "ProfilerStep"
 # ns per event, the least: `python -m bench.recorder_cost`, torch 2.13, Python 3.11, AMD EPYC.
 _OPERATOR: Final = 300
@@ -48,11 +49,13 @@ class RecorderTime(NamedTuple):
     ----------
     least, most : by cause, at most the time of the cause
     is_measured : whether unrecorded steps were measured; else it is an estimate
+    left : the share of each of these causes that remains, if it was measured
     """
 
     least: Mapping[str, float]
     most: Mapping[str, float]
     is_measured: bool
+    left: Mapping[str, float] = {}
 
 
 def unrecorded_step(profile: ProfileData, steps: StepsOfKernels) -> Unrecorded | None:
@@ -67,8 +70,35 @@ def unrecorded_step(profile: ProfileData, steps: StepsOfKernels) -> Unrecorded |
     return unrecorded if unrecorded.median_ns >= means.busy else None
 
 
-def recorder_lines(profile: ProfileData, steps: StepsOfKernels) -> Iterator[str]:
-    """What the recorder does to the host times, a line for each thing that is known."""
+def stretches_loading(profile: ProfileData) -> bool:
+    """Whether the recorder slows down data loading: not where worker processes load batches."""
+    ranges = profile.ranges
+    loaders = unique(ranges.label[loader_ranges(profile)]).tolist()
+    return bool(loaders) and not any(_WORKERS in ranges.meanings[i].label for i in loaders)
+
+
+_WORKERS: Final = "MultiProcessing"  # in the name of the iterator of torch's DataLoader
+
+
+def left_without_recorder(profile: ProfileData, steps: StepsOfKernels) -> dict[str, float]:
+    """The share of idle time that remains without the recorder, by cause.
+
+    {} where no unrecorded steps were measured, or where they were not shorter. Reads the file again
+    on first use.
+    """
+    time = recorder_time(profile, steps)
+    if time is None or not time.is_measured:
+        return {}
+    return dict(time.left)
+
+
+def recorder_lines(
+    profile: ProfileData, steps: StepsOfKernels, has_idle: bool = True
+) -> Iterator[str]:
+    """What the recorder does to the host times, a line for each thing that is known.
+
+    has_idle : whether recorded idle times are beside these lines
+    """
     unrecorded, means = unrecorded_step(profile, steps), step_means(profile, steps)
     if unrecorded is not None and means is not None:
         before = "step" if unrecorded.steps == 1 else f"{unrecorded.steps} steps"
@@ -77,6 +107,9 @@ def recorder_lines(profile: ProfileData, steps: StepsOfKernels) -> Iterator[str]
             f"{quantity(unrecorded.median_ns, 'ns')} a step (medians, of {before} before it on "
             "the host)"
         )
+        if has_idle and unrecorded.median_ns < means.median:
+            idle = quantity(round(unrecorded.median_ns - means.busy), "ns")
+            yield f"idle times are as recorded; without the recorder, the GPU is idle {idle} a step"
     if has_stacks(profile):
         yield ("recorded with call stacks (with_stack): host times are inflated, GPU times are not")
 
@@ -131,24 +164,31 @@ def _recorder_time(profile: ProfileData, steps: StepsOfKernels) -> RecorderTime 
     counted = windows.is_counted
     n = max(int(np.count_nonzero(counted)), 1)
     if measured is not None:
-        causes = inside.totals(counted) / n
-        return _measured(measured, float(np.median(windows.wall[counted])), causes)
+        causes = list(_STRETCHED) + [Cause.DATA_LOADING] * stretches_loading(profile)
+        recorded = float(np.median(windows.wall[counted]))
+        return _measured(measured, recorded, inside.totals(counted) / n, causes)
     if profile.about.format != "kineto":
         return None
     least, most = _of_gaps(profile, inside, counted[inside.window])
     return RecorderTime(_by_cause(least / n), _by_cause(most / n), False)
 
 
-def _measured(unrecorded: Unrecorded, recorded: float, causes: Floats64) -> RecorderTime:
-    """What recorded steps take longer, as a part of each cause of waiting for the host.
+def _measured(
+    unrecorded: Unrecorded, recorded: float, idle: Floats64, causes: Sequence[int]
+) -> RecorderTime:
+    """What recorded steps take longer, the same share of each cause of waiting for the host.
 
     Between medians: a single slow step among few is not the recorder's.
+
+    idle : float64 [causes], ns per step and GPU
+    causes : those that the recorder stretches
     """
     sums: Floats64 = np.zeros(len(Cause))
-    sums[list(_HOST)] = causes[list(_HOST)]
+    sums[causes] = idle[causes]
     longer = min(max(recorded - unrecorded.median_ns, 0.0) / max(float(sums.sum()), 1.0), 1.0)
     parts = _by_cause(sums * longer)
-    return RecorderTime(parts, parts, True)
+    left = dict.fromkeys(parts, 1 - longer)
+    return RecorderTime(parts, parts, True, left)
 
 
 def _of_gaps(profile: ProfileData, inside: WindowGaps, counted: Bools) -> tuple[Floats64, Floats64]:

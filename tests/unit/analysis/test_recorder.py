@@ -11,6 +11,7 @@ import fastprof
 from fastprof.analysis.recorder import recorder_time, unrecorded_step, without_recorder
 from fastprof.api.profile import Profile
 from fastprof.model.metadata import UNRECORDED, Unrecorded
+from fastprof.model.numbers import quantity
 from support import torch_server
 from support.commands import run
 from support.exports import Export
@@ -103,6 +104,68 @@ def test_a_replay_starts_from_the_unrecorded_step(tmp_path):
         row["saved_ns"] for row in as_recorded if row["name"] == "scale host:0.5"
     )
     assert found.facts["host_factor"] == pytest.approx(0.7, abs=0.03)
+
+
+def test_savings_are_parts_of_a_step_without_the_recorder(tmp_path):
+    profile = training(tmp_path, **measured(1_400_000))
+    table, screen = profile.advise(), profile.report("overview")
+    length = table.facts["without_recorder_ns"]
+    assert length == pytest.approx(1_400_000, rel=0.005) and table.facts["step_ns"] == 2_000_000
+    for row in (row for row in table.rows() if row["saving_ns"]):
+        assert row["share"] == pytest.approx(row["saving_ns"] / length, abs=1e-6)
+    assert table.total["share"] == pytest.approx(table.total["saving_ns"] / length, abs=1e-6)
+    assert table.total["saving_ns"] <= length
+    assert "of 1.40 ms a step (without the recorder)" in table.facts["answer"]
+    text = table.text()
+    shown = quantity(length, "ns")
+    assert f"step 2 ms, without the recorder {shown}: all findings together save" in text
+    assert "each saving is replayed without the recorder, after the findings above it" in text
+    assert screen.facts["findings_of_ns"] == length
+    assert f"of a step of {shown} without the recorder" in screen.text()
+    idle = "idle times are as recorded; without the recorder, the GPU is idle 1.2 ms a step"
+    assert idle in screen.lead and idle in profile.report("idle").notes
+    assert idle not in profile.report("whatif").lead
+    page = profile.report().html
+    assert f"{shown} without the recorder" in page
+    assert f"{table.total['share']:.0%} of the {shown} without the recorder" in page
+
+
+def test_savings_are_parts_of_the_recorded_step_where_nothing_else_is_known(tmp_path):
+    for facts in ({}, measured(2_000_000)):  # or the recorder makes no difference
+        table = training(tmp_path, **facts).advise()
+        assert table.facts["without_recorder_ns"] is None
+        assert table.total["share"] == pytest.approx(table.total["saving_ns"] / 2e6, abs=1e-6)
+        assert "of 2.00 ms a step for" in table.facts["answer"]
+
+
+def loading(path: Path, loader: str, **root: Any) -> Profile:
+    """Steps of 1000 us: 350 of a loader, a kernel from 400 on, and a wait for it."""
+    trace = KinetoFile(**root)
+    for step in range(STEPS):
+        at, corr = step * 1000 * US, 2 * step + 1
+        trace.annotation(at, at + 999 * US, f"ProfilerStep#{step + 10}")
+        trace.annotation(at, at + 350 * US, f"enumerate(DataLoader)#{loader}.__next__")
+        trace.launch(at + 380 * US, at + 390 * US, corr)
+        trace.kernel(at + 400 * US, at + 990 * US, corr)
+        trace.launch(at + 395 * US, at + 999 * US, corr + 1, name="cudaDeviceSynchronize")
+    return fastprof.open(trace.write(path / "trace.json"))
+
+
+def test_the_recorder_slows_down_a_loader_in_the_process_only(tmp_path):
+    profile = loading(tmp_path, "_SingleProcessDataLoaderIter", **measured(800_000))
+    within = profile.advise()
+    line = "replayed without the recorder: the host's own time and data loading times 0."
+    assert any(each.startswith(line) for each in profile.report("whatif").lead)
+    (row,) = [row for row in within.rows() if row["id"] == "data-loading"]
+    assert within.facts["without_recorder_ns"] == pytest.approx(800_000, rel=0.01)
+    assert row["saving_ns"] == pytest.approx(350_000 * 0.5, rel=0.05)  # 200 of 400 us remain
+    assert "350 us idle per step" in row["evidence"]
+    assert "without the recorder 175 us" in row["evidence"]
+    # Worker processes are not recorded: their batches come as late without the recorder.
+    workers = loading(tmp_path, "_MultiProcessingDataLoaderIter", **measured(800_000)).advise()
+    (row,) = [row for row in workers.rows() if row["id"] == "data-loading"]
+    assert workers.facts["without_recorder_ns"] is None  # the rest of the host cannot explain it
+    assert row["saving_ns"] == pytest.approx(350_000, rel=0.05)
 
 
 def test_a_slow_step_is_not_the_recorders(tmp_path):

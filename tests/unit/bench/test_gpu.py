@@ -11,6 +11,8 @@ import pytest
 from bench.gpu import __main__ as command
 from bench.gpu import counters, forks, operators, page, parts, plan
 
+import fastprof
+
 H200 = page.RECORDED
 
 
@@ -143,3 +145,14 @@ def test_a_program_runs_on_the_cpu(name):
     environment = os.environ | {"BENCH_GPU_DEVICE": "cpu", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(words, env=environment, capture_output=True, text=True)
     assert not done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("change", page.CHANGES, ids=lambda each: each.changed)
+def test_the_advice_saves_what_was_measured(change):
+    steps = json.loads((H200 / "results.json").read_text())["steps"]
+    profile = fastprof.open(H200 / "traces" / f"{change.program}.json.gz")
+    savings = {row["id"]: row["saving_ns"] / 1e6 for row in profile.advise().head(3).rows()}
+    predicted = sum(savings[finding] for finding in change.findings)
+    # A launch-bound host is not equally fast in each process: the least time of both counts.
+    before, after = (min(steps[name]["ms"]) for name in (change.program, change.changed))
+    assert predicted == pytest.approx(before - after, rel=0.2)

@@ -7,6 +7,7 @@ Python.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
@@ -404,6 +405,25 @@ def _where(groups: Sequence[CallGroup]) -> str:
     return ", ".join(filter(None, [*parts, others]))
 
 
+def cut_tensors(text: str) -> str:
+    """A text with long lists of tensors, as those of the optimizer, cut to their number and first.
+
+    `148 tensors [1024,1024]fp32 ...`
+    """
+    return _TENSORS.sub(_cut, _TUPLES.sub(_cut, text))
+
+
+def _cut(found: re.Match[str]) -> str:
+    tensors = operands(found[0])
+    first = f"[{','.join(map(str, tensors[0].shape))}]{tensors[0].type}"
+    return f"{len(tensors)} tensors {first} ..."
+
+
+_MANY: Final = 9  # tensors in a list that is cut
+_TENSORS: Final = regex(rf"\[[\d,]*\]\w+(?:;\[[\d,]*\]\w+){{{_MANY - 1},}}")
+_TUPLES: Final = regex(rf"T=\[\([\d,]*\)(?:,\([\d,]*\)){{{_MANY - 1},}}\],\[(?:'\w*',?)+\]")
+
+
 def _item(key: str, value: Any) -> str:
     """A label with its value."""
     label = key.removesuffix("_ns").removesuffix("_share").replace("_", " ")
@@ -437,6 +457,19 @@ def spread(parts: Iterable[KernelPart], saving: float) -> dict[int, float]:
     members = list(parts)
     total = sum(part.ns for part in members)
     return {part.id: saving * part.ns / total for part in members if total}
+
+
+def claimed_by(
+    calls: CallGroups, *judges: Callable[[CallGroups], list[CallFinding]]
+) -> frozenset[int]:
+    """The parts (`Part.id`) of which findings of some rules save time."""
+    return frozenset(
+        part
+        for judge in judges
+        for finding in calls.judged(judge)
+        for part, ns in finding.saved.items()
+        if ns > 0
+    )
 
 
 _SIZE: Final = regex(r"(?<!\w)([A-Za-z]\w*)=(\d+)")

@@ -40,7 +40,12 @@ COLUMNS: Final = (
         "time that a step saves by this change after those above it, replayed; unknown for "
         "findings that save no time by themselves; see docs/replay.md",
     ),
-    Heading("share", "step", "share", "this saving, as a share of the step"),
+    Heading(
+        "share",
+        "step",
+        "share",
+        "this saving, as a share of the step; of one without the recorder where that is known",
+    ),
     Heading(
         "is_bound",
         "bound",

@@ -15,9 +15,11 @@ from fastprof.analysis.advice.finding import CannotJudge
 from fastprof.analysis.cells import cells_of
 from fastprof.analysis.gpu_work import Gaps
 from fastprof.analysis.grouping import Floats64, Grouping, group, numbers, texts
+from fastprof.analysis.host.states import State, host_states
 from fastprof.analysis.idle.causes import CAUSES, Cause, Host, Split
 from fastprof.analysis.idle.gaps import WindowGaps, gaps_of_steps, places
 from fastprof.analysis.keys import key_of
+from fastprof.analysis.recorder import left_without_recorder
 from fastprof.analysis.steps.windows import Windows, step_means, windows_of
 from fastprof.model.arrays import Bools, Int64, unique
 from fastprof.model.columns import Values
@@ -29,6 +31,7 @@ from fastprof.profile.program import Program
 from fastprof.profile.steps.kernel_steps import StepsOfKernels
 
 _LEAST_STEPS = 3
+_NOT_IN_GRAPHS = (State.BLOCKING_COPY, State.SYNC, State.DATA_LOADING)
 _STREAM = ("process", "device", "stream")
 
 
@@ -98,6 +101,11 @@ class Facts:
         if means is None:
             return float(np.maximum(numbers(self.profile, "sil"), 0).sum())
         return means.wall
+
+    @cached_property
+    def left(self) -> Mapping[str, float]:
+        """The share of idle time that remains without the recorder, by cause; {} if unknown."""
+        return left_without_recorder(self.profile, self.steps)
 
     @property
     def times(self) -> Mapping[str, float]:
@@ -231,6 +239,19 @@ class Facts:
         same = all(np.array_equal(sequences[0], sequence) for sequence in sequences[1:])
         return len(sequences[0]) if same else 0
 
+    @cached_property
+    def fits_one_graph(self) -> bool:
+        """Whether one graph can replay a step.
+
+        All counted steps launch the same kernels, and the host waits for neither the GPU nor data.
+        """
+        if not self.repeated_kernels:
+            return False
+        begin, end = self.windows.start[self.rows].min(), self.windows.end[self.rows].max()
+        events = kept(self.profile, host_states).events
+        waits = np.concatenate([events[state].start for state in _NOT_IN_GRAPHS])
+        return not bool(((waits >= begin) & (waits < end)).any())
+
     def top(self, column: str, rows: Int64, most: int = 3) -> list[tuple[str, float]]:
         """The values of a key with most time of some kernels, with their share of that time."""
         return top_shares(key_of(self.profile, column).take(rows), self.of_kernels[rows], most)
@@ -342,11 +363,17 @@ class IdleTime(NamedTuple):
         """[counted windows] ns."""
         return self.inside.time_by_cause(Cause(CAUSES.index(cause)))[self.counted]
 
-    def first(self, cause: str, most: int) -> float:
-        """ns per window: of each gap at most so much of a cause."""
+    def first(self, cause: str, most: int, whole: Bools | None = None) -> float:
+        """ns per window: of each gap at most so much of a cause.
+
+        whole : bool [gaps], those of which all of it counts
+        """
         parts, n = self.causes.parts, max(len(self.counted), 1)
-        own = (parts.cause == CAUSES.index(cause)) & self.is_inside[parts.gap]
-        return float(np.minimum(parts.ns[own], most).sum()) / n
+        own = np.flatnonzero((parts.cause == CAUSES.index(cause)) & self.is_inside[parts.gap])
+        ns = np.minimum(parts.ns[own], most)
+        if whole is not None:
+            ns = np.where(whole[parts.gap[own]], parts.ns[own], ns)
+        return float(ns.sum()) / n
 
     def is_mainly(self, *causes: str) -> Bools:
         """[gaps] Whether each is in a counted window and one of these causes takes most."""

@@ -11,11 +11,20 @@ import numpy as np
 
 from fastprof._system.classes import NamedTuple
 from fastprof._system.threads import SecondThread
+from fastprof.analysis.advice.calls import cut_tensors
 from fastprof.analysis.advice.columns import COLUMNS
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import CannotJudge, Finding
 from fastprof.analysis.advice.registry import ENTRY_POINTS, Rule, all_rules
-from fastprof.analysis.advice.savings import Base, Saving, base_of, savings, why_not_replayed
+from fastprof.analysis.advice.savings import (
+    Base,
+    Saving,
+    Step,
+    base_of,
+    savings,
+    step_of,
+    why_not_replayed,
+)
 from fastprof.analysis.grouping import Floats64
 from fastprof.analysis.idle.causes import CAUSES
 from fastprof.analysis.roofline.utilisation import devices_with
@@ -73,25 +82,25 @@ def findings(facts: Facts, least: float | None = None, fail_above: float | None 
     return table_of(facts, plan_of(facts, None if least is None else least / 100), fail_above)
 
 
-def table_of(facts: Facts, planned: Plan, fail_above: float | None = None) -> Table:
+def table_of(facts: Facts, plan: Plan, fail_above: float | None = None) -> Table:
     """The table of a plan."""
-    plan, base, not_judged, problems = planned
-    total = sum(saving.ns for saving in plan)
-    limit = None if fail_above is None else fail_above / 100 * facts.step_ns
-    answer = opening(facts, plan)
+    base, step, answer = plan.base, plan.step, opening(facts, plan)
+    total = sum(saving.ns for saving in plan.savings)
+    limit = None if fail_above is None else fail_above / 100 * step.ns
     return Table(
-        _columns(facts, plan),
+        _columns(plan),
         COLUMNS,
-        lead=(answer, *_lead(facts, plan, base), ""),
-        notes=(*facts.steps.notes, *_not_judged(not_judged), *problems),
-        total={"saving_ns": round(total), "share": total / max(facts.step_ns, 1)},
+        lead=(answer, *_lead(facts, plan), ""),
+        notes=(*facts.steps.notes, *_not_judged(plan.not_judged), *plan.problems),
+        total={"saving_ns": round(total), "share": step.share(total)},
         facts={
             "answer": answer,
             "step_ns": round(facts.step_ns),
+            "without_recorder_ns": round(step.ns) if step.is_unrecorded else None,
             "is_bound": base is None,
             "replayed_steps": None if base is None else len(base.model.rows),
-            "not_judged": [{"id": name, "because": why} for name, why in not_judged.items()],
-            "failed": limit is not None and any(saving.ns > limit for saving in plan),
+            "not_judged": [{"id": name, "because": why} for name, why in plan.not_judged.items()],
+            "failed": limit is not None and any(saving.ns > limit for saving in plan.savings),
         },
     )
 
@@ -103,12 +112,14 @@ class Plan(NamedTuple):
     ----------
     savings : of each finding
     base : the run that is replayed; None if savings are bounds
+    step : what savings are parts of
     not_judged : why the capture does not suffice for a rule, by its id
     problems : with packages of rules, one line each
     """
 
     savings: list[Saving]
     base: Base | None
+    step: Step
     not_judged: dict[str, str]
     problems: list[str]
 
@@ -123,7 +134,8 @@ def plan_of(facts: Facts, least: float | None = None) -> Plan:
         building = second.submit(base_of, facts)
         results, not_judged = _judged(facts)
         base = building.result()
-    return Plan(savings(facts, results, base, least), base, not_judged, problems)
+    plan = savings(facts, results, base, least)
+    return Plan(plan, base, step_of(facts, base), not_judged, problems)
 
 
 def _judged(facts: Facts) -> tuple[list[tuple[Rule, Finding]], dict[str, str]]:
@@ -139,16 +151,17 @@ def _judged(facts: Facts) -> tuple[list[tuple[Rule, Finding]], dict[str, str]]:
     return results, not_judged
 
 
-def _columns(facts: Facts, plan: list[Saving]) -> dict[str, ColumnData]:
-    none = [not saving.is_timed for saving in plan]
-    ns = np.array([saving.ns for saving in plan], np.float64)
-    alone = np.array([saving.alone for saving in plan], np.float64)
-    findings = [saving.finding for saving in plan]
+def _columns(plan: Plan) -> dict[str, ColumnData]:
+    planned = plan.savings
+    none = [not saving.is_timed for saving in planned]
+    ns = np.array([saving.ns for saving in planned], np.float64)
+    alone = np.array([saving.alone for saving in planned], np.float64)
+    findings = [saving.finding for saving in planned]
     return {
-        "id": texts([saving.rule.id for saving in plan]),
+        "id": texts([saving.rule.id for saving in planned]),
         "saving_ns": _whole(ns, none),
-        "share": Floats(np.where(none, np.nan, ns / max(facts.step_ns, 1))),
-        "is_bound": Ints(np.array([saving.is_bound for saving in plan], np.int64)),
+        "share": Floats(np.where(none, np.nan, ns / max(plan.step.ns, 1))),
+        "is_bound": Ints(np.array([saving.is_bound for saving in planned], np.int64)),
         "confidence": texts([finding.confidence for finding in findings]),
         "where": texts([finding.where or None for finding in findings]),
         "what": texts([finding.what for finding in findings]),
@@ -157,7 +170,7 @@ def _columns(facts: Facts, plan: list[Saving]) -> dict[str, ColumnData]:
         "why": texts([finding.why or None for finding in findings]),
         "alone_ns": Ints(np.where(none, -1, alone.round()).astype(np.int64)),
         "together": texts(
-            [",".join(f"{i + 1}" for i in saving.together) or None for saving in plan]
+            [",".join(f"{i + 1}" for i in saving.together) or None for saving in planned]
         ),
     }
 
@@ -169,22 +182,23 @@ def _whole(ns: Floats64, none: list[bool]) -> Ints:
     return Ints(np.where(none, -1, result))
 
 
-def _lead(facts: Facts, plan: list[Saving], base: Base | None) -> Iterator[str]:
+def _lead(facts: Facts, plan: Plan) -> Iterator[str]:
     """The step, and each finding in words."""
     gpus = gpu_names(facts.profile.about, facts.profile.column("device"))
+    base, step = plan.base, plan.step
     yield ", ".join(filter(None, [gpus, facts.steps.description]))
     length = quantity(round(facts.step_ns), "ns")
-    step = f"{facts.steps.unit} {length}"
-    if not facts.has_times:
-        step = f"GPU time {length}"
-    total = sum(saving.ns for saving in plan)
-    yield f"{step}: {saved_text(total, total / max(facts.step_ns, 1), base is None)}"
+    text = f"{facts.steps.unit} {length}" if facts.has_times else f"GPU time {length}"
+    if step.is_unrecorded:
+        text += f", without the recorder {quantity(round(step.ns), 'ns')}"
+    total = sum(saving.ns for saving in plan.savings)
+    yield f"{text}: {saved_text(total, step.share(total), base is None)}"
     if total:
         yield _basis(facts, base)
-    for number, saving in enumerate(plan, 1):
+    for number, saving in enumerate(plan.savings, 1):
         finding = saving.finding
         yield ""
-        yield f"{number}. {saving.rule.id}{_saves(facts, saving)}: {finding.what}"
+        yield f"{number}. {saving.rule.id}{_saves(step, saving)}: {finding.what}"
         if saving.together and saving.together[0] == number - 1:
             names = _listed([f"{place + 1}" for place in saving.together])
             ns = quantity(round(saving.ns * len(saving.together)), "ns")
@@ -194,7 +208,7 @@ def _lead(facts: Facts, plan: list[Saving], base: Base | None) -> Iterator[str]:
         if finding.evidence:
             yield f"- evidence: {finding.evidence}"
         if finding.where:
-            yield f"- where: {finding.where}"
+            yield f"- where: {cut_tensors(finding.where)}"
         yield f"- remedy: {finding.remedy}"
         why = f": {finding.why}" if finding.why else ""
         yield f"- confidence: {finding.confidence}{why}"
@@ -216,16 +230,16 @@ def _basis(facts: Facts, base: Base | None) -> str:
     if base.model.profile is not facts.profile:
         numbers = base.model.steps.number[base.model.rows]
         part = f" on {len(numbers)} of {len(facts.steps)} steps, #{numbers[0]} to #{numbers[-1]}"
-    return f"each saving is replayed{part}, after the findings above it"
+    without = " without the recorder" if base.is_unrecorded else ""
+    return f"each saving is replayed{part}{without}, after the findings above it"
 
 
-def _saves(facts: Facts, saving: Saving) -> str:
+def _saves(step: Step, saving: Saving) -> str:
     """What a finding saves, in brackets."""
     if not saving.is_timed:
         return ""
     verb = "at most" if saving.is_bound else "saves"
-    share = saving.ns / max(facts.step_ns, 1)
-    return f" ({verb} {quantity(round(saving.ns), 'ns')}, {share:.0%})"
+    return f" ({verb} {quantity(round(saving.ns), 'ns')}, {step.share(saving.ns):.0%})"
 
 
 def _listed(words: Sequence[str]) -> str:
@@ -247,12 +261,13 @@ _BUSY: Final = 0.9  # of a step; the rest is hardly worth a change
 _MOSTLY: Final = 0.5  # of the busy time
 _NEAR: Final = 0.6  # of the practical roof
 _MORE: Final = 1.02  # times the time concerned: the rest comes from launches that are earlier
+_MORE_ESTIMATED: Final = 1.1  # the same where idle time without the recorder is an estimate
 _AHEAD: Final = "run ahead"
 _HARDLY: Final = 0.01  # of the time in which the host makes calls
 _KNOWN: Final = 0.8  # of the GPU time; with less, the roof says little
 
 
-def opening(facts: Facts, savings: Sequence[Saving]) -> str:
+def opening(facts: Facts, plan: Plan) -> str:
     """At most two sentences, from the first finding of the plan.
 
     Without one that saves enough: how close the step is to what the GPU can do, or what to record.
@@ -261,48 +276,52 @@ def opening(facts: Facts, savings: Sequence[Saving]) -> str:
         profile = facts.profile
         missing = advice_on(profile.about, profile.contents, "op").removesuffix(".")
         return f"{missing[:1].upper()}{missing[1:]}."
+    savings, step = plan.savings, plan.step
     first = savings[0] if savings else None
     told = next((s.finding.cause for s in savings if not s.is_timed and s.finding.cause), "")
-    if first is not None and first.ns >= _LARGE * facts.step_ns:
+    if first is not None and first.ns >= _LARGE * step.ns:
         if not told:
-            return f"{_cause(facts, first.finding)} {_effect(facts, first)}"
-        return f"{told} Of the rest, {first.rule.id} saves most: about {_saved(facts, first.ns)}."
-    return told or _without_work(facts) or _close(facts)
+            return f"{_cause(facts, step, first.finding)} {_effect(facts, step, first)}"
+        return f"{told} Of the rest, {first.rule.id} saves most: about {_saved(step, first.ns)}."
+    return told or _without_work(facts) or _close(facts, step)
 
 
-def _cause(facts: Facts, finding: Finding) -> str:
+def _cause(facts: Facts, step: Step, finding: Finding) -> str:
     """What takes the time."""
     text = finding.cause or f"{finding.what.removesuffix('.')}: {{time}}."
-    return text.replace("{time}", part_of_step(facts, _concerned(facts, finding)))
+    return text.replace("{time}", part_of_step(facts, _concerned(facts, step, finding), step))
 
 
-def _concerned(facts: Facts, finding: Finding) -> float:
+def _concerned(facts: Facts, step: Step, finding: Finding) -> float:
     """ns a step of the kernels and of the idle time that a finding is about."""
     rows = np.asarray(finding.kernels, np.int64)
     of_gpu = facts.own_ns(rows) if len(rows) else 0.0
-    return min(of_gpu + sum(finding.idle_ns.values()), facts.step_ns)
+    left = facts.left if step.is_unrecorded else {}
+    idle = sum(ns * left.get(cause, 1.0) for cause, ns in finding.idle_ns.items())
+    return min(of_gpu + idle, step.ns)
 
 
-def _effect(facts: Facts, saving: Saving) -> str:
+def _effect(facts: Facts, step: Step, saving: Saving) -> str:
     """What a change saves, and with those that it needs."""
     finding, share = saving.finding, "at most" if saving.is_bound else "about"
     unit = "a step" if facts.has_steps else "the capture"
     text = finding.effect or f"Without this, {unit} would take {{saving}} less."
     own = saving.alone if saving.together else saving.ns
-    more = own > _MORE * _concerned(facts, finding)
+    most = _MORE_ESTIMATED if step.is_unrecorded else _MORE
+    more = own > most * _concerned(facts, step, finding)
     if more and "{saving}" in text and _AHEAD not in text:
         text = f"{text.removesuffix('.')}, as the host would {_AHEAD}."
     if saving.together:
         others = len(saving.together) - 1
         following = "the next finding" if others == 1 else f"the next {others} findings"
-        all_of_them = _saved(facts, saving.ns * len(saving.together))
+        all_of_them = _saved(step, saving.ns * len(saving.together))
         text = f"{text.removesuffix('.')}; with {following}, {all_of_them}."
-    return text.replace("{saving}", f"{share} {_saved(facts, own)}")
+    return text.replace("{saving}", f"{share} {_saved(step, own)}")
 
 
-def _saved(facts: Facts, ns: float) -> str:
+def _saved(step: Step, ns: float) -> str:
     """A time in the unit of a step."""
-    return f"{rounded(ns, facts.step_ns)} {scale_of('ns', facts.step_ns).name}"
+    return f"{rounded(ns, step.ns)} {scale_of('ns', step.ns).name}"
 
 
 def _without_work(facts: Facts) -> str:
@@ -313,7 +332,8 @@ def _without_work(facts: Facts) -> str:
     length = float(api.start.max() - api.start.min())
     if facts.times["busy_ns"] > _HARDLY * length:
         return ""
-    times = f"{_saved(facts, facts.times['busy_ns'])} in {quantity(round(length), 'ns')} of calls"
+    busy = _saved(Step(facts.step_ns), facts.times["busy_ns"])
+    times = f"{busy} in {quantity(round(length), 'ns')} of calls"
     if any("StreamBeginCapture" in name for name in api.name.values):
         return (
             "The host captures a graph, whose work the GPU does when it is replayed; here it works "
@@ -322,7 +342,7 @@ def _without_work(facts: Facts) -> str:
     return f"The GPU works only {times}: record while it does the work that is to be judged."
 
 
-def _close(facts: Facts) -> str:
+def _close(facts: Facts, step: Step) -> str:
     """No finding saves much: why not."""
     unit = "step" if facts.has_steps else "capture"
     if not facts.has_times:
@@ -330,9 +350,10 @@ def _close(facts: Facts) -> str:
         if "start" not in facts.profile.names:
             missing = "dict lines contain no times: the original trace shows what the GPU waits for"
         return f"No finding saves more than {_percent(_LARGE)} of the GPU time, and {missing}."
-    busy = facts.times["busy_ns"] / facts.step_ns
+    busy = min(step.share(facts.times["busy_ns"]), 1.0)
     if busy < _BUSY:
-        return f"The GPU is idle {part_of_step(facts, facts.times['idle_ns'])}{_why_idle(facts)}."
+        idle = part_of_step(facts, step.ns * (1 - busy), step)
+        return f"The GPU is idle {idle}{_why_idle(facts)}."
     is_busy = f"busy {_percent(busy)} of the {unit}"
     for name, does in (("copy", "only copies"), ("communication", "only communicates")):
         share = facts.times[f"exposed_{name}_ns"] / facts.times["busy_ns"]
@@ -417,11 +438,13 @@ _MOSTLY_IDLE: Final = 0.5  # of the time of a cause, from which a place is its p
 _LEAST: Final = 0.1  # of the time of a cause; places below are not named
 
 
-def part_of_step(facts: Facts, ns: float) -> str:
-    """`47 of 209 ms a step`."""
-    step, scale = facts.step_ns, scale_of("ns", facts.step_ns)
+def part_of_step(facts: Facts, ns: float, step: Step | None = None) -> str:
+    """`47 of 209 ms a step`; of a step as recorded if None."""
+    step = step or Step(facts.step_ns)
     every = " a step" if facts.has_steps else ""
-    return f"{rounded(ns, step)} of {rounded(step, step)} {scale.name}{every}"
+    without = " (without the recorder)" if step.is_unrecorded else ""
+    unit = scale_of("ns", step.ns).name
+    return f"{rounded(ns, step.ns)} of {rounded(step.ns, step.ns)} {unit}{every}{without}"
 
 
 def rounded(ns: float, step: float) -> str:

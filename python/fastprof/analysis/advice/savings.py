@@ -19,7 +19,6 @@ from fastprof.analysis.idle.gaps import gaps_of_steps
 from fastprof.analysis.replay import changes as host_changes
 from fastprof.analysis.replay.changes import calibrated, overlapped
 from fastprof.analysis.replay.graph import CALL
-from fastprof.analysis.replay.host_time import HostTime
 from fastprof.analysis.replay.late_launches import late_launches
 from fastprof.analysis.replay.model import Model, rounded
 from fastprof.analysis.replay.runs import Weights
@@ -59,12 +58,41 @@ class Base(NamedTuple):
     weights : those from which changes start
     wall : the mean length of its steps in a replay without changes, ns, more than 0
     recorded : the same as recorded
+    is_unrecorded : whether it is without the recorder
     """
 
     model: Model
     weights: Weights
     wall: float
     recorded: float
+    is_unrecorded: bool
+
+
+class Step(NamedTuple):
+    """The step that savings are parts of.
+
+    Parameters
+    ----------
+    ns : its length: without the recorder if that is known, else as recorded
+    is_unrecorded : whether it is without the recorder
+    """
+
+    ns: float
+    is_unrecorded: bool = False
+
+    def share(self, ns: float) -> float:
+        """A part of it."""
+        return ns / max(self.ns, 1)
+
+
+def step_of(facts: Facts, base: Base | None) -> Step:
+    """The mean step; of a part of the run that is replayed, scaled to that of the whole run."""
+    if base is None or not base.is_unrecorded or base.wall > (1 - _SHORTER) * base.recorded:
+        return Step(facts.step_ns)
+    return Step(facts.step_ns * base.wall / base.recorded, True)
+
+
+_SHORTER: Final = 0.005  # of the step, from which the recorder makes a difference
 
 
 def base_of(facts: Facts) -> Base | None:
@@ -75,9 +103,9 @@ def base_of(facts: Facts) -> Base | None:
     if not len(model.rows):
         return None
     recorded, start = model.mean(model.run(model.base).wall), calibrated(model, facts.steps)
-    return (
-        Base(model, start.weights, start.wall, recorded) if min(start.wall, recorded) > 0 else None
-    )
+    if min(start.wall, recorded) <= 0:
+        return None
+    return Base(model, start.weights, start.wall, recorded, start.factor is not None)
 
 
 def why_not_replayed(facts: Facts) -> str:
@@ -152,8 +180,9 @@ class PlannedRun:
     def __init__(self, facts: Facts, base: Base, findings: Sequence[Finding]) -> None:
         self._model, self._wall = base.model, base.wall
         self._scale = facts.step_ns / base.recorded  # a part of the run may be replayed
-        self._weights = base.weights
-        self._late = late_launches(base.model, gaps_of_steps(facts.profile, facts.steps))
+        self._start = self._weights = base.weights
+        gaps = gaps_of_steps(facts.profile, facts.steps)
+        self._late = late_launches(base.model, gaps, base.weights)
         self._claims = [finding.gpu_ns + sum(finding.idle_ns.values()) for finding in findings]
         self._changes = [_change(facts, base.model, finding) for finding in findings]
 
@@ -179,8 +208,35 @@ class PlannedRun:
     def _with(self, numbers: Iterable[int]) -> Weights:
         weights = self._weights
         for number in numbers:
-            weights = _changed(self._model, self._late, weights, self._changes[number])
+            weights = self._changed(weights, self._changes[number])
         return weights
+
+    def _changed(self, weights: Weights, change: _Change) -> Weights:
+        """The run without the time that a finding claims."""
+        model = self._model
+        if change.saved and change.overlaps:
+            weights = overlapped(model, weights, _flags(model, change.rows))[0]
+        elif change.saved:
+            weights = _shorter(model, weights, change.rows, 1 - change.saved)
+        if change.without_launches:
+            weights = _without_launches(model, weights, change.rows, change.saved)
+        for cause, share in change.idle.items():
+            weights = self._without_idle(weights, cause, share)
+        return weights
+
+    def _without_idle(self, weights: Weights, cause: str, share: float) -> Weights:
+        """The run without a share of the time of a cause, of what the findings before it left."""
+        if cause in _WAITS:
+            return host_changes.without_sync(self._model, weights)[0]
+        if cause not in CAUSES:
+            return weights
+        number = CAUSES.index(cause)
+        left, all_of_it = weights.left[number], self._start.left[number]
+        if not left:
+            return weights
+        time = self._model.host_time if number < len(State) else self._late
+        factor = max(left - share * all_of_it, 0.0) / left
+        return host_changes.time_scaled(time, weights, {number}, factor)[0]
 
     def _replayed(self, weights: Weights) -> float:
         """The mean step; no change makes it longer."""
@@ -251,19 +307,6 @@ def _change(facts: Facts, model: Model, finding: Finding) -> _Change:
     return _Change(model.rows_of(rows), saved, finding.overlaps, launches, shares)
 
 
-def _changed(model: Model, late: HostTime, weights: Weights, change: _Change) -> Weights:
-    """The run without the time that a finding claims."""
-    if change.saved and change.overlaps:
-        weights = overlapped(model, weights, _flags(model, change.rows))[0]
-    elif change.saved:
-        weights = _shorter(model, weights, change.rows, 1 - change.saved)
-    if change.without_launches:
-        weights = _without_launches(model, weights, change.rows, change.saved)
-    for cause, share in change.idle.items():
-        weights = _without_idle(model, late, weights, cause, share)
-    return weights
-
-
 def _without_launches(model: Model, weights: Weights, rows: Int64, saved: float) -> Weights:
     """Kernels without launches if all their time is saved, else launched together."""
     change = host_changes.removed if saved == 1.0 else host_changes.as_graph
@@ -302,23 +345,6 @@ def _share_of_cause(facts: Facts, cause: str, ns: float) -> float:
     return min(ns / total, 1.0) if total else 1.0
 
 
-def _without_idle(
-    model: Model, late: HostTime, weights: Weights, cause: str, share: float
-) -> Weights:
-    """The run without a share of the time of a cause, of what the findings before it left."""
-    if cause in _WAITS:
-        return host_changes.without_sync(model, weights)[0]
-    if cause not in CAUSES:
-        return weights
-    number = CAUSES.index(cause)
-    left = weights.left[number]
-    if not left:
-        return weights
-    time = model.host_time if number < len(State) else late
-    factor = max(left - share, 0.0) / left
-    return host_changes.time_scaled(time, weights, {number}, factor)[0]
-
-
 class Saving(NamedTuple):
     """A finding with what it saves.
 
@@ -354,12 +380,10 @@ def savings(
     base : the run to replay; without one, savings are bounds
     least : smallest saving, as a share of the step; None for that of each rule
     """
-    every = [Saving(rule, finding) for rule, finding in found]
-    bounds = [
-        bound for bound in _bounds(facts, every) if bound.alone >= _least(facts, bound, least)
-    ]
+    every, step = [Saving(rule, finding) for rule, finding in found], step_of(facts, base)
+    bounds = [bound for bound in _bounds(facts, every) if bound.alone >= _least(step, bound, least)]
     untimed = [saving for saving in every if not saving.is_timed]
-    wanted = [_least(facts, bound, least) for bound in bounds]
+    wanted = [_least(step, bound, least) for bound in bounds]
     if base is None:
         enough = (bound for bound, ns in zip(bounds, wanted, strict=True) if bound.ns >= ns)
         return [*enough, *untimed]
@@ -373,9 +397,9 @@ def savings(
     ]
 
 
-def _least(facts: Facts, saving: Saving, least: float | None) -> float:
+def _least(step: Step, saving: Saving, least: float | None) -> float:
     """The smallest saving that is listed, ns: what is concerned is at least as long."""
-    return max((saving.rule.least if least is None else least) * facts.step_ns, 1.0)
+    return max((saving.rule.least if least is None else least) * step.ns, 1.0)
 
 
 def _bounds(facts: Facts, every: list[Saving]) -> list[Saving]:

@@ -87,7 +87,7 @@ def overview(
     more: dict[str, Any] = {
         "answer": table.facts["answer"],
         **of_steps,
-        "findings_of_ns": round(facts.step_ns),
+        "findings_of_ns": table.facts["without_recorder_ns"] or round(facts.step_ns),
         "next": [command for command, _ in commands],
     }
     step = tables["ops"].total.get("step_ns"), of_steps.get("step_busy_ns")
@@ -334,7 +334,9 @@ class Overview(Tables):
     def _step(self) -> str:
         unit = self.facts["steps"]["unit"]
         name = "a step" if unit == "step" else f"the {unit}"
-        return f"{name} of {quantity(self.facts['findings_of_ns'], 'ns')}"
+        is_unrecorded = self["findings"].facts["without_recorder_ns"] is not None
+        without = " without the recorder" if is_unrecorded else ""
+        return f"{name} of {quantity(self.facts['findings_of_ns'], 'ns')}{without}"
 
     def _next(self, width: int) -> Iterator[str]:
         """Commands, and what they show where a line has room for it."""

@@ -17,7 +17,7 @@ from fastprof.analysis.grouping import Floats64, numbers, texts
 from fastprof.analysis.host.states import State
 from fastprof.analysis.key_names import condition
 from fastprof.analysis.keys import key_of
-from fastprof.analysis.recorder import unrecorded_step
+from fastprof.analysis.recorder import stretches_loading, unrecorded_step
 from fastprof.analysis.replay.columns import scaling
 from fastprof.analysis.replay.graph import CALL, RETURN, WORK, pids_of
 from fastprof.analysis.replay.host_time import HostTime
@@ -583,7 +583,8 @@ class Calibrated(NamedTuple):
     ----------
     weights : those of `Model.base` where nothing is known
     wall : mean length of a step of its replay, ns
-    factor : what remains of the host's own time; None where nothing is known
+    factor : what remains of the host's own time, and of data loading in the process; None where
+        nothing is known
     """
 
     weights: Weights
@@ -594,6 +595,8 @@ class Calibrated(NamedTuple):
 def calibrated(model: Model, steps: StepsOfKernels) -> Calibrated:
     """Scale the host's own time until the median replayed step is as long as the unrecorded one.
 
+    Data loading is scaled too, unless worker processes load, which the recorder does not slow down.
+
     The run as recorded, if unrecorded steps were not measured or not shorter, or if no plausible
     factor explains them.
 
@@ -603,21 +606,24 @@ def calibrated(model: Model, steps: StepsOfKernels) -> Calibrated:
     measured = unrecorded_step(model.whole, steps)
     if measured is None or measured.median_ns >= typical:
         return recorded
+    states = {State.DATA_LOADING} if stretches_loading(model.whole) else set()
     wanted, least, most = measured.median_ns, _LEAST, 1.0
-    result, typical = _scaled(model, least)
+    result, typical = _scaled(model, least, states)
     if typical > wanted * (1 + _CLOSE):
         return recorded
     for _ in range(_HALVINGS):
         if abs(typical - wanted) <= _CLOSE * wanted:
             break
         middle = (least + most) / 2
-        result, typical = _scaled(model, middle)
+        result, typical = _scaled(model, middle, states)
         least, most = (middle, most) if typical < wanted else (least, middle)
     return result
 
 
-def _scaled(model: Model, factor: float) -> tuple[Calibrated, float]:
-    return _replayed(model, host_scaled(model, model.base, factor)[0], factor)
+def _scaled(model: Model, factor: float, states: Collection[State]) -> tuple[Calibrated, float]:
+    """The host's own time, and that in some states, times a factor."""
+    weights = host_scaled(model, model.base, factor)[0]
+    return _replayed(model, states_scaled(model, weights, states, factor)[0], factor)
 
 
 def _replayed(model: Model, weights: Weights, factor: float | None) -> tuple[Calibrated, float]:

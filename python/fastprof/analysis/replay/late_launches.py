@@ -13,7 +13,7 @@ from fastprof.analysis.idle.gaps import WindowGaps
 from fastprof.analysis.replay.graph import CALL, RETURN
 from fastprof.analysis.replay.host_time import HostTime, Spent
 from fastprof.analysis.replay.model import Model
-from fastprof.analysis.replay.runs import NO_EDGE
+from fastprof.analysis.replay.runs import NO_EDGE, Weights
 from fastprof.model.arrays import Bools, Int32, Int64
 
 # Causes in no `State`: the host prepares the launch, or the launch takes a while to begin.
@@ -22,19 +22,22 @@ _CAUSES: Final = (
 )  # fmt: skip
 
 
-def late_launches(model: Model, idle: WindowGaps) -> HostTime:
+def late_launches(model: Model, idle: WindowGaps, start: Weights | None = None) -> HostTime:
     """The host's own time, by the `Cause` of the gaps that end with its launches.
 
     Each gap takes its ns from the calls that lead to the launch of the work after it, and from the
     time between them: since the launch after the gap before, since the thread waited, or since
     another thread handed over. Their time in any `State` remains. So no more host time is late than
     the GPU is idle: without it, the steps are shorter by at most that.
+
+    start : the run from which changes start, of whose host time the same shares are late; None for
+        the run as recorded
     """
     graph = model.graph
     node, cause, ns = _wanted(model, idle)
     host = _in_order(model)
     segment, is_own = _segments(model, host, node)
-    before, own = _available(model)
+    before, own = _available(model, model.base)
     before, own = np.where(is_own, before[host], 0), np.where(is_own, own[host], 0)
     n = int(segment.max(initial=-1)) + 1
     place = np.full(len(graph), -1, np.int64)
@@ -44,6 +47,8 @@ def late_launches(model: Model, idle: WindowGaps) -> HostTime:
     available = np.bincount(segment, before + own, n)
     share = wanted
     share /= np.maximum(np.maximum(available, wanted.sum(axis=1)), 1)[:, None]
+    if start is not None:
+        before, own = (np.where(is_own, ns[host], 0) for ns in _available(model, start))
     return HostTime(_spent(host, before, share, segment), _spent(host, own, share, segment))
 
 
@@ -91,12 +96,11 @@ def _segments(model: Model, host: Int64, launches: Int32) -> tuple[Int64, Bools]
     return np.cumsum(begins) - 1, ~is_wait
 
 
-def _available(model: Model) -> tuple[Int64, Int64]:
+def _available(model: Model, weights: Weights) -> tuple[Int64, Int64]:
     """[nodes] The host's own time before calls and in them, in no `State`, ns."""
-    base, n = model.base, len(model.graph)
-    in_calls = model.host_time.own.sums(n, base.left)
-    before = np.maximum(base.before - model.in_states(base), 0)
-    return before, np.maximum(base.duration - in_calls, 0)
+    in_calls = model.host_time.own.sums(len(model.graph), weights.left)
+    before = np.maximum(weights.before - model.in_states(weights), 0)
+    return before, np.maximum(weights.duration - in_calls, 0)
 
 
 def _spent(host: Int64, ns: Int64, share: Floats64, segment: Int64) -> Spent:

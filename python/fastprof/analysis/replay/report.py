@@ -197,9 +197,12 @@ def _lead(
         f"{what} {quantity(round(recorded), 'ns')}; replayed without changes "
         f"{quantity(round(replayed), 'ns')}, largest difference of a {what} {off:.2%}"
     )
-    yield from recorder_lines(profile, steps)
+    yield from recorder_lines(profile, steps, has_idle=False)
     if start.factor is not None:
-        yield f"replayed without the recorder: the host's own time times {start.factor:.2g}"
+        loading = " and data loading" * any(left < 1 for left in start.weights.left)
+        yield (
+            f"replayed without the recorder: the host's own time{loading} times {start.factor:.2g}"
+        )
     total = sum(path.by_resource().values())
     shares = sorted(path.by_resource().items(), key=lambda pair: -pair[1])
     parts = [f"{name} {ns / total:.0%}" for name, ns in shares if 0 < ns >= 0.005 * total]

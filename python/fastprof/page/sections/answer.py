@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from fastprof.analysis.advice.calls import cut_tensors
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import CannotJudge, Finding
 from fastprof.analysis.advice.report import first_calls, plan_of, table_of
@@ -18,6 +19,7 @@ from fastprof.analysis.steps.windows import ProcessLane, times_of
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.numbers import quantity
 from fastprof.model.table import Table
+from fastprof.model.table import texts as text_column
 from fastprof.page.section import Card, Chart, Fact, PageSource, Section
 from fastprof.profile.recording_hints import advice_on
 
@@ -45,12 +47,14 @@ def section(source: PageSource) -> Section:
     if facts.has_times:
         charts, without = step_bars(facts)
         missing += without
-    shown = replace(table, lead=(), total={}).select([*_shown_keys(table)])
+    where = text_column([text and cut_tensors(text) for text in table["where"].tolist()])
+    columns = {**table.columns, "where": where}
+    shown = replace(table, lead=(), total={}, columns=columns).select([*_shown_keys(table)])
     return Section(
         "answer",
         "The answer",
         [table.facts["answer"], *first_calls(facts)],
-        facts=[*_of_step(source), *_of_savings(facts, table)],
+        facts=[*_of_step(source, table), *_of_savings(facts, table)],
         charts=charts,
         cards=list(_cards(table, finds)),
         tables=[("All findings", shown)] if table.n_rows > _CARDS else [],
@@ -64,14 +68,17 @@ def _shown_keys(table: Table) -> Iterator[str]:
     yield from ("id", "saving_ns", "share", "confidence", *together, "what", "where", "remedy")
 
 
-def _of_step(source: PageSource) -> Iterator[Fact]:
+def _of_step(source: PageSource, table: Table) -> Iterator[Fact]:
     facts = source.facts
     unit = facts.steps.unit
     if not facts.has_times:
         yield Fact("GPU time", quantity(facts.step_ns, "ns"), "dict lines contain no times")
         return
     step, times = facts.step_ns, facts.times
-    yield Fact(unit.capitalize(), quantity(step, "ns"), _averaged(facts))
+    less = table.facts["without_recorder_ns"]
+    without = f"{quantity(less, 'ns')} without the recorder" if less is not None else ""
+    detail = "; ".join(filter(None, [_averaged(facts), without]))
+    yield Fact(unit.capitalize(), quantity(step, "ns"), detail)
     busy, idle = times["busy_ns"], times["idle_ns"]
     length = max(step, 1.0)
     yield Fact("GPU busy", f"{busy / length:.1%}", quantity(busy, "ns"), busy / length)
@@ -107,7 +114,10 @@ def _of_savings(facts: Facts, table: Table) -> Iterator[Fact]:
     saving, share = table.total["saving_ns"], table.total["share"]
     if saving:
         name = "Findings save at most" if table.facts["is_bound"] else "Findings save"
-        yield Fact(name, quantity(saving, "ns"), f"{share:.0%} of the {facts.steps.unit}")
+        whole, length = f"the {facts.steps.unit}", table.facts["without_recorder_ns"]
+        if length is not None:
+            whole = f"the {quantity(length, 'ns')} without the recorder"
+        yield Fact(name, quantity(saving, "ns"), f"{share:.0%} of {whole}")
 
 
 def _find(facts: Facts, finding: Finding) -> str:
@@ -136,7 +146,7 @@ def _cards(table: Table, finds: list[str]) -> Iterator[Card]:
 
 def _text(row: dict[str, Any], name: str) -> str:
     why = f": {row['why']}" if name == "confidence" and row["why"] else ""
-    return f"{row[name]}{why}"
+    return f"{cut_tensors(row[name])}{why}"
 
 
 def _missing(facts: Facts) -> Iterator[str]:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import fastprof
-from fastprof.analysis.advice.calls import operands, sizes, type_of
+from fastprof.analysis.advice.calls import cut_tensors, operands, sizes, type_of
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import CannotJudge
 from fastprof.analysis.advice.registry import all_rules
@@ -118,11 +118,11 @@ def test_padded_sizes():
     assert [padded_size(size) for size in (50257, 257, 250, 17, 8)] == [50304, 320, 256, 24, 8]
 
 
-def attention(heads=16, tokens=512, inner=64, *, softmax=None, between=()):
+def attention(heads=16, tokens=512, inner=64, *, softmax=None, between=(), capture=None):
     """Products around a softmax; `between` are operators on the scores."""
     scores = [heads, tokens, tokens]
     keys, values = [heads, inner, tokens], [heads, tokens, inner]
-    capture = Capture()
+    capture = capture or Capture()
     shapes = {"type_": "c10::BFloat16"}
     name = HGEMM.replace("fp16", "bf16")
     capture.run("aten::bmm", (name, 100_000), **tensors(values, keys, **shapes))
@@ -139,6 +139,16 @@ def test_attention_that_writes_its_scores(found):
     assert finding.gpu_ns == pytest.approx(400_000 - fused)
     assert "scaled_dot_product_attention" in finding.remedy
     assert len(finding.kernels) == 3
+
+
+def test_attention_that_a_checkpoint_computes_again_is_one_finding(found):
+    once, capture = only(found(attention(), "unfused-attention")), attention()
+    begin = capture.at
+    attention(capture=capture, between=["aten::dropout"])  # else the kernels repeat, as steps do
+    capture.op(begin, capture.at, "CheckpointFunctionBackward")
+    both = only(found(capture, "unfused-attention"))
+    assert len(both.kernels) == 7
+    assert both.gpu_ns == pytest.approx(2 * once.gpu_ns + 50_000)
 
 
 def test_work_on_the_scores_is_fused_too(found):
@@ -167,6 +177,64 @@ def test_the_backward_pass_of_attention(found):
     finding = only(found(capture, "unfused-attention"))
     assert len(finding.kernels) == 6
     assert 900_000 < finding.gpu_ns < 1_300_000
+
+
+BF16 = "c10::BFloat16"
+B, HEADS, SEQ, INNER = 2, 8, 512, 64
+SCORES, TRANSPOSED, MATRIX = [B, HEADS, SEQ, SEQ], [B, HEADS, INNER, SEQ], [B, HEADS, SEQ, INNER]
+
+
+def under_autocast():
+    """Attention as product, div, masked_fill, softmax in fp32 with casts, product; and backward."""
+    capture, bf16 = Capture(), BF16
+    product = (HGEMM.replace("fp16", "bf16"), 100_000)
+    cast, pointwise, softmax = (CAST, 200_000), (ELEMENTWISE, 50_000), (SOFTMAX, 150_000)
+    copy = ("Memcpy DtoD (Device -> Device)", 40_000)
+    calls = [
+        ("matmul", [bf16, bf16], [product], [product, product], [MATRIX, TRANSPOSED]),
+        ("div", [bf16], [pointwise], [pointwise], [SCORES]),
+        ("masked_fill", [bf16, "bool"], [copy, pointwise], [copy, pointwise], [SCORES, [SEQ, SEQ]]),
+        ("softmax", [bf16], [cast, softmax], [softmax, cast], [SCORES]),
+        ("matmul", [bf16, bf16], [cast, product], [product, product, cast], [SCORES, MATRIX]),
+    ]
+    for seq, (name, types, forward, _, dims) in enumerate(calls, 1):
+        capture.run(f"aten::{name}", *forward, dims=dims, types=types, seq=seq)
+    for seq, (_, _, _, backward, _) in reversed(list(enumerate(calls, 1))):
+        capture.run(ENGINE + "BmmBackward0", *backward, seq=seq)
+    return capture
+
+
+def test_attention_under_autocast_with_its_backward_pass(found):
+    finding = only(found(under_autocast(), "unfused-attention"))
+    flops, moved = 2 * 2 * B * HEADS * SEQ * SEQ * INNER, 4 * B * HEADS * SEQ * INNER * 2
+    fused = max(flops / (0.8 * HALF), moved / (0.9 * BANDWIDTH)) * 1e9
+    fused += max(1.25 * 2 * flops / (0.8 * HALF), 2 * moved / (0.9 * BANDWIDTH)) * 1e9
+    time = 6 * 100_000 + 4 * 200_000 + 4 * 50_000 + 2 * 150_000 + 2 * 40_000
+    assert finding.gpu_ns == pytest.approx(time - fused)
+    assert len(finding.kernels) == 18
+
+
+def test_attention_of_annotated_operators(found):
+    """`@` of tensors has the name of its method in the ranges of `fastprof run`."""
+    capture, product = Capture(), (HGEMM.replace("fp16", "bf16"), 100_000)
+    for shapes in ((MATRIX, TRANSPOSED), (SCORES, MATRIX)):
+        if shapes[0] == SCORES:
+            capture.run("aten::softmax", (SOFTMAX, 200_000), **tensors(SCORES, type_=BF16))
+        begin = capture.at
+        capture.run(None, product)
+        args = [
+            {"name": "", "type": "tensor", "shape": tuple(shape), "dtype": "bfloat16"}
+            for shape in shapes
+        ]
+        capture.annotation(
+            begin, capture.at, str({"mod": "Tensor", "op": "__matmul__", "args": args})
+        )
+    assert len(only(found(capture, "unfused-attention")).kernels) == 3
+
+
+@pytest.mark.parametrize("rule", ["far-from-roof", "autocast-casts", "unfused-pointwise"])
+def test_what_one_kernel_replaces_is_in_no_other_finding(found, rule):
+    assert not found(under_autocast(), rule)
 
 
 @pytest.mark.parametrize(("kernel", "n"), [(SOFTMAX, 1), (ELEMENTWISE, 0)])
@@ -386,6 +454,26 @@ def test_captures_without_operators_are_not_judged(found):
     capture = Capture().run("aten::mm", (SGEMM, 1000))
     with pytest.raises(CannotJudge, match="record_shapes=True"):
         found(capture, "unfused-attention")
+
+
+def test_long_lists_of_tensors_are_cut():
+    few, many = ";".join(["[4,8]fp32"] * 8), ";".join(["[4,8]fp32", *["[]fp64"] * 147])
+    text = f"2 x _foreach_mul_ {many}, net.py:84, and 8 more"
+    assert cut_tensors(text) == (
+        "2 x _foreach_mul_ 148 tensors [4,8]fp32 ..., net.py:84, and 8 more"
+    )
+    assert cut_tensors(f"1 x stack {few}, net.py:1") == f"1 x stack {few}, net.py:1"
+    tuples = "T=[(2,3)" + ",()" * 9 + "],['float32'" + ",'na'" * 9 + "]"
+    assert cut_tensors(f"cat {tuples}, here") == "cat 10 tensors [2,3]float32 ..., here"
+
+
+def test_tensors_are_complete_in_rows_and_cut_in_text(tmp_path):
+    lists = tensors(*[[64, 64]] * 40)  # of parameters and of what is added to them
+    capture = Capture().run("aten::_foreach_add_", (FOREACH, 900_000), **lists)
+    table = fastprof.open(capture.write(tmp_path / "x.json"), copies=True).advise(min=0)
+    (row,) = [row for row in table.rows() if row["id"] == "far-from-roof"]
+    assert row["where"].count("[64,64]fp32") == 20
+    assert "20 tensors [64,64]fp32 ..." in table.text()
 
 
 def test_shapes_in_params():

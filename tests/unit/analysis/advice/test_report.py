@@ -188,6 +188,44 @@ def test_launches_slower_than_kernels(tmp_path: Path) -> None:
     assert "make_graphed_callables" in row["remedy"]
 
 
+def optimizer_steps() -> Steps:
+    """20 kernels of 5 us, launched every 25 us; the optimizer's code runs for 480 us before one."""
+    trace = small_kernels(8)
+    trace.events = [each for each in trace.events if each["ts"] % 1000 < 500]
+    trace.range(500, 998, "Optimizer.step#Adam.step")
+    return trace.work(980, 988, 993)
+
+
+def test_one_graph_replays_a_step_that_waits_for_nothing(tmp_path: Path) -> None:
+    trace = optimizer_steps()
+    finding = launch_bound(trace, tmp_path)
+    assert "torch.cuda.graph of a whole step" in finding.remedy
+    assert finding.idle_ns["host-bound"] == pytest.approx(505 * US, rel=0.05)
+    assert "50 us of each, all of those in the optimizer" in finding.evidence
+    trace.call(994, 996, "cudaDeviceSynchronize")
+    finding = launch_bound(trace, tmp_path)
+    assert "torch.cuda.graph" not in finding.remedy
+    assert finding.idle_ns["host-bound"] == pytest.approx(50 * US, rel=0.05)
+
+
+def test_the_part_of_a_gap_in_which_an_operator_is_launched_is_longer_as_recorded(
+    tmp_path: Path,
+) -> None:
+    trace = optimizer_steps().call(994, 996, "cudaDeviceSynchronize")
+    trace.root["fastprof_unrecorded"] = {"steps": 3, "median_ns": 550 * US}
+    finding = launch_bound(trace, tmp_path)
+    # Of 895 us of idle time, 445 remain.
+    assert finding.idle_ns["host-bound"] == pytest.approx(50 * US * 895 / 445, rel=0.05)
+    assert "(50 us without the recorder) of each" in finding.evidence
+
+
+def launch_bound(trace: KinetoFile, tmp_path: Path) -> fastprof.Finding:
+    """What the rule finds, before the plan."""
+    facts = Facts(opened(trace, tmp_path))
+    (finding,) = registry.all_rules()["launch-bound"].findings(facts)
+    return finding
+
+
 def test_queued_kernels_are_not_launch_bound(tmp_path: Path) -> None:
     trace = late()
     for i in range(10):

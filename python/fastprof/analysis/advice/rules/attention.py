@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -21,33 +21,36 @@ from fastprof.analysis.advice.registry import call_rule
 from fastprof.analysis.roofline.ideal import PRACTICAL, PRODUCTS
 from fastprof.profile.program import SERVING, WITH_OPERATORS
 
-_MATMUL: Final = frozenset({"bmm", "matmul", "baddbmm", "einsum"})
+_MATMUL: Final = frozenset({"bmm", "matmul", "__matmul__", "__rmatmul__", "baddbmm", "einsum"})
 _SOFTMAX: Final = frozenset({"softmax", "_softmax", "_safe_softmax"})
-# Work on the scores that a fused kernel does too: scale, mask, dropout, casts.
-_ON_SCORES: Final = frozenset({"elementwise", "copy", "random", "index"})
+# Work on the scores that a fused kernel does too: scale, mask, dropout, casts, copies.
+_ON_SCORES: Final = frozenset({"elementwise", "copy", "random", "index", "memcpy"})
 _WEIGHTS: Final = "mean"  # over heads: the attention weights that nn.MultiheadAttention returns
-_BACKWARD: Final = 1.25  # FLOPs of a fused backward pass: it computes the scores again
+# Of a fused backward pass, relative to the products of separate ones: it computes the scores again,
+# five products in place of four; it moves the matrices of the forward pass and their gradients.
+_BACKWARD: Final = 1.25
+_GRADIENTS: Final = 2.0
 _FUSED: Final = "One fused kernel would save {saving}."
 _SAME: Final = 0.02  # relative difference of numbers of calls
 
 
 @call_rule("unfused-attention", least=0.03, programs=WITH_OPERATORS, needs=("shapes",))
 def unfused_attention(calls: CallGroups) -> list[CallFinding]:
-    """Product, softmax, product with chained shapes in one layer."""
+    """Product, softmax, product with chained shapes in one layer.
+
+    A fused kernel is assumed to do the FLOPs of the products at the practical peak, and to move
+    queries, keys, values and results once; it writes no scores. Its backward pass computes the
+    scores again, and moves the gradients too (FlashAttention, arXiv:2205.14135; FlashAttention-2,
+    arXiv:2307.08691). Without peaks, products keep their time.
+    """
     forward = [group for group in calls.groups if group.dir != "bprop"]
     backward = [group for group in calls.groups if group.dir == "bprop"]
-    result = []
+    result, seen = [], set[int]()
     for softmax in forward:
-        if softmax.op in _SOFTMAX and (chain := _chain(softmax, forward)):
-            gradients = [
-                member
-                for group in backward
-                if group.op in _SOFTMAX
-                and group.shape == softmax.shape
-                and _is_near(group, softmax)
-                for member in _chain(group, backward)
-            ]
-            result.append(_finding(softmax, chain, gradients))
+        is_new = softmax.op in _SOFTMAX and softmax.first not in seen
+        if is_new and (chain := _chain(softmax, forward)):
+            seen |= {member.first for member in chain}
+            result.append(_finding(softmax, chain, _gradients(softmax, chain, backward)))
     result += [_math_backend(group) for group in calls.groups if _uses_math_backend(group)]
     if calls.program.kind == SERVING:
         return [replace(finding, remedy=_OF_ENGINES) for finding in result]
@@ -82,12 +85,17 @@ def _math_backend(group: CallGroup) -> CallFinding:
 
 
 def _chain(softmax: CallGroup, groups: Iterable[CallGroup]) -> list[CallGroup]:
-    """The softmax, the products around it and other work on the scores; [] if not attention."""
+    """The softmax, the products around it and other work on the scores; [] if not attention.
+
+    A softmax of the same scores in another phase, such as a recomputation, belongs to it.
+    """
     scores = _scores(softmax)
     if scores is None:
         return []
     rows, columns = scores.shape[-2:]
     near = [call_group for call_group in groups if _is_near(call_group, softmax)]
+    equal = [group for group in near if (group.op, group.shape) == (softmax.op, softmax.shape)]
+    n_calls = sum(group.calls for group in equal)
     products: list[CallGroup] = []
     for name, size in (("M", columns), ("K", columns)):
         fitting = [
@@ -99,20 +107,50 @@ def _chain(softmax: CallGroup, groups: Iterable[CallGroup]) -> list[CallGroup]:
             and given.get("N") == rows
             and given.get("B", 1) * rows * columns == scores.elements
         ]
-        if not fitting or abs(sum(group.calls for group in fitting) - softmax.calls) > (
-            _SAME * softmax.calls
-        ):
+        if not fitting or abs(sum(group.calls for group in fitting) - n_calls) > _SAME * n_calls:
             return []
         products += fitting
     if len({id(call_group) for call_group in products}) < len(products):
         return []
+    return [*equal, *products, *_others(scores, products, near)]
+
+
+def _others(
+    scores: CallOperand, products: list[CallGroup], near: Iterable[CallGroup]
+) -> Iterator[CallGroup]:
+    """Other work of the products, and work on the scores."""
     shapes = {(call_group.op, call_group.shape) for call_group in products}
-    others = [
+    for group in near:
+        is_other = group not in products and group.op not in _SOFTMAX
+        if is_other and ((group.op, group.shape) in shapes or _is_on(scores, group)):
+            yield group
+
+
+def _gradients(
+    softmax: CallGroup, chain: list[CallGroup], backward: Iterable[CallGroup]
+) -> list[CallGroup]:
+    """The backward pass of attention; [] if it has no softmax of these scores.
+
+    Each product has two gradients, products of the same sizes in another order.
+    """
+    near = [group for group in backward if _is_near(group, softmax)]
+    equal = [group for group in near if group.op in _SOFTMAX and group.shape == softmax.shape]
+    scores = _scores(softmax)
+    if scores is None or not equal:
+        return []
+    wanted = {(group.op, *_any_order(group)) for group in chain if group.op in _MATMUL}
+    products = [
         group
         for group in near
-        if group not in products and ((group.op, group.shape) in shapes or _is_on(scores, group))
+        if group.kind in PRODUCTS and (group.op, *_any_order(group)) in wanted
     ]
-    return [softmax, *products, *others]
+    return [*equal, *products, *_others(scores, products, near)]
+
+
+def _any_order(product: CallGroup) -> tuple[int, ...]:
+    """The batch of a product, and its sizes in ascending order."""
+    given = sizes(product.shape)
+    return (given.get("B", 1), *sorted(given.get(name, 0) for name in "MNK"))
 
 
 def _scores(softmax: CallGroup) -> CallOperand | None:
@@ -144,7 +182,11 @@ def _finding(
 ) -> CallFinding:
     members = forward + backward
     time = sum(member.ns for member in members)
-    target = _fused(forward, 1.0) + _fused(backward, _BACKWARD)
+    moved = sum(map(_operand_bytes, _products(forward)))
+    target = _fused(forward, 1.0, moved)
+    if backward:
+        share = _softmax_calls(backward) / max(_softmax_calls(forward), 1e-9)
+        target += _fused(backward, _BACKWARD, moved * _GRADIENTS * share)
     products = sum(member.ns for member in members if member.op in _MATMUL)
     of_softmax = sum(member.ns for member in members if member.op in _SOFTMAX)
     remedy = [
@@ -153,7 +195,7 @@ def _finding(
     ]
     if any(member.op == _WEIGHTS for member in members):
         remedy[1] = "of nn.MultiheadAttention: need_weights=False"
-    has_cost = all(member.has_ideal for member in members if member.op in _MATMUL)
+    has_cost = all(product.has_ideal for product in _products(members))
     return CallFinding(
         "Attention runs as separate products and softmax, which write the scores to memory",
         [softmax, *by_time(member for member in members if member is not softmax)],
@@ -172,17 +214,27 @@ def _finding(
     )
 
 
-def _fused(chain: list[CallGroup], factor: float) -> float:
+def _products(chain: list[CallGroup]) -> list[CallGroup]:
+    """The products of a chain, without copies that belong to them."""
+    return [group for group in chain if group.op in _MATMUL and group.kind in PRODUCTS]
+
+
+def _softmax_calls(chain: list[CallGroup]) -> float:
+    """Calls of softmax a step."""
+    return sum(group.calls for group in chain if group.op in _SOFTMAX)
+
+
+def _fused(chain: list[CallGroup], factor: float, moved: float) -> float:
     """ns a step of a fused kernel at the practical roof.
 
     factor : FLOPs of the fused kernel relative to those of the products
+    moved : its bytes a step
     """
-    products = [call_group for call_group in chain if call_group.op in _MATMUL]
+    products = _products(chain)
     times = [_compute_ns(product) for product in products]
     if None in times:
         return sum(product.ns for product in products)
-    bandwidth = (chain[0].device.bandwidth or math.inf) * PRACTICAL[1] if chain else math.inf
-    moved = sum(map(_operand_bytes, products)) * (1.0 if factor == 1.0 else 2.0)
+    bandwidth = (chain[0].device.bandwidth or math.inf) * PRACTICAL[1]
     return max(sum(filter(None, times)) * factor, moved / bandwidth * 1e9)
 
 

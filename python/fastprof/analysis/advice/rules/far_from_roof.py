@@ -11,6 +11,7 @@ from fastprof.analysis.advice.calls import (
     CallGroups,
     KernelPart,
     by_time,
+    claimed_by,
     share_text,
     spread,
 )
@@ -55,13 +56,7 @@ _NAME: Final = 60  # characters of a kernel's name
 def far_from_roof(facts: Facts) -> Iterator[Finding]:
     """Operators far from the peak rates without a more specific finding."""
     calls = facts.calls
-    claimed = {
-        part
-        for judge in CLAIMING
-        for finding in calls.judged(judge)
-        for part, ns in finding.saved.items()
-        if ns > 0
-    }
+    claimed = claimed_by(calls, *CLAIMING)
     return (far_operator.finding(calls) for far_operator in far_operators(calls, claimed))
 
 

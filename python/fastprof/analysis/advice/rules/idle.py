@@ -35,7 +35,7 @@ def data_loading(facts: Facts) -> Iterator[Finding]:
     yield Finding(
         what="The GPU waits for the data loader.",
         where=shares_of(facts, causes, "line", "range"),
-        evidence=evidence_of(facts, *causes),
+        evidence=_host_evidence(facts, {causes[0]: ns}),
         remedy=_loader_remedy(facts.program, ranges),
         confidence="high",
         why="the thread that launches the next work is in the loader during this time",
@@ -80,14 +80,18 @@ def launch_bound(facts: Facts) -> Iterator[Finding]:
     starved = starved_share(facts.profile)
     if starved is None or starved < _STARVED:
         return
-    longer = facts.idle.first("host-bound", _LAUNCH_NS)
-    repeats = facts.repeated_kernels
+    longer, repeats = _of_launches(facts), facts.repeated_kernels
+    of_gaps = f"{quantity(round(longer), 'ns')} of longer gaps, {_begin(facts)} of each"
+    if longer > facts.idle.first("host-bound", _launch_ns(facts)):
+        of_gaps += ", all of those in the optimizer"
+    if facts.fits_one_graph:
+        by_cause[_OTHER] = facts.idle.mean(_OTHER)
     yield Finding(
         what="The GPU finishes kernels faster than the host launches them.",
         where=shares_of(facts, causes, "op", "line", "range"),
         evidence=f"{starved:.1%} of the kernels start within 10 us of their launch; "
-        + _host_evidence(facts, by_cause)
-        + (f"; {quantity(round(longer), 'ns')} of longer gaps, 50 us of each" if longer else "")
+        + _host_evidence(facts, {cause: by_cause[cause] for cause in causes})
+        + (f"; {of_gaps}" if longer else "")
         + (f"; each step launches the same {repeats} kernels" if repeats else ""),
         remedy=_launch_remedy(facts, repeats),
         confidence="medium",
@@ -108,6 +112,12 @@ def _launch_remedy(facts: Facts, repeats: int) -> str:
         return program.choose(_GRAPHS)
     if program.is_compiled:
         graph = 'mode="reduce-overhead" of the compilation'
+    elif facts.fits_one_graph:
+        whole = " (optimizers with capturable=True)" * (program.kind in kinds.TRAINS)
+        graph = (
+            "shapes repeat and nothing waits for the GPU: torch.cuda.graph of a whole step"
+            f"{whole}, torch.cuda.make_graphed_callables, or {_COMPILE}"
+        )
     elif repeats:
         graph = "shapes repeat: torch.cuda.make_graphed_callables, or " + _COMPILE
     else:
@@ -153,7 +163,7 @@ def host_bound(facts: Facts) -> Iterator[Finding]:
     """The GPU waits for Python code and operators on the host."""
     causes = ("host-bound",)
     whole = facts.idle.mean(*causes)
-    ns = whole - facts.idle.first(*causes, _LAUNCH_NS)
+    ns = whole - _of_launches(facts)
     if ns <= 0:
         return
     code = "host code" if facts.program.kind in (kinds.CUDA, kinds.HIP) else "Python code"
@@ -161,8 +171,8 @@ def host_bound(facts: Facts) -> Iterator[Finding]:
         what=f"The GPU waits for {code} between launches.",
         where=shares_of(facts, causes, "line", "layer", "op", "range"),
         evidence=f"{_host_evidence(facts, dict.fromkeys(causes, whole))}; "
-        f"{quantity(round(ns), 'ns')} without 50 us of each gap, in which the host launches an "
-        "operator",
+        f"{quantity(round(ns), 'ns')} without {_begin(facts)} of each gap, in which the host "
+        "launches an operator",
         remedy="move this host work out of the step or to another thread; "
         + _less_host(facts.program),
         confidence="medium",
@@ -172,6 +182,36 @@ def host_bound(facts: Facts) -> Iterator[Finding]:
         f"launches{at(facts, causes, 'line', 'layer', 'op')}.",
         effect="If all of it ran elsewhere, {saving} would be saved.",
     )
+
+
+def _launch_ns(facts: Facts) -> int:
+    """The part of a recorded gap in which an operator is launched: longer than without recorder."""
+    return round(_LAUNCH_NS / max(facts.left.get("host-bound", 1.0), _LEAST_LEFT))
+
+
+def _of_launches(facts: Facts) -> float:
+    """The idle time, ns, that is host-bound and gone with fewer launches: the begin of each gap.
+
+    Where one graph can replay the step, also the rest of gaps in the optimizer's own code.
+    """
+    whole = None
+    if facts.fits_one_graph:
+        whole = facts.idle.places["range"].fits(lambda name: str(name).startswith(_OPTIMIZER))
+    return facts.idle.first("host-bound", _launch_ns(facts), whole)
+
+
+_OPTIMIZER: Final = "Optimizer.step"  # torch's range
+
+
+def _begin(facts: Facts) -> str:
+    """`50 us`, in recorded time."""
+    ns = _launch_ns(facts)
+    begin = quantity(_LAUNCH_NS, "ns")
+    return begin if ns == _LAUNCH_NS else f"{quantity(ns, 'ns')} ({begin} without the recorder)"
+
+
+_OTHER: Final = "other thread"
+_LEAST_LEFT: Final = 0.1  # of a gap: no recorder is known to slow a host down tenfold
 
 
 def _host_evidence(facts: Facts, by_cause: Mapping[str, float]) -> str:

@@ -8,8 +8,15 @@ from functools import partial
 from typing import Final
 
 from fastprof._system.regex import regex
-from fastprof.analysis.advice.calls import CallFinding, CallGroup, CallGroups, KernelPart
+from fastprof.analysis.advice.calls import (
+    CallFinding,
+    CallGroup,
+    CallGroups,
+    KernelPart,
+    claimed_by,
+)
 from fastprof.analysis.advice.registry import call_rule
+from fastprof.analysis.advice.rules.attention import unfused_attention
 from fastprof.analysis.roofline.ideal import PRODUCTS
 from fastprof.profile.program import SERVING, WITH_OPERATORS
 
@@ -71,9 +78,15 @@ def _is_transpose(group: CallGroup, part: KernelPart) -> bool:
 
 @call_rule("autocast-casts", least=0.02, programs=WITH_OPERATORS, needs=("ops",))
 def autocast_casts(calls: CallGroups) -> list[CallFinding]:
-    """Casts of the operands of 16-bit products, by autocast in each step."""
+    """Casts of the operands of 16-bit products, by autocast in each step.
+
+    Not those of attention that one kernel replaces.
+    """
     is_split = any(_NOCAST in part.name for group in calls.groups for part in group.parts)
-    members = _parts(calls, partial(_is_cast, is_split))
+    claimed = claimed_by(calls, unfused_attention)
+    members = _parts(
+        calls, lambda group, part: part.id not in claimed and _is_cast(is_split, group, part)
+    )
     if not members:
         return []
     groups, parts = members

@@ -13,12 +13,14 @@ from fastprof.analysis.advice.calls import (
     CallGroups,
     KernelPart,
     by_time,
+    claimed_by,
     operands,
     spread,
 )
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.advice.finding import Finding
 from fastprof.analysis.advice.registry import call_rule, rule
+from fastprof.analysis.advice.rules.attention import unfused_attention
 from fastprof.analysis.roofline.ideal import PRODUCTS
 from fastprof.profile.program import OTHER, SERVING, TORCH, WITH_OPERATORS, Program
 
@@ -72,9 +74,16 @@ def _unfused_pointwise(facts: Facts) -> Iterator[Finding]:
 
 
 def unfused_pointwise(calls: CallGroups) -> list[CallFinding]:
-    """All pointwise kernels and copies of torch outside the optimizer, if they take much."""
+    """Pointwise kernels and copies of torch outside the optimizer, if they take much.
+
+    Not those of attention that one kernel replaces.
+    """
+    claimed = claimed_by(calls, unfused_attention)
     members = [
-        (group, part) for group in calls.groups for part in group.parts if _fits(group, part)
+        (group, part)
+        for group in calls.groups
+        for part in group.parts
+        if part.id not in claimed and _fits(group, part)
     ]
     parts = sorted((part for _, part in members), key=lambda part: -part.ns)
     count, time = sum(part.kernels for part in parts), sum(part.ns for part in parts)
