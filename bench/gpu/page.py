@@ -184,8 +184,8 @@ def _changes(results: dict, folder: Path) -> str:
     return _prose(
         "\n## Advice, followed\n\n"
         "Each finding's saving beside the step measured before and after the change, without a "
-        "recorder; milliseconds. A step bound by its host takes as long as the host of that process: "
-        "`small` took 5.3 ms in the process that was recorded.\n\n"
+        "recorder; milliseconds. A step bound by its host takes as long as the host of that "
+        "process: `small` took 5.3 ms in the process that was recorded.\n\n"
     ) + _table(("program", "findings", "options", "before", "after", "saved", "predicted"), rows, 3)
 
 

@@ -229,7 +229,7 @@ def section_of(path: Path, copies: bool = True) -> Section:
 
 def test_the_table_has_the_time_of_each_lane_inside_the_step(tmp_path):
     made = section_of(trained().write(tmp_path / "x.json"))
-    caption, table = made.tables[0]
+    caption, table = made.folded[0]
     assert caption == "Time of step 2 (median) by lane"
     found = {(row["lane"], row["kind"]): (row["events"], row["ns"]) for row in table.rows()}
     assert found["GPU 0, stream 7, process 100", "gemm"] == (2, 50 * US)
