@@ -126,3 +126,35 @@ def test_a_page_of_some_work_says_so(tmp_path: Path, open_page: Any) -> None:
     rows = page.locator("#tables-table-1 tbody tr").all_inner_texts()
     assert rows and all("batch_norm" in row for row in rows)
     assert "125" in page.locator(".facts").first.inner_text()  # the step is the whole one
+
+
+def test_a_link_keeps_the_icicle(cv: Path, open_page: Any) -> None:
+    page = open_page(cv)
+    page.locator(PARTS).select_option("inverse")
+    page.locator(".flame input").fill("wgrad")
+    page.locator(".flame-scroll").focus()
+    for key in ("ArrowDown", "ArrowDown", "Enter"):
+        page.keyboard.press(key)
+    chart = page.locator(".flame")
+    names = ("data-focus", "data-selected")
+    before = [chart.get_attribute(name) for name in names]
+    page.wait_for_timeout(300)
+    link = page.url
+    page.goto("about:blank")
+    page.goto(link)
+    page.wait_for_selector("html[data-ready]", state="attached")
+    assert [chart.get_attribute(name) for name in names] == before and all(before)
+    assert page.locator(PARTS).input_value() == "inverse"
+    assert page.locator(".flame input").input_value() == "wgrad"
+
+
+def test_without_steps_the_time_line_opens_at_the_longest_gap(
+    tmp_path: Path, open_page: Any
+) -> None:
+    profile = fastprof.open(TRACES / "small.json.gz").with_steps("none")
+    page = open_page(page_with(tmp_path / "a.html", profile, timeline.section))
+    chart = page.locator(".timeline")
+    begin, end = (float(chart.get_attribute(f"data-{name}")) for name in ("from", "to"))
+    gaps = next(iter(profile.idle(gaps=1).rows()), None)
+    whole = next(iter(profile.steps().rows()))["wall_ns"]
+    assert gaps is not None and 0 < end - begin < whole / 2

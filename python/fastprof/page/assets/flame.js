@@ -57,7 +57,29 @@ fastprof.define("flame", (host, data, arrays, page) => {
     tree = choice.isInverse ? trees[choice.view].inverse() : trees[choice.view];
     forget();
     matches = tree.search(tools.search.value);
+    keep("view", choice.view || null);
+    keep("order", choice.isInverse ? "inverse" : null);
     rebuild();
+  }
+
+  /** Keep a part of the view in the address. */
+  function keep(name, value) {
+    page.address.set(`${host.id}.${name}`, value);
+  }
+
+  /** Restore the view that the address has; what does not fit the page is ignored. */
+  function restore() {
+    const kept = (name) => page.address.get(`${host.id}.${name}`);
+    const [view, order, find, focused, chosen] = ["view", "order", "find", "focus", "node"].map(kept);
+    const index = Number(view) < trees.length ? Number(view) : 0;
+    tools.search.value = find || "";
+    tools.show(index, order === "inverse");
+    if (index || order) turn({ view: index, isInverse: order === "inverse" });
+    else rebuild();
+    if (find) search(find);
+    const isNode = (text) => text !== undefined && Number(text) > 0 && Number(text) < tree.n;
+    if (isNode(focused)) zoom(Number(focused));
+    if (isNode(chosen)) select(Number(chosen));
   }
 
   function forget() {
@@ -177,6 +199,7 @@ fastprof.define("flame", (host, data, arrays, page) => {
     });
     crumbs.replaceWith(made);
     crumbs = made;
+    keep("focus", focus || null);
     tools.back.disabled = focus === 0 && !back.length;
     host.dataset.focus = tree.chain(focus).slice(1).map((node) => tree.name(node)).join("\n");
     resize();
@@ -215,6 +238,7 @@ fastprof.define("flame", (host, data, arrays, page) => {
 
   function select(node) {
     selected = node;
+    keep("node", node > 0 ? node : null);
     showSelected();
     if (node >= 0) revealRow(node, 1);
     redraw();
@@ -232,6 +256,7 @@ fastprof.define("flame", (host, data, arrays, page) => {
   }
 
   function search(text) {
+    keep("find", text.trim());
     matches = tree.search(text);
     match = -1;
     countMatches();
@@ -350,5 +375,5 @@ fastprof.define("flame", (host, data, arrays, page) => {
 
   page.onTheme(recolor);
   page.onResize(host, resize);
-  rebuild();
+  restore();
 });

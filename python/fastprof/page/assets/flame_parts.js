@@ -99,16 +99,23 @@ const flameParts = (() => {
     const status = page.element("span", "flame-status");
     status.setAttribute("role", "status");
     const back = page.button("Back", "Back to the part in view before", acts.back);
+    const rows = choice(page, "Rows", trees.map((tree, i) => [i, tree.title]),
+      (i) => acts.view(Number(i)));
+    const order = choice(page, "Order", ORDERS, (name) => acts.order(name === "inverse"));
     bar.append(
-      choice(page, "Rows", trees.map((tree, i) => [i, tree.title]), (i) => acts.view(Number(i))),
-      choice(page, "Order", ORDERS, (name) => acts.order(name === "inverse")),
+      rows, order,
       choice(page, "Width", measures, acts.measure),
       choice(page, "Direction", directions.length > 2 ? directions : DIRECTIONS.slice(0, 1),
         (name) => acts.direction(name || null)),
       choice(page, "Colour", groupsOf(trees[0]), acts.group),
       search, back, status,
     );
-    return { bar, search, status, back };
+    /** Show what is chosen. */
+    function show(index, isInverse) {
+      rows.value = index;
+      order.value = isInverse ? "inverse" : "";
+    }
+    return { bar, search, status, back, show };
   }
 
   const OUTER = 2; // names in the path of a part in view

@@ -69,7 +69,21 @@ fastprof.define("timeline", (host, data, arrays, page) => {
     choose(index);
     const [from, to] = (view || "").split(":").map(Number);
     if (to > from) setView(from, to);
+    else if (!data.choices[index].isStep) showIdle();
     if (event !== undefined && Number(event) < line.start.length) select(Number(event), !view);
+  }
+
+  /** Without steps, show what is around the longest gap of a GPU. */
+  function showIdle() {
+    let longest = -1;
+    const length = (i) => line.end[i] - line.start[i];
+    for (const lane of line.lanes) {
+      if (lane.kind !== "idle") continue;
+      for (let i = lane.first; i < lane.last; i++) {
+        if (longest < 0 || length(i) > length(longest)) longest = i;
+      }
+    }
+    if (longest >= 0 && length(longest) < line.length / 5) zoomTo(longest, 2);
   }
 
   function recolor() {

@@ -96,6 +96,7 @@ def _choice(choice: Choice, line: StepTimeline) -> dict[str, Any]:
     begin = choice.window.start
     return {
         "title": choice.title,
+        "isStep": choice.is_step,
         "length": choice.window.end - begin,
         "gpu": [choice.gpu.start - begin, choice.gpu.end - begin],
         "pixel": line.pixel,
