@@ -17,6 +17,7 @@ from torch.cuda import nvtx, profiler
 
 from fastprof._system.reasons import words_of
 from fastprof.annotate import TORCH
+from fastprof.annotate.quiet import unwarned
 from fastprof.annotate.session import is_on
 from fastprof.annotate.text import tool_domain
 from fastprof.errors import CaptureError
@@ -184,13 +185,14 @@ class TorchRecorder:
         self._on = ExitStack()
         self._action = torch.profiler.ProfilerAction.NONE
         with_stack = not is_on() if self._with_stack is None else bool(self._with_stack)
-        self._profile: torch.profiler.profile | None = torch.profiler.profile(
-            activities=activities(),
-            schedule=lambda _: self._action,
-            record_shapes=True,
-            with_stack=with_stack,
-            with_modules=with_stack and TORCH < _NO_MODULES,
-        )
+        with unwarned():
+            self._profile: torch.profiler.profile | None = torch.profiler.profile(
+                activities=activities(),
+                schedule=lambda _: self._action,
+                record_shapes=True,
+                with_stack=with_stack,
+                with_modules=with_stack and TORCH < _NO_MODULES,
+            )
         _check_inactive()
         self._is_started = self._is_recorded = False
 
@@ -202,13 +204,14 @@ class TorchRecorder:
             synchronize()
         action = torch.profiler.ProfilerAction
         self._action = action.RECORD if is_recorded else action.WARMUP
-        if self._is_started:
-            profile.step()
-        else:
-            # torch has asked for the action of the first step when the object was made.
-            profile.step_num, profile.current_action = iteration, self._action
-            _turned_on(self._on, profile)
-            self._is_started = True
+        with unwarned():
+            if self._is_started:
+                profile.step()
+            else:
+                # torch has asked for the action of the first step when the object was made.
+                profile.step_num, profile.current_action = iteration, self._action
+                _turned_on(self._on, profile)
+                self._is_started = True
         if is_recorded and not self._is_recorded:
             if self.unrecorded is not None:
                 profile.add_metadata_json(UNRECORDED, json.dumps(self.unrecorded))
@@ -217,7 +220,8 @@ class TorchRecorder:
 
     def end(self, keep: bool) -> Path | None:
         profile, self._profile = self._profile, None  # frees the recorded events
-        self._on.close()
+        with unwarned():
+            self._on.close()
         if not keep or profile is None:
             return None
         save(profile, self._path)
@@ -286,7 +290,8 @@ def save(profile: torch.profiler.profile, path: Path) -> None:
     partial = plain.with_name(f"{plain.name}.tmp")  # torch renames it when it is complete
     try:
         open(plain, "wb").close()  # torch prints errors instead of raising them
-        profile.export_chrome_trace(str(plain))
+        with unwarned():
+            profile.export_chrome_trace(str(plain))
         _check_complete(plain)
         if path.suffix == ".gz":
             with open(plain, "rb") as text, gzip.open(packed, "wb", _COMPRESSION) as out:

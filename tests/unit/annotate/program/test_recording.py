@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import textwrap
 
 import pytest
 
@@ -45,6 +46,24 @@ def test_training_steps_are_recorded_with_all_layers(record):
         "CrossEntropyLoss": 2,
     }
     assert found.counts[0]["Optimizer.step#AdamW.step"] == 2
+
+
+@pytest.mark.parametrize("action", ["always", "error"])
+def test_warnings_of_torchs_profiler_are_none_of_the_program(record, action):
+    """torch up to 2.11 warns when a profiler starts, also the first."""
+    source = f"""
+        import warnings
+        from torch.profiler import profiler
+        prepare = profiler.profile.prepare_trace
+        def prepare_trace(self):
+            profiler.warn("Profiler clears events at the end of each cycle.", stacklevel=2)
+            prepare(self)
+        profiler.profile.prepare_trace = prepare_trace
+        warnings.simplefilter("{action}")
+    """
+    found = record(textwrap.dedent(source) + TRAINING)
+    assert found.steps == ["ProfilerStep#3", "ProfilerStep#4"]
+    assert found.done.stderr == ""
 
 
 def test_a_step_is_from_optimizer_step_to_optimizer_step(record):
