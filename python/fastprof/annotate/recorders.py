@@ -16,7 +16,7 @@ from torch.autograd.profiler import emit_nvtx
 from torch.cuda import nvtx, profiler
 
 from fastprof._system.reasons import words_of
-from fastprof.annotate import TORCH
+from fastprof.annotate import TORCH, gpus
 from fastprof.annotate.quiet import unwarned
 from fastprof.annotate.session import is_on
 from fastprof.annotate.text import tool_domain
@@ -166,6 +166,8 @@ def _mark(unrecorded: dict[str, Any] | None) -> None:
 class TorchRecorder:
     """torch.profiler and the trace it exports."""
 
+    _activities = staticmethod(lambda: activities())
+
     def __init__(
         self, path: str | os.PathLike[str] | None = None, with_stack: bool | None = None
     ) -> None:
@@ -187,7 +189,7 @@ class TorchRecorder:
         with_stack = not is_on() if self._with_stack is None else bool(self._with_stack)
         with unwarned():
             self._profile: torch.profiler.profile | None = torch.profiler.profile(
-                activities=activities(),
+                activities=self._activities(),
                 schedule=lambda _: self._action,
                 record_shapes=True,
                 with_stack=with_stack,
@@ -228,18 +230,33 @@ class TorchRecorder:
         return self._path
 
 
+class InUseRecorder(TorchRecorder):
+    """torch.profiler, of GPUs only if the program uses some by the time of `prepare`.
+
+    To record GPUs, torch initialises CUDA, if the program has not.
+    """
+
+    _activities = staticmethod(lambda: activities_in_use())
+
+
 RECORDERS: Final[dict[str, type[Recorder]]] = {"nvtx": NvtxRecorder, "torch": TorchRecorder}
 
 
 def activities() -> list[torch.profiler.ProfilerActivity]:
-    """What torch.profiler records: the CPU, and GPUs if there are any."""
+    """What torch.profiler records: the CPU, and GPUs if there are any. May initialise CUDA."""
     kinds = torch.profiler.ProfilerActivity
     return [kinds.CPU, kinds.CUDA] if torch.cuda.is_available() else [kinds.CPU]
 
 
+def activities_in_use() -> list[torch.profiler.ProfilerActivity]:
+    """The CPU, and GPUs if this process uses some already."""
+    kinds = torch.profiler.ProfilerActivity
+    return [kinds.CPU, kinds.CUDA] if gpus.are_used() else [kinds.CPU]
+
+
 def synchronize() -> None:
     """Wait for the GPUs in use by this process, without creating contexts on others."""
-    if not torch.cuda.is_available() or not torch.cuda.is_initialized():
+    if not torch.cuda.is_initialized():
         return
     current = torch.cuda.current_device()
     for device in range(torch.cuda.device_count()):

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from fastprof._system.nvidia import has_gpu
 from fastprof.errors import BadInputError
 from fastprof.readers.nsys.report import find_nsys
 from fastprof.runs.facts import CAPTURE_DOMAIN, CAPTURE_RANGE, PID
@@ -33,17 +34,11 @@ _WITHOUT_GPU = (
     "--capture-range=nvtx",
     f"--nvtx-capture={CAPTURE_RANGE}@{CAPTURE_DOMAIN}",
 )
-_NVIDIA = ("/dev/nvidiactl", "/dev/dxg", "/dev/nvhost-ctrl-gpu")  # also WSL and Jetson
 # --python-backtrace=cuda: Python call stacks of CUDA calls.
 _BACKTRACE = re.compile(r"--python-backtrace=")
 _PYTORCH = re.compile(r"--pytorch=")
 _LOG = "nsys.log"
 _EXEC = Path(__file__).with_name("exec_program.py")
-
-
-def has_gpu() -> bool:
-    """Whether there is an NVIDIA GPU."""
-    return any(map(os.path.exists, _NVIDIA))
 
 
 def usable_nsys() -> str | None:

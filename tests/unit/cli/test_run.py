@@ -10,9 +10,9 @@ import sys
 
 import pytest
 
+from fastprof._system import nvidia
 from fastprof.cli import main
 from fastprof.errors import BadInputError
-from fastprof.runs import nsys
 from fastprof.runs.collect import collect
 from fastprof.runs.directory import all_runs, new_directory, resolved, traces_of, write_facts
 from fastprof.runs.facts import VARIABLE, Settings, from_environment
@@ -357,7 +357,7 @@ def tool(tmp_path, monkeypatch):
     def make(text, has_gpu):
         path.write_text(f"#!/bin/sh\necho '{text}'\n")
         path.chmod(0o755)
-        monkeypatch.setattr(nsys, "_NVIDIA", (str(path),) if has_gpu else ())
+        monkeypatch.setattr(nvidia, "_DEVICES", (str(path),) if has_gpu else ())
         return str(path)
 
     return make
