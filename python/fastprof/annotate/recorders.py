@@ -15,6 +15,7 @@ import torch
 from torch.autograd.profiler import emit_nvtx
 from torch.cuda import nvtx, profiler
 
+from fastprof._core import _ranges
 from fastprof._system.reasons import words_of
 from fastprof.annotate import TORCH, gpus
 from fastprof.annotate.quiet import unwarned
@@ -206,6 +207,7 @@ class TorchRecorder:
             synchronize()
         action = torch.profiler.ProfilerAction
         self._action = action.RECORD if is_recorded else action.WARMUP
+        _ranges.rehearse(not is_recorded)  # else the first recorded step would take longer
         with unwarned():
             if self._is_started:
                 profile.step()
@@ -222,6 +224,7 @@ class TorchRecorder:
 
     def end(self, keep: bool) -> Path | None:
         profile, self._profile = self._profile, None  # frees the recorded events
+        _ranges.rehearse(False)
         with unwarned():
             self._on.close()
         if not keep or profile is None:
@@ -239,6 +242,8 @@ class InUseRecorder(TorchRecorder):
     _activities = staticmethod(lambda: activities_in_use())
 
 
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=lambda: _ranges.rehearse(False))
 RECORDERS: Final[dict[str, type[Recorder]]] = {"nvtx": NvtxRecorder, "torch": TorchRecorder}
 
 
