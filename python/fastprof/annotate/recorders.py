@@ -167,8 +167,6 @@ def _mark(unrecorded: dict[str, Any] | None) -> None:
 class TorchRecorder:
     """torch.profiler and the trace it exports."""
 
-    _activities = staticmethod(lambda: activities())
-
     def __init__(
         self, path: str | os.PathLike[str] | None = None, with_stack: bool | None = None
     ) -> None:
@@ -222,6 +220,9 @@ class TorchRecorder:
             self._on.callback(synchronize)
             self._is_recorded = True
 
+    def _activities(self) -> list[torch.profiler.ProfilerActivity]:
+        return activities()
+
     def end(self, keep: bool) -> Path | None:
         profile, self._profile = self._profile, None  # frees the recorded events
         _ranges.rehearse(False)
@@ -239,7 +240,8 @@ class InUseRecorder(TorchRecorder):
     To record GPUs, torch initialises CUDA, if the program has not.
     """
 
-    _activities = staticmethod(lambda: activities_in_use())
+    def _activities(self) -> list[torch.profiler.ProfilerActivity]:
+        return activities_in_use()
 
 
 if hasattr(os, "register_at_fork"):
@@ -248,9 +250,13 @@ RECORDERS: Final[dict[str, type[Recorder]]] = {"nvtx": NvtxRecorder, "torch": To
 
 
 def activities() -> list[torch.profiler.ProfilerActivity]:
-    """What torch.profiler records: the CPU, and GPUs if there are any. May initialise CUDA."""
+    """What torch.profiler records: the CPU, and GPUs if there are any. May initialise CUDA.
+
+    A fork of a process that uses CUDA cannot use it.
+    """
     kinds = torch.profiler.ProfilerActivity
-    return [kinds.CPU, kinds.CUDA] if torch.cuda.is_available() else [kinds.CPU]
+    has_gpu = torch.cuda.is_available() and not torch.cuda._is_in_bad_fork()
+    return [kinds.CPU, kinds.CUDA] if has_gpu else [kinds.CPU]
 
 
 def activities_in_use() -> list[torch.profiler.ProfilerActivity]:

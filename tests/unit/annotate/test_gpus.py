@@ -62,6 +62,14 @@ def test_gpus_that_torch_has_initialised_are_used(monkeypatch):
     assert gpus.are_used()
 
 
+def test_a_fork_of_a_process_that_uses_cuda_records_the_cpu(monkeypatch):
+    kinds = torch.profiler.ProfilerActivity
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert recorders.activities() == [kinds.CPU, kinds.CUDA]
+    monkeypatch.setattr(torch.cuda, "_is_in_bad_fork", lambda: True)
+    assert recorders.activities() == [kinds.CPU]
+
+
 def test_a_library_that_is_not_loaded_is_not_loaded_now(monkeypatch):
     monkeypatch.setattr(gpus, "_DRIVER", "libnone.so.1")
     assert gpus._loaded_driver() is None

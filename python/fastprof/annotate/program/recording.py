@@ -158,8 +158,8 @@ class StepRecording:
         is_lost = self._is_of_a_thread and not self.is_of_this_thread
         with _quiet_kineto():
             self.path = self._recorder.end(keep=self.has_begun and not is_lost)
-        if self._is_of_a_thread and self.path is not None and gpus.are_used() > self._used_gpus:
-            self.note = self.note or _FIRST_USE
+        if self._is_of_a_thread and self.path is not None and not self._used_gpus:
+            self.note = self.note or (_FIRST_USE if gpus.are_used() else "")
         if is_lost and self.has_begun:
             self._step = self.first
             self.stop(_OTHER_THREAD)
