@@ -1,9 +1,10 @@
 """A process that has imported torch, and forks for each program that it is asked to run.
 
 A new interpreter takes two seconds to import torch, and four with the compiler, which torch's
-profiler imports too. The forks have imported neither fastprof nor nvtx. The program's stack begins
-with the server's frames, and at its end torch is not freed, which takes longer than most programs.
-Tests of start-up, imports, whole stacks and freed modules run `python PROGRAM` instead.
+profiler imports too; where there is a GPU, each fork imports the compiler. The forks have imported
+neither fastprof nor nvtx. The program's stack begins with the server's frames, and at its end torch
+is not freed, which takes longer than most programs. Tests of start-up, imports, whole stacks and
+freed modules run `python PROGRAM` instead.
 """
 
 import atexit
@@ -21,7 +22,8 @@ from support import command_server
 from support.waiting import PATIENCE
 
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # others would not be forked
-IMPORTED = ("torch", "torch._inductor.compile_fx")
+COMPILER = "torch._inductor.compile_fx"  # uses a GPU, which forks then cannot
+GPUS = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd")
 _codes: list[int] = []  # with which the program ends
 
 
@@ -82,8 +84,9 @@ def _leave() -> None:
 if __name__ == "__main__":
     atexit.register(_leave)
     os.environ.update(ONE_THREAD)
-    for name in IMPORTED:
-        __import__(name)
+    __import__("torch")
+    if not any(map(os.path.exists, GPUS)):
+        __import__(COMPILER)
     gc.collect()
     gc.freeze()
     _become(command_server.serve(sys.argv[1]))

@@ -44,7 +44,9 @@ _BLAS_THREADS = "OPENBLAS_NUM_THREADS"
 class computed_once(Generic[Result]):
     """A cached property; other threads wait while one thread computes it.
 
-    Properties that need each other in a circle would wait forever.
+    `functools.cached_property` lets each thread compute it, from Python 3.12 on. Properties that
+    need each other in a circle would wait forever. The lock goes with the result, so that objects
+    can be copied and pickled.
     """
 
     def __init__(self, make: Callable[[Any], Result]) -> None:
@@ -58,11 +60,13 @@ class computed_once(Generic[Result]):
         if instance is None:
             raise AttributeError(f"{self._name} is an attribute of instances")
         kept: dict[str, Any] = instance.__dict__
-        with kept.setdefault(f"_lock_of_{self._name}", RLock()):
+        lock = f"_lock_of_{self._name}"
+        with kept.setdefault(lock, RLock()):
             if self._name not in kept:
                 kept[self._name] = self._make(instance)
             result: Result = kept[self._name]
-            return result
+        kept.pop(lock, None)
+        return result
 
 
 class Task(Generic[Result]):

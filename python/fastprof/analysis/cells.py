@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy.typing as npt
 
 from fastprof._core._groups import sum_where
 from fastprof._core._take import take
+from fastprof._system.threads import computed_once
 from fastprof.analysis.grouping import Grouping, numbers
 from fastprof.analysis.key_names import ALIASES
 from fastprof.analysis.keys import key_of
@@ -116,7 +116,7 @@ class ReportCells:
             raise LookupError(f"the kernels of a cell may differ in {name}: refine the cells by it")
         return self.picked(self._keys[name])
 
-    @cached_property
+    @computed_once
     def kernels(self) -> Int64:
         """[cells] The number of kernels."""
         if self.is_coarsest:

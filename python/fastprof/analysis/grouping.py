@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any, Final, Protocol, cast, runtime_checkable
 
 import numpy as np
@@ -13,6 +12,7 @@ from fastprof._core._groups import GroupStats, distinct_ids, sum_where
 from fastprof._core._pools import pairs
 from fastprof._core._take import distinct
 from fastprof._system.classes import dataclass
+from fastprof._system.threads import computed_once
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Column, Values
 from fastprof.model.metadata import About
@@ -36,14 +36,14 @@ class Grouping:
     ids: Int32
     n: int
 
-    @cached_property
+    @computed_once
     def first(self) -> npt.NDArray[np.intp]:
         """[groups] The first kernel of each group."""
         first = np.empty(self.n + 1, np.intp)  # the last for kernels in no group
         first[self.ids[::-1]] = np.arange(len(self.ids) - 1, -1, -1)
         return first[: self.n]
 
-    @cached_property
+    @computed_once
     def counts(self) -> Int64:
         """[groups] The number of kernels."""
         return np.bincount(self.ids + 1, minlength=self.n + 1)[1:].astype(np.int64)

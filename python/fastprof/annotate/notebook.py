@@ -13,6 +13,7 @@ from fastprof._core._layers import Enter
 from fastprof.annotate.layers import Layers, annotate_layers
 from fastprof.annotate.program.layers import annotate_all
 from fastprof.annotate.program.modules import Outermost
+from fastprof.annotate.quiet import unwarned
 from fastprof.annotate.recorders import activities, save, synchronize
 from fastprof.annotate.session import init, is_on
 from fastprof.api.open import open_trace
@@ -54,13 +55,15 @@ def recorded_cell(shell: Any, name: str, cell: str) -> Profile | None:
     """
     if torch.autograd._profiler_enabled():
         raise CaptureError("PyTorch's profiler is already active; end it before the cell")
-    profiler = torch.profiler.profile(activities=activities(), record_shapes=True)
+    with unwarned():
+        profiler = torch.profiler.profile(activities=activities(), record_shapes=True)
     with ExitStack() as on:
         _annotate(on)
         synchronize()
-        with profiler:
-            result = shell.run_cell(cell)
-            synchronize()
+        with unwarned():
+            on.enter_context(profiler)
+        result = shell.run_cell(cell)
+        synchronize()
     if not result.success:
         return None  # IPython has shown the error
     directory = new_directory(name)

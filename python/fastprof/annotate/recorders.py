@@ -15,8 +15,10 @@ import torch
 from torch.autograd.profiler import emit_nvtx
 from torch.cuda import nvtx, profiler
 
+from fastprof._core import _ranges
 from fastprof._system.reasons import words_of
-from fastprof.annotate import TORCH
+from fastprof.annotate import TORCH, gpus
+from fastprof.annotate.quiet import unwarned
 from fastprof.annotate.session import is_on
 from fastprof.annotate.text import tool_domain
 from fastprof.errors import CaptureError
@@ -184,13 +186,14 @@ class TorchRecorder:
         self._on = ExitStack()
         self._action = torch.profiler.ProfilerAction.NONE
         with_stack = not is_on() if self._with_stack is None else bool(self._with_stack)
-        self._profile: torch.profiler.profile | None = torch.profiler.profile(
-            activities=activities(),
-            schedule=lambda _: self._action,
-            record_shapes=True,
-            with_stack=with_stack,
-            with_modules=with_stack and TORCH < _NO_MODULES,
-        )
+        with unwarned():
+            self._profile: torch.profiler.profile | None = torch.profiler.profile(
+                activities=self._activities(),
+                schedule=lambda _: self._action,
+                record_shapes=True,
+                with_stack=with_stack,
+                with_modules=with_stack and TORCH < _NO_MODULES,
+            )
         _check_inactive()
         self._is_started = self._is_recorded = False
 
@@ -202,40 +205,69 @@ class TorchRecorder:
             synchronize()
         action = torch.profiler.ProfilerAction
         self._action = action.RECORD if is_recorded else action.WARMUP
-        if self._is_started:
-            profile.step()
-        else:
-            # torch has asked for the action of the first step when the object was made.
-            profile.step_num, profile.current_action = iteration, self._action
-            _turned_on(self._on, profile)
-            self._is_started = True
+        _ranges.rehearse(not is_recorded)  # else the first recorded step would take longer
+        with unwarned():
+            if self._is_started:
+                profile.step()
+            else:
+                # torch has asked for the action of the first step when the object was made.
+                profile.step_num, profile.current_action = iteration, self._action
+                _turned_on(self._on, profile)
+                self._is_started = True
         if is_recorded and not self._is_recorded:
             if self.unrecorded is not None:
                 profile.add_metadata_json(UNRECORDED, json.dumps(self.unrecorded))
             self._on.callback(synchronize)
             self._is_recorded = True
 
+    def _activities(self) -> list[torch.profiler.ProfilerActivity]:
+        return activities()
+
     def end(self, keep: bool) -> Path | None:
         profile, self._profile = self._profile, None  # frees the recorded events
-        self._on.close()
+        _ranges.rehearse(False)
+        with unwarned():
+            self._on.close()
         if not keep or profile is None:
             return None
         save(profile, self._path)
         return self._path
 
 
+class InUseRecorder(TorchRecorder):
+    """torch.profiler, of GPUs only if the program uses some by the time of `prepare`.
+
+    To record GPUs, torch initialises CUDA, if the program has not.
+    """
+
+    def _activities(self) -> list[torch.profiler.ProfilerActivity]:
+        return activities_in_use()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=lambda: _ranges.rehearse(False))
 RECORDERS: Final[dict[str, type[Recorder]]] = {"nvtx": NvtxRecorder, "torch": TorchRecorder}
 
 
 def activities() -> list[torch.profiler.ProfilerActivity]:
-    """What torch.profiler records: the CPU, and GPUs if there are any."""
+    """What torch.profiler records: the CPU, and GPUs if there are any. May initialise CUDA.
+
+    A fork of a process that uses CUDA cannot use it.
+    """
     kinds = torch.profiler.ProfilerActivity
-    return [kinds.CPU, kinds.CUDA] if torch.cuda.is_available() else [kinds.CPU]
+    has_gpu = torch.cuda.is_available() and not torch.cuda._is_in_bad_fork()
+    return [kinds.CPU, kinds.CUDA] if has_gpu else [kinds.CPU]
+
+
+def activities_in_use() -> list[torch.profiler.ProfilerActivity]:
+    """The CPU, and GPUs if this process uses some already."""
+    kinds = torch.profiler.ProfilerActivity
+    return [kinds.CPU, kinds.CUDA] if gpus.are_used() else [kinds.CPU]
 
 
 def synchronize() -> None:
     """Wait for the GPUs in use by this process, without creating contexts on others."""
-    if not torch.cuda.is_available() or not torch.cuda.is_initialized():
+    if not torch.cuda.is_initialized():
         return
     current = torch.cuda.current_device()
     for device in range(torch.cuda.device_count()):
@@ -286,7 +318,8 @@ def save(profile: torch.profiler.profile, path: Path) -> None:
     partial = plain.with_name(f"{plain.name}.tmp")  # torch renames it when it is complete
     try:
         open(plain, "wb").close()  # torch prints errors instead of raising them
-        profile.export_chrome_trace(str(plain))
+        with unwarned():
+            profile.export_chrome_trace(str(plain))
         _check_complete(plain)
         if path.suffix == ".gz":
             with open(plain, "rb") as text, gzip.open(packed, "wb", _COMPRESSION) as out:

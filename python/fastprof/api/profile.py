@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 import numpy.typing as npt
 
 from fastprof._system.garbage import uncollected
 from fastprof._system.optional import import_optional
-from fastprof._system.threads import map_on_threads
+from fastprof._system.threads import computed_once, map_on_threads
 from fastprof.analysis.registry import imported
 from fastprof.analysis.reports import report_of
 from fastprof.errors import FastprofError
@@ -136,7 +135,7 @@ class Profile(ProfileData):
         The GPUs with work: peak rates, multiprocessors, clock and memory, each with its source.
     """
 
-    @cached_property
+    @computed_once
     def _series(self) -> dict[str, pandas.Series[Any]]:
         """Converted columns, which the frames of `to_pandas` share."""
         return {}

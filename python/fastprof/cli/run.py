@@ -218,8 +218,8 @@ def _tool(arguments: argparse.Namespace) -> str | None:
 
 
 def _settings(arguments: argparse.Namespace, directory: Path, is_nsys: bool) -> Settings:
+    from fastprof._system.nvidia import has_gpu
     from fastprof.runs.facts import Settings
-    from fastprof.runs.nsys import has_gpu
 
     first, last = arguments.steps or _DEFAULT
     return Settings(

@@ -8,7 +8,6 @@ Names, categories and arguments of ranges and GPU work in time lines.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
 from typing import Any, Final, cast
 
 import numpy as np
@@ -16,7 +15,7 @@ import numpy.typing as npt
 
 from fastprof._core._pools import alike
 from fastprof._system.classes import dataclass
-from fastprof._system.threads import SecondThread
+from fastprof._system.threads import SecondThread, computed_once
 from fastprof.analysis.cells import cells_of
 from fastprof.analysis.grouping import numbers
 from fastprof.analysis.registry import Where
@@ -64,7 +63,7 @@ class SelectedWork:
         """The selected rows of a column of numbers."""
         return self.of(numbers(self.profile, name))
 
-    @cached_property
+    @computed_once
     def looks(self) -> tuple[Int32, Int64]:
         """int32 [n]: the look of each, work that agrees in all texts and launch configuration; and
         the first row of the profile of each look."""
@@ -85,13 +84,13 @@ class SelectedWork:
             for each in chunk
         ]
 
-    @cached_property
+    @computed_once
     def api(self) -> Int32:
         """int32 [n], the API call that launched each, -1 if none."""
         result: Int32 = self.of(self.profile.api.of_kernel)
         return result
 
-    @cached_property
+    @computed_once
     def latency(self) -> Int64:
         """int64 [n], ns from the start of the launching call to the start on the GPU, NO_TIME if
         unknown. A node of a graph has the launch of the graph."""

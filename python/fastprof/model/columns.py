@@ -8,7 +8,6 @@ values of `size` rows at a time, None where unknown.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cached_property
 from itertools import repeat
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy.typing as npt
 
 from fastprof._core._take import distinct, objects, take, where
 from fastprof._system.classes import dataclass
+from fastprof._system.threads import computed_once
 
 Objects = npt.NDArray[np.object_]
 Rows = npt.NDArray[np.integer[Any]]
@@ -93,7 +93,7 @@ class RepeatedInts(Ints):
     ) -> None:
         self.ids, self.distinct, self.none = ids, distinct, none
 
-    @cached_property
+    @computed_once
     def values(self) -> npt.NDArray[Any]:
         """As in Ints; computed on first use."""
         if self.distinct.ndim == 1:
@@ -208,7 +208,7 @@ class SharedValues(Values):
     ) -> None:
         self.rows, self.id_of_row, self.values = rows, id_of_row, values
 
-    @cached_property
+    @computed_once
     def ids(self) -> npt.NDArray[np.int32]:
         """As in Values; computed on first use."""
         return take(self.id_of_row, self.rows)
@@ -314,14 +314,14 @@ class Singles(Lists):
     def __init__(self, numbers: Ints) -> None:
         self.__dict__["numbers"] = numbers
 
-    @cached_property
+    @computed_once
     def offsets(self) -> npt.NDArray[np.int64]:
         """As in Lists; computed on first use."""
         offsets = np.zeros(len(self.numbers) + 1, np.int64)
         np.cumsum(self._known, out=offsets[1:])
         return offsets
 
-    @cached_property
+    @computed_once
     def values(self) -> npt.NDArray[np.int64]:
         """As in Lists; computed on first use."""
         return self.numbers.values[self._known].astype(np.int64, copy=False)

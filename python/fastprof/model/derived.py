@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import Any, TypeVar, overload
 
 import numpy.typing as npt
 
+from fastprof._system.threads import computed_once
 from fastprof.model.columns import Ints, Rows
 from fastprof.model.table import Floats
 
@@ -30,7 +30,7 @@ class _Derived:
     ) -> None:
         self._n, self._make, self._rows = n, make, rows
 
-    @cached_property
+    @computed_once
     def values(self) -> Numbers:
         """As in the other base class; computed on first use."""
         return self._make(slice(None) if self._rows is None else self._rows)
@@ -87,7 +87,7 @@ class Deferred(Mapping[str, Any]):
     def __init__(self, make: Callable[[], Mapping[str, Any]]) -> None:
         self._make = make
 
-    @cached_property
+    @computed_once
     def _found(self) -> Mapping[str, Any]:
         return self._make()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
-from functools import cached_property
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy.typing as npt
 from fastprof._system import memory
 from fastprof._system.classes import dataclass
 from fastprof._system.memory import format_size
+from fastprof._system.threads import computed_once
 from fastprof.analysis.advice.facts import Facts
 from fastprof.analysis.registry import Where
 from fastprof.analysis.reports import find, report_of
@@ -142,7 +142,7 @@ class PageSource:
         self._tables: dict[str, Table] = {}
         self._ahead = Ahead() if ahead is None else ahead
 
-    @cached_property
+    @computed_once
     def facts(self) -> Facts:
         """The facts that findings use: steps, their windows, idle time by cause."""
         return Facts(self.profile, None, devices_with(self.profile, **self.peaks))
@@ -181,7 +181,7 @@ class PageSource:
         table = report_of(self.profile, name, **peaks, **options, **where)
         return replace(table, notes=(*notes, *table.notes)) if notes else table
 
-    @cached_property
+    @computed_once
     def _busiest(self) -> tuple[dict[str, Any], tuple[str, ...]]:
         """The option `where` for the GPUs with the most work, and what is left out; empty if that
         is all of them."""

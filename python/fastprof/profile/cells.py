@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import fields, replace
-from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -55,7 +54,7 @@ class KernelCells:
     def __len__(self) -> int:
         return len(self.first)
 
-    @cached_property
+    @computed_once
     def kernels(self) -> Int64:
         """[cells] The number of kernels."""
         return np.bincount(self.of_kernel, minlength=len(self)).astype(np.int64)

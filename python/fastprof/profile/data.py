@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
+from fastprof._system.threads import computed_once
 from fastprof.errors import UnknownColumnError
 from fastprof.model.arrays import Bools, Int64
 from fastprof.model.columns import Column
@@ -139,12 +139,12 @@ class ProfileData:
         """The same without memory copies and memsets."""
         return self.source.coverage(False)
 
-    @cached_property
+    @computed_once
     def contents(self) -> Contents:
         """Counts of the contents of the file."""
         return self.source.contents()
 
-    @cached_property
+    @computed_once
     def devices(self) -> Mapping[int, Device]:
         """Peaks and sizes of the GPUs with work, by number."""
         return devices_of(self.about, self.column("device"))

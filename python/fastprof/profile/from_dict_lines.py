@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -305,7 +304,7 @@ class CallInstances:
         is_inner: Bools = code_of_innermost != np.array([codes[t] for t in shown])[self.lines.call]
         return is_inner
 
-    @cached_property
+    @computed_once
     def _backward(self) -> Int32:
         """The backward instance of each line with a forward line."""
         linked = np.flatnonzero(self.lines.forward_row >= 0)
@@ -430,7 +429,7 @@ class DictLineSource(ProfileSource):
     def _make(self, name: str) -> Column:
         return _MAKERS[name](self)
 
-    @cached_property
+    @computed_once
     def source_lines(self) -> Values:
         """The source lines of each kernel's call, outermost first."""
         return _rows(self.columns["trace"], self.meaning_row).mapped(self.lines.trace)

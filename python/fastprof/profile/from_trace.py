@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cached_property
 from operator import itemgetter
 from typing import Any, Final
 
@@ -118,7 +117,7 @@ class TraceSource(ProfileSource):
         """The steps by a source."""
         return self._lookups.steps(source, lambda: self.timeline.ranges)
 
-    @cached_property
+    @computed_once
     def timeline(self) -> Timeline:
         """As in ProfileSource."""
         return self._readers[0](self._trace, self._attribution)
@@ -131,7 +130,7 @@ class TraceSource(ProfileSource):
             self._host_events[name] = host_events_of(recorded, threads, name == "os_calls")
         return self._host_events[name]
 
-    @cached_property
+    @computed_once
     def paths(self) -> Paths:
         """As in ProfileSource."""
         return paths_of(self._attribution)
@@ -141,7 +140,7 @@ class TraceSource(ProfileSource):
         self.host_omitted = why
         self.timeline = no_timeline(self.n_kernels)
 
-    @cached_property
+    @computed_once
     def range_columns(self) -> RangeColumns:
         """As in ProfileSource."""
         shared = {name: _MAKERS[name] for name in RangeColumns.SHARED}
@@ -163,7 +162,7 @@ class TraceSource(ProfileSource):
         forward = np.where(lookups.meaning == lookups.frame, np.int32(-1), lookups.meaning)
         return take(self._attribution.frame_range, forward)
 
-    @cached_property
+    @computed_once
     def messages(self) -> collectives.Messages:
         """As in ProfileSource."""
         return collectives.messages_of(self._lookups, self._payloads)

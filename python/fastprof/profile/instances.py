@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol, cast
 
 import numpy as np
@@ -14,6 +13,7 @@ from fastprof._core._take import take
 from fastprof._system.classes import NamedTuple, dataclass
 from fastprof._system.optional import import_optional
 from fastprof._system.regex import regex
+from fastprof._system.threads import computed_once
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Values
 from fastprof.model.derived import Computed
@@ -154,7 +154,7 @@ class RangeInstances(Instances):
     _places: RangePlaces
     _find_kinds: Callable[[], RangeKinds]
 
-    @cached_property
+    @computed_once
     def kinds(self) -> RangeKinds:
         """`domain`, `is_push_pop` and `ended_elsewhere`."""
         return self._find_kinds()
@@ -213,14 +213,14 @@ class RangeInstances(Instances):
         """The names without shapes."""
         return Values(self.label, [meaning.name for meaning in self.meanings])
 
-    @cached_property
+    @computed_once
     def recorded_name(self) -> Values:
         """`DOMAIN:NAME` as recorded, with torch's numbers; the default domain has no name."""
         ids, first = alike(self.name_parts)
         names = Computed(len(first), lambda rows: self.recorded_names(first[rows]))
         return Values(ids, cast("list[str]", names))
 
-    @cached_property
+    @computed_once
     def name_parts(self) -> list[Int32 | Int64]:
         """Columns [n] of numbers that agree where ranges have the same recorded name."""
         if self.of_events:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from functools import cache, partial
+from threading import Lock
 from typing import BinaryIO, TypedDict, TypeVar
 
 from fastprof._core._take import take
@@ -227,11 +228,13 @@ def _reader_of_times(
 ) -> Callable[[Trace, Attribution], Timeline]:
     """A function that returns the times of ranges and API calls: kept ones, or from the file."""
     results: list[Timeline] = []  # of the trace and of its parts, which are sources of their own
+    lock = Lock()  # `_timeline` sorts what is kept in place
 
     def read(trace: Trace, attribution: Attribution) -> Timeline:
-        if not results:
-            results.append(_timeline(file, kept, trace, attribution))
-        return results[0]
+        with lock:
+            if not results:
+                results.append(_timeline(file, kept, trace, attribution))
+            return results[0]
 
     return read
 

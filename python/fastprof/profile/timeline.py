@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 
 import numpy as np
 
 from fastprof._core import _join, _nest, _path
 from fastprof._core._take import take
 from fastprof._system.classes import NamedTuple, dataclass
+from fastprof._system.threads import computed_once
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Ints, Values
 from fastprof.model.metadata import Memory
@@ -46,7 +46,7 @@ class Timeline:
     processes: Int32
     memory: Memory
 
-    @cached_property
+    @computed_once
     def synchronisations(self) -> Synchronisations:
         """What calls waited for."""
         return synchronisations_of(self.syncs, self.processes, self.api)
@@ -242,27 +242,27 @@ class _Places:
     def __init__(self, trace: Trace, attribution: Attribution, thread: Int32) -> None:
         self._trace, self._attribution, self._thread = trace, attribution, thread
 
-    @cached_property
+    @computed_once
     def level(self) -> Int32:
         attribution = self._attribution
         return take(_path.levels(attribution.frame_parent), attribution.frame_of_range)
 
-    @cached_property
+    @computed_once
     def parent(self) -> Int32:
         attribution = self._attribution
         return take(
             attribution.frame_range, take(attribution.frame_parent, attribution.frame_of_range)
         )
 
-    @cached_property
+    @computed_once
     def forward(self) -> Int32:
         return _forward(self._attribution)
 
-    @cached_property
+    @computed_once
     def of_kernel(self) -> Int32:
         return _around_launches(self._trace, self._attribution, self._thread)
 
-    @cached_property
+    @computed_once
     def waiting(self) -> Int32:
         attribution = self._attribution
         if attribution.caller_of_frame is None:

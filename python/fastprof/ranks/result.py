@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 import numpy as np
 
 from fastprof._system.output_file import output_file, protected
+from fastprof._system.threads import computed_once
 from fastprof.model.columns import Ints
 from fastprof.model.table import Floats, Table, texts
 from fastprof.ranks import collectives, totals
@@ -56,7 +56,7 @@ class BatchData:
         failed = f", {len(self.failures)} files failed" if self.failures else ""
         return f"<fastprof.Batch of {len(self.all_ranks.ranks)} ranks{failed}>"
 
-    @cached_property
+    @computed_once
     def all_ranks(self) -> AllRanks:
         """The groups of all ranks as columns."""
         return combine(self.summaries)
@@ -86,7 +86,7 @@ class BatchData:
             )
         return text
 
-    @cached_property
+    @computed_once
     def ranks(self) -> Table:
         """One row per rank, then one per failed file.
 
@@ -115,7 +115,7 @@ class BatchData:
         """
         return self._collectives
 
-    @cached_property
+    @computed_once
     def _collectives(self) -> Table:
         """Matched once: `overview` names the longest wait."""
         return collectives.collectives(self.all_ranks)

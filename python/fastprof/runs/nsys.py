@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from fastprof._system.nvidia import has_gpu
 from fastprof.errors import BadInputError
 from fastprof.readers.nsys.report import find_nsys
 from fastprof.runs.facts import CAPTURE_DOMAIN, CAPTURE_RANGE, PID
@@ -23,27 +23,20 @@ OPTIONS = (
     "--capture-range-end=stop",
     "--wait=primary",
 )
+# With osrt, nsys copies the libraries of the program into the file: GBs, for those of torch.
 _WITH_GPU = (
-    "--trace=cuda,nvtx,osrt",
+    "--trace=cuda,nvtx",
     "--cuda-graph-trace=node",
     "--capture-range=cudaProfilerApi",
 )
 _WITHOUT_GPU = (
-    "--trace=nvtx,osrt",
+    "--trace=nvtx",
     "--capture-range=nvtx",
     f"--nvtx-capture={CAPTURE_RANGE}@{CAPTURE_DOMAIN}",
 )
-_NVIDIA = ("/dev/nvidiactl", "/dev/dxg", "/dev/nvhost-ctrl-gpu")  # also WSL and Jetson
-# --python-backtrace=cuda: Python call stacks of CUDA calls.
-_BACKTRACE = re.compile(r"--python-backtrace=")
-_PYTORCH = re.compile(r"--pytorch=")
 _LOG = "nsys.log"
+_OF_IMPORTER = "Importer error status: "  # before its message, in the log
 _EXEC = Path(__file__).with_name("exec_program.py")
-
-
-def has_gpu() -> bool:
-    """Whether there is an NVIDIA GPU."""
-    return any(map(os.path.exists, _NVIDIA))
 
 
 def usable_nsys() -> str | None:
@@ -64,14 +57,11 @@ def nsys_command(tool: str, pytorch: str | None) -> list[str]:
     BadInputError
         This nsys has no option --pytorch, or there is no NVIDIA GPU for it.
     """
-    text = _output([tool, "profile", "--help"])
     options = [*(_WITH_GPU if has_gpu() else _WITHOUT_GPU), *OPTIONS]
-    if has_gpu() and _BACKTRACE.search(text):
-        options.append("--python-backtrace=cuda")
     if pytorch is not None:
         if not has_gpu():
             raise BadInputError("--pytorch: needs an NVIDIA GPU, and none was found; omit it")
-        if not _PYTORCH.search(text):
+        if "--pytorch=" not in _output([tool, "profile", "--help"]):
             name = f"{tool} is version {version(tool) or 'unknown'}"
             raise BadInputError(f"--pytorch: {name}, without this option; omit it, or update nsys")
         options.append(f"--pytorch={pytorch}")
@@ -126,17 +116,30 @@ def started(
 
 
 def export_problem(directory: Path) -> str:
-    """Why nsys left no export of what it recorded."""
-    made = [name for name in ("trace.nsys-rep", "trace.qdstrm") if (directory / name).exists()]
-    what = f"wrote {made[0]}, but no trace.sqlite" if made else "wrote no trace"
-    return f"nsys {what}{_last_words(directory)}"
+    """Why nsys left no export of what it recorded, and what to do."""
+    log = os.path.relpath(directory / _LOG)
+    if (directory / "trace.nsys-rep").exists():
+        return f"nsys wrote trace.nsys-rep, but no trace.sqlite{_last_words(directory)}"
+    if (directory / "trace.qdstrm").exists():
+        said = [line for line in _log(directory) if "mporter" in line]
+        why = f": {said[0].removeprefix(_OF_IMPORTER).rstrip('.')}" if said else ""
+        return (
+            f"nsys wrote trace.qdstrm, but did not import it{why}; install all of Nsight Systems "
+            "(on Debian nsight-systems, not nsight-systems-target alone), or, where it is, run "
+            f"QdstrmImporter -i trace.qdstrm -o trace.nsys-rep, and open that; see {log}"
+        )
+    return f"nsys wrote no trace{_last_words(directory)}"
 
 
 def _last_words(directory: Path) -> str:
-    log = directory / _LOG
-    lines = log.read_text("utf-8", "replace").replace("\r", "\n").split("\n")
-    said = [line.strip() for line in lines if line.strip()]
-    return f": {said[-1] if said else 'no output'}; see {os.path.relpath(log)}"
+    said = _log(directory)
+    return f": {said[-1] if said else 'no output'}; see {os.path.relpath(directory / _LOG)}"
+
+
+def _log(directory: Path) -> list[str]:
+    """The lines that nsys wrote."""
+    lines = (directory / _LOG).read_text("utf-8", "replace").replace("\r", "\n").split("\n")
+    return [line.strip() for line in lines if line.strip()]
 
 
 def _duplicate(descriptor: int) -> int:

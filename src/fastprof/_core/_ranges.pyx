@@ -56,6 +56,7 @@ cdef object _recordable = None
 cdef object _push_plain = None
 
 cdef str _FLAG = "_is_profiler_enabled"
+cdef bint _rehearsing = False
 
 
 def connect(domain, dict profiler, records, recorder, recordable, push_plain=None):
@@ -84,6 +85,15 @@ def connect(domain, dict profiler, records, recorder, recordable, push_plain=Non
     _push_plain = push_plain
 
 
+def rehearse(bint on):
+    """Switch rehearsal on or off: calls compute the texts of their ranges, and open none.
+
+    A step that is rehearsed before it is recorded makes the first recorded one as long as others.
+    """
+    global _rehearsing
+    _rehearsing = on
+
+
 cdef inline bint _flag_is_up() noexcept:
     if _profiler is None:
         return False
@@ -92,8 +102,8 @@ cdef inline bint _flag_is_up() noexcept:
 
 
 cdef bint anybody_listens() noexcept:
-    """Whether an NVTX tool is attached or torch.profiler's flag is set."""
-    return _push is not None or _flag_is_up()
+    """Whether an NVTX tool is attached, torch.profiler's flag is set, or a rehearsal is on."""
+    return _push is not None or _rehearsing or _flag_is_up()
 
 
 cdef class Opened:
@@ -110,6 +120,8 @@ cdef class Opened:
                 _push(marker.event)
             self.pushed += 1
             self.end = _pop
+        if _rehearsing and marker.recorded is None and _recordable is not None:
+            marker.recorded = _recordable(marker.text)
         if _flag_is_up():
             if not self.is_asked:
                 self.is_asked, self.is_recorded = True, _records()

@@ -1,6 +1,7 @@
 """Threads: values that are computed once, functions on several threads."""
 
 import os
+import pickle
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 
@@ -75,6 +76,20 @@ def test_a_property_that_fails_is_computed_again():
     with pytest.raises(ValueError, match="first try"):
         _ = failing.value
     assert failing.value == failing.value == 2
+
+
+class Kept:
+    """An object with a value that pickles contain."""
+
+    @computed_once
+    def value(self) -> int:
+        return 3
+
+
+def test_an_object_can_be_pickled_once_its_property_is_computed():
+    kept = Kept()
+    assert kept.value == 3
+    assert vars(kept) == vars(pickle.loads(pickle.dumps(kept))) == {"value": 3}
 
 
 def test_a_map_gives_results_in_order_on_as_many_threads_as_asked():

@@ -1,16 +1,19 @@
 """The times of ranges and API calls that opening keeps, against a second reading."""
 
+import time
 from functools import partial
 
 import numpy as np
 import pytest
 
 import fastprof
+from fastprof._system.file_state import SameFile
 from fastprof.api.open import open_trace
 from fastprof.profile import load
 from support.exports import Export
 from support.kineto_files import KinetoFile
 from support.real_data import real, traces
+from support.waiting import in_threads
 
 
 def several_threads():
@@ -51,6 +54,22 @@ def test_they_equal_those_of_a_second_reading(tmp_path):
 @pytest.mark.parametrize("path", traces("nsys/*.sqlite"))
 def test_they_equal_those_of_a_second_reading_of_real_traces(path):
     assert_equal(real(path))
+
+
+def test_threads_that_need_the_times_at_once_sort_them_once(monkeypatch):
+    """To sort what is kept twice mixes the columns of its calls up."""
+    found = []
+
+    def slow(*_):
+        found.append("begun")
+        time.sleep(0.1)
+        return f"timeline {len(found)}"
+
+    monkeypatch.setattr(load, "_timeline", slow)
+    read = load._reader_of_times(SameFile(__file__, "net.json"))
+    results = []
+    in_threads(*[lambda: results.append(read(None, None))] * 3)
+    assert results == ["timeline 1"] * 3
 
 
 def test_the_file_is_read_once_for_calls_and_ranges(tmp_path, monkeypatch):

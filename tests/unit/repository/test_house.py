@@ -248,6 +248,11 @@ def test_compiled_modules_neither_evaluate_nor_assert_nor_print() -> None:
     assert found == []
 
 
+def test_cached_properties_are_those_that_threads_share() -> None:
+    """`functools.cached_property` has no lock from Python 3.12 on: use `computed_once`."""
+    assert [named(path) for path in MODULES if "cached_property" in set(uses(path))] == []
+
+
 def test_tests_and_bench_run_no_shell_and_no_text() -> None:
     assert [each for path in OTHERS for each in offences(path, may_print=True)] == []
 

@@ -114,7 +114,7 @@ NSYS = f"""#!{sys.executable}
 import os, shutil, subprocess, sys
 words = sys.argv[1:]
 if words[1:] == ["--help"]:
-    sys.exit("--python-backtrace=")
+    sys.exit("--pytorch=")
 print("Collecting data...")
 while words[1].startswith("-"):
     name, _, value = words.pop(1).partition("=")
@@ -126,7 +126,9 @@ if mode == "no start":
 code = subprocess.run(words[1:], close_fds=False).returncode
 if mode == "no importer":
     open(output + ".qdstrm", "w").close()
-    print("The importer binary was not found.")
+    print("Importer error status: The importer binary was not found.")
+    print("Unable to retrieve the importer version.")
+    print("Generated:", output + ".qdstrm", sep="\\n\\t")
 else:
     shutil.copy(mode, output + ".sqlite")
 sys.exit(code)
@@ -184,8 +186,10 @@ def test_nsys_that_leaves_no_export_is_reported(nsys, tmp_path, monkeypatch, cap
     assert main(["run", "--backend", "nsys", "program.py"]) == 0
     out, err = capfd.readouterr()
     assert out == "program\n"
-    assert "nsys wrote trace.qdstrm, but no trace.sqlite: The importer binary was not found." in err
-    assert "nsys.log" in err
+    assert (
+        "nsys wrote trace.qdstrm, but did not import it: The importer binary was not found;" in err
+    )
+    assert "QdstrmImporter -i trace.qdstrm -o trace.nsys-rep" in err and "nsys.log" in err
 
 
 def test_nsys_that_does_not_start_the_program_is_an_error(nsys, tmp_path, monkeypatch, capfd):

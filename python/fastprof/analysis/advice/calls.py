@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
-from functools import cached_property
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -19,6 +18,7 @@ import numpy.typing as npt
 from fastprof._core._take import take
 from fastprof._system.classes import NamedTuple, dataclass
 from fastprof._system.regex import regex
+from fastprof._system.threads import computed_once
 from fastprof.analysis.advice.finding import Finding
 from fastprof.analysis.cells import ReportCells, cells_of
 from fastprof.analysis.grouping import Grouping, group, numbers, texts
@@ -179,22 +179,22 @@ class CallGroups:
         result: Judgement = self._judged[judge]
         return result
 
-    @cached_property
+    @computed_once
     def has_ops(self) -> bool:
         """Whether operators are recorded."""
         return any(call_group.op for call_group in self.groups)
 
-    @cached_property
+    @computed_once
     def has_shapes(self) -> bool:
         """Whether the shapes of calls are recorded."""
         return any(call_group.shape for call_group in self.groups)
 
-    @cached_property
+    @computed_once
     def ns(self) -> float:
         """GPU time a step."""
         return sum(call_group.ns for call_group in self.groups)
 
-    @cached_property
+    @computed_once
     def kernel_ns(self) -> float:
         """GPU time a step without copies and memsets."""
         parts = (part for call_group in self.groups for part in call_group.parts)

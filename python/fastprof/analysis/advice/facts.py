@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -68,7 +67,7 @@ class Facts:
         """What kind of program it is."""
         return self.profile.contents.program
 
-    @cached_property
+    @computed_once
     def replays_graphs(self) -> bool:
         """Whether graphs do some of the counted work."""
         is_replay = key_of(self.profile, "launch").fits(launches_graph)
@@ -94,7 +93,7 @@ class Facts:
         """Steps that count, times GPUs; 1 without times."""
         return max(len(self.rows), 1)
 
-    @cached_property
+    @computed_once
     def step_ns(self) -> float:
         """Length of a step; GPU time of all work if the file has no times."""
         means = step_means(self.profile, self.steps)
@@ -143,7 +142,7 @@ class Facts:
         self.need_calls()
         return gaps_of_steps(self.profile, self.steps).by_window(rows)
 
-    @cached_property
+    @computed_once
     def of_kernels(self) -> Floats64:
         """[kernels] The busy time that is each kernel's own; 0 outside the counted steps.
 
@@ -160,7 +159,7 @@ class Facts:
         result /= self.n_steps
         return result
 
-    @cached_property
+    @computed_once
     def calls(self) -> CallGroups:
         """Groups of equal calls with their time in a step."""
         steps = self.steps if self.has_steps else None
@@ -211,7 +210,7 @@ class Facts:
             fits &= key_of(cells, name).fits(wanted.__contains__)
         return np.flatnonzero(self.is_counted & cells.flags(fits))
 
-    @cached_property
+    @computed_once
     def is_counted(self) -> Bools:
         """[kernels] Whether each starts in a counted step."""
         if not self.has_times:
@@ -220,7 +219,7 @@ class Facts:
         result: Bools = chosen[self.windows.by_kernel(len(self.profile))]
         return result
 
-    @cached_property
+    @computed_once
     def repeated_kernels(self) -> int:
         """How many kernels each counted step launches, if all launch the same ones in order; or 0.
 

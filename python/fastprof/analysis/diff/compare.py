@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import Any, Final
 
 from fastprof._system.classes import dataclass
 from fastprof._system.garbage import uncollected
+from fastprof._system.threads import computed_once
 from fastprof.analysis.diff.answer import answer, lines, notes
 from fastprof.analysis.diff.columns import DEFAULT_BY, diff_keys
 from fastprof.analysis.diff.confidence import Confidence, wall_of
@@ -51,7 +51,7 @@ class DiffData:
         """Whether both do the same calls of the same shapes, but for 1 % of the GPU time."""
         return self.found.same_work
 
-    @cached_property
+    @computed_once
     def predictions(self) -> Predictions | None:
         """What the plan of BEFORE predicted for findings that are gone, beside what is measured.
 
@@ -73,7 +73,7 @@ class DiffData:
             "measured_ns": round(result.measured_ns),
         }
 
-    @cached_property
+    @computed_once
     def wall(self) -> dict[str, Any]:
         """The change of the step.
 

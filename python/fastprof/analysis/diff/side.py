@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
 
 from fastprof._system.classes import dataclass
+from fastprof._system.threads import computed_once
 from fastprof.analysis.diff.plan import NOT_PLANNED, PlanData
 from fastprof.model.arrays import Int32, Int64
 from fastprof.model.columns import Values
@@ -70,7 +70,7 @@ class Side:
         """The number of groups."""
         return len(self.calls)
 
-    @cached_property
+    @computed_once
     def own(self) -> Int64:
         """[groups] The busy time that is each group's own, ns, over all windows."""
         result = np.zeros(self.n_groups, np.int64)

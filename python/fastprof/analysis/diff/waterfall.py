@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from functools import cached_property
 from math import exp, isnan, tanh
 from typing import Final
 
@@ -12,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastprof._system.classes import NamedTuple, dataclass
+from fastprof._system.threads import computed_once
 from fastprof.analysis.diff.matching import TYPES, Matched, matched, without_number
 from fastprof.analysis.diff.side import COMPUTE, UNIT_KEYS, Side
 from fastprof.analysis.keys import without_types
@@ -79,13 +79,13 @@ class Waterfall:
         """Both sides."""
         return self.before, self.after
 
-    @cached_property
+    @computed_once
     def wall_ns(self) -> tuple[int, int]:
         """The length of the step before and after, ns: all groups and idle causes together."""
         before, after = (int(half.own_ns.sum() + half.idle_ns.sum()) for half in self.halves)
         return before, after
 
-    @cached_property
+    @computed_once
     def has_equal_calls(self) -> Bools:
         """[rows] Whether a step has as many calls on both sides."""
         before, after = self.halves
@@ -95,7 +95,7 @@ class Waterfall:
         )
         return same
 
-    @cached_property
+    @computed_once
     def same_work(self) -> bool:
         """Whether both sides do the same work: the calls of 99 % of the GPU time are equal."""
         same = np.array([how in _SAME for how in self.matched.how], bool)
@@ -383,7 +383,7 @@ class Reasons:
         )
         return f"{old} -> {other}"
 
-    @cached_property
+    @computed_once
     def _main_ops(self) -> dict[int, str]:
         """The operator with most time after, by row; the kernel where the operator is unknown."""
         half = self._found.after
@@ -395,7 +395,7 @@ class Reasons:
             most[row] = max(most.get(row, (-1, "")), (ns, op or kernel or "unnamed"))
         return {row: name for row, (_, name) in most.items()}
 
-    @cached_property
+    @computed_once
     def _shapes(self) -> dict[int, str | None]:
         """The shapes of both sides, by row."""
         before, _ = labels(self._found, "shape")

@@ -6,7 +6,6 @@ Python functions, layers and annotations are not events: their time belongs to t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from itertools import pairwise
 from typing import Final
 
@@ -15,6 +14,7 @@ import numpy as np
 from fastprof._core import _nest, _path
 from fastprof._core._take import place, take
 from fastprof._system.classes import NamedTuple, dataclass
+from fastprof._system.threads import computed_once
 from fastprof.analysis.grouping import Grouping, texts
 from fastprof.model.arrays import Bools, Int32, Int64
 from fastprof.model.columns import Column, Ints, Values
@@ -161,7 +161,7 @@ class OpenRanges:
     def __init__(self, profile: ProfileData) -> None:
         self._ranges = profile.ranges
 
-    @cached_property
+    @computed_once
     def _own(self) -> Grouped:
         return grouped(self._ranges.thread, self._ranges.start, self._ranges.start)
 
@@ -253,7 +253,7 @@ class CpuEvents:
         """The metadata of the trace."""
         return self.ranges.about
 
-    @cached_property
+    @computed_once
     def names(self) -> list[str]:
         """The columns: those of ranges."""
         return self.ranges.names

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from enum import IntEnum
-from functools import cached_property
 from typing import Final, Literal
 
 import numpy as np
@@ -317,11 +316,11 @@ class HostActivity:
         self._events = [of_ranges, of_calls, *states.events]
         self._system = grouped(system.thread, system.start, system.end)
 
-    @cached_property
+    @computed_once
     def _own(self) -> list[Grouped]:
         return [grouped(event.thread, event.start, event.end) for event in self._events]
 
-    @cached_property
+    @computed_once
     def _of_process(self) -> list[Grouped]:
         return [
             grouped(take(self._process, event.thread), event.start, event.end)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum
-from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from fastprof._core._groups import sum_where
 from fastprof._core._take import take
 from fastprof._system.classes import NamedTuple
+from fastprof._system.threads import computed_once
 from fastprof.analysis.gpu_work import Gaps
 from fastprof.analysis.grouping import numbers
 from fastprof.analysis.host.events import ThreadEvents
@@ -67,12 +67,12 @@ class Host:
             kept(profile, host_states) if data is None else host_states(profile, data)
         )
 
-    @cached_property
+    @computed_once
     def system(self) -> ThreadEvents:
         """Waits in the operating system. Reads the file again."""
         return kept(self.profile, system_waits)
 
-    @cached_property
+    @computed_once
     def activity(self) -> HostActivity:
         """When each thread is active. Takes longer than the other ones, and is seldom needed."""
         return HostActivity(self.profile, self.states, self.system)

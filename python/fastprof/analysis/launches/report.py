@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from fastprof._core._pools import alike
 from fastprof._core._take import take
 from fastprof._system.classes import dataclass
-from fastprof._system.threads import SecondThread
+from fastprof._system.threads import SecondThread, computed_once
 from fastprof.analysis import keys
 from fastprof.analysis.grouping import Floats64, Grouping, group, numbers
 from fastprof.analysis.key_names import check_keys, heading_of
@@ -277,45 +276,45 @@ class LaunchTimes:
         """All kernels with a recorded launch as one group."""
         return Grouping(np.where(self.known, np.int32(0), np.int32(-1)), 1)
 
-    @cached_property
+    @computed_once
     def known(self) -> Bools:
         """[kernels] Whether the launch is recorded."""
         return self.call >= 0
 
-    @cached_property
+    @computed_once
     def is_early(self) -> Bools:
         """[kernels] Starts before its launch: the clocks of host and GPU differ."""
         return self.known & (self.start < self.begin)
 
-    @cached_property
+    @computed_once
     def latency(self) -> Int64:
         """[kernels] From the start of the call to that of the kernel, ns; -1 unknown."""
         return np.where(self.known & ~self.is_early, self.start - self.begin, -1)
 
-    @cached_property
+    @computed_once
     def queue(self) -> Int64:
         """[kernels] From the end of the call to the start of the kernel, ns; -1 if not after it."""
         wait = self.start - self.end
         return np.where(self.known & (wait > 0), wait, -1)
 
-    @cached_property
+    @computed_once
     def is_starved(self) -> Bools:
         """[kernels] Starts less than STARVED after its call ends, or during it."""
         return self.known & ~self.is_early & (self.queue < STARVED)
 
-    @cached_property
+    @computed_once
     def first(self) -> Int32:
         """[launches] The first kernel of each call, in order of the calls."""
         first = np.full(self.n_calls + 1, -1, np.int32)  # the last for kernels without a call
         first[self.call[::-1]] = np.arange(len(self.call) - 1, -1, -1, dtype=np.int32)
         return first[:-1][first[:-1] >= 0]
 
-    @cached_property
+    @computed_once
     def host(self) -> Int64:
         """[launches] Host time of each call, ns."""
         return self.end[self.first] - self.begin[self.first]
 
-    @cached_property
+    @computed_once
     def is_short(self) -> Bools:
         """[launches] Whether all kernels of the call together are shorter than the call."""
         gpu = np.bincount(self.call + 1, self.duration, self.n_calls + 1)[1:]

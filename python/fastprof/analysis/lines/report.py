@@ -8,13 +8,13 @@ import stat
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from fastprof._system.classes import NamedTuple, dataclass
+from fastprof._system.threads import computed_once
 from fastprof.analysis.cells import cells_of
 from fastprof.analysis.counted import headed, notes_on_sums
 from fastprof.analysis.grouping import group, texts
@@ -505,7 +505,7 @@ class SourceFile:
         # Python's lines end in nothing else; splitlines also splits at form feeds.
         self.lines = self._text.removesuffix("\n").split("\n")
 
-    @cached_property
+    @computed_once
     def functions(self) -> list[SourceFunction]:
         """The functions, outer before inner ones; none if it is not valid Python."""
         try:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
 
 import numpy as np
 
 from fastprof._core._pools import alike
 from fastprof._system.classes import dataclass
+from fastprof._system.threads import computed_once
 from fastprof.model.arrays import Bools, Int32, Int64
 
 BEFORE = -1  # Blocks.begin of a block that was allocated before the first event
@@ -95,7 +95,7 @@ class Blocks:
         """
         return np.asarray((self.begin <= after) & (after < self.end))
 
-    @cached_property
+    @computed_once
     def uses(self) -> list[Use]:
         """The use of each memory, in the order of `events.names`."""
         n = len(self.events)
@@ -147,7 +147,7 @@ class Use:
     reserved: Int64 | None
     misfits: int
 
-    @cached_property
+    @computed_once
     def peak(self) -> int:
         """The place of the first peak in `rows`, -1 if it is before the first event."""
         place = int(np.argmax(self.above))

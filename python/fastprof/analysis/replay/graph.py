@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -13,6 +12,7 @@ from fastprof._core._pools import alike
 from fastprof._core._take import take
 from fastprof._system.classes import dataclass
 from fastprof._system.regex import regex
+from fastprof._system.threads import computed_once
 from fastprof.analysis.grouping import numbers, texts
 from fastprof.analysis.host.waits import implied_waits
 from fastprof.model.arrays import Int32, Int64, UInt8
@@ -237,7 +237,7 @@ class RunPart:
         """The steps of the part, whatever the source: it decided which part this is."""
         return self._steps
 
-    @cached_property
+    @computed_once
     def api(self) -> ApiCalls:
         """The API calls of the part."""
         api, calls = self.whole.api, self._calls
@@ -252,7 +252,7 @@ class RunPart:
             of_kernel=self._row_of(api.of_kernel[self.rows]),
         )
 
-    @cached_property
+    @computed_once
     def synchronisations(self) -> Synchronisations:
         """The synchronisations of the whole, with the calls of the part."""
         syncs = self.whole.synchronisations
@@ -265,7 +265,7 @@ class RunPart:
         result: Int32 = np.where((call >= 0) & (row >= 0) & (row < n), row, np.int32(-1))
         return result
 
-    @cached_property
+    @computed_once
     def _place(self) -> Int32:
         result = np.full(len(self.whole), -1, np.int32)
         result[self.rows] = np.arange(len(self.rows), dtype=np.int32)

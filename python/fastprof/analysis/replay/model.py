@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from fastprof._core._pools import alike
+from fastprof._system.threads import computed_once
 from fastprof.analysis.cells import ReportCells, cells_of
 from fastprof.analysis.gpu_work import BusyTime
 from fastprof.analysis.grouping import Floats64, numbers, texts
@@ -89,12 +89,12 @@ class Model:
         self._runs = Runs(self.profile, graph, self.steps, begin, self.rows, self.is_counted, base)
         self.base: Weights = self._runs.base
 
-    @cached_property
+    @computed_once
     def cells(self) -> ReportCells:
         """The cells of the kernels of the whole run."""
         return cells_of(self.whole)
 
-    @cached_property
+    @computed_once
     def kernel_class(self) -> Int32:
         """[kernels] 0 compute, 1 communication, 2 copy."""
         codes = {"communication": 1, "memcpy": 2, "memset": 2}
@@ -102,7 +102,7 @@ class Model:
         of_class = np.array([*(codes.get(value, 0) for value in classes.values), 0], np.int32)
         return of_class[classes.ids]
 
-    @cached_property
+    @computed_once
     def host_time(self) -> HostTime:
         """The host time in each `State`, as recorded."""
         states, thread = kept(self.whole, host_states), self.profile.api.thread
@@ -113,7 +113,7 @@ class Model:
         spent = self.host_time.before.sums(len(self.graph), weights.left)
         return np.minimum(spent, np.maximum(weights.before, 0))
 
-    @cached_property
+    @computed_once
     def _windows(self) -> dict[int, BusyTime]:
         """The counted steps of each process, ns since the origin, as recorded."""
         begin, end = self._runs.recorded.begin, self._runs.recorded.end
@@ -121,7 +121,7 @@ class Model:
         pids = unique(pid[self.is_counted]).tolist()
         return {each: BusyTime(begin[pid == each], end[pid == each]) for each in pids}
 
-    @cached_property
+    @computed_once
     def counted_ns(self) -> Int64:
         """[kernels] The GPU time within the counted steps, as recorded, ns."""
         start, pid = numbers(self.profile, "start") - self.graph.origin, pids_of(self.profile)
@@ -150,7 +150,7 @@ class Model:
         """The steps that means include."""
         return int(self.is_counted.sum())
 
-    @cached_property
+    @computed_once
     def launches(self) -> Int32:
         """[nodes] For host nodes, a kernel of their call, else of the next launch of the thread.
 
@@ -248,7 +248,7 @@ class Model:
         step = self.rows[row]
         return order[first[step] : first[step + 1]]
 
-    @cached_property
+    @computed_once
     def _by_step(self) -> tuple[Int32, Int64]:
         """The nodes of kernels in order of their step, and where each step begins."""
         of_kernel = self.steps.of_kernel

@@ -8,7 +8,6 @@ steps than if it concerned these alone, and none becomes longer by it: see `Runs
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 from fastprof._core import _replay
 from fastprof._core._take import take
 from fastprof._system.classes import dataclass
+from fastprof._system.threads import computed_once
 from fastprof.analysis.grouping import Floats64
 from fastprof.analysis.replay.graph import WORK, Graph, Run, pids_of
 from fastprof.analysis.replay.host_time import AS_RECORDED
@@ -113,7 +113,7 @@ class Runs:
         w = weights
         return _replay.Replay(w.source, w.lag, w.before, w.duration, self.base.duration)
 
-    @cached_property
+    @computed_once
     def recorded(self) -> Replayed:
         """The run as recorded. Its times stay valid."""
         time, ends = self.replay(self.base).run(self._step_of_node, len(self._pid))
@@ -163,12 +163,12 @@ class Runs:
     def _total(self, replayed: Replayed) -> int:
         return int(replayed.wall[self._is_counted].sum())
 
-    @cached_property
+    @computed_once
     def _room(self) -> tuple[Int64, Int64]:
         """[2 * nodes] Room for the times of replays; in the second, of nodes that keep theirs."""
         return np.empty_like(self.recorded.time), self.recorded.time.copy()
 
-    @cached_property
+    @computed_once
     def _counted(self) -> dict[int, Int64]:
         """The rows of each process from its first to its last counted one."""
         result, pid = {}, self._pid[self._rows]
@@ -195,14 +195,14 @@ class Runs:
             begin[own] = np.append(_NEVER, end[own[:-1]])
         return begin[self._rows], end[self._rows]
 
-    @cached_property
+    @computed_once
     def _is_fixed(self) -> Bools:
         """[rows] Whether a step begins with something else than the end of a recorded one."""
         _, ends = self.replay(self.base).run(self._step_of_node, len(self._pid))
         result: Bools = self._follows(ends)[0] != self._begin
         return result
 
-    @cached_property
+    @computed_once
     def _parts(self) -> tuple[Int32, Int64]:
         """[nodes] The process of each node, and when its first counted step begins.
 

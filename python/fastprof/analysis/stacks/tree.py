@@ -7,7 +7,6 @@ contains its own kernels and those of its children, the root all selected kernel
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
 from itertools import takewhile
 from typing import Any, Final
 
@@ -17,6 +16,7 @@ import numpy.typing as npt
 from fastprof._core import _path
 from fastprof._core._take import take
 from fastprof._system.classes import dataclass
+from fastprof._system.threads import computed_once
 from fastprof.analysis.cells import cells_of
 from fastprof.analysis.grouping import group, numbers
 from fastprof.analysis.keys import key_of
@@ -111,7 +111,7 @@ class Stacks:
             row = int(self.parent[row])
         return results[::-1]
 
-    @cached_property
+    @computed_once
     def _inclusive(self) -> Mapping[str, Numbers]:
         return {name: in_subtrees(self.parent, own) for name, own in self.sums.items()}
 

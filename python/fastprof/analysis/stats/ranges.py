@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Final, cast
 
 import numpy as np
@@ -12,6 +11,7 @@ from fastprof._core._groups import GroupStats
 from fastprof._core._pools import alike, pairs
 from fastprof._core._take import take
 from fastprof._system.classes import dataclass
+from fastprof._system.threads import computed_once
 from fastprof.analysis.grouping import numbers, texts
 from fastprof.analysis.stats.gpu import in_part_of_kinds
 from fastprof.analysis.stats.statistics import Statistics, known_duration, mean, rounded
@@ -53,7 +53,7 @@ class _Projected:
     end: Int64
     n_work: Int64
 
-    @cached_property
+    @computed_once
     def names(self) -> Values:
         every = self.ranges.recorded_name
         return Values(every.ids[self.rows], every.values)
@@ -72,7 +72,7 @@ class _Projected:
         end = self.ranges.end[self.rows]
         return np.where(end == NEVER, -1, end - self.ranges.start[self.rows])
 
-    @cached_property
+    @computed_once
     def n_children(self) -> Int64:
         """The ranges with GPU work directly inside each."""
         parent = self.ranges.parent[self.rows]

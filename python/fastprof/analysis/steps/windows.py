@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from fastprof._core._pools import alike
 from fastprof._core._take import place, take
 from fastprof._system.classes import NamedTuple, dataclass
+from fastprof._system.threads import computed_once
 from fastprof.analysis.gpu_work import (
     COMMUNICATION,
     COMPUTE,
@@ -112,7 +112,7 @@ class Windows:
     def __len__(self) -> int:
         return len(self.step)
 
-    @cached_property
+    @computed_once
     def wall(self) -> Int64:
         """[rows] Length in ns; -1 if unknown."""
         return np.where(self.is_known, self.end - self.start, -1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
-from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy.typing as npt
 from fastprof._core._groups import GroupStats
 from fastprof._core._take import take
 from fastprof._system.classes import NamedTuple
+from fastprof._system.threads import computed_once
 from fastprof.analysis.cells import ReportCells as KernelCells
 from fastprof.analysis.cells import cells_of
 from fastprof.analysis.counted import steps_times_gpus
@@ -89,7 +89,7 @@ class _Measures:
         self._gpu = groups.stats(self._time).sum
         self._work: dict[str, Ints] = {}
 
-    @cached_property
+    @computed_once
     def of_kernels(self) -> GroupStats:
         """The statistics of the kernels' GPU time."""
         return self._cells.grouped(self._groups).stats(numbers(self._cells.profile, "sil"))
@@ -144,7 +144,7 @@ class _Measures:
         result = ratio(self._groups.sums(counts, known), counted) * 1e9
         return Floats(np.where(counted >= KNOWN * self._gpu, result, np.nan))
 
-    @cached_property
+    @computed_once
     def roof(self) -> Roof:
         """The groups against their ideal times."""
         return against_ideal(self._groups, self._ideal, np.maximum(self._time, 0))

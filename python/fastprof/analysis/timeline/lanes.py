@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from itertools import groupby
 from typing import Final
 
 import numpy as np
 
 from fastprof._system.classes import NamedTuple
+from fastprof._system.threads import computed_once
 from fastprof.analysis.gpu_work import Gaps, work_of_device
 from fastprof.analysis.grouping import numbers
 from fastprof.analysis.host.states import system_waits
@@ -79,19 +79,19 @@ class LaneSources:
         self.has_gpu = "start" in profile.names and len(profile) > 0
         self.has_host = "start" in profile.names and (len(profile.api) + len(profile.ranges) > 0)
 
-    @cached_property
+    @computed_once
     def idle(self) -> Examined:
         """The gaps of all GPUs."""
         return examine(self.profile, work_of_device(self.profile))
 
-    @cached_property
+    @computed_once
     def end(self) -> Int64:
         """int64 [kernels], ns, the end of the work; its start if the length is unknown."""
         start = numbers(self.profile, "start")
         end: Int64 = start + np.maximum(numbers(self.profile, "sil"), 0)
         return end
 
-    @cached_property
+    @computed_once
     def stream(self) -> tuple[Int32, list[Lane]]:
         """int32 [kernels], the lane of each, and the lanes."""
         names = ("device", "process", "stream")

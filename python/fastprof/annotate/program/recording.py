@@ -15,8 +15,9 @@ import torch
 from fastprof._core import _hooks
 from fastprof._system.memory import available, format_size
 from fastprof._system.reasons import reason
+from fastprof.annotate import gpus
 from fastprof.annotate.layers import Layers
-from fastprof.annotate.recorders import RECORDERS, RangesRecorder, rank_and_world
+from fastprof.annotate.recorders import RECORDERS, InUseRecorder, RangesRecorder, rank_and_world
 from fastprof.runs.facts import Settings, snapshot_of, trace_name
 
 _LOG_LEVEL = "KINETO_LOG_LEVEL"
@@ -25,7 +26,11 @@ _OTHER_THREAD = (
     "the thread that was recorded ended no step before the program ended, and torch.profiler gives "
     "events to their thread alone; let the program wait for its threads"
 )
-_RECORDERS = {**RECORDERS, "ranges": RangesRecorder}
+_FIRST_USE = (
+    "the program began to use a GPU while it was recorded, and the trace has none of its work; "
+    "record later steps with --steps, or later with --after"
+)
+_RECORDERS = {**RECORDERS, "torch": InUseRecorder, "ranges": RangesRecorder}
 
 
 class StepRecording:
@@ -85,6 +90,7 @@ class StepRecording:
             trace if settings.backend == "torch" else None
         )
         self._recorder.unrecorded = unrecorded
+        self._used_gpus = gpus.are_used()
         self._recorder.prepare(*rank_and_world())
         self._was_on = _hooks.annotate(True)
         self._layers: list[Layers] = []
@@ -152,6 +158,8 @@ class StepRecording:
         is_lost = self._is_of_a_thread and not self.is_of_this_thread
         with _quiet_kineto():
             self.path = self._recorder.end(keep=self.has_begun and not is_lost)
+        if self._is_of_a_thread and self.path is not None and not self._used_gpus:
+            self.note = self.note or (_FIRST_USE if gpus.are_used() else "")
         if is_lost and self.has_begun:
             self._step = self.first
             self.stop(_OTHER_THREAD)

@@ -10,6 +10,7 @@ from typing import Any, Final
 import torch
 
 from fastprof._core._slow_steps import SlowSteps
+from fastprof.annotate import gpus
 from fastprof.annotate.program.gpu_steps import GpuSteps
 from fastprof.annotate.timings import UnrecordedSteps
 from fastprof.runs.condition import NEVER, Condition, parse_condition
@@ -75,7 +76,7 @@ class Watch:
         self._gpu: GpuSteps | None = None
         self._marked, self._was_slow_on_gpu = -1, False  # the latest step, and what the GPU said
         self.passed: Callable[[int], bool | None] = self._slow.passed
-        if of_steps is not NEVER and torch.cuda.is_available():
+        if of_steps is not NEVER and gpus.may_be_used():
             self.watch_gpu(GpuSteps(SlowSteps([], multiple, fixed, of_steps.with_limit)))
         self.forget()
 

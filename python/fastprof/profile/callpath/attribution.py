@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import replace
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +20,7 @@ import numpy.typing as npt
 from fastprof._core import _link, _path
 from fastprof._core._take import distinct, take, where
 from fastprof._system.classes import NamedTuple, dataclass
-from fastprof._system.threads import SecondThread
+from fastprof._system.threads import SecondThread, computed_once
 from fastprof.model.arrays import Bools, Int32, UInt8, unique
 from fastprof.model.markers import Kind, Meaning
 from fastprof.model.trace import RangeNames, Trace
@@ -79,14 +78,14 @@ class Attribution:
     in_engine: npt.NDArray[np.bool_] | None = None
     caller_of_frame: Int32 | None = None
 
-    @cached_property
+    @computed_once
     def frame_of_range(self) -> Int32:
         """[ranges] The first frame of each range. Crossing ranges have several."""
         n, first = len(self.frame_range), np.empty(len(self.ranges), np.int32)
         first[self.frame_range[::-1]] = np.arange(n - 1, -1, -1, dtype=np.int32)
         return first
 
-    @cached_property
+    @computed_once
     def user_parent(self) -> Int32:
         """[frames] The parent in the tree of the user's ranges, where those of a waiting thread are
         around the work that it waits for."""

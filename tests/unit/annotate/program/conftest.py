@@ -52,11 +52,13 @@ class Recorded:
 
 @pytest.fixture
 def record(tmp_path, monkeypatch):
-    def run(source, *arguments, code=0, before="", **settings):
+    """`begin`: what precedes the begin of watching; `before`: what precedes the source."""
+
+    def run(source, *arguments, code=0, begin="", before="", **settings):
         folder = tmp_path / "run"
         folder.mkdir()
         program = tmp_path / "program.py"
-        program.write_text(BEGIN + before + textwrap.dedent(source))
+        program.write_text(begin + BEGIN + before + textwrap.dedent(source))
         asked = Settings(**{"directory": str(folder), "first": 3, "last": 5, **settings})
         monkeypatch.setenv(VARIABLE, asked.to_environment())
         done = torch_server.run(program, *arguments)

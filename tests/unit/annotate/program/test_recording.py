@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import textwrap
 
 import pytest
 
@@ -45,6 +46,77 @@ def test_training_steps_are_recorded_with_all_layers(record):
         "CrossEntropyLoss": 2,
     }
     assert found.counts[0]["Optimizer.step#AdamW.step"] == 2
+
+
+@pytest.mark.parametrize("action", ["always", "error"])
+def test_warnings_of_torchs_profiler_are_none_of_the_program(record, action):
+    """torch up to 2.11 warns when a profiler starts, also the first."""
+    source = f"""
+        import warnings
+        from torch.profiler import profiler
+        prepare = profiler.profile.prepare_trace
+        def prepare_trace(self):
+            profiler.warn("Profiler clears events at the end of each cycle.", stacklevel=2)
+            prepare(self)
+        profiler.profile.prepare_trace = prepare_trace
+        warnings.simplefilter("{action}")
+    """
+    found = record(textwrap.dedent(source) + TRAINING)
+    assert found.steps == ["ProfilerStep#3", "ProfilerStep#4"]
+    assert found.done.stderr == ""
+
+
+# A machine with a GPU that the program has not used. `asked`: what our code asks torch.cuda.
+GPU = """
+import sys, torch
+from fastprof._system import nvidia
+asked, answers = [], {"is_available": True, "device_count": 1, "current_device": 0}
+def is_ours(frame):
+    while frame is not None and "/fastprof/annotate/" not in frame.f_code.co_filename:
+        frame = frame.f_back
+    return frame is not None
+def counted(name, function):
+    def call(*arguments, **options):
+        if not is_ours(sys._getframe(1)):
+            return function(*arguments, **options)
+        asked.append(name)
+        return answers.get(name)
+    return call
+for name in [*answers, "init", "_lazy_init", "synchronize", "get_device_properties",
+             "get_device_name", "memory_reserved", "mem_get_info", "is_current_stream_capturing"]:
+    setattr(torch.cuda, name, counted(name, getattr(torch.cuda, name)))
+nvidia._DEVICES = ("/",)
+torch.version.cuda = "13.0"
+"""
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"when": "step > 0.1ms", "first": 1, "last": 2},
+        {"when": "memory > 1%"},
+        {"step": "call"},
+        {"after": 0.0, "seconds": 0.0},
+    ],
+)
+def test_cuda_stays_uninitialised_in_a_program_that_does_not_use_it(record, settings):
+    """To ask for GPUs initialises CUDA's driver, and processes forked later cannot use it."""
+    ends = "import time, fastprof\nwith fastprof.timer('block'):\n    time.sleep(0.01)\n"
+    ends += "fastprof.timings()\nprint(*asked)\n"
+    found = record(TRAINING.replace("range(9)", "range(40)") + ends, begin=GPU, **settings)
+    assert found.done.stdout == "\n"
+    assert found.report["problem"] is None
+    assert len(found.recordings) == ("memory" not in settings.get("when", ""))
+
+
+def test_the_user_hears_of_gpus_that_are_first_used_while_recorded(record):
+    source = TRAINING.replace("for i in range(9):", "for i in range(9):\n    use_gpu(i == 3)")
+    use = "def use_gpu(now):\n    if now: torch.cuda.is_initialized = lambda: True\n"
+    clean = "torch.cuda.get_device_name = lambda number: 'GPU'\n"
+    found = record(GPU + use + clean + source)
+    (note,) = found.report["notes"]
+    assert note.startswith("the program began to use a GPU while it was recorded")
 
 
 def test_a_step_is_from_optimizer_step_to_optimizer_step(record):

@@ -22,6 +22,7 @@ from support.hypothesis_profiles import IS_FULL
 torch = pytest.importorskip("torch", reason="torch is not installed: make test TORCH=2.13.0")
 pytest.importorskip("nvtx", reason="nvtx is not installed: pip install nvtx")
 
+from fastprof.annotate import recorders
 from fastprof.annotate.program import watch as watches
 from fastprof.annotate.program.gpu_steps import GpuSteps
 from fastprof.annotate.program.recording import MemoryHistory, StepRecording
@@ -411,6 +412,7 @@ def test_a_snapshot_that_cannot_be_written_is_told_and_the_trace_kept(tmp_path, 
 
     memory = torch.cuda.memory
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(recorders, "synchronize", lambda: None)
     monkeypatch.setattr(torch._C, "_cuda_isHistoryEnabled", lambda: False, raising=False)
     monkeypatch.setattr(
         memory, "_record_memory_history", lambda **options: switched.append(options)
