@@ -101,7 +101,7 @@ class Facts:
             return float(np.maximum(numbers(self.profile, "sil"), 0).sum())
         return means.wall
 
-    @cached_property
+    @computed_once
     def left(self) -> Mapping[str, float]:
         """The share of idle time that remains without the recorder, by cause; {} if unknown."""
         return left_without_recorder(self.profile, self.steps)
@@ -238,7 +238,7 @@ class Facts:
         same = all(np.array_equal(sequences[0], sequence) for sequence in sequences[1:])
         return len(sequences[0]) if same else 0
 
-    @cached_property
+    @computed_once
     def fits_one_graph(self) -> bool:
         """Whether one graph can replay a step.
 
