@@ -238,10 +238,17 @@ class InUseRecorder(TorchRecorder):
     """torch.profiler, of GPUs only if the program uses some by the time of `prepare`.
 
     To record GPUs, torch initialises CUDA, if the program has not.
+
+    Attributes
+    ----------
+    is_start : whether the first use of a GPU belongs to what the user asked for, so that GPUs are
+        recorded in any case
     """
 
+    is_start = False
+
     def _activities(self) -> list[torch.profiler.ProfilerActivity]:
-        return activities_in_use()
+        return activities_in_use(self.is_start)
 
 
 if hasattr(os, "register_at_fork"):
@@ -259,10 +266,11 @@ def activities() -> list[torch.profiler.ProfilerActivity]:
     return [kinds.CPU, kinds.CUDA] if has_gpu else [kinds.CPU]
 
 
-def activities_in_use() -> list[torch.profiler.ProfilerActivity]:
-    """The CPU, and GPUs if this process uses some already."""
+def activities_in_use(may_begin: bool = False) -> list[torch.profiler.ProfilerActivity]:
+    """The CPU, and GPUs if this process uses some already, or `may_begin` to."""
     kinds = torch.profiler.ProfilerActivity
-    return [kinds.CPU, kinds.CUDA] if gpus.are_used() else [kinds.CPU]
+    may_begin = may_begin and gpus.may_be_used() and not torch.cuda._is_in_bad_fork()
+    return [kinds.CPU, kinds.CUDA] if may_begin or gpus.are_used() else [kinds.CPU]
 
 
 def synchronize() -> None:

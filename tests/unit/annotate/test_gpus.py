@@ -70,6 +70,18 @@ def test_a_fork_of_a_process_that_uses_cuda_records_the_cpu(monkeypatch):
     assert recorders.activities() == [kinds.CPU]
 
 
+def test_a_stretch_by_time_includes_the_first_use_of_a_gpu(monkeypatch):
+    kinds = torch.profiler.ProfilerActivity
+    monkeypatch.setattr(gpus, "are_used", lambda: False)
+    monkeypatch.setattr(gpus, "may_be_used", lambda: True)
+    recorder = recorders.InUseRecorder(None)
+    assert recorder._activities() == [kinds.CPU]
+    recorder.is_start = True
+    assert recorder._activities() == [kinds.CPU, kinds.CUDA]
+    monkeypatch.setattr(torch.cuda, "_is_in_bad_fork", lambda: True)
+    assert recorder._activities() == [kinds.CPU]
+
+
 def test_a_library_that_is_not_loaded_is_not_loaded_now(monkeypatch):
     monkeypatch.setattr(gpus, "_DRIVER", "libnone.so.1")
     assert gpus._loaded_driver() is None

@@ -90,7 +90,11 @@ class StepRecording:
             trace if settings.backend == "torch" else None
         )
         self._recorder.unrecorded = unrecorded
-        self._used_gpus = gpus.are_used()
+        # A stretch by time, such as the start of the program, includes its first use of a GPU.
+        is_start = settings.after is not None
+        if isinstance(self._recorder, InUseRecorder):
+            self._recorder.is_start = is_start
+        self._used_gpus = is_start or gpus.are_used()
         self._recorder.prepare(*rank_and_world())
         self._was_on = _hooks.annotate(True)
         self._layers: list[Layers] = []

@@ -97,7 +97,6 @@ torch.version.cuda = "13.0"
         {"when": "step > 0.1ms", "first": 1, "last": 2},
         {"when": "memory > 1%"},
         {"step": "call"},
-        {"after": 0.0, "seconds": 0.0},
     ],
 )
 def test_cuda_stays_uninitialised_in_a_program_that_does_not_use_it(record, settings):
