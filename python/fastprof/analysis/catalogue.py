@@ -281,23 +281,22 @@ total                       116.09        242.68   358.94              17.1
 LINES: Final = """\
 Your source lines, with the GPU time of all that they call; `own` is without the
 inner lines of the table. A backward kernel counts to the lines of its forward
-call. Functions and files are in order of time. The text of the lines is shown
-if the source files exist at their recorded paths or below --source DIR.
-SOURCE lists files of your choice: of libraries too, and all lines of their
-functions. --by function lists functions with own and cumulative time.
+call. Functions and files are in order of time. Below a line that takes nearly
+all, such as model(x), the lines of libraries are listed too. The text of the
+lines is shown if the source files exist at their recorded paths or below
+--source DIR. SOURCE lists files of your choice, of libraries too, and all lines
+of their functions. --by function lists functions with own and cumulative time.
 
-$ fastprof lines resnet50.json.gz
-line       forward(ms)  backward(ms)  gpu(ms)  own(ms)  time(%)  roof(%)
+$ fastprof lines resnet50.json.gz resnet50_profiler_api.py
+line    forward(ms)  backward(ms)  other(ms)  gpu(ms)  own(ms)  time(%)  roof(%)
 resnet50_profiler_api.py   584.8 ms, 96.9 %
-    44            0.00          0.00    11.49    11.49      1.9       na
-    46          196.47        367.76   564.23   564.23     93.5     76.4
-    47            0.06          0.07     0.13     0.13      0.0      4.3
-    49            0.00          0.00     1.03     1.03      0.2     68.8
-    50            0.01          0.00     0.01     0.01      0.0       na
-    51            0.00          0.00     7.88     7.88      1.3     69.2
-
-(no line)         0.00         18.79    18.79    18.79      3.1     87.7
-total           196.53        386.62   603.56   603.56              76.6
+    44         0.00          0.00      11.49    11.49    11.49      1.9       na
+    46       196.47        367.76       0.00   564.23   564.23     93.5     76.4
+    47         0.06          0.07       0.00     0.13     0.13      0.0      4.3
+    49         0.00          0.00       1.03     1.03     1.03      0.2     68.8
+    50         0.01          0.00       0.00     0.01     0.01      0.0       na
+    51         0.00          0.00       7.88     7.88     7.88      1.3     69.2
+total        196.53        367.83      20.40   584.77   584.77              76.2
 """
 
 RANGES: Final = """\
