@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 from fastprof._system.output_file import output_file, protected, refuse_input
 from fastprof.errors import OutputError
 from fastprof.model.heading import printable
+from fastprof.model.terminal import OPEN_STYLE, OWN_STYLES
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -131,21 +132,32 @@ class _Terminal(io.RawIOBase):
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._rest = ""  # the beginning of a style
 
     def writable(self) -> bool:
         """Whether it can be written to: always."""
         return True
 
     def write(self, data: Any, /) -> int:
-        """Write UTF-8 text; all but printable characters, tabs and ends of lines become spaces."""
-        lines = self._decoder.decode(bytes(data)).split("\n")
-        safe = ("\t".join(map(printable, line.split("\t"))) for line in lines)
-        self._file.write("\n".join(safe).encode())
+        """Write UTF-8 text; all but printable characters, tabs, ends of lines and the styles of
+        `Colours` become spaces."""
+        text = self._rest + self._decoder.decode(bytes(data))
+        is_open = OPEN_STYLE.search(text)
+        text, self._rest = (text[: is_open.start()], is_open[0]) if is_open else (text, "")
+        self._file.write(_without_control(text).encode())
         return len(data)
 
     def flush(self) -> None:
         """Write out what is buffered."""
         self._file.flush()
+
+
+def _without_control(text: str) -> str:
+    parts = OWN_STYLES.split(text)  # every second one is a style
+    for i in range(0, len(parts), 2):
+        lines = (line.split("\t") for line in parts[i].split("\n"))
+        parts[i] = "\n".join("\t".join(map(printable, cells)) for cells in lines)
+    return "".join(parts)
 
 
 class _LowCacheFile(io.FileIO):

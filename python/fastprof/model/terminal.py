@@ -83,6 +83,11 @@ def cut_all(texts: Sequence[str], width: int, share_of_start: float) -> list[str
     return best
 
 
+# The escapes that Colours writes, and the beginning of one at the end of a text.
+OWN_STYLES: Final = regex("(\x1b\\[(?:0|1|2|36|1;33)m)")
+OPEN_STYLE: Final = regex(r"\x1b(?:\[[\d;]*)?\Z")
+
+
 @dataclass(frozen=True)
 class Colours:
     """Styles of text: ANSI escapes, or nothing if they are off."""

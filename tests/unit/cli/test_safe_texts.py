@@ -1,14 +1,20 @@
 """No text of a trace, and no name of a file, controls a terminal or reorders or hides text."""
 
 import io
+import os
 import re
+import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from bench.generate import generate
 
 from fastprof.cli.output import _Terminal
 from fastprof.model.heading import printable
 from fastprof.model.table_text import markdown_text
+from fastprof.model.terminal import Colours
 from fastprof.page.table import shown
 from support import every_command
 from support.every_command import Done, run_here
@@ -128,6 +134,37 @@ def test_a_terminal_gets_whole_characters_and_lines() -> None:
     for byte in "é→ 𝕏\n\ta\x1b[2Jb\r\n".encode():
         assert terminal.write(bytes([byte])) == 1
     assert memory.getvalue().decode() == "é→ 𝕏\n\ta [2Jb \n"
+
+
+def test_a_terminal_gets_the_styles_of_ours_and_no_others() -> None:
+    colours = Colours(are_on=True)
+    ours = "".join([colours.strong("a"), colours.weak("b"), colours.mark("c"), colours.bar("█")])
+    for size in (1, 3, 100):
+        memory = io.BytesIO()
+        terminal = _Terminal(memory)  # type: ignore[arg-type]  # a file in memory
+        data = f"{ours} \x1b[8mhidden \x1b[2J\x1b]0;title\x07\n".encode()
+        for at in range(0, len(data), size):
+            terminal.write(data[at : at + size])
+        assert memory.getvalue().decode() == f"{ours}  [8mhidden  [2J ]0;title \n"
+
+
+def test_a_command_colours_a_real_terminal(tmp_path: Path) -> None:
+    generate(tmp_path / "x.sqlite", 1000, 1)
+    ours, theirs = os.openpty()
+    environment = {name: text for name, text in os.environ.items() if name != "NO_COLOR"}
+    command = [sys.executable, "-m", "fastprof", "summary", str(tmp_path / "x.sqlite")]
+    with subprocess.Popen(
+        [*command, "--limit", "3"], stdout=theirs, env=environment | {"TERM": "xterm"}
+    ) as running:
+        os.close(theirs)
+        parts = []
+        with suppress(OSError):  # the end, on Linux
+            while part := os.read(ours, 4096):
+                parts.append(part)
+    os.close(ours)
+    text = b"".join(parts).decode()
+    assert running.returncode == 0 and "\x1b[1mtotal\x1b[0m" in text
+    assert "[1m" not in text.replace("\x1b[1m", "")
 
 
 def test_one_place_makes_texts_printable() -> None:
