@@ -35,7 +35,10 @@ OPTIONS: Final = (
         _microseconds, 1.0,
     ),
     Option("data", "ranges that load data, in addition to those of data loaders", "REGEX"),
-    choice("by", "a row per cause, or per step, range, line or layer of the next work", BY),
+    choice(
+        "by", "a row per cause, per step or range of the next work, or per line or layer where the "
+        "host is, else of the next work", BY,
+    ),
     STEPS,
 )  # fmt: skip
 

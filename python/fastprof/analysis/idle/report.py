@@ -44,7 +44,8 @@ def idle(
     gaps : list this many gaps, the longest first
     min : gaps shorter than this many us are not examined
     data : regular expression of names of ranges that load data
-    by : cause, or step, range, line or layer of the work after the gap
+    by : cause; step or range of the work after the gap; line or layer where the host is for most
+        of the gap, else of the work after it
     steps : what a step is, see `Profile.find_steps`
 
     Raises
@@ -115,7 +116,7 @@ def _by_key(
     by: str,
     steps: str | None,
 ) -> Table:
-    """A row for each GPU and value of a key of the work after the gap."""
+    """A row for each GPU and step or range of the next work, or line or layer of the host."""
     if by == "step":
         number = profile.find_steps(steps).column()
         of_kernels = Values(number.ids - np.int32(1), number.distinct[1:].tolist())
@@ -128,6 +129,8 @@ def _by_key(
     )
     length = np.concatenate([gaps.end - gaps.start for gaps in (examined.gaps, examined.short)])
     key = Values(of_kernels.ids[after], of_kernels.values)
+    if by in _OF_HOST:
+        key = _at_host(where[by], key)
     groups = group([Values(device, examined.devices.tolist()), key], len(after))
     by_cause = np.bincount(groups.ids * np.int64(_N) + main, length, groups.n * _N)
     stats, first = groups.stats(length), groups.first
@@ -141,6 +144,28 @@ def _by_key(
     }
     table = _table(examined, work, device[first], stats.sum, columns, by)
     return table.sort("step") if by == "step" else table.sort("ns")
+
+
+_OF_HOST: Final = ("line", "layer")
+
+
+def _at_host(places: Values, of_work: Values) -> Values:
+    """The place of the host in each gap, else that of the work after it.
+
+    Parameters
+    ----------
+    places : [gaps], unknown where no place has most of the gap
+    of_work : [gaps and short gaps]
+    """
+    if not len(places.values):
+        return of_work
+    values = [*of_work.values, *places.values]
+    same: dict[object, int] = {}
+    first = np.array([same.setdefault(text, i) for i, text in enumerate(values)], np.int32)
+    ids = of_work.ids.copy()
+    known = np.flatnonzero(places.ids >= 0)
+    ids[known] = len(of_work.values) + places.ids[known]
+    return Values(np.where(ids >= 0, first[ids], -1).astype(np.int32), values)
 
 
 def _table(

@@ -176,7 +176,7 @@ def _proposed(facts: Facts, tables: Mapping[str, Table]) -> Iterator[tuple[str, 
         times, step = facts.times, max(facts.step_ns, 1)
         if times["idle_ns"] >= _LARGE * step and tables["idle"].n_rows:
             words = "idle {} --by line" if by_line else "idle {} --gaps 20"
-            yield words, "before whose work the GPU waits" if by_line else "the longest gaps"
+            yield words, "where the GPU waits" if by_line else "the longest gaps"
         if times["exposed_communication_ns"] >= _LARGE * step:
             yield "overlap {}", "communication that is not hidden behind compute"
     if tables["layers"].n_rows:

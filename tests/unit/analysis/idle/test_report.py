@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bench.gpu.page import RECORDED
 
 import fastprof
 from fastprof.api.profile import Profile
@@ -508,6 +509,17 @@ def test_gaps_under_a_threshold_are_a_row(profile: Reader) -> None:
     assert (rows[0, "short gaps"]["gaps"], rows[0, "short gaps"]["longest_ns"]) == (2, 20 * US)
     assert rows[1, "short gaps"]["ns"] == 20 * US
     assert sum(row["ns"] for row in rows.values()) == read.idle().total["ns"]
+
+
+def test_a_line_is_that_of_the_host_in_the_gap_not_of_the_next_work() -> None:
+    read = fastprof.open(RECORDED / "traces" / "cv.json.gz")
+    first = next(iter(read.idle(by="line").rows()))
+    # x, y = next(batches) is line 49; the copy that ends the gap is launched in line 50.
+    assert (first["line"], first["cause"], first["gaps"]) == (
+        "programs/cv.py:49", "data loading", 3,
+    )  # fmt: skip
+    listed = [row["ns"] for row in read.idle(gaps=3).rows() if row["line"] == first["line"]]
+    assert first["ns"] == sum(listed)
 
 
 def test_rows_by_step_range_and_line(profile: Reader) -> None:
