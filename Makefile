@@ -15,9 +15,7 @@ FUZZ_SECONDS ?= 60
 PART ?= 1/1
 FUZZ = PYTHONPATH=tests:. $(BIN)/python -m
 # Tests start hundreds of interpreters, which would compile all modules without cached bytecode.
-# One more than there are cores: many tests wait for a browser or for a program to record.
-WORKERS ?= $(shell expr $$(nproc 2>/dev/null || sysctl -n hw.ncpu) + 1)
-PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist loadfile
 
 .DEFAULT_GOAL = build
 .PHONY: build environment help demo test test-all test-python test-torch test-without-traces opinfo bench gpu pictures \
