@@ -12,10 +12,12 @@ import pytest
 from bench.generate import generate
 
 import fastprof
+from fastprof.analysis.idle.causes import CAUSES
 from fastprof.model.columns import Ints
 from fastprof.model.heading import Heading
 from fastprof.model.page import Page
 from fastprof.model.table import Floats, Table, texts
+from fastprof.page.build import asset
 from fastprof.page.table import packed, table_html
 from support.commands import run
 from support.exports import Export
@@ -325,3 +327,9 @@ def test_the_page_has_the_steps_asked_for(trace: Path, tmp_path: Path) -> None:
     assert fastprof.open(trace).report().html != whole
     done = run("report", "--steps", "DataLoaders", trace)
     assert done.returncode == 1 and b"similar: 'DataLoader'" in done.stderr
+
+
+def test_every_cause_of_idle_time_has_a_colour() -> None:
+    style = asset("page.css")
+    for name in (*CAUSES, "other"):
+        assert f"--cause-{re.sub('[^a-z0-9]+', '-', name.lower())}:" in style, name
